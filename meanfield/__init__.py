@@ -1,0 +1,1 @@
+"""meanfield: a theory engine for wide random neural networks at initialization."""
