@@ -1,0 +1,10 @@
+"""Finite-width random networks: the judge of the theory, which knows nothing of it.
+
+It reads the same architecture record as the theory and shares no other code with it.
+"""
+
+from meanfield.empirical.ensemble import EnsembleResult, run_ensemble
+from meanfield.empirical.functions import ScalarPair, twin
+from meanfield.empirical.network import Ensemble, Network
+
+__all__ = ["Ensemble", "EnsembleResult", "Network", "ScalarPair", "run_ensemble", "twin"]

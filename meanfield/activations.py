@@ -1,0 +1,263 @@
+"""Activation: a frozen record (name, expression, parameters) from which everything else is derived; and the registry.
+
+Adding one is one line in `_REGISTRY` (or `register(...)`): a formula in z and its default parameters. Kinks, parity, homogeneity,
+Taylor coefficients and growth are read off the expression, never typed in.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+
+import sympy as sp
+
+from meanfield.growth import Bound, Tail, bound, tail
+from meanfield.parser import parse
+from meanfield.piecewise import Pieces, pieces
+from meanfield.results import MeanFieldError
+from meanfield.symbols import Z, parameter, z
+from meanfield.taylor import taylor
+
+
+@dataclass(frozen=True)
+class Kink:
+    """A break of φ at `location`: φ jumps by `jump`, φ′ by `slope_jump`."""
+
+    location: sp.Expr
+    jump: sp.Expr
+    slope_jump: sp.Expr
+
+
+@dataclass(frozen=True)
+class Activation:
+    """A coordinatewise nonlinearity φ(z).
+
+    `name` is a registered name or "custom"; `expression` holds φ in the symbol `meanfield.symbols.z`; `parameters` are pairs
+    (name, exact value or symbol); `source` is the formula as it was written.
+    """
+
+    name: str
+    expression: sp.Expr
+    parameters: tuple[tuple[str, sp.Expr], ...] = ()
+    source: str = field(default="", compare=False)
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        """The piecewise-smooth normal form in the canonical variable."""
+        return pieces(self.expression.xreplace({z: Z[0]}), Z[0])
+
+    @cached_property
+    def kinks(self) -> tuple[Kink, ...]:
+        slopes = self.pieces.diff()
+        jump, slope = dict(self.pieces.jumps()), dict(slopes.jumps())
+        return tuple(Kink(b, jump.get(b, sp.S.Zero), slope.get(b, sp.S.Zero)) for b in self.pieces.breaks)
+
+    @property
+    def is_continuous(self) -> bool:
+        return all(k.jump == 0 for k in self.kinks)
+
+    @cached_property
+    def parity(self) -> int | None:
+        """1 for even, -1 for odd, None for neither."""
+        mirrored = pieces(self.expression.subs(z, -z).xreplace({z: Z[0]}), Z[0])
+        for sign in (1, -1):
+            if mirrored.breaks == self.pieces.breaks and all(
+                    _is_zero(a - sign * b) for a, b in zip(mirrored.exprs, self.pieces.exprs)):
+                return sign
+        return None
+
+    @cached_property
+    def homogeneity(self) -> sp.Expr | None:
+        """The degree k with φ(λz) = λ^k φ(z) for λ > 0, or None."""
+        if any(b != 0 for b in self.pieces.breaks):
+            return None
+        degrees = {sp.simplify(Z[0] * e.diff(Z[0]) / e) for e in self.pieces.exprs if e != 0}
+        degree = degrees.pop() if len(degrees) == 1 else None
+        return degree if degree is not None and degree.is_number else None
+
+    def taylor(self, order: int, side: int = 1) -> tuple[sp.Expr, ...]:
+        """Taylor coefficients φ^{(k)}(0±)/k!, k = 0…order, exact; `side` chooses the piece at a kink in 0."""
+        zero = [e for e, lo, hi in self.pieces.intervals() if (lo <= 0 < hi if side > 0 else lo < 0 <= hi)][0]
+        return taylor(zero, Z[0], order)
+
+    @cached_property
+    def tails(self) -> tuple[Tail, Tail]:
+        """Behaviour at -∞ and at +∞."""
+        return tail(self.pieces.exprs[0], Z[0], -1), tail(self.pieces.exprs[-1], Z[0], 1)
+
+    @cached_property
+    def bound(self) -> Bound | None:
+        """A rigorous |φ(z)| ≤ A (1+|z|)^p e^{c|z|}; None when the rules do not reach the expression."""
+        found = []
+        for e, lo, hi in self.pieces.intervals():
+            found.append(bound(e, Z[0], 1 if lo != -sp.oo and lo >= 0 else -1 if hi != sp.oo and hi <= 0 else 0))
+        return None if any(b is None for b in found) else Bound(*(max(getattr(b, k) for b in found) for k in "Apc"))
+
+    @property
+    def free_parameters(self) -> frozenset[sp.Symbol]:
+        """Parameters left symbolic."""
+        return frozenset(self.expression.free_symbols - {z})
+
+    def __str__(self) -> str:
+        shown = ", ".join(str(v) for _, v in self.parameters)
+        return f"{self.name}({shown})" if shown else self.name if self.name != "custom" else str(self.expression)
+
+
+def _is_zero(e: sp.Expr) -> bool:
+    if e == 0:
+        return True
+    free = sorted(e.free_symbols, key=str)
+    for k in range(3):
+        sample = {s: sp.Rational(37 + 11 * i + 29 * k, 41) * (-1) ** k for i, s in enumerate(free)}
+        if abs(sp.N(e.subs(sample), 30)) > 1e-25:
+            return False
+    return sp.simplify(e.rewrite(sp.exp)) == 0 or sp.simplify(e) == 0
+
+
+# name: (formula in z, parameters with defaults)
+_REGISTRY: dict[str, tuple[str, dict[str, str]]] = {
+    "linear": ("z", {}),
+    "relu": ("Max(z, 0)", {}),
+    "leaky_relu": ("z if z > 0 else alpha*z", {"alpha": "0.01"}),
+    "scale_invariant": ("a_plus*z if z > 0 else a_minus*z", {"a_plus": "1", "a_minus": "0"}),
+    "abs": ("abs(z)", {}),
+    "step": ("1 if z > 0 else 0", {}),
+    "sign": ("1 if z > 0 else -1", {}),
+    "hard_tanh": ("clip(z, -1, 1)", {}),
+    "relu6": ("clip(z, 0, 6)", {}),
+    "relu2": ("Max(z, 0)**2", {}),
+    "hard_swish": ("z*clip(z + 3, 0, 6)/6", {}),
+    "tanh": ("tanh(z)", {}),
+    "erf": ("erf(z)", {}),
+    "erf_scaled": ("erf(s*z)", {"s": "sqrt(pi)/2"}),
+    "sigmoid": ("sigmoid(z)", {}),
+    "softsign": ("z/(1 + abs(z))", {}),
+    "arctan": ("atan(z)", {}),
+    "gelu": ("z*(1 + erf(z/sqrt(2)))/2", {}),
+    "gelu_tanh": ("z*(1 + tanh(sqrt(2/pi)*(z + 0.044715*z**3)))/2", {}),
+    "silu": ("z*sigmoid(z)", {}),
+    "swish": ("z*sigmoid(beta*z)", {"beta": "1"}),
+    "mish": ("z*tanh(softplus(z))", {}),
+    "softplus": ("softplus(z)", {}),
+    "elu": ("z if z > 0 else alpha*(exp(z) - 1)", {"alpha": "1"}),
+    "selu": ("scale*z if z > 0 else scale*alpha*(exp(z) - 1)",
+             {"scale": "1.0507009873554804934193349852946", "alpha": "1.6732632423543772848170429916717"}),
+    "sin": ("sin(z)", {}),
+    "cos": ("cos(z)", {}),
+    "gaussian": ("exp(-z**2/2)", {}),
+    "monomial": ("z**n", {"n": "3"}),
+    "polynomial": ("c0 + c1*z + c2*z**2 + c3*z**3", {"c0": "0", "c1": "1", "c2": "0", "c3": "-1/3"}),
+}
+_ALIASES = {"swish1": "silu", "identity": "linear", "heaviside": "step", "hardtanh": "hard_tanh", "atan": "arctan",
+            "bump": "gaussian", "cubic": "polynomial"}
+
+
+def register(name: str, formula: str, **parameters: object) -> Activation:
+    """Add an activation to this process's registry and return it at its default parameters.
+
+    `formula` is read by the safe parser in the variable z; keyword arguments are parameter defaults (numbers or text).
+
+    Raises: MeanFieldError if the name is taken or is not an identifier, or the formula is not readable.
+    """
+    if not name.isidentifier() or name in _REGISTRY or name in _ALIASES:
+        raise MeanFieldError(f"An activation named {name!r} was to be registered; the name must be a new identifier.")
+    parse(formula, tuple(parameters))
+    _REGISTRY[name] = (formula, {k: str(v) for k, v in parameters.items()})
+    return activation(name)
+
+
+def activations() -> tuple[str, ...]:
+    """The registered names, in alphabetical order."""
+    return tuple(sorted(_REGISTRY))
+
+
+def activation(what: object, **parameters: object) -> Activation:
+    """The record of an activation.
+
+    `what` is a registered name ("tanh"), a name with positional parameters ("leaky_relu(0.2)"), a formula in z ("z*erf(z)"), a SymPy
+    expression in one symbol, or an `Activation`. Keyword arguments set registered parameters: exact decimals (0.2 or "0.2"), or a
+    name, which leaves the parameter symbolic. For a formula they declare its symbols.
+
+    >>> activation("swish", beta=2).expression
+    z*sigmoid(2*z)
+    """
+    if isinstance(what, Activation):
+        if parameters:
+            raise MeanFieldError(f"Parameters {sorted(parameters)} were given with a finished Activation; give them with its name.")
+        return what
+    if isinstance(what, sp.Expr):
+        return _from_sympy(what, parameters)
+    if not isinstance(what, str):
+        raise MeanFieldError(f"An activation must be a name, a formula or a SymPy expression, but {type(what).__name__} was given.")
+    text = what.strip()
+    return _named(text, tuple(sorted((k, str(v)) for k, v in parameters.items())))
+
+
+@lru_cache(maxsize=512)
+def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
+    call = re.fullmatch(r"(\w+)\s*(?:\((.*)\))?", text)
+    name = _ALIASES.get(call[1], call[1]) if call else ""
+    if name in _REGISTRY and not (call[2] is not None and "z" in re.findall(r"\b[a-zA-Z]\w*", call[2])):
+        formula, defaults = _REGISTRY[name]
+        positional = [p.strip() for p in call[2].split(",")] if call[2] else []
+        if len(positional) > len(defaults):
+            raise MeanFieldError(f"{name} takes {len(defaults)} parameter(s) {list(defaults)}, but {len(positional)} were given.")
+        values = defaults | dict(zip(defaults, positional)) | dict(given)
+        unknown = set(dict(given)) - set(defaults)
+        if unknown:
+            raise MeanFieldError(f"{name} has no parameter {sorted(unknown)[0]!r}; it has {sorted(defaults) or 'none'}.")
+        exact = {k: _value(v, k) for k, v in values.items()}
+        source = formula
+        if name == "monomial":  # an exponent must be a number before the formula is read
+            source, expr = formula, z ** _degree(exact["n"])
+        else:
+            expr = parse(formula, tuple(defaults)).subs({parameter(k): v for k, v in exact.items()}, simultaneous=True)
+        return Activation(name, expr, tuple(exact.items()), source)
+    if call and call[2] is None and not re.fullmatch(r"z|x|\d+", text):
+        close = [n for n in activations() if n.startswith(text[:3])]
+        hint = f" Did you mean {' or '.join(close)}?" if close else ""
+        raise MeanFieldError(f"No activation is named {text!r}.{hint} Known: {', '.join(activations())}; or give a formula in z.")
+    expr = parse(text, tuple(k for k, _ in given))
+    expr = expr.subs({parameter(k): _value(v, k) for k, v in given}, simultaneous=True)
+    return _custom(expr, text)
+
+
+def _value(text: str, name: str) -> sp.Expr:
+    if text.isidentifier() and text not in ("pi", "E"):
+        return parameter(text)
+    value = parse(text)
+    if not value.is_number or not value.is_finite:
+        raise MeanFieldError(f"The parameter {name} must be a finite number or a symbol's name, but {text!r} was given.")
+    return value
+
+
+def _degree(value: sp.Expr) -> sp.Expr:
+    if not (value.is_Integer and 0 <= value <= 64):
+        raise MeanFieldError(f"monomial needs an integer degree between 0 and 64, but {value} was given.")
+    return value
+
+
+def _from_sympy(expr: sp.Expr, parameters: dict[str, object]) -> Activation:
+    declared = {sp.Symbol(k).name for k in parameters}
+    free = sorted((s for s in expr.free_symbols if s.name not in declared), key=lambda s: s.name)
+    if len(free) != 1:
+        raise MeanFieldError(f"An activation must depend on one symbol, but {expr} has {[s.name for s in free] or 'none'}; "
+                             "declare the others as parameters (alpha='alpha').")
+    swap = {free[0]: z} | {s: parameter(s.name) for s in expr.free_symbols if s.name in declared}
+    replaced = expr.subs(swap, simultaneous=True).subs({parameter(k): _value(str(v), k) for k, v in parameters.items()})
+    if replaced.has(sp.I, sp.zoo, sp.nan, sp.oo, sp.Derivative, sp.Integral) or replaced.atoms(sp.Float):
+        replaced = sp.nsimplify(replaced, rational=True)
+        if replaced.has(sp.I, sp.zoo, sp.nan, sp.oo, sp.Derivative, sp.Integral):
+            raise MeanFieldError(f"{expr} is not a real finite function of {free[0]}.")
+    from_text = sp.expand_func(replaced) if replaced.has(sp.Function("_")) else replaced
+    return _custom(from_text, str(expr))
+
+
+def _custom(expr: sp.Expr, source: str) -> Activation:
+    from meanfield.symbols import recognise
+
+    expr = recognise(expr)
+    if not expr.has(z):
+        raise MeanFieldError(f"{source!r} does not depend on z; a constant is no activation.")
+    return Activation("custom", expr, (), source)

@@ -1,0 +1,324 @@
+"""Certified values by ball arithmetic (python-flint): constants, Gaussian averages with bounded tails, integrals of decaying functions.
+
+A ball is a midpoint and a radius that provably contains the truth. Averages are integrated piece by piece in t = (z - m)/√K up to
+|t| = T, and what lies beyond T is added to the radius through the growth bound of the integrand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import contextmanager
+from functools import lru_cache
+
+import sympy as sp
+from flint import acb, arb, ctx, fmpq
+
+from meanfield.growth import Bound, bound
+from meanfield.piecewise import Pieces, pieces
+from meanfield.results import MeanFieldError
+from meanfield.symbols import Z, sigmoid, softplus
+
+Function = Callable[[tuple[acb, ...], bool], acb]
+
+
+@contextmanager
+def precision(bits: int):
+    """Work with `bits` of precision, and restore what was set before."""
+    old = ctx.prec
+    ctx.prec = int(bits)
+    try:
+        yield
+    finally:
+        ctx.prec = old
+
+
+def _nan() -> acb:
+    return acb(arb.nan(), arb.nan())
+
+
+def _sigmoid(u: acb, analytic: bool) -> acb:
+    if u.real < 0:
+        e = u.exp()
+        return e / (1 + e)
+    return 1 / (1 + (-u).exp()) if u.real > 0 else (1 + (u / 2).tanh()) / 2
+
+
+def _log1p(w: acb, analytic: bool) -> acb:
+    if analytic and not (w.real > -1) and w.imag.contains(0):
+        return _nan()
+    return w.log1p()
+
+
+def _softplus(u: acb, analytic: bool) -> acb:
+    # two analytic continuations of one real function; each call uses one of them for its whole ball, which is all a bound needs
+    return u + _log1p((-u).exp(), analytic) if u.real.mid() > 0 else _log1p(u.exp(), analytic)
+
+
+def _atan(u: acb, analytic: bool) -> acb:
+    if analytic and u.real.contains(0) and not (abs(u.imag) < 1):
+        return _nan()
+    return u.atan()
+
+
+def _asin(u: acb, analytic: bool) -> acb:
+    if u.imag.is_zero():
+        return acb(u.real.asin()) if abs(u.real) <= 1 else acb(_clip(u.real).asin())
+    return u.asin()
+
+
+def _clip(x: arb) -> arb:
+    """A correlation is in [-1, 1]; rounding may push its ball's edge out."""
+    return x.intersection(arb(0, 1)) if x.overlaps(arb(0, 1)) else arb.nan()
+
+
+_HEADS: dict[type, Callable[[acb, bool], acb]] = {
+    sp.exp: lambda u, a: u.exp(), sp.erf: lambda u, a: u.erf(), sp.erfc: lambda u, a: u.erfc(), sp.erfi: lambda u, a: u.erfi(),
+    sp.tanh: lambda u, a: u.tanh(), sp.sech: lambda u, a: u.sech(), sp.sinh: lambda u, a: u.sinh(), sp.cosh: lambda u, a: u.cosh(),
+    sp.sin: lambda u, a: u.sin(), sp.cos: lambda u, a: u.cos(), sp.log: lambda u, a: u.log(analytic=a), sp.atan: _atan,
+    sp.asin: _asin, sp.acos: lambda u, a: u.acos(), sigmoid: _sigmoid, softplus: _softplus, sp.gamma: lambda u, a: u.gamma(),
+    sp.zeta: lambda u, a: u.zeta(), sp.asinh: lambda u, a: (u + (u * u + 1).sqrt(analytic=a)).log(analytic=a),
+}
+
+
+@lru_cache(maxsize=2048)
+def compile_ball(expr: sp.Expr, variables: tuple[sp.Symbol, ...] = Z[:2]) -> Function:
+    """A smooth expression as a function of complex balls that honours the `analytic` flag of rigorous integration."""
+    if expr in variables:
+        index = variables.index(expr)
+        return lambda z, a: z[index]
+    if expr.is_Rational:
+        return lambda z, a: acb(fmpq(int(expr.p), int(expr.q)))
+    if expr.is_Float:
+        exact = sp.Rational(expr)
+        return lambda z, a: acb(fmpq(int(exact.p), int(exact.q)))
+    if expr is sp.pi:
+        return lambda z, a: acb(arb.pi())
+    if expr is sp.E:
+        return lambda z, a: acb(arb.const_e())
+    if expr is sp.EulerGamma:
+        return lambda z, a: acb(arb.const_euler())
+    if expr.is_Add:
+        terms = [compile_ball(a, variables) for a in expr.args]
+        return lambda z, a: sum((t(z, a) for t in terms[1:]), terms[0](z, a))
+    if expr.is_Mul:
+        return _product([compile_ball(a, variables) for a in expr.args])
+    if expr.is_Pow and expr.base is not sp.E:
+        return _power(compile_ball(expr.base, variables), expr.exp, variables)
+    if isinstance(expr, sp.exp):
+        inner = compile_ball(expr.args[0], variables)
+        return lambda z, a: inner(z, a).exp()
+    if hasattr(expr, "ball"):  # nodes that know their own enclosure
+        return lambda z, a: acb(expr.ball(int(ctx.prec / 3.32)))
+    head = _HEADS.get(expr.func)
+    if head is None or len(expr.args) != 1:
+        raise MeanFieldError(f"No certified evaluation is known for {expr.func.__name__ if expr.args else expr}; rewrite the expression "
+                             "with exp, log, erf, tanh, sigmoid, softplus, sin, cos, atan, powers.")
+    inner = compile_ball(expr.args[0], variables)
+    return lambda z, a: head(inner(z, a), a)
+
+
+def _product(factors: list[Function]) -> Function:
+    def product(z, a):
+        result = factors[0](z, a)
+        for f in factors[1:]:
+            result = result * f(z, a)
+        return result
+    return product
+
+
+def _power(base: Function, exponent: sp.Expr, variables) -> Function:
+    if exponent.is_Integer:
+        n = int(exponent)
+        return lambda z, a: base(z, a) ** n
+    if (2 * exponent).is_Integer:
+        n = int(2 * exponent)
+        return lambda z, a: base(z, a).sqrt(analytic=a) ** n
+    power = compile_ball(exponent, variables)
+    return lambda z, a: base(z, a).pow(power(z, a), analytic=a)
+
+
+def constant(expr: sp.Expr) -> arb:
+    """The ball of a real constant at the current precision."""
+    return compile_ball(sp.sympify(expr))((), False).real
+
+
+# ---------------------------------------------------------------------------------------------------- one Gaussian
+
+def average(expr: sp.Expr, cov: tuple[sp.Expr, ...], mean: tuple[sp.Expr, ...], digits: int = 30) -> arb:
+    """A ball containing ⟨expr⟩ for Gaussian Z[0] (or Z[0], Z[1]) with numeric covariance and mean.
+
+    `digits` is the relative accuracy aimed at; where the average is much smaller than the integrand, more precision is spent, and after
+    three attempts the ball is returned as it is: its radius says what is known.
+
+    Raises: MeanFieldError if the integrand's growth is not bounded by the rules or exceeds every Gaussian.
+    """
+    bits, best = int(digits * 3.33) + 30, None
+    for _ in range(3):
+        with precision(bits):
+            best = _average_1(expr, cov[0], mean[0]) if len(mean) == 1 else _average_2(expr, cov, mean)
+        if best.rel_accuracy_bits() >= digits * 3.33 or best.is_zero():
+            break
+        missing = max(0, int(digits * 3.33) - best.rel_accuracy_bits())
+        if missing > 400:
+            break
+        bits += missing + 10
+    return best
+
+
+def _piece_bound(expr, lo, hi) -> Bound:
+    side = 1 if lo != -sp.oo and lo >= 0 else -1 if hi != sp.oo and hi <= 0 else 0
+    found = bound(expr, Z[0], side)
+    if found is None:
+        raise MeanFieldError(f"The growth of {expr} is not bounded by the rules, so its Gaussian average cannot be certified.")
+    return found
+
+
+def _tail(b: Bound, m: arb, s: arb, T: arb) -> arb:
+    """∫_T^∞ A (1+|m|+s t)^p e^{c(|m|+s t)} φ(t) dt ≤ g(T)/(T - c s - p s/(1+|m|+sT)), since log g has at most that slope."""
+    edge = 1 + abs(m) + s * T
+    slope = T - arb(b.c) * s - arb(b.p) * s / edge
+    if not slope > 0:
+        return arb.pos_inf()
+    g = arb(b.A) * edge ** arb(b.p) * (arb(b.c) * (abs(m) + s * T) - T * T / 2).exp() / (2 * arb.pi()).sqrt()
+    return g / slope
+
+
+def _average_1(expr, variance, mean) -> arb:
+    m, v = constant(mean), constant(variance)
+    parts = pieces(expr, Z[0])
+    if v.is_zero():
+        raise MeanFieldError("The average at K = 0 was asked for; it is the value of the function at the mean.")
+    s = v.sqrt()
+    bounds = [_piece_bound(e, lo, hi) for e, lo, hi in parts.intervals()]
+    T = arb(math.sqrt(2 * ctx.prec * math.log(2))) + max(float((arb(b.c) * s).upper()) for b in bounds) + 2
+    ends = [-T, *[(constant(b) - m) / s for b in parts.breaks], T]
+    total = arb(0)
+    for e, a, b in zip(parts.exprs, ends, ends[1:]):
+        total += _integrate_piece(e, m, s, _clamp(a, T), _clamp(b, T))
+    rest = _tail(bounds[0], m, s, T) + _tail(bounds[-1], m, s, T)
+    if any(not abs(x) < T for x in ends[1:-1]):
+        rest += sum((2 * _tail(b, m, s, T) for b in bounds[1:-1]), arb(0)) + _tail(bounds[0], m, s, T) + _tail(bounds[-1], m, s, T)
+    return total + arb(0, rest.abs_upper())
+
+
+def _clamp(x: arb, T: arb) -> arb:
+    return T if x > T else -T if x < -T else x
+
+
+def _integrate_piece(expr, m, s, a, b) -> arb:
+    if a is b or expr == 0 or not a < b:
+        return arb(0)
+    f = compile_ball(expr)
+    norm = 1 / (2 * arb.pi()).sqrt()
+
+    def integrand(t, analytic):
+        return f((m + s * t,), analytic) * (-t * t / 2).exp()
+
+    # both scales, t ~ 1 and z ~ 1, are seen; the integrand's own size sets the absolute goal (2^-prec alone would ruin small K)
+    unit = [(x - m) / s for x in (arb(-1), arb(0), arb(1))]
+    middle = sorted((x.mid() for x in (arb(-1), arb(1), *unit) if a < x and x < b), key=float)
+    points = [a, *middle, b]
+    mass = max((_magnitude(integrand(acb(_between(lo, hi, x)), False)) * abs(hi - lo)
+                for lo, hi in zip(points, points[1:]) for x in (0.02, 0.3, 0.7, 0.98)), key=_log2)
+    goal = arb(2) ** (-ctx.prec) * (mass if mass > 0 else arb(2) ** (-4 * ctx.prec))
+    total = arb(0)
+    for lo, hi in zip(points, points[1:]):
+        total += acb.integral(integrand, acb(lo), acb(hi), abs_tol=goal, eval_limit=200 * ctx.prec + 20000).real
+    return total * norm
+
+
+def _between(a: arb, b: arb, x: float) -> arb:
+    return (a.mid() + arb(x) * (b.mid() - a.mid())).mid()
+
+
+def _magnitude(w: acb) -> arb:
+    return w.abs_upper() if w.is_finite() else arb(0)
+
+
+def _log2(x: arb) -> float:
+    return float(x.log()) if x > 0 else -math.inf
+
+
+# ---------------------------------------------------------------------------------------------------- two Gaussians
+
+def _average_2(expr, cov, mean) -> arb:
+    """Whitened coordinates z_a = m_a + s_a x, z_b = m_b + s_b (ρ x + √(1-ρ²) y); the kinks of the inner variable are moving limits."""
+    m = [constant(v) for v in mean]
+    v_a, v_ab, v_b = (constant(c) for c in cov)
+    s_a, s_b = v_a.sqrt(), v_b.sqrt()
+    rho = v_ab / (s_a * s_b)
+    r2 = 1 - rho * rho
+    if not r2 > 0:
+        raise MeanFieldError("The two Gaussians are fully correlated; reduce the average to one variable first.")
+    r, T = r2.sqrt(), arb(2 * math.sqrt(ctx.prec * math.log(2)) + 3)
+    outer = pieces(expr, Z[0])
+    total = arb(0)
+    for e, lo, hi in outer.intervals():
+        inner = pieces(e, Z[1])
+        walls = [constant(b) for b in inner.breaks]
+        a = -T if lo == -sp.oo else _clamp((constant(lo) - m[0]) / s_a, T)
+        b = T if hi == sp.oo else _clamp((constant(hi) - m[0]) / s_a, T)
+        if a < b:
+            total += _strip(inner, walls, a, b, m, s_a, s_b, rho, r, T)
+    return total + arb(0, _tail_2(expr, v_a, v_b, m, T).abs_upper())
+
+
+def _strip(inner: Pieces, walls, a, b, m, s_a, s_b, rho, r, T) -> arb:
+    cuts = []
+    if not rho.contains(0):
+        for w in walls:  # where the wall enters and leaves |y| < T
+            cuts += [((w - m[1]) / s_b - side * r * T) / rho for side in (1, -1)]
+    cuts = sorted((x for x in cuts if a < x and x < b), key=lambda x: float(x.mid()))
+    functions = [compile_ball(e) for e in inner.exprs]
+    points, total = [a, *cuts, b], arb(0)
+    goal = arb(2) ** (-ctx.prec + 10) * _scale(inner, functions, m, s_a, s_b, rho, r)
+    for lo, hi in zip(points, points[1:]):
+        middle = (lo + hi) / 2
+        heights = [((w - m[1]) / s_b - rho * middle) / r for w in walls]
+        live = [(w, k) for k, (w, h) in enumerate(zip(walls, heights)) if abs(h) < T]
+        first = live[0][1] if live else sum(1 for h in heights if h < -T)
+        used = functions[first:first + len(live) + 1]
+
+        def integrand(x, analytic, live=live, used=used):
+            z_a = m[0] + s_a * x
+            ends = [acb(-T), *[((w - m[1]) / s_b - rho * x) / r for w, _ in live], acb(T)]
+            value = acb(0)
+            # on a wide ball only a rough bound is wanted (it enters the error through its logarithm); do not labour for digits there
+            effort = {"rel_tol": arb(2) ** -8, "abs_tol": goal, "eval_limit": 400} if analytic else {"abs_tol": goal}
+            for f, y0, y1 in zip(used, ends, ends[1:]):
+                value += acb.integral(lambda y, an, f=f: f((z_a, m[1] + s_b * (rho * x + r * y)), an) * (-y * y / 2).exp(),
+                                      y0, y1, **effort)
+            return value * (-x * x / 2).exp()
+
+        total += acb.integral(integrand, acb(lo), acb(hi), abs_tol=goal).real
+    return total / (2 * arb.pi())
+
+
+def _scale(inner, functions, m, s_a, s_b, rho, r) -> arb:
+    sizes = [_magnitude(f((acb(m[0] + s_a * arb(x)), acb(m[1] + s_b * (rho * arb(x) + r * arb(y)))), False))
+             for f in functions for x in (-0.7, 0.9) for y in (-1.1, 0.6)]
+    largest = max(sizes, key=_log2)
+    return largest if largest > 0 else arb(1)
+
+
+def _tail_2(expr, v_a, v_b, m, T) -> arb:
+    """Beyond |x| > T or |y| > T by Cauchy–Schwarz: √(E[f²g²]·P(outside)), with moments of the growth bound."""
+    factors = [(f, tuple(v for v in Z[:2] if f.has(v))) for f in sp.Mul.make_args(expr)]
+    if any(len(v) > 1 for _, v in factors):
+        raise MeanFieldError(f"{expr} does not separate into functions of one coordinate each; its tail cannot be bounded yet.")
+    second = arb(1)
+    for index, variance in ((0, v_a), (1, v_b)):
+        f = sp.Mul(*[g for g, v in factors if not v or v[0] == Z[index]]) if index == 0 else sp.Mul(
+            *[g for g, v in factors if v and v[0] == Z[index]])
+        parts = pieces(f.xreplace({Z[index]: Z[0]}), Z[0])
+        bounds = [_piece_bound(e, lo, hi) for e, lo, hi in parts.intervals()]
+        A, p, c = (max(getattr(b, k) for b in bounds) for k in "Apc")
+        if c > 0:
+            raise MeanFieldError(f"{f} grows exponentially; its two-input average cannot be certified yet.")
+        q = 2 * math.ceil(2 * p)  # E|A(1+|z|)^p|^4 ≤ A⁴ 2^q (1 + E(|m|+|z|)^q) with q even
+        moment = arb(2) ** q * (1 + (arb(2) ** q) * (abs(m[index]) ** q + variance ** (q // 2) * arb(q + 1).gamma() /
+                                                     (arb(2) ** (q // 2) * arb(q // 2 + 1).gamma())))
+        second = second * (arb(A) ** 4 * moment)
+    outside = 4 * (-T * T / 2).exp() / (T * (2 * arb.pi()).sqrt())
+    return second.sqrt().sqrt() * outside.sqrt()

@@ -1,0 +1,232 @@
+"""What a smooth function does far out: its power part at ±∞, how the remainder dies, and a rigorous bound.
+
+`tail` reads the limit structure off the expression (bounded heads saturate, exponentials die); `Bound` is |f| ≤ A (1 + |z|)^p e^{c|z|},
+the inequality that certified averages cut their tails with.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import sympy as sp
+
+from meanfield.symbols import sigmoid, softplus
+
+
+@dataclass(frozen=True)
+class Tail:
+    """f(z) = power(z) + remainder as z → ±∞.
+
+    `power` is a polynomial in z (None when f has no power-law limit, as sin); `remainder` is "zero", "exponential" (smaller than
+    every power), "algebraic" (then `power` is the leading term only, which may be a fractional power) or "none".
+    """
+
+    power: sp.Expr | None
+    remainder: str
+
+
+def tail(expr: sp.Expr, x: sp.Symbol, side: int) -> Tail:
+    """The power part of a smooth `expr` as x → +∞ (`side` = 1) or -∞ (`side` = -1)."""
+    t = sp.Dummy("t", positive=True)
+    flipped = expr.subs(x, side * t)
+    reduced, dropped = _saturate(flipped, t)
+    if reduced is None:
+        return Tail(None, "none")
+    reduced = sp.expand(reduced)
+    if reduced.is_polynomial(t):
+        power = sp.expand(reduced.subs(t, side * x))
+        return Tail(power, "exponential" if dropped else "zero")
+    if reduced.has(sp.sin, sp.cos, sp.exp, sp.tanh, sp.erf):
+        return Tail(None, "none")
+    lead = _leading(reduced, t)
+    if lead is None:
+        return Tail(None, "none")
+    return Tail(lead.subs(t, side * x), "algebraic")
+
+
+def _leading(expr, t):
+    """The leading term c t^s of an algebraic function as t → ∞, or None."""
+    w = sp.Dummy("w", positive=True)
+    try:
+        inner = sp.together(expr.replace(sp.atan, lambda u: sp.pi / 2 - sp.atan(1 / u)).subs(t, 1 / w))
+        c, s = inner.leadterm(w)
+    except (ValueError, NotImplementedError, TypeError):
+        return None
+    return c * t ** (-s) if not sp.sympify(c).has(w) and not sp.sympify(c).has(sp.log) else None
+
+
+def _direction(u, t):
+    """Sign of the infinite limit of a polynomial-like u(t), 0 when u stays finite, None when unknown."""
+    if not u.has(t):
+        return 0
+    if u.is_polynomial(t):
+        lead = sp.Poly(u, t).LC()
+    else:
+        lead = _leading(u, t)
+        if lead is None:
+            return None
+        if sp.limit(lead, t, sp.oo).is_finite:
+            return 0
+        lead = lead.subs(t, 1)
+    return 1 if lead.is_positive else -1 if lead.is_negative else None
+
+
+def _saturate(expr, t):
+    """`expr` with exponentially small parts dropped, and whether any were; (None, _) when it has no limit structure."""
+    if not expr.args or not expr.has(t):
+        return expr, False
+    parts = [_saturate(a, t) for a in expr.args]
+    if any(p is None for p, _ in parts):
+        return None, True
+    args = [p for p, _ in parts]
+    dropped = any(d for _, d in parts)
+    u = args[0]
+    head = expr.func
+    if head in (sp.tanh, sp.erf, sigmoid, softplus, sp.erfc, sp.sech, sp.exp, sp.cosh, sp.sinh):
+        way = _direction(sp.expand(u), t)
+        if way is None:
+            return None, True
+        if way == 0:
+            return head(u), dropped
+        up = way > 0
+        limits = {sp.tanh: sp.Integer(way), sp.erf: sp.Integer(way), sigmoid: sp.Integer(up), softplus: u if up else sp.S.Zero,
+                  sp.erfc: sp.S.Zero if up else sp.Integer(2), sp.sech: sp.S.Zero, sp.exp: None if up else sp.S.Zero}
+        value = limits.get(head)
+        return (None, True) if value is None else (value, True)
+    if head is sp.Mul and any(a == 0 for a in args):
+        return sp.S.Zero, True
+    if head in (sp.sin, sp.cos) and _direction(u, t) != 0:
+        return None, True
+    return head(*args), dropped
+
+
+@dataclass(frozen=True)
+class Bound:
+    """|f(z)| ≤ A (1 + |z|)^p e^{c|z|} for every real z on the stated side (float constants, rounded up)."""
+
+    A: float
+    p: float = 0.0
+    c: float = 0.0
+
+    def __mul__(self, other: Bound) -> Bound:
+        return Bound(_up(self.A * other.A), _up(self.p + other.p), _up(self.c + other.c))
+
+    def __add__(self, other: Bound) -> Bound:
+        return Bound(_up(self.A + other.A), max(self.p, other.p), max(self.c, other.c))
+
+    def __pow__(self, n: float) -> Bound:
+        return Bound(_up(self.A**n), _up(self.p * n), _up(self.c * n))
+
+
+def _up(value: float) -> float:
+    return value * (1 + 1e-12) if value > 0 else value
+
+
+def _mag(e) -> float:
+    return abs(float(sp.N(e, 20))) * (1 + 1e-15)
+
+
+def bound(expr: sp.Expr, x: sp.Symbol, side: int = 0) -> Bound | None:
+    """A rigorous growth bound of a smooth expression for all real x (`side` 0), x ≥ 0 (1) or x ≤ 0 (-1); None where the rules fail."""
+    if not expr.has(x):
+        return Bound(_mag(expr)) if expr.is_number else None
+    if expr == x:
+        return Bound(1.0, 1.0)
+    if expr.is_Add:
+        return _fold(Bound.__add__, [bound(a, x, side) for a in expr.args])
+    if expr.is_Mul:
+        return _fold(Bound.__mul__, [bound(a, x, side) for a in expr.args])
+    if expr.is_Pow and expr.base is not sp.E:
+        return _power_bound(expr, x, side)
+    return _head_bound(expr, x, side)
+
+
+def _fold(operation, bounds):
+    if any(b is None for b in bounds):
+        return None
+    total = bounds[0]
+    for b in bounds[1:]:
+        total = operation(total, b)
+    return total
+
+
+def _power_bound(expr, x, side):
+    if not expr.exp.is_number:
+        return None
+    n = float(expr.exp)
+    if n > 0:
+        base = bound(expr.base, x, side)
+        return None if base is None else base**n
+    least = lower(expr.base, x, side)
+    return None if least is None or least <= 0 else Bound(_up((1 / least) ** (-n)))
+
+
+def _head_bound(expr, x, side):
+    u, head = expr.args[0], expr.func
+    if head in (sp.tanh, sp.erf, sp.sin, sp.cos, sigmoid, sp.sech):
+        return Bound(1.0)
+    if head is sp.erfc:
+        return Bound(2.0)
+    if head is sp.atan:
+        return Bound(_up(math.pi / 2))
+    inner = bound(u, x, side)
+    if inner is None:
+        return None
+    if head is softplus:
+        return Bound(0.7) + inner
+    if head is sp.asinh:
+        return inner
+    if head in (sp.exp, sp.cosh, sp.sinh):
+        return _exp_bound(u, x, side if head is sp.exp else 0)
+    if head is sp.log:
+        least = lower(u, x, side)
+        if least is None or least <= 0:
+            return None
+        # log(A (1+|z|)^p e^{c|z|}) ≤ |log A| + (p + c)|z|
+        return Bound(_up(abs(math.log(least)) + abs(math.log(inner.A)) + inner.p + inner.c), 1.0)
+    return None
+
+
+def _exp_bound(u, x, side):
+    if not u.is_polynomial(x) or sp.Poly(u, x).degree() > 2:
+        return None
+    a, b, c = (sp.Poly(u, x).nth(k) for k in (2, 1, 0))
+    if not all(v.is_number for v in (a, b, c)):
+        return None
+    a, b, c = (float(sp.N(v, 20)) for v in (a, b, c))
+    if a > 0:
+        return None
+    if a < 0:
+        return Bound(_up(math.exp(c - b * b / (4 * a))))
+    rate = max(b, 0.0) if side == 1 else max(-b, 0.0) if side == -1 else abs(b)
+    return Bound(_up(math.exp(c)), 0.0, _up(rate))
+
+
+def lower(expr: sp.Expr, x: sp.Symbol, side: int = 0) -> float | None:
+    """A number below `expr` for every real x on the stated side, None where the rules fail."""
+    if not expr.has(x):
+        return float(sp.N(expr, 20)) * (1 - 1e-15 if expr.is_nonnegative else 1 + 1e-15)
+    if expr.is_Add:
+        parts = [lower(a, x, side) for a in expr.args]
+        return None if any(p is None for p in parts) else sum(parts) - 1e-13 * sum(abs(p) for p in parts)
+    if expr.is_Pow and expr.exp.is_even and expr.exp > 0:
+        return 0.0
+    if expr.is_Pow and expr.exp.is_number and expr.exp > 0 and (lower(expr.base, x, side) or -1) >= 0:
+        return (lower(expr.base, x, side) or 0.0) ** float(expr.exp) * (1 - 1e-13)
+    if isinstance(expr, sp.cosh):
+        return 1.0
+    if isinstance(expr, (sp.exp, sigmoid, softplus, sp.sech)):
+        return 0.0
+    if isinstance(expr, (sp.tanh, sp.erf, sp.sin, sp.cos)):
+        return -1.0
+    if expr == x:
+        return 0.0 if side == 1 else None
+    if expr.is_Mul:
+        coefficient, rest = expr.as_coeff_Mul()
+        if coefficient.is_negative and rest == x:
+            return 0.0 if side == -1 else None
+        below = lower(rest, x, side)
+        if coefficient.is_positive and below is not None:
+            return float(coefficient) * below * (1 - 1e-13 if below > 0 else 1 + 1e-13)
+    return None

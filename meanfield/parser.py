@@ -1,0 +1,128 @@
+"""Safe reading of formulas: a whitelist over Python's syntax tree; nothing is ever evaluated as code."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Collection
+from fractions import Fraction
+
+import sympy as sp
+
+from meanfield.results import MeanFieldError
+from meanfield.symbols import parameter, recognise, sigmoid, softplus, z
+
+MAX_LENGTH, MAX_NODES, MAX_EXPONENT, MAX_DIGITS = 600, 250, 64, 40
+
+FUNCTIONS: dict[str, tuple[int | None, Callable[..., sp.Expr]]] = {
+    **{name: (1, getattr(sp, name)) for name in (
+        "exp", "log", "sqrt", "erf", "erfc", "tanh", "sinh", "cosh", "sech", "sin", "cos", "atan", "asinh", "sign")},
+    "abs": (1, sp.Abs), "Abs": (1, sp.Abs), "Max": (None, sp.Max), "max": (None, sp.Max), "Min": (None, sp.Min),
+    "min": (None, sp.Min), "sigmoid": (1, sigmoid), "softplus": (1, softplus), "arctan": (1, sp.atan),
+    "relu": (1, lambda x: sp.Max(x, 0)), "Heaviside": (1, lambda x: sp.Heaviside(x, sp.S.Half)),
+    "step": (1, lambda x: sp.Heaviside(x, sp.S.Half)), "clip": (3, lambda x, a, b: sp.Min(sp.Max(x, a), b)),
+}
+CONSTANTS = {"pi": sp.pi, "E": sp.E}
+_COMPARE = {ast.Lt: sp.Lt, ast.LtE: sp.Le, ast.Gt: sp.Gt, ast.GtE: sp.Ge}
+
+
+def parse(text: str, parameters: Collection[str] = ()) -> sp.Expr:
+    """The SymPy expression that `text` spells, in the symbol z and the declared `parameters`.
+
+    Numbers are exact decimals (0.1 is 1/10). Allowed: + - * / **, comparisons inside `a if c else b`, and the names in
+    `FUNCTIONS` and `CONSTANTS`. Everything else (attributes, indexing, lambdas, keywords, calls of other names,
+    exponents beyond 64) is refused.
+
+    Raises: MeanFieldError, one sentence naming the first thing that is not allowed.
+
+    >>> parse("z*erf(z) + 0.5")
+    z*erf(z) + 1/2
+    """
+    if len(text) > MAX_LENGTH:
+        raise MeanFieldError(f"The formula has {len(text)} characters; at most {MAX_LENGTH} are read.")
+    try:
+        tree = ast.parse(text.strip().replace("^", "**"), mode="eval")
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        raise MeanFieldError(f"{text!r} is not a formula; write it like 'z*erf(z)' or 'Max(z, 0)**2'.") from None
+    if sum(1 for _ in ast.walk(tree)) > MAX_NODES:
+        raise MeanFieldError(f"The formula {text[:40]!r}… has more than {MAX_NODES} parts; give a simpler one.")
+    try:
+        expr = recognise(sp.sympify(_Reader(text, parameters).read(tree.body)))
+    except RecursionError:
+        raise MeanFieldError(f"The formula {text[:40]!r}… is nested too deeply.") from None
+    if expr.has(sp.zoo, sp.nan, sp.oo, -sp.oo, sp.I):
+        raise MeanFieldError(f"{text!r} is not a real finite function: it reads as {expr}.")
+    return expr
+
+
+class _Reader:
+    def __init__(self, text: str, parameters: Collection[str]):
+        self.text, self.names = text, {p: parameter(p) for p in parameters} | {"z": z, "x": z}
+
+    def fail(self, what: str) -> MeanFieldError:
+        return MeanFieldError(f"{what} in {self.text[:80]!r} is not allowed; use z, numbers, + - * / **, and "
+                              f"{', '.join(sorted(FUNCTIONS))}.")
+
+    def read(self, node: ast.AST):
+        match node:
+            case ast.Constant(value=bool()):
+                raise self.fail("A truth value")
+            case ast.Constant(value=int() | float()):
+                return self.number(node)
+            case ast.Name(id=name):
+                if name in self.names:
+                    return self.names[name]
+                if name in CONSTANTS:
+                    return CONSTANTS[name]
+                raise MeanFieldError(f"{self.text[:80]!r} uses the symbol {name!r}, which is not declared; the variable "
+                                     f"is z, other symbols must be listed in parameters=.")
+            case ast.UnaryOp(op=ast.USub(), operand=x):
+                return -self.read(x)
+            case ast.UnaryOp(op=ast.UAdd(), operand=x):
+                return self.read(x)
+            case ast.BinOp(left=a, op=op, right=b):
+                return self.binary(op, self.read(a), self.read(b))
+            case ast.IfExp(test=test, body=a, orelse=b):
+                return sp.Piecewise((self.read(a), self.condition(test)), (self.read(b), True))
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
+                arity, function = FUNCTIONS[name]
+                if any(isinstance(a, ast.Starred) for a in args) or (len(args) != arity if arity else not args):
+                    raise MeanFieldError(f"{name} takes {arity or 'one or more'} argument(s), but {len(args)} were given "
+                                         f"in {self.text[:80]!r}.")
+                return function(*[self.read(a) for a in args])
+            case ast.Call(func=ast.Name(id=name)):
+                raise self.fail(f"The function {name!r}")
+        raise self.fail(f"{type(node).__name__}")
+
+    def number(self, node: ast.AST):
+        source = (ast.get_source_segment(self.text.strip().replace("^", "**"), node) or "").replace("_", "")
+        try:
+            value = Fraction(source)
+        except ValueError:
+            raise self.fail(f"The number {source!r}") from None
+        if max(len(str(value.numerator)), len(str(value.denominator))) > MAX_DIGITS:
+            raise MeanFieldError(f"The number {source[:20]!r} needs more than {MAX_DIGITS} digits; rescale it.")
+        return sp.Rational(value.numerator, value.denominator)
+
+    def binary(self, op: ast.operator, a, b):
+        match op:
+            case ast.Add():
+                return a + b
+            case ast.Sub():
+                return a - b
+            case ast.Mult():
+                return a * b
+            case ast.Div():
+                return a / b
+            case ast.Pow():
+                # a power of powers of numbers (9**9**9**9) would be computed exactly before anything could stop it
+                if not b.is_number or abs(b) > MAX_EXPONENT:
+                    raise MeanFieldError(f"An exponent in {self.text[:80]!r} is not a number between -{MAX_EXPONENT} and "
+                                         f"{MAX_EXPONENT}; write e**u as exp(u).")
+                return a**b
+        raise self.fail(f"The operator {type(op).__name__}")
+
+    def condition(self, node: ast.AST):
+        match node:
+            case ast.Compare(left=a, ops=[op], comparators=[b]) if type(op) in _COMPARE:
+                return _COMPARE[type(op)](self.read(a), self.read(b))
+        raise self.fail("A condition other than one comparison")

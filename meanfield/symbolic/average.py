@@ -1,0 +1,387 @@
+r"""`Average`: the node ⟨f⟩, a Gaussian average that stays symbolic until somebody wants a closed form, a series or digits.
+
+The integrand sits in an opaque `Integrand` atom in canonical dummies, so that SymPy's `expand`, `cse` or `simplify` cannot rewrite inside the
+node or hoist a bound variable out of it; parameters of the integrand (α, a₊) are explicit arguments, like those of `sympy.Subs`.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import sympy as sp
+from sympy.core.expr import AtomicExpr
+
+from meanfield import balls
+from meanfield.piecewise import SWITCHES, Pieces, at, derivative, pieces
+from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm
+from meanfield.symbolic.closed_form import closed_form
+from meanfield.symbols import P, Z, z
+
+
+class Integrand(AtomicExpr):
+    """The function inside an average: an atom to SymPy, so that nothing rewrites it. `expr` is in the dummies `Z`, `P`."""
+
+    __slots__ = ("expr",)
+    is_commutative = True
+    is_real = True
+    is_number = False
+
+    def __new__(cls, expr):
+        self = super().__new__(cls)
+        self.expr = expr
+        return self
+
+    def __getnewargs__(self):
+        return (self.expr,)
+
+    def _hashable_content(self):
+        return (self.expr,)
+
+    @property
+    def free_symbols(self):
+        return set()
+
+    def sort_key(self, order=None):
+        return self.class_key(), (1, (str(self.expr),)), sp.S.One.sort_key(), sp.S.One
+
+    def _sympystr(self, printer):
+        return printer._print(self.expr)
+
+
+class Average(sp.Expr):
+    r"""⟨f(z₁…z_n)⟩ over jointly Gaussian z with covariance `cov` (lower triangle, row by row) and means `mean`.
+
+    Build it with `average(f, K)` or `average(f, (K_aa, K_ab, K_bb))`. Symbols: f any expression in the dummies Z; K > 0 a variance.
+    It differentiates in the weak sense (jumps give their terms), `doit()` gives the closed form where the rule finds one,
+    `evalf(n)` certified digits, `ball(n)` the enclosure itself.
+    """
+
+    is_commutative = True
+    is_real = True
+
+    def __new__(cls, body: Integrand, cov: sp.Tuple, mean: sp.Tuple, params: sp.Tuple = sp.Tuple()):
+        numeric = {P[i]: p for i, p in enumerate(params) if p.is_number}
+        if numeric:  # α → 1/10 must give the very node that was built with 1/10
+            keep = [i for i in range(len(params)) if P[i] not in numeric]
+            swap = numeric | {P[i]: P[j] for j, i in enumerate(keep)}
+            body = Integrand(body.expr.subs(swap, simultaneous=True))
+            params = sp.Tuple(*[params[i] for i in keep])
+        return super().__new__(cls, body, sp.Tuple(*cov), sp.Tuple(*mean), sp.Tuple(*params))
+
+    @property
+    def integrand(self) -> sp.Expr:
+        """f with its parameters put back, in the canonical variables."""
+        return self.args[0].expr.xreplace(dict(zip(P, self.args[3])))
+
+    @property
+    def cov(self) -> tuple[sp.Expr, ...]:
+        return tuple(self.args[1])
+
+    @property
+    def mean(self) -> tuple[sp.Expr, ...]:
+        return tuple(self.args[2])
+
+    @property
+    def n(self) -> int:
+        """Number of Gaussian variables."""
+        return len(self.mean)
+
+    def covariance(self, i: int, j: int) -> sp.Expr:
+        i, j = max(i, j), min(i, j)
+        return self.cov[i * (i + 1) // 2 + j]
+
+    @property
+    def free_symbols(self):
+        return set().union(*[a.free_symbols for a in self.args[1:]])
+
+    @property
+    def is_number(self):
+        return not self.free_symbols
+
+    def _eval_is_nonnegative(self):
+        f = self.args[0].expr
+        if not f.has(*SWITCHES):
+            return True if f.is_nonnegative else None
+        return True if all(e.is_nonnegative for i in range(self.n) for e in pieces(f, Z[i]).exprs) and self.n == 1 else None
+
+    def _eval_is_positive(self):
+        return True if self._eval_is_nonnegative() and not self.args[0].expr.has(*SWITCHES) else None
+
+    def _eval_is_finite(self):
+        return True
+
+    # ------------------------------------------------------------------------------------------------ calculus
+
+    def _eval_derivative(self, symbol):
+        """Chain rule over covariance, mean and parameters; see `derivative_cov`."""
+        total = []
+        for i in range(self.n):
+            for j in range(i + 1):
+                slope = self.covariance(i, j).diff(symbol)
+                if slope != 0:
+                    total.append(slope * self.derivative_cov(i, j))
+            slope = self.mean[i].diff(symbol)
+            if slope != 0:
+                total.append(slope * sp.Add(*self._weak(self.integrand, i)))
+        for k, p in enumerate(self.args[3]):
+            slope = p.diff(symbol)
+            if slope != 0:
+                inner = _map_expr(self.args[0].expr, self.n, lambda e, k=k: e.diff(P[k]))
+                total.append(slope * average(inner.xreplace(dict(zip(P, self.args[3]))), self.cov, self.mean))
+        return sp.Add(*total)
+
+    def derivative_cov(self, i: int, j: int) -> sp.Expr:
+        """∂⟨f⟩/∂C_ij: ⟨∂_i∂_j f⟩ off the diagonal; on it (⟨(z_i - m_i)∂_i f⟩ - Σ_{j≠i} C_ij⟨∂_i∂_j f⟩)/2C_ii.
+
+        The diagonal form has one derivative less than ½⟨∂_i² f⟩, no jump terms for continuous f, and keeps its digits at
+        large K (Stein's lemma, once).
+        """
+        f = self.integrand
+        if i != j:
+            return self.weak_mixed(i, j)
+        first = [average((Z[i] - self.mean[i]) * _d(f, i, self.n), self.cov, self.mean)]
+        first += [(b - self.mean[i]) * delta for b, delta in self._deltas(f, i)]
+        cross = [self.covariance(i, k) * self.derivative_cov(i, k) for k in range(self.n) if k != i and f.has(Z[k])]
+        return (sp.Add(*first) - sp.Add(*cross)) / (2 * self.covariance(i, i))
+
+    def _weak(self, f, i):
+        """⟨∂_i f⟩ in the weak sense: the classical part and Σ_b p(b) ⟨jump f(b, ·) | z_i = b⟩."""
+        return [average(_d(f, i, self.n), self.cov, self.mean), *[delta for _, delta in self._deltas(f, i)]]
+
+    def _deltas(self, f, i):
+        """(b, ⟨jump · δ(z_i - b)⟩) for each jump of f in z_i."""
+        out = []
+        for b, jump in _jumps(f, i):
+            out.append((b, delta_average(jump, {i: b}, self.cov, self.mean)))
+        return out
+
+    def weak_mixed(self, i: int, j: int) -> sp.Expr:
+        """⟨∂_i∂_j f⟩ in the weak sense, i ≠ j: smooth part, one δ in either variable, and δ in both."""
+        f = self.integrand
+        total = [average(_d(_d(f, i, self.n), j, self.n), self.cov, self.mean)]
+        for b, jump in _jumps(f, i):
+            total.append(delta_average(_d(jump, j, self.n), {i: b}, self.cov, self.mean))
+            for c, corner in _jumps(jump, j):
+                total.append(delta_average(corner, {i: b, j: c}, self.cov, self.mean))
+        for c, jump in _jumps(f, j):
+            total.append(delta_average(_d(jump, i, self.n), {j: c}, self.cov, self.mean))
+        return sp.Add(*total)
+
+    # ------------------------------------------------------------------------------------------------ values
+
+    def closed_form(self) -> sp.Expr:
+        """The exact elementary expression. Raises: NoClosedForm with the reason."""
+        return closed_form(self.integrand, self.cov, self.mean)
+
+    def doit(self, **hints):
+        try:
+            return self.closed_form()
+        except NoClosedForm:
+            return self
+
+    def ball(self, digits: int = 30):
+        """A ball (python-flint `arb`) that provably contains the value; the covariance must be numeric.
+
+        The closed form is used where there is one and it keeps its digits, otherwise rigorous integration with a bounded tail.
+        """
+        if not self.is_number:
+            raise MeanFieldError(f"A value of {self} was asked for, but {sorted(map(str, self.free_symbols))} are not numbers yet.")
+        reduced = self.reduced()
+        if not isinstance(reduced, Average):
+            with balls.precision(int(digits * 3.33) + 20):
+                return balls.constant(reduced)
+        exact = reduced._closed_ball(digits)
+        return exact if exact is not None else balls.average(reduced.integrand, reduced.cov, reduced.mean, digits)
+
+    def _closed_ball(self, digits):
+        try:
+            form = _closed_symbolic(self)
+        except NoClosedForm:
+            return None
+        bits = int(digits * 3.33) + 40
+        for _ in range(4):
+            with balls.precision(bits):
+                value = balls.constant(form)
+            if value.is_finite() and (value.rel_accuracy_bits() > digits * 3.33 or value.is_zero()):
+                return value
+            bits = 2 * bits + 100
+        return None
+
+    def reduced(self) -> sp.Expr:
+        """The same average with fully correlated variables (numeric |c| = 1) merged into one; self otherwise."""
+        if self.n != 2 or not self.is_number:
+            return self
+        a, ab, b = self.cov
+        if sp.simplify(a * b - ab**2) != 0:
+            return self
+        ratio = ab / a
+        merged = self.integrand
+        second = pieces(merged, Z[1]) if merged.has(Z[1]) else None
+        if second is not None and second.breaks:
+            merged = _substitute_line(merged, ratio, self.mean)
+        else:
+            merged = merged.subs(Z[1], self.mean[1] + ratio * (Z[0] - self.mean[0]))
+        return average(merged, a, mean=(self.mean[0],))
+
+    def _eval_evalf(self, prec):
+        if not self.is_number:
+            return None
+        from mpmath.libmp import from_str
+
+        digits = int(prec / 3.3219) + 2
+        value = self.ball(digits)
+        text = value.mid().str(digits + 5, radius=False)
+        return sp.Float._new(from_str(text, prec), prec)
+
+    # ------------------------------------------------------------------------------------------------ printing
+
+    def _names(self):
+        plain = self.n == 1
+        names = [z] if plain else sp.symbols("z_a z_b z_c z_d", real=True)[: self.n]
+        return dict(zip(Z, names))
+
+    def _sympystr(self, printer):
+        body = printer._print(self.integrand.xreplace(self._names()))
+        law = ", ".join(printer._print(c) for c in self.cov)
+        shift = "" if all(m == 0 for m in self.mean) else "; mean " + ", ".join(printer._print(m) for m in self.mean)
+        return f"<{body}>_{{{law}{shift}}}"
+
+    def _latex(self, printer, exp=None):
+        body = printer._print(self.integrand.xreplace(self._names()))
+        law = ",".join(printer._print(c) for c in self.cov)
+        shift = "" if all(m == 0 for m in self.mean) else ";" + ",".join(printer._print(m) for m in self.mean)
+        text = rf"\left\langle {body} \right\rangle_{{{law}{shift}}}"
+        return text if exp is None else rf"{text}^{{{exp}}}"
+
+
+@lru_cache(maxsize=1024)
+def _closed_symbolic(node: Average) -> sp.Expr:
+    return node.closed_form()
+
+
+def average(f: sp.Expr, cov, mean=None) -> sp.Expr:
+    r"""⟨f⟩ over Gaussian variables, as a node in normal form.
+
+    f: expression in `Z[0]` (and `Z[1]`, … for several variables; the public symbol z stands for Z[0]); cov: K, or the lower triangle
+    (K_aa, K_ab, K_bb); mean: one value a variable, 0 unless given. Constants are taken out, absent variables dropped, parameters
+    lifted into arguments, ⟨odd⟩ at mean zero is 0.
+
+    >>> from meanfield.symbols import K, z
+    >>> average(sp.erf(z)**2, K).doit()
+    2*asin(2*K/(2*K + 1))/pi
+    """
+    cov = tuple(map(sp.sympify, cov)) if isinstance(cov, (tuple, list, sp.Tuple)) else (sp.sympify(cov),)
+    n = next(k for k in range(1, 6) if k * (k + 1) // 2 >= len(cov))
+    mean = tuple(map(sp.sympify, mean)) if mean is not None else (sp.S.Zero,) * n
+    f = sp.sympify(f).xreplace({z: Z[0]})
+    if f == 0 or not f.has(*Z):
+        return f
+    if f.has(sp.oo, sp.zoo, sp.nan):
+        raise InfiniteAverage(f"The average of {f} does not exist.")
+    used = [i for i in range(n) if f.has(Z[i])]
+    if len(used) < n:
+        f = f.xreplace({Z[i]: Z[k] for k, i in enumerate(used)})
+        cov = tuple(cov[max(i, j) * (max(i, j) + 1) // 2 + min(i, j)] for a, i in enumerate(used) for j in used[: a + 1])
+        mean, n = tuple(mean[i] for i in used), len(used)
+    f = _normal(f, n)
+    constant, f = f.as_independent(*Z, as_Add=False) if f.is_Mul else (sp.S.One, f)
+    if f == 0 or not f.has(*Z):
+        return constant * f
+    if all(m == 0 for m in mean) and _is_odd(f, n):
+        return sp.S.Zero
+    free = sorted(f.free_symbols - set(Z), key=lambda s: s.name)
+    if len(free) > len(P):
+        raise MeanFieldError(f"An integrand has {len(free)} free parameters; at most {len(P)} are supported.")
+    body = Integrand(f.xreplace(dict(zip(free, P))))
+    return constant * Average(body, sp.Tuple(*cov), sp.Tuple(*mean), sp.Tuple(*free))
+
+
+def _normal(f, n):
+    """Piecewise-smooth normal form; a function of one variable becomes one Piecewise with merged pieces."""
+    if n == 1 and f.has(*SWITCHES):
+        return pieces(f, Z[0]).expr
+    return f
+
+
+def _is_odd(f, n) -> bool:
+    if n == 1 and f.has(*SWITCHES):
+        p = pieces(f, Z[0])
+        mirrored = tuple(e.subs(Z[0], -Z[0]) for e in reversed(p.exprs))
+        return tuple(-b for b in reversed(p.breaks)) == p.breaks and all(sp.expand(a + b) == 0 for a, b in zip(mirrored, p.exprs))
+    if f.has(*SWITCHES):
+        return False
+    mirrored = f.subs({Z[i]: -Z[i] for i in range(n)}, simultaneous=True)
+    return mirrored == -f
+
+
+def _map_expr(f, n, function):
+    """`function` applied to every smooth piece of f (in each of its n variables)."""
+    return _over_pieces(f, 0, n, function)
+
+
+def _over_pieces(f, i, n, function):
+    if i == n or not f.has(*SWITCHES):
+        return function(f)
+    p = pieces(f, Z[i])
+    mapped = tuple(_over_pieces(e, i + 1, n, function) for e in p.exprs)
+    return Pieces(Z[i], p.breaks, mapped).expr
+
+
+def _d(f, i, n):
+    """The classical ∂f/∂z_i. A product keeps its shape: only factors that hold z_i are touched."""
+    if f.is_Mul:
+        mine, others = [], []
+        for factor in f.args:
+            (mine if factor.has(Z[i]) else others).append(factor)
+        if others:
+            return sp.Mul(*others) * _d(sp.Mul(*mine), i, n)
+    if not f.has(Z[i]):
+        return sp.S.Zero
+    if not f.has(*SWITCHES):
+        return derivative(f, Z[i])
+    return Pieces(Z[i], pieces(f, Z[i]).breaks, pieces(f, Z[i]).exprs).diff().expr
+
+
+def _jumps(f, i):
+    """(b, jump of f across z_i = b), the jump still a function of the other variables."""
+    if not f.has(*SWITCHES) or not f.has(Z[i]):
+        return []
+    constant, mine = f.as_independent(Z[i], as_Add=False) if f.is_Mul else (sp.S.One, f)
+    if not mine.has(*SWITCHES):
+        return []
+    p, out = pieces(mine, Z[i]), []
+    for b, left, right in zip(p.breaks, p.exprs, p.exprs[1:]):
+        jump = sp.simplify(at(right, Z[i], b) - at(left, Z[i], b))
+        if jump != 0:
+            out.append((b, constant * jump))
+    return out
+
+
+def delta_average(g: sp.Expr, fixed: dict[int, sp.Expr], cov, mean) -> sp.Expr:
+    """⟨g Π δ(z_i - b_i)⟩: the density of the fixed variables at b times ⟨g⟩ in the conditional law of the rest."""
+    n = len(mean)
+    C = sp.Matrix(n, n, lambda i, j: cov[max(i, j) * (max(i, j) + 1) // 2 + min(i, j)])
+    idx, rest = sorted(fixed), [i for i in range(n) if i not in fixed]
+    shift = sp.Matrix([fixed[i] - mean[i] for i in idx])
+    A = C.extract(idx, idx)
+    inverse, det = A.inv(), A.det()
+    density = sp.exp(-sp.cancel((shift.T * inverse * shift)[0]) / 2) / ((2 * sp.pi) ** sp.Rational(len(idx), 2) * sp.sqrt(det))
+    g = g.subs({Z[i]: b for i, b in fixed.items()})
+    if g == 0 or not rest:
+        return density * g
+    B = C.extract(rest, idx)
+    new_mean = sp.Matrix([mean[i] for i in rest]) + B * inverse * shift
+    new_cov = (C.extract(rest, rest) - B * inverse * B.T).applyfunc(sp.cancel)
+    g = g.xreplace({Z[i]: Z[k] for k, i in enumerate(rest)})
+    lower = [new_cov[i, j] for i in range(len(rest)) for j in range(i + 1)]
+    return density * average(g, lower, tuple(new_mean.applyfunc(sp.cancel)))
+
+
+def _substitute_line(f, ratio, mean):
+    """f(z, m_b + ratio (z - m_a)) with the kinks of the second variable moved to the first."""
+    line = mean[1] + ratio * (Z[0] - mean[0])
+    p = pieces(f, Z[1])
+    order = 1 if ratio > 0 else -1
+    breaks = [sp.simplify(mean[0] + (b - mean[1]) / ratio) for b in p.breaks][::order]
+    exprs = [e.subs(Z[1], line) for e in p.exprs][::order]
+    return Pieces(Z[0], tuple(breaks), tuple(exprs)).expr

@@ -1,0 +1,317 @@
+"""Recursion: a state pushed one layer forward by a map; and the rules that derive the map from an architecture record.
+
+Between two Dense layers a coordinate is a function f of a Gaussian z ~ N(0, K). Nonlinearity composes, f → φ(f); Dense closes,
+K → σ_w²⟨f²⟩ + σ_b², J → σ_w²⟨f′²⟩ J, Θ → σ_w²⟨f′²⟩ Θ + K; Residual adds μ² times what entered (the fresh weights of the branch make it
+independent of the skip), or μ z to f when the branch holds no Dense.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import sympy as sp
+
+from meanfield import balls
+from meanfield.activations import Activation, activation
+from meanfield.architecture import Block, Dense, Nonlinearity, Param, Residual, Sequential
+from meanfield.piecewise import pieces
+from meanfield.results import Equality, MeanFieldError, NoClosedForm
+from meanfield.symbolic.average import Average, average
+from meanfield.symbols import LATEX_NAMES, Q0, J, K, K_aa, K_ab, K_bb, Theta, Z, l, parameter, sigma_b, sigma_w
+
+c0 = sp.Symbol("c0", real=True)
+
+
+@dataclass(frozen=True)
+class StateVar:
+    """One quantity of the state: its name, its symbol, its value at layer 1 and how it is carried ("linear" or "log")."""
+
+    name: str
+    symbol: sp.Symbol
+    initial: sp.Expr
+    carry: str = "linear"
+
+
+@dataclass(frozen=True)
+class Recursion:
+    """x^{l+1} = step(x^l; parameters).
+
+    state: the variables, each depending only on itself and on those before it; step: their next values in the same order;
+    depth: the symbol of the layer index (l = 1 is the first layer after the input). Two recursions are equal (==) when they are
+    structurally the same; `equals` asks whether they are the same mathematically.
+    """
+
+    state: tuple[StateVar, ...]
+    step: tuple[sp.Expr, ...]
+    depth: sp.Symbol = l
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(v.name for v in self.state)
+
+    @property
+    def initial(self) -> dict[str, sp.Expr]:
+        return {v.name: v.initial for v in self.state}
+
+    @property
+    def parameters(self) -> tuple[sp.Symbol, ...]:
+        """Symbols that are neither state nor depth, by name."""
+        free = set().union(*[e.free_symbols for e in self.step], *[v.initial.free_symbols for v in self.state])
+        return tuple(sorted(free - {v.symbol for v in self.state} - {self.depth}, key=lambda s: s.name))
+
+    def __getitem__(self, name: str) -> sp.Expr:
+        """The next value of one state variable."""
+        return self.step[self.index(name)]
+
+    def index(self, name: str) -> int:
+        if name not in self.names:
+            raise MeanFieldError(f"The quantity {name!r} was asked for; this recursion has {', '.join(self.names)}.")
+        return self.names.index(name)
+
+    def only(self, *names: str) -> Recursion:
+        """The same recursion reduced to `names` and whatever they depend on."""
+        if not names:
+            return self
+        wanted = {self.state[self.index(n)].symbol for n in names}
+        for v, e in zip(reversed(self.state), reversed(self.step)):
+            if v.symbol in wanted:
+                wanted |= e.free_symbols & {s.symbol for s in self.state}
+        keep = [i for i, v in enumerate(self.state) if v.symbol in wanted]
+        return replace(self, state=tuple(self.state[i] for i in keep), step=tuple(self.step[i] for i in keep))
+
+    def map(self, function) -> Recursion:
+        """`function` applied to every step and initial value."""
+        return replace(self, step=tuple(function(e) for e in self.step),
+                       state=tuple(replace(v, initial=function(v.initial)) for v in self.state))
+
+    def subs(self, values: dict) -> Recursion:
+        """Parameters replaced, e.g. {"sigma_w": 1, mu: 1/2} by name or symbol."""
+        swap = {(parameter(k) if isinstance(k, str) else k): sp.sympify(v) for k, v in values.items()}
+        return self.map(lambda e: e.subs(swap))
+
+    def doit(self) -> Recursion:
+        """Every average replaced by its closed form where the rule finds one."""
+        return self.map(closed)
+
+    def susceptibilities(self) -> dict[str, sp.Expr]:
+        """Derivatives of the map: chi_K = ∂K'/∂K, chi_J = ∂J'/∂J, chi_Delta = ∂chi_J/∂K; for two inputs chi_c = ∂K_ab'/∂K_ab."""
+        out: dict[str, sp.Expr] = {}
+        for name, label in (("K", "chi_K"), ("J", "chi_J"), ("K_ab", "chi_c")):
+            if name in self.names:
+                out[label] = sp.diff(self[name], self.state[self.index(name)].symbol)
+        if "chi_J" in out and out["chi_J"].is_finite is not False:
+            out["chi_Delta"] = sp.diff(out["chi_J"], self.state[self.index("K")].symbol)
+        return out
+
+    def iterate(self, values: dict, depth: int, digits: int = 30) -> list[dict[str, sp.Float]]:
+        """Layers 1 … depth with `digits` digits: the slow exact route that the compiled one is tested against.
+
+        values: numbers for all parameters, by name (floats count as the binary doubles they are); state variables may be given to
+        override their initial value.
+        """
+        numbers = {parameter(k): sp.Rational(v) if isinstance(v, float) else sp.sympify(v) for k, v in values.items()}
+        layer = {v.symbol: numbers.get(v.symbol, v.initial).subs(numbers) for v in self.state}
+        missing = set().union(*[sp.sympify(v).free_symbols for v in layer.values()], set(self.parameters)) - set(numbers) - {Q0, c0}
+        if missing:
+            raise MeanFieldError(f"Iterating needs values for {sorted(s.name for s in missing)}.")
+        out = []
+        for _ in range(depth):
+            layer = {s: sp.N(v.subs(numbers), digits + 5) for s, v in layer.items()}
+            out.append({v.name: layer[v.symbol] for v in self.state})
+            layer = {v.symbol: e.subs(numbers).subs(layer) for v, e in zip(self.state, self.step)}
+        return out
+
+    def equals(self, other: Recursion, points: int = 3) -> Equality:
+        """Proved equal (by closed forms and simplification), equal to 30 digits at `points` random exact points, or different."""
+        if self == other:
+            return Equality.PROVED
+        if self.names != other.names:
+            return Equality.DIFFERENT
+        swap = {b.symbol: a.symbol for a, b in zip(self.state, other.state)}
+        pairs = list(zip(self.step, [e.xreplace(swap) for e in other.step]))
+        pairs += [(a.initial, b.initial.xreplace(swap)) for a, b in zip(self.state, other.state)]
+        return min((expressions_equal(a, b, points) for a, b in pairs), key=list(Equality)[::-1].index)
+
+    def _latex_lines(self, printer=None) -> list[str]:
+        lines = []
+        for v, e in zip(self.state, self.step):
+            name = sp.latex(v.symbol, symbol_names=LATEX_NAMES)
+            after = name.replace("K_{", "K^{\\ell+1}_{", 1) if name.startswith("K_{") else name + r"^{\ell+1}"
+            lines.append(rf"{after} &= {sp.latex(e, symbol_names=LATEX_NAMES)}")
+        return lines
+
+    def _repr_latex_(self) -> str:
+        return r"$$\begin{aligned}" + r" \\ ".join(self._latex_lines()) + r"\end{aligned}$$"
+
+    def __str__(self) -> str:
+        return "\n".join(f"{v.name}' = {e}" for v, e in zip(self.state, self.step))
+
+
+def closed(e: sp.Expr) -> sp.Expr:
+    """`e` with every average in closed form where there is one."""
+    while True:
+        swap = {a: a.doit() for a in e.atoms(Average)}
+        swap = {a: b for a, b in swap.items() if a != b}
+        if not swap:
+            return e
+        e = e.xreplace(swap)
+
+
+def expressions_equal(a: sp.Expr, b: sp.Expr, points: int = 3) -> Equality:
+    """Whether two expressions (averages included) are the same function of their symbols."""
+    if a == b or sp.expand(a - b) == 0:
+        return Equality.PROVED
+    difference = closed(a - b)
+    free = sorted(difference.free_symbols, key=lambda s: s.name)
+    for k in range(points):  # numbers first: a difference is cheap to see and final
+        at = _sample(free, k)
+        with balls.precision(160):
+            value, size = balls.constant(difference.subs(at)), abs(balls.constant(closed(a).subs(at)))
+        if not value.contains(0):
+            return Equality.DIFFERENT
+        if not value.rad() <= 1e-30 * float(size.mid()) + 1e-300 and not value.is_zero():
+            raise MeanFieldError(f"{a} and {b} cannot be compared at {at}: the ball {value} is too wide.")
+    if not difference.has(Average) and sp.simplify(difference) == 0:
+        return Equality.PROVED
+    return Equality.TO_30_DIGITS
+
+
+def _sample(free, k):
+    """Exact test points; off-diagonal covariances stay inside |c| < 1."""
+    at = {s: sp.Rational(29 + 13 * i + 17 * k, 23 + 6 * k) for i, s in enumerate(free)}
+    if K_ab in at:
+        at[K_ab] = sp.Rational((-1) ** k * (2 + k), 7)
+    return at
+
+
+# ---------------------------------------------------------------------------------------------------- block rules
+
+@dataclass(frozen=True)
+class _Signal:
+    """What flows between blocks: the Gaussian's law (state values) and one coordinatewise function f per input."""
+
+    values: tuple[sp.Expr, ...]
+    functions: tuple[sp.Expr, ...]
+
+    @property
+    def is_linear(self) -> bool:
+        return self.functions == Z[: len(self.functions)]
+
+
+def resolve(record: object) -> Activation:
+    """The Activation a `Nonlinearity` holds (a registered name, a formula, or the record itself)."""
+    return activation(record)
+
+
+def one_input(block: Block) -> Recursion:
+    """The recursion of (K, J, Theta) for one input through `block`.
+
+    K: second moment of a preactivation; J = J^{1,l}: averaged partial Jacobian norm; Theta: NTK trace per output, all weights and biases
+    trainable in NTK parametrization. A discontinuous φ gives J = Theta = ∞.
+    """
+    start = _Signal((K, J, Theta), (Z[0],))
+    end = _walk(block, start, _dense_one)
+    _must_close(end, block)
+    first = sigma_w**2 * Q0 + sigma_b**2
+    state = (StateVar("K", K, first), StateVar("J", J, sp.S.One, "log"), StateVar("Theta", Theta, first))
+    return Recursion(state, tuple(_collect(e, (J, Theta)) for e in end.values))
+
+
+def two_inputs(block: Block) -> Recursion:
+    """The recursion of (K_aa, K_bb, K_ab) for two inputs with squared norms Q0 N_0 and correlation c0."""
+    end = _walk(block, _Signal((K_aa, K_bb, K_ab), Z[:2]), _dense_two)
+    _must_close(end, block)
+    first = sigma_w**2 * Q0 + sigma_b**2
+    state = (StateVar("K_aa", K_aa, first), StateVar("K_bb", K_bb, first), StateVar("K_ab", K_ab, sigma_w**2 * Q0 * c0 + sigma_b**2))
+    return Recursion(state, end.values)
+
+
+def _must_close(end: _Signal, block: Block) -> None:
+    if not end.is_linear:
+        raise MeanFieldError(f"The block {block} does not end in Dense, so its output is not Gaussian; end it with Dense().")
+
+
+def _collect(e: sp.Expr, symbols) -> sp.Expr:
+    """σ²⟨f′²⟩J + μ²J → (σ²⟨f′²⟩ + μ²)J."""
+    e = sp.expand(e, deep=False) if not e.has(sp.oo) else e
+    for s in symbols:
+        e = sp.collect(e, s)
+    return e
+
+
+def _walk(block: Block, signal: _Signal, dense) -> _Signal:
+    match block:
+        case Dense():
+            return dense(signal)
+        case Nonlinearity(record):
+            phi = resolve(record).pieces
+            return replace(signal, functions=tuple(_compose(phi, f, i) for i, f in enumerate(signal.functions)))
+        case Sequential(blocks):
+            for b in blocks:
+                signal = _walk(b, signal, dense)
+            return signal
+        case Residual(branch, mu):
+            strength = parameter(mu.name) if isinstance(mu, Param) else sp.Rational(mu)
+            inner = _walk(branch, signal, dense)
+            if not _has_dense(branch):
+                skip = tuple(g + strength * f for g, f in zip(inner.functions, signal.functions))
+                return replace(signal, functions=skip)
+            if not signal.is_linear or not inner.is_linear:
+                raise MeanFieldError("A Residual adds a Gaussian to a skip that is not Gaussian, or its branch does not end in Dense; put the "
+                                     "Nonlinearity inside the branch and end the branch with Dense().")
+            values = tuple(b + strength**2 * a for a, b in zip(signal.values, inner.values))
+            return replace(inner, values=values)
+    raise MeanFieldError(f"The block {block!r} has no rule yet.")
+
+
+def _has_dense(block: Block) -> bool:
+    match block:
+        case Dense():
+            return True
+        case Sequential(blocks):
+            return any(_has_dense(b) for b in blocks)
+        case Residual(branch):
+            return _has_dense(branch)
+    return False
+
+
+def _compose(phi, f, i):
+    """φ(f(z_i)) in normal form."""
+    if f == Z[i]:
+        return phi.expr.xreplace({Z[0]: Z[i]})
+    return pieces(phi.expr.xreplace({Z[0]: f}), Z[i]).expr
+
+
+def _dense_one(signal: _Signal) -> _Signal:
+    k, j, theta = signal.values
+    f = pieces(signal.functions[0], Z[0])
+    second = average(f.map(lambda e: e**2).expr, k)
+    chi = sp.oo if f.jumps() else average(f.diff().map(lambda e: e**2).expr, k)
+    new_k = sigma_w**2 * second + sigma_b**2
+    if chi == sp.oo:
+        return _Signal((new_k, sp.oo, sp.oo), (Z[0],))
+    slope = sigma_w**2 * chi
+    return _Signal((new_k, slope * j, slope * theta + new_k), (Z[0],))
+
+
+def _dense_two(signal: _Signal) -> _Signal:
+    f, g = signal.functions
+    k_aa, k_bb, k_ab = signal.values
+    square = [average(pieces(h.xreplace({Z[1]: Z[0]}), Z[0]).map(lambda e: e**2).expr, k) for h, k in ((f, k_aa), (g, k_bb))]
+    cross = average(f * g, (k_aa, k_ab, k_bb))
+    return _Signal((*(sigma_w**2 * s + sigma_b**2 for s in square), sigma_w**2 * cross + sigma_b**2), Z[:2])
+
+
+def slope_average(phi: Activation, cov=None) -> sp.Expr:
+    """⟨φ′φ′⟩ in the weak sense: for one input ⟨φ′²⟩_K (∞ where φ jumps), for two inputs ∂⟨φφ⟩/∂K_ab."""
+    if cov is None:
+        return sp.oo if phi.pieces.jumps() else average(phi.pieces.diff().map(lambda e: e**2).expr, K)
+    node = average(phi.pieces.expr * phi.pieces.expr.xreplace({Z[0]: Z[1]}), cov)
+    return node.derivative_cov(0, 1) if isinstance(node, Average) else _scaled_slope(node)
+
+
+def _scaled_slope(node: sp.Expr) -> sp.Expr:
+    coefficient, inner = node.as_independent(Average)
+    if not isinstance(inner, Average):
+        raise NoClosedForm(f"{node} is not a multiple of one average.")
+    return coefficient * inner.derivative_cov(0, 1)

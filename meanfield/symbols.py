@@ -1,0 +1,124 @@
+"""Every SymPy symbol with its assumptions, made once, and the two atoms SymPy lacks: `sigmoid` and `softplus`.
+
+Public symbols (`sigma_w`, `K`, ...) appear in recursions and tables. The canonical dummies `Z` (integration variables)
+and `P` (parameters inside an average) never leave `Average`.
+"""
+
+from __future__ import annotations
+
+import sympy as sp
+from sympy.core.function import ArgumentIndexError
+
+sigma_w = sp.Symbol("sigma_w", nonnegative=True)
+sigma_b = sp.Symbol("sigma_b", nonnegative=True)
+K = sp.Symbol("K", positive=True)
+K_aa = sp.Symbol("K_aa", positive=True)
+K_bb = sp.Symbol("K_bb", positive=True)
+K_ab = sp.Symbol("K_ab", real=True)
+J = sp.Symbol("J", positive=True)
+Theta = sp.Symbol("Theta", nonnegative=True)
+Q0 = sp.Symbol("Q0", positive=True)
+l = sp.Symbol("l", positive=True, integer=True)
+z = sp.Symbol("z", real=True)
+
+LATEX_NAMES = {
+    sigma_w: r"\sigma_w", sigma_b: r"\sigma_b", K_aa: "K_{aa}", K_bb: "K_{bb}", K_ab: "K_{ab}",
+    Theta: r"\Theta", Q0: "Q_0", l: r"\ell",
+}
+
+Z = tuple(sp.Dummy(f"z{i}" if i else "z", dummy_index=71_000 + i, real=True) for i in range(4))
+P = tuple(sp.Dummy(f"p{i}", dummy_index=72_000 + i, real=True) for i in range(8))
+
+
+def parameter(name: str) -> sp.Symbol:
+    """The symbol of a named parameter: `mu` is ≥ 0, every other one is real."""
+    known = {s.name: s for s in (sigma_w, sigma_b, K, K_aa, K_bb, K_ab, J, Theta, Q0, l)}
+    if name in known:
+        return known[name]
+    return sp.Symbol(name, nonnegative=True) if name == "mu" else sp.Symbol(name, real=True)
+
+
+class sigmoid(sp.Function):  # noqa: N801 - SymPy's spelling of functions
+    """The logistic function σ(x) = 1/(1 + e^{-x}); kept whole so that no evaluation meets e^{800}/e^{800}."""
+
+    nargs = 1
+    is_real = True
+    is_positive = True
+
+    @classmethod
+    def eval(cls, x):
+        if x is sp.S.Zero:
+            return sp.S.Half
+        if x is sp.S.Infinity:
+            return sp.S.One
+        if x is sp.S.NegativeInfinity:
+            return sp.S.Zero
+        return None
+
+    def fdiff(self, argindex=1):
+        if argindex != 1:
+            raise ArgumentIndexError(self, argindex)
+        return sigmoid(self.args[0]) * sigmoid(-self.args[0])
+
+    def _eval_rewrite_as_exp(self, x, **kwargs):
+        return 1 / (1 + sp.exp(-x))
+
+    def _eval_evalf(self, prec):
+        return (1 / (1 + sp.exp(-self.args[0])))._eval_evalf(prec)
+
+    def _latex(self, printer, exp=None):
+        body = rf"\operatorname{{sigmoid}}\left({printer._print(self.args[0])}\right)"
+        return body if exp is None else rf"{body}^{{{exp}}}"
+
+
+class softplus(sp.Function):  # noqa: N801
+    """log(1 + e^x), with derivative `sigmoid`."""
+
+    nargs = 1
+    is_real = True
+    is_positive = True
+
+    @classmethod
+    def eval(cls, x):
+        if x is sp.S.Zero:
+            return sp.log(2)
+        return None
+
+    def fdiff(self, argindex=1):
+        if argindex != 1:
+            raise ArgumentIndexError(self, argindex)
+        return sigmoid(self.args[0])
+
+    def _eval_rewrite_as_exp(self, x, **kwargs):
+        return sp.log(1 + sp.exp(x))
+
+    def _eval_evalf(self, prec):
+        return sp.log(1 + sp.exp(self.args[0]))._eval_evalf(prec)
+
+    def _latex(self, printer, exp=None):
+        body = rf"\operatorname{{softplus}}\left({printer._print(self.args[0])}\right)"
+        return body if exp is None else rf"{body}^{{{exp}}}"
+
+
+def recognise(expr: sp.Expr) -> sp.Expr:
+    """`expr` with 1/(1 + e^{-u}) written as sigmoid(u), log(1 + e^u) as softplus(u) and e^u/(1 + e^u) as sigmoid(u)."""
+    def is_one_plus_exp(e):
+        return e.is_Add and len(e.args) == 2 and sp.S.One in e.args and any(isinstance(a, sp.exp) for a in e.args)
+
+    def exponent(e):
+        return next(a.args[0] for a in e.args if isinstance(a, sp.exp))
+
+    expr = expr.replace(lambda e: isinstance(e, sp.log) and is_one_plus_exp(e.args[0]),
+                        lambda e: softplus(exponent(e.args[0])))
+
+    def quotient(e):
+        for factor in e.args:
+            if factor.is_Pow and factor.exp == -1 and is_one_plus_exp(factor.base):
+                u = exponent(factor.base)
+                if sp.exp(u) in e.args:
+                    return sigmoid(u) * sp.Mul(*[a for a in e.args if a not in (factor, sp.exp(u))])
+        return e
+
+    expr = expr.replace(lambda e: e.is_Mul, quotient)
+    return expr.replace(lambda e: e.is_Pow and e.exp.is_Integer and e.exp < 0 and is_one_plus_exp(e.base),
+                        lambda e: sigmoid(-exponent(e.base)) ** (-e.exp))

@@ -1,0 +1,149 @@
+"""Hand-written activations against 320-digit references, with planted errors."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from meanfield.empirical import functions
+from meanfield.empirical.functions import ScalarPair, bound, elementwise, pair_of, resolve, twin
+from meanfield.results import MeanFieldError
+
+
+def _softplus(x):
+    return mp.log(1 + mp.exp(x))
+
+
+def _sigmoid(x):
+    return 1 / (1 + mp.exp(-x))
+
+
+def _selu(x):
+    # scale and slope from their defining conditions: mean 0 and variance 1 are a fixed point
+    r, s = mp.erfc(1 / mp.sqrt(2)), mp.sqrt(mp.e)
+    alpha = -mp.sqrt(2 / mp.pi) / (r * s - 1)
+    scale = (1 - r * s) * mp.sqrt(2 * mp.pi)
+    scale /= mp.sqrt(2 * mp.erfc(mp.sqrt(2)) * mp.e**2 + mp.pi * r**2 * mp.e - 2 * (2 + mp.pi) * r * s + mp.pi + 2)
+    return scale * (x if x > 0 else alpha * mp.expm1(x))
+
+
+REFERENCE = {
+    "linear": lambda x: x,
+    "relu": lambda x: (x + abs(x)) / 2,
+    "leaky_relu": lambda x: max(x, x / 100),
+    "scale_invariant": lambda x: mp.mpf(3) / 2 * x if x > 0 else -x / 4,
+    "abs": abs,
+    "step": lambda x: (1 + mp.sign(x)) / 2,
+    "sign": mp.sign,
+    "hard_tanh": lambda x: max(-1, min(1, x)) * mp.mpf(1),
+    "relu6": lambda x: max(0, min(6, x)) * mp.mpf(1),
+    "tanh": mp.tanh,
+    "erf": mp.erf,
+    "sigmoid": _sigmoid,
+    "softsign": lambda x: x / (1 + abs(x)),
+    "arctan": mp.atan,
+    "gelu": lambda x: x * mp.erfc(-x / mp.sqrt(2)) / 2,
+    "gelu_tanh": lambda x: x * (1 + mp.tanh(mp.sqrt(2 / mp.pi) * (x + mp.mpf("0.044715") * x**3))) / 2,
+    "silu": lambda x: x * _sigmoid(x),
+    "swish": lambda x: x * _sigmoid(mp.mpf(7) / 4 * x),
+    "mish": lambda x: x * mp.tanh(_softplus(x)),
+    "softplus": _softplus,
+    "elu": lambda x: x if x > 0 else mp.expm1(x),
+    "selu": _selu,
+    "sin": mp.sin,
+    "cos": mp.cos,
+    "gaussian": lambda x: mp.exp(-x * x / 2),
+    "relu2": lambda x: max(x, mp.mpf(0)) ** 2,
+}
+PARAMETERS = {"scale_invariant": {"a_plus": Fraction(3, 2), "a_minus": "-0.25"}, "swish": {"beta": 1.75}}
+POINTS = np.array([1e-300, 1e-9, 1e-3, 0.1, 0.75, 1.2, 1.5, 3.3, 5.9, 6.2, 9, 26, 38, 88, 709, 745.5, 800])  # no kinks
+POINTS = np.concatenate((POINTS, -POINTS))
+
+
+def _parameters(name):
+    return PARAMETERS.get(name, {})
+
+
+@lru_cache
+def _references(name, order):
+    with mp.workdps(320):  # the step of mp.diff is below the smallest point, its error below the smallest double
+        return [mp.diff(REFERENCE[name], mp.mpf(x), order) if order else REFERENCE[name](mp.mpf(x)) for x in POINTS]
+
+
+def _worst(values, name, order):
+    """Largest error in units of ε(|f| + |x f′|), what rounding x and f costs; below 1e-300 it counts as nothing."""
+    worst = 0.0
+    for x, value, true, slope in zip(POINTS, values, _references(name, order), _references(name, order + 1)):
+        scale = 2.0**-53 * (abs(true) + abs(x * slope)) + mp.mpf("1e-300")
+        worst = max(worst, float(abs(mp.mpf(float(value)) - true) / scale))
+    return worst
+
+
+def test_every_twin_has_a_reference():
+    assert set(functions.names()) == set(REFERENCE)
+
+
+@pytest.mark.parametrize("name", REFERENCE)
+def test_values_and_derivatives(name):
+    pair = pair_of(name, _parameters(name))
+    out = np.empty_like(POINTS)
+    for order, function in enumerate((pair.phi, pair.dphi)):
+        elementwise(function)(POINTS, out, pair.parameters)
+        assert _worst(out, name, order) < 12
+        assert _worst(out * (1 + 1e-13), name, order) > 12 or not out.any(), "control: a planted error must be seen"
+
+
+@pytest.mark.parametrize("name", REFERENCE)
+def test_no_finite_double_gives_nan(name):
+    pair = pair_of(name, _parameters(name))
+    x = np.array([s * v for v in (0.0, 5e-324, 1e-308, 1e100, 1e155, 1e200, 1.7e308) for s in (1, -1)])
+    out = np.empty_like(x)
+    for function in (pair.phi, pair.dphi):
+        with np.errstate(over="ignore", under="ignore"):  # numpy's scalars warn where the compiler is switched off
+            elementwise(function)(x, out, pair.parameters)
+        assert not np.isnan(out).any()
+        if name not in ("relu2", "scale_invariant"):  # these overflow where the true value does
+            assert np.isfinite(out).all()
+
+
+def test_twins_are_scalar_functions():
+    phi, dphi = twin("leaky_relu", {"alpha": "0.2"})
+    assert (phi(-3.0), dphi(-3.0), phi(2.0)) == (0.2 * -3.0, 0.2, 2.0)
+    phi, dphi = twin("tanh")
+    assert phi(0.5) == pytest.approx(float(mp.tanh(0.5)), rel=1e-15)
+    assert dphi(0.5) == pytest.approx(float(mp.sech(0.5) ** 2), rel=1e-15)
+
+
+def test_records_and_users_functions():
+    @dataclass(frozen=True)
+    class Record:
+        name: str
+        parameters: tuple = ()
+
+    assert twin(Record("swish", (("beta", 2),)))[0](1.0) == twin("swish", {"beta": 2})[0](1.0)
+    own = ScalarPair(lambda x: x**3, lambda x: 3 * x**2)
+    assert twin(own)[1](2.0) == 12.0
+    record = Record("z**3")
+    assert resolve(record, {record: own}) is own
+    out = np.empty(2)
+    elementwise(resolve(record, {record: (own.phi, own.dphi)}).phi)(np.array([1.0, 2.0]), out, ())
+    assert out.tolist() == [1.0, 8.0]
+    assert bound(own.phi) is bound(own.phi)
+
+
+@pytest.mark.parametrize(
+    "name, parameters, message",
+    [
+        ("tahn", {}, "'tahn' has no hand-written twin .* activation_pairs.*tanh"),
+        ("tanh", {"alpha": 1}, "takes these parameters: none; alpha was given"),
+        ("scale_invariant", {"a_plus": 1}, "takes these parameters: a_plus, a_minus; a_minus is missing"),
+        ("elu", {"alpha": "x"}, "The parameter alpha of 'elu' must be a finite number, but 'x' was given"),
+        ("elu", {"alpha": float("inf")}, "must be a finite number, but inf was given"),
+    ],
+)
+def test_errors(name, parameters, message):
+    with pytest.raises(MeanFieldError, match=message):
+        twin(name, parameters)

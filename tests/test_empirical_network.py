@@ -1,0 +1,138 @@
+"""The interpreter of architecture records against a direct NumPy reading, and its Jacobian against differences."""
+
+import ast
+import math
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import meanfield.empirical
+from meanfield.architecture import Dense, Nonlinearity, Param, Residual, Sequential, mlp
+from meanfield.empirical import network as network_module
+from meanfield.empirical.functions import ScalarPair, pair_of
+from meanfield.empirical.network import Ensemble, operations
+from meanfield.empirical.philox import normals
+from meanfield.results import MeanFieldError
+
+PHI = {"tanh": np.tanh, "sin": np.sin, "softsign": lambda x: x / (1 + np.abs(x)), "arctan": np.arctan}
+TANH, SIN, SOFTSIGN, ARCTAN = (Nonlinearity(name) for name in PHI)
+PLAIN = mlp("tanh")
+SKIP = mlp("sin", mu=Fraction(1, 2))
+COORDINATEWISE = Sequential((Residual(TANH, "0.25"), SIN, Dense(), SOFTSIGN))
+NESTED = Residual(
+    Sequential((SOFTSIGN, Residual(Sequential((Dense(), Residual(ARCTAN, 1))), "0.3"), Dense(), SIN)), Fraction(2, 3)
+)
+DEGENERATE = Sequential((Residual(Residual(Sequential(()), 1), "0.1"), TANH, Dense(), Dense()))
+BLOCKS = {"plain": PLAIN, "skip": SKIP, "coordinatewise": COORDINATEWISE, "nested": NESTED, "degenerate": DEGENERATE}
+DEPTH, WIDTH, FAN_IN, SEED, INDEX = 5, 7, 4, 3, 11
+SIGMA_W, SIGMA_B = np.linspace(1.1, 1.7, DEPTH), np.linspace(0.0, 0.4, DEPTH)
+INPUTS = np.array([[1.0, -2.0, 0.5, 0.25], [0.3, 0.1, -1.0, 2.0]])
+
+
+def _ensemble(block, **more):
+    return Ensemble(block, SIGMA_W, SIGMA_B, WIDTH, DEPTH, FAN_IN, **more)
+
+
+def _dense(y, layer, ordinal):
+    fan_in = y.shape[0]
+    w = normals(SEED, INDEX, layer, 2 * ordinal, WIDTH * fan_in).reshape(WIDTH, fan_in)
+    b = normals(SEED, INDEX, layer, 2 * ordinal + 1, WIDTH)
+    return SIGMA_W[layer - 1] / math.sqrt(fan_in) * (w @ y) + SIGMA_B[layer - 1] * b
+
+
+def _plain_reading(block, y, layer, count):
+    """The block applied to one vector; `count` is a list that holds how many Dense were met."""
+    if isinstance(block, Nonlinearity):
+        return PHI[block.activation](y)
+    if isinstance(block, Dense):
+        count[0] += 1
+        return _dense(y, layer, count[0] - 1)
+    if isinstance(block, Sequential):
+        for inner in block.blocks:
+            y = _plain_reading(inner, y, layer, count)
+        return y
+    return _plain_reading(block.branch, y, layer, count) + float(block.mu) * y
+
+
+def _preactivations(block, z, first=1):
+    """z^first is given; all layers from there on."""
+    layers = [z]
+    for layer in range(first + 1, DEPTH + 1):
+        layers.append(_plain_reading(block, layers[-1], layer, [0]))
+    return layers
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_layers_agree_with_a_plain_reading(name):
+    expected = [_preactivations(BLOCKS[name], _dense(x, 1, 0)) for x in INPUTS]
+    for layer, z, jacobian in _ensemble(BLOCKS[name]).network(SEED, INDEX).layers(INPUTS):
+        assert jacobian is None
+        for a in range(2):
+            np.testing.assert_allclose(z[a], expected[a][layer - 1], rtol=1e-12, atol=1e-13)
+
+
+def _jacobian_error(ensemble, block, l0):
+    """Largest deviation of the pushed Jacobian from central differences of the plain reading, over all layers."""
+    start = _preactivations(block, _dense(INPUTS[0], 1, 0))[l0 - 1]
+    h = 1e-5
+    ahead = [_preactivations(block, start + h * e, l0) for e in np.eye(WIDTH)]
+    behind = [_preactivations(block, start - h * e, l0) for e in np.eye(WIDTH)]
+    worst = 0.0
+    for layer, _, jacobian in ensemble.network(SEED, INDEX).layers(INPUTS, l0):
+        if layer < l0:
+            assert jacobian is None
+            continue
+        true = np.stack([(a[layer - l0] - b[layer - l0]) / (2 * h) for a, b in zip(ahead, behind)], axis=1)
+        worst = max(worst, np.abs(jacobian - true).max())
+    return worst
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+@pytest.mark.parametrize("l0", [1, 3])
+def test_jacobian_agrees_with_differences(name, l0):
+    assert _jacobian_error(_ensemble(BLOCKS[name]), BLOCKS[name], l0) < 1e-8
+
+
+def test_control_a_missing_derivative_is_seen():
+    arctan = pair_of("arctan")
+    wrong = {"arctan": ScalarPair(arctan.phi, pair_of("linear").dphi)}
+    assert _jacobian_error(_ensemble(NESTED, activation_pairs=wrong), NESTED, 3) > 1e-3
+
+
+def test_weights_in_blocks_of_rows(monkeypatch):
+    whole = list(_ensemble(NESTED).network(SEED, INDEX).layers(INPUTS, 1))[-1]
+    monkeypatch.setattr(network_module, "_BLOCK_OF_WEIGHTS", 15)
+    _, z, jacobian = list(_ensemble(NESTED).network(SEED, INDEX).layers(INPUTS, 1))[-1]
+    np.testing.assert_allclose(z, whole[1], rtol=1e-12)
+    np.testing.assert_allclose(jacobian, whole[2], rtol=1e-11, atol=1e-12)
+
+
+def test_symbolic_skip_strength():
+    block = mlp("tanh", mu=Param("mu"))
+    with pytest.raises(MeanFieldError, match=r"needs a number for the skip strength mu.*give mu=\.\.\."):
+        operations(block)
+    with pytest.raises(MeanFieldError, match="skip strength mu must be ≥ 0, but -1 was given"):
+        operations(block, mu=-1)
+    half = operations(mlp("tanh", mu="0.5"))
+    assert operations(block, mu={"mu": Fraction(1, 2)}) == half == operations(block, mu=0.5)
+
+
+def test_a_block_it_does_not_know():
+    with pytest.raises(MeanFieldError, match=r"with the block 'dense'; .* Dense, Nonlinearity, "):
+        operations("dense")
+
+
+def test_the_judge_does_not_import_the_accused():
+    allowed = set(sys.stdlib_module_names) | {"numpy", "numba", "threadpoolctl"}
+    for path in Path(meanfield.empirical.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                assert node.level == 0 and node.module != "meanfield"
+                names.append(node.module)
+            for name in names:
+                own = name in ("meanfield.architecture", "meanfield.results") or name.startswith("meanfield.empirical.")
+                assert own or name.split(".")[0] in allowed, f"{path.name} imports {name}"
