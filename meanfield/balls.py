@@ -322,3 +322,16 @@ def _tail_2(expr, v_a, v_b, m, T) -> arb:
         second = second * (arb(A) ** 4 * moment)
     outside = 4 * (-T * T / 2).exp() / (T * (2 * arb.pi()).sqrt())
     return second.sqrt().sqrt() * outside.sqrt()
+
+
+def certified(expr: sp.Expr, digits: int = 20) -> arb:
+    """The ball of a real constant expression (averages included) with about `digits` correct digits, precision raised until they are there."""
+    bits = int(digits * 3.33) + 30
+    value = arb.nan()
+    for _ in range(5):
+        with precision(bits):
+            value = constant(expr)
+        if value.is_finite() and (value.is_zero() or value.rel_accuracy_bits() >= digits * 3.33):
+            break
+        bits = 2 * bits + 60
+    return value

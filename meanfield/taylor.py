@@ -26,7 +26,7 @@ def taylor(expr: sp.Expr, x: sp.Symbol, order: int) -> tuple[sp.Expr, ...]:
 
 def _tidy(c: sp.Expr) -> sp.Expr:
     c = sp.expand(c)
-    return c if c.is_Rational or not c.has(sp.exp, sp.tanh, sigmoid) else sp.radsimp(sp.simplify(c.rewrite(sp.exp)))
+    return c if c.is_Rational or not c.has(sp.exp, sp.tanh, sp.sinh, sp.cosh, sigmoid) else sp.radsimp(sp.simplify(c.rewrite(sp.exp)))
 
 
 def _mul(a: Series, b: Series) -> Series:
@@ -129,7 +129,7 @@ def _sub(c, a: Series) -> Series:
 def _pair(head, g: Series) -> Series:
     """sin and cos (or sinh and cosh) together: each is the other's slope."""
     circular = head in (sp.sin, sp.cos)
-    s, c = ([sp.sin(g[0])], [sp.cos(g[0])]) if circular else ([sp.sinh(g[0])], [sp.cosh(g[0])])
+    s, c = ([sp.sin(g[0])], [sp.cos(g[0])]) if circular else ([_tidy(sp.sinh(g[0]))], [_tidy(sp.cosh(g[0]))])
     sign, dg = (-1 if circular else 1), _d(g)
     for k in range(1, len(g)):
         s_k = sp.Add(*[c[i] * dg[k - 1 - i] for i in range(k)]) / k

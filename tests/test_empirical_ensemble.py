@@ -223,9 +223,9 @@ def test_a_network_can_be_drawn_alone():
 SECOND_PROCESS = """
 import numpy as np
 from meanfield.architecture import mlp
-from meanfield.empirical import ensemble, functions, network, observables, philox
+from meanfield.empirical import ensemble, functions, network, observables, philox, twins
 run = ensemble.run_ensemble(mlp("tanh", mu=1), sigma_w=1, sigma_b=0.1, width=5, depth=3, networks=2, correlation=0.5)
-pair = functions.pair_of("tanh")
+pair = twins.pair_of("tanh")
 kernels = [functions.elementwise(pair.phi), functions.elementwise(pair.dphi), philox._fill, network._scale_rows]
 kernels += [network._add_scaled, observables._mean_product, observables._squared_norm]
 misses = sum(sum(k.stats.cache_misses.values()) for k in kernels) if hasattr(kernels[0], "stats") else -1

@@ -8,8 +8,8 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from meanfield.empirical import functions
-from meanfield.empirical.functions import ScalarPair, bound, elementwise, pair_of, resolve, twin
+from meanfield.empirical.functions import ScalarPair, bound, elementwise
+from meanfield.empirical.twins import names, pair_of, resolve, twin
 from meanfield.results import MeanFieldError
 
 
@@ -57,8 +57,13 @@ REFERENCE = {
     "cos": mp.cos,
     "gaussian": lambda x: mp.exp(-x * x / 2),
     "relu2": lambda x: max(x, mp.mpf(0)) ** 2,
+    "hard_swish": lambda x: x * max(0, min(6, x + 3)) / 6,
+    "erf_scaled": lambda x: mp.erf(x * mp.sqrt(mp.pi) / 2),
+    "monomial": lambda x: x**5,
+    "polynomial": lambda x: mp.mpf(1) / 2 + x - 2 * x**2 - x**3 / 3,
 }
 PARAMETERS = {"scale_invariant": {"a_plus": Fraction(3, 2), "a_minus": "-0.25"}, "swish": {"beta": 1.75}}
+PARAMETERS |= {"monomial": {"n": 5}, "polynomial": {"c0": "0.5", "c2": -2}}
 POINTS = np.array([1e-300, 1e-9, 1e-3, 0.1, 0.75, 1.2, 1.5, 3.3, 5.9, 6.2, 9, 26, 38, 88, 709, 745.5, 800])  # no kinks
 POINTS = np.concatenate((POINTS, -POINTS))
 
@@ -83,7 +88,7 @@ def _worst(values, name, order):
 
 
 def test_every_twin_has_a_reference():
-    assert set(functions.names()) == set(REFERENCE)
+    assert set(names()) == set(REFERENCE)
 
 
 @pytest.mark.parametrize("name", REFERENCE)
@@ -105,7 +110,7 @@ def test_no_finite_double_gives_nan(name):
         with np.errstate(over="ignore", under="ignore"):  # numpy's scalars warn where the compiler is switched off
             elementwise(function)(x, out, pair.parameters)
         assert not np.isnan(out).any()
-        if name not in ("relu2", "scale_invariant"):  # these overflow where the true value does
+        if name not in ("relu2", "scale_invariant", "monomial", "polynomial"):  # overflow where the true value does
             assert np.isfinite(out).all()
 
 
@@ -114,6 +119,8 @@ def test_twins_are_scalar_functions():
     assert (phi(-3.0), dphi(-3.0), phi(2.0)) == (0.2 * -3.0, 0.2, 2.0)
     phi, dphi = twin("tanh")
     assert phi(0.5) == pytest.approx(float(mp.tanh(0.5)), rel=1e-15)
+    assert twin("erf_scaled", {"s": mp.sqrt(mp.pi) / 2})[0](0.5) == twin("erf_scaled")[0](0.5)
+    assert [twin("monomial", {"n": 0})[k](0.0) for k in (0, 1)] == [1.0, 0.0]
     assert dphi(0.5) == pytest.approx(float(mp.sech(0.5) ** 2), rel=1e-15)
 
 
@@ -139,7 +146,7 @@ def test_records_and_users_functions():
     [
         ("tahn", {}, "'tahn' has no hand-written twin .* activation_pairs.*tanh"),
         ("tanh", {"alpha": 1}, "takes these parameters: none; alpha was given"),
-        ("scale_invariant", {"a_plus": 1}, "takes these parameters: a_plus, a_minus; a_minus is missing"),
+        ("scale_invariant", {"plus": 1}, "takes these parameters: a_plus, a_minus; plus was given"),
         ("elu", {"alpha": "x"}, "The parameter alpha of 'elu' must be a finite number, but 'x' was given"),
         ("elu", {"alpha": float("inf")}, "must be a finite number, but inf was given"),
     ],

@@ -12,9 +12,10 @@ import pytest
 import meanfield.empirical
 from meanfield.architecture import Dense, Nonlinearity, Param, Residual, Sequential, mlp
 from meanfield.empirical import network as network_module
-from meanfield.empirical.functions import ScalarPair, pair_of
+from meanfield.empirical.functions import ScalarPair
 from meanfield.empirical.network import Ensemble, operations
 from meanfield.empirical.philox import normals
+from meanfield.empirical.twins import pair_of
 from meanfield.results import MeanFieldError
 
 PHI = {"tanh": np.tanh, "sin": np.sin, "softsign": lambda x: x / (1 + np.abs(x)), "arctan": np.arctan}

@@ -4,7 +4,8 @@ It reads the same architecture record as the theory and shares no other code wit
 """
 
 from meanfield.empirical.ensemble import EnsembleResult, run_ensemble
-from meanfield.empirical.functions import ScalarPair, twin
+from meanfield.empirical.functions import ScalarPair
 from meanfield.empirical.network import Ensemble, Network
+from meanfield.empirical.twins import twin
 
 __all__ = ["Ensemble", "EnsembleResult", "Network", "ScalarPair", "run_ensemble", "twin"]

@@ -8,24 +8,18 @@ finite double gives inf − inf or 0·inf. At a kink φ′ takes a value between
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 from numba import njit
 from numba.extending import is_jitted, register_jitable
 
-from meanfield.results import MeanFieldError
-
 Scalar = Callable[..., float]
-Parameters = Mapping[str, Any] | tuple[tuple[str, Any], ...]
 _SQRT_HALF = math.sqrt(0.5)
 _DENSITY = 1 / math.sqrt(2 * math.pi)  # of the standard normal at 0
 _TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
 _GELU_SLOPE = math.sqrt(2 / math.pi)
-_SELU_SCALE, _SELU_ALPHA = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
 
 
 @dataclass(frozen=True)
@@ -43,20 +37,22 @@ class ScalarPair:
 
 
 @dataclass(frozen=True)
-class _Twin:
+class Twin:
+    """The entry of a name: φ, φ′ and the parameters they take after x, with their defaults."""
+
     phi: Scalar
     dphi: Scalar
-    defaults: tuple[tuple[str, float | None], ...]
+    defaults: tuple[tuple[str, float], ...]
     continuous: bool
 
 
-_TWINS: dict[str, _Twin] = {}
+TWINS: dict[str, Twin] = {}
 # register_jitable leaves a plain module-level function, which Numba's disk cache can name; a compiled one it cannot.
 _jitable_once = lru_cache(maxsize=None)(register_jitable)
 
 
-def _register(name: str, phi: Scalar, dphi: Scalar, continuous: bool = True, **defaults: float | None) -> None:
-    _TWINS[name] = _Twin(_jitable_once(phi), _jitable_once(dphi), tuple(defaults.items()), continuous)
+def _register(name: str, phi: Scalar, dphi: Scalar, continuous: bool = True, **defaults: float) -> None:
+    TWINS[name] = Twin(_jitable_once(phi), _jitable_once(dphi), tuple(defaults.items()), continuous)
 
 
 @_jitable_once
@@ -240,12 +236,12 @@ def _elu_d(x, alpha):
     return 1.0 if x > 0.0 else alpha * math.exp(x)
 
 
-def _selu(x):
-    return _SELU_SCALE * (x if x > 0.0 else _SELU_ALPHA * math.expm1(x))
+def _selu(x, scale, alpha):
+    return scale * (x if x > 0.0 else alpha * math.expm1(x))
 
 
-def _selu_d(x):
-    return _SELU_SCALE * (1.0 if x > 0.0 else _SELU_ALPHA * math.exp(x))
+def _selu_d(x, scale, alpha):
+    return scale * (1.0 if x > 0.0 else alpha * math.exp(x))
 
 
 def _sin(x):
@@ -276,10 +272,42 @@ def _relu2_d(x):
     return 2.0 * x if x > 0.0 else 0.0
 
 
+def _hard_swish(x):
+    return x * min(max((x + 3.0) / 6.0, 0.0), 1.0)
+
+
+def _hard_swish_d(x):
+    return (2.0 * x + 3.0) / 6.0 if abs(x) < 3.0 else (1.0 if x > 0.0 else 0.0)
+
+
+def _erf_scaled(x, s):
+    return math.erf(s * x)
+
+
+def _erf_scaled_d(x, s):
+    return s * _TWO_OVER_SQRT_PI * math.exp(-(s * x) * (s * x))
+
+
+def _monomial(x, n):
+    return x**n
+
+
+def _monomial_d(x, n):
+    return n * x ** (n - 1.0) if n > 0.0 else 0.0
+
+
+def _polynomial(x, c0, c1, c2, c3):
+    return ((c3 * x + c2) * x + c1) * x + c0
+
+
+def _polynomial_d(x, c0, c1, c2, c3):
+    return (3.0 * c3 * x + 2.0 * c2) * x + c1
+
+
 _register("linear", _linear, _one)
 _register("relu", _relu, _relu_d)
 _register("leaky_relu", _leaky_relu, _leaky_relu_d, alpha=0.01)
-_register("scale_invariant", _scale_invariant, _scale_invariant_d, a_plus=None, a_minus=None)
+_register("scale_invariant", _scale_invariant, _scale_invariant_d, a_plus=1.0, a_minus=0.0)
 _register("abs", _abs, _sign)
 _register("step", _relu_d, _zero, continuous=False)
 _register("sign", _sign, _zero, continuous=False)
@@ -297,76 +325,20 @@ _register("swish", _swish, _swish_d, beta=1.0)
 _register("mish", _mish, _mish_d)
 _register("softplus", _softplus, _logistic)
 _register("elu", _elu, _elu_d, alpha=1.0)
-_register("selu", _selu, _selu_d)
+_register("selu", _selu, _selu_d, scale=1.0507009873554804934193349852946, alpha=1.6732632423543772848170429916717)
 _register("sin", _sin, _cos)
 _register("cos", _cos, _minus_sin)
 _register("gaussian", _gaussian, _gaussian_d)
 _register("relu2", _relu2, _relu2_d)
-
-
-def names() -> tuple[str, ...]:
-    """The names that have a twin."""
-    return tuple(_TWINS)
-
-
-def _number(name: str, key: str, value: Any) -> float:
-    try:
-        number = float(Fraction(str(value)))
-    except (ValueError, ZeroDivisionError, OverflowError):
-        number = math.inf
-    if not math.isfinite(number):
-        raise MeanFieldError(f"The parameter {key} of {name!r} must be a finite number, but {value!r} was given.")
-    return number
-
-
-def pair_of(name: str, parameters: Parameters = ()) -> ScalarPair:
-    """The hand-written twin of a registered activation; a parameter not given takes its default."""
-    entry = _TWINS.get(name)
-    if entry is None:
-        raise MeanFieldError(
-            f"The activation {name!r} has no hand-written twin for finite-width networks; give its functions as "
-            f"activation_pairs={{activation: ScalarPair(phi, dphi)}}, or use one of {', '.join(_TWINS)}."
-        )
-    given = dict(parameters)
-    unknown = [key for key in given if key not in dict(entry.defaults)]
-    missing = [key for key, default in entry.defaults if default is None and key not in given]
-    if unknown or missing:
-        takes = ", ".join(key for key, _ in entry.defaults) or "none"
-        what = f"{unknown[0]} was given" if unknown else f"{missing[0]} is missing"
-        raise MeanFieldError(f"The activation {name!r} takes these parameters: {takes}; {what}.")
-    values = tuple(_number(name, key, given.get(key, default)) for key, default in entry.defaults)
-    return ScalarPair(entry.phi, entry.dphi, entry.continuous, values)
-
-
-def twin(activation: Hashable, parameters: Parameters = ()) -> tuple[Scalar, Scalar]:
-    """(φ, φ′) as compiled functions of one number, for a registered name with parameters, or for a `ScalarPair`.
-
-    Raises `MeanFieldError` for a name without a twin and for parameters it does not take.
-
-    >>> phi, dphi = twin("leaky_relu", {"alpha": "0.2"})
-    >>> phi(-3.0), dphi(-3.0)
-    (-0.6000000000000001, 0.2)
-    """
-    phi, dphi = pair_of(activation, parameters) if isinstance(activation, str) else resolve(activation, {})
-    return phi, dphi
-
-
-def resolve(activation: Hashable, pairs: Mapping[Hashable, ScalarPair]) -> ScalarPair:
-    """The functions of an activation as a block holds it: given in `pairs`, a name, a `ScalarPair`, or a record
-    with attributes `name` and `parameters`."""
-    if activation in pairs:
-        pair = pairs[activation]
-        return pair if isinstance(pair, ScalarPair) else ScalarPair(*pair)
-    if isinstance(activation, ScalarPair):
-        return activation
-    if isinstance(activation, str):
-        return pair_of(activation)
-    return pair_of(getattr(activation, "name", str(activation)), getattr(activation, "parameters", None) or ())
+_register("hard_swish", _hard_swish, _hard_swish_d)
+_register("erf_scaled", _erf_scaled, _erf_scaled_d, s=0.5 * math.sqrt(math.pi))
+_register("monomial", _monomial, _monomial_d, n=3.0)
+_register("polynomial", _polynomial, _polynomial_d, c0=0.0, c1=1.0, c2=0.0, c3=-1 / 3)
 
 
 def _jitable(function: Scalar) -> Scalar:
     """What a kernel may close over: a twin as it is, a user's function compiled."""
-    registered = any(function is t.phi or function is t.dphi for t in _TWINS.values())
+    registered = any(function is t.phi or function is t.dphi for t in TWINS.values())
     return function if registered or is_jitted(function) else njit(error_model="numpy")(function)
 
 

@@ -17,8 +17,9 @@ import numpy as np
 from numba import njit
 
 from meanfield.architecture import Block, Dense, Nonlinearity, Param, Residual, Sequential
-from meanfield.empirical.functions import ScalarPair, elementwise, resolve
+from meanfield.empirical.functions import ScalarPair, elementwise
 from meanfield.empirical.philox import MAX_INDEX, MAX_LAYER, MAX_NETWORK, fill_normals
+from meanfield.empirical.twins import resolve
 from meanfield.results import MeanFieldError
 
 _BLOCK_OF_WEIGHTS = 1 << 22  # numbers of W held at once: 32 MiB

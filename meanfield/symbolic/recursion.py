@@ -162,7 +162,7 @@ def expressions_equal(a: sp.Expr, b: sp.Expr, points: int = 3) -> Equality:
     if a == b or sp.expand(a - b) == 0:
         return Equality.PROVED
     difference = closed(a - b)
-    free = sorted(difference.free_symbols, key=lambda s: s.name)
+    free = sorted(a.free_symbols | b.free_symbols, key=lambda s: s.name)
     for k in range(points):  # numbers first: a difference is cheap to see and final
         at = _sample(free, k)
         with balls.precision(160):

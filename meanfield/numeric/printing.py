@@ -1,0 +1,182 @@
+"""SymPy → Python source that Numba compiles: the printer, and the stable rewritings of closed forms.
+
+A node the printer does not know raises by name; nothing is passed through silently.
+"""
+
+from __future__ import annotations
+
+import sympy as sp
+from sympy.printing.pycode import PythonCodePrinter
+
+from meanfield.results import MeanFieldError
+from meanfield.symbols import sigmoid, softplus
+
+
+class erfcx(sp.Function):  # noqa: N801
+    """e^{x²} erfc(x): what is left of e^{a} erfc(x) when the growth and the decay have been taken out."""
+
+    nargs = 1
+    is_real = True
+
+
+HELPERS = {
+    "_sqrt": """def _sqrt(x):
+    # covariances leave K_aa K_bb - K_ab^2 a rounding below zero
+    return math.sqrt(x) if x > 0.0 else 0.0
+""",
+    "_asin": """def _asin(x):
+    return math.asin(min(1.0, max(-1.0, x)))
+""",
+    "_sigmoid": """def _sigmoid(x):
+    if x >= 0.0:
+        return 1.0 / (1.0 + math.exp(-x))
+    e = math.exp(x)
+    return e / (1.0 + e)
+""",
+    "_softplus": """def _softplus(x):
+    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+""",
+    "_sech": """def _sech(x):
+    e = math.exp(-abs(x))
+    return 2.0 * e / (1.0 + e * e)
+""",
+    "_exp": """def _exp(x):
+    return math.exp(x) if x < 709.0 else math.inf
+""",
+    "_erfcx": """def _erfcx(x):
+    # below 10 directly, with x^2 split so that the exponential keeps its digits; beyond, the continued fraction
+    if x < 10.0:
+        h = math.floor(x * 1048576.0) / 1048576.0
+        return math.exp(h * h) * math.exp((x - h) * (x + h)) * math.erfc(x)
+    f = 0.0
+    for k in range(40, 0, -1):
+        f = 0.5 * k / (x + f)
+    return 0.5641895835477563 / (x + f)
+""",
+    "_table": """def _table(K, T, first, low, high):
+    # cell and position are read off the bits of K: 8 cells an octave, linear inside
+    if not K > 0.0:
+        return 0.0 if low > 0.0 else _horner(T[0], -1.0)
+    bits = np.float64(K).view(np.int64)
+    cell = (bits >> 49) - (first + 1023) * 8
+    if cell < 0:
+        return _horner(T[0], -1.0) * (K / 2.0**first) ** low
+    if cell >= T.shape[0]:
+        return _horner(T[-1], 1.0) * (K / 2.0 ** (first + T.shape[0] // 8)) ** high
+    return _horner(T[cell], (bits & 562949953421311) * 2.0**-48 - 1.0)
+""",
+    "_horner": """def _horner(c, t):
+    u = t * t
+    even = c[0] + u * (c[2] + u * (c[4] + u * (c[6] + u * c[8])))
+    odd = c[1] + u * (c[3] + u * (c[5] + u * (c[7] + u * c[9])))
+    return even + t * odd
+""",
+}
+_NEEDS = {"_table": ("_horner",)}
+
+
+class _Printer(PythonCodePrinter):
+    def __init__(self):
+        super().__init__({"fully_qualified_modules": True, "allow_unknown_functions": False})
+
+    def _print_Function(self, expr):
+        known = {sigmoid: "_sigmoid", softplus: "_softplus", erfcx: "_erfcx", sp.sech: "_sech"}
+        if expr.func in known:
+            return f"{known[expr.func]}({self._print(expr.args[0])})"
+        if getattr(expr, "is_call", False):  # calls of other generated functions
+            return f"{expr.func.__name__}({', '.join(self._print(a) for a in expr.args)})"
+        raise MeanFieldError(f"{expr.func.__name__} cannot be lowered to Numba; rewrite the expression without it.")
+
+    _print_sigmoid = _print_softplus = _print_erfcx = _print_sech = _print_Function
+
+    def _print_asin(self, expr):
+        return f"_asin({self._print(expr.args[0])})"
+
+    def _print_exp(self, expr):
+        return f"_exp({self._print(expr.args[0])})"
+
+    def _print_Rational(self, expr):
+        return repr(float(expr))
+
+    def _print_Float(self, expr):
+        return repr(float(expr))
+
+    def _print_Pow(self, expr, rational=False):
+        base, exponent = expr.as_base_exp()
+        if base is sp.E:
+            return f"_exp({self._print(exponent)})"
+        if (2 * exponent).is_Integer and not exponent.is_Integer:
+            n = int(2 * exponent)
+            root = f"_sqrt({self._print(base)})"
+            power = root if abs(n) == 1 else f"({root} * {self._print_whole(base, (abs(n) - 1) // 2)})"
+            return power if n > 0 else f"(1.0 / {power})"
+        if exponent.is_Integer:
+            n = int(exponent)
+            return self._print_whole(base, n) if n > 0 else f"(1.0 / {self._print_whole(base, -n)})"
+        return f"({self._print(base)}) ** ({self._print(exponent)})"
+
+    def _print_whole(self, base, n):
+        text = f"({self._print(base)})"
+        return f"({' * '.join([text] * n)})" if n <= 4 else f"{text} ** {n}"
+
+    def _print_Pi(self, expr):
+        return "math.pi"
+
+    def _print_not_supported(self, expr):
+        raise MeanFieldError(f"{type(expr).__name__} in {expr} cannot be lowered to Numba.")
+
+    emptyPrinter = _print_not_supported  # noqa: N815 - SymPy's name
+
+
+def code(expr: sp.Expr) -> str:
+    """One expression as Python source over `math` and the helpers."""
+    return _Printer().doprint(expr)
+
+
+def body(expr: sp.Expr, indent: str = "    ") -> str:
+    """Statements that compute and return `expr`, common subexpressions taken out."""
+    lines, (last,) = _with_cse((expr,))
+    return "".join(f"{indent}{line}\n" for line in [*lines, f"return {last}"])
+
+
+def _with_cse(exprs):
+    replacements, reduced = sp.cse(list(exprs), symbols=sp.numbered_symbols("x_", cls=sp.Symbol, real=True))
+    return [f"{s} = {code(e)}" for s, e in replacements], [code(e) for e in reduced]
+
+
+def statements(exprs) -> tuple[list[str], list[str]]:
+    """(assignment lines, one source expression each) for several expressions that share subexpressions."""
+    return _with_cse(exprs)
+
+
+def helpers_for(text: str) -> str:
+    """The helper functions that `text` calls, as source, each compiled once."""
+    needed: list[str] = []
+    for name in HELPERS:
+        if f"{name}(" in text:
+            needed += [*[n for n in _NEEDS.get(name, ()) if n not in needed], *([name] if name not in needed else [])]
+    order = [n for n in ("_horner", *HELPERS) if n in needed]
+    return "\n\n".join(f"@njit(cache=True)\n{HELPERS[n]}" for n in dict.fromkeys(order)) + ("\n\n" if order else "")
+
+
+def stable_forms(closed: sp.Expr):
+    """Candidates that equal `closed`, in the order they are tried: with e^a erfc(x) → erfcx, as erf, simplified."""
+    first = closed.replace(lambda e: e.is_Mul and e.has(sp.erfc) and e.has(sp.exp), _merge_erfcx)
+    yield first
+    if closed.has(sp.erfc):
+        as_erf = sp.expand(closed.replace(sp.erfc, lambda x: 1 - sp.erf(x)))
+        if not as_erf.has(sp.exp):
+            yield as_erf
+    if sp.count_ops(closed) < 60 and not closed.has(sp.erfc):
+        yield sp.simplify(closed)
+        yield sp.factor(closed)
+
+
+def _merge_erfcx(product):
+    exponentials = [a for a in product.args if isinstance(a, sp.exp)]
+    tails = [a for a in product.args if isinstance(a, sp.erfc)]
+    if len(exponentials) != 1 or len(tails) != 1:
+        return product
+    x = tails[0].args[0]
+    rest = sp.Mul(*[a for a in product.args if a not in (exponentials[0], tails[0])])
+    return rest * erfcx(x) * sp.exp(sp.expand(exponentials[0].args[0] - x**2))

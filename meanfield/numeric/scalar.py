@@ -1,0 +1,200 @@
+"""One function of K in float64: the closed form where it keeps its digits, a table of measured accuracy where it does not.
+
+Which form is used in which range of K is decided by comparing each candidate with a certified ball on a ladder of K from 1e-30 to 1e30.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import sympy as sp
+
+from meanfield import balls
+from meanfield.numeric import printing, quadrature
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.average import Average
+from meanfield.symbolic.recursion import closed
+from meanfield.symbols import K
+
+LADDER = tuple(1.2345678 * 10.0**j for j in range(-30, 31))
+OSCILLATING = 18        # tables of integrands with sin or cos stop at this octave of K: panels must follow every period
+TOLERANCE = 1e-13       # what a closed form must reach at every point of its range
+CHECKS = tuple(1.7320508 * 10.0**j for j in (-18, -8, -6, -4, -2, -1, 0, 0.4, 1, 2, 3, 4, 6, 8, 14))
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A lowered function of K: generated source `text` of a function `name(K, T)`, its table (or None), and the measured error.
+
+    `error` is the largest deviation from certified values over the check points, relative to the value or, where the integrand changes
+    sign, to the average of its modulus.
+    """
+
+    name: str
+    text: str
+    table: quadrature.Table | None
+    error: float
+    note: str
+
+    def __call__(self, k: float) -> float:
+        """The value at one K, computed by the very source that Numba compiles, here interpreted."""
+        return self._interpreted(float(k), self.table.coefficients if self.table else np.zeros((1, 10)))
+
+    @property
+    def _interpreted(self):
+        return _execute(self.text, self.name)
+
+
+@lru_cache(maxsize=256)
+def _execute(text: str, name: str):
+    def njit(*args, **kwargs):
+        return args[0] if args and callable(args[0]) else (lambda f: f)
+
+    scope = {"math": math, "np": np, "njit": njit}
+    exec(compile(printing.helpers_for(text) + text, f"<{name}>", "exec"), scope)  # generated here, from expressions only
+    return scope[name]
+
+
+@lru_cache(maxsize=256)
+def scalar(expr: sp.Expr, name: str = "f") -> Scalar:
+    """Lower `expr`, a function of the one symbol K that may contain averages ⟨·⟩_K.
+
+    Raises: MeanFieldError if other symbols are left, or no form reaches a usable accuracy.
+    """
+    others = expr.free_symbols - {K}
+    if others:
+        raise MeanFieldError(f"{expr} was to be evaluated, but {sorted(s.name for s in others)} have no value; give them in derive(...).")
+    form = closed(expr)
+    if not form.has(Average):
+        if not form.has(K):
+            return Scalar(name, f"def {name}(K, T):\n    return {printing.code(form)}\n", None, 0.0, "constant")
+        ranges, chosen, error = _closed_ranges(form)
+        if ranges and ranges[0][0] == 0.0 and ranges[0][1] == math.inf:
+            return Scalar(name, f"def {name}(K, T):\n{printing.body(chosen)}", None, error, "closed form for every K")
+        return _mixed(expr, form, chosen, ranges, name)
+    table, error = _checked_table(expr)
+    return Scalar(name, f"def {name}(K, T):\n    return {_table_call(table)}\n", table, error, f"table, measured error {error:.0e}")
+
+
+def _table_call(t: quadrature.Table) -> str:
+    return f"_table(K, T, {t.first}, {t.low!r}, {t.high!r})"
+
+
+def _closed_ranges(form):
+    """The candidate with the widest certified range: [(lo, hi)], expression, error inside."""
+    truth = [balls.certified(form.subs(K, sp.Rational(k)), 20) for k in LADDER]
+    best = ([], form, math.inf)
+    for candidate in printing.stable_forms(form):
+        text = f"def f(K, T):\n{printing.body(candidate)}"
+        f = _execute(text, "f")
+        errors = [_relative(f, k, ball) for k, ball in zip(LADDER, truth)]
+        ok = [e <= TOLERANCE for e in errors]
+        runs = _runs(ok)
+        if sum(ok) > sum(any(lo <= k <= hi for lo, hi in best[0]) for k in LADDER) or not best[0]:
+            best = (runs, candidate, max((e for e, good in zip(errors, ok) if good), default=math.inf))
+        if all(ok):
+            break
+    return best
+
+
+def _relative(f, k, ball) -> float:
+    try:
+        value = f(k, None)
+    except (OverflowError, ZeroDivisionError, ValueError):
+        return math.inf
+    if ball.is_zero():
+        return abs(value)
+    true = float(ball.mid()) if abs(float(ball.mid())) < 1e308 else math.inf
+    if abs(true) < 1e-290:
+        return 0.0 if abs(value) < 1e-280 else math.inf
+    if not math.isfinite(true):
+        return 0.0 if value == true else math.inf
+    if not math.isfinite(value):
+        return math.inf
+    return abs(float((ball - value) / ball.mid()))
+
+
+def _runs(ok):
+    """Maximal runs of good ladder points as (lo, hi); a run at either end of the ladder extends to 0 or ∞."""
+    runs, start = [], None
+    for i, good in enumerate([*ok, False]):
+        if good and start is None:
+            start = i
+        elif not good and start is not None:
+            runs.append((0.0 if start == 0 else LADDER[start], math.inf if i == len(ok) else LADDER[i - 1]))
+            start = None
+    return runs
+
+
+def _mixed(expr, form, chosen, ranges, name):
+    table, error = _checked_table(expr, _gap(ranges))
+    tests = [f"{lo!r} <= K <= {hi!r}" if hi != math.inf else f"K >= {lo!r}" for lo, hi in ranges]
+    text = f"def {name}(K, T):\n"
+    if tests:
+        text += f"    if {' or '.join(tests)}:\n{printing.body(chosen, ' ' * 8)}"
+    text += f"    return {_table_call(table)}\n"
+    where = ", ".join(f"[{lo:.0e}, {hi:.0e}]" for lo, hi in ranges) or "nowhere"
+    return Scalar(name, text, table, max(error, TOLERANCE), f"closed form for K in {where}, elsewhere a table of measured error {error:.0e}")
+
+
+def _gap(ranges) -> tuple[float, float]:
+    """The smallest interval of K that holds everything the closed form's ranges leave out."""
+    low = ranges[0][1] if ranges and ranges[0][0] == 0.0 else 0.0
+    high = ranges[-1][0] if ranges and ranges[-1][1] == math.inf else math.inf
+    return low, high
+
+
+def _checked_table(expr, span=(0.0, math.inf)):
+    nodes = sorted(expr.atoms(Average), key=str)
+    if any(n.n != 1 or n.cov != (K,) or n.mean != (sp.S.Zero,) for n in nodes):
+        raise MeanFieldError(f"{expr} holds an average that is not over one centred Gaussian of variance K; it cannot be tabulated.")
+    names = [sp.Dummy(f"a{i}", real=True) for i in range(len(nodes))]
+    outer = sp.lambdify([K, *names], expr.xreplace(dict(zip(nodes, names))), modules=["numpy"])
+    first, best = 1.0, None
+    for _ in range(4):
+        rules = [quadrature.rule_for(n.integrand, first) for n in nodes]
+        oscillates = any(r.widest < math.inf for r in rules)
+
+        def values(k, rules=rules):
+            with np.errstate(all="ignore"):
+                inner = [quadrature.gaussian_average(n.integrand, k, r) for n, r in zip(nodes, rules)]
+                return np.broadcast_to(np.asarray(outer(k, *inner), dtype=float), k.shape)
+
+        first_octave = quadrature.LOW if span[0] == 0 else max(quadrature.LOW, math.floor(math.log2(span[0])) - 1)
+        last_octave = OSCILLATING if oscillates else quadrature.HIGH
+        if span[1] < math.inf:
+            last_octave = min(last_octave, math.ceil(math.log2(span[1])) + 1)
+        table = quadrature.build_table(values, first_octave, last_octave)
+        error = _measure(expr, nodes, table, span)
+        if best is None or error < best[1]:
+            best = (table, error)
+        if best[1] <= 3e-13:
+            break
+        first /= 4  # the function is steeper than scale 1: start with narrower panels
+    return best
+
+
+def _measure(expr, nodes, table, span) -> float:
+    """Largest deviation of the table from certified values, in units of |value| or of the modulus average where it is larger."""
+    f = _execute(f"def f(K, T):\n    return {_table_call(table)}\n", "f")
+    worst = 0.0
+    low, high = max(span[0], 2.0**table.first), min(span[1], 2.0**table.last)
+    for k in (c for c in CHECKS if low <= c < high):
+        ball = balls.certified(expr.subs(K, sp.Rational(k)), 18)
+        value = f(k, table.coefficients)
+        scale = abs(float(ball.mid()))
+        if not (math.isfinite(value) and ball.is_finite()):
+            return math.inf
+        if scale < 1e-290:
+            continue
+        miss = abs(float(ball - value))
+        if miss > 1e-13 * scale:  # only then is the modulus needed
+            moduli = [float(quadrature.gaussian_average(n.integrand, np.array([k]), modulus=True)[0]) for n in nodes]
+            parts = [abs(float(expr.coeff(n).subs(K, k).evalf())) * m for n, m in zip(nodes, moduli) if expr.coeff(n).is_number or not
+                     expr.coeff(n).has(Average)]
+            scale = max(scale, *parts) if parts else scale
+        worst = max(worst, miss / scale)
+    return worst
