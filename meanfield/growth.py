@@ -230,3 +230,95 @@ def lower(expr: sp.Expr, x: sp.Symbol, side: int = 0) -> float | None:
         if coefficient.is_positive and below is not None:
             return float(coefficient) * below * (1 - 1e-13 if below > 0 else 1 + 1e-13)
     return None
+
+
+@dataclass(frozen=True)
+class Decay:
+    """|f(t) - power(t)| ≤ A (1 + t)^p e^{-c t} for t ≥ 1; A = 0 when f is its power part."""
+
+    power: sp.Expr
+    A: float = 0.0
+    p: float = 0.0
+    c: float = math.inf
+
+    def plus(self, other: Decay) -> Decay:
+        return Decay(sp.expand(self.power + other.power), _up(self.A + other.A), max(self.p, other.p), min(self.c, other.c))
+
+    def times(self, other: Decay, t: sp.Symbol) -> Decay | None:
+        a, b = bound(self.power, t, 1), bound(other.power, t, 1)
+        if a is None or b is None:
+            return None
+        size = a.A * other.A + b.A * self.A + self.A * other.A
+        return Decay(sp.expand(self.power * other.power), _up(size), max(a.p + other.p, b.p + self.p, self.p + other.p), min(self.c, other.c))
+
+    def largest(self) -> float:
+        """A bound of the remainder over t ≥ 1."""
+        if self.A == 0:
+            return 0.0
+        best = max(1.0, self.p / self.c - 1) if self.c > 0 else math.inf
+        return _up(self.A * (1 + best) ** self.p * math.exp(-self.c * best))
+
+
+def decay(expr: sp.Expr, t: sp.Symbol) -> Decay | None:
+    """The power part of a smooth expression as t → +∞ with a rigorous exponential remainder; None where the rules do not reach."""
+    if not expr.has(t) or expr == t:
+        return Decay(expr)
+    if expr.is_Add or expr.is_Mul or (expr.is_Pow and expr.exp.is_Integer and expr.exp > 0):
+        parts = [decay(a, t) for a in (expr.args if not expr.is_Pow else [expr.base] * int(expr.exp))]
+        if any(p is None for p in parts):
+            return None
+        total = parts[0]
+        for p in parts[1:]:
+            total = total.plus(p) if expr.is_Add else total.times(p, t)
+            if total is None:
+                return None
+        return total
+    if len(expr.args) != 1:
+        return None
+    inner = decay(expr.args[0], t)
+    return None if inner is None else _head_decay(expr.func, inner, t)
+
+
+# largest slope on the real line, where the head has one
+_LIPSCHITZ = {sp.tanh: 1.0, sp.erf: 1.13, sp.erfc: 1.13, sigmoid: 0.25, softplus: 1.0, sp.sin: 1.0, sp.cos: 1.0, sp.atan: 1.0, sp.sech: 0.5,
+              sp.asinh: 1.0}
+
+
+def _head_decay(head, u: Decay, t) -> Decay | None:
+    if not u.power.has(t):  # tanh(softplus(z)) at -∞: the argument itself approaches a constant
+        if head is sp.exp:
+            limit = float(u.power) + u.largest()
+            return Decay(head(u.power), _up(u.A * math.exp(limit)), u.p, u.c) if limit < 500 else None
+        return Decay(head(u.power), _up(u.A * _LIPSCHITZ[head]), u.p, u.c) if head in _LIPSCHITZ else None
+    slope, offset = _least_slope(u.power, t)
+    if slope is None:
+        return None
+    up, k, room = slope > 0, abs(slope), math.exp(min(700.0, offset + u.largest()))
+    # |u| ≥ k t - offset - largest, so e^{-|u|} ≤ room · e^{-k t}
+    if head is sp.tanh:
+        return Decay(sp.Integer(1 if up else -1), _up(2 * room**2), 0.0, 2 * k)
+    if head is sp.erf:
+        return Decay(sp.Integer(1 if up else -1), _up(1.3 * room), 0.0, k)
+    if head is sigmoid:
+        return Decay(sp.Integer(1 if up else 0), _up(room), 0.0, k)
+    if head is softplus:
+        own = Decay(u.power if up else sp.S.Zero, _up(room), 0.0, k)
+        return own if u.A == 0 or not up else own.plus(Decay(sp.S.Zero, u.A, u.p, u.c))
+    if head is sp.sech:
+        return Decay(sp.S.Zero, _up(2 * room), 0.0, k)
+    if head is sp.exp and not up:
+        return Decay(sp.S.Zero, _up(room), 0.0, k)
+    return None
+
+
+def _least_slope(power: sp.Expr, t) -> tuple[float | None, float]:
+    """(k, b) with |power(t)| ≥ |k| t - b for t ≥ 1 and the sign of k that of power; (None, 0) if the rules fail."""
+    if not power.is_polynomial(t) or not power.has(t):
+        return None, 0.0
+    poly = sp.Poly(power, t)
+    coefficients = [float(c) for c in poly.all_coeffs()]
+    sign = 1.0 if coefficients[0] > 0 else -1.0
+    rising = [sign * c for c in coefficients[:-1]]
+    if any(c < 0 for c in rising):
+        return None, 0.0
+    return sign * sum(rising) * (1 - 1e-12), max(0.0, -sign * coefficients[-1])

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+import sympy as sp
+
 
 class MeanFieldError(ValueError):
     """A request that cannot be answered, said in one sentence for the person at the call site."""
@@ -65,4 +67,72 @@ class Estimate:
 
     def z(self, predicted: Any) -> Any:
         """Deviation from a prediction in standard errors."""
-        return (self.mean - predicted) / self.standard_error
+        import numpy as np
+
+        difference = np.asarray(self.mean - predicted, dtype=float)
+        # a quantity that is the same in every network (J at its first layer) has standard error 0: z is 0 if it agrees, infinite if not
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(difference == 0, 0.0, difference / np.asarray(self.standard_error, dtype=float))[()]
+
+
+@dataclass(frozen=True)
+class Term:
+    """coefficient · x^power · log(x)^logs · exp(rate · x^rate_power)."""
+
+    coefficient: sp.Expr
+    power: sp.Expr = sp.S.Zero
+    logs: sp.Expr = sp.S.Zero
+    rate: sp.Expr = sp.S.Zero
+    rate_power: sp.Expr = sp.S.One
+
+    def expr(self, x: sp.Symbol) -> sp.Expr:
+        growth = sp.exp(self.rate * x**self.rate_power) if self.rate != 0 else sp.S.One
+        return self.coefficient * x**self.power * sp.log(x) ** self.logs * growth
+
+
+@dataclass(frozen=True)
+class Law:
+    """An asymptotic statement: the sum of `terms`, most important first, as `variable` → `point`, and what is left out.
+
+    remainder: "zero" (the sum is exact), "exponential" (smaller than every power), "smaller" (of smaller order than the last term,
+    by how much is not known), or a power: O(variable^remainder).
+    """
+
+    variable: sp.Symbol
+    point: sp.Expr
+    terms: tuple[Term, ...]
+    remainder: str | sp.Expr = "zero"
+
+    @property
+    def expr(self) -> sp.Expr:
+        """The sum of the terms, without the remainder."""
+        return sp.Add(*[t.expr(self.variable) for t in self.terms])
+
+    @property
+    def leading(self) -> Term:
+        return self.terms[0] if self.terms else Term(sp.S.Zero)
+
+    def coefficient(self, power: object) -> sp.Expr:
+        """The coefficient of x^power (no logarithm, no exponential)."""
+        power = sp.sympify(power)
+        return sp.Add(*[t.coefficient for t in self.terms if t.power == power and t.logs == 0 and t.rate == 0])
+
+    def parts(self) -> list[sp.Expr]:
+        """The terms in order, for printing."""
+        return [t.expr(self.variable) for t in self.terms] or [sp.S.Zero]
+
+    def tail_text(self) -> str:
+        """What is left out, in words or as O(·)."""
+        if self.remainder == "zero":
+            return ""
+        if self.remainder == "exponential":
+            return "exponentially small"
+        if self.remainder == "smaller":
+            return "smaller order"
+        return f"O({self.variable**self.remainder})"
+
+    def __str__(self) -> str:
+        text = " + ".join(str(p) for p in self.parts()).replace("+ -", "- ")
+        left = self.tail_text()
+        return f"{text} + {left}" if left else text
+

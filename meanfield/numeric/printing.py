@@ -5,6 +5,10 @@ A node the printer does not know raises by name; nothing is passed through silen
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
+
+import numpy as np
 import sympy as sp
 from sympy.printing.pycode import PythonCodePrinter
 
@@ -157,6 +161,17 @@ def helpers_for(text: str) -> str:
             needed += [*[n for n in _NEEDS.get(name, ()) if n not in needed], *([name] if name not in needed else [])]
     order = [n for n in ("_horner", *HELPERS) if n in needed]
     return "\n\n".join(f"@njit(cache=True)\n{HELPERS[n]}" for n in dict.fromkeys(order)) + ("\n\n" if order else "")
+
+
+@lru_cache(maxsize=256)
+def interpret(text: str, name: str):
+    """The function `name` of generated source, run by the interpreter: the very text that Numba compiles, for checks and single values."""
+    def njit(*args, **kwargs):
+        return args[0] if args and callable(args[0]) else (lambda f: f)
+
+    scope = {"math": math, "np": np, "njit": njit}
+    exec(compile(helpers_for(text) + text, f"<{name}>", "exec"), scope)  # generated here, from expressions only
+    return scope[name]
 
 
 def stable_forms(closed: sp.Expr):

@@ -45,17 +45,7 @@ class Scalar:
 
     @property
     def _interpreted(self):
-        return _execute(self.text, self.name)
-
-
-@lru_cache(maxsize=256)
-def _execute(text: str, name: str):
-    def njit(*args, **kwargs):
-        return args[0] if args and callable(args[0]) else (lambda f: f)
-
-    scope = {"math": math, "np": np, "njit": njit}
-    exec(compile(printing.helpers_for(text) + text, f"<{name}>", "exec"), scope)  # generated here, from expressions only
-    return scope[name]
+        return printing.interpret(self.text, self.name)
 
 
 @lru_cache(maxsize=256)
@@ -89,7 +79,7 @@ def _closed_ranges(form):
     best = ([], form, math.inf)
     for candidate in printing.stable_forms(form):
         text = f"def f(K, T):\n{printing.body(candidate)}"
-        f = _execute(text, "f")
+        f = printing.interpret(text, "f")
         errors = [_relative(f, k, ball) for k, ball in zip(LADDER, truth)]
         ok = [e <= TOLERANCE for e in errors]
         runs = _runs(ok)
@@ -124,7 +114,8 @@ def _runs(ok):
         if good and start is None:
             start = i
         elif not good and start is not None:
-            runs.append((0.0 if start == 0 else LADDER[start], math.inf if i == len(ok) else LADDER[i - 1]))
+            if i - start > 1:  # a single good point may be luck
+                runs.append((0.0 if start == 0 else LADDER[start], math.inf if i == len(ok) else LADDER[i - 1]))
             start = None
     return runs
 
@@ -179,7 +170,7 @@ def _checked_table(expr, span=(0.0, math.inf)):
 
 def _measure(expr, nodes, table, span) -> float:
     """Largest deviation of the table from certified values, in units of |value| or of the modulus average where it is larger."""
-    f = _execute(f"def f(K, T):\n    return {_table_call(table)}\n", "f")
+    f = printing.interpret(f"def f(K, T):\n    return {_table_call(table)}\n", "f")
     worst = 0.0
     low, high = max(span[0], 2.0**table.first), min(span[1], 2.0**table.last)
     for k in (c for c in CHECKS if low <= c < high):

@@ -100,9 +100,9 @@ class Average(sp.Expr):
 
     def _eval_is_nonnegative(self):
         f = self.args[0].expr
-        if not f.has(*SWITCHES):
-            return True if f.is_nonnegative else None
-        return True if all(e.is_nonnegative for i in range(self.n) for e in pieces(f, Z[i]).exprs) and self.n == 1 else None
+        if self.n > 1 and f.has(*SWITCHES):
+            return None
+        return True if all(_is_square(e) for e in (pieces(f, Z[0]).exprs if self.n == 1 else (f,))) else None
 
     def _eval_is_positive(self):
         return True if self._eval_is_nonnegative() and not self.args[0].expr.has(*SWITCHES) else None
@@ -252,6 +252,13 @@ class Average(sp.Expr):
         shift = "" if all(m == 0 for m in self.mean) else ";" + ",".join(printer._print(m) for m in self.mean)
         text = rf"\left\langle {body} \right\rangle_{{{law}{shift}}}"
         return text if exp is None else rf"{text}^{{{exp}}}"
+
+
+def _is_square(e: sp.Expr) -> bool:
+    """Whether a real expression is ≥ 0 by its shape (SymPy is not sure of z²/(1+z)², which could divide by zero)."""
+    if e.is_nonnegative:
+        return True
+    return all(f.is_nonnegative or (f.is_Pow and f.exp.is_even) for f in sp.Mul.make_args(e))
 
 
 @lru_cache(maxsize=1024)

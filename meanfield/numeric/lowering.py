@@ -1,0 +1,119 @@
+"""SymPy → Numba: a recursion becomes one readable, cached module of scalar functions and a parallel depth loop.
+
+Every average becomes a function of its variance (`avg_0(K, T0)`, a closed form or a table) or of three covariances (`pair_0`, a closed form
+or panel quadrature); the choice is made against certified values and stored with the module, so that a second process neither analyses
+nor compiles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from types import ModuleType
+
+import numpy as np
+import sympy as sp
+
+from meanfield.numeric import cache, loops
+from meanfield.numeric.pairs import pair
+from meanfield.numeric.printing import code
+from meanfield.numeric.scalar import scalar
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.average import Average
+from meanfield.symbolic.recursion import Recursion
+from meanfield.symbols import K, K_aa, K_ab, K_bb
+
+VERSION = "0.1.0"
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A compiled recursion: its source, its tables, and how accurate each average was measured to be."""
+
+    recursion: Recursion
+    name: str
+    source: str
+    tables: tuple[np.ndarray, ...]
+    errors: tuple[float, ...]
+
+    @cached_property
+    def module(self) -> ModuleType:
+        return cache.load(self.name)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return tuple(p.name for p in self.recursion.parameters if p.name not in ("Q0", "c0"))
+
+    def run(self, start: np.ndarray, sigma: np.ndarray, depth: int, homogeneous: bool, every_layer: bool):
+        """(values, diverged): values (points, depth or 1, variables); diverged (points,) the first layer with infinite K, 0 if none."""
+        points, variables = start.shape
+        out = np.empty((points, depth if every_layer else 1, variables))
+        diverged = np.zeros(points, dtype=np.int64)
+        many = "" if points > 1 else "_one"
+        function = getattr(self.module, ("trace" if every_layer else "final") + many)
+        head = () if points > 1 else (0,)
+        function(*head, start, sigma, self.tables, depth, homogeneous, out, diverged)
+        return out, diverged
+
+
+def lower(recursion: Recursion) -> Lowered:
+    """Generate (or find) the compiled form of a recursion whose only symbols are its state, σ's, μ, Q0 and c0.
+
+    Raises: MeanFieldError naming what cannot be lowered (a discontinuous φ's J, symbolic activation parameters, other nodes).
+    """
+    for name, e in zip(recursion.names, recursion.step):
+        if sp.sympify(e).has(sp.oo, sp.zoo, sp.nan):
+            raise MeanFieldError(f"{name} was asked for, but it is infinite at every layer: φ has a jump, so ⟨φ′²⟩ = ∞. Ask for K only.")
+    description = f"{VERSION}|{sp.srepr(recursion.step)}|{recursion.names}|{[v.carry for v in recursion.state]}|" + \
+        "|".join(sorted(sp.srepr(n.integrand) for e in recursion.step for n in e.atoms(Average)))
+    name = cache.key(description)
+    stored = cache.read(name)
+    if stored is None:
+        text, arrays = _generate(recursion)
+        cache.write(name, text, arrays)
+        stored = (text, arrays)
+    source, arrays = stored
+    tables = tuple(arrays[f"T{i}"] for i in range(len(arrays) - 1))
+    return Lowered(recursion, name, source, tables, tuple(arrays["errors"]))
+
+
+def _generate(recursion: Recursion) -> tuple[str, dict[str, np.ndarray]]:
+    calls, functions, notes, arrays, errors = {}, "", [], {}, []
+    names: dict[sp.Expr, str] = {}
+    symbols = {v.symbol: sp.Symbol(v.name, real=True) for v in recursion.state}
+    for e in recursion.step:
+        for node in sorted(e.atoms(Average), key=str):
+            if node in calls:
+                continue
+            shape, variables = _canonical(node)
+            if shape not in names:
+                index = len(names)
+                if node.n == 1:
+                    s = scalar(shape, f"avg_{index}")
+                    arrays[f"T{index}"] = s.table.coefficients if s.table else np.zeros((1, 10))
+                    functions += s.text + "\n\n"
+                    errors.append(s.error)
+                    notes.append(f"avg_{index}(K) = {shape}: {s.note}")
+                else:
+                    p = pair(shape, f"pair_{index}")
+                    arrays[f"T{index}"] = np.zeros((1, 10))
+                    functions += p.text + "\n\n"
+                    errors.append(2e-13)
+                    notes.append(f"pair_{index}(K_aa, K_ab, K_bb) = {shape}: {p.note}")
+                names[shape] = f"{'avg' if node.n == 1 else 'pair'}_{index}"
+            index = list(names).index(shape)
+            arguments = [code(v.xreplace(symbols)) for v in variables]
+            calls[node] = f"{names[shape]}({', '.join(arguments)}{f', T[{index}]' if node.n == 1 else ''})"
+    if any(a.atoms(Average) for node in calls for a in node.cov):
+        raise MeanFieldError("A layer with several Dense blocks nests averages; compile it block by block.")
+    arrays["errors"] = np.array(errors)
+    return loops.source(recursion, calls, functions, VERSION, notes), arrays
+
+
+def _canonical(node: Average):
+    """The node over plain K or (K_aa, K_ab, K_bb), and what to put there."""
+    if node.n > 2 or any(m != 0 for m in node.mean):
+        raise MeanFieldError(f"{node} is not an average over one or two centred Gaussians; it cannot be lowered yet.")
+    plain = (K,) if node.n == 1 else (K_aa, K_ab, K_bb)
+    body, _, mean, params = node.args
+    return Average(body, sp.Tuple(*plain), mean, params), node.cov

@@ -1,0 +1,147 @@
+"""Depth iteration: a compiled recursion run over arrays of (σ_w, σ_b, inputs), and the arrays that come back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import sympy as sp
+
+from meanfield.numeric.lowering import Lowered, lower
+from meanfield.results import MeanFieldError, Status
+from meanfield.symbolic.recursion import Recursion, c0
+from meanfield.symbols import Q0, parameter
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """State variables layer by layer.
+
+    l: layer indices (the last axis of every array). values: name → array of shape (broadcast shape of the parameters, layers);
+    a quantity carried as a logarithm is stored as one ("log_J"), and `run.J` exponentiates it. diverged_at: first layer at which K overflows, 0
+    where it does not; from that layer on K is inf and J is NaN.
+    """
+
+    l: np.ndarray
+    values: dict[str, np.ndarray]
+    diverged_at: np.ndarray
+    lowered: Lowered
+    parameters: dict[str, np.ndarray]
+
+    @property
+    def status(self) -> np.ndarray:
+        """`Status.DIVERGES` or `Status.MEASURED` per point."""
+        return np.where(self.diverged_at > 0, Status.DIVERGES, Status.MEASURED)
+
+    @property
+    def error(self) -> float:
+        """Measured relative error of the worst average in one layer (not of the iterated result)."""
+        return max(self.lowered.errors, default=0.0)
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        values = self.__dict__.get("values", {})
+        if name in values:
+            return values[name]
+        if f"log_{name}" in values:
+            with np.errstate(over="ignore", under="ignore"):
+                return np.exp(values[f"log_{name}"])
+        if name == "c" and "K_ab" in values:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                return values["K_ab"] / np.sqrt(values["K_aa"] * values["K_bb"])
+        raise AttributeError(f"This run has {', '.join(self.quantities)}; {name!r} was asked for.")
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """Names that can be read off the run."""
+        names = [n.removeprefix("log_") for n in self.values]
+        return (*names, "c") if "K_ab" in self.values else tuple(names)
+
+    def at(self, layer: int) -> dict[str, np.ndarray]:
+        """All quantities at one layer index l (not array position)."""
+        where = np.flatnonzero(self.l == layer)
+        if not len(where):
+            raise MeanFieldError(f"Layer {layer} was asked for; this run holds layers {self.l[0]} to {self.l[-1]}.")
+        return {n: getattr(self, n)[..., where[0]] for n in self.quantities}
+
+    def message(self) -> str:
+        """One sentence on divergence, empty where everything stays finite."""
+        bad = np.asarray(self.diverged_at)
+        if not (bad > 0).any():
+            return ""
+        first = int(bad[bad > 0].min())
+        count = f" at {int((bad > 0).sum())} of {bad.size} points" if bad.size > 1 else ""
+        return f"K diverges{count}: it exceeds 1e300 first at layer {first}; the layers before it are intact."
+
+
+def propagate(recursion: Recursion, *, sigma_w, sigma_b, depth: int, input_norm=1.0, correlation=None, layerwise: bool = False,
+              every_layer: bool = True, parameters: dict[str, float] | None = None) -> Run:
+    """Iterate a recursion in float64 to layer `depth`; see `Theory.propagate`."""
+    if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 1:
+        raise MeanFieldError(f"depth must be a whole number of layers ≥ 1, but {depth!r} was given.")
+    given = {"sigma_w": sigma_w, "sigma_b": sigma_b, **(parameters or {})}
+    lowered = lower(recursion)
+    missing = [n for n in lowered.parameters if n not in given]
+    if missing:
+        raise MeanFieldError(f"{missing[0]} has no value; give it as a keyword ({missing[0]}=...).")
+    arrays = {n: _check(n, given[n], minimum=0.0 if n in ("sigma_w", "sigma_b", "mu") else None) for n in ("sigma_w", "sigma_b")}
+    arrays |= {n: _check(n, given[n], minimum=0.0 if n == "mu" else None) for n in lowered.parameters if n not in arrays}
+    norm = _check("input_norm", input_norm, minimum=0.0)
+    inputs = {"Q0": norm}
+    needs_c = any(v.initial.has(c0) for v in recursion.state)
+    if needs_c:
+        c = _check("correlation", 1.0 if correlation is None else correlation)
+        if (np.abs(c) > 1).any():
+            raise MeanFieldError(f"A correlation must lie between -1 and 1, but {float(c.ravel()[np.abs(c).argmax()])} was given.")
+        inputs["c0"] = c
+    if layerwise:
+        for n, a in arrays.items():
+            if a.ndim and a.shape[-1] not in (1, depth):
+                raise MeanFieldError(f"layerwise=True reads the last axis of {n} as layers, but it has {a.shape[-1]} entries for depth {depth}.")
+        layered = {n: np.broadcast_to(a, (*a.shape[:-1], depth)) if a.ndim else a for n, a in arrays.items()}
+        shape = np.broadcast_shapes(*[a.shape[:-1] for a in layered.values()], *[v.shape for v in inputs.values()])
+        sigma = {n: np.broadcast_to(a, (*shape, depth)) for n, a in layered.items()}
+    else:
+        shape = np.broadcast_shapes(*[a.shape for a in arrays.values()], *[v.shape for v in inputs.values()])
+        sigma = {n: np.broadcast_to(np.broadcast_to(a, shape)[..., None], (*shape, depth)) for n, a in arrays.items()}
+    points = int(np.prod(shape, dtype=int))
+    if points == 0:
+        raise MeanFieldError("An empty array of parameters was given; there is nothing to propagate.")
+    start = _start(recursion, {n: s[..., 0] for n, s in sigma.items()}, {n: np.broadcast_to(v, shape) for n, v in inputs.items()}, points)
+    used = np.empty((max(1, len(lowered.parameters)), points, 1 if not layerwise else max(1, depth - 1)))
+    for i, n in enumerate(lowered.parameters):
+        # layer l + 1 is made with the σ of layer l + 1: index 0 of the array belongs to the input layer
+        used[i] = sigma[n].reshape(points, depth)[:, 1:2] if not layerwise and depth > 1 else (
+            sigma[n].reshape(points, depth)[:, 1:] if depth > 1 else 0.0)
+    stretched = used if layerwise else np.broadcast_to(used, (*used.shape[:2], max(1, depth - 1)))
+    out, diverged = lowered.run(start, stretched, int(depth), not layerwise, every_layer)
+    names = [f"log_{v.name}" if v.carry == "log" else v.name for v in recursion.state]
+    layers = np.arange(1, depth + 1) if every_layer else np.array([depth])
+    values = {n: out[:, :, i].reshape(*shape, len(layers)) for i, n in enumerate(names)}
+    return Run(layers, values, diverged.reshape(shape), lowered, {**arrays, **inputs})
+
+
+def _check(name: str, value, minimum: float | None = None) -> np.ndarray:
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise MeanFieldError(f"{name} must be a number or an array of numbers, but {value!r} was given.") from None
+    if not np.isfinite(array).all():
+        raise MeanFieldError(f"{name} must be finite, but {array[~np.isfinite(array)].ravel()[0]} was given.")
+    if minimum is not None and (array < minimum).any():
+        raise MeanFieldError(f"{name} must be ≥ {minimum:g} (it is a standard deviation or a norm), but {float(array.min())} was given.")
+    return array
+
+
+def _start(recursion: Recursion, sigma: dict, inputs: dict, points: int) -> np.ndarray:
+    start = np.empty((points, len(recursion.state)))
+    everything = sigma | inputs
+    for i, v in enumerate(recursion.state):
+        names = sorted(everything)
+        symbols = [{"Q0": Q0, "c0": c0}.get(n) or parameter(n) for n in names]
+        f = sp.lambdify(symbols, v.initial, modules="numpy")
+        with np.errstate(over="ignore"):
+            value = np.broadcast_to(f(*[everything[n].ravel() for n in names]), points)
+        start[:, i] = np.log(value) if v.carry == "log" else value
+    if not np.isfinite(start).all():
+        raise MeanFieldError("K overflows already at layer 1: the variances or the input norm are too large for a double.")
+    return start

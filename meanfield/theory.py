@@ -1,0 +1,217 @@
+"""`derive` and `Theory`: what a user holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import sympy as sp
+
+from meanfield import latex as _latex
+from meanfield.activations import Activation, activation
+from meanfield.architecture import Block, Nonlinearity, Param, Residual, Sequential, activations_of, exact, mlp
+from meanfield.results import MeanFieldError
+from meanfield.symbolic import depth as _depth
+from meanfield.symbolic.average import average
+from meanfield.symbolic.expansion import Law, at_infinity, at_zero
+from meanfield.symbolic.recursion import Recursion, one_input, two_inputs
+from meanfield.symbols import K, parameter
+
+ONE_INPUT, TWO_INPUTS = ("K", "J", "Theta"), ("K_aa", "K_bb", "K_ab")
+
+
+@dataclass(frozen=True)
+class Theory:
+    """The large-width theory of one architecture at initialization: its recursions and what follows from them.
+
+    activation: the record of φ (of the first one, if a block holds several); block: the architecture record. Nothing numeric happens until
+    `propagate` (or a digit) is asked for.
+    """
+
+    activation: Activation
+    block: Block
+
+    @cached_property
+    def one_input(self) -> Recursion:
+        """The recursion of (K, J, Theta)."""
+        return one_input(self.block)
+
+    @cached_property
+    def two_inputs(self) -> Recursion:
+        """The recursion of (K_aa, K_bb, K_ab)."""
+        return two_inputs(self.block)
+
+    def recursion(self, *names: str) -> Recursion:
+        """The maps of the named quantities ("K", "J", "Theta", or "K_aa", "K_bb", "K_ab") and of what they depend on; all of (K, J, Theta)
+        by default. Prints as equations, renders as LaTeX in a notebook.
+
+        >>> print(derive("erf").recursion("K").doit())
+        K' = sigma_b**2 + 2*sigma_w**2*asin(2*K/(2*K + 1))/pi
+        """
+        unknown = [n for n in names if n not in ONE_INPUT + TWO_INPUTS]
+        if unknown:
+            raise MeanFieldError(f"The quantity {unknown[0]!r} was asked for; known are {', '.join(ONE_INPUT + TWO_INPUTS)}.")
+        if any(n in TWO_INPUTS for n in names):
+            if any(n in ONE_INPUT for n in names):
+                raise MeanFieldError("One-input and two-input quantities are separate recursions; ask for them separately.")
+            return self.two_inputs.only(*names)
+        return self.one_input.only(*names)
+
+    def susceptibilities(self) -> dict[str, sp.Expr]:
+        """chi_J = ∂J'/∂J, chi_K = ∂K'/∂K, chi_Delta = ∂chi_J/∂K, averages left as nodes (`.doit()` closes them)."""
+        return self.one_input.susceptibilities()
+
+    def averages(self) -> dict[str, sp.Expr]:
+        """⟨φ⟩, ⟨φ²⟩, ⟨φ′²⟩ over N(0, K), as nodes."""
+        p = self.activation.pieces
+        slope = sp.oo if p.jumps() else average(p.diff().map(lambda e: e**2).expr, K)
+        return {"phi": average(p.expr, K), "phi^2": average(p.map(lambda e: e**2).expr, K), "phi'^2": slope}
+
+    def expansions(self, order: int = 3) -> dict[tuple[str, str], Law]:
+        """("phi^2" or "phi'^2", "0" or "oo") → the law of the average as K → 0 or K → ∞."""
+        out = {}
+        for name, node in self.averages().items():
+            if name != "phi" and node != sp.oo:
+                out[name, "0"] = at_zero(node, order)
+                out[name, "oo"] = at_infinity(node, order)
+        return out
+
+    def depth_law(self, quantity: str = "J", **parameters) -> _depth.DepthLaw:
+        """How K^l or J^{1,l} behaves as l → ∞, with its constants.
+
+        quantity: "K" or "J"; parameters: sigma_w, sigma_b (mu), numbers or text; those left out stay symbolic where the law allows.
+
+        >>> derive("tanh", residual=True).depth_law("J", sigma_w=1, sigma_b=0).rate
+        4*sqrt(2)/(3*sqrt(pi))
+        """
+        values = {k: _number(k, v) for k, v in parameters.items()}
+        return _depth.depth_law(self.one_input.only("K", "J"), quantity, values)
+
+    def propagate(self, *, sigma_w, sigma_b, depth: int, input_norm=1.0, correlation=None, quantities=None, layerwise: bool = False,
+                  every_layer: bool = True, **parameters):
+        """The state at layers 1 … depth in float64, compiled and parallel.
+
+        sigma_w, sigma_b ≥ 0: standard deviations, numbers or arrays that broadcast with each other and with input_norm; with
+        layerwise=True their last axis is the layer (depth entries, the first for the input layer). input_norm: Q0 = |x|²/N_0, so that
+        K^1 = σ_w² Q0 + σ_b². correlation: cosine of two inputs; when it is given, (K_aa, K_bb, K_ab) are propagated. quantities: names to
+        compute, default ("K", "J") for continuous φ. every_layer=False returns layer `depth` only. Other keywords give values to symbolic
+        parameters (mu=0.5).
+
+        Returns a `Run`. Raises: MeanFieldError for arguments out of range.
+
+        >>> run = derive("erf").propagate(sigma_w=1.3, sigma_b=0.2, depth=100)
+        >>> round(float(run.K[-1]), 12)
+        0.503703591862
+        """
+        from meanfield.numeric.solvers import propagate  # Numba's world is entered only here
+
+        if correlation is not None:
+            wanted = tuple(q for q in (quantities or TWO_INPUTS) if q in TWO_INPUTS) or TWO_INPUTS
+        else:
+            wanted = tuple(quantities or (("K", "J") if self.activation.is_continuous else ("K",)))
+        values = {k: v for k, v in parameters.items()}
+        recursion = self.recursion(*wanted)
+        names = {p.name for p in recursion.parameters} - {"Q0", "c0", "sigma_w", "sigma_b"}
+        extra = sorted(set(values) - names)
+        if extra:
+            raise MeanFieldError(f"{extra[0]} is not a parameter of this theory; it has {', '.join(sorted(names)) or 'none beyond sigma_w, sigma_b'}.")
+        inside = {k for k in names if any(parameter(k) in a.free_symbols for e in recursion.step for a in e.atoms(sp.Function))}
+        numbers = {k: _number(k, values[k]) for k in names & set(values) if k != "mu" or k in inside}
+        if numbers:
+            recursion = recursion.subs(numbers)
+        return propagate(recursion, sigma_w=sigma_w, sigma_b=sigma_b, depth=depth, input_norm=input_norm, correlation=correlation,
+                         layerwise=layerwise, every_layer=every_layer, parameters={k: v for k, v in values.items() if k not in numbers})
+
+    def source(self, *quantities: str) -> str:
+        """The generated Numba module that `propagate` runs for these quantities, with the form and measured error of each average."""
+        from meanfield.numeric.lowering import lower
+
+        return lower(self.recursion(*(quantities or (("K", "J") if self.activation.is_continuous else ("K",))))).source
+
+    def table(self, order: int = 3) -> _latex.Table:
+        """Maps, susceptibilities, closed forms, expansions at both ends and the large-depth law, ready to print or typeset."""
+        return _latex.theory_table(self, order)
+
+    def latex(self, order: int = 3) -> str:
+        """The table as LaTeX (amsmath, booktabs)."""
+        return self.table(order).latex()
+
+    def _repr_latex_(self) -> str:
+        return self.one_input._repr_latex_()
+
+    def __str__(self) -> str:
+        return f"{describe(self.block)}\n{self.one_input}"
+
+
+def _number(name: str, value) -> sp.Expr:
+    """An exact number: text and integers as they are, a float as the decimal it prints as."""
+    if isinstance(value, sp.Expr):
+        return value
+    number = exact(value, name)
+    return parameter(number.name) if isinstance(number, Param) else sp.Rational(number)
+
+
+def describe(block: Block) -> str:
+    """One line that names an architecture."""
+    inner = ", ".join(str(activation(a)) for a in activations_of(block))
+    if isinstance(block, Residual):
+        mu = block.mu.name if isinstance(block.mu, Param) else block.mu
+        return f"residual MLP (mu = {mu}), {inner}"
+    return f"MLP, {inner}"
+
+
+def derive(phi: object = None, *, residual: object = False, mu: object = None, architecture: Block | None = None, weights: str = "gaussian",
+           **parameters) -> Theory:
+    """The theory of a wide random network at initialization.
+
+    phi: a registered activation name ("tanh", "leaky_relu(0.2)"), a formula in z ("z*erf(z)"), a SymPy expression or an `Activation`.
+    residual: True adds the skip z^{l+1} = branch + μ z^l with μ = 1; mu: another μ, a number or a name (mu="mu" keeps it symbolic).
+    architecture: any composition of blocks instead of the plain layer. Keyword parameters set the activation's parameters
+    (alpha=0.2, or alpha="alpha" to keep it symbolic).
+
+    Conventions: z^{l+1} = (σ_w/√N) W φ(z^l) + σ_b b [+ μ z^l], standard normal W and b; K^l is the second moment of z^l; l = 1 is the
+    first layer after the input.
+
+    Raises: MeanFieldError for an unknown name, an unreadable formula, a negative μ, or blocks that have no rule.
+
+    >>> print(derive("tanh", residual=True).recursion("K", "J"))
+    K' = K + sigma_b**2 + sigma_w**2*<tanh(z)**2>_{K}
+    J' = J*(sigma_w**2*<sech(z)**4>_{K} + 1)
+    """
+    if architecture is not None:
+        held = activations_of(architecture)
+        if phi is not None or residual or mu is not None:
+            raise MeanFieldError("Give either an activation with residual/mu, or a whole architecture.")
+        if not held:
+            raise MeanFieldError("The architecture holds no Nonlinearity; wrap an activation in Nonlinearity(...).")
+        block = _resolved(architecture)
+        return Theory(activation(activations_of(block)[0]), block)
+    if phi is None:
+        raise MeanFieldError("derive needs an activation, such as derive('tanh'), or architecture=...")
+    if not isinstance(residual, bool):
+        if mu is not None:
+            raise MeanFieldError(f"residual={residual!r} and mu={mu!r} both set the skip strength; give residual=True with mu.")
+        residual, mu = True, residual
+    record = activation(phi, **parameters)
+    strength = 0 if not residual and mu is None else 1 if mu is None else mu
+    return _derive(record, exact(strength, "The skip strength mu"), weights)
+
+
+@lru_cache(maxsize=256)
+def _derive(record: Activation, mu, weights: str) -> Theory:
+    return Theory(record, mlp(record, mu, weights))
+
+
+def _resolved(block: Block) -> Block:
+    """The same record with every activation looked up, so that theory and checker hold the very same ones."""
+    match block:
+        case Nonlinearity(a):
+            return Nonlinearity(activation(a))
+        case Sequential(blocks):
+            return Sequential(tuple(_resolved(b) for b in blocks))
+        case Residual(branch, mu):
+            return Residual(_resolved(branch), mu)
+    return block
+
+
+
