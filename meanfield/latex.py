@@ -11,7 +11,7 @@ import sympy as sp
 from meanfield.architecture import Param, Residual
 from meanfield.results import Law, MeanFieldError
 from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.symbols import LATEX_NAMES, K_aa, K_ab, K_bb
+from meanfield.symbols import LATEX_NAMES, J, K_aa, K_ab, K_bb, Theta, sigma_w
 
 if TYPE_CHECKING:
     from meanfield.theory import Theory
@@ -149,7 +149,7 @@ def _maps(recursion: Recursion, section: str) -> list[Row]:
 def _shown(e: sp.Expr) -> sp.Expr:
     """The closed form where every average has one, the averages themselves otherwise (never half of each)."""
     form = closed(e)
-    return e if _open(form) else form
+    return e if _open(form) else form if form == e else sp.collect(sp.expand(form), (J, Theta, sigma_w))
 
 
 def _closed_rows(theory: Theory) -> list[Row]:

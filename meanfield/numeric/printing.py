@@ -174,6 +174,18 @@ def interpret(text: str, name: str):
     return scope[name]
 
 
+def compiled(text: str, name: str):
+    """The function `name` of generated source, compiled by Numba in this process (for the functions handed to the finite-width checker)."""
+    from numba import njit
+
+    def decorate(*args, **kwargs):
+        return njit(args[0]) if args and callable(args[0]) else njit
+
+    scope = {"math": math, "np": np, "njit": decorate}
+    exec(compile(helpers_for(text) + "@njit\n" + text, f"<{name}>", "exec"), scope)  # generated here, from expressions only
+    return scope[name]
+
+
 def stable_forms(closed: sp.Expr):
     """Candidates that equal `closed`, in the order they are tried: with e^a erfc(x) → erfcx, as erf, simplified."""
     first = closed.replace(lambda e: e.is_Mul and e.has(sp.erfc) and e.has(sp.exp), _merge_erfcx)
