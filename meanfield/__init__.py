@@ -22,9 +22,32 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "Activation", "Average", "Dense", "Equality", "Estimate", "Law", "MeanFieldError", "NoClosedForm", "Nonlinearity", "Param", "Recursion",
-    "Report", "Residual", "Sequential", "Solution", "StateVar", "Status", "Term", "Theory", "activation", "activations", "average", "check",
-    "derive", "mlp", "register",
+    "Activation",
+    "Average",
+    "Dense",
+    "Equality",
+    "Estimate",
+    "Law",
+    "MeanFieldError",
+    "NoClosedForm",
+    "Nonlinearity",
+    "Param",
+    "Recursion",
+    "Report",
+    "Residual",
+    "Sequential",
+    "Solution",
+    "StateVar",
+    "Status",
+    "Term",
+    "Theory",
+    "activation",
+    "activations",
+    "average",
+    "check",
+    "derive",
+    "mlp",
+    "register",
 ]
 
 _LAZY = {"check": "meanfield.comparison", "Report": "meanfield.comparison"}  # these need Numba

@@ -1,7 +1,7 @@
 """Activation: a frozen record (name, expression, parameters) from which everything else is derived; and the registry.
 
-Adding one is one line in `_REGISTRY` (or `register(...)`): a formula in z and its default parameters. Kinks, parity, homogeneity,
-Taylor coefficients and growth are read off the expression, never typed in.
+Adding one is one line in `_REGISTRY` (or `register(...)`): a formula in z and its default parameters. Kinks, parity,
+homogeneity, Taylor coefficients and growth are read off the expression, never typed in.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from meanfield.growth import Bound, Tail, bound, tail
 from meanfield.parser import parse
 from meanfield.piecewise import Pieces, pieces
 from meanfield.results import MeanFieldError
-from meanfield.symbols import Z, parameter, z
+from meanfield.symbols import Z, parameter, recognise, z
 from meanfield.taylor import taylor
 
 
@@ -33,8 +33,8 @@ class Kink:
 class Activation:
     """A coordinatewise nonlinearity φ(z).
 
-    `name` is a registered name or "custom"; `expression` holds φ in the symbol `meanfield.symbols.z`; `parameters` are pairs
-    (name, exact value or symbol); `source` is the formula as it was written.
+    `name` is a registered name or "custom"; `expression` holds φ in the symbol `meanfield.symbols.z`; `parameters` are
+    pairs (name, exact value or symbol); `source` is the formula as it was written.
     """
 
     name: str
@@ -63,7 +63,8 @@ class Activation:
         mirrored = pieces(self.expression.subs(z, -z).xreplace({z: Z[0]}), Z[0])
         for sign in (1, -1):
             if mirrored.breaks == self.pieces.breaks and all(
-                    _is_zero(a - sign * b) for a, b in zip(mirrored.exprs, self.pieces.exprs)):
+                _is_zero(a - sign * b) for a, b in zip(mirrored.exprs, self.pieces.exprs)
+            ):
                 return sign
         return None
 
@@ -78,7 +79,7 @@ class Activation:
 
     def taylor(self, order: int, side: int = 1) -> tuple[sp.Expr, ...]:
         """Taylor coefficients φ^{(k)}(0±)/k!, k = 0…order, exact; `side` chooses the piece at a kink in 0."""
-        zero = [e for e, lo, hi in self.pieces.intervals() if (lo <= 0 < hi if side > 0 else lo < 0 <= hi)][0]
+        zero = next(e for e, lo, hi in self.pieces.intervals() if (lo <= 0 < hi if side > 0 else lo < 0 <= hi))
         return taylor(zero, Z[0], order)
 
     @cached_property
@@ -141,16 +142,25 @@ _REGISTRY: dict[str, tuple[str, dict[str, str]]] = {
     "mish": ("z*tanh(softplus(z))", {}),
     "softplus": ("softplus(z)", {}),
     "elu": ("z if z > 0 else alpha*(exp(z) - 1)", {"alpha": "1"}),
-    "selu": ("scale*z if z > 0 else scale*alpha*(exp(z) - 1)",
-             {"scale": "1.0507009873554804934193349852946", "alpha": "1.6732632423543772848170429916717"}),
+    "selu": (
+        "scale*z if z > 0 else scale*alpha*(exp(z) - 1)",
+        {"scale": "1.0507009873554804934193349852946", "alpha": "1.6732632423543772848170429916717"},
+    ),
     "sin": ("sin(z)", {}),
     "cos": ("cos(z)", {}),
     "gaussian": ("exp(-z**2/2)", {}),
     "monomial": ("z**n", {"n": "3"}),
     "polynomial": ("c0 + c1*z + c2*z**2 + c3*z**3", {"c0": "0", "c1": "1", "c2": "0", "c3": "-1/3"}),
 }
-_ALIASES = {"swish1": "silu", "identity": "linear", "heaviside": "step", "hardtanh": "hard_tanh", "atan": "arctan",
-            "bump": "gaussian", "cubic": "polynomial"}
+_ALIASES = {
+    "swish1": "silu",
+    "identity": "linear",
+    "heaviside": "step",
+    "hardtanh": "hard_tanh",
+    "atan": "arctan",
+    "bump": "gaussian",
+    "cubic": "polynomial",
+}
 
 
 def register(name: str, formula: str, **parameters: object) -> Activation:
@@ -175,21 +185,26 @@ def activations() -> tuple[str, ...]:
 def activation(what: object, **parameters: object) -> Activation:
     """The record of an activation.
 
-    `what` is a registered name ("tanh"), a name with positional parameters ("leaky_relu(0.2)"), a formula in z ("z*erf(z)"), a SymPy
-    expression in one symbol, or an `Activation`. Keyword arguments set registered parameters: exact decimals (0.2 or "0.2"), or a
-    name, which leaves the parameter symbolic. For a formula they declare its symbols.
+    `what` is a registered name ("tanh"), a name with positional parameters ("leaky_relu(0.2)"), a formula in z
+    ("z*erf(z)"), a SymPy expression in one symbol, or an `Activation`. Keyword arguments set registered parameters:
+    exact decimals (0.2 or "0.2"), or a name, which leaves the parameter symbolic. For a formula they declare its
+    symbols.
 
     >>> activation("swish", beta=2).expression
     z*sigmoid(2*z)
     """
     if isinstance(what, Activation):
         if parameters:
-            raise MeanFieldError(f"Parameters {sorted(parameters)} were given with a finished Activation; give them with its name.")
+            raise MeanFieldError(
+                f"Parameters {sorted(parameters)} were given with a finished Activation; give them with its name."
+            )
         return what
     if isinstance(what, sp.Expr):
         return _from_sympy(what, parameters)
     if not isinstance(what, str):
-        raise MeanFieldError(f"An activation must be a name, a formula or a SymPy expression, but {type(what).__name__} was given.")
+        raise MeanFieldError(
+            f"An activation must be a name, a formula or a SymPy expression, but {type(what).__name__} was given."
+        )
     text = what.strip()
     return _named(text, tuple(sorted((k, str(v)) for k, v in parameters.items())))
 
@@ -198,15 +213,19 @@ def activation(what: object, **parameters: object) -> Activation:
 def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
     call = re.fullmatch(r"(\w+)\s*(?:\((.*)\))?", text)
     name = _ALIASES.get(call[1], call[1]) if call else ""
-    if name in _REGISTRY and not (call[2] is not None and "z" in re.findall(r"\b[a-zA-Z]\w*", call[2])):
+    if call and name in _REGISTRY and not (call[2] is not None and "z" in re.findall(r"\b[a-zA-Z]\w*", call[2])):
         formula, defaults = _REGISTRY[name]
         positional = [p.strip() for p in call[2].split(",")] if call[2] else []
         if len(positional) > len(defaults):
-            raise MeanFieldError(f"{name} takes {len(defaults)} parameter(s) {list(defaults)}, but {len(positional)} were given.")
+            raise MeanFieldError(
+                f"{name} takes {len(defaults)} parameter(s) {list(defaults)}, but {len(positional)} were given."
+            )
         values = defaults | dict(zip(defaults, positional)) | dict(given)
         unknown = set(dict(given)) - set(defaults)
         if unknown:
-            raise MeanFieldError(f"{name} has no parameter {sorted(unknown)[0]!r}; it has {sorted(defaults) or 'none'}.")
+            raise MeanFieldError(
+                f"{name} has no parameter {sorted(unknown)[0]!r}; it has {sorted(defaults) or 'none'}."
+            )
         exact = {k: _value(v, k) for k, v in values.items()}
         source = formula
         if name == "monomial":  # an exponent must be a number before the formula is read
@@ -217,7 +236,9 @@ def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
     if call and call[2] is None and not re.fullmatch(r"z|x|\d+", text):
         close = [n for n in activations() if n.startswith(text[:3])]
         hint = f" Did you mean {' or '.join(close)}?" if close else ""
-        raise MeanFieldError(f"No activation is named {text!r}.{hint} Known: {', '.join(activations())}; or give a formula in z.")
+        raise MeanFieldError(
+            f"No activation is named {text!r}.{hint} Known: {', '.join(activations())}; or give a formula in z."
+        )
     expr = parse(text, tuple(k for k, _ in given))
     expr = expr.subs({parameter(k): _value(v, k) for k, v in given}, simultaneous=True)
     return _custom(expr, text)
@@ -228,7 +249,9 @@ def _value(text: str, name: str) -> sp.Expr:
         return parameter(text)
     value = parse(text)
     if not value.is_number or not value.is_finite:
-        raise MeanFieldError(f"The parameter {name} must be a finite number or a symbol's name, but {text!r} was given.")
+        raise MeanFieldError(
+            f"The parameter {name} must be a finite number or a symbol's name, but {text!r} was given."
+        )
     return value
 
 
@@ -242,22 +265,42 @@ def _from_sympy(expr: sp.Expr, parameters: dict[str, object]) -> Activation:
     declared = {sp.Symbol(k).name for k in parameters}
     free = sorted((s for s in expr.free_symbols if s.name not in declared), key=lambda s: s.name)
     if len(free) != 1:
-        raise MeanFieldError(f"An activation must depend on one symbol, but {expr} has {[s.name for s in free] or 'none'}; "
-                             "declare the others as parameters (alpha='alpha').")
+        raise MeanFieldError(
+            f"An activation must depend on one symbol, but {expr} has {[s.name for s in free] or 'none'}; "
+            "declare the others as parameters (alpha='alpha')."
+        )
     swap = {free[0]: z} | {s: parameter(s.name) for s in expr.free_symbols if s.name in declared}
     replaced = expr.subs(swap, simultaneous=True).subs({parameter(k): _value(str(v), k) for k, v in parameters.items()})
     if replaced.has(sp.I, sp.zoo, sp.nan, sp.oo, sp.Derivative, sp.Integral) or replaced.atoms(sp.Float):
         replaced = sp.nsimplify(replaced, rational=True)
         if replaced.has(sp.I, sp.zoo, sp.nan, sp.oo, sp.Derivative, sp.Integral):
             raise MeanFieldError(f"{expr} is not a real finite function of {free[0]}.")
-    from_text = sp.expand_func(replaced) if replaced.has(sp.Function("_")) else replaced
-    return _custom(from_text, str(expr))
+    return _custom(replaced, str(expr))
 
 
 def _custom(expr: sp.Expr, source: str) -> Activation:
-    from meanfield.symbols import recognise
-
     expr = recognise(expr)
     if not expr.has(z):
         raise MeanFieldError(f"{source!r} does not depend on z; a constant is no activation.")
-    return Activation("custom", expr, (), source)
+    record = Activation("custom", expr, (), source)
+    free = sorted(record.free_parameters, key=lambda s: s.name)
+    at = {s: sp.Rational(1, 3) for s in free}
+    for e, lo, hi in record.pieces.intervals():  # 1/z, log(z), sqrt(z): refused where they are not real and finite
+        for x in _probes(e, lo, hi):
+            value = sp.N(e.subs(at).subs(Z[0], x), 20)
+            if not (value.is_real and value.is_finite):
+                raise MeanFieldError(
+                    f"{source!r} is not real and finite at z = {x}; it must be defined on the whole line."
+                )
+    return record
+
+
+def _probes(e: sp.Expr, lo, hi):
+    """Where an expression that is not real or not finite on its piece would show: near the ends, far out, at poles."""
+    a = lo if lo != -sp.oo else sp.Integer(-30)
+    b = hi if hi != sp.oo else sp.Integer(30)
+    points = [a + (b - a) * sp.Rational(k, 97) for k in (1, 13, 31, 48, 50, 67, 89, 96)]
+    denominator = sp.denom(sp.together(e))
+    if denominator.is_polynomial(Z[0]) and denominator.has(Z[0]) and not denominator.free_symbols - {Z[0]}:
+        points += [r for r in sp.real_roots(denominator) if lo <= r <= hi]
+    return points

@@ -1,8 +1,9 @@
 """Frozen records that describe a network. No SymPy here: the theory and the finite-width checker both read them.
 
-A network is an input layer `Dense` (no skip, no activation), followed by one *block* repeated: layer l + 1 = block(layer l).
-A block maps preactivations z^l to preactivations z^{l+1}; the usual one is `Sequential((Nonlinearity(phi), Dense()))`,
-z^{l+1} = σ_w N^{-1/2} W φ(z^l) + σ_b b, optionally inside `Residual(..., mu)`, which adds μ z^l.
+A network is an input layer `Dense` (no skip, no activation), followed by one *block* repeated: layer l + 1 =
+block(layer l). A block maps preactivations z^l to preactivations z^{l+1}; the usual one is
+`Sequential((Nonlinearity(phi), Dense()))`, z^{l+1} = σ_w N^{-1/2} W φ(z^l) + σ_b b, optionally inside `Residual(...,
+mu)`, which adds μ z^l.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ class Dense:
 
     def __post_init__(self) -> None:
         if self.weights != "gaussian":
-            raise MeanFieldError(f"weights={self.weights!r} was asked for; the ensemble that exists so far is 'gaussian'.")
+            raise MeanFieldError(
+                f"weights={self.weights!r} was asked for; the ensemble that exists so far is 'gaussian'."
+            )
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,13 @@
-"""Certified values by ball arithmetic (python-flint): constants, Gaussian averages with bounded tails, integrals of decaying functions.
+"""Certified values by ball arithmetic (python-flint): constants, Gaussian averages with bounded tails, integrals of
+decaying functions.
 
-A ball is a midpoint and a radius that provably contains the truth. Averages are integrated piece by piece in t = (z - m)/√K up to
-|t| = T, and what lies beyond T is added to the radius through the growth bound of the integrand.
+A ball is a midpoint and a radius that provably contains the truth. Averages are integrated piece by piece in t = (z -
+m)/√K up to |t| = T, and what lies beyond T is added to the radius through the growth bound of the integrand.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -51,7 +53,8 @@ def _log1p(w: acb, analytic: bool) -> acb:
 
 
 def _softplus(u: acb, analytic: bool) -> acb:
-    # two analytic continuations of one real function; each call uses one of them for its whole ball, which is all a bound needs
+    # two analytic continuations of one real function; each call uses one of them for its whole ball, which is all a
+    # bound needs
     return u + _log1p((-u).exp(), analytic) if u.real.mid() > 0 else _log1p(u.exp(), analytic)
 
 
@@ -73,11 +76,25 @@ def _clip(x: arb) -> arb:
 
 
 _HEADS: dict[type, Callable[[acb, bool], acb]] = {
-    sp.exp: lambda u, a: u.exp(), sp.erf: lambda u, a: u.erf(), sp.erfc: lambda u, a: u.erfc(), sp.erfi: lambda u, a: u.erfi(),
-    sp.tanh: lambda u, a: u.tanh(), sp.sech: lambda u, a: u.sech(), sp.sinh: lambda u, a: u.sinh(), sp.cosh: lambda u, a: u.cosh(),
-    sp.sin: lambda u, a: u.sin(), sp.cos: lambda u, a: u.cos(), sp.log: lambda u, a: u.log(analytic=a), sp.atan: _atan,
-    sp.asin: _asin, sp.acos: lambda u, a: u.acos(), sigmoid: _sigmoid, softplus: _softplus, sp.gamma: lambda u, a: u.gamma(),
-    sp.zeta: lambda u, a: u.zeta(), sp.asinh: lambda u, a: (u + (u * u + 1).sqrt(analytic=a)).log(analytic=a),
+    sp.exp: lambda u, a: u.exp(),
+    sp.erf: lambda u, a: u.erf(),
+    sp.erfc: lambda u, a: u.erfc(),
+    sp.erfi: lambda u, a: u.erfi(),
+    sp.tanh: lambda u, a: u.tanh(),
+    sp.sech: lambda u, a: u.sech(),
+    sp.sinh: lambda u, a: u.sinh(),
+    sp.cosh: lambda u, a: u.cosh(),
+    sp.sin: lambda u, a: u.sin(),
+    sp.cos: lambda u, a: u.cos(),
+    sp.log: lambda u, a: u.log(analytic=a),
+    sp.atan: _atan,
+    sp.asin: _asin,
+    sp.acos: lambda u, a: u.acos(),
+    sigmoid: _sigmoid,
+    softplus: _softplus,
+    sp.gamma: lambda u, a: u.gamma(),
+    sp.zeta: lambda u, a: u.zeta(),
+    sp.asinh: lambda u, a: (u + (u * u + 1).sqrt(analytic=a)).log(analytic=a),
 }
 
 
@@ -112,8 +129,10 @@ def compile_ball(expr: sp.Expr, variables: tuple[sp.Symbol, ...] = Z[:2]) -> Fun
         return lambda z, a: acb(expr.ball(int(ctx.prec / 3.32)))
     head = _HEADS.get(expr.func)
     if head is None or len(expr.args) != 1:
-        raise MeanFieldError(f"No certified evaluation is known for {expr.func.__name__ if expr.args else expr}; rewrite the expression "
-                             "with exp, log, erf, tanh, sigmoid, softplus, sin, cos, atan, powers.")
+        raise MeanFieldError(
+            f"No certified evaluation is known for {expr.func.__name__ if expr.args else expr}; rewrite the expression "
+            "with exp, log, erf, tanh, sigmoid, softplus, sin, cos, atan, powers."
+        )
     inner = compile_ball(expr.args[0], variables)
     return lambda z, a: head(inner(z, a), a)
 
@@ -124,6 +143,7 @@ def _product(factors: list[Function]) -> Function:
         for f in factors[1:]:
             result = result * f(z, a)
         return result
+
     return product
 
 
@@ -145,15 +165,16 @@ def constant(expr: sp.Expr) -> arb:
 
 # ---------------------------------------------------------------------------------------------------- one Gaussian
 
+
 def average(expr: sp.Expr, cov: tuple[sp.Expr, ...], mean: tuple[sp.Expr, ...], digits: int = 30) -> arb:
     """A ball containing ⟨expr⟩ for Gaussian Z[0] (or Z[0], Z[1]) with numeric covariance and mean.
 
-    `digits` is the relative accuracy aimed at; where the average is much smaller than the integrand, more precision is spent, and after
-    three attempts the ball is returned as it is: its radius says what is known.
+    `digits` is the relative accuracy aimed at; where the average is much smaller than the integrand, more precision is
+    spent, and after three attempts the ball is returned as it is: its radius says what is known.
 
     Raises: MeanFieldError if the integrand's growth is not bounded by the rules or exceeds every Gaussian.
     """
-    bits, best = int(digits * 3.33) + 30, None
+    bits, best = int(digits * 3.33) + 30, arb.nan()
     for _ in range(3):
         with precision(bits):
             best = _average_1(expr, cov[0], mean[0]) if len(mean) == 1 else _average_2(expr, cov, mean)
@@ -170,12 +191,15 @@ def _piece_bound(expr, lo, hi) -> Bound:
     side = 1 if lo != -sp.oo and lo >= 0 else -1 if hi != sp.oo and hi <= 0 else 0
     found = bound(expr, Z[0], side)
     if found is None:
-        raise MeanFieldError(f"The growth of {expr} is not bounded by the rules, so its Gaussian average cannot be certified.")
+        raise MeanFieldError(
+            f"The growth of {expr} is not bounded by the rules, so its Gaussian average cannot be certified."
+        )
     return found
 
 
 def _tail(b: Bound, m: arb, s: arb, T: arb) -> arb:
-    """∫_T^∞ A (1+|m|+s t)^p e^{c(|m|+s t)} φ(t) dt ≤ g(T)/(T - c s - p s/(1+|m|+sT)), since log g has at most that slope."""
+    """∫_T^∞ A (1+|m|+s t)^p e^{c(|m|+s t)} φ(t) dt ≤ g(T)/(T - c s - p s/(1+|m|+sT)), since log g has at most that
+    slope."""
     edge = 1 + abs(m) + s * T
     slope = T - arb(b.c) * s - arb(b.p) * s / edge
     if not slope > 0:
@@ -198,7 +222,11 @@ def _average_1(expr, variance, mean) -> arb:
         total += _integrate_piece(e, m, s, _clamp(a, T), _clamp(b, T))
     rest = _tail(bounds[0], m, s, T) + _tail(bounds[-1], m, s, T)
     if any(not abs(x) < T for x in ends[1:-1]):
-        rest += sum((2 * _tail(b, m, s, T) for b in bounds[1:-1]), arb(0)) + _tail(bounds[0], m, s, T) + _tail(bounds[-1], m, s, T)
+        rest += (
+            sum((2 * _tail(b, m, s, T) for b in bounds[1:-1]), arb(0))
+            + _tail(bounds[0], m, s, T)
+            + _tail(bounds[-1], m, s, T)
+        )
     return total + arb(0, rest.abs_upper())
 
 
@@ -215,15 +243,22 @@ def _integrate_piece(expr, m, s, a, b) -> arb:
     def integrand(t, analytic):
         return f((m + s * t,), analytic) * (-t * t / 2).exp()
 
-    # both scales, t ~ 1 and z ~ 1, are seen; the integrand's own size sets the absolute goal (2^-prec alone would ruin small K)
+    # both scales, t ~ 1 and z ~ 1, are seen; the integrand's own size sets the absolute goal (2^-prec alone would ruin
+    # small K)
     unit = [(x - m) / s for x in (arb(-1), arb(0), arb(1))]
     middle = sorted((x.mid() for x in (arb(-1), arb(1), *unit) if a < x and x < b), key=float)
     points = [a, *middle, b]
-    mass = max((_magnitude(integrand(acb(_between(lo, hi, x)), False)) * abs(hi - lo)
-                for lo, hi in zip(points, points[1:]) for x in (0.02, 0.3, 0.7, 0.98)), key=_log2)
+    mass = max(
+        (
+            _magnitude(integrand(acb(_between(lo, hi, x)), False)) * abs(hi - lo)
+            for lo, hi in itertools.pairwise(points)
+            for x in (0.02, 0.3, 0.7, 0.98)
+        ),
+        key=_log2,
+    )
     goal = arb(2) ** (-ctx.prec) * (mass if mass > 0 else arb(2) ** (-4 * ctx.prec))
     total = arb(0)
-    for lo, hi in zip(points, points[1:]):
+    for lo, hi in itertools.pairwise(points):
         total += acb.integral(integrand, acb(lo), acb(hi), abs_tol=goal, eval_limit=200 * ctx.prec + 20000).real
     return total * norm
 
@@ -242,8 +277,10 @@ def _log2(x: arb) -> float:
 
 # ---------------------------------------------------------------------------------------------------- two Gaussians
 
+
 def _average_2(expr, cov, mean) -> arb:
-    """Whitened coordinates z_a = m_a + s_a x, z_b = m_b + s_b (ρ x + √(1-ρ²) y); the kinks of the inner variable are moving limits."""
+    """Whitened coordinates z_a = m_a + s_a x, z_b = m_b + s_b (ρ x + √(1-ρ²) y); the kinks of the inner variable are
+    moving limits."""
     m = [constant(v) for v in mean]
     v_a, v_ab, v_b = (constant(c) for c in cov)
     s_a, s_b = v_a.sqrt(), v_b.sqrt()
@@ -273,22 +310,27 @@ def _strip(inner: Pieces, walls, a, b, m, s_a, s_b, rho, r, T) -> arb:
     functions = [compile_ball(e) for e in inner.exprs]
     points, total = [a, *cuts, b], arb(0)
     goal = arb(2) ** (-ctx.prec + 10) * _scale(inner, functions, m, s_a, s_b, rho, r)
-    for lo, hi in zip(points, points[1:]):
+    for lo, hi in itertools.pairwise(points):
         middle = (lo + hi) / 2
         heights = [((w - m[1]) / s_b - rho * middle) / r for w in walls]
         live = [(w, k) for k, (w, h) in enumerate(zip(walls, heights)) if abs(h) < T]
         first = live[0][1] if live else sum(1 for h in heights if h < -T)
-        used = functions[first:first + len(live) + 1]
+        used = functions[first : first + len(live) + 1]
 
         def integrand(x, analytic, live=live, used=used):
             z_a = m[0] + s_a * x
             ends = [acb(-T), *[((w - m[1]) / s_b - rho * x) / r for w, _ in live], acb(T)]
             value = acb(0)
-            # on a wide ball only a rough bound is wanted (it enters the error through its logarithm); do not labour for digits there
+            # on a wide ball only a rough bound is wanted (it enters the error through its logarithm); do not labour for
+            # digits there
             effort = {"rel_tol": arb(2) ** -8, "abs_tol": goal, "eval_limit": 400} if analytic else {"abs_tol": goal}
             for f, y0, y1 in zip(used, ends, ends[1:]):
-                value += acb.integral(lambda y, an, f=f: f((z_a, m[1] + s_b * (rho * x + r * y)), an) * (-y * y / 2).exp(),
-                                      y0, y1, **effort)
+                value += acb.integral(
+                    lambda y, an, f=f: f((z_a, m[1] + s_b * (rho * x + r * y)), an) * (-y * y / 2).exp(),
+                    y0,
+                    y1,
+                    **effort,
+                )
             return value * (-x * x / 2).exp()
 
         total += acb.integral(integrand, acb(lo), acb(hi), abs_tol=goal).real
@@ -296,8 +338,12 @@ def _strip(inner: Pieces, walls, a, b, m, s_a, s_b, rho, r, T) -> arb:
 
 
 def _scale(inner, functions, m, s_a, s_b, rho, r) -> arb:
-    sizes = [_magnitude(f((acb(m[0] + s_a * arb(x)), acb(m[1] + s_b * (rho * arb(x) + r * arb(y)))), False))
-             for f in functions for x in (-0.7, 0.9) for y in (-1.1, 0.6)]
+    sizes = [
+        _magnitude(f((acb(m[0] + s_a * arb(x)), acb(m[1] + s_b * (rho * arb(x) + r * arb(y)))), False))
+        for f in functions
+        for x in (-0.7, 0.9)
+        for y in (-1.1, 0.6)
+    ]
     largest = max(sizes, key=_log2)
     return largest if largest > 0 else arb(1)
 
@@ -306,26 +352,38 @@ def _tail_2(expr, v_a, v_b, m, T) -> arb:
     """Beyond |x| > T or |y| > T by Cauchy–Schwarz: √(E[f²g²]·P(outside)), with moments of the growth bound."""
     factors = [(f, tuple(v for v in Z[:2] if f.has(v))) for f in sp.Mul.make_args(expr)]
     if any(len(v) > 1 for _, v in factors):
-        raise MeanFieldError(f"{expr} does not separate into functions of one coordinate each; its tail cannot be bounded yet.")
+        raise MeanFieldError(
+            f"{expr} does not separate into functions of one coordinate each; its tail cannot be bounded yet."
+        )
     second = arb(1)
     for index, variance in ((0, v_a), (1, v_b)):
-        f = sp.Mul(*[g for g, v in factors if not v or v[0] == Z[index]]) if index == 0 else sp.Mul(
-            *[g for g, v in factors if v and v[0] == Z[index]])
+        f = (
+            sp.Mul(*[g for g, v in factors if not v or v[0] == Z[index]])
+            if index == 0
+            else sp.Mul(*[g for g, v in factors if v and v[0] == Z[index]])
+        )
         parts = pieces(f.xreplace({Z[index]: Z[0]}), Z[0])
         bounds = [_piece_bound(e, lo, hi) for e, lo, hi in parts.intervals()]
         A, p, c = (max(getattr(b, k) for b in bounds) for k in "Apc")
         if c > 0:
             raise MeanFieldError(f"{f} grows exponentially; its two-input average cannot be certified yet.")
         q = 2 * math.ceil(2 * p)  # E|A(1+|z|)^p|^4 ≤ A⁴ 2^q (1 + E(|m|+|z|)^q) with q even
-        moment = arb(2) ** q * (1 + (arb(2) ** q) * (abs(m[index]) ** q + variance ** (q // 2) * arb(q + 1).gamma() /
-                                                     (arb(2) ** (q // 2) * arb(q // 2 + 1).gamma())))
+        moment = arb(2) ** q * (
+            1
+            + (arb(2) ** q)
+            * (
+                abs(m[index]) ** q
+                + variance ** (q // 2) * arb(q + 1).gamma() / (arb(2) ** (q // 2) * arb(q // 2 + 1).gamma())
+            )
+        )
         second = second * (arb(A) ** 4 * moment)
     outside = 4 * (-T * T / 2).exp() / (T * (2 * arb.pi()).sqrt())
     return second.sqrt().sqrt() * outside.sqrt()
 
 
 def certified(expr: sp.Expr, digits: int = 20) -> arb:
-    """The ball of a real constant expression (averages included) with about `digits` correct digits, precision raised until they are there."""
+    """The ball of a real constant expression (averages included) with about `digits` correct digits, precision raised
+    until they are there."""
     bits = int(digits * 3.33) + 30
     value = arb.nan()
     for _ in range(5):

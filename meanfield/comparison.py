@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,8 @@ THRESHOLD = 4.0  # standard errors; over 100 rows of exact theory a larger |z| h
 
 @dataclass(frozen=True)
 class Row:
-    """One quantity at one layer: prediction (with the 1/n allowance already in it), ensemble mean, standard error, z."""
+    """One quantity at one layer: prediction (with the 1/n allowance already in it), ensemble mean, standard error,
+    z."""
 
     quantity: str
     layer: int
@@ -42,7 +43,8 @@ class Row:
 class Report:
     """The verdict of a check. `str` is a table for a terminal, `data()` plain values for JSON, `passed` the answer.
 
-    predicted, measured and standard_error of J are in units of the predicted J (so that no depth overflows); `log_scale` holds its logarithm.
+    predicted, measured and standard_error of J are in units of the predicted J (so that no depth overflows);
+    `log_scale` holds its logarithm.
     """
 
     title: str
@@ -69,8 +71,16 @@ class Report:
 
     def data(self) -> dict[str, Any]:
         """Everything as plain Python values."""
-        return {"schema": 1, "title": self.title, "passed": self.passed, "threshold": THRESHOLD, "settings": self.settings,
-                "notes": list(self.notes), "log_scale": self.log_scale, "rows": [asdict(r) for r in self.rows]}
+        return {
+            "schema": 1,
+            "title": self.title,
+            "passed": self.passed,
+            "threshold": THRESHOLD,
+            "settings": self.settings,
+            "notes": list(self.notes),
+            "log_scale": self.log_scale,
+            "rows": [asdict(r) for r in self.rows],
+        }
 
     def to_json(self, path: str | os.PathLike) -> None:
         """Write `data()` to a file, whole or not at all."""
@@ -86,17 +96,26 @@ class Report:
 
     def __str__(self) -> str:
         s = self.settings
-        lines = [self.title, f"width {s['width']}, depth {s['depth']}, {s['networks']} networks, seed {s['seed']}, sigma_w {s['sigma_w']}, "
-                 f"sigma_b {s['sigma_b']}, |x|^2/N_0 {s['input_norm']}", ""]
+        lines = [
+            self.title,
+            f"width {s['width']}, depth {s['depth']}, {s['networks']} networks, seed {s['seed']}, "
+            f"sigma_w {s['sigma_w']}, sigma_b {s['sigma_b']}, |x|^2/N_0 {s['input_norm']}",
+            "",
+        ]
         for q in self.quantities:
             rows = [r for r in self.rows if r.quantity == q]
             unit = " (in units of the predicted J)" if q == "J" else ""
-            lines.append(f"{q}{unit}: largest |z| {abs(self.worst(q).z):.2f} at layer {self.worst(q).layer}, "
-                         f"{sum(r.passed for r in rows)} of {len(rows)} layers within {THRESHOLD:g} standard errors")
+            lines.append(
+                f"{q}{unit}: largest |z| {abs(self.worst(q).z):.2f} at layer {self.worst(q).layer}, "
+                f"{sum(r.passed for r in rows)} of {len(rows)} layers within {THRESHOLD:g} standard errors"
+            )
             lines.append(f"  {'layer':>5} {'predicted':>14} {'measured':>14} {'+-':>10} {'z':>7}")
             for r in _selected(rows):
                 mark = "" if r.passed else "  <-- fails"
-                lines.append(f"  {r.layer:>5} {r.predicted:>14.8g} {r.measured:>14.8g} {r.standard_error:>10.2g} {r.z:>7.2f}{mark}")
+                lines.append(
+                    f"  {r.layer:>5} {r.predicted:>14.8g} {r.measured:>14.8g} "
+                    f"{r.standard_error:>10.2g} {r.z:>7.2f}{mark}"
+                )
             lines.append("")
         lines += [*self.notes, "PASSED" if self.passed else "FAILED"]
         return "\n".join(lines)
@@ -110,16 +129,31 @@ def _selected(rows: list[Row]) -> list[Row]:
     return [r for r in rows if r.layer in keep]
 
 
-def check(theory: Theory, *, sigma_w: Any, sigma_b: Any, width: int = 500, depth: int = 50, networks: int = 200, seed: int = 0,
-          input_norm: float = 1.0, correlation: float | None = None, input_dimension: int | None = None,
-          progress: Callable[[int, int], None] | None = None, quantities: tuple[str, ...] | None = None, threads: int | None = None,
-          **parameters: Any) -> Report:
-    """Predicted against measured K^l and J^{1,l} (or K_aa, K_bb, K_ab for two inputs), with standard errors and z-scores.
+def check(
+    theory: Theory,
+    *,
+    sigma_w: Any,
+    sigma_b: Any,
+    width: int = 500,
+    depth: int = 50,
+    networks: int = 200,
+    seed: int = 0,
+    input_norm: float = 1.0,
+    correlation: float | None = None,
+    input_dimension: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    quantities: tuple[str, ...] | None = None,
+    threads: int | None = None,
+    **parameters: Any,
+) -> Report:
+    """Predicted against measured K^l and J^{1,l} (or K_aa, K_bb, K_ab for two inputs), with standard errors and
+    z-scores.
 
-    theory: what `derive` returned. sigma_w, sigma_b: as in `propagate`, one number or one per layer. width: neurons a layer; networks: how
-    many independent ones; input_dimension: N_0 (width unless given); the input has |x|²/N_0 = input_norm exactly, and a second one the cosine
-    `correlation`. K is compared without any allowance; J with a bias a·l/n whose a is fitted from ensembles of width n and n/2, never from
-    the theory. A row passes within 4 standard errors.
+    theory: what `derive` returned. sigma_w, sigma_b: as in `propagate`, one number or one per layer. width: neurons a
+    layer; networks: how many independent ones; input_dimension: N_0 (width unless given); the input has |x|²/N_0 =
+    input_norm exactly, and a second one the cosine `correlation`. K is compared without any allowance; J with a bias
+    a·l/n whose a is fitted from ensembles of width n and n/2, never from the theory. A row passes within 4 standard
+    errors.
 
     Raises: MeanFieldError for sizes below 1, J of a discontinuous φ, or networks that overflow.
 
@@ -130,27 +164,62 @@ def check(theory: Theory, *, sigma_w: Any, sigma_b: Any, width: int = 500, depth
     names = _wanted(theory, quantities, correlation)
     jacobian = "J" in names
     layered = np.ndim(sigma_w) > 0 or np.ndim(sigma_b) > 0
-    run = theory.propagate(sigma_w=sigma_w, sigma_b=sigma_b, depth=depth, input_norm=input_norm, correlation=correlation,
-                           quantities=tuple(n for n in names), layerwise=layered, **parameters)
+    run = theory.propagate(
+        sigma_w=sigma_w,
+        sigma_b=sigma_b,
+        depth=depth,
+        input_norm=input_norm,
+        correlation=correlation,
+        quantities=tuple(n for n in names),
+        layerwise=layered,
+        **parameters,
+    )
     total = networks + (networks if jacobian else 0)
 
     def ensemble(n: int, first: int, done: int) -> EnsembleResult:
         report = None if progress is None else (lambda k, _: progress(done + k, total))
-        return run_ensemble(theory.block, sigma_w=sigma_w, sigma_b=sigma_b, width=n, depth=depth, networks=networks, seed=seed, input_norm=input_norm,
-                            correlation=correlation, input_dimension=input_dimension, jacobian=jacobian, mu=parameters.get("mu"),
-                            activation_pairs=_pairs(theory), threads=threads, progress=report, first_network=first)
+        return run_ensemble(
+            theory.block,
+            sigma_w=sigma_w,
+            sigma_b=sigma_b,
+            width=n,
+            depth=depth,
+            networks=networks,
+            seed=seed,
+            input_norm=input_norm,
+            correlation=correlation,
+            input_dimension=input_dimension,
+            jacobian=jacobian,
+            mu=parameters.get("mu"),
+            activation_pairs=_pairs(theory),
+            threads=threads,
+            progress=report,
+            first_network=first,
+        )
 
     result = ensemble(width, 0, 0)
     half = ensemble(max(1, width // 2), networks, networks) if jacobian else None
     rows, log_scale, notes = compare(run, result, half, names)
-    settings = {"sigma_w": np.asarray(sigma_w).tolist(), "sigma_b": np.asarray(sigma_b).tolist(), "width": width, "depth": depth, "networks": networks,
-                "seed": seed, "input_norm": input_norm, "correlation": correlation, "input_dimension": result.input_dimension,
-                **{k: str(v) for k, v in parameters.items()}}
+    settings = {
+        "sigma_w": np.asarray(sigma_w).tolist(),
+        "sigma_b": np.asarray(sigma_b).tolist(),
+        "width": width,
+        "depth": depth,
+        "networks": networks,
+        "seed": seed,
+        "input_norm": input_norm,
+        "correlation": correlation,
+        "input_dimension": result.input_dimension,
+        **{k: str(v) for k, v in parameters.items()},
+    }
     return Report(f"Check of {describe(theory.block)}", settings, tuple(rows), log_scale, tuple(notes))
 
 
-def compare(run: Any, result: EnsembleResult, half: EnsembleResult | None, names: tuple[str, ...]) -> tuple[list[Row], dict, list[str]]:
-    """(rows, log scale of J, notes): one propagated theory against one ensemble, and one of half the width that fixes the allowance on J."""
+def compare(
+    run: Any, result: EnsembleResult, half: EnsembleResult | None, names: tuple[str, ...]
+) -> tuple[list[Row], dict, list[str]]:
+    """(rows, log scale of J, notes): one propagated theory against one ensemble, and one of half the width that fixes
+    the allowance on J."""
     depth = result.depth
     reach = min(result.finite_depth, int(run.diverged_at) - 1 if int(run.diverged_at) else depth)
     notes = [run.message()] if run.message() else []
@@ -174,8 +243,11 @@ def _wanted(theory: Theory, quantities, correlation) -> tuple[str, ...]:
     wanted = tuple(quantities or allowed)
     for q in wanted:
         if q in ONE_INPUT + TWO_INPUTS and q not in allowed:
-            why = "φ jumps, so a finite network measures 0 and the theory says ∞" if q == "J" else \
-                "give correlation= for two-input quantities, and leave it out for one-input ones; Theta is not measured yet"
+            why = (
+                "φ jumps, so a finite network measures 0 and the theory says ∞"
+                if q == "J"
+                else "give correlation= for two-input quantities, leave it out for one-input ones (Theta: not yet)"
+            )
             raise MeanFieldError(f"A check of {q} was asked for, but {why}.")
         if q not in allowed:
             raise MeanFieldError(f"A check of {q!r} was asked for; what can be checked here is {', '.join(allowed)}.")
@@ -189,42 +261,69 @@ def _rows(quantity, layers, predicted, allowance, samples, error) -> list[Row]:
     out = []
     for i, layer in enumerate(layers):
         gap = mean[i] - predicted[i] - allowance[i]
-        # what every network shares exactly (J at its first layer) has no spread: only rounding may separate it from the theory
-        z = 0.0 if abs(gap) <= 1e-9 * abs(predicted[i]) and se[i] <= 1e-9 * abs(predicted[i]) else gap / se[i] if se[i] > 0 else np.inf
-        out.append(Row(quantity, int(layer), float(predicted[i] + allowance[i]), float(allowance[i]), float(mean[i]), float(se[i]), float(z),
-                       bool(abs(z) <= THRESHOLD)))
+        # what every network shares exactly (J at its first layer) has no spread: only rounding may separate it from the
+        # theory
+        z = (
+            0.0
+            if abs(gap) <= 1e-9 * abs(predicted[i]) and se[i] <= 1e-9 * abs(predicted[i])
+            else gap / se[i]
+            if se[i] > 0
+            else np.inf
+        )
+        out.append(
+            Row(
+                quantity,
+                int(layer),
+                float(predicted[i] + allowance[i]),
+                float(allowance[i]),
+                float(mean[i]),
+                float(se[i]),
+                float(z),
+                bool(abs(z) <= THRESHOLD),
+            )
+        )
     return out
 
 
 def _jacobian_rows(layers, log_j, full: EnsembleResult, half: EnsembleResult, width: int, reach: int):
     """J in units of its prediction, with the bias a·(l-1)/n that two widths show: E J_n = J (1 + a (l-1)/n).
 
-    a is a fixed linear functional of the per-network values (weights from the spread), so its error, and its covariance with the row it
-    corrects, follow from plain sample variances.
+    a is a fixed linear functional of the per-network values (weights from the spread), so its error, and its covariance
+    with the row it corrects, follow from plain sample variances.
     """
     with np.errstate(over="ignore"):
         wide = np.exp(full.samples["log_J"][:, :reach] - log_j)
-        narrow = np.exp(half.samples["log_J"][:, : min(reach, half.finite_depth)] - log_j[: min(reach, half.finite_depth)])
+        narrow = np.exp(
+            half.samples["log_J"][:, : min(reach, half.finite_depth)] - log_j[: min(reach, half.finite_depth)]
+        )
     steps = (layers - 1).astype(float)
     reach = narrow.shape[1]
     spread = wide[:, :reach].var(axis=0, ddof=1) + narrow.var(axis=0, ddof=1)
     weight = np.where(spread > 0, steps[:reach] / np.where(spread > 0, spread, 1.0), 0.0)
     norm = float((weight * steps[:reach]).sum()) * (1 / half.width - 1 / full.width)
     if norm <= 0:
-        return _rows("J", layers, np.ones(len(layers)), np.zeros(len(layers)), wide, None), "J is compared without allowance."
+        return _rows(
+            "J", layers, np.ones(len(layers)), np.zeros(len(layers)), wide, None
+        ), "J is compared without allowance."
     functional_wide = (wide[:, :reach] * weight).sum(axis=1) / norm
     functional_narrow = (narrow * weight).sum(axis=1) / norm
     a = functional_narrow.mean() - functional_wide.mean()
     a_error = np.sqrt(functional_narrow.var(ddof=1) / len(narrow) + functional_wide.var(ddof=1) / len(wide))
     corrected = wide + functional_wide[:, None] * steps / full.width
-    error = np.sqrt(corrected.var(axis=0, ddof=1) / len(wide) + (steps / full.width) ** 2 * functional_narrow.var(ddof=1) / len(narrow))
-    note = f"J carries the allowance a (l-1)/n with a = {a:.2f} +- {a_error:.2f}, fitted from widths {full.width} and {half.width}; K carries none."
+    error = np.sqrt(
+        corrected.var(axis=0, ddof=1) / len(wide)
+        + (steps / full.width) ** 2 * functional_narrow.var(ddof=1) / len(narrow)
+    )
+    note = (
+        f"J carries the allowance a (l-1)/n with a = {a:.2f} +- {a_error:.2f}, fitted from widths {full.width} and "
+        f"{half.width}; K carries none."
+    )
     return _rows("J", layers, np.ones(len(layers)), a * steps / full.width, wide, error), note
 
 
-def _pairs(theory: Theory) -> dict[Activation, ScalarPair]:
+def _pairs(theory: Theory) -> dict[Hashable, ScalarPair]:
     """Plain compiled functions for activations the checker has no hand-written twin of."""
-    out = {}
+    out: dict[Hashable, ScalarPair] = {}
     for held in activations_of(theory.block):
         record = activation(held)
         if record.name not in twin_names():
@@ -238,7 +337,10 @@ def _plain(record: Activation, parts) -> Any:
     import sympy as sp
 
     if record.free_parameters:
-        raise MeanFieldError(f"A check needs numbers for {', '.join(sorted(s.name for s in record.free_parameters))}; give them in derive(...).")
+        raise MeanFieldError(
+            f"A check needs numbers for {', '.join(sorted(s.name for s in record.free_parameters))}; "
+            "give them in derive(...)."
+        )
     x = sp.Symbol("z", real=True)
     text = "def f(z):\n"
     for e, _, hi in parts.intervals()[:-1]:

@@ -1,7 +1,7 @@
 """What a smooth function does far out: its power part at ±∞, how the remainder dies, and a rigorous bound.
 
-`tail` reads the limit structure off the expression (bounded heads saturate, exponentials die); `Bound` is |f| ≤ A (1 + |z|)^p e^{c|z|},
-the inequality that certified averages cut their tails with.
+`tail` reads the limit structure off the expression (bounded heads saturate, exponentials die); `Bound` is |f| ≤ A (1 +
+|z|)^p e^{c|z|}, the inequality that certified averages cut their tails with.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from meanfield.symbols import sigmoid, softplus
 class Tail:
     """f(z) = power(z) + remainder as z → ±∞.
 
-    `power` is a polynomial in z (None when f has no power-law limit, as sin); `remainder` is "zero", "exponential" (smaller than
-    every power), "algebraic" (then `power` is the leading term only, which may be a fractional power) or "none".
+    `power` is a polynomial in z (None when f has no power-law limit, as sin); `remainder` is "zero", "exponential"
+    (smaller than every power), "algebraic" (then `power` is the leading term only, which may be a fractional power) or
+    "none".
     """
 
     power: sp.Expr | None
@@ -90,8 +91,15 @@ def _saturate(expr, t):
         if way == 0:
             return head(u), dropped
         up = way > 0
-        limits = {sp.tanh: sp.Integer(way), sp.erf: sp.Integer(way), sigmoid: sp.Integer(up), softplus: u if up else sp.S.Zero,
-                  sp.erfc: sp.S.Zero if up else sp.Integer(2), sp.sech: sp.S.Zero, sp.exp: None if up else sp.S.Zero}
+        limits = {
+            sp.tanh: sp.Integer(way),
+            sp.erf: sp.Integer(way),
+            sigmoid: sp.Integer(up),
+            softplus: u if up else sp.S.Zero,
+            sp.erfc: sp.S.Zero if up else sp.Integer(2),
+            sp.sech: sp.S.Zero,
+            sp.exp: None if up else sp.S.Zero,
+        }
         value = limits.get(head)
         return (None, True) if value is None else (value, True)
     if head is sp.Mul and any(a == 0 for a in args):
@@ -128,7 +136,8 @@ def _mag(e) -> float:
 
 
 def bound(expr: sp.Expr, x: sp.Symbol, side: int = 0) -> Bound | None:
-    """A rigorous growth bound of a smooth expression for all real x (`side` 0), x ≥ 0 (1) or x ≤ 0 (-1); None where the rules fail."""
+    """A rigorous growth bound of a smooth expression for all real x (`side` 0), x ≥ 0 (1) or x ≤ 0 (-1); None where the
+    rules fail."""
     if not expr.has(x):
         return Bound(_mag(expr)) if expr.is_number else None
     if expr == x:
@@ -208,8 +217,8 @@ def lower(expr: sp.Expr, x: sp.Symbol, side: int = 0) -> float | None:
     if not expr.has(x):
         return float(sp.N(expr, 20)) * (1 - 1e-15 if expr.is_nonnegative else 1 + 1e-15)
     if expr.is_Add:
-        parts = [lower(a, x, side) for a in expr.args]
-        return None if any(p is None for p in parts) else sum(parts) - 1e-13 * sum(abs(p) for p in parts)
+        parts = [p for a in expr.args if (p := lower(a, x, side)) is not None]
+        return sum(parts) - 1e-13 * sum(abs(p) for p in parts) if len(parts) == len(expr.args) else None
     if expr.is_Pow and expr.exp.is_even and expr.exp > 0:
         return 0.0
     if expr.is_Pow and expr.exp.is_number and expr.exp > 0 and (lower(expr.base, x, side) or -1) >= 0:
@@ -242,14 +251,21 @@ class Decay:
     c: float = math.inf
 
     def plus(self, other: Decay) -> Decay:
-        return Decay(sp.expand(self.power + other.power), _up(self.A + other.A), max(self.p, other.p), min(self.c, other.c))
+        return Decay(
+            sp.expand(self.power + other.power), _up(self.A + other.A), max(self.p, other.p), min(self.c, other.c)
+        )
 
     def times(self, other: Decay, t: sp.Symbol) -> Decay | None:
         a, b = bound(self.power, t, 1), bound(other.power, t, 1)
         if a is None or b is None:
             return None
         size = a.A * other.A + b.A * self.A + self.A * other.A
-        return Decay(sp.expand(self.power * other.power), _up(size), max(a.p + other.p, b.p + self.p, self.p + other.p), min(self.c, other.c))
+        return Decay(
+            sp.expand(self.power * other.power),
+            _up(size),
+            max(a.p + other.p, b.p + self.p, self.p + other.p),
+            min(self.c, other.c),
+        )
 
     def largest(self) -> float:
         """A bound of the remainder over t ≥ 1."""
@@ -260,16 +276,17 @@ class Decay:
 
 
 def decay(expr: sp.Expr, t: sp.Symbol) -> Decay | None:
-    """The power part of a smooth expression as t → +∞ with a rigorous exponential remainder; None where the rules do not reach."""
+    """The power part of a smooth expression as t → +∞ with a rigorous exponential remainder; None where the rules do
+    not reach."""
     if not expr.has(t) or expr == t:
         return Decay(expr)
     if expr.is_Add or expr.is_Mul or (expr.is_Pow and expr.exp.is_Integer and expr.exp > 0):
-        parts = [decay(a, t) for a in (expr.args if not expr.is_Pow else [expr.base] * int(expr.exp))]
-        if any(p is None for p in parts):
-            return None
-        total = parts[0]
-        for p in parts[1:]:
-            total = total.plus(p) if expr.is_Add else total.times(p, t)
+        total: Decay | None = None
+        for a in expr.args if not expr.is_Pow else [expr.base] * int(expr.exp):
+            part = decay(a, t)
+            if part is None:
+                return None
+            total = part if total is None else total.plus(part) if expr.is_Add else total.times(part, t)
             if total is None:
                 return None
         return total
@@ -280,8 +297,18 @@ def decay(expr: sp.Expr, t: sp.Symbol) -> Decay | None:
 
 
 # largest slope on the real line, where the head has one
-_LIPSCHITZ = {sp.tanh: 1.0, sp.erf: 1.13, sp.erfc: 1.13, sigmoid: 0.25, softplus: 1.0, sp.sin: 1.0, sp.cos: 1.0, sp.atan: 1.0, sp.sech: 0.5,
-              sp.asinh: 1.0}
+_LIPSCHITZ = {
+    sp.tanh: 1.0,
+    sp.erf: 1.13,
+    sp.erfc: 1.13,
+    sigmoid: 0.25,
+    softplus: 1.0,
+    sp.sin: 1.0,
+    sp.cos: 1.0,
+    sp.atan: 1.0,
+    sp.sech: 0.5,
+    sp.asinh: 1.0,
+}
 
 
 def _head_decay(head, u: Decay, t) -> Decay | None:

@@ -1,4 +1,5 @@
-"""Tables of a theory, as plain text and as LaTeX. Functions of recursions; `theory.table()` and `theory.latex()` call them."""
+"""Tables of a theory, as plain text and as LaTeX. Functions of recursions; `theory.table()` and `theory.latex()` call
+them."""
 
 from __future__ import annotations
 
@@ -17,8 +18,12 @@ if TYPE_CHECKING:
     from meanfield.theory import Theory
 
 _SUSCEPTIBILITY = {"chi_J": r"\chi_J", "chi_K": r"\chi_K", "chi_Delta": r"\chi_\Delta", "chi_c": r"\chi_c"}
-_AVERAGE = {"phi": r"\langle \varphi \rangle_K", "phi^2": r"\langle \varphi^2 \rangle_K", "phi'^2": r"\langle \varphi'^2 \rangle_K",
-            "phi phi": r"\langle \varphi_a \varphi_b \rangle"}
+_AVERAGE = {
+    "phi": r"\langle \varphi \rangle_K",
+    "phi^2": r"\langle \varphi^2 \rangle_K",
+    "phi'^2": r"\langle \varphi'^2 \rangle_K",
+    "phi phi": r"\langle \varphi_a \varphi_b \rangle",
+}
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,13 @@ class Row:
     def latex_value(self) -> str:
         if isinstance(self.value, Law):
             return law_latex(self.value)
-        return self.value.latex() if hasattr(self.value, "latex") else tex(self.value) if isinstance(self.value, sp.Expr) else rf"\text{{{self.value}}}"
+        return (
+            self.value.latex()
+            if hasattr(self.value, "latex")
+            else tex(self.value)
+            if isinstance(self.value, sp.Expr)
+            else rf"\text{{{self.value}}}"
+        )
 
 
 @dataclass(frozen=True)
@@ -61,12 +72,19 @@ class Table:
 
     def latex(self) -> str:
         """A `tabularx`-free table for amsmath and booktabs; long right-hand sides break at their plus signs."""
-        out = [r"\begin{table}[htbp]", r"\centering\footnotesize", rf"\caption{{{_escape(self.title)}}}", r"\begin{tabular}{@{}l@{\quad}p{0.74\linewidth}@{}}",
-               r"\toprule"]
+        out = [
+            r"\begin{table}[htbp]",
+            r"\centering\footnotesize",
+            rf"\caption{{{_escape(self.title)}}}",
+            r"\begin{tabular}{@{}l@{\quad}p{0.74\linewidth}@{}}",
+            r"\toprule",
+        ]
         section = ""
         for row in self.rows:
             if row.section != section:
-                out += ([r"\addlinespace"] if section else []) + [rf"\multicolumn{{2}}{{@{{}}l}}{{\textbf{{{_escape(row.section)}}}}}\\"]
+                out += ([r"\addlinespace"] if section else []) + [
+                    rf"\multicolumn{{2}}{{@{{}}l}}{{\textbf{{{_escape(row.section)}}}}}\\"
+                ]
                 section = row.section
             remark = rf" \newline {{\scriptsize {_escape(row.remark)}}}" if row.remark else ""
             out.append(rf"${row.latex_name}$ & $\displaystyle {breakable(row.latex_value())}${remark}\\")
@@ -74,12 +92,17 @@ class Table:
 
     def data(self) -> list[dict[str, str]]:
         """Rows as strings: exact values are SymPy text, LaTeX beside them."""
-        return [{"section": r.section, "name": r.name, "value": r.text(), "latex": r.latex_value(), "remark": r.remark} for r in self.rows]
+        return [
+            {"section": r.section, "name": r.name, "value": r.text(), "latex": r.latex_value(), "remark": r.remark}
+            for r in self.rows
+        ]
 
 
 def tex(e: Any) -> str:
     """LaTeX of an expression in the project's notation."""
-    return sp.latex(e, symbol_names=LATEX_NAMES, ln_notation=False, fold_short_frac=False).replace(r"\operatorname{asin}", r"\arcsin")
+    return sp.latex(e, symbol_names=LATEX_NAMES, ln_notation=False, fold_short_frac=False).replace(
+        r"\operatorname{asin}", r"\arcsin"
+    )
 
 
 def breakable(text: str) -> str:
@@ -108,14 +131,33 @@ def law_latex(law: Law) -> str:
         return body
     if isinstance(law.remainder, str):
         return body + (r" + \text{exponentially small}" if law.remainder == "exponential" else r" + \dots")
-    return body + rf" + O\!\left({tex(law.variable ** law.remainder)}\right)"
+    return body + rf" + O\!\left({tex(law.variable**law.remainder)}\right)"
 
 
 def _escape(text: str) -> str:
-    for a, b in (("\\", r"\textbackslash "), ("_", r"\_"), ("^", r"\^{}"), ("%", r"\%"), ("&", r"\&"), ("#", r"\#"), ("*", r"$\ast$")):
+    for a, b in (
+        ("\\", r"\textbackslash "),
+        ("_", r"\_"),
+        ("^", r"\^{}"),
+        ("%", r"\%"),
+        ("&", r"\&"),
+        ("#", r"\#"),
+        ("*", r"$\ast$"),
+    ):
         text = text.replace(a, b)
-    for greek, name in (("σ", r"\sigma"), ("χ", r"\chi"), ("μ", r"\mu"), ("φ", r"\varphi"), ("′", r"'"), ("∞", r"\infty"), ("→", r"\to"),
-                        ("⟨", r"\langle"), ("⟩", r"\rangle"), ("≤", r"\le"), ("∂", r"\partial")):
+    for greek, name in (
+        ("σ", r"\sigma"),
+        ("χ", r"\chi"),
+        ("μ", r"\mu"),
+        ("φ", r"\varphi"),
+        ("′", r"'"),
+        ("∞", r"\infty"),
+        ("→", r"\to"),
+        ("⟨", r"\langle"),
+        ("⟩", r"\rangle"),
+        ("≤", r"\le"),
+        ("∂", r"\partial"),
+    ):
         text = text.replace(greek, f"${name}$")
     return text.replace("$$", "")
 
@@ -140,7 +182,9 @@ def _maps(recursion: Recursion, section: str) -> list[Row]:
         name = tex(v.symbol)
         after = name.replace("K_{", r"K^{\ell+1}_{") if name.startswith("K_{") else name + r"^{\ell+1}"
         if e == sp.oo:
-            out.append(Row(section, f"{v.name}'", "infinite", after, "φ jumps, so ⟨φ′²⟩ is infinite at infinite width."))
+            out.append(
+                Row(section, f"{v.name}'", "infinite", after, "φ jumps, so ⟨φ′²⟩ is infinite at infinite width.")
+            )
         else:
             out.append(Row(section, f"{v.name}'", _shown(e), after))
     return out
@@ -158,14 +202,25 @@ def _closed_rows(theory: Theory) -> list[Row]:
     f = theory.activation.pieces.expr
     for name, node in averages.items():
         value = closed(node) if node != sp.oo else "infinite"
-        rows.append(Row(section, f"<{name}>", value if not _open(value) else "no elementary closed form", _AVERAGE[name]))
+        rows.append(
+            Row(section, f"<{name}>", value if not _open(value) else "no elementary closed form", _AVERAGE[name])
+        )
     from meanfield.symbolic.average import average
     from meanfield.symbols import Z
 
     cross = closed(average(f * f.xreplace({Z[0]: Z[1]}), (K_aa, K_ab, K_bb)))
-    rows.append(Row(section, "<phi_a phi_b>", cross if not _open(cross) else "no elementary closed form", _AVERAGE["phi phi"]))
+    rows.append(
+        Row(section, "<phi_a phi_b>", cross if not _open(cross) else "no elementary closed form", _AVERAGE["phi phi"])
+    )
     if all(r.value == "no elementary closed form" or r.value == 0 for r in rows):
-        return [Row(section, "all averages", "no elementary closed form (nodes carry them)", r"\langle \varphi^2 \rangle_K,\ \dots")]
+        return [
+            Row(
+                section,
+                "all averages",
+                "no elementary closed form (nodes carry them)",
+                r"\langle \varphi^2 \rangle_K,\ \dots",
+            )
+        ]
     return rows
 
 
@@ -200,7 +255,7 @@ def _depth_rows(theory: Theory) -> list[Row]:
             law = theory.depth_law(quantity)
         except MeanFieldError:
             continue
-        rows.append(Row("Large depth, any σ_w > 0", "K^l" if quantity == "K" else "log J^(1,l)", law.law, name, law.regime))
+        rows.append(
+            Row("Large depth, any σ_w > 0", "K^l" if quantity == "K" else "log J^(1,l)", law.law, name, law.regime)
+        )
     return rows
-
-

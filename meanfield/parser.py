@@ -14,12 +14,38 @@ from meanfield.symbols import parameter, recognise, sigmoid, softplus, z
 MAX_LENGTH, MAX_NODES, MAX_EXPONENT, MAX_DIGITS = 600, 250, 64, 40
 
 FUNCTIONS: dict[str, tuple[int | None, Callable[..., sp.Expr]]] = {
-    **{name: (1, getattr(sp, name)) for name in (
-        "exp", "log", "sqrt", "erf", "erfc", "tanh", "sinh", "cosh", "sech", "sin", "cos", "atan", "asinh", "sign")},
-    "abs": (1, sp.Abs), "Abs": (1, sp.Abs), "Max": (None, sp.Max), "max": (None, sp.Max), "Min": (None, sp.Min),
-    "min": (None, sp.Min), "sigmoid": (1, sigmoid), "softplus": (1, softplus), "arctan": (1, sp.atan),
-    "relu": (1, lambda x: sp.Max(x, 0)), "Heaviside": (1, lambda x: sp.Heaviside(x, sp.S.Half)),
-    "step": (1, lambda x: sp.Heaviside(x, sp.S.Half)), "clip": (3, lambda x, a, b: sp.Min(sp.Max(x, a), b)),
+    **{
+        name: (1, getattr(sp, name))
+        for name in (
+            "exp",
+            "log",
+            "sqrt",
+            "erf",
+            "erfc",
+            "tanh",
+            "sinh",
+            "cosh",
+            "sech",
+            "sin",
+            "cos",
+            "atan",
+            "asinh",
+            "sign",
+        )
+    },
+    "abs": (1, sp.Abs),
+    "Abs": (1, sp.Abs),
+    "Max": (None, sp.Max),
+    "max": (None, sp.Max),
+    "Min": (None, sp.Min),
+    "min": (None, sp.Min),
+    "sigmoid": (1, sigmoid),
+    "softplus": (1, softplus),
+    "arctan": (1, sp.atan),
+    "relu": (1, lambda x: sp.Max(x, 0)),
+    "Heaviside": (1, lambda x: sp.Heaviside(x, sp.S.Half)),
+    "step": (1, lambda x: sp.Heaviside(x, sp.S.Half)),
+    "clip": (3, lambda x, a, b: sp.Min(sp.Max(x, a), b)),
 }
 CONSTANTS = {"pi": sp.pi, "E": sp.E}
 _COMPARE = {ast.Lt: sp.Lt, ast.LtE: sp.Le, ast.Gt: sp.Gt, ast.GtE: sp.Ge}
@@ -59,8 +85,10 @@ class _Reader:
         self.text, self.names = text, {p: parameter(p) for p in parameters} | {"z": z, "x": z}
 
     def fail(self, what: str) -> MeanFieldError:
-        return MeanFieldError(f"{what} in {self.text[:80]!r} is not allowed; use z, numbers, + - * / **, and "
-                              f"{', '.join(sorted(FUNCTIONS))}.")
+        return MeanFieldError(
+            f"{what} in {self.text[:80]!r} is not allowed; use z, numbers, + - * / **, and "
+            f"{', '.join(sorted(FUNCTIONS))}."
+        )
 
     def read(self, node: ast.AST):
         match node:
@@ -73,8 +101,10 @@ class _Reader:
                     return self.names[name]
                 if name in CONSTANTS:
                     return CONSTANTS[name]
-                raise MeanFieldError(f"{self.text[:80]!r} uses the symbol {name!r}, which is not declared; the variable "
-                                     f"is z, other symbols must be listed in parameters=.")
+                raise MeanFieldError(
+                    f"{self.text[:80]!r} uses the symbol {name!r}, which is not declared; the variable "
+                    f"is z, other symbols must be listed in parameters=."
+                )
             case ast.UnaryOp(op=ast.USub(), operand=x):
                 return -self.read(x)
             case ast.UnaryOp(op=ast.UAdd(), operand=x):
@@ -86,8 +116,10 @@ class _Reader:
             case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
                 arity, function = FUNCTIONS[name]
                 if any(isinstance(a, ast.Starred) for a in args) or (len(args) != arity if arity else not args):
-                    raise MeanFieldError(f"{name} takes {arity or 'one or more'} argument(s), but {len(args)} were given "
-                                         f"in {self.text[:80]!r}.")
+                    raise MeanFieldError(
+                        f"{name} takes {arity or 'one or more'} argument(s), but {len(args)} were given "
+                        f"in {self.text[:80]!r}."
+                    )
                 return function(*[self.read(a) for a in args])
             case ast.Call(func=ast.Name(id=name)):
                 raise self.fail(f"The function {name!r}")
@@ -116,8 +148,10 @@ class _Reader:
             case ast.Pow():
                 # a power of powers of numbers (9**9**9**9) would be computed exactly before anything could stop it
                 if not b.is_number or abs(b) > MAX_EXPONENT:
-                    raise MeanFieldError(f"An exponent in {self.text[:80]!r} is not a number between -{MAX_EXPONENT} and "
-                                         f"{MAX_EXPONENT}; write e**u as exp(u).")
+                    raise MeanFieldError(
+                        f"An exponent in {self.text[:80]!r} is not a number between -{MAX_EXPONENT} and "
+                        f"{MAX_EXPONENT}; write e**u as exp(u)."
+                    )
                 return a**b
         raise self.fail(f"The operator {type(op).__name__}")
 

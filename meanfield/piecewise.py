@@ -1,12 +1,13 @@
 """Piecewise-smooth normal form of functions of one Gaussian coordinate.
 
-SymPy's own calculus loses jumps (`diff` of Piecewise) or invents products of deltas, so every expression with Abs, Max, Min, sign,
-Heaviside or Piecewise becomes `Pieces`: increasing breaks and one smooth expression per interval. Values at the breaks
-themselves have measure zero and carry no meaning.
+SymPy's own calculus loses jumps (`diff` of Piecewise) or invents products of deltas, so every expression with Abs, Max,
+Min, sign, Heaviside or Piecewise becomes `Pieces`: increasing breaks and one smooth expression per interval. Values at
+the breaks themselves have measure zero and carry no meaning.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -30,8 +31,9 @@ class Pieces:
         """The function as one SymPy expression (a Piecewise where there are breaks)."""
         if not self.breaks:
             return self.exprs[0]
-        return sp.Piecewise(*[(e, self.variable < b) for e, b in zip(self.exprs, self.breaks)], (self.exprs[-1], True),
-                            evaluate=False)
+        return sp.Piecewise(
+            *[(e, self.variable < b) for e, b in zip(self.exprs, self.breaks)], (self.exprs[-1], True), evaluate=False
+        )
 
     def map(self, function) -> Pieces:
         """`function` applied to every smooth piece, equal neighbours merged."""
@@ -91,7 +93,7 @@ def _resolve(expr, x, lo, hi):
     inside = [r for r in _switch_points(node, x) if _less(lo, r) and _less(r, hi)]
     ends = [lo, *inside, hi]
     out = []
-    for a, b in zip(ends, ends[1:]):
+    for a, b in itertools.pairwise(ends):
         chosen = expr.xreplace({node: _choose(node, x, _sample(a, b))})
         out += _resolve(chosen, x, a, b)
     return out
@@ -109,9 +111,11 @@ def _sample(lo, hi):
 
 def _switch_points(node, x):
     if isinstance(node, sp.Piecewise):
-        differences = [c.lhs - c.rhs for _, cond in node.args for c in sp.sympify(cond).atoms(sp.core.relational.Relational)]
+        differences = [
+            c.lhs - c.rhs for _, cond in node.args for c in sp.sympify(cond).atoms(sp.core.relational.Relational)
+        ]
     elif isinstance(node, (sp.Max, sp.Min)):
-        differences = [a - b for i, a in enumerate(node.args) for b in node.args[i + 1:]]
+        differences = [a - b for i, a in enumerate(node.args) for b in node.args[i + 1 :]]
     else:
         differences = [node.args[0]]
     roots = {sp.nsimplify(r) if r.is_Float else r for d in differences for r in real_roots(d, x)}
@@ -136,8 +140,10 @@ def real_roots(expr: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
         return [r for r in solved if r.is_real]
     if solved is sp.S.EmptySet:
         return []
-    raise MeanFieldError(f"The points where {expr} changes sign were asked for and could not be found exactly; "
-                         "write the activation with Piecewise and explicit breaks.")
+    raise MeanFieldError(
+        f"The points where {expr} changes sign were asked for and could not be found exactly; "
+        "write the activation with Piecewise and explicit breaks."
+    )
 
 
 def _choose(node, x, sample):
@@ -156,7 +162,9 @@ def _choose(node, x, sample):
             if difference.is_positive is None and difference.is_nonpositive is None:
                 difference = sp.N(difference, 30)
                 if not difference.is_number:
-                    raise MeanFieldError(f"Which branch of {node} holds depends on a symbol; declare the sign or use Piecewise.")
+                    raise MeanFieldError(
+                        f"Which branch of {node} holds depends on a symbol; declare the sign or use Piecewise."
+                    )
             if bool(difference > 0) == isinstance(node, sp.Max):
                 best = e
         return best
@@ -173,7 +181,8 @@ def _choose(node, x, sample):
 def derivative(expr: sp.Expr, x: sp.Symbol) -> sp.Expr:
     """d expr/dx of a smooth expression, tidied so that equal functions look equal.
 
-    Even powers of tanh(u) become 1 - sech²(u), so the slope of tanh is sech² and its square sech⁴ rather than (1 - tanh²)².
+    Even powers of tanh(u) become 1 - sech²(u), so the slope of tanh is sech² and its square sech⁴ rather than (1 -
+    tanh²)².
     """
     result = expr.diff(x)
     if result.has(sp.tanh):

@@ -27,10 +27,10 @@ class InfiniteAverage(MeanFieldError):
 class Status(Enum):
     """How much is known of an answer."""
 
-    EXACT = "exact"                    #: proved symbolically
-    CERTIFIED = "certified"            #: enclosed in a ball
-    MEASURED = "measured"              #: float64 with a measured bound, or an ensemble with a standard error
-    DIVERGES = "diverges"              #: grows without bound (the layer is stated)
+    EXACT = "exact"  #: proved symbolically
+    CERTIFIED = "certified"  #: enclosed in a ball
+    MEASURED = "measured"  #: float64 with a measured bound, or an ensemble with a standard error
+    DIVERGES = "diverges"  #: grows without bound (the layer is stated)
     NONEXISTENT = "does not exist"
     NOT_UNIQUE = "not unique"
     UNKNOWN = "unknown"
@@ -70,7 +70,8 @@ class Estimate:
         import numpy as np
 
         difference = np.asarray(self.mean - predicted, dtype=float)
-        # a quantity that is the same in every network (J at its first layer) has standard error 0: z is 0 if it agrees, infinite if not
+        # a quantity that is the same in every network (J at its first layer) has standard error 0: z is 0 if it agrees,
+        # infinite if not
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(difference == 0, 0.0, difference / np.asarray(self.standard_error, dtype=float))[()]
 
@@ -94,8 +95,8 @@ class Term:
 class Law:
     """An asymptotic statement: the sum of `terms`, most important first, as `variable` → `point`, and what is left out.
 
-    remainder: "zero" (the sum is exact), "exponential" (smaller than every power), "smaller" (of smaller order than the last term,
-    by how much is not known), or a power: O(variable^remainder).
+    remainder: "zero" (the sum is exact), "exponential" (smaller than every power), "smaller" (of smaller order than the
+    last term, by how much is not known), or a power: O(variable^remainder).
     """
 
     variable: sp.Symbol
@@ -135,4 +136,3 @@ class Law:
         text = " + ".join(str(p) for p in self.parts()).replace("+ -", "- ")
         left = self.tail_text()
         return f"{text} + {left}" if left else text
-

@@ -22,8 +22,14 @@ l = sp.Symbol("l", positive=True, integer=True)
 z = sp.Symbol("z", real=True)
 
 LATEX_NAMES = {
-    sigma_w: r"\sigma_w", sigma_b: r"\sigma_b", K_aa: "K_{aa}", K_bb: "K_{bb}", K_ab: "K_{ab}",
-    Theta: r"\Theta", Q0: "Q_0", l: r"\ell",
+    sigma_w: r"\sigma_w",
+    sigma_b: r"\sigma_b",
+    K_aa: "K_{aa}",
+    K_bb: "K_{bb}",
+    K_ab: "K_{ab}",
+    Theta: r"\Theta",
+    Q0: "Q_0",
+    l: r"\ell",
 }
 
 Z = tuple(sp.Dummy(f"z{i}" if i else "z", dummy_index=71_000 + i, real=True) for i in range(4))
@@ -38,7 +44,7 @@ def parameter(name: str) -> sp.Symbol:
     return sp.Symbol(name, nonnegative=True) if name == "mu" else sp.Symbol(name, real=True)
 
 
-class sigmoid(sp.Function):  # noqa: N801 - SymPy's spelling of functions
+class sigmoid(sp.Function):
     """The logistic function σ(x) = 1/(1 + e^{-x}); kept whole so that no evaluation meets e^{800}/e^{800}."""
 
     nargs = 1
@@ -71,7 +77,7 @@ class sigmoid(sp.Function):  # noqa: N801 - SymPy's spelling of functions
         return body if exp is None else rf"{body}^{{{exp}}}"
 
 
-class softplus(sp.Function):  # noqa: N801
+class softplus(sp.Function):
     """log(1 + e^x), with derivative `sigmoid`."""
 
     nargs = 1
@@ -102,14 +108,16 @@ class softplus(sp.Function):  # noqa: N801
 
 def recognise(expr: sp.Expr) -> sp.Expr:
     """`expr` with 1/(1 + e^{-u}) written as sigmoid(u), log(1 + e^u) as softplus(u) and e^u/(1 + e^u) as sigmoid(u)."""
+
     def is_one_plus_exp(e):
         return e.is_Add and len(e.args) == 2 and sp.S.One in e.args and any(isinstance(a, sp.exp) for a in e.args)
 
     def exponent(e):
         return next(a.args[0] for a in e.args if isinstance(a, sp.exp))
 
-    expr = expr.replace(lambda e: isinstance(e, sp.log) and is_one_plus_exp(e.args[0]),
-                        lambda e: softplus(exponent(e.args[0])))
+    expr = expr.replace(
+        lambda e: isinstance(e, sp.log) and is_one_plus_exp(e.args[0]), lambda e: softplus(exponent(e.args[0]))
+    )
 
     def quotient(e):
         for factor in e.args:
@@ -120,5 +128,7 @@ def recognise(expr: sp.Expr) -> sp.Expr:
         return e
 
     expr = expr.replace(lambda e: e.is_Mul, quotient)
-    return expr.replace(lambda e: e.is_Pow and e.exp.is_Integer and e.exp < 0 and is_one_plus_exp(e.base),
-                        lambda e: sigmoid(-exponent(e.base)) ** (-e.exp))
+    return expr.replace(
+        lambda e: e.is_Pow and e.exp.is_Integer and e.exp < 0 and is_one_plus_exp(e.base),
+        lambda e: sigmoid(-exponent(e.base)) ** (-e.exp),
+    )

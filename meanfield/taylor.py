@@ -1,6 +1,7 @@
 """Exact truncated power series of smooth expressions, by coefficient recurrences.
 
-SymPy's `series` takes a second on mish; walking the tree once with the differential equation of each head takes milliseconds.
+SymPy's `series` takes a second on mish; walking the tree once with the differential equation of each head takes
+milliseconds.
 """
 
 from __future__ import annotations
@@ -26,13 +27,17 @@ def taylor(expr: sp.Expr, x: sp.Symbol, order: int) -> tuple[sp.Expr, ...]:
 
 def _tidy(c: sp.Expr) -> sp.Expr:
     c = sp.expand(c)
-    return c if c.is_Rational or not c.has(sp.exp, sp.tanh, sp.sinh, sp.cosh, sigmoid) else sp.radsimp(sp.simplify(c.rewrite(sp.exp)))
+    return (
+        c
+        if c.is_Rational or not c.has(sp.exp, sp.tanh, sp.sinh, sp.cosh, sigmoid)
+        else sp.radsimp(sp.simplify(c.rewrite(sp.exp)))
+    )
 
 
 def _mul(a: Series, b: Series) -> Series:
     n = len(a)
     left = [(i, c) for i, c in enumerate(a) if c != 0]
-    out = [[] for _ in range(n)]
+    out: list[list[sp.Expr]] = [[] for _ in range(n)]
     for j, d in enumerate(b):
         if d != 0:
             for i, c in left:
@@ -82,7 +87,8 @@ def _power(a: Series, p: sp.Expr, expr) -> Series:
 
 
 def _integrate(slope, g: Series, y0) -> Series:
-    """y with y' = slope(y so far) · g', coefficient by coefficient; `slope` gives the coefficients of dF/du known so far."""
+    """y with y' = slope(y so far) · g', coefficient by coefficient; `slope` gives the coefficients of dF/du known so
+    far."""
     n, dg, y = len(g), _d(g), [y0]
     for k in range(1, n):
         s = slope(y, k)  # k coefficients, built from y[0..k-1]
@@ -91,7 +97,7 @@ def _integrate(slope, g: Series, y0) -> Series:
 
 
 def _compose(expr, g: Series, x) -> Series:
-    head, g0, n = expr.func, g[0], len(g)
+    head, g0 = expr.func, g[0]
     y0 = _tidy(head(g0))
     if head is sp.exp:
         return _integrate(lambda y, k: y[:k], g, y0)
@@ -119,7 +125,9 @@ def _compose(expr, g: Series, x) -> Series:
         return _pair(head, g)
     if head is sp.sech:
         return _power(_pair(sp.cosh, g), sp.S.NegativeOne, expr)
-    raise MeanFieldError(f"The Taylor series of {head} is not among the rules; write {expr} with exp, tanh, erf, sigmoid, … .")
+    raise MeanFieldError(
+        f"The Taylor series of {head} is not among the rules; write {expr} with exp, tanh, erf, sigmoid, … ."
+    )
 
 
 def _sub(c, a: Series) -> Series:

@@ -24,8 +24,8 @@ ONE_INPUT, TWO_INPUTS = ("K", "J", "Theta"), ("K_aa", "K_bb", "K_ab")
 class Theory:
     """The large-width theory of one architecture at initialization: its recursions and what follows from them.
 
-    activation: the record of φ (of the first one, if a block holds several); block: the architecture record. Nothing numeric happens until
-    `propagate` (or a digit) is asked for.
+    activation: the record of φ (of the first one, if a block holds several); block: the architecture record. Nothing
+    numeric happens until `propagate` (or a digit) is asked for.
     """
 
     activation: Activation
@@ -42,18 +42,22 @@ class Theory:
         return two_inputs(self.block)
 
     def recursion(self, *names: str) -> Recursion:
-        """The maps of the named quantities ("K", "J", "Theta", or "K_aa", "K_bb", "K_ab") and of what they depend on; all of (K, J, Theta)
-        by default. Prints as equations, renders as LaTeX in a notebook.
+        """The maps of the named quantities ("K", "J", "Theta", or "K_aa", "K_bb", "K_ab") and of what they depend on;
+        all of (K, J, Theta) by default. Prints as equations, renders as LaTeX in a notebook.
 
         >>> print(derive("erf").recursion("K").doit())
         K' = sigma_b**2 + 2*sigma_w**2*asin(2*K/(2*K + 1))/pi
         """
         unknown = [n for n in names if n not in ONE_INPUT + TWO_INPUTS]
         if unknown:
-            raise MeanFieldError(f"The quantity {unknown[0]!r} was asked for; known are {', '.join(ONE_INPUT + TWO_INPUTS)}.")
+            raise MeanFieldError(
+                f"The quantity {unknown[0]!r} was asked for; known are {', '.join(ONE_INPUT + TWO_INPUTS)}."
+            )
         if any(n in TWO_INPUTS for n in names):
             if any(n in ONE_INPUT for n in names):
-                raise MeanFieldError("One-input and two-input quantities are separate recursions; ask for them separately.")
+                raise MeanFieldError(
+                    "One-input and two-input quantities are separate recursions; ask for them separately."
+                )
             return self.two_inputs.only(*names)
         return self.one_input.only(*names)
 
@@ -79,7 +83,8 @@ class Theory:
     def depth_law(self, quantity: str = "J", **parameters) -> _depth.DepthLaw:
         """How K^l or J^{1,l} behaves as l → ∞, with its constants.
 
-        quantity: "K" or "J"; parameters: sigma_w, sigma_b (mu), numbers or text; those left out stay symbolic where the law allows.
+        quantity: "K" or "J"; parameters: sigma_w, sigma_b (mu), numbers or text; those left out stay symbolic where the
+        law allows.
 
         >>> derive("tanh", residual=True).depth_law("J", sigma_w=1, sigma_b=0).rate
         4*sqrt(2)/(3*sqrt(pi))
@@ -87,15 +92,26 @@ class Theory:
         values = {k: _number(k, v) for k, v in parameters.items()}
         return _depth.depth_law(self.one_input.only("K", "J"), quantity, values)
 
-    def propagate(self, *, sigma_w, sigma_b, depth: int, input_norm=1.0, correlation=None, quantities=None, layerwise: bool = False,
-                  every_layer: bool = True, **parameters):
+    def propagate(
+        self,
+        *,
+        sigma_w,
+        sigma_b,
+        depth: int,
+        input_norm=1.0,
+        correlation=None,
+        quantities=None,
+        layerwise: bool = False,
+        every_layer: bool = True,
+        **parameters,
+    ):
         """The state at layers 1 … depth in float64, compiled and parallel.
 
-        sigma_w, sigma_b ≥ 0: standard deviations, numbers or arrays that broadcast with each other and with input_norm; with
-        layerwise=True their last axis is the layer (depth entries, the first for the input layer). input_norm: Q0 = |x|²/N_0, so that
-        K^1 = σ_w² Q0 + σ_b². correlation: cosine of two inputs; when it is given, (K_aa, K_bb, K_ab) are propagated. quantities: names to
-        compute, default ("K", "J") for continuous φ. every_layer=False returns layer `depth` only. Other keywords give values to symbolic
-        parameters (mu=0.5).
+        sigma_w, sigma_b ≥ 0: standard deviations, numbers or arrays that broadcast with each other and with input_norm;
+        with layerwise=True their last axis is the layer (depth entries, the first for the input layer). input_norm: Q0
+        = |x|²/N_0, so that K^1 = σ_w² Q0 + σ_b². correlation: cosine of two inputs; when it is given, (K_aa, K_bb,
+        K_ab) are propagated. quantities: names to compute, default ("K", "J") for continuous φ. every_layer=False
+        returns layer `depth` only. Other keywords give values to symbolic parameters (mu=0.5).
 
         Returns a `Run`. Raises: MeanFieldError for arguments out of range.
 
@@ -114,22 +130,40 @@ class Theory:
         names = {p.name for p in recursion.parameters} - {"Q0", "c0", "sigma_w", "sigma_b"}
         extra = sorted(set(values) - names)
         if extra:
-            raise MeanFieldError(f"{extra[0]} is not a parameter of this theory; it has {', '.join(sorted(names)) or 'none beyond sigma_w, sigma_b'}.")
-        inside = {k for k in names if any(parameter(k) in a.free_symbols for e in recursion.step for a in e.atoms(sp.Function))}
+            raise MeanFieldError(
+                f"{extra[0]} is not a parameter of this theory; it has "
+                f"{', '.join(sorted(names)) or 'none beyond sigma_w, sigma_b'}."
+            )
+        inside = {
+            k
+            for k in names
+            if any(parameter(k) in a.free_symbols for e in recursion.step for a in e.atoms(sp.Function))
+        }
         numbers = {k: _number(k, values[k]) for k in names & set(values) if k != "mu" or k in inside}
         if numbers:
             recursion = recursion.subs(numbers)
-        return propagate(recursion, sigma_w=sigma_w, sigma_b=sigma_b, depth=depth, input_norm=input_norm, correlation=correlation,
-                         layerwise=layerwise, every_layer=every_layer, parameters={k: v for k, v in values.items() if k not in numbers})
+        return propagate(
+            recursion,
+            sigma_w=sigma_w,
+            sigma_b=sigma_b,
+            depth=depth,
+            input_norm=input_norm,
+            correlation=correlation,
+            layerwise=layerwise,
+            every_layer=every_layer,
+            parameters={k: v for k, v in values.items() if k not in numbers},
+        )
 
     def source(self, *quantities: str) -> str:
-        """The generated Numba module that `propagate` runs for these quantities, with the form and measured error of each average."""
+        """The generated Numba module that `propagate` runs for these quantities, with the form and measured error of
+        each average."""
         from meanfield.numeric.lowering import lower
 
         return lower(self.recursion(*(quantities or (("K", "J") if self.activation.is_continuous else ("K",))))).source
 
     def table(self, order: int = 3) -> _latex.Table:
-        """Maps, susceptibilities, closed forms, expansions at both ends and the large-depth law, ready to print or typeset."""
+        """Maps, susceptibilities, closed forms, expansions at both ends and the large-depth law, ready to print or
+        typeset."""
         return _latex.theory_table(self, order)
 
     def latex(self, order: int = 3) -> str:
@@ -160,17 +194,24 @@ def describe(block: Block) -> str:
     return f"MLP, {inner}"
 
 
-def derive(phi: object = None, *, residual: object = False, mu: object = None, architecture: Block | None = None, weights: str = "gaussian",
-           **parameters) -> Theory:
+def derive(
+    phi: object = None,
+    *,
+    residual: object = False,
+    mu: object = None,
+    architecture: Block | None = None,
+    weights: str = "gaussian",
+    **parameters,
+) -> Theory:
     """The theory of a wide random network at initialization.
 
-    phi: a registered activation name ("tanh", "leaky_relu(0.2)"), a formula in z ("z*erf(z)"), a SymPy expression or an `Activation`.
-    residual: True adds the skip z^{l+1} = branch + μ z^l with μ = 1; mu: another μ, a number or a name (mu="mu" keeps it symbolic).
-    architecture: any composition of blocks instead of the plain layer. Keyword parameters set the activation's parameters
-    (alpha=0.2, or alpha="alpha" to keep it symbolic).
+    phi: a registered activation name ("tanh", "leaky_relu(0.2)"), a formula in z ("z*erf(z)"), a SymPy expression or an
+    `Activation`. residual: True adds the skip z^{l+1} = branch + μ z^l with μ = 1; mu: another μ, a number or a name
+    (mu="mu" keeps it symbolic). architecture: any composition of blocks instead of the plain layer. Keyword parameters
+    set the activation's parameters (alpha=0.2, or alpha="alpha" to keep it symbolic).
 
-    Conventions: z^{l+1} = (σ_w/√N) W φ(z^l) + σ_b b [+ μ z^l], standard normal W and b; K^l is the second moment of z^l; l = 1 is the
-    first layer after the input.
+    Conventions: z^{l+1} = (σ_w/√N) W φ(z^l) + σ_b b [+ μ z^l], standard normal W and b; K^l is the second moment of
+    z^l; l = 1 is the first layer after the input.
 
     Raises: MeanFieldError for an unknown name, an unreadable formula, a negative μ, or blocks that have no rule.
 
@@ -190,7 +231,9 @@ def derive(phi: object = None, *, residual: object = False, mu: object = None, a
         raise MeanFieldError("derive needs an activation, such as derive('tanh'), or architecture=...")
     if not isinstance(residual, bool):
         if mu is not None:
-            raise MeanFieldError(f"residual={residual!r} and mu={mu!r} both set the skip strength; give residual=True with mu.")
+            raise MeanFieldError(
+                f"residual={residual!r} and mu={mu!r} both set the skip strength; give residual=True with mu."
+            )
         residual, mu = True, residual
     record = activation(phi, **parameters)
     strength = 0 if not residual and mu is None else 1 if mu is None else mu
@@ -212,6 +255,3 @@ def _resolved(block: Block) -> Block:
         case Residual(branch, mu):
             return Residual(_resolved(branch), mu)
     return block
-
-
-

@@ -1,6 +1,8 @@
-"""Where compiled theories live: one generated module and one array file per theory, written whole, found again by the hash of what they compute.
+"""Where compiled theories live: one generated module and one array file per theory, written whole, found again by the
+hash of what they compute.
 
-The folder is $MEANFIELD_CACHE, else the user's cache folder; where nothing can be written a temporary folder of the process serves.
+The folder is $MEANFIELD_CACHE, else the user's cache folder; where nothing can be written a temporary folder of the
+process serves.
 """
 
 from __future__ import annotations
@@ -65,10 +67,10 @@ def read(name: str) -> tuple[str, dict[str, np.ndarray]] | None:
 
 
 def write(name: str, text: str, arrays: dict[str, np.ndarray]) -> None:
-    """Store a module and its arrays; each file appears whole or not at all, and is not touched if it is there (its time is part of
-    Numba's key)."""
+    """Store a module and its arrays; each file appears whole or not at all, and is not touched if it is there (its time
+    is part of Numba's key)."""
     target = folder() / f"{name}.npz"
-    _replace(target, lambda f: np.savez(f, **arrays))
+    _replace(target, lambda f: np.savez(f, **arrays))  # type: ignore[arg-type]
     if not (folder() / f"{name}.py").exists():
         _replace(folder() / f"{name}.py", lambda f: f.write(text.encode()))
 

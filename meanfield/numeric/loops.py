@@ -1,7 +1,8 @@
-"""Source of the compiled depth loops, generated for one recursion: `step`, `trace` (every layer of many points) and `final` (last layer only).
+"""Source of the compiled depth loops, generated for one recursion: `step`, `trace` (every layer of many points) and
+`final` (last layer only).
 
-log variables carry their logarithm. A layer whose driving variables (those the averages depend on) repeat bit for bit ends the work:
-averages are constant from there on.
+log variables carry their logarithm. A layer whose driving variables (those the averages depend on) repeat bit for bit
+ends the work: averages are constant from there on.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from numba import njit, prange
 
 
 def source(recursion: Recursion, calls: dict[Average, str], functions: str, version: str, notes: list[str]) -> str:
-    """The whole module. `calls` maps each average node to the source of its evaluation, `functions` holds the functions called."""
+    """The whole module. `calls` maps each average node to the source of its evaluation, `functions` holds the functions
+    called."""
     names = [v.name for v in recursion.state]
     carried = [f"log_{v.name}" if v.carry == "log" else v.name for v in recursion.state]
     symbols = {v.symbol: sp.Symbol(v.name, real=True) for v in recursion.state}
@@ -46,29 +48,25 @@ def source(recursion: Recursion, calls: dict[Average, str], functions: str, vers
             logs.append(v.name)
         steps.append(e.xreplace(symbols))
     lines, values = printing.statements(steps)
-    update = [f"{c}_next = {c} + math.log({x})" if v.carry == "log" else f"{c}_next = {x}"
-              for v, c, x in zip(recursion.state, carried, values)]
+    update = [
+        f"{c}_next = {c} + math.log({x})" if v.carry == "log" else f"{c}_next = {x}"
+        for v, c, x in zip(recursion.state, carried, values)
+    ]
     averages = [f"a{i} = {calls[n]}" for i, n in enumerate(nodes)]
     layer = "\n".join(f"{{pad}}{t}" for t in [*lines, *update])
     fill = {
-        "state": ", ".join(carried), "params": ", ".join(parameters), "n_params": len(parameters),
-        "averages": averages, "drivers": drivers, "carried": carried, "nodes": [f"a{i}" for i in range(len(nodes))],
+        "state": ", ".join(carried),
+        "params": ", ".join(parameters),
+        "n_params": len(parameters),
+        "averages": averages,
+        "drivers": drivers,
+        "carried": carried,
+        "nodes": [f"a{i}" for i in range(len(nodes))],
     }
-    text = HEADER.format(version=version, summary="\n".join([str(recursion), "", *notes])) + printing.helpers_for(functions + layer)
-    text += "".join(f"@njit(cache=True)\n{part}" if part.startswith("def ") else part for part in _split(functions))
-    return text + _loops(fill, layer)
-
-
-def _split(functions: str) -> list[str]:
-    """Top-level functions one by one, so that each gets its decorator."""
-    parts, current = [], ""
-    for line in functions.splitlines(keepends=True):
-        if line.startswith("def ") or (line and not line[0].isspace() and current.startswith("def ")):
-            parts.append(current)
-            current = ""
-        current += line
-    parts = [*parts, current]
-    return [p.rstrip("\n") + "\n\n\n" for p in parts if p.strip()]
+    text = HEADER.format(version=version, summary="\n".join([str(recursion), "", *notes])) + printing.helpers_for(
+        functions + layer
+    )
+    return text + printing.decorated(functions, "@njit(cache=True)") + _loops(fill, layer)
 
 
 def _loops(f: dict, layer: str) -> str:
@@ -84,8 +82,12 @@ def _loops(f: dict, layer: str) -> str:
     store = "\n".join(f"        out[p, l + 1, {i}] = {c}" for i, c in enumerate(f["carried"]))
     first = "\n".join(f"    out[p, 0, {i}] = {c}" for i, c in enumerate(f["carried"]))
     last = "\n".join(f"    out[p, 0, {i}] = {c}" for i, c in enumerate(f["carried"]))
-    blow = "\n".join(f"            {c} = math.inf if math.isnan({c}_next) else {c}_next" if c in f["drivers"] else f"            {c} = math.nan"
-                     for c in f["carried"])
+    blow = "\n".join(
+        f"            {c} = math.inf if math.isnan({c}_next) else {c}_next"
+        if c in f["drivers"]
+        else f"            {c} = math.nan"
+        for c in f["carried"]
+    )
     core = f"""
     fixed = False
 {zero}
@@ -93,7 +95,7 @@ def _loops(f: dict, layer: str) -> str:
 {params}
         if not fixed:
 {evaluate}
-{layer.replace('{pad}', '        ')}
+{layer.replace("{pad}", "        ")}
         if not ({finite}):
             diverged[p] = l + 2
 {blow}
@@ -102,7 +104,7 @@ def _loops(f: dict, layer: str) -> str:
 def trace_one(p, start, sigma, T, depth, homogeneous, out, diverged):
 {unpack_state}
 {first}{core}            for m in range(l + 1, depth):
-{_indent(store.replace('l + 1', 'm'), 8)}
+{_indent(store.replace("l + 1", "m"), 8)}
             return
         if homogeneous and {same}:
             fixed = True

@@ -1,8 +1,8 @@
 """SymPy → Numba: a recursion becomes one readable, cached module of scalar functions and a parallel depth loop.
 
-Every average becomes a function of its variance (`avg_0(K, T0)`, a closed form or a table) or of three covariances (`pair_0`, a closed form
-or panel quadrature); the choice is made against certified values and stored with the module, so that a second process neither analyses
-nor compiles.
+Every average becomes a function of its variance (`avg_0(K, T0)`, a closed form or a table) or of three covariances
+(`pair_0`, a closed form or panel quadrature); the choice is made against certified values and stored with the module,
+so that a second process neither analyses nor compiles.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Lowered:
         return tuple(p.name for p in self.recursion.parameters if p.name not in ("Q0", "c0"))
 
     def run(self, start: np.ndarray, sigma: np.ndarray, depth: int, homogeneous: bool, every_layer: bool):
-        """(values, diverged): values (points, depth or 1, variables); diverged (points,) the first layer with infinite K, 0 if none."""
+        """(values, diverged): values (points, depth or 1, variables); diverged (points,) the first layer with infinite
+        K, 0 if none."""
         points, variables = start.shape
         out = np.empty((points, depth if every_layer else 1, variables))
         diverged = np.zeros(points, dtype=np.int64)
@@ -59,13 +60,18 @@ class Lowered:
 def lower(recursion: Recursion) -> Lowered:
     """Generate (or find) the compiled form of a recursion whose only symbols are its state, σ's, μ, Q0 and c0.
 
-    Raises: MeanFieldError naming what cannot be lowered (a discontinuous φ's J, symbolic activation parameters, other nodes).
+    Raises: MeanFieldError naming what cannot be lowered (a discontinuous φ's J, symbolic activation parameters, other
+    nodes).
     """
     for name, e in zip(recursion.names, recursion.step):
         if sp.sympify(e).has(sp.oo, sp.zoo, sp.nan):
-            raise MeanFieldError(f"{name} was asked for, but it is infinite at every layer: φ has a jump, so ⟨φ′²⟩ = ∞. Ask for K only.")
-    description = f"{VERSION}|{sp.srepr(recursion.step)}|{recursion.names}|{[v.carry for v in recursion.state]}|" + \
-        "|".join(sorted(sp.srepr(n.integrand) for e in recursion.step for n in e.atoms(Average)))
+            raise MeanFieldError(
+                f"{name} was asked for, but it is infinite at every layer: φ has a jump, so ⟨φ′²⟩ = ∞. Ask for K only."
+            )
+    description = (
+        f"{VERSION}|{sp.srepr(recursion.step)}|{recursion.names}|{[v.carry for v in recursion.state]}|"
+        + "|".join(sorted(sp.srepr(n.integrand) for e in recursion.step for n in e.atoms(Average)))
+    )
     name = cache.key(description)
     stored = cache.read(name)
     if stored is None:

@@ -1,7 +1,9 @@
-"""Float64 averages over two correlated Gaussians ⟨f(z_a) g(z_b)⟩: the checked closed form, or conditional panel quadrature.
+"""Float64 averages over two correlated Gaussians ⟨f(z_a) g(z_b)⟩: the checked closed form, or conditional panel
+quadrature.
 
-Quadrature: z_a = s_a x outside, z_b = s_b (ρ x + r y) inside, r² = 1 - ρ². Panels are graded dyadically towards every point where the integrand
-is steep: the kinks, 0 (scale 1 in z), and, outside, where a kink of g passes through the bulk of y.
+Quadrature: z_a = s_a x outside, z_b = s_b (ρ x + r y) inside, r² = 1 - ρ². Panels are graded dyadically towards every
+point where the integrand is steep: the kinks, 0 (scale 1 in z), and, outside, where a kink of g passes through the bulk
+of y.
 """
 
 from __future__ import annotations
@@ -15,11 +17,12 @@ import sympy as sp
 
 from meanfield import balls
 from meanfield.numeric import printing, quadrature
+from meanfield.numeric.scalar import scalar
 from meanfield.piecewise import pieces
 from meanfield.results import MeanFieldError
-from meanfield.symbolic.average import Average
+from meanfield.symbolic.average import Average, average
 from meanfield.symbolic.recursion import closed
-from meanfield.symbols import K_aa, K_ab, K_bb, Z
+from meanfield.symbols import K, K_aa, K_ab, K_bb, Z
 
 GRID = (1e-8, 1e-4, 1e-2, 1.0, 1e2, 1e4, 1e8)
 CORRELATIONS = (-1 + 1e-6, -0.9, 0.0, 0.3, 0.9, 1 - 1e-6)
@@ -45,7 +48,11 @@ def pair(expr: sp.Expr, name: str = "g") -> Pair:
     direct = f"def {name}_closed(K_aa, K_ab, K_bb):\n{printing.body(form)}\n\n" if not form.has(Average) else ""
     box = _closed_box(form, expr) if direct else None
     if box == (0.0, math.inf):
-        return Pair(name, direct + f"def {name}(K_aa, K_ab, K_bb):\n    return {name}_closed(K_aa, K_ab, K_bb)\n", "closed form everywhere")
+        return Pair(
+            name,
+            direct + f"def {name}(K_aa, K_ab, K_bb):\n    return {name}_closed(K_aa, K_ab, K_bb)\n",
+            "closed form everywhere",
+        )
     node, outer = _only_node(expr)
     quad = _quadrature_text(node, name)
     call = printing.code(outer.xreplace({node: sp.Symbol("q")}))
@@ -65,7 +72,9 @@ def _float(x: float) -> str:
 def _only_node(expr):
     nodes = [n for n in expr.atoms(Average) if n.n == 2]
     if len(nodes) != 1 or nodes[0].cov != (K_aa, K_ab, K_bb) or expr.atoms(Average) != {nodes[0]}:
-        raise MeanFieldError(f"{expr} is not one two-input average over (K_aa, K_ab, K_bb) times a constant; it cannot be lowered yet.")
+        raise MeanFieldError(
+            f"{expr} is not one two-input average over (K_aa, K_ab, K_bb) times a constant; it cannot be lowered yet."
+        )
     return nodes[0], expr
 
 
@@ -84,7 +93,8 @@ def separate(node: Average) -> tuple[sp.Expr, sp.Expr]:
 
 
 def _closed_box(form, expr) -> tuple[float, float] | None:
-    """[lo, hi] such that the closed form keeps its digits for all K_aa, K_bb inside, decided against certified values on a grid."""
+    """[lo, hi] such that the closed form keeps its digits for all K_aa, K_bb inside, decided against certified values
+    on a grid."""
     if not {K_aa, K_bb} <= form.free_symbols | {K_ab} and not form.has(K_ab):
         return 0.0, math.inf
     scope = printing.interpret(f"def f(K_aa, K_ab, K_bb):\n{printing.body(form)}", "f")
@@ -97,7 +107,9 @@ def _closed_box(form, expr) -> tuple[float, float] | None:
     best = None
     for lo in range(len(GRID)):
         for hi in range(lo, len(GRID)):
-            if all(good[i, j] for i in range(lo, hi + 1) for j in range(lo, i + 1)) and (best is None or hi - lo > best[1] - best[0]):
+            if all(good[i, j] for i in range(lo, hi + 1) for j in range(lo, i + 1)) and (
+                best is None or hi - lo > best[1] - best[0]
+            ):
                 best = (lo, hi)
     if best is None or best[0] == best[1]:
         return None
@@ -106,8 +118,9 @@ def _closed_box(form, expr) -> tuple[float, float] | None:
 
 def _scales(node):
     f, g = separate(node)
-    second = [quadrature.gaussian_average(pieces(h, Z[0]).map(lambda e: e**2).expr, np.array(GRID)) for h in (f, g)]
-    return {k: (float(u), float(v)) for k, u, v in zip(GRID, *second)}
+    second = [average(pieces(h, Z[0]).map(lambda e: e**2).expr, K) for h in (f, g)]
+    values = [scalar(s) if s.has(K) else (lambda _, s=s: float(s)) for s in second]
+    return {k: (values[0](k), values[1](k)) for k in GRID}
 
 
 def _close(form, f, a, b, ab, scales) -> bool:
@@ -120,7 +133,7 @@ def _close(form, f, a, b, ab, scales) -> bool:
     return math.isfinite(value) and abs(float(exact - value)) <= TOLERANCE * scale + 1e-290
 
 
-_TEMPLATE = '''
+_TEMPLATE = """
 def {name}_edges(edges, points, scales, count, reach):
     # panel edges on [-reach, reach], doubling away from every steep point; sorted in place, their number returned
     n = 2
@@ -207,7 +220,7 @@ def {name}_quadrature(K_aa, K_ab, K_bb):
     return total * 0.15915494309189535
 
 
-'''
+"""
 
 
 def _quadrature_text(node: Average, name: str) -> str:
@@ -217,13 +230,15 @@ def _quadrature_text(node: Average, name: str) -> str:
         p = pieces(h, Z[0])
         parts += f"def {name}_{label}(z):\n"
         variable = sp.Symbol("z", real=True)
-        for e, lo, hi in p.intervals()[:-1]:
+        for e, _, hi in p.intervals()[:-1]:
             parts += f"    if z < {float(hi)!r}:\n{printing.body(e.xreplace({Z[0]: variable}), ' ' * 8)}"
         parts += printing.body(p.exprs[-1].xreplace({Z[0]: variable})) + "\n\n"
     kinks = [[float(b) for b in pieces(h, Z[0]).breaks] for h in (f, g)]
     rate = max(quadrature.rule_for(h).rate for h in (f, g))
     x, w = np.polynomial.legendre.leggauss(16)
-    arrays = {"X": x, "W": w, "KF": kinks[0] or [0.0], "KG": kinks[1] or [0.0]}
+    arrays: dict[str, list[float]] = {"X": list(x), "W": list(w), "KF": kinks[0] or [0.0], "KG": kinks[1] or [0.0]}
     head = "".join(f"{name}_{k} = np.array({[float(t) for t in v]!r})\n" for k, v in arrays.items())
     reach = f"9.0 + {rate!r} * max(s_a, s_b)" if rate else "9.0"
-    return head + "\n\n" + parts + _TEMPLATE.format(name=name, nf=len(kinks[0]), ng=len(kinks[1]), reach=reach, step=1.0)
+    return (
+        head + "\n\n" + parts + _TEMPLATE.format(name=name, nf=len(kinks[0]), ng=len(kinks[1]), reach=reach, step=1.0)
+    )

@@ -16,7 +16,7 @@ from meanfield.results import MeanFieldError
 from meanfield.symbols import sigmoid, softplus
 
 
-class erfcx(sp.Function):  # noqa: N801
+class erfcx(sp.Function):
     """e^{x²} erfc(x): what is left of e^{a} erfc(x) when the growth and the decay have been taken out."""
 
     nargs = 1
@@ -129,7 +129,7 @@ class _Printer(PythonCodePrinter):
     def _print_not_supported(self, expr):
         raise MeanFieldError(f"{type(expr).__name__} in {expr} cannot be lowered to Numba.")
 
-    emptyPrinter = _print_not_supported  # noqa: N815 - SymPy's name
+    emptyPrinter = _print_not_supported
 
 
 def code(expr: sp.Expr) -> str:
@@ -165,7 +165,9 @@ def helpers_for(text: str) -> str:
 
 @lru_cache(maxsize=256)
 def interpret(text: str, name: str):
-    """The function `name` of generated source, run by the interpreter: the very text that Numba compiles, for checks and single values."""
+    """The function `name` of generated source, run by the interpreter: the very text that Numba compiles, for checks
+    and single values."""
+
     def njit(*args, **kwargs):
         return args[0] if args and callable(args[0]) else (lambda f: f)
 
@@ -174,15 +176,31 @@ def interpret(text: str, name: str):
     return scope[name]
 
 
+def decorated(functions: str, decorator: str) -> str:
+    """Source in which every top-level function carries `decorator`."""
+    parts, current = [], ""
+    for line in functions.splitlines(keepends=True):
+        if line.startswith("def ") or (line and not line[0].isspace() and current.startswith("def ")):
+            parts.append(current)
+            current = ""
+        current += line
+    parts = [*parts, current]
+    blocks = [p.rstrip("\n") + "\n\n\n" for p in parts if p.strip()]
+    return "".join(f"{decorator}\n{b}" if b.startswith("def ") else b for b in blocks)
+
+
 def compiled(text: str, name: str):
-    """The function `name` of generated source, compiled by Numba in this process (for the functions handed to the finite-width checker)."""
+    """The function `name` of generated source, compiled by Numba in this process (for the functions handed to the
+    finite-width checker)."""
     from numba import njit
 
     def decorate(*args, **kwargs):
         return njit(args[0]) if args and callable(args[0]) else njit
 
     scope = {"math": math, "np": np, "njit": decorate}
-    exec(compile(helpers_for(text) + "@njit\n" + text, f"<{name}>", "exec"), scope)  # generated here, from expressions only
+    exec(
+        compile(helpers_for(text) + decorated(text, "@njit"), f"<{name}>", "exec"), scope
+    )  # generated here, from expressions only
     return scope[name]
 
 

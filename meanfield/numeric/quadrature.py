@@ -1,7 +1,9 @@
-"""Float64 Gaussian averages of any integrand: Gauss–Legendre on dyadic panels with breaks at the kinks, and tables in K.
+"""Float64 Gaussian averages of any integrand: Gauss–Legendre on dyadic panels with breaks at the kinks, and tables in
+K.
 
-No Gauss–Hermite: a kink or a saturating function at large K ruins it. The integrand is folded, f(z) + f(-z) for z > 0, so that odd parts
-cancel exactly. Panels start at min(1, σ) and double outwards; all K of one octave share their panels, so f is evaluated once an octave.
+No Gauss–Hermite: a kink or a saturating function at large K ruins it. The integrand is folded, f(z) + f(-z) for z > 0,
+so that odd parts cancel exactly. Panels start at min(1, σ) and double outwards; all K of one octave share their panels,
+so f is evaluated once an octave.
 """
 
 from __future__ import annotations
@@ -19,14 +21,15 @@ from meanfield.results import MeanFieldError
 from meanfield.symbols import Z
 from meanfield.taylor import taylor
 
-CELLS_PER_OCTAVE = 8   # a cell [1, 9/8] keeps the singularity K = 0 at 17 half-widths: degree 9 leaves 5e-16
+CELLS_PER_OCTAVE = 8  # a cell [1, 9/8] keeps the singularity K = 0 at 17 half-widths: degree 9 leaves 5e-16
 DEGREE = 9
 LOW, HIGH = -100, 100  # octaves a table covers at most: K from 2^-100 to 2^100
-NODES = 20             # Gauss–Legendre nodes a panel
-REACH = 9.5            # standard deviations integrated; e^{-45} is left out
+NODES = 20  # Gauss–Legendre nodes a panel
+REACH = 9.5  # standard deviations integrated; e^{-45} is left out
 
 _NUMPY = {
-    "sigmoid": lambda x: np.exp(-np.logaddexp(0.0, -x)), "softplus": lambda x: np.logaddexp(0.0, x),
+    "sigmoid": lambda x: np.exp(-np.logaddexp(0.0, -x)),
+    "softplus": lambda x: np.logaddexp(0.0, x),
     "sech": lambda x: 2 * np.exp(-np.abs(x)) / (1 + np.exp(-2 * np.abs(x))),
 }
 
@@ -64,9 +67,11 @@ TAYLOR_ORDER = 13
 
 @lru_cache(maxsize=512)
 def _near_zero(expr: sp.Expr) -> tuple[float, np.ndarray]:
-    """(radius, coefficients) of f(z) + f(-z) as a polynomial in z ≥ 0 near 0, from the exact Taylor coefficients of both pieces.
+    """(radius, coefficients) of f(z) + f(-z) as a polynomial in z ≥ 0 near 0, from the exact Taylor coefficients of
+    both pieces.
 
-    Written out, a piece like e^z - 1 or an odd leading term loses its digits there. Radius 0 where there is no Taylor series.
+    Written out, a piece like e^z - 1 or an odd leading term loses its digits there. Radius 0 where there is no Taylor
+    series.
     """
     parts = pieces(expr, Z[0])
     right = next(e for e, lo, hi in parts.intervals() if lo <= 0 < hi)
@@ -75,7 +80,9 @@ def _near_zero(expr: sp.Expr) -> tuple[float, np.ndarray]:
         a, b = taylor(right, Z[0], TAYLOR_ORDER), taylor(left, Z[0], TAYLOR_ORDER)
     except MeanFieldError:
         return 0.0, np.zeros(1)
-    c = np.array([float(sp.N(u + (-1) ** k * v, 17)) if u + (-1) ** k * v != 0 else 0.0 for k, (u, v) in enumerate(zip(a, b))])
+    c = np.array(
+        [float(sp.N(u + (-1) ** k * v, 17)) if u + (-1) ** k * v != 0 else 0.0 for k, (u, v) in enumerate(zip(a, b))]
+    )
     used = np.flatnonzero(c)
     kinks = [abs(float(k)) for k in parts.breaks if k != 0]
     if not len(used):
@@ -148,7 +155,8 @@ def nodes(rule: Rule, sigma: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def gaussian_average(expr: sp.Expr, K: np.ndarray, rule: Rule | None = None, modulus: bool = False) -> np.ndarray:
-    """⟨expr⟩_K (mean 0) for an array of K > 0 by panel quadrature; with `modulus`, ⟨|expr|⟩, the scale errors are measured on."""
+    """⟨expr⟩_K (mean 0) for an array of K > 0 by panel quadrature; with `modulus`, ⟨|expr|⟩, the scale errors are
+    measured on."""
     K = np.atleast_1d(np.asarray(K, dtype=float))
     rule = rule or rule_for(expr)
     out = np.empty_like(K)
@@ -167,7 +175,8 @@ def gaussian_average(expr: sp.Expr, K: np.ndarray, rule: Rule | None = None, mod
 
 @dataclass(frozen=True)
 class Table:
-    """Piecewise polynomials in K: CELLS_PER_OCTAVE cells an octave from octave `first`, Horner coefficients in the local t ∈ [-1, 1).
+    """Piecewise polynomials in K: CELLS_PER_OCTAVE cells an octave from octave `first`, Horner coefficients in the
+    local t ∈ [-1, 1).
 
     Outside, the value continues as the power law measured at the edge (`low`, `high`: exponents).
     """

@@ -1,6 +1,8 @@
-"""One function of K in float64: the closed form where it keeps its digits, a table of measured accuracy where it does not.
+"""One function of K in float64: the closed form where it keeps its digits, a table of measured accuracy where it does
+not.
 
-Which form is used in which range of K is decided by comparing each candidate with a certified ball on a ladder of K from 1e-30 to 1e30.
+Which form is used in which range of K is decided by comparing each candidate with a certified ball on a ladder of K
+from 1e-30 to 1e30.
 """
 
 from __future__ import annotations
@@ -20,17 +22,18 @@ from meanfield.symbolic.recursion import closed
 from meanfield.symbols import K
 
 LADDER = tuple(1.2345678 * 10.0**j for j in range(-30, 31))
-OSCILLATING = 18        # tables of integrands with sin or cos stop at this octave of K: panels must follow every period
-TOLERANCE = 1e-13       # what a closed form must reach at every point of its range
+OSCILLATING = 18  # tables of integrands with sin or cos stop at this octave of K: panels must follow every period
+TOLERANCE = 1e-13  # what a closed form must reach at every point of its range
 CHECKS = tuple(1.7320508 * 10.0**j for j in (-18, -8, -6, -4, -2, -1, 0, 0.4, 1, 2, 3, 4, 6, 8, 14))
 
 
 @dataclass(frozen=True)
 class Scalar:
-    """A lowered function of K: generated source `text` of a function `name(K, T)`, its table (or None), and the measured error.
+    """A lowered function of K: generated source `text` of a function `name(K, T)`, its table (or None), and the
+    measured error.
 
-    `error` is the largest deviation from certified values over the check points, relative to the value or, where the integrand changes
-    sign, to the average of its modulus.
+    `error` is the largest deviation from certified values over the check points, relative to the value or, where the
+    integrand changes sign, to the average of its modulus.
     """
 
     name: str
@@ -56,7 +59,9 @@ def scalar(expr: sp.Expr, name: str = "f") -> Scalar:
     """
     others = expr.free_symbols - {K}
     if others:
-        raise MeanFieldError(f"{expr} was to be evaluated, but {sorted(s.name for s in others)} have no value; give them in derive(...).")
+        raise MeanFieldError(
+            f"{expr} was to be evaluated, but {sorted(s.name for s in others)} have no value; give them in derive(...)."
+        )
     form = closed(expr)
     if not form.has(Average):
         if not form.has(K):
@@ -66,7 +71,13 @@ def scalar(expr: sp.Expr, name: str = "f") -> Scalar:
             return Scalar(name, f"def {name}(K, T):\n{printing.body(chosen)}", None, error, "closed form for every K")
         return _mixed(expr, form, chosen, ranges, name)
     table, error = _checked_table(expr)
-    return Scalar(name, f"def {name}(K, T):\n    return {_table_call(table)}\n", table, error, f"table, measured error {error:.0e}")
+    return Scalar(
+        name,
+        f"def {name}(K, T):\n    return {_table_call(table)}\n",
+        table,
+        error,
+        f"table, measured error {error:.0e}",
+    )
 
 
 def _table_call(t: quadrature.Table) -> str:
@@ -128,7 +139,13 @@ def _mixed(expr, form, chosen, ranges, name):
         text += f"    if {' or '.join(tests)}:\n{printing.body(chosen, ' ' * 8)}"
     text += f"    return {_table_call(table)}\n"
     where = ", ".join(f"[{lo:.0e}, {hi:.0e}]" for lo, hi in ranges) or "nowhere"
-    return Scalar(name, text, table, max(error, TOLERANCE), f"closed form for K in {where}, elsewhere a table of measured error {error:.0e}")
+    return Scalar(
+        name,
+        text,
+        table,
+        max(error, TOLERANCE),
+        f"closed form for K in {where}, elsewhere a table of measured error {error:.0e}",
+    )
 
 
 def _gap(ranges) -> tuple[float, float]:
@@ -141,7 +158,9 @@ def _gap(ranges) -> tuple[float, float]:
 def _checked_table(expr, span=(0.0, math.inf)):
     nodes = sorted(expr.atoms(Average), key=str)
     if any(n.n != 1 or n.cov != (K,) or n.mean != (sp.S.Zero,) for n in nodes):
-        raise MeanFieldError(f"{expr} holds an average that is not over one centred Gaussian of variance K; it cannot be tabulated.")
+        raise MeanFieldError(
+            f"{expr} holds an average that is not over one centred Gaussian of variance K; it cannot be tabulated."
+        )
     names = [sp.Dummy(f"a{i}", real=True) for i in range(len(nodes))]
     outer = sp.lambdify([K, *names], expr.xreplace(dict(zip(nodes, names))), modules=["numpy"])
     first, best = 1.0, None
@@ -169,7 +188,8 @@ def _checked_table(expr, span=(0.0, math.inf)):
 
 
 def _measure(expr, nodes, table, span) -> float:
-    """Largest deviation of the table from certified values, in units of |value| or of the modulus average where it is larger."""
+    """Largest deviation of the table from certified values, in units of |value| or of the modulus average where it is
+    larger."""
     f = printing.interpret(f"def f(K, T):\n    return {_table_call(table)}\n", "f")
     worst = 0.0
     low, high = max(span[0], 2.0**table.first), min(span[1], 2.0**table.last)
@@ -184,8 +204,11 @@ def _measure(expr, nodes, table, span) -> float:
         miss = abs(float(ball - value))
         if miss > 1e-13 * scale:  # only then is the modulus needed
             moduli = [float(quadrature.gaussian_average(n.integrand, np.array([k]), modulus=True)[0]) for n in nodes]
-            parts = [abs(float(expr.coeff(n).subs(K, k).evalf())) * m for n, m in zip(nodes, moduli) if expr.coeff(n).is_number or not
-                     expr.coeff(n).has(Average)]
+            parts = [
+                abs(float(expr.coeff(n).subs(K, k).evalf())) * m
+                for n, m in zip(nodes, moduli)
+                if expr.coeff(n).is_number or not expr.coeff(n).has(Average)
+            ]
             scale = max(scale, *parts) if parts else scale
         worst = max(worst, miss / scale)
     return worst

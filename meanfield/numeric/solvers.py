@@ -17,9 +17,9 @@ from meanfield.symbols import Q0, parameter
 class Run:
     """State variables layer by layer.
 
-    l: layer indices (the last axis of every array). values: name → array of shape (broadcast shape of the parameters, layers);
-    a quantity carried as a logarithm is stored as one ("log_J"), and `run.J` exponentiates it. diverged_at: first layer at which K overflows, 0
-    where it does not; from that layer on K is inf and J is NaN.
+    l: layer indices (the last axis of every array). values: name → array of shape (broadcast shape of the parameters,
+    layers); a quantity carried as a logarithm is stored as one ("log_J"), and `run.J` exponentiates it. diverged_at:
+    first layer at which K overflows, 0 where it does not; from that layer on K is inf and J is NaN.
     """
 
     l: np.ndarray
@@ -31,7 +31,8 @@ class Run:
     @property
     def status(self) -> np.ndarray:
         """`Status.DIVERGES` or `Status.MEASURED` per point."""
-        return np.where(self.diverged_at > 0, Status.DIVERGES, Status.MEASURED)
+        choices = np.array([Status.MEASURED, Status.DIVERGES], dtype=object)
+        return choices[(np.asarray(self.diverged_at) > 0).astype(int)]
 
     @property
     def error(self) -> float:
@@ -73,8 +74,18 @@ class Run:
         return f"K diverges{count}: it exceeds 1e300 first at layer {first}; the layers before it are intact."
 
 
-def propagate(recursion: Recursion, *, sigma_w, sigma_b, depth: int, input_norm=1.0, correlation=None, layerwise: bool = False,
-              every_layer: bool = True, parameters: dict[str, float] | None = None) -> Run:
+def propagate(
+    recursion: Recursion,
+    *,
+    sigma_w,
+    sigma_b,
+    depth: int,
+    input_norm=1.0,
+    correlation=None,
+    layerwise: bool = False,
+    every_layer: bool = True,
+    parameters: dict[str, float] | None = None,
+) -> Run:
     """Iterate a recursion in float64 to layer `depth`; see `Theory.propagate`."""
     if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 1:
         raise MeanFieldError(f"depth must be a whole number of layers ≥ 1, but {depth!r} was given.")
@@ -83,20 +94,30 @@ def propagate(recursion: Recursion, *, sigma_w, sigma_b, depth: int, input_norm=
     missing = [n for n in lowered.parameters if n not in given]
     if missing:
         raise MeanFieldError(f"{missing[0]} has no value; give it as a keyword ({missing[0]}=...).")
-    arrays = {n: _check(n, given[n], minimum=0.0 if n in ("sigma_w", "sigma_b", "mu") else None) for n in ("sigma_w", "sigma_b")}
-    arrays |= {n: _check(n, given[n], minimum=0.0 if n == "mu" else None) for n in lowered.parameters if n not in arrays}
+    arrays = {
+        n: _check(n, given[n], minimum=0.0 if n in ("sigma_w", "sigma_b", "mu") else None)
+        for n in ("sigma_w", "sigma_b")
+    }
+    arrays |= {
+        n: _check(n, given[n], minimum=0.0 if n == "mu" else None) for n in lowered.parameters if n not in arrays
+    }
     norm = _check("input_norm", input_norm, minimum=0.0)
     inputs = {"Q0": norm}
     needs_c = any(v.initial.has(c0) for v in recursion.state)
     if needs_c:
         c = _check("correlation", 1.0 if correlation is None else correlation)
         if (np.abs(c) > 1).any():
-            raise MeanFieldError(f"A correlation must lie between -1 and 1, but {float(c.ravel()[np.abs(c).argmax()])} was given.")
+            raise MeanFieldError(
+                f"A correlation must lie between -1 and 1, but {float(c.ravel()[np.abs(c).argmax()])} was given."
+            )
         inputs["c0"] = c
     if layerwise:
         for n, a in arrays.items():
             if a.ndim and a.shape[-1] not in (1, depth):
-                raise MeanFieldError(f"layerwise=True reads the last axis of {n} as layers, but it has {a.shape[-1]} entries for depth {depth}.")
+                raise MeanFieldError(
+                    f"layerwise=True reads the last axis of {n} as layers, but it has {a.shape[-1]} entries for "
+                    f"depth {depth}."
+                )
         layered = {n: np.broadcast_to(a, (*a.shape[:-1], depth)) if a.ndim else a for n, a in arrays.items()}
         shape = np.broadcast_shapes(*[a.shape[:-1] for a in layered.values()], *[v.shape for v in inputs.values()])
         sigma = {n: np.broadcast_to(a, (*shape, depth)) for n, a in layered.items()}
@@ -106,12 +127,20 @@ def propagate(recursion: Recursion, *, sigma_w, sigma_b, depth: int, input_norm=
     points = int(np.prod(shape, dtype=int))
     if points == 0:
         raise MeanFieldError("An empty array of parameters was given; there is nothing to propagate.")
-    start = _start(recursion, {n: s[..., 0] for n, s in sigma.items()}, {n: np.broadcast_to(v, shape) for n, v in inputs.items()}, points)
+    start = _start(
+        recursion,
+        {n: s[..., 0] for n, s in sigma.items()},
+        {n: np.broadcast_to(v, shape) for n, v in inputs.items()},
+        points,
+    )
     used = np.empty((max(1, len(lowered.parameters)), points, 1 if not layerwise else max(1, depth - 1)))
     for i, n in enumerate(lowered.parameters):
         # layer l + 1 is made with the σ of layer l + 1: index 0 of the array belongs to the input layer
-        used[i] = sigma[n].reshape(points, depth)[:, 1:2] if not layerwise and depth > 1 else (
-            sigma[n].reshape(points, depth)[:, 1:] if depth > 1 else 0.0)
+        used[i] = (
+            sigma[n].reshape(points, depth)[:, 1:2]
+            if not layerwise and depth > 1
+            else (sigma[n].reshape(points, depth)[:, 1:] if depth > 1 else 0.0)
+        )
     stretched = used if layerwise else np.broadcast_to(used, (*used.shape[:2], max(1, depth - 1)))
     out, diverged = lowered.run(start, stretched, int(depth), not layerwise, every_layer)
     names = [f"log_{v.name}" if v.carry == "log" else v.name for v in recursion.state]
@@ -128,7 +157,9 @@ def _check(name: str, value, minimum: float | None = None) -> np.ndarray:
     if not np.isfinite(array).all():
         raise MeanFieldError(f"{name} must be finite, but {array[~np.isfinite(array)].ravel()[0]} was given.")
     if minimum is not None and (array < minimum).any():
-        raise MeanFieldError(f"{name} must be ≥ {minimum:g} (it is a standard deviation or a norm), but {float(array.min())} was given.")
+        raise MeanFieldError(
+            f"{name} must be ≥ {minimum:g} (it is a standard deviation or a norm), but {float(array.min())} was given."
+        )
     return array
 
 
@@ -143,5 +174,7 @@ def _start(recursion: Recursion, sigma: dict, inputs: dict, points: int) -> np.n
             value = np.broadcast_to(f(*[everything[n].ravel() for n in names]), points)
         start[:, i] = np.log(value) if v.carry == "log" else value
     if not np.isfinite(start).all():
-        raise MeanFieldError("K overflows already at layer 1: the variances or the input norm are too large for a double.")
+        raise MeanFieldError(
+            "K overflows already at layer 1: the variances or the input norm are too large for a double."
+        )
     return start

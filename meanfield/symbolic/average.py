@@ -1,7 +1,9 @@
-r"""`Average`: the node ⟨f⟩, a Gaussian average that stays symbolic until somebody wants a closed form, a series or digits.
+r"""`Average`: the node ⟨f⟩, a Gaussian average that stays symbolic until somebody wants a closed form, a series or
+digits.
 
-The integrand sits in an opaque `Integrand` atom in canonical dummies, so that SymPy's `expand`, `cse` or `simplify` cannot rewrite inside the
-node or hoist a bound variable out of it; parameters of the integrand (α, a₊) are explicit arguments, like those of `sympy.Subs`.
+The integrand sits in an opaque `Integrand` atom in canonical dummies, so that SymPy's `expand`, `cse` or `simplify`
+cannot rewrite inside the node or hoist a bound variable out of it; parameters of the integrand (α, a₊) are explicit
+arguments, like those of `sympy.Subs`.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from meanfield.symbols import P, Z, z
 
 
 class Integrand(AtomicExpr):
-    """The function inside an average: an atom to SymPy, so that nothing rewrites it. `expr` is in the dummies `Z`, `P`."""
+    """The function inside an average: an atom to SymPy, so that nothing rewrites it. `expr` is in the dummies `Z`,
+    `P`."""
 
     __slots__ = ("expr",)
     is_commutative = True
@@ -48,18 +51,21 @@ class Integrand(AtomicExpr):
         return printer._print(self.expr)
 
 
+_NO_PARAMETERS = sp.Tuple()
+
+
 class Average(sp.Expr):
     r"""⟨f(z₁…z_n)⟩ over jointly Gaussian z with covariance `cov` (lower triangle, row by row) and means `mean`.
 
-    Build it with `average(f, K)` or `average(f, (K_aa, K_ab, K_bb))`. Symbols: f any expression in the dummies Z; K > 0 a variance.
-    It differentiates in the weak sense (jumps give their terms), `doit()` gives the closed form where the rule finds one,
-    `evalf(n)` certified digits, `ball(n)` the enclosure itself.
+    Build it with `average(f, K)` or `average(f, (K_aa, K_ab, K_bb))`. Symbols: f any expression in the dummies Z; K > 0
+    a variance. It differentiates in the weak sense (jumps give their terms), `doit()` gives the closed form where the
+    rule finds one, `evalf(n)` certified digits, `ball(n)` the enclosure itself.
     """
 
     is_commutative = True
     is_real = True
 
-    def __new__(cls, body: Integrand, cov: sp.Tuple, mean: sp.Tuple, params: sp.Tuple = sp.Tuple()):
+    def __new__(cls, body: Integrand, cov: sp.Tuple, mean: sp.Tuple, params: sp.Tuple = _NO_PARAMETERS):
         numeric = {P[i]: p for i, p in enumerate(params) if p.is_number}
         if numeric:  # α → 1/10 must give the very node that was built with 1/10
             keep = [i for i in range(len(params)) if P[i] not in numeric]
@@ -133,8 +139,8 @@ class Average(sp.Expr):
     def derivative_cov(self, i: int, j: int) -> sp.Expr:
         """∂⟨f⟩/∂C_ij: ⟨∂_i∂_j f⟩ off the diagonal; on it (⟨(z_i - m_i)∂_i f⟩ - Σ_{j≠i} C_ij⟨∂_i∂_j f⟩)/2C_ii.
 
-        The diagonal form has one derivative less than ½⟨∂_i² f⟩, no jump terms for continuous f, and keeps its digits at
-        large K (Stein's lemma, once).
+        The diagonal form has one derivative less than ½⟨∂_i² f⟩, no jump terms for continuous f, and keeps its digits
+        at large K (Stein's lemma, once).
         """
         f = self.integrand
         if i != j:
@@ -182,10 +188,13 @@ class Average(sp.Expr):
     def ball(self, digits: int = 30):
         """A ball (python-flint `arb`) that provably contains the value; the covariance must be numeric.
 
-        The closed form is used where there is one and it keeps its digits, otherwise rigorous integration with a bounded tail.
+        The closed form is used where there is one and it keeps its digits, otherwise rigorous integration with a
+        bounded tail.
         """
         if not self.is_number:
-            raise MeanFieldError(f"A value of {self} was asked for, but {sorted(map(str, self.free_symbols))} are not numbers yet.")
+            raise MeanFieldError(
+                f"A value of {self} was asked for, but {sorted(map(str, self.free_symbols))} are not numbers yet."
+            )
         reduced = self.reduced()
         if not isinstance(reduced, Average):
             with balls.precision(int(digits * 3.33) + 20):
@@ -269,9 +278,9 @@ def _closed_symbolic(node: Average) -> sp.Expr:
 def average(f: sp.Expr, cov, mean=None) -> sp.Expr:
     r"""⟨f⟩ over Gaussian variables, as a node in normal form.
 
-    f: expression in `Z[0]` (and `Z[1]`, … for several variables; the public symbol z stands for Z[0]); cov: K, or the lower triangle
-    (K_aa, K_ab, K_bb); mean: one value a variable, 0 unless given. Constants are taken out, absent variables dropped, parameters
-    lifted into arguments, ⟨odd⟩ at mean zero is 0.
+    f: expression in `Z[0]` (and `Z[1]`, … for several variables; the public symbol z stands for Z[0]); cov: K, or the
+    lower triangle (K_aa, K_ab, K_bb); mean: one value a variable, 0 unless given. Constants are taken out, absent
+    variables dropped, parameters lifted into arguments, ⟨odd⟩ at mean zero is 0.
 
     >>> from meanfield.symbols import K, z
     >>> average(sp.erf(z)**2, K).doit()
@@ -288,7 +297,9 @@ def average(f: sp.Expr, cov, mean=None) -> sp.Expr:
     used = [i for i in range(n) if f.has(Z[i])]
     if len(used) < n:
         f = f.xreplace({Z[i]: Z[k] for k, i in enumerate(used)})
-        cov = tuple(cov[max(i, j) * (max(i, j) + 1) // 2 + min(i, j)] for a, i in enumerate(used) for j in used[: a + 1])
+        cov = tuple(
+            cov[max(i, j) * (max(i, j) + 1) // 2 + min(i, j)] for a, i in enumerate(used) for j in used[: a + 1]
+        )
         mean, n = tuple(mean[i] for i in used), len(used)
     f = _normal(f, n)
     constant, f = f.as_independent(*Z, as_Add=False) if f.is_Mul else (sp.S.One, f)
@@ -314,7 +325,9 @@ def _is_odd(f, n) -> bool:
     if n == 1 and f.has(*SWITCHES):
         p = pieces(f, Z[0])
         mirrored = tuple(e.subs(Z[0], -Z[0]) for e in reversed(p.exprs))
-        return tuple(-b for b in reversed(p.breaks)) == p.breaks and all(sp.expand(a + b) == 0 for a, b in zip(mirrored, p.exprs))
+        return tuple(-b for b in reversed(p.breaks)) == p.breaks and all(
+            sp.expand(a + b) == 0 for a, b in zip(mirrored, p.exprs)
+        )
     if f.has(*SWITCHES):
         return False
     mirrored = f.subs({Z[i]: -Z[i] for i in range(n)}, simultaneous=True)
@@ -372,7 +385,9 @@ def delta_average(g: sp.Expr, fixed: dict[int, sp.Expr], cov, mean) -> sp.Expr:
     shift = sp.Matrix([fixed[i] - mean[i] for i in idx])
     A = C.extract(idx, idx)
     inverse, det = A.inv(), A.det()
-    density = sp.exp(-sp.cancel((shift.T * inverse * shift)[0]) / 2) / ((2 * sp.pi) ** sp.Rational(len(idx), 2) * sp.sqrt(det))
+    density = sp.exp(-sp.cancel((shift.T * inverse * shift)[0]) / 2) / (
+        (2 * sp.pi) ** sp.Rational(len(idx), 2) * sp.sqrt(det)
+    )
     g = g.subs({Z[i]: b for i, b in fixed.items()})
     if g == 0 or not rest:
         return density * g

@@ -2,13 +2,15 @@ r"""Closed forms of Gaussian averages by one rule.
 
 A summand polynomial × exp(quadratic) × Π erf(linear) × half-lines × trigonometric is reduced in four steps:
 
-1. each half-line and each erf(u) = 2·1[u + ξ/√2 > 0] - 1 (ξ an auxiliary standard normal) becomes a linear constraint ℓ > 0;
-2. the exponential (complex for sin and cos) tilts the Gaussian: new mean, new covariance, a factor;
-3. Stein's lemma lowers the polynomial; a derivative that hits a constraint gives the density of ℓ at 0 times the same moment
+1. each half-line and each erf(u) = 2·1[u + ξ/√2 > 0] - 1 (ξ an auxiliary standard normal) becomes a linear constraint ℓ
+> 0; 2. the exponential (complex for sin and cos) tilts the Gaussian: new mean, new covariance, a factor;
+3. Stein's lemma lowers the polynomial; a derivative that hits a constraint gives the density of ℓ at 0 times the same
+moment
    conditioned on ℓ = 0, with one constraint fewer;
 4. what is left is an orthant probability: 1, erfc, 1/4 + asin ρ/2π, or 1/8 + Σ asin ρ/4π.
 
-Nothing is looked up by an activation's name. Source: derived here; step 4 for three constraints is Sheppard's classical formula.
+Nothing is looked up by an activation's name. Source: derived here; step 4 for three constraints is Sheppard's classical
+formula.
 """
 
 from __future__ import annotations
@@ -50,17 +52,20 @@ def closed_form(expr: sp.Expr, cov: tuple[sp.Expr, ...], mean: tuple[sp.Expr, ..
     for smooth, walls in _half_lines(expr, n):
         for factors in _summands(smooth, n):
             total.append(_average_term(factors, walls, C, mean))
-    result = sp.Add(*total)
+    result = _tidy_roots(sp.Add(*total))
     if result.has(sp.I):
         result = sp.expand(result)
         if result.has(sp.I):
-            raise NoClosedForm(f"⟨{expr}⟩ mixes a trigonometric factor with a half-line, which gives error functions of complex "
-                               "argument; the node is evaluated numerically instead.")
+            raise NoClosedForm(
+                f"⟨{expr}⟩ mixes a trigonometric factor with a half-line, which gives error functions of complex "
+                "argument; the node is evaluated numerically instead."
+            )
     return result
 
 
 def _half_lines(expr, n):
-    """`expr` as Σ smooth × Π 1[form > 0]: outer pieces take one half-line, an inner piece [a, b] is 1[z > a] - 1[z > b]."""
+    """`expr` as Σ smooth × Π 1[form > 0]: outer pieces take one half-line, an inner piece [a, b] is 1[z > a] - 1[z >
+    b]."""
     terms = [(expr, ())]
     for i in range(n):
         x, new = Z[i], []
@@ -104,15 +109,22 @@ def _sort(term, n):
             powers[variables.index(base)] += int(power)
         elif base is sp.E and _degree(power, variables) <= 2:
             exponent += power
-        elif isinstance(base, (sp.erf, sp.erfc)) and power.is_Integer and power > 0 and _degree(base.args[0], variables) <= 1:
+        elif (
+            isinstance(base, (sp.erf, sp.erfc))
+            and power.is_Integer
+            and power > 0
+            and _degree(base.args[0], variables) <= 1
+        ):
             if isinstance(base, sp.erf):
                 erfs += [(base.args[0], 1)] * int(power)
             else:
                 erfs += [(-base.args[0], 0)] * int(power)
                 coefficient *= 2 ** int(power)
         elif factor != 1:
-            raise NoClosedForm(f"The factor {factor} is none of polynomial, exp(quadratic), erf(linear), half-line, sin, cos; "
-                               "the average stays a node.")
+            raise NoClosedForm(
+                f"The factor {factor} is none of polynomial, exp(quadratic), erf(linear), half-line, sin, cos; "
+                "the average stays a node."
+            )
     return _Factors(coefficient, tuple(powers), sp.expand(exponent), tuple(erfs))
 
 
@@ -147,7 +159,7 @@ def _tilt(exponent, C, mean):
     b = sp.Matrix([poly.coeff_monomial(v) for v in variables])
     Q = sp.Matrix(n, n, lambda i, j: -poly.coeff_monomial(variables[i] * variables[j]) * (2 if i == j else 1))
     c, m, cov = poly.nth(*[0] * n), sp.Matrix(mean), sp.Matrix(C)
-    if Q == sp.zeros(n, n):
+    if sp.zeros(n, n) == Q:
         inverse, det = sp.eye(n), sp.S.One
     else:
         A = sp.eye(n) + cov * Q
@@ -255,7 +267,9 @@ def _orthant(constraints, M, S):
     if not constraints:
         return sp.S.One
     if any(sp.sympify(M[k]).has(sp.I) for k in constraints):
-        raise NoClosedForm("A trigonometric factor meets a half-line or an erf, which gives error functions of complex argument.")
+        raise NoClosedForm(
+            "A trigonometric factor meets a half-line or an erf, which gives error functions of complex argument."
+        )
     if len(constraints) == 1:
         k = constraints[0]
         return sp.erfc(-M[k] / sp.sqrt(2 * S[k][k])) / 2
@@ -265,13 +279,40 @@ def _orthant(constraints, M, S):
             return _orthant((k,), M, S) * _orthant(rest, M, S)
     if all(M[k] == 0 for k in constraints) and len(constraints) <= 3:
         angles = sp.Add(*[sp.asin(_correlation(S, a, b)) for a, b in itertools.combinations(constraints, 2)])
-        return sp.Rational(1, 4) + angles / (2 * sp.pi) if len(constraints) == 2 else sp.Rational(1, 8) + angles / (4 * sp.pi)
+        return (
+            sp.Rational(1, 4) + angles / (2 * sp.pi)
+            if len(constraints) == 2
+            else sp.Rational(1, 8) + angles / (4 * sp.pi)
+        )
     kind = "with non-zero means" if len(constraints) <= 3 else "of four or more variables"
-    raise NoClosedForm(f"An orthant probability {kind} ({len(constraints)} constraints) remains, which has no elementary closed form.")
+    raise NoClosedForm(
+        f"An orthant probability {kind} ({len(constraints)} constraints) remains, which has no elementary closed form."
+    )
 
 
 def _correlation(S, a, b):
     if S[a][a] == S[b][b]:
         return _simple(S[a][b] / S[a][a])
-    numerator, denominator = sp.fraction(sp.together(S[a][b] ** 1))
-    return numerator / (denominator * sp.sqrt(sp.factor_terms(_simple(S[a][a] * S[b][b]))))
+    return S[a][b] / (sp.sqrt(S[a][a]) * sp.sqrt(S[b][b]))
+
+
+def _tidy_roots(e: sp.Expr) -> sp.Expr:
+    """Square roots of polynomials without content (√(K + ½) = √(2K + 1)/√2), and X/√X = √X: no 0/0 at full
+    correlation."""
+    e = e.replace(
+        lambda p: p.is_Pow and p.base.is_Add and (2 * p.exp).is_Integer and not p.exp.is_Integer,
+        lambda p: sp.sympify(p.base.primitive()[0]) ** p.exp * p.base.primitive()[1] ** p.exp,
+    )
+    return e.replace(lambda m: m.is_Mul, _cancel_root)
+
+
+def _cancel_root(m: sp.Expr) -> sp.Expr:
+    for root in m.args:
+        if root.is_Pow and root.base.is_Add and root.exp.is_negative and not root.exp.is_Integer:
+            for sign in (1, -1):
+                twin = sp.expand(sign * root.base)
+                for factor in m.args:
+                    if factor == twin or (factor.is_Add and sp.expand(factor - twin) == 0):
+                        rest = sp.Mul(*[f for f in m.args if f not in (root, factor)])
+                        return _cancel_root(sign * rest * root.base ** (root.exp + 1))
+    return m

@@ -1,8 +1,8 @@
 r"""Large-depth laws of K and J by dominant balance, from the expansions of the averages at K → 0 and K → ∞.
 
-The flow of K from K^1 is monotone as long as the map increases, so it ends at the next fixed point in its direction, at 0 or at ∞. There the map is
-K' = K + g(K) with g a short sum of powers, and log J = Σ log χ_J(K^l). Source: derived here; for tanh and erf at μ = 1 compare
-[partial_jacobians] eq. (28), (29), (H.26)-(H.29).
+The flow of K from K^1 is monotone as long as the map increases, so it ends at the next fixed point in its direction, at
+0 or at ∞. There the map is K' = K + g(K) with g a short sum of powers, and log J = Σ log χ_J(K^l). Source: derived
+here; for tanh and erf at μ = 1 compare [partial_jacobians] eq. (28), (29), (H.26)-(H.29).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from meanfield.symbols import LATEX_NAMES, Q0, J, K, l, parameter
 class DepthLaw:
     """quantity ~ C · l^exponent · exp(rate · l^rate_power) as l → ∞.
 
-    law: for K its expansion in l; for J that of log J (up to a constant that depends on the start). regime: which balance holds, in words.
-    exponent is None when the known expansions do not determine it. status: EXACT for a derived law, MEASURED when a fixed point was located
-    numerically.
+    law: for K its expansion in l; for J that of log J (up to a constant that depends on the start). regime: which
+    balance holds, in words. exponent is None when the known expansions do not determine it. status: EXACT for a derived
+    law, MEASURED when a fixed point was located numerically.
     """
 
     quantity: str
@@ -57,11 +57,14 @@ class DepthLaw:
 def depth_law(recursion: Recursion, quantity: str, values: dict[str, sp.Expr]) -> DepthLaw:
     """The law of "K" or "J" for a one-input recursion.
 
-    values: exact numbers by name (sigma_w, sigma_b, mu, Q0 = 1 unless given); with μ = 1 and a saturating φ they may stay symbolic.
+    values: exact numbers by name (sigma_w, sigma_b, mu, Q0 = 1 unless given); with μ = 1 and a saturating φ they may
+    stay symbolic.
     Raises: MeanFieldError when the values do not decide the regime or the expansions do not reach.
     """
     if quantity not in ("K", "J"):
-        raise MeanFieldError(f"The large-depth law of {quantity!r} was asked for; the laws known so far are those of K and J.")
+        raise MeanFieldError(
+            f"The large-depth law of {quantity!r} was asked for; the laws known so far are those of K and J."
+        )
     for name, v in values.items():
         if v.is_number and (v < 0 or not v.is_finite):
             raise MeanFieldError(f"{name} must be finite and ≥ 0, but {v} was given.")
@@ -85,7 +88,10 @@ def _destination(step: sp.Expr, start: sp.Expr):
         return sp.oo
     free = step.free_symbols - {K}
     if free:
-        raise MeanFieldError(f"Where K flows depends on {', '.join(sorted(s.name for s in free))}; give them values (sigma_w=1, sigma_b=0).")
+        raise MeanFieldError(
+            f"Where K flows depends on {', '.join(sorted(s.name for s in free))}; "
+            "give them values (sigma_w=1, sigma_b=0)."
+        )
     original, gain = gain, closed(gain)
     if sp.expand(gain) == 0:
         return start
@@ -93,13 +99,15 @@ def _destination(step: sp.Expr, start: sp.Expr):
 
 
 def _nonnegative(t: sp.Expr) -> bool:
-    return bool(t.is_nonnegative) or (t.is_Mul and all(f.is_nonnegative or isinstance(f, Average) and f._eval_is_nonnegative()
-                                                       for f in t.args))
+    return bool(t.is_nonnegative) or (
+        t.is_Mul and all(f.is_nonnegative or (isinstance(f, Average) and f._eval_is_nonnegative()) for f in t.args)
+    )
 
 
 def _scan(gain: sp.Expr, start: sp.Expr, as_nodes: sp.Expr):
-    """Follow the sign of F(K) - K from the start until it changes, and bisect there. Eight steps a decade for 1e-3 < K < 1e3, one beyond:
-    a scan, not a proof."""
+    """Follow the sign of F(K) - K from the start until it changes, and bisect there. Eight steps a decade for 1e-3 < K
+    < 1e3, one beyond: a scan, not a proof."""
+
     def sign(k):
         value = balls.certified(gain.subs(K, k), 15)
         return 0 if value.contains(0) else 1 if value > 0 else -1
@@ -122,7 +130,8 @@ def _scan(gain: sp.Expr, start: sp.Expr, as_nodes: sp.Expr):
 
 
 def _flat_at_zero(gain) -> bool:
-    """Whether F(K) - K has no power of K at all near 0 (it is exponentially small there, below any working precision)."""
+    """Whether F(K) - K has no power of K at all near 0 (it is exponentially small there, below any working
+    precision)."""
     try:
         law = at_zero(gain, 2)
     except MeanFieldError:
@@ -147,7 +156,9 @@ def _log_expansion(law: Law, reverse: bool) -> tuple[sp.Expr, dict[sp.Expr, sp.E
     """log of an expansion x0·(1 + Σ d_p K^p): log x0 and the coefficients of log(1 + …) to second order."""
     x0 = law.coefficient(0)
     if x0 == 0 or law.leading.power != 0 or law.leading.logs != 0:
-        raise MeanFieldError(f"χ_J tends to {law.leading.expr(law.variable)}, not to a finite number; log J has no such law.")
+        raise MeanFieldError(
+            f"χ_J tends to {law.leading.expr(law.variable)}, not to a finite number; log J has no such law."
+        )
     d = {t.power: sp.simplify(t.coefficient / x0) for t in law.terms if t.power != 0}
     out = dict(d)
     for p, c in d.items():
@@ -160,8 +171,11 @@ def _at_infinity(step, chi, quantity) -> DepthLaw:
     gain = at_infinity(sp.expand(step - K), 2)
     lead = gain.leading
     if lead.power > 1:
-        raise MeanFieldError(f"K grows faster than exponentially (K' ~ {lead.coefficient}·K^{lead.power}), and every χ_J with it: it leaves the range of "
-                             "doubles within a few layers.")
+        raise MeanFieldError(
+            f"K grows faster than exponentially (K' ~ {lead.coefficient}·K^{lead.power}), and every χ_J with it: "
+            "it leaves the range of "
+            "doubles within a few layers."
+        )
     if lead.power == 1:
         return _exponential_growth(lead.coefficient, chi, quantity)
     if lead.power != 0:
@@ -171,7 +185,10 @@ def _at_infinity(step, chi, quantity) -> DepthLaw:
     if quantity == "K":
         terms = [Term(s, sp.S.One)]
         if known:
-            terms += [Term(sp.simplify(2 * g1 / sp.sqrt(s)), sp.S.Half), Term(sp.simplify(g2 / s - g1**2 / s**2), logs=sp.S.One)]
+            terms += [
+                Term(sp.simplify(2 * g1 / sp.sqrt(s)), sp.S.Half),
+                Term(sp.simplify(g2 / s - g1**2 / s**2), logs=sp.S.One),
+            ]
         return DepthLaw("K", _finish(terms, sp.S.Zero if known else "smaller"), "linear growth", exponent=sp.S.One)
     law = at_infinity(chi, 2)
     log_x0, e = _log_expansion(law, reverse=True)
@@ -183,11 +200,21 @@ def _at_infinity(step, chi, quantity) -> DepthLaw:
     terms = [Term(log_x0, sp.S.One), Term(rate, sp.S.Half)]
     if exponent is not None:
         terms.append(Term(exponent, logs=sp.S.One))
-    regime = "stretched exponential: K grows linearly and chi_J - 1 falls as K^(-1/2)" if log_x0 == 0 and rate != 0 else \
-        "K grows linearly"
+    regime = (
+        "stretched exponential: K grows linearly and chi_J - 1 falls as K^(-1/2)"
+        if log_x0 == 0 and rate != 0
+        else "K grows linearly"
+    )
     if log_x0 != 0:
         return DepthLaw("J", _finish(terms, sp.S.Zero), regime, log_x0, sp.S.One, exponent if rate == 0 else None)
-    return DepthLaw("J", _finish(terms, sp.S.Zero if exponent is not None else "smaller"), regime, rate, sp.S.Half if rate != 0 else sp.S.One, exponent)
+    return DepthLaw(
+        "J",
+        _finish(terms, sp.S.Zero if exponent is not None else "smaller"),
+        regime,
+        rate,
+        sp.S.Half if rate != 0 else sp.S.One,
+        exponent,
+    )
 
 
 def _exponential_growth(slope, chi, quantity) -> DepthLaw:
@@ -211,20 +238,33 @@ def _at_zero(step, chi, quantity) -> DepthLaw:
     gain = at_zero(sp.expand(step - K), 3)
     terms = [t for t in gain.terms if t.coefficient != 0]
     if not terms:
-        raise MeanFieldError("Near K = 0 the map is K' = K up to exponentially small terms: K falls logarithmically; that law is not derived yet.")
+        raise MeanFieldError(
+            "Near K = 0 the map is K' = K up to exponentially small terms: K falls logarithmically; that law is not "
+            "derived yet."
+        )
     lead, regime = terms[0], "K falls to 0"
     slope = gain.coefficient(1)
     if slope != 0:
         rate = sp.log(1 + slope)
         if quantity == "K":
-            return DepthLaw("K", Law(l, sp.oo, (Term(sp.Symbol("C", positive=True), rate=rate),), "smaller"), regime + " exponentially", rate)
+            return DepthLaw(
+                "K",
+                Law(l, sp.oo, (Term(sp.Symbol("C", positive=True), rate=rate),), "smaller"),
+                regime + " exponentially",
+                rate,
+            )
         log_x0, _ = _log_expansion(at_zero(chi, 2), reverse=False)
         return DepthLaw("J", _finish([Term(log_x0, sp.S.One)], sp.S.Zero), regime + " exponentially", log_x0)
     n, c = lead.power, -lead.coefficient
     decay = 1 / (n - 1)
     amplitude = ((n - 1) * c) ** (-decay)
     if quantity == "K":
-        return DepthLaw("K", _finish([Term(sp.simplify(amplitude), -decay)], "smaller"), "critical: power-law decay of K", exponent=-decay)
+        return DepthLaw(
+            "K",
+            _finish([Term(sp.simplify(amplitude), -decay)], "smaller"),
+            "critical: power-law decay of K",
+            exponent=-decay,
+        )
     log_x0, e = _log_expansion(at_zero(chi, 3), reverse=False)
     r, d = next(((p, v) for p, v in e.items() if v != 0), (None, sp.S.Zero))
     regime = "critical: power-law decay of K"
@@ -237,14 +277,24 @@ def _at_zero(step, chi, quantity) -> DepthLaw:
         zeta = sp.simplify(d * amplitude**r)
         return DepthLaw("J", _finish([Term(zeta, logs=sp.S.One)], sp.S.Zero), regime, exponent=zeta)
     rate = sp.simplify(d * amplitude**r / (1 - q))
-    return DepthLaw("J", _finish([Term(rate, 1 - q)], "smaller"), regime + ", stretched exponential J", rate, 1 - q, None)
+    return DepthLaw(
+        "J", _finish([Term(rate, 1 - q)], "smaller"), regime + ", stretched exponential J", rate, 1 - q, None
+    )
 
 
 def _at_fixed_point(step, chi, where, quantity) -> DepthLaw:
     exact = step.subs(K, where) == where
     if quantity == "K":
         value = where if exact else sp.Float(where, 15)
-        return DepthLaw("K", _finish([Term(value)], "exponential"), "fixed point", status=Status.EXACT if exact else Status.MEASURED)
+        return DepthLaw(
+            "K", _finish([Term(value)], "exponential"), "fixed point", status=Status.EXACT if exact else Status.MEASURED
+        )
     ball = balls.certified(closed(chi).subs(K, where), 20)
     x = sp.Float(ball.mid().str(18, radius=False), 15)
-    return DepthLaw("J", _finish([Term(sp.log(x), sp.S.One)], sp.S.Zero), f"fixed point K* = {float(where):.10g}", sp.log(x), status=Status.MEASURED)
+    return DepthLaw(
+        "J",
+        _finish([Term(sp.log(x), sp.S.One)], sp.S.Zero),
+        f"fixed point K* = {float(where):.10g}",
+        sp.log(x),
+        status=Status.MEASURED,
+    )

@@ -1,8 +1,8 @@
 r"""Expansions of averages at both ends of K, as `Law`s.
 
-K → 0: half-Gaussian moments of the Taylor coefficients of the two pieces that meet at 0; a kink elsewhere is exponentially small.
-K → ∞: if f = P_±(z) + g with g exponentially small, ⟨f⟩ = ⟨P⟩ + (2πK)^{-1/2} Σ_j (-1)^j m_{2j}/(j! (2K)^j), m_n = ∫ zⁿ g.
-An algebraic tail gives its leading order. Source: derived here (Laplace's method on e^{-z²/2K}).
+K → 0: half-Gaussian moments of the Taylor coefficients of the two pieces that meet at 0; a kink elsewhere is
+exponentially small. K → ∞: if f = P_±(z) + g with g exponentially small, ⟨f⟩ = ⟨P⟩ + (2πK)^{-1/2} Σ_j (-1)^j m_{2j}/(j!
+(2K)^j), m_n = ∫ zⁿ g. An algebraic tail gives its leading order. Source: derived here (Laplace's method on e^{-z²/2K}).
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ def _law(powers, point, remainder, ascending):
 def at_infinity(expr: sp.Expr, order: int = 3) -> Law:
     """The expansion of an average (or a linear combination) as K → ∞, down to K^{1/2-order}.
 
-    Raises: MeanFieldError where f has no power-law limit, or an algebraic tail and more than the leading order is needed
-    (a combination whose leading orders cancel).
+    Raises: MeanFieldError where f has no power-law limit, or an algebraic tail and more than the leading order is
+    needed (a combination whose leading orders cancel).
     """
     constant, parts = _split(expr)
     powers: dict[sp.Expr, sp.Expr] = {}
@@ -132,7 +132,9 @@ def _node_at_infinity(node: Average, order: int) -> Law:
     for part, sign in ((right, 1), (left, -1)):
         for (k,), c in sp.Poly(part, Z[0]).terms():
             _accumulate(powers, c * sign**k * half_moment(k), sp.S.One, sp.Rational(k, 2))
-    if all(e - p == 0 for e, p in zip(pieces(f, Z[0]).exprs, (left, right))) and set(pieces(f, Z[0]).breaks) <= {sp.S.Zero}:
+    if all(e - p == 0 for e, p in zip(pieces(f, Z[0]).exprs, (left, right))) and set(pieces(f, Z[0]).breaks) <= {
+        sp.S.Zero
+    }:
         return _law(powers, sp.oo, "zero", ascending=False)
     moments = [moment(f, 2 * j) for j in range(order)]
     if any(m.has(Moment) for m in moments):
@@ -146,7 +148,8 @@ def _node_at_infinity(node: Average, order: int) -> Law:
 
 
 def _from_closed_form(node: Average, order: int) -> Law | None:
-    """The same expansion read off the closed form, by a series in u = K^{-1/2}; None where there is no closed form or no series."""
+    """The same expansion read off the closed form, by a series in u = K^{-1/2}; None where there is no closed form or
+    no series."""
     u = sp.Dummy("u", positive=True)
     try:
         form = sp.powsimp(node.closed_form().subs(K, u**-2))
@@ -164,7 +167,8 @@ def _from_closed_form(node: Average, order: int) -> Law | None:
 
 
 def _other_limits(node: Average) -> Law:
-    """No exponential approach to powers: an exponentially small average (sin), or the leading order of an algebraic tail."""
+    """No exponential approach to powers: an exponentially small average (sin), or the leading order of an algebraic
+    tail."""
     f = node.integrand
     exprs = pieces(f, Z[0]).exprs
     tails = tail(exprs[0], Z[0], -1), tail(exprs[-1], Z[0], 1)
@@ -172,8 +176,12 @@ def _other_limits(node: Average) -> Law:
         try:
             form = node.closed_form()
         except NoClosedForm:
-            raise MeanFieldError(f"{f} has no power-law limit at infinity and no closed average; its expansion at K → ∞ is not known.") from None
-        limit = form.replace(lambda e: isinstance(e, sp.exp) and sp.limit(e.args[0], K, sp.oo) == -sp.oo, lambda e: sp.S.Zero)
+            raise MeanFieldError(
+                f"{f} has no power-law limit at infinity and no closed average; its expansion at K → ∞ is not known."
+            ) from None
+        limit = form.replace(
+            lambda e: isinstance(e, sp.exp) and sp.limit(e.args[0], K, sp.oo) == -sp.oo, lambda e: sp.S.Zero
+        )
         if limit.has(sp.exp, sp.erfc):
             raise MeanFieldError(f"The expansion of {node} at K → ∞ is not known.")
         return Law(K, sp.oo, (Term(limit),) if limit != 0 else (), "exponential")
@@ -185,7 +193,11 @@ def _algebraic(f, tails) -> Law:
     for t, sign in zip(tails, (-1, 1)):
         if t.power == 0:
             continue
-        c, s = t.power.subs(Z[0], sign * Z[1]).xreplace({Z[1]: sp.Symbol("t", positive=True)}).as_coeff_exponent(sp.Symbol("t", positive=True))
+        c, s = (
+            t.power.subs(Z[0], sign * Z[1])
+            .xreplace({Z[1]: sp.Symbol("t", positive=True)})
+            .as_coeff_exponent(sp.Symbol("t", positive=True))
+        )
         total[s] = total.get(s, sp.S.Zero) + c
     s = max(total, default=-sp.oo)
     if s > -1 and total[s] != 0:
@@ -194,7 +206,9 @@ def _algebraic(f, tails) -> Law:
     if s == -1:
         return Law(K, sp.oo, (Term(total[s] / (2 * sp.sqrt(2 * sp.pi)), -sp.S.Half, sp.S.One),), "smaller")
     if s > -1:
-        raise MeanFieldError(f"The leading orders of {f} at ±∞ cancel; for an algebraic tail only the leading order is known.")
+        raise MeanFieldError(
+            f"The leading orders of {f} at ±∞ cancel; for an algebraic tail only the leading order is known."
+        )
     mass = sp.Add(*[sp.integrate(e, (Z[0], lo, hi)) for e, lo, hi in pieces(f, Z[0]).intervals()])
     if mass.has(sp.Integral):
         raise MeanFieldError(f"∫ {f} dz, the leading coefficient at K → ∞, was not found in closed form.")

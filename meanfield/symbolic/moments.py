@@ -1,7 +1,8 @@
-r"""Moments ∫ zⁿ g(z) dz of the part of a function that dies exponentially: exact where g is rational in e^{-cz}, else a certified node.
+r"""Moments ∫ zⁿ g(z) dz of the part of a function that dies exponentially: exact where g is rational in e^{-cz}, else a
+certified node.
 
-They are the coefficients of the expansion of ⟨f⟩_K at K → ∞. Exact rule: ∫₀^∞ z^m v^a/(1+v)^b dz with v = e^{-cz} is an alternating sum,
-hence a rational combination of Dirichlet eta values (log 2, π², ζ(3), …). Source: derived here.
+They are the coefficients of the expansion of ⟨f⟩_K at K → ∞. Exact rule: ∫₀^∞ z^m v^a/(1+v)^b dz with v = e^{-cz} is an
+alternating sum, hence a rational combination of Dirichlet eta values (log 2, π², ζ(3), …). Source: derived here.
 """
 
 from __future__ import annotations
@@ -43,8 +44,13 @@ class Moment(sp.Expr):
         """A ball containing the moment, with about `digits` digits relative to the size of the integrand."""
         with balls.precision(int(digits * 3.33) + 40):
             f = self.args[0].expr
-            return sum((_half_moment(e, lo, hi, int(self.args[1]), _power_part(f, 1 if lo >= 0 else -1)) for e, lo, hi in _half_lines(f)),
-                       arb(0))
+            return sum(
+                (
+                    _half_moment(e, lo, hi, int(self.args[1]), _power_part(f, 1 if lo >= 0 else -1))
+                    for e, lo, hi in _half_lines(f)
+                ),
+                arb(0),
+            )
 
     def _eval_evalf(self, prec):
         from mpmath.libmp import from_str
@@ -116,7 +122,8 @@ def _exact_half(g, lo, hi, side, n):
 
 
 def _eta_rule(g, t):
-    """∫₀^∞ g dt for g polynomial in t and rational in v = e^{-ct} with denominator (1 + v)^b; None outside that class."""
+    """∫₀^∞ g dt for g polynomial in t and rational in v = e^{-ct} with denominator (1 + v)^b; None outside that
+    class."""
     rates = set()
     for node in g.atoms(sp.tanh, sp.sech, sigmoid, sp.exp):
         u = node.args[0]
@@ -128,9 +135,17 @@ def _eta_rule(g, t):
     common = math.lcm(*[int(r.q) for r in rates])
     c = sp.Rational(math.gcd(*[int(r * common) for r in rates]), common)
     v = sp.Dummy("v", positive=True)
-    g = g.replace(sp.tanh, lambda u: sp.sign(u.coeff(t)) * (1 - v ** (2 * abs(u.coeff(t)) / c)) / (1 + v ** (2 * abs(u.coeff(t)) / c)))
+    g = g.replace(
+        sp.tanh,
+        lambda u: sp.sign(u.coeff(t)) * (1 - v ** (2 * abs(u.coeff(t)) / c)) / (1 + v ** (2 * abs(u.coeff(t)) / c)),
+    )
     g = g.replace(sp.sech, lambda u: 2 * v ** (abs(u.coeff(t)) / c) / (1 + v ** (2 * abs(u.coeff(t)) / c)))
-    g = g.replace(sigmoid, lambda u: 1 / (1 + v ** (u.coeff(t) / c)) if u.coeff(t) > 0 else v ** (-u.coeff(t) / c) / (1 + v ** (-u.coeff(t) / c)))
+    g = g.replace(
+        sigmoid,
+        lambda u: (
+            1 / (1 + v ** (u.coeff(t) / c)) if u.coeff(t) > 0 else v ** (-u.coeff(t) / c) / (1 + v ** (-u.coeff(t) / c))
+        ),
+    )
     g = g.replace(sp.exp, lambda u: v ** (-u.coeff(t) / c))
     if not g.is_rational_function(v, t):
         return None

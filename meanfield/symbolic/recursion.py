@@ -1,8 +1,8 @@
 """Recursion: a state pushed one layer forward by a map; and the rules that derive the map from an architecture record.
 
-Between two Dense layers a coordinate is a function f of a Gaussian z ~ N(0, K). Nonlinearity composes, f → φ(f); Dense closes,
-K → σ_w²⟨f²⟩ + σ_b², J → σ_w²⟨f′²⟩ J, Θ → σ_w²⟨f′²⟩ Θ + K; Residual adds μ² times what entered (the fresh weights of the branch make it
-independent of the skip), or μ z to f when the branch holds no Dense.
+Between two Dense layers a coordinate is a function f of a Gaussian z ~ N(0, K). Nonlinearity composes, f → φ(f); Dense
+closes, K → σ_w²⟨f²⟩ + σ_b², J → σ_w²⟨f′²⟩ J, Θ → σ_w²⟨f′²⟩ Θ + K; Residual adds μ² times what entered (the fresh
+weights of the branch make it independent of the skip), or μ z to f when the branch holds no Dense.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ c0 = sp.Symbol("c0", real=True)
 
 @dataclass(frozen=True)
 class StateVar:
-    """One quantity of the state: its name, its symbol, its value at layer 1 and how it is carried ("linear" or "log")."""
+    """One quantity of the state: its name, its symbol, its value at layer 1 and how it is carried ("linear" or
+    "log")."""
 
     name: str
     symbol: sp.Symbol
@@ -36,9 +37,9 @@ class StateVar:
 class Recursion:
     """x^{l+1} = step(x^l; parameters).
 
-    state: the variables, each depending only on itself and on those before it; step: their next values in the same order;
-    depth: the symbol of the layer index (l = 1 is the first layer after the input). Two recursions are equal (==) when they are
-    structurally the same; `equals` asks whether they are the same mathematically.
+    state: the variables, each depending only on itself and on those before it; step: their next values in the same
+    order; depth: the symbol of the layer index (l = 1 is the first layer after the input). Two recursions are equal
+    (==) when they are structurally the same; `equals` asks whether they are the same mathematically.
     """
 
     state: tuple[StateVar, ...]
@@ -81,8 +82,11 @@ class Recursion:
 
     def map(self, function) -> Recursion:
         """`function` applied to every step and initial value."""
-        return replace(self, step=tuple(function(e) for e in self.step),
-                       state=tuple(replace(v, initial=function(v.initial)) for v in self.state))
+        return replace(
+            self,
+            step=tuple(function(e) for e in self.step),
+            state=tuple(replace(v, initial=function(v.initial)) for v in self.state),
+        )
 
     def subs(self, values: dict) -> Recursion:
         """Parameters replaced, e.g. {"sigma_w": 1, mu: 1/2} by name or symbol."""
@@ -94,7 +98,8 @@ class Recursion:
         return self.map(closed)
 
     def susceptibilities(self) -> dict[str, sp.Expr]:
-        """Derivatives of the map: chi_K = ∂K'/∂K, chi_J = ∂J'/∂J, chi_Delta = ∂chi_J/∂K; for two inputs chi_c = ∂K_ab'/∂K_ab."""
+        """Derivatives of the map: chi_K = ∂K'/∂K, chi_J = ∂J'/∂J, chi_Delta = ∂chi_J/∂K; for two inputs chi_c =
+        ∂K_ab'/∂K_ab."""
         out: dict[str, sp.Expr] = {}
         for name, label in (("K", "chi_K"), ("J", "chi_J"), ("K_ab", "chi_c")):
             if name in self.names:
@@ -106,12 +111,16 @@ class Recursion:
     def iterate(self, values: dict, depth: int, digits: int = 30) -> list[dict[str, sp.Float]]:
         """Layers 1 … depth with `digits` digits: the slow exact route that the compiled one is tested against.
 
-        values: numbers for all parameters, by name (floats count as the binary doubles they are); state variables may be given to
-        override their initial value.
+        values: numbers for all parameters, by name (floats count as the binary doubles they are); state variables may
+        be given to override their initial value.
         """
         numbers = {parameter(k): sp.Rational(v) if isinstance(v, float) else sp.sympify(v) for k, v in values.items()}
         layer = {v.symbol: numbers.get(v.symbol, v.initial).subs(numbers) for v in self.state}
-        missing = set().union(*[sp.sympify(v).free_symbols for v in layer.values()], set(self.parameters)) - set(numbers) - {Q0, c0}
+        missing = (
+            set().union(*[sp.sympify(v).free_symbols for v in layer.values()], set(self.parameters))
+            - set(numbers)
+            - {Q0, c0}
+        )
         if missing:
             raise MeanFieldError(f"Iterating needs values for {sorted(s.name for s in missing)}.")
         out = []
@@ -122,7 +131,8 @@ class Recursion:
         return out
 
     def equals(self, other: Recursion, points: int = 3) -> Equality:
-        """Proved equal (by closed forms and simplification), equal to 30 digits at `points` random exact points, or different."""
+        """Proved equal (by closed forms and simplification), equal to 30 digits at `points` random exact points, or
+        different."""
         if self == other:
             return Equality.PROVED
         if self.names != other.names:
@@ -186,6 +196,7 @@ def _sample(free, k):
 
 # ---------------------------------------------------------------------------------------------------- block rules
 
+
 @dataclass(frozen=True)
 class _Signal:
     """What flows between blocks: the Gaussian's law (state values) and one coordinatewise function f per input."""
@@ -206,8 +217,8 @@ def resolve(record: object) -> Activation:
 def one_input(block: Block) -> Recursion:
     """The recursion of (K, J, Theta) for one input through `block`.
 
-    K: second moment of a preactivation; J = J^{1,l}: averaged partial Jacobian norm; Theta: NTK trace per output, all weights and biases
-    trainable in NTK parametrization. A discontinuous φ gives J = Theta = ∞.
+    K: second moment of a preactivation; J = J^{1,l}: averaged partial Jacobian norm; Theta: NTK trace per output, all
+    weights and biases trainable in NTK parametrization. A discontinuous φ gives J = Theta = ∞.
     """
     start = _Signal((K, J, Theta), (Z[0],))
     end = _walk(block, start, _dense_one)
@@ -222,13 +233,19 @@ def two_inputs(block: Block) -> Recursion:
     end = _walk(block, _Signal((K_aa, K_bb, K_ab), Z[:2]), _dense_two)
     _must_close(end, block)
     first = sigma_w**2 * Q0 + sigma_b**2
-    state = (StateVar("K_aa", K_aa, first), StateVar("K_bb", K_bb, first), StateVar("K_ab", K_ab, sigma_w**2 * Q0 * c0 + sigma_b**2))
+    state = (
+        StateVar("K_aa", K_aa, first),
+        StateVar("K_bb", K_bb, first),
+        StateVar("K_ab", K_ab, sigma_w**2 * Q0 * c0 + sigma_b**2),
+    )
     return Recursion(state, end.values)
 
 
 def _must_close(end: _Signal, block: Block) -> None:
     if not end.is_linear:
-        raise MeanFieldError(f"The block {block} does not end in Dense, so its output is not Gaussian; end it with Dense().")
+        raise MeanFieldError(
+            f"The block {block} does not end in Dense, so its output is not Gaussian; end it with Dense()."
+        )
 
 
 def _collect(e: sp.Expr, symbols) -> sp.Expr:
@@ -257,8 +274,11 @@ def _walk(block: Block, signal: _Signal, dense) -> _Signal:
                 skip = tuple(g + strength * f for g, f in zip(inner.functions, signal.functions))
                 return replace(signal, functions=skip)
             if not signal.is_linear or not inner.is_linear:
-                raise MeanFieldError("A Residual adds a Gaussian to a skip that is not Gaussian, or its branch does not end in Dense; put the "
-                                     "Nonlinearity inside the branch and end the branch with Dense().")
+                raise MeanFieldError(
+                    "A Residual adds a Gaussian to a skip that is not Gaussian, or its branch does not end in Dense; "
+                    "put the "
+                    "Nonlinearity inside the branch and end the branch with Dense()."
+                )
             values = tuple(b + strength**2 * a for a, b in zip(signal.values, inner.values))
             return replace(inner, values=values)
     raise MeanFieldError(f"The block {block!r} has no rule yet.")
@@ -297,7 +317,9 @@ def _dense_one(signal: _Signal) -> _Signal:
 def _dense_two(signal: _Signal) -> _Signal:
     f, g = signal.functions
     k_aa, k_bb, k_ab = signal.values
-    square = [average(pieces(h.xreplace({Z[1]: Z[0]}), Z[0]).map(lambda e: e**2).expr, k) for h, k in ((f, k_aa), (g, k_bb))]
+    square = [
+        average(pieces(h.xreplace({Z[1]: Z[0]}), Z[0]).map(lambda e: e**2).expr, k) for h, k in ((f, k_aa), (g, k_bb))
+    ]
     cross = average(f * g, (k_aa, k_ab, k_bb))
     return _Signal((*(sigma_w**2 * s + sigma_b**2 for s in square), sigma_w**2 * cross + sigma_b**2), Z[:2])
 
