@@ -18,8 +18,9 @@ from meanfield.empirical import EnsembleResult, ScalarPair, run_ensemble
 from meanfield.empirical.twins import names as twin_names
 from meanfield.numeric import printing
 from meanfield.results import MeanFieldError
+from meanfield.symbolic.recursion import describe
 from meanfield.symbols import Z
-from meanfield.theory import ONE_INPUT, TWO_INPUTS, Theory, describe
+from meanfield.theory import ONE_INPUT, TWO_INPUTS, Theory
 
 THRESHOLD = 4.0  # standard errors; over 100 rows of exact theory a larger |z| happens once in 160 runs
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sympy as sp
 
-from meanfield.architecture import Param, Residual
+from meanfield.activations import Activation
+from meanfield.architecture import Block, Param, Residual
 from meanfield.results import Law, MeanFieldError
-from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.symbols import LATEX_NAMES, J, K_aa, K_ab, K_bb, Theta, sigma_w
-
-if TYPE_CHECKING:
-    from meanfield.theory import Theory
+from meanfield.symbolic.average import Average, average
+from meanfield.symbolic.depth import depth_law
+from meanfield.symbolic.expansion import at_infinity, at_zero
+from meanfield.symbolic.recursion import Recursion, closed, describe, one_input_averages
+from meanfield.symbols import LATEX_NAMES, J, K_aa, K_ab, K_bb, Theta, Z, sigma_w
 
 _SUSCEPTIBILITY = {"chi_J": r"\chi_J", "chi_K": r"\chi_K", "chi_Delta": r"\chi_\Delta", "chi_c": r"\chi_c"}
 _AVERAGE = {
@@ -162,18 +163,16 @@ def _escape(text: str) -> str:
     return text.replace("$$", "")
 
 
-def theory_table(theory: Theory, order: int) -> Table:
+def theory_table(phi: Activation, block: Block, one: Recursion, two: Recursion, order: int) -> Table:
     """Maps, susceptibilities, closed forms, two ends, large-depth laws of one theory."""
-    from meanfield.theory import describe
-
-    rows = [*_maps(theory.one_input, "Maps (one input)")]
-    for name, e in theory.susceptibilities().items():
-        rows.append(Row("Susceptibilities", name, _shown(e), _SUSCEPTIBILITY[name]))
-    rows += _maps(theory.two_inputs, "Maps (two inputs)")
-    rows += _closed_rows(theory)
-    rows += _end_rows(theory, order)
-    rows += _depth_rows(theory)
-    return Table(f"Large-width theory: {describe(theory.block)}", tuple(rows))
+    rows = [*_maps(one, "Maps (one input)")]
+    for name, e in one.susceptibilities().items():
+        rows.append(Row("Susceptibilities", name, _shown(e) if e != sp.oo else "infinite", _SUSCEPTIBILITY[name]))
+    rows += _maps(two, "Maps (two inputs)")
+    rows += _closed_rows(phi)
+    rows += _end_rows(phi, order)
+    rows += _depth_rows(block, one)
+    return Table(f"Large-width theory: {describe(block)}", tuple(rows))
 
 
 def _maps(recursion: Recursion, section: str) -> list[Row]:
@@ -196,18 +195,15 @@ def _shown(e: sp.Expr) -> sp.Expr:
     return e if _open(form) else form if form == e else sp.collect(sp.expand(form), (J, Theta, sigma_w))
 
 
-def _closed_rows(theory: Theory) -> list[Row]:
+def _closed_rows(phi: Activation) -> list[Row]:
     section, rows = "Closed forms", []
-    averages = theory.averages()
-    f = theory.activation.pieces.expr
+    averages = one_input_averages(phi)
+    f = phi.pieces.expr
     for name, node in averages.items():
         value = closed(node) if node != sp.oo else "infinite"
         rows.append(
             Row(section, f"<{name}>", value if not _open(value) else "no elementary closed form", _AVERAGE[name])
         )
-    from meanfield.symbolic.average import average
-    from meanfield.symbols import Z
-
     cross = closed(average(f * f.xreplace({Z[0]: Z[1]}), (K_aa, K_ab, K_bb)))
     rows.append(
         Row(section, "<phi_a phi_b>", cross if not _open(cross) else "no elementary closed form", _AVERAGE["phi phi"])
@@ -225,17 +221,13 @@ def _closed_rows(theory: Theory) -> list[Row]:
 
 
 def _open(e) -> bool:
-    from meanfield.symbolic.average import Average
-
     return isinstance(e, sp.Basic) and bool(e.atoms(Average))
 
 
-def _end_rows(theory: Theory, order: int) -> list[Row]:
-    from meanfield.symbolic.expansion import at_infinity, at_zero
-
+def _end_rows(phi: Activation, order: int) -> list[Row]:
     rows = []
     for end, function, label in (("K → 0", at_zero, "0"), ("K → ∞", at_infinity, "oo")):
-        for name, node in theory.averages().items():
+        for name, node in one_input_averages(phi).items():
             if name == "phi" or node == sp.oo:
                 continue
             try:
@@ -246,13 +238,13 @@ def _end_rows(theory: Theory, order: int) -> list[Row]:
     return rows
 
 
-def _depth_rows(theory: Theory) -> list[Row]:
-    if not isinstance(theory.block, Residual) or isinstance(theory.block.mu, Param) or theory.block.mu != 1:
+def _depth_rows(block: Block, one: Recursion) -> list[Row]:
+    if not isinstance(block, Residual) or isinstance(block.mu, Param) or block.mu != 1:
         return []
     rows = []
     for quantity, name in (("K", r"K^{\ell}"), ("J", r"\log J^{1,\ell}")):
         try:
-            law = theory.depth_law(quantity)
+            law = depth_law(one.only("K", "J"), quantity, {})
         except MeanFieldError:
             continue
         rows.append(

@@ -12,10 +12,9 @@ from meanfield.activations import Activation, activation
 from meanfield.architecture import Block, Nonlinearity, Param, Residual, Sequential, activations_of, exact, mlp
 from meanfield.results import MeanFieldError
 from meanfield.symbolic import depth as _depth
-from meanfield.symbolic.average import average
 from meanfield.symbolic.expansion import Law, at_infinity, at_zero
-from meanfield.symbolic.recursion import Recursion, one_input, two_inputs
-from meanfield.symbols import K, parameter
+from meanfield.symbolic.recursion import Recursion, describe, one_input, one_input_averages, two_inputs
+from meanfield.symbols import parameter
 
 ONE_INPUT, TWO_INPUTS = ("K", "J", "Theta"), ("K_aa", "K_bb", "K_ab")
 
@@ -67,9 +66,7 @@ class Theory:
 
     def averages(self) -> dict[str, sp.Expr]:
         """⟨φ⟩, ⟨φ²⟩, ⟨φ′²⟩ over N(0, K), as nodes."""
-        p = self.activation.pieces
-        slope = sp.oo if p.jumps() else average(p.diff().map(lambda e: e**2).expr, K)
-        return {"phi": average(p.expr, K), "phi^2": average(p.map(lambda e: e**2).expr, K), "phi'^2": slope}
+        return one_input_averages(self.activation)
 
     def expansions(self, order: int = 3) -> dict[tuple[str, str], Law]:
         """("phi^2" or "phi'^2", "0" or "oo") → the law of the average as K → 0 or K → ∞."""
@@ -164,7 +161,7 @@ class Theory:
     def table(self, order: int = 3) -> _latex.Table:
         """Maps, susceptibilities, closed forms, expansions at both ends and the large-depth law, ready to print or
         typeset."""
-        return _latex.theory_table(self, order)
+        return _latex.theory_table(self.activation, self.block, self.one_input, self.two_inputs, order)
 
     def latex(self, order: int = 3) -> str:
         """The table as LaTeX (amsmath, booktabs)."""
@@ -183,15 +180,6 @@ def _number(name: str, value) -> sp.Expr:
         return value
     number = exact(value, name)
     return parameter(number.name) if isinstance(number, Param) else sp.Rational(number)
-
-
-def describe(block: Block) -> str:
-    """One line that names an architecture."""
-    inner = ", ".join(str(activation(a)) for a in activations_of(block))
-    if isinstance(block, Residual):
-        mu = block.mu.name if isinstance(block.mu, Param) else block.mu
-        return f"residual MLP (mu = {mu}), {inner}"
-    return f"MLP, {inner}"
 
 
 def derive(

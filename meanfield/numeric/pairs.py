@@ -45,7 +45,8 @@ def pair(expr: sp.Expr, name: str = "g") -> Pair:
     Raises: MeanFieldError where an average does not separate into a function of z_a times a function of z_b.
     """
     form = closed(expr)
-    direct = f"def {name}_closed(K_aa, K_ab, K_bb):\n{printing.body(form)}\n\n" if not form.has(Average) else ""
+    stable = printing.as_angles(form)
+    direct = f"def {name}_closed(K_aa, K_ab, K_bb):\n{printing.body(stable)}\n\n" if not form.has(Average) else ""
     box = _closed_box(form, expr) if direct else None
     if box == (0.0, math.inf):
         return Pair(
@@ -97,7 +98,7 @@ def _closed_box(form, expr) -> tuple[float, float] | None:
     on a grid."""
     if not {K_aa, K_bb} <= form.free_symbols | {K_ab} and not form.has(K_ab):
         return 0.0, math.inf
-    scope = printing.interpret(f"def f(K_aa, K_ab, K_bb):\n{printing.body(form)}", "f")
+    scope = printing.interpret(f"def f(K_aa, K_ab, K_bb):\n{printing.body(printing.as_angles(form))}", "f")
     nodes = [n for n in expr.atoms(Average) if n.n == 2]
     scales = _scales(nodes[0]) if len(nodes) == 1 else dict.fromkeys(GRID, None)
     good: dict[tuple[int, int], bool] = {}

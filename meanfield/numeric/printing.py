@@ -206,6 +206,7 @@ def compiled(text: str, name: str):
 
 def stable_forms(closed: sp.Expr):
     """Candidates that equal `closed`, in the order they are tried: with e^a erfc(x) → erfcx, as erf, simplified."""
+    closed = as_angles(closed)
     first = closed.replace(lambda e: e.is_Mul and e.has(sp.erfc) and e.has(sp.exp), _merge_erfcx)
     yield first
     if closed.has(sp.erfc):
@@ -215,6 +216,16 @@ def stable_forms(closed: sp.Expr):
     if sp.count_ops(closed) < 60 and not closed.has(sp.erfc):
         yield sp.simplify(closed)
         yield sp.factor(closed)
+
+
+def as_angles(e: sp.Expr) -> sp.Expr:
+    """asin(n/d) as atan2(n, √(d² - n²)): near full correlation the same root stands in the other terms, and what must cancel does."""
+
+    def angle(x):
+        n, d = sp.fraction(sp.together(x))
+        return sp.atan2(n, sp.sqrt(sp.expand(d**2 - n**2))) if d.is_positive else sp.asin(x)
+
+    return e.replace(sp.asin, angle)
 
 
 def _merge_erfcx(product):

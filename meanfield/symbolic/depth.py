@@ -19,6 +19,9 @@ from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbols import LATEX_NAMES, Q0, J, K, l, parameter
 
 
+CONSTANT = sp.Symbol("C", real=True)  # what depends on the start
+
+
 @dataclass(frozen=True)
 class DepthLaw:
     """quantity ~ C · l^exponent · exp(rate · l^rate_power) as l → ∞.
@@ -42,7 +45,7 @@ class DepthLaw:
         if self.quantity == "K" and self.rate == 0:
             return self.law.expr
         growth = sp.exp(self.rate * l**self.rate_power) if self.rate != 0 else sp.S.One
-        return sp.Symbol("C", positive=True) * l ** (self.exponent or 0) * growth
+        return CONSTANT * l ** (self.exponent or 0) * growth
 
     def __str__(self) -> str:
         name = "log J" if self.quantity == "J" else self.quantity
@@ -199,17 +202,19 @@ def _at_infinity(step, chi, quantity) -> DepthLaw:
         exponent = None
     terms = [Term(log_x0, sp.S.One), Term(rate, sp.S.Half)]
     if exponent is not None:
-        terms.append(Term(exponent, logs=sp.S.One))
+        terms += [Term(exponent, logs=sp.S.One), Term(CONSTANT)]
+        if log_x0 == 0 and e1 != 0:  # K's own logarithm enters K^{-1/2}, and Σ m^{-3/2} log m = const - 2 log l/√l
+            terms.append(Term(sp.simplify(e1 * (g2 / s - g1**2 / s**2) / s ** sp.Rational(3, 2)), -sp.S.Half, sp.S.One))
     regime = (
         "stretched exponential: K grows linearly and chi_J - 1 falls as K^(-1/2)"
         if log_x0 == 0 and rate != 0
         else "K grows linearly"
     )
     if log_x0 != 0:
-        return DepthLaw("J", _finish(terms, sp.S.Zero), regime, log_x0, sp.S.One, exponent if rate == 0 else None)
+        return DepthLaw("J", _finish(terms, "smaller"), regime, log_x0, sp.S.One, exponent if rate == 0 else None)
     return DepthLaw(
         "J",
-        _finish(terms, sp.S.Zero if exponent is not None else "smaller"),
+        _finish(terms, -sp.S.Half if exponent is not None else "smaller"),
         regime,
         rate,
         sp.S.Half if rate != 0 else sp.S.One,
@@ -221,7 +226,7 @@ def _exponential_growth(slope, chi, quantity) -> DepthLaw:
     rate = sp.log(1 + slope)
     regime = "exponential growth of K"
     if quantity == "K":
-        return DepthLaw("K", Law(l, sp.oo, (Term(sp.Symbol("C", positive=True), rate=rate),), "smaller"), regime, rate)
+        return DepthLaw("K", Law(l, sp.oo, (Term(CONSTANT, rate=rate),), "smaller"), regime, rate)
     log_x0, _ = _log_expansion(at_infinity(chi, 1), reverse=True)
     return DepthLaw("J", _finish([Term(log_x0, sp.S.One)], sp.S.Zero), regime, log_x0)
 
@@ -249,7 +254,7 @@ def _at_zero(step, chi, quantity) -> DepthLaw:
         if quantity == "K":
             return DepthLaw(
                 "K",
-                Law(l, sp.oo, (Term(sp.Symbol("C", positive=True), rate=rate),), "smaller"),
+                Law(l, sp.oo, (Term(CONSTANT, rate=rate),), "smaller"),
                 regime + " exponentially",
                 rate,
             )

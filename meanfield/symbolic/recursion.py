@@ -13,7 +13,7 @@ import sympy as sp
 
 from meanfield import balls
 from meanfield.activations import Activation, activation
-from meanfield.architecture import Block, Dense, Nonlinearity, Param, Residual, Sequential
+from meanfield.architecture import Block, Dense, Nonlinearity, Param, Residual, Sequential, activations_of
 from meanfield.piecewise import pieces
 from meanfield.results import Equality, MeanFieldError, NoClosedForm
 from meanfield.symbolic.average import Average, average
@@ -194,6 +194,15 @@ def _sample(free, k):
     return at
 
 
+def describe(block: Block) -> str:
+    """One line that names an architecture."""
+    inner = ", ".join(str(activation(a)) for a in activations_of(block))
+    if isinstance(block, Residual):
+        mu = block.mu.name if isinstance(block.mu, Param) else block.mu
+        return f"residual MLP (mu = {mu}), {inner}"
+    return f"MLP, {inner}"
+
+
 # ---------------------------------------------------------------------------------------------------- block rules
 
 
@@ -322,6 +331,12 @@ def _dense_two(signal: _Signal) -> _Signal:
     ]
     cross = average(f * g, (k_aa, k_ab, k_bb))
     return _Signal((*(sigma_w**2 * s + sigma_b**2 for s in square), sigma_w**2 * cross + sigma_b**2), Z[:2])
+
+
+def one_input_averages(phi: Activation) -> dict[str, sp.Expr]:
+    """⟨φ⟩, ⟨φ²⟩ and ⟨φ′²⟩ over N(0, K), as nodes; the last is ∞ where φ jumps."""
+    p = phi.pieces
+    return {"phi": average(p.expr, K), "phi^2": average(p.map(lambda e: e**2).expr, K), "phi'^2": slope_average(phi)}
 
 
 def slope_average(phi: Activation, cov=None) -> sp.Expr:

@@ -1,0 +1,363 @@
+"""The command line: derive, table, propagate, law, check, activations, demo.
+
+Results go to stdout, everything else to stderr. Exit code 0: done; 1: a check failed; 2: the request cannot be
+answered.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from meanfield import cli_output as out
+from meanfield.figures import FORMATS, plot_report, plot_run, save, write_whole
+from meanfield.latex import Table
+from meanfield.results import MeanFieldError
+from meanfield.theory import Theory, derive, describe
+
+_CONVENTIONS = (
+    "Symbols: σ_w and σ_b are the standard deviations of weights and biases, "
+    "z^(l+1) = σ_w/√N W φ(z^l) + σ_b b + μ z^l. K^l is the second moment of z^l; l = 1 is the first layer after the "
+    "input, and K^1 = σ_w² Q0 + σ_b² with Q0 = |x|²/N_0. J^(1,l) is the averaged squared Jacobian norm from layer 1 to "
+    "layer l, with J^(1,1) = 1."
+)
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=_CONVENTIONS + "\n\nStart with: meanfield demo",
+)
+
+Act = Annotated[
+    str,
+    typer.Argument(
+        metavar="ACT",
+        show_default=False,
+        help="An activation: a name (see 'meanfield activations'), a name with its parameters ('leaky_relu(0.2)'), or "
+        "a formula in z ('z*erf(z)').",
+    ),
+]
+Skip = Annotated[bool, typer.Option("--residual", help="Add the skip connection μ z^l, with μ = 1 unless --mu says.")]
+Mu = Annotated[
+    str | None,
+    typer.Option(
+        metavar="X", help="Skip strength μ ≥ 0: a number (0.5, 1/2), or for derive and table a name, kept symbolic."
+    ),
+]
+Param = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="A parameter of the activation, as alpha=0.2. Repeatable."),
+]
+Latex = Annotated[bool, typer.Option("--latex", help="Print LaTeX (amsmath, booktabs) instead of text.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]
+Order = Annotated[int, typer.Option(min=1, max=12, help="Terms in the expansions at K → 0 and K → ∞.")]
+SigmaW = Annotated[
+    str, typer.Option(metavar="S", show_default=False, help="Standard deviation σ_w of the weights, times √N.")
+]
+SigmaB = Annotated[str, typer.Option(metavar="S", show_default=False, help="Standard deviation σ_b of the biases.")]
+Norm = Annotated[str, typer.Option(metavar="Q0", help="Input norm Q0 = |x|²/N_0, so that K^1 = σ_w² Q0 + σ_b².")]
+Correlation = Annotated[
+    str | None, typer.Option(metavar="C0", help="Follow two inputs with this cosine: K_aa, K_bb, K_ab and c.")
+]
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+) -> None:
+    """Theory of wide random neural networks at initialization: derive it, tabulate it, propagate it, check it."""
+    if version:
+        package: Any = sys.modules["meanfield"]
+        typer.echo(f"meanfield {package.__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command(name="derive", epilog="Example: meanfield derive tanh --residual\n\n" + _CONVENTIONS)
+def _derive(
+    act: Act, residual: Skip = False, mu: Mu = None, param: Param = None, latex: Latex = False, json: Json = False
+) -> None:
+    """Derive the recursions of a wide network, exactly.
+
+    Prints K, J, the tangent kernel Θ and the covariance K_ab of two inputs one
+    layer deeper (K', J', ...), the susceptibilities χ_J = ∂J'/∂J, χ_K = ∂K'/∂K,
+    χ_Δ = ∂χ_J/∂K, and for μ = 1 the law of large depth. <f(z)>_{K} is the average
+    of f over z ~ N(0, K); it is printed where it has no closed form.
+    """
+    _one_format(latex, json)
+    theory = out.theory_of(act, residual, mu, param)
+    with out.working(f"Deriving {describe(theory.block)}"):
+        table = out.derivation(theory)
+    _show("derive", theory, table, latex, json)
+
+
+@app.command(epilog="Example: meanfield table erf --residual --latex -o table.tex\n\n" + _CONVENTIONS)
+def table(
+    act: Act,
+    residual: Skip = False,
+    mu: Mu = None,
+    param: Param = None,
+    order: Order = 3,
+    latex: Latex = False,
+    json: Json = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write here instead; .tex implies --latex.")
+    ] = None,
+) -> None:
+    """Print the complete table of a theory: maps, susceptibilities, closed forms, both ends, large depth."""
+    _one_format(latex, json)
+    path = out.target(output, ())
+    theory = out.theory_of(act, residual, mu, param)
+    with out.working(f"Expanding {describe(theory.block)}"):
+        found = theory.table(order)
+    latex = latex or (path is not None and path.suffix == ".tex" and not json)
+    _show("table", theory, found, latex, json, path, order=order)
+
+
+@app.command(epilog="Example: meanfield law erf --residual --quantity J --sigma-w 1 --sigma-b 0\n\n" + _CONVENTIONS)
+def law(
+    act: Act,
+    residual: Skip = False,
+    mu: Mu = None,
+    param: Param = None,
+    quantity: Annotated[str, typer.Option(metavar="J|K", help="J: the law of log J^(1,l). K: the law of K^l.")] = "J",
+    sigma_w: Annotated[
+        str | None, typer.Option(metavar="S", help="σ_w, exact: 1.5, 3/2, sqrt(2). Symbolic if left out.")
+    ] = None,
+    sigma_b: Annotated[str | None, typer.Option(metavar="S", help="σ_b, exact: 0, 0.1. Symbolic if left out.")] = None,
+    latex: Latex = False,
+    json: Json = False,
+) -> None:
+    """How K^l or J^(1,l) behaves as the layer l → ∞, with its constants.
+
+    A σ that is left out stays symbolic where the law allows it (μ = 1 and a
+    saturating φ); elsewhere both are needed.
+    """
+    _one_format(latex, json)
+    theory = out.theory_of(act, residual, mu, param)
+    given = {"sigma_w": sigma_w, "sigma_b": sigma_b}
+    values = {k: out.number(v, _option(k)) for k, v in given.items() if v is not None}
+    section = ", ".join(f"{k} = {v}" for k, v in values.items()) or "Any sigma_w > 0"
+    with out.working(f"Large depth of {describe(theory.block)}"):
+        rows = out.law_rows(theory, quantity, values, section, strict=True)
+    _show("law", theory, Table(f"Large depth: {describe(theory.block)}", tuple(rows)), latex, json, **values)
+
+
+@app.command(epilog="Example: meanfield propagate tanh --sigma-w 1.5 --sigma-b 0.1 --depth 100\n\n" + _CONVENTIONS)
+def propagate(
+    act: Act,
+    sigma_w: SigmaW,
+    sigma_b: SigmaB,
+    depth: Annotated[int, typer.Option(metavar="L", show_default=False, help="The last layer.")],
+    residual: Skip = False,
+    mu: Mu = None,
+    param: Param = None,
+    input_norm: Norm = "1",
+    correlation: Correlation = None,
+    quantities: Annotated[
+        str | None, typer.Option(metavar="LIST", help="From K,J,Theta; with --correlation from K_aa,K_bb,K_ab,c.")
+    ] = None,
+    json: Json = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Also write every layer: .csv, .npz, .png, .pdf or .svg."),
+    ] = None,
+) -> None:
+    """Follow K, J, Θ or the covariance of two inputs from layer 1 to layer L, in compiled float64.
+
+    Prints selected layers. A K that grows beyond 1e300 is an answer, not an
+    error: the layer is named.
+    """
+    path = out.target(output, (".csv", ".npz", *FORMATS))
+    theory = out.theory_of(act, residual, mu, param)
+    out.needs_numbers(theory)
+    names = out.wanted(theory, quantities, correlation is not None)
+    numbers = _numbers(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
+    with out.working("Compiling the recursion"):
+        run = theory.propagate(
+            **numbers, depth=out.layers(depth), quantities=None if correlation is not None else names
+        )
+    if path is not None:
+        out.write_run(run, names, path)
+        typer.echo(f"Wrote {path}", err=True)
+    if json:
+        results = {
+            "layers": out.columns(run, names),
+            "diverged_at": int(run.diverged_at),
+            "status": run.status.item().value,
+            "message": run.message(),
+            "average_error": run.error,
+        }
+        typer.echo(out.document("propagate", {**out.about(theory), **numbers, "depth": depth}, results))
+        return
+    settings = f"sigma_w {numbers['sigma_w']:g}, sigma_b {numbers['sigma_b']:g}, |x|^2/N_0 {numbers['input_norm']:g}"
+    lines = [f"Propagation: {describe(theory.block)}", settings, "", out.layer_table(run, names)]
+    typer.echo(out.wrapped("\n".join(lines + (["", run.message()] if run.message() else []))))
+
+
+@app.command(epilog="Example: meanfield check gelu --sigma-w 1.4 --sigma-b 0.1 --depth 20\n\n" + _CONVENTIONS)
+def check(
+    act: Act,
+    sigma_w: SigmaW,
+    sigma_b: SigmaB,
+    residual: Skip = False,
+    mu: Mu = None,
+    param: Param = None,
+    width: Annotated[int, typer.Option(metavar="N", help="Neurons per layer.")] = 500,
+    depth: Annotated[int, typer.Option(metavar="L", help="Layers.")] = 50,
+    networks: Annotated[int, typer.Option(metavar="M", help="Independent random networks.")] = 200,
+    seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
+    input_norm: Norm = "1",
+    correlation: Correlation = None,
+    json: Json = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Also write the report: .json, .png, .pdf or .svg."),
+    ] = None,
+) -> None:
+    """Compare the theory with an ensemble of explicit finite-width networks, layer by layer.
+
+    Prints predicted, measured ± standard error, and z, the difference in standard
+    errors. Every |z| ≤ 4: passed, exit code 0; otherwise failed, exit code 1.
+    """
+    from meanfield import comparison
+
+    path = out.target(output, (".json", *FORMATS))
+    theory = out.theory_of(act, residual, mu, param)
+    out.needs_numbers(theory)
+    numbers = _numbers(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
+    sizes: dict[str, Any] = {"width": width, "depth": out.layers(depth), "networks": networks, "seed": seed}
+    with out.progress_bar("Networks") as progress:
+        report = comparison.check(theory, **numbers, **sizes, progress=progress)
+    text = out.document("check", {**out.about(theory), **numbers, **sizes}, report.data())
+    if path is not None:
+        _write_report(report, text, path)
+    typer.echo(text if json else out.wrapped(str(report)))
+    if not report.passed:
+        raise typer.Exit(1)
+
+
+@app.command(epilog="Example: meanfield activations --json")
+def activations(json: Json = False) -> None:
+    """List the registered activations: parity, breaks, degree of homogeneity, formula and default parameters.
+
+    A break marked ! is a jump of φ, an unmarked one a kink, one marked * a break
+    of a higher derivative only. The degree k means φ(λz) = λ^k φ(z) for λ > 0.
+    """
+    facts = out.registry()
+    typer.echo(out.document("activations", {}, facts) if json else out.registry_table(facts))
+
+
+@app.command(epilog="Example: meanfield demo\n\n" + _CONVENTIONS)
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the files.")] = Path(
+        "meanfield-demo"
+    ),
+) -> None:
+    """The whole story in a few seconds: derive, table, propagate, check, for tanh with a skip connection.
+
+    Writes table.tex, propagate.png (with matplotlib), report.json, and source.py,
+    the recursion as it is compiled.
+    """
+    from meanfield import comparison
+
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MeanFieldError(f"The folder {output} cannot be made: {error.strerror}.") from None
+    at: dict[str, Any] = {"sigma_w": 1.2, "sigma_b": 0.1}
+    sizes: dict[str, Any] = {"width": 200, "depth": 20, "networks": 100, "seed": 0}
+
+    typer.echo(_step(1, 'theory = meanfield.derive("tanh", residual=True)'))
+    theory = derive("tanh", residual=True)
+    typer.echo(out.wrapped(str(theory.table())))
+    write_whole(output / "table.tex", theory.latex().encode())
+
+    typer.echo(_step(2, "run = theory.propagate(sigma_w=1.2, sigma_b=0.1, depth=100)"))
+    with out.working("Compiling the recursion"):
+        run = theory.propagate(**at, depth=100)
+    typer.echo(out.layer_table(run, ("K", "J")))
+    write_whole(output / "source.py", theory.source().encode())
+    figure, drawn = output / "propagate.png", importlib.util.find_spec("matplotlib") is not None
+    if drawn:
+        save(plot_run(run), figure)
+    else:
+        typer.echo("No figure: matplotlib is not installed; try pip install 'meanfield[plot]'.", err=True)
+
+    typer.echo(_step(3, "meanfield.check(theory, sigma_w=1.2, sigma_b=0.1, width=200, depth=20, networks=100)"))
+    with out.progress_bar("Networks") as progress:
+        report = comparison.check(theory, **at, **sizes, progress=progress)
+    typer.echo(out.wrapped(str(report)))
+    inputs = {**out.about(theory), **at, **sizes}
+    _write_report(report, out.document("check", inputs, report.data()), output / "report.json")
+    written = [output / n for n in ("table.tex", "source.py", "report.json")] + ([figure] if drawn else [])
+    typer.echo("\nWrote " + ", ".join(str(p) for p in written))
+    raise typer.Exit(0 if report.passed else 1)
+
+
+def _step(n: int, line: str) -> str:
+    return f"{chr(10) if n > 1 else ''}>>> {line}\n"
+
+
+def _one_format(latex: bool, json: bool) -> None:
+    if latex and json:
+        raise MeanFieldError("--latex and --json were both given; choose one (the JSON document holds the LaTeX).")
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _numbers(**texts: str | None) -> dict[str, Any]:
+    """Options as doubles, by the name that `propagate` and `check` know; None stays None."""
+    return {k: None if v is None else out.double(v, _option(k)) for k, v in texts.items()}
+
+
+def _show(
+    command: str, theory: Theory, table: Table, latex: bool, json: bool, path: Path | None = None, **inputs: Any
+) -> None:
+    """A table as text, LaTeX or JSON, on stdout or in a file."""
+    if json:
+        text = out.document(command, {**out.about(theory), **inputs}, {"title": table.title, "rows": table.data()})
+    else:
+        text = table.latex() if latex else out.wrapped(str(table))
+    if path is None:
+        typer.echo(text)
+    else:
+        write_whole(path, f"{text}\n".encode())
+        typer.echo(f"Wrote {path}", err=True)
+
+
+def _write_report(report: Any, text: str, path: Path) -> None:
+    """A report as the JSON document `text` or as a figure."""
+    if path.suffix.lower() in FORMATS:
+        save(plot_report(report), path)
+    else:
+        write_whole(path, f"{text}\n".encode())
+    typer.echo(f"Wrote {path}", err=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command line (by default the process's own) and exit with its code."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError):
+            stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal without Greek shows ?
+    try:
+        app(args=arguments, prog_name="meanfield")
+    except MeanFieldError as error:
+        sentence = str(error)
+    except MemoryError:
+        sentence = "There is not enough memory for this; ask for fewer layers, neurons or networks."
+    typer.echo(f"meanfield: {sentence}", err=True)
+    sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,332 @@
+"""What the command line reads and writes: numbers, JSON documents, tables of 80 columns, files, progress on stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import math
+import re
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import sympy as sp
+
+from meanfield.activations import Activation, activation
+from meanfield.architecture import Param, Residual
+from meanfield.figures import FORMATS, require, save, write_whole
+from meanfield.latex import Row, Table
+from meanfield.parser import parse
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.average import Average
+from meanfield.symbolic.recursion import closed
+from meanfield.theory import ONE_INPUT, TWO_INPUTS, Theory, derive, describe
+
+COLUMNS = 79
+DEEPEST = 10_000_000  # layers kept in memory at once
+
+
+# ------------------------------------------------------------------------------------------------------------ reading
+
+
+def theory_of(act: str, residual: bool, mu: str | None, params: list[str] | None) -> Theory:
+    """The theory that the arguments ACT, --residual, --mu and --param ask for."""
+    values: dict[str, str] = {}
+    for item in params or ():
+        name, equals, value = (part.strip() for part in item.partition("="))
+        if not (equals and value and name.isidentifier()) or name in values or name == "what":
+            raise MeanFieldError(f"--param takes name=value, each name once, such as alpha=0.2; {item!r} was given.")
+        values[name] = value
+    if mu is not None and mu.strip().lower().lstrip("+-") in ("nan", "inf", "infinity"):
+        raise MeanFieldError(f"--mu must be a finite number or a symbol's name, but {mu!r} was given.")
+    return derive(activation(act, **values), residual=residual, mu=mu)
+
+
+def number(text: str, option: str) -> sp.Expr:
+    """A finite number, exact as it is written: 1.5, 3/2, sqrt(2), 1e-3."""
+    try:
+        value = parse(text)
+    except (MeanFieldError, ZeroDivisionError):
+        try:
+            value = sp.Rational(repr(float(text)))  # very large or very small decimals, which the parser refuses
+        except (ValueError, OverflowError, TypeError):
+            value = sp.nan
+    if not (value.is_number and value.is_finite):
+        raise MeanFieldError(f"{option} must be a finite number such as 1.5, 3/2 or sqrt(2), but {text!r} was given.")
+    return value
+
+
+def double(text: str, option: str) -> float:
+    """The nearest double of `number`."""
+    return float(number(text, option))
+
+
+def layers(depth: int) -> int:
+    """A depth that fits into memory."""
+    if not 1 <= depth <= DEEPEST:
+        raise MeanFieldError(f"--depth must be a whole number of layers from 1 to {DEEPEST:,}, but {depth} was given.")
+    return depth
+
+
+def needs_numbers(theory: Theory) -> None:
+    """Refuse a theory with symbols where numbers are to be computed."""
+    if isinstance(theory.block, Residual) and isinstance(theory.block.mu, Param):
+        raise MeanFieldError(f"--mu must be a number here, but the name {theory.block.mu.name!r} was given.")
+    if theory.activation.free_parameters:
+        name = min(s.name for s in theory.activation.free_parameters)
+        raise MeanFieldError(f"The parameter {name} must be a number here; give it as --param {name}=...")
+
+
+def wanted(theory: Theory, text: str | None, two: bool) -> tuple[str, ...]:
+    """The quantities to show, from --quantities or the default for one or two inputs."""
+    known = (*TWO_INPUTS, "c") if two else ONE_INPUT
+    if text is None:
+        return known if two else ("K", "J") if theory.activation.is_continuous else ("K",)
+    names = tuple(dict.fromkeys(n.strip() for n in text.split(",") if n.strip()))
+    for n in names:
+        if n not in known:
+            why = f"the quantities known here are {', '.join(known)}"
+            if n in (*ONE_INPUT, *TWO_INPUTS, "c"):
+                why = (
+                    "it needs one input; leave --correlation out" if two else "it needs two inputs; give --correlation"
+                )
+            raise MeanFieldError(f"--quantities {n} was asked for, but {why}.")
+    if not names:
+        raise MeanFieldError(f"--quantities names none; choose from {', '.join(known)}.")
+    return names
+
+
+def target(path: Path | None, suffixes: tuple[str, ...]) -> Path | None:
+    """An output path, refused before the work is done if its kind or its folder will not do."""
+    if path is None:
+        return None
+    if suffixes and path.suffix.lower() not in suffixes:
+        raise MeanFieldError(f"-o {path} was given; this command writes {', '.join(suffixes)}.")
+    if not path.parent.is_dir():
+        raise MeanFieldError(f"{path} cannot be written: the folder {path.parent} does not exist.")
+    if path.suffix.lower() in FORMATS:
+        require()
+    return path
+
+
+# -------------------------------------------------------------------------------------------------------------- JSON
+
+
+def document(command: str, inputs: Mapping[str, Any], results: Any) -> str:
+    """The JSON text of one command: exact values are text, infinities "inf" or "-inf", what is not a number null."""
+    package: Any = sys.modules["meanfield"]
+    head = {"schema": 1, "meanfield": package.__version__, "command": command}
+    body = {**head, "inputs": plain(inputs), "results": plain(results)}
+    return json.dumps(body, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def plain(value: Any) -> Any:
+    """Mappings, sequences, arrays, expressions and numbers as JSON values."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else "inf" if value > 0 else "-inf"
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def about(theory: Theory) -> dict[str, Any]:
+    """The inputs that name a theory."""
+    record, block = theory.activation, theory.block
+    mu = block.mu if isinstance(block, Residual) else 0
+    return {
+        "activation": record.name,
+        "formula": str(record.expression),
+        "parameters": dict(record.parameters),
+        "mu": mu.name if isinstance(mu, Param) else str(mu),
+    }
+
+
+# -------------------------------------------------------------------------------------------------------------- text
+
+
+class _Formula(textwrap.TextWrapper):
+    """Breaks at spaces and after * / ( and commas."""
+
+    wordsep_simple_re = re.compile(r"(\s+)|(?<=[/(,])|(?<=[^*]\*)(?!\*)")
+
+
+def wrapped(text: str) -> str:
+    """`text` with its long lines broken at spaces or after an operator, else anywhere."""
+    out = []
+    for line in text.splitlines():
+        indent = " " * (len(line) - len(line.lstrip()))
+        more = indent + " " * (4 if 0 < len(indent) < 6 else 0)
+        fill = _Formula(COLUMNS, initial_indent=indent, subsequent_indent=more, break_on_hyphens=False)
+        out += fill.wrap(line.lstrip()) if len(line) > COLUMNS else [line]
+    return "\n".join(out)
+
+
+def derivation(theory: Theory) -> Table:
+    """The first part of the story: maps, start values, susceptibilities and, for μ = 1, the large-depth laws."""
+    recursion, rows = theory.one_input, []
+    for v, e in (*zip(recursion.state, recursion.step), (theory.two_inputs.state[2], theory.two_inputs["K_ab"])):
+        name = _LATEX[v.name]
+        jump = "φ jumps, so ⟨φ′²⟩ is infinite at infinite width." if e == sp.oo else ""
+        rows.append(Row("One layer deeper", f"{v.name}'", shown(e), name.replace(r"\ell", r"\ell+1"), jump))
+    for v in recursion.state:
+        rows.append(Row("First layer (l = 1)", f"{v.name}^1", v.initial, _LATEX[v.name].replace(r"\ell", "1")))
+    for name, e in theory.susceptibilities().items():
+        symbol = rf"\chi_{{{name[4:]}}}".replace("Delta", r"\Delta")
+        rows.append(Row("Susceptibilities", name, shown(e), symbol))
+    if isinstance(theory.block, Residual) and theory.block.mu == 1:
+        for quantity in ("K", "J"):
+            rows += law_rows(theory, quantity, {}, "Large depth, any sigma_w > 0")
+    return Table(f"Large-width theory: {describe(theory.block)}", tuple(rows))
+
+
+def law_rows(
+    theory: Theory, quantity: str, values: dict[str, sp.Expr], section: str, strict: bool = False
+) -> list[Row]:
+    """A large-depth law as table rows; one that is not known is a row that says why (`strict` raises instead)."""
+    name, symbol = ("log J^(1,l)", rf"\log {_LATEX['J']}") if quantity == "J" else ("K^l", _LATEX["K"])
+    try:
+        law = theory.depth_law(quantity, **values)
+    except MeanFieldError as error:
+        if strict:
+            raise
+        return [Row(section, name, f"not known: {error}", symbol)]
+    rows = [Row(section, name, law.law, symbol, law.regime)]
+    digits = sp.Add(*[sp.N(p, 8) for p in law.law.parts()]) if law.law.parts() else sp.S.Zero
+    if len(digits.free_symbols) <= 1 and strict and str(digits) != str(law.law.expr):
+        rows.append(Row(section, f"{name}, in digits", digits, symbol))
+    return rows
+
+
+def shown(e: sp.Expr) -> Any:
+    """The closed form if every average in `e` has one, else `e` as it is."""
+    if e == sp.oo:
+        return "infinite"
+    form = closed(e)
+    return e if form.atoms(Average) else form
+
+
+_LATEX = {"K": r"K^{\ell}", "J": r"J^{1,\ell}", "Theta": r"\Theta^{\ell}", "K_ab": r"K^{\ell}_{ab}"}
+
+
+def selected(run: Any) -> list[int]:
+    """Positions in a run of layers 1, 2, 3, 5, 10, 20, 50, …, the last, and the two where K leaves the doubles."""
+    last, lost = int(run.l[-1]), int(run.diverged_at)
+    keep = {m * 10**p for p in range(8) for m in (1, 2, 5)} | {3, last, lost - 1, lost}
+    return [i for i, layer in enumerate(run.l) if layer in keep and (not lost or layer <= lost)]
+
+
+def layer_table(run: Any, names: tuple[str, ...]) -> str:
+    """A run in 80 columns: one line per selected layer."""
+    lines = ["  layer" + "".join(f"{n:>14}" for n in names)]
+    for i in selected(run):
+        cells = [_cell(getattr(run, n)[i], run.values.get(f"log_{n}", {i: None})[i]) for n in names]
+        lines.append(f"{run.l[i]:>7}" + "".join(f"{c:>14}" for c in cells))
+    return "\n".join(lines)
+
+
+def _cell(value: float, log: float | None) -> str:
+    if log is not None and abs(log) > 690 and math.isfinite(log):  # beyond the doubles, digits from the logarithm
+        exponent = math.floor(log / math.log(10))
+        return f"{math.exp(log - exponent * math.log(10)):.4f}e{exponent:+d}"
+    return "-" if math.isnan(value) else f"{value:.8g}"
+
+
+def columns(run: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    """l, the named quantities, and the logarithms a run carries."""
+    logs = [f"log_{n}" for n in names if f"log_{n}" in run.values]
+    return {"l": run.l, **{n: getattr(run, n) for n in (*names, *logs)}}
+
+
+def registry() -> list[dict[str, Any]]:
+    """What the registered activations are, for listing."""
+    from meanfield.activations import activations
+
+    return [_facts(activation(name)) for name in activations()]
+
+
+def _facts(record: Activation) -> dict[str, Any]:
+    return {
+        "name": record.name,
+        "formula": record.source,
+        "parameters": dict(record.parameters),
+        "parity": {1: "even", -1: "odd", None: None}[record.parity],
+        "kinks": [{"z": k.location, "jump": k.jump, "slope_jump": k.slope_jump} for k in record.kinks],
+        "homogeneity": record.homogeneity,
+        "continuous": record.is_continuous,
+    }
+
+
+def registry_table(facts: list[dict[str, Any]]) -> str:
+    """The registered activations in 80 columns."""
+    lines = [f"{'name':<17}{'parity':<8}{'breaks':<14}{'degree':<8}formula in z"]
+    for a in facts:
+        marks = [f"{k['z']}" + ("!" if k["jump"] != 0 else "" if k["slope_jump"] != 0 else "*") for k in a["kinks"]]
+        degree = "-" if a["homogeneity"] is None else str(a["homogeneity"])
+        head = f"{a['name']:<17}{a['parity'] or '-':<8}{', '.join(marks) or '-':<14}{degree:<8}"
+        values = ", ".join(f"{k}={_short(v)}" for k, v in a["parameters"].items())
+        body = textwrap.wrap(a["formula"], COLUMNS - 47, break_on_hyphens=False) + ([f"({values})"] if values else [])
+        lines += [head + body[0], *(" " * 47 + b for b in body[1:])]
+    return "\n".join(lines)
+
+
+def _short(value: sp.Expr) -> str:
+    return str(value) if len(str(value)) <= 12 else f"{float(value):.6g}"
+
+
+# ----------------------------------------------------------------------------------------------- files and progress
+
+
+def write_run(run: Any, names: tuple[str, ...], path: Path) -> None:
+    """A run as .csv (one line per layer), .npz (arrays) or a figure."""
+    data = columns(run, names)
+    if path.suffix.lower() in FORMATS:
+        from meanfield.figures import plot_run
+
+        save(plot_run(run, names), path)
+    elif path.suffix.lower() == ".npz":
+        import numpy as np
+
+        with io.BytesIO() as buffer:
+            np.savez(buffer, diverged_at=run.diverged_at, **data, **run.parameters)
+            write_whole(path, buffer.getvalue())
+    else:
+        with io.StringIO(newline="") as text:
+            rows = csv.writer(text, lineterminator="\n")
+            rows.writerow(data)
+            rows.writerows(zip(*(v.tolist() for v in data.values())))
+            write_whole(path, text.getvalue().encode())
+
+
+@contextlib.contextmanager
+def working(text: str) -> Iterator[None]:
+    """A spinner on stderr while something takes its time; nothing where stderr is not a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(text):
+        yield
+
+
+@contextlib.contextmanager
+def progress_bar(text: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar on stderr, as a callable (done, total); None where stderr is not a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    shape = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*shape, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(text, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

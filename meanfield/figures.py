@@ -1,0 +1,216 @@
+"""Figures of runs and reports. Matplotlib is imported only when one is drawn, and never through pyplot's state.
+
+`plot_run` and `plot_report` return a `matplotlib.figure.Figure`, one column (3.4 in) wide; `save` writes it, whole or
+not at all.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from meanfield.results import MeanFieldError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FORMATS = (".png", ".pdf", ".svg")
+WIDTH = 3.4  # inches, one column of a two-column page
+LABELS = {
+    "K": r"$K^\ell$",
+    "J": r"$J^{1,\ell}$",
+    "Theta": r"$\Theta^\ell$",
+    "K_aa": r"$K^\ell_{aa}$",
+    "K_bb": r"$K^\ell_{bb}$",
+    "K_ab": r"$K^\ell_{ab}$",
+    "c": r"$c^\ell$",
+}
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito's palette
+_LOOK = {
+    "font.size": 8,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "lines.linewidth": 1.2,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "legend.frameon": False,
+    "legend.fontsize": 7,
+    "mathtext.fontset": "cm",
+}
+_LARGEST = 700.0  # log J beyond this leaves the range of doubles, and log10 J is drawn instead
+
+
+def require() -> Any:
+    """The matplotlib package; raises `MeanFieldError` where it is not installed."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise MeanFieldError(
+            "A figure was asked for, but matplotlib is not installed; try: pip install 'meanfield[plot]'."
+        ) from None
+    return matplotlib
+
+
+def plot_run(run: Any, quantities: Iterable[str] | None = None, ax: Axes | Sequence[Axes] | None = None) -> Figure:
+    """Quantities of a `Run` against the layer ℓ, one panel each, one curve per parameter point (the first seven).
+
+    quantities: names to draw, by default K and J (or K_ab and c for two inputs). ax: Axes to draw into instead of a
+    new figure, one per quantity; a single one without `quantities` shows the first. Axes are logarithmic where the
+    values are positive and span more than a factor 30, and in ℓ from 100 layers on; a J that leaves the range of
+    doubles is drawn as log10 J.
+
+    Returns: the Figure. Raises: MeanFieldError for a quantity the run does not hold, or without matplotlib.
+    """
+    import numpy as np
+
+    names = tuple(quantities or [q for q in ("K", "J", "K_ab", "c") if q in run.quantities] or run.quantities)
+    given = None if ax is None else list(ax) if isinstance(ax, Iterable) else [ax]
+    if given is not None and quantities is None:
+        names = names[: len(given)]
+    missing = [q for q in names if q not in run.quantities]
+    if missing:
+        raise MeanFieldError(f"A figure of {missing[0]} was asked for; this run has {', '.join(run.quantities)}.")
+    with require().rc_context(_LOOK):
+        panels = _panels(names, given)
+        for name, panel in zip(names, panels):
+            label = LABELS.get(name, name)
+            log = run.values.get(f"log_{name}")
+            if log is not None and (np.abs(log[np.isfinite(log)]) > _LARGEST).any():
+                values, label = log / math.log(10), rf"$\log_{{10}}$ {label}"
+            else:
+                values = getattr(run, name)
+            curves = np.asarray(values).reshape(-1, len(run.l))
+            for i, curve in enumerate(curves[: len(COLOURS)]):
+                finite = np.isfinite(curve)
+                panel.plot(
+                    run.l[finite],
+                    curve[finite],
+                    color=COLOURS[i],
+                    marker="" if finite.sum() > 1 else "o",
+                    label=_point(run, i),
+                )
+            shown = curves[: len(COLOURS)]
+            _scale(panel, run.l, shown[np.isfinite(shown)])
+            panel.set_ylabel(label)
+        panels[-1].set_xlabel(r"layer $\ell$")
+        panels[0].legend(title=None if len(curves) <= len(COLOURS) else f"first {len(COLOURS)} of {len(curves)} points")
+        return panels[0].get_figure(root=True)
+
+
+def plot_report(report: Any) -> Figure:
+    """A check: theory as a line, the ensemble's mean with a band of ± 2 standard errors, and z below.
+
+    report: anything with `.rows`, each with .quantity .layer .predicted .measured .standard_error .z. One panel per
+    quantity; the last panel holds every z, with the limits ± 4.
+
+    Returns: the Figure. Raises: MeanFieldError for a report without rows, or without matplotlib.
+    """
+    import numpy as np
+
+    names = tuple(dict.fromkeys(r.quantity for r in report.rows))
+    if not names:
+        raise MeanFieldError("A figure was asked for, but the report holds no rows.")
+    scaled = getattr(report, "log_scale", {})  # quantities that are given in units of their prediction
+    with require().rc_context(_LOOK):
+        figure = _figure(1.5 * len(names) + 1.1)
+        *panels, below = figure.subplots(len(names) + 1, 1, sharex=True, height_ratios=[1.5] * len(names) + [0.9])
+        for i, (name, panel) in enumerate(zip(names, panels)):
+            rows = [r for r in report.rows if r.quantity == name]
+            layers = np.array([r.layer for r in rows])
+            predicted, mean, error, z = (
+                np.array([getattr(r, k) for r in rows], dtype=float)
+                for k in ("predicted", "measured", "standard_error", "z")
+            )
+            colour = COLOURS[i % len(COLOURS)]
+            panel.fill_between(layers, mean - 2 * error, mean + 2 * error, color=colour, alpha=0.3, linewidth=0)
+            panel.plot(layers, mean, "o", color=colour, markersize=2.5, label="networks, ± 2 s.e.", zorder=3)
+            panel.plot(layers, predicted, color="black", linewidth=0.9, label="theory")
+            _scale(panel, layers, np.concatenate([predicted, mean - 2 * error]))
+            label = LABELS.get(name, name)
+            panel.set_ylabel(f"{label} / theory" if name in scaled else label)
+            limit = 1.25 * 4
+            inside = np.clip(np.where(np.isnan(z), 0, z), -limit, limit)  # a failure off the scale shows at the rim
+            below.plot(layers, inside, "o", color=colour, markersize=2.5, label=LABELS.get(name, name), clip_on=False)
+        for height, style in ((-4, "--"), (0, "-"), (4, "--")):
+            below.axhline(height, color="0.4", linewidth=0.6, linestyle=style, zorder=0)
+        below.set(ylim=(-limit, limit), yticks=(-4, 0, 4), ylabel="$z$", xlabel=r"layer $\ell$")
+        panels[0].legend(loc="best")
+        figure.align_ylabels()
+        return figure
+
+
+def save(figure: Figure, path: str | os.PathLike) -> Path:
+    """Write a figure as PNG (300 dots per inch), PDF or SVG, by the path's suffix; whole or not at all."""
+    target = Path(path)
+    if target.suffix.lower() not in FORMATS:
+        raise MeanFieldError(f"{target.name} was asked for; figures are written as {', '.join(FORMATS)}.")
+    with require().rc_context(_LOOK), io.BytesIO() as buffer:
+        figure.savefig(buffer, format=target.suffix.lower()[1:], dpi=300)
+        return write_whole(target, buffer.getvalue())
+
+
+def write_whole(path: str | os.PathLike, content: bytes) -> Path:
+    """Put `content` at `path` in one step: a reader sees the old file or the new one, never a part.
+
+    Raises: MeanFieldError where the folder is missing or cannot be written.
+    """
+    target = Path(path).resolve() if Path(path).is_symlink() else Path(path)
+    if target.exists() and not target.is_file():
+        raise MeanFieldError(f"{path} cannot be written: it is not a file.")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        try:
+            temporary.write_bytes(content)
+            os.replace(temporary, target)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise MeanFieldError(f"{path} cannot be written: {error.strerror or error}.") from None
+    return Path(path)
+
+
+def _figure(height: float) -> Figure:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(WIDTH, height), layout="constrained")
+
+
+def _panels(names: tuple[str, ...], given: list[Axes] | None) -> list[Axes]:
+    """The axes to draw into: the caller's, or one under the other in a new figure."""
+    if given is None:
+        return list(_figure(0.5 + 1.6 * len(names)).subplots(len(names), 1, sharex=True, squeeze=False)[:, 0])
+    if len(given) != len(names):
+        raise MeanFieldError(f"{len(given)} axes were given for {len(names)} quantities ({', '.join(names)}).")
+    return given
+
+
+def _scale(panel: Axes, layers: Any, values: Any) -> None:
+    """Logarithmic axes where they show more: many layers, or positive values over more than a factor 30."""
+    if layers[-1] >= 100:
+        panel.set_xscale("log")
+    if len(values) and values.min() > 0 and values.max() > 30 * values.min():
+        panel.set_yscale("log")
+
+
+def _point(run: Any, i: int) -> str:
+    """σ_w and σ_b (and μ) of the i-th point of a run."""
+    import numpy as np
+
+    parts, shape = [], np.shape(run.diverged_at)
+    for name, symbol in (("sigma_w", r"$\sigma_w$"), ("sigma_b", r"$\sigma_b$"), ("mu", r"$\mu$")):
+        if name not in run.parameters:
+            continue
+        value = np.asarray(run.parameters[name])
+        try:
+            value = np.broadcast_to(value, shape).ravel()[i]
+        except ValueError:  # one value per layer
+            parts.append(f"{symbol} per layer")
+        else:
+            parts.append(f"{symbol} = {float(value):.4g}")
+    return ", ".join(parts)

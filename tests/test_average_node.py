@@ -1,0 +1,86 @@
+"""The node behaves as a SymPy expression: nothing rewrites inside it, substitution and differentiation are right."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+import sympy as sp
+
+import meanfield as mf
+from meanfield.activations import activation
+from meanfield.symbolic.average import Average, average
+from meanfield.symbolic.recursion import slope_average
+from meanfield.symbols import K, K_aa, K_ab, K_bb, P, Z, z
+
+TANH2 = average(sp.tanh(z) ** 2, K)
+
+
+def test_integrand_is_opaque():
+    assert sp.simplify(2 * TANH2) == 2 * TANH2
+    assert sp.expand((TANH2 + 1) ** 2) == TANH2**2 + 2 * TANH2 + 1
+    replacements, _ = sp.cse([TANH2 + sp.tanh(K), TANH2 * sp.tanh(K)])
+    assert not any(e.has(*Z) for _, e in replacements)
+    assert pickle.loads(pickle.dumps(TANH2)) == TANH2
+    assert hash(average(sp.tanh(z) ** 2, K)) == hash(TANH2)
+
+
+def test_numbers():
+    one = TANH2.subs(K, 1)
+    assert one.is_number and one > 0 and one < 1
+    assert str(sp.N(one, 30)).startswith("0.394294490397841")
+
+
+def test_parameters_are_arguments():
+    alpha = sp.Symbol("alpha", real=True)
+    symbolic = average(activation("leaky_relu", alpha="alpha").expression ** 2, K)
+    assert symbolic.free_symbols == {K, alpha}
+    assert symbolic.subs(alpha, sp.Rational(1, 10)) == average(activation("leaky_relu", alpha=0.1).expression ** 2, K)
+    assert sp.expand(symbolic.doit() - K * (1 + alpha**2) / 2) == 0
+    assert sp.expand(symbolic.diff(alpha).doit() - K * alpha) == 0
+    assert not symbolic.has(*P) or all(p not in symbolic.free_symbols for p in P)
+
+
+def test_sech_fourth_stays_a_node():
+    chi = mf.derive("tanh", residual=True).susceptibilities()["chi_J"]
+    assert str(chi) == "sigma_w**2*<sech(z)**4>_{K} + 1"
+    assert r"\operatorname{sech}^{4}" in sp.latex(chi)
+
+
+@pytest.mark.parametrize("name", ["erf", "gelu", "relu", "step", "leaky_relu", "sin", "gaussian", "relu2"])
+def test_two_input_derivatives_match_the_closed_form(name):
+    """Price's identity and the Stein form of ∂/∂K_aa against differentiation of the closed form; a missing cross term shows."""
+    f = activation(name).pieces.expr
+    node = average(f * f.xreplace({Z[0]: Z[1]}), (K_aa, K_ab, K_bb))
+    at = {K_aa: sp.Rational(13, 10), K_bb: sp.Rational(7, 10), K_ab: sp.Rational(2, 5)}
+    form = node.doit()
+    for s in (K_aa, K_ab, K_bb):
+        assert abs(sp.N((form.diff(s) - node.diff(s).doit()).subs(at), 30, chop=1e-28)) < 1e-25
+    if name == "gelu":
+        half = average(Z[0] * sp.diff(f, Z[0]) * f.xreplace({Z[0]: Z[1]}), (K_aa, K_ab, K_bb)) / (2 * K_aa)
+        coefficient = node.as_independent(Average)[0]
+        assert abs(sp.N((coefficient * half - form.diff(K_aa)).subs(at).doit(), 20)) > 1e-3
+
+
+@pytest.mark.parametrize("name", ["hard_tanh", "elu", "step", "tanh"])
+def test_kinked_derivative_is_a_difference_quotient(name):
+    """∂⟨φφ⟩/∂K_ab of functions without closed form, jump terms included, against central differences of certified values."""
+    phi = activation(name)
+    node = average(phi.pieces.expr * phi.pieces.expr.xreplace({Z[0]: Z[1]}), (K_aa, K_ab, K_bb))
+    at = {K_aa: sp.Rational(13, 10), K_bb: sp.Rational(7, 10)}
+    h = sp.Rational(1, 10**5)
+    up, down = (node.subs({**at, K_ab: sp.Rational(2, 5) + d}).evalf(20) for d in (h, -h))
+    slope = slope_average(phi, (K_aa, K_ab, K_bb)).subs({**at, K_ab: sp.Rational(2, 5)}).evalf(15)
+    quotient = (up - down) / (2 * h)
+    assert abs(quotient - slope) < 1e-8
+    assert not abs(quotient - slope * 1.01) < 1e-8
+
+
+def test_full_correlation_reduces_to_one_input():
+    f = activation("hard_tanh").pieces.expr
+    node = average(f * f.xreplace({Z[0]: Z[1]}), (K_aa, K_ab, K_bb))
+    same = node.subs({K_aa: 2, K_bb: 2, K_ab: 2})
+    assert abs(float(same.evalf(20)) - float(average(f**2, K).subs(K, 2).evalf(20))) < 1e-18
+    opposite = node.subs({K_aa: 2, K_bb: 8, K_ab: -4})
+    swapped = average(f * -activation("clip(2*z, -1, 1)").pieces.expr, K).subs(K, 2)
+    assert abs(float(opposite.evalf(20)) - float(swapped.evalf(20))) < 1e-18

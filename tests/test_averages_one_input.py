@@ -1,0 +1,138 @@
+"""One-input averages against the committed multiprecision references: float64 forms, certified balls, jump terms."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath as mp
+import oracles
+import pytest
+import sympy as sp
+from flint import arb
+from helpers import quantities, record
+
+from meanfield import balls
+from meanfield.numeric.scalar import scalar
+from meanfield.piecewise import Pieces
+from meanfield.results import InfiniteAverage, MeanFieldError
+from meanfield.symbolic.average import Average, average
+from meanfield.symbols import K, Z, z
+
+REFERENCES = oracles.load_one_input()
+NAMES = sorted({name for name, _, _ in REFERENCES})
+POINTS = sorted({k for _, k, _ in REFERENCES})
+
+
+def assert_float_accurate(name: str, quantity: str, k: float, value: float) -> None:
+    """DESIGN's bar: 1e-12 relative; below 1e-290 counts as 0; at a zero crossing 1e-15 of the modulus average."""
+    ref = REFERENCES[name, k, quantity]
+    truth = mp.mpf(ref.value)
+    if abs(truth) < 1e-290:
+        assert abs(value) < 1e-280, f"{quantity} of {name} at K={k}: {value}, true {mp.nstr(truth, 5)}"
+        return
+    miss = abs(mp.mpf(value) - truth)
+    allowed = max(1e-12 * abs(truth), 1e-15 * mp.mpf(ref.scale))
+    assert miss <= allowed, f"{quantity} of {name} at K={k}: off by {mp.nstr(miss / abs(truth), 3)} relative"
+
+
+def evaluate(expr: sp.Expr):
+    return scalar(expr) if sp.sympify(expr).has(K) else (lambda _: float(expr))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_float64_reaches_twelve_digits(name):
+    for quantity, expr in quantities(record(name)).items():
+        if expr == sp.oo:
+            assert all(mp.isinf(REFERENCES[name, k, quantity].value) for k in POINTS)
+            continue
+        f = evaluate(sp.sympify(expr))
+        for k in POINTS:
+            assert_float_accurate(name, quantity, k, f(k))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_certified_ball_overlaps_the_reference(name):
+    for quantity, expr in quantities(record(name)).items():
+        if expr == sp.oo:
+            continue
+        for k in POINTS:
+            ball = balls.certified(sp.sympify(expr).subs(K, sp.Rational(k)), 30)
+            assert_ball(name, quantity, k, ball)
+
+
+def assert_ball(name: str, quantity: str, k: float, ball: arb) -> None:
+    """The ball meets the reference's own error interval, and its radius is at most 1e-25 of the scale."""
+    ref = REFERENCES[name, k, quantity]
+    with balls.precision(400):
+        reference = arb(mp.nstr(mp.mpf(ref.value), 60), mp.nstr(mp.mpf(ref.error), 20))
+        assert ball.overlaps(reference), f"{quantity} of {name} at K={k}: {ball.str(30)} excludes {ref.value}"
+        scale = max(abs(mp.mpf(ref.value)), mp.mpf(ref.scale), mp.mpf("1e-9000"))
+        assert mp.mpf(ball.rad().str(10, radius=False)) <= 1e-25 * scale
+
+
+def test_planted_errors_fail_both_bars():
+    """A value 1e-11 off fails the float bar; a ball that misses the reference by 1e-24 fails the certified one."""
+    truth = float(REFERENCES["tanh", 1.0, "phi2"].value)
+    with pytest.raises(AssertionError):
+        assert_float_accurate("tanh", "phi2", 1.0, truth * (1 + 1e-11))
+    good = balls.certified(average(sp.tanh(z) ** 2, K).subs(K, 1), 30)
+    assert_ball("tanh", "phi2", 1.0, good)
+    with pytest.raises(AssertionError), balls.precision(200):
+        assert_ball("tanh", "phi2", 1.0, good * (1 + arb("1e-24")))
+
+
+def test_a_tail_cut_without_its_bound_excludes_the_truth():
+    """⟨2 z²⟩ at K = 1 is 2; integrating to |t| = 10 and forgetting the rest gives a tight ball that does not hold it."""
+    with balls.precision(130):
+        honest = balls.average(2 * Z[0] ** 2, (sp.S.One,), (sp.S.Zero,), 30)
+        norm = 1 / (2 * arb.pi()).sqrt()
+        from flint import acb
+
+        cut = acb.integral(lambda t, _: 2 * t * t * (-t * t / 2).exp(), acb(-10), acb(10)).real * norm
+    assert honest.contains(2) and float(honest.rad()) < 1e-28
+    assert not cut.contains(2)
+
+
+@pytest.mark.parametrize("name", ["hard_tanh", "selu", "relu6", "hard_swish", "elu", "abs", "relu2", "gelu"])
+def test_weak_derivative_keeps_its_jump_terms(name):
+    """d⟨φ′²⟩/dK by the engine against the derivative of the closed form; without jump terms it is wrong."""
+    slope = quantities(record(name))["dphi2"]
+    if not sp.sympify(slope).has(K):
+        return
+    ours, exact = sp.diff(slope, K), sp.diff(slope.doit(), K)
+    for k in (sp.Rational(1, 3), sp.Rational(13, 10), sp.Integer(20)):
+        assert abs(sp.N((ours - exact).subs(K, k).doit(), 30, chop=1e-28)) < 1e-24
+    node = next(iter(slope.atoms(Average)))
+    parts = Pieces(Z[0], *(lambda p: (p.breaks, p.exprs))(record(name).pieces.diff().map(lambda e: e**2)))
+    if parts.jumps() and name in ("hard_tanh", "selu", "hard_swish"):
+        smooth_only = average(Z[0] * parts.diff().expr, K) / (2 * K)
+        assert abs(sp.N((smooth_only - exact).subs(K, 1).doit(), 20)) > 1e-3, node
+
+
+def test_infinite_averages_say_so():
+    from meanfield.symbolic.recursion import slope_average
+
+    assert slope_average(record("step")) == sp.oo
+    with pytest.raises((InfiniteAverage, MeanFieldError)):
+        average(sp.oo * z, K)
+    with pytest.raises(MeanFieldError):
+        balls.average(sp.exp(Z[0] ** 2), (sp.S.One,), (sp.S.Zero,), 20)
+
+
+@pytest.mark.parametrize("digits", [15, 30, 60])
+def test_precision_ladder(digits):
+    """The same average at 15, 30 and 60 digits, against mpmath's tanh-sinh in its own variables."""
+    value = average(sp.tanh(z) ** 2, K).subs(K, sp.Rational(37, 10)).evalf(digits)
+    with mp.workdps(digits + 10):
+        k = mp.mpf(37) / 10
+        truth = mp.quad(lambda x: mp.tanh(x) ** 2 * mp.exp(-x * x / (2 * k)), [-40, -10, -3, 0, 3, 10, 40]) / mp.sqrt(2 * mp.pi * k)
+        assert abs(mp.mpf(str(value)) - truth) < mp.mpf(10) ** (5 - digits)
+        assert not abs(mp.mpf(str(value)) * (1 + mp.mpf(10) ** (8 - digits)) - truth) < mp.mpf(10) ** (5 - digits)
+
+
+def test_zero_and_exact_values():
+    assert average(sp.tanh(z), K) == 0
+    assert average(sp.sin(z) ** 3, K) == 0
+    assert math.isclose(scalar(average(sp.Abs(z), K))(4.0), 2 * math.sqrt(2 / math.pi))
