@@ -18,8 +18,8 @@ import typer
 from meanfield import cli_output as out
 from meanfield.figures import FORMATS, plot_report, plot_run, save, write_whole
 from meanfield.latex import Table
-from meanfield.results import MeanFieldError
-from meanfield.theory import Theory, derive, describe
+from meanfield.results import MeanFieldError, Status
+from meanfield.theory import derive, describe
 
 _CONVENTIONS = (
     "Symbols: σ_w and σ_b are the standard deviations of weights and biases, "
@@ -94,8 +94,12 @@ def _derive(
     _one_format(latex, json)
     theory = out.theory_of(act, residual, mu, param)
     with out.working(f"Deriving {describe(theory.block)}"):
-        table = out.derivation(theory)
-    _show("derive", theory, table, latex, json)
+        laws = out.unit_skip_laws(theory)
+        table = out.derivation(theory, laws)
+    if json:
+        typer.echo(out.document("derive", out.about(theory), out.derivation_data(theory, laws, table)))
+    else:
+        typer.echo(table.latex() if latex else out.wrapped(str(table)))
 
 
 @app.command(epilog="Example: meanfield table erf --residual --latex -o table.tex\n\n" + _CONVENTIONS)
@@ -117,8 +121,17 @@ def table(
     theory = out.theory_of(act, residual, mu, param)
     with out.working(f"Expanding {describe(theory.block)}"):
         found = theory.table(order)
-    latex = latex or (path is not None and path.suffix == ".tex" and not json)
-    _show("table", theory, found, latex, json, path, order=order)
+    if json:
+        results = {"title": found.title, "rows": found.data()}
+        text = out.document("table", {**out.about(theory), "order": order}, results)
+    else:
+        latex = latex or (path is not None and path.suffix == ".tex")
+        text = found.latex() if latex else out.wrapped(str(found))
+    if path is None:
+        typer.echo(text)
+    else:
+        write_whole(path, f"{text}\n".encode())
+        typer.echo(f"Wrote {path}", err=True)
 
 
 @app.command(epilog="Example: meanfield law erf --residual --quantity J --sigma-w 1 --sigma-b 0\n\n" + _CONVENTIONS)
@@ -146,8 +159,12 @@ def law(
     values = {k: out.number(v, _option(k)) for k, v in given.items() if v is not None}
     section = ", ".join(f"{k} = {v}" for k, v in values.items()) or "Any sigma_w > 0"
     with out.working(f"Large depth of {describe(theory.block)}"):
-        rows = out.law_rows(theory, quantity, values, section, strict=True)
-    _show("law", theory, Table(f"Large depth: {describe(theory.block)}", tuple(rows)), latex, json, **values)
+        found = theory.depth_law(quantity, **values)
+    table = Table(f"Large depth: {describe(theory.block)}", tuple(out.law_rows(quantity, found, section, digits=True)))
+    if json:
+        typer.echo(out.document("law", {**out.about(theory), "quantity": quantity, **values}, out.law_data(found)))
+    else:
+        typer.echo(table.latex() if latex else out.wrapped(str(table)))
 
 
 @app.command(epilog="Example: meanfield propagate tanh --sigma-w 1.5 --sigma-b 0.1 --depth 100\n\n" + _CONVENTIONS)
@@ -185,13 +202,13 @@ def propagate(
             **numbers, depth=out.layers(depth), quantities=None if correlation is not None else names
         )
     if path is not None:
-        out.write_run(run, names, path)
+        out.write_run(run, names, names if quantities else None, path)
         typer.echo(f"Wrote {path}", err=True)
     if json:
         results = {
             "layers": out.columns(run, names),
             "diverged_at": int(run.diverged_at),
-            "status": run.status.item().value,
+            "status": (Status.DIVERGES if run.diverged_at else Status.MEASURED).value,
             "message": run.message(),
             "average_error": run.error,
         }
@@ -239,6 +256,7 @@ def check(
     text = out.document("check", {**out.about(theory), **numbers, **sizes}, report.data())
     if path is not None:
         _write_report(report, text, path)
+        typer.echo(f"Wrote {path}", err=True)
     typer.echo(text if json else out.wrapped(str(report)))
     if not report.passed:
         raise typer.Exit(1)
@@ -297,8 +315,8 @@ def demo(
     typer.echo(out.wrapped(str(report)))
     inputs = {**out.about(theory), **at, **sizes}
     _write_report(report, out.document("check", inputs, report.data()), output / "report.json")
-    written = [output / n for n in ("table.tex", "source.py", "report.json")] + ([figure] if drawn else [])
-    typer.echo("\nWrote " + ", ".join(str(p) for p in written))
+    names = ["table.tex", *(["propagate.png"] if drawn else []), "source.py", "report.json"]
+    typer.echo(out.wrapped(f"\nWrote {', '.join(names)} in {output.resolve()}"))
     raise typer.Exit(0 if report.passed else 1)
 
 
@@ -320,28 +338,12 @@ def _numbers(**texts: str | None) -> dict[str, Any]:
     return {k: None if v is None else out.double(v, _option(k)) for k, v in texts.items()}
 
 
-def _show(
-    command: str, theory: Theory, table: Table, latex: bool, json: bool, path: Path | None = None, **inputs: Any
-) -> None:
-    """A table as text, LaTeX or JSON, on stdout or in a file."""
-    if json:
-        text = out.document(command, {**out.about(theory), **inputs}, {"title": table.title, "rows": table.data()})
-    else:
-        text = table.latex() if latex else out.wrapped(str(table))
-    if path is None:
-        typer.echo(text)
-    else:
-        write_whole(path, f"{text}\n".encode())
-        typer.echo(f"Wrote {path}", err=True)
-
-
 def _write_report(report: Any, text: str, path: Path) -> None:
     """A report as the JSON document `text` or as a figure."""
     if path.suffix.lower() in FORMATS:
         save(plot_report(report), path)
     else:
         write_whole(path, f"{text}\n".encode())
-    typer.echo(f"Wrote {path}", err=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

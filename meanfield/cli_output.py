@@ -11,21 +11,24 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import sympy as sp
 
-from meanfield.activations import Activation, activation
+from meanfield.activations import Activation, activation, activations
 from meanfield.architecture import Param, Residual
-from meanfield.figures import FORMATS, require, save, write_whole
-from meanfield.latex import Row, Table
+from meanfield.figures import FORMATS, plot_run, require, save, write_whole
+from meanfield.latex import Row, Table, law_latex
 from meanfield.parser import parse
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.average import Average
+from meanfield.symbolic.depth import DepthLaw
 from meanfield.symbolic.recursion import closed
 from meanfield.theory import ONE_INPUT, TWO_INPUTS, Theory, derive, describe
 
+Laws = dict[str, DepthLaw | MeanFieldError]
 COLUMNS = 79
 DEEPEST = 10_000_000  # layers kept in memory at once
 
@@ -137,6 +140,45 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 
+def derivation_data(theory: Theory, laws: Laws, table: Table) -> dict[str, Any]:
+    """Maps, start values, susceptibilities and large-depth laws by quantity, and the printed rows."""
+    one, two = theory.one_input, theory.two_inputs
+    both = [*zip(one.state, one.step), *zip(two.state, two.step)]
+    return {
+        "recursion": {v.name: {"step": _text(e), "closed_form": _closed_text(e), "first": v.initial} for v, e in both},
+        "susceptibilities": {
+            r.name: {"value": r.text(), "latex": r.latex_value()} for r in table.rows if r.section == "Susceptibilities"
+        },
+        "depth_laws": {q: law_data(w) if isinstance(w, DepthLaw) else {"message": str(w)} for q, w in laws.items()},
+        "rows": table.data(),
+    }
+
+
+def law_data(law: DepthLaw) -> dict[str, Any]:
+    """A large-depth law: quantity ~ C l^exponent exp(rate l^rate_power); terms are those of K, or of log J."""
+    return {
+        "of": "log J" if law.quantity == "J" else law.quantity,
+        "law": str(law.law),
+        "latex": law_latex(law.law),
+        "terms": [{f.name: getattr(t, f.name) for f in fields(t)} for t in law.law.terms],
+        "remainder": law.law.remainder,
+        "regime": law.regime,
+        "rate": law.rate,
+        "rate_power": law.rate_power,
+        "exponent": law.exponent,
+        "status": law.status.value,
+    }
+
+
+def _text(e: sp.Expr) -> str:
+    return "inf" if e == sp.oo else str(e)
+
+
+def _closed_text(e: sp.Expr) -> str | None:
+    form = e if e == sp.oo else closed(e)
+    return None if form.atoms(Average) else _text(form)
+
+
 def about(theory: Theory) -> dict[str, Any]:
     """The inputs that name a theory."""
     record, block = theory.activation, theory.block
@@ -169,39 +211,51 @@ def wrapped(text: str) -> str:
     return "\n".join(out)
 
 
-def derivation(theory: Theory) -> Table:
+def unit_skip_laws(theory: Theory) -> Laws:
+    """The large-depth laws of K and J that hold for every σ_w > 0 when μ = 1; a reason where one is not known."""
+    laws: Laws = {}
+    for quantity in ("K", "J") if isinstance(theory.block, Residual) and theory.block.mu == 1 else ():
+        try:
+            laws[quantity] = theory.depth_law(quantity)
+        except MeanFieldError as error:
+            laws[quantity] = error
+    return laws
+
+
+def derivation(theory: Theory, laws: Laws) -> Table:
     """The first part of the story: maps, start values, susceptibilities and, for μ = 1, the large-depth laws."""
     recursion, rows = theory.one_input, []
     for v, e in (*zip(recursion.state, recursion.step), (theory.two_inputs.state[2], theory.two_inputs["K_ab"])):
         name = _LATEX[v.name]
         jump = "φ jumps, so ⟨φ′²⟩ is infinite at infinite width." if e == sp.oo else ""
         rows.append(Row("One layer deeper", f"{v.name}'", shown(e), name.replace(r"\ell", r"\ell+1"), jump))
-    for v in recursion.state:
+    finite = [v for v, e in zip(recursion.state, recursion.step) if e != sp.oo]
+    for v in finite:
         rows.append(Row("First layer (l = 1)", f"{v.name}^1", v.initial, _LATEX[v.name].replace(r"\ell", "1")))
     for name, e in theory.susceptibilities().items():
+        if name != "chi_K" and len(finite) == 1:  # J is infinite, and so is its slope
+            continue
         symbol = rf"\chi_{{{name[4:]}}}".replace("Delta", r"\Delta")
         rows.append(Row("Susceptibilities", name, shown(e), symbol))
-    if isinstance(theory.block, Residual) and theory.block.mu == 1:
-        for quantity in ("K", "J"):
-            rows += law_rows(theory, quantity, {}, "Large depth, any sigma_w > 0")
+    for quantity, law in laws.items():
+        rows += law_rows(quantity, law, "Large depth, any sigma_w > 0")
     return Table(f"Large-width theory: {describe(theory.block)}", tuple(rows))
 
 
-def law_rows(
-    theory: Theory, quantity: str, values: dict[str, sp.Expr], section: str, strict: bool = False
-) -> list[Row]:
-    """A large-depth law as table rows; one that is not known is a row that says why (`strict` raises instead)."""
+def law_rows(quantity: str, law: DepthLaw | MeanFieldError, section: str, digits: bool = False) -> list[Row]:
+    """A large-depth law as table rows (with `digits`, also as decimals); one that is not known says why."""
     name, symbol = ("log J^(1,l)", rf"\log {_LATEX['J']}") if quantity == "J" else ("K^l", _LATEX["K"])
-    try:
-        law = theory.depth_law(quantity, **values)
-    except MeanFieldError as error:
-        if strict:
-            raise
-        return [Row(section, name, f"not known: {error}", symbol)]
+    if isinstance(law, MeanFieldError):
+        return [Row(section, name, f"not known: {law}", symbol)]
     rows = [Row(section, name, law.law, symbol, law.regime)]
-    digits = sp.Add(*[sp.N(p, 8) for p in law.law.parts()]) if law.law.parts() else sp.S.Zero
-    if len(digits.free_symbols) <= 1 and strict and str(digits) != str(law.law.expr):
-        rows.append(Row(section, f"{name}, in digits", digits, symbol))
+    value = sp.Add(*[sp.N(p, 8) for p in law.law.parts()])
+    if (
+        digits
+        and law.law.terms
+        and not law.law.expr.has(sp.Float)
+        and {s.name for s in value.free_symbols} <= {"l", "C"}
+    ):
+        rows.append(Row(section, f"{name}, in digits", value, symbol))
     return rows
 
 
@@ -225,10 +279,10 @@ def selected(run: Any) -> list[int]:
 
 def layer_table(run: Any, names: tuple[str, ...]) -> str:
     """A run in 80 columns: one line per selected layer."""
-    lines = ["  layer" + "".join(f"{n:>14}" for n in names)]
+    lines = ["  layer" + "".join(f"{n:>16}" for n in names)]
     for i in selected(run):
         cells = [_cell(getattr(run, n)[i], run.values.get(f"log_{n}", {i: None})[i]) for n in names]
-        lines.append(f"{run.l[i]:>7}" + "".join(f"{c:>14}" for c in cells))
+        lines.append(f"{run.l[i]:>7}" + "".join(f"{c:>16}" for c in cells))
     return "\n".join(lines)
 
 
@@ -247,8 +301,6 @@ def columns(run: Any, names: tuple[str, ...]) -> dict[str, Any]:
 
 def registry() -> list[dict[str, Any]]:
     """What the registered activations are, for listing."""
-    from meanfield.activations import activations
-
     return [_facts(activation(name)) for name in activations()]
 
 
@@ -266,14 +318,16 @@ def _facts(record: Activation) -> dict[str, Any]:
 
 def registry_table(facts: list[dict[str, Any]]) -> str:
     """The registered activations in 80 columns."""
-    lines = [f"{'name':<17}{'parity':<8}{'breaks':<14}{'degree':<8}formula in z"]
+    lines = [f"{'name':<17}{'parity':<8}{'breaks':<8}{'degree':<8}formula in z"]
     for a in facts:
         marks = [f"{k['z']}" + ("!" if k["jump"] != 0 else "" if k["slope_jump"] != 0 else "*") for k in a["kinks"]]
         degree = "-" if a["homogeneity"] is None else str(a["homogeneity"])
-        head = f"{a['name']:<17}{a['parity'] or '-':<8}{', '.join(marks) or '-':<14}{degree:<8}"
-        values = ", ".join(f"{k}={_short(v)}" for k, v in a["parameters"].items())
-        body = textwrap.wrap(a["formula"], COLUMNS - 47, break_on_hyphens=False) + ([f"({values})"] if values else [])
-        lines += [head + body[0], *(" " * 47 + b for b in body[1:])]
+        head = f"{a['name']:<17}{a['parity'] or '-':<8}{', '.join(marks) or '-':<8}{degree:<8}"
+        values = ", ".join(f"{k} = {_short(v)}" for k, v in a["parameters"].items())
+        body = textwrap.wrap(a["formula"], COLUMNS - len(head), break_on_hyphens=False) + (
+            [f"  {values}"] if values else []
+        )
+        lines += [head + body[0], *(" " * len(head) + b for b in body[1:])]
     return "\n".join(lines)
 
 
@@ -284,13 +338,11 @@ def _short(value: sp.Expr) -> str:
 # ----------------------------------------------------------------------------------------------- files and progress
 
 
-def write_run(run: Any, names: tuple[str, ...], path: Path) -> None:
-    """A run as .csv (one line per layer), .npz (arrays) or a figure."""
+def write_run(run: Any, names: tuple[str, ...], drawn: tuple[str, ...] | None, path: Path) -> None:
+    """A run as .csv (one line per layer), .npz (arrays) or a figure of the quantities `drawn`."""
     data = columns(run, names)
     if path.suffix.lower() in FORMATS:
-        from meanfield.figures import plot_run
-
-        save(plot_run(run, names), path)
+        save(plot_run(run, drawn), path)
     elif path.suffix.lower() == ".npz":
         import numpy as np
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import textwrap
 from collections.abc import Callable, Hashable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -97,29 +98,27 @@ class Report:
 
     def __str__(self) -> str:
         s = self.settings
-        lines = [
-            self.title,
-            f"width {s['width']}, depth {s['depth']}, {s['networks']} networks, seed {s['seed']}, "
-            f"sigma_w {s['sigma_w']}, sigma_b {s['sigma_b']}, |x|^2/N_0 {s['input_norm']}",
-            "",
-        ]
+        head = ", ".join(
+            f"{k} {s[k]}" for k in ("width", "depth", "networks", "seed", "sigma_w", "sigma_b", "input_norm")
+        )
+        lines = [self.title, *textwrap.wrap(head, 78), ""]
         for q in self.quantities:
-            rows = [r for r in self.rows if r.quantity == q]
-            unit = " (in units of the predicted J)" if q == "J" else ""
+            rows, worst = [r for r in self.rows if r.quantity == q], self.worst(q)
+            lines.append(f"{q} (in units of the predicted J)" if q == "J" else q)
             lines.append(
-                f"{q}{unit}: largest |z| {abs(self.worst(q).z):.2f} at layer {self.worst(q).layer}, "
-                f"{sum(r.passed for r in rows)} of {len(rows)} layers within {THRESHOLD:g} standard errors"
+                f"  largest |z| {abs(worst.z):.2f} at layer {worst.layer}; "
+                f"{sum(r.passed for r in rows)} of {len(rows)} layers pass"
             )
             lines.append(f"  {'layer':>5} {'predicted':>14} {'measured':>14} {'+-':>10} {'z':>7}")
             for r in _selected(rows):
                 mark = "" if r.passed else "  <-- fails"
-                lines.append(
-                    f"  {r.layer:>5} {r.predicted:>14.8g} {r.measured:>14.8g} "
-                    f"{r.standard_error:>10.2g} {r.z:>7.2f}{mark}"
-                )
+                values = f"{r.predicted:>14.8g} {r.measured:>14.8g} {r.standard_error:>10.2g} {r.z:>7.2f}"
+                lines.append(f"  {r.layer:>5} {values}{mark}")
             lines.append("")
-        lines += [*self.notes, "PASSED" if self.passed else "FAILED"]
-        return "\n".join(lines)
+        for note in self.notes:
+            lines += textwrap.wrap(note, 78)
+        verdict = "PASSED" if self.passed else "FAILED"
+        return "\n".join([*lines, f"{verdict} (a row passes within {THRESHOLD:g} standard errors)"])
 
 
 def _selected(rows: list[Row]) -> list[Row]:
@@ -257,8 +256,10 @@ def _wanted(theory: Theory, quantities, correlation) -> tuple[str, ...]:
 
 def _rows(quantity, layers, predicted, allowance, samples, error) -> list[Row]:
     predicted = np.broadcast_to(np.asarray(predicted, dtype=float), (len(layers),))
-    mean = samples.mean(axis=0)
-    se = samples.std(axis=0, ddof=1) / np.sqrt(len(samples)) if error is None else error
+    # a K near 1e300 has a mean, but its square overflows: work in units of the largest sample
+    unit = np.maximum(np.abs(samples).max(axis=0), 1e-300)
+    mean = (samples / unit).mean(axis=0) * unit
+    se = (samples / unit).std(axis=0, ddof=1) * unit / np.sqrt(len(samples)) if error is None else error
     out = []
     for i, layer in enumerate(layers):
         gap = mean[i] - predicted[i] - allowance[i]

@@ -43,7 +43,7 @@ _LOOK = {
     "legend.fontsize": 7,
     "mathtext.fontset": "cm",
 }
-_LARGEST = 700.0  # log J beyond this leaves the range of doubles, and log10 J is drawn instead
+_DECADES = 100  # values beyond 1e100 or below 1e-100 are drawn as their log10
 
 
 def require() -> Any:
@@ -61,9 +61,9 @@ def plot_run(run: Any, quantities: Iterable[str] | None = None, ax: Axes | Seque
     """Quantities of a `Run` against the layer ℓ, one panel each, one curve per parameter point (the first seven).
 
     quantities: names to draw, by default K and J (or K_ab and c for two inputs). ax: Axes to draw into instead of a
-    new figure, one per quantity; a single one without `quantities` shows the first. Axes are logarithmic where the
-    values are positive and span more than a factor 30, and in ℓ from 100 layers on; a J that leaves the range of
-    doubles is drawn as log10 J.
+    new figure, one per quantity; a single one without `quantities` shows the first. A vertical axis is logarithmic
+    where the values are positive and span more than a factor 30 (log10 of them is drawn where they leave 1e-100 …
+    1e100); ℓ is, from 100 layers on, where the first quantity grows or falls like a power.
 
     Returns: the Figure. Raises: MeanFieldError for a quantity the run does not hold, or without matplotlib.
     """
@@ -80,12 +80,12 @@ def plot_run(run: Any, quantities: Iterable[str] | None = None, ax: Axes | Seque
         panels = _panels(names, given)
         for name, panel in zip(names, panels):
             label = LABELS.get(name, name)
-            log = run.values.get(f"log_{name}")
-            if log is not None and (np.abs(log[np.isfinite(log)]) > _LARGEST).any():
-                values, label = log / math.log(10), rf"$\log_{{10}}$ {label}"
+            decades = _log10(run, name)
+            if np.abs(decades[np.isfinite(decades)]).max(initial=0.0) > _DECADES:
+                values, label = decades, rf"$\log_{{10}}$ {label}"
             else:
-                values = getattr(run, name)
-            curves = np.asarray(values).reshape(-1, len(run.l))
+                values = np.asarray(getattr(run, name))
+            curves = values.reshape(-1, len(run.l))
             for i, curve in enumerate(curves[: len(COLOURS)]):
                 finite = np.isfinite(curve)
                 panel.plot(
@@ -96,11 +96,19 @@ def plot_run(run: Any, quantities: Iterable[str] | None = None, ax: Axes | Seque
                     label=_point(run, i),
                 )
             shown = curves[: len(COLOURS)]
-            _scale(panel, run.l, shown[np.isfinite(shown)])
+            _scale(panel, shown[np.isfinite(shown)])
             panel.set_ylabel(label)
+            panel.margins(x=0.02)
+        for panel in panels:
+            if _like_a_power(_log10(run, names[0]).reshape(-1, len(run.l))[0], run.l):
+                panel.set_xscale("log")
+            else:
+                panel.xaxis.set_major_locator(_whole_numbers())
         panels[-1].set_xlabel(r"layer $\ell$")
         panels[0].legend(title=None if len(curves) <= len(COLOURS) else f"first {len(COLOURS)} of {len(curves)} points")
-        return panels[0].get_figure(root=True)
+        figure = panels[0].get_figure(root=True)
+        assert figure is not None  # axes that are drawn into belong to a figure
+        return figure
 
 
 def plot_report(report: Any) -> Figure:
@@ -131,7 +139,7 @@ def plot_report(report: Any) -> Figure:
             panel.fill_between(layers, mean - 2 * error, mean + 2 * error, color=colour, alpha=0.3, linewidth=0)
             panel.plot(layers, mean, "o", color=colour, markersize=2.5, label="networks, ± 2 s.e.", zorder=3)
             panel.plot(layers, predicted, color="black", linewidth=0.9, label="theory")
-            _scale(panel, layers, np.concatenate([predicted, mean - 2 * error]))
+            _scale(panel, np.concatenate([predicted, mean - 2 * error]))
             label = LABELS.get(name, name)
             panel.set_ylabel(f"{label} / theory" if name in scaled else label)
             limit = 1.25 * 4
@@ -141,6 +149,7 @@ def plot_report(report: Any) -> Figure:
             below.axhline(height, color="0.4", linewidth=0.6, linestyle=style, zorder=0)
         below.set(ylim=(-limit, limit), yticks=(-4, 0, 4), ylabel="$z$", xlabel=r"layer $\ell$")
         panels[0].legend(loc="best")
+        below.xaxis.set_major_locator(_whole_numbers())
         figure.align_ylabels()
         return figure
 
@@ -190,12 +199,34 @@ def _panels(names: tuple[str, ...], given: list[Axes] | None) -> list[Axes]:
     return given
 
 
-def _scale(panel: Axes, layers: Any, values: Any) -> None:
-    """Logarithmic axes where they show more: many layers, or positive values over more than a factor 30."""
-    if layers[-1] >= 100:
-        panel.set_xscale("log")
+def _whole_numbers() -> Any:
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10])
+
+
+def _scale(panel: Axes, values: Any) -> None:
+    """A logarithmic vertical axis for positive values over more than a factor 30."""
     if len(values) and values.min() > 0 and values.max() > 30 * values.min():
         panel.set_yscale("log")
+
+
+def _log10(run: Any, name: str) -> Any:
+    """log10 |quantity| of a run; taken from the logarithm where the run carries one."""
+    import numpy as np
+
+    if f"log_{name}" in run.values:
+        return run.values[f"log_{name}"] / math.log(10)
+    with np.errstate(divide="ignore"):
+        return np.log10(np.abs(getattr(run, name)))
+
+
+def _like_a_power(decades: Any, layers: Any) -> bool:
+    """Whether doubling ℓ at the end multiplies the values by a moderate factor: no fixed point, no exponential."""
+    if layers[-1] < 100 or len(layers) < 100:
+        return False
+    factor = abs(decades[-1] - decades[len(decades) // 2])
+    return 0.1 < factor < 1.3
 
 
 def _point(run: Any, i: int) -> str:

@@ -46,7 +46,9 @@ def assert_proved_equal(ours: sp.Expr, theirs: sp.Expr) -> None:
 
 def assert_different(ours: sp.Expr, theirs: sp.Expr) -> None:
     """Two expressions are not the same function."""
-    assert expressions_equal(sp.sympify(ours), sp.sympify(theirs)) is Equality.DIFFERENT, f"{ours} should differ from {theirs}"
+    assert expressions_equal(sp.sympify(ours), sp.sympify(theirs)) is Equality.DIFFERENT, (
+        f"{ours} should differ from {theirs}"
+    )
 
 
 def assert_law_matches(expr: sp.Expr, law, at: sp.Rational, order_gap: float) -> None:
@@ -54,4 +56,6 @@ def assert_law_matches(expr: sp.Expr, law, at: sp.Rational, order_gap: float) ->
     truth = balls.certified(expr.subs(K, at), 30)
     series = balls.certified(law.expr.subs(K, at), 30)
     miss, size = abs(float(truth - series)), abs(float(truth.mid()))
-    assert miss <= order_gap * size, f"{expr} at K = {at}: expansion misses by {miss / size:.2e}, allowed {order_gap:.0e}"
+    assert miss <= order_gap * size, (
+        f"{expr} at K = {at}: expansion misses by {miss / size:.2e}, allowed {order_gap:.0e}"
+    )

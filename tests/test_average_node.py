@@ -49,7 +49,8 @@ def test_sech_fourth_stays_a_node():
 
 @pytest.mark.parametrize("name", ["erf", "gelu", "relu", "step", "leaky_relu", "sin", "gaussian", "relu2"])
 def test_two_input_derivatives_match_the_closed_form(name):
-    """Price's identity and the Stein form of ∂/∂K_aa against differentiation of the closed form; a missing cross term shows."""
+    """Price's identity and the Stein form of ∂/∂K_aa against differentiation of the closed form; a missing cross term
+    shows."""
     f = activation(name).pieces.expr
     node = average(f * f.xreplace({Z[0]: Z[1]}), (K_aa, K_ab, K_bb))
     at = {K_aa: sp.Rational(13, 10), K_bb: sp.Rational(7, 10), K_ab: sp.Rational(2, 5)}
@@ -64,7 +65,8 @@ def test_two_input_derivatives_match_the_closed_form(name):
 
 @pytest.mark.parametrize("name", ["hard_tanh", "elu", "step", "tanh"])
 def test_kinked_derivative_is_a_difference_quotient(name):
-    """∂⟨φφ⟩/∂K_ab of functions without closed form, jump terms included, against central differences of certified values."""
+    """∂⟨φφ⟩/∂K_ab of functions without closed form, jump terms included, against central differences of certified
+    values."""
     phi = activation(name)
     node = average(phi.pieces.expr * phi.pieces.expr.xreplace({Z[0]: Z[1]}), (K_aa, K_ab, K_bb))
     at = {K_aa: sp.Rational(13, 10), K_bb: sp.Rational(7, 10)}

@@ -65,7 +65,7 @@ def test_certified_ball_overlaps_the_reference(name):
 def assert_ball(name: str, quantity: str, k: float, ball: arb) -> None:
     """The ball meets the reference's own error interval, and its radius is at most 1e-25 of the scale."""
     ref = REFERENCES[name, k, quantity]
-    with balls.precision(400):
+    with balls.precision(400), mp.workdps(60):
         reference = arb(mp.nstr(mp.mpf(ref.value), 60), mp.nstr(mp.mpf(ref.error), 20))
         assert ball.overlaps(reference), f"{quantity} of {name} at K={k}: {ball.str(30)} excludes {ref.value}"
         scale = max(abs(mp.mpf(ref.value)), mp.mpf(ref.scale), mp.mpf("1e-9000"))
@@ -84,7 +84,8 @@ def test_planted_errors_fail_both_bars():
 
 
 def test_a_tail_cut_without_its_bound_excludes_the_truth():
-    """⟨2 z²⟩ at K = 1 is 2; integrating to |t| = 10 and forgetting the rest gives a tight ball that does not hold it."""
+    """⟨2 z²⟩ at K = 1 is 2; integrating to |t| = 10 and forgetting the rest gives a tight ball that does not hold
+    it."""
     with balls.precision(130):
         honest = balls.average(2 * Z[0] ** 2, (sp.S.One,), (sp.S.Zero,), 30)
         norm = 1 / (2 * arb.pi()).sqrt()
@@ -127,7 +128,9 @@ def test_precision_ladder(digits):
     value = average(sp.tanh(z) ** 2, K).subs(K, sp.Rational(37, 10)).evalf(digits)
     with mp.workdps(digits + 10):
         k = mp.mpf(37) / 10
-        truth = mp.quad(lambda x: mp.tanh(x) ** 2 * mp.exp(-x * x / (2 * k)), [-40, -10, -3, 0, 3, 10, 40]) / mp.sqrt(2 * mp.pi * k)
+        truth = mp.quad(lambda x: mp.tanh(x) ** 2 * mp.exp(-x * x / (2 * k)), [-40, -10, -3, 0, 3, 10, 40]) / mp.sqrt(
+            2 * mp.pi * k
+        )
         assert abs(mp.mpf(str(value)) - truth) < mp.mpf(10) ** (5 - digits)
         assert not abs(mp.mpf(str(value)) * (1 + mp.mpf(10) ** (8 - digits)) - truth) < mp.mpf(10) ** (5 - digits)
 

@@ -1,4 +1,5 @@
-"""Two-input averages: the lowered float forms against polar-coordinate quadrature and multiprecision points, and certified balls."""
+"""Two-input averages: the lowered float forms against polar-coordinate quadrature and multiprecision points, and
+certified balls."""
 
 from __future__ import annotations
 
@@ -21,7 +22,21 @@ from meanfield.symbols import K_aa, K_ab, K_bb, Z
 POINTS = (1e-4, 1.0, 1e4)
 CORRELATIONS = (-1.0, -0.9, 0.0, 0.3, 0.9, 1 - 1e-6, 1.0)
 SMOOTH = ["tanh", "silu", "mish", "softplus", "gelu_tanh", "sigmoid", "arctan"]
-NAMES = ["relu", "leaky_relu", "abs", "step", "hard_tanh", "relu6", "elu", "softsign", "erf", "gelu", "gaussian", "relu2", *SMOOTH]
+NAMES = [
+    "relu",
+    "leaky_relu",
+    "abs",
+    "step",
+    "hard_tanh",
+    "relu6",
+    "elu",
+    "softsign",
+    "erf",
+    "gelu",
+    "gaussian",
+    "relu2",
+    *SMOOTH,
+]
 REFERENCES = oracles.load_two_input()
 
 
@@ -36,11 +51,15 @@ def lowered(expr):
 
 def assert_agree(what: str, ours: float, theirs: float, scale: float) -> None:
     """Agreement to 1e-12 of the one-input scale √(S_a S_b)."""
-    assert abs(ours - theirs) <= 1e-12 * scale, f"{what}: {ours!r} against {theirs!r}, {abs(ours - theirs) / scale:.1e} of the scale"
+    assert abs(ours - theirs) <= 1e-12 * scale, (
+        f"{what}: {ours!r} against {theirs!r}, {abs(ours - theirs) / scale:.1e} of the scale"
+    )
 
 
 def square_scale(function, kinks, a: float, b: float) -> float:
-    return math.sqrt(one_input_float(lambda x: function(x) ** 2, a, kinks) * one_input_float(lambda x: function(x) ** 2, b, kinks))
+    return math.sqrt(
+        one_input_float(lambda x: function(x) ** 2, a, kinks) * one_input_float(lambda x: function(x) ** 2, b, kinks)
+    )
 
 
 @pytest.mark.slow
@@ -57,7 +76,12 @@ def test_second_float_route_agrees(name):
                 for c in CORRELATIONS:
                     ab = c * math.sqrt(a * b)
                     theirs = two_input_float(function, a, b, ab, kinks)
-                    assert_agree(f"<{label}> of {name} at {a}, {b}, c={c}", g(a, ab, b), theirs, square_scale(function, kinks, a, b))
+                    assert_agree(
+                        f"<{label}> of {name} at {a}, {b}, c={c}",
+                        g(a, ab, b),
+                        theirs,
+                        square_scale(function, kinks, a, b),
+                    )
 
 
 def test_step_slope_is_the_bivariate_density():
@@ -92,11 +116,19 @@ def test_planted_error_is_seen():
 
 @pytest.mark.parametrize(
     ("name", "c", "digits"),
-    [("tanh", "3/10", 20), ("silu", "-9/10", 12), ("hard_tanh", "9/10", 18), ("relu", "9/10", 25), ("erf", "999999/1000000", 25),
-     ("softsign", "3/10", 12), ("gelu", "-9/10", 25)],
+    [
+        ("tanh", "3/10", 20),
+        ("silu", "-9/10", 12),
+        ("hard_tanh", "9/10", 18),
+        ("relu", "9/10", 25),
+        ("erf", "999999/1000000", 25),
+        ("softsign", "3/10", 12),
+        ("gelu", "-9/10", 25),
+    ],
 )
 def test_certified_two_input_ball(name, c, digits):
-    """The enclosure contains the float value's neighbourhood, has the digits asked for, and excludes a value 1e-11 off."""
+    """The enclosure contains the float value's neighbourhood, has the digits asked for, and excludes a value 1e-11
+    off."""
     a, b = sp.Rational(13, 10), sp.Rational(7, 10)
     ab = sp.Rational(sp.Rational(c) * sp.sqrt(a * b).n(30))
     ball = balls.certified(node(name).subs({K_aa: a, K_bb: b, K_ab: ab}), digits)

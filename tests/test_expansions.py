@@ -28,7 +28,11 @@ def test_both_ends_for_every_registered_activation(name):
         loose = law.remainder == "smaller"
         assert_law_matches(node, law, sp.Integer(10) ** (6 if loose else 4), 1e-1 if loose else 1e-8)
         with pytest.raises(AssertionError):  # control: the leading coefficient off by one part in 1e5
-            wrong = type(law)(law.variable, law.point, tuple(type(t)(t.coefficient * (1 + sp.Rational(1, 10**5)), t.power) for t in law.terms))
+            wrong = type(law)(
+                law.variable,
+                law.point,
+                tuple(type(t)(t.coefficient * (1 + sp.Rational(1, 10**5)), t.power) for t in law.terms),
+            )
             assert_law_matches(node, wrong, sp.Integer(10) ** 4, 1e-8)
 
 
@@ -46,12 +50,15 @@ def test_exact_coefficients():
 def test_exact_moments_against_mpmath(n):
     """The eta-value rule: ∫ zⁿ(f - P) dz for sech⁴ and silu², and the certified node for mish²."""
     with mp.workdps(30):
+
         def silu_rest(x):
             return (x / (1 + mp.exp(-x))) ** 2 - (x**2 if x > 0 else 0)
 
         truth = mp.quad(lambda x: x**n * mp.sech(x) ** 4, [-60, -5, 0, 5, 60])
         assert abs(mp.mpf(str(sp.N(moment(sp.sech(Z[0]) ** 4, n), 25))) - truth) < 1e-20
-        truth = mp.quad(lambda x: x**n * silu_rest(x), [-100, -10, -1e-30]) + mp.quad(lambda x: x**n * silu_rest(x), [1e-30, 10, 100])
+        truth = mp.quad(lambda x: x**n * silu_rest(x), [-100, -10, -1e-30]) + mp.quad(
+            lambda x: x**n * silu_rest(x), [1e-30, 10, 100]
+        )
         ours = moment(record("silu").pieces.map(lambda e: e**2).expr, n)
         assert not ours.has(Moment)
         assert abs(mp.mpf(str(sp.N(ours, 25))) - truth) < 1e-18 * max(1, abs(truth))
@@ -59,7 +66,9 @@ def test_exact_moments_against_mpmath(n):
         def mish_rest(x):
             return (x * mp.tanh(mp.log1p(mp.exp(x)))) ** 2 - (x**2 if x > 0 else 0)
 
-        truth = mp.quad(lambda x: x**n * mish_rest(x), [-100, -30, -10, -3, 0]) + mp.quad(lambda x: x**n * mish_rest(x), [0, 3, 10, 30, 60])
+        truth = mp.quad(lambda x: x**n * mish_rest(x), [-100, -30, -10, -3, 0]) + mp.quad(
+            lambda x: x**n * mish_rest(x), [0, 3, 10, 30, 60]
+        )
         ours = moment(record("mish").pieces.map(lambda e: e**2).expr, n)
         assert ours.has(Moment)
         assert abs(mp.mpf(str(sp.N(ours, 20))) - truth) < 1e-15 * max(1, abs(truth))
@@ -69,7 +78,9 @@ def test_algebraic_tails_say_what_they_do_not_know():
     law = at_infinity(one_input_averages(record("arctan"))["phi'^2"], 3)
     assert sp.simplify(law.leading.coefficient - sqrt(2 * pi) / 4) == 0 and law.remainder == "smaller"
     with pytest.raises(mf.MeanFieldError, match="leading"):
-        at_infinity(one_input_averages(record("arctan"))["phi^2"] - mf.average(sp.pi**2 / 4 + 0 * z, K) + 0 * K, 3) and _cancel()
+        at_infinity(
+            one_input_averages(record("arctan"))["phi^2"] - mf.average(sp.pi**2 / 4 + 0 * z, K) + 0 * K, 3
+        ) and _cancel()
 
 
 def _cancel():
@@ -78,7 +89,8 @@ def _cancel():
 
 
 def test_law_of_j_for_mu_one_has_the_published_constant():
-    """R44: c̃ = 4σ_w²/(3√(2π(σ_w²+σ_b²))) for tanh, 2σ_w²/(π√s) for erf; the log coefficients c̃²(3/(2s) - ½), c̃²(1/s - ½)."""
+    """R44: c̃ = 4σ_w²/(3√(2π(σ_w²+σ_b²))) for tanh, 2σ_w²/(π√s) for erf; the log coefficients c̃²(3/(2s) - ½), c̃²(1/s
+    - ½)."""
     s = sigma_w**2 + sigma_b**2
     for name, c, kappa in (
         ("tanh", 4 * sigma_w**2 / (3 * sqrt(2 * pi * s)), sp.Rational(3, 2) / s - sp.S.Half),
@@ -95,7 +107,8 @@ def test_law_of_j_for_mu_one_has_the_published_constant():
 def test_compiled_run_to_four_million_layers_confirms_it(name):
     """(χ_J - 1)√l within 1e-3 of c̃; log J minus the derived terms constant to 1e-3 between 1e6 and 4e6 layers.
 
-    Without the term in log(l)/√l (for tanh -0.339) the remainder still moves by 2.3e-3 there, so that term is derived, too.
+    Without the term in log(l)/√l (for tanh -0.339) the remainder still moves by 2.3e-3 there, so that term is derived,
+    too.
     """
     theory = mf.derive(name, residual=True)
     law = theory.depth_law("J", sigma_w=1, sigma_b=0)
@@ -109,7 +122,9 @@ def test_compiled_run_to_four_million_layers_confirms_it(name):
         if depth == 4 * 10**6:
             assert abs(chi * depth**0.5 - c) < 1e-3
             assert not abs(chi * depth**0.5 - 1.02 * c) < 1e-3
-        rest.append(float(run.log_J[-1]) - 2 * c * depth**0.5 - kappa * np.log(depth) - beta * np.log(depth) / depth**0.5)
+        rest.append(
+            float(run.log_J[-1]) - 2 * c * depth**0.5 - kappa * np.log(depth) - beta * np.log(depth) / depth**0.5
+        )
     assert abs(rest[1] - rest[0]) < 1e-3
     without_beta = [r + beta * np.log(d) / d**0.5 for r, d in zip(rest, (10**6, 4 * 10**6))]
     if name == "tanh":

@@ -34,7 +34,9 @@ def imported(path: Path) -> set[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "meanfield":
             parts = node.module.split(".")
-            found |= {parts[1]} if len(parts) > 1 else {a.name for a in node.names if (PACKAGE / f"{a.name}.py").exists()}
+            found |= (
+                {parts[1]} if len(parts) > 1 else {a.name for a in node.names if (PACKAGE / f"{a.name}.py").exists()}
+            )
         elif isinstance(node, ast.Import):
             found |= {a.name.split(".")[1] for a in node.names if a.name.startswith("meanfield.")}
     return found
@@ -52,7 +54,9 @@ def test_imports_point_one_way(path):
 
 def assert_one_way(top: str, found: set[str]) -> None:
     if top == "empirical":
-        assert found <= BELOW_EMPIRICAL, f"empirical imports {found - BELOW_EMPIRICAL}; it must know nothing of the theory"
+        assert found <= BELOW_EMPIRICAL, (
+            f"empirical imports {found - BELOW_EMPIRICAL}; it must know nothing of the theory"
+        )
         return
     if "empirical" in found:
         assert level(top) >= level("comparison"), f"{top} imports empirical"
@@ -61,7 +65,9 @@ def assert_one_way(top: str, found: set[str]) -> None:
         assert level(name) <= level(top), f"{top} imports {name}, which stands above it"
 
 
-@pytest.mark.parametrize(("top", "found"), [("symbolic", {"numeric"}), ("empirical", {"activations"}), ("latex", {"theory"})])
+@pytest.mark.parametrize(
+    ("top", "found"), [("symbolic", {"numeric"}), ("empirical", {"activations"}), ("latex", {"theory"})]
+)
 def test_planted_violations_are_caught(top, found):
     with pytest.raises(AssertionError):
         assert_one_way(top, found)

@@ -1,6 +1,7 @@
 """Published closed forms as claims: the engine's own results must equal them, and their misprints must not.
 
-Source: Doshi, He, Gromov, partial Jacobians; R-numbers are those of its specification, equation numbers those of the paper.
+Source: Doshi, He, Gromov, partial Jacobians; R-numbers are those of its specification, equation numbers those of the
+paper.
 """
 
 from __future__ import annotations
@@ -34,35 +35,108 @@ CLAIMS = [
     ("R32 (G.3)", "scale_invariant", SCALE, "K", sigma_w**2 * square * K + sigma_b**2, sigma_w**2 * K + sigma_b**2),
     ("R32 (G.5)", "scale_invariant", SCALE, "chi_K", sigma_w**2 * square, sigma_w**2 * square * 2),
     ("R32 (G.7)", "scale_invariant", SCALE, "chi_J", sigma_w**2 * square, sigma_w**2 * square + mu**2),
-    ("R35 (G.19)", "scale_invariant", SCALE | {"mu": "mu"}, "K", (sigma_w**2 * square + mu**2) * K + sigma_b**2, mu * K),
-    ("R35 (G.21)", "scale_invariant", SCALE | {"mu": "mu"}, "chi_J", sigma_w**2 * square + mu**2, sigma_w**2 * square + mu),
+    (
+        "R35 (G.19)",
+        "scale_invariant",
+        SCALE | {"mu": "mu"},
+        "K",
+        (sigma_w**2 * square + mu**2) * K + sigma_b**2,
+        mu * K,
+    ),
+    (
+        "R35 (G.21)",
+        "scale_invariant",
+        SCALE | {"mu": "mu"},
+        "chi_J",
+        sigma_w**2 * square + mu**2,
+        sigma_w**2 * square + mu,
+    ),
     ("R35 (G.20)", "scale_invariant", SCALE | {"mu": "mu"}, "chi_K", sigma_w**2 * square + mu**2, sigma_w**2 * square),
     ("R35 ReLU", "relu", {"mu": "mu"}, "chi_J", sigma_w**2 / 2 + mu**2, sigma_w**2 + mu**2),
     # H.2's printed arcsin(2Kλ1λ2/(1 + 2K(λ1² + λ2²))) at λ = 1 is the planted error
-    ("R37 (H.3)", "erf", {}, "K", 2 * sigma_w**2 / pi * asin(2 * K / (1 + 2 * K)) + sigma_b**2,
-     2 * sigma_w**2 / pi * asin(2 * K / (1 + 4 * K)) + sigma_b**2),
-    ("R38 (H.4)", "erf", {}, "chi_K", 4 * sigma_w**2 / pi / ((1 + 2 * K) * sqrt(1 + 4 * K)),
-     4 * sigma_w**2 / pi / ((1 + 2 * K) * sqrt(1 + 2 * K))),
+    (
+        "R37 (H.3)",
+        "erf",
+        {},
+        "K",
+        2 * sigma_w**2 / pi * asin(2 * K / (1 + 2 * K)) + sigma_b**2,
+        2 * sigma_w**2 / pi * asin(2 * K / (1 + 4 * K)) + sigma_b**2,
+    ),
+    (
+        "R38 (H.4)",
+        "erf",
+        {},
+        "chi_K",
+        4 * sigma_w**2 / pi / ((1 + 2 * K) * sqrt(1 + 4 * K)),
+        4 * sigma_w**2 / pi / ((1 + 2 * K) * sqrt(1 + 2 * K)),
+    ),
     ("R38 (H.5)", "erf", {}, "chi_J", 4 * sigma_w**2 / pi / sqrt(1 + 4 * K), 4 * sigma_w**2 / pi / sqrt(1 + 2 * K)),
-    ("R43 (H.21)", "erf", {"mu": "mu"}, "K", 2 * sigma_w**2 / pi * asin(2 * K / (1 + 2 * K)) + sigma_b**2 + mu**2 * K,
-     2 * sigma_w**2 / pi * asin(2 * K / (1 + 2 * K)) + sigma_b**2 + mu * K),
-    ("R43 (H.22)", "erf", {"mu": "mu"}, "chi_K", 4 * sigma_w**2 / pi / ((1 + 2 * K) * sqrt(1 + 4 * K)) + mu**2,
-     4 * sigma_w**2 / pi / ((1 + 2 * K) * sqrt(1 + 4 * K))),
-    ("R43 (H.23)", "erf", {"mu": "mu"}, "chi_J", 4 * sigma_w**2 / pi / sqrt(1 + 4 * K) + mu**2, 4 * sigma_w**2 / pi / sqrt(1 + 4 * K) + mu),
-    ("R46 (I.3)", "gelu", {}, "K",
-     sigma_w**2 * (K / 4 + K / (2 * pi) * (GELU_X + 2 * K / ((1 + K) * sqrt(1 + 2 * K)))) + sigma_b**2,
-     # the misprint of (I.6): K instead of 2K in the second bracket term
-     sigma_w**2 * (K / 4 + K / (2 * pi) * (GELU_X + K / ((1 + K) * sqrt(1 + 2 * K)))) + sigma_b**2),
-    ("R47 (I.4)", "gelu", {}, "chi_K",
-     sigma_w**2 / 4 + sigma_w**2 / (2 * pi) * (GELU_X + (4 * K**3 + 11 * K**2 + 5 * K) / ((1 + K) ** 2 * (1 + 2 * K) ** sp.Rational(3, 2))),
-     sigma_w**2 / 4 + sigma_w**2 / (2 * pi) * (GELU_X + (4 * K**3 + 11 * K**2 + 4 * K) / ((1 + K) ** 2 * (1 + 2 * K) ** sp.Rational(3, 2)))),
-    ("R47 (I.5)", "gelu", {}, "chi_J",
-     sigma_w**2 / 4 + sigma_w**2 / (2 * pi) * (GELU_X + K * (3 + 5 * K) / ((1 + K) * (1 + 2 * K) ** sp.Rational(3, 2))),
-     sigma_w**2 / 4 + sigma_w**2 / (2 * pi) * (GELU_X + K * (3 + 4 * K) / ((1 + K) * (1 + 2 * K) ** sp.Rational(3, 2)))),
+    (
+        "R43 (H.21)",
+        "erf",
+        {"mu": "mu"},
+        "K",
+        2 * sigma_w**2 / pi * asin(2 * K / (1 + 2 * K)) + sigma_b**2 + mu**2 * K,
+        2 * sigma_w**2 / pi * asin(2 * K / (1 + 2 * K)) + sigma_b**2 + mu * K,
+    ),
+    (
+        "R43 (H.22)",
+        "erf",
+        {"mu": "mu"},
+        "chi_K",
+        4 * sigma_w**2 / pi / ((1 + 2 * K) * sqrt(1 + 4 * K)) + mu**2,
+        4 * sigma_w**2 / pi / ((1 + 2 * K) * sqrt(1 + 4 * K)),
+    ),
+    (
+        "R43 (H.23)",
+        "erf",
+        {"mu": "mu"},
+        "chi_J",
+        4 * sigma_w**2 / pi / sqrt(1 + 4 * K) + mu**2,
+        4 * sigma_w**2 / pi / sqrt(1 + 4 * K) + mu,
+    ),
+    (
+        "R46 (I.3)",
+        "gelu",
+        {},
+        "K",
+        sigma_w**2 * (K / 4 + K / (2 * pi) * (GELU_X + 2 * K / ((1 + K) * sqrt(1 + 2 * K)))) + sigma_b**2,
+        # the misprint of (I.6): K instead of 2K in the second bracket term
+        sigma_w**2 * (K / 4 + K / (2 * pi) * (GELU_X + K / ((1 + K) * sqrt(1 + 2 * K)))) + sigma_b**2,
+    ),
+    (
+        "R47 (I.4)",
+        "gelu",
+        {},
+        "chi_K",
+        sigma_w**2 / 4
+        + sigma_w**2
+        / (2 * pi)
+        * (GELU_X + (4 * K**3 + 11 * K**2 + 5 * K) / ((1 + K) ** 2 * (1 + 2 * K) ** sp.Rational(3, 2))),
+        sigma_w**2 / 4
+        + sigma_w**2
+        / (2 * pi)
+        * (GELU_X + (4 * K**3 + 11 * K**2 + 4 * K) / ((1 + K) ** 2 * (1 + 2 * K) ** sp.Rational(3, 2))),
+    ),
+    (
+        "R47 (I.5)",
+        "gelu",
+        {},
+        "chi_J",
+        sigma_w**2 / 4
+        + sigma_w**2 / (2 * pi) * (GELU_X + K * (3 + 5 * K) / ((1 + K) * (1 + 2 * K) ** sp.Rational(3, 2))),
+        sigma_w**2 / 4
+        + sigma_w**2 / (2 * pi) * (GELU_X + K * (3 + 4 * K) / ((1 + K) * (1 + 2 * K) ** sp.Rational(3, 2))),
+    ),
     # derived beyond the paper: χ_Δ of GELU
-    ("R47 χ_Δ", "gelu", {}, "chi_Delta",
-     sigma_w**2 * (-(K**3) + 9 * K**2 + 12 * K + 4) / (2 * pi * (1 + K) ** 2 * (1 + 2 * K) ** sp.Rational(5, 2)),
-     sigma_w**2 * (-(K**3) + 9 * K**2 + 12 * K + 5) / (2 * pi * (1 + K) ** 2 * (1 + 2 * K) ** sp.Rational(5, 2))),
+    (
+        "R47 χ_Δ",
+        "gelu",
+        {},
+        "chi_Delta",
+        sigma_w**2 * (-(K**3) + 9 * K**2 + 12 * K + 4) / (2 * pi * (1 + K) ** 2 * (1 + 2 * K) ** sp.Rational(5, 2)),
+        sigma_w**2 * (-(K**3) + 9 * K**2 + 12 * K + 5) / (2 * pi * (1 + K) ** 2 * (1 + 2 * K) ** sp.Rational(5, 2)),
+    ),
 ]
 
 
@@ -88,7 +162,9 @@ def test_the_whole_recursion_equals_the_published_one():
     assert ours.equals(ours.doit()) is mf.Equality.PROVED
     assert ours.equals(ours.map(lambda e: e.subs(sigma_w, sigma_w * sp.Rational(101, 100)))) is mf.Equality.DIFFERENT
     tanh = mf.derive("tanh").recursion("K")
-    other = tanh.map(lambda e: e.replace(mf.Average, lambda *a: 1 - mf.average(1 - sp.tanh(sp.Symbol("z", real=True)) ** 2, K)))
+    other = tanh.map(
+        lambda e: e.replace(mf.Average, lambda *a: 1 - mf.average(1 - sp.tanh(sp.Symbol("z", real=True)) ** 2, K))
+    )
     assert other != tanh
     assert bool(tanh.equals(other))
 

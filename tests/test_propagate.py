@@ -13,7 +13,16 @@ import sympy as sp
 import meanfield as mf
 from meanfield.architecture import Dense, Nonlinearity, Residual, Sequential
 
-CASES = [("tanh", True), ("erf", False), ("gelu", False), ("silu", True), ("hard_tanh", False), ("selu", False), ("softsign", True), ("sin", False)]
+CASES = [
+    ("tanh", True),
+    ("erf", False),
+    ("gelu", False),
+    ("silu", True),
+    ("hard_tanh", False),
+    ("selu", False),
+    ("softsign", True),
+    ("sin", False),
+]
 
 
 def assert_layers_agree(run, exact, tolerance: float) -> None:
@@ -21,7 +30,9 @@ def assert_layers_agree(run, exact, tolerance: float) -> None:
     for i, layer in enumerate(exact):
         for name, value in layer.items():
             ours = float(getattr(run, name)[i])
-            assert abs(ours - float(value)) <= tolerance * abs(float(value)), f"{name} at layer {i + 1}: {ours} against {value}"
+            assert abs(ours - float(value)) <= tolerance * abs(float(value)), (
+                f"{name} at layer {i + 1}: {ours} against {value}"
+            )
 
 
 @pytest.mark.parametrize(("name", "residual"), CASES)
@@ -139,7 +150,10 @@ def test_second_process_compiles_nothing():
         "print(sum(sum(f.stats.cache_misses.values()) for f in (m.trace_one, m.final_one)),"
         "sum(sum(f.stats.cache_hits.values()) for f in (m.trace_one, m.final_one)))"
     )
-    outputs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split() for _ in range(2)]
+    outputs = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+        for _ in range(2)
+    ]
     assert outputs[1] == ["0", "1"], outputs
 
 
@@ -157,4 +171,6 @@ def test_blocks_compose():
     with pytest.raises(mf.MeanFieldError, match="Dense"):
         mf.derive(architecture=Sequential((Dense(), Nonlinearity("tanh")))).recursion("K")
     with pytest.raises(mf.MeanFieldError, match="Gaussian"):
-        mf.derive(architecture=Sequential((Nonlinearity("tanh"), Residual(Sequential((Nonlinearity("tanh"), Dense())), 1)))).recursion("K")
+        mf.derive(
+            architecture=Sequential((Nonlinearity("tanh"), Residual(Sequential((Nonlinearity("tanh"), Dense())), 1)))
+        ).recursion("K")

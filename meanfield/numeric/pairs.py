@@ -172,9 +172,7 @@ def {name}_quadrature(K_aa, K_ab, K_bb):
     if s_a == 0.0 or s_b == 0.0:
         s_a, s_b = max(s_a, 1e-150), max(s_b, 1e-150)
     rho = max(-1.0, min(1.0, K_ab / (s_a * s_b)))
-    # at full correlation a rounding of K_ab must not open a gap
-    r2 = (K_aa * K_bb - K_ab * K_ab) / (K_aa * K_bb)
-    r = math.sqrt(r2) if r2 > 4e-16 else 0.0
+    r = math.sqrt(_det(K_aa, K_bb, K_ab)) / (s_a * s_b)
     reach = {reach}
     outer_p, outer_h = np.empty(2 + {nf} + 3 * {ng}), np.empty(2 + {nf} + 3 * {ng})
     outer_p[0], outer_h[0] = 0.0, min(1.0, {step} / s_a)
@@ -185,9 +183,9 @@ def {name}_quadrature(K_aa, K_ab, K_bb):
         count += 1
     if abs(rho) > 1e-3:
         for k in range({ng}):  # where a kink of g crosses the bulk of y
-            outer_p[count], outer_h[count] = {name}_KG[k] / (s_b * rho), min(1.0, max(r, 1e-9) / abs(rho))
+            outer_p[count], outer_h[count] = {name}_KG[k] / (s_b * rho), min(1.0, max(r, 1e-12) / abs(rho))
             count += 1
-        outer_p[count], outer_h[count] = 0.0, min(1.0, max(r, 1e-9) / abs(rho))
+        outer_p[count], outer_h[count] = 0.0, min(1.0, max(r, 1e-12) / abs(rho))
         count += 1
     outer = np.empty(4000)
     inner = np.empty(4000)

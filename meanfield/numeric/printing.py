@@ -13,7 +13,14 @@ import sympy as sp
 from sympy.printing.pycode import PythonCodePrinter
 
 from meanfield.results import MeanFieldError
-from meanfield.symbols import sigmoid, softplus
+from meanfield.symbols import K_aa, K_ab, K_bb, sigmoid, softplus
+
+
+class determinant(sp.Function):
+    """K_aa K_bb - K_ab², computed without cancellation."""
+
+    nargs = 3
+    is_real = True
 
 
 class erfcx(sp.Function):
@@ -30,6 +37,24 @@ HELPERS = {
 """,
     "_asin": """def _asin(x):
     return math.asin(min(1.0, max(-1.0, x)))
+""",
+    "_det": """def _det(a, b, c):
+    # a b - c^2 with the rounding of both products put back (Dekker), so that nearly full correlation keeps its digits
+    p, q = a * b, c * c
+    if not (1e-130 < a < 1e130 and 1e-130 < b < 1e130):
+        return max(p - q, 0.0)
+    t = 134217729.0 * a
+    a1 = t - (t - a)
+    a2 = a - a1
+    t = 134217729.0 * b
+    b1 = t - (t - b)
+    b2 = b - b1
+    t = 134217729.0 * c
+    c1 = t - (t - c)
+    c2 = c - c1
+    e = ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2
+    f = ((c1 * c1 - q) + 2.0 * c1 * c2) + c2 * c2
+    return max((p - q) + (e - f), 0.0)
 """,
     "_sigmoid": """def _sigmoid(x):
     if x >= 0.0:
@@ -84,14 +109,14 @@ class _Printer(PythonCodePrinter):
         super().__init__({"fully_qualified_modules": True, "allow_unknown_functions": False})
 
     def _print_Function(self, expr):
+        if expr.func is determinant:
+            return f"_det({', '.join(self._print(a) for a in expr.args)})"
         known = {sigmoid: "_sigmoid", softplus: "_softplus", erfcx: "_erfcx", sp.sech: "_sech"}
         if expr.func in known:
             return f"{known[expr.func]}({self._print(expr.args[0])})"
-        if getattr(expr, "is_call", False):  # calls of other generated functions
-            return f"{expr.func.__name__}({', '.join(self._print(a) for a in expr.args)})"
         raise MeanFieldError(f"{expr.func.__name__} cannot be lowered to Numba; rewrite the expression without it.")
 
-    _print_sigmoid = _print_softplus = _print_erfcx = _print_sech = _print_Function
+    _print_sigmoid = _print_softplus = _print_erfcx = _print_sech = _print_determinant = _print_Function
 
     def _print_asin(self, expr):
         return f"_asin({self._print(expr.args[0])})"
@@ -219,13 +244,19 @@ def stable_forms(closed: sp.Expr):
 
 
 def as_angles(e: sp.Expr) -> sp.Expr:
-    """asin(n/d) as atan2(n, √(d² - n²)): near full correlation the same root stands in the other terms, and what must cancel does."""
+    """asin(n/d) as atan2(n, √(d² - n²)): near full correlation the same root stands in the other terms, and what must
+    cancel does."""
 
     def angle(x):
         n, d = sp.fraction(sp.together(x))
         return sp.atan2(n, sp.sqrt(sp.expand(d**2 - n**2))) if d.is_positive else sp.asin(x)
 
-    return e.replace(sp.asin, angle)
+    e = e.replace(sp.asin, angle)
+    gap = K_aa * K_bb - K_ab**2
+    return e.replace(
+        lambda a: a.is_Add and a in (gap, -gap),
+        lambda a: determinant(K_aa, K_bb, K_ab) * (1 if a == gap else -1),
+    )
 
 
 def _merge_erfcx(product):

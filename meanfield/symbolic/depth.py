@@ -18,7 +18,6 @@ from meanfield.symbolic.expansion import at_infinity, at_zero
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbols import LATEX_NAMES, Q0, J, K, l, parameter
 
-
 CONSTANT = sp.Symbol("C", real=True)  # what depends on the start
 
 

@@ -1,0 +1,104 @@
+"""check(): theory against explicit networks, with the control that must fail."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield import comparison
+from meanfield.empirical import run_ensemble
+
+
+def verdict(run, full, half, names=("K", "J")) -> dict[str, bool]:
+    rows, _, _ = comparison.compare(run, full, half, names)
+    return {q: all(r.passed for r in rows if r.quantity == q) for q in names}
+
+
+@pytest.mark.slow
+def test_acceptance_tanh_residual():
+    """σ_w = 1.2, σ_b = .1, width 500, depth 50, 200 networks: |z| ≤ 4 at every layer; σ_w off by 2 % fails in K."""
+    theory = mf.derive("tanh", residual=True)
+    full = run_ensemble(theory.block, sigma_w=1.2, sigma_b=0.1, width=500, depth=50, networks=200, seed=0)
+    half = run_ensemble(
+        theory.block, sigma_w=1.2, sigma_b=0.1, width=250, depth=50, networks=200, seed=0, first_network=200
+    )
+    right = theory.propagate(sigma_w=1.2, sigma_b=0.1, depth=50)
+    assert verdict(right, full, half) == {"K": True, "J": True}
+    for factor in (1.02, 0.98):
+        wrong = theory.propagate(sigma_w=1.2 * factor, sigma_b=0.1, depth=50)
+        assert not verdict(wrong, full, half)["K"]
+
+
+CASES = [
+    ("gelu", {}, None),
+    ("silu", {"residual": True, "mu": 0.5}, None),
+    ("hard_tanh", {}, 0.4),
+    ("z*erf(z)", {}, None),
+    ("step", {}, None),
+]
+
+
+@pytest.mark.parametrize(("name", "kw", "correlation"), CASES, ids=[c[0] for c in CASES])
+def test_small_checks_pass_and_two_percent_fails(name, kw, correlation):
+    theory = mf.derive(name, **kw)
+    report = mf.check(
+        theory, sigma_w=1.3, sigma_b=0.2, width=150, depth=8, networks=150, correlation=correlation, seed=3
+    )
+    assert report.passed, str(report)
+    assert json.loads(json.dumps(report.data()))["schema"] == 1
+    assert all(len(line) <= 80 for line in str(report).splitlines())
+
+
+def test_planted_error_is_caught_at_small_size():
+    theory = mf.derive("tanh", residual=True)
+    full = run_ensemble(theory.block, sigma_w=1.2, sigma_b=0.1, width=200, depth=12, networks=400, seed=1)
+    half = run_ensemble(
+        theory.block, sigma_w=1.2, sigma_b=0.1, width=100, depth=12, networks=400, seed=1, first_network=400
+    )
+    assert verdict(theory.propagate(sigma_w=1.2, sigma_b=0.1, depth=12), full, half) == {"K": True, "J": True}
+    wrong = verdict(theory.propagate(sigma_w=1.224, sigma_b=0.1, depth=12), full, half)
+    assert not wrong["K"]
+    other = verdict(mf.derive("erf", residual=True).propagate(sigma_w=1.2, sigma_b=0.1, depth=12), full, half)
+    assert not other["K"] and not other["J"]
+
+
+def test_layerwise_sigmas_reach_both_sides():
+    theory = mf.derive("erf")
+    sigma = np.array([1.0, 2.0, 0.5, 1.5])
+    report = mf.check(theory, sigma_w=sigma, sigma_b=0.1, width=150, depth=4, networks=150, quantities=("K",))
+    assert report.passed, str(report)
+
+
+def test_report_is_written_whole(tmp_path):
+    report = mf.check(mf.derive("relu"), sigma_w=1.4, sigma_b=0.0, width=40, depth=3, networks=20)
+    report.to_json(tmp_path / "report.json")
+    assert json.loads((tmp_path / "report.json").read_text())["title"] == "Check of MLP, relu"
+    assert [p.name for p in tmp_path.iterdir()] == ["report.json"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        ({"width": 0}, "width"),
+        ({"depth": 0}, "depth"),
+        ({"networks": 1}, "networks"),
+        ({"sigma_w": -1}, "≥ 0"),
+        ({"input_norm": 0}, "norm"),
+        ({"quantities": ("Theta",)}, "not measured|not yet"),
+        ({"quantities": ("V",)}, "can be checked"),
+        ({"correlation": 1.5}, "between -1 and 1"),
+    ],
+)
+def test_bad_sizes_get_a_sentence(arguments, word):
+    settings = {"sigma_w": 1.0, "sigma_b": 0.0, "width": 10, "depth": 2, "networks": 4} | arguments
+    with pytest.raises(mf.MeanFieldError, match=word):
+        mf.check(mf.derive("tanh"), **settings)
+
+
+def test_overflowing_networks_are_reported():
+    report = mf.check(mf.derive("relu2"), sigma_w=3.0, sigma_b=0.0, width=20, depth=12, networks=10)
+    assert any("overflow" in n or "diverges" in n for n in report.notes)
+    assert max(r.layer for r in report.rows) < 12
