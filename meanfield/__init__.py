@@ -13,6 +13,7 @@ from meanfield.activations import Activation, activation, activations, register
 from meanfield.architecture import Dense, Nonlinearity, Param, Residual, Sequential, mlp
 from meanfield.results import Equality, Estimate, Law, MeanFieldError, NoClosedForm, Solution, Status, Term
 from meanfield.symbolic.average import Average, average
+from meanfield.symbolic.expansion import at_infinity, at_zero
 from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.theory import Theory, derive
 
@@ -43,6 +44,8 @@ __all__ = [
     "Theory",
     "activation",
     "activations",
+    "at_infinity",
+    "at_zero",
     "average",
     "check",
     "derive",

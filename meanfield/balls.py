@@ -18,7 +18,7 @@ from flint import acb, arb, ctx, fmpq
 
 from meanfield.growth import Bound, bound
 from meanfield.piecewise import Pieces, pieces
-from meanfield.results import MeanFieldError
+from meanfield.results import InfiniteAverage, MeanFieldError
 from meanfield.symbols import Z, sigmoid, softplus
 
 Function = Callable[[tuple[acb, ...], bool], acb]
@@ -189,12 +189,23 @@ def average(expr: sp.Expr, cov: tuple[sp.Expr, ...], mean: tuple[sp.Expr, ...], 
 
 def _piece_bound(expr, lo, hi) -> Bound:
     side = 1 if lo != -sp.oo and lo >= 0 else -1 if hi != sp.oo and hi <= 0 else 0
+    pole = _pole(expr, lo, hi)
+    if pole is not None:
+        raise InfiniteAverage(f"⟨{expr}⟩ does not exist or is infinite: the integrand has a pole at z = {pole}.")
     found = bound(expr, Z[0], side)
     if found is None:
         raise MeanFieldError(
             f"The growth of {expr} is not bounded by the rules, so its Gaussian average cannot be certified."
         )
     return found
+
+
+def _pole(expr, lo, hi):
+    """A zero of the polynomial denominator inside the closed piece, None if there is none."""
+    bottom = sp.denom(sp.together(expr)) if not expr.is_polynomial(Z[0]) else sp.S.One
+    if not (bottom.is_polynomial(Z[0]) and bottom.has(Z[0])):
+        return None
+    return next((r for r in sp.real_roots(bottom) if lo <= r <= hi), None)
 
 
 def _tail(b: Bound, m: arb, s: arb, T: arb) -> arb:

@@ -251,9 +251,8 @@ def check(
     out.needs_numbers(theory)
     numbers = _numbers(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
     sizes: dict[str, Any] = {"width": width, "depth": out.layers(depth), "networks": networks, "seed": seed}
-    with out.progress_bar("Networks") as progress:
-        report = comparison.check(theory, **numbers, **sizes, progress=progress)
-    text = out.document("check", {**out.about(theory), **numbers, **sizes}, report.data())
+    report = comparison.check(theory, **numbers, **sizes)  # shows a progress bar on a terminal's stderr
+    text = out.report_document({**out.about(theory), **numbers, **sizes}, report)
     if path is not None:
         _write_report(report, text, path)
         typer.echo(f"Wrote {path}", err=True)
@@ -310,11 +309,9 @@ def demo(
         typer.echo("No figure: matplotlib is not installed; try pip install 'meanfield[plot]'.", err=True)
 
     typer.echo(_step(3, "meanfield.check(theory, sigma_w=1.2, sigma_b=0.1, width=200, depth=20, networks=100)"))
-    with out.progress_bar("Networks") as progress:
-        report = comparison.check(theory, **at, **sizes, progress=progress)
+    report = comparison.check(theory, **at, **sizes)
     typer.echo(out.wrapped(str(report)))
-    inputs = {**out.about(theory), **at, **sizes}
-    _write_report(report, out.document("check", inputs, report.data()), output / "report.json")
+    _write_report(report, out.report_document({**out.about(theory), **at, **sizes}, report), output / "report.json")
     names = ["table.tex", *(["propagate.png"] if drawn else []), "source.py", "report.json"]
     typer.echo(out.wrapped(f"\nWrote {', '.join(names)} in {output.resolve()}"))
     raise typer.Exit(0 if report.passed else 1)

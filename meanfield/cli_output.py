@@ -1,4 +1,4 @@
-"""What the command line reads and writes: numbers, JSON documents, tables of 80 columns, files, progress on stderr."""
+"""What the command line reads and writes: numbers, JSON documents, tables of 80 columns, files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import math
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,10 @@ def theory_of(act: str, residual: bool, mu: str | None, params: list[str] | None
         if not (equals and value and name.isidentifier()) or name in values or name == "what":
             raise MeanFieldError(f"--param takes name=value, each name once, such as alpha=0.2; {item!r} was given.")
         values[name] = value
+    taken = {"z", "Q0", "c0", "l", "sigma_w", "sigma_b", *ONE_INPUT, *TWO_INPUTS}
+    for option, text in [("--mu", mu), *[(f"--param {n}", v) for n, v in values.items()]]:
+        if text in taken:
+            raise MeanFieldError(f"{option} cannot be called {text!r}: that symbol already has a meaning here.")
     if mu is not None and mu.strip().lower().lstrip("+-") in ("nan", "inf", "infinity"):
         raise MeanFieldError(f"--mu must be a finite number or a symbol's name, but {mu!r} was given.")
     return derive(activation(act, **values), residual=residual, mu=mu)
@@ -125,6 +129,11 @@ def document(command: str, inputs: Mapping[str, Any], results: Any) -> str:
     head = {"schema": 1, "meanfield": package.__version__, "command": command}
     body = {**head, "inputs": plain(inputs), "results": plain(results)}
     return json.dumps(body, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def report_document(inputs: Mapping[str, Any], report: Any) -> str:
+    """The JSON text of a check."""
+    return document("check", inputs, {k: v for k, v in report.data().items() if k != "schema"})
 
 
 def plain(value: Any) -> Any:
@@ -367,18 +376,3 @@ def working(text: str) -> Iterator[None]:
 
     with Console(stderr=True).status(text):
         yield
-
-
-@contextlib.contextmanager
-def progress_bar(text: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar on stderr, as a callable (done, total); None where stderr is not a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    shape = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*shape, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(text, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 import textwrap
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from meanfield import figures
 from meanfield.activations import Activation, activation
 from meanfield.architecture import activations_of
 from meanfield.empirical import EnsembleResult, ScalarPair, run_ensemble
@@ -83,6 +86,10 @@ class Report:
             "log_scale": self.log_scale,
             "rows": [asdict(r) for r in self.rows],
         }
+
+    def plot(self):
+        """The figure of this report: theory lines, ensemble bands, z-scores (needs matplotlib: meanfield[plot])."""
+        return figures.plot_report(self)
 
     def to_json(self, path: str | os.PathLike) -> None:
         """Write `data()` to a file, whole or not at all."""
@@ -176,8 +183,8 @@ def check(
     )
     total = networks + (networks if jacobian else 0)
 
-    def ensemble(n: int, first: int, done: int) -> EnsembleResult:
-        report = None if progress is None else (lambda k, _: progress(done + k, total))
+    def ensemble(n: int, first: int, done: int, shown: Callable[[int, int], None] | None) -> EnsembleResult:
+        report = None if shown is None else (lambda k, _: shown(done + k, total))
         return run_ensemble(
             theory.block,
             sigma_w=sigma_w,
@@ -197,8 +204,9 @@ def check(
             first_network=first,
         )
 
-    result = ensemble(width, 0, 0)
-    half = ensemble(max(1, width // 2), networks, networks) if jacobian else None
+    with _shown(progress) as shown:
+        result = ensemble(width, 0, 0, shown)
+        half = ensemble(max(1, width // 2), networks, networks, shown) if jacobian else None
     rows, log_scale, notes = compare(run, result, half, names)
     settings = {
         "sigma_w": np.asarray(sigma_w).tolist(),
@@ -213,6 +221,20 @@ def check(
         **{k: str(v) for k, v in parameters.items()},
     }
     return Report(f"Check of {describe(theory.block)}", settings, tuple(rows), log_scale, tuple(notes))
+
+
+@contextmanager
+def _shown(progress: Callable[[int, int], None] | None) -> Iterator[Callable[[int, int], None] | None]:
+    """The given progress function, or a bar on stderr where somebody watches a terminal."""
+    if progress is not None or not sys.stderr.isatty():
+        yield progress
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("networks", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def compare(

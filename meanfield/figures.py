@@ -31,6 +31,7 @@ LABELS = {
     "c": r"$c^\ell$",
 }
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito's palette
+_RIM = 6.0  # a z panel ends here
 _LOOK = {
     "font.size": 8,
     "axes.linewidth": 0.6,
@@ -80,34 +81,34 @@ def plot_run(run: Any, quantities: Iterable[str] | None = None, ax: Axes | Seque
         panels = _panels(names, given)
         for name, panel in zip(names, panels):
             label = LABELS.get(name, name)
-            decades = _log10(run, name)
-            if np.abs(decades[np.isfinite(decades)]).max(initial=0.0) > _DECADES:
-                values, label = decades, rf"$\log_{{10}}$ {label}"
-            else:
-                values = np.asarray(getattr(run, name))
-            curves = values.reshape(-1, len(run.l))
+            decades, values = (_intact(run, v) for v in (_log10(run, name), getattr(run, name)))
+            wide = np.abs(decades[np.isfinite(decades)]).max(initial=0.0) > _DECADES
+            curves = decades if wide else values
+            if wide:
+                label = rf"$\log_{{10}}$ {label}"
             for i, curve in enumerate(curves[: len(COLOURS)]):
                 finite = np.isfinite(curve)
-                panel.plot(
-                    run.l[finite],
-                    curve[finite],
-                    color=COLOURS[i],
-                    marker="" if finite.sum() > 1 else "o",
-                    label=_point(run, i),
-                )
-            shown = curves[: len(COLOURS)]
-            _scale(panel, shown[np.isfinite(shown)])
+                marker = "" if finite.sum() > 1 else "o"
+                panel.plot(run.l[finite], curve[finite], color=COLOURS[i], marker=marker, label=_point(run, i))
+            if not wide:
+                _scale(panel, curves[: len(COLOURS)][np.isfinite(curves[: len(COLOURS)])])
             panel.set_ylabel(label)
             panel.margins(x=0.02)
         for panel in panels:
-            if _like_a_power(_log10(run, names[0]).reshape(-1, len(run.l))[0], run.l):
+            if _like_a_power(_intact(run, _log10(run, names[0]))[0], run.l):
                 panel.set_xscale("log")
             else:
                 panel.xaxis.set_major_locator(_whole_numbers())
         panels[-1].set_xlabel(r"layer $\ell$")
-        panels[0].legend(title=None if len(curves) <= len(COLOURS) else f"first {len(COLOURS)} of {len(curves)} points")
         figure = panels[0].get_figure(root=True)
         assert figure is not None  # axes that are drawn into belong to a figure
+        points = f"first {len(COLOURS)} of {len(curves)} points" if len(curves) > len(COLOURS) else None
+        if given is None and len(curves) > 2:  # beside the curves there is no room
+            handles, texts = panels[0].get_legend_handles_labels()
+            figure.legend(handles, texts, title=points, loc="outside upper center", ncols=2)
+            figure.set_figheight(figure.get_figheight() + 0.15 * (len(texts) + 3) / 2)
+        else:
+            panels[0].legend(title=points)
         return figure
 
 
@@ -136,19 +137,21 @@ def plot_report(report: Any) -> Figure:
                 for k in ("predicted", "measured", "standard_error", "z")
             )
             colour = COLOURS[i % len(COLOURS)]
-            panel.fill_between(layers, mean - 2 * error, mean + 2 * error, color=colour, alpha=0.3, linewidth=0)
-            panel.plot(layers, mean, "o", color=colour, markersize=2.5, label="networks, ± 2 s.e.", zorder=3)
-            panel.plot(layers, predicted, color="black", linewidth=0.9, label="theory")
+            band = panel.fill_between(layers, mean - 2 * error, mean + 2 * error, color=colour, alpha=0.3, linewidth=0)
+            (dots,) = panel.plot(layers, mean, "o", color=colour, markersize=2.5, zorder=3)
+            (line,) = panel.plot(layers, predicted, color="black", linewidth=0.9)
+            if i == 0:
+                panel.legend([(band, dots), line], ["measured, ± 2 s.e.", "predicted"])
             _scale(panel, np.concatenate([predicted, mean - 2 * error]))
             label = LABELS.get(name, name)
-            panel.set_ylabel(f"{label} / theory" if name in scaled else label)
-            limit = 1.25 * 4
-            inside = np.clip(np.where(np.isnan(z), 0, z), -limit, limit)  # a failure off the scale shows at the rim
-            below.plot(layers, inside, "o", color=colour, markersize=2.5, label=LABELS.get(name, name), clip_on=False)
+            panel.set_ylabel(f"{label} / theory at $n = \\infty$" if name in scaled else label)
+            z = np.where(np.isnan(z), 0.0, z)
+            for inside, marker, size in ((np.abs(z) < _RIM, "o", 2.5), (z >= _RIM, "^", 4), (z <= -_RIM, "v", 4)):
+                heights = np.clip(z[inside], -_RIM, _RIM)  # a failure off the scale is an arrow at the rim
+                below.plot(layers[inside], heights, marker, color=colour, markersize=size, clip_on=False)
         for height, style in ((-4, "--"), (0, "-"), (4, "--")):
             below.axhline(height, color="0.4", linewidth=0.6, linestyle=style, zorder=0)
-        below.set(ylim=(-limit, limit), yticks=(-4, 0, 4), ylabel="$z$", xlabel=r"layer $\ell$")
-        panels[0].legend(loc="best")
+        below.set(ylim=(-_RIM, _RIM), yticks=(-4, 0, 4), ylabel="$z$", xlabel=r"layer $\ell$")
         below.xaxis.set_major_locator(_whole_numbers())
         figure.align_ylabels()
         return figure
@@ -202,13 +205,21 @@ def _panels(names: tuple[str, ...], given: list[Axes] | None) -> list[Axes]:
 def _whole_numbers() -> Any:
     from matplotlib.ticker import MaxNLocator
 
-    return MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10])
+    return MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10], min_n_ticks=1)
 
 
 def _scale(panel: Axes, values: Any) -> None:
     """A logarithmic vertical axis for positive values over more than a factor 30."""
     if len(values) and values.min() > 0 and values.max() > 30 * values.min():
         panel.set_yscale("log")
+
+
+def _intact(run: Any, values: Any) -> Any:
+    """(points, layers) of a quantity, NaN from the layer on at which K diverges."""
+    import numpy as np
+
+    lost = np.ravel(run.diverged_at)[:, None]
+    return np.where((lost > 0) & (run.l >= lost), np.nan, np.asarray(values, dtype=float).reshape(-1, len(run.l)))
 
 
 def _log10(run: Any, name: str) -> Any:

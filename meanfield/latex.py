@@ -192,7 +192,23 @@ def _maps(recursion: Recursion, section: str) -> list[Row]:
 def _shown(e: sp.Expr) -> sp.Expr:
     """The closed form where every average has one, the averages themselves otherwise (never half of each)."""
     form = closed(e)
-    return e if _open(form) else form if form == e else sp.collect(sp.expand(form), (J, Theta, sigma_w))
+    if _open(form):
+        return e
+    flat = _flat(form)
+    short = sp.collect(flat, (J, Theta, sigma_w)) if form != e else e
+    # a bracket cannot break across lines, a sum can
+    return short if len(tex(short)) < 260 else flat
+
+
+def _flat(e: sp.Expr) -> sp.Expr:
+    """A sum with products of sums multiplied out in numerators only (denominators keep their factors)."""
+    if e.is_Add:
+        return sp.Add(*[_flat(t) for t in e.args])
+    inner = next((a for a in e.args if a.is_Add), None) if e.is_Mul else None
+    if inner is None:
+        return e
+    rest = sp.Mul(*[a for a in e.args if a is not inner])
+    return sp.Add(*[_flat(rest * t) for t in inner.args])
 
 
 def _closed_rows(phi: Activation) -> list[Row]:
@@ -247,7 +263,5 @@ def _depth_rows(block: Block, one: Recursion) -> list[Row]:
             law = depth_law(one.only("K", "J"), quantity, {})
         except MeanFieldError:
             continue
-        rows.append(
-            Row("Large depth, any σ_w > 0", "K^l" if quantity == "K" else "log J^(1,l)", law.law, name, law.regime)
-        )
+        rows.append(Row("Large depth", "K^l" if quantity == "K" else "log J^(1,l)", law.law, name, law.regime))
     return rows

@@ -151,6 +151,12 @@ class Theory:
             parameters={k: v for k, v in values.items() if k not in numbers},
         )
 
+    def plot(self, **settings):
+        """The figure of `propagate(**settings)`: K^l and J^{1,l} against depth (needs matplotlib: meanfield[plot])."""
+        from meanfield import figures  # matplotlib is loaded only when a picture is asked for
+
+        return figures.plot_run(self.propagate(**settings))
+
     def source(self, *quantities: str) -> str:
         """The generated Numba module that `propagate` runs for these quantities, with the form and measured error of
         each average."""

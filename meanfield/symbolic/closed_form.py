@@ -22,7 +22,7 @@ from functools import lru_cache
 import sympy as sp
 
 from meanfield.piecewise import SWITCHES, pieces
-from meanfield.results import NoClosedForm
+from meanfield.results import InfiniteAverage, NoClosedForm
 from meanfield.symbols import Z
 
 
@@ -164,6 +164,8 @@ def _tilt(exponent, C, mean):
     else:
         A = sp.eye(n) + cov * Q
         det = sp.cancel(A.det())
+        if det.is_number and not det.is_positive:
+            raise InfiniteAverage(f"⟨exp({exponent}) …⟩ is infinite: the exponential outgrows the Gaussian.")
         if not _positive(det):
             raise NoClosedForm(f"exp({exponent}) grows like a Gaussian; its average is finite only while {det} > 0.")
         inverse = A.inv().applyfunc(sp.cancel)
