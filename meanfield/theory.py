@@ -12,6 +12,7 @@ from meanfield.activations import Activation, activation
 from meanfield.architecture import Block, Nonlinearity, Param, Residual, Sequential, activations_of, exact, mlp
 from meanfield.results import MeanFieldError
 from meanfield.symbolic import depth as _depth
+from meanfield.symbolic.average import Average
 from meanfield.symbolic.expansion import Law, at_infinity, at_zero
 from meanfield.symbolic.recursion import Recursion, describe, one_input, one_input_averages, two_inputs
 from meanfield.symbols import parameter
@@ -132,9 +133,7 @@ class Theory:
                 f"{', '.join(sorted(names)) or 'none beyond sigma_w, sigma_b'}."
             )
         inside = {
-            k
-            for k in names
-            if any(parameter(k) in a.free_symbols for e in recursion.step for a in e.atoms(sp.Function))
+            k for k in names if any(parameter(k) in a.free_symbols for e in recursion.step for a in e.atoms(Average))
         }
         numbers = {k: _number(k, values[k]) for k in names & set(values) if k != "mu" or k in inside}
         if numbers:

@@ -165,6 +165,15 @@ def test_blocks_compose():
     twice = mf.derive(architecture=Sequential((Nonlinearity("erf"), Nonlinearity("relu"), Dense())))
     assert sp.diff(twice.recursion("K")["K"], mf.symbols.K) != 0
     deep = mf.derive(architecture=Sequential((Nonlinearity("erf"), Dense(), Nonlinearity("relu"), Dense())))
+    run = deep.propagate(sigma_w=1.3, sigma_b=0.2, depth=4, quantities=("K", "J", "Theta"))
+    exact = deep.one_input.iterate({"sigma_w": 1.3, "sigma_b": 0.2, "Q0": 1.0}, 4, digits=20)
+    assert_layers_agree(run, exact, 2e-14)
+    both = mf.derive(architecture=Sequential((Nonlinearity("tanh"), Dense(), Nonlinearity("silu"), Dense())))
+    assert_layers_agree(
+        both.propagate(sigma_w=1.3, sigma_b=0.2, depth=3),
+        both.recursion("K", "J").iterate({"sigma_w": 1.3, "sigma_b": 0.2, "Q0": 1.0}, 3, digits=20),
+        2e-14,
+    )
     erf_map = mf.derive("erf").recursion("K").doit()["K"]
     composed = mf.derive("relu").recursion("K").doit()["K"].subs(mf.symbols.K, erf_map)
     assert sp.simplify(deep.recursion("K").doit()["K"] - composed) == 0

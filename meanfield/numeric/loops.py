@@ -28,19 +28,27 @@ from numba import njit, prange
 '''
 
 
+def placeholders(recursion: Recursion) -> dict[Average, sp.Symbol]:
+    """Every average of the step with the local name that holds its value, inner ones (in the variance of another)
+    first."""
+    nodes = {n for e in recursion.step for n in e.atoms(Average)}
+    ordered = sorted(nodes, key=lambda n: (len(n.args[1].atoms(Average)), str(n)))
+    return {n: sp.Symbol(f"a{i}", real=True) for i, n in enumerate(ordered)}
+
+
 def source(recursion: Recursion, calls: dict[Average, str], functions: str, version: str, notes: list[str]) -> str:
     """The whole module. `calls` maps each average node to the source of its evaluation, `functions` holds the functions
     called."""
     names = [v.name for v in recursion.state]
     carried = [f"log_{v.name}" if v.carry == "log" else v.name for v in recursion.state]
     symbols = {v.symbol: sp.Symbol(v.name, real=True) for v in recursion.state}
-    nodes = sorted(calls, key=str)
-    placeholders = {n: sp.Symbol(f"a{i}", real=True) for i, n in enumerate(nodes)}
+    names_of = placeholders(recursion)
+    nodes = list(names_of)
     drivers = sorted({v.name for v in recursion.state for n in nodes if v.symbol in n.free_symbols}, key=names.index)
     parameters = [p.name for p in recursion.parameters if p.name not in ("Q0", "c0")]
     steps, logs = [], []
     for v, e in zip(recursion.state, recursion.step):
-        e = e.xreplace(placeholders)
+        e = e.xreplace(names_of)
         if v.carry == "log":
             e = sp.cancel(e / v.symbol) if not e.has(sp.exp) else sp.expand(e / v.symbol)
             if e.has(v.symbol):

@@ -87,31 +87,27 @@ def _generate(recursion: Recursion) -> tuple[str, dict[str, np.ndarray]]:
     calls, functions, notes, arrays, errors = {}, "", [], {}, []
     names: dict[sp.Expr, str] = {}
     symbols = {v.symbol: sp.Symbol(v.name, real=True) for v in recursion.state}
-    for e in recursion.step:
-        for node in sorted(e.atoms(Average), key=str):
-            if node in calls:
-                continue
-            shape, variables = _canonical(node)
-            if shape not in names:
-                index = len(names)
-                if node.n == 1:
-                    s = scalar(shape, f"avg_{index}")
-                    arrays[f"T{index}"] = s.table.coefficients if s.table else np.zeros((1, 10))
-                    functions += s.text + "\n\n"
-                    errors.append(s.error)
-                    notes.append(f"avg_{index}(K) = {shape}: {s.note}")
-                else:
-                    p = pair(shape, f"pair_{index}")
-                    arrays[f"T{index}"] = np.zeros((1, 10))
-                    functions += p.text + "\n\n"
-                    errors.append(2e-13)
-                    notes.append(f"pair_{index}(K_aa, K_ab, K_bb) = {shape}: {p.note}")
-                names[shape] = f"{'avg' if node.n == 1 else 'pair'}_{index}"
-            index = list(names).index(shape)
-            arguments = [code(v.xreplace(symbols)) for v in variables]
-            calls[node] = f"{names[shape]}({', '.join(arguments)}{f', T[{index}]' if node.n == 1 else ''})"
-    if any(a.atoms(Average) for node in calls for a in node.cov):
-        raise MeanFieldError("A layer with several Dense blocks nests averages; compile it block by block.")
+    ordered = loops.placeholders(recursion)
+    for node in ordered:
+        shape, variables = _canonical(node)
+        if shape not in names:
+            index = len(names)
+            if node.n == 1:
+                s = scalar(shape, f"avg_{index}")
+                arrays[f"T{index}"] = s.table.coefficients if s.table else np.zeros((1, 10))
+                functions += s.text + "\n\n"
+                errors.append(s.error)
+                notes.append(f"avg_{index}(K) = {shape}: {s.note}")
+            else:
+                p = pair(shape, f"pair_{index}")
+                arrays[f"T{index}"] = np.zeros((1, 10))
+                functions += p.text + "\n\n"
+                errors.append(2e-13)
+                notes.append(f"pair_{index}(K_aa, K_ab, K_bb) = {shape}: {p.note}")
+            names[shape] = f"{'avg' if node.n == 1 else 'pair'}_{index}"
+        index = list(names).index(shape)
+        arguments = [code(v.xreplace(ordered).xreplace(symbols)) for v in variables]
+        calls[node] = f"{names[shape]}({', '.join(arguments)}{f', T[{index}]' if node.n == 1 else ''})"
     arrays["errors"] = np.array(errors)
     return loops.source(recursion, calls, functions, VERSION, notes), arrays
 
