@@ -1,0 +1,1 @@
+"""One module a paper: its equations as claims against the engine."""
