@@ -292,12 +292,13 @@ def demo(
     at: dict[str, Any] = {"sigma_w": 1.2, "sigma_b": 0.1}
     sizes: dict[str, Any] = {"width": 200, "depth": 20, "networks": 100, "seed": 0}
 
-    typer.echo(_step(1, 'theory = meanfield.derive("tanh", residual=True)'))
+    _say('theory = meanfield.derive("tanh", residual=True)', "print(theory.table())")
     theory = derive("tanh", residual=True)
-    typer.echo(out.wrapped(str(theory.table())))
-    write_whole(output / "table.tex", theory.latex().encode())
+    found = theory.table()
+    typer.echo(out.wrapped(str(found)))
+    write_whole(output / "table.tex", f"{found.latex()}\n".encode())
 
-    typer.echo(_step(2, "run = theory.propagate(sigma_w=1.2, sigma_b=0.1, depth=100)"))
+    _say("run = theory.propagate(sigma_w=1.2, sigma_b=0.1, depth=100)")
     with out.working("Compiling the recursion"):
         run = theory.propagate(**at, depth=100)
     typer.echo(out.layer_table(run, ("K", "J")))
@@ -308,17 +309,21 @@ def demo(
     else:
         typer.echo("No figure: matplotlib is not installed; try pip install 'meanfield[plot]'.", err=True)
 
-    typer.echo(_step(3, "meanfield.check(theory, sigma_w=1.2, sigma_b=0.1, width=200, depth=20, networks=100)"))
+    _say(
+        "sizes = dict(width=200, depth=20, networks=100)",
+        "print(meanfield.check(theory, sigma_w=1.2, sigma_b=0.1, **sizes))",
+    )
     report = comparison.check(theory, **at, **sizes)
     typer.echo(out.wrapped(str(report)))
     _write_report(report, out.report_document({**out.about(theory), **at, **sizes}, report), output / "report.json")
     names = ["table.tex", *(["propagate.png"] if drawn else []), "source.py", "report.json"]
-    typer.echo(out.wrapped(f"\nWrote {', '.join(names)} in {output.resolve()}"))
+    typer.echo(f"\nWrote {', '.join(names)} to {output}")
     raise typer.Exit(0 if report.passed else 1)
 
 
-def _step(n: int, line: str) -> str:
-    return f"{chr(10) if n > 1 else ''}>>> {line}\n"
+def _say(*lines: str) -> None:
+    """Show the Python that does what follows."""
+    typer.echo("\n" + "".join(f">>> {line}\n" for line in lines))
 
 
 def _one_format(latex: bool, json: bool) -> None:

@@ -74,7 +74,7 @@ def source(recursion: Recursion, calls: dict[Average, str], functions: str, vers
     text = HEADER.format(version=version, summary="\n".join([str(recursion), "", *notes])) + printing.helpers_for(
         functions + layer
     )
-    return text + printing.decorated(functions, "@njit(cache=True)") + _loops(fill, layer)
+    return text + printing.decorated(functions, "@njit(cache=True, error_model='numpy')") + _loops(fill, layer)
 
 
 def _loops(f: dict, layer: str) -> str:
@@ -108,7 +108,7 @@ def _loops(f: dict, layer: str) -> str:
             diverged[p] = l + 2
 {blow}
 """
-    trace = f"""@njit(cache=True)
+    trace = f"""@njit(cache=True, error_model='numpy')
 def trace_one(p, start, sigma, T, depth, homogeneous, out, diverged):
 {unpack_state}
 {first}{core}            for m in range(l + 1, depth):
@@ -120,14 +120,14 @@ def trace_one(p, start, sigma, T, depth, homogeneous, out, diverged):
 {store}
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, error_model='numpy', parallel=True)
 def trace(start, sigma, T, depth, homogeneous, out, diverged):
     for p in prange(start.shape[0]):
         trace_one(p, start, sigma, T, depth, homogeneous, out, diverged)
 
 
 """
-    final = f"""@njit(cache=True)
+    final = f"""@njit(cache=True, error_model='numpy')
 def final_one(p, start, sigma, T, depth, homogeneous, out, diverged):
 {unpack_state}{core}            break
         if homogeneous and {same}:
@@ -136,7 +136,7 @@ def final_one(p, start, sigma, T, depth, homogeneous, out, diverged):
 {last}
 
 
-@njit(cache=True, parallel=True)
+@njit(cache=True, error_model='numpy', parallel=True)
 def final(start, sigma, T, depth, homogeneous, out, diverged):
     for p in prange(start.shape[0]):
         final_one(p, start, sigma, T, depth, homogeneous, out, diverged)

@@ -185,7 +185,9 @@ def helpers_for(text: str) -> str:
         if f"{name}(" in text:
             needed += [*[n for n in _NEEDS.get(name, ()) if n not in needed], *([name] if name not in needed else [])]
     order = [n for n in ("_horner", *HELPERS) if n in needed]
-    return "\n\n".join(f"@njit(cache=True)\n{HELPERS[n]}" for n in dict.fromkeys(order)) + ("\n\n" if order else "")
+    return "\n\n".join(f"@njit(cache=True, error_model='numpy')\n{HELPERS[n]}" for n in dict.fromkeys(order)) + (
+        "\n\n" if order else ""
+    )
 
 
 @lru_cache(maxsize=256)

@@ -18,6 +18,7 @@ from meanfield import balls
 from meanfield.numeric import printing, quadrature
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.average import Average
+from meanfield.symbolic.expansion import at_zero
 from meanfield.symbolic.recursion import closed
 from meanfield.symbols import K
 
@@ -63,13 +64,16 @@ def scalar(expr: sp.Expr, name: str = "f") -> Scalar:
             f"{expr} was to be evaluated, but {sorted(s.name for s in others)} have no value; give them in derive(...)."
         )
     form = closed(expr)
+    guard = _guard(expr)
     if not form.has(Average):
         if not form.has(K):
             return Scalar(name, f"def {name}(K, T):\n    return {printing.code(form)}\n", None, 0.0, "constant")
         ranges, chosen, error = _closed_ranges(form)
         if ranges and ranges[0][0] == 0.0 and ranges[0][1] == math.inf:
-            return Scalar(name, f"def {name}(K, T):\n{printing.body(chosen)}", None, error, "closed form for every K")
-        return _mixed(expr, form, chosen, ranges, name)
+            return Scalar(
+                name, f"def {name}(K, T):\n{guard}{printing.body(chosen)}", None, error, "closed form for every K"
+            )
+        return _mixed(expr, guard, chosen, ranges, name)
     table, error = _checked_table(expr)
     return Scalar(
         name,
@@ -78,6 +82,17 @@ def scalar(expr: sp.Expr, name: str = "f") -> Scalar:
         error,
         f"table, measured error {error:.0e}",
     )
+
+
+def _guard(expr) -> str:
+    """The first lines of a closed form: its limit at K = 0, where the formula itself may divide by K (K underflows to 0
+    in deep networks)."""
+    if not isinstance(expr, Average):
+        return ""
+    try:
+        return f"    if K <= 0.0:\n        return {float(at_zero(expr, 0).coefficient(0))!r}\n"
+    except MeanFieldError:
+        return ""
 
 
 def _table_call(t: quadrature.Table) -> str:
@@ -131,10 +146,10 @@ def _runs(ok):
     return runs
 
 
-def _mixed(expr, form, chosen, ranges, name):
+def _mixed(expr, guard, chosen, ranges, name):
     table, error = _checked_table(expr, _gap(ranges))
     tests = [f"{lo!r} <= K <= {hi!r}" if hi != math.inf else f"K >= {lo!r}" for lo, hi in ranges]
-    text = f"def {name}(K, T):\n"
+    text = f"def {name}(K, T):\n{guard}"
     if tests:
         text += f"    if {' or '.join(tests)}:\n{printing.body(chosen, ' ' * 8)}"
     text += f"    return {_table_call(table)}\n"
