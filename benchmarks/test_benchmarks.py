@@ -1,0 +1,176 @@
+"""What meanfield costs, beside named peers: `pytest benchmarks`, or `python benchmarks/report.py` for the report."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import ROOT
+from numba import njit
+from oracle_float import _nodes, graded_edges, one_input_float, two_input_float
+
+from meanfield import derive, mlp
+from meanfield.empirical.ensemble import run_ensemble
+from meanfield.empirical.philox import fill_normals
+from meanfield.numeric.lowering import lower
+
+TANH, POINT, PAIR = derive("tanh", residual=True), {"sigma_w": 1.0, "sigma_b": 0.1}, ("K_aa", "K_bb", "K_ab")
+IMPORT = "from time import perf_counter as t; a = t(); import {0}; print(t() - a)"
+FIRST_CALL = """
+import json, sys, time
+from meanfield import derive
+start = time.perf_counter()
+theory = derive("tanh", residual=True)
+theory.propagate(sigma_w=1.0, sigma_b=0.1, depth=1000)
+first = time.perf_counter() - start
+theory.propagate(sigma_w=[1.0, 2.0], sigma_b=0.1, depth=10, every_layer=False)
+found = {id(f): f.stats.cache_misses for name, m in list(sys.modules.items()) if name.startswith("meanfield")
+         for f in vars(m).values() if hasattr(f, "nopython_signatures")}
+print(json.dumps([first, sum(sum(c.values()) for c in found.values())]))
+"""
+
+
+def _python(code, **env):
+    """What a fresh interpreter prints, as JSON."""
+    command = [sys.executable, "-c", code]
+    run = subprocess.run(command, cwd=ROOT, env=os.environ | env, check=True, capture_output=True, text=True)
+    return json.loads(run.stdout or "null")
+
+
+def test_table(beside):
+    """Cold process: derive("tanh", residual=True) and its table"""
+    code = "from meanfield import derive; str(derive('tanh', residual=True).table())"
+    beside(lambda: _python(code), lambda: _python("import sympy"), "process that imports sympy", bar=2.0)
+
+
+def test_import(beside):
+    """Cold process: import meanfield"""
+    ours, peer = (IMPORT.format(name) for name in ("meanfield", "sympy"))
+    beside(lambda: _python(ours), lambda: _python(peer), "import sympy", rounds=11, bar=0.5, ratio_bar=1.4)
+
+
+def test_second_process(beside, tmp_path):
+    """Second process: derive and first propagate (1000 layers), Numba's import included"""
+    misses = []
+
+    def run(folder):
+        first, missed = _python(FIRST_CALL, MEANFIELD_CACHE=str(folder))
+        misses.append(missed)
+        return first
+
+    warm, empty = tmp_path / "warm", (tmp_path / str(i) for i in range(9))
+    run(warm), misses.clear()
+    peer = lambda: (run(next(empty)), misses.pop())[0]  # noqa: E731
+    beside(lambda: run(warm), peer, "first process, empty cache", rounds=3, warm=False, misses=misses)
+
+
+def test_averages(beside):
+    """<tanh^2> and <sech^4> at one K, in a compiled loop over K"""
+    lowered, K = lower(TANH.recursion("K", "J")), np.exp(np.random.default_rng(0).uniform(-7, 7, 10**6))
+    first, second = lowered.module.avg_0, lowered.module.avg_1
+
+    @njit
+    def ours(out, T0, T1):
+        for i in range(K.size):
+            out += first(K[i], T0) + second(K[i], T1)
+        return [out]
+
+    @njit
+    def peer(out):
+        for i in range(K.size):
+            out += math.tanh(K[i])
+        return [out]
+
+    calls = lambda: ours(0.0, *lowered.tables), lambda: peer(0.0)
+    beside(*calls, "math.tanh in a compiled loop", units=K.size, peer_units=K.size, bar=1e-7)
+
+
+def _numpy(phi, sigma_w, sigma_b, depth, spread=150.0):
+    """(K, log J) at the last layer; averages by panels graded for √K up to spread (tanh) or closed forms (erf)."""
+    mu, K, log_J = float("residual" in phi), sigma_w**2 + sigma_b**2, 0.0 * sigma_w
+    x, weights = _nodes(np.array(graded_edges(0.0, 10.0, [], [(0.0, 1.0 / spread)], 1.5)), 16)
+    weights = weights * np.exp(-(x**2) / 2) * math.sqrt(2 / math.pi)
+    for _ in range(depth - 1):
+        if "tanh" in phi:
+            t = np.tanh(np.sqrt(K)[..., None] * x) ** 2
+            second, slope = t @ weights, (1 - t) ** 2 @ weights
+        else:
+            second, slope = 2 / math.pi * np.arcsin(2 * K / (2 * K + 1)), 4 / math.pi / np.sqrt(1 + 4 * K)
+        K, log_J = mu * K + sigma_w**2 * second + sigma_b**2, log_J + np.log(mu + sigma_w**2 * slope)
+    return K, log_J
+
+
+@pytest.mark.parametrize("call", ["Lowered.run", "Theory.propagate"])
+def test_point(beside, call):
+    """1000 layers of (K, J) at one point, tanh residual: {call}"""
+    lowered, peer = lower(TANH.recursion("K", "J")), lambda: _numpy("tanh residual", np.float64(1.0), 0.1, 1000, 30.0)
+    run = TANH.propagate(**POINT, depth=1000)
+    np.testing.assert_allclose([run.K[-1], run.log_J[-1]], peer(), rtol=1e-11)
+    start, sigma = np.array([[1.01, 0.0]]), np.array([POINT[n] for n in lowered.parameters])[:, None, None]
+    kernel = lambda: lowered.run(start, np.broadcast_to(sigma, (2, 1, 999)), 1000, True, True)  # noqa: E731
+    ours = kernel if call == "Lowered.run" else lambda: TANH.propagate(**POINT, depth=1000)
+    beside(ours, peer, "NumPy, Gauss-Legendre panels", rounds=51, bar=5e-4)
+
+
+@pytest.mark.parametrize(("phi", "bar"), [("tanh residual", 5.0), ("erf residual", 1.0), ("erf", 1.0)])
+def test_grid(beside, phi, bar):
+    """300 x 300 grid x 1000 layers, last layer only: {phi}"""
+    theory, axis = derive(phi.split()[0], residual="residual" in phi), np.linspace(0.1, 3.0, 300)
+    few, depth = (axis[::10], 101) if "tanh" in phi else (axis, 21)
+    share = axis.size**2 * 999 / (few.size**2 * (depth - 1))
+    peer = lambda: _numpy(phi, *np.meshgrid(few, few, indexing="ij"), depth)  # noqa: E731
+    run = theory.propagate(sigma_w=few[:, None], sigma_b=few, depth=depth, every_layer=False)
+    np.testing.assert_allclose(run.log_J[..., -1], peer()[1], rtol=1e-11, atol=1e-12)
+    ours = lambda: theory.propagate(sigma_w=axis[:, None], sigma_b=axis, depth=1000, every_layer=False)  # noqa: E731
+    name = f"NumPy, {few.size} x {few.size} x {depth - 1}, scaled by {share:g}"
+    beside(ours, peer, name, rounds=5, peer_units=1 / share, bar=bar)
+
+
+def test_pair_average(beside):
+    """<tanh(z_a) tanh(z_b)> at one (K_aa, K_ab, K_bb), panel quadrature"""
+    found = vars(lower(TANH.recursion(*PAIR)).module).items()
+    pair, at = next(f for name, f in found if name[:5] == "pair_" and name[5:].isdigit()), (1.0, 0.3, 2.0)
+    np.testing.assert_allclose(pair(*at), two_input_float(np.tanh, 1.0, 2.0, 0.3), rtol=1e-12)
+    calls = lambda: [pair(*at) for _ in range(20)], lambda: [two_input_float(np.tanh, 1.0, 2.0, 0.3)]
+    beside(*calls, "oracles.two_input_float (NumPy)", rounds=21, units=20)
+
+
+def test_pair_layers(beside):
+    """100 layers of (K_aa, K_bb, K_ab), tanh residual: Theory.propagate"""
+
+    def peer(aa=1.01, bb=1.01, ab=0.31):
+        for _ in range(99):
+            ab += two_input_float(np.tanh, aa, bb, ab) + 0.01
+            aa, bb = (k + one_input_float(lambda z: np.tanh(z) ** 2, k) + 0.01 for k in (aa, bb))
+        return [aa, bb, ab]
+
+    run = TANH.propagate(**POINT, depth=100, correlation=0.3)
+    np.testing.assert_allclose([run.values[n][-1] for n in PAIR], peer(), rtol=1e-11)
+    ours = lambda: TANH.propagate(**POINT, depth=100, correlation=0.3)  # noqa: E731
+    beside(ours, peer, "oracles.two_input_float (NumPy)", rounds=5)
+
+
+def test_normals(beside):
+    """One standard normal of the ensemble's generator (2^20 in a call)"""
+    out, generator = np.empty(2**20), np.random.default_rng(0)
+    calls = lambda: fill_normals(out, 1, 2, 3, 0), lambda: [generator.standard_normal(out=out)]
+    beside(*calls, "numpy Generator.standard_normal", rounds=21, units=out.size, peer_units=out.size)
+
+
+@pytest.mark.slow
+def test_ensemble(beside):
+    """200 networks of 500 x 50, tanh residual, exact Jacobian"""
+    generator, block = np.random.default_rng(0), mlp("tanh", mu=1)
+
+    def peer():
+        for _ in range(4):
+            z, J = generator.standard_normal(500), np.eye(500)
+            for _ in range(49):
+                W, h = generator.standard_normal((500, 500)) / math.sqrt(500), np.tanh(z)
+                z, J = z + W @ h, J + W @ ((1 - h * h)[:, None] * J)
+
+    ours = lambda: run_ensemble(block, sigma_w=1, sigma_b=0, width=500, depth=50, networks=200)  # noqa: E731
+    beside(ours, peer, "NumPy loop, 4 networks, scaled by 50", rounds=1, peer_units=1 / 50, warm=False)
