@@ -14,10 +14,9 @@ _CACHE = tempfile.TemporaryDirectory(prefix="meanfield-bench-")
 os.environ["MEANFIELD_CACHE"] = _CACHE.name  # compiled anew in every run: the user's cache stays as it is
 
 
-def _seconds(f) -> float:
-    start = perf_counter()
-    own = f()
-    return own if isinstance(own, float) else perf_counter() - start  # a float: it measured its own seconds
+def _record(times: list, f, units: float) -> None:
+    start, own = perf_counter(), f()
+    times.append((own if isinstance(own, float) else perf_counter() - start) / units)  # a float: its own seconds
 
 
 @pytest.fixture
@@ -28,10 +27,10 @@ def beside(benchmark, request):
         mine, theirs = [], []
         if warm:
             ours(), peer()
-        setup = lambda: theirs.append(_seconds(peer) / peer_units)  # noqa: E731
-        benchmark.pedantic(lambda: mine.append(_seconds(ours) / units), setup=setup, rounds=rounds)
-        values = getattr(getattr(request.node, "callspec", None), "params", {})
-        title = request.node.function.__doc__.format(**values)
+        setup = lambda: _record(theirs, peer, peer_units)  # noqa: E731
+        benchmark.pedantic(lambda: _record(mine, ours, units), setup=setup, rounds=rounds)
+        title = request.node.function.__doc__
+        title = title.format(**request.node.callspec.params) if hasattr(request.node, "callspec") else title
         benchmark.extra_info.update(title=title, peer=name, seconds=mine, peer_seconds=theirs, **bars)
 
     return run

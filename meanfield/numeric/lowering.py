@@ -8,7 +8,7 @@ so that a second process neither analyses nor compiles.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import ModuleType
 
 import numpy as np
@@ -40,7 +40,7 @@ class Lowered:
     def module(self) -> ModuleType:
         return cache.load(self.name)
 
-    @property
+    @cached_property
     def parameters(self) -> tuple[str, ...]:
         return tuple(p.name for p in self.recursion.parameters if p.name not in ("Q0", "c0"))
 
@@ -57,6 +57,7 @@ class Lowered:
         return out, diverged
 
 
+@lru_cache(maxsize=128)
 def lower(recursion: Recursion) -> Lowered:
     """Generate (or find) the compiled form of a recursion whose only symbols are its state, σ's, μ, Q0 and c0.
 

@@ -216,6 +216,7 @@ def decorated(functions: str, decorator: str) -> str:
     return "".join(f"{decorator}\n{b}" if b.startswith("def ") else b for b in blocks)
 
 
+@lru_cache(maxsize=256)
 def compiled(text: str, name: str):
     """The function `name` of generated source, compiled by Numba in this process (for the functions handed to the
     finite-width checker)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import sympy as sp
@@ -163,13 +164,18 @@ def _check(name: str, value, minimum: float | None = None) -> np.ndarray:
     return array
 
 
+@lru_cache(maxsize=256)
+def _initial(expr: sp.Expr, names: tuple[str, ...]):
+    """The value of a state variable at layer 1 as a NumPy function of σ's and inputs."""
+    return sp.lambdify([{"Q0": Q0, "c0": c0}.get(n) or parameter(n) for n in names], expr, modules="numpy")
+
+
 def _start(recursion: Recursion, sigma: dict, inputs: dict, points: int) -> np.ndarray:
     start = np.empty((points, len(recursion.state)))
     everything = sigma | inputs
+    names = tuple(sorted(everything))
     for i, v in enumerate(recursion.state):
-        names = sorted(everything)
-        symbols = [{"Q0": Q0, "c0": c0}.get(n) or parameter(n) for n in names]
-        f = sp.lambdify(symbols, v.initial, modules="numpy")
+        f = _initial(v.initial, names)
         with np.errstate(over="ignore"):
             value = np.broadcast_to(f(*[everything[n].ravel() for n in names]), points)
         start[:, i] = np.log(value) if v.carry == "log" else value

@@ -7,7 +7,7 @@ here; for tanh and erf at μ = 1 compare [partial_jacobians] eq. (28), (29), (H.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sympy as sp
 
@@ -25,9 +25,10 @@ CONSTANT = sp.Symbol("C", real=True)  # what depends on the start
 class DepthLaw:
     """quantity ~ C · l^exponent · exp(rate · l^rate_power) as l → ∞.
 
-    law: for K its expansion in l; for J that of log J (up to a constant that depends on the start). regime: which
-    balance holds, in words. exponent is None when the known expansions do not determine it. status: EXACT for a derived
-    law, MEASURED when a fixed point was located numerically.
+    law: for K its expansion in l; for J that of log J (C is a constant that depends on the start). regime: which
+    balance holds, in words. exponent is None when the known expansions do not determine it. status: EXACT where
+    the destination of K is proved, too; MEASURED where it was found by a scan from K^1 (at Q0 = 1 unless Q0 is given),
+    which could miss a pair of fixed points.
     """
 
     quantity: str
@@ -75,19 +76,22 @@ def depth_law(recursion: Recursion, quantity: str, values: dict[str, sp.Expr]) -
     if chi.has(sp.oo) and quantity == "J":
         raise MeanFieldError("J is infinite at every layer (φ jumps), so it has no large-depth law.")
     start = recursion.initial["K"].subs(swap).subs(Q0, 1)
-    where = _destination(step, start)
+    where, proved = _destination(step, start)
     if where == sp.oo:
-        return _at_infinity(step, chi, quantity)
-    if where == 0:
-        return _at_zero(step, chi, quantity)
-    return _at_fixed_point(step, chi, where, quantity)
+        law = _at_infinity(step, chi, quantity)
+    elif where == 0:
+        law = _at_zero(step, chi, quantity)
+    else:
+        law = _at_fixed_point(step, chi, where, quantity)
+    return law if proved else replace(law, status=Status.MEASURED)
 
 
 def _destination(step: sp.Expr, start: sp.Expr):
-    """∞, 0 or the fixed point K flows to."""
+    """∞, 0 or the fixed point K flows to, and whether that is proved (K never falls, or never moves) or found by a
+    scan."""
     gain = sp.expand(step - K)
     if all(_nonnegative(t) for t in sp.Add.make_args(gain)) and gain != 0:
-        return sp.oo
+        return sp.oo, True
     free = step.free_symbols - {K}
     if free:
         raise MeanFieldError(
@@ -96,8 +100,8 @@ def _destination(step: sp.Expr, start: sp.Expr):
         )
     original, gain = gain, closed(gain)
     if sp.expand(gain) == 0:
-        return start
-    return _scan(gain, start, original)
+        return start, True
+    return _scan(gain, start, original), False
 
 
 def _nonnegative(t: sp.Expr) -> bool:

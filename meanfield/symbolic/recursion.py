@@ -8,6 +8,7 @@ weights of the branch make it independent of the skip), or μ z to f when the br
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import sympy as sp
 
@@ -54,7 +55,7 @@ class Recursion:
     def initial(self) -> dict[str, sp.Expr]:
         return {v.name: v.initial for v in self.state}
 
-    @property
+    @cached_property
     def parameters(self) -> tuple[sp.Symbol, ...]:
         """Symbols that are neither state nor depth, by name."""
         free = set().union(*[e.free_symbols for e in self.step], *[v.initial.free_symbols for v in self.state])
