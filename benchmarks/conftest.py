@@ -3,8 +3,9 @@
 import os
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 
 import pytest
 
@@ -14,23 +15,25 @@ _CACHE = tempfile.TemporaryDirectory(prefix="meanfield-bench-")
 os.environ["MEANFIELD_CACHE"] = _CACHE.name  # compiled anew in every run: the user's cache stays as it is
 
 
-def _record(times: list, f, units: float) -> None:
-    start, own = perf_counter(), f()
-    times.append((own if isinstance(own, float) else perf_counter() - start) / units)  # a float: its own seconds
+def _record(f, units: float, into: list) -> None:
+    """Append the (wall, CPU) seconds of one call per unit; a float that f returns is its own measurement of wall."""
+    wall, cpu, own = perf_counter(), process_time() + sum(os.times()[2:4]), f()
+    wall, cpu = perf_counter() - wall, process_time() + sum(os.times()[2:4]) - cpu
+    into.append(((own if isinstance(own, float) else wall) / units, cpu / units))
 
 
 @pytest.fixture
 def beside(benchmark, request):
-    """Run ours and peer in alternation; record seconds divided by (peer_)units, and the bars (seconds, or × peer)."""
+    """Run ours and peer in alternation; record seconds per (peer_)unit, and the bars (seconds, or x peer)."""
 
     def run(ours, peer, name, rounds=7, units=1.0, peer_units=1.0, warm=True, **bars):
         mine, theirs = [], []
         if warm:
             ours(), peer()
-        setup = lambda: _record(theirs, peer, peer_units)  # noqa: E731
-        benchmark.pedantic(lambda: _record(mine, ours, units), setup=setup, rounds=rounds)
-        title = request.node.function.__doc__
-        title = title.format(**request.node.callspec.params) if hasattr(request.node, "callspec") else title
-        benchmark.extra_info.update(title=title, peer=name, seconds=mine, peer_seconds=theirs, **bars)
+        benchmark.pedantic(
+            _record, (ours, units, mine), setup=partial(_record, peer, peer_units, theirs), rounds=rounds
+        )
+        title = request.function.__doc__.format(**request.node.funcargs)
+        benchmark.extra_info.update(title=title, peer=name, ours=mine, theirs=theirs, **bars)
 
     return run

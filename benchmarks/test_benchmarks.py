@@ -20,50 +20,43 @@ from meanfield.empirical.philox import fill_normals
 from meanfield.numeric.lowering import lower
 
 TANH, POINT, PAIR = derive("tanh", residual=True), {"sigma_w": 1.0, "sigma_b": 0.1}, ("K_aa", "K_bb", "K_ab")
-IMPORT = "from time import perf_counter as t; a = t(); import {0}; print(t() - a)"
+TIMED = "from time import perf_counter as t; a = t(); {0}; print(t() - a)"
+TABLE = "from meanfield import derive; str(derive('tanh', residual=True).table())"
+COLD = {"import meanfield": {"bar": 0.5, "ratio_bar": 1.4}, TABLE: {"bar": 2.0}}
 FIRST_CALL = """
-import json, sys, time
-from meanfield import derive
-start, theory = time.perf_counter(), derive("tanh", residual=True)
-first = (theory.propagate(sigma_w=1.0, sigma_b=0.1, depth=1000), time.perf_counter() - start)[1]
-theory.propagate(sigma_w=[1.0, 2.0], sigma_b=0.1, depth=10, every_layer=False)
-found = {id(f): f.stats.cache_misses for name, m in list(sys.modules.items()) if name.startswith("meanfield")
-         for f in vars(m).values() if hasattr(f, "nopython_signatures")}
-print(json.dumps([first, sum(sum(c.values()) for c in found.values())]))
+import json, sys, time; from meanfield import derive
+start = time.perf_counter()
+derive("tanh", residual=True).propagate(sigma_w=1.0, sigma_b=0.1, depth=1000)
+first = time.perf_counter() - start
+derive("tanh", residual=True).propagate(sigma_w=[1.0, 2.0], sigma_b=0.1, depth=10, every_layer=False)
+jitted = {f for name, m in [*sys.modules.items()] if "meanfield" in name for f in vars(m).values() if callable(f)}
+print(json.dumps([first, sum(sum(f.stats.cache_misses.values()) for f in jitted if hasattr(f, "nopython_signatures"))]))
 """
 
 
 def _python(code, **env):
     """What a fresh interpreter prints, as JSON."""
-    command = [sys.executable, "-c", code]
-    return json.loads(subprocess.check_output(command, cwd=ROOT, env=os.environ | env) or "null")
+    return json.loads(subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, env=os.environ | env))
 
 
-def test_table(beside):
-    """Cold process: derive("tanh", residual=True) and its table"""
-    code = "from meanfield import derive; str(derive('tanh', residual=True).table())"
-    beside(lambda: _python(code), lambda: _python("import sympy"), "process that imports sympy", bar=2.0)
-
-
-def test_import(beside):
-    """Cold process: import meanfield"""
-    ours, peer = (IMPORT.format(name) for name in ("meanfield", "sympy"))
-    beside(lambda: _python(ours), lambda: _python(peer), "import sympy", rounds=11, bar=0.5, ratio_bar=1.4)
+@pytest.mark.parametrize("code", COLD)
+def test_cold(beside, code):
+    """Cold process: {code}"""
+    calls = (partial(_python, TIMED.format(c)) for c in (code, "import sympy"))
+    beside(*calls, "import sympy", rounds=9, **COLD[code])
 
 
 def test_second_process(beside, tmp_path):
     """Second process: derive and first propagate (1000 layers), Numba's import included"""
-    _python(FIRST_CALL)  # fills the cache
+    misses = [_python(FIRST_CALL)[1] for _ in range(2)][1]  # the first run fills the cache
     peer = lambda: _python(FIRST_CALL, MEANFIELD_CACHE=tempfile.mkdtemp(dir=tmp_path))[0]  # noqa: E731
-    ours, misses = lambda: _python(FIRST_CALL)[0], _python(FIRST_CALL)[1]
-    beside(ours, peer, "first process, empty cache", rounds=5, warm=False, misses=misses)
+    beside(lambda: _python(FIRST_CALL)[0], peer, "first process", rounds=5, warm=False, misses=misses)
 
 
 def test_averages(beside):
     """<tanh^2> and <sech^4> at one K, in a compiled loop over K"""
     lowered, K = lower(TANH.recursion("K", "J")), np.exp(np.random.default_rng(0).uniform(-7, 7, 10**6))
     first, second = lowered.module.avg_0, lowered.module.avg_1
-
     ours, peer = njit(lambda k, T0, T1: first(k, T0) + second(k, T1)), njit(lambda k, T0, T1: math.tanh(k))
 
     @njit
@@ -108,21 +101,19 @@ def test_grid(beside, phi, bar):
     """300 x 300 grid x 1000 layers, last layer only: {phi}"""
     theory, axis = derive(phi.split()[0], residual="residual" in phi), np.linspace(0.1, 3.0, 300)
     few, depth = (axis[::10], 101) if "tanh" in phi else (axis, 21)
-    share = axis.size**2 * 999 / (few.size**2 * (depth - 1))
+    share, name = axis.size**2 * 999 / (few.size**2 * (depth - 1)), f"NumPy, {few.size} x {few.size} x {depth - 1}"
     peer = partial(_numpy, phi, *np.meshgrid(few, few, indexing="ij"), depth)
     run = theory.propagate(sigma_w=few[:, None], sigma_b=few, depth=depth, every_layer=False)
     np.testing.assert_allclose(run.log_J[..., -1], peer()[1], rtol=1e-11, atol=1e-12)
     ours = partial(theory.propagate, sigma_w=axis[:, None], sigma_b=axis, depth=1000, every_layer=False)
-    name = f"NumPy, {few.size} x {few.size} x {depth - 1}, scaled by {share:g}"
-    beside(ours, peer, name, rounds=5, peer_units=1 / share, bar=bar)
+    beside(ours, peer, f"{name}, scaled by {share:g}", rounds=5, peer_units=1 / share, bar=bar)
 
 
 def test_pair_average(beside):
     """<tanh(z_a) tanh(z_b)> at one (K_aa, K_ab, K_bb), panel quadrature"""
-    found = vars(lower(TANH.recursion(*PAIR)).module).items()
-    pair = next(f for name, f in found if name[:5] == "pair_" and name[5:].isdigit())
+    pair = next(f for n, f in vars(lower(TANH.recursion(*PAIR)).module).items() if n.removeprefix("pair_").isdigit())
     calls = lambda: [pair(1.0, 0.3, 2.0) for _ in range(20)], lambda: [two_input_float(np.tanh, 1.0, 2.0, 0.3)]
-    beside(*calls, "two_input_float of the tests (NumPy)", rounds=21, units=20)
+    beside(*calls, "two_input_float (NumPy)", rounds=21, units=20)
 
 
 def test_pair_layers(beside):
@@ -136,15 +127,13 @@ def test_pair_layers(beside):
 
     run = TANH.propagate(**POINT, depth=100, correlation=0.3)
     np.testing.assert_allclose([run.values[n][-1] for n in PAIR], peer(), rtol=1e-11)
-    beside(
-        partial(TANH.propagate, **POINT, depth=100, correlation=0.3), peer, "the same with two_input_float", rounds=5
-    )
+    beside(partial(TANH.propagate, **POINT, depth=100, correlation=0.3), peer, "two_input_float (NumPy)", rounds=5)
 
 
 def test_normals(beside):
     """One standard normal of the ensemble's generator (2^20 in a call)"""
-    out, generator = np.empty(2**20), np.random.default_rng(0)
-    calls = lambda: fill_normals(out, 1, 2, 3, 0), lambda: [generator.standard_normal(out=out)]
+    out, numpy = np.empty(2**20), np.random.default_rng(0).standard_normal
+    calls = partial(fill_normals, out, 1, 2, 3, 0), partial(numpy, out=out)
     beside(*calls, "numpy Generator.standard_normal", rounds=21, units=out.size, peer_units=out.size)
 
 
