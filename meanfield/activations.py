@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 
 import sympy as sp
 
+from meanfield.architecture import free_name
 from meanfield.growth import Bound, Tail, bound, tail
 from meanfield.parser import parse
 from meanfield.piecewise import Pieces, pieces
@@ -101,8 +102,11 @@ class Activation:
         return frozenset(self.expression.free_symbols - {z})
 
     def __str__(self) -> str:
-        shown = ", ".join(str(v) for _, v in self.parameters)
-        return f"{self.name}({shown})" if shown else self.name if self.name != "custom" else str(self.expression)
+        if self.name == "custom":
+            return str(self.expression)
+        defaults = {k: _value(v, k) for k, v in _REGISTRY[self.name][1].items()} if self.name in _REGISTRY else {}
+        shown = ", ".join(f"{k}={v}" for k, v in self.parameters if v != defaults.get(k))
+        return f"{self.name}({shown})" if shown else self.name
 
 
 def _is_zero(e: sp.Expr) -> bool:
@@ -182,7 +186,7 @@ def activations() -> tuple[str, ...]:
     return tuple(sorted(_REGISTRY))
 
 
-def activation(what: object, **parameters: object) -> Activation:
+def activation(what: object, /, **parameters: object) -> Activation:
     """The record of an activation.
 
     `what` is a registered name ("tanh"), a name with positional parameters ("leaky_relu(0.2)"), a formula in z
@@ -239,14 +243,14 @@ def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
         raise MeanFieldError(
             f"No activation is named {text!r}.{hint} Known: {', '.join(activations())}; or give a formula in z."
         )
-    expr = parse(text, tuple(k for k, _ in given))
+    expr = parse(text, tuple(free_name(k, "A parameter of the formula") for k, _ in given))
     expr = expr.subs({parameter(k): _value(v, k) for k, v in given}, simultaneous=True)
     return _custom(expr, text)
 
 
 def _value(text: str, name: str) -> sp.Expr:
     if text.isidentifier() and text not in ("pi", "E"):
-        return parameter(text)
+        return parameter(free_name(text, f"The parameter {name}"))
     value = parse(text)
     if not value.is_number or not value.is_finite:
         raise MeanFieldError(

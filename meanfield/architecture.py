@@ -25,12 +25,26 @@ class Param:
 Number = int | Fraction | Param
 
 
+RESERVED = frozenset(
+    ["K", "J", "Theta", "K_aa", "K_bb", "K_ab", "sigma_w", "sigma_b", "Q0", "c0", "l", "z", "x", "C", "nan", "inf"]
+)
+
+
+def free_name(name: str, what: str) -> str:
+    """`name`, unless it already means something in every recursion."""
+    if name in RESERVED or name.lower() in RESERVED:
+        raise MeanFieldError(
+            f"{what} was to be the symbol {name!r}, which has a fixed meaning here; choose another name."
+        )
+    return name
+
+
 def exact(value: object, what: str) -> Number:
     """`value` as an exact number or a `Param`: 0.1 means the decimal 1/10, a name means a symbol."""
     if isinstance(value, Param):
         return value
     if isinstance(value, str) and value.isidentifier():
-        return Param(value)
+        return Param(free_name(value, what))
     try:
         number = Fraction(str(value))
     except (ValueError, ZeroDivisionError, OverflowError):

@@ -219,7 +219,9 @@ def propagate(
     typer.echo(out.wrapped("\n".join(lines + (["", run.message()] if run.message() else []))))
 
 
-@app.command(epilog="Example: meanfield check erf --sigma-w 1.5 --sigma-b 0.1 --width 200 --depth 20\n\n" + _CONVENTIONS)
+@app.command(
+    epilog="Example: meanfield check erf --sigma-w 1.5 --sigma-b 0.1 --width 200 --depth 20\n\n" + _CONVENTIONS
+)
 def check(
     act: Act,
     sigma_w: SigmaW,

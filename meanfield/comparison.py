@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 import textwrap
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -84,7 +83,7 @@ class Report:
             "settings": self.settings,
             "notes": list(self.notes),
             "log_scale": self.log_scale,
-            "rows": [asdict(r) for r in self.rows],
+            "rows": [{k: _json_value(v) for k, v in asdict(r).items()} for r in self.rows],
         }
 
     def plot(self):
@@ -93,15 +92,7 @@ class Report:
 
     def to_json(self, path: str | os.PathLike) -> None:
         """Write `data()` to a file, whole or not at all."""
-        target = Path(path)
-        handle, temporary = tempfile.mkstemp(dir=target.parent or ".", suffix=".tmp")
-        try:
-            with os.fdopen(handle, "w") as f:
-                json.dump(self.data(), f, indent=1)
-            os.replace(temporary, target)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        figures.write_whole(Path(path), json.dumps(self.data(), indent=1).encode())
 
     def __str__(self) -> str:
         s = self.settings
@@ -126,6 +117,11 @@ class Report:
             lines += textwrap.wrap(note, 78)
         verdict = "PASSED" if self.passed else "FAILED"
         return "\n".join([*lines, f"{verdict} (a row passes within {THRESHOLD:g} standard errors)"])
+
+
+def _json_value(value: Any) -> Any:
+    """JSON has no infinity: non-finite numbers become text."""
+    return repr(value) if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def _selected(rows: list[Row]) -> list[Row]:

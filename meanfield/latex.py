@@ -60,13 +60,13 @@ class Table:
     rows: tuple[Row, ...]
 
     def __str__(self) -> str:
-        lines, section = [self.title, "=" * min(78, len(self.title))], ""
+        lines, section = [*textwrap.wrap(self.title, 79), "=" * min(78, len(self.title))], ""
         for row in self.rows:
             if row.section != section:
                 section = row.section
                 lines += ["", section]
             body = f"  {row.name} = {row.text()}"
-            lines += textwrap.wrap(body, 79, subsequent_indent=" " * 6, break_long_words=False, break_on_hyphens=False)
+            lines += textwrap.wrap(body, 79, subsequent_indent=" " * 6, break_long_words=True, break_on_hyphens=False)
             if row.remark:
                 lines += textwrap.wrap(row.remark, 79, initial_indent="      ", subsequent_indent="      ")
         return "\n".join(lines)

@@ -108,8 +108,12 @@ class Theory:
         """
         from meanfield.numeric.solvers import propagate  # Numba's world is entered only here
 
+        if correlation is None and set(quantities or ()) & set(TWO_INPUTS):
+            raise MeanFieldError("K_aa, K_bb and K_ab belong to two inputs; give their correlation=.")
         if correlation is not None:
-            wanted = tuple(q for q in (quantities or TWO_INPUTS) if q in TWO_INPUTS) or TWO_INPUTS
+            wanted = tuple(quantities or TWO_INPUTS)
+            if set(wanted) & set(ONE_INPUT):
+                raise MeanFieldError("With correlation= the state is (K_aa, K_bb, K_ab); ask for K, J, Theta alone.")
         else:
             wanted = tuple(quantities or (("K", "J") if self.activation.is_continuous else ("K",)))
         values = {k: v for k, v in parameters.items()}

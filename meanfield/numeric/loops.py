@@ -104,10 +104,7 @@ def _loops(f: dict, layer: str) -> str:
     first = "\n".join(f"    out[p, 0, {i}] = {c}" for i, c in enumerate(f["carried"]))
     last = "\n".join(f"    out[p, 0, {i}] = {c}" for i, c in enumerate(f["carried"]))
     blow = "\n".join(
-        f"            {c} = math.inf if math.isnan({c}_next) else {c}_next"
-        if c in f["drivers"]
-        else f"            {c} = math.nan"
-        for c in f["carried"]
+        f"            {c} = math.inf" if c in f["drivers"] else f"            {c} = math.nan" for c in f["carried"]
     )
     core = f"""
     fixed = False

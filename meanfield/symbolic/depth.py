@@ -71,9 +71,14 @@ def depth_law(recursion: Recursion, quantity: str, values: dict[str, sp.Expr]) -
     for name, v in values.items():
         if v.is_number and (v < 0 or not v.is_finite):
             raise MeanFieldError(f"{name} must be finite and ≥ 0, but {v} was given.")
+    known = {p.name for p in recursion.parameters}
+    if set(values) - known:
+        raise MeanFieldError(
+            f"{sorted(set(values) - known)[0]} is not a parameter here; known are {', '.join(sorted(known))}."
+        )
     swap = {parameter(k): v for k, v in values.items()}
     step, chi = recursion["K"].subs(swap), sp.diff(recursion["J"], J).subs(swap)
-    if chi.has(sp.oo) and quantity == "J":
+    if recursion["J"].has(sp.oo) and quantity == "J":
         raise MeanFieldError("J is infinite at every layer (φ jumps), so it has no large-depth law.")
     start = recursion.initial["K"].subs(swap).subs(Q0, 1)
     where, proved = _destination(step, start)

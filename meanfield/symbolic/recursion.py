@@ -104,8 +104,9 @@ class Recursion:
         out: dict[str, sp.Expr] = {}
         for name, label in (("K", "chi_K"), ("J", "chi_J"), ("K_ab", "chi_c")):
             if name in self.names:
-                out[label] = sp.diff(self[name], self.state[self.index(name)].symbol)
-        if "chi_J" in out and out["chi_J"].is_finite is not False:
+                infinite = self[name].has(sp.oo)  # φ jumps: ⟨φ′²⟩ = ∞
+                out[label] = sp.oo if infinite else sp.diff(self[name], self.state[self.index(name)].symbol)
+        if "chi_J" in out and out["chi_J"] != sp.oo:
             out["chi_Delta"] = sp.diff(out["chi_J"], self.state[self.index("K")].symbol)
         return out
 
