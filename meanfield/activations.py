@@ -17,7 +17,7 @@ from meanfield.growth import Bound, Tail, bound, tail
 from meanfield.parser import parse
 from meanfield.piecewise import Pieces, pieces
 from meanfield.results import MeanFieldError
-from meanfield.symbols import Z, parameter, recognise, z
+from meanfield.symbols import Z, parameter, recognise, sigmoid, softplus, z
 from meanfield.taylor import taylor
 
 
@@ -176,7 +176,7 @@ def register(name: str, formula: str, **parameters: object) -> Activation:
     """
     if not name.isidentifier() or name in _REGISTRY or name in _ALIASES:
         raise MeanFieldError(f"An activation named {name!r} was to be registered; the name must be a new identifier.")
-    parse(formula, tuple(parameters))
+    parse(formula, tuple(free_name(k, "A parameter") for k in parameters))
     _REGISTRY[name] = (formula, {k: str(v) for k, v in parameters.items()})
     return activation(name)
 
@@ -289,6 +289,8 @@ def _custom(expr: sp.Expr, source: str) -> Activation:
     record = Activation("custom", expr, (), source)
     free = sorted(record.free_parameters, key=lambda s: s.name)
     at = {s: sp.Rational(1, 3) for s in free}
+    for e, lo, hi in record.pieces.intervals():
+        _check_bases(e.subs(at), lo, hi, source)
     for e, lo, hi in record.pieces.intervals():  # 1/z, log(z), sqrt(z): refused where they are not real and finite
         for x in _probes(e, lo, hi):
             value = sp.N(e.subs(at).subs(Z[0], x), 20)
@@ -308,3 +310,26 @@ def _probes(e: sp.Expr, lo, hi):
     if denominator.is_polynomial(Z[0]) and denominator.has(Z[0]) and not denominator.free_symbols - {Z[0]}:
         points += [r for r in sp.real_roots(denominator) if lo <= r <= hi]
     return points
+
+
+def _check_bases(e: sp.Expr, lo, hi, source: str) -> None:
+    """Refuse a piece where something under a root or a logarithm turns negative, or a denominator changes sign.
+
+    Seen on a grid of 400 points, fine near 0: a probe, not a proof.
+    """
+    a, b = (float(lo) if lo != -sp.oo else -30.0), (float(hi) if hi != sp.oo else 30.0)
+    fine = [s * 10.0 ** (k / 20) for k in range(-80, 30) for s in (1, -1)]
+    points = sorted([a + (b - a) * (k + 0.5) / 180 for k in range(180)] + [x for x in fine if a < x < b])
+    for node in e.atoms(sp.Pow, sp.log, sp.tan):
+        base = sp.cos(node.args[0]) if isinstance(node, sp.tan) else node.args[0]
+        bad_root = isinstance(node, sp.log) or (node.is_Pow and not node.exp.is_Integer)
+        if not base.has(Z[0]) or base is sp.E or not (bad_root or isinstance(node, sp.tan) or node.exp.is_negative):
+            continue
+        f = sp.lambdify(Z[0], base.rewrite(sp.exp) if base.has(sigmoid, softplus) else base, "mpmath")
+        signs = {1 if v > 0 else -1 if v < 0 else 0 for v in (f(x) for x in points)}
+        if -1 in signs and (bad_root or 1 in signs):
+            raise MeanFieldError(
+                f"{source!r} is not real and finite everywhere: {base} changes sign on the real line.".replace(
+                    "_z", "z"
+                )
+            )

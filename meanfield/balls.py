@@ -64,6 +64,12 @@ def _atan(u: acb, analytic: bool) -> acb:
     return u.atan()
 
 
+def _asinh(u: acb, analytic: bool) -> acb:
+    if u.real.mid() < 0:  # odd; the logarithm cancels on the left
+        return -_asinh(-u, analytic)
+    return (u + (u * u + 1).sqrt(analytic=analytic)).log(analytic=analytic)
+
+
 def _asin(u: acb, analytic: bool) -> acb:
     if u.imag.is_zero():
         return acb(u.real.asin()) if abs(u.real) <= 1 else acb(_clip(u.real).asin())
@@ -94,7 +100,7 @@ _HEADS: dict[type, Callable[[acb, bool], acb]] = {
     softplus: _softplus,
     sp.gamma: lambda u, a: u.gamma(),
     sp.zeta: lambda u, a: u.zeta(),
-    sp.asinh: lambda u, a: (u + (u * u + 1).sqrt(analytic=a)).log(analytic=a),
+    sp.asinh: lambda u, a: _asinh(u, a),
 }
 
 
@@ -337,7 +343,8 @@ def _strip(inner: Pieces, walls, a, b, m, s_a, s_b, rho, r, T) -> arb:
             effort = {"rel_tol": arb(2) ** -8, "abs_tol": goal, "eval_limit": 400} if analytic else {"abs_tol": goal}
             for f, y0, y1 in zip(used, ends, ends[1:]):
                 value += acb.integral(
-                    lambda y, an, f=f: f((z_a, m[1] + s_b * (rho * x + r * y)), an) * (-y * y / 2).exp(),
+                    # a branch cut in either variable must show, so both flags count
+                    lambda y, an, f=f: f((z_a, m[1] + s_b * (rho * x + r * y)), an or analytic) * (-y * y / 2).exp(),
                     y0,
                     y1,
                     **effort,

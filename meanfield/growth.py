@@ -187,7 +187,10 @@ def _head_bound(expr, x, side):
     if head is sp.asinh:
         return inner
     if head in (sp.exp, sp.cosh, sp.sinh):
-        return _exp_bound(u, x, side if head is sp.exp else 0)
+        if head is sp.exp:
+            return _exp_bound(u, x, side)
+        both = [_exp_bound(u, x, side), _exp_bound(-u, x, side)]  # cosh and sinh hold e^u and e^{-u}
+        return _fold(Bound.__add__, both)
     if head is sp.log:
         least = lower(u, x, side)
         if least is None or least <= 0:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import math
+import re
 from collections.abc import Callable, Collection
 from fractions import Fraction
 
@@ -75,9 +77,33 @@ def parse(text: str, parameters: Collection[str] = ()) -> sp.Expr:
         expr = recognise(sp.sympify(_Reader(text, parameters).read(tree.body)))
     except RecursionError:
         raise MeanFieldError(f"The formula {text[:40]!r}… is nested too deeply.") from None
+    if _nested(expr) > 2:
+        raise MeanFieldError(
+            f"{text!r} nests exponentials more than twice; no Gaussian average of it is finite or useful."
+        )
     if expr.has(sp.zoo, sp.nan, sp.oo, -sp.oo, sp.I):
         raise MeanFieldError(f"{text!r} is not a real finite function: it reads as {expr}.")
     return expr
+
+
+def _size(e) -> float:
+    """A bound of the polynomial degree of an expression, or of the digits of a number: what a further power
+    multiplies."""
+    e = sp.sympify(e)
+    if e.is_number:
+        return 1.0 if e.is_zero else max(1.0, abs(math.log10(max(abs(float(e)), 1e-300)))) if e.is_Rational else 1.0
+    if e.is_Add or e.is_Mul:
+        parts = [_size(a) for a in e.args]
+        return max(parts) if e.is_Add else sum(p for p, a in zip(parts, e.args) if not a.is_number) or 1.0
+    if e.is_Pow and e.exp.is_number:
+        return _size(e.base) * max(1.0, abs(float(e.exp)))
+    return 1.0
+
+
+def _nested(e) -> int:
+    """How deep exponentials stand inside each other."""
+    inner = max((_nested(a) for a in e.args), default=0)
+    return inner + isinstance(e, (sp.exp, sp.sinh, sp.cosh))
 
 
 class _Reader:
@@ -127,6 +153,9 @@ class _Reader:
 
     def number(self, node: ast.AST):
         source = (ast.get_source_segment(self.text.strip().replace("^", "**"), node) or "").replace("_", "")
+        exponent = re.search(r"[eE]([-+]?\d+)$", source)
+        if exponent and abs(int(exponent[1][:8])) > MAX_DIGITS:
+            raise MeanFieldError(f"The number {source[:20]!r} needs more than {MAX_DIGITS} digits; rescale it.")
         try:
             value = Fraction(source)
         except ValueError:
@@ -151,6 +180,10 @@ class _Reader:
                     raise MeanFieldError(
                         f"An exponent in {self.text[:80]!r} is not a number between -{MAX_EXPONENT} and "
                         f"{MAX_EXPONENT}; write e**u as exp(u)."
+                    )
+                if _size(a) * max(1.0, abs(float(b))) > MAX_EXPONENT:
+                    raise MeanFieldError(
+                        f"A power in {self.text[:80]!r} has a degree (or digits) beyond {MAX_EXPONENT}."
                     )
                 return a**b
         raise self.fail(f"The operator {type(op).__name__}")

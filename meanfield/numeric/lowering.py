@@ -103,7 +103,7 @@ def _generate(recursion: Recursion) -> tuple[str, dict[str, np.ndarray]]:
                 p = pair(shape, f"pair_{index}")
                 arrays[f"T{index}"] = np.zeros((1, 10))
                 functions += p.text + "\n\n"
-                errors.append(2e-13)
+                errors.append(p.error)
                 notes.append(f"pair_{index}(K_aa, K_ab, K_bb) = {shape}: {p.note}")
             names[shape] = f"{'avg' if node.n == 1 else 'pair'}_{index}"
         index = list(names).index(shape)

@@ -36,6 +36,7 @@ class Pair:
     name: str
     text: str
     note: str
+    error: float = TOLERANCE
 
 
 @lru_cache(maxsize=128)
@@ -63,7 +64,19 @@ def pair(expr: sp.Expr, name: str = "g") -> Pair:
         text += f"    if min(K_aa, K_bb) >= {box[0]!r} and max(K_aa, K_bb) <= {_float(box[1])}:\n"
         text += f"        return {name}_closed(K_aa, K_ab, K_bb)\n"
         note = f"closed form for K in [{box[0]:.0e}, {box[1]:.0e}], elsewhere panel quadrature"
-    return Pair(name, text + f"    q = {name}_quadrature(K_aa, K_ab, K_bb)\n    return {call}\n", note)
+    error = max(TOLERANCE, *(quadrature.resolved(h)[1] for h in separate(node)))
+    if error > 1e-6:
+        raise MeanFieldError(
+            f"{expr} is too steep or oscillates too fast for the float64 quadrature (measured error {error:.0e}); "
+            "use certified digits (evalf, ball) or rescale the activation."
+        )
+    return Pair(name, text + f"    q = {name}_quadrature(K_aa, K_ab, K_bb)\n    return {call}\n", note, error)
+
+
+def _signed_centres(h) -> list[float]:
+    """Places where a factor is steep although it has no kink, on both sides (harmless where there is nothing)."""
+    found = [c for c in quadrature.centres(h) if c != 0]
+    return [*found, *(-c for c in found)]
 
 
 def _float(x: float) -> str:
@@ -232,12 +245,21 @@ def _quadrature_text(node: Average, name: str) -> str:
         for e, _, hi in p.intervals()[:-1]:
             parts += f"    if z < {float(hi)!r}:\n{printing.body(e.xreplace({Z[0]: variable}), ' ' * 8)}"
         parts += printing.body(p.exprs[-1].xreplace({Z[0]: variable})) + "\n\n"
-    kinks = [[float(b) for b in pieces(h, Z[0]).breaks] for h in (f, g)]
+    kinks = [sorted({float(b) for b in pieces(h, Z[0]).breaks} | set(_signed_centres(h))) for h in (f, g)]
     rate = max(quadrature.rule_for(h).rate for h in (f, g))
     x, w = np.polynomial.legendre.leggauss(16)
     arrays: dict[str, list[float]] = {"X": list(x), "W": list(w), "KF": kinks[0] or [0.0], "KG": kinks[1] or [0.0]}
     head = "".join(f"{name}_{k} = np.array({[float(t) for t in v]!r})\n" for k, v in arrays.items())
     reach = f"9.0 + {rate!r} * max(s_a, s_b)" if rate else "9.0"
     return (
-        head + "\n\n" + parts + _TEMPLATE.format(name=name, nf=len(kinks[0]), ng=len(kinks[1]), reach=reach, step=1.0)
+        head
+        + "\n\n"
+        + parts
+        + _TEMPLATE.format(
+            name=name,
+            nf=len(kinks[0]),
+            ng=len(kinks[1]),
+            reach=reach,
+            step=min(quadrature.resolved(f)[0], quadrature.resolved(g)[0]),
+        )
     )

@@ -12,13 +12,14 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
+import mpmath as mp
 import numpy as np
 import sympy as sp
 
 from meanfield.growth import bound
 from meanfield.piecewise import pieces
 from meanfield.results import MeanFieldError
-from meanfield.symbols import Z
+from meanfield.symbols import Z, sigmoid, softplus
 from meanfield.taylor import taylor
 
 CELLS_PER_OCTAVE = 8  # a cell [1, 9/8] keeps the singularity K = 0 at 17 half-widths: degree 9 leaves 5e-16
@@ -77,7 +78,7 @@ def _near_zero(expr: sp.Expr) -> tuple[float, np.ndarray]:
     right = next(e for e, lo, hi in parts.intervals() if lo <= 0 < hi)
     left = next(e for e, lo, hi in parts.intervals() if lo < 0 <= hi)
     try:
-        a, b = taylor(right, Z[0], TAYLOR_ORDER), taylor(left, Z[0], TAYLOR_ORDER)
+        a, b = _coefficients(right), _coefficients(left)
     except MeanFieldError:
         return 0.0, np.zeros(1)
     c = np.array(
@@ -92,6 +93,19 @@ def _near_zero(expr: sp.Expr) -> tuple[float, np.ndarray]:
     order = TAYLOR_ORDER + 1 - used[0]
     radius = (1e-18) ** (1 / order) / max(growth, 1.0) / 2
     return min([radius, 0.04, *kinks]), c
+
+
+def _coefficients(piece: sp.Expr) -> tuple[sp.Expr, ...]:
+    """Taylor coefficients at 0: exact, or with 30 digits where a head is met away from its own zero (sigmoid(4z - 2)),
+    which would drag nested exponentials of numbers through every coefficient."""
+    heads = piece.atoms(sp.tanh, sp.sech, sp.erf, sp.erfc, sigmoid, softplus, sp.exp, sp.atan, sp.asinh)
+    if all(h.args[0].subs(Z[0], 0) == 0 for h in heads):
+        return taylor(piece, Z[0], TAYLOR_ORDER)
+    with mp.workdps(60):
+        f = sp.lambdify(Z[0], piece.rewrite(sp.exp) if piece.has(sigmoid, softplus) else piece, "mpmath")
+        return tuple(
+            sp.Float(str(c), 30) if abs(c) > mp.mpf("1e-25") else sp.S.Zero for c in mp.taylor(f, 0, TAYLOR_ORDER)
+        )
 
 
 def folded(expr: sp.Expr, z: np.ndarray) -> np.ndarray:
@@ -118,7 +132,41 @@ def rule_for(expr: sp.Expr, first: float = 1.0) -> Rule:
     p = pieces(expr, Z[0])
     rates = [b.c for e, lo, hi in p.intervals() if (b := bound(e, Z[0], _side(lo, hi))) is not None]
     widest = 2.0 if expr.has(sp.sin, sp.cos) else math.inf
-    return Rule(tuple(sorted({abs(float(b)) for b in p.breaks} - {0.0})), max(rates, default=0.0), first, widest)
+    if widest < math.inf:
+        speeds = [
+            abs(float(u.args[0].coeff(Z[0]))) for u in expr.atoms(sp.sin, sp.cos) if u.args[0].coeff(Z[0]).is_number
+        ]
+        widest = 2.0 / max([1.0, *speeds])
+    edges = {abs(float(b)) for b in p.breaks} | set(centres(expr))
+    return Rule(tuple(sorted(edges - {0.0})), max(rates, default=0.0), first, widest)
+
+
+def centres(expr: sp.Expr) -> list[float]:
+    """|z| where a saturating head of a linear argument switches, as 3 in tanh(20(z - 3)): steep places the panels must
+    see."""
+    found = []
+    for node in expr.atoms(sp.tanh, sp.sech, sp.erf, sp.erfc, sp.atan, sigmoid, softplus, sp.exp):
+        u = sp.expand(node.args[0])
+        slope = u.coeff(Z[0])
+        if u.is_polynomial(Z[0]) and slope.is_number and slope != 0 and sp.degree(u, Z[0]) == 1:
+            found.append(abs(float(-u.coeff(Z[0], 0) / slope)))
+    return found
+
+
+@lru_cache(maxsize=256)
+def resolved(expr: sp.Expr) -> tuple[float, float]:
+    """(first panel width, relative change on refining it) at which ⟨expr²⟩ stops moving over K = 0.01 … 1e4."""
+    K = np.array([0.01, 1.0, 9.0, 100.0, 1e4])
+    square = pieces(expr, Z[0]).map(lambda e: e**2).expr
+    first = 1.0
+    for _ in range(4):
+        a, b = (gaussian_average(square, K, rule_for(square, w)) for w in (first, first / 4))
+        with np.errstate(all="ignore"):
+            change = float(np.nanmax(np.abs(a - b) / np.maximum(np.abs(b), 1e-290)))
+        if change < 2e-13:
+            break
+        first /= 4
+    return first, change
 
 
 def _side(lo, hi) -> int:
@@ -138,7 +186,10 @@ def panels(rule: Rule, sigma: float) -> np.ndarray:
     inner = [k for k in rule.kinks if k < reach]
     for k in inner:  # grade towards each kink as towards 0, so that what is steep there is resolved at every σ
         step = min(rule.first, sigma)
-        edges += [k, *(e for e in (k - step, k + step) if 0 < e < reach)]
+        edges.append(k)
+        while step < reach:
+            edges += [e for e in (k - step, k + step) if 0 < e < reach]
+            step *= 2
     return np.unique(np.array(edges))
 
 
@@ -196,19 +247,21 @@ def build_table(function, first: int = LOW, last: int = HIGH) -> Table:
     t = np.cos(np.pi * (2 * np.arange(DEGREE + 1) + 1) / (2 * (DEGREE + 1)))
     to_power = np.linalg.inv(np.vander(t, increasing=True))
     cells = np.arange(CELLS_PER_OCTAVE)
-    rows = []
+    rows, overflow = [], False
     for o in range(first, last):
         lower = 2.0**o * (1 + cells / CELLS_PER_OCTAVE)
         K = lower[:, None] + 2.0**o / CELLS_PER_OCTAVE * (t + 1) / 2
         values = function(K.ravel()).reshape(K.shape)
         if not np.isfinite(values).all():
-            last = o
+            last, overflow = o, True
             break
         rows.append(values @ to_power.T)
     if not rows:
         raise MeanFieldError("The average overflows at every K of the table.")
     table = np.ascontiguousarray(np.concatenate(rows))
-    return Table(first, table, _slope(function, 2.0**first, 2.0), _slope(function, 2.0**last, 0.5))
+    # past an overflow the average is infinite for a double, not a power
+    high = math.inf if overflow else _slope(function, 2.0**last, 0.5)
+    return Table(first, table, _slope(function, 2.0**first, 2.0), high)
 
 
 def _slope(function, K: float, factor: float) -> float:

@@ -23,6 +23,7 @@ from meanfield.symbolic.recursion import closed
 from meanfield.symbols import K
 
 LADDER = tuple(1.2345678 * 10.0**j for j in range(-30, 31))
+USABLE = 1e-6  # a table whose measured error is worse is refused
 OSCILLATING = 18  # tables of integrands with sin or cos stop at this octave of K: panels must follow every period
 TOLERANCE = 1e-13  # what a closed form must reach at every point of its range
 CHECKS = tuple(1.7320508 * 10.0**j for j in (-18, -8, -6, -4, -2, -1, 0, 0.4, 1, 2, 3, 4, 6, 8, 14))
@@ -96,7 +97,8 @@ def _guard(expr) -> str:
 
 
 def _table_call(t: quadrature.Table) -> str:
-    return f"_table(K, T, {t.first}, {t.low!r}, {t.high!r})"
+    high = repr(t.high) if math.isfinite(t.high) else "math.inf"
+    return f"_table(K, T, {t.first}, {t.low!r}, {high})"
 
 
 def _closed_ranges(form):
@@ -189,7 +191,9 @@ def _checked_table(expr, span=(0.0, math.inf)):
                 return np.broadcast_to(np.asarray(outer(k, *inner), dtype=float), k.shape)
 
         first_octave = quadrature.LOW if span[0] == 0 else max(quadrature.LOW, math.floor(math.log2(span[0])) - 1)
-        last_octave = OSCILLATING if oscillates else quadrature.HIGH
+        last_octave = quadrature.HIGH
+        if oscillates:  # panels must follow every period up to the reach
+            last_octave = min(OSCILLATING, math.floor(2 * math.log2(min(r.widest for r in rules) * 2000)))
         if span[1] < math.inf:
             last_octave = min(last_octave, math.ceil(math.log2(span[1])) + 1)
         table = quadrature.build_table(values, first_octave, last_octave)
@@ -199,6 +203,12 @@ def _checked_table(expr, span=(0.0, math.inf)):
         if best[1] <= 3e-13:
             break
         first /= 4  # the function is steeper than scale 1: start with narrower panels
+    if best is None or not best[1] < USABLE:
+        reached = "nothing" if best is None else f"{best[1]:.0e}"
+        raise MeanFieldError(
+            f"{expr} is too steep or oscillates too fast for the float64 quadrature (measured error {reached}); "
+            "use certified digits (evalf, ball) or rescale the activation."
+        )
     return best
 
 

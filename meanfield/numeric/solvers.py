@@ -123,11 +123,19 @@ def propagate(
         shape = np.broadcast_shapes(*[a.shape[:-1] for a in layered.values()], *[v.shape for v in inputs.values()])
         sigma = {n: np.broadcast_to(a, (*shape, depth)) for n, a in layered.items()}
     else:
-        shape = np.broadcast_shapes(*[a.shape for a in arrays.values()], *[v.shape for v in inputs.values()])
+        try:
+            shape = np.broadcast_shapes(*[a.shape for a in arrays.values()], *[v.shape for v in inputs.values()])
+        except ValueError:
+            shapes = ", ".join(f"{n} {a.shape}" for n, a in {**arrays, **inputs}.items())
+            raise MeanFieldError(f"The shapes {shapes} do not broadcast with each other.") from None
         sigma = {n: np.broadcast_to(np.broadcast_to(a, shape)[..., None], (*shape, depth)) for n, a in arrays.items()}
     points = int(np.prod(shape, dtype=int))
     if points == 0:
         raise MeanFieldError("An empty array of parameters was given; there is nothing to propagate.")
+    if points * (depth if every_layer else 1) * len(recursion.state) > 2**30:
+        raise MeanFieldError(
+            "More than 2^30 numbers would be returned; ask for the last layer only (every_layer=False)."
+        )
     start = _start(
         recursion,
         {n: s[..., 0] for n, s in sigma.items()},

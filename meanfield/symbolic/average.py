@@ -195,6 +195,8 @@ class Average(sp.Expr):
             raise MeanFieldError(
                 f"A value of {self} was asked for, but {sorted(map(str, self.free_symbols))} are not numbers yet."
             )
+        if any(self.covariance(i, i).is_negative for i in range(self.n)):
+            raise MeanFieldError(f"{self} has a negative variance; K must be ≥ 0.")
         reduced = self.reduced()
         if not isinstance(reduced, Average):
             with balls.precision(int(digits * 3.33) + 20):
@@ -239,6 +241,8 @@ class Average(sp.Expr):
 
         digits = int(prec / 3.3219) + 2
         value = self.ball(digits)
+        if not value.is_finite():
+            raise InfiniteAverage(f"{self} is infinite, or no finite enclosure of it was found.")
         text = value.mid().str(digits + 5, radius=False)
         return sp.Float._new(from_str(text, prec), prec)
 

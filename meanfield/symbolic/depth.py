@@ -69,7 +69,7 @@ def depth_law(recursion: Recursion, quantity: str, values: dict[str, sp.Expr]) -
             f"The large-depth law of {quantity!r} was asked for; the laws known so far are those of K and J."
         )
     for name, v in values.items():
-        if v.is_number and (v < 0 or not v.is_finite):
+        if v.is_number and (not v.is_real or v < 0 or not v.is_finite):
             raise MeanFieldError(f"{name} must be finite and ≥ 0, but {v} was given.")
     known = {p.name for p in recursion.parameters}
     if set(values) - known:
@@ -181,6 +181,10 @@ def _log_expansion(law: Law, reverse: bool) -> tuple[sp.Expr, dict[sp.Expr, sp.E
 def _at_infinity(step, chi, quantity) -> DepthLaw:
     gain = at_infinity(sp.expand(step - K), 2)
     lead = gain.leading
+    if lead.logs != 0:
+        raise MeanFieldError(
+            f"The gain of K contains {lead.expr(K)}; laws with a logarithm in the leading term are not derived yet."
+        )
     if lead.power > 1:
         raise MeanFieldError(
             f"K grows faster than exponentially (K' ~ {lead.coefficient}·K^{lead.power}), and every χ_J with it: "
@@ -203,6 +207,10 @@ def _at_infinity(step, chi, quantity) -> DepthLaw:
         return DepthLaw("K", _finish(terms, sp.S.Zero if known else "smaller"), "linear growth", exponent=sp.S.One)
     law = at_infinity(chi, 2)
     log_x0, e = _log_expansion(law, reverse=True)
+    if law.remainder == "smaller" and log_x0 == 0 and not e:
+        raise MeanFieldError(
+            "How chi_J approaches 1 is not known beyond its limit here, so the law of J is not determined."
+        )
     e1, e2 = e.get(-sp.S.Half, sp.S.Zero), e.get(sp.S.NegativeOne, sp.S.Zero)
     rate = sp.simplify(2 * e1 / sp.sqrt(s))
     exponent = sp.simplify(e2 / s - e1 * g1 / s**2) if known or e1 == 0 else None
@@ -231,6 +239,7 @@ def _at_infinity(step, chi, quantity) -> DepthLaw:
 
 
 def _exponential_growth(slope, chi, quantity) -> DepthLaw:
+    _nonzero(1 + slope)
     rate = sp.log(1 + slope)
     regime = "exponential growth of K"
     if quantity == "K":
@@ -247,6 +256,15 @@ def _power_growth(lead: Term, quantity) -> DepthLaw:
     return DepthLaw("K", _finish([Term(sp.simplify(coefficient), power)], "smaller"), "power growth", exponent=power)
 
 
+def _nonzero(factor) -> None:
+    """Refuse K' = 0·K + …: K then falls doubly exponentially (or is constant from layer 2 on), which no power law
+    describes."""
+    if factor == 0:
+        raise MeanFieldError(
+            "K' has no linear term here: K falls faster than exponentially or is constant from layer 2 on."
+        )
+
+
 def _at_zero(step, chi, quantity) -> DepthLaw:
     gain = at_zero(sp.expand(step - K), 3)
     terms = [t for t in gain.terms if t.coefficient != 0]
@@ -257,7 +275,12 @@ def _at_zero(step, chi, quantity) -> DepthLaw:
         )
     lead, regime = terms[0], "K falls to 0"
     slope = gain.coefficient(1)
+    if lead.power < 1 and not (lead.power == 0 and lead.coefficient.is_negative):
+        raise MeanFieldError(
+            "K has a small fixed point near 0 that the scan does not resolve; raise sigma_b or ask for digits."
+        )
     if slope != 0:
+        _nonzero(1 + slope)
         rate = sp.log(1 + slope)
         if quantity == "K":
             return DepthLaw(
@@ -303,6 +326,8 @@ def _at_fixed_point(step, chi, where, quantity) -> DepthLaw:
             "K", _finish([Term(value)], "exponential"), "fixed point", status=Status.EXACT if exact else Status.MEASURED
         )
     ball = balls.certified(closed(chi).subs(K, where), 20)
+    if ball.contains(0):
+        raise MeanFieldError(f"chi_J is 0 at the fixed point K* = {float(where):.10g}: J vanishes from layer 2 on.")
     x = sp.Float(ball.mid().str(18, radius=False), 15)
     return DepthLaw(
         "J",

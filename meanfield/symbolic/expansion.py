@@ -7,6 +7,8 @@ exponentially small. K → ∞: if f = P_±(z) + g with g exponentially small, �
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import sympy as sp
 
 from meanfield.growth import tail
@@ -107,6 +109,12 @@ def at_infinity(expr: sp.Expr, order: int = 3) -> Law:
     worst: str | sp.Expr = "zero"
     for coefficient, node in parts:
         law = _node_at_infinity(node, order)
+        if any(t.logs != 0 for t in law.terms):
+            if len(parts) == 1 and not powers and not coefficient.has(K):
+                return replace(law, terms=tuple(replace(t, coefficient=coefficient * t.coefficient) for t in law.terms))
+            raise MeanFieldError(
+                f"⟨{node.integrand}⟩ behaves like {law} as K → ∞; sums with a logarithm are not expanded yet."
+            )
         for t in law.terms:
             _accumulate(powers, coefficient * t.coefficient, coefficient, t.power)
         if law.remainder != "zero":
@@ -193,12 +201,10 @@ def _algebraic(f, tails) -> Law:
     for t, sign in zip(tails, (-1, 1)):
         if t.power == 0:
             continue
-        c, s = (
-            t.power.subs(Z[0], sign * Z[1])
-            .xreplace({Z[1]: sp.Symbol("t", positive=True)})
-            .as_coeff_exponent(sp.Symbol("t", positive=True))
-        )
-        total[s] = total.get(s, sp.S.Zero) + c
+        u = sp.Symbol("t", positive=True)
+        for term in sp.Add.make_args(sp.expand(t.power.subs(Z[0], sign * Z[1]).xreplace({Z[1]: u}))):
+            c, s = term.as_coeff_exponent(u)
+            total[s] = total.get(s, sp.S.Zero) + c
     s = max(total, default=-sp.oo)
     if s > -1 and total[s] != 0:
         lead = Term(sp.simplify(total[s] * half_moment(s)), s / 2)
