@@ -103,9 +103,9 @@ def _coefficients(piece: sp.Expr) -> tuple[sp.Expr, ...]:
         return taylor(piece, Z[0], TAYLOR_ORDER)
     with mp.workdps(60):
         f = sp.lambdify(Z[0], piece.rewrite(sp.exp) if piece.has(sigmoid, softplus) else piece, "mpmath")
-        return tuple(
-            sp.Float(str(c), 30) if abs(c) > mp.mpf("1e-25") else sp.S.Zero for c in mp.taylor(f, 0, TAYLOR_ORDER)
-        )
+        found = mp.taylor(f, 0, TAYLOR_ORDER)
+        least = mp.mpf("1e-25") * max(abs(c) for c in found)
+        return tuple(sp.Float(str(c), 30) if abs(c) > least else sp.S.Zero for c in found)
 
 
 def folded(expr: sp.Expr, z: np.ndarray) -> np.ndarray:
