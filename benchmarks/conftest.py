@@ -16,7 +16,7 @@ os.environ["MEANFIELD_CACHE"] = _CACHE.name  # compiled anew in every run: the u
 
 
 def _record(f, units: float, into: list) -> None:
-    """Append the (wall, CPU) seconds of one call per unit; a float that f returns is its own measurement of wall."""
+    # a float that f returns is its own measurement of wall time
     wall, cpu, own = perf_counter(), process_time() + sum(os.times()[2:4]), f()
     wall, cpu = perf_counter() - wall, process_time() + sum(os.times()[2:4]) - cpu
     into.append(((own if isinstance(own, float) else wall) / units, cpu / units))

@@ -12,8 +12,7 @@ from statistics import median
 HERE = Path(__file__).resolve().parent
 HEAD = """# CPU benchmarks
 
-{}. Rounds alternate with the peer's; wall and CPU time (all threads and child processes) are medians over the rounds,
-the ratio ours / peer is the median over the pairs. Bars are about wall time; the machine is shared with other work.
+{}. Rounds alternate with the peer's. Times are medians (CPU: all threads and child processes), the ratio is ours / peer.
 
 | what | wall | CPU | peer | peer's wall | ratio | bar | |
 |---|---|---|---|---|---|---|---|
