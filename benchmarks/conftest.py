@@ -16,8 +16,7 @@ os.environ["MEANFIELD_CACHE"] = _CACHE.name  # compiled anew in every run: the u
 
 
 def _record(f, units: float, into: list) -> None:
-    # a float that f returns is its own measurement of wall time
-    wall, cpu, own = perf_counter(), process_time() + sum(os.times()[2:4]), f()
+    wall, cpu, own = perf_counter(), process_time() + sum(os.times()[2:4]), f()  # a float: f's own measurement
     wall, cpu = perf_counter() - wall, process_time() + sum(os.times()[2:4]) - cpu
     into.append(((own if isinstance(own, float) else wall) / units, cpu / units))
 
@@ -26,13 +25,12 @@ def _record(f, units: float, into: list) -> None:
 def beside(benchmark, request):
     """Run ours and peer in alternation; record seconds per (peer_)unit, and the bars (seconds, or x peer)."""
 
-    def run(ours, peer, name, rounds=7, units=1.0, peer_units=1.0, warm=True, **bars):
+    def run(ours, peer, name, rounds=7, units=1.0, peer_units=None, warm=True, **bars):
         mine, theirs = [], []
         if warm:
             ours(), peer()
-        benchmark.pedantic(
-            _record, (ours, units, mine), setup=partial(_record, peer, peer_units, theirs), rounds=rounds
-        )
+        setup = partial(_record, peer, peer_units or units, theirs)
+        benchmark.pedantic(_record, (ours, units, mine), setup=setup, rounds=rounds)
         title = request.function.__doc__.format(**request.node.funcargs)
         benchmark.extra_info.update(title=title, peer=name, ours=mine, theirs=theirs, **bars)
 

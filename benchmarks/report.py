@@ -12,7 +12,7 @@ from statistics import median
 HERE = Path(__file__).resolve().parent
 HEAD = """# CPU benchmarks
 
-{}. Rounds alternate with the peer's. Times are medians (CPU: all threads and child processes), the ratio is ours / peer.
+{}. Rounds alternate with the peer's. Times are medians (CPU: all threads and child processes), ratio: ours / peer.
 
 | what | wall | CPU | peer | peer's wall | ratio | bar | |
 |---|---|---|---|---|---|---|---|

@@ -71,7 +71,7 @@ def test_averages(beside):
         return [out]
 
     calls = partial(ours, 0.0, K, *lowered.tables), partial(peer, 0.0, K)
-    beside(*calls, "one math.tanh in a compiled loop", units=K.size, bar=1e-7)
+    beside(*calls, "one math.tanh in a compiled loop", units=K.size, peer_units=K.size, bar=1e-7)
 
 
 def _numpy(phi, sigma_w, sigma_b, depth, spread=150.0):
@@ -136,7 +136,8 @@ def test_pair_layers(beside):
 def test_normals(beside):
     """One standard normal of the ensemble's generator (2^20 in a call)"""
     out, numpy = np.empty(2**20), np.random.default_rng(0).standard_normal
-    beside(partial(fill_normals, out, 1, 2, 3, 0), partial(numpy, out=out), "numpy.random", rounds=21, units=out.size)
+    calls = partial(fill_normals, out, 1, 2, 3, 0), partial(numpy, out=out)
+    beside(*calls, "numpy's own", rounds=21, units=out.size, peer_units=out.size)
 
 
 @pytest.mark.slow
