@@ -26,7 +26,7 @@ Number = int | Fraction | Param
 
 
 RESERVED = frozenset(
-    ["K", "J", "Theta", "K_aa", "K_bb", "K_ab", "sigma_w", "sigma_b", "Q0", "c0", "l", "z", "x", "C", "nan", "inf"]
+    ["K", "J", "Theta", "K_aa", "K_bb", "K_ab", "sigma_w", "sigma_b", "Q0", "N0", "J0", "D0", "c0", "after_norm", "l", "z", "x", "C", "nan", "inf"]
 )
 
 
@@ -73,6 +73,16 @@ class Nonlinearity:
 
 
 @dataclass(frozen=True)
+class LayerNorm:
+    """y → γ (y − mean(y))/sd(y) + β over the N neurons of one input, with γ = 1 and β = 0 at initialization.
+
+    affine: whether γ and β are trained (then they enter the tangent kernel); the forward pass does not depend on it.
+    """
+
+    affine: bool = True
+
+
+@dataclass(frozen=True)
 class Sequential:
     """Blocks applied from left to right."""
 
@@ -92,12 +102,23 @@ class Residual:
             raise MeanFieldError(f"The skip strength mu must be ≥ 0, but {self.mu} was given.")
 
 
-Block = Dense | Nonlinearity | Sequential | Residual
+Block = Dense | Nonlinearity | LayerNorm | Sequential | Residual
 
 
-def mlp(activation: Hashable, mu: object = 0, weights: str = "gaussian") -> Block:
-    """One layer of a multilayer perceptron, `Dense(φ(z))`, plus μ z when `mu` is not 0."""
-    plain = Sequential((Nonlinearity(activation), Dense(weights)))
+NORMS = ("none", "pre", "act")
+
+
+def mlp(activation: Hashable, mu: object = 0, weights: str = "gaussian", norm: str | None = None) -> Block:
+    """One layer of a multilayer perceptron, `Dense(φ(z))`, plus μ z when `mu` is not 0.
+
+    norm: "pre" normalizes the preactivations, Dense(φ(LN(z))); "act" the activations, Dense(LN(φ(z))); None or "none"
+    neither. The skip carries z as it is.
+    """
+    if norm not in (None, *NORMS):
+        raise MeanFieldError(f"norm={norm!r} was asked for; the choices are {', '.join(NORMS)}.")
+    phi = Nonlinearity(activation)
+    inner = {"pre": (LayerNorm(), phi), "act": (phi, LayerNorm())}.get(norm or "none", (phi,))
+    plain = Sequential((*inner, Dense(weights)))
     strength = exact(mu, "The skip strength mu")
     return plain if strength == 0 else Residual(plain, strength)
 

@@ -21,7 +21,7 @@ from meanfield.empirical import EnsembleResult, ScalarPair, run_ensemble
 from meanfield.empirical.twins import names as twin_names
 from meanfield.numeric import printing
 from meanfield.results import MeanFieldError
-from meanfield.symbolic.recursion import describe
+from meanfield.symbolic.blocks import describe
 from meanfield.symbols import Z
 from meanfield.theory import ONE_INPUT, TWO_INPUTS, Theory
 

@@ -13,9 +13,10 @@ from meanfield.activations import Activation
 from meanfield.architecture import Block, Param, Residual
 from meanfield.results import Law, MeanFieldError
 from meanfield.symbolic.average import Average, average
+from meanfield.symbolic.blocks import describe, one_input_averages
 from meanfield.symbolic.depth import depth_law
 from meanfield.symbolic.expansion import at_infinity, at_zero
-from meanfield.symbolic.recursion import Recursion, closed, describe, one_input_averages
+from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbols import LATEX_NAMES, J, K_aa, K_ab, K_bb, Theta, Z, sigma_w
 
 _SUSCEPTIBILITY = {"chi_J": r"\chi_J", "chi_K": r"\chi_K", "chi_Delta": r"\chi_\Delta", "chi_c": r"\chi_c"}

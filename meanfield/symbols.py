@@ -18,6 +18,9 @@ K_ab = sp.Symbol("K_ab", real=True)
 J = sp.Symbol("J", positive=True)
 Theta = sp.Symbol("Theta", nonnegative=True)
 Q0 = sp.Symbol("Q0", positive=True)
+N0 = sp.Symbol("N0", positive=True)
+J0 = sp.Symbol("J0", positive=True)
+D0 = sp.Symbol("D0", nonnegative=True)
 l = sp.Symbol("l", positive=True, integer=True)
 z = sp.Symbol("z", real=True)
 
@@ -29,6 +32,9 @@ LATEX_NAMES = {
     K_ab: "K_{ab}",
     Theta: r"\Theta",
     Q0: "Q_0",
+    N0: "N_0",
+    J0: "J_0",
+    D0: "D_0",
     l: r"\ell",
 }
 
@@ -38,7 +44,7 @@ P = tuple(sp.Dummy(f"p{i}", dummy_index=72_000 + i, real=True) for i in range(8)
 
 def parameter(name: str) -> sp.Symbol:
     """The symbol of a named parameter: `mu` is ≥ 0, every other one is real."""
-    known = {s.name: s for s in (sigma_w, sigma_b, K, K_aa, K_bb, K_ab, J, Theta, Q0, l)}
+    known = {s.name: s for s in (sigma_w, sigma_b, K, K_aa, K_bb, K_ab, J, Theta, Q0, N0, J0, D0, l)}
     if name in known:
         return known[name]
     return sp.Symbol(name, nonnegative=True) if name == "mu" else sp.Symbol(name, real=True)

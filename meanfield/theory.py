@@ -13,11 +13,13 @@ from meanfield.architecture import Block, Nonlinearity, Param, Residual, Sequent
 from meanfield.results import MeanFieldError
 from meanfield.symbolic import depth as _depth
 from meanfield.symbolic.average import Average
+from meanfield.symbolic.blocks import describe, input_jacobian, one_input, one_input_averages, two_inputs
 from meanfield.symbolic.expansion import Law, at_infinity, at_zero
-from meanfield.symbolic.recursion import Recursion, describe, one_input, one_input_averages, two_inputs
+from meanfield.symbolic.recursion import Recursion
 from meanfield.symbols import parameter
 
 ONE_INPUT, TWO_INPUTS = ("K", "J", "Theta"), ("K_aa", "K_bb", "K_ab")
+FINITE_INPUT = ("D0", "J0")  # N_0 finite
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,14 @@ class Theory:
         """The recursion of (K_aa, K_bb, K_ab)."""
         return two_inputs(self.block)
 
+    @cached_property
+    def input_jacobian(self) -> Recursion:
+        """The recursion of (K, D0, J0): the Jacobian with respect to an input of finite dimension N_0."""
+        return input_jacobian(self.block)
+
     def recursion(self, *names: str) -> Recursion:
-        """The maps of the named quantities ("K", "J", "Theta", or "K_aa", "K_bb", "K_ab") and of what they depend on;
-        all of (K, J, Theta) by default. Prints as equations, renders as LaTeX in a notebook.
+        """The maps of the named quantities ("K", "J", "Theta", or "J0", or "K_aa", "K_bb", "K_ab") and of what they
+        depend on; all of (K, J, Theta) by default. Prints as equations, renders as LaTeX in a notebook.
 
         >>> print(derive("erf").recursion("K").doit())
         K' = sigma_b**2 + 2*sigma_w**2*asin(2*K/(2*K + 1))/pi
@@ -128,7 +135,7 @@ class Theory:
         inside = {
             k for k in names if any(parameter(k) in a.free_symbols for e in recursion.step for a in e.atoms(Average))
         }
-        numbers = {k: _number(k, values[k]) for k in names & set(values) if k != "mu" or k in inside}
+        numbers = {k: _number(k, values[k]) for k in names & set(values) if k in inside}
         if numbers:
             recursion = recursion.subs(numbers)
         return propagate(
@@ -175,15 +182,24 @@ class Theory:
 @lru_cache(maxsize=512)
 def _selected(theory: Theory, names: tuple[str, ...]) -> Recursion:
     """The part of a theory's recursions that `names` need."""
-    unknown = [n for n in names if n not in ONE_INPUT + TWO_INPUTS]
+    unknown = [n for n in names if n not in ONE_INPUT + TWO_INPUTS + FINITE_INPUT]
     if unknown:
         raise MeanFieldError(
-            f"The quantity {unknown[0]!r} was asked for; known are {', '.join(ONE_INPUT + TWO_INPUTS)}."
+            f"The quantity {unknown[0]!r} was asked for; known are {', '.join(ONE_INPUT + FINITE_INPUT[1:] + TWO_INPUTS)}."
         )
     if any(n in TWO_INPUTS for n in names):
         if any(n in ONE_INPUT for n in names):
             raise MeanFieldError("One-input and two-input quantities are separate recursions; ask for them separately.")
         return theory.two_inputs.only(*names)
+    if any(n in FINITE_INPUT for n in names):
+        if {"J", "Theta"} & set(names):
+            raise MeanFieldError("J0 (finite input dimension) has its own recursion; ask for J and Theta separately.")
+        return theory.input_jacobian.only(*names)
+    if "Theta" in names and "Theta" not in theory.one_input.names:
+        raise MeanFieldError(
+            "Theta does not close here: a skip starts at the output of a LayerNorm with trained gains; use "
+            "LayerNorm(affine=False) there, or put the LayerNorm inside the branch."
+        )
     return theory.one_input.only(*names)
 
 
@@ -200,6 +216,7 @@ def derive(
     *,
     residual: object = False,
     mu: object = None,
+    norm: str | None = None,
     architecture: Block | None = None,
     weights: str = "gaussian",
     **parameters,
@@ -208,7 +225,8 @@ def derive(
 
     phi: a registered activation name ("tanh", "leaky_relu(0.2)"), a formula in z ("z*erf(z)"), a SymPy expression or an
     `Activation`. residual: True adds the skip z^{l+1} = branch + μ z^l with μ = 1; mu: another μ, a number or a name
-    (mu="mu" keeps it symbolic). architecture: any composition of blocks instead of the plain layer. Keyword parameters
+    (mu="mu" keeps it symbolic). norm: "pre" or "act" puts a LayerNorm on preactivations, Dense(φ(LN(z))), or on
+    activations, Dense(LN(φ(z))); the skip carries z as it is. architecture: any composition of blocks instead of the plain layer. Keyword parameters
     set the activation's parameters (alpha=0.2, or alpha="alpha" to keep it symbolic).
 
     Conventions: z^{l+1} = (σ_w/√N) W φ(z^l) + σ_b b [+ μ z^l], standard normal W and b; K^l is the second moment of
@@ -222,8 +240,8 @@ def derive(
     """
     if architecture is not None:
         held = activations_of(architecture)
-        if phi is not None or residual or mu is not None:
-            raise MeanFieldError("Give either an activation with residual/mu, or a whole architecture.")
+        if phi is not None or residual or mu is not None or norm is not None:
+            raise MeanFieldError("Give either an activation with residual, mu and norm, or a whole architecture.")
         if not held:
             raise MeanFieldError("The architecture holds no Nonlinearity; wrap an activation in Nonlinearity(...).")
         block = _resolved(architecture)
@@ -238,12 +256,12 @@ def derive(
         residual, mu = True, residual
     record = activation(phi, **parameters)
     strength = 0 if not residual and mu is None else 1 if mu is None else mu
-    return _derive(record, exact(strength, "The skip strength mu"), weights)
+    return _derive(record, exact(strength, "The skip strength mu"), weights, norm)
 
 
 @lru_cache(maxsize=256)
-def _derive(record: Activation, mu, weights: str) -> Theory:
-    return Theory(record, mlp(record, mu, weights))
+def _derive(record: Activation, mu, weights: str, norm: str | None) -> Theory:
+    return Theory(record, mlp(record, mu, weights, norm))
 
 
 def _resolved(block: Block) -> Block:

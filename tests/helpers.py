@@ -7,7 +7,8 @@ import sympy as sp
 from meanfield import balls
 from meanfield.activations import Activation, activation
 from meanfield.results import Equality
-from meanfield.symbolic.recursion import expressions_equal, one_input_averages
+from meanfield.symbolic.blocks import one_input_averages
+from meanfield.symbolic.recursion import expressions_equal
 from meanfield.symbols import K
 
 SPELLING = {

@@ -113,7 +113,7 @@ def test_weak_derivative_keeps_its_jump_terms(name):
 
 
 def test_infinite_averages_say_so():
-    from meanfield.symbolic.recursion import slope_average
+    from meanfield.symbolic.blocks import slope_average
 
     assert slope_average(record("step")) == sp.oo
     with pytest.raises((InfiniteAverage, MeanFieldError)):

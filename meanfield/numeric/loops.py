@@ -44,7 +44,7 @@ def source(recursion: Recursion, calls: dict[Average, str], functions: str, vers
     symbols = {v.symbol: sp.Symbol(v.name, real=True) for v in recursion.state}
     names_of = placeholders(recursion)
     nodes = list(names_of)
-    drivers = sorted({v.name for v in recursion.state for n in nodes if v.symbol in n.free_symbols}, key=names.index)
+    drivers = _drivers(recursion, nodes)
     parameters = [p.name for p in recursion.parameters if p.name not in ("Q0", "c0")]
     steps, logs = [], []
     for v, e in zip(recursion.state, recursion.step):
@@ -60,16 +60,18 @@ def source(recursion: Recursion, calls: dict[Average, str], functions: str, vers
         f"{c}_next = {c} + math.log({x})" if v.carry == "log" else f"{c}_next = {x}"
         for v, c, x in zip(recursion.state, carried, values)
     ]
-    averages = [f"a{i} = {calls[n]}" for i, n in enumerate(nodes)]
+    averages = [f"a{i} = {calls[n]}" for i, n in enumerate(nodes) if not n.is_number]
+    constants = [f"a{i} = {calls[n]}" for i, n in enumerate(nodes) if n.is_number]
     layer = "\n".join(f"{{pad}}{t}" for t in [*lines, *update])
     fill = {
         "state": ", ".join(carried),
         "params": ", ".join(parameters),
         "n_params": len(parameters),
         "averages": averages,
+        "constants": constants,
         "drivers": drivers,
         "carried": carried,
-        "nodes": [f"a{i}" for i in range(len(nodes))],
+        "nodes": [f"a{i}" for i, n in enumerate(nodes) if not n.is_number],
     }
     text = HEADER.format(version=version, summary="\n".join([str(recursion), "", *notes])) + printing.helpers_for(
         functions + layer
@@ -77,10 +79,20 @@ def source(recursion: Recursion, calls: dict[Average, str], functions: str, vers
     return text + printing.decorated(functions, "@njit(cache=True, error_model='numpy')") + _loops(fill, layer)
 
 
+def _drivers(recursion: Recursion, nodes) -> list[str]:
+    """The variables that decide every other one: once they stay the same, each layer only repeats itself."""
+    linear = [v for v in recursion.state if v.carry != "log"]
+    found = {v.name for v in linear if any(v.symbol in n.free_symbols for n in nodes)} | {recursion.state[0].name}
+    found |= {
+        v.name for v in linear for w, e in zip(recursion.state, recursion.step) if w is not v and e.has(v.symbol)
+    }
+    return [n for n in recursion.names if n in found]
+
+
 def _loops(f: dict, layer: str) -> str:
     unpack_state = "\n".join(f"    {c} = start[p, {i}]" for i, c in enumerate(f["carried"]))
     params = "\n".join(f"        {name} = sigma[{i}, p, l]" for i, name in enumerate(f["params"].split(", ")) if name)
-    zero = "\n".join(f"    {n} = 0.0" for n in f["nodes"])
+    zero = "\n".join([*(f"    {c}" for c in f["constants"]), *(f"    {n} = 0.0" for n in f["nodes"])])
     evaluate = "\n".join(f"            {a}" for a in f["averages"]) or "            pass"
     # K must stay finite, and a K that can only overflow in the next square is called divergence, too
     finite = " and ".join(f"abs({d}_next) < 1e300" for d in f["drivers"]) or "True"
@@ -104,7 +116,7 @@ def _loops(f: dict, layer: str) -> str:
     first = "\n".join(f"    out[p, 0, {i}] = {c}" for i, c in enumerate(f["carried"]))
     last = "\n".join(f"    out[p, 0, {i}] = {c}" for i, c in enumerate(f["carried"]))
     blow = "\n".join(
-        f"            {c} = math.inf" if c in f["drivers"] else f"            {c} = math.nan" for c in f["carried"]
+        f"            {c} = math.inf" if c in f["drivers"] and c.startswith("K") else f"            {c} = math.nan" for c in f["carried"]
     )
     core = f"""
     fixed = False

@@ -23,7 +23,7 @@ from meanfield.symbolic.average import Average
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbols import K, K_aa, K_ab, K_bb
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _generate(recursion: Recursion) -> tuple[str, dict[str, np.ndarray]]:
                 notes.append(f"pair_{index}(K_aa, K_ab, K_bb) = {shape}: {p.note}")
             names[shape] = f"{'avg' if node.n == 1 else 'pair'}_{index}"
         index = list(names).index(shape)
-        arguments = [code(v.xreplace(ordered).xreplace(symbols)) for v in variables]
+        arguments = [code(sp.sympify(v).xreplace(ordered).xreplace(symbols)) for v in variables]
         calls[node] = f"{names[shape]}({', '.join(arguments)}{f', T[{index}]' if node.n == 1 else ''})"
     arrays["errors"] = np.array(errors)
     return loops.source(recursion, calls, functions, VERSION, notes), arrays
