@@ -402,6 +402,25 @@ def two_inputs(block: Block) -> Recursion:
     return Recursion(state, end.values)
 
 
+def plain_form(block: Block) -> tuple[sp.Expr, sp.Expr] | None:
+    """(f, μ) of a block with K' = σ_w²⟨f²⟩ + σ_b² + μ²K and χ_J = σ_w²⟨f′²⟩ + μ²: one Dense, last, without LayerNorm.
+
+    None for every other block.
+    """
+    mu: sp.Expr = sp.S.Zero
+    if isinstance(block, Residual) and has_dense(block.branch):
+        mu = parameter(block.mu.name) if isinstance(block.mu, Param) else sp.Rational(block.mu)
+        block = block.branch
+    parts = block.blocks if isinstance(block, Sequential) else (block,)
+    if not parts or not isinstance(parts[-1], Dense) or any(has_dense(b) for b in parts[:-1]):
+        return None
+    signal = _walk(Sequential(parts[:-1]), _fresh((K, J, Theta), 1), ONE)
+    f = signal.functions[0]
+    if signal.gains != (1,) or signal.scales != (1,) or signal.shifts != (0,) or f.has(K, Average):
+        return None
+    return f, mu
+
+
 # ------------------------------------------------------------------------------------------------- averages of φ
 
 

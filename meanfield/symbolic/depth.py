@@ -1,7 +1,6 @@
 r"""Large-depth laws of K and J by dominant balance, from the expansions of the averages at K → 0 and K → ∞.
 
-The flow of K from K^1 is monotone as long as the map increases, so it ends at the next fixed point in its direction, at
-0 or at ∞. There the map is K' = K + g(K) with g a short sum of powers, and log J = Σ log χ_J(K^l). Source: derived
+`fixed_points` says where K flows from K^1: to a fixed point, to 0 or to ∞. There the map is K' = K + g(K) with g a short sum of powers, and log J = Σ log χ_J(K^l). Source: derived
 here; for tanh and erf at μ = 1 compare [partial_jacobians] eq. (28), (29), (H.26)-(H.29).
 """
 
@@ -11,11 +10,12 @@ from dataclasses import dataclass, replace
 
 import sympy as sp
 
-from meanfield import balls
 from meanfield.results import Law, MeanFieldError, Status, Term
 from meanfield.symbolic.average import Average
-from meanfield.symbolic.expansion import at_infinity, at_zero
+from meanfield.symbolic.expansion import at_infinity, at_zero, exponential_at_zero
+from meanfield.symbolic.fixed_points import FixedPoint, destination, fixed_points
 from meanfield.symbolic.recursion import Recursion, closed
+from meanfield.symbolic.scaling import Powers, decay, logarithm
 from meanfield.symbols import LATEX_NAMES, Q0, J, K, l, parameter
 
 CONSTANT = sp.Symbol("C", real=True)  # what depends on the start
@@ -26,9 +26,9 @@ class DepthLaw:
     """quantity ~ C · l^exponent · exp(rate · l^rate_power) as l → ∞.
 
     law: for K its expansion in l; for J that of log J (C is a constant that depends on the start). regime: which
-    balance holds, in words. exponent is None when the known expansions do not determine it. status: EXACT where
-    the destination of K is proved, too; MEASURED where it was found by a scan from K^1 (at Q0 = 1 unless Q0 is given),
-    which could miss a pair of fixed points.
+    balance holds, in words. exponent is None when the known expansions do not determine it. exact: J^{1,l} itself where
+    the product over layers is known. status: EXACT or CERTIFIED where the destination of K (at Q0 = 1 unless Q0 is
+    given) is proved, too; MEASURED where a search found it that could miss a pair of fixed points.
     """
 
     quantity: str
@@ -38,6 +38,7 @@ class DepthLaw:
     rate_power: sp.Expr = sp.S.One
     exponent: sp.Expr | None = sp.S.Zero
     status: Status = Status.EXACT
+    exact: sp.Expr | None = None
 
     @property
     def expr(self) -> sp.Expr:
@@ -81,32 +82,31 @@ def depth_law(recursion: Recursion, quantity: str, values: dict[str, sp.Expr]) -
     if recursion["J"].has(sp.oo) and quantity == "J":
         raise MeanFieldError("J is infinite at every layer (φ jumps), so it has no large-depth law.")
     start = recursion.initial["K"].subs(swap).subs(Q0, 1)
-    where, proved = _destination(step, start)
-    if where == sp.oo:
-        law = _at_infinity(step, chi, quantity)
-    elif where == 0:
-        law = _at_zero(step, chi, quantity)
-    else:
-        law = _at_fixed_point(step, chi, where, quantity)
-    return law if proved else replace(law, status=Status.MEASURED)
-
-
-def _destination(step: sp.Expr, start: sp.Expr):
-    """∞, 0 or the fixed point K flows to, and whether that is proved (K never falls, or never moves) or found by a
-    scan."""
     gain = sp.expand(step - K)
-    if all(_nonnegative(t) for t in sp.Add.make_args(gain)) and gain != 0:
-        return sp.oo, True
+    if _grows_always(gain):
+        return _at_infinity(step, chi, start, quantity)
     free = step.free_symbols - {K}
     if free:
         raise MeanFieldError(
             f"Where K flows depends on {', '.join(sorted(s.name for s in free))}; "
             "give them values (sigma_w=1, sigma_b=0)."
         )
-    original, gain = gain, closed(gain)
-    if sp.expand(gain) == 0:
-        return start, True
-    return _scan(gain, start, original), False
+    points = fixed_points(recursion, values)
+    if points and points[0].stability == "neutral":
+        return _at_rest(start, chi, quantity)
+    here = destination(points, step, start)
+    if here is None:
+        law = _at_infinity(step, chi, start, quantity)
+    elif here.K.value == 0:
+        law = _at_zero(step, chi, quantity)
+    else:
+        return _at_fixed_point(here, quantity)
+    return replace(law, status=points.status) if points.status is not Status.CERTIFIED else law
+
+
+def _grows_always(gain: sp.Expr) -> bool:
+    """Whether K' - K is a sum of terms ≥ 0, so that K goes to ∞ whatever the symbols are."""
+    return gain != 0 and all(_nonnegative(t) for t in sp.Add.make_args(gain))
 
 
 def _nonnegative(t: sp.Expr) -> bool:
@@ -115,57 +115,13 @@ def _nonnegative(t: sp.Expr) -> bool:
     )
 
 
-def _scan(gain: sp.Expr, start: sp.Expr, as_nodes: sp.Expr):
-    """Follow the sign of F(K) - K from the start until it changes, and bisect there. Eight steps a decade for 1e-3 < K
-    < 1e3, one beyond: a scan, not a proof."""
-
-    def sign(k):
-        value = balls.certified(gain.subs(K, k), 15)
-        return 0 if value.contains(0) else 1 if value > 0 else -1
-
-    k = sp.Rational(float(start))
-    if k == 0:
-        return sp.S.Zero
-    direction = sign(k)
-    if direction == 0:
-        return k
-    while sp.Rational(1, 10**20) < k < 10**20:
-        ratio = sp.Rational(4, 3) if 1e-3 < k < 1e3 else sp.Integer(10)
-        following = sp.Rational(float(k * ratio**direction))
-        if following < 1e-3 and direction < 0 and _flat_at_zero(as_nodes):
-            return sp.S.Zero
-        if sign(following) != direction:
-            return _bisect(sign, k, following, direction)
-        k = following
-    return sp.oo if direction > 0 else sp.S.Zero
-
-
-def _flat_at_zero(gain) -> bool:
-    """Whether F(K) - K has no power of K at all near 0 (it is exponentially small there, below any working
-    precision)."""
-    try:
-        law = at_zero(gain, 2)
-    except MeanFieldError:
-        return False
-    return not law.terms and law.remainder == "exponential"
-
-
-def _bisect(sign, a, b, direction):
-    for _ in range(60):
-        middle = sp.Rational(float((a + b) / 2))
-        if middle in (a, b):
-            break
-        a, b = (middle, b) if sign(middle) == direction else (a, middle)
-    return a
-
-
 def _finish(terms: list[Term], remainder) -> Law:
     return Law(l, sp.oo, tuple(t for t in terms if t.coefficient != 0), remainder)
 
 
 def _log_expansion(law: Law, reverse: bool) -> tuple[sp.Expr, dict[sp.Expr, sp.Expr]]:
     """log of an expansion x0·(1 + Σ d_p K^p): log x0 and the coefficients of log(1 + …) to second order."""
-    x0 = law.coefficient(0)
+    x0 = sp.simplify(law.coefficient(0))
     if x0 == 0 or law.leading.power != 0 or law.leading.logs != 0:
         raise MeanFieldError(
             f"χ_J tends to {law.leading.expr(law.variable)}, not to a finite number; log J has no such law."
@@ -178,9 +134,13 @@ def _log_expansion(law: Law, reverse: bool) -> tuple[sp.Expr, dict[sp.Expr, sp.E
     return sp.log(x0), dict(sorted(out.items(), reverse=reverse))
 
 
-def _at_infinity(step, chi, quantity) -> DepthLaw:
+def _at_infinity(step, chi, start, quantity) -> DepthLaw:
     gain = at_infinity(sp.expand(step - K), 2)
     lead = gain.leading
+    if quantity == "J" and gain.remainder == "zero" and len(gain.terms) == 1 and lead.power == lead.logs == 0:
+        exact = _gamma_law(lead.coefficient, chi, start)
+        if exact is not None:
+            return exact
     if lead.logs != 0:
         raise MeanFieldError(
             f"The gain of K contains {lead.expr(K)}; laws with a logarithm in the leading term are not derived yet."
@@ -238,6 +198,18 @@ def _at_infinity(step, chi, quantity) -> DepthLaw:
     )
 
 
+def _gamma_law(step: sp.Expr, chi: sp.Expr, start: sp.Expr) -> DepthLaw | None:
+    """K^l = step·(l + b) and χ_J = 1 + p/(l + b) exactly: J is a quotient of Γ functions and grows as l^p."""
+    p = sp.simplify((chi - 1) * K / step)
+    if p.has(K):
+        return None
+    b = sp.simplify(start / step) - 1
+    exact = sp.gamma(l + p + b) * sp.gamma(1 + b) / (sp.gamma(l + b) * sp.gamma(1 + p + b))
+    constant = sp.loggamma(1 + b) - sp.loggamma(1 + p + b)
+    law = _finish([Term(p, logs=sp.S.One), Term(constant)], sp.S.NegativeOne)
+    return DepthLaw("J", law, "everywhere critical: K grows linearly, chi_J - 1 = p/l", exponent=p, exact=exact)
+
+
 def _exponential_growth(slope, chi, quantity) -> DepthLaw:
     _nonzero(1 + slope)
     rate = sp.log(1 + slope)
@@ -265,74 +237,97 @@ def _nonzero(factor) -> None:
         )
 
 
+def _powers(law: Law) -> dict[sp.Expr, sp.Expr]:
+    return {t.power: t.coefficient for t in law.terms if t.coefficient != 0}
+
+
 def _at_zero(step, chi, quantity) -> DepthLaw:
+    """K → 0: exponentially, by a power law or logarithmically, as the expansion of the map decides."""
     gain = at_zero(sp.expand(step - K), 3)
     terms = [t for t in gain.terms if t.coefficient != 0]
     if not terms:
-        raise MeanFieldError(
-            "Near K = 0 the map is K' = K up to exponentially small terms: K falls logarithmically; that law is not "
-            "derived yet."
-        )
-    lead, regime = terms[0], "K falls to 0"
-    slope = gain.coefficient(1)
-    if lead.power < 1 and not (lead.power == 0 and lead.coefficient.is_negative):
-        raise MeanFieldError(
-            "K has a small fixed point near 0 that the scan does not resolve; raise sigma_b or ask for digits."
-        )
+        return _logarithmic(step, chi, quantity)
+    regime, slope = "K falls to 0", gain.coefficient(1)
     if slope != 0:
         _nonzero(1 + slope)
         rate = sp.log(1 + slope)
+        regime += " exponentially"
         if quantity == "K":
-            return DepthLaw(
-                "K",
-                Law(l, sp.oo, (Term(CONSTANT, rate=rate),), "smaller"),
-                regime + " exponentially",
-                rate,
-            )
+            return DepthLaw("K", Law(l, sp.oo, (Term(CONSTANT, rate=rate),), "smaller"), regime, rate)
         log_x0, _ = _log_expansion(at_zero(chi, 2), reverse=False)
-        return DepthLaw("J", _finish([Term(log_x0, sp.S.One)], sp.S.Zero), regime + " exponentially", log_x0)
-    n, c = lead.power, -lead.coefficient
-    decay = 1 / (n - 1)
-    amplitude = ((n - 1) * c) ** (-decay)
+        return DepthLaw("J", _finish([Term(log_x0, sp.S.One)], sp.S.Zero), regime, log_x0)
+    n = terms[0].power
+    if 2 * n - 1 > 3:
+        gain = at_zero(sp.expand(step - K), int(sp.ceiling(2 * n - 1)))
+    return critical_law(_powers(gain), _powers(at_zero(chi, max(3, int(sp.ceiling(n - 1))))), sp.S.Zero, quantity)
+
+
+def critical_law(gain: Powers, chi: Powers, where: sp.Expr, quantity: str) -> DepthLaw:
+    """The law of K or J at a critical fixed point from the expansions of K' - K and χ_J in δ = |K - K*|."""
+    n = min(gain)
+    x0 = chi.get(sp.S.Zero, sp.S.Zero)
+    log_chi = logarithm({p: sp.simplify(v / x0) for p, v in chi.items()}, n - 1)
+    found = decay(gain, log_chi)
+    near = "0" if where == 0 else "K*"
+    regime = f"critical: power-law approach of K to {near}"
     if quantity == "K":
-        return DepthLaw(
-            "K",
-            _finish([Term(sp.simplify(amplitude), -decay)], "smaller"),
-            "critical: power-law decay of K",
-            exponent=-decay,
-        )
-    log_x0, e = _log_expansion(at_zero(chi, 3), reverse=False)
-    r, d = next(((p, v) for p, v in e.items() if v != 0), (None, sp.S.Zero))
-    regime = "critical: power-law decay of K"
+        shift = [] if where == 0 else [Term(where)]
+        return DepthLaw("K", _finish([*shift, *found.delta], "smaller"), regime, exponent=-found.exponent)
+    log_x0 = sp.S.Zero if where != 0 else sp.log(x0)
     if log_x0 != 0:
         return DepthLaw("J", _finish([Term(log_x0, sp.S.One)], "smaller"), regime, log_x0, exponent=None)
-    if r is None or r > n - 1:
-        return DepthLaw("J", _finish([], sp.S.Zero), regime + ", J saturates")
-    q = r / (n - 1)
-    if q == 1:
-        zeta = sp.simplify(d * amplitude**r)
-        return DepthLaw("J", _finish([Term(zeta, logs=sp.S.One)], sp.S.Zero), regime, exponent=zeta)
-    rate = sp.simplify(d * amplitude**r / (1 - q))
-    return DepthLaw(
-        "J", _finish([Term(rate, 1 - q)], "smaller"), regime + ", stretched exponential J", rate, 1 - q, None
-    )
+    terms = found.log_j
+    growing = [t for t in terms if t.power > 0]
+    exponent = next((t.coefficient for t in terms if t.power == 0 and t.logs == 1), sp.S.Zero)
+    constant = [] if not terms else [Term(CONSTANT)]
+    ordered = [t for t in terms if t.power >= 0] + constant + [t for t in terms if t.power < 0]
+    if growing:
+        lead = growing[0]
+        regime += ", stretched exponential J"
+        return DepthLaw("J", _finish(ordered, "smaller"), regime, lead.coefficient, lead.power, exponent)
+    if exponent == 0:
+        return DepthLaw("J", _finish([Term(CONSTANT)], "smaller"), regime + ", J saturates")
+    return DepthLaw("J", _finish(ordered, "smaller"), regime, exponent=exponent)
 
 
-def _at_fixed_point(step, chi, where, quantity) -> DepthLaw:
-    exact = step.subs(K, where) == where
+def _logarithmic(step, chi, quantity) -> DepthLaw:
+    """The map is K' = K - c K^a e^{-b²/2K}: b²/2K = log l + (2 - a) log log l + …, and J a power of K."""
+    lead = exponential_at_zero(sp.expand(step - K))
+    if lead is None or not lead.coefficient.is_negative:
+        raise MeanFieldError("Near K = 0 the map is K' = K up to terms smaller than every power; its law is not known.")
+    regime = "critical: logarithmic decay of K"
     if quantity == "K":
-        value = where if exact else sp.Float(where, 15)
-        return DepthLaw(
-            "K", _finish([Term(value)], "exponential"), "fixed point", status=Status.EXACT if exact else Status.MEASURED
-        )
-    ball = balls.certified(closed(chi).subs(K, where), 20)
-    if ball.contains(0):
-        raise MeanFieldError(f"chi_J is 0 at the fixed point K* = {float(where):.10g}: J vanishes from layer 2 on.")
-    x = sp.Float(ball.mid().str(18, radius=False), 15)
-    return DepthLaw(
-        "J",
-        _finish([Term(sp.log(x), sp.S.One)], sp.S.Zero),
-        f"fixed point K* = {float(where):.10g}",
-        sp.log(x),
-        status=Status.MEASURED,
-    )
+        law = Law(l, sp.oo, (Term(-lead.rate, logs=sp.S.NegativeOne),), "smaller")
+        return DepthLaw("K", law, regime, exponent=sp.S.Zero)
+    small = exponential_at_zero(sp.expand(chi))
+    flat = at_zero(chi, 1).coefficient(0)
+    if flat != 1 or small is None or small.rate != lead.rate or small.power != lead.power - 1:
+        raise MeanFieldError("K falls logarithmically; the law of J for this chi_J is not derived yet.")
+    power = sp.simplify(small.coefficient / lead.coefficient)
+    law = Law(K, sp.S.Zero, (Term(power, logs=sp.S.One), Term(CONSTANT)), "smaller")
+    return DepthLaw("J", law, regime + f": J ~ K^{power} with K ~ {-lead.rate}/log(l)", exponent=sp.S.Zero)
+
+
+def _at_fixed_point(point: FixedPoint, quantity) -> DepthLaw:
+    value = point.K.value
+    regime = f"fixed point K* = {float(value):.10g}"
+    status = point.K.status
+    if quantity == "K":
+        return DepthLaw("K", _finish([Term(value)], "exponential"), regime, status=status)
+    chi = point.chi_J
+    if chi.value == 0 or (chi.error is not None and abs(chi.value) <= chi.error):
+        raise MeanFieldError(f"chi_J is 0 at the {regime}: J vanishes from layer 2 on.")
+    rate = sp.log(chi.value)
+    return DepthLaw("J", _finish([Term(rate, sp.S.One)], sp.S.Zero), regime, rate, status=chi.status)
+
+
+def _at_rest(start, chi, quantity) -> DepthLaw:
+    """The map is the identity: K stays where it starts."""
+    regime = "scale-invariant: every K is a fixed point"
+    if quantity == "K":
+        return DepthLaw("K", _finish([Term(start)], "zero"), regime)
+    x = closed(chi.subs(K, start))
+    rate = sp.simplify(sp.log(x))
+    if rate == 0:
+        return DepthLaw("J", _finish([], "zero"), regime + ", J stays 1")
+    return DepthLaw("J", _finish([Term(rate, sp.S.One)], "zero"), regime, rate)

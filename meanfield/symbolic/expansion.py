@@ -23,7 +23,7 @@ from meanfield.taylor import taylor
 def _split(expr: sp.Expr) -> tuple[sp.Expr, list[tuple[sp.Expr, Average]]]:
     """constant + Σ coefficient·node, for an expression linear in centred one-input averages over K."""
     expr = sp.expand(expr)
-    nodes = sorted(expr.atoms(Average), key=str)
+    nodes = sorted((n for n in expr.atoms(Average) if n.has(K)), key=str)
     rest, parts = expr, []
     for node in nodes:
         if node.cov != (K,) or node.mean != (sp.S.Zero,):
@@ -31,9 +31,44 @@ def _split(expr: sp.Expr) -> tuple[sp.Expr, list[tuple[sp.Expr, Average]]]:
         coefficient = expr.coeff(node)
         parts.append((coefficient, node))
         rest = sp.expand(rest - coefficient * node)
-    if rest.has(Average):
-        raise MeanFieldError(f"{expr} is not linear in its averages; expand its parts.")
+    if any(n.has(K) for n in rest.atoms(Average)) or any(n.has(K) for c, _ in parts for n in c.atoms(Average)):
+        raise _NotLinear
     return rest, parts
+
+
+class _NotLinear(Exception):
+    """The expression is a quotient or another function of averages."""
+
+
+def _composed(expr: sp.Expr, order: int, point: sp.Expr) -> Law:
+    """The expansion of a function of averages: each average replaced by its own, then a series in K^{1/2} or K^{-1/2}."""
+    t = sp.Dummy("t", positive=True)
+    sign = 1 if point == 0 else -1
+    swap, exact = {}, True
+    for node in expr.atoms(Average):
+        if not node.has(K):
+            continue
+        law = at_zero(node, order + 1) if point == 0 else at_infinity(node, order + 1)
+        if any(u.logs != 0 or not (2 * u.power).is_Integer for u in law.terms):
+            raise MeanFieldError(f"⟨{node.integrand}⟩ behaves like {law}; quotients of such averages are not expanded yet.")
+        swap[node] = sp.Add(*[u.coefficient * t ** (2 * sign * u.power) for u in law.terms])
+        exact &= law.remainder == "zero"
+        if law.remainder == "smaller":
+            order = 0
+    inner = expr.xreplace(swap).subs(K, t ** (2 * sign))
+    flat = {n: sp.Dummy("a", positive=True) for n in inner.atoms(Average)}
+    try:
+        series = sp.series(sp.together(inner.xreplace(flat)), t, 0, 2 * order + 1).removeO()
+    except (ValueError, NotImplementedError, TypeError) as error:
+        raise MeanFieldError(f"The expansion of {expr} at K → {point} is not known ({error}).") from None
+    powers: dict[sp.Expr, sp.Expr] = {}
+    for term in sp.Add.make_args(sp.expand(series)):
+        c, k = term.as_coeff_exponent(t)
+        if k <= 2 * order:
+            power = sign * k / 2
+            powers[power] = powers.get(power, sp.S.Zero) + c.xreplace({v: n for n, v in flat.items()})
+    rest = "smaller" if order == 0 else sign * (sp.Rational(1, 2) + order)
+    return _law(powers, point, rest, ascending=point == 0)
 
 
 def half_moment(k: sp.Expr) -> sp.Expr:
@@ -46,7 +81,10 @@ def at_zero(expr: sp.Expr, order: int = 3) -> Law:
 
     Raises: MeanFieldError where a piece has no Taylor series at 0.
     """
-    constant, parts = _split(expr)
+    try:
+        constant, parts = _split(expr)
+    except _NotLinear:
+        return _composed(expr, order, sp.S.Zero)
     powers: dict[sp.Expr, sp.Expr] = {}
     for term in sp.Add.make_args(sp.expand(constant)):
         _accumulate(powers, term, sp.S.One, sp.S.Zero)
@@ -102,7 +140,10 @@ def at_infinity(expr: sp.Expr, order: int = 3) -> Law:
     Raises: MeanFieldError where f has no power-law limit, or an algebraic tail and more than the leading order is
     needed (a combination whose leading orders cancel).
     """
-    constant, parts = _split(expr)
+    try:
+        constant, parts = _split(expr)
+    except _NotLinear:
+        return _composed(expr, order, sp.oo)
     powers: dict[sp.Expr, sp.Expr] = {}
     for term in sp.Add.make_args(sp.expand(constant)):
         _accumulate(powers, term, sp.S.One, sp.S.Zero)
@@ -219,3 +260,33 @@ def _algebraic(f, tails) -> Law:
     if mass.has(sp.Integral):
         raise MeanFieldError(f"∫ {f} dz, the leading coefficient at K → ∞, was not found in closed form.")
     return Law(K, sp.oo, (Term(sp.simplify(mass / sp.sqrt(2 * sp.pi)), -sp.S.Half),), "smaller")
+
+
+def exponential_at_zero(expr: sp.Expr) -> Term | None:
+    """The leading exponentially small term c·K^a·exp(-b²/2K) of an expression linear in averages, as K → 0.
+
+    A kink at b whose two sides differ by Δ(z) = Σ Δ_k (z - b)^k/k! contributes p_K(b) Σ_k Δ_k (K/|b|)^{k+1} to leading
+    order. None where there is no kink away from 0.
+    """
+    _, parts = _split(expr)
+    found: dict[tuple[sp.Expr, sp.Expr], sp.Expr] = {}
+    for coefficient, node in parts:
+        p = pieces(node.integrand, Z[0])
+        for b, left, right in zip(p.breaks, p.exprs, p.exprs[1:]):
+            if b == 0:
+                continue
+            inner, outer = (left, right) if b > 0 else (right, left)
+            side = 1 if b > 0 else -1
+            difference = taylor((outer - inner).subs(Z[0], b + side * Z[0]), Z[0], 4)
+            for k, value in enumerate(difference):
+                if value != 0:
+                    c, power = coefficient.as_independent(K, as_Add=False)
+                    extra = sp.degree(power, K) if power != 1 else 0
+                    key = (b**2, sp.Rational(2 * k + 1, 2) + extra)
+                    size = c * value * sp.factorial(k) / sp.Abs(b) ** (k + 1) / sp.sqrt(2 * sp.pi)
+                    found[key] = sp.simplify(found.get(key, sp.S.Zero) + size)
+    live = {key: v for key, v in found.items() if v != 0}
+    if not live:
+        return None
+    b2, power = min(live, key=lambda k: (sp.N(k[0]), sp.N(k[1])))
+    return Term(live[b2, power], power, sp.S.Zero, -b2 / 2, sp.S.NegativeOne)

@@ -1,0 +1,255 @@
+r"""Roots in K of expressions with averages: found by sign changes, certified in balls, counted by Descartes' rule.
+
+A bracket is two rationals at which the ball of the expression has opposite signs, so a root lies between them whatever
+the search did. Completeness comes from elsewhere: an upper bound on the number of roots (`signs.changes`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import sympy as sp
+from flint import arb
+
+from meanfield import balls
+from meanfield.piecewise import pieces
+from meanfield.results import MeanFieldError, Solution, Status
+from meanfield.symbolic.average import Average, average
+from meanfield.symbols import K, Z
+
+LOW, HIGH = -12, 12  # decades of K that a search covers
+
+
+@dataclass(frozen=True)
+class Root:
+    """lo < root < hi, both rational, with certified signs of the expression there; `exact` if it is known exactly."""
+
+    lo: sp.Rational
+    hi: sp.Rational
+    exact: sp.Expr | None = None
+    rising: bool = True  # sign at hi is positive
+
+    @property
+    def mid(self) -> sp.Expr:
+        return self.exact if self.exact is not None else (self.lo + self.hi) / 2
+
+    def ball(self) -> arb:
+        """A ball that holds the root, at the current precision."""
+        if self.exact is not None:
+            return balls.constant(self.exact)
+        return balls.constant(self.lo).union(balls.constant(self.hi))
+
+    def solution(self) -> Solution:
+        return exact_or_ball(self.exact, self)
+
+    def __float__(self) -> float:
+        return float(self.mid)
+
+
+def exact_or_ball(exact: sp.Expr | None, root: Root) -> Solution:
+    if exact is not None:
+        return Solution(exact, Status.EXACT)
+    with balls.precision(200):
+        return from_ball(root.ball())
+
+
+def from_ball(ball: arb, message: str = "") -> Solution:
+    """A certified number: the midpoint to as many digits as are known, and the radius."""
+    if not ball.is_finite():
+        return Solution(sp.nan, Status.UNKNOWN, None, message or "no finite enclosure was found")
+    digits = max(15, min(60, int(ball.rel_accuracy_bits() / 3.3219) + 1)) if not ball.is_zero() else 15
+    text = ball.mid().str(digits, radius=False)
+    error = float((ball - arb(text)).abs_upper()) if not ball.is_zero() else 0.0
+    return Solution(sp.Float(text, digits), Status.CERTIFIED, error, message)
+
+
+# ----------------------------------------------------------------------------------------------------- enclosures
+
+
+def enclose(expr: sp.Expr, lo: sp.Expr, hi: sp.Expr, digits: int = 30) -> arb:
+    """A ball that holds expr(K) for every K in [lo, hi]; the narrower the interval, the tighter.
+
+    d⟨f⟩/d log K = ½⟨z f′⟩ (and jumps), and √K⟨u⟩_K grows for u ≥ 0, so that with Cauchy–Schwarz ⟨f⟩ moves by at most
+    log(hi/lo)·½(hi/lo)^{1/4}√⟨(z f′)²⟩_hi over the interval.
+    """
+    nodes = sorted((n for n in expr.atoms(Average) if n.free_symbols & {K}), key=str)
+    if any(n.cov != (K,) or n.mean != (sp.S.Zero,) for n in nodes):
+        raise MeanFieldError(f"{expr} holds an average that is not over one centred Gaussian of variance K.")
+    names = tuple(sp.Dummy(f"a{i}", real=True) for i in range(len(nodes)))
+    with balls.precision(int(digits * 3.33) + 60):
+        values = tuple(balls.acb(_node(n, lo, hi, digits)) for n in nodes)
+        k = balls.constant(lo).union(balls.constant(hi)) if lo != hi else balls.constant(lo)
+        f = balls.compile_ball(expr.xreplace(dict(zip(nodes, names))), (K, *names))
+        return f((balls.acb(k), *values), False).real
+
+
+@lru_cache(maxsize=4096)
+def _node(node: Average, lo: sp.Expr, hi: sp.Expr, digits: int) -> arb:
+    if lo == hi:
+        return node.subs(K, lo).ball(digits)
+    middle = (lo + hi) / 2
+    value = node.subs(K, middle).ball(digits)
+    a, b = balls.constant(lo), balls.constant(hi)
+    p = pieces(node.integrand, Z[0])
+    moved = p.diff().map(lambda e: (Z[0] * e) ** 2).expr
+    second = average(moved, K).subs(K, hi)
+    size = second.ball(15) if isinstance(second, Average) else balls.certified(second, 15)
+    slope = (b / a).sqrt().sqrt() * size.sqrt() / 2
+    for point, jump in p.jumps():
+        edge = balls.constant(point)
+        slope += abs(edge * balls.constant(jump)) * (-(edge**2) / (2 * b)).exp() / (2 * arb.pi() * a).sqrt() / 2
+    return value + arb(0, ((b / a).log() * slope).abs_upper())
+
+
+def value_at(expr: sp.Expr, root: Root, digits: int = 30) -> arb:
+    """A ball of expr at a root."""
+    if root.exact is not None:
+        return balls.certified(expr.subs(K, root.exact), digits)
+    return enclose(expr, root.lo, root.hi, digits)
+
+
+# ---------------------------------------------------------------------------------------------------- the search
+
+
+def sign_at(expr: sp.Expr, k: sp.Expr, digits: int = 15) -> int:
+    """The certified sign at one K; 0 where even 60 digits do not decide."""
+    for d in (digits, 2 * digits, 60):
+        ball = balls.certified(expr.subs(K, k), d)
+        if not ball.contains(0):
+            return 1 if ball > 0 else -1
+        if ball.is_zero():
+            return 0
+    return 0
+
+
+def brackets(expr: sp.Expr, most: int | None, per_decade: int = 4) -> list[tuple[sp.Rational, sp.Rational]]:
+    """Intervals of [1e-12, 1e12] over which the certified sign changes, at most `most` of them.
+
+    With `most` = 1 the search walks outwards from 1 and stops at the first change.
+    """
+    n = per_decade if most != 1 else 1
+    grid = [sp.Rational(float(f"{10 ** (j / n):.3g}")) for j in range(LOW * n, HIGH * n + 1)]
+    if most == 0:
+        return []
+    if most == 1:
+        return _outwards(expr, grid)
+    known = [(k, sign_at(expr, k)) for k in grid]
+    known = [(k, s) for k, s in known if s != 0]
+    found = [(a, b) for (a, s), (b, t) in zip(known, known[1:]) if s != t]
+    if most is None or len(found) + 2 <= most:
+        found += _hidden(expr, known)
+    return sorted(found)
+
+
+def _outwards(expr, grid):
+    centre = len(grid) // 2
+    up, down = grid[centre:], grid[centre::-1]
+    first = sign_at(expr, grid[centre] * sp.Rational(1001, 1000))
+    before = {1: grid[centre] * sp.Rational(1001, 1000), -1: grid[centre] * sp.Rational(1001, 1000)}
+    for a, b in zip(up[1:], down[1:]):
+        for side, k in ((1, a), (-1, b)):
+            s = sign_at(expr, k)
+            if s and s != first:
+                return [(min(before[side], k), max(before[side], k))]
+            before[side] = k
+    return []
+
+
+def _hidden(expr, known):
+    """A pair of roots between two grid points of the same sign: look where |expr| has a minimum inside."""
+    values = [(k, s, float(abs(balls.certified(expr.subs(K, k), 12)).mid())) for k, s in known]
+    found = []
+    for (a, s, u), (_, t, v), (c, r, w) in zip(values, values[1:], values[2:]):
+        if not (s == t == r and v < u and v < w):
+            continue
+        lo, hi = math.log(a), math.log(c)
+        for _ in range(40):  # golden section on s·expr
+            m1, m2 = lo + 0.381966 * (hi - lo), lo + 0.618034 * (hi - lo)
+            k1, k2 = sp.Rational(math.exp(m1)), sp.Rational(math.exp(m2))
+            f1, f2 = (s * float(balls.certified(expr.subs(K, k), 15).mid()) for k in (k1, k2))
+            for k, f in ((k1, f1), (k2, f2)):
+                if f < 0 and sign_at(expr, k) == -s:
+                    return found + [(a, k), (k, c)]
+            if f1 < f2:
+                hi = m2
+            else:
+                lo = m1
+            if hi - lo < 1e-7:
+                break
+    return found
+
+
+def refine(expr: sp.Expr, bracket: tuple[sp.Expr, sp.Expr], digits: int = 30) -> Root:
+    """The bracket narrowed to a relative width of 10^-digits, signs certified at both ends."""
+    a, b = bracket
+    sign = sign_at(expr, b)
+    value = _evaluator(expr)
+    a, b = _narrow(value, sp.Rational(a), sp.Rational(b), sign, 1e-9, 16)
+    for goal in (20, 40, 80, 160):
+        accuracy = min(goal, digits)
+        a, b = _secant(expr, value, a, b, sign, accuracy)
+        if accuracy == digits:
+            break
+    return Root(a, b, None, sign > 0)
+
+
+def _evaluator(expr) -> Callable[[sp.Expr, int], arb]:
+    return lambda k, digits: balls.certified(expr.subs(K, k), digits)
+
+
+def _narrow(value, a, b, sign, width, digits):
+    """Illinois iteration in log K until (b - a)/a < width."""
+    fa, fb = value(a, digits), value(b, digits)
+    side = 0
+    for _ in range(200):
+        if (b - a) < width * a:
+            break
+        weight = float((fa / (fa - fb)).mid())
+        if not 0.01 < weight < 0.99:
+            weight = min(max(weight, 0.02), 0.98)
+        k = sp.Rational(float(a) * (float(b) / float(a)) ** weight)
+        if not a < k < b:
+            break
+        f = value(k, digits)
+        if f.contains(0):
+            break
+        if (f > 0) == (sign > 0):
+            b, fb, fa, side = k, f, (fa / 2 if side == 1 else fa), 1
+        else:
+            a, fa, fb, side = k, f, (fb / 2 if side == -1 else fb), -1
+    return a, b
+
+
+def _secant(expr, value, a, b, sign, digits):
+    """Secant steps at `digits`, then two points at a distance 10^-digits with opposite certified signs."""
+    work = digits + 15
+    x0, x1 = a, b
+    f0, f1 = value(x0, work), value(x1, work)
+    for _ in range(8):
+        if (f1 - f0).contains(0):
+            break
+        with balls.precision(int(work * 3.4)):
+            step = f1 * (balls.constant(x1) - balls.constant(x0)) / (f1 - f0)
+            k = rational((balls.constant(x1) - step).mid(), work)
+        if not a < k < b:
+            k = (a + b) / 2
+        x0, f0, x1 = x1, f1, k
+        if abs(x1 - x0) < x1 * sp.Rational(1, 10 ** (digits + 2)):
+            break
+        f1 = value(x1, work)
+        if f1.contains(0):
+            break
+    for widen in (1, 10, 1000, 10**5):
+        delta = x1 * sp.Rational(widen, 10 ** (digits + 1))
+        lo, hi = max(a, x1 - delta), min(b, x1 + delta)
+        if sign_at(expr, lo, work) == -sign and sign_at(expr, hi, work) == sign:
+            return lo, hi
+    return _narrow(value, a, b, sign, 10.0**-12, 30)
+
+
+def rational(ball: arb, digits: int) -> sp.Rational:
+    """The midpoint of a ball as a rational of `digits` decimals."""
+    return sp.Rational(sp.Float(ball.mid().str(digits + 5, radius=False), digits + 5))

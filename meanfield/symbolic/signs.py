@@ -1,0 +1,435 @@
+r"""Descartes' rule for Gaussian averages: how often G changes sign bounds how often ⟨G⟩_K vanishes.
+
+∫₀^∞ G(z) e^{-z²/2K} dz, as a function of K > 0, has at most as many zeros (with multiplicity) as G has sign changes on
+z > 0, because the kernel e^{-s z²} is totally positive; point masses (from kinks) count with their sign. Sign changes of
+G are decided here in ball arithmetic: exactly for polynomials, else by subdivision with rigorous ends at 0 and ∞.
+
+Source: Pólya and Szegő, Problems and Theorems in Analysis II, part V, no. 80 (Laplace transforms); Karlin, Total
+Positivity (1968), ch. 5.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from functools import lru_cache
+
+import sympy as sp
+from flint import arb, arb_series
+
+from meanfield import balls
+from meanfield.growth import bound, decay
+from meanfield.piecewise import pieces
+from meanfield.results import MeanFieldError
+from meanfield.symbols import Z, sigmoid, softplus
+from meanfield.taylor import taylor
+
+x = Z[0]
+Signs = tuple[int, ...]
+Masses = tuple[tuple[sp.Expr, sp.Expr], ...]
+
+
+@lru_cache(maxsize=512)
+def signs(f: sp.Expr, masses: Masses = ()) -> Signs | None:
+    """The signs of f(z) + f(-z) + Σ w δ(z - |b|) on z > 0 in order, equal neighbours merged; None where undecided.
+
+    f: an expression in Z[0], piecewise smooth, without parameters; masses: pairs (b, w).
+    """
+    p = pieces(f, x)
+    cuts = sorted({sp.Abs(b) for b in p.breaks} | {sp.Abs(b) for b, _ in masses}, key=lambda b: sp.N(b, 30))
+    cuts = [c for c in cuts if c != 0]
+    weight = {c: sp.Add(*[w for b, w in masses if sp.Abs(b) == c]) for c in cuts}
+    out: list[int] = []
+    with balls.precision(120):
+        for lo, hi in itertools.pairwise([sp.S.Zero, *cuts, sp.oo]):
+            if lo in weight and weight[lo] != 0:
+                out.append(1 if balls.constant(weight[lo]) > 0 else -1)
+            right, left = _at_side(p, lo, hi, 1), _at_side(p, lo, hi, -1).subs(x, -x)
+            alone = {_strip(e) for e in (right, left) if e != 0}
+            if len(alone) == 1 and (only := alone.pop())[1] == 1:  # each side has the same sign by itself
+                part: list[int] | None = [only[0]]
+            else:
+                part = _of_piece(right + left, lo, hi)
+            if part is None:
+                return None
+            out += part
+    return tuple(k for k, _ in itertools.groupby(s for s in out if s != 0))
+
+
+def changes(f: sp.Expr, masses: Masses = ()) -> int | None:
+    """The number of sign changes of `signs`: no fewer than the zeros of ⟨f⟩_K on K > 0."""
+    found = signs(f, masses)
+    return None if found is None else max(0, len(found) - 1)
+
+
+def _at_side(p, lo, hi, side):
+    """The piece of p that holds on (lo, hi), or on (-hi, -lo)."""
+    middle = (lo + hi) / 2 if hi != sp.oo else lo + 1
+    return next(e for e, a, b in p.intervals() if a < side * middle < b)
+
+
+def _of_piece(e: sp.Expr, lo: sp.Expr, hi: sp.Expr) -> list[int] | None:
+    sign, rest = _strip(e)
+    if rest == 1:
+        return [sign]
+    if rest.is_polynomial(x) and all(c.is_algebraic for c in sp.Poly(rest, x).all_coeffs()):
+        found = _polynomial(sp.Poly(rest, x), lo, hi)
+    else:
+        found = _transcendental(rest, lo, hi)
+        if found is None:  # a factor that was taken out may have been what kept the rest small
+            found, sign = _transcendental(sp.expand(e), lo, hi), 1
+    return None if found is None else [sign * s for s in found]
+
+
+def _strip(e: sp.Expr) -> tuple[int, sp.Expr]:
+    """(sign, what is left) after factors of known sign on z > 0 are taken out; (0, 1) for zero."""
+    raw = [_sign_of_factor(f) for f in sp.Mul.make_args(e)]
+    if None not in raw and e != 0:
+        return math.prod(raw), sp.S.One
+    e = _without_minus(sp.expand(e))
+    if e == 0:
+        return 0, sp.S.One
+    sign, rest = 1, []
+    for f in sp.Mul.make_args(sp.factor(e)):
+        known = _sign_of_factor(f)
+        if known is None:
+            rest.append(f)
+        else:
+            sign *= known
+    return (sign, sp.Mul(*rest)) if rest else (sign, sp.S.One)
+
+
+def _without_minus(e: sp.Expr) -> sp.Expr:
+    """σ(-u) = 1 - σ(u), softplus(-u) = softplus(u) - u and parity of the odd heads, so that equal parts cancel."""
+    e = e.replace(
+        lambda a: isinstance(a, sigmoid) and a.args[0].could_extract_minus_sign(), lambda a: 1 - sigmoid(-a.args[0])
+    )
+    if any(a.has(softplus) for a in e.atoms(sp.tanh, sp.sech)):
+        return sp.expand(e)
+    e = e.replace(
+        lambda a: isinstance(a, softplus) and a.args[0].could_extract_minus_sign(),
+        lambda a: softplus(-a.args[0]) + a.args[0],
+    )
+    return sp.expand(e)
+
+
+def _sign_of_factor(f: sp.Expr) -> int | None:
+    if f.is_number:
+        return 1 if balls.constant(f) > 0 else -1
+    if f == x or isinstance(f, (sp.exp, sp.sech, sp.cosh, sigmoid, softplus)):
+        return 1
+    if f.is_Pow:
+        if f.exp.is_even:
+            return 1
+        return _sign_of_factor(f.base) if f.exp.is_Integer else 1
+    if isinstance(f, (sp.tanh, sp.erf, sp.atan, sp.sinh, sp.asinh)) and (f.args[0] / x).is_positive:
+        return 1
+    if f.is_polynomial(x):
+        values = sp.Poly(f, x).all_coeffs()
+        if all(c.is_positive or c == 0 for c in values):
+            return 1
+        if all(c.is_negative or c == 0 for c in values):
+            return -1
+    if f.is_Add and all(_sign_of_factor(sp.Mul(*sp.Mul.make_args(t))) == 1 for t in f.args if not t.is_Mul):
+        known = [math.prod([s if (s := _sign_of_factor(g)) else 0 for g in sp.Mul.make_args(t)]) for t in f.args]
+        return known[0] if known[0] and len(set(known)) == 1 else None
+    return None
+
+
+def _polynomial(poly: sp.Poly, lo, hi) -> list[int]:
+    roots = [r for r in dict.fromkeys(sp.real_roots(poly)) if r > lo and r < hi]
+    ends = [lo, *roots, hi]
+    out = []
+    for a, b in itertools.pairwise(ends):
+        middle = (a + b) / 2 if b != sp.oo else a + 1
+        out.append(1 if balls.constant(poly.as_expr().subs(x, sp.Rational(float(middle)))) > 0 else -1)
+    return out
+
+
+# ------------------------------------------------------------------------------------------ by subdivision
+
+
+def _transcendental(e: sp.Expr, lo, hi) -> list[int] | None:
+    try:
+        f = _series(e)
+    except MeanFieldError:
+        return None
+    a, first = _end(e, f, lo, 1)
+    if hi == sp.oo:
+        b, last = _far(e)
+    else:
+        b, last = _end(e, f, hi, -1)
+    if first is None or last is None:
+        return None
+    if not a < b:
+        return [first] if first == last else [first, last]
+    middle = _middle(f, arb(a), arb(b))
+    return None if middle is None else [first, *middle, last]
+
+
+_ORDER = 8  # of the Taylor models
+
+
+def _end(e, f, point, side) -> tuple[float, int | None]:
+    """(where the middle starts, sign between the point and there): f/(z - point)^r keeps its sign over the stretch, r the
+    order of the first derivative that is not exactly 0."""
+    try:
+        known = taylor(e.subs(x, point + side * x), x, 12)
+    except MeanFieldError:
+        return 0.0, None
+    order = next((k for k, c in enumerate(known) if sp.simplify(c) != 0), None)
+    if order is None:
+        return 0.0, None
+    centre = balls.constant(point)
+    for k in range(1, 40):
+        width = arb(2) ** -k
+        t = arb(0).union(side * width)
+        exact = _coefficients(f, centre, order + _ORDER)
+        rest = _coefficients(f, centre.union(centre + side * width), order + _ORDER + 1)
+        if exact is None or rest is None:
+            continue
+        value = rest[-1]
+        for c in reversed(exact[order:]):
+            value = value * t + c
+        if not value.contains(0):
+            return float((centre + side * width).mid()), (1 if value > 0 else -1) * side**order
+    return 0.0, None
+
+
+def _coefficients(f, ball: arb, count: int) -> list[arb] | None:
+    """Taylor coefficients 0 … count - 1 at a ball; None where a denominator's ball holds 0."""
+    try:
+        series = f(arb_series([ball, 1], prec=count))
+    except (ValueError, ZeroDivisionError):
+        return None
+    if not isinstance(series, arb_series):
+        return [arb(series)] + [arb(0)] * (count - 1)
+    return [series[k] for k in range(count)]
+
+
+def _middle(f, a: arb, b: arb, budget: int = 3000) -> list[int] | None:
+    """The signs on [a, b]: subdivision until a Taylor model of each part has no zero or is monotone; None when the
+    budget is spent."""
+    out: list[int] = []
+    work = [(a, b)]
+    while work:
+        a, b = work.pop()
+        budget -= 1
+        if budget < 0:
+            return None
+        m = (a * b).sqrt().mid() if a > 0 and b > 4 * a else ((a + b) / 2).mid()
+        value, slope = _model(f, a, b, ((a + b) / 2).mid())
+        if not value.contains(0):
+            out.append(1 if value > 0 else -1)
+            continue
+        if not slope.contains(0):
+            ends = [_coefficients(f, k, 1) for k in (a, b)]
+            if all(c is not None and not c[0].contains(0) for c in ends):
+                out += [1 if c[0] > 0 else -1 for c in ends if c is not None]
+                continue
+        work += [(m, b), (a, m)]
+    return out
+
+
+def _model(f, a: arb, b: arb, m: arb) -> tuple[arb, arb]:
+    """Enclosures of f and f′ over [a, b]: the Taylor polynomial at m with the last coefficient taken over [a, b]."""
+    exact, rest = _coefficients(f, m, _ORDER), _coefficients(f, a.union(b), _ORDER + 1)
+    if exact is None or rest is None:
+        return arb.nan(), arb.nan()
+    t = (a - m).union(b - m)
+    value, slope = rest[-1], rest[-1] * _ORDER
+    for k in range(_ORDER - 1, -1, -1):
+        value = value * t + exact[k]
+        if k:
+            slope = slope * t + k * exact[k]
+    return value, slope
+
+
+def _far(e: sp.Expr) -> tuple[float, int | None]:
+    """(M, sign of e for all z ≥ M) from its power part with an exponentially small remainder, from its leading
+    exponential, or as a rational function of 1/z."""
+    for rule in (_far_power, _far_bounded, _far_exponential, _far_algebraic):
+        found = rule(e)
+        if found is not None:
+            return found
+    return 0.0, None
+
+
+def _far_power(e):
+    found = decay(e, x)
+    if found is None or found.power == 0 or not found.power.is_polynomial(x):
+        return None
+    return _dominates(sp.Poly(found.power, x), [(found.A, found.p, found.c)])
+
+
+def _far_bounded(e):
+    """A polynomial and terms that grow more slowly (sin, softsign, …)."""
+    e = sp.expand(e)
+    power = sp.Add(*[t for t in sp.Add.make_args(e) if t.is_polynomial(x)])
+    rest = [bound(t, x, 1) for t in sp.Add.make_args(e) if not t.is_polynomial(x)]
+    if power == 0 or any(b is None or b.c > 0 for b in rest):
+        return None
+    poly = sp.Poly(power, x)
+    if any(b.p >= poly.degree() for b in rest):
+        return None
+    return _dominates(poly, [(b.A, b.p, 0.0) for b in rest])
+
+
+def _dominates(lead: sp.Poly, rest: list[tuple[float, float, float]]):
+    """(M, sign) with |lead(z)| > Σ A (1 + z)^p e^{-c z} for z ≥ M; None if no M ≤ 2^12 is found."""
+    d = lead.degree()
+    top = balls.constant(lead.LC())
+    low = [(k[0], abs(balls.constant(c))) for k, c in lead.terms() if k[0] < d]
+    for k in range(1, 13):
+        m = arb(2) ** k
+        room = abs(top) - sum((c * m ** (i - d) for i, c in low), arb(0))
+        for size, p, c in rest:
+            if size == 0:
+                continue
+            if not (m * c > p or p <= d):  # (1+z)^p e^{-cz} z^{-d} must fall from m on
+                room = arb(-1)
+                break
+            room -= arb(size) * (1 + m) ** arb(p) * (-arb(c) * m).exp() * m ** (-d)
+        if room > 0:
+            return float(2**k), (1 if top > 0 else -1)
+    return None
+
+
+def _far_exponential(e):
+    """e as a quotient of polynomials in v = e^{-q(z)} with polynomial coefficients; the lowest power of v decides."""
+    e = _as_exponentials(e)
+    exponents = {a.args[0] for a in e.atoms(sp.exp)}
+    if not exponents or not all(u.is_polynomial(x) for u in exponents):
+        return None
+    q = _common(exponents)
+    if q is None:
+        return None
+    v = sp.Dummy("v", positive=True)
+    swapped = e.replace(lambda a: isinstance(a, sp.exp), lambda a: v ** sp.cancel(-a.args[0] / q))
+    top, bottom = sp.fraction(sp.together(swapped))
+    if not (top.is_polynomial(x, v) and bottom.is_polynomial(x, v)):
+        return None
+    found = [_lowest(sp.Poly(sp.expand(part), v), q, v) for part in (top, bottom)]
+    if None in found:
+        return None
+    return max(found[0][0], found[1][0]), found[0][1] * found[1][1]
+
+
+def _as_exponentials(e):
+    e = e.replace(sp.tanh, _tanh_exponential).replace(sp.sech, _sech_exponential)
+    e = e.replace(sigmoid, lambda u: 1 / (1 + sp.exp(-u)))
+    return e.rewrite(sp.exp) if e.has(sp.sinh, sp.cosh) else e
+
+
+def _tanh_exponential(u):
+    if isinstance(u, softplus):  # tanh(log(1 + e^s))
+        w = (1 + sp.exp(u.args[0])) ** 2
+        return (w - 1) / (w + 1)
+    w = sp.exp(-2 * u)
+    return (1 - w) / (1 + w)
+
+
+def _sech_exponential(u):
+    if isinstance(u, softplus):
+        w = 1 + sp.exp(u.args[0])
+        return 2 * w / (w**2 + 1)
+    return 2 * sp.exp(-u) / (1 + sp.exp(-2 * u))
+
+
+def _common(exponents):
+    """A polynomial q > 0, without constant, of which every exponent is an integer multiple; None if there is none."""
+    first = max(exponents, key=lambda u: sp.Poly(u, x).degree())
+    first = first if balls.constant(sp.Poly(first, x).LC()) > 0 else -first
+    ratios = [sp.cancel(u / first) for u in exponents]
+    if not all(r.is_Rational for r in ratios) or first.subs(x, 0) != 0:
+        return None
+    coefficients = sp.Poly(first, x).all_coeffs()
+    if any(c.is_negative for c in coefficients):
+        return None
+    return sp.expand(first / math.lcm(*[int(r.q) for r in ratios]))
+
+
+def _lowest(poly: sp.Poly, q, v):
+    terms = sorted(poly.terms(), key=lambda t: t[0][0])
+    (low,), lead = terms[0][0], terms[0][1]
+    slope = float(balls.constant(sp.Poly(q, x).nth(1)).lower())
+    if slope <= 0:
+        return None
+    rest = []
+    for (k,), c in terms[1:]:
+        size = sum(float(abs(balls.constant(a)).upper()) for a in sp.Poly(c, x).all_coeffs())
+        rest.append((size, float(sp.Poly(c, x).degree()), (k - low) * slope))
+    return _dominates(sp.Poly(lead, x), rest)
+
+
+def _far_algebraic(e):
+    """z = 1/w: the leading power of w is taken out, and what is left keeps its sign on 0 ≤ w ≤ 1/M."""
+    w = sp.Dummy("w", positive=True)
+    if e.has(sp.exp, sp.erf, sp.erfc, sp.sin, sp.cos, sp.tanh, sp.sech, sigmoid, softplus):
+        return None
+    inner = sp.together(e.subs(x, 1 / w)).replace(sp.atan, lambda u: sp.pi / 2 - sp.atan(1 / u) if u.has(w) else sp.atan(u))
+    try:
+        _, power = inner.leadterm(w)
+    except (ValueError, NotImplementedError, TypeError):
+        return None
+    rest = sp.cancel(sp.together(inner * w ** (-power)))
+    f = balls.compile_ball(rest, (w,))
+    for k in range(1, 20):
+        value = f((balls.acb(arb(0).union(arb(2) ** -k)),), False).real
+        if value.is_finite() and not value.contains(0):
+            return float(2**k), (1 if value > 0 else -1)
+    return None
+
+
+# ------------------------------------------------------------------------------------------- power series of balls
+
+_SERIES: dict[type, Callable] = {
+    sp.exp: lambda u: u.exp(),
+    sp.erf: lambda u: u.erf(),
+    sp.erfc: lambda u: u.erfc(),
+    sp.sin: lambda u: u.sin(),
+    sp.cos: lambda u: u.cos(),
+    sp.atan: lambda u: u.atan(),
+    sp.log: lambda u: u.log(),
+    sp.sinh: lambda u: (u.exp() - (-u).exp()) / 2,
+    sp.cosh: lambda u: (u.exp() + (-u).exp()) / 2,
+    sp.tanh: lambda u: -_tanh(-u) if u[0].mid() < 0 else _tanh(u),
+    sp.sech: lambda u: _sech(-u) if u[0].mid() < 0 else _sech(u),
+    sigmoid: lambda u: (u.exp() / (1 + u.exp())) if u[0].mid() < 0 else 1 / (1 + (-u).exp()),
+    softplus: lambda u: (1 + u.exp()).log() if u[0].mid() < 0 else u + (1 + (-u).exp()).log(),
+    sp.asinh: lambda u: (u + (u * u + 1).sqrt()).log(),
+}
+
+
+def _tanh(u):
+    e = (-2 * u).exp()
+    return (1 - e) / (1 + e)
+
+
+def _sech(u):
+    e = (-u).exp()
+    return 2 * e / (1 + e * e)
+
+
+@lru_cache(maxsize=512)
+def _series(e: sp.Expr) -> Callable:
+    """A smooth expression in Z[0] as a function of power series of balls."""
+    if e == x:
+        return lambda s: s
+    if e.is_number:
+        return lambda s: balls.constant(e)
+    if e.is_Add or e.is_Mul:
+        parts = [_series(a) for a in e.args]
+        return (lambda s: sum(p(s) for p in parts)) if e.is_Add else (lambda s: math.prod(p(s) for p in parts))
+    if e.is_Pow and e.base is not sp.E:
+        base, n = _series(e.base), e.exp
+        if n.is_Integer:
+            return (lambda s: base(s) ** int(n)) if n > 0 else (lambda s: 1 / base(s) ** int(-n))
+        if (2 * n).is_Integer:
+            return lambda s: base(s).sqrt() ** int(2 * n) if n > 0 else 1 / base(s).sqrt() ** int(-2 * n)
+    head = _SERIES.get(e.func)
+    if head is None or len(e.args) != 1:
+        raise MeanFieldError(f"{e.func} has no power series of balls.")
+    inner = _series(e.args[0])
+    return lambda s: head(inner(s))
