@@ -14,7 +14,9 @@ from meanfield.results import MeanFieldError
 from meanfield.symbolic import depth as _depth
 from meanfield.symbolic.average import Average
 from meanfield.symbolic.blocks import describe, input_jacobian, one_input, one_input_averages, two_inputs
+from meanfield.symbolic.criticality import CriticalLine, CriticalPoints, critical_line, critical_points
 from meanfield.symbolic.expansion import Law, at_infinity, at_zero
+from meanfield.symbolic.fixed_points import FixedPoints, Phase, fixed_points, phase_at
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbols import parameter
 
@@ -85,6 +87,44 @@ class Theory:
         """
         values = {k: _number(k, v) for k, v in parameters.items()}
         return _depth.depth_law(self.one_input.only("K", "J"), quantity, values)
+
+    def fixed_points(self, **parameters) -> FixedPoints:
+        """All fixed points K* of the map of K at given σ_w, σ_b (and μ), with χ_J, χ_K, stability and basins.
+
+        parameters: sigma_w, sigma_b, mu: exact numbers (decimals count as written) or SymPy expressions. The answer
+        carries certified digits and says whether the number of fixed points is proved (Descartes' rule) or searched.
+
+        >>> found = derive("gelu").fixed_points(sigma_w="1.7", sigma_b=0)
+        >>> [(p.stability, p.phase) for p in found]
+        [('stable', 'ordered'), ('unstable', 'chaotic')]
+        """
+        return fixed_points(self.one_input.only("K", "J"), {k: _number(k, v) for k, v in parameters.items()})
+
+    def phase(self, *, input_norm: object = 1, **parameters) -> Phase:
+        """The phase at one place (σ_w, σ_b): where K¹ = σ_w² Q0 + σ_b² flows, χ_J* and ξ there.
+
+        >>> print(derive("erf").phase(sigma_w="1.3", sigma_b="0.2"))
+        chaotic: chi_J* = 1.09240..., xi = 11.31..., K* = 0.71849...
+        """
+        values = {k: _number(k, v) for k, v in parameters.items()}
+        return phase_at(self.one_input.only("K", "J"), values, _number("input_norm", input_norm))
+
+    def critical_line(self) -> CriticalLine:
+        """The critical line χ_J* = 1 in the (σ_w, σ_b) plane: closed, a ray, vertical, or parametric in K*.
+
+        >>> print(derive("relu", norm="act", mu="mu").critical_line())
+        critical line: sigma_b = sigma_w/sqrt(-1 + pi)   (for sigma_w >= 0)
+        """
+        return critical_line(self.block)
+
+    def critical_points(self) -> CriticalPoints:
+        """All points with χ_J = χ_K = 1: exact where they are, else certified balls; with kind, exponents and laws.
+
+        >>> point = derive("gelu").critical_points()[1]
+        >>> point.K.value, point.zeta.value
+        (3/2 + sqrt(17)/2, -8*sqrt(17) - 32)
+        """
+        return critical_points(self.block)
 
     def propagate(
         self,
