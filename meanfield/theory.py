@@ -10,6 +10,7 @@ import sympy as sp
 from meanfield import latex as _latex
 from meanfield.activations import Activation, activation
 from meanfield.architecture import Block, Nonlinearity, Param, Residual, Sequential, activations_of, exact, mlp
+from meanfield.diagrams import PhaseDiagram, phase_diagram
 from meanfield.results import MeanFieldError
 from meanfield.symbolic import depth as _depth
 from meanfield.symbolic.average import Average
@@ -165,17 +166,8 @@ class Theory:
             wanted = tuple(quantities or (("K", "J") if self.activation.is_continuous else ("K",)))
         values = {k: v for k, v in parameters.items()}
         recursion = self.recursion(*wanted)
-        names = {p.name for p in recursion.parameters} - {"Q0", "c0", "sigma_w", "sigma_b"}
-        extra = sorted(set(values) - names)
-        if extra:
-            raise MeanFieldError(
-                f"{extra[0]} is not a parameter of this theory; it has "
-                f"{', '.join(sorted(names)) or 'none beyond sigma_w, sigma_b'}."
-            )
-        inside = {
-            k for k in names if any(parameter(k) in a.free_symbols for e in recursion.step for a in e.atoms(Average))
-        }
-        numbers = {k: _number(k, values[k]) for k in names & set(values) if k in inside}
+        _known(values, recursion)
+        numbers = _inside_averages(recursion, values)
         if numbers:
             recursion = recursion.subs(numbers)
         return propagate(
@@ -189,6 +181,38 @@ class Theory:
             every_layer=every_layer,
             parameters={k: v for k, v in values.items() if k not in numbers},
         )
+
+    def phase_diagram(
+        self, *, sigma_w=(0.0, 3.0, 300), sigma_b=(0.0, 3.0, 300), input_norm: float = 1.0, line: bool = True, **parameters
+    ) -> PhaseDiagram:
+        """χ_J*, ξ and the phase over a grid of (σ_w, σ_b), compiled and parallel.
+
+        sigma_w, sigma_b: (low, high, count) or arrays. input_norm: Q0 = |x|²/N_0; where K has several attracting states
+        it decides which one is reached. line=False leaves out the critical line and points. Other keywords give values
+        to symbolic parameters (mu=0.5).
+
+        >>> diagram = derive("erf").phase_diagram(sigma_w=(0.5, 2, 4), sigma_b=(0.0, 1, 3), line=False)
+        >>> diagram.phase.tolist()
+        [[0, 1, 1, 1], [0, 0, 1, 1], [0, 0, 0, 1]]
+        """
+        recursion, fixed = self.recursion("K", "J"), {}
+        if isinstance(self.block, Residual) and not isinstance(self.block.mu, Param) and "mu" not in parameters:
+            # one compiled module serves every skip strength
+            fixed = {"mu": float(self.block.mu)}
+            recursion = one_input(Residual(self.block.branch, Param("mu"))).only("K", "J")
+        _known(parameters, recursion)
+        inside = _inside_averages(recursion, parameters | fixed)
+        if inside:
+            recursion = recursion.subs(inside)
+        rest = {k: v for k, v in (parameters | fixed).items() if k not in inside}
+        drawn: tuple = (None, None)
+        if line:
+            block = self.block if not parameters else _with_values(self.block, parameters)
+            try:
+                drawn = critical_line(block), critical_points(block)
+            except MeanFieldError:
+                drawn = (None, None)  # several Dense layers: the diagram itself shows the line
+        return phase_diagram(describe(self.block), recursion, sigma_w, sigma_b, input_norm, rest, *drawn)
 
     def plot(self, **settings):
         """The figure of `propagate(**settings)`: K^l and J^{1,l} against depth (needs matplotlib: meanfield[plot])."""
@@ -241,6 +265,40 @@ def _selected(theory: Theory, names: tuple[str, ...]) -> Recursion:
             "LayerNorm(affine=False) there, or put the LayerNorm inside the branch."
         )
     return theory.one_input.only(*names)
+
+
+def _known(values: dict, recursion: Recursion) -> None:
+    """Refuse a keyword that the recursion has no parameter for."""
+    names = {p.name for p in recursion.parameters} - {"Q0", "c0", "sigma_w", "sigma_b"}
+    extra = sorted(set(values) - names)
+    if extra:
+        raise MeanFieldError(
+            f"{extra[0]} is not a parameter of this theory; it has "
+            f"{', '.join(sorted(names)) or 'none beyond sigma_w, sigma_b'}."
+        )
+
+
+def _inside_averages(recursion: Recursion, values: dict) -> dict[str, sp.Expr]:
+    """The values of parameters that stand inside an average: they must be put in before anything is compiled."""
+    nodes = [a for e in recursion.step for a in e.atoms(Average)]
+    return {k: _number(k, v) for k, v in values.items() if any(parameter(k) in a.free_symbols for a in nodes)}
+
+
+def _with_values(block: Block, values: dict) -> Block:
+    """The block with numbers for its symbolic skip strengths and activation parameters."""
+    match block:
+        case Nonlinearity(a):
+            record = activation(a)
+            swap = {parameter(k): _number(k, v) for k, v in values.items()}
+            if not record.free_parameters & set(swap):
+                return block
+            return Nonlinearity(activation(record.expression.subs(swap)))
+        case Sequential(blocks):
+            return Sequential(tuple(_with_values(b, values) for b in blocks))
+        case Residual(branch, mu):
+            strength = values.get(mu.name, mu) if isinstance(mu, Param) else mu
+            return Residual(_with_values(branch, values), strength)
+    return block
 
 
 def _number(name: str, value) -> sp.Expr:

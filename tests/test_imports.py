@@ -16,6 +16,7 @@ LEVELS = [
     {"symbolic"},
     {"numeric"},
     {"latex", "figures"},
+    {"diagrams"},
     {"theory"},
     {"comparison"},
     {"cli", "cli_output"},

@@ -85,6 +85,12 @@ def lower(recursion: Recursion) -> Lowered:
 
 
 def _generate(recursion: Recursion) -> tuple[str, dict[str, np.ndarray]]:
+    calls, functions, notes, arrays = averages(recursion)
+    return loops.source(recursion, calls, functions, VERSION, notes), arrays
+
+
+def averages(recursion: Recursion):
+    """(node → source of its evaluation, source of the functions called, a line on each, their tables and errors)."""
     calls, functions, notes, arrays, errors = {}, "", [], {}, []
     names: dict[sp.Expr, str] = {}
     symbols = {v.symbol: sp.Symbol(v.name, real=True) for v in recursion.state}
@@ -110,7 +116,7 @@ def _generate(recursion: Recursion) -> tuple[str, dict[str, np.ndarray]]:
         arguments = [code(sp.sympify(v).xreplace(ordered).xreplace(symbols)) for v in variables]
         calls[node] = f"{names[shape]}({', '.join(arguments)}{f', T[{index}]' if node.n == 1 else ''})"
     arrays["errors"] = np.array(errors)
-    return loops.source(recursion, calls, functions, VERSION, notes), arrays
+    return calls, functions, notes, arrays
 
 
 def _canonical(node: Average):

@@ -1,0 +1,210 @@
+"""Phase diagrams in float64: for each (σ_w, σ_b) the fixed point that K¹ flows to, and χ_J there; compiled and parallel.
+
+The averages depend on K alone, so they are tabulated once on a grid of K. Each point of the diagram then follows the
+sign of K' - K along the grid from K¹ to the first change and solves there; the number of attracting states is counted
+along the way. A pair of fixed points inside one grid cell (1/24 decade) is not seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import sympy as sp
+
+from meanfield.numeric import cache, loops, printing
+from meanfield.numeric.lowering import VERSION, averages
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.recursion import Recursion
+from meanfield.symbols import J
+
+# decades of K: far out only the sign matters
+GRID = np.concatenate(
+    [np.logspace(-30, -6, 72, endpoint=False), np.logspace(-6, 8, 336, endpoint=False), np.logspace(8, 30, 67)]
+)
+
+_LOOP = """
+@njit(cache=True, error_model='numpy')
+def gain_at(K, T, {args}):
+{evaluate}
+    F, chi = maps(K, {inner})
+    return F - K, chi
+
+
+@njit(cache=True, error_model='numpy')
+def sign_of(g, K):
+    if not abs(g) > 1e-12 * K:  # within what the averages are known to
+        return 0
+    return 1 if g > 0 else -1
+
+
+@njit(cache=True, error_model='numpy')
+def solve(a, b, up, T, {args}):
+    # K' - K has the sign `up` at a and not at b: Illinois' rule in log K
+    u, v = math.log(a), math.log(b)
+    f = gain_at(a, T, {args})[0] / a
+    g = gain_at(b, T, {args})[0] / b
+    side = 0
+    for _ in range(100):
+        if abs(v - u) < 2e-16 * max(1.0, abs(u)):
+            break
+        w = (f * v - g * u) / (f - g)
+        if not min(u, v) < w < max(u, v):
+            w = 0.5 * (u + v)
+        K = math.exp(w)
+        h = gain_at(K, T, {args})[0] / K
+        if h == 0.0:
+            return K
+        if (h > 0.0) == (up > 0):
+            if abs(w - u) < 1e-15 * max(1.0, abs(w)):
+                break
+            u, f = w, h
+            if side == 1:
+                g *= 0.5
+            side = 1
+        else:
+            if abs(w - v) < 1e-15 * max(1.0, abs(w)):
+                break
+            v, g = w, h
+            if side == -1:
+                f *= 0.5
+            side = -1
+    return math.exp(u) if abs(f) < abs(g) else math.exp(v)
+
+
+@njit(cache=True, error_model='numpy')
+def point(p, grid, nodes, start, sigma, T, K_star, chi_star, attractors):
+{params}
+    n = grid.size
+    K = start[p]
+    g, chi = gain_at(K, T, {args})
+    way = sign_of(g, K)
+    count, before = 0, 0
+    here = 0
+    found = way == 0
+    best_a, best_b = K, K
+    previous = K
+    # all states, for the count
+    for j in range(n):
+{table}
+        F, chi_j = maps(grid[j], {inner})
+        s = sign_of(F - grid[j], grid[j])
+        if s == 0:
+            continue
+        if before == 0 and s < 0:
+            count += 1
+        if before > 0 and s < 0:
+            count += 1
+        before = s
+    if before > 0:
+        count += 1
+    attractors[p] = count
+    if not found:
+        j = np.searchsorted(grid, K)
+        if way < 0:
+            j -= 1
+        while 0 <= j < n:
+{table}
+            F, chi_j = maps(grid[j], {inner})
+            s = sign_of(F - grid[j], grid[j])
+            if s == -way:
+                found = True
+                K = solve(previous, grid[j], way, T, {args})
+                break
+            if s != 0:
+                previous = grid[j]
+            j += way
+    if not found:
+        K_star[p] = math.inf if way > 0 else 0.0
+        K = grid[n - 1] if way > 0 else grid[0]
+    else:
+        K_star[p] = K
+    chi_star[p] = gain_at(K, T, {args})[1]
+
+
+@njit(cache=True, error_model='numpy', parallel=True)
+def diagram(grid, nodes, start, sigma, T, K_star, chi_star, attractors):
+    for p in prange(start.size):
+        point(p, grid, nodes, start, sigma, T, K_star, chi_star, attractors)
+
+
+@njit(cache=True, error_model='numpy')
+def tabulate(grid, T, out):
+    for j in range(grid.size):
+        K = grid[j]
+{store}
+"""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """The generated module of one architecture and its tables."""
+
+    name: str
+    parameters: tuple[str, ...]
+    tables: tuple[np.ndarray, ...]
+    count: int
+
+    def run(self, start: np.ndarray, sigma: np.ndarray):
+        """(K*, χ_J*, number of attracting states) for points with K¹ = start and parameters sigma (rows)."""
+        module = cache.load(self.name)
+        nodes = np.zeros((max(1, self.count), GRID.size))
+        module.tabulate(GRID, self.tables, nodes)
+        K_star, chi = np.empty(start.size), np.empty(start.size)
+        attractors = np.zeros(start.size, dtype=np.int64)
+        module.diagram(GRID, nodes, start, sigma, self.tables, K_star, chi, attractors)
+        return K_star, chi, attractors
+
+
+@lru_cache(maxsize=64)
+def compile_phase(recursion: Recursion) -> Compiled:
+    """The compiled phase diagram of a (K, J) recursion.
+
+    Raises: MeanFieldError where χ_J is infinite or a parameter inside an average has no value.
+    """
+    if recursion["J"].has(sp.oo):
+        raise MeanFieldError("A phase diagram was asked for, but φ jumps, so χ_J is infinite everywhere.")
+    description = f"phase|{VERSION}|{sp.srepr(recursion.step)}|" + "|".join(
+        sorted(sp.srepr(n.integrand) for n in loops.placeholders(recursion))
+    )
+    name = cache.key(description)
+    stored = cache.read(name)
+    parameters = tuple(p.name for p in recursion.parameters if p.name not in ("Q0", "c0"))
+    if stored is None:
+        text, arrays = _generate(recursion, parameters)
+        cache.write(name, text, arrays)
+        stored = (text, arrays)
+    arrays = stored[1]
+    tables = tuple(arrays[f"T{i}"] for i in range(len(arrays) - 1))
+    return Compiled(name, parameters, tables, len(loops.placeholders(recursion)))
+
+
+def _generate(recursion: Recursion, parameters: tuple[str, ...]):
+    calls, functions, notes, arrays = averages(recursion)
+    names_of = loops.placeholders(recursion)
+    nodes = [f"a{i}" for i in range(len(names_of))]
+    step, chi = recursion["K"].xreplace(names_of), sp.diff(recursion["J"].xreplace(names_of), J)
+    lines, values = printing.statements([step, chi])
+    body = "\n".join(f"    {t}" for t in [*lines, f"return {values[0]}, {values[1]}"])
+    args = ", ".join(parameters)
+    inner = ", ".join([*nodes, *parameters])
+    maps = f"@njit(cache=True, error_model='numpy')\ndef maps(K, {inner}):\n{body}\n\n\n"
+    source = [f"{a} = {calls[n]}" for a, n in zip(nodes, names_of)]
+    fill = {
+        "args": args,
+        "inner": inner,
+        "evaluate": "\n".join(f"    {t}" for t in source) or "    pass",
+        "params": "\n".join(f"    {p} = sigma[{i}, p]" for i, p in enumerate(parameters)),
+        "table": "\n".join(f"            {a} = nodes[{i}, j]" for i, a in enumerate(nodes)) or "            pass",
+        "store": "\n".join(f"        out[{i}, j] = {t.split(' = ', 1)[1]}" for i, t in enumerate(source)) or "        pass",
+    }
+    loop = _LOOP
+    first, second = loop.split("{table}", 1)[0], loop.split("{table}", 1)[1]
+    shallow = fill["table"].replace("            ", "        ")
+    loop = first + shallow + second
+    for key, value in fill.items():
+        loop = loop.replace("{" + key + "}", value)
+    head = loops.HEADER.format(version=VERSION, summary="\n".join([str(recursion), "", *notes]))
+    helpers = printing.helpers_for(functions + maps)
+    return head + helpers + printing.decorated(functions, "@njit(cache=True, error_model='numpy')") + maps + loop, arrays
