@@ -74,6 +74,48 @@ def test_biases_skips_and_layer_dependent_sigmas():
     assert run.estimate("J", l=2).mean == 1.0 and run.estimate("K", l=3).mean == run.estimate("K_aa").mean[2]
 
 
+def test_layer_dependent_skip_strengths():
+    """Linear: K^{l+1} = (σ_w² + μ_{l+1}²) K^l, J in the same way; μ_1 is not used."""
+    mu = np.array([9.0, 0.3, 0.0, 1.1, 0.6, 0.9])
+    run = run_ensemble(
+        mlp("linear", mu=Param("m")), sigma_w=0.9, sigma_b=0, width=30, depth=DEPTH, networks=600, seed=1, mu={"m": mu}
+    )
+    factors = 0.81 + mu[1:] ** 2
+    growth = np.cumprod(np.r_[1.0, factors])
+    assert _worst(run.estimate("K"), 0.81 * growth) <= 4
+    assert _worst(run.estimate("J"), growth) <= 4
+    shifted = np.cumprod(np.r_[1.0, 0.81 + np.r_[mu[2:], mu[1]] ** 2])
+    assert _worst(run.estimate("J"), shifted) > 4, "control: the μ of the next layer"
+
+
+def test_jacobian_from_the_input():
+    """σ_w² = 1, σ_b² = .1, N_0 = 3, |x|² = N_0: a neuron's slopes depend on its N_0 weights, which J contains too.
+
+    The naive theory averages the two separately and differs from layer 3 on.
+    """
+    sigma_b = math.sqrt(0.1)
+    sizes = {"width": 500, "depth": 5, "networks": 600, "seed": 7}
+    run = run_ensemble(mlp("erf"), sigma_w=1, sigma_b=sigma_b, input_dimension=3, l0=0, **sizes)
+    assert run.layers("J").tolist() == [1, 2, 3, 4, 5] and run.samples["log_J"].shape == (600, 5)
+    wide = np.array([1, 0.41262739, 0.27969919, 0.20998540, 0.16328079])
+    assert _worst(run.estimate("J"), wide) <= 4
+    assert run.estimate("J", l=3).z(0.28788843) < -4, "control: slopes averaged without the weights"
+    linear = _run(sigma_w=1.3, input_dimension=3, l0=0)
+    assert _worst(linear.estimate("J"), 1.3 ** (2 * LAYERS)) <= 4
+    assert _worst(linear.estimate("J"), 1.3 ** (2 * LAYERS) * 30 / 3) > 4, "control: divided by the inputs"
+
+
+def test_layer_norm_of_equal_numbers_is_a_divergence():
+    """Two rectifiers that are both off are normalized to 0/0: about one network in four at each layer."""
+    run = run_ensemble(mlp("relu", norm="act"), sigma_w=1, sigma_b=1, width=2, depth=5, networks=80)
+    assert 30 < (run.diverged_at > 0).sum() < 75 and run.finite_depth == 1
+    for i, l in enumerate(run.diverged_at[run.diverged_at > 0]):
+        values = run.samples["K"][run.diverged_at > 0][i]
+        assert np.isfinite(values[: l - 1]).all() and np.isnan(values[l - 1 :]).all()
+    with pytest.raises(MeanFieldError, match=r"networks overflow \(or normalize equal numbers\) at layer 2\."):
+        run.estimate("J", l=2)
+
+
 def test_the_difference_does_not_cancel():
     c = 1 - 1e-12
     run = _run(sigma_w=1.0, correlation=c, networks=200, jacobian=False, input_dimension=300)
@@ -113,7 +155,7 @@ def test_divergence_is_a_layer():
     assert (short.diverged_at == 0).all()
     assert (short.samples["K"] == run.samples["K"][:, :end]).all(), "earlier layers are intact"
     assert run.estimate("K").mean.shape == (end,) and np.isfinite(run.estimate("K").standard_error).all()
-    with pytest.raises(MeanFieldError, match=rf"K at layer {end + 1} was asked.*1 to {end}, and networks overflow at"):
+    with pytest.raises(MeanFieldError, match=rf"K at layer {end + 1} was asked.*1 to {end}, and networks overflow"):
         run.estimate("K", l=end + 1)
 
 
@@ -171,7 +213,7 @@ def test_symbolic_skip_strength_takes_a_value():
         ({"networks": 1}, "The number of networks must be an integer from 2 to .*, but 1 was given"),
         ({"seed": -1}, "The seed must be an integer from 0 to"),
         ({"first_network": 2**32}, "first_network must be an integer from 0 to"),
-        ({"l0": 7}, "The layer l0 must be an integer from 1 to 6, but 7 was given"),
+        ({"l0": 7}, "The layer l0 must be an integer from 0 to 6, but 7 was given"),
         ({"threads": 0}, "The number of threads must be an integer from 1"),
         ({"input_dimension": 0}, "The input dimension N_0 must be an integer from 1"),
         ({"sigma_w": -1}, "sigma_w must be finite and ≥ 0, but -1 was given"),
@@ -223,11 +265,14 @@ def test_a_network_can_be_drawn_alone():
 SECOND_PROCESS = """
 import numpy as np
 from meanfield.architecture import mlp
-from meanfield.empirical import ensemble, functions, network, observables, philox, twins
-run = ensemble.run_ensemble(mlp("tanh", mu=1), sigma_w=1, sigma_b=0.1, width=5, depth=3, networks=2, correlation=0.5)
+from meanfield.empirical import carried, derivatives, ensemble, functions, network, observables, philox, twins
+block = mlp("tanh", mu=1, norm="pre")
+sizes = {"width": 5, "depth": 3, "networks": 2, "correlation": 0.5}
+run = ensemble.run_ensemble(block, sigma_w=1, sigma_b=0.1, theta=True, **sizes)
 pair = twins.pair_of("tanh")
-kernels = [functions.elementwise(pair.phi), functions.elementwise(pair.dphi), philox._fill, network._scale_rows]
-kernels += [network._add_scaled, observables._mean_product, observables._squared_norm]
+kernels = [functions.elementwise(pair.phi), functions.elementwise(pair.dphi), philox._fill, derivatives._scale_rows]
+kernels += [derivatives._project, derivatives.normalize, carried.add_scaled, carried._add_with_transpose]
+kernels += [observables._mean_product, observables._squared_norm, network._mark_rows]
 misses = sum(sum(k.stats.cache_misses.values()) for k in kernels) if hasattr(kernels[0], "stats") else -1
 print(misses, *(values.tobytes().hex() for values in run.samples.values()))
 """
@@ -244,7 +289,7 @@ def test_a_second_process_compiles_nothing_and_no_process_needs_to(tmp_path):
         return int(misses), [np.frombuffer(bytes.fromhex(s)) for s in samples]
 
     first, second, interpreted = run(), run(), run(NUMBA_DISABLE_JIT="1")
-    assert (first[0], second[0], interpreted[0]) == (7, 0, -1)
+    assert (first[0], second[0], interpreted[0]) == (11, 0, -1)
     for compiled, again, slow in zip(first[1], second[1], interpreted[1]):
         assert (compiled == again).all()
         np.testing.assert_allclose(slow, compiled, rtol=1e-13, atol=1e-15)

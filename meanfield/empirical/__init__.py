@@ -3,9 +3,22 @@
 It reads the same architecture record as the theory and shares no other code with it.
 """
 
+from meanfield.empirical.criticality import CriticalityEstimate, measure_criticality
 from meanfield.empirical.ensemble import EnsembleResult, run_ensemble
 from meanfield.empirical.functions import ScalarPair
+from meanfield.empirical.grid import CriticalityGrid, criticality_grid
 from meanfield.empirical.network import Ensemble, Network
 from meanfield.empirical.twins import twin
 
-__all__ = ["Ensemble", "EnsembleResult", "Network", "ScalarPair", "run_ensemble", "twin"]
+__all__ = [
+    "CriticalityEstimate",
+    "CriticalityGrid",
+    "Ensemble",
+    "EnsembleResult",
+    "Network",
+    "ScalarPair",
+    "criticality_grid",
+    "measure_criticality",
+    "run_ensemble",
+    "twin",
+]

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Hashable, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from threading import Event, local
+from threading import Event
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from meanfield.architecture import Block
+from meanfield.empirical.derivatives import Buffers
 from meanfield.empirical.functions import ScalarPair
-from meanfield.empirical.network import Buffers, Ensemble, Map, integer, real
+from meanfield.empirical.network import Ensemble
 from meanfield.empirical.observables import draw_inputs, measure
+from meanfield.empirical.operations import integer, positive, real, refuse_jumps
+from meanfield.empirical.parallel import each_network, threads_used
 from meanfield.empirical.philox import MAX_NETWORK
 from meanfield.results import Estimate, MeanFieldError
 
@@ -25,10 +25,11 @@ from meanfield.results import Estimate, MeanFieldError
 class EnsembleResult:
     """Samples of every measured quantity: one row per network, one column per layer.
 
-    samples: K (one input), or K_aa, K_bb, K_ab and D = K_aa + K_bb − 2 K_ab (two), for layers 1..depth; log_J for
-    layers l0..depth, the logarithm of J^{l0,l} = ‖∂z^l/∂z^{l0}‖²_F / N at the first input (−inf where J is exactly 0).
-    diverged_at: per network, the first layer where a measured number is not finite, 0 if there is none; the samples
-    from that layer on are NaN.
+    samples: K (one input), or K_aa, K_bb, K_ab and D = K_aa + K_bb − 2 K_ab (two), for layers 1..depth; Theta, the
+    diagonal of the tangent kernel at the first input averaged over the neurons, for layers 1..depth; log_J for layers
+    max(l0, 1)..depth, the logarithm of J^{l0,l} = ‖∂z^l/∂z^{l0}‖²_F/N at the first input (−inf where J is exactly 0).
+    diverged_at: per network, the first layer where a measured number is not finite (an overflow, or a LayerNorm of
+    equal numbers), 0 if there is none; the samples from that layer on are NaN.
     """
 
     width: int
@@ -55,8 +56,8 @@ class EnsembleResult:
         return tuple("J" if name == "log_J" else name for name in self.samples)
 
     def layers(self, quantity: str) -> np.ndarray:
-        """The layers an estimate covers: from l0 (J, log_J) or 1 (all else) to `finite_depth`."""
-        return np.arange(self.l0 if quantity in ("J", "log_J") else 1, self.finite_depth + 1)
+        """The layers an estimate covers: from l0 ≥ 1 (J, log_J) or 1 (all else) to `finite_depth`."""
+        return np.arange(max(self.l0, 1) if quantity in ("J", "log_J") else 1, self.finite_depth + 1)
 
     def estimate(self, quantity: str, l: int | None = None, log_scale: Any = 0.0) -> Estimate:
         """Mean and standard error over the networks, at layer l or on all of `layers(quantity)`.
@@ -73,7 +74,9 @@ class EnsembleResult:
         if l is not None and l not in layers:
             covered = f"at layers {layers[0]} to {layers[-1]}" if layers.size else "at no layer"
             end = self.finite_depth + 1
-            reached = f", and networks overflow at layer {end}" if end <= self.depth else ""
+            reached = (
+                f", and networks overflow (or normalize equal numbers) at layer {end}" if end <= self.depth else ""
+            )
             raise MeanFieldError(f"{quantity} at layer {l} was asked for, but it is measured {covered}{reached}.")
         values = self.samples[name][:, : layers.size]
         if quantity == "J":
@@ -104,7 +107,8 @@ def run_ensemble(
     input_dimension: int | None = None,
     l0: int = 1,
     jacobian: bool = True,
-    mu: float | Mapping[str, float] | None = None,
+    theta: bool = False,
+    mu: Any = None,
     activation_pairs: Mapping[Hashable, ScalarPair] | None = None,
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -116,11 +120,15 @@ def run_ensemble(
     sigma_w, sigma_b ≥ 0: one number or one per layer. width = N, input_dimension = N_0 (N unless given).
     input_norm: |x|²/N_0 > 0. correlation in [−1, 1]: two inputs with that cosine (K_aa, K_bb, K_ab, D), else one (K).
     jacobian: push the exact N × N Jacobian (2 N³ operations a layer and network); K does not depend on it.
-    mu: value of symbolic skip strengths. activation_pairs: functions for activations without a hand-written twin.
+    l0: the layer J starts from; 0 is the input, J^{0,l} = ‖∂z^l/∂x‖²_F/N (divided by the outputs: J^{0,1} ≈ σ_w²).
+    theta: measure Θ^l = (1/N) Σ_i Σ_θ (∂z_i^l/∂θ)² over all W and b (each N(0, 1) at initialization) up to layer l and
+    γ and β of every LayerNorm(affine=True), by pushing the exact N × N kernel (4 N³ operations, 6 N³ inside a skip).
+    mu: value of symbolic skip strengths, a number, one per layer (the first is not used), or a mapping from their names
+    to either. activation_pairs: functions for activations without a hand-written twin.
     first_network: networks are numbered from here; a run split by it, and any number of threads, gives the same bits.
     progress: called as progress(done, networks) from the calling thread.
 
-    Raises `MeanFieldError` for arguments out of range, an architecture that cannot be run, and J of a φ that jumps.
+    Raises `MeanFieldError` for arguments out of range, an architecture that cannot be run, J or Θ of a φ that jumps.
 
     >>> from meanfield.architecture import mlp
     >>> run = run_ensemble(mlp("tanh", mu=1), sigma_w=1, sigma_b=0, width=20, depth=3, networks=4)
@@ -131,51 +139,35 @@ def run_ensemble(
     networks = integer(networks, "The number of networks", 2, MAX_NETWORK + 1)
     first_network = integer(first_network, "first_network", 0, MAX_NETWORK - networks + 1)
     seed = integer(seed, "The seed", 0, 1 << 64)
-    l0 = integer(l0, "The layer l0", 1, ensemble.depth + 1)
-    input_norm = real(input_norm, "The input norm |x|²/N_0")
-    if input_norm <= 0:
-        raise MeanFieldError(f"The input norm |x|²/N_0 must be > 0, but {input_norm} was given.")
+    l0 = integer(l0, "The layer l0", 0, ensemble.depth + 1)
+    input_norm = positive(input_norm, "The input norm |x|²/N_0")
     if correlation is not None:
         correlation = real(correlation, "The correlation")
         if abs(correlation) > 1:
             raise MeanFieldError(f"The correlation of two inputs must lie in [−1, 1], but {correlation} was given.")
         if abs(correlation) < 1 and ensemble.fan_in == 1:
             raise MeanFieldError(f"Inputs with correlation {correlation} need N_0 ≥ 2, but N_0 = 1 was given.")
-    if jacobian and not all(op.pair.continuous for op in ensemble.operations if isinstance(op, Map)):
-        raise MeanFieldError(
-            "J was asked for an activation that jumps: a finite network measures 0 almost surely, while the value at "
-            "infinite width is infinite; pass jacobian=False to measure K."
+    if jacobian or theta:
+        refuse_jumps(
+            ensemble.operations, "J" if jacobian else "Theta", "pass jacobian=False (and theta=False) to measure K"
         )
-    threads = _threads(threads, networks)
+    threads = threads_used(threads)
     names = ("K",) if correlation is None else ("K_aa", "K_bb", "K_ab", "D")
     samples = {name: np.full((networks, ensemble.depth), math.nan) for name in names}
     if jacobian:
-        samples["log_J"] = np.full((networks, ensemble.depth - l0 + 1), math.nan)
+        samples["log_J"] = np.full((networks, ensemble.depth - max(l0, 1) + 1), math.nan)
+    if theta:
+        samples["Theta"] = np.full((networks, ensemble.depth), math.nan)
     diverged_at = np.zeros(networks, dtype=np.int64)
-    stop, scratch = Event(), local()
 
-    def work(i: int) -> None:
-        if stop.is_set():
-            return
-        if not hasattr(scratch, "buffers"):
-            scratch.buffers = Buffers()
+    def work(i: int, buffers: Buffers, stop: Event) -> None:
         index = first_network + i
-        inputs = draw_inputs(ensemble, seed, index, input_norm, correlation)
+        inputs = draw_inputs(ensemble.fan_in, seed, index, input_norm, correlation)
         rows = {name: array[i] for name, array in samples.items()}
-        network = ensemble.network(seed, index, scratch.buffers)
+        network = ensemble.network(seed, index, buffers)
         diverged_at[i] = measure(network, inputs, l0 if jacobian else None, rows, stop)
 
-    # One BLAS thread per network: two networks on two cores beat one product on two cores, and the bits are fixed.
-    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
-        try:
-            for done, future in enumerate(as_completed([pool.submit(work, i) for i in range(networks)]), 1):
-                future.result()
-                if progress is not None:
-                    progress(done, networks)
-        except BaseException:  # an interrupt too: leave within one layer
-            stop.set()
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
+    each_network(work, networks, threads, progress)
     return EnsembleResult(
         width=ensemble.width,
         depth=ensemble.depth,
@@ -189,10 +181,3 @@ def run_ensemble(
         diverged_at=diverged_at,
         samples=samples,
     )
-
-
-def _threads(threads: int | None, networks: int) -> int:
-    if threads is not None:
-        return integer(threads, "The number of threads", 1, 1 << 16)
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(available, networks)
