@@ -17,7 +17,7 @@ from meanfield import balls
 from meanfield.piecewise import SWITCHES, Pieces, at, derivative, pieces
 from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm
 from meanfield.symbolic.closed_form import closed_form
-from meanfield.symbols import P, Z, z
+from meanfield.symbols import K, P, Z, z
 
 
 class Integrand(AtomicExpr):
@@ -205,14 +205,18 @@ class Average(sp.Expr):
         return exact if exact is not None else balls.average(reduced.integrand, reduced.cov, reduced.mean, digits)
 
     def _closed_ball(self, digits):
+        # over the symbol K where that is possible: one compiled form serves every K, and SymPy is not made to take
+        # square roots of long rationals apart
+        plain = self.n == 1 and self.mean == (sp.S.Zero,)
         try:
-            form = _closed_symbolic(self)
+            form = _closed_symbolic(Average(self.args[0], (K,), (0,), self.args[3]) if plain else self)
         except NoClosedForm:
             return None
+        f = balls.compile_ball(form, (K,))
         bits = int(digits * 3.33) + 40
         for _ in range(4):
             with balls.precision(bits):
-                value = balls.constant(form)
+                value = f((balls.acb(balls.constant(self.cov[0])),) if plain else (), False).real
             if value.is_finite() and (value.rel_accuracy_bits() > digits * 3.33 or value.is_zero()):
                 return value
             bits = 2 * bits + 100

@@ -75,15 +75,30 @@ def enclose(expr: sp.Expr, lo: sp.Expr, hi: sp.Expr, digits: int = 30) -> arb:
     d⟨f⟩/d log K = ½⟨z f′⟩ (and jumps), and √K⟨u⟩_K grows for u ≥ 0, so that with Cauchy–Schwarz ⟨f⟩ moves by at most
     log(hi/lo)·½(hi/lo)^{1/4}√⟨(z f′)²⟩_hi over the interval.
     """
+    nodes, f = _compiled(expr)
+    with balls.precision(int(digits * 3.33) + 60):
+        values = tuple(balls.acb(_node(n, lo, hi, digits)) for n in nodes)
+        k = balls.constant(lo).union(balls.constant(hi)) if lo != hi else balls.constant(lo)
+        return f((balls.acb(k), *values), False).real
+
+
+@lru_cache(maxsize=256)
+def _compiled(expr: sp.Expr):
+    """The averages over K in expr, and expr as a function of K and of them."""
     nodes = sorted((n for n in expr.atoms(Average) if n.free_symbols & {K}), key=str)
     if any(n.cov != (K,) or n.mean != (sp.S.Zero,) for n in nodes):
         raise MeanFieldError(f"{expr} holds an average that is not over one centred Gaussian of variance K.")
     names = tuple(sp.Dummy(f"a{i}", real=True) for i in range(len(nodes)))
-    with balls.precision(int(digits * 3.33) + 60):
-        values = tuple(balls.acb(_node(n, lo, hi, digits)) for n in nodes)
-        k = balls.constant(lo).union(balls.constant(hi)) if lo != hi else balls.constant(lo)
-        f = balls.compile_ball(expr.xreplace(dict(zip(nodes, names))), (K, *names))
-        return f((balls.acb(k), *values), False).real
+    return nodes, balls.compile_ball(expr.xreplace(dict(zip(nodes, names))), (K, *names))
+
+
+def evaluate(expr: sp.Expr, k: sp.Expr, digits: int = 15) -> arb:
+    """A ball of expr at one K with about `digits` correct digits; more precision is spent where terms cancel."""
+    for d in (digits, 2 * digits + 10, 4 * digits + 40):
+        value = enclose(expr, k, k, d)
+        if value.is_finite() and (value.is_zero() or value.rel_accuracy_bits() >= digits * 3.3):
+            break
+    return value
 
 
 @lru_cache(maxsize=4096)
@@ -107,7 +122,7 @@ def _node(node: Average, lo: sp.Expr, hi: sp.Expr, digits: int) -> arb:
 def value_at(expr: sp.Expr, root: Root, digits: int = 30) -> arb:
     """A ball of expr at a root."""
     if root.exact is not None:
-        return balls.certified(expr.subs(K, root.exact), digits)
+        return evaluate(expr, root.exact, digits)
     return enclose(expr, root.lo, root.hi, digits)
 
 
@@ -117,7 +132,7 @@ def value_at(expr: sp.Expr, root: Root, digits: int = 30) -> arb:
 def sign_at(expr: sp.Expr, k: sp.Expr, digits: int = 15) -> int:
     """The certified sign at one K; 0 where even 60 digits do not decide."""
     for d in (digits, 2 * digits, 60):
-        ball = balls.certified(expr.subs(K, k), d)
+        ball = enclose(expr, k, k, d)
         if not ball.contains(0):
             return 1 if ball > 0 else -1
         if ball.is_zero():
@@ -160,7 +175,7 @@ def _outwards(expr, grid):
 
 def _hidden(expr, known):
     """A pair of roots between two grid points of the same sign: look where |expr| has a minimum inside."""
-    values = [(k, s, float(abs(balls.certified(expr.subs(K, k), 12)).mid())) for k, s in known]
+    values = [(k, s, float(abs(evaluate(expr, k, 12)).mid())) for k, s in known]
     found = []
     for (a, s, u), (_, t, v), (c, r, w) in zip(values, values[1:], values[2:]):
         if not (s == t == r and v < u and v < w):
@@ -169,7 +184,7 @@ def _hidden(expr, known):
         for _ in range(40):  # golden section on s·expr
             m1, m2 = lo + 0.381966 * (hi - lo), lo + 0.618034 * (hi - lo)
             k1, k2 = sp.Rational(math.exp(m1)), sp.Rational(math.exp(m2))
-            f1, f2 = (s * float(balls.certified(expr.subs(K, k), 15).mid()) for k in (k1, k2))
+            f1, f2 = (s * float(evaluate(expr, k).mid()) for k in (k1, k2))
             for k, f in ((k1, f1), (k2, f2)):
                 if f < 0 and sign_at(expr, k) == -s:
                     return found + [(a, k), (k, c)]
@@ -197,7 +212,7 @@ def refine(expr: sp.Expr, bracket: tuple[sp.Expr, sp.Expr], digits: int = 30) ->
 
 
 def _evaluator(expr) -> Callable[[sp.Expr, int], arb]:
-    return lambda k, digits: balls.certified(expr.subs(K, k), digits)
+    return lambda k, digits: evaluate(expr, k, digits)
 
 
 def _narrow(value, a, b, sign, width, digits):
