@@ -77,15 +77,16 @@ def _relative(a, increments: Powers) -> Series:
     for _ in range(1 + max([0, *(int(sp.ceiling(1 / q)) for q in increments)])):
         slope: Series = {}
         for q, b in increments.items():
-            part = _scaled(_binomial(w, -q, q - 1), b * a ** (-q), -q)
+            part = _scaled(_binomial(w, -q, q - 1, inclusive=True), b * a ** (-q), -q)
             for key, value in part.items():
                 slope[key] = slope.get(key, sp.S.Zero) + value
         w = {(p - 1, g): v / a for (p, g), v in _integrated(slope).items()}
     return w
 
 
-def _binomial(w: Series, s, cut) -> Series:
-    """(1 + w)^s, kept down to the power `cut` of l (there only with a logarithm, which beats the unknown constant)."""
+def _binomial(w: Series, s, cut, inclusive: bool = False) -> Series:
+    """(1 + w)^s, kept down to the power `cut` of l: there itself only with a logarithm (which beats an unknown constant)
+    unless `inclusive`."""
     out: Series = {(sp.S.Zero, 0): sp.S.One}
     power, k, factor = dict(out), 0, sp.S.One
     while power and k < 40:
@@ -94,7 +95,7 @@ def _binomial(w: Series, s, cut) -> Series:
         following: Series = {}
         for (p, g), x in power.items():
             for (q, h), y in w.items():
-                if p + q > cut or (p + q == cut and g + h > 0):
+                if p + q > cut or (p + q == cut and (inclusive or g + h > 0)):
                     following[p + q, g + h] = following.get((p + q, g + h), sp.S.Zero) + x * y
         power = following
         for key, value in power.items():
