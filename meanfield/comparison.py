@@ -102,7 +102,7 @@ class Report:
         lines = [self.title, *textwrap.wrap(head, 78), ""]
         for q in self.quantities:
             rows, worst = [r for r in self.rows if r.quantity == q], self.worst(q)
-            lines.append(f"{q} (in units of the predicted J)" if q == "J" else q)
+            lines.append(f"{q} (in units of the predicted {q})" if q in ("J", "Theta", "J0") else q)
             lines.append(
                 f"  largest |z| {abs(worst.z):.2f} at layer {worst.layer}; "
                 f"{sum(r.passed for r in rows)} of {len(rows)} layers pass"
@@ -154,9 +154,10 @@ def check(
 
     theory: what `derive` returned. sigma_w, sigma_b: as in `propagate`, one number or one per layer. width: neurons a
     layer; networks: how many independent ones; input_dimension: N_0 (width unless given); the input has |x|²/N_0 =
-    input_norm exactly, and a second one the cosine `correlation`. K is compared without any allowance; J with a bias
-    a·l/n whose a is fitted from ensembles of width n and n/2, never from the theory. A row passes within 4 standard
-    errors.
+    input_norm exactly, and a second one the cosine `correlation`. quantities: from K, J, Theta, J0 (J^{0,l}, with
+    input_dimension), or K_aa, K_bb, K_ab; default K and J. K is compared without any allowance; J with a bias a·l/n
+    whose a is fitted from ensembles of width n and n/2, never from the theory; Theta and J0 as 2 X(n) - X(n/2), which
+    has no bias of order 1/n. A row passes within 4 standard errors.
 
     Raises: MeanFieldError for sizes below 1, J of a discontinuous φ, or networks that overflow.
 
@@ -165,7 +166,12 @@ def check(
     True
     """
     names = _wanted(theory, quantities, correlation)
-    jacobian = "J" in names
+    jacobian, tangent, from_input = ("J" in names), ("Theta" in names), ("J0" in names)
+    halved = jacobian or tangent or from_input
+    if from_input:
+        if input_dimension is None:
+            raise MeanFieldError("A check of J0 was asked for; give the input dimension N_0 as input_dimension=.")
+        parameters["N0"] = input_dimension
     layered = np.ndim(sigma_w) > 0 or np.ndim(sigma_b) > 0
     run = theory.propagate(
         sigma_w=sigma_w,
@@ -177,7 +183,7 @@ def check(
         layerwise=layered,
         **parameters,
     )
-    total = networks + (networks if jacobian else 0)
+    total = networks + (networks if halved else 0)
 
     def ensemble(n: int, first: int, done: int, shown: Callable[[int, int], None] | None) -> EnsembleResult:
         report = None if shown is None else (lambda k, _: shown(done + k, total))
@@ -192,7 +198,9 @@ def check(
             input_norm=input_norm,
             correlation=correlation,
             input_dimension=input_dimension,
-            jacobian=jacobian,
+            jacobian=jacobian or from_input,
+            theta=tangent,
+            l0=0 if from_input else 1,
             mu=parameters.get("mu"),
             activation_pairs=_pairs(theory),
             threads=threads,
@@ -202,7 +210,7 @@ def check(
 
     with _shown(progress) as shown:
         result = ensemble(width, 0, 0, shown)
-        half = ensemble(max(1, width // 2), networks, networks, shown) if jacobian else None
+        half = ensemble(max(1, width // 2), networks, networks, shown) if halved else None
     rows, log_scale, notes = compare(run, result, half, names)
     settings = {
         "sigma_w": np.asarray(sigma_w).tolist(),
@@ -242,12 +250,17 @@ def compare(
     reach = min(result.finite_depth, int(run.diverged_at) - 1 if int(run.diverged_at) else depth)
     notes = [run.message()] if run.message() else []
     if result.finite_depth < depth:
-        notes.append(f"The networks overflow at layer {result.finite_depth + 1}; rows end before it.")
+        notes.append(
+            f"The networks overflow (or normalize equal numbers) at layer {result.finite_depth + 1}; rows end before it."
+        )
     rows: list[Row] = []
     log_scale: dict[str, list[float]] = {}
-    for q in (n for n in names if n != "J"):
+    for q in (n for n in names if n not in ("J", "Theta", "J0")):
         rows += _rows(q, run.l[:reach], getattr(run, q)[:reach], np.zeros(reach), result.samples[q][:, :reach], None)
-    if half is not None:
+    for q in (n for n in names if n in ("Theta", "J0") and half is not None):
+        rows += _extrapolated(q, run, result, half, reach)  # type: ignore[arg-type]
+        notes.append(f"{q} is measured as 2 {q}(n) - {q}(n/2) from widths {result.width} and {half.width}.")  # type: ignore[union-attr]
+    if half is not None and "J" in names:
         log_j = np.asarray(run.log_J)[:reach]
         more, note = _jacobian_rows(run.l[:reach], log_j, result, half, result.width, reach)
         rows += more
@@ -256,15 +269,33 @@ def compare(
     return rows, log_scale, notes
 
 
+def _extrapolated(quantity: str, run: Any, full: EnsembleResult, half: EnsembleResult, reach: int) -> list[Row]:
+    """Rows of 2 X(n) - X(n/2) in units of the prediction: what is left of the bias is of order 1/n²."""
+    reach = min(reach, half.finite_depth)
+    name, predicted = ("log_J", run.log_J0) if quantity == "J0" else ("Theta", run.Theta)
+
+    def scaled(result: EnsembleResult) -> np.ndarray:
+        values = result.samples[name][:, :reach]
+        return np.exp(values - predicted[:reach]) if quantity == "J0" else values / predicted[:reach]
+
+    wide, narrow = scaled(full), scaled(half)
+    mean = 2 * wide.mean(axis=0) - narrow.mean(axis=0)
+    error = np.sqrt(4 * wide.var(axis=0, ddof=1) / len(wide) + narrow.var(axis=0, ddof=1) / len(narrow))
+    return _rows(quantity, run.l[:reach], np.ones(reach), np.zeros(reach), np.stack([mean, mean]), error)
+
+
 def _wanted(theory: Theory, quantities, correlation) -> tuple[str, ...]:
-    allowed = TWO_INPUTS if correlation is not None else ("K", "J") if theory.activation.is_continuous else ("K",)
-    wanted = tuple(quantities or allowed)
+    smooth = theory.activation.is_continuous
+    allowed = TWO_INPUTS if correlation is not None else ("K", "J", "Theta", "J0") if smooth else ("K",)
+    wanted = tuple(quantities or (allowed if correlation is not None else allowed[:2]))
+    if "J0" in wanted and set(wanted) - {"J0", "K"}:
+        raise MeanFieldError("J0 starts at the input and J, Theta at layer 1; check them separately.")
     for q in wanted:
         if q in ONE_INPUT + TWO_INPUTS and q not in allowed:
             why = (
                 "φ jumps, so a finite network measures 0 and the theory says ∞"
                 if q == "J"
-                else "give correlation= for two-input quantities, leave it out for one-input ones (Theta: not yet)"
+                else "give correlation= for two-input quantities, leave it out for one-input ones"
             )
             raise MeanFieldError(f"A check of {q} was asked for, but {why}.")
         if q not in allowed:

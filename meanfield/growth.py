@@ -238,8 +238,7 @@ def lower(expr: sp.Expr, x: sp.Symbol, side: int = 0) -> float | None:
         coefficient, rest = expr.as_coeff_Mul()
         if coefficient.is_negative and rest == x:
             return 0.0 if side == -1 else None
-        below = lower(rest, x, side)
-        if coefficient.is_positive and below is not None:
+        if coefficient.is_positive and coefficient != 1 and (below := lower(rest, x, side)) is not None:
             return float(coefficient) * below * (1 - 1e-13 if below > 0 else 1 + 1e-13)
     return None
 

@@ -74,7 +74,7 @@ def source(recursion: Recursion, calls: dict[Average, str], functions: str, vers
         "nodes": [f"a{i}" for i, n in enumerate(nodes) if not n.is_number],
     }
     text = HEADER.format(version=version, summary="\n".join([str(recursion), "", *notes])) + printing.helpers_for(
-        functions + layer
+        "\n".join([functions, layer, *calls.values()])
     )
     return text + printing.decorated(functions, "@njit(cache=True, error_model='numpy')") + _loops(fill, layer)
 

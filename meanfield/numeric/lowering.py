@@ -19,7 +19,7 @@ from meanfield.numeric.pairs import pair
 from meanfield.numeric.printing import code
 from meanfield.numeric.scalar import scalar
 from meanfield.results import MeanFieldError
-from meanfield.symbolic.average import Average
+from meanfield.symbolic.average import Average, Integrand
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbols import K, K_aa, K_ab, K_bb
 
@@ -125,4 +125,12 @@ def _canonical(node: Average):
         raise MeanFieldError(f"{node} is not an average over one or two centred Gaussians; it cannot be lowered yet.")
     plain = (K,) if node.n == 1 else (K_aa, K_ab, K_bb)
     body, _, mean, params = node.args
+    inner = body.expr.atoms(Average)
+    if any(p.has(Average) for p in params) or any(not a.is_number for a in inner):
+        raise MeanFieldError(
+            f"{node} holds the mean or the scale of a LayerNorm that changes with K inside a nonlinearity; such averages "
+            "are derived, but not compiled yet."
+        )
+    if inner:  # constants of a LayerNorm at fixed variance, as rationals far beyond double precision
+        body = Integrand(body.expr.xreplace({a: sp.Rational(str(sp.N(a, 40))) for a in inner}))
     return Average(body, sp.Tuple(*plain), mean, params), node.cov
