@@ -10,29 +10,42 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from meanfield.activations import Activation, activation, activations, register
-from meanfield.architecture import Dense, Nonlinearity, Param, Residual, Sequential, mlp
+from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Param, Residual, Sequential, mlp
+from meanfield.diagrams import PhaseDiagram
 from meanfield.results import Equality, Estimate, Law, MeanFieldError, NoClosedForm, Solution, Status, Term
 from meanfield.symbolic.average import Average, average
+from meanfield.symbolic.critical_lines import CriticalLine
+from meanfield.symbolic.criticality import CriticalPoint, CriticalPoints
 from meanfield.symbolic.expansion import at_infinity, at_zero
+from meanfield.symbolic.fixed_points import FixedPoint, FixedPoints
+from meanfield.symbolic.phases import Phase
 from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.theory import Theory, derive
 
 if TYPE_CHECKING:
-    from meanfield.comparison import Report, check
+    from meanfield.comparison import Report, check, measure_criticality
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Activation",
     "Average",
+    "CriticalLine",
+    "CriticalPoint",
+    "CriticalPoints",
     "Dense",
     "Equality",
     "Estimate",
+    "FixedPoint",
+    "FixedPoints",
     "Law",
+    "LayerNorm",
     "MeanFieldError",
     "NoClosedForm",
     "Nonlinearity",
     "Param",
+    "Phase",
+    "PhaseDiagram",
     "Recursion",
     "Report",
     "Residual",
@@ -49,11 +62,12 @@ __all__ = [
     "average",
     "check",
     "derive",
+    "measure_criticality",
     "mlp",
     "register",
 ]
 
-_LAZY = {"check": "meanfield.comparison", "Report": "meanfield.comparison"}  # these need Numba
+_LAZY = dict.fromkeys(("check", "Report", "measure_criticality"), "meanfield.comparison")  # these need Numba
 
 
 def __getattr__(name: str) -> Any:

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from meanfield.results import MeanFieldError
-from meanfield.symbolic.criticality import CriticalLine, CriticalPoints
+from meanfield.symbolic.critical_lines import CriticalLine
+from meanfield.symbolic.criticality import CriticalPoints
 from meanfield.symbolic.recursion import Recursion
 
 PHASES = ("ordered", "chaotic", "critical")
@@ -57,7 +58,8 @@ class PhaseDiagram:
         return self.attractors > 1
 
     def plot(self, ax=None):
-        """The diagram as a figure: colour log χ_J*, the critical line, the critical points, bistable regions hatched."""
+        """The diagram as a figure: colour log χ_J*, the critical line, the critical points, bistable regions
+        hatched."""
         from meanfield import figures
 
         return figures.plot_phase_diagram(self, ax)
@@ -140,7 +142,9 @@ def phase_diagram(
     if not (np.isfinite(norm) and norm > 0):
         raise MeanFieldError(f"input_norm must be > 0, but {input_norm!r} was given.")
     if w.size * b.size > 2**26:
-        raise MeanFieldError(f"A diagram of {w.size} × {b.size} points was asked for; at most 2^26 are computed at once.")
+        raise MeanFieldError(
+            f"A diagram of {w.size} × {b.size} points was asked for; at most 2^26 are computed at once."
+        )
     compiled = compile_phase(recursion)
     missing = [n for n in compiled.parameters if n not in ("sigma_w", "sigma_b", *parameters)]
     if missing:

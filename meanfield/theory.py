@@ -15,9 +15,11 @@ from meanfield.results import MeanFieldError
 from meanfield.symbolic import depth as _depth
 from meanfield.symbolic.average import Average
 from meanfield.symbolic.blocks import describe, input_jacobian, one_input, one_input_averages, two_inputs
-from meanfield.symbolic.criticality import CriticalLine, CriticalPoints, critical_line, critical_points
+from meanfield.symbolic.critical_lines import CriticalLine, critical_line
+from meanfield.symbolic.criticality import CriticalPoints, critical_points
 from meanfield.symbolic.expansion import Law, at_infinity, at_zero
-from meanfield.symbolic.fixed_points import FixedPoints, Phase, fixed_points, phase_at
+from meanfield.symbolic.fixed_points import FixedPoints, fixed_points
+from meanfield.symbolic.phases import Phase, phase_at
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbols import parameter
 
@@ -183,7 +185,13 @@ class Theory:
         )
 
     def phase_diagram(
-        self, *, sigma_w=(0.0, 3.0, 300), sigma_b=(0.0, 3.0, 300), input_norm: float = 1.0, line: bool = True, **parameters
+        self,
+        *,
+        sigma_w=(0.0, 3.0, 300),
+        sigma_b=(0.0, 3.0, 300),
+        input_norm: float = 1.0,
+        line: bool = True,
+        **parameters,
     ) -> PhaseDiagram:
         """χ_J*, ξ and the phase over a grid of (σ_w, σ_b), compiled and parallel.
 
@@ -249,7 +257,8 @@ def _selected(theory: Theory, names: tuple[str, ...]) -> Recursion:
     unknown = [n for n in names if n not in ONE_INPUT + TWO_INPUTS + FINITE_INPUT]
     if unknown:
         raise MeanFieldError(
-            f"The quantity {unknown[0]!r} was asked for; known are {', '.join(ONE_INPUT + FINITE_INPUT[1:] + TWO_INPUTS)}."
+            f"The quantity {unknown[0]!r} was asked for; known are "
+            f"{', '.join(ONE_INPUT + FINITE_INPUT[1:] + TWO_INPUTS)}."
         )
     if any(n in TWO_INPUTS for n in names):
         if any(n in ONE_INPUT for n in names):
@@ -324,8 +333,8 @@ def derive(
     phi: a registered activation name ("tanh", "leaky_relu(0.2)"), a formula in z ("z*erf(z)"), a SymPy expression or an
     `Activation`. residual: True adds the skip z^{l+1} = branch + μ z^l with μ = 1; mu: another μ, a number or a name
     (mu="mu" keeps it symbolic). norm: "pre" or "act" puts a LayerNorm on preactivations, Dense(φ(LN(z))), or on
-    activations, Dense(LN(φ(z))); the skip carries z as it is. architecture: any composition of blocks instead of the plain layer. Keyword parameters
-    set the activation's parameters (alpha=0.2, or alpha="alpha" to keep it symbolic).
+    activations, Dense(LN(φ(z))); the skip carries z as it is. architecture: any composition of blocks instead of the
+    plain layer. Keyword parameters set the activation's parameters (alpha=0.2, or alpha="alpha" to keep it symbolic).
 
     Conventions: z^{l+1} = (σ_w/√N) W φ(z^l) + σ_b b [+ μ z^l], standard normal W and b; K^l is the second moment of
     z^l; l = 1 is the first layer after the input.

@@ -15,7 +15,8 @@ M = MpmathBackend()
 
 
 def gaussian(f: Callable[[Any], Any], K: Any, kinks: tuple[Any, ...] = ()) -> Any:
-    """⟨f⟩ over N(0, K) with panels that are narrow near 0 (where activations live) and reach to where e^{-t²/2} dies."""
+    """⟨f⟩ over N(0, K) with panels that are narrow near 0 (where activations live) and reach to where e^{-t²/2}
+    dies."""
     scale = mp.sqrt(K)
     reach = mp.sqrt(2 * mp.log(10) * (mp.dps + 10)) * scale
     steps = [mp.mpf(2) ** k for k in range(-2, 40) if mp.mpf(2) ** k < reach]

@@ -1,4 +1,5 @@
-"""Block rules: any order of LayerNorm, Nonlinearity, Dense and skips, one and two inputs, tangent kernels, finite N_0."""
+"""Block rules: any order of LayerNorm, Nonlinearity, Dense and skips, one and two inputs, tangent kernels, finite
+N_0."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ def test_layer_norm_recursions_symbolically():
 
 
 def test_input_jacobian_of_a_finite_input():
-    """Specification § 8, line 6; the printed (B.8) keeps the correction of layer 2 only and is refused from layer 3 on."""
+    """Specification § 8, line 6; the printed (B.8) keeps the correction of layer 2 only and is refused from layer 3
+    on."""
     run = mf.derive("erf").propagate(sigma_w=1, sigma_b=np.sqrt(0.1), depth=5, quantities=("J0",), N0=3)
     assert np.allclose(run.J0, [1, 0.41262739, 0.27969919, 0.20998540, 0.16328079], atol=1e-8)
     assert abs(run.J0[2] - 0.28788843) > 1e-3

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 import meanfield
-from meanfield import cli, cli_output, comparison
+from meanfield import cli, cli_output, cli_reading, comparison
 
-VERBS = ("derive", "table", "law", "propagate", "check", "activations", "demo")
+VERBS = ("derive", "table", "law", "critical", "propagate", "phase-diagram", "check", "activations", "demo")
 HEAVY = ("numba", "scipy", "matplotlib")
 
 
@@ -136,7 +136,16 @@ def test_examples_in_the_help_run(run, faked, verb):
 
 
 @pytest.mark.parametrize(
-    "line", ["--help", "derive tanh --residual", "table relu", "activations", "law tanh --residual", "derive foo"]
+    "line",
+    [
+        "--help",
+        "derive tanh --residual",
+        "table relu",
+        "activations",
+        "law tanh --residual",
+        "derive foo",
+        "critical gelu",
+    ],
 )
 def test_symbolic_verbs_load_nothing_heavy(line):
     code = (
@@ -180,6 +189,24 @@ def test_derive_closes_averages_and_gives_no_law_without_a_unit_skip(run):
     assert run("derive relu --mu 0")[1] == run("derive relu")[1]
 
 
+def test_layer_norm(run):
+    assert run("derive erf --norm none")[1] == run("derive erf")[1]
+    assert "sigma_w**2*<tanh(z)**2>_{1}" in run("derive tanh --norm pre")[1]
+    assert "K' = sigma_b**2 + sigma_w**2\n" in run("derive relu --norm act")[1]  # LN(φ(z)) has norm 1
+    for norm in ("pre", "act"):
+        assert strict(run(f"derive erf --norm {norm} --mu 1/2 --json")[1])["inputs"]["norm"] == norm
+        assert "LayerNorm on" in run(f"table erf --norm {norm}")[1]
+    assert "everywhere critical" in run("law erf --norm pre --residual")[1]
+    line = "propagate gelu --norm act --sigma-w 1.5 --sigma-b 0.1 --depth 9 --input-norm 4 --json"
+    layers = strict(run(line)[1])["results"]["layers"]
+    assert layers["K"] == pytest.approx([9.01] + [2.26] * 8)
+
+
+def test_check_knows_layer_norm(run, faked):
+    assert run("check relu --norm pre --mu 1/2 --sigma-w 1 --sigma-b 0.1 --depth 3")[0] == 0
+    assert faked["theory"] is meanfield.derive("relu", norm="pre", mu="1/2")
+
+
 def test_derive_says_that_j_of_a_jump_is_infinite(run):
     out = run("derive step")[1]
     assert "J' = infinite" in out and "J^1" not in out and "chi_J" not in out
@@ -196,7 +223,7 @@ def test_derive_json(run):
     code, out, err = run("derive tanh --residual --json")
     found = strict(out)
     assert (code, err) == (0, "") and found["command"] == "derive"
-    assert found["inputs"] == {"activation": "tanh", "formula": "tanh(z)", "parameters": {}, "mu": "1"}
+    assert found["inputs"] == {"activation": "tanh", "formula": "tanh(z)", "parameters": {}, "mu": "1", "norm": "none"}
     assert set(found["results"]["recursion"]) == {"K", "J", "Theta", "K_aa", "K_bb", "K_ab"}
     assert found["results"]["depth_laws"]["J"]["rate_power"] == "1/2"
     closed = strict(run("derive relu --json")[1])["results"]["recursion"]["K"]
@@ -389,6 +416,8 @@ LAYERS = "propagate tanh --sigma-b 0.1"
         ("derive leaky_relu --param alpha", "name=value"),
         ("derive leaky_relu --param alpha=1 --param alpha=2", "each name once"),
         ("derive tanh --latex --json", "choose one"),
+        ("derive tanh --norm foo", "--norm must be one of none, pre, act, but 'foo'"),
+        ("check tanh --norm batch --sigma-w 1 --sigma-b 0", "none, pre, act"),
         ("law tanh", "sigma_b, sigma_w"),
         ("law tanh --quantity V --sigma-w 1 --sigma-b 0", "'V'"),
         ("law tanh --sigma-w \"__import__('os')\" --sigma-b 0", "--sigma-w must be a finite number"),
@@ -472,7 +501,7 @@ def test_a_folder_is_not_overwritten(run, tmp_path):
     [f"derive {a} --residual" for a in ("tanh", "mish", "selu", "polynomial", "step")]
     + ["table mish", "table selu", "table hard_tanh --residual", "law erf --residual", "activations"]
     + ["propagate relu --residual --sigma-w 1.5 --sigma-b 0.1 --depth 2000"]
-    + ["propagate relu --sigma-w 1.5 --sigma-b 0.1 --depth 20 --correlation -0.5"],
+    + ["propagate relu --sigma-w 1.5 --sigma-b 0.1 --depth 20 --correlation -0.5", "derive gelu --norm act --mu mu"],
 )
 def test_output_fits_80_columns(run, line):
     code, out, _ = run(line)
@@ -495,11 +524,11 @@ def test_wrapping_loses_nothing(columns, monkeypatch):
     [("1.5", 1.5), ("3/2", 1.5), ("sqrt(2)", math.sqrt(2)), ("1e-3", 1e-3), ("1e200", 1e200), ("-2", -2)],
 )
 def test_numbers(text, value):
-    assert cli_output.double(text, "--x") == value
+    assert cli_reading.double(text, "--x") == value
 
 
 def test_numbers_stay_exact():
-    assert cli_output.number("0.1", "--x") * 10 == 1 and cli_output.number("sqrt(2)", "--x") ** 2 == 2
+    assert cli_reading.number("0.1", "--x") * 10 == 1 and cli_reading.number("sqrt(2)", "--x") ** 2 == 2
 
 
 def test_plain_values():

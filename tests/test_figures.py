@@ -7,16 +7,19 @@ import os
 import struct
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from test_cli import FakeReport, FakeRow, fake_report
+from test_cli_critical import susceptibilities
 
 import meanfield
 from meanfield import figures
 from meanfield.results import MeanFieldError
 
 matplotlib = pytest.importorskip("matplotlib")
+pytest.importorskip("matplotlib.contour")
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +128,153 @@ def test_a_real_report():
     theory = meanfield.derive("relu")
     report = meanfield.check(theory, sigma_w=1.4, sigma_b=0.1, width=30, depth=4, networks=40)
     assert len(figures.plot_report(report).axes) == 3
+
+
+# ------------------------------------------------------------------------------------------------- phase diagrams
+
+
+@pytest.fixture(scope="module")
+def erf_diagram():
+    return meanfield.derive("erf").phase_diagram(sigma_w=(0, 3, 121), sigma_b=(0, 3, 121))
+
+
+@pytest.fixture(scope="module")
+def gelu_diagram():
+    return meanfield.derive("gelu").phase_diagram(sigma_w=(1.2, 2.2, 60), sigma_b=(0, 0.6, 60))
+
+
+def erf_line(sigma_w):
+    """σ_b on the critical line of erf, by hand: σ_w² = π√(1+4K)/4, σ_b² = K - σ_w² (2/π) asin(2K/(1+2K))."""
+    k = ((4 * sigma_w**2 / np.pi) ** 2 - 1) / 4
+    return np.sqrt(np.maximum(k - sigma_w**2 * 2 / np.pi * np.arcsin(2 * k / (1 + 2 * k)), 0))
+
+
+def contour(figure):
+    """The vertices of the contour χ_J* = 1 (the first filled or unfilled contour set of the diagram's axes)."""
+    sets = [c for c in figure.axes[0].collections if isinstance(c, matplotlib.contour.ContourSet) and not c.filled]
+    return np.concatenate([p.vertices for p in sets[0].get_paths()])
+
+
+def furthest(points, line) -> float:
+    """The largest distance from a point to a finely sampled line (σ_w, σ_b)."""
+    gaps = np.hypot(points[:, None, 0] - line[None, :, 0], points[:, None, 1] - line[None, :, 1])
+    return float(gaps.min(axis=1).max())
+
+
+def test_contour_and_derived_line_lie_on_the_closed_form(erf_diagram):
+    figure = erf_diagram.plot()
+    w = np.linspace(math.sqrt(math.pi) / 2, 3.2, 4000)
+    truth, cell = np.column_stack([w, erf_line(w)]), 3 / 120
+    vertices = contour(figure)
+    assert len(vertices) > 100 and furthest(vertices, truth) < cell
+    assert furthest(vertices, truth * [1, 1.05]) > cell  # a line 5 % off is seen
+    (derived,) = [line for line in figure.axes[0].get_lines() if line.get_color() == figures.COLOURS[4]]
+    x, y = derived.get_data()
+    inside = np.isfinite(y) & (x < 3)
+    assert derived.get_linestyle() == "-" and inside.sum() > 50
+    assert abs(y[inside] - erf_line(x[inside])).max() < 1e-9
+    assert abs(y[inside] - erf_line(1.0001 * x[inside])).max() > 1e-5
+
+
+def test_phase_diagram_is_labelled(erf_diagram):
+    figure = erf_diagram.plot()
+    panel, bar = figure.axes
+    assert (panel.get_xlabel(), panel.get_ylabel()) == (r"$\sigma_w$", r"$\sigma_b$") and figure.get_figwidth() == 3.4
+    assert panel.get_xlim() == (0, 3) and panel.get_ylim() == (0, 3) and "chi_J" in bar.get_ylabel()
+    (mesh,) = [c for c in panel.collections if isinstance(c, matplotlib.collections.QuadMesh)]
+    shown = np.where(erf_diagram.chi_J == 0, -2, np.log(np.maximum(erf_diagram.chi_J, 1e-300)))
+    np.testing.assert_allclose(np.asarray(mesh.get_array()).reshape(121, 121), shown, rtol=1e-12, atol=1e-12)
+    assert mesh.get_clim() == (-1, 1)
+    texts = [t.get_text() for t in figure.legends[0].get_texts()]
+    assert texts == ["derived", r"$\chi_J^\ast = 1$, computed", "critical point"]
+    star = next(line for line in panel.get_lines() if line.get_marker() == "*")
+    assert star.get_xydata() == pytest.approx(np.array([[math.sqrt(math.pi) / 2, 0]]))
+
+
+def test_unstable_part_is_dashed_and_bistable_part_hatched(gelu_diagram):
+    """Dashed where an independent quadrature finds χ_K > 1, below the critical point's K*; solid above."""
+    figure = gelu_diagram.plot()
+    panel, line = figure.axes[0], gelu_diagram.line
+    solid, dashed = (c for c in panel.get_lines() if c.get_color() == figures.COLOURS[4])
+    assert solid.get_linestyle() == "-" and dashed.get_linestyle() == "--"
+    edge = 3 / 2 + math.sqrt(17) / 2  # the critical point parts the line: K* attracts above it
+    w, b = (float(s.value) for s in line.at(meanfield.derive("gelu").critical_points()[1].K.value))
+    for curve, ks in ((solid, (1.2 * edge, 10 * edge)), (dashed, (0.1 * edge, 0.8 * edge))):
+        for k in ks:
+            place = np.array([[float(s.value) for s in line.at(k)]])
+            gap, chi_j, chi_k = susceptibilities(k, *place[0])
+            assert abs(gap) < 1e-9 and abs(chi_j - 1) < 1e-9 and (chi_k > 1) == (curve is dashed)
+            drawn = curve.get_xydata()
+            drawn = drawn[np.isfinite(drawn).all(axis=1)]
+            fine = np.column_stack(
+                [np.interp(np.linspace(0, 1, 20000), np.linspace(0, 1, len(drawn)), c) for c in drawn.T]
+            )
+            assert furthest(place, fine) < 1e-3
+    stars = next(c for c in panel.get_lines() if c.get_marker() == "*").get_xydata()
+    assert stars == pytest.approx(np.array([[2, 0], [w, b]]))
+    hatched = [c for c in panel.collections if isinstance(c, matplotlib.contour.ContourSet) and c.hatches == ["////"]]
+    region = hatched[0].get_paths()[0]
+    for i, j in ((10, 14), (10, 30), (30, 40), (40, 10)):
+        assert region.contains_point((gelu_diagram.sigma_w[j], gelu_diagram.sigma_b[i])) == gelu_diagram.bistable[i, j]
+
+
+def test_a_line_with_averages_agrees_with_iteration():
+    """Points of the drawn line of tanh have χ_J = 1 where the map, iterated by an independent quadrature, ends."""
+    diagram = meanfield.derive("tanh").phase_diagram(sigma_w=(0, 3, 12), sigma_b=(0, 3, 12))
+    derived = next(c for c in diagram.plot().axes[0].get_lines() if c.get_color() == figures.COLOURS[4])
+    x, y = derived.get_data()
+    t = np.linspace(-10, 10, 2001)
+    weight = np.exp(-(t**2) / 2) * (t[1] - t[0]) / np.sqrt(2 * np.pi)
+    for i in np.flatnonzero(np.isfinite(y) & (x > 1.3) & (x < 3))[::10]:
+        k = 1.0
+        for _ in range(400):
+            k = x[i] ** 2 * (weight * np.tanh(np.sqrt(k) * t) ** 2).sum() + y[i] ** 2
+        chi = x[i] ** 2 * (weight / np.cosh(np.sqrt(k) * t) ** 4).sum()
+        assert abs(chi - 1) < 1e-9
+        assert abs(1.001**2 * chi - 1) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "entries"),
+    [
+        ("relu", {}, ["derived", "computed", "critical"]),  # vertical
+        ("relu", {"norm": "pre"}, ["derived"]),  # the line σ_b = 0, no chaos
+        ("relu", {"norm": "act"}, ["derived", "computed"]),
+        ("tanh", {"norm": "pre"}, ["derived", "computed"]),  # a ray whose slope is an average
+        ("tanh", {"norm": "act", "mu": "1/2"}, ["derived", "computed"]),
+    ],
+)
+def test_every_kind_of_line_is_drawn_where_the_contour_is(name, settings, entries):
+    diagram = meanfield.derive(name, **settings).phase_diagram(sigma_w=(0.3, 3, 40), sigma_b=(0, 3, 40))
+    figure = diagram.plot()
+    texts = [t.get_text() for t in figure.legends[0].get_texts()]
+    assert len(texts) == len(entries) and all(e in t for e, t in zip(entries, texts))
+    if "computed" in entries:
+        drawn = next(c for c in figure.axes[0].get_lines() if c.get_color() == figures.COLOURS[4]).get_xydata()
+        drawn = drawn[np.isfinite(drawn).all(axis=1)]
+        fine = np.column_stack([np.interp(np.linspace(0, 1, 20000), np.linspace(0, 1, len(drawn)), c) for c in drawn.T])
+        assert furthest(contour(figure), fine) < 0.05
+
+
+def test_diagrams_without_lines_or_numbers(erf_diagram, tmp_path):
+    everywhere = meanfield.derive("erf", mu=1).phase_diagram(sigma_w=(0, 3, 9), sigma_b=(0, 3, 9)).plot()
+    assert any("everywhere" in t.get_text() for t in everywhere.axes[0].texts) and not everywhere.legends
+    bare = replace(erf_diagram, line=None, points=None, chi_J=np.full_like(erf_diagram.chi_J, np.nan))
+    holes = np.where(np.arange(121) % 2, erf_diagram.chi_J, np.nan)
+    for diagram in (bare, replace(erf_diagram, chi_J=holes)):
+        figures.save(diagram.plot(), tmp_path / "a.png")
+    theory = meanfield.derive("erf")
+    for w, b in (([1.2], [0.3]), ([2, 1, 1.5], [0.3]), ([2, 1, 1.5], [1, 0.0])):
+        figures.save(theory.phase_diagram(sigma_w=w, sigma_b=b).plot(), tmp_path / "b.png")
+    sorted_axes = theory.phase_diagram(sigma_w=[2, 1, 1.5], sigma_b=[1, 0.0]).plot().axes[0]
+    assert sorted_axes.get_xlim() == (1, 2) and sorted_axes.get_ylim() == (0, 1)
+
+
+def test_phase_diagram_in_axes_of_the_caller(erf_diagram, gelu_diagram):
+    figure = matplotlib.figure.Figure()
+    one, two = figure.subplots(1, 2)
+    assert erf_diagram.plot(one) is figure and figures.plot_phase_diagram(gelu_diagram, two) is figure
+    assert not figure.legends and len(two.get_legend().get_texts()) == 5
 
 
 @pytest.mark.parametrize(("name", "head"), [("a.png", b"\x89PNG"), ("a.pdf", b"%PDF"), ("a.svg", b"<?xml")])

@@ -57,7 +57,9 @@ def test_the_ball_holds_a_root_of_an_independent_map(name):
             k = mp.mpf(str(point.K.value))
             gaps = [mp.mpf(3) / 2 * averages(name, k * f)[0] + mp.mpf(1) / 10 - k * f for f in (1 - 1e-15, 1 + 1e-15)]
             assert gaps[0] * gaps[1] < 0
-            planted = [mp.mpf("1.51") * averages(name, k * f)[0] + mp.mpf(1) / 10 - k * f for f in (1 - 1e-15, 1 + 1e-15)]
+            planted = [
+                mp.mpf("1.51") * averages(name, k * f)[0] + mp.mpf(1) / 10 - k * f for f in (1 - 1e-15, 1 + 1e-15)
+            ]
             assert planted[0] * planted[1] > 0
 
 
@@ -97,7 +99,9 @@ def test_basins_hold_the_orbits(seed):
     for k in rng.uniform(0.05, 6, 6):
         start = max(float(k), float(b) ** 2 * 1.01)
         norm = (start - float(b) ** 2) / float(w) ** 2
-        run = theory.propagate(sigma_w=float(w), sigma_b=float(b), input_norm=norm, depth=60000, every_layer=False, quantities=("K",))
+        run = theory.propagate(
+            sigma_w=float(w), sigma_b=float(b), input_norm=norm, depth=60000, every_layer=False, quantities=("K",)
+        )
         goal = found.reached_from(sp.Float(start))
         if goal is None:
             assert run.diverged_at > 0 or run.K[-1] > 1e3

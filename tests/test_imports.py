@@ -19,7 +19,7 @@ LEVELS = [
     {"diagrams"},
     {"theory"},
     {"comparison"},
-    {"cli", "cli_output"},
+    {"cli", "cli_critical", "cli_criticality", "cli_options", "cli_output", "cli_reading"},
     {"__init__"},
 ]
 BELOW_EMPIRICAL = {"architecture", "results", "empirical"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import sympy as sp
@@ -69,10 +71,8 @@ def test_masses_count_in_their_place():
 def test_no_more_zeros_than_sign_changes(f):
     """The theorem itself, on averages evaluated with 15 certified digits at 60 values of K."""
     node = average(f, K)
-    found = [
-        s for k in np.logspace(-4, 4, 60) if (s := np.sign(float(sp.N(node.subs(K, sp.Rational(float(k))), 15))))
-    ]
-    zeros = sum(a != b for a, b in zip(found, found[1:]))
+    found = [s for k in np.logspace(-4, 4, 60) if (s := np.sign(float(sp.N(node.subs(K, sp.Rational(float(k))), 15))))]
+    zeros = sum(a != b for a, b in itertools.pairwise(found))
     assert zeros <= changes(f)
 
 
@@ -88,7 +88,9 @@ def test_one_critical_point_at_most(name):
     assert changes(*curvature(mf.activation(name).pieces.expr)) == 1
 
 
-@pytest.mark.parametrize("name", ["tanh", "erf", "arctan", "softsign", "elu", "selu", "hard_tanh", "relu6", "sin", "relu"])
+@pytest.mark.parametrize(
+    "name", ["tanh", "erf", "arctan", "softsign", "elu", "selu", "hard_tanh", "relu6", "sin", "relu"]
+)
 def test_none_for_concave_magnitudes(name):
     from meanfield.symbolic.criticality import curvature
 

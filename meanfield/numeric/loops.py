@@ -39,7 +39,6 @@ def placeholders(recursion: Recursion) -> dict[Average, sp.Symbol]:
 def source(recursion: Recursion, calls: dict[Average, str], functions: str, version: str, notes: list[str]) -> str:
     """The whole module. `calls` maps each average node to the source of its evaluation, `functions` holds the functions
     called."""
-    names = [v.name for v in recursion.state]
     carried = [f"log_{v.name}" if v.carry == "log" else v.name for v in recursion.state]
     symbols = {v.symbol: sp.Symbol(v.name, real=True) for v in recursion.state}
     names_of = placeholders(recursion)
@@ -83,9 +82,7 @@ def _drivers(recursion: Recursion, nodes) -> list[str]:
     """The variables that decide every other one: once they stay the same, each layer only repeats itself."""
     linear = [v for v in recursion.state if v.carry != "log"]
     found = {v.name for v in linear if any(v.symbol in n.free_symbols for n in nodes)} | {recursion.state[0].name}
-    found |= {
-        v.name for v in linear for w, e in zip(recursion.state, recursion.step) if w is not v and e.has(v.symbol)
-    }
+    found |= {v.name for v in linear for w, e in zip(recursion.state, recursion.step) if w is not v and e.has(v.symbol)}
     return [n for n in recursion.names if n in found]
 
 
@@ -116,7 +113,8 @@ def _loops(f: dict, layer: str) -> str:
     first = "\n".join(f"    out[p, 0, {i}] = {c}" for i, c in enumerate(f["carried"]))
     last = "\n".join(f"    out[p, 0, {i}] = {c}" for i, c in enumerate(f["carried"]))
     blow = "\n".join(
-        f"            {c} = math.inf" if c in f["drivers"] and c.startswith("K") else f"            {c} = math.nan" for c in f["carried"]
+        f"            {c} = math.inf" if c in f["drivers"] and c.startswith("K") else f"            {c} = math.nan"
+        for c in f["carried"]
     )
     core = f"""
     fixed = False

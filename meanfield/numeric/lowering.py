@@ -128,8 +128,8 @@ def _canonical(node: Average):
     inner = body.expr.atoms(Average)
     if any(p.has(Average) for p in params) or any(not a.is_number for a in inner):
         raise MeanFieldError(
-            f"{node} holds the mean or the scale of a LayerNorm that changes with K inside a nonlinearity; such averages "
-            "are derived, but not compiled yet."
+            f"{node} holds the mean or the scale of a LayerNorm that changes with K inside a nonlinearity; such "
+            "averages are derived, but not compiled yet."
         )
     if inner:  # constants of a LayerNorm at fixed variance, as rationals far beyond double precision
         body = Integrand(body.expr.xreplace({a: sp.Rational(str(sp.N(a, 40))) for a in inner}))

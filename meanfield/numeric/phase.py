@@ -1,4 +1,5 @@
-"""Phase diagrams in float64: for each (σ_w, σ_b) the fixed point that K¹ flows to, and χ_J there; compiled and parallel.
+"""Phase diagrams in float64: for each (σ_w, σ_b) the fixed point that K¹ flows to, and χ_J there; compiled and
+parallel.
 
 The averages depend on K alone, so they are tabulated once on a grid of K. Each point of the diagram then follows the
 sign of K' - K along the grid from K¹ to the first change and solves there; the number of attracting states is counted
@@ -197,7 +198,8 @@ def _generate(recursion: Recursion, parameters: tuple[str, ...]):
         "evaluate": "\n".join(f"    {t}" for t in source) or "    pass",
         "params": "\n".join(f"    {p} = sigma[{i}, p]" for i, p in enumerate(parameters)),
         "table": "\n".join(f"            {a} = nodes[{i}, j]" for i, a in enumerate(nodes)) or "            pass",
-        "store": "\n".join(f"        out[{i}, j] = {t.split(' = ', 1)[1]}" for i, t in enumerate(source)) or "        pass",
+        "store": "\n".join(f"        out[{i}, j] = {t.split(' = ', 1)[1]}" for i, t in enumerate(source))
+        or "        pass",
     }
     loop = _LOOP
     first, second = loop.split("{table}", 1)[0], loop.split("{table}", 1)[1]
@@ -207,4 +209,6 @@ def _generate(recursion: Recursion, parameters: tuple[str, ...]):
         loop = loop.replace("{" + key + "}", value)
     head = loops.HEADER.format(version=VERSION, summary="\n".join([str(recursion), "", *notes]))
     helpers = printing.helpers_for(functions + maps)
-    return head + helpers + printing.decorated(functions, "@njit(cache=True, error_model='numpy')") + maps + loop, arrays
+    return head + helpers + printing.decorated(
+        functions, "@njit(cache=True, error_model='numpy')"
+    ) + maps + loop, arrays

@@ -22,7 +22,9 @@ from meanfield.symbolic.average import Average, average
 from meanfield.symbolic.recursion import Recursion, StateVar, c0
 from meanfield.symbols import D0, J0, N0, Q0, J, K, K_aa, K_ab, K_bb, Theta, Z, parameter, sigma_b, sigma_w
 
-after_norm = sp.Symbol("after_norm", nonnegative=True)  # 0 at layer 1, 1 from layer 2 on, in blocks that end in LayerNorm
+after_norm = sp.Symbol(
+    "after_norm", nonnegative=True
+)  # 0 at layer 1, 1 from layer 2 on, in blocks that end in LayerNorm
 Values = tuple[sp.Expr, ...]
 _STATE = (K, K_aa, K_bb)
 
@@ -147,7 +149,9 @@ def _layer_norm(affine: bool, signal: Signal, rules: Rules) -> Signal:
             mean, second = average(p.expr, v), average(p.map(lambda e: e**2).expr, v)
             variance = second - mean**2
         if variance == 0:
-            raise MeanFieldError("A LayerNorm acts on a coordinate that is the same in every neuron; its variance is 0.")
+            raise MeanFieldError(
+                "A LayerNorm acts on a coordinate that is the same in every neuron; its variance is 0."
+            )
         scales.append(1 / sp.sqrt(variance))
         shifts.append(mean)
     old = signal.scales[0]
@@ -237,8 +241,8 @@ def one_input(block: Block) -> Recursion:
     """The recursion of (K, J, Theta) for one input through `block`.
 
     K: second moment of a preactivation; J = J^{1,l}: averaged partial Jacobian norm; Theta: NTK trace per output, all
-    weights, biases and LayerNorm gains trainable, in NTK parametrization. A discontinuous φ gives J = Theta = ∞. Theta is
-    left out where a skip starts at the output of a trained LayerNorm: it does not close there.
+    weights, biases and LayerNorm gains trainable, in NTK parametrization. A discontinuous φ gives J = Theta = ∞. Theta
+    is left out where a skip starts at the output of a trained LayerNorm: it does not close there.
     """
     first = sigma_w**2 * Q0 + sigma_b**2
     state = [StateVar("K", K, first), StateVar("J", J, sp.S.One, "log")]
@@ -266,8 +270,8 @@ def _with_tangent(block: Block, state: list[StateVar], first: sp.Expr) -> Recurs
     end = _closed_block(block, _fresh((K, J, Theta), 1), ONE)
     values = list(end.values)
     if end.sources:
-        # γ and β of a closing LayerNorm belong to one coordinate each: their share of Θ depends on z, and the next block
-        # must see it as such. It is absent at layer 1, whose input layer has no LayerNorm.
+        # γ and β of a closing LayerNorm belong to one coordinate each: their share of Θ depends on z, and the next
+        # block must see it as such. It is absent at layer 1, whose input layer has no LayerNorm.
         share = sp.Add(*[_average_of(a**2, end.values[0]) for a in end.sources])
         before = tuple(sp.sqrt(after_norm) * a for a in end.sources)
         own = sp.Add(*[_average_of(a**2, K) for a in end.sources])
@@ -303,14 +307,16 @@ def _collect(e: sp.Expr, symbols) -> sp.Expr:
 def _dense_zero(signal: Signal) -> Values:
     r"""K, C/C_in and J0 = Σ_j ⟨(∂_j z)²⟩ through Dense.
 
-    (z, ∂_j z) is jointly Gaussian with covariance C_j = ½ ∂_j K, and x = c (f(z) - m) depends on K through c and m, too:
-    ∂_j x = x_z ∂_j z + 2 C_j x_K. Stein's lemma gives ⟨(∂_j x)²⟩ = J_j ⟨x_z²⟩ + C_j² (2 c² d⟨f′²⟩/dK + 4 ⟨z x_z x_K⟩/K +
-    4 ⟨x_K²⟩).
+    (z, ∂_j z) is jointly Gaussian with covariance C_j = ½ ∂_j K, and x = c (f(z) - m) depends on K through c and m,
+    too: ∂_j x = x_z ∂_j z + 2 C_j x_K. Stein's lemma gives ⟨(∂_j x)²⟩ = J_j ⟨x_z²⟩ + C_j² (2 c² d⟨f′²⟩/dK + 4 ⟨z x_z
+    x_K⟩/K + 4 ⟨x_K²⟩).
     """
     k, a, j = signal.values
     c, m = signal.scales[0], signal.shifts[0]
     if signal.functions[0].has(Average, K):
-        raise MeanFieldError("J0 where a skip or a nonlinearity meets normalized activations between two Dense is not derived yet.")
+        raise MeanFieldError(
+            "J0 where a skip or a nonlinearity meets normalized activations between two Dense is not derived yet."
+        )
     new_k, chi = _moments(signal)
     first = sigma_w**2 * new_k + sigma_b**2
     if chi == sp.oo:

@@ -1,9 +1,8 @@
-r"""Critical line and critical points of an architecture: where χ_J = 1, and where χ_K = 1, too.
+r"""Critical points of an architecture: where χ_J = 1 and χ_K = 1 at the fixed point of K; their exponents and laws.
 
-F(K) = K and χ_J(K) = 1 are linear in (σ_w², σ_b²) for every block with one Dense, so the line is a curve with parameter
-K*; where it is a ray, a vertical line, or invertible in closed form, it is given so. On the line of a block without
-LayerNorm χ_K - χ_J is σ_w²⟨f f″⟩_K (Stein's lemma), whose zeros Descartes' rule counts: critical points are certified
-and complete. Source: derived here; [partial_jacobians] § 2.1 for the definitions.
+On the critical line of a block without LayerNorm χ_K - χ_J is σ_w²⟨f f″⟩_K (Stein's lemma), whose zeros Descartes' rule
+counts: critical points are certified, and complete. Source: derived here; [partial_jacobians] § 2.1 for the
+definitions.
 """
 
 from __future__ import annotations
@@ -16,81 +15,19 @@ import sympy as sp
 from meanfield import balls
 from meanfield.architecture import Block
 from meanfield.piecewise import Pieces, pieces
-from meanfield.results import MeanFieldError, Solution, Status
+from meanfield.results import MeanFieldError, Solution, Status, Term
 from meanfield.symbolic.average import Average, average
 from meanfield.symbolic.blocks import one_input, plain_form
-from meanfield.symbolic.depth import DepthLaw, critical_law, depth_law
+from meanfield.symbolic.critical_lines import DIGITS, critical_line
+from meanfield.symbolic.depth import DepthLaw, critical_law, logarithmic_law
 from meanfield.symbolic.expansion import at_zero
-from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.symbolic.roots import Root, brackets, from_ball, refine, value_at
+from meanfield.symbolic.moments import moment
+from meanfield.symbolic.recursion import closed
+from meanfield.symbolic.roots import Root, brackets, from_ball, refine, sign_at, value_at
 from meanfield.symbolic.signs import Masses, changes
 from meanfield.symbols import J, K, Z, parameter, sigma_b, sigma_w
 
-DIGITS = 30
 _MU = parameter("mu")
-
-
-@dataclass(frozen=True)
-class CriticalLine:
-    """The set of (σ_w, σ_b) with χ_J* = 1.
-
-    kind: "closed" (σ_b as a function of σ_w), "ray" (σ_b proportional to σ_w), "vertical" (one σ_w, any σ_b),
-    "parametric" (σ_w and σ_b as functions of the fixed point K), "everywhere" (every point is critical), "none".
-    sigma_w, sigma_b: expressions in K for a parametric line (averages are nodes); for the other kinds sigma_b is an
-    expression in the symbol sigma_w, and sigma_w, where it is not free, a constant. parametric: (σ_w², σ_b²) as
-    functions of K, also where a closed form is known.
-    """
-
-    kind: str
-    sigma_w: sp.Expr | None
-    sigma_b: sp.Expr | None
-    message: str
-    parametric: tuple[sp.Expr, sp.Expr] | None = None
-    chi_K: sp.Expr | None = None  # along the line, as a function of K
-
-    def at(self, k: object) -> tuple[Solution, Solution]:
-        """(σ_w, σ_b) of the point with K* = k."""
-        if self.parametric is None:
-            raise MeanFieldError(f"This critical line has no parameter K: {self.message}")
-        values = [balls.certified(e.subs(K, sp.sympify(k)), DIGITS) for e in self.parametric]
-        if values[1] < 0:
-            raise MeanFieldError(f"At K* = {k} the critical line would need σ_b² = {float(values[1].mid()):.6g} < 0.")
-        with balls.precision(160):
-            return tuple(from_ball((v if not v.contains(0) else abs(v)).sqrt()) for v in values)  # type: ignore[return-value]
-
-    def sigma_b_at(self, value: object) -> tuple[tuple[Solution, Solution], ...]:
-        """((σ_b, K*), …) of the points of the line at σ_w = value, by increasing K*; empty where there is none."""
-        value = sp.Rational(str(value)) if not isinstance(value, sp.Expr) else value
-        if self.kind == "none":
-            return ()
-        if self.kind == "vertical":
-            raise MeanFieldError("This critical line is vertical: σ_w is one number and σ_b is free.")
-        if self.kind in ("everywhere",):
-            raise MeanFieldError("Every point is critical here; there is no line.")
-        if self.kind == "ray" or self.parametric is None:
-            b = self.sigma_b.subs(sigma_w, value)  # type: ignore[union-attr]
-            number = b if not b.has(Average) else from_ball(balls.certified(b, DIGITS)).value
-            return ((Solution(number, Status.EXACT if not b.has(Average) else Status.CERTIFIED), _no_k()),)
-        s, b = self.parametric
-        gap = _cleared(s - value**2)
-        out = []
-        for bracket in brackets(gap, _count(gap)):
-            root = refine(gap, bracket, DIGITS)
-            square = value_at(b, root, DIGITS)
-            with balls.precision(160):
-                if square < 0:
-                    continue
-                out.append((from_ball((square if not square.contains(0) else abs(square)).sqrt()), root.solution()))
-        return tuple(out)
-
-    def __str__(self) -> str:
-        if self.kind in ("everywhere", "none"):
-            return f"critical line: {self.message}"
-        if self.kind == "vertical":
-            return f"critical line: sigma_w = {self.sigma_w}   ({self.message})"
-        if self.kind == "parametric":
-            return f"critical line: sigma_w = {self.sigma_w}, sigma_b = {self.sigma_b}   ({self.message})"
-        return f"critical line: sigma_b = {self.sigma_b}   ({self.message})"
 
 
 @dataclass(frozen=True)
@@ -149,163 +86,6 @@ class CriticalPoints:
 
     def __str__(self) -> str:
         return "\n".join([*map(str, self.points), f"({self.status.value}: {self.message})"])
-
-
-def _no_k() -> Solution:
-    return Solution(sp.nan, Status.NOT_UNIQUE, None, "K* follows from sigma_w and sigma_b")
-
-
-# ---------------------------------------------------------------------------------------------------------- the line
-
-
-@lru_cache(maxsize=256)
-def critical_line(block: Block) -> CriticalLine:
-    """The critical line of an architecture whose activation has no free parameters (μ may be symbolic, then μ < 1)."""
-    recursion = one_input(block).only("K", "J")
-    if recursion["J"].has(sp.oo):
-        return CriticalLine("none", None, None, "φ jumps, so chi_J is infinite everywhere")
-    rest = sp.Dummy("m", positive=True)  # 1 - μ² where μ is a symbol, taken to be < 1
-    step, chi = (e.subs(_MU, sp.sqrt(1 - rest)) for e in (recursion["K"], sp.diff(recursion["J"], J)))
-    found = _line(recursion, step, chi)
-    back = {rest: 1 - _MU**2}
-
-    def put(e):
-        return None if e is None else e.subs(back)
-
-    return replace(
-        found,
-        sigma_w=put(found.sigma_w),
-        sigma_b=put(found.sigma_b),
-        message=found.message.replace("_m", "(1 - mu**2)"),
-        parametric=None if found.parametric is None else tuple(map(put, found.parametric)),  # type: ignore[arg-type]
-        chi_K=put(found.chi_K),
-    )
-
-
-def _line(recursion: Recursion, step: sp.Expr, chi: sp.Expr) -> CriticalLine:
-    gain = sp.expand(step - K)
-    if not gain.has(K) or _never_fixed(gain):
-        return _without_fixed_point(recursion, step, chi)
-    if not closed(chi).has(K):
-        return _vertical(chi)
-    s, b = sp.Dummy("s", positive=True), sp.Dummy("b", nonnegative=True)
-    nodes = {n: sp.Dummy(f"a{i}", real=True) for i, n in enumerate(sorted(step.atoms(Average) | chi.atoms(Average), key=str))}
-    back = {v: n for n, v in nodes.items()}
-
-    def numerator(e):
-        flat = e.xreplace(nodes).subs({sigma_w: sp.sqrt(s), sigma_b: sp.sqrt(b)})
-        return sp.numer(sp.together(flat))
-
-    if not step.free_symbols:  # LayerNorm at the end of the block: K is the same number from layer 2 on
-        flat = sp.together(chi.subs(K, step).subs({sigma_w: sp.sqrt(s), sigma_b: sp.sqrt(b)}) - 1)
-        found = sp.solve(sp.numer(flat), b)
-        return _ray(sp.simplify(found[0] / s) if found else None, s)
-    equations = [sp.expand(numerator(e)) for e in (step - K, chi - 1)]
-    if any(sp.Poly(e, s, b).total_degree() > 1 for e in equations if e.has(s, b)):
-        raise MeanFieldError(
-            "The critical line of this block is not linear in (σ_w², σ_b²) (it holds several Dense layers); ask for "
-            "fixed_points(...) or phase_diagram(...) at given values."
-        )
-    solved = sp.solve(equations, [s, b], dict=True)
-    if not solved:
-        return CriticalLine("none", None, None, "chi_J = 1 has no solution at a fixed point")
-    s_of_k, b_of_k = (sp.simplify(solved[0][v]).xreplace(back) for v in (s, b))
-    ratio = sp.simplify(b_of_k / s_of_k)
-    if not ratio.has(K):
-        return _ray(ratio, s, (s_of_k, b_of_k))
-    return _curve(step, s_of_k, b_of_k)
-
-
-def _never_fixed(gain) -> bool:
-    """K' > K for all σ's (μ = 1)."""
-    from meanfield.symbolic.depth import _grows_always
-
-    return _grows_always(gain)
-
-
-def _without_fixed_point(recursion: Recursion, step, chi) -> CriticalLine:
-    if sp.expand(step - K) == 0:
-        return CriticalLine("none", None, None, "K' = K: there is nothing to tune")
-    try:
-        law = depth_law(recursion, "J", {})
-    except MeanFieldError as error:
-        return CriticalLine("none", sp.S.Zero, sp.S.Zero, f"K grows without bound everywhere; {error}")
-    if law.rate == 0:
-        return CriticalLine(
-            "everywhere", None, None, f"K grows without bound and chi_J - 1 ~ p/l: J ~ l^p with p = {law.exponent}"
-        )
-    if law.rate_power != 1:
-        return CriticalLine(
-            "none", sp.S.Zero, sp.S.Zero, f"K grows without bound everywhere, log J ~ {law.rate}*l^{law.rate_power}: only "
-            "(0, 0) would be critical"
-        )
-    return CriticalLine(
-        "none", sp.S.Zero, sp.S.Zero, f"K grows without bound and log J ~ {law.rate}*l everywhere: only (0, 0) would be "
-        "critical"
-    )
-
-
-def _vertical(chi) -> CriticalLine:
-    """χ_J does not depend on K: a homogeneous φ of degree 1."""
-    s = sp.Dummy("s", positive=True)
-    found = sp.solve(closed(chi).subs(sigma_w, sp.sqrt(s)) - 1, s)
-    if not found:
-        return CriticalLine("none", None, None, "chi_J does not depend on the parameters")
-    return CriticalLine(
-        "vertical", sp.sqrt(sp.simplify(found[0])), None, "any sigma_b; with sigma_b > 0 K grows by sigma_b^2 a layer"
-    )
-
-
-def _ray(ratio, s, parametric=None) -> CriticalLine:
-    """σ_b² = ratio·σ_w²; the same for every fixed point, because LayerNorm hides K."""
-    if ratio is None or ratio.has(s, sigma_w):
-        return CriticalLine("none", None, None, "chi_J = 1 has no solution at a fixed point")
-    shown = sp.simplify(closed(ratio))
-    if not shown.free_symbols:
-        value = balls.certified(ratio, 30) if ratio != 0 else None
-        if value is not None and value < 0:
-            return CriticalLine("none", None, None, f"chi_J < 1 everywhere (it would need σ_b² = {float(value.mid()):.6g} σ_w²)")
-    sigma = sp.sqrt(shown) * sigma_w if not shown.has(Average) else sp.sqrt(ratio) * sigma_w
-    return CriticalLine("ray", None, sigma, "K is at its fixed point from layer 2 on, so the whole line is critical")
-
-
-def _curve(step, s_of_k, b_of_k) -> CriticalLine:
-    chi_k = sp.diff(step, K).subs({sigma_w: sp.sqrt(s_of_k), sigma_b: sp.sqrt(b_of_k)})
-    s_closed, b_closed = closed(s_of_k), closed(b_of_k)
-    parametric = (s_of_k, b_of_k)
-    message = "parameter: the fixed point K; the part with sigma_b^2 >= 0 counts"
-    inverse = _inverse(s_closed)
-    if inverse is not None and not b_closed.has(Average):
-        square = sp.simplify(b_closed.subs(K, inverse))
-        start = sp.simplify(sp.sqrt(s_closed.subs(K, 0)))
-        return CriticalLine("closed", None, sp.sqrt(square), f"for sigma_w >= {start}", parametric, chi_k)
-    return CriticalLine("parametric", sp.sqrt(s_closed), sp.sqrt(b_closed), message, parametric, chi_k)
-
-
-def _inverse(s_closed):
-    """K as a function of σ_w from σ_w² = s(K), for s algebraic in K with one positive solution."""
-    if s_closed.has(Average) or any(f.has(K) for f in s_closed.atoms(sp.Function)):
-        return None
-    found = sp.solve(s_closed - sigma_w**2, K)
-    return sp.simplify(found[0]) if len(found) == 1 else None
-
-
-def _cleared(e: sp.Expr) -> sp.Expr:
-    """The numerator of e, averages taken as symbols."""
-    nodes = {n: sp.Dummy(f"a{i}", real=True) for i, n in enumerate(sorted(e.atoms(Average), key=str))}
-    top = sp.expand(sp.numer(sp.together(e.xreplace(nodes))))
-    return top.xreplace({v: n for n, v in nodes.items()})
-
-
-def _count(expr: sp.Expr) -> int | None:
-    """Descartes' bound for an expression linear in averages."""
-    from meanfield.symbolic.fixed_points import integrand
-
-    g = integrand(expr)
-    return None if g is None else changes(g)
-
-
-# -------------------------------------------------------------------------------------------------------- the points
 
 
 def curvature(f: sp.Expr) -> tuple[sp.Expr, Masses]:
@@ -371,9 +151,6 @@ def critical_points(block: Block) -> CriticalPoints:
 
 def _settled_without(gap, g, masses) -> bool:
     """One sign change and no root seen: there is none if ∫G has the sign that ⟨G⟩ has at K → 0 (its limit at K → ∞)."""
-    from meanfield.symbolic.moments import moment
-    from meanfield.symbolic.roots import sign_at
-
     try:
         total = moment(g, 0)
         value = balls.certified(total, 20) + sum((balls.constant(w) for _, w in masses), balls.arb(0))
@@ -394,20 +171,18 @@ def _at_origin(block: Block, f, mu) -> list[CriticalPoint]:
         return []
     s = sp.simplify((1 - mu**2) / square)
     recursion = one_input(block).only("K", "J").subs({sigma_w: sp.sqrt(s), sigma_b: 0})
-    where = [Solution(v, Status.EXACT) for v in (sp.S.Zero, sp.sqrt(s), sp.S.Zero)]
+    origin, w, b = (Solution(v, Status.EXACT) for v in (sp.S.Zero, sp.sqrt(s), sp.S.Zero))
     step, chi = recursion["K"], sp.diff(recursion["J"], J)
     gain = sp.expand(step - K)
     if sp.expand(closed(gain)) == 0:
         zero = Solution(sp.S.Zero, Status.EXACT)
         free = Solution(K, Status.EXACT, None, "every K is fixed")
-        return [CriticalPoint(free, *where[1:], kind="scale-invariant", zeta_K=sp.S.Zero, zeta=zero)]
+        return [CriticalPoint(free, w, b, kind="scale-invariant", zeta_K=sp.S.Zero, zeta=zero)]
     law = at_zero(gain, 3)
     terms = [t for t in law.terms if sp.simplify(t.coefficient) != 0]
     if not terms:
-        from meanfield.symbolic.depth import _logarithmic
-
-        laws = (_logarithmic(step, chi, q) for q in "KJ")
-        return [CriticalPoint(*where, "logarithmic", None, None, None, None, sp.S.Zero, None, *laws)]
+        laws = [logarithmic_law(step, chi, q) for q in "KJ"]
+        return [CriticalPoint(origin, w, b, "logarithmic", zeta_K=sp.S.Zero, law_K=laws[0], law_J=laws[1])]
     n, lead = terms[0].power, sp.simplify(terms[0].coefficient)
     if 2 * n - 1 > 3:
         law = at_zero(gain, int(sp.ceiling(2 * n - 1)))
@@ -416,11 +191,15 @@ def _at_origin(block: Block, f, mu) -> list[CriticalPoint]:
     d_1 = Solution(sp.simplify(-chis.get(sp.S.One, sp.S.Zero)), Status.EXACT)
     c_n = Solution(-lead, Status.EXACT)
     if not _negative(lead):
-        return [CriticalPoint(*where, "repelling", n, c_n, d_1, side="K* = 0 attracts nothing")]
+        return [CriticalPoint(origin, w, b, "repelling", n, c_n, d_1, side="K* = 0 attracts nothing")]
     law_k, law_j = (critical_law(series, chis, sp.S.Zero, q) for q in "KJ")
     zeta = Solution(-law_j.exponent, Status.EXACT) if law_j.rate == 0 and law_j.exponent is not None else None
     amplitude = Solution(law_k.law.leading.coefficient, Status.EXACT)
-    return [CriticalPoint(*where, "power law", n, c_n, d_1, amplitude, 1 / (n - 1), zeta, law_k, law_j, "attracts from above")]
+    return [
+        CriticalPoint(
+            origin, w, b, "power law", n, c_n, d_1, amplitude, 1 / (n - 1), zeta, law_k, law_j, "attracts from above"
+        )
+    ]
 
 
 def _negative(e: sp.Expr) -> bool:
@@ -443,7 +222,7 @@ def _at_root(root: Root, a, slope, mu) -> CriticalPoint:
             return Solution(sp.sqrt(value) if square_root else sp.radsimp(sp.simplify(value)), Status.EXACT)
         ball = value_at(inner, root, DIGITS)
         with balls.precision(200):
-            found = from_ball((ball if not square_root else ball.sqrt()))
+            found = from_ball(ball if not square_root else ball.sqrt())
         factor = sp.sqrt(outer) if square_root else outer
         if factor.is_number:
             with balls.precision(200):
@@ -469,8 +248,19 @@ def _at_root(root: Root, a, slope, mu) -> CriticalPoint:
     amplitude = Solution(1 / c2.value, c2.status, _inverse_error(c2))
     side = "attracts from above, repels below" if positive else "attracts from below, repels above"
     return CriticalPoint(
-        root.solution(), at(s, True, True), at(b, True, True), "half-stable", sp.Integer(2), c2, d1, amplitude, sp.S.One, zeta,
-        law_k, law_j, side,
+        root.solution(),
+        at(s, True, True),
+        at(b, True, True),
+        "half-stable",
+        sp.Integer(2),
+        c2,
+        d1,
+        amplitude,
+        sp.S.One,
+        zeta,
+        law_k,
+        law_j,
+        side,
     )
 
 
@@ -480,18 +270,23 @@ def _inverse_error(s: Solution) -> float | None:
     return s.error / float(abs(s.value)) ** 2
 
 
-def _flipped(term):
+def _flipped(term: Term) -> Term:
     return replace(term, coefficient=-term.coefficient)
 
 
 def _exact_root(gap: sp.Expr, root: Root) -> sp.Expr | None:
-    """The root as an algebraic number, where the closed form's numerator has a polynomial factor that vanishes there."""
+    """The root as an algebraic number, where the closed form's numerator has a polynomial factor that vanishes
+    there."""
     form = closed(gap)
     if form.has(Average):
         return None
     for factor in sp.Mul.make_args(sp.factor(sp.numer(sp.together(form)))):
         base = factor.base if factor.is_Pow else factor
-        if not base.is_polynomial(K) or not base.has(K) or not all(c.is_Rational for c in sp.Poly(base, K).all_coeffs()):
+        if (
+            not base.is_polynomial(K)
+            or not base.has(K)
+            or not all(c.is_Rational for c in sp.Poly(base, K).all_coeffs())
+        ):
             continue
         for r in sp.real_roots(sp.Poly(base, K)):
             if root.lo < r and r < root.hi:

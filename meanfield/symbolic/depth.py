@@ -1,7 +1,8 @@
 r"""Large-depth laws of K and J by dominant balance, from the expansions of the averages at K → 0 and K → ∞.
 
-`fixed_points` says where K flows from K^1: to a fixed point, to 0 or to ∞. There the map is K' = K + g(K) with g a short sum of powers, and log J = Σ log χ_J(K^l). Source: derived
-here; for tanh and erf at μ = 1 compare [partial_jacobians] eq. (28), (29), (H.26)-(H.29).
+`fixed_points` says where K flows from K^1: to a fixed point, to 0 or to ∞. There the map is K' = K + g(K) with g a
+short sum of powers, and log J = Σ log χ_J(K^l). Source: derived here; for tanh and erf at μ = 1 compare
+[partial_jacobians] eq. (28), (29), (H.26)-(H.29).
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def depth_law(recursion: Recursion, quantity: str, values: dict[str, sp.Expr]) -
         raise MeanFieldError("J is infinite at every layer (φ jumps), so it has no large-depth law.")
     start = recursion.initial["K"].subs(swap).subs(Q0, 1)
     gain = sp.expand(step - K)
-    if _grows_always(gain):
+    if grows_always(gain):
         return _at_infinity(step, chi, start, quantity)
     free = step.free_symbols - {K}
     if free:
@@ -104,7 +105,7 @@ def depth_law(recursion: Recursion, quantity: str, values: dict[str, sp.Expr]) -
     return replace(law, status=points.status) if points.status is not Status.CERTIFIED else law
 
 
-def _grows_always(gain: sp.Expr) -> bool:
+def grows_always(gain: sp.Expr) -> bool:
     """Whether K' - K is a sum of terms ≥ 0, so that K goes to ∞ whatever the symbols are."""
     return gain != 0 and all(_nonnegative(t) for t in sp.Add.make_args(gain))
 
@@ -246,7 +247,7 @@ def _at_zero(step, chi, quantity) -> DepthLaw:
     gain = at_zero(sp.expand(step - K), 3)
     terms = [t for t in gain.terms if t.coefficient != 0]
     if not terms:
-        return _logarithmic(step, chi, quantity)
+        return logarithmic_law(step, chi, quantity)
     regime, slope = "K falls to 0", gain.coefficient(1)
     if slope != 0:
         _nonzero(1 + slope)
@@ -290,7 +291,7 @@ def critical_law(gain: Powers, chi: Powers, where: sp.Expr, quantity: str) -> De
     return DepthLaw("J", _finish(ordered, "smaller"), regime, exponent=exponent)
 
 
-def _logarithmic(step, chi, quantity) -> DepthLaw:
+def logarithmic_law(step, chi, quantity) -> DepthLaw:
     """The map is K' = K - c K^a e^{-b²/2K}: b²/2K = log l + (2 - a) log log l + …, and J a power of K."""
     lead = exponential_at_zero(sp.expand(step - K))
     if lead is None or not lead.coefficient.is_negative:

@@ -41,7 +41,8 @@ class _NotLinear(Exception):
 
 
 def _composed(expr: sp.Expr, order: int, point: sp.Expr) -> Law:
-    """The expansion of a function of averages: each average replaced by its own, then a series in K^{1/2} or K^{-1/2}."""
+    """The expansion of a function of averages: each average replaced by its own, then a series in K^{1/2} or
+    K^{-1/2}."""
     t = sp.Dummy("t", positive=True)
     sign = 1 if point == 0 else -1
     swap, exact = {}, True
@@ -50,7 +51,9 @@ def _composed(expr: sp.Expr, order: int, point: sp.Expr) -> Law:
             continue
         law = at_zero(node, order + 1) if point == 0 else at_infinity(node, order + 1)
         if any(u.logs != 0 or not (2 * u.power).is_Integer for u in law.terms):
-            raise MeanFieldError(f"⟨{node.integrand}⟩ behaves like {law}; quotients of such averages are not expanded yet.")
+            raise MeanFieldError(
+                f"⟨{node.integrand}⟩ behaves like {law}; quotients of such averages are not expanded yet."
+            )
         swap[node] = sp.Add(*[u.coefficient * t ** (2 * sign * u.power) for u in law.terms])
         exact &= law.remainder == "zero"
         if law.remainder == "smaller":

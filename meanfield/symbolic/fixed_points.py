@@ -16,6 +16,7 @@ from meanfield import balls
 from meanfield.piecewise import pieces
 from meanfield.results import MeanFieldError, Solution, Status
 from meanfield.symbolic.average import Average
+from meanfield.symbolic.expansion import at_zero
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbolic.roots import Root, brackets, enclose, evaluate, from_ball, refine, sign_at, value_at
 from meanfield.symbolic.signs import changes, signs
@@ -41,7 +42,7 @@ class FixedPoint:
 
     @property
     def phase(self) -> str:
-        """"ordered" (χ_J < 1), "chaotic" (χ_J > 1) or "critical" (χ_J = 1 exactly); "undecided" inside the error."""
+        """ "ordered" (χ_J < 1), "chaotic" (χ_J > 1) or "critical" (χ_J = 1 exactly); "undecided" inside the error."""
         return phase_of(self.chi_J)
 
     @property
@@ -57,8 +58,8 @@ class FixedPoint:
     def __str__(self) -> str:
         flow = f"K in {_interval(self.basin)}" if self.basin else "no open set"
         return (
-            f"K* = {_short(self.K)}  {self.stability}, chi_J = {_short(self.chi_J)} ({self.phase}), "
-            f"chi_K = {_short(self.chi_K)}, reached from {flow}"
+            f"K* = {short(self.K)}  {self.stability}, chi_J = {short(self.chi_J)} ({self.phase}), "
+            f"chi_K = {short(self.chi_K)}, reached from {flow}"
         )
 
 
@@ -131,7 +132,7 @@ def length_of(chi: Solution) -> float:
     return 1 / abs(log) if log else float("inf")
 
 
-def _short(s: Solution) -> str:
+def short(s: Solution) -> str:
     if s.status is Status.EXACT and len(str(s.value)) < 24:
         return str(s.value)
     return f"{float(s.value):.12g}"
@@ -245,8 +246,8 @@ def _settle_missing(gain, g, most, found) -> int | None:
 def _excluded(gain, found, budget: int = 6000) -> bool:
     """No further root in [1e-12, 1e12] outside the brackets, by enclosures of h = (F - K)/K over short intervals.
 
-    |h(K) - h(m)| ≤ |log K - log m|·sup |F′ - F/K|, the supremum by interval arithmetic on the closed forms. Without closed
-    forms this would take minutes, and the answer is that nothing is excluded.
+    |h(K) - h(m)| ≤ |log K - log m|·sup |F′ - F/K|, the supremum by interval arithmetic on the closed forms. Without
+    closed forms this would take minutes, and the answer is that nothing is excluded.
     """
     form = closed(gain)
     if form.has(Average):
@@ -295,17 +296,20 @@ def _verdict(count: int, most: int | None, missing: int | None):
         return Status.MEASURED, "found by a search from K = 1e-12 to 1e12 that could miss a pair; each one is certified"
     if missing == 0:
         return Status.CERTIFIED, f"at most {most} by Descartes' rule, and {count} certified; there are no others"
-    return Status.MEASURED, f"at most {most} by Descartes' rule, {count} found and certified; a close pair may be missed"
+    return (
+        Status.MEASURED,
+        f"at most {most} by Descartes' rule, {count} found and certified; a close pair may be missed",
+    )
 
 
 def _neutral(chi) -> FixedPoints:
     here = Solution(K, Status.EXACT, None, "every K is fixed: the map is the identity")
-    chi_j = Solution(sp.simplify(closed(chi)), Status.EXACT) if chi not in (None, sp.oo) else _no_chi(chi)
+    chi_j = Solution(sp.simplify(closed(chi)), Status.EXACT) if chi not in (None, sp.oo) else no_chi(chi)
     point = FixedPoint(here, chi_j, Solution(sp.S.One, Status.EXACT), "neutral")
     return FixedPoints((point,), Status.EXACT, "K' = K for every K")
 
 
-def _no_chi(chi) -> Solution:
+def no_chi(chi) -> Solution:
     return Solution(sp.oo, Status.NONEXISTENT, None, "φ jumps, so chi_J is infinite")
 
 
@@ -318,11 +322,13 @@ def _affine(step, chi) -> FixedPoints:
         return FixedPoints((), Status.EXACT, message + ", which grows without bound", (sp.S.Zero, sp.oo))
     exact = sp.simplify(closed(c) / (1 - r))
     value = Solution(exact, Status.EXACT) if not exact.has(Average) else from_ball(balls.certified(c / (1 - r), DIGITS))
-    chi_j = _no_chi(chi)
+    chi_j = no_chi(chi)
     if chi not in (None, sp.oo):
         at = closed(chi.subs(K, c / (1 - r)))
         simple = sp.simplify(at) if not at.has(Average) else at
-        chi_j = Solution(simple, Status.EXACT) if not simple.has(Average) else from_ball(balls.certified(simple, DIGITS))
+        chi_j = (
+            Solution(simple, Status.EXACT) if not simple.has(Average) else from_ball(balls.certified(simple, DIGITS))
+        )
     point = FixedPoint(value, chi_j, Solution(r, Status.EXACT), "stable", (sp.S.Zero, sp.oo))
     return FixedPoints((point,), Status.EXACT, "K' is linear in K: one fixed point, reached from every K")
 
@@ -333,7 +339,7 @@ def _assemble(gain, step, chi, zero, found: list[Root], status, message) -> Fixe
     edges += [(r.mid, r) for r in found]
     below = sign_at(gain, found[0].lo) if found else sign_at(gain, sp.S.One) or sign_at(gain, sp.Rational(3, 2))
     points = []
-    for i, (k, root) in enumerate(edges):
+    for i, (_, root) in enumerate(edges):
         down = edges[i - 1][0] if i else sp.S.Zero
         up = edges[i + 1][0] if i + 1 < len(edges) else sp.oo
         if root is None:
@@ -345,7 +351,7 @@ def _assemble(gain, step, chi, zero, found: list[Root], status, message) -> Fixe
         stable = not root.rising
         with balls.precision(160):
             chi_k = from_ball(value_at(slope, root, DIGITS))
-            chi_j = _no_chi(chi) if chi in (None, sp.oo) else from_ball(value_at(chi, root, DIGITS))
+            chi_j = no_chi(chi) if chi in (None, sp.oo) else from_ball(value_at(chi, root, DIGITS))
         basin = (down, up) if stable else None
         points.append(FixedPoint(root.solution(), chi_j, chi_k, _word(stable), basin))
     last = sign_at(gain, found[-1].hi) if found else below
@@ -372,12 +378,10 @@ def _increases(step) -> bool:
 
 
 def _limits_at_zero(slope, chi) -> tuple[Solution, Solution]:
-    from meanfield.symbolic.expansion import at_zero
-
     out = []
     for e in (slope, chi):
         if e is None or e == sp.oo:
-            out.append(_no_chi(e))
+            out.append(no_chi(e))
             continue
         try:
             law = at_zero(e, 1)
@@ -408,52 +412,3 @@ def destination(points: FixedPoints, step: sp.Expr, start: sp.Expr) -> FixedPoin
             return nearest
         k = following
     return points.reached_from(k)
-
-
-@dataclass(frozen=True)
-class Phase:
-    """Where a network with this K¹ ends: name ("ordered", "chaotic", "critical", "undecided"), the fixed point it flows
-    to (None if K grows without bound), χ_J in the limit, and whether other inputs end elsewhere (`bistable`)."""
-
-    name: str
-    fixed_point: FixedPoint | None
-    chi_J: Solution
-    bistable: bool
-
-    @property
-    def xi(self) -> float:
-        """Correlation length 1/|log χ_J*| in layers."""
-        return length_of(self.chi_J)
-
-    def __str__(self) -> str:
-        where = "K grows without bound" if self.fixed_point is None else f"K* = {_short(self.fixed_point.K)}"
-        more = "; other input norms end in another fixed point" if self.bistable else ""
-        return f"{self.name}: chi_J* = {_short(self.chi_J)}, xi = {self.xi:.10g}, {where}{more}"
-
-
-def phase_at(recursion: Recursion, values: dict[str, sp.Expr], norm: sp.Expr) -> Phase:
-    """The phase at one place, see `Theory.phase`."""
-    from meanfield.symbolic.expansion import at_infinity
-
-    points = fixed_points(recursion, values)
-    step, chi = numeric_maps(recursion, values)
-    start = start_of(recursion, values | {"Q0": norm})
-    ends = len(points.stable) + (points.unbounded is not None)
-    if points and points[0].stability == "neutral":
-        here: FixedPoint | None = points[0]
-        chi_j = Solution(sp.simplify(closed(chi).subs(K, start)), Status.EXACT) if chi not in (None, sp.oo) else _no_chi(chi)
-    else:
-        here = destination(points, step, start)
-        if here is not None:
-            chi_j = here.chi_J
-        elif chi in (None, sp.oo):
-            chi_j = _no_chi(chi)
-        else:
-            law = at_infinity(chi, 1)
-            if law.leading.power > 0:
-                chi_j = Solution(sp.oo, Status.EXACT, None, "chi_J grows with K")
-            else:
-                limit = sp.simplify(law.coefficient(0))
-                chi_j = Solution(limit, Status.EXACT, None, "the limit at K -> oo")
-    name = "chaotic" if chi_j.value == sp.oo else phase_of(chi_j)
-    return Phase(name, here, chi_j, ends > 1)

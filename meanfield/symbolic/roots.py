@@ -6,6 +6,7 @@ the search did. Completeness comes from elsewhere: an upper bound on the number 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -153,7 +154,7 @@ def brackets(expr: sp.Expr, most: int | None, per_decade: int = 4) -> list[tuple
         return _outwards(expr, grid)
     known = [(k, sign_at(expr, k)) for k in grid]
     known = [(k, s) for k, s in known if s != 0]
-    found = [(a, b) for (a, s), (b, t) in zip(known, known[1:]) if s != t]
+    found = [(a, b) for (a, s), (b, t) in itertools.pairwise(known) if s != t]
     if most is None or len(found) + 2 <= most:
         found += _hidden(expr, known)
     return sorted(found)
@@ -187,7 +188,7 @@ def _hidden(expr, known):
             f1, f2 = (s * float(evaluate(expr, k).mid()) for k in (k1, k2))
             for k, f in ((k1, f1), (k2, f2)):
                 if f < 0 and sign_at(expr, k) == -s:
-                    return found + [(a, k), (k, c)]
+                    return [*found, (a, k), (k, c)]
             if f1 < f2:
                 hi = m2
             else:

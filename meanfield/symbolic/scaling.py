@@ -1,7 +1,7 @@
 r"""How a small δ dies under δ' = δ - c δⁿ - …, with its next orders, and what that makes of log J = Σ log χ_J(δ^l).
 
-With u = δ^{-(n-1)} the map is u' = u + a + Σ b_q u^{-q}, a = (n-1)c, so u = a l + … + γ log l + C: powers l^{1-q} first,
-then the logarithm. Everything before the constant C, which depends on the start, is determined by the expansion.
+With u = δ^{-(n-1)} the map is u' = u + a + Σ b_q u^{-q}, a = (n-1)c, so u = a l + … + γ log l + C: powers l^{1-q}
+first, then the logarithm. Everything before the constant C, which depends on the start, is determined by the expansion.
 Source: derived here (dominant balance); the leading order is [partial_jacobians] Lemma C.1 with the prefactor
 (c(n-1))^{-1/(n-1)}, which the printed (C.3) has for n = 2 only.
 """
@@ -85,8 +85,8 @@ def _relative(a, increments: Powers) -> Series:
 
 
 def _binomial(w: Series, s, cut, inclusive: bool = False) -> Series:
-    """(1 + w)^s, kept down to the power `cut` of l: there itself only with a logarithm (which beats an unknown constant)
-    unless `inclusive`."""
+    """(1 + w)^s, kept down to the power `cut` of l: there itself only with a logarithm (which beats an unknown
+    constant) unless `inclusive`."""
     out: Series = {(sp.S.Zero, 0): sp.S.One}
     power, k, factor = dict(out), 0, sp.S.One
     while power and k < 40:

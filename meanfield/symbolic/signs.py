@@ -1,8 +1,8 @@
 r"""Descartes' rule for Gaussian averages: how often G changes sign bounds how often ⟨G⟩_K vanishes.
 
 ∫₀^∞ G(z) e^{-z²/2K} dz, as a function of K > 0, has at most as many zeros (with multiplicity) as G has sign changes on
-z > 0, because the kernel e^{-s z²} is totally positive; point masses (from kinks) count with their sign. Sign changes of
-G are decided here in ball arithmetic: exactly for polynomials, else by subdivision with rigorous ends at 0 and ∞.
+z > 0, because the kernel e^{-s z²} is totally positive; point masses (from kinks) count with their sign. Sign changes
+of G are decided here in ball arithmetic: exactly for polynomials, else by subdivision with rigorous ends at 0 and ∞.
 
 Source: Pólya and Szegő, Problems and Theorems in Analysis II, part V, no. 80 (Laplace transforms); Karlin, Total
 Positivity (1968), ch. 5.
@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 from functools import lru_cache
 
 import sympy as sp
-from flint import arb, arb_series
+from flint import arb
 
 from meanfield import balls
 from meanfield.growth import bound, decay
 from meanfield.piecewise import pieces
 from meanfield.results import MeanFieldError
+from meanfield.symbolic.ball_series import ball_series, coefficients
 from meanfield.symbols import Z, sigmoid, softplus
 from meanfield.taylor import taylor
 
@@ -74,7 +74,7 @@ def _of_piece(e: sp.Expr, lo: sp.Expr, hi: sp.Expr) -> list[int] | None:
     if rest == 1:
         return [sign]
     if rest.is_polynomial(x) and all(c.is_algebraic for c in sp.Poly(rest, x).all_coeffs()):
-        found = _polynomial(sp.Poly(rest, x), lo, hi)
+        found: list[int] | None = _polynomial(sp.Poly(rest, x), lo, hi)
     else:
         found = _transcendental(rest, lo, hi)
         if found is None:  # a factor that was taken out may have been what kept the rest small
@@ -85,8 +85,8 @@ def _of_piece(e: sp.Expr, lo: sp.Expr, hi: sp.Expr) -> list[int] | None:
 def _strip(e: sp.Expr) -> tuple[int, sp.Expr]:
     """(sign, what is left) after factors of known sign on z > 0 are taken out; (0, 1) for zero."""
     raw = [_sign_of_factor(f) for f in sp.Mul.make_args(e)]
-    if None not in raw and e != 0:
-        return math.prod(raw), sp.S.One
+    if e != 0 and all(raw):
+        return math.prod(s for s in raw if s), sp.S.One
     e = _without_minus(sp.expand(e))
     if e == 0:
         return 0, sp.S.One
@@ -152,7 +152,7 @@ def _polynomial(poly: sp.Poly, lo, hi) -> list[int]:
 
 def _transcendental(e: sp.Expr, lo, hi) -> list[int] | None:
     try:
-        f = _series(e)
+        f = ball_series(e)
     except MeanFieldError:
         return None
     a, first = _end(e, f, lo, 1)
@@ -172,8 +172,8 @@ _ORDER = 8  # of the Taylor models
 
 
 def _end(e, f, point, side) -> tuple[float, int | None]:
-    """(where the middle starts, sign between the point and there): f/(z - point)^r keeps its sign over the stretch, r the
-    order of the first derivative that is not exactly 0."""
+    """(where the middle starts, sign between the point and there): f/(z - point)^r keeps its sign over the stretch, r
+    the order of the first derivative that is not exactly 0."""
     try:
         known = taylor(e.subs(x, point + side * x), x, 12)
     except MeanFieldError:
@@ -185,8 +185,8 @@ def _end(e, f, point, side) -> tuple[float, int | None]:
     for k in range(1, 40):
         width = arb(2) ** -k
         t = arb(0).union(side * width)
-        exact = _coefficients(f, centre, order + _ORDER)
-        rest = _coefficients(f, centre.union(centre + side * width), order + _ORDER + 1)
+        exact = coefficients(f, centre, order + _ORDER)
+        rest = coefficients(f, centre.union(centre + side * width), order + _ORDER + 1)
         if exact is None or rest is None:
             continue
         value = rest[-1]
@@ -195,17 +195,6 @@ def _end(e, f, point, side) -> tuple[float, int | None]:
         if not value.contains(0):
             return float((centre + side * width).mid()), (1 if value > 0 else -1) * side**order
     return 0.0, None
-
-
-def _coefficients(f, ball: arb, count: int) -> list[arb] | None:
-    """Taylor coefficients 0 … count - 1 at a ball; None where a denominator's ball holds 0."""
-    try:
-        series = f(arb_series([ball, 1], prec=count))
-    except (ValueError, ZeroDivisionError):
-        return None
-    if not isinstance(series, arb_series):
-        return [arb(series)] + [arb(0)] * (count - 1)
-    return [series[k] for k in range(count)]
 
 
 def _middle(f, a: arb, b: arb, budget: int = 3000) -> list[int] | None:
@@ -224,7 +213,7 @@ def _middle(f, a: arb, b: arb, budget: int = 3000) -> list[int] | None:
             out.append(1 if value > 0 else -1)
             continue
         if not slope.contains(0):
-            ends = [_coefficients(f, k, 1) for k in (a, b)]
+            ends = [coefficients(f, k, 1) for k in (a, b)]
             if all(c is not None and not c[0].contains(0) for c in ends):
                 out += [1 if c[0] > 0 else -1 for c in ends if c is not None]
                 continue
@@ -234,7 +223,7 @@ def _middle(f, a: arb, b: arb, budget: int = 3000) -> list[int] | None:
 
 def _model(f, a: arb, b: arb, m: arb) -> tuple[arb, arb]:
     """Enclosures of f and f′ over [a, b]: the Taylor polynomial at m with the last coefficient taken over [a, b]."""
-    exact, rest = _coefficients(f, m, _ORDER), _coefficients(f, a.union(b), _ORDER + 1)
+    exact, rest = coefficients(f, m, _ORDER), coefficients(f, a.union(b), _ORDER + 1)
     if exact is None or rest is None:
         return arb.nan(), arb.nan()
     t = (a - m).union(b - m)
@@ -368,7 +357,9 @@ def _far_algebraic(e):
     w = sp.Dummy("w", positive=True)
     if e.has(sp.exp, sp.erf, sp.erfc, sp.sin, sp.cos, sp.tanh, sp.sech, sigmoid, softplus):
         return None
-    inner = sp.together(e.subs(x, 1 / w)).replace(sp.atan, lambda u: sp.pi / 2 - sp.atan(1 / u) if u.has(w) else sp.atan(u))
+    inner = sp.together(e.subs(x, 1 / w)).replace(
+        sp.atan, lambda u: sp.pi / 2 - sp.atan(1 / u) if u.has(w) else sp.atan(u)
+    )
     try:
         _, power = inner.leadterm(w)
     except (ValueError, NotImplementedError, TypeError):
@@ -380,56 +371,3 @@ def _far_algebraic(e):
         if value.is_finite() and not value.contains(0):
             return float(2**k), (1 if value > 0 else -1)
     return None
-
-
-# ------------------------------------------------------------------------------------------- power series of balls
-
-_SERIES: dict[type, Callable] = {
-    sp.exp: lambda u: u.exp(),
-    sp.erf: lambda u: u.erf(),
-    sp.erfc: lambda u: u.erfc(),
-    sp.sin: lambda u: u.sin(),
-    sp.cos: lambda u: u.cos(),
-    sp.atan: lambda u: u.atan(),
-    sp.log: lambda u: u.log(),
-    sp.sinh: lambda u: (u.exp() - (-u).exp()) / 2,
-    sp.cosh: lambda u: (u.exp() + (-u).exp()) / 2,
-    sp.tanh: lambda u: -_tanh(-u) if u[0].mid() < 0 else _tanh(u),
-    sp.sech: lambda u: _sech(-u) if u[0].mid() < 0 else _sech(u),
-    sigmoid: lambda u: (u.exp() / (1 + u.exp())) if u[0].mid() < 0 else 1 / (1 + (-u).exp()),
-    softplus: lambda u: (1 + u.exp()).log() if u[0].mid() < 0 else u + (1 + (-u).exp()).log(),
-    sp.asinh: lambda u: (u + (u * u + 1).sqrt()).log(),
-}
-
-
-def _tanh(u):
-    e = (-2 * u).exp()
-    return (1 - e) / (1 + e)
-
-
-def _sech(u):
-    e = (-u).exp()
-    return 2 * e / (1 + e * e)
-
-
-@lru_cache(maxsize=512)
-def _series(e: sp.Expr) -> Callable:
-    """A smooth expression in Z[0] as a function of power series of balls."""
-    if e == x:
-        return lambda s: s
-    if e.is_number:
-        return lambda s: balls.constant(e)
-    if e.is_Add or e.is_Mul:
-        parts = [_series(a) for a in e.args]
-        return (lambda s: sum(p(s) for p in parts)) if e.is_Add else (lambda s: math.prod(p(s) for p in parts))
-    if e.is_Pow and e.base is not sp.E:
-        base, n = _series(e.base), e.exp
-        if n.is_Integer:
-            return (lambda s: base(s) ** int(n)) if n > 0 else (lambda s: 1 / base(s) ** int(-n))
-        if (2 * n).is_Integer:
-            return lambda s: base(s).sqrt() ** int(2 * n) if n > 0 else 1 / base(s).sqrt() ** int(-2 * n)
-    head = _SERIES.get(e.func)
-    if head is None or len(e.args) != 1:
-        raise MeanFieldError(f"{e.func} has no power series of balls.")
-    inner = _series(e.args[0])
-    return lambda s: head(inner(s))

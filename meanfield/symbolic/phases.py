@@ -1,0 +1,72 @@
+"""The phase at one place (σ_w, σ_b): where K¹ flows, and χ_J there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sympy as sp
+
+from meanfield.results import Solution, Status
+from meanfield.symbolic.expansion import at_infinity
+from meanfield.symbolic.fixed_points import (
+    FixedPoint,
+    destination,
+    fixed_points,
+    length_of,
+    no_chi,
+    numeric_maps,
+    phase_of,
+    short,
+    start_of,
+)
+from meanfield.symbolic.recursion import Recursion, closed
+from meanfield.symbols import K
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Where a network with this K¹ ends: name ("ordered", "chaotic", "critical", "undecided"), the fixed point it flows
+    to (None if K grows without bound), χ_J in the limit, and whether other inputs end elsewhere (`bistable`)."""
+
+    name: str
+    fixed_point: FixedPoint | None
+    chi_J: Solution
+    bistable: bool
+
+    @property
+    def xi(self) -> float:
+        """Correlation length 1/|log χ_J*| in layers."""
+        return length_of(self.chi_J)
+
+    def __str__(self) -> str:
+        where = "K grows without bound" if self.fixed_point is None else f"K* = {short(self.fixed_point.K)}"
+        more = "; other input norms end in another fixed point" if self.bistable else ""
+        return f"{self.name}: chi_J* = {short(self.chi_J)}, xi = {self.xi:.10g}, {where}{more}"
+
+
+def phase_at(recursion: Recursion, values: dict[str, sp.Expr], norm: sp.Expr) -> Phase:
+    """The phase at one place, see `Theory.phase`."""
+    points = fixed_points(recursion, values)
+    step, chi = numeric_maps(recursion, values)
+    start = start_of(recursion, values | {"Q0": norm})
+    ends = len(points.stable) + (points.unbounded is not None)
+    if points and points[0].stability == "neutral":
+        here: FixedPoint | None = points[0]
+        chi_j = (
+            Solution(sp.simplify(closed(chi).subs(K, start)), Status.EXACT) if chi not in (None, sp.oo) else no_chi(chi)
+        )
+    else:
+        here = destination(points, step, start)
+        if here is not None:
+            chi_j = here.chi_J
+        elif chi in (None, sp.oo):
+            chi_j = no_chi(chi)
+        else:
+            law = at_infinity(chi, 1)
+            if law.leading.power > 0:
+                chi_j = Solution(sp.oo, Status.EXACT, None, "chi_J grows with K")
+            else:
+                limit = sp.simplify(law.coefficient(0))
+                chi_j = Solution(limit, Status.EXACT, None, "the limit at K -> oo")
+    name = "chaotic" if chi_j.value == sp.oo else phase_of(chi_j)
+    return Phase(name, here, chi_j, ends > 1)
