@@ -26,7 +26,28 @@ Number = int | Fraction | Param
 
 
 RESERVED = frozenset(
-    ["K", "J", "Theta", "K_aa", "K_bb", "K_ab", "sigma_w", "sigma_b", "Q0", "N0", "J0", "D0", "c0", "after_norm", "l", "z", "x", "C", "nan", "inf"]
+    [
+        "K",
+        "J",
+        "Theta",
+        "K_aa",
+        "K_bb",
+        "K_ab",
+        "sigma_w",
+        "sigma_b",
+        "Q0",
+        "N0",
+        "J0",
+        "D0",
+        "c0",
+        "after_norm",
+        "l",
+        "z",
+        "x",
+        "C",
+        "nan",
+        "inf",
+    ]
 )
 
 

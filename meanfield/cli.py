@@ -1,4 +1,4 @@
-"""The command line: derive, table, propagate, law, check, activations, demo.
+"""The command line: derive, table, law, critical, propagate, phase-diagram, check, activations, demo.
 
 Results go to stdout, everything else to stderr. Exit code 0: done; 1: a check failed; 2: the request cannot be
 answered.
@@ -15,56 +15,38 @@ from typing import Annotated, Any
 
 import typer
 
+from meanfield import cli_critical
 from meanfield import cli_output as out
+from meanfield.cli_options import (
+    CONVENTIONS,
+    Act,
+    Correlation,
+    InputNorm,
+    Json,
+    Latex,
+    Mu,
+    Norm,
+    Order,
+    Param,
+    SigmaB,
+    SigmaW,
+    Skip,
+    doubles,
+    one_format,
+    option,
+)
+from meanfield.cli_reading import layers, needs_numbers, number, target, theory_of, wanted
 from meanfield.figures import FORMATS, plot_report, plot_run, save, write_whole
 from meanfield.latex import Table
 from meanfield.results import MeanFieldError, Status
 from meanfield.theory import derive, describe
 
-_CONVENTIONS = (
-    "Symbols: σ_w and σ_b are the standard deviations of weights and biases, "
-    "z^(l+1) = σ_w/√N W φ(z^l) + σ_b b + μ z^l. K^l is the second moment of z^l; l = 1 is the first layer after the "
-    "input, and K^1 = σ_w² Q0 + σ_b² with Q0 = |x|²/N_0. J^(1,l) is the averaged squared Jacobian norm from layer 1 to "
-    "layer l, with J^(1,1) = 1."
-)
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=_CONVENTIONS + "\n\nStart with: meanfield demo",
+    epilog=CONVENTIONS + "\n\nStart with: meanfield demo",
 )
-
-Act = Annotated[
-    str,
-    typer.Argument(
-        metavar="ACT",
-        show_default=False,
-        help="An activation: a name (see 'meanfield activations'), a name with its parameters ('leaky_relu(0.2)'), or "
-        "a formula in z ('z*erf(z)').",
-    ),
-]
-Skip = Annotated[bool, typer.Option("--residual", help="Add the skip connection μ z^l, with μ = 1 unless --mu says.")]
-Mu = Annotated[
-    str | None,
-    typer.Option(
-        metavar="X", help="Skip strength μ ≥ 0: a number (0.5, 1/2), or for derive and table a name, kept symbolic."
-    ),
-]
-Param = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME=VALUE", help="A parameter of the activation, as alpha=0.2. Repeatable."),
-]
-Latex = Annotated[bool, typer.Option("--latex", help="Print LaTeX (amsmath, booktabs) instead of text.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]
-Order = Annotated[int, typer.Option(min=1, max=12, help="Terms in the expansions at K → 0 and K → ∞.")]
-SigmaW = Annotated[
-    str, typer.Option(metavar="S", show_default=False, help="Standard deviation σ_w of the weights, times √N.")
-]
-SigmaB = Annotated[str, typer.Option(metavar="S", show_default=False, help="Standard deviation σ_b of the biases.")]
-Norm = Annotated[str, typer.Option(metavar="Q0", help="Input norm Q0 = |x|²/N_0, so that K^1 = σ_w² Q0 + σ_b².")]
-Correlation = Annotated[
-    str | None, typer.Option(metavar="C0", help="Follow two inputs with this cosine: K_aa, K_bb, K_ab and c.")
-]
 
 
 @app.callback(invoke_without_command=True)
@@ -80,9 +62,15 @@ def _root(
         typer.echo(context.get_help())
 
 
-@app.command(name="derive", epilog="Example: meanfield derive tanh --residual\n\n" + _CONVENTIONS)
+@app.command(name="derive", epilog="Example: meanfield derive tanh --residual\n\n" + CONVENTIONS)
 def _derive(
-    act: Act, residual: Skip = False, mu: Mu = None, param: Param = None, latex: Latex = False, json: Json = False
+    act: Act,
+    residual: Skip = False,
+    mu: Mu = None,
+    norm: Norm = "none",
+    param: Param = None,
+    latex: Latex = False,
+    json: Json = False,
 ) -> None:
     """Derive the recursions of a wide network, exactly.
 
@@ -91,8 +79,8 @@ def _derive(
     χ_Δ = ∂χ_J/∂K, and for μ = 1 the law of large depth. <f(z)>_{K} is the average
     of f over z ~ N(0, K); it is printed where it has no closed form.
     """
-    _one_format(latex, json)
-    theory = out.theory_of(act, residual, mu, param)
+    one_format(latex, json)
+    theory = theory_of(act, residual, mu, param, norm)
     with out.working(f"Deriving {describe(theory.block)}"):
         laws = out.unit_skip_laws(theory)
         table = out.derivation(theory, laws)
@@ -102,11 +90,12 @@ def _derive(
         typer.echo(table.latex() if latex else out.wrapped(str(table)))
 
 
-@app.command(epilog="Example: meanfield table erf --residual --latex -o table.tex\n\n" + _CONVENTIONS)
+@app.command(epilog="Example: meanfield table erf --residual --latex -o table.tex\n\n" + CONVENTIONS)
 def table(
     act: Act,
     residual: Skip = False,
     mu: Mu = None,
+    norm: Norm = "none",
     param: Param = None,
     order: Order = 3,
     latex: Latex = False,
@@ -116,9 +105,9 @@ def table(
     ] = None,
 ) -> None:
     """Print the complete table of a theory: maps, susceptibilities, closed forms, both ends, large depth."""
-    _one_format(latex, json)
-    path = out.target(output, ())
-    theory = out.theory_of(act, residual, mu, param)
+    one_format(latex, json)
+    path = target(output, ())
+    theory = theory_of(act, residual, mu, param, norm)
     with out.working(f"Expanding {describe(theory.block)}"):
         found = theory.table(order)
     if json:
@@ -134,11 +123,12 @@ def table(
         typer.echo(f"Wrote {path}", err=True)
 
 
-@app.command(epilog="Example: meanfield law erf --residual --quantity J --sigma-w 1 --sigma-b 0\n\n" + _CONVENTIONS)
+@app.command(epilog="Example: meanfield law erf --residual --quantity J --sigma-w 1 --sigma-b 0\n\n" + CONVENTIONS)
 def law(
     act: Act,
     residual: Skip = False,
     mu: Mu = None,
+    norm: Norm = "none",
     param: Param = None,
     quantity: Annotated[str, typer.Option(metavar="J|K", help="J: the law of log J^(1,l). K: the law of K^l.")] = "J",
     sigma_w: Annotated[
@@ -153,10 +143,10 @@ def law(
     A σ that is left out stays symbolic where the law allows it (μ = 1 and a
     saturating φ); elsewhere both are needed.
     """
-    _one_format(latex, json)
-    theory = out.theory_of(act, residual, mu, param)
+    one_format(latex, json)
+    theory = theory_of(act, residual, mu, param, norm)
     given = {"sigma_w": sigma_w, "sigma_b": sigma_b}
-    values = {k: out.number(v, _option(k)) for k, v in given.items() if v is not None}
+    values = {k: number(v, option(k)) for k, v in given.items() if v is not None}
     section = ", ".join(f"{k} = {v}" for k, v in values.items()) or "Any sigma_w > 0"
     with out.working(f"Large depth of {describe(theory.block)}"):
         found = theory.depth_law(quantity, **values)
@@ -167,7 +157,10 @@ def law(
         typer.echo(table.latex() if latex else out.wrapped(str(table)))
 
 
-@app.command(epilog="Example: meanfield propagate tanh --sigma-w 1.5 --sigma-b 0.1 --depth 100\n\n" + _CONVENTIONS)
+app.command(epilog="Example: meanfield critical gelu\n\n" + CONVENTIONS)(cli_critical.critical)
+
+
+@app.command(epilog="Example: meanfield propagate tanh --sigma-w 1.5 --sigma-b 0.1 --depth 100\n\n" + CONVENTIONS)
 def propagate(
     act: Act,
     sigma_w: SigmaW,
@@ -175,8 +168,9 @@ def propagate(
     depth: Annotated[int, typer.Option(metavar="L", show_default=False, help="The last layer.")],
     residual: Skip = False,
     mu: Mu = None,
+    norm: Norm = "none",
     param: Param = None,
-    input_norm: Norm = "1",
+    input_norm: InputNorm = "1",
     correlation: Correlation = None,
     quantities: Annotated[
         str | None, typer.Option(metavar="LIST", help="From K,J,Theta; with --correlation from K_aa,K_bb,K_ab,c.")
@@ -192,15 +186,13 @@ def propagate(
     Prints selected layers. A K that grows beyond 1e300 is an answer, not an
     error: the layer is named.
     """
-    path = out.target(output, (".csv", ".npz", *FORMATS))
-    theory = out.theory_of(act, residual, mu, param)
-    out.needs_numbers(theory)
-    names = out.wanted(theory, quantities, correlation is not None)
-    numbers = _numbers(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
+    path = target(output, (".csv", ".npz", *FORMATS))
+    theory = theory_of(act, residual, mu, param, norm)
+    needs_numbers(theory)
+    names = wanted(theory, quantities, correlation is not None)
+    numbers = doubles(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
     with out.working("Compiling the recursion"):
-        run = theory.propagate(
-            **numbers, depth=out.layers(depth), quantities=None if correlation is not None else names
-        )
+        run = theory.propagate(**numbers, depth=layers(depth), quantities=None if correlation is not None else names)
     if path is not None:
         out.write_run(run, names, names if quantities else None, path)
         typer.echo(f"Wrote {path}", err=True)
@@ -219,21 +211,26 @@ def propagate(
     typer.echo(out.wrapped("\n".join(lines + (["", run.message()] if run.message() else []))))
 
 
-@app.command(
-    epilog="Example: meanfield check erf --sigma-w 1.5 --sigma-b 0.1 --width 200 --depth 20\n\n" + _CONVENTIONS
-)
+app.command(
+    name="phase-diagram",
+    epilog="Example: meanfield phase-diagram erf --sigma-w 0,3,60 --sigma-b 0,3,60\n\n" + CONVENTIONS,
+)(cli_critical.phase_diagram)
+
+
+@app.command(epilog="Example: meanfield check erf --sigma-w 1.5 --sigma-b 0.1 --width 200 --depth 20\n\n" + CONVENTIONS)
 def check(
     act: Act,
     sigma_w: SigmaW,
     sigma_b: SigmaB,
     residual: Skip = False,
     mu: Mu = None,
+    norm: Norm = "none",
     param: Param = None,
     width: Annotated[int, typer.Option(metavar="N", help="Neurons per layer.")] = 500,
     depth: Annotated[int, typer.Option(metavar="L", help="Layers.")] = 50,
     networks: Annotated[int, typer.Option(metavar="M", help="Independent random networks.")] = 200,
     seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
-    input_norm: Norm = "1",
+    input_norm: InputNorm = "1",
     correlation: Correlation = None,
     json: Json = False,
     output: Annotated[
@@ -248,11 +245,11 @@ def check(
     """
     from meanfield import comparison
 
-    path = out.target(output, (".json", *FORMATS))
-    theory = out.theory_of(act, residual, mu, param)
-    out.needs_numbers(theory)
-    numbers = _numbers(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
-    sizes: dict[str, Any] = {"width": width, "depth": out.layers(depth), "networks": networks, "seed": seed}
+    path = target(output, (".json", *FORMATS))
+    theory = theory_of(act, residual, mu, param, norm)
+    needs_numbers(theory)
+    numbers = doubles(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
+    sizes: dict[str, Any] = {"width": width, "depth": layers(depth), "networks": networks, "seed": seed}
     report = comparison.check(theory, **numbers, **sizes)  # shows a progress bar on a terminal's stderr
     text = out.report_document({**out.about(theory), **numbers, **sizes}, report)
     if path is not None:
@@ -274,7 +271,7 @@ def activations(json: Json = False) -> None:
     typer.echo(out.document("activations", {}, facts) if json else out.registry_table(facts))
 
 
-@app.command(epilog="Example: meanfield demo\n\n" + _CONVENTIONS)
+@app.command(epilog="Example: meanfield demo\n\n" + CONVENTIONS)
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the files.")] = Path(
         "meanfield-demo"
@@ -326,20 +323,6 @@ def demo(
 def _say(*lines: str) -> None:
     """Show the Python that does what follows."""
     typer.echo("\n" + "".join(f">>> {line}\n" for line in lines))
-
-
-def _one_format(latex: bool, json: bool) -> None:
-    if latex and json:
-        raise MeanFieldError("--latex and --json were both given; choose one (the JSON document holds the LaTeX).")
-
-
-def _option(name: str) -> str:
-    return "--" + name.replace("_", "-")
-
-
-def _numbers(**texts: str | None) -> dict[str, Any]:
-    """Options as doubles, by the name that `propagate` and `check` know; None stays None."""
-    return {k: None if v is None else out.double(v, _option(k)) for k, v in texts.items()}
 
 
 def _write_report(report: Any, text: str, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the command line reads and writes: numbers, JSON documents, tables of 80 columns, files."""
+"""What the command line writes: JSON documents, tables of 80 columns, files."""
 
 from __future__ import annotations
 
@@ -18,106 +18,17 @@ from typing import Any
 import sympy as sp
 
 from meanfield.activations import Activation, activation, activations
-from meanfield.architecture import Param, Residual
-from meanfield.figures import FORMATS, plot_run, require, save, write_whole
+from meanfield.architecture import LayerNorm, Nonlinearity, Param, Residual, Sequential
+from meanfield.figures import FORMATS, plot_run, save, write_whole
 from meanfield.latex import Row, Table, law_latex
-from meanfield.parser import parse
-from meanfield.results import MeanFieldError
+from meanfield.results import MeanFieldError, Solution, Status
 from meanfield.symbolic.average import Average
 from meanfield.symbolic.depth import DepthLaw
 from meanfield.symbolic.recursion import closed
-from meanfield.theory import ONE_INPUT, TWO_INPUTS, Theory, derive, describe
+from meanfield.theory import Theory, describe
 
 Laws = dict[str, DepthLaw | MeanFieldError]
 COLUMNS = 79
-DEEPEST = 10_000_000  # layers kept in memory at once
-
-
-# ------------------------------------------------------------------------------------------------------------ reading
-
-
-def theory_of(act: str, residual: bool, mu: str | None, params: list[str] | None) -> Theory:
-    """The theory that the arguments ACT, --residual, --mu and --param ask for."""
-    values: dict[str, str] = {}
-    for item in params or ():
-        name, equals, value = (part.strip() for part in item.partition("="))
-        if not (equals and value and name.isidentifier()) or name in values or name == "what":
-            raise MeanFieldError(f"--param takes name=value, each name once, such as alpha=0.2; {item!r} was given.")
-        values[name] = value
-    taken = {"z", "Q0", "c0", "l", "sigma_w", "sigma_b", *ONE_INPUT, *TWO_INPUTS}
-    for option, text in [("--mu", mu), *[(f"--param {n}", v) for n, v in values.items()]]:
-        if text in taken:
-            raise MeanFieldError(f"{option} cannot be called {text!r}: that symbol already has a meaning here.")
-    if mu is not None and mu.strip().lower().lstrip("+-") in ("nan", "inf", "infinity"):
-        raise MeanFieldError(f"--mu must be a finite number or a symbol's name, but {mu!r} was given.")
-    return derive(activation(act, **values), residual=residual, mu=mu)
-
-
-def number(text: str, option: str) -> sp.Expr:
-    """A finite number, exact as it is written: 1.5, 3/2, sqrt(2), 1e-3."""
-    try:
-        value = parse(text)
-    except (MeanFieldError, ZeroDivisionError):
-        try:
-            value = sp.Rational(repr(float(text)))  # very large or very small decimals, which the parser refuses
-        except (ValueError, OverflowError, TypeError):
-            value = sp.nan
-    if not (value.is_number and value.is_finite):
-        raise MeanFieldError(f"{option} must be a finite number such as 1.5, 3/2 or sqrt(2), but {text!r} was given.")
-    return value
-
-
-def double(text: str, option: str) -> float:
-    """The nearest double of `number`."""
-    return float(number(text, option))
-
-
-def layers(depth: int) -> int:
-    """A depth that fits into memory."""
-    if not 1 <= depth <= DEEPEST:
-        raise MeanFieldError(f"--depth must be a whole number of layers from 1 to {DEEPEST:,}, but {depth} was given.")
-    return depth
-
-
-def needs_numbers(theory: Theory) -> None:
-    """Refuse a theory with symbols where numbers are to be computed."""
-    if isinstance(theory.block, Residual) and isinstance(theory.block.mu, Param):
-        raise MeanFieldError(f"--mu must be a number here, but the name {theory.block.mu.name!r} was given.")
-    if theory.activation.free_parameters:
-        name = min(s.name for s in theory.activation.free_parameters)
-        raise MeanFieldError(f"The parameter {name} must be a number here; give it as --param {name}=...")
-
-
-def wanted(theory: Theory, text: str | None, two: bool) -> tuple[str, ...]:
-    """The quantities to show, from --quantities or the default for one or two inputs."""
-    known = (*TWO_INPUTS, "c") if two else ONE_INPUT
-    if text is None:
-        return known if two else ("K", "J") if theory.activation.is_continuous else ("K",)
-    names = tuple(dict.fromkeys(n.strip() for n in text.split(",") if n.strip()))
-    for n in names:
-        if n not in known:
-            why = f"the quantities known here are {', '.join(known)}"
-            if n in (*ONE_INPUT, *TWO_INPUTS, "c"):
-                why = (
-                    "it needs one input; leave --correlation out" if two else "it needs two inputs; give --correlation"
-                )
-            raise MeanFieldError(f"--quantities {n} was asked for, but {why}.")
-    if not names:
-        raise MeanFieldError(f"--quantities names none; choose from {', '.join(known)}.")
-    return names
-
-
-def target(path: Path | None, suffixes: tuple[str, ...]) -> Path | None:
-    """An output path, refused before the work is done if its kind or its folder will not do."""
-    if path is None:
-        return None
-    if suffixes and path.suffix.lower() not in suffixes:
-        raise MeanFieldError(f"-o {path} was given; this command writes {', '.join(suffixes)}.")
-    if not path.parent.is_dir():
-        raise MeanFieldError(f"{path} cannot be written: the folder {path.parent} does not exist.")
-    if path.suffix.lower() in FORMATS:
-        require()
-    return path
 
 
 # -------------------------------------------------------------------------------------------------------------- JSON
@@ -179,6 +90,18 @@ def law_data(law: DepthLaw) -> dict[str, Any]:
     }
 
 
+def solution_data(found: Solution | None) -> Any:
+    """An exact value as text, a certified one as {mid, rad, status}, any other as {value, status, message}."""
+    if found is None:
+        return None
+    value, message = found.value, {"message": found.message} if found.message else {}
+    if found.status is Status.EXACT:
+        return _text(value)
+    if found.error is not None:
+        return {"mid": str(value), "rad": found.error, "status": found.status.value, **message}
+    return {"value": None if value is sp.nan else _text(value), "status": found.status.value, **message}
+
+
 def _text(e: sp.Expr) -> str:
     return "inf" if e == sp.oo else str(e)
 
@@ -197,7 +120,16 @@ def about(theory: Theory) -> dict[str, Any]:
         "formula": str(record.expression),
         "parameters": dict(record.parameters),
         "mu": mu.name if isinstance(mu, Param) else str(mu),
+        "norm": _norm(block.branch if isinstance(block, Residual) else block),
     }
+
+
+def _norm(branch: Any) -> str:
+    """Where a plain branch has its LayerNorm, as `derive` calls it."""
+    kinds = [type(b) for b in branch.blocks] if isinstance(branch, Sequential) else []
+    if LayerNorm not in kinds:
+        return "none"
+    return "pre" if kinds.index(LayerNorm) < kinds.index(Nonlinearity) else "act"
 
 
 # -------------------------------------------------------------------------------------------------------------- text
@@ -255,7 +187,7 @@ def law_rows(quantity: str, law: DepthLaw | MeanFieldError, section: str, digits
     """A large-depth law as table rows (with `digits`, also as decimals); one that is not known says why."""
     name, symbol = ("log J^(1,l)", rf"\log {_LATEX['J']}") if quantity == "J" else ("K^l", _LATEX["K"])
     if isinstance(law, MeanFieldError):
-        return [Row(section, name, f"not known: {law}", symbol)]
+        return [Row(section, name, "not known", symbol, str(law))]
     rows = [Row(section, name, law.law, symbol, law.regime)]
     value = sp.Add(*[sp.N(p, 8) for p in law.law.parts()])
     if (

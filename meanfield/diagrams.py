@@ -15,7 +15,7 @@ from meanfield.symbolic.critical_lines import CriticalLine
 from meanfield.symbolic.criticality import CriticalPoints
 from meanfield.symbolic.recursion import Recursion
 
-PHASES = ("ordered", "chaotic", "critical")
+PHASES = ("ordered", "chaotic", "critical", "unknown")
 EXACTLY = 1e-10  # |χ_J - 1| below this is called critical: the float64 error of χ_J*
 
 
@@ -24,7 +24,8 @@ class PhaseDiagram:
     """The phases of one architecture; every array has shape (len(sigma_b), len(sigma_w)).
 
     sigma_w, sigma_b: the axes. K: fixed point that K¹ = σ_w² Q0 + σ_b² flows to (inf where K grows without bound).
-    chi_J: χ_J there (its limit where K is inf). phase: index into `PHASES`. attractors: number of attracting states of
+    chi_J: χ_J there (its limit where K is inf). phase: index into `PHASES`; critical means
+    χ_J* = 1, where J may still grow or fall as a power or a stretched exponential. attractors: number of attracting states of
     K, 0 and ∞ included; more than one is bistability. line, points: the critical line and points, where they are
     derived. Accuracy: float64; a pair of fixed points within 1/24 decade of K is not resolved.
     """
@@ -43,7 +44,8 @@ class PhaseDiagram:
     @cached_property
     def phase(self) -> np.ndarray:
         gap = self.chi_J - 1
-        return np.where(np.abs(gap) <= EXACTLY, 2, np.where(gap > 0, 1, 0)).astype(np.int8)
+        known = np.where(np.abs(gap) <= EXACTLY, 2, np.where(gap > 0, 1, 0))
+        return np.where(np.isnan(gap), 3, known).astype(np.int8)
 
     @property
     def xi(self) -> np.ndarray:
@@ -93,8 +95,8 @@ class PhaseDiagram:
 
     def __str__(self) -> str:
         share = {p: float((self.phase == i).mean()) for i, p in enumerate(PHASES)}
-        parts = ", ".join(f"{p} {100 * s:.1f} %" for p, s in share.items() if s)
-        more = f", bistable {100 * float(self.bistable.mean()):.1f} %" if self.bistable.any() else ""
+        parts = ", ".join(f"{p} {100 * s:.3g} %" for p, s in share.items() if s)
+        more = f", bistable {100 * float(self.bistable.mean()):.3g} %" if self.bistable.any() else ""
         return (
             f"{self.title}: sigma_w {self.sigma_w[0]:g} to {self.sigma_w[-1]:g} ({self.sigma_w.size}), "
             f"sigma_b {self.sigma_b[0]:g} to {self.sigma_b[-1]:g} ({self.sigma_b.size}): {parts}{more}"

@@ -145,6 +145,9 @@ def _escape(text: str) -> str:
         ("&", r"\&"),
         ("#", r"\#"),
         ("*", r"$\ast$"),
+        ("<", r"$<$"),
+        (">", r"$>$"),
+        ("|", r"$|$"),
     ):
         text = text.replace(a, b)
     for greek, name in (

@@ -107,7 +107,7 @@ class Theory:
         """The phase at one place (σ_w, σ_b): where K¹ = σ_w² Q0 + σ_b² flows, χ_J* and ξ there.
 
         >>> print(derive("erf").phase(sigma_w="1.3", sigma_b="0.2"))
-        chaotic: chi_J* = 1.09240..., xi = 11.31..., K* = 0.71849...
+        chaotic: chi_J* = 1.0932494106, xi = 11.21649983, K* = 0.718490023595
         """
         values = {k: _number(k, v) for k, v in parameters.items()}
         return phase_at(self.one_input.only("K", "J"), values, _number("input_norm", input_norm))

@@ -95,6 +95,12 @@ def _summands(smooth, n):
     if smooth.has(sp.sinh, sp.cosh):
         smooth = smooth.replace(sp.sinh, lambda u: (sp.exp(u) - sp.exp(-u)) / 2)
         smooth = smooth.replace(sp.cosh, lambda u: (sp.exp(u) + sp.exp(-u)) / 2)
+    for head in smooth.atoms(sp.Function):  # before a long expansion shows it
+        if not isinstance(head, (sp.exp, sp.erf, sp.erfc)) and head.has(*Z[:n]):
+            raise NoClosedForm(
+                f"The factor {head} is none of polynomial, exp(quadratic), erf(linear), half-line, sin, cos; "
+                "the average stays a node."
+            )
     smooth = sp.expand(smooth, power_base=False)
     return [_sort(term, n) for term in sp.Add.make_args(smooth) if term != 0]
 

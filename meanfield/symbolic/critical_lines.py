@@ -101,7 +101,7 @@ def critical_line(block: Block) -> CriticalLine:
     recursion = one_input(block).only("K", "J")
     if recursion["J"].has(sp.oo):
         return CriticalLine("none", None, None, "φ jumps, so chi_J is infinite everywhere")
-    rest = sp.Dummy("m", positive=True)  # 1 - μ² where μ is a symbol, taken to be < 1
+    rest = sp.Dummy("REST", positive=True)  # 1 - μ² where μ is a symbol, taken to be < 1
     step, chi = (e.subs(_MU, sp.sqrt(1 - rest)) for e in (recursion["K"], sp.diff(recursion["J"], J)))
     found = _line(recursion, step, chi)
     back = {rest: 1 - _MU**2}
@@ -113,7 +113,7 @@ def critical_line(block: Block) -> CriticalLine:
         found,
         sigma_w=put(found.sigma_w),
         sigma_b=put(found.sigma_b),
-        message=found.message.replace("_m", "(1 - mu**2)"),
+        message=found.message.replace("_REST", "(1 - mu**2)"),
         parametric=None if found.parametric is None else tuple(map(put, found.parametric)),
         chi_K=put(found.chi_K),
     )
@@ -164,7 +164,10 @@ def _without_fixed_point(recursion: Recursion, step, chi) -> CriticalLine:
         return CriticalLine("none", sp.S.Zero, sp.S.Zero, f"K grows without bound everywhere; {error}")
     if law.rate == 0:
         return CriticalLine(
-            "everywhere", None, None, f"K grows without bound and chi_J - 1 ~ p/l: J ~ l^p with p = {law.exponent}"
+            "everywhere",
+            None,
+            None,
+            f"K grows without bound and chi_J - 1 ~ p/l: J ~ l^p with p = {_positive(law.exponent)}",
         )
     if law.rate_power != 1:
         return CriticalLine(
@@ -178,6 +181,15 @@ def _without_fixed_point(recursion: Recursion, step, chi) -> CriticalLine:
         sp.S.Zero,
         sp.S.Zero,
         f"K grows without bound and log J ~ {law.rate}*l everywhere: only (0, 0) would be critical",
+    )
+
+
+def _positive(p: sp.Expr) -> sp.Expr:
+    """A positive quotient without signs that cancel: -π/(1 - π) → π/(π - 1)."""
+    top, bottom = sp.fraction(sp.together(p))
+    sign = -1 if any(f.is_number and f.is_negative for f in sp.Mul.make_args(bottom)) else 1
+    return sp.simplify(sign * top) / sp.Mul(
+        *[-f if sign < 0 and f.is_number and f.is_negative else f for f in sp.Mul.make_args(bottom)]
     )
 
 
@@ -215,17 +227,20 @@ def _curve(step, s_of_k, b_of_k) -> CriticalLine:
     inverse = _inverse(s_closed)
     if inverse is not None and not b_closed.has(Average):
         square = sp.simplify(b_closed.subs(K, inverse))
-        start = sp.simplify(sp.sqrt(s_closed.subs(K, 0)))
-        return CriticalLine("closed", None, sp.sqrt(square), f"for sigma_w >= {start}", parametric, chi_k)
+        start = sp.simplify(sp.sqrt(sp.limit(s_closed, K, 0, "+")))
+        where = "for every sigma_w > 0" if start in (0, sp.oo, sp.zoo) else f"for sigma_w >= {start}"
+        return CriticalLine("closed", None, sp.sqrt(square), where, parametric, chi_k)
     return CriticalLine("parametric", sp.sqrt(s_closed), sp.sqrt(b_closed), message, parametric, chi_k)
 
 
 def _inverse(s_closed):
-    """K as a function of σ_w from σ_w² = s(K), for s algebraic in K with one positive solution."""
-    if s_closed.has(Average) or any(f.has(K) for f in s_closed.atoms(sp.Function)):
+    """K as a function of σ_w from σ_w² = s(K), where s = c·(aK + b)^p."""
+    c, rest = s_closed.as_independent(K, as_Add=False)
+    base, power = rest.as_base_exp()
+    if c.has(Average) or not base.is_polynomial(K) or sp.degree(base, K) != 1:
         return None
-    found = sp.solve(s_closed - sigma_w**2, K)
-    return sp.simplify(found[0]) if len(found) == 1 else None
+    a, b = base.coeff(K, 1), base.coeff(K, 0)
+    return sp.simplify(((sigma_w**2 / c) ** (1 / power) - b) / a)
 
 
 def _cleared(e: sp.Expr) -> sp.Expr:

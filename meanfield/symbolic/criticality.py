@@ -19,7 +19,7 @@ from meanfield.results import MeanFieldError, Solution, Status, Term
 from meanfield.symbolic.average import Average, average
 from meanfield.symbolic.blocks import one_input, plain_form
 from meanfield.symbolic.critical_lines import DIGITS, critical_line
-from meanfield.symbolic.depth import DepthLaw, critical_law, logarithmic_law
+from meanfield.symbolic.depth import DepthLaw, critical_law, first_terms, is_negative, logarithmic_law
 from meanfield.symbolic.expansion import at_zero
 from meanfield.symbolic.moments import moment
 from meanfield.symbolic.recursion import closed
@@ -110,7 +110,7 @@ def critical_points(block: Block) -> CriticalPoints:
         elif line.kind == "none":
             message = "no critical line: " + line.message
         else:
-            message = "K does not decide: every point of the critical line is critical (" + line.message + ")"
+            message = "K is at its fixed point from layer 2 on: every point of the critical line is critical"
         return CriticalPoints((), Status.EXACT, message)
     f, mu = form
     if pieces(f, Z[0]).jumps():
@@ -143,7 +143,7 @@ def critical_points(block: Block) -> CriticalPoints:
         )
     left = f"{skipped} of them with σ_b² < 0; " if skipped else ""
     if positive == most or gap == 0 or (most == 1 and _settled_without(gap, g, masses)):
-        message = f"{left}at most {most} at K > 0 by Descartes' rule, {positive} certified: there are no others"
+        message = f"{left}at K > 0 at most {most} by Descartes' rule, and {positive} certified: there are no others"
         return CriticalPoints(tuple(found), Status.CERTIFIED if count else Status.EXACT, message)
     message = f"{left}at most {most} at K > 0 by Descartes' rule, {positive} found between K = 1e-12 and 1e12"
     return CriticalPoints(tuple(found), Status.MEASURED, message)
@@ -174,23 +174,21 @@ def _at_origin(block: Block, f, mu) -> list[CriticalPoint]:
     origin, w, b = (Solution(v, Status.EXACT) for v in (sp.S.Zero, sp.sqrt(s), sp.S.Zero))
     step, chi = recursion["K"], sp.diff(recursion["J"], J)
     gain = sp.expand(step - K)
-    if sp.expand(closed(gain)) == 0:
+    if sp.simplify(closed(gain)) == 0:
         zero = Solution(sp.S.Zero, Status.EXACT)
         free = Solution(K, Status.EXACT, None, "every K is fixed")
         return [CriticalPoint(free, w, b, kind="scale-invariant", zeta_K=sp.S.Zero, zeta=zero)]
-    law = at_zero(gain, 3)
-    terms = [t for t in law.terms if sp.simplify(t.coefficient) != 0]
+    law, terms = first_terms(gain)
     if not terms:
         laws = [logarithmic_law(step, chi, q) for q in "KJ"]
         return [CriticalPoint(origin, w, b, "logarithmic", zeta_K=sp.S.Zero, law_K=laws[0], law_J=laws[1])]
     n, lead = terms[0].power, sp.simplify(terms[0].coefficient)
-    if 2 * n - 1 > 3:
-        law = at_zero(gain, int(sp.ceiling(2 * n - 1)))
+    law = at_zero(gain, max(3, int(sp.ceiling(2 * n - 1))))
     series = {t.power: sp.simplify(t.coefficient) for t in law.terms if sp.simplify(t.coefficient) != 0}
     chis = {t.power: t.coefficient for t in at_zero(chi, max(3, int(sp.ceiling(n - 1)))).terms}
     d_1 = Solution(sp.simplify(-chis.get(sp.S.One, sp.S.Zero)), Status.EXACT)
     c_n = Solution(-lead, Status.EXACT)
-    if not _negative(lead):
+    if not is_negative(lead):
         return [CriticalPoint(origin, w, b, "repelling", n, c_n, d_1, side="K* = 0 attracts nothing")]
     law_k, law_j = (critical_law(series, chis, sp.S.Zero, q) for q in "KJ")
     zeta = Solution(-law_j.exponent, Status.EXACT) if law_j.rate == 0 and law_j.exponent is not None else None
@@ -202,11 +200,6 @@ def _at_origin(block: Block, f, mu) -> list[CriticalPoint]:
     ]
 
 
-def _negative(e: sp.Expr) -> bool:
-    """Sign of a coefficient; (1 - μ²) counts as positive."""
-    return bool(balls.certified(e.subs(_MU, sp.Rational(1, 3)), 20) < 0)
-
-
 def _at_root(root: Root, a, slope, mu) -> CriticalPoint:
     """A critical point at K* > 0: with c₂ = -F″/2 ≠ 0 it attracts from one side only."""
     s = (1 - mu**2) / slope
@@ -214,13 +207,13 @@ def _at_root(root: Root, a, slope, mu) -> CriticalPoint:
     second, third = sp.diff(a, K, 2), sp.diff(a, K, 3)
     first, bend = sp.diff(slope, K), sp.diff(slope, K, 2)
 
-    def at(e, square_root=False, exact=False) -> Solution:
+    def at(e, square_root=False, exact=False, digits=DIGITS) -> Solution:
         """The value at the root; the factor (1 - μ²) may be symbolic and stays outside the ball."""
         outer, inner = e.as_independent(K, Average, as_Add=False)
-        if exact and root.exact is not None and not closed(inner).has(Average):
+        if (exact or isinstance(root.exact, sp.Rational)) and root.exact is not None and not closed(inner).has(Average):
             value = outer * (closed(inner) if square_root else sp.simplify(closed(inner))).subs(K, root.exact)
             return Solution(sp.sqrt(value) if square_root else sp.radsimp(sp.simplify(value)), Status.EXACT)
-        ball = value_at(inner, root, DIGITS)
+        ball = value_at(inner, root, digits)
         with balls.precision(200):
             found = from_ball(ball if not square_root else ball.sqrt())
         factor = sp.sqrt(outer) if square_root else outer
@@ -230,8 +223,8 @@ def _at_root(root: Root, a, slope, mu) -> CriticalPoint:
         return Solution(factor * found.value, found.status, found.error, "times the symbolic factor")
 
     m = 1 - mu**2
-    c2, c3 = at(-m * second / slope / 2), at(-m * third / slope / 6)
-    d1, d2 = at(-m * first / slope), at(m * bend / slope / 2)
+    c2, c3 = at(-m * second / slope / 2), at(-m * third / slope / 6, digits=16)
+    d1, d2 = at(-m * first / slope), at(m * bend / slope / 2, digits=16)
     zeta = at(2 * first / second, exact=True)
     positive = balls.certified(c2.value.subs(_MU, sp.Rational(1, 3)), 20) > 0
     sign = 1 if positive else -1  # δ = K - K* from above, K* - K from below
@@ -241,7 +234,7 @@ def _at_root(root: Root, a, slope, mu) -> CriticalPoint:
     law_j = critical_law(gain, chi, root.mid, "J")
     terms = tuple(replace(t, coefficient=-zeta.value) if t.power == 0 and t.logs == 1 else t for t in law_j.law.terms)
     law_j = replace(law_j, law=replace(law_j.law, terms=terms), exponent=-zeta.value, status=zeta.status)
-    law_k = critical_law(gain, chi, root.solution().value, "K")
+    law_k = replace(critical_law(gain, chi, root.solution().value, "K"), status=c2.status)
     if sign < 0:
         terms = (law_k.law.terms[0], *(_flipped(t) for t in law_k.law.terms[1:]))
         law_k = replace(law_k, law=replace(law_k.law, terms=terms))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import sympy as sp
 
+from meanfield import balls
 from meanfield.results import Law, MeanFieldError, Status, Term
 from meanfield.symbolic.average import Average
 from meanfield.symbolic.expansion import at_infinity, at_zero, exponential_at_zero
@@ -244,8 +245,7 @@ def _powers(law: Law) -> dict[sp.Expr, sp.Expr]:
 
 def _at_zero(step, chi, quantity) -> DepthLaw:
     """K → 0: exponentially, by a power law or logarithmically, as the expansion of the map decides."""
-    gain = at_zero(sp.expand(step - K), 3)
-    terms = [t for t in gain.terms if t.coefficient != 0]
+    gain, terms = first_terms(sp.expand(step - K))
     if not terms:
         return logarithmic_law(step, chi, quantity)
     regime, slope = "K falls to 0", gain.coefficient(1)
@@ -291,10 +291,25 @@ def critical_law(gain: Powers, chi: Powers, where: sp.Expr, quantity: str) -> De
     return DepthLaw("J", _finish(ordered, "smaller"), regime, exponent=exponent)
 
 
+def first_terms(gain: sp.Expr) -> tuple[Law, list[Term]]:
+    """The expansion of K' - K at K → 0 far enough to show its leading terms; none up to K^13 means none at all."""
+    for order in (3, 6, 13):
+        law = at_zero(gain, order)
+        terms = [t for t in law.terms if sp.simplify(t.coefficient) != 0]
+        if terms or law.remainder in ("zero", "exponential"):
+            break
+    return law, terms
+
+
+def is_negative(e: sp.Expr) -> bool:
+    """The sign of a constant, in which μ < 1 may stand."""
+    return bool(balls.certified(e.subs(parameter("mu"), sp.Rational(1, 3)), 20) < 0)
+
+
 def logarithmic_law(step, chi, quantity) -> DepthLaw:
     """The map is K' = K - c K^a e^{-b²/2K}: b²/2K = log l + (2 - a) log log l + …, and J a power of K."""
     lead = exponential_at_zero(sp.expand(step - K))
-    if lead is None or not lead.coefficient.is_negative:
+    if lead is None or not is_negative(lead.coefficient):
         raise MeanFieldError("Near K = 0 the map is K' = K up to terms smaller than every power; its law is not known.")
     regime = "critical: logarithmic decay of K"
     if quantity == "K":

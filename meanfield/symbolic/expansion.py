@@ -59,7 +59,7 @@ def _composed(expr: sp.Expr, order: int, point: sp.Expr) -> Law:
         if law.remainder == "smaller":
             order = 0
     inner = expr.xreplace(swap).subs(K, t ** (2 * sign))
-    flat = {n: sp.Dummy("a", positive=True) for n in inner.atoms(Average)}
+    flat = {n: sp.Dummy("a", positive=True) for n in inner.atoms(Average, Moment)}
     try:
         series = sp.series(sp.together(inner.xreplace(flat)), t, 0, 2 * order + 1).removeO()
     except (ValueError, NotImplementedError, TypeError) as error:

@@ -295,10 +295,13 @@ def _verdict(count: int, most: int | None, missing: int | None):
     if most is None:
         return Status.MEASURED, "found by a search from K = 1e-12 to 1e12 that could miss a pair; each one is certified"
     if missing == 0:
-        return Status.CERTIFIED, f"at most {most} by Descartes' rule, and {count} certified; there are no others"
+        return (
+            Status.CERTIFIED,
+            f"at K > 0 at most {most} by Descartes' rule, and {count} certified: there are no others",
+        )
     return (
         Status.MEASURED,
-        f"at most {most} by Descartes' rule, {count} found and certified; a close pair may be missed",
+        f"at K > 0 at most {most} by Descartes' rule, {count} found and certified; a close pair may be missed",
     )
 
 
