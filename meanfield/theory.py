@@ -116,7 +116,8 @@ class Theory:
         """The critical line χ_J* = 1 in the (σ_w, σ_b) plane: closed, a ray, vertical, or parametric in K*.
 
         >>> print(derive("relu", norm="act", mu="mu").critical_line())
-        critical line: sigma_b = sigma_w/sqrt(-1 + pi)   (for sigma_w >= 0)
+        critical line: sigma_b = sigma_w/sqrt(-1 + pi)
+          (for every sigma_w > 0)
         """
         return critical_line(self.block)
 

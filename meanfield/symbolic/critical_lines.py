@@ -85,10 +85,10 @@ class CriticalLine:
         if self.kind in ("everywhere", "none"):
             return f"critical line: {self.message}"
         if self.kind == "vertical":
-            return f"critical line: sigma_w = {self.sigma_w}   ({self.message})"
+            return f"critical line: sigma_w = {self.sigma_w}\n  ({self.message})"
         if self.kind == "parametric":
-            return f"critical line: sigma_w = {self.sigma_w}, sigma_b = {self.sigma_b}   ({self.message})"
-        return f"critical line: sigma_b = {self.sigma_b}   ({self.message})"
+            return f"critical line: sigma_w = {self.sigma_w},\n  sigma_b = {self.sigma_b}\n  ({self.message})"
+        return f"critical line: sigma_b = {self.sigma_b}\n  ({self.message})"
 
 
 def _no_k() -> Solution:

@@ -60,11 +60,12 @@ class CriticalPoint:
             short = s.value.free_symbols or (s.status is Status.EXACT and len(str(s.value)) < 40)
             return str(s.value) if short else f"{float(s.value):.13g}"
 
-        line = f"critical point: sigma_w = {text(self.sigma_w)}, sigma_b = {text(self.sigma_b)}, K* = {text(self.K)}"
-        line += f"   ({self.kind}{', ' + self.side if self.side else ''})"
-        if self.zeta is not None:
-            line += f", zeta = {text(self.zeta)}"
-        return line
+        zeta = "" if self.zeta is None else f", zeta = {text(self.zeta)}"
+        return (
+            f"critical point: sigma_w = {text(self.sigma_w)}, sigma_b = {text(self.sigma_b)}\n"
+            f"  K* = {text(self.K)}{zeta}\n"
+            f"  {self.kind}{': ' + self.side if self.side else ''}"
+        )
 
 
 @dataclass(frozen=True)

@@ -58,8 +58,8 @@ class FixedPoint:
     def __str__(self) -> str:
         flow = f"K in {_interval(self.basin)}" if self.basin else "no open set"
         return (
-            f"K* = {short(self.K)}  {self.stability}, chi_J = {short(self.chi_J)} ({self.phase}), "
-            f"chi_K = {short(self.chi_K)}, reached from {flow}"
+            f"K* = {short(self.K)}, {self.stability}, reached from {flow}\n"
+            f"  chi_J = {short(self.chi_J)} ({self.phase}), chi_K = {short(self.chi_K)}"
         )
 
 

@@ -40,7 +40,7 @@ class Phase:
 
     def __str__(self) -> str:
         where = "K grows without bound" if self.fixed_point is None else f"K* = {short(self.fixed_point.K)}"
-        more = "; other input norms end in another fixed point" if self.bistable else ""
+        more = "\n  other input norms end elsewhere" if self.bistable else ""
         return f"{self.name}: chi_J* = {short(self.chi_J)}, xi = {self.xi:.10g}, {where}{more}"
 
 
