@@ -41,7 +41,7 @@ if __name__ == "__main__":
     machine |= {name: version(name) for name in ("numpy", "numba", "sympy", "python-flint")}
     with tempfile.TemporaryDirectory(dir=HERE) as folder:
         raw = Path(folder) / "raw.json"
-        command = [sys.executable, "-m", "pytest", str(HERE), f"--benchmark-json={raw}"]
+        command = [sys.executable, "-m", "pytest", "-n0", str(HERE), f"--benchmark-json={raw}"]
         subprocess.run([*command, *([] if "--slow" in sys.argv else ["-m", "not slow"])], cwd=HERE.parent, check=True)
         rows = [row(b["extra_info"]) for b in json.loads(raw.read_text())["benchmarks"]]
         machine["load average of the last 5 minutes"] = round(os.getloadavg()[1], 1)

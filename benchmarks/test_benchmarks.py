@@ -153,3 +153,44 @@ def test_ensemble(beside):
 
     ours = partial(run_ensemble, block, sigma_w=1, sigma_b=0, width=500, depth=50, networks=200)
     beside(ours, peer, "NumPy loop, 4 networks, scaled by 50", rounds=1, peer_units=1 / 50, warm=False)
+
+
+@pytest.mark.parametrize("name", ["erf", "gelu", "tanh"])
+def test_phase_diagram(beside, name):
+    """A phase diagram of 300 × 300 points, compiled before"""
+    theory = derive(name)
+    theory.phase_diagram(sigma_w=(0, 3, 4), sigma_b=(0, 3, 4), line=False)
+    w, b = np.meshgrid(np.linspace(0, 3, 300), np.linspace(0, 3, 300))
+
+    def peer():  # the same answer by iteration, as far as 300 layers reach
+        return theory.propagate(sigma_w=w, sigma_b=b, depth=300, every_layer=False)
+
+    beside(lambda: theory.phase_diagram(line=False), peer, "300 iterated layers", rounds=3)
+
+
+@pytest.mark.parametrize("name", ["gelu", "silu"])
+def test_critical_points(beside, name):
+    """All critical points, certified, from a cold derivation"""
+    from scipy.optimize import brentq
+    from scipy.special import erf, expit
+
+    def ours():
+        from meanfield.symbolic import criticality, roots
+
+        criticality.critical_points.cache_clear()
+        roots._node.cache_clear()
+        return derive(name).critical_points()
+
+    z, weight = np.polynomial.hermite_e.hermegauss(100)
+    weight = weight / weight.sum()
+
+    def gap(k):  # float64 Gauss-Hermite and a root bracket given by hand: no certificate, no count
+        x = np.sqrt(k) * z
+        p = np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
+        s = expit(x)
+        phi, slope = (x * (1 + erf(x / np.sqrt(2))) / 2, (1 + erf(x / np.sqrt(2))) / 2 + x * p)
+        if name == "silu":
+            phi, slope = x * s, s + x * s * (1 - s)
+        return weight @ (x * phi * slope / k - slope**2)
+
+    beside(ours, lambda: brentq(gap, 0.5, 60), "SciPy brentq on Gauss-Hermite, uncertified", rounds=1)

@@ -25,9 +25,9 @@ class PhaseDiagram:
 
     sigma_w, sigma_b: the axes. K: fixed point that K¹ = σ_w² Q0 + σ_b² flows to (inf where K grows without bound).
     chi_J: χ_J there (its limit where K is inf). phase: index into `PHASES`; critical means
-    χ_J* = 1, where J may still grow or fall as a power or a stretched exponential. attractors: number of attracting states of
-    K, 0 and ∞ included; more than one is bistability. line, points: the critical line and points, where they are
-    derived. Accuracy: float64; a pair of fixed points within 1/24 decade of K is not resolved.
+    χ_J* = 1, where J may still grow or fall as a power or a stretched exponential. attractors: number of attracting
+    states of K, 0 and ∞ included; more than one is bistability. line, points: the critical line and points, where they
+    are derived. Accuracy: float64; a pair of fixed points within 1/24 decade of K is not resolved.
     """
 
     title: str

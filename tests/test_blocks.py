@@ -101,6 +101,7 @@ ORDERS = {
     "norm before the skip": Sequential((LayerNorm(affine=False), mlp("gelu", mu="1/2"))),
     "skip without weights": Sequential((Residual(Sequential((LayerNorm(), PHI)), "1/2"), Dense())),
     "twice": Sequential((LayerNorm(), Nonlinearity("gelu"), LayerNorm(), Dense())),
+    "norm between": Sequential((Nonlinearity("tanh"), LayerNorm(), Nonlinearity("gelu"), Dense())),
     "two dense": Residual(Sequential((LayerNorm(), Dense(), Nonlinearity("relu"), Dense())), 1),
 }
 
@@ -157,6 +158,17 @@ def test_layer_dependent_skip_strength():
     assert np.all(np.abs(nets.estimate("K").z(run.K)) < 4)
     shifted = theory.propagate(sigma_w=np.full(depth, 1.2), sigma_b=0.3, depth=depth, mu=np.roll(mu, 1), layerwise=True)
     assert np.any(np.abs(nets.estimate("K").z(shifted.K)) > 4)
+
+
+def test_a_norm_between_two_nonlinearities_keeps_its_digits():
+    """Panel quadrature at every call against certified values, K from 1e-4 to 1e4."""
+    theory = mf.derive(architecture=ORDERS["norm between"])
+    step = theory.one_input["K"].subs({sigma_w: 1, sigma_b: 0})
+    for k in (1e-4, 0.3, 7.0, 1e4):
+        run = theory.propagate(sigma_w=1.0, sigma_b=0.0, depth=2, input_norm=k, quantities=("K",))
+        certified = float(sp.N(step.subs(K, sp.Rational(k)), 18))
+        assert abs(run.K[1] / certified - 1) < 1e-12
+        assert abs(run.K[1] / certified * 1.0001 - 1) > 1e-12
 
 
 def test_what_does_not_close_is_refused():

@@ -18,7 +18,7 @@ from types import ModuleType
 
 import numpy as np
 
-_SOURCES = ("lowering.py", "loops.py", "printing.py", "quadrature.py", "scalar.py", "pairs.py", "phase.py")
+_SOURCES = ("lowering.py", "loops.py", "printing.py", "quadrature.py", "scalar.py", "pairs.py", "phase.py", "direct.py")
 
 
 @lru_cache(maxsize=1)

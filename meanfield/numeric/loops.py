@@ -32,7 +32,7 @@ def placeholders(recursion: Recursion) -> dict[Average, sp.Symbol]:
     """Every average of the step with the local name that holds its value, inner ones (in the variance of another)
     first."""
     nodes = {n for e in recursion.step for n in e.atoms(Average)}
-    ordered = sorted(nodes, key=lambda n: (len(n.args[1].atoms(Average)), str(n)))
+    ordered = sorted(nodes, key=lambda n: (len(sp.Tuple(*n.args[1:]).atoms(Average)), str(n)))
     return {n: sp.Symbol(f"a{i}", real=True) for i, n in enumerate(ordered)}
 
 

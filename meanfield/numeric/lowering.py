@@ -15,13 +15,15 @@ import numpy as np
 import sympy as sp
 
 from meanfield.numeric import cache, loops
+from meanfield.numeric.direct import ERROR as DIRECT_ERROR
+from meanfield.numeric.direct import direct
 from meanfield.numeric.pairs import pair
 from meanfield.numeric.printing import code
 from meanfield.numeric.scalar import scalar
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.average import Average, Integrand
 from meanfield.symbolic.recursion import Recursion
-from meanfield.symbols import K, K_aa, K_ab, K_bb
+from meanfield.symbols import K, K_aa, K_ab, K_bb, P
 
 VERSION = "0.2.0"
 
@@ -99,7 +101,12 @@ def averages(recursion: Recursion):
         shape, variables = _canonical(node)
         if shape not in names:
             index = len(names)
-            if node.n == 1:
+            if len(variables) > node.n * (node.n + 1) // 2:
+                functions += direct(shape, f"avg_{index}") + "\n\n"
+                arrays[f"T{index}"] = np.zeros((1, 10))
+                errors.append(DIRECT_ERROR)
+                notes.append(f"avg_{index}(K, …) = {shape}: panel quadrature at every call")
+            elif node.n == 1:
                 s = scalar(shape, f"avg_{index}")
                 arrays[f"T{index}"] = s.table.coefficients if s.table else np.zeros((1, 10))
                 functions += s.text + "\n\n"
@@ -114,7 +121,8 @@ def averages(recursion: Recursion):
             names[shape] = f"{'avg' if node.n == 1 else 'pair'}_{index}"
         index = list(names).index(shape)
         arguments = [code(sp.sympify(v).xreplace(ordered).xreplace(symbols)) for v in variables]
-        calls[node] = f"{names[shape]}({', '.join(arguments)}{f', T[{index}]' if node.n == 1 else ''})"
+        tabled = node.n == 1 and len(variables) == 1
+        calls[node] = f"{names[shape]}({', '.join(arguments)}{f', T[{index}]' if tabled else ''})"
     arrays["errors"] = np.array(errors)
     return calls, functions, notes, arrays
 
@@ -126,11 +134,8 @@ def _canonical(node: Average):
     plain = (K,) if node.n == 1 else (K_aa, K_ab, K_bb)
     body, _, mean, params = node.args
     inner = body.expr.atoms(Average)
-    if any(p.has(Average) for p in params) or any(not a.is_number for a in inner):
-        raise MeanFieldError(
-            f"{node} holds the mean or the scale of a LayerNorm that changes with K inside a nonlinearity; such "
-            "averages are derived, but not compiled yet."
-        )
     if inner:  # constants of a LayerNorm at fixed variance, as rationals far beyond double precision
         body = Integrand(body.expr.xreplace({a: sp.Rational(str(sp.N(a, 40))) for a in inner}))
+    if params and node.n == 1:  # values that come with each layer: the node over K and its own dummies
+        return Average(body, sp.Tuple(K), mean, P[: len(params)]), (*node.cov, *params)
     return Average(body, sp.Tuple(*plain), mean, params), node.cov

@@ -315,11 +315,16 @@ def average(f: sp.Expr, cov, mean=None) -> sp.Expr:
         return constant * f
     if all(m == 0 for m in mean) and _is_odd(f, n):
         return sp.S.Zero
-    free = sorted(f.free_symbols - set(Z), key=lambda s: s.name)
+    # averages inside (the mean and scale of a LayerNorm before φ) are parameters of this one
+    inside = sorted((a for a in f.atoms(Average) if not a.is_number), key=str)
+    names = [sp.Dummy(f"q{i}", real=True) for i in range(len(inside))]
+    f = f.xreplace(dict(zip(inside, names)))
+    free = names + sorted(f.free_symbols - set(Z) - set(names), key=lambda s: s.name)
     if len(free) > len(P):
         raise MeanFieldError(f"An integrand has {len(free)} free parameters; at most {len(P)} are supported.")
     body = Integrand(f.xreplace(dict(zip(free, P))))
-    return constant * Average(body, sp.Tuple(*cov), sp.Tuple(*mean), sp.Tuple(*free))
+    values = [*inside, *free[len(inside) :]]
+    return constant * Average(body, sp.Tuple(*cov), sp.Tuple(*mean), sp.Tuple(*values))
 
 
 def _normal(f, n):

@@ -21,9 +21,9 @@ from meanfield.symbolic.blocks import one_input, plain_form
 from meanfield.symbolic.critical_lines import DIGITS, critical_line
 from meanfield.symbolic.depth import DepthLaw, critical_law, first_terms, is_negative, logarithmic_law
 from meanfield.symbolic.expansion import at_zero
-from meanfield.symbolic.moments import moment
+from meanfield.symbolic.moments import moment, power_parts
 from meanfield.symbolic.recursion import closed
-from meanfield.symbolic.roots import Root, brackets, from_ball, refine, sign_at, value_at
+from meanfield.symbolic.roots import Root, brackets, from_ball, refine, sign_at, sign_at_infinity, value_at
 from meanfield.symbolic.signs import Masses, changes
 from meanfield.symbols import J, K, Z, parameter, sigma_b, sigma_w
 
@@ -151,10 +151,16 @@ def critical_points(block: Block) -> CriticalPoints:
 
 
 def _settled_without(gap, g, masses) -> bool:
-    """One sign change and no root seen: there is none if ∫G has the sign that ⟨G⟩ has at K → 0 (its limit at K → ∞)."""
+    """One sign change and no root seen: there is none if ⟨G⟩ has the same sign at K → 0 and at K → ∞.
+
+    For a G that is integrable, √(2πK)⟨G⟩ tends to ∫G plus the masses.
+    """
+    if not masses:
+        return sign_at_infinity(gap) == sign_at(gap, sp.S.One)
     try:
-        total = moment(g, 0)
-        value = balls.certified(total, 20) + sum((balls.constant(w) for _, w in masses), balls.arb(0))
+        if any(p != 0 for p in power_parts(g)):
+            return False
+        value = balls.certified(moment(g, 0), 20) + sum((balls.constant(w) for _, w in masses), balls.arb(0))
     except MeanFieldError:
         return False
     return not value.contains(0) and (value > 0) == (sign_at(gap, sp.S.One) > 0)

@@ -18,7 +18,17 @@ from meanfield.results import MeanFieldError, Solution, Status
 from meanfield.symbolic.average import Average
 from meanfield.symbolic.expansion import at_zero
 from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.symbolic.roots import Root, brackets, enclose, evaluate, from_ball, refine, sign_at, value_at
+from meanfield.symbolic.roots import (
+    Root,
+    brackets,
+    enclose,
+    evaluate,
+    from_ball,
+    refine,
+    sign_at,
+    sign_at_infinity,
+    value_at,
+)
 from meanfield.symbolic.signs import changes, signs
 from meanfield.symbols import Q0, J, K, Z, parameter
 
@@ -229,18 +239,18 @@ def fixed_points(recursion: Recursion, values: dict[str, sp.Expr]) -> FixedPoint
     return _assemble(gain, step, chi, zero, found, status, message)
 
 
-def _settle_missing(gain, g, most, found) -> int | None:
-    """How many fixed points may still hide: those beyond the search (seen at its ends), or a close pair."""
-    if (most - len(found)) % 2 == 0 and _excluded(gain, found):
-        return 0
-    sequence = signs(g)
-    if most - len(found) == 1 and sequence:
-        last = sign_at(gain, sp.Integer(10) ** 12)
-        if last == sequence[-1] and len(found) == 0:
-            return 1
-        if last != 0 and last != sequence[-1]:  # the last change of G is not seen by ⟨G⟩ up to K = 1e12
-            return 0 if not found or len(found) == most - 1 else None
-    return most - len(found)
+def _settle_missing(gain, g, most, found) -> int:
+    """How many fixed points may still hide: the signs at K → 0 and K → ∞ fix their parity, interval arithmetic excludes
+    pairs."""
+    missing, sequence = most - len(found), signs(g)
+    assert sequence is not None
+    far = sign_at_infinity(gain)
+    if far is None:
+        return missing
+    odd = (sequence[0] != far) != (len(found) % 2 == 1)
+    if missing == 1:
+        return int(odd)
+    return missing if odd or not _excluded(gain, found) else 0
 
 
 def _excluded(gain, found, budget: int = 6000) -> bool:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from meanfield.results import Solution, Status
+from meanfield.results import MeanFieldError, Solution, Status
+from meanfield.symbolic.depth import depth_law
 from meanfield.symbolic.expansion import at_infinity
 from meanfield.symbolic.fixed_points import (
     FixedPoint,
@@ -25,7 +26,8 @@ from meanfield.symbols import K
 
 @dataclass(frozen=True)
 class Phase:
-    """Where a network with this K¹ ends: name ("ordered", "chaotic", "critical", "undecided"), the fixed point it flows
+    """Where a network with this K¹ ends: name ("ordered", "chaotic", "critical", "undecided"; "subcritical" where χ_J →
+    1 so slowly that J still grows as a stretched exponential), the fixed point it flows
     to (None if K grows without bound), χ_J in the limit, and whether other inputs end elsewhere (`bistable`)."""
 
     name: str
@@ -69,4 +71,14 @@ def phase_at(recursion: Recursion, values: dict[str, sp.Expr], norm: sp.Expr) ->
                 limit = sp.simplify(law.coefficient(0))
                 chi_j = Solution(limit, Status.EXACT, None, "the limit at K -> oo")
     name = "chaotic" if chi_j.value == sp.oo else phase_of(chi_j)
+    if here is None and name == "critical" and _stretched(recursion, values | {"Q0": norm}):
+        name = "subcritical"
     return Phase(name, here, chi_j, ends > 1)
+
+
+def _stretched(recursion: Recursion, values: dict[str, sp.Expr]) -> bool:
+    try:
+        law = depth_law(recursion, "J", values)
+    except MeanFieldError:
+        return False
+    return law.rate != 0 and law.rate_power != 1

@@ -19,6 +19,7 @@ from meanfield import balls
 from meanfield.piecewise import pieces
 from meanfield.results import MeanFieldError, Solution, Status
 from meanfield.symbolic.average import Average, average
+from meanfield.symbolic.expansion import at_infinity
 from meanfield.symbols import K, Z
 
 LOW, HIGH = -12, 12  # decades of K that a search covers
@@ -141,6 +142,16 @@ def sign_at(expr: sp.Expr, k: sp.Expr, digits: int = 15) -> int:
     return 0
 
 
+def sign_at_infinity(expr: sp.Expr) -> int | None:
+    """The sign as K → ∞, from the leading term of the expansion there; None where that is not known."""
+    try:
+        lead = at_infinity(expr, 2).leading.coefficient
+        value = balls.certified(lead, 20)
+    except MeanFieldError:
+        return None
+    return None if value.contains(0) else 1 if value > 0 else -1
+
+
 def brackets(expr: sp.Expr, most: int | None, per_decade: int = 4) -> list[tuple[sp.Rational, sp.Rational]]:
     """Intervals of [1e-12, 1e12] over which the certified sign changes, at most `most` of them.
 
@@ -163,8 +174,10 @@ def brackets(expr: sp.Expr, most: int | None, per_decade: int = 4) -> list[tuple
 def _outwards(expr, grid):
     centre = len(grid) // 2
     up, down = grid[centre:], grid[centre::-1]
-    first = sign_at(expr, grid[centre] * sp.Rational(1001, 1000))
-    before = {1: grid[centre] * sp.Rational(1001, 1000), -1: grid[centre] * sp.Rational(1001, 1000)}
+    start, first = next(
+        (k, s) for n in range(1001, 1100) if (s := sign_at(expr, k := grid[centre] * sp.Rational(n, 1000)))
+    )
+    before = {1: start, -1: start}
     for a, b in zip(up[1:], down[1:]):
         for side, k in ((1, a), (-1, b)):
             s = sign_at(expr, k)
