@@ -117,7 +117,7 @@ class Theory:
 
         >>> print(derive("relu", norm="act", mu="mu").critical_line())
         critical line: sigma_b = sigma_w/sqrt(-1 + pi)
-          (for every sigma_w > 0)
+          (K is at its fixed point from layer 2 on, so the whole line is critical)
         """
         return critical_line(self.block)
 
@@ -268,7 +268,7 @@ def _selected(theory: Theory, names: tuple[str, ...]) -> Recursion:
     if any(n in FINITE_INPUT for n in names):
         if {"J", "Theta"} & set(names):
             raise MeanFieldError("J0 (finite input dimension) has its own recursion; ask for J and Theta separately.")
-        return theory.input_jacobian.only(*names)
+        return theory.input_jacobian  # whole, so that N_0 is a parameter even where it has no effect
     if "Theta" in names and "Theta" not in theory.one_input.names:
         raise MeanFieldError(
             "Theta does not close here: a skip starts at the output of a LayerNorm with trained gains; use "

@@ -344,10 +344,10 @@ def test_everywhere_critical_exponent_and_gamma_form(name, s, b, p):
 )
 @pytest.mark.parametrize("name", ["erf", "gelu", "relu", "tanh"])
 def test_phase_diagram_agrees_with_certified_phases(name, kw):
-    """Twelve random points of the compiled diagram against certified fixed points."""
+    """Six random points of the compiled diagram against certified fixed points."""
     rng = np.random.default_rng(5)
     theory = mf.derive(name, **kw)
-    w, b = np.round(rng.uniform(0.2, 2.5, 4), 2), np.round(rng.uniform(0.05, 2, 3), 2)
+    w, b = np.round(rng.uniform(0.2, 2.5, 3), 2), np.round(rng.uniform(0.05, 2, 2), 2)
     diagram = theory.phase_diagram(sigma_w=w, sigma_b=b, line=False)
     for i, y in enumerate(b):
         for j, x in enumerate(w):

@@ -163,7 +163,7 @@ def test_stretched_exponential_at_criticality():
 def test_laws_that_are_not_known_say_so():
     with pytest.raises(mf.MeanFieldError, match="depends on"):
         mf.derive("tanh").depth_law("J")
-    with pytest.raises(mf.MeanFieldError, match="leaves the range|faster than exponentially"):
+    with pytest.raises(mf.MeanFieldError, match="faster than exponentially"):
         mf.derive("relu2").depth_law("J", sigma_w=3, sigma_b=1)
     with pytest.raises(mf.MeanFieldError, match="faster than exponentially"):
         mf.derive("relu2", residual=True).depth_law("K", sigma_w=1, sigma_b=0)

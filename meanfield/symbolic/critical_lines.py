@@ -20,12 +20,13 @@ from meanfield.symbolic.blocks import one_input
 from meanfield.symbolic.depth import depth_law, grows_always
 from meanfield.symbolic.fixed_points import integrand
 from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.symbolic.roots import brackets, from_ball, refine, value_at
+from meanfield.symbolic.roots import brackets, evaluate, from_ball, refine, value_at
 from meanfield.symbolic.signs import changes
 from meanfield.symbols import J, K, parameter, sigma_b, sigma_w
 
 DIGITS = 30
 _MU = parameter("mu")
+_REST = sp.Dummy("REST", positive=True)  # 1 - μ² where μ is a symbol, taken to be < 1
 
 
 @dataclass(frozen=True)
@@ -101,10 +102,9 @@ def critical_line(block: Block) -> CriticalLine:
     recursion = one_input(block).only("K", "J")
     if recursion["J"].has(sp.oo):
         return CriticalLine("none", None, None, "φ jumps, so chi_J is infinite everywhere")
-    rest = sp.Dummy("REST", positive=True)  # 1 - μ² where μ is a symbol, taken to be < 1
-    step, chi = (e.subs(_MU, sp.sqrt(1 - rest)) for e in (recursion["K"], sp.diff(recursion["J"], J)))
+    step, chi = (e.subs(_MU, sp.sqrt(1 - _REST)) for e in (recursion["K"], sp.diff(recursion["J"], J)))
     found = _line(recursion, step, chi)
-    back = {rest: 1 - _MU**2}
+    back = {_REST: 1 - _MU**2}
 
     def put(e):
         return None if e is None else e.subs(back)
@@ -150,6 +150,10 @@ def _line(recursion: Recursion, step: sp.Expr, chi: sp.Expr) -> CriticalLine:
         return CriticalLine("none", None, None, "chi_J = 1 has no solution at a fixed point")
     s_of_k, b_of_k = (sp.simplify(solved[0][v]).xreplace(back) for v in (s, b))
     ratio = sp.simplify(b_of_k / s_of_k)
+    shown = closed(ratio)
+    if shown.has(K) and not shown.has(Average) and not any(f.has(K) for f in shown.atoms(sp.Function)):
+        top, bottom = (sp.expand(e) for e in sp.fraction(sp.together(shown)))
+        ratio = sp.simplify(top / bottom)
     if not ratio.has(K):
         return _ray(ratio, s, (s_of_k, b_of_k))
     return _curve(step, s_of_k, b_of_k)
@@ -230,6 +234,10 @@ def _curve(step, s_of_k, b_of_k) -> CriticalLine:
         start = sp.simplify(sp.sqrt(sp.limit(s_closed, K, 0, "+")))
         where = "for every sigma_w > 0" if start in (0, sp.oo, sp.zoo) else f"for sigma_w >= {start}"
         return CriticalLine("closed", None, sp.sqrt(square), where, parametric, chi_k)
+    grid = [sp.Rational(10) ** k for k in range(-6, 7)]
+    plain = b_of_k.subs(_REST, 1)
+    if not plain.free_symbols - {K} and all(evaluate(plain, k) < 0 for k in grid):
+        return CriticalLine("none", None, None, "chi_J = 1 would need sigma_b^2 < 0 at every K from 1e-6 to 1e6")
     return CriticalLine("parametric", sp.sqrt(s_closed), sp.sqrt(b_closed), message, parametric, chi_k)
 
 
