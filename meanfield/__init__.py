@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from meanfield.activations import Activation, activation, activations, register
 from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Param, Residual, Sequential, mlp
-from meanfield.diagrams import PhaseDiagram
 from meanfield.results import Equality, Estimate, Law, MeanFieldError, NoClosedForm, Solution, Status, Term
 from meanfield.symbolic.average import Average, average
 from meanfield.symbolic.critical_lines import CriticalLine
@@ -24,6 +23,7 @@ from meanfield.theory import Theory, derive
 
 if TYPE_CHECKING:
     from meanfield.comparison import Report, check, measure_criticality
+    from meanfield.diagrams import PhaseDiagram
 
 __version__ = "0.1.0"
 
@@ -68,6 +68,7 @@ __all__ = [
 ]
 
 _LAZY = dict.fromkeys(("check", "Report", "measure_criticality"), "meanfield.comparison")  # these need Numba
+_LAZY["PhaseDiagram"] = "meanfield.diagrams"
 
 
 def __getattr__(name: str) -> Any:

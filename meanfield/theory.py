@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 import sympy as sp
 
 from meanfield import latex as _latex
 from meanfield.activations import Activation, activation
 from meanfield.architecture import Block, Nonlinearity, Param, Residual, Sequential, activations_of, exact, mlp
-from meanfield.diagrams import PhaseDiagram, phase_diagram
 from meanfield.results import MeanFieldError
 from meanfield.symbolic import depth as _depth
 from meanfield.symbolic.average import Average
@@ -22,6 +22,9 @@ from meanfield.symbolic.fixed_points import FixedPoints, fixed_points
 from meanfield.symbolic.phases import Phase, phase_at
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbols import parameter
+
+if TYPE_CHECKING:
+    from meanfield.diagrams import PhaseDiagram
 
 ONE_INPUT, TWO_INPUTS = ("K", "J", "Theta"), ("K_aa", "K_bb", "K_ab")
 FINITE_INPUT = ("D0", "J0")  # N_0 finite
@@ -204,6 +207,8 @@ class Theory:
         >>> diagram.phase.tolist()
         [[0, 1, 1, 1], [0, 0, 1, 1], [0, 0, 0, 1]]
         """
+        from meanfield.diagrams import phase_diagram  # NumPy is loaded only when numbers are asked for
+
         recursion, fixed = self.recursion("K", "J"), {}
         if isinstance(self.block, Residual) and not isinstance(self.block.mu, Param) and "mu" not in parameters:
             # one compiled module serves every skip strength

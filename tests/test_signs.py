@@ -65,6 +65,14 @@ def test_masses_count_in_their_place():
     assert signs(z**2, ((sp.Integer(3), -sp.S.One),)) == (1, -1, 1)
     assert signs(z**2, ((sp.Integer(-3), sp.S.One),)) == (1,)
     assert signs(sp.S.Zero, ((sp.Integer(1), -sp.S.One),)) == (-1,)
+    assert signs(z**2, ((sp.S.Zero, -sp.S.One),)) == (-1, 1)  # a kink at 0 where f(0) ≠ 0
+
+
+def test_a_kink_at_zero_under_a_value_counts():
+    """φ = 1 + |z|: f f″ is a point mass 2 at 0, so χ_K > χ_J everywhere."""
+    from meanfield.symbolic.criticality import curvature
+
+    assert signs(*curvature(mf.activation("1 + abs(z)").pieces.expr)) == (1,)
 
 
 @pytest.mark.parametrize("f", CASES[:8], ids=lambda f: str(f).replace("_", ""))

@@ -38,8 +38,8 @@ def signs(f: sp.Expr, masses: Masses = ()) -> Signs | None:
     """
     p = pieces(f, x)
     cuts = sorted({sp.Abs(b) for b in p.breaks} | {sp.Abs(b) for b, _ in masses}, key=lambda b: sp.N(b, 30))
-    cuts = [c for c in cuts if c != 0]
     weight = {c: sp.Add(*[w for b, w in masses if sp.Abs(b) == c]) for c in cuts}
+    cuts = [c for c in cuts if c != 0]
     out: list[int] = []
     with balls.precision(120):
         for lo, hi in itertools.pairwise([sp.S.Zero, *cuts, sp.oo]):
