@@ -358,3 +358,14 @@ def test_phase_diagram_agrees_with_certified_phases(name, kw):
                 assert_close(diagram.K[i, j] / float(phase.fixed_point.K.value), 1, 1e-11)
             assert_close(diagram.chi_J[i, j], phase.chi_J.value, 1e-10)
             assert abs(diagram.chi_J[i, j] - float(phase.chi_J.value) * 1.0001) > 1e-10
+
+
+def test_symbolic_parameters_and_what_they_leave_open():
+    points = mf.derive("swish", beta="beta").critical_points()
+    assert points[0].sigma_w.value == 2 and points.status is Status.UNKNOWN and "beta" in points.message
+    line = mf.derive("erf_scaled", s="s").critical_line()
+    s = parameter("s")
+    at = {s: R(3, 2), sigma_w: R(7, 5)}
+    numeric = mf.derive("erf_scaled", s="3/2").critical_line().sigma_b.subs(sigma_w, R(7, 5))
+    assert abs(sp.N(line.sigma_b.subs(at) - numeric, 30)) < 1e-25
+    assert mf.derive("softplus").critical_line().kind == "none"

@@ -35,10 +35,10 @@ class CriticalPoint:
     """A point (σ_w, σ_b) with χ_J = χ_K = 1 at the fixed point K*.
 
     kind: "scale-invariant" (every K is fixed), "power law" (K* attracts, δK ~ A l^{-ζ_K}), "logarithmic" (δK falls as
-    1/log l), "half-stable" (attracts from one side), "repelling" (K* = 0 attracts nothing). order: n of δK' = δK -
-    c_n δKⁿ; c_n (> 0 attracts from above), d_1 = -dχ_J/dK; A, zeta_K; zeta: J ~ l^{-zeta} (None where J is a
-    stretched exponential or K* attracts nothing). law_K, law_J: the laws with their next orders, for a start in the
-    basin.
+    1/log l), "half-stable" (attracts from one side), "repelling" (K* = 0 attracts nothing), "undecided" (symbolic
+    parameters). order: n of δK' = δK - c_n δKⁿ; c_n (> 0 attracts from above), d_1 = -dχ_J/dK; A, zeta_K; zeta: J ~
+    l^{-zeta} (None where J is a stretched exponential or K* attracts nothing). law_K, law_J: the laws with their next
+    orders, for a start in the basin.
     """
 
     K: Solution
@@ -119,6 +119,10 @@ def critical_points(block: Block) -> CriticalPoints:
     if line.kind == "none":
         return CriticalPoints((), Status.EXACT, line.message)
     found = _at_origin(block, f, mu)
+    free = sorted(s.name for s in f.free_symbols - {Z[0]})
+    if free and not any(p.kind == "scale-invariant" for p in found):
+        message = f"only K* = 0 was looked at; points with K* > 0 need numbers for {', '.join(free)}"
+        return CriticalPoints(tuple(found), Status.UNKNOWN, message)
     g, masses = curvature(f)
     most = changes(g, masses)
     p = pieces(f, Z[0])
@@ -195,7 +199,10 @@ def _at_origin(block: Block, f, mu) -> list[CriticalPoint]:
     chis = {t.power: t.coefficient for t in at_zero(chi, max(3, int(sp.ceiling(n - 1)))).terms}
     d_1 = Solution(sp.simplify(-chis.get(sp.S.One, sp.S.Zero)), Status.EXACT)
     c_n = Solution(-lead, Status.EXACT)
-    if not is_negative(lead):
+    if lead.free_symbols - {_MU} and lead.is_negative is None:
+        side = "the sign of c_n depends on the parameters"
+        return [CriticalPoint(origin, w, b, "undecided", n, c_n, d_1, side=side)]
+    if not (lead.is_negative if lead.free_symbols - {_MU} else is_negative(lead)):
         return [CriticalPoint(origin, w, b, "repelling", n, c_n, d_1, side="K* = 0 attracts nothing")]
     law_k, law_j = (critical_law(series, chis, sp.S.Zero, q) for q in "KJ")
     zeta = Solution(-law_j.exponent, Status.EXACT) if law_j.rate == 0 and law_j.exponent is not None else None
