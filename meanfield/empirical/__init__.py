@@ -4,6 +4,7 @@ It reads the same architecture record as the theory and shares no other code wit
 """
 
 from meanfield.empirical.criticality import CriticalityEstimate, measure_criticality
+from meanfield.empirical.curves import JacobianCurves, jacobian_curves
 from meanfield.empirical.ensemble import EnsembleResult, run_ensemble
 from meanfield.empirical.functions import ScalarPair
 from meanfield.empirical.grid import CriticalityGrid, criticality_grid
@@ -15,9 +16,11 @@ __all__ = [
     "CriticalityGrid",
     "Ensemble",
     "EnsembleResult",
+    "JacobianCurves",
     "Network",
     "ScalarPair",
     "criticality_grid",
+    "jacobian_curves",
     "measure_criticality",
     "run_ensemble",
     "twin",

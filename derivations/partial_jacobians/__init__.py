@@ -1,0 +1,23 @@
+"""Doshi, He, Gromov, *Critical Initialization of Wide and Deep Neural Networks through Partial Jacobians*.
+
+CLAIMS: every equation that the engine can decide, in the paper's order, each with a variant that must come out the
+other way. R-numbers are those of the specification, equation numbers those of the paper; E-numbers are errata.
+
+python -m derivations.partial_jacobians            prints the verdicts
+python -m derivations.partial_jacobians numbers    prints the published and the engine's numbers
+python -m derivations.partial_jacobians figures DIR [--networks N]
+python -m derivations.partial_jacobians tables FILE.tex
+"""
+
+from __future__ import annotations
+
+from derivations.claims import Claim
+from derivations.partial_jacobians import erf, gelu, general, scale_invariant, statements
+
+CLAIMS: tuple[Claim, ...] = (
+    *general.CLAIMS,
+    *statements.CLAIMS,
+    *scale_invariant.CLAIMS,
+    *erf.CLAIMS,
+    *gelu.CLAIMS,
+)

@@ -1,0 +1,207 @@
+"""The figures that need no training, from the theory: 1, 2, 5, 7 and the curves 28 ξ of figure 8.
+
+Each function returns a `matplotlib.figure.Figure`. `Sizes(networks=…)` adds finite networks to figures 1, 2, 5 and 7
+(none by default); the paper's sizes are width 1000 and 100 networks (figure 1), width 500 and 100 networks (figure 2).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sympy as sp
+
+import meanfield as mf
+from derivations.partial_jacobians.phase_diagrams import Measured, figure_2
+from derivations.partial_jacobians.sizes import Sizes
+from meanfield import figures
+from meanfield.symbols import N0
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INPUTS = 784  # N_0 of the paper's inputs, 28 × 28 standard normals: |x|²/N_0 = 1
+COLOURS = figures.COLOURS
+THEORY_ONLY = Sizes()
+
+
+@dataclass(frozen=True)
+class Curve:
+    """log J^{l0,l} of one network, the theory's and, where it was asked for, that of an ensemble, ± standard error."""
+
+    label: str
+    l: np.ndarray
+    log_J: np.ndarray
+    measured: np.ndarray | None = None
+    error: np.ndarray | None = None
+
+    def slope(self, start: int, scale: Any = np.log) -> tuple[float, float | None]:
+        """The least-squares slope of log J against scale(l) for l > start: theory, ensemble."""
+        keep = self.l > start
+        fits = [v if v is None else v[keep] for v in (self.log_J, self.measured)]
+        x = scale(self.l[keep])
+        found = [None if v is None else float(np.polyfit(x, v, 1)[0]) for v in fits]
+        return found[0] or 0.0, found[1]
+
+
+def curve(
+    label: str, theory: mf.Theory, sigma_w: float, sigma_b: float, depth: int, sizes: Sizes, l0: int = 0
+) -> Curve:
+    """J^{0,l} with N_0 = 784 (l0 = 0), or J^{1,l}."""
+    name = "J0" if l0 == 0 else "J"
+    extra: dict[str, Any] = {"N0": INPUTS} if N0 in theory.recursion(name).parameters else {}
+    run = theory.propagate(sigma_w=sigma_w, sigma_b=sigma_b, depth=depth, quantities=(name,), **extra)
+    log_J = run.values[f"log_{name}"].reshape(-1)
+    if not sizes.networks:
+        return Curve(label, run.l, log_J)
+    from meanfield.empirical.ensemble import run_ensemble
+
+    found = run_ensemble(
+        theory.block,
+        sigma_w=sigma_w,
+        sigma_b=sigma_b,
+        width=sizes.width,
+        depth=depth,
+        networks=sizes.networks,
+        seed=sizes.seed,
+        input_dimension=INPUTS if l0 == 0 else None,
+        l0=l0,
+    ).estimate("J", log_scale=log_J)
+    return Curve(label, run.l, log_J, log_J + np.log(found.mean), found.standard_error / found.mean)
+
+
+def figure_1(sizes: Sizes = THEORY_ONLY) -> Figure:
+    """log J^{0,l} against log l at the critical points of erf and ReLU, and with LayerNorm and μ = 1."""
+    plain, skips = [], []
+    for label, name, depth, start in (("erf", "erf", 250, 100), ("ReLU", "relu", 100, 0)):
+        theory = mf.derive(name)
+        point = theory.critical_points()[0]
+        at = float(sp.N(point.sigma_w.value, 17)), float(point.sigma_b.value)
+        zeta = 0.0 if point.zeta is None else float(point.zeta.value)
+        plain.append((curve(label, theory, *at, depth, sizes), start, -zeta))
+    for label, name in (("LN-erf, $\\mu = 1$", "erf"), ("LN-GELU, $\\mu = 1$", "gelu")):
+        theory = mf.derive(name, norm="pre", mu=1)
+        power = theory.depth_law("J", sigma_w=sp.sqrt(2), sigma_b=0).exponent or sp.nan
+        skips.append((curve(label, theory, 2**0.5, 0.0, 250, sizes), 100, float(sp.N(power, 17))))
+    with figures.require().rc_context(figures._LOOK):
+        figure = _new(6.8, 3.0)
+        left, right = figure.subplots(1, 2)
+        _log_log(left, plain)
+        _log_log(right, skips)
+        left.set_ylabel(r"$J^{0,\ell}$")
+        return figure
+
+
+def _log_log(panel: Axes, curves: list[tuple[Curve, int, float]]) -> None:
+    """Curves with the slope of log J fitted over l > start, and the exponent of the limit l → ∞ in brackets."""
+    for (c, start, limit), colour in zip(curves, COLOURS):
+        ours, theirs = c.slope(start)
+        text = f"{c.label}: slope {_signed(ours)} ({_signed(limit)} for $\\ell \\to \\infty$)"
+        panel.plot(c.l, np.exp(c.log_J), color=colour, label=text)
+        if c.measured is not None and c.error is not None:
+            label = f"networks: {_signed(theirs or 0.0)}"
+            every = np.unique(np.geomspace(1, len(c.l), 25).astype(int) - 1)
+            y = np.exp(c.measured[every])
+            panel.errorbar(c.l[every], y, 2 * y * c.error[every], fmt="o", color=colour, ms=2.5, lw=0.8, label=label)
+    panel.set(xscale="log", yscale="log", xlabel=r"layer $\ell$")
+    panel.legend(loc="lower left", bbox_to_anchor=(-0.1, 1.0))
+
+
+def _signed(value: float) -> str:
+    text = f"{value + 0.0:.3f}"
+    return "0" if float(text) == 0 else f"${text}$"
+
+
+def figure_5(sizes: Sizes = THEORY_ONLY) -> Figure:
+    """log J^{1,l} against √l: erf, μ = 1, σ_b = 0, σ_w = 1."""
+    theory = mf.derive("erf", mu=1)
+    c = curve("erf, $\\mu = 1$", theory, 1.0, 0.0, 250, sizes, l0=1)
+    law = theory.depth_law("J", sigma_w=1, sigma_b=0)
+    slope, measured = c.slope(100, np.sqrt)
+    with figures.require().rc_context(figures._LOOK):
+        figure = _new(3.4, 2.6)
+        panel = figure.subplots()
+        panel.plot(
+            np.sqrt(c.l), c.log_J, color=COLOURS[0], label=f"recursion: slope {_signed(slope)} for $\\ell > 100$"
+        )
+        keep = c.l > 1
+        rate, power = float(law.rate), float(law.exponent or 0)
+        shape = rate * np.sqrt(c.l) + power * np.log(c.l)
+        shift = c.log_J[-1] - shape[-1]
+        label = f"${rate:.4f}\\sqrt{{\\ell}} + {power:.4f}\\,\\log\\ell + C$"
+        panel.plot(np.sqrt(c.l[keep]), (shape + shift)[keep], "--", color="black", lw=0.9, label=label)
+        if c.measured is not None and c.error is not None:
+            every = np.arange(4, len(c.l), 12)
+            label = f"networks: slope {_signed(measured or 0.0)}"
+            x, y = np.sqrt(c.l[every]), c.measured[every]
+            panel.errorbar(x, y, 2 * c.error[every], fmt="o", color=COLOURS[1], ms=2.5, lw=0.8, label=label)
+        panel.set(xlabel=r"$\sqrt{\ell}$", ylabel=r"$\log\,J^{1,\ell}$")
+        panel.legend()
+        return figure
+
+
+def figure_7(sizes: Sizes = THEORY_ONLY) -> Figure:
+    """log J^{0,l} against log l on the critical lines of LN-erf and erf-LN at σ_w = 1: exponent 0."""
+    with figures.require().rc_context(figures._LOOK):
+        figure = _new(6.8, 2.7)
+        for panel, (norm, label) in zip(figure.subplots(1, 2), (("pre", "LN-erf"), ("act", "erf-LN"))):
+            theory = mf.derive("erf", norm=norm)
+            ((bias, _),) = theory.critical_line().sigma_b_at(1)
+            b = float(sp.N(bias.value, 17))
+            _log_log(panel, [(curve(f"{label}, $\\sigma_b = {b:.5f}$", theory, 1.0, b, 250, sizes), 100, 0.0)])
+            panel.set(ylabel=r"$J^{0,\ell}$", ylim=(0.05, 20))
+        return figure
+
+
+def figure_8(depth: float = 4000.0) -> Figure:
+    """The overlay of figure 8: 28 ξ against σ_w² with LayerNorm on preactivations, σ_b² = ½."""
+    squares = np.linspace(0.1, 5, 246)
+    with figures.require().rc_context(figures._LOOK):
+        figure = _new(3.4, 2.6)
+        panel = figure.subplots()
+        for (name, label), colour in zip((("relu", "ReLU"), ("erf", "erf"), ("gelu", "GELU")), COLOURS):
+            diagram = mf.derive(name, norm="pre").phase_diagram(
+                sigma_w=np.sqrt(squares), sigma_b=np.array([0.5**0.5]), line=False
+            )
+            panel.plot(squares, 28 * diagram.xi[0], color=colour, label=label)
+        panel.set(xlabel=r"$\sigma_w^2$", ylabel=r"$28\,\xi$ (layers)", yscale="log", ylim=(10, depth), xlim=(0, 5))
+        panel.legend()
+        return figure
+
+
+def _new(width: float, height: float) -> Figure:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def write(
+    folder: str | os.PathLike, sizes: Sizes = THEORY_ONLY, measured: str | None = None, suffix: str = ".png"
+) -> list[Path]:
+    """All figures into `folder`; returns the files."""
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    grid = Measured.load(measured) if measured else Measured.run(sizes) if sizes.networks else None
+    made = {
+        "figure1": figure_1(sizes),
+        "figure2": figure_2(measured=grid),
+        "figure5": figure_5(sizes),
+        "figure7": figure_7(sizes),
+        "figure8": figure_8(),
+    }
+    return [figures.save(figure, target / f"{name}{suffix}") for name, figure in made.items()]
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """The command line of `figures`."""
+    parser.add_argument("folder")
+    parser.add_argument("--networks", type=int, default=0, help="finite networks to draw beside the theory")
+    parser.add_argument("--width", type=int, default=200)
+    parser.add_argument("--grid", type=int, default=12, help="points a side of figure 2's finite networks")
+    parser.add_argument("--measured", help="an .npz of benchmarks/figure2.py for figure 2")
+    parser.add_argument("--suffix", default=".png", choices=figures.FORMATS)

@@ -1,0 +1,27 @@
+"""The acceptance values of the partial-Jacobian paper (section 8 of its specification), each with a planted error."""
+
+from __future__ import annotations
+
+import pytest
+
+from derivations.partial_jacobians.acceptance import CHECKS
+from derivations.partial_jacobians.numbers import Check
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=[f"{c.line} {c.name}" for c in CHECKS])
+def test_the_engine_reproduces_the_value_and_a_planted_error_does_not(check):
+    """Within the tolerance; one per cent in σ_w (or K, c, …) is outside it."""
+    assert check.misses() <= 1
+    assert check.misses("1/100") > 1
+
+
+def test_all_lines_of_the_specification_are_there():
+    """Lines 3, 16, 18 and 22-25 are claims, ensembles and the Mixer, tested elsewhere."""
+    assert {c.line for c in CHECKS} == {*(str(n) for n in (1, 2, *range(4, 16), 17, 19, 20, 21)), "E-5", "R8"}
+    assert len(CHECKS) == 63
+
+
+def test_a_check_measures_in_units_of_its_tolerance():
+    check = Check("", "", (2.0, 0.0), 1e-3, lambda off: (2.002, 1e-3 * off))
+    assert check.misses() == pytest.approx(1)
+    assert Check("", "", (2.0,), 1e-3, lambda off: (2.002,), absolute=True).misses() == pytest.approx(2)
