@@ -76,10 +76,8 @@ def _shown(name: str, found: Solution, section: str, symbol: str) -> list[Row]:
 def line_rows(line: CriticalLine) -> list[Row]:
     """The critical line as table rows."""
     section, message = "Critical line (chi_J* = 1)", line.message
-    if line.kind in ("everywhere", "none"):
-        where = (
-            Words("everywhere", r"\text{everywhere}") if line.kind == "everywhere" else Words("none", r"\text{none}")
-        )
+    if line.kind in ("everywhere", "none", "unknown"):
+        where = Words(line.kind, rf"\text{{{line.kind}}}")
         return [Row(section, "line", where, r"\chi_J^\ast = 1", message)]
     values = [
         (name, e, symbol)

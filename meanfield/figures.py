@@ -367,7 +367,7 @@ def _critical_curves(line: Any, w: Any, b: Any) -> list[tuple[Any, Any, bool]]:
 
     from meanfield.symbols import K, sigma_w
 
-    if line is None or line.kind in ("none", "everywhere"):
+    if line is None or line.kind in ("none", "everywhere", "unknown"):
         return []
     if line.kind == "vertical":
         ends = np.array([b[0], b[-1]])

@@ -34,7 +34,8 @@ class CriticalLine:
     """The set of (σ_w, σ_b) with χ_J* = 1.
 
     kind: "closed" (σ_b as a function of σ_w), "ray" (σ_b proportional to σ_w), "vertical" (one σ_w, any σ_b),
-    "parametric" (σ_w and σ_b as functions of the fixed point K), "everywhere" (every point is critical), "none".
+    "parametric" (σ_w and σ_b as functions of the fixed point K), "everywhere" (every point is critical), "none",
+    "unknown" (the message says why).
     sigma_w, sigma_b: expressions in K for a parametric line (averages are nodes); for the other kinds sigma_b is an
     expression in the symbol sigma_w, and sigma_w, where it is not free, a constant. parametric: (σ_w², σ_b²) as
     functions of K, also where a closed form is known.
@@ -62,6 +63,8 @@ class CriticalLine:
         at = value if isinstance(value, sp.Expr) else sp.Rational(str(value))
         if self.kind == "none":
             return ()
+        if self.kind == "unknown":
+            raise MeanFieldError(f"The critical line is not known: {self.message}")
         if self.kind == "vertical":
             raise MeanFieldError("This critical line is vertical: σ_w is one number and σ_b is free.")
         if self.kind in ("everywhere",):
@@ -83,7 +86,7 @@ class CriticalLine:
         return tuple(out)
 
     def __str__(self) -> str:
-        if self.kind in ("everywhere", "none"):
+        if self.kind in ("everywhere", "none", "unknown"):
             return f"critical line: {self.message}"
         if self.kind == "vertical":
             return f"critical line: sigma_w = {self.sigma_w}\n  ({self.message})"
@@ -165,7 +168,7 @@ def _without_fixed_point(recursion: Recursion, step, chi) -> CriticalLine:
     try:
         law = depth_law(recursion, "J", {})
     except MeanFieldError as error:
-        return CriticalLine("none", sp.S.Zero, sp.S.Zero, f"K grows without bound everywhere; {error}")
+        return CriticalLine("unknown", None, None, f"K grows without bound everywhere, and whether J does: {error}")
     if law.rate == 0:
         return CriticalLine(
             "everywhere",
@@ -237,7 +240,8 @@ def _curve(step, s_of_k, b_of_k) -> CriticalLine:
     grid = [sp.Rational(10) ** k for k in range(-6, 7)]
     plain = b_of_k.subs(_REST, 1)
     if not plain.free_symbols - {K} and all(evaluate(plain, k) < 0 for k in grid):
-        return CriticalLine("none", None, None, "chi_J = 1 would need sigma_b^2 < 0 at every K from 1e-6 to 1e6")
+        message = "chi_J = 1 would need sigma_b^2 < 0 at every K from 1e-6 to 1e6"
+        return CriticalLine("none", None, None, message, (s_of_k, b_of_k), chi_k)
     return CriticalLine("parametric", sp.sqrt(s_closed), sp.sqrt(b_closed), message, parametric, chi_k)
 
 

@@ -108,6 +108,8 @@ def critical_points(block: Block) -> CriticalPoints:
     if form is None:
         if line.kind == "everywhere":
             message = "every point is critical: " + line.message
+        elif line.kind == "unknown":
+            return CriticalPoints((), Status.UNKNOWN, line.message)
         elif line.kind == "none":
             message = "no critical line: " + line.message
         else:
@@ -116,8 +118,8 @@ def critical_points(block: Block) -> CriticalPoints:
     f, mu = form
     if pieces(f, Z[0]).jumps():
         return CriticalPoints((), Status.EXACT, "φ jumps, so chi_J is infinite everywhere")
-    if line.kind == "none":
-        return CriticalPoints((), Status.EXACT, line.message)
+    if line.kind == "unknown" or (line.kind == "none" and line.parametric is None):
+        return CriticalPoints((), Status.EXACT if line.kind == "none" else Status.UNKNOWN, line.message)
     found = _at_origin(block, f, mu)
     free = sorted(s.name for s in f.free_symbols - {Z[0]})
     if free and not any(p.kind == "scale-invariant" for p in found):
