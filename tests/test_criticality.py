@@ -175,9 +175,10 @@ CERTIFIED = {
     "gelu": "gelu", "silu": "silu", "mish": "mish", "gelu_tanh": "gelu_tanh", "hard_swish": "hard_swish",
     "z*erf(z)": "z_erf", "polynomial": "cubic",
 }  # fmt: skip
+SLOW = ("gelu_tanh", "mish", "silu")
 
 
-@pytest.mark.parametrize("name", list(CERTIFIED))
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in CERTIFIED])
 def test_positive_critical_points_are_certified_to_twenty_digits(name):
     """The ball has radius ≤ 1e-20, and an independent map at 60 digits changes sign over it."""
     points = mf.derive(name).critical_points()
@@ -342,7 +343,7 @@ def test_everywhere_critical_exponent_and_gamma_form(name, s, b, p):
 @pytest.mark.parametrize(
     "kw", [{}, {"mu": 1}, {"norm": "pre"}, {"norm": "pre", "mu": "1/2"}, {"norm": "act"}, {"norm": "act", "mu": "1/2"}]
 )
-@pytest.mark.parametrize("name", ["erf", "gelu", "relu", "tanh"])
+@pytest.mark.parametrize("name", ["erf", pytest.param("gelu", marks=pytest.mark.slow), "relu", "tanh"])
 def test_phase_diagram_agrees_with_certified_phases(name, kw):
     """Six random points of the compiled diagram against certified fixed points."""
     rng = np.random.default_rng(5)
