@@ -113,6 +113,9 @@ def check_command(line: str) -> None:
         assert extra and extra[1] in EXTRAS, f"{line}: there is no such extra"
     elif words[0] == "pytest":
         assert any(r.startswith("pytest") for r in EXTRAS["dev"])
+    elif words[:2] == ["python", "-m"]:
+        path = ROOT / words[2].replace(".", "/")
+        assert (path / "__main__.py").exists() or path.with_suffix(".py").exists(), f"{line}: no such module"
     else:
         assert words[0] in SCRIPTS, f"{line}: {words[0]} is not a program of this project"
         module, function = SCRIPTS[words[0]].split(":")
