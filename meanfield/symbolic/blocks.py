@@ -65,9 +65,6 @@ class Rules:
     variances: Callable[[Values], Values]
     dense: Callable[[Signal], Values]
     rescale: Callable[[Values, Values], Values]
-    join: Callable[[Values, Values, sp.Expr], Values] = lambda branch, skip, mu: tuple(
-        b + mu**2 * a for a, b in zip(skip, branch)
-    )
 
 
 def _fresh(values: Values, inputs: int, sources=()) -> Signal:
@@ -191,7 +188,8 @@ def _skip(branch: Block, mu: sp.Expr, signal: Signal, rules: Rules) -> Signal:
         )
     if signal.sources:
         raise _OpenTangent
-    return replace(inner, values=rules.join(inner.values, signal.values, mu), gains=(sp.S.One,) * len(signal.functions))
+    values = tuple(b + mu**2 * a for a, b in zip(signal.values, inner.values))
+    return replace(inner, values=values, gains=(sp.S.One,) * len(signal.functions))
 
 
 # ------------------------------------------------------------------------------------------- one input: K, J, Theta

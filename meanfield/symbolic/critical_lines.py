@@ -67,7 +67,7 @@ class CriticalLine:
             raise MeanFieldError(f"The critical line is not known: {self.message}")
         if self.kind == "vertical":
             raise MeanFieldError("This critical line is vertical: σ_w is one number and σ_b is free.")
-        if self.kind in ("everywhere",):
+        if self.kind == "everywhere":
             raise MeanFieldError("Every point is critical here; there is no line.")
         if self.kind == "ray" or self.parametric is None:
             b = self.sigma_b.subs(sigma_w, at)  # type: ignore[union-attr]
@@ -158,7 +158,7 @@ def _line(recursion: Recursion, step: sp.Expr, chi: sp.Expr) -> CriticalLine:
         top, bottom = (sp.expand(e) for e in sp.fraction(sp.together(shown)))
         ratio = sp.simplify(top / bottom)
     if not ratio.has(K):
-        return _ray(ratio, s, (s_of_k, b_of_k))
+        return _ray(ratio, s)
     return _curve(step, s_of_k, b_of_k)
 
 
@@ -211,7 +211,7 @@ def _vertical(chi) -> CriticalLine:
     )
 
 
-def _ray(ratio, s, parametric=None) -> CriticalLine:
+def _ray(ratio, s) -> CriticalLine:
     """σ_b² = ratio·σ_w²; the same for every fixed point, because LayerNorm hides K."""
     if ratio is None or ratio.has(s, sigma_w):
         return CriticalLine("none", None, None, "chi_J = 1 has no solution at a fixed point")

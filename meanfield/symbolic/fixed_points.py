@@ -317,12 +317,12 @@ def _verdict(count: int, most: int | None, missing: int | None):
 
 def _neutral(chi) -> FixedPoints:
     here = Solution(K, Status.EXACT, None, "every K is fixed: the map is the identity")
-    chi_j = Solution(sp.simplify(closed(chi)), Status.EXACT) if chi not in (None, sp.oo) else no_chi(chi)
+    chi_j = Solution(sp.simplify(closed(chi)), Status.EXACT) if chi not in (None, sp.oo) else no_chi()
     point = FixedPoint(here, chi_j, Solution(sp.S.One, Status.EXACT), "neutral")
     return FixedPoints((point,), Status.EXACT, "K' = K for every K")
 
 
-def no_chi(chi) -> Solution:
+def no_chi() -> Solution:
     return Solution(sp.oo, Status.NONEXISTENT, None, "φ jumps, so chi_J is infinite")
 
 
@@ -335,7 +335,7 @@ def _affine(step, chi) -> FixedPoints:
         return FixedPoints((), Status.EXACT, message + ", which grows without bound", (sp.S.Zero, sp.oo))
     exact = sp.simplify(closed(c) / (1 - r))
     value = Solution(exact, Status.EXACT) if not exact.has(Average) else from_ball(balls.certified(c / (1 - r), DIGITS))
-    chi_j = no_chi(chi)
+    chi_j = no_chi()
     if chi not in (None, sp.oo):
         at = closed(chi.subs(K, c / (1 - r)))
         simple = sp.simplify(at) if not at.has(Average) else at
@@ -364,7 +364,7 @@ def _assemble(gain, step, chi, zero, found: list[Root], status, message) -> Fixe
         stable = not root.rising
         with balls.precision(160):
             chi_k = from_ball(value_at(slope, root, DIGITS))
-            chi_j = no_chi(chi) if chi in (None, sp.oo) else from_ball(value_at(chi, root, DIGITS))
+            chi_j = no_chi() if chi in (None, sp.oo) else from_ball(value_at(chi, root, DIGITS))
         basin = (down, up) if stable else None
         points.append(FixedPoint(root.solution(), chi_j, chi_k, _word(stable), basin))
     last = sign_at(gain, found[-1].hi) if found else below
@@ -394,7 +394,7 @@ def _limits_at_zero(slope, chi) -> tuple[Solution, Solution]:
     out = []
     for e in (slope, chi):
         if e is None or e == sp.oo:
-            out.append(no_chi(e))
+            out.append(no_chi())
             continue
         try:
             law = at_zero(e, 1)

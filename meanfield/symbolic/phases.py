@@ -55,14 +55,14 @@ def phase_at(recursion: Recursion, values: dict[str, sp.Expr], norm: sp.Expr) ->
     if points and points[0].stability == "neutral":
         here: FixedPoint | None = points[0]
         chi_j = (
-            Solution(sp.simplify(closed(chi).subs(K, start)), Status.EXACT) if chi not in (None, sp.oo) else no_chi(chi)
+            Solution(sp.simplify(closed(chi).subs(K, start)), Status.EXACT) if chi not in (None, sp.oo) else no_chi()
         )
     else:
         here = destination(points, step, start)
         if here is not None:
             chi_j = here.chi_J
         elif chi in (None, sp.oo):
-            chi_j = no_chi(chi)
+            chi_j = no_chi()
         else:
             law = at_infinity(chi, 1)
             if law.leading.power > 0:
