@@ -4,12 +4,15 @@ A network is an input layer `Dense` (no skip, no activation), followed by one *b
 block(layer l). A block maps preactivations z^l to preactivations z^{l+1}; the usual one is
 `Sequential((Nonlinearity(phi), Dense()))`, z^{l+1} = σ_w N^{-1/2} W φ(z^l) + σ_b b, optionally inside `Residual(...,
 mu)`, which adds μ z^l.
+
+A signal has positions (the inputs of a batch, and the tokens of each) and neurons. Dense, LayerNorm and Pool act on the
+neurons of every position alike; BatchNorm and Dense(axis="tokens") are the records that mix positions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from meanfield.results import MeanFieldError
@@ -23,6 +26,25 @@ class Param:
 
 
 Number = int | Fraction | Param
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A standard deviation that varies with depth: value · k^{−beta/2} in the k-th block (k = l − 1 makes layer l).
+
+    The variance decays as k^{−beta}. value ≥ 0 and beta are numbers or `Param`s. The input layer is no block: k counts
+    from 1 at the block that makes layer 2. Source: [variance_variation] Sec. 3, with variances as its formulas have it.
+    """
+
+    value: Number
+    beta: Number
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", exact(self.value, "The value of a Schedule"))
+        object.__setattr__(self, "beta", exact(self.beta, "The exponent beta of a Schedule"))
+
+
+Deviation = Number | Schedule
 
 
 RESERVED = frozenset(
@@ -75,15 +97,39 @@ def exact(value: object, what: str) -> Number:
 
 @dataclass(frozen=True)
 class Dense:
-    """A fully connected layer x → σ_w N^{-1/2} W x + σ_b b; `weights` is the ensemble W is drawn from."""
+    """A fully connected layer x → σ_w N^{-1/2} W x + σ_b b, with N the number of entries of x and b standard normal.
+
+    weights: the law of W. "gaussian": independent standard normals. "orthogonal": W = √max(N, N′) times the N′ × N block
+    of a Haar-distributed orthogonal matrix, so that every entry has variance 1; an input layer before such blocks is
+    drawn alike. "mixed": the same, after a Gaussian input layer.
+    sigma_w, sigma_b: the network's own unless given; then a number ≥ 0, a `Param` or a `Schedule`.
+    expand: outputs per neuron of the layer that is made (4: a hidden layer of four times the width), > 0; a `Param` may
+    take one value per layer. axis: "neurons", or "tokens" for one matrix that mixes the tokens of every neuron alike,
+    with as many biases as output tokens; `expand` is then outputs per input token.
+    """
 
     weights: str = "gaussian"
+    sigma_w: Deviation = Param("sigma_w")
+    sigma_b: Deviation = Param("sigma_b")
+    expand: Number = 1
+    axis: str = "neurons"
 
     def __post_init__(self) -> None:
-        if self.weights != "gaussian":
-            raise MeanFieldError(
-                f"weights={self.weights!r} was asked for; the ensemble that exists so far is 'gaussian'."
-            )
+        for value, what, choices in ((self.weights, "weights", WEIGHTS), (self.axis, "axis", AXES)):
+            if value not in choices:
+                raise MeanFieldError(f"{what}={value!r} was asked for; the choices are {', '.join(choices)}.")
+        for name, own in (("sigma_w", Param("sigma_w")), ("sigma_b", Param("sigma_b"))):
+            value = getattr(self, name)
+            if not isinstance(value, Schedule) and value != own:
+                object.__setattr__(self, name, _not_negative(value, f"The {name} of a Dense"))
+        object.__setattr__(self, "expand", exact(self.expand, "The factor expand of a Dense"))
+        if not isinstance(self.expand, Param) and self.expand <= 0:
+            raise MeanFieldError(f"The factor expand of a Dense must be > 0, but {self.expand} was given.")
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a square map on neurons with the network's own σ_w and σ_b."""
+        return replace(self, weights="gaussian") == Dense()
 
 
 @dataclass(frozen=True)
@@ -104,6 +150,40 @@ class LayerNorm:
 
 
 @dataclass(frozen=True)
+class BatchNorm:
+    """y → γ (y − mean(y))/sd(y) + β over the positions, for each neuron apart (at least 3 positions say anything).
+
+    sd² = mean((y − mean(y))²), nothing added to it; γ = 1 and β = 0 at initialization; affine: as for `LayerNorm`.
+    """
+
+    affine: bool = True
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Each group of `size` neighbouring neurons becomes one: their largest ("max") or their mean ("average")."""
+
+    size: int = 2
+    kind: str = "max"
+
+    def __post_init__(self) -> None:
+        if self.kind not in POOLS:
+            raise MeanFieldError(f"kind={self.kind!r} was asked for; the choices are {', '.join(POOLS)}.")
+        if not isinstance(self.size, int) or isinstance(self.size, bool) or self.size < 1:
+            raise MeanFieldError(f"A Pool takes a number of neurons ≥ 1, but {self.size!r} was given.")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """y → factor · y (LayerScale), the factor a number ≥ 0 or a `Param`."""
+
+    factor: Number
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "factor", _not_negative(self.factor, "The factor of a Scale"))
+
+
+@dataclass(frozen=True)
 class Sequential:
     """Blocks applied from left to right."""
 
@@ -112,21 +192,30 @@ class Sequential:
 
 @dataclass(frozen=True)
 class Residual:
-    """x → branch(x) + μ x, with μ a number ≥ 0 or a `Param`."""
+    """x → branch(x) + μ x, with μ a number ≥ 0 or a `Param`; with a shortcut, x → branch(x) + μ shortcut(x)."""
 
     branch: Block
     mu: Number = 1
+    shortcut: Block | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mu", exact(self.mu, "The skip strength mu"))
-        if not isinstance(self.mu, Param) and self.mu < 0:
-            raise MeanFieldError(f"The skip strength mu must be ≥ 0, but {self.mu} was given.")
+        object.__setattr__(self, "mu", _not_negative(self.mu, "The skip strength mu"))
 
 
-Block = Dense | Nonlinearity | LayerNorm | Sequential | Residual
+Block = Dense | Nonlinearity | LayerNorm | BatchNorm | Pool | Scale | Sequential | Residual
+
+
+def _not_negative(value: object, what: str) -> Number:
+    number = exact(value, what)
+    if not isinstance(number, Param) and number < 0:
+        raise MeanFieldError(f"{what} must be ≥ 0, but {number} was given.")
+    return number
 
 
 NORMS = ("none", "pre", "act")
+WEIGHTS = ("gaussian", "orthogonal", "mixed")
+AXES = ("neurons", "tokens")
+POOLS = ("max", "average")
 
 
 def mlp(activation: Hashable, mu: object = 0, weights: str = "gaussian", norm: str | None = None) -> Block:
@@ -144,13 +233,26 @@ def mlp(activation: Hashable, mu: object = 0, weights: str = "gaussian", norm: s
     return plain if strength == 0 else Residual(plain, strength)
 
 
+def parts(block: Block) -> Iterator[Block]:
+    """The records that are not made of others, in the order they are met (a shortcut before its branch)."""
+    match block:
+        case Sequential(blocks):
+            for inner in blocks:
+                yield from parts(inner)
+        case Residual(branch, _, shortcut):
+            if shortcut is not None:
+                yield from parts(shortcut)
+            yield from parts(branch)
+        case _:
+            yield block
+
+
 def activations_of(block: Block) -> tuple[Hashable, ...]:
     """The activations a block holds, in the order they are met."""
-    match block:
-        case Nonlinearity(activation):
-            return (activation,)
-        case Sequential(blocks):
-            return tuple(a for b in blocks for a in activations_of(b))
-        case Residual(branch):
-            return activations_of(branch)
-    return ()
+    return tuple(part.activation for part in parts(block) if isinstance(part, Nonlinearity))
+
+
+def input_weights(block: Block) -> str:
+    """The law of the input layer's W: "orthogonal" if all Dense of the block are, else "gaussian"."""
+    laws = {part.weights for part in parts(block) if isinstance(part, Dense)}
+    return "orthogonal" if laws == {"orthogonal"} else "gaussian"

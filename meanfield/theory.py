@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
@@ -312,7 +312,7 @@ def _with_values(block: Block, values: dict) -> Block:
             return Sequential(tuple(_with_values(b, values) for b in blocks))
         case Residual(branch, mu):
             strength = values.get(mu.name, mu) if isinstance(mu, Param) else mu
-            return Residual(_with_values(branch, values), strength)
+            return replace(block, branch=_with_values(branch, values), mu=strength)
     return block
 
 
@@ -339,7 +339,8 @@ def derive(
     phi: a registered activation name ("tanh", "leaky_relu(0.2)"), a formula in z ("z*erf(z)"), a SymPy expression or an
     `Activation`. residual: True adds the skip z^{l+1} = branch + μ z^l with μ = 1; mu: another μ, a number or a name
     (mu="mu" keeps it symbolic). norm: "pre" or "act" puts a LayerNorm on preactivations, Dense(φ(LN(z))), or on
-    activations, Dense(LN(φ(z))); the skip carries z as it is. architecture: any composition of blocks instead of the
+    activations, Dense(LN(φ(z))); the skip carries z as it is. weights: "gaussian", "orthogonal" (Haar) or "mixed" (Haar
+    after a Gaussian input layer), which share one limit of infinite width. architecture: any composition of blocks instead of the
     plain layer. Keyword parameters set the activation's parameters (alpha=0.2, or alpha="alpha" to keep it symbolic).
 
     Conventions: z^{l+1} = (σ_w/√N) W φ(z^l) + σ_b b [+ μ z^l], standard normal W and b; K^l is the second moment of
@@ -384,6 +385,6 @@ def _resolved(block: Block) -> Block:
             return Nonlinearity(activation(a))
         case Sequential(blocks):
             return Sequential(tuple(_resolved(b) for b in blocks))
-        case Residual(branch, mu):
-            return Residual(_resolved(branch), mu)
+        case Residual(branch, _, shortcut):
+            return replace(block, branch=_resolved(branch), shortcut=shortcut and _resolved(shortcut))
     return block

@@ -63,27 +63,27 @@ def test_a_start_for_each_block(monkeypatch):
             assert np.isnan(found.log_J[p, :, : max(l0, 1) - 1]).all()
 
 
-lent, weights, squared = curves._Lent.times, curves._Drawn.weights, curves.log_squared_norm
+lent, weights, squared = curves._Lent.matvec, curves._Drawn.weights, curves.log_squared_norm
 
 
-def _slopes_only(self, matrix, out):
-    np.divide(matrix, self.spread, out=out)
+def _slopes_only(self, rows, out):
+    np.divide(rows, self.spread[: rows.shape[1], None], out=out)
 
 
 def _scaled(factor):
-    def times(self, matrix, out):
-        lent(self, matrix, out)
+    def matvec(self, rows, out):
+        lent(self, rows, out)
         out *= factor
 
-    return times
+    return matvec
 
 
 PLANTED = {
-    "σ_w 3 % too large": (curves._Lent, "times", _scaled(1.03)),
-    "σ_w forgotten": (curves._Lent, "times", curves.Weights.times),
+    "σ_w 3 % too large": (curves._Lent, "matvec", _scaled(1.03)),
+    "σ_w forgotten": (curves._Lent, "matvec", curves.DrawnMatrix.matvec),
     "no 1/N": (curves, "log_squared_norm", lambda m: (squared(m)[0] + math.log(20), squared(m)[1])),
-    "LayerNorm's scale alone": (Projection, "times", _slopes_only),
-    "φ not differentiated": (Slope, "times", lambda self, matrix, out: np.copyto(out, matrix)),
+    "LayerNorm's scale alone": (Projection, "push", _slopes_only),
+    "φ not differentiated": (Slope, "push", lambda self, rows, out: np.copyto(out, rows)),
     "one W in all layers": (curves._Drawn, "release", lambda self: None),
     "one W for all Dense": (curves._Drawn, "weights", lambda self, l, ordinal, n: weights(self, l, 0, n)),
 }

@@ -11,7 +11,7 @@ import pytest
 
 import meanfield.empirical
 from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Param, Residual, Sequential, mlp
-from meanfield.empirical import derivatives
+from meanfield.empirical import derivatives, matrices
 from meanfield.empirical.functions import ScalarPair
 from meanfield.empirical.network import Ensemble
 from meanfield.empirical.operations import operations
@@ -132,7 +132,7 @@ def test_control_a_missing_term_of_layer_norm_is_seen(name, monkeypatch):
     """Its derivative without the term − ŷ mean(ŷ dy): the scale is not differentiated."""
 
     def wrong(unit, spread, matrix, out):
-        out[...] = (matrix - matrix.mean(axis=0)) / spread
+        out[...] = (matrix - matrix.mean(axis=-1, keepdims=True)) / spread[: matrix.shape[1], None]
 
     monkeypatch.setattr(derivatives, "_project", wrong)
     assert _jacobian_error(_ensemble(NORMED[name]), NORMED[name], 3) > 1e-3
@@ -160,7 +160,7 @@ def test_layer_norm_of_one_neuron():
 
 def test_weights_in_blocks_of_rows(monkeypatch):
     whole = list(_ensemble(NESTED).network(SEED, INDEX).layers(INPUTS, 1))[-1]
-    monkeypatch.setattr(derivatives, "_BLOCK_OF_WEIGHTS", 15)
+    monkeypatch.setattr(matrices, "_BLOCK_OF_WEIGHTS", 15)
     _, z, jacobian = list(_ensemble(NESTED).network(SEED, INDEX).layers(INPUTS, 1))[-1]
     np.testing.assert_allclose(z, whole[1], rtol=1e-12)
     np.testing.assert_allclose(jacobian, whole[2], rtol=1e-11, atol=1e-12)
@@ -194,7 +194,7 @@ def test_skip_strength_per_layer():
 
 
 def test_a_block_it_does_not_know():
-    with pytest.raises(MeanFieldError, match=r"with the block 'dense'; .* Dense, Nonlinearity, "):
+    with pytest.raises(MeanFieldError, match=r"with 'dense'; .* Dense, Nonlinearity, "):
         operations("dense")
 
 

@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from meanfield.architecture import Block
-from meanfield.empirical.derivatives import Buffers, Weights, aligned
+from meanfield.empirical.derivatives import Buffers
 from meanfield.empirical.functions import ScalarPair
+from meanfield.empirical.matrices import DrawnMatrix, Matrix
 from meanfield.empirical.network import Ensemble, Network
 from meanfield.empirical.observables import draw_inputs, draw_probes, log_squared_norm
-from meanfield.empirical.operations import integer, positive, refuse_jumps
+from meanfield.empirical.operations import Affine, integer, positive, refuse_jumps, refuse_new
 from meanfield.empirical.parallel import each_network
 from meanfield.empirical.philox import MAX_INDEX, MAX_NETWORK, fill_normals
 from meanfield.results import Estimate, MeanFieldError
@@ -150,6 +151,7 @@ def jacobian_curves(
     seed = integer(seed, "The seed", 0, 1 << 64)
     input_norm = positive(input_norm, "The input norm |x|²/N_0")
     for ensemble in ensembles:
+        refuse_new(ensemble.operations, "A set of curves")
         refuse_jumps(ensemble.operations, "J", "measure K with run_ensemble(..., jacobian=False)")
     layers = np.arange(max(min(starts), 1), depth + 1)
     log_J = np.full((len(blocks), networks, layers.size), math.nan)
@@ -197,33 +199,36 @@ def _each(value: Any, name: str, blocks: Sequence[Block]) -> list[float]:
 
 
 class _Drawn:
-    """n^{−1/2} W (n columns) and b of every Dense of one layer, drawn when the first block needs them."""
+    """n^{−1/2} W (n columns) of every Dense of one layer, drawn when the first block needs it."""
 
     def __init__(self, seed: int, index: int, width: int, buffers: Buffers) -> None:
         self._key, self._width, self._buffers = (seed, index), width, buffers
-        self._held: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._held: dict[int, np.ndarray] = {}
 
-    def weights(self, layer: int, ordinal: int, fan_in: int) -> tuple[np.ndarray, np.ndarray]:
+    def weights(self, layer: int, ordinal: int, fan_in: int) -> np.ndarray:
         if ordinal not in self._held:
-            matrix, bias = self._buffers.take(self._width, fan_in), np.empty(self._width)
+            matrix = self._buffers.take(self._width, fan_in)
             fill_normals(matrix.ravel(), *self._key, layer, 2 * ordinal, scale=1 / math.sqrt(fan_in))
-            fill_normals(bias, *self._key, layer, 2 * ordinal + 1)
-            self._held[ordinal] = matrix, bias
+            self._held[ordinal] = matrix
         return self._held[ordinal]
 
     def release(self) -> None:
         while self._held:
-            self._buffers.give(self._held.popitem()[1][0])
+            self._buffers.give(self._held.popitem()[1])
 
 
 @dataclass(eq=False)
-class _Lent(Weights):
-    """Weights of which n^{−1/2} W is held for other blocks too; σ_w multiplies the product."""
+class _Lent(DrawnMatrix):
+    """A matrix of which n^{−1/2} W is held for other blocks too; σ_w multiplies the product."""
 
     sigma_w: float = 1.0
 
-    def times(self, matrix: np.ndarray, out: np.ndarray) -> None:
-        super().times(matrix, out)
+    def matvec(self, rows: np.ndarray, out: np.ndarray) -> None:
+        super().matvec(rows, out)
+        out *= self.sigma_w
+
+    def matvec_apart(self, rows: np.ndarray, out: np.ndarray) -> None:
+        super().matvec_apart(rows, out)
         out *= self.sigma_w
 
     def release(self) -> None:
@@ -236,13 +241,7 @@ class _Sharing(Network):
 
     drawn: _Drawn
 
-    def _affine(self, ordinal: int, layer: int, z: np.ndarray) -> tuple[np.ndarray, Weights]:
-        sigma_w, sigma_b = self.ensemble.sigma_w[layer - 1], self.ensemble.sigma_b[layer - 1]
-        width, fan_in = self.ensemble.width, z.shape[1]
-        matrix, bias = self.drawn.weights(layer, ordinal, fan_in)
-        new_z = aligned(1, width)
-        np.matmul(matrix, z[0], out=new_z[0])
-        new_z *= sigma_w
-        new_z += sigma_b * bias
-        key, scale = (self.seed, self.index, layer, 2 * ordinal), sigma_w / math.sqrt(fan_in)
-        return new_z, _Lent(key, width, z[0], scale, sigma_b, self.buffers, matrix, sigma_w)
+    def matrix(self, operation: Affine, layer: int, shape: tuple[int, int], scale: float, expected: int) -> Matrix:
+        held = self.drawn.weights(layer, operation.ordinal, shape[1])
+        key = self.seed, self.index, layer, 2 * operation.ordinal
+        return _Lent("gaussian", key, shape, scale, self.buffers, held, scale * math.sqrt(shape[1]))

@@ -1,22 +1,24 @@
-"""The derivative of one operation of a network, as a linear map that is applied to matrices.
+"""The derivative of one operation of a network at the point where it was applied, as a linear map.
 
-Each has `times(matrix, out)`, out = M matrix with M = ∂(new y)/∂y, and `own`: for every neuron of the new y the sum of
-its squared derivatives with respect to the operation's own parameters (None if it has none). No M is ever formed.
+Each has `push(rows, out)`, the image of tangents, and `pull(rows, out)`, that of cotangents under the transpose: arrays
+of shape (number of vectors, positions, neurons). An operation that keeps positions apart also takes the first position
+alone (one position in `rows`). `shape` is (positions, neurons) after the operation, `own` for every neuron of the first
+position the sum of its squared derivatives with respect to the operation's own parameters (None if it has none). No
+matrix is ever formed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numba import njit
 
-from meanfield.empirical.philox import fill_normals
+if TYPE_CHECKING:
+    from meanfield.empirical.matrices import Matrix
 
-_BLOCK_OF_WEIGHTS = 1 << 22  # numbers of W held at once: 32 MiB
 ROUNDING = 4 * 2.0**-52  # a vector with a relative spread below this is a constant one
 
 
@@ -45,107 +47,195 @@ class Derivative(Protocol):
     """What is pushed through: see the module."""
 
     @property
+    def shape(self) -> tuple[int, int]: ...
+
+    @property
     def own(self) -> np.ndarray | float | None: ...
 
-    def times(self, matrix: np.ndarray, out: np.ndarray) -> None: ...
+    def push(self, rows: np.ndarray, out: np.ndarray) -> None: ...
+
+    def pull(self, rows: np.ndarray, out: np.ndarray) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
 class Slope:
-    """Of a coordinatewise map: row i is multiplied with φ′(y_i)."""
+    """Of a coordinatewise map: neuron i is multiplied with φ′(y_i)."""
 
     slope: np.ndarray
     own: None = None
 
-    def times(self, matrix: np.ndarray, out: np.ndarray) -> None:
-        _scale_rows(self.slope, matrix, out)
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.slope.shape  # type: ignore[return-value]
+
+    def push(self, rows: np.ndarray, out: np.ndarray) -> None:
+        np.multiply(rows, self.slope[: rows.shape[1]], out=out)
+
+    pull = push
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """Of y → factor·y."""
+
+    factor: float
+    shape: tuple[int, int]
+    own: None = None
+
+    def push(self, rows: np.ndarray, out: np.ndarray) -> None:
+        np.multiply(rows, self.factor, out=out)
+
+    pull = push
 
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """Of LayerNorm, ŷ = (y − mean(y))/s: dŷ = (dy − mean(dy) − ŷ mean(ŷ dy))/s."""
+    """Of LayerNorm, ŷ = (y − mean(y))/s: dŷ = (dy − mean(dy) − ŷ mean(ŷ dy))/s, a symmetric map."""
 
     unit: np.ndarray
-    spread: float
+    spread: np.ndarray
     affine: bool
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.unit.shape  # type: ignore[return-value]
 
     @property
     def own(self) -> np.ndarray | None:
         """γ_i ŷ_i + β_i by γ_i and β_i."""
-        return self.unit * self.unit + 1.0 if self.affine else None
+        return self.unit[0] * self.unit[0] + 1.0 if self.affine else None
 
-    def times(self, matrix: np.ndarray, out: np.ndarray) -> None:
-        _project(self.unit, self.spread, matrix, out)
+    def push(self, rows: np.ndarray, out: np.ndarray) -> None:
+        _project(self.unit, self.spread, rows, out)
+
+    pull = push
 
 
-@dataclass(eq=False)
-class Weights:
-    """Of y → σ_w n^{−1/2} W y + σ_b b: the matrix `scale`·W (σ_w n^{−1/2} = scale), drawn in blocks of rows.
+@dataclass(frozen=True, eq=False)
+class BatchProjection:
+    """Of BatchNorm: the same over the positions, for each neuron apart; spread[i] is that of neuron i."""
 
-    `y` is the vector it is applied to, `key` its stream (seed, network, layer, role). A matrix that fits into a single
-    block is drawn once, a larger one anew for every product. `release` gives the scratch memory back.
-    """
+    unit: np.ndarray
+    spread: np.ndarray
+    affine: bool
+    own: None = None
 
-    key: tuple[int, int, int, int]
-    width: int
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.unit.shape  # type: ignore[return-value]
+
+    def push(self, rows: np.ndarray, out: np.ndarray) -> None:
+        mean, along = rows.mean(axis=1, keepdims=True), (self.unit * rows).mean(axis=1, keepdims=True)
+        np.divide(rows - mean - self.unit * along, self.spread, out=out)
+
+    pull = push
+
+
+@dataclass(frozen=True, eq=False)
+class Pooled:
+    """Of Pool: `share`[p, i] is the derivative of neuron i // size after it by neuron i before it (0 beyond the last
+    whole group)."""
+
+    share: np.ndarray
+    size: int
+    own: None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.share.shape[0], self.share.shape[1] // self.size
+
+    def push(self, rows: np.ndarray, out: np.ndarray) -> None:
+        whole = out.shape[2] * self.size
+        groups = (rows * self.share[: rows.shape[1]])[..., :whole].reshape(*out.shape, self.size)
+        groups.sum(axis=-1, out=out)
+
+    def pull(self, rows: np.ndarray, out: np.ndarray) -> None:
+        whole = rows.shape[2] * self.size
+        out[..., whole:] = 0.0
+        np.multiply(np.repeat(rows, self.size, axis=-1), self.share[: rows.shape[1], :whole], out=out[..., :whole])
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """Of y → σ_w n^{−1/2} W y + σ_b b on the neurons of every position: the matrix holds the factor σ_w n^{−1/2}."""
+
+    matrix: Matrix
     y: np.ndarray
     scale: float
     sigma_b: float
-    buffers: Buffers
-    _whole: np.ndarray | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.y), self.matrix.shape[0]
 
     @property
     def own(self) -> float:
-        """By the entries of a row of W, and by b."""
-        return self.scale * self.scale * float(self.y @ self.y) + self.sigma_b * self.sigma_b
+        """By the standard normal entries of a row of W, and of b."""
+        y = self.y[0]
+        return self.scale * self.scale * float(y @ y) + self.sigma_b * self.sigma_b
 
-    def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """(rows, scale·W[rows]); the array is overwritten when the iteration goes on."""
-        if self._whole is not None:
-            yield slice(0, self.width), self._whole
-            return
-        fan_in = self.y.size
-        rows = max(1, min(self.width, _BLOCK_OF_WEIGHTS // fan_in))
-        scratch = self.buffers.take(rows, fan_in)
-        if rows == self.width:
-            self._whole = scratch
-        for first in range(0, self.width, rows):
-            part = scratch[: min(rows, self.width - first)]
-            fill_normals(part.ravel(), *self.key, start=first * fan_in, scale=self.scale)
-            yield slice(first, first + part.shape[0]), part
-        if self._whole is None:
-            self.buffers.give(scratch)
+    def push(self, rows: np.ndarray, out: np.ndarray) -> None:
+        outputs, inputs = self.matrix.shape
+        self.matrix.matvec(rows.reshape(-1, inputs), out.reshape(-1, outputs))
 
-    def times(self, matrix: np.ndarray, out: np.ndarray) -> None:
-        for rows, part in self.blocks():
-            np.matmul(part, matrix, out=out[rows])
+    def pull(self, rows: np.ndarray, out: np.ndarray) -> None:
+        outputs, inputs = self.matrix.shape
+        self.matrix.rmatvec(rows.reshape(-1, outputs), out.reshape(-1, inputs))
 
-    def release(self) -> None:
-        if self._whole is not None:
-            self.buffers.give(self._whole)
-            self._whole = None
+    def gradient_norms(self, cotangent: np.ndarray) -> tuple[float, float]:
+        """(‖∂S/∂w‖²_F, |∂S/∂β|²) for w = scale·W and β = σ_b b, where `cotangent` (positions × outputs) is ∂S/∂(new y).
+
+        ∂S/∂w = Σ_p u_p y_pᵀ, whose squared norm is Σ_pq (u_p·u_q)(y_p·y_q).
+        """
+        products = (cotangent @ cotangent.T) * (self.y @ self.y.T)
+        return float(products.sum()), float(np.square(cotangent.sum(axis=0)).sum())
 
 
-@njit(cache=True, nogil=True)
-def _scale_rows(scale, matrix, out):
-    for i in range(matrix.shape[0]):
-        for j in range(matrix.shape[1]):
-            out[i, j] = scale[i] * matrix[i, j]
+@dataclass(frozen=True, eq=False)
+class WeightedTokens:
+    """Of the same on the tokens of every input and neuron: y has shape (inputs, tokens, neurons)."""
+
+    weights: np.ndarray
+    y: np.ndarray
+    scale: float
+    sigma_b: float
+    own: None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.y.shape[0] * self.weights.shape[0], self.y.shape[2]
+
+    def push(self, rows: np.ndarray, out: np.ndarray) -> None:
+        self._apply(self.weights, rows, out)
+
+    def pull(self, rows: np.ndarray, out: np.ndarray) -> None:
+        self._apply(self.weights.T, rows, out)
+
+    def _apply(self, matrix: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
+        vectors, neurons, inputs = rows.shape[0], rows.shape[2], self.y.shape[0]
+        new, old = matrix.shape
+        np.matmul(matrix, rows.reshape(vectors, inputs, old, neurons), out=out.reshape(vectors, inputs, new, neurons))
+
+    def gradient_norms(self, cotangent: np.ndarray) -> tuple[float, float]:
+        inputs, _, neurons = self.y.shape
+        u = cotangent.reshape(inputs, -1, neurons)
+        gradient = np.einsum("ati,asi->ts", u, self.y)
+        return float(np.square(gradient).sum()), float(np.square(u.sum(axis=(0, 2))).sum())
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _project(unit, spread, matrix, out):
-    neurons, columns = matrix.shape
-    mean, along = np.zeros(columns), np.zeros(columns)
-    for i in range(neurons):
-        for j in range(columns):
-            mean[j] += matrix[i, j]
-            along[j] += unit[i] * matrix[i, j]
-    mean /= neurons
-    along /= neurons
-    for i in range(neurons):
-        for j in range(columns):
-            out[i, j] = (matrix[i, j] - mean[j] - unit[i] * along[j]) / spread
+def _project(unit, spread, rows, out):
+    vectors, positions, neurons = rows.shape
+    for k in range(vectors):
+        for p in range(positions):
+            mean, along = 0.0, 0.0
+            for i in range(neurons):
+                mean += rows[k, p, i]
+                along += unit[p, i] * rows[k, p, i]
+            mean /= neurons
+            along /= neurons
+            for i in range(neurons):
+                out[k, p, i] = (rows[k, p, i] - mean - unit[p, i] * along) / spread[p]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -21,7 +21,6 @@ from meanfield.empirical.carried import add_scaled
 from meanfield.empirical.columns import add_squares, mark, normalize_columns, project_columns, scale_columns
 from meanfield.empirical.derivatives import Buffers
 from meanfield.empirical.functions import ScalarPair, elementwise
-from meanfield.empirical.network import check_width
 from meanfield.empirical.observables import draw_inputs, draw_probes
 from meanfield.empirical.operations import (
     AddSaved,
@@ -34,6 +33,8 @@ from meanfield.empirical.operations import (
     operations,
     positive,
     refuse_jumps,
+    refuse_new,
+    refuse_one_neuron,
 )
 from meanfield.empirical.parallel import each_network, threads_used
 from meanfield.empirical.philox import MAX_INDEX, MAX_LAYER, MAX_NETWORK, fill_normals
@@ -127,7 +128,9 @@ def criticality_grid(
     points = _points(sigma_w, sigma_b)
     lists = [operations(block, activation_pairs, mu, depth) for block in blocks]
     for one in lists:
-        check_width(width, one)
+        refuse_new(one, "A grid")
+        if any(isinstance(operation, Normalize) for operation in one):
+            refuse_one_neuron(width)
         refuse_jumps(one, "χ", "measure K with run_ensemble(..., jacobian=False)")
     batches = _batches(lists, *points, width)
     parts = []

@@ -1,10 +1,12 @@
 """One network of finite width, drawn and run: the second reading of the architecture record.
 
-z¹ = σ_w N_0^{−1/2} W x + σ_b b, then z^{l+1} = block(z^l), where Dense is y → σ_w N^{−1/2} W y + σ_b b with entries of
-W and b independent standard normals, Nonlinearity is y → φ(y) coordinatewise, LayerNorm is y → (y − mean(y))/sd(y) over
-the neurons (sd² = mean((y − mean(y))²), nothing added to it) and Residual is y → branch(y) + μ y. The block is turned
-into a flat list of operations on a stack, and the Jacobian ∂z^l/∂z^{l0} and the tangent kernel are pushed through the
-same operations by the chain rule. σ_w, σ_b may depend on the layer; all Dense of one block take those of their layer.
+z¹ = σ_w N_0^{−1/2} W x + σ_b b, then z^{l+1} = block(z^l), with the records `meanfield.architecture` defines. The
+block becomes a flat list of operations on a stack, and tangents, the tangent kernel and (backwards) cotangents are taken
+through it by the chain rule. σ_w, σ_b may depend on the layer. A signal is an array of
+positions × neurons; positions are the inputs, or inputs × tokens (token fastest).
+
+W is drawn entry by entry (sampler "explicit"), or its products are drawn as they are asked for, exactly in law
+(sampler "lazy"), which makes a layer cost O(N) instead of O(N²).
 """
 
 from __future__ import annotations
@@ -17,23 +19,48 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from meanfield.architecture import Block
-from meanfield.empirical.carried import Jacobian, TangentKernel
-from meanfield.empirical.derivatives import Buffers, Derivative, Projection, Slope, Weights, aligned, normalize
+from meanfield.architecture import Block, input_weights
+from meanfield.empirical.carried import ParameterTangents, TangentKernel, Tangents
+from meanfield.empirical.derivatives import (
+    BatchProjection,
+    Buffers,
+    Derivative,
+    Factor,
+    Pooled,
+    Projection,
+    Slope,
+    Weighted,
+    WeightedTokens,
+    aligned,
+    normalize,
+)
 from meanfield.empirical.functions import ScalarPair, elementwise
+from meanfield.empirical.matrices import DrawnMatrix, Matrix
 from meanfield.empirical.operations import (
     AddSaved,
     Affine,
     Map,
+    Multiply,
     Normalize,
+    NormalizeBatch,
     Operation,
+    PoolGroups,
     Save,
+    Swap,
+    check_shapes,
     integer,
     operations,
     per_layer,
+    refuse_one_neuron,
 )
 from meanfield.empirical.philox import MAX_INDEX, MAX_LAYER, MAX_NETWORK, fill_normals
+from meanfield.empirical.sampler import LazyMatrix
 from meanfield.results import MeanFieldError
+
+SAMPLERS = ("explicit", "lazy")
+_KEPT_WEIGHTS = 1 << 18  # entries of a matrix that a trace keeps for the backward pass; a larger one is drawn again
+Carried = Tangents | TangentKernel
+Trace = list[tuple[int, Operation, Derivative | None]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,36 +68,54 @@ class Ensemble:
     """The law of random networks: a block, its widths and its standard deviations.
 
     `block` is repeated depth − 1 times after the input layer; `sigma_w`, `sigma_b` ≥ 0 are numbers or arrays of length
-    `depth`; `input_dimension` N_0 (kept as `fan_in`) is the width unless given; `mu` is the value of symbolic skip
-    strengths, see `operations`. `Ensemble(...).network(seed, index)` is one draw.
+    `depth`; `width` is one number, or one per layer (`widths`; `width` is then the last); `input_dimension` N_0 (kept
+    as `fan_in`) is the first layer's width unless given; `mu` is the value of symbolic parameters, see `operations`;
+    `tokens` positions make one input. `Ensemble(...).network(seed, index)` is one draw.
     """
 
     block: Block
     sigma_w: Any
     sigma_b: Any
-    width: int
+    width: Any
     depth: int
     input_dimension: int | None = None
     activation_pairs: Mapping[Hashable, ScalarPair] | None = None
     mu: Any = None
+    tokens: int = 1
+    sampler: str = "explicit"
     fan_in: int = field(init=False)
+    widths: tuple[int, ...] = field(init=False)
     operations: tuple[Operation, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        width = integer(self.width, "The width", 1, 1 << 24)
         depth = integer(self.depth, "The depth", 1, MAX_LAYER)
-        given = width if self.input_dimension is None else self.input_dimension
+        widths = _widths(self.width, depth)
+        if self.sampler not in SAMPLERS:
+            raise MeanFieldError(f"sampler={self.sampler!r} was asked for; the choices are {', '.join(SAMPLERS)}.")
+        given = widths[0] if self.input_dimension is None else self.input_dimension
         checked = {
-            "width": width,
+            "width": widths[-1],
+            "widths": widths,
             "depth": depth,
-            "fan_in": integer(given, "The input dimension N_0", 1, MAX_INDEX // width),
+            "fan_in": integer(given, "The input dimension N_0", 1, MAX_INDEX // widths[0]),
+            "tokens": integer(self.tokens, "The number of tokens", 1, 1 << 24),
             "sigma_w": per_layer(self.sigma_w, "sigma_w", depth),
             "sigma_b": per_layer(self.sigma_b, "sigma_b", depth),
             "operations": operations(self.block, self.activation_pairs, self.mu, depth),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-        check_width(width, self.operations)
+        if any(isinstance(operation, Normalize) for operation in self.operations):
+            refuse_one_neuron(min(widths))
+        check_shapes(self.operations, widths, self.tokens)
+
+    @property
+    def couples(self) -> bool:
+        """Whether positions act on each other (BatchNorm, or a Dense on the tokens)."""
+        return any(
+            isinstance(operation, NormalizeBatch) or (isinstance(operation, Affine) and operation.tokens)
+            for operation in self.operations
+        )
 
     def network(self, seed: int, index: int, buffers: Buffers | None = None) -> Network:
         """Network number `index` of the ensemble's realization `seed`: the same numbers wherever it is drawn."""
@@ -78,21 +123,22 @@ class Ensemble:
         return Network(self, seed, integer(index, "The network's index", 0, MAX_NETWORK), buffers or Buffers())
 
 
-def check_width(width: int, done: tuple[Operation, ...]) -> None:
-    """One neuron minus its mean is 0, with or without the rest of LayerNorm."""
-    if width == 1 and any(isinstance(operation, Normalize) for operation in done):
+def _widths(given: Any, depth: int) -> tuple[int, ...]:
+    if np.ndim(given) == 0:
+        return (integer(given, "The width", 1, 1 << 24),) * depth
+    if len(given) != depth:
         raise MeanFieldError(
-            "LayerNorm was asked for in a network of width 1, where a neuron is its own mean and the standard "
-            "deviation is 0; take a width of at least 2."
+            f"width must be one number or one per layer (depth = {depth}), but {len(given)} were given."
         )
+    return tuple(integer(one, "The width", 1, 1 << 24) for one in given)
 
 
 @dataclass(frozen=True)
 class Network:
     """One draw of an ensemble.
 
-    The weights of layer l are the streams (seed, index, l, role), role = 2·ordinal for W, 2·ordinal + 1 for b; W[i, j]
-    is number i·fan_in + j of its stream. They are drawn when they are used, and not kept.
+    The weights of layer l are the streams (seed, index, l, role), role = 2·ordinal for W, 2·ordinal + 1 for b. They are
+    drawn when they are used, and not kept.
     """
 
     ensemble: Ensemble
@@ -107,94 +153,252 @@ class Network:
         tangent: TangentKernel | None = None,
         directions: np.ndarray | None = None,
     ) -> Iterator[tuple[int, np.ndarray, np.ndarray | None]]:
-        """Yield (l, z, G) for l = 1..depth: z[a] = z^l for input a, and G = ∂z^l/∂z^{l0} at the first input.
+        """Yield (l, z, G) for l = 1..depth: z[p] = z^l at position p, and G = ∂z^l/∂z^{l0} at the first position.
 
-        `inputs` has shape (number of inputs, N_0). G is None before layer l0, or always if l0 is None; it may be
-        rescaled in place by the caller (it enters linearly) and is overwritten when the iteration goes on. l0 = 0 is
-        the input x, and then G is N × N_0. With `directions` V given, G is (∂z^l/∂z^{l0}) V. `tangent` holds the
-        tangent kernel at the first input for the layer just yielded.
+        `inputs` has shape (positions, N_0). G is None before layer l0, or always if l0 is None; it may be rescaled in
+        place by the caller (it enters linearly) and is overwritten when the iteration goes on. l0 = 0 is the input x,
+        and then G is N × N_0. With `directions` V given, G is (∂z^l/∂z^{l0}) V. `tangent` holds the tangent kernel at
+        the first position for the layer just yielded.
         """
         ensemble = self.ensemble
-        z = np.ascontiguousarray(inputs, dtype=float)
-        jacobian = self._jacobian(ensemble.fan_in, directions) if l0 == 0 else None
-        try:
-            for layer in range(1, ensemble.depth + 1):
-                z = self._block(layer, z, jacobian, tangent)
-                if layer == l0:
-                    jacobian = self._jacobian(ensemble.width, directions)
-                yield layer, z, None if jacobian is None else jacobian.matrix
-        finally:
-            for carried in (jacobian, tangent):
-                if carried is not None:
-                    carried.release()
+        self._refuse_coupled("the Jacobian or the tangent kernel of one input", l0 is not None or tangent is not None)
+        carried: list[Carried] = [] if tangent is None else [tangent]
+        if l0 == 0:
+            carried.append(self.tangents(ensemble.fan_in, directions))
+        for layer, z in self.run(inputs, carried):
+            if layer == l0:
+                carried.append(self.tangents(ensemble.widths[layer - 1], directions))
+            pushed = carried[-1] if carried and isinstance(carried[-1], Tangents) else None
+            yield layer, z, None if pushed is None else pushed.rows[:, 0].T
 
-    def _jacobian(self, size: int, directions: np.ndarray | None) -> Jacobian:
-        matrix = self.buffers.take(size, size if directions is None else directions.shape[1])
-        matrix[...] = 0.0 if directions is None else directions
+    def tangents(self, size: int, directions: np.ndarray | None = None) -> Tangents:
+        """The columns of `directions`, or all unit vectors of `size` numbers, at the first position."""
+        rows = self.buffers.take(size if directions is None else directions.shape[1], 1, size)
+        rows[:, 0] = 0.0 if directions is None else directions.T
         if directions is None:
-            np.fill_diagonal(matrix, 1.0)
-        return Jacobian(matrix, self.buffers)
+            np.fill_diagonal(rows[:, 0], 1.0)
+        return Tangents(rows, self.buffers)
 
-    def _block(self, layer: int, z: np.ndarray, jacobian: Jacobian | None, tangent: TangentKernel | None) -> np.ndarray:
+    def run(
+        self, inputs: np.ndarray, carried: list[Carried] | None = None, trace: Trace | None = None, pulls: int = 0
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield (l, z) for l = 1..depth, and take all that is in `carried` along: the list may grow in between.
+
+        The operations are written down in `trace` for `pull`, which will take `pulls` cotangents.
+        """
+        carried = [] if carried is None else carried
+        z = np.ascontiguousarray(inputs, dtype=float)
+        try:
+            for layer in range(1, self.ensemble.depth + 1):
+                z = self._block(layer, z, carried, trace, pulls)
+                yield layer, z
+        finally:
+            for one in carried:
+                one.release()
+
+    def pull(self, trace: Trace, cotangents: np.ndarray) -> Iterator[tuple[int, Derivative | None, np.ndarray]]:
+        """Take cotangents (vectors, positions, neurons) at the last layer of a trace back to the input.
+
+        Yields (l, d, u) for every operation with parameters of layer l, d its derivative and u the cotangents of its
+        result, and (l, None, u) with u those of z^l, for every layer down to 0 (the input).
+        """
+        stack = [cotangents]
+        last = trace[-1][0]
+        yield last, None, cotangents
+        for layer, operation, derivative in reversed(trace):
+            if layer < last:
+                yield layer, None, stack[-1]
+                last = layer
+            match operation:
+                case Save():
+                    stack.append(stack.pop() + stack.pop())
+                case Swap():
+                    stack[-2:] = stack[:-3:-1]
+                case AddSaved(mu):
+                    stack.insert(-1, mu[layer - 1] * stack[-1])
+                case _ if derivative is not None:
+                    u = stack.pop()
+                    if isinstance(derivative, Weighted | WeightedTokens):
+                        yield layer, derivative, u
+                    stack.append(self._pulled(derivative, u))
+                    if isinstance(derivative, Weighted):
+                        derivative.matrix.release()
+        yield 0, None, stack[-1]
+
+    @staticmethod
+    def _pulled(derivative: Derivative, u: np.ndarray) -> np.ndarray:
+        match derivative:
+            case Weighted(matrix, y):
+                shape = y.shape[0], matrix.shape[1]
+            case WeightedTokens(_, y):
+                shape = y.shape[0] * y.shape[1], y.shape[2]
+            case Pooled(share):
+                shape = share.shape  # type: ignore[assignment]
+            case _:
+                shape = derivative.shape
+        out = aligned(len(u), u.shape[1] if u.shape[1] == 1 else shape[0], shape[1])
+        derivative.pull(np.ascontiguousarray(u), out)
+        return out
+
+    def _block(self, layer: int, z: np.ndarray, carried: list[Carried], trace: Trace | None, pulls: int) -> np.ndarray:
         derivative: Derivative | None
         lost = np.zeros(len(z), dtype=bool)
-        carried = [one for one in (jacobian, tangent) if one is not None]
         saved: list[np.ndarray] = []
-        for operation in self.ensemble.operations if layer > 1 else (Affine(0),):
+        expected = len(z) * (1 + pulls) + sum(
+            len(one.rows) * one.rows.shape[1] for one in carried if isinstance(one, Tangents)
+        )
+        for one in carried:
+            if isinstance(one, ParameterTangents):
+                one.begin(layer)
+        first = Affine(0, input_weights(self.ensemble.block))
+        for operation in self.ensemble.operations if layer > 1 else (first,):
+            derivative = None
             match operation:
                 case Save():
                     saved.append(z)
                     for one in carried:
                         one.save()
-                    continue
+                case Swap():
+                    z, saved[-1] = saved[-1], z
+                    for one in carried:
+                        one.swap()
                 case AddSaved(mu):
                     new_z = np.multiply(saved.pop(), mu[layer - 1], out=aligned(*z.shape))
                     new_z += z
-                    z, derivative = new_z, None
+                    z = new_z
                     for one in carried:
                         one.add_saved(mu[layer - 1])
                 case Map(pair):
-                    z, derivative = self._map(pair, z, bool(carried))
+                    z, derivative = self._map(pair, z, bool(carried) or trace is not None)
                 case Normalize(affine):
                     z, derivative = self._normalize(z, affine)
-                case Affine(ordinal):
-                    z, derivative = self._affine(ordinal, layer, z)
+                case NormalizeBatch(affine):
+                    z, derivative = self._normalize_batch(z, affine)
+                case PoolGroups(size, largest):
+                    z, derivative = _pool(z, size, largest)
+                case Multiply(factor):
+                    derivative = Factor(factor[layer - 1], z.shape)  # type: ignore[arg-type]
+                    z = np.multiply(z, factor[layer - 1], out=aligned(*z.shape))
+                case Affine(tokens=True):
+                    z, derivative = self._mix(operation, layer, z)
+                case Affine():
+                    z, derivative = self._affine(operation, layer, z, expected)
             if derivative is not None:
                 for one in carried:
-                    one.push(derivative, self.ensemble.width)
-            if isinstance(derivative, Weights):
-                derivative.release()
+                    one.push(derivative)
+            if isinstance(derivative, Weighted):
+                self._let_go(derivative.matrix, trace is not None)
+            if trace is not None:
+                trace.append((layer, operation, derivative))
             _mark_rows(z, lost)
         # an overflow (or a LayerNorm of equal numbers) inside the block stays one: max(NaN, 0) and erf(∞) are finite
+        if lost.any() and self.ensemble.couples:
+            lost[:] = True
         return np.where(lost[:, None], math.nan, z) if lost.any() else z
 
+    @staticmethod
+    def _let_go(matrix: Matrix, traced: bool) -> None:
+        """Release a matrix that no backward pass needs, or that it can draw again for less than it costs to keep."""
+        outputs, inputs = matrix.shape
+        if not traced or (isinstance(matrix, DrawnMatrix) and outputs * inputs > _KEPT_WEIGHTS):
+            matrix.release()
+
     def _map(self, pair: ScalarPair, z: np.ndarray, differentiate: bool) -> tuple[np.ndarray, Derivative]:
-        new_z, slope = aligned(*z.shape), np.empty(z.shape[1] if differentiate else 0)
+        new_z, slope = aligned(*z.shape), aligned(*(z.shape if differentiate else (0, 0)))
         elementwise(pair.phi)(z.ravel(), new_z.ravel(), pair.parameters)
         if differentiate:
-            elementwise(pair.dphi)(z[0], slope, pair.parameters)
+            elementwise(pair.dphi)(z.ravel(), slope.ravel(), pair.parameters)
         return new_z, Slope(slope)
 
     def _normalize(self, z: np.ndarray, affine: bool) -> tuple[np.ndarray, Derivative]:
         new_z = aligned(*z.shape)
-        spreads = [normalize(z[a], new_z[a]) for a in range(z.shape[0])]
-        return new_z, Projection(new_z[0], spreads[0], affine)
+        spreads = np.array([normalize(z[p], new_z[p]) for p in range(len(z))])
+        return new_z, Projection(new_z, spreads, affine)
 
-    def _affine(self, ordinal: int, layer: int, z: np.ndarray) -> tuple[np.ndarray, Weights]:
-        width, fan_in = self.ensemble.width, z.shape[1]
-        sigma_w, sigma_b = self.ensemble.sigma_w[layer - 1], self.ensemble.sigma_b[layer - 1]
-        key = self.seed, self.index, layer, 2 * ordinal
+    def _normalize_batch(self, z: np.ndarray, affine: bool) -> tuple[np.ndarray, Derivative]:
+        turned = np.ascontiguousarray(z.T)
+        unit = np.empty_like(turned)
+        spreads = np.array([normalize(turned[i], unit[i]) for i in range(len(turned))])
+        new_z = aligned(*z.shape)
+        new_z[...] = unit.T
+        return new_z, BatchProjection(new_z, spreads, affine)
+
+    def matrix(self, operation: Affine, layer: int, shape: tuple[int, int], scale: float, expected: int) -> Matrix:
+        """scale·W of one Dense."""
+        key = self.seed, self.index, layer, 2 * operation.ordinal
+        if self.ensemble.sampler == "lazy":
+            return LazyMatrix(operation.law, key, shape, scale, self.buffers, expected)
+        return DrawnMatrix(operation.law, key, shape, scale, self.buffers)
+
+    def deviations(self, operation: Affine, layer: int) -> tuple[float, float]:
+        """(σ_w, σ_b) of one Dense."""
+        sigma_w, sigma_b = operation.sigma_w, operation.sigma_b
+        return (
+            float(self.ensemble.sigma_w[layer - 1] if sigma_w is None else sigma_w[layer - 1]),
+            float(self.ensemble.sigma_b[layer - 1] if sigma_b is None else sigma_b[layer - 1]),
+        )
+
+    def bias(self, operation: Affine, layer: int, size: int, sigma_b: float) -> np.ndarray:
+        bias = np.empty(size)
+        fill_normals(bias, self.seed, self.index, layer, 2 * operation.ordinal + 1, scale=sigma_b)
+        return bias
+
+    def _affine(self, operation: Affine, layer: int, z: np.ndarray, expected: int) -> tuple[np.ndarray, Weighted]:
+        fan_in, outputs = z.shape[1], operation.outputs(layer, self.ensemble.widths[layer - 1])
+        sigma_w, sigma_b = self.deviations(operation, layer)
         scale = sigma_w / math.sqrt(fan_in)
-        weights = Weights(key, width, z[0], scale, sigma_b, self.buffers)
-        new_z = aligned(z.shape[0], width)
-        for rows, part in weights.blocks():
-            for a in range(z.shape[0]):  # one product per input: its bits do not depend on which others are run with it
-                np.matmul(part, z[a], out=new_z[a, rows])
+        matrix = self.matrix(operation, layer, (outputs, fan_in), scale, expected)
+        new_z = aligned(len(z), outputs)
+        if isinstance(matrix, DrawnMatrix) and len(z) <= _APART:
+            matrix.matvec_apart(z, new_z)
+        else:
+            matrix.matvec(z, new_z)
         if sigma_b > 0:
-            bias = np.empty(width)
-            fill_normals(bias, self.seed, self.index, layer, 2 * ordinal + 1, scale=sigma_b)
-            new_z += bias
-        return new_z, weights
+            new_z += self.bias(operation, layer, outputs, sigma_b)
+        return new_z, Weighted(matrix, z, scale, sigma_b)
+
+    def _mix(self, operation: Affine, layer: int, z: np.ndarray) -> tuple[np.ndarray, WeightedTokens]:
+        """A Dense on the tokens: a small matrix, whose products are too many to be worth revealing one by one."""
+        inputs, neurons = len(z) // self.ensemble.tokens, z.shape[1]
+        old = len(z) // inputs
+        new = operation.outputs(layer, self.ensemble.tokens)
+        sigma_w, sigma_b = self.deviations(operation, layer)
+        scale = sigma_w / math.sqrt(old)
+        key = self.seed, self.index, layer, 2 * operation.ordinal
+        drawn = DrawnMatrix(operation.law, key, (new, old), scale, Buffers())
+        ((_, weights),) = drawn.blocks()
+        y = z.reshape(inputs, old, neurons)
+        new_z = aligned(inputs * new, neurons)
+        np.matmul(weights, y, out=new_z.reshape(inputs, new, neurons))
+        if sigma_b > 0:
+            new_z.reshape(inputs, new, neurons)[...] += self.bias(operation, layer, new, sigma_b)[:, None]
+        return new_z, WeightedTokens(weights, y, scale, sigma_b)
+
+    def _refuse_coupled(self, what: str, asked: bool) -> None:
+        if asked and self.ensemble.couples:
+            raise MeanFieldError(
+                f"{what[0].upper()}{what[1:]} was asked for in a network where positions act on each other; take probes "
+                "(probes=...), which push all positions."
+            )
+
+
+_APART = 4  # inputs of a batch that is multiplied vector by vector
+
+
+def _pool(z: np.ndarray, size: int, largest: bool) -> tuple[np.ndarray, Pooled]:
+    positions, neurons = len(z), z.shape[1] // size
+    share = aligned(*z.shape)
+    share[...] = 0.0
+    inner = share[:, : neurons * size].reshape(positions, neurons, size)
+    groups = z[:, : neurons * size].reshape(positions, neurons, size)
+    new_z = aligned(positions, neurons)
+    if largest:
+        groups.max(axis=-1, out=new_z)
+        np.put_along_axis(inner, groups.argmax(axis=-1)[..., None], 1.0, axis=-1)
+    else:
+        groups.mean(axis=-1, out=new_z)
+        inner[...] = 1.0 / size
+    return new_z, Pooled(share, size)
 
 
 @njit(cache=True, nogil=True)

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import Block, Dense, LayerNorm, Nonlinearity, Param, Residual, Sequential
+from meanfield.architecture import (
+    BatchNorm,
+    Block,
+    Dense,
+    LayerNorm,
+    Nonlinearity,
+    Param,
+    Pool,
+    Residual,
+    Scale,
+    Schedule,
+    Sequential,
+)
 from meanfield.empirical.functions import ScalarPair
 from meanfield.empirical.twins import resolve
 from meanfield.results import MeanFieldError
@@ -24,9 +36,29 @@ class Map:
 
 @dataclass(frozen=True)
 class Affine:
-    """y → σ_w N^{−1/2} W y + σ_b b, the `ordinal`-th Dense of the block."""
+    """y → σ_w n^{−1/2} W y + σ_b b, the `ordinal`-th Dense of the block (of a layer, for the input layer).
+
+    sigma_w, sigma_b: one per layer, or None for the network's own. expand: outputs per neuron of the layer that is made
+    (per input token if `tokens`), one per layer.
+    """
 
     ordinal: int
+    law: str = "gaussian"
+    sigma_w: tuple[float, ...] | None = None
+    sigma_b: tuple[float, ...] | None = None
+    expand: tuple[float, ...] | None = None
+    tokens: bool = False
+
+    def outputs(self, layer: int, basis: int) -> int:
+        """How many: `expand` times `basis`, which must be a whole number."""
+        factor = 1.0 if self.expand is None else self.expand[layer - 1]
+        number = round(factor * basis)
+        if number < 1 or abs(number - factor * basis) > 1e-9 * number:
+            raise MeanFieldError(
+                f"A Dense with expand = {factor:g} makes {factor * basis:g} of {basis} "
+                f"{'tokens' if self.tokens else 'neurons'} at layer {layer}; the product must be a whole number ≥ 1."
+            )
+        return number
 
 
 @dataclass(frozen=True)
@@ -37,8 +69,35 @@ class Normalize:
 
 
 @dataclass(frozen=True)
+class NormalizeBatch:
+    """y → (y − mean(y))/sd(y) over the positions."""
+
+    affine: bool
+
+
+@dataclass(frozen=True)
+class PoolGroups:
+    """Groups of `size` neurons → their largest, or their mean."""
+
+    size: int
+    largest: bool
+
+
+@dataclass(frozen=True)
+class Multiply:
+    """y → factor[l − 1] y."""
+
+    factor: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Save:
     """Remember y."""
+
+
+@dataclass(frozen=True)
+class Swap:
+    """Exchange y and the last one remembered."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +108,7 @@ class AddSaved:
     mu: tuple[float, ...]
 
 
-Operation = Map | Affine | Normalize | Save | AddSaved
+Operation = Map | Affine | Normalize | NormalizeBatch | PoolGroups | Multiply | Save | Swap | AddSaved
 
 
 def operations(
@@ -66,41 +125,122 @@ def operations(
     Raises `MeanFieldError` for an activation without functions and for a `Param` without a value.
     """
     pairs = activation_pairs or {}
-    ordinals = iter(range(1 << 15))
+    ordinals = iter(range(1 << 14))
 
-    def strength(value: Any) -> tuple[float, ...]:
-        if not isinstance(value, Param):
-            return (float(value),) * depth
-        given = mu.get(value.name) if isinstance(mu, Mapping) else mu
+    def value(of: Any, what: str) -> tuple[float, ...]:
+        if not isinstance(of, Param):
+            return (float(of),) * depth
+        given = mu.get(of.name) if isinstance(mu, Mapping) else mu
         if given is None:
             raise MeanFieldError(
-                f"A finite-width network needs a number for the skip strength {value.name}, which the architecture "
-                f"leaves symbolic; give mu=..., or mu={{{value.name!r}: ...}}."
+                f"A finite-width network needs a number for {what} {of.name}, which the architecture leaves symbolic; "
+                f"give mu=..., or mu={{{of.name!r}: ...}}."
             )
-        return tuple(per_layer(given, f"The skip strength {value.name}", depth).tolist())
+        return tuple(per_layer(given, f"{what[0].upper()}{what[1:]} {of.name}", depth).tolist())
+
+    def deviation(of: Any, own: str) -> tuple[float, ...] | None:
+        if of == Param(own):
+            return None
+        if not isinstance(of, Schedule):
+            return value(of, "the standard deviation")
+        base, beta = value(of.value, "the standard deviation"), value(of.beta, "the exponent")
+        return tuple(b * max(l - 1, 1) ** (-0.5 * e) for l, (b, e) in enumerate(zip(base, beta), 1))
 
     def walk(part: Block) -> Iterator[Operation]:
         match part:
             case Nonlinearity(activation):
                 yield Map(resolve(activation, pairs))
-            case Dense():
-                yield Affine(next(ordinals))
+            case Dense(weights, sigma_w, sigma_b, expand, axis):
+                yield Affine(
+                    next(ordinals),
+                    "gaussian" if weights == "gaussian" else "orthogonal",
+                    deviation(sigma_w, "sigma_w"),
+                    deviation(sigma_b, "sigma_b"),
+                    None if expand == 1 else value(expand, "the factor"),
+                    axis == "tokens",
+                )
             case LayerNorm(affine):
                 yield Normalize(affine)
+            case BatchNorm(affine):
+                yield NormalizeBatch(affine)
+            case Pool(size, kind):
+                yield PoolGroups(size, kind == "max")
+            case Scale(factor):
+                yield Multiply(value(factor, "the factor"))
             case Sequential(blocks):
                 for inner in blocks:
                     yield from walk(inner)
-            case Residual(branch, value):
+            case Residual(branch, strength, shortcut):
                 yield Save()
+                if shortcut is not None:
+                    yield from walk(shortcut)
+                    yield Swap()
                 yield from walk(branch)
-                yield AddSaved(strength(value))
+                yield AddSaved(value(strength, "the skip strength"))
             case _:
                 raise MeanFieldError(
-                    f"A finite-width network was asked for with the block {part!r}; the blocks that can be run so far "
-                    "are Dense, Nonlinearity, LayerNorm, Sequential and Residual."
+                    f"A finite-width network was asked for with {part!r}; a block is made of Dense, Nonlinearity, "
+                    "LayerNorm, BatchNorm, Pool, Scale, Sequential and Residual."
                 )
 
     return tuple(walk(block))
+
+
+def check_shapes(done: tuple[Operation, ...], widths: Sequence[int], tokens: int) -> None:
+    """Follow (tokens, neurons) through the block of every layer; raises `MeanFieldError` where they do not fit."""
+    for layer in range(2, len(widths) + 1):
+        here, saved = (tokens, widths[layer - 2]), []
+        for operation in done:
+            match operation:
+                case Save():
+                    saved.append(here)
+                case Swap():
+                    here, saved[-1] = saved[-1], here
+                case AddSaved():
+                    if saved[-1] != here:
+                        raise MeanFieldError(_misfit(layer, "A skip adds", saved[-1], here))
+                    saved.pop()
+                case Affine(tokens=True):
+                    here = operation.outputs(layer, here[0]), here[1]
+                case Affine():
+                    here = here[0], operation.outputs(layer, widths[layer - 1])
+                case PoolGroups(size):
+                    if here[1] < size:
+                        raise MeanFieldError(f"A Pool of {size} neurons meets {here[1]} at layer {layer}.")
+                    here = here[0], here[1] // size
+                case Normalize():
+                    refuse_one_neuron(here[1])
+        if here != (tokens, widths[layer - 1]):
+            raise MeanFieldError(_misfit(layer, "The block makes", here, (tokens, widths[layer - 1])))
+
+
+def refuse_one_neuron(neurons: int) -> None:
+    """One neuron minus its mean is 0, with or without the rest of LayerNorm."""
+    if neurons == 1:
+        raise MeanFieldError(
+            "LayerNorm was asked for in a network of width 1, where a neuron is its own mean and the standard "
+            "deviation is 0; take a width of at least 2."
+        )
+
+
+def _misfit(layer: int, what: str, found: tuple[int, int], wanted: tuple[int, int]) -> str:
+    return (
+        f"{what} {found[0]} × {found[1]} (tokens × neurons) where {wanted[0]} × {wanted[1]} are wanted at layer "
+        f"{layer}; change expand= of a Dense, or the shortcut of the Residual."
+    )
+
+
+def refuse_new(done: tuple[Operation, ...], what: str) -> None:
+    """Refuse what networks with shared weights cannot run: all but square Gaussian Dense, φ, LayerNorm and skips."""
+    for operation in done:
+        known = isinstance(operation, Map | Normalize | Save | AddSaved) or operation == Affine(
+            getattr(operation, "ordinal", 0)
+        )
+        if not known:
+            raise MeanFieldError(
+                f"{what} shares its weights between networks and cannot run {type(operation).__name__} {operation}; "
+                "use run_ensemble for one block at a time."
+            )
 
 
 def refuse_jumps(done: tuple[Operation, ...], what: str, instead: str) -> None:

@@ -15,7 +15,17 @@ from dataclasses import dataclass, replace
 import sympy as sp
 
 from meanfield.activations import Activation, activation
-from meanfield.architecture import Block, Dense, LayerNorm, Nonlinearity, Param, Residual, Sequential, activations_of
+from meanfield.architecture import (
+    Block,
+    Dense,
+    LayerNorm,
+    Nonlinearity,
+    Param,
+    Residual,
+    Sequential,
+    activations_of,
+    parts,
+)
 from meanfield.piecewise import pieces
 from meanfield.results import MeanFieldError, NoClosedForm
 from meanfield.symbolic.average import Average, average
@@ -89,7 +99,7 @@ def _settled(signal: Signal, rules: Rules) -> Signal:
 
 def _walk(block: Block, signal: Signal, rules: Rules) -> Signal:
     match block:
-        case Dense():
+        case Dense() if block.is_plain:
             return _fresh(rules.dense(_settled(signal, rules)), len(signal.functions))
         case Nonlinearity(record):
             return _nonlinearity(activation(record), _settled(signal, rules))
@@ -99,22 +109,18 @@ def _walk(block: Block, signal: Signal, rules: Rules) -> Signal:
             for b in blocks:
                 signal = _walk(b, signal, rules)
             return signal
-        case Residual(branch, mu):
+        case Residual(branch, mu, None):
             strength = parameter(mu.name) if isinstance(mu, Param) else sp.Rational(mu)
             return (_skip if has_dense(branch) else _inner_skip)(branch, strength, signal, rules)
-    raise MeanFieldError(f"The block {block!r} has no rule yet.")
+    raise MeanFieldError(
+        f"The block {block!r} has no rule in the theory yet; finite networks with it can be measured "
+        "(meanfield.empirical.run_ensemble)."
+    )
 
 
 def has_dense(block: Block) -> bool:
     """Whether a block holds a Dense layer."""
-    match block:
-        case Dense():
-            return True
-        case Sequential(blocks):
-            return any(has_dense(b) for b in blocks)
-        case Residual(branch):
-            return has_dense(branch)
-    return False
+    return any(isinstance(part, Dense) for part in parts(block))
 
 
 def _nonlinearity(record: Activation, signal: Signal) -> Signal:
@@ -259,7 +265,7 @@ def _untrained(block: Block) -> Block:
         case Sequential(blocks):
             return Sequential(tuple(_untrained(b) for b in blocks))
         case Residual(branch, mu):
-            return Residual(_untrained(branch), mu)
+            return Residual(_untrained(branch), mu, block.shortcut)
     return block
 
 
@@ -415,10 +421,10 @@ def plain_form(block: Block) -> tuple[sp.Expr, sp.Expr] | None:
     if isinstance(block, Residual) and has_dense(block.branch):
         mu = parameter(block.mu.name) if isinstance(block.mu, Param) else sp.Rational(block.mu)
         block = block.branch
-    parts = block.blocks if isinstance(block, Sequential) else (block,)
-    if not parts or not isinstance(parts[-1], Dense) or any(has_dense(b) for b in parts[:-1]):
+    chain = block.blocks if isinstance(block, Sequential) else (block,)
+    if not chain or not isinstance(chain[-1], Dense) or any(has_dense(b) for b in chain[:-1]):
         return None
-    signal = _walk(Sequential(parts[:-1]), _fresh((K, J, Theta), 1), ONE)
+    signal = _walk(Sequential(chain[:-1]), _fresh((K, J, Theta), 1), ONE)
     f = signal.functions[0]
     if signal.gains != (1,) or signal.scales != (1,) or signal.shifts != (0,) or f.has(K, Average):
         return None
