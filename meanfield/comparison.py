@@ -401,19 +401,24 @@ def _jacobian_rows(layers, log_j, full: EnsembleResult, half: EnsembleResult, wi
     return _rows("J", layers, np.ones(len(layers)), a * steps / full.width, wide, error), note
 
 
-def _pairs(theory: Theory) -> dict[Hashable, ScalarPair]:
-    """Plain compiled functions for activations the checker has no hand-written twin of."""
+def _pairs(theory: Theory, higher: bool = False) -> dict[Hashable, ScalarPair]:
+    """Plain functions, as text, for activations the checker has no hand-written twin of; higher: φ″ and φ‴ too, where
+    they hold no delta function."""
     out: dict[Hashable, ScalarPair] = {}
     for held in activations_of(theory.block):
         record = activation(held)
         if record.name not in twin_names():
-            phi, dphi = _plain(record, record.pieces), _plain(record, record.pieces.diff())
-            out[record] = ScalarPair(phi, dphi, continuous=record.is_continuous)
+            first = record.pieces.diff()
+            parts = [record.pieces, first]
+            if higher and record.is_continuous and not first.jumps() and not first.diff().jumps():
+                parts += [first.diff(), first.diff().diff()]
+            texts = [_plain(record, one) for one in parts]
+            out[record] = ScalarPair.from_sources(*texts, continuous=record.is_continuous)
     return out
 
 
-def _plain(record: Activation, parts) -> Any:
-    """A Python function of one number from the pieces of φ or φ′ (the checker compiles it)."""
+def _plain(record: Activation, parts) -> str:
+    """Python text of a function of one number from the pieces of φ or a derivative (the checker compiles it)."""
     import sympy as sp
 
     if record.free_parameters:
@@ -426,4 +431,4 @@ def _plain(record: Activation, parts) -> Any:
     for e, _, hi in parts.intervals()[:-1]:
         text += f"    if z < {float(hi)!r}:\n{printing.body(e.xreplace({Z[0]: x}), ' ' * 8)}"
     text += printing.body(parts.exprs[-1].xreplace({Z[0]: x}))
-    return printing.compiled(text, "f")
+    return printing.self_contained(text)

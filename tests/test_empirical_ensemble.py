@@ -67,7 +67,7 @@ def test_biases_skips_and_layer_dependent_sigmas():
     assert _worst(run.estimate("K_aa"), own) <= 4
     assert _worst(run.estimate("K_bb"), own) <= 4
     assert _worst(run.estimate("K_ab"), cross) <= 4
-    assert _worst(run.estimate("D"), 2 * (np.array(own) - cross)) <= 4
+    assert _worst(run.estimate("distance"), 2 * (np.array(own) - cross)) <= 4
     assert _worst(run.estimate("J"), jacobian) <= 4
     assert _worst(run.estimate("K"), early) > 4, "control: the σ of layer l"
     assert run.layers("J").tolist() == [2, 3, 4, 5, 6] and run.layers("K").tolist() == LAYERS.tolist()
@@ -119,9 +119,9 @@ def test_layer_norm_of_equal_numbers_is_a_divergence():
 def test_the_difference_does_not_cancel():
     c = 1 - 1e-12
     run = _run(sigma_w=1.0, correlation=c, networks=200, jacobian=False, input_dimension=300)
-    assert _worst(run.estimate("D"), 2 * (1 - c)) <= 4
+    assert _worst(run.estimate("distance"), 2 * (1 - c)) <= 4
     same = _run("tanh", correlation=1, networks=2, jacobian=False)
-    assert (same.samples["D"] == 0).all() and (same.samples["K_ab"] == same.samples["K_aa"]).all()
+    assert (same.samples["distance"] == 0).all() and (same.samples["K_ab"] == same.samples["K_aa"]).all()
     opposite = _run("tanh", correlation=-1, networks=2, jacobian=False)
     assert (opposite.samples["K_ab"] == -opposite.samples["K_aa"]).all()
 
@@ -186,7 +186,7 @@ def test_samples_near_the_largest_double_have_a_mean():
 
 
 def test_jumps_and_users_functions():
-    with pytest.raises(MeanFieldError, match=r"an activation that jumps.*pass jacobian=False"):
+    with pytest.raises(MeanFieldError, match=r"an activation that jumps.*jacobian=False"):
         _run("step")
     run = _run("step", sigma_w=2.0, jacobian=False, networks=300)
     assert run.quantities == ("K",)
@@ -272,7 +272,7 @@ run = ensemble.run_ensemble(block, sigma_w=1, sigma_b=0.1, theta=True, **sizes)
 pair = twins.pair_of("tanh")
 kernels = [functions.elementwise(pair.phi), functions.elementwise(pair.dphi), philox._fill]
 kernels += [derivatives._project, derivatives.normalize, carried.add_scaled, carried._add_with_transpose]
-kernels += [observables._mean_product, observables._squared_norm, network._mark_rows]
+kernels += [observables.mean_product, observables._squared_norm, network._mark_rows]
 misses = sum(sum(k.stats.cache_misses.values()) for k in kernels) if hasattr(kernels[0], "stats") else -1
 print(misses, *(values.tobytes().hex() for values in run.samples.values()))
 """

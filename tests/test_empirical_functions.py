@@ -7,9 +7,10 @@ from functools import lru_cache
 import mpmath as mp
 import numpy as np
 import pytest
+from oracle_activations import ACTIVATIONS
 
 from meanfield.empirical.functions import ScalarPair, bound, elementwise
-from meanfield.empirical.twins import names, pair_of, resolve, twin
+from meanfield.empirical.twins import derivatives, is_smooth, names, pair_of, resolve, twin
 from meanfield.results import MeanFieldError
 
 
@@ -66,6 +67,10 @@ PARAMETERS = {"scale_invariant": {"a_plus": Fraction(3, 2), "a_minus": "-0.25"},
 PARAMETERS |= {"monomial": {"n": 5}, "polynomial": {"c0": "0.5", "c2": -2}}
 POINTS = np.array([1e-300, 1e-9, 1e-3, 0.1, 0.75, 1.2, 1.5, 3.3, 5.9, 6.2, 9, 26, 38, 88, 709, 745.5, 800])  # no kinks
 POINTS = np.concatenate((POINTS, -POINTS))
+SMOOTH = [name for name in REFERENCE if is_smooth(name)]
+SMOOTH_POINTS = np.array(
+    [s * x for x in (1e-9, 1e-3, 0.1, 0.57, 0.75, 1.2, 1.5, 3.3, 5.9, 9, 38, 745.5) for s in (1, -1)]
+)
 
 
 def _parameters(name):
@@ -78,10 +83,19 @@ def _references(name, order):
         return [mp.diff(REFERENCE[name], mp.mpf(x), order) if order else REFERENCE[name](mp.mpf(x)) for x in POINTS]
 
 
-def _worst(values, name, order):
+@lru_cache
+def _smooth_references(name, order):
+    found = []
+    for x in SMOOTH_POINTS:
+        with mp.workdps(320 if abs(x) > 7 else 60):  # digits for the tails only, where the answer is tiny
+            found.append(mp.diff(REFERENCE[name], mp.mpf(x), order))
+    return found
+
+
+def _worst(values, name, order, points=POINTS, references=_references):
     """Largest error in units of ε(|f| + |x f′|), what rounding x and f costs; below 1e-300 it counts as nothing."""
     worst = 0.0
-    for x, value, true, slope in zip(POINTS, values, _references(name, order), _references(name, order + 1)):
+    for x, value, true, slope in zip(points, values, references(name, order), references(name, order + 1)):
         scale = 2.0**-53 * (abs(true) + abs(x * slope)) + mp.mpf("1e-300")
         worst = max(worst, float(abs(mp.mpf(float(value)) - true) / scale))
     return worst
@@ -101,12 +115,63 @@ def test_values_and_derivatives(name):
         assert _worst(out * (1 + 1e-13), name, order) > 12 or not out.any(), "control: a planted error must be seen"
 
 
+@pytest.mark.parametrize("name", SMOOTH)
+def test_second_and_third_derivatives(name):
+    for order, out in enumerate(derivatives(name, 3, _parameters(name))(SMOOTH_POINTS)[2:], start=2):
+        # mish: 1 − λ − 2λT is −0.1 at 0
+        assert _worst(out, name, order, SMOOTH_POINTS, _smooth_references) < 20
+        wrong = out * (1 + 1e-13)
+        assert _worst(wrong, name, order, SMOOTH_POINTS, _smooth_references) > 20 or not out.any(), "control"
+        for i in range(len(out)):  # a planted error at any one point is seen, too
+            wrong = out + np.where(np.arange(len(out)) == i, 1e-12 * (1 + np.abs(SMOOTH_POINTS * out)), 0.0)
+            assert _worst(wrong, name, order, SMOOTH_POINTS, _smooth_references) > 20, "control"
+
+
+def test_those_without_kinks_have_higher_derivatives():
+    """The oracle's list of kinks names the jumps of φ, φ′ and φ″; `sign` and `step` jump themselves."""
+    kinked = {name for name in names() if name in ACTIVATIONS and ACTIVATIONS[name].kinks}
+    assert set(names()) - kinked == set(SMOOTH)
+    assert {"relu", "softsign", "elu", "relu2", "step", "hard_swish"} < kinked
+
+
+@pytest.mark.parametrize("name", ["softsign", "elu", "relu2"])
+def test_a_jump_of_the_second_derivative_is_no_derivative(name):
+    """Why these three have no φ″, φ‴: φ″ differs on the two sides of 0."""
+    left, right = (mp.diff(REFERENCE[name], mp.mpf(x), 2) for x in ("-1e-6", "1e-6"))
+    assert abs(right - left) > 0.9
+
+
+def test_arrays_of_derivatives():
+    z = np.array([[0.3, -1.0, 2.0], [0.0, 4.0, -0.5]])
+    found = derivatives("sin", 3)(z[:, ::2])
+    for out, function in zip(found, (np.sin, np.cos, lambda x: -np.sin(x), lambda x: -np.cos(x))):
+        np.testing.assert_allclose(out, function(z[:, ::2]), rtol=1e-15, atol=1e-16)
+    assert [len(derivatives("relu", order)(z)) for order in (0, 1)] == [1, 2]
+    own = ScalarPair(lambda x: x**3, lambda x: 3 * x**2, higher=(lambda x: 6 * x, lambda x: 6.0))
+    assert is_smooth(own) and not is_smooth(ScalarPair(own.phi, own.dphi))
+    assert [out[0, 2] for out in derivatives(own, 3)(z)] == [8.0, 12.0, 12.0, 6.0]
+    assert [float(out[0]) for out in derivatives("monomial", 3, {"n": 1})(np.zeros(1))] == [0.0, 1.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    "activation, order, message",
+    [
+        ("relu", 2, "Derivative 2 of 'relu' was asked for, but it has no φ″ and φ‴ here; .* higher="),
+        (ScalarPair(abs, np.sign), 3, "Derivative 3 of an activation was asked for"),
+        ("tanh", 4, "Derivative 4 of 'tanh' was asked for, but only those of order 0 to 3 can be had"),
+    ],
+)
+def test_derivatives_that_are_not_there(activation, order, message):
+    with pytest.raises(MeanFieldError, match=message):
+        derivatives(activation, order)
+
+
 @pytest.mark.parametrize("name", REFERENCE)
 def test_no_finite_double_gives_nan(name):
     pair = pair_of(name, _parameters(name))
     x = np.array([s * v for v in (0.0, 5e-324, 1e-308, 1e100, 1e155, 1e200, 1.7e308) for s in (1, -1)])
     out = np.empty_like(x)
-    for function in (pair.phi, pair.dphi):
+    for function in (pair.phi, pair.dphi, *(pair.higher or ())):
         with np.errstate(over="ignore", under="ignore"):  # numpy's scalars warn where the compiler is switched off
             elementwise(function)(x, out, pair.parameters)
         assert not np.isnan(out).any()

@@ -112,7 +112,7 @@ class ParameterTangents(Tangents):
 
 def _coefficients(y: np.ndarray) -> np.ndarray:
     """C with C Cᵀ = y yᵀ: the coordinates of the rows of y in an orthonormal frame (more rows than neurons: y)."""
-    return np.linalg.qr(y.T, mode="r").T if len(y) > 1 else np.sqrt((y * y).sum(axis=1, keepdims=True))
+    return np.transpose(np.linalg.qr(y.T, mode="r")) if len(y) > 1 else np.sqrt((y * y).sum(axis=1, keepdims=True))
 
 
 class TangentKernel:

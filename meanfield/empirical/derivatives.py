@@ -66,7 +66,7 @@ class Slope:
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.slope.shape  # type: ignore[return-value]
+        return self.slope.shape
 
     def push(self, rows: np.ndarray, out: np.ndarray) -> None:
         np.multiply(rows, self.slope[: rows.shape[1]], out=out)
@@ -98,7 +98,7 @@ class Projection:
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.unit.shape  # type: ignore[return-value]
+        return self.unit.shape
 
     @property
     def own(self) -> np.ndarray | None:
@@ -122,7 +122,7 @@ class BatchProjection:
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.unit.shape  # type: ignore[return-value]
+        return self.unit.shape
 
     def push(self, rows: np.ndarray, out: np.ndarray) -> None:
         mean, along = rows.mean(axis=1, keepdims=True), (self.unit * rows).mean(axis=1, keepdims=True)

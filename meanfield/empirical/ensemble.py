@@ -1,35 +1,39 @@
-"""Ensembles of finite-width networks: samples network by network, and means with standard errors."""
+"""Ensembles of finite-width networks: means with standard errors, and correlators of order 1/n, of any quantity."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping
+import os
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from threading import Event
 from typing import Any
 
 import numpy as np
 
 from meanfield.architecture import Block
-from meanfield.empirical.derivatives import Buffers
+from meanfield.empirical.blocks import Summary, log_sum_scale
+from meanfield.empirical.correlators import ESTIMATORS, NEEDS
 from meanfield.empirical.functions import ScalarPair
+from meanfield.empirical.measurement import GRADIENTS, Plan, check_plan
 from meanfield.empirical.network import Ensemble
-from meanfield.empirical.observables import draw_inputs, measure
-from meanfield.empirical.operations import integer, positive, real, refuse_jumps
-from meanfield.empirical.parallel import each_network, threads_used
+from meanfield.empirical.operations import integer, per_layer, positive, real
 from meanfield.empirical.philox import MAX_NETWORK
+from meanfield.empirical.scaleout import run_blocks
 from meanfield.results import Estimate, MeanFieldError
 
 
 @dataclass(frozen=True, eq=False)
 class EnsembleResult:
-    """Samples of every measured quantity: one row per network, one column per layer.
+    """What was measured on an ensemble; `estimate` gives means with standard errors.
 
-    samples: K (one input), or K_aa, K_bb, K_ab and D = K_aa + K_bb − 2 K_ab (two), for layers 1..depth; Theta, the
-    diagonal of the tangent kernel at the first input averaged over the neurons, for layers 1..depth; log_J for layers
-    max(l0, 1)..depth, the logarithm of J^{l0,l} = ‖∂z^l/∂z^{l0}‖²_F/N at the first input (−inf where J is exactly 0).
-    diverged_at: per network, the first layer where a measured number is not finite (an overflow, or a LayerNorm of
-    equal numbers), 0 if there is none; the samples from that layer on are NaN.
+    samples, if kept: one row per network, one column per layer. K (one input; the mean over inputs where there are
+    several, then also K_ab, the mean over pairs), or K_aa, K_bb, K_ab and distance = K_aa + K_bb − 2 K_ab (two), for
+    layers 1..depth; Theta, the diagonal of the tangent kernel averaged over the neurons, for layers 1..depth; log_J for
+    layers max(l0, 1)..depth, the logarithm of J^{l0,l} = ‖∂z^l/∂z^{l0}‖²_F/N (−∞ where J is exactly 0).
+    diverged_at (with samples): per network, the first layer where a measured number is not finite (an overflow, or a
+    norm of equal numbers), 0 if there is none; the samples from that layer on are NaN. `diverged` counts such networks.
+    summary: block by block, the means and squared deviations that everything is estimated from.
     """
 
     width: int
@@ -41,56 +45,108 @@ class EnsembleResult:
     input_norm: float
     correlation: float | None
     l0: int
-    diverged_at: np.ndarray
+    widths: tuple[int, ...]
+    sampler: str
+    probes: int | None
+    asked: tuple[str, ...]
+    diverged: int
+    finite_depth: int
+    summary: Summary = field(repr=False)
+    diverged_at: np.ndarray = field(repr=False)
     samples: Mapping[str, np.ndarray] = field(repr=False)
-
-    @property
-    def finite_depth(self) -> int:
-        """The last layer that every network of the ensemble reached with finite numbers."""
-        diverged = self.diverged_at[self.diverged_at > 0]
-        return int(diverged.min()) - 1 if diverged.size else self.depth
 
     @property
     def quantities(self) -> tuple[str, ...]:
         """What `estimate` can be asked for; where J is measured, log_J can be asked for too."""
-        return tuple("J" if name == "log_J" else name for name in self.samples)
+        plain = ["J" if name == "log_J" else name for name in self._names if not name.startswith("_")]
+        return (*plain, *(name for name, needs in NEEDS.items() if set(needs) <= set(self.summary.means)))
+
+    @property
+    def _names(self) -> list[str]:
+        return [name for name in self.summary.means if name != "J"]
 
     def layers(self, quantity: str) -> np.ndarray:
-        """The layers an estimate covers: from l0 ≥ 1 (J, log_J) or 1 (all else) to `finite_depth`."""
+        """The layers an estimate covers: from l0 ≥ 1 (J, log_J) or 1 (all else) to `finite_depth`, the last layer that
+        every network reached with finite numbers."""
         return np.arange(max(self.l0, 1) if quantity in ("J", "log_J") else 1, self.finite_depth + 1)
 
     def estimate(self, quantity: str, l: int | None = None, log_scale: Any = 0.0) -> Estimate:
         """Mean and standard error over the networks, at layer l or on all of `layers(quantity)`.
 
         `log_scale` (a number, or one per layer) multiplies J by exp(−log_scale): with the predicted log J the
-        prediction is 1 and nothing overflows. "K" also names K_aa. Raises `MeanFieldError` for a quantity that was not
-        measured, for a layer that not every network reached (a mean over the survivors would be biased), for a J that
-        overflows and for a log_J that is −∞ somewhere.
+        prediction is 1 and nothing overflows. "K" also names K_aa. Correlators (V, A, B, D, F, P, Q, R, S, T, U) and
+        ratios (c, gamma) come with a jackknife's standard error over blocks of networks; V, A, B, D, F have four input
+        indices after the layer.
+
+        Raises `MeanFieldError` for a quantity that was not measured, for a layer that not every network reached (a mean
+        over the survivors would be biased), for a J that overflows and for a log_J that is −∞ somewhere.
         """
-        name = {"J": "log_J", "K": "K" if "K" in self.samples else "K_aa"}.get(quantity, quantity)
-        if name not in self.samples:
+        name = {"J": "log_J", "K": "K" if "K" in self.summary.means else "K_aa"}.get(quantity, quantity)
+        if quantity not in self.quantities and name not in self._names:
             raise MeanFieldError(f"{quantity} was asked for, but this ensemble measured {', '.join(self.quantities)}.")
         layers = self.layers(quantity)
         if l is not None and l not in layers:
-            covered = f"at layers {layers[0]} to {layers[-1]}" if layers.size else "at no layer"
-            end = self.finite_depth + 1
-            reached = (
-                f", and networks overflow (or normalize equal numbers) at layer {end}" if end <= self.depth else ""
-            )
-            raise MeanFieldError(f"{quantity} at layer {l} was asked for, but it is measured {covered}{reached}.")
-        values = self.samples[name][:, : layers.size]
-        if quantity == "J":
-            values = values - np.asarray(log_scale, dtype=float)
+            raise MeanFieldError(f"{quantity} at layer {l} was asked for, but {self._covered(layers)}.")
+        if quantity in NEEDS:
+            mean, error = self._correlator(quantity)
+        elif quantity == "J":
+            mean, error = self._jacobian(log_scale)
+        else:
+            if quantity == "log_J" and np.isneginf(self.summary.means[name][:, : layers.size]).any():
+                raise MeanFieldError("log_J has no mean here, because J is exactly 0 in some networks; ask for J.")
+            with np.errstate(all="ignore"):  # a K near 1e308 has a mean; NaN where networks diverged
+                mean, error = self._plain(name, layers.size)
+        at: Any = slice(layers.size) if l is None else int(l) - int(layers[0])
+        return Estimate(mean[at], error[at], self.networks)
+
+    def _covered(self, layers: np.ndarray) -> str:
+        covered = f"at layers {layers[0]} to {layers[-1]}" if layers.size else "at no layer"
+        end = self.finite_depth + 1
+        reached = f", and networks overflow (or normalize equal numbers) at layer {end}" if end <= self.depth else ""
+        return f"it is measured {covered}{reached}"
+
+    def _plain(self, name: str, count: int) -> tuple[np.ndarray, np.ndarray]:
+        if name not in self.samples:
+            return self.summary.estimate(name)
+        values = self.samples[name][:, :count]
+        _, power = np.frexp(np.abs(values).max(axis=0, initial=0.0))  # the square of a K near 1e308 overflows
+        scaled = np.ldexp(values, -power)
+        error = scaled.std(axis=0, ddof=1) / math.sqrt(self.networks)
+        return np.ldexp(scaled.mean(axis=0), power), np.ldexp(error, power)
+
+    def _jacobian(self, log_scale: Any) -> tuple[np.ndarray, np.ndarray]:
+        count = self.layers("J").size
+        log_scale = np.asarray(log_scale, dtype=float)
+        if "log_J" in self.samples:
+            values = self.samples["log_J"][:, :count] - log_scale
             if values.max(initial=0.0) > 700:
                 raise MeanFieldError("J overflows a double here; ask for log_J, or give log_scale=(predicted log J).")
             values = np.exp(values)
-        elif quantity == "log_J" and np.isneginf(values).any():
-            raise MeanFieldError("log_J has no mean here, because J is exactly 0 in some networks; ask for J.")
-        _, power = np.frexp(np.abs(values).max(axis=0, initial=0.0))  # a K near 1e308 has a mean; its square overflows
-        scaled = np.ldexp(values, -power)
-        error = scaled.std(axis=0, ddof=1) / math.sqrt(self.networks)
-        at = ... if l is None else l - layers[0]
-        return Estimate(np.ldexp(scaled.mean(axis=0), power)[at], np.ldexp(error, power)[at], self.networks)
+            return values.mean(axis=0), values.std(axis=0, ddof=1) / math.sqrt(self.networks)
+        full = np.zeros(self.summary.means["J"].shape[1])
+        full[:count] = log_scale
+        scale = log_sum_scale(self.summary.shifts, full)  # type: ignore[arg-type]
+        if not np.isfinite(scale[:, :count]).all():
+            raise MeanFieldError("J overflows a double here; ask for log_J, or give log_scale=(predicted log J).")
+        with np.errstate(all="ignore"):
+            return self.summary.estimate("J", scale)
+
+    def _correlator(self, quantity: str) -> tuple[np.ndarray, np.ndarray]:
+        needs = NEEDS[quantity]
+        if quantity in ("c", "gamma"):
+            needs = (*needs, *(("K_aa", "K_bb") if "K_aa" in self.summary.means else ("K",)))
+        estimator, n = ESTIMATORS[quantity], np.array(self.widths, dtype=float)
+        return self.jackknife(lambda means, count: estimator(means, count, n), needs)
+
+    def jackknife(
+        self, function: Callable[[Mapping[str, np.ndarray], int], Any], names: Sequence[str]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """function(means over networks of the rows `names`, number of networks), and its standard error from leaving
+        out one block of networks at a time; for example a ratio of two quantities."""
+        if self.networks < 3:
+            raise MeanFieldError(f"A jackknife needs at least 3 networks, but there are {self.networks}.")
+        with np.errstate(all="ignore"):
+            return self.summary.jackknife(function, tuple(names))
 
 
 def run_ensemble(
@@ -98,86 +154,175 @@ def run_ensemble(
     *,
     sigma_w: Any,
     sigma_b: Any,
-    width: int,
+    width: Any,
     depth: int,
     networks: int,
     seed: int = 0,
+    quantities: Sequence[str] | None = None,
+    sampler: str = "explicit",
+    probes: int | None = None,
     input_norm: float = 1.0,
     correlation: float | None = None,
+    inputs: Any = None,
+    batch: int | None = None,
+    tokens: int = 1,
     input_dimension: int | None = None,
     l0: int = 1,
     jacobian: bool = True,
     theta: bool = False,
+    classes: int = 2,
+    rates: tuple[Any, Any] | None = None,
     mu: Any = None,
     activation_pairs: Mapping[Hashable, ScalarPair] | None = None,
-    threads: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
     first_network: int = 0,
+    keep_samples: bool | None = None,
+    threads: int | None = None,
+    executor: Executor | None = None,
+    checkpoint: str | os.PathLike | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> EnsembleResult:
-    """Measure K^l = Σ_i (z_i^l)²/N and J^{l0,l} = ‖∂z^l/∂z^{l0}‖²_F/N on `networks` independent random networks.
+    """Measure `networks` independent random networks: an input layer Dense, then depth − 1 blocks.
 
-    block: the architecture record; the network is an input layer Dense followed by depth − 1 blocks.
-    sigma_w, sigma_b ≥ 0: one number or one per layer. width = N, input_dimension = N_0 (N unless given).
-    input_norm: |x|²/N_0 > 0. correlation in [−1, 1]: two inputs with that cosine (K_aa, K_bb, K_ab, D), else one (K).
-    jacobian: push the exact N × N Jacobian (2 N³ operations a layer and network); K does not depend on it.
-    l0: the layer J starts from; 0 is the input, J^{0,l} = ‖∂z^l/∂x‖²_F/N (divided by the outputs: J^{0,1} ≈ σ_w²).
-    theta: measure Θ^l = (1/N) Σ_i Σ_θ (∂z_i^l/∂θ)² over all W and b (each N(0, 1) at initialization) up to layer l and
-    γ and β of every LayerNorm(affine=True), by pushing the exact N × N kernel (4 N³ operations, 6 N³ inside a skip).
-    mu: value of symbolic skip strengths, a number, one per layer (the first is not used), or a mapping from their names
-    to either. activation_pairs: functions for activations without a hand-written twin.
-    first_network: networks are numbered from here; a run split by it, and any number of threads, gives the same bits.
+    block: the architecture record. sigma_w, sigma_b ≥ 0: one number or one per layer. width = N: one number or one per
+    layer; input_dimension: N_0 (N unless given). mu: value of symbolic parameters, a number, one per layer (the first
+    is not used), or a mapping from their names to either. activation_pairs: functions for activations without a
+    hand-written twin.
+
+    quantities: K^l = Σ_i (z_i^l)²/N always; J (from layer l0; 0 is the input, J^{0,l} = ‖∂z^l/∂x‖²_F/N), Theta,
+    gradients G_z, G_w, G_b of u·z^L/√N for random signs u (G_z^l estimates J^{l,L}; G_w, G_b: squared norms of the
+    gradient by the weights and biases of every Dense), V, the tangent correlators A, B, D, F, P, Q, R, S, T, U (small
+    explicit networks Dense(φ(z)); learning `rates` (λ_w, λ_b), each one number or one per layer, unless given those of
+    the NTK parametrization), class fractions G0 of `classes` outputs, c and gamma of several inputs. Without
+    `quantities`, `jacobian` asks for J and `theta` for Theta.
+
+    sampler: "explicit" draws every W, N² numbers; "lazy" draws its products, exactly in law, at O(N) for every vector.
+    probes: random vectors that estimate J, Theta and gradients; None takes the exact N × N Jacobian and tangent kernel
+    (2 N³ and 4 to 6 N³ operations a layer) with explicit weights, 4 probes with lazy ones.
+
+    Inputs: one of |x|²/N_0 = input_norm > 0; two with `correlation` in [−1, 1]; `batch` of independent normal ones;
+    or `inputs`, an array (inputs, N_0) or (inputs, tokens, N_0), the same for all networks. J and Theta are those of
+    the first input where inputs do not act on each other, else of all (mean over positions).
+
+    Scale: networks are numbered from `first_network` and fall into at most 256 fixed blocks, the unit of work. The same
+    seed gives the same bits for any number of threads, and in any `executor` (a process pool, dask's or mpi4py's).
+    checkpoint: a file that the blocks done are written to, every 20 s and at an interrupt; the same call goes on from
+    it. keep_samples: keep every network's row (by default up to 10⁴ networks), else memory does not grow with them.
     progress: called as progress(done, networks) from the calling thread.
 
-    Raises `MeanFieldError` for arguments out of range, an architecture that cannot be run, J or Θ of a φ that jumps.
+    Raises `MeanFieldError` for arguments out of range, an architecture that cannot be run, derivatives of a φ that
+    jumps, a checkpoint of another run.
 
     >>> from meanfield.architecture import mlp
     >>> run = run_ensemble(mlp("tanh", mu=1), sigma_w=1, sigma_b=0, width=20, depth=3, networks=4)
     >>> run.estimate("J").mean.shape, float(run.estimate("J", l=1).mean)
     ((3,), 1.0)
+    >>> wide = run_ensemble(mlp("relu"), sigma_w=2**0.5, sigma_b=0, width=10**4, depth=5, networks=8, sampler="lazy")
+    >>> bool(abs(wide.estimate("K", l=5).z(1.0)) < 4)
+    True
     """
-    ensemble = Ensemble(block, sigma_w, sigma_b, width, depth, input_dimension, activation_pairs, mu)
+    if inputs is not None:
+        inputs, tokens, input_dimension = _given_inputs(inputs, tokens, input_dimension)
+    ensemble = Ensemble(
+        block, sigma_w, sigma_b, width, depth, input_dimension, activation_pairs, mu, tokens=tokens, sampler=sampler
+    )
     networks = integer(networks, "The number of networks", 2, MAX_NETWORK + 1)
     first_network = integer(first_network, "first_network", 0, MAX_NETWORK - networks + 1)
-    seed = integer(seed, "The seed", 0, 1 << 64)
-    l0 = integer(l0, "The layer l0", 0, ensemble.depth + 1)
-    input_norm = positive(input_norm, "The input norm |x|²/N_0")
-    if correlation is not None:
-        correlation = real(correlation, "The correlation")
-        if abs(correlation) > 1:
-            raise MeanFieldError(f"The correlation of two inputs must lie in [−1, 1], but {correlation} was given.")
-        if abs(correlation) < 1 and ensemble.fan_in == 1:
-            raise MeanFieldError(f"Inputs with correlation {correlation} need N_0 ≥ 2, but N_0 = 1 was given.")
-    if jacobian or theta:
-        refuse_jumps(
-            ensemble.operations, "J" if jacobian else "Theta", "pass jacobian=False (and theta=False) to measure K"
-        )
-    threads = threads_used(threads)
-    names = ("K",) if correlation is None else ("K_aa", "K_bb", "K_ab", "D")
-    samples = {name: np.full((networks, ensemble.depth), math.nan) for name in names}
-    if jacobian:
-        samples["log_J"] = np.full((networks, ensemble.depth - max(l0, 1) + 1), math.nan)
-    if theta:
-        samples["Theta"] = np.full((networks, ensemble.depth), math.nan)
-    diverged_at = np.zeros(networks, dtype=np.int64)
-
-    def work(i: int, buffers: Buffers, stop: Event) -> None:
-        index = first_network + i
-        inputs = draw_inputs(ensemble.fan_in, seed, index, input_norm, correlation)
-        rows = {name: array[i] for name, array in samples.items()}
-        network = ensemble.network(seed, index, buffers)
-        diverged_at[i] = measure(network, inputs, l0 if jacobian else None, rows, stop)
-
-    each_network(work, networks, threads, progress)
+    if quantities is None:
+        quantities = ("K", *(("J",) if jacobian else ()), *(("Theta",) if theta else ()))
+    if probes is None and sampler == "lazy" and {"J", "Theta", *GRADIENTS} & set(quantities):
+        probes = 4
+    plan = Plan(
+        ensemble,
+        tuple(quantities),
+        integer(seed, "The seed", 0, 1 << 64),
+        positive(input_norm, "The input norm |x|²/N_0"),
+        _checked_correlation(correlation, ensemble, batch, inputs),
+        inputs,
+        None if batch is None else integer(batch, "The number of inputs (batch)", 1, 1 << 24),
+        None if probes is None else integer(probes, "The number of probes", 1, 1 << 16),
+        integer(l0, "The layer l0", 0, ensemble.depth + 1),
+        integer(classes, "The number of classes", 2, 1 << 24),
+        None if rates is None else _rates(rates, ensemble.depth),
+    )
+    check_plan(plan)
+    keep = networks <= 10**4 if keep_samples is None else keep_samples
+    found = run_blocks(
+        plan,
+        first_network,
+        networks,
+        keep,
+        threads=threads,
+        executor=executor,
+        checkpoint=checkpoint,
+        progress=progress,
+    )
+    samples = {name: np.concatenate([block.rows[name] for block in found]) for name in found[0].rows}
     return EnsembleResult(
         width=ensemble.width,
         depth=ensemble.depth,
         networks=networks,
         first_network=first_network,
-        seed=seed,
+        seed=plan.seed,
         input_dimension=ensemble.fan_in,
-        input_norm=input_norm,
-        correlation=correlation,
-        l0=l0,
-        diverged_at=diverged_at,
+        input_norm=plan.input_norm,
+        correlation=plan.correlation,
+        l0=plan.l0,
+        widths=ensemble.widths,
+        sampler=sampler,
+        probes=plan.probes,
+        asked=plan.quantities,
+        diverged=sum(block.lost for block in found),
+        finite_depth=min(block.reach for block in found),
+        summary=Summary.of(found),
+        diverged_at=np.concatenate([np.asarray(block.diverged_at) for block in found])
+        if keep
+        else np.empty(0, dtype=np.int64),
         samples=samples,
     )
+
+
+def _given_inputs(inputs: Any, tokens: int, dimension: int | None) -> tuple[np.ndarray, int, int]:
+    try:
+        array = np.asarray(inputs, dtype=float)
+    except (TypeError, ValueError):
+        array = np.asarray(math.nan)
+    if array.ndim not in (2, 3) or not array.size or not np.isfinite(array).all():
+        raise MeanFieldError(
+            "inputs must be finite numbers of shape (inputs, N_0) or (inputs, tokens, N_0), but an array of shape "
+            f"{array.shape} was given."
+        )
+    if array.ndim == 3:
+        if tokens not in (1, array.shape[1]):
+            raise MeanFieldError(
+                f"tokens={tokens} was given with inputs of {array.shape[1]} tokens; leave tokens= out."
+            )
+        tokens, array = array.shape[1], array.reshape(-1, array.shape[2])
+    if dimension is not None and dimension != array.shape[1]:
+        raise MeanFieldError(
+            f"input_dimension={dimension} was given with inputs of {array.shape[1]} numbers; leave it out."
+        )
+    if len(array) % tokens:
+        raise MeanFieldError(f"{len(array)} positions are no whole number of inputs of {tokens} tokens.")
+    return np.ascontiguousarray(array), tokens, array.shape[1]
+
+
+def _checked_correlation(correlation: Any, ensemble: Ensemble, batch: Any, inputs: Any) -> float | None:
+    if sum(one is not None for one in (correlation, batch, inputs)) > 1:
+        raise MeanFieldError("Give one of correlation=, batch= and inputs=.")
+    if correlation is None:
+        return None
+    correlation = real(correlation, "The correlation")
+    if abs(correlation) > 1:
+        raise MeanFieldError(f"The correlation of two inputs must lie in [−1, 1], but {correlation} was given.")
+    if abs(correlation) < 1 and ensemble.fan_in == 1:
+        raise MeanFieldError(f"Inputs with correlation {correlation} need N_0 ≥ 2, but N_0 = 1 was given.")
+    if ensemble.tokens > 1:
+        raise MeanFieldError("Two inputs with a correlation have no tokens; give inputs= or batch=.")
+    return correlation
+
+
+def _rates(rates: Any, depth: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    if len(rates) != 2:
+        raise MeanFieldError(f"rates must be (λ_w, λ_b), but {rates!r} was given.")
+    w, b = (tuple(per_layer(rate, f"The learning rate {name}", depth).tolist()) for rate, name in zip(rates, "wb"))
+    return w, b

@@ -1,8 +1,10 @@
-"""Hand-written scalar activations φ(x) and φ′(x), and kernels that apply them to arrays.
+"""Hand-written scalar activations φ(x), φ′(x) and, where they are smooth, φ″(x) and φ‴(x), and kernels that apply them
+to arrays.
 
 They share nothing with the symbolic registry but the names: the finite-width judge must not import what it judges. No
 finite double gives inf − inf or 0·inf. At a kink φ′ takes a value between its one-sided ones; `step` and `sign` have
-φ′ = 0, which is not the derivative of the distribution, and are marked as not continuous.
+φ′ = 0, which is not the derivative of the distribution, and are marked as not continuous. An activation with a kink in
+φ or φ′ has no φ″, φ‴ here: their delta functions lie at points that no sample meets, so what needs them is refused.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
+import numpy as np
 from numba import njit
 from numba.extending import is_jitted, register_jitable
 
@@ -24,26 +28,65 @@ _GELU_SLOPE = math.sqrt(2 / math.pi)
 
 @dataclass(frozen=True)
 class ScalarPair:
-    """φ and φ′ as scalar functions of (x, *parameters), compiled by Numba or plain Python that Numba can compile."""
+    """φ and φ′ as scalar functions of (x, *parameters), compiled by Numba or plain Python that Numba can compile.
+
+    `higher`: φ″ and φ‴ in the same form; they hold no delta functions, so they belong to a φ without a kink in φ or φ′.
+    Without them, what needs φ″ (dNTK, ddNTK and their correlators) is refused.
+    """
 
     phi: Scalar
     dphi: Scalar
     continuous: bool = True
     parameters: tuple[float, ...] = ()
+    higher: tuple[Scalar, Scalar] | None = None
+    sources: tuple[str, ...] = ()
+
+    @classmethod
+    def from_sources(cls, *sources: str, continuous: bool = True) -> ScalarPair:
+        """From Python text: φ, φ′ and, if there are four, φ″ and φ‴, each text defining f(z) with `math`, `np` and
+        `@njit`. Only such a pair, and one of module-level functions, can be sent to another process."""
+        phi, dphi, *higher = (compiled(text) for text in sources)
+        return cls(phi, dphi, continuous, (), tuple(higher) or None, sources)  # type: ignore[arg-type]
+
+    def __reduce__(self) -> Any:
+        if self.sources:
+            return _rebuilt, (self.sources, self.continuous)
+        return ScalarPair, (self.phi, self.dphi, self.continuous, self.parameters, self.higher)
+
+    def __repr__(self) -> str:
+        named = self.sources or tuple(getattr(f, "__qualname__", repr(f)) for f in (self.phi, self.dphi))
+        return f"ScalarPair{(*named, self.parameters)}"
 
     def __iter__(self) -> Iterator[Scalar]:
         yield bound(self.phi, self.parameters)
         yield bound(self.dphi, self.parameters)
 
 
+@lru_cache(maxsize=256)
+def compiled(text: str) -> Scalar:
+    """The function f of Python text, compiled."""
+
+    def decorate(*arguments: Any, **options: Any) -> Any:  # text without a file has no disk cache
+        return njit(arguments[0]) if arguments else njit
+
+    scope: dict[str, Any] = {"math": math, "np": np, "njit": decorate}
+    exec(compile(text, "<activation>", "exec"), scope)  # text made by the caller's own program
+    return scope["f"]
+
+
+def _rebuilt(sources: tuple[str, ...], continuous: bool) -> ScalarPair:
+    return ScalarPair.from_sources(*sources, continuous=continuous)
+
+
 @dataclass(frozen=True)
 class Twin:
-    """The entry of a name: φ, φ′ and the parameters they take after x, with their defaults."""
+    """The entry of a name: φ, φ′ and the parameters they take after x, with their defaults; (φ″, φ‴) if smooth."""
 
     phi: Scalar
     dphi: Scalar
     defaults: tuple[tuple[str, float], ...]
     continuous: bool
+    higher: tuple[Scalar, Scalar] | None
 
 
 TWINS: dict[str, Twin] = {}
@@ -51,8 +94,12 @@ TWINS: dict[str, Twin] = {}
 _jitable_once = lru_cache(maxsize=None)(register_jitable)
 
 
-def _register(name: str, phi: Scalar, dphi: Scalar, continuous: bool = True, **defaults: float) -> None:
-    TWINS[name] = Twin(_jitable_once(phi), _jitable_once(dphi), tuple(defaults.items()), continuous)
+def _register(
+    name: str, phi: Scalar, dphi: Scalar, *higher: Scalar, continuous: bool = True, **defaults: float
+) -> None:
+    functions = [_jitable_once(function) for function in (phi, dphi, *higher)]
+    both = (functions[2], functions[3]) if higher else None
+    TWINS[name] = Twin(functions[0], functions[1], tuple(defaults.items()), continuous, both)
 
 
 @_jitable_once
@@ -67,6 +114,17 @@ def _logistic_slope(x):
     """e^{−x}/(1 + e^{−x})²."""
     e = math.exp(-abs(x))
     return e / ((1.0 + e) * (1.0 + e))
+
+
+@_jitable_once
+def _logistic_slope_d(x):
+    return -math.tanh(0.5 * x) * _logistic_slope(x)
+
+
+@_jitable_once
+def _logistic_slope_dd(x):
+    bend = math.tanh(0.5 * x)
+    return _logistic_slope(x) * (1.5 * bend * bend - 0.5)
 
 
 @_jitable_once
@@ -142,12 +200,30 @@ def _tanh_d(x):
     return 4.0 * _logistic_slope(2.0 * x)  # sech² x; 1 − tanh² x would lose its digits in the tails
 
 
+def _tanh_dd(x):
+    return -8.0 * math.tanh(x) * _logistic_slope(2.0 * x)
+
+
+def _tanh_ddd(x):
+    value = math.tanh(x)
+    return 4.0 * _logistic_slope(2.0 * x) * (6.0 * value * value - 2.0)
+
+
 def _erf(x):
     return math.erf(x)
 
 
 def _erf_d(x):
     return _TWO_OVER_SQRT_PI * math.exp(-x * x)
+
+
+def _erf_dd(x):
+    return -2.0 * _TWO_OVER_SQRT_PI * (x * math.exp(-x * x))
+
+
+def _erf_ddd(x):
+    density = math.exp(-x * x)  # 0 before x² overflows; so below
+    return _TWO_OVER_SQRT_PI * (4.0 * x * x - 2.0) * density if density > 0.0 else 0.0
 
 
 def _softsign(x):
@@ -167,12 +243,32 @@ def _arctan_d(x):
     return 1.0 / (1.0 + x * x)
 
 
+def _arctan_dd(x):
+    q = 1.0 / (1.0 + x * x)
+    return -2.0 * (x * q) * q
+
+
+def _arctan_ddd(x):
+    q = 1.0 / (1.0 + x * x)
+    return q * q * (6.0 - 8.0 * q)
+
+
 def _gelu(x):
     return x * _normal_cdf(x)
 
 
 def _gelu_d(x):
     return _normal_cdf(x) + x * (_DENSITY * math.exp(-0.5 * x * x))
+
+
+def _gelu_dd(x):
+    density = _DENSITY * math.exp(-0.5 * x * x)
+    return (2.0 - x * x) * density if density > 0.0 else 0.0
+
+
+def _gelu_ddd(x):
+    density = _DENSITY * math.exp(-0.5 * x * x)
+    return x * (x * x - 4.0) * density if density > 0.0 else 0.0
 
 
 def _gelu_tanh(x):
@@ -186,6 +282,29 @@ def _gelu_tanh_d(x):
     return _logistic(t) + (2.0 * _GELU_SLOPE * x * (1.0 + 3 * 0.044715 * x * x) * slope if slope > 0.0 else 0.0)
 
 
+@_jitable_once
+def _gelu_tanh_parts(x):
+    """t, its three derivatives, tanh(t/2) and λ′(t), where φ = x λ(t) with the logistic function λ."""
+    t = 2.0 * _GELU_SLOPE * x * (1.0 + 0.044715 * x * x)
+    t1 = 2.0 * _GELU_SLOPE * (1.0 + 3 * 0.044715 * x * x)
+    t2 = 2.0 * _GELU_SLOPE * (6 * 0.044715 * x)
+    return t, t1, t2, 2.0 * _GELU_SLOPE * (6 * 0.044715), math.tanh(0.5 * t), _logistic_slope(t)
+
+
+def _gelu_tanh_dd(x):
+    _, t1, t2, _, bend, slope = _gelu_tanh_parts(x)
+    return slope * (2.0 * t1 + x * (t2 - t1 * t1 * bend)) if slope > 0.0 else 0.0
+
+
+def _gelu_tanh_ddd(x):
+    _, t1, t2, t3, bend, slope = _gelu_tanh_parts(x)
+    if slope == 0.0:
+        return 0.0
+    return slope * (
+        3.0 * (t2 - t1 * t1 * bend) + x * (t3 - 3.0 * t1 * t2 * bend + t1 * t1 * t1 * (1.5 * bend * bend - 0.5))
+    )
+
+
 def _swish(x, beta):
     return x * _logistic(beta * x)
 
@@ -196,12 +315,34 @@ def _swish_d(x, beta):
     return _logistic(t) + (t * slope if slope > 0.0 else 0.0)
 
 
+@_jitable_once
+def _swish_dd(x, beta):
+    t = beta * x
+    slope = _logistic_slope(t)
+    return beta * slope * (2.0 - t * math.tanh(0.5 * t)) if slope > 0.0 else 0.0
+
+
+@_jitable_once
+def _swish_ddd(x, beta):
+    t = beta * x
+    slope, bend = _logistic_slope(t), math.tanh(0.5 * t)
+    return beta * beta * slope * (t * (1.5 * bend * bend - 0.5) - 3.0 * bend) if slope > 0.0 else 0.0
+
+
 def _silu(x):
     return x * _logistic(x)
 
 
 def _silu_d(x):
     return _logistic(x) + x * _logistic_slope(x)
+
+
+def _silu_dd(x):
+    return _swish_dd(x, 1.0)
+
+
+def _silu_ddd(x):
+    return _swish_ddd(x, 1.0)
 
 
 @_jitable_once
@@ -222,6 +363,29 @@ def _mish_d(x):
         return _tanh_softplus(x) + x * (4.0 * e * e * (1.0 + e) / (below * below))
     below = e * (e + 2.0) + 2.0
     return _tanh_softplus(x) + x * (4.0 * e * (1.0 + e) / (below * below))
+
+
+@_jitable_once
+def _mish_parts(x):
+    """T = tanh ln(1 + eˣ), T′ = λ(1 − T²), λ, 1 − λ and 1 − T², with the logistic function λ."""
+    e = math.exp(-abs(x))
+    if x > 0.0:
+        root = 2.0 * e * (1.0 + e) / (1.0 + 2.0 * e * (1.0 + e))
+    else:
+        root = 2.0 * (1.0 + e) / (e * (e + 2.0) + 2.0)
+    return _tanh_softplus(x), _logistic(x) * root * root, _logistic(x), _logistic(-x), root * root
+
+
+def _mish_dd(x):
+    value, slope, up, down, _ = _mish_parts(x)
+    return slope * (2.0 + x * (down - 2.0 * value * up)) if slope > 0.0 else 0.0
+
+
+def _mish_ddd(x):
+    value, slope, up, down, gap = _mish_parts(x)
+    bend = down - 2.0 * value * up  # T″/T′
+    further = bend * bend - up * (down * (1.0 + 2.0 * value) + 2.0 * gap * up)  # T‴/T′
+    return slope * (3.0 * bend + x * further) if slope > 0.0 else 0.0
 
 
 def _softplus(x):
@@ -256,12 +420,26 @@ def _minus_sin(x):
     return -math.sin(x)
 
 
+def _minus_cos(x):
+    return -math.cos(x)
+
+
 def _gaussian(x):
     return math.exp(-0.5 * x * x)
 
 
 def _gaussian_d(x):
     return -x * math.exp(-0.5 * x * x)
+
+
+def _gaussian_dd(x):
+    value = math.exp(-0.5 * x * x)
+    return (x * x - 1.0) * value if value > 0.0 else 0.0
+
+
+def _gaussian_ddd(x):
+    value = math.exp(-0.5 * x * x)
+    return x * (3.0 - x * x) * value if value > 0.0 else 0.0
 
 
 def _relu2(x):
@@ -288,12 +466,30 @@ def _erf_scaled_d(x, s):
     return s * _TWO_OVER_SQRT_PI * math.exp(-(s * x) * (s * x))
 
 
+def _erf_scaled_dd(x, s):
+    density = math.exp(-(s * x) * (s * x))
+    return -2.0 * _TWO_OVER_SQRT_PI * s * s * (s * x) * density if density > 0.0 else 0.0
+
+
+def _erf_scaled_ddd(x, s):
+    density = math.exp(-(s * x) * (s * x))
+    return s * s * s * _TWO_OVER_SQRT_PI * (4.0 * (s * x) * (s * x) - 2.0) * density if density > 0.0 else 0.0
+
+
 def _monomial(x, n):
     return x**n
 
 
 def _monomial_d(x, n):
     return n * x ** (n - 1.0) if n > 0.0 else 0.0
+
+
+def _monomial_dd(x, n):
+    return n * (n - 1.0) * x ** (n - 2.0) if n > 1.0 else 0.0
+
+
+def _monomial_ddd(x, n):
+    return n * (n - 1.0) * (n - 2.0) * x ** (n - 3.0) if n > 2.0 else 0.0
 
 
 def _polynomial(x, c0, c1, c2, c3):
@@ -304,7 +500,15 @@ def _polynomial_d(x, c0, c1, c2, c3):
     return (3.0 * c3 * x + 2.0 * c2) * x + c1
 
 
-_register("linear", _linear, _one)
+def _polynomial_dd(x, c0, c1, c2, c3):
+    return 6.0 * c3 * x + 2.0 * c2
+
+
+def _polynomial_ddd(x, c0, c1, c2, c3):
+    return 6.0 * c3
+
+
+_register("linear", _linear, _one, _zero, _zero)
 _register("relu", _relu, _relu_d)
 _register("leaky_relu", _leaky_relu, _leaky_relu_d, alpha=0.01)
 _register("scale_invariant", _scale_invariant, _scale_invariant_d, a_plus=1.0, a_minus=0.0)
@@ -313,32 +517,32 @@ _register("step", _relu_d, _zero, continuous=False)
 _register("sign", _sign, _zero, continuous=False)
 _register("hard_tanh", _hard_tanh, _hard_tanh_d)
 _register("relu6", _relu6, _relu6_d)
-_register("tanh", _tanh, _tanh_d)
-_register("erf", _erf, _erf_d)
-_register("sigmoid", _logistic, _logistic_slope)
+_register("tanh", _tanh, _tanh_d, _tanh_dd, _tanh_ddd)
+_register("erf", _erf, _erf_d, _erf_dd, _erf_ddd)
+_register("sigmoid", _logistic, _logistic_slope, _logistic_slope_d, _logistic_slope_dd)
 _register("softsign", _softsign, _softsign_d)
-_register("arctan", _arctan, _arctan_d)
-_register("gelu", _gelu, _gelu_d)
-_register("gelu_tanh", _gelu_tanh, _gelu_tanh_d)
-_register("silu", _silu, _silu_d)
-_register("swish", _swish, _swish_d, beta=1.0)
-_register("mish", _mish, _mish_d)
-_register("softplus", _softplus, _logistic)
+_register("arctan", _arctan, _arctan_d, _arctan_dd, _arctan_ddd)
+_register("gelu", _gelu, _gelu_d, _gelu_dd, _gelu_ddd)
+_register("gelu_tanh", _gelu_tanh, _gelu_tanh_d, _gelu_tanh_dd, _gelu_tanh_ddd)
+_register("silu", _silu, _silu_d, _silu_dd, _silu_ddd)
+_register("swish", _swish, _swish_d, _swish_dd, _swish_ddd, beta=1.0)
+_register("mish", _mish, _mish_d, _mish_dd, _mish_ddd)
+_register("softplus", _softplus, _logistic, _logistic_slope, _logistic_slope_d)
 _register("elu", _elu, _elu_d, alpha=1.0)
 _register("selu", _selu, _selu_d, scale=1.0507009873554804934193349852946, alpha=1.6732632423543772848170429916717)
-_register("sin", _sin, _cos)
-_register("cos", _cos, _minus_sin)
-_register("gaussian", _gaussian, _gaussian_d)
+_register("sin", _sin, _cos, _minus_sin, _minus_cos)
+_register("cos", _cos, _minus_sin, _minus_cos, _sin)
+_register("gaussian", _gaussian, _gaussian_d, _gaussian_dd, _gaussian_ddd)
 _register("relu2", _relu2, _relu2_d)
 _register("hard_swish", _hard_swish, _hard_swish_d)
-_register("erf_scaled", _erf_scaled, _erf_scaled_d, s=0.5 * math.sqrt(math.pi))
-_register("monomial", _monomial, _monomial_d, n=3.0)
-_register("polynomial", _polynomial, _polynomial_d, c0=0.0, c1=1.0, c2=0.0, c3=-1 / 3)
+_register("erf_scaled", _erf_scaled, _erf_scaled_d, _erf_scaled_dd, _erf_scaled_ddd, s=0.5 * math.sqrt(math.pi))
+_register("monomial", _monomial, _monomial_d, _monomial_dd, _monomial_ddd, n=3.0)
+_register("polynomial", _polynomial, _polynomial_d, _polynomial_dd, _polynomial_ddd, c0=0.0, c1=1.0, c2=0.0, c3=-1 / 3)
 
 
 def _jitable(function: Scalar) -> Scalar:
     """What a kernel may close over: a twin as it is, a user's function compiled."""
-    registered = any(function is t.phi or function is t.dphi for t in TWINS.values())
+    registered = any(function in (t.phi, t.dphi, *(t.higher or ())) for t in TWINS.values())
     return function if registered or is_jitted(function) else njit(error_model="numpy")(function)
 
 

@@ -1,9 +1,9 @@
 """One network of finite width, drawn and run: the second reading of the architecture record.
 
 z¹ = σ_w N_0^{−1/2} W x + σ_b b, then z^{l+1} = block(z^l), with the records `meanfield.architecture` defines. The
-block becomes a flat list of operations on a stack, and tangents, the tangent kernel and (backwards) cotangents are taken
-through it by the chain rule. σ_w, σ_b may depend on the layer. A signal is an array of
-positions × neurons; positions are the inputs, or inputs × tokens (token fastest).
+block becomes a flat list of operations on a stack, and tangents, the tangent kernel and (backwards) cotangents are
+taken through it by the chain rule. σ_w, σ_b may depend on the layer. A signal is an array of positions × neurons;
+positions are the inputs, or inputs × tokens (token fastest).
 
 W is drawn entry by entry (sampler "explicit"), or its products are drawn as they are asked for, exactly in law
 (sampler "lazy"), which makes a layer cost O(N) instead of O(N²).
@@ -85,6 +85,7 @@ class Ensemble:
     sampler: str = "explicit"
     fan_in: int = field(init=False)
     widths: tuple[int, ...] = field(init=False)
+    input_law: str = field(init=False)
     operations: tuple[Operation, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -96,6 +97,7 @@ class Ensemble:
         checked = {
             "width": widths[-1],
             "widths": widths,
+            "input_law": input_weights(self.block),
             "depth": depth,
             "fan_in": integer(given, "The input dimension N_0", 1, MAX_INDEX // widths[0]),
             "tokens": integer(self.tokens, "The number of tokens", 1, 1 << 24),
@@ -116,6 +118,10 @@ class Ensemble:
             isinstance(operation, NormalizeBatch) or (isinstance(operation, Affine) and operation.tokens)
             for operation in self.operations
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process needs: the operations, not the records they were made of."""
+        return self.__dict__ | {"block": None, "activation_pairs": None, "mu": None}
 
     def network(self, seed: int, index: int, buffers: Buffers | None = None) -> Network:
         """Network number `index` of the ensemble's realization `seed`: the same numbers wherever it is drawn."""
@@ -233,7 +239,7 @@ class Network:
             case WeightedTokens(_, y):
                 shape = y.shape[0] * y.shape[1], y.shape[2]
             case Pooled(share):
-                shape = share.shape  # type: ignore[assignment]
+                shape = share.shape
             case _:
                 shape = derivative.shape
         out = aligned(len(u), u.shape[1] if u.shape[1] == 1 else shape[0], shape[1])
@@ -250,7 +256,7 @@ class Network:
         for one in carried:
             if isinstance(one, ParameterTangents):
                 one.begin(layer)
-        first = Affine(0, input_weights(self.ensemble.block))
+        first, inputs = Affine(0, self.ensemble.input_law), len(z) // self.ensemble.tokens
         for operation in self.ensemble.operations if layer > 1 else (first,):
             derivative = None
             match operation:
@@ -277,10 +283,10 @@ class Network:
                 case PoolGroups(size, largest):
                     z, derivative = _pool(z, size, largest)
                 case Multiply(factor):
-                    derivative = Factor(factor[layer - 1], z.shape)  # type: ignore[arg-type]
+                    derivative = Factor(factor[layer - 1], z.shape)
                     z = np.multiply(z, factor[layer - 1], out=aligned(*z.shape))
                 case Affine(tokens=True):
-                    z, derivative = self._mix(operation, layer, z)
+                    z, derivative = self._mix(operation, layer, z, inputs)
                 case Affine():
                     z, derivative = self._affine(operation, layer, z, expected)
             if derivative is not None:
@@ -343,6 +349,20 @@ class Network:
         fill_normals(bias, self.seed, self.index, layer, 2 * operation.ordinal + 1, scale=sigma_b)
         return bias
 
+    def dense(self, layer: int) -> tuple[np.ndarray, np.ndarray | None]:
+        """(w, β), y → w y + β, of the only Dense of a layer."""
+        ensemble = self.ensemble
+        operation = Affine(0, ensemble.input_law)
+        if layer > 1:
+            operation = next(one for one in ensemble.operations if isinstance(one, Affine))
+        fan_in = ensemble.widths[layer - 2] if layer > 1 else ensemble.fan_in
+        outputs = operation.outputs(layer, ensemble.widths[layer - 1])
+        sigma_w, sigma_b = self.deviations(operation, layer)
+        key = self.seed, self.index, layer, 2 * operation.ordinal
+        blocks = DrawnMatrix(operation.law, key, (outputs, fan_in), sigma_w / math.sqrt(fan_in), Buffers()).blocks()
+        weights = np.concatenate([part.copy() for _, part in blocks])
+        return weights, self.bias(operation, layer, outputs, sigma_b) if sigma_b > 0 else None
+
     def _affine(self, operation: Affine, layer: int, z: np.ndarray, expected: int) -> tuple[np.ndarray, Weighted]:
         fan_in, outputs = z.shape[1], operation.outputs(layer, self.ensemble.widths[layer - 1])
         sigma_w, sigma_b = self.deviations(operation, layer)
@@ -357,10 +377,9 @@ class Network:
             new_z += self.bias(operation, layer, outputs, sigma_b)
         return new_z, Weighted(matrix, z, scale, sigma_b)
 
-    def _mix(self, operation: Affine, layer: int, z: np.ndarray) -> tuple[np.ndarray, WeightedTokens]:
+    def _mix(self, operation: Affine, layer: int, z: np.ndarray, inputs: int) -> tuple[np.ndarray, WeightedTokens]:
         """A Dense on the tokens: a small matrix, whose products are too many to be worth revealing one by one."""
-        inputs, neurons = len(z) // self.ensemble.tokens, z.shape[1]
-        old = len(z) // inputs
+        neurons, old = z.shape[1], len(z) // inputs
         new = operation.outputs(layer, self.ensemble.tokens)
         sigma_w, sigma_b = self.deviations(operation, layer)
         scale = sigma_w / math.sqrt(old)
@@ -377,8 +396,8 @@ class Network:
     def _refuse_coupled(self, what: str, asked: bool) -> None:
         if asked and self.ensemble.couples:
             raise MeanFieldError(
-                f"{what[0].upper()}{what[1:]} was asked for in a network where positions act on each other; take probes "
-                "(probes=...), which push all positions."
+                f"{what[0].upper()}{what[1:]} was asked for in a network where positions act on each other; take "
+                "probes=..., which push all positions."
             )
 
 

@@ -201,7 +201,7 @@ def check_shapes(done: tuple[Operation, ...], widths: Sequence[int], tokens: int
                         raise MeanFieldError(_misfit(layer, "A skip adds", saved[-1], here))
                     saved.pop()
                 case Affine(tokens=True):
-                    here = operation.outputs(layer, here[0]), here[1]
+                    here = operation.outputs(layer, tokens), here[1]
                 case Affine():
                     here = here[0], operation.outputs(layer, widths[layer - 1])
                 case PoolGroups(size):

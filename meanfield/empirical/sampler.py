@@ -72,27 +72,19 @@ class LazyMatrix:
             )
         else:
             self._reserve(1 - side, 0)
-            known = _gaussian_products(
-                rows,
-                out,
-                *self._pairs[side],
-                self._known[side],
-                *self._pairs[1 - side],
-                self._known[1 - side],
-                self._scale,
-                self._size,
-                self._asked,
-                *self._words,
-            )
+            (first, second), (third, fourth) = self._pairs[side], self._pairs[1 - side]
+            state = first, second, self._known[side], third, fourth, self._known[1 - side]
+            known = _gaussian_products(rows, out, *state, self._scale, self._size, self._asked, *self._words)
         self._known[store] = known
         self._asked += len(rows)
 
     def _reserve(self, store: int, more: int) -> None:
-        """Room for `more` vectors and one of scratch."""
-        needed = self._known[store] + more + 1
+        """Room for `more` vectors and one of scratch; a space has no more independent ones than dimensions."""
+        needed = min(self._known[store] + more, self._lengths[store]) + 1
         if self._pairs[store] and needed <= self._capacity[store]:
             return
-        capacity = max(needed, 2 * self._capacity[store], self._expected + 1 if more else 1)
+        wanted = max(2 * self._capacity[store], self._expected + 1 if more else 1)
+        capacity = max(needed, min(wanted, self._lengths[store] + 1))
         lengths = self._lengths if store == 0 else self._lengths[::-1]
         new = [self._buffers.take(capacity, length) for length in lengths]
         for grown, old in zip(new, self._pairs[store]):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from meanfield.empirical.functions import TWINS, Scalar, ScalarPair
+import numpy as np
+
+from meanfield.empirical.functions import TWINS, Scalar, ScalarPair, elementwise
 from meanfield.results import MeanFieldError
 
 Parameters = Mapping[str, Any] | tuple[tuple[str, Any], ...]
@@ -43,7 +45,7 @@ def pair_of(name: str, parameters: Parameters = ()) -> ScalarPair:
         takes = ", ".join(key for key, _ in entry.defaults) or "none"
         raise MeanFieldError(f"The activation {name!r} takes these parameters: {takes}; {unknown[0]} was given.")
     values = tuple(_number(name, key, given.get(key, default)) for key, default in entry.defaults)
-    return ScalarPair(entry.phi, entry.dphi, entry.continuous, values)
+    return ScalarPair(entry.phi, entry.dphi, entry.continuous, values, entry.higher)
 
 
 def twin(activation: Hashable, parameters: Parameters = ()) -> tuple[Scalar, Scalar]:
@@ -55,8 +57,48 @@ def twin(activation: Hashable, parameters: Parameters = ()) -> tuple[Scalar, Sca
     >>> phi(-3.0), dphi(-3.0)
     (-0.6000000000000001, 0.2)
     """
-    phi, dphi = pair_of(activation, parameters) if isinstance(activation, str) else resolve(activation, {})
+    phi, dphi = _pair(activation, parameters)
     return phi, dphi
+
+
+def _pair(activation: Hashable, parameters: Parameters) -> ScalarPair:
+    return pair_of(activation, parameters) if isinstance(activation, str) else resolve(activation, {})
+
+
+def is_smooth(activation: Hashable, parameters: Parameters = ()) -> bool:
+    """Whether φ″ and φ‴ are known as functions: no twin with a kink in φ or φ′ has them.
+
+    >>> is_smooth("tanh"), is_smooth("softsign")
+    (True, False)
+    """
+    return _pair(activation, parameters).higher is not None
+
+
+def derivatives(
+    activation: Hashable, order: int, parameters: Parameters = ()
+) -> Callable[[np.ndarray], tuple[np.ndarray, ...]]:
+    """z → (φ(z), φ′(z), …, derivative number `order` ≤ 3), elementwise on an array.
+
+    Raises `MeanFieldError` where φ″ is asked for and the activation is not smooth.
+    """
+    pair = _pair(activation, parameters)
+    name = repr(activation) if isinstance(activation, str) else "an activation"
+    if order not in range(4):
+        raise MeanFieldError(f"Derivative {order} of {name} was asked for, but only those of order 0 to 3 can be had.")
+    if order > 1 and pair.higher is None:
+        raise MeanFieldError(
+            f"Derivative {order} of {name} was asked for, but it has no φ″ and φ‴ here; take an activation without a "
+            "kink in φ or φ′, or give ScalarPair(phi, dphi, higher=(d2phi, d3phi))."
+        )
+    kernels = [elementwise(function) for function in (pair.phi, pair.dphi, *(pair.higher or ()))[: order + 1]]
+
+    def evaluate(z: np.ndarray) -> tuple[np.ndarray, ...]:
+        found = tuple(np.empty(z.shape) for _ in kernels)
+        for kernel, out in zip(kernels, found):
+            kernel(np.ascontiguousarray(z, dtype=float).reshape(-1), out.reshape(-1), pair.parameters)
+        return found
+
+    return evaluate
 
 
 def resolve(activation: Hashable, pairs: Mapping[Hashable, ScalarPair]) -> ScalarPair:

@@ -218,18 +218,20 @@ def decorated(functions: str, decorator: str) -> str:
 
 @lru_cache(maxsize=256)
 def compiled(text: str, name: str):
-    """The function `name` of generated source, compiled by Numba in this process (for the functions handed to the
-    finite-width checker)."""
+    """The function `name` of generated source, compiled by Numba in this process."""
     from numba import njit
 
     def decorate(*args, **kwargs):
         return njit(args[0]) if args and callable(args[0]) else njit
 
     scope = {"math": math, "np": np, "njit": decorate}
-    exec(
-        compile(helpers_for(text) + decorated(text, "@njit"), f"<{name}>", "exec"), scope
-    )  # generated here, from expressions only
+    exec(compile(self_contained(text), f"<{name}>", "exec"), scope)  # generated here, from expressions only
     return scope[name]
+
+
+def self_contained(text: str) -> str:
+    """Generated functions with the helpers they call: Python text that needs `math`, `np` and `njit` alone."""
+    return helpers_for(text) + decorated(text, "@njit")
 
 
 def stable_forms(closed: sp.Expr):

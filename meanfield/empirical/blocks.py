@@ -1,0 +1,142 @@
+"""Fixed blocks of networks: the unit of work, of a checkpoint and of the jackknife.
+
+A run of M networks has min(M, 256) blocks of consecutive networks, whatever the number of workers. Of every block the
+mean and the sum of squared deviations of every row are kept, so memory does not grow with M; blocks are merged in the
+order of their index. So the numbers do not depend on who measured which block, or when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from threading import Event
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from meanfield.empirical.derivatives import Buffers
+from meanfield.empirical.measurement import Plan
+
+MOST_BLOCKS = 256
+
+
+def edges(networks: int) -> np.ndarray:
+    """Block g holds networks edges[g] … edges[g + 1] − 1."""
+    return np.linspace(0, networks, min(networks, MOST_BLOCKS) + 1).round().astype(int)
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Of `count` networks: means and squared deviations of every row, and the rows themselves where they are kept.
+
+    "J" stands for exp(log_J − shift), with `shift` the largest log_J of the block at each layer. lost: networks that
+    left the finite numbers; reach: the last layer all of them reached.
+    """
+
+    count: int
+    lost: int
+    reach: int
+    means: Mapping[str, np.ndarray]
+    squares: Mapping[str, np.ndarray]
+    shift: np.ndarray | None = None
+    rows: Mapping[str, np.ndarray] = field(default_factory=dict)
+    diverged_at: np.ndarray | None = None
+
+
+def measure_block(
+    plan: Plan, first: int, count: int, keep: bool, buffers: Buffers | None = None, stop: Event | None = None
+) -> Block:
+    """Networks first … first + count − 1: a pure function of its arguments, serial, without the GIL in its kernels."""
+    buffers = buffers or Buffers()
+    rows: dict[str, np.ndarray] = {name: np.empty((count, *shape)) for name, shape in plan.shapes.items()}
+    diverged_at = np.zeros(count, dtype=np.int64)
+    with threadpool_limits(limits=1, user_api="blas"):  # one thread: two would change the last bits
+        for i in range(count):
+            diverged_at[i], found = plan.measure(first + i, buffers, stop)
+            for name, values in found.items():
+                rows[name][i] = values
+            if stop is not None and stop.is_set():
+                break
+    return summarize(plan, rows, diverged_at, keep)
+
+
+def summarize(plan: Plan, rows: dict[str, np.ndarray], diverged_at: np.ndarray, keep: bool) -> Block:
+    bad = diverged_at[diverged_at > 0]
+    means, squares, shift = {}, {}, None
+    with np.errstate(all="ignore"):  # rows of a network that diverged are NaN
+        for name, values in rows.items():
+            means[name], squares[name] = _moments(values)
+        if "log_J" in rows:
+            shift = np.nan_to_num(rows["log_J"].max(axis=0), nan=0.0, posinf=0.0, neginf=0.0)
+            means["J"], squares["J"] = _moments(np.exp(rows["log_J"] - shift))
+    return Block(
+        count=len(diverged_at),
+        lost=bad.size,
+        reach=int(bad.min()) - 1 if bad.size else plan.ensemble.depth,
+        means=means,
+        squares=squares,
+        shift=shift,
+        rows=rows if keep else {},
+        diverged_at=diverged_at if keep else None,
+    )
+
+
+def _moments(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    mean = values.mean(axis=0)
+    return mean, np.square(values - mean).sum(axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """The blocks of a run, merged in the order of their index: `counts` (blocks,), every mean (blocks, ...)."""
+
+    counts: np.ndarray
+    means: Mapping[str, np.ndarray]
+    squares: Mapping[str, np.ndarray]
+    shifts: np.ndarray | None
+
+    @classmethod
+    def of(cls, found: list[Block]) -> Summary:
+        shifts = None if found[0].shift is None else np.stack([np.asarray(block.shift) for block in found])
+        return cls(
+            np.array([block.count for block in found]),
+            {name: np.stack([block.means[name] for block in found]) for name in found[0].means},
+            {name: np.stack([block.squares[name] for block in found]) for name in found[0].squares},
+            shifts,
+        )
+
+    def estimate(self, name: str, scale: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """(mean, standard error) over the networks; `scale` (blocks, layers) multiplies block by block."""
+        means, squares = self.means[name], self.squares[name]
+        if scale is not None:
+            means, squares = means * scale, squares * scale**2
+        weights = self.counts.reshape(-1, *(1,) * (means.ndim - 1))
+        total = int(self.counts.sum())
+        mean = (weights * means).sum(axis=0) / total
+        deviation = squares.sum(axis=0) + (weights * np.square(means - mean)).sum(axis=0)
+        return mean, np.sqrt(deviation / (total - 1) / total)
+
+    def jackknife(
+        self, function: Callable[[Mapping[str, np.ndarray], int], Any], names: tuple[str, ...]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """function(means, number of networks) of all networks, and its standard error from leaving out one block at a
+        time: √((G − 1)/G Σ_g (f_g − f̄)²)."""
+        total, groups = int(self.counts.sum()), len(self.counts)
+        sums = {}
+        for name in names:
+            weights = self.counts.reshape(-1, *(1,) * (self.means[name].ndim - 1))
+            sums[name] = (weights * self.means[name], (weights * self.means[name]).sum(axis=0))
+        value = np.asarray(function({name: all_ / total for name, (_, all_) in sums.items()}, total))
+        without = []
+        for g in range(groups):
+            left = total - int(self.counts[g])
+            without.append(function({name: (all_ - each[g]) / left for name, (each, all_) in sums.items()}, left))
+        spread = np.stack([np.asarray(one) for one in without])
+        return value, np.sqrt((groups - 1) / groups * np.square(spread - spread.mean(axis=0)).sum(axis=0))
+
+
+def log_sum_scale(shifts: np.ndarray, log_scale: np.ndarray) -> np.ndarray:
+    """exp(shift − log_scale), which turns a block's J into units of exp(log_scale); ∞ where that overflows."""
+    with np.errstate(over="ignore"):
+        return np.exp(shifts - log_scale)

@@ -1,0 +1,304 @@
+"""The tangent kernel and its differentials of one network, against differences over every parameter at 60 digits."""
+
+from dataclasses import replace
+from functools import lru_cache
+from itertools import combinations_with_replacement, permutations, product
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from meanfield.empirical import twins
+from meanfield.empirical.differentials import LayerTensors, correlator_samples, differentials
+from meanfield.results import MeanFieldError
+
+WIDTHS = (3, 2, 3, 2)  # n_0, …, n_3
+INPUTS = np.array([[0.8, -1.1, 0.4], [-0.3, 0.5, 1.2], [1.5, 0.2, -0.7]])
+RATE_W, RATE_B = (0.7, 1.3, 0.4), (0.9, 0.25, 1.7)
+PHI = {"silu": lambda x: x / (1 + mp.exp(-x)), "sin": mp.sin}
+STEP = mp.mpf("1e-12")
+
+
+def _network(biases=True, widths=WIDTHS, seed=5):
+    draw = np.random.default_rng(seed)
+    shapes = list(zip(widths[1:], widths))
+    W = [draw.normal(size=shape) / np.sqrt(shape[1]) for shape in shapes]
+    return W, [draw.normal(size=n) / 2 if biases else None for n, _ in shapes]
+
+
+def _found(name, biases=True, order=3, inputs=INPUTS, change=None, rates=(RATE_W, RATE_B)):
+    """The layers of the code under test; `change` turns σ, σ′, σ″, σ‴ into wrong ones."""
+    exact = twins.derivatives(name, 3)
+    derivatives = exact if change is None else lambda z: change(*exact(z))
+    return list(differentials(*_network(biases), inputs, derivatives, *rates, order))
+
+
+class Differences:
+    """Every derivative of z at all layers with respect to the parameters, as products of central differences."""
+
+    def __init__(self, name, x, biases):
+        W, b = _network(biases)
+        self.phi, self.x, self.points = PHI[name], [mp.mpf(v) for v in x], {}
+        self.rates, self.values, self.sizes = [], [], []
+        for matrix, bias, lam_w, lam_b in zip(W, b, RATE_W, RATE_B):
+            self.sizes.append(matrix.shape)
+            bias = np.zeros(len(matrix)) if bias is None else bias
+            self.values += [mp.mpf(v) for v in (*matrix.ravel(), *bias)]
+            self.rates += [lam_w / matrix.shape[1]] * matrix.size + [lam_b] * len(matrix)
+        self.number = len(self.values)
+
+    def network(self, moved):
+        """z of all layers in one list, with parameter a moved by `moved[a]` steps."""
+        key = tuple(sorted((a, steps) for a, steps in moved.items() if steps))
+        if key not in self.points:
+            values = list(self.values)
+            for a, steps in key:
+                values[a] += steps * STEP
+            take, y, z = iter(values), self.x, []
+            for rows, columns in self.sizes:
+                W = [[next(take) for _ in range(columns)] for _ in range(rows)]
+                z.append([sum(w * v for w, v in zip(row, y)) for row in W])
+                z[-1] = [v + next(take) for v in z[-1]]
+                y = [self.phi(v) for v in z[-1]]
+            self.points[key] = np.array([v for layer in z for v in layer])
+        return self.points[key]
+
+    def derivative(self, *which):
+        total = 0
+        for signs in product((1, -1), repeat=len(which)):
+            moved = {}
+            for a, sign in zip(which, signs):
+                moved[a] = moved.get(a, 0) + sign
+            total = total + int(np.prod(signs)) * self.network(moved)
+        return (total / (2 * STEP) ** len(which)).astype(float)
+
+    def all(self, order):
+        """∂_a… z, with z last: one axis of parameters for each of `order`."""
+        found = np.empty((self.number,) * order + (sum(rows for rows, _ in self.sizes),))
+        for which in combinations_with_replacement(range(self.number), order):
+            value = self.derivative(*which)
+            for places in permutations(which):
+                found[places] = value
+        return found
+
+
+@lru_cache
+def _expected(name, biases):
+    """H of all pairs of inputs and the others at input 0, at every layer, by their definitions."""
+    with mp.workdps(60):
+        differences = [Differences(name, x, biases) for x in INPUTS]
+        first = np.stack([d.all(1) for d in differences])
+        one, two, three = (differences[0].all(order) for order in (1, 2, 3))
+        z = np.stack([d.network({}).astype(float) for d in differences])
+    lam, expected, start = np.array(differences[0].rates), [], 0
+    for rows, _ in differences[0].sizes:
+        at = slice(start, start := start + rows)
+        d1, d2, d3, many = one[:, at], two[..., at], three[..., at], first[..., at]
+        l1 = lam[:, None] * d1
+        expected.append(
+            LayerTensors(
+                z[:, at],
+                np.einsum("a,xai,yaj->xyij", lam, many, many),
+                np.einsum("abi,aj,bk->ijk", d2, l1, l1, optimize=True),
+                np.einsum("abci,aj,bk,cl->ijkl", d3, l1, l1, l1, optimize=True),
+                np.einsum("c,aci,bcj,ak,bl->ijkl", lam, d2, d2, l1, l1, optimize=True),
+            )
+        )
+    return expected
+
+
+def _wrong(layers, expected, tolerance=1e-12):
+    """(layer, name) of every tensor that is further from what is expected than the tolerance, relative to its
+    largest entry."""
+    found = set()
+    for layer, (ours, theirs) in enumerate(zip(layers, expected, strict=True), start=1):
+        for name, true in vars(theirs).items():
+            value = getattr(ours, name)
+            assert value.shape == true.shape
+            if not np.abs(value - true).max() <= tolerance * np.abs(true).max() + 1e-22:  # differences: 0 is 1e-24
+                found.add((layer, name))
+    return found
+
+
+def assert_same(layers, expected):
+    assert _wrong(layers, expected) == set()
+
+
+@pytest.mark.parametrize("name, biases", [("silu", True), ("sin", False)])
+def test_definitions(name, biases):
+    assert_same(_found(name, biases), _expected(name, biases))
+
+
+def test_every_tensor_is_tested_on_something():
+    """ddI and ddII differ, and nothing but dH, ddI and ddII of layer 1 is zero."""
+    for layer, t in enumerate(_expected("silu", True), start=1):
+        assert np.abs(t.H[0, 1]).max() > 0.1
+        assert all((np.abs(tensor).max() > 1e-3) == (layer > 1) for tensor in (t.dH, t.ddI, t.ddII))
+        assert layer == 1 or np.abs(t.ddI - t.ddII).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    "change, broken",
+    [
+        (lambda s, d1, d2, d3: (s, d1, 1.01 * d2, d3), {"dH", "ddI", "ddII"}),
+        (lambda s, d1, d2, d3: (s, d1, d2, 1.01 * d3), {"ddI"}),
+        (lambda s, d1, d2, d3: (s, d1, d2, d3 * (1 + 1e-9)), {"ddI"}),
+        (lambda s, d1, d2, d3: (s, (1 + 1e-9) * d1, d2, d3), {"H", "dH", "ddI", "ddII"}),
+    ],
+)
+def test_planted_errors_in_derivatives_are_seen(change, broken):
+    layers = _found("silu", change=change)
+    with pytest.raises(AssertionError):
+        assert_same(layers, _expected("silu", True))
+    assert _wrong(layers, _expected("silu", True)) == set(product((2, 3), broken))
+
+
+def test_planted_errors_in_rates_are_seen():
+    swapped = _found("silu", rates=(RATE_B, RATE_W))
+    assert {name for _, name in _wrong(swapped, _expected("silu", True))} == {"H", "dH", "ddI", "ddII"}
+    assert (1, "H") in _wrong(swapped, _expected("silu", True))
+    late = _found("silu", rates=((*RATE_W[:2], RATE_W[2] + 1e-9), RATE_B))
+    assert _wrong(late, _expected("silu", True)) == {(3, name) for name in ("H", "dH", "ddI", "ddII")}
+
+
+@pytest.mark.parametrize("name", ["ddI", "ddII"])
+def test_a_planted_swap_of_indices_is_seen(name):
+    """Those that are symmetries are not; those that are not, are."""
+    layers, expected = _found("silu"), _expected("silu", True)
+    symmetric = {"ddI": {(0, *p) for p in permutations((1, 2, 3))}, "ddII": {(0, 1, 2, 3), (1, 0, 3, 2)}}[name]
+    for order in permutations(range(4)):
+        turned = [replace(t, **{name: getattr(t, name).transpose(order)}) for t in layers]
+        assert (_wrong(turned, expected) == set()) == (order in symmetric)
+
+
+def test_symmetries():
+    for t in _found("silu"):
+        np.testing.assert_array_equal(t.H[0, 1], t.H[1, 0].T)
+        np.testing.assert_allclose(t.H[2, 2], t.H[2, 2].T, rtol=1e-13, atol=1e-15)
+        np.testing.assert_allclose(t.dH, t.dH.transpose(0, 2, 1), rtol=1e-12, atol=1e-14)
+        for order in permutations((1, 2, 3)):
+            np.testing.assert_allclose(t.ddI, t.ddI.transpose(0, *order), rtol=1e-12, atol=1e-13)
+        np.testing.assert_array_equal(t.ddII, t.ddII.transpose(1, 0, 3, 2))
+        gram = t.ddII.transpose(0, 2, 1, 3).reshape(t.ddII.shape[0] ** 2, -1)
+        assert np.linalg.eigvalsh(gram).min() > -1e-12 * max(np.abs(gram).max(), 1e-300)
+
+
+def test_the_lower_orders_and_fewer_inputs_are_the_same_numbers():
+    full = _found("silu")
+    for order, names in ((1, ("z", "H")), (2, ("z", "H", "dH"))):
+        for t, all_of_it in zip(_found("silu", order=order), full, strict=True):
+            assert {name for name, value in vars(t).items() if value is not None} == set(names)
+            for name in names:
+                np.testing.assert_array_equal(getattr(t, name), getattr(all_of_it, name))
+    for t, many in zip(_found("silu", inputs=INPUTS[:1]), full, strict=True):
+        np.testing.assert_allclose(t.H[0, 0], many.H[0, 0], rtol=1e-13, atol=1e-15)
+        np.testing.assert_allclose(t.ddII, many.ddII, rtol=1e-12, atol=1e-14)
+
+
+def test_a_second_run_gives_the_same_bits_and_leaves_what_it_gave():
+    W, b = _network(widths=(4, 9, 9, 9, 9))
+    arguments = W, b, np.ones((1, 4)), twins.derivatives("tanh", 3), [1.0] * 4, [0.5] * 4, 3
+    kept = list(differentials(*arguments))
+    for t, again in zip(differentials(*arguments), kept, strict=True):
+        for name, value in vars(t).items():
+            np.testing.assert_array_equal(value, getattr(again, name))
+
+
+def test_layers_are_read_as_they_are_needed():
+    W, b = _network()
+    read = []
+    weights = (read.append(l) or matrix for l, matrix in enumerate(W, start=1))
+    for layer, _ in enumerate(differentials(weights, b, INPUTS, twins.derivatives("sin", 1), RATE_W, RATE_B, 1), 1):
+        assert read == list(range(1, layer + 1))
+    assert layer == 3
+
+
+def test_an_overflow_is_carried_on_without_a_warning():
+    W = [1e200 * np.ones((2, 2))] * 3
+    *_, last = differentials(W, [None] * 3, np.ones((1, 2)), twins.derivatives("monomial", 3), [1] * 3, [1] * 3, 3)
+    assert not np.isfinite(last.ddI).all()
+
+
+def _loops(t):
+    """`correlator_samples` one neuron at a time."""
+    inputs, n = t.z.shape
+    pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
+    z, H = t.z, t.H
+    found = {
+        name: np.zeros((inputs,) * (2 if name in ("S", "h") else 4)) for name in ["S", "h", "SS", "hh", "B", "Sh", "F"]
+    }
+    for a, b in product(range(inputs), repeat=2):
+        found["S"][a, b] = sum(z[a, i] * z[b, i] for i in range(n)) / n
+        found["h"][a, b] = sum(H[a, b, i, i] for i in range(n)) / n
+        for c, d in product(range(inputs), repeat=2):
+            for i, j in pairs:
+                for name, term in (
+                    ("SS", z[a, i] * z[b, i] * z[c, j] * z[d, j]),
+                    ("hh", H[a, b, i, i] * H[c, d, j, j]),
+                    ("B", H[a, b, i, j] * H[c, d, i, j]),
+                    ("Sh", z[a, i] * z[b, i] * H[c, d, j, j]),
+                    ("F", z[a, i] * z[b, j] * H[c, d, i, j]),
+                ):
+                    found[name][a, b, c, d] += term / len(pairs)
+    found["P"] = sum(t.dH[i, j, j] * z[0, i] for i, j in pairs) / len(pairs)
+    found["Q"] = sum(t.dH[i, i, j] * z[0, j] for i, j in pairs) / len(pairs)
+    found["R"] = sum(t.ddI[i, i, j, j] for i, j in pairs) / len(pairs)
+    found["S_dd"] = sum(t.ddII[i, i, j, j] for i, j in pairs) / len(pairs)
+    found["T"] = sum(t.ddII[i, j, i, j] for i, j in pairs) / len(pairs)
+    found["U"] = sum(t.ddII[i, j, j, i] for i, j in pairs) / len(pairs)
+    return found
+
+
+def _random(inputs, n):
+    draw = np.random.default_rng(3)
+    shapes = (inputs, n), (inputs, inputs, n, n), (n,) * 3, (n,) * 4, (n,) * 4
+    return LayerTensors(*(draw.normal(size=shape) for shape in shapes))
+
+
+def test_correlator_samples_are_the_averages_they_say():
+    """On tensors without any symmetry, so that no two of the averages agree by chance."""
+    t = _random(2, 4)
+    found, expected = correlator_samples(t), _loops(t)
+    assert list(found) == list(expected)
+    for name, value in expected.items():
+        assert found[name].shape == np.shape(value)
+        np.testing.assert_allclose(found[name], value, rtol=1e-12, atol=1e-14)
+    assert not np.allclose(expected["B"], expected["B"].transpose(0, 2, 1, 3))
+    with pytest.raises(AssertionError):  # control: another pairing of the neurons
+        turned = replace(t, ddII=t.ddII.transpose(0, 1, 3, 2))
+        np.testing.assert_allclose(correlator_samples(turned)["T"], expected["T"], rtol=1e-3)
+
+
+def test_only_the_tensors_that_are_there_are_averaged():
+    t = _random(3, 2)
+    kernel = ["S", "h", "SS", "hh", "B", "Sh", "F"]
+    assert list(correlator_samples(LayerTensors(t.z, t.H))) == kernel
+    assert list(correlator_samples(LayerTensors(t.z, t.H, t.dH))) == [*kernel, "P", "Q"]
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"order": 4}, r"The order must be 1 \(H\), 2 \(dH\) or 3 \(ddI and ddII\), but 4 was given"),
+        ({"inputs": np.ones(3)}, r"shape \(P, n_0\), one row each, but their shape is \(3,\)"),
+        ({"inputs": np.ones((1, 4))}, r"weights of layer 1 must have shape \(n, 4\).*their shape is \(2, 3\)"),
+        ({"weights": [np.ones((2, 3)), np.ones(2)]}, r"weights of layer 2 must have shape \(n, 2\).* is \(2,\)"),
+        ({"biases": [np.ones(3), None, None]}, r"bias of layer 1 must have shape \(2,\), but its shape is \(3,\)"),
+        ({"biases": [None, None]}, r"layer 3 has not got a bias \(an array, or None\)"),
+        ({"weights": _network()[0][:2]}, "layer 3 has not got weights"),
+        ({"rate_w": [1.0], "rate_b": [1.0]}, "layer 2 has not got rates"),
+        ({"rate_w": [1.0]}, "one number for each layer, but they have 1 and 3"),
+        ({"derivatives": twins.derivatives("sin", 2)}, "Order 3 needs σ and its first 3 derivatives, but .* 3 arrays"),
+    ],
+)
+def test_refusals(change, message):
+    W, b = _network()
+    arguments = {"weights": W, "biases": b, "inputs": INPUTS, "derivatives": twins.derivatives("sin", 3)}
+    arguments |= {"rate_w": RATE_W, "rate_b": RATE_B, "order": 3} | change
+    with pytest.raises(MeanFieldError, match=message):
+        list(differentials(**arguments))
+
+
+def test_one_neuron_has_no_pairs():
+    with pytest.raises(MeanFieldError, match="need a layer of at least 2, but this one has 1"):
+        correlator_samples(_random(1, 1))
