@@ -226,9 +226,22 @@ def check(
     mu: Mu = None,
     norm: Norm = "none",
     param: Param = None,
-    width: Annotated[int, typer.Option(metavar="N", help="Neurons per layer.")] = 500,
+    observables: Annotated[
+        str | None, typer.Option(metavar="K,J,...", help="What is compared (default K,J; Theta too).")
+    ] = None,
+    width: Annotated[int, typer.Option(metavar="N", help="Neurons per layer.")] = 10_000,
     depth: Annotated[int, typer.Option(metavar="L", help="Layers.")] = 50,
-    networks: Annotated[int, typer.Option(metavar="M", help="Independent random networks.")] = 200,
+    networks: Annotated[int, typer.Option(metavar="M", help="Independent random networks.")] = 400,
+    sampler: Annotated[
+        str | None, typer.Option(help="lazy (default from N = 2000 on) or explicit weights.", show_default=False)
+    ] = None,
+    probes: Annotated[
+        int | None, typer.Option(metavar="P", help="Random vectors that estimate J (4 if lazy).", show_default=False)
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    checkpoint: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Keep what is done; the same command goes on from it.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
     input_norm: InputNorm = "1",
     correlation: Correlation = None,
@@ -238,7 +251,7 @@ def check(
         typer.Option("--output", "-o", metavar="FILE", help="Also write the report: .json, .png, .pdf or .svg."),
     ] = None,
 ) -> None:
-    """Compare the theory with an ensemble of explicit finite-width networks, layer by layer.
+    """Compare the theory with an ensemble of finite-width networks, layer by layer.
 
     Prints predicted, measured ± standard error, and z, the difference in standard
     errors. Every |z| ≤ 4: passed, exit code 0; otherwise failed, exit code 1.
@@ -250,7 +263,9 @@ def check(
     needs_numbers(theory)
     numbers = doubles(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
     sizes: dict[str, Any] = {"width": width, "depth": layers(depth), "networks": networks, "seed": seed}
-    report = comparison.check(theory, **numbers, **sizes)  # shows a progress bar on a terminal's stderr
+    more = {"sampler": sampler, "probes": probes, "device": device, "checkpoint": checkpoint}
+    more["observables"] = None if observables is None else tuple(q.strip() for q in observables.split(","))
+    report = comparison.check(theory, **numbers, **sizes, **more)  # shows a progress bar on a terminal's stderr
     text = out.report_document({**out.about(theory), **numbers, **sizes}, report)
     if path is not None:
         _write_report(report, text, path)

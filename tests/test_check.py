@@ -13,7 +13,7 @@ from meanfield.empirical import run_ensemble
 
 
 def verdict(run, full, half, names=("K", "J")) -> dict[str, bool]:
-    rows, _, _ = comparison.compare(run, full, half, names)
+    rows, _, _ = comparison.compare(run, full, (half,), names)
     return {q: all(r.passed for r in rows if r.quantity == q) for q in names}
 
 
@@ -65,10 +65,46 @@ def test_planted_error_is_caught_at_small_size():
     assert not other["K"] and not other["J"]
 
 
+@pytest.mark.slow
+def test_standard_report_catches_planted_errors(monkeypatch):
+    """Default settings (exact in law, width 10⁴, 400 networks): variance of the weights 1 % off, φ′ missing once."""
+    from meanfield.empirical import network
+
+    theory = mf.derive("tanh")
+    sigmas = {"sigma_w": 1.0, "sigma_b": 0.1}
+    right = mf.check(theory, **sigmas)
+    assert right.passed, str(right)
+    assert right.settings["sampler"] == "lazy" and right.settings["width"] == 10_000
+    real_run = comparison.run_ensemble
+
+    def heavier(block, *, sigma_w, **more):
+        return real_run(block, sigma_w=sigma_w * 1.01**0.5, **more)
+
+    monkeypatch.setattr(comparison, "run_ensemble", heavier)
+    wrong = mf.check(theory, **sigmas)
+    assert not wrong.passed and abs(wrong.worst("K").z) > 5, str(wrong)
+    monkeypatch.setattr(comparison, "run_ensemble", real_run)
+    right_map = network.Network._map
+
+    def forgetful(self, pair, z, differentiate):
+        new, slope = right_map(self, pair, z, differentiate)
+        forgetful.calls[self.index] = forgetful.calls.get(self.index, 0) + 1
+        if forgetful.calls[self.index] == 7 and slope.slope.size:
+            slope.slope[...] = 1.0
+        return new, slope
+
+    forgetful.calls = {}
+    monkeypatch.setattr(network.Network, "_map", forgetful)
+    wrong = mf.check(theory, **sigmas)
+    assert all(r.passed for r in wrong.rows if r.quantity == "K"), str(wrong)
+    failed = [r.layer for r in wrong.rows if not r.passed]
+    assert failed and min(failed) == 8, str(wrong)
+
+
 def test_layerwise_sigmas_reach_both_sides():
     theory = mf.derive("erf")
     sigma = np.array([1.0, 2.0, 0.5, 1.5])
-    report = mf.check(theory, sigma_w=sigma, sigma_b=0.1, width=150, depth=4, networks=150, quantities=("K",))
+    report = mf.check(theory, sigma_w=sigma, sigma_b=0.1, width=150, depth=4, networks=150, observables=("K",))
     assert report.passed, str(report)
 
 
@@ -87,9 +123,9 @@ def test_report_is_written_whole(tmp_path):
         ({"networks": 1}, "networks"),
         ({"sigma_w": -1}, "≥ 0"),
         ({"input_norm": 0}, "norm"),
-        ({"quantities": ("J0",)}, "input_dimension"),
-        ({"quantities": ("J0", "J"), "input_dimension": 3}, "check them separately"),
-        ({"quantities": ("V",)}, "can be checked"),
+        ({"observables": ("J0",)}, "input_dimension"),
+        ({"observables": ("J0", "J"), "input_dimension": 3}, "check them separately"),
+        ({"observables": ("V",)}, "can be checked"),
         ({"correlation": 1.5}, "between -1 and 1"),
     ],
 )

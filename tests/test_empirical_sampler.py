@@ -8,6 +8,7 @@ from scipy import stats
 
 from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Residual, Sequential, mlp
 from meanfield.empirical import run_ensemble, sampler
+from meanfield.empirical.carried import Tangents
 from meanfield.empirical.derivatives import Buffers
 from meanfield.empirical.matrices import DrawnMatrix, haar
 from meanfield.empirical.network import Ensemble
@@ -274,7 +275,7 @@ def test_paths_agree_in_distribution():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("width", "networks"), [(8, 1500), (32, 1500), (256, 300)])
+@pytest.mark.parametrize(("width", "networks"), [(8, 1000), (32, 600), (256, 120)])
 def test_paths_agree_in_distribution_everywhere(width, networks):
     smallest, worst = compare_paths(width, networks, CASES)
     assert smallest > 0.01 and worst < 4.8, (smallest, worst)
@@ -317,8 +318,6 @@ def test_adjoint_identity_in_every_network(law, which):
         network = ensemble.network(0, index)
         x, t = rng.standard_normal((2, 11)), rng.standard_normal((3, 2, 11))
         trace = []
-        from meanfield.empirical.carried import Tangents
-
         carried = Tangents(t.copy(), network.buffers)
         for _ in network.run(x, [carried], trace, 3):
             pushed = carried.rows.copy()

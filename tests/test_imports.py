@@ -18,7 +18,7 @@ LEVELS = [
     {"latex", "figures"},
     {"diagrams"},
     {"theory"},
-    {"comparison"},
+    {"allowances", "comparison", "report"},
     {"cli", "cli_critical", "cli_criticality", "cli_options", "cli_output", "cli_reading"},
     {"__init__"},
 ]

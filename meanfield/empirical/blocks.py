@@ -51,6 +51,11 @@ def measure_block(
     buffers = buffers or Buffers()
     rows: dict[str, np.ndarray] = {name: np.empty((count, *shape)) for name, shape in plan.shapes.items()}
     diverged_at = np.zeros(count, dtype=np.int64)
+    if plan.device == "cuda":
+        from meanfield.empirical.cuda import measure_block_cuda
+
+        diverged_at, rows = measure_block_cuda(plan, first, count)
+        return summarize(plan, rows, diverged_at, keep)
     with threadpool_limits(limits=1, user_api="blas"):  # one thread: two would change the last bits
         for i in range(count):
             diverged_at[i], found = plan.measure(first + i, buffers, stop)

@@ -178,6 +178,7 @@ def run_ensemble(
     keep_samples: bool | None = None,
     threads: int | None = None,
     executor: Executor | None = None,
+    device: str = "cpu",
     checkpoint: str | os.PathLike | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> EnsembleResult:
@@ -205,6 +206,7 @@ def run_ensemble(
 
     Scale: networks are numbered from `first_network` and fall into at most 256 fixed blocks, the unit of work. The same
     seed gives the same bits for any number of threads, and in any `executor` (a process pool, dask's or mpi4py's).
+    device: "cuda" measures K and J on a GPU, from the same streams (equal to rounding).
     checkpoint: a file that the blocks done are written to, every 20 s and at an interrupt; the same call goes on from
     it. keep_samples: keep every network's row (by default up to 10⁴ networks), else memory does not grow with them.
     progress: called as progress(done, networks) from the calling thread.
@@ -243,6 +245,7 @@ def run_ensemble(
         integer(l0, "The layer l0", 0, ensemble.depth + 1),
         integer(classes, "The number of classes", 2, 1 << 24),
         None if rates is None else _rates(rates, ensemble.depth),
+        device,
     )
     check_plan(plan)
     keep = networks <= 10**4 if keep_samples is None else keep_samples

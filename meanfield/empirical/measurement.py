@@ -57,6 +57,7 @@ class Plan:
     l0: int = 1
     classes: int = 2
     rates: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    device: str = "cpu"
     shapes: Mapping[str, tuple[int, ...]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -295,6 +296,13 @@ def check_plan(plan: Plan) -> None:
         raise MeanFieldError(
             "Class fractions, c and gamma need several inputs; give batch= or inputs= (c: correlation=)."
         )
+    if plan.device not in ("cpu", "cuda"):
+        raise MeanFieldError(f"device={plan.device!r} was asked for; the choices are 'cpu' and 'cuda'.")
+    if plan.device == "cuda":
+        from meanfield.empirical.cuda import check_cuda, require_cuda
+
+        check_cuda(plan)
+        require_cuda()
     if plan.order:
         _check_chain(plan)
     if ("V" in wanted or plan.order) and (plan.positions > 8 or ensemble.tokens > 1):

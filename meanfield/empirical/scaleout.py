@@ -136,6 +136,8 @@ class Checkpoint:
     """Blocks in one .npz file: every field stacked over the blocks that are done."""
 
     def __init__(self, path: Path, key: str) -> None:
+        if not path.parent.is_dir():
+            raise MeanFieldError(f"A checkpoint was asked for in {path.parent}, but there is no folder of that name.")
         self.path, self._key = path, key
 
     def read(self) -> dict[int, Block]:

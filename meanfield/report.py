@@ -1,0 +1,121 @@
+"""The verdict of a check: rows of predicted against measured, as text, plain values, JSON or a figure."""
+
+from __future__ import annotations
+
+import json
+import os
+import textwrap
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meanfield import figures
+from meanfield.results import MeanFieldError
+
+THRESHOLD = 4.0  # standard errors; over 100 rows of exact theory a larger |z| happens once in 160 runs
+
+
+@dataclass(frozen=True)
+class Row:
+    """One quantity at one layer: prediction (with the 1/n allowance already in it), ensemble mean, standard error,
+    z."""
+
+    quantity: str
+    layer: int
+    predicted: float
+    allowance: float
+    measured: float
+    standard_error: float
+    z: float
+    passed: bool
+
+
+@dataclass(frozen=True)
+class Report:
+    """The verdict of a check. `str` is a table for a terminal, `data()` plain values for JSON, `passed` the answer.
+
+    predicted, measured and standard_error of J are in units of the predicted J (so that no depth overflows);
+    `log_scale` holds its logarithm.
+    """
+
+    title: str
+    settings: dict[str, Any]
+    rows: tuple[Row, ...]
+    log_scale: dict[str, list[float]]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether every row lies within `THRESHOLD` standard errors."""
+        return all(r.passed for r in self.rows)
+
+    def worst(self, quantity: str) -> Row:
+        """The row of `quantity` with the largest |z|."""
+        rows = [r for r in self.rows if r.quantity == quantity]
+        if not rows:
+            raise MeanFieldError(f"{quantity} is not in this report; it holds {', '.join(self.quantities)}.")
+        return max(rows, key=lambda r: abs(r.z))
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(r.quantity for r in self.rows))
+
+    def data(self) -> dict[str, Any]:
+        """Everything as plain Python values."""
+        return {
+            "schema": 1,
+            "title": self.title,
+            "passed": self.passed,
+            "threshold": THRESHOLD,
+            "settings": self.settings,
+            "notes": list(self.notes),
+            "log_scale": self.log_scale,
+            "rows": [{k: _json_value(v) for k, v in asdict(r).items()} for r in self.rows],
+        }
+
+    def plot(self):
+        """The figure of this report: theory lines, ensemble bands, z-scores (needs matplotlib: meanfield[plot])."""
+        return figures.plot_report(self)
+
+    def to_json(self, path: str | os.PathLike) -> None:
+        """Write `data()` to a file, whole or not at all."""
+        figures.write_whole(Path(path), json.dumps(self.data(), indent=1).encode())
+
+    def __str__(self) -> str:
+        s = self.settings
+        head = ", ".join(
+            f"{k} {s[k]}" for k in ("width", "depth", "networks", "sampler", "seed", "sigma_w", "sigma_b", "input_norm")
+        )
+        lines = [self.title, *textwrap.wrap(head, 78), ""]
+        for q in self.quantities:
+            rows, worst = [r for r in self.rows if r.quantity == q], self.worst(q)
+            lines.append(f"{q} (in units of the predicted {q})" if q in ("J", "Theta", "J0") else q)
+            lines.append(
+                f"  largest |z| {abs(worst.z):.2f} at layer {worst.layer}; "
+                f"{sum(r.passed for r in rows)} of {len(rows)} layers pass"
+            )
+            lines.append(f"  {'layer':>5} {'predicted':>14} {'measured':>14} {'+-':>10} {'z':>7}")
+            for r in _selected(rows):
+                mark = "" if r.passed else "  <-- fails"
+                values = f"{r.predicted:>14.8g} {r.measured:>14.8g} {r.standard_error:>10.2g} {r.z:>7.2f}"
+                lines.append(f"  {r.layer:>5} {values}{mark}")
+            lines.append("")
+        for note in self.notes:
+            lines += textwrap.wrap(note, 78)
+        verdict = "PASSED" if self.passed else "FAILED"
+        return "\n".join([*lines, f"{verdict} (a row passes within {THRESHOLD:g} standard errors)"])
+
+
+def _json_value(value: Any) -> Any:
+    """JSON has no infinity: non-finite numbers become text."""
+    return repr(value) if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def _selected(rows: list[Row]) -> list[Row]:
+    """First layers, round ones, the last, the worst, and up to five failures."""
+    last = rows[-1].layer
+    keep = {1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000, last, max(rows, key=lambda r: abs(r.z)).layer}
+    keep |= {r.layer for r in [r for r in rows if not r.passed][:5]}
+    return [r for r in rows if r.layer in keep]
