@@ -155,6 +155,66 @@ def test_ensemble(beside):
     beside(ours, peer, "NumPy loop, 4 networks, scaled by 50", rounds=1, peer_units=1 / 50, warm=False)
 
 
+def test_explicit(beside):
+    """10 networks of 500 × 20 with explicit weights, K of every layer"""
+    generator = np.random.default_rng(0)
+
+    def peer():  # draws as many weights, computes the same outputs
+        for _ in range(10):
+            z = generator.standard_normal((500, 500)) @ generator.standard_normal(500) / math.sqrt(500)
+            moments = [z @ z / 500]
+            for _ in range(19):
+                z = 1.2 / math.sqrt(500) * (generator.standard_normal((500, 500)) @ np.tanh(z))
+                moments.append(z @ z / 500)
+
+    sizes = {"sigma_w": 1.2, "sigma_b": 0, "width": 500, "depth": 20, "networks": 10, "jacobian": False}
+    beside(partial(run_ensemble, mlp("tanh"), **sizes), peer, "NumPy loop", rounds=7, ratio_bar=1.25)
+
+
+def test_lazy(beside):
+    """100 networks of 10⁴ × 100 exactly in law: one input and four tangents"""
+    sizes = {"sigma_w": 1.2, "sigma_b": 0.1, "width": 10_000, "probes": 4}
+    ours = partial(run_ensemble, mlp("tanh"), **sizes, depth=100, networks=100, sampler="lazy")
+    peer = partial(run_ensemble, mlp("tanh"), **sizes, depth=3, networks=2)  # 1/1667 of the layers
+    name = "explicit path, 2 networks of 3 layers, scaled"
+    beside(ours, peer, name, rounds=3, peer_units=6 / 10_000, ratio_bar=round(1 / 300, 5))
+
+
+def test_widest(beside):
+    """One network of 10⁶ × 50, a single input"""
+    generator = np.random.default_rng(0)
+
+    def peer():  # nothing but the normals that such a network needs
+        for _ in range(50):
+            generator.standard_normal(10**6)
+
+    sizes = {"sigma_w": 1.2, "sigma_b": 0, "width": 10**6, "depth": 50, "networks": 2, "jacobian": False}
+    ours = partial(run_ensemble, mlp("tanh"), **sizes, sampler="lazy", threads=1)
+    beside(ours, peer, "NumPy: 50 × 10⁶ normals", rounds=3, units=2, bar=5.0)
+
+
+@pytest.mark.slow
+def test_many_small(beside):
+    """10⁵ networks of 64 × 20, K, J by one probe, in bounded memory, two processes"""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    sizes = {"sigma_w": 1, "sigma_b": 0.1, "width": 64, "depth": 20, "networks": 100_000, "probes": 1}
+
+    def ours():
+        with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+            run_ensemble(mlp("tanh"), **sizes, sampler="lazy", keep_samples=False, executor=pool)
+
+    def peer():
+        generator = np.random.default_rng(0)
+        for _ in range(100):
+            x = generator.standard_normal((64, 2))
+            for _ in range(20):
+                x = generator.standard_normal((64, 64)) @ np.tanh(x) / 8
+
+    beside(ours, peer, "NumPy loop, 100 networks, scaled by 1000", rounds=1, peer_units=1e-3, warm=False)
+
+
 @pytest.mark.parametrize("name", ["erf", "gelu", "tanh"])
 def test_phase_diagram(beside, name):
     """A phase diagram of 300 × 300 points, compiled before"""

@@ -10,7 +10,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from meanfield.activations import Activation, activation, activations, register
-from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Param, Residual, Sequential, mlp
+from meanfield.architecture import (
+    BatchNorm,
+    Dense,
+    LayerNorm,
+    Nonlinearity,
+    Param,
+    Pool,
+    Residual,
+    Scale,
+    Schedule,
+    Sequential,
+    mlp,
+)
 from meanfield.results import Equality, Estimate, Law, MeanFieldError, NoClosedForm, Solution, Status, Term
 from meanfield.symbolic.average import Average, average
 from meanfield.symbolic.critical_lines import CriticalLine
@@ -22,7 +34,7 @@ from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.theory import Theory, derive
 
 if TYPE_CHECKING:
-    from meanfield.comparison import Report, check, measure_criticality
+    from meanfield.comparison import Report, check, measure, measure_criticality
     from meanfield.diagrams import PhaseDiagram
 
 __version__ = "0.1.0"
@@ -30,6 +42,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Activation",
     "Average",
+    "BatchNorm",
     "CriticalLine",
     "CriticalPoint",
     "CriticalPoints",
@@ -46,9 +59,12 @@ __all__ = [
     "Param",
     "Phase",
     "PhaseDiagram",
+    "Pool",
     "Recursion",
     "Report",
     "Residual",
+    "Scale",
+    "Schedule",
     "Sequential",
     "Solution",
     "StateVar",
@@ -62,12 +78,13 @@ __all__ = [
     "average",
     "check",
     "derive",
+    "measure",
     "measure_criticality",
     "mlp",
     "register",
 ]
 
-_LAZY = dict.fromkeys(("check", "Report", "measure_criticality"), "meanfield.comparison")  # these need Numba
+_LAZY = dict.fromkeys(("check", "Report", "measure", "measure_criticality"), "meanfield.comparison")  # these need Numba
 _LAZY["PhaseDiagram"] = "meanfield.diagrams"
 
 

@@ -99,9 +99,9 @@ def exact(value: object, what: str) -> Number:
 class Dense:
     """A fully connected layer x → σ_w N^{-1/2} W x + σ_b b, with N the number of entries of x and b standard normal.
 
-    weights: the law of W. "gaussian": independent standard normals. "orthogonal": W = √max(N, N′) times the N′ × N block
-    of a Haar-distributed orthogonal matrix, so that every entry has variance 1; an input layer before such blocks is
-    drawn alike. "mixed": the same, after a Gaussian input layer.
+    weights: the law of W. "gaussian": independent standard normals. "orthogonal": √max(N, N′) times the N′ × N block of
+    a Haar-distributed orthogonal matrix, so that every entry has variance 1; an input layer before such blocks is drawn
+    alike. "mixed": the same, after a Gaussian input layer.
     sigma_w, sigma_b: the network's own unless given; then a number ≥ 0, a `Param` or a `Schedule`.
     expand: outputs per neuron of the layer that is made (4: a hidden layer of four times the width), > 0; a `Param` may
     take one value per layer. axis: "neurons", or "tokens" for one matrix that mixes the tokens of every neuron alike,

@@ -231,7 +231,7 @@ def check(
     ] = None,
     width: Annotated[int, typer.Option(metavar="N", help="Neurons per layer.")] = 10_000,
     depth: Annotated[int, typer.Option(metavar="L", help="Layers.")] = 50,
-    networks: Annotated[int, typer.Option(metavar="M", help="Independent random networks.")] = 400,
+    networks: Annotated[int, typer.Option(metavar="M", help="Independent random networks.")] = 200,
     sampler: Annotated[
         str | None, typer.Option(help="lazy (default from N = 2000 on) or explicit weights.", show_default=False)
     ] = None,
@@ -263,7 +263,7 @@ def check(
     needs_numbers(theory)
     numbers = doubles(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
     sizes: dict[str, Any] = {"width": width, "depth": layers(depth), "networks": networks, "seed": seed}
-    more = {"sampler": sampler, "probes": probes, "device": device, "checkpoint": checkpoint}
+    more: dict[str, Any] = {"sampler": sampler, "probes": probes, "device": device, "checkpoint": checkpoint}
     more["observables"] = None if observables is None else tuple(q.strip() for q in observables.split(","))
     report = comparison.check(theory, **numbers, **sizes, **more)  # shows a progress bar on a terminal's stderr
     text = out.report_document({**out.about(theory), **numbers, **sizes}, report)

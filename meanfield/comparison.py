@@ -37,7 +37,7 @@ def check(
     observables: tuple[str, ...] | None = None,
     width: int = 10_000,
     depth: int = 50,
-    networks: int = 400,
+    networks: int = 200,
     seed: int = 0,
     input_norm: float = 1.0,
     correlation: float | None = None,
@@ -146,6 +146,22 @@ def check(
     return Report(f"Check of {describe(theory.block)}", settings, tuple(rows), log_scale, tuple(notes))
 
 
+def measure(network: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) -> EnsembleResult:
+    """Any quantity of finite networks, with its standard error: K, J, Theta, V, A, B, D, F, P ... U, gradients, class
+    fractions; nothing analytic is used.
+
+    network: a `Theory`, an architecture record, an activation's name or a formula. settings: width, depth, networks,
+    quantities, sampler, probes, inputs, executor, checkpoint, ... as in `meanfield.empirical.run_ensemble`.
+
+    >>> run = measure("z*erf(z)", sigma_w=1, sigma_b=0.1, width=40, depth=3, networks=30, quantities=("K", "V"))
+    >>> run.estimate("K").mean.shape, run.estimate("V").mean.shape
+    ((3,), (3, 1, 1, 1, 1))
+    """
+    block, pairs = _network(network, higher=bool(set("PQRSTU") & set(settings.get("quantities") or ())))
+    with _shown(settings.pop("progress", None)) as shown:
+        return run_ensemble(block, sigma_w=sigma_w, sigma_b=sigma_b, activation_pairs=pairs, progress=shown, **settings)
+
+
 def measure_criticality(network: Any, *, sigma_w: float, sigma_b: float, **settings: Any) -> CriticalityEstimate:
     """χ = J^{L-2,L-1} of explicit networks by random probes, with its standard error: is this architecture critical?
 
@@ -158,17 +174,20 @@ def measure_criticality(network: Any, *, sigma_w: float, sigma_b: float, **setti
     >>> found.phase
     'ordered'
     """
-    if not isinstance(network, Theory):
-        network = derive(architecture=network) if isinstance(network, Block) else derive(network)
+    block, pairs = _network(network)
     with _shown(settings.pop("progress", None)) as shown:
         return _measure_criticality(
-            network.block,
-            sigma_w=sigma_w,
-            sigma_b=sigma_b,
-            activation_pairs=_pairs(network),
-            progress=shown,
-            **settings,
+            block, sigma_w=sigma_w, sigma_b=sigma_b, activation_pairs=pairs, progress=shown, **settings
         )
+
+
+def _network(network: Any, higher: bool = False) -> tuple[Block, dict[Hashable, ScalarPair]]:
+    """The record of a theory, a record, a name or a formula, and the functions it lacks."""
+    if isinstance(network, Block) and not activations_of(network):
+        return network, {}
+    if not isinstance(network, Theory):
+        network = derive(architecture=network) if isinstance(network, Block) else derive(network)
+    return network.block, _pairs(network, higher)
 
 
 @contextmanager

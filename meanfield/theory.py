@@ -340,8 +340,9 @@ def derive(
     `Activation`. residual: True adds the skip z^{l+1} = branch + μ z^l with μ = 1; mu: another μ, a number or a name
     (mu="mu" keeps it symbolic). norm: "pre" or "act" puts a LayerNorm on preactivations, Dense(φ(LN(z))), or on
     activations, Dense(LN(φ(z))); the skip carries z as it is. weights: "gaussian", "orthogonal" (Haar) or "mixed" (Haar
-    after a Gaussian input layer), which share one limit of infinite width. architecture: any composition of blocks instead of the
-    plain layer. Keyword parameters set the activation's parameters (alpha=0.2, or alpha="alpha" to keep it symbolic).
+    after a Gaussian input layer), which share one limit of infinite width. architecture: any composition of blocks
+    instead of the plain layer. Keyword parameters set the activation's parameters (alpha=0.2, or alpha="alpha" to keep
+    it symbolic).
 
     Conventions: z^{l+1} = (σ_w/√N) W φ(z^l) + σ_b b [+ μ z^l], standard normal W and b; K^l is the second moment of
     z^l; l = 1 is the first layer after the input.

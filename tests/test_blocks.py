@@ -181,3 +181,33 @@ def test_what_does_not_close_is_refused():
     with pytest.raises(mf.MeanFieldError, match="its own recursion"):
         mf.derive("erf").recursion("J", "J0")
     assert Theta in mf.derive("erf", norm="pre").one_input["Theta"].free_symbols
+
+
+@pytest.mark.parametrize("weights", ["orthogonal", "mixed"])
+def test_haar_weights_share_the_limit_of_infinite_width(weights):
+    """[orthogonal_weights] (4.1)–(4.3): K, J, Θ, K_ab and J0 are those of Gaussian weights."""
+    for kw in ({}, {"residual": True, "norm": "pre"}):
+        ours, gaussian = mf.derive("gelu", weights=weights, **kw), mf.derive("gelu", **kw)
+        assert ours.one_input == gaussian.one_input and ours.two_inputs == gaussian.two_inputs
+    with pytest.raises(mf.MeanFieldError, match="the choices are gaussian, orthogonal, mixed"):
+        mf.derive("gelu", weights="sparse")
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        Sequential((PHI, mf.BatchNorm(), Dense())),
+        Sequential((PHI, mf.Pool(2), Dense())),
+        Sequential((mf.Scale("0.5"), PHI, Dense())),
+        Sequential((PHI, Dense(axis="tokens"))),
+        Sequential((Dense(expand=4), PHI, Dense())),
+        Sequential((PHI, Dense(sigma_w=mf.Schedule(1, 1)))),
+        Residual(Sequential((PHI, Dense())), 1, Dense()),
+    ],
+)
+def test_records_without_a_rule_are_refused_by_name(block):
+    theory = mf.derive(architecture=block)
+    with pytest.raises(
+        mf.MeanFieldError, match=r"has no rule in the theory yet; finite networks with it can be measured"
+    ):
+        theory.recursion("K")

@@ -144,8 +144,14 @@ def test_gradients_are_those_of_the_tangent_kernel():
 
 @pytest.mark.parametrize(
     "block",
-    [mlp("tanh"), mlp("gelu", mu=1, norm="pre"), Sequential((PHI, Pool(2), Dense())), mlp("sin", weights="orthogonal")],
-    ids=["plain", "norm in a skip", "pool", "orthogonal"],
+    [
+        mlp("tanh"),
+        mlp("gelu", mu=1, norm="pre"),
+        Sequential((PHI, Pool(2), Dense())),
+        mlp("sin", weights="orthogonal"),
+        Residual(Sequential((LayerNorm(), Dense(expand=2), PHI, Dense())), "0.5", Dense()),
+    ],
+    ids=["plain", "norm in a skip", "pool", "orthogonal", "shortcut"],
 )
 def test_random_tangents_measure_theta(block):
     """The same networks with the exact kernel and with random parameter tangents."""

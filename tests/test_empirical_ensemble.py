@@ -265,14 +265,14 @@ def test_a_network_can_be_drawn_alone():
 SECOND_PROCESS = """
 import numpy as np
 from meanfield.architecture import mlp
-from meanfield.empirical import carried, derivatives, ensemble, functions, network, observables, philox, twins
+from meanfield.empirical import carried, derivatives, ensemble, forward, functions, observables, philox, twins
 block = mlp("tanh", mu=1, norm="pre")
 sizes = {"width": 5, "depth": 3, "networks": 2, "correlation": 0.5}
 run = ensemble.run_ensemble(block, sigma_w=1, sigma_b=0.1, theta=True, **sizes)
 pair = twins.pair_of("tanh")
 kernels = [functions.elementwise(pair.phi), functions.elementwise(pair.dphi), philox._fill]
 kernels += [derivatives._project, derivatives.normalize, carried.add_scaled, carried._add_with_transpose]
-kernels += [observables.mean_product, observables._squared_norm, network._mark_rows]
+kernels += [observables.mean_product, observables._squared_norm, forward.mark_rows]
 misses = sum(sum(k.stats.cache_misses.values()) for k in kernels) if hasattr(kernels[0], "stats") else -1
 print(misses, *(values.tobytes().hex() for values in run.samples.values()))
 """

@@ -219,7 +219,7 @@ def run_ensemble(
     >>> run.estimate("J").mean.shape, float(run.estimate("J", l=1).mean)
     ((3,), 1.0)
     >>> wide = run_ensemble(mlp("relu"), sigma_w=2**0.5, sigma_b=0, width=10**4, depth=5, networks=8, sampler="lazy")
-    >>> bool(abs(wide.estimate("K", l=5).z(1.0)) < 4)
+    >>> bool(abs(wide.estimate("K", l=5).z(2.0)) < 4)
     True
     """
     if inputs is not None:

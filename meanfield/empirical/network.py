@@ -17,24 +17,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from meanfield.architecture import Block, input_weights
 from meanfield.empirical.carried import ParameterTangents, TangentKernel, Tangents
-from meanfield.empirical.derivatives import (
-    BatchProjection,
-    Buffers,
-    Derivative,
-    Factor,
-    Pooled,
-    Projection,
-    Slope,
-    Weighted,
-    WeightedTokens,
-    aligned,
-    normalize,
-)
-from meanfield.empirical.functions import ScalarPair, elementwise
+from meanfield.empirical.derivatives import Buffers, Derivative, Factor, Pooled, Weighted, WeightedTokens, aligned
+from meanfield.empirical.forward import apply_batch_norm, apply_map, apply_norm, apply_pool, mark_rows
+from meanfield.empirical.functions import ScalarPair
 from meanfield.empirical.matrices import DrawnMatrix, Matrix
 from meanfield.empirical.operations import (
     AddSaved,
@@ -275,13 +263,13 @@ class Network:
                     for one in carried:
                         one.add_saved(mu[layer - 1])
                 case Map(pair):
-                    z, derivative = self._map(pair, z, bool(carried) or trace is not None)
+                    z, derivative = apply_map(pair, z, bool(carried) or trace is not None)
                 case Normalize(affine):
-                    z, derivative = self._normalize(z, affine)
+                    z, derivative = apply_norm(z, affine)
                 case NormalizeBatch(affine):
-                    z, derivative = self._normalize_batch(z, affine)
+                    z, derivative = apply_batch_norm(z, affine)
                 case PoolGroups(size, largest):
-                    z, derivative = _pool(z, size, largest)
+                    z, derivative = apply_pool(z, size, largest)
                 case Multiply(factor):
                     derivative = Factor(factor[layer - 1], z.shape)
                     z = np.multiply(z, factor[layer - 1], out=aligned(*z.shape))
@@ -296,7 +284,7 @@ class Network:
                 self._let_go(derivative.matrix, trace is not None)
             if trace is not None:
                 trace.append((layer, operation, derivative))
-            _mark_rows(z, lost)
+            mark_rows(z, lost)
         # an overflow (or a LayerNorm of equal numbers) inside the block stays one: max(NaN, 0) and erf(∞) are finite
         if lost.any() and self.ensemble.couples:
             lost[:] = True
@@ -308,26 +296,6 @@ class Network:
         outputs, inputs = matrix.shape
         if not traced or (isinstance(matrix, DrawnMatrix) and outputs * inputs > _KEPT_WEIGHTS):
             matrix.release()
-
-    def _map(self, pair: ScalarPair, z: np.ndarray, differentiate: bool) -> tuple[np.ndarray, Derivative]:
-        new_z, slope = aligned(*z.shape), aligned(*(z.shape if differentiate else (0, 0)))
-        elementwise(pair.phi)(z.ravel(), new_z.ravel(), pair.parameters)
-        if differentiate:
-            elementwise(pair.dphi)(z.ravel(), slope.ravel(), pair.parameters)
-        return new_z, Slope(slope)
-
-    def _normalize(self, z: np.ndarray, affine: bool) -> tuple[np.ndarray, Derivative]:
-        new_z = aligned(*z.shape)
-        spreads = np.array([normalize(z[p], new_z[p]) for p in range(len(z))])
-        return new_z, Projection(new_z, spreads, affine)
-
-    def _normalize_batch(self, z: np.ndarray, affine: bool) -> tuple[np.ndarray, Derivative]:
-        turned = np.ascontiguousarray(z.T)
-        unit = np.empty_like(turned)
-        spreads = np.array([normalize(turned[i], unit[i]) for i in range(len(turned))])
-        new_z = aligned(*z.shape)
-        new_z[...] = unit.T
-        return new_z, BatchProjection(new_z, spreads, affine)
 
     def matrix(self, operation: Affine, layer: int, shape: tuple[int, int], scale: float, expected: int) -> Matrix:
         """scale·W of one Dense."""
@@ -402,30 +370,3 @@ class Network:
 
 
 _APART = 4  # inputs of a batch that is multiplied vector by vector
-
-
-def _pool(z: np.ndarray, size: int, largest: bool) -> tuple[np.ndarray, Pooled]:
-    positions, neurons = len(z), z.shape[1] // size
-    share = aligned(*z.shape)
-    share[...] = 0.0
-    inner = share[:, : neurons * size].reshape(positions, neurons, size)
-    groups = z[:, : neurons * size].reshape(positions, neurons, size)
-    new_z = aligned(positions, neurons)
-    if largest:
-        groups.max(axis=-1, out=new_z)
-        np.put_along_axis(inner, groups.argmax(axis=-1)[..., None], 1.0, axis=-1)
-    else:
-        groups.mean(axis=-1, out=new_z)
-        inner[...] = 1.0 / size
-    return new_z, Pooled(share, size)
-
-
-@njit(cache=True, nogil=True)
-def _mark_rows(z, lost):
-    """lost[a] is set if z[a] holds a number that is not finite."""
-    for a in range(z.shape[0]):
-        total = 0.0
-        for i in range(z.shape[1]):
-            total += 0.0 * z[a, i]  # 0 or NaN, which stays in a sum
-        if total != 0.0:
-            lost[a] = True
