@@ -7,7 +7,6 @@ import pytest
 
 from meanfield.architecture import BatchNorm, Dense, LayerNorm, Nonlinearity, Pool, Residual, Sequential, mlp
 from meanfield.empirical import run_ensemble
-from meanfield.empirical.carried import Tangents
 from meanfield.results import MeanFieldError
 
 PHI = Nonlinearity("tanh")
@@ -127,13 +126,14 @@ def test_tangent_correlators_of_linear_networks(linear):
 
 
 def test_gradients_are_those_of_the_tangent_kernel():
-    """E_u Σ_layers (scale² ‖∂S/∂w‖² + σ_b² |∂S/∂β|²) is Θ^L, and G_z^l is J^{l,L}, network by network in the mean."""
+    """E_u Σ_layers (scale² ‖∂S/∂w‖² + σ_b² |∂S/∂β|² + those of γ, β) is Θ^L, and G_z^l is J^{l,L}, in the mean."""
     sizes = {"sigma_w": 1.3, "sigma_b": 0.4, "width": 9, "depth": 4, "networks": 2000, "input_dimension": 5}
-    block = Residual(Sequential((LayerNorm(affine=False), PHI, Dense())), "0.5")
+    block = Residual(Sequential((LayerNorm(), PHI, Dense())), "0.5")
     pulled = run_ensemble(block, quantities=("G_z", "G_w", "G_b"), probes=2, **sizes)
     exact = run_ensemble(block, quantities=("J", "Theta"), **sizes)
     fan_in = np.array([5, 9, 9, 9.0])
     theta = (pulled.samples["G_w"][:, :, 0] * 1.69 / fan_in + pulled.samples["G_b"][:, :, 0] * 0.16).sum(axis=1)
+    theta += (pulled.samples["G_gamma"] + pulled.samples["G_beta"]).sum(axis=(1, 2))
     gap = theta - exact.samples["Theta"][:, -1]
     assert abs(gap.mean()) < 4 * gap.std() / math.sqrt(2000)
     wrong = theta - 1.05 * exact.samples["Theta"][:, -1]
@@ -167,23 +167,14 @@ def test_random_tangents_measure_theta(block):
 def test_jacobian_of_a_coupled_batch():
     """J of a network with BatchNorm is the mean over pairs of positions: probes against all unit vectors."""
     block = Residual(Sequential((BatchNorm(), PHI, Dense())), "0.5")
-    sizes = {"sigma_w": 1.2, "sigma_b": 0.1, "width": 4, "depth": 3}
-    run = run_ensemble(block, networks=800, batch=3, quantities=("J",), probes=2, **sizes)
-    from meanfield.empirical.network import Ensemble
-    from meanfield.empirical.observables import draw_batch
-
-    ensemble, gap = Ensemble(block, 1.2, 0.1, 4, 3), []
-    for index in range(800):
-        network = ensemble.network(0, index)
-        x, carried = draw_batch(3, 4, 0, index, 1.0), []
-        for layer, _ in network.run(x, carried):
-            if layer == 1:
-                carried.append(Tangents(np.eye(12).reshape(12, 3, 4).copy(), network.buffers))
-            last = np.square(carried[0].rows).sum() / 12
-        gap.append(math.exp(run.samples["log_J"][index, -1]) - last)
-    assert abs(np.mean(gap)) < 4 * np.std(gap) / math.sqrt(800)
-    with pytest.raises(MeanFieldError, match="whose positions act on each other is measured with random vectors"):
-        run_ensemble(block, networks=4, batch=3, quantities=("J",), **sizes)
+    sizes = {"sigma_w": 1.2, "sigma_b": 0.1, "width": 4, "depth": 3, "networks": 800, "batch": 3}
+    random = run_ensemble(block, quantities=("J",), probes=2, **sizes).samples["log_J"]
+    exact = run_ensemble(block, quantities=("J",), **sizes).samples["log_J"]
+    gap = np.exp(random) - np.exp(exact)
+    assert (exact[:, 0] == 0).all(), "one at the first layer, not the number of positions"
+    assert (np.abs(gap.mean(axis=0)) <= 4 * gap.std(axis=0) / math.sqrt(800) + 1e-12).all()
+    with pytest.raises(MeanFieldError, match="Theta of a network whose positions act on each other is measured with"):
+        run_ensemble(block, quantities=("Theta",), **sizes)
 
 
 @pytest.mark.parametrize("ratio", [0.5, 1.0, 2.0])

@@ -211,10 +211,22 @@ def test_parameter_gradients_agree_with_differences(name):
     _, _, u, pulled = _pushed_and_pulled(name)
     for layer in (1, DEPTH):
         steps = [(d, one) for l, d, one in pulled if l == layer and isinstance(d, Weighted | WeightedTokens)][::-1]
+        whole = [found for found in _ensemble(name).network(SEED, INDEX).gradients(_inputs(name), u[0])]
+        whole = [(w, b) for l, w, b in whole if l == layer and w.ndim == 2]
         for ordinal, (derivative, cotangents) in enumerate(steps):
             found = derivative.gradient_norms(cotangents[0])
             expected = _gradient_by_differences(name, layer, ordinal, u[0])
             np.testing.assert_allclose(found, expected, rtol=1e-5)
+            np.testing.assert_allclose(found, [np.square(one).sum() for one in whole[ordinal]], rtol=1e-12)
+
+
+def test_products_with_the_jacobian():
+    for name in ("mixer", "batch norm", "shortcut"):
+        t, pushed, u, pulled = _pushed_and_pulled(name)
+        network = _ensemble(name).network(SEED, INDEX)
+        z, forward = network.jvp(_inputs(name), t)
+        again, back = network.vjp(_inputs(name), u)
+        assert (z == again).all() and (forward == pushed).all() and (back == pulled[-1][2]).all()
 
 
 def _gradient_by_differences(name, layer, ordinal, u):

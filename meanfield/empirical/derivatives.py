@@ -110,6 +110,10 @@ class Projection:
 
     pull = push
 
+    def gradient(self, cotangent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(∂S/∂γ, ∂S/∂β), see `Weighted.gradient`."""
+        return (cotangent * self.unit).sum(axis=0), cotangent.sum(axis=0)
+
 
 @dataclass(frozen=True, eq=False)
 class BatchProjection:
@@ -129,6 +133,7 @@ class BatchProjection:
         np.divide(rows - mean - self.unit * along, self.spread, out=out)
 
     pull = push
+    gradient = Projection.gradient
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,11 +187,12 @@ class Weighted:
         outputs, inputs = self.matrix.shape
         self.matrix.rmatvec(rows.reshape(-1, outputs), out.reshape(-1, inputs))
 
-    def gradient_norms(self, cotangent: np.ndarray) -> tuple[float, float]:
-        """(‖∂S/∂w‖²_F, |∂S/∂β|²) for w = scale·W and β = σ_b b, where `cotangent` (positions × outputs) is ∂S/∂(new y).
+    def gradient(self, cotangent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(∂S/∂w, ∂S/∂β) for w = scale·W and β = σ_b b, where `cotangent` (positions × outputs) is ∂S/∂(new y)."""
+        return cotangent.T @ self.y, cotangent.sum(axis=0)
 
-        ∂S/∂w = Σ_p u_p y_pᵀ, whose squared norm is Σ_pq (u_p·u_q)(y_p·y_q).
-        """
+    def gradient_norms(self, cotangent: np.ndarray) -> tuple[float, float]:
+        """Their squared norms, without the matrix: ∂S/∂w = Σ_p u_p y_pᵀ, so ‖∂S/∂w‖² = Σ_pq (u_p·u_q)(y_p·y_q)."""
         products = (cotangent @ cotangent.T) * (self.y @ self.y.T)
         return float(products.sum()), float(np.square(cotangent.sum(axis=0)).sum())
 
@@ -216,11 +222,14 @@ class WeightedTokens:
         new, old = matrix.shape
         np.matmul(matrix, rows.reshape(vectors, inputs, old, neurons), out=out.reshape(vectors, inputs, new, neurons))
 
-    def gradient_norms(self, cotangent: np.ndarray) -> tuple[float, float]:
+    def gradient(self, cotangent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         inputs, _, neurons = self.y.shape
         u = cotangent.reshape(inputs, -1, neurons)
-        gradient = np.einsum("ati,asi->ts", u, self.y)
-        return float(np.square(gradient).sum()), float(np.square(u.sum(axis=(0, 2))).sum())
+        return np.einsum("ati,asi->ts", u, self.y), u.sum(axis=(0, 2))
+
+    def gradient_norms(self, cotangent: np.ndarray) -> tuple[float, float]:
+        weights, biases = self.gradient(cotangent)
+        return float(np.square(weights).sum()), float(np.square(biases).sum())
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

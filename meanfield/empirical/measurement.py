@@ -14,7 +14,7 @@ from threading import Event
 import numpy as np
 
 from meanfield.empirical.carried import ParameterTangents, TangentKernel, Tangents
-from meanfield.empirical.derivatives import Buffers, Weighted, WeightedTokens
+from meanfield.empirical.derivatives import Buffers, Derivative, Weighted, WeightedTokens
 from meanfield.empirical.differentials import correlator_samples, differentials
 from meanfield.empirical.network import Carried, Ensemble, Network, Trace
 from meanfield.empirical.observables import (
@@ -31,7 +31,7 @@ from meanfield.empirical.twins import derivatives
 from meanfield.results import MeanFieldError
 
 ONE_INPUT = ("K", "J", "Theta")
-GRADIENTS = ("G_z", "G_w", "G_b")
+GRADIENTS = ("G_z", "G_w", "G_b", "G_gamma", "G_beta")
 TANGENT_CORRELATORS = ("A", "B", "D", "F")
 DIFFERENTIALS = ("P", "Q"), ("R", "S", "T", "U")
 
@@ -94,6 +94,8 @@ class Plan:
         if self.pulls:
             dense = max(1, sum(isinstance(operation, Affine) for operation in self.ensemble.operations))
             shapes |= {"G_z": (depth,), "G_w": (depth, dense), "G_b": (depth, dense)}
+            norms = sum(getattr(operation, "affine", False) for operation in self.ensemble.operations)
+            shapes |= {name: (depth, norms) for name in ("G_gamma", "G_beta") if norms}
         if "G0" in wanted:
             shapes |= {"G0": (depth,), "G0_squared": (depth,), "G_max": (depth,)}
         return shapes
@@ -186,8 +188,12 @@ class Plan:
 
     def _tangents(self, network: Network, size: int) -> Tangents:
         positions = self.positions if self.ensemble.couples else 1
-        if self.probes is None:
+        if self.probes is None and positions == 1:
             return network.tangents(size)
+        if self.probes is None:
+            every = network.buffers.take(positions * size, positions, size)
+            every[...] = np.eye(positions * size).reshape(every.shape)
+            return Tangents(every, network.buffers)
         rows = network.buffers.take(self.probes, positions, size)
         rows[...] = draw_probes(positions * size, self.seed, network.index, self.probes).T.reshape(rows.shape)
         return Tangents(rows, network.buffers)
@@ -221,17 +227,20 @@ class Plan:
         positions = trace[last][2].shape[0]  # type: ignore[union-attr]
         drawn = draw_probes(positions * width, self.seed, network.index, self.pulls, COTANGENT_ROLE)
         unit = 1 / (self.pulls * width * positions)
-        place = {layer: 0 for layer in range(1, self.ensemble.depth + 1)}
-        for name in ("G_w", "G_b"):
-            rows[name][...] = 0.0
+        place = {(layer, kind): 0 for layer in range(1, self.ensemble.depth + 1) for kind in ("w", "gamma")}
+        for name in ("G_w", "G_b", "G_gamma", "G_beta"):
+            if name in rows:
+                rows[name][...] = 0.0
         for layer, derivative, u in network.pull(trace, drawn.T.reshape(self.pulls, positions, width).copy()):
             if derivative is None and layer > 0:
                 rows["G_z"][layer - 1] = float(np.square(u).sum()) * unit
-            elif isinstance(derivative, Weighted | WeightedTokens):
-                place[layer] += 1
-                norms = [derivative.gradient_norms(one) for one in u]
-                rows["G_w"][layer - 1, -place[layer]] = sum(w for w, _ in norms) * unit
-                rows["G_b"][layer - 1, -place[layer]] = sum(b for _, b in norms) * unit
+            elif derivative is not None:
+                dense = isinstance(derivative, Weighted | WeightedTokens)
+                first, second = ("w", "b") if dense else ("gamma", "beta")
+                place[layer, first] += 1
+                norms = [_gradient_norms(derivative, one) for one in u]
+                rows[f"G_{first}"][layer - 1, -place[layer, first]] = sum(w for w, _ in norms) * unit
+                rows[f"G_{second}"][layer - 1, -place[layer, first]] = sum(b for _, b in norms) * unit
 
     # ------------------------------------------------------------------------------- the tangent kernel's moments
 
@@ -261,6 +270,13 @@ class Plan:
                 rows[raw][layer - 1] = found[name]
 
 
+def _gradient_norms(derivative: Derivative, cotangent: np.ndarray) -> tuple[float, float]:
+    if isinstance(derivative, Weighted | WeightedTokens):
+        return derivative.gradient_norms(cotangent)
+    gamma, beta = derivative.gradient(cotangent)  # type: ignore[attr-defined]
+    return float(np.square(gamma).sum()), float(np.square(beta).sum())
+
+
 def _theta(kernel: TangentKernel | ParameterTangents) -> float:
     if isinstance(kernel, TangentKernel):
         return kernel.mean
@@ -279,11 +295,11 @@ def check_plan(plan: Plan) -> None:
     differentiated = [name for name in ("J", "Theta", *GRADIENTS) if name in wanted]
     if differentiated:
         refuse_jumps(ensemble.operations, differentiated[0], "leave it out (jacobian=False) to measure K")
-    exact = plan.probes is None and wanted & {"J", "Theta"}
-    if exact and ensemble.couples:
+    exact = wanted & {"J", "Theta"} if plan.probes is None else set()
+    if "Theta" in exact and ensemble.couples:
         raise MeanFieldError(
-            f"{' and '.join(sorted(exact))} of a network whose positions act on each other is measured with random "
-            "vectors; give probes=..., for example 8."
+            "Theta of a network whose positions act on each other is measured with random vectors; give probes=..., "
+            "for example 8."
         )
     if exact and ensemble.sampler == "lazy":
         raise MeanFieldError(

@@ -190,6 +190,32 @@ class Network:
             for one in carried:
                 one.release()
 
+    def jvp(self, inputs: np.ndarray, tangents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(z^L, (∂z^L/∂x) t) for tangents t of the inputs, an array (vectors, positions, N_0)."""
+        carried = Tangents(np.array(tangents, dtype=float), self.buffers)
+        for _, z in self.run(inputs, [carried]):
+            last = z, carried.rows.copy()
+        return last
+
+    def vjp(self, inputs: np.ndarray, cotangents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(z^L, (∂z^L/∂x)ᵀ u) for cotangents u of z^L, an array (vectors, positions, N)."""
+        trace: Trace = []
+        *_, (_, z) = self.run(inputs, None, trace, len(cotangents))
+        *_, (_, _, pulled) = self.pull(trace, np.asarray(cotangents, dtype=float))
+        return z, pulled
+
+    def gradients(self, inputs: np.ndarray, cotangent: np.ndarray) -> list[tuple[int, np.ndarray, np.ndarray]]:
+        """(l, ∂S/∂w, ∂S/∂β) of every Dense, or (l, ∂S/∂γ, ∂S/∂β) of a trained norm, in the order they are met.
+
+        S = Σ u·z^L with the cotangent u (positions, N); w = σ_w n^{−1/2} W and β = σ_b b.
+        """
+        trace: Trace = []
+        for _ in self.run(inputs, None, trace, 1):
+            pass
+        pulled = self.pull(trace, np.asarray(cotangent, dtype=float)[None])
+        found = [(l, *d.gradient(u[0])) for l, d, u in pulled if d is not None]  # type: ignore[attr-defined]
+        return found[::-1]
+
     def pull(self, trace: Trace, cotangents: np.ndarray) -> Iterator[tuple[int, Derivative | None, np.ndarray]]:
         """Take cotangents (vectors, positions, neurons) at the last layer of a trace back to the input.
 
@@ -212,7 +238,7 @@ class Network:
                     stack.insert(-1, mu[layer - 1] * stack[-1])
                 case _ if derivative is not None:
                     u = stack.pop()
-                    if isinstance(derivative, Weighted | WeightedTokens):
+                    if isinstance(derivative, Weighted | WeightedTokens) or getattr(derivative, "affine", False):
                         yield layer, derivative, u
                     stack.append(self._pulled(derivative, u))
                     if isinstance(derivative, Weighted):
