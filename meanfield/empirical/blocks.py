@@ -7,8 +7,9 @@ order of their index. So the numbers do not depend on who measured which block, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from threading import Event
 from typing import Any
 
@@ -52,10 +53,7 @@ def measure_block(
     rows: dict[str, np.ndarray] = {name: np.empty((count, *shape)) for name, shape in plan.shapes.items()}
     diverged_at = np.zeros(count, dtype=np.int64)
     if plan.device == "cuda":
-        from meanfield.empirical.cuda import measure_block_cuda
-
-        diverged_at, rows = measure_block_cuda(plan, first, count)
-        return summarize(plan, rows, diverged_at, keep)
+        return next(measure_on_device(plan, first, [count], keep))
     with threadpool_limits(limits=1, user_api="blas"):  # one thread: two would change the last bits
         for i in range(count):
             diverged_at[i], found = plan.measure(first + i, buffers, stop)
@@ -64,6 +62,15 @@ def measure_block(
             if stop is not None and stop.is_set():
                 break
     return summarize(plan, rows, diverged_at, keep)
+
+
+def measure_on_device(plan: Plan, first: int, counts: list[int], keep: bool) -> Iterator[Block]:
+    """Consecutive blocks of networks, measured together: a few networks do not fill a GPU."""
+    from meanfield.empirical.cuda import measure_block_cuda
+
+    diverged_at, rows = measure_block_cuda(plan, first, sum(counts))
+    for start, end in pairwise(np.cumsum([0, *counts]).tolist()):
+        yield summarize(plan, {name: values[start:end] for name, values in rows.items()}, diverged_at[start:end], keep)
 
 
 def summarize(plan: Plan, rows: dict[str, np.ndarray], diverged_at: np.ndarray, keep: bool) -> Block:

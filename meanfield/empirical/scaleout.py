@@ -13,7 +13,7 @@ import os
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,13 +22,14 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.empirical.blocks import Block, edges, measure_block
+from meanfield.empirical.blocks import Block, edges, measure_block, measure_on_device
 from meanfield.empirical.derivatives import Buffers
 from meanfield.empirical.measurement import Plan
 from meanfield.empirical.parallel import threads_used
 from meanfield.results import MeanFieldError
 
 SECONDS_BETWEEN_CHECKPOINTS = 20.0
+BLOCKS_ON_DEVICE = 64  # of networks that are measured together on a GPU
 _FORMAT = 1
 
 
@@ -65,20 +66,29 @@ def run_blocks(
         return executor.submit(measure_block, plan, first, count, keep)
 
     done, written = sum(block.count for block in found.values()), time.monotonic()
+    alone = executor is None and plan.device == "cuda"
+
+    def tell(block: Block) -> None:
+        nonlocal done, written
+        done += block.count
+        if progress is not None:
+            progress(done, networks)
+        if file is not None and time.monotonic() - written > SECONDS_BETWEEN_CHECKPOINTS:
+            file.write(found)
+            written = time.monotonic()
+
     with ExitStack() as stack:
         pool: Executor = executor or stack.enter_context(ThreadPoolExecutor(min(threads_used(threads), networks)))
         futures: dict[Future, int] = {}
         try:
-            for g in missing:
+            for g, block in _on_device(plan, first_network, borders, missing, keep) if alone else []:
+                found[g] = block
+                tell(block)
+            for g in [] if alone else missing:
                 futures[submit(g)] = g
             for future in as_completed(futures):
                 found[futures[future]] = future.result()
-                done += found[futures[future]].count
-                if progress is not None:
-                    progress(done, networks)
-                if file is not None and time.monotonic() - written > SECONDS_BETWEEN_CHECKPOINTS:
-                    file.write(found)
-                    written = time.monotonic()
+                tell(found[futures[future]])
         except BaseException as error:  # an interrupt too: keep what is done, leave within one layer
             stop.set()
             for future in futures:
@@ -90,6 +100,17 @@ def run_blocks(
     if file is not None:
         file.write(found)
     return [found[g] for g in range(len(borders) - 1)]
+
+
+def _on_device(
+    plan: Plan, first_network: int, borders: np.ndarray, missing: list[int], keep: bool
+) -> Iterator[tuple[int, Block]]:
+    """(number, block), runs of consecutive missing blocks measured together."""
+    while missing:
+        run = [g for i, g in enumerate(missing[:BLOCKS_ON_DEVICE]) if g == missing[0] + i]
+        missing = missing[len(run) :]
+        counts = [int(borders[g + 1] - borders[g]) for g in run]
+        yield from zip(run, measure_on_device(plan, first_network + int(borders[run[0]]), counts, keep))
 
 
 def _explain(error: BaseException, file: Checkpoint | None, done: int, blocks: int) -> None:
@@ -127,7 +148,7 @@ def fingerprint(plan: Plan, first_network: int, networks: int, keep: bool) -> st
         ensemble.sampler,
         sorted(plan.shapes.items()),
         (plan.seed, plan.input_norm, plan.correlation, plan.batch, plan.probes, plan.l0, plan.classes, plan.rates),
-        (first_network, networks, keep),
+        (first_network, networks, keep, plan.device),
     )
     return hashlib.sha256(repr(what).encode() + inputs).hexdigest()
 
