@@ -166,7 +166,7 @@ def measure_criticality(network: Any, *, sigma_w: float, sigma_b: float, **setti
     """χ = J^{L-2,L-1} of explicit networks by random probes, with its standard error: is this architecture critical?
 
     network: a `Theory`, an architecture record, an activation's name or a formula; nothing analytic about it is used.
-    settings: width, depth L (blocks), networks, probes, seed, input_norm, mu, threads as in
+    settings: width, depth L (blocks), networks, probes, seed, sampler, input_norm, mu, threads as in
     `meanfield.empirical.measure_criticality`. χ > 1: chaotic, χ < 1: ordered; the two sides of a critical line have
     opposite signs of χ - 1. The bias is of order 1/width. Source: [partial_jacobians] Prop. 2.6.
 

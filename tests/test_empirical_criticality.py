@@ -1,6 +1,7 @@
 """χ of one block and of grids: against explicit small Jacobians, against each other, and at infinite width."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -266,3 +267,13 @@ def test_refusals_of_one_of_them():
     for call in (lambda: _grid([mlp("step")]), lambda: measure_criticality(mlp("step"), sigma_w=1, sigma_b=1)):
         with pytest.raises(MeanFieldError, match="χ was asked for an activation that jumps"):
             call()
+
+
+def test_the_lazy_sampler_measures_the_same_chi():
+    block = mlp("gelu", mu=Fraction(1, 2), norm="pre")
+    sizes = {"sigma_w": 1.4, "sigma_b": 0.2, "width": 40, "depth": 8, "networks": 300, "probes": 3}
+    explicit, lazy = (measure_criticality(block, sampler=sampler, **sizes).chi for sampler in ("explicit", "lazy"))
+    error = math.hypot(explicit.standard_error, lazy.standard_error)
+    assert abs(explicit.mean - lazy.mean) < 4 * error < 0.1
+    other = measure_criticality(block, sampler="lazy", **sizes | {"sigma_w": 1.7}).chi
+    assert abs(explicit.mean - other.mean) > 4 * error, "control: another σ_w"

@@ -81,6 +81,7 @@ def measure_criticality(
     networks: int = 100,
     probes: int = 8,
     seed: int = 0,
+    sampler: str = "explicit",
     input_norm: float = 1.0,
     mu: Any = None,
     activation_pairs: Mapping[Hashable, ScalarPair] | None = None,
@@ -90,7 +91,8 @@ def measure_criticality(
     """Measure χ = J^{L−2,L−1} (L = depth ≥ 3) of the block on `networks` random networks of width N = N_0.
 
     The forward pass costs 2 N² operations a layer; ‖·‖²_F is estimated from `probes` random directions of signs ±1,
-    pushed through the one block with its full derivative, so a network costs 2 N² (L + probes).
+    pushed through the one block with its full derivative, so a network costs 2 N² (L + probes); with sampler="lazy" the
+    products are drawn exactly in law, at O(N) each.
     sigma_w, sigma_b ≥ 0: one number each. The other arguments are those of `run_ensemble`.
 
     Raises `MeanFieldError` for arguments out of range, a φ that jumps, and if fewer than two networks stay finite.
@@ -101,7 +103,7 @@ def measure_criticality(
     """
     depth = integer(depth, "The depth", 3, MAX_LAYER)
     sigmas = real(sigma_w, "sigma_w"), real(sigma_b, "sigma_b")
-    ensemble = Ensemble(block, *sigmas, width, depth, None, activation_pairs, mu)
+    ensemble = Ensemble(block, *sigmas, width, depth, None, activation_pairs, mu, sampler=sampler)
     networks = integer(networks, "The number of networks", 2, MAX_NETWORK + 1)
     probes = integer(probes, "The number of probes", 1, 1 << 16)
     seed = integer(seed, "The seed", 0, 1 << 64)
