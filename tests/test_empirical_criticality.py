@@ -275,5 +275,5 @@ def test_the_lazy_sampler_measures_the_same_chi():
     explicit, lazy = (measure_criticality(block, sampler=sampler, **sizes).chi for sampler in ("explicit", "lazy"))
     error = math.hypot(explicit.standard_error, lazy.standard_error)
     assert abs(explicit.mean - lazy.mean) < 4 * error < 0.1
-    other = measure_criticality(block, sampler="lazy", **sizes | {"sigma_w": 1.7}).chi
-    assert abs(explicit.mean - other.mean) > 4 * error, "control: another σ_w"
+    other = measure_criticality(block, sampler="lazy", **sizes | {"sigma_b": 1.5}).chi
+    assert abs(explicit.mean - other.mean) > 4 * error, "control: another σ_b"
