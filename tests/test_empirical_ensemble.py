@@ -270,7 +270,7 @@ block = mlp("tanh", mu=1, norm="pre")
 sizes = {"width": 5, "depth": 3, "networks": 2, "correlation": 0.5}
 run = ensemble.run_ensemble(block, sigma_w=1, sigma_b=0.1, theta=True, **sizes)
 pair = twins.pair_of("tanh")
-kernels = [functions.elementwise(pair.phi), functions.elementwise(pair.dphi), philox._fill]
+kernels = [functions.elementwise(pair.phi), functions.elementwise(pair.dphi), philox.fill_stream]
 kernels += [derivatives._project, derivatives.normalize, carried.add_scaled, carried._add_with_transpose]
 kernels += [observables.mean_product, observables._squared_norm, forward.mark_rows]
 misses = sum(sum(k.stats.cache_misses.values()) for k in kernels) if hasattr(kernels[0], "stats") else -1

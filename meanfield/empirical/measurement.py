@@ -156,7 +156,7 @@ class Plan:
             found = self._values(z)
             if kernel is not None:
                 found["Theta"] = _theta(kernel)
-            if not all(np.isfinite(value).all() for value in found.values()):
+            if not all(map(_finite, found.values())):
                 return layer
             if layer == self.l0 and "log_J" in rows:
                 jacobian = self._tangents(network, ensemble.widths[layer - 1])
@@ -268,6 +268,10 @@ class Plan:
                 rows[f"_{name}"][layer - 1] = found[name]
             for raw, name in self._raw_differentials.items():
                 rows[raw][layer - 1] = found[name]
+
+
+def _finite(value: np.ndarray | float) -> bool:
+    return math.isfinite(value) if isinstance(value, float) else bool(np.isfinite(value).all())
 
 
 def _gradient_norms(derivative: Derivative, cotangent: np.ndarray) -> tuple[float, float]:

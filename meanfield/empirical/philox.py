@@ -109,10 +109,12 @@ def normal_pair(pair, stream, network, layer, k0, k1):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _fill(out, scale, start, stream, network, layer, k0, k1):
-    """out[i] = scale × number start + i of the stream."""
-    first = start & _1
-    pair = start >> _1
+def fill_stream(out, scale, start, words):
+    """out[i] = scale × number start + i of the stream that `words` names, see `stream`."""
+    stream, network, layer = np.uint64(words[0]), np.uint64(words[1]), np.uint64(words[2])
+    k0, k1 = np.uint64(words[3]), np.uint64(words[4])
+    first = np.uint64(start) & _1
+    pair = np.uint64(start) >> _1
     if first == _1 and out.size > 0:
         out[0] = scale * normal_pair(pair, stream, network, layer, k0, k1)[1]
         pair += _1
@@ -130,8 +132,12 @@ def fill_normals(
     out: np.ndarray, seed: int, network: int, layer: int, role: int, start: int = 0, scale: float = 1.0
 ) -> None:
     """out[i] = scale × standard normal number start + i of the stream (seed, network, layer, role); `out` is 1-D."""
-    words = start, role << 16, network, layer, seed & 0xFFFFFFFF, seed >> 32
-    _fill(out, float(scale), *(np.uint64(word) for word in words))
+    fill_stream(out, float(scale), start, stream(seed, network, layer, role))
+
+
+def stream(seed: int, network: int, layer: int, role: int) -> tuple[int, int, int, int, int]:
+    """The words that name a stream in compiled code."""
+    return role << 16, network, layer, seed & 0xFFFFFFFF, seed >> 32
 
 
 def normals(seed: int, network: int, layer: int, role: int, count: int, start: int = 0) -> np.ndarray:

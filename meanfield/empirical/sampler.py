@@ -24,7 +24,7 @@ import numpy as np
 from numba import njit
 
 from meanfield.empirical.derivatives import Buffers
-from meanfield.empirical.philox import _fill
+from meanfield.empirical.philox import fill_stream, stream
 
 DEPENDENT = 64 * 2.0**-52  # what is left of a vector, relative to it, when it lies in the span of earlier ones
 
@@ -48,9 +48,7 @@ class LazyMatrix:
         if self._haar:
             self._scale = scale * math.sqrt(self._size)
         self._lengths = (self._size, self._size) if self._haar else (inputs, outputs)
-        seed, network, layer, role = key
-        words = role << 16, network, layer, seed & 0xFFFFFFFF, seed >> 32
-        self._words = tuple(np.uint64(word) for word in words)
+        self._words = stream(*key)
         self._asked, self._capacity = 0, [0, 0]
         self._pairs: list[list[np.ndarray]] = [[], []]  # (Q, Y) and (U, H); Haar keeps (Q, V) in the first alone
         self._known = [0, 0]
@@ -68,13 +66,13 @@ class LazyMatrix:
         if self._haar:
             first, second = self._pairs[0] if side == 0 else self._pairs[0][::-1]
             known = _haar_products(
-                rows, out, first, second, self._known[0], self._scale, self._size, self._asked, *self._words
+                rows, out, first, second, self._known[0], self._scale, self._size, self._asked, self._words
             )
         else:
             self._reserve(1 - side, 0)
             (first, second), (third, fourth) = self._pairs[side], self._pairs[1 - side]
             state = first, second, self._known[side], third, fourth, self._known[1 - side]
-            known = _gaussian_products(rows, out, *state, self._scale, self._size, self._asked, *self._words)
+            known = _gaussian_products(rows, out, *state, self._scale, self._size, self._asked, self._words)
         self._known[store] = known
         self._asked += len(rows)
 
@@ -162,7 +160,7 @@ def _combine(coefficients, images, used, factor, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _gaussian_products(rows, out, Q, Y, known, U, H, other, scale, size, asked, stream, network, layer, k0, k1):
+def _gaussian_products(rows, out, Q, Y, known, U, H, other, scale, size, asked, words):
     for row in range(rows.shape[0]):
         e, image = Q[known], Y[known]
         power = _scaled_copy(rows[row], e)
@@ -174,7 +172,7 @@ def _gaussian_products(rows, out, Q, Y, known, U, H, other, scale, size, asked, 
         if left > DEPENDENT * before and known < e.size:
             for i in range(e.size):
                 e[i] /= left
-            _fill(image, 1.0, np.uint64((asked + row) * size), stream, network, layer, k0, k1)
+            fill_stream(image, 1.0, (asked + row) * size, words)
             for i in range(other):
                 add_multiple(dot(H[i], e) - dot(U[i], image), U[i], image)
             coefficients[known] = left
@@ -184,7 +182,7 @@ def _gaussian_products(rows, out, Q, Y, known, U, H, other, scale, size, asked, 
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _haar_products(rows, out, Q, V, known, scale, size, asked, stream, network, layer, k0, k1):
+def _haar_products(rows, out, Q, V, known, scale, size, asked, words):
     for row in range(rows.shape[0]):
         e, image = Q[known], V[known]
         power = _scaled_copy(rows[row], e)
@@ -196,7 +194,7 @@ def _haar_products(rows, out, Q, V, known, scale, size, asked, stream, network, 
         if left > DEPENDENT * before and known < size:
             for i in range(size):
                 e[i] /= left
-            _fill(image, 1.0, np.uint64((asked + row) * size), stream, network, layer, k0, k1)
+            fill_stream(image, 1.0, (asked + row) * size, words)
             _, length = _project_out(image, V, known, np.zeros(known))
             for i in range(size):
                 image[i] /= length
