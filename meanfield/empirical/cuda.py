@@ -25,7 +25,7 @@ import numpy as np
 from numba import config
 from numba.extending import is_jitted
 
-from meanfield.empirical import cuda_kernels as kernels
+import meanfield.empirical.cuda_kernels as kernels
 from meanfield.empirical.derivatives import Buffers
 from meanfield.empirical.functions import ScalarPair
 from meanfield.empirical.measurement import Plan
