@@ -49,13 +49,15 @@ def check(
     device: str = "cpu",
     checkpoint: str | os.PathLike | None = None,
     progress: Callable[[int, int], None] | None = None,
+    quantities: tuple[str, ...] | None = None,
     **parameters: Any,
 ) -> Report:
     """Predicted against measured K^l and J^{1,l} (or K_aa, K_bb, K_ab for two inputs), with standard errors and
     z-scores.
 
     theory: what `derive` returned. sigma_w, sigma_b: as in `propagate`, one number or one per layer. observables: from
-    K, J, Theta, J0 (J^{0,l}, with input_dimension), or K_aa, K_bb, K_ab; default K and J. width: neurons a layer;
+    K, J, Theta, J0 (J^{0,l}, with input_dimension), or K_aa, K_bb, K_ab; default K and J (`quantities`, the name
+    elsewhere, means the same). width: neurons a layer;
     networks: how many independent ones; input_dimension: N_0 (width unless given); the input has |x|²/N_0 = input_norm
     exactly, and a second one the cosine `correlation`.
     sampler: "lazy" draws products of the weights exactly in law (default from 2000 neurons on; J and Theta by `probes`,
@@ -72,7 +74,9 @@ def check(
     >>> report.passed
     True
     """
-    names = _wanted(theory, observables, correlation)
+    if observables is not None and quantities is not None:
+        raise MeanFieldError("observables= and quantities= mean the same here; give one of them.")
+    names = _wanted(theory, observables or quantities, correlation)
     differentiated = {"J", "Theta", "J0"} & set(names)
     if "J0" in names:
         if input_dimension is None:

@@ -130,6 +130,7 @@ def test_report_is_written_whole(tmp_path):
         ({"observables": ("J0",)}, "input_dimension"),
         ({"observables": ("J0", "J"), "input_dimension": 3}, "check them separately"),
         ({"observables": ("V",)}, "can be checked"),
+        ({"observables": ("K",), "quantities": ("J",)}, "mean the same"),
         ({"correlation": 1.5}, "between -1 and 1"),
     ],
 )

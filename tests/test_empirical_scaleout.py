@@ -325,6 +325,7 @@ print(peak() - before, int(run.summary.counts.sum()))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="resource")
 def test_memory_does_not_grow_with_networks():
     environment = os.environ | {"PYTHONPATH": str(Path(mf.__file__).parents[1])}
