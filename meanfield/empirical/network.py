@@ -312,8 +312,6 @@ class Network:
                 trace.append((layer, operation, derivative))
             mark_rows(z, lost)
         # an overflow (or a LayerNorm of equal numbers) inside the block stays one: max(NaN, 0) and erf(∞) are finite
-        if lost.any() and self.ensemble.couples:
-            lost[:] = True
         return np.where(lost[:, None], math.nan, z) if lost.any() else z
 
     @staticmethod
