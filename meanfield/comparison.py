@@ -17,6 +17,7 @@ from meanfield.allowances import compare, narrower
 from meanfield.architecture import Block, activations_of
 from meanfield.empirical import CriticalityEstimate, EnsembleResult, ScalarPair, run_ensemble
 from meanfield.empirical import measure_criticality as _measure_criticality
+from meanfield.empirical.operations import integer
 from meanfield.empirical.twins import names as twin_names
 from meanfield.numeric import printing
 from meanfield.report import THRESHOLD, Report, Row
@@ -30,7 +31,7 @@ LAZY_FROM = 2000  # neurons from which on the lazy sampler is the default
 
 
 def check(
-    theory: Theory,
+    theory: Any,
     *,
     sigma_w: Any,
     sigma_b: Any,
@@ -55,9 +56,9 @@ def check(
     """Predicted against measured K^l and J^{1,l} (or K_aa, K_bb, K_ab for two inputs), with standard errors and
     z-scores.
 
-    theory: what `derive` returned. sigma_w, sigma_b: as in `propagate`, one number or one per layer. observables: from
-    K, J, Theta, J0 (J^{0,l}, with input_dimension), or K_aa, K_bb, K_ab; default K and J (`quantities`, the name
-    elsewhere, means the same). width: neurons a layer;
+    theory: what `derive` returned, or what it takes. sigma_w, sigma_b: as in `propagate`, one number or one per layer.
+    observables: from K, J, Theta, J0 (J^{0,l}, with input_dimension), or K_aa, K_bb, K_ab; default K and J
+    (`quantities`, the name elsewhere, means the same). width: neurons a layer;
     networks: how many independent ones; input_dimension: N_0 (width unless given); the input has |x|²/N_0 = input_norm
     exactly, and a second one the cosine `correlation`.
     sampler: "lazy" draws products of the weights exactly in law (default from 2000 neurons on; J and Theta by `probes`,
@@ -74,6 +75,13 @@ def check(
     >>> report.passed
     True
     """
+    if not isinstance(theory, Theory):
+        theory = derive(theory)
+    width, depth = integer(width, "The width", 1, 1 << 24), integer(depth, "The depth", 1, 1 << 24)
+    networks, seed = integer(networks, "The number of networks", 2, 1 << 32), integer(seed, "The seed", 0, 1 << 64)
+    for name, value in parameters.items():
+        if np.ndim(value) > 0:
+            raise MeanFieldError(f"A check takes one number for {name}, but {value!r} was given; check one at a time.")
     if observables is not None and quantities is not None:
         raise MeanFieldError("observables= and quantities= mean the same here; give one of them.")
     names = _wanted(theory, observables or quantities, correlation)
@@ -93,10 +101,12 @@ def check(
         layerwise=layered,
         **parameters,
     )
-    sampler = sampler or ("lazy" if isinstance(width, int) and width >= LAZY_FROM else "explicit")
-    others = narrower(width, depth) if isinstance(width, int) and width > 0 and isinstance(depth, int) else ()
+    sampler = sampler or ("lazy" if width >= LAZY_FROM else "explicit")
+    others = narrower(width, depth)
     others = others if differentiated or len(others) == 2 else ()
     folder = None if checkpoint is None else Path(checkpoint)
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise MeanFieldError(f"The checkpoint of a check is a folder, but {folder} is a file; name another one.")
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
     pairs = _pairs(theory)
@@ -119,7 +129,7 @@ def check(
             correlation=correlation,
             input_dimension=input_dimension,
             l0=0 if "J0" in names else 1,
-            mu=parameters.get("mu"),
+            mu=parameters,
             activation_pairs=pairs,
             threads=threads,
             executor=executor,
@@ -134,16 +144,16 @@ def check(
         result, *rest = (ensemble(order, n, shown) for order, n in enumerate((width, *others)))
     rows, log_scale, notes = compare(run, result, tuple(rest), names)
     settings = {
-        "sigma_w": np.asarray(sigma_w).tolist(),
-        "sigma_b": np.asarray(sigma_b).tolist(),
+        "sigma_w": np.asarray(sigma_w, dtype=float).tolist(),
+        "sigma_b": np.asarray(sigma_b, dtype=float).tolist(),
         "width": width,
         "depth": depth,
         "networks": networks,
         "seed": seed,
         "sampler": sampler,
         "probes": result.probes,
-        "input_norm": input_norm,
-        "correlation": correlation,
+        "input_norm": result.input_norm,
+        "correlation": result.correlation,
         "input_dimension": result.input_dimension,
         **{k: str(v) for k, v in parameters.items()},
     }
@@ -155,12 +165,17 @@ def measure(network: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) -> Ens
     fractions; nothing analytic is used.
 
     network: a `Theory`, an architecture record, an activation's name or a formula. settings: width, depth, networks,
-    quantities, sampler, probes, inputs, executor, checkpoint, ... as in `meanfield.empirical.run_ensemble`.
+    quantities, sampler (lazy from width 2000 on), probes, inputs, executor, checkpoint, ... as in
+    `meanfield.empirical.run_ensemble`.
 
     >>> run = measure("z*erf(z)", sigma_w=1, sigma_b=0.1, width=40, depth=3, networks=30, quantities=("K", "V"))
     >>> run.estimate("K").mean.shape, run.estimate("V").mean.shape
     ((3,), (3, 1, 1, 1, 1))
     """
+    widest = max(np.atleast_1d(settings["width"]).tolist()) if np.size(settings.get("width", ())) else 0
+    asked = set(settings.get("quantities") or ())
+    if widest >= LAZY_FROM and not asked & set("ABDFPQRSTU"):
+        settings.setdefault("sampler", "lazy")
     block, pairs = _network(network, higher=bool(set("PQRSTU") & set(settings.get("quantities") or ())))
     with _shown(settings.pop("progress", None)) as shown:
         return run_ensemble(block, sigma_w=sigma_w, sigma_b=sigma_b, activation_pairs=pairs, progress=shown, **settings)
@@ -211,6 +226,7 @@ def _shown(progress: Callable[[int, int], None] | None) -> Iterator[Callable[[in
 def _wanted(theory: Theory, observables, correlation) -> tuple[str, ...]:
     smooth = theory.activation.is_continuous
     allowed = TWO_INPUTS if correlation is not None else ("K", "J", "Theta", "J0") if smooth else ("K",)
+    observables = (observables,) if isinstance(observables, str) else observables
     wanted = tuple(observables or (allowed if correlation is not None else allowed[:2]))
     if "J0" in wanted and set(wanted) - {"J0", "K"}:
         raise MeanFieldError("J0 starts at the input and J, Theta at layer 1; check them separately.")

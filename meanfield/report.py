@@ -48,8 +48,8 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether every row lies within `THRESHOLD` standard errors."""
-        return all(r.passed for r in self.rows)
+        """Whether there are rows, and every row lies within `THRESHOLD` standard errors."""
+        return bool(self.rows) and all(r.passed for r in self.rows)
 
     def worst(self, quantity: str) -> Row:
         """The row of `quantity` with the largest |z|."""
@@ -71,7 +71,7 @@ class Report:
             "threshold": THRESHOLD,
             "settings": self.settings,
             "notes": list(self.notes),
-            "log_scale": self.log_scale,
+            "log_scale": {name: [_json_value(v) for v in values] for name, values in self.log_scale.items()},
             "rows": [{k: _json_value(v) for k, v in asdict(r).items()} for r in self.rows],
         }
 

@@ -267,7 +267,7 @@ def test_killed_and_interrupted_processes_leave_a_checkpoint(tmp_path):
 # ------------------------------------------------------------------------------------------------ dying workers
 
 
-def _die(plan, first, count, keep):
+def _die(plan, first, count, keep, home):
     if first > 100:
         time.sleep(0.5)
         os._exit(1)
@@ -279,7 +279,7 @@ def test_a_broken_pool_is_explained(tmp_path, alone, monkeypatch):
     with _spawn() as pool:
         plain = pool.submit
         monkeypatch.setattr(pool, "submit", lambda work, *arguments: plain(_die, *arguments))
-        with pytest.raises(MeanFieldError, match=r"A worker of the executor died; \d+ of 256 blocks are in .*run\.npz"):
+        with pytest.raises(MeanFieldError, match=r"A worker of the executor died .*; \d+ of 256 blocks are in .*run\.npz"):
             _run(checkpoint=file, executor=pool)
     assert_same_bits(alone, _run(checkpoint=file))
 

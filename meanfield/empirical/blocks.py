@@ -7,8 +7,10 @@ order of their index. So the numbers do not depend on who measured which block, 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 from threading import Event
 from typing import Any
@@ -20,6 +22,7 @@ from meanfield.empirical.derivatives import Buffers
 from meanfield.empirical.measurement import Plan
 
 MOST_BLOCKS = 256
+TOGETHER = 32  # networks whose rows are held at once
 
 
 def edges(networks: int) -> np.ndarray:
@@ -44,23 +47,70 @@ class Block:
     rows: Mapping[str, np.ndarray] = field(default_factory=dict)
     diverged_at: np.ndarray | None = None
 
+    def merged(self, other: Block) -> Block:
+        """This block and the next one as a single one."""
+        count = self.count + other.count
+        shift, scales = self.shift, (1.0, 1.0)
+        if self.shift is not None and other.shift is not None:
+            shift = np.maximum(self.shift, other.shift)
+            scales = np.exp(self.shift - shift), np.exp(other.shift - shift)
+        means, squares = {}, {}
+        with np.errstate(all="ignore"):  # rows of a network that diverged are NaN
+            for name in self.means:
+                one, two = scales if name == "J" else (1.0, 1.0)
+                a, b = one * self.means[name], two * other.means[name]
+                means[name] = a + (b - a) * (other.count / count)
+                squares[name] = one**2 * self.squares[name] + two**2 * other.squares[name]
+                squares[name] = squares[name] + np.square(b - a) * (self.count * other.count / count)
+        rows = {name: np.concatenate((self.rows[name], other.rows[name])) for name in self.rows}
+        diverged = None
+        if self.diverged_at is not None and other.diverged_at is not None:
+            diverged = np.concatenate((self.diverged_at, other.diverged_at))
+        lost, reach = self.lost + other.lost, min(self.reach, other.reach)
+        return Block(count, lost, reach, means, squares, shift, rows, diverged)
+
 
 def measure_block(
     plan: Plan, first: int, count: int, keep: bool, buffers: Buffers | None = None, stop: Event | None = None
 ) -> Block:
-    """Networks first … first + count − 1: a pure function of its arguments, serial, without the GIL in its kernels."""
+    """Networks first … first + count − 1: a pure function of its arguments, serial, without the GIL in its kernels.
+
+    It runs with one BLAS thread (two would change the last bits), which the caller sees to.
+    """
     buffers = buffers or Buffers()
-    rows: dict[str, np.ndarray] = {name: np.empty((count, *shape)) for name, shape in plan.shapes.items()}
-    diverged_at = np.zeros(count, dtype=np.int64)
     if plan.device == "cuda":
         return next(measure_on_device(plan, first, [count], keep))
-    with threadpool_limits(limits=1, user_api="blas"):  # one thread: two would change the last bits
-        for i in range(count):
-            diverged_at[i], found = plan.measure(first + i, buffers, stop)
-            for name, values in found.items():
-                rows[name][i] = values
-            if stop is not None and stop.is_set():
-                break
+    whole: Block | None = None
+    for start in range(first, first + count, TOGETHER):
+        part = _measure_part(plan, start, min(TOGETHER, first + count - start), keep, buffers, stop)
+        whole = part if whole is None else whole.merged(part)
+        if stop is not None and stop.is_set():
+            break
+    assert whole is not None
+    return whole
+
+
+def measure_elsewhere(plan: Plan, first: int, count: int, keep: bool, home: int) -> Block:
+    """`measure_block` for an executor; a process other than `home` is held to one BLAS thread from then on."""
+    if os.getpid() != home:
+        _one_blas_thread()
+    return measure_block(plan, first, count, keep)
+
+
+@lru_cache(maxsize=1)
+def _one_blas_thread() -> None:
+    threadpool_limits(limits=1, user_api="blas")
+
+
+def _measure_part(plan: Plan, first: int, count: int, keep: bool, buffers: Buffers, stop: Event | None) -> Block:
+    rows: dict[str, np.ndarray] = {name: np.empty((count, *shape)) for name, shape in plan.shapes.items()}
+    diverged_at = np.zeros(count, dtype=np.int64)
+    for i in range(count):
+        diverged_at[i], found = plan.measure(first + i, buffers, stop)
+        for name, values in found.items():
+            rows[name][i] = values
+        if stop is not None and stop.is_set():
+            break
     return summarize(plan, rows, diverged_at, keep)
 
 
@@ -137,8 +187,9 @@ class Summary:
         total, groups = int(self.counts.sum()), len(self.counts)
         sums = {}
         for name in names:
-            weights = self.counts.reshape(-1, *(1,) * (self.means[name].ndim - 1))
-            sums[name] = (weights * self.means[name], (weights * self.means[name]).sum(axis=0))
+            means = self.means[name] if name != "J" else self.means["J"] * np.exp(self.shifts)  # type: ignore[arg-type]
+            weights = self.counts.reshape(-1, *(1,) * (means.ndim - 1))
+            sums[name] = (weights * means, (weights * means).sum(axis=0))
         value = np.asarray(function({name: all_ / total for name, (_, all_) in sums.items()}, total))
         without = []
         for g in range(groups):

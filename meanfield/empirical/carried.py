@@ -29,11 +29,11 @@ THETA_ROLE = 1 << 15  # the streams of parameter tangents: this plus the place o
 class Tangents:
     """Vectors pushed through the network: `rows` of shape (number of vectors, positions, neurons).
 
-    With one position in `rows`, that is the first of the network's, which must keep positions apart.
+    alone: they are those of the first position only, in a network that keeps positions apart.
     """
 
-    def __init__(self, rows: np.ndarray, buffers: Buffers) -> None:
-        self._stack, self._buffers = [rows], buffers
+    def __init__(self, rows: np.ndarray, buffers: Buffers, alone: bool = False) -> None:
+        self._stack, self._buffers, self._alone = [rows], buffers, alone
 
     @property
     def rows(self) -> np.ndarray:
@@ -54,7 +54,7 @@ class Tangents:
         self._stack.append(new)
 
     def _new(self, old: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-        positions = 1 if old.shape[1] == 1 else shape[0]
+        positions = 1 if self._alone else shape[0]
         return self._buffers.take(old.shape[0], positions, shape[1])
 
     def add_saved(self, mu: float) -> None:
@@ -77,10 +77,13 @@ class ParameterTangents(Tangents):
     k, operation o of layer l are the stream (seed, network, l, THETA_ROLE + o) from number k·2³² on.
     """
 
-    def __init__(self, vectors: int, positions: int, neurons: int, seed: int, index: int, buffers: Buffers) -> None:
-        rows = buffers.take(vectors, positions, neurons)
+    def __init__(
+        self, vectors: int, positions: int | None, neurons: int, seed: int, index: int, buffers: Buffers
+    ) -> None:
+        """positions: None for the first one only, see `Tangents`."""
+        rows = buffers.take(vectors, positions or 1, neurons)
         rows[...] = 0.0
-        super().__init__(rows, buffers)
+        super().__init__(rows, buffers, positions is None)
         self._seed, self._index, self.layer, self._place = seed, index, 0, 0
 
     def begin(self, layer: int) -> None:

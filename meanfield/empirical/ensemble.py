@@ -15,7 +15,7 @@ from meanfield.architecture import Block
 from meanfield.empirical.blocks import Summary, log_sum_scale
 from meanfield.empirical.correlators import ESTIMATORS, NEEDS
 from meanfield.empirical.functions import ScalarPair
-from meanfield.empirical.measurement import GRADIENTS, Plan, check_plan
+from meanfield.empirical.measurement import ALSO, GRADIENTS, Plan, check_plan
 from meanfield.empirical.network import Ensemble
 from meanfield.empirical.operations import integer, per_layer, positive, real
 from meanfield.empirical.philox import MAX_NETWORK
@@ -97,6 +97,11 @@ class EnsembleResult:
             with np.errstate(all="ignore"):  # a K near 1e308 has a mean; NaN where networks diverged
                 mean, error = self._plain(name, layers.size)
         at: Any = slice(layers.size) if l is None else int(l) - int(layers[0])
+        if np.isnan(mean[at]).any() and (quantity.startswith("G_") or quantity in NEEDS):
+            raise MeanFieldError(
+                f"{quantity} is not a number: networks overflow (or normalize equal numbers) before the last layer, or "
+                "a product of its moments does; take a smaller depth, sigma_w or sigma_b."
+            )
         return Estimate(mean[at], error[at], self.networks)
 
     def _covered(self, layers: np.ndarray) -> str:
@@ -231,6 +236,9 @@ def run_ensemble(
     first_network = integer(first_network, "first_network", 0, MAX_NETWORK - networks + 1)
     if quantities is None:
         quantities = ("K", *(("J",) if jacobian else ()), *(("Theta",) if theta else ()))
+    if isinstance(quantities, str):
+        quantities = (quantities,)
+    quantities = tuple(dict.fromkeys(ALSO.get(name, name) for name in quantities))
     if probes is None and sampler == "lazy" and {"J", "Theta", *GRADIENTS} & set(quantities):
         probes = 4
     plan = Plan(

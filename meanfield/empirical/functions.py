@@ -54,12 +54,23 @@ class ScalarPair:
         return ScalarPair, (self.phi, self.dphi, self.continuous, self.parameters, self.higher)
 
     def __repr__(self) -> str:
-        named = self.sources or tuple(getattr(f, "__qualname__", repr(f)) for f in (self.phi, self.dphi))
-        return f"ScalarPair{(*named, self.parameters)}"
+        """All that decides what the functions compute: it is part of a checkpoint's fingerprint."""
+        named = self.sources or tuple(map(_identity, (self.phi, self.dphi, *(self.higher or ()))))
+        return f"ScalarPair{(*named, self.parameters, self.continuous)}"
 
     def __iter__(self) -> Iterator[Scalar]:
         yield bound(self.phi, self.parameters)
         yield bound(self.dphi, self.parameters)
+
+
+def _identity(function: Any) -> str:
+    """A function's name, code and what it encloses."""
+    plain = getattr(function, "py_func", function)
+    code = getattr(plain, "__code__", None)
+    if code is None:
+        return repr(plain)
+    held = tuple(repr(cell.cell_contents) for cell in plain.__closure__ or ())
+    return f"{plain.__module__}.{plain.__qualname__}:{code.co_code.hex()}:{code.co_consts}:{code.co_names}:{held}"
 
 
 @lru_cache(maxsize=256)

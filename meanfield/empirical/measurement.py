@@ -34,6 +34,8 @@ ONE_INPUT = ("K", "J", "Theta")
 GRADIENTS = ("G_z", "G_w", "G_b", "G_gamma", "G_beta")
 TANGENT_CORRELATORS = ("A", "B", "D", "F")
 DIFFERENTIALS = ("P", "Q"), ("R", "S", "T", "U")
+WIDEST = {1: 2000, 2: 400, 3: 100}  # neurons, by the order of the differential: below about 4 GB
+ALSO = {"log_J": "J", "G0_squared": "G0", "G_max": "G0"}  # come with another quantity
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +181,7 @@ class Plan:
             return None
         kernel: TangentKernel | ParameterTangents = TangentKernel(network.buffers)
         if self.probes is not None:
-            positions = self.positions if self.ensemble.couples else 1
+            positions = self.positions if self.ensemble.couples else None
             kernel = ParameterTangents(
                 self.probes, positions, self.ensemble.fan_in, self.seed, network.index, network.buffers
             )
@@ -188,7 +190,7 @@ class Plan:
 
     def _tangents(self, network: Network, size: int) -> Tangents:
         positions = self.positions if self.ensemble.couples else 1
-        if self.probes is None and positions == 1:
+        if self.probes is None and not self.ensemble.couples:
             return network.tangents(size)
         if self.probes is None:
             every = network.buffers.take(positions * size, positions, size)
@@ -196,7 +198,7 @@ class Plan:
             return Tangents(every, network.buffers)
         rows = network.buffers.take(self.probes, positions, size)
         rows[...] = draw_probes(positions * size, self.seed, network.index, self.probes).T.reshape(rows.shape)
-        return Tangents(rows, network.buffers)
+        return Tangents(rows, network.buffers, alone=not self.ensemble.couples)
 
     def _values(self, z: np.ndarray) -> dict[str, np.ndarray | float]:
         if self.correlation is not None:
@@ -248,7 +250,7 @@ class Plan:
         ensemble = self.ensemble
         pair = next(operation.pair for operation in ensemble.operations if isinstance(operation, Map))
         drawn = [network.dense(layer) for layer in range(1, ensemble.depth + 1)]
-        rate_w, rate_b = self.rates or ((ensemble.sigma_w**2).tolist(), (ensemble.sigma_b**2).tolist())
+        rate_w, rate_b = self.rates or zip(*(network.rates(layer) for layer in range(1, ensemble.depth + 1)))
         pushed = differentials(
             (w for w, _ in drawn),
             (b for _, b in drawn),
@@ -292,11 +294,14 @@ def check_plan(plan: Plan) -> None:
     ensemble, wanted = plan.ensemble, set(plan.quantities)
     known = {*ONE_INPUT, *GRADIENTS, *TANGENT_CORRELATORS, *DIFFERENTIALS[0], *DIFFERENTIALS[1], "V", "G0"}
     known |= {"K_aa", "K_bb", "K_ab", "distance", "c", "gamma"}
+    if wanted & {"K_aa", "K_bb", "distance"} and plan.correlation is None:
+        raise MeanFieldError("K_aa, K_bb and distance are of two inputs; give correlation=.")
     if wanted - known:
         raise MeanFieldError(
             f"{sorted(wanted - known)[0]!r} was asked for; what can be measured is {', '.join(sorted(known))}."
         )
-    differentiated = [name for name in ("J", "Theta", *GRADIENTS) if name in wanted]
+    derived = ("J", "Theta", *GRADIENTS, *TANGENT_CORRELATORS, *DIFFERENTIALS[0], *DIFFERENTIALS[1])
+    differentiated = [name for name in derived if name in wanted]
     if differentiated:
         refuse_jumps(ensemble.operations, differentiated[0], "leave it out (jacobian=False) to measure K")
     exact = wanted & {"J", "Theta"} if plan.probes is None else set()
@@ -345,7 +350,9 @@ def _check_chain(plan: Plan) -> None:
             "P, Q, R, S, T, U need φ″ (and φ‴) as functions, but this activation has a kink or no hand-written ones; "
             "take a smooth one such as tanh."
         )
-    if max(ensemble.widths) > 512:
+    widest = WIDEST[plan.order]
+    if max(ensemble.widths) > widest:
         raise MeanFieldError(
-            f"Tangent correlators hold tensors of N² to N⁴ numbers; N = {max(ensemble.widths)} is too wide."
+            f"A, B, D, F hold tensors of N² numbers, P, Q of N³ and R, S, T, U of N⁴: here N ≤ {widest}, but "
+            f"N = {max(ensemble.widths)} was given."
         )

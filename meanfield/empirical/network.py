@@ -171,7 +171,7 @@ class Network:
         rows[:, 0] = 0.0 if directions is None else directions.T
         if directions is None:
             np.fill_diagonal(rows[:, 0], 1.0)
-        return Tangents(rows, self.buffers)
+        return Tangents(rows, self.buffers, alone=True)
 
     def run(
         self, inputs: np.ndarray, carried: list[Carried] | None = None, trace: Trace | None = None, pulls: int = 0
@@ -192,6 +192,7 @@ class Network:
 
     def jvp(self, inputs: np.ndarray, tangents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(z^L, (∂z^L/∂x) t) for tangents t of the inputs, an array (vectors, positions, N_0)."""
+        self._refuse_lazy()
         carried = Tangents(np.array(tangents, dtype=float), self.buffers)
         for _, z in self.run(inputs, [carried]):
             last = z, carried.rows.copy()
@@ -199,6 +200,7 @@ class Network:
 
     def vjp(self, inputs: np.ndarray, cotangents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(z^L, (∂z^L/∂x)ᵀ u) for cotangents u of z^L, an array (vectors, positions, N)."""
+        self._refuse_lazy()
         trace: Trace = []
         *_, (_, z) = self.run(inputs, None, trace, len(cotangents))
         *_, (_, _, pulled) = self.pull(trace, np.asarray(cotangents, dtype=float))
@@ -209,6 +211,7 @@ class Network:
 
         S = Σ u·z^L with the cotangent u (positions, N); w = σ_w n^{−1/2} W and β = σ_b b.
         """
+        self._refuse_lazy()
         trace: Trace = []
         for _ in self.run(inputs, None, trace, 1):
             pass
@@ -256,7 +259,7 @@ class Network:
                 shape = share.shape
             case _:
                 shape = derivative.shape
-        out = aligned(len(u), u.shape[1] if u.shape[1] == 1 else shape[0], shape[1])
+        out = aligned(len(u), *shape)
         derivative.pull(np.ascontiguousarray(u), out)
         return out
 
@@ -341,6 +344,14 @@ class Network:
         fill_normals(bias, self.seed, self.index, layer, 2 * operation.ordinal + 1, scale=sigma_b)
         return bias
 
+    def rates(self, layer: int) -> tuple[float, float]:
+        """(σ_w², σ_b²) of the only Dense of a layer: the rates of standard normal parameters."""
+        operation = Affine(0)
+        if layer > 1:
+            operation = next(one for one in self.ensemble.operations if isinstance(one, Affine))
+        sigma_w, sigma_b = self.deviations(operation, layer)
+        return sigma_w**2, sigma_b**2
+
     def dense(self, layer: int) -> tuple[np.ndarray, np.ndarray | None]:
         """(w, β), y → w y + β, of the only Dense of a layer."""
         ensemble = self.ensemble
@@ -384,6 +395,13 @@ class Network:
         if sigma_b > 0:
             new_z.reshape(inputs, new, neurons)[...] += self.bias(operation, layer, new, sigma_b)[:, None]
         return new_z, WeightedTokens(weights, y, scale, sigma_b)
+
+    def _refuse_lazy(self) -> None:
+        if self.ensemble.sampler == "lazy":
+            raise MeanFieldError(
+                "jvp, vjp and gradients were asked for with the lazy sampler, which reveals other weights in every "
+                "pass; take sampler='explicit', or `run` and `pull` in a single pass."
+            )
 
     def _refuse_coupled(self, what: str, asked: bool) -> None:
         if asked and self.ensemble.couples:

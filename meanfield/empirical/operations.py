@@ -125,11 +125,16 @@ def operations(
     Raises `MeanFieldError` for an activation without functions and for a `Param` without a value.
     """
     pairs = activation_pairs or {}
-    ordinals = iter(range(1 << 14))
+    ordinals, met = iter(range(1 << 14)), set[str]()
 
     def value(of: Any, what: str) -> tuple[float, ...]:
         if not isinstance(of, Param):
             return (float(of),) * depth
+        met.add(of.name)
+        if len(met) > 1 and mu is not None and not isinstance(mu, Mapping):
+            raise MeanFieldError(
+                f"One value was given for the symbols {', '.join(sorted(met))}; give mu={{name: value, ...}}."
+            )
         given = mu.get(of.name) if isinstance(mu, Mapping) else mu
         if given is None:
             raise MeanFieldError(

@@ -21,8 +21,9 @@ from threading import Event, local
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from meanfield.empirical.blocks import Block, edges, measure_block, measure_on_device
+from meanfield.empirical.blocks import Block, edges, measure_block, measure_elsewhere, measure_on_device
 from meanfield.empirical.derivatives import Buffers
 from meanfield.empirical.measurement import Plan
 from meanfield.empirical.parallel import threads_used
@@ -63,7 +64,7 @@ def run_blocks(
         first, count = first_network + int(borders[g]), int(borders[g + 1] - borders[g])
         if executor is None:
             return pool.submit(here, first, count)
-        return executor.submit(measure_block, plan, first, count, keep)
+        return executor.submit(measure_elsewhere, plan, first, count, keep, os.getpid())
 
     done, written = sum(block.count for block in found.values()), time.monotonic()
     alone = executor is None and plan.device == "cuda"
@@ -78,6 +79,7 @@ def run_blocks(
             written = time.monotonic()
 
     with ExitStack() as stack:
+        stack.enter_context(threadpool_limits(limits=1, user_api="blas"))
         pool: Executor = executor or stack.enter_context(ThreadPoolExecutor(min(threads_used(threads), networks)))
         futures: dict[Future, int] = {}
         try:
@@ -124,7 +126,8 @@ def _explain(error: BaseException, file: Checkpoint | None, done: int, blocks: i
         else "give checkpoint=... to keep what is done"
     )
     what = (
-        "A worker of the executor died"
+        "A worker of the executor died (a script that spawns processes must guard its main part with "
+        "if __name__ == '__main__')"
         if lost
         else "The functions of an activation cannot be sent to another process (give a formula, a registered name or "
         "ScalarPair.from_sources)"
