@@ -279,7 +279,7 @@ def test_a_broken_pool_is_explained(tmp_path, alone, monkeypatch):
     with _spawn() as pool:
         plain = pool.submit
         monkeypatch.setattr(pool, "submit", lambda work, *arguments: plain(_die, *arguments))
-        with pytest.raises(MeanFieldError, match=r"A worker of the executor died .*; \d+ of 256 blocks are in .*run\.npz"):
+        with pytest.raises(MeanFieldError, match=r"executor died .*; \d+ of 256 blocks are in .*run\.npz"):
             _run(checkpoint=file, executor=pool)
     assert_same_bits(alone, _run(checkpoint=file))
 
