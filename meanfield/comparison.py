@@ -173,10 +173,11 @@ def measure(network: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) -> Ens
     ((3,), (3, 1, 1, 1, 1))
     """
     widest = max(np.atleast_1d(settings["width"]).tolist()) if np.size(settings.get("width", ())) else 0
-    asked = set(settings.get("quantities") or ())
+    asked = settings.get("quantities") or ()
+    asked = {asked} if isinstance(asked, str) else set(asked)
     if widest >= LAZY_FROM and not asked & set("ABDFPQRSTU"):
         settings.setdefault("sampler", "lazy")
-    block, pairs = _network(network, higher=bool(set("PQRSTU") & set(settings.get("quantities") or ())))
+    block, pairs = _network(network, higher=bool(asked & set("PQRSTU")))
     with _shown(settings.pop("progress", None)) as shown:
         return run_ensemble(block, sigma_w=sigma_w, sigma_b=sigma_b, activation_pairs=pairs, progress=shown, **settings)
 

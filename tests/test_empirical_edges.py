@@ -135,5 +135,7 @@ def test_the_lazy_sampler_has_no_second_pass():
 def test_measure_takes_the_lazy_sampler_for_wide_networks():
     run = mf.measure("tanh", sigma_w=1, sigma_b=0, width=3000, depth=2, networks=4)
     assert run.sampler == "lazy" and run.probes == 4
+    named = mf.measure("tanh", sigma_w=1, sigma_b=0, width=3000, depth=2, networks=4, quantities="Theta")
+    assert named.sampler == "lazy", "a name is not a set of letters"
     normed = Sequential((LayerNorm(), PHI, Dense()))
     assert mf.measure(normed, sigma_w=1, sigma_b=0, width=30, depth=2, networks=4).sampler == "explicit"

@@ -206,6 +206,7 @@ def test_haar_moments(shape):
     assert abs(stats.ttest_1samp(w[:, 0, 0] ** 4 / size**2, 3 / (size * (size + 2))).statistic) < 4
     pair = (w[:, 0, 0] * w[:, 1, 1]) ** 2 / size**2
     assert abs(stats.ttest_1samp(pair, (size + 1) / ((size - 1) * size * (size + 2))).statistic) < 4
+    assert abs(stats.ttest_1samp(w[:, 0, 0] ** 4 / size**2, 3 / size**2).statistic) > 4, "control: Gaussian entries"
 
 
 # ------------------------------------------------------------------- whole networks: Kolmogorov–Smirnov with Holm

@@ -197,9 +197,3 @@ class Summary:
             without.append(function({name: (all_ - each[g]) / left for name, (each, all_) in sums.items()}, left))
         spread = np.stack([np.asarray(one) for one in without])
         return value, np.sqrt((groups - 1) / groups * np.square(spread - spread.mean(axis=0)).sum(axis=0))
-
-
-def log_sum_scale(shifts: np.ndarray, log_scale: np.ndarray) -> np.ndarray:
-    """exp(shift − log_scale), which turns a block's J into units of exp(log_scale); ∞ where that overflows."""
-    with np.errstate(over="ignore"):
-        return np.exp(shifts - log_scale)

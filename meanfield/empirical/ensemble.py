@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.architecture import Block
-from meanfield.empirical.blocks import Summary, log_sum_scale
+from meanfield.empirical.blocks import Summary
 from meanfield.empirical.correlators import ESTIMATORS, NEEDS
 from meanfield.empirical.functions import ScalarPair
 from meanfield.empirical.measurement import ALSO, GRADIENTS, Plan, check_plan
@@ -130,7 +130,8 @@ class EnsembleResult:
             return values.mean(axis=0), values.std(axis=0, ddof=1) / math.sqrt(self.networks)
         full = np.zeros(self.summary.means["J"].shape[1])
         full[:count] = log_scale
-        scale = log_sum_scale(self.summary.shifts, full)  # type: ignore[arg-type]
+        with np.errstate(over="ignore"):
+            scale = np.exp(np.asarray(self.summary.shifts) - full)
         if not np.isfinite(scale[:, :count]).all():
             raise MeanFieldError("J overflows a double here; ask for log_J, or give log_scale=(predicted log J).")
         with np.errstate(all="ignore"):

@@ -66,6 +66,10 @@ class DrawnMatrix:
         if self._whole is None:
             self.buffers.give(scratch)
 
+    def whole(self) -> np.ndarray:
+        """scale·W as an array of its own."""
+        return np.concatenate([part.copy() for _, part in self.blocks()])
+
     def matvec(self, rows: np.ndarray, out: np.ndarray) -> None:
         for which, part in self.blocks():
             np.matmul(rows, part.T, out=out[:, which])

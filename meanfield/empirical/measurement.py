@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import tee
 from threading import Event
 
 import numpy as np
@@ -225,8 +226,7 @@ class Plan:
     # ------------------------------------------------------------------------------------------ one backward pass
 
     def _backward(self, network: Network, trace: Trace, rows: Mapping[str, np.ndarray]) -> None:
-        width, last = self.ensemble.widths[-1], max(i for i, (_, o, _) in enumerate(trace) if isinstance(o, Affine))
-        positions = trace[last][2].shape[0]  # type: ignore[union-attr]
+        width, positions = self.ensemble.widths[-1], self.positions
         drawn = draw_probes(positions * width, self.seed, network.index, self.pulls, COTANGENT_ROLE)
         unit = 1 / (self.pulls * width * positions)
         place = {(layer, kind): 0 for layer in range(1, self.ensemble.depth + 1) for kind in ("w", "gamma")}
@@ -249,11 +249,11 @@ class Plan:
     def _differentials(self, network: Network, inputs: np.ndarray, rows: Mapping[str, np.ndarray]) -> None:
         ensemble = self.ensemble
         pair = next(operation.pair for operation in ensemble.operations if isinstance(operation, Map))
-        drawn = [network.dense(layer) for layer in range(1, ensemble.depth + 1)]
+        first, second = tee(network.dense(layer) for layer in range(1, ensemble.depth + 1))  # read in step
         rate_w, rate_b = self.rates or zip(*(network.rates(layer) for layer in range(1, ensemble.depth + 1)))
         pushed = differentials(
-            (w for w, _ in drawn),
-            (b for _, b in drawn),
+            (w for w, _ in first),
+            (b for _, b in second),
             inputs,
             derivatives(pair, 3 if self.order > 1 else 1),
             rate_w,
@@ -264,8 +264,8 @@ class Plan:
             found = correlator_samples(tensors)
             S, h = found["S"], found["h"]
             rows["_S"][layer - 1], rows["_h"][layer - 1] = S, h
-            for name, first, second in (("_S*S", S, S), ("_h*h", h, h), ("_S*h", S, h)):
-                rows[name][layer - 1] = np.multiply.outer(first, second)
+            for name, one, other in (("_S*S", S, S), ("_h*h", h, h), ("_S*h", S, h)):
+                rows[name][layer - 1] = np.multiply.outer(one, other)
             for name in ("SS", "hh", "Sh", "B", "F"):
                 rows[f"_{name}"][layer - 1] = found[name]
             for raw, name in self._raw_differentials.items():

@@ -344,26 +344,25 @@ class Network:
         fill_normals(bias, self.seed, self.index, layer, 2 * operation.ordinal + 1, scale=sigma_b)
         return bias
 
+    def _only_dense(self, layer: int) -> Affine:
+        if layer == 1:
+            return Affine(0, self.ensemble.input_law)
+        return next(one for one in self.ensemble.operations if isinstance(one, Affine))
+
     def rates(self, layer: int) -> tuple[float, float]:
         """(σ_w², σ_b²) of the only Dense of a layer: the rates of standard normal parameters."""
-        operation = Affine(0)
-        if layer > 1:
-            operation = next(one for one in self.ensemble.operations if isinstance(one, Affine))
-        sigma_w, sigma_b = self.deviations(operation, layer)
+        sigma_w, sigma_b = self.deviations(self._only_dense(layer), layer)
         return sigma_w**2, sigma_b**2
 
     def dense(self, layer: int) -> tuple[np.ndarray, np.ndarray | None]:
         """(w, β), y → w y + β, of the only Dense of a layer."""
         ensemble = self.ensemble
-        operation = Affine(0, ensemble.input_law)
-        if layer > 1:
-            operation = next(one for one in ensemble.operations if isinstance(one, Affine))
+        operation = self._only_dense(layer)
         fan_in = ensemble.widths[layer - 2] if layer > 1 else ensemble.fan_in
         outputs = operation.outputs(layer, ensemble.widths[layer - 1])
         sigma_w, sigma_b = self.deviations(operation, layer)
         key = self.seed, self.index, layer, 2 * operation.ordinal
-        blocks = DrawnMatrix(operation.law, key, (outputs, fan_in), sigma_w / math.sqrt(fan_in), Buffers()).blocks()
-        weights = np.concatenate([part.copy() for _, part in blocks])
+        weights = DrawnMatrix(operation.law, key, (outputs, fan_in), sigma_w / math.sqrt(fan_in), Buffers()).whole()
         return weights, self.bias(operation, layer, outputs, sigma_b) if sigma_b > 0 else None
 
     def _affine(self, operation: Affine, layer: int, z: np.ndarray, expected: int) -> tuple[np.ndarray, Weighted]:
@@ -387,8 +386,7 @@ class Network:
         sigma_w, sigma_b = self.deviations(operation, layer)
         scale = sigma_w / math.sqrt(old)
         key = self.seed, self.index, layer, 2 * operation.ordinal
-        drawn = DrawnMatrix(operation.law, key, (new, old), scale, Buffers())
-        ((_, weights),) = drawn.blocks()
+        weights = DrawnMatrix(operation.law, key, (new, old), scale, Buffers()).whole()
         y = z.reshape(inputs, old, neurons)
         new_z = aligned(inputs * new, neurons)
         np.matmul(weights, y, out=new_z.reshape(inputs, new, neurons))

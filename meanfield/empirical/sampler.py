@@ -61,18 +61,14 @@ class LazyMatrix:
         self._product(rows, out, 1)
 
     def _product(self, rows: np.ndarray, out: np.ndarray, side: int) -> None:
-        store = 0 if self._haar else side
+        store, back = (0, 0) if self._haar else (side, 1 - side)
         self._reserve(store, len(rows))
-        if self._haar:
-            first, second = self._pairs[0] if side == 0 else self._pairs[0][::-1]
-            known = _haar_products(
-                rows, out, first, second, self._known[0], self._scale, self._size, self._asked, self._words
-            )
-        else:
-            self._reserve(1 - side, 0)
-            (first, second), (third, fourth) = self._pairs[side], self._pairs[1 - side]
-            state = first, second, self._known[side], third, fourth, self._known[1 - side]
-            known = _gaussian_products(rows, out, *state, self._scale, self._size, self._asked, self._words)
+        self._reserve(back, 0)
+        (first, second), (third, fourth) = self._pairs[store], self._pairs[back]
+        if self._haar and side == 1:
+            first, second = second, first
+        state = first, second, self._known[store], third, fourth, self._known[back]
+        known = _products(rows, out, *state, self._haar, self._scale, self._size, self._asked, self._words)
         self._known[store] = known
         self._asked += len(rows)
 
@@ -160,7 +156,11 @@ def _combine(coefficients, images, used, factor, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _gaussian_products(rows, out, Q, Y, known, U, H, other, scale, size, asked, words):
+def _products(rows, out, Q, Y, known, U, H, other, haar, scale, size, asked, words):
+    """out[j] = scale · W rows[j]; the first `known` rows of Q have the images Y, the first `other` of U the images H.
+
+    Returns how many are known now. Haar: Q and Y hold what was revealed from either side, U and H are not read.
+    """
     for row in range(rows.shape[0]):
         e, image = Q[known], Y[known]
         power = _scaled_copy(rows[row], e)
@@ -173,32 +173,14 @@ def _gaussian_products(rows, out, Q, Y, known, U, H, other, scale, size, asked, 
             for i in range(e.size):
                 e[i] /= left
             fill_stream(image, 1.0, (asked + row) * size, words)
-            for i in range(other):
-                add_multiple(dot(H[i], e) - dot(U[i], image), U[i], image)
+            if haar:
+                _, length = _project_out(image, Y, known, np.zeros(known))
+                for i in range(size):
+                    image[i] /= length
+            else:
+                for i in range(other):
+                    add_multiple(dot(H[i], e) - dot(U[i], image), U[i], image)
             coefficients[known] = left
             known += 1
-        _combine(coefficients, Y, min(known, coefficients.size), scale * math.ldexp(1.0, int(power)), out[row])
-    return known
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _haar_products(rows, out, Q, V, known, scale, size, asked, words):
-    for row in range(rows.shape[0]):
-        e, image = Q[known], V[known]
-        power = _scaled_copy(rows[row], e)
-        if power != power:
-            out[row] = math.nan
-            continue
-        coefficients = np.zeros(known + 1)
-        before, left = _project_out(e, Q, known, coefficients)
-        if left > DEPENDENT * before and known < size:
-            for i in range(size):
-                e[i] /= left
-            fill_stream(image, 1.0, (asked + row) * size, words)
-            _, length = _project_out(image, V, known, np.zeros(known))
-            for i in range(size):
-                image[i] /= length
-            coefficients[known] = left
-            known += 1
-        _combine(coefficients, V, min(known, coefficients.size), scale * math.ldexp(1.0, int(power)), out[row])
+        _combine(coefficients, Y, known, scale * math.ldexp(1.0, int(power)), out[row])
     return known
