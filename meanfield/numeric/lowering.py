@@ -26,6 +26,7 @@ from meanfield.symbolic.recursion import Recursion
 from meanfield.symbols import K, K_aa, K_ab, K_bb, P
 
 VERSION = "0.2.0"
+ROUNDING = 2e-15  # no average is claimed to be better: libm and NumPy round differently from one CPU to the next
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def averages(recursion: Recursion):
         arguments = [code(sp.sympify(v).xreplace(ordered).xreplace(symbols)) for v in variables]
         tabled = node.n == 1 and len(variables) == 1
         calls[node] = f"{names[shape]}({', '.join(arguments)}{f', T[{index}]' if tabled else ''})"
-    arrays["errors"] = np.array(errors)
+    arrays["errors"] = np.maximum(errors, ROUNDING)
     return calls, functions, notes, arrays
 
 

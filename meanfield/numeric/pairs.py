@@ -12,11 +12,11 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
 import sympy as sp
 
 from meanfield import balls
 from meanfield.numeric import printing, quadrature
+from meanfield.numeric.rules import gauss_legendre
 from meanfield.numeric.scalar import scalar
 from meanfield.piecewise import pieces
 from meanfield.results import MeanFieldError
@@ -247,7 +247,7 @@ def _quadrature_text(node: Average, name: str) -> str:
         parts += printing.body(p.exprs[-1].xreplace({Z[0]: variable})) + "\n\n"
     kinks = [sorted({float(b) for b in pieces(h, Z[0]).breaks} | set(_signed_centres(h))) for h in (f, g)]
     rate = max(quadrature.rule_for(h).rate for h in (f, g))
-    x, w = np.polynomial.legendre.leggauss(16)
+    x, w = gauss_legendre(16)
     arrays: dict[str, list[float]] = {"X": list(x), "W": list(w), "KF": kinks[0] or [0.0], "KG": kinks[1] or [0.0]}
     head = "".join(f"{name}_{k} = np.array({[float(t) for t in v]!r})\n" for k, v in arrays.items())
     reach = f"9.0 + {rate!r} * max(s_a, s_b)" if rate else "9.0"
