@@ -19,6 +19,7 @@ from flint import acb, arb, ctx, fmpq
 from meanfield.growth import Bound, bound
 from meanfield.piecewise import Pieces, pieces
 from meanfield.results import InfiniteAverage, MeanFieldError
+from meanfield.straight_line import Arithmetic, compile_program
 from meanfield.symbols import Z, sigmoid, softplus
 
 Function = Callable[[tuple[acb, ...], bool], acb]
@@ -46,6 +47,20 @@ def _sigmoid(u: acb, analytic: bool) -> acb:
     return 1 / (1 + (-u).exp()) if u.real > 0 else (1 + (u / 2).tanh()) / 2
 
 
+def _logistic(u: acb, analytic: bool, wanted: bool) -> tuple[acb, acb, acb | None]:
+    """σ(u), σ(-u) and, if wanted, softplus(u), from one exponential."""
+    if u.real > 0:
+        e = (-u).exp()
+        right = 1 / (1 + e)
+        return right, e * right, u + _log1p(e, analytic) if wanted else None
+    if u.real < 0:
+        e = u.exp()
+        left = 1 / (1 + e)
+        return e * left, left, _log1p(e, analytic) if wanted else None
+    t = (u / 2).tanh()
+    return (1 + t) / 2, (1 - t) / 2, _softplus(u, analytic) if wanted else None
+
+
 def _log1p(w: acb, analytic: bool) -> acb:
     if analytic and not (w.real > -1) and w.imag.contains(0):
         return _nan()
@@ -71,9 +86,18 @@ def _asinh(u: acb, analytic: bool) -> acb:
 
 
 def _asin(u: acb, analytic: bool) -> acb:
-    if u.imag.is_zero():
+    if u.imag.is_zero() and not analytic:
         return acb(u.real.asin()) if abs(u.real) <= 1 else acb(_clip(u.real).asin())
-    return u.asin()
+    return u.asin() if not analytic or _inside(u) else _nan()
+
+
+def _acos(u: acb, analytic: bool) -> acb:
+    return u.acos() if not analytic or _inside(u) else _nan()
+
+
+def _inside(u: acb) -> bool:
+    """Away from the cuts of arcsine and arccosine, the real |x| ≥ 1."""
+    return not u.imag.contains(0) or abs(u.real) < 1
 
 
 def _clip(x: arb) -> arb:
@@ -81,92 +105,99 @@ def _clip(x: arb) -> arb:
     return x.intersection(arb(0, 1)) if x.overlaps(arb(0, 1)) else arb.nan()
 
 
-_HEADS: dict[type, Callable[[acb, bool], acb]] = {
-    sp.exp: lambda u, a: u.exp(),
-    sp.erf: lambda u, a: u.erf(),
-    sp.erfc: lambda u, a: u.erfc(),
-    sp.erfi: lambda u, a: u.erfi(),
-    sp.tanh: lambda u, a: u.tanh(),
-    sp.sech: lambda u, a: u.sech(),
-    sp.sinh: lambda u, a: u.sinh(),
-    sp.cosh: lambda u, a: u.cosh(),
-    sp.sin: lambda u, a: u.sin(),
-    sp.cos: lambda u, a: u.cos(),
+_HEADS: dict[type, str | Callable[[acb, bool], acb]] = {
+    sp.exp: "exp",
+    sp.erf: "erf",
+    sp.erfc: "erfc",
+    sp.erfi: "erfi",
+    sp.tanh: "tanh",
+    sp.sech: "sech",
+    sp.sinh: "sinh",
+    sp.cosh: "cosh",
+    sp.sin: "sin",
+    sp.cos: "cos",
     sp.log: lambda u, a: u.log(analytic=a),
     sp.atan: _atan,
     sp.asin: _asin,
-    sp.acos: lambda u, a: u.acos(),
+    sp.acos: _acos,
     sigmoid: _sigmoid,
     softplus: _softplus,
-    sp.gamma: lambda u, a: u.gamma(),
-    sp.zeta: lambda u, a: u.zeta(),
-    sp.asinh: lambda u, a: _asinh(u, a),
+    sp.gamma: "gamma",
+    sp.zeta: "zeta",
+    sp.asinh: _asinh,
 }
+
+
+def _head(e: sp.Expr, u: acb) -> acb:
+    head = _HEADS[e.func]
+    return getattr(u, head)() if isinstance(head, str) else head(u, False)
+
+
+def _unknown(e: sp.Expr) -> MeanFieldError:
+    return MeanFieldError(
+        f"No certified evaluation is known for {e.func.__name__ if e.args else e}; rewrite the expression "
+        "with exp, log, erf, tanh, sigmoid, softplus, sin, cos, atan, powers."
+    )
+
+
+def _number(e: sp.Expr, memory: dict[sp.Expr, acb]) -> acb:
+    """A constant expression at the current precision; `memory` holds the parts that are known at this precision."""
+    found = memory.get(e)
+    if found is None:
+        found = memory[e] = _number_of(e, memory)
+    return found
+
+
+def _number_of(e: sp.Expr, memory: dict[sp.Expr, acb]) -> acb:
+    if e.is_Rational or e.is_Float:
+        exact = e if e.is_Rational else sp.Rational(e)
+        return acb(fmpq(int(exact.p), int(exact.q)))
+    if e is sp.pi:
+        return acb(arb.pi())
+    if e is sp.E:
+        return acb(arb.const_e())
+    if e is sp.EulerGamma:
+        return acb(arb.const_euler())
+    if e.is_Add or e.is_Mul:
+        result, *rest = (_number(a, memory) for a in e.args)
+        for part in rest:
+            result = result + part if e.is_Add else result * part
+        return result
+    if e.is_Pow and e.base is not sp.E:
+        base = _number(e.base, memory)
+        if e.exp.is_Integer:
+            return base ** int(e.exp)
+        return base.sqrt() ** int(2 * e.exp) if (2 * e.exp).is_Integer else base.pow(_number(e.exp, memory))
+    if hasattr(e, "ball"):  # nodes that know their own enclosure
+        return acb(e.ball(int(ctx.prec / 3.32)))
+    if e.func not in _HEADS or len(e.args) != 1:
+        raise _unknown(e)
+    return _head(e, _number(e.args[0], memory))
+
+
+_BALLS = Arithmetic(
+    heads=_HEADS,
+    number=_number,
+    exact=lambda q: acb(fmpq(int(q.p), int(q.q))),
+    root=lambda u, a: u.sqrt(analytic=a),
+    power=lambda u, w, a: u.pow(w, analytic=a),
+    logistic=_logistic,
+    complaint=_unknown,
+)
 
 
 @lru_cache(maxsize=2048)
 def compile_ball(expr: sp.Expr, variables: tuple[sp.Symbol, ...] = Z[:2]) -> Function:
-    """A smooth expression as a function of complex balls that honours the `analytic` flag of rigorous integration."""
-    if expr in variables:
-        index = variables.index(expr)
-        return lambda z, a: z[index]
-    if expr.is_Rational:
-        return lambda z, a: acb(fmpq(int(expr.p), int(expr.q)))
-    if expr.is_Float:
-        exact = sp.Rational(expr)
-        return lambda z, a: acb(fmpq(int(exact.p), int(exact.q)))
-    if expr is sp.pi:
-        return lambda z, a: acb(arb.pi())
-    if expr is sp.E:
-        return lambda z, a: acb(arb.const_e())
-    if expr is sp.EulerGamma:
-        return lambda z, a: acb(arb.const_euler())
-    if expr.is_Add:
-        terms = [compile_ball(a, variables) for a in expr.args]
-        return lambda z, a: sum((t(z, a) for t in terms[1:]), terms[0](z, a))
-    if expr.is_Mul:
-        return _product([compile_ball(a, variables) for a in expr.args])
-    if expr.is_Pow and expr.base is not sp.E:
-        return _power(compile_ball(expr.base, variables), expr.exp, variables)
-    if isinstance(expr, sp.exp):
-        inner = compile_ball(expr.args[0], variables)
-        return lambda z, a: inner(z, a).exp()
-    if hasattr(expr, "ball"):  # nodes that know their own enclosure
-        return lambda z, a: acb(expr.ball(int(ctx.prec / 3.32)))
-    head = _HEADS.get(expr.func)
-    if head is None or len(expr.args) != 1:
-        raise MeanFieldError(
-            f"No certified evaluation is known for {expr.func.__name__ if expr.args else expr}; rewrite the expression "
-            "with exp, log, erf, tanh, sigmoid, softplus, sin, cos, atan, powers."
-        )
-    inner = compile_ball(expr.args[0], variables)
-    return lambda z, a: head(inner(z, a), a)
+    """A smooth expression as a function of complex balls that honours the `analytic` flag of rigorous integration.
 
-
-def _product(factors: list[Function]) -> Function:
-    def product(z, a):
-        result = factors[0](z, a)
-        for f in factors[1:]:
-            result = result * f(z, a)
-        return result
-
-    return product
-
-
-def _power(base: Function, exponent: sp.Expr, variables) -> Function:
-    if exponent.is_Integer:
-        n = int(exponent)
-        return lambda z, a: base(z, a) ** n
-    if (2 * exponent).is_Integer:
-        n = int(2 * exponent)
-        return lambda z, a: base(z, a).sqrt(analytic=a) ** n
-    power = compile_ball(exponent, variables)
-    return lambda z, a: base(z, a).pow(power(z, a), analytic=a)
+    The flag is that of the variables: a constant √c or log c is analytic wherever its own ball lies.
+    """
+    return compile_program(expr, variables, _BALLS)[1]
 
 
 def constant(expr: sp.Expr) -> arb:
     """The ball of a real constant at the current precision."""
-    return compile_ball(sp.sympify(expr))((), False).real
+    return _number(sp.sympify(expr), {}).real
 
 
 # ---------------------------------------------------------------------------------------------------- one Gaussian

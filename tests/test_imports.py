@@ -11,7 +11,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "meanfield"
 LEVELS = [
-    {"symbols", "results", "architecture", "growth", "piecewise", "parser", "taylor", "balls"},
+    {"symbols", "results", "architecture", "growth", "piecewise", "parser", "taylor", "straight_line", "balls"},
     {"activations"},
     {"symbolic"},
     {"numeric"},
