@@ -224,6 +224,7 @@ def average(expr: sp.Expr, cov: tuple[sp.Expr, ...], mean: tuple[sp.Expr, ...], 
     return best
 
 
+@lru_cache(maxsize=1024)
 def _piece_bound(expr, lo, hi) -> Bound:
     side = 1 if lo != -sp.oo and lo >= 0 else -1 if hi != sp.oo and hi <= 0 else 0
     pole = _pole(expr, lo, hi)
@@ -239,7 +240,9 @@ def _piece_bound(expr, lo, hi) -> Bound:
 
 def _pole(expr, lo, hi):
     """A zero of the polynomial denominator inside the closed piece, None if there is none."""
-    bottom = sp.denom(sp.together(expr)) if not expr.is_polynomial(Z[0]) else sp.S.One
+    if not any(p.exp.is_negative and p.base.has(Z[0]) for p in expr.atoms(sp.Pow)):
+        return None
+    bottom = sp.denom(sp.together(expr))
     if not (bottom.is_polynomial(Z[0]) and bottom.has(Z[0])):
         return None
     return next((r for r in sp.real_roots(bottom) if lo <= r <= hi), None)
@@ -266,8 +269,11 @@ def _average_1(expr, variance, mean) -> arb:
     T = arb(math.sqrt(2 * ctx.prec * math.log(2))) + max(float((arb(b.c) * s).upper()) for b in bounds) + 2
     ends = [-T, *[(constant(b) - m) / s for b in parts.breaks], T]
     total = arb(0)
-    for e, a, b in zip(parts.exprs, ends, ends[1:]):
-        total += _integrate_piece(e, m, s, _clamp(a, T), _clamp(b, T))
+    if not parts.breaks and m.is_zero() and _parity(parts.exprs[0]) == 1:
+        total = 2 * _integrate_piece(parts.exprs[0], m, s, arb(0), T)
+    else:
+        for e, a, b in zip(parts.exprs, ends, ends[1:]):
+            total += _integrate_piece(e, m, s, _clamp(a, T), _clamp(b, T))
     rest = _tail(bounds[0], m, s, T) + _tail(bounds[-1], m, s, T)
     if any(not abs(x) < T for x in ends[1:-1]):
         rest += (
@@ -276,6 +282,29 @@ def _average_1(expr, variance, mean) -> arb:
             + _tail(bounds[-1], m, s, T)
         )
     return total + arb(0, rest.abs_upper())
+
+
+_ODD_HEADS = (sp.tanh, sp.erf, sp.erfi, sp.sin, sp.atan, sp.sinh, sp.asinh)
+_EVEN_HEADS = (sp.cos, sp.cosh, sp.sech)
+
+
+def _parity(expr: sp.Expr) -> int | None:
+    """1 if the expression is even in Z[0] by its shape, -1 if it is odd, None if the shape does not say."""
+    if expr == Z[0]:
+        return -1
+    if not expr.has(Z[0]):
+        return 1
+    parts = [_parity(a) for a in expr.args]
+    if expr.is_Add:
+        return parts[0] if len(set(parts)) == 1 else None
+    if expr.is_Mul:
+        return None if None in parts else math.prod(p for p in parts if p is not None)
+    if expr.is_Pow:
+        odd = parts[0] == -1
+        return 1 if parts == [1, 1] or (odd and expr.exp.is_even) else -1 if odd and expr.exp.is_odd else None
+    if len(parts) != 1 or parts[0] != -1:
+        return 1 if parts == [1] else None
+    return -1 if isinstance(expr, _ODD_HEADS) else 1 if isinstance(expr, _EVEN_HEADS) else None
 
 
 def _clamp(x: arb, T: arb) -> arb:
@@ -288,8 +317,11 @@ def _integrate_piece(expr, m, s, a, b) -> arb:
     f = compile_ball(expr)
     norm = 1 / (2 * arb.pi()).sqrt()
 
+    half, centred = acb(-0.5), m.is_zero()
+
     def integrand(t, analytic):
-        return f((m + s * t,), analytic) * (-t * t / 2).exp()
+        z = s * t
+        return f((z if centred else m + z,), analytic) * (t * t * half).exp()
 
     # both scales, t ~ 1 and z ~ 1, are seen; the integrand's own size sets the absolute goal (2^-prec alone would ruin
     # small K)
