@@ -253,7 +253,8 @@ class _Writer:
             factors = base.factors
             if len(factors) > 1:
                 factors = ((self.slot(_Monomial(sp.S.One, (), factors)), 1),)
-            return _Monomial(base.q**n, tuple((c, k * n) for c, k in base.constants), ((factors[0][0], factors[0][1] * n),))
+            constants, factors = (tuple((v, k * n) for v, k in part) for part in (base.constants, factors))
+            return _Monomial(base.q**n, constants, factors)
         names = [f"v{self.slot(m)}" if m.factors else self.constant(m.q, m.constants) for m in (base, power)]
         if (2 * e.exp).is_Integer:
             root = self.value(("sqrt", names[0]), f"{self.named(self.arithmetic.root)}({names[0]}, a)")

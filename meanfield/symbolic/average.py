@@ -45,10 +45,15 @@ class Integrand(AtomicExpr):
         return set()
 
     def sort_key(self, order=None):
-        return self.class_key(), (1, (str(self.expr),)), sp.S.One.sort_key(), sp.S.One
+        return self.class_key(), (1, (_text(self.expr),)), sp.S.One.sort_key(), sp.S.One
 
     def _sympystr(self, printer):
         return printer._print(self.expr)
+
+
+@lru_cache(maxsize=2048)
+def _text(expr) -> str:
+    return str(expr)
 
 
 _NO_PARAMETERS = sp.Tuple()
@@ -355,8 +360,8 @@ def _surely_not_odd(f, n) -> bool:
         value = balls.compile_ball(f)
     except MeanFieldError:
         return False
-    at = [balls.acb(x) for x in (0.625, 1.375)[:n]]
-    return not (value(at, False) + value([-x for x in at], False)).contains(0)
+    at = tuple(balls.acb(x) for x in (0.625, 1.375)[:n])
+    return not (value(at, False) + value(tuple(-x for x in at), False)).contains(0)
 
 
 def _map_expr(f, n, function):
