@@ -465,11 +465,22 @@ def _tail_2(expr, v_a, v_b, m, T) -> arb:
 def certified(expr: sp.Expr, digits: int = 20) -> arb:
     """The ball of a real constant expression (averages included) with about `digits` correct digits, precision raised
     until they are there."""
+    return _raised(lambda: constant(expr), digits)
+
+
+def certified_at(expr: sp.Expr, x: sp.Symbol, at: sp.Expr, digits: int = 20) -> arb:
+    """`certified` of an expression in x at one number. The expression is compiled once for all of them, and SymPy is
+    not made to take roots of long rationals apart."""
+    f = compile_ball(expr, (x,))
+    return _raised(lambda: f((acb(constant(at)),), False).real, digits)
+
+
+def _raised(evaluate: Callable[[], arb], digits: int) -> arb:
     bits = int(digits * 3.33) + 30
     value = arb.nan()
     for _ in range(5):
         with precision(bits):
-            value = constant(expr)
+            value = evaluate()
         if value.is_finite() and (value.is_zero() or value.rel_accuracy_bits() >= digits * 3.33):
             break
         bits = 2 * bits + 60
