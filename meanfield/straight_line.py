@@ -115,16 +115,24 @@ class _Writer:
         return result
 
     def text(self, m: _Monomial) -> str:
-        """The monomial as an expression of names."""
-        top = self.product(tuple((v, n) for v, n in m.factors if n > 0))
-        bottom = self.product(tuple((v, -n) for v, n in m.factors if n < 0))
+        """The monomial as an expression of names. Nothing is divided by a product or a power: its ball may hold 0 where
+        no factor's does."""
+        below = [v for v, n in m.factors if n == -1]
+        top = self.product(
+            tuple(
+                sorted((v, n) if n > 0 else (self.inverse(v), -n) for v, n in m.factors if n != -1)
+            )
+        )
         if top is None:
             text = self.constant(m.q, m.constants)
         elif abs(m.q) == 1 and not m.constants:
             text = f"-v{top}" if m.q < 0 else f"v{top}"
         else:
             text = f"{self.constant(m.q, m.constants)} * v{top}"
-        return text + (f" / v{bottom}" if bottom is not None else "")
+        return text + "".join(f" / v{v}" for v in below)
+
+    def inverse(self, v: int) -> int:
+        return self.value(("/", v), f"{self.constant(sp.S.One, ())} / v{v}")
 
     def slot(self, m: _Monomial) -> int:
         """The number of the value of a monomial, constants included."""
@@ -196,7 +204,7 @@ class _Writer:
             parts = [self.write(a) for a in e.args]
             if e.is_Mul:
                 return _product(parts)
-            if not any(p.factors for p in parts):
+            if self._fixed(e, *parts):
                 return self._irrational(e)
             terms: dict[tuple[Constants, Factors], sp.Rational] = {}
             for p in parts:
@@ -210,15 +218,15 @@ class _Writer:
         if e.func not in self.arithmetic.heads or len(e.args) != 1:
             raise self.arithmetic.complaint(e)
         inner = self.write(e.args[0])
-        if not inner.factors:
+        if self._fixed(e, inner):
             return self._irrational(e)
         u = e.args[0]
         if e.func in (sigmoid, softplus) and u in self.joint:
             return _value(self._logistic(u) + (2 if e.func is softplus else 0))
         if e.func is sigmoid and -u in self.joint:
             return _value(self._logistic(-u) + 1)
-        v, head = self.slot(inner), self.arithmetic.heads[e.func]
-        text = f"v{v}.{head}()" if isinstance(head, str) else f"{self.named(head)}(v{v}, a)"
+        v, head = f"v{self.slot(inner)}", self.arithmetic.heads[e.func]
+        text = f"{v}.{head}()" if isinstance(head, str) else f"{self.named(head)}({v}, a)"
         return _value(self.value((e.func, v), text))
 
     def _logistic(self, u: sp.Expr) -> int:
@@ -230,6 +238,10 @@ class _Writer:
             head = self.named(self.arithmetic.logistic)
             self.lines.append(f"v{n}, v{n + 1}, v{n + 2} = {head}(v{v}, a, {self.joint[u]})")
         return self.values[key]
+
+    def _fixed(self, e: sp.Expr, *parts: _Monomial) -> bool:
+        """Whether e is a constant as it stands (and not because its variables cancel)."""
+        return not any(p.factors for p in parts) and not e.has(*self.variables)
 
     def _irrational(self, e: sp.Expr) -> _Monomial:
         self._known(e)
@@ -246,7 +258,7 @@ class _Writer:
 
     def _power(self, e: sp.Expr) -> _Monomial:
         base, power = self.write(e.base), self.write(e.exp)
-        if not base.factors and not power.factors:
+        if self._fixed(e, base, power):
             return self._irrational(e)
         if e.exp.is_Integer and base.q != 0:
             n = int(e.exp)
