@@ -22,7 +22,7 @@ from meanfield.symbolic.criticality import critical_points, curvature
 from meanfield.symbols import K, Z, sigmoid, softplus
 
 z, y = Z[:2]
-METHODS = "exp erf erfc erfi tanh sech sinh cosh sin cos gamma".split()
+METHODS = ["exp", "erf", "erfc", "erfi", "tanh", "sech", "sinh", "cosh", "sin", "cos", "gamma"]
 
 
 def naive(e: sp.Expr, at: dict, analytic: bool = False) -> acb:
