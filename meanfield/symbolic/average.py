@@ -213,9 +213,8 @@ class Average(sp.Expr):
         # over the symbol K where that is possible: one compiled form serves every K, and SymPy is not made to take
         # square roots of long rationals apart
         plain = self.n == 1 and self.mean == (sp.S.Zero,)
-        try:
-            form = _closed_symbolic(Average(self.args[0], (K,), (0,), self.args[3]) if plain else self)
-        except NoClosedForm:
+        form = _closed_symbolic(Average(self.args[0], (K,), (0,), self.args[3]) if plain else self)
+        if form is None:
             return None
         f = balls.compile_ball(form, (K,))
         bits = int(digits * 3.33) + 40
@@ -284,8 +283,12 @@ def _is_square(e: sp.Expr) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _closed_symbolic(node: Average) -> sp.Expr:
-    return node.closed_form()
+def _closed_symbolic(node: Average) -> sp.Expr | None:
+    """The closed form; None, once found, where there is none (`lru_cache` does not keep an exception)."""
+    try:
+        return node.closed_form()
+    except NoClosedForm:
+        return None
 
 
 def average(f: sp.Expr, cov, mean=None) -> sp.Expr:
