@@ -23,6 +23,7 @@ from meanfield.symbols import sigmoid, softplus
 
 Constants = tuple[tuple[int, int], ...]  # (number of an irrational constant, its exponent)
 Factors = tuple[tuple[int, int], ...]  # (number of a value, its exponent)
+Term = tuple[sp.Rational, Constants, Factors]  # of a sum
 
 
 @dataclass(frozen=True)
@@ -31,15 +32,15 @@ class Arithmetic:
 
     heads: by SymPy class, a function of (value, analytic) or the name of a method that has no branch cut; number: a
     constant expression at the current precision, with a memory of parts already known; exact: an integer or a dyadic
-    rational as a value that every precision shares; root, power: √v and v^w; logistic: (σ(u), σ(-u), log(1 + e^u) or
-    None if it is not wanted) of (u, analytic, wanted); complaint: the error for a head that is not known.
+    rational as a value that every precision shares; root, power: √v and v^w (None: refused); logistic: (σ(u), σ(-u),
+    log(1 + e^u) or None if it is not wanted) of (u, analytic, wanted); complaint: the error for an unknown head.
     """
 
     heads: dict[type, str | Callable[[Any, bool], Any]]
     number: Callable[[sp.Expr, dict], Any]
     exact: Callable[[sp.Rational], Any]
     root: Callable[[Any, bool], Any]
-    power: Callable[[Any, Any, bool], Any]
+    power: Callable[[Any, Any, bool], Any] | None
     logistic: Callable[[Any, bool, bool], tuple[Any, Any, Any]]
     complaint: Callable[[sp.Expr], MeanFieldError]
 
@@ -172,7 +173,7 @@ class _Writer:
             self.value(key, text)
         return _Monomial(content, k, _times(shared, ((self.values[key], 1),)))
 
-    def grouped(self, terms):
+    def grouped(self, terms: list[Term]) -> list[Term]:
         """Terms that share a value collected into a product (Horner's scheme), the value in most terms first."""
         counts: dict[int, int] = {}
         for _, _, factors in terms:
@@ -271,6 +272,8 @@ class _Writer:
         if (2 * e.exp).is_Integer:
             root = self.value(("sqrt", names[0]), f"{self.named(self.arithmetic.root)}({names[0]}, a)")
             return _value(root, int(2 * e.exp))
+        if self.arithmetic.power is None:
+            raise self.arithmetic.complaint(e)
         head = self.named(self.arithmetic.power)
         return _value(self.value(("pow", *names), f"{head}({names[0]}, {names[1]}, a)"))
 

@@ -4,6 +4,7 @@ wider; averages and critical points that use them."""
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 import re
 import statistics
@@ -15,9 +16,11 @@ from flint import acb, arb, fmpq
 import meanfield as mf
 from meanfield import balls
 from meanfield.activations import activation
+from meanfield.ball_functions import _BALLS
 from meanfield.results import MeanFieldError
 from meanfield.straight_line import compile_program
 from meanfield.symbolic.average import _surely_not_odd, average
+from meanfield.symbolic.ball_series import ball_series, coefficients
 from meanfield.symbolic.criticality import critical_points, curvature
 from meanfield.symbols import K, Z, sigmoid, softplus
 
@@ -230,7 +233,7 @@ def test_a_dropped_flag_would_give_a_wrong_average(monkeypatch):
             total += c * w.cosh() ** 2 * (-s * s / 2).exp()
         truth = total * h / (2 * arb.pi()).sqrt()
         assert abs(right - truth) < arb(10) ** -14
-    blind = dataclasses.replace(balls._BALLS, root=lambda u, a: u.sqrt())
+    blind = dataclasses.replace(_BALLS, root=lambda u, a: u.sqrt())
     monkeypatch.setattr(balls, "compile_ball", lambda f, v=Z[:2]: compile_program(f, v, blind)[1])
     wrong = balls.average(e, (sp.S.One,), (sp.S.Zero,), 15)
     assert not wrong.overlaps(truth + arb(0, 1e-14))
@@ -241,7 +244,7 @@ def test_a_dropped_flag_would_give_a_wrong_average(monkeypatch):
 
 def counted(e: sp.Expr) -> dict[str, int]:
     """How often each head is evaluated in one call."""
-    source = compile_program(e, Z[:2], balls._BALLS)[0]
+    source = compile_program(e, Z[:2], _BALLS)[0]
     found = {name: len(re.findall(rf"\.{name}\(\)", source)) for name in METHODS}
     found["other"] = len(re.findall(r"h\d+\(", source))
     return {name: n for name, n in found.items() if n}
@@ -262,7 +265,7 @@ def test_each_head_is_computed_once():
 
 def test_source_holds_nothing_of_the_caller():
     for e in expressions(20, 5):
-        source = compile_program(e, Z[:2], balls._BALLS)[0]
+        source = compile_program(e, Z[:2], _BALLS)[0]
         names = set(re.findall(r"[A-Za-z_]\w*", source)) - set(METHODS) - {"def", "f", "z", "a", "return", "constants"}
         assert all(re.fullmatch(r"[vch]\d+|e\d+_\d+m?|True|False", n) for n in names), names
 
@@ -303,6 +306,39 @@ def test_certified_along_a_variable_is_certified_after_substitution(k):
     one, two = balls.certified_at(form, K, sp.Rational(k), 25), balls.certified(form.subs(K, sp.Rational(k)), 25)
     assert one.overlaps(two) and one.rel_accuracy_bits() > 80
     assert not balls.certified_at(form * (1 + sp.Rational(1, 10**20)), K, sp.Rational(k), 25).overlaps(two)
+
+
+def assert_taylor(series, e: sp.Expr, at: arb) -> None:
+    """Coefficients 0 … 3 at a ball against derivatives taken by SymPy, evaluated naively at its centre."""
+    found = coefficients(series, at, 4)
+    if found is None or not all(c.is_finite() for c in found):
+        return
+    d = e
+    for k, c in enumerate(found):
+        value = naive(sp.sympify(d), {z: acb(at.mid())}).real / math.factorial(k)
+        assert c.overlaps(value), f"coefficient {k} of {e}: {c} excludes {value}"
+        d = sp.sympify(d).diff(z)
+
+
+def test_programs_of_series_equal_derivatives():
+    r = random.Random(3)
+    for e in expressions(40, 21):
+        e = e.xreplace({y: sp.Rational(1, 3)})
+        if e.has(z) and not e.has(sp.zoo, sp.nan) and sp.count_ops(e) < 25:
+            for x in (0.0, r.uniform(-2, 2)):
+                assert_taylor(ball_series(e), e, arb(x))
+                assert_taylor(ball_series(e), e, arb(x, 0.01))
+    e = z * sigmoid(z) * sp.tanh(softplus(z))
+    with balls.precision(120):
+        narrow, wide = (coefficients(ball_series(e), arb(0.7, radius), 4) for radius in (0, 0.01))
+    assert all(c.rel_accuracy_bits() > 100 for c in narrow)
+    assert all(w.contains(c) for c, w in zip(narrow, wide))
+    with pytest.raises(AssertionError, match="excludes"):
+        assert_taylor(ball_series(e), e + z**2 / 1000, arb(0.7))
+    with pytest.raises(MeanFieldError, match="no power series"):
+        ball_series(sp.gamma(z))
+    with pytest.raises(MeanFieldError, match="no power series"):
+        ball_series(z ** sp.Rational(1, 3))
 
 
 # ---------------------------------------------------------------------------------------------------------- averages
