@@ -96,6 +96,7 @@ class _Writer:
     # -------------------------------------------------------------------------------------- products and powers
 
     def powered(self, v: int, n: int) -> int:
+        """v^n by squaring."""
         if n == 1:
             return v
         if n % 2:
@@ -119,11 +120,8 @@ class _Writer:
         """The monomial as an expression of names. Nothing is divided by a product or a power: its ball may hold 0 where
         no factor's does."""
         below = [v for v, n in m.factors if n == -1]
-        top = self.product(
-            tuple(
-                sorted((v, n) if n > 0 else (self.inverse(v), -n) for v, n in m.factors if n != -1)
-            )
-        )
+        above = [(v, n) if n > 0 else (self.inverse(v), -n) for v, n in m.factors if n != -1]
+        top = self.product(tuple(sorted(above)))
         if top is None:
             text = self.constant(m.q, m.constants)
         elif abs(m.q) == 1 and not m.constants:
@@ -182,8 +180,13 @@ class _Writer:
         best = max(counts, key=lambda v: (counts[v], -v), default=None)
         if best is None or counts[best] < 2 or counts[best] == len(terms):
             return terms
-        inside = {(k, f): q for q, k, f in terms if dict(f).get(best, 0) > 0}
-        outside = [t for t in terms if dict(t[2]).get(best, 0) <= 0]
+        inside: dict[tuple[Constants, Factors], sp.Rational] = {}
+        outside = []
+        for q, k, factors in terms:
+            if dict(factors).get(best, 0) > 0:
+                inside[k, factors] = inside.get((k, factors), sp.S.Zero) + q
+            else:
+                outside.append((q, k, factors))
         m = self.sum(inside)
         return self.grouped([*outside, (m.q, m.constants, m.factors)])
 
