@@ -211,6 +211,7 @@ def _strip(inner: Pieces, walls, a, b, m, s_a, s_b, rho, r, T) -> arb:
             cuts += [((w - m[1]) / s_b - side * r * T) / rho for side in (1, -1)]
     cuts = sorted((x for x in cuts if a < x and x < b), key=lambda x: float(x.mid()))
     functions = [compile_ball(e) for e in inner.exprs]
+    scale, half = acb(s_b * r), acb(-0.5)
     points, total = [a, *cuts, b], arb(0)
     goal = arb(2) ** (-ctx.prec + 10) * _scale(inner, functions, m, s_a, s_b, rho, r)
     for lo, hi in itertools.pairwise(points):
@@ -221,7 +222,7 @@ def _strip(inner: Pieces, walls, a, b, m, s_a, s_b, rho, r, T) -> arb:
         used = functions[first : first + len(live) + 1]
 
         def integrand(x, analytic, live=live, used=used):
-            z_a = m[0] + s_a * x
+            z_a, shift = m[0] + s_a * x, m[1] + s_b * rho * x
             ends = [acb(-T), *[((w - m[1]) / s_b - rho * x) / r for w, _ in live], acb(T)]
             value = acb(0)
             # on a wide ball only a rough bound is wanted (it enters the error through its logarithm); do not labour for
@@ -230,7 +231,7 @@ def _strip(inner: Pieces, walls, a, b, m, s_a, s_b, rho, r, T) -> arb:
             for f, y0, y1 in zip(used, ends, ends[1:]):
                 value += acb.integral(
                     # a branch cut in either variable must show, so both flags count
-                    lambda y, an, f=f: f((z_a, m[1] + s_b * (rho * x + r * y)), an or analytic) * (-y * y / 2).exp(),
+                    lambda y, an, f=f: f((z_a, shift + scale * y), an or analytic) * (y * y * half).exp(),
                     y0,
                     y1,
                     **effort,
