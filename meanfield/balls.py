@@ -214,12 +214,14 @@ def _strip(inner: Pieces, walls, a, b, m, s_a, s_b, rho, r, T) -> arb:
     scale, half = acb(s_b * r), acb(-0.5)
     points, total = [a, *cuts, b], arb(0)
     goal = arb(2) ** (-ctx.prec + 10) * _scale(inner, functions, m, s_a, s_b, rho, r)
+    # a factor that does not change along the inner line stays outside: A·∫B lies in ∫AB
+    split = [tuple(map(compile_ball, e.as_independent(Z[1], as_Add=False))) for e in inner.exprs]
     for lo, hi in itertools.pairwise(points):
         middle = (lo + hi) / 2
         heights = [((w - m[1]) / s_b - rho * middle) / r for w in walls]
         live = [(w, k) for k, (w, h) in enumerate(zip(walls, heights)) if abs(h) < T]
         first = live[0][1] if live else sum(1 for h in heights if h < -T)
-        used = functions[first : first + len(live) + 1]
+        used = split[first : first + len(live) + 1]
 
         def integrand(x, analytic, live=live, used=used):
             z_a, shift = m[0] + s_a * x, m[1] + s_b * rho * x
@@ -227,13 +229,19 @@ def _strip(inner: Pieces, walls, a, b, m, s_a, s_b, rho, r, T) -> arb:
             value = acb(0)
             # on a wide ball only a rough bound is wanted (it enters the error through its logarithm); do not labour for
             # digits there
-            effort = {"rel_tol": arb(2) ** -8, "abs_tol": goal, "eval_limit": 400} if analytic else {"abs_tol": goal}
-            for f, y0, y1 in zip(used, ends, ends[1:]):
-                value += acb.integral(
+            effort = {"rel_tol": arb(2) ** -8, "eval_limit": 400} if analytic else {}
+            for (outside, f), y0, y1 in zip(used, ends, ends[1:]):
+                factor = outside((z_a,), analytic)
+                size = factor.abs_upper()
+                if not (size > 0 and factor.is_finite()):  # exactly 0, or unknown: then so is the whole
+                    value += factor
+                    continue
+                value += factor * acb.integral(
                     # a branch cut in either variable must show, so both flags count
                     lambda y, an, f=f: f((z_a, shift + scale * y), an or analytic) * (y * y * half).exp(),
                     y0,
                     y1,
+                    abs_tol=goal / size,
                     **effort,
                 )
             return value * (-x * x / 2).exp()
