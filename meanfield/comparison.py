@@ -53,7 +53,7 @@ def check(
     quantities: tuple[str, ...] | None = None,
     **parameters: Any,
 ) -> Report:
-    """Predicted against measured K^l and J^{1,l} (or K_aa, K_bb, K_ab for two inputs), with standard errors and
+    """The theory's K^l and J^{1,l} (or K_aa, K_bb, K_ab for two inputs) against measured ones, with standard errors and
     z-scores.
 
     theory: what `derive` returned, or what it takes. sigma_w, sigma_b: as in `propagate`, one number or one per layer.
@@ -64,9 +64,10 @@ def check(
     sampler: "lazy" draws products of the weights exactly in law (default from 2000 neurons on; J and Theta by `probes`,
     default 4), "explicit" draws the weights (J and Theta exact unless probes are given).
 
-    What finite width adds is predicted by no theory here: it is measured on two narrower ensembles and enters every row
-    with its error. Networks too narrow for that are compared with a bias a·l/n in J, a fitted from widths n and n/2;
-    Theta and J0 as 2 X(n) - X(n/2); K as it is. A row passes within 4 standard errors.
+    What finite width adds is predicted by no theory here: it is measured on two narrower ensembles and stands in every
+    row beside the theory, as its allowance; z refers to their sum, and the standard error holds that of the allowance.
+    Networks too narrow for that are compared with a bias a·l/n in J, a fitted from widths n and n/2; Theta and J0 as
+    2 X(n) - X(n/2); K as it is. A row passes within 4 standard errors.
     threads, executor, device, checkpoint (here a folder): as in `meanfield.empirical.run_ensemble`.
 
     Raises: MeanFieldError for sizes below 1, J of a discontinuous φ, or networks that overflow.
