@@ -14,7 +14,7 @@ import sympy as sp
 
 from meanfield.architecture import free_name
 from meanfield.growth import Bound, Tail, bound, tail
-from meanfield.parser import parse
+from meanfield.parser import FUNCTIONS, Definition, canonical, close_names, expand, parse
 from meanfield.piecewise import Pieces, pieces
 from meanfield.results import MeanFieldError
 from meanfield.symbols import Z, parameter, recognise, sigmoid, softplus, z
@@ -35,7 +35,7 @@ class Activation:
     """A coordinatewise nonlinearity φ(z).
 
     `name` is a registered name or "custom"; `expression` holds φ in the symbol `meanfield.symbols.z`; `parameters` are
-    pairs (name, exact value or symbol); `source` is the formula as it was written.
+    pairs (name, exact value or symbol); `source` is the formula as it was written, registered names in it written out.
     """
 
     name: str
@@ -174,11 +174,30 @@ def register(name: str, formula: str, **parameters: object) -> Activation:
 
     Raises: MeanFieldError if the name is taken or is not an identifier, or the formula is not readable.
     """
-    if not name.isidentifier() or name in _REGISTRY or name in _ALIASES:
+    if not name.isidentifier() or _registered(name) is not None or name in FUNCTIONS:
         raise MeanFieldError(f"An activation named {name!r} was to be registered; the name must be a new identifier.")
-    parse(formula, tuple(free_name(k, "A parameter") for k in parameters))
+    formula = expand(formula, _definition)
+    parse(formula, tuple(free_name(k, "A parameter") for k in parameters), (*_REGISTRY, *_ALIASES))
     _REGISTRY[name] = (formula, {k: str(v) for k, v in parameters.items()})
     return activation(name)
+
+
+def _registered(name: str) -> str | None:
+    """The registered name that `name` means: case and underscores do not count (ReLU, LeakyReLU), aliases do."""
+    if name in _REGISTRY:
+        return name
+    short = canonical(name)
+    found = next((n for n in _REGISTRY if canonical(n) == short), None)
+    return found or next((full for alias, full in _ALIASES.items() if canonical(alias) == short), None)
+
+
+def _definition(name: str) -> Definition | None:
+    """The formula and the default parameters of an activation that is called inside a formula."""
+    found = _registered(name)
+    if found is None:
+        return None
+    formula, defaults = _REGISTRY[found]
+    return (f"z**{defaults['n']}", {}) if found == "monomial" else (formula, defaults)
 
 
 def activations() -> tuple[str, ...]:
@@ -189,8 +208,10 @@ def activations() -> tuple[str, ...]:
 def activation(what: object, /, **parameters: object) -> Activation:
     """The record of an activation.
 
-    `what` is a registered name ("tanh"), a name with positional parameters ("leaky_relu(0.2)"), a formula in z
-    ("z*erf(z)"), a SymPy expression in one symbol, or an `Activation`. Keyword arguments set registered parameters:
+    `what` is a registered name ("tanh"; "ReLU" and "LeakyReLU" are found, too), a name with positional parameters
+    ("leaky_relu(0.2)"), a formula in z ("z*erf(z)"), in which registered names stand for themselves at their default
+    parameters ("z*mish(z)") or at those after the argument ("z + leaky_relu(2*z, 0.2)"), a SymPy expression in one
+    symbol, or an `Activation`. Keyword arguments set registered parameters:
     exact decimals (0.2 or "0.2"), or a name, which leaves the parameter symbolic. For a formula they declare its
     symbols.
 
@@ -216,8 +237,14 @@ def activation(what: object, /, **parameters: object) -> Activation:
 @lru_cache(maxsize=512)
 def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
     call = re.fullmatch(r"(\w+)\s*(?:\((.*)\))?", text)
-    name = _ALIASES.get(call[1], call[1]) if call else ""
-    if call and name in _REGISTRY and not (call[2] is not None and "z" in re.findall(r"\b[a-zA-Z]\w*", call[2])):
+    name = _registered(call[1]) if call else None
+    of_z = bool(call and call[2] and {"z", "x"} & set(re.findall(r"\b[a-zA-Z]\w*", call[2])))
+    if call and name is not None and of_z and re.fullmatch(r"\s*[zx]\s*", call[2]) and _REGISTRY[name][1]:
+        raise MeanFieldError(
+            f"{text!r} was given, but the parentheses of {name} alone hold its parameters "
+            f"({', '.join(_REGISTRY[name][1])}); write {name} for the default ones."
+        )
+    if call and name is not None and not of_z:
         formula, defaults = _REGISTRY[name]
         positional = [p.strip() for p in call[2].split(",")] if call[2] else []
         if len(positional) > len(defaults):
@@ -238,12 +265,12 @@ def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
             expr = parse(formula, tuple(defaults)).subs({parameter(k): v for k, v in exact.items()}, simultaneous=True)
         return Activation(name, expr, tuple(exact.items()), source)
     if call and call[2] is None and not re.fullmatch(r"z|x|\d+", text):
-        close = [n for n in activations() if n.startswith(text[:3])]
-        hint = f" Did you mean {' or '.join(close)}?" if close else ""
+        hint = close_names(text, (*_REGISTRY, *_ALIASES))
         raise MeanFieldError(
             f"No activation is named {text!r}.{hint} Known: {', '.join(activations())}; or give a formula in z."
         )
-    expr = parse(text, tuple(free_name(k, "A parameter of the formula") for k, _ in given))
+    text = expand(text, _definition)
+    expr = parse(text, tuple(free_name(k, "A parameter of the formula") for k, _ in given), (*_REGISTRY, *_ALIASES))
     expr = expr.subs({parameter(k): _value(v, k) for k, v in given}, simultaneous=True)
     return _custom(expr, text)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +24,7 @@ from meanfield.report import THRESHOLD, Report, Row
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks import describe
 from meanfield.symbols import Z
-from meanfield.theory import ONE_INPUT, TWO_INPUTS, Theory, derive
+from meanfield.theory import ONE_INPUT, TWO_INPUTS, Theory, derive, double
 
 __all__ = ["THRESHOLD", "Report", "Row", "check", "compare", "measure_criticality"]
 LAZY_FROM = 2000  # neurons from which on the lazy sampler is the default
@@ -78,6 +78,9 @@ def check(
     """
     if not isinstance(theory, Theory):
         theory = derive(theory)
+    sigma_w, sigma_b = double("sigma_w", sigma_w), double("sigma_b", sigma_b)
+    input_norm, correlation = double("input_norm", input_norm), double("correlation", correlation)
+    parameters = {k: double(k, v) for k, v in parameters.items()}
     width, depth = integer(width, "The width", 1, 1 << 24), integer(depth, "The depth", 1, 1 << 24)
     networks, seed = integer(networks, "The number of networks", 2, 1 << 32), integer(seed, "The seed", 0, 1 << 64)
     for name, value in parameters.items():
@@ -179,8 +182,9 @@ def measure(network: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) -> Ens
     if widest >= LAZY_FROM and not asked & set("ABDFPQRSTU"):
         settings.setdefault("sampler", "lazy")
     block, pairs = _network(network, higher=bool(asked & set("PQRSTU")))
-    with _shown(settings.pop("progress", None)) as shown:
-        return run_ensemble(block, sigma_w=sigma_w, sigma_b=sigma_b, activation_pairs=pairs, progress=shown, **settings)
+    numbers = _numbers({"sigma_w": sigma_w, "sigma_b": sigma_b} | settings)
+    with _shown(numbers.pop("progress", None)) as shown:
+        return run_ensemble(block, activation_pairs=pairs, progress=shown, **numbers)
 
 
 def measure_criticality(network: Any, *, sigma_w: float, sigma_b: float, **settings: Any) -> CriticalityEstimate:
@@ -196,10 +200,20 @@ def measure_criticality(network: Any, *, sigma_w: float, sigma_b: float, **setti
     'ordered'
     """
     block, pairs = _network(network)
-    with _shown(settings.pop("progress", None)) as shown:
-        return _measure_criticality(
-            block, sigma_w=sigma_w, sigma_b=sigma_b, activation_pairs=pairs, progress=shown, **settings
-        )
+    numbers = _numbers({"sigma_w": sigma_w, "sigma_b": sigma_b} | settings)
+    with _shown(numbers.pop("progress", None)) as shown:
+        return _measure_criticality(block, activation_pairs=pairs, progress=shown, **numbers)
+
+
+def _numbers(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of an ensemble with its numbers read as the theory reads them ("sqrt(2)", 2/3)."""
+    taken = {k: double(k, v) for k, v in settings.items() if k in ("sigma_w", "sigma_b", "input_norm", "correlation")}
+    mu = settings.get("mu")
+    if isinstance(mu, Mapping):
+        taken["mu"] = {k: double(str(k), v) for k, v in mu.items()}
+    elif "mu" in settings:
+        taken["mu"] = double("mu", mu)
+    return settings | taken
 
 
 def _network(network: Any, higher: bool = False) -> tuple[Block, dict[Hashable, ScalarPair]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,18 @@ import sympy as sp
 
 from meanfield import latex as _latex
 from meanfield.activations import Activation, activation
-from meanfield.architecture import Block, Nonlinearity, Param, Residual, Sequential, activations_of, exact, mlp
+from meanfield.architecture import (
+    Block,
+    Constant,
+    Nonlinearity,
+    Param,
+    Residual,
+    Sequential,
+    activations_of,
+    exact,
+    mlp,
+)
+from meanfield.parser import number
 from meanfield.results import MeanFieldError
 from meanfield.symbolic import depth as _depth
 from meanfield.symbolic.average import Average
@@ -178,14 +190,14 @@ class Theory:
             recursion = recursion.subs(numbers)
         return propagate(
             recursion,
-            sigma_w=sigma_w,
-            sigma_b=sigma_b,
+            sigma_w=double("sigma_w", sigma_w),
+            sigma_b=double("sigma_b", sigma_b),
             depth=depth,
-            input_norm=input_norm,
-            correlation=correlation,
+            input_norm=double("input_norm", input_norm),
+            correlation=double("correlation", correlation),
             layerwise=layerwise,
             every_layer=every_layer,
-            parameters={k: v for k, v in values.items() if k not in numbers},
+            parameters={k: double(k, v) for k, v in values.items() if k not in numbers},
         )
 
     def phase_diagram(
@@ -226,7 +238,9 @@ class Theory:
                 drawn = critical_line(block), critical_points(block)
             except MeanFieldError:
                 drawn = (None, None)  # several Dense layers: the diagram itself shows the line
-        return phase_diagram(describe(self.block), recursion, sigma_w, sigma_b, input_norm, rest, *drawn)
+        w, b, norm = double("sigma_w", sigma_w), double("sigma_b", sigma_b), double("input_norm", input_norm)
+        rest = {k: double(k, v) for k, v in rest.items()}
+        return phase_diagram(describe(self.block), recursion, w, b, norm, rest, *drawn)
 
     def plot(self, **settings):
         """The figure of `propagate(**settings)`: K^l and J^{1,l} against depth (needs matplotlib: meanfield[plot])."""
@@ -317,11 +331,24 @@ def _with_values(block: Block, values: dict) -> Block:
 
 
 def _number(name: str, value) -> sp.Expr:
-    """An exact number: text and integers as they are, a float as the decimal it prints as."""
-    if isinstance(value, sp.Expr):
+    """An exact number: text, integers and SymPy numbers as they are, a float as the decimal it prints as; a name is a
+    symbol."""
+    if isinstance(value, sp.Expr) and value.free_symbols:
         return value
-    number = exact(value, name)
-    return parameter(number.name) if isinstance(number, Param) else sp.Rational(number)
+    if isinstance(value, Param) or (isinstance(value, str) and value.strip().isidentifier()):
+        found = exact(value, name)
+        if isinstance(found, Param):
+            return parameter(found.name)
+    return number(value, name)
+
+
+def double(name: str, value):
+    """`value` with text, fractions and SymPy numbers in it as doubles, which compiled recursions and networks take."""
+    if isinstance(value, (str, sp.Expr, Fraction, Constant)):
+        return float(number(value, name))
+    if isinstance(value, (list, tuple)):
+        return type(value)(double(name, v) for v in value)
+    return value
 
 
 def derive(

@@ -13,6 +13,7 @@ import sympy as sp
 from flint import arb
 
 from meanfield import balls
+from meanfield.parser import expression
 from meanfield.piecewise import pieces
 from meanfield.results import MeanFieldError, Solution, Status
 from meanfield.symbolic.average import Average
@@ -102,7 +103,7 @@ class FixedPoints:
 
     def reached_from(self, k: object) -> FixedPoint | None:
         """The fixed point that K¹ = k flows to; None if K grows without bound."""
-        k = sp.sympify(k)
+        k = expression(k, "K")
         for p in self.points:
             if p.basin and p.basin[0] < k < p.basin[1]:
                 return p
