@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 import sympy as sp
 
 from meanfield.architecture import free_name
-from meanfield.growth import Bound, Tail, bound, tail
+from meanfield.growth import Bound, Tail, bound, lower, tail
 from meanfield.parser import FUNCTIONS, Definition, canonical, close_names, expand, parse
 from meanfield.piecewise import Pieces, pieces
 from meanfield.results import MeanFieldError
@@ -93,7 +93,8 @@ class Activation:
         """A rigorous |φ(z)| ≤ A (1+|z|)^p e^{c|z|}; None when the rules do not reach the expression."""
         found = []
         for e, lo, hi in self.pieces.intervals():
-            found.append(bound(e, Z[0], 1 if lo != -sp.oo and lo >= 0 else -1 if hi != sp.oo and hi <= 0 else 0))
+            side = 1 if lo != -sp.oo and lo >= 0 else -1 if hi != sp.oo and hi <= 0 else 0
+            found.append(bound(e, Z[0], side, (lo, hi)))
         return None if any(b is None for b in found) else Bound(*(max(getattr(b, k) for b in found) for k in "Apc"))
 
     @property
@@ -318,6 +319,7 @@ def _custom(expr: sp.Expr, source: str) -> Activation:
     at = {s: sp.Rational(1, 3) for s in free}
     for e, lo, hi in record.pieces.intervals():
         _check_bases(e.subs(at), lo, hi, source)
+        _check_poles(e.subs(at), lo, hi, source)
     for e, lo, hi in record.pieces.intervals():  # 1/z, log(z), sqrt(z): refused where they are not real and finite
         for x in _probes(e, lo, hi):
             value = sp.N(e.subs(at).subs(Z[0], x), 20)
@@ -334,9 +336,29 @@ def _probes(e: sp.Expr, lo, hi):
     b = hi if hi != sp.oo else sp.Integer(30)
     points = [a + (b - a) * sp.Rational(k, 97) for k in (1, 13, 31, 48, 50, 67, 89, 96)]
     denominator = sp.denom(sp.together(e))
-    if denominator.is_polynomial(Z[0]) and denominator.has(Z[0]) and not denominator.free_symbols - {Z[0]}:
+    polynomial = denominator.has(Z[0]) and denominator.is_polynomial(Z[0])
+    if polynomial and all(c.is_Rational for c in sp.Poly(denominator, Z[0]).coeffs()):
         points += [r for r in sp.real_roots(denominator) if lo <= r <= hi]
     return points
+
+
+def _check_poles(e: sp.Expr, lo, hi, source: str) -> None:
+    """Refuse a denominator with irrational coefficients that has a real root (rational ones are probed exactly): its
+    range must exclude 0, or no root may lie within 1e-9 of the real line."""
+    denominator = sp.denom(sp.together(e))
+    if not denominator.has(Z[0]) or not denominator.is_polynomial(Z[0]):
+        return
+    p = sp.Poly(denominator, Z[0])
+    if all(c.is_Rational for c in p.coeffs()) or any(c.free_symbols for c in p.coeffs()):
+        return
+    if any((lower(s * denominator, Z[0], 0, (lo, hi)) or 0) > 0 for s in (1, -1)):
+        return
+    for r in p.nroots(n=30, maxsteps=200):
+        if abs(sp.im(r)) < 1e-9 and lo <= sp.re(r) <= hi:
+            raise MeanFieldError(
+                f"{source!r} is not real and finite near z = {float(sp.re(r)):.10g}; it must be defined on the whole "
+                "line."
+            )
 
 
 def _check_bases(e: sp.Expr, lo, hi, source: str) -> None:
