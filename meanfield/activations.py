@@ -16,7 +16,7 @@ from meanfield.architecture import free_name
 from meanfield.growth import Bound, Tail, bound, lower, tail
 from meanfield.parser import FUNCTIONS, Definition, canonical, close_names, expand, parse
 from meanfield.piecewise import Pieces, pieces
-from meanfield.results import MeanFieldError
+from meanfield.results import MeanFieldError, one_line
 from meanfield.symbols import Z, parameter, recognise, sigmoid, softplus, z
 from meanfield.taylor import taylor
 
@@ -101,6 +101,9 @@ class Activation:
     def free_parameters(self) -> frozenset[sp.Symbol]:
         """Parameters left symbolic."""
         return frozenset(self.expression.free_symbols - {z})
+
+    def __repr__(self) -> str:
+        return one_line("Activation", str(self))
 
     def __str__(self) -> str:
         if self.name == "custom":
@@ -233,6 +236,11 @@ def activation(what: object, /, **parameters: object) -> Activation:
         )
     text = what.strip()
     return _named(text, tuple(sorted((k, str(v)) for k, v in parameters.items())))
+
+
+def formula(text: str) -> sp.Expr:
+    """The expression of a formula in z without parameters, registered names in it written out."""
+    return parse(expand(text, _definition), (), (*_REGISTRY, *_ALIASES))
 
 
 @lru_cache(maxsize=512)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from meanfield import figures
-from meanfield.results import MeanFieldError
+from meanfield.results import MeanFieldError, one_line
 
 THRESHOLD = 4.0  # standard errors; over 100 rows of exact theory a larger |z| happens once in 160 runs
 
@@ -103,6 +103,10 @@ class Report:
     def to_json(self, path: str | os.PathLike) -> None:
         """Write `data()` to a file, whole or not at all."""
         figures.write_whole(Path(path), json.dumps(self.data(), indent=1).encode())
+
+    def __repr__(self) -> str:
+        verdict = "passed" if self.passed else "failed"
+        return one_line("Report", f"{verdict}: {self.title}; {', '.join(self.quantities)}; {len(self.rows)} rows")
 
     def __str__(self) -> str:
         s = self.settings

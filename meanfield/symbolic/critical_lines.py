@@ -14,7 +14,7 @@ import sympy as sp
 
 from meanfield import balls
 from meanfield.architecture import Block
-from meanfield.results import MeanFieldError, Solution, Status
+from meanfield.results import MeanFieldError, Solution, Status, one_line
 from meanfield.symbolic.average import Average
 from meanfield.symbolic.blocks import one_input
 from meanfield.symbolic.depth import depth_law, grows_always
@@ -84,6 +84,9 @@ class CriticalLine:
                     continue
                 out.append((from_ball((square if not square.contains(0) else abs(square)).sqrt()), root.solution()))
         return tuple(out)
+
+    def __repr__(self) -> str:
+        return one_line("CriticalLine", self.kind)
 
     def __str__(self) -> str:
         if self.kind in ("everywhere", "none", "unknown"):

@@ -9,7 +9,7 @@ import sympy as sp
 
 from meanfield import balls
 from meanfield.parser import expression
-from meanfield.results import Equality, MeanFieldError
+from meanfield.results import Equality, MeanFieldError, one_line
 from meanfield.symbolic.average import Average
 from meanfield.symbols import LATEX_NAMES, Q0, K_ab, l, parameter
 
@@ -148,6 +148,9 @@ class Recursion:
 
     def _repr_latex_(self) -> str:
         return r"$$\begin{aligned}" + r" \\ ".join(self._latex_lines()) + r"\end{aligned}$$"
+
+    def __repr__(self) -> str:
+        return one_line("Recursion", ", ".join(self.names))
 
     def __str__(self) -> str:
         return "\n".join(f"{v.name}' = {e}" for v, e in zip(self.state, self.step))
