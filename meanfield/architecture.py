@@ -43,6 +43,12 @@ class Constant:
     def __le__(self, other: object) -> bool:
         return float(self) <= float(other)  # type: ignore[arg-type]
 
+    def __gt__(self, other: object) -> bool:
+        return float(self) > float(other)  # type: ignore[arg-type]
+
+    def __ge__(self, other: object) -> bool:
+        return float(self) >= float(other)  # type: ignore[arg-type]
+
     def __str__(self) -> str:
         return self.text
 

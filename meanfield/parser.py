@@ -181,8 +181,9 @@ def number(value: object, what: str) -> sp.Expr:
             found = parse(text)
         except (MeanFieldError, ZeroDivisionError):
             try:  # very large or very small decimals, which `parse` refuses
-                found = sp.Rational(Fraction(text)) if not re.search(r"[eE][-+]?\d{4}", text) else sp.nan
-                float(found)  # beyond a double it is as good as infinite
+                found = sp.nan if re.search(r"[eE][-+]?\d{4}", text) else sp.Rational(Fraction(text))
+                if found is not sp.nan and abs(found) >= 2**1024:  # beyond a double it is as good as infinite
+                    found = sp.nan
             except (ValueError, OverflowError, ZeroDivisionError):
                 found = sp.nan
     if not (found.is_number and found.is_real and found.is_finite):

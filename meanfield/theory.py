@@ -360,8 +360,10 @@ def double(name: str, value):
     """`value` with text, fractions and SymPy numbers in it as doubles, which compiled recursions and networks take."""
     if isinstance(value, (str, sp.Expr, Fraction, Constant)):
         return float(number(value, name))
+    if getattr(getattr(value, "dtype", None), "kind", "") in ("U", "O"):  # an array of text or of objects
+        value = value.tolist()
     if isinstance(value, (list, tuple)):
-        return type(value)(double(name, v) for v in value)
+        return [double(name, v) for v in value] if isinstance(value, list) else tuple(double(name, v) for v in value)
     return value
 
 
