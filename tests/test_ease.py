@@ -479,9 +479,3 @@ def test_a_data_frame_without_pandas_gets_a_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(mf.MeanFieldError, match="pip install pandas"):
         mf.derive("tanh").propagate(sigma_w=1.2, sigma_b=0.1, depth=3).to_frame()
-
-
-def test_a_data_frame_of_pandas_itself():
-    pandas = pytest.importorskip("pandas")
-    frame = mf.derive("tanh").propagate(sigma_w=[1.0, 2.0], sigma_b=0.1, depth=2).to_frame()
-    assert isinstance(frame, pandas.DataFrame) and frame.loc[(2.0, 1), "K"] == pytest.approx(4.01)
