@@ -53,7 +53,7 @@ def _piece_bound(expr, lo, hi) -> Bound:
     pole = _pole(expr, lo, hi)
     if pole is not None:
         raise InfiniteAverage(f"⟨{expr}⟩ does not exist or is infinite: the integrand has a pole at z = {pole}.")
-    found = bound(expr, Z[0], side)
+    found = bound(expr, Z[0], side, (lo, hi))
     if found is None:
         raise MeanFieldError(
             f"The growth of {expr} is not bounded by the rules, so its Gaussian average cannot be certified."

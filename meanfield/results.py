@@ -24,6 +24,12 @@ class InfiniteAverage(MeanFieldError):
     """The average does not exist or is infinite (the square of a jump's derivative, a tail heavier than a Gaussian)."""
 
 
+def one_line(name: str, text: str, room: int = 100) -> str:
+    """`name(text)` on one line, what does not fit cut off: how records show themselves in a session."""
+    flat = " ".join(text.split())
+    return f"{name}({flat if len(flat) <= room else flat[: room - 1] + '…'})"
+
+
 class Status(Enum):
     """How much is known of an answer."""
 

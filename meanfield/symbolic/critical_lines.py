@@ -12,9 +12,9 @@ from functools import lru_cache
 
 import sympy as sp
 
-from meanfield import balls
+from meanfield import balls, parser
 from meanfield.architecture import Block
-from meanfield.results import MeanFieldError, Solution, Status
+from meanfield.results import MeanFieldError, Solution, Status, one_line
 from meanfield.symbolic.average import Average
 from meanfield.symbolic.blocks import one_input
 from meanfield.symbolic.depth import depth_law, grows_always
@@ -52,7 +52,7 @@ class CriticalLine:
         """(σ_w, σ_b) of the point with K* = k."""
         if self.parametric is None:
             raise MeanFieldError(f"This critical line has no parameter K: {self.message}")
-        values = [balls.certified(e.subs(K, sp.sympify(k)), DIGITS) for e in self.parametric]
+        values = [balls.certified(e.subs(K, parser.number(k, "K*")), DIGITS) for e in self.parametric]
         if values[1] < 0:
             raise MeanFieldError(f"At K* = {k} the critical line would need σ_b² = {float(values[1].mid()):.6g} < 0.")
         with balls.precision(160):
@@ -60,7 +60,7 @@ class CriticalLine:
 
     def sigma_b_at(self, value: object) -> tuple[tuple[Solution, Solution], ...]:
         """((σ_b, K*), …) of the points of the line at σ_w = value, by increasing K*; empty where there is none."""
-        at = value if isinstance(value, sp.Expr) else sp.Rational(str(value))
+        at = parser.number(value, "sigma_w")
         if self.kind == "none":
             return ()
         if self.kind == "unknown":
@@ -84,6 +84,9 @@ class CriticalLine:
                     continue
                 out.append((from_ball((square if not square.contains(0) else abs(square)).sqrt()), root.solution()))
         return tuple(out)
+
+    def __repr__(self) -> str:
+        return one_line("CriticalLine", self.kind)
 
     def __str__(self) -> str:
         if self.kind in ("everywhere", "none", "unknown"):

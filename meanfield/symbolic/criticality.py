@@ -15,7 +15,7 @@ import sympy as sp
 from meanfield import balls
 from meanfield.architecture import Block
 from meanfield.piecewise import Pieces, pieces
-from meanfield.results import MeanFieldError, Solution, Status, Term
+from meanfield.results import MeanFieldError, Solution, Status, Term, one_line
 from meanfield.symbolic.average import Average, average
 from meanfield.symbolic.blocks import one_input, plain_form
 from meanfield.symbolic.critical_lines import DIGITS, critical_line
@@ -93,6 +93,9 @@ class CriticalPoint:
     def side(self) -> str:
         return self.approach.side
 
+    def __repr__(self) -> str:
+        return one_line("CriticalPoint", str(self).split(":", 1)[1].replace("\n", ";"))
+
     def __str__(self) -> str:
         def text(s):
             short = s.value.free_symbols or (s.status is Status.EXACT and len(str(s.value)) < 40)
@@ -122,6 +125,11 @@ class CriticalPoints:
 
     def __getitem__(self, i: int) -> CriticalPoint:
         return self.points[i]
+
+    def __repr__(self) -> str:
+        numbers = [f"K* = {float(p.K.value):.6g} " if p.K.value.is_number else "" for p in self.points]
+        found = ", ".join(k + p.kind for k, p in zip(numbers, self.points))
+        return one_line("CriticalPoints", f"{found or 'none'}; {self.status.value}")
 
     def __str__(self) -> str:
         return "\n".join([*map(str, self.points), f"({self.status.value}: {self.message})"])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import sympy as sp
 
 from meanfield import balls
-from meanfield.results import Law, MeanFieldError, Status, Term
+from meanfield.results import Law, MeanFieldError, Status, Term, one_line
 from meanfield.symbolic.average import Average
 from meanfield.symbolic.expansion import at_infinity, at_zero, exponential_at_zero
 from meanfield.symbolic.fixed_points import FixedPoint, destination, fixed_points
@@ -49,6 +49,9 @@ class DepthLaw:
             return self.law.expr
         growth = sp.exp(self.rate * l**self.rate_power) if self.rate != 0 else sp.S.One
         return CONSTANT * l ** (self.exponent or 0) * growth
+
+    def __repr__(self) -> str:
+        return one_line("DepthLaw", str(self))
 
     def __str__(self) -> str:
         name = "log J" if self.quantity == "J" else self.quantity
