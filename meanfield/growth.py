@@ -296,15 +296,24 @@ class Decay:
         return _up(self.A * (1 + best) ** self.p * math.exp(-self.c * best))
 
 
-def decay(expr: sp.Expr, t: sp.Symbol) -> Decay | None:
+_EXPONENTIAL = (sp.exp, sp.tanh, sp.sech, sp.erf, sp.erfc, sp.sinh, sp.cosh, sp.sin, sp.cos, sigmoid, softplus)
+
+
+def decay(expr: sp.Expr, t: sp.Symbol, algebraic: bool = False) -> Decay | None:
     """The power part of a smooth expression as t → +∞ with a rigorous exponential remainder; None where the rules do
-    not reach."""
+    not reach.
+
+    algebraic: what is left when the exponentially small part is gone may be any function without exponentials (z/(1+z),
+    atan), not only a polynomial.
+    """
     if not expr.has(t) or expr == t:
+        return Decay(expr)
+    if algebraic and not expr.has(*_EXPONENTIAL):
         return Decay(expr)
     if expr.is_Add or expr.is_Mul or (expr.is_Pow and expr.exp.is_Integer and expr.exp > 0):
         total: Decay | None = None
         for a in expr.args if not expr.is_Pow else [expr.base] * int(expr.exp):
-            part = decay(a, t)
+            part = decay(a, t, algebraic)
             if part is None:
                 return None
             total = part if total is None else total.plus(part) if expr.is_Add else total.times(part, t)
@@ -313,7 +322,9 @@ def decay(expr: sp.Expr, t: sp.Symbol) -> Decay | None:
         return total
     if len(expr.args) != 1:
         return None
-    inner = decay(expr.args[0], t)
+    inner = decay(expr.args[0], t, algebraic)
+    if inner is not None and algebraic and expr.func in (sp.atan, sp.asinh) and inner.power.has(t):
+        return Decay(expr.func(inner.power), _up(inner.A * _LIPSCHITZ[expr.func]), inner.p, inner.c)
     return None if inner is None else _head_decay(expr.func, inner, t)
 
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 import sympy as sp
-from flint import arb, arb_series, fmpq
+from flint import arb, arb_series, ctx, fmpq
 
 from meanfield import balls
 from meanfield.results import MeanFieldError
@@ -39,6 +39,11 @@ def _logistic(u, _=False, wanted=True):
     return (small, large, plus) if left else (large, small, plus)
 
 
+def _power(u, n, _=False):
+    """u^n of a base that is positive where it is used; elsewhere the logarithm's ball is not finite."""
+    return (u.log() * n).exp()
+
+
 def _refusal(e: sp.Expr) -> MeanFieldError:
     return MeanFieldError(f"{e.func} has no power series of balls.")
 
@@ -63,7 +68,7 @@ _SERIES = Arithmetic(
     number=lambda e, _: balls.constant(e),
     exact=lambda q: arb(fmpq(int(q.p), int(q.q))),
     root=lambda u, _: u.sqrt(),
-    power=None,
+    power=_power,
     logistic=_logistic,
     complaint=_refusal,
 )
@@ -78,9 +83,15 @@ def ball_series(e: sp.Expr) -> Callable[[Any], Any]:
 
 def coefficients(f, ball: arb, count: int) -> list[arb] | None:
     """Taylor coefficients 0 … count - 1 at a ball; None where a denominator's ball holds 0."""
+    cap = ctx.cap
+    ctx.cap = max(cap, count)  # series are cut at ctx.cap (10) terms, and what is cut reads as 0, which is no enclosure
     try:
         series = f(arb_series([ball, 1], prec=count))
     except (ValueError, ZeroDivisionError):
+        return None
+    finally:
+        ctx.cap = cap
+    if isinstance(series, arb_series) and series.prec < count:
         return None
     if not isinstance(series, arb_series):
         return [arb(series)] + [arb(0)] * (count - 1)
