@@ -13,8 +13,10 @@ from functools import cached_property, lru_cache
 import sympy as sp
 
 from meanfield.architecture import free_name
+from meanfield.arguments import scalar, shown, spoken
+from meanfield.arguments import text as text_of
 from meanfield.growth import Bound, Tail, bound, tail
-from meanfield.parser import parse
+from meanfield.parser import CONSTANTS, FUNCTIONS, parse
 from meanfield.piecewise import Pieces, pieces
 from meanfield.results import MeanFieldError
 from meanfield.symbols import Z, parameter, recognise, sigmoid, softplus, z
@@ -167,6 +169,7 @@ _ALIASES = {
 }
 
 
+@spoken
 def register(name: str, formula: str, **parameters: object) -> Activation:
     """Add an activation to this process's registry and return it at its default parameters.
 
@@ -174,18 +177,30 @@ def register(name: str, formula: str, **parameters: object) -> Activation:
 
     Raises: MeanFieldError if the name is taken or is not an identifier, or the formula is not readable.
     """
-    if not name.isidentifier() or name in _REGISTRY or name in _ALIASES:
-        raise MeanFieldError(f"An activation named {name!r} was to be registered; the name must be a new identifier.")
-    parse(formula, tuple(free_name(k, "A parameter") for k in parameters))
-    _REGISTRY[name] = (formula, {k: str(v) for k, v in parameters.items()})
-    return activation(name)
+    taken = isinstance(name, str) and (name in _REGISTRY or name in _ALIASES or name in FUNCTIONS or name in CONSTANTS)
+    if not isinstance(name, str) or not name.isidentifier() or taken:
+        raise MeanFieldError(
+            f"An activation named {shown(name)} was to be registered; the name must be a new identifier."
+        )
+    free_name(name, "An activation")
+    expr = parse(text_of(formula, "The formula"), tuple(free_name(k, "A parameter") for k in parameters))
+    if not expr.has(z):
+        raise MeanFieldError(f"{formula!r} does not depend on z; a constant is no activation.")
+    _REGISTRY[name] = (formula, {k: _text(v, k) for k, v in parameters.items()})
+    try:
+        return activation(name)
+    except MeanFieldError:  # what cannot be read at its defaults is not left in the registry
+        del _REGISTRY[name]
+        raise
 
 
+@spoken
 def activations() -> tuple[str, ...]:
     """The registered names, in alphabetical order."""
     return tuple(sorted(_REGISTRY))
 
 
+@spoken
 def activation(what: object, /, **parameters: object) -> Activation:
     """The record of an activation.
 
@@ -209,8 +224,13 @@ def activation(what: object, /, **parameters: object) -> Activation:
         raise MeanFieldError(
             f"An activation must be a name, a formula or a SymPy expression, but {type(what).__name__} was given."
         )
-    text = what.strip()
-    return _named(text, tuple(sorted((k, str(v)) for k, v in parameters.items())))
+    name = text_of(what, "An activation").strip()
+    return _named(name, tuple(sorted((k, _text(v, k)) for k, v in parameters.items())))
+
+
+def _text(value: object, name: str) -> str:
+    """A parameter's value as the text that the parser reads."""
+    return str(scalar(value, f"The parameter {name}"))
 
 
 @lru_cache(maxsize=512)
@@ -237,7 +257,7 @@ def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
         else:
             expr = parse(formula, tuple(defaults)).subs({parameter(k): v for k, v in exact.items()}, simultaneous=True)
         return Activation(name, expr, tuple(exact.items()), source)
-    if call and call[2] is None and not re.fullmatch(r"z|x|\d+", text):
+    if call and call[2] is None and not re.fullmatch(r"z|\d+", text):
         close = [n for n in activations() if n.startswith(text[:3])]
         hint = f" Did you mean {' or '.join(close)}?" if close else ""
         raise MeanFieldError(
@@ -274,7 +294,7 @@ def _from_sympy(expr: sp.Expr, parameters: dict[str, object]) -> Activation:
             "declare the others as parameters (alpha='alpha')."
         )
     swap = {free[0]: z} | {s: parameter(s.name) for s in expr.free_symbols if s.name in declared}
-    replaced = expr.subs(swap, simultaneous=True).subs({parameter(k): _value(str(v), k) for k, v in parameters.items()})
+    replaced = expr.subs(swap, simultaneous=True).subs({parameter(k): _value(_text(v, k), k) for k, v in parameters.items()})
     if replaced.has(sp.I, sp.zoo, sp.nan, sp.oo, sp.Derivative, sp.Integral) or replaced.atoms(sp.Float):
         replaced = sp.nsimplify(replaced, rational=True)
         if replaced.has(sp.I, sp.zoo, sp.nan, sp.oo, sp.Derivative, sp.Integral):

@@ -108,7 +108,7 @@ def _nested(e) -> int:
 
 class _Reader:
     def __init__(self, text: str, parameters: Collection[str]):
-        self.text, self.names = text, {p: parameter(p) for p in parameters} | {"z": z, "x": z}
+        self.text, self.names = text, {p: parameter(p) for p in parameters} | {"z": z}
 
     def fail(self, what: str) -> MeanFieldError:
         return MeanFieldError(
