@@ -16,7 +16,7 @@ from meanfield.architecture import free_name
 from meanfield.arguments import scalar, shown, spoken
 from meanfield.arguments import text as text_of
 from meanfield.growth import Bound, Tail, bound, tail
-from meanfield.parser import CONSTANTS, FUNCTIONS, parse
+from meanfield.parser import CONSTANTS, FUNCTIONS, parse, refuse_complex
 from meanfield.piecewise import Pieces, pieces
 from meanfield.results import MeanFieldError
 from meanfield.symbols import Z, parameter, recognise, sigmoid, softplus, z
@@ -294,7 +294,8 @@ def _from_sympy(expr: sp.Expr, parameters: dict[str, object]) -> Activation:
             "declare the others as parameters (alpha='alpha')."
         )
     swap = {free[0]: z} | {s: parameter(s.name) for s in expr.free_symbols if s.name in declared}
-    replaced = expr.subs(swap, simultaneous=True).subs({parameter(k): _value(_text(v, k), k) for k, v in parameters.items()})
+    values = {parameter(k): _value(_text(v, k), k) for k, v in parameters.items()}
+    replaced = expr.subs(swap, simultaneous=True).subs(values)
     if replaced.has(sp.I, sp.zoo, sp.nan, sp.oo, sp.Derivative, sp.Integral) or replaced.atoms(sp.Float):
         replaced = sp.nsimplify(replaced, rational=True)
         if replaced.has(sp.I, sp.zoo, sp.nan, sp.oo, sp.Derivative, sp.Integral):
@@ -304,6 +305,7 @@ def _from_sympy(expr: sp.Expr, parameters: dict[str, object]) -> Activation:
 
 def _custom(expr: sp.Expr, source: str) -> Activation:
     expr = recognise(expr)
+    refuse_complex(expr, source)
     if not expr.has(z):
         raise MeanFieldError(f"{source!r} does not depend on z; a constant is no activation.")
     record = Activation("custom", expr, (), source)

@@ -218,8 +218,8 @@ class Sequential:
         given: object = self.blocks
         if not isinstance(given, (tuple, list)):
             raise MeanFieldError(
-                f"A Sequential holds a tuple of blocks, Sequential((Nonlinearity('tanh'), Dense())), but {shown(given)} "
-                "was given."
+                "A Sequential holds a tuple of blocks, Sequential((Nonlinearity('tanh'), Dense())), but "
+                f"{shown(given)} was given."
             )
         object.__setattr__(self, "blocks", tuple(block_of(one, "A part of a Sequential") for one in given))
 

@@ -238,7 +238,8 @@ def _settings(function: Callable, settings: dict[str, Any]) -> dict[str, Any]:
     known = inspect.signature(function).parameters
     for name in settings:
         if name not in known or name in ("block", "activation_pairs"):
-            raise MeanFieldError(f"{name} is no setting of an ensemble.{meant(name, list(known)[1:])}")
+            own = [n for n in known if n not in ("block", "activation_pairs")]
+            raise MeanFieldError(f"{name} is no setting of an ensemble.{meant(name, own)}")
     missing = [n for n, p in known.items() if p.default is p.empty and n not in ("block", "sigma_w", "sigma_b")]
     for name in missing:
         if name not in settings:

@@ -131,7 +131,9 @@ def axis(name: str, given: object) -> np.ndarray:
     except (TypeError, ValueError, OverflowError):
         values = np.array([np.nan])
     if values.ndim != 1 or values.size < 1 or not np.isfinite(values).all() or (values < 0).any():
-        raise MeanFieldError(f"{name} must be (low, high, count) or an array of numbers ≥ 0, but {shown(given)} was given.")
+        raise MeanFieldError(
+            f"{name} must be (low, high, count) or an array of numbers ≥ 0, but {shown(given)} was given."
+        )
     return values
 
 

@@ -57,18 +57,24 @@ def deadline() -> Iterator[None]:
     _clock.end = time.monotonic() + _clock.limit
     try:
         yield
+    except _TimeIsOver:
+        raise MeanFieldError(
+            f"The answer was not found within {_clock.limit:g} seconds; take a simpler formula or architecture, or set "
+            "MEANFIELD_SECONDS to more."
+        ) from None
     finally:
         _clock.end = None
+
+
+class _TimeIsOver(BaseException):
+    """Passes every `except MeanFieldError` on its way out: time that is over is no fact about a formula."""
 
 
 def tick() -> None:
     """Stop in a sentence where the deadline of this thread has passed; costs some 100 ns."""
     end = getattr(_clock, "end", None)
     if end is not None and time.monotonic() > end:
-        raise MeanFieldError(
-            f"The answer was not found within {_clock.limit:g} seconds; take a simpler formula or architecture, or set "
-            "MEANFIELD_SECONDS to more."
-        )
+        raise _TimeIsOver
 
 
 def _from_environment(name: str, default: float, units: dict[str, int] | None = None) -> float:

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 import sympy as sp
 
+from meanfield.limits import tick
 from meanfield.results import MeanFieldError
 
 SWITCHES = (sp.Abs, sp.Max, sp.Min, sp.sign, sp.Heaviside, sp.Piecewise)
@@ -87,6 +88,7 @@ def pieces(expr: sp.Expr, x: sp.Symbol) -> Pieces:
 
 
 def _resolve(expr, x, lo, hi):
+    tick()
     node = next((e for e in sp.postorder_traversal(expr) if isinstance(e, SWITCHES) and e.has(x)), None)
     if node is None:
         return [(expr, lo, hi)]
