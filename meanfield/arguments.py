@@ -22,14 +22,16 @@ from meanfield.results import MeanFieldError
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 LARGEST, SMALLEST = 1e150, 1e-150  # of a number a theory is asked at: its square is still a double
+_UNDECIDED = ("truth value of Relational", "Invalid comparison of non-real", "Invalid NaN comparison")  # SymPy's words
 _SHOWN = 60  # characters of a value that a sentence repeats
 
 
 def spoken(function: F) -> F:
     """`function`, a public verb, whose refusals are sentences.
 
-    Arguments that do not fit the signature, too little memory or stack, and a formula that outlasts the time limit
-    raise `MeanFieldError`. A TypeError from inside passes unchanged: it is an error of this library, not of the call.
+    Arguments that do not fit the signature, too little memory or stack, a formula that outlasts the time limit, and a
+    comparison that SymPy cannot decide raise `MeanFieldError`. Every other TypeError from inside passes unchanged: it
+    is an error of this library, not of the call.
     """
 
     @functools.wraps(function)
@@ -37,9 +39,18 @@ def spoken(function: F) -> F:
         try:
             with deadline():
                 return function(*args, **settings)
-        except TypeError:
+        except TypeError as error:
             fits(function, args, settings)
-            raise
+            if not any(words in str(error) for words in _UNDECIDED):
+                raise
+            raise MeanFieldError(
+                f"{_name(function)} met a comparison that cannot be decided, because it holds symbols or averages, or "
+                "is not of real numbers; give numbers for the parameters, or another formula."
+            ) from error
+        except NotImplementedError as error:  # SymPy's word for what it has no algorithm for
+            raise MeanFieldError(
+                f"{_name(function)} met something that there is no rule for ({error}); take a simpler formula."
+            ) from error
         except RecursionError:
             raise MeanFieldError(
                 f"{_name(function)} was asked for something nested too deeply; take a simpler formula or architecture."
@@ -137,10 +148,10 @@ def scalar(value: Any, what: str) -> Any:
             )
         return value
     if hasattr(value, "free_symbols"):  # SymPy's; symbols are for the caller to judge
-        if getattr(value, "is_number", False) and not (value.is_comparable and value.is_finite):
-            raise MeanFieldError(f"{what} must be a finite real number, but {shown(value)} was given.")
-        if not hasattr(value, "is_number"):
+        if not hasattr(value, "is_comparable") or not hasattr(value, "as_coeff_Mul"):  # a set, a matrix, true or false
             raise MeanFieldError(f"{what} must be a number, but {shown(value)} was given.")
+        if value.is_number and not (value.is_comparable and value.is_finite):
+            raise MeanFieldError(f"{what} must be a finite real number, but {shown(value)} was given.")
     elif (
         value is None
         or isinstance(value, (bool, complex, bytes))
@@ -163,6 +174,16 @@ def scalar(value: Any, what: str) -> Any:
                 "rescale it."
             )
     return value
+
+
+def finite(value: Any, what: str) -> float:
+    """`value` as one finite double; a symbol has none."""
+    try:
+        return float(scalar(value, what))
+    except (TypeError, ValueError) as error:
+        if isinstance(error, MeanFieldError):
+            raise
+        raise MeanFieldError(f"{what} must be one finite real number, but {shown(value)} was given.") from None
 
 
 def refuse_not_real(value: Any, what: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from meanfield.arguments import refuse_not_real, scalar, shown
+from meanfield.arguments import finite, refuse_not_real, shown
 from meanfield.limits import require_memory
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.critical_lines import CriticalLine
@@ -151,7 +151,7 @@ def phase_diagram(
     from meanfield.numeric.phase import compile_phase
 
     w, b = axis("sigma_w", sigma_w), axis("sigma_b", sigma_b)
-    norm = float(scalar(input_norm, "input_norm"))
+    norm = finite(input_norm, "input_norm")
     if norm <= 0:
         raise MeanFieldError(f"input_norm must be > 0, but {input_norm!r} was given.")
     if w.size * b.size > 2**26:
@@ -169,7 +169,7 @@ def phase_diagram(
     values = {"sigma_w": W.ravel(), "sigma_b": B.ravel()}
     sigma = np.empty((max(1, len(compiled.parameters)), W.size))
     for i, n in enumerate(compiled.parameters):
-        sigma[i] = values[n] if n in values else float(parameters[n])
+        sigma[i] = values[n] if n in values else finite(parameters[n], n)
     start = np.maximum(W.ravel() ** 2 * norm + B.ravel() ** 2, 1e-30)
     K, chi, attractors = compiled.run(start, sigma)
     shape = W.shape

@@ -79,6 +79,10 @@ def parse(text: str, parameters: Collection[str] = ()) -> sp.Expr:
         expr = recognise(sp.sympify(_Reader(text, parameters).read(tree.body)))
     except RecursionError:
         raise MeanFieldError(f"The formula {text[:40]!r}… is nested too deeply.") from None
+    except (TypeError, ValueError, ArithmeticError) as error:  # SymPy compares what is not real: max(log(0), z)
+        if isinstance(error, MeanFieldError):
+            raise
+        raise MeanFieldError(f"{shown(text)} is not a real finite function: {error}.") from None
     if _nested(expr) > 2:
         raise MeanFieldError(
             f"{text!r} nests exponentials more than twice; no Gaussian average of it is finite or useful."

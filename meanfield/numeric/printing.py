@@ -15,7 +15,6 @@ from sympy.printing.pycode import PythonCodePrinter
 from meanfield.results import MeanFieldError
 from meanfield.symbols import K_aa, K_ab, K_bb, sigmoid, softplus
 
-
 MOST_DEGREE = 1000  # of a polynomial in e^{K/n} that a rewriting may make
 
 

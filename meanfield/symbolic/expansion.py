@@ -11,10 +11,11 @@ from dataclasses import replace
 
 import sympy as sp
 
+from meanfield.arguments import spoken, whole
 from meanfield.growth import tail
 from meanfield.piecewise import pieces
 from meanfield.results import Law, MeanFieldError, NoClosedForm, Term
-from meanfield.symbolic.average import Average
+from meanfield.symbolic.average import Average, expression
 from meanfield.symbolic.moments import Moment, moment, power_parts
 from meanfield.symbols import K, Z
 from meanfield.taylor import taylor
@@ -79,11 +80,13 @@ def half_moment(k: sp.Expr) -> sp.Expr:
     return 2 ** (sp.sympify(k) / 2) * sp.gamma((k + 1) / sp.Integer(2)) / (2 * sp.sqrt(sp.pi))
 
 
+@spoken
 def at_zero(expr: sp.Expr, order: int = 3) -> Law:
     """The expansion of an average (or a linear combination) as K → 0+, up to K^order.
 
     Raises: MeanFieldError where a piece has no Taylor series at 0.
     """
+    expr, order = expression(expr, "What is expanded"), whole(order, "order", 0, 200)
     try:
         constant, parts = _split(expr)
     except _NotLinear:
@@ -137,12 +140,14 @@ def _law(powers, point, remainder, ascending):
     return Law(K, point, tuple(sorted(terms, key=lambda t: t.power, reverse=not ascending)), remainder)
 
 
+@spoken
 def at_infinity(expr: sp.Expr, order: int = 3) -> Law:
     """The expansion of an average (or a linear combination) as K → ∞, down to K^{1/2-order}.
 
     Raises: MeanFieldError where f has no power-law limit, or an algebraic tail and more than the leading order is
     needed (a combination whose leading orders cancel).
     """
+    expr, order = expression(expr, "What is expanded"), whole(order, "order", 0, 200)
     try:
         constant, parts = _split(expr)
     except _NotLinear:
