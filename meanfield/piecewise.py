@@ -15,6 +15,7 @@ import sympy as sp
 
 from meanfield.limits import tick
 from meanfield.results import MeanFieldError
+from meanfield.symbols import simplified
 
 SWITCHES = (sp.Abs, sp.Max, sp.Min, sp.sign, sp.Heaviside, sp.Piecewise)
 
@@ -48,7 +49,7 @@ class Pieces:
         """(b, f(b+) - f(b-)) at each break where the function jumps."""
         found = []
         for b, left, right in zip(self.breaks, self.exprs, self.exprs[1:]):
-            jump = sp.simplify(at(right, self.variable, b) - at(left, self.variable, b))
+            jump = simplified(at(right, self.variable, b) - at(left, self.variable, b))
             if jump != 0:
                 found.append((b, jump))
         return tuple(found)

@@ -13,9 +13,7 @@ import sympy as sp
 from sympy.printing.pycode import PythonCodePrinter
 
 from meanfield.results import MeanFieldError
-from meanfield.symbols import K_aa, K_ab, K_bb, sigmoid, softplus
-
-MOST_DEGREE = 1000  # of a polynomial in e^{K/n} that a rewriting may make
+from meanfield.symbols import K_aa, K_ab, K_bb, sigmoid, softplus, steep
 
 
 class determinant(sp.Function):
@@ -248,19 +246,9 @@ def stable_forms(closed: sp.Expr):
         as_erf = sp.expand(closed.replace(sp.erfc, lambda x: 1 - sp.erf(x)))
         if not as_erf.has(sp.exp):
             yield as_erf
-    if sp.count_ops(closed) < 60 and not closed.has(sp.erfc) and not _steep(closed):
+    if sp.count_ops(closed) < 60 and not closed.has(sp.erfc) and not steep(closed):
         yield sp.simplify(closed)
         yield sp.factor(closed)
-
-
-def _steep(e: sp.Expr) -> bool:
-    """Whether an exponent holds an integer that SymPy's polynomials would take as a degree (e^{-2·10^12 K} as a power
-    of e^{-K}): rewriting then needs as many coefficients."""
-    return any(
-        abs(number.p) > MOST_DEGREE or number.q > MOST_DEGREE
-        for exponential in e.atoms(sp.exp)
-        for number in exponential.args[0].atoms(sp.Rational)
-    )
 
 
 def as_angles(e: sp.Expr) -> sp.Expr:

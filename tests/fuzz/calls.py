@@ -114,7 +114,8 @@ VERBS: dict[str, tuple[Callable, dict[str, Any], tuple[str, ...]]] = {
         lambda *a, **k: mf.measure(*a, **k),
         {"0": "tanh", **SIZES},
         (
-            *("quantities", "seed", "input_norm", "correlation", "input_dimension", "sampler", "probes", "inputs", "mu"),
+            *("quantities", "seed", "input_norm", "correlation", "input_dimension", "sampler", "probes", "inputs"),
+            "mu",
             *("batch", "tokens", "l0", "jacobian", "theta", "classes", "rates", "first_network", "keep_samples"),
             *("threads", "executor", "device", "checkpoint", "progress"),
         ),
@@ -163,9 +164,10 @@ def perform(call: Call) -> Any:
 
 # ---------------------------------------------------------------------------------------------------------- formulas
 
-HEADS = ("tanh", "erf", "exp", "sin", "cos", "sigmoid", "softplus", "abs", "atan", "sqrt", "log", "relu", "sign", "step")
+HEADS = ("tanh", "erf", "exp", "sin", "cos", "sigmoid", "softplus", "abs", "atan", "sqrt", "log", "relu", "sign")
 LEAVES = ("z", "z", "z", "1", "2", "0.5", "-3", "1e6", "1e-6", "pi", "1e30", "x", "alpha", "0", "1/3")
-PIECES = ("(", ")", "*", "**", "+", "-", "/", ",", "z", "1", " if ", " else ", ">", "tanh", "lambda", "[", "é", "\0", "\n", "'")
+EXPONENTS = ("2", "3", "0.5", "-1", "-2", "64", "z")
+PIECES = (*"()*+-/,z1>[é'\0\n", "**", " if ", " else ", "tanh", "lambda")
 
 
 def formulas() -> st.SearchStrategy[str]:
@@ -175,8 +177,8 @@ def formulas() -> st.SearchStrategy[str]:
         return st.one_of(
             st.tuples(st.sampled_from(HEADS), inner).map(lambda t: f"{t[0]}({t[1]})"),
             st.tuples(inner, st.sampled_from("+-*/"), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
-            st.tuples(inner, st.sampled_from(("2", "3", "0.5", "-1", "-2", "64", "z"))).map(lambda t: f"({t[0]})**{t[1]}"),
-            st.tuples(inner, inner, st.sampled_from("<>"), leaf).map(lambda t: f"({t[0]} if z {t[2]} {t[3]} else {t[1]})"),
+            st.tuples(inner, st.sampled_from(EXPONENTS)).map(lambda t: f"({t[0]})**{t[1]}"),
+            st.tuples(inner, st.sampled_from("<>"), leaf, inner).map(lambda t: "({} if z {} {} else {})".format(*t)),
             st.tuples(st.sampled_from(("Max", "Min")), inner, inner).map(lambda t: f"{t[0]}({t[1]}, {t[2]})"),
         )
 
@@ -207,8 +209,8 @@ def texts(draw) -> Call:
     """A formula, spelt or broken, that is read and turned into the maps of K and J."""
     text = draw(formulas())
     if draw(st.integers(0, 3)) == 0:
-        at = draw(st.integers(0, len(text)))
-        text = text[:at] + "".join(draw(st.lists(st.sampled_from(PIECES), max_size=3))) + text[at + draw(st.integers(0, 2)) :]
+        at, lost = draw(st.integers(0, len(text))), draw(st.integers(0, 2))
+        text = text[:at] + "".join(draw(st.lists(st.sampled_from(PIECES), max_size=3))) + text[at + lost :]
     return Call(draw(st.sampled_from(("read", "read", "read", "maps"))), text=text or " ")
 
 

@@ -127,8 +127,9 @@ VALUES = {
 }
 KEYWORDS = ("sigma_W", "sigma", "widht", "weigths", "Depth", "nrom", "quantites", "alpha", "mu", "self", "block", "x")
 WORDS = (
-    *("-1", "0", "1", "2", "0.5", "nan", "inf", "-inf", "1e400", "1e-400", "1e999999999", "abc", "", " ", "1/0", "sqrt(-1)"),
-    *("sqrt(2)", "9**9**9", "1j", "True", "None", "0,3,3", "0,3,nan", "3,0,3", "0,3,1e9", "K", "Theta", "K,J", "K,,", "c"),
-    *("mu", "z", "sigma_w", "lazy", "cuda", "pre", "none", "alpha=0.2", "alpha", "=", "a=b=c", "--help", "--json", "-o"),
-    *("/nonexistent/x.png", "x.exe", "10000000000000", "-5", "½", "１", "\x07", "é" * 50, "9" * 400, "--", "-", "'", "\\"),
+    *("-1", "0", "1", "2", "0.5", "nan", "inf", "-inf", "1e400", "1e-400", "1e999999999", "abc", "1/0", "sqrt(-1)"),
+    *("sqrt(2)", "9**9**9", "1j", "True", "None", "0,3,3", "0,3,nan", "3,0,3", "0,3,1e9", "K", "Theta", "K,J", "K,,"),
+    *("c", "mu", "z", "sigma_w", "lazy", "cuda", "pre", "none", "alpha=0.2", "alpha", "=", "a=b=c", "--help", "--json"),
+    *("-o", "/nonexistent/x.png", "x.exe", "10000000000000", "-5", "½", "１", "--", "-", "'", "\\"),
+    *("", " ", "\x07", "é" * 50, "9" * 400),
 )
