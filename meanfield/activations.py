@@ -348,7 +348,10 @@ def _check_bases(e: sp.Expr, lo, hi, source: str) -> None:
         if not base.has(Z[0]) or base is sp.E or not (bad_root or isinstance(node, sp.tan) or node.exp.is_negative):
             continue
         f = sp.lambdify(Z[0], base.rewrite(sp.exp) if base.has(sigmoid, softplus) else base, "mpmath")
-        signs = {1 if v > 0 else -1 if v < 0 else 0 for v in (f(x) for x in points)}
+        values = [f(x) for x in points]
+        if any(getattr(v, "imag", 0) != 0 for v in values):
+            raise MeanFieldError(f"{source!r} is not real everywhere: {base} takes complex values.".replace("_z", "z"))
+        signs = {1 if v.real > 0 else -1 if v.real < 0 else 0 for v in values}
         if -1 in signs and (bad_root or 1 in signs):
             raise MeanFieldError(
                 f"{source!r} is not real and finite everywhere: {base} changes sign on the real line.".replace(

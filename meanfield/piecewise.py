@@ -138,7 +138,10 @@ def real_roots(expr: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
             return list(dict.fromkeys(sp.real_roots(poly)))
         if all(m[0] > 0 for m in poly.monoms()) and len(poly.monoms()) == 1:
             return [sp.S.Zero]
-    solved = sp.solveset(expr, x, sp.S.Reals)
+    try:
+        solved = sp.solveset(expr, x, sp.S.Reals)
+    except (ValueError, TypeError, NotImplementedError):  # an inverse function outside its range, a complex comparison
+        solved = None
     if isinstance(solved, sp.FiniteSet):
         return [r for r in solved if r.is_real]
     if solved is sp.S.EmptySet:
