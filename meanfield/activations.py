@@ -13,8 +13,19 @@ from functools import cached_property, lru_cache
 import sympy as sp
 
 from meanfield.architecture import free_name
+from meanfield.arguments import scalar, shown, spoken
+from meanfield.arguments import text as text_of
 from meanfield.growth import Bound, Tail, bound, lower, tail
-from meanfield.parser import FUNCTIONS, Definition, canonical, close_names, expand, parse
+from meanfield.parser import (
+    CONSTANTS,
+    FUNCTIONS,
+    Definition,
+    canonical,
+    close_names,
+    expand,
+    parse,
+    refuse_complex,
+)
 from meanfield.piecewise import Pieces, pieces
 from meanfield.results import MeanFieldError, one_line
 from meanfield.symbols import Z, parameter, recognise, sigmoid, softplus, z
@@ -171,6 +182,7 @@ _ALIASES = {
 }
 
 
+@spoken
 def register(name: str, formula: str, **parameters: object) -> Activation:
     """Add an activation to this process's registry and return it at its default parameters.
 
@@ -178,12 +190,22 @@ def register(name: str, formula: str, **parameters: object) -> Activation:
 
     Raises: MeanFieldError if the name is taken or is not an identifier, or the formula is not readable.
     """
-    if not name.isidentifier() or _registered(name) is not None or name in FUNCTIONS:
-        raise MeanFieldError(f"An activation named {name!r} was to be registered; the name must be a new identifier.")
-    formula = expand(formula, _definition)
-    parse(formula, tuple(free_name(k, "A parameter") for k in parameters), (*_REGISTRY, *_ALIASES))
-    _REGISTRY[name] = (formula, {k: str(v) for k, v in parameters.items()})
-    return activation(name)
+    taken = isinstance(name, str) and (_registered(name) is not None or name in FUNCTIONS or name in CONSTANTS)
+    if not isinstance(name, str) or not name.isidentifier() or taken:
+        raise MeanFieldError(
+            f"An activation named {shown(name)} was to be registered; the name must be a new identifier."
+        )
+    free_name(name, "An activation")
+    formula = expand(text_of(formula, "The formula"), _definition)
+    names = tuple(free_name(k, "A parameter") for k in parameters)
+    if not parse(formula, names, (*_REGISTRY, *_ALIASES)).has(z):
+        raise MeanFieldError(f"{formula!r} does not depend on z; a constant is no activation.")
+    _REGISTRY[name] = (formula, {k: _text(v, k) for k, v in parameters.items()})
+    try:
+        return activation(name)
+    except MeanFieldError:  # what cannot be read at its defaults is not left in the registry
+        del _REGISTRY[name]
+        raise
 
 
 def _registered(name: str) -> str | None:
@@ -204,11 +226,13 @@ def _definition(name: str) -> Definition | None:
     return (f"z**{defaults['n']}", {}) if found == "monomial" else (formula, defaults)
 
 
+@spoken
 def activations() -> tuple[str, ...]:
     """The registered names, in alphabetical order."""
     return tuple(sorted(_REGISTRY))
 
 
+@spoken
 def activation(what: object, /, **parameters: object) -> Activation:
     """The record of an activation.
 
@@ -234,8 +258,13 @@ def activation(what: object, /, **parameters: object) -> Activation:
         raise MeanFieldError(
             f"An activation must be a name, a formula or a SymPy expression, but {type(what).__name__} was given."
         )
-    text = what.strip()
-    return _named(text, tuple(sorted((k, str(v)) for k, v in parameters.items())))
+    name = text_of(what, "An activation").strip()
+    return _named(name, tuple(sorted((k, _text(v, k)) for k, v in parameters.items())))
+
+
+def _text(value: object, name: str) -> str:
+    """A parameter's value as the text that the parser reads."""
+    return str(scalar(value, f"The parameter {name}"))
 
 
 def formula(text: str) -> sp.Expr:
@@ -247,8 +276,8 @@ def formula(text: str) -> sp.Expr:
 def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
     call = re.fullmatch(r"(\w+)\s*(?:\((.*)\))?", text)
     name = _registered(call[1]) if call else None
-    of_z = bool(call and call[2] and {"z", "x"} & set(re.findall(r"\b[a-zA-Z]\w*", call[2])))
-    if call and name is not None and of_z and re.fullmatch(r"\s*[zx]\s*", call[2]) and _REGISTRY[name][1]:
+    of_z = bool(call and call[2] and "z" in re.findall(r"\b[a-zA-Z]\w*", call[2]))
+    if call and name is not None and of_z and call[2].strip() == "z" and _REGISTRY[name][1]:
         raise MeanFieldError(
             f"{text!r} was given, but the parentheses of {name} alone hold its parameters "
             f"({', '.join(_REGISTRY[name][1])}); write {name} for the default ones."
@@ -273,7 +302,7 @@ def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
         else:
             expr = parse(formula, tuple(defaults)).subs({parameter(k): v for k, v in exact.items()}, simultaneous=True)
         return Activation(name, expr, tuple(exact.items()), source)
-    if call and call[2] is None and not re.fullmatch(r"z|x|\d+", text):
+    if call and call[2] is None and not re.fullmatch(r"z|\d+", text):
         hint = close_names(text, (*_REGISTRY, *_ALIASES))
         raise MeanFieldError(
             f"No activation is named {text!r}.{hint} Known: {', '.join(activations())}; or give a formula in z."
@@ -310,7 +339,8 @@ def _from_sympy(expr: sp.Expr, parameters: dict[str, object]) -> Activation:
             "declare the others as parameters (alpha='alpha')."
         )
     swap = {free[0]: z} | {s: parameter(s.name) for s in expr.free_symbols if s.name in declared}
-    replaced = expr.subs(swap, simultaneous=True).subs({parameter(k): _value(str(v), k) for k, v in parameters.items()})
+    values = {parameter(k): _value(_text(v, k), k) for k, v in parameters.items()}
+    replaced = expr.subs(swap, simultaneous=True).subs(values)
     if replaced.has(sp.I, sp.zoo, sp.nan, sp.oo, sp.Derivative, sp.Integral) or replaced.atoms(sp.Float):
         replaced = sp.nsimplify(replaced, rational=True)
         if replaced.has(sp.I, sp.zoo, sp.nan, sp.oo, sp.Derivative, sp.Integral):
@@ -320,6 +350,7 @@ def _from_sympy(expr: sp.Expr, parameters: dict[str, object]) -> Activation:
 
 def _custom(expr: sp.Expr, source: str) -> Activation:
     expr = recognise(expr)
+    refuse_complex(expr, source)
     if not expr.has(z):
         raise MeanFieldError(f"{source!r} does not depend on z; a constant is no activation.")
     record = Activation("custom", expr, (), source)
@@ -383,7 +414,10 @@ def _check_bases(e: sp.Expr, lo, hi, source: str) -> None:
         if not base.has(Z[0]) or base is sp.E or not (bad_root or isinstance(node, sp.tan) or node.exp.is_negative):
             continue
         f = sp.lambdify(Z[0], base.rewrite(sp.exp) if base.has(sigmoid, softplus) else base, "mpmath")
-        signs = {1 if v > 0 else -1 if v < 0 else 0 for v in (f(x) for x in points)}
+        values = [f(x) for x in points]
+        if any(getattr(v, "imag", 0) != 0 for v in values):
+            raise MeanFieldError(f"{source!r} is not real everywhere: {base} takes complex values.".replace("_z", "z"))
+        signs = {1 if v.real > 0 else -1 if v.real < 0 else 0 for v in values}
         if -1 in signs and (bad_root or 1 in signs):
             raise MeanFieldError(
                 f"{source!r} is not real and finite everywhere: {base} changes sign on the real line.".replace(

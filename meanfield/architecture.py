@@ -18,14 +18,20 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from meanfield.arguments import choice, flag, record, scalar, shown, spoken, whole
 from meanfield.results import MeanFieldError
 
 
+@record
 @dataclass(frozen=True)
 class Param:
     """A number that stays symbolic, known by its name (as `Param("mu")`)."""
 
     name: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.isidentifier():
+            raise MeanFieldError(f"A Param is known by a name such as 'mu', but {shown(self.name)} was given.")
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,7 @@ class Constant:
 Number = int | Fraction | Param | Constant
 
 
+@record
 @dataclass(frozen=True)
 class Schedule:
     """A standard deviation that varies with depth: value · k^{−beta/2} in the k-th block (k = l − 1 makes layer l).
@@ -114,6 +121,7 @@ def exact(value: object, what: str) -> Number:
     """`value` as an exact number or a `Param`: 0.1 means the decimal 1/10, "sqrt(3)/2" that number, a name a symbol."""
     if isinstance(value, (Param, Constant)):
         return value
+    scalar(value, what)
     if isinstance(value, str) and value.strip().isidentifier() and value.strip() not in _NAMED:
         return Param(free_name(value.strip(), what))
     try:
@@ -202,6 +210,7 @@ def _short(value: Fraction | float) -> Fraction | float:
     return value
 
 
+@record
 @dataclass(frozen=True)
 class Dense:
     """A fully connected layer x → σ_w N^{-1/2} W x + σ_b b, with N the number of entries of x and b standard normal.
@@ -223,11 +232,10 @@ class Dense:
 
     def __post_init__(self) -> None:
         for value, what, choices in ((self.weights, "weights", WEIGHTS), (self.axis, "axis", AXES)):
-            if value not in choices:
-                raise MeanFieldError(f"{what}={value!r} was asked for; the choices are {', '.join(choices)}.")
+            choice(value, what, choices)
         for name, own in (("sigma_w", Param("sigma_w")), ("sigma_b", Param("sigma_b"))):
             value = getattr(self, name)
-            if not isinstance(value, Schedule) and value != own:
+            if not isinstance(value, Schedule) and not (isinstance(value, Param) and value == own):
                 object.__setattr__(self, name, _not_negative(value, f"The {name} of a Dense"))
         object.__setattr__(self, "expand", exact(self.expand, "The factor expand of a Dense"))
         if not isinstance(self.expand, Param) and self.expand <= 0:
@@ -239,13 +247,22 @@ class Dense:
         return replace(self, weights="gaussian") == Dense()
 
 
+@record
 @dataclass(frozen=True)
 class Nonlinearity:
     """A coordinatewise map; `activation` is a registered name or any hashable activation record."""
 
     activation: Hashable
 
+    def __post_init__(self) -> None:
+        value: object = self.activation
+        if not isinstance(value, Hashable) or isinstance(value, Block | type) or _is_plain_value(value):
+            raise MeanFieldError(
+                f"A Nonlinearity holds an activation's name, a formula or a record, but {shown(value)} was given."
+            )
 
+
+@record
 @dataclass(frozen=True)
 class LayerNorm:
     """y → γ (y − mean(y))/sd(y) + β over the N neurons of one input, with γ = 1 and β = 0 at initialization.
@@ -255,7 +272,11 @@ class LayerNorm:
 
     affine: bool = True
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "affine", flag(self.affine, "affine"))
 
+
+@record
 @dataclass(frozen=True)
 class BatchNorm:
     """y → γ (y − mean(y))/sd(y) + β over the positions, for each neuron apart (at least 3 positions say anything).
@@ -265,7 +286,11 @@ class BatchNorm:
 
     affine: bool = True
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "affine", flag(self.affine, "affine"))
 
+
+@record
 @dataclass(frozen=True)
 class Pool:
     """Each group of `size` neighbouring neurons becomes one: their largest ("max") or their mean ("average")."""
@@ -274,12 +299,11 @@ class Pool:
     kind: str = "max"
 
     def __post_init__(self) -> None:
-        if self.kind not in POOLS:
-            raise MeanFieldError(f"kind={self.kind!r} was asked for; the choices are {', '.join(POOLS)}.")
-        if not isinstance(self.size, int) or isinstance(self.size, bool) or self.size < 1:
-            raise MeanFieldError(f"A Pool takes a number of neurons ≥ 1, but {self.size!r} was given.")
+        choice(self.kind, "kind", POOLS)
+        object.__setattr__(self, "size", whole(self.size, "The number of neurons of a Pool", 1, 1 << 24))
 
 
+@record
 @dataclass(frozen=True)
 class Scale:
     """y → factor · y (LayerScale), the factor a number ≥ 0 or a `Param`."""
@@ -290,13 +314,24 @@ class Scale:
         object.__setattr__(self, "factor", _not_negative(self.factor, "The factor of a Scale"))
 
 
+@record
 @dataclass(frozen=True)
 class Sequential:
-    """Blocks applied from left to right."""
+    """Blocks applied from left to right; a list of them is taken as a tuple, and none at all is the identity."""
 
     blocks: tuple[Block, ...]
 
+    def __post_init__(self) -> None:
+        given: object = self.blocks
+        if not isinstance(given, (tuple, list)):
+            raise MeanFieldError(
+                "A Sequential holds a tuple of blocks, Sequential((Nonlinearity('tanh'), Dense())), but "
+                f"{shown(given)} was given."
+            )
+        object.__setattr__(self, "blocks", tuple(block_of(one, "A part of a Sequential") for one in given))
 
+
+@record
 @dataclass(frozen=True)
 class Residual:
     """x → branch(x) + μ x, with μ a number ≥ 0 or a `Param`; with a shortcut, x → branch(x) + μ shortcut(x)."""
@@ -306,10 +341,28 @@ class Residual:
     shortcut: Block | None = None
 
     def __post_init__(self) -> None:
+        block_of(self.branch, "The branch of a Residual")
+        if self.shortcut is not None:
+            block_of(self.shortcut, "The shortcut of a Residual")
         object.__setattr__(self, "mu", _not_negative(self.mu, "The skip strength mu"))
 
 
 Block = Dense | Nonlinearity | LayerNorm | BatchNorm | Pool | Scale | Sequential | Residual
+
+
+def block_of(value: object, what: str) -> Block:
+    """`value` if it is a block."""
+    if not isinstance(value, Block):
+        raise MeanFieldError(
+            f"{what} must be a block (Dense, Nonlinearity, LayerNorm, BatchNorm, Pool, Scale, Sequential, Residual), "
+            f"but {shown(value)} was given."
+        )
+    return value
+
+
+def _is_plain_value(value: object) -> bool:
+    """Whether a hashable value is a number, None, or a collection: nothing that could stand for a function."""
+    return value is None or isinstance(value, (int, float, complex, Fraction, bytes, tuple, frozenset))
 
 
 def _not_negative(value: object, what: str) -> Number:
@@ -325,14 +378,15 @@ AXES = ("neurons", "tokens")
 POOLS = ("max", "average")
 
 
+@spoken
 def mlp(activation: Hashable, mu: object = 0, weights: str = "gaussian", norm: str | None = None) -> Block:
     """One layer of a multilayer perceptron, `Dense(φ(z))`, plus μ z when `mu` is not 0.
 
     norm: "pre" normalizes the preactivations, Dense(φ(LN(z))); "act" the activations, Dense(LN(φ(z))); None or "none"
     neither. The skip carries z as it is.
     """
-    if norm not in (None, *NORMS):
-        raise MeanFieldError(f"norm={norm!r} was asked for; the choices are {', '.join(NORMS)}.")
+    if norm is not None:
+        choice(norm, "norm", NORMS)
     phi = Nonlinearity(activation)
     inner = {"pre": (LayerNorm(), phi), "act": (phi, LayerNorm())}.get(norm or "none", (phi,))
     plain = Sequential((*inner, Dense(weights)))

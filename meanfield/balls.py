@@ -19,6 +19,7 @@ from meanfield.ball_functions import compile_ball as compile_ball
 from meanfield.ball_functions import constant as constant
 from meanfield.ball_functions import precision as precision
 from meanfield.growth import Bound, bound
+from meanfield.limits import tick
 from meanfield.piecewise import Pieces, pieces
 from meanfield.results import InfiniteAverage, MeanFieldError
 from meanfield.symbols import Z
@@ -143,6 +144,7 @@ def _integrate_piece(expr, m, s, a, b) -> arb:
     half, centred = acb(-0.5), m.is_zero()
 
     def integrand(t, analytic):
+        tick()
         z = s * t
         return f((z if centred else m + z,), analytic) * (t * t * half).exp()
 
@@ -205,6 +207,7 @@ def _average_2(expr, cov, mean) -> arb:
 
 
 def _strip(inner: Pieces, walls, a, b, m, s_a, s_b, rho, r, T) -> arb:
+    tick()
     cuts = []
     if not rho.contains(0):
         for w in walls:  # where the wall enters and leaves |y| < T

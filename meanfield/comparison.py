@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -15,9 +16,14 @@ import numpy as np
 from meanfield.activations import Activation, activation
 from meanfield.allowances import compare, narrower
 from meanfield.architecture import Block, activations_of
+from meanfield.arguments import choice, meant, path, provides, refuse_not_real, scalar, shown, spoken
+from meanfield.arguments import names as names_of
 from meanfield.empirical import CriticalityEstimate, EnsembleResult, ScalarPair, run_ensemble
 from meanfield.empirical import measure_criticality as _measure_criticality
+from meanfield.empirical.measurement import DEVICES
+from meanfield.empirical.network import SAMPLERS
 from meanfield.empirical.operations import integer
+from meanfield.empirical.parallel import threads_used
 from meanfield.empirical.twins import names as twin_names
 from meanfield.numeric import printing
 from meanfield.report import THRESHOLD, Report, Row
@@ -30,6 +36,7 @@ __all__ = ["THRESHOLD", "Report", "Row", "check", "compare", "measure_criticalit
 LAZY_FROM = 2000  # neurons from which on the lazy sampler is the default
 
 
+@spoken
 def check(
     theory: Any,
     *,
@@ -83,16 +90,27 @@ def check(
     parameters = {k: double(k, v) for k, v in parameters.items()}
     width, depth = integer(width, "The width", 1, 1 << 24), integer(depth, "The depth", 1, 1 << 24)
     networks, seed = integer(networks, "The number of networks", 2, 1 << 32), integer(seed, "The seed", 0, 1 << 64)
-    for name, value in parameters.items():
+    for name, value in {**parameters, "input_norm": input_norm}.items():
         if np.ndim(value) > 0:
-            raise MeanFieldError(f"A check takes one number for {name}, but {value!r} was given; check one at a time.")
+            raise MeanFieldError(
+                f"A check takes one number for {name}, but {shown(value)} was given; check one at a time."
+            )
+        scalar(value, name)
+    if correlation is not None:
+        scalar(correlation, "correlation")
+    if sampler is not None:
+        choice(sampler, "sampler", SAMPLERS)
+    probes = None if probes is None else integer(probes, "The number of probes", 1, 1 << 16)
+    _refuse_unknown_ways(threads, executor, device, checkpoint, progress)
     if observables is not None and quantities is not None:
         raise MeanFieldError("observables= and quantities= mean the same here; give one of them.")
-    names = _wanted(theory, observables or quantities, correlation)
+    observables = quantities if observables is None else observables
+    names = _wanted(theory, None if observables is None else names_of(observables, "observables"), correlation)
     differentiated = {"J", "Theta", "J0"} & set(names)
     if "J0" in names:
         if input_dimension is None:
             raise MeanFieldError("A check of J0 was asked for; give the input dimension N_0 as input_dimension=.")
+        input_dimension = integer(input_dimension, "The input dimension N_0", 1, 1 << 48)
         parameters["N0"] = input_dimension
     layered = np.ndim(sigma_w) > 0 or np.ndim(sigma_b) > 0
     run = theory.propagate(
@@ -115,9 +133,9 @@ def check(
         folder.mkdir(parents=True, exist_ok=True)
     pairs = _pairs(theory)
 
-    def ensemble(order: int, n: int, shown: Callable[[int, int], None] | None) -> EnsembleResult:
+    def ensemble(order: int, n: int, tell: Callable[[int, int], None] | None) -> EnsembleResult:
         total = networks * (1 + len(others))
-        report = None if shown is None else (lambda k, _: shown(order * networks + k, total))
+        report = None if tell is None else (lambda k, _: tell(order * networks + k, total))
         return run_ensemble(
             theory.block,
             sigma_w=sigma_w,
@@ -144,8 +162,8 @@ def check(
             keep_samples=True if len(others) < 2 else None,
         )
 
-    with _shown(progress) as shown:
-        result, *rest = (ensemble(order, n, shown) for order, n in enumerate((width, *others)))
+    with _shown(progress) as bar:
+        result, *rest = (ensemble(order, n, bar) for order, n in enumerate((width, *others)))
     rows, log_scale, notes = compare(run, result, tuple(rest), names)
     settings = {
         "sigma_w": np.asarray(sigma_w, dtype=float).tolist(),
@@ -164,6 +182,7 @@ def check(
     return Report(f"Check of {describe(theory.block)}", settings, tuple(rows), log_scale, tuple(notes))
 
 
+@spoken
 def measure(network: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) -> EnsembleResult:
     """Any quantity of finite networks, with its standard error: K, J, Theta, V, A, B, D, F, P ... U, gradients, class
     fractions; nothing analytic is used.
@@ -176,17 +195,20 @@ def measure(network: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) -> Ens
     >>> run.estimate("K").mean.shape, run.estimate("V").mean.shape
     ((3,), (3, 1, 1, 1, 1))
     """
-    widest = max(np.atleast_1d(settings["width"]).tolist()) if np.size(settings.get("width", ())) else 0
-    asked = settings.get("quantities") or ()
-    asked = {asked} if isinstance(asked, str) else set(asked)
+    given = _settings(run_ensemble, settings)
+    asked = set(() if settings.get("quantities") is None else names_of(settings["quantities"], "quantities"))
+    refuse_not_real(given["width"], "width")
+    widths = np.ravel(np.asarray(given["width"], dtype=object)).tolist()
+    widest = max((w for w in widths if isinstance(w, int | float)), default=0)
     if widest >= LAZY_FROM and not asked & set("ABDFPQRSTU"):
         settings.setdefault("sampler", "lazy")
     block, pairs = _network(network, higher=bool(asked & set("PQRSTU")))
     numbers = _numbers({"sigma_w": sigma_w, "sigma_b": sigma_b} | settings)
-    with _shown(numbers.pop("progress", None)) as shown:
-        return run_ensemble(block, activation_pairs=pairs, progress=shown, **numbers)
+    with _shown(numbers.pop("progress", None)) as bar:
+        return run_ensemble(block, activation_pairs=pairs, progress=bar, **numbers)
 
 
+@spoken
 def measure_criticality(network: Any, *, sigma_w: float, sigma_b: float, **settings: Any) -> CriticalityEstimate:
     """χ = J^{L-2,L-1} of explicit networks by random probes, with its standard error: is this architecture critical?
 
@@ -199,10 +221,11 @@ def measure_criticality(network: Any, *, sigma_w: float, sigma_b: float, **setti
     >>> found.phase
     'ordered'
     """
+    _settings(_measure_criticality, settings)
     block, pairs = _network(network)
     numbers = _numbers({"sigma_w": sigma_w, "sigma_b": sigma_b} | settings)
-    with _shown(numbers.pop("progress", None)) as shown:
-        return _measure_criticality(block, activation_pairs=pairs, progress=shown, **numbers)
+    with _shown(numbers.pop("progress", None)) as bar:
+        return _measure_criticality(block, activation_pairs=pairs, progress=bar, **numbers)
 
 
 def _numbers(settings: dict[str, Any]) -> dict[str, Any]:
@@ -225,6 +248,30 @@ def _network(network: Any, higher: bool = False) -> tuple[Block, dict[Hashable, 
     return network.block, _pairs(network, higher)
 
 
+def _settings(function: Callable, settings: dict[str, Any]) -> dict[str, Any]:
+    """All settings of an ensemble with their defaults; names it does not take, and lacks, are refused."""
+    known = inspect.signature(function).parameters
+    for name in settings:
+        if name not in known or name in ("block", "activation_pairs"):
+            own = [n for n in known if n not in ("block", "activation_pairs")]
+            raise MeanFieldError(f"{name} is no setting of an ensemble.{meant(name, own)}")
+    missing = [n for n, p in known.items() if p.default is p.empty and n not in ("block", "sigma_w", "sigma_b")]
+    for name in missing:
+        if name not in settings:
+            raise MeanFieldError(f"An ensemble needs {' and '.join(missing)}; give {name}=.")
+    _refuse_unknown_ways(settings.get("threads"), settings.get("executor"), "cpu", None, settings.get("progress"))
+    return {n: p.default for n, p in known.items()} | settings
+
+
+def _refuse_unknown_ways(threads: Any, executor: Any, device: Any, checkpoint: Any, progress: Any) -> None:
+    """Refuse what does not say how, and where, an ensemble is run, before anything is derived for it."""
+    threads_used(threads)
+    provides(executor, "executor", "submit", "an Executor of concurrent.futures or one with its submit")
+    choice(device, "device", DEVICES)
+    path(checkpoint, "checkpoint")
+    provides(progress, "progress", None, "a function progress(done, networks)")
+
+
 @contextmanager
 def _shown(progress: Callable[[int, int], None] | None) -> Iterator[Callable[[int, int], None] | None]:
     """The given progress function, or a bar on stderr where somebody watches a terminal."""
@@ -242,7 +289,6 @@ def _shown(progress: Callable[[int, int], None] | None) -> Iterator[Callable[[in
 def _wanted(theory: Theory, observables, correlation) -> tuple[str, ...]:
     smooth = theory.activation.is_continuous
     allowed = TWO_INPUTS if correlation is not None else ("K", "J", "Theta", "J0") if smooth else ("K",)
-    observables = (observables,) if isinstance(observables, str) else observables
     wanted = tuple(observables or (allowed if correlation is not None else allowed[:2]))
     if "J0" in wanted and set(wanted) - {"J0", "K"}:
         raise MeanFieldError("J0 starts at the input and J, Theta at layer 1; check them separately.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,12 +11,15 @@ from pathlib import Path
 
 import numpy as np
 
+from meanfield.arguments import finite, refuse_not_real, shown
+from meanfield.limits import require_memory
 from meanfield.results import MeanFieldError, one_line
 from meanfield.symbolic.critical_lines import CriticalLine
 from meanfield.symbolic.criticality import CriticalPoints
 from meanfield.symbolic.recursion import Recursion
 
 PHASES = ("ordered", "chaotic", "critical", "unknown")
+DOUBLES = 16  # doubles that one point takes while a diagram is computed
 EXACTLY = 1e-10  # |χ_J - 1| below this is called critical: the float64 error of χ_J*
 
 
@@ -117,15 +121,22 @@ def _write(path, suffix: str, content: bytes) -> Path:
 
 def axis(name: str, given: object) -> np.ndarray:
     """(low, high, count) or an array of values ≥ 0 as the axis of a diagram."""
-    if isinstance(given, tuple) and len(given) == 3 and float(given[2]) == int(given[2]) and int(given[2]) > 1:
-        values = np.linspace(float(given[0]), float(given[1]), int(given[2]))
-    else:
-        try:
+    refuse_not_real(given, name)
+    try:
+        if isinstance(given, tuple) and len(given) == 3 and float(given[2]).is_integer() and given[2] > 1:
+            low, high, count = float(given[0]), float(given[1]), int(given[2])
+            require_memory(8.0 * DOUBLES * count, f"An axis of {count} values of {name}", "take fewer values")
+            values = np.linspace(low, high, count) if math.isfinite(low) and math.isfinite(high) else np.array([np.nan])
+        else:
             values = np.asarray(given, dtype=float)
-        except (TypeError, ValueError):
-            values = np.array([np.nan])
+    except MeanFieldError:
+        raise
+    except (TypeError, ValueError, OverflowError):
+        values = np.array([np.nan])
     if values.ndim != 1 or values.size < 1 or not np.isfinite(values).all() or (values < 0).any():
-        raise MeanFieldError(f"{name} must be (low, high, count) or an array of numbers ≥ 0, but {given!r} was given.")
+        raise MeanFieldError(
+            f"{name} must be (low, high, count) or an array of numbers ≥ 0, but {shown(given)} was given."
+        )
     return values
 
 
@@ -143,13 +154,16 @@ def phase_diagram(
     from meanfield.numeric.phase import compile_phase
 
     w, b = axis("sigma_w", sigma_w), axis("sigma_b", sigma_b)
-    norm = float(input_norm)
-    if not (np.isfinite(norm) and norm > 0):
+    norm = finite(input_norm, "input_norm")
+    if norm <= 0:
         raise MeanFieldError(f"input_norm must be > 0, but {input_norm!r} was given.")
     if w.size * b.size > 2**26:
         raise MeanFieldError(
             f"A diagram of {w.size} × {b.size} points was asked for; at most 2^26 are computed at once."
         )
+    require_memory(
+        8.0 * DOUBLES * w.size * b.size, f"A diagram of {w.size} × {b.size} points", "take fewer values of σ_w or σ_b"
+    )
     compiled = compile_phase(recursion)
     missing = [n for n in compiled.parameters if n not in ("sigma_w", "sigma_b", *parameters)]
     if missing:
@@ -158,7 +172,7 @@ def phase_diagram(
     values = {"sigma_w": W.ravel(), "sigma_b": B.ravel()}
     sigma = np.empty((max(1, len(compiled.parameters)), W.size))
     for i, n in enumerate(compiled.parameters):
-        sigma[i] = values[n] if n in values else float(parameters[n])
+        sigma[i] = values[n] if n in values else finite(parameters[n], n)
     start = np.maximum(W.ravel() ** 2 * norm + B.ravel() ** 2, 1e-30)
     K, chi, attractors = compiled.run(start, sigma)
     shape = W.shape

@@ -12,9 +12,11 @@ from fractions import Fraction
 import sympy as sp
 
 from meanfield.architecture import Number, Param
+from meanfield.arguments import shown
 from meanfield.results import MeanFieldError
 from meanfield.symbols import parameter, recognise, sigmoid, softplus, z
 
+MAX_NESTED = 5  # functions inside functions; what only switches is not counted
 MAX_LENGTH, MAX_NODES, MAX_EXPONENT, MAX_DIGITS = 600, 250, 64, 40
 
 FUNCTIONS: dict[str, tuple[int | None, Callable[..., sp.Expr]]] = {
@@ -76,10 +78,15 @@ def parse(text: str, parameters: Collection[str] = (), known: Collection[str] = 
         expr = recognise(sp.sympify(_Reader(text, parameters, known).read(tree.body)))
     except RecursionError:
         raise MeanFieldError(f"The formula {text[:40]!r}… is nested too deeply.") from None
+    except (TypeError, ValueError, ArithmeticError) as error:  # SymPy compares what is not real: max(log(0), z)
+        if isinstance(error, MeanFieldError):
+            raise
+        raise MeanFieldError(f"{shown(text)} is not a real finite function: {error}.") from None
     if _nested(expr) > 2:
         raise MeanFieldError(
             f"{text!r} nests exponentials more than twice; no Gaussian average of it is finite or useful."
         )
+    refuse_complex(expr, text)
     if expr.has(sp.zoo, sp.nan, sp.oo, -sp.oo, sp.I):
         raise MeanFieldError(f"{text!r} is not a real finite function: it reads as {expr}.")
     return expr
@@ -215,16 +222,29 @@ def _size(e) -> float:
     return 1.0
 
 
-def _nested(e) -> int:
-    """How deep exponentials stand inside each other."""
-    inner = max((_nested(a) for a in e.args), default=0)
-    return inner + isinstance(e, (sp.exp, sp.sinh, sp.cosh))
+def refuse_complex(expr: sp.Expr, text: str) -> None:
+    """Refuse functions inside functions beyond what is answered in seconds: SymPy asks every one of them whether its
+    argument is real, and each asks again what is inside, so that time doubles with every level.
+
+    Raises: MeanFieldError.
+    """
+    depth = _nested(expr, sp.Function, (sp.Piecewise, sp.Heaviside, sp.Abs, sp.sign))
+    if depth > MAX_NESTED:
+        raise MeanFieldError(
+            f"{shown(text)} nests functions {depth} deep; at most {MAX_NESTED} are read, so that answers take seconds."
+        )
+
+
+def _nested(e, kinds=(sp.exp, sp.sinh, sp.cosh), without=()) -> int:
+    """How deep functions of some kinds (but not of others) stand inside each other."""
+    inner = max((_nested(a, kinds, without) for a in e.args), default=0)
+    return inner + (isinstance(e, kinds) and not isinstance(e, without))
 
 
 class _Reader:
     def __init__(self, text: str, parameters: Collection[str], known: Collection[str] = ()):
         self.known = {*known, *FUNCTIONS}
-        self.text, self.names = text, {p: parameter(p) for p in parameters} | {"z": z, "x": z}
+        self.text, self.names = text, {p: parameter(p) for p in parameters} | {"z": z}
 
     def fail(self, what: str) -> MeanFieldError:
         return MeanFieldError(

@@ -13,7 +13,9 @@ from functools import lru_cache
 
 import sympy as sp
 
+from meanfield.limits import tick
 from meanfield.results import MeanFieldError
+from meanfield.symbols import simplified
 
 SWITCHES = (sp.Abs, sp.Max, sp.Min, sp.sign, sp.Heaviside, sp.Piecewise)
 
@@ -47,7 +49,7 @@ class Pieces:
         """(b, f(b+) - f(b-)) at each break where the function jumps."""
         found = []
         for b, left, right in zip(self.breaks, self.exprs, self.exprs[1:]):
-            jump = sp.simplify(at(right, self.variable, b) - at(left, self.variable, b))
+            jump = simplified(at(right, self.variable, b) - at(left, self.variable, b))
             if jump != 0:
                 found.append((b, jump))
         return tuple(found)
@@ -87,6 +89,7 @@ def pieces(expr: sp.Expr, x: sp.Symbol) -> Pieces:
 
 
 def _resolve(expr, x, lo, hi):
+    tick()
     node = next((e for e in sp.postorder_traversal(expr) if isinstance(e, SWITCHES) and e.has(x)), None)
     if node is None:
         return [(expr, lo, hi)]
@@ -135,7 +138,10 @@ def real_roots(expr: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
             return list(dict.fromkeys(sp.real_roots(poly)))
         if all(m[0] > 0 for m in poly.monoms()) and len(poly.monoms()) == 1:
             return [sp.S.Zero]
-    solved = sp.solveset(expr, x, sp.S.Reals)
+    try:
+        solved = sp.solveset(expr, x, sp.S.Reals)
+    except (ValueError, TypeError, NotImplementedError):  # an inverse function outside its range, a complex comparison
+        solved = None
     if isinstance(solved, sp.FiniteSet):
         return [r for r in solved if r.is_real]
     if solved is sp.S.EmptySet:

@@ -50,6 +50,26 @@ def parameter(name: str) -> sp.Symbol:
     return sp.Symbol(name, nonnegative=True) if name == "mu" else sp.Symbol(name, real=True)
 
 
+MOST_DEGREE = 1000  # of a polynomial in e^{x/n} that a rewriting may make
+
+
+def steep(e: sp.Expr) -> bool:
+    """Whether a function's argument holds an integer that SymPy's polynomials would take as a degree (e^{-2·10^12 K} as
+    a power of e^{-K}, tanh(10^6) as a quotient of powers of e): rewriting then needs as many coefficients."""
+    return any(
+        abs(number.p) > MOST_DEGREE or number.q > MOST_DEGREE
+        for function in e.atoms(sp.Function)
+        for number in function.args[0].atoms(sp.Rational)
+    )
+
+
+def simplified(e: sp.Expr) -> sp.Expr:
+    """`sp.simplify`, which a steep number that is plainly not zero is spared."""
+    if steep(e) and e.is_number and abs(sp.N(e, 15)) > 1e-10:
+        return e
+    return sp.simplify(e)
+
+
 class sigmoid(sp.Function):
     """The logistic function σ(x) = 1/(1 + e^{-x}); kept whole so that no evaluation meets e^{800}/e^{800}."""
 

@@ -12,6 +12,8 @@ import sympy as sp
 from meanfield import latex as _latex
 from meanfield.activations import Activation, activation
 from meanfield.architecture import (
+    NORMS,
+    WEIGHTS,
     Block,
     Constant,
     Nonlinearity,
@@ -19,9 +21,12 @@ from meanfield.architecture import (
     Residual,
     Sequential,
     activations_of,
+    block_of,
     exact,
     mlp,
 )
+from meanfield.arguments import choice, flag, meant, record, scalar, shown, spoken, whole
+from meanfield.arguments import names as names_of
 from meanfield.parser import number
 from meanfield.results import MeanFieldError, one_line
 from meanfield.symbolic import depth as _depth
@@ -41,8 +46,10 @@ if TYPE_CHECKING:
 
 ONE_INPUT, TWO_INPUTS = ("K", "J", "Theta"), ("K_aa", "K_bb", "K_ab")
 FINITE_INPUT = ("D0", "J0")  # N_0 finite
+ORDERS = 12  # terms of an expansion
 
 
+@record
 @dataclass(frozen=True)
 class Theory:
     """The large-width theory of one architecture at initialization: its recursions and what follows from them.
@@ -53,6 +60,11 @@ class Theory:
 
     activation: Activation
     block: Block
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.activation, Activation):
+            raise MeanFieldError(f"A Theory is made by derive(...), but {shown(self.activation)} was given.")
+        block_of(self.block, "The block of a Theory")
 
     @cached_property
     def one_input(self) -> Recursion:
@@ -69,6 +81,7 @@ class Theory:
         """The recursion of (K, D0, J0): the Jacobian with respect to an input of finite dimension N_0."""
         return input_jacobian(self.block)
 
+    @spoken
     def recursion(self, *names: str) -> Recursion:
         """The maps of the named quantities ("K", "J", "Theta", or "J0", or "K_aa", "K_bb", "K_ab") and of what they
         depend on; all of (K, J, Theta) by default. Prints as equations, renders as LaTeX in a notebook.
@@ -76,25 +89,29 @@ class Theory:
         >>> print(derive("erf").recursion("K").doit())
         K' = sigma_b**2 + 2*sigma_w**2*asin(2*K/(2*K + 1))/pi
         """
-        return _selected(self, names)
+        return _selected(self, tuple(names_of(n, "A quantity")[0] for n in names))
 
+    @spoken
     def susceptibilities(self) -> dict[str, sp.Expr]:
         """chi_J = ∂J'/∂J, chi_K = ∂K'/∂K, chi_Delta = ∂chi_J/∂K, averages left as nodes (`.doit()` closes them)."""
         return self.one_input.susceptibilities()
 
+    @spoken
     def averages(self) -> dict[str, sp.Expr]:
         """⟨φ⟩, ⟨φ²⟩, ⟨φ′²⟩ over N(0, K), as nodes."""
         return one_input_averages(self.activation)
 
+    @spoken
     def expansions(self, order: int = 3) -> dict[tuple[str, str], Law]:
         """("phi^2" or "phi'^2", "0" or "oo") → the law of the average as K → 0 or K → ∞."""
-        out = {}
+        order, out = whole(order, "order", 1, ORDERS), {}
         for name, node in self.averages().items():
             if name != "phi" and node != sp.oo:
                 out[name, "0"] = at_zero(node, order)
                 out[name, "oo"] = at_infinity(node, order)
         return out
 
+    @spoken
     def depth_law(self, quantity: str = "J", **parameters) -> _depth.DepthLaw:
         """How K^l or J^{1,l} behaves as l → ∞, with its constants.
 
@@ -104,9 +121,10 @@ class Theory:
         >>> derive("tanh", residual=True).depth_law("J", sigma_w=1, sigma_b=0).rate
         4*sqrt(2)/(3*sqrt(pi))
         """
-        values = {k: _number(k, v) for k, v in parameters.items()}
-        return _depth.depth_law(self.one_input.only("K", "J"), quantity, values)
+        choice(quantity, "quantity", ("K", "J"))
+        return _depth.depth_law(self.one_input.only("K", "J"), quantity, self._place(parameters, also=("Q0",)))
 
+    @spoken
     def fixed_points(self, **parameters) -> FixedPoints:
         """All fixed points K* of the map of K at given σ_w, σ_b (and μ), with χ_J, χ_K, stability and basins.
 
@@ -118,26 +136,36 @@ class Theory:
         >>> [(p.stability, p.phase) for p in found]
         [('stable', 'ordered'), ('unstable', 'chaotic')]
         """
-        recursion, values, units = self._at(parameters)
+        recursion, values = self.one_input.only("K", "J"), self._place(parameters)
         found = fixed_points(recursion, values)
-        return points_with_rounding(found, values, units, lambda moved: fixed_points(recursion, moved))
+        return points_with_rounding(found, values, doubles(parameters), lambda moved: fixed_points(recursion, moved))
 
+    @spoken
     def phase(self, *, input_norm: object = 1, **parameters) -> Phase:
         """The phase at one place (σ_w, σ_b): where K¹ = σ_w² Q0 + σ_b² flows, χ_J* and ξ there.
 
         >>> print(derive("erf").phase(sigma_w="1.3", sigma_b="0.2"))
         chaotic: chi_J* = 1.0932494106, xi = 11.21649983, K* = 0.718490023595
         """
-        (recursion, values, units), norm = self._at(parameters), _number("input_norm", input_norm)
+        recursion, values = self.one_input.only("K", "J"), self._place(parameters)
+        norm = _number("input_norm", input_norm)
+        if not norm.is_number or norm <= 0:
+            raise MeanFieldError(f"input_norm must be a number > 0, but {shown(input_norm)} was given.")
         found = phase_at(recursion, values, norm)
-        return phase_with_rounding(found, values, units, lambda moved: phase_at(recursion, moved, norm))
+        return phase_with_rounding(
+            found, values, doubles(parameters), lambda moved: phase_at(recursion, moved, norm)
+        )
 
-    def _at(self, parameters: dict) -> tuple[Recursion, dict[str, sp.Expr], dict[str, float]]:
-        """The recursion of (K, J), the exact values at one place, and the unit in the last place of those given as
-        doubles."""
-        values = {k: _number(k, v) for k, v in parameters.items()}
-        return self.one_input.only("K", "J"), values, doubles(parameters)
+    def _place(self, given: dict, also: tuple[str, ...] = ()) -> dict[str, sp.Expr]:
+        """Exact values of σ_w, σ_b and parameters, each known to the recursion, σ and μ ≥ 0."""
+        _known(given, self.one_input, also=("sigma_w", "sigma_b", *also))
+        values = {k: _number(k, v) for k, v in given.items()}
+        for name, value in values.items():
+            if name in ("sigma_w", "sigma_b", "mu", "Q0") and value.is_negative:
+                raise MeanFieldError(f"{name} must be ≥ 0, but {value} was given.")
+        return values
 
+    @spoken
     def critical_line(self) -> CriticalLine:
         """The critical line χ_J* = 1 in the (σ_w, σ_b) plane: closed, a ray, vertical, or parametric in K*.
 
@@ -147,6 +175,7 @@ class Theory:
         """
         return critical_line(self.block)
 
+    @spoken
     def critical_points(self) -> CriticalPoints:
         """All points with χ_J = χ_K = 1: exact where they are, else certified balls; with kind, exponents and laws.
 
@@ -156,6 +185,7 @@ class Theory:
         """
         return critical_points(self.block)
 
+    @spoken
     def propagate(
         self,
         *,
@@ -185,6 +215,8 @@ class Theory:
         """
         from meanfield.numeric.solvers import propagate  # Numba's world is entered only here
 
+        layerwise, every_layer = flag(layerwise, "layerwise"), flag(every_layer, "every_layer")
+        quantities = None if quantities is None else names_of(quantities, "quantities")
         if correlation is None and set(quantities or ()) & set(TWO_INPUTS):
             raise MeanFieldError("K_aa, K_bb and K_ab belong to two inputs; give their correlation=.")
         if correlation is not None:
@@ -211,6 +243,7 @@ class Theory:
             parameters={k: double(k, v) for k, v in values.items() if k not in numbers},
         )
 
+    @spoken
     def phase_diagram(
         self,
         *,
@@ -230,9 +263,12 @@ class Theory:
         >>> diagram.phase.tolist()
         [[0, 1, 1, 1], [0, 0, 1, 1], [0, 0, 0, 1]]
         """
-        from meanfield.diagrams import phase_diagram  # NumPy is loaded only when numbers are asked for
+        from meanfield.diagrams import axis, phase_diagram  # NumPy is loaded only when numbers are asked for
 
-        recursion, fixed = self.recursion("K", "J"), {}
+        recursion, fixed, line = self.recursion("K", "J"), {}, flag(line, "line")
+        sigma_w, sigma_b = axis("sigma_w", sigma_w), axis("sigma_b", sigma_b)
+        for name, value in parameters.items():
+            scalar(value, name)
         if isinstance(self.block, Residual) and not isinstance(self.block.mu, Param) and "mu" not in parameters:
             # one compiled module serves every skip strength
             fixed = {"mu": float(self.block.mu)}
@@ -253,12 +289,14 @@ class Theory:
         rest = {k: double(k, v) for k, v in rest.items()}
         return phase_diagram(describe(self.block), recursion, w, b, norm, rest, *drawn)
 
+    @spoken
     def plot(self, **settings):
         """The figure of `propagate(**settings)`: K^l and J^{1,l} against depth (needs matplotlib: meanfield[plot])."""
         from meanfield import figures  # matplotlib is loaded only when a picture is asked for
 
         return figures.plot_run(self.propagate(**settings))
 
+    @spoken
     def source(self, *quantities: str) -> str:
         """The generated Numba module that `propagate` runs for these quantities, with the form and measured error of
         each average."""
@@ -266,11 +304,14 @@ class Theory:
 
         return lower(self.recursion(*(quantities or (("K", "J") if self.activation.is_continuous else ("K",))))).source
 
+    @spoken
     def table(self, order: int = 3) -> _latex.Table:
         """Maps, susceptibilities, closed forms, expansions at both ends and the large-depth law, ready to print or
         typeset."""
+        order = whole(order, "order", 1, ORDERS)
         return _latex.theory_table(self.activation, self.block, self.one_input, self.two_inputs, order)
 
+    @spoken
     def latex(self, order: int = 3) -> str:
         """The table as LaTeX (amsmath, booktabs)."""
         return self.table(order).latex()
@@ -291,7 +332,7 @@ def _selected(theory: Theory, names: tuple[str, ...]) -> Recursion:
     unknown = [n for n in names if n not in ONE_INPUT + TWO_INPUTS + FINITE_INPUT]
     if unknown:
         raise MeanFieldError(
-            f"The quantity {unknown[0]!r} was asked for; known are "
+            f"The quantity {shown(unknown[0])} was asked for; known are "
             f"{', '.join(ONE_INPUT + FINITE_INPUT[1:] + TWO_INPUTS)}."
         )
     if any(n in TWO_INPUTS for n in names):
@@ -310,14 +351,16 @@ def _selected(theory: Theory, names: tuple[str, ...]) -> Recursion:
     return theory.one_input.only(*names)
 
 
-def _known(values: dict, recursion: Recursion) -> None:
-    """Refuse a keyword that the recursion has no parameter for."""
+def _known(values: dict, recursion: Recursion, also: tuple[str, ...] = ()) -> None:
+    """Refuse a keyword that the recursion has no parameter for (also: names that every theory knows)."""
     names = {p.name for p in recursion.parameters} - {"Q0", "c0", "sigma_w", "sigma_b"}
-    extra = sorted(set(values) - names)
+    extra = sorted(set(values) - names - set(also))
     if extra:
+        hint = meant(extra[0], sorted(names | {"sigma_w", "sigma_b"}))
         raise MeanFieldError(
             f"{extra[0]} is not a parameter of this theory; it has "
             f"{', '.join(sorted(names)) or 'none beyond sigma_w, sigma_b'}."
+            f"{hint if hint.startswith(' Did') else ''}"
         )
 
 
@@ -347,6 +390,7 @@ def _with_values(block: Block, values: dict) -> Block:
 def _number(name: str, value) -> sp.Expr:
     """An exact number: text, integers and SymPy numbers as they are, a float as the decimal it prints as; a name is a
     symbol."""
+    scalar(value, name)
     if isinstance(value, sp.Expr) and value.free_symbols:
         return value
     if isinstance(value, Param) or (isinstance(value, str) and value.strip().isidentifier()):
@@ -367,6 +411,7 @@ def double(name: str, value):
     return value
 
 
+@spoken
 def derive(
     phi: object = None,
     *,
@@ -396,23 +441,37 @@ def derive(
     K' = K + sigma_b**2 + sigma_w**2*<tanh(z)**2>_{K}
     J' = J*(sigma_w**2*<sech(z)**4>_{K} + 1)
     """
+    choice(weights, "weights", WEIGHTS)
+    if norm is not None:
+        choice(norm, "norm", NORMS)
     if architecture is not None:
-        held = activations_of(architecture)
-        if phi is not None or residual or mu is not None or norm is not None:
-            raise MeanFieldError("Give either an activation with residual, mu and norm, or a whole architecture.")
+        held = activations_of(block_of(architecture, "architecture"))
+        plain = phi is None and residual is False and mu is None and norm is None and weights == "gaussian"
+        if not plain or parameters:
+            raise MeanFieldError(
+                "architecture= says everything about the network; leave out the activation, residual, mu, norm, "
+                "weights and parameters, or put them into its records."
+            )
         if not held:
             raise MeanFieldError("The architecture holds no Nonlinearity; wrap an activation in Nonlinearity(...).")
         block = _resolved(architecture)
         return Theory(activation(activations_of(block)[0]), block)
     if phi is None:
         raise MeanFieldError("derive needs an activation, such as derive('tanh'), or architecture=...")
+    if isinstance(phi, Block):
+        raise MeanFieldError("A block was given as the activation; give it as derive(architecture=...).")
     if not isinstance(residual, bool):
         if mu is not None:
             raise MeanFieldError(
                 f"residual={residual!r} and mu={mu!r} both set the skip strength; give residual=True with mu."
             )
         residual, mu = True, residual
-    record = activation(phi, **parameters)
+    try:
+        record = activation(phi, **parameters)
+    except MeanFieldError as error:
+        own = [meant(k, ("residual", "mu", "norm", "architecture", "weights")) for k in parameters]
+        hint = next((h for h in own if h.startswith(" Did")), "")
+        raise (MeanFieldError(f"{error}{hint}") if hint else error) from None
     strength = 0 if not residual and mu is None else 1 if mu is None else mu
     return _derive(record, exact(strength, "The skip strength mu"), weights, norm)
 

@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "meanfield"
 LEVELS = [
     {"symbols", "results", "architecture", "growth", "piecewise", "parser", "taylor", "balls"}
-    | {"straight_line", "ball_functions", "ranges"},
+    | {"straight_line", "ball_functions", "limits", "arguments", "ranges"},
     {"activations"},
     {"symbolic"},
     {"numeric"},
@@ -23,7 +23,7 @@ LEVELS = [
     {"cli", "cli_critical", "cli_criticality", "cli_options", "cli_output", "cli_reading"},
     {"__init__"},
 ]
-BELOW_EMPIRICAL = {"architecture", "results", "empirical"}
+BELOW_EMPIRICAL = {"architecture", "arguments", "limits", "results", "empirical"}
 
 
 def level(top: str) -> int:

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from meanfield.architecture import Block
+from meanfield.arguments import choice, provides, spoken
 from meanfield.empirical.derivatives import Buffers
 from meanfield.empirical.functions import ScalarPair
-from meanfield.empirical.network import Ensemble
+from meanfield.empirical.network import SAMPLERS, Ensemble
 from meanfield.empirical.observables import draw_inputs, draw_probes
 from meanfield.empirical.operations import integer, positive, real, refuse_jumps
 from meanfield.empirical.parallel import each_network
@@ -71,6 +72,7 @@ class CriticalityEstimate:
         )
 
 
+@spoken
 def measure_criticality(
     block: Block,
     *,
@@ -101,6 +103,8 @@ def measure_criticality(
     >>> measure_criticality(mlp("tanh"), sigma_w=0.5, sigma_b=0, width=30, depth=5, networks=4).phase
     'ordered'
     """
+    choice(sampler, "sampler", SAMPLERS)
+    provides(progress, "progress", None, "a function progress(done, networks)")
     depth = integer(depth, "The depth", 3, MAX_LAYER)
     sigmas = real(sigma_w, "sigma_w"), real(sigma_b, "sigma_b")
     ensemble = Ensemble(block, *sigmas, width, depth, None, activation_pairs, mu, sampler=sampler)

@@ -12,14 +12,17 @@ from typing import Any
 import numpy as np
 
 from meanfield.architecture import Block
+from meanfield.arguments import choice, flag, path, provides, refuse_not_real, shown, spoken
+from meanfield.arguments import names as names_of
 from meanfield.empirical.blocks import Summary
 from meanfield.empirical.correlators import ESTIMATORS, NEEDS
 from meanfield.empirical.functions import ScalarPair
-from meanfield.empirical.measurement import ALSO, GRADIENTS, Plan, check_plan
-from meanfield.empirical.network import Ensemble
+from meanfield.empirical.measurement import ALSO, DEVICES, GRADIENTS, Plan, check_plan
+from meanfield.empirical.network import SAMPLERS, Ensemble
 from meanfield.empirical.operations import integer, per_layer, positive, real
 from meanfield.empirical.philox import MAX_NETWORK
 from meanfield.empirical.scaleout import run_blocks
+from meanfield.limits import require_memory
 from meanfield.results import Estimate, MeanFieldError
 
 
@@ -155,6 +158,7 @@ class EnsembleResult:
             return self.summary.jackknife(function, tuple(names))
 
 
+@spoken
 def run_ensemble(
     block: Block,
     *,
@@ -228,6 +232,14 @@ def run_ensemble(
     >>> bool(abs(wide.estimate("K", l=5).z(2.0)) < 4)
     True
     """
+    choice(sampler, "sampler", SAMPLERS)
+    choice(device, "device", DEVICES)
+    provides(progress, "progress", None, "a function progress(done, networks)")
+    provides(executor, "executor", "submit", "an Executor of concurrent.futures or one with its submit")
+    path(checkpoint, "checkpoint")
+    jacobian, theta = flag(jacobian, "jacobian"), flag(theta, "theta")
+    keep_samples = None if keep_samples is None else flag(keep_samples, "keep_samples")
+    tokens = integer(tokens, "The number of tokens", 1, 1 << 24)
     if inputs is not None:
         inputs, tokens, input_dimension = _given_inputs(inputs, tokens, input_dimension)
     ensemble = Ensemble(
@@ -237,9 +249,7 @@ def run_ensemble(
     first_network = integer(first_network, "first_network", 0, MAX_NETWORK - networks + 1)
     if quantities is None:
         quantities = ("K", *(("J",) if jacobian else ()), *(("Theta",) if theta else ()))
-    if isinstance(quantities, str):
-        quantities = (quantities,)
-    quantities = tuple(dict.fromkeys(ALSO.get(name, name) for name in quantities))
+    quantities = tuple(dict.fromkeys(ALSO.get(name, name) for name in names_of(quantities, "quantities")))
     if probes is None and sampler == "lazy" and {"J", "Theta", *GRADIENTS} & set(quantities):
         probes = 4
     plan = Plan(
@@ -258,6 +268,13 @@ def run_ensemble(
     )
     check_plan(plan)
     keep = networks <= 10**4 if keep_samples is None else keep_samples
+    rows = sum(math.prod(shape) for shape in plan.shapes.values())
+    exact = plan.probes is None and {"J", "Theta"} & set(plan.quantities)
+    require_memory(
+        8.0 * rows * (2 * networks if keep else 4 * min(networks, 256)) + exact_bytes(plan) * bool(exact),
+        f"{networks} networks of {ensemble.depth} layers, {max(ensemble.widths)} neurons and {plan.positions} inputs",
+        "take fewer networks, layers, neurons or inputs, keep_samples=False, or probes= instead of exact Jacobians",
+    )
     found = run_blocks(
         plan,
         first_network,
@@ -293,10 +310,16 @@ def run_ensemble(
     )
 
 
+def exact_bytes(plan: Plan) -> float:
+    """What an exact Jacobian of one network takes: its rows, once before and once after a product."""
+    return 16.0 * max(plan.ensemble.widths) * max(plan.ensemble.widths[0], plan.ensemble.widths[-1])
+
+
 def _given_inputs(inputs: Any, tokens: int, dimension: int | None) -> tuple[np.ndarray, int, int]:
+    refuse_not_real(inputs, "inputs")
     try:
         array = np.asarray(inputs, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = np.asarray(math.nan)
     if array.ndim not in (2, 3) or not array.size or not np.isfinite(array).all():
         raise MeanFieldError(
@@ -334,7 +357,7 @@ def _checked_correlation(correlation: Any, ensemble: Ensemble, batch: Any, input
 
 
 def _rates(rates: Any, depth: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    if len(rates) != 2:
-        raise MeanFieldError(f"rates must be (λ_w, λ_b), but {rates!r} was given.")
+    if not isinstance(rates, tuple | list) or len(rates) != 2:
+        raise MeanFieldError(f"rates must be (λ_w, λ_b), but {shown(rates)} was given.")
     w, b = (tuple(per_layer(rate, f"The learning rate {name}", depth).tolist()) for rate, name in zip(rates, "wb"))
     return w, b

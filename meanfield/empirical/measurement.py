@@ -35,6 +35,7 @@ ONE_INPUT = ("K", "J", "Theta")
 GRADIENTS = ("G_z", "G_w", "G_b", "G_gamma", "G_beta")
 TANGENT_CORRELATORS = ("A", "B", "D", "F")
 DIFFERENTIALS = ("P", "Q"), ("R", "S", "T", "U")
+DEVICES = ("cpu", "cuda")
 WIDEST = {1: 2000, 2: 400, 3: 100}  # neurons, by the order of the differential: below about 4 GB
 ALSO = {"log_J": "J", "G0_squared": "G0", "G_max": "G0"}  # come with another quantity
 
@@ -321,8 +322,6 @@ def check_plan(plan: Plan) -> None:
         raise MeanFieldError(
             "Class fractions, c and gamma need several inputs; give batch= or inputs= (c: correlation=)."
         )
-    if plan.device not in ("cpu", "cuda"):
-        raise MeanFieldError(f"device={plan.device!r} was asked for; the choices are 'cpu' and 'cuda'.")
     if plan.device == "cuda":
         from meanfield.empirical.cuda import check_cuda, require_cuda
 

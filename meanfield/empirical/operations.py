@@ -22,6 +22,7 @@ from meanfield.architecture import (
     Schedule,
     Sequential,
 )
+from meanfield.arguments import refuse_not_real, shown
 from meanfield.empirical.functions import ScalarPair
 from meanfield.empirical.twins import resolve
 from meanfield.results import MeanFieldError
@@ -260,11 +261,11 @@ def refuse_jumps(done: tuple[Operation, ...], what: str, instead: str) -> None:
 def real(value: Any, what: str) -> float:
     """`value` as a finite double, or `MeanFieldError`."""
     try:
-        number = float(value)
+        number = math.nan if isinstance(value, str | bool | np.bool_ | np.complexfloating) else float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
-    if not math.isfinite(number):
-        raise MeanFieldError(f"{what} must be a finite number, but {value!r} was given.")
+    if np.ndim(value) or not math.isfinite(number):
+        raise MeanFieldError(f"{what} must be a finite number, but {shown(value)} was given.")
     return number
 
 
@@ -279,24 +280,26 @@ def positive(value: Any, what: str) -> float:
 def integer(value: Any, what: str, lowest: int, below: int) -> int:
     """`value` as an integer of [lowest, below), or `MeanFieldError`."""
     try:
-        number = int(value) if int(value) == value and not isinstance(value, bool) else None
+        refused = isinstance(value, bool | np.bool_ | np.complexfloating) or np.ndim(value) > 0
+        number = None if refused or int(value) != value else int(value)
     except (TypeError, ValueError, OverflowError):
         number = None
     if number is None or not lowest <= number < below:
-        raise MeanFieldError(f"{what} must be an integer from {lowest} to {below - 1}, but {value!r} was given.")
+        raise MeanFieldError(f"{what} must be an integer from {lowest} to {below - 1}, but {shown(value)} was given.")
     return number
 
 
 def per_layer(value: Any, what: str, depth: int) -> np.ndarray:
     """`value`, one number ≥ 0 or `depth` of them, as an array of length `depth`, or `MeanFieldError`."""
+    refuse_not_real(value, what)
     try:
         array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = np.asarray(math.nan)
     if array.ndim > 1 or (array.ndim == 1 and array.size != depth):
         raise MeanFieldError(
             f"{what} must be one number or one per layer (depth = {depth}), but its shape is {array.shape}."
         )
     if not (np.isfinite(array).all() and (array >= 0).all()):
-        raise MeanFieldError(f"{what} must be finite and ≥ 0, but {value!r} was given.")
+        raise MeanFieldError(f"{what} must be finite and ≥ 0, but {shown(value)} was given.")
     return np.array(np.broadcast_to(array, (depth,)))

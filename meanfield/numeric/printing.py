@@ -13,7 +13,7 @@ import sympy as sp
 from sympy.printing.pycode import PythonCodePrinter
 
 from meanfield.results import MeanFieldError
-from meanfield.symbols import K_aa, K_ab, K_bb, sigmoid, softplus
+from meanfield.symbols import K_aa, K_ab, K_bb, sigmoid, softplus, steep
 
 
 class determinant(sp.Function):
@@ -246,7 +246,7 @@ def stable_forms(closed: sp.Expr):
         as_erf = sp.expand(closed.replace(sp.erfc, lambda x: 1 - sp.erf(x)))
         if not as_erf.has(sp.exp):
             yield as_erf
-    if sp.count_ops(closed) < 60 and not closed.has(sp.erfc):
+    if sp.count_ops(closed) < 60 and not closed.has(sp.erfc) and not steep(closed):
         yield sp.simplify(closed)
         yield sp.factor(closed)
 

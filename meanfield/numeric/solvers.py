@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -10,10 +11,14 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from meanfield.arguments import refuse_not_real, shown, whole
+from meanfield.limits import require_memory, require_steps
 from meanfield.numeric.lowering import Lowered, lower
 from meanfield.results import MeanFieldError, Status, one_line
 from meanfield.symbolic.recursion import Recursion, c0
 from meanfield.symbols import Q0, parameter
+
+DEEPEST = 10**12  # layers
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +129,7 @@ def propagate(
     parameters: dict[str, float] | None = None,
 ) -> Run:
     """Iterate a recursion in float64 to layer `depth`; see `Theory.propagate`."""
-    if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 1:
-        raise MeanFieldError(f"depth must be a whole number of layers ≥ 1, but {depth!r} was given.")
+    depth = whole(depth, "depth", 1, DEEPEST)
     given = {"sigma_w": sigma_w, "sigma_b": sigma_b, **(parameters or {})}
     lowered = lower(recursion)
     missing = [n for n in lowered.parameters if n not in given]
@@ -155,37 +159,35 @@ def propagate(
                     f"layerwise=True reads the last axis of {n} as layers, but it has {a.shape[-1]} entries for "
                     f"depth {depth}."
                 )
-        layered = {n: np.broadcast_to(a, (*a.shape[:-1], depth)) if a.ndim else a for n, a in arrays.items()}
-        shape = np.broadcast_shapes(*[a.shape[:-1] for a in layered.values()], *[v.shape for v in inputs.values()])
-        sigma = {n: np.broadcast_to(a, (*shape, depth)) for n, a in layered.items()}
-    else:
-        try:
-            shape = np.broadcast_shapes(*[a.shape for a in arrays.values()], *[v.shape for v in inputs.values()])
-        except ValueError:
-            shapes = ", ".join(f"{n} {a.shape}" for n, a in {**arrays, **inputs}.items())
-            raise MeanFieldError(f"The shapes {shapes} do not broadcast with each other.") from None
-        sigma = {n: np.broadcast_to(np.broadcast_to(a, shape)[..., None], (*shape, depth)) for n, a in arrays.items()}
-    points = int(np.prod(shape, dtype=int))
+    sizes = {n: a.shape[:-1] if layerwise else a.shape for n, a in arrays.items()} | {
+        n: v.shape for n, v in inputs.items()
+    }
+    try:
+        shape = np.broadcast_shapes(*sizes.values())
+    except ValueError:
+        shapes = ", ".join(f"{n} {size}" for n, size in sizes.items())
+        raise MeanFieldError(f"The shapes {shapes} do not broadcast with each other.") from None
+    points = math.prod(shape)
     if points == 0:
         raise MeanFieldError("An empty array of parameters was given; there is nothing to propagate.")
-    if points * (depth if every_layer else 1) * len(recursion.state) > 2**30:
-        raise MeanFieldError(
-            "More than 2^30 numbers would be returned; ask for the last layer only (every_layer=False)."
-        )
+    _refuse_size(points, depth, len(recursion.state), len(arrays), layerwise, every_layer)
+    # one column where a parameter is the same in every layer, else one per layer; rows are points
+    length = depth if layerwise else 1
+    sigma = {
+        n: np.broadcast_to(a if layerwise else a[..., None], (*shape, length)).reshape(points, length)
+        for n, a in arrays.items()
+    }
     start = _start(
         recursion,
-        {n: s[..., 0] for n, s in sigma.items()},
-        {n: np.broadcast_to(v, shape) for n, v in inputs.items()},
+        {n: s[:, 0] for n, s in sigma.items()},
+        {n: np.broadcast_to(v, shape).reshape(points) for n, v in inputs.items()},
         points,
     )
-    used = np.empty((max(1, len(lowered.parameters)), points, 1 if not layerwise else max(1, depth - 1)))
+    used = np.zeros((max(1, len(lowered.parameters)), points, 1 if not layerwise else max(1, depth - 1)))
     for i, n in enumerate(lowered.parameters):
         # layer l + 1 is made with the σ of layer l + 1: index 0 of the array belongs to the input layer
-        used[i] = (
-            sigma[n].reshape(points, depth)[:, 1:2]
-            if not layerwise and depth > 1
-            else (sigma[n].reshape(points, depth)[:, 1:] if depth > 1 else 0.0)
-        )
+        if depth > 1:
+            used[i] = sigma[n][:, 1:] if layerwise else sigma[n]
     stretched = used if layerwise else np.broadcast_to(used, (*used.shape[:2], max(1, depth - 1)))
     out, diverged = lowered.run(start, stretched, int(depth), not layerwise, every_layer)
     names = [f"log_{v.name}" if v.carry == "log" else v.name for v in recursion.state]
@@ -194,11 +196,24 @@ def propagate(
     return Run(layers, values, diverged.reshape(shape), lowered, {**arrays, **inputs}, layerwise)
 
 
+def _refuse_size(points: int, depth: int, variables: int, parameters: int, layerwise: bool, every_layer: bool) -> None:
+    """Refuse a run whose arrays, or whose number of steps, are beyond the limits."""
+    layers = depth if every_layer else 1
+    kept = points * (layers * variables * 2 + parameters * (2 * depth if layerwise else 2) + variables + 2) + layers
+    require_memory(
+        8.0 * kept,
+        f"{points} points × {layers} layers × {variables} quantities",
+        "ask for " + ("the last layer only (every_layer=False) or for " if every_layer else "") + "fewer points",
+    )
+    require_steps(points * depth, "This run")
+
+
 def _check(name: str, value, minimum: float | None = None) -> np.ndarray:
+    refuse_not_real(value, name)
     try:
         array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise MeanFieldError(f"{name} must be a number or an array of numbers, but {value!r} was given.") from None
+    except (TypeError, ValueError, OverflowError):
+        raise MeanFieldError(f"{name} must be a number or an array of numbers, but {shown(value)} was given.") from None
     if not np.isfinite(array).all():
         raise MeanFieldError(f"{name} must be finite, but {array[~np.isfinite(array)].ravel()[0]} was given.")
     if minimum is not None and (array < minimum).any():
@@ -221,7 +236,7 @@ def _start(recursion: Recursion, sigma: dict, inputs: dict, points: int) -> np.n
     for i, v in enumerate(recursion.state):
         f = _initial(v.initial, names)
         with np.errstate(over="ignore"):
-            value = np.broadcast_to(f(*[everything[n].ravel() for n in names]), points)
+            value = np.broadcast_to(f(*[everything[n] for n in names]), points)
         start[:, i] = np.log(value) if v.carry == "log" else value
     if not np.isfinite(start).all():
         raise MeanFieldError(

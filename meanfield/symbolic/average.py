@@ -15,6 +15,7 @@ from sympy.core.expr import AtomicExpr
 
 from meanfield import balls
 from meanfield.activations import formula
+from meanfield.arguments import scalar, shown, spoken
 from meanfield.parser import CONSTANTS, number
 from meanfield.piecewise import SWITCHES, Pieces, at, derivative, pieces
 from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm
@@ -304,10 +305,15 @@ def average(f: sp.Expr, cov, mean=None) -> sp.Expr:
     >>> average(sp.erf(z)**2, K).doit()
     2*asin(2*K/(2*K + 1))/pi
     """
-    cov = tuple(map(sp.sympify, cov)) if isinstance(cov, (tuple, list, sp.Tuple)) else (sp.sympify(cov),)
-    n = next(k for k in range(1, 6) if k * (k + 1) // 2 >= len(cov))
-    mean = tuple(map(sp.sympify, mean)) if mean is not None else (sp.S.Zero,) * n
-    f = sp.sympify(f).xreplace({z: Z[0]})
+    cov = _numbers(cov, "The covariance of an average")
+    n = next((k for k in range(1, 1 + len(Z)) if k * (k + 1) // 2 == len(cov)), 0)
+    mean = _numbers(mean, "The mean of an average") if mean is not None else (sp.S.Zero,) * n
+    if not n or len(mean) != n:
+        raise MeanFieldError(
+            f"An average over n Gaussian variables (n ≤ {len(Z)}) takes n(n + 1)/2 covariances, row by row, and n "
+            f"means, but {len(cov)} and {len(mean)} were given."
+        )
+    f = expression(f, "The integrand of an average").xreplace({z: Z[0]})
     if f == 0 or not f.has(*Z):
         return f
     if f.has(sp.oo, sp.zoo, sp.nan):
@@ -337,6 +343,7 @@ def average(f: sp.Expr, cov, mean=None) -> sp.Expr:
     return constant * Average(body, sp.Tuple(*cov), sp.Tuple(*mean), sp.Tuple(*values))
 
 
+@spoken
 def average_of(f, cov, mean=None, *, variables=None) -> sp.Expr:
     r"""⟨f⟩ over Gaussian variables of covariance `cov`, as a node; f is written in the caller's own symbols.
 
@@ -421,6 +428,24 @@ def _variables(f: sp.Expr, n: int, taken: set[sp.Symbol], variables) -> list[sp.
     if n == 1:
         raise MeanFieldError(f"{f} has the symbols {names}; call the one averaged over z, or give variables=...")
     raise MeanFieldError(f"{f} has the symbols {names}; name the {n} that are averaged over with variables=(...).")
+
+
+def _numbers(given, what: str) -> tuple[sp.Expr, ...]:
+    """One number, or several in a tuple: exact, or expressions in symbols."""
+    parts = tuple(given) if isinstance(given, (tuple, list, sp.Tuple)) else (given,)
+    out = tuple(expression(one, what) for one in parts)
+    if any(one.has(sp.I, sp.oo, sp.zoo, sp.nan) for one in out):
+        raise MeanFieldError(f"{what} must be finite and real, but {shown(given)} was given.")
+    return out
+
+
+def expression(value, what: str) -> sp.Expr:
+    """A SymPy expression or a number; anything else is refused (SymPy would run a text as code)."""
+    if isinstance(value, sp.Expr) and not isinstance(value, sp.MatrixExpr):
+        return value
+    if isinstance(value, str):
+        raise MeanFieldError(f"{what} must be a number or a SymPy expression, but {shown(value)} was given.")
+    return sp.sympify(scalar(value, what))
 
 
 def _normal(f, n):

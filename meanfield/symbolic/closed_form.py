@@ -21,6 +21,7 @@ from functools import lru_cache
 
 import sympy as sp
 
+from meanfield.limits import tick
 from meanfield.piecewise import SWITCHES, pieces
 from meanfield.results import InfiniteAverage, NoClosedForm
 from meanfield.symbols import Z
@@ -51,6 +52,7 @@ def closed_form(expr: sp.Expr, cov: tuple[sp.Expr, ...], mean: tuple[sp.Expr, ..
     total = []
     for smooth, walls in _half_lines(expr, n):
         for factors in _summands(smooth, n):
+            tick()
             total.append(_average_term(factors, walls, C, mean))
     result = _tidy_roots(sp.Add(*total))
     if result.has(sp.I):

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import sympy as sp
 
+from meanfield.arguments import spoken, whole
 from meanfield.piecewise import pieces
 from meanfield.results import Law, MeanFieldError, NoClosedForm, Term
-from meanfield.symbolic.average import Average
+from meanfield.symbolic.average import Average, expression
 from meanfield.symbolic.infinity import Form, Terms, normal_form
 from meanfield.symbolic.mellin import half_moment, moment_term, tails_sum
 from meanfield.symbolic.moments import Moment, moment
@@ -23,19 +24,23 @@ from meanfield.taylor import taylor
 _T = sp.Dummy("t", positive=True)
 
 
+@spoken
 def at_zero(expr: sp.Expr, order: int = 3) -> Law:
     """The expansion of an expression in averages over K as K → 0+, up to K^order.
 
     Raises: MeanFieldError where a piece has no Taylor series at 0.
     """
+    expr, order = expression(expr, "What is expanded"), whole(order, "order", 0, 200)
     return _law(expr, order, 1)
 
 
+@spoken
 def at_infinity(expr: sp.Expr, order: int = 3) -> Law:
     """The expansion of an expression in averages over K as K → ∞, down to K^{1/2-order}.
 
     Raises: MeanFieldError where f is not a sum of powers and logarithms at ±∞ and has no closed average.
     """
+    expr, order = expression(expr, "What is expanded"), whole(order, "order", 0, 200)
     return _law(expr, order, -1)
 
 

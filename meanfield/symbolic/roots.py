@@ -16,6 +16,7 @@ import sympy as sp
 from flint import arb
 
 from meanfield import balls
+from meanfield.limits import tick
 from meanfield.piecewise import pieces
 from meanfield.results import MeanFieldError, Solution, Status
 from meanfield.symbolic.average import Average, average
@@ -97,6 +98,7 @@ def _compiled(expr: sp.Expr):
 def evaluate(expr: sp.Expr, k: sp.Expr, digits: int = 15) -> arb:
     """A ball of expr at one K with about `digits` correct digits; more precision is spent where terms cancel."""
     for d in (digits, 2 * digits + 10, 4 * digits + 40):
+        tick()
         value = enclose(expr, k, k, d)
         if value.is_finite() and (value.is_zero() or value.rel_accuracy_bits() >= digits * 3.3):
             break

@@ -1,0 +1,263 @@
+"""Strategies for calls: a public verb with arguments that work, some of them replaced by what should not; formulas; and
+command lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import sympy as sp
+from hypothesis import strategies as st
+
+import meanfield as mf
+from meanfield.symbols import K, z
+
+from .hostile import KEYWORDS, VALUES, WORDS
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call as data: the verb, its arguments by name (positional ones as "0", "1", …), or one command line."""
+
+    verb: str
+    arguments: dict[str, str] = field(default_factory=dict)  # name of the argument → name of the hostile value
+    text: str = ""
+    line: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.line:
+            return "meanfield " + " ".join(map(ascii, self.line))
+        if self.text:
+            return f"{self.verb}({self.text!a})"
+        return f"{self.verb}({', '.join(f'{k}=<{v}>' for k, v in self.arguments.items())})"
+
+
+@lru_cache
+def theory(name: str) -> mf.Theory:
+    if name == "norm":
+        return mf.derive("relu", norm="act", mu="mu")
+    if name == "switched":
+        parts = (mf.Nonlinearity("relu"), mf.LayerNorm(), mf.Nonlinearity("relu"), mf.Dense())
+        return mf.derive(architecture=mf.Sequential(parts))
+    return mf.derive(name, residual=name == "erf")
+
+
+PLACE = {"sigma_w": 1.2, "sigma_b": 0.1}
+SIZES = {**PLACE, "width": 8, "depth": 3, "networks": 3}
+GRID = {"sigma_w": (0.5, 2.0, 3), "sigma_b": (0.0, 1.0, 2), "line": False}
+THEORIES = ("tanh", "relu", "erf", "norm", "switched")
+
+
+def _methods(name: str) -> dict[str, tuple[Callable, dict[str, Any], tuple[str, ...]]]:
+    """verb → (function, arguments that work, names of other arguments)."""
+
+    def of(method: str) -> Callable:
+        return lambda *a, **k: getattr(theory(name), method)(*a, **k)
+
+    return {
+        f"{name}.recursion": (of("recursion"), {"0": "K"}, ("1",)),
+        f"{name}.depth_law": (of("depth_law"), {"0": "J", "sigma_w": 1, "sigma_b": 0}, ("mu", "Q0")),
+        f"{name}.fixed_points": (of("fixed_points"), dict(PLACE), ("mu",)),
+        f"{name}.phase": (of("phase"), dict(PLACE), ("input_norm", "mu")),
+        f"{name}.critical_line": (of("critical_line"), {}, ("0",)),
+        f"{name}.critical_points": (of("critical_points"), {}, ("0",)),
+        f"{name}.expansions": (of("expansions"), {"order": 1}, ("1",)),
+        f"{name}.table": (of("table"), {"order": 1}, ("1",)),
+        f"{name}.latex": (of("latex"), {"order": 1}, ("1",)),
+        f"{name}.source": (of("source"), {"0": "K"}, ("1",)),
+        f"{name}.propagate": (
+            of("propagate"),
+            {**PLACE, "depth": 3},
+            ("input_norm", "correlation", "quantities", "layerwise", "every_layer", "mu"),
+        ),
+        f"{name}.phase_diagram": (of("phase_diagram"), dict(GRID), ("input_norm", "mu")),
+        f"{name}.plot": (of("plot"), {**PLACE, "depth": 3}, ("quantities",)),
+    }
+
+
+def _block(cls: Callable, needed: dict[str, Any], *names: str) -> tuple[Callable, dict[str, Any], tuple[str, ...]]:
+    return lambda *a, **k: mf.derive(architecture=mf.Sequential((cls(*a, **k), mf.Dense()))), needed, names
+
+
+VERBS: dict[str, tuple[Callable, dict[str, Any], tuple[str, ...]]] = {
+    **{verb: entry for name in THEORIES for verb, entry in _methods(name).items()},
+    "derive": (mf.derive, {"0": "tanh"}, ("residual", "mu", "norm", "architecture", "weights", "alpha")),
+    "activation": (mf.activation, {"0": "swish"}, ("beta", "1")),
+    "activations": (mf.activations, {}, ("0",)),
+    "register": (mf.register, {"0": "tanh", "1": "z"}, ("alpha",)),  # a name that is taken: nothing is left behind
+    "mlp": (mf.mlp, {"0": "tanh"}, ("mu", "weights", "norm")),
+    "average": (lambda *a, **k: mf.average(*a, **k), {"0": sp.erf(z) ** 2, "1": K}, ("mean",)),
+    "at_zero": (lambda *a, **k: mf.at_zero(*a, **k), {"0": mf.average(sp.erf(z) ** 2, K), "1": 1}, ()),
+    "at_infinity": (lambda *a, **k: mf.at_infinity(*a, **k), {"0": mf.average(sp.erf(z) ** 2, K), "1": 1}, ()),
+    "Theory": (mf.Theory, {"0": mf.activation("tanh"), "1": mf.mlp("tanh")}, ()),
+    "Dense": _block(mf.Dense, {}, "weights", "sigma_w", "sigma_b", "expand", "axis"),
+    "Nonlinearity": _block(mf.Nonlinearity, {"0": "tanh"}),
+    "LayerNorm": _block(mf.LayerNorm, {}, "affine"),
+    "BatchNorm": _block(mf.BatchNorm, {}, "affine"),
+    "Pool": _block(mf.Pool, {}, "size", "kind"),
+    "Scale": _block(mf.Scale, {"0": 1}),
+    "Schedule": (mf.Schedule, {"0": 1, "1": 1}, ()),
+    "Param": (mf.Param, {"0": "mu"}, ()),
+    "Sequential": _block(mf.Sequential, {"0": (mf.Nonlinearity("tanh"),)}),
+    "Residual": _block(mf.Residual, {"0": mf.mlp("tanh")}, "mu", "shortcut"),
+    "check": (
+        lambda *a, **k: mf.check(*a, **k),
+        {"0": "tanh", **SIZES},
+        (
+            *("observables", "quantities", "seed", "input_norm", "correlation", "input_dimension", "sampler", "probes"),
+            *("threads", "executor", "device", "checkpoint", "progress"),
+        ),
+    ),
+    "measure": (
+        lambda *a, **k: mf.measure(*a, **k),
+        {"0": "tanh", **SIZES},
+        (
+            *("quantities", "seed", "input_norm", "correlation", "input_dimension", "sampler", "probes", "inputs"),
+            "mu",
+            *("batch", "tokens", "l0", "jacobian", "theta", "classes", "rates", "first_network", "keep_samples"),
+            *("threads", "executor", "device", "checkpoint", "progress"),
+        ),
+    ),
+    "measure_criticality": (
+        lambda *a, **k: mf.measure_criticality(*a, **k),
+        {"0": "tanh", **SIZES},
+        ("seed", "input_norm", "sampler", "probes", "mu", "threads", "progress"),
+    ),
+}
+# what is a request for hours of work, which a person may mean, or a file in the working folder
+MEANT = {
+    (verb, name, value)
+    for verb in ("check", "measure", "measure_criticality")
+    for name in ("width", "depth", "networks", "probes", "input_dimension", "threads", "batch", "tokens", "classes")
+    for value in ("10**18", "2**63", "10**400", "10**5000")
+} - {(v, n, value) for v in ("check", "measure") for n in ("width", "depth") for value in ("10**400",)}
+FILES = {"text 64", "text abc", "text sqrt", "text 1e400", "text 1e999999999", "text nan", "text 1/0", "text z"}
+FILES |= {"text name", "text K", "text Theta", "text lazy", "text blank"}
+
+
+@st.composite
+def verbs(draw) -> Call:
+    """A public verb with one or two of its arguments replaced or added, and now and then a keyword it does not have."""
+    verb = draw(st.sampled_from(sorted(VERBS)))
+    _, works, others = VERBS[verb]
+    known = [*works, *others]
+    changed = draw(st.lists(st.sampled_from(known), min_size=1, max_size=2, unique=True)) if known else []
+    if draw(st.integers(0, 9)) == 0:
+        changed.append(draw(st.sampled_from(KEYWORDS)))
+    chosen = {name: draw(st.sampled_from(sorted(VALUES))) for name in changed}
+    return Call(verb, {n: v for n, v in chosen.items() if not (n == "checkpoint" and v in FILES)})
+
+
+def perform(call: Call) -> Any:
+    """What the call returns; raises what it raises."""
+    if call.line:
+        raise ValueError("a command line is run by judge.command")
+    if call.text:
+        return READERS[call.verb](call.text)
+    function, works, _ = VERBS[call.verb]
+    given = works | {name: VALUES[value] for name, value in call.arguments.items()}
+    places = sorted(k for k in given if k.isdigit())
+    return function(*(given[k] for k in places), **{k: v for k, v in given.items() if not k.isdigit()})
+
+
+# ---------------------------------------------------------------------------------------------------------- formulas
+
+HEADS = ("tanh", "erf", "exp", "sin", "cos", "sigmoid", "softplus", "abs", "atan", "sqrt", "log", "relu", "sign")
+LEAVES = ("z", "z", "z", "1", "2", "0.5", "-3", "1e6", "1e-6", "pi", "1e30", "x", "alpha", "0", "1/3")
+EXPONENTS = ("2", "3", "0.5", "-1", "-2", "64", "z")
+PIECES = (*"()*+-/,z1>[é'\0\n", "**", " if ", " else ", "tanh", "lambda")
+
+
+def formulas() -> st.SearchStrategy[str]:
+    leaf = st.sampled_from(LEAVES)
+
+    def wider(inner):
+        return st.one_of(
+            st.tuples(st.sampled_from(HEADS), inner).map(lambda t: f"{t[0]}({t[1]})"),
+            st.tuples(inner, st.sampled_from("+-*/"), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
+            st.tuples(inner, st.sampled_from(EXPONENTS)).map(lambda t: f"({t[0]})**{t[1]}"),
+            st.tuples(inner, st.sampled_from("<>"), leaf, inner).map(lambda t: "({} if z {} {} else {})".format(*t)),
+            st.tuples(st.sampled_from(("Max", "Min")), inner, inner).map(lambda t: f"{t[0]}({t[1]}, {t[2]})"),
+        )
+
+    return st.recursive(leaf, wider, max_leaves=5)
+
+
+READERS: dict[str, Callable[[str], Any]] = {
+    "read": lambda text: _facts(mf.activation(text)),
+    "maps": lambda text: str(mf.derive(text).recursion("K", "J")),
+}
+DEEP: dict[str, Callable[[str], Any]] = {
+    "closed": lambda text: mf.derive(text).recursion("K").doit(),
+    "both ends": lambda text: mf.derive(text).expansions(1),
+    "run": lambda text: mf.derive(text).propagate(sigma_w=1.1, sigma_b=0.3, depth=4),
+    "fixed": lambda text: mf.derive(text).fixed_points(sigma_w="1.1", sigma_b="0.3"),
+    "points": lambda text: mf.derive(text).critical_points(),
+    "law": lambda text: mf.derive(text, residual=True).depth_law("J", sigma_w=1, sigma_b=0),
+}
+READERS |= DEEP
+
+
+def _facts(record: mf.Activation) -> tuple:
+    return record.parity, record.is_continuous, record.kinks, str(record)
+
+
+@st.composite
+def texts(draw) -> Call:
+    """A formula, spelt or broken, that is read and turned into the maps of K and J."""
+    text = draw(formulas())
+    if draw(st.integers(0, 3)) == 0:
+        at, lost = draw(st.integers(0, len(text))), draw(st.integers(0, 2))
+        text = text[:at] + "".join(draw(st.lists(st.sampled_from(PIECES), max_size=3))) + text[at + lost :]
+    return Call(draw(st.sampled_from(("read", "read", "read", "maps"))), text=text or " ")
+
+
+@st.composite
+def deep(draw) -> Call:
+    """A formula that the whole engine works on."""
+    return Call(draw(st.sampled_from(sorted(DEEP))), text=draw(formulas()))
+
+
+# ------------------------------------------------------------------------------------------------------ command lines
+
+LINES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "derive": (("derive", "linear"), ("--residual", "--mu", "--norm", "--param", "--latex", "--json")),
+    "table": (("table", "linear", "--order", "1"), ("--order", "--mu", "--norm", "--param", "--json", "--output")),
+    "law": (("law", "linear", "--sigma-w", "1"), ("--quantity", "--sigma-w", "--sigma-b", "--mu", "--json")),
+    "critical": (("critical", "linear"), ("--sigma-w", "--sigma-b", "--input-norm", "--mu", "--param", "--json")),
+    "propagate": (
+        ("propagate", "linear", "--sigma-w", "1", "--sigma-b", "0.1", "--depth", "3"),
+        ("--sigma-w", "--sigma-b", "--depth", "--input-norm", "--correlation", "--quantities", "--output", "--json"),
+    ),
+    "phase-diagram": (
+        ("phase-diagram", "linear", "--sigma-w", "0,2,3", "--sigma-b", "0,2,3"),
+        ("--sigma-w", "--sigma-b", "--input-norm", "--norm", "--output", "--json"),
+    ),
+    "check": (
+        ("check", "linear", "--sigma-w", "1", "--sigma-b", "0.1", "--width", "8", "--depth", "3", "--networks", "3"),
+        ("--observables", "--sampler", "--probes", "--device", "--seed", "--input-norm", "--correlation", "--json"),
+    ),
+    "activations": (("activations",), ("--json", "--mu")),
+}
+
+
+@st.composite
+def lines(draw) -> Call:
+    """A command line that works, with words of it replaced, added or left out."""
+    base, options = LINES[draw(st.sampled_from(sorted(LINES)))]
+    words = list(base)
+    for _ in range(draw(st.integers(1, 2))):
+        match draw(st.integers(0, 4)):
+            case 0 if len(words) > 1:
+                words[draw(st.integers(1, len(words) - 1))] = draw(st.sampled_from(WORDS))
+            case 1 if len(words) > 1:
+                del words[draw(st.integers(1, len(words) - 1))]
+            case _:
+                words += [draw(st.sampled_from(options)), draw(st.sampled_from(WORDS))]
+    files = any(a in ("-o", "--output") and not b.startswith("/") for a, b in zip(words, [*words[1:], ""]))
+    return Call("line", line=base if files or not words else tuple(words))
+
+
+KINDS = {"verbs": verbs, "texts": texts, "lines": lines, "deep": deep}
