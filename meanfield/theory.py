@@ -266,7 +266,7 @@ class Theory:
         from meanfield.diagrams import axis, phase_diagram  # NumPy is loaded only when numbers are asked for
 
         recursion, fixed, line = self.recursion("K", "J"), {}, flag(line, "line")
-        sigma_w, sigma_b = axis("sigma_w", sigma_w), axis("sigma_b", sigma_b)
+        sigma_w, sigma_b = (axis(n, double(n, v)) for n, v in (("sigma_w", sigma_w), ("sigma_b", sigma_b)))
         for name, value in parameters.items():
             scalar(value, name)
         if isinstance(self.block, Residual) and not isinstance(self.block.mu, Param) and "mu" not in parameters:

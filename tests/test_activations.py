@@ -41,7 +41,7 @@ HOSTILE = [
     ("log(-1)*z", "not a real finite"),
     ("z if z > 0 and z < 1 else 0", "comparison"),
     ("z;z", "not a formula"),
-    ("", "not a formula"),
+    ("", "a text that is not empty"),
     ("3", "does not depend"),
     ("1/z", "not real and finite"),
     ("sqrt(z)", "not real and finite"),
