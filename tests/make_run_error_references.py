@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 from flint import arb, ctx
@@ -140,8 +141,9 @@ def averages(case: Case, K: float, order: int = 40, scale: float = 1.0) -> list[
     ctx.dps = 40
     k, totals = arb(K), [arb(0), arb(0)]
     for side in (1, -1):
-        walls = [arb(x) if case.power == 1 else arb(x).root(case.power) if x else arb(0) for x in edges(case, K, scale, side)]
-        for a, b in zip(walls, walls[1:]):
+        places = edges(case, K, scale, side)
+        walls = [arb(x) if case.power == 1 else arb(x).root(case.power) if x else arb(0) for x in places]
+        for a, b in pairwise(walls):
             middle, half = (a + b) / 2, (b - a) / 2
             for x, weight in rule(order, 40):
                 w = middle + half * x

@@ -52,7 +52,7 @@ def branches(expr: sp.Expr) -> tuple[Branch, ...]:
         if p <= -1:
             raise InfiniteAverage(f"⟨{expr}⟩ is infinite: at z = {b} the integrand grows as |z - {b}|^({p:.3g}).")
         q = math.lcm(*[int(x.q) if x.is_Rational else 1 for x in exponents])
-        found.append(Branch(float(b), substitution(p, q), *near, p))
+        found.append(Branch(float(b), substitution(p, q), near[0], near[1], p))
     return tuple(found)
 
 

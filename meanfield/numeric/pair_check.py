@@ -74,11 +74,11 @@ def average(plan, a: float, b: float, c: float, r: float, finer: bool) -> float:
         width = min(1.0, max(r, 1e-12) / abs(c)) / (2.7 if finer else 1.0)
         points += [kg / (s_b * c), np.zeros(1)]
         scales += [np.maximum(1e-12, width * near[1]), np.array([width])]
-    edges = _edges(np.concatenate(points)[None], np.concatenate(scales)[None], reach, 6.0 / (wf * s_a + wg * s_b * abs(c) + 1e-9))
-    x, _, v, d, at = _nodes(edges, order, reach, plan.m_outer + finer, [
-        (np.array([[s.at / s_a for s in plan.branches[0]]]), 0),
-        (np.array([[s.at / (s_b * c) for s in plan.branches[1]]]) if abs(c) > 1e-3 else np.zeros((1, 0)), 1),
-    ])
+    phase = wf * s_a + wg * s_b * abs(c) + 1e-9
+    edges = _edges(np.concatenate(points)[None], np.concatenate(scales)[None], reach, 6.0 / phase)
+    second = [s.at / (s_b * c) for s in plan.branches[1]] if abs(c) > 1e-3 else []
+    sites = [(np.array([[s.at / s_a for s in plan.branches[0]]]), 0), (np.array([second]), 1)]
+    x, v, d, at = _nodes(edges, order, reach, plan.m_outer + finer, sites)
     x, v, d, at = x.ravel(), v.ravel(), d.ravel(), at.ravel()
     f = _value(plan.f, plan.branches[0], s_a * x, s_a * d, np.where(at >= 100, 0, at))
     v = v * np.exp(-0.5 * x * x) * f
@@ -91,9 +91,10 @@ def average(plan, a: float, b: float, c: float, r: float, finer: bool) -> float:
         middle = -shift / s if plan.branches[1] else np.zeros((n, 1))
         inner_p = np.concatenate([-shift / s, middle, (kg[None] - shift) / s], axis=1)
         inner_h = np.concatenate([[min(1.0, step / s), 1.0], np.maximum(1e-12, min(1.0, step / s) * near[1])])
-        edges = _edges(inner_p, np.broadcast_to(inner_h, inner_p.shape), reach, min(2.0 if plan.branches[1] else 1e10, 6.0 / (wg * s + 1e-9)))
-        sites = np.array([s_.at for s_ in plan.branches[1]])
-        y, _, w, d, at = _nodes(edges, order, reach, plan.m_inner + finer * (plan.m_inner > 1), [((sites[None] - shift) / s, 0)])
+        widest = min(2.0 if plan.branches[1] else 1e10, 6.0 / (wg * s + 1e-9))
+        edges = _edges(inner_p, np.broadcast_to(inner_h, inner_p.shape), reach, widest)
+        near_y = (np.array([s_.at for s_ in plan.branches[1]])[None] - shift) / s
+        y, w, d, at = _nodes(edges, order, reach, plan.m_inner + finer * (plan.m_inner > 1), [(near_y, 0)])
         g = _value(plan.g, plan.branches[1], shift[:, :, None] + s * y, s * d, at)
         part = np.where(w > 0, w * np.exp(-0.5 * y * y) * g, 0.0).sum(axis=(1, 2))
         total += float((v[lo : lo + 400] * part).sum())
@@ -118,7 +119,7 @@ def _edges(points, scales, reach, widest) -> np.ndarray:
 
 
 def _nodes(edges, order, reach, m, sites):
-    """(place, panel width, weight, distance to the branch point, its number ± or 0) of every node: (rows, panels,
+    """(place, weight, distance to the branch point, its number ± or 0) of every node: (rows, panels,
     nodes)."""
     x, w = gauss_legendre(order)
     lo, hi = edges[:, :-1, None], edges[:, 1:, None]
@@ -134,11 +135,11 @@ def _nodes(edges, order, reach, m, sites):
     side = np.sign(at)[..., None]
     if not at.any():
         place = lo + width * u
-        return place, width, width * w / 2, np.zeros_like(place), np.zeros(place.shape, dtype=int)
+        return place, width * w / 2, np.zeros_like(place), np.zeros(place.shape, dtype=int)
     d = np.where(side == 0, 0.0, side * width * u**m)
     place = np.where(side == 0, lo + width * u, np.where(side > 0, lo + d, hi + d))
     weight = np.where(side == 0, width * w / 2, width * m * u ** (m - 1) * w / 2)
-    return place, width, weight, d, np.broadcast_to(np.abs(at)[..., None], place.shape)
+    return place, weight, d, np.broadcast_to(np.abs(at)[..., None], place.shape)
 
 
 def _value(h: sp.Expr, sites, z, d, at) -> np.ndarray:

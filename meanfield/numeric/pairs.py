@@ -3,8 +3,8 @@ quadrature.
 
 Quadrature: z_a = s_a x outside, z_b = s_b (ρ x + r y) inside, r² = 1 - ρ². Panels are graded dyadically towards every
 point where the integrand is steep: the kinks, 0 (scale 1 in z), and, outside, where a kink of g passes through the bulk
-of y. A panel that touches a branch point is integrated in a power of its distance (`branches`); where f or g oscillates,
-no panel holds more than a period, which limits K. The error is measured against a finer rule (`pair_check`).
+of y. A panel that touches a branch point is integrated in a power of its distance (`branches`); where f or g
+oscillates, no panel holds more than a period, which limits K. `pair_check` measures the error.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ def pair(expr: sp.Expr, name: str = "g") -> Pair:
             f"{expr} is too steep or oscillates too fast for the float64 quadrature (measured error {error:.0e}); "
             "use certified digits (evalf, ball) or rescale the activation."
         )
-    return Pair(name, text + f"    q = {name}_quadrature(K_aa, K_ab, K_bb)\n    return {call}\n", note, error, limit=plan.limit)
+    text += f"    q = {name}_quadrature(K_aa, K_ab, K_bb)\n    return {call}\n"
+    return Pair(name, text, note, error, limit=plan.limit)
 
 
 def _signed_centres(h) -> list[float]:
@@ -210,6 +211,7 @@ def {name}_edges(edges, points, scales, count, reach, widest):
             at -= 1
     return total + 1
 
+#<branch>
 
 def {name}_touch(lo, hi, branch, shift, scale, close):
     # k + 1 where branch point k is the lower end of a panel, -(k + 1) where it is the upper end, else 0
@@ -222,6 +224,10 @@ def {name}_touch(lo, hi, branch, shift, scale, close):
     return 0
 
 
+#<plain>
+
+
+#<end>
 def {name}_quadrature(K_aa, K_ab, K_bb):
     X, W = {name}_X, {name}_W
     s_a, s_b = math.sqrt(K_aa), math.sqrt(K_bb)
@@ -246,15 +252,25 @@ def {name}_quadrature(K_aa, K_ab, K_bb):
         count += 1
     outer = np.empty(4000)
     inner = np.empty(4000)
-    n_outer = {name}_edges(outer, outer_p, outer_h, count, reach, {periods} / ({wf} * s_a + {wg} * s_b * abs(rho) + 1e-9))
+    phase = {wf} * s_a + {wg} * s_b * abs(rho) + 1e-9
+    n_outer = {name}_edges(outer, outer_p, outer_h, count, reach, {periods} / phase)
     inner_p, inner_h = np.empty(2 + {ng}), np.empty(2 + {ng})
+#<branch>
     close = 1.1e-14 * reach
+#<plain>
+#<end>
     total = 0.0
     for i in range(n_outer - 1):
         half_x = 0.5 * (outer[i + 1] - outer[i])
+#<branch>
         at_f = {name}_touch(outer[i], outer[i + 1], {name}_BF, 0.0, s_a, close)
-        at_g = {name}_touch(outer[i], outer[i + 1], {name}_BG, 0.0, s_b * rho, close) if abs(rho) > 1e-3 else 0
+        at_g = 0
+        if abs(rho) > 1e-3:
+            at_g = {name}_touch(outer[i], outer[i + 1], {name}_BG, 0.0, s_b * rho, close)
+#<plain>
+#<end>
         for a in range(X.shape[0]):
+#<branch>
             d = 0.0
             if at_f == 0 and at_g == 0:
                 x = outer[i] + half_x * (1.0 + X[a])
@@ -270,14 +286,23 @@ def {name}_quadrature(K_aa, K_ab, K_bb):
                 else:
                     x = outer[i] + d
                 f = {name}_f_near(abs(at_f) - 1, s_a * d) if at_f != 0 else {name}_f(s_a * x)
+#<plain>
+            x = outer[i] + half_x * (1.0 + X[a])
+            weight = W[a] * half_x
+            f = {name}_f(s_a * x)
+#<end>
             weight *= math.exp(-0.5 * x * x)
             if f == 0.0 or weight == 0.0:
                 continue
             if r == 0.0:
+#<branch>
                 if at_g != 0 and (at_f == 0 or at_f * at_g > 0):
                     g = {name}_g_near(abs(at_g) - 1, s_b * rho * d)
                 else:
                     g = {name}_g(s_b * rho * x)
+#<plain>
+                g = {name}_g(s_b * rho * x)
+#<end>
                 total += weight * f * g * 2.5066282746310002
                 continue
             shift, s = s_b * rho * x, s_b * r
@@ -286,10 +311,12 @@ def {name}_quadrature(K_aa, K_ab, K_bb):
             for k in range({ng}):
                 inner_p[2 + k] = ({name}_KG[k] - shift) / s
                 inner_h[2 + k] = max(1e-12, min(1.0, {step} / s) * {name}_HG[k])
-            n_inner = {name}_edges(inner, inner_p, inner_h, 2 + {ng}, reach, min({widest}, {periods} / ({wg} * s + 1e-9)))
+            phase = {wg} * s + 1e-9
+            n_inner = {name}_edges(inner, inner_p, inner_h, 2 + {ng}, reach, min({widest}, {periods} / phase))
             part = 0.0
             for j in range(n_inner - 1):
                 half_y = 0.5 * (inner[j + 1] - inner[j])
+#<branch>
                 here = {name}_touch(inner[j], inner[j + 1], {name}_BG, shift, s, close)
                 if here == 0:
                     for b in range(X.shape[0]):
@@ -303,6 +330,11 @@ def {name}_quadrature(K_aa, K_ab, K_bb):
                         y = d + (inner[j] if here > 0 else inner[j + 1])
                         v = W[b] * half_y * {m_inner}.0 * u ** ({m_inner} - 1)
                         part += v * math.exp(-0.5 * y * y) * {name}_g_near(abs(here) - 1, s * d)
+#<plain>
+                for b in range(X.shape[0]):
+                    y = inner[j] + half_y * (1.0 + X[b])
+                    part += W[b] * half_y * math.exp(-0.5 * y * y) * {name}_g(shift + s * y)
+#<end>
             total += weight * f * part
     return total * 0.15915494309189535
 
@@ -372,6 +404,18 @@ def _frequencies(pair) -> tuple[tuple[float, float], float]:
     return best
 
 
+@lru_cache(maxsize=2)
+def _variant(branching: bool) -> str:
+    """The template with the lines for branch points or, faster to compile, without."""
+    keep, out = True, []
+    for line in _TEMPLATE.splitlines():
+        if line in ("#<branch>", "#<plain>", "#<end>"):
+            keep = line == "#<end>" or (line == "#<branch>") == branching
+        elif keep:
+            out.append(line)
+    return "\n".join(out) + "\n"
+
+
 def _quadrature_text(plan: _Plan, name: str) -> str:
     parts = ""
     z = sp.Symbol("z", real=True)
@@ -382,11 +426,15 @@ def _quadrature_text(plan: _Plan, name: str) -> str:
         for e, _, hi in p.intervals()[:-1]:
             parts += f"    if z < {float(hi)!r}:\n{printing.body(e.xreplace({Z[0]: z}), ' ' * 8)}"
         parts += printing.body(p.exprs[-1].xreplace({Z[0]: z})) + "\n\n"
+        if not any(plan.branches):
+            arrays |= {f"K{label.upper()}": list(kinks), f"H{label.upper()}": [1.0] * len(kinks)}
+            continue
         # the same in z - b beside branch point k = b
         parts += f"def {name}_{label}_near(k, z):\n"
         for k, site in enumerate(sites):
-            parts += f"    if k == {k}:\n        if z < 0.0:\n{printing.body(site.left.xreplace({Z[0]: z}), ' ' * 12)}"
-            parts += printing.body(site.right.xreplace({Z[0]: z}), " " * 8)
+            left, right = (e.xreplace({Z[0]: z}) for e in (site.left, site.right))
+            parts += f"    if k == {k}:\n        if z < 0.0:\n{printing.body(left, ' ' * 12)}"
+            parts += printing.body(right, " " * 8)
         parts += "    return 0.0 * z\n\n"
         places = {s.at for s in sites}
         arrays |= {f"K{label.upper()}": list(kinks), f"B{label.upper()}": [s.at for s in sites]}
@@ -399,7 +447,7 @@ def _quadrature_text(plan: _Plan, name: str) -> str:
         head
         + "\n\n"
         + parts
-        + _TEMPLATE.format(
+        + _variant(any(plan.branches)).format(
             name=name,
             nf=len(plan.kinks[0]),
             ng=len(plan.kinks[1]),

@@ -441,7 +441,7 @@ def one_input_averages(phi: Activation) -> dict[str, sp.Expr]:
 
 
 def slope_average(phi: Activation, cov=None) -> sp.Expr:
-    """⟨φ′φ′⟩ in the weak sense: for one input ⟨φ′²⟩_K (∞ where φ jumps or rises like √|z|), for two inputs ∂⟨φφ⟩/∂K_ab."""
+    """⟨φ′φ′⟩ in the weak sense: one input ⟨φ′²⟩_K (∞ where φ jumps or rises like √|z|), two inputs ∂⟨φφ⟩/∂K_ab."""
     if cov is None:
         if phi.pieces.jumps():
             return sp.oo

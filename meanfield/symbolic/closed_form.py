@@ -67,7 +67,7 @@ def closed_form(expr: sp.Expr, cov: tuple[sp.Expr, ...], mean: tuple[sp.Expr, ..
 
 
 def _half_line_powers(expr: sp.Expr, K: sp.Expr) -> sp.Expr | None:
-    r"""⟨expr⟩_K where each half-line holds Σ c |z|^p e^{-q z²/2} and some p is no natural number; None for other shapes.
+    r"""⟨expr⟩_K where each half-line holds Σ c |z|^p e^{-q z²/2} and some p is no natural number; else None.
 
     ∫_0^∞ t^p e^{-t²/2K} dt/√(2πK) = (2K)^{p/2} Γ((p+1)/2)/(2√π) for p > -1; the exponential makes K into K/(1 + qK)
     and gives a factor (1 + qK)^{-1/2}. A power ≤ -1 that nothing cancels makes the average infinite.
