@@ -161,7 +161,8 @@ def test_powers_in_closed_form():
 
 
 def slope_truth(p: float, a: float, b: float, ab: float):
-    """p² ⟨sgn z_a sgn z_b |z_a z_b|^q⟩ = p² (ab)^{q/2} c 2^{q+1}/π Γ(1+q/2)² ₂F₁((1-q)/2, (1-q)/2; 3/2; c²), q = p - 1."""
+    """p² ⟨sgn z_a sgn z_b |z_a z_b|^q⟩ = p² (ab)^{q/2} c 2^{q+1}/π Γ(1+q/2)² ₂F₁((1-q)/2, (1-q)/2; 3/2; c²) with
+    q = p - 1."""
     with mp.workdps(40):
         q, size = mp.mpf(p) - 1, mp.sqrt(mp.mpf(a) * b)
         c = mp.mpf(ab) / size
@@ -236,8 +237,8 @@ def test_the_measured_rule_is_the_compiled_one():
 
 
 def test_the_tail_of_a_two_input_ball_counts(monkeypatch):
-    """⟨z_a¹²⁰ z_b²⟩ at unit variances is 119!!(1 + 120 c²). At 20 bits the plane is cut at |x| = 10.4, where z¹²⁰ has its
-    mass: the ball holds the truth through its tail alone."""
+    """⟨z_a¹²⁰ z_b²⟩ at unit variances is 119!!(1 + 120 c²). At 20 bits the plane is cut at |x| = 10.4, where z¹²⁰ has
+    its mass: the ball holds the truth through its tail alone."""
     c = sp.Rational(3, 10)
     truth = sp.factorial2(119) * (1 + 120 * c**2)
 

@@ -84,7 +84,7 @@ def pair(expr: sp.Expr, name: str = "g") -> Pair:
     if plan.limit < math.inf:
         text += f"    if max(K_aa, K_bb) > {plan.limit!r}:\n        return math.nan\n"
         note += f" for K up to {plan.limit:.3g}"
-    error = measured(plan, MEASURED)
+    error = max(measured(plan, MEASURED), TOLERANCE if box is not None else 0.0)
     if not error < 1e-6:
         raise MeanFieldError(
             f"{expr} is too steep or oscillates too fast for the float64 quadrature (measured error {error:.0e}); "

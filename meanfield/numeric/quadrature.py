@@ -190,7 +190,8 @@ def resolved(expr: sp.Expr) -> tuple[float, float]:
     for _ in range(4):
         a, b = (gaussian_average(square, K, rule_for(square, w)) for w in (first, first / 4))
         with np.errstate(all="ignore"):
-            change = float(np.nanmax(np.abs(a - b) / np.maximum(np.abs(b), 1e-290)))
+            moved = np.abs(a - b) / np.maximum(np.abs(b), 1e-290)
+        change = float(moved[np.isfinite(moved)].max()) if np.isfinite(moved).any() else math.inf
         if change < 2e-13:
             break
         first /= 4
