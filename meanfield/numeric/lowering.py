@@ -15,8 +15,8 @@ import numpy as np
 import sympy as sp
 
 from meanfield.numeric import cache, loops
-from meanfield.numeric.direct import ERROR as DIRECT_ERROR
 from meanfield.numeric.direct import direct
+from meanfield.numeric.direct import measured as direct_error
 from meanfield.numeric.modules import Module, T
 from meanfield.numeric.pairs import pair
 from meanfield.numeric.printing import code
@@ -38,6 +38,7 @@ class Lowered:
     recursion: Recursion
     generated: Module
     errors: tuple[float, ...]
+    limit: float = float("inf")  # the largest K at which every average is known
 
     @property
     def source(self) -> str:
@@ -80,7 +81,8 @@ def lower(recursion: Recursion) -> Lowered:
     for name, e in zip(recursion.names, recursion.step):
         if sp.sympify(e).has(sp.oo, sp.zoo, sp.nan):
             raise MeanFieldError(
-                f"{name} was asked for, but it is infinite at every layer: φ has a jump, so ⟨φ′²⟩ = ∞. Ask for K only."
+                f"{name} was asked for, but it is infinite at every layer: φ has a jump (or rises like "
+                "the square root of a distance), so ⟨φ′²⟩ = ∞. Ask for K only."
             )
     description = (
         f"{VERSION}|{sp.srepr(recursion.step)}|{recursion.names}|{[v.carry for v in recursion.state]}|"
@@ -92,12 +94,13 @@ def lower(recursion: Recursion) -> Lowered:
         text, arrays = _generate(recursion)
         cache.write(name, text, arrays)
         stored = (text, arrays)
-    return Lowered(recursion, module_of(name, *stored), tuple(stored[1]["errors"]))
+    arrays = stored[1]
+    return Lowered(recursion, module_of(name, *stored), tuple(arrays["errors"]), float(arrays["limit"]))
 
 
 def module_of(name: str, source: str, arrays: dict[str, np.ndarray]) -> Module:
     """The stored module and its tables."""
-    tables = tuple(arrays[f"T{i}"] for i in range(len(arrays) - 2))
+    tables = tuple(arrays[f"T{i}"] for i in range(sum(key.startswith("T") for key in arrays)))
     return Module(name, source, tables, float(arrays["weight"]))
 
 
@@ -108,7 +111,7 @@ def _generate(recursion: Recursion) -> tuple[str, dict[str, np.ndarray]]:
 
 def averages(recursion: Recursion):
     """(node → source of its evaluation, source of the functions called, a line on each, their tables and errors)."""
-    calls, functions, notes, arrays, errors, weight = {}, "", [], {}, [], 1.0
+    calls, functions, notes, arrays, errors, weight, limit = {}, "", [], {}, [], 1.0, float("inf")
     names: dict[sp.Expr, str] = {}
     symbols = {v.symbol: sp.Symbol(v.name, real=True) for v in recursion.state}
     ordered = loops.placeholders(recursion)
@@ -117,9 +120,10 @@ def averages(recursion: Recursion):
         if shape not in names:
             index = len(names)
             if len(variables) > node.n * (node.n + 1) // 2:
-                functions += direct(shape, f"avg_{index}") + "\n\n"
+                source = direct(shape, f"avg_{index}")
+                functions += source + "\n\n"
                 arrays[f"T{index}"] = np.zeros((1, 10))
-                errors.append(DIRECT_ERROR)
+                errors.append(direct_error(shape, source, f"avg_{index}"))
                 weight += DIRECT_WEIGHT
                 notes.append(f"avg_{index}(K, …) = {shape}: panel quadrature at every call")
             elif node.n == 1:
@@ -127,6 +131,7 @@ def averages(recursion: Recursion):
                 arrays[f"T{index}"] = s.table.coefficients if s.table else np.zeros((1, 10))
                 functions += s.text + "\n\n"
                 errors.append(s.error)
+                limit = min(limit, s.limit)
                 notes.append(f"avg_{index}(K) = {shape}: {s.note}")
             else:
                 p = pair(shape, f"pair_{index}")
@@ -134,13 +139,14 @@ def averages(recursion: Recursion):
                 functions += p.text + "\n\n"
                 errors.append(p.error)
                 weight += 0.0 if p.closed else PAIR_WEIGHT
+                limit = min(limit, p.limit)
                 notes.append(f"pair_{index}(K_aa, K_ab, K_bb) = {shape}: {p.note}")
             names[shape] = f"{'avg' if node.n == 1 else 'pair'}_{index}"
         index = list(names).index(shape)
         arguments = [code(sp.sympify(v).xreplace(ordered).xreplace(symbols)) for v in variables]
         tabled = node.n == 1 and len(variables) == 1
         calls[node] = f"{names[shape]}({', '.join(arguments)}{f', T[{index}]' if tabled else ''})"
-    arrays |= {"errors": np.maximum(errors, ROUNDING), "weight": np.array(weight)}
+    arrays |= {"errors": np.maximum(errors, ROUNDING), "weight": np.array(weight), "limit": np.array(limit)}
     return calls, functions, notes, arrays
 
 

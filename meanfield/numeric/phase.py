@@ -178,6 +178,11 @@ def compile_phase(recursion: Recursion) -> Compiled:
         text, arrays = _generate(recursion, parameters)
         cache.write(name, text, arrays)
         stored = (text, arrays)
+    if (limit := float(stored[1]["limit"])) < GRID[-1]:
+        raise MeanFieldError(
+            f"A phase diagram follows K up to {GRID[-1]:.0e}, but an average of this activation oscillates too fast to "
+            f"be evaluated beyond K = {limit:.3g}; use fixed_points at single points."
+        )
     return Compiled(module_of(name, *stored), parameters, len(loops.placeholders(recursion)))
 
 

@@ -85,7 +85,7 @@ HELPERS = {
     "_table": """def _table(K, T, first, low, high):
     # cell and position are read off the bits of K: 8 cells an octave, linear inside
     if not K > 0.0:
-        return 0.0 if low > 0.0 else _horner(T[0], -1.0)
+        return 0.0 if low > 0.0 else math.inf if low < 0.0 else _horner(T[0], -1.0)
     bits = _bits(K)
     cell = (bits >> 49) - (first + 1023) * 8
     if cell < 0:

@@ -3,7 +3,8 @@ K.
 
 No Gauss–Hermite: a kink or a saturating function at large K ruins it. The integrand is folded, f(z) + f(-z) for z > 0,
 so that odd parts cancel exactly. Panels start at min(1, σ) and double outwards; all K of one octave share their panels,
-so f is evaluated once an octave.
+so f is evaluated once an octave. On panels with several periods of a sin or cos, the amplitudes are integrated against
+the wave (`waves`); the panel that touches a branch point is integrated in a power of its distance (`branches`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 import sympy as sp
 
 from meanfield.growth import bound
+from meanfield.numeric import branches, waves
 from meanfield.numeric.rules import chebyshev_to_power, exact_product, gauss_legendre
 from meanfield.piecewise import pieces
 from meanfield.results import MeanFieldError
@@ -28,6 +30,8 @@ DEGREE = 9
 LOW, HIGH = -100, 100  # octaves a table covers at most: K from 2^-100 to 2^100
 NODES = 20  # Gauss–Legendre nodes a panel
 REACH = 9.5  # standard deviations integrated; e^{-45} is left out
+FAR = 38.6  # beyond, the density is 0 in double precision
+MOST_PANELS = 20_000
 
 _NUMPY = {
     "sigmoid": lambda x: np.exp(-np.logaddexp(0.0, -x)),
@@ -78,33 +82,37 @@ def _near_zero(expr: sp.Expr) -> tuple[float, np.ndarray]:
     parts = pieces(expr, Z[0])
     right = next(e for e, lo, hi in parts.intervals() if lo <= 0 < hi)
     left = next(e for e, lo, hi in parts.intervals() if lo < 0 <= hi)
-    try:
-        a, b = _coefficients(right), _coefficients(left)
-    except MeanFieldError:
-        return 0.0, np.zeros(1)
-    c = np.array(
-        [float(sp.N(u + (-1) ** k * v, 17)) if u + (-1) ** k * v != 0 else 0.0 for k, (u, v) in enumerate(zip(a, b))]
-    )
-    used = np.flatnonzero(c)
+    last = TAYLOR_ORDER
+    while True:
+        try:
+            a, b = _coefficients(right, last), _coefficients(left, last)
+        except MeanFieldError:
+            return 0.0, np.zeros(1)
+        both = [u + (-1) ** k * v for k, (u, v) in enumerate(zip(a, b))]
+        c = np.array([float(sp.N(s, 17)) if s != 0 else 0.0 for s in both])
+        used = np.flatnonzero(c)
+        if not len(used) or last - used[0] >= TAYLOR_ORDER - 3 or last > TAYLOR_ORDER:
+            break
+        last += int(used[0])  # where low orders cancel, as many are kept behind the first that does not
     kinks = [abs(float(k)) for k in parts.breaks if k != 0]
     if not len(used):
         return 0.0, c
     # the first neglected term is taken as large as the largest kept one at unit radius of the geometric trend
     growth = max((abs(c[k] / c[used[0]])) ** (1 / (k - used[0])) for k in used[1:]) if len(used) > 1 else 1.0
-    order = TAYLOR_ORDER + 1 - used[0]
+    order = last + 1 - used[0]
     radius = (1e-18) ** (1 / order) / max(growth, 1.0) / 2
     return min([radius, 0.04, *kinks]), c
 
 
-def _coefficients(piece: sp.Expr) -> tuple[sp.Expr, ...]:
+def _coefficients(piece: sp.Expr, order: int) -> tuple[sp.Expr, ...]:
     """Taylor coefficients at 0: exact, or with 30 digits where a head is met away from its own zero (sigmoid(4z - 2)),
     which would drag nested exponentials of numbers through every coefficient."""
     heads = piece.atoms(sp.tanh, sp.sech, sp.erf, sp.erfc, sigmoid, softplus, sp.exp, sp.atan, sp.asinh)
     if all(h.args[0].subs(Z[0], 0) == 0 for h in heads):
-        return taylor(piece, Z[0], TAYLOR_ORDER)
+        return taylor(piece, Z[0], order)
     with mp.workdps(60):
         f = sp.lambdify(Z[0], piece.rewrite(sp.exp) if piece.has(sigmoid, softplus) else piece, "mpmath")
-        found = mp.taylor(f, 0, TAYLOR_ORDER)
+        found = mp.taylor(f, 0, order)
         least = mp.mpf("1e-25") * max(abs(c) for c in found)
         return tuple(sp.Float(str(c), 30) if abs(c) > least else sp.S.Zero for c in found)
 
@@ -121,25 +129,39 @@ def folded(expr: sp.Expr, z: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Rule:
-    """How an integrand is cut up: |kinks|, growth rate c of e^{c|z|}, first panel width, largest panel width."""
+    """How an integrand is cut up: |kinks|, growth rate c of e^{c|z|}, first panel width; the largest frequency of its
+    waves; where it does not split into waves the slopes of its phases, whose every period panels must follow; |b| of
+    its steep places; branch points; nodes a panel."""
 
     kinks: tuple[float, ...]
     rate: float
     first: float = 1.0
-    widest: float = math.inf
+    fastest: float = 0.0
+    slopes: tuple[sp.Expr, ...] = ()
+    steep: tuple[float, ...] = ()
+    branches: tuple[branches.Branch, ...] = ()
+    order: int = NODES
+
+    @property
+    def limited(self) -> bool:
+        """Whether panels follow every period, so that K cannot be arbitrarily large."""
+        return bool(self.slopes)
 
 
 def rule_for(expr: sp.Expr, first: float = 1.0) -> Rule:
     p = pieces(expr, Z[0])
     rates = [b.c for e, lo, hi in p.intervals() if (b := bound(e, Z[0], _side(lo, hi))) is not None]
-    widest = 2.0 if expr.has(sp.sin, sp.cos) else math.inf
-    if widest < math.inf:
-        speeds = [
-            abs(float(u.args[0].coeff(Z[0]))) for u in expr.atoms(sp.sin, sp.cos) if u.args[0].coeff(Z[0]).is_number
-        ]
-        widest = 2.0 / max([1.0, *speeds])
-    edges = {abs(float(b)) for b in p.breaks} | set(centres(expr))
-    return Rule(tuple(sorted(edges - {0.0})), max(rates, default=0.0), first, widest)
+    fastest, slopes = 0.0, ()
+    if expr.has(sp.sin, sp.cos):
+        if all(waves.split(e) is not None for e in p.exprs):
+            fastest = max(waves.fastest(e) for e in p.exprs)
+        else:
+            heads = expr.atoms(sp.sin, sp.cos)
+            slopes = tuple(sorted({u.args[0].diff(Z[0]) for u in heads if u.has(Z[0])}, key=str))
+    sites = branches.branches(expr)
+    steep = tuple(c for c in centres(expr) if c > 0)
+    edges = {abs(float(b)) for b in p.breaks} | set(centres(expr)) | {abs(b.at) for b in sites}
+    return Rule(tuple(sorted(edges - {0.0})), max(rates, default=0.0), first, fastest, slopes, steep, sites)
 
 
 def centres(expr: sp.Expr) -> list[float]:
@@ -154,16 +176,22 @@ def centres(expr: sp.Expr) -> list[float]:
     return found
 
 
+def squared(expr: sp.Expr) -> sp.Expr:
+    """expr², piece by piece."""
+    return pieces(expr, Z[0]).map(lambda e: e**2).expr
+
+
 @lru_cache(maxsize=256)
 def resolved(expr: sp.Expr) -> tuple[float, float]:
     """(first panel width, relative change on refining it) at which ⟨expr²⟩ stops moving over K = 0.01 … 1e4."""
     K = np.array([0.01, 1.0, 9.0, 100.0, 1e4])
-    square = pieces(expr, Z[0]).map(lambda e: e**2).expr
+    square = squared(expr)
     first = 1.0
     for _ in range(4):
         a, b = (gaussian_average(square, K, rule_for(square, w)) for w in (first, first / 4))
         with np.errstate(all="ignore"):
-            change = float(np.nanmax(np.abs(a - b) / np.maximum(np.abs(b), 1e-290)))
+            moved = np.abs(a - b) / np.maximum(np.abs(b), 1e-290)
+        change = float(moved[np.isfinite(moved)].max()) if np.isfinite(moved).any() else math.inf
         if change < 2e-13:
             break
         first /= 4
@@ -178,12 +206,19 @@ def panels(rule: Rule, sigma: float) -> np.ndarray:
     """Panel edges on [0, reach] for a standard deviation `sigma`."""
     reach = REACH * sigma + rule.rate * sigma**2
     edge, width, edges = 0.0, min(rule.first, sigma), [0.0]
+    widest = _periods(rule)
     while edge < reach:
-        edge += min(width, rule.widest)
+        edge += min(width, widest(edge)) if widest is not None else width
         edges.append(min(edge, reach))
         width = max(edge, width)
-        if len(edges) > 40_000:
+        if len(edges) > MOST_PANELS:
             raise MeanFieldError(f"The integrand oscillates too fast for quadrature at standard deviation {sigma:.3g}.")
+    # where the integrand is tiny at 0 and large at a kink or a steep place, the mass lies there as long as the density
+    # is not zero in double precision
+    if any(3 * sigma < k < FAR * sigma for k in rule.kinks) or any(3 * sigma < k < 140 * sigma for k in rule.steep):
+        far = np.arange(reach, max(reach, FAR * sigma), 2 * sigma)
+        reach = max(reach, FAR * sigma)
+        edges += [*far, reach]
     inner = [k for k in rule.kinks if k < reach]
     for k in inner:  # grade towards each kink as towards 0, so that what is steep there is resolved at every σ
         step = min(rule.first, sigma)
@@ -191,14 +226,110 @@ def panels(rule: Rule, sigma: float) -> np.ndarray:
         while step < reach:
             edges += [e for e in (k - step, k + step) if 0 < e < reach]
             step *= 2
-    return np.unique(np.array(edges))
+    out = np.unique(np.array(edges))
+    for b in {abs(b.at) for b in rule.branches if abs(b.at) < reach}:
+        i = int(np.searchsorted(out, b))
+        right, left = out[i + 1] - b, b - out[i - 1] if i else 0.0
+        steps = 0.5 ** np.arange(1, 1 - math.log2(branches.NEAR))
+        out = np.unique(np.concatenate([out, b + right * steps, b - left * steps]))
+    return out
 
 
-def nodes(rule: Rule, sigma: float) -> tuple[np.ndarray, np.ndarray]:
-    x, w = gauss_legendre(NODES)
+def _periods(rule: Rule):
+    """The largest panel width at a place, for phases that must be followed; None where there are none."""
+    if not rule.slopes:
+        return None
+    if not any(e.has(Z[0]) for e in rule.slopes):
+        constant = 2.0 / max(1.0, *[abs(float(e)) for e in rule.slopes])
+        return lambda _: constant
+    f = [numpy_function(e) for e in rule.slopes]
+
+    def widest(edge):
+        x = np.array([edge, edge + 0.5, edge + 1.0])
+        with np.errstate(all="ignore"):
+            speed = max(float(np.abs(g(s * x)).max()) for g in f for s in (1.0, -1.0))
+        return 2.0 / max(1.0, speed)
+
+    return widest
+
+
+def fastest_phase(rule: Rule, reach: float) -> float:
+    """The largest frequency, or slope of a phase, for |z| up to `reach`."""
+    if not rule.slopes:
+        return rule.fastest
+    widest = _periods(rule)
+    assert widest is not None
+    return max(2.0 / widest(x) for x in np.linspace(0.0, reach, 40))
+
+
+def _samples(expr: sp.Expr, rule: Rule, sigma: float, modulus: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Places z > 0 and numbers v with ⟨expr⟩ = Σ v·σ·density(z); without σ, v would underflow where σ² does not."""
     edges = panels(rule, sigma)
-    half = np.diff(edges)[:, None] / 2
-    return ((edges[:-1, None] + half) + half * x).ravel(), (half * w).ravel()
+    half, left, n = np.diff(edges) / 2, edges[:-1], rule.order
+    x, w = gauss_legendre(n)
+    z = (left + half)[:, None] + half[:, None] * x
+    wide = rule.fastest * half > 4 if not modulus else np.zeros(len(half), dtype=bool)
+    special = np.zeros(len(half), dtype=bool)
+    places, values = [], []
+    for b in rule.branches:
+        special |= (edges[:-1] == abs(b.at)) | (edges[1:] == abs(b.at))
+    for i in np.flatnonzero(special):
+        wide[i] = False
+        for t, v in _touching(expr, rule, edges[i], edges[i + 1], sigma, modulus):
+            places.append(t)
+            values.append(v)
+    plain = ~(wide | special)
+    if plain.any():
+        where = z[plain].ravel()
+        f = np.abs(evaluate(expr, where)) + np.abs(evaluate(expr, -where)) if modulus else folded(expr, where)
+        places.append(where)
+        values.append((half[plain, None] / sigma * w).ravel() * f)
+    if wide.any():
+        places.append(z[wide].ravel())
+        values.append(_wave_values(expr, z[wide], (left + half)[wide], half[wide], n, sigma).ravel())
+    return np.concatenate(places), np.concatenate(values)
+
+
+def _touching(expr, rule, lo, hi, sigma, modulus):
+    """(z, v) of a panel that has a branch point at one end, for both signs of z."""
+    signs = (1.0, -1.0)
+    for sign in signs:
+        ends = [b for b in rule.branches if sign * b.at in (lo, hi) and (b.at != 0 or lo == 0)]
+        if not ends:
+            x, w = gauss_legendre(rule.order)
+            z, v = (lo + hi) / 2 + (hi - lo) / 2 * x, (hi - lo) / 2 * w
+            f = evaluate(expr, sign * z)
+        else:
+            b = ends[0]
+            t, v = branches.panel(hi - lo, b.m, rule.order)
+            outward = sign * b.at == lo  # |z| grows away from the branch point
+            z = lo + t if outward else hi - t
+            step = sign if outward else -sign  # the side of b the panel lies on
+            f = numpy_function(b.right if step > 0 else b.left)(step * t)
+        yield z, v / sigma * (np.abs(f) if modulus else f)
+
+
+def _wave_values(expr, z, middle, half, n, sigma):
+    """Weights times integrand on panels that hold several periods: each amplitude against its own wave."""
+    p = pieces(expr, Z[0])
+    breaks = np.array([float(b) for b in p.breaks])
+    moments: dict[float, np.ndarray] = {}
+    total = np.zeros_like(z)
+    for sign in (1.0, -1.0):
+        which = np.searchsorted(breaks, sign * middle, side="right")
+        for k, piece in enumerate(p.exprs):
+            rows = which == k
+            if not rows.any() or piece == 0:
+                continue
+            for amplitude, group in waves.split(piece) or ():
+                weight = np.zeros(z.shape)
+                for omega, c in group:
+                    if omega not in moments:
+                        moments[omega] = waves.weights(omega, middle, half, n) / sigma
+                    weight += (complex(c) * moments[omega] if sign > 0 else np.conj(c) * moments[omega]).real
+                inside = numpy_function(amplitude)(sign * z[rows].ravel()).reshape(z[rows].shape)
+                total[rows] += weight[rows] * inside
+    return total
 
 
 def gaussian_average(expr: sp.Expr, K: np.ndarray, rule: Rule | None = None, modulus: bool = False) -> np.ndarray:
@@ -211,11 +342,11 @@ def gaussian_average(expr: sp.Expr, K: np.ndarray, rule: Rule | None = None, mod
     for o in np.unique(octave):
         mask = octave == o
         k = K[mask]
-        z, w = nodes(rule, math.sqrt(k.max()))
         with np.errstate(all="ignore"):
-            f = np.abs(evaluate(expr, z)) + np.abs(evaluate(expr, -z)) if modulus else folded(expr, z)
-            density = np.exp(-0.5 * z**2 / k[:, None]) / np.sqrt(2 * np.pi * k)[:, None]
-            product = np.where(density == 0, 0.0, (w * f) * density)
+            sigma = math.sqrt(k.max())
+            z, v = _samples(expr, rule, sigma, modulus)
+            density = np.exp(-0.5 * z**2 / k[:, None]) * (sigma / np.sqrt(2 * np.pi * k))[:, None]
+            product = np.where(density == 0, 0.0, v * density)
             out[mask] = product.sum(axis=1)
     return out
 

@@ -2,13 +2,14 @@
 not.
 
 Which form is used in which range of K is decided by comparing each candidate with a certified ball on a ladder of K
-from 1e-30 to 1e30.
+from 1e-30 to 1e30. The error is measured in every range that is used: inside closed forms between the rungs, inside a
+table against balls and against a finer quadrature, and on both continuations of a table.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -24,9 +25,14 @@ from meanfield.symbols import K
 
 LADDER = tuple(1.2345678 * 10.0**j for j in range(-30, 31))
 USABLE = 1e-6  # a table whose measured error is worse is refused
-OSCILLATING = 18  # tables of integrands with sin or cos stop at this octave of K: panels must follow every period
+RIGOROUS = 200.0  # up to this K balls check integrands that oscillate; beyond, a finer quadrature does
+FARTHEST = 1000  # octaves: a table goes so far where no power law continues it
+ENOUGH = 2e-13  # a continuation that is worse makes the table longer
 TOLERANCE = 1e-13  # what a closed form must reach at every point of its range
 CHECKS = tuple(1.7320508 * 10.0**j for j in (-18, -8, -6, -4, -2, -1, 0, 0.4, 1, 2, 3, 4, 6, 8, 14))
+INSIDE = tuple(2.0 ** (o + 0.37 * (o % 7) / 6) for o in (*range(-90, -24, 22), *range(-21, 31, 2), *range(33, 90, 19)))
+OUTSIDE = (1.3, 3.0, 20.0, 120.0, 350.0, 650.0, 890.0)  # octaves beyond an end of a table where it is measured
+BETWEEN = tuple(10.0 ** (-30.3 + 2.53 * j) for j in range(24))  # off the rungs of the ladder
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,7 @@ class Scalar:
     table: quadrature.Table | None
     error: float
     note: str
+    limit: float = math.inf  # the value is NaN beyond this K: the integrand oscillates too fast to be followed there
 
     def __call__(self, k: float) -> float:
         """The value at one K, computed by the very source that Numba compiles, here interpreted."""
@@ -74,15 +81,24 @@ def scalar(expr: sp.Expr, name: str = "f") -> Scalar:
             return Scalar(
                 name, f"def {name}(K, T):\n{guard}{printing.body(chosen)}", None, error, "closed form for every K"
             )
-        return _mixed(expr, guard, chosen, ranges, name)
+        return _mixed(expr, guard, chosen, ranges, error if ranges else 0.0, name)
     table, error = _checked_table(expr)
     return Scalar(
         name,
         f"def {name}(K, T):\n    return {_table_call(table)}\n",
         table,
         error,
-        f"table, measured error {error:.0e}",
+        f"table{_until(table)}, measured error {error:.0e}",
+        _limit(table),
     )
+
+
+def _limit(t: quadrature.Table) -> float:
+    return 2.0**t.last if math.isnan(t.high) else math.inf
+
+
+def _until(t: quadrature.Table) -> str:
+    return f" for K up to {_limit(t):.0e}" if math.isnan(t.high) else ""
 
 
 def _guard(expr) -> str:
@@ -97,7 +113,7 @@ def _guard(expr) -> str:
 
 
 def _table_call(t: quadrature.Table) -> str:
-    high = repr(t.high) if math.isfinite(t.high) else "math.inf"
+    high = repr(t.high) if math.isfinite(t.high) else f"math.{t.high!r}"
     return f"_table(K, T, {t.first}, {t.low!r}, {high})"
 
 
@@ -115,7 +131,16 @@ def _closed_ranges(form):
             best = (runs, candidate, max((e for e, good in zip(errors, ok) if good), default=math.inf))
         if all(ok):
             break
-    return best
+    return _between(form, *best)
+
+
+def _between(form, ranges, chosen, error):
+    """The same with the error measured between the rungs, too."""
+    f = printing.interpret(f"def f(K, T):\n{printing.body(chosen)}", "f")
+    for k in BETWEEN:
+        if any(lo <= k <= hi for lo, hi in ranges):
+            error = max(error, _relative(f, k, balls.certified(form.subs(K, sp.Rational(k)), 20)))
+    return ranges, chosen, error
 
 
 def _relative(f, k, ball) -> float:
@@ -148,7 +173,7 @@ def _runs(ok):
     return runs
 
 
-def _mixed(expr, guard, chosen, ranges, name):
+def _mixed(expr, guard, chosen, ranges, inside, name):
     table, error = _checked_table(expr, _gap(ranges))
     tests = [f"{lo!r} <= K <= {hi!r}" if hi != math.inf else f"K >= {lo!r}" for lo, hi in ranges]
     text = f"def {name}(K, T):\n{guard}"
@@ -160,8 +185,9 @@ def _mixed(expr, guard, chosen, ranges, name):
         name,
         text,
         table,
-        max(error, TOLERANCE),
-        f"closed form for K in {where}, elsewhere a table of measured error {error:.0e}",
+        max(error, inside, TOLERANCE),
+        f"closed form for K in {where}, elsewhere a table{_until(table)} of measured error {error:.0e}",
+        _limit(table),
     )
 
 
@@ -178,26 +204,12 @@ def _checked_table(expr, span=(0.0, math.inf)):
         raise MeanFieldError(
             f"{expr} holds an average that is not over one centred Gaussian of variance K; it cannot be tabulated."
         )
-    names = [sp.Dummy(f"a{i}", real=True) for i in range(len(nodes))]
-    outer = sp.lambdify([K, *names], expr.xreplace(dict(zip(nodes, names))), modules=["numpy"])
     first, best = 1.0, None
     for _ in range(4):
-        rules = [quadrature.rule_for(n.integrand, first) for n in nodes]
-        oscillates = any(r.widest < math.inf for r in rules)
-
-        def values(k, rules=rules):
-            with np.errstate(all="ignore"):
-                inner = [quadrature.gaussian_average(n.integrand, k, r) for n, r in zip(nodes, rules)]
-                return np.broadcast_to(np.asarray(outer(k, *inner), dtype=float), k.shape)
-
-        first_octave = quadrature.LOW if span[0] == 0 else max(quadrature.LOW, math.floor(math.log2(span[0])) - 1)
-        last_octave = quadrature.HIGH
-        if oscillates:  # panels must follow every period up to the reach
-            last_octave = min(OSCILLATING, math.floor(2 * math.log2(min(r.widest for r in rules) * 2000)))
-        if span[1] < math.inf:
-            last_octave = min(last_octave, math.ceil(math.log2(span[1])) + 1)
-        table = quadrature.build_table(values, first_octave, last_octave)
-        error = _measure(expr, nodes, table, span)
+        # kinks, centres and waves are read once; only the first panel narrows
+        rules = [replace(quadrature.rule_for(n.integrand), first=first) for n in nodes]
+        values = _values(expr, nodes, rules)
+        table, error = _long_enough(expr, nodes, rules, values, span)
         if best is None or error < best[1]:
             best = (table, error)
         if best[1] <= 3e-13:
@@ -212,28 +224,128 @@ def _checked_table(expr, span=(0.0, math.inf)):
     return best
 
 
-def _measure(expr, nodes, table, span) -> float:
-    """Largest deviation of the table from certified values, in units of |value| or of the modulus average where it is
-    larger."""
+def _values(expr, nodes, rules):
+    """`expr` as a function of an array of K, by quadrature under the given rules."""
+    names = [sp.Dummy(f"a{i}", real=True) for i in range(len(nodes))]
+    outer = sp.lambdify([K, *names], expr.xreplace(dict(zip(nodes, names))), modules=["numpy"])
+
+    def values(k):
+        k = np.atleast_1d(np.asarray(k, dtype=float))
+        with np.errstate(all="ignore"):
+            inner = [quadrature.gaussian_average(n.integrand, k, r) for n, r in zip(nodes, rules)]
+            return np.broadcast_to(np.asarray(outer(k, *inner), dtype=float), k.shape)
+
+    return values
+
+
+def _long_enough(expr, nodes, rules, values, span):
+    """The table over `span`, as long as its continuations need, and its measured error."""
+    low = quadrature.LOW if span[0] == 0 else max(quadrature.LOW, math.floor(math.log2(span[0])) - 1)
+    high = quadrature.HIGH if span[1] == math.inf else min(quadrature.HIGH, math.ceil(math.log2(span[1])) + 1)
+    followed = _followed(rules)
+    table = quadrature.build_table(values, low, min(high, followed))
+    if followed < high:
+        table = replace(table, high=math.nan)
+    truth = _values(expr, nodes, [_finer(r) for r in rules])
+    ends = {}
+    for side in (-1, 1):
+        if (span[0] if side < 0 else span[1]) not in (0.0, math.inf):
+            continue
+        if _continuation(expr, nodes, table, values, side) > ENOUGH:
+            ends[side] = side * FARTHEST
+    if ends and followed > high:  # no power law holds at the end: logarithms, slow next orders
+        table = quadrature.build_table(values, ends.get(-1, low), ends.get(1, high))
+    outside = [
+        _continuation(expr, nodes, table, truth, s)
+        for s in (-1, 1)
+        if (span[0] if s < 0 else span[1]) in (0.0, math.inf)
+    ]
+    return table, max(_measure(expr, nodes, table, span, rules, truth), *outside, 0.0)
+
+
+def _followed(rules) -> float:
+    """The last octave of K at which panels can follow phases that do not split into waves; ∞ where none are there."""
+    octave: float = math.inf
+    for rule in rules:
+        o = 0
+        while rule.limited and o < octave:
+            try:
+                quadrature.panels(rule, 2.0 ** ((o + 1) / 2))
+            except MeanFieldError:
+                octave = o
+            o += 1
+            if o >= FARTHEST:
+                break
+    return octave
+
+
+def _finer(rule: quadrature.Rule) -> quadrature.Rule:
+    """A quadrature with other panels and another order: what it says differently, neither knows."""
+    return replace(rule, first=rule.first / 2.7, order=24)
+
+
+def _plain(rule: quadrature.Rule) -> quadrature.Rule:
+    """A quadrature that follows every period and knows nothing of waves."""
+    if not rule.fastest:
+        return _finer(rule)
+    return replace(_finer(rule), fastest=0.0, slopes=(sp.Float(rule.fastest),))
+
+
+def _continuation(expr, nodes, table, truth, side: int) -> float:
+    """Largest deviation of the table's power law beyond its end (left: side -1, right: 1) from the quadrature there."""
+    if side > 0 and not math.isfinite(table.high):
+        return 0.0  # infinite for a double, or refused
+    f = printing.interpret(f"def f(K, T):\n    return {_table_call(table)}\n", "f")
+    end, worst = (table.first if side < 0 else table.last), 0.0
+    for step in OUTSIDE:
+        if abs(o := end + side * step) > FARTHEST - 4:  # 1e±300: beyond, K counts as 0 or as diverged
+            break
+        k = 2.0**o
+        true, value = float(truth(k)[0]), f(k, table.coefficients)
+        if not math.isfinite(true):
+            break
+        if abs(true) < 1e-290 and abs(value) < 1e-280:
+            continue
+        worst = max(worst, _miss(expr, nodes, k, abs(true - value), abs(true)) if math.isfinite(value) else math.inf)
+    return worst
+
+
+def _miss(expr, nodes, k, miss, scale) -> float:
+    """`miss` in units of the value or, where it is larger, of the averages of the moduli."""
+    if miss > 1e-13 * scale:  # only then is the modulus needed
+        moduli = [float(quadrature.gaussian_average(n.integrand, np.array([k]), modulus=True)[0]) for n in nodes]
+        parts = [
+            abs(float(expr.coeff(n).subs(K, k).evalf())) * m
+            for n, m in zip(nodes, moduli)
+            if expr.coeff(n).is_number or not expr.coeff(n).has(Average)
+        ]
+        scale = max(scale, *parts) if parts else scale
+    return miss / scale if scale > 0 else math.inf if miss > 0 else 0.0
+
+
+def _measure(expr, nodes, table, span, rules, truth) -> float:
+    """Largest deviation of the table from certified values, or from quadratures that share neither panels nor waves
+    with its own where balls cannot be had, and from the finer quadrature in between; in units of |value| or of the
+    modulus average where it is larger."""
     f = printing.interpret(f"def f(K, T):\n    return {_table_call(table)}\n", "f")
     worst = 0.0
     low, high = max(span[0], 2.0**table.first), min(span[1], 2.0**table.last)
-    for k in (c for c in CHECKS if low <= c < high):
-        ball = balls.certified(expr.subs(K, sp.Rational(k)), 18)
-        value = f(k, table.coefficients)
-        scale = abs(float(ball.mid()))
-        if not (math.isfinite(value) and ball.is_finite()):
+    oscillates = any(r.fastest or r.limited for r in rules)
+    plain = _values(expr, nodes, [_plain(r) for r in rules])
+    for k in (c for c in (*CHECKS, *INSIDE) if low <= c < high):
+        value, true = f(k, table.coefficients), math.nan
+        if k in CHECKS and not any(r.branches for r in rules) and not (oscillates and k > RIGOROUS):
+            ball = balls.certified(expr.subs(K, sp.Rational(k)), 18)
+            true, miss = float(ball.mid()), abs(float(ball - value))
+        else:
+            try:
+                true = float((plain if k in CHECKS else truth)(k)[0])
+            except MeanFieldError:  # more periods than can be followed
+                true = float(truth(k)[0])
+            miss = abs(true - value)
+        if not (math.isfinite(value) and math.isfinite(true) and math.isfinite(miss)):
             return math.inf
-        if scale < 1e-290:
+        if abs(true) < 1e-290:
             continue
-        miss = abs(float(ball - value))
-        if miss > 1e-13 * scale:  # only then is the modulus needed
-            moduli = [float(quadrature.gaussian_average(n.integrand, np.array([k]), modulus=True)[0]) for n in nodes]
-            parts = [
-                abs(float(expr.coeff(n).subs(K, k).evalf())) * m
-                for n, m in zip(nodes, moduli)
-                if expr.coeff(n).is_number or not expr.coeff(n).has(Average)
-            ]
-            scale = max(scale, *parts) if parts else scale
-        worst = max(worst, miss / scale)
+        worst = max(worst, _miss(expr, nodes, k, miss, abs(true)))
     return worst

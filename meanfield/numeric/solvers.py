@@ -190,6 +190,12 @@ def propagate(
             used[i] = sigma[n][:, 1:] if layerwise else sigma[n]
     stretched = used if layerwise else np.broadcast_to(used, (*used.shape[:2], max(1, depth - 1)))
     out, diverged = lowered.run(start, stretched, int(depth), not layerwise, every_layer)
+    if diverged.any() and math.isfinite(lowered.limit):
+        raise MeanFieldError(
+            f"Propagation to layer {depth} was asked for, but at layer {int(diverged[diverged > 0].min())} an average "
+            f"is needed beyond K = {lowered.limit:.3g}, where this activation oscillates too fast for the float64 "
+            "quadrature; use fewer layers or a smaller sigma_w, sigma_b or Q0."
+        )
     names = [f"log_{v.name}" if v.carry == "log" else v.name for v in recursion.state]
     layers = np.arange(1, depth + 1) if every_layer else np.array([depth])
     values = {n: out[:, :, i].reshape(*shape, len(layers)) for i, n in enumerate(names)}

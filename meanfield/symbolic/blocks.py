@@ -28,7 +28,7 @@ from meanfield.architecture import (
 )
 from meanfield.parser import value_of
 from meanfield.piecewise import pieces
-from meanfield.results import MeanFieldError, NoClosedForm
+from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm
 from meanfield.symbolic.average import Average, average
 from meanfield.symbolic.recursion import Recursion, StateVar, c0
 from meanfield.symbols import D0, J0, N0, Q0, J, K, K_aa, K_ab, K_bb, Theta, Z, sigma_b, sigma_w
@@ -442,9 +442,16 @@ def one_input_averages(phi: Activation) -> dict[str, sp.Expr]:
 
 
 def slope_average(phi: Activation, cov=None) -> sp.Expr:
-    """⟨φ′φ′⟩ in the weak sense: for one input ⟨φ′²⟩_K (∞ where φ jumps), for two inputs ∂⟨φφ⟩/∂K_ab."""
+    """⟨φ′φ′⟩ in the weak sense: one input ⟨φ′²⟩_K (∞ where φ jumps or rises like √|z|), two inputs ∂⟨φφ⟩/∂K_ab."""
     if cov is None:
-        return sp.oo if phi.pieces.jumps() else average(phi.pieces.diff().map(lambda e: e**2).expr, K)
+        if phi.pieces.jumps():
+            return sp.oo
+        square = average(phi.pieces.diff().map(lambda e: e**2).expr, K)
+        try:  # a branch point as steep as √|z| is no jump, but φ′² is not integrable there
+            square.doit()
+        except InfiniteAverage:
+            return sp.oo
+        return square
     node = average(phi.pieces.expr * phi.pieces.expr.xreplace({Z[0]: Z[1]}), cov)
     return node.derivative_cov(0, 1) if isinstance(node, Average) else _scaled_slope(node)
 

@@ -9,8 +9,9 @@ moment
    conditioned on ℓ = 0, with one constraint fewer;
 4. what is left is an orthant probability: 1, erfc, 1/4 + asin ρ/2π, or 1/8 + Σ asin ρ/4π.
 
-Nothing is looked up by an activation's name. Source: derived here; step 4 for three constraints is Sheppard's classical
-formula.
+Before that, powers of |z| that are no polynomials are integrated on each half-line by the gamma function (one centred
+variable). Nothing is looked up by an activation's name. Source: derived here; step 4 for three constraints is
+Sheppard's classical formula.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ def closed_form(expr: sp.Expr, cov: tuple[sp.Expr, ...], mean: tuple[sp.Expr, ..
     Raises: NoClosedForm, naming the factor or the probability that stops the rule.
     """
     n = len(mean)
+    if n == 1 and mean[0] == 0 and (powers := _half_line_powers(expr, cov[0])) is not None:
+        return powers
     C = [[cov[max(i, j) * (max(i, j) + 1) // 2 + min(i, j)] for j in range(n)] for i in range(n)]
     total = []
     for smooth, walls in _half_lines(expr, n):
@@ -63,6 +66,53 @@ def closed_form(expr: sp.Expr, cov: tuple[sp.Expr, ...], mean: tuple[sp.Expr, ..
                 "argument; the node is evaluated numerically instead."
             )
     return result
+
+
+def _half_line_powers(expr: sp.Expr, K: sp.Expr) -> sp.Expr | None:
+    r"""⟨expr⟩_K where each half-line holds Σ c |z|^p e^{-q z²/2} and some p is no natural number; else None.
+
+    ∫_0^∞ t^p e^{-t²/2K} dt/√(2πK) = (2K)^{p/2} Γ((p+1)/2)/(2√π) for p > -1; the exponential makes K into K/(1 + qK)
+    and gives a factor (1 + qK)^{-1/2}. A power ≤ -1 that nothing cancels makes the average infinite.
+    """
+    if not any(e.is_Pow and e.has(Z[0]) and not (e.exp.is_Integer and e.exp > 0) for e in sp.preorder_traversal(expr)):
+        return None
+    parts = pieces(expr, Z[0])
+    if any(not b.is_zero for b in parts.breaks):
+        return None
+    t = sp.Dummy("t", positive=True)
+    halves = [(parts.exprs[0], -t), (parts.exprs[-1], t)]
+    terms: dict[tuple[sp.Expr, sp.Expr], sp.Expr] = {}
+    for piece, side in halves:
+        for term in sp.Add.make_args(sp.expand(piece.subs(Z[0], side))):
+            coefficient, rest = term.as_independent(t, as_Add=False)
+            if coefficient == 0:
+                continue
+            power, exponent = sp.S.Zero, sp.S.Zero
+            for factor in sp.Mul.make_args(rest):
+                if isinstance(factor, sp.exp):
+                    exponent += factor.args[0]
+                elif factor == t or (factor.is_Pow and factor.base == t and not factor.exp.has(t)):
+                    power += factor.as_base_exp()[1]
+                elif factor != 1:
+                    return None
+            q = -2 * sp.expand(exponent).coeff(t, 2)
+            if sp.expand(exponent + q * t**2 / 2) != 0 or not power.is_real or not coefficient.is_real:
+                return None
+            key = (sp.expand(power), q)
+            terms[key] = sp.expand(terms.get(key, sp.S.Zero) + coefficient)
+    if all(p.is_Integer and p >= 0 for p, _ in terms):
+        return None  # the rule below knows these, and their forms are the ones users see
+    total = []
+    for (p, q), c in terms.items():
+        if (p + 1).is_nonpositive:
+            if any(other != 0 for _, other in terms):
+                return None  # (1 - e^{-z²})/z²: infinite parts whose sum is finite
+            raise InfiniteAverage(f"⟨{expr}⟩ is infinite: |z|^({p}) is not integrable at 0.")
+        if not (p + 1).is_positive:
+            raise NoClosedForm(f"Whether ⟨|z|^({p})⟩ is finite depends on a parameter; the average stays a node.")
+        norm, [[variance]], _ = _tilt(-q * Z[0] ** 2 / 2, [[K]], (sp.S.Zero,))
+        total.append(c * norm * (2 * variance) ** (p / 2) * sp.gamma((p + 1) / 2) / (2 * sp.sqrt(sp.pi)))
+    return sp.Add(*total)
 
 
 def _half_lines(expr, n):
