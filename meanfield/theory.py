@@ -285,9 +285,8 @@ class Theory:
                 drawn = critical_line(block), critical_points(block)
             except MeanFieldError:
                 drawn = (None, None)  # several Dense layers: the diagram itself shows the line
-        w, b, norm = double("sigma_w", sigma_w), double("sigma_b", sigma_b), double("input_norm", input_norm)
-        rest = {k: double(k, v) for k, v in rest.items()}
-        return phase_diagram(describe(self.block), recursion, w, b, norm, rest, *drawn)
+        norm, rest = double("input_norm", input_norm), {k: double(k, v) for k, v in rest.items()}
+        return phase_diagram(describe(self.block), recursion, sigma_w, sigma_b, norm, rest, *drawn)
 
     @spoken
     def plot(self, **settings):
