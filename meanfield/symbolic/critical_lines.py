@@ -19,9 +19,9 @@ from meanfield.symbolic.average import Average
 from meanfield.symbolic.blocks import one_input
 from meanfield.symbolic.depth import depth_law, grows_always
 from meanfield.symbolic.fixed_points import integrand
+from meanfield.symbolic.half_line import zeros
 from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.symbolic.roots import brackets, evaluate, from_ball, refine, value_at
-from meanfield.symbolic.signs import changes
+from meanfield.symbolic.roots import evaluate, from_ball, value_at
 from meanfield.symbols import J, K, parameter, sigma_b, sigma_w
 
 DIGITS = 30
@@ -76,8 +76,8 @@ class CriticalLine:
         s, b = self.parametric
         gap = _cleared(s - at**2)
         out = []
-        for bracket in brackets(gap, _count(gap)):
-            root = refine(gap, bracket, DIGITS)
+        search = zeros(gap, integrand(gap), digits=DIGITS)
+        for root in search.roots:
             square = value_at(b, root, DIGITS)
             with balls.precision(160):
                 if square < 0:
@@ -260,9 +260,3 @@ def _cleared(e: sp.Expr) -> sp.Expr:
     nodes = {n: sp.Dummy(f"a{i}", real=True) for i, n in enumerate(sorted(e.atoms(Average), key=str))}
     top = sp.expand(sp.numer(sp.together(e.xreplace(nodes))))
     return top.xreplace({v: n for n, v in nodes.items()})
-
-
-def _count(expr: sp.Expr) -> int | None:
-    """Descartes' bound for an expression linear in averages."""
-    g = integrand(expr)
-    return None if g is None else changes(g)
