@@ -18,95 +18,115 @@ from meanfield.piecewise import Pieces, derivative, pieces
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.average import Average, average
 from meanfield.symbolic.recursion import closed
-from meanfield.symbolic.roots import Root, enclose
+from meanfield.symbolic.roots import Root, enclose, sign_at
 from meanfield.symbols import K, Z
 
 x = Z[0]
+CLOSE = 1 + sp.Rational(1, 10**9)  # intervals are not made shorter than this ratio of their ends
 ORDER = 4  # derivatives in log K of a smooth G
 
 
 def excluded(expr: sp.Expr, g: sp.Expr | None, found: tuple[Root, ...], low: sp.Expr, high: sp.Expr) -> bool:
     """Whether [low, high] holds no zero of expr besides those found: False where that is not proved.
 
-    g: the G with expr = ⟨G⟩_K; None where expr holds point masses, too, so that only its closed form can be used.
+    g: the G with expr = ⟨G⟩_K; None where expr holds point masses, too, so that only its closed form can be used. The
+    range is cut until h = expr/K has no zero in a part or is monotone there, when the signs at its ends say which.
     """
-    slope = sp.diff(expr, K)
-    edges = [low]
-    for r in found:
-        near = r.lo * sp.Rational(99, 100), r.hi * sp.Rational(101, 100)
-        if enclose(slope, *near, 12).contains(0):
-            return False
-        edges += near
-    edges.append(high)
-    work = [(a, b) for a, b in zip(edges[::2], edges[1::2]) if a < b]
     form = closed(expr)
-    if not form.has(Average):
-        return _excluded_closed(expr, form, work)
-    if g is None:
+    if form.has(Average) and g is None:
         return False
     try:
-        return _excluded_by_averages(g, work)
+        tests = _by_averages(expr, g) if form.has(Average) else _by_closed_form(expr, form)
+        return _count(expr, tests, low, high, 500 if form.has(Average) else 6000) == len(found)
     except MeanFieldError:
         return False
 
 
-def _excluded_closed(expr, form, work, budget: int = 6000) -> bool:
+def _count(expr, tests, low, high, budget: int) -> int | None:
+    """The number of zeros in [low, high]; None where the budget does not decide it."""
+    away, monotone = tests
+    total, work = 0, [(low, high)]
+    while work:
+        a, b = work.pop()
+        budget -= 1
+        if budget < 0 or b < a * CLOSE:
+            return None
+        m = middle_of(a, b)
+        if b > 16 * a:
+            work += [(a, m), (m, b)]
+        elif away(a, m, b):
+            continue
+        elif monotone(a, m, b):
+            ends = sign_at(expr, a), sign_at(expr, b)
+            if 0 in ends:
+                return None
+            total += ends[0] != ends[1]
+        else:
+            work += [(a, m), (m, b)]
+    return total
+
+
+def _by_closed_form(expr, form):
+    """(whether h has no zero in [a, b], whether it is monotone there), h and K·dh/dK by interval arithmetic."""
     change = balls.compile_ball(_once(closed(sp.diff(expr, K)) - form / K), (K,))
     height = balls.compile_ball(_once(form / K), (K,))
-    while work:
-        a, b = work.pop()
-        budget -= 1
-        if budget < 0:
-            return False
-        m = middle_of(a, b)
-        if b <= 4 * a:
-            with balls.precision(80 + int(2 * abs(math.log2(float(a))))):
-                ends = balls.constant(a), balls.constant(b)
-                moved = abs(change((balls.acb(ends[0].union(ends[1])),), False).real)
-                middle = height((balls.acb(balls.constant(m)),), False).real
-                if abs(middle) > moved * (ends[1] / ends[0]).log():
-                    continue
-            if b < a * sp.Rational(1001, 1000):
-                return False
-        work += [(a, m), (m, b)]
-    return True
+
+    def bits(a):
+        return balls.precision(80 + int(2 * abs(math.log2(float(a)))))
+
+    def slope(a, b):
+        return change((balls.acb(balls.constant(a).union(balls.constant(b))),), False).real
+
+    def away(a, m, b):
+        with bits(a):
+            middle = height((balls.acb(balls.constant(m)),), False).real
+            return bool(abs(middle) > abs(slope(a, b)) * (balls.constant(b) / balls.constant(a)).log())
+
+    def monotone(a, m, b):
+        with bits(a):
+            return slope(a, b).is_finite() and not slope(a, b).contains(0)
+
+    return away, monotone
 
 
-def _excluded_by_averages(g, work, budget: int = 400) -> bool:
+def _by_averages(expr, g):
+    """The same by Taylor polynomials in log K whose coefficients are averages."""
     rungs, last = _derivatives(g)
-    while work:
-        a, b = work.pop()
-        budget -= 1
-        if budget < 0:
-            return False
-        m = middle_of(a, b)
-        if b <= 16 * a and _is_away(rungs, last, a, m, b):
-            continue
-        if b < a * sp.Rational(1001, 1000):
-            return False
-        work += [(a, m), (m, b)]
-    return True
+    first = sp.diff(expr, K) - expr / K
+
+    def away(a, m, b):
+        return _is_away(rungs, last, a, m, b)
+
+    def monotone(a, m, b):
+        if len(rungs) > 1:
+            return _is_away(rungs[1:], last, a, m, b)
+        return not enclose(first, a, b, 12).contains(0)
+
+    return away, monotone
 
 
 def _is_away(rungs, last, a, m, b) -> bool:
-    """Whether h has no zero in [a, b]: its Taylor polynomial about log m is larger than what it leaves out."""
+    """Whether ⟨rungs[0]⟩/K has no zero in [a, b]: its Taylor polynomial about log m is larger than what it leaves
+    out."""
     node, jumps = last
     with balls.precision(90):
         ends = balls.constant(a), balls.constant(b)
-        width = (ends[1] / ends[0]).log() * arb("0.5000000001")
-        value = _value(rungs[0], m)
-        room = abs(value) - sum((abs(_value(r, m)) * width**k / math.factorial(k) for k, r in enumerate(rungs) if k), arb(0))
+        width = (ends[1] / ends[0]).log() * arb("0.5000001")  # m is the geometric mean to rounding
+        room = abs(_value(rungs[0], m))
+        for k, rung in enumerate(rungs[1:], 1):
+            room -= abs(_value(rung, m)) * width**k / math.factorial(k)
         if not room > 0:
             return False
-        grown = (ends[1] / ends[0]).sqrt()
-        rest = grown.sqrt() * _value(node, b).sqrt() * balls.constant(m) / ends[0]
+        scale = balls.constant(m) / ends[0]
+        rest = (ends[1] / ends[0]).sqrt().sqrt() * _value(node, b).sqrt() * scale
         for point, jump in jumps:  # ½ b·jump·p_K(b), over K and for every K in [a, b]
             edge = balls.constant(point)
             density = (-(edge**2) / (2 * ends[1])).exp() / (2 * arb.pi() * ends[0]).sqrt()
-            rest += abs(edge * balls.constant(jump)) / 2 * density * balls.constant(m) / ends[0]
+            rest += abs(edge * balls.constant(jump)) / 2 * density * scale
         return bool(room > rest * width ** len(rungs) / math.factorial(len(rungs)))
 
 
+@lru_cache(maxsize=4096)
 def _value(node, k) -> arb:
     at = node.subs(K, k)
     return at.ball(10) if isinstance(at, Average) else balls.certified(at, 10)

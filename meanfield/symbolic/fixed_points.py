@@ -122,6 +122,8 @@ class FixedPoints:
 def phase_of(chi: Solution) -> str:
     if chi.status is Status.NONEXISTENT:
         return "chaotic"
+    if chi.value in (sp.nan, sp.oo):
+        return "undecided" if chi.value is sp.nan else "chaotic"
     if chi.error is None and chi.value.is_number:
         gap = sp.nsimplify(chi.value - 1) if chi.value.is_Rational else chi.value - 1
         if gap == 0:
@@ -402,10 +404,13 @@ def _word(sign: int) -> str:
 
 
 def _increases(step) -> bool:
-    """Whether dF/dK ≥ 0 for every K: z G′(z) has no negative part."""
+    """Whether dF/dK ≥ 0 for every K: the closed form says so, or z G′(z) has no negative part."""
     g = integrand(step)
     if g is None:
         return False
+    slope = closed(sp.diff(step, K))
+    if not slope.has(Average) and slope.is_nonnegative:
+        return True
     p = pieces(g, Z[0])
     masses = tuple((b, sp.Abs(b) * jump * sp.sign(b)) for b, jump in p.jumps())
     found = signs(p.diff().map(lambda e: Z[0] * e).expr, masses)

@@ -220,7 +220,7 @@ def _transcendental(e: sp.Expr, lo, hi) -> list[Segment] | None:
 
 
 _ORDER = 8  # of the Taylor models
-_SCALES = 200  # an end may begin anywhere from 2^-200 to 2^200: activations may be written in any unit
+_SCALES = (*range(1, 40), *(int(40 * 1.25**j) for j in range(15)))  # an end may begin at 2^±k: any unit
 
 
 def _end(e, f, point, side) -> tuple[float, int | None]:
@@ -234,7 +234,7 @@ def _end(e, f, point, side) -> tuple[float, int | None]:
     if order is None:
         return 0.0, None
     centre = balls.constant(point)
-    for k in range(1, _SCALES):
+    for k in _SCALES:
         width = arb(2) ** -k
         t = arb(0).union(side * width)
         exact = coefficients(f, centre, order + _ORDER)
@@ -319,11 +319,11 @@ def _far_bounded(e):
 
 
 def _dominates(lead: sp.Poly, rest: list[tuple[float, float, float]]):
-    """(M, sign) with |lead(z)| > Σ A (1 + z)^p e^{-c z} for z ≥ M; None if no M < 2^200 is found."""
+    """(M, sign) with |lead(z)| > Σ A (1 + z)^p e^{-c z} for z ≥ M; None if no M of the scales is found."""
     d = lead.degree()
     top = balls.constant(lead.LC())
     low = [(k[0], abs(balls.constant(c))) for k, c in lead.terms() if k[0] < d]
-    for k in range(1, _SCALES):
+    for k in _SCALES:
         m = arb(2) ** k
         room = abs(top) - sum((c * m ** (i - d) for i, c in low), arb(0))
         for size, p, c in rest:
@@ -419,7 +419,7 @@ def _far_algebraic(e):
         return None
     rest = sp.cancel(sp.together(inner * w ** (-power)))
     f = balls.compile_ball(rest, (w,))
-    for k in range(1, _SCALES):
+    for k in _SCALES:
         value = f((balls.acb(arb(0).union(arb(2) ** -k)),), False).real
         if value.is_finite() and not value.contains(0):
             return float(2**k), (1 if value > 0 else -1)
