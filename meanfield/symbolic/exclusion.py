@@ -23,7 +23,7 @@ from meanfield.symbols import K, Z
 
 x = Z[0]
 CLOSE = 1 + sp.Rational(1, 10**9)  # intervals are not made shorter than this ratio of their ends
-ORDER = 4  # derivatives in log K of a smooth G
+ORDER = 2  # derivatives in log K of a smooth G: higher ones cost more than they save
 
 
 def excluded(expr: sp.Expr, g: sp.Expr | None, found: tuple[Root, ...], low: sp.Expr, high: sp.Expr) -> bool:

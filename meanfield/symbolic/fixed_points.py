@@ -11,7 +11,6 @@ import itertools
 from dataclasses import dataclass
 
 import sympy as sp
-from flint import arb
 
 from meanfield import balls
 from meanfield.piecewise import at, pieces
@@ -24,6 +23,7 @@ from meanfield.symbolic.roots import (
     Root,
     enclose,
     from_ball,
+    rational,
     sign_at,
     value_at,
 )
@@ -99,18 +99,41 @@ class FixedPoints:
         return tuple(p for p in self.points if p.stability == "stable")
 
     def reached_from(self, k: object) -> FixedPoint | None:
-        """The fixed point that K¹ = k flows to; None if K grows without bound."""
+        """The fixed point that K¹ = k flows to; None if K grows without bound.
+
+        Raises: MeanFieldError where that is not decided: k inside the error of a point that does not attract from both
+        sides, beyond what was searched, or several ends under a map that is not proved to increase (`phase` follows
+        the orbit there).
+        """
         k = sp.sympify(k)
         for p in self.points:
-            if p.basin and p.basin[0] < k < p.basin[1]:
+            if p.K.value == k and p.K.error is None:
                 return p
-            if p.K.error is None and p.K.value == k:
+            if p.stability == "neutral":
                 return p
             if p.K.error is not None and abs(p.K.value - k) <= p.K.error:
+                if p.stability == "stable":
+                    return p
+                raise MeanFieldError(
+                    f"K = {k} lies within the error of the {p.stability} fixed point {short(p.K)}; where it flows is "
+                    "undecided."
+                )
+        if not self.monotone and self.ends > 1:
+            raise MeanFieldError(
+                f"K = {k} may overshoot a fixed point, since the map is not proved to increase; ask phase(...), which "
+                "follows the orbit."
+            )
+        for p in self.points:
+            if p.basin and (p.basin[0] < k or p.basin[0] == k == 0) and k < p.basin[1]:
                 return p
-        if self.unbounded and self.unbounded[0] < k:
+        if self.unbounded and (self.unbounded[0] < k or self.unbounded[0] == k == 0):
             return None
-        raise MeanFieldError(f"K = {k} lies within the error of an unstable fixed point; where it flows is undecided.")
+        raise MeanFieldError(f"Where K flows from {k} is undecided here: {self.message}.")
+
+    @property
+    def ends(self) -> int:
+        """How many states attract an open set of K, K → ∞ included."""
+        return sum(p.basin is not None for p in self.points) + (self.unbounded is not None)
 
     def __str__(self) -> str:
         lines = [str(p) for p in self.points]
@@ -145,7 +168,8 @@ def length_of(chi: Solution) -> float:
 def short(s: Solution) -> str:
     if s.status is Status.EXACT and len(str(s.value)) < 24:
         return str(s.value)
-    return f"{float(s.value):.12g}"
+    value = float(s.value)
+    return f"{value:.12g}" if value or s.value == 0 else str(sp.N(s.value, 12))
 
 
 def _interval(ends) -> str:
@@ -441,14 +465,34 @@ def start_of(recursion: Recursion, values: dict[str, sp.Expr]) -> sp.Expr:
 
 
 def destination(points: FixedPoints, step: sp.Expr, start: sp.Expr) -> FixedPoint | None:
-    """Where K flows from `start`: by the basins if the map increases, else by following the orbit."""
-    if points.monotone or not points.points:
+    """Where K flows from `start`: by the basins if the map increases or there is one end only (√K F(K) increases, so
+    there are no cycles, and every bounded orbit of a continuous map without 2-cycles converges), else by an orbit in
+    balls until it is inside an interval that the map contracts."""
+    if points.monotone or points.ends <= 1:
         return points.reached_from(start)
-    k: arb | sp.Expr = start
+    lo = hi = sp.sympify(start)
     for _ in range(200):
-        nearest = points.reached_from(k)
-        following = sp.Rational(float(evaluate(step, k).mid()))
-        if points.reached_from(following) is nearest:
-            return nearest
-        k = following
-    return points.reached_from(k)
+        here = _contracted(points, step, lo, hi)
+        if here is not None:
+            return here
+        ball = enclose(step, lo, hi, 25)
+        if not ball.is_finite() or not ball > 0:
+            break
+        lo, hi = (rational(end, 40) for end in (ball.lower(), ball.upper()))
+        lo, hi = lo * (1 - sp.Rational(1, 10**38)), hi * (1 + sp.Rational(1, 10**38))
+    raise MeanFieldError(
+        f"The map is not proved to increase, and 200 layers from K = {start} do not decide where the orbit ends."
+    )
+
+
+def _contracted(points: FixedPoints, step, lo, hi) -> FixedPoint | None:
+    """The stable point p for which an interval about p that holds [lo, hi] has |F′| < 1 throughout: all of it flows to
+    p. None if there is none."""
+    for p in points.stable:
+        if p.K.value == 0:
+            continue
+        value, error = sp.Rational(p.K.value), sp.Rational(p.K.error or 0)
+        reach = max(abs(value - lo), abs(value - hi)) + error
+        if 4 * reach < value and abs(enclose(sp.diff(step, K), value - reach - error, value + reach + error, 12)) < 1:
+            return p
+    return None
