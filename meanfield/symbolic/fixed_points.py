@@ -14,7 +14,7 @@ import sympy as sp
 
 from meanfield import balls
 from meanfield.piecewise import at, pieces
-from meanfield.results import MeanFieldError, Solution, Status
+from meanfield.results import InfiniteAverage, MeanFieldError, Solution, Status
 from meanfield.symbolic.average import Average
 from meanfield.symbolic.expansion import at_zero
 from meanfield.symbolic.half_line import Zeros, zeros
@@ -384,7 +384,7 @@ def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
         below, before = before, below  # the sign above the root, the sign below it
         with balls.precision(160):
             chi_k = from_ball(value_at(slope, root, DIGITS)) if root.exact is None else _exactly(slope, root)
-            chi_j = no_chi() if chi in (None, sp.oo) else from_ball(value_at(chi, root, DIGITS))
+            chi_j = _chi_at(chi, root)
         word = "half-stable" if not root.crosses else _word(below)
         basin = (down if before > 0 else root.mid, up if below < 0 else root.mid)
         points.append(FixedPoint(root.solution(), chi_j, chi_k, word, basin if basin[0] != basin[1] else None))
@@ -413,6 +413,15 @@ def _sign_near_zero(gain, found: Zeros) -> tuple[int, str]:
     if found.roots:
         return -1 if found.roots[0].rising else 1, message
     return sign_at(gain, found.low) or sign_at(gain, sp.Rational(3, 2)), message
+
+
+def _chi_at(chi, root: Root) -> Solution:
+    if chi in (None, sp.oo):
+        return no_chi()
+    try:
+        return from_ball(value_at(chi, root, DIGITS))
+    except InfiniteAverage as error:
+        return Solution(sp.oo, Status.NONEXISTENT, None, str(error))
 
 
 def _exactly(slope: sp.Expr, root: Root) -> Solution:
