@@ -233,7 +233,8 @@ def _average_1(expr, variance, mean) -> arb:
     unit = _unit(parts.exprs)
     if unit != 1:  # ⟨f(z)⟩ over (m, K) is ⟨f(z/u)⟩ over (u m, u² K): the integration then sees where f bends
         m, v = m * constant(unit), v * constant(unit) ** 2
-        parts = Pieces(Z[0], tuple(b * unit for b in parts.breaks), tuple(e.subs(Z[0], Z[0] / unit) for e in parts.exprs))
+        exprs = tuple(e.subs(Z[0], Z[0] / unit) for e in parts.exprs)
+        parts = Pieces(Z[0], tuple(b * unit for b in parts.breaks), exprs)
     s = v.sqrt()
     bounds = [_piece_bound(e, lo, hi) for e, lo, hi in parts.intervals()]
     T = arb(math.sqrt(2 * ctx.prec * math.log(2))) + max(float((arb(b.c) * s).upper()) for b in bounds) + 2

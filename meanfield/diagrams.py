@@ -160,7 +160,7 @@ def phase_diagram(
     start = np.maximum(W.ravel() ** 2 * norm + B.ravel() ** 2, GRID[0])
     if not start.max() < GRID[-1]:
         raise MeanFieldError(
-            f"K¹ = σ_w² Q0 + σ_b² reaches {start.max():.3g} in this diagram, which follows K up to {GRID[-1]:.0e} only; "
+            f"K¹ = σ_w² Q0 + σ_b² reaches {start.max():.3g} here, and a diagram follows K up to {GRID[-1]:.0e} only; "
             "ask for smaller sigma_w and sigma_b, or fixed_points(...) at single places."
         )
     K, chi, attractors = compiled.run(start, sigma)

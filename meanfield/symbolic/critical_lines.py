@@ -88,7 +88,8 @@ class CriticalLine:
             with balls.precision(160):
                 if square < 0:
                     continue
-                out.append((from_ball((square if not square.contains(0) else abs(square)).sqrt()), _flagged(root.solution(), search)))
+                with_error = from_ball((square if not square.contains(0) else abs(square)).sqrt())
+                out.append((with_error, _flagged(root.solution(), search)))
         return tuple(out)
 
     def __str__(self) -> str:

@@ -15,7 +15,7 @@ import sympy as sp
 from meanfield import balls
 from meanfield.architecture import Block
 from meanfield.piecewise import Pieces, pieces
-from meanfield.results import MeanFieldError, Solution, Status, Term
+from meanfield.results import Solution, Status, Term
 from meanfield.symbolic.average import Average, average
 from meanfield.symbolic.blocks import one_input, plain_form
 from meanfield.symbolic.critical_lines import DIGITS, critical_line

@@ -1,4 +1,4 @@
-r"""No further zero of an expression in averages between two values of K, by enclosures of h = ⟨G⟩/K over short intervals.
+r"""No further zero of an expression in averages between two values of K: h = ⟨G⟩/K enclosed over short intervals.
 
 |h(K) - h(m)| ≤ |log K - log m|·sup |dh/d log K|. With closed forms the supremum is interval arithmetic; without, h is
 expanded in log K about m, d/d log K of ⟨f⟩/K being ⟨½zf′ - f⟩/K, with the last derivative bounded by Cauchy and Schwarz

@@ -330,7 +330,7 @@ def _affine(c, r, step, chi) -> FixedPoints:
         return _neutral(chi)
     words = f"K' = {_number(r)} K + {_number(c)}" if r != 1 else f"K' = K + {_number(c)}"
     if start == 0:
-        chi_k, chi_j = _limits_at_zero(sp.diff(step, K), chi)
+        _, chi_j = _limits_at_zero(sp.diff(step, K), chi)
         here = (sp.S.Zero, sp.oo)
         point = FixedPoint(
             Solution(sp.S.Zero, Status.EXACT), chi_j, Solution(r, Status.EXACT), _word(rise), here if rise < 0 else None

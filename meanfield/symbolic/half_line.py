@@ -1,5 +1,5 @@
-r"""The zeros of ⟨G⟩_K on the whole half-line 0 < K < ∞: their signs at both ends, where they can lie, and whether all are
-found.
+r"""The zeros of ⟨G⟩_K on the whole half-line 0 < K < ∞: signs at both ends, where zeros can lie, and whether all
+are found.
 
 With s = 1/2K, ⟨G⟩_K is up to a positive factor L(s) = ∫₀^∞ (G(z) + G(-z)) e^{-sz²} dz. As K → 0 its sign is that of G's
 first block of signs, as K → ∞ that of the last one where ∫|G| diverges. Between two values s₁ < s₂ sharper forms of
@@ -146,7 +146,7 @@ def _sign_of_law(expr: sp.Expr, expansion) -> int | None:
 
 
 def _single(expr, found, first, last, digits) -> Zeros:
-    """At most one zero: there is exactly one if the signs at the ends differ, and walking until they are met finds it."""
+    """At most one zero: there is exactly one if the signs at the ends differ, and a walk meets it."""
     if last == first:
         return Zeros((), 1, first, last, sp.S.Zero, sp.oo, True, True)
     bracket, low, high = walk(expr, _scale(found), first, last)
@@ -193,7 +193,8 @@ def _several(expr, g, masses, found, ends, digits) -> Zeros:
     if count == most or (outside and excluded(expr, None if masses else g, roots, start, stop)):
         return Zeros(roots, most, first, first * (-1) ** count, start, stop, True, True)
     if outside:
-        return Zeros(roots, most, first, last, start, stop, True, False, f"a close pair in {here} may be missed, none elsewhere")
+        reason = f"a close pair in {here} may be missed, none elsewhere"
+        return Zeros(roots, most, first, last, start, stop, True, False, reason)
     if last is None:
         reason = f"{here} was searched, and the sign as K -> oo is not known: a close pair or one outside may be missed"
     elif first * (-1) ** count != last:
