@@ -28,7 +28,7 @@ import json, sys, time; from meanfield import derive
 start = time.perf_counter()
 derive("tanh", residual=True).propagate(sigma_w=1.0, sigma_b=0.1, depth=1000)
 first = time.perf_counter() - start
-derive("tanh", residual=True).propagate(sigma_w=[1.0, 2.0], sigma_b=0.1, depth=10, every_layer=False)
+derive("tanh", residual=True).propagate(sigma_w=[1.0, 2.0], sigma_b=0.1, depth=5000, every_layer=False)
 jitted = {f for name, m in [*sys.modules.items()] if "meanfield" in name for f in vars(m).values() if callable(f)}
 print(json.dumps([first, sum(sum(f.stats.cache_misses.values()) for f in jitted if hasattr(f, "nopython_signatures"))]))
 """
@@ -93,6 +93,7 @@ def _numpy(phi, sigma_w, sigma_b, depth, spread=150.0):
 def test_point(beside, call):
     """1000 layers of (K, J) at one point, tanh residual: {call}"""
     lowered, peer = lower(TANH.recursion("K", "J")), lambda: _numpy("tanh residual", np.float64(1.0), 0.1, 1000, 30.0)
+    TANH.propagate(**POINT, depth=5000)  # past what is interpreted
     start, sigma = np.array([[1.01, 0.0]]), np.array([POINT[n] for n in lowered.parameters])[:, None, None]
     kernel = partial(lowered.run, start, np.broadcast_to(sigma, (2, 1, 999)), 1000, True, True)
     ours = kernel if call == "Lowered.run" else partial(TANH.propagate, **POINT, depth=1000)

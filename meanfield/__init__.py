@@ -24,7 +24,8 @@ from meanfield.architecture import (
     mlp,
 )
 from meanfield.results import Equality, Estimate, Law, MeanFieldError, NoClosedForm, Solution, Status, Term
-from meanfield.symbolic.average import Average, average
+from meanfield.symbolic.average import Average
+from meanfield.symbolic.average import average_of as average
 from meanfield.symbolic.critical_lines import CriticalLine
 from meanfield.symbolic.criticality import CriticalPoint, CriticalPoints
 from meanfield.symbolic.expansion import at_infinity, at_zero
@@ -86,6 +87,11 @@ __all__ = [
 
 _LAZY = dict.fromkeys(("check", "Report", "measure", "measure_criticality"), "meanfield.comparison")  # these need Numba
 _LAZY["PhaseDiagram"] = "meanfield.diagrams"
+
+
+def __dir__() -> list[str]:
+    """The public names and nothing else (`dir(meanfield)`)."""
+    return sorted(__all__)
 
 
 def __getattr__(name: str) -> Any:

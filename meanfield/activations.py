@@ -13,10 +13,10 @@ from functools import cached_property, lru_cache
 import sympy as sp
 
 from meanfield.architecture import free_name
-from meanfield.growth import Bound, Tail, bound, tail
-from meanfield.parser import parse
+from meanfield.growth import Bound, Tail, bound, lower, tail
+from meanfield.parser import FUNCTIONS, Definition, canonical, close_names, expand, parse
 from meanfield.piecewise import Pieces, pieces
-from meanfield.results import MeanFieldError
+from meanfield.results import MeanFieldError, one_line
 from meanfield.symbols import Z, parameter, recognise, sigmoid, softplus, z
 from meanfield.taylor import taylor
 
@@ -35,7 +35,7 @@ class Activation:
     """A coordinatewise nonlinearity φ(z).
 
     `name` is a registered name or "custom"; `expression` holds φ in the symbol `meanfield.symbols.z`; `parameters` are
-    pairs (name, exact value or symbol); `source` is the formula as it was written.
+    pairs (name, exact value or symbol); `source` is the formula as it was written, registered names in it written out.
     """
 
     name: str
@@ -93,13 +93,17 @@ class Activation:
         """A rigorous |φ(z)| ≤ A (1+|z|)^p e^{c|z|}; None when the rules do not reach the expression."""
         found = []
         for e, lo, hi in self.pieces.intervals():
-            found.append(bound(e, Z[0], 1 if lo != -sp.oo and lo >= 0 else -1 if hi != sp.oo and hi <= 0 else 0))
+            side = 1 if lo != -sp.oo and lo >= 0 else -1 if hi != sp.oo and hi <= 0 else 0
+            found.append(bound(e, Z[0], side, (lo, hi)))
         return None if any(b is None for b in found) else Bound(*(max(getattr(b, k) for b in found) for k in "Apc"))
 
     @property
     def free_parameters(self) -> frozenset[sp.Symbol]:
         """Parameters left symbolic."""
         return frozenset(self.expression.free_symbols - {z})
+
+    def __repr__(self) -> str:
+        return one_line("Activation", str(self))
 
     def __str__(self) -> str:
         if self.name == "custom":
@@ -174,11 +178,30 @@ def register(name: str, formula: str, **parameters: object) -> Activation:
 
     Raises: MeanFieldError if the name is taken or is not an identifier, or the formula is not readable.
     """
-    if not name.isidentifier() or name in _REGISTRY or name in _ALIASES:
+    if not name.isidentifier() or _registered(name) is not None or name in FUNCTIONS:
         raise MeanFieldError(f"An activation named {name!r} was to be registered; the name must be a new identifier.")
-    parse(formula, tuple(free_name(k, "A parameter") for k in parameters))
+    formula = expand(formula, _definition)
+    parse(formula, tuple(free_name(k, "A parameter") for k in parameters), (*_REGISTRY, *_ALIASES))
     _REGISTRY[name] = (formula, {k: str(v) for k, v in parameters.items()})
     return activation(name)
+
+
+def _registered(name: str) -> str | None:
+    """The registered name that `name` means: case and underscores do not count (ReLU, LeakyReLU), aliases do."""
+    if name in _REGISTRY:
+        return name
+    short = canonical(name)
+    found = next((n for n in _REGISTRY if canonical(n) == short), None)
+    return found or next((full for alias, full in _ALIASES.items() if canonical(alias) == short), None)
+
+
+def _definition(name: str) -> Definition | None:
+    """The formula and the default parameters of an activation that is called inside a formula."""
+    found = _registered(name)
+    if found is None:
+        return None
+    formula, defaults = _REGISTRY[found]
+    return (f"z**{defaults['n']}", {}) if found == "monomial" else (formula, defaults)
 
 
 def activations() -> tuple[str, ...]:
@@ -189,8 +212,10 @@ def activations() -> tuple[str, ...]:
 def activation(what: object, /, **parameters: object) -> Activation:
     """The record of an activation.
 
-    `what` is a registered name ("tanh"), a name with positional parameters ("leaky_relu(0.2)"), a formula in z
-    ("z*erf(z)"), a SymPy expression in one symbol, or an `Activation`. Keyword arguments set registered parameters:
+    `what` is a registered name ("tanh"; "ReLU" and "LeakyReLU" are found, too), a name with positional parameters
+    ("leaky_relu(0.2)"), a formula in z ("z*erf(z)"), in which registered names stand for themselves at their default
+    parameters ("z*mish(z)") or at those after the argument ("z + leaky_relu(2*z, 0.2)"), a SymPy expression in one
+    symbol, or an `Activation`. Keyword arguments set registered parameters:
     exact decimals (0.2 or "0.2"), or a name, which leaves the parameter symbolic. For a formula they declare its
     symbols.
 
@@ -213,11 +238,22 @@ def activation(what: object, /, **parameters: object) -> Activation:
     return _named(text, tuple(sorted((k, str(v)) for k, v in parameters.items())))
 
 
+def formula(text: str) -> sp.Expr:
+    """The expression of a formula in z without parameters, registered names in it written out."""
+    return parse(expand(text, _definition), (), (*_REGISTRY, *_ALIASES))
+
+
 @lru_cache(maxsize=512)
 def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
     call = re.fullmatch(r"(\w+)\s*(?:\((.*)\))?", text)
-    name = _ALIASES.get(call[1], call[1]) if call else ""
-    if call and name in _REGISTRY and not (call[2] is not None and "z" in re.findall(r"\b[a-zA-Z]\w*", call[2])):
+    name = _registered(call[1]) if call else None
+    of_z = bool(call and call[2] and {"z", "x"} & set(re.findall(r"\b[a-zA-Z]\w*", call[2])))
+    if call and name is not None and of_z and re.fullmatch(r"\s*[zx]\s*", call[2]) and _REGISTRY[name][1]:
+        raise MeanFieldError(
+            f"{text!r} was given, but the parentheses of {name} alone hold its parameters "
+            f"({', '.join(_REGISTRY[name][1])}); write {name} for the default ones."
+        )
+    if call and name is not None and not of_z:
         formula, defaults = _REGISTRY[name]
         positional = [p.strip() for p in call[2].split(",")] if call[2] else []
         if len(positional) > len(defaults):
@@ -238,12 +274,12 @@ def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
             expr = parse(formula, tuple(defaults)).subs({parameter(k): v for k, v in exact.items()}, simultaneous=True)
         return Activation(name, expr, tuple(exact.items()), source)
     if call and call[2] is None and not re.fullmatch(r"z|x|\d+", text):
-        close = [n for n in activations() if n.startswith(text[:3])]
-        hint = f" Did you mean {' or '.join(close)}?" if close else ""
+        hint = close_names(text, (*_REGISTRY, *_ALIASES))
         raise MeanFieldError(
             f"No activation is named {text!r}.{hint} Known: {', '.join(activations())}; or give a formula in z."
         )
-    expr = parse(text, tuple(free_name(k, "A parameter of the formula") for k, _ in given))
+    text = expand(text, _definition)
+    expr = parse(text, tuple(free_name(k, "A parameter of the formula") for k, _ in given), (*_REGISTRY, *_ALIASES))
     expr = expr.subs({parameter(k): _value(v, k) for k, v in given}, simultaneous=True)
     return _custom(expr, text)
 
@@ -291,6 +327,7 @@ def _custom(expr: sp.Expr, source: str) -> Activation:
     at = {s: sp.Rational(1, 3) for s in free}
     for e, lo, hi in record.pieces.intervals():
         _check_bases(e.subs(at), lo, hi, source)
+        _check_poles(e.subs(at), lo, hi, source)
     for e, lo, hi in record.pieces.intervals():  # 1/z, log(z), sqrt(z): refused where they are not real and finite
         for x in _probes(e, lo, hi):
             value = sp.N(e.subs(at).subs(Z[0], x), 20)
@@ -307,9 +344,29 @@ def _probes(e: sp.Expr, lo, hi):
     b = hi if hi != sp.oo else sp.Integer(30)
     points = [a + (b - a) * sp.Rational(k, 97) for k in (1, 13, 31, 48, 50, 67, 89, 96)]
     denominator = sp.denom(sp.together(e))
-    if denominator.is_polynomial(Z[0]) and denominator.has(Z[0]) and not denominator.free_symbols - {Z[0]}:
+    polynomial = denominator.has(Z[0]) and denominator.is_polynomial(Z[0])
+    if polynomial and all(c.is_Rational for c in sp.Poly(denominator, Z[0]).coeffs()):
         points += [r for r in sp.real_roots(denominator) if lo <= r <= hi]
     return points
+
+
+def _check_poles(e: sp.Expr, lo, hi, source: str) -> None:
+    """Refuse a denominator with irrational coefficients that has a real root (rational ones are probed exactly): its
+    range must exclude 0, or no root may lie within 1e-9 of the real line."""
+    denominator = sp.denom(sp.together(e))
+    if not denominator.has(Z[0]) or not denominator.is_polynomial(Z[0]):
+        return
+    p = sp.Poly(denominator, Z[0])
+    if all(c.is_Rational for c in p.coeffs()) or any(c.free_symbols for c in p.coeffs()):
+        return
+    if any((lower(s * denominator, Z[0], 0, (lo, hi)) or 0) > 0 for s in (1, -1)):
+        return
+    for r in p.nroots(n=30, maxsteps=200):
+        if abs(sp.im(r)) < 1e-9 and lo <= sp.re(r) <= hi:
+            raise MeanFieldError(
+                f"{source!r} is not real and finite near z = {float(sp.re(r)):.10g}; it must be defined on the whole "
+                "line."
+            )
 
 
 def _check_bases(e: sp.Expr, lo, hi, source: str) -> None:

@@ -42,7 +42,9 @@ def compare(
         for q in names:
             rows += _with_measured_bias(q, run, (result, *others), reach)
         n2, n1 = (other.width for other in others)
-        notes.append(f"The allowance of order 1/n is measured on widths {n1} and {n2}; its error is in +-.")
+        notes.append(
+            f"allowance: the bias of order 1/n, measured on networks of widths {n1} and {n2}; its error is in +-."
+        )
         return rows, log_scale, notes
     for q in names:
         if q in ("J", "Theta", "J0") and not others:
@@ -52,7 +54,10 @@ def compare(
             notes.append(note)
         elif q in ("Theta", "J0"):
             more = _extrapolated(q, run, result, others[0], reach)
-            notes.append(f"{q} is measured as 2 {q}(n) - {q}(n/2) from widths {result.width} and {others[0].width}.")
+            notes.append(
+                f"{q} is measured as 2 {q}(n) - {q}(n/2) from widths {result.width} and {others[0].width}; "
+                "it needs no allowance."
+            )
         else:
             values = result.samples[q][:, :reach]
             more = _rows(q, run.l[:reach], getattr(run, q)[:reach], np.zeros(reach), values, None)
@@ -118,8 +123,8 @@ def _rows(quantity, layers, predicted, allowance, samples, error) -> list[Row]:
             Row(
                 quantity,
                 int(layer),
-                float(predicted[i] + allowance[i]),
-                float(allowance[i]),
+                float(predicted[i]),
+                float(allowance[i]) + 0.0,  # no -0
                 float(mean[i]),
                 float(se[i]),
                 float(z),
@@ -159,7 +164,7 @@ def _jacobian_rows(layers, log_j, full: EnsembleResult, half: EnsembleResult, re
         + (steps / full.width) ** 2 * functional_narrow.var(ddof=1) / len(narrow)
     )
     note = (
-        f"J carries the allowance a (l-1)/n with a = {a:.2f} +- {a_error:.2f}, fitted from widths {full.width} and "
+        f"allowance of J: a (l-1)/n with a = {a:.2f} +- {a_error:.2f}, fitted from widths {full.width} and "
         f"{half.width}; K carries none."
     )
     return _rows("J", layers, np.ones(len(layers)), a * steps / full.width, wide, error), note

@@ -11,6 +11,9 @@ neurons of every position alike; BatchNorm and Dense(axis="tokens") are the reco
 
 from __future__ import annotations
 
+import ast
+import math
+import re
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -25,7 +28,32 @@ class Param:
     name: str
 
 
-Number = int | Fraction | Param
+@dataclass(frozen=True)
+class Constant:
+    """A real number that is no fraction, exact as it is written: `Constant("sqrt(3)/2")`; `float` gives its value."""
+
+    text: str
+
+    def __float__(self) -> float:
+        return float(_evaluate(self.text))
+
+    def __lt__(self, other: object) -> bool:
+        return float(self) < float(other)  # type: ignore[arg-type]
+
+    def __le__(self, other: object) -> bool:
+        return float(self) <= float(other)  # type: ignore[arg-type]
+
+    def __gt__(self, other: object) -> bool:
+        return float(self) > float(other)  # type: ignore[arg-type]
+
+    def __ge__(self, other: object) -> bool:
+        return float(self) >= float(other)  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Number = int | Fraction | Param | Constant
 
 
 @dataclass(frozen=True)
@@ -83,16 +111,95 @@ def free_name(name: str, what: str) -> str:
 
 
 def exact(value: object, what: str) -> Number:
-    """`value` as an exact number or a `Param`: 0.1 means the decimal 1/10, a name means a symbol."""
-    if isinstance(value, Param):
+    """`value` as an exact number or a `Param`: 0.1 means the decimal 1/10, "sqrt(3)/2" that number, a name a symbol."""
+    if isinstance(value, (Param, Constant)):
         return value
-    if isinstance(value, str) and value.isidentifier():
-        return Param(free_name(value, what))
+    if isinstance(value, str) and value.strip().isidentifier() and value.strip() not in _NAMED:
+        return Param(free_name(value.strip(), what))
     try:
-        number = Fraction(str(value))
-    except (ValueError, ZeroDivisionError, OverflowError):
+        number = _evaluate(str(value))
+        float(number)  # must not overflow
+    except (ValueError, ArithmeticError, SyntaxError, MemoryError, RecursionError):
         raise MeanFieldError(f"{what} must be a finite number or a symbol's name, but {value!r} was given.") from None
+    if isinstance(number, float):
+        return Constant(str(value).strip())
     return int(number) if number.denominator == 1 else number
+
+
+_NAMED = {"pi": math.pi, "E": math.e}
+_FUNCTIONS = {name: getattr(math, name) for name in ("exp", "log", "sin", "cos", "tanh", "erf", "atan")}
+
+
+def _evaluate(text: str) -> Fraction | float:
+    """The number that `text` spells: a Fraction where it is rational, else a double. Written apart from the parser of
+    formulas, so that finite networks read a record by a route of their own."""
+    if len(text) > 200 or re.search(r"[eE][-+]?\d{4}", text):  # no double, and 10^(10^9) would fill the memory
+        raise ValueError(text)
+    try:
+        return Fraction(text.strip())
+    except ValueError:
+        pass
+    value = _number_at(ast.parse(text.strip().replace("^", "**"), mode="eval").body, text.strip().replace("^", "**"))
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+def _number_at(node: ast.AST, text: str) -> Fraction | float:
+    match node:
+        case ast.Constant(value=int() | float()) if not isinstance(node.value, bool):
+            return Fraction((ast.get_source_segment(text, node) or "").replace("_", ""))
+        case ast.Name(id=name) if name in _NAMED:
+            return _NAMED[name]
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=x):
+            return -_number_at(x, text) if isinstance(node.op, ast.USub) else _number_at(x, text)
+        case ast.Call(func=ast.Name(id=name), args=[x], keywords=[]) if name == "sqrt" or name in _FUNCTIONS:
+            inner = _number_at(x, text)
+            return _root(inner) if name == "sqrt" else _FUNCTIONS[name](float(inner))
+        case ast.BinOp(left=left, op=op, right=right):
+            a, b = _number_at(left, text), _number_at(right, text)
+            return _short(_power(a, b) if isinstance(op, ast.Pow) else _arithmetic(a, op, b))
+    raise ValueError(text)
+
+
+def _arithmetic(a: Fraction | float, op: ast.operator, b: Fraction | float) -> Fraction | float:
+    match op:
+        case ast.Add():
+            return a + b
+        case ast.Sub():
+            return a - b
+        case ast.Mult():
+            return a * b
+        case ast.Div():
+            return a / b
+    raise ValueError("only + - * / ** are read")
+
+
+def _power(a: Fraction | float, b: Fraction | float) -> Fraction | float:
+    if not -64 <= b <= 64:
+        raise ValueError("an exponent beyond 64")
+    if b == Fraction(1, 2):
+        return _root(a)
+    found = a**b
+    if isinstance(found, complex):
+        raise ValueError("not a real number")
+    return found
+
+
+def _root(a: Fraction | float) -> Fraction | float:
+    """√a, exact where it is rational."""
+    if isinstance(a, Fraction) and a >= 0:
+        top, bottom = math.isqrt(a.numerator), math.isqrt(a.denominator)
+        if top**2 == a.numerator and bottom**2 == a.denominator:
+            return Fraction(top, bottom)
+    return math.sqrt(a)
+
+
+def _short(value: Fraction | float) -> Fraction | float:
+    """Refuse rational numbers of thousands of digits before they are multiplied further."""
+    if isinstance(value, Fraction) and max(abs(value.numerator), value.denominator).bit_length() > 2048:
+        raise ValueError("too many digits")
+    return value
 
 
 @dataclass(frozen=True)

@@ -10,164 +10,18 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from contextlib import contextmanager
 from functools import lru_cache
 
 import sympy as sp
-from flint import acb, arb, ctx, fmpq
+from flint import acb, arb, ctx
 
+from meanfield.ball_functions import compile_ball as compile_ball
+from meanfield.ball_functions import constant as constant
+from meanfield.ball_functions import precision as precision
 from meanfield.growth import Bound, bound
 from meanfield.piecewise import Pieces, pieces
 from meanfield.results import InfiniteAverage, MeanFieldError
-from meanfield.symbols import Z, sigmoid, softplus
-
-Function = Callable[[tuple[acb, ...], bool], acb]
-
-
-@contextmanager
-def precision(bits: int):
-    """Work with `bits` of precision, and restore what was set before."""
-    old = ctx.prec
-    ctx.prec = int(bits)
-    try:
-        yield
-    finally:
-        ctx.prec = old
-
-
-def _nan() -> acb:
-    return acb(arb.nan(), arb.nan())
-
-
-def _sigmoid(u: acb, analytic: bool) -> acb:
-    if u.real < 0:
-        e = u.exp()
-        return e / (1 + e)
-    return 1 / (1 + (-u).exp()) if u.real > 0 else (1 + (u / 2).tanh()) / 2
-
-
-def _log1p(w: acb, analytic: bool) -> acb:
-    if analytic and not (w.real > -1) and w.imag.contains(0):
-        return _nan()
-    return w.log1p()
-
-
-def _softplus(u: acb, analytic: bool) -> acb:
-    # two analytic continuations of one real function; each call uses one of them for its whole ball, which is all a
-    # bound needs
-    return u + _log1p((-u).exp(), analytic) if u.real.mid() > 0 else _log1p(u.exp(), analytic)
-
-
-def _atan(u: acb, analytic: bool) -> acb:
-    if analytic and u.real.contains(0) and not (abs(u.imag) < 1):
-        return _nan()
-    return u.atan()
-
-
-def _asinh(u: acb, analytic: bool) -> acb:
-    if u.real.mid() < 0:  # odd; the logarithm cancels on the left
-        return -_asinh(-u, analytic)
-    return (u + (u * u + 1).sqrt(analytic=analytic)).log(analytic=analytic)
-
-
-def _asin(u: acb, analytic: bool) -> acb:
-    if u.imag.is_zero():
-        return acb(u.real.asin()) if abs(u.real) <= 1 else acb(_clip(u.real).asin())
-    return u.asin()
-
-
-def _clip(x: arb) -> arb:
-    """A correlation is in [-1, 1]; rounding may push its ball's edge out."""
-    return x.intersection(arb(0, 1)) if x.overlaps(arb(0, 1)) else arb.nan()
-
-
-_HEADS: dict[type, Callable[[acb, bool], acb]] = {
-    sp.exp: lambda u, a: u.exp(),
-    sp.erf: lambda u, a: u.erf(),
-    sp.erfc: lambda u, a: u.erfc(),
-    sp.erfi: lambda u, a: u.erfi(),
-    sp.tanh: lambda u, a: u.tanh(),
-    sp.sech: lambda u, a: u.sech(),
-    sp.sinh: lambda u, a: u.sinh(),
-    sp.cosh: lambda u, a: u.cosh(),
-    sp.sin: lambda u, a: u.sin(),
-    sp.cos: lambda u, a: u.cos(),
-    sp.log: lambda u, a: u.log(analytic=a),
-    sp.atan: _atan,
-    sp.asin: _asin,
-    sp.acos: lambda u, a: u.acos(),
-    sigmoid: _sigmoid,
-    softplus: _softplus,
-    sp.gamma: lambda u, a: u.gamma(),
-    sp.zeta: lambda u, a: u.zeta(),
-    sp.asinh: lambda u, a: _asinh(u, a),
-}
-
-
-@lru_cache(maxsize=2048)
-def compile_ball(expr: sp.Expr, variables: tuple[sp.Symbol, ...] = Z[:2]) -> Function:
-    """A smooth expression as a function of complex balls that honours the `analytic` flag of rigorous integration."""
-    if expr in variables:
-        index = variables.index(expr)
-        return lambda z, a: z[index]
-    if expr.is_Rational:
-        return lambda z, a: acb(fmpq(int(expr.p), int(expr.q)))
-    if expr.is_Float:
-        exact = sp.Rational(expr)
-        return lambda z, a: acb(fmpq(int(exact.p), int(exact.q)))
-    if expr is sp.pi:
-        return lambda z, a: acb(arb.pi())
-    if expr is sp.E:
-        return lambda z, a: acb(arb.const_e())
-    if expr is sp.EulerGamma:
-        return lambda z, a: acb(arb.const_euler())
-    if expr.is_Add:
-        terms = [compile_ball(a, variables) for a in expr.args]
-        return lambda z, a: sum((t(z, a) for t in terms[1:]), terms[0](z, a))
-    if expr.is_Mul:
-        return _product([compile_ball(a, variables) for a in expr.args])
-    if expr.is_Pow and expr.base is not sp.E:
-        return _power(compile_ball(expr.base, variables), expr.exp, variables)
-    if isinstance(expr, sp.exp):
-        inner = compile_ball(expr.args[0], variables)
-        return lambda z, a: inner(z, a).exp()
-    if hasattr(expr, "ball"):  # nodes that know their own enclosure
-        return lambda z, a: acb(expr.ball(int(ctx.prec / 3.32)))
-    head = _HEADS.get(expr.func)
-    if head is None or len(expr.args) != 1:
-        raise MeanFieldError(
-            f"No certified evaluation is known for {expr.func.__name__ if expr.args else expr}; rewrite the expression "
-            "with exp, log, erf, tanh, sigmoid, softplus, sin, cos, atan, powers."
-        )
-    inner = compile_ball(expr.args[0], variables)
-    return lambda z, a: head(inner(z, a), a)
-
-
-def _product(factors: list[Function]) -> Function:
-    def product(z, a):
-        result = factors[0](z, a)
-        for f in factors[1:]:
-            result = result * f(z, a)
-        return result
-
-    return product
-
-
-def _power(base: Function, exponent: sp.Expr, variables) -> Function:
-    if exponent.is_Integer:
-        n = int(exponent)
-        return lambda z, a: base(z, a) ** n
-    if (2 * exponent).is_Integer:
-        n = int(2 * exponent)
-        return lambda z, a: base(z, a).sqrt(analytic=a) ** n
-    power = compile_ball(exponent, variables)
-    return lambda z, a: base(z, a).pow(power(z, a), analytic=a)
-
-
-def constant(expr: sp.Expr) -> arb:
-    """The ball of a real constant at the current precision."""
-    return compile_ball(sp.sympify(expr))((), False).real
-
+from meanfield.symbols import Z
 
 # ---------------------------------------------------------------------------------------------------- one Gaussian
 
@@ -193,12 +47,13 @@ def average(expr: sp.Expr, cov: tuple[sp.Expr, ...], mean: tuple[sp.Expr, ...], 
     return best
 
 
+@lru_cache(maxsize=1024)
 def _piece_bound(expr, lo, hi) -> Bound:
     side = 1 if lo != -sp.oo and lo >= 0 else -1 if hi != sp.oo and hi <= 0 else 0
     pole = _pole(expr, lo, hi)
     if pole is not None:
         raise InfiniteAverage(f"⟨{expr}⟩ does not exist or is infinite: the integrand has a pole at z = {pole}.")
-    found = bound(expr, Z[0], side)
+    found = bound(expr, Z[0], side, (lo, hi))
     if found is None:
         raise MeanFieldError(
             f"The growth of {expr} is not bounded by the rules, so its Gaussian average cannot be certified."
@@ -208,7 +63,9 @@ def _piece_bound(expr, lo, hi) -> Bound:
 
 def _pole(expr, lo, hi):
     """A zero of the polynomial denominator inside the closed piece, None if there is none."""
-    bottom = sp.denom(sp.together(expr)) if not expr.is_polynomial(Z[0]) else sp.S.One
+    if not any(p.exp.is_negative and p.base.has(Z[0]) for p in expr.atoms(sp.Pow)):
+        return None
+    bottom = sp.denom(sp.together(expr))
     if not (bottom.is_polynomial(Z[0]) and bottom.has(Z[0])):
         return None
     return next((r for r in sp.real_roots(bottom) if lo <= r <= hi), None)
@@ -240,8 +97,11 @@ def _average_1(expr, variance, mean) -> arb:
     T = arb(math.sqrt(2 * ctx.prec * math.log(2))) + max(float((arb(b.c) * s).upper()) for b in bounds) + 2
     ends = [-T, *[(constant(b) - m) / s for b in parts.breaks], T]
     total = arb(0)
-    for e, a, b in zip(parts.exprs, ends, ends[1:]):
-        total += _integrate_piece(e, m, s, _clamp(a, T), _clamp(b, T))
+    if not parts.breaks and m.is_zero() and _parity(parts.exprs[0]) == 1:
+        total = 2 * _integrate_piece(parts.exprs[0], m, s, arb(0), T)
+    else:
+        for e, a, b in zip(parts.exprs, ends, ends[1:]):
+            total += _integrate_piece(e, m, s, _clamp(a, T), _clamp(b, T))
     rest = _tail(bounds[0], m, s, T) + _tail(bounds[-1], m, s, T)
     if any(not abs(x) < T for x in ends[1:-1]):
         rest += (
@@ -261,6 +121,29 @@ def _unit(exprs) -> sp.Rational:
     return sp.Integer(2) ** power if abs(power) > 6 else sp.S.One
 
 
+_ODD_HEADS = (sp.tanh, sp.erf, sp.erfi, sp.sin, sp.atan, sp.sinh, sp.asinh)
+_EVEN_HEADS = (sp.cos, sp.cosh, sp.sech)
+
+
+def _parity(expr: sp.Expr) -> int | None:
+    """1 if the expression is even in Z[0] by its shape, -1 if it is odd, None if the shape does not say."""
+    if expr == Z[0]:
+        return -1
+    if not expr.has(Z[0]):
+        return 1
+    parts = [_parity(a) for a in expr.args]
+    if expr.is_Add:
+        return parts[0] if len(set(parts)) == 1 else None
+    if expr.is_Mul:
+        return None if None in parts else math.prod(p for p in parts if p is not None)
+    if expr.is_Pow:
+        odd = parts[0] == -1
+        return 1 if parts == [1, 1] or (odd and expr.exp.is_even) else -1 if odd and expr.exp.is_odd else None
+    if len(parts) != 1 or parts[0] != -1:
+        return 1 if parts == [1] else None
+    return -1 if isinstance(expr, _ODD_HEADS) else 1 if isinstance(expr, _EVEN_HEADS) else None
+
+
 def _clamp(x: arb, T: arb) -> arb:
     return T if x > T else -T if x < -T else x
 
@@ -271,8 +154,11 @@ def _integrate_piece(expr, m, s, a, b) -> arb:
     f = compile_ball(expr)
     norm = 1 / (2 * arb.pi()).sqrt()
 
+    half, centred = acb(-0.5), m.is_zero()
+
     def integrand(t, analytic):
-        return f((m + s * t,), analytic) * (-t * t / 2).exp()
+        z = s * t
+        return f((z if centred else m + z,), analytic) * (t * t * half).exp()
 
     # both scales, t ~ 1 and z ~ 1, are seen; the integrand's own size sets the absolute goal (2^-prec alone would ruin
     # small K)
@@ -339,28 +225,37 @@ def _strip(inner: Pieces, walls, a, b, m, s_a, s_b, rho, r, T) -> arb:
             cuts += [((w - m[1]) / s_b - side * r * T) / rho for side in (1, -1)]
     cuts = sorted((x for x in cuts if a < x and x < b), key=lambda x: float(x.mid()))
     functions = [compile_ball(e) for e in inner.exprs]
+    scale, half = acb(s_b * r), acb(-0.5)
     points, total = [a, *cuts, b], arb(0)
     goal = arb(2) ** (-ctx.prec + 10) * _scale(inner, functions, m, s_a, s_b, rho, r)
+    # a factor that does not change along the inner line stays outside: A·∫B lies in ∫AB
+    split = [tuple(map(compile_ball, e.as_independent(Z[1], as_Add=False))) for e in inner.exprs]
     for lo, hi in itertools.pairwise(points):
         middle = (lo + hi) / 2
         heights = [((w - m[1]) / s_b - rho * middle) / r for w in walls]
         live = [(w, k) for k, (w, h) in enumerate(zip(walls, heights)) if abs(h) < T]
         first = live[0][1] if live else sum(1 for h in heights if h < -T)
-        used = functions[first : first + len(live) + 1]
+        used = split[first : first + len(live) + 1]
 
         def integrand(x, analytic, live=live, used=used):
-            z_a = m[0] + s_a * x
+            z_a, shift = m[0] + s_a * x, m[1] + s_b * rho * x
             ends = [acb(-T), *[((w - m[1]) / s_b - rho * x) / r for w, _ in live], acb(T)]
             value = acb(0)
             # on a wide ball only a rough bound is wanted (it enters the error through its logarithm); do not labour for
             # digits there
-            effort = {"rel_tol": arb(2) ** -8, "abs_tol": goal, "eval_limit": 400} if analytic else {"abs_tol": goal}
-            for f, y0, y1 in zip(used, ends, ends[1:]):
-                value += acb.integral(
+            effort = {"rel_tol": arb(2) ** -8, "eval_limit": 400} if analytic else {}
+            for (outside, f), y0, y1 in zip(used, ends, ends[1:]):
+                factor = outside((z_a,), analytic)
+                size = factor.abs_upper()
+                if not (size > 0 and factor.is_finite()):  # exactly 0, or unknown: then so is the whole
+                    value += factor
+                    continue
+                value += factor * acb.integral(
                     # a branch cut in either variable must show, so both flags count
-                    lambda y, an, f=f: f((z_a, m[1] + s_b * (rho * x + r * y)), an or analytic) * (-y * y / 2).exp(),
+                    lambda y, an, f=f: f((z_a, shift + scale * y), an or analytic) * (y * y * half).exp(),
                     y0,
                     y1,
+                    abs_tol=goal / size,
                     **effort,
                 )
             return value * (-x * x / 2).exp()
@@ -416,11 +311,22 @@ def _tail_2(expr, v_a, v_b, m, T) -> arb:
 def certified(expr: sp.Expr, digits: int = 20) -> arb:
     """The ball of a real constant expression (averages included) with about `digits` correct digits, precision raised
     until they are there."""
+    return _raised(lambda: constant(expr), digits)
+
+
+def certified_at(expr: sp.Expr, x: sp.Symbol, at: sp.Expr, digits: int = 20) -> arb:
+    """`certified` of an expression in x at one number. The expression is compiled once for all of them, and SymPy is
+    not made to take roots of long rationals apart."""
+    f = compile_ball(expr, (x,))
+    return _raised(lambda: f((acb(constant(at)),), False).real, digits)
+
+
+def _raised(evaluate: Callable[[], arb], digits: int) -> arb:
     bits = int(digits * 3.33) + 30
     value = arb.nan()
     for _ in range(5):
         with precision(bits):
-            value = constant(expr)
+            value = evaluate()
         if value.is_finite() and (value.is_zero() or value.rel_accuracy_bits() >= digits * 3.33):
             break
         bits = 2 * bits + 60

@@ -253,8 +253,9 @@ def check(
 ) -> None:
     """Compare the theory with an ensemble of finite-width networks, layer by layer.
 
-    Prints predicted, measured ± standard error, and z, the difference in standard
-    errors. Every |z| ≤ 4: passed, exit code 0; otherwise failed, exit code 1.
+    Prints the theory of infinite width, the allowance for finite width (measured on
+    narrower networks), their sum, measured ± standard error, and z, the difference from
+    the sum in standard errors. Every |z| ≤ 4: passed, exit code 0; otherwise 1.
     """
     from meanfield import comparison
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import sympy as sp
-
 from meanfield.activations import activation
 from meanfield.architecture import NORMS, Param, Residual
 from meanfield.figures import FORMATS, require
-from meanfield.parser import parse
+from meanfield.parser import number
 from meanfield.results import MeanFieldError
 from meanfield.theory import ONE_INPUT, TWO_INPUTS, Theory, derive
 
@@ -34,20 +32,6 @@ def theory_of(act: str, residual: bool, mu: str | None, params: list[str] | None
     if mu is not None and mu.strip().lower().lstrip("+-") in ("nan", "inf", "infinity"):
         raise MeanFieldError(f"--mu must be a finite number or a symbol's name, but {mu!r} was given.")
     return derive(activation(act, **values), residual=residual, mu=mu, norm=None if norm == "none" else norm)
-
-
-def number(text: str, option: str) -> sp.Expr:
-    """A finite number, exact as it is written: 1.5, 3/2, sqrt(2), 1e-3."""
-    try:
-        value = parse(text)
-    except (MeanFieldError, ZeroDivisionError):
-        try:
-            value = sp.Rational(repr(float(text)))  # very large or very small decimals, which the parser refuses
-        except (ValueError, OverflowError, TypeError):
-            value = sp.nan
-    if not (value.is_number and value.is_finite):
-        raise MeanFieldError(f"{option} must be a finite number such as 1.5, 3/2 or sqrt(2), but {text!r} was given.")
-    return value
 
 
 def double(text: str, option: str) -> float:

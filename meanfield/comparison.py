@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +24,7 @@ from meanfield.report import THRESHOLD, Report, Row
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks import describe
 from meanfield.symbols import Z
-from meanfield.theory import ONE_INPUT, TWO_INPUTS, Theory, derive
+from meanfield.theory import ONE_INPUT, TWO_INPUTS, Theory, derive, double
 
 __all__ = ["THRESHOLD", "Report", "Row", "check", "compare", "measure_criticality"]
 LAZY_FROM = 2000  # neurons from which on the lazy sampler is the default
@@ -53,7 +53,7 @@ def check(
     quantities: tuple[str, ...] | None = None,
     **parameters: Any,
 ) -> Report:
-    """Predicted against measured K^l and J^{1,l} (or K_aa, K_bb, K_ab for two inputs), with standard errors and
+    """The theory's K^l and J^{1,l} (or K_aa, K_bb, K_ab for two inputs) against measured ones, with standard errors and
     z-scores.
 
     theory: what `derive` returned, or what it takes. sigma_w, sigma_b: as in `propagate`, one number or one per layer.
@@ -64,9 +64,10 @@ def check(
     sampler: "lazy" draws products of the weights exactly in law (default from 2000 neurons on; J and Theta by `probes`,
     default 4), "explicit" draws the weights (J and Theta exact unless probes are given).
 
-    What finite width adds is predicted by no theory here: it is measured on two narrower ensembles and enters every row
-    with its error. Networks too narrow for that are compared with a bias a·l/n in J, a fitted from widths n and n/2;
-    Theta and J0 as 2 X(n) - X(n/2); K as it is. A row passes within 4 standard errors.
+    What finite width adds is predicted by no theory here: it is measured on two narrower ensembles and stands in every
+    row beside the theory, as its allowance; z refers to their sum, and the standard error holds that of the allowance.
+    Networks too narrow for that are compared with a bias a·l/n in J, a fitted from widths n and n/2; Theta and J0 as
+    2 X(n) - X(n/2); K as it is. A row passes within 4 standard errors.
     threads, executor, device, checkpoint (here a folder): as in `meanfield.empirical.run_ensemble`.
 
     Raises: MeanFieldError for sizes below 1, J of a discontinuous φ, or networks that overflow.
@@ -77,6 +78,9 @@ def check(
     """
     if not isinstance(theory, Theory):
         theory = derive(theory)
+    sigma_w, sigma_b = double("sigma_w", sigma_w), double("sigma_b", sigma_b)
+    input_norm, correlation = double("input_norm", input_norm), double("correlation", correlation)
+    parameters = {k: double(k, v) for k, v in parameters.items()}
     width, depth = integer(width, "The width", 1, 1 << 24), integer(depth, "The depth", 1, 1 << 24)
     networks, seed = integer(networks, "The number of networks", 2, 1 << 32), integer(seed, "The seed", 0, 1 << 64)
     for name, value in parameters.items():
@@ -178,8 +182,9 @@ def measure(network: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) -> Ens
     if widest >= LAZY_FROM and not asked & set("ABDFPQRSTU"):
         settings.setdefault("sampler", "lazy")
     block, pairs = _network(network, higher=bool(asked & set("PQRSTU")))
-    with _shown(settings.pop("progress", None)) as shown:
-        return run_ensemble(block, sigma_w=sigma_w, sigma_b=sigma_b, activation_pairs=pairs, progress=shown, **settings)
+    numbers = _numbers({"sigma_w": sigma_w, "sigma_b": sigma_b} | settings)
+    with _shown(numbers.pop("progress", None)) as shown:
+        return run_ensemble(block, activation_pairs=pairs, progress=shown, **numbers)
 
 
 def measure_criticality(network: Any, *, sigma_w: float, sigma_b: float, **settings: Any) -> CriticalityEstimate:
@@ -195,10 +200,20 @@ def measure_criticality(network: Any, *, sigma_w: float, sigma_b: float, **setti
     'ordered'
     """
     block, pairs = _network(network)
-    with _shown(settings.pop("progress", None)) as shown:
-        return _measure_criticality(
-            block, sigma_w=sigma_w, sigma_b=sigma_b, activation_pairs=pairs, progress=shown, **settings
-        )
+    numbers = _numbers({"sigma_w": sigma_w, "sigma_b": sigma_b} | settings)
+    with _shown(numbers.pop("progress", None)) as shown:
+        return _measure_criticality(block, activation_pairs=pairs, progress=shown, **numbers)
+
+
+def _numbers(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of an ensemble with its numbers read as the theory reads them ("sqrt(2)", 2/3)."""
+    taken = {k: double(k, v) for k, v in settings.items() if k in ("sigma_w", "sigma_b", "input_norm", "correlation")}
+    mu = settings.get("mu")
+    if isinstance(mu, Mapping):
+        taken["mu"] = {k: double(str(k), v) for k, v in mu.items()}
+    elif "mu" in settings:
+        taken["mu"] = double("mu", mu)
+    return settings | taken
 
 
 def _network(network: Any, higher: bool = False) -> tuple[Block, dict[Hashable, ScalarPair]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from meanfield.results import MeanFieldError
+from meanfield.results import MeanFieldError, one_line
 from meanfield.symbolic.critical_lines import CriticalLine
 from meanfield.symbolic.criticality import CriticalPoints
 from meanfield.symbolic.recursion import Recursion
@@ -93,6 +93,9 @@ class PhaseDiagram:
                 numbers = ",".join(f"{v:.17g}" for v in (w, b, self.K[i, j], self.chi_J[i, j], xi[i, j]))
                 rows.append(f"{numbers},{PHASES[self.phase[i, j]]},{self.attractors[i, j]}")
         return _write(path, ".csv", ("\n".join(rows) + "\n").encode())
+
+    def __repr__(self) -> str:
+        return one_line("PhaseDiagram", f"{self.title}; {self.sigma_w.size} x {self.sigma_b.size} points")
 
     def __str__(self) -> str:
         share = {p: float((self.phase == i).mean()) for i, p in enumerate(PHASES)}

@@ -31,6 +31,7 @@ LABELS = {
     "K_ab": r"$K^\ell_{ab}$",
     "c": r"$c^\ell$",
 }
+RELATIVE = ("J", "J0", "Theta")  # a report gives these in units of the theory's value
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito's palette
 _RIM = 6.0  # a z panel ends here
 _LOOK = {
@@ -119,8 +120,9 @@ def plot_run(run: Any, quantities: Iterable[str] | None = None, ax: Axes | Seque
 def plot_report(report: Any) -> Figure:
     """A check: theory as a line, the ensemble's mean with a band of ± 2 standard errors, and z below.
 
-    report: anything with `.rows`, each with .quantity .layer .predicted .measured .standard_error .z. One panel per
-    quantity; the last panel holds every z, with the limits ± 4.
+    report: anything with `.rows`, each with .quantity .layer .theory .allowance .measured .standard_error .z. One panel
+    per quantity. Solid: the theory of infinite width, nothing fitted; dashed, where an allowance was made: theory +
+    allowance, which z refers to. The last panel holds every z, with the limits ± 4.
 
     Returns: the Figure. Raises: MeanFieldError for a report without rows, or without matplotlib.
     """
@@ -129,30 +131,33 @@ def plot_report(report: Any) -> Figure:
     names = tuple(dict.fromkeys(r.quantity for r in report.rows))
     if not names:
         raise MeanFieldError("A figure was asked for, but the report holds no rows.")
-    scaled = getattr(report, "log_scale", {})  # quantities that are given in units of their prediction
     with require().rc_context(_LOOK):
         figure = _figure(1.5 * len(names) + 1.1)
         *panels, below = figure.subplots(len(names) + 1, 1, sharex=True, height_ratios=[1.5] * len(names) + [0.9])
+        entries: dict[str, Any] = {}
         for i, (name, panel) in enumerate(zip(names, panels)):
             rows = [r for r in report.rows if r.quantity == name]
             layers = np.array([r.layer for r in rows])
-            predicted, mean, error, z = (
+            theory, allowance, mean, error, z = (
                 np.array([getattr(r, k) for r in rows], dtype=float)
-                for k in ("predicted", "measured", "standard_error", "z")
+                for k in ("theory", "allowance", "measured", "standard_error", "z")
             )
             colour = COLOURS[i % len(COLOURS)]
             band = panel.fill_between(layers, mean - 2 * error, mean + 2 * error, color=colour, alpha=0.3, linewidth=0)
             (dots,) = panel.plot(layers, mean, "o", color=colour, markersize=2.5, zorder=3)
-            (line,) = panel.plot(layers, predicted, color="black", linewidth=0.9)
-            if i == 0:
-                panel.legend([(band, dots), line], ["measured, ± 2 s.e.", "predicted"])
-            _scale(panel, np.concatenate([predicted, mean - 2 * error]))
+            (line,) = panel.plot(layers, theory, color="black", linewidth=0.9)
+            entries = {"measured, ± 2 s.e.": (band, dots), "theory": line} | entries  # those of the first panel
+            if allowance.any():
+                dashed = panel.plot(layers, theory + allowance, color="black", linewidth=0.9, linestyle=(0, (3, 2)))
+                entries.setdefault("theory + allowance", dashed[0])
+            _scale(panel, np.concatenate([theory, theory + allowance, mean - 2 * error]))
             label = LABELS.get(name, name)
-            panel.set_ylabel(f"{label} / theory at $n = \\infty$" if name in scaled else label)
+            panel.set_ylabel(f"{label} / theory at $n = \\infty$" if name in RELATIVE else label)
             z = np.where(np.isnan(z), 0.0, z)
             for inside, marker, size in ((np.abs(z) < _RIM, "o", 2.5), (z >= _RIM, "^", 4), (z <= -_RIM, "v", 4)):
                 heights = np.clip(z[inside], -_RIM, _RIM)  # a failure off the scale is an arrow at the rim
                 below.plot(layers[inside], heights, marker, color=colour, markersize=size, clip_on=False)
+        panels[0].legend(entries.values(), entries)
         for height, style in ((-4, "--"), (0, "-"), (4, "--")):
             below.axhline(height, color="0.4", linewidth=0.6, linestyle=style, zorder=0)
         below.set(ylim=(-_RIM, _RIM), yticks=(-4, 0, 4), ylabel="$z$", xlabel=r"layer $\ell$")

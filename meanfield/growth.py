@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import sympy as sp
 
+from meanfield.ranges import Ends, dominated, root_of_power, span
 from meanfield.symbols import sigmoid, softplus
 
 
@@ -118,13 +120,18 @@ class Bound:
     c: float = 0.0
 
     def __mul__(self, other: Bound) -> Bound:
-        return Bound(_up(self.A * other.A), _up(self.p + other.p), _up(self.c + other.c))
+        return Bound(_up(self.A * other.A), _rate(self.p + other.p), _rate(self.c + other.c))
 
     def __add__(self, other: Bound) -> Bound:
         return Bound(_up(self.A + other.A), max(self.p, other.p), max(self.c, other.c))
 
     def __pow__(self, n: float) -> Bound:
-        return Bound(_up(self.A**n), _up(self.p * n), _up(self.c * n))
+        return Bound(_up(self.A**n), _rate(self.p * n), _rate(self.c * n))
+
+
+def _rate(value: float) -> float:
+    """Rounded up unless it is a small whole number, which the sum or product of whole ones is exactly."""
+    return value if value.is_integer() else _up(value)
 
 
 def _up(value: float) -> float:
@@ -135,20 +142,44 @@ def _mag(e) -> float:
     return abs(float(sp.N(e, 20))) * (1 + 1e-15)
 
 
-def bound(expr: sp.Expr, x: sp.Symbol, side: int = 0) -> Bound | None:
-    """A rigorous growth bound of a smooth expression for all real x (`side` 0), x ≥ 0 (1) or x ≤ 0 (-1); None where the
-    rules fail."""
+@lru_cache(maxsize=4096)
+def bound(expr: sp.Expr, x: sp.Symbol, side: int = 0, ends: tuple | None = None) -> Bound | None:
+    """A rigorous growth bound of a smooth expression for all real x (`side` 0), x ≥ 0 (1) or x ≤ 0 (-1), or between
+    `ends`; None where the rules fail. A bounded expression has p = c = 0 wherever `span` or `dominated` sees it."""
+    limits = _ends(side, ends)
+    found = _bound_by_rules(expr, x, side, ends)
+    if found is not None and found.p == found.c == 0:
+        return found
+    size = max(map(abs, span(expr, x, *limits)))
+    if math.isinf(size) and expr.is_Mul:
+        halves = (limits[0], min(limits[1], 0.0)), (max(limits[0], 0.0), limits[1])
+        size = max(dominated(expr, x, *half) for half in halves if half[0] < half[1])
+    if math.isinf(size):
+        size = root_of_power(expr, x, *limits)
+    return found if math.isinf(size) else Bound(_up(size))
+
+
+def _ends(side: int, ends: tuple | None) -> Ends:
+    """The interval as doubles, rounded outwards."""
+    low, high = (-math.inf if side != 1 else 0.0, math.inf if side != -1 else 0.0)
+    if ends is None:
+        return low, high
+    a, b = (float(sp.N(e, 20)) if e.is_number else None for e in map(sp.sympify, ends))
+    return (low if a is None else a - 1e-15 * abs(a)), (high if b is None else b + 1e-15 * abs(b))
+
+
+def _bound_by_rules(expr: sp.Expr, x: sp.Symbol, side: int, ends: tuple | None) -> Bound | None:
     if not expr.has(x):
         return Bound(_mag(expr)) if expr.is_number else None
     if expr == x:
         return Bound(1.0, 1.0)
     if expr.is_Add:
-        return _fold(Bound.__add__, [bound(a, x, side) for a in expr.args])
+        return _fold(Bound.__add__, [bound(a, x, side, ends) for a in expr.args])
     if expr.is_Mul:
-        return _fold(Bound.__mul__, [bound(a, x, side) for a in expr.args])
+        return _fold(Bound.__mul__, [bound(a, x, side, ends) for a in expr.args])
     if expr.is_Pow and expr.base is not sp.E:
-        return _power_bound(expr, x, side)
-    return _head_bound(expr, x, side)
+        return _power_bound(expr, x, side, ends)
+    return _head_bound(expr, x, side, ends)
 
 
 def _fold(operation, bounds):
@@ -160,18 +191,19 @@ def _fold(operation, bounds):
     return total
 
 
-def _power_bound(expr, x, side):
+def _power_bound(expr, x, side, ends):
     if not expr.exp.is_number:
         return None
     n = float(expr.exp)
     if n > 0:
-        base = bound(expr.base, x, side)
+        base = bound(expr.base, x, side, ends)
         return None if base is None else base**n
-    least = lower(expr.base, x, side)
-    return None if least is None or least <= 0 else Bound(_up((1 / least) ** (-n)))
+    low, high = span(expr.base, x, *_ends(side, ends))
+    least = low if low > 0 else -high
+    return Bound(_up((1 / least) ** (-n))) if least > 0 else None
 
 
-def _head_bound(expr, x, side):
+def _head_bound(expr, x, side, ends):
     u, head = expr.args[0], expr.func
     if head in (sp.tanh, sp.erf, sp.sin, sp.cos, sigmoid, sp.sech):
         return Bound(1.0)
@@ -179,7 +211,7 @@ def _head_bound(expr, x, side):
         return Bound(2.0)
     if head is sp.atan:
         return Bound(_up(math.pi / 2))
-    inner = bound(u, x, side)
+    inner = bound(u, x, side, ends)
     if inner is None:
         return None
     if head is softplus:
@@ -188,11 +220,11 @@ def _head_bound(expr, x, side):
         return inner
     if head in (sp.exp, sp.cosh, sp.sinh):
         if head is sp.exp:
-            return _exp_bound(u, x, side)
-        both = [_exp_bound(u, x, side), _exp_bound(-u, x, side)]  # cosh and sinh hold e^u and e^{-u}
+            return _exp_bound(u, x, side, ends)
+        both = [_exp_bound(u, x, side, ends), _exp_bound(-u, x, side, ends)]  # cosh and sinh hold e^u and e^{-u}
         return _fold(Bound.__add__, both)
     if head is sp.log:
-        least = lower(u, x, side)
+        least = lower(u, x, side, ends)
         if least is None or least <= 0:
             return None
         # log(A (1+|z|)^p e^{c|z|}) ≤ |log A| + (p + c)|z|
@@ -200,47 +232,34 @@ def _head_bound(expr, x, side):
     return None
 
 
-def _exp_bound(u, x, side):
-    if not u.is_polynomial(x) or sp.Poly(u, x).degree() > 2:
+def _exp_bound(u, x, side, ends):
+    """e^u: constant where u is bounded above; with the slope of u where that is linear; else u ≤ A (1 + |x|) by its own
+    bound."""
+    above = span(u, x, *_ends(side, ends))[1]
+    if above < 700:
+        return Bound(_up(math.exp(above)))
+    if u.is_polynomial(x) and sp.Poly(u, x).degree() == 1:
+        b, c = (sp.Poly(u, x).nth(k) for k in (1, 0))
+        if not (b.is_number and c.is_number):
+            return None
+        b, c = float(sp.N(b, 20)), float(sp.N(c, 20))
+        rate = max(b, 0.0) if side == 1 else max(-b, 0.0) if side == -1 else abs(b)
+        return Bound(_up(math.exp(c)), 0.0, _up(rate)) if c < 700 else None
+    if u.is_Add:
+        polynomial = [a for a in u.args if a.is_polynomial(x)]
+        rest = [a for a in u.args if not a.is_polynomial(x)]
+        if polynomial and rest:
+            return _fold(Bound.__mul__, [_exp_bound(sp.Add(*part), x, side, ends) for part in (polynomial, rest)])
+    size = bound(u, x, side, ends)
+    if size is None or size.p > 1 or size.c > 0 or size.A >= 700:
         return None
-    a, b, c = (sp.Poly(u, x).nth(k) for k in (2, 1, 0))
-    if not all(v.is_number for v in (a, b, c)):
-        return None
-    a, b, c = (float(sp.N(v, 20)) for v in (a, b, c))
-    if a > 0:
-        return None
-    if a < 0:
-        return Bound(_up(math.exp(c - b * b / (4 * a))))
-    rate = max(b, 0.0) if side == 1 else max(-b, 0.0) if side == -1 else abs(b)
-    return Bound(_up(math.exp(c)), 0.0, _up(rate))
+    return Bound(_up(math.exp(size.A)), 0.0, size.A)
 
 
-def lower(expr: sp.Expr, x: sp.Symbol, side: int = 0) -> float | None:
+def lower(expr: sp.Expr, x: sp.Symbol, side: int = 0, ends: tuple | None = None) -> float | None:
     """A number below `expr` for every real x on the stated side, None where the rules fail."""
-    if not expr.has(x):
-        return float(sp.N(expr, 20)) * (1 - 1e-15 if expr.is_nonnegative else 1 + 1e-15)
-    if expr.is_Add:
-        parts = [p for a in expr.args if (p := lower(a, x, side)) is not None]
-        return sum(parts) - 1e-13 * sum(abs(p) for p in parts) if len(parts) == len(expr.args) else None
-    if expr.is_Pow and expr.exp.is_even and expr.exp > 0:
-        return 0.0
-    if expr.is_Pow and expr.exp.is_number and expr.exp > 0 and (lower(expr.base, x, side) or -1) >= 0:
-        return (lower(expr.base, x, side) or 0.0) ** float(expr.exp) * (1 - 1e-13)
-    if isinstance(expr, sp.cosh):
-        return 1.0
-    if isinstance(expr, (sp.exp, sigmoid, softplus, sp.sech)):
-        return 0.0
-    if isinstance(expr, (sp.tanh, sp.erf, sp.sin, sp.cos)):
-        return -1.0
-    if expr == x:
-        return 0.0 if side == 1 else None
-    if expr.is_Mul:
-        coefficient, rest = expr.as_coeff_Mul()
-        if coefficient.is_negative and rest == x:
-            return 0.0 if side == -1 else None
-        if coefficient.is_positive and coefficient != 1 and (below := lower(rest, x, side)) is not None:
-            return float(coefficient) * below * (1 - 1e-13 if below > 0 else 1 + 1e-13)
-    return None
+    least = span(expr, x, *_ends(side, ends))[0]
+    return None if least == -math.inf else least
 
 
 @dataclass(frozen=True)
@@ -277,15 +296,24 @@ class Decay:
         return _up(self.A * (1 + best) ** self.p * math.exp(-self.c * best))
 
 
-def decay(expr: sp.Expr, t: sp.Symbol) -> Decay | None:
+_EXPONENTIAL = (sp.exp, sp.tanh, sp.sech, sp.erf, sp.erfc, sp.sinh, sp.cosh, sp.sin, sp.cos, sigmoid, softplus)
+
+
+def decay(expr: sp.Expr, t: sp.Symbol, algebraic: bool = False) -> Decay | None:
     """The power part of a smooth expression as t → +∞ with a rigorous exponential remainder; None where the rules do
-    not reach."""
+    not reach.
+
+    algebraic: what is left when the exponentially small part is gone may be any function without exponentials (z/(1+z),
+    atan), not only a polynomial.
+    """
     if not expr.has(t) or expr == t:
+        return Decay(expr)
+    if algebraic and not expr.has(*_EXPONENTIAL):
         return Decay(expr)
     if expr.is_Add or expr.is_Mul or (expr.is_Pow and expr.exp.is_Integer and expr.exp > 0):
         total: Decay | None = None
         for a in expr.args if not expr.is_Pow else [expr.base] * int(expr.exp):
-            part = decay(a, t)
+            part = decay(a, t, algebraic)
             if part is None:
                 return None
             total = part if total is None else total.plus(part) if expr.is_Add else total.times(part, t)
@@ -294,7 +322,9 @@ def decay(expr: sp.Expr, t: sp.Symbol) -> Decay | None:
         return total
     if len(expr.args) != 1:
         return None
-    inner = decay(expr.args[0], t)
+    inner = decay(expr.args[0], t, algebraic)
+    if inner is not None and algebraic and expr.func in (sp.atan, sp.asinh) and inner.power.has(t):
+        return Decay(expr.func(inner.power), _up(inner.A * _LIPSCHITZ[expr.func]), inner.p, inner.c)
     return None if inner is None else _head_decay(expr.func, inner, t)
 
 

@@ -133,7 +133,8 @@ def law_latex(law: Law) -> str:
         return body
     if isinstance(law.remainder, str):
         return body + (r" + \text{exponentially small}" if law.remainder == "exponential" else r" + \dots")
-    return body + rf" + O\!\left({tex(law.variable**law.remainder)}\right)"
+    left = law.variable**law.remainder * sp.log(law.variable) ** law.remainder_logs
+    return body + rf" + O\!\left({tex(left)}\right)"
 
 
 def _escape(text: str) -> str:

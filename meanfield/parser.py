@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import math
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from fractions import Fraction
 
 import sympy as sp
 
+from meanfield.architecture import Number, Param
 from meanfield.results import MeanFieldError
 from meanfield.symbols import parameter, recognise, sigmoid, softplus, z
 
@@ -53,12 +55,14 @@ CONSTANTS = {"pi": sp.pi, "E": sp.E}
 _COMPARE = {ast.Lt: sp.Lt, ast.LtE: sp.Le, ast.Gt: sp.Gt, ast.GtE: sp.Ge}
 
 
-def parse(text: str, parameters: Collection[str] = ()) -> sp.Expr:
+def parse(text: str, parameters: Collection[str] = (), known: Collection[str] = ()) -> sp.Expr:
     """The SymPy expression that `text` spells, in the symbol z and the declared `parameters`.
 
     Numbers are exact decimals (0.1 is 1/10). Allowed: + - * / **, comparisons inside `a if c else b`, and the names in
     `FUNCTIONS` and `CONSTANTS`. Everything else (attributes, indexing, lambdas, keywords, calls of other names,
     exponents beyond 64) is refused.
+
+    `known` are further names that a message may propose.
 
     Raises: MeanFieldError, one sentence naming the first thing that is not allowed.
 
@@ -67,14 +71,9 @@ def parse(text: str, parameters: Collection[str] = ()) -> sp.Expr:
     """
     if len(text) > MAX_LENGTH:
         raise MeanFieldError(f"The formula has {len(text)} characters; at most {MAX_LENGTH} are read.")
+    tree = _tree(text, text)
     try:
-        tree = ast.parse(text.strip().replace("^", "**"), mode="eval")
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        raise MeanFieldError(f"{text!r} is not a formula; write it like 'z*erf(z)' or 'Max(z, 0)**2'.") from None
-    if sum(1 for _ in ast.walk(tree)) > MAX_NODES:
-        raise MeanFieldError(f"The formula {text[:40]!r}… has more than {MAX_NODES} parts; give a simpler one.")
-    try:
-        expr = recognise(sp.sympify(_Reader(text, parameters).read(tree.body)))
+        expr = recognise(sp.sympify(_Reader(text, parameters, known).read(tree.body)))
     except RecursionError:
         raise MeanFieldError(f"The formula {text[:40]!r}… is nested too deeply.") from None
     if _nested(expr) > 2:
@@ -84,6 +83,122 @@ def parse(text: str, parameters: Collection[str] = ()) -> sp.Expr:
     if expr.has(sp.zoo, sp.nan, sp.oo, -sp.oo, sp.I):
         raise MeanFieldError(f"{text!r} is not a real finite function: it reads as {expr}.")
     return expr
+
+
+def _tree(text: str, written: str) -> ast.Expression:
+    """The syntax tree of `text`, which stands for what the user has `written`."""
+    try:
+        tree = ast.parse(text.strip().replace("^", "**"), mode="eval")
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        raise MeanFieldError(f"{written!r} is not a formula; write it like 'z*erf(z)' or 'Max(z, 0)**2'.") from None
+    if sum(1 for _ in ast.walk(tree)) > MAX_NODES:
+        raise MeanFieldError(f"The formula {written[:40]!r}… has more than {MAX_NODES} parts; give a simpler one.")
+    return tree
+
+
+Definition = tuple[str, Mapping[str, str]]  # a formula in z and its parameters with their defaults
+
+
+def expand(text: str, definition: Callable[[str], Definition | None]) -> str:
+    """`text` with every call of a defined name written out: the formula at its argument, with default parameters, or
+    with those that follow the argument. A function's name in another case is spelled as in `FUNCTIONS`.
+
+    >>> expand("z*Twice(z + 1)", lambda name: ("2*z", {}) if name == "Twice" else None)
+    'z*(2*(z + 1))'
+    """
+    spelled = {canonical(name): name for name in sorted(FUNCTIONS, reverse=True)}
+    found = " ".join(text.replace("^", "**").split())
+    if len(found) > MAX_LENGTH or not found.isascii():
+        return text  # `parse` says what is wrong with it
+    while True:
+        calls = [n for n in ast.walk(_tree(found, text)) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
+        for call in calls:
+            assert isinstance(call.func, ast.Name) and call.end_col_offset is not None
+            name, head = call.func.id, slice(call.col_offset, call.end_col_offset)
+            if name in FUNCTIONS:
+                continue
+            if canonical(name) in spelled:
+                after = head.start + len(name)
+                found = found[: head.start] + spelled[canonical(name)] + found[after:]
+                break
+            formula = definition(name)
+            if formula is not None:
+                found = found[: head.start] + f"({_called(name, formula, call, found, text)})" + found[head.stop :]
+                break
+        else:
+            return found
+
+
+def _called(name: str, formula: Definition, call: ast.Call, text: str, written: str) -> str:
+    """The text of a defined function at the arguments of a call."""
+    body, defaults = formula
+    given = [text[a.col_offset : a.end_col_offset] for a in call.args]
+    if call.keywords or not 1 <= len(given) <= 1 + len(defaults):
+        raise MeanFieldError(
+            f"{name} in {written[:80]!r} takes a function of z and then its parameters "
+            f"({', '.join(defaults) or 'it has none'}), but {len(given) + len(call.keywords)} arguments were given."
+        )
+    values = {"z": given[0]} | dict(defaults) | dict(zip(defaults, given[1:]))
+    return re.sub(
+        r"\b[A-Za-z_]\w*", lambda m: f"{_inside(values[m[0]])}" if m[0] in values else m[0], " ".join(body.split())
+    )
+
+
+def _inside(text: str) -> str:
+    """`text` as a part of a larger formula."""
+    return text if re.fullmatch(r"\w+(\.\d+)?", text) else f"({text})"
+
+
+def canonical(name: str) -> str:
+    """A name without case and underscores: LeakyReLU and leaky_relu are the same one."""
+    return name.lower().replace("_", "")
+
+
+def close_names(name: str, known: Collection[str]) -> str:
+    """" Did you mean a or b?" for a name that is not `known`, or nothing."""
+    shown = {canonical(n): n for n in known}
+    near = difflib.get_close_matches(canonical(name), shown, n=3, cutoff=0.7)
+    near += [c for c in shown if len(name) > 2 and c.startswith(canonical(name)) and c not in near]
+    return f" Did you mean {' or '.join(shown[c] for c in near[:3])}?" if near else ""
+
+
+def number(value: object, what: str) -> sp.Expr:
+    """An exact finite number from an int, a Fraction, text (1.5, 3/2, sqrt(2), 1e-3) or a SymPy number; a float counts
+    as the decimal it prints as.
+
+    Raises: MeanFieldError, which calls the number `what`.
+
+    >>> number("sqrt(3)/2", "mu"), number(0.1, "sigma_b")
+    (sqrt(3)/2, 1/10)
+    """
+    text = str(value)
+    if isinstance(value, sp.Expr) and not value.has(sp.Float):
+        found = value
+    elif isinstance(value, bool):
+        found = sp.nan
+    else:
+        try:
+            found = parse(text)
+        except (MeanFieldError, ZeroDivisionError):
+            try:  # very large or very small decimals, which `parse` refuses
+                found = sp.nan if re.search(r"[eE][-+]?\d{4}", text) else sp.Rational(Fraction(text))
+                if found is not sp.nan and abs(found) >= 2**1024:  # beyond a double it is as good as infinite
+                    found = sp.nan
+            except (ValueError, OverflowError, ZeroDivisionError):
+                found = sp.nan
+    if not (found.is_number and found.is_real and found.is_finite):
+        raise MeanFieldError(f"{what} must be a finite number such as 1.5, 3/2 or sqrt(2), but {value!r} was given.")
+    return found
+
+
+def expression(value: object, what: str) -> sp.Expr:
+    """`number` for text; SymPy expressions and floats are taken as they are. Text is parsed, never evaluated."""
+    return number(value, what) if isinstance(value, (str, Fraction)) else sp.sympify(value)
+
+
+def value_of(given: Number) -> sp.Expr:
+    """The number of an architecture record as an expression; a `Param` is its symbol."""
+    return parameter(given.name) if isinstance(given, Param) else number(given, "A number of the architecture")
 
 
 def _size(e) -> float:
@@ -107,7 +222,8 @@ def _nested(e) -> int:
 
 
 class _Reader:
-    def __init__(self, text: str, parameters: Collection[str]):
+    def __init__(self, text: str, parameters: Collection[str], known: Collection[str] = ()):
+        self.known = {*known, *FUNCTIONS}
         self.text, self.names = text, {p: parameter(p) for p in parameters} | {"z": z, "x": z}
 
     def fail(self, what: str) -> MeanFieldError:
@@ -148,7 +264,8 @@ class _Reader:
                     )
                 return function(*[self.read(a) for a in args])
             case ast.Call(func=ast.Name(id=name)):
-                raise self.fail(f"The function {name!r}")
+                hint = "" if name in FUNCTIONS else close_names(name, self.known)
+                raise MeanFieldError(str(self.fail(f"The function {name!r}")) + hint)
         raise self.fail(f"{type(node).__name__}")
 
     def number(self, node: ast.AST):

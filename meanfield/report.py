@@ -1,4 +1,4 @@
-"""The verdict of a check: rows of predicted against measured, as text, plain values, JSON or a figure."""
+"""The verdict of a check: rows of theory, allowance, and measured, as text, plain values, JSON or a figure."""
 
 from __future__ import annotations
 
@@ -12,32 +12,53 @@ from typing import Any
 import numpy as np
 
 from meanfield import figures
-from meanfield.results import MeanFieldError
+from meanfield.results import MeanFieldError, one_line
 
 THRESHOLD = 4.0  # standard errors; over 100 rows of exact theory a larger |z| happens once in 160 runs
 
 
 @dataclass(frozen=True)
 class Row:
-    """One quantity at one layer: prediction (with the 1/n allowance already in it), ensemble mean, standard error,
-    z."""
+    """One quantity at one layer: what the theory says at infinite width, what finite width was measured to add, and the
+    ensemble.
+
+    theory: of infinite width, nothing fitted; allowance: the bias of order 1/n, from narrower networks (0 where none is
+    made); measured: the ensemble's mean; standard_error: of measured minus allowance; z = (measured − sum)/
+    standard_error; passed: |z| ≤ `THRESHOLD`.
+    """
 
     quantity: str
     layer: int
-    predicted: float
+    theory: float
     allowance: float
     measured: float
     standard_error: float
     z: float
     passed: bool
 
+    @property
+    def sum(self) -> float:
+        """theory + allowance: what `measured` is held against."""
+        return self.theory + self.allowance
+
+    @property
+    def predicted(self) -> float:
+        """The former name of `sum`."""
+        return self.sum
+
+    def data(self) -> dict[str, Any]:
+        """The columns by name, as plain values; "predicted" repeats "sum" for readers of earlier files."""
+        found = asdict(self)
+        first = {k: found.pop(k) for k in ("quantity", "layer", "theory", "allowance")}
+        return {k: _json_value(v) for k, v in (first | {"sum": self.sum, "predicted": self.predicted} | found).items()}
+
 
 @dataclass(frozen=True)
 class Report:
     """The verdict of a check. `str` is a table for a terminal, `data()` plain values for JSON, `passed` the answer.
 
-    predicted, measured and standard_error of J are in units of the predicted J (so that no depth overflows);
-    `log_scale` holds its logarithm.
+    theory, allowance, measured and standard_error of J, J0 and Theta are in units of the theory's value (so that no
+    depth overflows; theory is then 1); `log_scale` holds the logarithm of J.
     """
 
     title: str
@@ -72,7 +93,7 @@ class Report:
             "settings": self.settings,
             "notes": list(self.notes),
             "log_scale": {name: [_json_value(v) for v in values] for name, values in self.log_scale.items()},
-            "rows": [{k: _json_value(v) for k, v in asdict(r).items()} for r in self.rows],
+            "rows": [r.data() for r in self.rows],
         }
 
     def plot(self):
@@ -83,29 +104,47 @@ class Report:
         """Write `data()` to a file, whole or not at all."""
         figures.write_whole(Path(path), json.dumps(self.data(), indent=1).encode())
 
+    def __repr__(self) -> str:
+        verdict = "passed" if self.passed else "failed"
+        return one_line("Report", f"{verdict}: {self.title}; {', '.join(self.quantities)}; {len(self.rows)} rows")
+
     def __str__(self) -> str:
         s = self.settings
         head = ", ".join(
             f"{k} {s[k]}" for k in ("width", "depth", "networks", "sampler", "seed", "sigma_w", "sigma_b", "input_norm")
         )
-        lines = [self.title, *textwrap.wrap(head, 78), ""]
+        lines = [*textwrap.wrap(self.title, 78), *textwrap.wrap(head, 78), ""]
         for q in self.quantities:
             rows, worst = [r for r in self.rows if r.quantity == q], self.worst(q)
-            lines.append(f"{q} (in units of the predicted {q})" if q in ("J", "Theta", "J0") else q)
+            lines.append(f"{q} (in units of the theory's {q})" if q in figures.RELATIVE else q)
             lines.append(
                 f"  largest |z| {abs(worst.z):.2f} at layer {worst.layer}; "
                 f"{sum(r.passed for r in rows)} of {len(rows)} layers pass"
             )
-            lines.append(f"  {'layer':>5} {'predicted':>14} {'measured':>14} {'+-':>10} {'z':>7}")
+            lines.append(_line("layer", "theory", "allowance", "sum", "measured", "+-", "z"))
             for r in _selected(rows):
-                mark = "" if r.passed else "  <-- fails"
-                values = f"{r.predicted:>14.8g} {r.measured:>14.8g} {r.standard_error:>10.2g} {r.z:>7.2f}"
-                lines.append(f"  {r.layer:>5} {values}{mark}")
+                theory, total, measured = (_digits(v, 12) for v in (r.theory, r.sum, r.measured))
+                added, error = f"{r.allowance:.2g}", f"{r.standard_error:.2g}"
+                z = f"{r.z:.2f}" if abs(r.z) < 1e4 or not np.isfinite(r.z) else f"{r.z:.0e}"
+                mark = "" if r.passed else " fails"
+                lines.append(_line(str(r.layer), theory, added, total, measured, error, z) + mark)
             lines.append("")
         for note in self.notes:
             lines += textwrap.wrap(note, 78)
+        if self.rows:
+            lines += textwrap.wrap("theory: infinite width, nothing fitted; z = (measured - sum)/(+-).", 78)
         verdict = "PASSED" if self.passed else "FAILED"
         return "\n".join([*lines, f"{verdict} (a row passes within {THRESHOLD:g} standard errors)"])
+
+
+def _line(*columns: str) -> str:
+    """One line of a table; 73 columns, so that a mark and the longest numbers still fit into 80."""
+    return " ".join(f"{text:>{width}}" for text, width in zip(columns, (7, 12, 9, 12, 12, 8, 7)))
+
+
+def _digits(value: float, room: int) -> str:
+    """At most eight digits, and as many as fit into `room` characters."""
+    return next((text for n in range(8, 3, -1) if len(text := f"{value:.{n}g}") <= room), f"{value:.4g}")
 
 
 def _json_value(value: Any) -> Any:

@@ -24,6 +24,12 @@ class InfiniteAverage(MeanFieldError):
     """The average does not exist or is infinite (the square of a jump's derivative, a tail heavier than a Gaussian)."""
 
 
+def one_line(name: str, text: str, room: int = 100) -> str:
+    """`name(text)` on one line, what does not fit cut off: how records show themselves in a session."""
+    flat = " ".join(text.split())
+    return f"{name}({flat if len(flat) <= room else flat[: room - 1] + '…'})"
+
+
 class Status(Enum):
     """How much is known of an answer."""
 
@@ -96,13 +102,14 @@ class Law:
     """An asymptotic statement: the sum of `terms`, most important first, as `variable` → `point`, and what is left out.
 
     remainder: "zero" (the sum is exact), "exponential" (smaller than every power), "smaller" (of smaller order than the
-    last term, by how much is not known), or a power: O(variable^remainder).
+    last term, by how much is not known), or a power: O(variable^remainder · |log variable|^remainder_logs).
     """
 
     variable: sp.Symbol
     point: sp.Expr
     terms: tuple[Term, ...]
     remainder: str | sp.Expr = "zero"
+    remainder_logs: sp.Expr = sp.S.Zero
 
     @property
     def expr(self) -> sp.Expr:
@@ -112,6 +119,17 @@ class Law:
     @property
     def leading(self) -> Term:
         return self.terms[0] if self.terms else Term(sp.S.Zero)
+
+    @property
+    def limit(self) -> sp.Expr:
+        """What the sum tends to: 0, a number, ±oo, or nan where the terms do not say."""
+        lead = self.leading
+        power = -lead.power if self.point == 0 else lead.power
+        if lead.rate != 0 or not self.terms:
+            return sp.nan if self.terms or self.remainder not in ("zero", "exponential") else sp.S.Zero
+        if power > 0 or (power == 0 and lead.logs > 0):
+            return lead.coefficient * sp.oo * (-1 if self.point == 0 and lead.logs % 2 else 1)
+        return lead.coefficient if power == 0 and lead.logs == 0 else sp.S.Zero
 
     def coefficient(self, power: object) -> sp.Expr:
         """The coefficient of x^power (no logarithm, no exponential)."""
@@ -130,7 +148,7 @@ class Law:
             return "exponentially small"
         if self.remainder == "smaller":
             return "smaller order"
-        return f"O({self.variable**self.remainder})"
+        return f"O({self.variable**self.remainder * sp.log(self.variable) ** self.remainder_logs})"
 
     def __str__(self) -> str:
         text = " + ".join(str(p) for p in self.parts()).replace("+ -", "- ")

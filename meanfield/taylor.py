@@ -118,6 +118,10 @@ def _compose(expr, g: Series, x) -> Series:
     if head is sp.asinh:
         s = _power([sp.S.One + _mul(g, g)[0], *_mul(g, g)[1:]], -sp.S.Half, expr)
         return _integrate(lambda y, k: s[:k], g, y0)
+    if head in (sp.asin, sp.acos):
+        sign = 1 if head is sp.asin else -1
+        s = _power(_sub(1, _mul(g, g)), -sp.S.Half, expr)
+        return _integrate(lambda y, k: [sign * c for c in s[:k]], g, y0)
     if head is sp.log:
         s = _power(g, sp.S.NegativeOne, expr)
         return _integrate(lambda y, k: s[:k], g, y0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,19 @@ import sympy as sp
 
 from meanfield import latex as _latex
 from meanfield.activations import Activation, activation
-from meanfield.architecture import Block, Nonlinearity, Param, Residual, Sequential, activations_of, exact, mlp
-from meanfield.results import MeanFieldError
+from meanfield.architecture import (
+    Block,
+    Constant,
+    Nonlinearity,
+    Param,
+    Residual,
+    Sequential,
+    activations_of,
+    exact,
+    mlp,
+)
+from meanfield.parser import number
+from meanfield.results import MeanFieldError, one_line
 from meanfield.symbolic import depth as _depth
 from meanfield.symbolic.average import Average
 from meanfield.symbolic.blocks import describe, input_jacobian, one_input, one_input_averages, two_inputs
@@ -21,6 +33,7 @@ from meanfield.symbolic.expansion import Law, at_infinity, at_zero
 from meanfield.symbolic.fixed_points import FixedPoints, fixed_points
 from meanfield.symbolic.phases import Phase, phase_at
 from meanfield.symbolic.recursion import Recursion
+from meanfield.symbolic.rounding import doubles, phase_with_rounding, points_with_rounding
 from meanfield.symbols import parameter
 
 if TYPE_CHECKING:
@@ -99,12 +112,15 @@ class Theory:
 
         parameters: sigma_w, sigma_b, mu: exact numbers (decimals count as written) or SymPy expressions. The answer
         carries certified digits and says whether the number of fixed points is proved (Descartes' rule) or searched.
+        A float whose last bits decide between ordered and chaotic (2**0.5 with a ReLU) is "critical to rounding".
 
         >>> found = derive("gelu").fixed_points(sigma_w="1.7", sigma_b=0)
         >>> [(p.stability, p.phase) for p in found]
         [('stable', 'ordered'), ('unstable', 'chaotic')]
         """
-        return fixed_points(self.one_input.only("K", "J"), {k: _number(k, v) for k, v in parameters.items()})
+        recursion, values, units = self._at(parameters)
+        found = fixed_points(recursion, values)
+        return points_with_rounding(found, values, units, lambda moved: fixed_points(recursion, moved))
 
     def phase(self, *, input_norm: object = 1, **parameters) -> Phase:
         """The phase at one place (σ_w, σ_b): where K¹ = σ_w² Q0 + σ_b² flows, χ_J* and ξ there.
@@ -112,8 +128,15 @@ class Theory:
         >>> print(derive("erf").phase(sigma_w="1.3", sigma_b="0.2"))
         chaotic: chi_J* = 1.0932494106, xi = 11.21649983, K* = 0.718490023595
         """
+        (recursion, values, units), norm = self._at(parameters), _number("input_norm", input_norm)
+        found = phase_at(recursion, values, norm)
+        return phase_with_rounding(found, values, units, lambda moved: phase_at(recursion, moved, norm))
+
+    def _at(self, parameters: dict) -> tuple[Recursion, dict[str, sp.Expr], dict[str, float]]:
+        """The recursion of (K, J), the exact values at one place, and the unit in the last place of those given as
+        doubles."""
         values = {k: _number(k, v) for k, v in parameters.items()}
-        return phase_at(self.one_input.only("K", "J"), values, _number("input_norm", input_norm))
+        return self.one_input.only("K", "J"), values, doubles(parameters)
 
     def critical_line(self) -> CriticalLine:
         """The critical line χ_J* = 1 in the (σ_w, σ_b) plane: closed, a ray, vertical, or parametric in K*.
@@ -178,14 +201,14 @@ class Theory:
             recursion = recursion.subs(numbers)
         return propagate(
             recursion,
-            sigma_w=sigma_w,
-            sigma_b=sigma_b,
+            sigma_w=double("sigma_w", sigma_w),
+            sigma_b=double("sigma_b", sigma_b),
             depth=depth,
-            input_norm=input_norm,
-            correlation=correlation,
+            input_norm=double("input_norm", input_norm),
+            correlation=double("correlation", correlation),
             layerwise=layerwise,
             every_layer=every_layer,
-            parameters={k: v for k, v in values.items() if k not in numbers},
+            parameters={k: double(k, v) for k, v in values.items() if k not in numbers},
         )
 
     def phase_diagram(
@@ -226,7 +249,9 @@ class Theory:
                 drawn = critical_line(block), critical_points(block)
             except MeanFieldError:
                 drawn = (None, None)  # several Dense layers: the diagram itself shows the line
-        return phase_diagram(describe(self.block), recursion, sigma_w, sigma_b, input_norm, rest, *drawn)
+        w, b, norm = double("sigma_w", sigma_w), double("sigma_b", sigma_b), double("input_norm", input_norm)
+        rest = {k: double(k, v) for k, v in rest.items()}
+        return phase_diagram(describe(self.block), recursion, w, b, norm, rest, *drawn)
 
     def plot(self, **settings):
         """The figure of `propagate(**settings)`: K^l and J^{1,l} against depth (needs matplotlib: meanfield[plot])."""
@@ -252,6 +277,9 @@ class Theory:
 
     def _repr_latex_(self) -> str:
         return self.one_input._repr_latex_()
+
+    def __repr__(self) -> str:
+        return one_line("Theory", describe(self.block))
 
     def __str__(self) -> str:
         return f"{describe(self.block)}\n{self.one_input}"
@@ -317,11 +345,26 @@ def _with_values(block: Block, values: dict) -> Block:
 
 
 def _number(name: str, value) -> sp.Expr:
-    """An exact number: text and integers as they are, a float as the decimal it prints as."""
-    if isinstance(value, sp.Expr):
+    """An exact number: text, integers and SymPy numbers as they are, a float as the decimal it prints as; a name is a
+    symbol."""
+    if isinstance(value, sp.Expr) and value.free_symbols:
         return value
-    number = exact(value, name)
-    return parameter(number.name) if isinstance(number, Param) else sp.Rational(number)
+    if isinstance(value, Param) or (isinstance(value, str) and value.strip().isidentifier()):
+        found = exact(value, name)
+        if isinstance(found, Param):
+            return parameter(found.name)
+    return number(value, name)
+
+
+def double(name: str, value):
+    """`value` with text, fractions and SymPy numbers in it as doubles, which compiled recursions and networks take."""
+    if isinstance(value, (str, sp.Expr, Fraction, Constant)):
+        return float(number(value, name))
+    if getattr(getattr(value, "dtype", None), "kind", "") in ("U", "O"):  # an array of text or of objects
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [double(name, v) for v in value] if isinstance(value, list) else tuple(double(name, v) for v in value)
+    return value
 
 
 def derive(

@@ -1,14 +1,67 @@
-"""Shared set-up: a cache folder of its own, and mpmath's global precision put back after every test."""
+"""Shared set-up: a cache folder of this run alone, shards of the slow tests, and mpmath's global precision put back
+after every test."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
+import zlib
+from pathlib import Path
 
 import mpmath
 import pytest
 
-os.environ.setdefault("MEANFIELD_CACHE", os.path.join(tempfile.gettempdir(), f"meanfield-tests-{os.getuid()}"))
+ROOT = Path(__file__).parents[1]
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--shard",
+        metavar="I/N",
+        help="of the slow tests, run only those of shard I of N (0 ≤ I < N); I = auto: chosen by the content of the "
+        "package and of the tests, so that one version always runs the same shard and versions take turns",
+    )
+
+
+def content() -> int:
+    """A number that is a function of every source file of the package and of the tests."""
+    files = sorted(p for folder in ("meanfield", "derivations", "tests") for p in (ROOT / folder).rglob("*.py"))
+    value = 0
+    for path in files:
+        value = zlib.crc32(path.read_bytes().replace(b"\r\n", b"\n"), value)
+    return value
+
+
+def shard_of(test: str, shards: int) -> int:
+    """The shard a test belongs to: a function of its name alone."""
+    return zlib.crc32(test.encode()) % shards
+
+
+def pytest_collection_modifyitems(config, items):
+    chosen = config.getoption("--shard")
+    if not chosen:
+        return
+    index, _, count = chosen.partition("/")
+    shards = int(count)
+    here = content() % shards if index == "auto" else int(index)
+    if not 0 <= here < shards:
+        raise pytest.UsageError(f"--shard {chosen}: the shards are 0 to {shards - 1}.")
+    out = [i for i in items if i.get_closest_marker("slow") and shard_of(i.nodeid, shards) != here]
+    config.hook.pytest_deselected(items=out)
+    gone = set(out)
+    items[:] = [i for i in items if i not in gone]
+
+
+def pytest_configure(config):
+    """An empty cache for each run, shared by its workers: numeric tests see the engine as it is now, not as it was."""
+    if not hasattr(config, "workerinput"):
+        config.own_cache = os.environ["MEANFIELD_CACHE"] = tempfile.mkdtemp(prefix="meanfield-tests-")
+
+
+def pytest_unconfigure(config):
+    if hasattr(config, "own_cache"):
+        shutil.rmtree(config.own_cache, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)

@@ -54,7 +54,8 @@ def strict(text: str) -> dict:
 class FakeRow:
     quantity: str
     layer: int
-    predicted: float
+    theory: float
+    allowance: float
     measured: float
     standard_error: float
     z: float
@@ -80,10 +81,11 @@ class FakeReport:
 
 
 def fake_report(z: float = 0.5) -> FakeReport:
-    return FakeReport(
-        tuple(FakeRow(q, l, 1.0 + l, 1.0 + l + 0.1 * z, 0.1, z, abs(z) <= 4) for q in ("K", "J") for l in range(1, 6)),
-        {"J": [0.0] * 5},
-    )
+    def row(q: str, l: int) -> FakeRow:
+        allowance = 0.25 * l if q == "J" else 0.0
+        return FakeRow(q, l, 1.0 + l, allowance, 1.0 + l + allowance + 0.1 * z, 0.1, z, abs(z) <= 4)
+
+    return FakeReport(tuple(row(q, l) for q in ("K", "J") for l in range(1, 6)), {"J": [0.0] * 5})
 
 
 @pytest.fixture

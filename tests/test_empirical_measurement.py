@@ -163,7 +163,8 @@ def test_the_measured_allowance_removes_a_bias_of_order_one_over_n():
     rows, _, notes = compare(RUN, _made_up(3200, 7.0, 0.001), others, ("K", "J"))
     factor = (1 / 3200) / (1 / 100 - 1 / 200)
     for row in rows:
-        assert row.predicted == pytest.approx(row.measured, abs=1e-12) and row.z == pytest.approx(0, abs=1e-9)
+        assert row.theory == 1 and row.sum == pytest.approx(row.measured, abs=1e-12)
+        assert row.z == pytest.approx(0, abs=1e-9)
         assert row.allowance == pytest.approx(7 / 3200)
         assert row.standard_error == pytest.approx(np.sqrt(0.001**2 + factor**2 * (0.02**2 + 0.03**2)))
     assert len(rows) == 8 and "widths 100 and 200" in notes[0]

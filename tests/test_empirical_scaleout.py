@@ -219,12 +219,18 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
 
 
 SCRIPT = """
-import sys, json
+import sys, json, time
 from meanfield.architecture import mlp
 from meanfield.empirical import run_ensemble, scaleout
-scaleout.SECONDS_BETWEEN_CHECKPOINTS = 0.2
+hold = len(sys.argv) > 2
+scaleout.SECONDS_BETWEEN_CHECKPOINTS = 0.0 if hold else 0.2
+lines = 0
 def progress(done, total):
+    global lines
+    lines += 1
     print(done, flush=True)
+    if hold and lines == 40:
+        time.sleep(60)  # whoever stops this process finds it in the middle of its work, however fast the machine is
 run = run_ensemble(mlp("tanh", mu=1), sigma_w=1, sigma_b=0.1, width=40, depth=20, networks=1000, seed=2,
     checkpoint=sys.argv[1], progress=progress, keep_samples=False, threads=1)
 print(json.dumps([run.estimate("K").mean.tolist(), run.estimate("J").standard_error.tolist()]))
@@ -235,7 +241,7 @@ def _script(file, stop=None):
     """Run SCRIPT; after a few lines send `stop`; returns (exit code, lines)."""
     environment = os.environ | {"PYTHONPATH": str(Path(mf.__file__).parents[1])}
     process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(file)],
+        [sys.executable, "-c", SCRIPT, str(file), *(["hold"] if stop is not None else [])],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -245,7 +251,7 @@ def _script(file, stop=None):
     with process:
         for line in process.stdout:
             lines.append(line.strip())
-            if stop is not None and len(lines) > 3 and (file.exists() or stop == signal.SIGINT):
+            if stop is not None and len(lines) == 40:
                 process.send_signal(stop)
                 stop = None
     return process.returncode, lines

@@ -102,18 +102,22 @@ def test_report_is_drawn_and_labelled():
     assert z.get_ylabel() == "$z$" and z.get_xlabel() == r"layer $\ell$"
     rows = [r for r in report.rows if r.quantity == "K"]
     dots, line = k.get_lines()
-    assert list(line.get_ydata()) == [r.predicted for r in rows]
+    assert list(line.get_ydata()) == [r.theory for r in rows] and line.get_linestyle() == "-"
     assert list(dots.get_ydata()) == [r.measured for r in rows]
     corners = k.collections[0].get_paths()[0].vertices[:, 1]
     assert corners.max() == pytest.approx(rows[-1].measured + 2 * rows[-1].standard_error)
     assert corners.min() == pytest.approx(rows[0].measured - 2 * rows[0].standard_error)
     assert {4.0, -4.0} <= {line.get_ydata()[0] for line in z.get_lines() if len(set(line.get_ydata())) == 1}
-    assert [t.get_text() for t in k.get_legend().get_texts()] == ["measured, ± 2 s.e.", "predicted"]
+    assert [t.get_text() for t in k.get_legend().get_texts()] == ["measured, ± 2 s.e.", "theory", "theory + allowance"]
+    more = [r for r in report.rows if r.quantity == "J"]
+    _, solid, dashed = j.get_lines()
+    assert list(solid.get_ydata()) == [r.theory for r in more] and solid.get_linestyle() == "-"
+    assert list(dashed.get_ydata()) == [r.theory + r.allowance for r in more] and dashed.get_linestyle() == "--"
 
 
 @pytest.mark.parametrize(("z", "marker", "height"), [(50.0, "^", 6), (-math.inf, "v", -6), (math.nan, "o", 0)])
 def test_a_failure_off_the_scale_is_seen(z, marker, height):
-    rows = (FakeRow("K", 1, 1.0, 1.0, 0.1, 0.0, True), FakeRow("K", 2, 1.0, 1.0, 0.1, z, False))
+    rows = (FakeRow("K", 1, 1.0, 0.0, 1.0, 0.1, 0.0, True), FakeRow("K", 2, 1.0, 0.0, 1.0, 0.1, z, False))
     below = figures.plot_report(FakeReport(rows)).axes[-1]
     points = [(line.get_marker(), *p) for line in below.get_lines() for p in line.get_xydata()]
     assert (marker, 2.0, height) in points

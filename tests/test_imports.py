@@ -11,7 +11,8 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "meanfield"
 LEVELS = [
-    {"symbols", "results", "architecture", "growth", "piecewise", "parser", "taylor", "balls"},
+    {"symbols", "results", "architecture", "growth", "piecewise", "parser", "taylor", "balls"}
+    | {"straight_line", "ball_functions", "ranges"},
     {"activations"},
     {"symbolic"},
     {"numeric"},

@@ -146,7 +146,7 @@ def test_source_can_be_read_and_names_the_forms():
 def test_second_process_compiles_nothing():
     code = (
         "import meanfield as mf;"
-        "t = mf.derive('tanh', residual=True); t.propagate(sigma_w=1.2, sigma_b=0.1, depth=5);"
+        "t = mf.derive('tanh', residual=True); t.propagate(sigma_w=1.2, sigma_b=0.1, depth=5000);"
         "from meanfield.numeric.lowering import lower; m = lower(t.recursion('K', 'J')).module;"
         "print(sum(sum(f.stats.cache_misses.values()) for f in (m.trace_one, m.final_one)),"
         "sum(sum(f.stats.cache_hits.values()) for f in (m.trace_one, m.final_one)))"

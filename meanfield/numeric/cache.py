@@ -1,5 +1,5 @@
 """Where compiled theories live: one generated module and one array file per theory, written whole, found again by the
-hash of what they compute.
+hash of what they compute, of the code that derived it, and of the libraries that code stands on.
 
 The folder is $MEANFIELD_CACHE, else the user's cache folder; where nothing can be written a temporary folder of the
 process serves.
@@ -13,12 +13,15 @@ import os
 import sys
 import tempfile
 from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 
-_SOURCES = ("lowering.py", "loops.py", "printing.py", "quadrature.py", "scalar.py", "pairs.py", "phase.py", "direct.py")
+#: what cannot change a generated module: finite networks, and what prints or draws. Everything else counts.
+_APART = ("empirical/", "cli", "figures.py", "latex.py", "report.py", "allowances.py", "comparison.py")
+_LIBRARIES = ("sympy", "mpmath", "numpy", "scipy", "numba", "python-flint")
 
 
 @lru_cache(maxsize=1)
@@ -39,13 +42,22 @@ def folder() -> Path:
     return path
 
 
+def sources() -> list[Path]:
+    """The files whose change makes every stored module unreachable: all of the package that derives or generates."""
+    root = Path(__file__).parents[1]
+    names = {p: p.relative_to(root).as_posix() for p in root.rglob("*.py")}
+    return sorted((p for p, name in names.items() if not name.startswith(_APART)), key=names.__getitem__)
+
+
 @lru_cache(maxsize=1)
 def _engine() -> str:
-    """A hash of the code that generates code: a changed generator must not find what an older one wrote."""
-    here = Path(__file__).parent
+    """A hash of the code that derives and generates, and of the libraries' versions: a module holds closed forms,
+    breaks and digits that any of them can change."""
     digest = hashlib.sha256()
-    for name in _SOURCES:
-        digest.update((here / name).read_bytes())
+    for path in sources():
+        text = path.read_bytes()
+        digest.update(f"{path.name} {len(text)}\n".encode() + text)
+    digest.update(" ".join(f"{name} {version(name)}" for name in _LIBRARIES).encode())
     return digest.hexdigest()
 
 

@@ -7,10 +7,10 @@ that double outwards from half of min(1, √K), on the folded integrand f(z) + f
 
 from __future__ import annotations
 
-import numpy as np
 import sympy as sp
 
 from meanfield.numeric import printing
+from meanfield.numeric.rules import gauss_legendre
 from meanfield.piecewise import pieces
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.average import Average
@@ -34,7 +34,7 @@ def direct(node: Average, name: str) -> str:
     names = [sp.Symbol(f"p{i}", real=True) for i in range(len(node.args[3]))]
     swap = dict(zip(P, names)) | {Z[0]: sp.Symbol("z", real=True)}
     right, left = p.exprs[-1].xreplace(swap), p.exprs[0].subs(Z[0], -Z[0]).xreplace(swap)
-    x, w = np.polynomial.legendre.leggauss(24)
+    x, w = gauss_legendre(24)
     args = ", ".join(["K", *(s.name for s in names)])
     inner = ", ".join(["z", *(s.name for s in names)])
     return f"""def {name}_f({inner}):

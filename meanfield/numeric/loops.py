@@ -87,8 +87,9 @@ def _drivers(recursion: Recursion, nodes) -> list[str]:
 
 
 def _loops(f: dict, layer: str) -> str:
-    unpack_state = "\n".join(f"    {c} = start[p, {i}]" for i, c in enumerate(f["carried"]))
-    params = "\n".join(f"        {name} = sigma[{i}, p, l]" for i, name in enumerate(f["params"].split(", ")) if name)
+    unpack_state = "\n".join(f"    {c} = float(start[p, {i}])" for i, c in enumerate(f["carried"]))
+    named = [(i, name) for i, name in enumerate(f["params"].split(", ")) if name]
+    params = "\n".join(f"        {name} = float(sigma[{i}, p, l])" for i, name in named)
     zero = "\n".join([*(f"    {c}" for c in f["constants"]), *(f"    {n} = 0.0" for n in f["nodes"])])
     evaluate = "\n".join(f"            {a}" for a in f["averages"]) or "            pass"
     # K must stay finite, and a K that can only overflow in the next square is called divergence, too

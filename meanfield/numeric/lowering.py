@@ -17,6 +17,7 @@ import sympy as sp
 from meanfield.numeric import cache, loops
 from meanfield.numeric.direct import ERROR as DIRECT_ERROR
 from meanfield.numeric.direct import direct
+from meanfield.numeric.modules import Module, T
 from meanfield.numeric.pairs import pair
 from meanfield.numeric.printing import code
 from meanfield.numeric.scalar import scalar
@@ -26,21 +27,30 @@ from meanfield.symbolic.recursion import Recursion
 from meanfield.symbols import K, K_aa, K_ab, K_bb, P
 
 VERSION = "0.2.0"
+DIRECT_WEIGHT, PAIR_WEIGHT = 300.0, 1e6  # work of an average by quadrature at every call, in layers of tables
+ROUNDING = 2e-15  # no average is claimed to be better: libm and NumPy round differently from one CPU to the next
 
 
 @dataclass(frozen=True)
 class Lowered:
-    """A compiled recursion: its source, its tables, and how accurate each average was measured to be."""
+    """A lowered recursion: its generated module, and how accurate each average was measured to be."""
 
     recursion: Recursion
-    name: str
-    source: str
-    tables: tuple[np.ndarray, ...]
+    generated: Module
     errors: tuple[float, ...]
 
-    @cached_property
+    @property
+    def source(self) -> str:
+        return self.generated.source
+
+    @property
+    def tables(self) -> tuple[np.ndarray, ...]:
+        return self.generated.tables
+
+    @property
     def module(self) -> ModuleType:
-        return cache.load(self.name)
+        """The compiled module."""
+        return self.generated.compiled
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
@@ -53,9 +63,10 @@ class Lowered:
         out = np.empty((points, depth if every_layer else 1, variables))
         diverged = np.zeros(points, dtype=np.int64)
         many = "" if points > 1 else "_one"
-        function = getattr(self.module, ("trace" if every_layer else "final") + many)
+        function = ("trace" if every_layer else "final") + many
         head = () if points > 1 else (0,)
-        function(*head, start, sigma, self.tables, depth, homogeneous, out, diverged)
+        arguments = (*head, start, sigma, T, depth, homogeneous, out, diverged)
+        self.generated.call(function, points * depth, *arguments)
         return out, diverged
 
 
@@ -81,9 +92,13 @@ def lower(recursion: Recursion) -> Lowered:
         text, arrays = _generate(recursion)
         cache.write(name, text, arrays)
         stored = (text, arrays)
-    source, arrays = stored
-    tables = tuple(arrays[f"T{i}"] for i in range(len(arrays) - 1))
-    return Lowered(recursion, name, source, tables, tuple(arrays["errors"]))
+    return Lowered(recursion, module_of(name, *stored), tuple(stored[1]["errors"]))
+
+
+def module_of(name: str, source: str, arrays: dict[str, np.ndarray]) -> Module:
+    """The stored module and its tables."""
+    tables = tuple(arrays[f"T{i}"] for i in range(len(arrays) - 2))
+    return Module(name, source, tables, float(arrays["weight"]))
 
 
 def _generate(recursion: Recursion) -> tuple[str, dict[str, np.ndarray]]:
@@ -93,7 +108,7 @@ def _generate(recursion: Recursion) -> tuple[str, dict[str, np.ndarray]]:
 
 def averages(recursion: Recursion):
     """(node → source of its evaluation, source of the functions called, a line on each, their tables and errors)."""
-    calls, functions, notes, arrays, errors = {}, "", [], {}, []
+    calls, functions, notes, arrays, errors, weight = {}, "", [], {}, [], 1.0
     names: dict[sp.Expr, str] = {}
     symbols = {v.symbol: sp.Symbol(v.name, real=True) for v in recursion.state}
     ordered = loops.placeholders(recursion)
@@ -105,6 +120,7 @@ def averages(recursion: Recursion):
                 functions += direct(shape, f"avg_{index}") + "\n\n"
                 arrays[f"T{index}"] = np.zeros((1, 10))
                 errors.append(DIRECT_ERROR)
+                weight += DIRECT_WEIGHT
                 notes.append(f"avg_{index}(K, …) = {shape}: panel quadrature at every call")
             elif node.n == 1:
                 s = scalar(shape, f"avg_{index}")
@@ -117,13 +133,14 @@ def averages(recursion: Recursion):
                 arrays[f"T{index}"] = np.zeros((1, 10))
                 functions += p.text + "\n\n"
                 errors.append(p.error)
+                weight += 0.0 if p.closed else PAIR_WEIGHT
                 notes.append(f"pair_{index}(K_aa, K_ab, K_bb) = {shape}: {p.note}")
             names[shape] = f"{'avg' if node.n == 1 else 'pair'}_{index}"
         index = list(names).index(shape)
         arguments = [code(sp.sympify(v).xreplace(ordered).xreplace(symbols)) for v in variables]
         tabled = node.n == 1 and len(variables) == 1
         calls[node] = f"{names[shape]}({', '.join(arguments)}{f', T[{index}]' if tabled else ''})"
-    arrays["errors"] = np.array(errors)
+    arrays |= {"errors": np.maximum(errors, ROUNDING), "weight": np.array(weight)}
     return calls, functions, notes, arrays
 
 

@@ -12,11 +12,11 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
 import sympy as sp
 
 from meanfield import balls
 from meanfield.numeric import printing, quadrature
+from meanfield.numeric.rules import gauss_legendre
 from meanfield.numeric.scalar import scalar
 from meanfield.piecewise import pieces
 from meanfield.results import MeanFieldError
@@ -37,6 +37,7 @@ class Pair:
     text: str
     note: str
     error: float = TOLERANCE
+    closed: bool = False  # a closed form everywhere: no quadrature is ever called
 
 
 @lru_cache(maxsize=128)
@@ -54,6 +55,7 @@ def pair(expr: sp.Expr, name: str = "g") -> Pair:
             name,
             direct + f"def {name}(K_aa, K_ab, K_bb):\n    return {name}_closed(K_aa, K_ab, K_bb)\n",
             "closed form everywhere",
+            closed=True,
         )
     node, outer = _only_node(expr)
     quad = _quadrature_text(node, name)
@@ -247,7 +249,7 @@ def _quadrature_text(node: Average, name: str) -> str:
         parts += printing.body(p.exprs[-1].xreplace({Z[0]: variable})) + "\n\n"
     kinks = [sorted({float(b) for b in pieces(h, Z[0]).breaks} | set(_signed_centres(h))) for h in (f, g)]
     rate = max(quadrature.rule_for(h).rate for h in (f, g))
-    x, w = np.polynomial.legendre.leggauss(16)
+    x, w = gauss_legendre(16)
     arrays: dict[str, list[float]] = {"X": list(x), "W": list(w), "KF": kinks[0] or [0.0], "KG": kinks[1] or [0.0]}
     head = "".join(f"{name}_{k} = np.array({[float(t) for t in v]!r})\n" for k, v in arrays.items())
     reach = f"9.0 + {rate!r} * max(s_a, s_b)" if rate else "9.0"

@@ -15,7 +15,8 @@ import numpy as np
 import sympy as sp
 
 from meanfield.numeric import cache, loops, printing
-from meanfield.numeric.lowering import VERSION, averages
+from meanfield.numeric.lowering import VERSION, averages, module_of
+from meanfield.numeric.modules import Module, T
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbols import J
@@ -78,7 +79,7 @@ def solve(a, b, up, T, {args}):
 def point(p, grid, nodes, start, sigma, T, K_star, chi_star, attractors):
 {params}
     n = grid.size
-    K = start[p]
+    K = float(start[p])
     g, chi = gain_at(K, T, {args})
     way = sign_of(g, K)
     count, before = 0, 0
@@ -89,8 +90,9 @@ def point(p, grid, nodes, start, sigma, T, K_star, chi_star, attractors):
     # all states, for the count
     for j in range(n):
 {table}
-        F, chi_j = maps(grid[j], {inner})
-        s = sign_of(F - grid[j], grid[j])
+        k = float(grid[j])
+        F, chi_j = maps(k, {inner})
+        s = sign_of(F - k, k)
         if s == 0:
             continue
         if before == 0 and s < 0:
@@ -107,18 +109,19 @@ def point(p, grid, nodes, start, sigma, T, K_star, chi_star, attractors):
             j -= 1
         while 0 <= j < n:
 {table}
-            F, chi_j = maps(grid[j], {inner})
-            s = sign_of(F - grid[j], grid[j])
+            k = float(grid[j])
+            F, chi_j = maps(k, {inner})
+            s = sign_of(F - k, k)
             if s == -way:
                 found = True
-                K = solve(previous, grid[j], way, T, {args})
+                K = solve(previous, k, way, T, {args})
                 break
             if s != 0:
-                previous = grid[j]
+                previous = k
             j += way
     if not found:
         K_star[p] = math.inf if way > 0 else 0.0
-        K = grid[n - 1] if way > 0 else grid[0]
+        K = float(grid[n - 1] if way > 0 else grid[0])
     else:
         K_star[p] = K
     chi_star[p] = gain_at(K, T, {args})[1]
@@ -133,28 +136,27 @@ def diagram(grid, nodes, start, sigma, T, K_star, chi_star, attractors):
 @njit(cache=True, error_model='numpy')
 def tabulate(grid, T, out):
     for j in range(grid.size):
-        K = grid[j]
+        K = float(grid[j])
 {store}
 """
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """The generated module of one architecture and its tables."""
+    """The generated module of one architecture, its parameters, and how many averages it tabulates."""
 
-    name: str
+    module: Module
     parameters: tuple[str, ...]
-    tables: tuple[np.ndarray, ...]
     count: int
 
     def run(self, start: np.ndarray, sigma: np.ndarray):
         """(K*, χ_J*, number of attracting states) for points with K¹ = start and parameters sigma (rows)."""
-        module = cache.load(self.name)
         nodes = np.zeros((max(1, self.count), GRID.size))
-        module.tabulate(GRID, self.tables, nodes)
+        self.module.call("tabulate", GRID.size, GRID, T, nodes)
         K_star, chi = np.empty(start.size), np.empty(start.size)
         attractors = np.zeros(start.size, dtype=np.int64)
-        module.diagram(GRID, nodes, start, sigma, self.tables, K_star, chi, attractors)
+        # a point costs as much as some 32 layers per average, wherever averages are cheap
+        self.module.call("diagram", 32 * start.size, GRID, nodes, start, sigma, T, K_star, chi, attractors)
         return K_star, chi, attractors
 
 
@@ -176,9 +178,7 @@ def compile_phase(recursion: Recursion) -> Compiled:
         text, arrays = _generate(recursion, parameters)
         cache.write(name, text, arrays)
         stored = (text, arrays)
-    arrays = stored[1]
-    tables = tuple(arrays[f"T{i}"] for i in range(len(arrays) - 1))
-    return Compiled(name, parameters, tables, len(loops.placeholders(recursion)))
+    return Compiled(module_of(name, *stored), parameters, len(loops.placeholders(recursion)))
 
 
 def _generate(recursion: Recursion, parameters: tuple[str, ...]):
@@ -196,8 +196,9 @@ def _generate(recursion: Recursion, parameters: tuple[str, ...]):
         "args": args,
         "inner": inner,
         "evaluate": "\n".join(f"    {t}" for t in source) or "    pass",
-        "params": "\n".join(f"    {p} = sigma[{i}, p]" for i, p in enumerate(parameters)),
-        "table": "\n".join(f"            {a} = nodes[{i}, j]" for i, a in enumerate(nodes)) or "            pass",
+        "params": "\n".join(f"    {p} = float(sigma[{i}, p])" for i, p in enumerate(parameters)),
+        "table": "\n".join(f"            {a} = float(nodes[{i}, j])" for i, a in enumerate(nodes))
+        or "            pass",
         "store": "\n".join(f"        out[{i}, j] = {t.split(' = ', 1)[1]}" for i, t in enumerate(source))
         or "        pass",
     }

@@ -86,13 +86,16 @@ HELPERS = {
     # cell and position are read off the bits of K: 8 cells an octave, linear inside
     if not K > 0.0:
         return 0.0 if low > 0.0 else _horner(T[0], -1.0)
-    bits = np.float64(K).view(np.int64)
+    bits = _bits(K)
     cell = (bits >> 49) - (first + 1023) * 8
     if cell < 0:
         return _horner(T[0], -1.0) * (K / 2.0**first) ** low
     if cell >= T.shape[0]:
         return _horner(T[-1], 1.0) * (K / 2.0 ** (first + T.shape[0] // 8)) ** high
     return _horner(T[cell], (bits & 562949953421311) * 2.0**-48 - 1.0)
+""",
+    "_bits": """def _bits(x):
+    return np.float64(x).view(np.int64)
 """,
     "_horner": """def _horner(c, t):
     u = t * t
@@ -101,7 +104,7 @@ HELPERS = {
     return even + t * odd
 """,
 }
-_NEEDS = {"_table": ("_horner",)}
+_NEEDS = {"_table": ("_horner", "_bits")}
 
 
 class _Printer(PythonCodePrinter):
@@ -184,7 +187,7 @@ def helpers_for(text: str) -> str:
     for name in HELPERS:
         if f"{name}(" in text:
             needed += [*[n for n in _NEEDS.get(name, ()) if n not in needed], *([name] if name not in needed else [])]
-    order = [n for n in ("_horner", *HELPERS) if n in needed]
+    order = [n for n in ("_horner", "_bits", *HELPERS) if n in needed]
     return "\n\n".join(f"@njit(cache=True, error_model='numpy')\n{HELPERS[n]}" for n in dict.fromkeys(order)) + (
         "\n\n" if order else ""
     )

@@ -17,6 +17,7 @@ import numpy as np
 import sympy as sp
 
 from meanfield.growth import bound
+from meanfield.numeric.rules import chebyshev_to_power, exact_product, gauss_legendre
 from meanfield.piecewise import pieces
 from meanfield.results import MeanFieldError
 from meanfield.symbols import Z, sigmoid, softplus
@@ -193,13 +194,8 @@ def panels(rule: Rule, sigma: float) -> np.ndarray:
     return np.unique(np.array(edges))
 
 
-@lru_cache(maxsize=1)
-def _legendre():
-    return np.polynomial.legendre.leggauss(NODES)
-
-
 def nodes(rule: Rule, sigma: float) -> tuple[np.ndarray, np.ndarray]:
-    x, w = _legendre()
+    x, w = gauss_legendre(NODES)
     edges = panels(rule, sigma)
     half = np.diff(edges)[:, None] / 2
     return ((edges[:-1, None] + half) + half * x).ravel(), (half * w).ravel()
@@ -244,8 +240,7 @@ class Table:
 
 def build_table(function, first: int = LOW, last: int = HIGH) -> Table:
     """The table of `function` (vectorised, K → value) over octaves first … last; cut where values stop being finite."""
-    t = np.cos(np.pi * (2 * np.arange(DEGREE + 1) + 1) / (2 * (DEGREE + 1)))
-    to_power = np.linalg.inv(np.vander(t, increasing=True))
+    t, to_power = chebyshev_to_power(DEGREE)
     cells = np.arange(CELLS_PER_OCTAVE)
     rows, overflow = [], False
     for o in range(first, last):
@@ -255,7 +250,7 @@ def build_table(function, first: int = LOW, last: int = HIGH) -> Table:
         if not np.isfinite(values).all():
             last, overflow = o, True
             break
-        rows.append(values @ to_power.T)
+        rows.append(exact_product(values, to_power))
     if not rows:
         raise MeanFieldError("The average overflows at every K of the table.")
     table = np.ascontiguousarray(np.concatenate(rows))

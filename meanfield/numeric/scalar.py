@@ -103,7 +103,7 @@ def _table_call(t: quadrature.Table) -> str:
 
 def _closed_ranges(form):
     """The candidate with the widest certified range: [(lo, hi)], expression, error inside."""
-    truth = [balls.certified(form.subs(K, sp.Rational(k)), 20) for k in LADDER]
+    truth = [balls.certified_at(form, K, sp.Rational(k), 20) for k in LADDER]
     best = ([], form, math.inf)
     for candidate in printing.stable_forms(form):
         text = f"def f(K, T):\n{printing.body(candidate)}"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 import sympy as sp
 
 from meanfield.numeric.lowering import Lowered, lower
-from meanfield.results import MeanFieldError, Status
+from meanfield.results import MeanFieldError, Status, one_line
 from meanfield.symbolic.recursion import Recursion, c0
 from meanfield.symbols import Q0, parameter
 
@@ -28,6 +30,12 @@ class Run:
     diverged_at: np.ndarray
     lowered: Lowered
     parameters: dict[str, np.ndarray]
+    layerwise: bool = False  # the last axis of the σ's (and μ) is the layer
+
+    def __repr__(self) -> str:
+        points = int(np.prod(np.shape(self.diverged_at), dtype=int))
+        many = f"; {points} points {np.shape(self.diverged_at)}" if np.shape(self.diverged_at) else ""
+        return one_line("Run", f"{', '.join(self.quantities)}; layers {self.l[0]} to {self.l[-1]}{many}")
 
     @property
     def status(self) -> np.ndarray:
@@ -64,6 +72,34 @@ class Run:
         if not len(where):
             raise MeanFieldError(f"Layer {layer} was asked for; this run holds layers {self.l[0]} to {self.l[-1]}.")
         return {n: getattr(self, n)[..., where[0]] for n in self.quantities}
+
+    def to_frame(self) -> Any:
+        """The run as a pandas DataFrame: one column per quantity, the layer as index.
+
+        For arrays of parameters the index is a MultiIndex: the parameters that vary (sigma_w, ..., "point" where they
+        vary by layer only), then the layer. Raises: MeanFieldError where pandas is not installed.
+        """
+        try:
+            pandas = import_module("pandas")
+        except ImportError:
+            raise MeanFieldError(
+                "A data frame was asked for, but pandas is not installed; try: pip install pandas."
+            ) from None
+        columns = {name: np.asarray(getattr(self, name)).reshape(-1) for name in self.quantities}
+        shape, layers = np.shape(self.diverged_at), len(self.l)
+        if not shape:
+            return pandas.DataFrame(columns, index=pandas.Index(self.l, name="layer"))
+        levels: dict[str, np.ndarray] = {}
+        for name, values in self.parameters.items():
+            if np.size(values) > 1 and (name in ("Q0", "c0") or not self.layerwise):
+                shown = {"Q0": "input_norm", "c0": "correlation"}.get(name, name)
+                levels[shown] = np.broadcast_to(values, shape).ravel()
+        if not levels:
+            levels["point"] = np.arange(int(np.prod(shape, dtype=int)))
+        points = len(next(iter(levels.values())))
+        arrays = [*(np.repeat(v, layers) for v in levels.values()), np.tile(self.l, points)]
+        index = pandas.MultiIndex.from_arrays(arrays, names=[*levels, "layer"])
+        return pandas.DataFrame(columns, index=index)
 
     def message(self) -> str:
         """One sentence on divergence, empty where everything stays finite."""
@@ -155,7 +191,7 @@ def propagate(
     names = [f"log_{v.name}" if v.carry == "log" else v.name for v in recursion.state]
     layers = np.arange(1, depth + 1) if every_layer else np.array([depth])
     values = {n: out[:, :, i].reshape(*shape, len(layers)) for i, n in enumerate(names)}
-    return Run(layers, values, diverged.reshape(shape), lowered, {**arrays, **inputs})
+    return Run(layers, values, diverged.reshape(shape), lowered, {**arrays, **inputs}, layerwise)
 
 
 def _check(name: str, value, minimum: float | None = None) -> np.ndarray:

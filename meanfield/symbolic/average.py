@@ -14,10 +14,12 @@ import sympy as sp
 from sympy.core.expr import AtomicExpr
 
 from meanfield import balls
+from meanfield.activations import formula
+from meanfield.parser import CONSTANTS, number
 from meanfield.piecewise import SWITCHES, Pieces, at, derivative, pieces
 from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm
 from meanfield.symbolic.closed_form import closed_form
-from meanfield.symbols import K, P, Z, z
+from meanfield.symbols import K, P, Z, parameter, recognise, z
 
 
 class Integrand(AtomicExpr):
@@ -45,10 +47,15 @@ class Integrand(AtomicExpr):
         return set()
 
     def sort_key(self, order=None):
-        return self.class_key(), (1, (str(self.expr),)), sp.S.One.sort_key(), sp.S.One
+        return self.class_key(), (1, (_text(self.expr),)), sp.S.One.sort_key(), sp.S.One
 
     def _sympystr(self, printer):
         return printer._print(self.expr)
+
+
+@lru_cache(maxsize=2048)
+def _text(expr) -> str:
+    return str(expr)
 
 
 _NO_PARAMETERS = sp.Tuple()
@@ -208,9 +215,8 @@ class Average(sp.Expr):
         # over the symbol K where that is possible: one compiled form serves every K, and SymPy is not made to take
         # square roots of long rationals apart
         plain = self.n == 1 and self.mean == (sp.S.Zero,)
-        try:
-            form = _closed_symbolic(Average(self.args[0], (K,), (0,), self.args[3]) if plain else self)
-        except NoClosedForm:
+        form = _closed_symbolic(Average(self.args[0], (K,), (0,), self.args[3]) if plain else self)
+        if form is None:
             return None
         f = balls.compile_ball(form, (K,))
         bits = int(digits * 3.33) + 40
@@ -279,8 +285,12 @@ def _is_square(e: sp.Expr) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _closed_symbolic(node: Average) -> sp.Expr:
-    return node.closed_form()
+def _closed_symbolic(node: Average) -> sp.Expr | None:
+    """The closed form; None, once found, where there is none (`lru_cache` does not keep an exception)."""
+    try:
+        return node.closed_form()
+    except NoClosedForm:
+        return None
 
 
 def average(f: sp.Expr, cov, mean=None) -> sp.Expr:
@@ -327,6 +337,92 @@ def average(f: sp.Expr, cov, mean=None) -> sp.Expr:
     return constant * Average(body, sp.Tuple(*cov), sp.Tuple(*mean), sp.Tuple(*values))
 
 
+def average_of(f, cov, mean=None, *, variables=None) -> sp.Expr:
+    r"""⟨f⟩ over Gaussian variables of covariance `cov`, as a node; f is written in the caller's own symbols.
+
+    f: a SymPy expression or a formula as text. Its variable is `meanfield.symbols.z` (or any symbol called z), else the
+    one symbol that is not in `cov`; `variables` names it, or several in the order of `cov`. Other symbols are
+    parameters. cov: K, a number, text or expression, or the lower triangle (K_aa, K_ab, K_bb); mean: one value a
+    variable, 0 unless given.
+
+    Raises: MeanFieldError where the variable is not clear, or is a symbol that cannot be negative.
+
+    >>> x, q = sp.symbols("x q")
+    >>> average_of(sp.erf(x)**2, q).doit()
+    2*asin(2*q/(2*q + 1))/pi
+    """
+    given = f
+    f = formula(f) if isinstance(f, str) else _expression(f)
+    if f is None:
+        raise MeanFieldError(f"An average takes an expression or a formula in z, but {given!r} was given.")
+    entries = [_entry(c) for c in (cov if isinstance(cov, (tuple, list, sp.Tuple)) else (cov,))]
+    n = {1: 1, 3: 2, 6: 3, 10: 4}.get(len(entries))
+    if n is None:
+        raise MeanFieldError(
+            f"A covariance is K or a lower triangle of 3, 6 or 10 entries, but {len(entries)} were given."
+        )
+    means = None if mean is None else [_entry(m) for m in (mean if isinstance(mean, (tuple, list)) else (mean,))]
+    if means is not None and len(means) != n:
+        raise MeanFieldError(f"{n} mean(s) are needed, one a variable, but {len(means)} were given.")
+    if any(entries[k * (k + 3) // 2].is_negative for k in range(n)):
+        raise MeanFieldError(f"A variance must be ≥ 0, but the covariance {cov} was given.")
+    taken = set().union(*[e.free_symbols for e in [*entries, *(means or ())]])
+    chosen = _variables(f, n, taken, variables)
+    for v in chosen:
+        if any(getattr(v, f"is_{kind}") for kind in ("nonnegative", "nonpositive", "integer", "imaginary")):
+            raise MeanFieldError(
+                f"The variable {v} is declared with a sign or as a whole number, but a Gaussian variable takes every "
+                f"real value; write it as sympy.Symbol({v.name!r})."
+            )
+    f = f.subs(dict(zip(chosen, Z)), simultaneous=True)
+    f = recognise(f.replace(lambda e: e.is_Float, lambda e: sp.Rational(str(e))))
+    if f.has(sp.I):
+        raise MeanFieldError(f"{given} is not a real function.")
+    return average(f, tuple(entries), means)
+
+
+def _expression(e) -> sp.Expr | None:
+    """A SymPy expression or a number as an expression, None for anything else (text is never evaluated)."""
+    try:
+        found = sp.sympify(e, strict=True)
+    except sp.SympifyError:
+        return None
+    return found if isinstance(found, sp.Expr) else None
+
+
+def _entry(c) -> sp.Expr:
+    """An entry of a covariance or a mean: an expression as it is, a name as a symbol, text as a number."""
+    if isinstance(c, str) and c.isidentifier() and c not in CONSTANTS:
+        return parameter(c)
+    found = number(c, "An entry of the covariance") if isinstance(c, str) else _expression(c)
+    if found is None or (found.is_number and not (found.is_real and found.is_finite)):
+        raise MeanFieldError(f"An entry of a covariance or a mean must be a real number or symbol, not {c!r}.")
+    return found
+
+
+def _variables(f: sp.Expr, n: int, taken: set[sp.Symbol], variables) -> list[sp.Symbol]:
+    """The symbols of f that are averaged over."""
+    if variables is not None:
+        chosen = list(variables) if isinstance(variables, (tuple, list)) else [variables]
+        chosen = [sp.Symbol(v) if isinstance(v, str) else v for v in chosen]
+        if len(chosen) != n or not all(isinstance(v, sp.Symbol) for v in chosen):
+            raise MeanFieldError(f"variables= must name {n} symbol(s), but {variables!r} was given.")
+        by_name = {s.name: s for s in f.free_symbols if s not in taken}
+        return [v if v in f.free_symbols else by_name.get(v.name, v) for v in chosen]
+    if f.has(*Z):
+        return [z] if f.has(z) else []
+    free = sorted(f.free_symbols - taken, key=lambda s: s.name)
+    named = [s for s in free if s.name == "z"]
+    if n == 1 and (named or len(free) <= 1):
+        return [z] if z in free else named[:1] or free
+    if not free:
+        return []
+    names = ", ".join(s.name for s in free)
+    if n == 1:
+        raise MeanFieldError(f"{f} has the symbols {names}; call the one averaged over z, or give variables=...")
+    raise MeanFieldError(f"{f} has the symbols {names}; name the {n} that are averaged over with variables=(...).")
+
+
 def _normal(f, n):
     """Piecewise-smooth normal form; a function of one variable becomes one Piecewise with merged pieces."""
     if n == 1 and f.has(*SWITCHES):
@@ -341,10 +437,22 @@ def _is_odd(f, n) -> bool:
         return tuple(-b for b in reversed(p.breaks)) == p.breaks and all(
             sp.expand(a + b) == 0 for a, b in zip(mirrored, p.exprs)
         )
-    if f.has(*SWITCHES):
+    if f.has(*SWITCHES) or _surely_not_odd(f, n):
         return False
     mirrored = f.subs({Z[i]: -Z[i] for i in range(n)}, simultaneous=True)
     return mirrored == -f
+
+
+def _surely_not_odd(f, n) -> bool:
+    """Whether f(x) + f(-x) ≠ 0 at one x, certified: a substitution in a long expression is what takes the time."""
+    if n > 2 or f.free_symbols - set(Z[:n]) or f.atoms(Average):
+        return False
+    try:
+        value = balls.compile_ball(f)
+    except MeanFieldError:
+        return False
+    at = tuple(balls.acb(x) for x in (0.625, 1.375)[:n])
+    return not (value(at, False) + value(tuple(-x for x in at), False)).contains(0)
 
 
 def _map_expr(f, n, function):

@@ -2,75 +2,96 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import sympy as sp
-from flint import arb, arb_series
+from flint import arb, arb_series, ctx, fmpq
 
 from meanfield import balls
 from meanfield.results import MeanFieldError
+from meanfield.straight_line import Arithmetic, compile_program
 from meanfield.symbols import Z, sigmoid, softplus
 
 x = Z[0]
 
-_SERIES: dict[type, Callable] = {
-    sp.exp: lambda u: u.exp(),
-    sp.erf: lambda u: u.erf(),
-    sp.erfc: lambda u: u.erfc(),
-    sp.sin: lambda u: u.sin(),
-    sp.cos: lambda u: u.cos(),
-    sp.atan: lambda u: u.atan(),
-    sp.log: lambda u: u.log(),
-    sp.sinh: lambda u: (u.exp() - (-u).exp()) / 2,
-    sp.cosh: lambda u: (u.exp() + (-u).exp()) / 2,
-    sp.tanh: lambda u: -_tanh(-u) if u[0].mid() < 0 else _tanh(u),
-    sp.sech: lambda u: _sech(-u) if u[0].mid() < 0 else _sech(u),
-    sigmoid: lambda u: (u.exp() / (1 + u.exp())) if u[0].mid() < 0 else 1 / (1 + (-u).exp()),
-    softplus: lambda u: (1 + u.exp()).log() if u[0].mid() < 0 else u + (1 + (-u).exp()).log(),
-    sp.asinh: lambda u: (u + (u * u + 1).sqrt()).log(),
-}
 
-
-def _tanh(u):
+def _tanh(u, _=False):
+    if u[0].mid() < 0:
+        return -_tanh(-u)
     e = (-2 * u).exp()
     return (1 - e) / (1 + e)
 
 
-def _sech(u):
-    e = (-u).exp()
+def _sech(u, _=False):
+    e = (u if u[0].mid() < 0 else -u).exp()
     return 2 * e / (1 + e * e)
 
 
+def _logistic(u, _=False, wanted=True):
+    """σ(u), σ(-u), softplus(u) from one exponential that does not overflow."""
+    left = u[0].mid() < 0
+    e = (u if left else -u).exp()
+    large = 1 / (1 + e)
+    small = e * large
+    plus = None if not wanted else (1 + e).log() if left else u + (1 + e).log()
+    return (small, large, plus) if left else (large, small, plus)
+
+
+def _power(u, n, _=False):
+    """u^n of a base that is positive where it is used; elsewhere the logarithm's ball is not finite."""
+    return (u.log() * n).exp()
+
+
+def _refusal(e: sp.Expr) -> MeanFieldError:
+    return MeanFieldError(f"{e.func} has no power series of balls.")
+
+
+_SERIES = Arithmetic(
+    heads={
+        sp.exp: "exp",
+        sp.erf: "erf",
+        sp.erfc: "erfc",
+        sp.sin: "sin",
+        sp.cos: "cos",
+        sp.atan: "atan",
+        sp.log: "log",
+        sp.sinh: lambda u, _: (u.exp() - (-u).exp()) / 2,
+        sp.cosh: lambda u, _: (u.exp() + (-u).exp()) / 2,
+        sp.tanh: _tanh,
+        sp.sech: _sech,
+        sigmoid: lambda u, _: _logistic(u, wanted=False)[0],
+        softplus: lambda u, _: _logistic(u)[2],
+        sp.asinh: lambda u, _: (u + (u * u + 1).sqrt()).log(),
+    },
+    number=lambda e, _: balls.constant(e),
+    exact=lambda q: arb(fmpq(int(q.p), int(q.q))),
+    root=lambda u, _: u.sqrt(),
+    power=_power,
+    logistic=_logistic,
+    complaint=_refusal,
+)
+
+
 @lru_cache(maxsize=512)
-def ball_series(e: sp.Expr) -> Callable:
+def ball_series(e: sp.Expr) -> Callable[[Any], Any]:
     """A smooth expression in Z[0] as a function of power series of balls."""
-    if e == x:
-        return lambda s: s
-    if e.is_number:
-        return lambda s: balls.constant(e)
-    if e.is_Add or e.is_Mul:
-        parts = [ball_series(a) for a in e.args]
-        return (lambda s: sum(p(s) for p in parts)) if e.is_Add else (lambda s: math.prod(p(s) for p in parts))
-    if e.is_Pow and e.base is not sp.E:
-        base, n = ball_series(e.base), e.exp
-        if n.is_Integer:
-            return (lambda s: base(s) ** int(n)) if n > 0 else (lambda s: 1 / base(s) ** int(-n))
-        if (2 * n).is_Integer:
-            return lambda s: base(s).sqrt() ** int(2 * n) if n > 0 else 1 / base(s).sqrt() ** int(-2 * n)
-    head = _SERIES.get(e.func)
-    if head is None or len(e.args) != 1:
-        raise MeanFieldError(f"{e.func} has no power series of balls.")
-    inner = ball_series(e.args[0])
-    return lambda s: head(inner(s))
+    f = compile_program(e, (x,), _SERIES)[1]
+    return lambda s: f((s,), False)
 
 
 def coefficients(f, ball: arb, count: int) -> list[arb] | None:
     """Taylor coefficients 0 … count - 1 at a ball; None where a denominator's ball holds 0."""
+    cap = ctx.cap
+    ctx.cap = max(cap, count)  # series are cut at ctx.cap (10) terms, and what is cut reads as 0, which is no enclosure
     try:
         series = f(arb_series([ball, 1], prec=count))
     except (ValueError, ZeroDivisionError):
+        return None
+    finally:
+        ctx.cap = cap
+    if isinstance(series, arb_series) and series.prec < count:
         return None
     if not isinstance(series, arb_series):
         return [arb(series)] + [arb(0)] * (count - 1)

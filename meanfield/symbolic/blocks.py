@@ -26,11 +26,12 @@ from meanfield.architecture import (
     activations_of,
     parts,
 )
+from meanfield.parser import value_of
 from meanfield.piecewise import pieces
 from meanfield.results import MeanFieldError, NoClosedForm
 from meanfield.symbolic.average import Average, average
 from meanfield.symbolic.recursion import Recursion, StateVar, c0
-from meanfield.symbols import D0, J0, N0, Q0, J, K, K_aa, K_ab, K_bb, Theta, Z, parameter, sigma_b, sigma_w
+from meanfield.symbols import D0, J0, N0, Q0, J, K, K_aa, K_ab, K_bb, Theta, Z, sigma_b, sigma_w
 
 after_norm = sp.Symbol(
     "after_norm", nonnegative=True
@@ -110,7 +111,7 @@ def _walk(block: Block, signal: Signal, rules: Rules) -> Signal:
                 signal = _walk(b, signal, rules)
             return signal
         case Residual(branch, mu, None):
-            strength = parameter(mu.name) if isinstance(mu, Param) else sp.Rational(mu)
+            strength = value_of(mu)
             return (_skip if has_dense(branch) else _inner_skip)(branch, strength, signal, rules)
     raise MeanFieldError(
         f"The block {block!r} has no rule in the theory yet; finite networks with it can be measured "
@@ -419,7 +420,7 @@ def plain_form(block: Block) -> tuple[sp.Expr, sp.Expr] | None:
     """
     mu: sp.Expr = sp.S.Zero
     if isinstance(block, Residual) and has_dense(block.branch):
-        mu = parameter(block.mu.name) if isinstance(block.mu, Param) else sp.Rational(block.mu)
+        mu = value_of(block.mu)
         block = block.branch
     chain = block.blocks if isinstance(block, Sequential) else (block,)
     if not chain or not isinstance(chain[-1], Dense) or any(has_dense(b) for b in chain[:-1]):

@@ -12,10 +12,10 @@ from functools import lru_cache
 
 import sympy as sp
 
-from meanfield import balls
+from meanfield import balls, parser
 from meanfield.architecture import Block
 from meanfield.piecewise import pieces
-from meanfield.results import MeanFieldError, Solution, Status
+from meanfield.results import MeanFieldError, Solution, Status, one_line
 from meanfield.symbolic.average import Average, average
 from meanfield.symbolic.blocks import one_input, plain_form
 from meanfield.symbolic.depth import depth_law, grows_always
@@ -53,7 +53,7 @@ class CriticalLine:
         """(σ_w, σ_b) of the point with K* = k."""
         if self.parametric is None:
             raise MeanFieldError(f"This critical line has no parameter K: {self.message}")
-        values = [balls.certified(e.subs(K, sp.sympify(k)), DIGITS) for e in self.parametric]
+        values = [balls.certified(e.subs(K, parser.number(k, "K*")), DIGITS) for e in self.parametric]
         if values[1] < 0:
             raise MeanFieldError(f"At K* = {k} the critical line would need σ_b² = {float(values[1].mid()):.6g} < 0.")
         with balls.precision(160):
@@ -64,7 +64,7 @@ class CriticalLine:
 
         They are all, unless the message of K* says that others may exist.
         """
-        at = value if isinstance(value, sp.Expr) else sp.Rational(str(value))
+        at = parser.number(value, "sigma_w")
         if self.kind == "none":
             return ()
         if self.kind == "unknown":
@@ -91,6 +91,9 @@ class CriticalLine:
                 with_error = from_ball((square if not square.contains(0) else abs(square)).sqrt())
                 out.append((with_error, _flagged(root.solution(), search)))
         return tuple(out)
+
+    def __repr__(self) -> str:
+        return one_line("CriticalLine", self.kind)
 
     def __str__(self) -> str:
         if self.kind in ("everywhere", "none", "unknown"):

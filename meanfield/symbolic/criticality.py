@@ -7,15 +7,15 @@ definitions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 
 import sympy as sp
 
 from meanfield import balls
 from meanfield.architecture import Block
 from meanfield.piecewise import Pieces, pieces
-from meanfield.results import Solution, Status, Term
+from meanfield.results import Solution, Status, Term, one_line
 from meanfield.symbolic.average import Average, average
 from meanfield.symbolic.blocks import one_input, plain_form
 from meanfield.symbolic.critical_lines import DIGITS, critical_line
@@ -31,6 +31,19 @@ _MU = parameter("mu")
 
 
 @dataclass(frozen=True)
+class Approach:
+    """How K and J behave near a critical point, where all of it is known from the start; see `CriticalPoint`."""
+
+    c_n: Solution | None = None
+    d_1: Solution | None = None
+    A: Solution | None = None
+    zeta: Solution | None = None
+    law_K: DepthLaw | None = None
+    law_J: DepthLaw | None = None
+    side: str = ""
+
+
+@dataclass(frozen=True)
 class CriticalPoint:
     """A point (σ_w, σ_b) with χ_J = χ_K = 1 at the fixed point K*.
 
@@ -38,7 +51,10 @@ class CriticalPoint:
     1/log l), "half-stable" (attracts from one side), "repelling" (K* = 0 attracts nothing), "undecided" (symbolic
     parameters). order: n of δK' = δK - c_n δKⁿ; c_n (> 0 attracts from above), d_1 = -dχ_J/dK; A, zeta_K; zeta: J ~
     l^{-zeta} (None where J is a stretched exponential or K* attracts nothing). law_K, law_J: the laws with their next
-    orders, for a start in the basin.
+    orders, for a start in the basin. side: from where K* attracts.
+
+    At K* > 0 what belongs to the approach (side, c_n, d_1, A, zeta, the laws) is computed when it is asked for: it
+    takes averages of higher derivatives than the place of the point does.
     """
 
     K: Solution
@@ -46,14 +62,39 @@ class CriticalPoint:
     sigma_b: Solution
     kind: str
     order: sp.Expr | None = None
-    c_n: Solution | None = None
-    d_1: Solution | None = None
-    A: Solution | None = None
     zeta_K: sp.Expr | None = None
-    zeta: Solution | None = None
-    law_K: DepthLaw | None = None
-    law_J: DepthLaw | None = None
-    side: str = ""
+    approach: Approach | ApproachToRoot = field(default=Approach(), repr=False, compare=False)
+
+    @property
+    def c_n(self) -> Solution | None:
+        return self.approach.c_n
+
+    @property
+    def d_1(self) -> Solution | None:
+        return self.approach.d_1
+
+    @property
+    def A(self) -> Solution | None:
+        return self.approach.A
+
+    @property
+    def zeta(self) -> Solution | None:
+        return self.approach.zeta
+
+    @property
+    def law_K(self) -> DepthLaw | None:
+        return self.approach.law_K
+
+    @property
+    def law_J(self) -> DepthLaw | None:
+        return self.approach.law_J
+
+    @property
+    def side(self) -> str:
+        return self.approach.side
+
+    def __repr__(self) -> str:
+        return one_line("CriticalPoint", str(self).split(":", 1)[1].replace("\n", ";"))
 
     def __str__(self) -> str:
         def text(s):
@@ -84,6 +125,11 @@ class CriticalPoints:
 
     def __getitem__(self, i: int) -> CriticalPoint:
         return self.points[i]
+
+    def __repr__(self) -> str:
+        numbers = [f"K* = {float(p.K.value):.6g} " if p.K.value.is_number else "" for p in self.points]
+        found = ", ".join(k + p.kind for k, p in zip(numbers, self.points))
+        return one_line("CriticalPoints", f"{found or 'none'}; {self.status.value}")
 
     def __str__(self) -> str:
         return "\n".join([*map(str, self.points), f"({self.status.value}: {self.message})"])
@@ -170,11 +216,12 @@ def _at_origin(block: Block, f, mu) -> list[CriticalPoint]:
     if sp.simplify(closed(gain)) == 0:
         zero = Solution(sp.S.Zero, Status.EXACT)
         free = Solution(K, Status.EXACT, None, "every K is fixed")
-        return [CriticalPoint(free, w, b, kind="scale-invariant", zeta_K=sp.S.Zero, zeta=zero)]
+        return [CriticalPoint(free, w, b, "scale-invariant", zeta_K=sp.S.Zero, approach=Approach(zeta=zero))]
     law, terms = first_terms(gain)
     if not terms:
         laws = [logarithmic_law(step, chi, q) for q in "KJ"]
-        return [CriticalPoint(origin, w, b, "logarithmic", zeta_K=sp.S.Zero, law_K=laws[0], law_J=laws[1])]
+        known = Approach(law_K=laws[0], law_J=laws[1])
+        return [CriticalPoint(origin, w, b, "logarithmic", zeta_K=sp.S.Zero, approach=known)]
     n, lead = terms[0].power, sp.simplify(terms[0].coefficient)
     law = at_zero(gain, max(3, int(sp.ceiling(2 * n - 1))))
     series = {t.power: sp.simplify(t.coefficient) for t in law.terms if sp.simplify(t.coefficient) != 0}
@@ -183,74 +230,113 @@ def _at_origin(block: Block, f, mu) -> list[CriticalPoint]:
     c_n = Solution(-lead, Status.EXACT)
     if lead.free_symbols - {_MU} and lead.is_negative is None:
         side = "the sign of c_n depends on the parameters"
-        return [CriticalPoint(origin, w, b, "undecided", n, c_n, d_1, side=side)]
+        return [CriticalPoint(origin, w, b, "undecided", n, approach=Approach(c_n, d_1, side=side))]
     if not (lead.is_negative if lead.free_symbols - {_MU} else is_negative(lead)):
-        return [CriticalPoint(origin, w, b, "repelling", n, c_n, d_1, side="K* = 0 attracts nothing")]
+        known = Approach(c_n, d_1, side="K* = 0 attracts nothing")
+        return [CriticalPoint(origin, w, b, "repelling", n, approach=known)]
     law_k, law_j = (critical_law(series, chis, sp.S.Zero, q) for q in "KJ")
     zeta = Solution(-law_j.exponent, Status.EXACT) if law_j.rate == 0 and law_j.exponent is not None else None
     amplitude = Solution(law_k.law.leading.coefficient, Status.EXACT)
-    return [
-        CriticalPoint(
-            origin, w, b, "power law", n, c_n, d_1, amplitude, 1 / (n - 1), zeta, law_k, law_j, "attracts from above"
-        )
-    ]
+    known = Approach(c_n, d_1, amplitude, zeta, law_k, law_j, "attracts from above")
+    return [CriticalPoint(origin, w, b, "power law", n, 1 / (n - 1), known)]
 
 
 def _at_root(root: Root, a, slope, mu) -> CriticalPoint:
     """A critical point at K* > 0: with c₂ = -F″/2 ≠ 0 it attracts from one side only."""
     s = (1 - mu**2) / slope
     b = (1 - mu**2) * (K - a / slope)
-    second, third = sp.diff(a, K, 2), sp.diff(a, K, 3)
-    first, bend = sp.diff(slope, K), sp.diff(slope, K, 2)
+    width, bias = (_value(root, e, square_root=True, exact=True) for e in (s, b))
+    approach = ApproachToRoot(root, a, slope, mu)
+    return CriticalPoint(root.solution(), width, bias, "half-stable", sp.Integer(2), sp.S.One, approach)
 
-    def at(e, square_root=False, exact=False, digits=DIGITS) -> Solution:
-        """The value at the root; the factor (1 - μ²) may be symbolic and stays outside the ball."""
-        outer, inner = e.as_independent(K, Average, as_Add=False)
-        if (exact or isinstance(root.exact, sp.Rational)) and root.exact is not None and not closed(inner).has(Average):
-            value = outer * (closed(inner) if square_root else sp.simplify(closed(inner))).subs(K, root.exact)
-            return Solution(sp.sqrt(value) if square_root else sp.radsimp(sp.simplify(value)), Status.EXACT)
-        ball = value_at(inner, root, digits)
+
+def _value(root: Root, e, square_root=False, exact=False, digits=DIGITS) -> Solution:
+    """The value at the root; the factor (1 - μ²) may be symbolic and stays outside the ball."""
+    outer, inner = e.as_independent(K, Average, as_Add=False)
+    if (exact or isinstance(root.exact, sp.Rational)) and root.exact is not None and not closed(inner).has(Average):
+        value = outer * (closed(inner) if square_root else sp.simplify(closed(inner))).subs(K, root.exact)
+        return Solution(sp.sqrt(value) if square_root else sp.radsimp(sp.simplify(value)), Status.EXACT)
+    ball = value_at(inner, root, digits)
+    with balls.precision(200):
+        found = from_ball(ball if not square_root else ball.sqrt())
+    factor = sp.sqrt(outer) if square_root else outer
+    if factor.is_number:
         with balls.precision(200):
-            found = from_ball(ball if not square_root else ball.sqrt())
-        factor = sp.sqrt(outer) if square_root else outer
-        if factor.is_number:
-            with balls.precision(200):
-                return from_ball(balls.constant(factor) * (ball.sqrt() if square_root else ball))
-        return Solution(factor * found.value, found.status, found.error, "times the symbolic factor")
+            return from_ball(balls.constant(factor) * (ball.sqrt() if square_root else ball))
+    return Solution(factor * found.value, found.status, found.error, "times the symbolic factor")
 
-    m = 1 - mu**2
-    c2, c3 = at(-m * second / slope / 2), at(-m * third / slope / 6, digits=16)
-    d1, d2 = at(-m * first / slope), at(m * bend / slope / 2, digits=16)
-    zeta = at(2 * first / second, exact=True)
-    positive = balls.certified(c2.value.subs(_MU, sp.Rational(1, 3)), 20) > 0
-    sign = 1 if positive else -1  # δ = K - K* from above, K* - K from below
-    short = {q: s.value if s.status is Status.EXACT else sp.N(s.value, 16) for q, s in zip("cdef", (c2, c3, d1, d2))}
-    gain = {sp.Integer(2): -sign * short["c"], sp.Integer(3): -short["d"]}
-    chi = {sp.S.Zero: sp.S.One, sp.S.One: -sign * short["e"], sp.Integer(2): short["f"]}
-    law_j = critical_law(gain, chi, root.mid, "J")
-    terms = tuple(replace(t, coefficient=-zeta.value) if t.power == 0 and t.logs == 1 else t for t in law_j.law.terms)
-    law_j = replace(law_j, law=replace(law_j.law, terms=terms), exponent=-zeta.value, status=zeta.status)
-    law_k = replace(critical_law(gain, chi, root.solution().value, "K"), status=c2.status)
-    if sign < 0:
-        terms = (law_k.law.terms[0], *(_flipped(t) for t in law_k.law.terms[1:]))
-        law_k = replace(law_k, law=replace(law_k.law, terms=terms))
-    amplitude = Solution(1 / c2.value, c2.status, _inverse_error(c2))
-    side = "attracts from above, repels below" if positive else "attracts from below, repels above"
-    return CriticalPoint(
-        root.solution(),
-        at(s, True, True),
-        at(b, True, True),
-        "half-stable",
-        sp.Integer(2),
-        c2,
-        d1,
-        amplitude,
-        sp.S.One,
-        zeta,
-        law_k,
-        law_j,
-        side,
-    )
+
+class ApproachToRoot:
+    """The same as `Approach` at a critical point K* > 0, each part computed once, when it is asked for.
+
+    root: K*; a, slope: ⟨f²⟩ and ⟨f′²⟩ as functions of K; mu: the strength of the skip.
+    """
+
+    def __init__(self, root: Root, a: sp.Expr, slope: sp.Expr, mu: sp.Expr) -> None:
+        self.root, self.a, self.slope, self.m = root, a, slope, 1 - mu**2
+
+    @cached_property
+    def second(self) -> sp.Expr:
+        return sp.diff(self.a, K, 2)
+
+    @cached_property
+    def first(self) -> sp.Expr:
+        return sp.diff(self.slope, K)
+
+    @cached_property
+    def c_n(self) -> Solution:
+        return _value(self.root, -self.m * self.second / self.slope / 2)
+
+    @cached_property
+    def d_1(self) -> Solution:
+        return _value(self.root, -self.m * self.first / self.slope)
+
+    @cached_property
+    def A(self) -> Solution:
+        return Solution(1 / self.c_n.value, self.c_n.status, _inverse_error(self.c_n))
+
+    @cached_property
+    def zeta(self) -> Solution:
+        return _value(self.root, 2 * self.first / self.second, exact=True)
+
+    @cached_property
+    def sign(self) -> int:
+        """δ = K - K* from above (1), K* - K from below (-1)."""
+        return 1 if balls.certified(self.c_n.value.subs(_MU, sp.Rational(1, 3)), 20) > 0 else -1
+
+    @property
+    def side(self) -> str:
+        return "attracts from above, repels below" if self.sign > 0 else "attracts from below, repels above"
+
+    @cached_property
+    def laws(self) -> tuple[DepthLaw, DepthLaw]:
+        """The laws of K and J, from the expansions of the maps to the order after the leading one."""
+        root, m, sign, zeta = self.root, self.m, self.sign, self.zeta
+        c3 = _value(root, -m * sp.diff(self.a, K, 3) / self.slope / 6, digits=16)
+        d2 = _value(root, m * sp.diff(self.slope, K, 2) / self.slope / 2, digits=16)
+        c, d, e, f = (
+            s.value if s.status is Status.EXACT else sp.N(s.value, 16) for s in (self.c_n, c3, self.d_1, d2)
+        )
+        gain = {sp.Integer(2): -sign * c, sp.Integer(3): -d}
+        chi = {sp.S.Zero: sp.S.One, sp.S.One: -sign * e, sp.Integer(2): f}
+        law_j = critical_law(gain, chi, root.mid, "J")
+        terms = tuple(
+            replace(t, coefficient=-zeta.value) if t.power == 0 and t.logs == 1 else t for t in law_j.law.terms
+        )
+        law_j = replace(law_j, law=replace(law_j.law, terms=terms), exponent=-zeta.value, status=zeta.status)
+        law_k = replace(critical_law(gain, chi, root.solution().value, "K"), status=self.c_n.status)
+        if sign < 0:
+            terms = (law_k.law.terms[0], *(_flipped(t) for t in law_k.law.terms[1:]))
+            law_k = replace(law_k, law=replace(law_k.law, terms=terms))
+        return law_k, law_j
+
+    @property
+    def law_K(self) -> DepthLaw:
+        return self.laws[0]
+
+    @property
+    def law_J(self) -> DepthLaw:
+        return self.laws[1]
 
 
 def _inverse_error(s: Solution) -> float | None:

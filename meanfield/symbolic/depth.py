@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 import sympy as sp
 
 from meanfield import balls
-from meanfield.results import Law, MeanFieldError, Status, Term
+from meanfield.results import Law, MeanFieldError, Status, Term, one_line
 from meanfield.symbolic.average import Average
 from meanfield.symbolic.expansion import at_infinity, at_zero, exponential_at_zero
 from meanfield.symbolic.fixed_points import FixedPoint, destination, fixed_points
+from meanfield.symbolic.powerlog import Sum, from_law
 from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.symbolic.scaling import Powers, decay, logarithm
+from meanfield.symbolic.scaling import Growth, Powers, decay, linear_growth, logarithm
 from meanfield.symbols import LATEX_NAMES, Q0, J, K, l, parameter
 
 CONSTANT = sp.Symbol("C", real=True)  # what depends on the start
@@ -49,6 +50,9 @@ class DepthLaw:
             return self.law.expr
         growth = sp.exp(self.rate * l**self.rate_power) if self.rate != 0 else sp.S.One
         return CONSTANT * l ** (self.exponent or 0) * growth
+
+    def __repr__(self) -> str:
+        return one_line("DepthLaw", str(self))
 
     def __str__(self) -> str:
         name = "log J" if self.quantity == "J" else self.quantity
@@ -122,83 +126,93 @@ def _finish(terms: list[Term], remainder) -> Law:
     return Law(l, sp.oo, tuple(t for t in terms if t.coefficient != 0), remainder)
 
 
-def _log_expansion(law: Law, reverse: bool) -> tuple[sp.Expr, dict[sp.Expr, sp.Expr]]:
-    """log of an expansion x0·(1 + Σ d_p K^p): log x0 and the coefficients of log(1 + …) to second order."""
+def _log_expansion(law: Law) -> Sum:
+    """log of an expansion that tends to a positive number."""
     x0 = sp.simplify(law.coefficient(0))
     if x0 == 0 or law.leading.power != 0 or law.leading.logs != 0:
         raise MeanFieldError(
             f"χ_J tends to {law.leading.expr(law.variable)}, not to a finite number; log J has no such law."
         )
-    d = {t.power: sp.simplify(t.coefficient / x0) for t in law.terms if t.power != 0}
-    out = dict(d)
-    for p, c in d.items():
-        for q, e in d.items():
-            out[p + q] = out.get(p + q, sp.S.Zero) - c * e / 2
-    return sp.log(x0), dict(sorted(out.items(), reverse=reverse))
+    series = from_law(law)
+    scaled = replace(series, terms={key: c if key != (0, 0) else x0 for key, c in series.terms.items()})
+    return scaled.apply(sp.log, sp.Integer(2))
+
+
+def _gain_at_infinity(gain: sp.Expr) -> Law:
+    """K' - K as K → ∞, its leading term certainly not 0."""
+    for order in (2, 5):
+        law = at_infinity(gain, order)
+        terms = law.terms
+        while terms and sp.simplify(terms[0].coefficient) == 0:
+            terms = terms[1:]
+        if not terms:
+            continue
+        lead = terms[0].coefficient
+        if lead.is_number and balls.certified(lead, 20).contains(0):
+            raise MeanFieldError(
+                f"Whether {lead}, the leading coefficient of K' - K as K → ∞, is 0 is not decided; nor is the law."
+            )
+        return replace(law, terms=terms)
+    raise MeanFieldError(f"All known orders of K' - K cancel as K → ∞ ({law}); the law of K is not known there.")
 
 
 def _at_infinity(step, chi, start, quantity) -> DepthLaw:
-    gain = at_infinity(sp.expand(step - K), 2)
+    gain = _gain_at_infinity(sp.expand(step - K))
     lead = gain.leading
     if quantity == "J" and gain.remainder == "zero" and len(gain.terms) == 1 and lead.power == lead.logs == 0:
         exact = _gamma_law(lead.coefficient, chi, start)
         if exact is not None:
             return exact
-    if lead.logs != 0:
+    if lead.power > 1 or (lead.power == 1 and lead.logs != 0):
         raise MeanFieldError(
-            f"The gain of K contains {lead.expr(K)}; laws with a logarithm in the leading term are not derived yet."
-        )
-    if lead.power > 1:
-        raise MeanFieldError(
-            f"K grows faster than exponentially (K' ~ {lead.coefficient}·K^{lead.power}), and every χ_J with it: "
+            f"K grows faster than exponentially (K' ~ {lead.expr(K)}), and every χ_J with it: "
             "it leaves the range of "
             "doubles within a few layers."
         )
     if lead.power == 1:
         return _exponential_growth(lead.coefficient, chi, quantity)
-    if lead.power != 0:
+    if lead.power != 0 or lead.logs != 0:
         return _power_growth(lead, quantity)
-    s, g1, g2 = lead.coefficient, gain.coefficient(-sp.S.Half), gain.coefficient(-1)
-    known = gain.remainder != "smaller"
+    path = linear_growth(gain)
     if quantity == "K":
-        terms = [Term(s, sp.S.One)]
-        if known:
-            terms += [
-                Term(sp.simplify(2 * g1 / sp.sqrt(s)), sp.S.Half),
-                Term(sp.simplify(g2 / s - g1**2 / s**2), logs=sp.S.One),
-            ]
-        return DepthLaw("K", _finish(terms, sp.S.Zero if known else "smaller"), "linear growth", exponent=sp.S.One)
-    law = at_infinity(chi, 2)
-    log_x0, e = _log_expansion(law, reverse=True)
-    if law.remainder == "smaller" and log_x0 == 0 and not e:
+        return DepthLaw("K", _finish(list(path.K), path.remainder), "linear growth", exponent=sp.S.One)
+    return _linear_growth_of_j(path, at_infinity(chi, 2))
+
+
+def _linear_growth_of_j(path: Growth, chi: Law) -> DepthLaw:
+    log_chi = _log_expansion(chi)
+    log_x0 = log_chi.terms.get((sp.S.Zero, 0), sp.S.Zero)
+    varying = {key: c for key, c in log_chi.terms.items() if key[0] != 0}
+    settled = log_chi.rest is None or log_chi.rest[0] < -1  # what is left out of Σ log χ_J tends to a constant
+    if not settled and not varying and log_x0 == 0:
         raise MeanFieldError(
             "How chi_J approaches 1 is not known beyond its limit here, so the law of J is not determined."
         )
-    e1, e2 = e.get(-sp.S.Half, sp.S.Zero), e.get(sp.S.NegativeOne, sp.S.Zero)
-    rate = sp.simplify(2 * e1 / sp.sqrt(s))
-    exponent = sp.simplify(e2 / s - e1 * g1 / s**2) if known or e1 == 0 else None
-    if law.remainder == "smaller" and e1 == 0:
-        exponent = None
-    terms = [Term(log_x0, sp.S.One), Term(rate, sp.S.Half)]
-    if exponent is not None:
-        terms += [Term(exponent, logs=sp.S.One), Term(CONSTANT)]
-        if log_x0 == 0 and e1 != 0:  # K's own logarithm enters K^{-1/2}, and Σ m^{-3/2} log m = const - 2 log l/√l
-            terms.append(Term(sp.simplify(e1 * (g2 / s - g1**2 / s**2) / s ** sp.Rational(3, 2)), -sp.S.Half, sp.S.One))
+    terms, complete = path.summed(varying, None if settled else log_chi.rest)
+    growing = [Term(log_x0, sp.S.One)] * (log_x0 != 0) + [t for t in terms if (t.power, t.logs) > (0, 0)]
+    falling = [t for t in terms if t.power < 0]
+    logs = [t for t in growing if t.power == 0]
+    rising = [t for t in growing if t.power > 0]
+    simple = complete and settled and len(rising) <= 1 and all(t.logs == 1 for t in logs) and not any(
+        t.logs for t in rising
+    )
+    exponent = sp.Add(*[t.coefficient for t in logs]) if simple else None
+    constant = [Term(CONSTANT)] if complete and settled else []
+    rate, rate_power = (rising[0].coefficient, rising[0].power) if rising else (sp.S.Zero, sp.S.One)
+    if rising and rising[0].logs != 0:
+        rate, rate_power = sp.S.Zero, sp.S.One
+    stretched = log_x0 == 0 and rate != 0
     regime = (
-        "stretched exponential: K grows linearly and chi_J - 1 falls as K^(-1/2)"
-        if log_x0 == 0 and rate != 0
+        f"stretched exponential: K grows linearly and chi_J - 1 falls as K^({rate_power - 1})"
+        if stretched
         else "K grows linearly"
     )
-    if log_x0 != 0:
-        return DepthLaw("J", _finish(terms, "smaller"), regime, log_x0, sp.S.One, exponent if rate == 0 else None)
-    return DepthLaw(
-        "J",
-        _finish(terms, -sp.S.Half if exponent is not None else "smaller"),
-        regime,
-        rate,
-        sp.S.Half if rate != 0 else sp.S.One,
-        exponent,
+    plain = complete and settled and log_x0 == 0 and not path.irregular and all(
+        (2 * p).is_Integer and not m for p, m in varying
     )
+    # K's own logarithm enters K^{-1/2}: Σ m^{-3/2} log m = const - 2 log l/√l
+    law = _finish([*growing, *constant, *(falling if plain else [])], -sp.S.Half if plain else "smaller")
+    return DepthLaw("J", law, regime, rate, rate_power, exponent)
 
 
 def _gamma_law(step: sp.Expr, chi: sp.Expr, start: sp.Expr) -> DepthLaw | None:
@@ -219,16 +233,18 @@ def _exponential_growth(slope, chi, quantity) -> DepthLaw:
     regime = "exponential growth of K"
     if quantity == "K":
         return DepthLaw("K", Law(l, sp.oo, (Term(CONSTANT, rate=rate),), "smaller"), regime, rate)
-    log_x0, _ = _log_expansion(at_infinity(chi, 1), reverse=True)
+    log_x0 = _log_expansion(at_infinity(chi, 1)).terms.get((sp.S.Zero, 0), sp.S.Zero)
     return DepthLaw("J", _finish([Term(log_x0, sp.S.One)], sp.S.Zero), regime, log_x0)
 
 
 def _power_growth(lead: Term, quantity) -> DepthLaw:
+    """K' = K + c K^p (log K)^m: K^{1-p} = (1-p) c l (log K)^m, and log K = log(l)/(1-p) to leading order."""
     if quantity == "J":
         raise MeanFieldError("K grows as a power other than linear; the law of J for that case is not derived yet.")
     power = 1 / (1 - lead.power)
-    coefficient = (lead.coefficient * (1 - lead.power)) ** power
-    return DepthLaw("K", _finish([Term(sp.simplify(coefficient), power)], "smaller"), "power growth", exponent=power)
+    coefficient = (lead.coefficient * (1 - lead.power) ** (1 - lead.logs)) ** power
+    law = _finish([Term(sp.simplify(coefficient), power, lead.logs * power)], "smaller")
+    return DepthLaw("K", law, "power growth" if lead.logs == 0 else "power growth with a logarithm", exponent=power)
 
 
 def _nonzero(factor) -> None:
@@ -256,7 +272,7 @@ def _at_zero(step, chi, quantity) -> DepthLaw:
         regime += " exponentially"
         if quantity == "K":
             return DepthLaw("K", Law(l, sp.oo, (Term(CONSTANT, rate=rate),), "smaller"), regime, rate)
-        log_x0, _ = _log_expansion(at_zero(chi, 2), reverse=False)
+        log_x0 = _log_expansion(at_zero(chi, 2)).terms.get((sp.S.Zero, 0), sp.S.Zero)
         return DepthLaw("J", _finish([Term(log_x0, sp.S.One)], sp.S.Zero), regime, log_x0)
     n = terms[0].power
     if 2 * n - 1 > 3:

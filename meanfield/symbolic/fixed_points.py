@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import sympy as sp
 
 from meanfield import balls
+from meanfield.parser import expression
 from meanfield.piecewise import at, pieces
-from meanfield.results import InfiniteAverage, MeanFieldError, Solution, Status
+from meanfield.results import InfiniteAverage, MeanFieldError, Solution, Status, one_line
 from meanfield.symbolic.average import Average
 from meanfield.symbolic.expansion import at_zero
 from meanfield.symbolic.half_line import Zeros, zeros
@@ -31,6 +32,7 @@ from meanfield.symbolic.signs import signs
 from meanfield.symbols import Q0, J, K, Z, parameter
 
 DIGITS = 25
+ROUNDED = "critical to rounding"  # see `rounding`
 
 
 @dataclass(frozen=True)
@@ -47,21 +49,26 @@ class FixedPoint:
     chi_K: Solution
     stability: str
     basin: tuple[sp.Expr, sp.Expr] | None = None
+    to_rounding: bool = False  # χ_J - 1 changes sign within two units in the last place of the doubles given
 
     @property
     def phase(self) -> str:
-        """ "ordered" (χ_J < 1), "chaotic" (χ_J > 1) or "critical" (χ_J = 1 exactly); "undecided" inside the error."""
-        return phase_of(self.chi_J)
+        """ "ordered" (χ_J < 1), "chaotic" (χ_J > 1) or "critical" (χ_J = 1 exactly); "undecided" inside the error,
+        "critical to rounding" where the last bits of the doubles given decide."""
+        return ROUNDED if self.to_rounding else phase_of(self.chi_J)
 
     @property
     def xi(self) -> float:
         """Correlation length ξ = 1/|log χ_J|, in layers; infinite at χ_J = 1."""
-        return length_of(self.chi_J)
+        return float("inf") if self.to_rounding else length_of(self.chi_J)
 
     @property
     def xi_K(self) -> float:
         """The depth over which K relaxes, 1/|log χ_K|; 0 where χ_K = 0."""
         return length_of(self.chi_K)
+
+    def __repr__(self) -> str:
+        return one_line("FixedPoint", f"K* = {short(self.K)}, {self.stability}, chi_J = {short(self.chi_J)}")
 
     def __str__(self) -> str:
         flow = f"K in {_interval(self.basin)}" if self.basin else "no open set"
@@ -105,7 +112,7 @@ class FixedPoints:
         sides, beyond what was searched, or several ends under a map that is not proved to increase (`phase` follows
         the orbit there).
         """
-        k = sp.sympify(k)
+        k = expression(k, "K")
         for p in self.points:
             if p.K.value == k and p.K.error is None:
                 return p
@@ -135,6 +142,10 @@ class FixedPoints:
         """How many states attract an open set of K, K → ∞ included."""
         return sum(p.basin is not None for p in self.points) + (self.unbounded is not None)
 
+    def __repr__(self) -> str:
+        found = ", ".join(f"{p.stability} K* = {short(p.K)}" for p in self.points) or "none"
+        return one_line("FixedPoints", f"{found}; {self.status.value}")
+
     def __str__(self) -> str:
         lines = [str(p) for p in self.points]
         if self.unbounded:
@@ -161,8 +172,8 @@ def length_of(chi: Solution) -> float:
     value = float(chi.value)
     if value <= 0:
         return 0.0
-    log = float(sp.log(chi.value).evalf(20)) if value != 1 else 0.0
-    return 1 / abs(log) if log else float("inf")
+    log = float(sp.log(chi.value).evalf(20)) if chi.value != 1 else 0.0
+    return 1 / abs(log) if abs(log) > 1e-60 else float("inf")
 
 
 def short(s: Solution) -> str:

@@ -1,7 +1,8 @@
-r"""Moments ∫ zⁿ g(z) dz of the part of a function that dies exponentially: exact where g is rational in e^{-cz}, else a
+r"""Moments fp∫ zⁿ f(z) dz, the coefficients of the expansion of ⟨f⟩_K at K → ∞: exact where rules reach, else a
 certified node.
 
-They are the coefficients of the expansion of ⟨f⟩_K at K → ∞. Exact rule: ∫₀^∞ z^m v^a/(1+v)^b dz with v = e^{-cz} is an
+Where f approaches a polynomial P exponentially fast, this is ∫ zⁿ (f - P) (the finite part of ∫ z^k over a half-line is
+0); with an algebraic tail see `finite_parts`. Exact rule for the former: ∫₀^∞ z^m v^a/(1+v)^b dz with v = e^{-cz} is an
 alternating sum, hence a rational combination of Dirichlet eta values (log 2, π², ζ(3), …). Source: derived here.
 """
 
@@ -18,12 +19,13 @@ from meanfield import balls
 from meanfield.growth import decay
 from meanfield.piecewise import pieces
 from meanfield.results import MeanFieldError
+from meanfield.symbolic import finite_parts
 from meanfield.symbolic.average import Integrand
 from meanfield.symbols import Z, sigmoid
 
 
 class Moment(sp.Expr):
-    r"""∫_{-∞}^{∞} zⁿ (f(z) - P_±(z)) dz, with P_± the power part of f at ±∞: a number known by its ball.
+    r"""fp∫_{-∞}^{∞} zⁿ f(z) dz: a number known by its ball; ∫ zⁿ (f - P_±) where f approaches polynomials P_± at ±∞.
 
     args: the integrand f (opaque, in Z[0]) and n. `evalf(d)` gives d certified digits.
     """
@@ -46,7 +48,7 @@ class Moment(sp.Expr):
             f = self.args[0].expr
             return sum(
                 (
-                    _half_moment(e, lo, hi, int(self.args[1]), _power_part(f, 1 if lo >= 0 else -1))
+                    _half_moment(e, lo, hi, int(self.args[1]), _polynomial_part(f, 1 if lo >= 0 else -1))
                     for e, lo, hi in _half_lines(f)
                 ),
                 arb(0),
@@ -93,16 +95,47 @@ def power_parts(f: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
     return _power_part(f, -1), _power_part(f, 1)
 
 
+def _polynomial_part(f: sp.Expr, side: int) -> sp.Expr | None:
+    try:
+        return _power_part(f, side)
+    except MeanFieldError:
+        return None
+
+
 def moment(f: sp.Expr, n: int) -> sp.Expr:
-    """∫ zⁿ (f - P_±) dz: exact where every part is rational in one exponential or polynomial, else a `Moment`."""
+    """fp∫ zⁿ f dz: exact where the rules reach, else a `Moment`.
+
+    Raises: MeanFieldError where neither is found (a tail that the rules cannot bound).
+    """
     total = []
     for e, lo, hi in _half_lines(f):
         side = 1 if lo >= 0 else -1
-        exact = _exact_half(sp.expand(e) - _power_part(f, side), lo, hi, side, n)
+        power = _polynomial_part(f, side)
+        if power is None:
+            exact = _exact_algebraic(e, lo, hi, side, n)
+        else:
+            exact = _exact_half(sp.expand(e) - power, lo, hi, side, n)
         if exact is None:
-            return Moment(Integrand(f), n)
+            return _certifiable(f, n)
         total.append(exact)
     return sp.expand(sp.Add(*total))
+
+
+def _certifiable(f: sp.Expr, n: int) -> Moment:
+    for e, lo, hi in _half_lines(f):
+        side = 1 if lo >= 0 else -1
+        if hi == sp.oo or lo == -sp.oo:
+            outer = e.subs(Z[0], side * finite_parts.t)
+            if _polynomial_part(f, side) is None and finite_parts.tail_split(outer, finite_parts.t) is None:
+                raise MeanFieldError(f"The tail of {e} cannot be bounded by the rules, so its moment is not certified.")
+        balls.compile_ball(e, (Z[0],))
+    return Moment(Integrand(f), n)
+
+
+def _exact_algebraic(e, lo, hi, side, n):
+    x = finite_parts.t
+    a, b = (lo, hi) if side > 0 else (-hi, -lo)
+    return finite_parts.exact(sp.expand(e.subs(Z[0], side * x) * (side * x) ** n), a, b)
 
 
 def _exact_half(g, lo, hi, side, n):
@@ -185,8 +218,13 @@ def _eta(t: int) -> sp.Expr:
 
 
 def _half_moment(e, lo, hi, n, power) -> arb:
-    """Certified ∫ zⁿ (e - power) over one piece of a half-line."""
+    """Certified ∫ zⁿ (e - power) over one piece of a half-line; the finite part of ∫ zⁿ e if the side has no polynomial
+    `power`."""
     side = 1 if lo >= 0 else -1
+    if power is None and sp.oo in (hi, -lo):
+        outer = e.subs(Z[0], side * finite_parts.t)
+        return side**n * finite_parts.outer_ball(outer, finite_parts.t, lo if side > 0 else -hi, n)
+    power = sp.S.Zero if power is None else power
     g, p = (h.subs(Z[0], side * Z[1]).xreplace({Z[1]: Z[0]}) for h in (e, power))
     a, b = (lo, hi) if side > 0 else (-hi, -lo)
     rest = arb(0)

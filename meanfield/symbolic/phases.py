@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 import sympy as sp
 
-from meanfield.results import MeanFieldError, Solution, Status
+from meanfield.results import MeanFieldError, Solution, Status, one_line
 from meanfield.symbolic.depth import depth_law
 from meanfield.symbolic.expansion import at_infinity
 from meanfield.symbolic.fixed_points import (
+    ROUNDED,
     FixedPoint,
     destination,
     fixed_points,
@@ -27,7 +28,8 @@ from meanfield.symbols import K
 @dataclass(frozen=True)
 class Phase:
     """Where a network with this K¹ ends: name ("ordered", "chaotic", "critical", "undecided"; "subcritical" where χ_J →
-    1 so slowly that J still grows as a stretched exponential), the fixed point it flows
+    1 so slowly that J still grows as a stretched exponential; "critical to rounding" where χ_J - 1 changes sign
+    within two units in the last place of the doubles given), the fixed point it flows
     to (None if K grows without bound), χ_J in the limit, and whether other inputs end elsewhere (`bistable`).
 
     status: CERTIFIED where it is proved that K flows there (and that other inputs do or do not end elsewhere); MEASURED
@@ -43,11 +45,21 @@ class Phase:
     @property
     def xi(self) -> float:
         """Correlation length 1/|log χ_J*| in layers."""
-        return length_of(self.chi_J)
+        return float("inf") if self.to_rounding else length_of(self.chi_J)
+
+    @property
+    def to_rounding(self) -> bool:
+        """Whether only the last bits of the doubles given keep it off the critical line; text is exact."""
+        return self.name == ROUNDED
+
+    def __repr__(self) -> str:
+        return one_line("Phase", str(self).splitlines()[0])
 
     def __str__(self) -> str:
         where = "K grows without bound" if self.fixed_point is None else f"K* = {short(self.fixed_point.K)}"
         more = "\n  other input norms end elsewhere" if self.bistable else ""
+        if self.to_rounding:
+            more += "\n  chi_J* - 1 changes sign within 2 ulp of the floats given; text such as 'sqrt(2)' is exact"
         if self.status is Status.MEASURED:
             more += f"\n  (measured: {self.message})"
         return f"{self.name}: chi_J* = {short(self.chi_J)}, xi = {self.xi:.10g}, {where}{more}"

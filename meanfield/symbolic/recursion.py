@@ -8,7 +8,8 @@ from functools import cached_property
 import sympy as sp
 
 from meanfield import balls
-from meanfield.results import Equality, MeanFieldError
+from meanfield.parser import expression
+from meanfield.results import Equality, MeanFieldError, one_line
 from meanfield.symbolic.average import Average
 from meanfield.symbols import LATEX_NAMES, Q0, K_ab, l, parameter
 
@@ -83,7 +84,7 @@ class Recursion:
 
     def subs(self, values: dict) -> Recursion:
         """Parameters replaced, e.g. {"sigma_w": 1, mu: 1/2} by name or symbol."""
-        swap = {(parameter(k) if isinstance(k, str) else k): sp.sympify(v) for k, v in values.items()}
+        swap = {(parameter(k) if isinstance(k, str) else k): expression(v, str(k)) for k, v in values.items()}
         return self.map(lambda e: e.subs(swap))
 
     def doit(self) -> Recursion:
@@ -108,7 +109,8 @@ class Recursion:
         values: numbers for all parameters, by name (floats count as the binary doubles they are); state variables may
         be given to override their initial value.
         """
-        numbers = {parameter(k): sp.Rational(v) if isinstance(v, float) else sp.sympify(v) for k, v in values.items()}
+        exact = {k: sp.Rational(v) if isinstance(v, float) else expression(v, k) for k, v in values.items()}
+        numbers = {parameter(k): v for k, v in exact.items()}
         layer = {v.symbol: numbers.get(v.symbol, v.initial).subs(numbers) for v in self.state}
         missing = (
             set().union(*[sp.sympify(v).free_symbols for v in layer.values()], set(self.parameters))
@@ -146,6 +148,9 @@ class Recursion:
 
     def _repr_latex_(self) -> str:
         return r"$$\begin{aligned}" + r" \\ ".join(self._latex_lines()) + r"\end{aligned}$$"
+
+    def __repr__(self) -> str:
+        return one_line("Recursion", ", ".join(self.names))
 
     def __str__(self) -> str:
         return "\n".join(f"{v.name}' = {e}" for v, e in zip(self.state, self.step))

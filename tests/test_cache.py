@@ -1,0 +1,95 @@
+"""A cache that cannot lie: whatever can change a generated module is part of its key."""
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import meanfield
+from meanfield.numeric import cache
+
+ROOT = Path(meanfield.__file__).parent
+
+
+def _imports(path: Path) -> set[Path]:
+    """Files of the package that `path` imports, at any depth of its code."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("meanfield"):
+            names = [node.module, *(f"{node.module}.{a.name}" for a in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [a.name for a in node.names if a.name.startswith("meanfield")]
+        for name in names:
+            base = ROOT.joinpath(*name.split(".")[1:])
+            found |= {p for p in (base.with_suffix(".py"), base / "__init__.py") if p.exists()}
+    return found - {ROOT / "__init__.py"}
+
+
+def assert_covers(hashed: set[Path]) -> None:
+    """Every module that the generating modules reach through imports is part of the key."""
+    todo, seen = [ROOT / "numeric" / "lowering.py", ROOT / "numeric" / "phase.py"], set()
+    apart = {p for p in ROOT.rglob("*.py") if p.relative_to(ROOT).as_posix().startswith(cache._APART)}
+    while todo:
+        path = todo.pop()
+        if path not in seen | apart:
+            seen.add(path)
+            todo += _imports(path)
+    assert len(seen) > 20
+    missing = " ".join(sorted(p.name for p in seen - hashed))
+    assert not missing, missing
+
+
+def test_the_key_covers_everything_that_derives():
+    assert_covers(set(cache.sources()))
+    with pytest.raises(AssertionError, match=r"closed_form\.py"):
+        assert_covers(set((ROOT / "numeric").glob("*.py")))
+
+
+def test_the_key_depends_on_the_versions(monkeypatch):
+    before = cache.key("K")
+    for name in ("sympy", "mpmath", "numpy", "numba", "python-flint"):
+        cache._engine.cache_clear()
+        plain = cache.version
+        with monkeypatch.context() as patch:
+            patch.setattr(cache, "version", lambda n, name=name, plain=plain: "0" if n == name else plain(n))
+            assert cache.key("K") != before, name
+    cache._engine.cache_clear()
+    assert cache.key("K") == before
+
+
+PROGRAM = """
+import meanfield as mf
+print(mf.derive("erf").propagate(sigma_w=1.5, sigma_b=0.1, depth=3, quantities=("K",)).K[-1].hex())
+"""
+
+
+def _value(root: Path, folder: Path) -> float:
+    environment = os.environ | {"MEANFIELD_CACHE": str(folder), "PYTHONPATH": str(root), "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return float.fromhex(done.stdout.strip())
+
+
+def test_a_warm_cache_sees_a_broken_closed_form(tmp_path):
+    """The engine is broken on purpose in a copy; the cache, warm from the right one, must not hide it."""
+    root, folder = tmp_path / "copy", tmp_path / "cache"
+    shutil.copytree(ROOT, root / "meanfield", ignore=shutil.ignore_patterns("__pycache__", "empirical"))
+    shutil.copytree(ROOT / "empirical", root / "meanfield" / "empirical", ignore=shutil.ignore_patterns("__pycache__"))
+    right = _value(root, folder)
+    broken = root / "meanfield" / "symbolic" / "recursion.py"
+    text = broken.read_text()
+    assert "def closed(" in text
+    broken.write_text(text + "\n_right = closed\n\n\ndef closed(expr):\n    return _right(expr) * 101 / 100\n")
+    assert abs(_value(root, folder) / right - 1) > 1e-3
+    keyed = root / "meanfield" / "numeric" / "cache.py"
+    # control: with the eight files of numeric/ as key, the old number comes back
+    keyed.write_text(keyed.read_text() + "\n\ndef sources():\n    return sorted(Path(__file__).parent.glob('l*.py'))\n")
+    broken.write_text(text)
+    assert _value(root, folder) == right
+    broken.write_text(text + "\n_right = closed\n\n\ndef closed(expr):\n    return _right(expr) * 101 / 100\n")
+    assert _value(root, folder) == right
