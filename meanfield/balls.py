@@ -88,6 +88,11 @@ def _average_1(expr, variance, mean) -> arb:
     parts = pieces(expr, Z[0])
     if v.is_zero():
         raise MeanFieldError("The average at K = 0 was asked for; it is the value of the function at the mean.")
+    unit = _unit(parts.exprs)
+    if unit != 1:  # ⟨f(z)⟩ over (m, K) is ⟨f(z/u)⟩ over (u m, u² K): the integration then sees where f bends
+        m, v = m * constant(unit), v * constant(unit) ** 2
+        exprs = tuple(e.subs(Z[0], Z[0] / unit) for e in parts.exprs)
+        parts = Pieces(Z[0], tuple(b * unit for b in parts.breaks), exprs)
     s = v.sqrt()
     bounds = [_piece_bound(e, lo, hi) for e, lo, hi in parts.intervals()]
     T = arb(math.sqrt(2 * ctx.prec * math.log(2))) + max(float((arb(b.c) * s).upper()) for b in bounds) + 2
@@ -106,6 +111,15 @@ def _average_1(expr, variance, mean) -> arb:
             + _tail(bounds[-1], m, s, T)
         )
     return total + arb(0, rest.abs_upper())
+
+
+def _unit(exprs) -> sp.Rational:
+    """The power of 2 near the steepest slope of an argument in the pieces (tanh(10^8 z) bends at 10^-8), 1 where that
+    is within a factor of 64 of 1."""
+    slopes = [u.diff(Z[0]) for e in exprs for h in e.atoms(sp.Function) for u in h.args]
+    steepest = max([abs(float(s)) for s in slopes if s.is_number], default=1.0)
+    power = round(math.log2(steepest)) if 0 < steepest < math.inf else 0
+    return sp.Integer(2) ** power if abs(power) > 6 else sp.S.One
 
 
 _ODD_HEADS = (sp.tanh, sp.erf, sp.erfi, sp.sin, sp.atan, sp.sinh, sp.asinh)

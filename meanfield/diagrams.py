@@ -27,7 +27,8 @@ EXACTLY = 1e-10  # |χ_J - 1| below this is called critical: the float64 error o
 class PhaseDiagram:
     """The phases of one architecture; every array has shape (len(sigma_b), len(sigma_w)).
 
-    sigma_w, sigma_b: the axes. K: fixed point that K¹ = σ_w² Q0 + σ_b² flows to (inf where K grows without bound).
+    sigma_w, sigma_b: the axes. K: fixed point that K¹ = σ_w² Q0 + σ_b² flows to (0 where K falls below 1e-30, inf where
+    it grows beyond 1e30; whether it stops farther out is a question for `fixed_points`).
     chi_J: χ_J there (its limit where K is inf). phase: index into `PHASES`; critical means
     χ_J* = 1, where J may still grow or fall as a power or a stretched exponential. attractors: number of attracting
     states of K, 0 and ∞ included; more than one is bistability. line, points: the critical line and points, where they
@@ -151,7 +152,7 @@ def phase_diagram(
     points: CriticalPoints | None,
 ) -> PhaseDiagram:
     """The diagram of a (K, J) recursion; see `Theory.phase_diagram`."""
-    from meanfield.numeric.phase import compile_phase
+    from meanfield.numeric.phase import GRID, compile_phase
 
     w, b = axis("sigma_w", sigma_w), axis("sigma_b", sigma_b)
     norm = finite(input_norm, "input_norm")
@@ -173,7 +174,12 @@ def phase_diagram(
     sigma = np.empty((max(1, len(compiled.parameters)), W.size))
     for i, n in enumerate(compiled.parameters):
         sigma[i] = values[n] if n in values else finite(parameters[n], n)
-    start = np.maximum(W.ravel() ** 2 * norm + B.ravel() ** 2, 1e-30)
+    start = np.maximum(W.ravel() ** 2 * norm + B.ravel() ** 2, GRID[0])
+    if not start.max() < GRID[-1]:
+        raise MeanFieldError(
+            f"K¹ = σ_w² Q0 + σ_b² reaches {start.max():.3g} here, and a diagram follows K up to {GRID[-1]:.0e} only; "
+            "ask for smaller sigma_w and sigma_b, or fixed_points(...) at single places."
+        )
     K, chi, attractors = compiled.run(start, sigma)
     shape = W.shape
     return PhaseDiagram(

@@ -96,7 +96,7 @@ def test_finite_networks_take_text():
 )
 def test_what_is_no_number_gets_a_sentence(bad):
     for read in (exact, number):
-        with pytest.raises(mf.MeanFieldError, match="mu must be .*number|mu must be 0 or of a size"):
+        with pytest.raises(mf.MeanFieldError, match=r"mu must be .*number|mu must be 0 or of a size"):
             read(bad, "mu")
 
 

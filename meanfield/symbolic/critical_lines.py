@@ -14,15 +14,16 @@ import sympy as sp
 
 from meanfield import balls, parser
 from meanfield.architecture import Block
+from meanfield.piecewise import pieces
 from meanfield.results import MeanFieldError, Solution, Status, one_line
-from meanfield.symbolic.average import Average
-from meanfield.symbolic.blocks import one_input
+from meanfield.symbolic.average import Average, average
+from meanfield.symbolic.blocks import one_input, plain_form
 from meanfield.symbolic.depth import depth_law, grows_always
 from meanfield.symbolic.fixed_points import integrand
+from meanfield.symbolic.half_line import sign_at_infinity, zeros
 from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.symbolic.roots import brackets, evaluate, from_ball, refine, value_at
-from meanfield.symbolic.signs import changes
-from meanfield.symbols import J, K, parameter, sigma_b, sigma_w
+from meanfield.symbolic.roots import from_ball, value_at
+from meanfield.symbols import J, K, Z, parameter, sigma_b, sigma_w
 
 DIGITS = 30
 _MU = parameter("mu")
@@ -59,7 +60,10 @@ class CriticalLine:
             return tuple(from_ball((v if not v.contains(0) else abs(v)).sqrt()) for v in values)  # type: ignore[return-value]
 
     def sigma_b_at(self, value: object) -> tuple[tuple[Solution, Solution], ...]:
-        """((σ_b, K*), …) of the points of the line at σ_w = value, by increasing K*; empty where there is none."""
+        """((σ_b, K*), …) of the points of the line at σ_w = value, by increasing K*; empty where there is none.
+
+        They are all, unless the message of K* says that others may exist.
+        """
         at = parser.number(value, "sigma_w")
         if self.kind == "none":
             return ()
@@ -76,13 +80,16 @@ class CriticalLine:
         s, b = self.parametric
         gap = _cleared(s - at**2)
         out = []
-        for bracket in brackets(gap, _count(gap)):
-            root = refine(gap, bracket, DIGITS)
+        search = zeros(gap, integrand(gap), digits=DIGITS)
+        if not search.complete and not search.roots:
+            raise MeanFieldError(f"Whether the critical line meets σ_w = {value} is not decided: {search.reason}.")
+        for root in search.roots:
             square = value_at(b, root, DIGITS)
             with balls.precision(160):
                 if square < 0:
                     continue
-                out.append((from_ball((square if not square.contains(0) else abs(square)).sqrt()), root.solution()))
+                with_error = from_ball((square if not square.contains(0) else abs(square)).sqrt())
+                out.append((with_error, _flagged(root.solution(), search)))
         return tuple(out)
 
     def __repr__(self) -> str:
@@ -98,6 +105,11 @@ class CriticalLine:
         return f"critical line: sigma_b = {self.sigma_b}\n  ({self.message})"
 
 
+def _flagged(where: Solution, search) -> Solution:
+    """K* of a point, which is one of those that were found where it is not proved that there are no others."""
+    return where if search.complete else replace(where, message=f"others may exist: {search.reason}")
+
+
 def _no_k() -> Solution:
     return Solution(sp.nan, Status.NOT_UNIQUE, None, "K* follows from sigma_w and sigma_b")
 
@@ -109,7 +121,7 @@ def critical_line(block: Block) -> CriticalLine:
     if recursion["J"].has(sp.oo):
         return CriticalLine("none", None, None, "φ jumps, so chi_J is infinite everywhere")
     step, chi = (e.subs(_MU, sp.sqrt(1 - _REST)) for e in (recursion["K"], sp.diff(recursion["J"], J)))
-    found = _line(recursion, step, chi)
+    found = _line(recursion, step, chi, plain_form(block))
     back = {_REST: 1 - _MU**2}
 
     def put(e):
@@ -125,7 +137,7 @@ def critical_line(block: Block) -> CriticalLine:
     )
 
 
-def _line(recursion: Recursion, step: sp.Expr, chi: sp.Expr) -> CriticalLine:
+def _line(recursion: Recursion, step: sp.Expr, chi: sp.Expr, form) -> CriticalLine:
     gain = sp.expand(step - K)
     if not gain.has(K) or grows_always(gain):
         return _without_fixed_point(recursion, step, chi)
@@ -162,7 +174,7 @@ def _line(recursion: Recursion, step: sp.Expr, chi: sp.Expr) -> CriticalLine:
         ratio = sp.simplify(top / bottom)
     if not ratio.has(K):
         return _ray(ratio, s)
-    return _curve(step, s_of_k, b_of_k)
+    return _curve(step, s_of_k, b_of_k, form)
 
 
 def _without_fixed_point(recursion: Recursion, step, chi) -> CriticalLine:
@@ -229,7 +241,7 @@ def _ray(ratio, s) -> CriticalLine:
     return CriticalLine("ray", None, sigma, "K is at its fixed point from layer 2 on, so the whole line is critical")
 
 
-def _curve(step, s_of_k, b_of_k) -> CriticalLine:
+def _curve(step, s_of_k, b_of_k, form) -> CriticalLine:
     chi_k = sp.diff(step, K).subs({sigma_w: sp.sqrt(s_of_k), sigma_b: sp.sqrt(b_of_k)})
     s_closed, b_closed = closed(s_of_k), closed(b_of_k)
     parametric = (s_of_k, b_of_k)
@@ -240,12 +252,23 @@ def _curve(step, s_of_k, b_of_k) -> CriticalLine:
         start = sp.simplify(sp.sqrt(sp.limit(s_closed, K, 0, "+")))
         where = "for every sigma_w > 0" if start in (0, sp.oo, sp.zoo) else f"for sigma_w >= {start}"
         return CriticalLine("closed", None, sp.sqrt(square), where, parametric, chi_k)
-    grid = [sp.Rational(10) ** k for k in range(-6, 7)]
-    plain = b_of_k.subs(_REST, 1)
-    if not plain.free_symbols - {K} and all(evaluate(plain, k) < 0 for k in grid):
-        message = "chi_J = 1 would need sigma_b^2 < 0 at every K from 1e-6 to 1e6"
+    if _needs_negative_bias(form):
+        message = "chi_J = 1 would need sigma_b^2 < 0 at every K"
         return CriticalLine("none", None, None, message, (s_of_k, b_of_k), chi_k)
     return CriticalLine("parametric", sp.sqrt(s_closed), sp.sqrt(b_closed), message, parametric, chi_k)
+
+
+def _needs_negative_bias(form) -> bool:
+    """Whether K⟨f′²⟩ - ⟨f²⟩, which σ_b² is a positive multiple of on the line, is proved to be < 0 for every K.
+
+    It is ⟨M⟩_K with M(z) = z∫₀^z f′² - f² (Stein's lemma), on each side (M/z)′ = (f′ - f/z)² ≥ 0, so that M changes
+    sign at most once, from - to +, and so does ⟨M⟩_K by Descartes' rule: its sign as K → ∞ decides.
+    """
+    if form is None or form[0].free_symbols - {Z[0]}:
+        return False
+    p = pieces(form[0], Z[0])
+    square, slope = (average(q.map(lambda e: e**2).expr, K) for q in (p, p.diff()))
+    return sign_at_infinity(sp.expand(K * slope - square)) == -1
 
 
 def _inverse(s_closed):
@@ -263,9 +286,3 @@ def _cleared(e: sp.Expr) -> sp.Expr:
     nodes = {n: sp.Dummy(f"a{i}", real=True) for i, n in enumerate(sorted(e.atoms(Average), key=str))}
     top = sp.expand(sp.numer(sp.together(e.xreplace(nodes))))
     return top.xreplace({v: n for n, v in nodes.items()})
-
-
-def _count(expr: sp.Expr) -> int | None:
-    """Descartes' bound for an expression linear in averages."""
-    g = integrand(expr)
-    return None if g is None else changes(g)

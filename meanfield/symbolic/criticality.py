@@ -15,16 +15,16 @@ import sympy as sp
 from meanfield import balls
 from meanfield.architecture import Block
 from meanfield.piecewise import Pieces, pieces
-from meanfield.results import MeanFieldError, Solution, Status, Term, one_line
+from meanfield.results import Solution, Status, Term, one_line
 from meanfield.symbolic.average import Average, average
 from meanfield.symbolic.blocks import one_input, plain_form
 from meanfield.symbolic.critical_lines import DIGITS, critical_line
 from meanfield.symbolic.depth import DepthLaw, critical_law, first_terms, is_negative, logarithmic_law
 from meanfield.symbolic.expansion import at_zero
-from meanfield.symbolic.moments import moment, power_parts
+from meanfield.symbolic.half_line import zeros
 from meanfield.symbolic.recursion import closed
-from meanfield.symbolic.roots import Root, brackets, from_ball, refine, sign_at, sign_at_infinity, value_at
-from meanfield.symbolic.signs import Masses, changes
+from meanfield.symbolic.roots import Root, from_ball, value_at
+from meanfield.symbolic.signs import Masses
 from meanfield.symbols import J, K, Z, parameter, sigma_b, sigma_w
 
 _MU = parameter("mu")
@@ -172,50 +172,30 @@ def critical_points(block: Block) -> CriticalPoints:
         message = f"only K* = 0 was looked at; points with K* > 0 need numbers for {', '.join(free)}"
         return CriticalPoints(tuple(found), Status.UNKNOWN, message)
     g, masses = curvature(f)
-    most = changes(g, masses)
     p = pieces(f, Z[0])
     a = average(p.map(lambda e: e**2).expr, K)
     slope = average(p.diff().map(lambda e: e**2).expr, K)
     density = [w * sp.exp(-(b**2) / (2 * K)) / sp.sqrt(2 * sp.pi * K) for b, w in masses]
     gap = sp.Add(average(g, K), *density)  # d⟨f²⟩/dK - ⟨f′²⟩ as one node
     skipped = 0
-    if gap != 0 and most != 0:
-        for bracket in brackets(gap, most):
-            root = refine(gap, bracket, DIGITS)
-            exact = _exact_root(gap, root)
-            root = Root(root.lo, root.hi, exact, root.rising)
+    search = None
+    if gap != 0:
+        search = zeros(gap, g, masses, DIGITS)
+        for root in search.roots:
+            if root.exact is None:
+                root = replace(root, exact=_exact_root(gap, root))
             if value_at(K * slope - a, root, 20) < 0:
                 skipped += 1  # σ_b² would be negative
                 continue
             found.append(_at_root(root, a, slope, mu))
-    count = len(found) + skipped
+    most = 0 if search is None else search.most
     positive = sum(q.kind == "half-stable" for q in found) + skipped
-    if most is None:
-        return CriticalPoints(
-            tuple(found), Status.MEASURED, "K from 1e-12 to 1e12 was searched; a close pair may be missed"
-        )
     left = f"{skipped} of them with σ_b² < 0; " if skipped else ""
-    if positive == most or gap == 0 or (most == 1 and _settled_without(gap, g, masses)):
+    if search is None or search.complete:
         message = f"{left}at K > 0 at most {most} by Descartes' rule, and {positive} certified: there are no others"
-        return CriticalPoints(tuple(found), Status.CERTIFIED if count else Status.EXACT, message)
-    message = f"{left}at most {most} at K > 0 by Descartes' rule, {positive} found between K = 1e-12 and 1e12"
-    return CriticalPoints(tuple(found), Status.MEASURED, message)
-
-
-def _settled_without(gap, g, masses) -> bool:
-    """One sign change and no root seen: there is none if ⟨G⟩ has the same sign at K → 0 and at K → ∞.
-
-    For a G that is integrable, √(2πK)⟨G⟩ tends to ∫G plus the masses.
-    """
-    if not masses:
-        return sign_at_infinity(gap) == sign_at(gap, sp.S.One)
-    try:
-        if any(p != 0 for p in power_parts(g)):
-            return False
-        value = balls.certified(moment(g, 0), 20) + sum((balls.constant(w) for _, w in masses), balls.arb(0))
-    except MeanFieldError:
-        return False
-    return not value.contains(0) and (value > 0) == (sign_at(gap, sp.S.One) > 0)
+        return CriticalPoints(tuple(found), Status.CERTIFIED if found or skipped else Status.EXACT, message)
+    limit = "" if most is None else f"at most {most} at K > 0 by Descartes' rule, {positive} found; "
+    return CriticalPoints(tuple(found), Status.MEASURED, left + limit + search.reason)
 
 
 def _at_origin(block: Block, f, mu) -> list[CriticalPoint]:

@@ -106,8 +106,9 @@ def depth_law(recursion: Recursion, quantity: str, values: dict[str, sp.Expr]) -
     elif here.K.value == 0:
         law = _at_zero(step, chi, quantity)
     else:
-        return _at_fixed_point(here, quantity)
-    return replace(law, status=points.status) if points.status is not Status.CERTIFIED else law
+        law = _at_fixed_point(here, quantity)
+    # the law is exact for where K flows; that it flows there is as sure as the list of fixed points
+    return replace(law, status=points.status) if points.status is Status.MEASURED else law
 
 
 def grows_always(gain: sp.Expr) -> bool:
@@ -344,13 +345,15 @@ def _at_fixed_point(point: FixedPoint, quantity) -> DepthLaw:
     value = point.K.value
     regime = f"fixed point K* = {float(value):.10g}"
     status = point.K.status
+    slow = point.stability == "half-stable"  # δ falls as 1/l from its attracting side
     if quantity == "K":
-        return DepthLaw("K", _finish([Term(value)], "exponential"), regime, status=status)
+        return DepthLaw("K", _finish([Term(value)], "smaller" if slow else "exponential"), regime, status=status)
     chi = point.chi_J
     if chi.value == 0 or (chi.error is not None and abs(chi.value) <= chi.error):
         raise MeanFieldError(f"chi_J is 0 at the {regime}: J vanishes from layer 2 on.")
     rate = sp.log(chi.value)
-    return DepthLaw("J", _finish([Term(rate, sp.S.One)], sp.S.Zero), regime, rate, status=chi.status)
+    rest = "smaller" if slow else sp.S.Zero
+    return DepthLaw("J", _finish([Term(rate, sp.S.One)], rest), regime, rate, status=chi.status)
 
 
 def _at_rest(start, chi, quantity) -> DepthLaw:

@@ -7,30 +7,28 @@ increases, χ_K ≥ -½ at every fixed point: there are no cycles.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import sympy as sp
-from flint import arb
 
 from meanfield import balls
 from meanfield.parser import expression
-from meanfield.piecewise import pieces
-from meanfield.results import MeanFieldError, Solution, Status, one_line
+from meanfield.piecewise import at, pieces
+from meanfield.results import InfiniteAverage, MeanFieldError, Solution, Status, one_line
 from meanfield.symbolic.average import Average
 from meanfield.symbolic.expansion import at_zero
+from meanfield.symbolic.half_line import Zeros, zeros
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbolic.roots import (
     Root,
-    brackets,
     enclose,
-    evaluate,
     from_ball,
-    refine,
+    rational,
     sign_at,
-    sign_at_infinity,
     value_at,
 )
-from meanfield.symbolic.signs import changes, signs
+from meanfield.symbolic.signs import signs
 from meanfield.symbols import Q0, J, K, Z, parameter
 
 DIGITS = 25
@@ -108,18 +106,41 @@ class FixedPoints:
         return tuple(p for p in self.points if p.stability == "stable")
 
     def reached_from(self, k: object) -> FixedPoint | None:
-        """The fixed point that K¹ = k flows to; None if K grows without bound."""
+        """The fixed point that K¹ = k flows to; None if K grows without bound.
+
+        Raises: MeanFieldError where that is not decided: k inside the error of a point that does not attract from both
+        sides, beyond what was searched, or several ends under a map that is not proved to increase (`phase` follows
+        the orbit there).
+        """
         k = expression(k, "K")
         for p in self.points:
-            if p.basin and p.basin[0] < k < p.basin[1]:
+            if p.K.value == k and p.K.error is None:
                 return p
-            if p.K.error is None and p.K.value == k:
+            if p.stability == "neutral":
                 return p
             if p.K.error is not None and abs(p.K.value - k) <= p.K.error:
+                if p.stability == "stable":
+                    return p
+                raise MeanFieldError(
+                    f"K = {k} lies within the error of the {p.stability} fixed point {short(p.K)}; where it flows is "
+                    "undecided."
+                )
+        if not self.monotone and self.ends > 1:
+            raise MeanFieldError(
+                f"K = {k} may overshoot a fixed point, since the map is not proved to increase; ask phase(...), which "
+                "follows the orbit."
+            )
+        for p in self.points:
+            if p.basin and (p.basin[0] < k or p.basin[0] == k == 0) and k < p.basin[1]:
                 return p
-        if self.unbounded and self.unbounded[0] < k:
+        if self.unbounded and (self.unbounded[0] < k or self.unbounded[0] == k == 0):
             return None
-        raise MeanFieldError(f"K = {k} lies within the error of an unstable fixed point; where it flows is undecided.")
+        raise MeanFieldError(f"Where K flows from {k} is undecided here: {self.message}.")
+
+    @property
+    def ends(self) -> int:
+        """How many states attract an open set of K, K → ∞ included."""
+        return sum(p.basin is not None for p in self.points) + (self.unbounded is not None)
 
     def __repr__(self) -> str:
         found = ", ".join(f"{p.stability} K* = {short(p.K)}" for p in self.points) or "none"
@@ -135,6 +156,8 @@ class FixedPoints:
 def phase_of(chi: Solution) -> str:
     if chi.status is Status.NONEXISTENT:
         return "chaotic"
+    if chi.value in (sp.nan, sp.oo):
+        return "undecided" if chi.value is sp.nan else "chaotic"
     if chi.error is None and chi.value.is_number:
         gap = sp.nsimplify(chi.value - 1) if chi.value.is_Rational else chi.value - 1
         if gap == 0:
@@ -156,7 +179,8 @@ def length_of(chi: Solution) -> float:
 def short(s: Solution) -> str:
     if s.status is Status.EXACT and len(str(s.value)) < 24:
         return str(s.value)
-    return f"{float(s.value):.12g}"
+    value = float(s.value)
+    return f"{value:.12g}" if value or s.value == 0 else str(sp.N(s.value, 12))
 
 
 def _interval(ends) -> str:
@@ -221,7 +245,7 @@ def at_zero_value(step: sp.Expr) -> sp.Expr | None:
         p = pieces(f, Z[0])
         right = next(e for e, lo, hi in p.intervals() if lo <= 0 < hi)
         left = next(e for e, lo, hi in p.intervals() if lo < 0 <= hi)
-        total += a * (right.subs(Z[0], 0) + left.subs(Z[0], 0)) / 2
+        total += a * (at(right, Z[0], sp.S.Zero) + at(left, Z[0], sp.S.Zero)) / 2
     return sp.simplify(total)
 
 
@@ -232,98 +256,68 @@ def fixed_points(recursion: Recursion, values: dict[str, sp.Expr]) -> FixedPoint
     """Every fixed point of K, see `Theory.fixed_points`."""
     step, chi = numeric_maps(recursion, values)
     gain = sp.expand(step - K)
-    if gain == 0 or (gain.has(Average) and sp.expand(closed(gain)) == 0):
-        return _neutral(chi)
-    if not step.has(K) or (not any(n.has(K) for n in step.atoms(Average)) and sp.diff(step, K).is_number):
-        return _affine(step, chi)
-    zero = at_zero_value(step)
+    line = linear_map(step)
+    if line is not None:
+        return _affine(*line, step, chi)
     g = integrand(gain)
-    most = changes(g) if g is not None else None
-    if most is None:
-        found = [refine(gain, b, DIGITS) for b in brackets(gain, None)]
-    else:
-        found = [refine(gain, b, DIGITS) for b in brackets(gain, most)]
-    missing = None if most is None else most - len(found)
-    if missing:
-        missing = _settle_missing(gain, g, most, found)
-    status, message = _verdict(len(found), most, missing)
-    return _assemble(gain, step, chi, zero, found, status, message)
+    found = zeros(gain, g, digits=DIGITS)
+    return _assemble(gain, step, chi, at_zero_value(step), found)
 
 
-def _settle_missing(gain, g, most, found) -> int:
-    """How many fixed points may still hide: the signs at K → 0 and K → ∞ fix their parity, interval arithmetic excludes
-    pairs."""
-    missing, sequence = most - len(found), signs(g)
-    assert sequence is not None
-    far = sign_at_infinity(gain)
-    if far is None:
-        return missing
-    odd = (sequence[0] != far) != (len(found) % 2 == 1)
-    if missing == 1:
-        return int(odd)
-    return missing if odd or not _excluded(gain, found) else 0
+def linear_map(step: sp.Expr) -> tuple[sp.Expr, sp.Expr] | None:
+    """(c, r) where the map is K' = c + rK for every K; None where it is not.
 
-
-def _excluded(gain, found, budget: int = 6000) -> bool:
-    """No further root in [1e-12, 1e12] outside the brackets, by enclosures of h = (F - K)/K over short intervals.
-
-    |h(K) - h(m)| ≤ |log K - log m|·sup |F′ - F/K|, the supremum by interval arithmetic on the closed forms. Without
-    closed forms this would take minutes, and the answer is that nothing is excluded.
+    Averages of constants do not depend on K (LayerNorm); else ⟨G⟩_K is linear exactly where G(z) + G(-z) is a constant
+    plus a multiple of z² (a Laplace transform determines its function), or the closed form shows it.
     """
-    form = closed(gain)
-    if form.has(Average):
-        return False
-    change = balls.compile_ball(_once(closed(sp.diff(gain, K)) - form / K), (K,))
-    height = balls.compile_ball(_once(form / K), (K,))
-    low, high = sp.Rational(1, 10**12), sp.Integer(10) ** 12
-    constant = linear_parts(gain)
-    if constant is not None and constant[0].is_positive:  # K' ≥ c₀ > K below c₀ (all other terms of K' are ≥ 0)
-        low = max(low, sp.Rational(float(constant[0])) * sp.Rational(999, 1000))
-    slope = sp.diff(gain, K)
-    edges = [low]
-    for r in found:
-        near = r.lo * sp.Rational(99, 100), r.hi * sp.Rational(101, 100)
-        if enclose(slope, *near, 12).contains(0):
-            return False
-        edges += near
-    edges.append(high)
-    work = [(a, b) for a, b in zip(edges[::2], edges[1::2]) if a < b]
-    while work:
-        a, b = work.pop()
-        budget -= 1
-        if budget < 0:
-            return False
-        m = sp.Rational(float(sp.sqrt(float(a) * float(b))))
-        if b <= 4 * a:
-            with balls.precision(80):
-                ends = balls.constant(a), balls.constant(b)
-                moved = abs(change((balls.acb(ends[0].union(ends[1])),), False).real)
-                middle = height((balls.acb(balls.constant(m)),), False).real
-                if abs(middle) > moved * (ends[1] / ends[0]).log():
-                    continue
-            if b < a * sp.Rational(1001, 1000):
+    if not any(n.has(K) for n in step.atoms(Average)):
+        r = sp.diff(step, K)
+        return (sp.expand(step - r * K), r) if not r.has(K) else None
+    g = integrand(step)
+    if g is None:
+        return None
+    p = pieces(g, Z[0])
+    folds = _folded(p)
+    probes = [sp.sqrt(sp.Rational(n, 7)) * scale for scale in (1, 1000) for n in (3, 8, 20)]
+    if any(_is_bent(folds, probes[i : i + 3]) for i in (0, 3)):
+        return None  # cheap, and true of nearly every activation
+    forms = [sp.expand(e) for e, _, _ in folds]
+    if len(set(forms)) > 1 or not _is_square_law(forms[0]):
+        form = sp.expand(sp.simplify(closed(step)))
+        if form.has(Average) or not form.is_polynomial(K) or sp.degree(form, K) > 1:
+            return None
+        return form.coeff(K, 0), form.coeff(K, 1)
+    return forms[0].coeff(Z[0], 0) / 2, forms[0].coeff(Z[0], 2) / 2
+
+
+def _is_square_law(e: sp.Expr) -> bool:
+    """Whether e = a + b z²."""
+    return bool(e.is_polynomial(Z[0])) and all(m[0] in (0, 2) for m in sp.Poly(e, Z[0]).monoms())
+
+
+def _folded(p) -> list[tuple[sp.Expr, sp.Expr, sp.Expr]]:
+    """(G(z) + G(-z), lo, hi) between the breaks of |z|."""
+    cuts = sorted({sp.Abs(b) for b in p.breaks} - {sp.S.Zero}, key=lambda b: sp.N(b, 30))
+    out = []
+    for lo, hi in itertools.pairwise([sp.S.Zero, *cuts, sp.oo]):
+        middle = (lo + hi) / 2 if hi != sp.oo else lo + 1
+        right = next(e for e, a, b in p.intervals() if a < middle and middle < b)
+        left = next(e for e, a, b in p.intervals() if a < -middle and -middle < b)
+        out.append((right + left.subs(Z[0], -Z[0]), lo, hi))
+    return out
+
+
+def _is_bent(folds, probes) -> bool:
+    """Whether three points of G(z) + G(-z) over z² are certainly not on one line."""
+    with balls.precision(200):
+        values = []
+        for point in probes:
+            e = next((e for e, lo, hi in folds if lo < point and point < hi), None)
+            if e is None:
                 return False
-        work += [(a, m), (m, b)]
-    return True
-
-
-def _once(e: sp.Expr) -> sp.Expr:
-    """K/(1 + K) → 1 - 1/(1 + K) inside asin: an interval must not meet K twice there."""
-    return e.replace(sp.asin, lambda u: sp.asin(sp.apart(u, K)))
-
-
-def _verdict(count: int, most: int | None, missing: int | None):
-    if most is None:
-        return Status.MEASURED, "found by a search from K = 1e-12 to 1e12 that could miss a pair; each one is certified"
-    if missing == 0:
-        return (
-            Status.CERTIFIED,
-            f"at K > 0 at most {most} by Descartes' rule, and {count} certified: there are no others",
-        )
-    return (
-        Status.MEASURED,
-        f"at K > 0 at most {most} by Descartes' rule, {count} found and certified; a close pair may be missed",
-    )
+            values.append((balls.constant(point**2), balls.constant(e.subs(Z[0], point))))
+        (a, u), (b, v), (c, w) = values
+        return not ((v - u) * (c - b) - (w - v) * (b - a)).contains(0)
 
 
 def _neutral(chi) -> FixedPoints:
@@ -337,18 +331,30 @@ def no_chi() -> Solution:
     return Solution(sp.oo, Status.NONEXISTENT, None, "φ jumps, so chi_J is infinite")
 
 
-def _affine(step, chi) -> FixedPoints:
-    """K' = c + rK, where the averages do not depend on K (LayerNorm)."""
-    r = sp.diff(step, K)
-    c = sp.expand(step - r * K)
-    if r >= 1:
-        message = f"K' = K + {float(c):.6g}" if r == 1 else f"K' = {r} K + {float(c):.6g}"
-        return FixedPoints((), Status.EXACT, message + ", which grows without bound", (sp.S.Zero, sp.oo))
-    exact = sp.simplify(closed(c) / (1 - r))
-    value = Solution(exact, Status.EXACT) if not exact.has(Average) else from_ball(balls.certified(c / (1 - r), DIGITS))
+def _affine(c, r, step, chi) -> FixedPoints:
+    """K' = c + rK for every K."""
+    c, r = (sp.simplify(closed(e)) if closed(e) != e or not e.is_Rational else e for e in (c, r))
+    rise, start = _sign_of(r - 1), _sign_of(c)
+    if rise is None or start is None:
+        raise MeanFieldError(f"K' = {c} + ({r}) K, and the digits do not decide whether {r} is 1 or {c} is 0.")
+    if rise == 0 and start == 0:
+        return _neutral(chi)
+    words = f"K' = {_number(r)} K + {_number(c)}" if r != 1 else f"K' = K + {_number(c)}"
+    if start == 0:
+        _, chi_j = _limits_at_zero(sp.diff(step, K), chi)
+        here = (sp.S.Zero, sp.oo)
+        point = FixedPoint(
+            Solution(sp.S.Zero, Status.EXACT), chi_j, Solution(r, Status.EXACT), _word(rise), here if rise < 0 else None
+        )
+        ending = "grows without bound from every K > 0" if rise > 0 else "reaches 0 from every K"
+        return FixedPoints((point,), Status.EXACT, f"{words} is linear and {ending}", here if rise > 0 else None)
+    if rise >= 0:
+        return FixedPoints((), Status.EXACT, words + ", which grows without bound", (sp.S.Zero, sp.oo))
+    exact = sp.simplify(c / (1 - r))
+    value = Solution(exact, Status.EXACT) if not exact.has(Average) else from_ball(balls.certified(exact, DIGITS))
     chi_j = no_chi()
     if chi not in (None, sp.oo):
-        at = closed(chi.subs(K, c / (1 - r)))
+        at = closed(chi.subs(K, exact))
         simple = sp.simplify(at) if not at.has(Average) else at
         chi_j = (
             Solution(simple, Status.EXACT) if not simple.has(Average) else from_ball(balls.certified(simple, DIGITS))
@@ -357,44 +363,98 @@ def _affine(step, chi) -> FixedPoints:
     return FixedPoints((point,), Status.EXACT, "K' is linear in K: one fixed point, reached from every K")
 
 
-def _assemble(gain, step, chi, zero, found: list[Root], status, message) -> FixedPoints:
+def _number(e: sp.Expr) -> str:
+    return str(e) if len(str(e)) < 12 else f"{float(balls.certified(e, 15).mid()):.6g}"
+
+
+def _sign_of(e: sp.Expr) -> int | None:
+    """The sign of a constant, 0 where it simplifies to 0; None where its digits decide nothing."""
+    e = sp.simplify(e)
+    if e == 0:
+        return 0
+    value = balls.certified(e, 60)
+    return None if value.contains(0) else 1 if value > 0 else -1
+
+
+def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
+    """The points with the sign of K' - K on either side of each, which says what they attract."""
     slope = sp.diff(step, K)
     edges: list[tuple[sp.Expr, Root | None]] = [(sp.S.Zero, None)] if zero == 0 else []
-    edges += [(r.mid, r) for r in found]
-    below = sign_at(gain, found[0].lo) if found else sign_at(gain, sp.S.One) or sign_at(gain, sp.Rational(3, 2))
+    edges += [(r.mid, r) for r in found.roots]
+    below, message = _sign_near_zero(gain, found)
     points = []
     for i, (_, root) in enumerate(edges):
         down = edges[i - 1][0] if i else sp.S.Zero
         up = edges[i + 1][0] if i + 1 < len(edges) else sp.oo
         if root is None:
-            stable = below < 0
-            basin = (sp.S.Zero, up) if stable else None
+            basin = (sp.S.Zero, up) if below < 0 else None
             chi_k, chi_j = _limits_at_zero(slope, chi)
-            points.append(FixedPoint(Solution(sp.S.Zero, Status.EXACT), chi_j, chi_k, _word(stable), basin))
+            points.append(FixedPoint(Solution(sp.S.Zero, Status.EXACT), chi_j, chi_k, _word(below), basin))
             continue
-        stable = not root.rising
+        before = -below if root.crosses else below
+        below, before = before, below  # the sign above the root, the sign below it
         with balls.precision(160):
-            chi_k = from_ball(value_at(slope, root, DIGITS))
-            chi_j = no_chi() if chi in (None, sp.oo) else from_ball(value_at(chi, root, DIGITS))
-        basin = (down, up) if stable else None
-        points.append(FixedPoint(root.solution(), chi_j, chi_k, _word(stable), basin))
-    last = sign_at(gain, found[-1].hi) if found else below
-    unbounded = ((edges[-1][0] if edges else sp.S.Zero), sp.oo) if last > 0 else None
+            chi_k = from_ball(value_at(slope, root, DIGITS)) if root.exact is None else _exactly(slope, root)
+            chi_j = _chi_at(chi, root)
+        word = "half-stable" if not root.crosses else _word(below)
+        basin = (down if before > 0 else root.mid, up if below < 0 else root.mid)
+        points.append(FixedPoint(root.solution(), chi_j, chi_k, word, basin if basin[0] != basin[1] else None))
+    unbounded = None
+    if below > 0 and (found.complete or found.last == 1):
+        unbounded = ((edges[-1][0] if edges else sp.S.Zero), sp.oo)
     increasing = _increases(step)
     if not increasing:
         message += "; the map is not proved monotone, so basins hold for orbits that do not overshoot"
+    status = Status.CERTIFIED if found.complete else Status.MEASURED
     return FixedPoints(tuple(points), status, message, unbounded, increasing)
 
 
-def _word(stable: bool) -> str:
-    return "stable" if stable else "unstable"
+def _sign_near_zero(gain, found: Zeros) -> tuple[int, str]:
+    """(the sign of K' - K between 0 and the first point, what is claimed of the number of points)."""
+    count = len(found.roots)
+    if found.complete:
+        many = f"at K > 0 at most {found.most} by Descartes' rule"
+        return found.first or 0, f"{many}, and {count} certified: there are no others"
+    if found.most is None:
+        message = f"{found.reason}; each of the {count} is certified"
+    else:
+        message = f"at K > 0 at most {found.most} by Descartes' rule, {count} found and certified; {found.reason}"
+    if found.first is not None:
+        return found.first, message
+    if found.roots:
+        return -1 if found.roots[0].rising else 1, message
+    return sign_at(gain, found.low) or sign_at(gain, sp.Rational(3, 2)), message
+
+
+def _chi_at(chi, root: Root) -> Solution:
+    if chi in (None, sp.oo):
+        return no_chi()
+    try:
+        return from_ball(value_at(chi, root, DIGITS))
+    except InfiniteAverage as error:
+        return Solution(sp.oo, Status.NONEXISTENT, None, str(error))
+
+
+def _exactly(slope: sp.Expr, root: Root) -> Solution:
+    form = closed(slope)
+    if form.has(Average):
+        return from_ball(value_at(slope, root, DIGITS))
+    return Solution(sp.simplify(form.subs(K, root.exact)), Status.EXACT)
+
+
+def _word(sign: int) -> str:
+    """How a point behaves above which K' - K has this sign (and below which it has the other)."""
+    return "stable" if sign < 0 else "unstable"
 
 
 def _increases(step) -> bool:
-    """Whether dF/dK ≥ 0 for every K: z G′(z) has no negative part."""
+    """Whether dF/dK ≥ 0 for every K: the closed form says so, or z G′(z) has no negative part."""
     g = integrand(step)
     if g is None:
         return False
+    slope = closed(sp.diff(step, K))
+    if not slope.has(Average) and slope.is_nonnegative:
+        return True
     p = pieces(g, Z[0])
     masses = tuple((b, sp.Abs(b) * jump * sp.sign(b)) for b, jump in p.jumps())
     found = signs(p.diff().map(lambda e: Z[0] * e).expr, masses)
@@ -425,14 +485,34 @@ def start_of(recursion: Recursion, values: dict[str, sp.Expr]) -> sp.Expr:
 
 
 def destination(points: FixedPoints, step: sp.Expr, start: sp.Expr) -> FixedPoint | None:
-    """Where K flows from `start`: by the basins if the map increases, else by following the orbit."""
-    if points.monotone or not points.points:
+    """Where K flows from `start`: by the basins if the map increases or there is one end only (√K F(K) increases, so
+    there are no cycles, and every bounded orbit of a continuous map without 2-cycles converges), else by an orbit in
+    balls until it is inside an interval that the map contracts."""
+    if points.monotone or points.ends <= 1:
         return points.reached_from(start)
-    k: arb | sp.Expr = start
+    lo = hi = sp.sympify(start)
     for _ in range(200):
-        nearest = points.reached_from(k)
-        following = sp.Rational(float(evaluate(step, k).mid()))
-        if points.reached_from(following) is nearest:
-            return nearest
-        k = following
-    return points.reached_from(k)
+        here = _contracted(points, step, lo, hi)
+        if here is not None:
+            return here
+        ball = enclose(step, lo, hi, 25)
+        if not ball.is_finite() or not ball > 0:
+            break
+        lo, hi = (rational(end, 40) for end in (ball.lower(), ball.upper()))
+        lo, hi = lo * (1 - sp.Rational(1, 10**38)), hi * (1 + sp.Rational(1, 10**38))
+    raise MeanFieldError(
+        f"The map is not proved to increase, and 200 layers from K = {start} do not decide where the orbit ends."
+    )
+
+
+def _contracted(points: FixedPoints, step, lo, hi) -> FixedPoint | None:
+    """The stable point p for which an interval about p that holds [lo, hi] has |F′| < 1 throughout: all of it flows to
+    p. None if there is none."""
+    for p in points.stable:
+        if p.K.value == 0:
+            continue
+        value, error = sp.Rational(p.K.value), sp.Rational(p.K.error or 0)
+        reach = max(abs(value - lo), abs(value - hi)) + error
+        if 4 * reach < value and abs(enclose(sp.diff(step, K), value - reach - error, value + reach + error, 12)) < 1:
+            return p
+    return None

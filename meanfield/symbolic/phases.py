@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sympy as sp
 
@@ -30,12 +30,17 @@ class Phase:
     """Where a network with this K¹ ends: name ("ordered", "chaotic", "critical", "undecided"; "subcritical" where χ_J →
     1 so slowly that J still grows as a stretched exponential; "critical to rounding" where χ_J - 1 changes sign
     within two units in the last place of the doubles given), the fixed point it flows
-    to (None if K grows without bound), χ_J in the limit, and whether other inputs end elsewhere (`bistable`)."""
+    to (None if K grows without bound), χ_J in the limit, and whether other inputs end elsewhere (`bistable`).
+
+    status: CERTIFIED where it is proved that K flows there (and that other inputs do or do not end elsewhere); MEASURED
+    where a search could have missed a pair of fixed points, for the reason in `message`."""
 
     name: str
     fixed_point: FixedPoint | None
     chi_J: Solution
     bistable: bool
+    status: Status = Status.CERTIFIED
+    message: str = ""
 
     @property
     def xi(self) -> float:
@@ -55,6 +60,8 @@ class Phase:
         more = "\n  other input norms end elsewhere" if self.bistable else ""
         if self.to_rounding:
             more += "\n  chi_J* - 1 changes sign within 2 ulp of the floats given; text such as 'sqrt(2)' is exact"
+        if self.status is Status.MEASURED:
+            more += f"\n  (measured: {self.message})"
         return f"{self.name}: chi_J* = {short(self.chi_J)}, xi = {self.xi:.10g}, {where}{more}"
 
 
@@ -63,7 +70,6 @@ def phase_at(recursion: Recursion, values: dict[str, sp.Expr], norm: sp.Expr) ->
     points = fixed_points(recursion, values)
     step, chi = numeric_maps(recursion, values)
     start = start_of(recursion, values | {"Q0": norm})
-    ends = len(points.stable) + (points.unbounded is not None)
     if points and points[0].stability == "neutral":
         here: FixedPoint | None = points[0]
         chi_j = (
@@ -76,16 +82,18 @@ def phase_at(recursion: Recursion, values: dict[str, sp.Expr], norm: sp.Expr) ->
         elif chi in (None, sp.oo):
             chi_j = no_chi()
         else:
-            law = at_infinity(chi, 1)
-            if law.leading.power > 0:
-                chi_j = Solution(sp.oo, Status.EXACT, None, "chi_J grows with K")
-            else:
-                limit = sp.simplify(law.coefficient(0))
-                chi_j = Solution(limit, Status.EXACT, None, "the limit at K -> oo")
+            limit = at_infinity(chi, 1).limit
+            if limit is sp.nan:
+                raise MeanFieldError(f"K grows without bound, and the limit of chi_J = {chi} there is not known.")
+            message = "chi_J grows with K" if limit == sp.oo else "the limit at K -> oo"
+            chi_j = Solution(sp.simplify(limit), Status.EXACT, None, message)
     name = "chaotic" if chi_j.value == sp.oo else phase_of(chi_j)
     if here is None and name == "critical" and _stretched(recursion, values | {"Q0": norm}):
         name = "subcritical"
-    return Phase(name, here, chi_j, ends > 1)
+    if points.status is Status.MEASURED and chi_j.status in (Status.EXACT, Status.CERTIFIED):
+        chi_j = replace(chi_j, status=Status.MEASURED, message=points.message)
+    sure = Status.MEASURED if points.status is Status.MEASURED else Status.CERTIFIED
+    return Phase(name, here, chi_j, points.ends > 1, sure, points.message)
 
 
 def _stretched(recursion: Recursion, values: dict[str, sp.Expr]) -> bool:

@@ -20,10 +20,9 @@ from meanfield.limits import tick
 from meanfield.piecewise import pieces
 from meanfield.results import MeanFieldError, Solution, Status
 from meanfield.symbolic.average import Average, average
-from meanfield.symbolic.expansion import at_infinity
 from meanfield.symbols import K, Z
 
-LOW, HIGH = -12, 12  # decades of K that a search covers
+FAR = 290  # decades of K around 1 that a walk may cover: what a double can say
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,7 @@ class Root:
     hi: sp.Rational
     exact: sp.Expr | None = None
     rising: bool = True  # sign at hi is positive
+    crosses: bool = True  # False at a root of even multiplicity, where the expression touches 0
 
     @property
     def mid(self) -> sp.Expr:
@@ -65,8 +65,14 @@ def from_ball(ball: arb, message: str = "") -> Solution:
         return Solution(sp.nan, Status.UNKNOWN, None, message or "no finite enclosure was found")
     digits = max(15, min(60, int(ball.rel_accuracy_bits() / 3.3219) + 1)) if not ball.is_zero() else 15
     text = ball.mid().str(digits, radius=False)
-    error = float((ball - arb(text)).abs_upper()) if not ball.is_zero() else 0.0
+    error = _upwards((ball - arb(text)).abs_upper()) if not ball.is_zero() else 0.0
     return Solution(sp.Float(text, digits), Status.CERTIFIED, error, message)
+
+
+def _upwards(size: arb) -> float:
+    """A double that is not below a ball (a radius under 1e-308 must not become 0)."""
+    value = float(size)
+    return value if size.is_zero() or arb(value) >= size else math.nextafter(value, math.inf)
 
 
 # ----------------------------------------------------------------------------------------------------- enclosures
@@ -134,8 +140,8 @@ def value_at(expr: sp.Expr, root: Root, digits: int = 30) -> arb:
 
 
 def sign_at(expr: sp.Expr, k: sp.Expr, digits: int = 15) -> int:
-    """The certified sign at one K; 0 where even 60 digits do not decide."""
-    for d in (digits, 2 * digits, 60):
+    """The certified sign at one K; 0 where even 60 digits (more where K is very small or large) do not decide."""
+    for d in (digits, 2 * digits, 60, *_more_digits(k)):
         ball = enclose(expr, k, k, d)
         if not ball.contains(0):
             return 1 if ball > 0 else -1
@@ -144,49 +150,59 @@ def sign_at(expr: sp.Expr, k: sp.Expr, digits: int = 15) -> int:
     return 0
 
 
-def sign_at_infinity(expr: sp.Expr) -> int | None:
-    """The sign as K → ∞, from the leading term of the expansion there; None where that is not known."""
-    try:
-        lead = at_infinity(expr, 2).leading.coefficient
-        value = balls.certified(lead, 20)
-    except MeanFieldError:
-        return None
-    return None if value.contains(0) else 1 if value > 0 else -1
+def _more_digits(k: sp.Expr) -> tuple[int, ...]:
+    """At K = 10^±e terms of powers of K cancel by multiples of e digits."""
+    decades = abs(int(sp.log(k, 10).evalf(5)))
+    return (60 + 3 * decades,) if decades > 12 else ()
 
 
-def brackets(expr: sp.Expr, most: int | None, per_decade: int = 4) -> list[tuple[sp.Rational, sp.Rational]]:
-    """Intervals of [1e-12, 1e12] over which the certified sign changes, at most `most` of them.
+def walk(expr: sp.Expr, start: sp.Rational, first: int, last: int | None):
+    """((a, b), low, high): a bracket of the one sign change of an expression that has the sign `first` at K → 0.
 
-    With `most` = 1 the search walks outwards from 1 and stops at the first change.
+    From `start` towards the side where the change lies, the exponent of 10 doubling, until the other sign is met; with
+    the far sign `last` known it must be met. None for the bracket where it is not within the walk.
     """
-    n = per_decade if most != 1 else 1
-    grid = [sp.Rational(float(f"{10 ** (j / n):.3g}")) for j in range(LOW * n, HIGH * n + 1)]
-    if most == 0:
-        return []
-    if most == 1:
-        return _outwards(expr, grid)
-    known = [(k, sign_at(expr, k)) for k in grid]
-    known = [(k, s) for k, s in known if s != 0]
+    start, here = _begin(expr, start)
+    up = here == first
+    near, exponent = start, 1
+    limit = FAR if last is not None else 40
+    while True:
+        k = sp.Rational(start * sp.Integer(10) ** (exponent if up else -exponent))
+        if abs(exponent) > 2 * limit or not sp.Rational(1, 10**FAR) < k < sp.Integer(10) ** FAR:
+            return None, min(near, start), max(near, start)
+        sign = sign_at(expr, k)
+        if sign and sign != here:
+            return (min(near, k), max(near, k)), min(near, k), max(near, k)
+        if sign:
+            near = k
+        exponent *= 2
+
+
+def _begin(expr, start):
+    """A K near `start` at which the sign is decided."""
+    for n in range(1000, 1100):
+        k = start * sp.Rational(n, 1000)
+        if sign := sign_at(expr, k):
+            return k, sign
+    raise MeanFieldError(f"The sign of {expr} cannot be decided near K = {float(start):.3g}.")
+
+
+def crossings(expr: sp.Expr, low: sp.Expr, high: sp.Expr, most: int | None, ends=(None, None)) -> list:
+    """Intervals of [low, high] over which the certified sign changes; `ends`: proved signs at low and high.
+
+    Four points a decade (fewer where the range is very wide), and between points of one sign where |expr| dips.
+    """
+    decades = float(sp.log(high / low, 10))
+    steps = max(8, math.ceil(decades * (4 if decades <= 60 else 1)))
+    inner = [sp.Rational(float(f"{float(low) * 10 ** (decades * j / steps):.3g}")) for j in range(1, steps)]
+    grid = [low, *(k for k in inner if low < k < high), high]
+    signs = [s if s is not None else sign_at(expr, k) for k, s in ((low, ends[0]), (high, ends[1]))]
+    known = [(low, signs[0]), *((k, sign_at(expr, k)) for k in grid[1:-1]), (high, signs[1])]
+    known = [(k, s) for k, s in known if s]
     found = [(a, b) for (a, s), (b, t) in itertools.pairwise(known) if s != t]
     if most is None or len(found) + 2 <= most:
         found += _hidden(expr, known)
     return sorted(found)
-
-
-def _outwards(expr, grid):
-    centre = len(grid) // 2
-    up, down = grid[centre:], grid[centre::-1]
-    start, first = next(
-        (k, s) for n in range(1001, 1100) if (s := sign_at(expr, k := grid[centre] * sp.Rational(n, 1000)))
-    )
-    before = {1: start, -1: start}
-    for a, b in zip(up[1:], down[1:]):
-        for side, k in ((1, a), (-1, b)):
-            s = sign_at(expr, k)
-            if s and s != first:
-                return [(min(before[side], k), max(before[side], k))]
-            before[side] = k
-    return []
 
 
 def _hidden(expr, known):

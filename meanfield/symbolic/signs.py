@@ -16,6 +16,7 @@ from functools import lru_cache
 
 import sympy as sp
 from flint import arb
+from flint import ctx as flint_context
 
 from meanfield import balls
 from meanfield.growth import bound, decay
@@ -27,6 +28,7 @@ from meanfield.taylor import taylor
 
 x = Z[0]
 Signs = tuple[int, ...]
+Segment = tuple[int, arb, arb]
 Masses = tuple[tuple[sp.Expr, sp.Expr], ...]
 
 
@@ -36,25 +38,53 @@ def signs(f: sp.Expr, masses: Masses = ()) -> Signs | None:
 
     f: an expression in Z[0], piecewise smooth, without parameters; masses: pairs (b, w).
     """
+    found = segments(f, masses)
+    return None if found is None else tuple(k for k, _ in itertools.groupby(s for s, _, _ in found if s != 0))
+
+
+@lru_cache(maxsize=512)
+def segments(f: sp.Expr, masses: Masses = ()) -> tuple[Segment, ...] | None:
+    """(sign, lo, hi) in order: f(z) + f(-z) has this sign between lo and hi; a point mass has lo = hi.
+
+    Gaps between neighbours of different sign hold one change each, gaps between equal neighbours none.
+    """
     p = pieces(f, x)
     cuts = sorted({sp.Abs(b) for b in p.breaks} | {sp.Abs(b) for b, _ in masses}, key=lambda b: sp.N(b, 30))
     weight = {c: sp.Add(*[w for b, w in masses if sp.Abs(b) == c]) for c in cuts}
     cuts = [c for c in cuts if c != 0]
-    out: list[int] = []
+    out: list[Segment] = []
     with balls.precision(120):
         for lo, hi in itertools.pairwise([sp.S.Zero, *cuts, sp.oo]):
+            a, b = _place(lo), _place(hi)
             if lo in weight and weight[lo] != 0:
-                out.append(1 if balls.constant(weight[lo]) > 0 else -1)
+                heavy = _sign_of_number(weight[lo])
+                if heavy is None:
+                    return None
+                out.append((heavy, a, a))
             right, left = _at_side(p, lo, hi, 1), _at_side(p, lo, hi, -1).subs(x, -x)
             alone = {_strip(e) for e in (right, left) if e != 0}
             if len(alone) == 1 and (only := alone.pop())[1] == 1:  # each side has the same sign by itself
-                part: list[int] | None = [only[0]]
+                part: list[Segment] | None = [(only[0], a, b)]
             else:
                 part = _of_piece(right + left, lo, hi)
             if part is None:
                 return None
             out += part
-    return tuple(k for k, _ in itertools.groupby(s for s in out if s != 0))
+    return tuple(out)
+
+
+def _place(end: sp.Expr) -> arb:
+    return arb.pos_inf() if end == sp.oo else balls.constant(end)
+
+
+def _sign_of_number(c: sp.Expr) -> int | None:
+    """The certified sign of a constant; None where the digits do not decide it and no rule shows that it is 0."""
+    for bits in (0, 200, 800):
+        with balls.precision(max(flint_context.prec, bits)):
+            ball = balls.constant(c)
+        if not ball.contains(0):
+            return 1 if ball > 0 else -1
+    return 0 if sp.simplify(c) == 0 else None
 
 
 def changes(f: sp.Expr, masses: Masses = ()) -> int | None:
@@ -69,17 +99,17 @@ def _at_side(p, lo, hi, side):
     return next(e for e, a, b in p.intervals() if a < side * middle < b)
 
 
-def _of_piece(e: sp.Expr, lo: sp.Expr, hi: sp.Expr) -> list[int] | None:
+def _of_piece(e: sp.Expr, lo: sp.Expr, hi: sp.Expr) -> list[Segment] | None:
     sign, rest = _strip(e)
     if rest == 1:
-        return [sign]
+        return [(sign, _place(lo), _place(hi))]
     if rest.is_polynomial(x) and all(c.is_algebraic for c in sp.Poly(rest, x).all_coeffs()):
-        found: list[int] | None = _polynomial(sp.Poly(rest, x), lo, hi)
+        found: list[Segment] | None = _polynomial(sp.Poly(rest, x), lo, hi)
     else:
         found = _transcendental(rest, lo, hi)
         if found is None:  # a factor that was taken out may have been what kept the rest small
             found, sign = _transcendental(sp.expand(e), lo, hi), 1
-    return None if found is None else [sign * s for s in found]
+    return None if found is None else [(sign * s, a, b) for s, a, b in found]
 
 
 def _strip(e: sp.Expr) -> tuple[int, sp.Expr]:
@@ -116,7 +146,7 @@ def _without_minus(e: sp.Expr) -> sp.Expr:
 
 def _sign_of_factor(f: sp.Expr) -> int | None:
     if f.is_number:
-        return 1 if balls.constant(f) > 0 else -1
+        return _sign_of_number(f) or None
     if f == x or isinstance(f, (sp.exp, sp.sech, sp.cosh, sigmoid, softplus)):
         return 1
     if f.is_Pow:
@@ -137,20 +167,40 @@ def _sign_of_factor(f: sp.Expr) -> int | None:
     return None
 
 
-def _polynomial(poly: sp.Poly, lo, hi) -> list[int]:
+def _polynomial(poly: sp.Poly, lo, hi) -> list[Segment] | None:
     roots = [r for r in dict.fromkeys(sp.real_roots(poly)) if r > lo and r < hi]
-    ends = [lo, *roots, hi]
     out = []
-    for a, b in itertools.pairwise(ends):
-        middle = (a + b) / 2 if b != sp.oo else a + 1
-        out.append(1 if balls.constant(poly.as_expr().subs(x, sp.Rational(float(middle)))) > 0 else -1)
+    for a, b in itertools.pairwise([lo, *roots, hi]):
+        value = _sign_of_number(poly.as_expr().subs(x, _between(a, b)))
+        if not value:
+            return None
+        out.append((value, _number_place(a), _number_place(b)))
     return out
+
+
+def _number_place(r: sp.Expr) -> arb:
+    """A ball of an algebraic number (roots of polynomials of high degree are known by their digits)."""
+    if r == sp.oo or not r.has(sp.polys.rootoftools.ComplexRootOf):
+        return _place(r)
+    digits = sp.Float(sp.N(r, 45), 45)
+    return balls.constant(sp.Rational(digits)) + arb(0, 1e-40 * (1 + abs(float(digits))))
+
+
+def _between(a: sp.Expr, b: sp.Expr) -> sp.Rational:
+    """A rational number strictly between two algebraic ones."""
+    if b == sp.oo:
+        return sp.Integer(sp.floor(a)) + 2
+    for digits in (20, 60, 240):
+        middle = sp.Rational(sp.Float(sp.N((a + b) / 2, digits), digits))
+        if a < middle and middle < b:
+            return middle
+    raise MeanFieldError(f"Two switching points, {a} and {b}, are too close to tell apart.")
 
 
 # ------------------------------------------------------------------------------------------ by subdivision
 
 
-def _transcendental(e: sp.Expr, lo, hi) -> list[int] | None:
+def _transcendental(e: sp.Expr, lo, hi) -> list[Segment] | None:
     try:
         f = ball_series(e)
     except MeanFieldError:
@@ -162,13 +212,15 @@ def _transcendental(e: sp.Expr, lo, hi) -> list[int] | None:
         b, last = _end(e, f, hi, -1)
     if first is None or last is None:
         return None
+    ends = (first, _place(lo), arb(a)), (last, arb(b), _place(hi))
     if not a < b:
-        return [first] if first == last else [first, last]
+        return list(ends)
     middle = _middle(f, arb(a), arb(b))
-    return None if middle is None else [first, *middle, last]
+    return None if middle is None else [ends[0], *middle, ends[1]]
 
 
 _ORDER = 8  # of the Taylor models
+_SCALES = (*range(1, 40), *(int(40 * 1.25**j) for j in range(15)))  # an end may begin at 2^±k: any unit
 
 
 def _end(e, f, point, side) -> tuple[float, int | None]:
@@ -182,7 +234,7 @@ def _end(e, f, point, side) -> tuple[float, int | None]:
     if order is None:
         return 0.0, None
     centre = balls.constant(point)
-    for k in range(1, 40):
+    for k in _SCALES:
         width = arb(2) ** -k
         t = arb(0).union(side * width)
         exact = coefficients(f, centre, order + _ORDER)
@@ -197,10 +249,10 @@ def _end(e, f, point, side) -> tuple[float, int | None]:
     return 0.0, None
 
 
-def _middle(f, a: arb, b: arb, budget: int = 3000) -> list[int] | None:
+def _middle(f, a: arb, b: arb, budget: int = 3000) -> list[Segment] | None:
     """The signs on [a, b]: subdivision until a Taylor model of each part has no zero or is monotone; None when the
     budget is spent."""
-    out: list[int] = []
+    out: list[Segment] = []
     work = [(a, b)]
     while work:
         a, b = work.pop()
@@ -210,12 +262,13 @@ def _middle(f, a: arb, b: arb, budget: int = 3000) -> list[int] | None:
         m = (a * b).sqrt().mid() if a > 0 and b > 4 * a else ((a + b) / 2).mid()
         value, slope = _model(f, a, b, ((a + b) / 2).mid())
         if not value.contains(0):
-            out.append(1 if value > 0 else -1)
+            out.append((1 if value > 0 else -1, a, b))
             continue
         if not slope.contains(0):
             ends = [coefficients(f, k, 1) for k in (a, b)]
             if all(c is not None and not c[0].contains(0) for c in ends):
-                out += [1 if c[0] > 0 else -1 for c in ends if c is not None]
+                u, v = (1 if c[0] > 0 else -1 for c in ends if c is not None)
+                out += [(u, a, b)] if u == v else [(u, a, a), (v, b, b)]
                 continue
         work += [(m, b), (a, m)]
     return out
@@ -266,11 +319,11 @@ def _far_bounded(e):
 
 
 def _dominates(lead: sp.Poly, rest: list[tuple[float, float, float]]):
-    """(M, sign) with |lead(z)| > Σ A (1 + z)^p e^{-c z} for z ≥ M; None if no M ≤ 2^12 is found."""
+    """(M, sign) with |lead(z)| > Σ A (1 + z)^p e^{-c z} for z ≥ M; None if no M of the scales is found."""
     d = lead.degree()
     top = balls.constant(lead.LC())
     low = [(k[0], abs(balls.constant(c))) for k, c in lead.terms() if k[0] < d]
-    for k in range(1, 13):
+    for k in _SCALES:
         m = arb(2) ** k
         room = abs(top) - sum((c * m ** (i - d) for i, c in low), arb(0))
         for size, p, c in rest:
@@ -366,7 +419,7 @@ def _far_algebraic(e):
         return None
     rest = sp.cancel(sp.together(inner * w ** (-power)))
     f = balls.compile_ball(rest, (w,))
-    for k in range(1, 20):
+    for k in _SCALES:
         value = f((balls.acb(arb(0).union(arb(2) ** -k)),), False).real
         if value.is_finite() and not value.contains(0):
             return float(2**k), (1 if value > 0 else -1)
