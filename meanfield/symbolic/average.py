@@ -14,7 +14,7 @@ import sympy as sp
 from sympy.core.expr import AtomicExpr
 
 from meanfield import balls
-from meanfield.piecewise import SWITCHES, Pieces, at, derivative, pieces
+from meanfield.piecewise import SWITCHES, Pieces, derivative, jump, pieces
 from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm
 from meanfield.symbolic.closed_form import closed_form
 from meanfield.symbols import K, P, Z, z
@@ -404,9 +404,9 @@ def _jumps(f, i):
         return []
     p, out = pieces(mine, Z[i]), []
     for b, left, right in zip(p.breaks, p.exprs, p.exprs[1:]):
-        jump = sp.simplify(at(right, Z[i], b) - at(left, Z[i], b))
-        if jump != 0:
-            out.append((b, constant * jump))
+        step = jump(left, right, Z[i], b)
+        if step != 0:
+            out.append((b, constant * step))
     return out
 
 
