@@ -15,7 +15,7 @@ import sympy as sp
 from meanfield.architecture import free_name
 from meanfield.growth import Bound, Tail, bound, tail
 from meanfield.parser import parse
-from meanfield.piecewise import Pieces, pieces
+from meanfield.piecewise import Pieces, half_line, pieces
 from meanfield.results import MeanFieldError
 from meanfield.symbols import Z, parameter, recognise, sigmoid, softplus, z
 from meanfield.taylor import taylor
@@ -35,13 +35,15 @@ class Activation:
     """A coordinatewise nonlinearity φ(z).
 
     `name` is a registered name or "custom"; `expression` holds φ in the symbol `meanfield.symbols.z`; `parameters` are
-    pairs (name, exact value or symbol); `source` is the formula as it was written.
+    pairs (name, exact value or symbol); `source` is the formula as it was written, and `arguments` are the values of
+    the names in it (None where `source` is no formula, but a SymPy expression's text).
     """
 
     name: str
     expression: sp.Expr
     parameters: tuple[tuple[str, sp.Expr], ...] = ()
     source: str = field(default="", compare=False)
+    arguments: tuple[tuple[str, sp.Expr], ...] | None = field(default=None, compare=False)
 
     @cached_property
     def pieces(self) -> Pieces:
@@ -80,8 +82,7 @@ class Activation:
 
     def taylor(self, order: int, side: int = 1) -> tuple[sp.Expr, ...]:
         """Taylor coefficients φ^{(k)}(0±)/k!, k = 0…order, exact; `side` chooses the piece at a kink in 0."""
-        zero = next(e for e, lo, hi in self.pieces.intervals() if (lo <= 0 < hi if side > 0 else lo < 0 <= hi))
-        return taylor(zero, Z[0], order)
+        return taylor(self.pieces.around_zero()[side > 0], Z[0], order)
 
     @cached_property
     def tails(self) -> tuple[Tail, Tail]:
@@ -93,7 +94,7 @@ class Activation:
         """A rigorous |φ(z)| ≤ A (1+|z|)^p e^{c|z|}; None when the rules do not reach the expression."""
         found = []
         for e, lo, hi in self.pieces.intervals():
-            found.append(bound(e, Z[0], 1 if lo != -sp.oo and lo >= 0 else -1 if hi != sp.oo and hi <= 0 else 0))
+            found.append(bound(e, Z[0], half_line(lo, hi)))
         return None if any(b is None for b in found) else Bound(*(max(getattr(b, k) for b in found) for k in "Apc"))
 
     @property
@@ -236,7 +237,7 @@ def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
             source, expr = formula, z ** _degree(exact["n"])
         else:
             expr = parse(formula, tuple(defaults)).subs({parameter(k): v for k, v in exact.items()}, simultaneous=True)
-        return Activation(name, expr, tuple(exact.items()), source)
+        return Activation(name, expr, tuple(exact.items()), source, tuple(exact.items()))
     if call and call[2] is None and not re.fullmatch(r"z|x|\d+", text):
         close = [n for n in activations() if n.startswith(text[:3])]
         hint = f" Did you mean {' or '.join(close)}?" if close else ""
@@ -244,8 +245,9 @@ def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
             f"No activation is named {text!r}.{hint} Known: {', '.join(activations())}; or give a formula in z."
         )
     expr = parse(text, tuple(free_name(k, "A parameter of the formula") for k, _ in given))
-    expr = expr.subs({parameter(k): _value(v, k) for k, v in given}, simultaneous=True)
-    return _custom(expr, text)
+    values = {k: _value(v, k) for k, v in given}
+    expr = expr.subs({parameter(k): v for k, v in values.items()}, simultaneous=True)
+    return _custom(expr, text, tuple(values.items()))
 
 
 def _value(text: str, name: str) -> sp.Expr:
@@ -282,16 +284,17 @@ def _from_sympy(expr: sp.Expr, parameters: dict[str, object]) -> Activation:
     return _custom(replaced, str(expr))
 
 
-def _custom(expr: sp.Expr, source: str) -> Activation:
+def _custom(expr: sp.Expr, source: str, arguments: tuple[tuple[str, sp.Expr], ...] | None = None) -> Activation:
     expr = recognise(expr)
     if not expr.has(z):
         raise MeanFieldError(f"{source!r} does not depend on z; a constant is no activation.")
-    record = Activation("custom", expr, (), source)
+    record = Activation("custom", expr, (), source, arguments)
     free = sorted(record.free_parameters, key=lambda s: s.name)
     at = {s: sp.Rational(1, 3) for s in free}
-    for e, lo, hi in record.pieces.intervals():
+    intervals = [(e, lo.subs(at), hi.subs(at)) for e, lo, hi in record.pieces.intervals()]
+    for e, lo, hi in intervals:
         _check_bases(e.subs(at), lo, hi, source)
-    for e, lo, hi in record.pieces.intervals():  # 1/z, log(z), sqrt(z): refused where they are not real and finite
+    for e, lo, hi in intervals:  # 1/z, log(z), sqrt(z): refused where they are not real and finite
         for x in _probes(e, lo, hi):
             value = sp.N(e.subs(at).subs(Z[0], x), 20)
             if not (value.is_real and value.is_finite):

@@ -55,10 +55,25 @@ class Pieces:
                 found.append((b, step))
         return tuple(found)
 
+    def around_zero(self) -> tuple[sp.Expr, sp.Expr]:
+        """The expressions to the left and to the right of 0.
+
+        Raises: MeanFieldError where a symbolic break may lie on either side of 0.
+        """
+        places = [zeros.compare(b, sp.S.Zero) for b in self.breaks]
+        return self.exprs[sum(p < 0 for p in places)], self.exprs[sum(p <= 0 for p in places)]
+
     def intervals(self):
         """(expression, lower end, upper end) from left to right."""
         ends = (-sp.oo, *self.breaks, sp.oo)
         return tuple(zip(self.exprs, ends, ends[1:]))
+
+
+def half_line(lo: sp.Expr, hi: sp.Expr) -> int:
+    """1 where [lo, hi] lies in z ≥ 0, -1 where it lies in z ≤ 0, 0 where it holds both sides or that is not known."""
+    if lo != -sp.oo and zeros.sign(lo) in (0, 1):
+        return 1
+    return -1 if hi != sp.oo and zeros.sign(hi) in (0, -1) else 0
 
 
 def at(expr: sp.Expr, x: sp.Symbol, value: sp.Expr) -> sp.Expr:
@@ -78,7 +93,7 @@ def jump(left: sp.Expr, right: sp.Expr, x: sp.Symbol, b: sp.Expr) -> sp.Expr:
     way = zeros.sign(step)
     if way is None:
         raise MeanFieldError(
-            f"Whether φ jumps at z = {b} was asked for, but its two sides there could not be told apart or proved equal."
+            f"Whether φ jumps at z = {b} was asked for, but its two sides could not be told apart or proved equal."
         )
     if way == 0:
         return sp.S.Zero

@@ -76,8 +76,7 @@ def _near_zero(expr: sp.Expr) -> tuple[float, np.ndarray]:
     series.
     """
     parts = pieces(expr, Z[0])
-    right = next(e for e, lo, hi in parts.intervals() if lo <= 0 < hi)
-    left = next(e for e, lo, hi in parts.intervals() if lo < 0 <= hi)
+    left, right = parts.around_zero()
     try:
         a, b = _coefficients(right), _coefficients(left)
     except MeanFieldError:
@@ -121,12 +120,14 @@ def folded(expr: sp.Expr, z: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Rule:
-    """How an integrand is cut up: |kinks|, growth rate c of e^{c|z|}, first panel width, largest panel width."""
+    """How an integrand is cut up: |kinks|, growth rate c of e^{c|z|}, first panel width, largest panel width, and the
+    |z| below which it is 0."""
 
     kinks: tuple[float, ...]
     rate: float
     first: float = 1.0
     widest: float = math.inf
+    gap: float = 0.0
 
 
 def rule_for(expr: sp.Expr, first: float = 1.0) -> Rule:
@@ -139,7 +140,9 @@ def rule_for(expr: sp.Expr, first: float = 1.0) -> Rule:
         ]
         widest = 2.0 / max([1.0, *speeds])
     edges = {abs(float(b)) for b in p.breaks} | set(centres(expr))
-    return Rule(tuple(sorted(edges - {0.0})), max(rates, default=0.0), first, widest)
+    walls = [abs(float(b)) for b in p.breaks]
+    gap = min(walls) if walls and p.around_zero() == (0, 0) else 0.0
+    return Rule(tuple(sorted(edges - {0.0})), max(rates, default=0.0), first, widest, gap)
 
 
 def centres(expr: sp.Expr) -> list[float]:
@@ -176,7 +179,8 @@ def _side(lo, hi) -> int:
 
 def panels(rule: Rule, sigma: float) -> np.ndarray:
     """Panel edges on [0, reach] for a standard deviation `sigma`."""
-    reach = REACH * sigma + rule.rate * sigma**2
+    # beyond a gap the average is as small as e^{-gap²/2K}, and all of it counts
+    reach = math.hypot(REACH * sigma, rule.gap) + rule.rate * sigma**2
     edge, width, edges = 0.0, min(rule.first, sigma), [0.0]
     while edge < reach:
         edge += min(width, rule.widest)
@@ -186,7 +190,7 @@ def panels(rule: Rule, sigma: float) -> np.ndarray:
             raise MeanFieldError(f"The integrand oscillates too fast for quadrature at standard deviation {sigma:.3g}.")
     inner = [k for k in rule.kinks if k < reach]
     for k in inner:  # grade towards each kink as towards 0, so that what is steep there is resolved at every σ
-        step = min(rule.first, sigma)
+        step = min(rule.first, sigma, sigma**2 / k if k == rule.gap else sigma)
         edges.append(k)
         while step < reach:
             edges += [e for e in (k - step, k + step) if 0 < e < reach]

@@ -109,13 +109,19 @@ def _closed_ranges(form):
         text = f"def f(K, T):\n{printing.body(candidate)}"
         f = printing.interpret(text, "f")
         errors = [_relative(f, k, ball) for k, ball in zip(LADDER, truth)]
-        ok = [e <= TOLERANCE for e in errors]
+        ok = [e <= _allowed(ball) for e, ball in zip(errors, truth)]
         runs = _runs(ok)
         if sum(ok) > sum(any(lo <= k <= hi for lo, hi in best[0]) for k in LADDER) or not best[0]:
             best = (runs, candidate, max((e for e, good in zip(errors, ok) if good), default=math.inf))
         if all(ok):
             break
     return best
+
+
+def _allowed(ball) -> float:
+    """What a closed form may miss a value by: e^{-q} turns the rounding of its own argument into q roundings."""
+    size = abs(float(ball.mid()))
+    return TOLERANCE + (2.0**-51 * abs(math.log(size)) if 0 < size < 1 else 0.0)
 
 
 def _relative(f, k, ball) -> float:

@@ -117,10 +117,7 @@ def _accumulate(powers, value, coefficient, power):
 
 
 def _neighbours(f):
-    p = pieces(f, Z[0])
-    left = next(e for e, lo, hi in p.intervals() if lo < 0 <= hi)
-    right = next(e for e, lo, hi in p.intervals() if lo <= 0 < hi)
-    return left, right
+    return pieces(f, Z[0]).around_zero()
 
 
 def _polynomial_near_zero(f) -> bool:
