@@ -276,7 +276,11 @@ def _from_sympy(expr: sp.Expr, parameters: dict[str, object]) -> Activation:
             "declare the others as parameters (alpha='alpha')."
         )
     swap = {free[0]: z} | {s: parameter(s.name) for s in expr.free_symbols if s.name in declared}
-    replaced = expr.subs(swap, simultaneous=True).subs({parameter(k): _value(str(v), k) for k, v in parameters.items()})
+    values = {parameter(k): _value(str(v), k) for k, v in parameters.items()}
+    for s in expr.free_symbols:  # a symbol that stays one keeps the sign it was declared with: it orders breaks
+        if s.is_positive and values.get(parameter(s.name)) == parameter(s.name):
+            values[parameter(s.name)] = sp.Symbol(s.name, positive=True)
+    replaced = expr.subs(swap, simultaneous=True).subs(values)
     if replaced.has(sp.I, sp.zoo, sp.nan, sp.oo, sp.Derivative, sp.Integral) or replaced.atoms(sp.Float):
         replaced = sp.nsimplify(replaced, rational=True)
         if replaced.has(sp.I, sp.zoo, sp.nan, sp.oo, sp.Derivative, sp.Integral):

@@ -187,6 +187,9 @@ def _holds(condition, x, sample, node) -> bool:
         return any(_holds(c, x, sample, node) for c in condition.args)
     if isinstance(condition, sp.Not):
         return not _holds(condition.args[0], x, sample, node)
+    if isinstance(condition, sp.ITE):  # a Piecewise inside a comparison is folded into this
+        test, yes, no = condition.args
+        return _holds(yes if _holds(test, x, sample, node) else no, x, sample, node)
     if not isinstance(condition, Relational):
         raise MeanFieldError(f"The condition {condition} is not a comparison; write it with <, <=, >, >=, & and |.")
     way = _sign(condition.lhs - condition.rhs, x, sample, node)

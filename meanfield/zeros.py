@@ -25,6 +25,11 @@ def sign(e: sp.Expr) -> int | None:
     if e.is_Rational or e.is_infinite:
         return 1 if e > 0 else -1 if e < 0 else 0
     if not e.is_number:
+        # real numbers all: what stands under a root is not negative (a variance, under LayerNorm's)
+        e = e.replace(
+            lambda r: r.is_Pow and r.exp.is_Rational and not r.exp.is_Integer and not r.is_positive,
+            lambda r: _positive(r.base, r.exp),
+        )
         for form in (lambda: e, lambda: sp.expand(e), lambda: sp.factor(e)):
             shape = form()
             known = 1 if shape.is_positive else -1 if shape.is_negative else 0 if shape.is_zero else None
@@ -44,6 +49,11 @@ def sign(e: sp.Expr) -> int | None:
         if bits == 80 and is_zero(e):
             return 0
     return None
+
+
+def _positive(base, exponent) -> sp.Expr:
+    """A positive symbol for a root, the same one for the same base."""
+    return sp.Symbol(f"root of {base}", positive=True) ** exponent
 
 
 def is_zero(e: sp.Expr) -> bool:

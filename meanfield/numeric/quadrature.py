@@ -18,7 +18,7 @@ import sympy as sp
 
 from meanfield.growth import bound
 from meanfield.numeric.rules import chebyshev_to_power, exact_product, gauss_legendre
-from meanfield.piecewise import pieces
+from meanfield.piecewise import half_line, pieces
 from meanfield.results import MeanFieldError
 from meanfield.symbols import Z, sigmoid, softplus
 from meanfield.taylor import taylor
@@ -132,7 +132,7 @@ class Rule:
 
 def rule_for(expr: sp.Expr, first: float = 1.0) -> Rule:
     p = pieces(expr, Z[0])
-    rates = [b.c for e, lo, hi in p.intervals() if (b := bound(e, Z[0], _side(lo, hi))) is not None]
+    rates = [b.c for e, lo, hi in p.intervals() if (b := bound(e, Z[0], half_line(lo, hi))) is not None]
     widest = 2.0 if expr.has(sp.sin, sp.cos) else math.inf
     if widest < math.inf:
         speeds = [
@@ -171,10 +171,6 @@ def resolved(expr: sp.Expr) -> tuple[float, float]:
             break
         first /= 4
     return first, change
-
-
-def _side(lo, hi) -> int:
-    return 1 if lo != -sp.oo and lo >= 0 else -1 if hi != sp.oo and hi <= 0 else 0
 
 
 def panels(rule: Rule, sigma: float) -> np.ndarray:

@@ -147,7 +147,14 @@ def _composed(outer: sp.Expr, signal: Signal, i: int) -> sp.Expr:
     scale, shift = signal.scales[i], signal.shifts[i]
     s = scale if scale.is_number else sp.Dummy("s", positive=True)
     m = shift if shift.is_number else sp.Dummy("m", positive=shift.is_positive, real=True)
-    whole = pieces(outer.xreplace({Z[0]: s * (signal.functions[i] - m)}), Z[i]).expr
+    try:
+        whole = pieces(outer.xreplace({Z[0]: s * (signal.functions[i] - m)}), Z[i]).expr
+    except MeanFieldError as error:
+        raise MeanFieldError(
+            f"Where {outer} switches behind a LayerNorm of {signal.functions[i]} depends on a mean and a variance that "
+            "change from layer to layer, and could not be found as a function of them; use an activation without "
+            "kinks there.".replace("_z", "z")
+        ) from error
     return whole.xreplace({s: scale, m: shift})
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import sympy as sp
 
+from meanfield import zeros
 from meanfield.growth import tail
 from meanfield.piecewise import pieces
 from meanfield.results import Law, MeanFieldError, NoClosedForm, Term
@@ -26,7 +27,7 @@ def _split(expr: sp.Expr) -> tuple[sp.Expr, list[tuple[sp.Expr, Average]]]:
     nodes = sorted((n for n in expr.atoms(Average) if n.has(K)), key=str)
     rest, parts = expr, []
     for node in nodes:
-        if node.cov != (K,) or node.mean != (sp.S.Zero,):
+        if node.cov != (K,) or node.mean != (sp.S.Zero,) or any(p.has(K) for p in node.args[3]):
             raise MeanFieldError(f"{node} is not a centred average over K; its expansion is not known.")
         coefficient = expr.coeff(node)
         parts.append((coefficient, node))
@@ -275,8 +276,8 @@ def exponential_at_zero(expr: sp.Expr) -> Term | None:
         for b, left, right in zip(p.breaks, p.exprs, p.exprs[1:]):
             if b == 0:
                 continue
-            inner, outer = (left, right) if b > 0 else (right, left)
-            side = 1 if b > 0 else -1
+            side = zeros.compare(b, sp.S.Zero)
+            inner, outer = (left, right) if side > 0 else (right, left)
             difference = taylor((outer - inner).subs(Z[0], b + side * Z[0]), Z[0], 4)
             for k, value in enumerate(difference):
                 if value != 0:

@@ -16,7 +16,7 @@ from flint import ctx as flint_context
 
 from meanfield import balls
 from meanfield.growth import decay
-from meanfield.piecewise import pieces
+from meanfield.piecewise import half_line, pieces
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.average import Integrand
 from meanfield.symbols import Z, sigmoid
@@ -46,7 +46,7 @@ class Moment(sp.Expr):
             f = self.args[0].expr
             return sum(
                 (
-                    _half_moment(e, lo, hi, int(self.args[1]), _power_part(f, 1 if lo >= 0 else -1))
+                    _half_moment(e, lo, hi, int(self.args[1]), _power_part(f, half_line(lo, hi)))
                     for e, lo, hi in _half_lines(f)
                 ),
                 arb(0),
@@ -74,7 +74,7 @@ def _half_lines(f):
     """(expression, lo, hi) covering the line, cut at 0, each in Z[0]."""
     out = []
     for e, lo, hi in pieces(f, Z[0]).intervals():
-        out += [(e, lo, hi)] if lo >= 0 or hi <= 0 else [(e, lo, sp.S.Zero), (e, sp.S.Zero, hi)]
+        out += [(e, lo, hi)] if half_line(lo, hi) else [(e, lo, sp.S.Zero), (e, sp.S.Zero, hi)]
     return out
 
 
@@ -97,7 +97,7 @@ def moment(f: sp.Expr, n: int) -> sp.Expr:
     """∫ zⁿ (f - P_±) dz: exact where every part is rational in one exponential or polynomial, else a `Moment`."""
     total = []
     for e, lo, hi in _half_lines(f):
-        side = 1 if lo >= 0 else -1
+        side = half_line(lo, hi)
         exact = _exact_half(sp.expand(e) - _power_part(f, side), lo, hi, side, n)
         if exact is None:
             return Moment(Integrand(f), n)
@@ -186,7 +186,7 @@ def _eta(t: int) -> sp.Expr:
 
 def _half_moment(e, lo, hi, n, power) -> arb:
     """Certified ∫ zⁿ (e - power) over one piece of a half-line."""
-    side = 1 if lo >= 0 else -1
+    side = half_line(lo, hi)
     g, p = (h.subs(Z[0], side * Z[1]).xreplace({Z[1]: Z[0]}) for h in (e, power))
     a, b = (lo, hi) if side > 0 else (-hi, -lo)
     rest = arb(0)
