@@ -201,9 +201,11 @@ def nodes(rule: Rule, sigma: float) -> tuple[np.ndarray, np.ndarray]:
     return ((edges[:-1, None] + half) + half * x).ravel(), (half * w).ravel()
 
 
-def gaussian_average(expr: sp.Expr, K: np.ndarray, rule: Rule | None = None, modulus: bool = False) -> np.ndarray:
-    """⟨expr⟩_K (mean 0) for an array of K > 0 by panel quadrature; with `modulus`, ⟨|expr|⟩, the scale errors are
-    measured on."""
+def gaussian_average(
+    expr: sp.Expr, K: np.ndarray, rule: Rule | None = None, modulus: bool = False, gap: float = 0.0
+) -> np.ndarray:
+    """e^{gap²/2K}⟨expr⟩_K (mean 0) for an array of K > 0 by panel quadrature; with `modulus`, ⟨|expr|⟩, the scale
+    errors are measured on."""
     K = np.atleast_1d(np.asarray(K, dtype=float))
     rule = rule or rule_for(expr)
     out = np.empty_like(K)
@@ -214,7 +216,8 @@ def gaussian_average(expr: sp.Expr, K: np.ndarray, rule: Rule | None = None, mod
         z, w = nodes(rule, math.sqrt(k.max()))
         with np.errstate(all="ignore"):
             f = np.abs(evaluate(expr, z)) + np.abs(evaluate(expr, -z)) if modulus else folded(expr, z)
-            density = np.exp(-0.5 * z**2 / k[:, None]) / np.sqrt(2 * np.pi * k)[:, None]
+            density = np.exp(np.minimum(-0.5 * (z - gap) * (z + gap) / k[:, None], 0.0))  # inside the gap f is 0
+            density /= np.sqrt(2 * np.pi * k)[:, None]
             product = np.where(density == 0, 0.0, (w * f) * density)
             out[mask] = product.sum(axis=1)
     return out
@@ -225,13 +228,15 @@ class Table:
     """Piecewise polynomials in K: CELLS_PER_OCTAVE cells an octave from octave `first`, Horner coefficients in the
     local t ∈ [-1, 1).
 
-    Outside, the value continues as the power law measured at the edge (`low`, `high`: exponents).
+    Outside, the value continues as the power law measured at the edge (`low`, `high`: exponents). With a gap > 0 the
+    table holds e^{gap²/2K} times the value, which is what stays smooth as K → 0.
     """
 
     first: int
     coefficients: np.ndarray
     low: float
     high: float
+    gap: float = 0.0
 
     @property
     def last(self) -> int:

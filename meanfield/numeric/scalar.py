@@ -8,7 +8,7 @@ from 1e-30 to 1e30.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -98,7 +98,8 @@ def _guard(expr) -> str:
 
 def _table_call(t: quadrature.Table) -> str:
     high = repr(t.high) if math.isfinite(t.high) else "math.inf"
-    return f"_table(K, T, {t.first}, {t.low!r}, {high})"
+    call = f"_table(K, T, {t.first}, {t.low!r}, {high})"
+    return f"({call} * math.exp(-{0.5 * t.gap**2!r} / K) if K > 0.0 else 0.0)" if t.gap else call
 
 
 def _closed_ranges(form):
@@ -191,18 +192,23 @@ def _checked_table(expr, span=(0.0, math.inf)):
         rules = [quadrature.rule_for(n.integrand, first) for n in nodes]
         oscillates = any(r.widest < math.inf for r in rules)
 
-        def values(k, rules=rules):
+        # a function that is 0 around 0 has the average e^{-gap²/2K}·(what a table can hold)
+        gap = rules[0].gap if nodes == [expr] else 0.0
+
+        def values(k, rules=rules, gap=gap):
             with np.errstate(all="ignore"):
-                inner = [quadrature.gaussian_average(n.integrand, k, r) for n, r in zip(nodes, rules)]
+                inner = [quadrature.gaussian_average(n.integrand, k, r, gap=gap) for n, r in zip(nodes, rules)]
                 return np.broadcast_to(np.asarray(outer(k, *inner), dtype=float), k.shape)
 
         first_octave = quadrature.LOW if span[0] == 0 else max(quadrature.LOW, math.floor(math.log2(span[0])) - 1)
+        if gap:  # below, e^{-gap²/2K} is 0 for a double
+            first_octave = max(first_octave, math.floor(math.log2(gap**2 / 1500)))
         last_octave = quadrature.HIGH
         if oscillates:  # panels must follow every period up to the reach
             last_octave = min(OSCILLATING, math.floor(2 * math.log2(min(r.widest for r in rules) * 2000)))
         if span[1] < math.inf:
             last_octave = min(last_octave, math.ceil(math.log2(span[1])) + 1)
-        table = quadrature.build_table(values, first_octave, last_octave)
+        table = replace(quadrature.build_table(values, first_octave, last_octave), gap=gap)
         error = _measure(expr, nodes, table, span)
         if best is None or error < best[1]:
             best = (table, error)
