@@ -7,6 +7,8 @@ what neither decides is refused, never guessed.
 
 from __future__ import annotations
 
+import contextlib
+
 import sympy as sp
 
 from meanfield.isolation import Root, Undecided, isolate, sign_of_ball
@@ -46,7 +48,7 @@ def sign(e: sp.Expr) -> int | None:
             return 1 if e.is_positive else -1 if e.is_negative else 0 if e.is_zero else None
         if found:
             return found
-        if bits == 80 and is_zero(e):
+        if bits == 300 and is_zero(e):
             return 0
     return None
 
@@ -58,7 +60,7 @@ def _positive(base, exponent) -> sp.Expr:
 
 def is_zero(e: sp.Expr) -> bool:
     """Whether a number (or expression) is 0 by an exact identity."""
-    e = sp.expand(e)
+    e = sp.expand(e.replace(sp.erfc, lambda u: 1 - sp.erf(u)))
     if e == 0:
         return True
     for root in e.atoms(Root):
@@ -83,9 +85,9 @@ def compare(a: sp.Expr, b: sp.Expr) -> int:
     """The sign of a - b. Raises: MeanFieldError where it depends on a symbol or cannot be decided."""
     if a == b:
         return 0
-    for x, y, way in ((a, b, 1), (b, a, -1)):
-        if x in (sp.oo, -sp.oo):
-            return way if x == sp.oo else -way
+    for end, way in ((a, 1), (b, -1)):
+        if end in (sp.oo, -sp.oo):
+            return way if end == sp.oo else -way
     found = sign(a - b)
     if found is None:
         raise MeanFieldError(f"Which of the switch points {a} and {b} comes first is not decided; {ADVICE}.")
@@ -137,10 +139,8 @@ def _factors(expr, x) -> list[sp.Expr]:
     out: list[sp.Expr] = []
     for part in parts:
         if part.is_Add and not part.is_polynomial(x):
-            try:
+            with contextlib.suppress(sp.PolynomialError, ValueError, NotImplementedError):
                 part = sp.factor(part)
-            except (sp.PolynomialError, ValueError, NotImplementedError):
-                pass
         for factor in sp.Mul.make_args(part):
             while factor.is_Pow and factor.base is not sp.E and not factor.exp.has(x):
                 factor = factor.base
@@ -207,9 +207,8 @@ def _polynomial(poly: sp.Poly) -> list[sp.Expr]:
         return [sp.cancel(-poly.nth(0) / poly.nth(1))]
     if len(poly.monoms()) == 1:
         return [sp.S.Zero]
-    if poly.domain.is_Exact and not poly.free_symbols_in_domain and not poly.domain.is_EX:
-        if poly.domain.is_QQ or poly.domain.is_ZZ:
-            return [_algebraic(r) for r in dict.fromkeys(sp.real_roots(poly))]
+    if poly.domain.is_QQ or poly.domain.is_ZZ:
+        return [_algebraic(r) for r in dict.fromkeys(sp.real_roots(poly))]
     if len(poly.monoms()) == 2 and poly.nth(0) != 0:  # a x^n + c
         return _root_of_power(x, sp.Integer(poly.degree()), -poly.nth(0) / poly.LC(), x)
     if poly.degree() == 2:

@@ -7,6 +7,7 @@ switches by scanning for a change of branch, and integrates between: it shares n
 from __future__ import annotations
 
 import ast
+import itertools
 import pickle
 
 import mpmath as mp
@@ -115,7 +116,7 @@ def reference(text: str, values: dict | None = None) -> list:
         jumps = any(abs(f(b + tiny) - f(b - tiny)) > mp.mpf(10) ** -15 for b in breaks)
         moments = [mp.mpf(0)] * 3
         nodes = _legendre()
-        for a, b in zip(edges, edges[1:]):
+        for a, b in itertools.pairwise(edges):
             parts = max(1, int(mp.ceil(3 * (b - a))))
             for k in range(parts):
                 lo, hi = a + (b - a) * k / parts, a + (b - a) * (k + 1) / parts

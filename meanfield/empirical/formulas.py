@@ -186,8 +186,8 @@ class _Writer:
         if fold and not isinstance(node, ast.IfExp) and (value := self.number(node)) is not None:
             return self.constant(value)
         match node:
-            case ast.Constant(value=int() | float()):
-                return self.constant(float(node.value))
+            case ast.Constant() if (exact := _fraction(node)) is not None:
+                return self.constant(float(exact))
             case ast.Name(id="z" | "x"):
                 return ["z", "1.0", "0.0", "0.0"][: self.order + 1]
             case ast.Name(id=name) if name in self.values:
