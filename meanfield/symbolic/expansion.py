@@ -13,6 +13,7 @@ import sympy as sp
 
 from meanfield import zeros
 from meanfield.growth import tail
+from meanfield.isolation import Root
 from meanfield.piecewise import pieces
 from meanfield.results import Law, MeanFieldError, NoClosedForm, Term
 from meanfield.symbolic.average import Average
@@ -203,13 +204,15 @@ def _from_closed_form(node: Average, order: int) -> Law | None:
     u = sp.Dummy("u", positive=True)
     try:
         form = sp.powsimp(node.closed_form().subs(K, u**-2))
+        names = {r: sp.Dummy("r", positive=True) for r in form.atoms(Root)}  # a number to a series: a mere symbol
+        form = form.xreplace(names)
         # e^{-b²/2K} and erfc(b/√2K) are analytic in u; asin near 1 has a square root, which acos shows
         series = sp.series(form.replace(sp.asin, lambda x: sp.pi / 2 - sp.acos(x)), u, 0, 2 * order + 1).removeO()
     except (NoClosedForm, ValueError, NotImplementedError, TypeError, AttributeError):
         return None
     powers: dict[sp.Expr, sp.Expr] = {}
     for term in sp.Add.make_args(sp.expand(series)):
-        c, k = term.as_coeff_exponent(u)
+        c, k = term.xreplace({v: r for r, v in names.items()}).as_coeff_exponent(u)
         if c.has(u):
             return None
         powers[-k / 2] = sp.expand(powers.get(-k / 2, sp.S.Zero) + c)

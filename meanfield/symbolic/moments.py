@@ -16,6 +16,7 @@ from flint import ctx as flint_context
 
 from meanfield import balls
 from meanfield.growth import decay
+from meanfield.isolation import Root
 from meanfield.piecewise import half_line, pieces
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.average import Integrand
@@ -116,6 +117,8 @@ def _exact_half(g, lo, hi, side, n):
         return sp.integrate(g, (t, a, b))
     if b == sp.oo and a == 0:
         return _eta_rule(g, t)
+    if a.has(Root) or b.has(Root):  # an antiderivative at a number without a closed form says no more than its ball
+        return None
     if not g.has(sp.tanh, sp.sech, sigmoid, sp.erf, sp.erfc, sp.log) and g.has(sp.exp):
         return sp.integrate(g, (t, a, b))
     return None
