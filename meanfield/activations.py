@@ -26,7 +26,7 @@ from meanfield.parser import (
     parse,
     refuse_complex,
 )
-from meanfield.piecewise import Pieces, pieces
+from meanfield.piecewise import Pieces, half_line, pieces
 from meanfield.results import MeanFieldError, one_line
 from meanfield.symbols import Z, parameter, recognise, sigmoid, softplus, z
 from meanfield.taylor import taylor
@@ -46,13 +46,16 @@ class Activation:
     """A coordinatewise nonlinearity φ(z).
 
     `name` is a registered name or "custom"; `expression` holds φ in the symbol `meanfield.symbols.z`; `parameters` are
-    pairs (name, exact value or symbol); `source` is the formula as it was written, registered names in it written out.
+    pairs (name, exact value or symbol); `source` is the formula as it was written, registered names in it written out,
+    and `arguments` are the values of the names in it (None where `source` is no formula, but a SymPy expression's
+    text).
     """
 
     name: str
     expression: sp.Expr
     parameters: tuple[tuple[str, sp.Expr], ...] = ()
     source: str = field(default="", compare=False)
+    arguments: tuple[tuple[str, sp.Expr], ...] | None = field(default=None, compare=False)
 
     @cached_property
     def pieces(self) -> Pieces:
@@ -91,8 +94,7 @@ class Activation:
 
     def taylor(self, order: int, side: int = 1) -> tuple[sp.Expr, ...]:
         """Taylor coefficients φ^{(k)}(0±)/k!, k = 0…order, exact; `side` chooses the piece at a kink in 0."""
-        zero = next(e for e, lo, hi in self.pieces.intervals() if (lo <= 0 < hi if side > 0 else lo < 0 <= hi))
-        return taylor(zero, Z[0], order)
+        return taylor(self.pieces.around_zero()[side > 0], Z[0], order)
 
     @cached_property
     def tails(self) -> tuple[Tail, Tail]:
@@ -104,8 +106,7 @@ class Activation:
         """A rigorous |φ(z)| ≤ A (1+|z|)^p e^{c|z|}; None when the rules do not reach the expression."""
         found = []
         for e, lo, hi in self.pieces.intervals():
-            side = 1 if lo != -sp.oo and lo >= 0 else -1 if hi != sp.oo and hi <= 0 else 0
-            found.append(bound(e, Z[0], side, (lo, hi)))
+            found.append(bound(e, Z[0], half_line(lo, hi), (lo, hi)))
         return None if any(b is None for b in found) else Bound(*(max(getattr(b, k) for b in found) for k in "Apc"))
 
     @property
@@ -301,7 +302,7 @@ def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
             source, expr = formula, z ** _degree(exact["n"])
         else:
             expr = parse(formula, tuple(defaults)).subs({parameter(k): v for k, v in exact.items()}, simultaneous=True)
-        return Activation(name, expr, tuple(exact.items()), source)
+        return Activation(name, expr, tuple(exact.items()), source, tuple(exact.items()))
     if call and call[2] is None and not re.fullmatch(r"z|\d+", text):
         hint = close_names(text, (*_REGISTRY, *_ALIASES))
         raise MeanFieldError(
@@ -309,8 +310,9 @@ def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
         )
     text = expand(text, _definition)
     expr = parse(text, tuple(free_name(k, "A parameter of the formula") for k, _ in given), (*_REGISTRY, *_ALIASES))
-    expr = expr.subs({parameter(k): _value(v, k) for k, v in given}, simultaneous=True)
-    return _custom(expr, text)
+    values = {k: _value(v, k) for k, v in given}
+    expr = expr.subs({parameter(k): v for k, v in values.items()}, simultaneous=True)
+    return _custom(expr, text, tuple(values.items()))
 
 
 def _value(text: str, name: str) -> sp.Expr:
@@ -340,6 +342,9 @@ def _from_sympy(expr: sp.Expr, parameters: dict[str, object]) -> Activation:
         )
     swap = {free[0]: z} | {s: parameter(s.name) for s in expr.free_symbols if s.name in declared}
     values = {parameter(k): _value(_text(v, k), k) for k, v in parameters.items()}
+    for s in expr.free_symbols:  # a symbol that stays one keeps the sign it was declared with: it orders breaks
+        if s.is_positive and values.get(parameter(s.name)) == parameter(s.name):
+            values[parameter(s.name)] = sp.Symbol(s.name, positive=True)
     replaced = expr.subs(swap, simultaneous=True).subs(values)
     if replaced.has(sp.I, sp.zoo, sp.nan, sp.oo, sp.Derivative, sp.Integral) or replaced.atoms(sp.Float):
         replaced = sp.nsimplify(replaced, rational=True)
@@ -348,18 +353,19 @@ def _from_sympy(expr: sp.Expr, parameters: dict[str, object]) -> Activation:
     return _custom(replaced, str(expr))
 
 
-def _custom(expr: sp.Expr, source: str) -> Activation:
+def _custom(expr: sp.Expr, source: str, arguments: tuple[tuple[str, sp.Expr], ...] | None = None) -> Activation:
     expr = recognise(expr)
     refuse_complex(expr, source)
     if not expr.has(z):
         raise MeanFieldError(f"{source!r} does not depend on z; a constant is no activation.")
-    record = Activation("custom", expr, (), source)
+    record = Activation("custom", expr, (), source, arguments)
     free = sorted(record.free_parameters, key=lambda s: s.name)
     at = {s: sp.Rational(1, 3) for s in free}
-    for e, lo, hi in record.pieces.intervals():
+    intervals = [(e, lo.subs(at), hi.subs(at)) for e, lo, hi in record.pieces.intervals()]
+    for e, lo, hi in intervals:
         _check_bases(e.subs(at), lo, hi, source)
         _check_poles(e.subs(at), lo, hi, source)
-    for e, lo, hi in record.pieces.intervals():  # 1/z, log(z), sqrt(z): refused where they are not real and finite
+    for e, lo, hi in intervals:  # 1/z, log(z), sqrt(z): refused where they are not real and finite
         for x in _probes(e, lo, hi):
             value = sp.N(e.subs(at).subs(Z[0], x), 20)
             if not (value.is_real and value.is_finite):

@@ -20,7 +20,7 @@ from meanfield.ball_functions import constant as constant
 from meanfield.ball_functions import precision as precision
 from meanfield.growth import Bound, bound
 from meanfield.limits import tick
-from meanfield.piecewise import Pieces, pieces
+from meanfield.piecewise import Pieces, half_line, pieces
 from meanfield.results import InfiniteAverage, MeanFieldError
 from meanfield.symbols import Z
 
@@ -50,7 +50,7 @@ def average(expr: sp.Expr, cov: tuple[sp.Expr, ...], mean: tuple[sp.Expr, ...], 
 
 @lru_cache(maxsize=1024)
 def _piece_bound(expr, lo, hi) -> Bound:
-    side = 1 if lo != -sp.oo and lo >= 0 else -1 if hi != sp.oo and hi <= 0 else 0
+    side = half_line(lo, hi)
     pole = _pole(expr, lo, hi)
     if pole is not None:
         raise InfiniteAverage(f"⟨{expr}⟩ does not exist or is infinite: the integrand has a pole at z = {pole}.")

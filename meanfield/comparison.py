@@ -20,16 +20,16 @@ from meanfield.arguments import choice, meant, path, provides, refuse_not_real, 
 from meanfield.arguments import names as names_of
 from meanfield.empirical import CriticalityEstimate, EnsembleResult, ScalarPair, run_ensemble
 from meanfield.empirical import measure_criticality as _measure_criticality
+from meanfield.empirical.formulas import from_formula, has_switches
 from meanfield.empirical.measurement import DEVICES
 from meanfield.empirical.network import SAMPLERS
 from meanfield.empirical.operations import integer
 from meanfield.empirical.parallel import threads_used
 from meanfield.empirical.twins import names as twin_names
-from meanfield.numeric import printing
+from meanfield.formula import formula
 from meanfield.report import THRESHOLD, Report, Row
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks import describe
-from meanfield.symbols import Z
 from meanfield.theory import ONE_INPUT, TWO_INPUTS, Theory, derive, double
 
 __all__ = ["THRESHOLD", "Report", "Row", "check", "compare", "measure_criticality"]
@@ -131,7 +131,7 @@ def check(
         raise MeanFieldError(f"The checkpoint of a check is a folder, but {folder} is a file; name another one.")
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-    pairs = _pairs(theory)
+    pairs = _pairs(theory, values=parameters)
 
     def ensemble(order: int, n: int, tell: Callable[[int, int], None] | None) -> EnsembleResult:
         total = networks * (1 + len(others))
@@ -202,7 +202,7 @@ def measure(network: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) -> Ens
     widest = max((w for w in widths if isinstance(w, int | float)), default=0)
     if widest >= LAZY_FROM and not asked & set("ABDFPQRSTU"):
         settings.setdefault("sampler", "lazy")
-    block, pairs = _network(network, higher=bool(asked & set("PQRSTU")))
+    block, pairs = _network(network, bool(asked & set("PQRSTU")), settings.get("mu"))
     numbers = _numbers({"sigma_w": sigma_w, "sigma_b": sigma_b} | settings)
     with _shown(numbers.pop("progress", None)) as bar:
         return run_ensemble(block, activation_pairs=pairs, progress=bar, **numbers)
@@ -222,7 +222,7 @@ def measure_criticality(network: Any, *, sigma_w: float, sigma_b: float, **setti
     'ordered'
     """
     _settings(_measure_criticality, settings)
-    block, pairs = _network(network)
+    block, pairs = _network(network, values=settings.get("mu"))
     numbers = _numbers({"sigma_w": sigma_w, "sigma_b": sigma_b} | settings)
     with _shown(numbers.pop("progress", None)) as bar:
         return _measure_criticality(block, activation_pairs=pairs, progress=bar, **numbers)
@@ -239,13 +239,13 @@ def _numbers(settings: dict[str, Any]) -> dict[str, Any]:
     return settings | taken
 
 
-def _network(network: Any, higher: bool = False) -> tuple[Block, dict[Hashable, ScalarPair]]:
+def _network(network: Any, higher: bool = False, values: Any = None) -> tuple[Block, dict[Hashable, ScalarPair]]:
     """The record of a theory, a record, a name or a formula, and the functions it lacks."""
     if isinstance(network, Block) and not activations_of(network):
         return network, {}
     if not isinstance(network, Theory):
         network = derive(architecture=network) if isinstance(network, Block) else derive(network)
-    return network.block, _pairs(network, higher)
+    return network.block, _pairs(network, higher, values)
 
 
 def _settings(function: Callable, settings: dict[str, Any]) -> dict[str, Any]:
@@ -305,34 +305,44 @@ def _wanted(theory: Theory, observables, correlation) -> tuple[str, ...]:
     return wanted
 
 
-def _pairs(theory: Theory, higher: bool = False) -> dict[Hashable, ScalarPair]:
-    """Plain functions, as text, for activations the checker has no hand-written twin of; higher: φ″ and φ‴ too, where
-    they hold no delta function."""
+def _pairs(theory: Theory, higher: bool = False, values: Any = None) -> dict[Hashable, ScalarPair]:
+    """Functions for activations the checker has no hand-written twin of, from the formula as it was written; higher: φ″
+    and φ‴ too, where they hold no delta function; values: numbers for symbolic parameters.
+
+    The normal form of the theory (`piecewise`) decides nothing here but what is refused: a switch point it lost would
+    be lost in the judge, too.
+    """
     out: dict[Hashable, ScalarPair] = {}
     for held in activations_of(theory.block):
         record = activation(held)
-        if record.name not in twin_names():
-            first = record.pieces.diff()
-            parts = [record.pieces, first]
-            if higher and record.is_continuous and not first.jumps() and not first.diff().jumps():
-                parts += [first.diff(), first.diff().diff()]
-            texts = [_plain(record, one) for one in parts]
-            out[record] = ScalarPair.from_sources(*texts, continuous=record.is_continuous)
+        if record.name not in twin_names() or record.free_parameters:
+            given = dict(values) if isinstance(values, Mapping) else {}
+            missing = sorted({s.name for s in record.free_parameters} - set(given))
+            if missing:
+                raise MeanFieldError(f"A check needs numbers for {', '.join(missing)}; give them in derive(...).")
+            out[record] = _written(record, given, higher)
     return out
 
 
-def _plain(record: Activation, parts) -> str:
-    """Python text of a function of one number from the pieces of φ or a derivative (the checker compiles it)."""
+def _written(record: Activation, given: Mapping[str, Any], higher: bool) -> ScalarPair:
+    """The pair of a record's own text; of its expression, where that text is not one the networks read."""
     import sympy as sp
 
-    if record.free_parameters:
-        raise MeanFieldError(
-            f"A check needs numbers for {', '.join(sorted(s.name for s in record.free_parameters))}; "
-            "give them in derive(...)."
-        )
-    x = sp.Symbol("z", real=True)
-    text = "def f(z):\n"
-    for e, _, hi in parts.intervals()[:-1]:
-        text += f"    if z < {float(hi)!r}:\n{printing.body(e.xreplace({Z[0]: x}), ' ' * 8)}"
-    text += printing.body(parts.exprs[-1].xreplace({Z[0]: x}))
-    return printing.self_contained(text)
+    numbers = {s: sp.Float(float(given[s.name])) for s in record.free_parameters}
+    texts = []
+    if record.arguments is not None:
+        texts.append((record.source, {k: float(v.subs(numbers)) for k, v in record.arguments}))
+    texts.append((formula(record.expression), {s.name: float(v) for s, v in numbers.items()}))
+    for k, (text, values) in enumerate(texts):
+        try:
+            smooth = higher and (not has_switches(text) or _has_second_derivative(record))
+            return from_formula(text, values, continuous=record.is_continuous, smooth=smooth)
+        except MeanFieldError:
+            if k + 1 == len(texts):
+                raise
+    raise AssertionError
+
+
+def _has_second_derivative(record: Activation) -> bool:
+    first = record.pieces.diff()
+    return record.is_continuous and not first.jumps() and not first.diff().jumps()

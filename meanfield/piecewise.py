@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import sympy as sp
+from sympy.core.relational import Relational
 
+from meanfield import zeros
+from meanfield.isolation import Root
 from meanfield.limits import tick
 from meanfield.results import MeanFieldError
 from meanfield.symbols import simplified
@@ -49,10 +52,18 @@ class Pieces:
         """(b, f(b+) - f(b-)) at each break where the function jumps."""
         found = []
         for b, left, right in zip(self.breaks, self.exprs, self.exprs[1:]):
-            jump = simplified(at(right, self.variable, b) - at(left, self.variable, b))
-            if jump != 0:
-                found.append((b, jump))
+            step = jump(left, right, self.variable, b)
+            if step != 0:
+                found.append((b, step))
         return tuple(found)
+
+    def around_zero(self) -> tuple[sp.Expr, sp.Expr]:
+        """The expressions to the left and to the right of 0.
+
+        Raises: MeanFieldError where a symbolic break may lie on either side of 0.
+        """
+        places = [zeros.compare(b, sp.S.Zero) for b in self.breaks]
+        return self.exprs[sum(p < 0 for p in places)], self.exprs[sum(p <= 0 for p in places)]
 
     def intervals(self):
         """(expression, lower end, upper end) from left to right."""
@@ -60,10 +71,35 @@ class Pieces:
         return tuple(zip(self.exprs, ends, ends[1:]))
 
 
+def half_line(lo: sp.Expr, hi: sp.Expr) -> int:
+    """1 where [lo, hi] lies in z ≥ 0, -1 where it lies in z ≤ 0, 0 where it holds both sides or that is not known."""
+    if lo != -sp.oo and zeros.sign(lo) in (0, 1):
+        return 1
+    return -1 if hi != sp.oo and zeros.sign(hi) in (0, -1) else 0
+
+
 def at(expr: sp.Expr, x: sp.Symbol, value: sp.Expr) -> sp.Expr:
     """The value of a smooth piece at `value`, by continuity where plain substitution is undefined."""
     result = expr.subs(x, value)
     return sp.limit(expr, x, value) if result.has(sp.nan, sp.zoo) else result
+
+
+def jump(left: sp.Expr, right: sp.Expr, x: sp.Symbol, b: sp.Expr) -> sp.Expr:
+    """right - left at x = b: 0 only where that is proved.
+
+    Raises: MeanFieldError where it is too small to be told from 0.
+    """
+    step = at(right, x, b) - at(left, x, b)
+    if not step.is_number:
+        return simplified(step)
+    way = zeros.sign(step)
+    if way is None:
+        raise MeanFieldError(
+            f"Whether φ jumps at z = {b} was asked for, but its two sides could not be told apart or proved equal."
+        )
+    if way == 0:
+        return sp.S.Zero
+    return step if step.has(Root) else simplified(step)
 
 
 def _merge(x, breaks, exprs) -> Pieces:
@@ -93,7 +129,7 @@ def _resolve(expr, x, lo, hi):
     node = next((e for e in sp.postorder_traversal(expr) if isinstance(e, SWITCHES) and e.has(x)), None)
     if node is None:
         return [(expr, lo, hi)]
-    inside = [r for r in _switch_points(node, x) if _less(lo, r) and _less(r, hi)]
+    inside = [r for r in _switch_points(node, x, lo, hi) if zeros.compare(r, lo) > 0 and zeros.compare(hi, r) > 0]
     ends = [lo, *inside, hi]
     out = []
     for a, b in itertools.pairwise(ends):
@@ -102,86 +138,87 @@ def _resolve(expr, x, lo, hi):
     return out
 
 
-def _less(a, b) -> bool:
-    return bool(sp.N(b - a, 30) > 0) if a not in (-sp.oo, sp.oo) and b not in (-sp.oo, sp.oo) else bool(a < b)
-
-
 def _sample(lo, hi):
     if lo == -sp.oo:
-        return sp.S.Zero if hi == sp.oo else sp.floor(hi) - 1
-    return sp.floor(lo) + 2 if hi == sp.oo else (lo + hi) / 2
+        return sp.S.Zero if hi == sp.oo else (sp.floor(hi) if not hi.free_symbols else hi) - 1
+    if hi == sp.oo:
+        return (sp.floor(lo) if not lo.free_symbols else lo) + 2
+    middle = (lo + hi) / 2
+    if middle.free_symbols:
+        return middle
+    near = sp.Rational(str(sp.N(middle, 15)))  # a short number strictly between, where rounding leaves it there
+    return near if zeros.sign(near - lo) == 1 and zeros.sign(hi - near) == 1 else middle
 
 
-def _switch_points(node, x):
+def _switch_points(node, x, lo, hi):
     if isinstance(node, sp.Piecewise):
-        differences = [
-            c.lhs - c.rhs for _, cond in node.args for c in sp.sympify(cond).atoms(sp.core.relational.Relational)
-        ]
+        differences = [c.lhs - c.rhs for _, cond in node.args for c in sp.sympify(cond).atoms(Relational)]
     elif isinstance(node, (sp.Max, sp.Min)):
         differences = [a - b for i, a in enumerate(node.args) for b in node.args[i + 1 :]]
     else:
         differences = [node.args[0]]
-    roots = {sp.nsimplify(r) if r.is_Float else r for d in differences for r in real_roots(d, x)}
-    return sorted(roots, key=lambda r: sp.N(r, 30))
+    roots = [sp.nsimplify(r) if r.is_Float else r for d in differences for r in real_roots(d, x, lo, hi)]
+    return zeros.same_place(list(dict.fromkeys(roots)))
 
 
-def real_roots(expr: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
-    """All real zeros of a smooth expression, exact; complex functions without a solvable zero set are refused."""
-    expr = sp.expand(expr)
-    if not expr.has(x):
-        return []
-    if expr.is_polynomial(x):
-        poly = sp.Poly(expr, x)
-        if poly.degree() == 1:
-            return [sp.cancel(-poly.nth(0) / poly.nth(1))]
-        if poly.domain.is_Exact and not poly.free_symbols_in_domain:
-            return list(dict.fromkeys(sp.real_roots(poly)))
-        if all(m[0] > 0 for m in poly.monoms()) and len(poly.monoms()) == 1:
-            return [sp.S.Zero]
-    try:
-        solved = sp.solveset(expr, x, sp.S.Reals)
-    except (ValueError, TypeError, NotImplementedError):  # an inverse function outside its range, a complex comparison
-        solved = None
-    if isinstance(solved, sp.FiniteSet):
-        return [r for r in solved if r.is_real]
-    if solved is sp.S.EmptySet:
-        return []
-    raise MeanFieldError(
-        f"The points where {expr} changes sign were asked for and could not be found exactly; "
-        "write the activation with Piecewise and explicit breaks."
-    )
+def real_roots(expr: sp.Expr, x: sp.Symbol, lo=-sp.oo, hi=sp.oo) -> list[sp.Expr]:
+    """Every zero (and pole) of a smooth expression in (lo, hi): exact, or a `Root` that knows its digits.
+
+    Raises: MeanFieldError where they cannot be found with certainty.
+    """
+    return zeros.real_zeros(expr, x, lo, hi)
+
+
+def _sign(difference, x, sample, node) -> int:
+    """The sign of a difference at a sample point, where it is certain."""
+    way = zeros.sign(difference.subs(x, sample))
+    if way is None:
+        symbols = sorted(s.name for s in difference.free_symbols - {x})
+        why = f"depends on the sign of a symbol ({', '.join(symbols)})" if symbols else "could not be decided"
+        shown = str(node).replace("_z", "z")
+        raise MeanFieldError(f"Which branch of {shown} holds {why}; {zeros.ADVICE}.")
+    return way
+
+
+def _holds(condition, x, sample, node) -> bool:
+    """A condition at a sample point that is no switch point; nothing undecided counts as false."""
+    if condition in (True, False, sp.true, sp.false):
+        return bool(condition)
+    if isinstance(condition, sp.And):
+        return all(_holds(c, x, sample, node) for c in condition.args)
+    if isinstance(condition, sp.Or):
+        return any(_holds(c, x, sample, node) for c in condition.args)
+    if isinstance(condition, sp.Not):
+        return not _holds(condition.args[0], x, sample, node)
+    if isinstance(condition, sp.ITE):  # a Piecewise inside a comparison is folded into this
+        test, yes, no = condition.args
+        return _holds(yes if _holds(test, x, sample, node) else no, x, sample, node)
+    if not isinstance(condition, Relational):
+        raise MeanFieldError(f"The condition {condition} is not a comparison; write it with <, <=, >, >=, & and |.")
+    way = _sign(condition.lhs - condition.rhs, x, sample, node)
+    holds = {sp.Lt: way < 0, sp.Le: way <= 0, sp.Gt: way > 0, sp.Ge: way >= 0, sp.Eq: way == 0, sp.Ne: way != 0}
+    return holds[condition.func]
 
 
 def _choose(node, x, sample):
-    def value(e):
-        return e.subs(x, sample)
-
     if isinstance(node, sp.Piecewise):
         for e, cond in node.args:
-            if cond == True or value(sp.sympify(cond)) == True:  # noqa: E712 - SymPy relationals
+            if _holds(sp.sympify(cond), x, sample, node):
                 return e
         raise MeanFieldError(f"{node} is not defined at z = {sample}; give it a value everywhere.")
     if isinstance(node, (sp.Max, sp.Min)):
         best = node.args[0]
         for e in node.args[1:]:
-            difference = value(e - best)
-            if difference.is_positive is None and difference.is_nonpositive is None:
-                difference = sp.N(difference, 30)
-                if not difference.is_number:
-                    raise MeanFieldError(
-                        f"Which branch of {node} holds depends on a symbol; declare the sign or use Piecewise."
-                    )
-            if bool(difference > 0) == isinstance(node, sp.Max):
+            if (_sign(e - best, x, sample, node) > 0) == isinstance(node, sp.Max):
                 best = e
         return best
     u = node.args[0]
-    sign = value(u)
-    positive = sign.is_positive if sign.is_positive is not None else bool(sp.N(sign, 30) > 0)
+    way = _sign(u, x, sample, node)
     if isinstance(node, sp.Abs):
-        return u if positive else -u
+        return u if way > 0 else -u
     if isinstance(node, sp.sign):
-        return sp.S.One if positive else sp.S.NegativeOne
-    return sp.S.One if positive else sp.S.Zero
+        return sp.Integer(way)
+    return node.func(way, *node.args[1:]) if way == 0 else sp.S.One if way > 0 else sp.S.Zero
 
 
 def derivative(expr: sp.Expr, x: sp.Symbol) -> sp.Expr:

@@ -1,7 +1,8 @@
 """Every SymPy symbol with its assumptions, made once, and the two atoms SymPy lacks: `sigmoid` and `softplus`.
 
 Public symbols (`sigma_w`, `K`, ...) appear in recursions and tables. The canonical dummies `Z` (integration variables)
-and `P` (parameters inside an average) never leave `Average`.
+and `P` (parameters inside an average; `P_POSITIVE` where one is known to be > 0 and orders breaks) never leave
+`Average`.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ LATEX_NAMES = {
 
 Z = tuple(sp.Dummy(f"z{i}" if i else "z", dummy_index=71_000 + i, real=True) for i in range(4))
 P = tuple(sp.Dummy(f"p{i}", dummy_index=72_000 + i, real=True) for i in range(8))
+P_POSITIVE = tuple(sp.Dummy(f"p{i}", dummy_index=73_000 + i, positive=True) for i in range(8))
 
 
 def parameter(name: str) -> sp.Symbol:

@@ -366,7 +366,7 @@ def _known(values: dict, recursion: Recursion, also: tuple[str, ...] = ()) -> No
 def _inside_averages(recursion: Recursion, values: dict) -> dict[str, sp.Expr]:
     """The values of parameters that stand inside an average: they must be put in before anything is compiled."""
     nodes = [a for e in recursion.step for a in e.atoms(Average)]
-    return {k: _number(k, v) for k, v in values.items() if any(parameter(k) in a.free_symbols for a in nodes)}
+    return {k: _number(k, v) for k, v in values.items() if any(k == s.name for a in nodes for s in a.free_symbols)}
 
 
 def _with_values(block: Block, values: dict) -> Block:
@@ -374,7 +374,7 @@ def _with_values(block: Block, values: dict) -> Block:
     match block:
         case Nonlinearity(a):
             record = activation(a)
-            swap = {parameter(k): _number(k, v) for k, v in values.items()}
+            swap = {s: _number(s.name, values[s.name]) for s in record.free_parameters if s.name in values}
             if not record.free_parameters & set(swap):
                 return block
             return Nonlinearity(activation(record.expression.subs(swap)))

@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "meanfield"
 LEVELS = [
     {"symbols", "results", "architecture", "growth", "piecewise", "parser", "taylor", "balls"}
-    | {"straight_line", "ball_functions", "limits", "arguments", "ranges"},
+    | {"formula", "isolation", "zeros", "straight_line", "ball_functions", "limits", "arguments", "ranges"},
     {"activations"},
     {"symbolic"},
     {"numeric"},

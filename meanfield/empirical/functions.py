@@ -78,7 +78,8 @@ def compiled(text: str) -> Scalar:
     """The function f of Python text, compiled."""
 
     def decorate(*arguments: Any, **options: Any) -> Any:  # text without a file has no disk cache
-        return njit(arguments[0]) if arguments else njit
+        numpy = njit(error_model="numpy")  # a division by 0 gives ∞ or nan, as everywhere here
+        return numpy(arguments[0]) if arguments else numpy
 
     scope: dict[str, Any] = {"math": math, "np": np, "njit": decorate}
     exec(compile(text, "<activation>", "exec"), scope)  # text made by the caller's own program

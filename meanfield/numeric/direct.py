@@ -2,7 +2,7 @@
 
 Such are the averages of a nonlinearity behind a LayerNorm that acts on activations: its mean and scale are averages
 themselves. A table in K alone does not serve, so the compiled function evaluates the integral: 24-point Legendre panels
-that double outwards from half of min(1, √K), on the folded integrand f(z) + f(-z).
+that double outwards from half of min(1, √K), on the folded integrand f(z) + f(-z), and end at its breaks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from meanfield.numeric.rules import gauss_legendre
 from meanfield.piecewise import pieces
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.average import Average
-from meanfield.symbols import P, Z
+from meanfield.symbols import P_POSITIVE, P, Z
 
 SAMPLES = (1e-6, 1e-2, 0.3, 1.0, 7.0, 300.0, 1e5)  # K, at which the error is measured
 PARAMETERS = (1.0, 0.31, 2.7)
@@ -27,37 +27,51 @@ ROUNDING = 2e-14
 def direct(node: Average, name: str) -> str:
     """Source of `name(K, p0, p1, …)`, the average over N(0, K) of the node's integrand with its parameters p.
 
-    Raises: MeanFieldError where a piece ends anywhere but at 0.
+    Breaks may be any functions of the parameters: panels end at them, wherever they are at this layer.
     """
-    body = node.args[0].expr
-    p = pieces(body, Z[0])
-    if any(b != 0 for b in p.breaks):
-        raise MeanFieldError(
-            f"{node} has a kink away from 0 behind a LayerNorm that changes with K; such averages are derived, but not "
-            "compiled."
-        )
+    p = pieces(node.args[0].expr, Z[0])
     names = [sp.Symbol(f"p{i}", real=True) for i in range(len(node.args[3]))]
-    swap = dict(zip(P, names)) | {Z[0]: sp.Symbol("z", real=True)}
-    right, left = p.exprs[-1].xreplace(swap), p.exprs[0].subs(Z[0], -Z[0]).xreplace(swap)
+    swap = dict(zip(P, names)) | dict(zip(P_POSITIVE, names)) | {Z[0]: sp.Symbol("z", real=True)}
+    moving = [b for b in p.breaks if b != 0]
     x, w = gauss_legendre(24)
     args = ", ".join(["K", *(s.name for s in names)])
     inner = ", ".join(["z", *(s.name for s in names)])
-    return f"""def {name}_f({inner}):
-{printing.body(right + left)}
-
+    if moving:
+        whole = _switching(p, swap, f"{name}_f", inner)
+        walls = "".join(f"    walls[{k}] = abs({printing.code(b.xreplace(swap))})\n" for k, b in enumerate(moving))
+        walls = f"    walls = np.empty({len(moving)})\n{walls}    walls = np.sort(walls)\n"
+        value = f"({name}_f({inner}) + {name}_f(-{inner}))"
+        cut = "        for wall in walls:\n            if a < wall < b:\n                b = wall\n"
+    else:
+        right, left = p.exprs[-1].xreplace(swap), p.exprs[0].subs(Z[0], -Z[0]).xreplace(swap)
+        whole = f"def {name}_f({inner}):\n{printing.body(right + left)}"
+        walls = cut = ""
+        value = f"{name}_f({inner})"
+    return f"""{whole}
 def {name}({args}):
     s = math.sqrt(K)
-    reach, a, b, total = 9.5 * s, 0.0, 0.5 * min(1.0, s), 0.0
-    while a < reach:
-        h, m = 0.5 * (b - a), 0.5 * (a + b)
+    reach, a, grown, total = 9.5 * s, 0.0, 0.5 * min(1.0, s), 0.0
+{walls}    while a < reach:
+        b = grown
+{cut}        h, m = 0.5 * (b - a), 0.5 * (a + b)
         for x, w in zip({tuple(map(float, x))!r}, {tuple(map(float, w))!r}):
             z = m + h * x
-            total += h * w * {name}_f({inner}) * math.exp(-0.5 * (z / s) ** 2)
-        a, b = b, min(2.0 * b, reach)
-        if not b > a:
+            total += h * w * {value} * math.exp(-0.5 * (z / s) ** 2)
+        a = b
+        if a >= grown:
+            grown = min(2.0 * grown, reach)
+        if not grown > a:
             break
     return total / (s * math.sqrt(2.0 * math.pi))
 """
+
+
+def _switching(p, swap, name: str, arguments: str) -> str:
+    """Source of a piecewise function whose breaks are computed when it is called."""
+    text = f"def {name}({arguments}):\n"
+    for e, b in zip(p.exprs, p.breaks):
+        text += f"    if z < {printing.code(b.xreplace(swap))}:\n{printing.body(e.xreplace(swap), ' ' * 8)}"
+    return text + printing.body(p.exprs[-1].xreplace(swap)) + "\n"
 
 
 def measured(node: Average, text: str, name: str) -> float:
@@ -69,7 +83,8 @@ def measured(node: Average, text: str, name: str) -> float:
     f, worst = printing.interpret(text, name), ROUNDING
     for value in PARAMETERS:
         parameters = [value * (1 + 0.37 * i) for i in range(len(node.args[3]))]
-        body = node.args[0].expr.xreplace({p: sp.Rational(v) for p, v in zip(P, parameters)})
+        values = [sp.Rational(v) for v in parameters]
+        body = node.args[0].expr.xreplace(dict(zip(P, values)) | dict(zip(P_POSITIVE, values)))
         scale_rule = quadrature.rule_for(body, 0.3)
         for K in SAMPLES:
             at = np.array([K])

@@ -204,7 +204,8 @@ def _generate(recursion: Recursion, parameters: tuple[str, ...]):
         "params": "\n".join(f"    {p} = float(sigma[{i}, p])" for i, p in enumerate(parameters)),
         "table": "\n".join(f"            {a} = float(nodes[{i}, j])" for i, a in enumerate(nodes))
         or "            pass",
-        "store": "\n".join(f"        out[{i}, j] = {t.split(' = ', 1)[1]}" for i, t in enumerate(source))
+        # an average may be a parameter of one further down (the mean of a LayerNorm)
+        "store": "\n".join(f"        {t}\n        out[{i}, j] = {nodes[i]}" for i, t in enumerate(source))
         or "        pass",
     }
     loop = _LOOP

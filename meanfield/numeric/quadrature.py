@@ -20,7 +20,7 @@ import sympy as sp
 from meanfield.growth import bound
 from meanfield.numeric import branches, waves
 from meanfield.numeric.rules import chebyshev_to_power, exact_product, gauss_legendre
-from meanfield.piecewise import pieces
+from meanfield.piecewise import half_line, pieces
 from meanfield.results import MeanFieldError
 from meanfield.symbols import Z, sigmoid, softplus
 from meanfield.taylor import taylor
@@ -80,8 +80,7 @@ def _near_zero(expr: sp.Expr) -> tuple[float, np.ndarray]:
     series.
     """
     parts = pieces(expr, Z[0])
-    right = next(e for e, lo, hi in parts.intervals() if lo <= 0 < hi)
-    left = next(e for e, lo, hi in parts.intervals() if lo < 0 <= hi)
+    left, right = parts.around_zero()
     last = TAYLOR_ORDER
     while True:
         try:
@@ -131,7 +130,8 @@ def folded(expr: sp.Expr, z: np.ndarray) -> np.ndarray:
 class Rule:
     """How an integrand is cut up: |kinks|, growth rate c of e^{c|z|}, first panel width; the largest frequency of its
     waves; where it does not split into waves the slopes of its phases, whose every period panels must follow; |b| of
-    its steep places; branch points; nodes a panel."""
+    its steep places; branch points; nodes a panel; the |z| below which it is
+    0."""
 
     kinks: tuple[float, ...]
     rate: float
@@ -141,6 +141,7 @@ class Rule:
     steep: tuple[float, ...] = ()
     branches: tuple[branches.Branch, ...] = ()
     order: int = NODES
+    gap: float = 0.0
 
     @property
     def limited(self) -> bool:
@@ -150,7 +151,7 @@ class Rule:
 
 def rule_for(expr: sp.Expr, first: float = 1.0) -> Rule:
     p = pieces(expr, Z[0])
-    rates = [b.c for e, lo, hi in p.intervals() if (b := bound(e, Z[0], _side(lo, hi))) is not None]
+    rates = [b.c for e, lo, hi in p.intervals() if (b := bound(e, Z[0], half_line(lo, hi))) is not None]
     fastest, slopes = 0.0, ()
     if expr.has(sp.sin, sp.cos):
         if all(waves.split(e) is not None for e in p.exprs):
@@ -161,7 +162,10 @@ def rule_for(expr: sp.Expr, first: float = 1.0) -> Rule:
     sites = branches.branches(expr)
     steep = tuple(c for c in centres(expr) if c > 0)
     edges = {abs(float(b)) for b in p.breaks} | set(centres(expr)) | {abs(b.at) for b in sites}
-    return Rule(tuple(sorted(edges - {0.0})), max(rates, default=0.0), first, fastest, slopes, steep, sites)
+    walls = [abs(float(b)) for b in p.breaks]
+    gap = min(walls) if walls and p.around_zero() == (0, 0) else 0.0
+    kinks = tuple(sorted(edges - {0.0}))
+    return Rule(kinks, max(rates, default=0.0), first, fastest, slopes, steep, sites, gap=gap)
 
 
 def centres(expr: sp.Expr) -> list[float]:
@@ -198,13 +202,10 @@ def resolved(expr: sp.Expr) -> tuple[float, float]:
     return first, change
 
 
-def _side(lo, hi) -> int:
-    return 1 if lo != -sp.oo and lo >= 0 else -1 if hi != sp.oo and hi <= 0 else 0
-
-
 def panels(rule: Rule, sigma: float) -> np.ndarray:
     """Panel edges on [0, reach] for a standard deviation `sigma`."""
-    reach = REACH * sigma + rule.rate * sigma**2
+    # beyond a gap the average is as small as e^{-gap²/2K}, and all of it counts
+    reach = math.hypot(REACH * sigma, rule.gap) + rule.rate * sigma**2
     edge, width, edges = 0.0, min(rule.first, sigma), [0.0]
     widest = _periods(rule)
     while edge < reach:
@@ -221,7 +222,7 @@ def panels(rule: Rule, sigma: float) -> np.ndarray:
         edges += [*far, reach]
     inner = [k for k in rule.kinks if k < reach]
     for k in inner:  # grade towards each kink as towards 0, so that what is steep there is resolved at every σ
-        step = min(rule.first, sigma)
+        step = min(rule.first, sigma, sigma**2 / k if k == rule.gap else sigma)
         edges.append(k)
         while step < reach:
             edges += [e for e in (k - step, k + step) if 0 < e < reach]
@@ -332,9 +333,11 @@ def _wave_values(expr, z, middle, half, n, sigma):
     return total
 
 
-def gaussian_average(expr: sp.Expr, K: np.ndarray, rule: Rule | None = None, modulus: bool = False) -> np.ndarray:
-    """⟨expr⟩_K (mean 0) for an array of K > 0 by panel quadrature; with `modulus`, ⟨|expr|⟩, the scale errors are
-    measured on."""
+def gaussian_average(
+    expr: sp.Expr, K: np.ndarray, rule: Rule | None = None, modulus: bool = False, gap: float = 0.0
+) -> np.ndarray:
+    """e^{gap²/2K}⟨expr⟩_K (mean 0) for an array of K > 0 by panel quadrature; with `modulus`, ⟨|expr|⟩, the scale
+    errors are measured on."""
     K = np.atleast_1d(np.asarray(K, dtype=float))
     rule = rule or rule_for(expr)
     out = np.empty_like(K)
@@ -345,7 +348,8 @@ def gaussian_average(expr: sp.Expr, K: np.ndarray, rule: Rule | None = None, mod
         with np.errstate(all="ignore"):
             sigma = math.sqrt(k.max())
             z, v = _samples(expr, rule, sigma, modulus)
-            density = np.exp(-0.5 * z**2 / k[:, None]) * (sigma / np.sqrt(2 * np.pi * k))[:, None]
+            density = np.exp(np.minimum(-0.5 * (z - gap) * (z + gap) / k[:, None], 0.0))  # inside the gap f is 0
+            density *= (sigma / np.sqrt(2 * np.pi * k))[:, None]
             product = np.where(density == 0, 0.0, v * density)
             out[mask] = product.sum(axis=1)
     return out
@@ -356,13 +360,15 @@ class Table:
     """Piecewise polynomials in K: CELLS_PER_OCTAVE cells an octave from octave `first`, Horner coefficients in the
     local t ∈ [-1, 1).
 
-    Outside, the value continues as the power law measured at the edge (`low`, `high`: exponents).
+    Outside, the value continues as the power law measured at the edge (`low`, `high`: exponents). With a gap > 0 the
+    table holds e^{gap²/2K} times the value, which is what stays smooth as K → 0.
     """
 
     first: int
     coefficients: np.ndarray
     low: float
     high: float
+    gap: float = 0.0
 
     @property
     def last(self) -> int:

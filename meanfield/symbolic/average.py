@@ -13,14 +13,14 @@ from functools import lru_cache
 import sympy as sp
 from sympy.core.expr import AtomicExpr
 
-from meanfield import balls
+from meanfield import balls, zeros
 from meanfield.activations import formula
 from meanfield.arguments import scalar, shown, spoken
 from meanfield.parser import CONSTANTS, number
-from meanfield.piecewise import SWITCHES, Pieces, at, derivative, pieces
+from meanfield.piecewise import SWITCHES, Pieces, derivative, jump, pieces
 from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm
 from meanfield.symbolic.closed_form import closed_form
-from meanfield.symbols import K, P, Z, parameter, recognise, z
+from meanfield.symbols import P_POSITIVE, K, P, Z, parameter, recognise, z
 
 
 class Integrand(AtomicExpr):
@@ -62,6 +62,11 @@ def _text(expr) -> str:
 _NO_PARAMETERS = sp.Tuple()
 
 
+def _filled(params) -> dict:
+    """What to put for the parameter dummies of an integrand."""
+    return dict(zip(P, params)) | dict(zip(P_POSITIVE, params))
+
+
 class Average(sp.Expr):
     r"""⟨f(z₁…z_n)⟩ over jointly Gaussian z with covariance `cov` (lower triangle, row by row) and means `mean`.
 
@@ -74,18 +79,26 @@ class Average(sp.Expr):
     is_real = True
 
     def __new__(cls, body: Integrand, cov: sp.Tuple, mean: sp.Tuple, params: sp.Tuple = _NO_PARAMETERS):
-        numeric = {P[i]: p for i, p in enumerate(params) if p.is_number}
+        numeric = [i for i, p in enumerate(params) if p.is_number]
         if numeric:  # α → 1/10 must give the very node that was built with 1/10
-            keep = [i for i in range(len(params)) if P[i] not in numeric]
-            swap = numeric | {P[i]: P[j] for j, i in enumerate(keep)}
-            body = Integrand(body.expr.subs(swap, simultaneous=True))
+            keep = [i for i in range(len(params)) if i not in numeric]
+            swap = {family[i]: params[i] for family in (P, P_POSITIVE) for i in numeric}
+            swap |= {family[i]: family[j] for family in (P, P_POSITIVE) for j, i in enumerate(keep)}
+            for i in numeric:
+                if body.expr.has(P_POSITIVE[i]) and zeros.sign(params[i]) != 1:
+                    raise MeanFieldError(
+                        f"{params[i]} was given for a parameter that orders switch points and was declared positive."
+                    )
+            switches = body.expr.has(*SWITCHES)
+            expr = body.expr.subs(swap, simultaneous=True)
+            body = Integrand(_normal(expr, len(mean)) if switches else expr)
             params = sp.Tuple(*[params[i] for i in keep])
         return super().__new__(cls, body, sp.Tuple(*cov), sp.Tuple(*mean), sp.Tuple(*params))
 
     @property
     def integrand(self) -> sp.Expr:
         """f with its parameters put back, in the canonical variables."""
-        return self.args[0].expr.xreplace(dict(zip(P, self.args[3])))
+        return self.args[0].expr.xreplace(_filled(self.args[3]))
 
     @property
     def cov(self) -> tuple[sp.Expr, ...]:
@@ -116,10 +129,13 @@ class Average(sp.Expr):
         f = self.args[0].expr
         if self.n > 1 and f.has(*SWITCHES):
             return None
-        return True if all(_is_square(e) for e in (pieces(f, Z[0]).exprs if self.n == 1 else (f,))) else None
+        return True if all(_is_square(e) for e in (_shapes(f) if self.n == 1 else (f,))) else None
 
     def _eval_is_positive(self):
-        return True if self._eval_is_nonnegative() and not self.args[0].expr.has(*SWITCHES) else None
+        f = self.args[0].expr
+        if not self._eval_is_nonnegative():
+            return None
+        return True if not f.has(*SWITCHES) or any(e.is_positive for e in _shapes(f)) else None
 
     def _eval_is_finite(self):
         return True
@@ -140,8 +156,11 @@ class Average(sp.Expr):
         for k, p in enumerate(self.args[3]):
             slope = p.diff(symbol)
             if slope != 0:
-                inner = _map_expr(self.args[0].expr, self.n, lambda e, k=k: e.diff(P[k]))
-                total.append(slope * average(inner.xreplace(dict(zip(P, self.args[3]))), self.cov, self.mean))
+                body = self.args[0].expr
+                name = P_POSITIVE[k] if body.has(P_POSITIVE[k]) else P[k]
+                inner = _map_expr(body, self.n, lambda e, name=name: e.diff(name))
+                total.append(slope * average(inner.xreplace(_filled(self.args[3])), self.cov, self.mean))
+                total += [slope * t for t in self._moved(name)]
         return sp.Add(*total)
 
     def derivative_cov(self, i: int, j: int) -> sp.Expr:
@@ -158,6 +177,17 @@ class Average(sp.Expr):
         cross = [self.covariance(i, k) * self.derivative_cov(i, k) for k in range(self.n) if k != i and f.has(Z[k])]
         return (sp.Add(*first) - sp.Add(*cross)) / (2 * self.covariance(i, i))
 
+    def _moved(self, name):
+        """What moving breaks add to ∂⟨f⟩/∂p: -∂b/∂p ⟨jump · δ(z_i - b)⟩ for each jump of f."""
+        filled, out = _filled(self.args[3]), []
+        for i in range(self.n):
+            for b, step in _jumps(self.args[0].expr, i):
+                slope = b.diff(name).xreplace(filled)
+                if slope != 0:
+                    b, step = b.xreplace(filled), step.xreplace(filled)
+                    out.append(-slope * delta_average(step, {i: b}, self.cov, self.mean))
+        return out
+
     def _weak(self, f, i):
         """⟨∂_i f⟩ in the weak sense: the classical part and Σ_b p(b) ⟨jump f(b, ·) | z_i = b⟩."""
         return [average(_d(f, i, self.n), self.cov, self.mean), *[delta for _, delta in self._deltas(f, i)]]
@@ -165,20 +195,20 @@ class Average(sp.Expr):
     def _deltas(self, f, i):
         """(b, ⟨jump · δ(z_i - b)⟩) for each jump of f in z_i."""
         out = []
-        for b, jump in _jumps(f, i):
-            out.append((b, delta_average(jump, {i: b}, self.cov, self.mean)))
+        for b, step in _jumps(f, i):
+            out.append((b, delta_average(step, {i: b}, self.cov, self.mean)))
         return out
 
     def weak_mixed(self, i: int, j: int) -> sp.Expr:
         """⟨∂_i∂_j f⟩ in the weak sense, i ≠ j: smooth part, one δ in either variable, and δ in both."""
         f = self.integrand
         total = [average(_d(_d(f, i, self.n), j, self.n), self.cov, self.mean)]
-        for b, jump in _jumps(f, i):
-            total.append(delta_average(_d(jump, j, self.n), {i: b}, self.cov, self.mean))
-            for c, corner in _jumps(jump, j):
+        for b, step in _jumps(f, i):
+            total.append(delta_average(_d(step, j, self.n), {i: b}, self.cov, self.mean))
+            for c, corner in _jumps(step, j):
                 total.append(delta_average(corner, {i: b, j: c}, self.cov, self.mean))
-        for c, jump in _jumps(f, j):
-            total.append(delta_average(_d(jump, i, self.n), {j: c}, self.cov, self.mean))
+        for c, step in _jumps(f, j):
+            total.append(delta_average(_d(step, i, self.n), {j: c}, self.cov, self.mean))
         return sp.Add(*total)
 
     # ------------------------------------------------------------------------------------------------ values
@@ -278,6 +308,15 @@ class Average(sp.Expr):
         return text if exp is None else rf"{text}^{{{exp}}}"
 
 
+def _shapes(f: sp.Expr) -> list[sp.Expr]:
+    """The pieces of a function of one variable, on a half-line or an interval in the distance to one of its ends."""
+    t, out = sp.Dummy("t", positive=True), []
+    for e, lo, hi in pieces(f, Z[0]).intervals():
+        shift = lo + t if lo != -sp.oo else hi - t if hi != sp.oo else Z[0]
+        out.append(e.subs(Z[0], shift))
+    return out
+
+
 def _is_square(e: sp.Expr) -> bool:
     """Whether a real expression is ≥ 0 by its shape (SymPy is not sure of z²/(1+z)², which could divide by zero)."""
     if e.is_nonnegative:
@@ -338,8 +377,10 @@ def average(f: sp.Expr, cov, mean=None) -> sp.Expr:
     free = names + sorted(f.free_symbols - set(Z) - set(names), key=lambda s: s.name)
     if len(free) > len(P):
         raise MeanFieldError(f"An integrand has {len(free)} free parameters; at most {len(P)} are supported.")
-    body = Integrand(f.xreplace(dict(zip(free, P))))
     values = [*inside, *free[len(inside) :]]
+    ordering = f.has(*SWITCHES)  # a break known to be positive has its place among the others
+    lifted = [P_POSITIVE[i] if ordering and v.is_positive else P[i] for i, v in enumerate(values)]
+    body = Integrand(f.xreplace(dict(zip(free, lifted))))
     return constant * Average(body, sp.Tuple(*cov), sp.Tuple(*mean), sp.Tuple(*values))
 
 
@@ -517,9 +558,9 @@ def _jumps(f, i):
         return []
     p, out = pieces(mine, Z[i]), []
     for b, left, right in zip(p.breaks, p.exprs, p.exprs[1:]):
-        jump = sp.simplify(at(right, Z[i], b) - at(left, Z[i], b))
-        if jump != 0:
-            out.append((b, constant * jump))
+        step = jump(left, right, Z[i], b)
+        if step != 0:
+            out.append((b, constant * step))
     return out
 
 

@@ -132,15 +132,31 @@ def _nonlinearity(record: Activation, signal: Signal) -> Signal:
         if x == Z[i]:
             functions.append(phi.expr.xreplace({Z[0]: Z[i]}))
         else:
-            functions.append(pieces(phi.expr.xreplace({Z[0]: x}), Z[i]).expr)
+            functions.append(_composed(phi.expr, signal, i))
     if sources:
         if slope.jumps() and phi.jumps():
             raise MeanFieldError(f"{record} jumps, so the tangent kernel of a LayerNorm before it is infinite.")
         inner = signal.coordinates()[0]
-        outer = slope.expr if inner == Z[0] else pieces(slope.expr.xreplace({Z[0]: inner}), Z[0]).expr
+        outer = slope.expr if inner == Z[0] else _composed(slope.expr, signal, 0)
         sources = [outer * a for a in sources]
     one, zero = (sp.S.One,) * n, (sp.S.Zero,) * n
     return replace(signal, functions=tuple(functions), scales=one, shifts=zero, sources=tuple(sources))
+
+
+def _composed(outer: sp.Expr, signal: Signal, i: int) -> sp.Expr:
+    """outer(scale·(f − shift)) in normal form: scales are positive, and a mean of something positive is, too."""
+    scale, shift = signal.scales[i], signal.shifts[i]
+    s = scale if scale.is_number else sp.Dummy("s", positive=True)
+    m = shift if shift.is_number else sp.Dummy("m", positive=shift.is_positive, real=True)
+    try:
+        whole = pieces(outer.xreplace({Z[0]: s * (signal.functions[i] - m)}), Z[i]).expr
+    except MeanFieldError as error:
+        raise MeanFieldError(
+            f"Where {outer} switches behind a LayerNorm of {signal.functions[i]} depends on a mean and a variance that "
+            "change from layer to layer, and could not be found as a function of them; use an activation without "
+            "kinks there.".replace("_z", "z")
+        ) from error
+    return whole.xreplace({s: scale, m: shift})
 
 
 def _layer_norm(affine: bool, signal: Signal, rules: Rules) -> Signal:

@@ -201,8 +201,7 @@ def critical_points(block: Block) -> CriticalPoints:
 def _at_origin(block: Block, f, mu) -> list[CriticalPoint]:
     """K* = 0: f(0) = 0 with slopes that are not both 0, at σ_w² = (1 - μ²)/⟨f′²⟩_{0}, σ_b = 0."""
     p = pieces(f, Z[0])
-    right = next(e for e, lo, hi in p.intervals() if lo <= 0 < hi)
-    left = next(e for e, lo, hi in p.intervals() if lo < 0 <= hi)
+    left, right = p.around_zero()
     if sp.simplify(right.subs(Z[0], 0)) != 0 or sp.simplify(left.subs(Z[0], 0)) != 0:
         return []
     square = sp.simplify(sum(e.diff(Z[0]).subs(Z[0], 0) ** 2 for e in (left, right)) / 2)

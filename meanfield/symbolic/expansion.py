@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sympy as sp
 
+from meanfield import zeros
 from meanfield.arguments import spoken, whole
 from meanfield.piecewise import pieces
 from meanfield.results import Law, MeanFieldError, NoClosedForm, Term
@@ -67,8 +68,7 @@ def _law(expr: sp.Expr, order: int, end: int) -> Law:
 def _node_at_zero(node: Average, order: int) -> Sum:
     f = node.integrand
     p = pieces(f, Z[0])
-    left = next(e for e, lo, hi in p.intervals() if lo < 0 <= hi)
-    right = next(e for e, lo, hi in p.intervals() if lo <= 0 < hi)
+    left, right = p.around_zero()
     exact = left.is_polynomial(Z[0]) and right.is_polynomial(Z[0])
     top = 2 * order
     if exact:
@@ -166,8 +166,8 @@ def exponential_at_zero(expr: sp.Expr) -> Term | None:
         for b, left, right in zip(p.breaks, p.exprs, p.exprs[1:]):
             if b == 0:
                 continue
-            inner, outer = (left, right) if b > 0 else (right, left)
-            side = 1 if b > 0 else -1
+            side = zeros.compare(b, sp.S.Zero)
+            inner, outer = (left, right) if side > 0 else (right, left)
             difference = taylor((outer - inner).subs(Z[0], b + side * Z[0]), Z[0], 4)
             for k, value in enumerate(difference):
                 if value != 0:

@@ -196,7 +196,8 @@ def numeric_maps(recursion: Recursion, values: dict[str, sp.Expr]) -> tuple[sp.E
     extra = sorted(set(values) - known)
     if extra:
         raise MeanFieldError(f"{extra[0]} is not a parameter here; known are {', '.join(sorted(known))}.")
-    swap = {parameter(k): sp.sympify(v) for k, v in values.items()}
+    free = set().union(*[sp.sympify(e).free_symbols for e in recursion.step])
+    swap = {s: sp.sympify(values[s.name]) for s in free if s.name in values}
     step = recursion["K"].subs(swap)
     missing = sorted(s.name for s in step.free_symbols - {K})
     if missing:
@@ -213,7 +214,7 @@ def linear_parts(gain: sp.Expr):
     nodes = sorted((n for n in gain.atoms(Average) if n.has(K)), key=str)
     rest, parts = gain, []
     for n in nodes:
-        if n.cov != (K,) or n.mean != (sp.S.Zero,):
+        if n.cov != (K,) or n.mean != (sp.S.Zero,) or any(p.has(K) for p in n.args[3]):
             return None
         a = gain.coeff(n)
         parts.append((a, n.integrand))
@@ -243,8 +244,7 @@ def at_zero_value(step: sp.Expr) -> sp.Expr | None:
     total = c0
     for a, f in parts:
         p = pieces(f, Z[0])
-        right = next(e for e, lo, hi in p.intervals() if lo <= 0 < hi)
-        left = next(e for e, lo, hi in p.intervals() if lo < 0 <= hi)
+        left, right = p.around_zero()
         total += a * (at(right, Z[0], sp.S.Zero) + at(left, Z[0], sp.S.Zero)) / 2
     return sp.simplify(total)
 

@@ -17,7 +17,8 @@ from flint import ctx as flint_context
 
 from meanfield import balls
 from meanfield.growth import decay
-from meanfield.piecewise import pieces
+from meanfield.isolation import Root
+from meanfield.piecewise import half_line, pieces
 from meanfield.results import MeanFieldError
 from meanfield.symbolic import finite_parts
 from meanfield.symbolic.average import Integrand
@@ -48,7 +49,7 @@ class Moment(sp.Expr):
             f = self.args[0].expr
             return sum(
                 (
-                    _half_moment(e, lo, hi, int(self.args[1]), _polynomial_part(f, 1 if lo >= 0 else -1))
+                    _half_moment(e, lo, hi, int(self.args[1]), _polynomial_part(f, half_line(lo, hi)))
                     for e, lo, hi in _half_lines(f)
                 ),
                 arb(0),
@@ -76,7 +77,7 @@ def _half_lines(f):
     """(expression, lo, hi) covering the line, cut at 0, each in Z[0]."""
     out = []
     for e, lo, hi in pieces(f, Z[0]).intervals():
-        out += [(e, lo, hi)] if lo >= 0 or hi <= 0 else [(e, lo, sp.S.Zero), (e, sp.S.Zero, hi)]
+        out += [(e, lo, hi)] if half_line(lo, hi) else [(e, lo, sp.S.Zero), (e, sp.S.Zero, hi)]
     return out
 
 
@@ -109,7 +110,7 @@ def moment(f: sp.Expr, n: int) -> sp.Expr:
     """
     total = []
     for e, lo, hi in _half_lines(f):
-        side = 1 if lo >= 0 else -1
+        side = half_line(lo, hi)
         power = _polynomial_part(f, side)
         if power is None:
             exact = _exact_algebraic(e, lo, hi, side, n)
@@ -149,6 +150,8 @@ def _exact_half(g, lo, hi, side, n):
         return sp.integrate(g, (t, a, b))
     if b == sp.oo and a == 0:
         return _eta_rule(g, t)
+    if a.has(Root) or b.has(Root):  # an antiderivative at a number without a closed form says no more than its ball
+        return None
     if not g.has(sp.tanh, sp.sech, sigmoid, sp.erf, sp.erfc, sp.log) and g.has(sp.exp):
         return sp.integrate(g, (t, a, b))
     return None
@@ -220,7 +223,7 @@ def _eta(t: int) -> sp.Expr:
 def _half_moment(e, lo, hi, n, power) -> arb:
     """Certified ∫ zⁿ (e - power) over one piece of a half-line; the finite part of ∫ zⁿ e if the side has no polynomial
     `power`."""
-    side = 1 if lo >= 0 else -1
+    side = half_line(lo, hi)
     if power is None and sp.oo in (hi, -lo):
         outer = e.subs(Z[0], side * finite_parts.t)
         return side**n * finite_parts.outer_ball(outer, finite_parts.t, lo if side > 0 else -hi, n)

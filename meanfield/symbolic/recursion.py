@@ -84,7 +84,12 @@ class Recursion:
 
     def subs(self, values: dict) -> Recursion:
         """Parameters replaced, e.g. {"sigma_w": 1, mu: 1/2} by name or symbol."""
-        swap = {(parameter(k) if isinstance(k, str) else k): expression(v, str(k)) for k, v in values.items()}
+        free = set().union(*[sp.sympify(e).free_symbols for v in self.state for e in (v.initial,)])
+        free = free.union(*[sp.sympify(e).free_symbols for e in self.step])
+        swap: dict = {}
+        for k, v in values.items():  # by name: a symbol may have been declared with other assumptions
+            for s in [s for s in free if s.name == k] if isinstance(k, str) else [k]:
+                swap[s] = expression(v, str(k))
         return self.map(lambda e: e.subs(swap))
 
     def doit(self) -> Recursion:
