@@ -64,9 +64,15 @@ class Moment(sp.Expr):
     def _sympystr(self, printer):
         return f"Moment({printer._print(self.args[0])}, {self.args[1]})".replace("_z", "z")
 
+    tex_letter = "M"  # where a long formula names its moments
+
+    def tex_inside(self):
+        """(the integrand as it is printed, a function from its LaTeX to the node's)."""
+        return self.args[0].expr.xreplace({Z[0]: sp.Symbol("z")}), lambda b, _: rf"m_{{{self.args[1]}}}\!\left[{b}\right]"
+
     def _latex(self, printer, exp=None):
-        body = printer._print(self.args[0].expr.xreplace({Z[0]: sp.Symbol("z")}))
-        text = rf"m_{{{self.args[1]}}}\!\left[{body}\right]"
+        inside, ends = self.tex_inside()
+        text = ends(printer._print(inside), printer._print)
         return text if exp is None else rf"\left({text}\right)^{{{exp}}}"
 
 
