@@ -36,7 +36,7 @@ _AVERAGE = {
 }
 
 
-_MOMENTS = "m_n[f] is the integral of z^n (f - P) over z, with P the powers that f approaches at either end."
+_MOMENTS = "m_n is the n-th moment of the function in brackets, less the powers of z that it approaches at either end."
 _SIZE = "footnotesize"  # of the letters in a table
 _HEIGHT = 490.0  # points: the rows of one float; \textheight of an article is 550
 _ROWS = 6  # lines of a closed form before its averages are shown instead
@@ -115,12 +115,12 @@ class Table:
             section = ""
             for cell in page:
                 if cell.section != section:
-                    heading = rf"\multicolumn{{2}}{{@{{}}l}}{{\textbf{{{prose(cell.section)}}}}}\tabularnewline[2pt]"
+                    heading = rf"\multicolumn{{2}}{{@{{}}l}}{{\textbf{{{prose(cell.section)}}}}}\tabularnewline"
                     out += ([r"\addlinespace"] if section else []) + [heading]
                     section = cell.section
                 # \raggedright makes \\ end a line of the cell; the row ends with \tabularnewline
-                body = "\\\\[2pt]\n  ".join(cell.lines)
-                out.append(rf"{cell.left} & \raggedright {body}\tabularnewline[2pt]")
+                body = "\\\\[3pt]\n  ".join(cell.lines)
+                out.append(rf"{cell.left} & \raggedright {body}\tabularnewline\addlinespace[2pt]")
             out += [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
         return "\n".join(out)
 
@@ -140,6 +140,7 @@ class _Cell:
     left: str
     lines: tuple[str, ...]
     height: float
+    joined: bool = False  # to the row before, which it continues or explains
 
 
 def _cells(rows: tuple[Row, ...], limit: float) -> Iterator[_Cell]:
@@ -165,9 +166,9 @@ def _cells(rows: tuple[Row, ...], limit: float) -> Iterator[_Cell]:
                 body = [*body, rf"{{\scriptsize {prose(row.remark)}}}"]
                 height += _text_height(row.remark, limit)
             while height > _HEIGHT / 2 and len(body) > 8:  # one row over several floats
-                yield _Cell(row.section, left, tuple(body[:8]), height * 8 / len(body))
+                yield _Cell(row.section, left, tuple(body[:8]), height * 8 / len(body), k > 0)
                 left, height, body = "", height * (len(body) - 8) / len(body), body[8:]
-            yield _Cell(row.section, left, tuple(body), height)
+            yield _Cell(row.section, left, tuple(body), height, k > 0)
 
 
 def _too_long(e: Any, limit: float) -> bool:
@@ -183,24 +184,31 @@ def _too_long(e: Any, limit: float) -> bool:
 
 def _height(text: str) -> float:
     box = measure(read(text), _SIZE)
-    return max(9.5, box.height + box.depth + 1.0) + 2.0
+    return max(9.5, box.height + box.depth + 1.0) + 3.0
 
 
 def _text_height(text: str, limit: float) -> float:
-    return 9.5 * math.ceil(text_width(text, 8.5) / limit) + 2.0
+    return 9.5 * math.ceil(text_width(text, 8.5) / limit) + 3.0
 
 
 def _pages(cells: list[_Cell]) -> list[list[_Cell]]:
-    """Cells on floats of bounded height; a section is kept together where that costs no more than half a page."""
+    """Cells on floats of bounded height; rows stay with their definitions, and sections whole, where that is cheap."""
     out: list[list[_Cell]] = [[]]
     used = 0.0
     for i, cell in enumerate(cells):
         new = not out[-1] or out[-1][-1].section != cell.section
-        section = sum(c.height + 3.0 for c in cells[i:] if c.section == cell.section) if new else 0.0
-        height = cell.height + 3.0 + (18.0 if new else 0.0)
-        if out[-1] and (used + height > _HEIGHT or new and used > _HEIGHT / 2 and used + section > _HEIGHT):
+        rest = cells[i:]
+        section = sum(c.height for c in rest if c.section == cell.section) + 20.0 if new else 0.0
+        group = cell.height
+        for c in rest[1:]:
+            if not c.joined:
+                break
+            group += c.height
+        height = cell.height + (20.0 if new else 0.0)
+        apart = not cell.joined and used + group > _HEIGHT and group < 0.6 * _HEIGHT
+        if out[-1] and (used + height > _HEIGHT or apart or used > 0.6 * _HEIGHT and used + section > _HEIGHT):
             out.append([])
-            used = 0.0
+            used, height = 0.0, cell.height + 20.0
         out[-1].append(cell)
         used += height
     return out

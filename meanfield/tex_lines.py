@@ -89,7 +89,7 @@ def _opened(term: tuple[Node, ...], room: float, size: str, depth: int, cost: in
     while k < len(tail) and tail[k].kind in ("sup", "sub"):
         k += 1
     closing, rest = tail[:k], tail[k:]
-    chunks = _chunks(inside, room - measure(closing, size).width, size, depth + 1)
+    chunks = _chunks(inside, max(room - measure(closing, size).width, 0.5 * room), size, depth + 1)
     if measure(head, size).width > 0.7 * room:
         front = _chunks_of_term(head, room, size, depth, cost)
     else:

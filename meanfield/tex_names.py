@@ -119,6 +119,9 @@ class Names:
         def around(e: sp.Expr) -> str:
             return ends(tex(e), lambda c: tex(c.xreplace(self.known)))
 
+        shared = any(n != node and hasattr(n, "tex_inside") and n.tex_inside()[0] == inside for n in self.known)
+        if shared and width(tex(inside), self.size) > self.limit / 3:
+            self._name(inside, "f")
         inside = inside.xreplace(self.known)
         found = self._broken(around(inside))
         if self._long(found, around(inside)):

@@ -20,7 +20,7 @@ _GREEK = frozenset(
 _FUNCTIONS = frozenset("log exp sin cos tan sinh cosh tanh arcsin arccos arctan max min".split())
 _SIGNS = frozenset(["=", "+", "-", "<", ">", "<=", ">=", "~", "->"])
 _WORD = r"[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*"
-_SUBSCRIPTED = re.compile(r"(sigma_[wb]|chi_(J|K|Delta|c)|zeta_K|K_(aa|bb|ab)|c_n|d_1|xi_K)$")
+_SUBSCRIPTED = re.compile(r"(sigma_[wb]|chi_(J|K|Delta|c)|zeta_K|K_(aa|bb|ab)|c_n|d_1|m_n|xi_K)$")
 _ESCAPES = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "~": r"$\sim$", "^": r"\^{}", "*": r"$\ast$"}
 _ESCAPES |= {c: rf"\{c}" for c in "_%&#$"} | {c: f"${c}$" for c in "<>|"} | {"–": "--", "—": "---", "…": r"\dots{}"}
 _ESCAPES |= {"⟨": r"$\langle$", "⟩": r"$\rangle$", "∂": r"$\partial$", "√": r"$\surd$", "·": r"$\cdot$", "±": r"$\pm$"}
