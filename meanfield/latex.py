@@ -23,9 +23,9 @@ from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbols import J, K_aa, K_ab, K_bb, Theta, Z, sigma_w
 from meanfield.tex_lines import lines, opened
 from meanfield.tex_names import Names, after, law_tex, tex
-from meanfield.tex_prose import escape as _escape
 from meanfield.tex_prose import prose
-from meanfield.tex_width import TEXTWIDTH, measure, read, text_width, width
+from meanfield.tex_read import read
+from meanfield.tex_width import TEXTWIDTH, measure, text_width, width
 
 _SUSCEPTIBILITY = {"chi_J": r"\chi_J", "chi_K": r"\chi_K", "chi_Delta": r"\chi_\Delta", "chi_c": r"\chi_c"}
 _AVERAGE = {
@@ -179,7 +179,7 @@ def _too_long(e: Any, limit: float) -> bool:
         return True
     text = tex(e)
     found = lines(text, limit, _SIZE)
-    return len(found) > _ROWS or len(found) > 3 and opened(text, limit, _SIZE)
+    return len(found) > _ROWS or (len(found) > 3 and opened(text, limit, _SIZE))
 
 
 def _height(text: str) -> float:
@@ -206,7 +206,7 @@ def _pages(cells: list[_Cell]) -> list[list[_Cell]]:
             group += c.height
         height = cell.height + (20.0 if new else 0.0)
         apart = not cell.joined and used + group > _HEIGHT and group < 0.6 * _HEIGHT
-        if out[-1] and (used + height > _HEIGHT or apart or used > 0.6 * _HEIGHT and used + section > _HEIGHT):
+        if out[-1] and (used + height > _HEIGHT or apart or (used > 0.6 * _HEIGHT and used + section > _HEIGHT)):
             out.append([])
             used, height = 0.0, cell.height + 20.0
         out[-1].append(cell)
@@ -250,6 +250,8 @@ def _shown(e: sp.Expr) -> sp.Expr:
     if _open(form):
         return e
     flat = _flat(form)
+    if flat.count_ops() > 1500:
+        return flat
     short = sp.collect(flat, (J, Theta, sigma_w)) if form != e else e
     # a sum breaks across lines more easily than a bracket
     return short if len(tex(short)) < 260 else flat

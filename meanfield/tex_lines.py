@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from meanfield.tex_width import Node, bracket_size, measure, read, write
+from meanfield.tex_read import Node, read, write
+from meanfield.tex_width import bracket_size, measure
 
 INDENT = r"\quad "  # of continuation lines
 _SIGNS = ("+", "-")
@@ -48,9 +49,8 @@ def _terms(nodes: tuple[Node, ...]) -> list[tuple[Node, ...]]:
     """The summands at this level, each with its sign."""
     out: list[list[Node]] = [[]]
     for i, n in enumerate(nodes):
-        if n.text in _SIGNS and n.kind == "bin" and out[-1] and nodes[i - 1].kind not in ("bin", "rel", "punct"):
-            out.append([])
-        elif n.kind == "rel" and out[-1]:
+        sign = n.text in _SIGNS and n.kind == "bin" and i and nodes[i - 1].kind not in ("bin", "rel", "punct")
+        if out[-1] and (sign or n.kind == "rel"):
             out.append([])
         out[-1].append(n)
     return [tuple(t) for t in out if t]
@@ -189,10 +189,11 @@ def _filled(chunks: list[_Chunk], limit: float, first: float, quad: float, size:
         room = limit - (first if not out else quad)
         stop, best = start + 1, None
         while stop < len(chunks) and measure(_joined(chunks[start:stop], bool(out)), size).width <= room:
-            if chunks[stop].cost is not None:
+            cost = chunks[stop].cost
+            if cost is not None:
                 full = measure(_joined(chunks[start:stop], bool(out)), size).width / room
                 # a break inside brackets is worth it only where the line would stay rather empty
-                price = (min(chunks[stop].cost, 12) * 0.25) - full
+                price = 0.25 * cost - full
                 if best is None or price <= best[0]:
                     best = (price, stop)
             stop += 1

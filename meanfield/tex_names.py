@@ -8,14 +8,17 @@ still too long with u_1, u_2, … for what it repeats; the definitions follow it
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from meanfield.results import Law
 from meanfield.symbols import LATEX_NAMES
 from meanfield.tex_lines import lines, opened
+from meanfield.tex_prose import prose, wrapped
 from meanfield.tex_width import TEXTWIDTH, width
+
+if TYPE_CHECKING:
+    from meanfield.results import Law, Solution
 
 DIGITS = 13  # of a decimal number in print
 _MOST = 4  # lines of a formula before its parts are named
@@ -44,7 +47,8 @@ def law_tex(law: Law, swap: dict[sp.Expr, sp.Expr] | None = None) -> str:
         return body
     if isinstance(law.remainder, str):
         return body + (r" + \text{exponentially small}" if law.remainder == "exponential" else r" + \dots")
-    return body + rf" + O\!\left({tex(law.variable**law.remainder)}\right)"
+    logs = sp.log(law.variable) ** getattr(law, "remainder_logs", 0)
+    return body + rf" + O\!\left({tex(law.variable**law.remainder * logs)}\right)"
 
 
 @dataclass(frozen=True)
@@ -80,13 +84,11 @@ class Names:
         return Names(self.limit, self.size, self.taken, nodes)
 
     def _lines(self, value: Any) -> list[str]:
-        if isinstance(value, Law):
+        if hasattr(value, "remainder"):
             return self._law(value)
         if not isinstance(value, sp.Basic):
             return lines(str(value), self.limit, self.size)
-        for node in _nodes(value):
-            if node in self.wanted:
-                self._name(node, node.tex_letter)
+        self._wanted_named(value)
         e = value.xreplace(self.known)
         found = self._broken(tex(e))
         if self._long(found, tex(e)):
@@ -96,9 +98,7 @@ class Names:
 
     def _law(self, law: Law) -> list[str]:
         for p in law.parts():
-            for node in _nodes(p):
-                if node in self.wanted:
-                    self._name(node, node.tex_letter)
+            self._wanted_named(p)
         found = self._broken(law_tex(law, self.known))
         if self._long(found, law_tex(law, self.known)):
             for p in law.parts():
@@ -125,9 +125,6 @@ class Names:
         inside = inside.xreplace(self.known)
         found = self._broken(around(inside))
         if self._long(found, around(inside)):
-            for c in node.args:
-                self._nodes_named(c)
-            inside = inside.xreplace(self.known)
             inside, found = self._repeated_named(inside, around)
         return found
 
@@ -140,6 +137,15 @@ class Names:
 
     def _over(self, found: list[str]) -> bool:
         return any(width(t, self.size) > self.limit for t in found)
+
+    def _wanted_named(self, e: sp.Expr) -> None:
+        """Names for the nodes that are to have one: the wanted ones, and those that stand inside another node."""
+        for node in _nodes(e):
+            if node in self.wanted:
+                self._name(node, node.tex_letter)
+            else:
+                for c in node.args:
+                    self._nodes_named(c)
 
     def _nodes_named(self, e: sp.Expr) -> sp.Expr:
         """`e` with its outermost averages named."""
@@ -196,23 +202,50 @@ def _nodes(e: sp.Expr) -> list[sp.Expr]:
     return out
 
 
-def aligned(equations: list[tuple[str, Any]], remark: str = "", limit: float = TEXTWIDTH) -> str:
-    r"""Equations (left-hand side in LaTeX, right-hand side a value) as one `aligned`, for math mode.
+def aligned(equations: list[tuple[str, Any]], remarks: tuple[str, ...] = (), limit: float = TEXTWIDTH) -> str:
+    r"""Equations (LaTeX of the left-hand side, a value on the right) for math mode: \[ … \], equation, $$ … $$.
 
-    Lines break so that the display fits `limit` points; definitions of named averages come last.
+    One short equation stands alone, anything else in an `aligned` whose lines fit `limit` points. Definitions of
+    averages that had to be named follow; remarks are sentences below.
     """
-    free = frozenset(s.name for _, v in equations if isinstance(v, sp.Basic) for s in v.free_symbols)
-    names = Names(limit - max(width(rf"{left} =") for left, _ in equations) - 6, "normalsize", free)
-    first: list[Equation] = []
-    more: list[Equation] = []
+    free = {s.name for _, v in equations if isinstance(v, sp.Basic) for s in v.free_symbols}
+    indent = max([width(rf"{left} =") for left, _ in equations if left] + [30.0 if equations else 0.0])
+    names = Names(limit - indent - 4, "normalsize", frozenset(free))
     for left, value in equations:
-        head, *rest = names.equations(left, value)
-        first.append(head)
-        more += rest
+        names.equations(left, value)
+    names = names.again()
+    found = [names.equations(left, value) for left, value in equations]
+    ordered = [e for group in found for e in group[:1]] + [e for group in found for e in group[1:]]
+    if len(ordered) == 1 and len(ordered[0].lines) == 1 and not remarks:
+        only = ordered[0]
+        return f"{only.left} {_equals(only)}{only.lines[0]}" if only.left else only.lines[0]
     out = []
-    for e in [*first, *more]:
-        out.append(rf"{e.left} &= {e.lines[0]}")
-        out += [rf"&{t}" for t in e.lines[1:]]
-    if remark:
-        out.append(rf"&\text{{{remark}}}")
+    for e in ordered:
+        out.append(f"{e.left} &{_equals(e)}{e.lines[0]}")
+        out += [f"& {t}" for t in e.lines[1:]]
+    for remark in remarks:
+        text = [rf"\text{{{t}}}" for t in wrapped(prose(remark), limit - indent - 4)]
+        out += [f"& {t}" for t in text]
     return "\\begin{aligned}\n" + " \\\\\n".join(out) + "\n\\end{aligned}"
+
+
+def _equals(e: Equation) -> str:
+    return "= " if e.left and not e.lines[0].startswith(r"\approx") else " "
+
+
+def joined(blocks: list[str]) -> str:
+    r"""Several results of `aligned` below each other."""
+    if len(blocks) == 1:
+        return blocks[0]
+    return "\\begin{gathered}\n" + " \\\\[6pt]\n".join(blocks) + "\n\\end{gathered}"
+
+
+def solution_tex(found: Solution) -> Any:
+    """The value of a solution for `aligned`: a short exact one with its decimals, any other number rounded."""
+    value = sp.sympify(found.value)
+    if value is sp.nan:
+        return rf"\text{{{prose(found.message or found.status.value)}}}"
+    if found.error is not None or value.free_symbols or value.is_Rational or not value.is_finite or value.is_Float:
+        return value
+    exact, decimal = tex(value), rf"\approx {tex(sp.N(value, DIGITS))}"
+    return rf"{exact} {decimal}" if width(exact) < 150 else decimal

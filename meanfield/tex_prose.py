@@ -1,8 +1,11 @@
-r"""Sentences with formulas in plain characters (chi_J, K^(-1/2), σ_b² ≤ 0) as LaTeX text with those formulas in math."""
+r"""Sentences that hold formulas in plain characters (chi_J, K^(-1/2), σ_b² ≤ 0) as LaTeX with those in math mode."""
 
 from __future__ import annotations
 
 import re
+
+from meanfield.tex_read import read
+from meanfield.tex_width import SIZES, text_width, width
 
 _PLAIN_LETTERS = {
     "σ": "sigma", "χ": "chi", "μ": "mu", "φ": "phi", "ξ": "xi", "ζ": "zeta", "δ": "delta", "Θ": "Theta", "Γ": "Gamma",
@@ -14,10 +17,16 @@ _NAMES = {
     "D0": "D_0", "l": r"\ell", "phi": r"\varphi", "chi_Delta": r"\chi_\Delta",
 }  # fmt: skip
 _GREEK = frozenset(
-    "alpha beta gamma delta epsilon zeta eta theta kappa lambda mu nu xi pi rho sigma tau phi chi psi omega "
-    "Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega".split()
+    re.findall(
+        r"\w+",
+        "alpha beta gamma delta epsilon zeta eta theta kappa lambda mu nu xi pi rho sigma tau phi chi psi omega "
+        "Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega",
+    )
 )
-_FUNCTIONS = frozenset("log exp sin cos tan sinh cosh tanh arcsin arccos arctan max min".split())
+_FUNCTIONS = frozenset(
+    ["log", "exp", "sin", "cos", "tan", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "max", "min"]
+)
+_ALONE = frozenset(["K", "J", "l", "z", "K*", "K'", "mu", "Theta", "phi", "phi'", "oo", "xi", "zeta", "pi"])
 _SIGNS = frozenset(["=", "+", "-", "<", ">", "<=", ">=", "~", "->"])
 _WORD = r"[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*"
 _SUBSCRIPTED = re.compile(r"(sigma_[wb]|chi_(J|K|Delta|c)|zeta_K|K_(aa|bb|ab)|c_n|d_1|m_n|xi_K)$")
@@ -52,12 +61,12 @@ def prose(text: str) -> str:
     words = [_punctuated(w) for w in _words(text)]
     for (lead, core, tail), (opening, after, _) in zip(words, [*words[1:], ("", "", "")]):
         leads_on = not tail and not opening and after in _SIGNS
-        known = _mathematical(core) or leads_on and _known(core) or core in _FUNCTIONS and _mathematical(after)
+        known = _mathematical(core) or (leads_on and _known(core)) or (core in _FUNCTIONS and _mathematical(after))
         # two operands in a row are a product only where the formula goes on, or ends, with the second
         row = bool(run) and (run[-1] in _SIGNS or core in _SIGNS or run[-1] in _FUNCTIONS or leads_on or bool(tail))
         if lead or not (row and (known or _fits_in(core))):
             close()
-        if known or run and _fits_in(core):
+        if known or (run and _fits_in(core)):
             if lead:
                 out.append(lead)
             run.append(core)
@@ -78,6 +87,29 @@ def escape(text: str) -> str:
     return "".join(_ESCAPES.get(c) or letters.get(c) or c for c in text).replace("$$", "")
 
 
+def wrapped(text: str, limit: float, size: str = "normalsize") -> list[str]:
+    """LaTeX text (what `prose` returns) as lines of at most `limit` points, broken at its spaces."""
+    out, line, used = [], "", 0.0
+    for word in re.findall(r"(?:\$[^$]*\$|[^\s$])+", text):
+        wide = _text_box(word, size)
+        if line and used + wide + 4.0 > limit:
+            out.append(line)
+            line, used = "", 0.0
+        line, used = (f"{line} {word}", used + wide + 4.0) if line else (word, wide)
+    return [*out, line] if line else out
+
+
+def _text_box(word: str, size: str) -> float:
+    """Width of a word with math in it."""
+    total = 0.0
+    for k, part in enumerate(word.split("$")):
+        if k % 2:
+            total += width(part, size) if read(part) else 0.0
+        else:
+            total += text_width(re.sub(r"\\[a-z]+|[\\{}]", "", part), SIZES[size][0])
+    return total
+
+
 def _words(text: str) -> list[str]:
     """Words at white space; the arguments of a function stay together."""
     out: list[str] = []
@@ -91,18 +123,17 @@ def _words(text: str) -> list[str]:
 
 def _punctuated(word: str) -> tuple[str, str, str]:
     """Opening bracket, core, closing punctuation of a word."""
-    lead = "(" if word.startswith("(") and (word.count("(") > word.count(")") or word.endswith(("),", ")", ");"))) else ""
+    whole = word.count("(") > word.count(")") or word.endswith(("),", ")", ");"))
+    lead = "(" if word.startswith("(") and whole else ""
     core, tail = word[len(lead) :], ""
-    while core and (core[-1] in ",;:." or core[-1] == ")" and core.count(")") > core.count("(")):
+    while core and (core[-1] in ",;:." or (core[-1] == ")" and core.count(")") > core.count("("))):
         core, tail = core[:-1], core[-1] + tail
     return lead, core, tail
 
 
 def _mathematical(core: str) -> bool:
     """Whether a word is (a piece of) a formula."""
-    if core in _SIGNS or core in ("K", "J", "l", "z", "K*", "K'", "mu", "Theta", "phi", "phi'", "oo", "xi", "zeta", "pi"):
-        return True
-    if core in ("K_aa", "K_bb", "K_ab") or re.fullmatch(r"-?\d+(\.\d+)?e[-+]?\d+", core):
+    if core in _SIGNS or core in _ALONE or re.fullmatch(r"-?\d+(\.\d+)?e[-+]?\d+", core):
         return True
     if _SUBSCRIPTED.match(core):
         return True
@@ -137,9 +168,7 @@ def formula(text: str) -> str:
         if word in _NAMES:
             return _NAMES[word]
         head, *tail = word.split("_")
-        if head in _GREEK:
-            head = rf"\{head}"
-        elif head in _FUNCTIONS:
+        if head in _GREEK or head in _FUNCTIONS:
             head = rf"\{head}"
         elif len(head) > 1 and rest == "(":
             return rf"\operatorname{{{word.replace('_', '')}}}"
@@ -167,3 +196,31 @@ def _braced(text: str, opening: str, put: str) -> str:
         text = f"{text[:i]}{put}{text[i + len(opening) : j - 1]}}}{text[j:]}"
         i = text.find(opening, i + len(put))
     return text
+
+
+# -------------------------------------------------------------------------------------------------- tables of numbers
+
+
+def decimal(value: float, digits: int = 10) -> str:
+    r"""A float in math mode: 1.5\cdot 10^{-7}, \infty, or a dash where it is not a number."""
+    value = float(value)
+    if value != value:
+        return "--"
+    if value in (float("inf"), float("-inf")):
+        return r"$-\infty$" if value < 0 else r"$\infty$"
+    mantissa, _, power = f"{value:.{digits}g}".partition("e")
+    return rf"${mantissa} \cdot 10^{{{int(power)}}}$" if power else f"${mantissa}$"
+
+
+def booktabs(caption: str, header: list[str], rows: list[list[str]], page: int = 45) -> str:
+    """`table` floats of at most `page` rows each (booktabs); caption, header and cells are LaTeX already."""
+    out = []
+    pages = [rows[i : i + page] for i in range(0, len(rows), page)] or [[]]
+    for k, part in enumerate(pages, 1):
+        number = f" (part {k} of {len(pages)})" if len(pages) > 1 else ""
+        out += [r"\begin{table}[htbp]", r"\centering\footnotesize", rf"\caption{{{caption}{number}}}"]
+        out += [rf"\begin{{tabular}}{{@{{}}{'r' * len(header)}@{{}}}}", r"\toprule", " & ".join(header) + r"\\"]
+        out += [r"\midrule"]
+        out += [" & ".join(r) + r"\\" for r in part]
+        out += [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+    return "\n".join(out)

@@ -23,6 +23,7 @@ from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbolic.roots import brackets, evaluate, from_ball, refine, value_at
 from meanfield.symbolic.signs import changes
 from meanfield.symbols import J, K, parameter, sigma_b, sigma_w
+from meanfield.tex_names import aligned
 
 DIGITS = 30
 _MU = parameter("mu")
@@ -84,6 +85,13 @@ class CriticalLine:
                     continue
                 out.append((from_ball((square if not square.contains(0) else abs(square)).sqrt()), root.solution()))
         return tuple(out)
+
+    def latex(self) -> str:
+        r"""The line as LaTeX for math mode (amsmath): σ_w and σ_b as far as they are given, and the remark."""
+        if self.kind in ("everywhere", "none", "unknown"):
+            return aligned([], (f"critical line: {self.message}",))
+        values = ((r"\sigma_w", self.sigma_w), (r"\sigma_b", self.sigma_b))
+        return aligned([(n, e) for n, e in values if e is not None], (self.message,))
 
     def __str__(self) -> str:
         if self.kind in ("everywhere", "none", "unknown"):

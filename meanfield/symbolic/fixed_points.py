@@ -31,6 +31,7 @@ from meanfield.symbolic.roots import (
 )
 from meanfield.symbolic.signs import changes, signs
 from meanfield.symbols import Q0, J, K, Z, parameter
+from meanfield.tex_names import aligned, joined, solution_tex
 
 DIGITS = 25
 
@@ -64,6 +65,12 @@ class FixedPoint:
     def xi_K(self) -> float:
         """The depth over which K relaxes, 1/|log χ_K|; 0 where χ_K = 0."""
         return length_of(self.chi_K)
+
+    def latex(self) -> str:
+        r"""K*, χ_J*, χ_K* and the stability as LaTeX for math mode (amsmath)."""
+        flow = f"reached from K in {_interval(self.basin)}" if self.basin else "reached from no open set"
+        pairs = (("K^\\ast", self.K), (r"\chi_J^\ast", self.chi_J), (r"\chi_K^\ast", self.chi_K))
+        return aligned([(n, solution_tex(v)) for n, v in pairs], (f"{self.stability}, {self.phase}, {flow}",))
 
     def __str__(self) -> str:
         flow = f"K in {_interval(self.basin)}" if self.basin else "no open set"
@@ -113,6 +120,12 @@ class FixedPoints:
         if self.unbounded and self.unbounded[0] < k:
             return None
         raise MeanFieldError(f"K = {k} lies within the error of an unstable fixed point; where it flows is undecided.")
+
+    def latex(self) -> str:
+        """All fixed points and what is known of others as LaTeX for math mode (amsmath)."""
+        grows = [f"K grows without bound from K in {_interval(self.unbounded)}"] if self.unbounded else []
+        last = aligned([], (*grows, f"{self.status.value}: {self.message}"))
+        return joined([*(p.latex() for p in self.points), last])
 
     def __str__(self) -> str:
         lines = [str(p) for p in self.points]

@@ -68,7 +68,8 @@ class Moment(sp.Expr):
 
     def tex_inside(self):
         """(the integrand as it is printed, a function from its LaTeX to the node's)."""
-        return self.args[0].expr.xreplace({Z[0]: sp.Symbol("z")}), lambda b, _: rf"m_{{{self.args[1]}}}\!\left[{b}\right]"
+        inside = self.args[0].expr.xreplace({Z[0]: sp.Symbol("z")})
+        return inside, lambda body, _: rf"m_{{{self.args[1]}}}\!\left[{body}\right]"
 
     def _latex(self, printer, exp=None):
         inside, ends = self.tex_inside()
