@@ -89,11 +89,16 @@ def _opened(term: tuple[Node, ...], room: float, size: str, depth: int, cost: in
     while k < len(tail) and tail[k].kind in ("sup", "sub"):
         k += 1
     closing, rest = tail[:k], tail[k:]
-    chunks = _chunks(inside, max(room - measure(closing, size).width, 0.5 * room), size, depth + 1)
     if measure(head, size).width > 0.7 * room:
         front = _chunks_of_term(head, room, size, depth, cost)
     else:
         front = [_Chunk(head, cost)]
+    end = measure(closing, size).width
+    chunks = _chunks(inside, max(room - end, 0.5 * room), size, depth + 1)
+    start = measure(front[-1].nodes, size).width
+    if start + measure(chunks[0].nodes, size).width + (end if len(chunks) == 1 else 0.0) > room:
+        # what follows an opening bracket shares its line
+        chunks = _chunks(inside, max(room - start - end, 0.3 * room), size, depth + 1)
     front[-1], chunks = _glued(front[-1], chunks[0].nodes), chunks[1:]
     if chunks:
         chunks[-1] = _glued(chunks[-1], closing)

@@ -26,12 +26,19 @@ _WORTH = 45.0  # points: what a part must measure at least to be named
 
 
 def tex(e: Any) -> str:
-    """LaTeX of an expression in the project's notation; decimals have at most `DIGITS` digits."""
+    """LaTeX of an expression in the project's notation; no number has more than `DIGITS` digits."""
     if isinstance(e, sp.Basic):
-        e = e.xreplace({f: sp.Float(f, DIGITS) for f in e.atoms(sp.Float) if f._prec > 45})
+        e = e.xreplace({r: sp.Float(r, DIGITS) for r in e.atoms(sp.Float, sp.Rational) if _is_long(r)})
     return sp.latex(
         e, symbol_names=LATEX_NAMES, ln_notation=False, fold_short_frac=False, inv_trig_style="full"
     ).replace(r"\operatorname{asin}", r"\arcsin")
+
+
+def _is_long(number: sp.Expr) -> bool:
+    """Whether a decimal or a fraction has more digits than are printed."""
+    if number.is_Float:
+        return number._prec > 45
+    return max(abs(number.p), number.q) >= 10**DIGITS
 
 
 def after(symbol: sp.Symbol) -> str:

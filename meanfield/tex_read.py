@@ -63,7 +63,7 @@ class Unreadable(ValueError):
 
 # ------------------------------------------------------------------------------------------------------------- reading
 
-_TOKEN = re.compile(r"\\[a-zA-Z]+|\\.|[{}^_&]|\s+|.", re.DOTALL)
+_TOKEN = re.compile(r"\\[a-zA-Z]+|\d+(?:\.\d+)?|\\.|[{}^_&]|\s+|.", re.DOTALL)
 
 
 @lru_cache(maxsize=4096)
@@ -103,7 +103,10 @@ class _Reader:
 
     def group(self) -> tuple[Node, ...]:
         """The argument of a macro: {…} or one token."""
-        if self.peek() != "{":
+        token = self.peek()
+        if token[:1].isdigit() and len(token) > 1:  # x^23 is x squared, times 3
+            self.tokens[self.at : self.at + 1] = [token[0], token[1:]]
+        if token != "{":
             return (self.node(),)
         self.next()
         inside = self.until(("}",))
@@ -144,7 +147,7 @@ class _Reader:
                 return Node("rel", t)
             if t in ",;":
                 return Node("punct", t)
-            if not (t.isalnum() or t in NARROW or t == "/"):
+            if not (t.isalnum() or t[0].isdigit() or t in NARROW or t == "/"):
                 raise Unreadable(f"{t!r} has no place in a formula")
             return Node("ord", t)
         return self.macro(t[1:])
@@ -216,7 +219,7 @@ def write(nodes: tuple[Node, ...] | list[Node]) -> str:
     for n in nodes:
         letters = n.text.isalpha() and out[-1:].isalpha() and not re.search(r"\\[a-zA-Z]+$", out)
         tight = not out or n.kind in ("sup", "sub", "punct") or letters
-        tight = tight or (n.text.isdigit() and out[-1].isdigit())
+        tight = tight or (n.text[0].isdigit() and out[-1].isdigit())
         out += n.text if tight else " " + n.text
     return out
 

@@ -119,7 +119,7 @@ def _one(n: Node, size: str, style: int, quad: float) -> Box:
     for table in (BINARY, RELATION, NARROW, SYMBOLS, ITALIC):
         if name in table:
             return Box(table[name] * quad / 1000, up, down)
-    return Box(0.5 * quad, up, down)
+    return Box(text_width(n.text, quad), up, down)  # a number
 
 
 def _cases(n: Node, size: str, quad: float) -> Box:
