@@ -60,7 +60,7 @@ def _chunks(nodes: tuple[Node, ...], room: float, size: str, depth: int) -> list
     out: list[_Chunk] = []
     for i, term in enumerate(_terms(nodes)):
         cost = depth if i else None
-        if measure(term, size).width <= room:
+        if _wide(term, size) <= room:
             out.append(_Chunk(term, cost))
             continue
         out += _opened(term, room, size, depth, cost)
@@ -108,7 +108,7 @@ def _opened(term: tuple[Node, ...], room: float, size: str, depth: int, cost: in
     if measure(rest, size).width <= 0.3 * room:
         chunks[-1] = _glued(chunks[-1], rest)
         return chunks
-    back_half = _chunks_of_term(rest, room, size, depth, depth + 1)
+    back_half = _chunks_of_term(rest, room - measure(read(r"{}\times{}"), size).width, size, depth, depth + 1)
     return [*chunks, replace(back_half[0], product=True), *back_half[1:]]
 
 
@@ -116,8 +116,14 @@ def _glued(chunk: _Chunk, nodes: tuple[Node, ...]) -> _Chunk:
     return replace(chunk, nodes=(*chunk.nodes, *nodes))
 
 
+def _wide(term: tuple[Node, ...], size: str) -> float:
+    """The width of a term at the start of a later line, where its sign is spaced as a binary one."""
+    lead = read("{}") if term and term[0].kind in ("bin", "rel") else ()
+    return measure((*lead, *term), size).width
+
+
 def _chunks_of_term(term: tuple[Node, ...], room: float, size: str, depth: int, cost: int | None) -> list[_Chunk]:
-    if measure(term, size).width <= room:
+    if _wide(term, size) <= room:
         return [_Chunk(term, cost)]
     return _opened(term, room, size, depth, cost)
 

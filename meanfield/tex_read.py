@@ -147,7 +147,7 @@ class _Reader:
                 return Node("rel", t)
             if t in ",;":
                 return Node("punct", t)
-            if not (t.isalnum() or t[0].isdigit() or t in NARROW or t == "/"):
+            if not ((t.isascii() and t.isalnum()) or t[0].isdigit() or t in NARROW or t == "/"):
                 raise Unreadable(f"{t!r} has no place in a formula")
             return Node("ord", t)
         return self.macro(t[1:])
