@@ -156,6 +156,8 @@ def _fraction(n: Node, size: str):
         if len(_terms(top)) == 1 and top[0].kind != "bin":  # its widest factor leaves the fraction
             factors = _factors(top)
             widest = max(factors, key=lambda f: measure(f, size).width)
+            if not any(n.parts for n in widest):  # nothing but letters and numbers
+                return None
             rest = write([n for f in factors if f is not widest for n in f]) or "1"
             return 0, read(rf"\frac{{{rest}}}{{{write(bottom)}}}"), widest, (), False
         before = read(rf"\frac{{1}}{{{write(bottom)}}}")

@@ -162,4 +162,4 @@ def bracket_size(nodes: tuple[Node, ...], size: str) -> str:
 
 def text_width(text: str, quad: float) -> float:
     """Width of roman text."""
-    return sum(ROMAN.get(c, 333 if c == " " else 280 if c in ".,;:'()-|" else 500) for c in text) * quad / 1000
+    return sum(ROMAN.get(c, 333 if c == " " else NARROW.get(c, 280 if c == "-" else 500)) for c in text) * quad / 1000
