@@ -155,6 +155,9 @@ def _fits_in(core: str) -> bool:
 def formula(text: str) -> str:
     r"""LaTeX of a formula in plain characters: sqrt(2)*l^(1/2) → \sqrt{2}\,\ell^{1/2}."""
     text = re.sub(r"\*\*(\d+)", r"^{\1}", text).replace("**", "^")
+    # whole numbers of many digits are rounded, as `tex` does
+    text = re.sub(r"(?<![\w.])\d{14,}(?![\w.])", lambda m: f"({int(m[0]):.8e})", text)
+    text = re.sub(r"\.?0+e\+", "e", text)
     text = re.sub(r"(?<![\w.])1e([-+]?\d+)", lambda m: f"10^{{{int(m[1])}}}", text)
     text = re.sub(r"(?<=[\d.])e([-+]?\d+)", lambda m: rf" \cdot 10^{{{int(m[1])}}}", text)
     text = re.sub(r"(?<=\w)\*(?![\w(])", r"^\\ast ", text)
