@@ -169,7 +169,7 @@ def derivation(theory: Theory, laws: Laws) -> Table:
     for v, e in (*zip(recursion.state, recursion.step), (theory.two_inputs.state[2], theory.two_inputs["K_ab"])):
         name = _LATEX[v.name]
         jump = "φ jumps, so ⟨φ′²⟩ is infinite at infinite width." if e == sp.oo else ""
-        rows.append(Row("One layer deeper", f"{v.name}'", shown(e), name.replace(r"\ell", r"\ell+1"), jump))
+        rows.append(Row("One layer deeper", f"{v.name}'", shown(e), name.replace(r"\ell", r"\ell+1"), jump, _nodes(e)))
     finite = [v for v, e in zip(recursion.state, recursion.step) if e != sp.oo]
     for v in finite:
         rows.append(Row("First layer (l = 1)", f"{v.name}^1", v.initial, _LATEX[v.name].replace(r"\ell", "1")))
@@ -177,7 +177,7 @@ def derivation(theory: Theory, laws: Laws) -> Table:
         if name != "chi_K" and len(finite) == 1:  # J is infinite, and so is its slope
             continue
         symbol = rf"\chi_{{{name[4:]}}}".replace("Delta", r"\Delta")
-        rows.append(Row("Susceptibilities", name, shown(e), symbol))
+        rows.append(Row("Susceptibilities", name, shown(e), symbol, nodes=_nodes(e)))
     for quantity, law in laws.items():
         rows += law_rows(quantity, law, "Large depth, any sigma_w > 0")
     return Table(f"Large-width theory: {describe(theory.block)}", tuple(rows))
@@ -206,6 +206,11 @@ def shown(e: sp.Expr) -> Any:
         return "infinite"
     form = closed(e)
     return e if form.atoms(Average) else form
+
+
+def _nodes(e: sp.Expr) -> sp.Expr | None:
+    """What LaTeX shows where a closed form is too long."""
+    return None if e == sp.oo else e
 
 
 _LATEX = {"K": r"K^{\ell}", "J": r"J^{1,\ell}", "Theta": r"\Theta^{\ell}", "K_ab": r"K^{\ell}_{ab}"}

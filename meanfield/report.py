@@ -13,6 +13,9 @@ import numpy as np
 
 from meanfield import figures
 from meanfield.results import MeanFieldError, one_line
+from meanfield.symbols import parameter
+from meanfield.tex_names import tex
+from meanfield.tex_prose import booktabs, decimal, prose
 
 THRESHOLD = 4.0  # standard errors; over 100 rows of exact theory a larger |z| happens once in 160 runs
 
@@ -107,6 +110,22 @@ class Report:
     def __repr__(self) -> str:
         verdict = "passed" if self.passed else "failed"
         return one_line("Report", f"{verdict}: {self.title}; {', '.join(self.quantities)}; {len(self.rows)} rows")
+
+    def latex(self) -> str:
+        """The rows that `str` shows as `table` floats (booktabs), one or more for each quantity."""
+        out = []
+        for q in self.quantities:
+            name = tex(parameter(q))
+            unit = f" (in units of the theory's ${name}$)" if q in ("J", "Theta", "J0") else ""
+            rows = []
+            for r in _selected([r for r in self.rows if r.quantity == q]):
+                numbers = (r.predicted - r.allowance, r.allowance, r.predicted, r.measured, r.standard_error)
+                cells = [decimal(v, d) for v, d in zip(numbers, (8, 3, 8, 8, 2))]
+                rows.append([str(r.layer), *cells, f"${r.z:.2f}$" + ("" if r.passed else r"\,$\ast$")])
+            header = [r"$\ell$", "theory", "allowance", "sum", "measured", r"$\pm$", "$z$"]
+            verdict = "passed" if all(r.passed for r in self.rows if r.quantity == q) else r"failed ($\ast$)"
+            out.append(booktabs(f"{prose(self.title)}: ${name}${unit}, {verdict}", header, rows))
+        return "\n".join(out)
 
     def __str__(self) -> str:
         s = self.settings

@@ -11,6 +11,8 @@ from typing import Any
 
 import sympy as sp
 
+from meanfield.tex_names import aligned
+
 
 class MeanFieldError(ValueError):
     """A request that cannot be answered, said in one sentence for the person at the call site."""
@@ -139,6 +141,10 @@ class Law:
     def parts(self) -> list[sp.Expr]:
         """The terms in order, for printing."""
         return [t.expr(self.variable) for t in self.terms] or [sp.S.Zero]
+
+    def latex(self) -> str:
+        """The expansion as LaTeX for math mode (amsmath), in lines that fit."""
+        return aligned([("", self)])
 
     def tail_text(self) -> str:
         """What is left out, in words or as O(·)."""

@@ -16,7 +16,8 @@ from typing import Any
 import meanfield as mf
 from derivations.partial_jacobians.rows import Entry, entry
 from meanfield.figures import write_whole
-from meanfield.latex import _escape, breakable
+from meanfield.tex_lines import lines
+from meanfield.tex_prose import escape as _escape
 
 PLAIN_LINE = (
     r"where no formula is given: $\sigma_w^2 = %s/\langle\varphi'^2\rangle_{K^\ast}$, $\sigma_b^2 = "
@@ -103,6 +104,7 @@ Critical line: $\chi_J^\ast = 1$; critical point: $\chi_K^\ast = 1$, too. $\delt
 $J \sim \ell^{-\zeta}$. Decimals are certified; a repelling point attracts no $K$ and has no exponent.
 """
 FULL, LINES, NARROW = r"lP{8.6cm}lllP{2.7cm}ll", r"lP{20cm}ll", r"lP{23cm}"
+WIDTHS = {FULL: 240.0, LINES: 560.0, NARROW: 650.0}  # points, of the column with the line
 NAMES = {
     LINES: r"$\varphi$ & line; every point of it is critical & $\zeta_K$ & $\zeta$\\",
     FULL: r"$\varphi$ & line & $K^\ast$ & $\sigma_w$ & $\sigma_b$ & kind & $\zeta_K$ & $\zeta$\\",
@@ -127,16 +129,18 @@ def table(title: str, note: str, rows: list[Entry]) -> str:
     ]
     out += [r"\toprule", NAMES[shape], r"\midrule", r"\endhead", r"\bottomrule", r"\endfoot"]
     for row in rows:
-        first = [row.activation, _broken(row.line)]
+        first = [row.activation, _broken(row.line, WIDTHS[shape])]
         for i, point in enumerate(row.points or (empty,)):
             out.append(" & ".join([*(first if i == 0 else ["", ""]), *point]) + r"\\[3pt]")
     return "\n".join([*out, r"\end{longtable}}"])
 
 
-def _broken(text: str) -> str:
-    """Long formulas may break at their signs."""
+def _broken(text: str, room: float) -> str:
+    """Formulas longer than `room` points are broken into lines."""
     parts = text.split("$")
-    return "$".join(rf"\displaystyle {breakable(p)}" if i % 2 else p for i, p in enumerate(parts))
+    for i in range(1, len(parts), 2):
+        parts[i] = r"$\newline $".join(rf"\displaystyle {t}" for t in lines(parts[i], room, "footnotesize"))
+    return "$".join(parts)
 
 
 def document(names: tuple[str, ...] | None = None, limit: float = 120.0, report: Any = None) -> str:

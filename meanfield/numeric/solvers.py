@@ -17,6 +17,8 @@ from meanfield.numeric.lowering import Lowered, lower
 from meanfield.results import MeanFieldError, Status, one_line
 from meanfield.symbolic.recursion import Recursion, c0
 from meanfield.symbols import Q0, parameter
+from meanfield.tex_names import tex
+from meanfield.tex_prose import booktabs, decimal
 
 DEEPEST = 10**12  # layers
 
@@ -105,6 +107,19 @@ class Run:
         arrays = [*(np.repeat(v, layers) for v in levels.values()), np.tile(self.l, points)]
         index = pandas.MultiIndex.from_arrays(arrays, names=[*levels, "layer"])
         return pandas.DataFrame(columns, index=index)
+
+    def latex(self) -> str:
+        r"""The layers as `table` floats (booktabs): \ell and every quantity, logarithms as they are carried."""
+        if any(v.ndim != 1 for v in self.values.values()):
+            raise MeanFieldError(
+                f"A table of layers was asked for, but this run holds {np.asarray(self.diverged_at).size} points; "
+                "propagate one point."
+            )
+        names = list(self.values)
+        logs = [(n, parameter(n.removeprefix("log_"))) for n in names]
+        header = [r"$\ell$", *(("$\\log " if n.startswith("log_") else "$") + tex(s) + "$" for n, s in logs)]
+        rows = [[str(k), *(decimal(self.values[n][i], 12) for n in names)] for i, k in enumerate(self.l)]
+        return booktabs("Layers of a network of infinite width", header, rows)
 
     def message(self) -> str:
         """One sentence on divergence, empty where everything stays finite."""

@@ -300,11 +300,21 @@ class Average(sp.Expr):
         shift = "" if all(m == 0 for m in self.mean) else "; mean " + ", ".join(printer._print(m) for m in self.mean)
         return f"<{body}>_{{{law}{shift}}}"
 
+    tex_letter = "A"  # where a long formula names its averages
+
+    def tex_inside(self):
+        """(the integrand as it is printed, a function from its LaTeX, and one of the covariances, to the node's)."""
+
+        def ends(body, write):
+            law = ",".join(write(c) for c in self.cov)
+            shift = "" if all(m == 0 for m in self.mean) else ";" + ",".join(write(m) for m in self.mean)
+            return rf"\left\langle {body} \right\rangle_{{{law}{shift}}}"
+
+        return self.integrand.xreplace(self._names()), ends
+
     def _latex(self, printer, exp=None):
-        body = printer._print(self.integrand.xreplace(self._names()))
-        law = ",".join(printer._print(c) for c in self.cov)
-        shift = "" if all(m == 0 for m in self.mean) else ";" + ",".join(printer._print(m) for m in self.mean)
-        text = rf"\left\langle {body} \right\rangle_{{{law}{shift}}}"
+        inside, ends = self.tex_inside()
+        text = ends(printer._print(inside), printer._print)
         return text if exp is None else rf"{text}^{{{exp}}}"
 
 

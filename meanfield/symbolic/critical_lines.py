@@ -24,6 +24,7 @@ from meanfield.symbolic.half_line import sign_at_infinity, zeros
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbolic.roots import from_ball, value_at
 from meanfield.symbols import J, K, Z, parameter, sigma_b, sigma_w
+from meanfield.tex_names import aligned
 
 DIGITS = 30
 _MU = parameter("mu")
@@ -94,6 +95,13 @@ class CriticalLine:
 
     def __repr__(self) -> str:
         return one_line("CriticalLine", self.kind)
+
+    def latex(self) -> str:
+        r"""The line as LaTeX for math mode (amsmath): σ_w and σ_b as far as they are given, and the remark."""
+        if self.kind in ("everywhere", "none", "unknown"):
+            return aligned([], (f"critical line: {self.message}",))
+        values = ((r"\sigma_w", self.sigma_w), (r"\sigma_b", self.sigma_b))
+        return aligned([(n, e) for n, e in values if e is not None], (self.message,))
 
     def __str__(self) -> str:
         if self.kind in ("everywhere", "none", "unknown"):

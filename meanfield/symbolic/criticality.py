@@ -26,6 +26,7 @@ from meanfield.symbolic.recursion import closed
 from meanfield.symbolic.roots import Root, from_ball, value_at
 from meanfield.symbolic.signs import Masses
 from meanfield.symbols import J, K, Z, parameter, sigma_b, sigma_w
+from meanfield.tex_names import aligned, joined, solution_tex
 
 _MU = parameter("mu")
 
@@ -96,6 +97,19 @@ class CriticalPoint:
     def __repr__(self) -> str:
         return one_line("CriticalPoint", str(self).split(":", 1)[1].replace("\n", ";"))
 
+    def latex(self) -> str:
+        r"""σ_w, σ_b, K*, the exponents and laws as LaTeX for math mode (amsmath)."""
+        values: list = [(r"\sigma_w", solution_tex(self.sigma_w)), (r"\sigma_b", solution_tex(self.sigma_b))]
+        values.append((r"K^\ast", r"\text{any}" if self.K.value == K else solution_tex(self.K)))
+        if self.zeta_K is not None:
+            values.append((r"\zeta_K", self.zeta_K))
+        if self.zeta is not None:
+            values.append((r"\zeta", solution_tex(self.zeta)))
+        for name, law in ((r"K^{\ell}", self.law_K), (r"\log J^{\ell}", self.law_J)):
+            if law is not None:
+                values.append((name, law.law))
+        return aligned(values, (f"{self.kind}{': ' + self.side if self.side else ''}",))
+
     def __str__(self) -> str:
         def text(s):
             short = s.value.free_symbols or (s.status is Status.EXACT and len(str(s.value)) < 40)
@@ -130,6 +144,11 @@ class CriticalPoints:
         numbers = [f"K* = {float(p.K.value):.6g} " if p.K.value.is_number else "" for p in self.points]
         found = ", ".join(k + p.kind for k, p in zip(numbers, self.points))
         return one_line("CriticalPoints", f"{found or 'none'}; {self.status.value}")
+
+    def latex(self) -> str:
+        """All critical points and what is known of others as LaTeX for math mode (amsmath)."""
+        last = aligned([], (f"{self.status.value}: {self.message}",))
+        return joined([*(p.latex() for p in self.points), last])
 
     def __str__(self) -> str:
         return "\n".join([*map(str, self.points), f"({self.status.value}: {self.message})"])

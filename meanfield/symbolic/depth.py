@@ -19,7 +19,8 @@ from meanfield.symbolic.fixed_points import FixedPoint, destination, fixed_point
 from meanfield.symbolic.powerlog import Sum, from_law
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbolic.scaling import Growth, Powers, decay, linear_growth, logarithm
-from meanfield.symbols import LATEX_NAMES, Q0, J, K, l, parameter
+from meanfield.symbols import Q0, J, K, l, parameter
+from meanfield.tex_names import aligned
 
 CONSTANT = sp.Symbol("C", real=True)  # what depends on the start
 
@@ -59,9 +60,8 @@ class DepthLaw:
         return f"{name} = {self.law}   ({self.regime})"
 
     def latex(self) -> str:
-        name = r"\log J^\ell" if self.quantity == "J" else r"K^\ell"
-        body = " + ".join(sp.latex(p, symbol_names=LATEX_NAMES) for p in self.law.parts()).replace("+ -", "- ")
-        return rf"{name} = {body} + \dots"
+        """The law as LaTeX for math mode (amsmath); a long one stands in an `aligned` that fits a line of text."""
+        return aligned([(r"\log J^{\ell}" if self.quantity == "J" else r"K^{\ell}", self.law)])
 
 
 def depth_law(recursion: Recursion, quantity: str, values: dict[str, sp.Expr]) -> DepthLaw:

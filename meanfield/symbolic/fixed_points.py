@@ -30,6 +30,7 @@ from meanfield.symbolic.roots import (
 )
 from meanfield.symbolic.signs import signs
 from meanfield.symbols import Q0, J, K, Z, parameter
+from meanfield.tex_names import aligned, joined, solution_tex
 
 DIGITS = 25
 ROUNDED = "critical to rounding"  # see `rounding`
@@ -69,6 +70,12 @@ class FixedPoint:
 
     def __repr__(self) -> str:
         return one_line("FixedPoint", f"K* = {short(self.K)}, {self.stability}, chi_J = {short(self.chi_J)}")
+
+    def latex(self) -> str:
+        r"""K*, χ_J*, χ_K* and the stability as LaTeX for math mode (amsmath)."""
+        flow = f"reached from K in {_interval(self.basin)}" if self.basin else "reached from no open set"
+        pairs = (("K^\\ast", self.K), (r"\chi_J^\ast", self.chi_J), (r"\chi_K^\ast", self.chi_K))
+        return aligned([(n, solution_tex(v)) for n, v in pairs], (f"{self.stability}, {self.phase}, {flow}",))
 
     def __str__(self) -> str:
         flow = f"K in {_interval(self.basin)}" if self.basin else "no open set"
@@ -145,6 +152,12 @@ class FixedPoints:
     def __repr__(self) -> str:
         found = ", ".join(f"{p.stability} K* = {short(p.K)}" for p in self.points) or "none"
         return one_line("FixedPoints", f"{found}; {self.status.value}")
+
+    def latex(self) -> str:
+        """All fixed points and what is known of others as LaTeX for math mode (amsmath)."""
+        grows = [f"K grows without bound from K in {_interval(self.unbounded)}"] if self.unbounded else []
+        last = aligned([], (*grows, f"{self.status.value}: {self.message}"))
+        return joined([*(p.latex() for p in self.points), last])
 
     def __str__(self) -> str:
         lines = [str(p) for p in self.points]

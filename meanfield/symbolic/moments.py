@@ -67,9 +67,16 @@ class Moment(sp.Expr):
     def _sympystr(self, printer):
         return f"Moment({printer._print(self.args[0])}, {self.args[1]})".replace("_z", "z")
 
+    tex_letter = "M"  # where a long formula names its moments
+
+    def tex_inside(self):
+        """(the integrand as it is printed, a function from its LaTeX to the node's)."""
+        inside = self.args[0].expr.xreplace({Z[0]: sp.Symbol("z")})
+        return inside, lambda body, _: rf"m_{{{self.args[1]}}}\!\left[{body}\right]"
+
     def _latex(self, printer, exp=None):
-        body = printer._print(self.args[0].expr.xreplace({Z[0]: sp.Symbol("z")}))
-        text = rf"m_{{{self.args[1]}}}\!\left[{body}\right]"
+        inside, ends = self.tex_inside()
+        text = ends(printer._print(inside), printer._print)
         return text if exp is None else rf"\left({text}\right)^{{{exp}}}"
 
 
@@ -124,7 +131,7 @@ def moment(f: sp.Expr, n: int) -> sp.Expr:
 
 def _certifiable(f: sp.Expr, n: int) -> Moment:
     for e, lo, hi in _half_lines(f):
-        side = 1 if lo >= 0 else -1
+        side = half_line(lo, hi)
         if hi == sp.oo or lo == -sp.oo:
             outer = e.subs(Z[0], side * finite_parts.t)
             if _polynomial_part(f, side) is None and finite_parts.tail_split(outer, finite_parts.t) is None:

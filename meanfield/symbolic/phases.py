@@ -23,6 +23,7 @@ from meanfield.symbolic.fixed_points import (
 )
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbols import K
+from meanfield.tex_names import aligned, solution_tex
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,15 @@ class Phase:
 
     def __repr__(self) -> str:
         return one_line("Phase", str(self).splitlines()[0])
+
+    def latex(self) -> str:
+        """χ_J*, ξ, K* and the name of the phase as LaTeX for math mode (amsmath)."""
+        xi = sp.oo if self.xi == float("inf") else sp.Float(self.xi, 10)
+        values = [(r"\chi_J^\ast", solution_tex(self.chi_J)), (r"\xi", xi)]
+        if self.fixed_point is not None:
+            values.append((r"K^\ast", solution_tex(self.fixed_point.K)))
+        where = ": K grows without bound" if self.fixed_point is None else ""
+        return aligned(values, (f"{self.name}{where}", *(["other input norms end elsewhere"] if self.bistable else [])))
 
     def __str__(self) -> str:
         where = "K grows without bound" if self.fixed_point is None else f"K* = {short(self.fixed_point.K)}"

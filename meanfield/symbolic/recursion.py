@@ -11,7 +11,8 @@ from meanfield import balls
 from meanfield.parser import expression
 from meanfield.results import Equality, MeanFieldError, one_line
 from meanfield.symbolic.average import Average
-from meanfield.symbols import LATEX_NAMES, Q0, K_ab, l, parameter
+from meanfield.symbols import Q0, K_ab, l, parameter
+from meanfield.tex_names import after, aligned
 
 c0 = sp.Symbol("c0", real=True)
 
@@ -143,16 +144,20 @@ class Recursion:
         pairs += [(a.initial, b.initial.xreplace(swap)) for a, b in zip(self.state, other.state)]
         return min((expressions_equal(a, b, points) for a, b in pairs), key=list(Equality)[::-1].index)
 
-    def _latex_lines(self, printer=None) -> list[str]:
-        lines = []
-        for v, e in zip(self.state, self.step):
-            name = sp.latex(v.symbol, symbol_names=LATEX_NAMES)
-            after = name.replace("K_{", "K^{\\ell+1}_{", 1) if name.startswith("K_{") else name + r"^{\ell+1}"
-            lines.append(rf"{after} &= {sp.latex(e, symbol_names=LATEX_NAMES)}")
-        return lines
+    def latex(self) -> str:
+        r"""The maps as LaTeX for math mode (amsmath): one `aligned`, whose lines fit \textwidth of an article at 10 pt.
+
+        Long maps break at their signs, or name their averages A_1, A_2, …, whose definitions follow. Write
+        `.doit().latex()` for closed forms.
+
+        >>> from meanfield import derive
+        >>> print(derive("tanh").recursion("K").latex())
+        K^{\ell+1} = \sigma_b^{2} + \sigma_w^{2} \left\langle \tanh^{2}{\left(z \right)} \right\rangle_{K}
+        """
+        return aligned([(after(v.symbol), e) for v, e in zip(self.state, self.step)])
 
     def _repr_latex_(self) -> str:
-        return r"$$\begin{aligned}" + r" \\ ".join(self._latex_lines()) + r"\end{aligned}$$"
+        return f"$${self.latex()}$$"
 
     def __repr__(self) -> str:
         return one_line("Recursion", ", ".join(self.names))
