@@ -38,8 +38,8 @@ NORMED = Residual(Sequential((LayerNorm(), Nonlinearity("tanh"), Dense())), 0.5,
 INNER = Dense(sigma_w=Schedule(1, 1), sigma_b=0.1)
 SCALED = Residual(Sequential((Nonlinearity("swish"), Scale(0.5), INNER, Nonlinearity("tanh"))))
 HAAR = Sequential((Nonlinearity("tanh"), Dense("orthogonal")))
-HUGE = Dense(sigma_w=10**200)
-HIDDEN = Sequential((HUGE, HUGE, Nonlinearity("hard_tanh"), Dense()))
+HUGE = Dense(sigma_w=10**150)
+HIDDEN = Sequential((HUGE, HUGE, HUGE, Nonlinearity("hard_tanh"), Dense()))
 EQUAL = Sequential((Nonlinearity(ScalarPair(lambda x: 0.7 + 1e-16 * x, lambda x: 1e-16)), LayerNorm(), Dense()))
 SMALL = {"sigma_w": 1.0, "sigma_b": 0.0, "width": 4}
 SOURCES = (

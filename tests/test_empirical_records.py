@@ -269,7 +269,7 @@ def test_what_a_record_refuses():
         (lambda: Dense(axis="heads"), "axis='heads' was asked for; the choices are neurons, tokens"),
         (lambda: Dense(sigma_w=-1), "sigma_w of a Dense must be ≥ 0"),
         (lambda: Dense(expand=0), "expand of a Dense must be > 0"),
-        (lambda: Pool(0), "a number of neurons ≥ 1"),
+        (lambda: Pool(0), "number of neurons of a Pool must be a whole number"),
         (lambda: Pool(2, "median"), "kind='median'"),
         (lambda: Scale(-1), "factor of a Scale must be ≥ 0"),
         (lambda: Residual(PHI, -1), "skip strength mu must be ≥ 0"),

@@ -39,29 +39,41 @@ def direct(node: Average, name: str) -> str:
     if moving:
         whole = _switching(p, swap, f"{name}_f", inner)
         walls = "".join(f"    walls[{k}] = abs({printing.code(b.xreplace(swap))})\n" for k, b in enumerate(moving))
-        walls = f"    walls = np.empty({len(moving)})\n{walls}    walls = np.sort(walls)\n"
+        # behind a wall a density of that place falls within s²/wall; a wall beyond 38 s bounds nothing a double holds
+        walls = f"""    walls = np.empty({len(moving)})
+{walls}    walls = np.sort(walls)
+    for wall in walls:
+        if wall < 38.0 * s:
+            reach = max(reach, math.hypot(9.5 * s, wall))
+"""
         value = f"({name}_f({inner}) + {name}_f(-{inner}))"
-        cut = "        for wall in walls:\n            if a < wall < b:\n                b = wall\n"
+        cut = """        for wall in walls:
+            if a < wall < b:
+                b = wall
+"""
+        grade = """        for wall in walls:
+            if b == wall:
+                width = min(0.5 * min(1.0, s), s * s / wall)
+"""
     else:
         right, left = p.exprs[-1].xreplace(swap), p.exprs[0].subs(Z[0], -Z[0]).xreplace(swap)
         whole = f"def {name}_f({inner}):\n{printing.body(right + left)}"
-        walls = cut = ""
+        walls = cut = grade = ""
         value = f"{name}_f({inner})"
     return f"""{whole}
 def {name}({args}):
     s = math.sqrt(K)
-    reach, a, grown, total = 9.5 * s, 0.0, 0.5 * min(1.0, s), 0.0
+    reach, a, width, total = 9.5 * s, 0.0, 0.5 * min(1.0, s), 0.0
 {walls}    while a < reach:
-        b = grown
+        b = min(a + width, reach)
+        width = {"2.0 * width" if moving else "max(b, width)"}
 {cut}        h, m = 0.5 * (b - a), 0.5 * (a + b)
         for x, w in zip({tuple(map(float, x))!r}, {tuple(map(float, w))!r}):
             z = m + h * x
             total += h * w * {value} * math.exp(-0.5 * (z / s) ** 2)
-        a = b
-        if a >= grown:
-            grown = min(2.0 * grown, reach)
-        if not grown > a:
+{grade}        if not b > a:
             break
+        a = b
     return total / (s * math.sqrt(2.0 * math.pi))
 """
 

@@ -81,8 +81,7 @@ def lower(recursion: Recursion) -> Lowered:
     for name, e in zip(recursion.names, recursion.step):
         if sp.sympify(e).has(sp.oo, sp.zoo, sp.nan):
             raise MeanFieldError(
-                f"{name} was asked for, but it is infinite at every layer: φ has a jump (or rises like "
-                "the square root of a distance), so ⟨φ′²⟩ = ∞. Ask for K only."
+                f"{name} was asked for, but is infinite at every layer (φ jumps or rises like √z). Ask for K only."
             )
     description = (
         f"{VERSION}|{sp.srepr(recursion.step)}|{recursion.names}|{[v.carry for v in recursion.state]}|"

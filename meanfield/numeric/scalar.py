@@ -317,9 +317,13 @@ def _continuation(expr, nodes, table, truth, side: int) -> float:
         if abs(o := end + side * step) > FARTHEST - 4:  # 1e±300: beyond, K counts as 0 or as diverged
             break
         k = 2.0**o
-        true, value = float(truth(k)[0]), f(k, table.coefficients)
+        true = float(truth(k)[0])
         if not math.isfinite(true):
             break
+        try:
+            value = f(k, table.coefficients)
+        except OverflowError:  # infinite in compiled code
+            value = math.inf
         if abs(true) < 1e-290 and abs(value) < 1e-280:
             continue
         worst = max(worst, _miss(expr, nodes, k, abs(true - value), abs(true)) if math.isfinite(value) else math.inf)
