@@ -194,7 +194,9 @@ def number(value: object, what: str) -> sp.Expr:
             except (ValueError, OverflowError, ZeroDivisionError):
                 found = sp.nan
     if not (found.is_number and found.is_real and found.is_finite):
-        raise MeanFieldError(f"{what} must be a finite number such as 1.5, 3/2 or sqrt(2), but {shown(value)} was given.")
+        raise MeanFieldError(
+            f"{what} must be a finite number such as 1.5, 3/2 or sqrt(2), but {shown(value)} was given."
+        )
     return found
 
 
