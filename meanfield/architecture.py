@@ -18,7 +18,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from meanfield.arguments import choice, flag, record, scalar, shown, spoken, whole
+from meanfield.arguments import choice, flag, printable, record, scalar, shown, spoken, whole
 from meanfield.results import MeanFieldError
 
 
@@ -256,7 +256,7 @@ class Nonlinearity:
 
     def __post_init__(self) -> None:
         value: object = self.activation
-        if not isinstance(value, Hashable) or isinstance(value, Block | type) or _is_plain_value(value):
+        if not isinstance(value, Hashable) or isinstance(value, Block | type) or _is_plain_value(value) or not printable(value):
             raise MeanFieldError(
                 f"A Nonlinearity holds an activation's name, a formula or a record, but {shown(value)} was given."
             )

@@ -101,12 +101,19 @@ def meant(word: object, known: Iterable[str]) -> str:
     return f" It takes {', '.join(names)}." if names else " It takes none."
 
 
+def printable(value: object) -> bool:
+    """Whether a value has a repr."""
+    try:
+        return isinstance(repr(value), str)
+    except Exception:  # a foreign __repr__, or an integer too long to print
+        return False
+
+
 def shown(value: object) -> str:
     """A value as a sentence repeats it: its repr, cut short, and never a second error."""
-    try:
-        text = " ".join(repr(value).split())
-    except Exception:  # a foreign __repr__, or an integer too long to print
+    if not printable(value):
         return f"a {type(value).__name__}"
+    text = " ".join(repr(value).split())
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
@@ -218,8 +225,17 @@ def provides(value: object, what: str, method: str | None, wanted: str) -> None:
 
 def path(value: object, what: str) -> None:
     """Refuse what is not None and names no file."""
-    named = isinstance(value, (str, os.PathLike))
-    if value is not None and (not named or not str(value) or "\0" in str(value)):
+    if value is None:
+        return
+    named = isinstance(value, (str, os.PathLike)) and bool(str(value)) and "\0" not in str(value)
+    try:
+        if isinstance(value, (str, os.PathLike)) and named:
+            os.lstat(value)
+    except (FileNotFoundError, NotADirectoryError):
+        pass  # a folder that is missing is named by who opens the file
+    except (OSError, ValueError):  # a name that no file can have
+        named = False
+    if not named:
         raise MeanFieldError(f"{what} must be the path of a file, but {shown(value)} was given.")
 
 

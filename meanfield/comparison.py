@@ -91,7 +91,7 @@ def check(
     width, depth = integer(width, "The width", 1, 1 << 24), integer(depth, "The depth", 1, 1 << 24)
     networks, seed = integer(networks, "The number of networks", 2, 1 << 32), integer(seed, "The seed", 0, 1 << 64)
     for name, value in {**parameters, "input_norm": input_norm}.items():
-        if np.ndim(value) > 0:
+        if _ndim(value, name) > 0:
             raise MeanFieldError(
                 f"A check takes one number for {name}, but {shown(value)} was given; check one at a time."
             )
@@ -112,7 +112,7 @@ def check(
             raise MeanFieldError("A check of J0 was asked for; give the input dimension N_0 as input_dimension=.")
         input_dimension = integer(input_dimension, "The input dimension N_0", 1, 1 << 48)
         parameters["N0"] = input_dimension
-    layered = np.ndim(sigma_w) > 0 or np.ndim(sigma_b) > 0
+    layered = _ndim(sigma_w, "sigma_w") > 0 or _ndim(sigma_b, "sigma_b") > 0
     run = theory.propagate(
         sigma_w=sigma_w,
         sigma_b=sigma_b,
@@ -226,6 +226,14 @@ def measure_criticality(network: Any, *, sigma_w: float, sigma_b: float, **setti
     numbers = _numbers({"sigma_w": sigma_w, "sigma_b": sigma_b} | settings)
     with _shown(numbers.pop("progress", None)) as bar:
         return _measure_criticality(block, activation_pairs=pairs, progress=bar, **numbers)
+
+
+def _ndim(value: Any, what: str) -> int:
+    """The number of axes of a number or an array."""
+    try:
+        return np.ndim(value)
+    except ValueError:
+        raise MeanFieldError(f"{what} must be a number or an array, but {shown(value)} was given.") from None
 
 
 def _numbers(settings: dict[str, Any]) -> dict[str, Any]:

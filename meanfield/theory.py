@@ -462,7 +462,7 @@ def derive(
     if not isinstance(residual, bool):
         if mu is not None:
             raise MeanFieldError(
-                f"residual={residual!r} and mu={mu!r} both set the skip strength; give residual=True with mu."
+                f"residual={shown(residual)} and mu={shown(mu)} both set the skip strength; give residual=True with mu."
             )
         residual, mu = True, residual
     try:

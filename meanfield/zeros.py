@@ -13,7 +13,7 @@ import sympy as sp
 
 from meanfield.isolation import Root, Undecided, isolate, sign_of_ball
 from meanfield.results import MeanFieldError
-from meanfield.symbols import Z, sigmoid, softplus
+from meanfield.symbols import Z, sigmoid, softplus, steep
 
 ADVICE = "give the parameters values (derive(..., t=0.3)), or write the activation with explicit breaks"
 
@@ -24,6 +24,8 @@ def sign(e: sp.Expr) -> int | None:
     Numbers: by balls of up to 1400 bits, zero by an exact identity. Symbols: by their assumptions.
     """
     e = sp.sympify(e)
+    if e.has(sp.zoo, sp.nan, sp.I):  # log(0), or √ of what is negative: no real number
+        return None
     if e.is_Rational or e.is_infinite:
         return 1 if e > 0 else -1 if e < 0 else 0
     if not e.is_number:
@@ -59,7 +61,9 @@ def _positive(base, exponent) -> sp.Expr:
 
 
 def is_zero(e: sp.Expr) -> bool:
-    """Whether a number (or expression) is 0 by an exact identity."""
+    """Whether a number (or expression) is proved to be 0 by an exact identity."""
+    if steep(e):  # SymPy would write out exp(10^6)
+        return False
     e = sp.expand(e.replace(sp.erfc, lambda u: 1 - sp.erf(u)))
     if e == 0:
         return True

@@ -281,6 +281,7 @@ def integer(value: Any, what: str, lowest: int, below: int) -> int:
     """`value` as an integer of [lowest, below), or `MeanFieldError`."""
     try:
         refused = isinstance(value, bool | np.bool_ | np.complexfloating) or np.ndim(value) > 0
+        refused = refused or not abs(float(value)) < 1e30  # a Decimal of 10^6 digits is not written out first
         number = None if refused or int(value) != value else int(value)
     except (TypeError, ValueError, OverflowError):
         number = None

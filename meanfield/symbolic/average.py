@@ -412,7 +412,7 @@ def average_of(f, cov, mean=None, *, variables=None) -> sp.Expr:
     given = f
     f = formula(f) if isinstance(f, str) else _expression(f)
     if f is None:
-        raise MeanFieldError(f"An average takes an expression or a formula in z, but {given!r} was given.")
+        raise MeanFieldError(f"An average takes an expression or a formula in z, but {shown(given)} was given.")
     entries = [_entry(c) for c in (cov if isinstance(cov, (tuple, list, sp.Tuple)) else (cov,))]
     n = {1: 1, 3: 2, 6: 3, 10: 4}.get(len(entries))
     if n is None:
@@ -423,7 +423,7 @@ def average_of(f, cov, mean=None, *, variables=None) -> sp.Expr:
     if means is not None and len(means) != n:
         raise MeanFieldError(f"{n} mean(s) are needed, one a variable, but {len(means)} were given.")
     if any(entries[k * (k + 3) // 2].is_negative for k in range(n)):
-        raise MeanFieldError(f"A variance must be ≥ 0, but the covariance {cov} was given.")
+        raise MeanFieldError(f"A variance must be ≥ 0, but the covariance {shown(cov)} was given.")
     taken = set().union(*[e.free_symbols for e in [*entries, *(means or ())]])
     chosen = _variables(f, n, taken, variables)
     for v in chosen:
@@ -435,17 +435,16 @@ def average_of(f, cov, mean=None, *, variables=None) -> sp.Expr:
     f = f.subs(dict(zip(chosen, Z)), simultaneous=True)
     f = recognise(f.replace(lambda e: e.is_Float, lambda e: sp.Rational(str(e))))
     if f.has(sp.I):
-        raise MeanFieldError(f"{given} is not a real function.")
+        raise MeanFieldError(f"{shown(given)} is not a real function.")
     return average(f, tuple(entries), means)
 
 
 def _expression(e) -> sp.Expr | None:
     """A SymPy expression or a number as an expression, None for anything else (text is never evaluated)."""
     try:
-        found = sp.sympify(e, strict=True)
-    except sp.SympifyError:
+        return expression(e, "It")
+    except MeanFieldError:
         return None
-    return found if isinstance(found, sp.Expr) else None
 
 
 def _entry(c) -> sp.Expr:
@@ -454,7 +453,7 @@ def _entry(c) -> sp.Expr:
         return parameter(c)
     found = number(c, "An entry of the covariance") if isinstance(c, str) else _expression(c)
     if found is None or (found.is_number and not (found.is_real and found.is_finite)):
-        raise MeanFieldError(f"An entry of a covariance or a mean must be a real number or symbol, not {c!r}.")
+        raise MeanFieldError(f"An entry of a covariance or a mean must be a real number or symbol, not {shown(c)}.")
     return found
 
 
@@ -464,7 +463,7 @@ def _variables(f: sp.Expr, n: int, taken: set[sp.Symbol], variables) -> list[sp.
         chosen = list(variables) if isinstance(variables, (tuple, list)) else [variables]
         chosen = [sp.Symbol(v) if isinstance(v, str) else v for v in chosen]
         if len(chosen) != n or not all(isinstance(v, sp.Symbol) for v in chosen):
-            raise MeanFieldError(f"variables= must name {n} symbol(s), but {variables!r} was given.")
+            raise MeanFieldError(f"variables= must name {n} symbol(s), but {shown(variables)} was given.")
         by_name = {s.name: s for s in f.free_symbols if s not in taken}
         return [v if v in f.free_symbols else by_name.get(v.name, v) for v in chosen]
     if f.has(*Z):
