@@ -256,7 +256,8 @@ class Nonlinearity:
 
     def __post_init__(self) -> None:
         value: object = self.activation
-        if not isinstance(value, Hashable) or isinstance(value, Block | type) or _is_plain_value(value) or not printable(value):
+        wrong = isinstance(value, Block | type) or _is_plain_value(value) or not printable(value)
+        if wrong or not isinstance(value, Hashable):
             raise MeanFieldError(
                 f"A Nonlinearity holds an activation's name, a formula or a record, but {shown(value)} was given."
             )
