@@ -140,14 +140,33 @@ def _resolve(expr, x, lo, hi):
 
 def _sample(lo, hi):
     if lo == -sp.oo:
-        return sp.S.Zero if hi == sp.oo else (sp.floor(hi) if not hi.free_symbols else hi) - 1
+        return sp.S.Zero if hi == sp.oo else hi - 1 if hi.free_symbols else _beyond(hi, -1)
     if hi == sp.oo:
-        return (sp.floor(lo) if not lo.free_symbols else lo) + 2
+        return lo + 2 if lo.free_symbols else _beyond(lo, 1)
     middle = (lo + hi) / 2
     if middle.free_symbols:
         return middle
-    near = sp.Rational(str(sp.N(middle, 15)))  # a short number strictly between, where rounding leaves it there
+    near = _short(middle)  # strictly between, where rounding leaves it there
     return near if zeros.sign(near - lo) == 1 and zeros.sign(hi - near) == 1 else middle
+
+
+def _short(place: sp.Expr) -> sp.Rational:
+    """A rational of 15 digits close to a number.
+
+    Raises: MeanFieldError where no double holds it.
+    """
+    digits = sp.N(place, 15)
+    if digits != 0 and not 1e-150 < abs(digits) < 1e150:
+        raise MeanFieldError(f"A switch point lies at {sp.N(digits, 3)}, whose square no double holds; rescale z.")
+    return sp.Rational(str(digits))
+
+
+def _beyond(place: sp.Expr, side: int) -> sp.Rational:
+    """A short number on one side of a place: at a distance of 1 to 3, or of the size of the place where that is more."""
+    near = _short(place)
+    whole = sp.floor(near)
+    step = max(sp.S.One, abs(whole) / 10**12)
+    return whole - step if side < 0 else whole + 1 + step
 
 
 def _switch_points(node, x, lo, hi):
