@@ -157,7 +157,7 @@ def _short(place: sp.Expr) -> sp.Rational:
     """
     digits = sp.N(place, 15)
     if digits != 0 and not 1e-150 < abs(digits) < 1e150:
-        raise MeanFieldError(f"A switch point lies at {sp.N(digits, 3)}, whose square no double holds; rescale z.")
+        raise MeanFieldError(f"A switch point lies at {sp.N(digits, 3)!s}, whose square no double holds; rescale z.")
     return sp.Rational(str(digits))
 
 
