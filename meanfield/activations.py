@@ -70,7 +70,7 @@ class Activation:
 
     @property
     def is_continuous(self) -> bool:
-        return all(k.jump == 0 for k in self.kinks)
+        return not self.pieces.jumps()
 
     @cached_property
     def parity(self) -> int | None:
