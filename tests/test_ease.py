@@ -494,5 +494,9 @@ def test_an_infinite_slope_on_both_sides_is_no_jump():
     """|z|^(2/5): φ is continuous, its slope is infinite at 0; K is followed, J is refused for its true reason."""
     theory = mf.derive("abs(z)**0.4")
     assert theory.activation.is_continuous
+    run = theory.propagate(sigma_w=1, sigma_b=1, depth=2)
+    assert run.quantities == ("K",)
+    power = 2**0.4 * math.gamma(0.9) / math.sqrt(math.pi)  # ⟨|t|^0.8⟩
+    assert run.K[1] == pytest.approx(1 + 2**0.4 * power, rel=1e-14)
     with pytest.raises(mf.MeanFieldError, match="infinite"):
-        theory.propagate(sigma_w=1, sigma_b=1, depth=3)
+        theory.propagate(sigma_w=1, sigma_b=1, depth=3, quantities=("K", "J"))
