@@ -70,7 +70,7 @@ class Activation:
 
     @property
     def is_continuous(self) -> bool:
-        return all(k.jump == 0 for k in self.kinks)
+        return not self.pieces.jumps()
 
     @cached_property
     def parity(self) -> int | None:
@@ -306,7 +306,7 @@ def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
     if call and call[2] is None and not re.fullmatch(r"z|\d+", text):
         hint = close_names(text, (*_REGISTRY, *_ALIASES))
         raise MeanFieldError(
-            f"No activation is named {text!r}.{hint} Known: {', '.join(activations())}; or give a formula in z."
+            f"No activation is named {shown(text)}.{hint} Known: {', '.join(activations())}; or give a formula in z."
         )
     text = expand(text, _definition)
     expr = parse(text, tuple(free_name(k, "A parameter of the formula") for k, _ in given), (*_REGISTRY, *_ALIASES))

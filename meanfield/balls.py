@@ -149,6 +149,27 @@ def _clamp(x: arb, T: arb) -> arb:
     return T if x > T else -T if x < -T else x
 
 
+def integral(f: Callable[[acb, bool], acb], lo: acb, hi: acb, **goals) -> acb:
+    """`acb.integral`, where what f raises (a deadline, an interrupt) comes out as it is.
+
+    python-flint may call f again after an exception, and then fails with one of its own.
+    """
+    raised: list[BaseException] = []
+
+    def guarded(x, analytic):
+        if not raised:
+            try:
+                return f(x, analytic)
+            except BaseException as error:
+                raised.append(error)
+        return acb("nan")
+
+    value = acb.integral(guarded, lo, hi, **goals)
+    if raised:
+        raise raised[0]
+    return value
+
+
 def _integrate_piece(expr, m, s, a, b) -> arb:
     if a is b or expr == 0 or not a < b:
         return arb(0)
@@ -178,7 +199,7 @@ def _integrate_piece(expr, m, s, a, b) -> arb:
     goal = arb(2) ** (-ctx.prec) * (mass if mass > 0 else arb(2) ** (-4 * ctx.prec))
     total = arb(0)
     for lo, hi in itertools.pairwise(points):
-        total += acb.integral(integrand, acb(lo), acb(hi), abs_tol=goal, eval_limit=200 * ctx.prec + 20000).real
+        total += integral(integrand, acb(lo), acb(hi), abs_tol=goal, eval_limit=200 * ctx.prec + 20000).real
     return total * norm
 
 
@@ -253,7 +274,7 @@ def _strip(inner: Pieces, walls, a, b, m, s_a, s_b, rho, r, T) -> arb:
                 if not (size > 0 and factor.is_finite()):  # exactly 0, or unknown: then so is the whole
                     value += factor
                     continue
-                value += factor * acb.integral(
+                value += factor * integral(
                     # a branch cut in either variable must show, so both flags count
                     lambda y, an, f=f: f((z_a, shift + scale * y), an or analytic) * (y * y * half).exp(),
                     y0,
@@ -263,7 +284,7 @@ def _strip(inner: Pieces, walls, a, b, m, s_a, s_b, rho, r, T) -> arb:
                 )
             return value * (-x * x / 2).exp()
 
-        total += acb.integral(integrand, acb(lo), acb(hi), abs_tol=goal).real
+        total += integral(integrand, acb(lo), acb(hi), abs_tol=goal).real
     return total / (2 * arb.pi())
 
 

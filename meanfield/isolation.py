@@ -102,7 +102,9 @@ def _newton(expr: sp.Expr, lo: sp.Rational, hi: sp.Rational, bits: int) -> arb:
     while True:
         with _precision(2 * start + BITS):
             middle = x.mid()
-            new = middle - f(middle) / slope(x)
+            steep = slope(x)
+            # where the enclosure is too wide for its slope to have a sign, halve it instead
+            new = _half(f, x) if steep.contains(0) else middle - f(middle) / steep
             new = new.intersection(x) if new.overlaps(x) else arb.nan()
         if not new.is_finite():
             raise MeanFieldError(f"A zero of {expr} was asked for to {bits} bits, and its enclosure was lost.")
@@ -114,6 +116,18 @@ def _newton(expr: sp.Expr, lo: sp.Rational, hi: sp.Rational, bits: int) -> arb:
             start *= 2
             if start > 64 * bits + 4096:
                 return x
+
+
+def _half(f: Callable[[arb], arb], x: arb) -> arb:
+    """The part of x in which f, which has one simple zero there, changes sign; x itself where no part is certain."""
+    lo, hi = x.lower(), x.upper()
+    for quarter in (2, 1, 3):  # the middle may be the zero
+        cut = lo + (hi - lo) * quarter / 4
+        at, left, right = f(cut), f(lo), f(hi)
+        if at.contains(0) or left.contains(0) or right.contains(0):
+            continue
+        return lo.union(cut) if (at > 0) != (left > 0) else cut.union(hi)
+    return x
 
 
 class _precision:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -16,6 +17,10 @@ from meanfield.tex_names import aligned
 
 class MeanFieldError(ValueError):
     """A request that cannot be answered, said in one sentence for the person at the call site."""
+
+    def __init__(self, *args: object):
+        # the variables of integrals are dummies, which print with an underscore: _z is z to the reader
+        super().__init__(*(re.sub(r"(?<!\w)_(?=[zp]\d?\b)", "", a) if isinstance(a, str) else a for a in args))
 
 
 class NoClosedForm(MeanFieldError):

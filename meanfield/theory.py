@@ -28,7 +28,7 @@ from meanfield.architecture import (
 from meanfield.arguments import choice, flag, meant, record, scalar, shown, spoken, whole
 from meanfield.arguments import names as names_of
 from meanfield.parser import number
-from meanfield.results import MeanFieldError, one_line
+from meanfield.results import InfiniteAverage, MeanFieldError, one_line
 from meanfield.symbolic import depth as _depth
 from meanfield.symbolic.average import Average
 from meanfield.symbolic.blocks import describe, input_jacobian, one_input, one_input_averages, two_inputs
@@ -204,8 +204,8 @@ class Theory:
         sigma_w, sigma_b ≥ 0: standard deviations, numbers or arrays that broadcast with each other and with input_norm;
         with layerwise=True their last axis is the layer (depth entries, the first for the input layer). input_norm: Q0
         = |x|²/N_0, so that K^1 = σ_w² Q0 + σ_b². correlation: cosine of two inputs; when it is given, (K_aa, K_bb,
-        K_ab) are propagated. quantities: names to compute, default ("K", "J") for continuous φ. every_layer=False
-        returns layer `depth` only. Other keywords give values to symbolic parameters (mu=0.5).
+        K_ab) are propagated. quantities: names to compute, default ("K", "J"), or K alone where J is infinite.
+        every_layer=False returns layer `depth` only. Other keywords give values to symbolic parameters (mu=0.5).
 
         Returns a `Run`. Raises: MeanFieldError for arguments out of range.
 
@@ -231,16 +231,31 @@ class Theory:
         numbers = _inside_averages(recursion, values)
         if numbers:
             recursion = recursion.subs(numbers)
-        return propagate(
-            recursion,
-            sigma_w=double("sigma_w", sigma_w),
-            sigma_b=double("sigma_b", sigma_b),
+        try:
+            return propagate(
+                recursion,
+                sigma_w=double("sigma_w", sigma_w),
+                sigma_b=double("sigma_b", sigma_b),
+                depth=depth,
+                input_norm=double("input_norm", input_norm),
+                correlation=double("correlation", correlation),
+                layerwise=layerwise,
+                every_layer=every_layer,
+                parameters={k: double(k, v) for k, v in values.items() if k not in numbers},
+            )
+        except InfiniteAverage:
+            if quantities is not None or wanted == ("K",) or correlation is not None:
+                raise
+        # nobody asked for J, and it is infinite: φ is continuous, but its slope is not square integrable
+        return self.propagate(
+            sigma_w=sigma_w,
+            sigma_b=sigma_b,
             depth=depth,
-            input_norm=double("input_norm", input_norm),
-            correlation=double("correlation", correlation),
+            input_norm=input_norm,
+            quantities=("K",),
             layerwise=layerwise,
             every_layer=every_layer,
-            parameters={k: double(k, v) for k, v in values.items() if k not in numbers},
+            **parameters,
         )
 
     @spoken

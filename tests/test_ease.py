@@ -479,3 +479,24 @@ def test_a_data_frame_without_pandas_gets_a_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(mf.MeanFieldError, match="pip install pandas"):
         mf.derive("tanh").propagate(sigma_w=1.2, sigma_b=0.1, depth=3).to_frame()
+
+
+def test_sentences_name_the_variable_as_it_was_written():
+    with pytest.raises(mf.MeanFieldError) as raised:
+        mf.derive("exp(z**2)").propagate(sigma_w=1, sigma_b=1, depth=3)
+    assert "exp(2*z**2)" in str(raised.value)
+    with pytest.raises(mf.MeanFieldError) as raised:
+        mf.derive("z" * 5000)
+    assert len(str(raised.value)) < 500
+
+
+def test_an_infinite_slope_on_both_sides_is_no_jump():
+    """|z|^(2/5): φ is continuous, its slope is infinite at 0; K is followed, J is refused for its true reason."""
+    theory = mf.derive("abs(z)**0.4")
+    assert theory.activation.is_continuous
+    run = theory.propagate(sigma_w=1, sigma_b=1, depth=2)
+    assert run.quantities == ("K",)
+    power = 2**0.4 * math.gamma(0.9) / math.sqrt(math.pi)  # ⟨|t|^0.8⟩
+    assert run.K[1] == pytest.approx(1 + 2**0.4 * power, rel=1e-14)
+    with pytest.raises(mf.MeanFieldError, match="infinite"):
+        theory.propagate(sigma_w=1, sigma_b=1, depth=3, quantities=("K", "J"))

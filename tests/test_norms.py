@@ -10,7 +10,10 @@ import sympy as sp
 
 from meanfield.architecture import Block, Dense, LayerNorm, Nonlinearity, Residual, Sequential
 from meanfield.empirical import run_ensemble
+from meanfield.numeric import direct, lowering
+from meanfield.results import MeanFieldError
 from meanfield.symbolic import blocks
+from meanfield.symbolic.average import Average
 from meanfield.symbolic.blocks import input_jacobian, one_input, two_inputs
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbols import sigma_w
@@ -219,3 +222,66 @@ def test_planted_errors_in_j0_are_caught(monkeypatch):
                 assert_j0(block, right)
         monkeypatch.setattr(blocks, "_slope_in", real)
         assert_j0(block, right)
+
+
+def by_hand(first, second, second_slope, first_slope, K):
+    """(⟨ψ²⟩, ⟨ψ′²⟩) of ψ(z) = second((first(z) - m)/s), m and s the mean and the spread of first, by mpmath alone."""
+    root = mp.sqrt(K)
+
+    def mean(f, *kinks):
+        near = [s * 10 ** mp.mpf(-k) for k in range(4) for s in (-1, 1)]  # tanh(√K t) is steep
+        return mp.quad(lambda t: f(root * t) * mp.npdf(t), sorted({-12, -4, 0, 4, 12, *near, *kinks}))
+
+    m = mean(first)
+    s = mp.sqrt(mean(lambda z: first(z) ** 2) - m**2)
+    kink = (m / root,)  # of relu behind relu; elsewhere one more panel
+    moment = mean(lambda z: second((first(z) - m) / s) ** 2, *kink)
+    return moment, mean(lambda z: (second_slope((first(z) - m) / s) * first_slope(z) / s) ** 2, *kink)
+
+
+def relu(z):
+    return max(z, mp.mpf(0))
+
+
+def is_positive(z):
+    return mp.mpf(z > 0)
+
+
+def sech2(z):
+    return mp.sech(z) ** 2
+
+
+@pytest.mark.parametrize(
+    ("names", "functions"),
+    [
+        (("relu", "relu"), (relu, relu, is_positive, is_positive)),
+        (("relu", "tanh"), (relu, mp.tanh, sech2, is_positive)),
+        (("z*tanh(z)", "tanh"), (lambda z: z * mp.tanh(z), mp.tanh, sech2, lambda z: mp.tanh(z) + z * sech2(z))),
+    ],
+    ids=str,
+)
+def test_a_nonlinearity_behind_a_norm_is_followed(names, functions):
+    """Its mean and spread change with the layer: the averages are integrated at every call, at any scale of K."""
+    theory = derive(architecture=chain(names[0], LayerNorm(), names[1]))
+    for K in (1e-4, 0.3, 30):
+        run = theory.propagate(sigma_w=1, sigma_b=0, depth=2, input_norm=K)
+        with mp.workdps(25):  # its goals are absolute
+            moment, slope = by_hand(*functions, mp.mpf(K))
+        assert abs(run.K[1] / moment - 1) < 1e-12
+        assert abs(run.J[1] / slope - 1) < 1e-12
+
+
+def test_a_rule_that_misses_is_refused():
+    """Control: panels that end too early are seen by the measurement that a sample of consistent settings makes."""
+    theory = derive(architecture=chain("relu", LayerNorm(), "tanh"))
+    for node in theory.recursion("K").step[0].atoms(Average):
+        shape, variables = lowering._canonical(node)
+        if len(variables) < 2:
+            continue
+        text, rest = direct.direct(shape, "f"), ("f", variables)
+        assert direct.measured(shape, text, *rest) < 1e-12
+        with pytest.raises(MeanFieldError, match="not compiled"):
+            direct.measured(shape, text.replace("= 9.5 * s", "= 2.5 * s"), *rest)
+        break
+    else:
+        raise AssertionError("no average with parameters was found")

@@ -253,6 +253,16 @@ def test_activations_without_certain_switch_points_get_a_sentence(text):
         activation(text)
 
 
+@pytest.mark.parametrize("text", ["max(z**3 - z, 0.3)", "max(z**5 - 5*z**3 + 4*z, 0.2)", "min(z**3 - 3*z, 1/3)"])
+def test_roots_in_wide_enclosures_are_halved(text):
+    """Enclosures of polynomial roots hold one zero, but may be too wide for the slope to have a sign in one step."""
+    z = sp.Symbol("z", real=True)
+    line, level = sp.sympify(text.partition("(")[2][:-1], locals={"z": z}, rational=True)
+    real = [float(sp.re(r)) for r in sp.Poly(line - level).nroots(n=30) if abs(sp.im(r)) < 1e-20]
+    found = [float(b) for b in piecewise.pieces(activation(text).expression.xreplace({z: x}), x).breaks]
+    assert found == pytest.approx(sorted(real), abs=1e-14)
+
+
 def test_a_root_is_a_number():
     r = activation("max(z**5 - z - 1, 0)").pieces.breaks[0]
     assert isinstance(r, Root) and r.is_positive and r.is_number and not r.free_symbols

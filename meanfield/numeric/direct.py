@@ -17,9 +17,10 @@ from meanfield.numeric.rules import gauss_legendre
 from meanfield.piecewise import pieces
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.average import Average
-from meanfield.symbols import P_POSITIVE, P, Z
+from meanfield.symbols import P_POSITIVE, K, K_aa, K_ab, K_bb, P, Z
 
 SAMPLES = (1e-6, 1e-2, 0.3, 1.0, 7.0, 300.0, 1e5)  # K, at which the error is measured
+STATE = (K, K_aa, K_ab, K_bb)
 PARAMETERS = (1.0, 0.31, 2.7)
 ROUNDING = 2e-14
 
@@ -86,29 +87,47 @@ def _switching(p, swap, name: str, arguments: str) -> str:
     return text + printing.body(p.exprs[-1].xreplace(swap)) + "\n"
 
 
-def measured(node: Average, text: str, name: str) -> float:
+def settings(variables) -> list[tuple[float, tuple[float, ...]]]:
+    """(variance, parameters) as they come together: `variables` at a sample of states and of the other symbols.
+
+    Parameters of their own choice would measure what never occurs: a mean above the root of its second moment, or
+    a switch point at a hundred standard deviations.
+    """
+    others = sorted(set().union(*(v.free_symbols for v in variables)) - {*STATE}, key=str)
+    out = []
+    for value in PARAMETERS if others else PARAMETERS[:1]:
+        fixed = {s: sp.Rational(value * (1 + 0.37 * i)) for i, s in enumerate(others)}
+        for k in map(sp.Rational, SAMPLES):
+            state = dict.fromkeys(STATE, k) | {K_ab: k / 2}
+            at, *parameters = (float(sp.N(v.subs(fixed | state), 20)) for v in variables)
+            out.append((at, tuple(parameters)))
+    return out
+
+
+def measured(node: Average, text: str, name: str, variables) -> float:
     """The largest deviation of `text` from the quadrature of `quadrature`, whose panels see steep places and branch
-    points, over a sample of K and parameters; relative to the average of the modulus.
+    points, over a sample of variances and of the parameters that come with them (`settings`); relative to the average
+    of the modulus.
 
     Raises: MeanFieldError where it is not small.
     """
     f, worst = printing.interpret(text, name), ROUNDING
-    for value in PARAMETERS:
-        parameters = [value * (1 + 0.37 * i) for i in range(len(node.args[3]))]
+    for variance, parameters in settings([sp.sympify(v) for v in variables]):
         values = [sp.Rational(v) for v in parameters]
         body = node.args[0].expr.xreplace(dict(zip(P, values)) | dict(zip(P_POSITIVE, values)))
-        scale_rule = quadrature.rule_for(body, 0.3)
-        for K in SAMPLES:
-            at = np.array([K])
-            true = float(quadrature.gaussian_average(body, at, scale_rule)[0])
-            scale = float(quadrature.gaussian_average(body, at, scale_rule, modulus=True)[0])
-            if not math.isfinite(true) or scale < 1e-290:
-                continue
-            try:
-                miss = abs(f(K, *parameters) - true)
-            except (OverflowError, ZeroDivisionError, ValueError):
-                miss = math.inf
-            worst = max(worst, miss / scale)
+        # a small variance may bring its own scale with it (z/√K behind a norm); the quadrature knows that of 1
+        unit = min(1.0, math.sqrt(variance))
+        body = body.xreplace({Z[0]: sp.Rational(unit) * Z[0]}) if unit < 1 else body
+        at, rule = np.array([variance / unit**2]), quadrature.rule_for(body, 0.3)
+        true = float(quadrature.gaussian_average(body, at, rule)[0])
+        scale = float(quadrature.gaussian_average(body, at, rule, modulus=True)[0])
+        if not math.isfinite(true) or scale < 1e-290:
+            continue
+        try:
+            miss = abs(f(variance, *parameters) - true)
+        except (OverflowError, ZeroDivisionError, ValueError):
+            miss = math.inf
+        worst = max(worst, miss / scale)
     if not worst < 1e-6:
         raise MeanFieldError(
             f"{node} is too steep or oscillates too fast for quadrature at every layer (measured error {worst:.0e}); "

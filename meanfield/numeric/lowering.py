@@ -122,7 +122,7 @@ def averages(recursion: Recursion):
                 source = direct(shape, f"avg_{index}")
                 functions += source + "\n\n"
                 arrays[f"T{index}"] = np.zeros((1, 10))
-                errors.append(direct_error(shape, source, f"avg_{index}"))
+                errors.append(direct_error(shape, source, f"avg_{index}", variables))
                 weight += DIRECT_WEIGHT
                 notes.append(f"avg_{index}(K, …) = {shape}: panel quadrature at every call")
             elif node.n == 1:

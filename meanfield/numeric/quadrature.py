@@ -50,6 +50,9 @@ def _scipy_special():
 def numpy_function(expr: sp.Expr):
     """A smooth expression in Z[0] as a NumPy function, with stable forms of sigmoid, softplus and sech."""
     modules = [_NUMPY, _scipy_special(), "numpy"] if expr.has(sp.erf, sp.erfc) else [_NUMPY, "numpy"]
+    # NumPy has no roots of integers beyond 64 bits (constants of a LayerNorm come with 40 digits)
+    long = [r for r in expr.atoms(sp.Rational) if max(abs(r.p), r.q) >= 2**53]
+    expr = expr.xreplace({r: sp.Float(r, 20) for r in long})
     f = sp.lambdify(Z[0], expr, modules=modules, cse=True)
     return lambda x: np.broadcast_to(np.asarray(f(x), dtype=float), x.shape)
 

@@ -251,5 +251,5 @@ def _up_to(e, x, a: arb, T: arb, n: int) -> arb:
         step = step * 2 if len(points) > 3 else step
     total = arb(0)
     for lo, hi in zip(points, [*points[1:], T]):
-        total += acb.integral(lambda z, an: f((z,), an) * z**n, acb(lo), acb(hi)).real
+        total += balls.integral(lambda z, an: f((z,), an) * z**n, acb(lo), acb(hi)).real
     return total

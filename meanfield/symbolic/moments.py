@@ -255,5 +255,5 @@ def _half_moment(e, lo, hi, n, power) -> arb:
     while points[-1] + 4 < T:
         points.append(points[-1] + 4)
     for x, y in zip(points, [*points[1:], T]):
-        total += acb.integral(lambda z, an: (f((z,), an) - q((z,), an)) * (side * z) ** n, acb(x), acb(y)).real
+        total += balls.integral(lambda z, an: (f((z,), an) - q((z,), an)) * (side * z) ** n, acb(x), acb(y)).real
     return total + arb(0, rest.abs_upper())

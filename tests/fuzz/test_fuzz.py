@@ -14,8 +14,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from flint import acb
 
 import meanfield as mf
+from meanfield import balls
 
 from .calls import VERBS, Call
 from .judge import Finding, judge
@@ -124,3 +126,22 @@ def test_limits_come_from_outside(monkeypatch):
     monkeypatch.setenv("MEANFIELD_SECONDS", "0.05")
     with pytest.raises(mf.MeanFieldError, match=r"0\.05 seconds"):
         mf.derive("tanh(z)*erf(z/3) + z/7").fixed_points(sigma_w="1.1", sigma_b="0.37")
+
+
+def test_time_that_ends_inside_an_integral_is_a_sentence(monkeypatch):
+    """The clock runs out in a callback of python-flint, which may call it again and then fail by itself."""
+    monkeypatch.setenv("MEANFIELD_SECONDS", "0.7")
+    with pytest.raises(mf.MeanFieldError, match=r"0\.7 seconds"):
+        mf.derive("1/(2 + cos(z))").fixed_points(sigma_w=2, sigma_b=0)
+
+
+def test_what_an_integrand_raises_comes_out():
+    seen = []
+
+    def integrand(t, analytic):
+        seen.append(t)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        balls.integral(integrand, acb(0), acb(1))
+    assert len(seen) == 1
