@@ -26,7 +26,7 @@ from meanfield.symbolic.expansion import at_infinity, at_zero, exponential_at_ze
 from meanfield.symbolic.infinity import normal_form
 from meanfield.symbolic.moments import Moment, moment
 from meanfield.symbolic.powerlog import Sum, expand
-from meanfield.symbolic.roots import sign_at_infinity
+from meanfield.symbolic.half_line import sign_at_infinity
 from meanfield.symbols import K, Z, z
 
 # formula, the same even part f(z) + f(-z) in mpmath

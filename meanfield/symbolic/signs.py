@@ -23,7 +23,7 @@ from meanfield.growth import bound, decay
 from meanfield.piecewise import pieces
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.ball_series import ball_series, coefficients
-from meanfield.symbols import Z, sigmoid, softplus
+from meanfield.symbols import Z, factored, sigmoid, softplus, steep
 from meanfield.taylor import taylor
 
 x = Z[0]
@@ -84,7 +84,7 @@ def _sign_of_number(c: sp.Expr) -> int | None:
             ball = balls.constant(c)
         if not ball.contains(0):
             return 1 if ball > 0 else -1
-    return 0 if sp.simplify(c) == 0 else None
+    return 0 if (sp.expand(c) if steep(c) else sp.simplify(c)) == 0 else None
 
 
 def changes(f: sp.Expr, masses: Masses = ()) -> int | None:
@@ -121,7 +121,7 @@ def _strip(e: sp.Expr) -> tuple[int, sp.Expr]:
     if e == 0:
         return 0, sp.S.One
     sign, rest = 1, []
-    for f in sp.Mul.make_args(sp.factor(e)):
+    for f in sp.Mul.make_args(factored(e)):
         known = _sign_of_factor(f)
         if known is None:
             rest.append(f)
@@ -230,8 +230,9 @@ def _end(e, f, point, side) -> tuple[float, int | None]:
         known = taylor(e.subs(x, point + side * x), x, 12)
     except MeanFieldError:
         return 0.0, None
-    order = next((k for k, c in enumerate(known) if sp.simplify(c) != 0), None)
-    if order is None:
+    leads = ((k, _sign_of_number(c)) for k, c in enumerate(known))
+    order, sign = next(((k, s) for k, s in leads if s != 0), (0, None))
+    if sign is None:
         return 0.0, None
     centre = balls.constant(point)
     for k in _SCALES:
@@ -352,7 +353,7 @@ def _far_exponential(e):
     top, bottom = sp.fraction(sp.together(swapped))
     if not (top.is_polynomial(x, v) and bottom.is_polynomial(x, v)):
         return None
-    found = [_lowest(sp.Poly(sp.expand(part), v), q, v) for part in (top, bottom)]
+    found = [_lowest(sp.expand(part), q, v) for part in (top, bottom)]
     if None in found:
         return None
     return max(found[0][0], found[1][0]), found[0][1] * found[1][1]
@@ -392,17 +393,22 @@ def _common(exponents):
     return sp.expand(first / math.lcm(*[int(r.q) for r in ratios]))
 
 
-def _lowest(poly: sp.Poly, q, v):
-    terms = sorted(poly.terms(), key=lambda t: t[0][0])
-    (low,), lead = terms[0][0], terms[0][1]
+def _lowest(part: sp.Expr, q, v):
+    terms: dict[int, sp.Expr] = {}  # not a Poly: the powers of v may be huge
+    for t in sp.Add.make_args(part):
+        c, k = t.as_coeff_exponent(v)
+        terms[int(k)] = terms.get(int(k), sp.S.Zero) + c
+    terms = {k: c for k, c in terms.items() if sp.expand(c) != 0}
     slope = float(balls.constant(sp.Poly(q, x).nth(1)).lower())
-    if slope <= 0:
+    if slope <= 0 or not terms:
         return None
+    low = min(terms)
     rest = []
-    for (k,), c in terms[1:]:
-        size = sum(float(abs(balls.constant(a)).upper()) for a in sp.Poly(c, x).all_coeffs())
-        rest.append((size, float(sp.Poly(c, x).degree()), (k - low) * slope))
-    return _dominates(sp.Poly(lead, x), rest)
+    for k, c in terms.items():
+        if k != low:
+            size = sum(float(abs(balls.constant(a)).upper()) for a in sp.Poly(c, x).all_coeffs())
+            rest.append((size, float(sp.Poly(c, x).degree()), (k - low) * slope))
+    return _dominates(sp.Poly(terms[low], x), rest)
 
 
 def _far_algebraic(e):
