@@ -21,6 +21,7 @@ from flint import ctx as flint_context
 from meanfield import balls
 from meanfield.growth import bound, decay
 from meanfield.piecewise import pieces
+from meanfield.ranges import span
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.ball_series import ball_series, coefficients
 from meanfield.symbols import Z, factored, sigmoid, softplus, steep
@@ -291,8 +292,8 @@ def _model(f, a: arb, b: arb, m: arb) -> tuple[arb, arb]:
 
 def _far(e: sp.Expr) -> tuple[float, int | None]:
     """(M, sign of e for all z ≥ M) from its power part with an exponentially small remainder, from its leading
-    exponential, or as a rational function of 1/z."""
-    for rule in (_far_power, _far_bounded, _far_exponential, _far_algebraic):
+    exponential, as a rational function of 1/z, or from its range (logarithms)."""
+    for rule in (_far_power, _far_bounded, _far_exponential, _far_algebraic, _far_range):
         found = rule(e)
         if found is not None:
             return found
@@ -429,4 +430,14 @@ def _far_algebraic(e):
         value = f((balls.acb(arb(0).union(arb(2) ** -k)),), False).real
         if value.is_finite() and not value.contains(0):
             return float(2**k), (1 if value > 0 else -1)
+    return None
+
+
+def _far_range(e):
+    """Interval arithmetic on [M, ∞), with the powers of z collected: z²(asinh² z - 1) + c."""
+    for form in (e, sp.collect(sp.expand(e), x)):
+        for k in _SCALES:
+            low, high = span(form, x, 2.0**k, math.inf)
+            if low > 0 or high < 0:
+                return 2.0**k, (1 if low > 0 else -1)
     return None
