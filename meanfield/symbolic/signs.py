@@ -49,29 +49,37 @@ def segments(f: sp.Expr, masses: Masses = ()) -> tuple[Segment, ...] | None:
 
     Gaps between neighbours of different sign hold one change each, gaps between equal neighbours none.
     """
+    for bits in (120, 600):  # where terms cancel at a tiny z (10^-80 + tanh² z - z²), more digits than usual decide
+        with balls.precision(bits):
+            out = _segments(f, masses)
+        if out is not None:
+            return tuple(out)
+    return None
+
+
+def _segments(f: sp.Expr, masses: Masses) -> list[Segment] | None:
     p = pieces(f, x)
     cuts = sorted({sp.Abs(b) for b in p.breaks} | {sp.Abs(b) for b, _ in masses}, key=lambda b: sp.N(b, 30))
     weight = {c: sp.Add(*[w for b, w in masses if sp.Abs(b) == c]) for c in cuts}
     cuts = [c for c in cuts if c != 0]
     out: list[Segment] = []
-    with balls.precision(120):
-        for lo, hi in itertools.pairwise([sp.S.Zero, *cuts, sp.oo]):
-            a, b = _place(lo), _place(hi)
-            if lo in weight and weight[lo] != 0:
-                heavy = _sign_of_number(weight[lo])
-                if heavy is None:
-                    return None
-                out.append((heavy, a, a))
-            right, left = _at_side(p, lo, hi, 1), _at_side(p, lo, hi, -1).subs(x, -x)
-            alone = {_strip(e) for e in (right, left) if e != 0}
-            if len(alone) == 1 and (only := alone.pop())[1] == 1:  # each side has the same sign by itself
-                part: list[Segment] | None = [(only[0], a, b)]
-            else:
-                part = _of_piece(right + left, lo, hi)
-            if part is None:
+    for lo, hi in itertools.pairwise([sp.S.Zero, *cuts, sp.oo]):
+        a, b = _place(lo), _place(hi)
+        if lo in weight and weight[lo] != 0:
+            heavy = _sign_of_number(weight[lo])
+            if heavy is None:
                 return None
-            out += part
-    return tuple(out)
+            out.append((heavy, a, a))
+        right, left = _at_side(p, lo, hi, 1), _at_side(p, lo, hi, -1).subs(x, -x)
+        alone = {_strip(e) for e in (right, left) if e != 0}
+        if len(alone) == 1 and (only := alone.pop())[1] == 1:  # each side has the same sign by itself
+            part: list[Segment] | None = [(only[0], a, b)]
+        else:
+            part = _of_piece(right + left, lo, hi)
+        if part is None:
+            return None
+        out += part
+    return out
 
 
 def _place(end: sp.Expr) -> arb:
