@@ -45,7 +45,9 @@ def average(expr: sp.Expr, cov: tuple[sp.Expr, ...], mean: tuple[sp.Expr, ...], 
             break
         missing = max(0, int(digits * 3.33) - best.rel_accuracy_bits())
         if missing > most:
-            break
+            if small > 1e-12 or bits > most:
+                break
+            missing = most  # not one digit is known yet, and at a small variance that need not mean 0
         bits += missing + 10
     return best
 
