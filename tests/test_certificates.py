@@ -59,6 +59,14 @@ def half(x):
     return np.where(np.abs(x) < 1e7, x / 2, 2e7 * np.sign(x))
 
 
+def unlike_rates(x):
+    return np.exp(-x * x) - np.exp(-2 * x * x / 1e6) / 1000
+
+
+def bell_over_floor(x):
+    return np.maximum(np.exp(-0.1234567 * x * x), 0.3)
+
+
 def gauss_cdf(x):
     return 0.5 * np.vectorize(math.erfc, otypes=[float])(-np.clip(x, -40, 40) / math.sqrt(2))
 
@@ -79,6 +87,10 @@ CASES = [
     ("sqrt(abs(z))", lambda x: np.sqrt(np.abs(x)), "1e-9", "0", Status.CERTIFIED),
     ("z**2", lambda x: x**2, "1e-7", "1", Status.CERTIFIED),
     ("hard_tanh", lambda x: np.clip(x, -1, 1), "1.0001", "0", Status.CERTIFIED),
+    ("z*asinh(z)", lambda x: x * np.arcsinh(x), "0.5", "0.1", Status.CERTIFIED),
+    ("asinh(z)", np.arcsinh, "1/2", "1e-15", Status.CERTIFIED),
+    ("max(exp(-0.1234567*z**2), 0.3)", bell_over_floor, "2", "1e-3", Status.CERTIFIED),
+    ("exp(-z**2) - exp(-2*z**2/10**6)/1000", unlike_rates, "1", "0.1", Status.CERTIFIED),
     ("relu", lambda x: np.maximum(x, 0), "1.2", "1e7", Status.EXACT),
     ("relu", lambda x: np.maximum(x, 0), "1.5", "1e-9", Status.EXACT),
     ("sqrt(1+z**2)", lambda x: np.sqrt(1 + x * x), "0.9", "1e-3", Status.EXACT),
@@ -102,6 +114,30 @@ def test_no_fixed_point_is_missed_and_none_invented(formula, phi, w, b, status):
     with pytest.raises(AssertionError):
         wrong = None if found.unbounded else (sp.S.Zero, sp.oo)
         assert_all_found(FixedPoints(found.points, status, "", wrong), changes, first, last)
+
+
+@pytest.mark.parametrize(
+    ("name", "w", "b", "K_star", "slope"),
+    [
+        ("tanh", "1/2", "1e-80", R(4, 3) / 10**160, R(1, 4)),
+        ("asinh(z)", "1/2", "1e-20", R(4, 3) / 10**40, R(1, 4)),
+        ("silu", "1/2", "1e-50", R(16, 15) / 10**100, R(1, 16)),
+        ("tanh", "1", "1e-40", 1 / (sp.sqrt(2) * 10**40), 1),  # K - 2K² + σ_b² = K: the terms cancel to 40 digits
+    ],
+)
+def test_fixed_points_at_a_tiny_bias(name, w, b, K_star, slope):
+    found = at(name, w, b)
+    (point,) = found
+    assert found.status is Status.CERTIFIED, found.message
+
+    def assert_point(K_star, slope):
+        assert abs(sp.N(point.K.value / K_star - 1, 30)) < 1e-15 and point.K.error < 1e-15 * point.K.value
+        assert abs(point.chi_K.value - slope) < 1e-15 and point.chi_K.error < 1e-15
+
+    assert_point(K_star, slope)
+    for wrong in ((K_star * R("1.000001"), slope), (K_star, slope * R("1.000001"))):
+        with pytest.raises(AssertionError):
+            assert_point(*wrong)
 
 
 # ------------------------------------------------------------------------------------------------- linear maps
