@@ -36,14 +36,18 @@ def average(expr: sp.Expr, cov: tuple[sp.Expr, ...], mean: tuple[sp.Expr, ...], 
     Raises: MeanFieldError if the integrand's growth is not bounded by the rules or exceeds every Gaussian.
     """
     bits, best = int(digits * 3.33) + 30, arb.nan()
-    for _ in range(3):
+    small = abs(constant(cov[0])) if len(mean) == 1 else arb(1)
+    most = 400 + (int(-4 * _log2(small) / math.log(2)) if 0 < small < 1 else 0)  # tails are cut on the scale z ~ 1, and
+    for _ in range(3):  # the average of a fourth power (a square of a square) at a small K is as small as K²
         with precision(bits):
             best = _average_1(expr, cov[0], mean[0]) if len(mean) == 1 else _average_2(expr, cov, mean)
         if best.rel_accuracy_bits() >= digits * 3.33 or best.is_zero():
             break
         missing = max(0, int(digits * 3.33) - best.rel_accuracy_bits())
-        if missing > 400:
-            break
+        if missing > most:
+            if small > 1e-12 or bits > most:
+                break
+            missing = most  # not one digit is known yet, and at a small variance that need not mean 0
         bits += missing + 10
     return best
 

@@ -216,8 +216,8 @@ def _head_bound(expr, x, side, ends):
         return None
     if head is softplus:
         return Bound(0.7) + inner
-    if head is sp.asinh:
-        return inner
+    if head is sp.asinh:  # asinh u < √(1 + u), and (1 + A v)^{1/2} ≤ (1 + A)^{1/2} v^{1/2} for v ≥ 1
+        return Bound(_up(math.sqrt(1 + inner.A)), _rate(inner.p / 2), _up(inner.c / 2))
     if head in (sp.exp, sp.cosh, sp.sinh):
         if head is sp.exp:
             return _exp_bound(u, x, side, ends)

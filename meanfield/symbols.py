@@ -7,6 +7,8 @@ and `P` (parameters inside an average; `P_POSITIVE` where one is known to be > 0
 
 from __future__ import annotations
 
+import math
+
 import sympy as sp
 from sympy.core.function import ArgumentIndexError
 
@@ -70,6 +72,35 @@ def simplified(e: sp.Expr) -> sp.Expr:
     if steep(e) and e.is_number and abs(sp.N(e, 15)) > 1e-10:
         return e
     return sp.simplify(e)
+
+
+def factored(e: sp.Expr) -> sp.Expr:
+    """`sp.factor`, which takes steep exponentials as symbols of their own."""
+    names = steep_exponentials(e)
+    return sp.factor(e.xreplace(names)).xreplace({v: a for a, v in names.items()})
+
+
+def steep_exponentials(*expressions: sp.Expr) -> dict[sp.Expr, sp.Symbol]:
+    """A symbol for each exponential, where they are no small powers of a common one: SymPy takes e^{-z²} for the
+    500 000th power of e^{-z²/500000}, and would fill as many coefficients. Else nothing."""
+    found = sorted(set().union(*[e.atoms(sp.exp) for e in expressions]), key=str)
+    if _degree(found) <= SMALL_DEGREE:
+        return {}
+    return {a: sp.Dummy(f"v{i}", positive=True) for i, a in enumerate(found)}
+
+
+SMALL_DEGREE = 60  # in a common base of exponentials, up to which factors among their powers are looked for
+
+
+def _degree(exponentials) -> int:
+    """The largest power that one of them is of a common base, e^{u/n} of e^u at least."""
+    rates: dict[sp.Expr, set[sp.Rational]] = {}
+    for a in exponentials:
+        for term in sp.Add.make_args(sp.expand(a.args[0])):
+            rate, rest = term.as_coeff_Mul(rational=True)
+            rates.setdefault(rest, {sp.S.One}).add(abs(rate))
+    wholes = [[int(r * math.lcm(*(int(q.q) for q in group))) for r in group] for group in rates.values()]
+    return max((max(w) // math.gcd(*w) for w in wholes), default=1)
 
 
 class sigmoid(sp.Function):

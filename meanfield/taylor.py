@@ -11,7 +11,7 @@ from functools import lru_cache
 import sympy as sp
 
 from meanfield.results import MeanFieldError
-from meanfield.symbols import sigmoid, softplus
+from meanfield.symbols import sigmoid, softplus, steep
 
 Series = list[sp.Expr]
 
@@ -29,7 +29,7 @@ def _tidy(c: sp.Expr) -> sp.Expr:
     c = sp.expand(c)
     return (
         c
-        if c.is_Rational or not c.has(sp.exp, sp.tanh, sp.sinh, sp.cosh, sigmoid)
+        if c.is_Rational or not c.has(sp.exp, sp.tanh, sp.sinh, sp.cosh, sigmoid) or steep(c)
         else sp.radsimp(sp.simplify(c.rewrite(sp.exp)))
     )
 

@@ -13,7 +13,7 @@ import sympy as sp
 
 from meanfield.isolation import Root, Undecided, isolate, sign_of_ball
 from meanfield.results import MeanFieldError
-from meanfield.symbols import Z, sigmoid, softplus, steep
+from meanfield.symbols import Z, factored, sigmoid, softplus, steep, steep_exponentials
 
 ADVICE = "give the parameters values (derive(..., t=0.3)), or write the activation with explicit breaks"
 
@@ -34,7 +34,7 @@ def sign(e: sp.Expr) -> int | None:
             lambda r: r.is_Pow and r.exp.is_Rational and not r.exp.is_Integer and not r.is_positive,
             lambda r: _positive(r.base, r.exp),
         )
-        for form in (lambda: e, lambda: sp.expand(e), lambda: sp.factor(e)):
+        for form in (lambda: e, lambda: sp.expand(e), lambda: factored(e)):
             shape = form()
             known = 1 if shape.is_positive else -1 if shape.is_negative else 0 if shape.is_zero else None
             if known is not None:
@@ -78,9 +78,11 @@ def is_zero(e: sp.Expr) -> bool:
 def _divides(root: Root, e: sp.Expr) -> bool:
     """Whether e vanishes because it is a multiple of the function whose zero the root is."""
     y = sp.Dummy("y", positive=True)
-    numerator = sp.fraction(sp.together(e.xreplace({root: y})))[0]
+    e, zero = sp.expand(e.xreplace({root: y})), sp.expand(root.expr.xreplace({Z[0]: y}))
+    names = steep_exponentials(e, zero)
+    numerator = sp.fraction(sp.together(e.xreplace(names)))[0]
     try:
-        return sp.reduced(sp.expand(numerator), [sp.expand(root.expr.xreplace({Z[0]: y}))])[1] == 0
+        return sp.reduced(sp.expand(numerator), [zero.xreplace(names)])[1] == 0
     except (sp.PolynomialError, ValueError, NotImplementedError):
         return False
 
@@ -144,7 +146,7 @@ def _factors(expr, x) -> list[sp.Expr]:
     for part in parts:
         if part.is_Add and not part.is_polynomial(x):
             with contextlib.suppress(sp.PolynomialError, ValueError, NotImplementedError):
-                part = sp.factor(part)
+                part = factored(part)
         for factor in sp.Mul.make_args(part):
             while factor.is_Pow and factor.base is not sp.E and not factor.exp.has(x):
                 factor = factor.base

@@ -337,8 +337,28 @@ def test_programs_of_series_equal_derivatives():
         assert_taylor(ball_series(e), e + z**2 / 1000, arb(0.7))
     with pytest.raises(MeanFieldError, match="no power series"):
         ball_series(sp.gamma(z))
-    with pytest.raises(MeanFieldError, match="no power series"):
-        ball_series(z ** sp.Rational(1, 3))
+    root = z ** sp.Rational(1, 3)  # a series where the base is positive, nothing finite where it is not
+    assert all(c.is_finite() for c in coefficients(ball_series(root), arb(0.7), 4))
+    assert_taylor(ball_series(root), root, arb(0.7))
+    with pytest.raises(AssertionError, match="excludes"):
+        assert_taylor(ball_series(root), root * (1 + z**3 / 1000), arb(0.7))
+    for at in (arb(0), arb(-1), arb(0.1, 0.2)):
+        found = coefficients(ball_series(root), at, 4)
+        assert found is None or not any(c.is_finite() for c in found)
+
+
+@pytest.mark.parametrize("head", [sp.tanh, sp.sinh, sp.asinh])
+def test_series_keep_their_digits_near_a_zero(head):
+    """Each is z + O(z³): at 10^-90 the first coefficient is 10^-90 to all digits, which differences of exponentials
+    lose."""
+    with balls.precision(120):
+        tiny = arb("1e-90")
+        found = coefficients(ball_series(head(z)), tiny, 4)
+        assert found[0].rel_accuracy_bits() > 100 and found[0].overlaps(tiny)
+        lost = coefficients(ball_series((sp.exp(z) - sp.exp(-z)) / 2), tiny, 4)  # control: sinh by its definition
+        assert lost[0].rel_accuracy_bits() < 0
+        for at in (arb(-0.4), arb(0.4), arb(0.6, 0.01), arb(3)):
+            assert_taylor(ball_series(head(z)), head(z), at)
 
 
 # ---------------------------------------------------------------------------------------------------------- averages

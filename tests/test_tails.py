@@ -23,10 +23,10 @@ from meanfield.results import Law, Term
 from meanfield.symbolic import depth, scaling
 from meanfield.symbolic.ball_series import ball_series, coefficients
 from meanfield.symbolic.expansion import at_infinity, at_zero, exponential_at_zero
+from meanfield.symbolic.half_line import sign_at_infinity
 from meanfield.symbolic.infinity import normal_form
 from meanfield.symbolic.moments import Moment, moment
 from meanfield.symbolic.powerlog import Sum, expand
-from meanfield.symbolic.roots import sign_at_infinity
 from meanfield.symbols import K, Z, z
 
 # formula, the same even part f(z) + f(-z) in mpmath

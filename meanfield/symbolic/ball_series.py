@@ -17,7 +17,15 @@ from meanfield.symbols import Z, sigmoid, softplus
 x = Z[0]
 
 
+def _risen(value: arb, slope, u):
+    """The series with this value at u's centre and derivative slope·u′: unlike differences of exponentials it keeps
+    its digits where the value is near 0."""
+    return arb_series([value], prec=u.prec) + (slope * u.derivative()).integral()
+
+
 def _tanh(u, _=False):
+    if abs(u[0].mid()) < 0.5:
+        return _risen(u[0].tanh(), _sech(u) ** 2, u)
     if u[0].mid() < 0:
         return -_tanh(-u)
     e = (-2 * u).exp()
@@ -27,6 +35,10 @@ def _tanh(u, _=False):
 def _sech(u, _=False):
     e = (u if u[0].mid() < 0 else -u).exp()
     return 2 * e / (1 + e * e)
+
+
+def _cosh(u):
+    return (u.exp() + (-u).exp()) / 2
 
 
 def _logistic(u, _=False, wanted=True):
@@ -57,13 +69,13 @@ _SERIES = Arithmetic(
         sp.cos: "cos",
         sp.atan: "atan",
         sp.log: "log",
-        sp.sinh: lambda u, _: (u.exp() - (-u).exp()) / 2,
-        sp.cosh: lambda u, _: (u.exp() + (-u).exp()) / 2,
+        sp.sinh: lambda u, _: _risen(u[0].sinh(), _cosh(u), u),
+        sp.cosh: lambda u, _: _cosh(u),
         sp.tanh: _tanh,
         sp.sech: _sech,
         sigmoid: lambda u, _: _logistic(u, wanted=False)[0],
         softplus: lambda u, _: _logistic(u)[2],
-        sp.asinh: lambda u, _: (u + (u * u + 1).sqrt()).log(),
+        sp.asinh: lambda u, _: _risen(u[0].asinh(), 1 / (u * u + 1).sqrt(), u),
     },
     number=lambda e, _: balls.constant(e),
     exact=lambda q: arb(fmpq(int(q.p), int(q.q))),

@@ -25,7 +25,7 @@ from meanfield.symbolic.half_line import zeros
 from meanfield.symbolic.recursion import closed
 from meanfield.symbolic.roots import Root, from_ball, value_at
 from meanfield.symbolic.signs import Masses
-from meanfield.symbols import J, K, Z, parameter, sigma_b, sigma_w
+from meanfield.symbols import J, K, Z, factored, parameter, sigma_b, sigma_w
 from meanfield.tex_names import aligned, joined, solution_tex
 
 _MU = parameter("mu")
@@ -373,7 +373,7 @@ def _exact_root(gap: sp.Expr, root: Root) -> sp.Expr | None:
     form = closed(gap)
     if form.has(Average):
         return None
-    for factor in sp.Mul.make_args(sp.factor(sp.numer(sp.together(form)))):
+    for factor in sp.Mul.make_args(factored(sp.numer(sp.together(form)))):
         base = factor.base if factor.is_Pow else factor
         if (
             not base.is_polynomial(K)

@@ -193,6 +193,8 @@ def short(s: Solution) -> str:
     if s.status is Status.EXACT and len(str(s.value)) < 24:
         return str(s.value)
     value = float(s.value)
+    if s.error is not None and abs(s.value) <= s.error and s.value != s.error:  # no digit of it is known
+        return f"{value:.2g} +- {float(s.error):.2g}"
     return f"{value:.12g}" if value or s.value == 0 else str(sp.N(s.value, 12))
 
 

@@ -22,7 +22,7 @@ from meanfield.piecewise import half_line, pieces
 from meanfield.results import MeanFieldError
 from meanfield.symbolic import finite_parts
 from meanfield.symbolic.average import Integrand
-from meanfield.symbols import Z, sigmoid
+from meanfield.symbols import MOST_DEGREE, Z, sigmoid
 
 
 class Moment(sp.Expr):
@@ -177,6 +177,8 @@ def _eta_rule(g, t):
         return None
     common = math.lcm(*[int(r.q) for r in rates])
     c = sp.Rational(math.gcd(*[int(r * common) for r in rates]), common)
+    if max(rates) / c > MOST_DEGREE:
+        return None
     v = sp.Dummy("v", positive=True)
     g = g.replace(
         sp.tanh,

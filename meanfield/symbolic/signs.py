@@ -21,9 +21,10 @@ from flint import ctx as flint_context
 from meanfield import balls
 from meanfield.growth import bound, decay
 from meanfield.piecewise import pieces
+from meanfield.ranges import span
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.ball_series import ball_series, coefficients
-from meanfield.symbols import Z, sigmoid, softplus
+from meanfield.symbols import Z, factored, sigmoid, softplus, steep
 from meanfield.taylor import taylor
 
 x = Z[0]
@@ -48,29 +49,37 @@ def segments(f: sp.Expr, masses: Masses = ()) -> tuple[Segment, ...] | None:
 
     Gaps between neighbours of different sign hold one change each, gaps between equal neighbours none.
     """
+    for bits in (120, 600):  # where terms cancel at a tiny z (10^-80 + tanh² z - z²), more digits than usual decide
+        with balls.precision(bits):
+            out = _segments(f, masses)
+        if out is not None:
+            return tuple(out)
+    return None
+
+
+def _segments(f: sp.Expr, masses: Masses) -> list[Segment] | None:
     p = pieces(f, x)
     cuts = sorted({sp.Abs(b) for b in p.breaks} | {sp.Abs(b) for b, _ in masses}, key=lambda b: sp.N(b, 30))
     weight = {c: sp.Add(*[w for b, w in masses if sp.Abs(b) == c]) for c in cuts}
     cuts = [c for c in cuts if c != 0]
     out: list[Segment] = []
-    with balls.precision(120):
-        for lo, hi in itertools.pairwise([sp.S.Zero, *cuts, sp.oo]):
-            a, b = _place(lo), _place(hi)
-            if lo in weight and weight[lo] != 0:
-                heavy = _sign_of_number(weight[lo])
-                if heavy is None:
-                    return None
-                out.append((heavy, a, a))
-            right, left = _at_side(p, lo, hi, 1), _at_side(p, lo, hi, -1).subs(x, -x)
-            alone = {_strip(e) for e in (right, left) if e != 0}
-            if len(alone) == 1 and (only := alone.pop())[1] == 1:  # each side has the same sign by itself
-                part: list[Segment] | None = [(only[0], a, b)]
-            else:
-                part = _of_piece(right + left, lo, hi)
-            if part is None:
+    for lo, hi in itertools.pairwise([sp.S.Zero, *cuts, sp.oo]):
+        a, b = _place(lo), _place(hi)
+        if lo in weight and weight[lo] != 0:
+            heavy = _sign_of_number(weight[lo])
+            if heavy is None:
                 return None
-            out += part
-    return tuple(out)
+            out.append((heavy, a, a))
+        right, left = _at_side(p, lo, hi, 1), _at_side(p, lo, hi, -1).subs(x, -x)
+        alone = {_strip(e) for e in (right, left) if e != 0}
+        if len(alone) == 1 and (only := alone.pop())[1] == 1:  # each side has the same sign by itself
+            part: list[Segment] | None = [(only[0], a, b)]
+        else:
+            part = _of_piece(right + left, lo, hi)
+        if part is None:
+            return None
+        out += part
+    return out
 
 
 def _place(end: sp.Expr) -> arb:
@@ -84,7 +93,7 @@ def _sign_of_number(c: sp.Expr) -> int | None:
             ball = balls.constant(c)
         if not ball.contains(0):
             return 1 if ball > 0 else -1
-    return 0 if sp.simplify(c) == 0 else None
+    return 0 if (sp.expand(c) if steep(c) else sp.simplify(c)) == 0 else None
 
 
 def changes(f: sp.Expr, masses: Masses = ()) -> int | None:
@@ -121,7 +130,7 @@ def _strip(e: sp.Expr) -> tuple[int, sp.Expr]:
     if e == 0:
         return 0, sp.S.One
     sign, rest = 1, []
-    for f in sp.Mul.make_args(sp.factor(e)):
+    for f in sp.Mul.make_args(factored(e)):
         known = _sign_of_factor(f)
         if known is None:
             rest.append(f)
@@ -230,8 +239,9 @@ def _end(e, f, point, side) -> tuple[float, int | None]:
         known = taylor(e.subs(x, point + side * x), x, 12)
     except MeanFieldError:
         return 0.0, None
-    order = next((k for k, c in enumerate(known) if sp.simplify(c) != 0), None)
-    if order is None:
+    leads = ((k, _sign_of_number(c)) for k, c in enumerate(known))
+    order, sign = next(((k, s) for k, s in leads if s != 0), (0, None))
+    if sign is None:
         return 0.0, None
     centre = balls.constant(point)
     for k in _SCALES:
@@ -290,8 +300,8 @@ def _model(f, a: arb, b: arb, m: arb) -> tuple[arb, arb]:
 
 def _far(e: sp.Expr) -> tuple[float, int | None]:
     """(M, sign of e for all z ≥ M) from its power part with an exponentially small remainder, from its leading
-    exponential, or as a rational function of 1/z."""
-    for rule in (_far_power, _far_bounded, _far_exponential, _far_algebraic):
+    exponential, as a rational function of 1/z, or from its range (logarithms)."""
+    for rule in (_far_power, _far_bounded, _far_exponential, _far_algebraic, _far_range):
         found = rule(e)
         if found is not None:
             return found
@@ -352,7 +362,7 @@ def _far_exponential(e):
     top, bottom = sp.fraction(sp.together(swapped))
     if not (top.is_polynomial(x, v) and bottom.is_polynomial(x, v)):
         return None
-    found = [_lowest(sp.Poly(sp.expand(part), v), q, v) for part in (top, bottom)]
+    found = [_lowest(sp.expand(part), q, v) for part in (top, bottom)]
     if None in found:
         return None
     return max(found[0][0], found[1][0]), found[0][1] * found[1][1]
@@ -392,17 +402,22 @@ def _common(exponents):
     return sp.expand(first / math.lcm(*[int(r.q) for r in ratios]))
 
 
-def _lowest(poly: sp.Poly, q, v):
-    terms = sorted(poly.terms(), key=lambda t: t[0][0])
-    (low,), lead = terms[0][0], terms[0][1]
+def _lowest(part: sp.Expr, q, v):
+    terms: dict[int, sp.Expr] = {}  # not a Poly: the powers of v may be huge
+    for t in sp.Add.make_args(part):
+        c, k = t.as_coeff_exponent(v)
+        terms[int(k)] = terms.get(int(k), sp.S.Zero) + c
+    terms = {k: c for k, c in terms.items() if sp.expand(c) != 0}
     slope = float(balls.constant(sp.Poly(q, x).nth(1)).lower())
-    if slope <= 0:
+    if slope <= 0 or not terms:
         return None
+    low = min(terms)
     rest = []
-    for (k,), c in terms[1:]:
-        size = sum(float(abs(balls.constant(a)).upper()) for a in sp.Poly(c, x).all_coeffs())
-        rest.append((size, float(sp.Poly(c, x).degree()), (k - low) * slope))
-    return _dominates(sp.Poly(lead, x), rest)
+    for k, c in terms.items():
+        if k != low:
+            size = sum(float(abs(balls.constant(a)).upper()) for a in sp.Poly(c, x).all_coeffs())
+            rest.append((size, float(sp.Poly(c, x).degree()), (k - low) * slope))
+    return _dominates(sp.Poly(terms[low], x), rest)
 
 
 def _far_algebraic(e):
@@ -423,4 +438,14 @@ def _far_algebraic(e):
         value = f((balls.acb(arb(0).union(arb(2) ** -k)),), False).real
         if value.is_finite() and not value.contains(0):
             return float(2**k), (1 if value > 0 else -1)
+    return None
+
+
+def _far_range(e):
+    """Interval arithmetic on [M, ∞), with the powers of z collected: z²(asinh² z - 1) + c."""
+    for form in (e, sp.collect(sp.expand(e), x)):
+        for k in _SCALES:
+            low, high = span(form, x, 2.0**k, math.inf)
+            if low > 0 or high < 0:
+                return 2.0**k, (1 if low > 0 else -1)
     return None
