@@ -162,7 +162,7 @@ def _short(place: sp.Expr) -> sp.Rational:
 
 
 def _beyond(place: sp.Expr, side: int) -> sp.Rational:
-    """A short number on one side of a place: at a distance of 1 to 3, or of the size of the place where that is more."""
+    """A short number on one side of a place: 1 to 3 away, or 1e-12 of the place where that is more."""
     near = _short(place)
     whole = sp.floor(near)
     step = max(sp.S.One, abs(whole) / 10**12)
