@@ -500,3 +500,8 @@ def test_an_infinite_slope_on_both_sides_is_no_jump():
     assert run.K[1] == pytest.approx(1 + 2**0.4 * power, rel=1e-14)
     with pytest.raises(mf.MeanFieldError, match="infinite"):
         theory.propagate(sigma_w=1, sigma_b=1, depth=3, quantities=("K", "J"))
+
+
+def test_a_result_of_networks_is_short():
+    run = mf.measure("relu", sigma_w=1, sigma_b=0, width=20, depth=2, networks=3)
+    assert repr(run) == "EnsembleResult(K, J; width 20, depth 2, 3 networks)"

@@ -58,6 +58,10 @@ class EnsembleResult:
     diverged_at: np.ndarray = field(repr=False)
     samples: Mapping[str, np.ndarray] = field(repr=False)
 
+    def __repr__(self) -> str:
+        asked = ", ".join(self.asked)
+        return f"EnsembleResult({asked}; width {self.width}, depth {self.depth}, {self.networks} networks)"
+
     @property
     def quantities(self) -> tuple[str, ...]:
         """What `estimate` can be asked for; where J is measured, log_J can be asked for too."""
