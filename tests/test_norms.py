@@ -258,7 +258,7 @@ def sech2(z):
         (("relu", "tanh"), (relu, mp.tanh, sech2, is_positive)),
         (("z*tanh(z)", "tanh"), (lambda z: z * mp.tanh(z), mp.tanh, sech2, lambda z: mp.tanh(z) + z * sech2(z))),
     ],
-    ids=str,
+    ids=["relu relu", "relu tanh", "z*tanh(z) tanh"],
 )
 def test_a_nonlinearity_behind_a_norm_is_followed(names, functions):
     """Its mean and spread change with the layer: the averages are integrated at every call, at any scale of K."""
