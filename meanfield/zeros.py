@@ -26,7 +26,7 @@ def sign(e: sp.Expr) -> int | None:
     e = sp.sympify(e)
     if e.has(sp.zoo, sp.nan, sp.I):  # log(0), or √ of what is negative: no real number
         return None
-    if e.is_Rational or e.is_infinite:
+    if e.is_Rational or e in (sp.oo, -sp.oo):
         return 1 if e > 0 else -1 if e < 0 else 0
     if not e.is_number:
         # real numbers all: what stands under a root is not negative (a variance, under LayerNorm's)
@@ -36,7 +36,7 @@ def sign(e: sp.Expr) -> int | None:
         )
         for form in (lambda: e, lambda: sp.expand(e), lambda: factored(e)):
             shape = form()
-            known = 1 if shape.is_positive else -1 if shape.is_negative else 0 if shape.is_zero else None
+            known = _assumed(shape)
             if known is not None:
                 return known
         return None
@@ -47,12 +47,20 @@ def sign(e: sp.Expr) -> int | None:
             with balls.precision(bits):
                 found = sign_of_ball(balls.constant(e))
         except MeanFieldError:  # a head without balls: SymPy's own knowledge
-            return 1 if e.is_positive else -1 if e.is_negative else 0 if e.is_zero else None
+            return _assumed(e)
         if found:
             return found
         if bits == 300 and is_zero(e):
             return 0
     return None
+
+
+def _assumed(e: sp.Expr) -> int | None:
+    """The sign of an expression by SymPy's assumptions."""
+    try:
+        return 1 if e.is_positive else -1 if e.is_negative else 0 if e.is_zero else None
+    except ArithmeticError:  # its evaluation ran out of digits
+        return None
 
 
 def _positive(base, exponent) -> sp.Expr:
@@ -311,6 +319,8 @@ def _erf_inverse(w) -> sp.Expr:
     from meanfield import balls
 
     size = sp.Abs(w)
+    if sp.N(size, 60) >= 1:  # closer to 1 than 60 digits tell
+        raise Undecided
     near = sp.Rational(str(sp.N(sp.erfinv(sp.N(size, 60)), 30)))
     for k in (20, 12, 6):
         lo, hi = near * (1 - sp.Rational(1, 10**k)), near * (1 + sp.Rational(1, 10**k))

@@ -21,7 +21,7 @@ LEVELS = [
     {"diagrams"},
     {"theory"},
     {"allowances", "comparison", "report"},
-    {"cli", "cli_critical", "cli_criticality", "cli_options", "cli_output", "cli_reading"},
+    {"cli", "cli_critical", "cli_criticality", "cli_options", "cli_output", "cli_reading", "__main__"},
     {"__init__"},
 ]
 BELOW_EMPIRICAL = {"architecture", "arguments", "limits", "results", "empirical"}

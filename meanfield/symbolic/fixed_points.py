@@ -431,7 +431,7 @@ def _sign_near_zero(gain, found: Zeros) -> tuple[int, str]:
         many = f"at K > 0 at most {found.most} by Descartes' rule"
         return found.first or 0, f"{many}, and {count} certified: there are no others"
     if found.most is None:
-        message = f"{found.reason}; each of the {count} is certified"
+        message = f"{found.reason}; " + (f"each of the {count} found is certified" if count else "none was found")
     else:
         message = f"at K > 0 at most {found.most} by Descartes' rule, {count} found and certified; {found.reason}"
     if found.first is not None:

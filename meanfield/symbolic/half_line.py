@@ -339,7 +339,7 @@ def _split(f, a: arb, b: arb) -> arb:
     points.append(a)
     total = arb(0)
     for hi, lo in itertools.pairwise(points):
-        total += acb.integral(f, acb(lo), acb(hi), rel_tol=arb(2) ** -20, eval_limit=6000).real
+        total += balls.integral(f, acb(lo), acb(hi), rel_tol=arb(2) ** -20, eval_limit=6000).real
     return total
 
 
