@@ -140,7 +140,7 @@ def _jacobian_rows(layers, log_j, full: EnsembleResult, half: EnsembleResult, re
     a is a fixed linear functional of the per-network values (weights from the spread), so its error, and its covariance
     with the row it corrects, follow from plain sample variances.
     """
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # σ_w = 0 makes log J = -∞ in theory and networks
         wide = np.exp(full.samples["log_J"][:, :reach] - log_j)
         narrow = np.exp(
             half.samples["log_J"][:, : min(reach, half.finite_depth)] - log_j[: min(reach, half.finite_depth)]

@@ -263,6 +263,8 @@ def _settings(function: Callable, settings: dict[str, Any]) -> dict[str, Any]:
         if name not in known or name in ("block", "activation_pairs"):
             own = [n for n in known if n not in ("block", "activation_pairs")]
             raise MeanFieldError(f"{name} is no setting of an ensemble.{meant(name, own)}")
+    for value in settings["mu"].values() if isinstance(settings.get("mu"), Mapping) else [settings.get("mu", 0)]:
+        _ndim(value, "mu")
     missing = [n for n, p in known.items() if p.default is p.empty and n not in ("block", "sigma_w", "sigma_b")]
     for name in missing:
         if name not in settings:

@@ -146,7 +146,8 @@ def averages(recursion: Recursion):
         arguments = [code(sp.sympify(v).xreplace(ordered).xreplace(symbols)) for v in variables]
         tabled = node.n == 1 and len(variables) == 1
         calls[node] = f"{names[shape]}({', '.join(arguments)}{f', T[{index}]' if tabled else ''})"
-    arrays |= {"errors": np.maximum(MARGIN * np.array(errors), ROUNDING), "weight": np.array(weight), "limit": np.array(limit)}
+    arrays["errors"] = np.maximum(MARGIN * np.array(errors), ROUNDING)
+    arrays |= {"weight": np.array(weight), "limit": np.array(limit)}
     return calls, functions, notes, arrays
 
 

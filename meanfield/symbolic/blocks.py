@@ -26,6 +26,7 @@ from meanfield.architecture import (
     activations_of,
     parts,
 )
+from meanfield.arguments import shown
 from meanfield.parser import value_of
 from meanfield.piecewise import pieces
 from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm
@@ -114,7 +115,7 @@ def _walk(block: Block, signal: Signal, rules: Rules) -> Signal:
             strength = value_of(mu)
             return (_skip if has_dense(branch) else _inner_skip)(branch, strength, signal, rules)
     raise MeanFieldError(
-        f"The block {block!r} has no rule in the theory yet; finite networks with it can be measured "
+        f"The block {shown(block)} has no rule in the theory yet; finite networks with it can be measured "
         "(meanfield.empirical.run_ensemble)."
     )
 
