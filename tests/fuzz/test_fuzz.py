@@ -82,6 +82,9 @@ def test_planted_nan_and_shape_are_found(monkeypatch):
             assert_none([f for f in [judge(Call("activations"))] if f])
 
 
+TWICE = mf.Sequential((mf.Nonlinearity("erf"), mf.Dense()) * 2)
+
+
 @pytest.mark.parametrize(
     ("ask", "says"),
     [
@@ -98,6 +101,7 @@ def test_planted_nan_and_shape_are_found(monkeypatch):
         (lambda: mf.derive("swish", beta=None), "beta"),
         (lambda: mf.derive("tanh", residual=True, mu="1e400"), "mu"),
         (lambda: mf.Sequential(3), "Sequential"),
+        (lambda: mf.derive(architecture=TWICE).phase_diagram(sigma_w=(0, 1, 3), sigma_b=(0, 1, 3)), "a second Dense"),
         (lambda: mf.average("__import__('os')", 1), "is not allowed"),
         (lambda: mf.check("tanh", sigma_w=1, sigma_b=0, sampler={}), "sampler"),
         (lambda: mf.derive("tanh").propagate(sigma_w=1, sigma_b=0, depth=3, correlation=np.array([1j])), "correlation"),
