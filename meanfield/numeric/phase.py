@@ -171,8 +171,8 @@ def compile_phase(recursion: Recursion) -> Compiled:
     inside = sorted(p.name for n in loops.placeholders(recursion) for p in recursion.parameters if n.has(p))
     if inside:
         raise MeanFieldError(
-            f"A phase diagram was asked for, but an average depends on {inside[0]}, not on K alone (a second Dense); use "
-            "propagate over a grid of sigma_w and sigma_b."
+            f"A phase diagram was asked for, but an average depends on {inside[0]}, not on K alone (a second Dense); "
+            "use propagate over a grid of sigma_w and sigma_b."
         )
     description = f"phase|{VERSION}|{sp.srepr(recursion.step)}|" + "|".join(
         sorted(sp.srepr(n.integrand) for n in loops.placeholders(recursion))
