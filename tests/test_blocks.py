@@ -106,7 +106,9 @@ ORDERS = {
 }
 
 
-@pytest.mark.parametrize("order", list(ORDERS))
+@pytest.mark.parametrize(
+    "order", [pytest.param(o, marks=[pytest.mark.slow] * (o in ("norm between", "twice"))) for o in ORDERS]
+)
 def test_any_order_of_blocks_against_networks(order):
     """K, J and Θ within 4 standard errors where they are derived; the plain layer's predictions fail."""
     theory = mf.derive(architecture=ORDERS[order])

@@ -175,7 +175,7 @@ CERTIFIED = {
     "gelu": "gelu", "silu": "silu", "mish": "mish", "gelu_tanh": "gelu_tanh", "hard_swish": "hard_swish",
     "z*erf(z)": "z_erf", "polynomial": "cubic",
 }  # fmt: skip
-SLOW = ("gelu_tanh", "mish", "silu")
+SLOW = ("gelu_tanh", "mish", "gelu", "z*erf(z)")
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in CERTIFIED])

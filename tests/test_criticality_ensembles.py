@@ -25,7 +25,10 @@ POINTS = {
 }
 
 
-@pytest.mark.parametrize("name", list(POINTS))
+FAST = ("silu", "softsign", "hard_tanh")  # one of each kind: smooth with K* > 0, an algebraic tail, kinks
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n not in FAST)) for n in POINTS])
 def test_networks_at_the_critical_point(name):
     theory = mf.derive(name)
     point = theory.critical_points()[POINTS[name]]

@@ -148,7 +148,11 @@ def registry():
     module._named.cache_clear()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=names(PAGES))
+# the errata prove again what the tests of their paper prove: a quarter of a minute
+RUN = [pytest.param(p, marks=[pytest.mark.slow] * (p.name == "errata.md"), id=i) for p, i in zip(PAGES, names(PAGES))]
+
+
+@pytest.mark.parametrize("page", RUN)
 def test_python_blocks_run_and_print_what_is_shown(page, registry, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     count = run_page(page.read_text(), str(page.relative_to(ROOT)))

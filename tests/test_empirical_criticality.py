@@ -145,6 +145,7 @@ WIDE = [
 ]
 
 
+@pytest.mark.slow
 def test_infinite_width():
     """1 % is allowed for N = 500; controls: the same blocks with σ_w 30 % smaller."""
     blocks, sigma_w, sigma_b, predicted = zip(*WIDE)

@@ -182,7 +182,11 @@ def simulated_runs():
         assert (again.samples[name] == there.samples[name]).all()
 
 
-@pytest.mark.parametrize("name", [name for name in globals() if name.startswith("simulated_")])
+SIMULATED = [name for name in globals() if name.startswith("simulated_")]
+SLOW = ("simulated_depth", "simulated_haar", "simulated_divergence")
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in SIMULATED])
 def test_networks_of_the_simulator(name):
     here = Path(__file__).parent
     code = f"import sys, test_empirical_cuda as here\nsys.setswitchinterval(1e-6)\nhere.{name}()"  # it busily waits
