@@ -29,9 +29,10 @@ def tex(e: Any) -> str:
     """LaTeX of an expression in the project's notation; no number has more than `DIGITS` digits."""
     if isinstance(e, sp.Basic):
         e = e.xreplace({r: sp.Float(r, DIGITS) for r in e.atoms(sp.Float, sp.Rational) if _is_long(r)})
-    return sp.latex(
-        e, symbol_names=LATEX_NAMES, ln_notation=False, fold_short_frac=False, inv_trig_style="full"
-    ).replace(r"\operatorname{asin}", r"\arcsin")
+    text = sp.latex(e, symbol_names=LATEX_NAMES, ln_notation=False, fold_short_frac=False, inv_trig_style="full")
+    for long, short in ((r"\text{for}\: ", ""), (r"\text{for} \: ", ""), (r"\text{otherwise}", r"\text{else}")):
+        text = text.replace(long, short)  # a case needs its room for the formula
+    return text.replace(r"\operatorname{asin}", r"\arcsin")
 
 
 def _is_long(number: sp.Expr) -> bool:
