@@ -261,10 +261,11 @@ def refuse_jumps(done: tuple[Operation, ...], what: str, instead: str) -> None:
 def real(value: Any, what: str) -> float:
     """`value` as a finite double, or `MeanFieldError`."""
     try:
-        number = math.nan if isinstance(value, str | bool | np.bool_ | np.complexfloating) else float(value)
+        refused = isinstance(value, str | bool | np.bool_ | np.complexfloating) or np.ndim(value) > 0
+        number = math.nan if refused else float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
-    if np.ndim(value) or not math.isfinite(number):
+    if not math.isfinite(number):
         raise MeanFieldError(f"{what} must be a finite number, but {shown(value)} was given.")
     return number
 

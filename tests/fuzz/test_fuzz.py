@@ -101,6 +101,7 @@ TWICE = mf.Sequential((mf.Nonlinearity("erf"), mf.Dense()) * 2)
         (lambda: mf.derive("swish", beta=None), "beta"),
         (lambda: mf.derive("tanh", residual=True, mu="1e400"), "mu"),
         (lambda: mf.Sequential(3), "Sequential"),
+        (lambda: mf.measure_criticality("tanh", sigma_w=1, sigma_b=[[1], [2, 3]], width=20), "sigma_b"),
         (lambda: mf.derive(architecture=TWICE).phase_diagram(sigma_w=(0, 1, 3), sigma_b=(0, 1, 3)), "a second Dense"),
         (lambda: mf.average("__import__('os')", 1), "is not allowed"),
         (lambda: mf.check("tanh", sigma_w=1, sigma_b=0, sampler={}), "sampler"),
