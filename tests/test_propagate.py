@@ -11,7 +11,8 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.architecture import Dense, Nonlinearity, Residual, Sequential
+from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Residual, Sequential
+from meanfield.numeric import modules
 
 CASES = [
     ("tanh", True),
@@ -184,3 +185,13 @@ def test_blocks_compose():
         mf.derive(
             architecture=Sequential((Nonlinearity("tanh"), Residual(Sequential((Nonlinearity("tanh"), Dense())), 1)))
         ).recursion("K")
+
+
+def test_whole_numbers_too_long_for_a_compiled_integer(monkeypatch):
+    """φ∘LN∘φ∘LN: the constants of its averages are rationals of forty digits."""
+    monkeypatch.setattr(modules, "CALL", 0)  # the interpreter knows integers of any size
+    norm = LayerNorm(affine=False)
+    theory = mf.derive(architecture=Sequential((norm, Nonlinearity("erf"), norm, Nonlinearity("erf"), Dense())))
+    run = theory.propagate(sigma_w=1.3, sigma_b=0.2, depth=4, correlation=1.0)
+    alone = theory.propagate(sigma_w=1.3, sigma_b=0.2, depth=4)
+    assert run.K_ab == pytest.approx(alone.K, rel=1e-12)

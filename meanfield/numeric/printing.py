@@ -127,6 +127,9 @@ class _Printer(PythonCodePrinter):
     def _print_exp(self, expr):
         return f"_exp({self._print(expr.args[0])})"
 
+    def _print_Integer(self, expr):
+        return str(expr) if abs(expr) < 2**53 else repr(float(expr))  # a compiled integer has 63 bits
+
     def _print_Rational(self, expr):
         return repr(float(expr))
 

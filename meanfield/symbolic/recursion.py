@@ -7,11 +7,10 @@ from functools import cached_property
 
 import sympy as sp
 
-from meanfield import balls
 from meanfield.parser import expression
 from meanfield.results import Equality, MeanFieldError, one_line
-from meanfield.symbolic.average import Average
-from meanfield.symbols import Q0, K_ab, l, parameter
+from meanfield.symbolic.equality import closed, expressions_equal
+from meanfield.symbols import Q0, l, parameter
 from meanfield.tex_names import after, aligned
 
 c0 = sp.Symbol("c0", real=True)
@@ -164,40 +163,3 @@ class Recursion:
 
     def __str__(self) -> str:
         return "\n".join(f"{v.name}' = {e}" for v, e in zip(self.state, self.step))
-
-
-def closed(e: sp.Expr) -> sp.Expr:
-    """`e` with every average in closed form where there is one."""
-    while True:
-        swap = {a: a.doit() for a in e.atoms(Average)}
-        swap = {a: b for a, b in swap.items() if a != b}
-        if not swap:
-            return e
-        e = e.xreplace(swap)
-
-
-def expressions_equal(a: sp.Expr, b: sp.Expr, points: int = 3) -> Equality:
-    """Whether two expressions (averages included) are the same function of their symbols."""
-    if a == b or sp.expand(a - b) == 0:
-        return Equality.PROVED
-    difference = closed(a - b)
-    free = sorted(a.free_symbols | b.free_symbols, key=lambda s: s.name)
-    for k in range(points):  # numbers first: a difference is cheap to see and final
-        at = _sample(free, k)
-        with balls.precision(160):
-            value, size = balls.constant(difference.subs(at)), abs(balls.constant(closed(a).subs(at)))
-        if not value.contains(0):
-            return Equality.DIFFERENT
-        if not value.rad() <= 1e-30 * float(size.mid()) + 1e-300 and not value.is_zero():
-            raise MeanFieldError(f"{a} and {b} cannot be compared at {at}: the ball {value} is too wide.")
-    if not difference.has(Average) and sp.simplify(difference) == 0:
-        return Equality.PROVED
-    return Equality.TO_30_DIGITS
-
-
-def _sample(free, k):
-    """Exact test points; off-diagonal covariances stay inside |c| < 1."""
-    at = {s: sp.Rational(29 + 13 * i + 17 * k, 23 + 6 * k) for i, s in enumerate(free)}
-    if K_ab in at:
-        at[K_ab] = sp.Rational((-1) ** k * (2 + k), 7)
-    return at

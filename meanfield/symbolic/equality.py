@@ -1,0 +1,154 @@
+"""Whether two expressions are the same function: by structure, by closed forms, by digits, in that order.
+
+Structure decides almost everything the engine derives twice, and costs no digit of any average: each average is brought
+into a normal form (integrand written out term by term, covariances as reduced quotients), becomes a symbol, and what is
+left is an identity between rational functions of symbols and roots.
+"""
+
+from __future__ import annotations
+
+import sympy as sp
+
+from meanfield import balls
+from meanfield.results import Equality, MeanFieldError
+from meanfield.symbolic.average import Average, average
+from meanfield.symbols import Z
+
+BITS = (160, 320, 640, 1280)  # of the digits, as long as the balls are too wide to tell
+
+
+def closed(e: sp.Expr) -> sp.Expr:
+    """`e` with every average in closed form where there is one."""
+    while True:
+        swap = {a: a.doit() for a in e.atoms(Average)}
+        swap = {a: b for a, b in swap.items() if a != b}
+        if not swap:
+            return e
+        e = e.xreplace(swap)
+
+
+def expressions_equal(a: sp.Expr, b: sp.Expr, points: int = 3) -> Equality:
+    """Whether two expressions (averages included) are the same function of their symbols.
+
+    PROVED by structure or by closed forms; DIFFERENT by digits that exclude each other; else equal to 30 digits at
+    `points` exact places. Raises: MeanFieldError where digits cannot tell.
+    """
+    if a == b or same_structure(a, b):
+        return Equality.PROVED
+    if sp.oo in (a, b):  # φ jumps on one side only
+        return Equality.DIFFERENT
+    difference, size = closed(a - b), closed(a)
+    free = sorted(a.free_symbols | b.free_symbols, key=lambda s: s.name)
+    for k in range(points):  # numbers first: a difference is cheap to see and final
+        if not _agree(difference, size, sample(free, k)):
+            return Equality.DIFFERENT
+    if not difference.has(Average) and sp.simplify(difference) == 0:
+        return Equality.PROVED
+    return Equality.TO_30_DIGITS
+
+
+def _agree(difference: sp.Expr, size: sp.Expr, at: dict) -> bool:
+    """Whether the difference is 0 to 30 digits of `size`."""
+    for bits in BITS:
+        with balls.precision(bits):
+            value, scale = balls.constant(difference.subs(at)), abs(balls.constant(size.subs(at)))
+        if not value.contains(0):
+            return False
+        if value.is_zero() or value.rad() <= 1e-30 * float(scale.mid()) + 1e-300:
+            return True
+    raise MeanFieldError(f"Whether {difference} is 0 at {at} was asked for, but the ball {value} stays too wide.")
+
+
+def sample(free, k: int) -> dict[sp.Symbol, sp.Rational]:
+    """The k-th exact test point; off-diagonal covariances stay inside |c| < 1."""
+    at = {s: sp.Rational(29 + 13 * i + 17 * k, 23 + 6 * k) for i, s in enumerate(free)}
+    for s in at:
+        if s.name.endswith("_ab"):
+            at[s] = sp.Rational((-1) ** k * (2 + k), 7)
+    return at
+
+
+# ----------------------------------------------------------------------------------------------------- by structure
+
+
+def same_structure(a: sp.Expr, b: sp.Expr) -> bool:
+    """Whether a - b vanishes identically when every average, in normal form, is a symbol of its own."""
+    if a.has(sp.oo) or b.has(sp.oo):
+        return a == b
+    names: dict[sp.Expr, sp.Symbol] = {}
+    done: dict[sp.Expr, sp.Expr] = {}
+    return _vanishes(_named(_normal(a, done), names) - _named(_normal(b, done), names))
+
+
+def _normal(e: sp.Expr, done: dict) -> sp.Expr:
+    """Averages term by term, over variances in normal form (a LayerNorm's 1 is 1 however it came about)."""
+    swap = {}
+    for node in sorted(e.atoms(Average), key=lambda n: n.count_ops()):
+        if node not in done:
+            cov = tuple(reduced(_normal(c, done)) for c in node.cov)
+            mean = tuple(reduced(_normal(m, done)) for m in node.mean)
+            f = node.integrand
+            done[node] = sp.Add(*[average(t, cov, mean) for t in _terms(f, node.n)])
+        swap[node] = done[node]
+    return e.xreplace(_outermost(e, swap))
+
+
+def _terms(f: sp.Expr, n: int) -> tuple[sp.Expr, ...]:
+    """The terms of an integrand; with switch points it stays whole, because its pieces are merged."""
+    if f.has(sp.Piecewise, sp.Heaviside, sp.Max, sp.Min, sp.Abs, sp.sign):
+        return (f,)
+    return sp.Add.make_args(sp.expand(f)) if f.has(*Z[:n]) else (f,)
+
+
+def _outermost(e: sp.Expr, swap: dict) -> dict:
+    """Only averages that stand inside no other one: those inside have been dealt with."""
+    found, walk = {}, sp.preorder_traversal(e)
+    for part in walk:
+        if isinstance(part, Average):
+            found[part] = swap[part]
+            walk.skip()
+    return found
+
+
+def _named(e: sp.Expr, names: dict) -> sp.Expr:
+    for node in sorted(_outermost(e, {a: a for a in e.atoms(Average)}), key=str):
+        names.setdefault(node, sp.Dummy(f"A{len(names)}", positive=node.is_positive or None, real=True))
+    return e.xreplace(names)
+
+
+def reduced(e: sp.Expr) -> sp.Expr:
+    """A quotient of polynomials without common factors, averages taken as symbols: the normal form of a variance."""
+    if e.is_Atom or isinstance(e, Average):
+        return e
+    names: dict[sp.Expr, sp.Symbol] = {}
+    flat = _named(e, names)
+    return sp.cancel(sp.together(flat)).xreplace({v: a for a, v in names.items()})
+
+
+def _vanishes(e: sp.Expr) -> bool:
+    """Whether an expression in symbols and roots is identically 0, by reduction to a polynomial that is."""
+    if e == 0:
+        return True
+    roots: dict[sp.Expr, tuple[sp.Symbol, int]] = {}
+    flat = _without_roots(e, roots)
+    top = sp.fraction(sp.together(flat))[0]
+    relations = [r**q - base for base, (r, q) in roots.items()]
+    for relation, (r, _) in reversed(list(zip(relations, roots.values()))):  # outer roots first
+        top = sp.expand(sp.fraction(sp.together(sp.rem(sp.expand(top), relation, r)))[0])
+        if top == 0:
+            return True
+    return sp.expand(top) == 0
+
+
+def _without_roots(e: sp.Expr, roots: dict) -> sp.Expr:
+    """`e` with each root of a sum as a symbol r, r^q = base; equal bases share one."""
+    if not isinstance(e, (sp.Add, sp.Mul, sp.Pow)):  # what stands inside a function is the function's affair
+        return e
+    args = [_without_roots(a, roots) for a in e.args]
+    if e.is_Pow and e.exp.is_Rational and not e.exp.is_Integer and args[0].is_Add:
+        base = sp.cancel(sp.together(args[0]))
+        power = e.exp.q
+        known, q = roots.setdefault(base, (sp.Dummy("r", positive=True), power))
+        if q == power:
+            return known**e.exp.p
+    return e.func(*args)

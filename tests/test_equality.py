@@ -1,0 +1,88 @@
+"""`equals`: structure before digits. Every identity here has a neighbour that is none."""
+
+from __future__ import annotations
+
+import pytest
+import sympy as sp
+
+import meanfield as mf
+from meanfield.results import Equality, MeanFieldError
+from meanfield.symbolic import equality
+from meanfield.symbolic.average import average
+from meanfield.symbolic.equality import expressions_equal, same_structure
+from meanfield.symbols import K, K_aa, K_ab, K_bb, Z, sigma_w, z
+
+z_a, z_b = Z[:2]
+tanh2 = average(sp.tanh(z) ** 2, K)
+mean = average(sp.exp(-(z**2)) * sp.atan(z + 1), K)
+norm = sp.sqrt(tanh2 - mean**2)
+
+SAME = [
+    (tanh2 / (tanh2 * sigma_w + tanh2), 1 / (1 + sigma_w)),
+    (average((sp.tanh(z) + z) ** 2, K), tanh2 + 2 * average(z * sp.tanh(z), K) + average(z**2, K)),
+    (average(sp.tanh(z) ** 2, (K * sigma_w + K) / (1 + sigma_w)), tanh2),  # a variance that is K
+    (average(sp.tanh(z) ** 2, tanh2 / (tanh2 + tanh2 * K)), average(sp.tanh(z) ** 2, 1 / (1 + K))),
+    ((tanh2 - mean**2) / norm, norm),
+    ((norm + 1) ** 2 / norm, (tanh2 - mean**2 + 1 + 2 * norm) / norm),
+    (1 / (1 + norm), (norm - 1) / (tanh2 - mean**2 - 1)),
+    (
+        average(sp.tanh(z_a) * sp.tanh(z_b), (K_aa, K_aa * K_ab / K_aa, K_bb)) / norm**3,
+        average(sp.tanh(z_a) * sp.tanh(z_b), (K_aa, K_ab, K_bb)) / (norm * (tanh2 - mean**2)),
+    ),
+]
+
+
+@pytest.mark.parametrize(("a", "b"), SAME)
+def test_structure_proves(a, b):
+    assert same_structure(a, b)
+    assert expressions_equal(a, b) is Equality.PROVED
+
+
+@pytest.mark.parametrize(("a", "b"), SAME)
+def test_structure_does_not_prove_what_is_false(a, b):
+    assert not same_structure(a, b * sp.Rational(101, 100))
+    assert not same_structure(a, b + sp.Rational(1, 10**40))
+
+
+def test_a_planted_error_below_all_digits_of_a_float_is_seen():
+    assert expressions_equal(tanh2, tanh2 * (1 + sp.Rational(1, 10**25))) is Equality.DIFFERENT
+
+
+def test_what_only_digits_know():
+    """Stein's lemma is no matter of structure: ⟨z tanh⟩ = K⟨sech²⟩."""
+    a, b = average(z * sp.tanh(z), K), K * average(sp.sech(z) ** 2, K)
+    assert not same_structure(a, b)
+    assert expressions_equal(a, b) is Equality.TO_30_DIGITS
+    assert expressions_equal(a, b + K / 10**20) is Equality.DIFFERENT
+
+
+def test_infinite_maps():
+    assert expressions_equal(sp.oo, sp.oo) is Equality.PROVED
+    assert expressions_equal(sp.oo, K) is Equality.DIFFERENT
+
+
+def test_balls_too_wide_are_taken_finer(monkeypatch):
+    """A difference that 160 bits cannot see is decided by more; with 160 bits alone it is refused, not called equal."""
+    a = sp.exp(K * 10**6) * (sp.sin(10**60 * K) - sp.sin(10**60 * K + sp.pi * 2 * 10**3))
+    b = sp.exp(K * 10**6) * sp.Rational(1, 10**70) * sp.cos(10**60 * K)
+    assert equality._agree(a + b, b, {K: sp.Rational(3, 2)}) is False
+    monkeypatch.setattr(equality, "BITS", (100,))
+    with pytest.raises(MeanFieldError, match="too wide"):
+        equality._agree(a + b, b, {K: sp.Rational(3, 2)})
+
+
+def test_recursions_written_differently():
+    """LayerNorm twice is LayerNorm once: the second finds variance 1 by structure, with a μ and for two inputs."""
+    once = mf.derive(architecture=_normed(1))
+    twice = mf.derive(architecture=_normed(2))
+    for name in ("one_input", "two_inputs"):
+        assert getattr(once, name).equals(getattr(twice, name)) is Equality.PROVED
+    other = mf.derive(architecture=_normed(2, mu="1/3"))
+    assert once.one_input.equals(other.one_input) is Equality.DIFFERENT
+
+
+def _normed(times: int, mu="1/2"):
+    from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Residual, Sequential
+
+    norms = (LayerNorm(affine=False),) * times
+    return Residual(Sequential((Nonlinearity("gelu"), *norms, Dense())), mu)
