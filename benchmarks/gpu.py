@@ -28,7 +28,7 @@ sys.path[:0] = [str(ROOT)]
 
 from meanfield.architecture import Block, Dense, Nonlinearity, Sequential, mlp  # noqa: E402
 from meanfield.empirical import Ensemble, cuda  # noqa: E402
-from meanfield.empirical.derivatives import Buffers  # noqa: E402
+from meanfield.empirical.buffers import Buffers  # noqa: E402
 from meanfield.empirical.measurement import Plan  # noqa: E402
 from meanfield.results import MeanFieldError  # noqa: E402
 

@@ -28,7 +28,7 @@ from meanfield.architecture import (
     mlp,
 )
 from meanfield.empirical import Ensemble, ScalarPair, cuda, run_ensemble, scaleout
-from meanfield.empirical.derivatives import Buffers
+from meanfield.empirical.buffers import Buffers
 from meanfield.empirical.measurement import Plan
 from meanfield.results import MeanFieldError
 

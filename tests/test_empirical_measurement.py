@@ -8,7 +8,7 @@ import pytest
 from meanfield.allowances import compare, narrower
 from meanfield.architecture import BatchNorm, Dense, LayerNorm, Nonlinearity, Pool, Residual, Sequential, mlp
 from meanfield.empirical import run_ensemble, scaleout
-from meanfield.empirical.derivatives import Buffers
+from meanfield.empirical.buffers import Buffers
 from meanfield.empirical.measurement import Plan
 from meanfield.empirical.network import Ensemble
 from meanfield.results import Estimate, MeanFieldError

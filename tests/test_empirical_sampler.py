@@ -8,8 +8,8 @@ from scipy import stats
 
 from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Residual, Sequential, mlp
 from meanfield.empirical import run_ensemble, sampler
+from meanfield.empirical.buffers import Buffers
 from meanfield.empirical.carried import Tangents
-from meanfield.empirical.derivatives import Buffers
 from meanfield.empirical.matrices import DrawnMatrix, haar
 from meanfield.empirical.network import Ensemble
 from meanfield.empirical.sampler import LazyMatrix

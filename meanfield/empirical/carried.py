@@ -13,9 +13,9 @@ from collections.abc import Iterable
 import numpy as np
 from numba import njit
 
+from meanfield.empirical.buffers import Buffers
 from meanfield.empirical.derivatives import (
     BatchProjection,
-    Buffers,
     Derivative,
     Projection,
     Weighted,

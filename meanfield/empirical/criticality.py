@@ -16,7 +16,7 @@ import numpy as np
 
 from meanfield.architecture import Block
 from meanfield.arguments import choice, provides, spoken
-from meanfield.empirical.derivatives import Buffers
+from meanfield.empirical.buffers import Buffers
 from meanfield.empirical.functions import ScalarPair
 from meanfield.empirical.network import SAMPLERS, Ensemble
 from meanfield.empirical.observables import draw_inputs, draw_probes

@@ -26,7 +26,7 @@ from numba import config
 from numba.extending import is_jitted
 
 import meanfield.empirical.cuda_kernels as kernels
-from meanfield.empirical.derivatives import Buffers
+from meanfield.empirical.buffers import Buffers
 from meanfield.empirical.functions import ScalarPair
 from meanfield.empirical.measurement import Plan
 from meanfield.empirical.network import Ensemble

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.architecture import Block
-from meanfield.empirical.derivatives import Buffers
+from meanfield.empirical.buffers import Buffers
 from meanfield.empirical.functions import ScalarPair
 from meanfield.empirical.matrices import DrawnMatrix, Matrix
 from meanfield.empirical.network import Ensemble, Network

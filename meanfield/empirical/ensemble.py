@@ -271,6 +271,11 @@ def run_ensemble(
         device,
     )
     check_plan(plan)
+    if device == "cuda":
+        from meanfield.empirical.cuda import check_cuda, require_cuda
+
+        check_cuda(plan)
+        require_cuda()
     keep = networks <= 10**4 if keep_samples is None else keep_samples
     rows = sum(math.prod(shape) for shape in plan.shapes.values())
     exact = plan.probes is None and {"J", "Theta"} & set(plan.quantities)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from meanfield.empirical.buffers import aligned
 from meanfield.empirical.derivatives import (
     BatchProjection,
     Derivative,
     Pooled,
     Projection,
     Slope,
-    aligned,
     normalize,
 )
 from meanfield.empirical.functions import ScalarPair, elementwise

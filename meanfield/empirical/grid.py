@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from meanfield.architecture import Block
+from meanfield.empirical.buffers import Buffers
 from meanfield.empirical.carried import add_scaled
 from meanfield.empirical.columns import add_squares, mark, normalize_columns, project_columns, scale_columns
-from meanfield.empirical.derivatives import Buffers
 from meanfield.empirical.functions import ScalarPair, elementwise
 from meanfield.empirical.observables import draw_inputs, draw_probes
 from meanfield.empirical.operations import (

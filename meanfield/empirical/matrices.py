@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from meanfield.empirical.derivatives import Buffers
+from meanfield.empirical.buffers import Buffers
 from meanfield.empirical.philox import fill_normals
 from meanfield.empirical.sampler import Key
 

@@ -14,8 +14,9 @@ from threading import Event
 
 import numpy as np
 
+from meanfield.empirical.buffers import Buffers
 from meanfield.empirical.carried import ParameterTangents, TangentKernel, Tangents
-from meanfield.empirical.derivatives import Buffers, Derivative, Weighted, WeightedTokens
+from meanfield.empirical.derivatives import Derivative, Weighted, WeightedTokens
 from meanfield.empirical.differentials import correlator_samples, differentials
 from meanfield.empirical.network import Carried, Ensemble, Network, Trace
 from meanfield.empirical.observables import (
@@ -322,11 +323,6 @@ def check_plan(plan: Plan) -> None:
         raise MeanFieldError(
             "Class fractions, c and gamma need several inputs; give batch= or inputs= (c: correlation=)."
         )
-    if plan.device == "cuda":
-        from meanfield.empirical.cuda import check_cuda, require_cuda
-
-        check_cuda(plan)
-        require_cuda()
     if plan.order:
         _check_chain(plan)
     if ("V" in wanted or plan.order) and (plan.positions > 8 or ensemble.tokens > 1):

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from meanfield.architecture import Block, input_weights
+from meanfield.empirical.buffers import Buffers, aligned
 from meanfield.empirical.carried import ParameterTangents, TangentKernel, Tangents
-from meanfield.empirical.derivatives import Buffers, Derivative, Factor, Pooled, Weighted, WeightedTokens, aligned
+from meanfield.empirical.derivatives import Derivative, Factor, Pooled, Weighted, WeightedTokens
 from meanfield.empirical.forward import apply_batch_norm, apply_map, apply_norm, apply_pool, mark_rows
 from meanfield.empirical.functions import ScalarPair
 from meanfield.empirical.matrices import DrawnMatrix, Matrix

@@ -9,7 +9,7 @@ from threading import Event, local
 
 from threadpoolctl import threadpool_limits
 
-from meanfield.empirical.derivatives import Buffers
+from meanfield.empirical.buffers import Buffers
 from meanfield.empirical.operations import integer
 
 Work = Callable[[int, Buffers, Event], None]

@@ -23,7 +23,7 @@ import math
 import numpy as np
 from numba import njit
 
-from meanfield.empirical.derivatives import Buffers
+from meanfield.empirical.buffers import Buffers
 from meanfield.empirical.philox import fill_stream, stream
 
 DEPENDENT = 64 * 2.0**-52  # what is left of a vector, relative to it, when it lies in the span of earlier ones

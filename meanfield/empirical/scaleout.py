@@ -24,7 +24,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from meanfield.empirical.blocks import Block, edges, measure_block, measure_elsewhere, measure_on_device
-from meanfield.empirical.derivatives import Buffers
+from meanfield.empirical.buffers import Buffers
 from meanfield.empirical.measurement import Plan
 from meanfield.empirical.parallel import threads_used
 from meanfield.results import MeanFieldError
