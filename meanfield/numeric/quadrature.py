@@ -13,15 +13,17 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-import mpmath as mp
 import numpy as np
 import sympy as sp
+from flint import arb
 
+from meanfield import balls
 from meanfield.growth import bound
 from meanfield.numeric import branches, waves
 from meanfield.numeric.rules import chebyshev_to_power, exact_product, gauss_legendre
 from meanfield.piecewise import half_line, pieces
 from meanfield.results import MeanFieldError
+from meanfield.symbolic.ball_series import ball_series, coefficients
 from meanfield.symbols import Z, sigmoid, softplus
 from meanfield.taylor import taylor
 
@@ -107,16 +109,16 @@ def _near_zero(expr: sp.Expr) -> tuple[float, np.ndarray]:
 
 
 def _coefficients(piece: sp.Expr, order: int) -> tuple[sp.Expr, ...]:
-    """Taylor coefficients at 0: exact, or with 30 digits where a head is met away from its own zero (sigmoid(4z - 2)),
-    which would drag nested exponentials of numbers through every coefficient."""
+    """Taylor coefficients at 0: exact, or with 30 digits where a head is met away from its own zero (sigmoid(4z - 2))
+    or inside another one, which would drag nested exponentials or powers of many numbers through every coefficient."""
     heads = piece.atoms(sp.tanh, sp.sech, sp.erf, sp.erfc, sigmoid, softplus, sp.exp, sp.atan, sp.asinh)
-    if all(h.args[0].subs(Z[0], 0) == 0 for h in heads):
+    if not any(h.args[0].subs(Z[0], 0) != 0 or h.args[0].atoms(*{g.func for g in heads}) for h in heads):
         return taylor(piece, Z[0], order)
-    with mp.workdps(60):
-        f = sp.lambdify(Z[0], piece.rewrite(sp.exp) if piece.has(sigmoid, softplus) else piece, "mpmath")
-        found = mp.taylor(f, 0, order)
-        least = mp.mpf("1e-25") * max(abs(c) for c in found)
-        return tuple(sp.Float(str(c), 30) if abs(c) > least else sp.S.Zero for c in found)
+    with balls.precision(250):
+        found = coefficients(ball_series(piece), arb(0), order + 1)
+        if found is None or not all(c.is_finite() for c in found):
+            raise MeanFieldError(f"{piece} has no Taylor series at 0 in balls.")
+        return tuple(sp.S.Zero if c.contains(0) else sp.Float(c.mid().str(35, radius=False), 30) for c in found)
 
 
 def folded(expr: sp.Expr, z: np.ndarray) -> np.ndarray:
