@@ -18,11 +18,18 @@ from meanfield.isolation import Root
 from meanfield.symbolic.average import Average, average
 from meanfield.symbols import Z, parameter, sigmoid, softplus
 
-PLACE = {"sigma_w": 1.3, "sigma_b": 0.2, "depth": 8}  # where numbers are kept
 RECORDS = {
     name: getattr(architecture, name)
     for name in ("Dense", "Nonlinearity", "LayerNorm", "Sequential", "Residual", "Param", "Schedule", "Constant")
 }
+
+
+def place(free, kind: str) -> dict:
+    """Where numbers are kept: the arguments of `propagate` for a recursion with these free symbols."""
+    known = {"N0": 3.0} | dict.fromkeys((s.name for s in free), 0.375) | {"sigma_w": 1.3, "sigma_b": 0.2, "depth": 8}
+    known |= {"N0": 3.0} if kind == "input_jacobian" else {"correlation": 0.3} if kind == "two_inputs" else {}
+    named = {s.name for s in free} | {"sigma_w", "sigma_b", "depth", "correlation"}
+    return {k: v for k, v in known.items() if k in named - {"Q0", "c0"}}
 
 
 def architecture_text(block) -> str:

@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from contract import PLACE, encode, read_architecture
+from contract import encode, place, read_architecture
 
 import meanfield as mf
 from meanfield.architecture import activations_of
@@ -36,17 +36,12 @@ def numbers(theory: mf.Theory, kind: str) -> dict:
         return {}
     wanted = {"one_input": None, "input_jacobian": ("J0",)}.get(kind)
     try:
-        free = getattr(theory, kind).parameters
-        settings = PLACE | {p.name: 0.375 for p in free if p.name not in _GIVEN}
-        if kind == "two_inputs":
-            settings = {k: v for k, v in settings.items() if k != "c0"} | {"correlation": 0.3}
-        run = theory.propagate(quantities=wanted, **settings)
+        run = theory.propagate(quantities=wanted, **place(getattr(theory, kind).parameters, kind))
     except MeanFieldError as error:
         return {"refused": str(error)}
     return {name: float(getattr(run, name)[-1]) for name in run.quantities}
 
 
-_GIVEN = ("sigma_w", "sigma_b", "Q0")
 NUMBERS_OF = {"tanh", "relu", "gelu", "erf"}  # one φ of each kind; tables of all would take an hour
 
 

@@ -1,0 +1,99 @@
+"""The engine against what it derived before its middle was rebuilt: the same maps, proved, and the same numbers.
+
+`tests/data/contract.json` was written once (`make_contract.py`) and is never regenerated.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from contract import decode, place, read_architecture
+
+import meanfield as mf
+from meanfield.results import Equality
+from meanfield.symbolic.equality import expressions_equal
+
+DATA = json.loads((Path(__file__).parent / "data" / "contract.json").read_text())
+KINDS = ("one_input", "two_inputs", "input_jacobian")
+
+
+def shape(text: str) -> str:
+    """An architecture whatever its activations are."""
+    return re.sub(r"activation\(('[^']*'|formula\('[^']*'\)).*?\)(?=\))", "φ", text)
+
+
+FIRST: dict[str, str] = {}  # the fast suite takes one activation of each shape, a smooth one without closed form
+for _text in sorted(DATA, key=lambda t: ("'tanh'" not in t, "'gelu'" not in t, t)):
+    FIRST.setdefault(shape(_text), _text)
+FAST = set(FIRST.values())
+NUMBERS = [(text, kind) for text in DATA for kind in KINDS if set(DATA[text][kind].get("numbers", {})) - {"refused"}]
+
+
+def marked(cases, slow=()):
+    """Those of the fast suite as they are, the others slow (and those of the kinds in `slow`)."""
+    fast = [text in FAST and kind not in slow for text, kind in cases]
+    return [pytest.param(*c, marks=() if f else pytest.mark.slow, id=" ".join(c)) for c, f in zip(cases, fast)]
+
+
+def assert_same_maps(found: mf.Recursion, kept: dict) -> None:
+    """Every quantity of the kept recursion has the same carry, the same map and the same start."""
+    names = [name for name, _ in kept["state"]]
+    known = {s.name: s for e in (*found.step, *found.initial.values()) for s in e.free_symbols}
+    expressions = [
+        e.xreplace({s: known[s.name] for s in e.free_symbols if s.name in known}) for e in decode(kept)
+    ]  # a name says which symbol is meant, whatever is assumed of it
+    for (name, carry), step, initial in zip(kept["state"], expressions, expressions[len(names) :]):
+        v = found.state[found.index(name)]
+        assert v.carry == carry, f"{name} is carried as {v.carry}, it was {carry}"
+        for ours, theirs in ((found[name], step), (v.initial, initial)):
+            verdict = expressions_equal(ours, theirs)
+            assert verdict is Equality.PROVED, f"{name}: {ours} and {theirs}: {verdict.value}"
+
+
+def assert_same_numbers(theory: mf.Theory, kind: str, kept: dict, tolerance: float = 1e-13) -> None:
+    quantities = {"input_jacobian": ("J0",)}.get(kind)
+    run = theory.propagate(quantities=quantities, **place(getattr(theory, kind).parameters, kind))
+    for name, value in kept.items():
+        assert float(getattr(run, name)[-1]) == pytest.approx(value, rel=tolerance, abs=1e-300), name
+
+
+@pytest.mark.parametrize(("text", "kind"), marked([(t, k) for t in DATA for k in KINDS if "state" in DATA[t][k]]))
+def test_maps(text, kind):
+    assert_same_maps(getattr(mf.derive(architecture=read_architecture(text)), kind), DATA[text][kind])
+
+
+@pytest.mark.parametrize(("text", "kind"), marked(NUMBERS, slow=("two_inputs",)))
+def test_numbers(text, kind):
+    assert_same_numbers(mf.derive(architecture=read_architecture(text)), kind, DATA[text][kind]["numbers"])
+
+
+def test_a_changed_map_is_seen():
+    """μ for μ², another φ, a missing term, a linear carry for a logarithm, a digit."""
+    text = next(t for t in FAST if "Param('mu')" in t and "'tanh'" in t and "LayerNorm" not in t)
+    kept = DATA[text]["one_input"]
+    theory = mf.derive(architecture=read_architecture(text))
+    assert_same_maps(theory.one_input, kept)
+    for old, new in (("mu**2", "mu"), ("K*mu**2", "0"), ("sigma_b**2", "sigma_b")):
+        wrong = kept | {"expressions": [e.replace(old, new) for e in kept["expressions"]]}
+        with pytest.raises(AssertionError):
+            assert_same_maps(theory.one_input, wrong)
+    wrong = kept | {"nodes": [[n, f.replace("tanh", "erf"), *rest] for n, f, *rest in kept["nodes"]]}
+    with pytest.raises(AssertionError):
+        assert_same_maps(theory.one_input, wrong)
+    with pytest.raises(AssertionError, match="carried"):
+        assert_same_maps(theory.one_input, kept | {"state": [[n, "linear"] for n, _ in kept["state"]]})
+    numbers = kept["numbers"]
+    with pytest.raises(AssertionError):
+        assert_same_numbers(theory, "one_input", numbers | {"J": numbers["J"] * (1 + 1e-12)})
+
+
+def test_counts():
+    """An architecture that silently disappears is seen."""
+    assert len(DATA) == COUNT
+    assert len(FIRST) == SHAPES
+
+
+COUNT, SHAPES = 372, 61
