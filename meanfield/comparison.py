@@ -96,6 +96,8 @@ def check(
                 f"A check takes one number for {name}, but {shown(value)} was given; check one at a time."
             )
         scalar(value, name)
+    numbers = parameters
+    theory, parameters = theory.decided(parameters)
     if correlation is not None:
         scalar(correlation, "correlation")
     if sampler is not None:
@@ -177,7 +179,7 @@ def check(
         "input_norm": result.input_norm,
         "correlation": result.correlation,
         "input_dimension": result.input_dimension,
-        **{k: str(v) for k, v in parameters.items()},
+        **{k: str(v) for k, v in {**numbers, **parameters}.items()},
     }
     return Report(f"Check of {describe(theory.block)}", settings, tuple(rows), log_scale, tuple(notes))
 
@@ -253,6 +255,8 @@ def _network(network: Any, higher: bool = False, values: Any = None) -> tuple[Bl
         return network, {}
     if not isinstance(network, Theory):
         network = derive(architecture=network) if isinstance(network, Block) else derive(network)
+    if isinstance(values, Mapping):
+        network, _ = network.decided(dict(values))
     return network.block, _pairs(network, higher, values)
 
 

@@ -17,7 +17,7 @@ from sympy.core.relational import Relational
 from meanfield import zeros
 from meanfield.isolation import Root
 from meanfield.limits import tick
-from meanfield.results import MeanFieldError
+from meanfield.results import MeanFieldError, Undetermined
 from meanfield.symbols import simplified
 
 SWITCHES = (sp.Abs, sp.Max, sp.Min, sp.sign, sp.Heaviside, sp.Piecewise)
@@ -195,7 +195,8 @@ def _sign(difference, x, sample, node) -> int:
         symbols = sorted(s.name for s in difference.free_symbols - {x})
         why = f"depends on the sign of a symbol ({', '.join(symbols)})" if symbols else "could not be decided"
         shown = str(node).replace("_z", "z")
-        raise MeanFieldError(f"Which branch of {shown} holds {why}; {zeros.ADVICE}.")
+        kind = Undetermined if symbols else MeanFieldError
+        raise kind(f"Which branch of {shown} holds {why}; {zeros.ADVICE}.")
     return way
 
 

@@ -12,7 +12,7 @@ import contextlib
 import sympy as sp
 
 from meanfield.isolation import Root, Undecided, isolate, sign_of_ball
-from meanfield.results import MeanFieldError
+from meanfield.results import MeanFieldError, Undetermined
 from meanfield.symbols import Z, factored, sigmoid, softplus, steep, steep_exponentials
 
 ADVICE = "give the parameters values (derive(..., t=0.3)), or write the activation with explicit breaks"
@@ -104,7 +104,8 @@ def compare(a: sp.Expr, b: sp.Expr) -> int:
             return way if end == sp.oo else -way
     found = sign(a - b)
     if found is None:
-        raise MeanFieldError(f"Which of the switch points {a} and {b} comes first is not decided; {ADVICE}.")
+        kind = Undetermined if (a - b).free_symbols else MeanFieldError
+        raise kind(f"Which of the switch points {a} and {b} comes first is not decided; {ADVICE}.")
     return found
 
 
@@ -140,7 +141,8 @@ def real_zeros(expr: sp.Expr, x: sp.Symbol, lo=-sp.oo, hi=sp.oo) -> list[sp.Expr
         why = f"depend on the range of {', '.join(symbols)}" if symbols else "could not all be found with certainty"
         advice = ADVICE if symbols else "write the activation with explicit breaks"
         shown = str(expr).replace("_z", "z")
-        raise MeanFieldError(f"The points where {shown} is zero were asked for, but they {why}; {advice}.") from None
+        kind = Undetermined if symbols else MeanFieldError
+        raise kind(f"The points where {shown} is zero were asked for, but they {why}; {advice}.") from None
     return found
 
 

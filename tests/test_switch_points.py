@@ -339,9 +339,11 @@ def test_declared_signs_order_breaks():
     ],
 )
 def test_undecided_order_gets_a_sentence_and_values_decide(text, word):
+    theory = mf.derive(text, b="b")
     with pytest.raises(mf.MeanFieldError, match=word) as error:
-        mf.derive(text, b="b")
+        theory.recursion("K")
     assert "derive(..., " in str(error.value)
+    assert word in str(theory)
     assert mf.derive(text, b="0.7").activation.pieces.breaks
 
 

@@ -237,13 +237,16 @@ _SCALES = (*range(1, 40), *(int(40 * 1.25**j) for j in range(15)))  # an end may
 def _end(e, f, point, side) -> tuple[float, int | None]:
     """(where the middle starts, sign between the point and there): f/(z - point)^r keeps its sign over the stretch, r
     the order of the first derivative that is not exactly 0."""
-    try:
-        known = taylor(e.subs(x, point + side * x), x, 12)
-    except MeanFieldError:
-        return 0.0, None
-    leads = ((k, _sign_of_number(c)) for k, c in enumerate(known))
-    order, sign = next(((k, s) for k, s in leads if s != 0), (0, None))
-    if sign is None:
+    moved = e.subs(x, point + side * x)
+    for known in (0, 3, 12):  # exact coefficients can be long: most ends need the first one
+        try:
+            leads = ((k, _sign_of_number(c)) for k, c in enumerate(taylor(moved, x, known)))
+            order, sign = next(((k, s) for k, s in leads if s != 0), (0, 0))
+        except MeanFieldError:
+            return 0.0, None
+        if sign != 0:
+            break
+    if not sign:
         return 0.0, None
     centre = balls.constant(point)
     for k in _SCALES:
