@@ -77,7 +77,7 @@ def test_symbols_alone_get_the_sentence():
     with pytest.raises(mf.MeanFieldError, match="comes first is not decided"):  # one number does not decide
         theory.fixed_points(t=0.3, **PLACE)
     assert "comes first" in str(theory) and theory._repr_latex_() is None
-    with pytest.raises(mf.MeanFieldError, match="not real|takes complex"):  # checked when the number is known
+    with pytest.raises(mf.MeanFieldError, match=r"not real|takes complex"):  # checked when the number is known
         mf.derive("sqrt(t + max(z, s)) if z > t else 0", t="t", s="s").fixed_points(t=-2, s=1, **PLACE)
     b, y = sp.Symbol("b", positive=True), sp.Symbol("y")
     open_one = mf.derive(sp.Max(sp.tanh(y), b), b="b")
