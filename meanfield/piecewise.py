@@ -113,7 +113,8 @@ def _symbolic_jump(step: sp.Expr, b: sp.Expr) -> sp.Expr:
         return sp.S.Zero
     free = sorted(simple.free_symbols, key=str)
     for k in range(4):
-        sample = {s: sp.Rational(7 + 3 * i + 5 * k, 11 + 4 * k) * (1 if s.is_positive else (-1) ** k) for i, s in enumerate(free)}
+        ways = [1 if s.is_positive else (-1) ** k for s in free]
+        sample = {s: w * sp.Rational(7 + 3 * i + 5 * k, 11 + 4 * k) for i, (s, w) in enumerate(zip(free, ways))}
         value = sp.N(simple.subs(sample), 30)
         if value.is_real and abs(value) > sp.Float("1e-20"):
             return simplified(step) if explicit != step else simple

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import mpmath as mp
 import pytest
 import sympy as sp
@@ -42,7 +44,7 @@ def roots(f, level):
     grid = [mp.mpf(k) / 8 + mp.mpf(1) / 97 for k in range(-90, 90)]
     return [
         mp.findroot(lambda z: f(z) - level, (a, b), solver="anderson")
-        for a, b in zip(grid, grid[1:])
+        for a, b in itertools.pairwise(grid)
         if (f(a) - level) * (f(b) - level) < 0
     ]
 
