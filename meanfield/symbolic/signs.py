@@ -414,7 +414,7 @@ def _far_algebraic(e):
     )
     try:
         _, power = inner.leadterm(w)
-    except (ValueError, NotImplementedError, TypeError):
+    except (ValueError, NotImplementedError, TypeError, sp.PoleError):
         return None
     rest = sp.cancel(sp.together(inner * w ** (-power)))
     f = balls.compile_ball(rest, (w,))

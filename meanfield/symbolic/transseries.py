@@ -35,7 +35,7 @@ def far_sign(e: sp.Expr, scales) -> tuple[float, int] | None:
     for order in (1, 2, 4):
         try:
             parts = [_decided(p, order, scales) for p in sp.fraction(sp.together(small))]
-        except (_Undecided, MeanFieldError, ValueError, NotImplementedError, TypeError, AttributeError):
+        except (_Undecided, MeanFieldError, ValueError, NotImplementedError, TypeError, AttributeError, sp.PoleError):
             continue
         return max(parts[0][0], parts[1][0]), parts[0][1] * parts[1][1]
     return None
