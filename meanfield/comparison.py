@@ -30,7 +30,7 @@ from meanfield.formula import formula
 from meanfield.report import THRESHOLD, Report, Row
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks import describe
-from meanfield.theory import ONE_INPUT, TWO_INPUTS, Theory, derive, double
+from meanfield.theory import ONE_INPUT, TWO_INPUTS, Theory, decided, derive, double
 
 __all__ = ["THRESHOLD", "Report", "Row", "check", "compare", "measure_criticality"]
 LAZY_FROM = 2000  # neurons from which on the lazy sampler is the default
@@ -97,7 +97,7 @@ def check(
             )
         scalar(value, name)
     numbers = parameters
-    theory, parameters = theory.decided(parameters)
+    theory, parameters = decided(theory, parameters)
     if correlation is not None:
         scalar(correlation, "correlation")
     if sampler is not None:
@@ -256,7 +256,7 @@ def _network(network: Any, higher: bool = False, values: Any = None) -> tuple[Bl
     if not isinstance(network, Theory):
         network = derive(architecture=network) if isinstance(network, Block) else derive(network)
     if isinstance(values, Mapping):
-        network, _ = network.decided(dict(values))
+        network, _ = decided(network, dict(values))
     return network.block, _pairs(network, higher, values)
 
 

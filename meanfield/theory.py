@@ -122,7 +122,7 @@ class Theory:
         4*sqrt(2)/(3*sqrt(pi))
         """
         choice(quantity, "quantity", ("K", "J"))
-        theory, parameters = self.decided(parameters)
+        theory, parameters = decided(self, parameters)
         place = theory._place(parameters, also=("Q0",))
         return _depth.depth_law(theory.one_input.only("K", "J"), quantity, place)
 
@@ -138,7 +138,7 @@ class Theory:
         >>> [(p.stability, p.phase) for p in found]
         [('stable', 'ordered'), ('unstable', 'chaotic')]
         """
-        theory, parameters = self.decided(parameters)
+        theory, parameters = decided(self, parameters)
         recursion, values = theory.one_input.only("K", "J"), theory._place(parameters)
         found = fixed_points(recursion, values)
         return points_with_rounding(found, values, doubles(parameters), lambda moved: fixed_points(recursion, moved))
@@ -150,7 +150,7 @@ class Theory:
         >>> print(derive("erf").phase(sigma_w="1.3", sigma_b="0.2"))
         chaotic: chi_J* = 1.0932494106, xi = 11.21649983, K* = 0.718490023595
         """
-        theory, parameters = self.decided(parameters)
+        theory, parameters = decided(self, parameters)
         recursion, values = theory.one_input.only("K", "J"), theory._place(parameters)
         norm = _number("input_norm", input_norm)
         if not norm.is_number or norm <= 0:
@@ -159,19 +159,6 @@ class Theory:
         return phase_with_rounding(
             found, values, doubles(parameters), lambda moved: phase_at(recursion, moved, norm)
         )
-
-    def decided(self, values: dict) -> tuple[Theory, dict]:
-        """This theory with those of the given numbers put in that its switch points wait for, and the other values.
-
-        `z if z > t else (z/2 if z > s else 0)` has no recursion before it is known whether s or t comes first.
-        """
-        held = [activation(a) for a in activations_of(self.block)]
-        waiting = {s.name for a in held if not a.is_decided for s in a.free_parameters} & set(values)
-        if not waiting:
-            return self, values
-        block = _with_values(self.block, {k: values[k] for k in waiting})
-        rest = {k: v for k, v in values.items() if k not in waiting}
-        return Theory(activation(activations_of(block)[0]), block), rest
 
     def _place(self, given: dict, also: tuple[str, ...] = ()) -> dict[str, sp.Expr]:
         """Exact values of σ_w, σ_b and parameters, each known to the recursion, σ and μ ≥ 0."""
@@ -245,7 +232,7 @@ class Theory:
             places |= {k: v for k, v in parameters.items() if k not in inner}
             numbers = {k: double(k, v) for k, v in places.items() if v is not None}
             return sweep(lambda **given: self.propagate(**given, **settings), swept, numbers, layerwise)
-        theory, parameters = self.decided(parameters)
+        theory, parameters = decided(self, parameters)
         if theory is not self:
             return theory.propagate(
                 sigma_w=sigma_w,
@@ -322,7 +309,7 @@ class Theory:
         """
         from meanfield.diagrams import axis, phase_diagram  # NumPy is loaded only when numbers are asked for
 
-        theory, rest = self.decided({k: scalar(v, k) for k, v in parameters.items()})
+        theory, rest = decided(self, {k: scalar(v, k) for k, v in parameters.items()})
         if theory is not self:
             return theory.phase_diagram(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, line=line, **rest)
         recursion, fixed, line = self.recursion("K", "J"), {}, flag(line, "line")
@@ -427,6 +414,20 @@ def _known(values: dict, recursion: Recursion, also: tuple[str, ...] = ()) -> No
             f"{', '.join(sorted(names)) or 'none beyond sigma_w, sigma_b'}."
             f"{hint if hint.startswith(' Did') else ''}"
         )
+
+
+def decided(theory: Theory, values: dict) -> tuple[Theory, dict]:
+    """The theory with those of the given numbers put in that its switch points wait for, and the other values.
+
+    `z if z > t else (z/2 if z > s else 0)` has no recursion before it is known whether s or t comes first.
+    """
+    held = [activation(a) for a in activations_of(theory.block)]
+    waiting = {s.name for a in held if not a.is_decided for s in a.free_parameters} & set(values)
+    if not waiting:
+        return theory, values
+    block = _with_values(theory.block, {k: values[k] for k in waiting})
+    rest = {k: v for k, v in values.items() if k not in waiting}
+    return Theory(activation(activations_of(block)[0]), block), rest
 
 
 def _inside_averages(recursion: Recursion, values: dict) -> dict[str, sp.Expr]:
