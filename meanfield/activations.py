@@ -7,7 +7,8 @@ homogeneity, Taylor coefficients and growth are read off the expression, never t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 import sympy as sp
@@ -27,7 +28,7 @@ from meanfield.parser import (
     refuse_complex,
 )
 from meanfield.piecewise import Pieces, half_line, pieces
-from meanfield.results import MeanFieldError, one_line
+from meanfield.results import MeanFieldError, Undetermined, one_line
 from meanfield.symbols import Z, parameter, recognise, sigmoid, softplus, z
 from meanfield.taylor import taylor
 
@@ -113,6 +114,32 @@ class Activation:
     def free_parameters(self) -> frozenset[sp.Symbol]:
         """Parameters left symbolic."""
         return frozenset(self.expression.free_symbols - {z})
+
+    @cached_property
+    def is_decided(self) -> bool:
+        """Whether the order of the switch points is known; False where it hangs on parameters left symbolic."""
+        try:
+            return bool(self.pieces.exprs)
+        except Undetermined:
+            return False
+
+    def at(self, values: Mapping[str, sp.Expr]) -> Activation:
+        """The record with numbers for parameters left symbolic; checked as a new formula is.
+
+        Raises: MeanFieldError where the function is not real and finite there, or a parameter was declared positive.
+        """
+        swap = {s: values[s.name] for s in self.free_parameters if s.name in values}
+        for s, v in swap.items():
+            if s.is_positive and not v.is_positive:
+                raise MeanFieldError(f"{s} = {v} was given for a parameter that was declared positive.")
+        if not swap:
+            return self
+        given = tuple((k, v.subs(swap)) for k, v in self.parameters)
+        arguments = None if self.arguments is None else tuple((k, v.subs(swap)) for k, v in self.arguments)
+        expression = self.expression.subs(swap, simultaneous=True)
+        if self.name == "custom":
+            return replace(_custom(expression, self.source, arguments), parameters=given)
+        return Activation(self.name, expression, given, self.source, arguments)
 
     def __repr__(self) -> str:
         return one_line("Activation", str(self))
@@ -361,6 +388,8 @@ def _custom(expr: sp.Expr, source: str, arguments: tuple[tuple[str, sp.Expr], ..
     record = Activation("custom", expr, (), source, arguments)
     free = sorted(record.free_parameters, key=lambda s: s.name)
     at = {s: sp.Rational(1, 3) for s in free}
+    if not record.is_decided:
+        return record  # numbers for the parameters decide, and are followed by the checks below
     intervals = [(e, lo.subs(at), hi.subs(at)) for e, lo, hi in record.pieces.intervals()]
     for e, lo, hi in intervals:
         _check_bases(e.subs(at), lo, hi, source)

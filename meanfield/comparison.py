@@ -30,7 +30,7 @@ from meanfield.formula import formula
 from meanfield.report import THRESHOLD, Report, Row
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks import describe
-from meanfield.theory import ONE_INPUT, TWO_INPUTS, Theory, derive, double
+from meanfield.theory import ONE_INPUT, TWO_INPUTS, Theory, decided, derive, double
 
 __all__ = ["THRESHOLD", "Report", "Row", "check", "compare", "measure_criticality"]
 LAZY_FROM = 2000  # neurons from which on the lazy sampler is the default
@@ -96,6 +96,8 @@ def check(
                 f"A check takes one number for {name}, but {shown(value)} was given; check one at a time."
             )
         scalar(value, name)
+    numbers = parameters
+    theory, parameters = decided(theory, parameters)
     if correlation is not None:
         scalar(correlation, "correlation")
     if sampler is not None:
@@ -177,7 +179,7 @@ def check(
         "input_norm": result.input_norm,
         "correlation": result.correlation,
         "input_dimension": result.input_dimension,
-        **{k: str(v) for k, v in parameters.items()},
+        **{k: str(v) for k, v in {**numbers, **parameters}.items()},
     }
     return Report(f"Check of {describe(theory.block)}", settings, tuple(rows), log_scale, tuple(notes))
 
@@ -253,6 +255,8 @@ def _network(network: Any, higher: bool = False, values: Any = None) -> tuple[Bl
         return network, {}
     if not isinstance(network, Theory):
         network = derive(architecture=network) if isinstance(network, Block) else derive(network)
+    if isinstance(values, Mapping):
+        network, _ = decided(network, dict(values))
     return network.block, _pairs(network, higher, values)
 
 

@@ -54,7 +54,7 @@ def _leading(expr, t):
     try:
         inner = sp.together(expr.replace(sp.atan, lambda u: sp.pi / 2 - sp.atan(1 / u)).subs(t, 1 / w))
         c, s = inner.leadterm(w)
-    except (ValueError, NotImplementedError, TypeError):
+    except (ValueError, NotImplementedError, TypeError, sp.PoleError):
         return None
     return c * t ** (-s) if not sp.sympify(c).has(w) and not sp.sympify(c).has(sp.log) else None
 

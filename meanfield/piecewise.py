@@ -15,10 +15,11 @@ import sympy as sp
 from sympy.core.relational import Relational
 
 from meanfield import zeros
+from meanfield.growth import tail
 from meanfield.isolation import Root
 from meanfield.limits import tick
-from meanfield.results import MeanFieldError
-from meanfield.symbols import simplified
+from meanfield.results import MeanFieldError, Undetermined
+from meanfield.symbols import sigmoid, simplified, softplus
 
 SWITCHES = (sp.Abs, sp.Max, sp.Min, sp.sign, sp.Heaviside, sp.Piecewise)
 
@@ -91,7 +92,7 @@ def jump(left: sp.Expr, right: sp.Expr, x: sp.Symbol, b: sp.Expr) -> sp.Expr:
     """
     step = at(right, x, b) - at(left, x, b)
     if not step.is_number:
-        return simplified(step)
+        return _symbolic_jump(step, b)
     way = zeros.sign(step)
     if way is None:
         raise MeanFieldError(
@@ -100,6 +101,26 @@ def jump(left: sp.Expr, right: sp.Expr, x: sp.Symbol, b: sp.Expr) -> sp.Expr:
     if way == 0:
         return sp.S.Zero
     return step if step.has(Root) else simplified(step)
+
+
+def _symbolic_jump(step: sp.Expr, b: sp.Expr) -> sp.Expr:
+    """A step that holds symbols: 0 where that is proved, itself where it is not 0 at sample values of them."""
+    explicit = step.replace(softplus, lambda u: sp.log(1 + sp.exp(u))).replace(sigmoid, lambda u: 1 / (1 + sp.exp(-u)))
+    if sp.expand(explicit) == 0:
+        return sp.S.Zero
+    simple = simplified(explicit)
+    if simple == 0:
+        return sp.S.Zero
+    free = sorted(simple.free_symbols, key=str)
+    for k in range(4):
+        ways = [1 if s.is_positive else (-1) ** k for s in free]
+        sample = {s: w * sp.Rational(7 + 3 * i + 5 * k, 11 + 4 * k) for i, (s, w) in enumerate(zip(free, ways))}
+        value = sp.N(simple.subs(sample), 30)
+        if value.is_real and abs(value) > sp.Float("1e-20"):
+            return simplified(step) if explicit != step else simple
+    raise MeanFieldError(
+        f"Whether φ jumps at z = {b} was asked for, but its two sides could not be told apart or proved equal."
+    )
 
 
 def _merge(x, breaks, exprs) -> Pieces:
@@ -129,11 +150,19 @@ def _resolve(expr, x, lo, hi):
     node = next((e for e in sp.postorder_traversal(expr) if isinstance(e, SWITCHES) and e.has(x)), None)
     if node is None:
         return [(expr, lo, hi)]
-    inside = [r for r in _switch_points(node, x, lo, hi) if zeros.compare(r, lo) > 0 and zeros.compare(hi, r) > 0]
+    # a comparison with a Piecewise inside is folded into ITE(test, …): its tests come first, so that the zeros of a
+    # branch are looked for where that branch holds
+    choice = next((c for c in sp.preorder_traversal(node) if isinstance(c, sp.ITE)), None)
+    points = _switch_points(node, x, lo, hi) if choice is None else _zeros_of([choice.args[0]], x, lo, hi)
+    inside = [r for r in points if zeros.compare(r, lo) > 0 and zeros.compare(hi, r) > 0]
     ends = [lo, *inside, hi]
     out = []
     for a, b in itertools.pairwise(ends):
-        chosen = expr.xreplace({node: _choose(node, x, _sample(a, b))})
+        place = _sample(a, b), a, b
+        if choice is None:
+            chosen = expr.xreplace({node: _choose(node, x, place)})
+        else:
+            chosen = expr.xreplace({choice: choice.args[1 if _holds(choice.args[0], x, place, node) else 2]})
         out += _resolve(chosen, x, a, b)
     return out
 
@@ -171,11 +200,20 @@ def _beyond(place: sp.Expr, side: int) -> sp.Rational:
 
 def _switch_points(node, x, lo, hi):
     if isinstance(node, sp.Piecewise):
-        differences = [c.lhs - c.rhs for _, cond in node.args for c in sp.sympify(cond).atoms(Relational)]
-    elif isinstance(node, (sp.Max, sp.Min)):
+        return _zeros_of([cond for _, cond in node.args], x, lo, hi)
+    if isinstance(node, (sp.Max, sp.Min)):
         differences = [a - b for i, a in enumerate(node.args) for b in node.args[i + 1 :]]
     else:
         differences = [node.args[0]]
+    return _ordered(differences, x, lo, hi)
+
+
+def _zeros_of(conditions, x, lo, hi):
+    """Where the comparisons in some conditions may change."""
+    return _ordered([c.lhs - c.rhs for cond in conditions for c in sp.sympify(cond).atoms(Relational)], x, lo, hi)
+
+
+def _ordered(differences, x, lo, hi):
     roots = [sp.nsimplify(r) if r.is_Float else r for d in differences for r in real_roots(d, x, lo, hi)]
     return zeros.same_place(list(dict.fromkeys(roots)))
 
@@ -188,19 +226,34 @@ def real_roots(expr: sp.Expr, x: sp.Symbol, lo=-sp.oo, hi=sp.oo) -> list[sp.Expr
     return zeros.real_zeros(expr, x, lo, hi)
 
 
-def _sign(difference, x, sample, node) -> int:
-    """The sign of a difference at a sample point, where it is certain."""
+def _sign(difference, x, place, node) -> int:
+    """The sign of a difference on an interval without a zero of it: at a sample point, else far out, where it is
+    certain."""
+    sample, lo, hi = place
     way = zeros.sign(difference.subs(x, sample))
+    for far in (s for s, end in ((1, hi), (-1, lo)) if end in (sp.oo, -sp.oo) and difference.free_symbols - {x}):
+        way = _far_sign(difference, x, far) if way is None else way
     if way is None:
         symbols = sorted(s.name for s in difference.free_symbols - {x})
         why = f"depends on the sign of a symbol ({', '.join(symbols)})" if symbols else "could not be decided"
         shown = str(node).replace("_z", "z")
-        raise MeanFieldError(f"Which branch of {shown} holds {why}; {zeros.ADVICE}.")
+        kind = Undetermined if symbols else MeanFieldError
+        raise kind(f"Which branch of {shown} holds {why}; {zeros.ADVICE}.")
     return way
 
 
+def _far_sign(difference, x, side) -> int | None:
+    """The sign of a difference as x → side·∞, from its power part there; None where that is not known or tends to 0."""
+    power = tail(difference, x, side).power
+    if power is None or power == 0 or not power.is_polynomial(x):
+        return None
+    poly = sp.Poly(power, x)
+    way = zeros.sign(poly.LC())
+    return way * side ** poly.degree() if way else None
+
+
 def _holds(condition, x, sample, node) -> bool:
-    """A condition at a sample point that is no switch point; nothing undecided counts as false."""
+    """A condition at a place that is no switch point; nothing undecided counts as false."""
     if condition in (True, False, sp.true, sp.false):
         return bool(condition)
     if isinstance(condition, sp.And):
@@ -224,7 +277,7 @@ def _choose(node, x, sample):
         for e, cond in node.args:
             if _holds(sp.sympify(cond), x, sample, node):
                 return e
-        raise MeanFieldError(f"{node} is not defined at z = {sample}; give it a value everywhere.")
+        raise MeanFieldError(f"{node} is not defined at z = {sample[0]}; give it a value everywhere.")
     if isinstance(node, (sp.Max, sp.Min)):
         best = node.args[0]
         for e in node.args[1:]:

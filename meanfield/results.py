@@ -31,6 +31,10 @@ class InfiniteAverage(MeanFieldError):
     """The average does not exist or is infinite (the square of a jump's derivative, a tail heavier than a Gaussian)."""
 
 
+class Undetermined(MeanFieldError):
+    """Where φ switches depends on parameters that have no numbers; with numbers it may be decided."""
+
+
 def one_line(name: str, text: str, room: int = 100) -> str:
     """`name(text)` on one line, what does not fit cut off: how records show themselves in a session."""
     flat = " ".join(text.split())

@@ -28,7 +28,7 @@ from meanfield.architecture import (
 from meanfield.arguments import choice, flag, meant, record, scalar, shown, spoken, whole
 from meanfield.arguments import names as names_of
 from meanfield.parser import number
-from meanfield.results import InfiniteAverage, MeanFieldError, one_line
+from meanfield.results import InfiniteAverage, MeanFieldError, Undetermined, one_line
 from meanfield.symbolic import depth as _depth
 from meanfield.symbolic.average import Average
 from meanfield.symbolic.blocks import describe, input_jacobian, one_input, one_input_averages, two_inputs
@@ -122,7 +122,9 @@ class Theory:
         4*sqrt(2)/(3*sqrt(pi))
         """
         choice(quantity, "quantity", ("K", "J"))
-        return _depth.depth_law(self.one_input.only("K", "J"), quantity, self._place(parameters, also=("Q0",)))
+        theory, parameters = decided(self, parameters)
+        place = theory._place(parameters, also=("Q0",))
+        return _depth.depth_law(theory.one_input.only("K", "J"), quantity, place)
 
     @spoken
     def fixed_points(self, **parameters) -> FixedPoints:
@@ -136,7 +138,8 @@ class Theory:
         >>> [(p.stability, p.phase) for p in found]
         [('stable', 'ordered'), ('unstable', 'chaotic')]
         """
-        recursion, values = self.one_input.only("K", "J"), self._place(parameters)
+        theory, parameters = decided(self, parameters)
+        recursion, values = theory.one_input.only("K", "J"), theory._place(parameters)
         found = fixed_points(recursion, values)
         return points_with_rounding(found, values, doubles(parameters), lambda moved: fixed_points(recursion, moved))
 
@@ -147,7 +150,8 @@ class Theory:
         >>> print(derive("erf").phase(sigma_w="1.3", sigma_b="0.2"))
         chaotic: chi_J* = 1.0932494106, xi = 11.21649983, K* = 0.718490023595
         """
-        recursion, values = self.one_input.only("K", "J"), self._place(parameters)
+        theory, parameters = decided(self, parameters)
+        recursion, values = theory.one_input.only("K", "J"), theory._place(parameters)
         norm = _number("input_norm", input_norm)
         if not norm.is_number or norm <= 0:
             raise MeanFieldError(f"input_norm must be a number > 0, but {shown(input_norm)} was given.")
@@ -205,7 +209,9 @@ class Theory:
         with layerwise=True their last axis is the layer (depth entries, the first for the input layer). input_norm: Q0
         = |x|²/N_0, so that K^1 = σ_w² Q0 + σ_b². correlation: cosine of two inputs; when it is given, (K_aa, K_bb,
         K_ab) are propagated. quantities: names to compute, default ("K", "J"), or K alone where J is infinite.
-        every_layer=False returns layer `depth` only. Other keywords give values to symbolic parameters (mu=0.5).
+        every_layer=False returns layer `depth` only. Other keywords give values to symbolic parameters (mu=0.5); an
+        array for a parameter of the activation (a threshold) broadcasts like the σ's and costs one derivation for each
+        distinct value.
 
         Returns a `Run`. Raises: MeanFieldError for arguments out of range.
 
@@ -216,6 +222,29 @@ class Theory:
         from meanfield.numeric.solvers import propagate  # Numba's world is entered only here
 
         layerwise, every_layer = flag(layerwise, "layerwise"), flag(every_layer, "every_layer")
+        inner = {s.name for a in activations_of(self.block) for s in activation(a).free_parameters}
+        swept = {k: double(k, v) for k, v in parameters.items() if k in inner}
+        if any(getattr(v, "shape", ()) or isinstance(v, (list, tuple)) for v in swept.values()):
+            from meanfield.numeric.sweeps import sweep
+
+            settings = dict(depth=depth, quantities=quantities, layerwise=layerwise, every_layer=every_layer)
+            places = dict(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
+            places |= {k: v for k, v in parameters.items() if k not in inner}
+            numbers = {k: double(k, v) for k, v in places.items() if v is not None}
+            return sweep(lambda **given: self.propagate(**given, **settings), swept, numbers, layerwise)
+        theory, parameters = decided(self, parameters)
+        if theory is not self:
+            return theory.propagate(
+                sigma_w=sigma_w,
+                sigma_b=sigma_b,
+                depth=depth,
+                input_norm=input_norm,
+                correlation=correlation,
+                quantities=quantities,
+                layerwise=layerwise,
+                every_layer=every_layer,
+                **parameters,
+            )
         quantities = None if quantities is None else names_of(quantities, "quantities")
         if correlation is None and set(quantities or ()) & set(TWO_INPUTS):
             raise MeanFieldError("K_aa, K_bb and K_ab belong to two inputs; give their correlation=.")
@@ -280,6 +309,9 @@ class Theory:
         """
         from meanfield.diagrams import axis, phase_diagram  # NumPy is loaded only when numbers are asked for
 
+        theory, rest = decided(self, {k: scalar(v, k) for k, v in parameters.items()})
+        if theory is not self:
+            return theory.phase_diagram(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, line=line, **rest)
         recursion, fixed, line = self.recursion("K", "J"), {}, flag(line, "line")
         sigma_w, sigma_b = (axis(n, double(n, v)) for n, v in (("sigma_w", sigma_w), ("sigma_b", sigma_b)))
         for name, value in parameters.items():
@@ -330,14 +362,20 @@ class Theory:
         """The table as LaTeX (amsmath, booktabs)."""
         return self.table(order).latex()
 
-    def _repr_latex_(self) -> str:
-        return self.one_input._repr_latex_()
+    def _repr_latex_(self) -> str | None:
+        try:
+            return self.one_input._repr_latex_()
+        except Undetermined:
+            return None  # a notebook shows the text
 
     def __repr__(self) -> str:
         return one_line("Theory", describe(self.block))
 
     def __str__(self) -> str:
-        return f"{describe(self.block)}\n{self.one_input}"
+        try:
+            return f"{describe(self.block)}\n{self.one_input}"
+        except Undetermined as error:
+            return f"{describe(self.block)}\n({error})"
 
 
 @lru_cache(maxsize=512)
@@ -378,6 +416,20 @@ def _known(values: dict, recursion: Recursion, also: tuple[str, ...] = ()) -> No
         )
 
 
+def decided(theory: Theory, values: dict) -> tuple[Theory, dict]:
+    """The theory with those of the given numbers put in that its switch points wait for, and the other values.
+
+    `z if z > t else (z/2 if z > s else 0)` has no recursion before it is known whether s or t comes first.
+    """
+    held = [activation(a) for a in activations_of(theory.block)]
+    waiting = {s.name for a in held if not a.is_decided for s in a.free_parameters} & set(values)
+    if not waiting:
+        return theory, values
+    block = _with_values(theory.block, {k: values[k] for k in waiting})
+    rest = {k: v for k, v in values.items() if k not in waiting}
+    return Theory(activation(activations_of(block)[0]), block), rest
+
+
 def _inside_averages(recursion: Recursion, values: dict) -> dict[str, sp.Expr]:
     """The values of parameters that stand inside an average: they must be put in before anything is compiled."""
     nodes = [a for e in recursion.step for a in e.atoms(Average)]
@@ -389,10 +441,8 @@ def _with_values(block: Block, values: dict) -> Block:
     match block:
         case Nonlinearity(a):
             record = activation(a)
-            swap = {s: _number(s.name, values[s.name]) for s in record.free_parameters if s.name in values}
-            if not record.free_parameters & set(swap):
-                return block
-            return Nonlinearity(activation(record.expression.subs(swap)))
+            held = {s.name: _number(s.name, values[s.name]) for s in record.free_parameters if s.name in values}
+            return Nonlinearity(record.at(held)) if held else block
         case Sequential(blocks):
             return Sequential(tuple(_with_values(b, values) for b in blocks))
         case Residual(branch, mu):
@@ -444,7 +494,8 @@ def derive(
     activations, Dense(LN(φ(z))); the skip carries z as it is. weights: "gaussian", "orthogonal" (Haar) or "mixed" (Haar
     after a Gaussian input layer), which share one limit of infinite width. architecture: any composition of blocks
     instead of the plain layer. Keyword parameters set the activation's parameters (alpha=0.2, or alpha="alpha" to keep
-    it symbolic).
+    it symbolic). Where symbols leave open which switch point comes first (min(max(z, s), t)), the verbs that take
+    numbers for them answer, and the others say what is open.
 
     Conventions: z^{l+1} = (σ_w/√N) W φ(z^l) + σ_b b [+ μ z^l], standard normal W and b; K^l is the second moment of
     z^l; l = 1 is the first layer after the input.

@@ -12,7 +12,7 @@ import contextlib
 import sympy as sp
 
 from meanfield.isolation import Root, Undecided, isolate, sign_of_ball
-from meanfield.results import MeanFieldError
+from meanfield.results import MeanFieldError, Undetermined
 from meanfield.symbols import Z, factored, sigmoid, softplus, steep, steep_exponentials
 
 ADVICE = "give the parameters values (derive(..., t=0.3)), or write the activation with explicit breaks"
@@ -70,17 +70,21 @@ def _positive(base, exponent) -> sp.Expr:
 
 def is_zero(e: sp.Expr) -> bool:
     """Whether a number (or expression) is proved to be 0 by an exact identity."""
-    if steep(e):  # SymPy would write out exp(10^6)
-        return False
-    e = sp.expand(e.replace(sp.erfc, lambda u: 1 - sp.erf(u)))
-    if e == 0:
-        return True
-    for root in e.atoms(Root):
+    e = e.replace(sp.erfc, lambda u: 1 - sp.erf(u))
+    for root in e.atoms(Root):  # steep or not: the exponentials stay symbols
         if _divides(root, e):
             return True
+    if steep(e):  # SymPy would write out exp(10^6)
+        return False
+    e = sp.expand(e)
+    if e == 0:
+        return True
     if e.has(sigmoid, softplus, sp.tanh, sp.sech):
         e = sp.expand(e.rewrite(sp.exp))
     return e == 0 or (not e.has(Root) and sp.simplify(e) == 0)
+
+
+SMALL_POWER = 8  # of an exponential in the function that defines a root
 
 
 def _divides(root: Root, e: sp.Expr) -> bool:
@@ -88,6 +92,10 @@ def _divides(root: Root, e: sp.Expr) -> bool:
     y = sp.Dummy("y", positive=True)
     e, zero = sp.expand(e.xreplace({root: y})), sp.expand(root.expr.xreplace({Z[0]: y}))
     names = steep_exponentials(e, zero)
+    own = zero.atoms(sp.exp) & names.keys()
+    for a in names.keys() - own:  # e^{-2y²} as the square of e^{-y²}
+        powers = ((b, sp.cancel(a.args[0] / b.args[0])) for b in own)
+        names[a] = next((names[b] ** n for b, n in powers if n.is_Integer and abs(n) <= SMALL_POWER), names[a])
     numerator = sp.fraction(sp.together(e.xreplace(names)))[0]
     try:
         return sp.reduced(sp.expand(numerator), [zero.xreplace(names)])[1] == 0
@@ -104,7 +112,8 @@ def compare(a: sp.Expr, b: sp.Expr) -> int:
             return way if end == sp.oo else -way
     found = sign(a - b)
     if found is None:
-        raise MeanFieldError(f"Which of the switch points {a} and {b} comes first is not decided; {ADVICE}.")
+        kind = Undetermined if (a - b).free_symbols else MeanFieldError
+        raise kind(f"Which of the switch points {a} and {b} comes first is not decided; {ADVICE}.")
     return found
 
 
@@ -140,7 +149,8 @@ def real_zeros(expr: sp.Expr, x: sp.Symbol, lo=-sp.oo, hi=sp.oo) -> list[sp.Expr
         why = f"depend on the range of {', '.join(symbols)}" if symbols else "could not all be found with certainty"
         advice = ADVICE if symbols else "write the activation with explicit breaks"
         shown = str(expr).replace("_z", "z")
-        raise MeanFieldError(f"The points where {shown} is zero were asked for, but they {why}; {advice}.") from None
+        kind = Undetermined if symbols else MeanFieldError
+        raise kind(f"The points where {shown} is zero were asked for, but they {why}; {advice}.") from None
     return found
 
 

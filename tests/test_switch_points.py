@@ -339,9 +339,11 @@ def test_declared_signs_order_breaks():
     ],
 )
 def test_undecided_order_gets_a_sentence_and_values_decide(text, word):
+    theory = mf.derive(text, b="b")
     with pytest.raises(mf.MeanFieldError, match=word) as error:
-        mf.derive(text, b="b")
+        theory.recursion("K")
     assert "derive(..., " in str(error.value)
+    assert word in str(theory)
     assert mf.derive(text, b="0.7").activation.pieces.breaks
 
 
@@ -407,3 +409,23 @@ def test_texts_that_networks_cannot_run():
     for text, word in (("foo(z)", "foo"), ("z**z", "exponent"), ("z if z == 1 else 0", "comparison"), ("a*z", "for a")):
         with pytest.raises(mf.MeanFieldError, match=word):
             from_formula(text)
+
+
+@pytest.mark.parametrize(
+    ("wide", "narrow", "level"), [("exp(-2*z**2/10**6)", "exp(-z**2)", 1000), ("exp(-z/10**5)", "exp(-3*z)", 50)]
+)
+def test_steep_exponentials_meet_without_a_jump(wide, narrow, level):
+    """max(narrow, wide/level): ⟨φ²⟩ by quadrature between the crossings, and both sides proved equal there."""
+    text = f"max({narrow}, {wide}/{level})"
+    found = activation(text)
+    assert found.is_continuous and found.pieces.breaks
+    square = piecewise.pieces(found.expression.xreplace({activation("linear").expression: x}) ** 2, x)
+    assert not square.jumps()
+    with mp.workdps(25):
+        f, _ = compiled(text)
+        root = mp.log(level) / (1 - mp.mpf("2e-6") if level == 1000 else 3 - mp.mpf("1e-5"))
+        crossing = mp.sqrt(root) if level == 1000 else root
+        assert abs(float(found.pieces.breaks[-1]) - crossing) < 1e-14
+        truth = mp.quad(lambda t: f(t) ** 2 * mp.npdf(t, 0, mp.sqrt(2)), [-30, -crossing, 0, crossing, 30])
+    theirs = averages(text)[1]
+    assert abs(mp.mpf(theirs.mid().str(30, radius=False)) - truth) < 1e-15 * truth

@@ -151,17 +151,17 @@ def propagate(
     if missing:
         raise MeanFieldError(f"{missing[0]} has no value; give it as a keyword ({missing[0]}=...).")
     arrays = {
-        n: _check(n, given[n], minimum=0.0 if n in ("sigma_w", "sigma_b", "mu") else None)
+        n: checked(n, given[n], minimum=0.0 if n in ("sigma_w", "sigma_b", "mu") else None)
         for n in ("sigma_w", "sigma_b")
     }
     arrays |= {
-        n: _check(n, given[n], minimum=0.0 if n == "mu" else None) for n in lowered.parameters if n not in arrays
+        n: checked(n, given[n], minimum=0.0 if n == "mu" else None) for n in lowered.parameters if n not in arrays
     }
-    norm = _check("input_norm", input_norm, minimum=0.0)
+    norm = checked("input_norm", input_norm, minimum=0.0)
     inputs = {"Q0": norm}
     needs_c = any(v.initial.has(c0) for v in recursion.state)
     if needs_c:
-        c = _check("correlation", 1.0 if correlation is None else correlation)
+        c = checked("correlation", 1.0 if correlation is None else correlation)
         if (np.abs(c) > 1).any():
             raise MeanFieldError(
                 f"A correlation must lie between -1 and 1, but {float(c.ravel()[np.abs(c).argmax()])} was given."
@@ -229,7 +229,8 @@ def _refuse_size(points: int, depth: int, variables: int, parameters: int, layer
     require_steps(points * depth, "This run")
 
 
-def _check(name: str, value, minimum: float | None = None) -> np.ndarray:
+def checked(name: str, value, minimum: float | None = None) -> np.ndarray:
+    """The value as an array of finite doubles ≥ minimum."""
     refuse_not_real(value, name)
     try:
         array = np.asarray(value, dtype=float)

@@ -20,7 +20,10 @@ from meanfield.parser import CONSTANTS, number
 from meanfield.piecewise import SWITCHES, Pieces, derivative, jump, pieces
 from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm
 from meanfield.symbolic.closed_form import closed_form
+from meanfield.symbolic.signs import signs
 from meanfield.symbols import P_POSITIVE, K, P, Z, parameter, recognise, z
+
+SHORT = 20  # operations of an integrand whose sign is decided when it is asked for
 
 
 class Integrand(AtomicExpr):
@@ -133,6 +136,8 @@ class Average(sp.Expr):
 
     def _eval_is_positive(self):
         f = self.args[0].expr
+        if self.n == 1 and not any(self.mean) and not f.free_symbols - {Z[0]} and f.count_ops() < SHORT:
+            return _is_positive(f) or None  # ⟨elu⟩ > 0, though elu is not
         if not self._eval_is_nonnegative():
             return None
         return True if not f.has(*SWITCHES) or any(e.is_positive for e in _shapes(f)) else None
@@ -316,6 +321,15 @@ class Average(sp.Expr):
         inside, ends = self.tex_inside()
         text = ends(printer._print(inside), printer._print)
         return text if exp is None else rf"{text}^{{{exp}}}"
+
+
+@lru_cache(maxsize=1024)
+def _is_positive(f: sp.Expr) -> bool:
+    """Whether ⟨f⟩_K > 0 at every K > 0: f(z) + f(-z) is nowhere negative, and not 0."""
+    try:
+        return signs(f) == (1,)
+    except MeanFieldError:
+        return False
 
 
 def _shapes(f: sp.Expr) -> list[sp.Expr]:

@@ -172,7 +172,7 @@ def _at_infinity(step, chi, start, quantity) -> DepthLaw:
     if lead.power == 1:
         return _exponential_growth(lead.coefficient, chi, quantity)
     if lead.power != 0 or lead.logs != 0:
-        return _power_growth(lead, quantity)
+        return _power_growth(lead, "K") if quantity == "K" else _power_growth_of_j(lead, at_infinity(chi, 2))
     path = linear_growth(gain)
     if quantity == "K":
         return DepthLaw("K", _finish(list(path.K), path.remainder), "linear growth", exponent=sp.S.One)
@@ -237,14 +237,46 @@ def _exponential_growth(slope, chi, quantity) -> DepthLaw:
     return DepthLaw("J", _finish([Term(log_x0, sp.S.One)], sp.S.Zero), regime, log_x0)
 
 
-def _power_growth(lead: Term, quantity) -> DepthLaw:
+def _power_growth(lead: Term, quantity="K") -> DepthLaw:
     """K' = K + c K^p (log K)^m: K^{1-p} = (1-p) c l (log K)^m, and log K = log(l)/(1-p) to leading order."""
-    if quantity == "J":
-        raise MeanFieldError("K grows as a power other than linear; the law of J for that case is not derived yet.")
     power = 1 / (1 - lead.power)
     coefficient = (lead.coefficient * (1 - lead.power) ** (1 - lead.logs)) ** power
     law = _finish([Term(sp.simplify(coefficient), power, lead.logs * power)], "smaller")
     return DepthLaw("K", law, "power growth" if lead.logs == 0 else "power growth with a logarithm", exponent=power)
+
+
+def _power_growth_of_j(lead: Term, chi: Law) -> DepthLaw:
+    """log J = Σ log χ_J(K^l) along K ~ A l^q (log l)^{mq}, q = 1/(1 - p), to leading order.
+
+    A term x K^{-s} (log K)^n of log χ_J adds Σ x A^{-s} q^n l^{-qs} (log l)^M with M = n - smq; the relative error of K
+    tends to 0, so a sum that diverges has its leading order from here.
+    """
+    path = _power_growth(lead, "K")
+    q, amplitude = path.law.leading.power, path.law.leading.coefficient
+    regime = path.regime + " of K"
+    log_chi = _log_expansion(chi)
+    limit = log_chi.terms.get((sp.S.Zero, 0), sp.S.Zero)
+    if limit != 0:
+        return DepthLaw("J", _finish([Term(limit, sp.S.One)], "smaller"), regime, limit, exponent=None)
+    if log_chi.lead is None or not log_chi.terms:
+        raise MeanFieldError(
+            "How chi_J approaches 1 is not known beyond its limit here, so the law of J is not determined."
+        )
+    (power, logs), x = log_chi.lead, log_chi.terms[log_chi.lead]
+    falls, m = -q * power, logs + power * lead.logs * q
+    if sp.simplify(falls - 1) == 0 and sp.simplify(m + 1) == 0:
+        raise MeanFieldError("log J grows as log(log(l)) here, which the laws of this library do not state.")
+    size = x * amplitude**power * q**logs
+    if falls < 1:
+        term = Term(sp.simplify(size / (1 - falls)), 1 - falls, m)
+    elif falls == 1 and m > -1:
+        term = Term(sp.simplify(size / (m + 1)), sp.S.Zero, m + 1)
+    else:
+        return DepthLaw("J", _finish([Term(CONSTANT)], "smaller"), regime + ": log chi_J sums to a constant")
+    if term.power == 0 and term.logs == 1:
+        return DepthLaw("J", _finish([term], "smaller"), regime, exponent=term.coefficient)
+    rate = (term.coefficient, term.power) if term.logs == 0 else (sp.S.Zero, sp.S.One)
+    return DepthLaw("J", _finish([term], "smaller"), regime + ": stretched exponential", *rate, exponent=None)
 
 
 def _nonzero(factor) -> None:

@@ -24,6 +24,8 @@ from meanfield.piecewise import pieces
 from meanfield.ranges import span
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.ball_series import ball_series, coefficients
+from meanfield.symbolic.infinity import normal_form
+from meanfield.symbolic.transseries import as_exponentials, far_sign
 from meanfield.symbols import Z, factored, sigmoid, softplus, steep
 from meanfield.taylor import taylor
 
@@ -156,7 +158,7 @@ def _without_minus(e: sp.Expr) -> sp.Expr:
 def _sign_of_factor(f: sp.Expr) -> int | None:
     if f.is_number:
         return _sign_of_number(f) or None
-    if f == x or isinstance(f, (sp.exp, sp.sech, sp.cosh, sigmoid, softplus)):
+    if f == x or isinstance(f, (sp.exp, sp.sech, sp.cosh, sp.erfc, sigmoid, softplus)):
         return 1
     if f.is_Pow:
         if f.exp.is_even:
@@ -235,13 +237,16 @@ _SCALES = (*range(1, 40), *(int(40 * 1.25**j) for j in range(15)))  # an end may
 def _end(e, f, point, side) -> tuple[float, int | None]:
     """(where the middle starts, sign between the point and there): f/(z - point)^r keeps its sign over the stretch, r
     the order of the first derivative that is not exactly 0."""
-    try:
-        known = taylor(e.subs(x, point + side * x), x, 12)
-    except MeanFieldError:
-        return 0.0, None
-    leads = ((k, _sign_of_number(c)) for k, c in enumerate(known))
-    order, sign = next(((k, s) for k, s in leads if s != 0), (0, None))
-    if sign is None:
+    moved = e.subs(x, point + side * x)
+    for known in (0, 3, 12):  # exact coefficients can be long: most ends need the first one
+        try:
+            leads = ((k, _sign_of_number(c)) for k, c in enumerate(taylor(moved, x, known)))
+            order, sign = next(((k, s) for k, s in leads if s != 0), (0, 0))
+        except MeanFieldError:
+            return 0.0, None
+        if sign != 0:
+            break
+    if not sign:
         return 0.0, None
     centre = balls.constant(point)
     for k in _SCALES:
@@ -300,8 +305,8 @@ def _model(f, a: arb, b: arb, m: arb) -> tuple[arb, arb]:
 
 def _far(e: sp.Expr) -> tuple[float, int | None]:
     """(M, sign of e for all z ≥ M) from its power part with an exponentially small remainder, from its leading
-    exponential, as a rational function of 1/z, or from its range (logarithms)."""
-    for rule in (_far_power, _far_bounded, _far_exponential, _far_algebraic, _far_range):
+    exponential, as a function of 1/z, from its range (logarithms), or from the term that dies last."""
+    for rule in (_far_power, _far_bounded, _far_exponential, _far_algebraic, _far_analytic, _far_range, _far_small):
         found = rule(e)
         if found is not None:
             return found
@@ -350,7 +355,7 @@ def _dominates(lead: sp.Poly, rest: list[tuple[float, float, float]]):
 
 def _far_exponential(e):
     """e as a quotient of polynomials in v = e^{-q(z)} with polynomial coefficients; the lowest power of v decides."""
-    e = _as_exponentials(e)
+    e = as_exponentials(e)
     exponents = {a.args[0] for a in e.atoms(sp.exp)}
     if not exponents or not all(u.is_polynomial(x) for u in exponents):
         return None
@@ -366,27 +371,6 @@ def _far_exponential(e):
     if None in found:
         return None
     return max(found[0][0], found[1][0]), found[0][1] * found[1][1]
-
-
-def _as_exponentials(e):
-    e = e.replace(sp.tanh, _tanh_exponential).replace(sp.sech, _sech_exponential)
-    e = e.replace(sigmoid, lambda u: 1 / (1 + sp.exp(-u)))
-    return e.rewrite(sp.exp) if e.has(sp.sinh, sp.cosh) else e
-
-
-def _tanh_exponential(u):
-    if isinstance(u, softplus):  # tanh(log(1 + e^s))
-        w = (1 + sp.exp(u.args[0])) ** 2
-        return (w - 1) / (w + 1)
-    w = sp.exp(-2 * u)
-    return (1 - w) / (1 + w)
-
-
-def _sech_exponential(u):
-    if isinstance(u, softplus):
-        w = 1 + sp.exp(u.args[0])
-        return 2 * w / (w**2 + 1)
-    return 2 * sp.exp(-u) / (1 + sp.exp(-2 * u))
 
 
 def _common(exponents):
@@ -430,7 +414,7 @@ def _far_algebraic(e):
     )
     try:
         _, power = inner.leadterm(w)
-    except (ValueError, NotImplementedError, TypeError):
+    except (ValueError, NotImplementedError, TypeError, sp.PoleError):
         return None
     rest = sp.cancel(sp.together(inner * w ** (-power)))
     f = balls.compile_ball(rest, (w,))
@@ -441,6 +425,19 @@ def _far_algebraic(e):
     return None
 
 
+def _far_analytic(e):
+    """z^s A(v) with A analytic at v = z^{-1/d} = 0, where its leading coefficients may cancel."""
+    try:
+        form = normal_form(e, x)
+        if form.dropped or len(form.parts) != 1 or form.parts[0].logs:
+            return None
+        factor = form.parts[0].factor
+        width, sign = _end(factor, ball_series(factor), sp.S.Zero, 1)
+    except MeanFieldError:
+        return None
+    return None if sign is None else (width**-form.d, sign)
+
+
 def _far_range(e):
     """Interval arithmetic on [M, ∞), with the powers of z collected: z²(asinh² z - 1) + c."""
     for form in (e, sp.collect(sp.expand(e), x)):
@@ -449,3 +446,7 @@ def _far_range(e):
             if low > 0 or high < 0:
                 return 2.0**k, (1 if low > 0 else -1)
     return None
+
+
+def _far_small(e):
+    return far_sign(e, _SCALES)
