@@ -360,7 +360,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sentence = str(error)
     except MemoryError:
         sentence = "There is not enough memory for this; ask for fewer layers, neurons or networks."
-    typer.echo(out.wrapped(f"meanfield: {sentence}"), err=True)
+    typer.echo(f"meanfield: {sentence}", err=True)
     sys.exit(2)
 
 

@@ -14,7 +14,7 @@ import sympy as sp
 from meanfield.activations import Activation
 from meanfield.architecture import Block, Param, Residual
 from meanfield.printed import COLUMNS, wrapped
-from meanfield.results import Law, MeanFieldError
+from meanfield.results import Law, MeanFieldError, one_line
 from meanfield.symbolic.average import Average, average
 from meanfield.symbolic.blocks import describe, one_input_averages
 from meanfield.symbolic.depth import depth_law
@@ -81,6 +81,9 @@ class Table:
 
     title: str
     rows: tuple[Row, ...]
+
+    def __repr__(self) -> str:
+        return one_line("Table", f"{self.title}; {len(self.rows)} rows")
 
     def __str__(self) -> str:
         lines, section = [*textwrap.wrap(self.title, COLUMNS), "=" * min(78, len(self.title))], ""

@@ -176,5 +176,8 @@ class Law:
         left = self.tail_text()
         return f"{text} + {left}" if left else text
 
+    def __repr__(self) -> str:
+        return one_line("Law", self.lines()[0])
+
     def __str__(self) -> str:
         return wrapped("\n".join(self.lines()))

@@ -9,6 +9,7 @@ arguments, like those of `sympy.Subs`.
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import combinations
 
 import sympy as sp
 from sympy.core.expr import AtomicExpr
@@ -403,7 +404,7 @@ def average_of(f, cov, mean=None, *, variables=None) -> sp.Expr:
     parameters. cov: K, a number, text or expression, or the lower triangle (K_aa, K_ab, K_bb); mean: one value a
     variable, 0 unless given. A symmetric matrix (SymPy's, NumPy's, or a list of rows) is as good as its lower triangle.
 
-    Raises: MeanFieldError where the covariance is none, where the variable is not clear, or is a symbol that cannot be negative.
+    Raises: MeanFieldError where the covariance is none, or the variable is not clear or cannot be negative.
 
     >>> x, q = sp.symbols("x q")
     >>> average_of(sp.erf(x)**2, q).doit()
@@ -463,7 +464,7 @@ def _triangle(cov) -> list:
             "triangle (K_aa, K_ab, K_bb) or a square matrix."
         )
     entries = [[_entry(c) for c in row] for row in rows]
-    for i, j in ((i, j) for i in range(n) for j in range(i)):
+    for j, i in combinations(range(n), 2):
         if sp.expand(entries[i][j] - entries[j][i]) != 0:
             raise MeanFieldError(
                 f"A covariance is symmetric, but entries ({i + 1}, {j + 1}) and ({j + 1}, {i + 1}) of the matrix are "
