@@ -15,16 +15,31 @@ import ast
 import math
 import re
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from fractions import Fraction
 
 from meanfield.arguments import choice, flag, printable, record, scalar, shown, spoken, whole
 from meanfield.results import MeanFieldError
 
 
+class _Shown:
+    """A record that shows itself as it is written: what has no default first, then what differs from its default."""
+
+    def __repr__(self) -> str:
+        parts = []
+        for f in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, f.name)
+            text = repr(value.text if isinstance(value, Constant) else value)
+            if f.default is MISSING:
+                parts.append(text)
+            elif value != f.default:
+                parts.append(f"{f.name}={text}")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
 @record
-@dataclass(frozen=True)
-class Param:
+@dataclass(frozen=True, repr=False)
+class Param(_Shown):
     """A number that stays symbolic, known by its name (as `Param("mu")`)."""
 
     name: str
@@ -63,8 +78,8 @@ Number = int | Fraction | Param | Constant
 
 
 @record
-@dataclass(frozen=True)
-class Schedule:
+@dataclass(frozen=True, repr=False)
+class Schedule(_Shown):
     """A standard deviation that varies with depth: value · k^{−beta/2} in the k-th block (k = l − 1 makes layer l).
 
     The variance decays as k^{−beta}. value ≥ 0 and beta are numbers or `Param`s. The input layer is no block: k counts
@@ -211,8 +226,8 @@ def _short(value: Fraction | float) -> Fraction | float:
 
 
 @record
-@dataclass(frozen=True)
-class Dense:
+@dataclass(frozen=True, repr=False)
+class Dense(_Shown):
     """A fully connected layer x → σ_w N^{-1/2} W x + σ_b b, with N the number of entries of x and b standard normal.
 
     weights: the law of W. "gaussian": independent standard normals. "orthogonal": √max(N, N′) times the N′ × N block of
@@ -248,8 +263,8 @@ class Dense:
 
 
 @record
-@dataclass(frozen=True)
-class Nonlinearity:
+@dataclass(frozen=True, repr=False)
+class Nonlinearity(_Shown):
     """A coordinatewise map; `activation` is a registered name or any hashable activation record."""
 
     activation: Hashable
@@ -264,8 +279,8 @@ class Nonlinearity:
 
 
 @record
-@dataclass(frozen=True)
-class LayerNorm:
+@dataclass(frozen=True, repr=False)
+class LayerNorm(_Shown):
     """y → γ (y − mean(y))/sd(y) + β over the N neurons of one input, with γ = 1 and β = 0 at initialization.
 
     affine: whether γ and β are trained (then they enter the tangent kernel); the forward pass does not depend on it.
@@ -278,8 +293,8 @@ class LayerNorm:
 
 
 @record
-@dataclass(frozen=True)
-class BatchNorm:
+@dataclass(frozen=True, repr=False)
+class BatchNorm(_Shown):
     """y → γ (y − mean(y))/sd(y) + β over the positions, for each neuron apart (at least 3 positions say anything).
 
     sd² = mean((y − mean(y))²), nothing added to it; γ = 1 and β = 0 at initialization; affine: as for `LayerNorm`.
@@ -292,8 +307,8 @@ class BatchNorm:
 
 
 @record
-@dataclass(frozen=True)
-class Pool:
+@dataclass(frozen=True, repr=False)
+class Pool(_Shown):
     """Each group of `size` neighbouring neurons becomes one: their largest ("max") or their mean ("average")."""
 
     size: int = 2
@@ -305,8 +320,8 @@ class Pool:
 
 
 @record
-@dataclass(frozen=True)
-class Scale:
+@dataclass(frozen=True, repr=False)
+class Scale(_Shown):
     """y → factor · y (LayerScale), the factor a number ≥ 0 or a `Param`."""
 
     factor: Number
@@ -316,8 +331,8 @@ class Scale:
 
 
 @record
-@dataclass(frozen=True)
-class Sequential:
+@dataclass(frozen=True, repr=False)
+class Sequential(_Shown):
     """Blocks applied from left to right; a list of them is taken as a tuple, and none at all is the identity."""
 
     blocks: tuple[Block, ...]
@@ -333,8 +348,8 @@ class Sequential:
 
 
 @record
-@dataclass(frozen=True)
-class Residual:
+@dataclass(frozen=True, repr=False)
+class Residual(_Shown):
     """x → branch(x) + μ x, with μ a number ≥ 0 or a `Param`; with a shortcut, x → branch(x) + μ shortcut(x)."""
 
     branch: Block

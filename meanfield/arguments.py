@@ -124,8 +124,17 @@ def flag(value: object, what: str) -> bool:
     raise MeanFieldError(f"{what} must be True or False, but {shown(value)} was given.")
 
 
+def count_of(value: Any) -> Any:
+    """A text that spells a whole number ("64", as on the command line) as that number; anything else as it is."""
+    if isinstance(value, str) and len(value) <= 40 and re.fullmatch(r"\s*[-+]?\d+\s*", value):
+        return int(value)
+    return value
+
+
 def whole(value: object, what: str, lowest: int, highest: int) -> int:
-    """An integer of [lowest, highest], a Python or NumPy one; truth values and decimals are refused."""
+    """An integer of [lowest, highest], a Python or NumPy one or a text of its digits; truth values and decimals are
+    refused."""
+    given, value = value, count_of(value)
     try:
         if isinstance(value, (bool, str)) or type(value).__name__ == "bool":
             raise TypeError
@@ -134,7 +143,7 @@ def whole(value: object, what: str, lowest: int, highest: int) -> int:
         number = None
     if number is None or not lowest <= number <= highest:
         raise MeanFieldError(
-            f"{what} must be a whole number from {lowest} to {highest}, but {shown(value)} was given."
+            f"{what} must be a whole number from {lowest} to {highest}, but {shown(given)} was given."
         )
     return number
 

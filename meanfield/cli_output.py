@@ -7,7 +7,6 @@ import csv
 import io
 import json
 import math
-import re
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -17,6 +16,7 @@ from typing import Any
 
 import sympy as sp
 
+from meanfield import printed
 from meanfield.activations import Activation, activation, activations
 from meanfield.architecture import LayerNorm, Nonlinearity, Param, Residual, Sequential
 from meanfield.figures import FORMATS, plot_run, save, write_whole
@@ -28,7 +28,7 @@ from meanfield.symbolic.recursion import closed
 from meanfield.theory import Theory, describe
 
 Laws = dict[str, DepthLaw | MeanFieldError]
-COLUMNS = 79
+COLUMNS = printed.COLUMNS
 
 
 # -------------------------------------------------------------------------------------------------------------- JSON
@@ -78,7 +78,7 @@ def law_data(law: DepthLaw) -> dict[str, Any]:
     """A large-depth law: quantity ~ C l^exponent exp(rate l^rate_power); terms are those of K, or of log J."""
     return {
         "of": "log J" if law.quantity == "J" else law.quantity,
-        "law": str(law.law),
+        "law": law.law.text(),
         "latex": law_latex(law.law),
         "terms": [{f.name: getattr(t, f.name) for f in fields(t)} for t in law.law.terms],
         "remainder": law.law.remainder,
@@ -135,21 +135,9 @@ def _norm(branch: Any) -> str:
 # -------------------------------------------------------------------------------------------------------------- text
 
 
-class _Formula(textwrap.TextWrapper):
-    """Breaks at spaces and after * / ( and commas."""
-
-    wordsep_simple_re = re.compile(r"(\s+)|(?<=[/(,])|(?<=[^*]\*)(?!\*)")
-
-
 def wrapped(text: str) -> str:
-    """`text` with its long lines broken at spaces or after an operator, else anywhere."""
-    out = []
-    for line in text.splitlines():
-        indent = " " * (len(line) - len(line.lstrip()))
-        more = indent + " " * (4 if 0 < len(indent) < 6 else 0)
-        fill = _Formula(COLUMNS, initial_indent=indent, subsequent_indent=more, break_on_hyphens=False)
-        out += fill.wrap(line.lstrip()) if len(line) > COLUMNS else [line]
-    return "\n".join(out)
+    """`text` in lines that fit a terminal."""
+    return printed.wrapped(text, COLUMNS)
 
 
 def unit_skip_laws(theory: Theory) -> Laws:

@@ -16,7 +16,7 @@ import numpy as np
 from meanfield.activations import Activation, activation
 from meanfield.allowances import compare, narrower
 from meanfield.architecture import Block, activations_of
-from meanfield.arguments import choice, meant, path, provides, refuse_not_real, scalar, shown, spoken
+from meanfield.arguments import choice, count_of, meant, path, provides, refuse_not_real, scalar, shown, spoken
 from meanfield.arguments import names as names_of
 from meanfield.empirical import CriticalityEstimate, EnsembleResult, ScalarPair, run_ensemble
 from meanfield.empirical import measure_criticality as _measure_criticality
@@ -201,7 +201,7 @@ def measure(network: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) -> Ens
     asked = set(() if settings.get("quantities") is None else names_of(settings["quantities"], "quantities"))
     refuse_not_real(given["width"], "width")
     widths = np.ravel(np.asarray(given["width"], dtype=object)).tolist()
-    widest = max((w for w in widths if isinstance(w, int | float)), default=0)
+    widest = max((n for w in widths if isinstance(n := count_of(w), int | float)), default=0)
     if widest >= LAZY_FROM and not asked & set("ABDFPQRSTU"):
         settings.setdefault("sampler", "lazy")
     block, pairs = _network(network, bool(asked & set("PQRSTU")), settings.get("mu"))

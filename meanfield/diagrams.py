@@ -13,6 +13,7 @@ import numpy as np
 
 from meanfield.arguments import finite, refuse_not_real, shown
 from meanfield.limits import require_memory
+from meanfield.printed import wrapped
 from meanfield.results import MeanFieldError, one_line
 from meanfield.symbolic.critical_lines import CriticalLine
 from meanfield.symbolic.criticality import CriticalPoints
@@ -105,7 +106,7 @@ class PhaseDiagram:
         share = {p: float((self.phase == i).mean()) for i, p in enumerate(PHASES)}
         parts = ", ".join(f"{p} {100 * s:.3g} %" for p, s in share.items() if s)
         more = f", bistable {100 * float(self.bistable.mean()):.3g} %" if self.bistable.any() else ""
-        return (
+        return wrapped(
             f"{self.title}: sigma_w {self.sigma_w[0]:g} to {self.sigma_w[-1]:g} ({self.sigma_w.size}), "
             f"sigma_b {self.sigma_b[0]:g} to {self.sigma_b[-1]:g} ({self.sigma_b.size}): {parts}{more}"
         )
@@ -121,11 +122,20 @@ def _write(path, suffix: str, content: bytes) -> Path:
 
 
 def axis(name: str, given: object) -> np.ndarray:
-    """(low, high, count) or an array of values ≥ 0 as the axis of a diagram."""
+    """(low, high, count) or an array of values ≥ 0 as the axis of a diagram.
+
+    A tuple of three is always (low, high, count), whatever its numbers are; three values are written as a list.
+    """
     refuse_not_real(given, name)
     try:
-        if isinstance(given, tuple) and len(given) == 3 and float(given[2]).is_integer() and given[2] > 1:
-            low, high, count = float(given[0]), float(given[1]), int(given[2])
+        if isinstance(given, tuple) and len(given) == 3:
+            low, high, last = (float(v) for v in given)
+            count = int(last) if math.isfinite(last) else 0
+            if math.isfinite(last) and (count != last or count < 1 or (count == 1 and low != high)):
+                raise MeanFieldError(
+                    f"{name}={shown(given)} is read as (low, high, count), and {last:g} is no number of points from "
+                    f"{low:g} to {high:g}; give a whole number ≥ 2, or three values as a list, {shown(list(given))}."
+                )
             require_memory(8.0 * DOUBLES * count, f"An axis of {count} values of {name}", "take fewer values")
             values = np.linspace(low, high, count) if math.isfinite(low) and math.isfinite(high) else np.array([np.nan])
         else:

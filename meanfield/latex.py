@@ -13,7 +13,8 @@ import sympy as sp
 
 from meanfield.activations import Activation
 from meanfield.architecture import Block, Param, Residual
-from meanfield.results import Law, MeanFieldError
+from meanfield.printed import COLUMNS, wrapped
+from meanfield.results import Law, MeanFieldError, one_line
 from meanfield.symbolic.average import Average, average
 from meanfield.symbolic.blocks import describe, one_input_averages
 from meanfield.symbolic.depth import depth_law
@@ -55,7 +56,7 @@ class Row:
     nodes: sp.Expr | None = None
 
     def text(self) -> str:
-        return str(self.value)
+        return self.value.text() if isinstance(self.value, Law) else str(self.value)
 
     def latex_value(self) -> str:
         """The value in math mode, on one line."""
@@ -81,16 +82,19 @@ class Table:
     title: str
     rows: tuple[Row, ...]
 
+    def __repr__(self) -> str:
+        return one_line("Table", f"{self.title}; {len(self.rows)} rows")
+
     def __str__(self) -> str:
-        lines, section = [*textwrap.wrap(self.title, 79), "=" * min(78, len(self.title))], ""
+        lines, section = [*textwrap.wrap(self.title, COLUMNS), "=" * min(78, len(self.title))], ""
         for row in self.rows:
             if row.section != section:
                 section = row.section
                 lines += ["", section]
-            body = f"  {row.name} = {row.text()}"
-            lines += textwrap.wrap(body, 79, subsequent_indent=" " * 6, break_long_words=True, break_on_hyphens=False)
-            if row.remark:
-                lines += textwrap.wrap(row.remark, 79, initial_indent="      ", subsequent_indent="      ")
+            text, *numbers = row.value.lines() if isinstance(row.value, Law) else [row.text()]
+            lines += wrapped(f"  {row.name} = {text}").splitlines()
+            for more in (*(n.strip() for n in numbers), row.remark):
+                lines += textwrap.wrap(more, COLUMNS, initial_indent="      ", subsequent_indent="      ")
         return "\n".join(lines)
 
     def latex(self) -> str:

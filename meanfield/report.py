@@ -49,6 +49,11 @@ class Row:
         """The former name of `sum`."""
         return self.sum
 
+    @property
+    def nothing(self) -> bool:
+        """Whether theory and networks are all exactly 0: they agree, and there is no spread to measure it by."""
+        return self.passed and self.theory == self.measured == self.standard_error == 0
+
     def data(self) -> dict[str, Any]:
         """The columns by name, as plain values; "predicted" repeats "sum" for readers of earlier files."""
         found = asdict(self)
@@ -61,7 +66,8 @@ class Report:
     """The verdict of a check. `str` is a table for a terminal, `data()` plain values for JSON, `passed` the answer.
 
     theory, allowance, measured and standard_error of J, J0 and Theta are in units of the theory's value (so that no
-    depth overflows; theory is then 1); `log_scale` holds the logarithm of J.
+    depth overflows; theory is then 1), but for rows where the theory is exactly 0, which pass only where every network
+    is 0; `log_scale` holds the logarithm of J.
     """
 
     title: str
@@ -145,7 +151,7 @@ class Report:
                 theory, total, measured = (_digits(v, 12) for v in (r.theory, r.sum, r.measured))
                 added, error = f"{r.allowance:.2g}", f"{r.standard_error:.2g}"
                 z = f"{r.z:.2f}" if abs(r.z) < 1e4 or not np.isfinite(r.z) else f"{r.z:.0e}"
-                mark = "" if r.passed else " fails"
+                mark = " exact" if r.nothing else "" if r.passed else " fails"
                 lines.append(_line(str(r.layer), theory, added, total, measured, error, z) + mark)
             lines.append("")
         for note in self.notes:

@@ -12,6 +12,7 @@ from typing import Any
 
 import sympy as sp
 
+from meanfield.printed import named, wrapped
 from meanfield.tex_names import aligned
 
 
@@ -165,7 +166,22 @@ class Law:
             return "smaller order"
         return f"O({self.variable**self.remainder * sp.log(self.variable) ** self.remainder_logs})"
 
-    def __str__(self) -> str:
-        text = " + ".join(str(p) for p in self.parts()).replace("+ -", "- ")
+    def text(self) -> str:
+        """The law on one line, every number as it is."""
+        return self._sum(self.parts())
+
+    def lines(self) -> list[str]:
+        """The law on one line, with a name for each number that is no closed form, and these numbers in digits."""
+        parts, numbers = named(self.parts())
+        return [self._sum(parts), *(f"  where {n}" for n in numbers)]
+
+    def _sum(self, parts: list[sp.Expr]) -> str:
+        text = " + ".join(str(p) for p in parts).replace("+ -", "- ")
         left = self.tail_text()
         return f"{text} + {left}" if left else text
+
+    def __repr__(self) -> str:
+        return one_line("Law", self.lines()[0])
+
+    def __str__(self) -> str:
+        return wrapped("\n".join(self.lines()))

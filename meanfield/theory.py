@@ -299,7 +299,8 @@ class Theory:
     ) -> PhaseDiagram:
         """χ_J*, ξ and the phase over a grid of (σ_w, σ_b), compiled and parallel.
 
-        sigma_w, sigma_b: (low, high, count) or arrays. input_norm: Q0 = |x|²/N_0; where K has several attracting states
+        sigma_w, sigma_b: (low, high, count), as every tuple of three numbers is read, or the values as an array, a list
+        or a tuple of another length. input_norm: Q0 = |x|²/N_0; where K has several attracting states
         it decides which one is reached. line=False leaves out the critical line and points. Other keywords give values
         to symbolic parameters (mu=0.5).
 

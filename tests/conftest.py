@@ -1,10 +1,12 @@
-"""Shared set-up: a cache folder of this run alone, shards of the slow tests, and mpmath's global precision put back
-after every test."""
+"""Shared set-up: a cache folder of this run alone, kernels compiled once, shards of the slow tests, and mpmath's global
+precision put back after every test."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import zlib
 from pathlib import Path
@@ -57,6 +59,27 @@ def pytest_configure(config):
     """An empty cache for each run, shared by its workers: numeric tests see the engine as it is now, not as it was."""
     if not hasattr(config, "workerinput"):
         config.own_cache = os.environ["MEANFIELD_CACHE"] = tempfile.mkdtemp(prefix="meanfield-tests-")
+        if getattr(config.option, "numprocesses", None):
+            warm()
+
+
+WARM = """
+import meanfield as mf
+
+at = dict(sigma_w=1.2, sigma_b=0.1, width=8, depth=3, networks=4, threads=1)
+for sampler in ("explicit", "lazy"):
+    mf.measure("tanh", sampler=sampler, quantities=("K", "J", "Theta"), **at)
+mf.measure("gelu", correlation=0.5, **at)
+mf.measure(mf.derive("relu", norm="pre"), **at)
+"""
+
+
+def warm() -> None:
+    """Compile the kernels of finite networks once, before workers start that would each compile them.
+
+    They lie in Numba's cache then. In a process of its own: a package that is broken is for the tests to report.
+    """
+    subprocess.run([sys.executable, "-c", WARM], cwd=ROOT, capture_output=True, check=False, timeout=120)
 
 
 def pytest_unconfigure(config):

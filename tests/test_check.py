@@ -144,3 +144,48 @@ def test_overflowing_networks_are_reported():
     report = mf.check(mf.derive("relu2"), sigma_w=3.0, sigma_b=0.0, width=20, depth=12, networks=10)
     assert any("overflow" in n or "diverges" in n for n in report.notes)
     assert max(r.layer for r in report.rows) < 12
+
+
+ZERO = [
+    ({}, "explicit"),
+    ({"width": 2000, "networks": 12}, "two narrower ensembles"),
+    ({"observables": ("J0",), "input_dimension": 5}, "J0"),
+    ({"sigma_w": [1.2, 0.0, 1.0, 1.0]}, "one layer"),
+]
+
+
+@pytest.mark.parametrize("more", [z[0] for z in ZERO], ids=[z[1] for z in ZERO])
+def test_exactly_nothing_agrees_with_exactly_nothing(more, monkeypatch):
+    """σ_w = 0: the theory's J is 0, and so is that of every network. One network of one width that is not 0 fails."""
+    settings = {"sigma_w": 0.0, "sigma_b": 0.3, "width": 32, "depth": 4, "networks": 8, "seed": 2} | more
+    report = mf.check("tanh", **settings)
+    quantity = "J0" if "observables" in more else "J"
+    rows = [r for r in report.rows if r.quantity == quantity and r.layer > 1]
+    assert len(rows) == 3 and report.passed, str(report)
+    assert all((r.theory, r.allowance, r.measured, r.z) == (0, 0, 0, 0) and r.nothing for r in rows)
+    text = str(report)
+    assert text.count(" exact\n") >= 3 and f"theory's {quantity} is exactly 0" in text.replace("\n", " ")
+    assert max(map(len, text.splitlines())) <= 80
+
+    real_run = comparison.run_ensemble
+
+    def leaking(block, **given):
+        found = real_run(block, **given)
+        if given["first_network"] > 0:  # a narrower ensemble; the widest one is right
+            found.samples["log_J"][0, -1] = -800.0  # e^{-800} is 0 in doubles
+        return found
+
+    monkeypatch.setattr(comparison, "run_ensemble", leaking)
+    wrong = mf.check("tanh", **settings)
+    assert [r.layer for r in wrong.rows if not r.passed and r.quantity == quantity] == [4], str(wrong)
+    monkeypatch.setattr(comparison, "run_ensemble", lambda block, **given: real_run(block, **given | {"sigma_w": 1e-3}))
+    wrong = mf.check("tanh", **settings)
+    failed = {r.layer for r in wrong.rows if not r.passed and r.quantity == quantity}
+    assert failed >= {2, 3, 4}, str(wrong)
+
+
+def test_no_network_is_exactly_nothing_where_the_theory_is_not(monkeypatch):
+    real_run = comparison.run_ensemble
+    monkeypatch.setattr(comparison, "run_ensemble", lambda block, **given: real_run(block, **given | {"sigma_w": 0.0}))
+    wrong = mf.check("tanh", sigma_w=1.0, sigma_b=0.3, width=32, depth=3, networks=8)
+    assert not any(r.passed for r in wrong.rows if r.layer > 1 and r.quantity == "J")

@@ -15,8 +15,10 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
+from meanfield import printed
 from meanfield.activations import activation
 from meanfield.architecture import Constant, exact
+from meanfield.empirical import criticality_grid
 from meanfield.growth import bound, lower
 from meanfield.parser import number
 from meanfield.ranges import span
@@ -505,3 +507,165 @@ def test_an_infinite_slope_on_both_sides_is_no_jump():
 def test_a_result_of_networks_is_short():
     run = mf.measure("relu", sigma_w=1, sigma_b=0, width=20, depth=2, networks=3)
     assert repr(run) == "EnsembleResult(K, J; width 20, depth 2, 3 networks)"
+
+
+# ------------------------------------------------------------------------------------------------- printed answers
+
+
+def assert_eighty_columns(text: str) -> None:
+    assert max(map(len, text.splitlines())) <= 80, text
+
+
+def printed_answers() -> list[str]:
+    erf, gelu = mf.derive("erf"), mf.derive("gelu")
+    return [
+        str(one)
+        for one in (
+            gelu.fixed_points(sigma_w="1.7", sigma_b=0),
+            gelu.critical_line(),
+            mf.derive("tanh").critical_points(),
+            mf.derive("gelu", norm="act", mu="mu").critical_line(),
+            mf.derive("softplus").depth_law("K", sigma_w="sqrt(2)", sigma_b=0),
+            mf.derive("sigmoid", residual=True).depth_law("J", sigma_w=1, sigma_b=0),
+            erf.phase(sigma_w="1.3", sigma_b="0.2"),
+            mf.derive("softplus").table(),
+        )
+    ]
+
+
+def test_printed_answers_fit_eighty_columns():
+    for text in printed_answers():
+        assert_eighty_columns(text)
+    with pytest.raises(AssertionError):
+        assert_eighty_columns(mf.derive("gelu").fixed_points(sigma_w="1.7", sigma_b=0).message + " " * 80 + ".")
+
+
+@pytest.mark.parametrize("columns", [30, 79])
+def test_lines_break_without_losing_anything(columns):
+    text = "  K = " + " + ".join(f"sqrt(pi)*f(K, {i})/3" for i in range(20)) + "\n(short)\n  " + "9" * 200
+    lines = printed.wrapped(text, columns)
+    assert max(map(len, lines.splitlines())) <= columns and "".join(lines.split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("theory", "first"),
+    [
+        (lambda: mf.derive("softplus"), "no critical points"),
+        (lambda: mf.derive("step"), "no critical points"),
+        (lambda: mf.derive("tanh", norm="pre"), "no isolated critical points"),
+        (lambda: mf.derive("tanh"), "critical point: sigma_w = 1, sigma_b = 0"),
+    ],
+)
+def test_an_answer_without_points_says_so_first(theory, first):
+    found = theory().critical_points()
+    assert str(found).splitlines()[0] == first
+    assert (len(found) == 0) == first.startswith("no ")
+    assert len(found) or first in found.latex()
+
+
+def test_where_nothing_is_fixed_it_is_said_first():
+    found = mf.derive("relu").fixed_points(sigma_w="2", sigma_b=1)
+    assert len(found) == 0 and str(found).splitlines()[0] == "no fixed points"
+    assert not str(mf.derive("erf").fixed_points(sigma_w="1", sigma_b=1)).startswith("no ")
+
+
+def test_numbers_without_a_closed_form_are_named_and_given():
+    law = mf.derive("softplus").depth_law("K", sigma_w="sqrt(2)", sigma_b=0)
+    first, where = str(law).splitlines()
+    moment = mp.quad(lambda t: mp.log1p(mp.exp(-abs(t))) * (2 * max(t, 0) + mp.log1p(mp.exp(-abs(t)))), [-90, 0, 90])
+    name, _, digits = where.strip().removeprefix("where ").split(" = ")
+    assert name in first and "Moment" not in first and "Moment" not in repr(law)
+    assert math.isclose(float(digits), float(moment), rel_tol=1e-11)
+    assert "Moment" in law.law.text(), "files keep the number itself"
+    table = str(mf.derive("softplus").table())
+    assert "where M_3 = Moment(softplus(z)**2, 4) = 239.558484821" in " ".join(table.split())
+    many = str(mf.derive("mish", norm="pre", residual=True).depth_law("J", sigma_w=1, sigma_b=0))
+    assert "A_1/A_2" in many and many.count("where A_") == 2
+
+
+# ------------------------------------------------------------------------------------------------- counts, matrices
+
+
+def test_counts_are_read_from_text():
+    """What the command line reads as a whole number, every verb does."""
+    text, plain = {"width": "24", "depth": " 3", "networks": "8"}, {"width": 24, "depth": 3, "networks": 8}
+    at = {"sigma_w": 1, "sigma_b": 0}
+    assert mf.check("tanh", **at, **text, seed="1").data() == mf.check("tanh", **at, **plain, seed=1).data()
+    runs = [mf.measure("tanh", **at, **given).estimate("K").mean for given in (text, plain)]
+    assert np.array_equal(*runs)
+    assert mf.measure("tanh", **at, **text | {"width": "2000"}).sampler == "lazy"
+    assert mf.measure("tanh", **at, **text | {"width": ["24", "12", "6"]}).widths == (24, 12, 6)
+    assert str(mf.measure_criticality("tanh", **at, **text)) == str(mf.measure_criticality("tanh", **at, **plain))
+    theory = mf.derive("erf")
+    assert np.array_equal(theory.propagate(**at, depth="4").K, theory.propagate(**at, depth=4).K)
+    assert theory.expansions(order="2") == theory.expansions(order=2) and mf.Pool("4") == mf.Pool(4)
+
+
+@pytest.mark.parametrize("bad", ["3.5", "three", "", "0", "-2", "9" * 50, "٣x", "1e2", "3 4"])
+def test_what_is_no_count_gets_a_sentence(bad):
+    for call in (
+        lambda: mf.derive("erf").propagate(sigma_w=1, sigma_b=0, depth=bad),
+        lambda: mf.measure("tanh", sigma_w=1, sigma_b=0, width=bad, depth=2, networks=4),
+    ):
+        with pytest.raises(mf.MeanFieldError, match=r"must be (a whole number|an integer) from"):
+            call()
+
+
+@pytest.mark.parametrize("axis", [(0, 2, 1), (0, 2, 1.5), (0, 0.5, 1), (0, 2, 0), (0, 2, -3), (0.5, 1, 1.5)])
+def test_three_numbers_of_an_axis_are_low_high_count(axis):
+    theory, rest = mf.derive("erf"), {"sigma_b": [0.0, 0.5], "line": False}
+    with pytest.raises(mf.MeanFieldError, match=r"read as \(low, high, count\).*as a list"):
+        theory.phase_diagram(sigma_w=axis, **rest)
+    if min(axis) >= 0:
+        assert theory.phase_diagram(sigma_w=list(axis), **rest).sigma_w.tolist() == list(axis)
+    assert theory.phase_diagram(sigma_w=(0, 2, 3), **rest).sigma_w.tolist() == [0, 1, 2]
+
+
+def test_a_covariance_is_a_triangle_or_a_matrix():
+    a, b, c, x, y = sp.symbols("a b c x y")
+    triangle = mf.average(sp.erf(x) * sp.erf(y), (a, b, c), variables=(x, y))
+    assert mf.average(sp.erf(x) * sp.erf(y), sp.Matrix([[a, b], [b, c]]), variables=(x, y)) == triangle
+    assert mf.average(sp.erf(x) * sp.erf(y), [[a, b], [b, c]], variables=(x, y)) == triangle
+    assert mf.average("z**2", sp.Matrix([[a]])).doit() == a
+    for found in (np.array([[1, 0.5], [0.5, 2]]), np.array([1, 0.5, 2])):
+        assert mf.average(x * y, found, variables=(x, y)).doit() == 0.5
+
+
+@pytest.mark.parametrize(
+    ("cov", "words"),
+    [
+        (sp.Matrix([[1, 2]]), "as many columns as rows"),
+        (sp.Matrix([[1, sp.Rational(1, 2)], [0, 1]]), r"symmetric, but entries \(2, 1\) and \(1, 2\)"),
+        (sp.Matrix([[1, 0], [0, -1]]), "variance must be ≥ 0"),
+        (sp.eye(5), "at most 4 rows"),
+        ([[1, 0], 1], "as many columns as rows"),
+    ],
+)
+def test_what_is_no_covariance_gets_a_sentence(cov, words):
+    x, y = sp.symbols("x y")
+    with pytest.raises(mf.MeanFieldError, match=words):
+        mf.average(x * y, cov, variables=(x, y))
+
+
+BLOCKS = [
+    (mf.mlp("tanh"), "Sequential((Nonlinearity('tanh'), Dense()))"),
+    (mf.Residual(mf.Dense(sigma_w="1/sqrt(2)"), 0.5), "Residual(Dense(sigma_w='1/sqrt(2)'), "),
+    (mf.Pool(3), "Pool(size=3)"),
+    (mf.LayerNorm(affine=False), "LayerNorm(affine=False)"),
+    (mf.Scale("sqrt(2)"), "Scale('sqrt(2)')"),
+    (mf.Param("mu"), "Param('mu')"),
+]
+
+
+@pytest.mark.parametrize(("block", "text"), BLOCKS, ids=[t for _, t in BLOCKS])
+def test_blocks_show_themselves_as_they_are_written(block, text):
+    assert repr(block).startswith(text)
+    assert eval(repr(block), {**vars(mf), "Fraction": Fraction}) == block
+
+
+def test_answers_show_themselves_in_one_line():
+    found = mf.measure_criticality("tanh", sigma_w=1, sigma_b=0, width=8, depth=3, networks=40)
+    law = mf.derive("softplus").depth_law("K", sigma_w="sqrt(2)", sigma_b=0).law
+    grid = criticality_grid([mf.mlp("tanh")], sigma_w=[0.5, 1], sigma_b=[0, 0], width=8, depth=3, networks=4)
+    for one in (found, law, grid, mf.derive("tanh").table(), mf.mlp("tanh", mu="mu"), mf.mlp("gelu", norm="pre")):
+        assert len(repr(one)) <= 125 and "\n" not in repr(one) and "array" not in repr(one), repr(one)

@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "meanfield"
 LEVELS = [
     {"symbols", "results", "architecture", "growth", "piecewise", "parser", "taylor", "balls"}
     | {"formula", "isolation", "zeros", "straight_line", "ball_functions", "limits", "arguments", "ranges"}
-    | {"tex_read", "tex_width", "tex_lines", "tex_prose", "tex_names"},
+    | {"tex_read", "tex_width", "tex_lines", "tex_prose", "tex_names", "printed"},
     {"activations"},
     {"symbolic"},
     {"numeric"},

@@ -23,7 +23,7 @@ from meanfield.empirical.observables import draw_inputs, draw_probes
 from meanfield.empirical.operations import integer, positive, real, refuse_jumps
 from meanfield.empirical.parallel import each_network
 from meanfield.empirical.philox import MAX_LAYER, MAX_NETWORK
-from meanfield.results import Estimate, MeanFieldError
+from meanfield.results import Estimate, MeanFieldError, one_line
 
 _NAMED = 5  # diverged networks a message lists
 
@@ -61,6 +61,9 @@ class CriticalityEstimate:
         """1/|ln χ| in layers: ∞ at χ = 1, 0 at χ = 0."""
         rate = abs(math.log(self.chi.mean)) if self.chi.mean > 0 else math.inf
         return 1 / rate if rate > 0 else math.inf
+
+    def __repr__(self) -> str:
+        return one_line("CriticalityEstimate", str(self))
 
     def __str__(self) -> str:
         text = (

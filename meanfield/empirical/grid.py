@@ -38,7 +38,7 @@ from meanfield.empirical.operations import (
 )
 from meanfield.empirical.parallel import each_network, threads_used
 from meanfield.empirical.philox import MAX_INDEX, MAX_LAYER, MAX_NETWORK, fill_normals
-from meanfield.results import MeanFieldError
+from meanfield.results import MeanFieldError, one_line
 
 _TILE = 1 << 17  # numbers of a tile: 1 MiB
 _HELD = 1 << 22  # numbers of all tiles a thread works on at once: 32 MiB
@@ -62,6 +62,9 @@ class CriticalityGrid:
     networks: int
     probes: int
     seed: int
+
+    def __repr__(self) -> str:
+        return one_line("CriticalityGrid", str(self))
 
     def __str__(self) -> str:
         blocks, points = self.chi.shape

@@ -22,7 +22,7 @@ from meanfield.architecture import (
     Schedule,
     Sequential,
 )
-from meanfield.arguments import refuse_not_real, shown
+from meanfield.arguments import count_of, refuse_not_real, shown
 from meanfield.empirical.functions import ScalarPair
 from meanfield.empirical.twins import resolve
 from meanfield.results import MeanFieldError
@@ -279,7 +279,8 @@ def positive(value: Any, what: str) -> float:
 
 
 def integer(value: Any, what: str, lowest: int, below: int) -> int:
-    """`value` as an integer of [lowest, below), or `MeanFieldError`."""
+    """`value`, a whole number or a text of its digits, as an integer of [lowest, below), or `MeanFieldError`."""
+    given, value = value, count_of(value)
     try:
         refused = isinstance(value, bool | np.bool_ | np.complexfloating) or np.ndim(value) > 0
         refused = refused or not abs(float(value)) < 1e30  # a Decimal of 10^6 digits is not written out first
@@ -287,7 +288,7 @@ def integer(value: Any, what: str, lowest: int, below: int) -> int:
     except (TypeError, ValueError, OverflowError):
         number = None
     if number is None or not lowest <= number < below:
-        raise MeanFieldError(f"{what} must be an integer from {lowest} to {below - 1}, but {shown(value)} was given.")
+        raise MeanFieldError(f"{what} must be an integer from {lowest} to {below - 1}, but {shown(given)} was given.")
     return number
 
 

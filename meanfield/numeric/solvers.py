@@ -257,10 +257,11 @@ def _start(recursion: Recursion, sigma: dict, inputs: dict, points: int) -> np.n
     names = tuple(sorted(everything))
     for i, v in enumerate(recursion.state):
         f = _initial(v.initial, names)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", divide="ignore"):  # log 0 = -∞: with σ_w = 0, J0 is exactly 0
             value = np.broadcast_to(f(*[everything[n] for n in names]), points)
-        start[:, i] = np.log(value) if v.carry == "log" else value
-    if not np.isfinite(start).all():
+            start[:, i] = np.log(value) if v.carry == "log" else value
+    logs = np.array([v.carry == "log" for v in recursion.state])
+    if not (np.isfinite(start) | (logs & np.isneginf(start))).all():
         raise MeanFieldError(
             "K overflows already at layer 1: the variances or the input norm are too large for a double."
         )

@@ -9,6 +9,7 @@ arguments, like those of `sympy.Subs`.
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import combinations
 
 import sympy as sp
 from sympy.core.expr import AtomicExpr
@@ -415,9 +416,9 @@ def average_of(f, cov, mean=None, *, variables=None) -> sp.Expr:
     f: a SymPy expression or a formula as text. Its variable is `meanfield.symbols.z` (or any symbol called z), else the
     one symbol that is not in `cov`; `variables` names it, or several in the order of `cov`. Other symbols are
     parameters. cov: K, a number, text or expression, or the lower triangle (K_aa, K_ab, K_bb); mean: one value a
-    variable, 0 unless given.
+    variable, 0 unless given. A symmetric matrix (SymPy's, NumPy's, or a list of rows) is as good as its lower triangle.
 
-    Raises: MeanFieldError where the variable is not clear, or is a symbol that cannot be negative.
+    Raises: MeanFieldError where the covariance is none, or the variable is not clear or cannot be negative.
 
     >>> x, q = sp.symbols("x q")
     >>> average_of(sp.erf(x)**2, q).doit()
@@ -427,11 +428,12 @@ def average_of(f, cov, mean=None, *, variables=None) -> sp.Expr:
     f = formula(f) if isinstance(f, str) else _expression(f)
     if f is None:
         raise MeanFieldError(f"An average takes an expression or a formula in z, but {shown(given)} was given.")
-    entries = [_entry(c) for c in (cov if isinstance(cov, (tuple, list, sp.Tuple)) else (cov,))]
+    entries = [_entry(c) for c in _triangle(cov)]
     n = {1: 1, 3: 2, 6: 3, 10: 4}.get(len(entries))
     if n is None:
         raise MeanFieldError(
-            f"A covariance is K or a lower triangle of 3, 6 or 10 entries, but {len(entries)} were given."
+            "A covariance is K, a lower triangle of 3, 6 or 10 entries, or a matrix of at most 4 rows, but "
+            f"{len(entries)} entries of a lower triangle were given."
         )
     means = None if mean is None else [_entry(m) for m in (mean if isinstance(mean, (tuple, list)) else (mean,))]
     if means is not None and len(means) != n:
@@ -459,6 +461,30 @@ def _expression(e) -> sp.Expr | None:
         return expression(e, "It")
     except MeanFieldError:
         return None
+
+
+def _triangle(cov) -> list:
+    """The entries of a covariance in the order of its lower triangle, row by row."""
+    rows = cov.tolist() if hasattr(cov, "tolist") else cov
+    if not isinstance(rows, (tuple, list, sp.Tuple)):
+        return [rows]
+    rows = list(rows)
+    if not any(isinstance(row, (tuple, list, sp.Tuple)) for row in rows):
+        return rows
+    n = len(rows)
+    if not all(isinstance(row, (tuple, list, sp.Tuple)) and len(row) == n for row in rows):
+        raise MeanFieldError(
+            f"A covariance given as a matrix has as many columns as rows, but {shown(cov)} was given; give the lower "
+            "triangle (K_aa, K_ab, K_bb) or a square matrix."
+        )
+    entries = [[_entry(c) for c in row] for row in rows]
+    for j, i in combinations(range(n), 2):
+        if sp.expand(entries[i][j] - entries[j][i]) != 0:
+            raise MeanFieldError(
+                f"A covariance is symmetric, but entries ({i + 1}, {j + 1}) and ({j + 1}, {i + 1}) of the matrix are "
+                f"{entries[i][j]} and {entries[j][i]}."
+            )
+    return [entries[i][j] for i in range(n) for j in range(i + 1)]
 
 
 def _entry(c) -> sp.Expr:

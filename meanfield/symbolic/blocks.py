@@ -389,6 +389,8 @@ def input_jacobian(block: Block) -> Recursion:
         StateVar("D0", D0, sigma_w**2 * Q0 / N0),
         StateVar("J0", J0, sigma_w**2, "log"),
     )
+    # factored, so that σ_w² cancels: at a layer with σ_w = 0 nothing of the input is left, and D0' = 0, not 0/0
+    growth = sp.factor_terms(growth)
     return Recursion(state, (new_k, ratio**2 * D0 / growth, growth * J0))
 
 

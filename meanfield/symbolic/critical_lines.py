@@ -15,6 +15,7 @@ import sympy as sp
 from meanfield import balls, parser
 from meanfield.architecture import Block
 from meanfield.piecewise import pieces
+from meanfield.printed import wrapped
 from meanfield.results import MeanFieldError, Solution, Status, one_line
 from meanfield.symbolic.average import Average, average
 from meanfield.symbolic.blocks import one_input, plain_form
@@ -104,6 +105,9 @@ class CriticalLine:
         return aligned([(n, e) for n, e in values if e is not None], (self.message,))
 
     def __str__(self) -> str:
+        return wrapped(self._text())
+
+    def _text(self) -> str:
         if self.kind in ("everywhere", "none", "unknown"):
             return f"critical line: {self.message}"
         if self.kind == "vertical":

@@ -15,6 +15,7 @@ import sympy as sp
 from meanfield import balls
 from meanfield.architecture import Block
 from meanfield.piecewise import Pieces, pieces
+from meanfield.printed import wrapped
 from meanfield.results import Solution, Status, Term, one_line
 from meanfield.symbolic.average import Average, average
 from meanfield.symbolic.blocks import one_input, plain_form
@@ -95,7 +96,7 @@ class CriticalPoint:
         return self.approach.side
 
     def __repr__(self) -> str:
-        return one_line("CriticalPoint", str(self).split(":", 1)[1].replace("\n", ";"))
+        return one_line("CriticalPoint", self._text().split(":", 1)[1].replace("\n", ";"))
 
     def latex(self) -> str:
         r"""σ_w, σ_b, K*, the exponents and laws as LaTeX for math mode (amsmath)."""
@@ -111,6 +112,9 @@ class CriticalPoint:
         return aligned(values, (f"{self.kind}{': ' + self.side if self.side else ''}",))
 
     def __str__(self) -> str:
+        return wrapped(self._text())
+
+    def _text(self) -> str:
         def text(s):
             short = s.value.free_symbols or (s.status is Status.EXACT and len(str(s.value)) < 40)
             return str(s.value) if short else f"{float(s.value):.13g}"
@@ -125,11 +129,15 @@ class CriticalPoint:
 
 @dataclass(frozen=True)
 class CriticalPoints:
-    """The critical points by increasing K*, with the status of the claim that there are no others."""
+    """The critical points by increasing K*, with the status of the claim that there are no others.
+
+    everywhere: every point of the critical line (or of the plane) is critical, and none of them is isolated.
+    """
 
     points: tuple[CriticalPoint, ...]
     status: Status
     message: str
+    everywhere: bool = False
 
     def __len__(self) -> int:
         return len(self.points)
@@ -147,11 +155,19 @@ class CriticalPoints:
 
     def latex(self) -> str:
         """All critical points and what is known of others as LaTeX for math mode (amsmath)."""
-        last = aligned([], (f"{self.status.value}: {self.message}",))
+        none = () if self.points else (self._none(),)
+        last = aligned([], (*none, f"{self.status.value}: {self.message}"))
         return joined([*(p.latex() for p in self.points), last])
 
     def __str__(self) -> str:
-        return "\n".join([*map(str, self.points), f"({self.status.value}: {self.message})"])
+        lines = [str(p) for p in self.points] or [self._none()]
+        return wrapped("\n".join([*lines, f"({self.status.value}: {self.message})"]))
+
+    def _none(self) -> str:
+        """What is said where there is no point."""
+        if self.status is Status.UNKNOWN:
+            return "critical points: not known"
+        return "no isolated critical points" if self.everywhere else "no critical points"
 
 
 def curvature(f: sp.Expr) -> tuple[sp.Expr, Masses]:
@@ -179,7 +195,7 @@ def critical_points(block: Block) -> CriticalPoints:
             message = "no critical line: " + line.message
         else:
             message = "K is at its fixed point from layer 2 on: every point of the critical line is critical"
-        return CriticalPoints((), Status.EXACT, message)
+        return CriticalPoints((), Status.EXACT, message, line.kind != "none")
     f, mu = form
     if pieces(f, Z[0]).jumps():
         return CriticalPoints((), Status.EXACT, "φ jumps, so chi_J is infinite everywhere")

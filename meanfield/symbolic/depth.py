@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import sympy as sp
 
 from meanfield import balls
+from meanfield.printed import COLUMNS, wrapped
 from meanfield.results import Law, MeanFieldError, Status, Term, one_line
 from meanfield.symbolic.average import Average
 from meanfield.symbolic.expansion import at_infinity, at_zero, exponential_at_zero
@@ -53,11 +54,15 @@ class DepthLaw:
         return CONSTANT * l ** (self.exponent or 0) * growth
 
     def __repr__(self) -> str:
-        return one_line("DepthLaw", str(self))
+        name = "log J" if self.quantity == "J" else self.quantity
+        return one_line("DepthLaw", f"{name} = {self.law.lines()[0]}; {self.regime}")
 
     def __str__(self) -> str:
-        name = "log J" if self.quantity == "J" else self.quantity
-        return f"{name} = {self.law}   ({self.regime})"
+        name, numbers = "log J" if self.quantity == "J" else self.quantity, self.law.lines()
+        lines = [f"{name} = {numbers[0]}   ({self.regime})"]
+        if len(lines[0]) > COLUMNS:
+            lines = [f"{name} = {numbers[0]}", f"  ({self.regime})"]
+        return wrapped("\n".join([*lines, *numbers[1:]]))
 
     def latex(self) -> str:
         """The law as LaTeX for math mode (amsmath); a long one stands in an `aligned` that fits a line of text."""

@@ -15,6 +15,7 @@ import sympy as sp
 from meanfield import balls
 from meanfield.parser import expression
 from meanfield.piecewise import at, pieces
+from meanfield.printed import wrapped
 from meanfield.results import InfiniteAverage, MeanFieldError, Solution, Status, one_line
 from meanfield.symbolic.average import Average
 from meanfield.symbolic.expansion import at_zero
@@ -79,7 +80,7 @@ class FixedPoint:
 
     def __str__(self) -> str:
         flow = f"K in {_interval(self.basin)}" if self.basin else "no open set"
-        return (
+        return wrapped(
             f"K* = {short(self.K)}, {self.stability}, reached from {flow}\n"
             f"  chi_J = {short(self.chi_J)} ({self.phase}), chi_K = {short(self.chi_K)}"
         )
@@ -155,7 +156,8 @@ class FixedPoints:
 
     def latex(self) -> str:
         """All fixed points and what is known of others as LaTeX for math mode (amsmath)."""
-        grows = [f"K grows without bound from K in {_interval(self.unbounded)}"] if self.unbounded else []
+        grows = [] if self.points else ["no fixed points"]
+        grows += [f"K grows without bound from K in {_interval(self.unbounded)}"] if self.unbounded else []
         last = aligned([], (*grows, f"{self.status.value}: {self.message}"))
         return joined([*(p.latex() for p in self.points), last])
 
@@ -163,7 +165,8 @@ class FixedPoints:
         lines = [str(p) for p in self.points]
         if self.unbounded:
             lines.append(f"K grows without bound from K in {_interval(self.unbounded)}")
-        return "\n".join([*lines, f"({self.status.value}: {self.message})"])
+        lines = lines if self.points else ["no fixed points", *lines]
+        return wrapped("\n".join([*lines, f"({self.status.value}: {self.message})"]))
 
 
 def phase_of(chi: Solution) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import sympy as sp
 
+from meanfield.printed import wrapped
 from meanfield.results import MeanFieldError, Solution, Status, one_line
 from meanfield.symbolic.depth import depth_law
 from meanfield.symbolic.expansion import at_infinity
@@ -72,7 +73,7 @@ class Phase:
             more += "\n  chi_J* - 1 changes sign within 2 ulp of the floats given; text such as 'sqrt(2)' is exact"
         if self.status is Status.MEASURED:
             more += f"\n  (measured: {self.message})"
-        return f"{self.name}: chi_J* = {short(self.chi_J)}, xi = {self.xi:.10g}, {where}{more}"
+        return wrapped(f"{self.name}: chi_J* = {short(self.chi_J)}, xi = {self.xi:.10g}, {where}{more}")
 
 
 def phase_at(recursion: Recursion, values: dict[str, sp.Expr], norm: sp.Expr) -> Phase:

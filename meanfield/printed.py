@@ -1,0 +1,58 @@
+"""Text for a terminal: lines of at most 79 columns, and names for the numbers that a formula holds as nodes."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable
+
+import sympy as sp
+
+COLUMNS = 79
+DIGITS = 12  # of a number that is named
+
+
+class _Formula(textwrap.TextWrapper):
+    """Breaks at spaces and after * / ( and commas."""
+
+    wordsep_simple_re = re.compile(r"(\s+)|(?<=[/(,])|(?<=[^*]\*)(?!\*)")
+
+
+def wrapped(text: str, columns: int = COLUMNS) -> str:
+    """`text` with its long lines broken at spaces; where that is not enough, after an operator, else anywhere."""
+    out = []
+    for line in text.splitlines():
+        indent = " " * (len(line) - len(line.lstrip()))
+        more = indent + " " * (4 if 0 < len(indent) < 6 else 0)
+        if len(line) <= columns:
+            out.append(line)
+            continue
+        kind = textwrap.TextWrapper if max(map(len, line.split())) < columns - len(more) else _Formula
+        fill = kind(columns, initial_indent=indent, subsequent_indent=more, break_on_hyphens=False)
+        out += fill.wrap(line.lstrip())
+    return "\n".join(out)
+
+
+def named(parts: Iterable[sp.Expr]) -> tuple[list[sp.Expr], list[str]]:
+    """(`parts` with a name for every number that is no closed form, "name = node = digits" for each).
+
+    A node takes part by `tex_letter`; one inside another is named where it stands alone, too.
+    """
+    given = list(parts)
+    nodes = {e for p in given for e in sp.preorder_traversal(p) if hasattr(e, "tex_letter") and not e.free_symbols}
+    swap: dict[sp.Expr, sp.Symbol] = {}
+    lines = []
+    for node in sorted(nodes, key=str):
+        letter = node.tex_letter
+        taken = {s.name for p in given for s in p.free_symbols} | {s.name for s in swap.values()}
+        name = next(n for k in range(1, len(nodes) + len(taken) + 2) if (n := f"{letter}_{k}") not in taken)
+        swap[node] = sp.Symbol(name, positive=True)
+        lines.append(f"{name} = {node} = {_digits(node)}")
+    return [p.xreplace(swap) for p in given], lines
+
+
+def _digits(node: sp.Expr) -> str:
+    try:
+        return str(sp.N(node, DIGITS))
+    except ValueError as error:  # no ball encloses it; the sentence says why
+        return f"({error})"
