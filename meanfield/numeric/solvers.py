@@ -131,6 +131,9 @@ class Run:
         return f"K diverges{count}: it exceeds 1e300 first at layer {first}; the layers before it are intact."
 
 
+_LEAST = {"sigma_w": 0.0, "sigma_b": 0.0, "mu": 0.0, "N0": 1.0}  # what a parameter may be at least
+
+
 def propagate(
     recursion: Recursion,
     *,
