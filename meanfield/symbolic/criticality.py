@@ -223,7 +223,10 @@ def _at_origin(block: Block, f, mu) -> list[CriticalPoint]:
     left, right = p.around_zero()
     if sp.simplify(right.subs(Z[0], 0)) != 0 or sp.simplify(left.subs(Z[0], 0)) != 0:
         return []
-    square = sp.simplify(sum(e.diff(Z[0]).subs(Z[0], 0) ** 2 for e in (left, right)) / 2)
+    slopes = [_slope_at_origin(e, side) for e, side in ((left, -1), (right, 1))]
+    if any(e.is_infinite for e in slopes):  # chi_J is infinite there whatever σ_w is
+        return []
+    square = sp.simplify(sum(e**2 for e in slopes) / 2)
     if square == 0:
         return []
     s = sp.simplify((1 - mu**2) / square)
@@ -257,6 +260,20 @@ def _at_origin(block: Block, f, mu) -> list[CriticalPoint]:
     amplitude = Solution(law_k.law.leading.coefficient, Status.EXACT)
     known = Approach(c_n, d_1, amplitude, zeta, law_k, law_j, "attracts from above")
     return [CriticalPoint(origin, w, b, "power law", n, 1 / (n - 1), known)]
+
+
+def _slope_at_origin(piece: sp.Expr, side: int) -> sp.Expr:
+    """The slope of a piece at 0, from its side."""
+    slope = piece.diff(Z[0]).subs(Z[0], 0)
+    if not slope.has(sp.nan, sp.zoo, sp.oo):
+        return slope
+    t = sp.Dummy("t", positive=True)
+    try:
+        return sp.limit(sp.simplify(piece.subs(Z[0], side * t).diff(t)), t, 0, "+")
+    except NotImplementedError:  # SymPy's, where a parameter is in the way
+        raise MeanFieldError(
+            f"The slope at 0 of the piece {piece} depends on a parameter; give it a number.".replace("_z", "z")
+        ) from None
 
 
 def _at_root(root: Root, a, slope, mu) -> CriticalPoint:
