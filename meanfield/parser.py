@@ -216,12 +216,14 @@ def refuse_powers(expr: sp.Expr, values: Mapping[sp.Symbol, sp.Expr], text: str)
     Raises: MeanFieldError.
     """
     for power in expr.atoms(sp.Pow):
-        if power.exp.free_symbols and (b := power.exp.xreplace(dict(values))).is_number:
-            if not (b.is_real and b.is_finite) or _size(power.base, values) * max(1.0, abs(float(b))) > MAX_EXPONENT:
-                raise MeanFieldError(
-                    f"The exponent {power.exp} in {text[:80]!r} becomes {shown(b)}, which is no number between "
-                    f"-{MAX_EXPONENT} and {MAX_EXPONENT}, or gives a degree (or digits) beyond that."
-                )
+        b = power.exp.xreplace(dict(values))
+        if not power.exp.free_symbols or not b.is_number:
+            continue
+        if not (b.is_real and b.is_finite) or _size(power.base, values) * max(1.0, abs(float(b))) > MAX_EXPONENT:
+            raise MeanFieldError(
+                f"The exponent {power.exp} in {text[:80]!r} becomes {shown(b)}, which is no number between "
+                f"-{MAX_EXPONENT} and {MAX_EXPONENT}, or gives a degree (or digits) beyond that."
+            )
 
 
 def _size(e, values: Mapping[sp.Symbol, sp.Expr] | None = None) -> float:

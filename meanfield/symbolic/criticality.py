@@ -14,10 +14,10 @@ import sympy as sp
 
 from meanfield import balls
 from meanfield.architecture import Block
-from meanfield.piecewise import Pieces, pieces
+from meanfield.piecewise import Pieces, jump, pieces
 from meanfield.results import Solution, Status, Term, one_line
 from meanfield.symbolic.average import Average, average
-from meanfield.symbolic.blocks import one_input, plain_form
+from meanfield.symbolic.blocks import one_input, plain_form, too_steep
 from meanfield.symbolic.critical_lines import DIGITS, critical_line
 from meanfield.symbolic.depth import DepthLaw, critical_law, first_terms, is_negative, logarithmic_law
 from meanfield.symbolic.expansion import at_zero
@@ -160,8 +160,11 @@ def curvature(f: sp.Expr) -> tuple[sp.Expr, Masses]:
     slope = p.diff()
     bend = slope.diff()
     g = Pieces(Z[0], p.breaks, tuple(a * b for a, b in zip(p.exprs, bend.exprs))).expr
-    jumps = dict(slope.jumps())
-    masses = tuple((b, sp.simplify(e.subs(Z[0], b) * jumps[b])) for b, e in zip(p.breaks, p.exprs) if b in jumps)
+    masses = []
+    for b, e, left, right in zip(p.breaks, p.exprs, slope.exprs, slope.exprs[1:]):
+        value = sp.simplify(e.subs(Z[0], b))
+        if value != 0:  # where f is 0 its slope may even be infinite: f f′ is 0 there as long as ⟨f′²⟩ is finite
+            masses.append((b, sp.simplify(value * jump(left, right, Z[0], b))))
     return g, tuple((b, w) for b, w in masses if w != 0)
 
 
@@ -183,10 +186,17 @@ def critical_points(block: Block) -> CriticalPoints:
     f, mu = form
     if pieces(f, Z[0]).jumps():
         return CriticalPoints((), Status.EXACT, "φ jumps, so chi_J is infinite everywhere")
+    if too_steep(pieces(f, Z[0])):
+        return CriticalPoints((), Status.EXACT, line.message)
     if line.kind == "unknown" or (line.kind == "none" and line.parametric is None):
         return CriticalPoints((), Status.EXACT if line.kind == "none" else Status.UNKNOWN, line.message)
-    found = _at_origin(block, f, mu)
     free = sorted(s.name for s in f.free_symbols - {Z[0]})
+    try:
+        found = _at_origin(block, f, mu)
+    except NotImplementedError:  # SymPy's, where a limit depends on a parameter
+        if not free:
+            raise
+        return CriticalPoints((), Status.UNKNOWN, f"none was looked for: that needs numbers for {', '.join(free)}")
     if free and not any(p.kind == "scale-invariant" for p in found):
         message = f"only K* = 0 was looked at; points with K* > 0 need numbers for {', '.join(free)}"
         return CriticalPoints(tuple(found), Status.UNKNOWN, message)
@@ -268,12 +278,7 @@ def _slope_at_origin(piece: sp.Expr, side: int) -> sp.Expr:
     if not slope.has(sp.nan, sp.zoo, sp.oo):
         return slope
     t = sp.Dummy("t", positive=True)
-    try:
-        return sp.limit(sp.simplify(piece.subs(Z[0], side * t).diff(t)), t, 0, "+")
-    except NotImplementedError:  # SymPy's, where a parameter is in the way
-        raise MeanFieldError(
-            f"The slope at 0 of the piece {piece} depends on a parameter; give it a number.".replace("_z", "z")
-        ) from None
+    return sp.limit(sp.simplify(piece.subs(Z[0], side * t).diff(t)), t, 0, "+")
 
 
 def _at_root(root: Root, a, slope, mu) -> CriticalPoint:

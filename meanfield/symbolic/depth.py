@@ -86,7 +86,7 @@ def depth_law(recursion: Recursion, quantity: str, values: dict[str, sp.Expr]) -
     swap = {parameter(k): v for k, v in values.items()}
     step, chi = recursion["K"].subs(swap), sp.diff(recursion["J"], J).subs(swap)
     if recursion["J"].has(sp.oo) and quantity == "J":
-        raise MeanFieldError("J is infinite at every layer (φ jumps), so it has no large-depth law.")
+        raise MeanFieldError("J is infinite at every layer (φ jumps or rises like √|z|), so it has no large-depth law.")
     start = recursion.initial["K"].subs(swap).subs(Q0, 1)
     gain = sp.expand(step - K)
     if grows_always(gain):

@@ -18,7 +18,7 @@ from flint import arb
 from meanfield import balls
 from meanfield.limits import tick
 from meanfield.piecewise import pieces
-from meanfield.results import MeanFieldError, Solution, Status
+from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm, Solution, Status
 from meanfield.symbolic.average import Average, average
 from meanfield.symbols import K, Z
 
@@ -121,7 +121,17 @@ def _node(node: Average, lo: sp.Expr, hi: sp.Expr, digits: int) -> arb:
     p = pieces(node.integrand, Z[0])
     moved = p.diff().map(lambda e: (Z[0] * e) ** 2).expr
     second = average(moved, K).subs(K, hi)
-    size = second.ball(15) if isinstance(second, Average) else balls.certified(second, 15)
+    try:
+        size = second.ball(15) if isinstance(second, Average) else balls.certified(second, 15)
+    except InfiniteAverage:  # |z|^{-3/5} has an average, its square has none: the closed form bounds it
+        try:
+            form = node.closed_form()
+        except NoClosedForm:
+            raise MeanFieldError(
+                f"How much {node} changes between K = {float(lo):.6g} and {float(hi):.6g} was asked for, but the "
+                "square of its slope has no average, and it has no closed form."
+            ) from None
+        return balls.compile_ball(form, (K,))((balls.acb(a.union(b)),), False).real
     slope = (b / a).sqrt().sqrt() * size.sqrt() / 2
     for point, jump in p.jumps():
         edge = balls.constant(point)
