@@ -312,7 +312,9 @@ def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
     text = expand(text, _definition)
     expr = parse(text, tuple(free_name(k, "A parameter of the formula") for k, _ in given), (*_REGISTRY, *_ALIASES))
     values = {k: _value(v, k) for k, v in given}
-    return _custom(_given(expr, values, text), text, tuple(values.items()))
+    expr = _given(expr, values, text)
+    known = {s.name: s for s in expr.free_symbols}  # a symbol may have become a positive one
+    return _custom(expr, text, tuple((k, known.get(v.name, v) if v.is_Symbol else v) for k, v in values.items()))
 
 
 def _given(expr: sp.Expr, values: dict[str, sp.Expr], text: str) -> sp.Expr:

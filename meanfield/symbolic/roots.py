@@ -17,6 +17,7 @@ from flint import arb
 
 from meanfield import balls
 from meanfield.limits import tick
+from meanfield.piecewise import jump as jump_at
 from meanfield.piecewise import pieces
 from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm, Solution, Status
 from meanfield.symbolic.average import Average, average
@@ -133,8 +134,9 @@ def _node(node: Average, lo: sp.Expr, hi: sp.Expr, digits: int) -> arb:
             ) from None
         return balls.compile_ball(form, (K,))((balls.acb(a.union(b)),), False).real
     slope = (b / a).sqrt().sqrt() * size.sqrt() / 2
-    for point, jump in p.jumps():
-        edge = balls.constant(point)
+    breaks = [(b, *sides) for b, *sides in zip(p.breaks, p.exprs, p.exprs[1:]) if b != 0]  # at 0, z f does not jump
+    for point, left, right in breaks:
+        jump, edge = jump_at(left, right, Z[0], point), balls.constant(point)
         slope += abs(edge * balls.constant(jump)) * (-(edge**2) / (2 * b)).exp() / (2 * arb.pi() * a).sqrt() / 2
     return value + arb(0, ((b / a).log() * slope).abs_upper())
 
