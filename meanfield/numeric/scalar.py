@@ -115,6 +115,8 @@ def _guard(expr) -> str:
 def _table_call(t: quadrature.Table) -> str:
     high = repr(t.high) if math.isfinite(t.high) else f"math.{t.high!r}"
     call = f"_table(K, T, {t.first}, {t.low!r}, {high})"
+    if t.is_split:
+        call = f"_split_table(K, T, {t.first}, {t.cells}, {t.low!r}, {high})"
     return f"({call} * math.exp(-{0.5 * t.gap**2!r} / K) if K > 0.0 else 0.0)" if t.gap else call
 
 
@@ -352,7 +354,7 @@ def _measure(expr, nodes, table, span, rules, truth) -> float:
     low, high = max(span[0], 2.0**table.first), min(span[1], 2.0**table.last)
     oscillates = any(r.fastest or r.limited for r in rules)
     plain = _values(expr, nodes, [_plain(r) for r in rules])
-    for k in (c for c in (*CHECKS, *INSIDE) if low <= c < high):
+    for k in (c for c in (*CHECKS, *INSIDE, *table.split_places()) if low <= c < high):
         value, true = f(k, table.coefficients), math.nan
         if k in CHECKS and not any(r.branches for r in rules) and not (oscillates and k > RIGOROUS):
             ball = balls.certified(expr.subs(K, sp.Rational(k)), 18)
