@@ -57,10 +57,27 @@ def numpy_function(expr: sp.Expr):
     """A smooth expression in Z[0] as a NumPy function, with stable forms of sigmoid, softplus and sech."""
     modules = [_NUMPY, _scipy_special(), "numpy"] if expr.has(sp.erf, sp.erfc) else [_NUMPY, "numpy"]
     # NumPy has no roots of integers beyond 64 bits (constants of a LayerNorm come with 40 digits)
+    expr = _without_saturation(expr)
     long = [r for r in expr.atoms(sp.Rational) if max(abs(r.p), r.q) >= 2**53]
     expr = expr.xreplace({r: sp.Float(r, 20) for r in long})
     f = sp.lambdify(Z[0], expr, modules=modules, cse=True)
     return lambda x: np.broadcast_to(np.asarray(f(x), dtype=float), x.shape)
+
+
+def _without_saturation(expr: sp.Expr) -> sp.Expr:
+    """1 + erf(u) as erfc(-u), and 1 + tanh(u) as 2σ(2u): what is left where they saturate keeps its digits."""
+    swap = {sp.erf: lambda u: sp.erfc(u), sp.tanh: lambda u: 2 * sigmoid(-2 * u)}  # 1 - h(u)
+
+    def one(e: sp.Expr) -> sp.Expr:
+        constant, rest = e.as_coeff_Add()
+        for term in sp.Add.make_args(rest):
+            c, head = term.as_independent(Z[0], as_Add=False)
+            if constant != 0 and type(head) in swap and constant in (c, -c):
+                small = swap[type(head)](head.args[0] if constant == -c else -head.args[0])
+                return sp.Add(*[t for t in sp.Add.make_args(rest) if t != term]) + constant * small
+        return e
+
+    return expr.replace(lambda e: e.is_Add and e.has(sp.erf, sp.tanh), one)
 
 
 def evaluate(expr: sp.Expr, x: np.ndarray) -> np.ndarray:
@@ -178,15 +195,31 @@ def rule_for(expr: sp.Expr, first: float = 1.0) -> Rule:
 
 
 def centres(expr: sp.Expr) -> list[float]:
-    """|z| where a saturating head of a linear argument switches, as 3 in tanh(20(z - 3)): steep places the panels must
-    see."""
+    """|z| where a saturating head of a linear argument switches, as 3 in tanh(20(z - 3)), where e^{-(20z - 60)²} has its
+    top, and next to the poles of a fraction, as 2 in 1/(1 + 400(z - 2)²): steep places the panels must see."""
     found = []
+    for node in expr.atoms(sp.exp):
+        u = sp.expand(node.args[0])
+        if u.is_polynomial(Z[0]) and sp.degree(u, Z[0]) == 2 and u.coeff(Z[0], 2).is_negative:
+            if (top := -u.coeff(Z[0], 1) / (2 * u.coeff(Z[0], 2))).is_number:
+                found.append(abs(float(top)))
+    for node in expr.atoms(sp.Pow):
+        if node.exp.is_negative and node.base.has(Z[0]) and node.base.is_polynomial(Z[0]):
+            poly = sp.Poly(node.base, Z[0])
+            if all(c.is_number for c in poly.all_coeffs()):
+                found += [abs(float(sp.re(r))) for r in poly.nroots(n=20, maxsteps=200)]
     for node in expr.atoms(sp.tanh, sp.sech, sp.erf, sp.erfc, sp.atan, sigmoid, softplus, sp.exp):
         u = sp.expand(node.args[0])
         slope = u.coeff(Z[0])
         if u.is_polynomial(Z[0]) and slope.is_number and slope != 0 and sp.degree(u, Z[0]) == 1:
             found.append(abs(float(-u.coeff(Z[0], 0) / slope)))
     return found
+
+
+def steepness(expr: sp.Expr) -> float:
+    """The largest slope of a linear argument of a function, 100 in tanh(100(z - 5))."""
+    slopes = [sp.expand(h.args[0]).coeff(Z[0]) for h in expr.atoms(sp.Function) if not isinstance(h, (sp.sin, sp.cos))]
+    return max([abs(float(s)) for s in slopes if s.is_number], default=1.0)
 
 
 def squared(expr: sp.Expr) -> sp.Expr:

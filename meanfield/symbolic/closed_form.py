@@ -197,6 +197,10 @@ def _sort(term, n):
                 f"The factor {factor} is none of polynomial, exp(quadratic), erf(linear), half-line, sin, cos; "
                 "the average stays a node."
             )
+    if exponent != 0:  # e^{-2(50z - 150)²} without an e^{-45000} of its own, which no double holds
+        own = [a for a in sp.Mul.make_args(coefficient) if isinstance(a, sp.exp)]
+        exponent += sp.Add(*[a.args[0] for a in own])
+        coefficient = sp.Mul(*[a for a in sp.Mul.make_args(coefficient) if a not in own])
     return _Factors(coefficient, tuple(powers), sp.expand(exponent), tuple(erfs))
 
 
