@@ -49,7 +49,7 @@ _NUMPY = {
 def _scipy_special():
     from scipy import special  # a quarter of a second; only integrands with erf and no closed form need it
 
-    return {"erf": special.erf, "erfc": special.erfc}
+    return {"erf": special.erf, "erfc": special.erfc, "rest_of_erf": special.erfc}
 
 
 @lru_cache(maxsize=512)
@@ -57,16 +57,16 @@ def numpy_function(expr: sp.Expr):
     """A smooth expression in Z[0] as a NumPy function, with stable forms of sigmoid, softplus and sech."""
     modules = [_NUMPY, _scipy_special(), "numpy"] if expr.has(sp.erf, sp.erfc) else [_NUMPY, "numpy"]
     # NumPy has no roots of integers beyond 64 bits (constants of a LayerNorm come with 40 digits)
-    expr = _without_saturation(expr)
     long = [r for r in expr.atoms(sp.Rational) if max(abs(r.p), r.q) >= 2**53]
     expr = expr.xreplace({r: sp.Float(r, 20) for r in long})
-    f = sp.lambdify(Z[0], expr, modules=modules, cse=True)
+    f = sp.lambdify(Z[0], _without_saturation(expr), modules=modules, cse=True)
     return lambda x: np.broadcast_to(np.asarray(f(x), dtype=float), x.shape)
 
 
 def _without_saturation(expr: sp.Expr) -> sp.Expr:
     """1 + erf(u) as erfc(-u), and 1 + tanh(u) as 2σ(2u): what is left where they saturate keeps its digits."""
-    swap = {sp.erf: lambda u: sp.erfc(u), sp.tanh: lambda u: 2 * sigmoid(-2 * u)}  # 1 - h(u)
+    rest_of_erf = sp.Function("rest_of_erf")  # erfc, of which SymPy would make 2 - erfc(-u)
+    swap = {sp.erf: rest_of_erf, sp.tanh: lambda u: 2 * sigmoid(-2 * u)}  # 1 - h(u)
 
     def one(e: sp.Expr) -> sp.Expr:
         constant, rest = e.as_coeff_Add()
