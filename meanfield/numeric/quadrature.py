@@ -201,8 +201,8 @@ def centres(expr: sp.Expr) -> list[float]:
     for node in expr.atoms(sp.exp):
         u = sp.expand(node.args[0])
         if u.is_polynomial(Z[0]) and sp.degree(u, Z[0]) == 2 and u.coeff(Z[0], 2).is_negative:
-            if (top := -u.coeff(Z[0], 1) / (2 * u.coeff(Z[0], 2))).is_number:
-                found.append(abs(float(top)))
+            top = -u.coeff(Z[0], 1) / (2 * u.coeff(Z[0], 2))
+            found += [abs(float(top))] if top.is_number else []
     for node in expr.atoms(sp.Pow):
         if node.exp.is_negative and node.base.has(Z[0]) and node.base.is_polynomial(Z[0]):
             poly = sp.Poly(node.base, Z[0])
@@ -218,7 +218,8 @@ def centres(expr: sp.Expr) -> list[float]:
 
 def steepness(expr: sp.Expr) -> float:
     """The largest slope of a linear argument of a function, 100 in tanh(100(z - 5))."""
-    slopes = [sp.expand(h.args[0]).coeff(Z[0]) for h in expr.atoms(sp.Function) if not isinstance(h, (sp.sin, sp.cos))]
+    heads = expr.atoms(sp.tanh, sp.sech, sp.erf, sp.erfc, sp.atan, sigmoid, softplus)
+    slopes = [sp.expand(h.args[0]).coeff(Z[0]) for h in heads]
     return max([abs(float(s)) for s in slopes if s.is_number], default=1.0)
 
 
@@ -393,7 +394,8 @@ def gaussian_average(
             value = np.empty_like(k)
             for i in range(0, len(k), BLOCK):
                 part = k[i : i + BLOCK]
-                density = np.exp(np.minimum(-0.5 * (z - gap) * (z + gap) / part[:, None], 0.0))  # inside the gap f is 0
+                # inside the gap f is 0
+                density = np.exp(np.minimum(-0.5 * (z - gap) * (z + gap) / part[:, None], 0.0))
                 density *= (sigma / np.sqrt(2 * np.pi * part))[:, None]
                 product = np.where(density == 0, 0.0, v * density)
                 value[i : i + BLOCK] = product.sum(axis=1)
@@ -426,6 +428,16 @@ class Table:
     @property
     def is_split(self) -> bool:
         return len(self.coefficients) > self.cells
+
+    @property
+    def rounding(self) -> float:
+        """What rounding of K and of exponents alone makes of e^{-E}, at the largest E of the cells that are cut."""
+        worst = 0.0
+        for row in self.coefficients[: self.cells][np.isnan(self.coefficients[: self.cells, 0])]:
+            ends = self.coefficients[[int(row[1]), int(row[1]) + (1 << int(row[2])) - 1], 0]
+            if np.abs(ends).min() > LEAST:
+                worst = max(worst, CELLS_PER_OCTAVE * abs(math.log(abs(ends[1] / ends[0]))))
+        return 3 * 2.0**-52 * worst
 
     def split_places(self) -> list[float]:
         """K inside the cells that are cut, off the nodes of their parts."""
@@ -470,7 +482,8 @@ def _suspects(values: np.ndarray) -> list[int]:
     n = values.shape[1]
     wave = np.cos(np.pi * (n - 1) * (2 * np.arange(n) + 1) / (2 * n))
     with np.errstate(all="ignore"):
-        size, last = np.abs(values).max(axis=1), np.abs((values / np.abs(values).min(axis=1)[:, None] * wave).sum(axis=1))
+        size, least = np.abs(values).max(axis=1), np.abs(values).min(axis=1)
+        last = np.abs((values / least[:, None] * wave).sum(axis=1))
     return np.flatnonzero((size > LEAST) & ~(2 / n * last < SUSPECT)).tolist()
 
 

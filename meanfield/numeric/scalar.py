@@ -353,7 +353,7 @@ def _measure(expr, nodes, table, span, rules, truth) -> float:
     with its own where balls cannot be had, and from the finer quadrature in between; in units of |value| or of the
     modulus average where it is larger."""
     f = printing.interpret(f"def f(K, T):\n    return {_table_call(table)}\n", "f")
-    worst = 0.0
+    worst = table.rounding
     low, high = max(span[0], 2.0**table.first), min(span[1], 2.0**table.last)
     oscillates = any(r.fastest or r.limited for r in rules)
     plain = _values(expr, nodes, [_plain(r) for r in rules])
