@@ -393,6 +393,10 @@ def _custom(expr: sp.Expr, source: str, arguments: tuple[tuple[str, sp.Expr], ..
     for e, lo, hi in intervals:
         _check_bases(e.subs(at), lo, hi, source)
         _check_poles(e.subs(at), lo, hi, source)
+    for e, lo, hi in intervals:
+        for end in (lo, hi):
+            if end.is_finite and e.subs(at).subs(Z[0], end) in (sp.zoo, sp.oo, -sp.oo):
+                raise MeanFieldError(f"{source!r} is infinite at z = {end}; it must be finite on the whole line.")
     for e, lo, hi in intervals:  # 1/z, log(z), sqrt(z): refused where they are not real and finite
         for x in _probes(e, lo, hi):
             value = sp.N(e.subs(at).subs(Z[0], x), 20)

@@ -195,8 +195,8 @@ def rule_for(expr: sp.Expr, first: float = 1.0) -> Rule:
 
 
 def centres(expr: sp.Expr) -> list[float]:
-    """|z| where a saturating head of a linear argument switches, as 3 in tanh(20(z - 3)), where e^{-(20z - 60)²} has its
-    top, and next to the poles of a fraction, as 2 in 1/(1 + 400(z - 2)²): steep places the panels must see."""
+    """|z| where a saturating head of a linear argument switches, as 3 in tanh(20(z - 3)), where e^{-(20z - 60)²} has
+    its top, and next to the poles of a fraction, as 2 in 1/(1 + 400(z - 2)²): steep places the panels must see."""
     found = []
     for node in expr.atoms(sp.exp):
         u = sp.expand(node.args[0])
