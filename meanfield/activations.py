@@ -26,8 +26,9 @@ from meanfield.parser import (
     expand,
     parse,
     refuse_complex,
+    refuse_powers,
 )
-from meanfield.piecewise import Pieces, half_line, pieces
+from meanfield.piecewise import Pieces, half_line, pieces, real_roots
 from meanfield.results import MeanFieldError, Undetermined, one_line
 from meanfield.symbols import Z, parameter, recognise, sigmoid, softplus, z
 from meanfield.taylor import taylor
@@ -328,7 +329,7 @@ def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
         if name == "monomial":  # an exponent must be a number before the formula is read
             source, expr = formula, z ** _degree(exact["n"])
         else:
-            expr = parse(formula, tuple(defaults)).subs({parameter(k): v for k, v in exact.items()}, simultaneous=True)
+            expr = _given(parse(formula, tuple(defaults)), exact, text)
         return Activation(name, expr, tuple(exact.items()), source, tuple(exact.items()))
     if call and call[2] is None and not re.fullmatch(r"z|\d+", text):
         hint = close_names(text, (*_REGISTRY, *_ALIASES))
@@ -338,8 +339,35 @@ def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
     text = expand(text, _definition)
     expr = parse(text, tuple(free_name(k, "A parameter of the formula") for k, _ in given), (*_REGISTRY, *_ALIASES))
     values = {k: _value(v, k) for k, v in given}
-    expr = expr.subs({parameter(k): v for k, v in values.items()}, simultaneous=True)
-    return _custom(expr, text, tuple(values.items()))
+    expr = _given(expr, values, text)
+    known = {s.name: s for s in expr.free_symbols}  # a symbol may have become a positive one
+    return _custom(expr, text, tuple((k, known.get(v.name, v) if v.is_Symbol else v) for k, v in values.items()))
+
+
+def _given(expr: sp.Expr, values: dict[str, sp.Expr], text: str) -> sp.Expr:
+    """A formula with the values of its parameters.
+
+    A parameter that stays a symbol and is the exponent of something that vanishes is positive: else φ would be infinite
+    there, or jump.
+    """
+    swap = {parameter(k): v for k, v in values.items()}
+    refuse_powers(expr, swap, text)
+    found = recognise(expr.subs(swap, simultaneous=True))
+    if not any(e.exp.is_Symbol and e.base.has(z) for e in found.atoms(sp.Pow)):
+        return found
+    for e, lo, hi in pieces(found.xreplace({z: Z[0]}), Z[0]).intervals():
+        for power in e.atoms(sp.Pow):
+            p = power.exp
+            if p.is_Symbol and not p.is_positive and _vanishes(power.base, lo, hi):
+                found = found.subs(p, sp.Symbol(p.name, positive=True))
+    return found
+
+
+def _vanishes(base: sp.Expr, lo: sp.Expr, hi: sp.Expr) -> bool:
+    """Whether a smooth function of Z[0] is 0 somewhere in [lo, hi]."""
+    if not base.has(Z[0]) or base.free_symbols != {Z[0]}:
+        return False
+    return any(base.subs(Z[0], end) == 0 for end in (lo, hi)) or bool(real_roots(base, Z[0], lo, hi))
 
 
 def _value(text: str, name: str) -> sp.Expr:
@@ -394,6 +422,10 @@ def _custom(expr: sp.Expr, source: str, arguments: tuple[tuple[str, sp.Expr], ..
     for e, lo, hi in intervals:
         _check_bases(e.subs(at), lo, hi, source)
         _check_poles(e.subs(at), lo, hi, source)
+    for e, lo, hi in intervals:
+        for end in (lo, hi):
+            if end.is_finite and e.subs(at).subs(Z[0], end) in (sp.zoo, sp.oo, -sp.oo):
+                raise MeanFieldError(f"{source!r} is infinite at z = {end}; it must be finite on the whole line.")
     for e, lo, hi in intervals:  # 1/z, log(z), sqrt(z): refused where they are not real and finite
         for x in _probes(e, lo, hi):
             value = sp.N(e.subs(at).subs(Z[0], x), 20)

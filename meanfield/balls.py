@@ -89,7 +89,7 @@ def _tail(b: Bound, m: arb, s: arb, T: arb) -> arb:
 
 def _average_1(expr, variance, mean) -> arb:
     m, v = constant(mean), constant(variance)
-    parts = pieces(expr, Z[0])
+    parts = pieces(expr, Z[0]).map(_without_roots_below)
     if v.is_zero():
         raise MeanFieldError("The average at K = 0 was asked for; it is the value of the function at the mean.")
     unit = _unit(parts.exprs)
@@ -115,6 +115,15 @@ def _average_1(expr, variance, mean) -> arb:
             + _tail(bounds[-1], m, s, T)
         )
     return total + arb(0, rest.abs_upper())
+
+
+def _without_roots_below(e: sp.Expr) -> sp.Expr:
+    """A piece multiplied out where that takes away roots in a denominator: √z·(tanh z/√z) is finite at 0 term by
+    term."""
+    if not any(not p.exp.is_Integer and p.exp.is_negative and p.base.has(Z[0]) for p in e.atoms(sp.Pow)):
+        return e
+    out = sp.expand(e)
+    return out if not any(not p.exp.is_Integer and p.exp.is_negative for p in out.atoms(sp.Pow)) else e
 
 
 def _unit(exprs) -> sp.Rational:

@@ -210,17 +210,35 @@ def value_of(given: Number) -> sp.Expr:
     return parameter(given.name) if isinstance(given, Param) else number(given, "A number of the architecture")
 
 
-def _size(e) -> float:
-    """A bound of the polynomial degree of an expression, or of the digits of a number: what a further power
-    multiplies."""
+def refuse_powers(expr: sp.Expr, values: Mapping[sp.Symbol, sp.Expr], text: str) -> None:
+    """Refuse exponents that become too large (or no real numbers) when the parameters in them are given their values.
+
+    Raises: MeanFieldError.
+    """
+    for power in expr.atoms(sp.Pow):
+        b = power.exp.xreplace(dict(values))
+        if not power.exp.free_symbols or not b.is_number:
+            continue
+        if not (b.is_real and b.is_finite) or _size(power.base, values) * max(1.0, abs(float(b))) > MAX_EXPONENT:
+            raise MeanFieldError(
+                f"The exponent {power.exp} in {text[:80]!r} becomes {shown(b)}, which is no number between "
+                f"-{MAX_EXPONENT} and {MAX_EXPONENT}, or gives a degree (or digits) beyond that."
+            )
+
+
+def _size(e, values: Mapping[sp.Symbol, sp.Expr] | None = None) -> float:
+    """A bound of the polynomial degree of an expression (with `values` for the symbols in its exponents), or of the
+    digits of a number: what a further power multiplies."""
     e = sp.sympify(e)
+    if values and not e.has(z):
+        e = e if e.has(sp.Pow) else e.xreplace(dict(values))
     if e.is_number:
         return 1.0 if e.is_zero else max(1.0, abs(math.log10(max(abs(float(e)), 1e-300)))) if e.is_Rational else 1.0
     if e.is_Add or e.is_Mul:
-        parts = [_size(a) for a in e.args]
+        parts = [_size(a, values) for a in e.args]
         return max(parts) if e.is_Add else sum(p for p, a in zip(parts, e.args) if not a.is_number) or 1.0
-    if e.is_Pow and e.exp.is_number:
-        return _size(e.base) * max(1.0, abs(float(e.exp)))
+    if e.is_Pow and (power := e.exp.xreplace(dict(values)) if values else e.exp).is_number and power.is_real:
+        return _size(e.base, values) * max(1.0, abs(float(power)))
     return 1.0
 
 
@@ -314,6 +332,8 @@ class _Reader:
             case ast.Div():
                 return a / b
             case ast.Pow():
+                if b.free_symbols and not b.has(z):  # parameters: `refuse_powers` judges what they are given
+                    return a**b
                 # a power of powers of numbers (9**9**9**9) would be computed exactly before anything could stop it
                 if not b.is_number or abs(b) > MAX_EXPONENT:
                     raise MeanFieldError(

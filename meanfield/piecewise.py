@@ -305,7 +305,20 @@ def derivative(expr: sp.Expr, x: sp.Symbol) -> sp.Expr:
         result = result.replace(lambda e: e.is_Add and e.has(sp.tanh), _reduce_tanh)
     if result.has(sp.sech):
         result = result.replace(lambda e: e.is_Add and e.has(sp.sech), _reduce_tanh)
+    if any(e.base == -x for e in result.atoms(sp.Pow)):
+        result = result.replace(lambda e: e.is_Mul, lambda e: _one_power(e, x))
     return result
+
+
+def _one_power(e: sp.Expr, x: sp.Symbol) -> sp.Expr:
+    """(-x)^p/x as -(-x)^{p-1}: SymPy puts powers of x together, but not those of -x with them."""
+    mine = [a for a in e.args if a.is_Pow and a.base == -x and not a.exp.is_Integer]
+    whole = [a for a in e.args if a == x or (a.is_Pow and a.base == x and a.exp.is_Integer)]
+    if not mine or not whole:
+        return e
+    n = sum(a.as_base_exp()[1] for a in whole)
+    others = [a for a in e.args if a not in mine and a not in whole]
+    return sp.Integer(-1) ** n * (-x) ** (sp.Add(*[a.exp for a in mine]) + n) * sp.Mul(*others)
 
 
 def _reduce_tanh(e: sp.Expr) -> sp.Expr:

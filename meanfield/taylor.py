@@ -6,6 +6,7 @@ milliseconds.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import sympy as sp
@@ -23,6 +24,38 @@ def taylor(expr: sp.Expr, x: sp.Symbol, order: int) -> tuple[sp.Expr, ...]:
     Raises: MeanFieldError if the expression is not analytic at 0 as far as these rules see.
     """
     return tuple(_walk(expr, x, order + 1))
+
+
+@lru_cache(maxsize=512)
+def fractional(expr: sp.Expr, x: sp.Symbol, order: int) -> tuple[dict[sp.Rational, sp.Expr], sp.Rational | None]:
+    """({power: coefficient}, first power left out or None) of `expr` as x → 0+: a Taylor series in x^{1/q}, times a
+    power.
+
+    Powers up to x^order. The second is None where nothing is left out.
+
+    Raises: MeanFieldError where a power is irrational or symbolic, or the rules see no series.
+    """
+    u = sp.Dummy("u", positive=True)
+    powers = [e.exp for e in expr.atoms(sp.Pow) if e.base.has(x) and not e.exp.has(x)]
+    if not all(p.is_Rational for p in powers):
+        raise MeanFieldError(f"{expr} has a power that is no fraction, so its series at 0 is not known.")
+    q = math.lcm(*[int(p.q) for p in powers])
+    moved = sp.expand(expr.subs(x, u**q))
+    for shift in (0, q, 2 * q, 4 * q, 8 * q):
+        shifted = sp.expand(moved * u**shift)
+        last = order * q + shift
+        if shifted.is_polynomial(u):
+            rest, last = None, max(last, sp.degree(shifted, u))
+        else:
+            rest = sp.Rational(last + 1 - shift, q)
+        try:
+            found = taylor(shifted, u, int(last))
+        except MeanFieldError:
+            if shift == 8 * q:
+                raise
+            continue
+        return {sp.Rational(k - shift, q): c for k, c in enumerate(found) if c != 0}, rest
+    raise AssertionError
 
 
 def _tidy(c: sp.Expr) -> sp.Expr:

@@ -195,3 +195,11 @@ def test_whole_numbers_too_long_for_a_compiled_integer(monkeypatch):
     run = theory.propagate(sigma_w=1.3, sigma_b=0.2, depth=4, correlation=1.0)
     alone = theory.propagate(sigma_w=1.3, sigma_b=0.2, depth=4)
     assert run.K_ab == pytest.approx(alone.K, rel=1e-12)
+
+
+def test_an_input_has_a_neuron():
+    """At N_0 < 1 the share D0 of the gradient would exceed K, and J0 be negative."""
+    theory = mf.derive("tanh")
+    with pytest.raises(mf.MeanFieldError, match="N0 must be ≥ 1"):
+        theory.propagate(sigma_w=1.3, sigma_b=0.2, depth=3, quantities=("J0",), N0=0.375)
+    assert np.isfinite(theory.propagate(sigma_w=1.3, sigma_b=0.2, depth=3, quantities=("J0",), N0=1).J0).all()

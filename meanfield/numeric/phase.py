@@ -167,7 +167,9 @@ def compile_phase(recursion: Recursion) -> Compiled:
     Raises: MeanFieldError where χ_J is infinite or a parameter inside an average has no value.
     """
     if recursion["J"].has(sp.oo):
-        raise MeanFieldError("A phase diagram was asked for, but φ jumps, so χ_J is infinite everywhere.")
+        raise MeanFieldError(
+            "A phase diagram was asked for, but φ jumps or rises like √|z|, so χ_J is infinite everywhere."
+        )
     inside = sorted(p.name for n in loops.placeholders(recursion) for p in recursion.parameters if n.has(p))
     if inside:
         raise MeanFieldError(

@@ -94,6 +94,26 @@ HELPERS = {
         return _horner(T[-1], 1.0) * (K / 2.0 ** (first + T.shape[0] // 8)) ** high
     return _horner(T[cell], (bits & 562949953421311) * 2.0**-48 - 1.0)
 """,
+    "_split_table": """def _split_table(K, T, first, cells, low, high):
+    # as _table; a row that starts with NaN says where a cell goes on: 2^m cells of its own, from a row on
+    if not K > 0.0:
+        return 0.0 if low > 0.0 else math.inf if low < 0.0 else _split_table(2.0**first, T, first, cells, low, high)
+    bits = _bits(K)
+    cell = (bits >> 49) - (first + 1023) * 8
+    if cell < 0:
+        return _split_table(2.0**first, T, first, cells, low, high) * (K / 2.0**first) ** low
+    if cell >= cells:
+        end = T[cells - 1]
+        if end[0] != end[0]:
+            end = T[int(end[1]) + (1 << int(end[2])) - 1]
+        return _horner(end, 1.0) * (K / 2.0 ** (first + cells // 8)) ** high
+    row, place, m = T[cell], bits & 562949953421311, 0
+    if row[0] != row[0]:
+        m = int(row[2])
+        row = T[int(row[1]) + (place >> (49 - m))]
+        place &= (1 << (49 - m)) - 1
+    return _horner(row, place * 2.0 ** (m - 48) - 1.0)
+""",
     "_bits": """def _bits(x):
     return np.float64(x).view(np.int64)
 """,
@@ -104,7 +124,7 @@ HELPERS = {
     return even + t * odd
 """,
 }
-_NEEDS = {"_table": ("_horner", "_bits")}
+_NEEDS = {"_table": ("_horner", "_bits"), "_split_table": ("_horner", "_bits")}
 
 
 class _Printer(PythonCodePrinter):

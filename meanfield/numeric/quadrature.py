@@ -34,6 +34,10 @@ NODES = 20  # Gauss–Legendre nodes a panel
 REACH = 9.5  # standard deviations integrated; e^{-45} is left out
 FAR = 38.6  # beyond, the density is 0 in double precision
 MOST_PANELS = 20_000
+BLOCK = 400  # K at a time, so that memory stays small
+SUSPECT = 1e-12  # the last Chebyshev coefficient of a cell, relative to its values, at which the cell is looked at
+LEAST = 1e-290  # values below count as 0
+MOST_SPLITS = 12  # a cell is cut into 2^12 at most: e^{-c²/2K} near the least double needs 2^8
 
 _NUMPY = {
     "sigmoid": lambda x: np.exp(-np.logaddexp(0.0, -x)),
@@ -45,7 +49,7 @@ _NUMPY = {
 def _scipy_special():
     from scipy import special  # a quarter of a second; only integrands with erf and no closed form need it
 
-    return {"erf": special.erf, "erfc": special.erfc}
+    return {"erf": special.erf, "erfc": special.erfc, "rest_of_erf": special.erfc}
 
 
 @lru_cache(maxsize=512)
@@ -55,8 +59,25 @@ def numpy_function(expr: sp.Expr):
     # NumPy has no roots of integers beyond 64 bits (constants of a LayerNorm come with 40 digits)
     long = [r for r in expr.atoms(sp.Rational) if max(abs(r.p), r.q) >= 2**53]
     expr = expr.xreplace({r: sp.Float(r, 20) for r in long})
-    f = sp.lambdify(Z[0], expr, modules=modules, cse=True)
+    f = sp.lambdify(Z[0], _without_saturation(expr), modules=modules, cse=True)
     return lambda x: np.broadcast_to(np.asarray(f(x), dtype=float), x.shape)
+
+
+def _without_saturation(expr: sp.Expr) -> sp.Expr:
+    """1 + erf(u) as erfc(-u), and 1 + tanh(u) as 2σ(2u): what is left where they saturate keeps its digits."""
+    rest_of_erf = sp.Function("rest_of_erf")  # erfc, of which SymPy would make 2 - erfc(-u)
+    swap = {sp.erf: rest_of_erf, sp.tanh: lambda u: 2 * sigmoid(-2 * u)}  # 1 - h(u)
+
+    def one(e: sp.Expr) -> sp.Expr:
+        constant, rest = e.as_coeff_Add()
+        for term in sp.Add.make_args(rest):
+            c, head = term.as_independent(Z[0], as_Add=False)
+            if constant != 0 and type(head) in swap and constant in (c, -c):
+                small = swap[type(head)](head.args[0] if constant == -c else -head.args[0])
+                return sp.Add(*[t for t in sp.Add.make_args(rest) if t != term]) + constant * small
+        return e
+
+    return expr.replace(lambda e: e.is_Add and e.has(sp.erf, sp.tanh), one)
 
 
 def evaluate(expr: sp.Expr, x: np.ndarray) -> np.ndarray:
@@ -174,15 +195,32 @@ def rule_for(expr: sp.Expr, first: float = 1.0) -> Rule:
 
 
 def centres(expr: sp.Expr) -> list[float]:
-    """|z| where a saturating head of a linear argument switches, as 3 in tanh(20(z - 3)): steep places the panels must
-    see."""
+    """|z| where a saturating head of a linear argument switches, as 3 in tanh(20(z - 3)), where e^{-(20z - 60)²} has
+    its top, and next to the poles of a fraction, as 2 in 1/(1 + 400(z - 2)²): steep places the panels must see."""
     found = []
+    for node in expr.atoms(sp.exp):
+        u = sp.expand(node.args[0])
+        if u.is_polynomial(Z[0]) and sp.degree(u, Z[0]) == 2 and u.coeff(Z[0], 2).is_negative:
+            top = -u.coeff(Z[0], 1) / (2 * u.coeff(Z[0], 2))
+            found += [abs(float(top))] if top.is_number else []
+    for node in expr.atoms(sp.Pow):
+        if node.exp.is_negative and node.base.has(Z[0]) and node.base.is_polynomial(Z[0]):
+            poly = sp.Poly(node.base, Z[0])
+            if all(c.is_number for c in poly.all_coeffs()):
+                found += [abs(float(sp.re(r))) for r in poly.nroots(n=20, maxsteps=200)]
     for node in expr.atoms(sp.tanh, sp.sech, sp.erf, sp.erfc, sp.atan, sigmoid, softplus, sp.exp):
         u = sp.expand(node.args[0])
         slope = u.coeff(Z[0])
         if u.is_polynomial(Z[0]) and slope.is_number and slope != 0 and sp.degree(u, Z[0]) == 1:
             found.append(abs(float(-u.coeff(Z[0], 0) / slope)))
     return found
+
+
+def steepness(expr: sp.Expr) -> float:
+    """The largest slope of a linear argument of a function, 100 in tanh(100(z - 5))."""
+    heads = expr.atoms(sp.tanh, sp.sech, sp.erf, sp.erfc, sp.atan, sigmoid, softplus)
+    slopes = [sp.expand(h.args[0]).coeff(Z[0]) for h in heads]
+    return max([abs(float(s)) for s in slopes if s.is_number], default=1.0)
 
 
 def squared(expr: sp.Expr) -> sp.Expr:
@@ -353,10 +391,15 @@ def gaussian_average(
         with np.errstate(all="ignore"):
             sigma = math.sqrt(k.max())
             z, v = _samples(expr, rule, sigma, modulus)
-            density = np.exp(np.minimum(-0.5 * (z - gap) * (z + gap) / k[:, None], 0.0))  # inside the gap f is 0
-            density *= (sigma / np.sqrt(2 * np.pi * k))[:, None]
-            product = np.where(density == 0, 0.0, v * density)
-            out[mask] = product.sum(axis=1)
+            value = np.empty_like(k)
+            for i in range(0, len(k), BLOCK):
+                part = k[i : i + BLOCK]
+                # inside the gap f is 0
+                density = np.exp(np.minimum(-0.5 * (z - gap) * (z + gap) / part[:, None], 0.0))
+                density *= (sigma / np.sqrt(2 * np.pi * part))[:, None]
+                product = np.where(density == 0, 0.0, v * density)
+                value[i : i + BLOCK] = product.sum(axis=1)
+            out[mask] = value
     return out
 
 
@@ -366,7 +409,9 @@ class Table:
     local t ∈ [-1, 1).
 
     Outside, the value continues as the power law measured at the edge (`low`, `high`: exponents). With a gap > 0 the
-    table holds e^{gap²/2K} times the value, which is what stays smooth as K → 0.
+    table holds e^{gap²/2K} times the value, which is what stays smooth as K → 0. Where a value falls so steeply that a
+    cell does not hold it (e^{-c²/2K} of a function that is steep at c), the row of the cell is NaN, first row, m: the
+    cell is cut into 2^m, whose rows follow after those of all cells.
     """
 
     first: int
@@ -374,10 +419,30 @@ class Table:
     low: float
     high: float
     gap: float = 0.0
+    cells: int = 0  # rows before those of cut cells
 
     @property
     def last(self) -> int:
-        return self.first + len(self.coefficients) // CELLS_PER_OCTAVE
+        return self.first + self.cells // CELLS_PER_OCTAVE
+
+    @property
+    def is_split(self) -> bool:
+        return len(self.coefficients) > self.cells
+
+    @property
+    def rounding(self) -> float:
+        """What rounding of K and of exponents alone makes of e^{-E}, at the largest E of the cells that are cut."""
+        worst = 0.0
+        for row in self.coefficients[: self.cells][np.isnan(self.coefficients[: self.cells, 0])]:
+            ends = self.coefficients[[int(row[1]), int(row[1]) + (1 << int(row[2])) - 1], 0]
+            if np.abs(ends).min() > LEAST:
+                worst = max(worst, CELLS_PER_OCTAVE * abs(math.log(abs(ends[1] / ends[0]))))
+        return 3 * 2.0**-52 * worst
+
+    def split_places(self) -> list[float]:
+        """K inside the cells that are cut, off the nodes of their parts."""
+        cut = np.flatnonzero(np.isnan(self.coefficients[: self.cells, 0])).tolist()
+        return [2.0 ** (self.first + i // 8) * (1 + (i % 8 + (0.137 + 0.61 * i) % 1) / 8) for i in cut]
 
 
 def build_table(function, first: int = LOW, last: int = HIGH) -> Table:
@@ -385,6 +450,7 @@ def build_table(function, first: int = LOW, last: int = HIGH) -> Table:
     t, to_power = chebyshev_to_power(DEGREE)
     cells = np.arange(CELLS_PER_OCTAVE)
     rows, overflow = [], False
+    parts: dict[int, np.ndarray] = {}
     for o in range(first, last):
         lower = 2.0**o * (1 + cells / CELLS_PER_OCTAVE)
         K = lower[:, None] + 2.0**o / CELLS_PER_OCTAVE * (t + 1) / 2
@@ -393,12 +459,73 @@ def build_table(function, first: int = LOW, last: int = HIGH) -> Table:
             last, overflow = o, True
             break
         rows.append(exact_product(values, to_power))
+        for i in _suspects(values):
+            found = _split(function, lower[i], 2.0**o / CELLS_PER_OCTAVE, rows[-1][i])
+            if found is not None:
+                parts[(o - first) * CELLS_PER_OCTAVE + i] = found
     if not rows:
         raise MeanFieldError("The average overflows at every K of the table.")
-    table = np.ascontiguousarray(np.concatenate(rows))
+    table = np.concatenate(rows)
+    count = at = len(table)
+    for i, found in parts.items():
+        table[i] = 0.0
+        table[i, :3] = math.nan, at, len(found).bit_length() - 1
+        at += len(found)
+    table = np.ascontiguousarray(np.concatenate([table, *parts.values()]))
     # past an overflow the average is infinite for a double, not a power
     high = math.inf if overflow else _slope(function, 2.0**last, 0.5)
-    return Table(first, table, _slope(function, 2.0**first, 2.0), high)
+    return Table(first, table, _slope(function, 2.0**first, 2.0), high, cells=count)
+
+
+def _suspects(values: np.ndarray) -> list[int]:
+    """The cells (rows of values at the Chebyshev points) whose polynomial may not hold the function."""
+    n = values.shape[1]
+    wave = np.cos(np.pi * (n - 1) * (2 * np.arange(n) + 1) / (2 * n))
+    with np.errstate(all="ignore"):
+        size, least = np.abs(values).max(axis=1), np.abs(values).min(axis=1)
+        last = np.abs((values / least[:, None] * wave).sum(axis=1))
+    return np.flatnonzero((size > LEAST) & ~(2 / n * last < SUSPECT)).tolist()
+
+
+def _split(function, lower: float, width: float, whole: np.ndarray) -> np.ndarray | None:
+    """Rows of the parts of a cell, as many as its function needs; None where cutting it does not help."""
+    t, to_power = chebyshev_to_power(DEGREE)
+    probes = np.array([-0.9, -0.43, 0.21, 0.77])  # off the Chebyshev points
+    best, before = None, _worst(function, lower, width, whole[None], probes)
+    for m in range(1, MOST_SPLITS + 1):
+        if before <= 1.0:
+            break
+        n = 2**m
+        starts = lower + width / n * np.arange(n)
+        K = starts[:, None] + width / n * (t + 1) / 2
+        values = function(K.ravel()).reshape(K.shape)
+        if not np.isfinite(values).all():
+            break
+        rows = exact_product(values, to_power)
+        miss = _worst(function, lower, width, rows, probes)
+        if m > 2 and not miss < before / 2:  # what is left is rounding
+            break
+        if miss < before:
+            best, before = rows, miss
+    return best
+
+
+def _worst(function, lower: float, width: float, rows: np.ndarray, probes: np.ndarray) -> float:
+    """The largest relative deviation of the rows from the function at places in between, in units of what rounding
+    alone explains."""
+    n = len(rows)
+    if n > 64:  # the ends and some between show what all do
+        chosen = np.unique(np.concatenate([np.linspace(0, n - 1, 48).astype(int)]))
+    else:
+        chosen = np.arange(n)
+    K = lower + width / n * (chosen[:, None] + (probes + 1) / 2)
+    true = function(K.ravel()).reshape(K.shape)
+    found = np.array([np.polynomial.polynomial.polyval(probes, c) for c in rows[chosen]])
+    with np.errstate(all="ignore"):
+        fall = abs(math.log(abs(true[-1, -1] / true[0, 0]))) if true[0, 0] * true[-1, -1] > 0 else 0.0
+        miss = np.where(np.abs(true) > LEAST, np.abs(found - true) / np.abs(true), 0.0)
+    worst = float(np.nan_to_num(miss, nan=math.inf).max())
+    return worst / (1e-14 + 2e-15 * fall * CELLS_PER_OCTAVE / 8)
 
 
 def _slope(function, K: float, factor: float) -> float:

@@ -28,6 +28,7 @@ USABLE = 1e-6  # a table whose measured error is worse is refused
 RIGOROUS = 200.0  # up to this K balls check integrands that oscillate; beyond, a finer quadrature does
 FARTHEST = 1000  # octaves: a table goes so far where no power law continues it
 ENOUGH = 2e-13  # a continuation that is worse makes the table longer
+STEEP = 40.0  # the slope of an argument times the first panel, beyond which narrower panels are tried at once
 TOLERANCE = 1e-13  # what a closed form must reach at every point of its range
 CHECKS = tuple(1.7320508 * 10.0**j for j in (-18, -8, -6, -4, -2, -1, 0, 0.4, 1, 2, 3, 4, 6, 8, 14))
 INSIDE = tuple(2.0 ** (o + 0.37 * (o % 7) / 6) for o in (*range(-90, -24, 22), *range(-21, 31, 2), *range(33, 90, 19)))
@@ -115,6 +116,8 @@ def _guard(expr) -> str:
 def _table_call(t: quadrature.Table) -> str:
     high = repr(t.high) if math.isfinite(t.high) else f"math.{t.high!r}"
     call = f"_table(K, T, {t.first}, {t.low!r}, {high})"
+    if t.is_split:
+        call = f"_split_table(K, T, {t.first}, {t.cells}, {t.low!r}, {high})"
     return f"({call} * math.exp(-{0.5 * t.gap**2!r} / K) if K > 0.0 else 0.0)" if t.gap else call
 
 
@@ -212,6 +215,8 @@ def _checked_table(expr, span=(0.0, math.inf)):
             f"{expr} holds an average that is not over one centred Gaussian of variance K; it cannot be tabulated."
         )
     first, best = 1.0, None
+    while first * max(quadrature.steepness(n.integrand) for n in nodes) > STEEP:
+        first /= 4
     for _ in range(4):
         # kinks, centres and waves are read once; only the first panel narrows
         rules = [replace(quadrature.rule_for(n.integrand), first=first) for n in nodes]
@@ -348,12 +353,14 @@ def _measure(expr, nodes, table, span, rules, truth) -> float:
     with its own where balls cannot be had, and from the finer quadrature in between; in units of |value| or of the
     modulus average where it is larger."""
     f = printing.interpret(f"def f(K, T):\n    return {_table_call(table)}\n", "f")
-    worst = 0.0
+    worst = table.rounding
     low, high = max(span[0], 2.0**table.first), min(span[1], 2.0**table.last)
     oscillates = any(r.fastest or r.limited for r in rules)
     plain = _values(expr, nodes, [_plain(r) for r in rules])
-    for k in (c for c in (*CHECKS, *INSIDE) if low <= c < high):
+    for k in (c for c in (*CHECKS, *INSIDE, *table.split_places()) if low <= c < high):
         value, true = f(k, table.coefficients), math.nan
+        if value == 0.0 and float(truth(k)[0]) == 0.0:
+            continue  # below every double; a ball would need hundreds of digits to say so
         if k in CHECKS and not any(r.branches for r in rules) and not (oscillates and k > RIGOROUS):
             ball = balls.certified(expr.subs(K, sp.Rational(k)), 18)
             true, miss = float(ball.mid()), abs(float(ball - value))

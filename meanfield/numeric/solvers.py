@@ -154,11 +154,8 @@ def propagate(
     if missing:
         raise MeanFieldError(f"{missing[0]} has no value; give it as a keyword ({missing[0]}=...).")
     arrays = {
-        n: checked(n, given[n], minimum=0.0 if n in ("sigma_w", "sigma_b", "mu") else None)
-        for n in ("sigma_w", "sigma_b")
-    }
-    arrays |= {
-        n: checked(n, given[n], minimum=0.0 if n == "mu" else None) for n in lowered.parameters if n not in arrays
+        n: checked(n, given[n], minimum=_LEAST.get(n))
+        for n in dict.fromkeys(("sigma_w", "sigma_b", *lowered.parameters))
     }
     norm = checked("input_norm", input_norm, minimum=0.0)
     inputs = {"Q0": norm}

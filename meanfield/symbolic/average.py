@@ -179,7 +179,8 @@ class Average(sp.Expr):
         if i != j:
             return self.weak_mixed(i, j)
         first = [average((Z[i] - self.mean[i]) * _d(f, i, self.n), self.cov, self.mean)]
-        first += [(b - self.mean[i]) * delta for b, delta in self._deltas(f, i)]
+        # at the mean itself (z - m) f does not jump, even where f is infinite like |z - m|^{-2/5}
+        first += [(b - self.mean[i]) * delta for b, delta in self._deltas(f, i, self.mean[i])]
         cross = [self.covariance(i, k) * self.derivative_cov(i, k) for k in range(self.n) if k != i and f.has(Z[k])]
         return (sp.Add(*first) - sp.Add(*cross)) / (2 * self.covariance(i, i))
 
@@ -198,10 +199,10 @@ class Average(sp.Expr):
         """⟨∂_i f⟩ in the weak sense: the classical part and Σ_b p(b) ⟨jump f(b, ·) | z_i = b⟩."""
         return [average(_d(f, i, self.n), self.cov, self.mean), *[delta for _, delta in self._deltas(f, i)]]
 
-    def _deltas(self, f, i):
-        """(b, ⟨jump · δ(z_i - b)⟩) for each jump of f in z_i."""
+    def _deltas(self, f, i, without=None):
+        """(b, ⟨jump · δ(z_i - b)⟩) for each jump of f in z_i but at `without`."""
         out = []
-        for b, step in _jumps(f, i):
+        for b, step in _jumps(f, i, without):
             out.append((b, delta_average(step, {i: b}, self.cov, self.mean)))
         return out
 
@@ -598,8 +599,8 @@ def _d(f, i, n):
     return Pieces(Z[i], pieces(f, Z[i]).breaks, pieces(f, Z[i]).exprs).diff().expr
 
 
-def _jumps(f, i):
-    """(b, jump of f across z_i = b), the jump still a function of the other variables."""
+def _jumps(f, i, without=None):
+    """(b, jump of f across z_i = b), the jump still a function of the other variables; none at `without`."""
     if not f.has(*SWITCHES) or not f.has(Z[i]):
         return []
     constant, mine = f.as_independent(Z[i], as_Add=False) if f.is_Mul else (sp.S.One, f)
@@ -607,7 +608,7 @@ def _jumps(f, i):
         return []
     p, out = pieces(mine, Z[i]), []
     for b, left, right in zip(p.breaks, p.exprs, p.exprs[1:]):
-        step = jump(left, right, Z[i], b)
+        step = sp.S.Zero if b == without else jump(left, right, Z[i], b)
         if step != 0:
             out.append((b, constant * step))
     return out

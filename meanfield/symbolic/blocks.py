@@ -28,11 +28,12 @@ from meanfield.architecture import (
 )
 from meanfield.arguments import shown
 from meanfield.parser import value_of
-from meanfield.piecewise import pieces
+from meanfield.piecewise import Pieces, pieces
 from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm
 from meanfield.symbolic.average import Average, average
 from meanfield.symbolic.recursion import Recursion, StateVar, c0
 from meanfield.symbols import D0, J0, N0, Q0, J, K, K_aa, K_ab, K_bb, Theta, Z, sigma_b, sigma_w
+from meanfield.taylor import fractional
 
 after_norm = sp.Symbol(
     "after_norm", nonnegative=True
@@ -220,17 +221,37 @@ def _skip(branch: Block, mu: sp.Expr, signal: Signal, rules: Rules) -> Signal:
 
 
 def _moments(signal: Signal):
-    """⟨x²⟩ and ⟨x′²⟩ of the coordinate x = scale·(f − shift); the second is ∞ where f jumps."""
+    """⟨x²⟩ and ⟨x′²⟩ of the coordinate x = scale·(f − shift); the second is ∞ where f jumps or rises like √|z|."""
     k, scale, shift = signal.values[0], signal.scales[0], signal.shifts[0]
     f = pieces(signal.functions[0], Z[0])
     mean = average if not signal.functions[0].has(*_STATE) else _average_of  # keep the state out of the nodes
     second = mean(f.map(lambda e: e**2).expr, k)
-    slope = sp.oo if f.jumps() else scale**2 * mean(f.diff().map(lambda e: e**2).expr, k)
+    slope = sp.oo if too_steep(f) else scale**2 * mean(f.diff().map(lambda e: e**2).expr, k)
     if shift == 0:
         total = scale**2 * second
     else:
         total = scale**2 * (second - 2 * shift * average(f.expr, k) + shift**2)
     return _tidy(total), slope
+
+
+_T = sp.Dummy("t", positive=True)
+
+
+def too_steep(f: Pieces) -> bool:
+    """Whether ⟨f′²⟩ is infinite: f jumps, or rises like √|z| or more steeply at the end of a piece."""
+    if f.jumps():
+        return True
+    if not any(e.base.has(f.variable) and not e.exp.is_Integer for h in f.exprs for e in h.atoms(sp.Pow)):
+        return False
+    for b, left, right in zip(f.breaks, f.exprs, f.exprs[1:]):
+        for piece, side in ((left, -1), (right, 1)):
+            try:
+                powers, _ = fractional(piece.subs(f.variable, b + side * _T), _T, 1)
+            except MeanFieldError:  # no series is known: the averages themselves will say
+                continue
+            if any(0 < k <= sp.S.Half for k in powers):
+                return True
+    return False
 
 
 def _tidy(e: sp.Expr) -> sp.Expr:
@@ -381,7 +402,7 @@ def input_jacobian(block: Block) -> Recursion:
     """
     new_k, ratio, new_j = _closed_block(_untrained(block), _fresh((K, sp.S.One, J0), 1), ZERO).values
     if new_j == sp.oo:
-        raise MeanFieldError("J0 is infinite at every layer (φ jumps).")
+        raise MeanFieldError("J0 is infinite at every layer (φ jumps or rises like √|z|).")
     first = sigma_w**2 * Q0 + sigma_b**2
     growth = sp.diff(new_j, J0) + D0 * sp.diff(new_j, _SHARE)  # linear in J0 and S = D0 J0
     state = (
@@ -463,10 +484,10 @@ def one_input_averages(phi: Activation) -> dict[str, sp.Expr]:
 def slope_average(phi: Activation, cov=None) -> sp.Expr:
     """⟨φ′φ′⟩ in the weak sense: one input ⟨φ′²⟩_K (∞ where φ jumps or rises like √|z|), two inputs ∂⟨φφ⟩/∂K_ab."""
     if cov is None:
-        if phi.pieces.jumps():
+        if too_steep(phi.pieces):
             return sp.oo
         square = average(phi.pieces.diff().map(lambda e: e**2).expr, K)
-        try:  # a branch point as steep as √|z| is no jump, but φ′² is not integrable there
+        try:  # where no series shows it
             square.doit()
         except InfiniteAverage:
             return sp.oo

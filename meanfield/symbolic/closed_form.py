@@ -102,17 +102,31 @@ def _half_line_powers(expr: sp.Expr, K: sp.Expr) -> sp.Expr | None:
             terms[key] = sp.expand(terms.get(key, sp.S.Zero) + coefficient)
     if all(p.is_Integer and p >= 0 for p, _ in terms):
         return None  # the rule below knows these, and their forms are the ones users see
-    total = []
+    total, conditions = [], []
     for (p, q), c in terms.items():
         if (p + 1).is_nonpositive:
             if any(other != 0 for _, other in terms):
                 return None  # (1 - e^{-z²})/z²: infinite parts whose sum is finite
             raise InfiniteAverage(f"⟨{expr}⟩ is infinite: |z|^({p}) is not integrable at 0.")
         if not (p + 1).is_positive:
-            raise NoClosedForm(f"Whether ⟨|z|^({p})⟩ is finite depends on a parameter; the average stays a node.")
+            if not c.is_positive or any(other != 0 for _, other in terms):  # infinite parts may cancel
+                raise NoClosedForm(f"Whether ⟨|z|^({p})⟩ is finite depends on a parameter; the average stays a node.")
+            conditions.append(_above(p, -1))
         norm, [[variance]], _ = _tilt(-q * Z[0] ** 2 / 2, [[K]], (sp.S.Zero,))
         total.append(c * norm * (2 * variance) ** (p / 2) * sp.gamma((p + 1) / 2) / (2 * sp.sqrt(sp.pi)))
+    if conditions:  # positive parts: none cancels another, and the average is infinite where one is
+        return sp.Piecewise((sp.Add(*total), sp.And(*conditions)), (sp.oo, True))
     return sp.Add(*total)
+
+
+def _above(p: sp.Expr, bound: int):
+    """p > bound, solved for a parameter where it is linear in one."""
+    names = list(p.free_symbols)
+    if len(names) == 1 and p.is_polynomial(*names) and sp.degree(p, names[0]) == 1:
+        slope = p.coeff(names[0], 1)
+        place = (bound - p.coeff(names[0], 0)) / slope
+        return names[0] > place if slope.is_positive else names[0] < place
+    return p > bound
 
 
 def _half_lines(expr, n):
@@ -183,6 +197,10 @@ def _sort(term, n):
                 f"The factor {factor} is none of polynomial, exp(quadratic), erf(linear), half-line, sin, cos; "
                 "the average stays a node."
             )
+    if exponent != 0:  # e^{-2(50z - 150)²} without an e^{-45000} of its own, which no double holds
+        own = [a for a in sp.Mul.make_args(coefficient) if isinstance(a, sp.exp)]
+        exponent += sp.Add(*[a.args[0] for a in own])
+        coefficient = sp.Mul(*[a for a in sp.Mul.make_args(coefficient) if a not in own])
     return _Factors(coefficient, tuple(powers), sp.expand(exponent), tuple(erfs))
 
 

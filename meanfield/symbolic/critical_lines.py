@@ -131,7 +131,10 @@ def critical_line(block: Block) -> CriticalLine:
     """The critical line of an architecture whose activation has no free parameters (μ may be symbolic, then μ < 1)."""
     recursion = one_input(block).only("K", "J")
     if recursion["J"].has(sp.oo):
-        return CriticalLine("none", None, None, "φ jumps, so chi_J is infinite everywhere")
+        form = plain_form(block)
+        jumps = form is None or bool(pieces(form[0], Z[0]).jumps())
+        why = "jumps" if jumps else "rises like the root of |z| or more steeply"
+        return CriticalLine("none", None, None, f"φ {why}, so chi_J is infinite everywhere")
     step, chi = (e.subs(_MU, sp.sqrt(1 - _REST)) for e in (recursion["K"], sp.diff(recursion["J"], J)))
     found = _line(recursion, step, chi, plain_form(block))
     back = {_REST: 1 - _MU**2}

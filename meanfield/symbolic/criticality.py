@@ -14,11 +14,11 @@ import sympy as sp
 
 from meanfield import balls
 from meanfield.architecture import Block
-from meanfield.piecewise import Pieces, pieces
+from meanfield.piecewise import Pieces, jump, pieces
 from meanfield.printed import wrapped
 from meanfield.results import Solution, Status, Term, one_line
 from meanfield.symbolic.average import Average, average
-from meanfield.symbolic.blocks import one_input, plain_form
+from meanfield.symbolic.blocks import one_input, plain_form, too_steep
 from meanfield.symbolic.critical_lines import DIGITS, critical_line
 from meanfield.symbolic.depth import DepthLaw, critical_law, first_terms, is_negative, logarithmic_law
 from meanfield.symbolic.expansion import at_zero
@@ -176,8 +176,11 @@ def curvature(f: sp.Expr) -> tuple[sp.Expr, Masses]:
     slope = p.diff()
     bend = slope.diff()
     g = Pieces(Z[0], p.breaks, tuple(a * b for a, b in zip(p.exprs, bend.exprs))).expr
-    jumps = dict(slope.jumps())
-    masses = tuple((b, sp.simplify(e.subs(Z[0], b) * jumps[b])) for b, e in zip(p.breaks, p.exprs) if b in jumps)
+    masses = []
+    for b, e, left, right in zip(p.breaks, p.exprs, slope.exprs, slope.exprs[1:]):
+        value = sp.simplify(e.subs(Z[0], b))
+        if value != 0:  # where f is 0 its slope may even be infinite: f f′ is 0 there as long as ⟨f′²⟩ is finite
+            masses.append((b, sp.simplify(value * jump(left, right, Z[0], b))))
     return g, tuple((b, w) for b, w in masses if w != 0)
 
 
@@ -199,10 +202,17 @@ def critical_points(block: Block) -> CriticalPoints:
     f, mu = form
     if pieces(f, Z[0]).jumps():
         return CriticalPoints((), Status.EXACT, "φ jumps, so chi_J is infinite everywhere")
+    if too_steep(pieces(f, Z[0])):
+        return CriticalPoints((), Status.EXACT, line.message)
     if line.kind == "unknown" or (line.kind == "none" and line.parametric is None):
         return CriticalPoints((), Status.EXACT if line.kind == "none" else Status.UNKNOWN, line.message)
-    found = _at_origin(block, f, mu)
     free = sorted(s.name for s in f.free_symbols - {Z[0]})
+    try:
+        found = _at_origin(block, f, mu)
+    except NotImplementedError:  # SymPy's, where a limit depends on a parameter
+        if not free:
+            raise
+        return CriticalPoints((), Status.UNKNOWN, f"none was looked for: that needs numbers for {', '.join(free)}")
     if free and not any(p.kind == "scale-invariant" for p in found):
         message = f"only K* = 0 was looked at; points with K* > 0 need numbers for {', '.join(free)}"
         return CriticalPoints(tuple(found), Status.UNKNOWN, message)
@@ -239,7 +249,10 @@ def _at_origin(block: Block, f, mu) -> list[CriticalPoint]:
     left, right = p.around_zero()
     if sp.simplify(right.subs(Z[0], 0)) != 0 or sp.simplify(left.subs(Z[0], 0)) != 0:
         return []
-    square = sp.simplify(sum(e.diff(Z[0]).subs(Z[0], 0) ** 2 for e in (left, right)) / 2)
+    slopes = [_slope_at_origin(e, side) for e, side in ((left, -1), (right, 1))]
+    if any(e.is_infinite for e in slopes):  # chi_J is infinite there whatever σ_w is
+        return []
+    square = sp.simplify(sum(e**2 for e in slopes) / 2)
     if square == 0:
         return []
     s = sp.simplify((1 - mu**2) / square)
@@ -273,6 +286,15 @@ def _at_origin(block: Block, f, mu) -> list[CriticalPoint]:
     amplitude = Solution(law_k.law.leading.coefficient, Status.EXACT)
     known = Approach(c_n, d_1, amplitude, zeta, law_k, law_j, "attracts from above")
     return [CriticalPoint(origin, w, b, "power law", n, 1 / (n - 1), known)]
+
+
+def _slope_at_origin(piece: sp.Expr, side: int) -> sp.Expr:
+    """The slope of a piece at 0, from its side."""
+    slope = piece.diff(Z[0]).subs(Z[0], 0)
+    if not slope.has(sp.nan, sp.zoo, sp.oo):
+        return slope
+    t = sp.Dummy("t", positive=True)
+    return sp.limit(sp.simplify(piece.subs(Z[0], side * t).diff(t)), t, 0, "+")
 
 
 def _at_root(root: Root, a, slope, mu) -> CriticalPoint:

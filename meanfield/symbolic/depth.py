@@ -88,10 +88,12 @@ def depth_law(recursion: Recursion, quantity: str, values: dict[str, sp.Expr]) -
         raise MeanFieldError(
             f"{sorted(set(values) - known)[0]} is not a parameter here; known are {', '.join(sorted(known))}."
         )
-    swap = {parameter(k): v for k, v in values.items()}
+    swap = {parameter(k): v for k, v in values.items()} | {
+        p: values[p.name] for p in recursion.parameters if p.name in values
+    }
     step, chi = recursion["K"].subs(swap), sp.diff(recursion["J"], J).subs(swap)
     if recursion["J"].has(sp.oo) and quantity == "J":
-        raise MeanFieldError("J is infinite at every layer (φ jumps), so it has no large-depth law.")
+        raise MeanFieldError("J is infinite at every layer (φ jumps or rises like √|z|), so it has no large-depth law.")
     start = recursion.initial["K"].subs(swap).subs(Q0, 1)
     gain = sp.expand(step - K)
     if grows_always(gain):

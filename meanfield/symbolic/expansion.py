@@ -13,14 +13,14 @@ import sympy as sp
 from meanfield import zeros
 from meanfield.arguments import spoken, whole
 from meanfield.piecewise import pieces
-from meanfield.results import Law, MeanFieldError, NoClosedForm, Term
+from meanfield.results import InfiniteAverage, Law, MeanFieldError, NoClosedForm, Term
 from meanfield.symbolic.average import Average, expression
 from meanfield.symbolic.infinity import Form, Terms, normal_form
 from meanfield.symbolic.mellin import half_moment, moment_term, tails_sum
 from meanfield.symbolic.moments import Moment, moment
 from meanfield.symbolic.powerlog import Key, Sum, expand
 from meanfield.symbols import K, Z, recognise
-from meanfield.taylor import taylor
+from meanfield.taylor import fractional, taylor
 
 _T = sp.Dummy("t", positive=True)
 
@@ -73,7 +73,10 @@ def _node_at_zero(node: Average, order: int) -> Sum:
     top = 2 * order
     if exact:
         top = max([top, *(sp.Poly(e, Z[0]).degree() for e in (left, right) if e.has(Z[0]))])
-    a, b = taylor(right, Z[0], top), taylor(left, Z[0], top)
+    try:
+        a, b = taylor(right, Z[0], top), taylor(left, Z[0], top)
+    except MeanFieldError:
+        return _powers_at_zero(node, left, right, top, any(b != 0 for b in p.breaks))
     terms: dict[Key, sp.Expr] = {}
     for k in range(top + 1):
         value = (a[k] + (-1) ** k * b[k]) * half_moment(k)
@@ -82,6 +85,23 @@ def _node_at_zero(node: Average, order: int) -> Sum:
     if exact:
         return Sum(1, terms, None, any(b != 0 for b in p.breaks))
     return Sum(1, terms, (sp.Integer(order + 1) if left == right else sp.Rational(top + 1, 2), 0))
+
+
+def _powers_at_zero(node: Average, left: sp.Expr, right: sp.Expr, top: int, more: bool) -> Sum:
+    """The same where the pieces are series in a root of |z|; `more`: whether a break elsewhere adds what is
+    exponentially small."""
+    total: dict[sp.Rational, sp.Expr] = {}
+    ends = []
+    for piece, side in ((right, 1), (left, -1)):
+        found, rest = fractional(piece.subs(Z[0], side * _T), _T, top)
+        for k, c in found.items():
+            total[k] = sp.expand(total.get(k, sp.S.Zero) + c)
+        ends += [] if rest is None else [rest]
+    live = {k: c for k, c in total.items() if c != 0}
+    if live and min(live) <= -1:
+        raise InfiniteAverage(f"{node} is infinite: |z|^({min(live)}) is not integrable at 0.")
+    terms: dict[Key, sp.Expr] = {(k / 2, sp.S.Zero): c * half_moment(k) for k, c in live.items()}
+    return Sum(1, terms, (min(ends) / 2, 0), False) if ends else Sum(1, terms, None, more)
 
 
 def _node_at_infinity(node: Average, order: int) -> Sum:

@@ -491,6 +491,8 @@ def _limits_at_zero(slope, chi) -> tuple[Solution, Solution]:
                 out.append(Solution(sp.oo, Status.EXACT, None, "the slope of the map is infinite at K = 0"))
                 continue
             out.append(Solution(sp.simplify(law.coefficient(0)), Status.EXACT))
+        except InfiniteAverage as error:
+            out.append(Solution(sp.oo, Status.NONEXISTENT, None, str(error)))
         except MeanFieldError as error:
             out.append(Solution(sp.nan, Status.UNKNOWN, None, str(error)))
     return out[0], out[1]

@@ -46,6 +46,8 @@ class Form:
             count = sp.floor(self.d * (p.power - floor))
             if count < 0:
                 continue
+            if not sp.sympify(count).is_number:
+                raise MeanFieldError(f"A power in the tails depends on {count.free_symbols}; give it a number.")
             for k, c in enumerate(taylor(p.factor, V, int(count))):
                 if c != 0:
                     key = (p.power - sp.Rational(k, self.d), p.logs)

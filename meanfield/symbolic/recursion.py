@@ -116,6 +116,7 @@ class Recursion:
         """
         exact = {k: sp.Rational(v) if isinstance(v, float) else expression(v, k) for k, v in values.items()}
         numbers = {parameter(k): v for k, v in exact.items()}
+        numbers |= {p: exact[p.name] for p in self.parameters if p.name in exact}  # those declared positive, too
         layer = {v.symbol: numbers.get(v.symbol, v.initial).subs(numbers) for v in self.state}
         missing = (
             set().union(*[sp.sympify(v).free_symbols for v in layer.values()], set(self.parameters))

@@ -17,8 +17,9 @@ from flint import arb
 
 from meanfield import balls
 from meanfield.limits import tick
+from meanfield.piecewise import jump as jump_at
 from meanfield.piecewise import pieces
-from meanfield.results import MeanFieldError, Solution, Status
+from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm, Solution, Status
 from meanfield.symbolic.average import Average, average
 from meanfield.symbols import K, Z
 
@@ -121,10 +122,21 @@ def _node(node: Average, lo: sp.Expr, hi: sp.Expr, digits: int) -> arb:
     p = pieces(node.integrand, Z[0])
     moved = p.diff().map(lambda e: (Z[0] * e) ** 2).expr
     second = average(moved, K).subs(K, hi)
-    size = second.ball(15) if isinstance(second, Average) else balls.certified(second, 15)
+    try:
+        size = second.ball(15) if isinstance(second, Average) else balls.certified(second, 15)
+    except InfiniteAverage:  # |z|^{-3/5} has an average, its square has none: the closed form bounds it
+        try:
+            form = node.closed_form()
+        except NoClosedForm:
+            raise MeanFieldError(
+                f"How much {node} changes between K = {float(lo):.6g} and {float(hi):.6g} was asked for, but the "
+                "square of its slope has no average, and it has no closed form."
+            ) from None
+        return balls.compile_ball(form, (K,))((balls.acb(a.union(b)),), False).real
     slope = (b / a).sqrt().sqrt() * size.sqrt() / 2
-    for point, jump in p.jumps():
-        edge = balls.constant(point)
+    breaks = [(b, *sides) for b, *sides in zip(p.breaks, p.exprs, p.exprs[1:]) if b != 0]  # at 0, z f does not jump
+    for point, left, right in breaks:
+        jump, edge = jump_at(left, right, Z[0], point), balls.constant(point)
         slope += abs(edge * balls.constant(jump)) * (-(edge**2) / (2 * b)).exp() / (2 * arb.pi() * a).sqrt() / 2
     return value + arb(0, ((b / a).log() * slope).abs_upper())
 

@@ -116,11 +116,32 @@ def _of_piece(e: sp.Expr, lo: sp.Expr, hi: sp.Expr) -> list[Segment] | None:
         return [(sign, _place(lo), _place(hi))]
     if rest.is_polynomial(x) and all(c.is_algebraic for c in sp.Poly(rest, x).all_coeffs()):
         found: list[Segment] | None = _polynomial(sp.Poly(rest, x), lo, hi)
+    elif (poly := _in_a_root(rest)) is not None:
+        q, power = poly  # the same in u = x^{1/q}
+        found = _polynomial(power, lo ** sp.Rational(1, q), hi if hi == sp.oo else hi ** sp.Rational(1, q))
+        found = None if found is None else [(s, a**q, b**q) for s, a, b in found]
     else:
         found = _transcendental(rest, lo, hi)
         if found is None:  # a factor that was taken out may have been what kept the rest small
             found, sign = _transcendental(sp.expand(e), lo, hi), 1
     return None if found is None else [(sign * s, a, b) for s, a, b in found]
+
+
+_MOST_DEGREE = 120  # of a polynomial in a root of x
+
+
+def _in_a_root(e: sp.Expr) -> tuple[int, sp.Poly] | None:
+    """(q, P) with the sign of e that of P(x^{1/q}), for sums of fractional powers of x > 0; None for anything else."""
+    powers = [a.exp for a in e.atoms(sp.Pow) if a.base == x]
+    if not powers or not all(p.is_Rational for p in powers) or all(p.is_Integer and p > 0 for p in powers):
+        return None
+    q, u = math.lcm(*[int(p.q) for p in powers]), sp.Dummy("u", positive=True)
+    shift = max(0, *[math.ceil(-p) for p in powers]) * q
+    moved = sp.expand(sp.expand(e.subs(x, u**q)) * u**shift)
+    if not moved.is_polynomial(u) or sp.degree(moved, u) > _MOST_DEGREE:
+        return None
+    poly = sp.Poly(moved.xreplace({u: x}), x)
+    return (q, poly) if all(c.is_algebraic for c in poly.all_coeffs()) else None
 
 
 def _strip(e: sp.Expr) -> tuple[int, sp.Expr]:
