@@ -16,9 +16,10 @@ from sympy.core.relational import Relational
 
 from meanfield import zeros
 from meanfield.isolation import Root
+from meanfield.arguments import shown
 from meanfield.limits import tick
 from meanfield.results import MeanFieldError
-from meanfield.symbols import simplified
+from meanfield.symbols import simplified, vast
 
 SWITCHES = (sp.Abs, sp.Max, sp.Min, sp.sign, sp.Heaviside, sp.Piecewise)
 
@@ -155,6 +156,8 @@ def _short(place: sp.Expr) -> sp.Rational:
 
     Raises: MeanFieldError where no double holds it.
     """
+    if vast(place, 1e6) is not None:
+        raise MeanFieldError(f"A switch point lies at {shown(place)}, whose digits would take too long; rescale z.")
     digits = sp.N(place, 15)
     if digits != 0 and not 1e-150 < abs(digits) < 1e150:
         raise MeanFieldError(f"A switch point lies at {sp.N(digits, 3)!s}, whose square no double holds; rescale z.")
