@@ -134,7 +134,11 @@ def _resolve(expr, x, lo, hi):
     ends = [lo, *inside, hi]
     out = []
     for a, b in itertools.pairwise(ends):
-        chosen = expr.xreplace({node: _choose(node, x, _sample(a, b))})
+        branch = _choose(node, x, _sample(a, b))
+        try:
+            chosen = expr.xreplace({node: branch})
+        except ValueError as error:  # SymPy does not compare what is complex: max(log(-3), z)
+            raise MeanFieldError(f"A formula is not real and finite between its switch points: {error}.") from None
         out += _resolve(chosen, x, a, b)
     return out
 

@@ -241,8 +241,8 @@ def _algebraic(r) -> sp.Expr:
         return r
     factor = r.poly.as_expr().subs(r.poly.gen, Z[0])
     poly = sp.Poly(factor, Z[0])
-    for digits in (12, 40):  # 40 take minutes next to a simple rational number, and 12 mostly do
-        at = sp.Rational(r.eval_rational(n=digits))
+    for near in (lambda: _halved(factor, r), lambda: sp.Rational(sp.N(r, 40))):
+        at = near()
         margin = sp.Rational(1, 2) * min(1, abs(at))
         for _ in range(60):
             lo, hi = at - margin, at + margin
@@ -253,6 +253,24 @@ def _algebraic(r) -> sp.Expr:
                 return -Root(sp.expand(mirrored / sp.Poly(mirrored, Z[0]).LC() * poly.LC()), -hi, -lo)
             margin /= 4
     raise Undecided
+
+
+def _halved(e: sp.Expr, r) -> sp.Rational:
+    """12 digits of a real algebraic number by halving its isolating interval with signs of balls; SymPy's own take
+    minutes where the polynomial has a high degree and a simple rational number is near."""
+    from meanfield import balls
+
+    interval, f = r._get_interval(), real_function(e, Z[0])
+    lo, hi = sp.Rational(interval.a), sp.Rational(interval.b)
+    with balls.precision(400):
+        up = sign_of_ball(f(balls.constant(hi))) or -sign_of_ball(f(balls.constant(lo)))
+        for _ in range(400):
+            middle = (lo + hi) / 2
+            way = sign_of_ball(f(balls.constant(middle)))
+            if way == 0 or (hi - lo) * 10**12 < abs(middle):
+                break
+            lo, hi = (lo, middle) if way == up else (middle, hi)
+    return (lo + hi) / 2
 
 
 def _one_zero(e: sp.Expr, lo: sp.Rational, hi: sp.Rational) -> bool:
