@@ -32,7 +32,6 @@ from meanfield.results import MeanFieldError, one_line
 from meanfield.symbols import Z, parameter, recognise, sigmoid, softplus, z
 from meanfield.taylor import taylor
 
-
 LARGEST_COEFFICIENT = 10**300  # of numerators and denominators in a formula
 
 

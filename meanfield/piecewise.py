@@ -15,8 +15,8 @@ import sympy as sp
 from sympy.core.relational import Relational
 
 from meanfield import zeros
-from meanfield.isolation import Root
 from meanfield.arguments import shown
+from meanfield.isolation import Root
 from meanfield.limits import tick
 from meanfield.results import MeanFieldError
 from meanfield.symbols import simplified, vast

@@ -160,8 +160,8 @@ def rough_sign(expr: sp.Expr, lo: sp.Expr, hi: sp.Expr) -> int:
     integral over a function that oscillates takes √K steps.
     """
     nodes, f = _compiled(expr)
-    ranges = [_range(n.integrand) for n in nodes]
-    if not nodes or any(r is None for r in ranges):
+    ranges = [r for n in nodes if (r := _range(n.integrand)) is not None]
+    if not nodes or len(ranges) < len(nodes):
         return 0
     with balls.precision(80):
         k = balls.constant(lo).union(balls.constant(hi)) if lo != hi else balls.constant(lo)
