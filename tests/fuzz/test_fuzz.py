@@ -228,3 +228,10 @@ def test_spherical_bessel_functions_of_a_panel():
     x = np.concatenate([np.linspace(0.1, 60, 300), np.logspace(2, 9, 40)])
     expected = special.spherical_jn(np.arange(24)[:, None], x)
     np.testing.assert_allclose(waves._spherical(24, x), expected, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("progress", [int, len, lambda done: None, 3])
+def test_progress_that_takes_no_two_numbers_is_refused(progress):
+    with pytest.raises(mf.MeanFieldError, match="progress must be"):
+        mf.measure_criticality("tanh", progress=progress, **SMALL)
+    mf.measure("tanh", progress=lambda done, networks: None, **SMALL)
