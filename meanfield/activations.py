@@ -27,11 +27,14 @@ from meanfield.parser import (
     parse,
     refuse_complex,
     refuse_powers,
+    refuse_vast,
 )
 from meanfield.piecewise import Pieces, half_line, pieces, real_roots
 from meanfield.results import MeanFieldError, Undetermined, one_line
 from meanfield.symbols import Z, parameter, recognise, sigmoid, softplus, z
 from meanfield.taylor import taylor
+
+LARGEST_COEFFICIENT = 10**300  # of numerators and denominators in a formula
 
 
 @dataclass(frozen=True)
@@ -395,6 +398,7 @@ def _from_sympy(expr: sp.Expr, parameters: dict[str, object]) -> Activation:
             f"An activation must depend on one symbol, but {expr} has {[s.name for s in free] or 'none'}; "
             "declare the others as parameters (alpha='alpha')."
         )
+    refuse_vast(expr, str(expr))
     swap = {free[0]: z} | {s: parameter(s.name) for s in expr.free_symbols if s.name in declared}
     values = {parameter(k): _value(_text(v, k), k) for k, v in parameters.items()}
     for s in expr.free_symbols:  # a symbol that stays one keeps the sign it was declared with: it orders breaks
@@ -414,6 +418,9 @@ def _custom(expr: sp.Expr, source: str, arguments: tuple[tuple[str, sp.Expr], ..
     if not expr.has(z):
         raise MeanFieldError(f"{source!r} does not depend on z; a constant is no activation.")
     record = Activation("custom", expr, (), source, arguments)
+    for e in (expr, *record.pieces.exprs):  # (10^30 z)^64, once a branch is chosen: no double holds its square
+        if any(max(abs(c.p), c.q) > LARGEST_COEFFICIENT for c in e.atoms(sp.Rational)):
+            raise MeanFieldError(f"{shown(source)} holds a coefficient that no double holds; rescale z.")
     free = sorted(record.free_parameters, key=lambda s: s.name)
     at = {s: sp.Rational(1, 3) for s in free}
     if not record.is_decided:

@@ -16,7 +16,7 @@ import numpy as np
 from meanfield.activations import Activation, activation
 from meanfield.allowances import compare, narrower
 from meanfield.architecture import Block, activations_of
-from meanfield.arguments import choice, count_of, meant, path, provides, refuse_not_real, scalar, shown, spoken
+from meanfield.arguments import choice, count_of, finite, meant, path, provides, refuse_not_real, scalar, shown, spoken
 from meanfield.arguments import names as names_of
 from meanfield.empirical import CriticalityEstimate, EnsembleResult, ScalarPair, run_ensemble
 from meanfield.empirical import measure_criticality as _measure_criticality
@@ -204,8 +204,8 @@ def measure(network: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) -> Ens
     widest = max((n for w in widths if isinstance(n := count_of(w), int | float)), default=0)
     if widest >= LAZY_FROM and not asked & set("ABDFPQRSTU"):
         settings.setdefault("sampler", "lazy")
-    block, pairs = _network(network, bool(asked & set("PQRSTU")), settings.get("mu"))
     numbers = _numbers({"sigma_w": sigma_w, "sigma_b": sigma_b} | settings)
+    block, pairs = _network(network, bool(asked & set("PQRSTU")), numbers.get("mu"))
     with _shown(numbers.pop("progress", None)) as bar:
         return run_ensemble(block, activation_pairs=pairs, progress=bar, **numbers)
 
@@ -224,8 +224,8 @@ def measure_criticality(network: Any, *, sigma_w: float, sigma_b: float, **setti
     'ordered'
     """
     _settings(_measure_criticality, settings)
-    block, pairs = _network(network, values=settings.get("mu"))
     numbers = _numbers({"sigma_w": sigma_w, "sigma_b": sigma_b} | settings)
+    block, pairs = _network(network, values=numbers.get("mu"))
     with _shown(numbers.pop("progress", None)) as bar:
         return _measure_criticality(block, activation_pairs=pairs, progress=bar, **numbers)
 
@@ -339,13 +339,17 @@ def _pairs(theory: Theory, higher: bool = False, values: Any = None) -> dict[Has
 
 
 def _written(record: Activation, given: Mapping[str, Any], higher: bool) -> ScalarPair:
-    """The pair of a record's own text; of its expression, where that text is not one the networks read."""
+    """The pair of a record's own text; of its expression, where that text is not one the networks read, or names a
+    parameter without a number that cancels in the expression."""
     import sympy as sp
 
-    numbers = {s: sp.Float(float(given[s.name])) for s in record.free_parameters}
+    numbers = {s: sp.Float(finite(given[s.name], s.name)) for s in record.free_parameters}
     texts = []
     if record.arguments is not None:
-        texts.append((record.source, {k: float(v.subs(numbers)) for k, v in record.arguments}))
+        cancelled = {s for _, v in record.arguments for s in v.free_symbols} - set(numbers)
+        known = numbers | {s: sp.Float(finite(given[s.name], s.name)) for s in cancelled if s.name in given}
+        own = {k: v.subs(known) for k, v in record.arguments}
+        texts.append((record.source, {k: float(v) for k, v in own.items() if v.is_number}))
     texts.append((formula(record.expression), {s.name: float(v) for s, v in numbers.items()}))
     for k, (text, values) in enumerate(texts):
         try:

@@ -14,7 +14,7 @@ import sympy as sp
 from meanfield.architecture import Number, Param
 from meanfield.arguments import shown
 from meanfield.results import MeanFieldError
-from meanfield.symbols import parameter, recognise, sigmoid, softplus, z
+from meanfield.symbols import parameter, recognise, sigmoid, softplus, vast, z
 
 MAX_NESTED = 5  # functions inside functions; what only switches is not counted
 MAX_LENGTH, MAX_NODES, MAX_EXPONENT, MAX_DIGITS = 600, 250, 64, 40
@@ -255,6 +255,15 @@ def refuse_complex(expr: sp.Expr, text: str) -> None:
         )
 
 
+def refuse_vast(expr: sp.Expr, text: str) -> None:
+    """Refuse numbers that no double holds: finite networks could not be run with them.
+
+    Raises: MeanFieldError.
+    """
+    if (number := vast(expr)) is not None:
+        raise MeanFieldError(f"{shown(text)} holds {shown(number)}, which no double holds; rescale it.")
+
+
 def _nested(e, kinds=(sp.exp, sp.sinh, sp.cosh), without=()) -> int:
     """How deep functions of some kinds (but not of others) stand inside each other."""
     inner = max((_nested(a, kinds, without) for a in e.args), default=0)
@@ -302,11 +311,17 @@ class _Reader:
                         f"{name} takes {arity or 'one or more'} argument(s), but {len(args)} were given "
                         f"in {self.text[:80]!r}."
                     )
-                return function(*[self.read(a) for a in args])
+                return self.held(name, function, [self.read(a) for a in args])
             case ast.Call(func=ast.Name(id=name)):
                 hint = "" if name in FUNCTIONS else close_names(name, self.known)
                 raise MeanFieldError(str(self.fail(f"The function {name!r}")) + hint)
         raise self.fail(f"{type(node).__name__}")
+
+    def held(self, name: str, function: Callable[..., sp.Expr], args: list) -> sp.Expr:
+        """function(args), if a double holds the number it is: SymPy would work out the digits of exp(exp(1e30))."""
+        if name in ("exp", "sinh", "cosh") and args[0].is_number:
+            refuse_vast(function(args[0], evaluate=False), self.text)
+        return function(*args)
 
     def number(self, node: ast.AST):
         source = (ast.get_source_segment(self.text.strip().replace("^", "**"), node) or "").replace("_", "")

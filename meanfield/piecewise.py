@@ -15,11 +15,12 @@ import sympy as sp
 from sympy.core.relational import Relational
 
 from meanfield import zeros
+from meanfield.arguments import shown
 from meanfield.growth import tail
 from meanfield.isolation import Root
 from meanfield.limits import tick
 from meanfield.results import MeanFieldError, Undetermined
-from meanfield.symbols import sigmoid, simplified, softplus
+from meanfield.symbols import sigmoid, simplified, softplus, vast
 
 SWITCHES = (sp.Abs, sp.Max, sp.Min, sp.sign, sp.Heaviside, sp.Piecewise)
 
@@ -159,10 +160,15 @@ def _resolve(expr, x, lo, hi):
     out = []
     for a, b in itertools.pairwise(ends):
         place = _sample(a, b), a, b
-        if choice is None:
-            chosen = expr.xreplace({node: _choose(node, x, place)})
-        else:
-            chosen = expr.xreplace({choice: choice.args[1 if _holds(choice.args[0], x, place, node) else 2]})
+        try:
+            if choice is None:
+                chosen = expr.xreplace({node: _choose(node, x, place)})
+            else:
+                chosen = expr.xreplace({choice: choice.args[1 if _holds(choice.args[0], x, place, node) else 2]})
+        except MeanFieldError:
+            raise
+        except ValueError as error:  # SymPy does not compare what is complex: max(log(-3), z)
+            raise MeanFieldError(f"A formula is not real and finite between its switch points: {error}.") from None
         out += _resolve(chosen, x, a, b)
     return out
 
@@ -184,6 +190,8 @@ def _short(place: sp.Expr) -> sp.Rational:
 
     Raises: MeanFieldError where no double holds it.
     """
+    if vast(place, 1e6) is not None:
+        raise MeanFieldError(f"A switch point lies at {shown(place)}, whose digits would take too long; rescale z.")
     digits = sp.N(place, 15)
     if digits != 0 and not 1e-150 < abs(digits) < 1e150:
         raise MeanFieldError(f"A switch point lies at {sp.N(digits, 3)!s}, whose square no double holds; rescale z.")

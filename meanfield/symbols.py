@@ -69,9 +69,32 @@ def steep(e: sp.Expr) -> bool:
 
 def simplified(e: sp.Expr) -> sp.Expr:
     """`sp.simplify`, which a steep number that is plainly not zero is spared."""
-    if steep(e) and e.is_number and abs(sp.N(e, 15)) > 1e-10:
-        return e
+    if steep(e) and e.is_number:
+        value = sp.N(e, 15)
+        if abs(value) > 1e-10 or getattr(value, "_prec", 1) > 1:  # SymPy leaves one bit to what it cannot tell from 0
+            return e
     return sp.simplify(e)
+
+
+def vast(e: sp.Expr, most: float = 709.0) -> sp.Expr | None:
+    """The innermost e^u, sinh u, cosh u or power of numbers in `e` that is larger than e^most, or smaller than
+    e^-10^6; None where there is none.
+
+    Its digits would fill the memory, or take hours: exp(exp(1e30)) has 10^(4·10^29) of them. 709 is the logarithm of
+    the largest double.
+    """
+    for node in sp.postorder_traversal(e):
+        if not node.is_number:
+            continue
+        if isinstance(node, (sp.exp, sp.sinh, sp.cosh)):
+            size = sp.N(node.args[0] if isinstance(node, sp.exp) else sp.Abs(node.args[0]), 15)
+        elif node.is_Pow and (abs(node.exp) > 1000 if node.exp.is_Rational else True):
+            size = sp.N(node.exp * sp.log(sp.Abs(node.base)), 15)
+        else:
+            continue
+        if size.is_extended_real and not -1e6 <= size <= most:
+            return node
+    return None
 
 
 def factored(e: sp.Expr) -> sp.Expr:

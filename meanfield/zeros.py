@@ -11,7 +11,7 @@ import contextlib
 
 import sympy as sp
 
-from meanfield.isolation import Root, Undecided, isolate, sign_of_ball
+from meanfield.isolation import Root, Undecided, isolate, real_function, sign_of_ball
 from meanfield.results import MeanFieldError, Undetermined
 from meanfield.symbols import Z, factored, sigmoid, softplus, steep, steep_exponentials
 
@@ -250,19 +250,49 @@ def _algebraic(r) -> sp.Expr:
     if not isinstance(r, sp.CRootOf):
         return r
     factor = r.poly.as_expr().subs(r.poly.gen, Z[0])
-    at = sp.Rational(sp.N(r, 40))
-    margin = sp.Rational(1, 2) * min(1, abs(at))
-    slope = sp.Poly(factor.diff(Z[0]), Z[0])
     poly = sp.Poly(factor, Z[0])
-    for _ in range(200):
-        lo, hi = at - margin, at + margin
-        if poly.count_roots(lo, hi) == 1 and slope.count_roots(lo, hi) == 0:
-            if at > 0:
-                return Root(factor, lo, hi)
-            mirrored = sp.expand(factor.subs(Z[0], -Z[0]))
-            return -Root(sp.expand(mirrored / sp.Poly(mirrored, Z[0]).LC() * poly.LC()), -hi, -lo)
-        margin /= 4
+    for near in (lambda: _halved(factor, r), lambda: sp.Rational(sp.N(r, 40))):
+        at = near()
+        margin = sp.Rational(1, 2) * min(1, abs(at))
+        for _ in range(60):
+            lo, hi = at - margin, at + margin
+            if _one_zero(factor, lo, hi):
+                if at > 0:
+                    return Root(factor, lo, hi)
+                mirrored = sp.expand(factor.subs(Z[0], -Z[0]))
+                return -Root(sp.expand(mirrored / sp.Poly(mirrored, Z[0]).LC() * poly.LC()), -hi, -lo)
+            margin /= 4
     raise Undecided
+
+
+def _halved(e: sp.Expr, r) -> sp.Rational:
+    """12 digits of a real algebraic number by halving its isolating interval with signs of balls; SymPy's own take
+    minutes where the polynomial has a high degree and a simple rational number is near."""
+    from meanfield import balls
+
+    interval, f = r._get_interval(), real_function(e, Z[0])
+    lo, hi = sp.Rational(interval.a), sp.Rational(interval.b)
+    with balls.precision(400):
+        up = sign_of_ball(f(balls.constant(hi))) or -sign_of_ball(f(balls.constant(lo)))
+        for _ in range(400):
+            middle = (lo + hi) / 2
+            way = sign_of_ball(f(balls.constant(middle)))
+            if way == 0 or (hi - lo) * 10**12 < abs(middle):
+                break
+            lo, hi = (lo, middle) if way == up else (middle, hi)
+    return (lo + hi) / 2
+
+
+def _one_zero(e: sp.Expr, lo: sp.Rational, hi: sp.Rational) -> bool:
+    """Whether balls prove that e changes sign in [lo, hi], and that its derivative has no zero there: Sturm's chain of
+    a polynomial of degree 64 would take minutes."""
+    from meanfield import balls
+
+    f, slope = real_function(e, Z[0]), real_function(e.diff(Z[0]), Z[0])
+    with balls.precision(400):
+        a, b = balls.constant(lo), balls.constant(hi)
+        ways = [sign_of_ball(v) for v in (f(a), f(b), slope(a.union(b)))]
+    return ways[0] * ways[1] < 0 and ways[2] != 0
 
 
 def _root_of_power(base, exponent, w, x) -> list[sp.Expr]:

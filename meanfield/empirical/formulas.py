@@ -156,7 +156,10 @@ class _Writer:
         return name
 
     def constant(self, value: float) -> Jet:
-        return [repr(float(value))] + ["0.0"] * self.order
+        if math.isnan(value):
+            raise self.fail("A constant that is no number")
+        text = repr(float(value)).replace("inf", "math.inf")  # exp(800) is a bound like any other in Min(z, exp(800))
+        return [text] + ["0.0"] * self.order
 
     # ------------------------------------------------------------------------------------------------ reading
 
@@ -179,7 +182,7 @@ class _Writer:
         exec(_HELPERS + f"\ndef f():\n{lines}", scope)  # text made here from a whitelisted tree
         try:
             return float(scope["f"]())
-        except (ValueError, OverflowError, ZeroDivisionError):
+        except (TypeError, ValueError, OverflowError, ZeroDivisionError):  # TypeError: it is complex
             raise self.fail(f"The constant {ast.unparse(node)}") from None
 
     def read(self, node: ast.AST, fold: bool = True) -> Jet:

@@ -148,13 +148,17 @@ class _Printer(PythonCodePrinter):
         return f"_exp({self._print(expr.args[0])})"
 
     def _print_Integer(self, expr):
-        return str(expr) if abs(expr) < 2**53 else repr(float(expr))  # a compiled integer has 63 bits
+        return str(expr) if abs(expr) < 2**53 else self._print_Rational(expr)  # a compiled integer has 63 bits
 
     def _print_Rational(self, expr):
-        return repr(float(expr))
+        value = float(expr)
+        if math.isinf(value):
+            raise MeanFieldError(
+                "An average holds a number beyond 1e308, which no double holds; rescale the activation."
+            )
+        return repr(value)
 
-    def _print_Float(self, expr):
-        return repr(float(expr))
+    _print_Float = _print_Rational
 
     def _print_Pow(self, expr, rational=False):
         base, exponent = expr.as_base_exp()

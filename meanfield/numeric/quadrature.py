@@ -289,9 +289,10 @@ def _periods(rule: Rule):
     f = [numpy_function(e) for e in rule.slopes]
 
     def widest(edge):
-        x = np.array([edge, edge + 0.5, edge + 1.0])
+        ahead = np.array([edge, edge + 0.5, edge + 1.0])
+        x = np.concatenate([ahead, -ahead])
         with np.errstate(all="ignore"):
-            speed = max(float(np.abs(g(s * x)).max()) for g in f for s in (1.0, -1.0))
+            speed = max(float(np.abs(g(x)).max()) for g in f)
         return 2.0 / max(1.0, speed)
 
     return widest

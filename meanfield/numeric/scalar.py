@@ -16,6 +16,7 @@ import numpy as np
 import sympy as sp
 
 from meanfield import balls
+from meanfield.limits import tick
 from meanfield.numeric import printing, quadrature
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.average import Average
@@ -242,6 +243,7 @@ def _values(expr, nodes, rules, gap=0.0):
     outer = sp.lambdify([K, *names], expr.xreplace(dict(zip(nodes, names))), modules=["numpy"])
 
     def values(k):
+        tick()
         k = np.atleast_1d(np.asarray(k, dtype=float))
         with np.errstate(all="ignore"):
             inner = [quadrature.gaussian_average(n.integrand, k, r, gap=gap) for n, r in zip(nodes, rules)]
@@ -357,11 +359,13 @@ def _measure(expr, nodes, table, span, rules, truth) -> float:
     low, high = max(span[0], 2.0**table.first), min(span[1], 2.0**table.last)
     oscillates = any(r.fastest or r.limited for r in rules)
     plain = _values(expr, nodes, [_plain(r) for r in rules])
+    # a ball follows every period, of which there are √K times the frequency
+    follows = RIGOROUS / max(1.0, *[r.fastest / 4 for r in rules]) ** 2
     for k in (c for c in (*CHECKS, *INSIDE, *table.split_places()) if low <= c < high):
         value, true = f(k, table.coefficients), math.nan
         if value == 0.0 and float(truth(k)[0]) == 0.0:
             continue  # below every double; a ball would need hundreds of digits to say so
-        if k in CHECKS and not any(r.branches for r in rules) and not (oscillates and k > RIGOROUS):
+        if k in CHECKS and not any(r.branches for r in rules) and not (oscillates and k > follows):
             ball = balls.certified(expr.subs(K, sp.Rational(k)), 18)
             true, miss = float(ball.mid()), abs(float(ball - value))
         else:

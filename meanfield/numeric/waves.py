@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 import sympy as sp
 
+from meanfield.limits import tick
 from meanfield.numeric.rules import gauss_legendre
 from meanfield.symbols import Z
 
@@ -172,24 +173,46 @@ def _legendre(n: int) -> np.ndarray:
 def weights(omega: float, middle: np.ndarray, half: np.ndarray, n: int) -> np.ndarray:
     """W (panels × nodes, complex) with Σ_i W_i A(z_i) = ∫ A(z) e^{iωz} dz over each panel, exact for polynomials A of
     degree below n."""
-    return np.array([_panel_weights(omega, m, h, n) for m, h in zip(middle.tolist(), half.tolist())])
+    tick()
+    keys = [(omega, m, h, n) for m, h in zip(middle.tolist(), half.tolist())]
+    new = np.array([i for i, key in enumerate(keys) if key not in _KNOWN], dtype=int)
+    if len(_KNOWN) + len(new) > 200_000:
+        _KNOWN.clear()
+        new = np.arange(len(keys))
+    if len(new):
+        _KNOWN.update(zip([keys[i] for i in new], _panel_weights(omega, middle[new], half[new], n)))
+    return np.array([_KNOWN[key] for key in keys])
 
 
-@lru_cache(maxsize=200_000)
-def _panel_weights(omega: float, middle: float, half: float, n: int) -> np.ndarray:
-    # panels that double are the same at every K, so few are computed
+# panels that double are the same at every K, so few are computed
+_KNOWN: dict[tuple[float, float, float, int], np.ndarray] = {}
+
+
+def _panel_weights(omega: float, middle: np.ndarray, half: np.ndarray, n: int) -> np.ndarray:
     _, w = gauss_legendre(n)
     if omega == 0:
-        return (half * w).astype(complex)
-    order = np.arange(n)
-    moments = (2 * order + 1) * _I[order % 4] * _bessel()(order, omega * half)
-    total = np.zeros(n, dtype=complex)
-    for c, row in zip(moments, _legendre(n)):
-        total += c * row
-    return half * np.exp(1j * omega * middle) * total * w
+        return (half[:, None] * w).astype(complex)
+    total = np.zeros((len(half), n), dtype=complex)
+    for k, (row, j) in enumerate(zip(_legendre(n), _spherical(n, omega * half))):
+        total += ((2 * k + 1) * _I[k % 4] * j)[:, None] * row
+    return (half * np.exp(1j * omega * middle))[:, None] * total * w
 
 
 _I = np.array([1, 1j, -1, -1j])
+
+
+def _spherical(n: int, x: np.ndarray) -> np.ndarray:
+    """The spherical Bessel functions j_0, …, j_{n-1} of an array, row by row; upwards from j_0 and j_1 where x > n."""
+    out = np.empty((n, len(x)))
+    far = x > n
+    y = x[far]
+    here, then = np.sin(y) / y, (np.sin(y) / y - np.cos(y)) / y
+    for k in range(n):
+        out[k, far] = here
+        here, then = then, (2 * k + 3) * then / y - here
+    if not far.all():
+        out[:, ~far] = _bessel()(np.arange(n)[:, None], x[~far])
+    return out
 
 
 @lru_cache(maxsize=1)

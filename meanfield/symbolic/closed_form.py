@@ -17,6 +17,7 @@ Sheppard's classical formula.
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -217,11 +218,15 @@ def _average_term(f: _Factors, walls, C, mean):
     signed = [form for form, is_erf in f.erfs if is_erf]
     bare = [form for form, is_erf in f.erfs if not is_erf]
     # Π (2·1_k - 1) over the erfs: equal forms are exchangeable, so only the count of each chosen form matters
-    for size in range(len(signed) + 1):
-        for chosen in itertools.combinations(range(len(signed)), size):
-            sign = 2**size * (-1) ** (len(signed) - size)
-            forms = [*bare, *[signed[k] for k in chosen]]
-            total += sign * _constrained(f.powers, walls, forms, C, mean, n)
+    different = list(dict.fromkeys(signed))
+    counts = itertools.product(*[range(signed.count(form) + 1) for form in different])
+    for count in sorted(counts, key=sum):
+        tick()
+        size = sum(count)
+        ways = math.prod(math.comb(signed.count(form), k) for form, k in zip(different, count))
+        sign = 2**size * (-1) ** (len(signed) - size)
+        forms = [*bare, *[form for form, k in zip(different, count) for _ in range(k)]]
+        total += sign * ways * _constrained(f.powers, walls, forms, C, mean, n)
     return f.coefficient * norm * total
 
 

@@ -14,10 +14,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sympy as sp
 from flint import acb
+from scipy import special
 
 import meanfield as mf
 from meanfield import balls
+from meanfield.numeric import waves
+from meanfield.symbolic.roots import rough_sign
+from meanfield.symbols import K, z
 
 from .calls import VERBS, Call
 from .judge import Finding, judge
@@ -150,3 +155,83 @@ def test_what_an_integrand_raises_comes_out():
     with pytest.raises(KeyboardInterrupt):
         balls.integral(integrand, acb(0), acb(1))
     assert len(seen) == 1
+
+
+SMALL = {"sigma_w": 1.2, "sigma_b": 0.1, "width": 6, "depth": 2, "networks": 2}
+
+
+def test_a_parameter_that_cancels_needs_no_number():
+    unused, cancels = mf.activation("z**2", alpha="beta"), mf.activation("z**2 + alpha*z - alpha*z", alpha="beta")
+    plain = mf.measure("z**2", **SMALL).estimate("K").mean
+    for record in (unused, cancels):
+        np.testing.assert_allclose(mf.measure(record, **SMALL).estimate("K").mean, plain, rtol=1e-12)
+
+
+@pytest.mark.parametrize("value", ["abc", None, [1, 2], 1j, float("nan"), True, {}, 10**400])
+@pytest.mark.parametrize("verb", [mf.measure, mf.measure_criticality])
+def test_numbers_of_an_ensembles_parameters_are_read_like_all_others(verb, value):
+    record = mf.activation("swish", beta="beta")
+    with pytest.raises(mf.MeanFieldError, match="beta must be"):
+        verb(record, mu={"beta": value}, **SMALL)
+
+
+def test_parameters_of_an_ensemble_may_be_written():
+    record = mf.activation("z*tanh(beta*z)", beta="beta")
+    found = [mf.measure(record, mu={"beta": b}, **SMALL).estimate("K").mean for b in ("sqrt(4)", 2)]
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("Max(log(z), exp(1e30)) - exp(1e-6)", "no double holds"),
+        ("sin(exp(1e30))*z", "no double holds"),
+        ("exp(z*exp(1e30))", "no double holds"),
+        ("Max(z, exp(-exp(1e30)))", "no double holds"),
+        ("Max(asinh(z), 1e30)", "digits would take too long"),
+        ("(1e30*(1e-6 if z > 1e-6 else 1e30))**64", "coefficient that no double holds"),
+        ("Min(log(-3 if z < 1e-6 else z), 1/z)", "not real"),
+        ("(1e30*1e30*1e30*z)**64", "coefficient that no double holds"),
+    ],
+)
+def test_numbers_that_no_double_holds_are_refused_at_once(text, says):
+    before = time.process_time()
+    with pytest.raises(mf.MeanFieldError, match=says):
+        mf.activation(text)
+    assert time.process_time() - before < 5
+
+
+def test_formulas_that_took_minutes_are_read():
+    before = time.process_time()
+    assert len(mf.activation("Max(z**64, 0.5 - z)").kinks) == 2
+    assert len(mf.activation("tanh(z if z > 1e30 else -3)").kinks) == 1
+    assert mf.derive("erf(z)**64").recursion("K").doit()
+    assert time.process_time() - before < 10
+
+
+def test_large_integers_are_compiled_as_doubles():
+    run = mf.derive("Max(z, 1e6)**2").propagate(sigma_w=1.1, sigma_b=0.3, depth=2)
+    assert run.values["K"][1] == pytest.approx(1.21e24, rel=1e-3)
+    with pytest.raises(mf.MeanFieldError, match="beyond 1e308"):
+        mf.derive("(1e30*z)**6").propagate(sigma_w=1, sigma_b=0, depth=2)
+
+
+def test_ranges_of_bounded_activations_spare_integrals():
+    """1/9 ≤ φ² ≤ 1: the map meets K between 4/9 and 4 only."""
+    expr = 4 * mf.average(1 / (2 + sp.cos(z)) ** 2, K) - K
+    assert [rough_sign(expr, sp.Rational(k), sp.Rational(k)) for k in ("0.4", "0.5", "3.9", "4.1")] == [1, 0, 0, -1]
+    assert rough_sign(expr, sp.Rational("0.4"), sp.Rational("4.1")) == 0  # a planted range that holds the zero
+    assert rough_sign(expr, sp.Integer(5), sp.Integer(10**4)) == -1
+
+
+def test_spherical_bessel_functions_of_a_panel():
+    x = np.concatenate([np.linspace(0.1, 60, 300), np.logspace(2, 9, 40)])
+    expected = special.spherical_jn(np.arange(24)[:, None], x)
+    np.testing.assert_allclose(waves._spherical(24, x), expected, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("progress", [int, len, lambda done: None, 3])
+def test_progress_that_takes_no_two_numbers_is_refused(progress):
+    with pytest.raises(mf.MeanFieldError, match="progress must be"):
+        mf.measure_criticality("tanh", progress=progress, **SMALL)
+    mf.measure("tanh", progress=lambda done, networks: None, **SMALL)
