@@ -418,7 +418,8 @@ def _custom(expr: sp.Expr, source: str, arguments: tuple[tuple[str, sp.Expr], ..
     if not expr.has(z):
         raise MeanFieldError(f"{source!r} does not depend on z; a constant is no activation.")
     record = Activation("custom", expr, (), source, arguments)
-    for e in (expr, *record.pieces.exprs):  # (10^30 z)^64, once a branch is chosen: no double holds its square
+    # (10^30 z)^64, once a branch is chosen: no double holds its square
+    for e in (expr, *(record.pieces.exprs if record.is_decided else ())):
         if any(max(abs(c.p), c.q) > LARGEST_COEFFICIENT for c in e.atoms(sp.Rational)):
             raise MeanFieldError(f"{shown(source)} holds a coefficient that no double holds; rescale z.")
     free = sorted(record.free_parameters, key=lambda s: s.name)

@@ -72,7 +72,7 @@ def wanted(theory: Theory, text: str | None, two: bool) -> tuple[str, ...]:
     """The quantities to show, from --quantities or the default for one or two inputs."""
     known = (*TWO_INPUTS, "c") if two else ONE_INPUT
     if text is None:
-        return known if two else ("K", "J") if theory.activation.is_continuous else ("K",)
+        return known if two else theory.usual
     names = tuple(dict.fromkeys(n.strip() for n in text.split(",") if n.strip()))
     for n in names:
         if n not in known:

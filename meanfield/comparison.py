@@ -301,15 +301,15 @@ def _shown(progress: Callable[[int, int], None] | None) -> Iterator[Callable[[in
 
 
 def _wanted(theory: Theory, observables, correlation) -> tuple[str, ...]:
-    smooth = theory.activation.is_continuous
-    allowed = TWO_INPUTS if correlation is not None else ("K", "J", "Theta", "J0") if smooth else ("K",)
+    finite = theory.usual != ("K",)
+    allowed = TWO_INPUTS if correlation is not None else ("K", "J", "Theta", "J0") if finite else ("K",)
     wanted = tuple(observables or (allowed if correlation is not None else allowed[:2]))
     if "J0" in wanted and set(wanted) - {"J0", "K"}:
         raise MeanFieldError("J0 starts at the input and J, Theta at layer 1; check them separately.")
     for q in wanted:
         if q in ONE_INPUT + TWO_INPUTS and q not in allowed:
             why = (
-                "φ jumps, so a finite network measures 0 and the theory says ∞"
+                "it is infinite in the theory (φ jumps or rises like √z), and no finite network measures that"
                 if q == "J"
                 else "give correlation= for two-input quantities, leave it out for one-input ones"
             )

@@ -81,6 +81,11 @@ class Theory:
         """The recursion of (K, D0, J0): the Jacobian with respect to an input of finite dimension N_0."""
         return input_jacobian(self.block)
 
+    @property
+    def usual(self) -> tuple[str, ...]:
+        """What is computed when nobody says: K and J, or K alone where J is infinite at every layer."""
+        return ("K", "J") if self.one_input["J"] != sp.oo else ("K",)
+
     @spoken
     def recursion(self, *names: str) -> Recursion:
         """The maps of the named quantities ("K", "J", "Theta", or "J0", or "K_aa", "K_bb", "K_ab") and of what they
@@ -253,7 +258,7 @@ class Theory:
             if set(wanted) & set(ONE_INPUT):
                 raise MeanFieldError("With correlation= the state is (K_aa, K_bb, K_ab); ask for K, J, Theta alone.")
         else:
-            wanted = tuple(quantities or (("K", "J") if self.activation.is_continuous else ("K",)))
+            wanted = tuple(quantities or self.usual)
         values = {k: v for k, v in parameters.items()}
         recursion = self.recursion(*wanted)
         _known(values, recursion)
@@ -349,7 +354,7 @@ class Theory:
         each average."""
         from meanfield.numeric.lowering import lower
 
-        return lower(self.recursion(*(quantities or (("K", "J") if self.activation.is_continuous else ("K",))))).source
+        return lower(self.recursion(*(quantities or self.usual))).source
 
     @spoken
     def table(self, order: int = 3) -> _latex.Table:

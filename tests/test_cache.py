@@ -81,7 +81,7 @@ def test_a_warm_cache_sees_a_broken_closed_form(tmp_path):
     shutil.copytree(ROOT, root / "meanfield", ignore=shutil.ignore_patterns("__pycache__", "empirical"))
     shutil.copytree(ROOT / "empirical", root / "meanfield" / "empirical", ignore=shutil.ignore_patterns("__pycache__"))
     right = _value(root, folder)
-    broken = root / "meanfield" / "symbolic" / "recursion.py"
+    broken = root / "meanfield" / "symbolic" / "equality.py"
     text = broken.read_text()
     assert "def closed(" in text
     broken.write_text(text + "\n_right = closed\n\n\ndef closed(expr):\n    return _right(expr) * 101 / 100\n")
