@@ -16,6 +16,7 @@ import sympy as sp
 from flint import acb, arb, ctx
 from sympy.core.expr import AtomicExpr
 
+from meanfield import balls
 from meanfield.growth import _leading, decay
 from meanfield.results import MeanFieldError
 from meanfield.symbols import Z, sigmoid, softplus
@@ -149,8 +150,6 @@ def _exact(x) -> arb:
 @lru_cache(maxsize=1024)
 def real_function(expr: sp.Expr, x: sp.Symbol) -> Real:
     """A smooth expression as a function of real balls; where it is not real or not known, the answer is not finite."""
-    from meanfield import balls  # it reads `piecewise`, which reads this module
-
     f = balls.compile_ball(expr, (x,))
 
     def function(u: arb) -> arb:
@@ -186,8 +185,6 @@ def _interval(expr: sp.Expr, x: sp.Symbol, lo: arb) -> tuple[arb, arb] | None:
     if expr.is_polynomial(x) and expr.is_Add and expr.has(x) and not expr.has(_SHARE, _LARGE_SHARE):
         return _polynomial_interval(sp.Poly(expr, x), x, lo)
     if not expr.has(x, _SHARE, _LARGE_SHARE):
-        from meanfield import balls
-
         c = balls.constant(expr)
         return c.lower(), c.upper()
     if expr.is_Mul and (dying := _dying(expr, x, lo)) is not None:
@@ -211,8 +208,6 @@ def _interval(expr: sp.Expr, x: sp.Symbol, lo: arb) -> tuple[arb, arb] | None:
 
 def _polynomial_interval(poly: sp.Poly, x, lo: arb):
     """Values beyond lo of a polynomial that is monotone there by its Taylor coefficients at lo; None otherwise."""
-    from meanfield import balls
-
     coefficients, shifted = [balls.constant(c) for c in poly.all_coeffs()], []
     while coefficients:  # Horner's scheme, once for each derivative
         for k in range(1, len(coefficients)):
@@ -496,8 +491,6 @@ def isolate(expr: sp.Expr, x: sp.Symbol, lo=-sp.oo, hi=sp.oo) -> list[sp.Expr]:
 
     Raises: Undecided where no proof was found.
     """
-    from meanfield import balls
-
     with _precision(BITS):
         a = -arb(clear_beyond(expr, x, -1)) if lo == -sp.oo else balls.constant(lo)
         b = arb(clear_beyond(expr, x, 1)) if hi == sp.oo else balls.constant(hi)
@@ -588,8 +581,6 @@ def _is_zero(e: sp.Expr) -> bool:
     e = sp.sympify(e)
     if e.is_Rational:
         return e == 0
-    from meanfield import balls
-
     try:
         if sign_of_ball(balls.constant(e)):
             return False

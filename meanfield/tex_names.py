@@ -8,7 +8,7 @@ still too long with u_1, u_2, … for what it repeats; the definitions follow it
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sympy as sp
 
@@ -16,9 +16,6 @@ from meanfield.symbols import LATEX_NAMES
 from meanfield.tex_lines import lines, opened
 from meanfield.tex_prose import prose, wrapped
 from meanfield.tex_width import TEXTWIDTH, width
-
-if TYPE_CHECKING:
-    from meanfield.results import Law, Solution
 
 DIGITS = 13  # of a decimal number in print
 _MOST = 4  # lines of a formula before its parts are named
@@ -48,7 +45,7 @@ def after(symbol: sp.Symbol) -> str:
     return name.replace("K_{", r"K^{\ell+1}_{", 1) if name.startswith("K_{") else name + r"^{\ell+1}"
 
 
-def law_tex(law: Law, swap: dict[sp.Expr, sp.Expr] | None = None) -> str:
+def law_tex(law: Any, swap: dict[sp.Expr, sp.Expr] | None = None) -> str:
     """An expansion, most important term first, with what is left out."""
     body = " + ".join(tex(p.xreplace(swap or {})) for p in law.parts()).replace("+ -", "-")
     if law.remainder == "zero":
@@ -104,7 +101,7 @@ class Names:
             e, found = self._repeated_named(e, lambda x: tex(x))
         return found
 
-    def _law(self, law: Law) -> list[str]:
+    def _law(self, law: Any) -> list[str]:
         for p in law.parts():
             self._wanted_named(p)
         found = self._broken(law_tex(law, self.known))
@@ -248,7 +245,7 @@ def joined(blocks: list[str]) -> str:
     return "\\begin{gathered}\n" + " \\\\[6pt]\n".join(blocks) + "\n\\end{gathered}"
 
 
-def solution_tex(found: Solution) -> Any:
+def solution_tex(found: Any) -> Any:
     """The value of a solution for `aligned`: a short exact one with its decimals, any other number rounded."""
     value = sp.sympify(found.value)
     if value is sp.nan:

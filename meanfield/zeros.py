@@ -11,6 +11,7 @@ import contextlib
 
 import sympy as sp
 
+from meanfield import balls
 from meanfield.isolation import Root, Undecided, isolate, real_function, sign_of_ball
 from meanfield.results import MeanFieldError, Undetermined
 from meanfield.symbols import Z, factored, sigmoid, softplus, steep, steep_exponentials
@@ -40,8 +41,6 @@ def sign(e: sp.Expr) -> int | None:
             if known is not None:
                 return known
         return None
-    from meanfield import balls  # it reads `piecewise`, which reads this module
-
     for bits in (80, 300, 1400):
         try:
             with balls.precision(bits):
@@ -268,8 +267,6 @@ def _algebraic(r) -> sp.Expr:
 def _halved(e: sp.Expr, r) -> sp.Rational:
     """12 digits of a real algebraic number by halving its isolating interval with signs of balls; SymPy's own take
     minutes where the polynomial has a high degree and a simple rational number is near."""
-    from meanfield import balls
-
     interval, f = r._get_interval(), real_function(e, Z[0])
     lo, hi = sp.Rational(interval.a), sp.Rational(interval.b)
     with balls.precision(400):
@@ -286,8 +283,6 @@ def _halved(e: sp.Expr, r) -> sp.Rational:
 def _one_zero(e: sp.Expr, lo: sp.Rational, hi: sp.Rational) -> bool:
     """Whether balls prove that e changes sign in [lo, hi], and that its derivative has no zero there: Sturm's chain of
     a polynomial of degree 64 would take minutes."""
-    from meanfield import balls
-
     f, slope = real_function(e, Z[0]), real_function(e.diff(Z[0]), Z[0])
     with balls.precision(400):
         a, b = balls.constant(lo), balls.constant(hi)
@@ -356,8 +351,6 @@ def _erf_inverse(w) -> sp.Expr:
         return sp.S.Zero
     if not sp.sympify(w).is_number:
         raise Undecided
-    from meanfield import balls
-
     size = sp.Abs(w)
     if sp.N(size, 60) >= 1:  # closer to 1 than 60 digits tell
         raise Undecided

@@ -15,6 +15,7 @@ from meanfield import balls
 from meanfield.numeric.scalar import scalar
 from meanfield.piecewise import Pieces
 from meanfield.results import InfiniteAverage, MeanFieldError
+from meanfield.symbolic import enclosure
 from meanfield.symbolic.average import Average, average
 from meanfield.symbols import K, Z, z
 
@@ -87,7 +88,7 @@ def test_a_tail_cut_without_its_bound_excludes_the_truth():
     """⟨2 z²⟩ at K = 1 is 2; integrating to |t| = 10 and forgetting the rest gives a tight ball that does not hold
     it."""
     with balls.precision(130):
-        honest = balls.average(2 * Z[0] ** 2, (sp.S.One,), (sp.S.Zero,), 30)
+        honest = enclosure.average(2 * Z[0] ** 2, (sp.S.One,), (sp.S.Zero,), 30)
         norm = 1 / (2 * arb.pi()).sqrt()
         from flint import acb
 
@@ -119,7 +120,7 @@ def test_infinite_averages_say_so():
     with pytest.raises((InfiniteAverage, MeanFieldError)):
         average(sp.oo * z, K)
     with pytest.raises(MeanFieldError):
-        balls.average(sp.exp(Z[0] ** 2), (sp.S.One,), (sp.S.Zero,), 20)
+        enclosure.average(sp.exp(Z[0] ** 2), (sp.S.One,), (sp.S.Zero,), 20)
 
 
 @pytest.mark.parametrize("digits", [15, 30, 60])

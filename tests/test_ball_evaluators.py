@@ -19,6 +19,7 @@ from meanfield.activations import activation
 from meanfield.ball_functions import _BALLS
 from meanfield.results import MeanFieldError
 from meanfield.straight_line import compile_program
+from meanfield.symbolic import enclosure
 from meanfield.symbolic.average import _surely_not_odd, average
 from meanfield.symbolic.ball_series import ball_series, coefficients
 from meanfield.symbolic.criticality import critical_points, curvature
@@ -223,7 +224,7 @@ def test_real_values_do_not_need_the_flag():
 def test_a_dropped_flag_would_give_a_wrong_average(monkeypatch):
     """What the flag is for: without it the certified ball of ⟨√(z² + 1/10⁴)⟩ excludes the true value."""
     e = sp.sqrt(z**2 + sp.Rational(1, 10000))
-    right = balls.average(e, (sp.S.One,), (sp.S.Zero,), 15)
+    right = enclosure.average(e, (sp.S.One,), (sp.S.Zero,), 15)
     # ⟨√(z² + c)⟩ = √(c/2)/√2 · e^{c/4}·[K₀ + K₁](c/4)·√(c/π)…, here by the trapezoidal rule in w, z = √c sinh w
     with balls.precision(120):
         c, h, total = arb(1) / 10000, arb(1) / 64, arb(0)
@@ -234,8 +235,8 @@ def test_a_dropped_flag_would_give_a_wrong_average(monkeypatch):
         truth = total * h / (2 * arb.pi()).sqrt()
         assert abs(right - truth) < arb(10) ** -14
     blind = dataclasses.replace(_BALLS, root=lambda u, a: u.sqrt())
-    monkeypatch.setattr(balls, "compile_ball", lambda f, v=Z[:2]: compile_program(f, v, blind)[1])
-    wrong = balls.average(e, (sp.S.One,), (sp.S.Zero,), 15)
+    monkeypatch.setattr(enclosure, "compile_ball", lambda f, v=Z[:2]: compile_program(f, v, blind)[1])
+    wrong = enclosure.average(e, (sp.S.One,), (sp.S.Zero,), 15)
     assert not wrong.overlaps(truth + arb(0, 1e-14))
 
 
@@ -373,13 +374,14 @@ def assert_parity(e: sp.Expr, parity: int | None) -> None:
 
 
 def test_parity_is_what_it_says():
-    known = [balls._parity(e) for e in (z**2 * sp.tanh(z**3) * z, sp.sech(sp.sin(z)) ** 2, sp.atan(z) / z, sp.exp(z))]
+    shown = (z**2 * sp.tanh(z**3) * z, sp.sech(sp.sin(z)) ** 2, sp.atan(z) / z, sp.exp(z))
+    known = [enclosure._parity(e) for e in shown]
     assert known == [1, 1, 1, None]
     for e in expressions(60, 9):
         e = e.xreplace({y: sp.S.Half}) if random.Random(sp.count_ops(e)).random() < 0.5 else e.xreplace({y: z**2})
         e = e.subs(z, z**2) * z if sp.count_ops(e) % 2 else e
         if not e.has(sp.zoo, sp.nan):
-            assert_parity(e, balls._parity(e))
+            assert_parity(e, enclosure._parity(e))
     with pytest.raises(AssertionError, match="does not have parity"):
         assert_parity(z * sigmoid(z), 1)
 
@@ -388,14 +390,14 @@ def test_parity_is_what_it_says():
 def test_half_the_line_twice_is_the_line(name, monkeypatch):
     e = activation(name).pieces.expr ** 2
     cov, mean = (sp.Rational(3, 2),), (sp.S.Zero,)
-    half = balls.average(e, cov, mean, 30)
-    monkeypatch.setattr(balls, "_parity", lambda e: None)
-    whole = balls.average(e, cov, mean, 30)
+    half = enclosure.average(e, cov, mean, 30)
+    monkeypatch.setattr(enclosure, "_parity", lambda e: None)
+    whole = enclosure.average(e, cov, mean, 30)
     assert half.overlaps(whole) and half.rad() < 4 * whole.rad()
-    monkeypatch.setattr(balls, "_parity", lambda e: 1)  # planted: silu² is not even
-    silu = balls.average((z * sigmoid(z)) ** 2, cov, mean, 30)
+    monkeypatch.setattr(enclosure, "_parity", lambda e: 1)  # planted: silu² is not even
+    silu = enclosure.average((z * sigmoid(z)) ** 2, cov, mean, 30)
     monkeypatch.undo()
-    assert not silu.overlaps(balls.average((z * sigmoid(z)) ** 2, cov, mean, 30))
+    assert not silu.overlaps(enclosure.average((z * sigmoid(z)) ** 2, cov, mean, 30))
 
 
 def test_refuted_oddness():

@@ -15,13 +15,15 @@ import mpmath as mp
 import numpy as np
 import pytest
 import sympy as sp
+from flint import arb
 
 import meanfield as mf
 from meanfield import balls
 from meanfield.activations import activation
-from meanfield.numeric import pair_check, pairs, printing, quadrature, scalar, waves
+from meanfield.numeric import evaluation, pair_check, pairs, printing, quadrature, scalar, waves
 from meanfield.numeric.lowering import ROUNDING
 from meanfield.results import InfiniteAverage, MeanFieldError
+from meanfield.symbolic import enclosure
 from meanfield.symbolic.average import Average, average
 from meanfield.symbolic.blocks import one_input_averages, slope_average
 from meanfield.symbolic.expansion import at_zero
@@ -105,10 +107,10 @@ def test_waves_rebuild_the_integrand():
         sp.cos(2 * z + sp.tanh(z)) * sp.exp(sp.cos(z)),
     ):
         f = f.xreplace({z: Z[0]})
-        exact = quadrature.numpy_function(f)(x)
+        exact = evaluation.numpy_function(f)(x)
         total, shifted = np.zeros_like(x), np.zeros_like(x)
         for amplitude, group in waves.split(f):
-            a = quadrature.numpy_function(amplitude)(x)
+            a = evaluation.numpy_function(amplitude)(x)
             for w, c in group:
                 total += a * (c * np.exp(1j * w * x)).real
                 shifted += a * (c * np.exp(1j * w * (1 + 1e-9) * x)).real
@@ -170,9 +172,9 @@ def test_an_exponential_in_a_closed_form_is_one():
 
 def test_saturated_heads_keep_their_digits():
     x = np.array([-0.5, -3.0, -8.0])
-    values = quadrature.numpy_function(1 + sp.erf(3 * Z[0]))(x)
+    values = evaluation.numpy_function(1 + sp.erf(3 * Z[0]))(x)
     assert all(abs(v / mp.erfc(-3 * a) - 1) < 1e-13 for v, a in zip(values, x))
-    values = quadrature.numpy_function(Z[0] * (2 - 2 * sp.tanh(-5 * Z[0])))(x)
+    values = evaluation.numpy_function(Z[0] * (2 - 2 * sp.tanh(-5 * Z[0])))(x)
     assert all(abs(v / (a * 4 / (1 + mp.exp(-10 * mp.mpf(a)))) - 1) < 1e-13 for v, a in zip(values, x))
 
 
@@ -344,14 +346,14 @@ def test_the_tail_of_a_two_input_ball_counts(monkeypatch):
 
     def ball():
         with balls.precision(20):
-            return balls._average_2(Z[0] ** 120 * Z[1] ** 2, (sp.S.One, c, sp.S.One), (sp.S.Zero, sp.S.Zero))
+            return enclosure._average_2(Z[0] ** 120 * Z[1] ** 2, (sp.S.One, c, sp.S.One), (sp.S.Zero, sp.S.Zero))
 
     def assert_holds(value):
         with balls.precision(900):
             assert value.contains(balls.constant(truth))
 
     assert_holds(ball())
-    monkeypatch.setattr(balls, "_tail_2", lambda *args: balls.arb(0))
+    monkeypatch.setattr(enclosure, "_tail_2", lambda *args: arb(0))
     with pytest.raises(AssertionError):
         assert_holds(ball())
 

@@ -11,7 +11,7 @@ import math
 import numpy as np
 import sympy as sp
 
-from meanfield.numeric import branches, quadrature
+from meanfield.numeric import branches, evaluation, quadrature
 from meanfield.numeric.rules import gauss_legendre
 from meanfield.results import InfiniteAverage
 
@@ -144,12 +144,12 @@ def _nodes(edges, order, reach, m, sites):
 
 def _value(h: sp.Expr, sites, z, d, at) -> np.ndarray:
     """h at z, in the distance d to branch point `at` - 1 where there is one."""
-    out = quadrature.evaluate(h, np.ascontiguousarray(z))
+    out = evaluation.evaluate(h, np.ascontiguousarray(z))
     for k, site in enumerate(sites):
         mask = at == k + 1
         if mask.any():
             t = d[mask]
-            left, right = quadrature.numpy_function(site.left), quadrature.numpy_function(site.right)
+            left, right = evaluation.numpy_function(site.left), evaluation.numpy_function(site.right)
             out = np.array(out)
             out[mask] = np.where(t < 0, left(np.where(t < 0, t, -1.0)), right(np.where(t < 0, 1.0, t)))
     return out

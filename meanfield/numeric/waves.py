@@ -15,6 +15,7 @@ import numpy as np
 import sympy as sp
 
 from meanfield.limits import tick
+from meanfield.numeric.evaluation import evaluate, numpy_function
 from meanfield.numeric.rules import gauss_legendre
 from meanfield.symbols import Z
 
@@ -95,8 +96,6 @@ def slow(expr: sp.Expr) -> bool:
         if u.has(Z[0]):
             if not slow(u) or u.is_polynomial(Z[0]):
                 return False
-            from meanfield.numeric.quadrature import evaluate
-
             with np.errstate(all="ignore"):
                 moved = np.concatenate([np.diff(evaluate(u, s * z)) for s in (1.0, -1.0)])
             if not (np.abs(np.nan_to_num(moved, nan=0.0)) <= 3).all():
@@ -115,8 +114,6 @@ def _periodic(expr) -> Waves | None:
         return None
     base = unit * sp.Rational(math.gcd(*[int(r.p) for r in ratios]), math.lcm(*[int(r.q) for r in ratios]))
     period = 2 * math.pi / float(base)
-    from meanfield.numeric.quadrature import numpy_function
-
     f = numpy_function(expr)
     probe = np.array([0.1234, 0.77, 2.31, -1.9, 5.07])
     with np.errstate(all="ignore"):

@@ -20,6 +20,7 @@ from meanfield.arguments import scalar, shown, spoken
 from meanfield.parser import CONSTANTS, number
 from meanfield.piecewise import SWITCHES, Pieces, derivative, jump, pieces
 from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm
+from meanfield.symbolic import enclosure
 from meanfield.symbolic.closed_form import closed_form
 from meanfield.symbolic.signs import signs
 from meanfield.symbols import P_POSITIVE, K, P, Z, parameter, recognise, z
@@ -247,7 +248,7 @@ class Average(sp.Expr):
             with balls.precision(int(digits * 3.33) + 20):
                 return balls.constant(reduced)
         exact = reduced._closed_ball(digits)
-        return exact if exact is not None else balls.average(reduced.integrand, reduced.cov, reduced.mean, digits)
+        return exact if exact is not None else enclosure.average(reduced.integrand, reduced.cov, reduced.mean, digits)
 
     def _closed_ball(self, digits):
         # over the symbol K where that is possible: one compiled form serves every K, and SymPy is not made to take
