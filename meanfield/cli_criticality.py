@@ -165,6 +165,8 @@ def phase_rows(phase: Phase | str | None, at: str, norm: sp.Expr) -> list[Row]:
 def _layers(xi: float) -> Words:
     if xi == float("inf"):
         return Words("infinite", r"\infty")
+    if xi != xi:  # whether chi_J is 1 is not decided
+        return Words("not known", r"\text{not known}")
     return Words(f"{xi:.{DIGITS}g} layers", rf"{xi:.{DIGITS}g}\text{{ layers}}")
 
 

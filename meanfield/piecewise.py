@@ -124,10 +124,21 @@ def _symbolic_jump(step: sp.Expr, b: sp.Expr) -> sp.Expr:
     )
 
 
+def _same(a: sp.Expr, b: sp.Expr) -> bool:
+    """Whether two pieces are equal, seen by expanding them: (2 - e^z)² and (e^z - 2)² are one function."""
+    if a == b:
+        return True
+    longest = max((p.exp for e in (a, b) for p in e.atoms(sp.Pow) if p.base.is_Add and p.exp.is_Integer), default=0)
+    return longest <= LONGEST and sp.expand(a - b) == 0
+
+
+LONGEST = 8  # the highest power of a sum that is multiplied out to see whether two pieces are equal
+
+
 def _merge(x, breaks, exprs) -> Pieces:
     kept, new = [], [exprs[0]]
     for b, e in zip(breaks, exprs[1:]):
-        if e == new[-1] or (e.is_polynomial(x) and new[-1].is_polynomial(x) and sp.expand(e - new[-1]) == 0):
+        if _same(e, new[-1]):
             continue
         kept.append(b)
         new.append(e)

@@ -98,9 +98,16 @@ def vast(e: sp.Expr, most: float = 709.0) -> sp.Expr | None:
 
 
 def factored(e: sp.Expr) -> sp.Expr:
-    """`sp.factor`, which takes steep exponentials as symbols of their own."""
+    """`sp.factor`, which takes steep exponentials and long numbers as symbols of their own."""
     names = steep_exponentials(e)
-    return sp.factor(e.xreplace(names)).xreplace({v: a for a, v in names.items()})
+    long = {r: sp.Dummy(f"r{i}", positive=True) for i, r in enumerate(_long_numbers(e))}
+    there = names | {sign * r: sign * v for r, v in long.items() for sign in (1, -1)}
+    return sp.factor(e.xreplace(there)).xreplace({v: a for a, v in (names | long).items()})
+
+
+def _long_numbers(e: sp.Expr) -> list[sp.Rational]:
+    """The sizes of rational numbers of more than 40 digits: SymPy looks for primes beyond all coefficients."""
+    return sorted({abs(r) for r in e.atoms(sp.Rational) if max(abs(r.p), r.q) > 10**40})
 
 
 def steep_exponentials(*expressions: sp.Expr) -> dict[sp.Expr, sp.Symbol]:

@@ -69,18 +69,24 @@ def _positive(base, exponent) -> sp.Expr:
 
 def is_zero(e: sp.Expr) -> bool:
     """Whether a number (or expression) is proved to be 0 by an exact identity."""
+    e = e.replace(lambda f: isinstance(f, (sp.asin, sp.acos, sp.atan)), _plain_argument)
     e = e.replace(sp.erfc, lambda u: 1 - sp.erf(u))
     for root in e.atoms(Root):  # steep or not: the exponentials stay symbols
         if _divides(root, e):
             return True
     if steep(e):  # SymPy would write out exp(10^6)
-        return False
+        return sp.expand(e) == 0
     e = sp.expand(e)
     if e == 0:
         return True
     if e.has(sigmoid, softplus, sp.tanh, sp.sech):
         e = sp.expand(e.rewrite(sp.exp))
     return e == 0 or (not e.has(Root) and sp.simplify(e) == 0)
+
+
+def _plain_argument(f: sp.Expr) -> sp.Expr:
+    """An arc function of a quotient, the quotient reduced, so that equal arguments look equal."""
+    return f.func(sp.cancel(sp.together(f.args[0]))) if f.is_number else f
 
 
 SMALL_POWER = 8  # of an exponential in the function that defines a root
@@ -151,6 +157,17 @@ def real_zeros(expr: sp.Expr, x: sp.Symbol, lo=-sp.oo, hi=sp.oo) -> list[sp.Expr
         kind = Undetermined if symbols else MeanFieldError
         raise kind(f"The points where {shown} is zero were asked for, but they {why}; {advice}.") from None
     return found
+
+
+def polynomial_zeros(poly: sp.Poly, lo=-sp.oo, hi=sp.oo) -> list[sp.Expr]:
+    """The zeros of a polynomial in (lo, hi) in increasing order, each once; its coefficients may be any real numbers.
+
+    Raises: MeanFieldError where they cannot be found with certainty.
+    """
+    if poly.domain.is_QQ or poly.domain.is_ZZ:
+        return [r for r in dict.fromkeys(sp.real_roots(poly)) if lo < r and r < hi]
+    found = real_zeros(poly.as_expr(), poly.gen, lo, hi)  # SymPy sorts the roots of rational polynomials only
+    return [r for r in same_place(found) if compare(r, lo) > 0 and compare(hi, r) > 0]
 
 
 def _factors(expr, x) -> list[sp.Expr]:

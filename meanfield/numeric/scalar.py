@@ -78,12 +78,16 @@ def scalar(expr: sp.Expr, name: str = "f") -> Scalar:
     if not form.has(Average):
         if not form.has(K):
             return Scalar(name, f"def {name}(K, T):\n    return {printing.code(form)}\n", None, 0.0, "constant")
-        ranges, chosen, error = _closed_ranges(form)
-        if ranges and ranges[0][0] == 0.0 and ranges[0][1] == math.inf:
-            return Scalar(
-                name, f"def {name}(K, T):\n{guard}{printing.body(chosen)}", None, error, "closed form for every K"
-            )
-        return _mixed(expr, guard, chosen, ranges, error if ranges else 0.0, name)
+        truth = [balls.certified_at(form, K, sp.Rational(k), 20) for k in LADDER]
+        body = printing.body
+        ranges, chosen, error = _closed_ranges(form, truth, body)
+        if _overflows(truth[-1]) and not _reaches_infinity(ranges):  # exp(2K) - 4 exp(K/2) ends as inf - inf
+            found = _closed_ranges(form, truth, _body_that_overflows)
+            if _reaches_infinity(found[0]):
+                body, (ranges, chosen, error) = _body_that_overflows, found
+        if _reaches_infinity(ranges) and ranges[0][0] == 0.0 and len(ranges) == 1:
+            return Scalar(name, f"def {name}(K, T):\n{guard}{body(chosen)}", None, error, "closed form for every K")
+        return _mixed(expr, guard, body(chosen, " " * 8), ranges, error if ranges else 0.0, name)
     table, error = _checked_table(expr)
     return Scalar(
         name,
@@ -122,13 +126,29 @@ def _table_call(t: quadrature.Table) -> str:
     return f"({call} * math.exp(-{0.5 * t.gap**2!r} / K) if K > 0.0 else 0.0)" if t.gap else call
 
 
-def _closed_ranges(form):
-    """The candidate with the widest certified range: [(lo, hi)], expression, error inside."""
-    truth = [balls.certified_at(form, K, sp.Rational(k), 20) for k in LADDER]
+def _reaches_infinity(ranges) -> bool:
+    return bool(ranges) and ranges[-1][1] == math.inf
+
+
+def _overflows(ball) -> bool:
+    return bool(ball > 1e308)
+
+
+def _body_that_overflows(expr: sp.Expr, indent: str = "    ") -> str:
+    """`printing.body` of a form whose parts exceed the doubles with opposite signs at large K, where the whole is ∞."""
+    lines, (last,) = printing.statements((expr,))
+    last_lines = [f"value = {last}", "return value if value == value or K < 1.0 else math.inf"]
+    return "".join(f"{indent}{line}\n" for line in [*lines, *last_lines])
+
+
+def _closed_ranges(form, truth, body):
+    """The candidate with the widest certified range: [(lo, hi)], expression, error inside.
+
+    truth: balls of the form on `LADDER`; body: what makes statements of an expression.
+    """
     best = ([], form, math.inf)
     for candidate in printing.stable_forms(form):
-        text = f"def f(K, T):\n{printing.body(candidate)}"
-        f = printing.interpret(text, "f")
+        f = printing.interpret(f"def f(K, T):\n{body(candidate)}", "f")
         errors = [_relative(f, k, ball) for k, ball in zip(LADDER, truth)]
         ok = [e <= _allowed(ball) for e, ball in zip(errors, truth)]
         runs = _runs(ok)
@@ -136,12 +156,12 @@ def _closed_ranges(form):
             best = (runs, candidate, max((e for e, good in zip(errors, ok) if good), default=math.inf))
         if all(ok):
             break
-    return _between(form, *best)
+    return _between(form, body, *best)
 
 
-def _between(form, ranges, chosen, error):
+def _between(form, body, ranges, chosen, error):
     """The same with the error measured between the rungs, too."""
-    f = printing.interpret(f"def f(K, T):\n{printing.body(chosen)}", "f")
+    f = printing.interpret(f"def f(K, T):\n{body(chosen)}", "f")
     for k in BETWEEN:
         if any(lo <= k <= hi for lo, hi in ranges):
             error = max(error, _relative(f, k, balls.certified(form.subs(K, sp.Rational(k)), 20)))
@@ -161,7 +181,7 @@ def _relative(f, k, ball) -> float:
         return math.inf
     if ball.is_zero():
         return abs(value)
-    true = float(ball.mid()) if abs(float(ball.mid())) < 1e308 else math.inf
+    true = float(ball.mid()) if abs(float(ball.mid())) < 1e308 else math.inf if ball > 0 else -math.inf
     if abs(true) < 1e-290:
         return 0.0 if abs(value) < 1e-280 else math.inf
     if not math.isfinite(true):
@@ -184,12 +204,13 @@ def _runs(ok):
     return runs
 
 
-def _mixed(expr, guard, chosen, ranges, inside, name):
+def _mixed(expr, guard, inner, ranges, inside, name):
+    """A closed form, whose statements `inner` are, where it is good, and a table elsewhere."""
     table, error = _checked_table(expr, _gap(ranges))
     tests = [f"{lo!r} <= K <= {hi!r}" if hi != math.inf else f"K >= {lo!r}" for lo, hi in ranges]
     text = f"def {name}(K, T):\n{guard}"
     if tests:
-        text += f"    if {' or '.join(tests)}:\n{printing.body(chosen, ' ' * 8)}"
+        text += f"    if {' or '.join(tests)}:\n{inner}"
     text += f"    return {_table_call(table)}\n"
     where = ", ".join(f"[{lo:.0e}, {hi:.0e}]" for lo, hi in ranges) or "nowhere"
     return Scalar(

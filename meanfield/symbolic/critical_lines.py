@@ -157,7 +157,7 @@ def _line(recursion: Recursion, step: sp.Expr, chi: sp.Expr, form) -> CriticalLi
     if not gain.has(K) or grows_always(gain):
         return _without_fixed_point(recursion, step, chi)
     if not closed(chi).has(K):
-        return _vertical(chi)
+        return _vertical(step, chi)
     s, b = sp.Dummy("s", positive=True), sp.Dummy("b", nonnegative=True)
     nodes = {
         n: sp.Dummy(f"a{i}", real=True) for i, n in enumerate(sorted(step.atoms(Average) | chi.atoms(Average), key=str))
@@ -230,15 +230,24 @@ def _positive(p: sp.Expr) -> sp.Expr:
     )
 
 
-def _vertical(chi) -> CriticalLine:
-    """χ_J does not depend on K: a homogeneous φ of degree 1."""
+def _vertical(step, chi) -> CriticalLine:
+    """χ_J does not depend on K, so one σ_w is critical for every σ_b; what K does there, its map says.
+
+    φ need not be homogeneous: |φ'| is constant for |z| - 1, too, whose map of K is not linear.
+    """
     s = sp.Dummy("s", positive=True)
     found = sp.solve(closed(chi).subs(sigma_w, sp.sqrt(s)) - 1, s)
     if not found:
         return CriticalLine("none", None, None, "chi_J does not depend on the parameters")
-    return CriticalLine(
-        "vertical", sp.sqrt(sp.simplify(found[0])), None, "any sigma_b; with sigma_b > 0 K grows by sigma_b^2 a layer"
-    )
+    width = sp.sqrt(sp.simplify(found[0]))
+    gain = sp.simplify(sp.expand(closed(step).subs(sigma_w, width) - K))
+    if gain == sigma_b**2:  # φ is homogeneous of degree 1
+        message = "with sigma_b > 0 K grows by sigma_b^2 a layer"
+    elif not gain.has(K):
+        message = f"K grows by {gain} a layer"
+    else:
+        message = f"K' - K = {sp.expand(gain)} there, and fixed_points says where K flows"
+    return CriticalLine("vertical", width, None, "any sigma_b; " + message.replace("**", "^"))
 
 
 def _ray(ratio, s) -> CriticalLine:

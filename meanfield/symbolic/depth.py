@@ -17,8 +17,10 @@ from meanfield.results import Law, MeanFieldError, Status, Term, one_line
 from meanfield.symbolic.average import Average
 from meanfield.symbolic.expansion import at_infinity, at_zero, exponential_at_zero
 from meanfield.symbolic.fixed_points import FixedPoint, destination, fixed_points
+from meanfield.symbolic.near_one import log_of, phase_of
 from meanfield.symbolic.powerlog import Sum, from_law
 from meanfield.symbolic.recursion import Recursion, closed
+from meanfield.symbolic.roots import from_ball
 from meanfield.symbolic.scaling import Growth, Powers, decay, linear_growth, logarithm
 from meanfield.symbols import Q0, J, K, l, parameter
 from meanfield.tex_names import aligned
@@ -390,7 +392,12 @@ def _at_fixed_point(point: FixedPoint, quantity) -> DepthLaw:
     chi = point.chi_J
     if chi.value == 0 or (chi.error is not None and abs(chi.value) <= chi.error):
         raise MeanFieldError(f"chi_J is 0 at the {regime}: J vanishes from layer 2 on.")
-    rate = sp.log(chi.value)
+    rate = sp.log(chi.value) if chi.error is None else from_ball(log_of(chi)).value
+    if rate is sp.nan or phase_of(chi) == "undecided":
+        raise MeanFieldError(
+            f"Whether chi_J is 1 at the {regime} is not decided (it is within {float(chi.error or 0):.1e} of "
+            f"{float(chi.value):.6g}); nor is the law of J."
+        )
     rest = "smaller" if slow else sp.S.Zero
     return DepthLaw("J", _finish([Term(rate, sp.S.One)], rest), regime, rate, status=chi.status)
 

@@ -13,6 +13,7 @@ from functools import lru_cache
 import sympy as sp
 from flint import acb, arb, ctx
 
+from meanfield import zeros
 from meanfield.balls import compile_ball, constant, integral, precision
 from meanfield.growth import Bound, bound
 from meanfield.limits import tick
@@ -69,7 +70,8 @@ def _pole(expr, lo, hi):
     bottom = sp.denom(sp.together(expr))
     if not (bottom.is_polynomial(Z[0]) and bottom.has(Z[0])):
         return None
-    return next((r for r in sp.real_roots(bottom) if lo <= r <= hi), None)
+    ends = [b for b in (lo, hi) if b not in (-sp.oo, sp.oo) and zeros.sign(bottom.subs(Z[0], b)) == 0]
+    return next(iter(ends or zeros.polynomial_zeros(sp.Poly(bottom, Z[0]), lo, hi)), None)
 
 
 def _tail(b: Bound, m: arb, s: arb, T: arb) -> arb:

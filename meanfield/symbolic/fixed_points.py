@@ -20,6 +20,7 @@ from meanfield.results import InfiniteAverage, MeanFieldError, Solution, Status,
 from meanfield.symbolic.average import Average
 from meanfield.symbolic.expansion import at_zero
 from meanfield.symbolic.half_line import Zeros, zeros
+from meanfield.symbolic.near_one import beside_one, length_of, phase_of, slope_at, slope_of_number
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbolic.roots import (
     Root,
@@ -27,7 +28,6 @@ from meanfield.symbolic.roots import (
     from_ball,
     rational,
     sign_at,
-    value_at,
 )
 from meanfield.symbolic.signs import signs
 from meanfield.symbols import Q0, J, K, Z, parameter
@@ -55,13 +55,13 @@ class FixedPoint:
 
     @property
     def phase(self) -> str:
-        """ "ordered" (χ_J < 1), "chaotic" (χ_J > 1) or "critical" (χ_J = 1 exactly); "undecided" inside the error,
+        """ "ordered" (χ_J < 1), "chaotic" (χ_J > 1) or "critical" (χ_J = 1, proved); "undecided" inside the error,
         "critical to rounding" where the last bits of the doubles given decide."""
         return ROUNDED if self.to_rounding else phase_of(self.chi_J)
 
     @property
     def xi(self) -> float:
-        """Correlation length ξ = 1/|log χ_J|, in layers; infinite at χ_J = 1."""
+        """Correlation length ξ = 1/|log χ_J|, in layers; infinite at χ_J = 1, NaN where that is not decided."""
         return float("inf") if self.to_rounding else length_of(self.chi_J)
 
     @property
@@ -70,7 +70,7 @@ class FixedPoint:
         return length_of(self.chi_K)
 
     def __repr__(self) -> str:
-        return one_line("FixedPoint", f"K* = {short(self.K)}, {self.stability}, chi_J = {short(self.chi_J)}")
+        return one_line("FixedPoint", f"K* = {short(self.K)}, {self.stability}, chi_J = {short_chi(self.chi_J)}")
 
     def latex(self) -> str:
         r"""K*, χ_J*, χ_K* and the stability as LaTeX for math mode (amsmath)."""
@@ -82,7 +82,7 @@ class FixedPoint:
         flow = f"K in {_interval(self.basin)}" if self.basin else "no open set"
         return wrapped(
             f"K* = {short(self.K)}, {self.stability}, reached from {flow}\n"
-            f"  chi_J = {short(self.chi_J)} ({self.phase}), chi_K = {short(self.chi_K)}"
+            f"  chi_J = {short_chi(self.chi_J)} ({self.phase}), chi_K = {short_chi(self.chi_K)}"
         )
 
 
@@ -169,29 +169,6 @@ class FixedPoints:
         return wrapped("\n".join([*lines, f"({self.status.value}: {self.message})"]))
 
 
-def phase_of(chi: Solution) -> str:
-    if chi.status is Status.NONEXISTENT:
-        return "chaotic"
-    if chi.value in (sp.nan, sp.oo):
-        return "undecided" if chi.value is sp.nan else "chaotic"
-    if chi.error is None and chi.value.is_number:
-        gap = sp.nsimplify(chi.value - 1) if chi.value.is_Rational else chi.value - 1
-        if gap == 0:
-            return "critical"
-        sign = balls.certified(gap, 20)
-        return "critical" if sign.contains(0) else "chaotic" if sign > 0 else "ordered"
-    gap = chi.value - 1
-    return "undecided" if abs(gap) <= chi.error else "chaotic" if gap > 0 else "ordered"
-
-
-def length_of(chi: Solution) -> float:
-    value = float(chi.value)
-    if value <= 0:
-        return 0.0
-    log = float(sp.log(chi.value).evalf(20)) if chi.value != 1 else 0.0
-    return 1 / abs(log) if abs(log) > 1e-60 else float("inf")
-
-
 def short(s: Solution) -> str:
     if s.status is Status.EXACT and len(str(s.value)) < 24:
         return str(s.value)
@@ -199,6 +176,11 @@ def short(s: Solution) -> str:
     if s.error is not None and abs(s.value) <= s.error and s.value != s.error:  # no digit of it is known
         return f"{value:.2g} +- {float(s.error):.2g}"
     return f"{value:.12g}" if value or s.value == 0 else str(sp.N(s.value, 12))
+
+
+def short_chi(s: Solution) -> str:
+    """The same of a χ, whose distance from 1 is shown where it is small."""
+    return beside_one(s) or short(s)
 
 
 def _interval(ends) -> str:
@@ -374,9 +356,7 @@ def _affine(c, r, step, chi) -> FixedPoints:
     if chi not in (None, sp.oo):
         at = closed(chi.subs(K, exact))
         simple = sp.simplify(at) if not at.has(Average) else at
-        chi_j = (
-            Solution(simple, Status.EXACT) if not simple.has(Average) else from_ball(balls.certified(simple, DIGITS))
-        )
+        chi_j = Solution(simple, Status.EXACT) if not simple.has(Average) else slope_of_number(simple)
     point = FixedPoint(value, chi_j, Solution(r, Status.EXACT), "stable", (sp.S.Zero, sp.oo))
     return FixedPoints((point,), Status.EXACT, "K' is linear in K: one fixed point, reached from every K")
 
@@ -411,9 +391,8 @@ def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
             continue
         before = -below if root.crosses else below
         below, before = before, below  # the sign above the root, the sign below it
-        with balls.precision(160):
-            chi_k = from_ball(value_at(slope, root, DIGITS)) if root.exact is None else _exactly(slope, root)
-            chi_j = _chi_at(chi, root)
+        chi_k = slope_at(gain, slope, root) if root.exact is None else _exactly(gain, slope, root)
+        chi_j = _chi_at(gain, chi, root)
         word = "half-stable" if not root.crosses else _word(below)
         basin = (down if before > 0 else root.mid, up if below < 0 else root.mid)
         points.append(FixedPoint(root.solution(), chi_j, chi_k, word, basin if basin[0] != basin[1] else None))
@@ -444,19 +423,19 @@ def _sign_near_zero(gain, found: Zeros) -> tuple[int, str]:
     return sign_at(gain, found.low) or sign_at(gain, sp.Rational(3, 2)), message
 
 
-def _chi_at(chi, root: Root) -> Solution:
+def _chi_at(gain, chi, root: Root) -> Solution:
     if chi in (None, sp.oo):
         return no_chi()
     try:
-        return from_ball(value_at(chi, root, DIGITS))
+        return slope_at(gain, chi, root)
     except InfiniteAverage as error:
         return Solution(sp.oo, Status.NONEXISTENT, None, str(error))
 
 
-def _exactly(slope: sp.Expr, root: Root) -> Solution:
+def _exactly(gain: sp.Expr, slope: sp.Expr, root: Root) -> Solution:
     form = closed(slope)
     if form.has(Average):
-        return from_ball(value_at(slope, root, DIGITS))
+        return slope_at(gain, slope, root)
     return Solution(sp.simplify(form.subs(K, root.exact)), Status.EXACT)
 
 

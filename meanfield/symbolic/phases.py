@@ -15,13 +15,13 @@ from meanfield.symbolic.fixed_points import (
     FixedPoint,
     destination,
     fixed_points,
-    length_of,
     no_chi,
     numeric_maps,
-    phase_of,
     short,
+    short_chi,
     start_of,
 )
+from meanfield.symbolic.near_one import length_of, phase_of
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbols import K
 from meanfield.tex_names import aligned, solution_tex
@@ -46,7 +46,7 @@ class Phase:
 
     @property
     def xi(self) -> float:
-        """Correlation length 1/|log χ_J*| in layers."""
+        """Correlation length 1/|log χ_J*| in layers; NaN where it is not decided whether χ_J* is 1."""
         return float("inf") if self.to_rounding else length_of(self.chi_J)
 
     @property
@@ -59,7 +59,7 @@ class Phase:
 
     def latex(self) -> str:
         """χ_J*, ξ, K* and the name of the phase as LaTeX for math mode (amsmath)."""
-        xi = sp.oo if self.xi == float("inf") else sp.Float(self.xi, 10)
+        xi = sp.oo if self.xi == float("inf") else sp.nan if self.xi != self.xi else sp.Float(self.xi, 10)
         values = [(r"\chi_J^\ast", solution_tex(self.chi_J)), (r"\xi", xi)]
         if self.fixed_point is not None:
             values.append((r"K^\ast", solution_tex(self.fixed_point.K)))
@@ -73,7 +73,7 @@ class Phase:
             more += "\n  chi_J* - 1 changes sign within 2 ulp of the floats given; text such as 'sqrt(2)' is exact"
         if self.status is Status.MEASURED:
             more += f"\n  (measured: {self.message})"
-        return wrapped(f"{self.name}: chi_J* = {short(self.chi_J)}, xi = {self.xi:.10g}, {where}{more}")
+        return wrapped(f"{self.name}: chi_J* = {short_chi(self.chi_J)}, xi = {self.xi:.10g}, {where}{more}")
 
 
 def phase_at(recursion: Recursion, values: dict[str, sp.Expr], norm: sp.Expr) -> Phase:

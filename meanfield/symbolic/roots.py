@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
 import sympy as sp
@@ -22,6 +22,7 @@ from meanfield.piecewise import pieces
 from meanfield.ranges import span
 from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm, Solution, Status
 from meanfield.symbolic.average import Average, average
+from meanfield.symbolic.signs import signs
 from meanfield.symbols import K, Z
 
 FAR = 290  # decades of K around 1 that a walk may cover: what a double can say
@@ -61,11 +62,11 @@ def exact_or_ball(exact: sp.Expr | None, root: Root) -> Solution:
         return from_ball(root.ball())
 
 
-def from_ball(ball: arb, message: str = "") -> Solution:
-    """A certified number: the midpoint to as many digits as are known, and the radius."""
+def from_ball(ball: arb, message: str = "", most: int = 60) -> Solution:
+    """A certified number: the midpoint to as many digits as are known (at most `most`), and the radius."""
     if not ball.is_finite():
         return Solution(sp.nan, Status.UNKNOWN, None, message or "no finite enclosure was found")
-    digits = max(15, min(60, int(ball.rel_accuracy_bits() / 3.3219) + 1)) if not ball.is_zero() else 15
+    digits = max(15, min(most, int(ball.rel_accuracy_bits() / 3.3219) + 1)) if not ball.is_zero() else 15
     text = ball.mid().str(digits, radius=False)
     error = _upwards((ball - arb(text)).abs_upper()) if not ball.is_zero() else 0.0
     return Solution(sp.Float(text, digits), Status.CERTIFIED, error, message)
@@ -129,10 +130,7 @@ def _node(node: Average, lo: sp.Expr, hi: sp.Expr, digits: int) -> arb:
         try:
             form = node.closed_form()
         except NoClosedForm:
-            raise MeanFieldError(
-                f"How much {node} changes between K = {float(lo):.6g} and {float(hi):.6g} was asked for, but the "
-                "square of its slope has no average, and it has no closed form."
-            ) from None
+            return _between_ends(node, lo, hi, digits)
         return balls.compile_ball(form, (K,))((balls.acb(a.union(b)),), False).real
     slope = (b / a).sqrt().sqrt() * size.sqrt() / 2
     breaks = [(b, *sides) for b, *sides in zip(p.breaks, p.exprs, p.exprs[1:]) if b != 0]  # at 0, z f does not jump
@@ -142,11 +140,32 @@ def _node(node: Average, lo: sp.Expr, hi: sp.Expr, digits: int) -> arb:
     return value + arb(0, ((b / a).log() * slope).abs_upper())
 
 
+def _between_ends(node: Average, lo: sp.Expr, hi: sp.Expr, digits: int) -> arb:
+    """⟨f⟩_K for lo ≤ K ≤ hi from both ends: √K ⟨u⟩_K increases for the positive and for the negative part u of f."""
+    one_sign = len(signs(node.integrand) or (1, -1)) == 1  # of f(z) + f(-z), which is all that counts
+    parts = [(1, node)] if one_sign else [(s, average(sp.Max(s * node.integrand, 0), K)) for s in (1, -1)]
+    left, right = (balls.constant(k).sqrt() for k in (lo, hi))
+    total = arb(0)
+    for s, part in parts:
+        low, high = (balls.certified(part.subs(K, k), digits) for k in (lo, hi))
+        total += s * (low * left / right).union(high * right / left)
+    return total
+
+
 def value_at(expr: sp.Expr, root: Root, digits: int = 30) -> arb:
     """A ball of expr at a root."""
     if root.exact is not None:
         return evaluate(expr, root.exact, digits)
     return enclose(expr, root.lo, root.hi, digits)
+
+
+def sharpened(expr: sp.Expr, root: Root, digits: int) -> Root:
+    """The root with a bracket of relative width 10^-digits, as far as certified signs reach."""
+    if root.exact is not None or not root.crosses:
+        return root
+    with balls.precision(int(digits * 3.4) + 60):
+        a, b = _secant(expr, _evaluator(expr), root.lo, root.hi, 1 if root.rising else -1, digits)
+    return replace(root, lo=a, hi=b)
 
 
 # ---------------------------------------------------------------------------------------------------- the search
@@ -244,7 +263,8 @@ def crossings(expr: sp.Expr, low: sp.Expr, high: sp.Expr, most: int | None, ends
     """
     decades = float(sp.log(high / low, 10))
     steps = max(8, math.ceil(decades * (4 if decades <= 60 else 1)))
-    inner = [sp.Rational(float(f"{float(low) * 10 ** (decades * j / steps):.3g}")) for j in range(1, steps)]
+    start = math.log10(low)
+    inner = [sp.Rational(float(f"{10 ** (start + decades * j / steps):.3g}")) for j in range(1, steps)]
     grid = [low, *(k for k in inner if low < k < high), high]
     signs = [s if s is not None else sign_at(expr, k) for k, s in ((low, ends[0]), (high, ends[1]))]
     known = [(low, signs[0]), *((k, sign_at(expr, k)) for k in grid[1:-1]), (high, signs[1])]

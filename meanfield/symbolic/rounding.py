@@ -16,7 +16,8 @@ from typing import Any
 import sympy as sp
 
 from meanfield.results import Solution
-from meanfield.symbolic.fixed_points import ROUNDED, FixedPoint, FixedPoints, phase_of
+from meanfield.symbolic.fixed_points import ROUNDED, FixedPoint, FixedPoints
+from meanfield.symbolic.near_one import phase_of
 from meanfield.symbolic.phases import Phase
 
 REACH = 2  # units in the last place

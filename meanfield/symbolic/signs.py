@@ -18,7 +18,7 @@ import sympy as sp
 from flint import arb
 from flint import ctx as flint_context
 
-from meanfield import balls
+from meanfield import balls, zeros
 from meanfield.growth import bound, decay
 from meanfield.piecewise import pieces
 from meanfield.ranges import span
@@ -200,7 +200,10 @@ def _sign_of_factor(f: sp.Expr) -> int | None:
 
 
 def _polynomial(poly: sp.Poly, lo, hi) -> list[Segment] | None:
-    roots = [r for r in dict.fromkeys(sp.real_roots(poly)) if r > lo and r < hi]
+    try:
+        roots = zeros.polynomial_zeros(poly, lo, hi)
+    except MeanFieldError:  # zeros of irrational coefficients that lie too close; subdivision may still decide
+        return _transcendental(poly.as_expr(), lo, hi)
     out = []
     for a, b in itertools.pairwise([lo, *roots, hi]):
         value = _sign_of_number(poly.as_expr().subs(x, _between(a, b)))
@@ -224,7 +227,7 @@ def _between(a: sp.Expr, b: sp.Expr) -> sp.Rational:
         return sp.Integer(sp.floor(a)) + 2
     for digits in (20, 60, 240):
         middle = sp.Rational(sp.Float(sp.N((a + b) / 2, digits), digits))
-        if a < middle and middle < b:
+        if zeros.compare(middle, a) > 0 and zeros.compare(b, middle) > 0:
             return middle
     raise MeanFieldError(f"Two switching points, {a} and {b}, are too close to tell apart.")
 
