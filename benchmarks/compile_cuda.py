@@ -1,4 +1,4 @@
-"""Compile every kernel of `meanfield.empirical.cuda` for a real GPU, on a machine that has none.
+"""Compile every kernel of `meanfield.empirical.cuda.device` for a real GPU, on a machine that has none.
 
 `python benchmarks/compile_cuda.py [--cc 9.0]` runs `measure_block_cuda` with NumPy arrays in the place of the device's,
 and compiles every launch for its arguments instead of starting it. It prints each kernel's registers, stack and spills
@@ -36,9 +36,10 @@ from meanfield.architecture import (  # noqa: E402
     Sequential,
     mlp,
 )
-from meanfield.empirical import Ensemble, ScalarPair, cuda  # noqa: E402
-from meanfield.empirical.functions import TWINS  # noqa: E402
-from meanfield.empirical.measurement import Plan  # noqa: E402
+from meanfield.empirical import Ensemble, ScalarPair  # noqa: E402
+from meanfield.empirical.cuda import device as cuda  # noqa: E402
+from meanfield.empirical.functions.registry import TWINS  # noqa: E402
+from meanfield.empirical.observables.measurement import Plan  # noqa: E402
 
 SOURCES = (
     "@njit\ndef _sech(x):\n    e = math.exp(-abs(x))\n    return 2.0 * e / (1.0 + e * e)\n\n\n"

@@ -27,9 +27,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
 from meanfield.architecture import Block, Dense, Nonlinearity, Sequential, mlp  # noqa: E402
-from meanfield.empirical import Ensemble, cuda  # noqa: E402
-from meanfield.empirical.buffers import Buffers  # noqa: E402
-from meanfield.empirical.measurement import Plan  # noqa: E402
+from meanfield.empirical import Ensemble  # noqa: E402
+from meanfield.empirical.cuda import device as cuda  # noqa: E402
+from meanfield.empirical.observables.measurement import Plan  # noqa: E402
+from meanfield.empirical.random.buffers import Buffers  # noqa: E402
 from meanfield.results import MeanFieldError  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results"

@@ -15,9 +15,9 @@ from numba import njit
 from oracle_float import _nodes, graded_edges, one_input_float, two_input_float
 
 from meanfield import derive, mlp
-from meanfield.empirical.ensemble import run_ensemble
-from meanfield.empirical.philox import fill_normals
-from meanfield.numeric.lowering import lower
+from meanfield.empirical.ensemble.ensemble import run_ensemble
+from meanfield.empirical.random.philox import fill_normals
+from meanfield.numeric.lowering.assembly import lower
 
 TANH, POINT, PAIR = derive("tanh", residual=True), {"sigma_w": 1.0, "sigma_b": 0.1}, ("K_aa", "K_bb", "K_ab")
 TIMED = "from time import perf_counter as t; a = t(); {0}; print(t() - a)"
@@ -236,7 +236,8 @@ def test_critical_points(beside, name):
     from scipy.special import erf, expit
 
     def ours():
-        from meanfield.symbolic import criticality, roots
+        from meanfield.symbolic.criticality import points as criticality
+        from meanfield.symbolic.fixed_points import roots
 
         criticality.critical_points.cache_clear()
         roots._node.cache_clear()

@@ -15,8 +15,8 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.results import Solution
+from meanfield.symbolic.asymptotics.scaling import decay
 from meanfield.symbolic.recursion import closed
-from meanfield.symbolic.scaling import decay
 from meanfield.symbols import D0, J0, Q0, K, l, sigma_b, sigma_w, z
 
 

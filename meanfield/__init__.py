@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from meanfield.activations import Activation, activation, activations, register
 from meanfield.architecture import (
     BatchNorm,
     Dense,
@@ -23,20 +22,21 @@ from meanfield.architecture import (
     Sequential,
     mlp,
 )
+from meanfield.functions.activations import Activation, activation, activations, register
 from meanfield.results import Equality, Estimate, Law, MeanFieldError, NoClosedForm, Solution, Status, Term
-from meanfield.symbolic.average import Average
-from meanfield.symbolic.average import average_of as average
-from meanfield.symbolic.critical_lines import CriticalLine
-from meanfield.symbolic.criticality import CriticalPoint, CriticalPoints
-from meanfield.symbolic.expansion import at_infinity, at_zero
-from meanfield.symbolic.fixed_points import FixedPoint, FixedPoints
-from meanfield.symbolic.phases import Phase
+from meanfield.symbolic.averages.expansion import at_infinity, at_zero
+from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.averages.node import average_of as average
+from meanfield.symbolic.criticality.lines import CriticalLine
+from meanfield.symbolic.criticality.phases import Phase
+from meanfield.symbolic.criticality.points import CriticalPoint, CriticalPoints
+from meanfield.symbolic.fixed_points.points import FixedPoint, FixedPoints
 from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.theory import Theory, derive
 
 if TYPE_CHECKING:
-    from meanfield.comparison import Report, check, measure, measure_criticality
-    from meanfield.diagrams import PhaseDiagram
+    from meanfield.comparison.check import Report, check, measure, measure_criticality
+    from meanfield.presentation.diagrams import PhaseDiagram
 
 __version__ = "0.1.0"
 
@@ -85,8 +85,9 @@ __all__ = [
     "register",
 ]
 
-_LAZY = dict.fromkeys(("check", "Report", "measure", "measure_criticality"), "meanfield.comparison")  # these need Numba
-_LAZY["PhaseDiagram"] = "meanfield.diagrams"
+# these need Numba
+_LAZY = dict.fromkeys(("check", "Report", "measure", "measure_criticality"), "meanfield.comparison.check")
+_LAZY["PhaseDiagram"] = "meanfield.presentation.diagrams"
 
 
 def __dir__() -> list[str]:

@@ -1,6 +1,6 @@
 """`python -m meanfield`: the command line."""
 
-from meanfield.cli import main
+from meanfield.cli.app import main
 
 if __name__ == "__main__":
     main()

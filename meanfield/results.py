@@ -13,7 +13,7 @@ from typing import Any
 import sympy as sp
 
 from meanfield.printed import named, wrapped
-from meanfield.tex_names import aligned
+from meanfield.tex.names import aligned
 
 
 class MeanFieldError(ValueError):

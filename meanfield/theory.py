@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from meanfield import latex as _latex
-from meanfield.activations import Activation, activation
 from meanfield.architecture import (
     NORMS,
     WEIGHTS,
@@ -27,22 +25,24 @@ from meanfield.architecture import (
 )
 from meanfield.arguments import choice, flag, meant, record, scalar, shown, spoken, whole
 from meanfield.arguments import names as names_of
-from meanfield.parser import number
+from meanfield.functions.activations import Activation, activation
+from meanfield.functions.parser import number
+from meanfield.presentation import tables as _latex
 from meanfield.results import InfiniteAverage, MeanFieldError, Undetermined, one_line
-from meanfield.symbolic import depth as _depth
-from meanfield.symbolic.average import Average
+from meanfield.symbolic.asymptotics import depth as _depth
+from meanfield.symbolic.averages.expansion import Law, at_infinity, at_zero
+from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.blocks import describe, input_jacobian, one_input, one_input_averages, two_inputs
-from meanfield.symbolic.critical_lines import CriticalLine, critical_line
-from meanfield.symbolic.criticality import CriticalPoints, critical_points
-from meanfield.symbolic.expansion import Law, at_infinity, at_zero
-from meanfield.symbolic.fixed_points import FixedPoints, fixed_points
-from meanfield.symbolic.phases import Phase, phase_at
+from meanfield.symbolic.criticality.lines import CriticalLine, critical_line
+from meanfield.symbolic.criticality.phases import Phase, phase_at
+from meanfield.symbolic.criticality.points import CriticalPoints, critical_points
+from meanfield.symbolic.criticality.rounding import doubles, phase_with_rounding, points_with_rounding
+from meanfield.symbolic.fixed_points.points import FixedPoints, fixed_points
 from meanfield.symbolic.recursion import Recursion
-from meanfield.symbolic.rounding import doubles, phase_with_rounding, points_with_rounding
 from meanfield.symbols import parameter
 
 if TYPE_CHECKING:
-    from meanfield.diagrams import PhaseDiagram
+    from meanfield.presentation.diagrams import PhaseDiagram
 
 ONE_INPUT, TWO_INPUTS = ("K", "J", "Theta"), ("K_aa", "K_bb", "K_ab")
 FINITE_INPUT = ("D0", "J0")  # N_0 finite
@@ -313,7 +313,10 @@ class Theory:
         >>> diagram.phase.tolist()
         [[0, 1, 1, 1], [0, 0, 1, 1], [0, 0, 0, 1]]
         """
-        from meanfield.diagrams import axis, phase_diagram  # NumPy is loaded only when numbers are asked for
+        from meanfield.presentation.diagrams import (  # NumPy is loaded only when numbers are asked for
+            axis,
+            phase_diagram,
+        )
 
         theory, rest = decided(self, {k: scalar(v, k) for k, v in parameters.items()})
         if theory is not self:
@@ -344,7 +347,7 @@ class Theory:
     @spoken
     def plot(self, **settings):
         """The figure of `propagate(**settings)`: K^l and J^{1,l} against depth (needs matplotlib: meanfield[plot])."""
-        from meanfield import figures  # matplotlib is loaded only when a picture is asked for
+        from meanfield.presentation import figures  # matplotlib is loaded only when a picture is asked for
 
         return figures.plot_run(self.propagate(**settings))
 
@@ -352,7 +355,7 @@ class Theory:
     def source(self, *quantities: str) -> str:
         """The generated Numba module that `propagate` runs for these quantities, with the form and measured error of
         each average."""
-        from meanfield.numeric.lowering import lower
+        from meanfield.numeric.lowering.assembly import lower
 
         return lower(self.recursion(*(quantities or self.usual))).source
 

@@ -13,9 +13,9 @@ from fractions import Fraction
 import sympy as sp
 
 from meanfield import architecture
-from meanfield.activations import Activation, activation
-from meanfield.isolation import Root
-from meanfield.symbolic.average import Average, average
+from meanfield.functions.activations import Activation, activation
+from meanfield.functions.isolation import Root
+from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbols import Z, parameter, sigmoid, softplus
 
 RECORDS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sympy as sp
 
 from meanfield import balls
-from meanfield.activations import Activation, activation
+from meanfield.functions.activations import Activation, activation
 from meanfield.results import Equality
 from meanfield.symbolic.blocks import one_input_averages
 from meanfield.symbolic.recursion import expressions_equal

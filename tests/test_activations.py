@@ -14,12 +14,12 @@ from flint import acb, arb
 
 import meanfield as mf
 from meanfield import balls
-from meanfield.activations import activation, activations, register
-from meanfield.empirical.functions import TWINS
-from meanfield.empirical.twins import pair_of
-from meanfield.growth import bound, decay
-from meanfield.parser import parse
-from meanfield.piecewise import pieces
+from meanfield.empirical.functions.registry import TWINS
+from meanfield.empirical.functions.twins import pair_of
+from meanfield.functions.activations import activation, activations, register
+from meanfield.functions.growth import bound, decay
+from meanfield.functions.parser import parse
+from meanfield.functions.piecewise import pieces
 from meanfield.symbols import Z, sigmoid, softplus, z
 
 HOSTILE = [

@@ -8,8 +8,8 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.activations import activation
-from meanfield.symbolic.average import Average, average
+from meanfield.functions.activations import activation
+from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.blocks import slope_average
 from meanfield.symbols import K, K_aa, K_ab, K_bb, P, Z, z
 

@@ -12,11 +12,11 @@ from flint import arb
 from helpers import quantities, record
 
 from meanfield import balls
-from meanfield.numeric.scalar import scalar
-from meanfield.piecewise import Pieces
+from meanfield.functions.piecewise import Pieces
+from meanfield.numeric.lowering.scalar import scalar
 from meanfield.results import InfiniteAverage, MeanFieldError
-from meanfield.symbolic import enclosure
-from meanfield.symbolic.average import Average, average
+from meanfield.symbolic.averages import enclosure
+from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbols import K, Z, z
 
 REFERENCES = oracles.load_one_input()

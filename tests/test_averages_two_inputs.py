@@ -13,9 +13,9 @@ from helpers import record
 from oracle_float import NUMPY_TWINS, one_input_float, two_input_float
 
 from meanfield import balls
-from meanfield.numeric import printing
-from meanfield.numeric.pairs import pair
-from meanfield.symbolic.average import average
+from meanfield.numeric.lowering import printing
+from meanfield.numeric.lowering.pairs import pair
+from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.blocks import slope_average
 from meanfield.symbols import K_aa, K_ab, K_bb, Z
 

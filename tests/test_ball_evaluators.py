@@ -15,14 +15,14 @@ from flint import acb, arb, fmpq
 
 import meanfield as mf
 from meanfield import balls
-from meanfield.activations import activation
-from meanfield.ball_functions import _BALLS
+from meanfield.balls.functions import _BALLS
+from meanfield.balls.straight_line import compile_program
+from meanfield.functions.activations import activation
+from meanfield.functions.series.ball_series import ball_series, coefficients
 from meanfield.results import MeanFieldError
-from meanfield.straight_line import compile_program
-from meanfield.symbolic import enclosure
-from meanfield.symbolic.average import _surely_not_odd, average
-from meanfield.symbolic.ball_series import ball_series, coefficients
-from meanfield.symbolic.criticality import critical_points, curvature
+from meanfield.symbolic.averages import enclosure
+from meanfield.symbolic.averages.node import _surely_not_odd, average
+from meanfield.symbolic.criticality.points import critical_points, curvature
 from meanfield.symbols import K, Z, sigmoid, softplus
 
 z, y = Z[:2]

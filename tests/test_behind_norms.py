@@ -9,8 +9,8 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield import piecewise
 from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Sequential
+from meanfield.functions import piecewise
 from meanfield.symbols import Z, sigmoid, softplus
 
 K1 = mp.mpf("1.73")

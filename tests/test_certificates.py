@@ -11,8 +11,10 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.results import Solution, Status
-from meanfield.symbolic import critical_lines, exclusion, fixed_points, half_line
-from meanfield.symbolic.fixed_points import FixedPoints
+from meanfield.symbolic.criticality import lines as critical_lines
+from meanfield.symbolic.fixed_points import exclusion, half_line
+from meanfield.symbolic.fixed_points import points as fixed_points
+from meanfield.symbolic.fixed_points.points import FixedPoints
 from meanfield.symbols import Z, parameter
 
 R = sp.Rational
@@ -279,7 +281,7 @@ def fresh(function):
 
 def test_one_change_of_sign_is_settled_by_the_proved_ends(monkeypatch):
     """Planted: the sign far out taken to be that near 0, as if nothing were left to find."""
-    from meanfield.symbolic.criticality import critical_points
+    from meanfield.symbolic.criticality.points import critical_points
 
     fresh(critical_points)
     assert_complete_critical_points()
@@ -297,7 +299,7 @@ def test_one_change_of_sign_is_settled_by_the_proved_ends(monkeypatch):
 def test_signs_far_out():
     """Where ∫|G| diverges the last block decides; where it converges the integral does, whatever the last block is, and
     where that is 0 the next order: 1/√(1+s) - 2/√(4+s) = -3s/8 + …, s = 1/2K."""
-    from meanfield.symbolic.average import average
+    from meanfield.symbolic.averages.node import average
     from meanfield.symbols import K
 
     for g, sign in (
@@ -444,7 +446,7 @@ def test_no_error_is_rounded_to_zero():
     """A radius below the smallest double stays above 0."""
     from flint import arb
 
-    from meanfield.symbolic.roots import from_ball
+    from meanfield.symbolic.fixed_points.roots import from_ball
 
     tiny = from_ball(arb("1e-400", "1e-420"))
     assert isinstance(tiny, Solution) and tiny.error > 0

@@ -17,7 +17,10 @@ import numpy as np
 import pytest
 
 import meanfield
-from meanfield import cli, cli_output, cli_reading, comparison
+from meanfield.cli import app as cli
+from meanfield.cli import output as cli_output
+from meanfield.cli import reading as cli_reading
+from meanfield.comparison import check as comparison
 
 VERBS = ("derive", "table", "law", "critical", "propagate", "phase-diagram", "check", "activations", "demo")
 HEAVY = ("numba", "scipy", "matplotlib")
@@ -106,7 +109,7 @@ def faked(monkeypatch):
 
 def test_entry_point_is_main():
     project = tomllib.loads((Path(meanfield.__file__).parent.parent / "pyproject.toml").read_text())
-    assert project["project"]["scripts"]["meanfield"] == "meanfield.cli:main"
+    assert project["project"]["scripts"]["meanfield"] == "meanfield.cli.app:main"
 
 
 def test_version(run):
@@ -151,7 +154,7 @@ def test_examples_in_the_help_run(run, faked, verb):
 )
 def test_symbolic_verbs_load_nothing_heavy(line):
     code = (
-        "import sys; from meanfield.cli import main\n"
+        "import sys; from meanfield.cli.app import main\n"
         f"try: main({line.split()!r})\n"
         f"except SystemExit: print([m for m in {HEAVY} if m in sys.modules], file=sys.stderr)"
     )
@@ -162,7 +165,7 @@ def test_symbolic_verbs_load_nothing_heavy(line):
 def test_a_terminal_without_greek_still_gets_its_answer():
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(
-        [sys.executable, "-m", "meanfield.cli", "derive", "step"], capture_output=True, text=True, env=environment
+        [sys.executable, "-m", "meanfield.cli.app", "derive", "step"], capture_output=True, text=True, env=environment
     )
     assert done.returncode == 0 and "K' = sigma_b**2 + sigma_w**2/2" in done.stdout and not done.stderr
 

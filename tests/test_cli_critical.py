@@ -16,7 +16,7 @@ import test_cli
 from scipy.special import erf
 
 import meanfield
-from meanfield import cli_criticality
+from meanfield.cli import critical_output as cli_criticality
 
 run, strict = test_cli.run, test_cli.strict
 POINT = "critical gelu --sigma-w 1.7 --sigma-b 0"

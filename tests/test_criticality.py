@@ -14,7 +14,7 @@ from oracle_criticality import averages
 import meanfield as mf
 from meanfield.architecture import LayerNorm, Residual, Sequential, mlp
 from meanfield.results import Status
-from meanfield.symbolic.scaling import decay, logarithm
+from meanfield.symbolic.asymptotics.scaling import decay, logarithm
 from meanfield.symbols import K, l, parameter, sigma_w
 
 R, mu = sp.Rational, parameter("mu")

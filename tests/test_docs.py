@@ -28,10 +28,10 @@ SCRIPTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scrip
 WITH_EXAMPLES = {
     "meanfield",
     "meanfield.theory",
-    "meanfield.activations",
-    "meanfield.parser",
-    "meanfield.symbolic.average",
-    "meanfield.comparison",
+    "meanfield.functions.activations",
+    "meanfield.functions.parser",
+    "meanfield.symbolic.averages.node",
+    "meanfield.comparison.check",
 }
 
 
@@ -140,7 +140,7 @@ def commands(text: str) -> list[str]:
 @pytest.fixture
 def registry():
     """The registry of activations, put back after a page has added to it."""
-    module = importlib.import_module("meanfield.activations")
+    module = importlib.import_module("meanfield.functions.activations")
     before = dict(module._REGISTRY)
     yield
     module._REGISTRY.clear()

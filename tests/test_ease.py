@@ -16,13 +16,13 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield import printed
-from meanfield.activations import activation
 from meanfield.architecture import Constant, exact
 from meanfield.empirical import criticality_grid
-from meanfield.growth import bound, lower
-from meanfield.parser import number
-from meanfield.ranges import span
-from meanfield.symbolic import rounding
+from meanfield.functions.activations import activation
+from meanfield.functions.growth import bound, lower
+from meanfield.functions.parser import number
+from meanfield.functions.ranges import span
+from meanfield.symbolic.criticality import rounding
 from meanfield.symbols import K, Z, sigmoid, softplus, z
 
 # ------------------------------------------------------------------------------------------------- numbers

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Param, Residual, Sequential, mlp
-from meanfield.empirical import CriticalityEstimate, columns, criticality_grid, grid, measure_criticality, run_ensemble
-from meanfield.empirical.philox import normals
+from meanfield.empirical import CriticalityEstimate, criticality_grid, measure_criticality, run_ensemble
+from meanfield.empirical.random.philox import normals
+from meanfield.empirical.shared import columns, grid
 from meanfield.results import Estimate, MeanFieldError
 
 PHI = {

@@ -27,9 +27,11 @@ from meanfield.architecture import (
     Sequential,
     mlp,
 )
-from meanfield.empirical import Ensemble, ScalarPair, cuda, run_ensemble, scaleout
-from meanfield.empirical.buffers import Buffers
-from meanfield.empirical.measurement import Plan
+from meanfield.empirical import Ensemble, ScalarPair, run_ensemble
+from meanfield.empirical.cuda import device as cuda
+from meanfield.empirical.ensemble import scaleout
+from meanfield.empirical.observables.measurement import Plan
+from meanfield.empirical.random.buffers import Buffers
 from meanfield.results import MeanFieldError
 
 WIDE = Sequential((Nonlinearity("gelu"), Dense(expand=2), Pool(2, "max")))
@@ -235,7 +237,7 @@ def test_a_machine_without_a_gpu_says_so(monkeypatch):
 
 def test_nothing_imports_the_driver_before_it_is_used():
     code = "import sys, meanfield.empirical, meanfield.empirical.cuda; print('numba.cuda' in sys.modules)"
-    root = str(Path(cuda.__file__).parents[2])
+    root = str(Path(cuda.__file__).parents[3])
     environment = os.environ | {"PYTHONPATH": root}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

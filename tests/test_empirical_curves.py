@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Param, Residual, Sequential, mlp
-from meanfield.empirical import JacobianCurves, curves, jacobian_curves, run_ensemble
-from meanfield.empirical.derivatives import Projection, Slope
+from meanfield.empirical import JacobianCurves, jacobian_curves, run_ensemble
+from meanfield.empirical.network.derivatives import Projection, Slope
+from meanfield.empirical.shared import curves
 from meanfield.results import MeanFieldError
 
 ERF, GELU = Nonlinearity("erf"), Nonlinearity("gelu")

@@ -8,8 +8,8 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from meanfield.empirical import twins
-from meanfield.empirical.differentials import LayerTensors, correlator_samples, differentials
+from meanfield.empirical.functions import twins
+from meanfield.empirical.observables.differentials import LayerTensors, correlator_samples, differentials
 from meanfield.results import MeanFieldError
 
 WIDTHS = (3, 2, 3, 2)  # n_0, …, n_3

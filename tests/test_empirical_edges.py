@@ -8,8 +8,9 @@ from threadpoolctl import threadpool_info
 
 import meanfield as mf
 from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Residual, Sequential, mlp
-from meanfield.empirical import ScalarPair, blocks, run_ensemble
-from meanfield.empirical.network import Ensemble
+from meanfield.empirical import ScalarPair, run_ensemble
+from meanfield.empirical.ensemble import blocks
+from meanfield.empirical.network.network import Ensemble
 from meanfield.results import MeanFieldError
 
 PHI = Nonlinearity("tanh")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from oracle_activations import ACTIVATIONS
 
-from meanfield.empirical.functions import ScalarPair, bound, elementwise
-from meanfield.empirical.twins import derivatives, is_smooth, names, pair_of, resolve, twin
+from meanfield.empirical.functions.registry import ScalarPair, bound, elementwise
+from meanfield.empirical.functions.twins import derivatives, is_smooth, names, pair_of, resolve, twin
 from meanfield.results import MeanFieldError
 
 

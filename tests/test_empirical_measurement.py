@@ -5,12 +5,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from meanfield.allowances import compare, narrower
 from meanfield.architecture import BatchNorm, Dense, LayerNorm, Nonlinearity, Pool, Residual, Sequential, mlp
-from meanfield.empirical import run_ensemble, scaleout
-from meanfield.empirical.buffers import Buffers
-from meanfield.empirical.measurement import Plan
-from meanfield.empirical.network import Ensemble
+from meanfield.comparison.allowances import compare, narrower
+from meanfield.empirical import run_ensemble
+from meanfield.empirical.ensemble import scaleout
+from meanfield.empirical.network.network import Ensemble
+from meanfield.empirical.observables.measurement import Plan
+from meanfield.empirical.random.buffers import Buffers
 from meanfield.results import Estimate, MeanFieldError
 
 PHI = Nonlinearity("tanh")

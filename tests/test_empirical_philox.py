@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from meanfield.empirical import philox
+from meanfield.empirical.random import philox
 
 KNOWN_ANSWERS = [  # kat_vectors of Random123: counter, key, output of philox4x32-10
     ("00000000 00000000 00000000 00000000", "00000000 00000000", "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
@@ -82,10 +82,10 @@ def test_elementary_functions_to_a_few_ulp():
 def test_same_bits_without_the_compiler(tmp_path):
     code = (
         "import sys, numpy as np\n"
-        "from meanfield.empirical.philox import normals\n"
+        "from meanfield.empirical.random.philox import normals\n"
         "np.save(sys.argv[1], normals(2**64 - 1, 2**32 - 1, 5, 2**16 - 1, 301, start=2**49 - 302))\n"
     )
-    root = str(Path(philox.__file__).parents[2])
+    root = str(Path(philox.__file__).parents[3])
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": root}
     subprocess.run([sys.executable, "-W", "error", "-c", code, str(tmp_path / "x.npy")], check=True, env=environment)
     compiled = philox.normals(2**64 - 1, 2**32 - 1, 5, 2**16 - 1, 301, start=2**49 - 302)

@@ -20,11 +20,12 @@ from meanfield.architecture import (
     mlp,
     parts,
 )
-from meanfield.empirical import derivatives, run_ensemble
-from meanfield.empirical.carried import Tangents
-from meanfield.empirical.derivatives import Weighted, WeightedTokens
-from meanfield.empirical.network import Ensemble
-from meanfield.empirical.philox import normals
+from meanfield.empirical import run_ensemble
+from meanfield.empirical.network import derivatives
+from meanfield.empirical.network.carried import Tangents
+from meanfield.empirical.network.derivatives import Weighted, WeightedTokens
+from meanfield.empirical.network.network import Ensemble
+from meanfield.empirical.random.philox import normals
 from meanfield.results import MeanFieldError
 
 SEED, INDEX, DEPTH, INPUTS = 3, 11, 4, 3

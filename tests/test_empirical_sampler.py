@@ -7,12 +7,13 @@ import pytest
 from scipy import stats
 
 from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Residual, Sequential, mlp
-from meanfield.empirical import run_ensemble, sampler
-from meanfield.empirical.buffers import Buffers
-from meanfield.empirical.carried import Tangents
-from meanfield.empirical.matrices import DrawnMatrix, haar
-from meanfield.empirical.network import Ensemble
-from meanfield.empirical.sampler import LazyMatrix
+from meanfield.empirical import run_ensemble
+from meanfield.empirical.network.carried import Tangents
+from meanfield.empirical.network.network import Ensemble
+from meanfield.empirical.random import sampler
+from meanfield.empirical.random.buffers import Buffers
+from meanfield.empirical.random.matrices import DrawnMatrix, haar
+from meanfield.empirical.random.sampler import LazyMatrix
 
 LAWS = ("gaussian", "orthogonal")
 SHAPES = [(9, 9), (12, 5), (5, 12)]
@@ -292,7 +293,7 @@ def test_control_the_paths_differ_with_other_biases():
 
 def test_control_without_the_sign_fix_networks_differ(monkeypatch):
     """LAPACK's own signs: the mean of z_1 is no longer that of Haar weights."""
-    from meanfield.empirical import matrices
+    from meanfield.empirical.random import matrices
 
     def first_neuron():
         ensemble = Ensemble(mlp("relu", weights="orthogonal"), 1.0, 0.0, 4, 3)

@@ -16,9 +16,10 @@ import pytest
 
 import meanfield as mf
 from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Residual, Sequential, mlp
-from meanfield.empirical import ScalarPair, run_ensemble, scaleout
-from meanfield.empirical.blocks import MOST_BLOCKS, Summary, edges
-from meanfield.empirical.network import Ensemble
+from meanfield.empirical import ScalarPair, run_ensemble
+from meanfield.empirical.ensemble import scaleout
+from meanfield.empirical.ensemble.blocks import MOST_BLOCKS, Summary, edges
+from meanfield.empirical.network.network import Ensemble
 from meanfield.results import MeanFieldError
 
 BLOCK = Residual(Sequential((LayerNorm(), Dense(expand=2), Nonlinearity("tanh"), Dense())), "0.5")
@@ -68,7 +69,7 @@ def test_control_another_seed_has_other_bits(alone):
 
 def test_a_users_formula_travels_as_text():
     theory = mf.derive("z*erf(z) + z/3", residual=True)
-    from meanfield.comparison import _pairs
+    from meanfield.comparison.check import _pairs
 
     pairs = _pairs(theory, higher=True)
     ((_, pair),) = pairs.items()

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Param, Residual, Sequential, mlp
-from meanfield.empirical import carried, run_ensemble
-from meanfield.empirical.carried import TangentKernel
-from meanfield.empirical.network import Ensemble
-from meanfield.empirical.philox import normals
+from meanfield.empirical import run_ensemble
+from meanfield.empirical.network import carried
+from meanfield.empirical.network.carried import TangentKernel
+from meanfield.empirical.network.network import Ensemble
+from meanfield.empirical.random.philox import normals
 from meanfield.results import MeanFieldError
 
 PHI = {"tanh": np.tanh, "sin": np.sin}

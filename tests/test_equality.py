@@ -8,7 +8,7 @@ import sympy as sp
 import meanfield as mf
 from meanfield.results import Equality, MeanFieldError
 from meanfield.symbolic import equality
-from meanfield.symbolic.average import average
+from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.equality import expressions_equal, same_structure
 from meanfield.symbols import K, K_aa, K_ab, K_bb, Z, sigma_w, z
 

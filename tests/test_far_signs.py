@@ -7,9 +7,9 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
+from meanfield.functions.series import transseries
+from meanfield.functions.signs import signs
 from meanfield.results import Status
-from meanfield.symbolic import transseries
-from meanfield.symbolic.signs import signs
 from meanfield.symbols import Z, softplus
 
 z = Z[0]

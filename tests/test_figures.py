@@ -15,7 +15,7 @@ from test_cli import FakeReport, FakeRow, fake_report
 from test_cli_critical import susceptibilities
 
 import meanfield
-from meanfield import figures
+from meanfield.presentation import figures
 from meanfield.results import MeanFieldError
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -329,7 +329,8 @@ def test_no_global_state(relu_run):
     figures.plot_run(relu_run)
     assert dict(matplotlib.rcParams) == before
     code = (
-        "import sys, meanfield as mf; from meanfield.figures import plot_report; from test_cli import fake_report\n"
+        "import sys, meanfield as mf; from meanfield.presentation.figures import plot_report\n"
+        "from test_cli import fake_report\n"
         "figure = plot_report(fake_report()); print('matplotlib.pyplot' in sys.modules)"
     )
     here = os.path.dirname(__file__)

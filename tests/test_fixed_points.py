@@ -12,7 +12,7 @@ from oracle_criticality import averages
 
 import meanfield as mf
 from meanfield.results import Status
-from meanfield.symbolic.roots import enclose
+from meanfield.symbolic.fixed_points.roots import enclose
 from meanfield.symbols import K
 
 R = sp.Rational

@@ -1,4 +1,4 @@
-"""Imports point one way, and `import meanfield` stays light."""
+"""The tower: every module of the package has a place, and imports only what stands below it."""
 
 from __future__ import annotations
 
@@ -9,71 +9,124 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parent.parent / "meanfield"
-LEVELS = [
-    {"symbols", "results", "architecture", "growth", "piecewise", "parser", "taylor", "balls"}
-    | {"formula", "isolation", "zeros", "straight_line", "ball_functions", "limits", "arguments", "ranges"}
-    | {"tex_read", "tex_width", "tex_lines", "tex_prose", "tex_names", "printed"},
-    {"activations"},
-    {"symbolic"},
-    {"numeric"},
-    {"latex", "figures"},
-    {"diagrams"},
-    {"theory"},
-    {"allowances", "comparison", "report"},
-    {"cli", "cli_critical", "cli_criticality", "cli_options", "cli_output", "cli_reading", "__main__"},
-    {"__init__"},
-]
-BELOW_EMPIRICAL = {"architecture", "arguments", "limits", "results", "empirical"}
+import meanfield as mf
+
+PACKAGE = Path(mf.__file__).parent
+
+#: one total order, bottom first, room by room; imports inside functions and for type checkers count, too
+ROOMS = """
+symbols
+printed
+tex.read tex.width tex.lines tex.prose tex.names
+results
+limits
+arguments
+architecture
+balls.straight_line balls.functions balls
+functions.series.ball_series functions.series.taylor functions.series.transseries functions.series.infinity
+functions.formula functions.parser functions.ranges functions.growth functions.isolation functions.zeros
+functions.piecewise functions.activations functions.signs
+symbolic.averages.closed_form symbolic.averages.enclosure symbolic.averages.finite_parts symbolic.averages.powerlog
+symbolic.averages.mellin symbolic.averages.node symbolic.averages.moments symbolic.averages.expansion
+symbolic.equality symbolic.recursion symbolic.blocks
+symbolic.fixed_points.roots symbolic.fixed_points.exclusion symbolic.fixed_points.near_one
+symbolic.fixed_points.half_line symbolic.fixed_points.points
+symbolic.asymptotics.scaling symbolic.asymptotics.depth
+symbolic.criticality.lines symbolic.criticality.phases symbolic.criticality.points symbolic.criticality.rounding
+numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches numeric.quadrature.waves
+numeric.quadrature.tables
+numeric.lowering.cache numeric.lowering.pair_check numeric.lowering.printing numeric.lowering.direct
+numeric.lowering.loops numeric.lowering.modules numeric.lowering.scalar numeric.lowering.pairs
+numeric.lowering.assembly
+numeric.phase numeric.solvers numeric.sweeps
+presentation.figures presentation.tables presentation.diagrams
+theory
+empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
+empirical.functions.registry empirical.functions.formulas empirical.functions.twins
+empirical.network.derivatives empirical.network.operations empirical.network.carried empirical.network.forward
+empirical.network.network
+empirical.observables.correlators empirical.observables.differentials empirical.observables.norms
+empirical.observables.measurement
+empirical.cuda.kernels empirical.cuda.device
+empirical.ensemble.blocks empirical.ensemble.parallel empirical.ensemble.scaleout empirical.ensemble.ensemble
+empirical.shared.columns empirical.shared.criticality empirical.shared.curves empirical.shared.grid
+empirical
+comparison.report comparison.allowances comparison.check
+__init__
+cli.output cli.reading cli.critical_output cli.options cli.critical cli.app
+__main__
+"""
+TOWER = ROOMS.split()
+PLACE = {name: i for i, name in enumerate(TOWER)}
+BELOW_EMPIRICAL = {"architecture", "arguments", "limits", "results"}
+
+def modules() -> list[Path]:
+    return sorted(p for p in PACKAGE.rglob("*.py") if p.name != "__init__.py" or p.read_text().strip())
 
 
-def level(top: str) -> int:
-    return next(i for i, names in enumerate(LEVELS) if top in names)
+def name_of(path: Path) -> str:
+    """`functions.zeros` for meanfield/functions/zeros.py; a package that holds code is known by its own name."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+
+
+NAMES = {name_of(p) for p in modules()}
 
 
 def imported(path: Path) -> set[str]:
-    """Top names below `meanfield` that a file imports, at any depth (also inside functions)."""
+    """Modules of the package that a file imports, at any depth (also inside functions)."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "meanfield":
-            parts = node.module.split(".")
-            found |= (
-                {parts[1]} if len(parts) > 1 else {a.name for a in node.names if (PACKAGE / f"{a.name}.py").exists()}
-            )
+            base = node.module.removeprefix("meanfield").lstrip(".")
+            for alias in node.names:
+                inner = f"{base}.{alias.name}".lstrip(".")
+                found.add(inner if inner in NAMES else base or "__init__")
         elif isinstance(node, ast.Import):
-            found |= {a.name.split(".")[1] for a in node.names if a.name.startswith("meanfield.")}
+            found |= {a.name.removeprefix("meanfield.") for a in node.names if a.name.startswith("meanfield.")}
     return found
 
 
-def modules() -> list[Path]:
-    return sorted(p for p in PACKAGE.rglob("*.py"))
+def assert_below(name: str, found: set[str]) -> None:
+    """What `name` imports stands below it; finite networks know nothing of the theory."""
+    for other in found:
+        assert other in PLACE, f"{name} imports {other}, which has no place in the tower"
+        assert PLACE[other] < PLACE[name], f"{name} imports {other}, which stands above it"
+    if name.split(".")[0] == "empirical":
+        theory = {o for o in found if o.split(".")[0] != "empirical"} - BELOW_EMPIRICAL
+        assert not theory, f"{name} imports {theory}; finite networks must know nothing of the theory"
+    elif any(o.split(".")[0] == "empirical" for o in found):
+        assert PLACE[name] > PLACE["empirical"], f"{name} imports finite networks"
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_imports_point_one_way(path):
-    top = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    assert_one_way(top, imported(path))
+@pytest.mark.parametrize("path", modules(), ids=name_of)
+def test_imports_point_down(path):
+    assert name_of(path) in PLACE, f"{name_of(path)} has no place in the tower"
+    assert_below(name_of(path), imported(path))
 
 
-def assert_one_way(top: str, found: set[str]) -> None:
-    if top == "empirical":
-        assert found <= BELOW_EMPIRICAL, (
-            f"empirical imports {found - BELOW_EMPIRICAL}; it must know nothing of the theory"
-        )
-        return
-    if "empirical" in found:
-        assert level(top) >= level("comparison"), f"{top} imports empirical"
-    for name in found - {"empirical", top}:
-        # theory enters the compiled world lazily; nothing else looks upwards
-        assert level(name) <= level(top), f"{top} imports {name}, which stands above it"
+def test_the_tower_is_the_package():
+    """No place is left of a module that is gone, and rooms are not interleaved: a room's modules stand together."""
+    assert set(TOWER) == NAMES
+    rooms = [name.rpartition(".")[0] or name for name in TOWER]
+    inner = [r for i, r in enumerate(rooms) if i == 0 or rooms[i - 1] != r]
+    assert len(inner) == len(set(inner)), sorted(r for r in set(inner) if inner.count(r) > 1)
 
 
 @pytest.mark.parametrize(
-    ("top", "found"), [("symbolic", {"numeric"}), ("empirical", {"activations"}), ("latex", {"theory"})]
+    ("name", "found"),
+    [
+        ("symbolic.averages.node", {"numeric.solvers"}),
+        ("empirical.network.operations", {"functions.activations"}),
+        ("presentation.tables", {"theory"}),
+        ("functions.piecewise", {"functions.signs"}),
+        ("theory", {"empirical"}),
+        ("symbolic.recursion", {"a_module_without_a_place"}),
+    ],
 )
-def test_planted_violations_are_caught(top, found):
+def test_planted_violations_are_caught(name, found):
     with pytest.raises(AssertionError):
-        assert_one_way(top, found)
+        assert_below(name, found)
 
 
 def test_import_is_light():

@@ -17,14 +17,14 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.architecture import Dense, Nonlinearity, Residual, Sequential
-from meanfield.latex import Row, Table
-from meanfield.symbolic.expansion import at_infinity
+from meanfield.presentation.tables import Row, Table
+from meanfield.symbolic.averages.expansion import at_infinity
 from meanfield.symbols import K, sigma_b, sigma_w
-from meanfield.tex_lines import lines
-from meanfield.tex_names import aligned, tex
-from meanfield.tex_prose import prose
-from meanfield.tex_read import Unreadable, read
-from meanfield.tex_width import TEXTWIDTH, width
+from meanfield.tex.lines import lines
+from meanfield.tex.names import aligned, tex
+from meanfield.tex.prose import prose
+from meanfield.tex.read import Unreadable, read
+from meanfield.tex.width import TEXTWIDTH, width
 
 TEX = shutil.which("pdflatex")
 ARCHITECTURES = {
@@ -275,7 +275,7 @@ def test_prose(text, printed):
 
 @pytest.mark.parametrize("line", ["table tanh --residual --latex", "derive gelu_tanh --norm act --latex"])
 def test_the_command_line_is_printable(line, tmp_path, capsys):
-    from meanfield.cli import app
+    from meanfield.cli.app import app
 
     app(line.split(), standalone_mode=False)
     assert_printable(capsys.readouterr().out, tmp_path)

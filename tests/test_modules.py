@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.numeric import lowering, modules, phase
+from meanfield.numeric import phase
+from meanfield.numeric.lowering import assembly as lowering
+from meanfield.numeric.lowering import modules
 
 #: a table, closed forms with kinks and exponentials, quadrature at every call with parameters, a closed two-input form
 THEORIES = {

@@ -10,10 +10,11 @@ import sympy as sp
 
 from meanfield.architecture import Block, Dense, LayerNorm, Nonlinearity, Residual, Sequential
 from meanfield.empirical import run_ensemble
-from meanfield.numeric import direct, lowering
+from meanfield.numeric.lowering import assembly as lowering
+from meanfield.numeric.lowering import direct
 from meanfield.results import MeanFieldError
 from meanfield.symbolic import blocks
-from meanfield.symbolic.average import Average
+from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.blocks import input_jacobian, one_input, two_inputs
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbols import sigma_w

@@ -11,7 +11,7 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.results import Law, Term
-from meanfield.symbolic import depth
+from meanfield.symbolic.asymptotics import depth
 from meanfield.symbols import K
 
 EDGES = np.array([0, *2.0 ** np.arange(-1, 11)])

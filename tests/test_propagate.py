@@ -12,7 +12,7 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Residual, Sequential
-from meanfield.numeric import modules
+from meanfield.numeric.lowering import modules
 
 CASES = [
     ("tanh", True),
@@ -148,7 +148,7 @@ def test_second_process_compiles_nothing():
     code = (
         "import meanfield as mf;"
         "t = mf.derive('tanh', residual=True); t.propagate(sigma_w=1.2, sigma_b=0.1, depth=5000);"
-        "from meanfield.numeric.lowering import lower; m = lower(t.recursion('K', 'J')).module;"
+        "from meanfield.numeric.lowering.assembly import lower; m = lower(t.recursion('K', 'J')).module;"
         "print(sum(sum(f.stats.cache_misses.values()) for f in (m.trace_one, m.final_one)),"
         "sum(sum(f.stats.cache_hits.values()) for f in (m.trace_one, m.final_one)))"
     )

@@ -19,14 +19,16 @@ from flint import arb
 
 import meanfield as mf
 from meanfield import balls
-from meanfield.activations import activation
-from meanfield.numeric import evaluation, pair_check, pairs, printing, quadrature, scalar, waves
-from meanfield.numeric.lowering import ROUNDING
+from meanfield.functions.activations import activation
+from meanfield.numeric.lowering import pair_check, pairs, printing, scalar
+from meanfield.numeric.lowering.assembly import ROUNDING
+from meanfield.numeric.quadrature import evaluation, waves
+from meanfield.numeric.quadrature import tables as quadrature
 from meanfield.results import InfiniteAverage, MeanFieldError
-from meanfield.symbolic import enclosure
-from meanfield.symbolic.average import Average, average
+from meanfield.symbolic.averages import enclosure
+from meanfield.symbolic.averages.expansion import at_zero
+from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.blocks import one_input_averages, slope_average
-from meanfield.symbolic.expansion import at_zero
 from meanfield.symbols import K, K_aa, K_ab, K_bb, Z, z
 
 ROWS = json.loads((Path(__file__).parent / "data" / "run_error.json").read_text())

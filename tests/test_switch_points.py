@@ -16,11 +16,12 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield import balls, piecewise, zeros
-from meanfield.activations import activation
+from meanfield import balls
 from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Sequential
-from meanfield.empirical.formulas import from_formula
-from meanfield.isolation import Root, Undecided, isolate
+from meanfield.empirical.functions.formulas import from_formula
+from meanfield.functions import piecewise, zeros
+from meanfield.functions.activations import activation
+from meanfield.functions.isolation import Root, Undecided, isolate
 from meanfield.symbols import K, Z, sigmoid, softplus
 
 VARIANCE = 2

@@ -18,7 +18,7 @@ import sympy as sp
 import meanfield as mf
 from derivations.partial_jacobians.phase_diagrams import Measured, figure_2
 from derivations.partial_jacobians.sizes import Sizes
-from meanfield import figures
+from meanfield.presentation import figures
 from meanfield.symbols import N0
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def curve(
     log_J = run.values[f"log_{name}"].reshape(-1)
     if not sizes.networks:
         return Curve(label, run.l, log_J)
-    from meanfield.empirical.ensemble import run_ensemble
+    from meanfield.empirical.ensemble.ensemble import run_ensemble
 
     found = run_ensemble(
         theory.block,

@@ -12,8 +12,8 @@ import sympy as sp
 import meanfield as mf
 from derivations.partial_jacobians.sizes import Sizes
 from derivations.quantities import derived
-from meanfield import figures
-from meanfield.diagrams import PhaseDiagram
+from meanfield.presentation import figures
+from meanfield.presentation.diagrams import PhaseDiagram
 from meanfield.symbolic.recursion import closed
 from meanfield.symbols import K, sigma_w
 

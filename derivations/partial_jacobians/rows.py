@@ -9,12 +9,12 @@ from typing import Any
 import sympy as sp
 
 import meanfield as mf
-from meanfield.latex import tex
+from meanfield.presentation.tables import tex
 from meanfield.results import MeanFieldError, Solution, Status
-from meanfield.symbolic.average import Average
+from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.recursion import closed
 from meanfield.symbols import K, sigma_b, sigma_w
-from meanfield.tex_prose import escape as _escape
+from meanfield.tex.prose import escape as _escape
 
 SHORT = 170  # characters of LaTeX a formula may have; longer ones are given by numbers
 

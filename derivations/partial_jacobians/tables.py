@@ -15,9 +15,9 @@ from typing import Any
 
 import meanfield as mf
 from derivations.partial_jacobians.rows import Entry, entry
-from meanfield.figures import write_whole
-from meanfield.tex_lines import lines
-from meanfield.tex_prose import escape as _escape
+from meanfield.presentation.figures import write_whole
+from meanfield.tex.lines import lines
+from meanfield.tex.prose import escape as _escape
 
 PLAIN_LINE = (
     r"where no formula is given: $\sigma_w^2 = %s/\langle\varphi'^2\rangle_{K^\ast}$, $\sigma_b^2 = "

@@ -3,13 +3,13 @@
 It reads the same architecture record as the theory and shares no other code with it.
 """
 
-from meanfield.empirical.criticality import CriticalityEstimate, measure_criticality
-from meanfield.empirical.curves import JacobianCurves, jacobian_curves
-from meanfield.empirical.ensemble import EnsembleResult, run_ensemble
-from meanfield.empirical.functions import ScalarPair
-from meanfield.empirical.grid import CriticalityGrid, criticality_grid
-from meanfield.empirical.network import Ensemble, Network
-from meanfield.empirical.twins import twin
+from meanfield.empirical.ensemble.ensemble import EnsembleResult, run_ensemble
+from meanfield.empirical.functions.registry import ScalarPair
+from meanfield.empirical.functions.twins import twin
+from meanfield.empirical.network.network import Ensemble, Network
+from meanfield.empirical.shared.criticality import CriticalityEstimate, measure_criticality
+from meanfield.empirical.shared.curves import JacobianCurves, jacobian_curves
+from meanfield.empirical.shared.grid import CriticalityGrid, criticality_grid
 
 __all__ = [
     "CriticalityEstimate",

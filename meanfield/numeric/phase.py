@@ -14,9 +14,9 @@ from functools import lru_cache
 import numpy as np
 import sympy as sp
 
-from meanfield.numeric import cache, loops, printing
-from meanfield.numeric.lowering import VERSION, averages, module_of
-from meanfield.numeric.modules import Module, T
+from meanfield.numeric.lowering import cache, loops, printing
+from meanfield.numeric.lowering.assembly import VERSION, averages, module_of
+from meanfield.numeric.lowering.modules import Module, T
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbols import J

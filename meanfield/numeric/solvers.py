@@ -13,12 +13,12 @@ import sympy as sp
 
 from meanfield.arguments import refuse_not_real, shown, whole
 from meanfield.limits import require_memory, require_steps
-from meanfield.numeric.lowering import Lowered, lower
+from meanfield.numeric.lowering.assembly import Lowered, lower
 from meanfield.results import MeanFieldError, Status, one_line
 from meanfield.symbolic.recursion import Recursion, c0
 from meanfield.symbols import Q0, parameter
-from meanfield.tex_names import tex
-from meanfield.tex_prose import booktabs, decimal
+from meanfield.tex.names import tex
+from meanfield.tex.prose import booktabs, decimal
 
 DEEPEST = 10**12  # layers
 

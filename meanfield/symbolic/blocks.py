@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 
 import sympy as sp
 
-from meanfield.activations import Activation, activation
 from meanfield.architecture import (
     Block,
     Dense,
@@ -27,13 +26,14 @@ from meanfield.architecture import (
     parts,
 )
 from meanfield.arguments import shown
-from meanfield.parser import value_of
-from meanfield.piecewise import Pieces, pieces
+from meanfield.functions.activations import Activation, activation
+from meanfield.functions.parser import value_of
+from meanfield.functions.piecewise import Pieces, pieces
+from meanfield.functions.series.taylor import fractional
 from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm
-from meanfield.symbolic.average import Average, average
+from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.recursion import Recursion, StateVar, c0
 from meanfield.symbols import D0, J0, N0, Q0, J, K, K_aa, K_ab, K_bb, Theta, Z, sigma_b, sigma_w
-from meanfield.taylor import fractional
 
 after_norm = sp.Symbol(
     "after_norm", nonnegative=True

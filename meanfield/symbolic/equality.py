@@ -11,7 +11,7 @@ import sympy as sp
 
 from meanfield import balls
 from meanfield.results import Equality, MeanFieldError
-from meanfield.symbolic.average import Average, average
+from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbols import Z
 
 BITS = (160, 320, 640, 1280)  # of the digits, as long as the balls are too wide to tell

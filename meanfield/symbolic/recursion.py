@@ -7,11 +7,11 @@ from functools import cached_property
 
 import sympy as sp
 
-from meanfield.parser import expression
+from meanfield.functions.parser import expression
 from meanfield.results import Equality, MeanFieldError, one_line
 from meanfield.symbolic.equality import closed, expressions_equal
 from meanfield.symbols import Q0, l, parameter
-from meanfield.tex_names import after, aligned
+from meanfield.tex.names import after, aligned
 
 c0 = sp.Symbol("c0", real=True)
 

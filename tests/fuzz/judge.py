@@ -110,7 +110,7 @@ def broken_promise(answer: object) -> str | None:
 
 def command(line: tuple[str, ...]) -> str | None:
     """Run one command line in this process; exit code 2 comes with a sentence on stderr, and never a traceback."""
-    from meanfield.cli import main
+    from meanfield.cli.app import main
 
     out, err, code = io.StringIO(), io.StringIO(), 0
     here = os.getcwd()

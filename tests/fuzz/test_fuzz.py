@@ -20,8 +20,8 @@ from scipy import special
 
 import meanfield as mf
 from meanfield import balls
-from meanfield.numeric import waves
-from meanfield.symbolic.roots import rough_sign
+from meanfield.numeric.quadrature import waves
+from meanfield.symbolic.fixed_points.roots import rough_sign
 from meanfield.symbols import K, z
 
 from .calls import VERBS, Call

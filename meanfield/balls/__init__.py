@@ -1,0 +1,59 @@
+"""Certified values by ball arithmetic (python-flint): compiled expressions, constants, integrals.
+
+A ball is a midpoint and a radius that provably contains the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import sympy as sp
+from flint import acb, arb
+
+from meanfield.balls.functions import compile_ball, constant, precision
+
+
+def integral(f: Callable[[acb, bool], acb], lo: acb, hi: acb, **goals) -> acb:
+    """`acb.integral`, where what f raises (a deadline, an interrupt) comes out as it is.
+
+    python-flint may call f again after an exception, and then fails with one of its own.
+    """
+    raised: list[BaseException] = []
+
+    def guarded(x, analytic):
+        if not raised:
+            try:
+                return f(x, analytic)
+            except BaseException as error:
+                raised.append(error)
+        return acb("nan")
+
+    value = acb.integral(guarded, lo, hi, **goals)
+    if raised:
+        raise raised[0]
+    return value
+
+
+def certified(expr: sp.Expr, digits: int = 20) -> arb:
+    """The ball of a real constant expression (averages included) with about `digits` correct digits, precision raised
+    until they are there."""
+    return _raised(lambda: constant(expr), digits)
+
+
+def certified_at(expr: sp.Expr, x: sp.Symbol, at: sp.Expr, digits: int = 20) -> arb:
+    """`certified` of an expression in x at one number. The expression is compiled once for all of them, and SymPy is
+    not made to take roots of long rationals apart."""
+    f = compile_ball(expr, (x,))
+    return _raised(lambda: f((acb(constant(at)),), False).real, digits)
+
+
+def _raised(evaluate: Callable[[], arb], digits: int) -> arb:
+    bits = int(digits * 3.33) + 30
+    value = arb.nan()
+    for _ in range(5):
+        with precision(bits):
+            value = evaluate()
+        if value.is_finite() and (value.is_zero() or value.rel_accuracy_bits() >= digits * 3.33):
+            break
+        bits = 2 * bits + 60
+    return value

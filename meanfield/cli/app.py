@@ -1,0 +1,368 @@
+"""The command line: derive, table, law, critical, propagate, phase-diagram, check, activations, demo.
+
+Results go to stdout, everything else to stderr. Exit code 0: done; 1: a check failed; 2: the request cannot be
+answered.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from meanfield.cli import critical as cli_critical
+from meanfield.cli import output as out
+from meanfield.cli.options import (
+    CONVENTIONS,
+    Act,
+    Correlation,
+    InputNorm,
+    Json,
+    Latex,
+    Mu,
+    Norm,
+    Order,
+    Param,
+    SigmaB,
+    SigmaW,
+    Skip,
+    doubles,
+    one_format,
+    option,
+)
+from meanfield.cli.reading import layers, needs_numbers, number, target, theory_of, wanted
+from meanfield.presentation.figures import FORMATS, plot_report, plot_run, save, write_whole
+from meanfield.presentation.tables import Table
+from meanfield.results import MeanFieldError, Status
+from meanfield.theory import derive, describe
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=CONVENTIONS + "\n\nStart with: meanfield demo",
+)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+) -> None:
+    """Theory of wide random neural networks at initialization: derive it, tabulate it, propagate it, check it."""
+    if version:
+        package: Any = sys.modules["meanfield"]
+        typer.echo(f"meanfield {package.__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command(name="derive", epilog="Example: meanfield derive tanh --residual\n\n" + CONVENTIONS)
+def _derive(
+    act: Act,
+    residual: Skip = False,
+    mu: Mu = None,
+    norm: Norm = "none",
+    param: Param = None,
+    latex: Latex = False,
+    json: Json = False,
+) -> None:
+    """Derive the recursions of a wide network, exactly.
+
+    Prints K, J, the tangent kernel Θ and the covariance K_ab of two inputs one
+    layer deeper (K', J', ...), the susceptibilities χ_J = ∂J'/∂J, χ_K = ∂K'/∂K,
+    χ_Δ = ∂χ_J/∂K, and for μ = 1 the law of large depth. <f(z)>_{K} is the average
+    of f over z ~ N(0, K); it is printed where it has no closed form.
+    """
+    one_format(latex, json)
+    theory = theory_of(act, residual, mu, param, norm)
+    with out.working(f"Deriving {describe(theory.block)}"):
+        laws = out.unit_skip_laws(theory)
+        table = out.derivation(theory, laws)
+    if json:
+        typer.echo(out.document("derive", out.about(theory), out.derivation_data(theory, laws, table)))
+    else:
+        typer.echo(table.latex() if latex else out.wrapped(str(table)))
+
+
+@app.command(epilog="Example: meanfield table erf --residual --latex -o table.tex\n\n" + CONVENTIONS)
+def table(
+    act: Act,
+    residual: Skip = False,
+    mu: Mu = None,
+    norm: Norm = "none",
+    param: Param = None,
+    order: Order = 3,
+    latex: Latex = False,
+    json: Json = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write here instead; .tex implies --latex.")
+    ] = None,
+) -> None:
+    """Print the complete table of a theory: maps, susceptibilities, closed forms, both ends, large depth."""
+    one_format(latex, json)
+    path = target(output, ())
+    theory = theory_of(act, residual, mu, param, norm)
+    with out.working(f"Expanding {describe(theory.block)}"):
+        found = theory.table(order)
+    if json:
+        results = {"title": found.title, "rows": found.data()}
+        text = out.document("table", {**out.about(theory), "order": order}, results)
+    else:
+        latex = latex or (path is not None and path.suffix == ".tex")
+        text = found.latex() if latex else out.wrapped(str(found))
+    if path is None:
+        typer.echo(text)
+    else:
+        write_whole(path, f"{text}\n".encode())
+        typer.echo(f"Wrote {path}", err=True)
+
+
+@app.command(epilog="Example: meanfield law erf --residual --quantity J --sigma-w 1 --sigma-b 0\n\n" + CONVENTIONS)
+def law(
+    act: Act,
+    residual: Skip = False,
+    mu: Mu = None,
+    norm: Norm = "none",
+    param: Param = None,
+    quantity: Annotated[str, typer.Option(metavar="J|K", help="J: the law of log J^(1,l). K: the law of K^l.")] = "J",
+    sigma_w: Annotated[
+        str | None, typer.Option(metavar="S", help="σ_w, exact: 1.5, 3/2, sqrt(2). Symbolic if left out.")
+    ] = None,
+    sigma_b: Annotated[str | None, typer.Option(metavar="S", help="σ_b, exact: 0, 0.1. Symbolic if left out.")] = None,
+    latex: Latex = False,
+    json: Json = False,
+) -> None:
+    """How K^l or J^(1,l) behaves as the layer l → ∞, with its constants.
+
+    A σ that is left out stays symbolic where the law allows it (μ = 1 and a
+    saturating φ); elsewhere both are needed.
+    """
+    one_format(latex, json)
+    theory = theory_of(act, residual, mu, param, norm)
+    given = {"sigma_w": sigma_w, "sigma_b": sigma_b}
+    values = {k: number(v, option(k)) for k, v in given.items() if v is not None}
+    section = ", ".join(f"{k} = {v}" for k, v in values.items()) or "Any sigma_w > 0"
+    with out.working(f"Large depth of {describe(theory.block)}"):
+        found = theory.depth_law(quantity, **values)
+    table = Table(f"Large depth: {describe(theory.block)}", tuple(out.law_rows(quantity, found, section, digits=True)))
+    if json:
+        typer.echo(out.document("law", {**out.about(theory), "quantity": quantity, **values}, out.law_data(found)))
+    else:
+        typer.echo(table.latex() if latex else out.wrapped(str(table)))
+
+
+app.command(epilog="Example: meanfield critical gelu\n\n" + CONVENTIONS)(cli_critical.critical)
+
+
+@app.command(epilog="Example: meanfield propagate tanh --sigma-w 1.5 --sigma-b 0.1 --depth 100\n\n" + CONVENTIONS)
+def propagate(
+    act: Act,
+    sigma_w: SigmaW,
+    sigma_b: SigmaB,
+    depth: Annotated[int, typer.Option(metavar="L", show_default=False, help="The last layer.")],
+    residual: Skip = False,
+    mu: Mu = None,
+    norm: Norm = "none",
+    param: Param = None,
+    input_norm: InputNorm = "1",
+    correlation: Correlation = None,
+    quantities: Annotated[
+        str | None, typer.Option(metavar="LIST", help="From K,J,Theta; with --correlation from K_aa,K_bb,K_ab,c.")
+    ] = None,
+    json: Json = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Also write every layer: .csv, .npz, .png, .pdf or .svg."),
+    ] = None,
+) -> None:
+    """Follow K, J, Θ or the covariance of two inputs from layer 1 to layer L, in compiled float64.
+
+    Prints selected layers. A K that grows beyond 1e300 is an answer, not an
+    error: the layer is named.
+    """
+    path = target(output, (".csv", ".npz", *FORMATS))
+    theory = theory_of(act, residual, mu, param, norm)
+    needs_numbers(theory)
+    names = wanted(theory, quantities, correlation is not None)
+    numbers = doubles(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
+    with out.working("Compiling the recursion"):
+        run = theory.propagate(**numbers, depth=layers(depth), quantities=None if correlation is not None else names)
+    if path is not None:
+        out.write_run(run, names, names if quantities else None, path)
+        typer.echo(f"Wrote {path}", err=True)
+    if json:
+        results = {
+            "layers": out.columns(run, names),
+            "diverged_at": int(run.diverged_at),
+            "status": (Status.DIVERGES if run.diverged_at else Status.MEASURED).value,
+            "message": run.message(),
+            "average_error": run.error,
+        }
+        typer.echo(out.document("propagate", {**out.about(theory), **numbers, "depth": depth}, results))
+        return
+    settings = f"sigma_w {numbers['sigma_w']:g}, sigma_b {numbers['sigma_b']:g}, |x|^2/N_0 {numbers['input_norm']:g}"
+    lines = [f"Propagation: {describe(theory.block)}", settings, "", out.layer_table(run, names)]
+    typer.echo(out.wrapped("\n".join(lines + (["", run.message()] if run.message() else []))))
+
+
+app.command(
+    name="phase-diagram",
+    epilog="Example: meanfield phase-diagram erf --sigma-w 0,3,60 --sigma-b 0,3,60\n\n" + CONVENTIONS,
+)(cli_critical.phase_diagram)
+
+
+@app.command(epilog="Example: meanfield check erf --sigma-w 1.5 --sigma-b 0.1 --width 200 --depth 20\n\n" + CONVENTIONS)
+def check(
+    act: Act,
+    sigma_w: SigmaW,
+    sigma_b: SigmaB,
+    residual: Skip = False,
+    mu: Mu = None,
+    norm: Norm = "none",
+    param: Param = None,
+    observables: Annotated[
+        str | None, typer.Option(metavar="K,J,...", help="What is compared (default K,J; Theta too).")
+    ] = None,
+    width: Annotated[int, typer.Option(metavar="N", help="Neurons per layer.")] = 10_000,
+    depth: Annotated[int, typer.Option(metavar="L", help="Layers.")] = 50,
+    networks: Annotated[int, typer.Option(metavar="M", help="Independent random networks.")] = 200,
+    sampler: Annotated[
+        str | None, typer.Option(help="lazy (default from N = 2000 on) or explicit weights.", show_default=False)
+    ] = None,
+    probes: Annotated[
+        int | None, typer.Option(metavar="P", help="Random vectors that estimate J (4 if lazy).", show_default=False)
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    checkpoint: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Keep what is done; the same command goes on from it.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same numbers.")] = 0,
+    input_norm: InputNorm = "1",
+    correlation: Correlation = None,
+    json: Json = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Also write the report: .json, .png, .pdf or .svg."),
+    ] = None,
+) -> None:
+    """Compare the theory with an ensemble of finite-width networks, layer by layer.
+
+    Prints the theory of infinite width, the allowance for finite width (measured on
+    narrower networks), their sum, measured ± standard error, and z, the difference from
+    the sum in standard errors. Every |z| ≤ 4: passed, exit code 0; otherwise 1.
+    """
+    from meanfield.comparison import check as comparison
+
+    path = target(output, (".json", *FORMATS))
+    theory = theory_of(act, residual, mu, param, norm)
+    needs_numbers(theory)
+    numbers = doubles(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
+    sizes: dict[str, Any] = {"width": width, "depth": layers(depth), "networks": networks, "seed": seed}
+    more: dict[str, Any] = {"sampler": sampler, "probes": probes, "device": device, "checkpoint": checkpoint}
+    more["observables"] = None if observables is None else tuple(q.strip() for q in observables.split(","))
+    report = comparison.check(theory, **numbers, **sizes, **more)  # shows a progress bar on a terminal's stderr
+    text = out.report_document({**out.about(theory), **numbers, **sizes}, report)
+    if path is not None:
+        _write_report(report, text, path)
+        typer.echo(f"Wrote {path}", err=True)
+    typer.echo(text if json else out.wrapped(str(report)))
+    if not report.passed:
+        raise typer.Exit(1)
+
+
+@app.command(epilog="Example: meanfield activations --json")
+def activations(json: Json = False) -> None:
+    """List the registered activations: parity, breaks, degree of homogeneity, formula and default parameters.
+
+    A break marked ! is a jump of φ, an unmarked one a kink, one marked * a break
+    of a higher derivative only. The degree k means φ(λz) = λ^k φ(z) for λ > 0.
+    """
+    facts = out.registry()
+    typer.echo(out.document("activations", {}, facts) if json else out.registry_table(facts))
+
+
+@app.command(epilog="Example: meanfield demo\n\n" + CONVENTIONS)
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the files.")] = Path(
+        "meanfield-demo"
+    ),
+) -> None:
+    """The whole story in a few seconds: derive, table, propagate, check, for tanh with a skip connection.
+
+    Writes table.tex, propagate.png (with matplotlib), report.json, and source.py,
+    the recursion as it is compiled.
+    """
+    from meanfield.comparison import check as comparison
+
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MeanFieldError(f"The folder {output} cannot be made: {error.strerror}.") from None
+    at: dict[str, Any] = {"sigma_w": 1.2, "sigma_b": 0.1}
+    sizes: dict[str, Any] = {"width": 200, "depth": 20, "networks": 100, "seed": 0}
+
+    _say('theory = meanfield.derive("tanh", residual=True)', "print(theory.table())")
+    theory = derive("tanh", residual=True)
+    found = theory.table()
+    typer.echo(out.wrapped(str(found)))
+    write_whole(output / "table.tex", f"{found.latex()}\n".encode())
+
+    _say("run = theory.propagate(sigma_w=1.2, sigma_b=0.1, depth=100)")
+    with out.working("Compiling the recursion"):
+        run = theory.propagate(**at, depth=100)
+    typer.echo(out.layer_table(run, ("K", "J")))
+    write_whole(output / "source.py", theory.source().encode())
+    figure, drawn = output / "propagate.png", importlib.util.find_spec("matplotlib") is not None
+    if drawn:
+        save(plot_run(run), figure)
+    else:
+        typer.echo("No figure: matplotlib is not installed; try pip install 'meanfield[plot]'.", err=True)
+
+    _say(
+        "sizes = dict(width=200, depth=20, networks=100)",
+        "print(meanfield.check(theory, sigma_w=1.2, sigma_b=0.1, **sizes))",
+    )
+    report = comparison.check(theory, **at, **sizes)
+    typer.echo(out.wrapped(str(report)))
+    _write_report(report, out.report_document({**out.about(theory), **at, **sizes}, report), output / "report.json")
+    names = ["table.tex", *(["propagate.png"] if drawn else []), "source.py", "report.json"]
+    typer.echo(f"\nWrote {', '.join(names)} to {output}")
+    raise typer.Exit(0 if report.passed else 1)
+
+
+def _say(*lines: str) -> None:
+    """Show the Python that does what follows."""
+    typer.echo("\n" + "".join(f">>> {line}\n" for line in lines))
+
+
+def _write_report(report: Any, text: str, path: Path) -> None:
+    """A report as the JSON document `text` or as a figure."""
+    if path.suffix.lower() in FORMATS:
+        save(plot_report(report), path)
+    else:
+        write_whole(path, f"{text}\n".encode())
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command line (by default the process's own) and exit with its code."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError):
+            stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal without Greek shows ?
+    try:
+        app(args=arguments, prog_name="meanfield")
+    except MeanFieldError as error:
+        sentence = str(error)
+    except MemoryError:
+        sentence = "There is not enough memory for this; ask for fewer layers, neurons or networks."
+    typer.echo(f"meanfield: {sentence}", err=True)
+    sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

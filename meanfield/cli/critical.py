@@ -1,0 +1,163 @@
+"""The commands about criticality: `critical` (line, points, fixed points) and `phase-diagram`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import sympy as sp
+import typer
+
+from meanfield.architecture import Param as Symbolic
+from meanfield.architecture import Residual
+from meanfield.cli import output as out
+from meanfield.cli.critical_output import (
+    fixed_data,
+    fixed_rows,
+    line_data,
+    line_rows,
+    phase_data,
+    phase_map,
+    phase_rows,
+    point_rows,
+    points_data,
+    summary,
+)
+from meanfield.cli.options import Act, InputNorm, Json, Latex, Mu, Norm, Param, Skip, one_format, option
+from meanfield.cli.reading import axis, double, needs_numbers, number, target, theory_of
+from meanfield.presentation.figures import FORMATS, save
+from meanfield.presentation.tables import Table
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.criticality.phases import Phase
+from meanfield.theory import Theory, describe
+
+
+def critical(
+    act: Act,
+    residual: Skip = False,
+    mu: Mu = None,
+    norm: Norm = "none",
+    param: Param = None,
+    sigma_w: Annotated[str | None, typer.Option(metavar="S", help="σ_w, exact: 1.5, 3/2, sqrt(2).")] = None,
+    sigma_b: Annotated[str | None, typer.Option(metavar="S", help="σ_b, exact. With --sigma-w.")] = None,
+    input_norm: Annotated[
+        str | None, typer.Option(metavar="Q0", help="Input norm Q0 = |x|²/N_0 of the phase there; 1 unless given.")
+    ] = None,
+    latex: Latex = False,
+    json: Json = False,
+) -> None:
+    """The critical line χ_J* = 1 and all critical points χ_J = χ_K = 1, certified.
+
+    Prints each point's kind, exponents and large-depth laws, and whether there
+    can be others. With --sigma-w and --sigma-b also every fixed point K* there
+    and the phase that K^1 flows to.
+    """
+    one_format(latex, json)
+    theory = theory_of(act, residual, mu, param, norm)
+    place, start = _place(theory, sigma_w, sigma_b, input_norm)
+    if theory.activation.free_parameters:
+        name = min(s.name for s in theory.activation.free_parameters)
+        raise MeanFieldError(f"The parameter {name} must be a number here; give it as --param {name}=...")
+    fixed, phase = None, None
+    with out.working(f"Criticality of {describe(theory.block)}"):
+        line, points = theory.critical_line(), theory.critical_points()
+        if place:
+            fixed = theory.fixed_points(**place)
+            phase = _phase(theory, place, start)
+    rows = [*line_rows(line), *point_rows(points)]
+    if fixed is not None:
+        at = ", ".join(f"{k} = {v}" for k, v in place.items())
+        rows += [*fixed_rows(fixed, at), *phase_rows(phase, at, start)]
+    table = Table(f"Criticality: {describe(theory.block)}", tuple(rows))
+    if json:
+        inputs = {**out.about(theory), **place, **({"input_norm": start} if place else {})}
+        results = {
+            "line": line_data(line),
+            **points_data(points),
+            "fixed_points": None if fixed is None else fixed_data(fixed),
+            "phase": None if phase is None else phase_data(phase),
+            "rows": table.data(),
+        }
+        typer.echo(out.document("critical", inputs, results))
+    else:
+        typer.echo(table.latex() if latex else out.wrapped(str(table)))
+
+
+def phase_diagram(
+    act: Act,
+    residual: Skip = False,
+    mu: Mu = None,
+    norm: Norm = "none",
+    param: Param = None,
+    sigma_w: Annotated[str, typer.Option(metavar="LO,HI,N", help="N values of σ_w from LO to HI.")] = "0,3,300",
+    sigma_b: Annotated[str, typer.Option(metavar="LO,HI,N", help="N values of σ_b from LO to HI.")] = "0,3,300",
+    input_norm: InputNorm = "1",
+    json: Json = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the diagram: .png, .pdf, .svg, .npz or .csv."),
+    ] = None,
+) -> None:
+    """The phase at every point of a (σ_w, σ_b) grid, in compiled float64.
+
+    Prints the share of each phase and a map in characters; the arrays (K*, χ_J*,
+    ξ, phase, number of attracting states) or a figure go to a file.
+    """
+    path = target(output, (".npz", ".csv", *FORMATS))
+    theory = theory_of(act, residual, mu, param, norm)
+    needs_numbers(theory)
+    axes: dict[str, Any] = {"sigma_w": axis(sigma_w, "--sigma-w"), "sigma_b": axis(sigma_b, "--sigma-b")}
+    start = double(input_norm, "--input-norm")
+    with out.working("Compiling the phase diagram"):
+        diagram = theory.phase_diagram(**axes, input_norm=start)
+    if path is not None:
+        _write(diagram, path)
+        typer.echo(f"Wrote {path}", err=True)
+    if json:
+        typer.echo(out.document("phase-diagram", {**out.about(theory), "input_norm": start}, summary(diagram)))
+    else:
+        typer.echo(out.wrapped(str(diagram)) + ("" if path is not None else f"\n\n{phase_map(diagram)}"))
+
+
+def _place(
+    theory: Theory, sigma_w: str | None, sigma_b: str | None, norm: str | None
+) -> tuple[dict[str, Any], sp.Expr]:
+    """({sigma_w, sigma_b}, Q0), exact; the first is empty where none was asked for."""
+    given = {"sigma_w": sigma_w, "sigma_b": sigma_b}
+    missing = [option(k) for k, v in given.items() if v is None]
+    if len(missing) == 2:
+        if norm is not None:
+            raise MeanFieldError(
+                "--input-norm was given without --sigma-w and --sigma-b; it belongs to the phase there."
+            )
+        return {}, sp.S.One
+    if missing:
+        raise MeanFieldError(f"Fixed points at one place need both --sigma-w and --sigma-b; {missing[0]} is missing.")
+    if isinstance(theory.block, Residual) and isinstance(theory.block.mu, Symbolic):
+        raise MeanFieldError(
+            f"Fixed points need a number for --mu, but the name {theory.block.mu.name!r} was given; leave out "
+            "--sigma-w and --sigma-b to keep it symbolic."
+        )
+    place = {k: number(str(v), option(k)) for k, v in given.items()}
+    start = number(norm or "1", "--input-norm")
+    for name, value in [*place.items(), ("input_norm", start)]:
+        if value < 0:
+            raise MeanFieldError(f"{option(name)} must be ≥ 0, but {value} was given.")
+    return place, start
+
+
+def _phase(theory: Theory, place: dict[str, Any], start: sp.Expr) -> Phase | str:
+    """The phase there, or why it is not decided (K¹ within the error of an unstable fixed point)."""
+    try:
+        return theory.phase(input_norm=start, **place)
+    except MeanFieldError as error:
+        return str(error)
+
+
+def _write(diagram: Any, path: Path) -> None:
+    if path.suffix.lower() in FORMATS:
+        save(diagram.plot(), path)
+    elif path.suffix.lower() == ".npz":
+        diagram.to_npz(path)
+    else:
+        diagram.to_csv(path)

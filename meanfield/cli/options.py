@@ -1,0 +1,72 @@
+"""Options that several commands share, and what they mean together."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from meanfield.cli.reading import double
+from meanfield.results import MeanFieldError
+
+CONVENTIONS = (
+    "Symbols: σ_w and σ_b are the standard deviations of weights and biases, "
+    "z^(l+1) = σ_w/√N W φ(z^l) + σ_b b + μ z^l. K^l is the second moment of z^l; l = 1 is the first layer after the "
+    "input, and K^1 = σ_w² Q0 + σ_b² with Q0 = |x|²/N_0. J^(1,l) is the averaged squared Jacobian norm from layer 1 to "
+    "layer l, with J^(1,1) = 1."
+)
+
+Act = Annotated[
+    str,
+    typer.Argument(
+        metavar="ACT",
+        show_default=False,
+        help="An activation: a name (see 'meanfield activations'), a name with its parameters ('leaky_relu(0.2)'), or "
+        "a formula in z ('z*erf(z)').",
+    ),
+]
+Skip = Annotated[bool, typer.Option("--residual", help="Add the skip connection μ z^l, with μ = 1 unless --mu says.")]
+Mu = Annotated[
+    str | None,
+    typer.Option(
+        metavar="X",
+        help="Skip strength μ ≥ 0: a number (0.5, 1/2), or for derive, table and critical a name, kept symbolic.",
+    ),
+]
+Norm = Annotated[
+    str,
+    typer.Option(
+        metavar="none|pre|act", help="LayerNorm on the preactivations, φ(LN(z)), or on the activations, LN(φ(z))."
+    ),
+]
+Param = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="A parameter of the activation, as alpha=0.2. Repeatable."),
+]
+Latex = Annotated[bool, typer.Option("--latex", help="Print LaTeX (amsmath, booktabs) instead of text.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]
+Order = Annotated[int, typer.Option(min=1, max=12, help="Terms in the expansions at K → 0 and K → ∞.")]
+SigmaW = Annotated[
+    str, typer.Option(metavar="S", show_default=False, help="Standard deviation σ_w of the weights, times √N.")
+]
+SigmaB = Annotated[str, typer.Option(metavar="S", show_default=False, help="Standard deviation σ_b of the biases.")]
+InputNorm = Annotated[str, typer.Option(metavar="Q0", help="Input norm Q0 = |x|²/N_0, so that K^1 = σ_w² Q0 + σ_b².")]
+Correlation = Annotated[
+    str | None, typer.Option(metavar="C0", help="Follow two inputs with this cosine: K_aa, K_bb, K_ab and c.")
+]
+
+
+def one_format(latex: bool, json: bool) -> None:
+    """Refuse --latex together with --json."""
+    if latex and json:
+        raise MeanFieldError("--latex and --json were both given; choose one (the JSON document holds the LaTeX).")
+
+
+def option(name: str) -> str:
+    """The spelling on the command line: sigma_w is --sigma-w."""
+    return "--" + name.replace("_", "-")
+
+
+def doubles(**texts: str | None) -> dict[str, Any]:
+    """Options as doubles, by the name that `propagate` and `check` know; None stays None."""
+    return {k: None if v is None else double(v, option(k)) for k, v in texts.items()}

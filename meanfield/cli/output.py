@@ -1,0 +1,303 @@
+"""What the command line writes: JSON documents, tables of 80 columns, files."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import math
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import sympy as sp
+
+from meanfield import printed
+from meanfield.architecture import LayerNorm, Nonlinearity, Param, Residual, Sequential
+from meanfield.functions.activations import Activation, activation, activations
+from meanfield.presentation.figures import FORMATS, plot_run, save, write_whole
+from meanfield.presentation.tables import Row, Table, law_latex
+from meanfield.results import MeanFieldError, Solution, Status
+from meanfield.symbolic.asymptotics.depth import DepthLaw
+from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.recursion import closed
+from meanfield.theory import Theory, describe
+
+Laws = dict[str, DepthLaw | MeanFieldError]
+COLUMNS = printed.COLUMNS
+
+
+# -------------------------------------------------------------------------------------------------------------- JSON
+
+
+def document(command: str, inputs: Mapping[str, Any], results: Any) -> str:
+    """The JSON text of one command: exact values are text, infinities "inf" or "-inf", what is not a number null."""
+    package: Any = sys.modules["meanfield"]
+    head = {"schema": 1, "meanfield": package.__version__, "command": command}
+    body = {**head, "inputs": plain(inputs), "results": plain(results)}
+    return json.dumps(body, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def report_document(inputs: Mapping[str, Any], report: Any) -> str:
+    """The JSON text of a check."""
+    return document("check", inputs, {k: v for k, v in report.data().items() if k != "schema"})
+
+
+def plain(value: Any) -> Any:
+    """Mappings, sequences, arrays, expressions and numbers as JSON values."""
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else "inf" if value > 0 else "-inf"
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def derivation_data(theory: Theory, laws: Laws, table: Table) -> dict[str, Any]:
+    """Maps, start values, susceptibilities and large-depth laws by quantity, and the printed rows."""
+    one, two = theory.one_input, theory.two_inputs
+    both = [*zip(one.state, one.step), *zip(two.state, two.step)]
+    return {
+        "recursion": {v.name: {"step": _text(e), "closed_form": _closed_text(e), "first": v.initial} for v, e in both},
+        "susceptibilities": {
+            r.name: {"value": r.text(), "latex": r.latex_value()} for r in table.rows if r.section == "Susceptibilities"
+        },
+        "depth_laws": {q: law_data(w) if isinstance(w, DepthLaw) else {"message": str(w)} for q, w in laws.items()},
+        "rows": table.data(),
+    }
+
+
+def law_data(law: DepthLaw) -> dict[str, Any]:
+    """A large-depth law: quantity ~ C l^exponent exp(rate l^rate_power); terms are those of K, or of log J."""
+    return {
+        "of": "log J" if law.quantity == "J" else law.quantity,
+        "law": law.law.text(),
+        "latex": law_latex(law.law),
+        "terms": [{f.name: getattr(t, f.name) for f in fields(t)} for t in law.law.terms],
+        "remainder": law.law.remainder,
+        "regime": law.regime,
+        "rate": law.rate,
+        "rate_power": law.rate_power,
+        "exponent": law.exponent,
+        "status": law.status.value,
+    }
+
+
+def solution_data(found: Solution | None) -> Any:
+    """An exact value as text, a certified one as {mid, rad, status}, any other as {value, status, message}."""
+    if found is None:
+        return None
+    value, message = found.value, {"message": found.message} if found.message else {}
+    if found.status is Status.EXACT:
+        return _text(value)
+    if found.error is not None:
+        return {"mid": str(value), "rad": found.error, "status": found.status.value, **message}
+    return {"value": None if value is sp.nan else _text(value), "status": found.status.value, **message}
+
+
+def _text(e: sp.Expr) -> str:
+    return "inf" if e == sp.oo else str(e)
+
+
+def _closed_text(e: sp.Expr) -> str | None:
+    form = e if e == sp.oo else closed(e)
+    return None if form.atoms(Average) else _text(form)
+
+
+def about(theory: Theory) -> dict[str, Any]:
+    """The inputs that name a theory."""
+    record, block = theory.activation, theory.block
+    mu = block.mu if isinstance(block, Residual) else 0
+    return {
+        "activation": record.name,
+        "formula": str(record.expression),
+        "parameters": dict(record.parameters),
+        "mu": mu.name if isinstance(mu, Param) else str(mu),
+        "norm": _norm(block.branch if isinstance(block, Residual) else block),
+    }
+
+
+def _norm(branch: Any) -> str:
+    """Where a plain branch has its LayerNorm, as `derive` calls it."""
+    kinds = [type(b) for b in branch.blocks] if isinstance(branch, Sequential) else []
+    if LayerNorm not in kinds:
+        return "none"
+    return "pre" if kinds.index(LayerNorm) < kinds.index(Nonlinearity) else "act"
+
+
+# -------------------------------------------------------------------------------------------------------------- text
+
+
+def wrapped(text: str) -> str:
+    """`text` in lines that fit a terminal."""
+    return printed.wrapped(text, COLUMNS)
+
+
+def unit_skip_laws(theory: Theory) -> Laws:
+    """The large-depth laws of K and J that hold for every σ_w > 0 when μ = 1; a reason where one is not known."""
+    laws: Laws = {}
+    for quantity in ("K", "J") if isinstance(theory.block, Residual) and theory.block.mu == 1 else ():
+        try:
+            laws[quantity] = theory.depth_law(quantity)
+        except MeanFieldError as error:
+            laws[quantity] = error
+    return laws
+
+
+def derivation(theory: Theory, laws: Laws) -> Table:
+    """The first part of the story: maps, start values, susceptibilities and, for μ = 1, the large-depth laws."""
+    recursion, rows = theory.one_input, []
+    for v, e in (*zip(recursion.state, recursion.step), (theory.two_inputs.state[2], theory.two_inputs["K_ab"])):
+        name = _LATEX[v.name]
+        jump = "φ jumps, so ⟨φ′²⟩ is infinite at infinite width." if e == sp.oo else ""
+        rows.append(Row("One layer deeper", f"{v.name}'", shown(e), name.replace(r"\ell", r"\ell+1"), jump, _nodes(e)))
+    finite = [v for v, e in zip(recursion.state, recursion.step) if e != sp.oo]
+    for v in finite:
+        rows.append(Row("First layer (l = 1)", f"{v.name}^1", v.initial, _LATEX[v.name].replace(r"\ell", "1")))
+    for name, e in theory.susceptibilities().items():
+        if name != "chi_K" and len(finite) == 1:  # J is infinite, and so is its slope
+            continue
+        symbol = rf"\chi_{{{name[4:]}}}".replace("Delta", r"\Delta")
+        rows.append(Row("Susceptibilities", name, shown(e), symbol, nodes=_nodes(e)))
+    for quantity, law in laws.items():
+        rows += law_rows(quantity, law, "Large depth, any sigma_w > 0")
+    return Table(f"Large-width theory: {describe(theory.block)}", tuple(rows))
+
+
+def law_rows(quantity: str, law: DepthLaw | MeanFieldError, section: str, digits: bool = False) -> list[Row]:
+    """A large-depth law as table rows (with `digits`, also as decimals); one that is not known says why."""
+    name, symbol = ("log J^(1,l)", rf"\log {_LATEX['J']}") if quantity == "J" else ("K^l", _LATEX["K"])
+    if isinstance(law, MeanFieldError):
+        return [Row(section, name, "not known", symbol, str(law))]
+    rows = [Row(section, name, law.law, symbol, law.regime)]
+    value = sp.Add(*[sp.N(p, 8) for p in law.law.parts()])
+    if (
+        digits
+        and law.law.terms
+        and not law.law.expr.has(sp.Float)
+        and {s.name for s in value.free_symbols} <= {"l", "C"}
+    ):
+        rows.append(Row(section, f"{name}, in digits", value, symbol))
+    return rows
+
+
+def shown(e: sp.Expr) -> Any:
+    """The closed form if every average in `e` has one, else `e` as it is."""
+    if e == sp.oo:
+        return "infinite"
+    form = closed(e)
+    return e if form.atoms(Average) else form
+
+
+def _nodes(e: sp.Expr) -> sp.Expr | None:
+    """What LaTeX shows where a closed form is too long."""
+    return None if e == sp.oo else e
+
+
+_LATEX = {"K": r"K^{\ell}", "J": r"J^{1,\ell}", "Theta": r"\Theta^{\ell}", "K_ab": r"K^{\ell}_{ab}"}
+
+
+def selected(run: Any) -> list[int]:
+    """Positions in a run of layers 1, 2, 3, 5, 10, 20, 50, …, the last, and the two where K leaves the doubles."""
+    last, lost = int(run.l[-1]), int(run.diverged_at)
+    keep = {m * 10**p for p in range(8) for m in (1, 2, 5)} | {3, last, lost - 1, lost}
+    return [i for i, layer in enumerate(run.l) if layer in keep and (not lost or layer <= lost)]
+
+
+def layer_table(run: Any, names: tuple[str, ...]) -> str:
+    """A run in 80 columns: one line per selected layer."""
+    lines = ["  layer" + "".join(f"{n:>16}" for n in names)]
+    for i in selected(run):
+        cells = [_cell(getattr(run, n)[i], run.values.get(f"log_{n}", {i: None})[i]) for n in names]
+        lines.append(f"{run.l[i]:>7}" + "".join(f"{c:>16}" for c in cells))
+    return "\n".join(lines)
+
+
+def _cell(value: float, log: float | None) -> str:
+    if log is not None and abs(log) > 690 and math.isfinite(log):  # beyond the doubles, digits from the logarithm
+        exponent = math.floor(log / math.log(10))
+        return f"{math.exp(log - exponent * math.log(10)):.4f}e{exponent:+d}"
+    return "-" if math.isnan(value) else f"{value:.8g}"
+
+
+def columns(run: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    """l, the named quantities, and the logarithms a run carries."""
+    logs = [f"log_{n}" for n in names if f"log_{n}" in run.values]
+    return {"l": run.l, **{n: getattr(run, n) for n in (*names, *logs)}}
+
+
+def registry() -> list[dict[str, Any]]:
+    """What the registered activations are, for listing."""
+    return [_facts(activation(name)) for name in activations()]
+
+
+def _facts(record: Activation) -> dict[str, Any]:
+    return {
+        "name": record.name,
+        "formula": record.source,
+        "parameters": dict(record.parameters),
+        "parity": {1: "even", -1: "odd", None: None}[record.parity],
+        "kinks": [{"z": k.location, "jump": k.jump, "slope_jump": k.slope_jump} for k in record.kinks],
+        "homogeneity": record.homogeneity,
+        "continuous": record.is_continuous,
+    }
+
+
+def registry_table(facts: list[dict[str, Any]]) -> str:
+    """The registered activations in 80 columns."""
+    lines = [f"{'name':<17}{'parity':<8}{'breaks':<8}{'degree':<8}formula in z"]
+    for a in facts:
+        marks = [f"{k['z']}" + ("!" if k["jump"] != 0 else "" if k["slope_jump"] != 0 else "*") for k in a["kinks"]]
+        degree = "-" if a["homogeneity"] is None else str(a["homogeneity"])
+        head = f"{a['name']:<17}{a['parity'] or '-':<8}{', '.join(marks) or '-':<8}{degree:<8}"
+        values = ", ".join(f"{k} = {_short(v)}" for k, v in a["parameters"].items())
+        body = textwrap.wrap(a["formula"], COLUMNS - len(head), break_on_hyphens=False) + (
+            [f"  {values}"] if values else []
+        )
+        lines += [head + body[0], *(" " * len(head) + b for b in body[1:])]
+    return "\n".join(lines)
+
+
+def _short(value: sp.Expr) -> str:
+    return str(value) if len(str(value)) <= 12 else f"{float(value):.6g}"
+
+
+# ----------------------------------------------------------------------------------------------- files and progress
+
+
+def write_run(run: Any, names: tuple[str, ...], drawn: tuple[str, ...] | None, path: Path) -> None:
+    """A run as .csv (one line per layer), .npz (arrays) or a figure of the quantities `drawn`."""
+    data = columns(run, names)
+    if path.suffix.lower() in FORMATS:
+        save(plot_run(run, drawn), path)
+    elif path.suffix.lower() == ".npz":
+        import numpy as np
+
+        with io.BytesIO() as buffer:
+            np.savez(buffer, diverged_at=run.diverged_at, **data, **run.parameters)
+            write_whole(path, buffer.getvalue())
+    else:
+        with io.StringIO(newline="") as text:
+            rows = csv.writer(text, lineterminator="\n")
+            rows.writerow(data)
+            rows.writerows(zip(*(v.tolist() for v in data.values())))
+            write_whole(path, text.getvalue().encode())
+
+
+@contextlib.contextmanager
+def working(text: str) -> Iterator[None]:
+    """A spinner on stderr while something takes its time; nothing where stderr is not a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(text):
+        yield

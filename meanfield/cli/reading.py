@@ -1,0 +1,100 @@
+"""What the command line reads: theories, numbers, axes, names of quantities, output paths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from meanfield.architecture import NORMS, Param, Residual
+from meanfield.functions.activations import activation
+from meanfield.functions.parser import number
+from meanfield.presentation.figures import FORMATS, require
+from meanfield.results import MeanFieldError
+from meanfield.theory import ONE_INPUT, TWO_INPUTS, Theory, derive
+
+DEEPEST = 10_000_000  # layers kept in memory at once
+FINEST = 10_000  # points of one axis of a phase diagram
+
+
+def theory_of(act: str, residual: bool, mu: str | None, params: list[str] | None, norm: str = "none") -> Theory:
+    """The theory that the arguments ACT, --residual, --mu, --param and --norm ask for."""
+    if norm not in NORMS:
+        raise MeanFieldError(f"--norm must be one of {', '.join(NORMS)}, but {norm!r} was given.")
+    values: dict[str, str] = {}
+    for item in params or ():
+        name, equals, value = (part.strip() for part in item.partition("="))
+        if not (equals and value and name.isidentifier()) or name in values or name == "what":
+            raise MeanFieldError(f"--param takes name=value, each name once, such as alpha=0.2; {item!r} was given.")
+        values[name] = value
+    taken = {"z", "Q0", "c0", "l", "sigma_w", "sigma_b", *ONE_INPUT, *TWO_INPUTS}
+    for option, text in [("--mu", mu), *[(f"--param {n}", v) for n, v in values.items()]]:
+        if text in taken:
+            raise MeanFieldError(f"{option} cannot be called {text!r}: that symbol already has a meaning here.")
+    if mu is not None and mu.strip().lower().lstrip("+-") in ("nan", "inf", "infinity"):
+        raise MeanFieldError(f"--mu must be a finite number or a symbol's name, but {mu!r} was given.")
+    return derive(activation(act, **values), residual=residual, mu=mu, norm=None if norm == "none" else norm)
+
+
+def double(text: str, option: str) -> float:
+    """The nearest double of `number`."""
+    return float(number(text, option))
+
+
+def axis(text: str, option: str) -> tuple[float, float, int]:
+    """(low, high, count) of one axis of a phase diagram, written as LO,HI,N."""
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) != 3:
+        raise MeanFieldError(f"{option} must be LO,HI,N, such as 0,3,300, but {text!r} was given.")
+    low, high = (double(part, f"{end} of {option}") for part, end in zip(parts, ("LO", "HI")))
+    if not 0 <= low < high:
+        raise MeanFieldError(f"{option} must run from LO ≥ 0 to a larger HI, but {text!r} was given.")
+    if not (parts[2].isdecimal() and 2 <= int(parts[2]) <= FINEST):
+        raise MeanFieldError(f"N of {option} must be a whole number from 2 to {FINEST:,}, but {parts[2]!r} was given.")
+    return low, high, int(parts[2])
+
+
+def layers(depth: int) -> int:
+    """A depth that fits into memory."""
+    if not 1 <= depth <= DEEPEST:
+        raise MeanFieldError(f"--depth must be a whole number of layers from 1 to {DEEPEST:,}, but {depth} was given.")
+    return depth
+
+
+def needs_numbers(theory: Theory) -> None:
+    """Refuse a theory with symbols where numbers are to be computed."""
+    if isinstance(theory.block, Residual) and isinstance(theory.block.mu, Param):
+        raise MeanFieldError(f"--mu must be a number here, but the name {theory.block.mu.name!r} was given.")
+    if theory.activation.free_parameters:
+        name = min(s.name for s in theory.activation.free_parameters)
+        raise MeanFieldError(f"The parameter {name} must be a number here; give it as --param {name}=...")
+
+
+def wanted(theory: Theory, text: str | None, two: bool) -> tuple[str, ...]:
+    """The quantities to show, from --quantities or the default for one or two inputs."""
+    known = (*TWO_INPUTS, "c") if two else ONE_INPUT
+    if text is None:
+        return known if two else theory.usual
+    names = tuple(dict.fromkeys(n.strip() for n in text.split(",") if n.strip()))
+    for n in names:
+        if n not in known:
+            why = f"the quantities known here are {', '.join(known)}"
+            if n in (*ONE_INPUT, *TWO_INPUTS, "c"):
+                why = (
+                    "it needs one input; leave --correlation out" if two else "it needs two inputs; give --correlation"
+                )
+            raise MeanFieldError(f"--quantities {n} was asked for, but {why}.")
+    if not names:
+        raise MeanFieldError(f"--quantities names none; choose from {', '.join(known)}.")
+    return names
+
+
+def target(path: Path | None, suffixes: tuple[str, ...]) -> Path | None:
+    """An output path, refused before the work is done if its kind or its folder will not do."""
+    if path is None:
+        return None
+    if suffixes and path.suffix.lower() not in suffixes:
+        raise MeanFieldError(f"-o {path} was given; this command writes {', '.join(suffixes)}.")
+    if not path.parent.is_dir():
+        raise MeanFieldError(f"{path} cannot be written: the folder {path.parent} does not exist.")
+    if path.suffix.lower() in FORMATS:
+        require()
+    return path

@@ -1,0 +1,366 @@
+"""check(): the theory against an ensemble of finite-width networks, layer by layer, in standard errors."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meanfield.architecture import Block, activations_of
+from meanfield.arguments import choice, count_of, finite, meant, path, provides, refuse_not_real, scalar, shown, spoken
+from meanfield.arguments import names as names_of
+from meanfield.comparison.allowances import compare, narrower
+from meanfield.comparison.report import THRESHOLD, Report, Row
+from meanfield.empirical import CriticalityEstimate, EnsembleResult, ScalarPair, run_ensemble
+from meanfield.empirical import measure_criticality as _measure_criticality
+from meanfield.empirical.ensemble.parallel import threads_used
+from meanfield.empirical.functions.formulas import from_formula, has_switches
+from meanfield.empirical.functions.twins import names as twin_names
+from meanfield.empirical.network.network import SAMPLERS
+from meanfield.empirical.network.operations import integer
+from meanfield.empirical.observables.measurement import DEVICES
+from meanfield.functions.activations import Activation, activation
+from meanfield.functions.formula import formula
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.blocks import describe
+from meanfield.theory import ONE_INPUT, TWO_INPUTS, Theory, decided, derive, double
+
+__all__ = ["THRESHOLD", "Report", "Row", "check", "compare", "measure_criticality"]
+LAZY_FROM = 2000  # neurons from which on the lazy sampler is the default
+
+
+@spoken
+def check(
+    theory: Any,
+    *,
+    sigma_w: Any,
+    sigma_b: Any,
+    observables: tuple[str, ...] | None = None,
+    width: int = 10_000,
+    depth: int = 50,
+    networks: int = 200,
+    seed: int = 0,
+    input_norm: float = 1.0,
+    correlation: float | None = None,
+    input_dimension: int | None = None,
+    sampler: str | None = None,
+    probes: int | None = None,
+    threads: int | None = None,
+    executor: Executor | None = None,
+    device: str = "cpu",
+    checkpoint: str | os.PathLike | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    quantities: tuple[str, ...] | None = None,
+    **parameters: Any,
+) -> Report:
+    """The theory's K^l and J^{1,l} (or K_aa, K_bb, K_ab for two inputs) against measured ones, with standard errors and
+    z-scores.
+
+    theory: what `derive` returned, or what it takes. sigma_w, sigma_b: as in `propagate`, one number or one per layer.
+    observables: from K, J, Theta, J0 (J^{0,l}, with input_dimension), or K_aa, K_bb, K_ab; default K and J
+    (`quantities`, the name elsewhere, means the same). width: neurons a layer;
+    networks: how many independent ones; input_dimension: N_0 (width unless given); the input has |x|²/N_0 = input_norm
+    exactly, and a second one the cosine `correlation`.
+    sampler: "lazy" draws products of the weights exactly in law (default from 2000 neurons on; J and Theta by `probes`,
+    default 4), "explicit" draws the weights (J and Theta exact unless probes are given).
+
+    What finite width adds is predicted by no theory here: it is measured on two narrower ensembles and stands in every
+    row beside the theory, as its allowance; z refers to their sum, and the standard error holds that of the allowance.
+    Networks too narrow for that are compared with a bias a·l/n in J, a fitted from widths n and n/2; Theta and J0 as
+    2 X(n) - X(n/2); K as it is. A row passes within 4 standard errors.
+    threads, executor, device, checkpoint (here a folder): as in `meanfield.empirical.run_ensemble`.
+
+    Raises: MeanFieldError for sizes below 1, J of a discontinuous φ, or networks that overflow.
+
+    >>> report = check(derive("tanh", residual=True), sigma_w=1.2, sigma_b=0.1, width=64, depth=5, networks=64)
+    >>> report.passed
+    True
+    """
+    if not isinstance(theory, Theory):
+        theory = derive(theory)
+    sigma_w, sigma_b = double("sigma_w", sigma_w), double("sigma_b", sigma_b)
+    input_norm, correlation = double("input_norm", input_norm), double("correlation", correlation)
+    parameters = {k: double(k, v) for k, v in parameters.items()}
+    width, depth = integer(width, "The width", 1, 1 << 24), integer(depth, "The depth", 1, 1 << 24)
+    networks, seed = integer(networks, "The number of networks", 2, 1 << 32), integer(seed, "The seed", 0, 1 << 64)
+    for name, value in {**parameters, "input_norm": input_norm}.items():
+        if _ndim(value, name) > 0:
+            raise MeanFieldError(
+                f"A check takes one number for {name}, but {shown(value)} was given; check one at a time."
+            )
+        scalar(value, name)
+    numbers = parameters
+    theory, parameters = decided(theory, parameters)
+    if correlation is not None:
+        scalar(correlation, "correlation")
+    if sampler is not None:
+        choice(sampler, "sampler", SAMPLERS)
+    probes = None if probes is None else integer(probes, "The number of probes", 1, 1 << 16)
+    _refuse_unknown_ways(threads, executor, device, checkpoint, progress)
+    if observables is not None and quantities is not None:
+        raise MeanFieldError("observables= and quantities= mean the same here; give one of them.")
+    observables = quantities if observables is None else observables
+    names = _wanted(theory, None if observables is None else names_of(observables, "observables"), correlation)
+    differentiated = {"J", "Theta", "J0"} & set(names)
+    if "J0" in names:
+        if input_dimension is None:
+            raise MeanFieldError("A check of J0 was asked for; give the input dimension N_0 as input_dimension=.")
+        input_dimension = integer(input_dimension, "The input dimension N_0", 1, 1 << 48)
+        parameters["N0"] = input_dimension
+    layered = _ndim(sigma_w, "sigma_w") > 0 or _ndim(sigma_b, "sigma_b") > 0
+    run = theory.propagate(
+        sigma_w=sigma_w,
+        sigma_b=sigma_b,
+        depth=depth,
+        input_norm=input_norm,
+        correlation=correlation,
+        quantities=tuple(n for n in names),
+        layerwise=layered,
+        **parameters,
+    )
+    sampler = sampler or ("lazy" if width >= LAZY_FROM else "explicit")
+    others = narrower(width, depth)
+    others = others if differentiated or len(others) == 2 else ()
+    folder = None if checkpoint is None else Path(checkpoint)
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise MeanFieldError(f"The checkpoint of a check is a folder, but {folder} is a file; name another one.")
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    pairs = _pairs(theory, values=parameters)
+
+    def ensemble(order: int, n: int, tell: Callable[[int, int], None] | None) -> EnsembleResult:
+        total = networks * (1 + len(others))
+        report = None if tell is None else (lambda k, _: tell(order * networks + k, total))
+        return run_ensemble(
+            theory.block,
+            sigma_w=sigma_w,
+            sigma_b=sigma_b,
+            width=n,
+            depth=depth,
+            networks=networks,
+            seed=seed,
+            quantities=tuple({"J0": "J"}.get(q, q) for q in names),
+            sampler=sampler,
+            probes=probes,
+            input_norm=input_norm,
+            correlation=correlation,
+            input_dimension=input_dimension,
+            l0=0 if "J0" in names else 1,
+            mu=parameters,
+            activation_pairs=pairs,
+            threads=threads,
+            executor=executor,
+            device=device,
+            checkpoint=None if folder is None else folder / f"width-{n}.npz",
+            progress=report,
+            first_network=order * networks,
+            keep_samples=True if len(others) < 2 else None,
+        )
+
+    with _shown(progress) as bar:
+        result, *rest = (ensemble(order, n, bar) for order, n in enumerate((width, *others)))
+    rows, log_scale, notes = compare(run, result, tuple(rest), names)
+    settings = {
+        "sigma_w": np.asarray(sigma_w, dtype=float).tolist(),
+        "sigma_b": np.asarray(sigma_b, dtype=float).tolist(),
+        "width": width,
+        "depth": depth,
+        "networks": networks,
+        "seed": seed,
+        "sampler": sampler,
+        "probes": result.probes,
+        "input_norm": result.input_norm,
+        "correlation": result.correlation,
+        "input_dimension": result.input_dimension,
+        **{k: str(v) for k, v in {**numbers, **parameters}.items()},
+    }
+    return Report(f"Check of {describe(theory.block)}", settings, tuple(rows), log_scale, tuple(notes))
+
+
+@spoken
+def measure(network: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) -> EnsembleResult:
+    """Any quantity of finite networks, with its standard error: K, J, Theta, V, A, B, D, F, P ... U, gradients, class
+    fractions; nothing analytic is used.
+
+    network: a `Theory`, an architecture record, an activation's name or a formula. settings: width, depth, networks,
+    quantities, sampler (lazy from width 2000 on), probes, inputs, executor, checkpoint, ... as in
+    `meanfield.empirical.run_ensemble`.
+
+    >>> run = measure("z*erf(z)", sigma_w=1, sigma_b=0.1, width=40, depth=3, networks=30, quantities=("K", "V"))
+    >>> run.estimate("K").mean.shape, run.estimate("V").mean.shape
+    ((3,), (3, 1, 1, 1, 1))
+    """
+    given = _settings(run_ensemble, settings)
+    asked = set(() if settings.get("quantities") is None else names_of(settings["quantities"], "quantities"))
+    refuse_not_real(given["width"], "width")
+    widths = np.ravel(np.asarray(given["width"], dtype=object)).tolist()
+    widest = max((n for w in widths if isinstance(n := count_of(w), int | float)), default=0)
+    if widest >= LAZY_FROM and not asked & set("ABDFPQRSTU"):
+        settings.setdefault("sampler", "lazy")
+    numbers = _numbers({"sigma_w": sigma_w, "sigma_b": sigma_b} | settings)
+    block, pairs = _network(network, bool(asked & set("PQRSTU")), numbers.get("mu"))
+    with _shown(numbers.pop("progress", None)) as bar:
+        return run_ensemble(block, activation_pairs=pairs, progress=bar, **numbers)
+
+
+@spoken
+def measure_criticality(network: Any, *, sigma_w: float, sigma_b: float, **settings: Any) -> CriticalityEstimate:
+    """χ = J^{L-2,L-1} of explicit networks by random probes, with its standard error: is this architecture critical?
+
+    network: a `Theory`, an architecture record, an activation's name or a formula; nothing analytic about it is used.
+    settings: width, depth L (blocks), networks, probes, seed, sampler, input_norm, mu, threads as in
+    `meanfield.empirical.measure_criticality`. χ > 1: chaotic, χ < 1: ordered; the two sides of a critical line have
+    opposite signs of χ - 1. The bias is of order 1/width. Source: [partial_jacobians] Prop. 2.6.
+
+    >>> found = measure_criticality("tanh", sigma_w=0.7, sigma_b=0.1, width=64, depth=10, networks=20)
+    >>> found.phase
+    'ordered'
+    """
+    _settings(_measure_criticality, settings)
+    numbers = _numbers({"sigma_w": sigma_w, "sigma_b": sigma_b} | settings)
+    block, pairs = _network(network, values=numbers.get("mu"))
+    with _shown(numbers.pop("progress", None)) as bar:
+        return _measure_criticality(block, activation_pairs=pairs, progress=bar, **numbers)
+
+
+def _ndim(value: Any, what: str) -> int:
+    """The number of axes of a number or an array."""
+    try:
+        return np.ndim(value)
+    except ValueError:
+        raise MeanFieldError(f"{what} must be a number or an array, but {shown(value)} was given.") from None
+
+
+def _numbers(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of an ensemble with its numbers read as the theory reads them ("sqrt(2)", 2/3)."""
+    taken = {k: double(k, v) for k, v in settings.items() if k in ("sigma_w", "sigma_b", "input_norm", "correlation")}
+    mu = settings.get("mu")
+    if isinstance(mu, Mapping):
+        taken["mu"] = {k: double(str(k), v) for k, v in mu.items()}
+    elif "mu" in settings:
+        taken["mu"] = double("mu", mu)
+    return settings | taken
+
+
+def _network(network: Any, higher: bool = False, values: Any = None) -> tuple[Block, dict[Hashable, ScalarPair]]:
+    """The record of a theory, a record, a name or a formula, and the functions it lacks."""
+    if isinstance(network, Block) and not activations_of(network):
+        return network, {}
+    if not isinstance(network, Theory):
+        network = derive(architecture=network) if isinstance(network, Block) else derive(network)
+    if isinstance(values, Mapping):
+        network, _ = decided(network, dict(values))
+    return network.block, _pairs(network, higher, values)
+
+
+def _settings(function: Callable, settings: dict[str, Any]) -> dict[str, Any]:
+    """All settings of an ensemble with their defaults; names it does not take, and lacks, are refused."""
+    known = inspect.signature(function).parameters
+    for name in settings:
+        if name not in known or name in ("block", "activation_pairs"):
+            own = [n for n in known if n not in ("block", "activation_pairs")]
+            raise MeanFieldError(f"{name} is no setting of an ensemble.{meant(name, own)}")
+    for value in settings["mu"].values() if isinstance(settings.get("mu"), Mapping) else [settings.get("mu", 0)]:
+        _ndim(value, "mu")
+    missing = [n for n, p in known.items() if p.default is p.empty and n not in ("block", "sigma_w", "sigma_b")]
+    for name in missing:
+        if name not in settings:
+            raise MeanFieldError(f"An ensemble needs {' and '.join(missing)}; give {name}=.")
+    _refuse_unknown_ways(settings.get("threads"), settings.get("executor"), "cpu", None, settings.get("progress"))
+    return {n: p.default for n, p in known.items()} | settings
+
+
+def _refuse_unknown_ways(threads: Any, executor: Any, device: Any, checkpoint: Any, progress: Any) -> None:
+    """Refuse what does not say how, and where, an ensemble is run, before anything is derived for it."""
+    threads_used(threads)
+    provides(executor, "executor", "submit", "an Executor of concurrent.futures or one with its submit")
+    choice(device, "device", DEVICES)
+    path(checkpoint, "checkpoint")
+    provides(progress, "progress", None, "a function progress(done, networks)")
+
+
+@contextmanager
+def _shown(progress: Callable[[int, int], None] | None) -> Iterator[Callable[[int, int], None] | None]:
+    """The given progress function, or a bar on stderr where somebody watches a terminal."""
+    if progress is not None or not sys.stderr.isatty():
+        yield progress
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("networks", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _wanted(theory: Theory, observables, correlation) -> tuple[str, ...]:
+    finite = theory.usual != ("K",)
+    allowed = TWO_INPUTS if correlation is not None else ("K", "J", "Theta", "J0") if finite else ("K",)
+    wanted = tuple(observables or (allowed if correlation is not None else allowed[:2]))
+    if "J0" in wanted and set(wanted) - {"J0", "K"}:
+        raise MeanFieldError("J0 starts at the input and J, Theta at layer 1; check them separately.")
+    for q in wanted:
+        if q in ONE_INPUT + TWO_INPUTS and q not in allowed:
+            why = (
+                "it is infinite in the theory (φ jumps or rises like √z), and no finite network measures that"
+                if q == "J"
+                else "give correlation= for two-input quantities, leave it out for one-input ones"
+            )
+            raise MeanFieldError(f"A check of {q} was asked for, but {why}.")
+        if q not in allowed:
+            raise MeanFieldError(f"A check of {q!r} was asked for; what can be checked here is {', '.join(allowed)}.")
+    return wanted
+
+
+def _pairs(theory: Theory, higher: bool = False, values: Any = None) -> dict[Hashable, ScalarPair]:
+    """Functions for activations the checker has no hand-written twin of, from the formula as it was written; higher: φ″
+    and φ‴ too, where they hold no delta function; values: numbers for symbolic parameters.
+
+    The normal form of the theory (`piecewise`) decides nothing here but what is refused: a switch point it lost would
+    be lost in the judge, too.
+    """
+    out: dict[Hashable, ScalarPair] = {}
+    for held in activations_of(theory.block):
+        record = activation(held)
+        if record.name not in twin_names() or record.free_parameters:
+            given = dict(values) if isinstance(values, Mapping) else {}
+            missing = sorted({s.name for s in record.free_parameters} - set(given))
+            if missing:
+                raise MeanFieldError(f"A check needs numbers for {', '.join(missing)}; give them in derive(...).")
+            out[record] = _written(record, given, higher)
+    return out
+
+
+def _written(record: Activation, given: Mapping[str, Any], higher: bool) -> ScalarPair:
+    """The pair of a record's own text; of its expression, where that text is not one the networks read, or names a
+    parameter without a number that cancels in the expression."""
+    import sympy as sp
+
+    numbers = {s: sp.Float(finite(given[s.name], s.name)) for s in record.free_parameters}
+    texts = []
+    if record.arguments is not None:
+        cancelled = {s for _, v in record.arguments for s in v.free_symbols} - set(numbers)
+        known = numbers | {s: sp.Float(finite(given[s.name], s.name)) for s in cancelled if s.name in given}
+        own = {k: v.subs(known) for k, v in record.arguments}
+        texts.append((record.source, {k: float(v) for k, v in own.items() if v.is_number}))
+    texts.append((formula(record.expression), {s.name: float(v) for s, v in numbers.items()}))
+    for k, (text, values) in enumerate(texts):
+        try:
+            smooth = higher and (not has_switches(text) or _has_second_derivative(record))
+            return from_formula(text, values, continuous=record.is_continuous, smooth=smooth)
+        except MeanFieldError:
+            if k + 1 == len(texts):
+                raise
+    raise AssertionError
+
+
+def _has_second_derivative(record: Activation) -> bool:
+    first = record.pieces.diff()
+    return record.is_continuous and not first.jumps() and not first.diff().jumps()

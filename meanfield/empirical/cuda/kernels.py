@@ -1,0 +1,415 @@
+"""CUDA kernels of finite networks, as plain Python: `meanfield.empirical.cuda.device` compiles them for the device.
+
+Names in capitals and `cuda` are placeholders that stand for what a plan fixes: numba.cuda, the size of a thread block,
+the vectors of a launch, φ and φ′.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import float64
+
+from meanfield.empirical.network.derivatives import ROUNDING
+from meanfield.empirical.observables.norms import _FAR, _LOG2
+from meanfield.empirical.random.philox import normal_pair
+from meanfield.empirical.random.sampler import DEPENDENT
+
+# What a kernel is compiled for: `_kernel` puts numba.cuda, the size of a thread block and a plan's functions in place.
+cuda: Any = None
+THREADS, LANES, ROWS, CHUNK = 256, 32, 4, 8
+VECTORS = 1
+HAAR = PAIRED = LARGEST = False
+PARAMETERS: tuple[float, ...] = ()
+phi: Any = None
+dphi: Any = None
+_INF, _NAN = math.inf, math.nan
+
+
+# --------------------------------------------------------------------------------------------------- device functions
+
+
+def _normal(number, stream, network, layer, k0, k1):
+    """Standard normal `number` of a stream."""
+    first, second = normal_pair(np.uint64(number >> 1), stream, network, layer, k0, k1)
+    return second if number & 1 == 1 else first
+
+
+def _mark(value, lost, b, p):
+    if not abs(value) < _INF:
+        lost[b, p] = 1
+
+
+def _reduce(sums, count):
+    """sums[c, 0] = Σ_t sums[c, t] for c < count, by halves; every thread of the block takes part."""
+    t, half = cuda.threadIdx.x, THREADS // 2
+    cuda.syncthreads()
+    while half > 0:
+        if t < half:
+            for c in range(count):
+                sums[c, t] += sums[c, t + half]
+        half //= 2
+        cuda.syncthreads()
+
+
+def _block_sum(value, sums):
+    """Σ_t of the threads' values."""
+    sums[0, cuda.threadIdx.x] = value
+    _reduce(sums, 1)
+    total = sums[0, 0]
+    cuda.syncthreads()  # before the next sum takes its place
+    return total
+
+
+def _block_max(value, sums):
+    """The largest of the threads' values, none of them NaN."""
+    t, half = cuda.threadIdx.x, THREADS // 2
+    sums[0, t] = value
+    cuda.syncthreads()
+    while half > 0:
+        if t < half:
+            other = sums[0, t + half]
+            sums[0, t] = other if other > sums[0, t] else sums[0, t]
+        half //= 2
+        cuda.syncthreads()
+    largest = sums[0, 0]
+    cuda.syncthreads()
+    return largest
+
+
+def _largest(x, sums):
+    """max |x_i|, ∞ if one is not finite."""
+    largest = 0.0
+    for i in range(cuda.threadIdx.x, x.size, THREADS):
+        size = abs(x[i])
+        if not size < _INF:
+            size = _INF
+        largest = size if size > largest else largest
+    return _block_max(largest, sums)
+
+
+def _product(x, y, sums):
+    """Σ x_i y_i."""
+    total = 0.0
+    for i in range(cuda.threadIdx.x, x.size, THREADS):
+        total += x[i] * y[i]
+    return _block_sum(total, sums)
+
+
+def _divide(x, by):
+    for i in range(cuda.threadIdx.x, x.size, THREADS):
+        x[i] /= by
+
+
+def _project_out(e, frame, known, coefficients, sums):
+    """e minus its part in the span of `known` rows, which goes to `coefficients`; returns (|e| before, after).
+
+    Rows are taken CHUNK at a time: classical Gram–Schmidt inside a chunk, modified between them, all of it twice.
+    """
+    t = cuda.threadIdx.x
+    part = cuda.local.array(CHUNK, float64)
+    before = math.sqrt(_product(e, e, sums))
+    for j in range(t, known, THREADS):
+        coefficients[j] = 0.0
+    for _ in range(2):
+        for first in range(0, known, CHUNK):
+            for c in range(CHUNK):
+                part[c] = 0.0
+            for i in range(t, e.size, THREADS):
+                for c in range(CHUNK):
+                    if first + c < known:
+                        part[c] += frame[first + c, i] * e[i]
+            for c in range(CHUNK):
+                sums[c, t] = part[c]
+            _reduce(sums, CHUNK)
+            for c in range(CHUNK):
+                part[c] = sums[c, 0]
+            for i in range(t, e.size, THREADS):
+                value = e[i]
+                for c in range(CHUNK):
+                    if first + c < known:
+                        value -= part[c] * frame[first + c, i]
+                e[i] = value
+            if t == 0:
+                for c in range(CHUNK):
+                    if first + c < known:
+                        coefficients[first + c] += part[c]
+            cuda.syncthreads()
+    return before, math.sqrt(_product(e, e, sums))
+
+
+def _fill_block(image, start, stream, network, layer, k0, k1):
+    """image[i] = normal number start + i."""
+    odd, pair = start & 1, start >> 1
+    for p in range(cuda.threadIdx.x, (image.size + odd + 1) // 2, THREADS):
+        first, second = normal_pair(np.uint64(pair + p), stream, network, layer, k0, k1)
+        i = 2 * p - odd
+        if i >= 0:
+            image[i] = first
+        if i + 1 < image.size:
+            image[i + 1] = second
+    cuda.syncthreads()
+
+
+# ------------------------------------------------------------------------------------------------------------ kernels
+# x, out: (networks, rows, neurons); the first `positions` of the `rows` in use are z, the others tangents at the first
+# position. lost[b, p] is set where z holds a number that is not finite. words: (stream, first network, layer, seed).
+
+
+def explicit_kernel(x, out, lost, first, positions, tiles, scale, sigma_b, words):
+    """Rows first … first + VECTORS − 1 of x times scale·Wᵀ, plus σ_b b for z.
+
+    A thread block makes ROWS outputs of one network; LANES threads share the columns of a row of W, pair by pair.
+    """
+    sums = cuda.shared.array((ROWS, LANES, VECTORS), float64)
+    part = cuda.local.array(VECTORS, float64)
+    lane, row = cuda.threadIdx.x, cuda.threadIdx.y
+    stream, network, layer, k0, k1 = words
+    b, i = cuda.blockIdx.x // tiles, cuda.blockIdx.x % tiles * ROWS + row
+    network += np.uint64(b)
+    inputs, outputs = x.shape[2], out.shape[2]
+    for k in range(VECTORS):
+        part[k] = 0.0
+    if i < outputs:
+        start = i * inputs
+        pair = (start >> 1) + lane
+        for j in range(2 * lane - (start & 1), inputs, 2 * LANES):
+            here, there = normal_pair(np.uint64(pair), stream, network, layer, k0, k1)
+            if j >= 0:
+                for k in range(VECTORS):
+                    part[k] += scale * here * x[b, first + k, j]
+            if j + 1 < inputs:
+                for k in range(VECTORS):
+                    part[k] += scale * there * x[b, first + k, j + 1]
+            pair += LANES
+    for k in range(VECTORS):
+        sums[row, lane, k] = part[k]
+    cuda.syncthreads()
+    if i < outputs:
+        for k in range(lane, VECTORS, LANES):
+            total = 0.0
+            for other in range(LANES):
+                total += sums[row, other, k]
+            if first + k < positions:
+                if sigma_b > 0.0:
+                    total += sigma_b * _normal(i, stream + np.uint64(1 << 16), network, layer, k0, k1)
+                _mark(total, lost, b, first + k)
+            out[b, first + k, i] = total
+
+
+def lazy_kernel(x, out, lost, frames, images, coefficients, rows, positions, scale, sigma_b, words):
+    """All rows of x times scale·Wᵀ, plus σ_b b for z, by one thread block a network; see `sampler`."""
+    sums = cuda.shared.array((CHUNK, THREADS), float64)
+    b, t = cuda.blockIdx.x, cuda.threadIdx.x
+    stream, network, layer, k0, k1 = words
+    network += np.uint64(b)
+    Q, Y, c = frames[b], images[b], coefficients[b]
+    inputs, outputs = x.shape[2], out.shape[2]
+    size = inputs if inputs > outputs else outputs
+    known = 0
+    for row in range(rows):
+        largest = _largest(x[b, row], sums)
+        if not largest < _INF:
+            for i in range(t, outputs, THREADS):
+                out[b, row, i] = _NAN
+            if t == 0 and row < positions:
+                lost[b, row] = 1
+            continue
+        e, image, used = Q[known], Y[known], known
+        _, power = math.frexp(largest)
+        power = power if power > -1000 else -1000
+        factor = math.ldexp(1.0, -power)
+        for i in range(t, e.size, THREADS):
+            e[i] = x[b, row, i] * factor if i < inputs else 0.0
+        before, left = _project_out(e, Q, known, c[0], sums)
+        if left > DEPENDENT * before and known < e.size:
+            _divide(e, left)
+            _fill_block(image, row * size, stream, network, layer, k0, k1)
+            if HAAR:
+                _, length = _project_out(image, Y, known, c[1], sums)
+                _divide(image, length)
+            if t == 0:
+                c[0, known] = left
+            used = known + 1
+        cuda.syncthreads()
+        factor = scale * math.ldexp(1.0, power)
+        for i in range(t, outputs, THREADS):
+            total = 0.0
+            for j in range(used):
+                total += factor * c[0, j] * Y[j, i]
+            if row < positions:
+                if sigma_b > 0.0:
+                    total += sigma_b * _normal(i, stream + np.uint64(1 << 16), network, layer, k0, k1)
+                _mark(total, lost, b, row)
+            out[b, row, i] = total
+        known = used
+        cuda.syncthreads()
+
+
+def map_kernel(x, out, lost, rows, positions):
+    at, neurons = cuda.grid(1), x.shape[2]
+    b, i = at // neurons, at % neurons
+    if b < x.shape[0]:
+        for p in range(positions):
+            value = phi(x[b, p, i], *PARAMETERS)
+            _mark(value, lost, b, p)
+            out[b, p, i] = value
+        if rows > positions:
+            slope = dphi(x[b, 0, i], *PARAMETERS)
+            for r in range(positions, rows):
+                out[b, r, i] = slope * x[b, r, i]
+
+
+def add_kernel(x, factor, saved, mu, out, lost, rows, positions):
+    """factor x + μ saved."""
+    at, neurons = cuda.grid(1), x.shape[2]
+    b, i = at // neurons, at % neurons
+    if b < x.shape[0]:
+        for r in range(rows):
+            value = factor * x[b, r, i] + mu * saved[b, r, i]
+            if r < positions:
+                _mark(value, lost, b, r)
+            out[b, r, i] = value
+
+
+def pool_kernel(x, out, lost, rows, positions, group):
+    """Groups of `group` neurons: their mean, or (LARGEST) the largest, for tangents that of the first position."""
+    at, neurons = cuda.grid(1), out.shape[2]
+    b, i = at // neurons, at % neurons
+    if b < x.shape[0]:
+        first, kept = i * group, 0
+        for r in range(rows):
+            value = 0.0
+            if LARGEST and r < positions:
+                place = 0
+                for s in range(1, group):
+                    if x[b, r, first + s] > x[b, r, first + place]:
+                        place = s
+                value = x[b, r, first + place]
+                if r == 0:
+                    kept = place
+            elif LARGEST:
+                value = x[b, r, first + kept]
+            else:
+                for s in range(group):
+                    value += x[b, r, first + s]
+                value /= group
+            if r < positions:
+                _mark(value, lost, b, r)
+            out[b, r, i] = value
+
+
+def normalize_kernel(x, out, spreads, lost, positions):
+    """z of one position: (y − mean(y))/s, with spreads[b, p] = s; see `derivatives.normalize`."""
+    sums = cuda.shared.array((1, THREADS), float64)
+    t, b, p = cuda.threadIdx.x, cuda.blockIdx.x // positions, cuda.blockIdx.x % positions
+    y, new = x[b, p], out[b, p]
+    largest = _largest(y, sums)
+    _, power = math.frexp(largest if largest < _INF else 0.0)
+    total = 0.0
+    for i in range(t, y.size, THREADS):
+        new[i] = math.ldexp(y[i], -power)
+        total += new[i]
+    mean = _block_sum(total, sums) / y.size
+    for i in range(t, y.size, THREADS):
+        new[i] -= mean
+    spread = math.sqrt(_product(new, new, sums) / y.size)
+    if not (largest < _INF and spread > ROUNDING * math.ldexp(largest, -power)):
+        spread = _NAN
+    _divide(new, spread)
+    if t == 0:
+        spreads[b, p] = math.ldexp(spread, power)
+        _mark(spread, lost, b, p)
+
+
+def project_kernel(x, out, spreads, positions):
+    """One tangent through LayerNorm: (dy − mean(dy) − ŷ mean(ŷ dy))/s at the first position."""
+    sums = cuda.shared.array((1, THREADS), float64)
+    tangents = x.shape[1] - positions
+    b, r = cuda.blockIdx.x // tangents, positions + cuda.blockIdx.x % tangents
+    old, new, unit = x[b, r], out[b, r], out[b, 0]
+    total = 0.0
+    for i in range(cuda.threadIdx.x, old.size, THREADS):
+        total += old[i]
+    mean = _block_sum(total, sums) / old.size
+    along = _product(unit, old, sums) / old.size
+    for i in range(cuda.threadIdx.x, old.size, THREADS):
+        new[i] = (old[i] - mean - unit[i] * along) / spreads[b, 0]
+
+
+def probes_kernel(x, positions, words):
+    """The tangents to begin with: probe k, neuron i is the sign of number k·neurons + i."""
+    at, neurons = cuda.grid(1), x.shape[2]
+    b, i = at // neurons, at % neurons
+    if b < x.shape[0]:
+        stream, network, layer, k0, k1 = words
+        network += np.uint64(b)
+        for r in range(positions, x.shape[1]):
+            number = (r - positions) * neurons + i
+            x[b, r, i] = 1.0 if _normal(number, stream, network, layer, k0, k1) > 0.0 else -1.0
+
+
+def finish_kernel(x, lost, values, norms, rows, positions):
+    """The end of a layer, by one thread block a network: z that met a number that is not finite becomes NaN, its sums
+    go to `values`, ln ‖tangents‖² and ln s to `norms`, where s is what they were divided by (`log_squared_norm`).
+
+    values[b]: mean z² summed over positions and the mean of (Σ_p z_p)², or (PAIRED) K_aa, K_bb, K_ab and distance.
+    """
+    sums = cuda.shared.array((1, THREADS), float64)
+    b, t, neurons = cuda.blockIdx.x, cuda.threadIdx.x, x.shape[2]
+    for p in range(positions):
+        if lost[b, p] != 0:
+            for i in range(t, neurons, THREADS):
+                x[b, p, i] = _NAN
+    cuda.syncthreads()
+    for p in range(t, positions, THREADS):
+        lost[b, p] = 0
+    if PAIRED:
+        here, there = x[b, 0], x[b, 1]
+        gap = 0.0
+        for i in range(t, neurons, THREADS):
+            gap += (here[i] - there[i]) * (here[i] - there[i])
+        gap = _block_sum(gap, sums)
+        own, other, cross = _product(here, here, sums), _product(there, there, sums), _product(here, there, sums)
+        if t == 0:
+            values[b, 0] = own / neurons
+            values[b, 1] = other / neurons
+            values[b, 2] = cross / neurons
+            values[b, 3] = gap / neurons
+    else:
+        own, square = 0.0, 0.0
+        for p in range(positions):
+            own += _product(x[b, p], x[b, p], sums) / neurons
+        for i in range(t, neurons, THREADS):
+            total = 0.0
+            for p in range(positions):
+                total += x[b, p, i]
+            square += total * total
+        square = _block_sum(square, sums)
+        if t == 0:
+            values[b, 0] = own
+            values[b, 1] = square / neurons
+    if rows > positions:
+        log_norm, shift, square, largest = _NAN, 0.0, 0.0, 0.0
+        for r in range(positions, rows):
+            square += _product(x[b, r], x[b, r], sums)
+            size = _largest(x[b, r], sums)
+            largest = size if size > largest else largest
+        if 1 / _FAR <= square <= _FAR:
+            log_norm = math.log(square)
+        elif largest == 0.0:
+            log_norm = -_INF
+        elif largest < _INF:
+            _, power = math.frexp(largest)
+            square = 0.0
+            for r in range(positions, rows):
+                for i in range(t, neurons, THREADS):
+                    x[b, r, i] = math.ldexp(x[b, r, i], -power)
+                square += _product(x[b, r], x[b, r], sums)
+            shift = power * _LOG2
+            log_norm = math.log(square) + 2 * shift
+        if t == 0:
+            norms[b, 0] = log_norm
+            norms[b, 1] = shift

@@ -1,0 +1,372 @@
+"""Ensembles of finite-width networks: means with standard errors, and correlators of order 1/n, of any quantity."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from meanfield.architecture import Block
+from meanfield.arguments import choice, flag, path, provides, refuse_not_real, shown, spoken
+from meanfield.arguments import names as names_of
+from meanfield.empirical.ensemble.blocks import Summary
+from meanfield.empirical.ensemble.scaleout import run_blocks
+from meanfield.empirical.functions.registry import ScalarPair
+from meanfield.empirical.network.network import SAMPLERS, Ensemble
+from meanfield.empirical.network.operations import integer, per_layer, positive, real
+from meanfield.empirical.observables.correlators import ESTIMATORS, NEEDS
+from meanfield.empirical.observables.measurement import ALSO, DEVICES, GRADIENTS, Plan, check_plan
+from meanfield.empirical.random.philox import MAX_NETWORK
+from meanfield.limits import require_memory
+from meanfield.results import Estimate, MeanFieldError
+
+
+@dataclass(frozen=True, eq=False)
+class EnsembleResult:
+    """What was measured on an ensemble; `estimate` gives means with standard errors.
+
+    samples, if kept: one row per network, one column per layer. K (one input; the mean over inputs where there are
+    several, then also K_ab, the mean over pairs), or K_aa, K_bb, K_ab and distance = K_aa + K_bb − 2 K_ab (two), for
+    layers 1..depth; Theta, the diagonal of the tangent kernel averaged over the neurons, for layers 1..depth; log_J for
+    layers max(l0, 1)..depth, the logarithm of J^{l0,l} = ‖∂z^l/∂z^{l0}‖²_F/N (−∞ where J is exactly 0).
+    diverged_at (with samples): per network, the first layer where a measured number is not finite (an overflow, or a
+    norm of equal numbers), 0 if there is none; the samples from that layer on are NaN. `diverged` counts such networks.
+    summary: block by block, the means and squared deviations that everything is estimated from.
+    """
+
+    width: int
+    depth: int
+    networks: int
+    first_network: int
+    seed: int
+    input_dimension: int
+    input_norm: float
+    correlation: float | None
+    l0: int
+    widths: tuple[int, ...]
+    sampler: str
+    probes: int | None
+    asked: tuple[str, ...]
+    diverged: int
+    finite_depth: int
+    summary: Summary = field(repr=False)
+    diverged_at: np.ndarray = field(repr=False)
+    samples: Mapping[str, np.ndarray] = field(repr=False)
+
+    def __repr__(self) -> str:
+        asked = ", ".join(self.asked)
+        return f"EnsembleResult({asked}; width {self.width}, depth {self.depth}, {self.networks} networks)"
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """What `estimate` can be asked for; where J is measured, log_J can be asked for too."""
+        plain = ["J" if name == "log_J" else name for name in self._names if not name.startswith("_")]
+        return (*plain, *(name for name, needs in NEEDS.items() if set(needs) <= set(self.summary.means)))
+
+    @property
+    def _names(self) -> list[str]:
+        return [name for name in self.summary.means if name != "J"]
+
+    def layers(self, quantity: str) -> np.ndarray:
+        """The layers an estimate covers: from l0 ≥ 1 (J, log_J) or 1 (all else) to `finite_depth`, the last layer that
+        every network reached with finite numbers."""
+        return np.arange(max(self.l0, 1) if quantity in ("J", "log_J") else 1, self.finite_depth + 1)
+
+    def estimate(self, quantity: str, l: int | None = None, log_scale: Any = 0.0) -> Estimate:
+        """Mean and standard error over the networks, at layer l or on all of `layers(quantity)`.
+
+        `log_scale` (a number, or one per layer) multiplies J by exp(−log_scale): with the predicted log J the
+        prediction is 1 and nothing overflows. "K" also names K_aa. Correlators (V, A, B, D, F, P, Q, R, S, T, U) and
+        ratios (c, gamma) come with a jackknife's standard error over blocks of networks; V, A, B, D, F have four input
+        indices after the layer.
+
+        Raises `MeanFieldError` for a quantity that was not measured, for a layer that not every network reached (a mean
+        over the survivors would be biased), for a J that overflows and for a log_J that is −∞ somewhere.
+        """
+        name = {"J": "log_J", "K": "K" if "K" in self.summary.means else "K_aa"}.get(quantity, quantity)
+        if quantity not in self.quantities and name not in self._names:
+            raise MeanFieldError(f"{quantity} was asked for, but this ensemble measured {', '.join(self.quantities)}.")
+        layers = self.layers(quantity)
+        if l is not None and l not in layers:
+            raise MeanFieldError(f"{quantity} at layer {l} was asked for, but {self._covered(layers)}.")
+        if quantity in NEEDS:
+            mean, error = self._correlator(quantity)
+        elif quantity == "J":
+            mean, error = self._jacobian(log_scale)
+        else:
+            if quantity == "log_J" and np.isneginf(self.summary.means[name][:, : layers.size]).any():
+                raise MeanFieldError("log_J has no mean here, because J is exactly 0 in some networks; ask for J.")
+            with np.errstate(all="ignore"):  # a K near 1e308 has a mean; NaN where networks diverged
+                mean, error = self._plain(name, layers.size)
+        at: Any = slice(layers.size) if l is None else int(l) - int(layers[0])
+        if np.isnan(mean[at]).any() and (quantity.startswith("G_") or quantity in NEEDS):
+            raise MeanFieldError(
+                f"{quantity} is not a number: networks overflow (or normalize equal numbers) before the last layer, or "
+                "a product of its moments does; take a smaller depth, sigma_w or sigma_b."
+            )
+        return Estimate(mean[at], error[at], self.networks)
+
+    def _covered(self, layers: np.ndarray) -> str:
+        covered = f"at layers {layers[0]} to {layers[-1]}" if layers.size else "at no layer"
+        end = self.finite_depth + 1
+        reached = f", and networks overflow (or normalize equal numbers) at layer {end}" if end <= self.depth else ""
+        return f"it is measured {covered}{reached}"
+
+    def _plain(self, name: str, count: int) -> tuple[np.ndarray, np.ndarray]:
+        if name not in self.samples:
+            return self.summary.estimate(name)
+        values = self.samples[name][:, :count]
+        _, power = np.frexp(np.abs(values).max(axis=0, initial=0.0))  # the square of a K near 1e308 overflows
+        scaled = np.ldexp(values, -power)
+        error = scaled.std(axis=0, ddof=1) / math.sqrt(self.networks)
+        return np.ldexp(scaled.mean(axis=0), power), np.ldexp(error, power)
+
+    def _jacobian(self, log_scale: Any) -> tuple[np.ndarray, np.ndarray]:
+        count = self.layers("J").size
+        log_scale = np.asarray(log_scale, dtype=float)
+        if "log_J" in self.samples:
+            values = self.samples["log_J"][:, :count] - log_scale
+            if values.max(initial=0.0) > 700:
+                raise MeanFieldError("J overflows a double here; ask for log_J, or give log_scale=(predicted log J).")
+            values = np.exp(values)
+            return values.mean(axis=0), values.std(axis=0, ddof=1) / math.sqrt(self.networks)
+        full = np.zeros(self.summary.means["J"].shape[1])
+        full[:count] = log_scale
+        with np.errstate(over="ignore"):
+            scale = np.exp(np.asarray(self.summary.shifts) - full)
+        if not np.isfinite(scale[:, :count]).all():
+            raise MeanFieldError("J overflows a double here; ask for log_J, or give log_scale=(predicted log J).")
+        with np.errstate(all="ignore"):
+            return self.summary.estimate("J", scale)
+
+    def _correlator(self, quantity: str) -> tuple[np.ndarray, np.ndarray]:
+        needs = NEEDS[quantity]
+        if quantity in ("c", "gamma"):
+            needs = (*needs, *(("K_aa", "K_bb") if "K_aa" in self.summary.means else ("K",)))
+        estimator, n = ESTIMATORS[quantity], np.array(self.widths, dtype=float)
+        return self.jackknife(lambda means, count: estimator(means, count, n), needs)
+
+    def jackknife(
+        self, function: Callable[[Mapping[str, np.ndarray], int], Any], names: Sequence[str]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """function(means over networks of the rows `names`, number of networks), and its standard error from leaving
+        out one block of networks at a time; for example a ratio of two quantities."""
+        if self.networks < 3:
+            raise MeanFieldError(f"A jackknife needs at least 3 networks, but there are {self.networks}.")
+        with np.errstate(all="ignore"):
+            return self.summary.jackknife(function, tuple(names))
+
+
+@spoken
+def run_ensemble(
+    block: Block,
+    *,
+    sigma_w: Any,
+    sigma_b: Any,
+    width: Any,
+    depth: int,
+    networks: int,
+    seed: int = 0,
+    quantities: Sequence[str] | None = None,
+    sampler: str = "explicit",
+    probes: int | None = None,
+    input_norm: float = 1.0,
+    correlation: float | None = None,
+    inputs: Any = None,
+    batch: int | None = None,
+    tokens: int = 1,
+    input_dimension: int | None = None,
+    l0: int = 1,
+    jacobian: bool = True,
+    theta: bool = False,
+    classes: int = 2,
+    rates: tuple[Any, Any] | None = None,
+    mu: Any = None,
+    activation_pairs: Mapping[Hashable, ScalarPair] | None = None,
+    first_network: int = 0,
+    keep_samples: bool | None = None,
+    threads: int | None = None,
+    executor: Executor | None = None,
+    device: str = "cpu",
+    checkpoint: str | os.PathLike | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> EnsembleResult:
+    """Measure `networks` independent random networks: an input layer Dense, then depth − 1 blocks.
+
+    block: the architecture record. sigma_w, sigma_b ≥ 0: one number or one per layer. width = N: one number or one per
+    layer; input_dimension: N_0 (N unless given). mu: value of symbolic parameters, a number, one per layer (the first
+    is not used), or a mapping from their names to either. activation_pairs: functions for activations without a
+    hand-written twin.
+
+    quantities: K^l = Σ_i (z_i^l)²/N always; J (from layer l0; 0 is the input, J^{0,l} = ‖∂z^l/∂x‖²_F/N), Theta,
+    gradients G_z, G_w, G_b of u·z^L/√N for random signs u (G_z^l estimates J^{l,L}; G_w, G_b: squared norms of the
+    gradient by the weights and biases of every Dense), V, the tangent correlators A, B, D, F, P, Q, R, S, T, U (small
+    explicit networks Dense(φ(z)); learning `rates` (λ_w, λ_b), each one number or one per layer, unless given those of
+    the NTK parametrization), class fractions G0 of `classes` outputs, c and gamma of several inputs. Without
+    `quantities`, `jacobian` asks for J and `theta` for Theta.
+
+    sampler: "explicit" draws every W, N² numbers; "lazy" draws its products, exactly in law, at O(N) for every vector.
+    probes: random vectors that estimate J, Theta and gradients; None takes the exact N × N Jacobian and tangent kernel
+    (2 N³ and 4 to 6 N³ operations a layer) with explicit weights, 4 probes with lazy ones.
+
+    Inputs: one of |x|²/N_0 = input_norm > 0; two with `correlation` in [−1, 1]; `batch` of independent normal ones;
+    or `inputs`, an array (inputs, N_0) or (inputs, tokens, N_0), the same for all networks. J and Theta are those of
+    the first input where inputs do not act on each other, else of all (mean over positions).
+
+    Scale: networks are numbered from `first_network` and fall into at most 256 fixed blocks, the unit of work. The same
+    seed gives the same bits for any number of threads, and in any `executor` (a process pool, dask's or mpi4py's).
+    device: "cuda" measures K and J on a GPU, from the same streams (equal to rounding).
+    checkpoint: a file that the blocks done are written to, every 20 s and at an interrupt; the same call goes on from
+    it. keep_samples: keep every network's row (by default up to 10⁴ networks), else memory does not grow with them.
+    progress: called as progress(done, networks) from the calling thread.
+
+    Raises `MeanFieldError` for arguments out of range, an architecture that cannot be run, derivatives of a φ that
+    jumps, a checkpoint of another run.
+
+    >>> from meanfield.architecture import mlp
+    >>> run = run_ensemble(mlp("tanh", mu=1), sigma_w=1, sigma_b=0, width=20, depth=3, networks=4)
+    >>> run.estimate("J").mean.shape, float(run.estimate("J", l=1).mean)
+    ((3,), 1.0)
+    >>> wide = run_ensemble(mlp("relu"), sigma_w=2**0.5, sigma_b=0, width=10**4, depth=5, networks=8, sampler="lazy")
+    >>> bool(abs(wide.estimate("K", l=5).z(2.0)) < 4)
+    True
+    """
+    choice(sampler, "sampler", SAMPLERS)
+    choice(device, "device", DEVICES)
+    provides(progress, "progress", None, "a function progress(done, networks)")
+    provides(executor, "executor", "submit", "an Executor of concurrent.futures or one with its submit")
+    path(checkpoint, "checkpoint")
+    jacobian, theta = flag(jacobian, "jacobian"), flag(theta, "theta")
+    keep_samples = None if keep_samples is None else flag(keep_samples, "keep_samples")
+    tokens = integer(tokens, "The number of tokens", 1, 1 << 24)
+    if inputs is not None:
+        inputs, tokens, input_dimension = _given_inputs(inputs, tokens, input_dimension)
+    ensemble = Ensemble(
+        block, sigma_w, sigma_b, width, depth, input_dimension, activation_pairs, mu, tokens=tokens, sampler=sampler
+    )
+    networks = integer(networks, "The number of networks", 2, MAX_NETWORK + 1)
+    first_network = integer(first_network, "first_network", 0, MAX_NETWORK - networks + 1)
+    if quantities is None:
+        quantities = ("K", *(("J",) if jacobian else ()), *(("Theta",) if theta else ()))
+    quantities = tuple(dict.fromkeys(ALSO.get(name, name) for name in names_of(quantities, "quantities")))
+    if probes is None and sampler == "lazy" and {"J", "Theta", *GRADIENTS} & set(quantities):
+        probes = 4
+    plan = Plan(
+        ensemble,
+        tuple(quantities),
+        integer(seed, "The seed", 0, 1 << 64),
+        positive(input_norm, "The input norm |x|²/N_0"),
+        _checked_correlation(correlation, ensemble, batch, inputs),
+        inputs,
+        None if batch is None else integer(batch, "The number of inputs (batch)", 1, 1 << 24),
+        None if probes is None else integer(probes, "The number of probes", 1, 1 << 16),
+        integer(l0, "The layer l0", 0, ensemble.depth + 1),
+        integer(classes, "The number of classes", 2, 1 << 24),
+        None if rates is None else _rates(rates, ensemble.depth),
+        device,
+    )
+    check_plan(plan)
+    if device == "cuda":
+        from meanfield.empirical.cuda.device import check_cuda, require_cuda
+
+        check_cuda(plan)
+        require_cuda()
+    keep = networks <= 10**4 if keep_samples is None else keep_samples
+    rows = sum(math.prod(shape) for shape in plan.shapes.values())
+    exact = plan.probes is None and {"J", "Theta"} & set(plan.quantities)
+    require_memory(
+        8.0 * rows * (2 * networks if keep else 4 * min(networks, 256)) + exact_bytes(plan) * bool(exact),
+        f"{networks} networks of {ensemble.depth} layers, {max(ensemble.widths)} neurons and {plan.positions} inputs",
+        "take fewer networks, layers, neurons or inputs, keep_samples=False, or probes= instead of exact Jacobians",
+    )
+    found = run_blocks(
+        plan,
+        first_network,
+        networks,
+        keep,
+        threads=threads,
+        executor=executor,
+        checkpoint=checkpoint,
+        progress=progress,
+    )
+    samples = {name: np.concatenate([block.rows[name] for block in found]) for name in found[0].rows}
+    return EnsembleResult(
+        width=ensemble.width,
+        depth=ensemble.depth,
+        networks=networks,
+        first_network=first_network,
+        seed=plan.seed,
+        input_dimension=ensemble.fan_in,
+        input_norm=plan.input_norm,
+        correlation=plan.correlation,
+        l0=plan.l0,
+        widths=ensemble.widths,
+        sampler=sampler,
+        probes=plan.probes,
+        asked=plan.quantities,
+        diverged=sum(block.lost for block in found),
+        finite_depth=min(block.reach for block in found),
+        summary=Summary.of(found),
+        diverged_at=np.concatenate([np.asarray(block.diverged_at) for block in found])
+        if keep
+        else np.empty(0, dtype=np.int64),
+        samples=samples,
+    )
+
+
+def exact_bytes(plan: Plan) -> float:
+    """What an exact Jacobian of one network takes: its rows, once before and once after a product."""
+    return 16.0 * max(plan.ensemble.widths) * max(plan.ensemble.widths[0], plan.ensemble.widths[-1])
+
+
+def _given_inputs(inputs: Any, tokens: int, dimension: int | None) -> tuple[np.ndarray, int, int]:
+    refuse_not_real(inputs, "inputs")
+    try:
+        array = np.asarray(inputs, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        array = np.asarray(math.nan)
+    if array.ndim not in (2, 3) or not array.size or not np.isfinite(array).all():
+        raise MeanFieldError(
+            "inputs must be finite numbers of shape (inputs, N_0) or (inputs, tokens, N_0), but an array of shape "
+            f"{array.shape} was given."
+        )
+    if array.ndim == 3:
+        if tokens not in (1, array.shape[1]):
+            raise MeanFieldError(
+                f"tokens={tokens} was given with inputs of {array.shape[1]} tokens; leave tokens= out."
+            )
+        tokens, array = array.shape[1], array.reshape(-1, array.shape[2])
+    if dimension is not None and dimension != array.shape[1]:
+        raise MeanFieldError(
+            f"input_dimension={dimension} was given with inputs of {array.shape[1]} numbers; leave it out."
+        )
+    if len(array) % tokens:
+        raise MeanFieldError(f"{len(array)} positions are no whole number of inputs of {tokens} tokens.")
+    return np.ascontiguousarray(array), tokens, array.shape[1]
+
+
+def _checked_correlation(correlation: Any, ensemble: Ensemble, batch: Any, inputs: Any) -> float | None:
+    if sum(one is not None for one in (correlation, batch, inputs)) > 1:
+        raise MeanFieldError("Give one of correlation=, batch= and inputs=.")
+    if correlation is None:
+        return None
+    correlation = real(correlation, "The correlation")
+    if abs(correlation) > 1:
+        raise MeanFieldError(f"The correlation of two inputs must lie in [−1, 1], but {correlation} was given.")
+    if abs(correlation) < 1 and ensemble.fan_in == 1:
+        raise MeanFieldError(f"Inputs with correlation {correlation} need N_0 ≥ 2, but N_0 = 1 was given.")
+    if ensemble.tokens > 1:
+        raise MeanFieldError("Two inputs with a correlation have no tokens; give inputs= or batch=.")
+    return correlation
+
+
+def _rates(rates: Any, depth: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    if not isinstance(rates, tuple | list) or len(rates) != 2:
+        raise MeanFieldError(f"rates must be (λ_w, λ_b), but {shown(rates)} was given.")
+    w, b = (tuple(per_layer(rate, f"The learning rate {name}", depth).tolist()) for rate, name in zip(rates, "wb"))
+    return w, b

@@ -1,0 +1,64 @@
+"""Operations without weights on a signal (positions × neurons): the new signal, and the derivative there."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from meanfield.empirical.functions.registry import ScalarPair, elementwise
+from meanfield.empirical.network.derivatives import BatchProjection, Derivative, Pooled, Projection, Slope, normalize
+from meanfield.empirical.random.buffers import aligned
+
+
+def apply_map(pair: ScalarPair, z: np.ndarray, differentiate: bool) -> tuple[np.ndarray, Derivative]:
+    """φ(z); without `differentiate` the derivative is left empty."""
+    new_z, slope = aligned(*z.shape), aligned(*(z.shape if differentiate else (0, 0)))
+    elementwise(pair.phi)(z.ravel(), new_z.ravel(), pair.parameters)
+    if differentiate:
+        elementwise(pair.dphi)(z.ravel(), slope.ravel(), pair.parameters)
+    return new_z, Slope(slope)
+
+
+def apply_norm(z: np.ndarray, affine: bool) -> tuple[np.ndarray, Derivative]:
+    """LayerNorm: over the neurons of every position."""
+    new_z = aligned(*z.shape)
+    spreads = np.array([normalize(z[p], new_z[p]) for p in range(len(z))])
+    return new_z, Projection(new_z, spreads, affine)
+
+
+def apply_batch_norm(z: np.ndarray, affine: bool) -> tuple[np.ndarray, Derivative]:
+    """BatchNorm: over the positions of every neuron."""
+    turned = np.ascontiguousarray(z.T)
+    unit = np.empty_like(turned)
+    spreads = np.array([normalize(turned[i], unit[i]) for i in range(len(turned))])
+    new_z = aligned(*z.shape)
+    new_z[...] = unit.T
+    return new_z, BatchProjection(new_z, spreads, affine)
+
+
+def apply_pool(z: np.ndarray, size: int, largest: bool) -> tuple[np.ndarray, Derivative]:
+    """Groups of `size` neurons → their largest (the first of several) or their mean."""
+    positions, neurons = len(z), z.shape[1] // size
+    share = aligned(*z.shape)
+    share[...] = 0.0
+    inner = share[:, : neurons * size].reshape(positions, neurons, size)
+    groups = z[:, : neurons * size].reshape(positions, neurons, size)
+    new_z = aligned(positions, neurons)
+    if largest:
+        groups.max(axis=-1, out=new_z)
+        np.put_along_axis(inner, groups.argmax(axis=-1)[..., None], 1.0, axis=-1)
+    else:
+        groups.mean(axis=-1, out=new_z)
+        inner[...] = 1.0 / size
+    return new_z, Pooled(share, size)
+
+
+@njit(cache=True, nogil=True)
+def mark_rows(z, lost):
+    """lost[a] is set if z[a] holds a number that is not finite."""
+    for a in range(z.shape[0]):
+        total = 0.0
+        for i in range(z.shape[1]):
+            total += 0.0 * z[a, i]  # 0 or NaN, which stays in a sum
+        if total != 0.0:
+            lost[a] = True

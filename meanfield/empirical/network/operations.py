@@ -1,0 +1,308 @@
+"""From the architecture record to a flat list of operations on a stack, and the checks of numbers given by a user."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from meanfield.architecture import (
+    BatchNorm,
+    Block,
+    Dense,
+    LayerNorm,
+    Nonlinearity,
+    Param,
+    Pool,
+    Residual,
+    Scale,
+    Schedule,
+    Sequential,
+)
+from meanfield.arguments import count_of, refuse_not_real, shown
+from meanfield.empirical.functions.registry import ScalarPair
+from meanfield.empirical.functions.twins import resolve
+from meanfield.results import MeanFieldError
+
+
+@dataclass(frozen=True)
+class Map:
+    """y → φ(y)."""
+
+    pair: ScalarPair
+
+
+@dataclass(frozen=True)
+class Affine:
+    """y → σ_w n^{−1/2} W y + σ_b b, the `ordinal`-th Dense of the block (of a layer, for the input layer).
+
+    sigma_w, sigma_b: one per layer, or None for the network's own. expand: outputs per neuron of the layer that is made
+    (per input token if `tokens`), one per layer.
+    """
+
+    ordinal: int
+    law: str = "gaussian"
+    sigma_w: tuple[float, ...] | None = None
+    sigma_b: tuple[float, ...] | None = None
+    expand: tuple[float, ...] | None = None
+    tokens: bool = False
+
+    def outputs(self, layer: int, basis: int) -> int:
+        """How many: `expand` times `basis`, which must be a whole number."""
+        factor = 1.0 if self.expand is None else self.expand[layer - 1]
+        number = round(factor * basis)
+        if number < 1 or abs(number - factor * basis) > 1e-9 * number:
+            raise MeanFieldError(
+                f"A Dense with expand = {factor:g} makes {factor * basis:g} of {basis} "
+                f"{'tokens' if self.tokens else 'neurons'} at layer {layer}; the product must be a whole number ≥ 1."
+            )
+        return number
+
+
+@dataclass(frozen=True)
+class Normalize:
+    """y → (y − mean(y))/sd(y) over the neurons; `affine`: its γ and β are trained."""
+
+    affine: bool
+
+
+@dataclass(frozen=True)
+class NormalizeBatch:
+    """y → (y − mean(y))/sd(y) over the positions."""
+
+    affine: bool
+
+
+@dataclass(frozen=True)
+class PoolGroups:
+    """Groups of `size` neurons → their largest, or their mean."""
+
+    size: int
+    largest: bool
+
+
+@dataclass(frozen=True)
+class Multiply:
+    """y → factor[l − 1] y."""
+
+    factor: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Save:
+    """Remember y."""
+
+
+@dataclass(frozen=True)
+class Swap:
+    """Exchange y and the last one remembered."""
+
+
+@dataclass(frozen=True)
+class AddSaved:
+    """y → y + μ y′ with y′ the last one remembered, which is then forgotten; μ = mu[l − 1] in the block that makes
+    layer l."""
+
+    mu: tuple[float, ...]
+
+
+Operation = Map | Affine | Normalize | NormalizeBatch | PoolGroups | Multiply | Save | Swap | AddSaved
+
+
+def operations(
+    block: Block,
+    activation_pairs: Mapping[Hashable, ScalarPair] | None = None,
+    mu: Any = None,
+    depth: int = 1,
+) -> tuple[Operation, ...]:
+    """The block as a flat list.
+
+    mu: the value of the block's `Param`s: one number, one per layer (`depth` of them, of which the first is not used:
+    layer 1 has no skip), or a mapping from names to either. A number in the block is the same in every layer.
+
+    Raises `MeanFieldError` for an activation without functions and for a `Param` without a value.
+    """
+    pairs = activation_pairs or {}
+    ordinals, met = iter(range(1 << 14)), set[str]()
+
+    def value(of: Any, what: str) -> tuple[float, ...]:
+        if not isinstance(of, Param):
+            return (float(of),) * depth
+        met.add(of.name)
+        if len(met) > 1 and mu is not None and not isinstance(mu, Mapping):
+            raise MeanFieldError(
+                f"One value was given for the symbols {', '.join(sorted(met))}; give mu={{name: value, ...}}."
+            )
+        given = mu.get(of.name) if isinstance(mu, Mapping) else mu
+        if given is None:
+            raise MeanFieldError(
+                f"A finite-width network needs a number for {what} {of.name}, which the architecture leaves symbolic; "
+                f"give mu=..., or mu={{{of.name!r}: ...}}."
+            )
+        return tuple(per_layer(given, f"{what[0].upper()}{what[1:]} {of.name}", depth).tolist())
+
+    def deviation(of: Any, own: str) -> tuple[float, ...] | None:
+        if of == Param(own):
+            return None
+        if not isinstance(of, Schedule):
+            return value(of, "the standard deviation")
+        base, beta = value(of.value, "the standard deviation"), value(of.beta, "the exponent")
+        return tuple(b * max(l - 1, 1) ** (-0.5 * e) for l, (b, e) in enumerate(zip(base, beta), 1))
+
+    def walk(part: Block) -> Iterator[Operation]:
+        match part:
+            case Nonlinearity(activation):
+                yield Map(resolve(activation, pairs))
+            case Dense(weights, sigma_w, sigma_b, expand, axis):
+                yield Affine(
+                    next(ordinals),
+                    "gaussian" if weights == "gaussian" else "orthogonal",
+                    deviation(sigma_w, "sigma_w"),
+                    deviation(sigma_b, "sigma_b"),
+                    None if expand == 1 else value(expand, "the factor"),
+                    axis == "tokens",
+                )
+            case LayerNorm(affine):
+                yield Normalize(affine)
+            case BatchNorm(affine):
+                yield NormalizeBatch(affine)
+            case Pool(size, kind):
+                yield PoolGroups(size, kind == "max")
+            case Scale(factor):
+                yield Multiply(value(factor, "the factor"))
+            case Sequential(blocks):
+                for inner in blocks:
+                    yield from walk(inner)
+            case Residual(branch, strength, shortcut):
+                yield Save()
+                if shortcut is not None:
+                    yield from walk(shortcut)
+                    yield Swap()
+                yield from walk(branch)
+                yield AddSaved(value(strength, "the skip strength"))
+            case _:
+                raise MeanFieldError(
+                    f"A finite-width network was asked for with {part!r}; a block is made of Dense, Nonlinearity, "
+                    "LayerNorm, BatchNorm, Pool, Scale, Sequential and Residual."
+                )
+
+    return tuple(walk(block))
+
+
+def check_shapes(done: tuple[Operation, ...], widths: Sequence[int], tokens: int) -> None:
+    """Follow (tokens, neurons) through the block of every layer; raises `MeanFieldError` where they do not fit."""
+    for layer in range(2, len(widths) + 1):
+        here, saved = (tokens, widths[layer - 2]), []
+        for operation in done:
+            match operation:
+                case Save():
+                    saved.append(here)
+                case Swap():
+                    here, saved[-1] = saved[-1], here
+                case AddSaved():
+                    if saved[-1] != here:
+                        raise MeanFieldError(_misfit(layer, "A skip adds", saved[-1], here))
+                    saved.pop()
+                case Affine(tokens=True):
+                    here = operation.outputs(layer, tokens), here[1]
+                case Affine():
+                    here = here[0], operation.outputs(layer, widths[layer - 1])
+                case PoolGroups(size):
+                    if here[1] < size:
+                        raise MeanFieldError(f"A Pool of {size} neurons meets {here[1]} at layer {layer}.")
+                    here = here[0], here[1] // size
+                case Normalize():
+                    refuse_one_neuron(here[1])
+        if here != (tokens, widths[layer - 1]):
+            raise MeanFieldError(_misfit(layer, "The block makes", here, (tokens, widths[layer - 1])))
+
+
+def refuse_one_neuron(neurons: int) -> None:
+    """One neuron minus its mean is 0, with or without the rest of LayerNorm."""
+    if neurons == 1:
+        raise MeanFieldError(
+            "LayerNorm was asked for in a network of width 1, where a neuron is its own mean and the standard "
+            "deviation is 0; take a width of at least 2."
+        )
+
+
+def _misfit(layer: int, what: str, found: tuple[int, int], wanted: tuple[int, int]) -> str:
+    return (
+        f"{what} {found[0]} × {found[1]} (tokens × neurons) where {wanted[0]} × {wanted[1]} are wanted at layer "
+        f"{layer}; change expand= of a Dense, or the shortcut of the Residual."
+    )
+
+
+def refuse_new(done: tuple[Operation, ...], what: str) -> None:
+    """Refuse what networks with shared weights cannot run: all but square Gaussian Dense, φ, LayerNorm and skips."""
+    for operation in done:
+        known = isinstance(operation, Map | Normalize | Save | AddSaved) or operation == Affine(
+            getattr(operation, "ordinal", 0)
+        )
+        if not known:
+            raise MeanFieldError(
+                f"{what} shares its weights between networks and cannot run {type(operation).__name__} {operation}; "
+                "use run_ensemble for one block at a time."
+            )
+
+
+def refuse_jumps(done: tuple[Operation, ...], what: str, instead: str) -> None:
+    """Refuse a derivative, `what`, of operations with an activation that jumps; `instead` is what to do."""
+    if not all(operation.pair.continuous for operation in done if isinstance(operation, Map)):
+        raise MeanFieldError(
+            f"{what} was asked for an activation that jumps: a finite network measures a derivative of 0 almost "
+            f"surely, while the value at infinite width is infinite; {instead}."
+        )
+
+
+def real(value: Any, what: str) -> float:
+    """`value` as a finite double, or `MeanFieldError`."""
+    try:
+        refused = isinstance(value, str | bool | np.bool_ | np.complexfloating) or np.ndim(value) > 0
+        number = math.nan if refused else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise MeanFieldError(f"{what} must be a finite number, but {shown(value)} was given.")
+    return number
+
+
+def positive(value: Any, what: str) -> float:
+    """`value` as a finite double > 0, or `MeanFieldError`."""
+    number = real(value, what)
+    if number <= 0:
+        raise MeanFieldError(f"{what} must be > 0, but {number} was given.")
+    return number
+
+
+def integer(value: Any, what: str, lowest: int, below: int) -> int:
+    """`value`, a whole number or a text of its digits, as an integer of [lowest, below), or `MeanFieldError`."""
+    given, value = value, count_of(value)
+    try:
+        refused = isinstance(value, bool | np.bool_ | np.complexfloating) or np.ndim(value) > 0
+        refused = refused or not abs(float(value)) < 1e30  # a Decimal of 10^6 digits is not written out first
+        number = None if refused or int(value) != value else int(value)
+    except (TypeError, ValueError, OverflowError):
+        number = None
+    if number is None or not lowest <= number < below:
+        raise MeanFieldError(f"{what} must be an integer from {lowest} to {below - 1}, but {shown(given)} was given.")
+    return number
+
+
+def per_layer(value: Any, what: str, depth: int) -> np.ndarray:
+    """`value`, one number ≥ 0 or `depth` of them, as an array of length `depth`, or `MeanFieldError`."""
+    refuse_not_real(value, what)
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        array = np.asarray(math.nan)
+    if array.ndim > 1 or (array.ndim == 1 and array.size != depth):
+        raise MeanFieldError(
+            f"{what} must be one number or one per layer (depth = {depth}), but its shape is {array.shape}."
+        )
+    if not (np.isfinite(array).all() and (array >= 0).all()):
+        raise MeanFieldError(f"{what} must be finite and ≥ 0, but {shown(value)} was given.")
+    return np.array(np.broadcast_to(array, (depth,)))

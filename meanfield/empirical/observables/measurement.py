@@ -1,0 +1,353 @@
+"""What is measured on one network: a plan of quantities as plain data, and the rows of numbers they leave.
+
+Every row is such that its mean over networks is what is asked for, or a building block of it; see `correlators` for
+those that combine means.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import tee
+from threading import Event
+
+import numpy as np
+
+from meanfield.empirical.functions.twins import derivatives
+from meanfield.empirical.network.carried import ParameterTangents, TangentKernel, Tangents
+from meanfield.empirical.network.derivatives import Derivative, Weighted, WeightedTokens
+from meanfield.empirical.network.network import Carried, Ensemble, Network, Trace
+from meanfield.empirical.network.operations import Affine, Map, refuse_jumps
+from meanfield.empirical.observables.differentials import correlator_samples, differentials
+from meanfield.empirical.observables.norms import (
+    COTANGENT_ROLE,
+    draw_batch,
+    draw_inputs,
+    draw_probes,
+    log_squared_norm,
+    mean_product,
+    pair_rows,
+)
+from meanfield.empirical.random.buffers import Buffers
+from meanfield.results import MeanFieldError
+
+ONE_INPUT = ("K", "J", "Theta")
+GRADIENTS = ("G_z", "G_w", "G_b", "G_gamma", "G_beta")
+TANGENT_CORRELATORS = ("A", "B", "D", "F")
+DIFFERENTIALS = ("P", "Q"), ("R", "S", "T", "U")
+DEVICES = ("cpu", "cuda")
+WIDEST = {1: 2000, 2: 400, 3: 100}  # neurons, by the order of the differential: below about 4 GB
+ALSO = {"log_J": "J", "G0_squared": "G0", "G_max": "G0"}  # come with another quantity
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The networks, their inputs and what is measured on them: plain data that travels to another process.
+
+    inputs: an array (positions, N_0) for all networks, or None: one input of norm `input_norm`, two with `correlation`,
+    or `batch` of independent standard normals. probes: None for exact Jacobians and tangent kernels, else how many
+    random vectors estimate them. classes: how many outputs compete in "G0". rates: (λ_w, λ_b) per layer of the tangent
+    correlators.
+    """
+
+    ensemble: Ensemble
+    quantities: tuple[str, ...]
+    seed: int
+    input_norm: float = 1.0
+    correlation: float | None = None
+    inputs: np.ndarray | None = None
+    batch: int | None = None
+    probes: int | None = None
+    l0: int = 1
+    classes: int = 2
+    rates: tuple[tuple[float, ...], tuple[float, ...]] | None = None
+    device: str = "cpu"
+    shapes: Mapping[str, tuple[int, ...]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shapes", self._shapes())
+
+    @property
+    def positions(self) -> int:
+        if self.inputs is not None:
+            return len(self.inputs)
+        return (self.batch or (1 if self.correlation is None else 2)) * self.ensemble.tokens
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of every row; a first axis of length `depth` counts layers 1..depth, unless the row is log_J."""
+        depth, p, wanted = self.ensemble.depth, self.positions, self.quantities
+        pair = self.correlation is not None
+        shapes: dict[str, tuple[int, ...]] = {}
+        if pair:
+            shapes |= {name: (depth,) for name in ("K_aa", "K_bb", "K_ab", "distance")}
+        else:
+            shapes["K"] = (depth,)
+            if p > 1:
+                shapes["K_ab"] = (depth,)
+        if "J" in wanted:
+            shapes["log_J"] = (depth - max(self.l0, 1) + 1,)
+        if "Theta" in wanted:
+            shapes["Theta"] = (depth,)
+        if "V" in wanted or self.order:
+            shapes |= {"_S": (depth, p, p), "_SS": (depth, p, p, p, p), "_S*S": (depth, p, p, p, p)}
+        if self.order:
+            shapes["_h"] = (depth, p, p)
+            four = ("_hh", "_h*h", "_Sh", "_S*h", "_B", "_F")
+            shapes |= {name: (depth, p, p, p, p) for name in four}
+            shapes |= {raw: (depth,) for raw in self._raw_differentials}
+        if self.pulls:
+            dense = max(1, sum(isinstance(operation, Affine) for operation in self.ensemble.operations))
+            shapes |= {"G_z": (depth,), "G_w": (depth, dense), "G_b": (depth, dense)}
+            norms = sum(getattr(operation, "affine", False) for operation in self.ensemble.operations)
+            shapes |= {name: (depth, norms) for name in ("G_gamma", "G_beta") if norms}
+        if "G0" in wanted:
+            shapes |= {"G0": (depth,), "G0_squared": (depth,), "G_max": (depth,)}
+        return shapes
+
+    @property
+    def order(self) -> int:
+        """How many differentials of the tangent kernel the quantities need, 0 for none (not even the kernel)."""
+        if set(self.quantities) & set(DIFFERENTIALS[1]):
+            return 3
+        if set(self.quantities) & set(DIFFERENTIALS[0]):
+            return 2
+        return int(bool(set(self.quantities) & set(TANGENT_CORRELATORS)))
+
+    @property
+    def _raw_differentials(self) -> dict[str, str]:
+        """Row → what `correlator_samples` calls it."""
+        names = [name for names in DIFFERENTIALS[: max(self.order - 1, 0)] for name in names]
+        return {"_ddII" if name == "S" else f"_{name}": "S_dd" if name == "S" else name for name in names}
+
+    @property
+    def pulls(self) -> int:
+        """How many cotangents are taken back."""
+        return (self.probes or 1) if set(self.quantities) & set(GRADIENTS) else 0
+
+    def measure(self, index: int, buffers: Buffers, stop: Event | None = None) -> tuple[int, dict[str, np.ndarray]]:
+        """(first layer with a number that is not finite or 0, rows) of network `index`."""
+        rows = {name: np.full(shape, math.nan) for name, shape in self.shapes.items()}
+        network = self.ensemble.network(self.seed, index, buffers)
+        with np.errstate(all="ignore"):  # an overflow is an answer: it is returned as a layer
+            inputs = self._inputs(index)
+            bad = self._forward(network, inputs, rows, stop)
+            if not bad and self.order:
+                self._differentials(network, inputs, rows)
+        return bad, rows
+
+    def _inputs(self, index: int) -> np.ndarray:
+        if self.inputs is not None:
+            return self.inputs
+        if self.batch is not None or self.ensemble.tokens > 1:
+            return draw_batch(self.positions, self.ensemble.fan_in, self.seed, index, self.input_norm)
+        return draw_inputs(self.ensemble.fan_in, self.seed, index, self.input_norm, self.correlation)
+
+    # ------------------------------------------------------------------------------------------- one forward pass
+
+    def _forward(self, network: Network, inputs: np.ndarray, rows: Mapping[str, np.ndarray], stop: Event | None) -> int:
+        ensemble = self.ensemble
+        carried: list[Carried] = []
+        trace: Trace | None = [] if self.pulls else None
+        kernel = self._kernel(network, carried)
+        jacobian: Tangents | None = None
+        shift = 0.0  # ln of what the tangents were divided by
+        if "log_J" in rows and self.l0 == 0:
+            jacobian = self._tangents(network, ensemble.fan_in)
+            carried.append(jacobian)
+        for layer, z in network.run(inputs, carried, trace, self.pulls):
+            if stop is not None and stop.is_set():
+                break
+            found = self._values(z)
+            if kernel is not None:
+                found["Theta"] = _theta(kernel)
+            if not all(map(_finite, found.values())):
+                return layer
+            if layer == self.l0 and "log_J" in rows:
+                jacobian = self._tangents(network, ensemble.widths[layer - 1])
+                carried.append(jacobian)
+            if jacobian is not None:
+                log_norm, more = log_squared_norm(jacobian.rows.reshape(-1, jacobian.rows.shape[-1]))
+                if math.isnan(log_norm):
+                    return layer
+                count = (self.probes or 1) * jacobian.rows.shape[1] * jacobian.rows.shape[2]
+                rows["log_J"][layer - max(self.l0, 1)] = log_norm + 2 * shift - math.log(count)
+                shift += more
+            for name, value in found.items():
+                rows[name][layer - 1] = value
+        if trace and (stop is None or not stop.is_set()):
+            self._backward(network, trace, rows)
+        return 0
+
+    def _kernel(self, network: Network, carried: list[Carried]) -> TangentKernel | ParameterTangents | None:
+        if "Theta" not in self.quantities:
+            return None
+        kernel: TangentKernel | ParameterTangents = TangentKernel(network.buffers)
+        if self.probes is not None:
+            positions = self.positions if self.ensemble.couples else None
+            kernel = ParameterTangents(
+                self.probes, positions, self.ensemble.fan_in, self.seed, network.index, network.buffers
+            )
+        carried.append(kernel)
+        return kernel
+
+    def _tangents(self, network: Network, size: int) -> Tangents:
+        positions = self.positions if self.ensemble.couples else 1
+        if self.probes is None and not self.ensemble.couples:
+            return network.tangents(size)
+        if self.probes is None:
+            every = network.buffers.take(positions * size, positions, size)
+            every[...] = np.eye(positions * size).reshape(every.shape)
+            return Tangents(every, network.buffers)
+        rows = network.buffers.take(self.probes, positions, size)
+        rows[...] = draw_probes(positions * size, self.seed, network.index, self.probes).T.reshape(rows.shape)
+        return Tangents(rows, network.buffers, alone=not self.ensemble.couples)
+
+    def _values(self, z: np.ndarray) -> dict[str, np.ndarray | float]:
+        if self.correlation is not None:
+            gap = z[0] - z[1]  # K_aa + K_bb − 2 K_ab would cancel near correlation 1
+            found: dict[str, np.ndarray | float] = {
+                "K_aa": mean_product(z[0], z[0]),
+                "K_bb": mean_product(z[1], z[1]),
+                "K_ab": mean_product(z[0], z[1]),
+                "distance": mean_product(gap, gap),
+            }
+        else:
+            own = sum(mean_product(one, one) for one in z)
+            found = {"K": own / len(z)}
+            if len(z) > 1:
+                total = z.sum(axis=0)
+                found["K_ab"] = (mean_product(total, total) - own) / (len(z) * (len(z) - 1))
+        if "_S" in self.shapes and not self.order:
+            found |= pair_rows(z)
+        if "G0" in self.shapes:
+            fractions = np.bincount(z[:, : self.classes].argmax(axis=1), minlength=self.classes) / len(z)
+            found |= {"G0": fractions[0], "G0_squared": fractions[0] ** 2, "G_max": fractions.max()}
+        return found
+
+    # ------------------------------------------------------------------------------------------ one backward pass
+
+    def _backward(self, network: Network, trace: Trace, rows: Mapping[str, np.ndarray]) -> None:
+        width, positions = self.ensemble.widths[-1], self.positions
+        drawn = draw_probes(positions * width, self.seed, network.index, self.pulls, COTANGENT_ROLE)
+        unit = 1 / (self.pulls * width * positions)
+        place = {(layer, kind): 0 for layer in range(1, self.ensemble.depth + 1) for kind in ("w", "gamma")}
+        for name in ("G_w", "G_b", "G_gamma", "G_beta"):
+            if name in rows:
+                rows[name][...] = 0.0
+        for layer, derivative, u in network.pull(trace, drawn.T.reshape(self.pulls, positions, width).copy()):
+            if derivative is None and layer > 0:
+                rows["G_z"][layer - 1] = float(np.square(u).sum()) * unit
+            elif derivative is not None:
+                dense = isinstance(derivative, Weighted | WeightedTokens)
+                first, second = ("w", "b") if dense else ("gamma", "beta")
+                place[layer, first] += 1
+                norms = [_gradient_norms(derivative, one) for one in u]
+                rows[f"G_{first}"][layer - 1, -place[layer, first]] = sum(w for w, _ in norms) * unit
+                rows[f"G_{second}"][layer - 1, -place[layer, first]] = sum(b for _, b in norms) * unit
+
+    # ------------------------------------------------------------------------------- the tangent kernel's moments
+
+    def _differentials(self, network: Network, inputs: np.ndarray, rows: Mapping[str, np.ndarray]) -> None:
+        ensemble = self.ensemble
+        pair = next(operation.pair for operation in ensemble.operations if isinstance(operation, Map))
+        first, second = tee(network.dense(layer) for layer in range(1, ensemble.depth + 1))  # read in step
+        rate_w, rate_b = self.rates or zip(*(network.rates(layer) for layer in range(1, ensemble.depth + 1)))
+        pushed = differentials(
+            (w for w, _ in first),
+            (b for _, b in second),
+            inputs,
+            derivatives(pair, 3 if self.order > 1 else 1),
+            rate_w,
+            rate_b,
+            self.order,
+        )
+        for layer, tensors in enumerate(pushed, 1):
+            found = correlator_samples(tensors)
+            S, h = found["S"], found["h"]
+            rows["_S"][layer - 1], rows["_h"][layer - 1] = S, h
+            for name, one, other in (("_S*S", S, S), ("_h*h", h, h), ("_S*h", S, h)):
+                rows[name][layer - 1] = np.multiply.outer(one, other)
+            for name in ("SS", "hh", "Sh", "B", "F"):
+                rows[f"_{name}"][layer - 1] = found[name]
+            for raw, name in self._raw_differentials.items():
+                rows[raw][layer - 1] = found[name]
+
+
+def _finite(value: np.ndarray | float) -> bool:
+    return math.isfinite(value) if isinstance(value, float) else bool(np.isfinite(value).all())
+
+
+def _gradient_norms(derivative: Derivative, cotangent: np.ndarray) -> tuple[float, float]:
+    if isinstance(derivative, Weighted | WeightedTokens):
+        return derivative.gradient_norms(cotangent)
+    gamma, beta = derivative.gradient(cotangent)  # type: ignore[attr-defined]
+    return float(np.square(gamma).sum()), float(np.square(beta).sum())
+
+
+def _theta(kernel: TangentKernel | ParameterTangents) -> float:
+    if isinstance(kernel, TangentKernel):
+        return kernel.mean
+    return float(np.square(kernel.rows).mean())
+
+
+def check_plan(plan: Plan) -> None:
+    """Raise `MeanFieldError` for quantities that these networks or inputs cannot give."""
+    ensemble, wanted = plan.ensemble, set(plan.quantities)
+    known = {*ONE_INPUT, *GRADIENTS, *TANGENT_CORRELATORS, *DIFFERENTIALS[0], *DIFFERENTIALS[1], "V", "G0"}
+    known |= {"K_aa", "K_bb", "K_ab", "distance", "c", "gamma"}
+    if wanted & {"K_aa", "K_bb", "distance"} and plan.correlation is None:
+        raise MeanFieldError("K_aa, K_bb and distance are of two inputs; give correlation=.")
+    if wanted - known:
+        raise MeanFieldError(
+            f"{sorted(wanted - known)[0]!r} was asked for; what can be measured is {', '.join(sorted(known))}."
+        )
+    derived = ("J", "Theta", *GRADIENTS, *TANGENT_CORRELATORS, *DIFFERENTIALS[0], *DIFFERENTIALS[1])
+    differentiated = [name for name in derived if name in wanted]
+    if differentiated:
+        refuse_jumps(ensemble.operations, differentiated[0], "leave it out (jacobian=False) to measure K")
+    exact = wanted & {"J", "Theta"} if plan.probes is None else set()
+    if "Theta" in exact and ensemble.couples:
+        raise MeanFieldError(
+            "Theta of a network whose positions act on each other is measured with random vectors; give probes=..., "
+            "for example 8."
+        )
+    if exact and ensemble.sampler == "lazy":
+        raise MeanFieldError(
+            "The lazy sampler never forms a matrix, so an exact Jacobian would cost as many products as neurons; give "
+            "probes=..., for example 4, or sampler='explicit'."
+        )
+    if "K_ab" in wanted and plan.positions < 2:
+        raise MeanFieldError("K_ab needs two inputs; give correlation=, batch= or inputs=.")
+    if wanted & {"c", "gamma", "G0"} and plan.positions < 2:
+        raise MeanFieldError(
+            "Class fractions, c and gamma need several inputs; give batch= or inputs= (c: correlation=)."
+        )
+    if plan.order:
+        _check_chain(plan)
+    if ("V" in wanted or plan.order) and (plan.positions > 8 or ensemble.tokens > 1):
+        raise MeanFieldError("V, A, B, D, F are measured for up to 8 inputs without tokens; give fewer inputs.")
+    if "G0" in wanted and not 2 <= plan.classes <= min(ensemble.widths):
+        raise MeanFieldError(f"classes must be from 2 to the smallest width, but {plan.classes} was given.")
+
+
+def _check_chain(plan: Plan) -> None:
+    ensemble = plan.ensemble
+    chain = ensemble.operations
+    plain = len(chain) == 2 and isinstance(chain[0], Map) and isinstance(chain[1], Affine) and not chain[1].tokens
+    if not plain or ensemble.sampler != "explicit":
+        raise MeanFieldError(
+            "A, B, D, F, P, Q, R, S, T, U are measured for Dense(φ(z)) without skip or norm, with explicit weights; "
+            "change the architecture or the sampler."
+        )
+    if chain[0].pair.higher is None and plan.order > 1:  # type: ignore[union-attr]
+        raise MeanFieldError(
+            "P, Q, R, S, T, U need φ″ (and φ‴) as functions, but this activation has a kink or no hand-written ones; "
+            "take a smooth one such as tanh."
+        )
+    widest = WIDEST[plan.order]
+    if max(ensemble.widths) > widest:
+        raise MeanFieldError(
+            f"A, B, D, F hold tensors of N² numbers, P, Q of N³ and R, S, T, U of N⁴: here N ≤ {widest}, but "
+            f"N = {max(ensemble.widths)} was given."
+        )

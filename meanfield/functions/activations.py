@@ -1,0 +1,501 @@
+"""Activation: a frozen record (name, expression, parameters) from which everything else is derived; and the registry.
+
+Adding one is one line in `_REGISTRY` (or `register(...)`): a formula in z and its default parameters. Kinks, parity,
+homogeneity, Taylor coefficients and growth are read off the expression, never typed in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+
+import sympy as sp
+
+from meanfield.architecture import free_name
+from meanfield.arguments import scalar, shown, spoken
+from meanfield.arguments import text as text_of
+from meanfield.functions.growth import Bound, Tail, bound, lower, tail
+from meanfield.functions.parser import (
+    CONSTANTS,
+    FUNCTIONS,
+    Definition,
+    canonical,
+    close_names,
+    expand,
+    parse,
+    refuse_complex,
+    refuse_powers,
+    refuse_vast,
+)
+from meanfield.functions.piecewise import Pieces, half_line, pieces, real_roots
+from meanfield.functions.series.taylor import taylor
+from meanfield.results import MeanFieldError, Undetermined, one_line
+from meanfield.symbols import Z, parameter, recognise, sigmoid, softplus, z
+
+LARGEST_COEFFICIENT = 10**300  # of numerators and denominators in a formula
+
+
+@dataclass(frozen=True)
+class Kink:
+    """A break of φ at `location`: φ jumps by `jump`, φ′ by `slope_jump`."""
+
+    location: sp.Expr
+    jump: sp.Expr
+    slope_jump: sp.Expr
+
+
+@dataclass(frozen=True)
+class Activation:
+    """A coordinatewise nonlinearity φ(z).
+
+    `name` is a registered name or "custom"; `expression` holds φ in the symbol `meanfield.symbols.z`; `parameters` are
+    pairs (name, exact value or symbol); `source` is the formula as it was written, registered names in it written out,
+    and `arguments` are the values of the names in it (None where `source` is no formula, but a SymPy expression's
+    text).
+    """
+
+    name: str
+    expression: sp.Expr
+    parameters: tuple[tuple[str, sp.Expr], ...] = ()
+    source: str = field(default="", compare=False)
+    arguments: tuple[tuple[str, sp.Expr], ...] | None = field(default=None, compare=False)
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        """The piecewise-smooth normal form in the canonical variable."""
+        return pieces(self.expression.xreplace({z: Z[0]}), Z[0])
+
+    @cached_property
+    def kinks(self) -> tuple[Kink, ...]:
+        slopes = self.pieces.diff()
+        jump, slope = dict(self.pieces.jumps()), dict(slopes.jumps())
+        return tuple(Kink(b, jump.get(b, sp.S.Zero), slope.get(b, sp.S.Zero)) for b in self.pieces.breaks)
+
+    @property
+    def is_continuous(self) -> bool:
+        return not self.pieces.jumps()
+
+    @cached_property
+    def parity(self) -> int | None:
+        """1 for even, -1 for odd, None for neither."""
+        mirrored = pieces(self.expression.subs(z, -z).xreplace({z: Z[0]}), Z[0])
+        for sign in (1, -1):
+            if mirrored.breaks == self.pieces.breaks and all(
+                _is_zero(a - sign * b) for a, b in zip(mirrored.exprs, self.pieces.exprs)
+            ):
+                return sign
+        return None
+
+    @cached_property
+    def homogeneity(self) -> sp.Expr | None:
+        """The degree k with φ(λz) = λ^k φ(z) for λ > 0, or None."""
+        if any(b != 0 for b in self.pieces.breaks):
+            return None
+        degrees = {sp.simplify(Z[0] * e.diff(Z[0]) / e) for e in self.pieces.exprs if e != 0}
+        degree = degrees.pop() if len(degrees) == 1 else None
+        return degree if degree is not None and degree.is_number else None
+
+    def taylor(self, order: int, side: int = 1) -> tuple[sp.Expr, ...]:
+        """Taylor coefficients φ^{(k)}(0±)/k!, k = 0…order, exact; `side` chooses the piece at a kink in 0."""
+        return taylor(self.pieces.around_zero()[side > 0], Z[0], order)
+
+    @cached_property
+    def tails(self) -> tuple[Tail, Tail]:
+        """Behaviour at -∞ and at +∞."""
+        return tail(self.pieces.exprs[0], Z[0], -1), tail(self.pieces.exprs[-1], Z[0], 1)
+
+    @cached_property
+    def bound(self) -> Bound | None:
+        """A rigorous |φ(z)| ≤ A (1+|z|)^p e^{c|z|}; None when the rules do not reach the expression."""
+        found = []
+        for e, lo, hi in self.pieces.intervals():
+            found.append(bound(e, Z[0], half_line(lo, hi), (lo, hi)))
+        return None if any(b is None for b in found) else Bound(*(max(getattr(b, k) for b in found) for k in "Apc"))
+
+    @property
+    def free_parameters(self) -> frozenset[sp.Symbol]:
+        """Parameters left symbolic."""
+        return frozenset(self.expression.free_symbols - {z})
+
+    @cached_property
+    def is_decided(self) -> bool:
+        """Whether the order of the switch points is known; False where it hangs on parameters left symbolic."""
+        try:
+            return bool(self.pieces.exprs)
+        except Undetermined:
+            return False
+
+    def at(self, values: Mapping[str, sp.Expr]) -> Activation:
+        """The record with numbers for parameters left symbolic; checked as a new formula is.
+
+        Raises: MeanFieldError where the function is not real and finite there, or a parameter was declared positive.
+        """
+        swap = {s: values[s.name] for s in self.free_parameters if s.name in values}
+        for s, v in swap.items():
+            if s.is_positive and not v.is_positive:
+                raise MeanFieldError(f"{s} = {v} was given for a parameter that was declared positive.")
+        if not swap:
+            return self
+        given = tuple((k, v.subs(swap)) for k, v in self.parameters)
+        arguments = None if self.arguments is None else tuple((k, v.subs(swap)) for k, v in self.arguments)
+        expression = self.expression.subs(swap, simultaneous=True)
+        if self.name == "custom":
+            return replace(_custom(expression, self.source, arguments), parameters=given)
+        return Activation(self.name, expression, given, self.source, arguments)
+
+    def __repr__(self) -> str:
+        return one_line("Activation", str(self))
+
+    def __str__(self) -> str:
+        if self.name == "custom":
+            return str(self.expression)
+        defaults = {k: _value(v, k) for k, v in _REGISTRY[self.name][1].items()} if self.name in _REGISTRY else {}
+        shown = ", ".join(f"{k}={v}" for k, v in self.parameters if v != defaults.get(k))
+        return f"{self.name}({shown})" if shown else self.name
+
+
+def _is_zero(e: sp.Expr) -> bool:
+    if e == 0:
+        return True
+    free = sorted(e.free_symbols, key=str)
+    for k in range(3):
+        sample = {s: sp.Rational(37 + 11 * i + 29 * k, 41) * (-1) ** k for i, s in enumerate(free)}
+        if abs(sp.N(e.subs(sample), 30)) > 1e-25:
+            return False
+    return sp.simplify(e.rewrite(sp.exp)) == 0 or sp.simplify(e) == 0
+
+
+# name: (formula in z, parameters with defaults)
+_REGISTRY: dict[str, tuple[str, dict[str, str]]] = {
+    "linear": ("z", {}),
+    "relu": ("Max(z, 0)", {}),
+    "leaky_relu": ("z if z > 0 else alpha*z", {"alpha": "0.01"}),
+    "scale_invariant": ("a_plus*z if z > 0 else a_minus*z", {"a_plus": "1", "a_minus": "0"}),
+    "abs": ("abs(z)", {}),
+    "step": ("1 if z > 0 else 0", {}),
+    "sign": ("1 if z > 0 else -1", {}),
+    "hard_tanh": ("clip(z, -1, 1)", {}),
+    "relu6": ("clip(z, 0, 6)", {}),
+    "relu2": ("Max(z, 0)**2", {}),
+    "hard_swish": ("z*clip(z + 3, 0, 6)/6", {}),
+    "tanh": ("tanh(z)", {}),
+    "erf": ("erf(z)", {}),
+    "erf_scaled": ("erf(s*z)", {"s": "sqrt(pi)/2"}),
+    "sigmoid": ("sigmoid(z)", {}),
+    "softsign": ("z/(1 + abs(z))", {}),
+    "arctan": ("atan(z)", {}),
+    "gelu": ("z*(1 + erf(z/sqrt(2)))/2", {}),
+    "gelu_tanh": ("z*(1 + tanh(sqrt(2/pi)*(z + 0.044715*z**3)))/2", {}),
+    "silu": ("z*sigmoid(z)", {}),
+    "swish": ("z*sigmoid(beta*z)", {"beta": "1"}),
+    "mish": ("z*tanh(softplus(z))", {}),
+    "softplus": ("softplus(z)", {}),
+    "elu": ("z if z > 0 else alpha*(exp(z) - 1)", {"alpha": "1"}),
+    "selu": (
+        "scale*z if z > 0 else scale*alpha*(exp(z) - 1)",
+        {"scale": "1.0507009873554804934193349852946", "alpha": "1.6732632423543772848170429916717"},
+    ),
+    "sin": ("sin(z)", {}),
+    "cos": ("cos(z)", {}),
+    "gaussian": ("exp(-z**2/2)", {}),
+    "monomial": ("z**n", {"n": "3"}),
+    "polynomial": ("c0 + c1*z + c2*z**2 + c3*z**3", {"c0": "0", "c1": "1", "c2": "0", "c3": "-1/3"}),
+}
+_ALIASES = {
+    "swish1": "silu",
+    "identity": "linear",
+    "heaviside": "step",
+    "hardtanh": "hard_tanh",
+    "atan": "arctan",
+    "bump": "gaussian",
+    "cubic": "polynomial",
+}
+
+
+@spoken
+def register(name: str, formula: str, **parameters: object) -> Activation:
+    """Add an activation to this process's registry and return it at its default parameters.
+
+    `formula` is read by the safe parser in the variable z; keyword arguments are parameter defaults (numbers or text).
+
+    Raises: MeanFieldError if the name is taken or is not an identifier, or the formula is not readable.
+    """
+    taken = isinstance(name, str) and (_registered(name) is not None or name in FUNCTIONS or name in CONSTANTS)
+    if not isinstance(name, str) or not name.isidentifier() or taken:
+        raise MeanFieldError(
+            f"An activation named {shown(name)} was to be registered; the name must be a new identifier."
+        )
+    free_name(name, "An activation")
+    formula = expand(text_of(formula, "The formula"), _definition)
+    names = tuple(free_name(k, "A parameter") for k in parameters)
+    if not parse(formula, names, (*_REGISTRY, *_ALIASES)).has(z):
+        raise MeanFieldError(f"{formula!r} does not depend on z; a constant is no activation.")
+    _REGISTRY[name] = (formula, {k: _text(v, k) for k, v in parameters.items()})
+    try:
+        return activation(name)
+    except MeanFieldError:  # what cannot be read at its defaults is not left in the registry
+        del _REGISTRY[name]
+        raise
+
+
+def _registered(name: str) -> str | None:
+    """The registered name that `name` means: case and underscores do not count (ReLU, LeakyReLU), aliases do."""
+    if name in _REGISTRY:
+        return name
+    short = canonical(name)
+    found = next((n for n in _REGISTRY if canonical(n) == short), None)
+    return found or next((full for alias, full in _ALIASES.items() if canonical(alias) == short), None)
+
+
+def _definition(name: str) -> Definition | None:
+    """The formula and the default parameters of an activation that is called inside a formula."""
+    found = _registered(name)
+    if found is None:
+        return None
+    formula, defaults = _REGISTRY[found]
+    return (f"z**{defaults['n']}", {}) if found == "monomial" else (formula, defaults)
+
+
+@spoken
+def activations() -> tuple[str, ...]:
+    """The registered names, in alphabetical order."""
+    return tuple(sorted(_REGISTRY))
+
+
+@spoken
+def activation(what: object, /, **parameters: object) -> Activation:
+    """The record of an activation.
+
+    `what` is a registered name ("tanh"; "ReLU" and "LeakyReLU" are found, too), a name with positional parameters
+    ("leaky_relu(0.2)"), a formula in z ("z*erf(z)"), in which registered names stand for themselves at their default
+    parameters ("z*mish(z)") or at those after the argument ("z + leaky_relu(2*z, 0.2)"), a SymPy expression in one
+    symbol, or an `Activation`. Keyword arguments set registered parameters:
+    exact decimals (0.2 or "0.2"), or a name, which leaves the parameter symbolic. For a formula they declare its
+    symbols.
+
+    >>> activation("swish", beta=2).expression
+    z*sigmoid(2*z)
+    """
+    if isinstance(what, Activation):
+        if parameters:
+            raise MeanFieldError(
+                f"Parameters {sorted(parameters)} were given with a finished Activation; give them with its name."
+            )
+        return what
+    if isinstance(what, sp.Expr):
+        return _from_sympy(what, parameters)
+    if not isinstance(what, str):
+        raise MeanFieldError(
+            f"An activation must be a name, a formula or a SymPy expression, but {type(what).__name__} was given."
+        )
+    name = text_of(what, "An activation").strip()
+    return _named(name, tuple(sorted((k, _text(v, k)) for k, v in parameters.items())))
+
+
+def _text(value: object, name: str) -> str:
+    """A parameter's value as the text that the parser reads."""
+    return str(scalar(value, f"The parameter {name}"))
+
+
+def formula(text: str) -> sp.Expr:
+    """The expression of a formula in z without parameters, registered names in it written out."""
+    return parse(expand(text, _definition), (), (*_REGISTRY, *_ALIASES))
+
+
+@lru_cache(maxsize=512)
+def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
+    call = re.fullmatch(r"(\w+)\s*(?:\((.*)\))?", text)
+    name = _registered(call[1]) if call else None
+    of_z = bool(call and call[2] and "z" in re.findall(r"\b[a-zA-Z]\w*", call[2]))
+    if call and name is not None and of_z and call[2].strip() == "z" and _REGISTRY[name][1]:
+        raise MeanFieldError(
+            f"{text!r} was given, but the parentheses of {name} alone hold its parameters "
+            f"({', '.join(_REGISTRY[name][1])}); write {name} for the default ones."
+        )
+    if call and name is not None and not of_z:
+        formula, defaults = _REGISTRY[name]
+        positional = [p.strip() for p in call[2].split(",")] if call[2] else []
+        if len(positional) > len(defaults):
+            raise MeanFieldError(
+                f"{name} takes {len(defaults)} parameter(s) {list(defaults)}, but {len(positional)} were given."
+            )
+        values = defaults | dict(zip(defaults, positional)) | dict(given)
+        unknown = set(dict(given)) - set(defaults)
+        if unknown:
+            raise MeanFieldError(
+                f"{name} has no parameter {sorted(unknown)[0]!r}; it has {sorted(defaults) or 'none'}."
+            )
+        exact = {k: _value(v, k) for k, v in values.items()}
+        source = formula
+        if name == "monomial":  # an exponent must be a number before the formula is read
+            source, expr = formula, z ** _degree(exact["n"])
+        else:
+            expr = _given(parse(formula, tuple(defaults)), exact, text)
+        return Activation(name, expr, tuple(exact.items()), source, tuple(exact.items()))
+    if call and call[2] is None and not re.fullmatch(r"z|\d+", text):
+        hint = close_names(text, (*_REGISTRY, *_ALIASES))
+        raise MeanFieldError(
+            f"No activation is named {shown(text)}.{hint} Known: {', '.join(activations())}; or give a formula in z."
+        )
+    text = expand(text, _definition)
+    expr = parse(text, tuple(free_name(k, "A parameter of the formula") for k, _ in given), (*_REGISTRY, *_ALIASES))
+    values = {k: _value(v, k) for k, v in given}
+    expr = _given(expr, values, text)
+    known = {s.name: s for s in expr.free_symbols}  # a symbol may have become a positive one
+    return _custom(expr, text, tuple((k, known.get(v.name, v) if v.is_Symbol else v) for k, v in values.items()))
+
+
+def _given(expr: sp.Expr, values: dict[str, sp.Expr], text: str) -> sp.Expr:
+    """A formula with the values of its parameters.
+
+    A parameter that stays a symbol and is the exponent of something that vanishes is positive: else φ would be infinite
+    there, or jump.
+    """
+    swap = {parameter(k): v for k, v in values.items()}
+    refuse_powers(expr, swap, text)
+    found = recognise(expr.subs(swap, simultaneous=True))
+    if not any(e.exp.is_Symbol and e.base.has(z) for e in found.atoms(sp.Pow)):
+        return found
+    for e, lo, hi in pieces(found.xreplace({z: Z[0]}), Z[0]).intervals():
+        for power in e.atoms(sp.Pow):
+            p = power.exp
+            if p.is_Symbol and not p.is_positive and _vanishes(power.base, lo, hi):
+                found = found.subs(p, sp.Symbol(p.name, positive=True))
+    return found
+
+
+def _vanishes(base: sp.Expr, lo: sp.Expr, hi: sp.Expr) -> bool:
+    """Whether a smooth function of Z[0] is 0 somewhere in [lo, hi]."""
+    if not base.has(Z[0]) or base.free_symbols != {Z[0]}:
+        return False
+    return any(base.subs(Z[0], end) == 0 for end in (lo, hi)) or bool(real_roots(base, Z[0], lo, hi))
+
+
+def _value(text: str, name: str) -> sp.Expr:
+    if text.isidentifier() and text not in ("pi", "E"):
+        return parameter(free_name(text, f"The parameter {name}"))
+    value = parse(text)
+    if not value.is_number or not value.is_finite:
+        raise MeanFieldError(
+            f"The parameter {name} must be a finite number or a symbol's name, but {text!r} was given."
+        )
+    return value
+
+
+def _degree(value: sp.Expr) -> sp.Expr:
+    if not (value.is_Integer and 0 <= value <= 64):
+        raise MeanFieldError(f"monomial needs an integer degree between 0 and 64, but {value} was given.")
+    return value
+
+
+def _from_sympy(expr: sp.Expr, parameters: dict[str, object]) -> Activation:
+    declared = {sp.Symbol(k).name for k in parameters}
+    free = sorted((s for s in expr.free_symbols if s.name not in declared), key=lambda s: s.name)
+    if len(free) != 1:
+        raise MeanFieldError(
+            f"An activation must depend on one symbol, but {expr} has {[s.name for s in free] or 'none'}; "
+            "declare the others as parameters (alpha='alpha')."
+        )
+    refuse_vast(expr, str(expr))
+    swap = {free[0]: z} | {s: parameter(s.name) for s in expr.free_symbols if s.name in declared}
+    values = {parameter(k): _value(_text(v, k), k) for k, v in parameters.items()}
+    for s in expr.free_symbols:  # a symbol that stays one keeps the sign it was declared with: it orders breaks
+        if s.is_positive and values.get(parameter(s.name)) == parameter(s.name):
+            values[parameter(s.name)] = sp.Symbol(s.name, positive=True)
+    replaced = expr.subs(swap, simultaneous=True).subs(values)
+    if replaced.has(sp.I, sp.zoo, sp.nan, sp.oo, sp.Derivative, sp.Integral) or replaced.atoms(sp.Float):
+        replaced = sp.nsimplify(replaced, rational=True)
+        if replaced.has(sp.I, sp.zoo, sp.nan, sp.oo, sp.Derivative, sp.Integral):
+            raise MeanFieldError(f"{expr} is not a real finite function of {free[0]}.")
+    return _custom(replaced, str(expr))
+
+
+def _custom(expr: sp.Expr, source: str, arguments: tuple[tuple[str, sp.Expr], ...] | None = None) -> Activation:
+    expr = recognise(expr)
+    refuse_complex(expr, source)
+    if not expr.has(z):
+        raise MeanFieldError(f"{source!r} does not depend on z; a constant is no activation.")
+    record = Activation("custom", expr, (), source, arguments)
+    # (10^30 z)^64, once a branch is chosen: no double holds its square
+    for e in (expr, *(record.pieces.exprs if record.is_decided else ())):
+        if any(max(abs(c.p), c.q) > LARGEST_COEFFICIENT for c in e.atoms(sp.Rational)):
+            raise MeanFieldError(f"{shown(source)} holds a coefficient that no double holds; rescale z.")
+    free = sorted(record.free_parameters, key=lambda s: s.name)
+    at = {s: sp.Rational(1, 3) for s in free}
+    if not record.is_decided:
+        return record  # numbers for the parameters decide, and are followed by the checks below
+    intervals = [(e, lo.subs(at), hi.subs(at)) for e, lo, hi in record.pieces.intervals()]
+    for e, lo, hi in intervals:
+        _check_bases(e.subs(at), lo, hi, source)
+        _check_poles(e.subs(at), lo, hi, source)
+    for e, lo, hi in intervals:
+        for end in (lo, hi):
+            if end.is_finite and e.subs(at).subs(Z[0], end) in (sp.zoo, sp.oo, -sp.oo):
+                raise MeanFieldError(f"{source!r} is infinite at z = {end}; it must be finite on the whole line.")
+    for e, lo, hi in intervals:  # 1/z, log(z), sqrt(z): refused where they are not real and finite
+        for x in _probes(e, lo, hi):
+            value = sp.N(e.subs(at).subs(Z[0], x), 20)
+            if not (value.is_real and value.is_finite):
+                raise MeanFieldError(
+                    f"{source!r} is not real and finite at z = {x}; it must be defined on the whole line."
+                )
+    return record
+
+
+def _probes(e: sp.Expr, lo, hi):
+    """Where an expression that is not real or not finite on its piece would show: near the ends, far out, at poles."""
+    a = lo if lo != -sp.oo else sp.Integer(-30)
+    b = hi if hi != sp.oo else sp.Integer(30)
+    points = [a + (b - a) * sp.Rational(k, 97) for k in (1, 13, 31, 48, 50, 67, 89, 96)]
+    denominator = sp.denom(sp.together(e))
+    polynomial = denominator.has(Z[0]) and denominator.is_polynomial(Z[0])
+    if polynomial and all(c.is_Rational for c in sp.Poly(denominator, Z[0]).coeffs()):
+        points += [r for r in sp.real_roots(denominator) if lo <= r <= hi]
+    return points
+
+
+def _check_poles(e: sp.Expr, lo, hi, source: str) -> None:
+    """Refuse a denominator with irrational coefficients that has a real root (rational ones are probed exactly): its
+    range must exclude 0, or no root may lie within 1e-9 of the real line."""
+    denominator = sp.denom(sp.together(e))
+    if not denominator.has(Z[0]) or not denominator.is_polynomial(Z[0]):
+        return
+    p = sp.Poly(denominator, Z[0])
+    if all(c.is_Rational for c in p.coeffs()) or any(c.free_symbols for c in p.coeffs()):
+        return
+    if any((lower(s * denominator, Z[0], 0, (lo, hi)) or 0) > 0 for s in (1, -1)):
+        return
+    for r in p.nroots(n=30, maxsteps=200):
+        if abs(sp.im(r)) < 1e-9 and lo <= sp.re(r) <= hi:
+            raise MeanFieldError(
+                f"{source!r} is not real and finite near z = {float(sp.re(r)):.10g}; it must be defined on the whole "
+                "line."
+            )
+
+
+def _check_bases(e: sp.Expr, lo, hi, source: str) -> None:
+    """Refuse a piece where something under a root or a logarithm turns negative, or a denominator changes sign.
+
+    Seen on a grid of 400 points, fine near 0: a probe, not a proof.
+    """
+    a, b = (float(lo) if lo != -sp.oo else -30.0), (float(hi) if hi != sp.oo else 30.0)
+    fine = [s * 10.0 ** (k / 20) for k in range(-80, 30) for s in (1, -1)]
+    points = sorted([a + (b - a) * (k + 0.5) / 180 for k in range(180)] + [x for x in fine if a < x < b])
+    for node in e.atoms(sp.Pow, sp.log, sp.tan):
+        base = sp.cos(node.args[0]) if isinstance(node, sp.tan) else node.args[0]
+        bad_root = isinstance(node, sp.log) or (node.is_Pow and not node.exp.is_Integer)
+        if not base.has(Z[0]) or base is sp.E or not (bad_root or isinstance(node, sp.tan) or node.exp.is_negative):
+            continue
+        f = sp.lambdify(Z[0], base.rewrite(sp.exp) if base.has(sigmoid, softplus) else base, "mpmath")
+        values = [f(x) for x in points]
+        if any(getattr(v, "imag", 0) != 0 for v in values):
+            raise MeanFieldError(f"{source!r} is not real everywhere: {base} takes complex values.".replace("_z", "z"))
+        signs = {1 if v.real > 0 else -1 if v.real < 0 else 0 for v in values}
+        if -1 in signs and (bad_root or 1 in signs):
+            raise MeanFieldError(
+                f"{source!r} is not real and finite everywhere: {base} changes sign on the real line.".replace(
+                    "_z", "z"
+                )
+            )

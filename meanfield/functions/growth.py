@@ -1,0 +1,383 @@
+"""What a smooth function does far out: its power part at ±∞, how the remainder dies, and a rigorous bound.
+
+`tail` reads the limit structure off the expression (bounded heads saturate, exponentials die); `Bound` is |f| ≤ A (1 +
+|z|)^p e^{c|z|}, the inequality that certified averages cut their tails with.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import sympy as sp
+
+from meanfield.functions.ranges import Ends, dominated, root_of_power, span
+from meanfield.symbols import sigmoid, softplus
+
+
+@dataclass(frozen=True)
+class Tail:
+    """f(z) = power(z) + remainder as z → ±∞.
+
+    `power` is a polynomial in z (None when f has no power-law limit, as sin); `remainder` is "zero", "exponential"
+    (smaller than every power), "algebraic" (then `power` is the leading term only, which may be a fractional power) or
+    "none".
+    """
+
+    power: sp.Expr | None
+    remainder: str
+
+
+def tail(expr: sp.Expr, x: sp.Symbol, side: int) -> Tail:
+    """The power part of a smooth `expr` as x → +∞ (`side` = 1) or -∞ (`side` = -1)."""
+    t = sp.Dummy("t", positive=True)
+    flipped = expr.subs(x, side * t)
+    reduced, dropped = _saturate(flipped, t)
+    if reduced is None:
+        return Tail(None, "none")
+    reduced = sp.expand(reduced)
+    if reduced.is_polynomial(t):
+        power = sp.expand(reduced.subs(t, side * x))
+        return Tail(power, "exponential" if dropped else "zero")
+    if reduced.has(sp.sin, sp.cos, sp.exp, sp.tanh, sp.erf):
+        return Tail(None, "none")
+    lead = _leading(reduced, t)
+    if lead is None:
+        return Tail(None, "none")
+    return Tail(lead.subs(t, side * x), "algebraic")
+
+
+def _leading(expr, t):
+    """The leading term c t^s of an algebraic function as t → ∞, or None."""
+    w = sp.Dummy("w", positive=True)
+    try:
+        inner = sp.together(expr.replace(sp.atan, lambda u: sp.pi / 2 - sp.atan(1 / u)).subs(t, 1 / w))
+        c, s = inner.leadterm(w)
+    except (ValueError, NotImplementedError, TypeError, sp.PoleError):
+        return None
+    return c * t ** (-s) if not sp.sympify(c).has(w) and not sp.sympify(c).has(sp.log) else None
+
+
+def _direction(u, t):
+    """Sign of the infinite limit of a polynomial-like u(t), 0 when u stays finite, None when unknown."""
+    if not u.has(t):
+        return 0
+    if u.is_polynomial(t):
+        lead = sp.Poly(u, t).LC()
+    else:
+        lead = _leading(u, t)
+        if lead is None:
+            return None
+        if sp.limit(lead, t, sp.oo).is_finite:
+            return 0
+        lead = lead.subs(t, 1)
+    return 1 if lead.is_positive else -1 if lead.is_negative else None
+
+
+def _saturate(expr, t):
+    """`expr` with exponentially small parts dropped, and whether any were; (None, _) when it has no limit structure."""
+    if not expr.args or not expr.has(t):
+        return expr, False
+    parts = [_saturate(a, t) for a in expr.args]
+    if any(p is None for p, _ in parts):
+        return None, True
+    args = [p for p, _ in parts]
+    dropped = any(d for _, d in parts)
+    u = args[0]
+    head = expr.func
+    if head in (sp.tanh, sp.erf, sigmoid, softplus, sp.erfc, sp.sech, sp.exp, sp.cosh, sp.sinh):
+        way = _direction(sp.expand(u), t)
+        if way is None:
+            return None, True
+        if way == 0:
+            return head(u), dropped
+        up = way > 0
+        limits = {
+            sp.tanh: sp.Integer(way),
+            sp.erf: sp.Integer(way),
+            sigmoid: sp.Integer(up),
+            softplus: u if up else sp.S.Zero,
+            sp.erfc: sp.S.Zero if up else sp.Integer(2),
+            sp.sech: sp.S.Zero,
+            sp.exp: None if up else sp.S.Zero,
+        }
+        value = limits.get(head)
+        return (None, True) if value is None else (value, True)
+    if head is sp.Mul and any(a == 0 for a in args):
+        return sp.S.Zero, True
+    if head in (sp.sin, sp.cos) and _direction(u, t) != 0:
+        return None, True
+    return head(*args), dropped
+
+
+@dataclass(frozen=True)
+class Bound:
+    """|f(z)| ≤ A (1 + |z|)^p e^{c|z|} for every real z on the stated side (float constants, rounded up)."""
+
+    A: float
+    p: float = 0.0
+    c: float = 0.0
+
+    def __mul__(self, other: Bound) -> Bound:
+        return Bound(_up(self.A * other.A), _rate(self.p + other.p), _rate(self.c + other.c))
+
+    def __add__(self, other: Bound) -> Bound:
+        return Bound(_up(self.A + other.A), max(self.p, other.p), max(self.c, other.c))
+
+    def __pow__(self, n: float) -> Bound:
+        return Bound(_up(self.A**n), _rate(self.p * n), _rate(self.c * n))
+
+
+def _rate(value: float) -> float:
+    """Rounded up unless it is a small whole number, which the sum or product of whole ones is exactly."""
+    return value if value.is_integer() else _up(value)
+
+
+def _up(value: float) -> float:
+    return value * (1 + 1e-12) if value > 0 else value
+
+
+def _mag(e) -> float:
+    return abs(float(sp.N(e, 20))) * (1 + 1e-15)
+
+
+@lru_cache(maxsize=4096)
+def bound(expr: sp.Expr, x: sp.Symbol, side: int = 0, ends: tuple | None = None) -> Bound | None:
+    """A rigorous growth bound of a smooth expression for all real x (`side` 0), x ≥ 0 (1) or x ≤ 0 (-1), or between
+    `ends`; None where the rules fail. A bounded expression has p = c = 0 wherever `span` or `dominated` sees it."""
+    limits = _ends(side, ends)
+    found = _bound_by_rules(expr, x, side, ends)
+    if found is not None and found.p == found.c == 0:
+        return found
+    size = max(map(abs, span(expr, x, *limits)))
+    if math.isinf(size) and expr.is_Mul:
+        halves = (limits[0], min(limits[1], 0.0)), (max(limits[0], 0.0), limits[1])
+        size = max(dominated(expr, x, *half) for half in halves if half[0] < half[1])
+    if math.isinf(size):
+        size = root_of_power(expr, x, *limits)
+    return found if math.isinf(size) else Bound(_up(size))
+
+
+def _ends(side: int, ends: tuple | None) -> Ends:
+    """The interval as doubles, rounded outwards."""
+    low, high = (-math.inf if side != 1 else 0.0, math.inf if side != -1 else 0.0)
+    if ends is None:
+        return low, high
+    a, b = (float(sp.N(e, 20)) if e.is_number else None for e in map(sp.sympify, ends))
+    return (low if a is None else a - 1e-15 * abs(a)), (high if b is None else b + 1e-15 * abs(b))
+
+
+def _bound_by_rules(expr: sp.Expr, x: sp.Symbol, side: int, ends: tuple | None) -> Bound | None:
+    if not expr.has(x):
+        return Bound(_mag(expr)) if expr.is_number else None
+    if expr == x:
+        return Bound(1.0, 1.0)
+    if expr.is_Add:
+        return _fold(Bound.__add__, [bound(a, x, side, ends) for a in expr.args])
+    if expr.is_Mul:
+        return _fold(Bound.__mul__, [bound(a, x, side, ends) for a in expr.args])
+    if expr.is_Pow and expr.base is not sp.E:
+        return _power_bound(expr, x, side, ends)
+    return _head_bound(expr, x, side, ends)
+
+
+def _fold(operation, bounds):
+    if any(b is None for b in bounds):
+        return None
+    total = bounds[0]
+    for b in bounds[1:]:
+        total = operation(total, b)
+    return total
+
+
+def _power_bound(expr, x, side, ends):
+    if not expr.exp.is_number:
+        return None
+    n = float(expr.exp)
+    if n > 0:
+        base = bound(expr.base, x, side, ends)
+        return None if base is None else base**n
+    low, high = span(expr.base, x, *_ends(side, ends))
+    least = low if low > 0 else -high
+    return Bound(_up((1 / least) ** (-n))) if least > 0 else None
+
+
+def _head_bound(expr, x, side, ends):
+    u, head = expr.args[0], expr.func
+    if head in (sp.tanh, sp.erf, sp.sin, sp.cos, sigmoid, sp.sech):
+        return Bound(1.0)
+    if head is sp.erfc:
+        return Bound(2.0)
+    if head is sp.atan:
+        return Bound(_up(math.pi / 2))
+    inner = bound(u, x, side, ends)
+    if inner is None:
+        return None
+    if head is softplus:
+        return Bound(0.7) + inner
+    if head is sp.asinh:  # asinh u < √(1 + u), and (1 + A v)^{1/2} ≤ (1 + A)^{1/2} v^{1/2} for v ≥ 1
+        return Bound(_up(math.sqrt(1 + inner.A)), _rate(inner.p / 2), _up(inner.c / 2))
+    if head in (sp.exp, sp.cosh, sp.sinh):
+        if head is sp.exp:
+            return _exp_bound(u, x, side, ends)
+        both = [_exp_bound(u, x, side, ends), _exp_bound(-u, x, side, ends)]  # cosh and sinh hold e^u and e^{-u}
+        return _fold(Bound.__add__, both)
+    if head is sp.log:
+        least = lower(u, x, side, ends)
+        if least is None or least <= 0:
+            return None
+        # log(A (1+|z|)^p e^{c|z|}) ≤ |log A| + (p + c)|z|
+        return Bound(_up(abs(math.log(least)) + abs(math.log(inner.A)) + inner.p + inner.c), 1.0)
+    return None
+
+
+def _exp_bound(u, x, side, ends):
+    """e^u: constant where u is bounded above; with the slope of u where that is linear; else u ≤ A (1 + |x|) by its own
+    bound."""
+    above = span(u, x, *_ends(side, ends))[1]
+    if above < 700:
+        return Bound(_up(math.exp(above)))
+    if u.is_polynomial(x) and sp.Poly(u, x).degree() == 1:
+        b, c = (sp.Poly(u, x).nth(k) for k in (1, 0))
+        if not (b.is_number and c.is_number):
+            return None
+        b, c = float(sp.N(b, 20)), float(sp.N(c, 20))
+        rate = max(b, 0.0) if side == 1 else max(-b, 0.0) if side == -1 else abs(b)
+        return Bound(_up(math.exp(c)), 0.0, _up(rate)) if c < 700 else None
+    if u.is_Add:
+        polynomial = [a for a in u.args if a.is_polynomial(x)]
+        rest = [a for a in u.args if not a.is_polynomial(x)]
+        if polynomial and rest:
+            return _fold(Bound.__mul__, [_exp_bound(sp.Add(*part), x, side, ends) for part in (polynomial, rest)])
+    size = bound(u, x, side, ends)
+    if size is None or size.p > 1 or size.c > 0 or size.A >= 700:
+        return None
+    return Bound(_up(math.exp(size.A)), 0.0, size.A)
+
+
+def lower(expr: sp.Expr, x: sp.Symbol, side: int = 0, ends: tuple | None = None) -> float | None:
+    """A number below `expr` for every real x on the stated side, None where the rules fail."""
+    least = span(expr, x, *_ends(side, ends))[0]
+    return None if least == -math.inf else least
+
+
+@dataclass(frozen=True)
+class Decay:
+    """|f(t) - power(t)| ≤ A (1 + t)^p e^{-c t} for t ≥ 1; A = 0 when f is its power part."""
+
+    power: sp.Expr
+    A: float = 0.0
+    p: float = 0.0
+    c: float = math.inf
+
+    def plus(self, other: Decay) -> Decay:
+        return Decay(
+            sp.expand(self.power + other.power), _up(self.A + other.A), max(self.p, other.p), min(self.c, other.c)
+        )
+
+    def times(self, other: Decay, t: sp.Symbol) -> Decay | None:
+        a, b = bound(self.power, t, 1), bound(other.power, t, 1)
+        if a is None or b is None:
+            return None
+        size = a.A * other.A + b.A * self.A + self.A * other.A
+        return Decay(
+            sp.expand(self.power * other.power),
+            _up(size),
+            max(a.p + other.p, b.p + self.p, self.p + other.p),
+            min(self.c, other.c),
+        )
+
+    def largest(self) -> float:
+        """A bound of the remainder over t ≥ 1."""
+        if self.A == 0:
+            return 0.0
+        best = max(1.0, self.p / self.c - 1) if self.c > 0 else math.inf
+        return _up(self.A * (1 + best) ** self.p * math.exp(-self.c * best))
+
+
+_EXPONENTIAL = (sp.exp, sp.tanh, sp.sech, sp.erf, sp.erfc, sp.sinh, sp.cosh, sp.sin, sp.cos, sigmoid, softplus)
+
+
+def decay(expr: sp.Expr, t: sp.Symbol, algebraic: bool = False) -> Decay | None:
+    """The power part of a smooth expression as t → +∞ with a rigorous exponential remainder; None where the rules do
+    not reach.
+
+    algebraic: what is left when the exponentially small part is gone may be any function without exponentials (z/(1+z),
+    atan), not only a polynomial.
+    """
+    if not expr.has(t) or expr == t:
+        return Decay(expr)
+    if algebraic and not expr.has(*_EXPONENTIAL):
+        return Decay(expr)
+    if expr.is_Add or expr.is_Mul or (expr.is_Pow and expr.exp.is_Integer and expr.exp > 0):
+        total: Decay | None = None
+        for a in expr.args if not expr.is_Pow else [expr.base] * int(expr.exp):
+            part = decay(a, t, algebraic)
+            if part is None:
+                return None
+            total = part if total is None else total.plus(part) if expr.is_Add else total.times(part, t)
+            if total is None:
+                return None
+        return total
+    if len(expr.args) != 1:
+        return None
+    inner = decay(expr.args[0], t, algebraic)
+    if inner is not None and algebraic and expr.func in (sp.atan, sp.asinh) and inner.power.has(t):
+        return Decay(expr.func(inner.power), _up(inner.A * _LIPSCHITZ[expr.func]), inner.p, inner.c)
+    return None if inner is None else _head_decay(expr.func, inner, t)
+
+
+# largest slope on the real line, where the head has one
+_LIPSCHITZ = {
+    sp.tanh: 1.0,
+    sp.erf: 1.13,
+    sp.erfc: 1.13,
+    sigmoid: 0.25,
+    softplus: 1.0,
+    sp.sin: 1.0,
+    sp.cos: 1.0,
+    sp.atan: 1.0,
+    sp.sech: 0.5,
+    sp.asinh: 1.0,
+}
+
+
+def _head_decay(head, u: Decay, t) -> Decay | None:
+    if not u.power.has(t):  # tanh(softplus(z)) at -∞: the argument itself approaches a constant
+        if head is sp.exp:
+            limit = float(u.power) + u.largest()
+            return Decay(head(u.power), _up(u.A * math.exp(limit)), u.p, u.c) if limit < 500 else None
+        return Decay(head(u.power), _up(u.A * _LIPSCHITZ[head]), u.p, u.c) if head in _LIPSCHITZ else None
+    slope, offset = _least_slope(u.power, t)
+    if slope is None:
+        return None
+    up, k, room = slope > 0, abs(slope), math.exp(min(700.0, offset + u.largest()))
+    # |u| ≥ k t - offset - largest, so e^{-|u|} ≤ room · e^{-k t}
+    if head is sp.tanh:
+        return Decay(sp.Integer(1 if up else -1), _up(2 * room**2), 0.0, 2 * k)
+    if head is sp.erf:
+        return Decay(sp.Integer(1 if up else -1), _up(1.3 * room), 0.0, k)
+    if head is sigmoid:
+        return Decay(sp.Integer(1 if up else 0), _up(room), 0.0, k)
+    if head is softplus:
+        own = Decay(u.power if up else sp.S.Zero, _up(room), 0.0, k)
+        return own if u.A == 0 or not up else own.plus(Decay(sp.S.Zero, u.A, u.p, u.c))
+    if head is sp.sech:
+        return Decay(sp.S.Zero, _up(2 * room), 0.0, k)
+    if head is sp.exp and not up:
+        return Decay(sp.S.Zero, _up(room), 0.0, k)
+    return None
+
+
+def _least_slope(power: sp.Expr, t) -> tuple[float | None, float]:
+    """(k, b) with |power(t)| ≥ |k| t - b for t ≥ 1 and the sign of k that of power; (None, 0) if the rules fail."""
+    if not power.is_polynomial(t) or not power.has(t):
+        return None, 0.0
+    poly = sp.Poly(power, t)
+    coefficients = [float(c) for c in poly.all_coeffs()]
+    sign = 1.0 if coefficients[0] > 0 else -1.0
+    rising = [sign * c for c in coefficients[:-1]]
+    if any(c < 0 for c in rising):
+        return None, 0.0
+    return sign * sum(rising) * (1 - 1e-12), max(0.0, -sign * coefficients[-1])

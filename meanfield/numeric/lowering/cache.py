@@ -1,0 +1,111 @@
+"""Where compiled theories live: one generated module and one array file per theory, written whole, found again by the
+hash of what they compute, of the code that derived it, and of the libraries that code stands on.
+
+The folder is $MEANFIELD_CACHE, else the user's cache folder; where nothing can be written a temporary folder of the
+process serves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import sys
+import tempfile
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+#: what cannot change a generated module: finite networks, and what prints or draws. Everything else counts.
+_APART = ("empirical/", "cli/", "comparison/", "presentation/figures.py", "presentation/tables.py")
+_LIBRARIES = ("sympy", "mpmath", "numpy", "scipy", "numba", "python-flint")
+
+
+@lru_cache(maxsize=1)
+def folder() -> Path:
+    """The cache folder, created if need be."""
+    base = os.environ.get("MEANFIELD_CACHE")
+    if not base:
+        root = os.environ.get("XDG_CACHE_HOME") or (os.environ.get("LOCALAPPDATA") if os.name == "nt" else "~/.cache")
+        base = str(Path(root or "~/.cache").expanduser() / "meanfield")
+    path = Path(base)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        probe = path / f".probe-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError:
+        path = Path(tempfile.mkdtemp(prefix="meanfield-"))
+    return path
+
+
+def sources() -> list[Path]:
+    """The files whose change makes every stored module unreachable: all of the package that derives or generates."""
+    root = Path(__file__).parents[2]
+    names = {p: p.relative_to(root).as_posix() for p in root.rglob("*.py")}
+    return sorted((p for p, name in names.items() if not name.startswith(_APART)), key=names.__getitem__)
+
+
+@lru_cache(maxsize=1)
+def _engine() -> str:
+    """A hash of the code that derives and generates, and of the libraries' versions: a module holds closed forms,
+    breaks and digits that any of them can change."""
+    digest = hashlib.sha256()
+    for path in sources():
+        text = path.read_bytes()
+        digest.update(f"{path.parent.name}/{path.name} {len(text)}\n".encode() + text)
+    digest.update(" ".join(f"{name} {version(name)}" for name in _LIBRARIES).encode())
+    return digest.hexdigest()
+
+
+def key(description: str) -> str:
+    """The name of the module that computes what `description` says."""
+    return "theory_" + hashlib.sha256(f"{_engine()}\n{description}".encode()).hexdigest()[:24]
+
+
+def read(name: str) -> tuple[str, dict[str, np.ndarray]] | None:
+    """(source, arrays) of a stored module, or None."""
+    source, arrays = folder() / f"{name}.py", folder() / f"{name}.npz"
+    if not (source.exists() and arrays.exists()):
+        return None
+    try:
+        with np.load(arrays) as data:
+            return source.read_text(), {k: data[k] for k in data.files}
+    except (OSError, ValueError):
+        return None
+
+
+def write(name: str, text: str, arrays: dict[str, np.ndarray]) -> None:
+    """Store a module and its arrays; each file appears whole or not at all, and is not touched if it is there (its time
+    is part of Numba's key)."""
+    target = folder() / f"{name}.npz"
+    _replace(target, lambda f: np.savez(f, **arrays))  # type: ignore[arg-type]
+    if not (folder() / f"{name}.py").exists():
+        _replace(folder() / f"{name}.py", lambda f: f.write(text.encode()))
+
+
+def _replace(target: Path, fill) -> None:
+    handle, temporary = tempfile.mkstemp(dir=target.parent, suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as f:
+            fill(f)
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def load(name: str) -> ModuleType:
+    """Import a stored module (compiled code comes from Numba's own cache beside it)."""
+    full = f"meanfield_cache.{name}"
+    if full in sys.modules:
+        return sys.modules[full]
+    spec = importlib.util.spec_from_file_location(full, folder() / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[full] = module
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,80 @@
+"""A generated module, run: as plain Python while little is asked of it, compiled by Numba from then on.
+
+Compiling takes a second or more, loading compiled code from the cache and Numba itself half a second; ten layers take
+some microseconds in either form. So the first small calls are interpreted. The text is the same, and so are the bits;
+where the interpreter raises what compiled code answers with inf or nan (a division by zero, an overflow), the compiled
+form answers.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from functools import cached_property
+from types import ModuleType
+
+import numpy as np
+
+from meanfield.numeric.lowering import cache
+
+CALL = 4096  # units of work (layers of a plain recursion) that one interpreted call may take: some 10 ms
+TOTAL = 4 * CALL  # what a module may be asked for in all before it is compiled
+
+
+T = object()  # stands for the module's tables among the arguments of a call
+
+
+class Rows(list):
+    """A table as lists of Python floats: what the interpreter reads fastest, indexed as the array it was."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self), len(self[0])
+
+
+class Module:
+    """The functions of one stored module.
+
+    name: its name in the cache; source: its text; tables: the arrays T that its functions read; weight: work of one
+    step relative to one layer whose averages are tables or closed forms.
+    """
+
+    def __init__(self, name: str, source: str, tables: tuple[np.ndarray, ...], weight: float):
+        self.name, self.source, self.tables, self.weight = name, source, tables, weight
+        self._spent = 0.0
+
+    @cached_property
+    def compiled(self) -> ModuleType:
+        return cache.load(self.name)
+
+    @cached_property
+    def _plain(self) -> dict:
+        """The same source with decorators that do nothing."""
+
+        def njit(*args, **kwargs):
+            return args[0] if args and callable(args[0]) else (lambda f: f)
+
+        text = self.source.replace("from numba import njit, prange\n", "", 1)
+        scope = {"__name__": f"plain_{self.name}", "njit": njit, "prange": range}
+        exec(compile(text, f"<{self.name}>", "exec"), scope)  # generated here, from expressions only
+        if "_bits" in scope:
+            scope["_bits"] = lambda x: struct.unpack("<q", struct.pack("<d", x))[0]
+        return scope
+
+    @cached_property
+    def _rows(self) -> tuple[Rows, ...]:
+        return tuple(Rows(t.tolist()) for t in self.tables)
+
+    def call(self, function: str, steps: float, *arguments) -> None:
+        """Run `function(*arguments)`, where `T` stands for the tables; `steps` is how much work it is."""
+        work = steps * self.weight
+        if work <= CALL and self._spent + work <= TOTAL and "compiled" not in self.__dict__:
+            self._spent += work
+            try:
+                with np.errstate(all="ignore"):
+                    self._plain[function](*(self._rows if a is T else a for a in arguments))
+                return
+            except (ZeroDivisionError, OverflowError, ValueError):
+                self._spent = math.inf  # inf and nan are answers of the compiled form
+        getattr(self.compiled, function)(*(self.tables if a is T else a for a in arguments))
+

@@ -1,0 +1,197 @@
+"""`PhaseDiagram`: χ_J*, ξ and the phase over a grid of (σ_w, σ_b), with its critical line; to a picture or a file."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from meanfield.arguments import finite, refuse_not_real, shown
+from meanfield.limits import require_memory
+from meanfield.printed import wrapped
+from meanfield.results import MeanFieldError, one_line
+from meanfield.symbolic.criticality.lines import CriticalLine
+from meanfield.symbolic.criticality.points import CriticalPoints
+from meanfield.symbolic.recursion import Recursion
+
+PHASES = ("ordered", "chaotic", "critical", "unknown")
+DOUBLES = 16  # doubles that one point takes while a diagram is computed
+EXACTLY = 1e-10  # |χ_J - 1| below this is called critical: the float64 error of χ_J*
+
+
+@dataclass(frozen=True, eq=False)
+class PhaseDiagram:
+    """The phases of one architecture; every array has shape (len(sigma_b), len(sigma_w)).
+
+    sigma_w, sigma_b: the axes. K: fixed point that K¹ = σ_w² Q0 + σ_b² flows to (0 where K falls below 1e-30, inf where
+    it grows beyond 1e30; whether it stops farther out is a question for `fixed_points`).
+    chi_J: χ_J there (its limit where K is inf). phase: index into `PHASES`; critical means
+    χ_J* = 1, where J may still grow or fall as a power or a stretched exponential. attractors: number of attracting
+    states of K, 0 and ∞ included; more than one is bistability. line, points: the critical line and points, where they
+    are derived. Accuracy: float64; a pair of fixed points within 1/24 decade of K is not resolved.
+    """
+
+    title: str
+    sigma_w: np.ndarray
+    sigma_b: np.ndarray
+    input_norm: float
+    K: np.ndarray
+    chi_J: np.ndarray
+    attractors: np.ndarray
+    line: CriticalLine | None
+    points: CriticalPoints | None
+    parameters: dict[str, float]
+
+    @cached_property
+    def phase(self) -> np.ndarray:
+        gap = self.chi_J - 1
+        known = np.where(np.abs(gap) <= EXACTLY, 2, np.where(gap > 0, 1, 0))
+        return np.where(np.isnan(gap), 3, known).astype(np.int8)
+
+    @property
+    def xi(self) -> np.ndarray:
+        """Correlation length ξ = 1/|log χ_J*| in layers (inf at criticality)."""
+        with np.errstate(divide="ignore"):
+            size = np.abs(np.log(self.chi_J))
+            return np.where(self.phase == 2, np.inf, 1 / size)
+
+    @property
+    def bistable(self) -> np.ndarray:
+        """Where more than one state of K attracts, so that the phase depends on the norm of the input."""
+        return self.attractors > 1
+
+    def plot(self, ax=None):
+        """The diagram as a figure: colour log χ_J*, the critical line, the critical points, bistable regions
+        hatched."""
+        from meanfield.presentation import figures
+
+        return figures.plot_phase_diagram(self, ax)
+
+    def to_npz(self, path: str | os.PathLike) -> Path:
+        """Write all arrays, whole or not at all; read them with numpy.load."""
+        buffer = io.BytesIO()
+        np.savez_compressed(
+            buffer,
+            sigma_w=self.sigma_w,
+            sigma_b=self.sigma_b,
+            K=self.K,
+            chi_J=self.chi_J,
+            xi=self.xi,
+            phase=self.phase,
+            attractors=self.attractors,
+            input_norm=self.input_norm,
+            title=self.title,
+        )
+        return _write(path, ".npz", buffer.getvalue())
+
+    def to_csv(self, path: str | os.PathLike) -> Path:
+        """Write one line per point: sigma_w, sigma_b, K, chi_J, xi, phase, attractors (17 significant digits)."""
+        rows = ["sigma_w,sigma_b,K,chi_J,xi,phase,attractors"]
+        xi = self.xi
+        for i, b in enumerate(self.sigma_b):
+            for j, w in enumerate(self.sigma_w):
+                numbers = ",".join(f"{v:.17g}" for v in (w, b, self.K[i, j], self.chi_J[i, j], xi[i, j]))
+                rows.append(f"{numbers},{PHASES[self.phase[i, j]]},{self.attractors[i, j]}")
+        return _write(path, ".csv", ("\n".join(rows) + "\n").encode())
+
+    def __repr__(self) -> str:
+        return one_line("PhaseDiagram", f"{self.title}; {self.sigma_w.size} x {self.sigma_b.size} points")
+
+    def __str__(self) -> str:
+        share = {p: float((self.phase == i).mean()) for i, p in enumerate(PHASES)}
+        parts = ", ".join(f"{p} {100 * s:.3g} %" for p, s in share.items() if s)
+        more = f", bistable {100 * float(self.bistable.mean()):.3g} %" if self.bistable.any() else ""
+        return wrapped(
+            f"{self.title}: sigma_w {self.sigma_w[0]:g} to {self.sigma_w[-1]:g} ({self.sigma_w.size}), "
+            f"sigma_b {self.sigma_b[0]:g} to {self.sigma_b[-1]:g} ({self.sigma_b.size}): {parts}{more}"
+        )
+
+
+def _write(path, suffix: str, content: bytes) -> Path:
+    from meanfield.presentation.figures import write_whole
+
+    target = Path(path)
+    if target.suffix != suffix:
+        raise MeanFieldError(f"A {suffix} file was asked for, but the path {str(target)!r} ends in {target.suffix!r}.")
+    return write_whole(target, content)
+
+
+def axis(name: str, given: object) -> np.ndarray:
+    """(low, high, count) or an array of values ≥ 0 as the axis of a diagram.
+
+    A tuple of three is always (low, high, count), whatever its numbers are; three values are written as a list.
+    """
+    refuse_not_real(given, name)
+    try:
+        if isinstance(given, tuple) and len(given) == 3:
+            low, high, last = (float(v) for v in given)
+            count = int(last) if math.isfinite(last) else 0
+            if math.isfinite(last) and (count != last or count < 1 or (count == 1 and low != high)):
+                raise MeanFieldError(
+                    f"{name}={shown(given)} is read as (low, high, count), and {last:g} is no number of points from "
+                    f"{low:g} to {high:g}; give a whole number ≥ 2, or three values as a list, {shown(list(given))}."
+                )
+            require_memory(8.0 * DOUBLES * count, f"An axis of {count} values of {name}", "take fewer values")
+            values = np.linspace(low, high, count) if math.isfinite(low) and math.isfinite(high) else np.array([np.nan])
+        else:
+            values = np.asarray(given, dtype=float)
+    except MeanFieldError:
+        raise
+    except (TypeError, ValueError, OverflowError):
+        values = np.array([np.nan])
+    if values.ndim != 1 or values.size < 1 or not np.isfinite(values).all() or (values < 0).any():
+        raise MeanFieldError(
+            f"{name} must be (low, high, count) or an array of numbers ≥ 0, but {shown(given)} was given."
+        )
+    return values
+
+
+def phase_diagram(
+    title: str,
+    recursion: Recursion,
+    sigma_w: object,
+    sigma_b: object,
+    input_norm: float,
+    parameters: dict[str, float],
+    line: CriticalLine | None,
+    points: CriticalPoints | None,
+) -> PhaseDiagram:
+    """The diagram of a (K, J) recursion; see `Theory.phase_diagram`."""
+    from meanfield.numeric.phase import GRID, compile_phase
+
+    w, b = axis("sigma_w", sigma_w), axis("sigma_b", sigma_b)
+    norm = finite(input_norm, "input_norm")
+    if norm <= 0:
+        raise MeanFieldError(f"input_norm must be > 0, but {input_norm!r} was given.")
+    if w.size * b.size > 2**26:
+        raise MeanFieldError(
+            f"A diagram of {w.size} × {b.size} points was asked for; at most 2^26 are computed at once."
+        )
+    require_memory(
+        8.0 * DOUBLES * w.size * b.size, f"A diagram of {w.size} × {b.size} points", "take fewer values of σ_w or σ_b"
+    )
+    compiled = compile_phase(recursion)
+    missing = [n for n in compiled.parameters if n not in ("sigma_w", "sigma_b", *parameters)]
+    if missing:
+        raise MeanFieldError(f"{missing[0]} has no value; give it as a keyword ({missing[0]}=...).")
+    W, B = np.meshgrid(w, b)
+    values = {"sigma_w": W.ravel(), "sigma_b": B.ravel()}
+    sigma = np.empty((max(1, len(compiled.parameters)), W.size))
+    for i, n in enumerate(compiled.parameters):
+        sigma[i] = values[n] if n in values else finite(parameters[n], n)
+    start = np.maximum(W.ravel() ** 2 * norm + B.ravel() ** 2, GRID[0])
+    if not start.max() < GRID[-1]:
+        raise MeanFieldError(
+            f"K¹ = σ_w² Q0 + σ_b² reaches {start.max():.3g} here, and a diagram follows K up to {GRID[-1]:.0e} only; "
+            "ask for smaller sigma_w and sigma_b, or fixed_points(...) at single places."
+        )
+    K, chi, attractors = compiled.run(start, sigma)
+    shape = W.shape
+    return PhaseDiagram(
+        title, w, b, norm, K.reshape(shape), chi.reshape(shape), attractors.reshape(shape), line, points, parameters
+    )

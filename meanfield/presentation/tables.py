@@ -1,0 +1,330 @@
+"""Tables of a theory, as plain text and as LaTeX. Functions of recursions; `theory.table()` and `theory.latex()` call
+them. The LaTeX needs amsmath and booktabs, and no line of it is wider than \\textwidth of an article at 10 pt."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import sympy as sp
+
+from meanfield.architecture import Block, Param, Residual
+from meanfield.functions.activations import Activation
+from meanfield.printed import COLUMNS, wrapped
+from meanfield.results import Law, MeanFieldError, one_line
+from meanfield.symbolic.asymptotics.depth import depth_law
+from meanfield.symbolic.averages.expansion import at_infinity, at_zero
+from meanfield.symbolic.averages.moments import Moment
+from meanfield.symbolic.averages.node import Average, average
+from meanfield.symbolic.blocks import describe, one_input_averages
+from meanfield.symbolic.recursion import Recursion, closed
+from meanfield.symbols import J, K_aa, K_ab, K_bb, Theta, Z, sigma_w
+from meanfield.tex.lines import lines, opened
+from meanfield.tex.names import Names, after, law_tex, tex
+from meanfield.tex.prose import prose
+from meanfield.tex.read import read
+from meanfield.tex.width import TEXTWIDTH, measure, text_width, width
+
+_SUSCEPTIBILITY = {"chi_J": r"\chi_J", "chi_K": r"\chi_K", "chi_Delta": r"\chi_\Delta", "chi_c": r"\chi_c"}
+_AVERAGE = {
+    "phi": r"\langle \varphi \rangle_K",
+    "phi^2": r"\langle \varphi^2 \rangle_K",
+    "phi'^2": r"\langle \varphi'^2 \rangle_K",
+    "phi phi": r"\langle \varphi_a \varphi_b \rangle",
+}
+
+
+_MOMENTS = "m_n is the n-th moment of the function in brackets, less the powers of z that it approaches at either end."
+_SIZE = "footnotesize"  # of the letters in a table
+_HEIGHT = 490.0  # points: the rows of one float; \textheight of an article is 550
+_ROWS = 6  # lines of a closed form before its averages are shown instead
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table: `name` = `value`, with LaTeX of both and a remark; `nodes`: the value with its averages as
+    nodes, which LaTeX shows where the value is too long."""
+
+    section: str
+    name: str
+    value: Any
+    latex_name: str
+    remark: str = ""
+    nodes: sp.Expr | None = None
+
+    def text(self) -> str:
+        return self.value.text() if isinstance(self.value, Law) else str(self.value)
+
+    def latex_value(self) -> str:
+        """The value in math mode, on one line."""
+        shown = self.typeset()
+        if isinstance(shown, Law):
+            return law_latex(shown)
+        return tex(shown) if isinstance(shown, sp.Expr) else shown
+
+    def typeset(self) -> Any:
+        """What LaTeX shows: a law, an expression or math-mode LaTeX."""
+        value = self.value
+        if isinstance(value, (Law, sp.Expr)):
+            return value
+        if hasattr(value, "latex"):
+            return value.latex()
+        return r"\infty" if value == "infinite" else rf"\text{{{prose(str(value))}}}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A titled list of rows; `str` fits 80 columns, `latex()` is a complete table, `data()` plain values for JSON."""
+
+    title: str
+    rows: tuple[Row, ...]
+
+    def __repr__(self) -> str:
+        return one_line("Table", f"{self.title}; {len(self.rows)} rows")
+
+    def __str__(self) -> str:
+        lines, section = [*textwrap.wrap(self.title, COLUMNS), "=" * min(78, len(self.title))], ""
+        for row in self.rows:
+            if row.section != section:
+                section = row.section
+                lines += ["", section]
+            text, *numbers = row.value.lines() if isinstance(row.value, Law) else [row.text()]
+            lines += wrapped(f"  {row.name} = {text}").splitlines()
+            for more in (*(n.strip() for n in numbers), row.remark):
+                lines += textwrap.wrap(more, COLUMNS, initial_indent="      ", subsequent_indent="      ")
+        return "\n".join(lines)
+
+    def latex(self) -> str:
+        r"""One or more `table` floats for amsmath and booktabs, none taller than a page.
+
+        Long right-hand sides break at their signs; a map too long to be read names its averages A_1, A_2, …, which
+        follow as rows of their own.
+        """
+        wide = max([width(r.latex_name, _SIZE) for r in self.rows] + [text_width("where A10 ", 8.6)])
+        share = math.floor((TEXTWIDTH - wide - 10) / TEXTWIDTH * 100) / 100
+        pages = _pages(list(_cells(self.rows, share * TEXTWIDTH - 1)))
+        out = []
+        for k, page in enumerate(pages, 1):
+            part = f" (part {k} of {len(pages)})" if len(pages) > 1 else ""
+            out += [
+                r"\begin{table}[htbp]",
+                r"\centering\footnotesize",
+                rf"\caption{{{prose(self.title)}{part}}}",
+                rf"\begin{{tabular}}{{@{{}}l@{{\quad}}p{{{share:.2f}\linewidth}}@{{}}}}",
+                r"\toprule",
+            ]
+            section = ""
+            for cell in page:
+                if cell.section != section:
+                    heading = rf"\multicolumn{{2}}{{@{{}}l}}{{\textbf{{{prose(cell.section)}}}}}\tabularnewline"
+                    out += ([r"\addlinespace"] if section else []) + [heading]
+                    section = cell.section
+                # \raggedright makes \\ end a line of the cell; the row ends with \tabularnewline
+                body = "\\\\[3pt]\n  ".join(cell.lines)
+                out.append(rf"{cell.left} & \raggedright {body}\tabularnewline\addlinespace[2pt]")
+            out += [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+        return "\n".join(out)
+
+    def data(self) -> list[dict[str, str]]:
+        """Rows as strings: exact values are SymPy text, LaTeX beside them."""
+        return [
+            {"section": r.section, "name": r.name, "value": r.text(), "latex": r.latex_value(), "remark": r.remark}
+            for r in self.rows
+        ]
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """A row of the LaTeX table: the left column, the lines of the right one, and their height in points."""
+
+    section: str
+    left: str
+    lines: tuple[str, ...]
+    height: float
+    joined: bool = False  # to the row before, which it continues or explains
+
+
+def _cells(rows: tuple[Row, ...], limit: float) -> Iterator[_Cell]:
+    """Rows as cells whose lines fit `limit` points, with the definitions of what is named in them."""
+    free = {s.name for r in rows for e in (r.value, r.nodes) if isinstance(e, sp.Expr) for s in e.free_symbols}
+    shown = [(r, r.nodes if r.nodes is not None and _too_long(r.typeset(), limit) else r.typeset()) for r in rows]
+    names = Names(limit, _SIZE, frozenset(free))
+    for row, value in shown:
+        names.equations(row.latex_name, value)
+    names = names.again()
+    for row, value in shown:
+        if isinstance(row.value, str) and row.value != "infinite":
+            text = prose(row.value)
+            found = [(f"${row.latex_name}$", [text], _text_height(text, limit))]
+        else:
+            found = []
+            for k, e in enumerate(names.equations(row.latex_name, value)):
+                where = "where " if k == 1 else r"\hphantom{where }" if k else ""
+                body = [rf"$\displaystyle {t}$" for t in e.lines]
+                found.append((f"{where}${e.left}$", body, sum(_height(t) for t in e.lines)))
+        for k, (left, body, height) in enumerate(found):
+            if row.remark and k == 0:
+                body = [*body, rf"{{\scriptsize {prose(row.remark)}}}"]
+                height += _text_height(row.remark, limit)
+            while height > _HEIGHT / 2 and len(body) > 8:  # one row over several floats
+                yield _Cell(row.section, left, tuple(body[:8]), height * 8 / len(body), k > 0)
+                left, height, body = "", height * (len(body) - 8) / len(body), body[8:]
+            yield _Cell(row.section, left, tuple(body), height, k > 0)
+
+
+def _too_long(e: Any, limit: float) -> bool:
+    """Whether a closed form is worse to read than its averages."""
+    if not isinstance(e, sp.Expr):
+        return False
+    if e.count_ops() > 400:
+        return True
+    text = tex(e)
+    found = lines(text, limit, _SIZE)
+    return len(found) > _ROWS or (len(found) > 3 and opened(text, limit, _SIZE))
+
+
+def _height(text: str) -> float:
+    box = measure(read(text), _SIZE)
+    return max(9.5, box.height + box.depth + 1.0) + 3.0
+
+
+def _text_height(text: str, limit: float) -> float:
+    return 9.5 * math.ceil(text_width(text, 8.5) / limit) + 3.0
+
+
+def _pages(cells: list[_Cell]) -> list[list[_Cell]]:
+    """Cells on floats of bounded height; rows stay with their definitions, and sections whole, where that is cheap."""
+    out: list[list[_Cell]] = [[]]
+    used = 0.0
+    for i, cell in enumerate(cells):
+        new = not out[-1] or out[-1][-1].section != cell.section
+        rest = cells[i:]
+        section = sum(c.height for c in rest if c.section == cell.section) + 20.0 if new else 0.0
+        group = cell.height
+        for c in rest[1:]:
+            if not c.joined:
+                break
+            group += c.height
+        height = cell.height + (20.0 if new else 0.0)
+        apart = not cell.joined and used + group > _HEIGHT and group < 0.6 * _HEIGHT
+        if out[-1] and (used + height > _HEIGHT or apart or (used > 0.6 * _HEIGHT and used + section > _HEIGHT)):
+            out.append([])
+            used, height = 0.0, cell.height + 20.0
+        out[-1].append(cell)
+        used += height
+    return out
+
+
+def law_latex(law: Law) -> str:
+    """An expansion, most important term first, with what is left out."""
+    return law_tex(law)
+
+
+def theory_table(phi: Activation, block: Block, one: Recursion, two: Recursion, order: int) -> Table:
+    """Maps, susceptibilities, closed forms, two ends, large-depth laws of one theory."""
+    rows = [*_maps(one, "Maps (one input)")]
+    for name, e in one.susceptibilities().items():
+        value = _shown(e) if e != sp.oo else "infinite"
+        rows.append(Row("Susceptibilities", name, value, _SUSCEPTIBILITY[name], nodes=None if e == sp.oo else e))
+    rows += _maps(two, "Maps (two inputs)")
+    rows += _closed_rows(phi)
+    rows += _end_rows(phi, order)
+    rows += _depth_rows(block, one)
+    return Table(f"Large-width theory: {describe(block)}", tuple(rows))
+
+
+def _maps(recursion: Recursion, section: str) -> list[Row]:
+    out = []
+    for v, e in zip(recursion.state, recursion.step):
+        left = after(v.symbol)
+        if e == sp.oo:
+            jump = "φ jumps, so ⟨φ′²⟩ is infinite at infinite width."
+            out.append(Row(section, f"{v.name}'", "infinite", left, jump))
+        else:
+            out.append(Row(section, f"{v.name}'", _shown(e), left, nodes=e))
+    return out
+
+
+def _shown(e: sp.Expr) -> sp.Expr:
+    """The closed form where every average has one, the averages themselves otherwise (never half of each)."""
+    form = closed(e)
+    if _open(form):
+        return e
+    flat = _flat(form)
+    if flat.count_ops() > 1500:
+        return flat
+    short = sp.collect(flat, (J, Theta, sigma_w)) if form != e else e
+    # a sum breaks across lines more easily than a bracket
+    return short if len(tex(short)) < 260 else flat
+
+
+def _flat(e: sp.Expr) -> sp.Expr:
+    """A sum with products of sums multiplied out in numerators only (denominators keep their factors)."""
+    if e.is_Add:
+        return sp.Add(*[_flat(t) for t in e.args])
+    inner = next((a for a in e.args if a.is_Add), None) if e.is_Mul else None
+    if inner is None:
+        return e
+    rest = sp.Mul(*[a for a in e.args if a is not inner])
+    return sp.Add(*[_flat(rest * t) for t in inner.args])
+
+
+def _closed_rows(phi: Activation) -> list[Row]:
+    section, rows = "Closed forms", []
+    averages = one_input_averages(phi)
+    f = phi.pieces.expr
+    for name, node in averages.items():
+        value = closed(node) if node != sp.oo else "infinite"
+        rows.append(
+            Row(section, f"<{name}>", value if not _open(value) else "no elementary closed form", _AVERAGE[name])
+        )
+    cross = closed(average(f * f.xreplace({Z[0]: Z[1]}), (K_aa, K_ab, K_bb)))
+    rows.append(
+        Row(section, "<phi_a phi_b>", cross if not _open(cross) else "no elementary closed form", _AVERAGE["phi phi"])
+    )
+    if all(r.value == "no elementary closed form" or r.value == 0 for r in rows):
+        return [
+            Row(
+                section,
+                "all averages",
+                "no elementary closed form (nodes carry them)",
+                r"\langle \varphi^2 \rangle_K,\ \dots",
+            )
+        ]
+    return rows
+
+
+def _open(e) -> bool:
+    return isinstance(e, sp.Basic) and bool(e.atoms(Average))
+
+
+def _end_rows(phi: Activation, order: int) -> list[Row]:
+    rows: list[Row] = []
+    for end, function, label in (("K → 0", at_zero, "0"), ("K → ∞", at_infinity, "oo")):
+        for name, node in one_input_averages(phi).items():
+            if name == "phi" or node == sp.oo:
+                continue
+            try:
+                value: Any = function(node, order)
+            except MeanFieldError as error:
+                value = f"not known: {error}"
+            known = isinstance(value, Law) and any(p.atoms(Moment) for p in value.parts())
+            remark = _MOMENTS if known and not any(r.remark == _MOMENTS for r in rows) else ""
+            rows.append(Row(f"Expansion at {end}", f"<{name}>_{label}", value, _AVERAGE[name], remark))
+    return rows
+
+
+def _depth_rows(block: Block, one: Recursion) -> list[Row]:
+    if not isinstance(block, Residual) or isinstance(block.mu, Param) or block.mu != 1:
+        return []
+    rows = []
+    for quantity, name in (("K", r"K^{\ell}"), ("J", r"\log J^{1,\ell}")):
+        try:
+            law = depth_law(one.only("K", "J"), quantity, {})
+        except MeanFieldError:
+            continue
+        rows.append(Row("Large depth", "K^l" if quantity == "K" else "log J^(1,l)", law.law, name, law.regime))
+    return rows

@@ -1,0 +1,414 @@
+r"""Large-depth laws of K and J by dominant balance, from the expansions of the averages at K → 0 and K → ∞.
+
+`fixed_points` says where K flows from K^1: to a fixed point, to 0 or to ∞. There the map is K' = K + g(K) with g a
+short sum of powers, and log J = Σ log χ_J(K^l). Source: derived here; for tanh and erf at μ = 1 compare
+[partial_jacobians] eq. (28), (29), (H.26)-(H.29).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import sympy as sp
+
+from meanfield import balls
+from meanfield.printed import COLUMNS, wrapped
+from meanfield.results import Law, MeanFieldError, Status, Term, one_line
+from meanfield.symbolic.asymptotics.scaling import Growth, Powers, decay, linear_growth, logarithm
+from meanfield.symbolic.averages.expansion import at_infinity, at_zero, exponential_at_zero
+from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.averages.powerlog import Sum, from_law
+from meanfield.symbolic.fixed_points.near_one import log_of, phase_of
+from meanfield.symbolic.fixed_points.points import FixedPoint, destination, fixed_points
+from meanfield.symbolic.fixed_points.roots import from_ball
+from meanfield.symbolic.recursion import Recursion, closed
+from meanfield.symbols import Q0, J, K, l, parameter
+from meanfield.tex.names import aligned
+
+CONSTANT = sp.Symbol("C", real=True)  # what depends on the start
+
+
+@dataclass(frozen=True)
+class DepthLaw:
+    """quantity ~ C · l^exponent · exp(rate · l^rate_power) as l → ∞.
+
+    law: for K its expansion in l; for J that of log J (C is a constant that depends on the start). regime: which
+    balance holds, in words. exponent is None when the known expansions do not determine it. exact: J^{1,l} itself where
+    the product over layers is known. status: EXACT or CERTIFIED where the destination of K (at Q0 = 1 unless Q0 is
+    given) is proved, too; MEASURED where a search found it that could miss a pair of fixed points.
+    """
+
+    quantity: str
+    law: Law
+    regime: str
+    rate: sp.Expr = sp.S.Zero
+    rate_power: sp.Expr = sp.S.One
+    exponent: sp.Expr | None = sp.S.Zero
+    status: Status = Status.EXACT
+    exact: sp.Expr | None = None
+
+    @property
+    def expr(self) -> sp.Expr:
+        """The law with an undetermined constant C where the constant depends on the start."""
+        if self.quantity == "K" and self.rate == 0:
+            return self.law.expr
+        growth = sp.exp(self.rate * l**self.rate_power) if self.rate != 0 else sp.S.One
+        return CONSTANT * l ** (self.exponent or 0) * growth
+
+    def __repr__(self) -> str:
+        name = "log J" if self.quantity == "J" else self.quantity
+        return one_line("DepthLaw", f"{name} = {self.law.lines()[0]}; {self.regime}")
+
+    def __str__(self) -> str:
+        name, numbers = "log J" if self.quantity == "J" else self.quantity, self.law.lines()
+        lines = [f"{name} = {numbers[0]}   ({self.regime})"]
+        if len(lines[0]) > COLUMNS:
+            lines = [f"{name} = {numbers[0]}", f"  ({self.regime})"]
+        return wrapped("\n".join([*lines, *numbers[1:]]))
+
+    def latex(self) -> str:
+        """The law as LaTeX for math mode (amsmath); a long one stands in an `aligned` that fits a line of text."""
+        return aligned([(r"\log J^{\ell}" if self.quantity == "J" else r"K^{\ell}", self.law)])
+
+
+def depth_law(recursion: Recursion, quantity: str, values: dict[str, sp.Expr]) -> DepthLaw:
+    """The law of "K" or "J" for a one-input recursion.
+
+    values: exact numbers by name (sigma_w, sigma_b, mu, Q0 = 1 unless given); with μ = 1 and a saturating φ they may
+    stay symbolic.
+    Raises: MeanFieldError when the values do not decide the regime or the expansions do not reach.
+    """
+    if quantity not in ("K", "J"):
+        raise MeanFieldError(
+            f"The large-depth law of {quantity!r} was asked for; the laws known so far are those of K and J."
+        )
+    for name, v in values.items():
+        if v.is_number and (not v.is_real or v < 0 or not v.is_finite):
+            raise MeanFieldError(f"{name} must be finite and ≥ 0, but {v} was given.")
+    known = {p.name for p in recursion.parameters}
+    if set(values) - known:
+        raise MeanFieldError(
+            f"{sorted(set(values) - known)[0]} is not a parameter here; known are {', '.join(sorted(known))}."
+        )
+    swap = {parameter(k): v for k, v in values.items()} | {
+        p: values[p.name] for p in recursion.parameters if p.name in values
+    }
+    step, chi = recursion["K"].subs(swap), sp.diff(recursion["J"], J).subs(swap)
+    if recursion["J"].has(sp.oo) and quantity == "J":
+        raise MeanFieldError("J is infinite at every layer (φ jumps or rises like √|z|), so it has no large-depth law.")
+    start = recursion.initial["K"].subs(swap).subs(Q0, 1)
+    gain = sp.expand(step - K)
+    if grows_always(gain):
+        return _at_infinity(step, chi, start, quantity)
+    free = step.free_symbols - {K}
+    if free:
+        raise MeanFieldError(
+            f"Where K flows depends on {', '.join(sorted(s.name for s in free))}; "
+            "give them values (sigma_w=1, sigma_b=0)."
+        )
+    points = fixed_points(recursion, values)
+    if points and points[0].stability == "neutral":
+        return _at_rest(start, chi, quantity)
+    here = destination(points, step, start)
+    if here is None:
+        law = _at_infinity(step, chi, start, quantity)
+    elif here.K.value == 0:
+        law = _at_zero(step, chi, quantity)
+    else:
+        law = _at_fixed_point(here, quantity)
+    # the law is exact for where K flows; that it flows there is as sure as the list of fixed points
+    return replace(law, status=points.status) if points.status is Status.MEASURED else law
+
+
+def grows_always(gain: sp.Expr) -> bool:
+    """Whether K' - K is a sum of terms ≥ 0, so that K goes to ∞ whatever the symbols are."""
+    return gain != 0 and all(_nonnegative(t) for t in sp.Add.make_args(gain))
+
+
+def _nonnegative(t: sp.Expr) -> bool:
+    return bool(t.is_nonnegative) or (
+        t.is_Mul and all(f.is_nonnegative or (isinstance(f, Average) and f._eval_is_nonnegative()) for f in t.args)
+    )
+
+
+def _finish(terms: list[Term], remainder) -> Law:
+    return Law(l, sp.oo, tuple(t for t in terms if t.coefficient != 0), remainder)
+
+
+def _log_expansion(law: Law) -> Sum:
+    """log of an expansion that tends to a positive number."""
+    x0 = sp.simplify(law.coefficient(0))
+    if x0 == 0 or law.leading.power != 0 or law.leading.logs != 0:
+        raise MeanFieldError(
+            f"χ_J tends to {law.leading.expr(law.variable)}, not to a finite number; log J has no such law."
+        )
+    series = from_law(law)
+    scaled = replace(series, terms={key: c if key != (0, 0) else x0 for key, c in series.terms.items()})
+    return scaled.apply(sp.log, sp.Integer(2))
+
+
+def _gain_at_infinity(gain: sp.Expr) -> Law:
+    """K' - K as K → ∞, its leading term certainly not 0."""
+    for order in (2, 5):
+        law = at_infinity(gain, order)
+        terms = law.terms
+        while terms and sp.simplify(terms[0].coefficient) == 0:
+            terms = terms[1:]
+        if not terms:
+            continue
+        lead = terms[0].coefficient
+        if lead.is_number and balls.certified(lead, 20).contains(0):
+            raise MeanFieldError(
+                f"Whether {lead}, the leading coefficient of K' - K as K → ∞, is 0 is not decided; nor is the law."
+            )
+        return replace(law, terms=terms)
+    raise MeanFieldError(f"All known orders of K' - K cancel as K → ∞ ({law}); the law of K is not known there.")
+
+
+def _at_infinity(step, chi, start, quantity) -> DepthLaw:
+    gain = _gain_at_infinity(sp.expand(step - K))
+    lead = gain.leading
+    if quantity == "J" and gain.remainder == "zero" and len(gain.terms) == 1 and lead.power == lead.logs == 0:
+        exact = _gamma_law(lead.coefficient, chi, start)
+        if exact is not None:
+            return exact
+    if lead.power > 1 or (lead.power == 1 and lead.logs != 0):
+        raise MeanFieldError(
+            f"K grows faster than exponentially (K' ~ {lead.expr(K)}), and every χ_J with it: "
+            "it leaves the range of "
+            "doubles within a few layers."
+        )
+    if lead.power == 1:
+        return _exponential_growth(lead.coefficient, chi, quantity)
+    if lead.power != 0 or lead.logs != 0:
+        return _power_growth(lead, "K") if quantity == "K" else _power_growth_of_j(lead, at_infinity(chi, 2))
+    path = linear_growth(gain)
+    if quantity == "K":
+        return DepthLaw("K", _finish(list(path.K), path.remainder), "linear growth", exponent=sp.S.One)
+    return _linear_growth_of_j(path, at_infinity(chi, 2))
+
+
+def _linear_growth_of_j(path: Growth, chi: Law) -> DepthLaw:
+    log_chi = _log_expansion(chi)
+    log_x0 = log_chi.terms.get((sp.S.Zero, 0), sp.S.Zero)
+    varying = {key: c for key, c in log_chi.terms.items() if key[0] != 0}
+    settled = log_chi.rest is None or log_chi.rest[0] < -1  # what is left out of Σ log χ_J tends to a constant
+    if not settled and not varying and log_x0 == 0:
+        raise MeanFieldError(
+            "How chi_J approaches 1 is not known beyond its limit here, so the law of J is not determined."
+        )
+    terms, complete = path.summed(varying, None if settled else log_chi.rest)
+    growing = [Term(log_x0, sp.S.One)] * (log_x0 != 0) + [t for t in terms if (t.power, t.logs) > (0, 0)]
+    falling = [t for t in terms if t.power < 0]
+    logs = [t for t in growing if t.power == 0]
+    rising = [t for t in growing if t.power > 0]
+    simple = complete and settled and len(rising) <= 1 and all(t.logs == 1 for t in logs) and not any(
+        t.logs for t in rising
+    )
+    exponent = sp.Add(*[t.coefficient for t in logs]) if simple else None
+    constant = [Term(CONSTANT)] if complete and settled else []
+    rate, rate_power = (rising[0].coefficient, rising[0].power) if rising else (sp.S.Zero, sp.S.One)
+    if rising and rising[0].logs != 0:
+        rate, rate_power = sp.S.Zero, sp.S.One
+    stretched = log_x0 == 0 and rate != 0
+    regime = (
+        f"stretched exponential: K grows linearly and chi_J - 1 falls as K^({rate_power - 1})"
+        if stretched
+        else "K grows linearly"
+    )
+    plain = complete and settled and log_x0 == 0 and not path.irregular and all(
+        (2 * p).is_Integer and not m for p, m in varying
+    )
+    # K's own logarithm enters K^{-1/2}: Σ m^{-3/2} log m = const - 2 log l/√l
+    law = _finish([*growing, *constant, *(falling if plain else [])], -sp.S.Half if plain else "smaller")
+    return DepthLaw("J", law, regime, rate, rate_power, exponent)
+
+
+def _gamma_law(step: sp.Expr, chi: sp.Expr, start: sp.Expr) -> DepthLaw | None:
+    """K^l = step·(l + b) and χ_J = 1 + p/(l + b) exactly: J is a quotient of Γ functions and grows as l^p."""
+    p = sp.simplify((chi - 1) * K / step)
+    if p.has(K):
+        return None
+    b = sp.simplify(start / step) - 1
+    exact = sp.gamma(l + p + b) * sp.gamma(1 + b) / (sp.gamma(l + b) * sp.gamma(1 + p + b))
+    constant = sp.loggamma(1 + b) - sp.loggamma(1 + p + b)
+    law = _finish([Term(p, logs=sp.S.One), Term(constant)], sp.S.NegativeOne)
+    return DepthLaw("J", law, "everywhere critical: K grows linearly, chi_J - 1 = p/l", exponent=p, exact=exact)
+
+
+def _exponential_growth(slope, chi, quantity) -> DepthLaw:
+    _nonzero(1 + slope)
+    rate = sp.log(1 + slope)
+    regime = "exponential growth of K"
+    if quantity == "K":
+        return DepthLaw("K", Law(l, sp.oo, (Term(CONSTANT, rate=rate),), "smaller"), regime, rate)
+    log_x0 = _log_expansion(at_infinity(chi, 1)).terms.get((sp.S.Zero, 0), sp.S.Zero)
+    return DepthLaw("J", _finish([Term(log_x0, sp.S.One)], sp.S.Zero), regime, log_x0)
+
+
+def _power_growth(lead: Term, quantity="K") -> DepthLaw:
+    """K' = K + c K^p (log K)^m: K^{1-p} = (1-p) c l (log K)^m, and log K = log(l)/(1-p) to leading order."""
+    power = 1 / (1 - lead.power)
+    coefficient = (lead.coefficient * (1 - lead.power) ** (1 - lead.logs)) ** power
+    law = _finish([Term(sp.simplify(coefficient), power, lead.logs * power)], "smaller")
+    return DepthLaw("K", law, "power growth" if lead.logs == 0 else "power growth with a logarithm", exponent=power)
+
+
+def _power_growth_of_j(lead: Term, chi: Law) -> DepthLaw:
+    """log J = Σ log χ_J(K^l) along K ~ A l^q (log l)^{mq}, q = 1/(1 - p), to leading order.
+
+    A term x K^{-s} (log K)^n of log χ_J adds Σ x A^{-s} q^n l^{-qs} (log l)^M with M = n - smq; the relative error of K
+    tends to 0, so a sum that diverges has its leading order from here.
+    """
+    path = _power_growth(lead, "K")
+    q, amplitude = path.law.leading.power, path.law.leading.coefficient
+    regime = path.regime + " of K"
+    log_chi = _log_expansion(chi)
+    limit = log_chi.terms.get((sp.S.Zero, 0), sp.S.Zero)
+    if limit != 0:
+        return DepthLaw("J", _finish([Term(limit, sp.S.One)], "smaller"), regime, limit, exponent=None)
+    if log_chi.lead is None or not log_chi.terms:
+        raise MeanFieldError(
+            "How chi_J approaches 1 is not known beyond its limit here, so the law of J is not determined."
+        )
+    (power, logs), x = log_chi.lead, log_chi.terms[log_chi.lead]
+    falls, m = -q * power, logs + power * lead.logs * q
+    if sp.simplify(falls - 1) == 0 and sp.simplify(m + 1) == 0:
+        raise MeanFieldError("log J grows as log(log(l)) here, which the laws of this library do not state.")
+    size = x * amplitude**power * q**logs
+    if falls < 1:
+        term = Term(sp.simplify(size / (1 - falls)), 1 - falls, m)
+    elif falls == 1 and m > -1:
+        term = Term(sp.simplify(size / (m + 1)), sp.S.Zero, m + 1)
+    else:
+        return DepthLaw("J", _finish([Term(CONSTANT)], "smaller"), regime + ": log chi_J sums to a constant")
+    if term.power == 0 and term.logs == 1:
+        return DepthLaw("J", _finish([term], "smaller"), regime, exponent=term.coefficient)
+    rate = (term.coefficient, term.power) if term.logs == 0 else (sp.S.Zero, sp.S.One)
+    return DepthLaw("J", _finish([term], "smaller"), regime + ": stretched exponential", *rate, exponent=None)
+
+
+def _nonzero(factor) -> None:
+    """Refuse K' = 0·K + …: K then falls doubly exponentially (or is constant from layer 2 on), which no power law
+    describes."""
+    if factor == 0:
+        raise MeanFieldError(
+            "K' has no linear term here: K falls faster than exponentially or is constant from layer 2 on."
+        )
+
+
+def _powers(law: Law) -> dict[sp.Expr, sp.Expr]:
+    return {t.power: t.coefficient for t in law.terms if t.coefficient != 0}
+
+
+def _at_zero(step, chi, quantity) -> DepthLaw:
+    """K → 0: exponentially, by a power law or logarithmically, as the expansion of the map decides."""
+    gain, terms = first_terms(sp.expand(step - K))
+    if not terms:
+        return logarithmic_law(step, chi, quantity)
+    regime, slope = "K falls to 0", gain.coefficient(1)
+    if slope != 0:
+        _nonzero(1 + slope)
+        rate = sp.log(1 + slope)
+        regime += " exponentially"
+        if quantity == "K":
+            return DepthLaw("K", Law(l, sp.oo, (Term(CONSTANT, rate=rate),), "smaller"), regime, rate)
+        log_x0 = _log_expansion(at_zero(chi, 2)).terms.get((sp.S.Zero, 0), sp.S.Zero)
+        return DepthLaw("J", _finish([Term(log_x0, sp.S.One)], sp.S.Zero), regime, log_x0)
+    n = terms[0].power
+    if 2 * n - 1 > 3:
+        gain = at_zero(sp.expand(step - K), int(sp.ceiling(2 * n - 1)))
+    return critical_law(_powers(gain), _powers(at_zero(chi, max(3, int(sp.ceiling(n - 1))))), sp.S.Zero, quantity)
+
+
+def critical_law(gain: Powers, chi: Powers, where: sp.Expr, quantity: str) -> DepthLaw:
+    """The law of K or J at a critical fixed point from the expansions of K' - K and χ_J in δ = |K - K*|."""
+    n = min(gain)
+    x0 = chi.get(sp.S.Zero, sp.S.Zero)
+    log_chi = logarithm({p: sp.simplify(v / x0) for p, v in chi.items()}, n - 1)
+    found = decay(gain, log_chi)
+    near = "0" if where == 0 else "K*"
+    regime = f"critical: power-law approach of K to {near}"
+    if quantity == "K":
+        shift = [] if where == 0 else [Term(where)]
+        return DepthLaw("K", _finish([*shift, *found.delta], "smaller"), regime, exponent=-found.exponent)
+    log_x0 = sp.S.Zero if where != 0 else sp.log(x0)
+    if log_x0 != 0:
+        return DepthLaw("J", _finish([Term(log_x0, sp.S.One)], "smaller"), regime, log_x0, exponent=None)
+    terms = found.log_j
+    growing = [t for t in terms if t.power > 0]
+    exponent = next((t.coefficient for t in terms if t.power == 0 and t.logs == 1), sp.S.Zero)
+    constant = [] if not terms else [Term(CONSTANT)]
+    ordered = [t for t in terms if t.power >= 0] + constant + [t for t in terms if t.power < 0]
+    if growing:
+        lead = growing[0]
+        regime += ", stretched exponential J"
+        return DepthLaw("J", _finish(ordered, "smaller"), regime, lead.coefficient, lead.power, exponent)
+    if exponent == 0:
+        return DepthLaw("J", _finish([Term(CONSTANT)], "smaller"), regime + ", J saturates")
+    return DepthLaw("J", _finish(ordered, "smaller"), regime, exponent=exponent)
+
+
+def first_terms(gain: sp.Expr) -> tuple[Law, list[Term]]:
+    """The expansion of K' - K at K → 0 far enough to show its leading terms; none up to K^13 means none at all."""
+    for order in (3, 6, 13):
+        law = at_zero(gain, order)
+        terms = [t for t in law.terms if sp.simplify(t.coefficient) != 0]
+        if terms or law.remainder in ("zero", "exponential"):
+            break
+    return law, terms
+
+
+def is_negative(e: sp.Expr) -> bool:
+    """The sign of a constant, in which μ < 1 may stand."""
+    return bool(balls.certified(e.subs(parameter("mu"), sp.Rational(1, 3)), 20) < 0)
+
+
+def logarithmic_law(step, chi, quantity) -> DepthLaw:
+    """The map is K' = K - c K^a e^{-b²/2K}: b²/2K = log l + (2 - a) log log l + …, and J a power of K."""
+    lead = exponential_at_zero(sp.expand(step - K))
+    if lead is None or not is_negative(lead.coefficient):
+        raise MeanFieldError("Near K = 0 the map is K' = K up to terms smaller than every power; its law is not known.")
+    regime = "critical: logarithmic decay of K"
+    if quantity == "K":
+        law = Law(l, sp.oo, (Term(-lead.rate, logs=sp.S.NegativeOne),), "smaller")
+        return DepthLaw("K", law, regime, exponent=sp.S.Zero)
+    small = exponential_at_zero(sp.expand(chi))
+    flat = at_zero(chi, 1).coefficient(0)
+    if flat != 1 or small is None or small.rate != lead.rate or small.power != lead.power - 1:
+        raise MeanFieldError("K falls logarithmically; the law of J for this chi_J is not derived yet.")
+    power = sp.simplify(small.coefficient / lead.coefficient)
+    law = Law(K, sp.S.Zero, (Term(power, logs=sp.S.One), Term(CONSTANT)), "smaller")
+    return DepthLaw("J", law, regime + f": J ~ K^{power} with K ~ {-lead.rate}/log(l)", exponent=sp.S.Zero)
+
+
+def _at_fixed_point(point: FixedPoint, quantity) -> DepthLaw:
+    value = point.K.value
+    regime = f"fixed point K* = {float(value):.10g}"
+    status = point.K.status
+    slow = point.stability == "half-stable"  # δ falls as 1/l from its attracting side
+    if quantity == "K":
+        return DepthLaw("K", _finish([Term(value)], "smaller" if slow else "exponential"), regime, status=status)
+    chi = point.chi_J
+    if chi.value == 0 or (chi.error is not None and abs(chi.value) <= chi.error):
+        raise MeanFieldError(f"chi_J is 0 at the {regime}: J vanishes from layer 2 on.")
+    rate = sp.log(chi.value) if chi.error is None else from_ball(log_of(chi)).value
+    if rate is sp.nan or phase_of(chi) == "undecided":
+        raise MeanFieldError(
+            f"Whether chi_J is 1 at the {regime} is not decided (it is within {float(chi.error or 0):.1e} of "
+            f"{float(chi.value):.6g}); nor is the law of J."
+        )
+    rest = "smaller" if slow else sp.S.Zero
+    return DepthLaw("J", _finish([Term(rate, sp.S.One)], rest), regime, rate, status=chi.status)
+
+
+def _at_rest(start, chi, quantity) -> DepthLaw:
+    """The map is the identity: K stays where it starts."""
+    regime = "scale-invariant: every K is a fixed point"
+    if quantity == "K":
+        return DepthLaw("K", _finish([Term(start)], "zero"), regime)
+    x = closed(chi.subs(K, start))
+    rate = sp.simplify(sp.log(x))
+    if rate == 0:
+        return DepthLaw("J", _finish([], "zero"), regime + ", J stays 1")
+    return DepthLaw("J", _finish([Term(rate, sp.S.One)], "zero"), regime, rate)

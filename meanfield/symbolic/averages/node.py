@@ -1,0 +1,648 @@
+r"""`Average`: the node ⟨f⟩, a Gaussian average that stays symbolic until somebody wants a closed form, a series or
+digits.
+
+The integrand sits in an opaque `Integrand` atom in canonical dummies, so that SymPy's `expand`, `cse` or `simplify`
+cannot rewrite inside the node or hoist a bound variable out of it; parameters of the integrand (α, a₊) are explicit
+arguments, like those of `sympy.Subs`.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import combinations
+
+import sympy as sp
+from sympy.core.expr import AtomicExpr
+
+from meanfield import balls
+from meanfield.arguments import scalar, shown, spoken
+from meanfield.functions import zeros
+from meanfield.functions.activations import formula
+from meanfield.functions.parser import CONSTANTS, number
+from meanfield.functions.piecewise import SWITCHES, Pieces, derivative, jump, pieces
+from meanfield.functions.signs import signs
+from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm
+from meanfield.symbolic.averages import enclosure
+from meanfield.symbolic.averages.closed_form import closed_form
+from meanfield.symbols import P_POSITIVE, K, P, Z, parameter, recognise, z
+
+SHORT = 20  # operations of an integrand whose sign is decided when it is asked for
+
+
+class Integrand(AtomicExpr):
+    """The function inside an average: an atom to SymPy, so that nothing rewrites it. `expr` is in the dummies `Z`,
+    `P`."""
+
+    __slots__ = ("expr",)
+    is_commutative = True
+    is_real = True
+    is_number = False
+
+    def __new__(cls, expr):
+        self = super().__new__(cls)
+        self.expr = expr
+        return self
+
+    def __getnewargs__(self):
+        return (self.expr,)
+
+    def _hashable_content(self):
+        return (self.expr,)
+
+    @property
+    def free_symbols(self):
+        return set()
+
+    def sort_key(self, order=None):
+        return self.class_key(), (1, (_text(self.expr),)), sp.S.One.sort_key(), sp.S.One
+
+    def _sympystr(self, printer):
+        return printer._print(self.expr)
+
+
+@lru_cache(maxsize=2048)
+def _text(expr) -> str:
+    return str(expr)
+
+
+_NO_PARAMETERS = sp.Tuple()
+
+
+def _filled(params) -> dict:
+    """What to put for the parameter dummies of an integrand."""
+    return dict(zip(P, params)) | dict(zip(P_POSITIVE, params))
+
+
+class Average(sp.Expr):
+    r"""⟨f(z₁…z_n)⟩ over jointly Gaussian z with covariance `cov` (lower triangle, row by row) and means `mean`.
+
+    Build it with `average(f, K)` or `average(f, (K_aa, K_ab, K_bb))`. Symbols: f any expression in the dummies Z; K > 0
+    a variance. It differentiates in the weak sense (jumps give their terms), `doit()` gives the closed form where the
+    rule finds one, `evalf(n)` certified digits, `ball(n)` the enclosure itself.
+    """
+
+    is_commutative = True
+    is_real = True
+
+    def __new__(cls, body: Integrand, cov: sp.Tuple, mean: sp.Tuple, params: sp.Tuple = _NO_PARAMETERS):
+        numeric = [i for i, p in enumerate(params) if p.is_number]
+        if numeric:  # α → 1/10 must give the very node that was built with 1/10
+            keep = [i for i in range(len(params)) if i not in numeric]
+            swap = {family[i]: params[i] for family in (P, P_POSITIVE) for i in numeric}
+            swap |= {family[i]: family[j] for family in (P, P_POSITIVE) for j, i in enumerate(keep)}
+            for i in numeric:
+                if body.expr.has(P_POSITIVE[i]) and zeros.sign(params[i]) != 1:
+                    raise MeanFieldError(
+                        f"{params[i]} was given for a parameter that orders switch points and was declared positive."
+                    )
+            switches = body.expr.has(*SWITCHES)
+            expr = body.expr.subs(swap, simultaneous=True)
+            body = Integrand(_normal(expr, len(mean)) if switches else expr)
+            params = sp.Tuple(*[params[i] for i in keep])
+        return super().__new__(cls, body, sp.Tuple(*cov), sp.Tuple(*mean), sp.Tuple(*params))
+
+    @property
+    def integrand(self) -> sp.Expr:
+        """f with its parameters put back, in the canonical variables."""
+        return self.args[0].expr.xreplace(_filled(self.args[3]))
+
+    @property
+    def cov(self) -> tuple[sp.Expr, ...]:
+        return tuple(self.args[1])
+
+    @property
+    def mean(self) -> tuple[sp.Expr, ...]:
+        return tuple(self.args[2])
+
+    @property
+    def n(self) -> int:
+        """Number of Gaussian variables."""
+        return len(self.mean)
+
+    def covariance(self, i: int, j: int) -> sp.Expr:
+        i, j = max(i, j), min(i, j)
+        return self.cov[i * (i + 1) // 2 + j]
+
+    @property
+    def free_symbols(self):
+        return set().union(*[a.free_symbols for a in self.args[1:]])
+
+    @property
+    def is_number(self):
+        return not self.free_symbols
+
+    def _eval_is_nonnegative(self):
+        f = self.args[0].expr
+        if self.n > 1 and f.has(*SWITCHES):
+            return None
+        return True if all(_is_square(e) for e in (_shapes(f) if self.n == 1 else (f,))) else None
+
+    def _eval_is_positive(self):
+        f = self.args[0].expr
+        if self.n == 1 and not any(self.mean) and not f.free_symbols - {Z[0]} and f.count_ops() < SHORT:
+            return _is_positive(f) or None  # ⟨elu⟩ > 0, though elu is not
+        if not self._eval_is_nonnegative():
+            return None
+        return True if not f.has(*SWITCHES) or any(e.is_positive for e in _shapes(f)) else None
+
+    def _eval_is_finite(self):
+        return True
+
+    # ------------------------------------------------------------------------------------------------ calculus
+
+    def _eval_derivative(self, symbol):
+        """Chain rule over covariance, mean and parameters; see `derivative_cov`."""
+        total = []
+        for i in range(self.n):
+            for j in range(i + 1):
+                slope = self.covariance(i, j).diff(symbol)
+                if slope != 0:
+                    total.append(slope * self.derivative_cov(i, j))
+            slope = self.mean[i].diff(symbol)
+            if slope != 0:
+                total.append(slope * sp.Add(*self._weak(self.integrand, i)))
+        for k, p in enumerate(self.args[3]):
+            slope = p.diff(symbol)
+            if slope != 0:
+                body = self.args[0].expr
+                name = P_POSITIVE[k] if body.has(P_POSITIVE[k]) else P[k]
+                inner = _map_expr(body, self.n, lambda e, name=name: e.diff(name))
+                total.append(slope * average(inner.xreplace(_filled(self.args[3])), self.cov, self.mean))
+                total += [slope * t for t in self._moved(name)]
+        return sp.Add(*total)
+
+    def derivative_cov(self, i: int, j: int) -> sp.Expr:
+        """∂⟨f⟩/∂C_ij: ⟨∂_i∂_j f⟩ off the diagonal; on it (⟨(z_i - m_i)∂_i f⟩ - Σ_{j≠i} C_ij⟨∂_i∂_j f⟩)/2C_ii.
+
+        The diagonal form has one derivative less than ½⟨∂_i² f⟩, no jump terms for continuous f, and keeps its digits
+        at large K (Stein's lemma, once).
+        """
+        f = self.integrand
+        if i != j:
+            return self.weak_mixed(i, j)
+        first = [average((Z[i] - self.mean[i]) * _d(f, i, self.n), self.cov, self.mean)]
+        # at the mean itself (z - m) f does not jump, even where f is infinite like |z - m|^{-2/5}
+        first += [(b - self.mean[i]) * delta for b, delta in self._deltas(f, i, self.mean[i])]
+        cross = [self.covariance(i, k) * self.derivative_cov(i, k) for k in range(self.n) if k != i and f.has(Z[k])]
+        return (sp.Add(*first) - sp.Add(*cross)) / (2 * self.covariance(i, i))
+
+    def _moved(self, name):
+        """What moving breaks add to ∂⟨f⟩/∂p: -∂b/∂p ⟨jump · δ(z_i - b)⟩ for each jump of f."""
+        filled, out = _filled(self.args[3]), []
+        for i in range(self.n):
+            for b, step in _jumps(self.args[0].expr, i):
+                slope = b.diff(name).xreplace(filled)
+                if slope != 0:
+                    b, step = b.xreplace(filled), step.xreplace(filled)
+                    out.append(-slope * delta_average(step, {i: b}, self.cov, self.mean))
+        return out
+
+    def _weak(self, f, i):
+        """⟨∂_i f⟩ in the weak sense: the classical part and Σ_b p(b) ⟨jump f(b, ·) | z_i = b⟩."""
+        return [average(_d(f, i, self.n), self.cov, self.mean), *[delta for _, delta in self._deltas(f, i)]]
+
+    def _deltas(self, f, i, without=None):
+        """(b, ⟨jump · δ(z_i - b)⟩) for each jump of f in z_i but at `without`."""
+        out = []
+        for b, step in _jumps(f, i, without):
+            out.append((b, delta_average(step, {i: b}, self.cov, self.mean)))
+        return out
+
+    def weak_mixed(self, i: int, j: int) -> sp.Expr:
+        """⟨∂_i∂_j f⟩ in the weak sense, i ≠ j: smooth part, one δ in either variable, and δ in both."""
+        f = self.integrand
+        total = [average(_d(_d(f, i, self.n), j, self.n), self.cov, self.mean)]
+        for b, step in _jumps(f, i):
+            total.append(delta_average(_d(step, j, self.n), {i: b}, self.cov, self.mean))
+            for c, corner in _jumps(step, j):
+                total.append(delta_average(corner, {i: b, j: c}, self.cov, self.mean))
+        for c, step in _jumps(f, j):
+            total.append(delta_average(_d(step, i, self.n), {j: c}, self.cov, self.mean))
+        return sp.Add(*total)
+
+    # ------------------------------------------------------------------------------------------------ values
+
+    def closed_form(self) -> sp.Expr:
+        """The exact elementary expression. Raises: NoClosedForm with the reason."""
+        return closed_form(self.integrand, self.cov, self.mean)
+
+    def doit(self, **hints):
+        try:
+            return self.closed_form()
+        except NoClosedForm:
+            return self
+
+    def ball(self, digits: int = 30):
+        """A ball (python-flint `arb`) that provably contains the value; the covariance must be numeric.
+
+        The closed form is used where there is one and it keeps its digits, otherwise rigorous integration with a
+        bounded tail.
+        """
+        if not self.is_number:
+            raise MeanFieldError(
+                f"A value of {self} was asked for, but {sorted(map(str, self.free_symbols))} are not numbers yet."
+            )
+        if any(self.covariance(i, i).is_negative for i in range(self.n)):
+            raise MeanFieldError(f"{self} has a negative variance; K must be ≥ 0.")
+        reduced = self.reduced()
+        if not isinstance(reduced, Average):
+            with balls.precision(int(digits * 3.33) + 20):
+                return balls.constant(reduced)
+        exact = reduced._closed_ball(digits)
+        return exact if exact is not None else enclosure.average(reduced.integrand, reduced.cov, reduced.mean, digits)
+
+    def _closed_ball(self, digits):
+        # over the symbol K where that is possible: one compiled form serves every K, and SymPy is not made to take
+        # square roots of long rationals apart
+        plain = self.n == 1 and self.mean == (sp.S.Zero,)
+        form = _closed_symbolic(Average(self.args[0], (K,), (0,), self.args[3]) if plain else self)
+        if form is None:
+            return None
+        f = balls.compile_ball(form, (K,))
+        bits = int(digits * 3.33) + 40
+        for _ in range(4):
+            with balls.precision(bits):
+                value = f((balls.acb(balls.constant(self.cov[0])),) if plain else (), False).real
+            if value.is_finite() and (value.rel_accuracy_bits() > digits * 3.33 or value.is_zero()):
+                return value
+            bits = 2 * bits + 100
+        return None
+
+    def reduced(self) -> sp.Expr:
+        """The same average with fully correlated variables (numeric |c| = 1) merged into one; self otherwise."""
+        if self.n != 2 or not self.is_number:
+            return self
+        a, ab, b = self.cov
+        if sp.simplify(a * b - ab**2) != 0:
+            return self
+        ratio = ab / a
+        merged = self.integrand
+        second = pieces(merged, Z[1]) if merged.has(Z[1]) else None
+        if second is not None and second.breaks:
+            merged = _substitute_line(merged, ratio, self.mean)
+        else:
+            merged = merged.subs(Z[1], self.mean[1] + ratio * (Z[0] - self.mean[0]))
+        return average(merged, a, mean=(self.mean[0],))
+
+    def _eval_evalf(self, prec):
+        if not self.is_number:
+            return None
+        from mpmath.libmp import from_str
+
+        digits = int(prec / 3.3219) + 2
+        value = self.ball(digits)
+        if not value.is_finite():
+            raise InfiniteAverage(f"{self} is infinite, or no finite enclosure of it was found.")
+        text = value.mid().str(digits + 5, radius=False)
+        return sp.Float._new(from_str(text, prec), prec)
+
+    # ------------------------------------------------------------------------------------------------ printing
+
+    def _names(self):
+        plain = self.n == 1
+        names = [z] if plain else sp.symbols("z_a z_b z_c z_d", real=True)[: self.n]
+        return dict(zip(Z, names))
+
+    def _sympystr(self, printer):
+        body = printer._print(self.integrand.xreplace(self._names()))
+        law = ", ".join(printer._print(c) for c in self.cov)
+        shift = "" if all(m == 0 for m in self.mean) else "; mean " + ", ".join(printer._print(m) for m in self.mean)
+        return f"<{body}>_{{{law}{shift}}}"
+
+    tex_letter = "A"  # where a long formula names its averages
+
+    def tex_inside(self):
+        """(the integrand as it is printed, a function from its LaTeX, and one of the covariances, to the node's)."""
+
+        def ends(body, write):
+            law = ",".join(write(c) for c in self.cov)
+            shift = "" if all(m == 0 for m in self.mean) else ";" + ",".join(write(m) for m in self.mean)
+            return rf"\left\langle {body} \right\rangle_{{{law}{shift}}}"
+
+        return self.integrand.xreplace(self._names()), ends
+
+    def _latex(self, printer, exp=None):
+        inside, ends = self.tex_inside()
+        text = ends(printer._print(inside), printer._print)
+        return text if exp is None else rf"{text}^{{{exp}}}"
+
+
+@lru_cache(maxsize=1024)
+def _is_positive(f: sp.Expr) -> bool:
+    """Whether ⟨f⟩_K > 0 at every K > 0: f(z) + f(-z) is nowhere negative, and not 0."""
+    try:
+        return signs(f) == (1,)
+    except MeanFieldError:
+        return False
+
+
+def _shapes(f: sp.Expr) -> list[sp.Expr]:
+    """The pieces of a function of one variable, on a half-line or an interval in the distance to one of its ends."""
+    t, out = sp.Dummy("t", positive=True), []
+    for e, lo, hi in pieces(f, Z[0]).intervals():
+        shift = lo + t if lo != -sp.oo else hi - t if hi != sp.oo else Z[0]
+        out.append(e.subs(Z[0], shift))
+    return out
+
+
+def _is_square(e: sp.Expr) -> bool:
+    """Whether a real expression is ≥ 0 by its shape (SymPy is not sure of z²/(1+z)², which could divide by zero)."""
+    if e.is_nonnegative:
+        return True
+    return all(f.is_nonnegative or (f.is_Pow and f.exp.is_even) for f in sp.Mul.make_args(e))
+
+
+@lru_cache(maxsize=1024)
+def _closed_symbolic(node: Average) -> sp.Expr | None:
+    """The closed form; None, once found, where there is none (`lru_cache` does not keep an exception)."""
+    try:
+        return node.closed_form()
+    except NoClosedForm:
+        return None
+
+
+def average(f: sp.Expr, cov, mean=None) -> sp.Expr:
+    r"""⟨f⟩ over Gaussian variables, as a node in normal form.
+
+    f: expression in `Z[0]` (and `Z[1]`, … for several variables; the public symbol z stands for Z[0]); cov: K, or the
+    lower triangle (K_aa, K_ab, K_bb); mean: one value a variable, 0 unless given. Constants are taken out, absent
+    variables dropped, parameters lifted into arguments, ⟨odd⟩ at mean zero is 0.
+
+    >>> from meanfield.symbols import K, z
+    >>> average(sp.erf(z)**2, K).doit()
+    2*asin(2*K/(2*K + 1))/pi
+    """
+    cov = _numbers(cov, "The covariance of an average")
+    n = next((k for k in range(1, 1 + len(Z)) if k * (k + 1) // 2 == len(cov)), 0)
+    mean = _numbers(mean, "The mean of an average") if mean is not None else (sp.S.Zero,) * n
+    if not n or len(mean) != n:
+        raise MeanFieldError(
+            f"An average over n Gaussian variables (n ≤ {len(Z)}) takes n(n + 1)/2 covariances, row by row, and n "
+            f"means, but {len(cov)} and {len(mean)} were given."
+        )
+    f = expression(f, "The integrand of an average").xreplace({z: Z[0]})
+    if f == 0 or not f.has(*Z):
+        return f
+    if f.has(sp.oo, sp.zoo, sp.nan):
+        raise InfiniteAverage(f"The average of {f} does not exist.")
+    used = [i for i in range(n) if f.has(Z[i])]
+    if len(used) < n:
+        f = f.xreplace({Z[i]: Z[k] for k, i in enumerate(used)})
+        cov = tuple(
+            cov[max(i, j) * (max(i, j) + 1) // 2 + min(i, j)] for a, i in enumerate(used) for j in used[: a + 1]
+        )
+        mean, n = tuple(mean[i] for i in used), len(used)
+    f = _normal(f, n)
+    constant, f = f.as_independent(*Z, as_Add=False) if f.is_Mul else (sp.S.One, f)
+    if f == 0 or not f.has(*Z):
+        return constant * f
+    if all(m == 0 for m in mean) and _is_odd(f, n):
+        return sp.S.Zero
+    # averages inside (the mean and scale of a LayerNorm before φ) are parameters of this one
+    inside = sorted((a for a in f.atoms(Average) if not a.is_number), key=str)
+    names = [sp.Dummy(f"q{i}", real=True) for i in range(len(inside))]
+    f = f.xreplace(dict(zip(inside, names)))
+    free = names + sorted(f.free_symbols - set(Z) - set(names), key=lambda s: s.name)
+    if len(free) > len(P):
+        raise MeanFieldError(f"An integrand has {len(free)} free parameters; at most {len(P)} are supported.")
+    values = [*inside, *free[len(inside) :]]
+    ordering = f.has(*SWITCHES)  # a break known to be positive has its place among the others
+    lifted = [P_POSITIVE[i] if ordering and v.is_positive else P[i] for i, v in enumerate(values)]
+    body = Integrand(f.xreplace(dict(zip(free, lifted))))
+    return constant * Average(body, sp.Tuple(*cov), sp.Tuple(*mean), sp.Tuple(*values))
+
+
+@spoken
+def average_of(f, cov, mean=None, *, variables=None) -> sp.Expr:
+    r"""⟨f⟩ over Gaussian variables of covariance `cov`, as a node; f is written in the caller's own symbols.
+
+    f: a SymPy expression or a formula as text. Its variable is `meanfield.symbols.z` (or any symbol called z), else the
+    one symbol that is not in `cov`; `variables` names it, or several in the order of `cov`. Other symbols are
+    parameters. cov: K, a number, text or expression, or the lower triangle (K_aa, K_ab, K_bb); mean: one value a
+    variable, 0 unless given. A symmetric matrix (SymPy's, NumPy's, or a list of rows) is as good as its lower triangle.
+
+    Raises: MeanFieldError where the covariance is none, or the variable is not clear or cannot be negative.
+
+    >>> x, q = sp.symbols("x q")
+    >>> average_of(sp.erf(x)**2, q).doit()
+    2*asin(2*q/(2*q + 1))/pi
+    """
+    given = f
+    f = formula(f) if isinstance(f, str) else _expression(f)
+    if f is None:
+        raise MeanFieldError(f"An average takes an expression or a formula in z, but {shown(given)} was given.")
+    entries = [_entry(c) for c in _triangle(cov)]
+    n = {1: 1, 3: 2, 6: 3, 10: 4}.get(len(entries))
+    if n is None:
+        raise MeanFieldError(
+            "A covariance is K, a lower triangle of 3, 6 or 10 entries, or a matrix of at most 4 rows, but "
+            f"{len(entries)} entries of a lower triangle were given."
+        )
+    means = None if mean is None else [_entry(m) for m in (mean if isinstance(mean, (tuple, list)) else (mean,))]
+    if means is not None and len(means) != n:
+        raise MeanFieldError(f"{n} mean(s) are needed, one a variable, but {len(means)} were given.")
+    if any(entries[k * (k + 3) // 2].is_negative for k in range(n)):
+        raise MeanFieldError(f"A variance must be ≥ 0, but the covariance {shown(cov)} was given.")
+    taken = set().union(*[e.free_symbols for e in [*entries, *(means or ())]])
+    chosen = _variables(f, n, taken, variables)
+    for v in chosen:
+        if any(getattr(v, f"is_{kind}") for kind in ("nonnegative", "nonpositive", "integer", "imaginary")):
+            raise MeanFieldError(
+                f"The variable {v} is declared with a sign or as a whole number, but a Gaussian variable takes every "
+                f"real value; write it as sympy.Symbol({v.name!r})."
+            )
+    f = f.subs(dict(zip(chosen, Z)), simultaneous=True)
+    f = recognise(f.replace(lambda e: e.is_Float, lambda e: sp.Rational(str(e))))
+    if f.has(sp.I):
+        raise MeanFieldError(f"{shown(given)} is not a real function.")
+    return average(f, tuple(entries), means)
+
+
+def _expression(e) -> sp.Expr | None:
+    """A SymPy expression or a number as an expression, None for anything else (text is never evaluated)."""
+    try:
+        return expression(e, "It")
+    except MeanFieldError:
+        return None
+
+
+def _triangle(cov) -> list:
+    """The entries of a covariance in the order of its lower triangle, row by row."""
+    rows = cov.tolist() if hasattr(cov, "tolist") else cov
+    if not isinstance(rows, (tuple, list, sp.Tuple)):
+        return [rows]
+    rows = list(rows)
+    if not any(isinstance(row, (tuple, list, sp.Tuple)) for row in rows):
+        return rows
+    n = len(rows)
+    if not all(isinstance(row, (tuple, list, sp.Tuple)) and len(row) == n for row in rows):
+        raise MeanFieldError(
+            f"A covariance given as a matrix has as many columns as rows, but {shown(cov)} was given; give the lower "
+            "triangle (K_aa, K_ab, K_bb) or a square matrix."
+        )
+    entries = [[_entry(c) for c in row] for row in rows]
+    for j, i in combinations(range(n), 2):
+        if sp.expand(entries[i][j] - entries[j][i]) != 0:
+            raise MeanFieldError(
+                f"A covariance is symmetric, but entries ({i + 1}, {j + 1}) and ({j + 1}, {i + 1}) of the matrix are "
+                f"{entries[i][j]} and {entries[j][i]}."
+            )
+    return [entries[i][j] for i in range(n) for j in range(i + 1)]
+
+
+def _entry(c) -> sp.Expr:
+    """An entry of a covariance or a mean: an expression as it is, a name as a symbol, text as a number."""
+    if isinstance(c, str) and c.isidentifier() and c not in CONSTANTS:
+        return parameter(c)
+    found = number(c, "An entry of the covariance") if isinstance(c, str) else _expression(c)
+    if found is None or (found.is_number and not (found.is_real and found.is_finite)):
+        raise MeanFieldError(f"An entry of a covariance or a mean must be a real number or symbol, not {shown(c)}.")
+    return found
+
+
+def _variables(f: sp.Expr, n: int, taken: set[sp.Symbol], variables) -> list[sp.Symbol]:
+    """The symbols of f that are averaged over."""
+    if variables is not None:
+        chosen = list(variables) if isinstance(variables, (tuple, list)) else [variables]
+        chosen = [sp.Symbol(v) if isinstance(v, str) else v for v in chosen]
+        if len(chosen) != n or not all(isinstance(v, sp.Symbol) for v in chosen):
+            raise MeanFieldError(f"variables= must name {n} symbol(s), but {shown(variables)} was given.")
+        by_name = {s.name: s for s in f.free_symbols if s not in taken}
+        return [v if v in f.free_symbols else by_name.get(v.name, v) for v in chosen]
+    if f.has(*Z):
+        return [z] if f.has(z) else []
+    free = sorted(f.free_symbols - taken, key=lambda s: s.name)
+    named = [s for s in free if s.name == "z"]
+    if n == 1 and (named or len(free) <= 1):
+        return [z] if z in free else named[:1] or free
+    if not free:
+        return []
+    names = ", ".join(s.name for s in free)
+    if n == 1:
+        raise MeanFieldError(f"{f} has the symbols {names}; call the one averaged over z, or give variables=...")
+    raise MeanFieldError(f"{f} has the symbols {names}; name the {n} that are averaged over with variables=(...).")
+
+
+def _numbers(given, what: str) -> tuple[sp.Expr, ...]:
+    """One number, or several in a tuple: exact, or expressions in symbols."""
+    parts = tuple(given) if isinstance(given, (tuple, list, sp.Tuple)) else (given,)
+    out = tuple(expression(one, what) for one in parts)
+    if any(one.has(sp.I, sp.oo, sp.zoo, sp.nan) for one in out):
+        raise MeanFieldError(f"{what} must be finite and real, but {shown(given)} was given.")
+    return out
+
+
+def expression(value, what: str) -> sp.Expr:
+    """A SymPy expression or a number; anything else is refused (SymPy would run a text as code)."""
+    if isinstance(value, sp.Expr) and not isinstance(value, sp.MatrixExpr):
+        return value
+    if isinstance(value, str):
+        raise MeanFieldError(f"{what} must be a number or a SymPy expression, but {shown(value)} was given.")
+    return sp.sympify(scalar(value, what))
+
+
+def _normal(f, n):
+    """Piecewise-smooth normal form; a function of one variable becomes one Piecewise with merged pieces."""
+    if n == 1 and f.has(*SWITCHES):
+        return pieces(f, Z[0]).expr
+    return f
+
+
+def _is_odd(f, n) -> bool:
+    if n == 1 and f.has(*SWITCHES):
+        p = pieces(f, Z[0])
+        mirrored = tuple(e.subs(Z[0], -Z[0]) for e in reversed(p.exprs))
+        return tuple(-b for b in reversed(p.breaks)) == p.breaks and all(
+            sp.expand(a + b) == 0 for a, b in zip(mirrored, p.exprs)
+        )
+    if f.has(*SWITCHES) or _surely_not_odd(f, n):
+        return False
+    mirrored = f.subs({Z[i]: -Z[i] for i in range(n)}, simultaneous=True)
+    return mirrored == -f
+
+
+def _surely_not_odd(f, n) -> bool:
+    """Whether f(x) + f(-x) ≠ 0 at one x, certified: a substitution in a long expression is what takes the time."""
+    if n > 2 or f.free_symbols - set(Z[:n]) or f.atoms(Average):
+        return False
+    try:
+        value = balls.compile_ball(f)
+    except MeanFieldError:
+        return False
+    at = tuple(balls.acb(x) for x in (0.625, 1.375)[:n])
+    return not (value(at, False) + value(tuple(-x for x in at), False)).contains(0)
+
+
+def _map_expr(f, n, function):
+    """`function` applied to every smooth piece of f (in each of its n variables)."""
+    return _over_pieces(f, 0, n, function)
+
+
+def _over_pieces(f, i, n, function):
+    if i == n or not f.has(*SWITCHES):
+        return function(f)
+    p = pieces(f, Z[i])
+    mapped = tuple(_over_pieces(e, i + 1, n, function) for e in p.exprs)
+    return Pieces(Z[i], p.breaks, mapped).expr
+
+
+def _d(f, i, n):
+    """The classical ∂f/∂z_i. A product keeps its shape: only factors that hold z_i are touched."""
+    if f.is_Mul:
+        mine, others = [], []
+        for factor in f.args:
+            (mine if factor.has(Z[i]) else others).append(factor)
+        if others:
+            return sp.Mul(*others) * _d(sp.Mul(*mine), i, n)
+    if not f.has(Z[i]):
+        return sp.S.Zero
+    if not f.has(*SWITCHES):
+        return derivative(f, Z[i])
+    return Pieces(Z[i], pieces(f, Z[i]).breaks, pieces(f, Z[i]).exprs).diff().expr
+
+
+def _jumps(f, i, without=None):
+    """(b, jump of f across z_i = b), the jump still a function of the other variables; none at `without`."""
+    if not f.has(*SWITCHES) or not f.has(Z[i]):
+        return []
+    constant, mine = f.as_independent(Z[i], as_Add=False) if f.is_Mul else (sp.S.One, f)
+    if not mine.has(*SWITCHES):
+        return []
+    p, out = pieces(mine, Z[i]), []
+    for b, left, right in zip(p.breaks, p.exprs, p.exprs[1:]):
+        step = sp.S.Zero if b == without else jump(left, right, Z[i], b)
+        if step != 0:
+            out.append((b, constant * step))
+    return out
+
+
+def delta_average(g: sp.Expr, fixed: dict[int, sp.Expr], cov, mean) -> sp.Expr:
+    """⟨g Π δ(z_i - b_i)⟩: the density of the fixed variables at b times ⟨g⟩ in the conditional law of the rest."""
+    n = len(mean)
+    C = sp.Matrix(n, n, lambda i, j: cov[max(i, j) * (max(i, j) + 1) // 2 + min(i, j)])
+    idx, rest = sorted(fixed), [i for i in range(n) if i not in fixed]
+    shift = sp.Matrix([fixed[i] - mean[i] for i in idx])
+    A = C.extract(idx, idx)
+    inverse, det = A.inv(), A.det()
+    density = sp.exp(-sp.cancel((shift.T * inverse * shift)[0]) / 2) / (
+        (2 * sp.pi) ** sp.Rational(len(idx), 2) * sp.sqrt(det)
+    )
+    g = g.subs({Z[i]: b for i, b in fixed.items()})
+    if g == 0 or not rest:
+        return density * g
+    B = C.extract(rest, idx)
+    new_mean = sp.Matrix([mean[i] for i in rest]) + B * inverse * shift
+    new_cov = (C.extract(rest, rest) - B * inverse * B.T).applyfunc(sp.cancel)
+    g = g.xreplace({Z[i]: Z[k] for k, i in enumerate(rest)})
+    lower = [new_cov[i, j] for i in range(len(rest)) for j in range(i + 1)]
+    return density * average(g, lower, tuple(new_mean.applyfunc(sp.cancel)))
+
+
+def _substitute_line(f, ratio, mean):
+    """f(z, m_b + ratio (z - m_a)) with the kinks of the second variable moved to the first."""
+    line = mean[1] + ratio * (Z[0] - mean[0])
+    p = pieces(f, Z[1])
+    order = 1 if ratio > 0 else -1
+    breaks = [sp.simplify(mean[0] + (b - mean[1]) / ratio) for b in p.breaks][::order]
+    exprs = [e.subs(Z[1], line) for e in p.exprs][::order]
+    return Pieces(Z[0], tuple(breaks), tuple(exprs)).expr

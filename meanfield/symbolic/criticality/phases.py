@@ -1,0 +1,115 @@
+"""The phase at one place (σ_w, σ_b): where K¹ flows, and χ_J there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import sympy as sp
+
+from meanfield.printed import wrapped
+from meanfield.results import MeanFieldError, Solution, Status, one_line
+from meanfield.symbolic.asymptotics.depth import depth_law
+from meanfield.symbolic.averages.expansion import at_infinity
+from meanfield.symbolic.fixed_points.near_one import length_of, phase_of
+from meanfield.symbolic.fixed_points.points import (
+    ROUNDED,
+    FixedPoint,
+    destination,
+    fixed_points,
+    no_chi,
+    numeric_maps,
+    short,
+    short_chi,
+    start_of,
+)
+from meanfield.symbolic.recursion import Recursion, closed
+from meanfield.symbols import K
+from meanfield.tex.names import aligned, solution_tex
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Where a network with this K¹ ends: name ("ordered", "chaotic", "critical", "undecided"; "subcritical" where χ_J →
+    1 so slowly that J still grows as a stretched exponential; "critical to rounding" where χ_J - 1 changes sign
+    within two units in the last place of the doubles given), the fixed point it flows
+    to (None if K grows without bound), χ_J in the limit, and whether other inputs end elsewhere (`bistable`).
+
+    status: CERTIFIED where it is proved that K flows there (and that other inputs do or do not end elsewhere); MEASURED
+    where a search could have missed a pair of fixed points, for the reason in `message`."""
+
+    name: str
+    fixed_point: FixedPoint | None
+    chi_J: Solution
+    bistable: bool
+    status: Status = Status.CERTIFIED
+    message: str = ""
+
+    @property
+    def xi(self) -> float:
+        """Correlation length 1/|log χ_J*| in layers; NaN where it is not decided whether χ_J* is 1."""
+        return float("inf") if self.to_rounding else length_of(self.chi_J)
+
+    @property
+    def to_rounding(self) -> bool:
+        """Whether only the last bits of the doubles given keep it off the critical line; text is exact."""
+        return self.name == ROUNDED
+
+    def __repr__(self) -> str:
+        return one_line("Phase", str(self).splitlines()[0])
+
+    def latex(self) -> str:
+        """χ_J*, ξ, K* and the name of the phase as LaTeX for math mode (amsmath)."""
+        xi = sp.oo if self.xi == float("inf") else sp.nan if self.xi != self.xi else sp.Float(self.xi, 10)
+        values = [(r"\chi_J^\ast", solution_tex(self.chi_J)), (r"\xi", xi)]
+        if self.fixed_point is not None:
+            values.append((r"K^\ast", solution_tex(self.fixed_point.K)))
+        where = ": K grows without bound" if self.fixed_point is None else ""
+        return aligned(values, (f"{self.name}{where}", *(["other input norms end elsewhere"] if self.bistable else [])))
+
+    def __str__(self) -> str:
+        where = "K grows without bound" if self.fixed_point is None else f"K* = {short(self.fixed_point.K)}"
+        more = "\n  other input norms end elsewhere" if self.bistable else ""
+        if self.to_rounding:
+            more += "\n  chi_J* - 1 changes sign within 2 ulp of the floats given; text such as 'sqrt(2)' is exact"
+        if self.status is Status.MEASURED:
+            more += f"\n  (measured: {self.message})"
+        return wrapped(f"{self.name}: chi_J* = {short_chi(self.chi_J)}, xi = {self.xi:.10g}, {where}{more}")
+
+
+def phase_at(recursion: Recursion, values: dict[str, sp.Expr], norm: sp.Expr) -> Phase:
+    """The phase at one place, see `Theory.phase`."""
+    points = fixed_points(recursion, values)
+    step, chi = numeric_maps(recursion, values)
+    start = start_of(recursion, values | {"Q0": norm})
+    if points and points[0].stability == "neutral":
+        here: FixedPoint | None = points[0]
+        chi_j = (
+            Solution(sp.simplify(closed(chi).subs(K, start)), Status.EXACT) if chi not in (None, sp.oo) else no_chi()
+        )
+    else:
+        here = destination(points, step, start)
+        if here is not None:
+            chi_j = here.chi_J
+        elif chi in (None, sp.oo):
+            chi_j = no_chi()
+        else:
+            limit = at_infinity(chi, 1).limit
+            if limit is sp.nan:
+                raise MeanFieldError(f"K grows without bound, and the limit of chi_J = {chi} there is not known.")
+            message = "chi_J grows with K" if limit == sp.oo else "the limit at K -> oo"
+            chi_j = Solution(sp.simplify(limit), Status.EXACT, None, message)
+    name = "chaotic" if chi_j.value == sp.oo else phase_of(chi_j)
+    if here is None and name == "critical" and _stretched(recursion, values | {"Q0": norm}):
+        name = "subcritical"
+    if points.status is Status.MEASURED and chi_j.status in (Status.EXACT, Status.CERTIFIED):
+        chi_j = replace(chi_j, status=Status.MEASURED, message=points.message)
+    sure = Status.MEASURED if points.status is Status.MEASURED else Status.CERTIFIED
+    return Phase(name, here, chi_j, points.ends > 1, sure, points.message)
+
+
+def _stretched(recursion: Recursion, values: dict[str, sp.Expr]) -> bool:
+    try:
+        law = depth_law(recursion, "J", values)
+    except MeanFieldError:
+        return False
+    return law.rate != 0 and law.rate_power != 1

@@ -1,0 +1,425 @@
+r"""Critical points of an architecture: where χ_J = 1 and χ_K = 1 at the fixed point of K; their exponents and laws.
+
+On the critical line of a block without LayerNorm χ_K - χ_J is σ_w²⟨f f″⟩_K (Stein's lemma), whose zeros Descartes' rule
+counts: critical points are certified, and complete. Source: derived here; [partial_jacobians] § 2.1 for the
+definitions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+
+import sympy as sp
+
+from meanfield import balls
+from meanfield.architecture import Block
+from meanfield.functions.piecewise import Pieces, jump, pieces
+from meanfield.functions.signs import Masses
+from meanfield.printed import wrapped
+from meanfield.results import Solution, Status, Term, one_line
+from meanfield.symbolic.asymptotics.depth import DepthLaw, critical_law, first_terms, is_negative, logarithmic_law
+from meanfield.symbolic.averages.expansion import at_zero
+from meanfield.symbolic.averages.node import Average, average
+from meanfield.symbolic.blocks import one_input, plain_form, too_steep
+from meanfield.symbolic.criticality.lines import DIGITS, critical_line
+from meanfield.symbolic.fixed_points.half_line import zeros
+from meanfield.symbolic.fixed_points.roots import Root, from_ball, value_at
+from meanfield.symbolic.recursion import closed
+from meanfield.symbols import J, K, Z, factored, parameter, sigma_b, sigma_w
+from meanfield.tex.names import aligned, joined, solution_tex
+
+_MU = parameter("mu")
+
+
+@dataclass(frozen=True)
+class Approach:
+    """How K and J behave near a critical point, where all of it is known from the start; see `CriticalPoint`."""
+
+    c_n: Solution | None = None
+    d_1: Solution | None = None
+    A: Solution | None = None
+    zeta: Solution | None = None
+    law_K: DepthLaw | None = None
+    law_J: DepthLaw | None = None
+    side: str = ""
+
+
+@dataclass(frozen=True)
+class CriticalPoint:
+    """A point (σ_w, σ_b) with χ_J = χ_K = 1 at the fixed point K*.
+
+    kind: "scale-invariant" (every K is fixed), "power law" (K* attracts, δK ~ A l^{-ζ_K}), "logarithmic" (δK falls as
+    1/log l), "half-stable" (attracts from one side), "repelling" (K* = 0 attracts nothing), "undecided" (symbolic
+    parameters). order: n of δK' = δK - c_n δKⁿ; c_n (> 0 attracts from above), d_1 = -dχ_J/dK; A, zeta_K; zeta: J ~
+    l^{-zeta} (None where J is a stretched exponential or K* attracts nothing). law_K, law_J: the laws with their next
+    orders, for a start in the basin. side: from where K* attracts.
+
+    At K* > 0 what belongs to the approach (side, c_n, d_1, A, zeta, the laws) is computed when it is asked for: it
+    takes averages of higher derivatives than the place of the point does.
+    """
+
+    K: Solution
+    sigma_w: Solution
+    sigma_b: Solution
+    kind: str
+    order: sp.Expr | None = None
+    zeta_K: sp.Expr | None = None
+    approach: Approach | ApproachToRoot = field(default=Approach(), repr=False, compare=False)
+
+    @property
+    def c_n(self) -> Solution | None:
+        return self.approach.c_n
+
+    @property
+    def d_1(self) -> Solution | None:
+        return self.approach.d_1
+
+    @property
+    def A(self) -> Solution | None:
+        return self.approach.A
+
+    @property
+    def zeta(self) -> Solution | None:
+        return self.approach.zeta
+
+    @property
+    def law_K(self) -> DepthLaw | None:
+        return self.approach.law_K
+
+    @property
+    def law_J(self) -> DepthLaw | None:
+        return self.approach.law_J
+
+    @property
+    def side(self) -> str:
+        return self.approach.side
+
+    def __repr__(self) -> str:
+        return one_line("CriticalPoint", self._text().split(":", 1)[1].replace("\n", ";"))
+
+    def latex(self) -> str:
+        r"""σ_w, σ_b, K*, the exponents and laws as LaTeX for math mode (amsmath)."""
+        values: list = [(r"\sigma_w", solution_tex(self.sigma_w)), (r"\sigma_b", solution_tex(self.sigma_b))]
+        values.append((r"K^\ast", r"\text{any}" if self.K.value == K else solution_tex(self.K)))
+        if self.zeta_K is not None:
+            values.append((r"\zeta_K", self.zeta_K))
+        if self.zeta is not None:
+            values.append((r"\zeta", solution_tex(self.zeta)))
+        for name, law in ((r"K^{\ell}", self.law_K), (r"\log J^{\ell}", self.law_J)):
+            if law is not None:
+                values.append((name, law.law))
+        return aligned(values, (f"{self.kind}{': ' + self.side if self.side else ''}",))
+
+    def __str__(self) -> str:
+        return wrapped(self._text())
+
+    def _text(self) -> str:
+        def text(s):
+            short = s.value.free_symbols or (s.status is Status.EXACT and len(str(s.value)) < 40)
+            return str(s.value) if short else f"{float(s.value):.13g}"
+
+        zeta = "" if self.zeta is None else f", zeta = {text(self.zeta)}"
+        return (
+            f"critical point: sigma_w = {text(self.sigma_w)}, sigma_b = {text(self.sigma_b)}\n"
+            f"  K* = {text(self.K)}{zeta}\n"
+            f"  {self.kind}{': ' + self.side if self.side else ''}"
+        )
+
+
+@dataclass(frozen=True)
+class CriticalPoints:
+    """The critical points by increasing K*, with the status of the claim that there are no others.
+
+    everywhere: every point of the critical line (or of the plane) is critical, and none of them is isolated.
+    """
+
+    points: tuple[CriticalPoint, ...]
+    status: Status
+    message: str
+    everywhere: bool = False
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __iter__(self):
+        return iter(self.points)
+
+    def __getitem__(self, i: int) -> CriticalPoint:
+        return self.points[i]
+
+    def __repr__(self) -> str:
+        numbers = [f"K* = {float(p.K.value):.6g} " if p.K.value.is_number else "" for p in self.points]
+        found = ", ".join(k + p.kind for k, p in zip(numbers, self.points))
+        return one_line("CriticalPoints", f"{found or 'none'}; {self.status.value}")
+
+    def latex(self) -> str:
+        """All critical points and what is known of others as LaTeX for math mode (amsmath)."""
+        none = () if self.points else (self._none(),)
+        last = aligned([], (*none, f"{self.status.value}: {self.message}"))
+        return joined([*(p.latex() for p in self.points), last])
+
+    def __str__(self) -> str:
+        lines = [str(p) for p in self.points] or [self._none()]
+        return wrapped("\n".join([*lines, f"({self.status.value}: {self.message})"]))
+
+    def _none(self) -> str:
+        """What is said where there is no point."""
+        if self.status is Status.UNKNOWN:
+            return "critical points: not known"
+        return "no isolated critical points" if self.everywhere else "no critical points"
+
+
+def curvature(f: sp.Expr) -> tuple[sp.Expr, Masses]:
+    """(G, masses) with ⟨G⟩_K + Σ w p_K(b) = d⟨f²⟩/dK - ⟨f′²⟩: G = f f″, and w = f(b)·(jump of f′ at b)."""
+    p = pieces(f, Z[0])
+    slope = p.diff()
+    bend = slope.diff()
+    g = Pieces(Z[0], p.breaks, tuple(a * b for a, b in zip(p.exprs, bend.exprs))).expr
+    masses = []
+    for b, e, left, right in zip(p.breaks, p.exprs, slope.exprs, slope.exprs[1:]):
+        value = sp.simplify(e.subs(Z[0], b))
+        if value != 0:  # where f is 0 its slope may even be infinite: f f′ is 0 there as long as ⟨f′²⟩ is finite
+            masses.append((b, sp.simplify(value * jump(left, right, Z[0], b))))
+    return g, tuple((b, w) for b, w in masses if w != 0)
+
+
+@lru_cache(maxsize=256)
+def critical_points(block: Block) -> CriticalPoints:
+    """All critical points of an architecture, see `Theory.critical_points`."""
+    form = plain_form(block)
+    line = critical_line(block)
+    if form is None:
+        if line.kind == "everywhere":
+            message = "every point is critical: " + line.message
+        elif line.kind == "unknown":
+            return CriticalPoints((), Status.UNKNOWN, line.message)
+        elif line.kind == "none":
+            message = "no critical line: " + line.message
+        else:
+            message = "K is at its fixed point from layer 2 on: every point of the critical line is critical"
+        return CriticalPoints((), Status.EXACT, message, line.kind != "none")
+    f, mu = form
+    if pieces(f, Z[0]).jumps():
+        return CriticalPoints((), Status.EXACT, "φ jumps, so chi_J is infinite everywhere")
+    if too_steep(pieces(f, Z[0])):
+        return CriticalPoints((), Status.EXACT, line.message)
+    if line.kind == "unknown" or (line.kind == "none" and line.parametric is None):
+        return CriticalPoints((), Status.EXACT if line.kind == "none" else Status.UNKNOWN, line.message)
+    free = sorted(s.name for s in f.free_symbols - {Z[0]})
+    try:
+        found = _at_origin(block, f, mu)
+    except NotImplementedError:  # SymPy's, where a limit depends on a parameter
+        if not free:
+            raise
+        return CriticalPoints((), Status.UNKNOWN, f"none was looked for: that needs numbers for {', '.join(free)}")
+    if free and not any(p.kind == "scale-invariant" for p in found):
+        message = f"only K* = 0 was looked at; points with K* > 0 need numbers for {', '.join(free)}"
+        return CriticalPoints(tuple(found), Status.UNKNOWN, message)
+    g, masses = curvature(f)
+    p = pieces(f, Z[0])
+    a = average(p.map(lambda e: e**2).expr, K)
+    slope = average(p.diff().map(lambda e: e**2).expr, K)
+    density = [w * sp.exp(-(b**2) / (2 * K)) / sp.sqrt(2 * sp.pi * K) for b, w in masses]
+    gap = sp.Add(average(g, K), *density)  # d⟨f²⟩/dK - ⟨f′²⟩ as one node
+    skipped = 0
+    search = None
+    if gap != 0:
+        search = zeros(gap, g, masses, DIGITS)
+        for root in search.roots:
+            if root.exact is None:
+                root = replace(root, exact=_exact_root(gap, root))
+            if value_at(K * slope - a, root, 20) < 0:
+                skipped += 1  # σ_b² would be negative
+                continue
+            found.append(_at_root(root, a, slope, mu))
+    most = 0 if search is None else search.most
+    positive = sum(q.kind == "half-stable" for q in found) + skipped
+    left = f"{skipped} of them with σ_b² < 0; " if skipped else ""
+    if search is None or search.complete:
+        message = f"{left}at K > 0 at most {most} by Descartes' rule, and {positive} certified: there are no others"
+        return CriticalPoints(tuple(found), Status.CERTIFIED if found or skipped else Status.EXACT, message)
+    limit = "" if most is None else f"at most {most} at K > 0 by Descartes' rule, {positive} found; "
+    return CriticalPoints(tuple(found), Status.MEASURED, left + limit + search.reason)
+
+
+def _at_origin(block: Block, f, mu) -> list[CriticalPoint]:
+    """K* = 0: f(0) = 0 with slopes that are not both 0, at σ_w² = (1 - μ²)/⟨f′²⟩_{0}, σ_b = 0."""
+    p = pieces(f, Z[0])
+    left, right = p.around_zero()
+    if sp.simplify(right.subs(Z[0], 0)) != 0 or sp.simplify(left.subs(Z[0], 0)) != 0:
+        return []
+    slopes = [_slope_at_origin(e, side) for e, side in ((left, -1), (right, 1))]
+    if any(e.is_infinite for e in slopes):  # chi_J is infinite there whatever σ_w is
+        return []
+    square = sp.simplify(sum(e**2 for e in slopes) / 2)
+    if square == 0:
+        return []
+    s = sp.simplify((1 - mu**2) / square)
+    recursion = one_input(block).only("K", "J").subs({sigma_w: sp.sqrt(s), sigma_b: 0})
+    origin, w, b = (Solution(v, Status.EXACT) for v in (sp.S.Zero, sp.sqrt(s), sp.S.Zero))
+    step, chi = recursion["K"], sp.diff(recursion["J"], J)
+    gain = sp.expand(step - K)
+    if sp.simplify(closed(gain)) == 0:
+        zero = Solution(sp.S.Zero, Status.EXACT)
+        free = Solution(K, Status.EXACT, None, "every K is fixed")
+        return [CriticalPoint(free, w, b, "scale-invariant", zeta_K=sp.S.Zero, approach=Approach(zeta=zero))]
+    law, terms = first_terms(gain)
+    if not terms:
+        laws = [logarithmic_law(step, chi, q) for q in "KJ"]
+        known = Approach(law_K=laws[0], law_J=laws[1])
+        return [CriticalPoint(origin, w, b, "logarithmic", zeta_K=sp.S.Zero, approach=known)]
+    n, lead = terms[0].power, sp.simplify(terms[0].coefficient)
+    law = at_zero(gain, max(3, int(sp.ceiling(2 * n - 1))))
+    series = {t.power: sp.simplify(t.coefficient) for t in law.terms if sp.simplify(t.coefficient) != 0}
+    chis = {t.power: t.coefficient for t in at_zero(chi, max(3, int(sp.ceiling(n - 1)))).terms}
+    d_1 = Solution(sp.simplify(-chis.get(sp.S.One, sp.S.Zero)), Status.EXACT)
+    c_n = Solution(-lead, Status.EXACT)
+    if lead.free_symbols - {_MU} and lead.is_negative is None:
+        side = "the sign of c_n depends on the parameters"
+        return [CriticalPoint(origin, w, b, "undecided", n, approach=Approach(c_n, d_1, side=side))]
+    if not (lead.is_negative if lead.free_symbols - {_MU} else is_negative(lead)):
+        known = Approach(c_n, d_1, side="K* = 0 attracts nothing")
+        return [CriticalPoint(origin, w, b, "repelling", n, approach=known)]
+    law_k, law_j = (critical_law(series, chis, sp.S.Zero, q) for q in "KJ")
+    zeta = Solution(-law_j.exponent, Status.EXACT) if law_j.rate == 0 and law_j.exponent is not None else None
+    amplitude = Solution(law_k.law.leading.coefficient, Status.EXACT)
+    known = Approach(c_n, d_1, amplitude, zeta, law_k, law_j, "attracts from above")
+    return [CriticalPoint(origin, w, b, "power law", n, 1 / (n - 1), known)]
+
+
+def _slope_at_origin(piece: sp.Expr, side: int) -> sp.Expr:
+    """The slope of a piece at 0, from its side."""
+    slope = piece.diff(Z[0]).subs(Z[0], 0)
+    if not slope.has(sp.nan, sp.zoo, sp.oo):
+        return slope
+    t = sp.Dummy("t", positive=True)
+    return sp.limit(sp.simplify(piece.subs(Z[0], side * t).diff(t)), t, 0, "+")
+
+
+def _at_root(root: Root, a, slope, mu) -> CriticalPoint:
+    """A critical point at K* > 0: with c₂ = -F″/2 ≠ 0 it attracts from one side only."""
+    s = (1 - mu**2) / slope
+    b = (1 - mu**2) * (K - a / slope)
+    width, bias = (_value(root, e, square_root=True, exact=True) for e in (s, b))
+    approach = ApproachToRoot(root, a, slope, mu)
+    return CriticalPoint(root.solution(), width, bias, "half-stable", sp.Integer(2), sp.S.One, approach)
+
+
+def _value(root: Root, e, square_root=False, exact=False, digits=DIGITS) -> Solution:
+    """The value at the root; the factor (1 - μ²) may be symbolic and stays outside the ball."""
+    outer, inner = e.as_independent(K, Average, as_Add=False)
+    if (exact or isinstance(root.exact, sp.Rational)) and root.exact is not None and not closed(inner).has(Average):
+        value = outer * (closed(inner) if square_root else sp.simplify(closed(inner))).subs(K, root.exact)
+        return Solution(sp.sqrt(value) if square_root else sp.radsimp(sp.simplify(value)), Status.EXACT)
+    ball = value_at(inner, root, digits)
+    with balls.precision(200):
+        found = from_ball(ball if not square_root else ball.sqrt())
+    factor = sp.sqrt(outer) if square_root else outer
+    if factor.is_number:
+        with balls.precision(200):
+            return from_ball(balls.constant(factor) * (ball.sqrt() if square_root else ball))
+    return Solution(factor * found.value, found.status, found.error, "times the symbolic factor")
+
+
+class ApproachToRoot:
+    """The same as `Approach` at a critical point K* > 0, each part computed once, when it is asked for.
+
+    root: K*; a, slope: ⟨f²⟩ and ⟨f′²⟩ as functions of K; mu: the strength of the skip.
+    """
+
+    def __init__(self, root: Root, a: sp.Expr, slope: sp.Expr, mu: sp.Expr) -> None:
+        self.root, self.a, self.slope, self.m = root, a, slope, 1 - mu**2
+
+    @cached_property
+    def second(self) -> sp.Expr:
+        return sp.diff(self.a, K, 2)
+
+    @cached_property
+    def first(self) -> sp.Expr:
+        return sp.diff(self.slope, K)
+
+    @cached_property
+    def c_n(self) -> Solution:
+        return _value(self.root, -self.m * self.second / self.slope / 2)
+
+    @cached_property
+    def d_1(self) -> Solution:
+        return _value(self.root, -self.m * self.first / self.slope)
+
+    @cached_property
+    def A(self) -> Solution:
+        return Solution(1 / self.c_n.value, self.c_n.status, _inverse_error(self.c_n))
+
+    @cached_property
+    def zeta(self) -> Solution:
+        return _value(self.root, 2 * self.first / self.second, exact=True)
+
+    @cached_property
+    def sign(self) -> int:
+        """δ = K - K* from above (1), K* - K from below (-1)."""
+        return 1 if balls.certified(self.c_n.value.subs(_MU, sp.Rational(1, 3)), 20) > 0 else -1
+
+    @property
+    def side(self) -> str:
+        return "attracts from above, repels below" if self.sign > 0 else "attracts from below, repels above"
+
+    @cached_property
+    def laws(self) -> tuple[DepthLaw, DepthLaw]:
+        """The laws of K and J, from the expansions of the maps to the order after the leading one."""
+        root, m, sign, zeta = self.root, self.m, self.sign, self.zeta
+        c3 = _value(root, -m * sp.diff(self.a, K, 3) / self.slope / 6, digits=16)
+        d2 = _value(root, m * sp.diff(self.slope, K, 2) / self.slope / 2, digits=16)
+        c, d, e, f = (
+            s.value if s.status is Status.EXACT else sp.N(s.value, 16) for s in (self.c_n, c3, self.d_1, d2)
+        )
+        gain = {sp.Integer(2): -sign * c, sp.Integer(3): -d}
+        chi = {sp.S.Zero: sp.S.One, sp.S.One: -sign * e, sp.Integer(2): f}
+        law_j = critical_law(gain, chi, root.mid, "J")
+        terms = tuple(
+            replace(t, coefficient=-zeta.value) if t.power == 0 and t.logs == 1 else t for t in law_j.law.terms
+        )
+        law_j = replace(law_j, law=replace(law_j.law, terms=terms), exponent=-zeta.value, status=zeta.status)
+        law_k = replace(critical_law(gain, chi, root.solution().value, "K"), status=self.c_n.status)
+        if sign < 0:
+            terms = (law_k.law.terms[0], *(_flipped(t) for t in law_k.law.terms[1:]))
+            law_k = replace(law_k, law=replace(law_k.law, terms=terms))
+        return law_k, law_j
+
+    @property
+    def law_K(self) -> DepthLaw:
+        return self.laws[0]
+
+    @property
+    def law_J(self) -> DepthLaw:
+        return self.laws[1]
+
+
+def _inverse_error(s: Solution) -> float | None:
+    if s.error is None or not s.value.is_number:
+        return s.error
+    return s.error / float(abs(s.value)) ** 2
+
+
+def _flipped(term: Term) -> Term:
+    return replace(term, coefficient=-term.coefficient)
+
+
+def _exact_root(gap: sp.Expr, root: Root) -> sp.Expr | None:
+    """The root as an algebraic number, where the closed form's numerator has a polynomial factor that vanishes
+    there."""
+    form = closed(gap)
+    if form.has(Average):
+        return None
+    for factor in sp.Mul.make_args(factored(sp.numer(sp.together(form)))):
+        base = factor.base if factor.is_Pow else factor
+        if (
+            not base.is_polynomial(K)
+            or not base.has(K)
+            or not all(c.is_Rational for c in sp.Poly(base, K).all_coeffs())
+        ):
+            continue
+        for r in sp.real_roots(sp.Poly(base, K)):
+            if root.lo < r and r < root.hi:
+                return sp.radsimp(r)
+    return None

@@ -1,0 +1,511 @@
+r"""All fixed points of K at given σ_w, σ_b: found, certified, counted, with their stability and basins.
+
+K' - K = c₀ + c₁K + Σ aᵢ⟨fᵢ⟩_K is itself one average, ⟨G⟩_K with G = c₀ + c₁z² + Σ aᵢfᵢ, so Descartes' rule (`signs`)
+bounds the number of fixed points by the sign changes of G. When as many are found, all are found. Because √K ⟨f²⟩_K
+increases, χ_K ≥ -½ at every fixed point: there are no cycles.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import sympy as sp
+
+from meanfield import balls
+from meanfield.functions.parser import expression
+from meanfield.functions.piecewise import at, pieces
+from meanfield.functions.signs import signs
+from meanfield.printed import wrapped
+from meanfield.results import InfiniteAverage, MeanFieldError, Solution, Status, one_line
+from meanfield.symbolic.averages.expansion import at_zero
+from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.fixed_points.half_line import Zeros, zeros
+from meanfield.symbolic.fixed_points.near_one import beside_one, length_of, phase_of, slope_at, slope_of_number
+from meanfield.symbolic.fixed_points.roots import Root, enclose, from_ball, rational, sign_at
+from meanfield.symbolic.recursion import Recursion, closed
+from meanfield.symbols import Q0, J, K, Z, parameter
+from meanfield.tex.names import aligned, joined, solution_tex
+
+DIGITS = 25
+ROUNDED = "critical to rounding"  # see `rounding`
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """A value K* that the map keeps.
+
+    chi_J, chi_K: the derivatives of the maps there; stability: "stable", "unstable", "half-stable" (attracts from one
+    side), "neutral" (every K near it is fixed, too); basin: the open interval of K that flows here, None if only K*
+    itself does.
+    """
+
+    K: Solution
+    chi_J: Solution
+    chi_K: Solution
+    stability: str
+    basin: tuple[sp.Expr, sp.Expr] | None = None
+    to_rounding: bool = False  # χ_J - 1 changes sign within two units in the last place of the doubles given
+
+    @property
+    def phase(self) -> str:
+        """ "ordered" (χ_J < 1), "chaotic" (χ_J > 1) or "critical" (χ_J = 1, proved); "undecided" inside the error,
+        "critical to rounding" where the last bits of the doubles given decide."""
+        return ROUNDED if self.to_rounding else phase_of(self.chi_J)
+
+    @property
+    def xi(self) -> float:
+        """Correlation length ξ = 1/|log χ_J|, in layers; infinite at χ_J = 1, NaN where that is not decided."""
+        return float("inf") if self.to_rounding else length_of(self.chi_J)
+
+    @property
+    def xi_K(self) -> float:
+        """The depth over which K relaxes, 1/|log χ_K|; 0 where χ_K = 0."""
+        return length_of(self.chi_K)
+
+    def __repr__(self) -> str:
+        return one_line("FixedPoint", f"K* = {short(self.K)}, {self.stability}, chi_J = {short_chi(self.chi_J)}")
+
+    def latex(self) -> str:
+        r"""K*, χ_J*, χ_K* and the stability as LaTeX for math mode (amsmath)."""
+        flow = f"reached from K in {_interval(self.basin)}" if self.basin else "reached from no open set"
+        pairs = (("K^\\ast", self.K), (r"\chi_J^\ast", self.chi_J), (r"\chi_K^\ast", self.chi_K))
+        return aligned([(n, solution_tex(v)) for n, v in pairs], (f"{self.stability}, {self.phase}, {flow}",))
+
+    def __str__(self) -> str:
+        flow = f"K in {_interval(self.basin)}" if self.basin else "no open set"
+        return wrapped(
+            f"K* = {short(self.K)}, {self.stability}, reached from {flow}\n"
+            f"  chi_J = {short_chi(self.chi_J)} ({self.phase}), chi_K = {short_chi(self.chi_K)}"
+        )
+
+
+@dataclass(frozen=True)
+class FixedPoints:
+    """The fixed points in increasing order, whether they are all, and where K goes otherwise.
+
+    status: EXACT or CERTIFIED when the number is proved; MEASURED when a search found these and could have missed a
+    pair. unbounded: the open interval of K from which K grows without bound, None if there is none.
+    """
+
+    points: tuple[FixedPoint, ...]
+    status: Status
+    message: str
+    unbounded: tuple[sp.Expr, sp.Expr] | None = None
+    monotone: bool = True  # the map increases: orbits never jump over a fixed point
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __iter__(self):
+        return iter(self.points)
+
+    def __getitem__(self, i: int) -> FixedPoint:
+        return self.points[i]
+
+    @property
+    def stable(self) -> tuple[FixedPoint, ...]:
+        return tuple(p for p in self.points if p.stability == "stable")
+
+    def reached_from(self, k: object) -> FixedPoint | None:
+        """The fixed point that K¹ = k flows to; None if K grows without bound.
+
+        Raises: MeanFieldError where that is not decided: k inside the error of a point that does not attract from both
+        sides, beyond what was searched, or several ends under a map that is not proved to increase (`phase` follows
+        the orbit there).
+        """
+        k = expression(k, "K")
+        for p in self.points:
+            if p.K.value == k and p.K.error is None:
+                return p
+            if p.stability == "neutral":
+                return p
+            if p.K.error is not None and abs(p.K.value - k) <= p.K.error:
+                if p.stability == "stable":
+                    return p
+                raise MeanFieldError(
+                    f"K = {k} lies within the error of the {p.stability} fixed point {short(p.K)}; where it flows is "
+                    "undecided."
+                )
+        if not self.monotone and self.ends > 1:
+            raise MeanFieldError(
+                f"K = {k} may overshoot a fixed point, since the map is not proved to increase; ask phase(...), which "
+                "follows the orbit."
+            )
+        for p in self.points:
+            if p.basin and (p.basin[0] < k or p.basin[0] == k == 0) and k < p.basin[1]:
+                return p
+        if self.unbounded and (self.unbounded[0] < k or self.unbounded[0] == k == 0):
+            return None
+        raise MeanFieldError(f"Where K flows from {k} is undecided here: {self.message}.")
+
+    @property
+    def ends(self) -> int:
+        """How many states attract an open set of K, K → ∞ included."""
+        return sum(p.basin is not None for p in self.points) + (self.unbounded is not None)
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{p.stability} K* = {short(p.K)}" for p in self.points) or "none"
+        return one_line("FixedPoints", f"{found}; {self.status.value}")
+
+    def latex(self) -> str:
+        """All fixed points and what is known of others as LaTeX for math mode (amsmath)."""
+        grows = [] if self.points else ["no fixed points"]
+        grows += [f"K grows without bound from K in {_interval(self.unbounded)}"] if self.unbounded else []
+        last = aligned([], (*grows, f"{self.status.value}: {self.message}"))
+        return joined([*(p.latex() for p in self.points), last])
+
+    def __str__(self) -> str:
+        lines = [str(p) for p in self.points]
+        if self.unbounded:
+            lines.append(f"K grows without bound from K in {_interval(self.unbounded)}")
+        lines = lines if self.points else ["no fixed points", *lines]
+        return wrapped("\n".join([*lines, f"({self.status.value}: {self.message})"]))
+
+
+def short(s: Solution) -> str:
+    if s.status is Status.EXACT and len(str(s.value)) < 24:
+        return str(s.value)
+    value = float(s.value)
+    if s.error is not None and abs(s.value) <= s.error and s.value != s.error:  # no digit of it is known
+        return f"{value:.2g} +- {float(s.error):.2g}"
+    return f"{value:.12g}" if value or s.value == 0 else str(sp.N(s.value, 12))
+
+
+def short_chi(s: Solution) -> str:
+    """The same of a χ, whose distance from 1 is shown where it is small."""
+    return beside_one(s) or short(s)
+
+
+def _interval(ends) -> str:
+    return "(" + ", ".join("oo" if e == sp.oo else f"{float(e):.8g}" for e in ends) + ")"
+
+
+# --------------------------------------------------------------------------------------------------- the map at a point
+
+
+def numeric_maps(recursion: Recursion, values: dict[str, sp.Expr]) -> tuple[sp.Expr, sp.Expr | None]:
+    """(F, χ_J) as functions of K alone. Raises: MeanFieldError where a parameter has no value."""
+    known = {p.name for p in recursion.parameters} | {"Q0"}
+    extra = sorted(set(values) - known)
+    if extra:
+        raise MeanFieldError(f"{extra[0]} is not a parameter here; known are {', '.join(sorted(known))}.")
+    free = set().union(*[sp.sympify(e).free_symbols for e in recursion.step])
+    swap = {s: sp.sympify(values[s.name]) for s in free if s.name in values}
+    step = recursion["K"].subs(swap)
+    missing = sorted(s.name for s in step.free_symbols - {K})
+    if missing:
+        raise MeanFieldError(f"Fixed points at one place need numbers for {', '.join(missing)}.")
+    chi = None
+    if "J" in recursion.names:
+        chi = sp.oo if recursion["J"].has(sp.oo) else sp.diff(recursion["J"], J).subs(swap)
+    return step, chi
+
+
+def linear_parts(gain: sp.Expr):
+    """(c₀, c₁, [(a, f)]) with gain = c₀ + c₁K + Σ a⟨f⟩_K; None if it has another form."""
+    gain = sp.expand(gain)
+    nodes = sorted((n for n in gain.atoms(Average) if n.has(K)), key=str)
+    rest, parts = gain, []
+    for n in nodes:
+        if n.cov != (K,) or n.mean != (sp.S.Zero,) or any(p.has(K) for p in n.args[3]):
+            return None
+        a = gain.coeff(n)
+        parts.append((a, n.integrand))
+        rest = sp.expand(rest - a * n)
+    c1 = rest.coeff(K, 1)
+    c0 = sp.expand(rest - c1 * K)
+    if c0.has(K) or c1.has(K) or any(a.has(K) for a, _ in parts):
+        return None
+    return c0, c1, parts
+
+
+def integrand(gain: sp.Expr) -> sp.Expr | None:
+    """G with gain(K) = ⟨G⟩_K; None where gain is not of that form."""
+    found = linear_parts(gain)
+    if found is None:
+        return None
+    c0, c1, parts = found
+    return c0 + c1 * Z[0] ** 2 + sp.Add(*[a * f for a, f in parts])
+
+
+def at_zero_value(step: sp.Expr) -> sp.Expr | None:
+    """The exact limit of the map at K → 0+ (None where the form is not linear in averages)."""
+    found = linear_parts(step)
+    if found is None:
+        return None
+    c0, _, parts = found
+    total = c0
+    for a, f in parts:
+        p = pieces(f, Z[0])
+        left, right = p.around_zero()
+        total += a * (at(right, Z[0], sp.S.Zero) + at(left, Z[0], sp.S.Zero)) / 2
+    return sp.simplify(total)
+
+
+# ------------------------------------------------------------------------------------------------------- the answer
+
+
+def fixed_points(recursion: Recursion, values: dict[str, sp.Expr]) -> FixedPoints:
+    """Every fixed point of K, see `Theory.fixed_points`."""
+    step, chi = numeric_maps(recursion, values)
+    gain = sp.expand(step - K)
+    line = linear_map(step)
+    if line is not None:
+        return _affine(*line, step, chi)
+    g = integrand(gain)
+    found = zeros(gain, g, digits=DIGITS)
+    return _assemble(gain, step, chi, at_zero_value(step), found)
+
+
+def linear_map(step: sp.Expr) -> tuple[sp.Expr, sp.Expr] | None:
+    """(c, r) where the map is K' = c + rK for every K; None where it is not.
+
+    Averages of constants do not depend on K (LayerNorm); else ⟨G⟩_K is linear exactly where G(z) + G(-z) is a constant
+    plus a multiple of z² (a Laplace transform determines its function), or the closed form shows it.
+    """
+    if not any(n.has(K) for n in step.atoms(Average)):
+        r = sp.diff(step, K)
+        return (sp.expand(step - r * K), r) if not r.has(K) else None
+    g = integrand(step)
+    if g is None:
+        return None
+    p = pieces(g, Z[0])
+    folds = _folded(p)
+    probes = [sp.sqrt(sp.Rational(n, 7)) * scale for scale in (1, 1000) for n in (3, 8, 20)]
+    if any(_is_bent(folds, probes[i : i + 3]) for i in (0, 3)):
+        return None  # cheap, and true of nearly every activation
+    forms = [sp.expand(e) for e, _, _ in folds]
+    if len(set(forms)) > 1 or not _is_square_law(forms[0]):
+        form = sp.expand(sp.simplify(closed(step)))
+        if form.has(Average) or not form.is_polynomial(K) or sp.degree(form, K) > 1:
+            return None
+        return form.coeff(K, 0), form.coeff(K, 1)
+    return forms[0].coeff(Z[0], 0) / 2, forms[0].coeff(Z[0], 2) / 2
+
+
+def _is_square_law(e: sp.Expr) -> bool:
+    """Whether e = a + b z²."""
+    return bool(e.is_polynomial(Z[0])) and all(m[0] in (0, 2) for m in sp.Poly(e, Z[0]).monoms())
+
+
+def _folded(p) -> list[tuple[sp.Expr, sp.Expr, sp.Expr]]:
+    """(G(z) + G(-z), lo, hi) between the breaks of |z|."""
+    cuts = sorted({sp.Abs(b) for b in p.breaks} - {sp.S.Zero}, key=lambda b: sp.N(b, 30))
+    out = []
+    for lo, hi in itertools.pairwise([sp.S.Zero, *cuts, sp.oo]):
+        middle = (lo + hi) / 2 if hi != sp.oo else lo + 1
+        right = next(e for e, a, b in p.intervals() if a < middle and middle < b)
+        left = next(e for e, a, b in p.intervals() if a < -middle and -middle < b)
+        out.append((right + left.subs(Z[0], -Z[0]), lo, hi))
+    return out
+
+
+def _is_bent(folds, probes) -> bool:
+    """Whether three points of G(z) + G(-z) over z² are certainly not on one line."""
+    with balls.precision(200):
+        values = []
+        for point in probes:
+            e = next((e for e, lo, hi in folds if lo < point and point < hi), None)
+            if e is None:
+                return False
+            values.append((balls.constant(point**2), balls.constant(e.subs(Z[0], point))))
+        (a, u), (b, v), (c, w) = values
+        return not ((v - u) * (c - b) - (w - v) * (b - a)).contains(0)
+
+
+def _neutral(chi) -> FixedPoints:
+    here = Solution(K, Status.EXACT, None, "every K is fixed: the map is the identity")
+    chi_j = Solution(sp.simplify(closed(chi)), Status.EXACT) if chi not in (None, sp.oo) else no_chi()
+    point = FixedPoint(here, chi_j, Solution(sp.S.One, Status.EXACT), "neutral")
+    return FixedPoints((point,), Status.EXACT, "K' = K for every K")
+
+
+def no_chi() -> Solution:
+    return Solution(sp.oo, Status.NONEXISTENT, None, "φ jumps, so chi_J is infinite")
+
+
+def _affine(c, r, step, chi) -> FixedPoints:
+    """K' = c + rK for every K."""
+    c, r = (sp.simplify(closed(e)) if closed(e) != e or not e.is_Rational else e for e in (c, r))
+    rise, start = _sign_of(r - 1), _sign_of(c)
+    if rise is None or start is None:
+        raise MeanFieldError(f"K' = {c} + ({r}) K, and the digits do not decide whether {r} is 1 or {c} is 0.")
+    if rise == 0 and start == 0:
+        return _neutral(chi)
+    words = f"K' = {_number(r)} K + {_number(c)}" if r != 1 else f"K' = K + {_number(c)}"
+    if start == 0:
+        _, chi_j = _limits_at_zero(sp.diff(step, K), chi)
+        here = (sp.S.Zero, sp.oo)
+        point = FixedPoint(
+            Solution(sp.S.Zero, Status.EXACT), chi_j, Solution(r, Status.EXACT), _word(rise), here if rise < 0 else None
+        )
+        ending = "grows without bound from every K > 0" if rise > 0 else "reaches 0 from every K"
+        return FixedPoints((point,), Status.EXACT, f"{words} is linear and {ending}", here if rise > 0 else None)
+    if rise >= 0:
+        return FixedPoints((), Status.EXACT, words + ", which grows without bound", (sp.S.Zero, sp.oo))
+    exact = sp.simplify(c / (1 - r))
+    value = Solution(exact, Status.EXACT) if not exact.has(Average) else from_ball(balls.certified(exact, DIGITS))
+    chi_j = no_chi()
+    if chi not in (None, sp.oo):
+        at = closed(chi.subs(K, exact))
+        simple = sp.simplify(at) if not at.has(Average) else at
+        chi_j = Solution(simple, Status.EXACT) if not simple.has(Average) else slope_of_number(simple)
+    point = FixedPoint(value, chi_j, Solution(r, Status.EXACT), "stable", (sp.S.Zero, sp.oo))
+    return FixedPoints((point,), Status.EXACT, "K' is linear in K: one fixed point, reached from every K")
+
+
+def _number(e: sp.Expr) -> str:
+    return str(e) if len(str(e)) < 12 else f"{float(balls.certified(e, 15).mid()):.6g}"
+
+
+def _sign_of(e: sp.Expr) -> int | None:
+    """The sign of a constant, 0 where it simplifies to 0; None where its digits decide nothing."""
+    e = sp.simplify(e)
+    if e == 0:
+        return 0
+    value = balls.certified(e, 60)
+    return None if value.contains(0) else 1 if value > 0 else -1
+
+
+def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
+    """The points with the sign of K' - K on either side of each, which says what they attract."""
+    slope = sp.diff(step, K)
+    edges: list[tuple[sp.Expr, Root | None]] = [(sp.S.Zero, None)] if zero == 0 else []
+    edges += [(r.mid, r) for r in found.roots]
+    below, message = _sign_near_zero(gain, found)
+    points = []
+    for i, (_, root) in enumerate(edges):
+        down = edges[i - 1][0] if i else sp.S.Zero
+        up = edges[i + 1][0] if i + 1 < len(edges) else sp.oo
+        if root is None:
+            basin = (sp.S.Zero, up) if below < 0 else None
+            chi_k, chi_j = _limits_at_zero(slope, chi)
+            points.append(FixedPoint(Solution(sp.S.Zero, Status.EXACT), chi_j, chi_k, _word(below), basin))
+            continue
+        before = -below if root.crosses else below
+        below, before = before, below  # the sign above the root, the sign below it
+        chi_k = slope_at(gain, slope, root) if root.exact is None else _exactly(gain, slope, root)
+        chi_j = _chi_at(gain, chi, root)
+        word = "half-stable" if not root.crosses else _word(below)
+        basin = (down if before > 0 else root.mid, up if below < 0 else root.mid)
+        points.append(FixedPoint(root.solution(), chi_j, chi_k, word, basin if basin[0] != basin[1] else None))
+    unbounded = None
+    if below > 0 and (found.complete or found.last == 1):
+        unbounded = ((edges[-1][0] if edges else sp.S.Zero), sp.oo)
+    increasing = _increases(step)
+    if not increasing:
+        message += "; the map is not proved monotone, so basins hold for orbits that do not overshoot"
+    status = Status.CERTIFIED if found.complete else Status.MEASURED
+    return FixedPoints(tuple(points), status, message, unbounded, increasing)
+
+
+def _sign_near_zero(gain, found: Zeros) -> tuple[int, str]:
+    """(the sign of K' - K between 0 and the first point, what is claimed of the number of points)."""
+    count = len(found.roots)
+    if found.complete:
+        many = f"at K > 0 at most {found.most} by Descartes' rule"
+        return found.first or 0, f"{many}, and {count} certified: there are no others"
+    if found.most is None:
+        message = f"{found.reason}; " + (f"each of the {count} found is certified" if count else "none was found")
+    else:
+        message = f"at K > 0 at most {found.most} by Descartes' rule, {count} found and certified; {found.reason}"
+    if found.first is not None:
+        return found.first, message
+    if found.roots:
+        return -1 if found.roots[0].rising else 1, message
+    return sign_at(gain, found.low) or sign_at(gain, sp.Rational(3, 2)), message
+
+
+def _chi_at(gain, chi, root: Root) -> Solution:
+    if chi in (None, sp.oo):
+        return no_chi()
+    try:
+        return slope_at(gain, chi, root)
+    except InfiniteAverage as error:
+        return Solution(sp.oo, Status.NONEXISTENT, None, str(error))
+
+
+def _exactly(gain: sp.Expr, slope: sp.Expr, root: Root) -> Solution:
+    form = closed(slope)
+    if form.has(Average):
+        return slope_at(gain, slope, root)
+    return Solution(sp.simplify(form.subs(K, root.exact)), Status.EXACT)
+
+
+def _word(sign: int) -> str:
+    """How a point behaves above which K' - K has this sign (and below which it has the other)."""
+    return "stable" if sign < 0 else "unstable"
+
+
+def _increases(step) -> bool:
+    """Whether dF/dK ≥ 0 for every K: the closed form says so, or z G′(z) has no negative part."""
+    g = integrand(step)
+    if g is None:
+        return False
+    slope = closed(sp.diff(step, K))
+    if not slope.has(Average) and slope.is_nonnegative:
+        return True
+    p = pieces(g, Z[0])
+    masses = tuple((b, sp.Abs(b) * jump * sp.sign(b)) for b, jump in p.jumps())
+    found = signs(p.diff().map(lambda e: Z[0] * e).expr, masses)
+    return found is not None and -1 not in found
+
+
+def _limits_at_zero(slope, chi) -> tuple[Solution, Solution]:
+    out = []
+    for e in (slope, chi):
+        if e is None or e == sp.oo:
+            out.append(no_chi())
+            continue
+        try:
+            law = at_zero(e, 1)
+            if any(t.power < 0 for t in law.terms):
+                out.append(Solution(sp.oo, Status.EXACT, None, "the slope of the map is infinite at K = 0"))
+                continue
+            out.append(Solution(sp.simplify(law.coefficient(0)), Status.EXACT))
+        except InfiniteAverage as error:
+            out.append(Solution(sp.oo, Status.NONEXISTENT, None, str(error)))
+        except MeanFieldError as error:
+            out.append(Solution(sp.nan, Status.UNKNOWN, None, str(error)))
+    return out[0], out[1]
+
+
+def start_of(recursion: Recursion, values: dict[str, sp.Expr]) -> sp.Expr:
+    """K¹ at these values, Q0 = 1 unless given."""
+    swap = {parameter(k): sp.sympify(v) for k, v in values.items()}
+    return recursion.initial["K"].subs(swap).subs(Q0, 1)
+
+
+def destination(points: FixedPoints, step: sp.Expr, start: sp.Expr) -> FixedPoint | None:
+    """Where K flows from `start`: by the basins if the map increases or there is one end only (√K F(K) increases, so
+    there are no cycles, and every bounded orbit of a continuous map without 2-cycles converges), else by an orbit in
+    balls until it is inside an interval that the map contracts."""
+    if points.monotone or points.ends <= 1:
+        return points.reached_from(start)
+    lo = hi = sp.sympify(start)
+    for _ in range(200):
+        here = _contracted(points, step, lo, hi)
+        if here is not None:
+            return here
+        ball = enclose(step, lo, hi, 25)
+        if not ball.is_finite() or not ball > 0:
+            break
+        lo, hi = (rational(end, 40) for end in (ball.lower(), ball.upper()))
+        lo, hi = lo * (1 - sp.Rational(1, 10**38)), hi * (1 + sp.Rational(1, 10**38))
+    raise MeanFieldError(
+        f"The map is not proved to increase, and 200 layers from K = {start} do not decide where the orbit ends."
+    )
+
+
+def _contracted(points: FixedPoints, step, lo, hi) -> FixedPoint | None:
+    """The stable point p for which an interval about p that holds [lo, hi] has |F′| < 1 throughout: all of it flows to
+    p. None if there is none."""
+    for p in points.stable:
+        if p.K.value == 0:
+            continue
+        value, error = sp.Rational(p.K.value), sp.Rational(p.K.error or 0)
+        reach = max(abs(value - lo), abs(value - hi)) + error
+        if 4 * reach < value and abs(enclose(sp.diff(step, K), value - reach - error, value + reach + error, 12)) < 1:
+            return p
+    return None
