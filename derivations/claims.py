@@ -20,8 +20,6 @@ import sympy as sp
 
 import meanfield as mf
 from derivations.quantities import derived
-from meanfield import balls
-from meanfield.symbolic.recursion import closed, expressions_equal
 from meanfield.symbols import K, parameter, sigma_b, sigma_w, z
 
 mu = parameter("mu")
@@ -116,7 +114,7 @@ class Equation(Claim):
         ours, theirs = derived(case.theory, self.quantity), filled(sp.sympify(statement), case)
         if sp.oo in (ours, theirs):
             return Verdict.PROVED if ours == theirs else Verdict.REFUTED
-        match expressions_equal(sp.sympify(ours), theirs):
+        match mf.equal(sp.sympify(ours), theirs):
             case mf.Equality.PROVED:
                 return Verdict.PROVED
             case mf.Equality.TO_30_DIGITS:
@@ -137,7 +135,7 @@ class Rounds(Claim):
         value = ball(filled(sp.sympify(derived(case.theory, self.quantity)), case).subs(dict(self.at)))
         number = Decimal(statement)
         half = Decimal(5).scaleb(int(number.as_tuple().exponent) - 1)
-        low, high = (balls.constant(sp.Rational(str(number + d))) for d in (-half, half))
+        low, high = (mf.certified(sp.Rational(str(number + d)), 30) for d in (-half, half))
         return Verdict.CERTIFIED if low <= value and value <= high else Verdict.REFUTED
 
 
@@ -174,7 +172,7 @@ class AtMost(Claim):
 
 def ball(e: sp.Expr):
     """The enclosure of a number, 30 digits."""
-    return balls.certified(closed(sp.sympify(e)), 30)
+    return mf.certified(mf.closed(sp.sympify(e)), 30)
 
 
 def filled(e: sp.Expr, case: Network) -> sp.Expr:

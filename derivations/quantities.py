@@ -15,8 +15,6 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.results import Solution
-from meanfield.symbolic.asymptotics.scaling import decay
-from meanfield.symbolic.recursion import closed
 from meanfield.symbols import D0, J0, Q0, K, l, sigma_b, sigma_w, z
 
 
@@ -32,7 +30,7 @@ def derived(theory: mf.Theory, name: str) -> Any:
     if head == "law":
         return _of_law(theory, *rest.split(" ", 1))
     found = NAMED[name](theory) if name in NAMED else _one_input(theory, name)
-    return closed(found) if isinstance(found, sp.Expr) and found != sp.oo else found
+    return mf.closed(found) if isinstance(found, sp.Expr) and found != sp.oo else found
 
 
 def _one_input(theory: mf.Theory, name: str) -> sp.Expr:
@@ -49,7 +47,7 @@ def _one_input(theory: mf.Theory, name: str) -> sp.Expr:
 
 def fixed_point(theory: mf.Theory) -> sp.Expr:
     """K* of a map that is linear in K (LayerNorm, or φ homogeneous of degree 1)."""
-    (found,) = sp.solve(sp.expand(closed(theory.one_input["K"])) - K, K)
+    (found,) = sp.solve(sp.expand(mf.closed(theory.one_input["K"])) - K, K)
     return sp.factor(found)
 
 
@@ -64,12 +62,12 @@ def _of_line(line: Any, field: str) -> Any:
     if field in ("kind", "message"):
         return getattr(line, field)
     if field == "chi_K(K)":
-        return closed(line.chi_K)
+        return mf.closed(line.chi_K)
     if field.endswith("(K)"):
-        return closed(line.parametric[0 if "sigma_w" in field else 1])
+        return mf.closed(line.parametric[0 if "sigma_w" in field else 1])
     if field.endswith("^2"):
-        return sp.expand(closed(getattr(line, field[:-2]) ** 2))
-    return closed(getattr(line, field))
+        return sp.expand(mf.closed(getattr(line, field[:-2]) ** 2))
+    return mf.closed(getattr(line, field))
 
 
 def _of_law(theory: mf.Theory, quantity: str, field: str) -> Any:
@@ -83,7 +81,7 @@ def _law_step(theory: mf.Theory) -> sp.Expr:
     """J^{l+1}/J^l by the exact law, as a function of K^l: it must be χ_J."""
     law = theory.depth_law("J").exact
     assert law is not None, "J has no exact law here"
-    step = closed(theory.one_input["K"]) - K
+    step = mf.closed(theory.one_input["K"]) - K
     ratio = sp.gammasimp(law.subs(l, l + 1) / law)
     start = theory.one_input.initial["K"].subs(Q0, 1)
     return sp.simplify(ratio.subs(l, (K - start) / step + 1))
@@ -99,7 +97,7 @@ def _input_layer(theory: mf.Theory, layer: int) -> sp.Expr:
 def _share(theory: mf.Theory) -> sp.Expr:
     """S' with S = D0·J0."""
     r = theory.input_jacobian
-    return sp.simplify(closed(r["D0"] * r["J0"]))
+    return sp.simplify(mf.closed(r["D0"] * r["J0"]))
 
 
 def _gap_of_exponents(theory: mf.Theory) -> sp.Expr:
@@ -116,19 +114,19 @@ def _is_power(theory: mf.Theory) -> bool:
 
 def _on_line(theory: mf.Theory, line_of: mf.Theory) -> sp.Expr:
     """The power of l in J on the critical line of `line_of`, at σ_w = 1; None where J is exponential."""
-    bias = closed(line_of.critical_line().sigma_b).subs(sigma_w, 1)
+    bias = mf.closed(line_of.critical_line().sigma_b).subs(sigma_w, 1)
     law = theory.depth_law("J", sigma_w=1, sigma_b=bias)
     return sp.simplify(law.exponent) if law.rate == 0 else sp.oo
 
 
 def prefactor(n: int) -> sp.Expr:
     """A of δ^l ~ A l^{-1/(n-1)} for δ' = δ - c δ^n."""
-    return decay({sp.Integer(n): -C}, {}).amplitude
+    return mf.decay({n: -C}).amplitude
 
 
 def _at_normal(theory: mf.Theory, name: str) -> sp.Expr:
     """An average of φ at K = σ_w² + σ_b², where LayerNorm on activations holds K."""
-    return closed(theory.averages()[name].subs(K, sigma_w**2 + sigma_b**2))
+    return mf.closed(theory.averages()[name].subs(K, sigma_w**2 + sigma_b**2))
 
 
 def _series_at_point(theory: mf.Theory) -> sp.Expr:
@@ -140,7 +138,7 @@ def _series_at_point(theory: mf.Theory) -> sp.Expr:
 
 def _slope_of_chi(theory: mf.Theory) -> sp.Expr:
     """d_1/c_2 = 2χ_J′/F″, as if every K of the critical line were a critical point."""
-    step, chi = closed(theory.one_input["K"]), closed(theory.susceptibilities()["chi_J"])
+    step, chi = mf.closed(theory.one_input["K"]), mf.closed(theory.susceptibilities()["chi_J"])
     return 2 * sp.diff(chi, K) / sp.diff(step, K, 2)
 
 
@@ -157,8 +155,8 @@ _ERFS = [sp.erf(a * z) for a in LAMBDA]
 NAMED: dict[str, Callable[[mf.Theory], Any]] = {
     "K*": fixed_point,
     "chi_J - chi_K": lambda t: t.susceptibilities()["chi_J"] - t.susceptibilities()["chi_K"],
-    "log chi_J*": lambda t: sp.log(closed(_one_input(t, "chi_J*"))),
-    "1/chi_J*": lambda t: 1 / closed(_one_input(t, "chi_J*")),
+    "log chi_J*": lambda t: sp.log(mf.closed(_one_input(t, "chi_J*"))),
+    "1/chi_J*": lambda t: 1 / mf.closed(_one_input(t, "chi_J*")),
     "J0^1": lambda t: _input_layer(t, 1),
     "J0^2": lambda t: _input_layer(t, 2),
     "J0": lambda t: t.input_jacobian["J0"],
@@ -176,9 +174,9 @@ NAMED: dict[str, Callable[[mf.Theory], Any]] = {
     "<phi>_s": lambda t: _at_normal(t, "phi"),
     "<phi^2>_s": lambda t: _at_normal(t, "phi^2"),
     "<phi'^2>_s": lambda t: _at_normal(t, "phi'^2"),
-    "K on the line": lambda t: closed(t.one_input["K"]).subs(sigma_w, t.critical_line().sigma_w),
+    "K on the line": lambda t: mf.closed(t.one_input["K"]).subs(sigma_w, t.critical_line().sigma_w),
     "K at the point": _series_at_point,
-    "chi_J* at sigma_b = 0": lambda t: closed(_one_input(t, "chi_J*")).subs(sigma_b, 0),
+    "chi_J* at sigma_b = 0": lambda t: mf.closed(_one_input(t, "chi_J*")).subs(sigma_b, 0),
     "chi_J - 1 at large l": _decay_of_chi,
     "1/lambda": lambda t: t.depth_law("J").rate ** 2,
     "-c_2 at point 1": lambda t: -derived(t, "point 1 c_n"),

@@ -22,14 +22,18 @@ from meanfield.architecture import (
     Sequential,
     mlp,
 )
+from meanfield.balls import certified
 from meanfield.functions.activations import Activation, activation, activations, register
 from meanfield.results import Equality, Estimate, Law, MeanFieldError, NoClosedForm, Solution, Status, Term
+from meanfield.symbolic.asymptotics.scaling import decay
 from meanfield.symbolic.averages.expansion import at_infinity, at_zero
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.node import average_of as average
 from meanfield.symbolic.criticality.lines import CriticalLine
 from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.criticality.points import CriticalPoint, CriticalPoints
+from meanfield.symbolic.equality import closed
+from meanfield.symbolic.equality import expressions_equal as equal
 from meanfield.symbolic.fixed_points.points import FixedPoint, FixedPoints
 from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.theory import Theory, derive
@@ -77,8 +81,12 @@ __all__ = [
     "at_infinity",
     "at_zero",
     "average",
+    "certified",
     "check",
+    "closed",
+    "decay",
     "derive",
+    "equal",
     "measure",
     "measure_criticality",
     "mlp",

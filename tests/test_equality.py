@@ -20,6 +20,7 @@ norm = sp.sqrt(tanh2 - mean**2)
 SAME = [
     (tanh2 / (tanh2 * sigma_w + tanh2), 1 / (1 + sigma_w)),
     (average((sp.tanh(z) + z) ** 2, K), tanh2 + 2 * average(z * sp.tanh(z), K) + average(z**2, K)),
+    (average((sp.tanh(z) + z) ** 2, K), average(sp.tanh(z) * (sp.tanh(z) + 2 * z), K) + K),
     (average(sp.tanh(z) ** 2, (K * sigma_w + K) / (1 + sigma_w)), tanh2),  # a variance that is K
     (average(sp.tanh(z) ** 2, tanh2 / (tanh2 + tanh2 * K)), average(sp.tanh(z) ** 2, 1 / (1 + K))),
     ((tanh2 - mean**2) / norm, norm),

@@ -1,4 +1,4 @@
-"""The tower: every module of the package has a place, and imports only what stands below it."""
+"""The tower: every module of the package has a place and imports only what stands below; claims use public names."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 import meanfield as mf
 
 PACKAGE = Path(mf.__file__).parent
+DERIVATIONS = PACKAGE.parent / "derivations"
 
 #: one total order, bottom first, room by room; imports inside functions and for type checkers count, too
 ROOMS = """
@@ -58,6 +59,15 @@ __main__
 """
 TOWER = ROOMS.split()
 PLACE = {name: i for i, name in enumerate(TOWER)}
+PUBLIC = {
+    "meanfield": set(mf.__all__),
+    "meanfield.empirical": None,  # None: every name without an underscore
+    "meanfield.architecture": None,
+    "meanfield.symbols": None,
+    "meanfield.results": None,
+    "meanfield.presentation.figures": None,
+    "meanfield.presentation.tables": None,
+}
 BELOW_EMPIRICAL = {"architecture", "arguments", "limits", "results"}
 
 def modules() -> list[Path]:
@@ -127,6 +137,43 @@ def test_the_tower_is_the_package():
 def test_planted_violations_are_caught(name, found):
     with pytest.raises(AssertionError):
         assert_below(name, found)
+
+
+def assert_public(path: Path, text: str) -> None:
+    """A file of `derivations/` imports public names only, and touches no private attribute of what it imports."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "meanfield":
+            for alias in node.names:
+                module = f"{node.module}.{alias.name}"
+                allowed = PUBLIC.get(node.module, set())
+                fine = not alias.name.startswith("_") if allowed is None else alias.name in allowed
+                assert fine or module in PUBLIC, f"{path.name} imports {module}, which is not public"
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                assert not alias.name.startswith("meanfield.") or alias.name in PUBLIC, f"{path.name}: {alias.name}"
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) not in ("self", "cls"):
+            assert not node.attr.startswith("_") or node.attr.startswith("__"), f"{path.name} reads {ast.unparse(node)}"
+
+
+@pytest.mark.parametrize("path", sorted(DERIVATIONS.rglob("*.py")), ids=lambda p: str(p.relative_to(DERIVATIONS)))
+def test_derivations_use_public_names(path):
+    assert_public(path, path.read_text())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from meanfield.symbolic.recursion import closed",
+        "from meanfield import _LAZY",
+        "import meanfield.numeric.solvers",
+        "from meanfield.presentation import figures\nprint(figures._LOOK)",
+        "from meanfield.symbols import _private",
+    ],
+)
+def test_private_names_are_caught(text):
+    with pytest.raises(AssertionError):
+        assert_public(Path("planted.py"), text)
 
 
 def test_import_is_light():

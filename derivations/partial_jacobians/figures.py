@@ -59,7 +59,7 @@ def curve(
     log_J = run.values[f"log_{name}"].reshape(-1)
     if not sizes.networks:
         return Curve(label, run.l, log_J)
-    from meanfield.empirical.ensemble.ensemble import run_ensemble
+    from meanfield.empirical import run_ensemble
 
     found = run_ensemble(
         theory.block,
@@ -88,7 +88,7 @@ def figure_1(sizes: Sizes = THEORY_ONLY) -> Figure:
         theory = mf.derive(name, norm="pre", mu=1)
         power = theory.depth_law("J", sigma_w=sp.sqrt(2), sigma_b=0).exponent or sp.nan
         skips.append((curve(label, theory, 2**0.5, 0.0, 250, sizes), 100, float(sp.N(power, 17))))
-    with figures.require().rc_context(figures._LOOK):
+    with figures.require().rc_context(figures.LOOK):
         figure = _new(6.8, 3.0)
         left, right = figure.subplots(1, 2)
         _log_log(left, plain)
@@ -123,7 +123,7 @@ def figure_5(sizes: Sizes = THEORY_ONLY) -> Figure:
     c = curve("erf, $\\mu = 1$", theory, 1.0, 0.0, 250, sizes, l0=1)
     law = theory.depth_law("J", sigma_w=1, sigma_b=0)
     slope, measured = c.slope(100, np.sqrt)
-    with figures.require().rc_context(figures._LOOK):
+    with figures.require().rc_context(figures.LOOK):
         figure = _new(3.4, 2.6)
         panel = figure.subplots()
         panel.plot(
@@ -147,7 +147,7 @@ def figure_5(sizes: Sizes = THEORY_ONLY) -> Figure:
 
 def figure_7(sizes: Sizes = THEORY_ONLY) -> Figure:
     """log J^{0,l} against log l on the critical lines of LN-erf and erf-LN at σ_w = 1: exponent 0."""
-    with figures.require().rc_context(figures._LOOK):
+    with figures.require().rc_context(figures.LOOK):
         figure = _new(6.8, 2.7)
         for panel, (norm, label) in zip(figure.subplots(1, 2), (("pre", "LN-erf"), ("act", "erf-LN"))):
             theory = mf.derive("erf", norm=norm)
@@ -161,7 +161,7 @@ def figure_7(sizes: Sizes = THEORY_ONLY) -> Figure:
 def figure_8(depth: float = 4000.0) -> Figure:
     """The overlay of figure 8: 28 ξ against σ_w² with LayerNorm on preactivations, σ_b² = ½."""
     squares = np.linspace(0.1, 5, 246)
-    with figures.require().rc_context(figures._LOOK):
+    with figures.require().rc_context(figures.LOOK):
         figure = _new(3.4, 2.6)
         panel = figure.subplots()
         for (name, label), colour in zip((("relu", "ReLU"), ("erf", "erf"), ("gelu", "GELU")), COLOURS):

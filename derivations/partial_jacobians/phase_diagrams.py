@@ -13,8 +13,6 @@ import meanfield as mf
 from derivations.partial_jacobians.sizes import Sizes
 from derivations.quantities import derived
 from meanfield.presentation import figures
-from meanfield.presentation.diagrams import PhaseDiagram
-from meanfield.symbolic.recursion import closed
 from meanfield.symbols import K, sigma_w
 
 if TYPE_CHECKING:
@@ -62,7 +60,7 @@ class Measured:
         return Measured(w, b, found.chi.reshape(len(PANELS), b.size, w.size))
 
 
-def diagrams(points: int = 61, high: float = 3.0) -> dict[tuple[str, str | None, str], PhaseDiagram]:
+def diagrams(points: int = 61, high: float = 3.0) -> dict[tuple[str, str | None, str], mf.PhaseDiagram]:
     """The 18 phase diagrams, inputs with |x|²/N_0 = 1."""
     axis = (high / points, high, points)
     return {
@@ -72,7 +70,7 @@ def diagrams(points: int = 61, high: float = 3.0) -> dict[tuple[str, str | None,
 
 
 def figure_2(
-    found: dict[tuple[str, str | None, str], PhaseDiagram] | None = None, measured: Measured | None = None
+    found: dict[tuple[str, str | None, str], mf.PhaseDiagram] | None = None, measured: Measured | None = None
 ) -> Figure:
     """χ_J* over (σ_w, σ_b) for ReLU, erf, GELU; μ = 0, ½, 1; without and with LayerNorm on preactivations.
 
@@ -81,7 +79,7 @@ def figure_2(
     from matplotlib.figure import Figure
 
     found = found or diagrams()
-    with figures.require().rc_context(figures._LOOK | {"axes.titlesize": 8}):
+    with figures.require().rc_context(figures.LOOK | {"axes.titlesize": 8}):
         figure = Figure(figsize=(11.0, 5.6), layout="constrained")
         grid = figure.subplots(len(ROWS), len(COLUMNS), sharex=True, sharey=True)
         for k, (name, norm, mu) in enumerate(PANELS):
@@ -120,7 +118,7 @@ def _legend(measured: bool) -> list[Any]:
     return [*handles, Patch(facecolor="none", edgecolor="black", hatch="////", label="bistable")]
 
 
-def _panel(panel: Axes, diagram: PhaseDiagram) -> Any:
+def _panel(panel: Axes, diagram: mf.PhaseDiagram) -> Any:
     """One phase diagram: colour, contour χ_J = 1 (thin), derived line (thick; dashed: unstable K*), stars, hatching."""
     w, b = diagram.sigma_w, diagram.sigma_b
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -139,7 +137,7 @@ def _panel(panel: Axes, diagram: PhaseDiagram) -> Any:
     return image
 
 
-def critical_curves(diagram: PhaseDiagram) -> list[tuple[np.ndarray, np.ndarray, str]]:
+def critical_curves(diagram: mf.PhaseDiagram) -> list[tuple[np.ndarray, np.ndarray, str]]:
     """The derived critical line as curves (σ_w, σ_b, style): solid where its fixed point attracts, dashed elsewhere."""
     line = diagram.line
     if line is None or line.kind in ("none", "everywhere"):
@@ -151,7 +149,8 @@ def critical_curves(diagram: PhaseDiagram) -> list[tuple[np.ndarray, np.ndarray,
         return [] if line.sigma_b is None else [(*_along_ray(line.sigma_b, high), "-")]
     k = np.geomspace(1e-5, 1e5, 800)
     w2, b2, chi = (
-        np.broadcast_to(sp.lambdify(K, closed(e), "numpy")(k), k.shape) for e in (*line.parametric, line.chi_K or 0 * K)
+        np.broadcast_to(sp.lambdify(K, mf.closed(e), "numpy")(k), k.shape)
+        for e in (*line.parametric, line.chi_K or 0 * K)
     )
     good = b2 >= 0
     w, b = np.sqrt(np.where(good, w2, np.nan)), np.sqrt(np.where(good, b2, np.nan))

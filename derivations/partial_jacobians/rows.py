@@ -9,12 +9,9 @@ from typing import Any
 import sympy as sp
 
 import meanfield as mf
-from meanfield.presentation.tables import tex
+from meanfield.presentation.tables import escape, tex
 from meanfield.results import MeanFieldError, Solution, Status
-from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.recursion import closed
 from meanfield.symbols import K, sigma_b, sigma_w
-from meanfield.tex.prose import escape as _escape
 
 SHORT = 170  # characters of LaTeX a formula may have; longer ones are given by numbers
 
@@ -31,7 +28,7 @@ class Entry:
 
 def entry(name: str, keywords: dict[str, Any]) -> Entry:
     """The row of one activation, by the engine."""
-    label = rf"\texttt{{{_escape(name)}}}"
+    label = rf"\texttt{{{escape(name)}}}"
     theory = mf.derive(name, **keywords)
     try:
         if keywords.get("mu") == 1:
@@ -71,12 +68,12 @@ _MATH = {
 def prose(text: str) -> str:
     """A sentence of the engine as LaTeX."""
     parts = re.split("(" + "|".join(map(re.escape, _MATH)) + ")", text)
-    return "".join(f"${_MATH[p]}$" if p in _MATH else _escape(p) for p in parts)
+    return "".join(f"${_MATH[p]}$" if p in _MATH else escape(p) for p in parts)
 
 
 def _with_norm(theory: mf.Theory) -> tuple[str, str]:
     """ζ_K and ζ where K' is linear in K with slope < 1: K reaches K* exponentially, so that Σ (χ_J - 1) converges."""
-    slope = sp.diff(sp.expand(closed(theory.one_input["K"])), K)
+    slope = sp.diff(sp.expand(mf.closed(theory.one_input["K"])), K)
     return ("", "") if slope.has(K) else ("$0$", "$0$")
 
 
@@ -87,11 +84,11 @@ def _line(line: Any) -> str:
         return rf"$\sigma_w = {shown(sp.simplify(line.sigma_w))}$, any $\sigma_b$"
     if line.kind in ("ray", "closed"):
         formula = tex(line.sigma_b)
-        if line.kind == "ray" and (line.sigma_b.has(Average) or len(formula) > SHORT):
+        if line.kind == "ray" and (line.sigma_b.has(mf.Average) or len(formula) > SHORT):
             return rf"$\sigma_b = {decimal(sp.N(line.sigma_b.subs(sigma_w, 1), 20))}\,\sigma_w$"
         return rf"$\sigma_b = {formula}$"
     formula = rf"$\sigma_w = {tex(line.sigma_w)}$, $\sigma_b = {tex(line.sigma_b)}$"
-    if not line.sigma_w.has(Average) and not line.sigma_b.has(Average) and len(formula) <= SHORT:
+    if not line.sigma_w.has(mf.Average) and not line.sigma_b.has(mf.Average) and len(formula) <= SHORT:
         return formula
     return _sample(line)
 
@@ -163,7 +160,7 @@ def _growth(theory: mf.Theory) -> str:
     if line.kind == "everywhere":
         p = _positive(law.exponent)
         text = tex(p)
-        if p.has(Average) or len(text) > SHORT or re.search(r"\d{6}", text):
+        if p.has(mf.Average) or len(text) > SHORT or re.search(r"\d{6}", text):
             text = rf"{decimal(sp.N(p.subs({sigma_w: 1, sigma_b: 0}), 20))}\ \text{{at}}\ \sigma_b = 0"
         return rf"everywhere; $J \sim \ell^{{p}}$, $p = {text}$"
     rate = tex(law.rate)

@@ -16,8 +16,7 @@ from typing import Any
 import meanfield as mf
 from derivations.partial_jacobians.rows import Entry, entry
 from meanfield.presentation.figures import write_whole
-from meanfield.tex.lines import lines
-from meanfield.tex.prose import escape as _escape
+from meanfield.presentation.tables import escape, lines
 
 PLAIN_LINE = (
     r"where no formula is given: $\sigma_w^2 = %s/\langle\varphi'^2\rangle_{K^\ast}$, $\sigma_b^2 = "
@@ -65,10 +64,10 @@ def entries(names: tuple[str, ...], keywords: dict[str, Any], limit: float = 120
                 done[name] = pipe.recv()
             elif late:
                 done[name] = Entry(
-                    rf"\texttt{{{_escape(name)}}}", rf"\emph{{no answer within {limit:.0f} s}}", (), limit
+                    rf"\texttt{{{escape(name)}}}", rf"\emph{{no answer within {limit:.0f} s}}", (), limit
                 )
             elif process.exitcode is not None:
-                done[name] = Entry(rf"\texttt{{{_escape(name)}}}", rf"\emph{{failed (exit code {process.exitcode})}}")
+                done[name] = Entry(rf"\texttt{{{escape(name)}}}", rf"\emph{{failed (exit code {process.exitcode})}}")
             else:
                 continue
             process.kill()
@@ -83,7 +82,7 @@ def _work(pipe: Any, name: str, keywords: dict[str, Any]) -> None:
         row = entry(name, keywords)
     except Exception as error:  # an engine failure is a row, too
         row = Entry(
-            rf"\texttt{{{_escape(name)}}}", rf"\emph{{failed: {_escape(f'{type(error).__name__}: {error}'[:120])}}}"
+            rf"\texttt{{{escape(name)}}}", rf"\emph{{failed: {escape(f'{type(error).__name__}: {error}'[:120])}}}"
         )
     pipe.send(Entry(row.activation, row.line, row.points, time.monotonic() - start))
 

@@ -10,7 +10,11 @@ from collections.abc import Callable
 import sympy as sp
 from flint import acb, arb
 
-from meanfield.balls.functions import compile_ball, constant, precision
+from meanfield.arguments import shown, spoken, whole
+from meanfield.balls.functions import compile_ball as compile_ball
+from meanfield.balls.functions import constant as constant
+from meanfield.balls.functions import precision as precision
+from meanfield.results import MeanFieldError
 
 
 def integral(f: Callable[[acb, bool], acb], lo: acb, hi: acb, **goals) -> acb:
@@ -34,9 +38,18 @@ def integral(f: Callable[[acb, bool], acb], lo: acb, hi: acb, **goals) -> acb:
     return value
 
 
+@spoken
 def certified(expr: sp.Expr, digits: int = 20) -> arb:
-    """The ball of a real constant expression (averages included) with about `digits` correct digits, precision raised
-    until they are there."""
+    """The ball (python-flint `arb`: midpoint and radius that provably contain it) of a real constant expression,
+    averages included, with about `digits` correct digits; precision is raised until they are there.
+
+    >>> from meanfield.symbols import z
+    >>> certified(average(sp.tanh(z)**2, 1) / 2, 30).str(20, radius=False)
+    '0.19714724519892058721'
+    """
+    digits = whole(digits, "digits", 1, 100_000)
+    if not isinstance(expr, sp.Expr) or expr.free_symbols:
+        raise MeanFieldError(f"Certified digits of {shown(expr)} were asked for, which is not a constant expression.")
     return _raised(lambda: constant(expr), digits)
 
 

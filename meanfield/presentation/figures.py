@@ -34,7 +34,7 @@ LABELS = {
 RELATIVE = ("J", "J0", "Theta")  # a report gives these in units of the theory's value
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito's palette
 _RIM = 6.0  # a z panel ends here
-_LOOK = {
+LOOK = {
     "font.size": 8,
     "axes.linewidth": 0.6,
     "axes.spines.top": False,
@@ -82,7 +82,7 @@ def plot_run(run: Any, quantities: Iterable[str] | None = None, ax: Axes | Seque
     missing = [q for q in names if q not in run.quantities]
     if missing:
         raise MeanFieldError(f"A figure of {missing[0]} was asked for; this run has {', '.join(run.quantities)}.")
-    with require().rc_context(_LOOK):
+    with require().rc_context(LOOK):
         panels = _panels(names, given)
         for name, panel in zip(names, panels):
             label = LABELS.get(name, name)
@@ -131,7 +131,7 @@ def plot_report(report: Any) -> Figure:
     names = tuple(dict.fromkeys(r.quantity for r in report.rows))
     if not names:
         raise MeanFieldError("A figure was asked for, but the report holds no rows.")
-    with require().rc_context(_LOOK):
+    with require().rc_context(LOOK):
         figure = _figure(1.5 * len(names) + 1.1)
         *panels, below = figure.subplots(len(names) + 1, 1, sharex=True, height_ratios=[1.5] * len(names) + [0.9])
         entries: dict[str, Any] = {}
@@ -182,7 +182,7 @@ def plot_phase_diagram(diagram: Any, ax: Axes | None = None) -> Figure:
     with np.errstate(divide="ignore", invalid="ignore"):
         log = np.log(diagram.chi_J[np.ix_(rows, columns)])
     field = np.ma.masked_invalid(np.where(np.isinf(log), np.sign(log) * 2 * _CLIP, log))
-    with require().rc_context(_LOOK):
+    with require().rc_context(LOOK):
         panel = _figure(2.9).subplots() if ax is None else ax
         figure = panel.get_figure(root=True)
         assert figure is not None  # axes that are drawn into belong to a figure
@@ -206,7 +206,7 @@ def save(figure: Figure, path: str | os.PathLike) -> Path:
     target = Path(path)
     if target.suffix.lower() not in FORMATS:
         raise MeanFieldError(f"{target.name} was asked for; figures are written as {', '.join(FORMATS)}.")
-    with require().rc_context(_LOOK), io.BytesIO() as buffer:
+    with require().rc_context(LOOK), io.BytesIO() as buffer:
         figure.savefig(buffer, format=target.suffix.lower()[1:], dpi=300)
         return write_whole(target, buffer.getvalue())
 

@@ -22,8 +22,10 @@ from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.blocks import describe, one_input_averages
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbols import J, K_aa, K_ab, K_bb, Theta, Z, sigma_w
-from meanfield.tex.lines import lines, opened
+from meanfield.tex.lines import lines as lines
+from meanfield.tex.lines import opened
 from meanfield.tex.names import Names, after, law_tex, tex
+from meanfield.tex.prose import escape as escape
 from meanfield.tex.prose import prose
 from meanfield.tex.read import read
 from meanfield.tex.width import TEXTWIDTH, measure, text_width, width

@@ -10,15 +10,23 @@ from __future__ import annotations
 import sympy as sp
 
 from meanfield import balls
+from meanfield.arguments import spoken, whole
 from meanfield.results import Equality, MeanFieldError
-from meanfield.symbolic.averages.node import Average, average
+from meanfield.symbolic.averages.node import Average, average, expression
 from meanfield.symbols import Z
 
 BITS = (160, 320, 640, 1280)  # of the digits, as long as the balls are too wide to tell
 
 
+@spoken
 def closed(e: sp.Expr) -> sp.Expr:
-    """`e` with every average in closed form where there is one."""
+    """`e` with every average replaced by its closed form where there is one; other averages stay nodes.
+
+    >>> from meanfield.symbols import K, z
+    >>> closed(1 + average(sp.erf(z)**2, K))
+    2*asin(2*K/(2*K + 1))/pi + 1
+    """
+    e = expression(e, "What closed forms are asked for")
     while True:
         swap = {a: a.doit() for a in e.atoms(Average)}
         swap = {a: b for a, b in swap.items() if a != b}
@@ -27,12 +35,19 @@ def closed(e: sp.Expr) -> sp.Expr:
         e = e.xreplace(swap)
 
 
+@spoken
 def expressions_equal(a: sp.Expr, b: sp.Expr, points: int = 3) -> Equality:
-    """Whether two expressions (averages included) are the same function of their symbols.
+    """Whether two expressions (averages included) are the same function of their symbols (`meanfield.equal`).
 
     PROVED by structure or by closed forms; DIFFERENT by digits that exclude each other; else equal to 30 digits at
     `points` exact places. Raises: MeanFieldError where digits cannot tell.
+
+    >>> from meanfield.symbols import K, z
+    >>> expressions_equal(average((sp.tanh(z) + z)**2, K), average(sp.tanh(z)**2 + 2*z*sp.tanh(z), K) + K).value
+    'proved equal'
     """
+    a, b = expression(a, "An expression to compare"), expression(b, "An expression to compare")
+    points = whole(points, "points", 1, 100)
     if a == b or same_structure(a, b):
         return Equality.PROVED
     if sp.oo in (a, b):  # φ jumps on one side only
@@ -88,9 +103,14 @@ def _normal(e: sp.Expr, done: dict) -> sp.Expr:
             cov = tuple(reduced(_normal(c, done)) for c in node.cov)
             mean = tuple(reduced(_normal(m, done)) for m in node.mean)
             f = node.integrand
-            done[node] = sp.Add(*[average(t, cov, mean) for t in _terms(f, node.n)])
+            done[node] = sp.Add(*[_moment(average(t, cov, mean)) for t in _terms(f, node.n)])
         swap[node] = done[node]
     return e.xreplace(_outermost(e, swap))
+
+
+def _moment(e: sp.Expr) -> sp.Expr:
+    """The average of a polynomial is one in the covariances: ⟨z²⟩_K = K."""
+    return closed(e) if all(a.integrand.is_polynomial(*Z) for a in e.atoms(Average)) else e
 
 
 def _terms(f: sp.Expr, n: int) -> tuple[sp.Expr, ...]:

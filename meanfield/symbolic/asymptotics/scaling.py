@@ -34,15 +34,16 @@ class Decay:
     log_j: tuple[Term, ...]
 
 
-def decay(gain: Powers, log_chi: Powers) -> Decay:
+def decay(gain: Powers, log_chi: Powers | None = None) -> Decay:
     """The law of δ' = δ + Σ gain[m] δ^m, leading coefficient negative, and of log J = Σ_l Σ_k log_chi[k] δ^k.
 
     gain must reach to the power 2n - 1 and log_chi to n - 1 for the logarithms to be right.
 
-    >>> law = decay({sp.Integer(3): -sp.Rational(7, 10)}, {})
+    >>> law = decay({3: -sp.Rational(7, 10)})
     >>> law.exponent, sp.N(law.amplitude, 10)
     (1/2, 0.8451542547)
     """
+    gain, log_chi = ({sp.sympify(k): v for k, v in powers.items()} for powers in (gain, log_chi or {}))
     n = min(gain)
     c, r = -gain[n], n - 1
     increments = _increments(gain, c, n, r)
