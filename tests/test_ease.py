@@ -19,7 +19,7 @@ from meanfield import printed
 from meanfield.architecture import Constant, exact
 from meanfield.empirical import criticality_grid
 from meanfield.functions.activations import activation
-from meanfield.functions.growth import bound, lower
+from meanfield.functions.growth import Bound, bound, lower
 from meanfield.functions.parser import number
 from meanfield.functions.ranges import span
 from meanfield.symbolic.criticality import rounding
@@ -320,9 +320,9 @@ def test_unbounded_functions_are_not(text):
 
 def test_a_planted_bound_is_caught():
     with pytest.raises(AssertionError):
-        assert_bounded("1/(1+z+z**2)", mf.growth.Bound(1.33), 4 / 3)
+        assert_bounded("1/(1+z+z**2)", Bound(1.33), 4 / 3)
     with pytest.raises(AssertionError):
-        assert_bounded("1/(1+z+z**2)", mf.growth.Bound(1.34), 4 / 3)
+        assert_bounded("1/(1+z+z**2)", Bound(1.34), 4 / 3)
 
 
 def test_ranges_of_polynomials_are_exact():

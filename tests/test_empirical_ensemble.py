@@ -265,7 +265,11 @@ def test_a_network_can_be_drawn_alone():
 SECOND_PROCESS = """
 import numpy as np
 from meanfield.architecture import mlp
-from meanfield.empirical import carried, derivatives, ensemble, forward, functions, observables, philox, twins
+from meanfield.empirical.ensemble import ensemble
+from meanfield.empirical.functions import registry as functions, twins
+from meanfield.empirical.network import carried, derivatives, forward
+from meanfield.empirical.observables import norms as observables
+from meanfield.empirical.random import philox
 block = mlp("tanh", mu=1, norm="pre")
 sizes = {"width": 5, "depth": 3, "networks": 2, "correlation": 0.5}
 run = ensemble.run_ensemble(block, sigma_w=1, sigma_b=0.1, theta=True, **sizes)

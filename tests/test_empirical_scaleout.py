@@ -222,7 +222,8 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
 SCRIPT = """
 import sys, json, time
 from meanfield.architecture import mlp
-from meanfield.empirical import run_ensemble, scaleout
+from meanfield.empirical import run_ensemble
+from meanfield.empirical.ensemble import scaleout
 hold = len(sys.argv) > 2
 scaleout.SECONDS_BETWEEN_CHECKPOINTS = 0.0 if hold else 0.2
 lines = 0

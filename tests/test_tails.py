@@ -25,6 +25,7 @@ from meanfield.results import Law, Term
 from meanfield.symbolic.asymptotics import depth, scaling
 from meanfield.symbolic.averages.expansion import at_infinity, at_zero, exponential_at_zero
 from meanfield.symbolic.averages.moments import Moment, moment
+from meanfield.symbolic.averages.node import Integrand
 from meanfield.symbolic.averages.powerlog import Sum, expand
 from meanfield.symbolic.fixed_points.half_line import sign_at_infinity
 from meanfield.symbols import K, Z, z
@@ -137,7 +138,7 @@ def test_finite_parts_by_hand(text, n, truth):
     """Exact value and certified node agree with a finite part taken by hand."""
     f = formula(text).xreplace({z: Z[0]})
     with mp.workdps(25):
-        node = Moment(mf.symbolic.average.Integrand(f), n).ball(25)
+        node = Moment(Integrand(f), n).ball(25)
         for value in (mp.mpf(node.mid().str(25, radius=False)), mp.mpf(str(sp.N(moment(f, n), 25)))):
             assert abs(value - truth()) < mp.mpf(10) ** -20
             assert not abs(value - truth() - mp.mpf(10) ** -12) < mp.mpf(10) ** -20
