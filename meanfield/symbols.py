@@ -61,10 +61,14 @@ def steep(e: sp.Expr) -> bool:
     """Whether a function's argument holds an integer that SymPy's polynomials would take as a degree (e^{-2·10^12 K} as
     a power of e^{-K}, tanh(10^6) as a quotient of powers of e): rewriting then needs as many coefficients."""
     return any(
-        abs(number.p) > MOST_DEGREE or number.q > MOST_DEGREE
-        for function in e.atoms(sp.Function)
-        for number in function.args[0].atoms(sp.Rational)
+        _is_steep(number) for function in e.atoms(sp.Function) for number in function.args[0].atoms(sp.Rational, sp.Pow)
     )
+
+
+def _is_steep(number: sp.Expr) -> bool:
+    if number.is_Rational:
+        return abs(number.p) > MOST_DEGREE or number.q > MOST_DEGREE
+    return bool(number.is_number and number.is_real and abs(sp.N(number, 6)) > MOST_DEGREE)  # π^64
 
 
 def simplified(e: sp.Expr) -> sp.Expr:

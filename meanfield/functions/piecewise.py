@@ -83,7 +83,11 @@ def half_line(lo: sp.Expr, hi: sp.Expr) -> int:
 def at(expr: sp.Expr, x: sp.Symbol, value: sp.Expr) -> sp.Expr:
     """The value of a smooth piece at `value`, by continuity where plain substitution is undefined."""
     result = expr.subs(x, value)
-    return sp.limit(expr, x, value) if result.has(sp.nan, sp.zoo) else result
+    if result.has(sp.nan, sp.zoo, sp.AccumBounds):
+        result = sp.limit(expr, x, value)
+    if result.has(sp.AccumBounds):
+        raise MeanFieldError(f"{expr} has no limit at z = {value}: it oscillates there.")
+    return result
 
 
 def jump(left: sp.Expr, right: sp.Expr, x: sp.Symbol, b: sp.Expr) -> sp.Expr:

@@ -235,3 +235,15 @@ def test_progress_that_takes_no_two_numbers_is_refused(progress):
     with pytest.raises(mf.MeanFieldError, match="progress must be"):
         mf.measure_criticality("tanh", progress=progress, **SMALL)
     mf.measure("tanh", progress=lambda done, networks: None, **SMALL)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("sin(1e36 if z > 0 else 1e-6 / z)", "oscillates there"),
+        ("sigmoid(pi**64) if z < 0.5 else tanh(pi**64)", "could not be told apart"),
+    ],
+)
+def test_breaks_that_are_no_limit_or_too_close(text, says):
+    with pytest.raises(mf.MeanFieldError, match=says):
+        mf.derive(text).recursion("K", "J")
