@@ -19,6 +19,7 @@ from dataclasses import MISSING, dataclass, fields, replace
 from fractions import Fraction
 
 from meanfield.arguments import choice, flag, printable, record, scalar, shown, spoken, whole
+from meanfield.quantities import carried_by
 from meanfield.results import MeanFieldError
 
 
@@ -98,28 +99,8 @@ Deviation = Number | Schedule
 
 
 RESERVED = frozenset(
-    [
-        "K",
-        "J",
-        "Theta",
-        "K_aa",
-        "K_bb",
-        "K_ab",
-        "sigma_w",
-        "sigma_b",
-        "Q0",
-        "N0",
-        "J0",
-        "D0",
-        "c0",
-        "after_norm",
-        "l",
-        "z",
-        "x",
-        "C",
-        "nan",
-        "inf",
-    ]
+    [*(n for r in ("one_input", "two_inputs", "input_jacobian") for n in carried_by(r))]
+    + ["sigma_w", "sigma_b", "Q0", "N0", "c0", "after_norm", "l", "z", "x", "C", "nan", "inf"]
 )
 
 

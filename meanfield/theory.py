@@ -28,6 +28,7 @@ from meanfield.arguments import names as names_of
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.parser import number
 from meanfield.presentation import tables as _latex
+from meanfield.quantities import FINITE_INPUT, ONE_INPUT, TWO_INPUTS
 from meanfield.results import InfiniteAverage, MeanFieldError, Undetermined, one_line
 from meanfield.symbolic.asymptotics import depth as _depth
 from meanfield.symbolic.averages.expansion import Law, at_infinity, at_zero
@@ -44,8 +45,6 @@ from meanfield.symbols import parameter
 if TYPE_CHECKING:
     from meanfield.presentation.diagrams import PhaseDiagram
 
-ONE_INPUT, TWO_INPUTS = ("K", "J", "Theta"), ("K_aa", "K_bb", "K_ab")
-FINITE_INPUT = ("D0", "J0")  # N_0 finite
 ORDERS = 12  # terms of an expansion
 
 

@@ -19,6 +19,7 @@ ROOMS = """
 symbols
 printed
 tex.read tex.width tex.lines tex.prose tex.names
+quantities
 results
 limits
 arguments
@@ -68,7 +69,7 @@ PUBLIC = {
     "meanfield.presentation.figures": None,
     "meanfield.presentation.tables": None,
 }
-BELOW_EMPIRICAL = {"architecture", "arguments", "limits", "results"}
+BELOW_EMPIRICAL = {"quantities", "architecture", "arguments", "limits", "results"}
 
 def modules() -> list[Path]:
     return sorted(p for p in PACKAGE.rglob("*.py") if p.name != "__init__.py" or p.read_text().strip())

@@ -21,6 +21,7 @@ from meanfield.architecture import LayerNorm, Nonlinearity, Param, Residual, Seq
 from meanfield.functions.activations import Activation, activation, activations
 from meanfield.presentation.figures import FORMATS, plot_run, save, write_whole
 from meanfield.presentation.tables import Row, Table, law_latex
+from meanfield.quantities import QUANTITIES
 from meanfield.results import MeanFieldError, Solution, Status
 from meanfield.symbolic.asymptotics.depth import DepthLaw
 from meanfield.symbolic.averages.node import Average
@@ -155,12 +156,13 @@ def derivation(theory: Theory, laws: Laws) -> Table:
     """The first part of the story: maps, start values, susceptibilities and, for μ = 1, the large-depth laws."""
     recursion, rows = theory.one_input, []
     for v, e in (*zip(recursion.state, recursion.step), (theory.two_inputs.state[2], theory.two_inputs["K_ab"])):
-        name = _LATEX[v.name]
+        name = QUANTITIES[v.name].latex
         jump = "φ jumps, so ⟨φ′²⟩ is infinite at infinite width." if e == sp.oo else ""
         rows.append(Row("One layer deeper", f"{v.name}'", shown(e), name.replace(r"\ell", r"\ell+1"), jump, _nodes(e)))
     finite = [v for v, e in zip(recursion.state, recursion.step) if e != sp.oo]
     for v in finite:
-        rows.append(Row("First layer (l = 1)", f"{v.name}^1", v.initial, _LATEX[v.name].replace(r"\ell", "1")))
+        first = QUANTITIES[v.name].latex.replace(r"\ell", "1")
+        rows.append(Row("First layer (l = 1)", f"{v.name}^1", v.initial, first))
     for name, e in theory.susceptibilities().items():
         if name != "chi_K" and len(finite) == 1:  # J is infinite, and so is its slope
             continue
@@ -173,7 +175,8 @@ def derivation(theory: Theory, laws: Laws) -> Table:
 
 def law_rows(quantity: str, law: DepthLaw | MeanFieldError, section: str, digits: bool = False) -> list[Row]:
     """A large-depth law as table rows (with `digits`, also as decimals); one that is not known says why."""
-    name, symbol = ("log J^(1,l)", rf"\log {_LATEX['J']}") if quantity == "J" else ("K^l", _LATEX["K"])
+    symbol = QUANTITIES[quantity].latex
+    name, symbol = ("log J^(1,l)", rf"\log {symbol}") if quantity == "J" else ("K^l", symbol)
     if isinstance(law, MeanFieldError):
         return [Row(section, name, "not known", symbol, str(law))]
     rows = [Row(section, name, law.law, symbol, law.regime)]
@@ -199,9 +202,6 @@ def shown(e: sp.Expr) -> Any:
 def _nodes(e: sp.Expr) -> sp.Expr | None:
     """What LaTeX shows where a closed form is too long."""
     return None if e == sp.oo else e
-
-
-_LATEX = {"K": r"K^{\ell}", "J": r"J^{1,\ell}", "Theta": r"\Theta^{\ell}", "K_ab": r"K^{\ell}_{ab}"}
 
 
 def selected(run: Any) -> list[int]:

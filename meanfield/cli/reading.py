@@ -8,8 +8,9 @@ from meanfield.architecture import NORMS, Param, Residual
 from meanfield.functions.activations import activation
 from meanfield.functions.parser import number
 from meanfield.presentation.figures import FORMATS, require
+from meanfield.quantities import ONE_INPUT, TWO_INPUTS
 from meanfield.results import MeanFieldError
-from meanfield.theory import ONE_INPUT, TWO_INPUTS, Theory, derive
+from meanfield.theory import Theory, derive
 
 DEEPEST = 10_000_000  # layers kept in memory at once
 FINEST = 10_000  # points of one axis of a phase diagram

@@ -15,6 +15,7 @@ import numpy as np
 
 from meanfield.comparison.report import THRESHOLD, Row
 from meanfield.empirical import EnsembleResult
+from meanfield.quantities import LOGARITHMIC, QUANTITIES, RELATIVE
 
 SHARE = 16  # the narrower of the two ensembles that measure the bias has 1/(2·SHARE) of the width
 DEEP = 4  # neurons a layer that the narrowest ensemble must have: corrections of second order are then (l/n)²
@@ -52,7 +53,7 @@ def compare(
         )
         return rows, log_scale, notes
     for q in names:
-        if q in ("J", "Theta", "J0") and not others:
+        if q in RELATIVE and not others:
             continue
         if q == "J":
             more, note = _jacobian_rows(run, result, others[0], reach)
@@ -75,7 +76,7 @@ def _with_measured_bias(quantity: str, run: Any, ensembles: tuple[EnsembleResult
     wide, middle, narrow = ensembles
     reach = min(reach, *(one.finite_depth for one in ensembles))
     predicted, nothing = _unit(quantity, run, reach), _nothing(quantity, run, reach)
-    relative, logarithm = quantity in ("J", "J0", "Theta"), quantity in ("J", "J0")
+    relative, logarithm = quantity in RELATIVE, quantity in LOGARITHMIC
     unit = predicted if quantity == "Theta" else np.ones(reach)
 
     def moments(one: EnsembleResult) -> tuple[np.ndarray, np.ndarray]:
@@ -115,14 +116,14 @@ def _nothing(quantity: str, run: Any, reach: int) -> np.ndarray:
     """Where the theory's J, J0 or Theta is exactly 0 (σ_w = 0, φ′ = 0): it is no unit there, and leaves no spread."""
     if quantity == "Theta":
         return np.asarray(run.Theta)[:reach] == 0
-    if quantity in ("J", "J0"):
-        return np.isneginf(np.asarray(run.log_J if quantity == "J" else run.log_J0)[:reach])
+    if quantity in LOGARITHMIC:
+        return np.isneginf(np.asarray(getattr(run, QUANTITIES[quantity].key))[:reach])
     return np.zeros(reach, dtype=bool)
 
 
 def _unit(quantity: str, run: Any, reach: int) -> np.ndarray:
     """The theory's value, the logarithm of J and J0, and where that is exactly 0, the unit 1 (whose logarithm is 0)."""
-    values = np.asarray(getattr(run, {"J": "log_J", "J0": "log_J0"}.get(quantity, quantity)))[:reach]
+    values = np.asarray(getattr(run, QUANTITIES[quantity].key))[:reach]
     return np.where(_nothing(quantity, run, reach), 1.0 if quantity == "Theta" else 0.0, values)
 
 

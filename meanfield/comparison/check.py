@@ -28,9 +28,10 @@ from meanfield.empirical.network.operations import integer
 from meanfield.empirical.observables.measurement import DEVICES
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.formula import formula
+from meanfield.quantities import ONE_INPUT, QUANTITIES, TWO_INPUTS
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks import describe
-from meanfield.theory import ONE_INPUT, TWO_INPUTS, Theory, decided, derive, double
+from meanfield.theory import Theory, decided, derive, double
 
 __all__ = ["THRESHOLD", "Report", "Row", "check", "compare", "measure_criticality"]
 LAZY_FROM = 2000  # neurons from which on the lazy sampler is the default
@@ -108,7 +109,7 @@ def check(
         raise MeanFieldError("observables= and quantities= mean the same here; give one of them.")
     observables = quantities if observables is None else observables
     names = _wanted(theory, None if observables is None else names_of(observables, "observables"), correlation)
-    differentiated = {"J", "Theta", "J0"} & set(names)
+    differentiated = any(QUANTITIES[n].differentiates for n in names)
     if "J0" in names:
         if input_dimension is None:
             raise MeanFieldError("A check of J0 was asked for; give the input dimension N_0 as input_dimension=.")
@@ -146,7 +147,7 @@ def check(
             depth=depth,
             networks=networks,
             seed=seed,
-            quantities=tuple({"J0": "J"}.get(q, q) for q in names),
+            quantities=tuple(QUANTITIES[q].measured for q in names),
             sampler=sampler,
             probes=probes,
             input_norm=input_norm,

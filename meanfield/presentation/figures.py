@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from meanfield.quantities import RELATIVE, mathtext
 from meanfield.results import MeanFieldError
 
 if TYPE_CHECKING:
@@ -22,16 +23,6 @@ if TYPE_CHECKING:
 
 FORMATS = (".png", ".pdf", ".svg")
 WIDTH = 3.4  # inches, one column of a two-column page
-LABELS = {
-    "K": r"$K^\ell$",
-    "J": r"$J^{1,\ell}$",
-    "Theta": r"$\Theta^\ell$",
-    "K_aa": r"$K^\ell_{aa}$",
-    "K_bb": r"$K^\ell_{bb}$",
-    "K_ab": r"$K^\ell_{ab}$",
-    "c": r"$c^\ell$",
-}
-RELATIVE = ("J", "J0", "Theta")  # a report gives these in units of the theory's value
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito's palette
 _RIM = 6.0  # a z panel ends here
 LOOK = {
@@ -85,7 +76,7 @@ def plot_run(run: Any, quantities: Iterable[str] | None = None, ax: Axes | Seque
     with require().rc_context(LOOK):
         panels = _panels(names, given)
         for name, panel in zip(names, panels):
-            label = LABELS.get(name, name)
+            label = mathtext(name)
             decades, values = (_intact(run, v) for v in (_log10(run, name), getattr(run, name)))
             wide = np.abs(decades[np.isfinite(decades)]).max(initial=0.0) > _DECADES
             curves = decades if wide else values
@@ -151,7 +142,7 @@ def plot_report(report: Any) -> Figure:
                 dashed = panel.plot(layers, theory + allowance, color="black", linewidth=0.9, linestyle=(0, (3, 2)))
                 entries.setdefault("theory + allowance", dashed[0])
             _scale(panel, np.concatenate([theory, theory + allowance, mean - 2 * error]))
-            label = LABELS.get(name, name)
+            label = mathtext(name)
             panel.set_ylabel(f"{label} / theory at $n = \\infty$" if name in RELATIVE else label)
             z = np.where(np.isnan(z), 0.0, z)
             for inside, marker, size in ((np.abs(z) < _RIM, "o", 2.5), (z >= _RIM, "^", 4), (z <= -_RIM, "v", 4)):

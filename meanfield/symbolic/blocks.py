@@ -30,6 +30,7 @@ from meanfield.functions.activations import Activation, activation
 from meanfield.functions.parser import value_of
 from meanfield.functions.piecewise import Pieces, pieces
 from meanfield.functions.series.taylor import fractional
+from meanfield.quantities import QUANTITIES
 from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.recursion import Recursion, StateVar, c0
@@ -280,6 +281,11 @@ def _average_of(f: sp.Expr, cov) -> sp.Expr:
 ONE = Rules(lambda v: v[:1], _dense_one, lambda v, c: (_tidy(c[0] ** 2 * v[0]), *(c[0] ** 2 * x for x in v[1:])))
 
 
+def _var(symbol: sp.Symbol, initial: sp.Expr) -> StateVar:
+    """A state variable, carried as the registry says."""
+    return StateVar(symbol.name, symbol, initial, QUANTITIES[symbol.name].carry)
+
+
 def one_input(block: Block) -> Recursion:
     """The recursion of (K, J, Theta) for one input through `block`.
 
@@ -288,7 +294,7 @@ def one_input(block: Block) -> Recursion:
     is left out where a skip starts at the output of a trained LayerNorm: it does not close there.
     """
     first = sigma_w**2 * Q0 + sigma_b**2
-    state = [StateVar("K", K, first), StateVar("J", J, sp.S.One, "log")]
+    state = [_var(K, first), _var(J, sp.S.One)]
     try:
         return _with_tangent(block, state, first)
     except _OpenTangent:
@@ -321,7 +327,7 @@ def _with_tangent(block: Block, state: list[StateVar], first: sp.Expr) -> Recurs
         end = _closed_block(block, _fresh((K, J, Theta - after_norm * own), 1, before), ONE)
         values = [*end.values[:2], sp.S.One, end.values[2] + share]
         state.append(StateVar("after_norm", after_norm, sp.S.Zero))
-    state.append(StateVar("Theta", Theta, first))
+    state.append(_var(Theta, first))
     return Recursion(tuple(state), tuple(_collect(e, (J, Theta)) for e in values))
 
 
@@ -406,9 +412,9 @@ def input_jacobian(block: Block) -> Recursion:
     first = sigma_w**2 * Q0 + sigma_b**2
     growth = sp.diff(new_j, J0) + D0 * sp.diff(new_j, _SHARE)  # linear in J0 and S = D0 J0
     state = (
-        StateVar("K", K, first),
-        StateVar("D0", D0, sigma_w**2 * Q0 / N0),
-        StateVar("J0", J0, sigma_w**2, "log"),
+        _var(K, first),
+        _var(D0, sigma_w**2 * Q0 / N0),
+        _var(J0, sigma_w**2),
     )
     # factored, so that σ_w² cancels: at a layer with σ_w = 0 nothing of the input is left, and D0' = 0, not 0/0
     growth = sp.factor_terms(growth)
@@ -446,9 +452,9 @@ def two_inputs(block: Block) -> Recursion:
     end = _closed_block(_untrained(block), _fresh((K_aa, K_bb, K_ab), 2), TWO)
     first = sigma_w**2 * Q0 + sigma_b**2
     state = (
-        StateVar("K_aa", K_aa, first),
-        StateVar("K_bb", K_bb, first),
-        StateVar("K_ab", K_ab, sigma_w**2 * Q0 * c0 + sigma_b**2),
+        _var(K_aa, first),
+        _var(K_bb, first),
+        _var(K_ab, sigma_w**2 * Q0 * c0 + sigma_b**2),
     )
     return Recursion(state, end.values)
 

@@ -30,10 +30,10 @@ from meanfield.empirical.observables.norms import (
     pair_rows,
 )
 from meanfield.empirical.random.buffers import Buffers
+from meanfield.quantities import DIFFERENTIATED, MEASURED, OF_PARAMETERS
 from meanfield.results import MeanFieldError
 
-ONE_INPUT = ("K", "J", "Theta")
-GRADIENTS = ("G_z", "G_w", "G_b", "G_gamma", "G_beta")
+GRADIENTS = OF_PARAMETERS
 TANGENT_CORRELATORS = ("A", "B", "D", "F")
 DIFFERENTIALS = ("P", "Q"), ("R", "S", "T", "U")
 DEVICES = ("cpu", "cuda")
@@ -294,16 +294,14 @@ def _theta(kernel: TangentKernel | ParameterTangents) -> float:
 def check_plan(plan: Plan) -> None:
     """Raise `MeanFieldError` for quantities that these networks or inputs cannot give."""
     ensemble, wanted = plan.ensemble, set(plan.quantities)
-    known = {*ONE_INPUT, *GRADIENTS, *TANGENT_CORRELATORS, *DIFFERENTIALS[0], *DIFFERENTIALS[1], "V", "G0"}
-    known |= {"K_aa", "K_bb", "K_ab", "distance", "c", "gamma"}
+    known = set(MEASURED)
     if wanted & {"K_aa", "K_bb", "distance"} and plan.correlation is None:
         raise MeanFieldError("K_aa, K_bb and distance are of two inputs; give correlation=.")
     if wanted - known:
         raise MeanFieldError(
             f"{sorted(wanted - known)[0]!r} was asked for; what can be measured is {', '.join(sorted(known))}."
         )
-    derived = ("J", "Theta", *GRADIENTS, *TANGENT_CORRELATORS, *DIFFERENTIALS[0], *DIFFERENTIALS[1])
-    differentiated = [name for name in derived if name in wanted]
+    differentiated = [name for name in DIFFERENTIATED if name in wanted]
     if differentiated:
         refuse_jumps(ensemble.operations, differentiated[0], "leave it out (jacobian=False) to measure K")
     exact = wanted & {"J", "Theta"} if plan.probes is None else set()

@@ -1,0 +1,116 @@
+r"""What can be asked for: the registry of quantities, one entry each. Recursions, `propagate`, `check`, tables, the
+command line and finite networks read it. No SymPy, no NumPy: finite networks may know it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Quantity:
+    r"""One quantity of a layer.
+
+    name: as it is asked for; latex: its value at layer \ell; meaning: one line; recursion: the recursion of a theory
+    that carries it ("" where only networks know it); positions: how many inputs it is of (0: any number); order: the
+    power of 1/n it appears with; carry: "linear" or "log", how a recursion holds it (a logarithm is `log_<name>` in
+    runs and in JSON); measured: the name under which finite networks give it ("" where they do not), with derivatives
+    of the network where `differentiates`; relative: whether reports give it in units of the theory's value.
+    """
+
+    name: str
+    latex: str
+    meaning: str
+    recursion: str = ""
+    positions: int = 1
+    order: int = 0
+    carry: str = "linear"
+    measured: str = ""
+    differentiates: bool = False
+    relative: bool = False
+
+    @property
+    def key(self) -> str:
+        """Its name in a run and in JSON."""
+        return f"log_{self.name}" if self.carry == "log" else self.name
+
+
+def _four(names: str, meaning: str) -> list[Quantity]:
+    return [
+        Quantity(n, rf"{n}^{{\ell}}", meaning, positions=0, order=1, measured=n, differentiates=True) for n in names
+    ]
+
+
+_ALL = [
+    Quantity("K", r"K^{\ell}", "second moment of a preactivation", "one_input", measured="K"),
+    Quantity(
+        "J",
+        r"J^{1,\ell}",
+        "averaged squared norm of the partial Jacobian from layer 1",
+        "one_input",
+        carry="log",
+        measured="J",
+        differentiates=True,
+        relative=True,
+    ),
+    Quantity(
+        "Theta",
+        r"\Theta^{\ell}",
+        "tangent kernel per output, all parameters trainable",
+        "one_input",
+        measured="Theta",
+        differentiates=True,
+        relative=True,
+    ),
+    Quantity("D0", r"D_0^{\ell}", "share of the input's gradient that changes K", "input_jacobian"),
+    Quantity(
+        "J0",
+        r"J^{0,\ell}",
+        "averaged squared norm of the Jacobian from an input of finite dimension",
+        "input_jacobian",
+        carry="log",
+        measured="J",
+        differentiates=True,
+        relative=True,
+    ),
+    Quantity("K_aa", r"K^{\ell}_{aa}", "second moment at the first input", "two_inputs", 2, measured="K_aa"),
+    Quantity("K_bb", r"K^{\ell}_{bb}", "second moment at the second input", "two_inputs", 2, measured="K_bb"),
+    Quantity("K_ab", r"K^{\ell}_{ab}", "covariance of two inputs", "two_inputs", 2, measured="K_ab"),
+    Quantity("distance", r"\Delta^{\ell}", "K_aa + K_bb - 2 K_ab", positions=2, measured="distance"),
+    Quantity("c", r"c^{\ell}", "correlation K_ab/sqrt(K_aa K_bb)", positions=2, measured="c"),
+    Quantity("gamma", r"\gamma^{\ell}", "c/(1 - c) of a batch: the drift of class means", positions=0, measured="gamma"),
+    Quantity("G0", r"G_0^{\ell}", "fraction of the inputs of class 0", positions=0, measured="G0"),
+    Quantity("V", r"V^{\ell}", "four-point vertex", positions=0, order=1, measured="V"),
+    *_four("ABDF", "correlator of the tangent kernel"),
+    *_four("PQ", "correlator of the first differential of the tangent kernel"),
+    *_four("RSTU", "correlator of the second differential of the tangent kernel"),
+    *(
+        Quantity(name, rf"G_{{{tex}}}^{{\ell}}", f"squared gradient of {what}", measured=name, differentiates=True)
+        for name, tex, what in (
+            ("G_z", "z", "a preactivation"),
+            ("G_w", "w", "a weight"),
+            ("G_b", "b", "a bias"),
+            ("G_gamma", r"\gamma", "a LayerNorm's gain"),
+            ("G_beta", r"\beta", "a LayerNorm's shift"),
+        )
+    ),
+]
+QUANTITIES: dict[str, Quantity] = {q.name: q for q in _ALL}
+
+
+def carried_by(recursion: str) -> tuple[str, ...]:
+    """The quantities that a recursion of a theory carries, in its order."""
+    return tuple(q.name for q in _ALL if q.recursion == recursion)
+
+
+ONE_INPUT, TWO_INPUTS, FINITE_INPUT = map(carried_by, ("one_input", "two_inputs", "input_jacobian"))
+RELATIVE = tuple(q.name for q in _ALL if q.relative)
+LOGARITHMIC = tuple(q.name for q in _ALL if q.carry == "log")
+MEASURED = tuple(q.name for q in _ALL if q.measured == q.name)
+DIFFERENTIATED = tuple(q.name for q in _ALL if q.differentiates and q.measured == q.name)
+OF_PARAMETERS = tuple(q.name for q in _ALL if q.name.startswith("G_"))
+
+
+def mathtext(name: str) -> str:
+    r"""A quantity as a figure's label writes it: `$K^\ell$`; an unknown name is its own label."""
+    return f"${QUANTITIES[name].latex}$".replace(r"{\ell}", r"\ell") if name in QUANTITIES else name
