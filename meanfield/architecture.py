@@ -19,7 +19,7 @@ from dataclasses import MISSING, dataclass, fields, replace
 from fractions import Fraction
 
 from meanfield.arguments import choice, flag, printable, record, scalar, shown, spoken, whole
-from meanfield.quantities import carried_by
+from meanfield.quantities import FINITE_INPUT, ONE_INPUT, TWO_INPUTS
 from meanfield.results import MeanFieldError
 
 
@@ -99,8 +99,10 @@ Deviation = Number | Schedule
 
 
 RESERVED = frozenset(
-    [*(n for r in ("one_input", "two_inputs", "input_jacobian") for n in carried_by(r))]
-    + ["sigma_w", "sigma_b", "Q0", "N0", "c0", "after_norm", "l", "z", "x", "C", "nan", "inf"]
+    ("sigma_w", "sigma_b", "Q0", "N0", "c0", "after_norm", "l", "z", "x", "C", "nan", "inf")
+    + ONE_INPUT
+    + TWO_INPUTS
+    + FINITE_INPUT
 )
 
 
