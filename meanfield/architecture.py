@@ -98,19 +98,15 @@ class Schedule(_Shown):
 Deviation = Number | Schedule
 
 
-RESERVED = frozenset(
-    ("sigma_w", "sigma_b", "Q0", "N0", "c0", "after_norm", "l", "z", "x", "C", "nan", "inf")
-    + ONE_INPUT
-    + TWO_INPUTS
-    + FINITE_INPUT
-)
+_FIXED = ("sigma_w", "sigma_b", "Q0", "N0", "c0", "after_norm", "l", "z", "x", "C", "nan", "inf")
+RESERVED = frozenset((*_FIXED, *ONE_INPUT, *TWO_INPUTS, *FINITE_INPUT))
 
 
 def free_name(name: str, what: str) -> str:
     """`name`, unless it already means something in every recursion."""
     if name in RESERVED or name.lower() in RESERVED:
         raise MeanFieldError(
-            f"{what} was to be the symbol {name!r}, which has a fixed meaning here; choose another name."
+            f"{what} was to be the symbol {shown(name)}, which has a fixed meaning here; choose another name."
         )
     return name
 
@@ -126,7 +122,8 @@ def exact(value: object, what: str) -> Number:
         number = _evaluate(str(value))
         float(number)  # must not overflow
     except (ValueError, ArithmeticError, SyntaxError, MemoryError, RecursionError):
-        raise MeanFieldError(f"{what} must be a finite number or a symbol's name, but {value!r} was given.") from None
+        given = shown(value)
+        raise MeanFieldError(f"{what} must be a finite number or a symbol's name, but {given} was given.") from None
     if isinstance(number, float):
         return Constant(str(value).strip())
     return int(number) if number.denominator == 1 else number

@@ -83,7 +83,7 @@ def fits(function: Callable[..., Any], args: tuple, settings: dict[str, Any]) ->
     for extra in (k for k in settings if k not in names):
         hint = meant(extra, [n for n in names if n not in settings])
         if not open_ended or "mean" in hint:
-            raise MeanFieldError(f"{_name(function)} takes no argument {extra!r}.{hint}") from None
+            raise MeanFieldError(f"{_name(function)} takes no argument {shown(extra)}.{hint}") from None
     raise MeanFieldError(f"{_name(function)} was called with arguments that do not fit: {problem}.") from None
 
 

@@ -78,7 +78,9 @@ _ALL = [
     Quantity("K_ab", r"K^{\ell}_{ab}", "covariance of two inputs", "two_inputs", 2, measured="K_ab"),
     Quantity("distance", r"\Delta^{\ell}", "K_aa + K_bb - 2 K_ab", positions=2, measured="distance"),
     Quantity("c", r"c^{\ell}", "correlation K_ab/sqrt(K_aa K_bb)", positions=2, measured="c"),
-    Quantity("gamma", r"\gamma^{\ell}", "c/(1 - c) of a batch: the drift of class means", positions=0, measured="gamma"),
+    Quantity(
+        "gamma", r"\gamma^{\ell}", "c/(1 - c) of a batch: the drift of class means", positions=0, measured="gamma"
+    ),
     Quantity("G0", r"G_0^{\ell}", "fraction of the inputs of class 0", positions=0, measured="G0"),
     Quantity("V", r"V^{\ell}", "four-point vertex", positions=0, order=1, measured="V"),
     *_four("ABDF", "correlator of the tangent kernel"),

@@ -370,3 +370,18 @@ def test_symbolic_parameters_and_what_they_leave_open():
     numeric = mf.derive("erf_scaled", s="3/2").critical_line().sigma_b.subs(sigma_w, R(7, 5))
     assert abs(sp.N(line.sigma_b.subs(at) - numeric, 30)) < 1e-25
     assert mf.derive("softplus").critical_line().kind == "none"
+
+
+def test_a_line_that_exists_for_part_of_a_parameters_range_says_for_which():
+    """|z|^p: χ_J is finite for p > 1/2, and the line there is that of every such p."""
+    line = mf.derive("abs(z)**p", p="p").critical_line()
+    p = mf.derive("abs(z)**p", p="p").activation.expression.exp
+    assert "for p > 1/2, and chi_J is infinite everywhere else" in line.message
+    assert not line.sigma_w.has(sp.Piecewise) and not line.sigma_b.has(sp.Piecewise)
+    for value in (sp.Rational(3, 4), sp.Rational(3, 2)):
+        given = mf.derive(f"abs(z)**({value})").critical_line()
+        for ours, at in zip((line.sigma_w, line.sigma_b), given.at(sp.Rational(7, 5))):
+            assert abs(sp.N(ours.subs({p: value, K: sp.Rational(7, 5)}), 20) - at.value) < 1e-18
+            assert abs(sp.N(ours.subs({p: value + sp.Rational(1, 50), K: sp.Rational(7, 5)}), 20) - at.value) > 1e-6
+    with pytest.raises(AssertionError):
+        assert "for p" in mf.derive("abs(z)**1.5").critical_line().message

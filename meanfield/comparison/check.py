@@ -316,7 +316,8 @@ def _wanted(theory: Theory, observables, correlation) -> tuple[str, ...]:
             )
             raise MeanFieldError(f"A check of {q} was asked for, but {why}.")
         if q not in allowed:
-            raise MeanFieldError(f"A check of {q!r} was asked for; what can be checked here is {', '.join(allowed)}.")
+            known = ", ".join(allowed)
+            raise MeanFieldError(f"A check of {shown(q)} was asked for; what can be checked here is {known}.")
     return wanted
 
 

@@ -32,7 +32,7 @@ from meanfield.functions.parser import (
 from meanfield.functions.piecewise import Pieces, half_line, pieces, real_roots
 from meanfield.functions.series.taylor import taylor
 from meanfield.results import MeanFieldError, Undetermined, one_line
-from meanfield.symbols import Z, parameter, recognise, sigmoid, softplus, z
+from meanfield.symbols import Z, parameter, recognise, sigmoid, softplus, steep, z
 
 LARGEST_COEFFICIENT = 10**300  # of numerators and denominators in a formula
 
@@ -164,6 +164,8 @@ def _is_zero(e: sp.Expr) -> bool:
         sample = {s: sp.Rational(37 + 11 * i + 29 * k, 41) * (-1) ** k for i, s in enumerate(free)}
         if abs(sp.N(e.subs(sample), 30)) > 1e-25:
             return False
+    if steep(e):  # SymPy would write out tanh(10^6) as a quotient of powers of e
+        return sp.expand(e) == 0
     return sp.simplify(e.rewrite(sp.exp)) == 0 or sp.simplify(e) == 0
 
 
@@ -231,7 +233,7 @@ def register(name: str, formula: str, **parameters: object) -> Activation:
     formula = expand(text_of(formula, "The formula"), _definition)
     names = tuple(free_name(k, "A parameter") for k in parameters)
     if not parse(formula, names, (*_REGISTRY, *_ALIASES)).has(z):
-        raise MeanFieldError(f"{formula!r} does not depend on z; a constant is no activation.")
+        raise MeanFieldError(f"{shown(formula)} does not depend on z; a constant is no activation.")
     _REGISTRY[name] = (formula, {k: _text(v, k) for k, v in parameters.items()})
     try:
         return activation(name)
@@ -311,7 +313,7 @@ def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
     of_z = bool(call and call[2] and "z" in re.findall(r"\b[a-zA-Z]\w*", call[2]))
     if call and name is not None and of_z and call[2].strip() == "z" and _REGISTRY[name][1]:
         raise MeanFieldError(
-            f"{text!r} was given, but the parentheses of {name} alone hold its parameters "
+            f"{shown(text)} was given, but the parentheses of {name} alone hold its parameters "
             f"({', '.join(_REGISTRY[name][1])}); write {name} for the default ones."
         )
     if call and name is not None and not of_z:
@@ -325,7 +327,7 @@ def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
         unknown = set(dict(given)) - set(defaults)
         if unknown:
             raise MeanFieldError(
-                f"{name} has no parameter {sorted(unknown)[0]!r}; it has {sorted(defaults) or 'none'}."
+                f"{name} has no parameter {shown(sorted(unknown)[0])}; it has {sorted(defaults) or 'none'}."
             )
         exact = {k: _value(v, k) for k, v in values.items()}
         source = formula
@@ -379,7 +381,7 @@ def _value(text: str, name: str) -> sp.Expr:
     value = parse(text)
     if not value.is_number or not value.is_finite:
         raise MeanFieldError(
-            f"The parameter {name} must be a finite number or a symbol's name, but {text!r} was given."
+            f"The parameter {name} must be a finite number or a symbol's name, but {shown(text)} was given."
         )
     return value
 
@@ -416,7 +418,7 @@ def _custom(expr: sp.Expr, source: str, arguments: tuple[tuple[str, sp.Expr], ..
     expr = recognise(expr)
     refuse_complex(expr, source)
     if not expr.has(z):
-        raise MeanFieldError(f"{source!r} does not depend on z; a constant is no activation.")
+        raise MeanFieldError(f"{shown(source)} does not depend on z; a constant is no activation.")
     record = Activation("custom", expr, (), source, arguments)
     # (10^30 z)^64, once a branch is chosen: no double holds its square
     for e in (expr, *(record.pieces.exprs if record.is_decided else ())):
@@ -433,7 +435,7 @@ def _custom(expr: sp.Expr, source: str, arguments: tuple[tuple[str, sp.Expr], ..
     for e, lo, hi in intervals:
         for end in (lo, hi):
             if end.is_finite and e.subs(at).subs(Z[0], end) in (sp.zoo, sp.oo, -sp.oo):
-                raise MeanFieldError(f"{source!r} is infinite at z = {end}; it must be finite on the whole line.")
+                raise MeanFieldError(f"{shown(source)} is infinite at z = {end}; it must be finite on the whole line.")
     for e, lo, hi in intervals:  # 1/z, log(z), sqrt(z): refused where they are not real and finite
         for x in _probes(e, lo, hi):
             value = sp.N(e.subs(at).subs(Z[0], x), 20)

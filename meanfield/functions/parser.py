@@ -84,11 +84,11 @@ def parse(text: str, parameters: Collection[str] = (), known: Collection[str] = 
         raise MeanFieldError(f"{shown(text)} is not a real finite function: {error}.") from None
     if _nested(expr) > 2:
         raise MeanFieldError(
-            f"{text!r} nests exponentials more than twice; no Gaussian average of it is finite or useful."
+            f"{text[:80]!r} nests exponentials more than twice; no Gaussian average of it is finite or useful."
         )
     refuse_complex(expr, text)
     if expr.has(sp.zoo, sp.nan, sp.oo, -sp.oo, sp.I):
-        raise MeanFieldError(f"{text!r} is not a real finite function: it reads as {expr}.")
+        raise MeanFieldError(f"{text[:80]!r} is not a real finite function: it reads as {expr}.")
     return expr
 
 
@@ -97,7 +97,8 @@ def _tree(text: str, written: str) -> ast.Expression:
     try:
         tree = ast.parse(text.strip().replace("^", "**"), mode="eval")
     except (SyntaxError, ValueError, MemoryError, RecursionError):
-        raise MeanFieldError(f"{written!r} is not a formula; write it like 'z*erf(z)' or 'Max(z, 0)**2'.") from None
+        short = repr(written[:80])
+        raise MeanFieldError(f"{short} is not a formula; write it like 'z*erf(z)' or 'Max(z, 0)**2'.") from None
     if sum(1 for _ in ast.walk(tree)) > MAX_NODES:
         raise MeanFieldError(f"The formula {written[:40]!r}… has more than {MAX_NODES} parts; give a simpler one.")
     return tree

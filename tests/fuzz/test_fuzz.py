@@ -247,3 +247,11 @@ def test_progress_that_takes_no_two_numbers_is_refused(progress):
 def test_breaks_that_are_no_limit_or_too_close(text, says):
     with pytest.raises(mf.MeanFieldError, match=says):
         mf.derive(text).recursion("K", "J")
+
+
+def test_a_saturated_constant_has_a_parity_at_once():
+    """tanh(10^6 + 1) is 1 to 800 000 digits, and is not 1."""
+    before = time.process_time()
+    assert mf.activation("Max(tanh(1e6 + 1), sign(z))").parity is None
+    assert mf.activation("Max(tanh(2), z**2)").parity == 1
+    assert time.process_time() - before < 5

@@ -130,7 +130,7 @@ def _tree(text: str) -> ast.expr:
     try:
         return ast.parse(text.strip().replace("^", "**"), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
-        raise MeanFieldError(f"{text!r} is not a formula; write it like 'z*erf(z)' or 'Max(z, 0)**2'.") from None
+        raise MeanFieldError(f"{text[:80]!r} is not a formula; write it like 'z*erf(z)' or 'Max(z, 0)**2'.") from None
 
 
 class _Writer:

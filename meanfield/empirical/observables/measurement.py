@@ -14,6 +14,7 @@ from threading import Event
 
 import numpy as np
 
+from meanfield.arguments import shown
 from meanfield.empirical.functions.twins import derivatives
 from meanfield.empirical.network.carried import ParameterTangents, TangentKernel, Tangents
 from meanfield.empirical.network.derivatives import Derivative, Weighted, WeightedTokens
@@ -299,7 +300,7 @@ def check_plan(plan: Plan) -> None:
         raise MeanFieldError("K_aa, K_bb and distance are of two inputs; give correlation=.")
     if wanted - known:
         raise MeanFieldError(
-            f"{sorted(wanted - known)[0]!r} was asked for; what can be measured is {', '.join(sorted(known))}."
+            f"{shown(sorted(wanted - known)[0])} was asked for; what can be measured is {', '.join(sorted(known))}."
         )
     differentiated = [name for name in DIFFERENTIATED if name in wanted]
     if differentiated:

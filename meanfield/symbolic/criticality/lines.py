@@ -137,7 +137,7 @@ def critical_line(block: Block) -> CriticalLine:
         why = "jumps" if jumps else "rises like the root of |z| or more steeply"
         return CriticalLine("none", None, None, f"φ {why}, so chi_J is infinite everywhere")
     step, chi = (e.subs(_MU, sp.sqrt(1 - _REST)) for e in (recursion["K"], sp.diff(recursion["J"], J)))
-    found = _line(recursion, step, chi, plain_form(block))
+    found = _where_finite(_line(recursion, step, chi, plain_form(block)), closed(chi))
     back = {_REST: 1 - _MU**2}
 
     def put(e):
@@ -151,6 +151,31 @@ def critical_line(block: Block) -> CriticalLine:
         parametric=None if found.parametric is None else tuple(map(put, found.parametric)),
         chi_K=put(found.chi_K),
     )
+
+
+def _where_finite(found: CriticalLine, chi: sp.Expr) -> CriticalLine:
+    """The line for those values of a parameter for which χ_J is finite (|z|^p: p > 1/2), and which they are."""
+    finite = {
+        part.cond
+        for pw in chi.atoms(sp.Piecewise)
+        if any(other.expr == sp.oo for other in pw.args)
+        for part in pw.args
+        if part.expr != sp.oo
+    }
+    if not finite or found.kind in ("none", "unknown", "everywhere"):
+        return found
+
+    def there(e: sp.Expr | None) -> sp.Expr | None:
+        while e is not None:
+            swap = {pw: pw.args[0].expr for pw in e.atoms(sp.Piecewise) if pw.args[0].cond in finite}
+            if not swap:
+                break
+            e = sp.simplify(sp.gammasimp(e.xreplace(swap)))
+        return e
+
+    said = " and ".join(sorted(map(str, finite)))
+    message = f"{found.message}; for {said}, and chi_J is infinite everywhere else"
+    return replace(found, sigma_w=there(found.sigma_w), sigma_b=there(found.sigma_b), message=message)
 
 
 def _line(recursion: Recursion, step: sp.Expr, chi: sp.Expr, form) -> CriticalLine:
