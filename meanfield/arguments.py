@@ -229,13 +229,13 @@ def choice(value: object, what: str, choices: Collection[str]) -> Any:
 def provides(value: object, what: str, method: str | None, wanted: str) -> None:
     """Refuse what is not None and lacks a method (or, without one named, cannot be called)."""
     fit = value is None or callable(value if method is None else getattr(value, method, None))
-    if value is not None and method is None:  # it is called with two numbers; a class would make something of them
+    if fit and value is not None and method is None:  # it is called with two numbers; a class would make something
         try:
             inspect.signature(value).bind(1, 2)  # type: ignore[arg-type]
-        except TypeError:
-            fit = False
         except ValueError:  # built in, and without a signature
-            fit = fit and not isinstance(value, type)
+            fit = not isinstance(value, type)
+        except Exception:  # other numbers of arguments, or an object that cannot even be described
+            fit = False
     if not fit:
         raise MeanFieldError(f"{what} must be {wanted}, but {shown(value)} was given.")
 

@@ -71,9 +71,14 @@ def _is_steep(number: sp.Expr) -> bool:
     return bool(number.is_number and number.is_real and abs(sp.N(number, 6)) > MOST_DEGREE)  # π^64
 
 
+HIGH_POWER = 8  # of a function's value, which SymPy would multiply out as sums of angles
+
+
 def simplified(e: sp.Expr) -> sp.Expr:
-    """`sp.simplify`, which a steep number that is plainly not zero is spared."""
-    if steep(e) and e.is_number:
+    """`sp.simplify`, which a number that is plainly not zero is spared where it is steep or a high power (cos(2)^64).
+    """
+    high = any(p.exp.is_Integer and p.exp > HIGH_POWER and p.base.has(sp.Function) for p in e.atoms(sp.Pow))
+    if (high or steep(e)) and e.is_number:
         value = sp.N(e, 15)
         if abs(value) > 1e-10 or getattr(value, "_prec", 1) > 1:  # SymPy leaves one bit to what it cannot tell from 0
             return e

@@ -203,3 +203,13 @@ def test_an_input_has_a_neuron():
     with pytest.raises(mf.MeanFieldError, match="N0 must be ≥ 1"):
         theory.propagate(sigma_w=1.3, sigma_b=0.2, depth=3, quantities=("J0",), N0=0.375)
     assert np.isfinite(theory.propagate(sigma_w=1.3, sigma_b=0.2, depth=3, quantities=("J0",), N0=1).J0).all()
+
+
+def test_a_node_that_overflowed_twice_is_finite():
+    """(gelu → LN) + z/2 held ⟨z²/((v - m²) e^{z²})⟩ with the bracket multiplied out: ∞ - ∞ from K ≈ 9 on."""
+    inner = Residual(Sequential((Nonlinearity("gelu"), LayerNorm(affine=False))), "1/2")
+    theory = mf.derive(architecture=Sequential((inner, Dense())))
+    run = theory.propagate(sigma_w=1.3, sigma_b=0.2, depth=8)
+    assert np.isfinite(run.J).all() and run.K[-1] == pytest.approx(10.759289149, rel=1e-9)
+    exact = theory.one_input.iterate({"sigma_w": 1.3, "sigma_b": 0.2, "Q0": 1}, 6)
+    assert run.J[5] == pytest.approx(float(exact[5]["J"]), rel=1e-12)

@@ -274,8 +274,33 @@ def _dense_one(signal: Signal) -> Values:
 
 
 def _average_of(f: sp.Expr, cov) -> sp.Expr:
-    """⟨f⟩ of a sum of (constant)·(function of z), the constants outside the nodes."""
-    return sp.Add(*[average(t, cov) for t in sp.Add.make_args(sp.expand(f))])
+    """⟨f⟩ of a sum of (constant)·(function of z), the constants outside the nodes; of anything else, one node.
+
+    A constant that stands inside a function (φ behind a LayerNorm) cannot leave it, and products multiplied out there
+    would be dozens of averages, some of them of e^{+z²}.
+    """
+    if f.has(sp.Piecewise):
+        return sp.Add(*[average(t, cov) for t in sp.Add.make_args(sp.expand(f))])
+    names: dict[sp.Expr, sp.Symbol] = {}
+    whole = _constants_named(f, names)
+    terms = sp.Add.make_args(sp.expand(whole, deep=False, power_exp=False, power_base=False, log=False))
+    if any(t.as_independent(*Z, as_Add=False)[1].has(*names.values()) for t in terms):
+        terms = (whole,)
+    return sp.Add(*[average(t, cov) for t in terms]).xreplace({v: c for c, v in names.items()})
+
+
+def _constants_named(e: sp.Expr, names: dict[sp.Expr, sp.Symbol]) -> sp.Expr:
+    """`e` with a symbol for each largest part that does not depend on z: expanded, 1/((⟨φ²⟩ - ⟨φ⟩²) e^{z²}) would be a
+    quotient whose denominator overflows twice."""
+    if not e.has(*Z):
+        if e.is_number and not e.has(Average):
+            return e
+        return names.setdefault(e, sp.Dummy(f"q{len(names)}", real=True, positive=e.is_positive or None))
+    if e.is_Add or e.is_Mul:
+        free, rest = e.as_independent(*Z, as_Add=e.is_Add)
+        parts = rest.args if rest.func == e.func else (rest,)
+        return e.func(_constants_named(free, names), *[_constants_named(a, names) for a in parts])
+    return e.func(*[_constants_named(a, names) for a in e.args]) if e.args else e
 
 
 ONE = Rules(lambda v: v[:1], _dense_one, lambda v, c: (_tidy(c[0] ** 2 * v[0]), *(c[0] ** 2 * x for x in v[1:])))

@@ -117,7 +117,15 @@ def _terms(f: sp.Expr, n: int) -> tuple[sp.Expr, ...]:
     """The terms of an integrand; with switch points it stays whole, because its pieces are merged."""
     if f.has(sp.Piecewise, sp.Heaviside, sp.Max, sp.Min, sp.Abs, sp.sign):
         return (f,)
-    return sp.Add.make_args(sp.expand(f)) if f.has(*Z[:n]) else (f,)
+    if not f.has(*Z[:n]):
+        return (f,)
+    return tuple(_with_factored_denominator(t) for t in sp.Add.make_args(sp.expand(f)))
+
+
+def _with_factored_denominator(t: sp.Expr) -> sp.Expr:
+    """1/(v e^{z²} - m² e^{z²}) as 1/((v - m²) e^{z²}), so that the constant can leave the average."""
+    top, bottom = sp.fraction(t)
+    return top / sp.factor(bottom) if bottom.is_Add else t
 
 
 def _outermost(e: sp.Expr, swap: dict) -> dict:

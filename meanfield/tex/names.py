@@ -7,10 +7,12 @@ still too long with u_1, u_2, … for what it repeats; the definitions follow it
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass, field
 from typing import Any
 
 import sympy as sp
+from sympy.core.alphabets import greeks
 
 from meanfield.symbols import LATEX_NAMES
 from meanfield.tex.lines import lines, opened
@@ -26,10 +28,18 @@ def tex(e: Any) -> str:
     """LaTeX of an expression in the project's notation; no number has more than `DIGITS` digits."""
     if isinstance(e, sp.Basic):
         e = e.xreplace({r: sp.Float(r, DIGITS) for r in e.atoms(sp.Float, sp.Rational) if _is_long(r)})
-    text = sp.latex(e, symbol_names=LATEX_NAMES, ln_notation=False, fold_short_frac=False, inv_trig_style="full")
+    names = LATEX_NAMES | {s: _foreign(s.name) for s in getattr(e, "free_symbols", ()) if not s.name.isascii()}
+    text = sp.latex(e, symbol_names=names, ln_notation=False, fold_short_frac=False, inv_trig_style="full")
     for long, short in ((r"\text{for}\: ", ""), (r"\text{for} \: ", ""), (r"\text{otherwise}", r"\text{else}")):
         text = text.replace(long, short)  # a case needs its room for the formula
     return text.replace(r"\operatorname{asin}", r"\arcsin")
+
+
+def _foreign(name: str) -> str:
+    r"""A symbol's name in letters beyond ASCII: `μ` as \mu, others as text."""
+    word = unicodedata.name(name, "") if len(name) == 1 else ""
+    greek = word.rpartition(" ")[2].lower() if word.startswith("GREEK SMALL LETTER ") else ""
+    return rf"\{greek}" if greek in greeks else rf"\text{{{name}}}"
 
 
 def _is_long(number: sp.Expr) -> bool:

@@ -255,3 +255,23 @@ def test_a_saturated_constant_has_a_parity_at_once():
     assert mf.activation("Max(tanh(1e6 + 1), sign(z))").parity is None
     assert mf.activation("Max(tanh(2), z**2)").parity == 1
     assert time.process_time() - before < 5
+
+
+def test_names_beyond_ascii_are_typeset():
+    assert r"\mu^{2}" in mf.derive("linear", mu="μ").recursion("K").latex()
+    assert r"\text{é}" in mf.derive("linear", mu="é").latex()
+
+
+def test_high_powers_of_waves_are_left_as_they_are():
+    before = time.process_time()
+    assert len(mf.activation("cos(2 if z < 0.5 else z)**64").kinks) == 1
+    assert time.process_time() - before < 5
+
+
+def test_what_cannot_be_described_is_no_progress():
+    class Unprintable:
+        def __repr__(self):
+            raise RuntimeError("no text")
+
+    with pytest.raises(mf.MeanFieldError, match="progress must be a function"):
+        mf.measure_criticality("tanh", sigma_w=1, sigma_b=0, progress=Unprintable())

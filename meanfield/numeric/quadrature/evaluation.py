@@ -30,8 +30,15 @@ def numpy_function(expr: sp.Expr):
     # NumPy has no roots of integers beyond 64 bits (constants of a LayerNorm come with 40 digits)
     long = [r for r in expr.atoms(sp.Rational) if max(abs(r.p), r.q) >= 2**53]
     expr = expr.xreplace({r: sp.Float(r, 20) for r in long})
-    f = sp.lambdify(Z[0], _without_saturation(expr), modules=modules, cse=True)
+    f = sp.lambdify(Z[0], _without_saturation(_over_one_denominator(expr)), modules=modules, cse=True)
     return lambda x: np.broadcast_to(np.asarray(f(x), dtype=float), x.shape)
+
+
+def _over_one_denominator(expr: sp.Expr) -> sp.Expr:
+    """2z/(1 + z)² - 2z²/(1 + z)³ as 2z/(1 + z)³: quotients that cancel at large z lose their digits there."""
+    if expr.is_polynomial(Z[0]) or not expr.is_rational_function(Z[0]) or expr.free_symbols != {Z[0]}:
+        return expr
+    return sp.factor(expr)
 
 
 def _without_saturation(expr: sp.Expr) -> sp.Expr:
