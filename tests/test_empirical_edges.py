@@ -140,3 +140,9 @@ def test_measure_takes_the_lazy_sampler_for_wide_networks():
     assert named.sampler == "lazy", "a name is not a set of letters"
     normed = Sequential((LayerNorm(), PHI, Dense()))
     assert mf.measure(normed, sigma_w=1, sigma_b=0, width=30, depth=2, networks=4).sampler == "explicit"
+
+
+@pytest.mark.parametrize("width", [[[1, 2], [3]], [[4, 4], [4, 4]], np.full((2, 2), 4), [[], 3]])
+def test_a_ragged_list_of_widths_is_refused(width):
+    with pytest.raises(MeanFieldError, match="width"):
+        run_ensemble(mlp("tanh"), sigma_w=1, sigma_b=0, width=width, depth=2, networks=2)

@@ -119,7 +119,7 @@ class Ensemble:
 
 
 def _widths(given: Any, depth: int) -> tuple[int, ...]:
-    if np.ndim(given) == 0:
+    if not isinstance(given, list | tuple) and not getattr(given, "ndim", 0):  # np.ndim fails on a ragged list
         return (integer(given, "The width", 1, 1 << 24),) * depth
     if len(given) != depth:
         raise MeanFieldError(
