@@ -32,7 +32,7 @@ from meanfield.functions.parser import (
 from meanfield.functions.piecewise import Pieces, half_line, pieces, real_roots
 from meanfield.functions.series.taylor import taylor
 from meanfield.results import MeanFieldError, Undetermined, one_line
-from meanfield.symbols import Z, parameter, recognise, sigmoid, softplus, steep, z
+from meanfield.symbols import Z, parameter, recognise, sigmoid, softplus, steep, vast, z
 
 LARGEST_COEFFICIENT = 10**300  # of numerators and denominators in a formula
 
@@ -422,6 +422,7 @@ def _custom(expr: sp.Expr, source: str, arguments: tuple[tuple[str, sp.Expr], ..
     record = Activation("custom", expr, (), source, arguments)
     # (10^30 z)^64, once a branch is chosen: no double holds its square
     for e in (expr, *(record.pieces.exprs if record.is_decided else ())):
+        refuse_vast(e, source)
         if any(max(abs(c.p), c.q) > LARGEST_COEFFICIENT for c in e.atoms(sp.Rational)):
             raise MeanFieldError(f"{shown(source)} holds a coefficient that no double holds; rescale z.")
     free = sorted(record.free_parameters, key=lambda s: s.name)
@@ -438,7 +439,10 @@ def _custom(expr: sp.Expr, source: str, arguments: tuple[tuple[str, sp.Expr], ..
                 raise MeanFieldError(f"{shown(source)} is infinite at z = {end}; it must be finite on the whole line.")
     for e, lo, hi in intervals:  # 1/z, log(z), sqrt(z): refused where they are not real and finite
         for x in _probes(e, lo, hi):
-            value = sp.N(e.subs(at).subs(Z[0], x), 20)
+            there = e.subs(at).subs(Z[0], x)
+            if vast(there, 1e6) is not None:  # exp(exp(1e30)) is real and finite, and cannot be written out
+                continue
+            value = sp.N(there, 20)
             if not (value.is_real and value.is_finite):
                 raise MeanFieldError(
                     f"{source!r} is not real and finite at z = {x}; it must be defined on the whole line."

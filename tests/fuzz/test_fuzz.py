@@ -192,6 +192,7 @@ def test_parameters_of_an_ensemble_may_be_written():
         ("(1e30*(1e-6 if z > 1e-6 else 1e30))**64", "coefficient that no double holds"),
         ("Min(log(-3 if z < 1e-6 else z), 1/z)", "not real"),
         ("(1e30*1e30*1e30*z)**64", "coefficient that no double holds"),
+        ("exp(exp(Max(z, 1e30)))", "no double holds"),
     ],
 )
 def test_numbers_that_no_double_holds_are_refused_at_once(text, says):
