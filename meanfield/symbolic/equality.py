@@ -11,6 +11,7 @@ import sympy as sp
 
 from meanfield import balls
 from meanfield.arguments import spoken, whole
+from meanfield.functions.piecewise import SWITCHES
 from meanfield.results import Equality, MeanFieldError
 from meanfield.symbolic.averages.node import Average, average, expression
 from meanfield.symbols import Z
@@ -105,7 +106,7 @@ def _normal(e: sp.Expr, done: dict) -> sp.Expr:
             f = node.integrand
             done[node] = sp.Add(*[_moment(average(t, cov, mean)) for t in _terms(f, node.n)])
         swap[node] = done[node]
-    return e.xreplace(_outermost(e, swap))
+    return e.xreplace({a: swap[a] for a in _outermost(e)})
 
 
 def _moment(e: sp.Expr) -> sp.Expr:
@@ -115,7 +116,7 @@ def _moment(e: sp.Expr) -> sp.Expr:
 
 def _terms(f: sp.Expr, n: int) -> tuple[sp.Expr, ...]:
     """The terms of an integrand; with switch points it stays whole, because its pieces are merged."""
-    if f.has(sp.Piecewise, sp.Heaviside, sp.Max, sp.Min, sp.Abs, sp.sign):
+    if f.has(*SWITCHES):
         return (f,)
     if not f.has(*Z[:n]):
         return (f,)
@@ -128,18 +129,18 @@ def _with_factored_denominator(t: sp.Expr) -> sp.Expr:
     return top / sp.factor(bottom) if bottom.is_Add else t
 
 
-def _outermost(e: sp.Expr, swap: dict) -> dict:
-    """Only averages that stand inside no other one: those inside have been dealt with."""
-    found, walk = {}, sp.preorder_traversal(e)
+def _outermost(e: sp.Expr) -> set[Average]:
+    """The averages that stand inside no other one."""
+    found, walk = set(), sp.preorder_traversal(e)
     for part in walk:
         if isinstance(part, Average):
-            found[part] = swap[part]
+            found.add(part)
             walk.skip()
     return found
 
 
 def _named(e: sp.Expr, names: dict) -> sp.Expr:
-    for node in sorted(_outermost(e, {a: a for a in e.atoms(Average)}), key=str):
+    for node in sorted(_outermost(e), key=str):
         names.setdefault(node, sp.Dummy(f"A{len(names)}", positive=node.is_positive or None, real=True))
     return e.xreplace(names)
 
