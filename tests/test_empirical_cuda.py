@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -87,6 +88,35 @@ def _gap(plan, networks=2, first=3):
 def _agrees(plan, **more):
     gap = _gap(plan, **more)
     assert gap < 1e-12, gap
+
+
+def share_memory():
+    """One shared array for all threads of a block: the simulator asks for it and then makes it, so that two threads may
+    both find none and make one each."""
+    from numba.cuda.simulator import kernelapi
+
+    def array(self, shape, dtype):
+        caller = sys._getframe(1)
+        made = kernelapi.np.empty(shape, kernelapi.numpy_support.as_dtype(dtype))
+        return self._allocations.setdefault((caller.f_code, caller.f_lineno), made)
+
+    kernelapi.FakeCUDAShared.array = array
+
+
+def simulated_shared_memory():
+    """However slowly a thread makes its array, all work in one; with two arrays the sums are wrong."""
+    from numba.cuda.simulator import kernelapi
+
+    class Slow:
+        def __getattr__(self, name):
+            return getattr(np, name)
+
+        def empty(self, *arguments):
+            time.sleep(0.01)
+            return np.empty(*arguments)
+
+    kernelapi.np = Slow()
+    _agrees(_plan(mlp("tanh", norm="pre"), width=3, depth=2, sigma_w=1, sigma_b=0), networks=1)
 
 
 def simulated_explicit():
@@ -191,7 +221,8 @@ SLOW = ("simulated_depth", "simulated_haar", "simulated_divergence")
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in SIMULATED])
 def test_networks_of_the_simulator(name):
     here = Path(__file__).parent
-    code = f"import sys, test_empirical_cuda as here\nsys.setswitchinterval(1e-6)\nhere.{name}()"  # it busily waits
+    start = "sys.setswitchinterval(1e-6)\nhere.share_memory()"  # the simulator waits busily
+    code = f"import sys, test_empirical_cuda as here\n{start}\nhere.{name}()"
     environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": f"{here.parent}{os.pathsep}{here}"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
