@@ -102,6 +102,12 @@ def test_derived_properties():
     kinks = activation("relu6").kinks
     assert [(k.location, k.jump, k.slope_jump) for k in kinks] == [(0, 0, 1), (6, 0, -1)]
     assert activation("step").kinks[0].jump == 1 and not activation("step").is_continuous
+
+
+def test_parity_of_small_values():
+    """sigmoid(z - 3)^64 is 1e-83 where it is looked at, and yet not 0; z^64 exp(-z^2/1e-6) neither."""
+    for text, parity in (("sigmoid(z - 3)**64", None), ("sech(z)**64*exp(-z**2*100)", 1), ("tanh(z/10**9)**5", -1)):
+        assert activation(text).parity == parity, text
     assert activation("mish").taylor(3) == (0, sp.Rational(3, 5), sp.Rational(8, 25), -sp.Rational(2, 125))
     tails = {"silu": ("0", "z", "exponential"), "softsign": ("-1", "1", "algebraic"), "relu6": ("0", "6", "zero")}
     for name, (left, right, kind) in tails.items():

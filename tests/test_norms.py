@@ -14,10 +14,10 @@ from meanfield.numeric.lowering import assembly as lowering
 from meanfield.numeric.lowering import direct
 from meanfield.results import MeanFieldError
 from meanfield.symbolic import blocks
-from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.blocks import input_jacobian, one_input, two_inputs
 from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.symbols import sigma_w
+from meanfield.symbols import K, sigma_w, z
 from meanfield.theory import derive
 
 FIXED = LayerNorm(affine=False)
@@ -264,10 +264,10 @@ def sech2(z):
 def test_a_nonlinearity_behind_a_norm_is_followed(names, functions):
     """Its mean and spread change with the layer: the averages are integrated at every call, at any scale of K."""
     theory = derive(architecture=chain(names[0], LayerNorm(), names[1]))
-    for K in (1e-4, 0.3, 30):
-        run = theory.propagate(sigma_w=1, sigma_b=0, depth=2, input_norm=K)
+    for k in (1e-4, 0.3, 30):
+        run = theory.propagate(sigma_w=1, sigma_b=0, depth=2, input_norm=k)
         with mp.workdps(25):  # its goals are absolute
-            moment, slope = by_hand(*functions, mp.mpf(K))
+            moment, slope = by_hand(*functions, mp.mpf(k))
         assert abs(run.K[1] / moment - 1) < 1e-12
         assert abs(run.J[1] / slope - 1) < 1e-12
 
@@ -286,3 +286,13 @@ def test_a_rule_that_misses_is_refused():
         break
     else:
         raise AssertionError("no average with parameters was found")
+
+
+def test_a_rule_without_a_reference_is_refused():
+    """An integrand that ends as ∞ - ∞ far out has no measured error; none is claimed, however close the rule is."""
+    a, b = sp.symbols("a b", positive=True)
+    node = average(z**2 / (2 * a * sp.exp(z**2) - b * sp.exp(z**2)), K)
+    shape, variables = lowering._canonical(node)
+    text = direct.direct(shape, "f")
+    with pytest.raises(MeanFieldError, match="not compiled"):
+        direct.measured(shape, text, "f", variables)
