@@ -178,7 +178,7 @@ def ball(e: sp.Expr):
 def filled(e: sp.Expr, case: Network) -> sp.Expr:
     """The printed expression with the averages of this network's φ in place of the placeholders."""
     wanted = e.free_symbols & set(_PLACES)
-    return e.xreplace({p: _average(case.theory.activation, p) for p in wanted})
+    return e.xreplace({p: _average(case.theory.activations[0], p) for p in wanted})
 
 
 _PLACES = {mean, square, slope, A, B, mean_s, square_s, slope_s, square_K, slope_K, slope_1, stein, delta}

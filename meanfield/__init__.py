@@ -29,6 +29,7 @@ from meanfield.symbolic.asymptotics.scaling import decay
 from meanfield.symbolic.averages.expansion import at_infinity, at_zero
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.node import average_of as average
+from meanfield.symbolic.blocks.walk import rule
 from meanfield.symbolic.criticality.lines import CriticalLine
 from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.criticality.points import CriticalPoint, CriticalPoints
@@ -91,6 +92,7 @@ __all__ = [
     "measure_criticality",
     "mlp",
     "register",
+    "rule",
 ]
 
 # these need Numba

@@ -41,13 +41,24 @@ class _Shown:
 @record
 @dataclass(frozen=True, repr=False)
 class Param(_Shown):
-    """A number that stays symbolic, known by its name (as `Param("mu")`)."""
+    """A number that stays symbolic, known by its name (as `Param("mu")`).
+
+    lower, upper: bounds that narrow what its place of use allows (a skip strength or a standard deviation is ≥ 0).
+    """
 
     name: str
+    lower: int | Fraction | Constant | None = None
+    upper: int | Fraction | Constant | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.isidentifier():
             raise MeanFieldError(f"A Param is known by a name such as 'mu', but {shown(self.name)} was given.")
+        for end in ("lower", "upper"):
+            value = getattr(self, end)
+            if value is not None:
+                object.__setattr__(self, end, _bound(value, f"The {end} bound of {self.name}"))
+        if self.lower is not None and self.upper is not None and float(self.lower) > float(self.upper):
+            raise MeanFieldError(f"No value of {self.name} is ≥ {self.lower} and ≤ {self.upper}.")
 
 
 @dataclass(frozen=True)
@@ -98,8 +109,18 @@ class Schedule(_Shown):
 Deviation = Number | Schedule
 
 
-_FIXED = ("sigma_w", "sigma_b", "Q0", "N0", "c0", "after_norm", "l", "z", "x", "C", "nan", "inf")
-RESERVED = frozenset((*_FIXED, *ONE_INPUT, *TWO_INPUTS, *FINITE_INPUT))
+class Block(_Shown):
+    """A map of signals: the base of every record that a network is made of.
+
+    A record of one's own is a frozen dataclass derived from it, with a rule for the theory
+    (`meanfield.symbolic.blocks.walk.rule`) and an operation for finite networks
+    (`meanfield.empirical.network.operations.operation`).
+    """
+
+
+_FIXED = ("sigma_w", "sigma_b", "Q0", "N0", "c0", "l", "z", "x", "C", "nan", "inf")
+_ARGUMENTS = ("depth", "input_norm", "correlation", "quantities", "layerwise", "every_layer", "start", "line")
+RESERVED = frozenset((*_FIXED, *_ARGUMENTS, *ONE_INPUT, *TWO_INPUTS, *FINITE_INPUT))
 
 
 def free_name(name: str, what: str) -> str:
@@ -127,6 +148,13 @@ def exact(value: object, what: str) -> Number:
     if isinstance(number, float):
         return Constant(str(value).strip())
     return int(number) if number.denominator == 1 else number
+
+
+def _bound(value: object, what: str) -> int | Fraction | Constant:
+    number = exact(value, what)
+    if isinstance(number, Param):
+        raise MeanFieldError(f"{what} must be a number, but {shown(value)} was given.")
+    return number
 
 
 _NAMED = {"pi": math.pi, "E": math.e}
@@ -207,7 +235,7 @@ def _short(value: Fraction | float) -> Fraction | float:
 
 @record
 @dataclass(frozen=True, repr=False)
-class Dense(_Shown):
+class Dense(Block):
     """A fully connected layer x → σ_w N^{-1/2} W x + σ_b b, with N the number of entries of x and b standard normal.
 
     weights: the law of W. "gaussian": independent standard normals. "orthogonal": √max(N, N′) times the N′ × N block of
@@ -244,7 +272,7 @@ class Dense(_Shown):
 
 @record
 @dataclass(frozen=True, repr=False)
-class Nonlinearity(_Shown):
+class Nonlinearity(Block):
     """A coordinatewise map; `activation` is a registered name or any hashable activation record."""
 
     activation: Hashable
@@ -260,7 +288,7 @@ class Nonlinearity(_Shown):
 
 @record
 @dataclass(frozen=True, repr=False)
-class LayerNorm(_Shown):
+class LayerNorm(Block):
     """y → γ (y − mean(y))/sd(y) + β over the N neurons of one input, with γ = 1 and β = 0 at initialization.
 
     affine: whether γ and β are trained (then they enter the tangent kernel); the forward pass does not depend on it.
@@ -274,7 +302,7 @@ class LayerNorm(_Shown):
 
 @record
 @dataclass(frozen=True, repr=False)
-class BatchNorm(_Shown):
+class BatchNorm(Block):
     """y → γ (y − mean(y))/sd(y) + β over the positions, for each neuron apart (at least 3 positions say anything).
 
     sd² = mean((y − mean(y))²), nothing added to it; γ = 1 and β = 0 at initialization; affine: as for `LayerNorm`.
@@ -288,7 +316,7 @@ class BatchNorm(_Shown):
 
 @record
 @dataclass(frozen=True, repr=False)
-class Pool(_Shown):
+class Pool(Block):
     """Each group of `size` neighbouring neurons becomes one: their largest ("max") or their mean ("average")."""
 
     size: int = 2
@@ -301,7 +329,7 @@ class Pool(_Shown):
 
 @record
 @dataclass(frozen=True, repr=False)
-class Scale(_Shown):
+class Scale(Block):
     """y → factor · y (LayerScale), the factor a number ≥ 0 or a `Param`."""
 
     factor: Number
@@ -312,7 +340,7 @@ class Scale(_Shown):
 
 @record
 @dataclass(frozen=True, repr=False)
-class Sequential(_Shown):
+class Sequential(Block):
     """Blocks applied from left to right; a list of them is taken as a tuple, and none at all is the identity."""
 
     blocks: tuple[Block, ...]
@@ -329,7 +357,7 @@ class Sequential(_Shown):
 
 @record
 @dataclass(frozen=True, repr=False)
-class Residual(_Shown):
+class Residual(Block):
     """x → branch(x) + μ x, with μ a number ≥ 0 or a `Param`; with a shortcut, x → branch(x) + μ shortcut(x)."""
 
     branch: Block
@@ -341,9 +369,6 @@ class Residual(_Shown):
         if self.shortcut is not None:
             block_of(self.shortcut, "The shortcut of a Residual")
         object.__setattr__(self, "mu", _not_negative(self.mu, "The skip strength mu"))
-
-
-Block = Dense | Nonlinearity | LayerNorm | BatchNorm | Pool | Scale | Sequential | Residual
 
 
 def block_of(value: object, what: str) -> Block:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from meanfield.carries import LOGARITHM, PLAIN, Carry
+
 
 @dataclass(frozen=True)
 class Quantity:
@@ -13,7 +15,7 @@ class Quantity:
 
     name: as it is asked for; latex: its value at layer \ell; meaning: one line; recursion: the recursion of a theory
     that carries it ("" where only networks know it); positions: how many inputs it is of (0: any number); order: the
-    power of 1/n it appears with; carry: "linear" or "log", how a recursion holds it (a logarithm is `log_<name>` in
+    power of 1/n it appears with; carry: how a recursion holds it (a logarithm is `log_<name>` in
     runs and in JSON); measured: the name under which finite networks give it ("" where they do not), with derivatives
     of the network where `differentiates`; relative: whether reports give it in units of the theory's value.
     """
@@ -24,7 +26,7 @@ class Quantity:
     recursion: str = ""
     positions: int = 1
     order: int = 0
-    carry: str = "linear"
+    carry: Carry = PLAIN
     measured: str = ""
     differentiates: bool = False
     relative: bool = False
@@ -32,7 +34,7 @@ class Quantity:
     @property
     def key(self) -> str:
         """Its name in a run and in JSON."""
-        return f"log_{self.name}" if self.carry == "log" else self.name
+        return self.carry.key(self.name)
 
 
 def _four(names: str, meaning: str) -> list[Quantity]:
@@ -48,7 +50,7 @@ _ALL = [
         r"J^{1,\ell}",
         "averaged squared norm of the partial Jacobian from layer 1",
         "one_input",
-        carry="log",
+        carry=LOGARITHM,
         measured="J",
         differentiates=True,
         relative=True,
@@ -68,7 +70,7 @@ _ALL = [
         r"J^{0,\ell}",
         "averaged squared norm of the Jacobian from an input of finite dimension",
         "input_jacobian",
-        carry="log",
+        carry=LOGARITHM,
         measured="J",
         differentiates=True,
         relative=True,
@@ -76,6 +78,24 @@ _ALL = [
     Quantity("K_aa", r"K^{\ell}_{aa}", "second moment at the first input", "two_inputs", 2, measured="K_aa"),
     Quantity("K_bb", r"K^{\ell}_{bb}", "second moment at the second input", "two_inputs", 2, measured="K_bb"),
     Quantity("K_ab", r"K^{\ell}_{ab}", "covariance of two inputs", "two_inputs", 2, measured="K_ab"),
+    Quantity(
+        "J_ab",
+        r"J^{1,\ell}_{ab}",
+        "Jacobian of one input against that of the other",
+        "pair_tangents",
+        2,
+        measured="J_ab",
+        differentiates=True,
+    ),
+    Quantity(
+        "Theta_ab",
+        r"\Theta^{\ell}_{ab}",
+        "tangent kernel between two inputs",
+        "pair_tangents",
+        2,
+        measured="Theta_ab",
+        differentiates=True,
+    ),
     Quantity("distance", r"\Delta^{\ell}", "K_aa + K_bb - 2 K_ab", positions=2, measured="distance"),
     Quantity("c", r"c^{\ell}", "correlation K_ab/sqrt(K_aa K_bb)", positions=2, measured="c"),
     Quantity(
@@ -105,9 +125,11 @@ def carried_by(recursion: str) -> tuple[str, ...]:
     return tuple(q.name for q in _ALL if q.recursion == recursion)
 
 
-ONE_INPUT, TWO_INPUTS, FINITE_INPUT = map(carried_by, ("one_input", "two_inputs", "input_jacobian"))
+ONE_INPUT, FINITE_INPUT = carried_by("one_input"), carried_by("input_jacobian")
+COVARIANCES, PAIR_TANGENTS = carried_by("two_inputs"), carried_by("pair_tangents")
+TWO_INPUTS = COVARIANCES + PAIR_TANGENTS
 RELATIVE = tuple(q.name for q in _ALL if q.relative)
-LOGARITHMIC = tuple(q.name for q in _ALL if q.carry == "log")
+LOGARITHMIC = tuple(q.name for q in _ALL if q.carry == LOGARITHM)
 MEASURED = tuple(q.name for q in _ALL if q.measured == q.name)
 DIFFERENTIATED = tuple(q.name for q in _ALL if q.differentiates and q.measured == q.name)
 OF_PARAMETERS = tuple(q.name for q in _ALL if q.name.startswith("G_"))

@@ -19,7 +19,9 @@ K_aa = sp.Symbol("K_aa", positive=True)
 K_bb = sp.Symbol("K_bb", positive=True)
 K_ab = sp.Symbol("K_ab", real=True)
 J = sp.Symbol("J", positive=True)
+J_ab = sp.Symbol("J_ab", real=True)
 Theta = sp.Symbol("Theta", nonnegative=True)
+Theta_ab = sp.Symbol("Theta_ab", real=True)
 Q0 = sp.Symbol("Q0", positive=True)
 N0 = sp.Symbol("N0", positive=True)
 J0 = sp.Symbol("J0", positive=True)
@@ -33,7 +35,9 @@ LATEX_NAMES = {
     K_aa: "K_{aa}",
     K_bb: "K_{bb}",
     K_ab: "K_{ab}",
+    J_ab: "J_{ab}",
     Theta: r"\Theta",
+    Theta_ab: r"\Theta_{ab}",
     Q0: "Q_0",
     N0: "N_0",
     J0: "J_0",
@@ -47,11 +51,9 @@ P_POSITIVE = tuple(sp.Dummy(f"p{i}", dummy_index=73_000 + i, positive=True) for 
 
 
 def parameter(name: str) -> sp.Symbol:
-    """The symbol of a named parameter: `mu` is ≥ 0, every other one is real."""
-    known = {s.name: s for s in (sigma_w, sigma_b, K, K_aa, K_bb, K_ab, J, Theta, Q0, N0, J0, D0, l)}
-    if name in known:
-        return known[name]
-    return sp.Symbol(name, nonnegative=True) if name == "mu" else sp.Symbol(name, real=True)
+    """The symbol of a named parameter: a real number (where it may lie is the recursion's affair, `domain`)."""
+    known = {s.name: s for s in (sigma_w, sigma_b, K, K_aa, K_bb, K_ab, J, J_ab, Theta, Theta_ab, Q0, N0, J0, D0, l)}
+    return known.get(name) or sp.Symbol(name, real=True)
 
 
 MOST_DEGREE = 1000  # of a polynomial in e^{x/n} that a rewriting may make

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -28,18 +29,26 @@ from meanfield.arguments import names as names_of
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.parser import number
 from meanfield.presentation import tables as _latex
-from meanfield.quantities import FINITE_INPUT, ONE_INPUT, TWO_INPUTS
+from meanfield.quantities import COVARIANCES, FINITE_INPUT, ONE_INPUT, PAIR_TANGENTS, TWO_INPUTS
 from meanfield.results import InfiniteAverage, MeanFieldError, Undetermined, one_line
 from meanfield.symbolic.asymptotics import depth as _depth
 from meanfield.symbolic.averages.expansion import Law, at_infinity, at_zero
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.blocks import describe, input_jacobian, one_input, one_input_averages, two_inputs
+from meanfield.symbolic.blocks.naming import describe
+from meanfield.symbolic.blocks.recursions import (
+    input_jacobian,
+    one_input,
+    one_input_averages,
+    pair_tangents,
+    two_inputs,
+)
 from meanfield.symbolic.criticality.lines import CriticalLine, critical_line
 from meanfield.symbolic.criticality.phases import Phase, phase_at
 from meanfield.symbolic.criticality.points import CriticalPoints, critical_points
 from meanfield.symbolic.criticality.rounding import doubles, phase_with_rounding, points_with_rounding
 from meanfield.symbolic.fixed_points.points import FixedPoints, fixed_points
 from meanfield.symbolic.recursion import Recursion
+from meanfield.symbolic.steps import Domain
 from meanfield.symbols import parameter
 
 if TYPE_CHECKING:
@@ -53,17 +62,20 @@ ORDERS = 12  # terms of an expansion
 class Theory:
     """The large-width theory of one architecture at initialization: its recursions and what follows from them.
 
-    activation: the record of φ (of the first one, if a block holds several); block: the architecture record. Nothing
-    numeric happens until `propagate` (or a digit) is asked for.
+    block: the architecture record. Nothing numeric happens until `propagate` (or a digit) is asked for.
     """
 
-    activation: Activation
     block: Block
 
     def __post_init__(self) -> None:
-        if not isinstance(self.activation, Activation):
-            raise MeanFieldError(f"A Theory is made by derive(...), but {shown(self.activation)} was given.")
         block_of(self.block, "The block of a Theory")
+        if not activations_of(self.block):
+            raise MeanFieldError("The architecture holds no Nonlinearity; wrap an activation in Nonlinearity(...).")
+
+    @cached_property
+    def activations(self) -> tuple[Activation, ...]:
+        """The records of φ, each once, in the order they are met."""
+        return tuple(dict.fromkeys(activation(a) for a in activations_of(self.block)))
 
     @cached_property
     def one_input(self) -> Recursion:
@@ -74,6 +86,12 @@ class Theory:
     def two_inputs(self) -> Recursion:
         """The recursion of (K_aa, K_bb, K_ab)."""
         return two_inputs(self.block)
+
+    @cached_property
+    def pair_tangents(self) -> Recursion:
+        """The recursion of (K_aa, K_bb, K_ab, J_ab, Theta_ab): the Jacobian and the tangent kernel between two inputs.
+        """
+        return pair_tangents(self.block)
 
     @cached_property
     def input_jacobian(self) -> Recursion:
@@ -102,15 +120,20 @@ class Theory:
 
     @spoken
     def averages(self) -> dict[str, sp.Expr]:
-        """⟨φ⟩, ⟨φ²⟩, ⟨φ′²⟩ over N(0, K), as nodes."""
-        return one_input_averages(self.activation)
+        """⟨φ⟩, ⟨φ²⟩, ⟨φ′²⟩ over N(0, K), as nodes; of several φ as "phi_1", "phi_1^2", …, in the order they are met."""
+        many = len(self.activations) > 1
+        return {
+            name.replace("phi", f"phi_{i}") if many else name: node
+            for i, phi in enumerate(self.activations, 1)
+            for name, node in one_input_averages(phi).items()
+        }
 
     @spoken
     def expansions(self, order: int = 3) -> dict[tuple[str, str], Law]:
         """("phi^2" or "phi'^2", "0" or "oo") → the law of the average as K → 0 or K → ∞."""
         order, out = whole(order, "order", 1, ORDERS), {}
         for name, node in self.averages().items():
-            if name != "phi" and node != sp.oo:
+            if name.endswith("^2") and node != sp.oo:
                 out[name, "0"] = at_zero(node, order)
                 out[name, "oo"] = at_infinity(node, order)
         return out
@@ -168,9 +191,11 @@ class Theory:
         """Exact values of σ_w, σ_b and parameters, each known to the recursion, σ and μ ≥ 0."""
         _known(given, self.one_input, also=("sigma_w", "sigma_b", *also))
         values = {k: _number(k, v) for k, v in given.items()}
+        domains = {"sigma_w": Domain(sp.S.Zero), "sigma_b": Domain(sp.S.Zero), "Q0": Domain(sp.S.Zero)}
+        domains |= self.one_input.domains
         for name, value in values.items():
-            if name in ("sigma_w", "sigma_b", "mu", "Q0") and value.is_negative:
-                raise MeanFieldError(f"{name} must be ≥ 0, but {value} was given.")
+            if name in domains and value.is_number:
+                domains[name].require(name, value)
         return values
 
     @spoken
@@ -205,6 +230,7 @@ class Theory:
         quantities=None,
         layerwise: bool = False,
         every_layer: bool = True,
+        start=None,
         **parameters,
     ):
         """The state at layers 1 … depth in float64, compiled and parallel.
@@ -213,7 +239,9 @@ class Theory:
         with layerwise=True their last axis is the layer (depth entries, the first for the input layer). input_norm: Q0
         = |x|²/N_0, so that K^1 = σ_w² Q0 + σ_b². correlation: cosine of two inputs; when it is given, (K_aa, K_bb,
         K_ab) are propagated. quantities: names to compute, default ("K", "J"), or K alone where J is infinite.
-        every_layer=False returns layer `depth` only. Other keywords give values to symbolic parameters (mu=0.5); an
+        every_layer=False returns layer `depth` only. start: values of state variables at layer 1 in the place of those
+        that follow from input_norm and correlation ({"K_bb": 2.5}: inputs of unequal norms). Other keywords give
+        values to symbolic parameters (mu=0.5); an
         array for a parameter of the activation (a threshold) broadcasts like the σ's and costs one derivation for each
         distinct value.
 
@@ -226,70 +254,58 @@ class Theory:
         from meanfield.numeric.solvers import propagate  # Numba's world is entered only here
 
         layerwise, every_layer = flag(layerwise, "layerwise"), flag(every_layer, "every_layer")
+        begin = {k: double(f"The start of {k}", v) for k, v in _mapping(start, "start").items()}
+        places = dict(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
+        settings = dict(depth=depth, quantities=quantities, layerwise=layerwise, every_layer=every_layer)
         inner = {s.name for a in activations_of(self.block) for s in activation(a).free_parameters}
         swept = {k: double(k, v) for k, v in parameters.items() if k in inner}
         if any(getattr(v, "shape", ()) or isinstance(v, (list, tuple)) for v in swept.values()):
             from meanfield.numeric.sweeps import sweep
 
-            settings = dict(depth=depth, quantities=quantities, layerwise=layerwise, every_layer=every_layer)
-            places = dict(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
-            places |= {k: v for k, v in parameters.items() if k not in inner}
-            numbers = {k: double(k, v) for k, v in places.items() if v is not None}
-            return sweep(lambda **given: self.propagate(**given, **settings), swept, numbers, layerwise)
+            rest = places | {k: v for k, v in parameters.items() if k not in inner}
+            numbers = {k: double(k, v) for k, v in rest.items() if v is not None}
+            numbers |= {f"{k}^1": v for k, v in begin.items()}  # as no parameter is called
+
+            def one(**given):
+                first = {k: given.pop(f"{k}^1") for k in begin}
+                return self.propagate(**given, **settings, start=first)
+
+            return sweep(one, swept, numbers, layerwise)
         theory, parameters = decided(self, parameters)
         if theory is not self:
-            return theory.propagate(
-                sigma_w=sigma_w,
-                sigma_b=sigma_b,
-                depth=depth,
-                input_norm=input_norm,
-                correlation=correlation,
-                quantities=quantities,
-                layerwise=layerwise,
-                every_layer=every_layer,
-                **parameters,
-            )
+            return theory.propagate(**places, **settings, start=begin, **parameters)
         quantities = None if quantities is None else names_of(quantities, "quantities")
         if correlation is None and set(quantities or ()) & set(TWO_INPUTS):
-            raise MeanFieldError("K_aa, K_bb and K_ab belong to two inputs; give their correlation=.")
+            raise MeanFieldError(f"{_listed(TWO_INPUTS)} belong to two inputs; give their correlation=.")
         if correlation is not None:
-            wanted = tuple(quantities or TWO_INPUTS)
+            wanted = tuple(quantities or COVARIANCES)
             if set(wanted) & set(ONE_INPUT):
-                raise MeanFieldError("With correlation= the state is (K_aa, K_bb, K_ab); ask for K, J, Theta alone.")
+                raise MeanFieldError(
+                    f"With correlation= the state is of two inputs ({', '.join(TWO_INPUTS)}); ask for K, J, Theta "
+                    "alone."
+                )
         else:
             wanted = tuple(quantities or self.usual)
-        values = {k: v for k, v in parameters.items()}
         recursion = self.recursion(*wanted)
-        _known(values, recursion)
-        numbers = _inside_averages(recursion, values)
+        _known(parameters, recursion)
+        numbers = _inside_averages(recursion, parameters)
         if numbers:
             recursion = recursion.subs(numbers)
         try:
             return propagate(
                 recursion,
-                sigma_w=double("sigma_w", sigma_w),
-                sigma_b=double("sigma_b", sigma_b),
+                **{k: double(k, v) for k, v in places.items()},
                 depth=depth,
-                input_norm=double("input_norm", input_norm),
-                correlation=double("correlation", correlation),
                 layerwise=layerwise,
                 every_layer=every_layer,
-                parameters={k: double(k, v) for k, v in values.items() if k not in numbers},
+                parameters={k: double(k, v) for k, v in parameters.items() if k not in numbers},
+                start=begin,
             )
         except InfiniteAverage:
             if quantities is not None or wanted == ("K",) or correlation is not None:
                 raise
         # nobody asked for J, and it is infinite: φ is continuous, but its slope is not square integrable
-        return self.propagate(
-            sigma_w=sigma_w,
-            sigma_b=sigma_b,
-            depth=depth,
-            input_norm=input_norm,
-            quantities=("K",),
-            layerwise=layerwise,
-            every_layer=every_layer,
-            **parameters,
-        )
+        return self.propagate(**places, **(settings | {"quantities": ("K",)}), start=begin, **parameters)
 
     @spoken
     def phase_diagram(
@@ -363,7 +379,7 @@ class Theory:
         """Maps, susceptibilities, closed forms, expansions at both ends and the large-depth law, ready to print or
         typeset."""
         order = whole(order, "order", 1, ORDERS)
-        return _latex.theory_table(self.activation, self.block, self.one_input, self.two_inputs, order)
+        return _latex.theory_table(self.activations, self.block, self.one_input, self.two_inputs, order)
 
     @spoken
     def latex(self, order: int = 3) -> str:
@@ -398,17 +414,37 @@ def _selected(theory: Theory, names: tuple[str, ...]) -> Recursion:
     if any(n in TWO_INPUTS for n in names):
         if any(n in ONE_INPUT for n in names):
             raise MeanFieldError("One-input and two-input quantities are separate recursions; ask for them separately.")
-        return theory.two_inputs.only(*names)
+        if not set(names) & set(PAIR_TANGENTS):
+            return theory.two_inputs.only(*names)
+        if "Theta_ab" in names and "Theta_ab" not in theory.pair_tangents.names:
+            raise _open_tangent("Theta_ab")
+        return theory.pair_tangents.only(*names)
     if any(n in FINITE_INPUT for n in names):
         if {"J", "Theta"} & set(names):
             raise MeanFieldError("J0 (finite input dimension) has its own recursion; ask for J and Theta separately.")
         return theory.input_jacobian  # whole, so that N_0 is a parameter even where it has no effect
     if "Theta" in names and "Theta" not in theory.one_input.names:
-        raise MeanFieldError(
-            "Theta does not close here: a skip starts at the output of a LayerNorm with trained gains; use "
-            "LayerNorm(affine=False) there, or put the LayerNorm inside the branch."
-        )
+        raise _open_tangent("Theta")
     return theory.one_input.only(*names)
+
+
+def _mapping(value: object, what: str) -> dict:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(isinstance(k, str) for k in value):
+        raise MeanFieldError(f"{what} must be a mapping from names to numbers, but {shown(value)} was given.")
+    return dict(value)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _open_tangent(name: str) -> MeanFieldError:
+    return MeanFieldError(
+        f"{name} does not close here: a skip starts at the output of a LayerNorm with trained gains; use "
+        "LayerNorm(affine=False) there, or put the LayerNorm inside the branch."
+    )
 
 
 def _known(values: dict, recursion: Recursion, also: tuple[str, ...] = ()) -> None:
@@ -435,12 +471,12 @@ def decided(theory: Theory, values: dict) -> tuple[Theory, dict]:
         return theory, values
     block = _with_values(theory.block, {k: values[k] for k in waiting})
     rest = {k: v for k, v in values.items() if k not in waiting}
-    return Theory(activation(activations_of(block)[0]), block), rest
+    return Theory(block), rest
 
 
 def _inside_averages(recursion: Recursion, values: dict) -> dict[str, sp.Expr]:
     """The values of parameters that stand inside an average: they must be put in before anything is compiled."""
-    nodes = [a for e in recursion.step for a in e.atoms(Average)]
+    nodes = [a for step in recursion.steps for e in step.expressions for a in e.atoms(Average)]
     return {k: _number(k, v) for k, v in values.items() if any(k == s.name for a in nodes for s in a.free_symbols)}
 
 
@@ -518,17 +554,14 @@ def derive(
     if norm is not None:
         choice(norm, "norm", NORMS)
     if architecture is not None:
-        held = activations_of(block_of(architecture, "architecture"))
+        block_of(architecture, "architecture")
         plain = phi is None and residual is False and mu is None and norm is None and weights == "gaussian"
         if not plain or parameters:
             raise MeanFieldError(
                 "architecture= says everything about the network; leave out the activation, residual, mu, norm, "
                 "weights and parameters, or put them into its records."
             )
-        if not held:
-            raise MeanFieldError("The architecture holds no Nonlinearity; wrap an activation in Nonlinearity(...).")
-        block = _resolved(architecture)
-        return Theory(activation(activations_of(block)[0]), block)
+        return Theory(_resolved(architecture))
     if phi is None:
         raise MeanFieldError("derive needs an activation, such as derive('tanh'), or architecture=...")
     if isinstance(phi, Block):
@@ -551,7 +584,7 @@ def derive(
 
 @lru_cache(maxsize=256)
 def _derive(record: Activation, mu, weights: str, norm: str | None) -> Theory:
-    return Theory(record, mlp(record, mu, weights, norm))
+    return Theory(mlp(record, mu, weights, norm))
 
 
 def _resolved(block: Block) -> Block:

@@ -7,7 +7,7 @@ import sympy as sp
 from meanfield import balls
 from meanfield.functions.activations import Activation, activation
 from meanfield.results import Equality
-from meanfield.symbolic.blocks import one_input_averages
+from meanfield.symbolic.blocks.recursions import one_input_averages
 from meanfield.symbolic.recursion import expressions_equal
 from meanfield.symbols import K
 

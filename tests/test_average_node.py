@@ -10,7 +10,7 @@ import sympy as sp
 import meanfield as mf
 from meanfield.functions.activations import activation
 from meanfield.symbolic.averages.node import Average, average
-from meanfield.symbolic.blocks import slope_average
+from meanfield.symbolic.blocks.recursions import slope_average
 from meanfield.symbols import K, K_aa, K_ab, K_bb, P, Z, z
 
 TANH2 = average(sp.tanh(z) ** 2, K)

@@ -114,7 +114,7 @@ def test_weak_derivative_keeps_its_jump_terms(name):
 
 
 def test_infinite_averages_say_so():
-    from meanfield.symbolic.blocks import slope_average
+    from meanfield.symbolic.blocks.recursions import slope_average
 
     assert slope_average(record("step")) == sp.oo
     with pytest.raises((InfiniteAverage, MeanFieldError)):

@@ -16,7 +16,7 @@ from meanfield import balls
 from meanfield.numeric.lowering import printing
 from meanfield.numeric.lowering.pairs import pair
 from meanfield.symbolic.averages.node import average
-from meanfield.symbolic.blocks import slope_average
+from meanfield.symbolic.blocks.recursions import slope_average
 from meanfield.symbols import K_aa, K_ab, K_bb, Z
 
 POINTS = (1e-4, 1.0, 1e4)

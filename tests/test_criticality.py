@@ -375,7 +375,7 @@ def test_symbolic_parameters_and_what_they_leave_open():
 def test_a_line_that_exists_for_part_of_a_parameters_range_says_for_which():
     """|z|^p: χ_J is finite for p > 1/2, and the line there is that of every such p."""
     line = mf.derive("abs(z)**p", p="p").critical_line()
-    p = mf.derive("abs(z)**p", p="p").activation.expression.exp
+    p = mf.derive("abs(z)**p", p="p").activations[0].expression.exp
     assert "for p > 1/2, and chi_J is infinite everywhere else" in line.message
     assert not line.sigma_w.has(sp.Piecewise) and not line.sigma_b.has(sp.Piecewise)
     for value in (sp.Rational(3, 4), sp.Rational(3, 2)):

@@ -162,7 +162,7 @@ def test_a_formula_with_registered_names_is_run_by_networks():
 )
 def test_names_in_any_case(written, name):
     assert activation(written).name == name
-    assert mf.derive(architecture=mf.mlp(written)).activation.name == name
+    assert mf.derive(architecture=mf.mlp(written)).activations[0].name == name
 
 
 @pytest.mark.parametrize(
@@ -429,7 +429,7 @@ def test_short_reprs():
     phase = mf.derive("gelu").phase(sigma_w=1, sigma_b=0.1)
     for thing in (theory, theory.one_input, run, report, found, found[0], points, points[1], diagram, phase):
         assert_short(thing)
-    for thing in (theory.activation, long, long.activation, mf.derive("relu").critical_line()):
+    for thing in (theory.activations[0], long, long.activations[0], mf.derive("relu").critical_line()):
         assert_short(thing)
     assert repr(theory) == "Theory(residual MLP (mu = 1/2), gelu)"
     assert repr(run) == "Run(K, J; layers 1 to 5; 2 points (2,))"
@@ -495,7 +495,7 @@ def test_sentences_name_the_variable_as_it_was_written():
 def test_an_infinite_slope_on_both_sides_is_no_jump():
     """|z|^(2/5): φ is continuous, its slope is infinite at 0; K is followed, J is refused for its true reason."""
     theory = mf.derive("abs(z)**0.4")
-    assert theory.activation.is_continuous
+    assert theory.activations[0].is_continuous
     run = theory.propagate(sigma_w=1, sigma_b=1, depth=2)
     assert run.quantities == ("K",)
     power = 2**0.4 * math.gamma(0.9) / math.sqrt(math.pi)  # ⟨|t|^0.8⟩

@@ -11,7 +11,7 @@ from helpers import assert_law_matches, record
 import meanfield as mf
 from meanfield.symbolic.averages.expansion import at_infinity, at_zero
 from meanfield.symbolic.averages.moments import Moment, moment
-from meanfield.symbolic.blocks import one_input_averages
+from meanfield.symbolic.blocks.recursions import one_input_averages
 from meanfield.symbols import K, Z, sigma_b, sigma_w
 
 pi, sqrt = sp.pi, sp.sqrt

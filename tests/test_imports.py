@@ -19,7 +19,7 @@ ROOMS = """
 symbols
 printed
 tex.read tex.width tex.lines tex.prose tex.names
-quantities
+carries quantities
 results
 limits
 arguments
@@ -30,9 +30,10 @@ functions.formula functions.parser functions.ranges functions.growth functions.i
 functions.piecewise functions.activations functions.signs
 symbolic.averages.closed_form symbolic.averages.enclosure symbolic.averages.finite_parts symbolic.averages.powerlog
 symbolic.averages.mellin symbolic.averages.node symbolic.averages.moments symbolic.averages.expansion
-symbolic.equality symbolic.recursion symbolic.blocks
+symbolic.equality symbolic.steps symbolic.recursion
+symbolic.blocks.naming symbolic.blocks.coordinate symbolic.blocks.walk symbolic.blocks.rules symbolic.blocks.recursions
 symbolic.fixed_points.roots symbolic.fixed_points.exclusion symbolic.fixed_points.near_one
-symbolic.fixed_points.half_line symbolic.fixed_points.points
+symbolic.fixed_points.half_line symbolic.fixed_points.maps symbolic.fixed_points.points
 symbolic.asymptotics.scaling symbolic.asymptotics.depth
 symbolic.criticality.lines symbolic.criticality.phases symbolic.criticality.points symbolic.criticality.rounding
 numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches numeric.quadrature.waves
@@ -45,7 +46,7 @@ presentation.figures presentation.tables presentation.diagrams
 theory
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
 empirical.functions.registry empirical.functions.formulas empirical.functions.twins
-empirical.network.derivatives empirical.network.operations empirical.network.carried empirical.network.forward
+empirical.network.derivatives empirical.network.forward empirical.network.operations empirical.network.carried
 empirical.network.network
 empirical.observables.correlators empirical.observables.differentials empirical.observables.norms
 empirical.observables.measurement

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import mpmath as mp
 import pytest
@@ -13,9 +14,9 @@ from meanfield.empirical import run_ensemble
 from meanfield.numeric.lowering import assembly as lowering
 from meanfield.numeric.lowering import direct
 from meanfield.results import MeanFieldError
-from meanfield.symbolic import blocks
 from meanfield.symbolic.averages.node import Average, average
-from meanfield.symbolic.blocks import input_jacobian, one_input, two_inputs
+from meanfield.symbolic.blocks.recursions import input_jacobian, one_input, two_inputs
+from meanfield.symbolic.blocks.walk import RULES, Walk
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbols import K, sigma_w, z
 from meanfield.theory import derive
@@ -90,16 +91,16 @@ def test_two_norms_against_networks(parts):
     assert (abs(found.mean - wrong.Theta) > 3 * allowed)[1:].all()
 
 
-def _forgetful(signal_map: Callable, mistake: str) -> Callable:
-    """`_layer_norm` with a planted mistake."""
+def _forgetful(rule: Callable, mistake: str) -> Callable:
+    """The rule of LayerNorm with a planted mistake."""
 
-    def wrong(affine, signal, rules):
-        out = signal_map(affine, signal, rules)
-        old = signal.scales[0]
+    def wrong(block, x, walk):
+        out = rule(block, x, walk)
+        (old,) = x.scales
         if mistake == "scale on scale":
-            return blocks.replace(out, scales=tuple(a * b for a, b in zip(out.scales, signal.scales)))
-        new = out.sources[len(signal.sources) :]
-        return blocks.replace(out, sources=tuple(a * old for a in out.sources[: len(signal.sources)]) + new)
+            return replace(out, scales=tuple(a * b for a, b in zip(out.scales, x.scales)))
+        shared = len(x.sources)
+        return replace(out, sources=tuple((a * old,) for (a,) in out.sources[:shared]) + out.sources[shared:])
 
     return wrong
 
@@ -113,7 +114,7 @@ def _forgetful(signal_map: Callable, mistake: str) -> Callable:
     ],
 )
 def test_planted_errors_in_a_second_norm_are_caught(monkeypatch, mistake, check):
-    monkeypatch.setattr(blocks, "_layer_norm", _forgetful(blocks._layer_norm, mistake))
+    monkeypatch.setitem(RULES, LayerNorm, _forgetful(RULES[LayerNorm], mistake))
     with pytest.raises(AssertionError):
         check()
 
@@ -212,16 +213,17 @@ def test_planted_errors_in_j0_are_caught(monkeypatch):
         right = by_kernel_derivatives(phi, 3, norm, mu=mu)
         with pytest.raises(AssertionError):
             assert_j0(block, by_kernel_derivatives(phi, 3, norm, centred=False, mu=mu))
-        real = blocks._slope_in
+        real = Walk.drift
 
-        def is_mean(e):  # the scale of a LayerNorm is an inverse root
-            return e.has(blocks.Average) and not any(p.exp.is_negative for p in e.atoms(sp.Pow))
+        def wrong(self, x, c, m, forgotten):
+            scale, mean, *inside = real(self, x, c, m)
+            return [scale if forgotten == "mean" else mean, *inside]
 
-        for mistake in (is_mean, lambda e: not is_mean(e)):
-            monkeypatch.setattr(blocks, "_slope_in", lambda e, k, m=mistake: sp.S.Zero if m(e) else real(e, k))
+        for forgotten in ("mean", "scale"):
+            monkeypatch.setattr(Walk, "drift", lambda *given, f=forgotten: wrong(*given, f))
             with pytest.raises(AssertionError):
                 assert_j0(block, right)
-        monkeypatch.setattr(blocks, "_slope_in", real)
+        monkeypatch.setattr(Walk, "drift", real)
         assert_j0(block, right)
 
 

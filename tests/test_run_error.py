@@ -28,7 +28,7 @@ from meanfield.results import InfiniteAverage, MeanFieldError
 from meanfield.symbolic.averages import enclosure
 from meanfield.symbolic.averages.expansion import at_zero
 from meanfield.symbolic.averages.node import Average, average
-from meanfield.symbolic.blocks import one_input_averages, slope_average
+from meanfield.symbolic.blocks.recursions import one_input_averages, slope_average
 from meanfield.symbols import K, K_aa, K_ab, K_bb, Z, z
 
 ROWS = json.loads((Path(__file__).parent / "data" / "run_error.json").read_text())

@@ -202,7 +202,7 @@ def test_a_lost_switch_point_is_seen(monkeypatch):
     piecewise.pieces.cache_clear()
     monkeypatch.setattr(piecewise, "real_roots", lambda *_: [])
     wrong = mf.derive(other)
-    assert wrong.activation.pieces.exprs == (sp.Rational(31, 100),)
+    assert wrong.activations[0].pieces.exprs == (sp.Rational(31, 100),)
     with pytest.raises(AssertionError):
         assert_same_averages(averages(other), theirs)
     assert not mf.check(wrong, **settings).passed
@@ -321,7 +321,7 @@ def test_declared_signs_order_breaks():
     y, b = sp.Symbol("y"), sp.Symbol("b", positive=True)
     soft = sp.sign(y) * sp.Max(sp.Abs(y) - b, 0)
     theory = mf.derive(soft, b="b")
-    assert theory.activation.pieces.breaks == (-b, b)
+    assert theory.activations[0].pieces.breaks == (-b, b)
     plain = mf.derive("sign(z)*Max(Abs(z) - b, 0)", b="0.5")
     one, other = (th.averages()["phi^2"].doit() for th in (theory, plain))
     assert sp.simplify(one.subs(b, sp.Rational(1, 2)) - other) == 0
@@ -345,7 +345,7 @@ def test_undecided_order_gets_a_sentence_and_values_decide(text, word):
         theory.recursion("K")
     assert "derive(..., " in str(error.value)
     assert word in str(theory)
-    assert mf.derive(text, b="0.7").activation.pieces.breaks
+    assert mf.derive(text, b="0.7").activations[0].pieces.breaks
 
 
 # ------------------------------------------------------------------------------------- behind a LayerNorm of means

@@ -26,6 +26,7 @@ from meanfield.results import MeanFieldError, Solution, Status
 from meanfield.symbolic.asymptotics.depth import DepthLaw
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.recursion import closed
+from meanfield.tex.names import tex
 from meanfield.theory import Theory, describe
 
 Laws = dict[str, DepthLaw | MeanFieldError]
@@ -64,9 +65,11 @@ def plain(value: Any) -> Any:
 def derivation_data(theory: Theory, laws: Laws, table: Table) -> dict[str, Any]:
     """Maps, start values, susceptibilities and large-depth laws by quantity, and the printed rows."""
     one, two = theory.one_input, theory.two_inputs
-    both = [*zip(one.state, one.step), *zip(two.state, two.step)]
+    both = [*zip(one.state, one.block.next), *zip(two.state, two.block.next)]
+    between = [*one.block.lets, *two.block.lets]
     return {
         "recursion": {v.name: {"step": _text(e), "closed_form": _closed_text(e), "first": v.initial} for v, e in both},
+        "intermediates": {s.name: {"value": _text(e), "closed_form": _closed_text(e)} for s, e in between},
         "susceptibilities": {
             r.name: {"value": r.text(), "latex": r.latex_value()} for r in table.rows if r.section == "Susceptibilities"
         },
@@ -114,7 +117,7 @@ def _closed_text(e: sp.Expr) -> str | None:
 
 def about(theory: Theory) -> dict[str, Any]:
     """The inputs that name a theory."""
-    record, block = theory.activation, theory.block
+    record, block = theory.activations[0], theory.block
     mu = block.mu if isinstance(block, Residual) else 0
     return {
         "activation": record.name,
@@ -155,11 +158,14 @@ def unit_skip_laws(theory: Theory) -> Laws:
 def derivation(theory: Theory, laws: Laws) -> Table:
     """The first part of the story: maps, start values, susceptibilities and, for μ = 1, the large-depth laws."""
     recursion, rows = theory.one_input, []
-    for v, e in (*zip(recursion.state, recursion.step), (theory.two_inputs.state[2], theory.two_inputs["K_ab"])):
+    pair = theory.two_inputs.only("K_ab")
+    for symbol, e in (*recursion.block.lets, *pair.block.lets):
+        rows.append(Row("On the way", str(symbol), shown(e), tex(symbol), nodes=_nodes(e)))
+    for v, e in (*zip(recursion.state, recursion.block.next), (pair.state[-1], pair.block.next[-1])):
         name = QUANTITIES[v.name].latex
         jump = "φ jumps, so ⟨φ′²⟩ is infinite at infinite width." if e == sp.oo else ""
         rows.append(Row("One layer deeper", f"{v.name}'", shown(e), name.replace(r"\ell", r"\ell+1"), jump, _nodes(e)))
-    finite = [v for v, e in zip(recursion.state, recursion.step) if e != sp.oo]
+    finite = [v for v, e in zip(recursion.state, recursion.block.next) if e != sp.oo]
     for v in finite:
         first = QUANTITIES[v.name].latex.replace(r"\ell", "1")
         rows.append(Row("First layer (l = 1)", f"{v.name}^1", v.initial, first))

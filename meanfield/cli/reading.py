@@ -8,7 +8,7 @@ from meanfield.architecture import NORMS, Param, Residual
 from meanfield.functions.activations import activation
 from meanfield.functions.parser import number
 from meanfield.presentation.figures import FORMATS, require
-from meanfield.quantities import ONE_INPUT, TWO_INPUTS
+from meanfield.quantities import COVARIANCES, ONE_INPUT, TWO_INPUTS
 from meanfield.results import MeanFieldError
 from meanfield.theory import Theory, derive
 
@@ -64,8 +64,8 @@ def needs_numbers(theory: Theory) -> None:
     """Refuse a theory with symbols where numbers are to be computed."""
     if isinstance(theory.block, Residual) and isinstance(theory.block.mu, Param):
         raise MeanFieldError(f"--mu must be a number here, but the name {theory.block.mu.name!r} was given.")
-    if theory.activation.free_parameters:
-        name = min(s.name for s in theory.activation.free_parameters)
+    if theory.activations[0].free_parameters:
+        name = min(s.name for s in theory.activations[0].free_parameters)
         raise MeanFieldError(f"The parameter {name} must be a number here; give it as --param {name}=...")
 
 
@@ -73,7 +73,7 @@ def wanted(theory: Theory, text: str | None, two: bool) -> tuple[str, ...]:
     """The quantities to show, from --quantities or the default for one or two inputs."""
     known = (*TWO_INPUTS, "c") if two else ONE_INPUT
     if text is None:
-        return known if two else theory.usual
+        return (*COVARIANCES, "c") if two else theory.usual
     names = tuple(dict.fromkeys(n.strip() for n in text.split(",") if n.strip()))
     for n in names:
         if n not in known:

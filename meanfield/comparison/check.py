@@ -28,9 +28,9 @@ from meanfield.empirical.network.operations import integer
 from meanfield.empirical.observables.measurement import DEVICES
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.formula import formula
-from meanfield.quantities import ONE_INPUT, QUANTITIES, TWO_INPUTS
+from meanfield.quantities import COVARIANCES, ONE_INPUT, QUANTITIES, TWO_INPUTS
 from meanfield.results import MeanFieldError
-from meanfield.symbolic.blocks import describe
+from meanfield.symbolic.blocks.naming import describe
 from meanfield.theory import Theory, decided, derive, double
 
 __all__ = ["THRESHOLD", "Report", "Row", "check", "compare", "measure_criticality"]
@@ -65,7 +65,8 @@ def check(
     z-scores.
 
     theory: what `derive` returned, or what it takes. sigma_w, sigma_b: as in `propagate`, one number or one per layer.
-    observables: from K, J, Theta, J0 (J^{0,l}, with input_dimension), or K_aa, K_bb, K_ab; default K and J
+    observables: from K, J, Theta, J0 (J^{0,l}, with input_dimension), or, with a correlation, K_aa, K_bb, K_ab (the
+    default then), J_ab, Theta_ab; default K and J
     (`quantities`, the name elsewhere, means the same). width: neurons a layer;
     networks: how many independent ones; input_dimension: N_0 (width unless given); the input has |x|²/N_0 = input_norm
     exactly, and a second one the cosine `correlation`.
@@ -304,7 +305,7 @@ def _shown(progress: Callable[[int, int], None] | None) -> Iterator[Callable[[in
 def _wanted(theory: Theory, observables, correlation) -> tuple[str, ...]:
     finite = theory.usual != ("K",)
     allowed = TWO_INPUTS if correlation is not None else ("K", "J", "Theta", "J0") if finite else ("K",)
-    wanted = tuple(observables or (allowed if correlation is not None else allowed[:2]))
+    wanted = tuple(observables or (COVARIANCES if correlation is not None else allowed[:2]))
     if "J0" in wanted and set(wanted) - {"J0", "K"}:
         raise MeanFieldError("J0 starts at the input and J, Theta at layer 1; check them separately.")
     for q in wanted:

@@ -7,6 +7,7 @@ from meanfield.empirical.ensemble.ensemble import EnsembleResult, run_ensemble
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.functions.twins import twin
 from meanfield.empirical.network.network import Ensemble, Network
+from meanfield.empirical.network.operations import Operation, operation
 from meanfield.empirical.shared.criticality import CriticalityEstimate, measure_criticality
 from meanfield.empirical.shared.curves import JacobianCurves, jacobian_curves
 from meanfield.empirical.shared.grid import CriticalityGrid, criticality_grid
@@ -18,10 +19,12 @@ __all__ = [
     "EnsembleResult",
     "JacobianCurves",
     "Network",
+    "Operation",
     "ScalarPair",
     "criticality_grid",
     "jacobian_curves",
     "measure_criticality",
+    "operation",
     "run_ensemble",
     "twin",
 ]

@@ -1,7 +1,8 @@
 """Phase diagrams in float64: for each (σ_w, σ_b) the fixed point that K¹ flows to, and χ_J there; compiled and
 parallel.
 
-The averages depend on K alone, so they are tabulated once on a grid of K. Each point of the diagram then follows the
+Averages that depend on K alone are tabulated once on a grid of K; those behind an inner Dense, which depend on σ_w and
+σ_b as well, are evaluated where they are needed. Each point of the diagram then follows the
 sign of K' - K along the grid from K¹ to the first change and solves there; the number of attracting states is counted
 along the way. A pair of fixed points inside one grid cell (1/24 decade) is not seen.
 """
@@ -15,11 +16,13 @@ import numpy as np
 import sympy as sp
 
 from meanfield.numeric.lowering import cache, loops, printing
-from meanfield.numeric.lowering.assembly import VERSION, averages, module_of
+from meanfield.numeric.lowering.assembly import VERSION, averages, described, module_of
 from meanfield.numeric.lowering.modules import Module, T
 from meanfield.results import MeanFieldError
+from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.recursion import Recursion
-from meanfield.symbols import J
+from meanfield.symbolic.steps import Step
+from meanfield.symbols import J, K
 
 # decades of K: far out only the sign matters
 GRID = np.concatenate(
@@ -166,20 +169,15 @@ def compile_phase(recursion: Recursion) -> Compiled:
 
     Raises: MeanFieldError where χ_J is infinite or a parameter inside an average has no value.
     """
+    recursion = recursion.homogeneous("A phase diagram was")
     if recursion["J"].has(sp.oo):
         raise MeanFieldError(
             "A phase diagram was asked for, but φ jumps or rises like √|z|, so χ_J is infinite everywhere."
         )
-    inside = sorted(p.name for n in loops.placeholders(recursion) for p in recursion.parameters if n.has(p))
+    inside = sorted(p.name for n in loops.placeholders(recursion) for s in n.args[3] for p in s.free_symbols - {K})
     if inside:
-        raise MeanFieldError(
-            f"A phase diagram was asked for, but an average depends on {inside[0]}, not on K alone (a second Dense); "
-            "use propagate over a grid of sigma_w and sigma_b."
-        )
-    description = f"phase|{VERSION}|{sp.srepr(recursion.step)}|" + "|".join(
-        sorted(sp.srepr(n.integrand) for n in loops.placeholders(recursion))
-    )
-    name = cache.key(description)
+        raise MeanFieldError(f"The parameter {inside[0]} stands inside an average and has no value; give it a number.")
+    name = cache.key(f"phase|{described(recursion)}")
     stored = cache.read(name)
     parameters = tuple(p.name for p in recursion.parameters if p.name not in ("Q0", "c0"))
     if stored is None:
@@ -191,25 +189,34 @@ def compile_phase(recursion: Recursion) -> Compiled:
             f"A phase diagram follows K up to {GRID[-1]:.0e}, but an average of this activation oscillates too fast to "
             f"be evaluated beyond K = {limit:.3g}; use fixed_points at single points."
         )
-    return Compiled(module_of(name, *stored), parameters, len(loops.placeholders(recursion)))
+    return Compiled(module_of(name, *stored), parameters, len(_tabulated(recursion)))
+
+
+def _tabulated(recursion: Recursion) -> list[Average]:
+    """The averages that K alone decides; those over the variance of an inner Dense depend on σ_w and σ_b as well."""
+    return [n for n in loops.placeholders(recursion) if not n.free_symbols - {K}]
 
 
 def _generate(recursion: Recursion, parameters: tuple[str, ...]):
     calls, functions, notes, arrays = averages(recursion)
     names_of = loops.placeholders(recursion)
-    nodes = [f"a{i}" for i in range(len(names_of))]
-    step, chi = recursion["K"].xreplace(names_of), sp.diff(recursion["J"].xreplace(names_of), J)
-    lines, values = printing.statements([step, chi])
-    body = "\n".join(f"    {t}" for t in [*lines, f"return {values[0]}, {values[1]}"])
-    args = ", ".join(parameters)
-    inner = ", ".join([*nodes, *parameters])
+    ids = loops.identifiers(recursion)
+    tabulated = {n: str(names_of[n]) for n in _tabulated(recursion)}
+    nodes = list(tabulated.values())
+    whole = Step((recursion.block.next[recursion.index("K")], recursion.block.derivative(1, J)), recursion.block.lets)
+    between = [t for part in loops.assignments(whole, calls, names_of, ids, frozenset(tabulated)) for t in part]
+    lines, values = printing.statements([e.xreplace(names_of).xreplace(ids) for e in whole.next])
+    body = "\n".join(f"    {t}" for t in [*between, *lines, f"return {values[0]}, {values[1]}"])
+    own = [ids[p].name for p in recursion.parameters if p.name in parameters]
+    args = ", ".join(own)
+    inner = ", ".join(["T", *nodes, *own])
     maps = f"@njit(cache=True, error_model='numpy')\ndef maps(K, {inner}):\n{body}\n\n\n"
-    source = [f"{a} = {calls[n]}" for a, n in zip(nodes, names_of)]
+    source = [f"{a} = {calls[n]}" for n, a in tabulated.items()]
     fill = {
         "args": args,
         "inner": inner,
         "evaluate": "\n".join(f"    {t}" for t in source) or "    pass",
-        "params": "\n".join(f"    {p} = float(sigma[{i}, p])" for i, p in enumerate(parameters)),
+        "params": "\n".join(f"    {p} = float(sigma[{i}, p])" for i, p in enumerate(own)),
         "table": "\n".join(f"            {a} = float(nodes[{i}, j])" for i, a in enumerate(nodes))
         or "            pass",
         # an average may be a parameter of one further down (the mean of a LayerNorm)

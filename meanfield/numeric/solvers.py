@@ -16,7 +16,8 @@ from meanfield.limits import require_memory, require_steps
 from meanfield.numeric.lowering.assembly import Lowered, lower
 from meanfield.results import MeanFieldError, Status, one_line
 from meanfield.symbolic.recursion import Recursion, c0
-from meanfield.symbols import Q0, parameter
+from meanfield.symbolic.steps import Domain
+from meanfield.symbols import parameter
 from meanfield.tex.names import tex
 from meanfield.tex.prose import booktabs, decimal
 
@@ -59,19 +60,23 @@ class Run:
         values = self.__dict__.get("values", {})
         if name in values:
             return values[name]
-        if f"log_{name}" in values:
-            with np.errstate(over="ignore", under="ignore"):
-                return np.exp(values[f"log_{name}"])
-        if name == "c" and "K_ab" in values:
-            with np.errstate(invalid="ignore", divide="ignore"):
-                return values["K_ab"] / np.sqrt(values["K_aa"] * values["K_bb"])
+        if not values:  # a copy in the making
+            raise AttributeError(name)
+        recursion = self.lowered.recursion
+        for v in recursion.state:
+            if v.name == name:
+                return v.carry.value(values[v.key])
+        for own, formula in recursion.readout:
+            if own == name:
+                held = {v.symbol: v.name for v in recursion.state}
+                with np.errstate(all="ignore"):
+                    return _function(formula, tuple(held))(*(getattr(self, n) for n in held.values()))
         raise AttributeError(f"This run has {', '.join(self.quantities)}; {name!r} was asked for.")
 
     @property
     def quantities(self) -> tuple[str, ...]:
         """Names that can be read off the run."""
-        names = [n.removeprefix("log_") for n in self.values]
-        return (*names, "c") if "K_ab" in self.values else tuple(names)
+        return (*self.lowered.recursion.names, *(name for name, _ in self.lowered.recursion.readout))
 
     def at(self, layer: int) -> dict[str, np.ndarray]:
         """All quantities at one layer index l (not array position)."""
@@ -131,7 +136,10 @@ class Run:
         return f"K diverges{count}: it exceeds 1e300 first at layer {first}; the layers before it are intact."
 
 
-_LEAST = {"sigma_w": 0.0, "sigma_b": 0.0, "mu": 0.0, "N0": 1.0}  # what a parameter may be at least
+def _domains(recursion: Recursion) -> dict[str, Domain]:
+    """Where the parameters of a run may lie: standard deviations are ≥ 0 whether a formula says so or not."""
+    deviations = dict.fromkeys(("sigma_w", "sigma_b"), Domain(sp.S.Zero))
+    return deviations | recursion.domains
 
 
 def propagate(
@@ -145,6 +153,7 @@ def propagate(
     layerwise: bool = False,
     every_layer: bool = True,
     parameters: dict[str, float] | None = None,
+    start: dict[str, Any] | None = None,
 ) -> Run:
     """Iterate a recursion in float64 to layer `depth`; see `Theory.propagate`."""
     depth = whole(depth, "depth", 1, DEEPEST)
@@ -153,11 +162,12 @@ def propagate(
     missing = [n for n in lowered.parameters if n not in given]
     if missing:
         raise MeanFieldError(f"{missing[0]} has no value; give it as a keyword ({missing[0]}=...).")
+    domains = _domains(recursion)
     arrays = {
-        n: checked(n, given[n], minimum=_LEAST.get(n))
+        n: checked(n, given[n], domains.get(n, _ANYWHERE))
         for n in dict.fromkeys(("sigma_w", "sigma_b", *lowered.parameters))
     }
-    norm = checked("input_norm", input_norm, minimum=0.0)
+    norm = checked("input_norm", input_norm, Domain(sp.S.Zero))
     inputs = {"Q0": norm}
     needs_c = any(v.initial.has(c0) for v in recursion.state)
     if needs_c:
@@ -167,6 +177,10 @@ def propagate(
                 f"A correlation must lie between -1 and 1, but {float(c.ravel()[np.abs(c).argmax()])} was given."
             )
         inputs["c0"] = c
+    given_start = {}  # by a name that no parameter has
+    for n, v in (start or {}).items():
+        recursion.index(n)  # raises for what is no state variable
+        given_start[f"{n}^1"] = checked(f"The start of {n}", v)
     if layerwise:
         for n, a in arrays.items():
             if a.ndim and a.shape[-1] not in (1, depth):
@@ -175,7 +189,7 @@ def propagate(
                     f"depth {depth}."
                 )
     sizes = {n: a.shape[:-1] if layerwise else a.shape for n, a in arrays.items()} | {
-        n: v.shape for n, v in inputs.items()
+        n: v.shape for n, v in (inputs | given_start).items()
     }
     try:
         shape = np.broadcast_shapes(*sizes.values())
@@ -192,29 +206,26 @@ def propagate(
         n: np.broadcast_to(a if layerwise else a[..., None], (*shape, length)).reshape(points, length)
         for n, a in arrays.items()
     }
-    start = _start(
-        recursion,
-        {n: s[:, 0] for n, s in sigma.items()},
-        {n: np.broadcast_to(v, shape).reshape(points) for n, v in inputs.items()},
-        points,
-    )
+    first = {n: s[:, 0] for n, s in sigma.items()}
+    spread = {n: np.broadcast_to(v, shape).reshape(points) for n, v in (inputs | given_start).items()}
+    begin = _start(recursion, first, spread, points)
     used = np.zeros((max(1, len(lowered.parameters)), points, 1 if not layerwise else max(1, depth - 1)))
     for i, n in enumerate(lowered.parameters):
         # layer l + 1 is made with the σ of layer l + 1: index 0 of the array belongs to the input layer
         if depth > 1:
             used[i] = sigma[n][:, 1:] if layerwise else sigma[n]
     stretched = used if layerwise else np.broadcast_to(used, (*used.shape[:2], max(1, depth - 1)))
-    out, diverged = lowered.run(start, stretched, int(depth), not layerwise, every_layer)
+    out, diverged = lowered.run(begin, stretched, int(depth), not layerwise, every_layer)
     if diverged.any() and math.isfinite(lowered.limit):
         raise MeanFieldError(
             f"Propagation to layer {depth} was asked for, but at layer {int(diverged[diverged > 0].min())} an average "
             f"is needed beyond K = {lowered.limit:.3g}, where this activation oscillates too fast for the float64 "
             "quadrature; use fewer layers or a smaller sigma_w, sigma_b or Q0."
         )
-    names = [f"log_{v.name}" if v.carry == "log" else v.name for v in recursion.state]
+    names = [v.key for v in recursion.state]
     layers = np.arange(1, depth + 1) if every_layer else np.array([depth])
     values = {n: out[:, :, i].reshape(*shape, len(layers)) for i, n in enumerate(names)}
-    return Run(layers, values, diverged.reshape(shape), lowered, {**arrays, **inputs}, layerwise)
+    return Run(layers, values, diverged.reshape(shape), lowered, {**arrays, **inputs, **given_start}, layerwise)
 
 
 def _refuse_size(points: int, depth: int, variables: int, parameters: int, layerwise: bool, every_layer: bool) -> None:
@@ -229,8 +240,11 @@ def _refuse_size(points: int, depth: int, variables: int, parameters: int, layer
     require_steps(points * depth, "This run")
 
 
-def checked(name: str, value, minimum: float | None = None) -> np.ndarray:
-    """The value as an array of finite doubles ≥ minimum."""
+_ANYWHERE = Domain()
+
+
+def checked(name: str, value, domain: Domain = _ANYWHERE) -> np.ndarray:
+    """The value as an array of finite doubles in its domain."""
     refuse_not_real(value, name)
     try:
         array = np.asarray(value, dtype=float)
@@ -238,31 +252,32 @@ def checked(name: str, value, minimum: float | None = None) -> np.ndarray:
         raise MeanFieldError(f"{name} must be a number or an array of numbers, but {shown(value)} was given.") from None
     if not np.isfinite(array).all():
         raise MeanFieldError(f"{name} must be finite, but {array[~np.isfinite(array)].ravel()[0]} was given.")
-    if minimum is not None and (array < minimum).any():
-        raise MeanFieldError(
-            f"{name} must be ≥ {minimum:g} (it is a standard deviation or a norm), but {float(array.min())} was given."
-        )
+    for end, sign, beyond in ((domain.lower, "≥", np.min), (domain.upper, "≤", np.max)):
+        if end is not None and array.size and (float(beyond(array)) - float(end)) * (1 if sign == "≥" else -1) < 0:
+            raise MeanFieldError(f"{name} must be {sign} {end}, but {float(beyond(array))} was given.")
     return array
 
 
 @lru_cache(maxsize=256)
-def _initial(expr: sp.Expr, names: tuple[str, ...]):
-    """The value of a state variable at layer 1 as a NumPy function of σ's and inputs."""
-    return sp.lambdify([{"Q0": Q0, "c0": c0}.get(n) or parameter(n) for n in names], expr, modules="numpy")
+def _function(formula: sp.Expr, symbols: tuple[sp.Symbol, ...]):
+    """A start or a readout as a NumPy function."""
+    return sp.lambdify(symbols, formula, modules="numpy")
 
 
 def _start(recursion: Recursion, sigma: dict, inputs: dict, points: int) -> np.ndarray:
     start = np.empty((points, len(recursion.state)))
     everything = sigma | inputs
-    names = tuple(sorted(everything))
     for i, v in enumerate(recursion.state):
-        f = _initial(v.initial, names)
-        with np.errstate(over="ignore", divide="ignore"):  # log 0 = -∞: with σ_w = 0, J0 is exactly 0
-            value = np.broadcast_to(f(*[everything[n] for n in names]), points)
-            start[:, i] = np.log(value) if v.carry == "log" else value
-    logs = np.array([v.carry == "log" for v in recursion.state])
-    if not (np.isfinite(start) | (logs & np.isneginf(start))).all():
-        raise MeanFieldError(
-            "K overflows already at layer 1: the variances or the input norm are too large for a double."
-        )
+        if f"{v.name}^1" in everything:
+            value = everything[f"{v.name}^1"]
+        else:
+            symbols = tuple(sorted(v.initial.free_symbols, key=lambda s: s.name))
+            with np.errstate(over="ignore"):
+                found = _function(v.initial, symbols)(*[everything[s.name] for s in symbols])
+                value = np.broadcast_to(found, points)
+        start[:, i] = v.carry.held(value)
+        if not v.carry.allows(start[:, i]).all():
+            raise MeanFieldError(
+                f"{v.name} overflows already at layer 1: the variances or the input norm are too large for a double."
+            )
     return start

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sympy as sp
@@ -19,7 +19,8 @@ from meanfield.symbolic.asymptotics.depth import depth_law
 from meanfield.symbolic.averages.expansion import at_infinity, at_zero
 from meanfield.symbolic.averages.moments import Moment
 from meanfield.symbolic.averages.node import Average, average
-from meanfield.symbolic.blocks import describe, one_input_averages
+from meanfield.symbolic.blocks.naming import describe
+from meanfield.symbolic.blocks.recursions import one_input_averages
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbols import J, K_aa, K_ab, K_bb, Theta, Z, sigma_w
 from meanfield.tex.lines import lines as lines
@@ -225,22 +226,25 @@ def law_latex(law: Law) -> str:
     return law_tex(law)
 
 
-def theory_table(phi: Activation, block: Block, one: Recursion, two: Recursion, order: int) -> Table:
+def theory_table(
+    phis: tuple[Activation, ...], block: Block, one: Recursion, two: Recursion, order: int
+) -> Table:
     """Maps, susceptibilities, closed forms, two ends, large-depth laws of one theory."""
     rows = [*_maps(one, "Maps (one input)")]
     for name, e in one.susceptibilities().items():
         value = _shown(e) if e != sp.oo else "infinite"
         rows.append(Row("Susceptibilities", name, value, _SUSCEPTIBILITY[name], nodes=None if e == sp.oo else e))
     rows += _maps(two, "Maps (two inputs)")
-    rows += _closed_rows(phi)
-    rows += _end_rows(phi, order)
+    for phi in phis:
+        own = [*_closed_rows(phi), *_end_rows(phi, order)]
+        rows += own if len(phis) == 1 else [replace(row, section=f"{row.section}, {phi}") for row in own]
     rows += _depth_rows(block, one)
     return Table(f"Large-width theory: {describe(block)}", tuple(rows))
 
 
 def _maps(recursion: Recursion, section: str) -> list[Row]:
-    out = []
-    for v, e in zip(recursion.state, recursion.step):
+    out = [Row(section, str(s), _shown(e), tex(s), nodes=e) for s, e in recursion.block.lets]
+    for v, e in zip(recursion.state, recursion.block.next):
         left = after(v.symbol)
         if e == sp.oo:
             jump = "φ jumps, so ⟨φ′²⟩ is infinite at infinite width."

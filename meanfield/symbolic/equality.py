@@ -13,7 +13,7 @@ from meanfield import balls
 from meanfield.arguments import spoken, whole
 from meanfield.functions.piecewise import SWITCHES
 from meanfield.results import Equality, MeanFieldError
-from meanfield.symbolic.averages.node import Average, average, expression
+from meanfield.symbolic.averages.node import Average, average, expression, outermost
 from meanfield.symbols import Z
 
 BITS = (160, 320, 640, 1280)  # of the digits, as long as the balls are too wide to tell
@@ -103,10 +103,10 @@ def _normal(e: sp.Expr, done: dict) -> sp.Expr:
         if node not in done:
             cov = tuple(reduced(_normal(c, done)) for c in node.cov)
             mean = tuple(reduced(_normal(m, done)) for m in node.mean)
-            f = node.integrand
+            f = _normal(node.integrand, done)  # constants of a LayerNorm, which may leave the average
             done[node] = sp.Add(*[_moment(average(t, cov, mean)) for t in _terms(f, node.n)])
         swap[node] = done[node]
-    return e.xreplace({a: swap[a] for a in _outermost(e)})
+    return e.xreplace({a: swap[a] for a in outermost(e)})
 
 
 def _moment(e: sp.Expr) -> sp.Expr:
@@ -129,18 +129,8 @@ def _with_factored_denominator(t: sp.Expr) -> sp.Expr:
     return top / sp.factor(bottom) if bottom.is_Add else t
 
 
-def _outermost(e: sp.Expr) -> set[Average]:
-    """The averages that stand inside no other one."""
-    found, walk = set(), sp.preorder_traversal(e)
-    for part in walk:
-        if isinstance(part, Average):
-            found.add(part)
-            walk.skip()
-    return found
-
-
 def _named(e: sp.Expr, names: dict) -> sp.Expr:
-    for node in sorted(_outermost(e), key=str):
+    for node in sorted(outermost(e), key=str):
         names.setdefault(node, sp.Dummy(f"A{len(names)}", positive=node.is_positive or None, real=True))
     return e.xreplace(names)
 

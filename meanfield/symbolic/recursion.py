@@ -7,55 +7,122 @@ from functools import cached_property
 
 import sympy as sp
 
+from meanfield.carries import CARRIES, PLAIN, Carry
 from meanfield.functions.parser import expression
 from meanfield.results import Equality, MeanFieldError, one_line
 from meanfield.symbolic.equality import closed, expressions_equal
+from meanfield.symbolic.steps import Domain, Step
 from meanfield.symbols import Q0, l, parameter
-from meanfield.tex.names import after, aligned
+from meanfield.tex.names import after, aligned, tex
 
 c0 = sp.Symbol("c0", real=True)
 
 
 @dataclass(frozen=True)
 class StateVar:
-    """One quantity of the state: its name, its symbol, its value at layer 1 and how it is carried ("linear" or
-    "log")."""
+    """One quantity of the state: its name, its symbol, its value at layer 1 and how it is carried (a `Carry`, or its
+    name: "linear", "log")."""
 
     name: str
     symbol: sp.Symbol
     initial: sp.Expr
-    carry: str = "linear"
+    carry: Carry = PLAIN
+
+    def __post_init__(self) -> None:
+        if isinstance(self.carry, str):
+            if self.carry not in CARRIES:
+                raise MeanFieldError(f"A carry is one of {', '.join(CARRIES)}, but {self.carry!r} was given.")
+            object.__setattr__(self, "carry", CARRIES[self.carry])
+        object.__setattr__(self, "initial", sp.sympify(self.initial))
+
+    @property
+    def key(self) -> str:
+        """Its name in a run, as it is held."""
+        return self.carry.key(self.name)
 
 
 @dataclass(frozen=True)
 class Recursion:
-    """x^{l+1} = step(x^l; parameters).
+    """x^l = block(x^{l-1}; parameters) for the layers l = 2, 3, …; x^1 is the start.
 
-    state: the variables, each depending only on itself and on those before it; step: their next values in the same
-    order; depth: the symbol of the layer index (l = 1 is the first layer after the input). Two recursions are equal
-    (==) when they are structurally the same; `equals` asks whether they are the same mathematically.
+    state: the variables, each depending only on itself and on those before it, with their values at layer 1 (`start`);
+    block: the `Step` that repeats (a tuple of formulas is one without intermediates), which fixed points, lines and
+    laws read; head: steps of the first layers after layer 1, where they differ from it (a trained LayerNorm at the end
+    of a block is missing before the first one); readout: (name, formula) of what is read off the state of a layer;
+    layer: the symbol of the layer that is made (in the step that makes layer 2 it is 2); domain: where parameters may
+    lie, by symbol. Two recursions are equal (==) when they are structurally the same; `equals` asks whether they are
+    the same mathematically.
+
+    >>> from meanfield.symbols import K, l
+    >>> [int(x["K"]) for x in Recursion((StateVar("K", K, 1),), (K + l,)).iterate({}, 4)]
+    [1, 3, 6, 10]
     """
 
     state: tuple[StateVar, ...]
-    step: tuple[sp.Expr, ...]
-    depth: sp.Symbol = l
+    block: Step
+    head: tuple[Step, ...] = ()
+    readout: tuple[tuple[str, sp.Expr], ...] = ()
+    layer: sp.Symbol = l
+    domain: tuple[tuple[sp.Symbol, Domain], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.block, Step):
+            object.__setattr__(self, "block", Step(tuple(map(sp.sympify, self.block))))
+        if any(len(one.next) != len(self.state) for one in self.steps):
+            raise MeanFieldError(f"A step of {len(self.state)} formulas was expected, one for each state variable.")
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps of the head, then the block."""
+        return (*self.head, self.block)
+
+    def step_to(self, layer: int) -> Step:
+        """The step that makes layer 2, 3, …"""
+        return self.steps[min(layer - 2, len(self.head))]
+
+    @cached_property
+    def step(self) -> tuple[sp.Expr, ...]:
+        """The next values by the block, as one formula each."""
+        return self.block.flat()
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(v.name for v in self.state)
 
     @property
-    def initial(self) -> dict[str, sp.Expr]:
+    def start(self) -> dict[str, sp.Expr]:
+        """The values at layer 1."""
         return {v.name: v.initial for v in self.state}
+
+    initial = start
+
+    @property
+    def domains(self) -> dict[str, Domain]:
+        """Where parameters may lie, by name."""
+        return {s.name: d for s, d in self.domain}
 
     @cached_property
     def parameters(self) -> tuple[sp.Symbol, ...]:
-        """Symbols that are neither state nor depth, by name."""
-        free = set().union(*[e.free_symbols for e in self.step], *[v.initial.free_symbols for v in self.state])
-        return tuple(sorted(free - {v.symbol for v in self.state} - {self.depth}, key=lambda s: s.name))
+        """Symbols that are neither state nor layer, by name."""
+        free = set().union(*[s.free_symbols for s in self.steps], *[v.initial.free_symbols for v in self.state])
+        return tuple(sorted(free - {v.symbol for v in self.state} - {self.layer}, key=lambda s: s.name))
+
+    @property
+    def knows_layer(self) -> bool:
+        """Whether a step depends on the layer it makes: then no state repeats itself, and there are no fixed points."""
+        return any(self.layer in one.free_symbols for one in self.steps)
+
+    def homogeneous(self, what: str) -> Recursion:
+        """This recursion, if every layer has the same map. Raises: MeanFieldError, saying that `what` needs it."""
+        if self.knows_layer:
+            raise MeanFieldError(
+                f"{what} asked for, but the map changes from layer to layer (it holds {self.layer}, as with a "
+                "Schedule); use propagate or iterate."
+            )
+        return self
 
     def __getitem__(self, name: str) -> sp.Expr:
-        """The next value of one state variable."""
+        """The next value of one state variable, by the block."""
         return self.step[self.index(name)]
 
     def index(self, name: str) -> int:
@@ -67,30 +134,48 @@ class Recursion:
         """The same recursion reduced to `names` and whatever they depend on."""
         if not names:
             return self
+        symbols = {v.symbol for v in self.state}
         wanted = {self.state[self.index(n)].symbol for n in names}
-        for v, e in zip(reversed(self.state), reversed(self.step)):
+        for i, v in reversed(list(enumerate(self.state))):
             if v.symbol in wanted:
-                wanted |= e.free_symbols & {s.symbol for s in self.state}
+                wanted |= set().union(*[s.pick([i]).free_symbols for s in self.steps]) & symbols
         keep = [i for i, v in enumerate(self.state) if v.symbol in wanted]
-        return replace(self, state=tuple(self.state[i] for i in keep), step=tuple(self.step[i] for i in keep))
+        kept = {self.state[i].symbol for i in keep}
+        return replace(
+            self,
+            state=tuple(self.state[i] for i in keep),
+            block=self.block.pick(keep),
+            head=_shortened(tuple(s.pick(keep) for s in self.head), self.block.pick(keep)),
+            readout=tuple((n, e) for n, e in self.readout if e.free_symbols & symbols <= kept),
+        )
 
     def map(self, function) -> Recursion:
         """`function` applied to every step and initial value."""
         return replace(
             self,
-            step=tuple(function(e) for e in self.step),
+            block=self.block.map(function),
+            head=tuple(s.map(function) for s in self.head),
             state=tuple(replace(v, initial=function(v.initial)) for v in self.state),
         )
 
+    def flat(self) -> Recursion:
+        """The same recursion without intermediates: one formula for each variable."""
+        return replace(self, block=Step(self.step), head=tuple(Step(s.flat()) for s in self.head))
+
     def subs(self, values: dict) -> Recursion:
-        """Parameters replaced, e.g. {"sigma_w": 1, mu: 1/2} by name or symbol."""
-        free = set().union(*[sp.sympify(e).free_symbols for v in self.state for e in (v.initial,)])
-        free = free.union(*[sp.sympify(e).free_symbols for e in self.step])
+        """Parameters replaced, e.g. {"sigma_w": 1, mu: 1/2} by name or symbol.
+
+        Raises: MeanFieldError for a number outside the domain of its parameter.
+        """
+        free = set().union(*[s.free_symbols for s in self.steps], *[v.initial.free_symbols for v in self.state])
         swap: dict = {}
         for k, v in values.items():  # by name: a symbol may have been declared with other assumptions
             for s in [s for s in free if s.name == k] if isinstance(k, str) else [k]:
                 swap[s] = expression(v, str(k))
-        return self.map(lambda e: e.subs(swap))
+                if s.name in self.domains and swap[s].is_number:
+                    self.domains[s.name].require(s.name, swap[s])
+        rest = tuple((s, d) for s, d in self.domain if s not in swap)
+        return replace(self.map(lambda e: e.subs(swap)), domain=rest)
 
     def doit(self) -> Recursion:
         """Every average replaced by its closed form where the rule finds one."""
@@ -98,14 +183,16 @@ class Recursion:
 
     def susceptibilities(self) -> dict[str, sp.Expr]:
         """Derivatives of the map: chi_K = ∂K'/∂K, chi_J = ∂J'/∂J, chi_Delta = ∂chi_J/∂K; for two inputs chi_c =
-        ∂K_ab'/∂K_ab."""
+        ∂K_ab'/∂K_ab. In terms of the intermediates, where a block has some."""
         out: dict[str, sp.Expr] = {}
         for name, label in (("K", "chi_K"), ("J", "chi_J"), ("K_ab", "chi_c")):
             if name in self.names:
-                infinite = self[name].has(sp.oo)  # φ jumps: ⟨φ′²⟩ = ∞
-                out[label] = sp.oo if infinite else sp.diff(self[name], self.state[self.index(name)].symbol)
+                i = self.index(name)
+                infinite = self.block.next[i].has(sp.oo)  # φ jumps: ⟨φ′²⟩ = ∞
+                out[label] = sp.oo if infinite else self.block.derivative(i, self.state[i].symbol)
         if "chi_J" in out and out["chi_J"] != sp.oo:
-            out["chi_Delta"] = sp.diff(out["chi_J"], self.state[self.index("K")].symbol)
+            slope = Step((out["chi_J"],), self.block.lets)
+            out["chi_Delta"] = slope.derivative(0, self.state[self.index("K")].symbol)
         return out
 
     def iterate(self, values: dict, depth: int, digits: int = 30) -> list[dict[str, sp.Float]]:
@@ -117,7 +204,9 @@ class Recursion:
         exact = {k: sp.Rational(v) if isinstance(v, float) else expression(v, k) for k, v in values.items()}
         numbers = {parameter(k): v for k, v in exact.items()}
         numbers |= {p: exact[p.name] for p in self.parameters if p.name in exact}  # those declared positive, too
-        layer = {v.symbol: numbers.get(v.symbol, v.initial).subs(numbers) for v in self.state}
+        begin = {v.symbol: exact.get(v.name, v.initial) for v in self.state}
+        numbers = {s: v for s, v in numbers.items() if s not in begin}
+        layer = {s: v.subs(numbers) for s, v in begin.items()}
         missing = (
             set().union(*[sp.sympify(v).free_symbols for v in layer.values()], set(self.parameters))
             - set(numbers)
@@ -126,10 +215,16 @@ class Recursion:
         if missing:
             raise MeanFieldError(f"Iterating needs values for {sorted(s.name for s in missing)}.")
         out = []
-        for _ in range(depth):
+        for made in range(2, depth + 2):
             layer = {s: sp.N(v.subs(numbers), digits + 5) for s, v in layer.items()}
             out.append({v.name: layer[v.symbol] for v in self.state})
-            layer = {v.symbol: e.subs(numbers).subs(layer) for v, e in zip(self.state, self.step)}
+            if made > depth:
+                break
+            here = layer | {self.layer: sp.Integer(made)}
+            step = self.step_to(made)
+            for symbol, e in step.lets:
+                here[symbol] = sp.N(e.subs(numbers).subs(here), digits + 5)
+            layer = {v.symbol: e.subs(numbers).subs(here) for v, e in zip(self.state, step.next)}
         return out
 
     def equals(self, other: Recursion, points: int = 3) -> Equality:
@@ -139,22 +234,28 @@ class Recursion:
             return Equality.PROVED
         if self.names != other.names:
             return Equality.DIFFERENT
-        swap = {b.symbol: a.symbol for a, b in zip(self.state, other.state)}
-        pairs = list(zip(self.step, [e.xreplace(swap) for e in other.step]))
+        swap = {b.symbol: a.symbol for a, b in zip(self.state, other.state)} | {other.layer: self.layer}
+        length = max(len(self.head), len(other.head)) + 2
+        pairs = [
+            (a, b.xreplace(swap))
+            for made in range(2, length + 1)
+            for a, b in zip(self.step_to(made).flat(), other.step_to(made).flat())
+        ]
         pairs += [(a.initial, b.initial.xreplace(swap)) for a, b in zip(self.state, other.state)]
         return min((expressions_equal(a, b, points) for a, b in pairs), key=list(Equality)[::-1].index)
 
     def latex(self) -> str:
         r"""The maps as LaTeX for math mode (amsmath): one `aligned`, whose lines fit \textwidth of an article at 10 pt.
 
-        Long maps break at their signs, or name their averages A_1, A_2, …, whose definitions follow. Write
-        `.doit().latex()` for closed forms.
+        Intermediates come first. Long maps break at their signs, or name their averages A_1, A_2, …, whose definitions
+        follow. Write `.doit().latex()` for closed forms.
 
         >>> from meanfield import derive
         >>> print(derive("tanh").recursion("K").latex())
         K^{\ell+1} = \sigma_b^{2} + \sigma_w^{2} \left\langle \tanh^{2}{\left(z \right)} \right\rangle_{K}
         """
-        return aligned([(after(v.symbol), e) for v, e in zip(self.state, self.step)])
+        maps = [(after(v.symbol), e) for v, e in zip(self.state, self.block.next)]
+        return aligned([*((tex(s), e) for s, e in self.block.lets), *maps])
 
     def _repr_latex_(self) -> str:
         return f"$${self.latex()}$$"
@@ -163,4 +264,12 @@ class Recursion:
         return one_line("Recursion", ", ".join(self.names))
 
     def __str__(self) -> str:
-        return "\n".join(f"{v.name}' = {e}" for v, e in zip(self.state, self.step))
+        named = [f"{s} = {e}" for s, e in self.block.lets]
+        return "\n".join([*named, *(f"{v.name}' = {e}" for v, e in zip(self.state, self.block.next))])
+
+
+def _shortened(head: tuple[Step, ...], block: Step) -> tuple[Step, ...]:
+    """The head without the steps at its end that are the block's."""
+    while head and head[-1] == block:
+        head = head[:-1]
+    return head

@@ -28,11 +28,26 @@ def tex(e: Any) -> str:
     """LaTeX of an expression in the project's notation; no number has more than `DIGITS` digits."""
     if isinstance(e, sp.Basic):
         e = e.xreplace({r: sp.Float(r, DIGITS) for r in e.atoms(sp.Float, sp.Rational) if _is_long(r)})
-    names = LATEX_NAMES | {s: _foreign(s.name) for s in getattr(e, "free_symbols", ()) if not s.name.isascii()}
+    names = dict(LATEX_NAMES)
+    for s in getattr(e, "free_symbols", ()):
+        if "[" in s.name:
+            names[s] = _intermediate(s.name)
+        elif not s.name.isascii():
+            names[s] = _foreign(s.name)
     text = sp.latex(e, symbol_names=names, ln_notation=False, fold_short_frac=False, inv_trig_style="full")
     for long, short in ((r"\text{for}\: ", ""), (r"\text{for} \: ", ""), (r"\text{otherwise}", r"\text{else}")):
         text = text.replace(long, short)  # a case needs its room for the formula
     return text.replace(r"\operatorname{asin}", r"\arcsin")
+
+
+def _intermediate(name: str) -> str:
+    r"""An intermediate of a step: K[2] as K_{2}, chi_ab[1] as \chi_{ab,1}, dK[1] (by the start's K) as \dot{K}_{1}."""
+    stem, index = name[:-1].split("[")
+    slope, stem = stem.startswith("d"), stem.removeprefix("d")
+    letter, _, positions = stem.partition("_")
+    letter = {"chi": r"\chi", "Theta": r"\Theta"}.get(letter, letter)
+    letter = rf"\dot{{{letter}}}" if slope else letter
+    return rf"{letter}_{{{positions},{index}}}" if positions else rf"{letter}_{{{index}}}"
 
 
 def _foreign(name: str) -> str:
@@ -52,6 +67,8 @@ def _is_long(number: sp.Expr) -> bool:
 def after(symbol: sp.Symbol) -> str:
     """A state variable one layer deeper: K^{ℓ+1}, K^{ℓ+1}_{ab}."""
     name = tex(symbol)
+    if name.endswith("_{ab}"):
+        return name.removesuffix("_{ab}") + r"^{\ell+1}_{ab}"
     return name.replace("K_{", r"K^{\ell+1}_{", 1) if name.startswith("K_{") else name + r"^{\ell+1}"
 
 

@@ -91,7 +91,7 @@ VERBS: dict[str, tuple[Callable, dict[str, Any], tuple[str, ...]]] = {
     "average": (lambda *a, **k: mf.average(*a, **k), {"0": sp.erf(z) ** 2, "1": K}, ("mean",)),
     "at_zero": (lambda *a, **k: mf.at_zero(*a, **k), {"0": mf.average(sp.erf(z) ** 2, K), "1": 1}, ()),
     "at_infinity": (lambda *a, **k: mf.at_infinity(*a, **k), {"0": mf.average(sp.erf(z) ** 2, K), "1": 1}, ()),
-    "Theory": (mf.Theory, {"0": mf.activation("tanh"), "1": mf.mlp("tanh")}, ()),
+    "Theory": (mf.Theory, {"0": mf.mlp("tanh")}, ()),
     "Dense": _block(mf.Dense, {}, "weights", "sigma_w", "sigma_b", "expand", "axis"),
     "Nonlinearity": _block(mf.Nonlinearity, {"0": "tanh"}),
     "LayerNorm": _block(mf.LayerNorm, {}, "affine"),

@@ -88,6 +88,7 @@ def test_planted_nan_and_shape_are_found(monkeypatch):
 
 
 TWICE = mf.Sequential((mf.Nonlinearity("erf"), mf.Dense()) * 2)
+FADING = mf.Sequential((mf.Nonlinearity("tanh"), mf.Dense(sigma_w=mf.Schedule(1, 1))))
 
 
 @pytest.mark.parametrize(
@@ -107,7 +108,8 @@ TWICE = mf.Sequential((mf.Nonlinearity("erf"), mf.Dense()) * 2)
         (lambda: mf.derive("tanh", residual=True, mu="1e400"), "mu"),
         (lambda: mf.Sequential(3), "Sequential"),
         (lambda: mf.measure_criticality("tanh", sigma_w=1, sigma_b=[[1], [2, 3]], width=20), "sigma_b"),
-        (lambda: mf.derive(architecture=TWICE).phase_diagram(sigma_w=(0, 1, 3), sigma_b=(0, 1, 3)), "a second Dense"),
+        (lambda: mf.derive(architecture=TWICE).critical_line(), "several Dense"),
+        (lambda: mf.derive(architecture=FADING).phase_diagram(sigma_w=(0, 1, 3), sigma_b=(0, 1, 3)), "Schedule"),
         (lambda: mf.average("__import__('os')", 1), "is not allowed"),
         (lambda: mf.check("tanh", sigma_w=1, sigma_b=0, sampler={}), "sampler"),
         (lambda: mf.derive("tanh").propagate(sigma_w=1, sigma_b=0, depth=3, correlation=np.array([1j])), "correlation"),

@@ -135,6 +135,9 @@ def check_cuda(plan: Plan) -> None:
     mixes = any(isinstance(one, Affine) and one.tokens for one in ensemble.operations)
     if ensemble.tokens > 1 or mixes:
         raise _refusal("the network has tokens, but only neurons are run there")
+    for one in ensemble.operations:
+        if type(one) not in (Affine, Map, Normalize, NormalizeBatch, PoolGroups, Multiply, Save, Swap, AddSaved):
+            raise _refusal(f"the network has {type(one).__name__}, which has no kernel there")
     if any(isinstance(one, NormalizeBatch) for one in ensemble.operations):
         raise _refusal("the network has BatchNorm, but positions are run apart there")
     laws = {ensemble.input_law, *(one.law for one in ensemble.operations if isinstance(one, Affine))}

@@ -20,9 +20,10 @@ from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.network import SAMPLERS, Ensemble
 from meanfield.empirical.network.operations import integer, per_layer, positive, real
 from meanfield.empirical.observables.correlators import ESTIMATORS, NEEDS
-from meanfield.empirical.observables.measurement import ALSO, DEVICES, GRADIENTS, Plan, check_plan
+from meanfield.empirical.observables.measurement import ALSO, DEVICES, GRADIENTS, PROBES, Plan, check_plan
 from meanfield.empirical.random.philox import MAX_NETWORK
 from meanfield.limits import require_memory
+from meanfield.quantities import PAIR_TANGENTS
 from meanfield.results import Estimate, MeanFieldError
 
 
@@ -254,8 +255,8 @@ def run_ensemble(
     if quantities is None:
         quantities = ("K", *(("J",) if jacobian else ()), *(("Theta",) if theta else ()))
     quantities = tuple(dict.fromkeys(ALSO.get(name, name) for name in names_of(quantities, "quantities")))
-    if probes is None and sampler == "lazy" and {"J", "Theta", *GRADIENTS} & set(quantities):
-        probes = 4
+    if probes is None and sampler == "lazy" and {"J", "Theta", *PAIR_TANGENTS, *GRADIENTS} & set(quantities):
+        probes = PROBES
     plan = Plan(
         ensemble,
         tuple(quantities),
@@ -278,7 +279,7 @@ def run_ensemble(
         require_cuda()
     keep = networks <= 10**4 if keep_samples is None else keep_samples
     rows = sum(math.prod(shape) for shape in plan.shapes.values())
-    exact = plan.probes is None and {"J", "Theta"} & set(plan.quantities)
+    exact = plan.probes is None and {"J", "Theta", "J_ab"} & set(plan.quantities)
     require_memory(
         8.0 * rows * (2 * networks if keep else 4 * min(networks, 256)) + exact_bytes(plan) * bool(exact),
         f"{networks} networks of {ensemble.depth} layers, {max(ensemble.widths)} neurons and {plan.positions} inputs",

@@ -21,17 +21,14 @@ import numpy as np
 from meanfield.architecture import Block, input_weights
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.carried import ParameterTangents, TangentKernel, Tangents
-from meanfield.empirical.network.derivatives import Derivative, Factor, Pooled, Weighted, WeightedTokens
-from meanfield.empirical.network.forward import apply_batch_norm, apply_map, apply_norm, apply_pool, mark_rows
+from meanfield.empirical.network.derivatives import Derivative, Pooled, Weighted, WeightedTokens
+from meanfield.empirical.network.forward import mark_rows
 from meanfield.empirical.network.operations import (
     AddSaved,
     Affine,
-    Map,
-    Multiply,
     Normalize,
     NormalizeBatch,
     Operation,
-    PoolGroups,
     Save,
     Swap,
     check_shapes,
@@ -292,21 +289,12 @@ class Network:
                     z = new_z
                     for one in carried:
                         one.add_saved(mu[layer - 1])
-                case Map(pair):
-                    z, derivative = apply_map(pair, z, bool(carried) or trace is not None)
-                case Normalize(affine):
-                    z, derivative = apply_norm(z, affine)
-                case NormalizeBatch(affine):
-                    z, derivative = apply_batch_norm(z, affine)
-                case PoolGroups(size, largest):
-                    z, derivative = apply_pool(z, size, largest)
-                case Multiply(factor):
-                    derivative = Factor(factor[layer - 1], z.shape)
-                    z = np.multiply(z, factor[layer - 1], out=aligned(*z.shape))
                 case Affine(tokens=True):
                     z, derivative = self._mix(operation, layer, z, inputs)
                 case Affine():
                     z, derivative = self._affine(operation, layer, z, expected)
+                case _:
+                    z, derivative = operation.apply(z, layer, bool(carried) or trace is not None)
             if derivative is not None:
                 for one in carried:
                     one.push(derivative)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,18 +25,54 @@ from meanfield.architecture import (
 from meanfield.arguments import count_of, refuse_not_real, shown
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.functions.twins import resolve
+from meanfield.empirical.network.derivatives import Derivative, Factor
+from meanfield.empirical.network.forward import apply_batch_norm, apply_map, apply_norm, apply_pool
+from meanfield.empirical.random.buffers import aligned
 from meanfield.results import MeanFieldError
 
 
+class Operation:
+    """One step of a block. Those with `apply` act on a signal by themselves; the others a network knows (a Dense needs
+    its weights, Save, Swap and AddSaved its stack).
+
+    A record of one's own becomes an operation by `operation(Record)`: a class derived from this one, whose `apply`
+    returns the new signal and its `Derivative` (push and pull).
+    """
+
+    def apply(self, z: np.ndarray, layer: int, differentiate: bool) -> tuple[np.ndarray, Derivative]:
+        """The new signal (positions × neurons), and the derivative there (empty unless `differentiate`)."""
+        raise NotImplementedError
+
+    def shape(self, here: tuple[int, int], layer: int, end: tuple[int, int]) -> tuple[int, int]:
+        """(tokens, neurons) after it, in the block that makes `layer`, which has `end`."""
+        return here
+
+
+OPERATIONS: dict[type, Callable[[Any], Operation]] = {}
+
+
+def operation(record: type) -> Callable[[Callable[[Any], Operation]], Callable[[Any], Operation]]:
+    """Decorator: what makes the operation of a record (a function or the class itself), from the record."""
+
+    def put(make: Callable[[Any], Operation]) -> Callable[[Any], Operation]:
+        OPERATIONS[record] = make
+        return make
+
+    return put
+
+
 @dataclass(frozen=True)
-class Map:
+class Map(Operation):
     """y → φ(y)."""
 
     pair: ScalarPair
 
+    def apply(self, z: np.ndarray, layer: int, differentiate: bool) -> tuple[np.ndarray, Derivative]:
+        return apply_map(self.pair, z, differentiate)
+
 
 @dataclass(frozen=True)
-class Affine:
+class Affine(Operation):
     """y → σ_w n^{−1/2} W y + σ_b b, the `ordinal`-th Dense of the block (of a layer, for the input layer).
 
     sigma_w, sigma_b: one per layer, or None for the network's own. expand: outputs per neuron of the layer that is made
@@ -61,55 +97,79 @@ class Affine:
             )
         return number
 
+    def shape(self, here: tuple[int, int], layer: int, end: tuple[int, int]) -> tuple[int, int]:
+        if self.tokens:
+            return self.outputs(layer, end[0]), here[1]
+        return here[0], self.outputs(layer, end[1])
+
 
 @dataclass(frozen=True)
-class Normalize:
+class Normalize(Operation):
     """y → (y − mean(y))/sd(y) over the neurons; `affine`: its γ and β are trained."""
 
     affine: bool
 
+    def apply(self, z: np.ndarray, layer: int, differentiate: bool) -> tuple[np.ndarray, Derivative]:
+        return apply_norm(z, self.affine)
+
+    def shape(self, here: tuple[int, int], layer: int, end: tuple[int, int]) -> tuple[int, int]:
+        refuse_one_neuron(here[1])
+        return here
+
 
 @dataclass(frozen=True)
-class NormalizeBatch:
+class NormalizeBatch(Operation):
     """y → (y − mean(y))/sd(y) over the positions."""
 
     affine: bool
 
+    def apply(self, z: np.ndarray, layer: int, differentiate: bool) -> tuple[np.ndarray, Derivative]:
+        return apply_batch_norm(z, self.affine)
+
 
 @dataclass(frozen=True)
-class PoolGroups:
+class PoolGroups(Operation):
     """Groups of `size` neurons → their largest, or their mean."""
 
     size: int
     largest: bool
 
+    def apply(self, z: np.ndarray, layer: int, differentiate: bool) -> tuple[np.ndarray, Derivative]:
+        return apply_pool(z, self.size, self.largest)
+
+    def shape(self, here: tuple[int, int], layer: int, end: tuple[int, int]) -> tuple[int, int]:
+        if here[1] < self.size:
+            raise MeanFieldError(f"A Pool of {self.size} neurons meets {here[1]} at layer {layer}.")
+        return here[0], here[1] // self.size
+
 
 @dataclass(frozen=True)
-class Multiply:
+class Multiply(Operation):
     """y → factor[l − 1] y."""
 
     factor: tuple[float, ...]
 
+    def apply(self, z: np.ndarray, layer: int, differentiate: bool) -> tuple[np.ndarray, Derivative]:
+        factor = self.factor[layer - 1]
+        return np.multiply(z, factor, out=aligned(*z.shape)), Factor(factor, (z.shape[0], z.shape[1]))
+
 
 @dataclass(frozen=True)
-class Save:
+class Save(Operation):
     """Remember y."""
 
 
 @dataclass(frozen=True)
-class Swap:
+class Swap(Operation):
     """Exchange y and the last one remembered."""
 
 
 @dataclass(frozen=True)
-class AddSaved:
+class AddSaved(Operation):
     """y → y + μ y′ with y′ the last one remembered, which is then forgotten; μ = mu[l − 1] in the block that makes
     layer l."""
 
     mu: tuple[float, ...]
-
-
-Operation = Map | Affine | Normalize | NormalizeBatch | PoolGroups | Multiply | Save | Swap | AddSaved
 
 
 def operations(
@@ -183,6 +243,8 @@ def operations(
                     yield Swap()
                 yield from walk(branch)
                 yield AddSaved(value(strength, "the skip strength"))
+            case _ if type(part) in OPERATIONS:
+                yield OPERATIONS[type(part)](part)
             case _:
                 raise MeanFieldError(
                     f"A finite-width network was asked for with {part!r}; a block is made of Dense, Nonlinearity, "
@@ -206,16 +268,8 @@ def check_shapes(done: tuple[Operation, ...], widths: Sequence[int], tokens: int
                     if saved[-1] != here:
                         raise MeanFieldError(_misfit(layer, "A skip adds", saved[-1], here))
                     saved.pop()
-                case Affine(tokens=True):
-                    here = operation.outputs(layer, tokens), here[1]
-                case Affine():
-                    here = here[0], operation.outputs(layer, widths[layer - 1])
-                case PoolGroups(size):
-                    if here[1] < size:
-                        raise MeanFieldError(f"A Pool of {size} neurons meets {here[1]} at layer {layer}.")
-                    here = here[0], here[1] // size
-                case Normalize():
-                    refuse_one_neuron(here[1])
+                case _:
+                    here = operation.shape(here, layer, (tokens, widths[layer - 1]))
         if here != (tokens, widths[layer - 1]):
             raise MeanFieldError(_misfit(layer, "The block makes", here, (tokens, widths[layer - 1])))
 

@@ -31,13 +31,14 @@ from meanfield.empirical.observables.norms import (
     pair_rows,
 )
 from meanfield.empirical.random.buffers import Buffers
-from meanfield.quantities import DIFFERENTIATED, MEASURED, OF_PARAMETERS
+from meanfield.quantities import DIFFERENTIATED, MEASURED, OF_PARAMETERS, PAIR_TANGENTS
 from meanfield.results import MeanFieldError
 
 GRADIENTS = OF_PARAMETERS
 TANGENT_CORRELATORS = ("A", "B", "D", "F")
 DIFFERENTIALS = ("P", "Q"), ("R", "S", "T", "U")
 DEVICES = ("cpu", "cuda")
+PROBES = 4  # random vectors, where nobody says how many
 WIDEST = {1: 2000, 2: 400, 3: 100}  # neurons, by the order of the differential: below about 4 GB
 ALSO = {"log_J": "J", "G0_squared": "G0", "G_max": "G0"}  # come with another quantity
 
@@ -88,8 +89,7 @@ class Plan:
                 shapes["K_ab"] = (depth,)
         if "J" in wanted:
             shapes["log_J"] = (depth - max(self.l0, 1) + 1,)
-        if "Theta" in wanted:
-            shapes["Theta"] = (depth,)
+        shapes |= {name: (depth,) for name in ("Theta", *PAIR_TANGENTS) if name in wanted}
         if "V" in wanted or self.order:
             shapes |= {"_S": (depth, p, p), "_SS": (depth, p, p, p, p), "_S*S": (depth, p, p, p, p)}
         if self.order:
@@ -151,6 +151,7 @@ class Plan:
         carried: list[Carried] = []
         trace: Trace | None = [] if self.pulls else None
         kernel = self._kernel(network, carried)
+        between = self._pair_tangents(network, carried)
         jacobian: Tangents | None = None
         shift = 0.0  # ln of what the tangents were divided by
         if "log_J" in rows and self.l0 == 0:
@@ -162,6 +163,10 @@ class Plan:
             found = self._values(z)
             if kernel is not None:
                 found["Theta"] = _theta(kernel)
+            if layer == 1 and "J_ab" in self.shapes:
+                between["J_ab"] = self._same_tangents(network)
+                carried.append(between["J_ab"])
+            found |= {name: _across(pushed.rows) for name, pushed in between.items()}
             if not all(map(_finite, found.values())):
                 return layer
             if layer == self.l0 and "log_J" in rows:
@@ -191,6 +196,28 @@ class Plan:
             )
         carried.append(kernel)
         return kernel
+
+    def _pair_tangents(self, network: Network, carried: list[Carried]) -> dict[str, Tangents]:
+        """What carries Θ_ab: random tangents of the parameters at both inputs."""
+        if "Theta_ab" not in self.shapes:
+            return {}
+        own = ParameterTangents(
+            self.probes or PROBES, 2, self.ensemble.fan_in, self.seed, network.index, network.buffers
+        )
+        carried.append(own)
+        return {"Theta_ab": own}
+
+    def _same_tangents(self, network: Network) -> Tangents:
+        """The same tangents of layer 1 at both inputs: every unit vector, or random ones."""
+        size = self.ensemble.widths[0]
+        count = size if self.probes is None else self.probes
+        rows = network.buffers.take(count, 2, size)
+        one = np.eye(size) if self.probes is None else draw_probes(size, self.seed, network.index, self.probes).T
+        rows[...] = one[:, None, :]
+        if self.probes is not None:
+            return Tangents(rows, network.buffers)
+        rows *= math.sqrt(size)  # so that a mean over the vectors is Σ_j of unit vectors
+        return Tangents(rows, network.buffers)
 
     def _tangents(self, network: Network, size: int) -> Tangents:
         positions = self.positions if self.ensemble.couples else 1
@@ -275,6 +302,11 @@ class Plan:
                 rows[raw][layer - 1] = found[name]
 
 
+def _across(rows: np.ndarray) -> float:
+    """The mean over vectors and neurons of the product of both inputs' tangents."""
+    return float((rows[:, 0] * rows[:, 1]).mean())
+
+
 def _finite(value: np.ndarray | float) -> bool:
     return math.isfinite(value) if isinstance(value, float) else bool(np.isfinite(value).all())
 
@@ -305,7 +337,12 @@ def check_plan(plan: Plan) -> None:
     differentiated = [name for name in DIFFERENTIATED if name in wanted]
     if differentiated:
         refuse_jumps(ensemble.operations, differentiated[0], "leave it out (jacobian=False) to measure K")
-    exact = wanted & {"J", "Theta"} if plan.probes is None else set()
+    if wanted & set(PAIR_TANGENTS):
+        if plan.positions != 2 or ensemble.tokens > 1:
+            raise MeanFieldError("J_ab and Theta_ab are of two inputs; give correlation=, or inputs= with two rows.")
+        if ensemble.couples:
+            raise MeanFieldError("J_ab and Theta_ab are measured where positions are apart, not under a BatchNorm.")
+    exact = wanted & {"J", "Theta", "J_ab"} if plan.probes is None else set()
     if "Theta" in exact and ensemble.couples:
         raise MeanFieldError(
             "Theta of a network whose positions act on each other is measured with random vectors; give probes=..., "
@@ -333,13 +370,14 @@ def check_plan(plan: Plan) -> None:
 def _check_chain(plan: Plan) -> None:
     ensemble = plan.ensemble
     chain = ensemble.operations
-    plain = len(chain) == 2 and isinstance(chain[0], Map) and isinstance(chain[1], Affine) and not chain[1].tokens
-    if not plain or ensemble.sampler != "explicit":
+    first, last = chain if len(chain) == 2 else (None, None)
+    plain = isinstance(first, Map) and isinstance(last, Affine) and not last.tokens
+    if not isinstance(first, Map) or not plain or ensemble.sampler != "explicit":
         raise MeanFieldError(
             "A, B, D, F, P, Q, R, S, T, U are measured for Dense(φ(z)) without skip or norm, with explicit weights; "
             "change the architecture or the sampler."
         )
-    if chain[0].pair.higher is None and plan.order > 1:  # type: ignore[union-attr]
+    if first.pair.higher is None and plan.order > 1:
         raise MeanFieldError(
             "P, Q, R, S, T, U need φ″ (and φ‴) as functions, but this activation has a kink or no hand-written ones; "
             "take a smooth one such as tanh."

@@ -67,7 +67,8 @@ class Lowered:
         many = "" if points > 1 else "_one"
         function = ("trace" if every_layer else "final") + many
         head = () if points > 1 else (0,)
-        arguments = (*head, start, sigma, T, depth, homogeneous, out, diverged)
+        repeats = homogeneous and not self.recursion.knows_layer
+        arguments = (*head, start, sigma, T, depth, repeats, out, diverged)
         self.generated.call(function, points * depth, *arguments)
         return out, diverged
 
@@ -79,16 +80,12 @@ def lower(recursion: Recursion) -> Lowered:
     Raises: MeanFieldError naming what cannot be lowered (a discontinuous φ's J, symbolic activation parameters, other
     nodes).
     """
-    for name, e in zip(recursion.names, recursion.step):
+    for name, e in ((n, e) for step in recursion.steps for n, e in zip(recursion.names, step.next)):
         if sp.sympify(e).has(sp.oo, sp.zoo, sp.nan):
             raise MeanFieldError(
                 f"{name} was asked for, but is infinite at every layer (φ jumps or rises like √z). Ask for K only."
             )
-    description = (
-        f"{VERSION}|{sp.srepr(recursion.step)}|{recursion.names}|{[v.carry for v in recursion.state]}|"
-        + "|".join(sorted(sp.srepr(n.integrand) for e in recursion.step for n in e.atoms(Average)))
-    )
-    name = cache.key(description)
+    name = cache.key(described(recursion))
     stored = cache.read(name)
     if stored is None:
         text, arrays = _generate(recursion)
@@ -96,6 +93,14 @@ def lower(recursion: Recursion) -> Lowered:
         stored = (text, arrays)
     arrays = stored[1]
     return Lowered(recursion, module_of(name, *stored), tuple(arrays["errors"]), float(arrays["limit"]))
+
+
+def described(recursion: Recursion) -> str:
+    """Text that two recursions share only if their compiled forms are the same."""
+    steps = [f"{sp.srepr(step.lets)}|{sp.srepr(step.next)}" for step in recursion.steps]
+    nodes = sorted(sp.srepr(n.integrand) for n in loops.placeholders(recursion))
+    carries = [str(v.carry) for v in recursion.state]
+    return "|".join([VERSION, *steps, f"{recursion.names}{carries}{sp.srepr(recursion.layer)}", *nodes])
 
 
 def module_of(name: str, source: str, arrays: dict[str, np.ndarray]) -> Module:
@@ -113,7 +118,7 @@ def averages(recursion: Recursion):
     """(node → source of its evaluation, source of the functions called, a line on each, their tables and errors)."""
     calls, functions, notes, arrays, errors, weight, limit = {}, "", [], {}, [], 1.0, float("inf")
     names: dict[sp.Expr, str] = {}
-    symbols = {v.symbol: sp.Symbol(v.name, real=True) for v in recursion.state}
+    symbols = loops.identifiers(recursion)
     ordered = loops.placeholders(recursion)
     for node in ordered:
         shape, variables = _canonical(node)
@@ -123,7 +128,8 @@ def averages(recursion: Recursion):
                 source = direct(shape, f"avg_{index}")
                 functions += source + "\n\n"
                 arrays[f"T{index}"] = np.zeros((1, 10))
-                errors.append(direct_error(shape, source, f"avg_{index}", variables))
+                apart = [sp.sympify(v).xreplace(_written_out(recursion, node)) for v in variables]
+                errors.append(direct_error(shape, source, f"avg_{index}", apart))
                 weight += DIRECT_WEIGHT
                 notes.append(f"avg_{index}(K, …) = {shape}: panel quadrature at every call")
             elif node.n == 1:
@@ -149,6 +155,12 @@ def averages(recursion: Recursion):
     arrays["errors"] = np.maximum(MARGIN * np.array(errors), ROUNDING)
     arrays |= {"weight": np.array(weight), "limit": np.array(limit)}
     return calls, functions, notes, arrays
+
+
+def _written_out(recursion: Recursion, node: Average) -> dict[sp.Symbol, sp.Expr]:
+    """What the intermediates are in the step that holds the node."""
+    here = (step for step in recursion.steps if any(e.has(node) for e in step.expressions))
+    return next(here, recursion.block).whole()
 
 
 def _canonical(node: Average):

@@ -85,7 +85,7 @@ def depth_law(recursion: Recursion, quantity: str, values: dict[str, sp.Expr]) -
     for name, v in values.items():
         if v.is_number and (not v.is_real or v < 0 or not v.is_finite):
             raise MeanFieldError(f"{name} must be finite and ≥ 0, but {v} was given.")
-    known = {p.name for p in recursion.parameters}
+    known = {p.name for p in recursion.homogeneous("A large-depth law was").parameters}
     if set(values) - known:
         raise MeanFieldError(
             f"{sorted(set(values) - known)[0]} is not a parameter here; known are {', '.join(sorted(known))}."
@@ -360,8 +360,8 @@ def first_terms(gain: sp.Expr) -> tuple[Law, list[Term]]:
 
 
 def is_negative(e: sp.Expr) -> bool:
-    """The sign of a constant, in which μ < 1 may stand."""
-    return bool(balls.certified(e.subs(parameter("mu"), sp.Rational(1, 3)), 20) < 0)
+    """The sign of a constant, in which a skip strength may stand that is < 1."""
+    return bool(balls.certified(e.subs(dict.fromkeys(e.free_symbols, sp.Rational(1, 3))), 20) < 0)
 
 
 def logarithmic_law(step, chi, quantity) -> DepthLaw:

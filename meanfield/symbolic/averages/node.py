@@ -646,3 +646,13 @@ def _substitute_line(f, ratio, mean):
     breaks = [sp.simplify(mean[0] + (b - mean[1]) / ratio) for b in p.breaks][::order]
     exprs = [e.subs(Z[1], line) for e in p.exprs][::order]
     return Pieces(Z[0], tuple(breaks), tuple(exprs)).expr
+
+
+def outermost(e: sp.Expr) -> set[Average]:
+    """The averages that stand inside no other one."""
+    found, walk = set(), sp.preorder_traversal(e)
+    for part in walk:
+        if isinstance(part, Average):
+            found.add(part)
+            walk.skip()
+    return found

@@ -20,16 +20,15 @@ from meanfield.printed import wrapped
 from meanfield.results import MeanFieldError, Solution, Status, one_line
 from meanfield.symbolic.asymptotics.depth import depth_law, grows_always
 from meanfield.symbolic.averages.node import Average, average
-from meanfield.symbolic.blocks import one_input, plain_form
+from meanfield.symbolic.blocks.recursions import one_input, plain_form, skip_strength
 from meanfield.symbolic.fixed_points.half_line import sign_at_infinity, zeros
-from meanfield.symbolic.fixed_points.points import integrand
+from meanfield.symbolic.fixed_points.maps import integrand
 from meanfield.symbolic.fixed_points.roots import from_ball, value_at
 from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.symbols import J, K, Z, parameter, sigma_b, sigma_w
+from meanfield.symbols import J, K, Z, sigma_b, sigma_w
 from meanfield.tex.names import aligned
 
 DIGITS = 30
-_MU = parameter("mu")
 _REST = sp.Dummy("REST", positive=True)  # 1 - μ² where μ is a symbol, taken to be < 1
 
 
@@ -130,15 +129,17 @@ def _no_k() -> Solution:
 @lru_cache(maxsize=256)
 def critical_line(block: Block) -> CriticalLine:
     """The critical line of an architecture whose activation has no free parameters (μ may be symbolic, then μ < 1)."""
-    recursion = one_input(block).only("K", "J")
+    recursion = one_input(block).only("K", "J").homogeneous("A critical line was")
     if recursion["J"].has(sp.oo):
         form = plain_form(block)
         jumps = form is None or bool(pieces(form[0], Z[0]).jumps())
         why = "jumps" if jumps else "rises like the root of |z| or more steeply"
         return CriticalLine("none", None, None, f"φ {why}, so chi_J is infinite everywhere")
-    step, chi = (e.subs(_MU, sp.sqrt(1 - _REST)) for e in (recursion["K"], sp.diff(recursion["J"], J)))
+    mu = skip_strength(block)
+    swap = {} if mu is None else {mu: sp.sqrt(1 - _REST)}
+    step, chi = (e.subs(swap) for e in (recursion["K"], sp.diff(recursion["J"], J)))
     found = _where_finite(_line(recursion, step, chi, plain_form(block)), closed(chi))
-    back = {_REST: 1 - _MU**2}
+    back = {} if mu is None else {_REST: 1 - mu**2}
 
     def put(e):
         return None if e is None else e.subs(back)
@@ -147,7 +148,7 @@ def critical_line(block: Block) -> CriticalLine:
         found,
         sigma_w=put(found.sigma_w),
         sigma_b=put(found.sigma_b),
-        message=found.message.replace("_REST", "(1 - mu**2)"),
+        message=found.message.replace("_REST", f"(1 - {mu}**2)"),
         parametric=None if found.parametric is None else tuple(map(put, found.parametric)),
         chi_K=put(found.chi_K),
     )

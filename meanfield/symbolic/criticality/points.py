@@ -21,15 +21,14 @@ from meanfield.results import Solution, Status, Term, one_line
 from meanfield.symbolic.asymptotics.depth import DepthLaw, critical_law, first_terms, is_negative, logarithmic_law
 from meanfield.symbolic.averages.expansion import at_zero
 from meanfield.symbolic.averages.node import Average, average
-from meanfield.symbolic.blocks import one_input, plain_form, too_steep
+from meanfield.symbolic.blocks.coordinate import too_steep
+from meanfield.symbolic.blocks.recursions import one_input, plain_form
 from meanfield.symbolic.criticality.lines import DIGITS, critical_line
 from meanfield.symbolic.fixed_points.half_line import zeros
 from meanfield.symbolic.fixed_points.roots import Root, from_ball, value_at
 from meanfield.symbolic.recursion import closed
-from meanfield.symbols import J, K, Z, factored, parameter, sigma_b, sigma_w
+from meanfield.symbols import J, K, Z, factored, sigma_b, sigma_w
 from meanfield.tex.names import aligned, joined, solution_tex
-
-_MU = parameter("mu")
 
 
 @dataclass(frozen=True)
@@ -275,10 +274,10 @@ def _at_origin(block: Block, f, mu) -> list[CriticalPoint]:
     chis = {t.power: t.coefficient for t in at_zero(chi, max(3, int(sp.ceiling(n - 1)))).terms}
     d_1 = Solution(sp.simplify(-chis.get(sp.S.One, sp.S.Zero)), Status.EXACT)
     c_n = Solution(-lead, Status.EXACT)
-    if lead.free_symbols - {_MU} and lead.is_negative is None:
+    if lead.free_symbols - mu.free_symbols and lead.is_negative is None:
         side = "the sign of c_n depends on the parameters"
         return [CriticalPoint(origin, w, b, "undecided", n, approach=Approach(c_n, d_1, side=side))]
-    if not (lead.is_negative if lead.free_symbols - {_MU} else is_negative(lead)):
+    if not (lead.is_negative if lead.free_symbols - mu.free_symbols else is_negative(lead)):
         known = Approach(c_n, d_1, side="K* = 0 attracts nothing")
         return [CriticalPoint(origin, w, b, "repelling", n, approach=known)]
     law_k, law_j = (critical_law(series, chis, sp.S.Zero, q) for q in "KJ")
@@ -358,7 +357,7 @@ class ApproachToRoot:
     @cached_property
     def sign(self) -> int:
         """δ = K - K* from above (1), K* - K from below (-1)."""
-        return 1 if balls.certified(self.c_n.value.subs(_MU, sp.Rational(1, 3)), 20) > 0 else -1
+        return 1 if is_negative(-self.c_n.value) else -1
 
     @property
     def side(self) -> str:

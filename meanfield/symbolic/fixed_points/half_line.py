@@ -28,7 +28,7 @@ from meanfield.symbolic.averages.expansion import at_infinity, at_zero
 from meanfield.symbolic.averages.moments import moment, power_parts
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.fixed_points.exclusion import excluded
-from meanfield.symbolic.fixed_points.roots import Root, crossings, refine, sign_at, walk
+from meanfield.symbolic.fixed_points.roots import Root, crossings, exactly, refine, sign_at, walk
 from meanfield.symbolic.recursion import closed
 from meanfield.symbols import K, Z
 
@@ -236,7 +236,7 @@ def floor(g: sp.Expr, masses: Masses = ()) -> sp.Rational | None:
         return None
     with balls.precision(100):
         place, sign = _first_run(found)
-        a = _rational(place.lower())
+        a = exactly(place.lower())
         if not a > 0:
             return None
         after = _bounds(g, a)
@@ -267,7 +267,7 @@ def ceiling(g: sp.Expr, masses: Masses = ()) -> sp.Rational | None:
         place, sign = _last_run(found)
         if not place.is_finite() or not place > 0:
             return None
-        b = _rational(place.upper())
+        b = exactly(place.upper())
         before = _absolute(g, b) + sum((abs(balls.constant(w)) for _, w in masses), arb(0))
         if not before.is_finite():
             return None
@@ -276,11 +276,6 @@ def ceiling(g: sp.Expr, masses: Masses = ()) -> sp.Rational | None:
             if sign * _integral(g, b, b * 2 ** (j + 1), k) > before:
                 return k
     return None
-
-
-def _rational(value: arb) -> sp.Rational:
-    mantissa, exponent = value.mid().man_exp()
-    return sp.Integer(int(mantissa)) * sp.Integer(2) ** int(exponent)
 
 
 def _nice(k: sp.Rational) -> sp.Rational:

@@ -2,29 +2,28 @@ r"""All fixed points of K at given σ_w, σ_b: found, certified, counted, with t
 
 K' - K = c₀ + c₁K + Σ aᵢ⟨fᵢ⟩_K is itself one average, ⟨G⟩_K with G = c₀ + c₁z² + Σ aᵢfᵢ, so Descartes' rule (`signs`)
 bounds the number of fixed points by the sign changes of G. When as many are found, all are found. Because √K ⟨f²⟩_K
-increases, χ_K ≥ -½ at every fixed point: there are no cycles.
+increases, χ_K ≥ -½ at every fixed point: there are no cycles. Behind an inner Dense, averages are over a variance V(K);
+where all share one that is affine in K, the rule counts in V, else points are found by a search.
 """
 
 from __future__ import annotations
 
-import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sympy as sp
 
 from meanfield import balls
 from meanfield.functions.parser import expression
-from meanfield.functions.piecewise import at, pieces
-from meanfield.functions.signs import signs
 from meanfield.printed import wrapped
 from meanfield.results import InfiniteAverage, MeanFieldError, Solution, Status, one_line
 from meanfield.symbolic.averages.expansion import at_zero
-from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.averages.node import Average, average, outermost
 from meanfield.symbolic.fixed_points.half_line import Zeros, zeros
+from meanfield.symbolic.fixed_points.maps import at_zero_value, increases, integrand, linear_map, shared_variance
 from meanfield.symbolic.fixed_points.near_one import beside_one, length_of, phase_of, slope_at, slope_of_number
 from meanfield.symbolic.fixed_points.roots import Root, enclose, from_ball, rational, sign_at
 from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.symbols import Q0, J, K, Z, parameter
+from meanfield.symbols import Q0, J, K, parameter
 from meanfield.tex.names import aligned, joined, solution_tex
 
 DIGITS = 25
@@ -186,7 +185,7 @@ def _interval(ends) -> str:
 
 def numeric_maps(recursion: Recursion, values: dict[str, sp.Expr]) -> tuple[sp.Expr, sp.Expr | None]:
     """(F, χ_J) as functions of K alone. Raises: MeanFieldError where a parameter has no value."""
-    known = {p.name for p in recursion.parameters} | {"Q0"}
+    known = {p.name for p in recursion.homogeneous("Fixed points were").parameters} | {"Q0"}
     extra = sorted(set(values) - known)
     if extra:
         raise MeanFieldError(f"{extra[0]} is not a parameter here; known are {', '.join(sorted(known))}.")
@@ -202,47 +201,6 @@ def numeric_maps(recursion: Recursion, values: dict[str, sp.Expr]) -> tuple[sp.E
     return step, chi
 
 
-def linear_parts(gain: sp.Expr):
-    """(c₀, c₁, [(a, f)]) with gain = c₀ + c₁K + Σ a⟨f⟩_K; None if it has another form."""
-    gain = sp.expand(gain)
-    nodes = sorted((n for n in gain.atoms(Average) if n.has(K)), key=str)
-    rest, parts = gain, []
-    for n in nodes:
-        if n.cov != (K,) or n.mean != (sp.S.Zero,) or any(p.has(K) for p in n.args[3]):
-            return None
-        a = gain.coeff(n)
-        parts.append((a, n.integrand))
-        rest = sp.expand(rest - a * n)
-    c1 = rest.coeff(K, 1)
-    c0 = sp.expand(rest - c1 * K)
-    if c0.has(K) or c1.has(K) or any(a.has(K) for a, _ in parts):
-        return None
-    return c0, c1, parts
-
-
-def integrand(gain: sp.Expr) -> sp.Expr | None:
-    """G with gain(K) = ⟨G⟩_K; None where gain is not of that form."""
-    found = linear_parts(gain)
-    if found is None:
-        return None
-    c0, c1, parts = found
-    return c0 + c1 * Z[0] ** 2 + sp.Add(*[a * f for a, f in parts])
-
-
-def at_zero_value(step: sp.Expr) -> sp.Expr | None:
-    """The exact limit of the map at K → 0+ (None where the form is not linear in averages)."""
-    found = linear_parts(step)
-    if found is None:
-        return None
-    c0, _, parts = found
-    total = c0
-    for a, f in parts:
-        p = pieces(f, Z[0])
-        left, right = p.around_zero()
-        total += a * (at(right, Z[0], sp.S.Zero) + at(left, Z[0], sp.S.Zero)) / 2
-    return sp.simplify(total)
-
-
 # ------------------------------------------------------------------------------------------------------- the answer
 
 
@@ -253,65 +211,33 @@ def fixed_points(recursion: Recursion, values: dict[str, sp.Expr]) -> FixedPoint
     line = linear_map(step)
     if line is not None:
         return _affine(*line, step, chi)
-    g = integrand(gain)
-    found = zeros(gain, g, digits=DIGITS)
+    found = zeros(gain, integrand(gain), digits=DIGITS) if (v := shared_variance(gain)) is None else _in(v, gain)
     return _assemble(gain, step, chi, at_zero_value(step), found)
 
 
-def linear_map(step: sp.Expr) -> tuple[sp.Expr, sp.Expr] | None:
-    """(c, r) where the map is K' = c + rK for every K; None where it is not.
-
-    Averages of constants do not depend on K (LayerNorm); else ⟨G⟩_K is linear exactly where G(z) + G(-z) is a constant
-    plus a multiple of z² (a Laplace transform determines its function), or the closed form shows it.
-    """
-    if not any(n.has(K) for n in step.atoms(Average)):
-        r = sp.diff(step, K)
-        return (sp.expand(step - r * K), r) if not r.has(K) else None
-    g = integrand(step)
-    if g is None:
-        return None
-    p = pieces(g, Z[0])
-    folds = _folded(p)
-    probes = [sp.sqrt(sp.Rational(n, 7)) * scale for scale in (1, 1000) for n in (3, 8, 20)]
-    if any(_is_bent(folds, probes[i : i + 3]) for i in (0, 3)):
-        return None  # cheap, and true of nearly every activation
-    forms = [sp.expand(e) for e, _, _ in folds]
-    if len(set(forms)) > 1 or not _is_square_law(forms[0]):
-        form = sp.expand(sp.simplify(closed(step)))
-        if form.has(Average) or not form.is_polynomial(K) or sp.degree(form, K) > 1:
-            return None
-        return form.coeff(K, 0), form.coeff(K, 1)
-    return forms[0].coeff(Z[0], 0) / 2, forms[0].coeff(Z[0], 2) / 2
-
-
-def _is_square_law(e: sp.Expr) -> bool:
-    """Whether e = a + b z²."""
-    return bool(e.is_polynomial(Z[0])) and all(m[0] in (0, 2) for m in sp.Poly(e, Z[0]).monoms())
-
-
-def _folded(p) -> list[tuple[sp.Expr, sp.Expr, sp.Expr]]:
-    """(G(z) + G(-z), lo, hi) between the breaks of |z|."""
-    cuts = sorted({sp.Abs(b) for b in p.breaks} - {sp.S.Zero}, key=lambda b: sp.N(b, 30))
-    out = []
-    for lo, hi in itertools.pairwise([sp.S.Zero, *cuts, sp.oo]):
-        middle = (lo + hi) / 2 if hi != sp.oo else lo + 1
-        right = next(e for e, a, b in p.intervals() if a < middle and middle < b)
-        left = next(e for e, a, b in p.intervals() if a < -middle and -middle < b)
-        out.append((right + left.subs(Z[0], -Z[0]), lo, hi))
-    return out
-
-
-def _is_bent(folds, probes) -> bool:
-    """Whether three points of G(z) + G(-z) over z² are certainly not on one line."""
-    with balls.precision(200):
-        values = []
-        for point in probes:
-            e = next((e for e, lo, hi in folds if lo < point and point < hi), None)
-            if e is None:
-                return False
-            values.append((balls.constant(point**2), balls.constant(e.subs(Z[0], point))))
-        (a, u), (b, v), (c, w) = values
-        return not ((v - u) * (c - b) - (w - v) * (b - a)).contains(0)
+def _in(shared: tuple[sp.Expr, sp.Expr], gain: sp.Expr) -> Zeros:
+    """The zeros of the gain in K, found in x = αK + β, where Descartes' rule counts those at x > 0."""
+    alpha, beta = shared
+    names = {n: sp.Dummy(f"a{i}", real=True) for i, n in enumerate(sorted(outermost(gain), key=str))}
+    back = {v: average(n.integrand, K) if n.has(K) else n for n, v in names.items()}
+    moved = sp.expand(gain.xreplace(names).subs(K, (K - beta) / alpha)).xreplace(back)
+    found = zeros(moved, integrand(moved), digits=DIGITS)
+    roots, passed, unsure = [], 0, False
+    for r in found.roots:
+        if r.lo >= beta:
+            exact = None if r.exact is None else sp.simplify((r.exact - beta) / alpha)
+            lo, hi = (sp.Rational(sp.N((e - beta) / alpha, 120)) for e in (r.lo, r.hi))
+            if exact != 0:
+                roots.append(replace(r, lo=lo, hi=hi, exact=exact))
+        elif r.hi < beta:
+            passed += r.crosses
+        else:
+            unsure = True
+    first = None if found.first is None else found.first * (-1) ** passed
+    low, high = (sp.Max(0, (e - beta) / alpha) for e in (found.low, found.high))
+    reason = f"{found.reason}; " * bool(found.reason) + "one root may lie at K = 0" if unsure else found.reason
+    complete, outside = found.complete and not unsure, found.outside and not unsure
+    return Zeros(tuple(roots), found.most, None if unsure else first, found.last, low, high, outside, complete, reason)
 
 
 def _neutral(chi) -> FixedPoints:
@@ -393,7 +319,7 @@ def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
     unbounded = None
     if below > 0 and (found.complete or found.last == 1):
         unbounded = ((edges[-1][0] if edges else sp.S.Zero), sp.oo)
-    increasing = _increases(step)
+    increasing = increases(step)
     if not increasing:
         message += "; the map is not proved monotone, so basins hold for orbits that do not overshoot"
     status = Status.CERTIFIED if found.complete else Status.MEASURED
@@ -438,20 +364,6 @@ def _word(sign: int) -> str:
     return "stable" if sign < 0 else "unstable"
 
 
-def _increases(step) -> bool:
-    """Whether dF/dK ≥ 0 for every K: the closed form says so, or z G′(z) has no negative part."""
-    g = integrand(step)
-    if g is None:
-        return False
-    slope = closed(sp.diff(step, K))
-    if not slope.has(Average) and slope.is_nonnegative:
-        return True
-    p = pieces(g, Z[0])
-    masses = tuple((b, sp.Abs(b) * jump * sp.sign(b)) for b, jump in p.jumps())
-    found = signs(p.diff().map(lambda e: Z[0] * e).expr, masses)
-    return found is not None and -1 not in found
-
-
 def _limits_at_zero(slope, chi) -> tuple[Solution, Solution]:
     out = []
     for e in (slope, chi):
@@ -478,10 +390,11 @@ def start_of(recursion: Recursion, values: dict[str, sp.Expr]) -> sp.Expr:
 
 
 def destination(points: FixedPoints, step: sp.Expr, start: sp.Expr) -> FixedPoint | None:
-    """Where K flows from `start`: by the basins if the map increases or there is one end only (√K F(K) increases, so
-    there are no cycles, and every bounded orbit of a continuous map without 2-cycles converges), else by an orbit in
-    balls until it is inside an interval that the map contracts."""
-    if points.monotone or points.ends <= 1:
+    """Where K flows from `start`: by the basins if the map increases or there is one end only (where all averages are
+    over K, √K F(K) increases, so there are no cycles, and every bounded orbit of a continuous map without 2-cycles
+    converges), else by an orbit in balls until it is inside an interval that the map contracts."""
+    over_k = all(n.cov == (K,) for n in outermost(step) if n.has(K))
+    if points.monotone or (points.ends <= 1 and over_k):
         return points.reached_from(start)
     lo = hi = sp.sympify(start)
     for _ in range(200):

@@ -22,7 +22,7 @@ from meanfield.functions.ranges import span
 from meanfield.functions.signs import signs
 from meanfield.limits import tick
 from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm, Solution, Status
-from meanfield.symbolic.averages.node import Average, average
+from meanfield.symbolic.averages.node import Average, average, outermost
 from meanfield.symbols import K, Z
 
 FAR = 290  # decades of K around 1 that a walk may cover: what a double can say
@@ -89,19 +89,38 @@ def enclose(expr: sp.Expr, lo: sp.Expr, hi: sp.Expr, digits: int = 30) -> arb:
     """
     nodes, f = _compiled(expr)
     with balls.precision(int(digits * 3.33) + 60):
-        values = tuple(balls.acb(_node(n, lo, hi, digits)) for n in nodes)
+        values = tuple(balls.acb(_value(n, lo, hi, digits)) for n in nodes)
         k = balls.constant(lo).union(balls.constant(hi)) if lo != hi else balls.constant(lo)
         return f((balls.acb(k), *values), False).real
 
 
 @lru_cache(maxsize=256)
 def _compiled(expr: sp.Expr):
-    """The averages over K in expr, and expr as a function of K and of them."""
-    nodes = sorted((n for n in expr.atoms(Average) if n.free_symbols & {K}), key=str)
-    if any(n.cov != (K,) or n.mean != (sp.S.Zero,) for n in nodes):
-        raise MeanFieldError(f"{expr} holds an average that is not over one centred Gaussian of variance K.")
+    """The averages in expr that depend on K (outer ones, where a variance holds others), and expr as a function of K
+    and of them."""
+    nodes = sorted((n for n in outermost(expr) if n.free_symbols & {K}), key=str)
+    if any(n.n > 1 or n.mean != (sp.S.Zero,) or any(p.has(K) for p in n.args[3]) for n in nodes):
+        raise MeanFieldError(f"{expr} holds an average that is not over one centred Gaussian whose variance is K's.")
     names = tuple(sp.Dummy(f"a{i}", real=True) for i in range(len(nodes)))
     return nodes, balls.compile_ball(expr.xreplace(dict(zip(nodes, names))), (K, *names))
+
+
+def _value(node: Average, lo: sp.Expr, hi: sp.Expr, digits: int) -> arb:
+    """⟨f⟩_V for lo ≤ K ≤ hi, where V = K or an expression in averages itself (of an inner Dense)."""
+    if node.cov == (K,):
+        return _node(node, lo, hi, digits)
+    (variance,) = node.cov
+    inner = enclose(variance, lo, hi, digits + 5)
+    if not inner.is_finite() or not inner > 0:
+        return arb.nan()
+    ends = [exactly(end) for end in (inner.lower(), inner.upper())]
+    return enclose(average(node.integrand, K), ends[0], ends[1], digits)
+
+
+def exactly(end: arb) -> sp.Rational:
+    """The midpoint of a ball, which is a dyadic number."""
+    mantissa, exponent = end.mid().man_exp()
+    return sp.Integer(int(mantissa)) * sp.Integer(2) ** int(exponent)
 
 
 def evaluate(expr: sp.Expr, k: sp.Expr, digits: int = 15) -> arb:

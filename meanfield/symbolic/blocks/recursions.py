@@ -1,0 +1,253 @@
+r"""The recursions of an architecture, each one walk through its block.
+
+one_input: (K, J, Theta); two_inputs: K at both inputs and between them; pair_tangents: J_ab and Theta_ab with them;
+input_jacobian: (K, D0, J0) with an input of finite dimension.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import sympy as sp
+
+from meanfield.architecture import Block, Dense, LayerNorm, Param, Residual, Sequential
+from meanfield.functions.activations import Activation
+from meanfield.functions.parser import value_of
+from meanfield.quantities import QUANTITIES
+from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm
+from meanfield.symbolic.averages.node import Average, average
+from meanfield.symbolic.blocks.coordinate import Exprs, Gaussian, gaussian, holds_state, mean_of, too_steep
+from meanfield.symbolic.blocks.rules import has_dense
+from meanfield.symbolic.blocks.walk import OpenTangent, Walk
+from meanfield.symbolic.recursion import Recursion, StateVar, c0
+from meanfield.symbolic.steps import Domain, Step
+from meanfield.symbols import (
+    D0,
+    J0,
+    N0,
+    Q0,
+    J,
+    J_ab,
+    K,
+    K_aa,
+    K_ab,
+    K_bb,
+    Theta,
+    Theta_ab,
+    Z,
+    parameter,
+    sigma_b,
+    sigma_w,
+)
+
+_FIRST = sigma_w**2 * Q0 + sigma_b**2
+
+
+def _var(symbol: sp.Symbol, initial: sp.Expr) -> StateVar:
+    """A state variable, carried as the registry says."""
+    return StateVar(symbol.name, symbol, initial, QUANTITIES[symbol.name].carry)
+
+
+def _recursion(state, walk: Walk, values: Exprs, *before: tuple[Walk, Exprs], readout=()) -> Recursion:
+    """A recursion from the values that walks ended with: the block's, and those of the layers before it."""
+
+    def step(one: Walk, ends: Exprs) -> Step:
+        whole = Step(tuple(ends), tuple(one.lets)).map(one.plain)
+        return whole.pick(range(len(ends)))  # without intermediates that nothing needs
+
+    domain = dict.fromkeys(("sigma_w", "sigma_b"), Domain(sp.S.Zero))
+    for one in (walk, *(w for w, _ in before)):
+        domain |= one.domain
+    block, head = step(walk, values), tuple(step(*one) for one in before)
+    found = Recursion(tuple(state), block, head, tuple(readout))
+    used = {s.name: s for s in found.parameters}
+    return replace(found, domain=tuple((used[n], d) for n, d in domain.items() if n in used))
+
+
+def untrained(block: Block) -> Block:
+    """The same block with fixed γ and β."""
+    match block:
+        case LayerNorm():
+            return LayerNorm(affine=False)
+        case Sequential(blocks):
+            return Sequential(tuple(untrained(b) for b in blocks))
+        case Residual(branch, mu, shortcut):
+            return Residual(untrained(branch), mu, shortcut and untrained(shortcut))
+    return block
+
+
+def one_input(block: Block) -> Recursion:
+    """The recursion of (K, J, Theta) for one input through `block`.
+
+    K: second moment of a preactivation; J = J^{1,l}: averaged partial Jacobian norm; Theta: NTK trace per output, all
+    weights, biases and LayerNorm gains trainable, in NTK parametrization. A discontinuous φ gives J = Theta = ∞. Theta
+    is left out where a skip starts at the output of a trained LayerNorm: it does not close there.
+    """
+    state = [_var(K, _FIRST), _var(J, sp.S.One)]
+    fields = {"J": (sp.S.One,), "Theta": (Theta,)}
+    try:
+        walk, values, *before = _trained(block, (K,), fields)
+    except OpenTangent:
+        walk = Walk()
+        law = walk.ended(untrained(block), gaussian(Gaussian(1, (K,), {"J": (sp.S.One,)}))).law
+        return _recursion(state, walk, (law.cov[0], _times(law.grams["J"][0], J)))
+    return _recursion([*state, _var(Theta, _FIRST)], walk, values, *before)
+
+
+def _times(growth: sp.Expr, symbol: sp.Symbol) -> sp.Expr:
+    return sp.oo if growth == sp.oo else growth * symbol
+
+
+def _trained(block: Block, cov: Exprs, fields: dict[str, Exprs]):
+    """(walk, values of the block) and the same for the first layer, where it differs: γ and β of a LayerNorm that ends
+    a block belong to one coordinate each, so that the next block must see their share of Θ as functions of z; the
+    input layer has none."""
+    first, positions = Walk(trains="Theta"), 1 if len(cov) == 1 else 2
+    end = first.ended(block, gaussian(Gaussian(positions, cov, fields)))
+    if not end.sources:
+        return first, _values(end.law, (sp.S.Zero,) * len(end.law.cov))
+    if any(holds_state(first.plain(a)) for one in end.sources for a in one):
+        raise OpenTangent
+    own = _shares(end.sources, Gaussian(positions, cov))
+    grams = fields | {"Theta": tuple(t - s for t, s in zip(fields["Theta"], own))}
+    walk = Walk(trains="Theta")
+    law = walk.ended(block, gaussian(Gaussian(positions, cov, grams), end.sources)).law
+    return (walk, _values(law, _shares(end.sources, law)), (first, _values(end.law, _shares(end.sources, end.law))))
+
+
+def _shares(sources: tuple[Exprs, ...], law: Gaussian) -> Exprs:
+    """Σ⟨s_p s_q⟩ of trained vectors, in the order of `pairs`."""
+    if law.positions == 1:
+        return (sp.Add(*[mean_of(a**2, law.cov[0]) for (a,) in sources]),)
+    own = [sp.Add(*[mean_of(one[p].xreplace({Z[p]: Z[0]}) ** 2, law.cov[p]) for one in sources]) for p in (0, 1)]
+    return (*own, sp.Add(*[mean_of(one[0] * one[1], law.over(0, 1)) for one in sources]))
+
+
+def _values(law: Gaussian, shares: Exprs) -> Exprs:
+    """The next values: K's, J's, Θ's."""
+    theta = tuple(t if t == sp.oo else t + s for t, s in zip(law.grams["Theta"], shares))
+    if law.positions == 1:
+        return law.cov[0], _times(law.grams["J"][0], J), _collect(theta[0], (Theta,))
+    return (*law.cov, _times(law.grams["J"][2], J_ab), _collect(theta[2], (Theta_ab,)))
+
+
+def _collect(e: sp.Expr, symbols) -> sp.Expr:
+    """σ²⟨f′²⟩Θ + μ²Θ → (σ²⟨f′²⟩ + μ²)Θ."""
+    if e.has(sp.oo) or not e.has(*symbols):
+        return e
+    e = sp.expand(e, deep=False)
+    for s in symbols:
+        e = sp.collect(e, s)
+    return e
+
+
+def input_jacobian(block: Block) -> Recursion:
+    r"""The recursion of (K, D0, J0) with the input dimension N_0 finite, every hidden layer infinitely wide.
+
+    J0 = J^{0,l} = Σ_j ⟨(∂z/∂x_j)²⟩, σ_w² at layer 1; D0 = Σ_j ⟨z ∂z/∂x_j⟩²/J0, the share of the gradient that changes K
+    itself: 0 ≤ D0 ≤ K, and D0 = σ_w² Q0/N_0 at layer 1. At N_0 → ∞, J0 = σ_w² J.
+
+    Source: derived here (Stein's lemma at every layer; [partial_jacobians] (B.8) keeps the term of layer 2 only).
+    """
+    walk = Walk(share=D0)  # per J0 of the block's start, as the tangents are
+    law = walk.ended(untrained(block), gaussian(Gaussian(1, (K,), {"J0": (sp.S.One,)}))).law
+    growth = law.grams["J0"][0]
+    if growth == sp.oo:
+        raise MeanFieldError("J0 is infinite at every layer (φ jumps or rises like √|z|).")
+    state = (_var(K, _FIRST), _var(D0, sigma_w**2 * Q0 / N0), _var(J0, sigma_w**2))
+    # factored, so that σ_w² cancels: at a layer with σ_w = 0 nothing of the input is left, and D0' = 0, not 0/0
+    growth = sp.factor_terms(growth)
+    found = _recursion(state, walk, (law.cov[0], walk.slope(law.cov[0]) ** 2 * D0 / growth, growth * J0))
+    return replace(found, domain=(*found.domain, (N0, Domain(sp.S.One))))
+
+
+_COV = (K_aa, K_bb, K_ab)
+_BETWEEN = sigma_w**2 * Q0 * c0 + sigma_b**2
+_READOUT = (("c", K_ab / sp.sqrt(K_aa * K_bb)),)
+
+
+def _pair_state() -> list[StateVar]:
+    return [_var(s, first) for s, first in zip(_COV, (_FIRST, _FIRST, _BETWEEN))]
+
+
+def two_inputs(block: Block) -> Recursion:
+    """The recursion of (K_aa, K_bb, K_ab) for two inputs with squared norms Q0 N_0 and correlation c0."""
+    walk = Walk()
+    law = walk.ended(untrained(block), gaussian(Gaussian(2, _COV))).law
+    return _recursion(_pair_state(), walk, law.cov, readout=_READOUT)
+
+
+def pair_tangents(block: Block) -> Recursion:
+    """The recursion of (K_aa, K_bb, K_ab, J_ab, Theta_ab) for two inputs.
+
+    J_ab = J_ab^{1,l}: Σ_j ⟨∂z_a/∂z_j ∂z_b/∂z_j⟩ of the same tangents pushed through both, 1 at layer 1; Theta_ab: the
+    tangent kernel between them. Theta_ab is left out where Theta does not close.
+    """
+    state, one = [*_pair_state(), _var(J_ab, sp.S.One)], (sp.S.Zero, sp.S.Zero, sp.S.One)
+    try:
+        walk, values, *before = _trained(block, _COV, {"J": one, "Theta": (sp.S.Zero, sp.S.Zero, Theta_ab)})
+    except OpenTangent:
+        walk = Walk()
+        law = walk.ended(untrained(block), gaussian(Gaussian(2, _COV, {"J": one}))).law
+        return _recursion(state, walk, (*law.cov, _times(law.grams["J"][2], J_ab)), readout=_READOUT)
+    return _recursion([*state, _var(Theta_ab, _BETWEEN)], walk, values, *before, readout=_READOUT)
+
+
+def skip_strength(block: Block) -> sp.Symbol | None:
+    """The symbol of a block's outer skip, where it is one: critical lines and points take it to be < 1."""
+    if isinstance(block, Residual) and isinstance(block.mu, Param) and has_dense(block.branch):
+        return parameter(block.mu.name)
+    return None
+
+
+def plain_form(block: Block) -> tuple[sp.Expr, sp.Expr] | None:
+    """(f, μ) of a block with K' = σ_w²⟨f²⟩ + σ_b² + μ²K and χ_J = σ_w²⟨f′²⟩ + μ²: one Dense, last, without LayerNorm.
+
+    None for every other block.
+    """
+    mu: sp.Expr = sp.S.Zero
+    if isinstance(block, Residual) and has_dense(block.branch) and block.shortcut is None:
+        mu = value_of(block.mu)
+        block = block.branch
+    chain = block.blocks if isinstance(block, Sequential) else (block,)
+    if not chain or not isinstance(chain[-1], Dense) or any(has_dense(b) for b in chain[:-1]):
+        return None
+    if not chain[-1].is_plain:
+        return None
+    walk = Walk()
+    x = walk(Sequential(chain[:-1]), gaussian(Gaussian(1, (K,))))
+    f = x.functions[0]
+    if x.gains != (1,) or x.scales != (1,) or x.shifts != (0,) or f.has(K, Average):
+        return None
+    return walk.plain(f), mu
+
+
+# ------------------------------------------------------------------------------------------------- averages of φ
+
+
+def one_input_averages(phi: Activation) -> dict[str, sp.Expr]:
+    """⟨φ⟩, ⟨φ²⟩ and ⟨φ′²⟩ over N(0, K), as nodes; the last is ∞ where φ jumps."""
+    p = phi.pieces
+    return {"phi": average(p.expr, K), "phi^2": average(p.map(lambda e: e**2).expr, K), "phi'^2": slope_average(phi)}
+
+
+def slope_average(phi: Activation, cov=None) -> sp.Expr:
+    """⟨φ′φ′⟩ in the weak sense: one input ⟨φ′²⟩_K (∞ where φ jumps or rises like √|z|), two inputs ∂⟨φφ⟩/∂K_ab."""
+    if cov is None:
+        if too_steep(phi.pieces):
+            return sp.oo
+        square = average(phi.pieces.diff().map(lambda e: e**2).expr, K)
+        try:  # where no series shows it
+            square.doit()
+        except InfiniteAverage:
+            return sp.oo
+        return square
+    node = average(phi.pieces.expr * phi.pieces.expr.xreplace({Z[0]: Z[1]}), cov)
+    return node.derivative_cov(0, 1) if isinstance(node, Average) else _scaled_slope(node)
+
+
+def _scaled_slope(node: sp.Expr) -> sp.Expr:
+    coefficient, inner = node.as_independent(Average)
+    if not isinstance(inner, Average):
+        raise NoClosedForm(f"{node} is not a multiple of one average.")
+    return coefficient * inner.derivative_cov(0, 1)

@@ -1,0 +1,166 @@
+"""The rule of each record: what it does to a coordinate. Neurons are averaged, positions carried."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import sympy as sp
+
+from meanfield.architecture import Block, Dense, LayerNorm, Nonlinearity, Residual, Scale, Sequential, parts
+from meanfield.functions.activations import activation
+from meanfield.functions.piecewise import pieces
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.blocks.coordinate import Coordinate, Gaussian, composed, gaussian, mean_of
+from meanfield.symbolic.blocks.walk import OpenTangent, Walk, refusal, rule
+from meanfield.symbols import Z
+
+
+@rule(Sequential)
+def _sequential(block: Sequential, x: Coordinate, walk: Walk) -> Coordinate:
+    for part in block.blocks:
+        x = walk(part, x)
+    return x
+
+
+@rule(Dense)
+def _dense(block: Dense, x: Coordinate, walk: Walk) -> Coordinate:
+    """z → σ_w N^{-1/2} W x + σ_b b: fresh weights make a new Gaussian of it, whatever x was."""
+    if block.axis != "neurons":
+        raise refusal(block)
+    x = walk.named(walk.settled(x))
+    w, b = walk.deviation(block.sigma_w), walk.deviation(block.sigma_b)
+
+    def variance(p: int, q: int) -> sp.Expr:
+        return w**2 * x.moment(p, q) + b**2
+
+    def fresh(name: str, pq: tuple[int, int], _: sp.Expr) -> sp.Expr:
+        if name == "K":
+            return variance(*pq)
+        pushed = walk.tangent(x, name, *pq)
+        if pushed == sp.oo:
+            return sp.oo
+        if name != walk.trains:
+            return w**2 * pushed
+        own = sp.Add(*[_source_moment(one, x, *pq) for one in x.sources])
+        return w**2 * (pushed + own) + variance(*pq)
+
+    return gaussian(x.law.map(fresh))
+
+
+def _source_moment(source: tuple[sp.Expr, ...], x: Coordinate, p: int, q: int) -> sp.Expr:
+    """⟨s_p s_q⟩ of what one trained vector adds to a tangent."""
+    if p == q:
+        if source[p] == x.values()[p]:
+            return x.moment(p, p)
+        return mean_of(source[p].xreplace({Z[p]: Z[0]}) ** 2, x.law.variance(p))
+    return mean_of(source[p] * source[q], x.law.over(p, q))
+
+
+@rule(Nonlinearity)
+def _nonlinearity(block: Nonlinearity, x: Coordinate, walk: Walk) -> Coordinate:
+    """x → φ(x)."""
+    record = activation(block.activation)
+    x = walk.with_constants(walk.named(walk.settled(x)))
+    phi = record.pieces
+    slope = phi.diff() if x.sources else phi
+    if x.sources and slope.jumps() and phi.jumps():
+        raise MeanFieldError(f"{record} jumps, so the tangent kernel of a LayerNorm before it is infinite.")
+
+    def at(outer: sp.Expr, p: int) -> sp.Expr:
+        return outer.xreplace({Z[0]: Z[p]}) if x.values()[p] == Z[p] else composed(outer, x, p)
+
+    positions = range(x.positions)
+    functions = tuple(at(phi.expr, p) for p in positions)
+    slopes = [at(slope.expr, p) for p in positions] if x.sources else []
+    sources = tuple(tuple(d * a for d, a in zip(slopes, one)) for one in x.sources)
+    return x.with_values(functions, sources=sources)
+
+
+@rule(LayerNorm)
+def _layer_norm(block: LayerNorm, x: Coordinate, walk: Walk) -> Coordinate:
+    """x → (x - ⟨x⟩)/sd(x) over the neurons; γ and β are trained if it is affine."""
+    x = walk.named(x)
+    scales, shifts = [], []
+    for p in range(x.positions):
+        mean = sp.S.Zero if x.functions[p] == Z[p] else x.mean(p)
+        variance = x.with_values(x.functions).moment(p, p) - mean**2
+        if variance == 0:
+            raise MeanFieldError(
+                "A LayerNorm acts on a coordinate that is the same in every neuron; its variance is 0."
+            )
+        scales.append(1 / sp.sqrt(variance))
+        shifts.append(mean)
+    factors = tuple(new / old for new, old in zip(scales, x.scales))
+    out = replace(x.rescaled(factors), scales=tuple(scales), shifts=tuple(shifts))
+    if block.affine:  # ∂/∂γ = the normalized coordinate, ∂/∂β = 1
+        out = replace(out, sources=(*out.sources, out.values(), (sp.S.One,) * x.positions))
+    return out
+
+
+@rule(Scale)
+def _scale(block: Scale, x: Coordinate, walk: Walk) -> Coordinate:
+    """x → factor·x."""
+    return x.rescaled((walk.number(block.factor),) * x.positions)
+
+
+@rule(Residual)
+def _residual(block: Residual, x: Coordinate, walk: Walk) -> Coordinate:
+    """x → branch(x) + μ shortcut(x): independent where one of the two has fresh weights, else functions of one z."""
+    strength = walk.number(block.mu)
+    shortcut = block.shortcut or Sequential(())
+    mixes = has_dense(block.branch), has_dense(shortcut)
+    if not any(mixes):
+        return _inner_skip(block.branch, shortcut, strength, x, walk)
+    x = walk.named(walk.settled(x))
+    bare = replace(x, sources=())
+    ends = [walk.settled(walk(part, bare)) for part in (block.branch, shortcut)]
+    for end in ends:
+        if not end.is_linear or end.sources:
+            raise MeanFieldError(
+                "A Residual adds a Gaussian to a skip that is not Gaussian, or its branch does not end in Dense; put "
+                "the Nonlinearity inside the branch and end the branch with Dense()."
+            )
+    if x.sources and not mixes[1]:
+        raise OpenTangent
+    new, old = (end.law for end in ends)
+
+    def added(entries, others):
+        return tuple(sp.oo if sp.oo in (a, b) else a + strength**2 * b for a, b in zip(entries, others))
+
+    grams = {name: added(new.grams[name], old.grams[name]) for name in new.grams}
+    return gaussian(Gaussian(x.positions, added(new.cov, old.cov), grams))
+
+
+def has_dense(block: Block) -> bool:
+    """Whether a block holds a Dense layer."""
+    return any(isinstance(part, Dense) for part in parts(block))
+
+
+def _inner_skip(branch: Block, shortcut: Block, mu: sp.Expr, x: Coordinate, walk: Walk) -> Coordinate:
+    """Without fresh weights, branch and shortcut depend on the same z."""
+    x = walk.named(x)
+    one = (sp.S.One,) * x.positions
+    inner = walk(branch, replace(x, gains=one))
+    side = walk(shortcut, replace(x, gains=one)) if shortcut != Sequential(()) else replace(x, gains=one)
+    if side.gains != one:
+        raise MeanFieldError(
+            "A shortcut without Dense that rescales its Gaussian (LayerNorm before a Nonlinearity) is not derived yet; "
+            "put the Nonlinearity into the branch."
+        )
+    back = {z: z / g for z, g in zip(Z, inner.gains)}
+    total = [a + mu * b.xreplace(back) for a, b in zip(inner.values(), side.values())]
+    shared = len(x.sources)
+
+    def moved(source):
+        return tuple(mu * a.xreplace(back) for a in source)
+
+    both = tuple(
+        tuple(a + b for a, b in zip(one, moved(other)))
+        for one, other in zip(inner.sources[:shared], side.sources[:shared])
+    )
+    sources = both + inner.sources[shared:] + tuple(map(moved, side.sources[shared:]))
+    out = replace(inner, gains=tuple(a * b for a, b in zip(x.gains, inner.gains)))
+    linear = [sp.cancel(t / z) for t, z in zip(total, Z)]
+    if not any(c.has(*Z) for c in linear):
+        return replace(out.with_values(Z[: x.positions], sources=sources), scales=tuple(linear))
+    return out.with_values(tuple(pieces(t, z).expr for t, z in zip(total, Z)), sources=sources)
