@@ -167,7 +167,7 @@ NAMED: dict[str, Callable[[mf.Theory], Any]] = {
     "zeta - d_1/c_2": _gap_of_exponents,
     "J is a power at the point": _is_power,
     "J exponent on the line": lambda t: _on_line(t, t),
-    "J exponent on the line of mu < 1": lambda t: _on_line(t, mf.derive(t.activation, norm="pre")),
+    "J exponent on the line of mu < 1": lambda t: _on_line(t, mf.derive(t.activations[0], norm="pre")),
     "A, n = 2": lambda t: prefactor(2),
     "A, n = 3": lambda t: prefactor(3),
     "A, n = 4": lambda t: prefactor(4),

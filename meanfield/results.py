@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -94,6 +95,9 @@ class Estimate:
             return np.where(difference == 0, 0.0, difference / np.asarray(self.standard_error, dtype=float))[()]
 
 
+SERIES = 4  # powers of what follows the leading term, in a power of an exact sum
+
+
 @dataclass(frozen=True)
 class Term:
     """coefficient · x^power · log(x)^logs · exp(rate · x^rate_power)."""
@@ -108,13 +112,49 @@ class Term:
         growth = sp.exp(self.rate * x**self.rate_power) if self.rate != 0 else sp.S.One
         return self.coefficient * x**self.power * sp.log(x) ** self.logs * growth
 
+    @property
+    def _kind(self) -> tuple[sp.Expr, ...]:
+        return self.power, self.logs, self.rate, self.rate_power if self.rate != 0 else sp.S.One
+
+    def times(self, other: Term) -> Term:
+        """The product. Raises: MeanFieldError where exponentials of different powers of x meet."""
+        if self.rate != 0 != other.rate and self.rate_power != other.rate_power:
+            raise MeanFieldError(f"A product of exp({self.rate}*x^{self.rate_power}) and others is no term of a Law.")
+        power = self.rate_power if self.rate != 0 else other.rate_power
+        rate = self.rate + other.rate
+        return Term(self.coefficient * other.coefficient, self.power + other.power, self.logs + other.logs, rate, power)
+
+    def size(self, point: sp.Expr) -> tuple[float, ...]:
+        """Larger means more important as x → point (0 or ∞)."""
+        end = -1 if point == 0 else 1
+        if not all(e.is_number for e in self._kind):
+            raise MeanFieldError(f"Which terms of a Law matter is not decided: {self._kind} hold symbols.")
+        sign = 0 if self.rate == 0 else 1 if self.rate > 0 else -1
+        growth = (sign, sign * end * float(self.rate_power), float(self.rate)) if sign else (0, 0.0, 0.0)
+        return (*growth, end * float(self.power), float(self.logs))
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """What a law leaves out: O(term), or o(term) where `strict`; None for a term smaller than every power."""
+
+    term: Term | None
+    strict: bool = False
+
 
 @dataclass(frozen=True)
 class Law:
     """An asymptotic statement: the sum of `terms`, most important first, as `variable` → `point`, and what is left out.
 
-    remainder: "zero" (the sum is exact), "exponential" (smaller than every power), "smaller" (of smaller order than the
-    last term, by how much is not known), or a power: O(variable^remainder · |log variable|^remainder_logs).
+    Laws of one variable, and numbers, are added, multiplied, divided and raised to powers; no term outlives what is
+    left out. `a < b` says that a is of smaller order; `at` evaluates the terms. remainder: "zero" (the sum is exact),
+    "exponential" (smaller than every power), "smaller" (of smaller order than the last term, by how much is not known),
+    or a power: O(variable^remainder · |log variable|^remainder_logs).
+
+    >>> x = sp.Symbol("x", positive=True)
+    >>> law = Law(x, sp.oo, (Term(sp.S(2), sp.S(1)), Term(sp.S(3))), sp.S(-1))
+    >>> print((law**2 - 9).text(), "|", (1 / law).text(), "|", law < law**2)
+    4*x**2 + 12*x + O(1) | 1/(2*x) - 3/(4*x**2) + O(x**(-3)) | True
     """
 
     variable: sp.Symbol
@@ -142,6 +182,141 @@ class Law:
         if power > 0 or (power == 0 and lead.logs > 0):
             return lead.coefficient * sp.oo * (-1 if self.point == 0 and lead.logs % 2 else 1)
         return lead.coefficient if power == 0 and lead.logs == 0 else sp.S.Zero
+
+    def at(self, value: object) -> sp.Expr:
+        """The sum of the terms at one place."""
+        return self.expr.subs(self.variable, sp.sympify(value))
+
+    def __add__(self, other: Any) -> Law:
+        other = self._like(other)
+        if other is None:
+            return NotImplemented
+        return self._made((*self.terms, *other.terms), [self._rest(), other._rest()])
+
+    def __neg__(self) -> Law:
+        return self * -1
+
+    def __sub__(self, other: Any) -> Law:
+        other = self._like(other)
+        return NotImplemented if other is None else self + (-other)
+
+    def __rsub__(self, other: Any) -> Law:
+        return -self + other
+
+    def __mul__(self, other: Any) -> Law:
+        other = self._like(other)
+        if other is None:
+            return NotImplemented
+        rests = []
+        for one, two in ((self, other), (other, self)):
+            rest, lead = one._rest(), two.terms[0] if two.terms else None
+            if rest is not None and rest.term is not None and (lead or two._rest()):
+                lead = lead or two._rest().term or Term(sp.S.One)  # type: ignore[union-attr]
+                rest = _Rest(replace(rest.term.times(lead), coefficient=sp.S.One), rest.strict)
+            rests.append(rest)
+        return self._made([a.times(b) for a in self.terms for b in other.terms], rests)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __truediv__(self, other: Any) -> Law:
+        other = self._like(other)
+        return NotImplemented if other is None else self * other**-1
+
+    def __rtruediv__(self, other: Any) -> Law:
+        return self**-1 * other
+
+    def __pow__(self, n: Any) -> Law:
+        """Its n-th power: a series in what follows the leading term, ended where that is not known, or after SERIES
+        powers of it. Raises: MeanFieldError where a logarithm leads a sum and n is no whole number ≥ 0."""
+        n = sp.sympify(n)
+        if n.is_Integer and n >= 0:
+            total = self._made([Term(sp.S.One)], [])
+            for _ in range(int(n)):
+                total = total * self
+            return total
+        lead, rest = self.leading, self._rest()
+        alone = len(self.terms) == 1 and rest is None
+        if not self.terms or (lead.logs != 0 and not alone):
+            raise MeanFieldError(f"The power {n} of {self.text()} was asked for; only a plain power of x can lead it.")
+        scale = Term(lead.coefficient**n, n * lead.power, n * lead.logs, n * lead.rate, lead.rate_power)
+        if alone:
+            return self._made([scale], [])
+        w = self * Law(self.variable, self.point, (Term(1 / lead.coefficient, -lead.power, sp.S.Zero, -lead.rate),)) - 1
+        total, part = self._made([Term(sp.S.One)], []), self._made([Term(sp.S.One)], [])
+        for k in range(1, SERIES + 1):
+            part = part * w
+            total = total + sp.binomial(n, k) * part
+        left = part * w
+        beyond = _Rest(replace(left.terms[0], coefficient=sp.S.One)) if left.terms else left._rest()
+        return self._made(total.terms, [total._rest(), beyond]) * self._made([scale], [])
+
+    def __lt__(self, other: Any) -> bool:
+        """Whether it is of smaller order than another law, or a number: the quotient tends to 0."""
+        return self._order(other) < 0
+
+    def __gt__(self, other: Any) -> bool:
+        """Whether it is of larger order: the quotient tends to ∞."""
+        return self._order(other) > 0
+
+    def _order(self, other: Any) -> int:
+        other = self._like(other)
+        if other is None or not (self.terms or other.terms):
+            raise MeanFieldError("Two laws of the same variable, or a law and a number, can be compared.")
+        sizes: list[tuple[float, ...]] = []
+        for one in (self, other):
+            rest = one._rest()
+            if not one.terms and (rest is None or rest.term is None):
+                sizes.append((-math.inf,))
+            else:
+                sizes.append((one.terms[0] if one.terms else rest.term).size(self.point))  # type: ignore[union-attr]
+        return (sizes[0] > sizes[1]) - (sizes[0] < sizes[1])
+
+    def _like(self, other: Any) -> Law | None:
+        """Another law of the same variable, a number as one; None for other things."""
+        if isinstance(other, Law):
+            if (other.variable, other.point) != (self.variable, self.point):
+                raise MeanFieldError(
+                    f"A law in {self.variable} → {self.point} meets one in {other.variable} → {other.point}."
+                )
+            return other
+        if isinstance(other, str):
+            return None
+        try:
+            number = sp.sympify(other)
+        except (sp.SympifyError, TypeError):
+            return None
+        if not isinstance(number, sp.Expr) or number.has(self.variable):
+            return None
+        return Law(self.variable, self.point, (Term(number),) if number != 0 else ())
+
+    def _rest(self) -> _Rest | None:
+        if self.remainder == "zero":
+            return None
+        if self.remainder == "exponential":
+            return _Rest(None)
+        if self.remainder == "smaller":
+            return _Rest(replace(self.leading if not self.terms else self.terms[-1], coefficient=sp.S.One), True)
+        return _Rest(Term(sp.S.One, sp.sympify(self.remainder), self.remainder_logs))
+
+    def _made(self, terms: Any, rests: list[_Rest | None]) -> Law:
+        """The law of these terms, like ones added, those that a remainder covers left out."""
+        found: dict[tuple[sp.Expr, ...], Term] = {}
+        for t in terms:
+            old = found.get(t._kind)
+            found[t._kind] = t if old is None else replace(t, coefficient=sp.expand(old.coefficient + t.coefficient))
+        known = [r for r in rests if r is not None and r.term is not None]
+        worst = max(known, key=lambda r: (r.term.size(self.point), not r.strict), default=None)  # type: ignore[union-attr]
+        kept = [t for t in found.values() if t.coefficient != 0]
+        kept.sort(key=lambda t: t.size(self.point), reverse=True)
+        if worst is None:
+            tail = "exponential" if any(r is not None for r in rests) else "zero"
+            return Law(self.variable, self.point, tuple(kept), tail)
+        edge = worst.term.size(self.point)  # type: ignore[union-attr]
+        kept = [t for t in kept if t.size(self.point) > edge or (worst.strict and t.size(self.point) == edge)]
+        at_edge = bool(kept) and kept[-1].size(self.point) == edge
+        if at_edge or worst.term.rate != 0:  # type: ignore[union-attr]
+            return Law(self.variable, self.point, tuple(kept), "smaller")
+        return Law(self.variable, self.point, tuple(kept), worst.term.power, worst.term.logs)  # type: ignore[union-attr]
 
     def coefficient(self, power: object) -> sp.Expr:
         """The coefficient of x^power (no logarithm, no exponential)."""

@@ -215,7 +215,13 @@ def simulated_runs():
 
 
 SIMULATED = [name for name in globals() if name.startswith("simulated_")]
-SLOW = ("simulated_depth", "simulated_haar", "simulated_divergence")
+SLOW = (
+    "simulated_depth",
+    "simulated_haar",
+    "simulated_divergence",
+    "simulated_batches",
+    "simulated_vectors_and_functions",
+)
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in SIMULATED])

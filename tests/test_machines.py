@@ -56,7 +56,7 @@ def assert_within_error(a: dict, b: dict) -> None:
 def test_blas_kernels_change_no_bit(machines):
     first, *others = (machines[f"kernel {k}"] for k in KERNELS)
     names = [n for n in first["values"] if "control" not in n]
-    assert sum(n.startswith("table of") for n in names) >= 4 and sum(n.startswith("propagate") for n in names) == 4
+    assert sum(n.startswith("table of") for n in names) >= 4 and sum(n.startswith("propagate") for n in names) == 3
     for other in others:
         assert_same_bits(first, other, names)
         if platform.machine().lower() in ("x86_64", "amd64"):  # elsewhere the names of the kernels mean nothing

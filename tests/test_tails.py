@@ -337,7 +337,7 @@ def test_depth_laws_at_generic_sigma(text):
                 continue
             terms = list(law.law.terms)
             terms[i] = replace(t, coefficient=t.coefficient * sp.Rational(11, 10))
-            wrong = replace(law, law=replace(law.law, terms=tuple(terms)))
+            wrong = replace(law, terms=tuple(terms))
             laws = (wrong, law_j) if broken == 0 else (law_k, wrong)
             with pytest.raises(AssertionError, match="moved"):
                 assert_settles(*laws, gain, log_chi, tolerance)
@@ -387,7 +387,7 @@ def synthetic(name):
     gain, chi = ({(sp.sympify(p), m): sp.Rational(c) for (p, m), c in e.items()} for e in SYNTHETIC[name])
     terms = tuple(Term(c, p, sp.Integer(m)) for (p, m), c in gain.items())
     known = Law(K, sp.oo, terms, -sp.Integer(2))
-    found = scaling.linear_growth(known)
+    found = scaling.path(known)
     # log χ = Σ: the law of χ itself is its exponential, which `_linear_growth_of_j` undoes
     order = Sum(-1, chi, (-sp.Integer(2), 0)).apply(sp.exp, sp.Integer(2)).law()
     return gain, chi, found, depth._linear_growth_of_j(found, order)
@@ -443,7 +443,7 @@ def assert_only_constants_left(rows, K_terms, J_terms, fine) -> None:
 def test_every_term_of_linear_growth(name):
     """Generic coefficients with halves, quarters and logarithms, solved as dl = dK/gain up to K = e^59."""
     gain, chi, found, law_j = synthetic(name)
-    K_terms = {(t.power, t.logs): t.coefficient for t in found.K}
+    K_terms = {(t.power, t.logs): t.coefficient for t in found.x}
     J_terms = {(t.power, t.logs): t.coefficient for t in law_j.law.terms if t.coefficient != depth.CONSTANT}
     fine = name.startswith("halves")
     assert fine == any(p < 0 for p, _ in J_terms)
@@ -478,7 +478,7 @@ def test_the_same_laws_against_plain_iteration(name):
             if t.coefficient != depth.CONSTANT
         )
 
-    left = [(k - value(found.K, n), j - value(law_j.law.terms, n)) for n, (k, j) in zip(depths, rows)]
+    left = [(k - value(found.x, n), j - value(law_j.law.terms, n)) for n, (k, j) in zip(depths, rows)]
     limits = [(2 * b[0] - a[0], 2 * b[1] - a[1]) for a, b in itertools.pairwise(left)]  # C + c/√l over l → 4 l
     moved = abs(limits[1][0] - limits[0][0]), abs(limits[1][1] - limits[0][1])
     assert moved[0] < 0.02 and moved[1] < 0.005, f"moved by {moved}"
@@ -547,7 +547,7 @@ def test_control_power_growth(monkeypatch):
             law = right(lead, quantity)
             t = law.law.leading
             wrong = Term(t.coefficient * factor, t.power + power, t.logs + logs)
-            return replace(law, law=replace(law.law, terms=(wrong,)))
+            return replace(law, terms=(wrong,))
 
         monkeypatch.setattr(depth, "_power_growth", planted)
         with pytest.raises(AssertionError):

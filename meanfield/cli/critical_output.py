@@ -125,7 +125,7 @@ def _kind(p: CriticalPoint) -> str:
 def _short(law: DepthLaw) -> DepthLaw:
     """The same law with decimals of `DIGITS` digits."""
     terms = tuple(replace(t, coefficient=rounded(t.coefficient)) for t in law.law.terms)
-    return replace(law, law=replace(law.law, terms=terms))
+    return replace(law, terms=terms)
 
 
 def fixed_rows(found: FixedPoints, at: str) -> list[Row]:

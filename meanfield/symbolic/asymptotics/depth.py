@@ -14,7 +14,7 @@ import sympy as sp
 from meanfield import balls
 from meanfield.printed import COLUMNS, wrapped
 from meanfield.results import Law, MeanFieldError, Status, Term, one_line
-from meanfield.symbolic.asymptotics.scaling import Growth, Powers, decay, linear_growth, logarithm
+from meanfield.symbolic.asymptotics.scaling import Path, Powers, decay, logarithm, path
 from meanfield.symbolic.averages.expansion import at_infinity, at_zero, exponential_at_zero
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.powerlog import Sum, from_law
@@ -29,27 +29,59 @@ CONSTANT = sp.Symbol("C", real=True)  # what depends on the start
 
 
 @dataclass(frozen=True)
-class DepthLaw:
-    """quantity ~ C · l^exponent · exp(rate · l^rate_power) as l → ∞.
+class DepthLaw(Law):
+    """A `Law` in l: that of K, or of log J (C is a constant that depends on the start).
 
-    law: for K its expansion in l; for J that of log J (C is a constant that depends on the start). regime: which
-    balance holds, in words. exponent is None when the known expansions do not determine it. exact: J^{1,l} itself where
-    the product over layers is known. status: EXACT or CERTIFIED where the destination of K (at Q0 = 1 unless Q0 is
-    given) is proved, too; MEASURED where a search found it that could miss a pair of fixed points.
+    quantity ~ C · l^exponent · exp(rate · l^rate_power) as l → ∞, read off the terms. regime: which balance holds, in
+    words. exact: J^{1,l} itself where the product over layers is known. status: EXACT or CERTIFIED where the
+    destination of K (at Q0 = 1 unless Q0 is given) is proved, too; MEASURED where a search found it that could miss a
+    pair of fixed points.
     """
 
-    quantity: str
-    law: Law
-    regime: str
-    rate: sp.Expr = sp.S.Zero
-    rate_power: sp.Expr = sp.S.One
-    exponent: sp.Expr | None = sp.S.Zero
+    quantity: str = "K"
+    regime: str = ""
     status: Status = Status.EXACT
     exact: sp.Expr | None = None
 
     @property
+    def law(self) -> Law:
+        """The expansion alone."""
+        return Law(self.variable, self.point, self.terms, self.remainder, self.remainder_logs)
+
+    @property
+    def _rising(self) -> Term | None:
+        """The term of log J that makes J exponential, or that of an exponential K."""
+        lead = self.leading
+        if self.quantity == "K":
+            return Term(lead.rate, lead.rate_power) if lead.rate != 0 else None
+        return lead if self.variable == l and lead.power > 0 and lead.logs == 0 and self.terms else None
+
+    @property
+    def rate(self) -> sp.Expr:
+        return sp.S.Zero if self._rising is None else self._rising.coefficient
+
+    @property
+    def rate_power(self) -> sp.Expr:
+        return sp.S.One if self._rising is None else self._rising.power
+
+    @property
+    def exponent(self) -> sp.Expr | None:
+        """The power of l; None where the known terms do not determine it, or where it is none."""
+        if self.variable != l:  # K falls as 1/log l, and J is a power of K
+            return sp.S.Zero
+        if self.quantity == "K":
+            return next((t.power for t in self.terms if t.power != 0), sp.S.Zero)
+        above = [t for t in self.terms if t.coefficient != CONSTANT and (t.power > 0 or (t.power == 0 and t.logs > 0))]
+        rest = [t for t in above if t != self._rising]
+        if any(t.power != 0 or t.logs != 1 for t in rest):
+            return None
+        settled = self.remainder in ("zero", "exponential") or any(t.coefficient == CONSTANT for t in self.terms)
+        settled = settled or not isinstance(self.remainder, str) or rest == above == list(self.terms)[:1] != []
+        return sp.Add(*[t.coefficient for t in rest]) if settled else None
+
+    @property
     def expr(self) -> sp.Expr:
-        """The law with an undetermined constant C where the constant depends on the start."""
+        """C l^exponent exp(rate l^rate_power), or the terms of K where it is no exponential."""
         if self.quantity == "K" and self.rate == 0:
             return self.law.expr
         growth = sp.exp(self.rate * l**self.rate_power) if self.rate != 0 else sp.S.One
@@ -57,10 +89,10 @@ class DepthLaw:
 
     def __repr__(self) -> str:
         name = "log J" if self.quantity == "J" else self.quantity
-        return one_line("DepthLaw", f"{name} = {self.law.lines()[0]}; {self.regime}")
+        return one_line("DepthLaw", f"{name} = {self.lines()[0]}; {self.regime}")
 
     def __str__(self) -> str:
-        name, numbers = "log J" if self.quantity == "J" else self.quantity, self.law.lines()
+        name, numbers = "log J" if self.quantity == "J" else self.quantity, self.lines()
         lines = [f"{name} = {numbers[0]}   ({self.regime})"]
         if len(lines[0]) > COLUMNS:
             lines = [f"{name} = {numbers[0]}", f"  ({self.regime})"]
@@ -69,6 +101,14 @@ class DepthLaw:
     def latex(self) -> str:
         """The law as LaTeX for math mode (amsmath); a long one stands in an `aligned` that fits a line of text."""
         return aligned([(r"\log J^{\ell}" if self.quantity == "J" else r"K^{\ell}", self.law)])
+
+
+def _stated(
+    quantity: str, law: Law, regime: str, status: Status = Status.EXACT, exact: sp.Expr | None = None
+) -> DepthLaw:
+    """A law of K or of log J with its circumstances."""
+    own = law.variable, law.point, law.terms, law.remainder, law.remainder_logs
+    return DepthLaw(*own, quantity, regime, status, exact)
 
 
 def depth_law(recursion: Recursion, quantity: str, values: dict[str, sp.Expr]) -> DepthLaw:
@@ -180,15 +220,18 @@ def _at_infinity(step, chi, start, quantity) -> DepthLaw:
         )
     if lead.power == 1:
         return _exponential_growth(lead.coefficient, chi, quantity)
-    if lead.power != 0 or lead.logs != 0:
-        return _power_growth(lead, "K") if quantity == "K" else _power_growth_of_j(lead, at_infinity(chi, 2))
-    path = linear_growth(gain)
+    if quantity == "J" and (lead.power != 0 or lead.logs != 0):
+        return _power_growth_of_j(lead, at_infinity(chi, 2))
+    if lead.logs != 0:
+        return _power_growth(lead, "K")
+    found = path(gain)
     if quantity == "K":
-        return DepthLaw("K", _finish(list(path.K), path.remainder), "linear growth", exponent=sp.S.One)
-    return _linear_growth_of_j(path, at_infinity(chi, 2))
+        regime = "linear growth" if lead.power == 0 else "power growth"
+        return _stated("K", _finish(list(found.x), found.remainder), regime)
+    return _linear_growth_of_j(found, at_infinity(chi, 2))
 
 
-def _linear_growth_of_j(path: Growth, chi: Law) -> DepthLaw:
+def _linear_growth_of_j(path: Path, chi: Law) -> DepthLaw:
     log_chi = _log_expansion(chi)
     log_x0 = log_chi.terms.get((sp.S.Zero, 0), sp.S.Zero)
     varying = {key: c for key, c in log_chi.terms.items() if key[0] != 0}
@@ -200,28 +243,17 @@ def _linear_growth_of_j(path: Growth, chi: Law) -> DepthLaw:
     terms, complete = path.summed(varying, None if settled else log_chi.rest)
     growing = [Term(log_x0, sp.S.One)] * (log_x0 != 0) + [t for t in terms if (t.power, t.logs) > (0, 0)]
     falling = [t for t in terms if t.power < 0]
-    logs = [t for t in growing if t.power == 0]
-    rising = [t for t in growing if t.power > 0]
-    simple = complete and settled and len(rising) <= 1 and all(t.logs == 1 for t in logs) and not any(
-        t.logs for t in rising
-    )
-    exponent = sp.Add(*[t.coefficient for t in logs]) if simple else None
+    rising = next((t for t in growing if t.power > 0 and t.logs == 0), None)
     constant = [Term(CONSTANT)] if complete and settled else []
-    rate, rate_power = (rising[0].coefficient, rising[0].power) if rising else (sp.S.Zero, sp.S.One)
-    if rising and rising[0].logs != 0:
-        rate, rate_power = sp.S.Zero, sp.S.One
-    stretched = log_x0 == 0 and rate != 0
-    regime = (
-        f"stretched exponential: K grows linearly and chi_J - 1 falls as K^({rate_power - 1})"
-        if stretched
-        else "K grows linearly"
-    )
+    regime = "K grows linearly"
+    if log_x0 == 0 and rising is not None and rising == growing[0]:
+        regime = f"stretched exponential: {regime} and chi_J - 1 falls as K^({rising.power - 1})"
     plain = complete and settled and log_x0 == 0 and not path.irregular and all(
         (2 * p).is_Integer and not m for p, m in varying
     )
     # K's own logarithm enters K^{-1/2}: Σ m^{-3/2} log m = const - 2 log l/√l
     law = _finish([*growing, *constant, *(falling if plain else [])], -sp.S.Half if plain else "smaller")
-    return DepthLaw("J", law, regime, rate, rate_power, exponent)
+    return _stated("J", law, regime)
 
 
 def _gamma_law(step: sp.Expr, chi: sp.Expr, start: sp.Expr) -> DepthLaw | None:
@@ -233,7 +265,7 @@ def _gamma_law(step: sp.Expr, chi: sp.Expr, start: sp.Expr) -> DepthLaw | None:
     exact = sp.gamma(l + p + b) * sp.gamma(1 + b) / (sp.gamma(l + b) * sp.gamma(1 + p + b))
     constant = sp.loggamma(1 + b) - sp.loggamma(1 + p + b)
     law = _finish([Term(p, logs=sp.S.One), Term(constant)], sp.S.NegativeOne)
-    return DepthLaw("J", law, "everywhere critical: K grows linearly, chi_J - 1 = p/l", exponent=p, exact=exact)
+    return _stated("J", law, "everywhere critical: K grows linearly, chi_J - 1 = p/l", exact=exact)
 
 
 def _exponential_growth(slope, chi, quantity) -> DepthLaw:
@@ -241,9 +273,9 @@ def _exponential_growth(slope, chi, quantity) -> DepthLaw:
     rate = sp.log(1 + slope)
     regime = "exponential growth of K"
     if quantity == "K":
-        return DepthLaw("K", Law(l, sp.oo, (Term(CONSTANT, rate=rate),), "smaller"), regime, rate)
+        return _stated("K", Law(l, sp.oo, (Term(CONSTANT, rate=rate),), "smaller"), regime)
     log_x0 = _log_expansion(at_infinity(chi, 1)).terms.get((sp.S.Zero, 0), sp.S.Zero)
-    return DepthLaw("J", _finish([Term(log_x0, sp.S.One)], sp.S.Zero), regime, log_x0)
+    return _stated("J", _finish([Term(log_x0, sp.S.One)], sp.S.Zero), regime)
 
 
 def _power_growth(lead: Term, quantity="K") -> DepthLaw:
@@ -251,7 +283,7 @@ def _power_growth(lead: Term, quantity="K") -> DepthLaw:
     power = 1 / (1 - lead.power)
     coefficient = (lead.coefficient * (1 - lead.power) ** (1 - lead.logs)) ** power
     law = _finish([Term(sp.simplify(coefficient), power, lead.logs * power)], "smaller")
-    return DepthLaw("K", law, "power growth" if lead.logs == 0 else "power growth with a logarithm", exponent=power)
+    return _stated("K", law, "power growth" if lead.logs == 0 else "power growth with a logarithm")
 
 
 def _power_growth_of_j(lead: Term, chi: Law) -> DepthLaw:
@@ -266,7 +298,7 @@ def _power_growth_of_j(lead: Term, chi: Law) -> DepthLaw:
     log_chi = _log_expansion(chi)
     limit = log_chi.terms.get((sp.S.Zero, 0), sp.S.Zero)
     if limit != 0:
-        return DepthLaw("J", _finish([Term(limit, sp.S.One)], "smaller"), regime, limit, exponent=None)
+        return _stated("J", _finish([Term(limit, sp.S.One)], "smaller"), regime)
     if log_chi.lead is None or not log_chi.terms:
         raise MeanFieldError(
             "How chi_J approaches 1 is not known beyond its limit here, so the law of J is not determined."
@@ -281,11 +313,10 @@ def _power_growth_of_j(lead: Term, chi: Law) -> DepthLaw:
     elif falls == 1 and m > -1:
         term = Term(sp.simplify(size / (m + 1)), sp.S.Zero, m + 1)
     else:
-        return DepthLaw("J", _finish([Term(CONSTANT)], "smaller"), regime + ": log chi_J sums to a constant")
+        return _stated("J", _finish([Term(CONSTANT)], "smaller"), regime + ": log chi_J sums to a constant")
     if term.power == 0 and term.logs == 1:
-        return DepthLaw("J", _finish([term], "smaller"), regime, exponent=term.coefficient)
-    rate = (term.coefficient, term.power) if term.logs == 0 else (sp.S.Zero, sp.S.One)
-    return DepthLaw("J", _finish([term], "smaller"), regime + ": stretched exponential", *rate, exponent=None)
+        return _stated("J", _finish([term], "smaller"), regime)
+    return _stated("J", _finish([term], "smaller"), regime + ": stretched exponential")
 
 
 def _nonzero(factor) -> None:
@@ -312,9 +343,9 @@ def _at_zero(step, chi, quantity) -> DepthLaw:
         rate = sp.log(1 + slope)
         regime += " exponentially"
         if quantity == "K":
-            return DepthLaw("K", Law(l, sp.oo, (Term(CONSTANT, rate=rate),), "smaller"), regime, rate)
+            return _stated("K", Law(l, sp.oo, (Term(CONSTANT, rate=rate),), "smaller"), regime)
         log_x0 = _log_expansion(at_zero(chi, 2)).terms.get((sp.S.Zero, 0), sp.S.Zero)
-        return DepthLaw("J", _finish([Term(log_x0, sp.S.One)], sp.S.Zero), regime, log_x0)
+        return _stated("J", _finish([Term(log_x0, sp.S.One)], sp.S.Zero), regime)
     n = terms[0].power
     if 2 * n - 1 > 3:
         gain = at_zero(sp.expand(step - K), int(sp.ceiling(2 * n - 1)))
@@ -331,22 +362,21 @@ def critical_law(gain: Powers, chi: Powers, where: sp.Expr, quantity: str) -> De
     regime = f"critical: power-law approach of K to {near}"
     if quantity == "K":
         shift = [] if where == 0 else [Term(where)]
-        return DepthLaw("K", _finish([*shift, *found.delta], "smaller"), regime, exponent=-found.exponent)
+        return _stated("K", _finish([*shift, *found.delta], "smaller"), regime)
     log_x0 = sp.S.Zero if where != 0 else sp.log(x0)
     if log_x0 != 0:
-        return DepthLaw("J", _finish([Term(log_x0, sp.S.One)], "smaller"), regime, log_x0, exponent=None)
+        return _stated("J", _finish([Term(log_x0, sp.S.One)], "smaller"), regime)
     terms = found.log_j
     growing = [t for t in terms if t.power > 0]
     exponent = next((t.coefficient for t in terms if t.power == 0 and t.logs == 1), sp.S.Zero)
     constant = [] if not terms else [Term(CONSTANT)]
     ordered = [t for t in terms if t.power >= 0] + constant + [t for t in terms if t.power < 0]
     if growing:
-        lead = growing[0]
         regime += ", stretched exponential J"
-        return DepthLaw("J", _finish(ordered, "smaller"), regime, lead.coefficient, lead.power, exponent)
+        return _stated("J", _finish(ordered, "smaller"), regime)
     if exponent == 0:
-        return DepthLaw("J", _finish([Term(CONSTANT)], "smaller"), regime + ", J saturates")
-    return DepthLaw("J", _finish(ordered, "smaller"), regime, exponent=exponent)
+        return _stated("J", _finish([Term(CONSTANT)], "smaller"), regime + ", J saturates")
+    return _stated("J", _finish(ordered, "smaller"), regime)
 
 
 def first_terms(gain: sp.Expr) -> tuple[Law, list[Term]]:
@@ -372,14 +402,14 @@ def logarithmic_law(step, chi, quantity) -> DepthLaw:
     regime = "critical: logarithmic decay of K"
     if quantity == "K":
         law = Law(l, sp.oo, (Term(-lead.rate, logs=sp.S.NegativeOne),), "smaller")
-        return DepthLaw("K", law, regime, exponent=sp.S.Zero)
+        return _stated("K", law, regime)
     small = exponential_at_zero(sp.expand(chi))
     flat = at_zero(chi, 1).coefficient(0)
     if flat != 1 or small is None or small.rate != lead.rate or small.power != lead.power - 1:
         raise MeanFieldError("K falls logarithmically; the law of J for this chi_J is not derived yet.")
     power = sp.simplify(small.coefficient / lead.coefficient)
     law = Law(K, sp.S.Zero, (Term(power, logs=sp.S.One), Term(CONSTANT)), "smaller")
-    return DepthLaw("J", law, regime + f": J ~ K^{power} with K ~ {-lead.rate}/log(l)", exponent=sp.S.Zero)
+    return _stated("J", law, regime + f": J ~ K^{power} with K ~ {-lead.rate}/log(l)")
 
 
 def _at_fixed_point(point: FixedPoint, quantity) -> DepthLaw:
@@ -388,7 +418,7 @@ def _at_fixed_point(point: FixedPoint, quantity) -> DepthLaw:
     status = point.K.status
     slow = point.stability == "half-stable"  # δ falls as 1/l from its attracting side
     if quantity == "K":
-        return DepthLaw("K", _finish([Term(value)], "smaller" if slow else "exponential"), regime, status=status)
+        return _stated("K", _finish([Term(value)], "smaller" if slow else "exponential"), regime, status)
     chi = point.chi_J
     if chi.value == 0 or (chi.error is not None and abs(chi.value) <= chi.error):
         raise MeanFieldError(f"chi_J is 0 at the {regime}: J vanishes from layer 2 on.")
@@ -399,16 +429,16 @@ def _at_fixed_point(point: FixedPoint, quantity) -> DepthLaw:
             f"{float(chi.value):.6g}); nor is the law of J."
         )
     rest = "smaller" if slow else sp.S.Zero
-    return DepthLaw("J", _finish([Term(rate, sp.S.One)], rest), regime, rate, status=chi.status)
+    return _stated("J", _finish([Term(rate, sp.S.One)], rest), regime, chi.status)
 
 
 def _at_rest(start, chi, quantity) -> DepthLaw:
     """The map is the identity: K stays where it starts."""
     regime = "scale-invariant: every K is a fixed point"
     if quantity == "K":
-        return DepthLaw("K", _finish([Term(start)], "zero"), regime)
+        return _stated("K", _finish([Term(start)], "zero"), regime)
     x = closed(chi.subs(K, start))
     rate = sp.simplify(sp.log(x))
     if rate == 0:
-        return DepthLaw("J", _finish([], "zero"), regime + ", J stays 1")
-    return DepthLaw("J", _finish([Term(rate, sp.S.One)], "zero"), regime, rate)
+        return _stated("J", _finish([], "zero"), regime + ", J stays 1")
+    return _stated("J", _finish([Term(rate, sp.S.One)], "zero"), regime)

@@ -14,9 +14,12 @@ from dataclasses import dataclass
 import sympy as sp
 
 from meanfield.results import Law, Term
+from meanfield.symbolic.averages.powerlog import Sum
+from meanfield.symbols import K
 
 Powers = dict[sp.Expr, sp.Expr]  # power → coefficient
 Series = dict[tuple[sp.Expr, int], sp.Expr]  # (power of l, power of log l) → coefficient
+_FALLS = -sp.Rational(3, 2)
 
 
 @dataclass(frozen=True)
@@ -45,97 +48,80 @@ def decay(gain: Powers, log_chi: Powers | None = None) -> Decay:
     """
     gain, log_chi = ({sp.sympify(k): v for k, v in powers.items()} for powers in (gain, log_chi or {}))
     n = min(gain)
-    c, r = -gain[n], n - 1
-    increments = _increments(gain, c, n, r)
-    a = increments.pop(sp.S.One)
-    w = _relative(a, {q - 1: b for q, b in increments.items()})
-    delta = _scaled(_binomial(w, -1 / r, sp.S.NegativeOne), a ** (-1 / r), -1 / r)
-    total: Series = {}
-    for k, d in log_chi.items():
-        if k == 0 or d == 0:
-            continue
-        part = _scaled(_binomial(w, -k / r, sp.S.NegativeOne), d * a ** (-k / r), -k / r)
-        for key, value in part.items():
-            total[key] = total.get(key, sp.S.Zero) + value
-    return Decay(n, c, sp.simplify(a ** (-1 / r)), 1 / r, _terms(delta), _terms(_integrated(total)))
-
-
-def _increments(gain: Powers, c, n, r) -> Powers:
-    """u' - u as Σ coefficient·u^{1-e}, keyed by e, up to e = 2: (1 - ε)^{-r} - 1 with ε = Σ e_m u^{-(m-1)/r}."""
-    epsilon = {(m - 1) / r: -g for m, g in gain.items() if (m - 1) / r <= 2}
-    out: Powers = {}
-    for e, g in epsilon.items():
-        out[e] = out.get(e, sp.S.Zero) + r * g
-    for e, g in epsilon.items():
-        for f, h in epsilon.items():
-            if e + f <= 2:
-                out[e + f] = out.get(e + f, sp.S.Zero) + r * (r + 1) / 2 * g * h
-    return {e: sp.simplify(v) for e, v in out.items() if v != 0}
-
-
-def _relative(a, increments: Powers) -> Series:
-    """w with u = a l (1 + w), from du/dl = a + Σ b_q u^{-q}: powers of l down to log(l)/l."""
-    w: Series = {}
-    for _ in range(1 + max([0, *(int(sp.ceiling(1 / q)) for q in increments)])):
-        slope: Series = {}
-        for q, b in increments.items():
-            part = _scaled(_binomial(w, -q, q - 1, inclusive=True), b * a ** (-q), -q)
-            for key, value in part.items():
-                slope[key] = slope.get(key, sp.S.Zero) + value
-        w = {(p - 1, g): v / a for (p, g), v in _integrated(slope).items()}
-    return w
+    found = path(Law(K, sp.S.Zero, tuple(Term(gain[p], p) for p in sorted(gain))))
+    rest = {(k, 0): d for k, d in log_chi.items() if k != 0 and d != 0}
+    log_j = found.summed(rest, None, max((-k / (n - 1) for k, _ in rest), default=sp.S.Zero) - 1)[0]
+    c = -gain[n]
+    return Decay(n, c, sp.simplify(((n - 1) * c) ** (-1 / (n - 1))), 1 / (n - 1), found.x, log_j)
 
 
 @dataclass(frozen=True)
-class Growth:
-    """K^l = s l (1 + w) as l → ∞, for K' = K + s + terms that fall as powers of K.
+class Path:
+    """x^l as l → ∞ under x' = x + c x^n + …, n ≠ 1, at 0 or at ∞: u = x^{1-n} grows linearly, u^l = s l (1 + w).
 
-    K: the terms that are determined, most important first (a constant depends on the start); remainder: of K, a power
-    of l or "smaller"; error: K is known up to a relative l^error; irregular: whether logarithms or other powers than
-    halves entered.
+    u: the terms of u that are determined, most important first (a constant depends on the start), and x those of x;
+    remainder: of x, a power of l or "smaller"; error: u is known up to a relative l^error; irregular: whether
+    logarithms or other powers than halves entered.
     """
 
+    root: sp.Expr  # 1 - n
     s: sp.Expr
     w: Series
     known: dict[sp.Symbol, sp.Expr]
-    K: tuple[Term, ...]
     remainder: str | sp.Expr
     error: sp.Expr
     irregular: bool
 
-    def summed(self, terms: dict[tuple[sp.Expr, int], sp.Expr], rest) -> tuple[tuple[Term, ...], bool]:
-        """Σ_l of the same, without the constant: the terms that grow, and the logarithm that falls as log(l)/√l;
-        whether nothing that grows is missing."""
+    @property
+    def x(self) -> tuple[Term, ...]:
+        power = 1 / self.root
+        series = _scaled(_binomial(self.w, power, sp.S.NegativeOne), self.s**power, power)
+        return _put_back(series, self.known)
+
+    def summed(self, terms: dict[tuple[sp.Expr, int], sp.Expr], rest, cut=_FALLS):
+        """(Σ_l of Σ c x^p (log x)^m without the constant: the terms that grow, and the logarithm that falls as log(l)
+        times a power; whether nothing that grows is missing). rest: (power, logs) of x beyond which terms are not
+        known; cut: the power of l in the summand down to which the constant in u leaves terms determined."""
         known = dict(self.known)
-        series = _along(_named(terms, known), self.s, self.w, -sp.Rational(3, 2))
+        r = self.root
+        along = {(p / r, m): c / r**m for (p, m), c in terms.items()}
+        series = _along(_named(along, known), self.s, self.w, cut)
         if rest is not None:
+            rest = (rest[0] / r, rest[1])
             series = {(p, g): v for (p, g), v in series.items() if (p, g) > rest}
-        worst = max([p for p, _ in terms], default=-sp.oo) + self.error
+        worst = max([p for p, _ in along], default=-sp.oo) + self.error
         if worst >= -1:
             series = {(p, g): v for (p, g), v in series.items() if p > worst}
         return _put_back(_integrated(series), known), rest is None and worst < -1
 
 
-def linear_growth(gain: Law) -> Growth:
-    """The path of K for the expansion `gain` of K' - K at K → ∞, whose leading term is a positive constant.
+def path(gain: Law) -> Path:
+    """The path of x for the expansion `gain` of x' - x at 0 or ∞, led by c x^n without a logarithm, n ≠ 1.
 
-    K' - K = dK/dl + ½ d²K/dl² + …, whose second term falls faster than 1/l and so adds to the constant only.
+    u = x^r with r = 1 - n obeys u' = u (1 + gain/x)^r = u + rc + …, an expansion at u → ∞ whose leading term is the
+    constant rc, which must be > 0. u' - u = du/dl + ½ d²u/dl² + …, whose second term falls faster than 1/l and so adds
+    to the constant only.
     """
+    r = 1 - gain.leading.power
+    plain = gain.remainder in ("zero", "exponential")
+    left = None if plain else ((sp.sympify(gain.remainder) - 1) / r, int(gain.remainder_logs))
+    steps = Sum(-1, {((t.power - 1) / r, int(t.logs)): t.coefficient / r**t.logs for t in gain.terms}, left)
+    factor = (Sum(-1, {(sp.S.Zero, 0): sp.S.One}) + steps).power(r, sp.Integer(2))
+    increments = {(p + 1, m): c for (p, m), c in factor.terms.items() if (p, m) != (0, 0)}
+    error = None if factor.rest is None else factor.rest[0] + 1
     s, names = sp.Dummy("s", positive=True), {}
-    names[s] = gain.leading.coefficient
-    rest = _named({(t.power, int(t.logs)): t.coefficient for t in gain.terms[1:] if t.power >= -1}, names)
-    known = gain.remainder in ("zero", "exponential") or bool(sp.sympify(gain.remainder) < -1)
+    names[s] = increments.pop((sp.S.Zero, 0))
+    rest = _named({key: c for key, c in increments.items() if key[0] >= -1}, names)
+    known = error is None or bool(error < -1)
     w: Series = {}
-    steps = 2 + max([0, *(int(sp.ceiling(-1 / p)) for p, _ in rest)])
-    for _ in range(steps):
+    for _ in range(2 + max([0, *(int(sp.ceiling(-1 / p)) for p, _ in rest)])):
         slope = _along(rest, s, w, sp.S.NegativeOne)
         if not known:
-            slope = {(p, g): v for (p, g), v in slope.items() if p > gain.remainder}
+            slope = {(p, g): v for (p, g), v in slope.items() if p > error}
         w = {(p - 1, g): sp.expand(v / s) for (p, g), v in _grown(slope).items()}
-    terms = _put_back({(p + 1, g): s * v for (p, g), v in w.items()} | {(sp.S.One, 0): s}, names)
-    remainder = sp.S.Zero if known else "smaller"
     irregular = any(m or not (2 * p).is_Integer for p, m in rest)
-    return Growth(s, w, names, terms, remainder, sp.S.NegativeOne if known else gain.remainder, irregular)
+    remainder = sp.S.Zero if known and r == 1 else "smaller"
+    return Path(r, s, w, names, remainder, sp.S.NegativeOne if known else error, irregular)
 
 
 def _named(terms, names: dict[sp.Symbol, sp.Expr]):
@@ -237,12 +223,6 @@ def _integrated(series: Series) -> Series:
         if p < -1 and g == 1:
             out[p + 1, 1] = out.get((p + 1, 1), sp.S.Zero) + v / (p + 1)
     return out
-
-
-def _terms(series: Series) -> tuple[Term, ...]:
-    found = [Term(sp.simplify(v), p, sp.Integer(g)) for (p, g), v in series.items()]
-    found = [t for t in found if t.coefficient != 0]
-    return tuple(sorted(found, key=lambda t: (t.power, t.logs), reverse=True))
 
 
 def logarithm(chi: Powers, top) -> Powers:

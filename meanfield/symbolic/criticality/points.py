@@ -30,6 +30,8 @@ from meanfield.symbolic.recursion import closed
 from meanfield.symbols import J, K, Z, factored, sigma_b, sigma_w
 from meanfield.tex.names import aligned, joined, solution_tex
 
+SHORT = 20  # operations up to which an exact coefficient is shown instead of its digits
+
 
 @dataclass(frozen=True)
 class Approach:
@@ -366,24 +368,32 @@ class ApproachToRoot:
     @cached_property
     def laws(self) -> tuple[DepthLaw, DepthLaw]:
         """The laws of K and J, from the expansions of the maps to the order after the leading one."""
-        root, m, sign, zeta = self.root, self.m, self.sign, self.zeta
+        root, m, sign = self.root, self.m, self.sign
         c3 = _value(root, -m * sp.diff(self.a, K, 3) / self.slope / 6, digits=16)
         d2 = _value(root, m * sp.diff(self.slope, K, 2) / self.slope / 2, digits=16)
-        c, d, e, f = (
-            s.value if s.status is Status.EXACT else sp.N(s.value, 16) for s in (self.c_n, c3, self.d_1, d2)
-        )
+        c, d, e, f = sp.symbols("c d e f", real=True, cls=sp.Dummy)
+        numbers = {
+            symbol: known.value if known.status is Status.EXACT else sp.N(known.value, 16)
+            for symbol, known in ((c, self.c_n), (d, c3), (e, self.d_1), (f, d2))
+        }
+        whole = {c: -m * self.second / self.slope / 2, e: -m * self.first / self.slope}
+
+        def at_root(t: Term) -> Term:
+            """The term at K*: what the leading orders determine alone, certified (exact where that is short)."""
+            if t.coefficient.free_symbols & {d, f} or not t.coefficient.free_symbols & {c, e}:
+                return replace(t, coefficient=t.coefficient.xreplace(numbers))
+            value = t.coefficient.xreplace(whole)
+            exact = _value(root, value, exact=True).value
+            return replace(t, coefficient=exact if exact.count_ops() <= SHORT else _value(root, value).value)
+
         gain = {sp.Integer(2): -sign * c, sp.Integer(3): -d}
         chi = {sp.S.Zero: sp.S.One, sp.S.One: -sign * e, sp.Integer(2): f}
+        law_k = critical_law(gain, chi, root.solution().value, "K")
         law_j = critical_law(gain, chi, root.mid, "J")
-        terms = tuple(
-            replace(t, coefficient=-zeta.value) if t.power == 0 and t.logs == 1 else t for t in law_j.law.terms
-        )
-        law_j = replace(law_j, law=replace(law_j.law, terms=terms), exponent=-zeta.value, status=zeta.status)
-        law_k = replace(critical_law(gain, chi, root.solution().value, "K"), status=self.c_n.status)
+        law_k = replace(law_k, terms=tuple(map(at_root, law_k.terms)), status=self.c_n.status)
         if sign < 0:
-            terms = (law_k.law.terms[0], *(_flipped(t) for t in law_k.law.terms[1:]))
-            law_k = replace(law_k, law=replace(law_k.law, terms=terms))
-        return law_k, law_j
+            law_k = replace(law_k, terms=(law_k.terms[0], *(_flipped(t) for t in law_k.terms[1:])))
+        return law_k, replace(law_j, terms=tuple(map(at_root, law_j.terms)), status=self.zeta.status)
 
     @property
     def law_K(self) -> DepthLaw:
