@@ -15,7 +15,7 @@ import sympy as sp
 from meanfield import architecture
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.isolation import Root
-from meanfield.symbolic.averages.node import Average, average
+from meanfield.symbolic.averages.node import Average, average, outermost
 from meanfield.symbols import Z, parameter, sigmoid, softplus
 
 RECORDS = {
@@ -80,7 +80,7 @@ def encode(expressions) -> dict:
     nodes: list[list] = []
 
     def text(e) -> str:
-        return str(e.xreplace({a: name(a) for a in sorted(_outermost(e), key=str)}))
+        return str(e.xreplace({a: name(a) for a in sorted(outermost(e), key=str)}))
 
     def name(node: Average) -> sp.Symbol:
         if node not in names:
@@ -108,16 +108,6 @@ def _root(f: sp.Expr, near: sp.Float) -> Root:
 
 _VARIABLES = sp.symbols("z0:4", real=True)
 _CONSTANTS = {"pi", "E", "oo", "True", "False"}
-
-
-def _outermost(e: sp.Expr) -> set[Average]:
-    found: set[Average] = set()
-    walk = sp.preorder_traversal(e)
-    for part in walk:
-        if isinstance(part, Average):
-            found.add(part)
-            walk.skip()
-    return found
 
 
 def decode(data: dict) -> list[sp.Expr]:

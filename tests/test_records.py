@@ -28,6 +28,8 @@ from meanfield.architecture import (
 from meanfield.empirical import run_ensemble
 from meanfield.empirical.network.operations import Operation, operation
 from meanfield.symbolic.blocks.walk import RULES, rule
+from meanfield.symbolic.fixed_points.roots import enclose
+from meanfield.symbols import K, z
 
 PHI = Nonlinearity("tanh")
 FIXED = LayerNorm(affine=False)
@@ -338,7 +340,7 @@ BEHIND = {
 }
 
 
-@pytest.mark.parametrize("case", BEHIND)
+@pytest.mark.parametrize("case", [pytest.param(c, marks=[pytest.mark.slow] * (c == "two φ")) for c in BEHIND])
 def test_fixed_points_behind_an_inner_dense(case):
     """Where K flows in 4000 layers is a fixed point that was found, χ_J there the growth of J, and the diagram's."""
     block, status = BEHIND[case]
@@ -373,3 +375,50 @@ def test_zeros_that_lie_below_the_inner_bias_are_not_points():
 def test_a_line_of_two_dense_says_what_it_lacks():
     with pytest.raises(mf.MeanFieldError, match="not linear in"):
         mf.derive(architecture=Sequential((PHI, Dense(), PHI, Dense()))).critical_line()
+
+
+T2, IN = sp.tanh(z) ** 2, mf.average(sp.tanh(z) ** 2, K)
+NESTED = {  # an average over a variance that is one itself, and where K goes
+    "0, variance to 0": (mf.average(T2, 2 * IN), 0),
+    "0, variance to a number": (mf.average(z**2 / (1 + z**2), 3 * IN + sp.Rational(1, 5)), 0),
+    "oo, variance to oo": (mf.average(T2, 2 * K + 1), sp.oo),
+    "oo, variance to a number": (mf.average(T2, 2 * IN), sp.oo),
+    "oo, half powers": (mf.average(z**2 / (1 + z**2), mf.average(sp.Abs(z), K)), sp.oo),
+    "oo, logarithms": (mf.average(sp.Abs(z) / (1 + z**2), 2 * K + 3), sp.oo),
+}
+
+
+def remainders(e: sp.Expr, law: mf.Law) -> tuple[float, float]:
+    """(power by which the law misses balls of the average, power that it claims)."""
+    places = [sp.Rational(1, 10**4), sp.Rational(1, 10**5)] if law.point == 0 else [sp.Integer(10) ** 5, 10**6]
+    misses = []
+    for k in places:
+        k = sp.sympify(k)
+        true = sp.Float(enclose(e, k, k, 40).mid().str(40, radius=False), 40)
+        misses.append(abs(sp.N(law.expr.subs(K, k), 40) - true))
+    slope = sp.log(misses[1] / misses[0]) / sp.log(sp.sympify(places[1]) / places[0])
+    return float(slope), float(law.remainder)
+
+
+@pytest.mark.parametrize("case", NESTED)
+def test_expansions_behind_an_inner_dense(case):
+    e, end = NESTED[case]
+    law = (mf.at_zero if end == 0 else mf.at_infinity)(e, 2)
+    slope, claimed = remainders(e, law)
+    assert slope > claimed - 0.1 if end == 0 else slope < claimed + 0.1, (slope, claimed)
+    first, second, *rest = law.terms
+    wrong = replace(law, terms=(first, replace(second, coefficient=second.coefficient * sp.Rational(101, 100)), *rest))
+    slope, claimed = remainders(e, wrong)  # control: the second term off by 1 %
+    assert not (slope > claimed - 0.1 if end == 0 else slope < claimed + 0.1)
+
+
+def test_homogeneous_blocks_of_two_dense_are_linear():
+    relu = Nonlinearity("relu")
+    theory = mf.derive(architecture=Sequential((relu, Dense(), relu, Dense())))
+    found = theory.fixed_points(sigma_w="1.2", sigma_b="0.3")
+    assert found.status is mf.Status.EXACT and found[0].chi_J.value == sp.Rational(324, 625)
+    assert theory.depth_law("J", sigma_w=2, sigma_b=0).rate == 2 * sp.log(2)
+    law = mf.derive(architecture=Sequential((Dense(), Nonlinearity("tanh"), Dense()))).depth_law(
+        "J", sigma_w="1/2", sigma_b=0
+    )
+    assert sp.simplify(sp.exp(law.rate) - sp.Rational(1, 16)) == 0  # chi_J → σ_w⁴ as K → 0

@@ -563,6 +563,13 @@ def test_power_growth_of_a_whole_theory():
 
     depths, _ = path(gain, lambda k: 0.0, (1e2, 1e6, 1e12))
     assert abs(float(law.leading.coefficient) * depths[-1] ** float(law.leading.power) / 1e12 - 1) < 1e-3
+    # after π l²/2 and its l log l only a constant times l is left
+    theory = mf.derive("z + atan(z)")
+    settings = {"sigma_w": 1.0, "sigma_b": 0.5, "every_layer": False}
+    left = []
+    for n in (10**4, 10**5, 10**6):
+        left.append((float(theory.propagate(depth=n, **settings).K[0]) - float(law.at(n))) / n)
+    assert abs(left[2] - left[1]) < 1e-3 and abs(left[1] - left[0]) < 1e-2, left
     assert not abs(1.01 * float(law.leading.coefficient) * depths[-1] ** 2 / 1e12 - 1) < 1e-3
 
 

@@ -20,10 +20,10 @@ from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.network import SAMPLERS, Ensemble
 from meanfield.empirical.network.operations import integer, per_layer, positive, real
 from meanfield.empirical.observables.correlators import ESTIMATORS, NEEDS
-from meanfield.empirical.observables.measurement import ALSO, DEVICES, GRADIENTS, PROBES, Plan, check_plan
+from meanfield.empirical.observables.measurement import ALSO, DEVICES, PROBES, Plan, check_plan
 from meanfield.empirical.random.philox import MAX_NETWORK
 from meanfield.limits import require_memory
-from meanfield.quantities import PAIR_TANGENTS
+from meanfield.quantities import OF_PARAMETERS, PAIR_TANGENTS
 from meanfield.results import Estimate, MeanFieldError
 
 
@@ -255,7 +255,7 @@ def run_ensemble(
     if quantities is None:
         quantities = ("K", *(("J",) if jacobian else ()), *(("Theta",) if theta else ()))
     quantities = tuple(dict.fromkeys(ALSO.get(name, name) for name in names_of(quantities, "quantities")))
-    if probes is None and sampler == "lazy" and {"J", "Theta", *PAIR_TANGENTS, *GRADIENTS} & set(quantities):
+    if probes is None and sampler == "lazy" and {"J", "Theta", *PAIR_TANGENTS, *OF_PARAMETERS} & set(quantities):
         probes = PROBES
     plan = Plan(
         ensemble,

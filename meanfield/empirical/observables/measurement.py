@@ -34,7 +34,6 @@ from meanfield.empirical.random.buffers import Buffers
 from meanfield.quantities import DIFFERENTIATED, MEASURED, OF_PARAMETERS, PAIR_TANGENTS
 from meanfield.results import MeanFieldError
 
-GRADIENTS = OF_PARAMETERS
 TANGENT_CORRELATORS = ("A", "B", "D", "F")
 DIFFERENTIALS = ("P", "Q"), ("R", "S", "T", "U")
 DEVICES = ("cpu", "cuda")
@@ -124,7 +123,7 @@ class Plan:
     @property
     def pulls(self) -> int:
         """How many cotangents are taken back."""
-        return (self.probes or 1) if set(self.quantities) & set(GRADIENTS) else 0
+        return (self.probes or 1) if set(self.quantities) & set(OF_PARAMETERS) else 0
 
     def measure(self, index: int, buffers: Buffers, stop: Event | None = None) -> tuple[int, dict[str, np.ndarray]]:
         """(first layer with a number that is not finite or 0, rows) of network `index`."""

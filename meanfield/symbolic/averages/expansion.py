@@ -18,7 +18,7 @@ from meanfield.functions.series.taylor import fractional, taylor
 from meanfield.results import InfiniteAverage, Law, MeanFieldError, NoClosedForm, Term
 from meanfield.symbolic.averages.mellin import half_moment, moment_term, tails_sum
 from meanfield.symbolic.averages.moments import Moment, moment
-from meanfield.symbolic.averages.node import Average, expression
+from meanfield.symbolic.averages.node import Average, average, expression, outermost
 from meanfield.symbolic.averages.powerlog import Key, Sum, expand
 from meanfield.symbols import K, Z, recognise
 
@@ -46,23 +46,60 @@ def at_infinity(expr: sp.Expr, order: int = 3) -> Law:
 
 
 def _law(expr: sp.Expr, order: int, end: int) -> Law:
+    return _sum(expr, order, end).law()
+
+
+def _sum(expr: sp.Expr, order: int, end: int) -> Sum:
     """Averages are expanded further where factors K^p or cancelling terms cost orders."""
     expr = sp.expand(expr)
-    nodes = sorted((n for n in expr.atoms(Average) if n.has(K)), key=str)
-    nodes = [n for n in nodes if not any(n is not m and m.has(n) for m in nodes)]
+    nodes = sorted((n for n in outermost(expr) if n.has(K)), key=str)
     for n in nodes:
-        if n.cov != (K,) or n.mean != (sp.S.Zero,) or n.integrand.has(K):
+        if n.n > 1 or n.mean != (sp.S.Zero,) or n.integrand.has(K):
             raise MeanFieldError(f"{n} is not a centred average over K; its expansion is not known.")
     last = sp.Integer(order) if end > 0 else sp.S.Half - order  # the last power that is wanted
     reach, inner, before = sp.Integer(order + 1), order, None
     for _ in range(3):
-        sums = {n: (_node_at_zero if end > 0 else _node_at_infinity)(n, inner) for n in nodes}
+        sums = {n: _node(n, inner, end, reach) for n in nodes}
         found = expand(expr, end, sums, reach)
         if found.rest is None or found.rest == before or (missing := end * (last - found.rest[0])) < 0:
             break
         more, before = int(sp.floor(missing)) + 1, found.rest
         inner, reach = inner + more, reach + more
-    return found.law()
+    return found
+
+
+def _node(node: Average, order: int, end: int, reach: sp.Expr) -> Sum:
+    if node.cov != (K,):
+        return _behind(node, order, end, reach)
+    return (_node_at_zero if end > 0 else _node_at_infinity)(node, order)
+
+
+def _behind(node: Average, order: int, end: int, reach: sp.Expr) -> Sum:
+    """⟨f⟩_V for the variance V(K) of an inner Dense: the expansion of ⟨f⟩ where V goes, with that of V put in."""
+    f, inner = average(node.integrand, K), _sum(node.cov[0], order, end)
+    power, logs = inner.lead or (sp.S.Zero, 0)
+    if not inner.terms or logs != 0:
+        raise MeanFieldError(f"How the variance of {node} behaves is led by a logarithm or not known; nor is it known.")
+    c = inner.terms[power, 0]
+    if power == 0:
+
+        def slope(k: int) -> sp.Expr:
+            return sp.diff(f, K, k).subs(K, c) / sp.factorial(k)
+
+        around = Sum(end, {k: v for k, v in inner.terms.items() if k != (0, 0)}, inner.rest, inner.exponential)
+        return around.composed(around, slope, sp.Integer(order + 1), {})
+    outer = _sum(f, order, end if power > 0 else -end)
+    log = Sum(end, {(sp.S.Zero, 0): sp.log(c), (sp.S.Zero, 1): power})
+    if any(m for _, m in outer.terms):
+        log = log + inner.relative((power, 0), c).apply(lambda t: sp.log(1 + t), reach)
+    rest = None if outer.rest is None else (outer.rest[0] * power, outer.rest[1])
+    total = Sum(end, {}, rest, outer.exponential)
+    for (p, m), coefficient in outer.terms.items():
+        part = Sum(end, {(sp.S.Zero, 0): coefficient}) * inner.power(p, reach)
+        for _ in range(m):
+            part = part * log
+        total = total + part
+    return total
 
 
 def _node_at_zero(node: Average, order: int) -> Sum:

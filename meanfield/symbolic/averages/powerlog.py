@@ -85,9 +85,9 @@ class Sum:
                 total = total * self
             return total
         lead, c = self._decided_lead("a power or quotient of")
-        x = self._relative(lead, c)
+        x = self.relative(lead, c)
         series = {0: sp.S.One}
-        total = self._compose(x, lambda k: sp.binomial(n, k), reach, series)
+        total = self.composed(x, lambda k: sp.binomial(n, k), reach, series)
         scale = Sum(self.end, {(n * lead[0], 0): c**n})
         return scale * total
 
@@ -100,9 +100,9 @@ class Sum:
         limit = self.terms.get(_ZERO, sp.S.Zero)
         x = Sum(self.end, {k: c for k, c in self.terms.items() if k != _ZERO}, self.rest, self.exponential)
         t = sp.Dummy("t", real=True)
-        return self._compose(x, lambda k: taylor(head(limit + t), t, max(k, 4))[k], reach, {})
+        return self.composed(x, lambda k: taylor(head(limit + t), t, max(k, 4))[k], reach, {})
 
-    def _compose(self, x: Sum, coefficient, reach, known) -> Sum:
+    def composed(self, x: Sum, coefficient, reach, known) -> Sum:
         """Σ coefficient(k) x^k for an x that tends to 0."""
         total = Sum(self.end, {_ZERO: known.get(0) or coefficient(0)})
         if x.lead is None:
@@ -130,7 +130,8 @@ class Sum:
             )
         return lead, self.terms[lead]
 
-    def _relative(self, lead: Key, c: sp.Expr) -> Sum:
+    def relative(self, lead: Key, c: sp.Expr) -> Sum:
+        """w of c K^p (1 + w), its leading term."""
         rest = None if self.rest is None else (self.rest[0] - lead[0], self.rest[1])
         scaled = {(p - lead[0], m): v / c for (p, m), v in self.terms.items() if (p, m) != lead}
         return Sum(self.end, scaled, rest, self.exponential)

@@ -99,7 +99,10 @@ def linear_map(step: sp.Expr) -> tuple[sp.Expr, sp.Expr] | None:
         return (sp.expand(step - r * K), r) if not r.has(K) else None
     g = integrand(step)
     if g is None:
-        return None
+        form = sp.expand(closed(step))
+        if form.has(Average) or not form.is_polynomial(K) or sp.degree(form, K) > 1:
+            return None
+        return form.coeff(K, 0), form.coeff(K, 1)
     p = pieces(g, Z[0])
     folds = _folded(p)
     probes = [sp.sqrt(sp.Rational(n, 7)) * scale for scale in (1, 1000) for n in (3, 8, 20)]
