@@ -40,7 +40,33 @@ def shard_of(test: str, shards: int) -> int:
     return zlib.crc32(test.encode()) % shards
 
 
+# parameters of tests whose like stay in the fast suite: they take seconds and show nothing new there
+TWINS = """
+test_propagate.py::test_two_input_layers_equal_exact_iteration[tanh]
+test_criticality.py::test_positive_critical_points_are_certified_to_twenty_digits[silu]
+test_criticality.py::test_positive_critical_points_are_certified_to_twenty_digits[hard_swish]
+test_partial_jacobians_numbers.py::test_the_engine_reproduces_the_value_and_a_planted_error_does_not[21 figure 8, 28
+test_blocks.py::test_any_order_of_blocks_against_networks[two dense]
+test_blocks.py::test_any_order_of_blocks_against_networks[norm after the skip, fixed gains]
+test_blocks.py::test_input_jacobian_against_networks[{'mu': 0.7}]
+test_check.py::test_small_checks_pass_and_two_percent_fails[hard_tanh]
+test_empirical_differentials.py::test_definitions[silu-True]
+test_empirical_differentials.py::test_definitions[sin-False]
+test_empirical_correlators.py::test_random_tangents_measure_theta[orthogonal]
+test_empirical_functions.py::test_second_and_third_derivatives[erf_scaled]
+test_empirical_functions.py::test_second_and_third_derivatives[gelu]
+test_figures.py::test_every_kind_of_line_is_drawn_where_the_contour_is[tanh-settings4-entries4]
+test_switch_points.py::test_averages_against_quadrature_of_the_text[max(tanh(z)**2, 0.3)]
+test_criticality_ensembles.py::test_networks_at_the_critical_point[hard_tanh]
+"""
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
+    twins = tuple(f"tests/{line}" for line in TWINS.splitlines() if line)
+    for item in items:
+        if item.nodeid.startswith(twins):
+            item.add_marker(pytest.mark.slow)
     chosen = config.getoption("--shard")
     if not chosen:
         return
