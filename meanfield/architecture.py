@@ -102,7 +102,7 @@ class Schedule(_Shown):
     beta: Number
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", exact(self.value, "The value of a Schedule"))
+        object.__setattr__(self, "value", _not_negative(self.value, "The value of a Schedule"))
         object.__setattr__(self, "beta", exact(self.beta, "The exponent beta of a Schedule"))
 
 

@@ -185,7 +185,8 @@ class Law:
 
     def at(self, value: object) -> sp.Expr:
         """The sum of the terms at one place."""
-        return self.expr.subs(self.variable, sp.sympify(value))
+        total = sp.Add(*[t.expr(self.variable) for t in self.terms])
+        return total.subs(self.variable, sp.sympify(value))
 
     def __add__(self, other: Any) -> Law:
         other = self._like(other)
@@ -209,10 +210,14 @@ class Law:
             return NotImplemented
         rests = []
         for one, two in ((self, other), (other, self)):
-            rest, lead = one._rest(), two.terms[0] if two.terms else None
-            if rest is not None and rest.term is not None and (lead or two._rest()):
-                lead = lead or two._rest().term or Term(sp.S.One)  # type: ignore[union-attr]
+            rest, beyond = one._rest(), two._rest()
+            if rest is None or (not two.terms and beyond is None):  # nothing left out, or times 0
+                continue
+            lead = two.terms[0] if two.terms else beyond.term  # type: ignore[union-attr]
+            if rest.term is not None and lead is not None:
                 rest = _Rest(replace(rest.term.times(lead), coefficient=sp.S.One), rest.strict)
+            elif lead is not None and lead.rate != 0 and lead.size(self.point) > (0,):  # small times e^x: below e^x
+                rest = _Rest(replace(lead, coefficient=sp.S.One), True)
             rests.append(rest)
         return self._made([a.times(b) for a in self.terms for b in other.terms], rests)
 
@@ -263,13 +268,18 @@ class Law:
         if other is None or not (self.terms or other.terms):
             raise MeanFieldError("Two laws of the same variable, or a law and a number, can be compared.")
         sizes: list[tuple[float, ...]] = []
+        bare = []
         for one in (self, other):
-            rest = one._rest()
+            rest = None if one.terms else one._rest()
+            bare.append(rest is not None)
             if not one.terms and (rest is None or rest.term is None):
                 sizes.append((-math.inf,))
             else:
                 sizes.append((one.terms[0] if one.terms else rest.term).size(self.point))  # type: ignore[union-attr]
-        return (sizes[0] > sizes[1]) - (sizes[0] < sizes[1])
+        order = (sizes[0] > sizes[1]) - (sizes[0] < sizes[1])
+        if (bare[0] and order > 0) or (bare[1] and order < 0):  # O(x) may be as small as one likes
+            return 0
+        return order
 
     def _like(self, other: Any) -> Law | None:
         """Another law of the same variable, a number as one; None for other things."""
@@ -287,6 +297,8 @@ class Law:
             return None
         if not isinstance(number, sp.Expr) or number.has(self.variable):
             return None
+        if number.has(sp.nan) or number.is_finite is False or number.is_real is False:
+            raise MeanFieldError(f"A law meets {number}, which is no finite real number.")
         return Law(self.variable, self.point, (Term(number),) if number != 0 else ())
 
     def _rest(self) -> _Rest | None:
@@ -294,8 +306,10 @@ class Law:
             return None
         if self.remainder == "exponential":
             return _Rest(None)
+        if self.remainder == "smaller" and not self.terms:
+            raise MeanFieldError("The leading order of this law is not known, so nothing can be computed with it.")
         if self.remainder == "smaller":
-            return _Rest(replace(self.leading if not self.terms else self.terms[-1], coefficient=sp.S.One), True)
+            return _Rest(replace(self.terms[-1], coefficient=sp.S.One), True)
         return _Rest(Term(sp.S.One, sp.sympify(self.remainder), self.remainder_logs))
 
     def _made(self, terms: Any, rests: list[_Rest | None]) -> Law:
@@ -308,8 +322,11 @@ class Law:
         worst = max(known, key=lambda r: (r.term.size(self.point), not r.strict), default=None)  # type: ignore[union-attr]
         kept = [t for t in found.values() if t.coefficient != 0]
         kept.sort(key=lambda t: t.size(self.point), reverse=True)
+        small = any(r is not None and r.term is None for r in rests)
+        if small:  # nothing that is itself smaller than every power outlives it
+            kept = [t for t in kept if t.size(self.point)[0] >= 0]
         if worst is None:
-            tail = "exponential" if any(r is not None for r in rests) else "zero"
+            tail = "exponential" if small else "zero"
             return Law(self.variable, self.point, tuple(kept), tail)
         edge = worst.term.size(self.point)  # type: ignore[union-attr]
         kept = [t for t in kept if t.size(self.point) > edge or (worst.strict and t.size(self.point) == edge)]

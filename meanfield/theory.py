@@ -240,7 +240,7 @@ class Theory:
         = |x|²/N_0, so that K^1 = σ_w² Q0 + σ_b². correlation: cosine of two inputs; when it is given, (K_aa, K_bb,
         K_ab) are propagated. quantities: names to compute, default ("K", "J"), or K alone where J is infinite.
         every_layer=False returns layer `depth` only. start: values of state variables at layer 1 in the place of those
-        that follow from input_norm and correlation ({"K_bb": 2.5}: inputs of unequal norms). Other keywords give
+        that follow from input_norm and correlation ({"K_bb": 2.5, "K_ab": 0.4}: unequal norms). Other keywords give
         values to symbolic parameters (mu=0.5); an
         array for a parameter of the activation (a threshold) broadcasts like the σ's and costs one derivation for each
         distinct value.
@@ -340,10 +340,11 @@ class Theory:
         sigma_w, sigma_b = (axis(n, double(n, v)) for n, v in (("sigma_w", sigma_w), ("sigma_b", sigma_b)))
         for name, value in parameters.items():
             scalar(value, name)
-        if isinstance(self.block, Residual) and not isinstance(self.block.mu, Param) and "mu" not in parameters:
-            # one compiled module serves every skip strength
-            fixed = {"mu": float(self.block.mu)}
-            recursion = one_input(Residual(self.block.branch, Param("mu"))).only("K", "J")
+        if isinstance(self.block, Residual) and not isinstance(self.block.mu, Param):
+            # one compiled module serves every skip strength; no parameter of a user's is called so
+            own = "mu" if all(p.name != "mu" for p in recursion.parameters) else "mu_of_the_outer_skip"
+            fixed = {own: float(self.block.mu)}
+            recursion = one_input(replace(self.block, mu=Param(own))).only("K", "J")
         _known(parameters, recursion)
         inside = _inside_averages(recursion, parameters | fixed)
         if inside:
@@ -489,9 +490,10 @@ def _with_values(block: Block, values: dict) -> Block:
             return Nonlinearity(record.at(held)) if held else block
         case Sequential(blocks):
             return Sequential(tuple(_with_values(b, values) for b in blocks))
-        case Residual(branch, mu):
+        case Residual(branch, mu, shortcut):
             strength = values.get(mu.name, mu) if isinstance(mu, Param) else mu
-            return replace(block, branch=_with_values(branch, values), mu=strength)
+            shortcut = shortcut and _with_values(shortcut, values)
+            return replace(block, branch=_with_values(branch, values), mu=strength, shortcut=shortcut)
     return block
 
 

@@ -275,9 +275,20 @@ def _start(recursion: Recursion, sigma: dict, inputs: dict, points: int) -> np.n
             with np.errstate(over="ignore"):
                 found = _function(v.initial, symbols)(*[everything[s.name] for s in symbols])
                 value = np.broadcast_to(found, points)
+        if v.symbol.is_nonnegative and (np.asarray(value) < 0).any():
+            raise MeanFieldError(f"The start of {v.name} must be ≥ 0, but {float(np.min(value))} was given.")
         start[:, i] = v.carry.held(value)
         if not v.carry.allows(start[:, i]).all():
             raise MeanFieldError(
                 f"{v.name} overflows already at layer 1: the variances or the input norm are too large for a double."
+            )
+    column = {v.name: start[:, i] for i, v in enumerate(recursion.state)}
+    if {"K_aa", "K_bb", "K_ab"} <= set(column):
+        most = np.sqrt(column["K_aa"]) * np.sqrt(column["K_bb"])
+        bad = np.abs(column["K_ab"]) > most * (1 + 1e-12)
+        if bad.any():
+            raise MeanFieldError(
+                f"K_ab = {column['K_ab'][bad][0]:.6g} at layer 1 is no covariance of inputs with sqrt(K_aa*K_bb) = "
+                f"{most[bad][0]:.6g}; give K_aa, K_bb and K_ab together in start."
             )
     return start

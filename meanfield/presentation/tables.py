@@ -230,7 +230,7 @@ def theory_table(
     phis: tuple[Activation, ...], block: Block, one: Recursion, two: Recursion, order: int
 ) -> Table:
     """Maps, susceptibilities, closed forms, two ends, large-depth laws of one theory."""
-    rows = [*_maps(one, "Maps (one input)")]
+    rows = [*_maps(one, "Maps (one input)"), *_first_maps(one, "Maps (one input)")]
     for name, e in one.susceptibilities().items():
         value = _shown(e) if e != sp.oo else "infinite"
         rows.append(Row("Susceptibilities", name, value, _SUSCEPTIBILITY[name], nodes=None if e == sp.oo else e))
@@ -252,6 +252,14 @@ def _maps(recursion: Recursion, section: str) -> list[Row]:
         else:
             out.append(Row(section, f"{v.name}'", _shown(e), left, nodes=e))
     return out
+
+
+def _first_maps(recursion: Recursion, section: str) -> list[Row]:
+    """Maps of the first layers, where they differ."""
+    return [
+        Row(section, f"{v.name}' (to layer {i})", _shown(e), after(v.symbol).replace(r"\ell+1", str(i)), nodes=e)
+        for i, v, e in recursion.first_maps()
+    ]
 
 
 def _shown(e: sp.Expr) -> sp.Expr:

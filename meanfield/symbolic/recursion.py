@@ -18,6 +18,11 @@ from meanfield.tex.names import after, aligned, tex
 c0 = sp.Symbol("c0", real=True)
 
 
+def _formula(given: object, what: str) -> sp.Expr:
+    """An expression as it is, anything else read as a number or a formula (never evaluated as code)."""
+    return given if isinstance(given, sp.Expr) else expression(given, what)
+
+
 @dataclass(frozen=True)
 class StateVar:
     """One quantity of the state: its name, its symbol, its value at layer 1 and how it is carried (a `Carry`, or its
@@ -33,7 +38,7 @@ class StateVar:
             if self.carry not in CARRIES:
                 raise MeanFieldError(f"A carry is one of {', '.join(CARRIES)}, but {self.carry!r} was given.")
             object.__setattr__(self, "carry", CARRIES[self.carry])
-        object.__setattr__(self, "initial", sp.sympify(self.initial))
+        object.__setattr__(self, "initial", _formula(self.initial, f"The start of {self.name}"))
 
     @property
     def key(self) -> str:
@@ -67,7 +72,7 @@ class Recursion:
 
     def __post_init__(self) -> None:
         if not isinstance(self.block, Step):
-            object.__setattr__(self, "block", Step(tuple(map(sp.sympify, self.block))))
+            object.__setattr__(self, "block", Step(tuple(_formula(e, "A step") for e in self.block)))
         if any(len(one.next) != len(self.state) for one in self.steps):
             raise MeanFieldError(f"A step of {len(self.state)} formulas was expected, one for each state variable.")
 
@@ -202,6 +207,9 @@ class Recursion:
         be given to override their initial value.
         """
         exact = {k: sp.Rational(v) if isinstance(v, float) else expression(v, k) for k, v in values.items()}
+        for name, value in exact.items():
+            if name in self.domains and value.is_number:
+                self.domains[name].require(name, value)
         numbers = {parameter(k): v for k, v in exact.items()}
         numbers |= {p: exact[p.name] for p in self.parameters if p.name in exact}  # those declared positive, too
         begin = {v.symbol: exact.get(v.name, v.initial) for v in self.state}
@@ -254,8 +262,11 @@ class Recursion:
         >>> print(derive("tanh").recursion("K").latex())
         K^{\ell+1} = \sigma_b^{2} + \sigma_w^{2} \left\langle \tanh^{2}{\left(z \right)} \right\rangle_{K}
         """
-        maps = [(after(v.symbol), e) for v, e in zip(self.state, self.block.next)]
-        return aligned([*((tex(s), e) for s, e in self.block.lets), *maps])
+        lines = [(tex(s), e) for s, e in self.block.lets]
+        lines += [(after(v.symbol), e) for v, e in zip(self.state, self.block.next)]
+        for layer, v, e in self.first_maps():
+            lines.append((after(v.symbol).replace(r"\ell+1", str(layer)), e))
+        return aligned(lines)
 
     def _repr_latex_(self) -> str:
         return f"$${self.latex()}$$"
@@ -264,8 +275,18 @@ class Recursion:
         return one_line("Recursion", ", ".join(self.names))
 
     def __str__(self) -> str:
-        named = [f"{s} = {e}" for s, e in self.block.lets]
-        return "\n".join([*named, *(f"{v.name}' = {e}" for v, e in zip(self.state, self.block.next))])
+        lines = [f"{s} = {e}" for s, e in self.block.lets]
+        lines += [f"{v.name}' = {e}" for v, e in zip(self.state, self.block.next)]
+        return "\n".join([*lines, *(f"{v.name}' = {e} (to layer {layer})" for layer, v, e in self.first_maps())])
+
+    def first_maps(self) -> list[tuple[int, StateVar, sp.Expr]]:
+        """(layer that is made, variable, its map written out) of the head, where it differs from the block's."""
+        return [
+            (i, v, e)
+            for i, step in enumerate(self.head, 2)
+            for v, e, later in zip(self.state, step.flat(), self.step)
+            if e != later
+        ]
 
 
 def _shortened(head: tuple[Step, ...], block: Step) -> tuple[Step, ...]:

@@ -85,6 +85,9 @@ def lower(recursion: Recursion) -> Lowered:
             raise MeanFieldError(
                 f"{name} was asked for, but is infinite at every layer (φ jumps or rises like √z). Ask for K only."
             )
+    for step in recursion.steps:
+        if names := {s.name for s in step.free_symbols} & {"Q0", "c0"}:
+            raise MeanFieldError(f"{min(names)} belongs to the start, but a step of this recursion holds it.")
     name = cache.key(described(recursion))
     stored = cache.read(name)
     if stored is None:

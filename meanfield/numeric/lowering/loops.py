@@ -7,6 +7,7 @@ ends the work: averages are constant from there on.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import sympy as sp
@@ -45,7 +46,7 @@ def identifiers(recursion: Recursion) -> dict[sp.Symbol, sp.Symbol]:
     for step in recursion.steps:
         names |= {s: s.name.replace("[", "").replace("]", "") for s, _ in step.lets}  # K[1] as K1
     names[recursion.layer] = "layer"
-    return {s: sp.Symbol(name, real=True) for s, name in names.items()}
+    return {s: sp.Symbol(re.sub(r"\W", "_", name), real=True) for s, name in names.items()}
 
 
 def placeholders(recursion: Recursion) -> dict[Average, sp.Symbol]:

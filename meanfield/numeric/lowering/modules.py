@@ -43,6 +43,11 @@ class Module:
         self.name, self.source, self.tables, self.weight = name, source, tables, weight
         self._spent = 0.0
 
+    def __getstate__(self) -> dict:
+        """Without what is made of the source: functions do not travel."""
+        made = ("compiled", "_plain", "_rows")
+        return {k: v for k, v in self.__dict__.items() if k not in made}
+
     @cached_property
     def compiled(self) -> ModuleType:
         return cache.load(self.name)

@@ -23,8 +23,9 @@ def describe(block: Block) -> str:
 
 def _kind(block: Block) -> str:
     match block:
-        case Residual(branch, mu):
-            return f"residual {_kind(branch)} (mu = {mu.name if isinstance(mu, Param) else mu})"
+        case Residual(branch, mu, shortcut):
+            way = "" if shortcut is None else f", shortcut {_kind(shortcut)}"
+            return f"residual {_kind(branch)} (mu = {mu.name if isinstance(mu, Param) else mu}{way})"
         case Sequential((LayerNorm(), Nonlinearity(), Dense())):
             return "MLP with LayerNorm on preactivations"
         case Sequential((Nonlinearity(), LayerNorm(), Dense())):
@@ -38,6 +39,7 @@ def _names(block: Block) -> list[str]:
     match block:
         case Sequential(blocks):
             return [n for b in blocks for n in _names(b)]
-        case Residual(branch, mu):
-            return [f"[{' → '.join(_names(branch))}] + {mu.name if isinstance(mu, Param) else mu} x"]
+        case Residual(branch, mu, shortcut):
+            way = "x" if shortcut is None else f"[{' → '.join(_names(shortcut))}]"
+            return [f"[{' → '.join(_names(branch))}] + {mu.name if isinstance(mu, Param) else mu} {way}"]
     return [type(block).__name__ if not isinstance(block, Nonlinearity) else "φ"]

@@ -110,7 +110,7 @@ def _trained(block: Block, cov: Exprs, fields: dict[str, Exprs]):
         raise OpenTangent
     own = _shares(end.sources, Gaussian(positions, cov))
     grams = fields | {"Theta": tuple(t - s for t, s in zip(fields["Theta"], own))}
-    walk = Walk(trains="Theta")
+    walk = Walk(trains="Theta", domain=first.domain, _assumed=first._assumed)  # sources hold the symbols of the first
     law = walk.ended(block, gaussian(Gaussian(positions, cov, grams), end.sources)).law
     return (walk, _values(law, _shares(end.sources, law)), (first, _values(end.law, _shares(end.sources, end.law))))
 
@@ -157,7 +157,8 @@ def input_jacobian(block: Block) -> Recursion:
     state = (_var(K, _FIRST), _var(D0, sigma_w**2 * Q0 / N0), _var(J0, sigma_w**2))
     # factored, so that σ_w² cancels: at a layer with σ_w = 0 nothing of the input is left, and D0' = 0, not 0/0
     growth = sp.factor_terms(growth)
-    found = _recursion(state, walk, (law.cov[0], walk.slope(law.cov[0]) ** 2 * D0 / growth, growth * J0))
+    share = sp.S.Zero if growth == 0 else walk.slope(law.cov[0]) ** 2 * D0 / growth
+    found = _recursion(state, walk, (law.cov[0], share, growth * J0))
     return replace(found, domain=(*found.domain, (N0, Domain(sp.S.One))))
 
 
@@ -200,6 +201,15 @@ def skip_strength(block: Block) -> sp.Symbol | None:
     return None
 
 
+def settles_at_once(block: Block) -> bool:
+    """Whether K' = (constant) + μ²K: a LayerNorm hides K from the branch."""
+    recursion = one_input(block).only("K")
+    mu = skip_strength(block)
+    strength = mu if mu is not None else value_of(block.mu) if isinstance(block, Residual) else sp.S.Zero
+    kept = strength**2 * K if isinstance(block, Residual) and has_dense(block.branch) else sp.S.Zero
+    return not sp.expand(recursion["K"] - kept).has(K)
+
+
 def plain_form(block: Block) -> tuple[sp.Expr, sp.Expr] | None:
     """(f, μ) of a block with K' = σ_w²⟨f²⟩ + σ_b² + μ²K and χ_J = σ_w²⟨f′²⟩ + μ²: one Dense, last, without LayerNorm.
 
@@ -216,8 +226,8 @@ def plain_form(block: Block) -> tuple[sp.Expr, sp.Expr] | None:
         return None
     walk = Walk()
     x = walk(Sequential(chain[:-1]), gaussian(Gaussian(1, (K,))))
-    f = x.functions[0]
-    if x.gains != (1,) or x.scales != (1,) or x.shifts != (0,) or f.has(K, Average):
+    f = x.values()[0]
+    if x.gains != (1,) or f.has(K, Average) or x.law.cov != (K,):
         return None
     return walk.plain(f), mu
 

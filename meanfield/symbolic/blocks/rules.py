@@ -10,7 +10,7 @@ from meanfield.architecture import Block, Dense, LayerNorm, Nonlinearity, Residu
 from meanfield.functions.activations import activation
 from meanfield.functions.piecewise import pieces
 from meanfield.results import MeanFieldError
-from meanfield.symbolic.blocks.coordinate import Coordinate, Gaussian, composed, gaussian, mean_of
+from meanfield.symbolic.blocks.coordinate import Coordinate, Gaussian, composed, gaussian, holds_state, mean_of
 from meanfield.symbolic.blocks.walk import OpenTangent, Walk, refusal, rule
 from meanfield.symbols import Z
 
@@ -60,7 +60,9 @@ def _source_moment(source: tuple[sp.Expr, ...], x: Coordinate, p: int, q: int) -
 def _nonlinearity(block: Nonlinearity, x: Coordinate, walk: Walk) -> Coordinate:
     """x → φ(x)."""
     record = activation(block.activation)
-    x = walk.with_constants(walk.named(walk.settled(x)))
+    if any(map(holds_state, x.scales)):  # a constant factor stays inside φ, whose averages are over the same variance
+        x = walk.settled(x)
+    x = walk.with_constants(walk.named(x))
     phi = record.pieces
     slope = phi.diff() if x.sources else phi
     if x.sources and slope.jumps() and phi.jumps():
@@ -82,6 +84,8 @@ def _layer_norm(block: LayerNorm, x: Coordinate, walk: Walk) -> Coordinate:
     x = walk.named(x)
     scales, shifts = [], []
     for p in range(x.positions):
+        if x.scales[p] == 0:
+            raise MeanFieldError("A LayerNorm acts on a coordinate that is 0 in every neuron (a Scale of 0 before it).")
         mean = sp.S.Zero if x.functions[p] == Z[p] else x.mean(p)
         variance = x.with_values(x.functions).moment(p, p) - mean**2
         if variance == 0:
@@ -112,16 +116,16 @@ def _residual(block: Residual, x: Coordinate, walk: Walk) -> Coordinate:
     if not any(mixes):
         return _inner_skip(block.branch, shortcut, strength, x, walk)
     x = walk.named(walk.settled(x))
-    bare = replace(x, sources=())
-    ends = [walk.settled(walk(part, bare)) for part in (block.branch, shortcut)]
+    if x.sources and not all(mixes):
+        raise OpenTangent
+    # where both ways have a Dense, each adds its own share of what trains before them
+    ends = [walk.settled(walk(part, x)) for part in (block.branch, shortcut)]
     for end in ends:
         if not end.is_linear or end.sources:
             raise MeanFieldError(
                 "A Residual adds a Gaussian to a skip that is not Gaussian, or its branch does not end in Dense; put "
                 "the Nonlinearity inside the branch and end the branch with Dense()."
             )
-    if x.sources and not mixes[1]:
-        raise OpenTangent
     new, old = (end.law for end in ends)
 
     def added(entries, others):

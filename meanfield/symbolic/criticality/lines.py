@@ -205,6 +205,15 @@ def _line(recursion: Recursion, step: sp.Expr, chi: sp.Expr, form) -> CriticalLi
             "The critical line of this block is not linear in (σ_w², σ_b²) (it holds several Dense layers); ask for "
             "fixed_points(...) or phase_diagram(...) at given values."
         )
+    absent = [name for name, v in (("sigma_w", s), ("sigma_b", b)) if not any(e.has(v) for e in equations)]
+    if absent:
+        return CriticalLine(
+            "unknown",
+            None,
+            None,
+            f"{' and '.join(absent)} of the network do not enter the block, whose Dense has its own: F(K) = K and "
+            "chi_J = 1 are no line in the plane; ask phase, fixed_points or phase_diagram at given values",
+        )
     solved = sp.solve(equations, [s, b], dict=True)
     if not solved:
         return CriticalLine("none", None, None, "chi_J = 1 has no solution at a fixed point")

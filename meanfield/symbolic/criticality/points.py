@@ -22,7 +22,7 @@ from meanfield.symbolic.asymptotics.depth import DepthLaw, critical_law, first_t
 from meanfield.symbolic.averages.expansion import at_zero
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.blocks.coordinate import too_steep
-from meanfield.symbolic.blocks.recursions import one_input, plain_form
+from meanfield.symbolic.blocks.recursions import one_input, plain_form, settles_at_once
 from meanfield.symbolic.criticality.lines import DIGITS, critical_line
 from meanfield.symbolic.fixed_points.half_line import zeros
 from meanfield.symbolic.fixed_points.roots import Root, from_ball, value_at
@@ -197,8 +197,14 @@ def critical_points(block: Block) -> CriticalPoints:
             return CriticalPoints((), Status.UNKNOWN, line.message)
         elif line.kind == "none":
             message = "no critical line: " + line.message
-        else:
+        elif settles_at_once(block):
             message = "K is at its fixed point from layer 2 on: every point of the critical line is critical"
+        else:
+            message = (
+                "critical points are derived for one Dense, last in its branch, without a LayerNorm or a shortcut; "
+                "the critical line is known, and fixed_points gives chi_K along it"
+            )
+            return CriticalPoints((), Status.UNKNOWN, message)
         return CriticalPoints((), Status.EXACT, message, line.kind != "none")
     f, mu = form
     if pieces(f, Z[0]).jumps():

@@ -75,6 +75,17 @@ def inner_at_zero(node: Average) -> sp.Expr | None:
     return at_zero_value(over) if variance == 0 else over.subs(K, variance)
 
 
+def moments_only(step: sp.Expr) -> bool:
+    """Whether the map is c₀ + c₁K + Σ a⟨f⟩_K with nothing negative: then √K F(K) increases, and there are no cycles."""
+    found = linear_parts(step)
+    if found is None:
+        return False
+    c0, c1, parts = found
+    if not all(c.is_number and c >= 0 for c in (c0, c1, *(a for a, _ in parts))):
+        return False
+    return all(average(f, K).is_nonnegative or -1 not in (signs(f) or (-1,)) for _, f in parts)
+
+
 def shared_variance(gain: sp.Expr) -> tuple[sp.Expr, sp.Expr] | None:
     """(α, β) where every average is over one variance αK + β other than K, α > 0 and β ≥ 0 (behind a Dense of z)."""
     nodes = [n for n in outermost(gain) if n.has(K)]

@@ -19,7 +19,14 @@ from meanfield.results import InfiniteAverage, MeanFieldError, Solution, Status,
 from meanfield.symbolic.averages.expansion import at_zero
 from meanfield.symbolic.averages.node import Average, average, outermost
 from meanfield.symbolic.fixed_points.half_line import Zeros, zeros
-from meanfield.symbolic.fixed_points.maps import at_zero_value, increases, integrand, linear_map, shared_variance
+from meanfield.symbolic.fixed_points.maps import (
+    at_zero_value,
+    increases,
+    integrand,
+    linear_map,
+    moments_only,
+    shared_variance,
+)
 from meanfield.symbolic.fixed_points.near_one import beside_one, length_of, phase_of, slope_at, slope_of_number
 from meanfield.symbolic.fixed_points.roots import Root, enclose, from_ball, rational, sign_at
 from meanfield.symbolic.recursion import Recursion, closed
@@ -315,6 +322,8 @@ def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
         chi_j = _chi_at(gain, chi, root)
         word = "half-stable" if not root.crosses else _word(below)
         basin = (down if before > 0 else root.mid, up if below < 0 else root.mid)
+        if _overshoots(chi_k):  # K jumps from one side to the other, ever further
+            word, basin = "unstable", (root.mid, root.mid)
         points.append(FixedPoint(root.solution(), chi_j, chi_k, word, basin if basin[0] != basin[1] else None))
     unbounded = None
     if below > 0 and (found.complete or found.last == 1):
@@ -324,6 +333,11 @@ def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
         message += "; the map is not proved monotone, so basins hold for orbits that do not overshoot"
     status = Status.CERTIFIED if found.complete else Status.MEASURED
     return FixedPoints(tuple(points), status, message, unbounded, increasing)
+
+
+def _overshoots(chi_k: Solution) -> bool:
+    value = sp.sympify(chi_k.value)
+    return bool(value.is_number and value.is_real and value + (chi_k.error or 0) < -1)
 
 
 def _sign_near_zero(gain, found: Zeros) -> tuple[int, str]:
@@ -361,7 +375,7 @@ def _exactly(gain: sp.Expr, slope: sp.Expr, root: Root) -> Solution:
 
 def _word(sign: int) -> str:
     """How a point behaves above which K' - K has this sign (and below which it has the other)."""
-    return "stable" if sign < 0 else "unstable"
+    return "stable" if sign < 0 else "unstable" if sign > 0 else "undecided"
 
 
 def _limits_at_zero(slope, chi) -> tuple[Solution, Solution]:
@@ -390,11 +404,10 @@ def start_of(recursion: Recursion, values: dict[str, sp.Expr]) -> sp.Expr:
 
 
 def destination(points: FixedPoints, step: sp.Expr, start: sp.Expr) -> FixedPoint | None:
-    """Where K flows from `start`: by the basins if the map increases or there is one end only (where all averages are
-    over K, √K F(K) increases, so there are no cycles, and every bounded orbit of a continuous map without 2-cycles
-    converges), else by an orbit in balls until it is inside an interval that the map contracts."""
-    over_k = all(n.cov == (K,) for n in outermost(step) if n.has(K))
-    if points.monotone or (points.ends <= 1 and over_k):
+    """Where K flows from `start`: by the basins if the map increases or there is one end only (where the map is a
+    sum of moments over K, √K F(K) increases, so there are no cycles, and every bounded orbit of a continuous map
+    without 2-cycles converges), else by an orbit in balls until it is inside an interval that the map contracts."""
+    if points.monotone or (points.ends <= 1 and moments_only(step)):
         return points.reached_from(start)
     lo = hi = sp.sympify(start)
     for _ in range(200):
