@@ -41,13 +41,21 @@ def theory(name: str) -> mf.Theory:
     if name == "switched":
         parts = (mf.Nonlinearity("relu"), mf.LayerNorm(), mf.Nonlinearity("relu"), mf.Dense())
         return mf.derive(architecture=mf.Sequential(parts))
+    tanh = mf.Nonlinearity("tanh")
+    if name == "twice":
+        parts = (tanh, mf.Dense(sigma_b="1/5"), mf.Nonlinearity("relu"), mf.Dense())
+        return mf.derive(architecture=mf.Sequential(parts))
+    if name == "shortcut":
+        faded = mf.Dense(sigma_w=mf.Schedule("6/5", 1))
+        branch = mf.Sequential((tanh, mf.Scale("1/2"), mf.Dense()))
+        return mf.derive(architecture=mf.Residual(branch, "1/2", faded))
     return mf.derive(name, residual=name == "erf")
 
 
 PLACE = {"sigma_w": 1.2, "sigma_b": 0.1}
 SIZES = {**PLACE, "width": 8, "depth": 3, "networks": 3}
 GRID = {"sigma_w": (0.5, 2.0, 3), "sigma_b": (0.0, 1.0, 2), "line": False}
-THEORIES = ("tanh", "relu", "erf", "norm", "switched")
+THEORIES = ("tanh", "relu", "erf", "norm", "switched", "twice", "shortcut")
 
 
 def _methods(name: str) -> dict[str, tuple[Callable, dict[str, Any], tuple[str, ...]]]:
@@ -70,7 +78,7 @@ def _methods(name: str) -> dict[str, tuple[Callable, dict[str, Any], tuple[str, 
         f"{name}.propagate": (
             of("propagate"),
             {**PLACE, "depth": 3},
-            ("input_norm", "correlation", "quantities", "layerwise", "every_layer", "mu"),
+            ("input_norm", "correlation", "quantities", "layerwise", "every_layer", "start", "mu", "s"),
         ),
         f"{name}.phase_diagram": (of("phase_diagram"), dict(GRID), ("input_norm", "mu")),
         f"{name}.plot": (of("plot"), {**PLACE, "depth": 3}, ("quantities",)),
@@ -99,7 +107,7 @@ VERBS: dict[str, tuple[Callable, dict[str, Any], tuple[str, ...]]] = {
     "Pool": _block(mf.Pool, {}, "size", "kind"),
     "Scale": _block(mf.Scale, {"0": 1}),
     "Schedule": (mf.Schedule, {"0": 1, "1": 1}, ()),
-    "Param": (mf.Param, {"0": "mu"}, ()),
+    "Param": (mf.Param, {"0": "mu"}, ("lower", "upper")),
     "Sequential": _block(mf.Sequential, {"0": (mf.Nonlinearity("tanh"),)}),
     "Residual": _block(mf.Residual, {"0": mf.mlp("tanh")}, "mu", "shortcut"),
     "check": (
