@@ -205,3 +205,9 @@ def test_normal_form_merges_and_nests():
     assert nested.breaks == (-3, 3)
     assert pieces(sp.Abs(Z[0] ** 2 - 1), Z[0]).breaks == (-1, 1)
     assert pieces(sp.sign(Z[0]) * Z[0], Z[0]).jumps() == ()
+
+
+def test_a_pole_under_a_root_is_refused_whatever_is_looked_at_first():
+    for text in ("((z / (z + 1)))**0.5", "log(1 + z/(z + 1))", "(1/(z - 1))**0.3"):
+        with pytest.raises(mf.MeanFieldError):
+            activation(text)

@@ -490,13 +490,20 @@ def _check_bases(e: sp.Expr, lo, hi, source: str) -> None:
     a, b = (float(lo) if lo != -sp.oo else -30.0), (float(hi) if hi != sp.oo else 30.0)
     fine = [s * 10.0 ** (k / 20) for k in range(-80, 30) for s in (1, -1)]
     points = sorted([a + (b - a) * (k + 0.5) / 180 for k in range(180)] + [x for x in fine if a < x < b])
-    for node in e.atoms(sp.Pow, sp.log, sp.tan):
+
+    def value(f, x: float):
+        try:
+            return f(x)
+        except ZeroDivisionError:  # a pole, which the power that makes it answers for
+            return 0.0
+
+    for node in sorted(e.atoms(sp.Pow, sp.log, sp.tan), key=str):
         base = sp.cos(node.args[0]) if isinstance(node, sp.tan) else node.args[0]
         bad_root = isinstance(node, sp.log) or (node.is_Pow and not node.exp.is_Integer)
         if not base.has(Z[0]) or base is sp.E or not (bad_root or isinstance(node, sp.tan) or node.exp.is_negative):
             continue
         f = sp.lambdify(Z[0], base.rewrite(sp.exp) if base.has(sigmoid, softplus) else base, "mpmath")
-        values = [f(x) for x in points]
+        values = [value(f, x) for x in points]
         if any(getattr(v, "imag", 0) != 0 for v in values):
             raise MeanFieldError(f"{source!r} is not real everywhere: {base} takes complex values.".replace("_z", "z"))
         signs = {1 if v.real > 0 else -1 if v.real < 0 else 0 for v in values}

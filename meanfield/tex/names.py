@@ -40,13 +40,15 @@ def tex(e: Any) -> str:
     return text.replace(r"\operatorname{asin}", r"\arcsin")
 
 
+_LETTERS = {"chi": r"\chi", "Theta": r"\Theta", "dK": r"\kappa", "ds": r"\alpha", "dm": r"\eta"}
+
+
 def _intermediate(name: str) -> str:
-    r"""An intermediate of a step: K[2] as K_{2}, chi_ab[1] as \chi_{ab,1}, dK[1] (by the start's K) as \dot{K}_{1}."""
+    r"""An intermediate of a step: K[2] as K_{2}, chi_ab[1] as \chi_{ab,1}, dK[1] (its slope by the start's K) as
+    \kappa_{1}."""
     stem, index = name[:-1].split("[")
-    slope, stem = stem.startswith("d"), stem.removeprefix("d")
     letter, _, positions = stem.partition("_")
-    letter = {"chi": r"\chi", "Theta": r"\Theta"}.get(letter, letter)
-    letter = rf"\dot{{{letter}}}" if slope else letter
+    letter = _LETTERS.get(letter, letter)
     return rf"{letter}_{{{positions},{index}}}" if positions else rf"{letter}_{{{index}}}"
 
 
