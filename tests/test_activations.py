@@ -211,3 +211,9 @@ def test_a_pole_under_a_root_is_refused_whatever_is_looked_at_first():
     for text in ("((z / (z + 1)))**0.5", "log(1 + z/(z + 1))", "(1/(z - 1))**0.3"):
         with pytest.raises(mf.MeanFieldError):
             activation(text)
+
+
+def test_a_bound_that_the_head_itself_takes_is_met_where_it_takes_it():
+    for text, place in (("Max(tanh(2), tanh(z))**2", 2), ("Max(erf(z), erf(1/3))", sp.Rational(1, 3))):
+        phi = activation(text)
+        assert phi.pieces.breaks == (place,) and phi.is_continuous

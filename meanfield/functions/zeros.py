@@ -330,8 +330,13 @@ def _inside(w, lo, hi) -> bool:
     return ways == [1, 1]
 
 
+_ONE_TO_ONE = (sp.tanh, sp.erf, sp.erfc, sp.atan, sp.asinh, sp.sinh, sigmoid, softplus, sp.exp)
+
+
 def _inverse(head, w) -> list[sp.Expr]:
     """All real u with head(u) = w."""
+    if w.func is head and head in _ONE_TO_ONE and w.args[0].is_real:
+        return [w.args[0]]  # tanh(2) is met at 2, not at a logarithm of it
     if w == 0 and head in (sp.tanh, sp.erf, sp.atan, sp.asinh, sp.sinh):
         return [sp.S.Zero]
     if head is sp.asinh:

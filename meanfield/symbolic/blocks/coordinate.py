@@ -169,9 +169,12 @@ def holds_state(e: sp.Expr) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def mean_of(f: sp.Expr, cov) -> sp.Expr:
-    """⟨f⟩ over N(0, cov), what depends on the layer kept out of the nodes where it can be; a polynomial's as one."""
-    found = average_of(f, cov) if holds_state(f) else average(f, cov)
+def mean_of(f: sp.Expr, cov, apart: bool = False) -> sp.Expr:
+    """⟨f⟩ over N(0, cov), what depends on the layer kept out of the nodes where it can be; a polynomial's as one.
+
+    apart: a sum term by term, whatever it depends on.
+    """
+    found = average_of(f, cov) if apart or holds_state(f) else average(f, cov)
     known = {a: a.doit() for a in found.atoms(Average) if a not in f.atoms(Average) and a.integrand.is_polynomial(*Z)}
     return found.xreplace(known)
 

@@ -118,7 +118,7 @@ def _trained(block: Block, cov: Exprs, fields: dict[str, Exprs]):
 def _shares(sources: tuple[Exprs, ...], law: Gaussian) -> Exprs:
     """Σ⟨s_p s_q⟩ of trained vectors, in the order of `pairs`."""
     if law.positions == 1:
-        return (sp.Add(*[mean_of(a**2, law.cov[0]) for (a,) in sources]),)
+        return (sp.Add(*[mean_of(a**2, law.cov[0], apart=True) for (a,) in sources]),)
     own = [sp.Add(*[mean_of(one[p].xreplace({Z[p]: Z[0]}) ** 2, law.cov[p]) for one in sources]) for p in (0, 1)]
     return (*own, sp.Add(*[mean_of(one[0] * one[1], law.over(0, 1)) for one in sources]))
 

@@ -52,8 +52,8 @@ def _source_moment(source: tuple[sp.Expr, ...], x: Coordinate, p: int, q: int) -
     if p == q:
         if source[p] == x.values()[p]:
             return x.moment(p, p)
-        return mean_of(source[p].xreplace({Z[p]: Z[0]}) ** 2, x.law.variance(p))
-    return mean_of(source[p] * source[q], x.law.over(p, q))
+        return mean_of(source[p].xreplace({Z[p]: Z[0]}) ** 2, x.law.variance(p), apart=True)
+    return mean_of(source[p] * source[q], x.law.over(p, q), apart=True)
 
 
 @rule(Nonlinearity)
