@@ -159,7 +159,8 @@ class Walk:
             total = 2 * (a * c) ** 2 * sp.diff(square, at).xreplace({at: v})
         drift = [(one, rate) for one, rate in self.drift(x, c, m) if one != 0 and rate != 0]
         for i, (one, rate) in enumerate(drift):
-            total += 4 * a * rate * mean_of(Z[0] * slope * one, v, apart=True) / v + 4 * rate**2 * mean_of(one**2, v, apart=True)
+            total += 4 * a * rate * mean_of(Z[0] * slope * one, v, apart=True) / v
+            total += 4 * rate**2 * mean_of(one**2, v, apart=True)
             total += sp.Add(*[8 * rate * r * mean_of(one * other, v, apart=True) for other, r in drift[:i]])
         return total.xreplace({c: x.scales[0], m: x.shifts[0]})
 
