@@ -191,8 +191,7 @@ class Theory:
         """Exact values of σ_w, σ_b and parameters, each known to the recursion, σ and μ ≥ 0."""
         _known(given, self.one_input, also=("sigma_w", "sigma_b", *also))
         values = {k: _number(k, v) for k, v in given.items()}
-        domains = {"sigma_w": Domain(sp.S.Zero), "sigma_b": Domain(sp.S.Zero), "Q0": Domain(sp.S.Zero)}
-        domains |= self.one_input.domains
+        domains = {"Q0": Domain(sp.S.Zero)} | self.one_input.domains
         for name, value in values.items():
             if name in domains and value.is_number:
                 domains[name].require(name, value)

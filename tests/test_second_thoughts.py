@@ -178,9 +178,8 @@ def test_the_reason_is_the_right_one():
 
 
 def law(*terms, remainder="zero") -> Law:
-    return Law(l, sp.oo, tuple(Term(*map(sp.sympify, t)) for t in terms), sp.sympify(remainder, locals={}) if not (
-        isinstance(remainder, str)
-    ) else remainder)
+    rest = remainder if isinstance(remainder, str) else sp.sympify(remainder)
+    return Law(l, sp.oo, tuple(Term(*map(sp.sympify, t)) for t in terms), rest)
 
 
 def test_laws_claim_no_more_than_they_know():

@@ -136,12 +136,6 @@ class Run:
         return f"K diverges{count}: it exceeds 1e300 first at layer {first}; the layers before it are intact."
 
 
-def _domains(recursion: Recursion) -> dict[str, Domain]:
-    """Where the parameters of a run may lie: standard deviations are ≥ 0 whether a formula says so or not."""
-    deviations = dict.fromkeys(("sigma_w", "sigma_b"), Domain(sp.S.Zero))
-    return deviations | recursion.domains
-
-
 def propagate(
     recursion: Recursion,
     *,
@@ -162,7 +156,7 @@ def propagate(
     missing = [n for n in lowered.parameters if n not in given]
     if missing:
         raise MeanFieldError(f"{missing[0]} has no value; give it as a keyword ({missing[0]}=...).")
-    domains = _domains(recursion)
+    domains = recursion.domains
     arrays = {
         n: checked(n, given[n], domains.get(n, _ANYWHERE))
         for n in dict.fromkeys(("sigma_w", "sigma_b", *lowered.parameters))

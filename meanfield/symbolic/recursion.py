@@ -16,6 +16,7 @@ from meanfield.symbols import Q0, l, parameter
 from meanfield.tex.names import after, aligned, tex
 
 c0 = sp.Symbol("c0", real=True)
+_DEVIATIONS = dict.fromkeys(("sigma_w", "sigma_b"), Domain(sp.S.Zero))
 
 
 def _formula(given: object, what: str) -> sp.Expr:
@@ -103,8 +104,8 @@ class Recursion:
 
     @property
     def domains(self) -> dict[str, Domain]:
-        """Where parameters may lie, by name."""
-        return {s.name: d for s, d in self.domain}
+        """Where parameters may lie, by name: standard deviations are ≥ 0 whether a record says so or not."""
+        return _DEVIATIONS | {s.name: d for s, d in self.domain}
 
     @cached_property
     def parameters(self) -> tuple[sp.Symbol, ...]:

@@ -57,6 +57,15 @@ def placeholders(recursion: Recursion) -> dict[Average, sp.Symbol]:
     return {n: sp.Symbol(f"a{i}", real=True) for i, n in enumerate(ordered)}
 
 
+def _inside_averages(step: Step) -> set[sp.Symbol]:
+    """The symbols that the averages of a step depend on, by way of intermediates, too."""
+    found: set[sp.Symbol] = set().union(*[n.free_symbols for e in step.expressions for n in e.atoms(Average)])
+    for symbol, e in reversed(step.lets):
+        if symbol in found:
+            found |= e.free_symbols
+    return found
+
+
 def assignments(
     step: Step, calls: dict[Average, str], names: dict, ids: dict, known: frozenset[Average] = frozenset()
 ) -> tuple[list[str], list[str]]:
@@ -72,10 +81,7 @@ def assignments(
                 done.add(node)
                 evaluate.append(f"{names[node]} = {calls[node]}")
 
-    early: set[sp.Symbol] = set().union(*[n.free_symbols for e in step.expressions for n in e.atoms(Average)])
-    for symbol, e in reversed(step.lets):
-        if symbol in early:
-            early |= e.free_symbols
+    early = _inside_averages(step)
     rest: list[str] = []
     for symbol, e in step.lets:
         lines, (value,) = printing.statements([e.xreplace(names).xreplace(ids)])
@@ -154,11 +160,7 @@ def _drivers(recursion: Recursion) -> list[StateVar]:
     linear = [v for v in recursion.state if v.carry == PLAIN]
     inside: set[sp.Symbol] = set()
     for step in recursion.steps:
-        here = set().union(*[n.free_symbols for e in step.expressions for n in e.atoms(Average)])
-        for symbol, e in reversed(step.lets):
-            if symbol in here:
-                here |= e.free_symbols
-        inside |= here
+        inside |= _inside_averages(step)
     found = {v for v in linear if v.symbol in inside} | {recursion.state[0]}
     for i, w in enumerate(recursion.state):
         free = set().union(*[step.pick([i]).free_symbols for step in recursion.steps])

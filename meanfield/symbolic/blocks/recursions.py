@@ -55,7 +55,7 @@ def _recursion(state, walk: Walk, values: Exprs, *before: tuple[Walk, Exprs], re
         whole = Step(tuple(ends), tuple(one.lets)).map(one.plain)
         return whole.pick(range(len(ends)))  # without intermediates that nothing needs
 
-    domain = dict.fromkeys(("sigma_w", "sigma_b"), Domain(sp.S.Zero))
+    domain: dict[str, Domain] = {}
     for one in (walk, *(w for w, _ in before)):
         domain |= one.domain
     block, head = step(walk, values), tuple(step(*one) for one in before)

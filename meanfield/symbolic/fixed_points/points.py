@@ -233,7 +233,9 @@ def _in(shared: tuple[sp.Expr, sp.Expr], gain: sp.Expr) -> Zeros:
     for r in found.roots:
         if r.lo >= beta:
             exact = None if r.exact is None else sp.simplify((r.exact - beta) / alpha)
-            lo, hi = (sp.Rational(sp.N((e - beta) / alpha, 120)) for e in (r.lo, r.hi))
+            slack = sp.Rational(1, 10**100)  # outwards, by more than the rounding to 120 digits
+            ends = zip((r.lo, r.hi), (1 - slack, 1 + slack))
+            lo, hi = (sp.Rational(sp.N((e - beta) / alpha, 120)) * out for e, out in ends)
             if exact != 0:
                 roots.append(replace(r, lo=lo, hi=hi, exact=exact))
         elif r.hi < beta:
