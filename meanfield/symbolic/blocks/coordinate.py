@@ -164,8 +164,8 @@ def _weak_slopes(moment: sp.Expr) -> sp.Expr:
 
 
 def holds_state(e: sp.Expr) -> bool:
-    """Whether an integrand depends on the layer: by an average, a state variable or an intermediate."""
-    return e.has(Average) or any(s in _STATE or "[" in s.name for s in e.free_symbols)
+    """Whether an integrand depends on the layer: by a state variable or an intermediate."""
+    return any(s in _STATE or "[" in s.name for s in e.free_symbols)
 
 
 @lru_cache(maxsize=1024)
