@@ -68,7 +68,7 @@ def test_planted_error_is_caught_at_small_size():
 @pytest.mark.slow
 def test_standard_report_catches_planted_errors(monkeypatch):
     """Default settings (exact in law, width 10⁴, 200 networks): variance of the weights 1 % off, φ′ missing once."""
-    from meanfield.empirical.network import network
+    from meanfield.empirical.network import network, operations
 
     theory = mf.derive("tanh")
     sigmas = {"sigma_w": 1.0, "sigma_b": 0.1}
@@ -89,7 +89,7 @@ def test_standard_report_catches_planted_errors(monkeypatch):
     def forgetful(self, layer, *arguments):
         with monkeypatch.context() as inner:
             if layer == 8:
-                inner.setattr(network, "apply_map", without_slope)
+                inner.setattr(operations, "apply_map", without_slope)
             return right_block(self, layer, *arguments)
 
     def without_slope(pair, z, differentiate):
@@ -97,7 +97,7 @@ def test_standard_report_catches_planted_errors(monkeypatch):
         derivative.slope[...] = 1.0
         return new, derivative
 
-    right_apply = network.apply_map
+    right_apply = operations.apply_map
     monkeypatch.setattr(network.Network, "_block", forgetful)
     wrong = mf.check(theory, **sigmas, threads=1)
     assert all(r.passed for r in wrong.rows if r.quantity == "K"), str(wrong)

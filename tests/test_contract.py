@@ -16,6 +16,7 @@ from contract import decode, place, read_architecture
 
 import meanfield as mf
 from meanfield.results import Equality
+from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.equality import expressions_equal
 
 DATA = json.loads((Path(__file__).parent / "data" / "contract.json").read_text())
@@ -69,7 +70,8 @@ def assert_same_maps(found: mf.Recursion, kept: dict) -> None:
         v = found.state[found.index(name)]
         assert v.carry.name == carry, f"{name} is carried as {v.carry}, it was {carry}"
         for ours, theirs in ((found[name], step), (v.initial, initial)):
-            by_digits = name in DIGITS and ours.has(sp.Piecewise)
+            kinks = any(n.integrand.has(sp.Piecewise, sp.Max, sp.Min) for n in ours.atoms(Average))
+            by_digits = name in DIGITS and kinks
             verdict = expressions_equal(ours, theirs, points=1 if by_digits else 3)
             wanted = (Equality.PROVED, Equality.TO_30_DIGITS) if by_digits else (Equality.PROVED,)
             assert verdict in wanted, f"{name}: {ours} and {theirs}: {verdict.value}"

@@ -16,6 +16,7 @@ from meanfield.results import Equality, MeanFieldError
 from meanfield.symbolic.averages.node import Average, average, expression, outermost
 from meanfield.symbols import Z
 
+SIMPLIFIED = 500  # operations: beyond that SymPy's simplify may take minutes, and digits have spoken already
 BITS = (160, 320, 640, 1280)  # of the digits, as long as the balls are too wide to tell
 
 
@@ -58,7 +59,7 @@ def expressions_equal(a: sp.Expr, b: sp.Expr, points: int = 3) -> Equality:
     for k in range(points):  # numbers first: a difference is cheap to see and final
         if not _agree(difference, size, sample(free, k)):
             return Equality.DIFFERENT
-    if not difference.has(Average) and sp.simplify(difference) == 0:
+    if not difference.has(Average) and difference.count_ops() < SIMPLIFIED and sp.simplify(difference) == 0:
         return Equality.PROVED
     return Equality.TO_30_DIGITS
 
@@ -91,6 +92,8 @@ def same_structure(a: sp.Expr, b: sp.Expr) -> bool:
     """Whether a - b vanishes identically when every average, in normal form, is a symbol of its own."""
     if a.has(sp.oo) or b.has(sp.oo):
         return a == b
+    if same_integrand(a, b):
+        return True
     names: dict[sp.Expr, sp.Symbol] = {}
     done: dict[sp.Expr, sp.Expr] = {}
     return _vanishes(_named(_normal(a, done), names) - _named(_normal(b, done), names))
@@ -171,3 +174,82 @@ def _without_roots(e: sp.Expr, roots: dict) -> sp.Expr:
         if q == power:
             return known**e.exp.p
     return e.func(*args)
+
+
+# --------------------------------------------------------------------------------------------- under the average sign
+
+
+def same_integrand(a: sp.Expr, b: sp.Expr) -> bool:
+    """Whether a - b is one average of a function that is identically 0: a sum of averages over one Gaussian is one
+    average, and nothing has to be multiplied out that stands on both sides."""
+    difference = a - b
+    outer = outermost(difference)
+    inner = sorted({m for n in outer for m in n.integrand.atoms(Average)}, key=str)
+    outer -= set(inner)
+    if len({(n.cov, n.mean) for n in outer}) != 1 or any(n.integrand.has(*SWITCHES) for n in outer):
+        return False
+    names = {m: sp.Dummy("m", real=True, positive=m.is_positive or None) for m in inner}
+    one = {n: sp.Dummy("A") for n in outer}
+    try:
+        whole = sp.Poly(difference.xreplace(one).xreplace(names), *one.values())
+    except sp.PolynomialError:
+        return False
+    if whole.total_degree() > 1:
+        return False
+    parts = [whole.coeff_monomial(symbol) * n.integrand.xreplace(names) for n, symbol in one.items()]
+    left = _cancelled(_without_constant_roots(sp.Add(whole.coeff_monomial(1), *parts)))
+    (cov, mean) = next((n.cov, n.mean) for n in outer)
+    if left != 0 and len(cov) == 1 and not any(mean):
+        left = _cancelled(left + left.xreplace({Z[0]: -Z[0]}))  # what is odd in z averages to 0
+    return left == 0
+
+
+def _cancelled(f: sp.Expr) -> sp.Expr:
+    """What is left of a function, heads (erf, exp, …) being independent of each other where their arguments differ."""
+    heads: dict[sp.Expr, sp.Symbol] = {}
+    flat = _flat(f, heads)
+    powers = [p for p in flat.atoms(sp.Pow) if p.base in heads.values() and p.exp.is_Rational]
+    whole = {p.base: sp.ilcm(1, *[q.exp.q for q in powers if q.base == p.base]) for p in powers}
+    roots = {s: sp.Dummy("e", positive=True) for s, q in whole.items() if q > 1}
+    top, bottom = sp.fraction(sp.together(flat.subs({s: e ** whole[s] for s, e in roots.items()})))
+    left = sp.cancel(sp.expand(top) / bottom)
+    left = left.xreplace({e: s ** sp.Rational(1, whole[s]) for s, e in roots.items()})
+    for head, s in reversed(heads.items()):  # outer ones first: they hold the symbols of inner ones
+        left = left.xreplace({s: head})
+    return left
+
+
+def _without_constant_roots(f: sp.Expr) -> sp.Expr:
+    """Where √(v - m²) occurs, v is written r² + m², so that every quotient has one form."""
+    for _ in range(4):
+        roots = [p for p in f.atoms(sp.Pow) if p.exp.is_Rational and not p.exp.is_Integer and p.base.is_Add]
+        for p in sorted((p for p in roots if not p.has(*Z)), key=str):
+            linear = [s for s in sorted(p.base.free_symbols, key=str) if sp.diff(p.base, s).is_number]
+            if linear:
+                s, r = linear[0], sp.Dummy("r", positive=True)
+                f = f.subs(s, sp.solve(p.base - r**p.exp.q, s)[0])
+                break
+        else:
+            return f
+    return f
+
+
+def _flat(e: sp.Expr, heads: dict[sp.Expr, sp.Symbol]) -> sp.Expr:
+    """`e` as a rational function of symbols: its own, one for each head, and one for each term of an exponent."""
+    if not e.args:
+        return e
+    args = [_flat(a, heads) for a in e.args]
+    if e.is_Add or e.is_Mul:
+        return e.func(*args)
+    inside = sp.cancel(sp.together(args[0]))
+    if e.is_Pow:
+        return inside**e.exp
+    if not isinstance(e, sp.exp):
+        return heads.setdefault(e.func(inside, *args[1:]), sp.Dummy("h", real=True))
+    top, bottom = sp.fraction(inside)
+    scale, below = bottom.as_content_primitive()
+    out = sp.S.One
+    for term in sp.Add.make_args(sp.expand(top)):
+        number, rest = term.as_coeff_Mul()
+        out *= heads.setdefault(sp.exp(rest / below), sp.Dummy("e", positive=True)) ** (number / scale)
+    return out
