@@ -14,7 +14,7 @@ from oracle_float import NUMPY_TWINS, one_input_float, two_input_float
 
 from meanfield import balls
 from meanfield.numeric.lowering import printing
-from meanfield.numeric.lowering.pairs import pair
+from meanfield.numeric.lowering.pairs import sine2_of, pair
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.blocks.recursions import slope_average
 from meanfield.symbols import K_aa, K_ab, K_bb, Z
@@ -46,7 +46,9 @@ def node(name: str):
 
 
 def lowered(expr):
-    return printing.compiled(pair(expr, "g").text, "g")
+    """The compiled form as a function of the covariances."""
+    g = printing.compiled(pair(expr, "g").text, "g")
+    return lambda a, ab, b: g(a, ab, b, sine2_of(a, ab, b))
 
 
 def assert_agree(what: str, ours: float, theirs: float, scale: float) -> None:

@@ -38,7 +38,8 @@ symbolic.asymptotics.scaling symbolic.asymptotics.depth
 symbolic.criticality.lines symbolic.criticality.phases symbolic.criticality.points symbolic.criticality.rounding
 numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches numeric.quadrature.waves
 numeric.quadrature.tables
-numeric.lowering.cache numeric.lowering.pair_check numeric.lowering.printing numeric.lowering.direct
+numeric.lowering.cache numeric.lowering.pair_check numeric.lowering.printing numeric.lowering.planes
+numeric.lowering.conditional numeric.lowering.direct
 numeric.lowering.loops numeric.lowering.modules numeric.lowering.scalar numeric.lowering.pairs
 numeric.lowering.assembly
 numeric.phase numeric.solvers numeric.sweeps

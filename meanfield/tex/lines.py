@@ -99,16 +99,18 @@ def _opened(term: tuple[Node, ...], room: float, size: str, depth: int, cost: in
     if start + measure(chunks[0].nodes, size).width + (end if len(chunks) == 1 else 0.0) > room:
         # what follows an opening bracket shares its line
         chunks = _chunks(inside, max(room - start - end, 0.3 * room), size, depth + 1)
-    front[-1], chunks = _glued(front[-1], chunks[0].nodes), chunks[1:]
+    if start + measure(chunks[0].nodes, size).width <= room:  # else what cannot be broken has a line of its own
+        front[-1], chunks = _glued(front[-1], chunks[0].nodes), chunks[1:]
     if chunks:
         chunks[-1] = _glued(chunks[-1], closing)
     else:
         front[-1] = _glued(front[-1], closing)
     chunks = [*front, *chunks]
-    if measure(rest, size).width <= 0.3 * room:
+    if not rest or measure((*chunks[-1].nodes, *rest), size).width <= room:
         chunks[-1] = _glued(chunks[-1], rest)
         return chunks
-    back_half = _chunks_of_term(rest, room - measure(read(r"{}\times{}"), size).width, size, depth, depth + 1)
+    sign = measure(read(r"{}\times{}"), size).width
+    back_half = _chunks_of_term(rest, max(room - sign, 0.5 * room), size, depth, depth + 1)
     return [*chunks, replace(back_half[0], product=True), *back_half[1:]]
 
 

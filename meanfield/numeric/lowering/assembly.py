@@ -26,7 +26,7 @@ from meanfield.symbolic.averages.node import Average, Integrand
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbols import K, K_aa, K_ab, K_bb, P
 
-VERSION = "0.2.0"
+VERSION = "0.3.0"
 DIRECT_WEIGHT, PAIR_WEIGHT = 300.0, 1e6  # work of an average by quadrature at every call, in layers of tables
 MARGIN = 3.0  # between the places where an error is measured it may be larger: up to 2.3 times was seen
 ROUNDING = 2e-15  # no average is claimed to be better: libm and NumPy round differently from one CPU to the next
@@ -153,6 +153,8 @@ def averages(recursion: Recursion):
             names[shape] = f"{'avg' if node.n == 1 else 'pair'}_{index}"
         index = list(names).index(shape)
         arguments = [code(sp.sympify(v).xreplace(ordered).xreplace(symbols)) for v in variables]
+        if node.n == 2:
+            arguments.append(f"_sine2({', '.join(arguments)})")
         tabled = node.n == 1 and len(variables) == 1
         calls[node] = f"{names[shape]}({', '.join(arguments)}{f', T[{index}]' if tabled else ''})"
     arrays["errors"] = np.maximum(MARGIN * np.array(errors), ROUNDING)

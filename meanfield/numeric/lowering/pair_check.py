@@ -1,4 +1,4 @@
-"""How accurate the two-input quadrature of `pairs` is: its rule, written for arrays, against a finer one of its kind.
+"""How accurate a two-input quadrature is: against conditional panels (`conditional`), written for arrays and finer.
 
 The finer rule has other panels, 24 nodes for 16 and a longer reach; near branch points it has another power of the
 distance. Where the two agree to ε the coarser one is off by about ε, in units of √(⟨f²⟩⟨g²⟩).
@@ -20,22 +20,27 @@ FLOOR = 2e-14  # rounding of the many terms, seen against multiprecision values
 
 
 def measured(plan, points) -> float:
-    """The largest difference over the points (K_aa, K_bb, c) of interest, at least `FLOOR`."""
+    """The largest difference of `conditional`'s rule over the points (K_aa, K_bb, c) of interest, at least `FLOOR`."""
+    return miss(plan, points, None)
+
+
+def miss(plan, points, quadrature) -> float:
+    """The largest difference of `quadrature(K_aa, K_ab, K_bb, sine2)` (None: the rule of `conditional`) over the points."""
     worst = FLOOR
     for a, b, c in points:
         if max(a, b) > plan.limit:
             a, b = min(a, plan.limit / 3), min(b, plan.limit / 5)
         # 1 - c² from the distance of c to ±1, so that both rules get the very same arguments
         r = math.sqrt((1 - abs(c)) * (1 + abs(c)))
-        scale = _scale(plan, a, b)
+        scale, s = _scale(plan, a, b), math.sqrt(a) * math.sqrt(b)
         if not scale > 0:
             continue
         with np.errstate(all="ignore"):
-            coarse, fine = (average(plan, a, b, c, r, finer) for finer in (False, True))
-        miss = abs(coarse - fine)
-        if not math.isfinite(miss):
+            coarse = quadrature(a, c * s, b, r * r) if quadrature else average(plan, a, b, c, r, finer=False)
+            off = abs(coarse - average(plan, a, b, c, r, finer=True))
+        if not math.isfinite(off):
             return math.inf
-        worst = max(worst, miss / scale)
+        worst = max(worst, off / scale)
     return worst
 
 
@@ -57,7 +62,7 @@ def _scale(plan, a: float, b: float) -> float:
 
 
 def average(plan, a: float, b: float, c: float, r: float, finer: bool) -> float:
-    """⟨f g⟩ at variances a, b and correlation c (r = √(1 - c²)) by the rule of `pairs`, or a finer one."""
+    """⟨f g⟩ at variances a, b and correlation c (r = √(1 - c²)) by the rule of `conditional`, or a finer one."""
     s_a, s_b, step = math.sqrt(a), math.sqrt(b), plan.step / (2.7 if finer else 1.0)
     order, reach = (24, 10.0) if finer else (16, 9.0)
     reach += plan.rate * max(s_a, s_b)

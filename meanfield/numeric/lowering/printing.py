@@ -56,6 +56,11 @@ HELPERS = {
     f = ((c1 * c1 - q) + 2.0 * c1 * c2) + c2 * c2
     return max((p - q) + (e - f), 0.0)
 """,
+    "_sine2": """def _sine2(a, ab, b):
+    # 1 - c^2 of three covariances
+    s = a * b
+    return min(_det(a, b, ab) / s, 1.0) if 0.0 < s < math.inf else 1.0 - min((ab / math.sqrt(a) / math.sqrt(b))**2, 1.0) if s > 0.0 else 1.0
+""",
     "_sigmoid": """def _sigmoid(x):
     if x >= 0.0:
         return 1.0 / (1.0 + math.exp(-x))
@@ -124,7 +129,7 @@ HELPERS = {
     return even + t * odd
 """,
 }
-_NEEDS = {"_table": ("_horner", "_bits"), "_split_table": ("_horner", "_bits")}
+_NEEDS = {"_sine2": ("_det",), "_table": ("_horner", "_bits"), "_split_table": ("_horner", "_bits")}
 
 
 class _Printer(PythonCodePrinter):
@@ -214,7 +219,7 @@ def helpers_for(text: str) -> str:
     for name in HELPERS:
         if f"{name}(" in text:
             needed += [*[n for n in _NEEDS.get(name, ()) if n not in needed], *([name] if name not in needed else [])]
-    order = [n for n in ("_horner", "_bits", *HELPERS) if n in needed]
+    order = [n for n in ("_horner", "_bits", "_det", *HELPERS) if n in needed]
     return "\n\n".join(f"@njit(cache=True, error_model='numpy')\n{HELPERS[n]}" for n in dict.fromkeys(order)) + (
         "\n\n" if order else ""
     )

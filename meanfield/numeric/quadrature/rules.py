@@ -99,3 +99,29 @@ def _two_product(a, b):
 def _upper(a):
     t = 134217729.0 * a
     return t - (t - a)
+
+
+@lru_cache(maxsize=4)
+def half_gauss(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights on [0, ∞) for the mean over |x| of a standard normal x, correctly rounded.
+
+    >>> x, w = half_gauss(4)
+    >>> float(abs(w.sum() - 1)) < 1e-15, float(abs((w * x**6).sum() - 15)) < 1e-13
+    (True, True)
+    """
+    with mp.workdps(4 * _DIGITS):
+        moments = [2 ** (mp.mpf(k) / 2) * mp.gamma(mp.mpf(k + 1) / 2) / mp.sqrt(mp.pi) for k in range(2 * n)]
+        hankel = mp.matrix(n, n)
+        for i in range(n):
+            for j in range(n):
+                hankel[i, j] = moments[i + j]
+        tail = mp.lu_solve(hankel, mp.matrix([-m for m in moments[n:]]))  # the orthogonal polynomial's coefficients
+        nodes = sorted(mp.re(r) for r in mp.polyroots([1, *reversed(list(tail))], maxsteps=500, extraprec=1000))
+        powers = mp.matrix(n, n)
+        for i in range(n):
+            for j in range(n):
+                powers[i, j] = nodes[j] ** i
+        weights = mp.lu_solve(powers, mp.matrix(moments[:n]))
+        out = np.array([float(x) for x in nodes]), np.array([float(w) for w in weights])
+    out[0].flags.writeable = out[1].flags.writeable = False
+    return out

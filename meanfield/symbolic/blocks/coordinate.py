@@ -189,10 +189,19 @@ def average_of(f: sp.Expr, cov) -> sp.Expr:
         return sp.Add(*[average(t, cov) for t in sp.Add.make_args(sp.expand(f))])
     names: dict[sp.Expr, sp.Symbol] = {}
     whole = _constants_named(f, names)
-    terms = sp.Add.make_args(sp.expand(whole, deep=False, power_exp=False, power_base=False, log=False))
+    terms = _terms(whole, frozenset(names.values()))
     if any(t.as_independent(*Z, as_Add=False)[1].has(*names.values()) for t in terms):
         terms = (whole,)
     return sp.Add(*[average(t, cov) for t in terms]).xreplace({v: c for c, v in names.items()})
+
+
+def _terms(e: sp.Expr, names: frozenset[sp.Symbol]) -> tuple[sp.Expr, ...]:
+    """The terms of a sum, multiplied out as long as a product holds a sum with one of `names` in it."""
+    out: list[sp.Expr] = []
+    for t in sp.Add.make_args(sp.expand(e, deep=False, power_exp=False, power_base=False, log=False)):
+        again = t != e and any(f.free_symbols & names for f in t.atoms(sp.Add))
+        out += _terms(t, names) if again else (t,)
+    return tuple(out)
 
 
 def _constants_named(e: sp.Expr, names: dict[sp.Expr, sp.Symbol]) -> sp.Expr:
