@@ -96,11 +96,22 @@ _ALL = [
         measured="Theta_ab",
         differentiates=True,
     ),
-    Quantity("distance", r"\Delta^{\ell}", "K_aa + K_bb - 2 K_ab", positions=2, measured="distance"),
+    Quantity(
+        "distance",
+        r"\Delta^{\ell}",
+        "K_aa + K_bb - 2 K_ab",
+        "equal_norms",
+        2,
+        carry=LOGARITHM,
+        measured="distance",
+    ),
     Quantity("c", r"c^{\ell}", "correlation K_ab/sqrt(K_aa K_bb)", positions=2, measured="c"),
     Quantity(
         "gamma", r"\gamma^{\ell}", "c/(1 - c) of a batch: the drift of class means", positions=0, measured="gamma"
     ),
+    Quantity("log_gamma", r"\log \gamma^{\ell}", "logarithm of gamma, which overflows no double", positions=2),
+    Quantity("sigma_mu2", r"\sigma_{\mu^{\ell}}^{2}", "variance over weights of a neuron's mean", positions=2),
+    Quantity("sigma_y2", r"\sigma_{y^{\ell}}^{2}", "variance of a neuron over inputs", positions=2),
     Quantity("G0", r"G_0^{\ell}", "fraction of the inputs of class 0", positions=0, measured="G0"),
     Quantity("V", r"V^{\ell}", "four-point vertex", positions=0, order=1, measured="V"),
     *_four("ABDF", "correlator of the tangent kernel"),
@@ -127,9 +138,10 @@ def carried_by(recursion: str) -> tuple[str, ...]:
 
 ONE_INPUT, FINITE_INPUT = carried_by("one_input"), carried_by("input_jacobian")
 COVARIANCES, PAIR_TANGENTS = carried_by("two_inputs"), carried_by("pair_tangents")
+EQUAL_NORMS = carried_by("equal_norms")
 TWO_INPUTS = COVARIANCES + PAIR_TANGENTS
 RELATIVE = tuple(q.name for q in _ALL if q.relative)
-LOGARITHMIC = tuple(q.name for q in _ALL if q.carry == LOGARITHM)
+LOGARITHMIC = tuple(q.name for q in _ALL if q.carry == LOGARITHM and q.differentiates)  # networks give logarithms
 MEASURED = tuple(q.name for q in _ALL if q.measured == q.name)
 DIFFERENTIATED = tuple(q.name for q in _ALL if q.differentiates and q.measured == q.name)
 OF_PARAMETERS = tuple(q.name for q in _ALL if q.name.startswith("G_"))

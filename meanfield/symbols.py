@@ -18,6 +18,9 @@ K = sp.Symbol("K", positive=True)
 K_aa = sp.Symbol("K_aa", positive=True)
 K_bb = sp.Symbol("K_bb", positive=True)
 K_ab = sp.Symbol("K_ab", real=True)
+distance = sp.Symbol("distance", nonnegative=True)
+sigma_mu2 = sp.Symbol("sigma_mu2", real=True)
+sigma_y2 = sp.Symbol("sigma_y2", nonnegative=True)
 J = sp.Symbol("J", positive=True)
 J_ab = sp.Symbol("J_ab", real=True)
 Theta = sp.Symbol("Theta", nonnegative=True)
@@ -35,6 +38,9 @@ LATEX_NAMES = {
     K_aa: "K_{aa}",
     K_bb: "K_{bb}",
     K_ab: "K_{ab}",
+    distance: r"\Delta",
+    sigma_mu2: r"{\sigma_{\mu}^{2}}",
+    sigma_y2: r"{\sigma_{y}^{2}}",
     J_ab: "J_{ab}",
     Theta: r"\Theta",
     Theta_ab: r"\Theta_{ab}",
@@ -52,7 +58,8 @@ P_POSITIVE = tuple(sp.Dummy(f"p{i}", dummy_index=73_000 + i, positive=True) for 
 
 def parameter(name: str) -> sp.Symbol:
     """The symbol of a named parameter: a real number (where it may lie is the recursion's affair, `domain`)."""
-    known = {s.name: s for s in (sigma_w, sigma_b, K, K_aa, K_bb, K_ab, J, J_ab, Theta, Theta_ab, Q0, N0, J0, D0, l)}
+    states = (K, K_aa, K_bb, K_ab, distance, J, J_ab, Theta, Theta_ab, J0, D0)
+    known = {s.name: s for s in (sigma_w, sigma_b, Q0, N0, l, *states)}
     return known.get(name) or sp.Symbol(name, real=True)
 
 

@@ -29,19 +29,21 @@ from meanfield.arguments import names as names_of
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.parser import number
 from meanfield.presentation import tables as _latex
-from meanfield.quantities import COVARIANCES, FINITE_INPUT, ONE_INPUT, PAIR_TANGENTS, TWO_INPUTS
+from meanfield.quantities import COVARIANCES, EQUAL_NORMS, FINITE_INPUT, ONE_INPUT, PAIR_TANGENTS, TWO_INPUTS
 from meanfield.results import InfiniteAverage, MeanFieldError, Undetermined, one_line
 from meanfield.symbolic.asymptotics import depth as _depth
 from meanfield.symbolic.averages.expansion import Law, at_infinity, at_zero
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.blocks.recursions import (
+    equal_norms,
     input_jacobian,
     one_input,
     one_input_averages,
     pair_tangents,
     two_inputs,
 )
+from meanfield.symbolic.coordinates import COORDINATES, in_coordinates, needed
 from meanfield.symbolic.criticality.lines import CriticalLine, critical_line
 from meanfield.symbolic.criticality.phases import Phase, phase_at
 from meanfield.symbolic.criticality.points import CriticalPoints, critical_points
@@ -94,6 +96,11 @@ class Theory:
         return pair_tangents(self.block)
 
     @cached_property
+    def equal_norms(self) -> Recursion:
+        """The recursion of (K, J, Theta, K_ab, distance, J_ab, Theta_ab) for two inputs of one norm."""
+        return equal_norms(self.block)
+
+    @cached_property
     def input_jacobian(self) -> Recursion:
         """The recursion of (K, D0, J0): the Jacobian with respect to an input of finite dimension N_0."""
         return input_jacobian(self.block)
@@ -105,13 +112,23 @@ class Theory:
 
     @spoken
     def recursion(self, *names: str) -> Recursion:
-        """The maps of the named quantities ("K", "J", "Theta", or "J0", or "K_aa", "K_bb", "K_ab") and of what they
-        depend on; all of (K, J, Theta) by default. Prints as equations, renders as LaTeX in a notebook.
+        """The maps of the named quantities and of what they depend on; all of (K, J, Theta) by default.
+
+        One input: "K", "J", "Theta", or "J0". Two inputs: "K_aa", "K_bb", "K_ab", "J_ab", "Theta_ab"; of one norm
+        "distance" = 2K - 2K_ab beside "K", "J", …, and in other coordinates ("K", "c"), ("gamma",), ("sigma_mu2",
+        "sigma_y2"). Prints as equations, renders as LaTeX in a notebook.
 
         >>> print(derive("erf").recursion("K").doit())
         K' = sigma_b**2 + 2*sigma_w**2*asin(2*K/(2*K + 1))/pi
+        >>> print(derive("tanh").recursion("distance"))
+        K' = sigma_b**2 + sigma_w**2*<tanh(z)**2>_{K}
+        distance' = sigma_w**2*<(tanh(z_a) - tanh(z_b))**2>_{K, distance}
         """
-        return _selected(self, tuple(names_of(n, "A quantity")[0] for n in names))
+        asked = tuple(names_of(n, "A quantity")[0] for n in names)
+        if set(asked) & set(COORDINATES):
+            _selected(self, asked)  # refuses what does not go together
+            return in_coordinates(self.equal_norms, asked)
+        return _selected(self, asked)
 
     @spoken
     def susceptibilities(self) -> dict[str, sp.Expr]:
@@ -274,18 +291,17 @@ class Theory:
         if theory is not self:
             return theory.propagate(**places, **settings, start=begin, **parameters)
         quantities = None if quantities is None else names_of(quantities, "quantities")
-        if correlation is None and set(quantities or ()) & set(TWO_INPUTS):
-            raise MeanFieldError(f"{_listed(TWO_INPUTS)} belong to two inputs; give their correlation=.")
-        if correlation is not None:
-            wanted = tuple(quantities or COVARIANCES)
-            if set(wanted) & set(ONE_INPUT):
-                raise MeanFieldError(
-                    f"With correlation= the state is of two inputs ({', '.join(TWO_INPUTS)}); ask for K, J, Theta "
-                    "alone."
-                )
-        else:
-            wanted = tuple(quantities or self.usual)
-        recursion = self.recursion(*wanted)
+        of_two = TWO_INPUTS + EQUAL_NORMS + COORDINATES
+        pair = correlation is not None or bool(set(begin) & set(of_two))
+        if not pair and set(quantities or ()) & set(of_two):
+            raise MeanFieldError(f"{_listed(of_two)} belong to two inputs; give their correlation=.")
+        unequal = {"K_aa", "K_bb"} & {*(quantities or ()), *begin}
+        wanted = tuple(quantities or (COVARIANCES if pair and (unequal or not begin) else self.usual))
+        if pair and not quantities and begin and not unequal:
+            wanted = ("K", "K_ab", "distance")
+        if pair and not set(wanted) & set(of_two):
+            wanted = (*wanted, "distance")  # K, J or Theta with a correlation: of two inputs of one norm
+        recursion = _selected(self, wanted)
         _known(parameters, recursion)
         numbers = _inside_averages(recursion, parameters)
         if numbers:
@@ -405,15 +421,15 @@ class Theory:
 @lru_cache(maxsize=512)
 def _selected(theory: Theory, names: tuple[str, ...]) -> Recursion:
     """The part of a theory's recursions that `names` need."""
-    unknown = [n for n in names if n not in ONE_INPUT + TWO_INPUTS + FINITE_INPUT]
+    known = ONE_INPUT + FINITE_INPUT[1:] + TWO_INPUTS + EQUAL_NORMS + COORDINATES
+    unknown = [n for n in names if n not in known]
     if unknown:
-        raise MeanFieldError(
-            f"The quantity {shown(unknown[0])} was asked for; known are "
-            f"{', '.join(ONE_INPUT + FINITE_INPUT[1:] + TWO_INPUTS)}."
-        )
-    if any(n in TWO_INPUTS for n in names):
-        if any(n in ONE_INPUT for n in names):
-            raise MeanFieldError("One-input and two-input quantities are separate recursions; ask for them separately.")
+        raise MeanFieldError(f"The quantity {shown(unknown[0])} was asked for; known are {', '.join(known)}.")
+    near = [n for n in names if n in EQUAL_NORMS + COORDINATES]
+    two = [n for n in names if n in TWO_INPUTS]
+    if near or (two and set(names) & set(ONE_INPUT)):
+        return _of_one_norm(theory, names, (near or [n for n in names if n in ONE_INPUT])[0])
+    if two:
         if not set(names) & set(PAIR_TANGENTS):
             return theory.two_inputs.only(*names)
         if "Theta_ab" in names and "Theta_ab" not in theory.pair_tangents.names:
@@ -426,6 +442,21 @@ def _selected(theory: Theory, names: tuple[str, ...]) -> Recursion:
     if "Theta" in names and "Theta" not in theory.one_input.names:
         raise _open_tangent("Theta")
     return theory.one_input.only(*names)
+
+
+def _of_one_norm(theory: Theory, names: tuple[str, ...], why: str) -> Recursion:
+    """Two inputs of one norm: the state that `names` are read off."""
+    wrong = [n for n in names if n in ("K_aa", "K_bb", "D0", "J0")]
+    if wrong:
+        what = "any two norms" if wrong[0].startswith("K") else "an input of finite dimension"
+        raise MeanFieldError(
+            f"{wrong[0]} was asked for with {why}, but {wrong[0]} is of {what}, and {why} with two inputs of one norm; "
+            "ask for K, K_ab and distance, or separately."
+        )
+    open_ = [n for n in names if n not in (*theory.equal_norms.names, *COORDINATES)]
+    if open_:
+        raise _open_tangent(open_[0])
+    return theory.equal_norms.only(*needed(names))
 
 
 def _mapping(value: object, what: str) -> dict:

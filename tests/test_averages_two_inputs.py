@@ -14,7 +14,7 @@ from oracle_float import NUMPY_TWINS, one_input_float, two_input_float
 
 from meanfield import balls
 from meanfield.numeric.lowering import printing
-from meanfield.numeric.lowering.pairs import sine2_of, pair
+from meanfield.numeric.lowering.pairs import pair, sine2_of
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.blocks.recursions import slope_average
 from meanfield.symbols import K_aa, K_ab, K_bb, Z

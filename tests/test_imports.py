@@ -29,8 +29,9 @@ functions.series.ball_series functions.series.taylor functions.series.transserie
 functions.formula functions.parser functions.ranges functions.growth functions.isolation functions.zeros
 functions.piecewise functions.activations functions.signs
 symbolic.averages.closed_form symbolic.averages.enclosure symbolic.averages.finite_parts symbolic.averages.powerlog
-symbolic.averages.mellin symbolic.averages.node symbolic.averages.moments symbolic.averages.expansion
-symbolic.equality symbolic.steps symbolic.recursion
+symbolic.averages.mellin symbolic.averages.node symbolic.averages.stretch symbolic.averages.moments
+symbolic.averages.expansion
+symbolic.equality symbolic.steps symbolic.recursion symbolic.coordinates
 symbolic.blocks.naming symbolic.blocks.coordinate symbolic.blocks.walk symbolic.blocks.rules symbolic.blocks.recursions
 symbolic.fixed_points.roots symbolic.fixed_points.exclusion symbolic.fixed_points.near_one
 symbolic.fixed_points.half_line symbolic.fixed_points.maps symbolic.fixed_points.points
@@ -41,8 +42,9 @@ numeric.quadrature.tables
 numeric.lowering.cache numeric.lowering.pair_check numeric.lowering.printing numeric.lowering.planes
 numeric.lowering.conditional numeric.lowering.direct
 numeric.lowering.loops numeric.lowering.modules numeric.lowering.scalar numeric.lowering.pairs
+numeric.lowering.stretches
 numeric.lowering.assembly
-numeric.phase numeric.solvers numeric.sweeps
+numeric.phase numeric.starts numeric.solvers numeric.sweeps
 presentation.figures presentation.tables presentation.diagrams
 theory
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices

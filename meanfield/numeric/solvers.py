@@ -14,6 +14,7 @@ import sympy as sp
 from meanfield.arguments import refuse_not_real, shown, whole
 from meanfield.limits import require_memory, require_steps
 from meanfield.numeric.lowering.assembly import Lowered, lower
+from meanfield.numeric.starts import NAMES, pair_start
 from meanfield.results import MeanFieldError, Status, one_line
 from meanfield.symbolic.recursion import Recursion, c0
 from meanfield.symbolic.steps import Domain
@@ -68,9 +69,13 @@ class Run:
                 return v.carry.value(values[v.key])
         for own, formula in recursion.readout:
             if own == name:
-                held = {v.symbol: v.name for v in recursion.state}
+                held = {v.symbol: v.name for v in recursion.state if v.symbol in formula.free_symbols}
+                logs = {sp.log(v.symbol): parameter(v.key) for v in recursion.state if v.carry.relative}
+                kept = {s: v.key for v in recursion.state for e, s in logs.items() if e.args[0] == v.symbol}
+                formula = formula.xreplace(logs)
                 with np.errstate(all="ignore"):
-                    return _function(formula, tuple(held))(*(getattr(self, n) for n in held.values()))
+                    columns = [getattr(self, n) for n in held.values()] + [values[key] for key in kept.values()]
+                    return _function(formula, (*held, *kept))(*columns)
         raise AttributeError(f"This run has {', '.join(self.quantities)}; {name!r} was asked for.")
 
     @property
@@ -163,7 +168,7 @@ def propagate(
     }
     norm = checked("input_norm", input_norm, Domain(sp.S.Zero))
     inputs = {"Q0": norm}
-    needs_c = any(v.initial.has(c0) for v in recursion.state)
+    needs_c = any(v.initial.has(c0) for v in recursion.state) and not set(start or ()) & set(NAMES)
     if needs_c:
         c = checked("correlation", 1.0 if correlation is None else correlation)
         if (np.abs(c) > 1).any():
@@ -172,6 +177,9 @@ def propagate(
             )
         inputs["c0"] = c
     given_start = {}  # by a name that no parameter has
+    if recursion.names[0] == "K" and start:
+        start = pair_start(start, lambda: arrays["sigma_w"] ** 2 * norm + arrays["sigma_b"] ** 2)
+        start = {n: v for n, v in start.items() if n in recursion.names or n not in ("K_ab", "distance")}
     for n, v in (start or {}).items():
         recursion.index(n)  # raises for what is no state variable
         given_start[f"{n}^1"] = checked(f"The start of {n}", v)

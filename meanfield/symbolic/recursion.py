@@ -10,6 +10,7 @@ import sympy as sp
 from meanfield.carries import CARRIES, PLAIN, Carry
 from meanfield.functions.parser import expression
 from meanfield.results import Equality, MeanFieldError, one_line
+from meanfield.symbolic.averages.stretch import as_printed
 from meanfield.symbolic.equality import closed, expressions_equal
 from meanfield.symbolic.steps import Domain, Step
 from meanfield.symbols import Q0, l, parameter
@@ -263,10 +264,11 @@ class Recursion:
         >>> print(derive("tanh").recursion("K").latex())
         K^{\ell+1} = \sigma_b^{2} + \sigma_w^{2} \left\langle \tanh^{2}{\left(z \right)} \right\rangle_{K}
         """
-        lines = [(tex(s), e) for s, e in self.block.lets]
-        lines += [(after(v.symbol), e) for v, e in zip(self.state, self.block.next)]
+        block = self.block.map(as_printed)
+        lines = [(tex(s), e) for s, e in block.lets]
+        lines += [(after(v.symbol), e) for v, e in zip(self.state, block.next)]
         for layer, v, e in self.first_maps():
-            lines.append((after(v.symbol).replace(r"\ell+1", str(layer)), e))
+            lines.append((after(v.symbol).replace(r"\ell+1", str(layer)), as_printed(e)))
         return aligned(lines)
 
     def _repr_latex_(self) -> str:
@@ -276,8 +278,9 @@ class Recursion:
         return one_line("Recursion", ", ".join(self.names))
 
     def __str__(self) -> str:
-        lines = [f"{s} = {e}" for s, e in self.block.lets]
-        lines += [f"{v.name}' = {e}" for v, e in zip(self.state, self.block.next)]
+        block = self.block.map(as_printed)
+        lines = [f"{s} = {e}" for s, e in block.lets]
+        lines += [f"{v.name}' = {e}" for v, e in zip(self.state, block.next)]
         return "\n".join([*lines, *(f"{v.name}' = {e} (to layer {layer})" for layer, v, e in self.first_maps())])
 
     def first_maps(self) -> list[tuple[int, StateVar, sp.Expr]]:

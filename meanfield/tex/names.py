@@ -40,7 +40,7 @@ def tex(e: Any) -> str:
     return text.replace(r"\operatorname{asin}", r"\arcsin")
 
 
-_LETTERS = {"chi": r"\chi", "Theta": r"\Theta", "dK": r"\kappa", "ds": r"\alpha", "dm": r"\eta"}
+_LETTERS = {"chi": r"\chi", "Theta": r"\Theta", "dK": r"\kappa", "ds": r"\alpha", "dm": r"\eta", "stretch": r"\rho"}
 
 
 def _intermediate(name: str) -> str:

@@ -7,6 +7,7 @@ so that a second process neither analyses nor compiles.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import ModuleType
@@ -21,10 +22,14 @@ from meanfield.numeric.lowering.modules import Module, T
 from meanfield.numeric.lowering.pairs import pair
 from meanfield.numeric.lowering.printing import code
 from meanfield.numeric.lowering.scalar import scalar
+from meanfield.numeric.lowering.stretches import error as stretch_error
+from meanfield.numeric.lowering.stretches import parts as stretch_parts
+from meanfield.numeric.lowering.stretches import text as stretch_text
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import Average, Integrand
+from meanfield.symbolic.averages.stretch import Stretch
 from meanfield.symbolic.recursion import Recursion
-from meanfield.symbols import K, K_aa, K_ab, K_bb, P
+from meanfield.symbols import K, K_aa, K_ab, K_bb, P, distance
 
 VERSION = "0.3.0"
 DIRECT_WEIGHT, PAIR_WEIGHT = 300.0, 1e6  # work of an average by quadrature at every call, in layers of tables
@@ -101,7 +106,7 @@ def lower(recursion: Recursion) -> Lowered:
 def described(recursion: Recursion) -> str:
     """Text that two recursions share only if their compiled forms are the same."""
     steps = [f"{sp.srepr(step.lets)}|{sp.srepr(step.next)}" for step in recursion.steps]
-    nodes = sorted(sp.srepr(n.integrand) for n in loops.placeholders(recursion))
+    nodes = sorted(sp.srepr(n.args[0].expr) for n in loops.placeholders(recursion))
     carries = [str(v.carry) for v in recursion.state]
     return "|".join([VERSION, *steps, f"{recursion.names}{carries}{sp.srepr(recursion.layer)}", *nodes])
 
@@ -119,57 +124,112 @@ def _generate(recursion: Recursion) -> tuple[str, dict[str, np.ndarray]]:
 
 def averages(recursion: Recursion):
     """(node → source of its evaluation, source of the functions called, a line on each, their tables and errors)."""
-    calls, functions, notes, arrays, errors, weight, limit = {}, "", [], {}, [], 1.0, float("inf")
-    names: dict[sp.Expr, str] = {}
-    symbols = loops.identifiers(recursion)
-    ordered = loops.placeholders(recursion)
+    calls: dict[loops.Node, str] = {}
+    symbols, ordered, functions = loops.identifiers(recursion), loops.placeholders(recursion), Functions()
     for node in ordered:
         shape, variables = _canonical(node)
-        if shape not in names:
-            index = len(names)
-            if len(variables) > node.n * (node.n + 1) // 2:
-                source = direct(shape, f"avg_{index}")
-                functions += source + "\n\n"
-                arrays[f"T{index}"] = np.zeros((1, 10))
-                apart = [sp.sympify(v).xreplace(_written_out(recursion, node)) for v in variables]
-                errors.append(direct_error(shape, source, f"avg_{index}", apart))
-                weight += DIRECT_WEIGHT
-                notes.append(f"avg_{index}(K, …) = {shape}: panel quadrature at every call")
-            elif node.n == 1:
-                s = scalar(shape, f"avg_{index}")
-                arrays[f"T{index}"] = s.table.coefficients if s.table else np.zeros((1, 10))
-                functions += s.text + "\n\n"
-                errors.append(s.error)
-                limit = min(limit, s.limit)
-                notes.append(f"avg_{index}(K) = {shape}: {s.note}")
-            else:
-                p = pair(shape, f"pair_{index}")
-                arrays[f"T{index}"] = np.zeros((1, 10))
-                functions += p.text + "\n\n"
-                errors.append(p.error)
-                weight += 0.0 if p.closed else PAIR_WEIGHT
-                limit = min(limit, p.limit)
-                notes.append(f"pair_{index}(K_aa, K_ab, K_bb) = {shape}: {p.note}")
-            names[shape] = f"{'avg' if node.n == 1 else 'pair'}_{index}"
-        index = list(names).index(shape)
+        written = [sp.sympify(v).xreplace(_written_out(recursion, node)) for v in variables]
+        name = functions.of(shape, written)
         arguments = [code(sp.sympify(v).xreplace(ordered).xreplace(symbols)) for v in variables]
-        if node.n == 2:
-            arguments.append(f"_sine2({', '.join(arguments)})")
-        tabled = node.n == 1 and len(variables) == 1
-        calls[node] = f"{names[shape]}({', '.join(arguments)}{f', T[{index}]' if tabled else ''})"
-    arrays["errors"] = np.maximum(MARGIN * np.array(errors), ROUNDING)
-    arrays |= {"weight": np.array(weight), "limit": np.array(limit)}
-    return calls, functions, notes, arrays
+        if name.startswith("pair"):
+            arguments.append(_sine2(node, arguments, ordered, symbols))
+        calls[node] = f"{name}({', '.join([*arguments, *functions.table(name)])})"
+    arrays = functions.arrays | {"errors": np.maximum(MARGIN * np.array(functions.errors), ROUNDING)}
+    arrays |= {"weight": np.array(functions.weight), "limit": np.array(functions.limit)}
+    return calls, functions.text, functions.notes, arrays
 
 
-def _written_out(recursion: Recursion, node: Average) -> dict[sp.Symbol, sp.Expr]:
+class Functions:
+    """The functions of a module, one for each shape of an average, and their tables T[i]."""
+
+    def __init__(self) -> None:
+        self.names: dict[sp.Expr, str] = {}
+        self.text, self.weight, self.limit = "", 1.0, float("inf")
+        self.notes: list[str] = []
+        self.errors: list[float] = []
+        self.arrays: dict[str, np.ndarray] = {}
+        self._tabled: set[str] = set()
+
+    def table(self, name: str) -> list[str]:
+        """The argument by which a function gets its table, if it has one."""
+        return [f"T[{name.split('_')[1]}]"] if name in self._tabled else []
+
+    def of(self, shape: sp.Expr, written: Sequence[sp.Expr] = ()) -> str:
+        """The name of the function for `shape`; written: its variables as formulas of the state."""
+        if shape not in self.names:
+            kind = "stretch" if isinstance(shape, Stretch) else "avg" if _inputs(shape) == 1 else "pair"
+            if kind == "stretch":
+                parts = stretch_parts(shape)
+                used = [self.of(part) for part in parts]  # shared with the nodes of the recursion itself
+            name = self.names[shape] = f"{kind}_{len(self.names)}"
+            if kind == "stretch":
+                self._stretch(name, shape, used)
+            elif kind == "avg" and isinstance(shape, Average) and len(written) > 1:
+                self._direct(name, shape, written)
+            elif kind == "avg":
+                s = scalar(shape, name)
+                table = s.table.coefficients if s.table else np.zeros((1, 10))
+                self._add(name, s.text, f"{name}(K) = {shape}: {s.note}", table, s.error, 0.0, s.limit, tabled=True)
+            else:
+                p = pair(shape, name)
+                note = f"{name}(K_aa, K_ab, K_bb) = {shape}: {p.note}"
+                self._add(name, p.text, note, None, p.error, 0.0 if p.closed else PAIR_WEIGHT, p.limit)
+        return self.names[shape]
+
+    def _stretch(self, name: str, shape: Stretch, used: list[str]) -> None:
+        text = stretch_text(shape, name, *used)
+        closed = all("quadrature" not in n for n in self.notes if n.startswith(tuple(f"{u}(" for u in used)))
+        note = f"{name}(K, distance) = {shape}: the mean of {used[2]} for inputs close together, else of {used[1]}"
+        table = self.arrays[f"T{used[0].split('_')[1]}"]
+        error = stretch_error(shape, self.text + text, name, table)
+        self._add(name, text, note, table, error, 0.0 if closed else PAIR_WEIGHT, float("inf"), tabled=True)
+
+    def _direct(self, name: str, shape: Average, written: Sequence[sp.Expr]) -> None:
+        source = direct(shape, name)
+        error = direct_error(shape, source, name, written)
+        self._add(name, source, f"{name}(K, …) = {shape}: panel quadrature at every call", None, error, DIRECT_WEIGHT)
+
+    def _add(self, name, text, note, table, error, weight, limit=float("inf"), tabled=False) -> None:
+        self.arrays[f"T{name.split('_')[1]}"] = np.zeros((1, 10)) if table is None else table
+        self.text += text + "\n\n"
+        self.notes.append(note)
+        self.errors.append(error)
+        self.weight += weight
+        self.limit = min(self.limit, limit)
+        if tabled:
+            self._tabled.add(name)
+
+
+def _inputs(shape: sp.Expr) -> int:
+    """How many Gaussians the averages of an expression are over."""
+    return max([n.n for n in shape.atoms(Average)], default=2)
+
+
+def _sine2(node: Average, arguments: list[str], ordered: dict, symbols: dict) -> str:
+    """Source of 1 - c²: by way of the distance, where the covariance of two inputs of one norm is given by it."""
+    a, ab, b = node.cov
+    near = sp.expand(2 * (a - ab))
+    if a != b or not near.has(distance) or near.has(K_ab):
+        return f"_sine2({', '.join(arguments)})"
+    gap = code((near / (2 * a)).xreplace(ordered).xreplace(symbols))
+    return f"_of_gap({gap})"
+
+
+def _written_out(recursion: Recursion, node: loops.Node) -> dict[sp.Symbol, sp.Expr]:
     """What the intermediates are in the step that holds the node."""
     here = (step for step in recursion.steps if any(e.has(node) for e in step.expressions))
     return next(here, recursion.block).whole()
 
 
-def _canonical(node: Average):
+def _canonical(node: loops.Node):
     """The node over plain K or (K_aa, K_ab, K_bb), and what to put there."""
+    if isinstance(node, Stretch):
+        if node.args[3]:
+            raise MeanFieldError(
+                f"The distance of two inputs through {node} depends on a mean and a scale that change from layer to "
+                "layer; it is derived, but not compiled."
+            )
+        return Stretch(node.args[0], K, distance), (node.variance, node.apart)
     if node.n > 2 or any(m != 0 for m in node.mean):
         raise MeanFieldError(f"{node} is not an average over one or two centred Gaussians; it cannot be lowered yet.")
     plain = (K,) if node.n == 1 else (K_aa, K_ab, K_bb)

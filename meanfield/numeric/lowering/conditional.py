@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sympy as sp
 
-from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering import printing
 from meanfield.numeric.lowering.planes import NODES, PERIODS, Plan, function_text
 from meanfield.numeric.quadrature import branches

@@ -17,6 +17,7 @@ from meanfield.numeric.lowering import printing
 from meanfield.quantities import FINITE_INPUT, ONE_INPUT, TWO_INPUTS
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.averages.stretch import Stretch
 from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.symbolic.steps import Step
 
@@ -34,8 +35,12 @@ from numba import njit, prange
 '''
 
 
+Node = Average | Stretch
+NODES = (Average, Stretch)
+NOTHING = 1e-40  # of K: a distance that no average tells from 0 (in units of K; kinks see its root)
+
 # no loop has a name like these
-_PLAIN_NAMES = frozenset((*ONE_INPUT, *TWO_INPUTS, *FINITE_INPUT, "sigma_w", "sigma_b", "mu", "N0"))
+_PLAIN_NAMES = frozenset((*ONE_INPUT, *TWO_INPUTS, *FINITE_INPUT, "distance", "sigma_w", "sigma_b", "mu", "N0"))
 
 
 def identifiers(recursion: Recursion) -> dict[sp.Symbol, sp.Symbol]:
@@ -49,17 +54,17 @@ def identifiers(recursion: Recursion) -> dict[sp.Symbol, sp.Symbol]:
     return {s: sp.Symbol(re.sub(r"\W", "_", name), real=True) for s, name in names.items()}
 
 
-def placeholders(recursion: Recursion) -> dict[Average, sp.Symbol]:
+def placeholders(recursion: Recursion) -> dict[Node, sp.Symbol]:
     """Every average of the steps with the local name that holds its value, inner ones (in the variance of another)
     first."""
-    nodes = {n for step in recursion.steps for e in step.expressions for n in e.atoms(Average)}
-    ordered = sorted(nodes, key=lambda n: (len(sp.Tuple(*n.args[1:]).atoms(Average)), str(n)))
+    nodes = {n for step in recursion.steps for e in step.expressions for n in e.atoms(*NODES)}
+    ordered = sorted(nodes, key=lambda n: (len(sp.Tuple(*n.args[1:]).atoms(*NODES)), str(n)))
     return {n: sp.Symbol(f"a{i}", real=True) for i, n in enumerate(ordered)}
 
 
 def _inside_averages(step: Step) -> set[sp.Symbol]:
     """The symbols that the averages of a step depend on, by way of intermediates, too."""
-    found: set[sp.Symbol] = set().union(*[n.free_symbols for e in step.expressions for n in e.atoms(Average)])
+    found: set[sp.Symbol] = set().union(*[n.free_symbols for e in step.expressions for n in e.atoms(*NODES)])
     for symbol, e in reversed(step.lets):
         if symbol in found:
             found |= e.free_symbols
@@ -67,15 +72,15 @@ def _inside_averages(step: Step) -> set[sp.Symbol]:
 
 
 def assignments(
-    step: Step, calls: dict[Average, str], names: dict, ids: dict, known: frozenset[Average] = frozenset()
+    step: Step, calls: dict[Node, str], names: dict, ids: dict, known: frozenset[Node] = frozenset()
 ) -> tuple[list[str], list[str]]:
     """(averages and the intermediates that they need, each after what it is made of; the other intermediates), as
     source lines; averages in `known` have their values already."""
     evaluate: list[str] = []
-    done: set[Average] = set(known)
+    done: set[Node] = set(known)
 
     def averages_of(e: sp.Expr) -> None:
-        for node in sorted(e.atoms(Average) - done, key=lambda n: int(names[n].name[1:])):
+        for node in sorted(e.atoms(*NODES) - done, key=lambda n: int(names[n].name[1:])):
             if node not in done and not node.is_number:
                 averages_of(sp.Tuple(*node.args[1:]))
                 done.add(node)
@@ -101,7 +106,7 @@ class _Layer:
     rest: list[str]
 
 
-def _layer(recursion: Recursion, step: Step, calls: dict[Average, str], names: dict, ids: dict) -> _Layer:
+def _layer(recursion: Recursion, step: Step, calls: dict[Node, str], names: dict, ids: dict) -> _Layer:
     evaluate, rest = assignments(step, calls, names, ids)
     mapped = []
     for v, e in zip(recursion.state, step.next):
@@ -128,7 +133,7 @@ def _chosen(parts: list[list[str]]) -> str:
     return text.rstrip("\n")
 
 
-def source(recursion: Recursion, calls: dict[Average, str], functions: str, version: str, notes: list[str]) -> str:
+def source(recursion: Recursion, calls: dict[Node, str], functions: str, version: str, notes: list[str]) -> str:
     """The whole module. `calls` maps each average node to the source of its evaluation, `functions` holds the functions
     called."""
     ids, names_of = identifiers(recursion), placeholders(recursion)
@@ -142,7 +147,9 @@ def source(recursion: Recursion, calls: dict[Average, str], functions: str, vers
         "layer": number,
         "constants": [f"{a} = {calls[n]}" for n, a in names_of.items() if n.is_number],
         "evaluate": evaluate,
-        "drivers": [v.carry.key(ids[v.symbol].name) for v in _drivers(recursion)],
+        "drivers": [ids[v.symbol].name for v in _drivers(recursion)],
+        "plain": {ids[v.symbol].name: v.carry.key(ids[v.symbol].name) for v in _drivers(recursion) if v.carry.relative},
+        "joined": {"K", "K_ab", "distance"} <= set(recursion.names),
         "carried": carried,
         "carries": [v.carry for v in recursion.state],
         "nodes": [f"{a}" for n, a in names_of.items() if not n.is_number],
@@ -161,7 +168,7 @@ def _drivers(recursion: Recursion) -> list[StateVar]:
     inside: set[sp.Symbol] = set()
     for step in recursion.steps:
         inside |= _inside_averages(step)
-    found = {v for v in linear if v.symbol in inside} | {recursion.state[0]}
+    found = {v for v in recursion.state if v.symbol in inside} | {recursion.state[0]}
     for i, w in enumerate(recursion.state):
         free = set().union(*[step.pick([i]).free_symbols for step in recursion.steps])
         found |= {v for v in linear if w is not v and v.symbol in free}
@@ -172,7 +179,23 @@ def _loops(f: dict, layer: str) -> str:
     unpack_state = "\n".join(f"    {c} = float(start[p, {i}])" for i, c in enumerate(f["carried"]))
     params = "\n".join(f"        {name} = float(sigma[{i}, p, l])" for i, name in enumerate(f["params"]))
     params += "".join(f"\n        {t}" for t in f["layer"])
-    zero = "\n".join([*(f"    {c}" for c in f["constants"]), *(f"    {n} = 0.0" for n in f["nodes"])])
+    # a logarithm inside an average is needed as it is, too; where no average tells it from 0 it is 0, and repeats
+    held, main = f["plain"], f["carried"][0]
+    known = "".join(
+        f"    {d} = math.exp({key})\n    if {d} < {NOTHING!r} * {main}:\n        {d} = 0.0\n" for d, key in held.items()
+    )
+    new = "".join(
+        f"""        if fixed and {d} > 0.0:
+            {key}_next = {key}
+        {d}_next = math.exp({key}_next)
+        if {d}_next < {NOTHING!r} * {main}_next:
+            {d}_next = 0.0
+"""
+        for d, key in held.items()
+    )
+    if f["joined"]:  # one of the two is the more exact, whichever is smaller
+        new += "        if distance_next < K_next:\n            K_ab_next = K_next - 0.5 * distance_next\n"
+    zero = known + "\n".join([*(f"    {c}" for c in f["constants"]), *(f"    {n} = 0.0" for n in f["nodes"])])
     zero += "".join(f"\n    {n} = 0.0" for n in f["intermediates"])
     evaluate = _indent(f["evaluate"], 12)
     # K must stay finite, and a K that can only overflow in the next square is called divergence, too
@@ -187,12 +210,15 @@ def _loops(f: dict, layer: str) -> str:
     # once averages are constant, a logarithm grows by the same step in every layer that is left; others must be
     # iterated
     steady = {c: carry.ahead(c, f"{c}_next", "(depth - 2 - l)") for c, carry in zip(f["carried"], f["carries"])}
+    nothing = {key: f" and {d} == 0.0" for d, key in held.items()}
     ahead = "\n".join(
-        f"            if math.isfinite({c}_next):\n                {c}_next = {t}" for c, t in steady.items() if t
+        f"            if math.isfinite({c}_next){nothing.get(c, '')}:\n                {c}_next = {t}"
+        for c, t in steady.items()
+        if t
     )
     jump = all(c in f["drivers"] or steady[c] for c in f["carried"])
     settled = f"homogeneous and l >= {f['head']}" if f["head"] else "homogeneous"  # the head's layers do not repeat
-    advance = "\n".join(f"        {c} = {c}_next" for c in f["carried"])
+    advance = "\n".join(f"        {c} = {c}_next" for c in (*f["carried"], *held))
     store = "\n".join(f"        out[p, l + 1, {i}] = {c}" for i, c in enumerate(f["carried"]))
     first = "\n".join(f"    out[p, 0, {i}] = {c}" for i, c in enumerate(f["carried"]))
     last = "\n".join(f"    out[p, 0, {i}] = {c}" for i, c in enumerate(f["carried"]))
@@ -208,7 +234,7 @@ def _loops(f: dict, layer: str) -> str:
         if not fixed:
 {evaluate}
 {_indent(layer, 8)}
-        if not ({finite}):
+{new}        if not ({finite}):
             diverged[p] = l + 2
 {blow}
 """

@@ -25,7 +25,7 @@ def measured(plan, points) -> float:
 
 
 def miss(plan, points, quadrature) -> float:
-    """The largest difference of `quadrature(K_aa, K_ab, K_bb, sine2)` (None: the rule of `conditional`) over the points."""
+    """The largest difference of `quadrature(K_aa, K_ab, K_bb, sine2)` (None: `conditional`'s rule) over the points."""
     worst = FLOOR
     for a, b, c in points:
         if max(a, b) > plan.limit:

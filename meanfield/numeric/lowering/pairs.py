@@ -106,8 +106,14 @@ def _quadrature(plan: planes.Plan, name: str) -> tuple[str, float]:
 def closed_text(form: sp.Expr, name: str) -> str:
     """Source of a closed form, its determinant by way of 1 - c²."""
     body = printing.body(printing.as_angles(form))
-    lead = "    det = K_aa * K_bb * sine2\n" if "_det(" in body else ""
-    return f"def {name}({SIGNATURE}):\n{lead}{body.replace('_det(K_aa, K_bb, K_ab)', 'det')}\n\n"
+    lead = ""
+    for text, short, value in (  # the root first: K_aa K_bb overflows where it does not
+        ("_sqrt(_det(K_aa, K_bb, K_ab))", "root", "math.sqrt(K_aa) * math.sqrt(K_bb) * math.sqrt(sine2)"),
+        ("_det(K_aa, K_bb, K_ab)", "det", "K_aa * K_bb * sine2"),
+    ):
+        if text in body:
+            body, lead = body.replace(text, short), f"{lead}    {short} = {value}\n"
+    return f"def {name}({SIGNATURE}):\n{lead}{body}\n\n"
 
 
 def _float(x: float) -> str:

@@ -1,16 +1,17 @@
-"""Two-input averages of piecewise analytic functions ⟨f(z_a) g(z_b)⟩: panel quadrature over the sum and the difference.
+"""Two-input averages of piecewise analytic functions ⟨f(z_a) g(z_b)⟩: panel quadrature over sum and difference.
 
-With z_a = s_a x, z_b = s_b y and correlation c = 1 - gap ≥ 0, m = (x + y)/2 and d = x - y are independent of variances 1 - gap/2
-and 2 gap, whatever s_a and s_b are. For fixed d the kinks of f lie at k/s_a - d/2, those of g at k/s_b + d/2: panels in m
-end there, and what is left is analytic in d but where two of them cross. So nothing has to be graded, at full
-correlation least of all (one line, d = 0), and correlation -1 is that of g(-z). Where f or g oscillates, no panel holds
-more than a period, which limits K. `pair_check` measures the error against another geometry.
+With z_a = s_a x, z_b = s_b y and correlation c = 1 - gap ≥ 0, m = (x + y)/2 and d = x - y are independent, of variances
+1 - gap/2 and 2 gap, whatever s_a and s_b are. For fixed d the kinks of f lie at k/s_a - d/2, those of g at
+k/s_b + d/2: panels in m end there, and what is left is analytic in d but where two of them cross. So nothing has to be
+graded, at full correlation least of all (one line, d = 0), and correlation -1 is that of g(-z). Where f or g
+oscillates, no panel holds more than a period, which limits K. `pair_check` measures the error against another geometry.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import sympy as sp
 
@@ -31,7 +32,7 @@ PANELS = 400  # of one variable, for phases; this limits K
 
 @dataclass(frozen=True)
 class Plan:
-    """What the quadrature knows of f and g: steep points, which of them are branch points, panel scales, frequencies."""
+    """What the quadrature knows of f and g: steep points, which of them branch, panel scales, frequencies."""
 
     f: sp.Expr
     g: sp.Expr
@@ -64,7 +65,7 @@ def plan(node: Average) -> Plan:
         ms[1],
         max(*ms, both) if any(sites) else 1,
         max(quadrature.rule_for(h).rate for h in pair),
-        min(_resolved(h)[0] for h in pair),
+        min(resolved(h)[0] for h in pair),
         frequencies,
         limit,
     )
@@ -90,7 +91,8 @@ def _signed_centres(h) -> list[float]:
     return [*found, *(-c for c in found)]
 
 
-def _resolved(h) -> tuple[float, float]:
+def resolved(h) -> tuple[float, float]:
+    """The width of the first panels that resolve h, and how well."""
     try:
         return quadrature.resolved(h)
     except InfiniteAverage:  # ⟨h²⟩ = ∞, as of |z|^(-3/5); ⟨h h⟩ is finite away from full correlation
@@ -229,8 +231,8 @@ def {name}_quadrature(K_aa, K_ab, K_bb, sine2):
 
 
 def text(plan: Plan, name: str, widen: float = 1.5) -> str:
-    """Source of `name_quadrature(K_aa, K_ab, K_bb, sine2)`; `widen`: the first panels' width in units of the plan's step."""
-    arrays = dict(zip("XW", gauss_legendre(NODES))) | dict(zip("YV", half_gauss(FEW)))
+    """Source of `name_quadrature(K_aa, K_ab, K_bb, sine2)`; widen: the first panels' width in the plan's steps."""
+    arrays: dict[str, Any] = dict(zip("XW", gauss_legendre(NODES))) | dict(zip("YV", half_gauss(FEW)))
     arrays |= {k: sorted({0.0, *points}) for k, points in zip(("KF", "KG"), plan.kinks)}
     head = "".join(f"{name}_{k} = np.array({[float(t) for t in v]!r})\n" for k, v in arrays.items())
     for k, h in (("F", plan.f), ("G", plan.g)):

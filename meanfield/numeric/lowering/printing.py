@@ -59,7 +59,16 @@ HELPERS = {
     "_sine2": """def _sine2(a, ab, b):
     # 1 - c^2 of three covariances
     s = a * b
-    return min(_det(a, b, ab) / s, 1.0) if 0.0 < s < math.inf else 1.0 - min((ab / math.sqrt(a) / math.sqrt(b))**2, 1.0) if s > 0.0 else 1.0
+    if 0.0 < s < math.inf:
+        return min(_det(a, b, ab) / s, 1.0)
+    if not s > 0.0:
+        return 1.0
+    c = ab / math.sqrt(a) / math.sqrt(b)
+    return max(1.0 - c * c, 0.0)
+""",
+    "_of_gap": """def _of_gap(gap):
+    # 1 - c^2 of 1 - c
+    return gap * (2.0 - gap) if gap < 2.0 else 0.0
 """,
     "_sigmoid": """def _sigmoid(x):
     if x >= 0.0:

@@ -16,10 +16,11 @@ from meanfield.functions.piecewise import Pieces, pieces
 from meanfield.functions.series.taylor import fractional
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import Average, average
-from meanfield.symbols import D0, J0, J, K, K_aa, K_ab, K_bb, Theta, Z
+from meanfield.symbolic.averages.stretch import stretch
+from meanfield.symbols import D0, J0, J, K, K_aa, K_ab, K_bb, Theta, Z, distance
 
 Exprs = tuple[sp.Expr, ...]
-_STATE = frozenset((K, K_aa, K_bb, K_ab, J, Theta, J0, D0))
+_STATE = frozenset((K, K_aa, K_bb, K_ab, distance, J, Theta, J0, D0))
 
 
 def pairs(positions: int) -> tuple[tuple[int, int], ...]:
@@ -32,12 +33,14 @@ def pairs(positions: int) -> tuple[tuple[int, int], ...]:
 class Gaussian:
     """The law of z over positions, and the Gram matrices of its tangents, entries in the order of `pairs`.
 
-    cov: ⟨z_p z_q⟩; grams: field → Σ_j ⟨∂_j z_p ∂_j z_q⟩, the sum over what the field differentiates by.
+    cov: ⟨z_p z_q⟩; grams: field → Σ_j ⟨∂_j z_p ∂_j z_q⟩, the sum over what the field differentiates by; apart: of two
+    positions of one variance, ⟨(z_a - z_b)²⟩ as a multiple of its value at the block's start, where it is carried.
     """
 
     positions: int
     cov: Exprs
     grams: dict[str, Exprs] = field(default_factory=dict)
+    apart: sp.Expr | None = None
 
     def variance(self, p: int) -> sp.Expr:
         return self.cov[p]
@@ -48,13 +51,20 @@ class Gaussian:
             return self.cov[p]
         return self.cov[p], self.cov[pairs(self.positions).index((p, q))], self.cov[q]
 
+    def near(self, p: int, q: int) -> Exprs:
+        """The same for two positions, their covariance by way of how far they are apart, where that is carried."""
+        if self.apart is None:
+            return self.over(p, q)
+        return self.cov[p], self.cov[p] - self.apart / 2, self.cov[q]
+
     def map(self, function) -> Gaussian:
-        """`function(field or "K", entry, expression)` applied to every entry."""
+        """`function(field or "K", entry, expression)` applied to every entry ("apart" at the entry of both)."""
 
         def each(name: str, entries: Exprs) -> Exprs:
             return tuple(function(name, pq, e) for pq, e in zip(pairs(self.positions), entries))
 
-        return Gaussian(self.positions, each("K", self.cov), {n: each(n, g) for n, g in self.grams.items()})
+        apart = None if self.apart is None else function("apart", (0, 1), self.apart)
+        return Gaussian(self.positions, each("K", self.cov), {n: each(n, g) for n, g in self.grams.items()}, apart)
 
 
 def _once(method):
@@ -117,6 +127,12 @@ class Coordinate:
             raw = raw - m * self.mean(q) - n * self.mean(p) + m * n
         return scale * tidy(raw)
 
+    def apart(self) -> sp.Expr:
+        """⟨(x_a - x_b)²⟩ of two positions of one variance."""
+        assert self.law.apart is not None
+        moved = sp.S.One if self.is_linear else stretch(self.functions[0], self.law.variance(0), self.law.apart)
+        return self.scales[0] ** 2 * moved * self.law.apart
+
     @_once
     def slopes(self, p: int, q: int) -> sp.Expr:
         """⟨∂x_p/∂z_p ∂x_q/∂z_q⟩ in the weak sense; ∞ for p = q where f jumps or rises like √|z|."""
@@ -127,7 +143,7 @@ class Coordinate:
             if too_steep(f):
                 return sp.oo
             return scale * mean_of(f.diff().map(lambda e: e**2).expr, self.law.variance(p))
-        over = self.law.over(p, q)
+        over = self.law.near(p, q)
         if f.jumps():
             return scale * _weak_slopes(mean_of(self.functions[p] * self.functions[q], over))
         one, other = (self.pieces(r).diff().expr.xreplace({Z[0]: Z[r]}) for r in (p, q))

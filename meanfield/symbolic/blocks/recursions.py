@@ -19,6 +19,7 @@ from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.blocks.coordinate import Exprs, Gaussian, gaussian, holds_state, mean_of, too_steep
 from meanfield.symbolic.blocks.rules import has_dense
 from meanfield.symbolic.blocks.walk import OpenTangent, Walk
+from meanfield.symbolic.coordinates import READOUT
 from meanfield.symbolic.recursion import Recursion, StateVar, c0
 from meanfield.symbolic.steps import Domain, Step
 from meanfield.symbols import (
@@ -35,6 +36,7 @@ from meanfield.symbols import (
     Theta,
     Theta_ab,
     Z,
+    distance,
     parameter,
     sigma_b,
     sigma_w,
@@ -98,12 +100,12 @@ def _times(growth: sp.Expr, symbol: sp.Symbol) -> sp.Expr:
     return sp.oo if growth == sp.oo else growth * symbol
 
 
-def _trained(block: Block, cov: Exprs, fields: dict[str, Exprs]):
+def _trained(block: Block, cov: Exprs, fields: dict[str, Exprs], apart: sp.Expr | None = None):
     """(walk, values of the block) and the same for the first layer, where it differs: γ and β of a LayerNorm that ends
     a block belong to one coordinate each, so that the next block must see their share of Θ as functions of z; the
     input layer has none."""
     first, positions = Walk(trains="Theta"), 1 if len(cov) == 1 else 2
-    end = first.ended(block, gaussian(Gaussian(positions, cov, fields)))
+    end = first.ended(block, gaussian(Gaussian(positions, cov, fields, apart)))
     if not end.sources:
         return first, _values(end.law, (sp.S.Zero,) * len(end.law.cov))
     if any(holds_state(first.plain(a)) for one in end.sources for a in one):
@@ -111,7 +113,7 @@ def _trained(block: Block, cov: Exprs, fields: dict[str, Exprs]):
     own = _shares(end.sources, Gaussian(positions, cov))
     grams = fields | {"Theta": tuple(t - s for t, s in zip(fields["Theta"], own))}
     walk = Walk(trains="Theta", domain=first.domain, _assumed=first._assumed)  # sources hold the symbols of the first
-    law = walk.ended(block, gaussian(Gaussian(positions, cov, grams), end.sources)).law
+    law = walk.ended(block, gaussian(Gaussian(positions, cov, grams, apart), end.sources)).law
     return (walk, _values(law, _shares(end.sources, law)), (first, _values(end.law, _shares(end.sources, end.law))))
 
 
@@ -126,6 +128,10 @@ def _shares(sources: tuple[Exprs, ...], law: Gaussian) -> Exprs:
 def _values(law: Gaussian, shares: Exprs) -> Exprs:
     """The next values: K's, J's, Θ's."""
     theta = tuple(t if t == sp.oo else t + s for t, s in zip(law.grams["Theta"], shares))
+    if law.apart is not None:
+        J_, Theta_ = law.grams["J"], (_collect(theta[0], (Theta,)), _collect(theta[2], (Theta_ab,)))
+        own = law.cov[0], _times(J_[0], J), Theta_[0]
+        return (*own, law.cov[2], _collect(law.apart, (distance,)), _times(J_[2], J_ab), Theta_[1])
     if law.positions == 1:
         return law.cov[0], _times(law.grams["J"][0], J), _collect(theta[0], (Theta,))
     return (*law.cov, _times(law.grams["J"][2], J_ab), _collect(theta[2], (Theta_ab,)))
@@ -192,6 +198,29 @@ def pair_tangents(block: Block) -> Recursion:
         law = walk.ended(untrained(block), gaussian(Gaussian(2, _COV, {"J": one}))).law
         return _recursion(state, walk, (*law.cov, _times(law.grams["J"][2], J_ab)), readout=_READOUT)
     return _recursion([*state, _var(Theta_ab, _BETWEEN)], walk, values, *before, readout=_READOUT)
+
+
+def equal_norms(block: Block) -> Recursion:
+    """The recursion of (K, J, Theta, K_ab, distance, J_ab, Theta_ab) for two inputs of one norm Q0 N_0, correlation c0.
+
+    distance = ⟨(z_a - z_b)²⟩ = 2K - 2K_ab is followed by itself, distance' = σ_w² ⟨(φ_a - φ_b)²⟩ + μ²·distance, so that
+    nothing is lost where the inputs come together. Theta and Theta_ab are left out where they do not close, J and Theta
+    are ∞ where φ jumps.
+    """
+    one = (sp.S.One,) * 3
+    start = [_var(K, _FIRST), _var(J, sp.S.One), _var(Theta, _FIRST), _var(K_ab, _BETWEEN)]
+    start += [_var(distance, 2 * sigma_w**2 * Q0 * (1 - c0)), _var(J_ab, sp.S.One), _var(Theta_ab, _BETWEEN)]
+    cov = (K, K, K_ab)
+    try:
+        walk, values, *before = _trained(block, cov, {"J": one, "Theta": (Theta, Theta, Theta_ab)}, distance)
+    except OpenTangent:
+        walk, before = Walk(), []
+        law = walk.ended(untrained(block), gaussian(Gaussian(2, cov, {"J": one}, distance))).law
+        found = law.grams["J"]
+        apart = _collect(law.apart, (distance,))
+        values = (law.cov[0], _times(found[0], J), law.cov[2], apart, _times(found[2], J_ab))
+        start = [v for v in start if not v.name.startswith("Theta")]
+    return _recursion(start, walk, values, *before, readout=READOUT)
 
 
 def skip_strength(block: Block) -> sp.Symbol | None:

@@ -36,6 +36,8 @@ def _dense(block: Dense, x: Coordinate, walk: Walk) -> Coordinate:
     def fresh(name: str, pq: tuple[int, int], _: sp.Expr) -> sp.Expr:
         if name == "K":
             return variance(*pq)
+        if name == "apart":
+            return w**2 * x.apart()
         pushed = walk.tangent(x, name, *pq)
         if pushed == sp.oo:
             return sp.oo
@@ -132,7 +134,8 @@ def _residual(block: Residual, x: Coordinate, walk: Walk) -> Coordinate:
         return tuple(sp.oo if sp.oo in (a, b) else a + strength**2 * b for a, b in zip(entries, others))
 
     grams = {name: added(new.grams[name], old.grams[name]) for name in new.grams}
-    return gaussian(Gaussian(x.positions, added(new.cov, old.cov), grams))
+    apart = None if new.apart is None or old.apart is None else new.apart + strength**2 * old.apart
+    return gaussian(Gaussian(x.positions, added(new.cov, old.cov), grams, apart))
 
 
 def has_dense(block: Block) -> bool:

@@ -1,0 +1,101 @@
+"""Float64 `Stretch`: ⟨(f(z_a) - f(z_b))²⟩/apart with all its digits, however close the inputs are.
+
+Where they are close it is the mean of ⟨f′f′⟩ over the correlations from the present one to 1 (Price's theorem): a few
+Gauss nodes in the root of 1 - c, in which that is analytic, kinks included. Elsewhere it is the difference of averages.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import sympy as sp
+
+from meanfield import balls
+from meanfield.numeric.lowering import pair_check, planes, printing
+from meanfield.numeric.quadrature import tables as quadrature
+from meanfield.numeric.quadrature.rules import gauss_legendre
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.averages.stretch import Stretch
+from meanfield.symbolic.equality import closed
+from meanfield.symbols import K, K_aa, K_ab, K_bb, distance
+
+CLOSE = 0.1  # of 1 - c, and of (z_a - z_b)²/2 in units of f's own scale
+RULES = ((1e-6, 3), (1e-3, 4), (CLOSE, 8))  # up to this closeness, so many nodes
+MEASURED = ((1.0, 1e-12), (1.0, 0.19), (1.0, 0.21), (1.0, 1.3), (1e-3, 1e-5), (50.0, 0.02), (1e4, 1e-4), (1e4, 3e3))
+FLOOR = 1e-14
+
+
+def parts(node: Stretch) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
+    """⟨f²⟩ over K, ⟨f f⟩ and ∂⟨f f⟩/∂K_ab over (K_aa, K_ab, K_bb) of a node over (K, distance)."""
+    product = node.product
+    product = product.xreplace({a: _between(a) for a in product.atoms(Average)})
+    coefficient, inner = product.as_independent(Average)
+    if not isinstance(inner, Average):
+        raise MeanFieldError(f"The distance of two inputs through {node.function} cannot be compiled yet.")
+    return node.second, product, coefficient * inner.derivative_cov(0, 1)
+
+
+def _between(node: Average) -> Average:
+    return Average(node.args[0], sp.Tuple(K_aa, K_ab, K_bb), *node.args[2:])
+
+
+def text(node: Stretch, name: str, second: str, product: str, slope: str) -> str:
+    """Source of `name(V, apart, T)` by the functions of its parts; T: the table of `second`."""
+    steep = planes.resolved(node.function)[0]
+    out = f"""def {name}(V, apart, T):
+    V = max(V, 1e-290)
+    gap = min(0.5 * apart / V, 2.0)
+    near = gap * max(1.0, V * {1 / steep**2!r})
+"""
+    for most, n in RULES:
+        x, w = gauss_legendre(n)
+        places = tuple(0.5 * (1 + float(t)) for t in x)
+        weights = tuple(u * float(v) for u, v in zip(places, w))
+        out += f"""    if near <= {most!r}:
+        total = 0.0
+        for u, w in zip({places!r}, {weights!r}):
+            g = gap * u * u
+            total += w * {slope}(V, V * (1.0 - g), V, g * (2.0 - g))
+        return total
+"""
+    return out + f"""    q = {product}(V, V - 0.5 * apart, V, gap * (2.0 - gap))
+    return 2.0 * ({second}(V, T) - q) / apart
+"""
+
+
+def error(node: Stretch, source: str, name: str, table: np.ndarray) -> float:
+    """The largest relative error at `MEASURED` (variance, apart): against balls where the averages close, else against
+    finer panels of another geometry."""
+    f, worst = printing.interpret(source, name), FLOOR
+    exact = closed(node)
+    for V, apart in MEASURED:
+        try:
+            true = _true(node, exact, V, apart)
+            off = abs(f(V, apart, table) / true - 1) if true else 0.0
+        except (OverflowError, ZeroDivisionError, ValueError):
+            continue
+        worst = max(worst, off if math.isfinite(off) else 0.0)
+    return worst
+
+
+def _true(node: Stretch, exact: sp.Expr, V: float, apart: float) -> float:
+    if not exact.has(Average, Stretch):
+        return float(balls.certified(exact.subs({K: sp.Rational(V), distance: sp.Rational(apart)}), 20))
+    _, product, slope = parts(node)
+    (a,) = product.atoms(Average)
+    gap = apart / V / 2
+    if gap * max(1.0, V) < 0.3 and slope.atoms(Average) and not slope.has(sp.oo):
+        (b,) = slope.atoms(Average)
+        plan, factor = planes.plan(b), float(slope.subs(b, 1))
+        x, w = gauss_legendre(12)
+        total = 0.0
+        for u, v in zip((1 + x) / 2, w):
+            g = gap * u * u
+            total += v * u * pair_check.average(plan, V, V, 1 - g, math.sqrt(g * (2 - g)), True)
+        return factor * total
+    plan, factor = planes.plan(a), float(product.subs(a, 1))
+    same = float(quadrature.gaussian_average(quadrature.squared(plan.f), np.array([V]))[0])
+    other = pair_check.average(plan, V, V, 1 - gap, math.sqrt(gap * (2 - gap)), True)
+    return 2 * factor * (same - other) / apart

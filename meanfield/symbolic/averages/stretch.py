@@ -1,0 +1,159 @@
+r"""`Stretch`: how much f moves two Gaussians of one variance apart, ⟨(f(z_a) - f(z_b))²⟩/⟨(z_a - z_b)²⟩.
+
+The distance of two inputs is multiplied by it in every layer. It is a node of its own because the difference of the
+averages that it is made of, 2(⟨f²⟩ - ⟨f f⟩), loses every digit where the inputs come close; by Price's theorem it is
+the mean of ⟨f′f′⟩ over the correlations from the present one to 1, which cancels nothing.
+"""
+
+from __future__ import annotations
+
+import sympy as sp
+
+from meanfield.functions.piecewise import pieces
+from meanfield.results import InfiniteAverage, MeanFieldError
+from meanfield.symbolic.averages.node import Average, Integrand, average, outermost
+from meanfield.symbols import P, Z
+
+_NO_PARAMETERS = sp.Tuple()
+
+
+class Stretch(sp.Expr):
+    r"""⟨(f(z_a) - f(z_b))²⟩/apart over two Gaussians of variance V with ⟨(z_a - z_b)²⟩ = apart, 0 ≤ apart ≤ 4V.
+
+    Build it with `stretch(f, V, apart)`. At apart = 0 it is ⟨f′²⟩_V (∞ where f jumps). `doit()` gives the definition in
+    averages (closed where they close), `evalf(n)` digits.
+    """
+
+    is_commutative = True
+    is_real = True
+    is_nonnegative = True
+    tex_letter = "S"
+    is_ratio = True
+
+    def __new__(cls, body: Integrand, variance: sp.Expr, apart: sp.Expr, params: sp.Tuple = _NO_PARAMETERS):
+        return super().__new__(cls, body, sp.sympify(variance), sp.sympify(apart), sp.Tuple(*params))
+
+    @property
+    def function(self) -> sp.Expr:
+        """f, in Z[0], its parameters put back."""
+        return self.args[0].expr.xreplace(dict(zip(P, self.args[3])))
+
+    @property
+    def variance(self) -> sp.Expr:
+        return self.args[1]
+
+    @property
+    def apart(self) -> sp.Expr:
+        return self.args[2]
+
+    @property
+    def free_symbols(self):
+        return set().union(*[a.free_symbols for a in self.args[1:]])
+
+    @property
+    def is_number(self):
+        return not self.free_symbols
+
+    @property
+    def second(self) -> sp.Expr:
+        """⟨f²⟩."""
+        return average(pieces(self.function, Z[0]).map(lambda e: e**2).expr, self.variance)
+
+    @property
+    def product(self) -> sp.Expr:
+        """⟨f(z_a) f(z_b)⟩."""
+        f, covariance = self.function, self.variance - self.apart / 2
+        return average(f * f.xreplace({Z[0]: Z[1]}), (self.variance, covariance, self.variance))
+
+    @property
+    def slope(self) -> sp.Expr:
+        """⟨f′²⟩, what is left at apart = 0; ∞ where f jumps."""
+        f = pieces(self.function, Z[0])
+        return sp.oo if f.jumps() else average(f.diff().map(lambda e: e**2).expr, self.variance)
+
+    def definition(self) -> sp.Expr:
+        """2(⟨f²⟩ - ⟨f f⟩)/apart, in averages."""
+        return self.slope if self.apart == 0 else 2 * (self.second - self.product) / self.apart
+
+    def doit(self, **hints):
+        e = self.definition()
+        return e.xreplace({a: a.doit() for a in e.atoms(Average)})
+
+    def _eval_derivative(self, symbol):
+        return self.definition().diff(symbol)
+
+    def _eval_evalf(self, prec):
+        if not self.is_number:
+            return None
+        if self.apart == 0:
+            value = self.slope
+            if value == sp.oo:
+                raise InfiniteAverage(f"{self} is infinite: the function jumps, and the inputs are the same.")
+            return value._eval_evalf(prec)
+        share = sp.N(self.apart / self.variance, 15)
+        if not 0 < share <= 4 + 1e-9:
+            raise MeanFieldError(f"{self} needs 0 ≤ apart ≤ 4·variance, but their ratio is {share}.")
+        lost = int(max(0, -sp.log(share, 2))) + 10
+        return sp.N(self.definition(), int((prec + lost) / 3.3219) + 3)._eval_evalf(prec)
+
+    def _sympystr(self, printer):
+        f = self.function
+        a, b = (f.xreplace({Z[0]: sp.Symbol(n, real=True)}) for n in ("z_a", "z_b"))
+        law = ", ".join(printer._print(e) for e in (self.variance, self.apart))
+        return f"<({printer._print(a - b)})**2>/<(z_a - z_b)**2>_{{{law}}}"
+
+    def tex_inside(self):
+        """(f(z_a) - f(z_b) as it is printed, a function from its LaTeX to the node's)."""
+        f = self.function
+        a, b = (f.xreplace({Z[0]: sp.Symbol(n, real=True)}) for n in ("z_a", "z_b"))
+
+        def ends(body, write):
+            law = f"{write(self.variance)},{write(self.apart)}"
+            front = rf"\frac{{1}}{{{write(self.apart)}}} " if self.is_ratio else ""
+            return rf"{front}\left\langle \left( {body} \right)^{{2}} \right\rangle_{{{law}}}"
+
+        return a - b, ends
+
+    def _latex(self, printer, exp=None):
+        inside, ends = self.tex_inside()
+        text = ends(printer._print(inside), printer._print)
+        return text if exp is None else rf"\left( {text} \right)^{{{exp}}}"
+
+
+class Separation(Stretch):
+    """⟨(f(z_a) - f(z_b))²⟩ itself, as maps of the distance are printed."""
+
+    is_ratio = False
+
+    def definition(self) -> sp.Expr:
+        return 2 * (self.second - self.product)
+
+    def _sympystr(self, printer):
+        return super()._sympystr(printer).replace("/<(z_a - z_b)**2>", "")
+
+
+def as_printed(e: sp.Expr) -> sp.Expr:
+    """distance·(⟨…⟩/distance) as ⟨…⟩."""
+    found = {s: Separation(*s.args) / s.apart for s in e.atoms(Stretch) if s.is_ratio}
+    return sp.expand(e.xreplace(found), deep=False) if found else e
+
+
+def stretch(f: sp.Expr, variance: sp.Expr, apart: sp.Expr) -> sp.Expr:
+    """The node; constants and what is linear are taken out.
+
+    >>> from meanfield.symbols import K, Z, distance
+    >>> stretch(3 * Z[0], K, distance)
+    9
+    """
+    f = f - f.as_independent(Z[0], as_Add=True)[0] if f.is_Add else f
+    constant, f = f.as_independent(Z[0], as_Add=False) if f.is_Mul else (sp.S.One, f)
+    if not f.has(Z[0]):
+        return sp.S.Zero
+    if f == Z[0]:
+        return constant**2
+    inside = sorted(outermost(f), key=str)  # the mean and scale of a LayerNorm before φ
+    names = {a: sp.Dummy("q", real=True) for a in inside}
+    f = f.xreplace(names)
+    free = [*names.values(), *sorted(f.free_symbols - set(Z) - set(names.values()), key=lambda s: s.name)]
+    body = Integrand(f.xreplace(dict(zip(free, P))))
+    return constant**2 * Stretch(body, variance, apart, sp.Tuple(*inside, *free[len(inside) :]))
