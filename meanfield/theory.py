@@ -15,6 +15,7 @@ from meanfield.architecture import (
     WEIGHTS,
     Block,
     Constant,
+    Dense,
     Nonlinearity,
     Param,
     Residual,
@@ -23,6 +24,7 @@ from meanfield.architecture import (
     block_of,
     exact,
     mlp,
+    parts,
 )
 from meanfield.arguments import choice, flag, meant, record, scalar, shown, spoken, whole
 from meanfield.arguments import names as names_of
@@ -54,6 +56,7 @@ from meanfield.symbolic.steps import Domain
 from meanfield.symbols import parameter
 
 if TYPE_CHECKING:
+    from meanfield.numeric.correlations import Correlations
     from meanfield.presentation.diagrams import PhaseDiagram
 
 ORDERS = 12  # terms of an expansion
@@ -204,6 +207,40 @@ class Theory:
             found, values, doubles(parameters), lambda moved: phase_at(recursion, moved, norm)
         )
 
+    @spoken
+    def correlations(self, *, input_norm: object = 1, **parameters) -> Correlations:
+        """Every fixed point c* of the correlation of two inputs of one norm, at the K that K¹ = σ_w² Q0 + σ_b² flows
+        to.
+
+        parameters: sigma_w, sigma_b (mu), as for `fixed_points`. Each point has its slope C′(c*), its stability and
+        ξ_c = 1/|log C′(c*)| in layers. Their number is proved wherever the side of 1 on which χ_J* lies is: C is convex
+        on [0, 1], and c < 0 is fixed only at c = -1, where φ is odd and there are no biases. Places inside are floats
+        with their error.
+
+        >>> found = derive("tanh").correlations(sigma_w="sqrt(2.5)", sigma_b="sqrt(0.1)")
+        >>> [(round(p.c, 9), p.stability) for p in found]
+        [(1.0, 'unstable'), (0.664361347, 'stable')]
+        """
+        from meanfield.numeric.correlations import correlations
+
+        theory, parameters = decided(self, parameters)
+        phase = theory.phase(input_norm=input_norm, **parameters)
+        exact = theory._place(parameters)
+        recursion = theory.equal_norms.only("K", "K_ab", "distance", "J_ab").homogeneous("Correlations were")
+        inside = _inside_averages(recursion, exact)
+        recursion = recursion.subs(inside) if inside else recursion
+        values = {k: float(v) for k, v in exact.items() if k not in inside}
+        norm = float(_number("input_norm", input_norm))
+        sigma_w, sigma_b = (values.pop(n) for n in ("sigma_w", "sigma_b"))
+        numbers = {"sigma_w": sigma_w, "sigma_b": sigma_b, "parameters": values}
+        return correlations(recursion, numbers, phase, sigma_w**2 * norm + sigma_b**2, theory._is_odd(exact))
+
+    def _is_odd(self, values: dict) -> bool:
+        """Whether every φ is odd and every bias is 0, so that (x, -y) goes the way of (x, y)."""
+        biases = [d.sigma_b for d in parts(self.block) if isinstance(d, Dense)]
+        zero = all(values.get(b.name, b) == 0 if isinstance(b, Param) else exact(b, "sigma_b") == 0 for b in biases)
+        return zero and all(one_input_averages(a)["phi"] == 0 for a in self.activations)
+
     def _place(self, given: dict, also: tuple[str, ...] = ()) -> dict[str, sp.Expr]:
         """Exact values of σ_w, σ_b and parameters, each known to the recursion, σ and μ ≥ 0."""
         _known(given, self.one_input, also=("sigma_w", "sigma_b", *also))
@@ -254,10 +291,13 @@ class Theory:
         sigma_w, sigma_b ≥ 0: standard deviations, numbers or arrays that broadcast with each other and with input_norm;
         with layerwise=True their last axis is the layer (depth entries, the first for the input layer). input_norm: Q0
         = |x|²/N_0, so that K^1 = σ_w² Q0 + σ_b². correlation: cosine of two inputs; when it is given, (K_aa, K_bb,
-        K_ab) are propagated. quantities: names to compute, default ("K", "J"), or K alone where J is infinite.
+        K_ab) are propagated. quantities: names to compute, default ("K", "J"), or K alone where J is infinite; with a
+        correlation "distance" (carried as its logarithm), "c", "gamma", "log_gamma", "sigma_mu2", "sigma_y2" beside
+        "K", "J", "Theta" are of two inputs of one norm.
         every_layer=False returns layer `depth` only. start: values of state variables at layer 1 in the place of those
-        that follow from input_norm and correlation ({"K_bb": 2.5, "K_ab": 0.4}: unequal norms). Other keywords give
-        values to symbolic parameters (mu=0.5); an
+        that follow from input_norm and correlation ({"K_bb": 2.5, "K_ab": 0.4}: unequal norms; {"K": 1.6, "c": 0.1},
+        {"sigma_mu2": 0.1, "sigma_y2": 1.5}: of one norm, in any of its coordinates). Other keywords give values to
+        symbolic parameters (mu=0.5); an
         array for a parameter of the activation (a threshold) broadcasts like the σ's and costs one derivation for each
         distinct value.
 
@@ -295,9 +335,8 @@ class Theory:
         pair = correlation is not None or bool(set(begin) & set(of_two))
         if not pair and set(quantities or ()) & set(of_two):
             raise MeanFieldError(f"{_listed(of_two)} belong to two inputs; give their correlation=.")
-        unequal = {"K_aa", "K_bb"} & {*(quantities or ()), *begin}
-        wanted = tuple(quantities or (COVARIANCES if pair and (unequal or not begin) else self.usual))
-        if pair and not quantities and begin and not unequal:
+        wanted = tuple(quantities or (COVARIANCES if pair else self.usual))
+        if pair and not quantities and {"K", *EQUAL_NORMS, *COORDINATES} & set(begin):
             wanted = ("K", "K_ab", "distance")
         if pair and not set(wanted) & set(of_two):
             wanted = (*wanted, "distance")  # K, J or Theta with a correlation: of two inputs of one norm

@@ -437,7 +437,7 @@ LAYERS = "propagate tanh --sigma-b 0.1"
         (f"{LAYERS} --sigma-w 1 --depth 5 --quantities V", "K, J, Theta"),
         (f"{LAYERS} --sigma-w 1 --depth 5 --quantities ,", "names none"),
         (f"{LAYERS} --sigma-w 1 --depth 5 --quantities K_ab", "--correlation"),
-        (f"{LAYERS} --sigma-w 1 --depth 5 --quantities J --correlation 0", "one input"),
+        (f"{LAYERS} --sigma-w 1 --depth 5 --quantities J,K_aa --correlation 0", "any two norms"),
         (f"{LAYERS} --sigma-w 1 --depth 5 -o run.xyz", ".csv"),
         (f"{LAYERS} --sigma-w 1 --depth 5 -o no/run.csv", "does not exist"),
         ("propagate swish --param beta=b --sigma-w 1 --sigma-b 0 --depth 3", "parameter b must be a number"),

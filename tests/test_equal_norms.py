@@ -110,8 +110,18 @@ def trapezoid_pair(phi, sigma_w: float, sigma_b: float, c0: float, depth: int, n
     return np.array(out).T
 
 
-@pytest.mark.parametrize("phi", [("tanh", np.tanh), ("z*tanh(z)", lambda z: z * np.tanh(z)), ("sin", np.sin)])
-@pytest.mark.parametrize("c0", [0.3, 1 - 1e-3])
+@pytest.mark.parametrize(
+    ("phi", "c0"),
+    [
+        (("tanh", np.tanh), 0.3),
+        *[
+            pytest.param(phi, c0, marks=pytest.mark.slow)
+            for phi in (("tanh", np.tanh), ("z*tanh(z)", lambda z: z * np.tanh(z)), ("sin", np.sin))
+            for c0 in (0.3, 1 - 1e-3)
+        ],
+    ],
+    ids=lambda v: v[0] if isinstance(v, tuple) else str(v),
+)
 def test_against_another_quadrature(phi, c0):
     name, function = phi
     K_, ab, apart = trapezoid_pair(function, 1.3, 0.3, c0, 6)
@@ -127,7 +137,9 @@ def test_against_another_quadrature(phi, c0):
     assert (alone.K == run.K).all() and (alone.log_J == run.log_J).all()
 
 
-@pytest.mark.parametrize("phi", ["tanh", "hard_tanh", "elu"])
+@pytest.mark.parametrize(
+    "phi", ["relu", *[pytest.param(name, marks=pytest.mark.slow) for name in ("tanh", "hard_tanh", "elu")]]
+)
 def test_digits_of_close_inputs(phi):
     """The growth of a tiny distance is χ_J; with kinks the next term is its root."""
     theory = mf.derive(phi)

@@ -35,7 +35,7 @@ from meanfield.cli.options import (
     one_format,
     option,
 )
-from meanfield.cli.reading import layers, needs_numbers, number, target, theory_of, wanted
+from meanfield.cli.reading import carried, layers, needs_numbers, number, target, theory_of, wanted
 from meanfield.presentation.figures import FORMATS, plot_report, plot_run, save, write_whole
 from meanfield.presentation.tables import Table
 from meanfield.results import MeanFieldError, Status
@@ -173,7 +173,7 @@ def propagate(
     input_norm: InputNorm = "1",
     correlation: Correlation = None,
     quantities: Annotated[
-        str | None, typer.Option(metavar="LIST", help="From K,J,Theta; with --correlation from K_aa,K_bb,K_ab,c.")
+        str | None, typer.Option(metavar="LIST", help="From K,J,Theta; with --correlation also K_ab,c,distance,gamma.")
     ] = None,
     json: Json = False,
     output: Annotated[
@@ -192,7 +192,7 @@ def propagate(
     names = wanted(theory, quantities, correlation is not None)
     numbers = doubles(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
     with out.working("Compiling the recursion"):
-        run = theory.propagate(**numbers, depth=layers(depth), quantities=None if correlation is not None else names)
+        run = theory.propagate(**numbers, depth=layers(depth), quantities=carried(names, correlation is not None))
     if path is not None:
         out.write_run(run, names, names if quantities else None, path)
         typer.echo(f"Wrote {path}", err=True)

@@ -8,8 +8,9 @@ from meanfield.architecture import NORMS, Param, Residual
 from meanfield.functions.activations import activation
 from meanfield.functions.parser import number
 from meanfield.presentation.figures import FORMATS, require
-from meanfield.quantities import COVARIANCES, ONE_INPUT, TWO_INPUTS
+from meanfield.quantities import COVARIANCES, EQUAL_NORMS, ONE_INPUT, TWO_INPUTS
 from meanfield.results import MeanFieldError
+from meanfield.symbolic.coordinates import COORDINATES
 from meanfield.theory import Theory, derive
 
 DEEPEST = 10_000_000  # layers kept in memory at once
@@ -71,20 +72,25 @@ def needs_numbers(theory: Theory) -> None:
 
 def wanted(theory: Theory, text: str | None, two: bool) -> tuple[str, ...]:
     """The quantities to show, from --quantities or the default for one or two inputs."""
-    known = (*TWO_INPUTS, "c") if two else ONE_INPUT
+    known = (*TWO_INPUTS, *EQUAL_NORMS, *COORDINATES, *ONE_INPUT) if two else ONE_INPUT
     if text is None:
         return (*COVARIANCES, "c") if two else theory.usual
     names = tuple(dict.fromkeys(n.strip() for n in text.split(",") if n.strip()))
     for n in names:
         if n not in known:
             why = f"the quantities known here are {', '.join(known)}"
-            if n in (*ONE_INPUT, *TWO_INPUTS, "c"):
-                why = (
-                    "it needs one input; leave --correlation out" if two else "it needs two inputs; give --correlation"
-                )
+            if n in (*TWO_INPUTS, *EQUAL_NORMS, *COORDINATES):
+                why = "it needs two inputs; give --correlation"
             raise MeanFieldError(f"--quantities {n} was asked for, but {why}.")
     if not names:
         raise MeanFieldError(f"--quantities names none; choose from {', '.join(known)}.")
+    return names
+
+
+def carried(names: tuple[str, ...], two: bool) -> tuple[str, ...] | None:
+    """What `propagate` is asked for: c of two inputs of any norms is read off their covariances."""
+    if two and set(names) <= {*COVARIANCES, "c"}:
+        return None
     return names
 
 

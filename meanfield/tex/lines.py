@@ -14,6 +14,7 @@ from meanfield.tex.width import bracket_size, measure
 
 INDENT = r"\quad "  # of continuation lines
 _SIGNS = ("+", "-")
+_SHARES = (1.0, 0.95, 0.9, 0.8, 0.7, 0.6)  # of the room, that a piece may take
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,16 @@ def lines(text: str, limit: float, size: str = "normalsize", first: float = 0.0)
     if measure(nodes, size).width <= limit - first:
         return [text]
     quad = measure(read(r"\quad"), size).width
-    chunks = _chunks(nodes, limit - max(first, quad), size, 0)
-    return _filled(chunks, limit, first, quad, size)
+    room, best = limit - max(first, quad), None
+    for share in _SHARES:  # brackets that are opened grow, and a piece may be wider in its place than alone
+        found = _filled(_chunks(nodes, share * room, size, 0), limit, first, quad, size)
+        over = max(measure(read(line), size).width - (limit if i else limit - first) for i, line in enumerate(found))
+        if over <= 0:
+            return found
+        if best is None or over < best[0]:
+            best = over, found
+    assert best is not None
+    return best[1]
 
 
 def opened(text: str, limit: float, size: str = "normalsize") -> bool:

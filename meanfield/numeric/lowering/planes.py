@@ -124,41 +124,12 @@ def function_text(h: sp.Expr, name: str) -> str:
 
 
 _TEMPLATE = """
-def {name}_panels(lo, hi, points, scales, widest, edges):
-    # edges from lo to hi: no panel crosses a steep point, nor is wider than its distance to one (or that one's scale)
-    n, at = 1, lo
-    edges[0] = lo
-    while at < hi and n < edges.shape[0]:
-        width, end = widest, hi
-        for k in range(points.shape[0]):
-            p, h = points[k], scales[k]
-            if p > at:
-                end = min(end, p)
-                width = min(width, max(h, 0.5 * (p - at)))
-            else:
-                width = min(width, max(h, at - p))
-        at += width
-        if at > end - 0.3 * width:
-            at = end
-        edges[n] = at
-        n += 1
-    return n
-
-
-def {name}_width(f, g, f_breaks, g_breaks, sd_m):
-    # how steep the average over m may be where a steep place of f passes one of g: two smooth ones smooth each other,
-    # and the Gaussian both; a break sees the other as it is; two breaks meet in a point, and all is analytic beside it
-    if f_breaks and g_breaks:
-        return min(f, g)
-    return g if f_breaks else f if g_breaks else min(f + g, sd_m)
-
-
 def {name}_line(d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges):
     # the average over m at one difference d
     X, W = {name}_X, {name}_W
     for k in range(points.shape[0]):
         moved[k] = points[k] + shifts[k] * d
-    n = {name}_panels(-reach, reach, moved, scales, wide, edges)
+    n = _panels(-reach, reach, moved, scales, wide, edges)
     total = 0.0
     for i in range(n - 1):
         half = 0.5 * (edges[i + 1] - edges[i])
@@ -197,7 +168,7 @@ def {name}_quadrature(K_aa, K_ab, K_bb, sine2):
         for j in range(ng):
             k = i * ng + j
             crossings[k] = points[i] - points[nf + j]
-            widths[k] = {name}_width(scales[i], scales[nf + j], {name}_BF[i], {name}_BG[j], sd_m)
+            widths[k] = _width(scales[i], scales[nf + j], {name}_BF[i], {name}_BG[j], sd_m)
             near = min(near, widths[k], abs(crossings[k]) if crossings[k] != 0.0 else near)
     total = 0.0
     if near > 18.0 * sd_d:
@@ -215,7 +186,7 @@ def {name}_quadrature(K_aa, K_ab, K_bb, sine2):
     both = sd_d / math.sqrt(1.0 + 0.25 * (sd_d / sd_m) ** 2)  # of its density and of the edges that move with d
     most = min(2.2 * both, 2.0 * {periods} / phase)
     outer = np.empty(1000)
-    n = {name}_panels(0.0 if {even} else -end, end, crossings, widths, most, outer)
+    n = _panels(0.0 if {even} else -end, end, crossings, widths, most, outer)
     for i in range(n - 1):
         half = 0.5 * (outer[i + 1] - outer[i])
         for k in range(X.shape[0]):

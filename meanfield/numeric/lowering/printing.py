@@ -70,6 +70,33 @@ HELPERS = {
     # 1 - c^2 of 1 - c
     return gap * (2.0 - gap) if gap < 2.0 else 0.0
 """,
+    "_panels": """def _panels(lo, hi, points, scales, widest, edges):
+    # edges from lo to hi: no panel crosses a steep point, nor is wider than its distance to one (or that one's scale)
+    n, at = 1, lo
+    edges[0] = lo
+    while at < hi and n < edges.shape[0]:
+        width, end = widest, hi
+        for k in range(points.shape[0]):
+            p, h = points[k], scales[k]
+            if p > at:
+                end = min(end, p)
+                width = min(width, max(h, 0.5 * (p - at)))
+            else:
+                width = min(width, max(h, at - p))
+        at += width
+        if at > end - 0.3 * width:
+            at = end
+        edges[n] = at
+        n += 1
+    return n
+""",
+    "_width": """def _width(f, g, f_breaks, g_breaks, sd_m):
+    # how steep the average over m may be where a steep place of f passes one of g: two smooth ones smooth each other,
+    # and the Gaussian both; a break sees the other as it is; two breaks meet in a point, and all is analytic beside it
+    if f_breaks and g_breaks:
+        return min(f, g)
+    return g if f_breaks else f if g_breaks else min(f + g, sd_m)
+""",
     "_sigmoid": """def _sigmoid(x):
     if x >= 0.0:
         return 1.0 / (1.0 + math.exp(-x))

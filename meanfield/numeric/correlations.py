@@ -1,0 +1,209 @@
+r"""The fixed points of the correlation of two inputs of one norm.
+
+At the fixed point of K the map c → c′ has a power series with coefficients ≥ 0 (φ is an expansion in Hermite
+polynomials; Dense, LayerNorm and skips keep the signs), and C(1) = 1. Three things follow, whatever φ is:
+
+- C is convex on [0, 1]: beside c = 1 there is one more fixed point in [0, 1) if C′(1) > 1, and none if C′(1) ≤ 1,
+  unless C(c) = c for all c (φ is linear there).
+- For c < 0 the even part of C would have to vanish: only where C is odd is there one, at c = -1.
+- c = 1 attracts from below where C′(1) ≤ 1.
+
+So the number of fixed points is proved once C′(1) is on one side of 1, which `fixed_points` certifies; the place inside
+is the zero of distance′/distance - 1, monotone in the distance, to the rounding of the averages.
+
+Source: derived here (Schoenberg's theorem for the signs); [bias_and_trainability] Sec. 4 has ReLU and tanh by search.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from meanfield.numeric.lowering.assembly import lower
+from meanfield.numeric.solvers import propagate
+from meanfield.results import MeanFieldError, Status, one_line
+from meanfield.symbolic.recursion import Recursion
+
+NEAR = 1e-12  # relative: slopes of 1, and maps that are taken for the same at two K
+
+
+@dataclass(frozen=True)
+class CorrelationPoint:
+    """A correlation c* that the map keeps.
+
+    c, error: its value and absolute error (0 where it is exact); slope: C′(c*), ∞ at c = 1 where φ jumps; stability:
+    "stable", "unstable", "marginal" (slope 1: attracts from below, by a power law).
+    """
+
+    c: float
+    slope: float
+    stability: str
+    error: float = 0.0
+
+    @property
+    def xi(self) -> float:
+        """The depth over which correlations relax, 1/|log slope| layers; ∞ at slope 1."""
+        if self.slope in (0.0, math.inf):
+            return 0.0
+        return math.inf if self.slope == 1 else 1 / abs(math.log(abs(self.slope)))
+
+    def __repr__(self) -> str:
+        return one_line("CorrelationPoint", f"c* = {self.c:.12g}, {self.stability}, slope {self.slope:.10g}")
+
+
+@dataclass(frozen=True)
+class Correlations:
+    """Every fixed point of the correlation at one place (σ_w, σ_b), from c = 1 downwards.
+
+    K: the variance they belong to (NaN where the map of c does not depend on it); status: CERTIFIED where their number
+    is proved, MEASURED where C′(1) is on one side of 1 by float arithmetic alone, UNKNOWN where nothing can be said,
+    for the reason in `message`.
+    """
+
+    K: float
+    points: tuple[CorrelationPoint, ...]
+    status: Status
+    message: str = ""
+
+    def __iter__(self):
+        return iter(self.points)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __getitem__(self, index: int) -> CorrelationPoint:
+        return self.points[index]
+
+    @property
+    def stable(self) -> CorrelationPoint | None:
+        """The point that correlations c > -1 flow to; None where it is unknown."""
+        return next((p for p in self.points if p.stability in ("stable", "marginal")), None)
+
+    @property
+    def gamma(self) -> float:
+        """γ* = c*/(1 - c*) of the stable point; NaN where it is unknown."""
+        if self.stable is None:
+            return math.nan
+        return math.inf if self.stable.c == 1 else self.stable.c / (1 - self.stable.c)
+
+    def __repr__(self) -> str:
+        return one_line("Correlations", "; ".join(f"c* = {p.c:.12g} {p.stability}" for p in self.points) or "unknown")
+
+    def __str__(self) -> str:
+        lines = [f"c* = {p.c:.15g}, {p.stability}: slope {p.slope:.12g}, xi = {p.xi:.10g}" for p in self.points]
+        return "\n".join([*lines, f"({self.status.value}: {self.message})"])
+
+
+def correlations(recursion: Recursion, values: dict[str, Any], phase: Any, first: float, odd: bool) -> Correlations:
+    """The fixed points of the correlation; see `Theory.correlations`.
+
+    recursion: of (K, K_ab, distance, J_ab); values: numbers of its parameters; phase: where K flows; first: K at layer
+    1; odd: whether every φ is odd and there are no biases.
+    """
+    step = _Step(recursion, values)
+    point = phase.fixed_point
+    K_star = first if point is not None and point.stability == "neutral" else None
+    if K_star is None and point is not None:
+        K_star = float(point.K.value)
+    if K_star is None or not 0 < K_star < 1e290:
+        free, K_star, reason = _without_K(recursion, values, "∞" if point is None else "0")
+        if free is None:
+            return Correlations(math.nan, (), Status.UNKNOWN, reason)
+        step = free
+    else:
+        reason = ""
+    slope, proved = _slope_at_one(step, K_star, phase, bool(reason))
+    if math.isnan(slope):
+        return Correlations(K_star, (), Status.UNKNOWN, "whether C′(1) is 1 is not decided at this place")
+    found = [CorrelationPoint(1.0, slope, "unstable" if slope > 1 else "marginal" if slope == 1 else "stable")]
+    if slope > 1:
+        found.append(_inside(step, K_star, odd))
+    elif slope == 1 and _is_identity(step, K_star):
+        return Correlations(K_star, (), Status.UNKNOWN, "the map of c is the identity: every correlation stays")
+    if odd:
+        mirrored = "stable" if slope < 1 else found[0].stability
+        found.append(CorrelationPoint(-1.0, slope, mirrored))
+    status = Status.CERTIFIED if proved and phase.status != Status.MEASURED else Status.MEASURED
+    why = "C is convex on [0, 1] and not odd" if not odd else "C is convex on [0, 1] and odd"
+    return Correlations(K_star if not reason else math.nan, tuple(found), status, reason or f"no others: {why}")
+
+
+class _Step:
+    """One layer at fixed K: what a distance does."""
+
+    def __init__(self, recursion: Recursion, values: dict[str, Any]):
+        self.recursion, self.values = recursion, values
+        self.error = max(lower(recursion).errors, default=0.0)
+
+    def at(self, K: float, distance: Any) -> tuple[Any, Any, Any]:
+        """(K′/K, log of distance′/distance, K_ab slope J_ab′) for an array of distances."""
+        start = {"K": np.full(np.shape(distance), K), "distance": distance, "J_ab": np.ones(np.shape(distance))}
+        run = propagate(self.recursion, **self.values, depth=2, start=start)
+        with np.errstate(invalid="ignore"):  # of a distance of 0 nobody asks how it grows
+            grown = run.values["log_distance"][..., 1] - run.values["log_distance"][..., 0]
+        return run.values["K"][..., 1] / K, grown, run.values["J_ab"][..., 1]
+
+    def excess(self, K: float, gap: float) -> float:
+        """log of (1 - c′)/(1 - c) at 1 - c = gap."""
+        K_ratio, grown, _ = self.at(K, np.array([2 * K * gap]))
+        return float(grown[0] - math.log(K_ratio[0]))
+
+    def slope(self, K: float, gap: float) -> float:
+        """C′ at 1 - c = gap."""
+        K_ratio, _, slope = self.at(K, np.array([2 * K * gap]))
+        return float(slope[0] / K_ratio[0])
+
+
+def _without_K(recursion: Recursion, values: dict[str, Any], end: str) -> tuple[_Step | None, float, str]:
+    """The step where K ends at 0 or ∞, if the map of c does not depend on K without a bias (φ of one power)."""
+    step = _Step(recursion, values | {"sigma_b": 0.0})
+    with np.errstate(all="ignore"):
+        looks = [[step.excess(K, gap) for gap in (0.9, 0.3, 1e-3)] for K in (1.0, 7.3)]
+    if values["sigma_w"] > 0 and all(abs(a - b) <= NEAR for a, b in zip(*looks)):
+        return step, 1.0, f"K flows to {end}; the map of c does not depend on K, as far as float arithmetic sees"
+    return None, math.nan, (
+        f"K flows to {end}, where the map of c depends on how it gets there; follow it with propagate(quantities="
+        '("K", "c"))'
+    )
+
+
+def _slope_at_one(step: _Step, K: float, phase: Any, free: bool) -> tuple[float, bool]:
+    """(C′(1), whether its side of 1 is proved); NaN where nothing decides."""
+    if free:
+        slope = step.slope(K, 0.0)
+        return (1.0 if abs(slope - 1) <= NEAR else slope), False
+    value = phase.chi_J.value
+    slope = math.inf if not getattr(value, "is_finite", True) else float(value)
+    if phase.name in ("critical", "critical to rounding"):
+        return 1.0, phase.name == "critical"
+    if phase.name == "undecided":
+        return math.nan, False
+    return slope, True
+
+
+def _is_identity(step: _Step, K: float) -> bool:
+    return all(abs(step.excess(K, gap)) <= NEAR for gap in (0.9, 0.3))
+
+
+def _inside(step: _Step, K: float, odd: bool) -> CorrelationPoint:
+    """The fixed point in [0, 1) of a map with C′(1) > 1: c = 0 if there is no even part, else a zero in log(1 - c)."""
+    if odd:
+        return CorrelationPoint(0.0, step.slope(K, 1.0), "stable")
+    from scipy.optimize import brentq
+
+    low, high = math.log(1e-15), 0.0
+    if step.excess(K, 1.0) >= 0:  # C(0) = 0 to rounding: LayerNorm takes the mean away
+        return CorrelationPoint(0.0, step.slope(K, 1.0), "stable", 1e-15)
+    if step.excess(K, math.exp(low)) <= 0:
+        raise MeanFieldError(
+            "The correlation's fixed point was asked for, but it lies within 1e-15 of 1: C′(1) is 1 to rounding."
+        )
+    where = brentq(lambda u: step.excess(K, math.exp(u)), low, high, xtol=1e-15, rtol=8.9e-16)
+    gap = math.exp(where)
+    slope = step.slope(K, gap)
+    # d log((1 - c′)/(1 - c))/d log(1 - c) = slope - 1 there
+    error = gap * (step.error + 4e-16) / max(1 - slope, 1e-300)
+    return CorrelationPoint(1 - gap, slope, "stable", error)

@@ -1,0 +1,129 @@
+"""Fixed points of the correlation: their number from convexity, their place against iteration by another rule."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.numeric import correlations as module
+
+
+def iterated(phi, sigma_w2: float, sigma_b2: float, layers: int, c: float = 0.5, nodes: int = 301):
+    """(K*, c*, slope at c*) by the trapezoid rule in sum and difference; slope by φ's differences along the map."""
+    x = np.linspace(-8.5, 8.5, nodes)
+    w = np.exp(-(x**2) / 2)
+    mean = np.outer(w / w.sum(), w / w.sum())
+    K = sigma_w2 + sigma_b2
+    for _ in range(layers):
+        K = sigma_w2 * ((w / w.sum()) * phi(math.sqrt(K) * x) ** 2).sum() + sigma_b2
+
+    def image(c):
+        plus, minus = math.sqrt(K * (1 + c) / 2), math.sqrt(K * (1 - c) / 2)
+        a, b = plus * x[:, None], minus * x[None]
+        return (sigma_w2 * (mean * phi(a + b) * phi(a - b)).sum() + sigma_b2) / K
+
+    for _ in range(layers):
+        c = image(c)
+    h = 1e-4
+    return K, c, (image(c - 2 * h) - 8 * image(c - h) + 8 * image(c + h) - image(c + 2 * h)) / (12 * h)
+
+
+@pytest.mark.parametrize(
+    ("name", "phi", "sigma_w2", "sigma_b2"),
+    [
+        ("tanh", np.tanh, 3.0, 0.1),
+        pytest.param("sin", np.sin, 4.0, 0.25, marks=pytest.mark.slow),
+        pytest.param("z*sech(z)", lambda z: z / np.cosh(z), 9.0, 0.5, marks=pytest.mark.slow),
+        pytest.param("tanh", np.tanh, 2.5, 0.1, marks=pytest.mark.slow),
+        pytest.param("z*exp(-z**2)", lambda z: z * np.exp(-z * z), 12.0, 0.3, marks=pytest.mark.slow),
+    ],
+)
+def test_against_iteration(name, phi, sigma_w2, sigma_b2):
+    K, c, slope = iterated(phi, sigma_w2, sigma_b2, 500)
+    found = mf.derive(name).correlations(sigma_w=f"sqrt({sigma_w2})", sigma_b=f"sqrt({sigma_b2})")
+    assert found.status is mf.Status.CERTIFIED and found[0].c == 1 and len(found) == 2
+    one, inside = found
+    assert one.stability == "unstable" and one.slope > 1 and inside is found.stable
+    assert abs(found.K - K) < 1e-12 * K
+    assert abs(inside.c - c) < 2e-12 and inside.error < 1e-11
+    assert abs(inside.slope - slope) < 1e-9 and abs(inside.xi + 1 / math.log(slope)) < 1e-6
+    assert not abs(inside.c * (1 + 1e-11) - c) < 2e-12  # the comparison has teeth
+
+
+def places(found) -> list[tuple[float, str]]:
+    return [(round(p.c, 9), p.stability) for p in found]
+
+
+def test_what_convexity_says():
+    assert places(mf.derive("tanh").correlations(sigma_w="sqrt(1.5)", sigma_b="sqrt(0.1)")) == [(1, "stable")]
+    assert places(mf.derive("relu").correlations(sigma_w="sqrt(2)", sigma_b=0)) == [(1, "marginal")]
+    odd = mf.derive("erf").correlations(sigma_w=2, sigma_b=0)
+    assert places(odd) == [(1, "unstable"), (0, "stable"), (-1, "unstable")]
+    assert "odd" in odd.message and "not odd" not in odd.message
+    step = mf.derive("step").correlations(sigma_w="1.5", sigma_b="0.1")
+    assert step[0].slope == math.inf and step[0].xi == 0 and step.stable.c == pytest.approx(0.793662469, abs=1e-9)
+    normed = mf.derive("relu", norm="act").correlations(sigma_w=1.5, sigma_b=0)  # LayerNorm takes the mean away
+    assert places(normed) == [(1, "unstable"), (0, "stable")]
+
+
+def test_the_map_of_step_is_known():
+    """sgn-like φ: C(c) = (σ_w²(1/4 + asin(c)/2π) + σ_b²)/K, solved by bisection here."""
+    w, b = 2.25, 0.01
+    K, low, high = w / 2 + b, 0.0, 0.999
+    for _ in range(200):
+        c = (low + high) / 2
+        low, high = (c, high) if (w * (0.25 + math.asin(c) / (2 * math.pi)) + b) / K > c else (low, c)
+    found = mf.derive("step").correlations(sigma_w="1.5", sigma_b="0.1").stable
+    assert abs(found.c - low) < 1e-13
+    assert abs(found.slope - w / K / (2 * math.pi) / math.sqrt(1 - low**2)) < 1e-12
+
+
+def test_where_K_has_no_place():
+    """ReLU's map of c does not know K without a bias: c → 1 by a power law; tanh's does, and nothing is claimed."""
+    for given in (dict(sigma_w=1, sigma_b=0), dict(sigma_w="sqrt(2.5)", sigma_b="sqrt(0.1)")):
+        found = mf.derive("relu").correlations(**given)
+        assert places(found) == [(1, "marginal")] and found.status is mf.Status.MEASURED and math.isnan(found.K)
+        assert found.gamma == math.inf and found[0].xi == math.inf
+    nothing = mf.derive("tanh").correlations(sigma_w=1, sigma_b=0)
+    assert not nothing.points and nothing.status is mf.Status.UNKNOWN and nothing.stable is None
+    assert "propagate" in nothing.message and math.isnan(nothing.gamma)
+
+
+def test_a_long_run_ends_there():
+    theory = mf.derive("relu", norm="pre", mu="1/2", residual=True)
+    found = theory.correlations(sigma_w=1.5, sigma_b=0.3)
+    run = theory.propagate(sigma_w=1.5, sigma_b=0.3, depth=3000, correlation=-0.5, quantities=("c",))
+    assert abs(run.c[-1] - found.stable.c) < 1e-9
+
+
+def test_planted_errors_are_seen(monkeypatch):
+    """A slope taken for that of another place, and a step that forgets K'/K."""
+    right = mf.derive("step").correlations(sigma_w="1.5", sigma_b="0.1").stable
+    old = module._Step.at
+
+    def wrong(self, K, distance):
+        ratio, grown, slope = old(self, K, distance)
+        return ratio, grown + 1e-9, slope
+
+    monkeypatch.setattr(module._Step, "at", wrong)
+    assert abs(mf.derive("step").correlations(sigma_w="1.5", sigma_b="0.1").stable.c - right.c) > 1e-10
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (dict(sigma_w=-1, sigma_b=0), "sigma_w"),
+        (dict(sigma_w=1), "sigma_b"),
+        (dict(sigma_w=1, sigma_b=0, input_norm=0), "input_norm"),
+        (dict(sigma_w=1, sigma_b=0, alpha=2), "alpha"),
+    ],
+)
+def test_bad_input_gets_a_sentence(given, message):
+    with pytest.raises(mf.MeanFieldError, match=message):
+        mf.derive("tanh").correlations(**given)
+    block = mf.Sequential((mf.Nonlinearity("tanh"), mf.Dense(sigma_w=mf.Schedule(1, 1))))
+    with pytest.raises(mf.MeanFieldError, match="layer"):
+        mf.derive(architecture=block).correlations(sigma_w=1, sigma_b=0.1)
