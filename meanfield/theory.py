@@ -43,6 +43,7 @@ from meanfield.symbolic.blocks.recursions import (
     one_input,
     one_input_averages,
     pair_tangents,
+    plain_form,
     two_inputs,
 )
 from meanfield.symbolic.coordinates import COORDINATES, in_coordinates, needed
@@ -57,6 +58,7 @@ from meanfield.symbols import parameter
 
 if TYPE_CHECKING:
     from meanfield.numeric.correlations import Correlations
+    from meanfield.numeric.neutrality import CorrelationLine
     from meanfield.presentation.diagrams import PhaseDiagram
 
 ORDERS = 12  # terms of an expansion
@@ -234,6 +236,34 @@ class Theory:
         sigma_w, sigma_b = (values.pop(n) for n in ("sigma_w", "sigma_b"))
         numbers = {"sigma_w": sigma_w, "sigma_b": sigma_b, "parameters": values}
         return correlations(recursion, numbers, phase, sigma_w**2 * norm + sigma_b**2, theory._is_odd(exact))
+
+    @spoken
+    def neutrality_line(self, *, c: object = "1/2", **parameters) -> CorrelationLine:
+        """Where the correlation of two inputs settles at c* = c, 0 ≤ c < 1, as a curve in K: at ½ (γ = 1) the line
+        between neutrality and prejudice.
+
+        parameters: values of symbols other than sigma_w, sigma_b (mu). One Dense at the block's end, no LayerNorm.
+        Raises: MeanFieldError for other blocks.
+
+        >>> line = derive("erf").neutrality_line()
+        >>> round(line.sigma_w_at("sqrt(0.1)")[0][0].value ** 2, 9)
+        2.324254574
+        """
+        from meanfield.numeric.neutrality import CorrelationLine
+
+        at = _number("c", c)
+        if not at.is_number or not 0 <= at < 1:
+            raise MeanFieldError(f"c must be a number with 0 ≤ c < 1, but {shown(c)} was given.")
+        theory, parameters = decided(self, parameters)
+        block = _with_values(theory.block, parameters) if parameters else theory.block
+        form = plain_form(block)
+        if form is None or form[1].free_symbols:
+            raise MeanFieldError(
+                "A neutrality line was asked for; it is derived for a block of one nonlinearity and one Dense, with a "
+                f"number for the skip's strength, but the block is {describe(block)}."
+            )
+        recursion = Theory(block).equal_norms.only("K", "K_ab", "distance")
+        return CorrelationLine(recursion, float(form[1]), float(at))
 
     def _is_odd(self, values: dict) -> bool:
         """Whether every φ is odd and every bias is 0, so that (x, -y) goes the way of (x, y)."""

@@ -11,8 +11,9 @@ import meanfield as mf
 from meanfield.numeric import correlations as module
 
 
-def iterated(phi, sigma_w2: float, sigma_b2: float, layers: int, c: float = 0.5, nodes: int = 301):
-    """(K*, c*, slope at c*) by the trapezoid rule in sum and difference; slope by φ's differences along the map."""
+def iterated(phi, sigma_w2: float, sigma_b2: float, layers: int, c: float = 0.5, steps: int | None = None, nodes=301):
+    """(K*, c*, slope at c*) by the trapezoid rule in sum and difference, c after `steps` layers at K*; slope by
+    differences along the map."""
     x = np.linspace(-8.5, 8.5, nodes)
     w = np.exp(-(x**2) / 2)
     mean = np.outer(w / w.sum(), w / w.sum())
@@ -25,7 +26,7 @@ def iterated(phi, sigma_w2: float, sigma_b2: float, layers: int, c: float = 0.5,
         a, b = plus * x[:, None], minus * x[None]
         return (sigma_w2 * (mean * phi(a + b) * phi(a - b)).sum() + sigma_b2) / K
 
-    for _ in range(layers):
+    for _ in range(layers if steps is None else steps):
         c = image(c)
     h = 1e-4
     return K, c, (image(c - 2 * h) - 8 * image(c - h) + 8 * image(c + h) - image(c + 2 * h)) / (12 * h)

@@ -44,7 +44,7 @@ numeric.lowering.conditional numeric.lowering.direct
 numeric.lowering.loops numeric.lowering.modules numeric.lowering.scalar numeric.lowering.pairs
 numeric.lowering.stretches
 numeric.lowering.assembly
-numeric.phase numeric.starts numeric.solvers numeric.correlations numeric.sweeps
+numeric.phase numeric.starts numeric.solvers numeric.correlations numeric.neutrality numeric.sweeps
 presentation.figures presentation.tables presentation.diagrams
 theory
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices

@@ -22,7 +22,7 @@ from meanfield.symbolic.asymptotics.depth import depth_law, grows_always
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.blocks.recursions import one_input, plain_form, skip_strength
 from meanfield.symbolic.fixed_points.half_line import sign_at_infinity, zeros
-from meanfield.symbolic.fixed_points.maps import integrand
+from meanfield.symbolic.fixed_points.maps import at_zero_value, integrand
 from meanfield.symbolic.fixed_points.roots import from_ball, value_at
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbols import J, K, Z, sigma_b, sigma_w
@@ -80,13 +80,55 @@ class CriticalLine:
             number = b if not b.has(Average) else from_ball(balls.certified(b, DIGITS)).value
             return ((Solution(number, Status.EXACT if not b.has(Average) else Status.CERTIFIED), _no_k()),)
         s, b = self.parametric
-        gap = _cleared(s - at**2)
+        return self._meets(s, b, at, f"σ_w = {value}")
+
+    def sigma_w_at(self, value: object) -> tuple[tuple[Solution, Solution], ...]:
+        """((σ_w, K*), …) of the points of the line at σ_b = value, by increasing K*; empty where there is none.
+
+        They are all, unless the message of K* says that others may exist. At σ_b = 0 the end of the line at K* = 0 is
+        one of them.
+        """
+        at = parser.number(value, "sigma_b")
+        if at < 0:
+            raise MeanFieldError(f"sigma_b must be ≥ 0, but {value} was given.")
+        if self.kind == "none":
+            return ()
+        if self.kind == "unknown":
+            raise MeanFieldError(f"The critical line is not known: {self.message}")
+        if self.kind == "everywhere":
+            raise MeanFieldError("Every point is critical here; there is no line.")
+        if self.kind == "vertical":
+            return ((_exact_or_certified(self.sigma_w), _no_k()),)
+        if self.kind == "ray" or self.parametric is None:
+            slope = sp.simplify(self.sigma_b / sigma_w)
+            if slope.has(sigma_w):
+                raise MeanFieldError("This critical line is not a ray in σ_w; ask for sigma_b_at.")
+            if slope == 0 and at == 0:
+                raise MeanFieldError("This critical line is σ_b = 0: σ_w is free.")
+            if slope == 0:
+                return ()
+            return ((_exact_or_certified(at / slope), _no_k()),)
+        s, b = self.parametric
+        first = _at_zero(s) if at == 0 and _at_zero(b) == 0 else None
+        if first is None:
+            return self._meets(b, s, at, f"σ_b = {value}")
+        others: tuple[tuple[Solution, Solution], ...] = ()
+        message = ""
+        try:
+            others = self._meets(b, s, at, f"σ_b = {value}")
+        except MeanFieldError:
+            message = "others with K* > 0 may exist: the search decided nothing"
+        return ((Solution(sp.sqrt(first), Status.EXACT), Solution(sp.S.Zero, Status.EXACT, message=message)), *others)
+
+    def _meets(self, known: sp.Expr, wanted: sp.Expr, at: sp.Expr, what: str):
+        """(√wanted, K*) at the places of the line where `known` is at²."""
+        gap = _cleared(known - at**2)
         out = []
         search = zeros(gap, integrand(gap), digits=DIGITS)
         if not search.complete and not search.roots:
-            raise MeanFieldError(f"Whether the critical line meets σ_w = {value} is not decided: {search.reason}.")
+            raise MeanFieldError(f"Whether the critical line meets {what} is not decided: {search.reason}.")
         for root in search.roots:
-            square = value_at(b, root, DIGITS)
+            square = value_at(wanted, root, DIGITS)
             with balls.precision(160):
                 if square < 0:
                     continue
@@ -115,6 +157,19 @@ class CriticalLine:
         if self.kind == "parametric":
             return f"critical line: sigma_w = {self.sigma_w},\n  sigma_b = {self.sigma_b}\n  ({self.message})"
         return f"critical line: sigma_b = {self.sigma_b}\n  ({self.message})"
+
+
+def _exact_or_certified(e: sp.Expr) -> Solution:
+    return from_ball(balls.certified(e, DIGITS)) if e.has(Average) else Solution(e, Status.EXACT)
+
+
+def _at_zero(e: sp.Expr) -> sp.Expr | None:
+    """The limit K → 0 of a quotient of averages; None where it is not one of finite numbers."""
+    ends = {n: at_zero_value(n) for n in e.atoms(Average)}
+    if None in ends.values():
+        return None
+    top, bottom = (part.xreplace(ends).subs(K, 0) for part in sp.fraction(sp.together(e)))
+    return None if sp.simplify(bottom) == 0 else sp.simplify(top / bottom)
 
 
 def _flagged(where: Solution, search) -> Solution:
