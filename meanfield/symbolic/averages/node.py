@@ -319,12 +319,21 @@ class Average(sp.Expr):
             shift = "" if all(m == 0 for m in self.mean) else ";" + ",".join(write(m) for m in self.mean)
             return rf"\left\langle {body} \right\rangle_{{{law}{shift}}}"
 
-        return self.integrand.xreplace(self._names()), ends
+        return _short(self.integrand).xreplace(self._names()), ends
 
     def _latex(self, printer, exp=None):
         inside, ends = self.tex_inside()
         text = ends(printer._print(inside), printer._print)
         return text if exp is None else rf"{text}^{{{exp}}}"
+
+
+@lru_cache(maxsize=256)
+def _short(f: sp.Expr) -> sp.Expr:
+    """An integrand as it is printed: rational pieces as one quotient where that is shorter (cases do not break)."""
+    if not isinstance(f, sp.Piecewise):
+        return f
+    shorter = [(sp.factor(e) if e.is_rational_function(*Z) else e, c) for e, c in f.args]
+    return sp.Piecewise(*[(a if a.count_ops() < e.count_ops() else e, c) for (a, c), (e, _) in zip(shorter, f.args)])
 
 
 @lru_cache(maxsize=1024)
