@@ -19,7 +19,8 @@ def assert_neutral(phi, sigma_w2: float, sigma_b2: float, c: float = 0.5) -> Non
     assert abs(found - c) < 1e-9, f"c* = {found}"
 
 
-@pytest.mark.parametrize(("name", "phi"), [("erf", erf), pytest.param("tanh", np.tanh, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "phi"), [("erf", erf), ("tanh", np.tanh)])
 def test_the_line(name, phi):
     line = mf.derive(name).neutrality_line()
     ((sigma_w, K),) = line.sigma_w_at("sqrt(0.1)")
