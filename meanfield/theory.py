@@ -219,9 +219,9 @@ class Theory:
         on [0, 1], and c < 0 is fixed only at c = -1, where φ is odd and there are no biases. Places inside are floats
         with their error.
 
-        >>> found = derive("tanh").correlations(sigma_w="sqrt(2.5)", sigma_b="sqrt(0.1)")
+        >>> found = derive("step").correlations(sigma_w="1.5", sigma_b="0.1")
         >>> [(round(p.c, 9), p.stability) for p in found]
-        [(1.0, 'unstable'), (0.664361347, 'stable')]
+        [(1.0, 'unstable'), (0.793662469, 'stable')]
         """
         from meanfield.numeric.correlations import correlations
 

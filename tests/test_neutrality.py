@@ -56,6 +56,7 @@ def test_where_there_is_none():
         line.at(1)
 
 
+@pytest.mark.slow
 def test_small_biases():
     """erf: φ = 2/√π (z - z³/3 + …), so that the line leaves σ_w² = π/4 as the cube root of σ_b²."""
     line = mf.derive("erf").neutrality_line()
