@@ -90,6 +90,7 @@ def test_where_K_has_no_place():
         found = mf.derive("relu").correlations(**given)
         assert places(found) == [(1, "marginal")] and found.status is mf.Status.MEASURED and math.isnan(found.K)
         assert found.gamma == math.inf and found[0].xi == math.inf
+    assert not mf.derive("relu").correlations(sigma_w=0, sigma_b=0).points
     nothing = mf.derive("gelu").correlations(sigma_w=2, sigma_b="0.1")
     assert not nothing.points and nothing.status is mf.Status.UNKNOWN and nothing.stable is None
     assert "propagate" in nothing.message and math.isnan(nothing.gamma)

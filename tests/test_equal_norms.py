@@ -49,6 +49,16 @@ def test_through_two_dense_layers_and_twice_the_same_phi():
     assert_close(run.distance, [float(x["distance"]) for x in exact], 1e-13)
 
 
+def test_a_parameter_of_the_activation():
+    """A slope that comes as a number later gives the very same node."""
+    late, early = mf.derive("leaky_relu", alpha="alpha"), mf.derive("leaky_relu", alpha="3/10")
+    assert late.equal_norms.subs({"alpha": sp.Rational(3, 10)}).only("distance") == early.equal_norms.only("distance")
+    place = dict(sigma_w=1.2, sigma_b=0.1, depth=4, correlation=0.3, quantities=("c", "gamma"))
+    assert (late.propagate(**place, alpha="3/10").gamma == early.propagate(**place).gamma).all()
+    found = [t.correlations(sigma_w="1.2", sigma_b="0.1", **k) for t, k in ((late, {"alpha": "3/10"}), (early, {}))]
+    assert found[0].points == found[1].points
+
+
 def test_what_does_not_move_apart():
     assert stretch(3 * Z[0] + 2, K, distance) == 9
     assert stretch(sp.Integer(2), K, distance) == 0

@@ -159,10 +159,12 @@ class _Step:
 
 def _without_K(recursion: Recursion, values: dict[str, Any], end: str) -> tuple[_Step | None, float, str]:
     """The step where K ends at 0 or ∞, if the map of c does not depend on K without a bias (φ of one power)."""
+    if not values["sigma_w"] > 0:
+        return None, math.nan, "without weights and biases every signal is 0"
     step = _Step(recursion, values | {"sigma_b": 0.0})
     with np.errstate(all="ignore"):
         looks = [[step.excess(K, gap) for gap in (0.9, 0.3, 1e-3)] for K in (1.0, 7.3)]
-    if values["sigma_w"] > 0 and all(abs(a - b) <= NEAR for a, b in zip(*looks)):
+    if all(abs(a - b) <= NEAR for a, b in zip(*looks)):
         return step, 1.0, f"K flows to {end}; the map of c does not depend on K, as far as float arithmetic sees"
     return None, math.nan, (
         f"K flows to {end}, where the map of c depends on how it gets there; follow it with propagate(quantities="

@@ -31,6 +31,12 @@ class Stretch(sp.Expr):
     is_ratio = True
 
     def __new__(cls, body: Integrand, variance: sp.Expr, apart: sp.Expr, params: sp.Tuple = _NO_PARAMETERS):
+        numbers = {P[i]: p for i, p in enumerate(params) if p.is_number and not p.has(Average)}
+        if numbers:  # α → 1/10 must give the very node that was built with 1/10
+            rest = [i for i in range(len(params)) if P[i] not in numbers]
+            swap = numbers | {P[i]: P[j] for j, i in enumerate(rest)}
+            f = body.expr.subs(swap, simultaneous=True)
+            body, params = Integrand(pieces(f, Z[0]).expr), sp.Tuple(*[params[i] for i in rest])
         return super().__new__(cls, body, sp.sympify(variance), sp.sympify(apart), sp.Tuple(*params))
 
     @property
