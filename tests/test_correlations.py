@@ -72,6 +72,14 @@ def test_what_convexity_says():
     assert places(normed) == [(1, "unstable"), (0, "stable")]
 
 
+def test_a_constant_that_a_norm_takes_away():
+    """sigmoid = 1/2 + tanh(z/2)/2: behind a LayerNorm without bias (x, -y) goes the way of (x, y)."""
+    found = mf.derive("erfc(z)", norm="act").correlations(sigma_w=1.5, sigma_b=0)
+    assert places(found) == [(1, "unstable"), (0, "stable"), (-1, "unstable")] and found.status is mf.Status.MEASURED
+    alone = mf.derive("erfc(z)", norm="act").correlations(sigma_w=1.5, sigma_b="0.1")
+    assert -1 not in [p.c for p in alone]
+
+
 def test_the_map_of_step_is_known():
     """sgn-like φ: C(c) = (σ_w²(1/4 + asin(c)/2π) + σ_b²)/K, solved by bisection here."""
     w, b = 2.25, 0.01

@@ -178,6 +178,11 @@ def test_the_measured_error_sees_a_rule_with_too_few_nodes(monkeypatch):
     right, wrong = error_of(stretches.RULES), error_of(((0.1, 2),))
     assert right[0] <= stretches.FLOOR and abs(right[1] - 0.5) < 1e-14
     assert wrong[0] > 1e-9
+    unknown = "def s(V, apart, T):\n    return math.nan\n"  # what gives nan has no error, not an error of 0
+    assert stretches.error(node, unknown, "s", np.zeros((1, 10))) == math.inf
+    monkeypatch.setattr(assembly, "stretch_error", lambda *_: math.inf)
+    with pytest.raises(mf.MeanFieldError, match="not compiled"):
+        assembly.Functions().of(node)
 
 
 # ------------------------------------------------------------------------------------------------ coordinates

@@ -123,11 +123,13 @@ def correlations(recursion: Recursion, values: dict[str, Any], phase: Any, first
         found.append(_inside(step, K_star, odd))
     elif slope == 1 and _is_identity(step, K_star):
         return Correlations(K_star, (), Status.UNKNOWN, "the map of c is the identity: every correlation stays")
-    if odd:
-        mirrored = "stable" if slope < 1 else found[0].stability
-        found.append(CorrelationPoint(-1.0, slope, mirrored))
-    status = Status.CERTIFIED if proved and phase.status != Status.MEASURED else Status.MEASURED
-    why = "C is convex on [0, 1] and not odd" if not odd else "C is convex on [0, 1] and odd"
+    looks_odd = odd or step.excess(K_star, 2.0) > -NEAR  # C(-1) = -1: also a constant that a LayerNorm takes away
+    if looks_odd:
+        found.append(CorrelationPoint(-1.0, slope, found[0].stability))
+    proved = proved and looks_odd == odd and phase.status != Status.MEASURED
+    status = Status.CERTIFIED if proved else Status.MEASURED
+    why = f"C is convex on [0, 1] and {'odd' if looks_odd else 'not odd'}"
+    why += "" if looks_odd == odd else ", as far as float arithmetic sees"
     return Correlations(K_star if not reason else math.nan, tuple(found), status, reason or f"no others: {why}")
 
 
@@ -198,7 +200,8 @@ def _inside(step: _Step, K: float, odd: bool) -> CorrelationPoint:
 
     low, high = math.log(1e-15), 0.0
     if step.excess(K, 1.0) >= 0:  # C(0) = 0 to rounding: LayerNorm takes the mean away
-        return CorrelationPoint(0.0, step.slope(K, 1.0), "stable", 1e-15)
+        slope = step.slope(K, 1.0)
+        return CorrelationPoint(0.0, slope, "stable", (step.error + 4e-16) / max(1 - slope, 1e-300))
     if step.excess(K, math.exp(low)) <= 0:
         raise MeanFieldError(
             "The correlation's fixed point was asked for, but it lies within 1e-15 of 1: C′(1) is 1 to rounding."

@@ -181,7 +181,12 @@ class Functions:
         closed = all("quadrature" not in n for n in self.notes if n.startswith(tuple(f"{u}(" for u in used)))
         note = f"{name}(K, distance) = {shape}: the mean of {used[2]} for inputs close together, else of {used[1]}"
         table = self.arrays[f"T{used[0].split('_')[1]}"]
-        error = stretch_error(shape, self.text + text, name, table)
+        error = stretch_error(shape, self.text + text, name, table, self.limit)
+        if not error < 1e-6:
+            raise MeanFieldError(
+                f"{shape} is too steep or oscillates too fast for float64 (measured error {error:.0e}); it is derived, "
+                "but not compiled."
+            )
         self._add(name, text, note, table, error, 0.0 if closed else PAIR_WEIGHT, float("inf"), tabled=True)
 
     def _direct(self, name: str, shape: Average, written: Sequence[sp.Expr]) -> None:

@@ -27,6 +27,7 @@ RULES = ((1e-6, 3), (1e-3, 4), (CLOSE, 8))  # up to this closeness, so many node
 MEASURED = ((1.0, 1e-12), (1.0, 0.19), (1.0, 0.21), (1.0, 1.3), (1e-3, 1e-5), (50.0, 0.02), (1e4, 1e-4), (1e4, 3e3))
 MEASURED_CLOSED = (*MEASURED, (1e4, 3.0), (1e6, 0.5))
 FLOOR = 1e-14
+SMALL = 1e-290
 FAINT = 1e-3  # 1 - c below which a difference of averages loses more than 1e-13
 
 
@@ -88,18 +89,24 @@ def text(node: Stretch, name: str, second: str, product: str, slope: str) -> str
 """
 
 
-def error(node: Stretch, source: str, name: str, table: np.ndarray) -> float:
+def error(node: Stretch, source: str, name: str, table: np.ndarray, limit: float = math.inf) -> float:
     """The largest relative error at `MEASURED` (variance, apart): against balls where the averages close, else against
-    finer panels of another geometry."""
+    finer panels of another geometry; ∞ where a value cannot be measured. limit: the largest variance at which the parts
+    are known.
+    """
     f, worst = printing.interpret(source, name), FLOOR
     exact = closed(node)
     for V, apart in MEASURED if exact.has(Average, Stretch) else MEASURED_CLOSED:
-        try:
-            true = _true(node, exact, V, apart)
-            off = abs(f(V, apart, table) / true - 1) if true else 0.0
-        except (OverflowError, ZeroDivisionError, ValueError):
+        if limit < V:
             continue
-        worst = max(worst, off if math.isfinite(off) else 0.0)
+        true = _true(node, exact, V, apart)
+        if abs(true) < SMALL:  # nothing that a double could hold relatively
+            continue
+        try:
+            off = abs(f(V, apart, table) / true - 1)
+        except (OverflowError, ZeroDivisionError, ValueError):
+            off = math.inf
+        worst = max(worst, math.inf if math.isnan(off) else off)  # ∞ - ∞, here or in the reference: no measure
     return worst
 
 
