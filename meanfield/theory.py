@@ -47,14 +47,16 @@ from meanfield.symbolic.blocks.recursions import (
     two_inputs,
 )
 from meanfield.symbolic.coordinates import COORDINATES, in_coordinates, needed
+from meanfield.symbolic.criticality import closing
 from meanfield.symbolic.criticality.lines import CriticalLine, critical_line
 from meanfield.symbolic.criticality.phases import Phase, phase_at
 from meanfield.symbolic.criticality.points import CriticalPoints, critical_points
 from meanfield.symbolic.criticality.rounding import doubles, phase_with_rounding, points_with_rounding
 from meanfield.symbolic.fixed_points.points import FixedPoints, fixed_points
 from meanfield.symbolic.recursion import Recursion
+from meanfield.symbolic.recursion import c0 as start_c0
 from meanfield.symbolic.steps import Domain
-from meanfield.symbols import parameter
+from meanfield.symbols import Q0, parameter
 
 if TYPE_CHECKING:
     from meanfield.numeric.correlations import Correlations
@@ -162,18 +164,51 @@ class Theory:
 
     @spoken
     def depth_law(self, quantity: str = "J", **parameters) -> _depth.DepthLaw:
-        """How K^l or J^{1,l} behaves as l → ∞, with its constants.
+        """How K^l, J^{1,l}, the correlation c of two inputs of one norm, or γ = c/(1 - c) behaves as l → ∞, with its
+        constants.
 
-        quantity: "K" or "J"; parameters: sigma_w, sigma_b (mu), numbers or text; those left out stay symbolic where the
-        law allows.
+        quantity: "K", "J", "c" or "gamma"; parameters: sigma_w, sigma_b (mu), numbers or text, Q0 and (for c and gamma)
+        the cosine c0 of the inputs, 1 and 0 unless given; of K and J those left out stay symbolic where the law allows.
 
         >>> derive("tanh", residual=True).depth_law("J", sigma_w=1, sigma_b=0).rate
         4*sqrt(2)/(3*sqrt(pi))
+        >>> print(derive("relu").depth_law("gamma", sigma_w="sqrt(2)", sigma_b="0.1"))
+        gamma = 8*l**2/(9*pi**2)   (critical: power-law approach to c = 1; K grows without bound)
+          8*l**2/(9*pi**2) = 0.0900632743487 l^2
         """
-        choice(quantity, "quantity", ("K", "J"))
+        choice(quantity, "quantity", ("K", "J", *closing.QUANTITIES))
         theory, parameters = decided(self, parameters)
+        if quantity in closing.QUANTITIES:
+            return theory._closing_law(quantity, parameters)
         place = theory._place(parameters, also=("Q0",))
         return _depth.depth_law(theory.one_input.only("K", "J"), quantity, place)
+
+    def _closing_law(self, quantity: str, parameters: dict) -> _depth.DepthLaw:
+        place = self._place(parameters, also=("Q0", "c0"))
+        norm, cosine = place.pop("Q0", sp.S.One), place.pop("c0", sp.S.Zero)
+        if not cosine.is_number or not -1 <= cosine <= 1:
+            raise MeanFieldError(f"c0 must be a number between -1 and 1, but {shown(parameters['c0'])} was given.")
+        missing = [s.name for s in self.one_input.only("K", "J").parameters if s.name not in (*place, "Q0")]
+        if missing:
+            raise MeanFieldError(f"The law of {quantity} was asked for; give {' and '.join(missing)} numbers.")
+        own = {k: v for k, v in parameters.items() if k not in ("c0", "Q0")}
+        phase = self.phase(input_norm=norm, **own)
+        swap = {s: place[s.name] for s in self.equal_norms.parameters if s.name in place}
+        recursion = self.equal_norms.only("K", "K_ab", "distance").homogeneous("A large-depth law was").subs(swap)
+        first = {n: sp.sympify(e).subs({Q0: norm, start_c0: cosine}) for n, e in recursion.start.items()}
+        same = first["distance"] == 0
+        start = sp.S.One if same else sp.simplify(first["K_ab"] / first["K"]) if first["K"] != 0 else sp.S.Zero
+        one = self.one_input.only("K", "J")
+        return closing.closing_law(
+            recursion,
+            one,
+            quantity,
+            place | {"Q0": norm},
+            start,
+            phase,
+            self._is_odd(place),
+            lambda: self.correlations(input_norm=norm, **own),
+        )
 
     @spoken
     def fixed_points(self, **parameters) -> FixedPoints:

@@ -130,15 +130,24 @@ def law(
     mu: Mu = None,
     norm: Norm = "none",
     param: Param = None,
-    quantity: Annotated[str, typer.Option(metavar="J|K", help="J: the law of log J^(1,l). K: the law of K^l.")] = "J",
+    quantity: Annotated[
+        str,
+        typer.Option(
+            metavar="J|K|c|gamma",
+            help="J: the law of log J^(1,l). K: of K^l. c: of the correlation of two inputs. gamma: of c/(1 - c).",
+        ),
+    ] = "J",
     sigma_w: Annotated[
         str | None, typer.Option(metavar="S", help="σ_w, exact: 1.5, 3/2, sqrt(2). Symbolic if left out.")
     ] = None,
     sigma_b: Annotated[str | None, typer.Option(metavar="S", help="σ_b, exact: 0, 0.1. Symbolic if left out.")] = None,
+    correlation: Annotated[
+        str | None, typer.Option(metavar="C0", help="Cosine of the two inputs, for c and gamma; 0 if left out.")
+    ] = None,
     latex: Latex = False,
     json: Json = False,
 ) -> None:
-    """How K^l or J^(1,l) behaves as the layer l → ∞, with its constants.
+    """How K^l, J^(1,l), c^l or γ^l behaves as the layer l → ∞, with its constants.
 
     A σ that is left out stays symbolic where the law allows it (μ = 1 and a
     saturating φ); elsewhere both are needed.
@@ -147,6 +156,10 @@ def law(
     theory = theory_of(act, residual, mu, param, norm)
     given = {"sigma_w": sigma_w, "sigma_b": sigma_b}
     values = {k: number(v, option(k)) for k, v in given.items() if v is not None}
+    if correlation is not None:
+        if quantity not in ("c", "gamma"):
+            raise MeanFieldError("--correlation is of two inputs; ask for --quantity c or gamma with it.")
+        values["c0"] = number(correlation, "--correlation")
     section = ", ".join(f"{k} = {v}" for k, v in values.items()) or "Any sigma_w > 0"
     with out.working(f"Large depth of {describe(theory.block)}"):
         found = theory.depth_law(quantity, **values)

@@ -79,7 +79,7 @@ def derivation_data(theory: Theory, laws: Laws, table: Table) -> dict[str, Any]:
 
 
 def law_data(law: DepthLaw) -> dict[str, Any]:
-    """A large-depth law: quantity ~ C l^exponent exp(rate l^rate_power); terms are those of K, or of log J."""
+    """A large-depth law: quantity ~ C l^exponent exp(rate l^rate_power); terms are those of K, c or γ, or of log J."""
     return {
         "of": "log J" if law.quantity == "J" else law.quantity,
         "law": law.law.text(),
@@ -182,7 +182,7 @@ def derivation(theory: Theory, laws: Laws) -> Table:
 def law_rows(quantity: str, law: DepthLaw | MeanFieldError, section: str, digits: bool = False) -> list[Row]:
     """A large-depth law as table rows (with `digits`, also as decimals); one that is not known says why."""
     symbol = QUANTITIES[quantity].latex
-    name, symbol = ("log J^(1,l)", rf"\log {symbol}") if quantity == "J" else ("K^l", symbol)
+    name, symbol = ("log J^(1,l)", rf"\log {symbol}") if quantity == "J" else (f"{quantity}^l", symbol)
     if isinstance(law, MeanFieldError):
         return [Row(section, name, "not known", symbol, str(law))]
     rows = [Row(section, name, law.law, symbol, law.regime)]

@@ -13,6 +13,7 @@ import sympy as sp
 
 from meanfield import balls
 from meanfield.printed import COLUMNS, wrapped
+from meanfield.quantities import QUANTITIES
 from meanfield.results import Law, MeanFieldError, Status, Term, one_line
 from meanfield.symbolic.asymptotics.scaling import Path, Powers, decay, logarithm, path
 from meanfield.symbolic.averages.expansion import at_infinity, at_zero, exponential_at_zero
@@ -30,7 +31,7 @@ CONSTANT = sp.Symbol("C", real=True)  # what depends on the start
 
 @dataclass(frozen=True)
 class DepthLaw(Law):
-    """A `Law` in l: that of K, or of log J (C is a constant that depends on the start).
+    """A `Law` in l: that of K, c or γ, or of log J (C is a constant that depends on the start).
 
     quantity ~ C · l^exponent · exp(rate · l^rate_power) as l → ∞, read off the terms. regime: which balance holds, in
     words. exact: J^{1,l} itself where the product over layers is known. status: EXACT or CERTIFIED where the
@@ -50,10 +51,10 @@ class DepthLaw(Law):
 
     @property
     def _rising(self) -> Term | None:
-        """The term of log J that makes J exponential, or that of an exponential K."""
+        """The term of log J that makes J exponential, or the exponential one of another quantity."""
         lead = self.leading
-        if self.quantity == "K":
-            return Term(lead.rate, lead.rate_power) if lead.rate != 0 else None
+        if self.quantity != "J":
+            return next((Term(t.rate, t.rate_power) for t in self.terms if t.rate != 0), None)
         return lead if self.variable == l and lead.power > 0 and lead.logs == 0 and self.terms else None
 
     @property
@@ -69,7 +70,7 @@ class DepthLaw(Law):
         """The power of l; None where the known terms do not determine it, or where it is none."""
         if self.variable != l:  # K falls as 1/log l, and J is a power of K
             return sp.S.Zero
-        if self.quantity == "K":
+        if self.quantity != "J":
             return next((t.power for t in self.terms if t.power != 0), sp.S.Zero)
         above = [t for t in self.terms if t.coefficient != CONSTANT and (t.power > 0 or (t.power == 0 and t.logs > 0))]
         rest = [t for t in above if t != self._rising]
@@ -81,8 +82,8 @@ class DepthLaw(Law):
 
     @property
     def expr(self) -> sp.Expr:
-        """C l^exponent exp(rate l^rate_power), or the terms of K where it is no exponential."""
-        if self.quantity == "K" and self.rate == 0:
+        """C l^exponent exp(rate l^rate_power) for J, the terms of other quantities."""
+        if self.quantity != "J":
             return self.law.expr
         growth = sp.exp(self.rate * l**self.rate_power) if self.rate != 0 else sp.S.One
         return CONSTANT * l ** (self.exponent or 0) * growth
@@ -100,7 +101,7 @@ class DepthLaw(Law):
 
     def latex(self) -> str:
         """The law as LaTeX for math mode (amsmath); a long one stands in an `aligned` that fits a line of text."""
-        return aligned([(r"\log J^{\ell}" if self.quantity == "J" else r"K^{\ell}", self.law)])
+        return aligned([(r"\log J^{\ell}" if self.quantity == "J" else QUANTITIES[self.quantity].latex, self.law)])
 
 
 def _stated(

@@ -1,0 +1,263 @@
+r"""The large-depth law of the correlation c of two inputs of one norm, and of γ = c/(1 - c).
+
+Near c = 1 the map of ε = 1 - c is ε′ = ε·(K/K′)·(r_0(K) - r_q(K) ε^q - …), q = ½ where φ has kinks, else 1. Its linear
+part multiplies up to M^l = J^{1,l}·K^1/K^l, whose law is known: where M falls exponentially, so does ε; where M falls
+as l^{-p}, u = (M/ε)^q obeys u′ = u + q a M^q, a = r_q K/K′, so that ε ~ ((1 - pq)/(q a))^{1/q} l^{-1/q} for pq < 1,
+with a logarithm at pq = 1, and ε ~ C l^{-p} beyond. Where M grows, c settles at a c* < 1, exponentially.
+
+Source: derived here; [bias_and_trainability] (112)-(114) are ReLU's rates, without the constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import sympy as sp
+
+from meanfield import balls
+from meanfield.functions.piecewise import pieces
+from meanfield.functions.series.infinity import normal_form
+from meanfield.results import Law, MeanFieldError, Status, Term
+from meanfield.symbolic.asymptotics.depth import CONSTANT, DepthLaw, depth_law
+from meanfield.symbolic.asymptotics.scaling import decay
+from meanfield.symbolic.averages.closeness import gap_powers
+from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.averages.stretch import Stretch, stretch
+from meanfield.symbolic.criticality.phases import Phase
+from meanfield.symbolic.fixed_points.points import start_of
+from meanfield.symbolic.fixed_points.roots import enclose, from_ball
+from meanfield.symbolic.recursion import Recursion, closed
+from meanfield.symbols import K, Z, l
+
+QUANTITIES = ("c", "gamma")
+
+
+@dataclass(frozen=True)
+class _Gap:
+    """The law of 1 - c, and in which circumstances."""
+
+    law: Law
+    regime: str
+    status: Status
+
+
+def closing_law(
+    recursion: Recursion,
+    one: Recursion,
+    quantity: str,
+    values: dict[str, sp.Expr],
+    correlation: sp.Expr,
+    phase: Phase,
+    odd: bool,
+    inside: Callable[[], Any],
+) -> DepthLaw:
+    """The law of "c" or "gamma"; see `Theory.depth_law`.
+
+    recursion: of (K, K_ab, distance) at these values; one: of (K, J); correlation: c at layer 1; phase: where K flows;
+    odd: whether φ is odd and biases are 0; inside: gives the fixed points of c where the one at 1 repels.
+    """
+    stays = 1 if correlation == 1 else correlation if odd and correlation in (0, -1) else None
+    if stays is not None:
+        regime = "the inputs are the same" if stays == 1 else f"phi is odd, without biases: c stays {stays}"
+        return _stated(quantity, sp.sympify(stays), Law(l, sp.oo, ()), regime, Status.EXACT)
+    if phase.name == "undecided":
+        raise MeanFieldError("Whether chi_J is 1 is not decided at this place, nor is the law of c.")
+    point = phase.fixed_point
+    if point is not None and point.K.value != 0 and phase.name == "chaotic":
+        return _inside(recursion, quantity, point.chi_K.value, inside())
+    found = _gap(recursion, one, values, phase, odd)
+    return _stated(quantity, sp.S.One, -found.law, found.regime, found.status)
+
+
+def _stated(quantity: str, end: sp.Expr, rest: Law, regime: str, status: Status) -> DepthLaw:
+    """The law of c = end + rest, or of γ = 1/(1 - c) - 1."""
+    law = rest + end
+    if quantity == "gamma":
+        gap = -rest if end == 1 else 1 - law
+        if not gap.terms:
+            raise MeanFieldError("gamma = c/(1 - c) is infinite at every layer: the inputs are the same.")
+        if len(gap.terms) == 1 and gap.remainder == "smaller":
+            t = gap.leading
+            inverse = Term(1 / t.coefficient, -t.power, -t.logs, -t.rate, t.rate_power)
+            law = replace(gap, terms=(inverse,))
+        else:
+            law = 1 / gap - 1
+        # 1/C is as good a constant as C
+        law = replace(law, terms=tuple(_renamed(t) for t in law.terms))
+    own = law.variable, law.point, law.terms, law.remainder, law.remainder_logs
+    return DepthLaw(*own, quantity, regime, status)
+
+
+def _renamed(term: Term) -> Term:
+    return replace(term, coefficient=CONSTANT) if term.coefficient.has(CONSTANT) else term
+
+
+def _inside(recursion: Recursion, quantity: str, chi_K: Any, found: Any) -> DepthLaw:
+    """c settles at c* < 1: as fast as the slower of the correlation and, where it still moves, of K."""
+    point = found.stable
+    if point is None:
+        raise MeanFieldError(f"Where c settles is not known here: {found.message}.")
+    slope, regime = point.slope, f"c* = {point.c:.12g} in the chaotic phase"
+    if point.c != 0 and recursion["K"].has(K):
+        own = float(chi_K)
+        if abs(own) > slope:
+            slope, regime = own, f"{regime}: K settles more slowly than c"
+    if not slope > 1e-14:
+        raise MeanFieldError(f"c falls to c* = {point.c:.12g} faster than exponentially: the map is flat there.")
+    if point.c == 1:
+        raise MeanFieldError("The fixed point of c below 1 lies within 1e-15 of it: the place is critical to rounding.")
+    end = sp.Integer(0) if point.c == 0 else sp.Float(point.c, 15)
+    rest = Law(l, sp.oo, (Term(CONSTANT, rate=sp.Float(float(sp.log(slope)), 15)),), "smaller")
+    if quantity == "gamma" and end != 0:
+        end = end / (1 - end)
+    law = rest + end
+    own_terms = law.variable, law.point, law.terms, law.remainder, law.remainder_logs
+    return DepthLaw(*own_terms, quantity, regime, Status.MEASURED)
+
+
+def _gap(recursion: Recursion, one: Recursion, values: dict[str, sp.Expr], phase: Phase, odd: bool) -> _Gap:
+    """The law of 1 - c where it tends to 0 (or stays what the start makes it)."""
+    status = phase.status if phase.status is Status.MEASURED else phase.chi_J.status
+    where = _End(recursion, one, values, phase)
+    rate, power, p = _linear_part(one, values, phase)
+    if rate != 0 and balls.certified(rate, 20) > 0:
+        raise MeanFieldError(
+            f"{where.text}, and 1 - c does not fall: where c settles then is not derived; follow it with "
+            'propagate(quantities=("K", "c")).'
+        )
+    if rate != 0:
+        term = Term(CONSTANT, -p, rate=rate, rate_power=power)
+        kind = "exponential" if power == 1 else "stretched exponential"
+        return _Gap(Law(l, sp.oo, (term,), "smaller"), f"{kind} approach to c = 1; {where.text}", status)
+    series = where.series(odd)
+    falling = {q: c for q, c in series.items() if q > 0}
+    if not falling:
+        text = "c tends to what the start makes it" if p == 0 else "the map of c is linear"
+        return _Gap(Law(l, sp.oo, (Term(CONSTANT, -p),), "smaller"), f"{text}; {where.text}", status)
+    critical = "critical: power-law approach to c = 1"
+    critical += " (critical to rounding)" if phase.to_rounding else ""
+    regime = f"{critical}; {where.text}"
+    status = Status.MEASURED if phase.to_rounding else status
+    q = min(falling)
+    if p == 0 and where.settled:
+        names = {power: sp.Dummy("r", positive=power == q or None, real=True) for power in falling}
+        known = {power: v for power, v in names.items() if power <= 2 * q}
+        gain = {1 + power: (-v if power == q else v) for power, v in known.items()}
+        terms = decay({k: v for k, v in gain.items() if k <= 1 + 2 * q}).delta
+        back = {v: (-falling[power] if power == q else falling[power]) for power, v in names.items()}
+        terms = tuple(replace(t, coefficient=_neat(t.coefficient, back)) for t in terms)
+        return _Gap(Law(l, sp.oo, tuple(t for t in terms if t.coefficient != 0), "smaller"), regime, status)
+    a, share = -falling[q], 1 - p * q
+    if share > 0:
+        terms = (Term(sp.simplify((share / (q * a)) ** (1 / q)), -1 / q),)
+    elif share == 0:
+        terms = (Term(sp.simplify((q * a) ** (-1 / q)), -1 / q, -1 / q),)
+    else:
+        terms = (Term(CONSTANT, -p),)
+    return _Gap(Law(l, sp.oo, terms, "smaller"), regime, status)
+
+
+def _neat(coefficient: sp.Expr, back: dict[sp.Symbol, sp.Expr]) -> sp.Expr:
+    found = coefficient.xreplace(back)
+    return sp.N(found, 30) if found.has(sp.Float) else sp.simplify(found)
+
+
+def _linear_part(one: Recursion, values: dict[str, sp.Expr], phase: Phase) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
+    """(rate, its power, p) of M = J/K ~ C l^{-p} exp(rate·l^power)."""
+    if phase.to_rounding:
+        return sp.S.Zero, sp.S.One, sp.S.Zero
+    j, k = (depth_law(one, name, values) for name in ("J", "K"))
+    if k.rate != 0 and j.rate != 0 and j.rate_power != k.rate_power:
+        raise MeanFieldError("J and K grow as exponentials of different powers of l; the law of c is not derived.")
+    rate = sp.simplify(j.rate - k.rate)
+    if rate != 0 and balls.certified(rate, 30).contains(0):
+        raise MeanFieldError("Whether J and K grow alike is not decided here, nor is the law of c.")
+    exponents = j.exponent, k.exponent
+    if None in exponents:
+        raise MeanFieldError("The power of l with which J grows is not known here, nor is the law of c.")
+    return rate, j.rate_power if j.rate != 0 else k.rate_power, sp.sympify(exponents[1]) - sp.sympify(exponents[0])
+
+
+class _End:
+    """Where K ends, and the powers of ε in ε′/ε there."""
+
+    def __init__(self, recursion: Recursion, one: Recursion, values: dict[str, sp.Expr], phase: Phase):
+        self.one, self.values, self.point = one, values, phase.fixed_point
+        self.step, self.apart = recursion["K"], recursion["distance"]
+        point = phase.fixed_point
+        self.neutral = point is not None and point.stability == "neutral"
+        self.at: Any = None if point is None else point.K.value
+        if self.neutral:
+            self.at = start_of(recursion, values)
+        # K′ = K + small: its power-law approach shows in ε, too
+        slow = point is not None and not self.neutral and point.chi_K.value == 1
+        self.settled = self.at not in (None, 0) and not slow
+        self.text = "K grows without bound" if self.at is None else f"K* = {float(self.at):.10g}"
+
+    def series(self, odd: bool) -> dict[sp.Expr, sp.Expr]:
+        """power of ε → coefficient in ε′/ε where K ends; without positive powers where c tends to any number."""
+        if self.at not in (None, 0):
+            powers = gap_powers(self.apart, 2)
+            return {q: self._value(c * K / self.step) for q, c in powers.items()}
+        limit = self.apart.xreplace({s: _homogeneous(s, self.at) for s in self.apart.atoms(Stretch)})
+        exact = limit == self.apart
+        # an odd φ = z + h moves c by h² only, relative to K: with K a power of l, by 1/l², which has a sum
+        summed = odd and self.at == 0 and not limit.has(Stretch)
+        if not exact and not summed and not self._exponential():
+            raise MeanFieldError(
+                f"{self.text}, as a power of l, and the map of c depends on K all the while; its law is not derived. "
+                'Follow it with propagate(quantities=("K", "c")).'
+            )
+        powers = gap_powers(limit, 2)
+        slope = powers.get(sp.S.Zero, sp.S.One)
+        found = {q: sp.simplify(c / slope) for q, c in powers.items()}
+        if any(c.has(K) for c in found.values()):
+            raise MeanFieldError(f"{self.text}, and the map of c depends on K in the limit; its law is not derived.")
+        if exact and self.step.subs(K, 0) == 0:  # the map of c is the same at every layer
+            self.settled = True
+        return found
+
+    def _exponential(self) -> bool:
+        return depth_law(self.one, "K", self.values).rate != 0
+
+    def _value(self, e: sp.Expr) -> sp.Expr:
+        """A function of K at K*: exact where it closes, else a certified number."""
+        e = closed(e)
+        assert self.point is not None
+        exact = self.neutral or self.point.K.error is None
+        if exact:
+            e = sp.simplify(e.subs(K, self.at))
+            return from_ball(balls.certified(e, 30)).value if e.has(Average) else e
+        if not e.has(K):
+            return sp.simplify(e)
+        return _enclosed(e, self.point)
+
+
+def _enclosed(e: sp.Expr, point: Any) -> sp.Expr:
+    value, error = sp.Rational(point.K.value), sp.Rational(point.K.error)
+    return from_ball(enclose(e, value - error, value + error, 30)).value
+
+
+def _homogeneous(node: Stretch, at: Any) -> sp.Expr:
+    """The stretch of the straight lines that f follows on both sides as K → at = 0, or → ∞ (None)."""
+    p = pieces(node.function, Z[0])
+    t = sp.Dummy("t", positive=True)
+    slopes = []
+    for side in (-1, 1):
+        if at is None:
+            f = (p.exprs[0] if side < 0 else p.exprs[-1]).subs(Z[0], side * t)
+            terms = normal_form(f, t).terms(sp.S.One)
+            if any((power, logs) != (1, 0) for power, logs in terms):
+                raise MeanFieldError("K and phi grow faster than linearly; the law of c is not derived.")
+            slopes.append(side * terms.get((sp.S.One, 0), sp.S.Zero))
+        else:
+            f = p.around_zero()[0 if side < 0 else 1]
+            if sp.limit(f, Z[0], 0, "-" if side < 0 else "+") != 0:
+                raise MeanFieldError("K falls to 0 although phi(0) is not 0; the law of c is not derived.")
+            slopes.append(sp.limit(f.diff(Z[0]), Z[0], 0, "-" if side < 0 else "+"))
+    left, right = slopes
+    whole = left * Z[0] if left == right else sp.Piecewise((left * Z[0], Z[0] < 0), (right * Z[0], True))
+    same = sp.simplify(pieces(whole, Z[0]).expr - p.expr) == 0 if not p.breaks else pieces(whole, Z[0]) == p
+    return node if same else stretch(pieces(whole, Z[0]).expr, node.variance, node.apart)

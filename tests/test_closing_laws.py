@@ -1,0 +1,209 @@
+"""The laws of c and γ: exact constants, and iteration by maps that share no code with the library."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import sympy as sp
+from numba import njit
+
+import meanfield as mf
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.averages.closeness import gap_powers, stretch_powers
+from meanfield.symbolic.averages.stretch import Stretch, stretch
+from meanfield.symbols import K, Z, distance, l
+
+
+def law(name, quantity, sigma_w, sigma_b, **keywords):
+    theory = mf.derive(name, **{k: v for k, v in keywords.items() if k not in ("c0", "Q0")})
+    return theory.depth_law(
+        quantity, sigma_w=sigma_w, sigma_b=sigma_b, **{k: v for k, v in keywords.items() if k in ("c0", "Q0")}
+    )
+
+
+RELU = {  # σ_w, σ_b → the leading term of γ
+    ("sqrt(2)", "0"): 2 * l**2 / (9 * sp.pi**2),
+    ("sqrt(2)", "sqrt(1/10)"): 8 * l**2 / (9 * sp.pi**2),
+    ("sqrt(5/2)", "sqrt(1/10)"): 2 * l**2 / (9 * sp.pi**2),
+    ("1", "0"): 2 * l**2 / (9 * sp.pi**2),
+}
+
+
+@pytest.mark.parametrize("place", RELU)
+def test_relu_regimes(place):
+    found = law("relu", "gamma", *place)
+    assert found.law.leading.expr(l) == RELU[place] and found.exponent == 2 and found.status is mf.Status.EXACT
+    assert found.law.leading.expr(l) != RELU[place] * 4
+    gap = law("relu", "c", *place)
+    assert gap.terms[0].coefficient == 1 and sp.expand(gap.terms[1].expr(l) * RELU[place]) == -1
+
+
+def test_relu_ordered_with_biases():
+    found = law("relu", "gamma", "sqrt(3/2)", "sqrt(1/10)")
+    assert found.rate == -sp.log(sp.Rational(3, 4)) and found.terms[0].coefficient == sp.Symbol("C", real=True)
+    assert law("relu", "c", "sqrt(3/2)", "sqrt(1/10)").rate == sp.log(sp.Rational(3, 4))
+
+
+@njit
+def relu_gap(gap, K, w2, b2, layers):
+    """1 - c of ReLU after some layers: 1 - cos θ - (sin θ - θ cos θ)/π, in a series where that cancels."""
+    for _ in range(layers):
+        t = 2.0 * math.asin(math.sqrt(0.5 * gap))
+        if t > 0.05:
+            lost = math.sin(t) - t * math.cos(t)
+        else:
+            lost = t**3 * (1 / 3 - t * t * (1 / 30 - t * t * (1 / 840 - t * t / 45360)))
+        K_next = 0.5 * w2 * K + b2
+        gap, K = (gap - lost / math.pi) * 0.5 * w2 * K / K_next, K_next
+    return gap, K
+
+
+def test_constants_of_relu_by_iteration():
+    """(1 - c) l² → 9π²/2, and 9π²/8 with a bias: what is left falls as log(l)/l and as 1/√l."""
+    exact = law("relu", "c", "sqrt(2)", "0")
+    places = [10**5, 10**6]
+    gaps = [relu_gap(1.0, 2.0, 2.0, 0.0, n - 1)[0] for n in places]
+    left = [n**3 * (float(1 - exact.at(n)) - g) for n, g in zip(places, gaps)]
+    assert abs(left[1] / left[0] - 1) < 0.02, left  # C l^{-3} is what depends on the start: the logarithm is right
+    wrong = [x - n**3 * float(exact.terms[2].expr(l).subs(l, n)) * 0.05 for x, n in zip(left, places)]
+    assert abs(wrong[1] / wrong[0] - 1) > 0.02
+    roots = [1 / math.sqrt(n * n * relu_gap(1.0, 0.1, 2.0, 0.1, n - 1)[0]) for n in (10**6, 4 * 10**6)]
+    limit = float(sp.sqrt(law("relu", "gamma", "sqrt(2)", "sqrt(1/10)").terms[0].coefficient))
+    assert abs(2 * roots[1] - roots[0] - limit) < 2e-5 * limit, (roots, limit)  # in powers of 1/√l
+
+
+TANH = {"0.0001": 302.80, "0.01": 16.639, "0.1": 4.00958, "1": 0.88974}
+
+
+@pytest.mark.parametrize("b2", ["0.1", *[pytest.param(b, marks=pytest.mark.slow) for b in TANH if b != "0.1"]])
+def test_tanh_on_the_critical_line(b2):
+    theory = mf.derive("tanh")
+    width = theory.critical_line().sigma_w_at(f"sqrt({b2})")[0][0].value
+    found = theory.depth_law("c", sigma_w=width, sigma_b=f"sqrt({b2})")
+    assert found.exponent == -1 and found.rate == 0 and "critical to rounding" in found.regime
+    beta = -found.terms[1].coefficient
+    assert float(beta) == pytest.approx(TANH[b2], rel=2e-5) != pytest.approx(TANH[b2] * 1.001, rel=2e-5)
+
+
+def test_a_width_of_thirty_digits_is_critical_to_rounding_and_text_is_not():
+    theory = mf.derive("tanh")
+    width = theory.critical_line().sigma_w_at("sqrt(0.1)")[0][0].value
+    assert theory.phase(sigma_w=width, sigma_b="sqrt(0.1)").name == "critical to rounding"
+    assert theory.phase(sigma_w=str(width), sigma_b="sqrt(0.1)").name == "ordered"
+    assert theory.phase(sigma_w=width + sp.Rational(1, 10**25), sigma_b="sqrt(0.1)").name == "chaotic"
+
+
+@pytest.mark.parametrize(
+    ("name", "phi", "b2"),
+    [("tanh", np.tanh, "0.1"), ("z*erf(z)", None, "0.5"), ("sin", np.sin, "0.2")],
+)
+@pytest.mark.slow
+def test_smooth_phi_at_the_critical_line_by_hermite_coefficients(name, phi, b2):
+    from scipy.special import erf
+
+    phi = phi or (lambda z: z * erf(z))
+    theory = mf.derive(name)
+    points = theory.critical_line().sigma_w_at(f"sqrt({b2})")
+    width, place = points[0][0].value, float(points[0][1].value)
+    found = theory.depth_law("gamma", sigma_w=width, sigma_b=f"sqrt({b2})")
+    assert found.exponent == 1
+    x, w = np.polynomial.hermite_e.hermegauss(180)
+    values = w / w.sum() * phi(math.sqrt(place) * x)
+    before, now, a2 = np.zeros_like(x), np.ones_like(x), []
+    for k in range(90):  # normalized Hermite polynomials
+        a2.append((values * now).sum() ** 2)
+        before, now = now, (x * now - math.sqrt(k) * before) / math.sqrt(k + 1)
+    a2 = np.array(a2)
+
+    @njit
+    def gap_after(gap, layers):
+        for _ in range(layers):
+            step = math.log1p(-gap)
+            total = 0.0
+            for k in range(1, a2.shape[0]):
+                total -= a2[k] * math.expm1(k * step)
+            gap = w2 * total / place
+        return gap
+
+    w2 = 1 / (sum(k * a2[k] for k in range(90)) / place)  # slope 1 by its own digits
+    assert w2 == pytest.approx(float(width) ** 2, rel=1e-9)
+    left, gap, done = [], 0.5, 1
+    for n in (10**5, 10**6, 10**7):
+        gap, done = gap_after(gap, n - done), n
+        left.append(1 / gap - 1 - float(found.at(n)))
+    assert abs(left[2] - left[1]) < 1e-2 + abs(left[1] - left[0]), left
+    beta = float(found.terms[0].coefficient)
+    assert abs(left[2] - left[1]) < 1e-8 * beta * 1e7 * 100, (left, beta)
+
+
+@pytest.mark.slow
+def test_c_settles_below_one_in_the_chaotic_phase():
+    found = law("step", "c", 2, "0.3")
+    point = mf.derive("step").correlations(sigma_w=2, sigma_b="0.3").stable
+    assert float(found.terms[0].coefficient) == pytest.approx(point.c, abs=1e-14)
+    assert float(found.rate) == pytest.approx(math.log(point.slope), abs=1e-12) and found.status is mf.Status.MEASURED
+    assert float(law("step", "gamma", 2, "0.3").terms[0].coefficient) == pytest.approx(point.c / (1 - point.c))
+
+
+def test_what_the_start_decides():
+    assert law("tanh", "c", 1, 0, c0="1/2").regime.startswith("c tends to what the start makes it")
+    assert law("tanh", "c", 1, 0).at(10) == 0 and law("tanh", "gamma", 1, 0).at(10) == 0
+    assert law("tanh", "c", 1, 0, c0=-1).at(10) == -1 and law("tanh", "c", "1.3", "0.2", c0=1).at(10) == 1
+    with pytest.raises(MeanFieldError, match="infinite at every layer"):
+        law("relu", "gamma", 1, 0, c0=1)
+    with pytest.raises(MeanFieldError, match="c0 must be a number between -1 and 1"):
+        law("relu", "gamma", 1, 0, c0="1.5")
+    with pytest.raises(MeanFieldError, match="give sigma_b numbers"):
+        mf.derive("relu").depth_law("c", sigma_w=1)
+    with pytest.raises(MeanFieldError, match="where c settles then is not derived"):
+        mf.derive("tanh", residual=True).depth_law("c", sigma_w=1, sigma_b="0.1")
+
+
+def test_behind_norms_and_skips():
+    assert law("relu", "c", "sqrt(2)", 0, norm="pre").terms[1].coefficient == -9 * sp.pi**2 / 2
+    assert law("relu", "c", 1, 0, residual=True).terms[1].coefficient == -81 * sp.pi**2 / 2
+
+
+@pytest.mark.parametrize(
+    "name", ["relu", "z*abs(z)", *[pytest.param(n, marks=pytest.mark.slow) for n in ("hard_tanh", "tanh")]]
+)
+def test_the_expansion_leaves_a_remainder_of_the_next_order(name):
+    """Against digits of the stretch itself: the remainder falls by the power that the first missing term has."""
+    f = mf.activation(name).pieces.expr
+    powers = stretch_powers(f, sp.Rational(7, 5))
+    last = max(powers)
+    left = []
+    for apart in (sp.Rational(1, 10**4), sp.Rational(1, 10**6)):
+        series = sum(c * apart**q for q, c in powers.items())
+        left.append(abs(float(sp.N(stretch(f, sp.Rational(7, 5), apart) - series, 30))))
+    order = math.log10(left[0] / left[1]) / 2
+    missing = float(last) + (0.5 if name in ("relu", "hard_tanh", "z*abs(z)") else 1)
+    assert order > missing - 0.1, (order, missing)
+
+
+def test_kinks_give_half_integer_powers_and_jumps_none():
+    half = stretch_powers(sp.Max(0, Z[0]), K)
+    assert half[sp.S.Half] == -1 / (3 * sp.pi * sp.sqrt(K))
+    with pytest.raises(MeanFieldError, match="jumps"):
+        stretch_powers(sp.sign(Z[0]), K)
+    with pytest.raises(MeanFieldError, match="becomes infinite at z = 0"):
+        stretch_powers(sp.Abs(Z[0]) ** sp.Rational(3, 2), K)
+
+
+def test_nested_stretches_expand_in_each_other():
+    """Two Dense in a block: the outer stretch in the inner one's distance, against digits at a small gap."""
+    block = mf.Sequential((mf.Nonlinearity("relu"), mf.Dense(), mf.Nonlinearity("erf"), mf.Dense()))
+    step = mf.derive(architecture=block).equal_norms.only("K", "K_ab", "distance")["distance"]
+    numbers = {"sigma_w": sp.Rational(6, 5), "sigma_b": sp.Rational(1, 5)}
+    step = step.subs({s: numbers[s.name] for s in step.free_symbols if s.name in numbers}).subs(K, 1)
+    powers = {q: sp.N(c.subs(K, 1), 30) for q, c in gap_powers(step).items()}
+    assert set(powers) == {sp.S.Zero, sp.S.Half, sp.S.One}
+    left = []
+    for gap in (sp.Rational(1, 10**6), sp.Rational(1, 10**8)):
+        at = step.subs(distance, 2 * gap) / (2 * gap)
+        inner = min(at.atoms(Stretch), key=lambda s: len(str(s)))
+        true = sp.N(at.xreplace({inner: sp.Rational(str(sp.N(inner, 40)))}), 30)
+        left.append(abs(float(true - sum(c * gap**q for q, c in powers.items()))))
+    assert math.log10(left[0] / left[1]) / 2 > 1.4, left
