@@ -29,7 +29,7 @@ functions.series.ball_series functions.series.taylor functions.series.transserie
 functions.formula functions.parser functions.ranges functions.growth functions.isolation functions.zeros
 functions.piecewise functions.activations functions.signs
 symbolic.averages.closed_form symbolic.averages.enclosure symbolic.averages.finite_parts symbolic.averages.powerlog
-symbolic.averages.mellin symbolic.averages.node symbolic.averages.stretch symbolic.averages.closeness
+symbolic.averages.mellin symbolic.averages.nested symbolic.averages.node symbolic.averages.stretch symbolic.averages.closeness
 symbolic.averages.moments symbolic.averages.expansion
 symbolic.equality symbolic.steps symbolic.recursion symbolic.coordinates
 symbolic.blocks.naming symbolic.blocks.coordinate symbolic.blocks.walk symbolic.blocks.rules symbolic.blocks.recursions
@@ -37,7 +37,7 @@ symbolic.fixed_points.roots symbolic.fixed_points.exclusion symbolic.fixed_point
 symbolic.fixed_points.half_line symbolic.fixed_points.maps symbolic.fixed_points.points
 symbolic.asymptotics.scaling symbolic.asymptotics.depth
 symbolic.criticality.lines symbolic.criticality.phases symbolic.criticality.points symbolic.criticality.rounding
-symbolic.criticality.closing
+symbolic.criticality.closing symbolic.bias
 numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches numeric.quadrature.waves
 numeric.quadrature.tables
 numeric.lowering.cache numeric.lowering.pair_check numeric.lowering.printing numeric.lowering.planes

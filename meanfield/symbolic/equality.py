@@ -56,6 +56,10 @@ def expressions_equal(a: sp.Expr, b: sp.Expr, points: int = 3) -> Equality:
         return Equality.PROVED
     if sp.oo in (a, b):  # φ jumps on one side only
         return Equality.DIFFERENT
+    if a.has(Stretch) or b.has(Stretch):  # ⟨(f_a - f_b)²⟩ and 2⟨f²⟩ - 2⟨f_a f_b⟩ are one function
+        a, b = (e.xreplace({s: s.definition() for s in e.atoms(Stretch)}) for e in (a, b))
+        if same_structure(a, b):
+            return Equality.PROVED
     difference, size = closed(a - b), closed(a)
     free = sorted(a.free_symbols | b.free_symbols, key=lambda s: s.name)
     for k in range(points):  # numbers first: a difference is cheap to see and final

@@ -22,7 +22,7 @@ from meanfield.functions.parser import CONSTANTS, number
 from meanfield.functions.piecewise import SWITCHES, Pieces, derivative, jump, pieces
 from meanfield.functions.signs import signs
 from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm
-from meanfield.symbolic.averages import enclosure
+from meanfield.symbolic.averages import enclosure, nested
 from meanfield.symbolic.averages.closed_form import closed_form
 from meanfield.symbols import P_POSITIVE, K, P, Z, parameter, recognise, z
 
@@ -394,6 +394,9 @@ def average(f: sp.Expr, cov, mean=None) -> sp.Expr:
         return f
     if f.has(sp.oo, sp.zoo, sp.nan):
         raise InfiniteAverage(f"The average of {f} does not exist.")
+    own = sorted((a for a in outermost(f) if nested.depends(a)), key=str)
+    if own:
+        return nested.merged(f, cov, mean, own, average)
     used = [i for i in range(n) if f.has(Z[i])]
     if len(used) < n:
         f = f.xreplace({Z[i]: Z[k] for k, i in enumerate(used)})

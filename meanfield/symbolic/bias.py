@@ -1,0 +1,110 @@
+r"""The initial guessing bias: how far an untrained network prefers one class, as the state of two inputs says it.
+
+At fixed weights a preactivation is N(μ, σ_y²) over inputs, and over weights μ ~ N(0, σ_μ²); the bias of one layer is γ =
+σ_μ²/σ_y². Its recursion averages over inputs first, ⟨·⟩ over N(μ, σ_y²), then over weights, over μ:
+
+    σ_μ²′ = σ_w²⟨⟨φ⟩²⟩ + σ_b²,  σ_y²′ = σ_w²⟨⟨φ²⟩ - ⟨φ⟩²⟩.
+
+Merged (`symbolic.averages.nested`), these are the averages of two inputs with K = σ_μ² + σ_y², K_ab = σ_μ².
+
+Source: [bias_and_trainability] Lemma D.3 (36), (37); Theorem 3.1 (4)-(6); table 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import sympy as sp
+
+from meanfield.functions.activations import Activation
+from meanfield.printed import wrapped
+from meanfield.results import Solution, Status, one_line
+from meanfield.symbolic.asymptotics.depth import DepthLaw
+from meanfield.symbolic.averages.node import average
+from meanfield.symbolic.recursion import Recursion, StateVar, c0
+from meanfield.symbols import Q0, Z, sigma_b, sigma_mu2, sigma_w, sigma_y2
+
+
+class BiasPhase(Enum):
+    """The phase of an untrained network by two order parameters: where γ ends, and on which side of 1 χ_J* lies.
+
+    The first five are table 1 of [bias_and_trainability]; the others are what it leaves out. Deep prejudice is γ → ∞
+    (c → 1): the same class for almost every input.
+    """
+
+    ORDERED_DEEP_PREJUDICE = "ordered deep prejudice"  #: γ → ∞, χ_J* < 1
+    TRANSIENT_DEEP_PREJUDICE = "transient deep prejudice"  #: γ → ∞ by a power of l, χ_J* = 1, K settles: edge of chaos
+    CHAOTIC_DEEP_PREJUDICE = "chaotic deep prejudice"  #: γ → ∞, χ_J* > 1
+    PREJUDICE = "prejudice"  #: 1 < γ* < ∞, χ_J* > 1
+    NEUTRALITY = "neutrality"  #: γ* < 1, χ_J* > 1
+    BALANCE = "balance"  #: γ* = 1, the line between prejudice and neutrality: G_0 is uniform
+    DIVERGENT_DEEP_PREJUDICE = "divergent deep prejudice"  #: γ → ∞, χ_J* = 1, but K grows without bound
+    VANISHING_DEEP_PREJUDICE = "vanishing deep prejudice"  #: γ → ∞ while K → 0
+    BY_THE_START = "by the start"  #: γ ends where the first layer puts it (γ = 0 for orthogonal data without biases)
+    UNKNOWN = "unknown"
+
+
+def phase_of(gamma: str, side: int | None, K: str) -> BiasPhase:
+    """The phase from where γ ends ("oo", "above", "one", "below", "start" or "?"), the sign of χ_J* - 1 (None where it
+    is not known) and where K ends ("finite", "oo", "0")."""
+    if gamma == "start":
+        return BiasPhase.BY_THE_START
+    if gamma == "?" or (side is None and gamma == "oo"):
+        return BiasPhase.UNKNOWN
+    if gamma != "oo":
+        return {"above": BiasPhase.PREJUDICE, "one": BiasPhase.BALANCE, "below": BiasPhase.NEUTRALITY}[gamma]
+    if K == "0":
+        return BiasPhase.VANISHING_DEEP_PREJUDICE
+    if side == 0:
+        return BiasPhase.TRANSIENT_DEEP_PREJUDICE if K == "finite" else BiasPhase.DIVERGENT_DEEP_PREJUDICE
+    assert side is not None
+    return BiasPhase.CHAOTIC_DEEP_PREJUDICE if side > 0 else BiasPhase.ORDERED_DEEP_PREJUDICE
+
+
+@dataclass(frozen=True)
+class Bias:
+    """Where the guessing bias of one network ends; see `Theory.bias`.
+
+    phase: a `BiasPhase`; gamma, c: the limits of γ and of the correlation (NaN where they are not known; the value the
+    start decides for `BY_THE_START` is that of the start given); chi_J: χ_J* of the gradients; law: how γ gets there
+    (None where it is not known); status: EXACT or CERTIFIED where the phase is proved, MEASURED where float arithmetic
+    decided, UNKNOWN where nothing did, for the reason in `message`.
+    """
+
+    phase: BiasPhase
+    gamma: float
+    c: float
+    chi_J: Solution
+    law: DepthLaw | None
+    status: Status
+    message: str = ""
+
+    def __repr__(self) -> str:
+        return one_line("Bias", f"{self.phase.value}: gamma* = {self.gamma:.10g}, c* = {self.c:.10g}")
+
+    def __str__(self) -> str:
+        chi = float(self.chi_J.value) if self.chi_J.value is not sp.nan else float("nan")
+        lines = [f"{self.phase.value}: gamma* = {self.gamma:.10g}, c* = {self.c:.10g}, chi_J* = {chi:.10g}"]
+        lines += [str(self.law)] if self.law is not None else []
+        lines += [f"({self.status.value}: {self.message})"] if self.message else []
+        return wrapped("\n".join(lines))
+
+
+def bias_recursion(phi: Activation) -> Recursion:
+    """The recursion of (σ_μ², σ_y²) for Dense(φ(z)) from its definition: averages over inputs inside one over weights.
+
+    >>> from meanfield.functions.activations import activation
+    >>> print(bias_recursion(activation("erf")).doit())
+    sigma_mu2' = sigma_b**2 + 2*sigma_w**2*asin(2*sigma_mu2/(2*sigma_mu2 + 2*sigma_y2 + 1))/pi
+    sigma_y2' = sigma_w**2*(-2*asin(2*sigma_mu2/(2*sigma_mu2 + 2*sigma_y2 + 1))/pi + 2*asin((2*sigma_mu2 + 2*sigma_y2)/(2*sigma_mu2 + 2*sigma_y2 + 1))/pi)
+    """
+    f = phi.pieces
+    first = average(f.expr, sigma_y2, mean=Z[0])
+    second = average(f.map(lambda e: e**2).expr, sigma_y2, mean=Z[0])
+    both, same = (average(e, sigma_mu2) for e in (first**2, second))
+    start = sigma_w**2 * Q0 * c0 + sigma_b**2, sigma_w**2 * Q0 * (1 - c0)
+    state = (StateVar("sigma_mu2", sigma_mu2, start[0]), StateVar("sigma_y2", sigma_y2, start[1]))
+    step: tuple[Any, ...] = (sigma_w**2 * both + sigma_b**2, sigma_w**2 * (same - both))
+    return Recursion(state, step)
