@@ -42,7 +42,7 @@ class ClassFraction:
     Accuracy. Two classes: closed forms, and for finitely many inputs integrals, to 1e-13 relative. More classes: mean,
     var, std, the second moment and largest to 1e-12, rvs exact in law; pdf, pmf, cdf, sf, ppf and higher moments rest
     on quasi-random centres with fixed seeds, and `cdf_error` says how well cdf is known: to 3e-5 for C = 3 and 4, 2e-4
-    for 10, 2e-3 for 1000. Probabilities of g < 1e-17 are extrapolated there.
+    for 10, 2e-3 for 100 and 1000. For C > 2 what lies below g = 1e-17 is extrapolated.
 
     Raises: MeanFieldError for arguments outside these ranges, a density of what has none, a pmf of what has one.
 

@@ -6,6 +6,7 @@ when μ_0 + ε_0 exceeds every μ_k + ε_k. Of two classes G_0 = Φ(x) with x ~ 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -140,7 +141,7 @@ def cdf_of_counts(k: np.ndarray, n: int, law: Function) -> np.ndarray:
 
 
 def variance(classes: int, angle: float) -> float:
-    """P(input a and input b go to class 0) − 1/C² for scores of correlation r = sin(angle) between the inputs, C ≥ 3.
+    """P(input a and input b go to class 0) − 1/C² for scores of correlation r = sin(angle) between the inputs.
 
     Its derivative in r is the sum over the scores of class k of E[∂_k f(u) ∂_k f(v)], f the indicator of class 0: a
     sum of positive integrals over the plane, so that a small variance keeps its digits. Coordinates p, m are the
@@ -157,9 +158,9 @@ def variance(classes: int, angle: float) -> float:
             both = (ndtr(u) + ndtr(v)) / 2 - owens_t(u, to_v / u) - owens_t(v, to_u / v) - np.where(u * v < 0, 0.5, 0)
         both = np.clip(both, 0.0, 1.0)  # P(both scores of another class are below u and v)
         same = 2 * np.exp(-(p**2) - m**2) * both ** (classes - 2)
-        mixed = np.exp(-((2 + r) * p**2 + (2 - r) * m**2) / 2) * ndtr(to_v) * ndtr(to_u) * both ** (classes - 3)
+        mixed = np.exp(-((2 + r) * p**2 + (2 - r) * m**2) / 2) * ndtr(to_v) * ndtr(to_u) * both ** max(classes - 3, 0)
         total += weight * float(np.sum(same + (classes - 2) * np.cos(theta) * mixed))
-    return (classes - 1) * total * step**2 * angle / (4 * np.pi**2)  # m < 0 is the mirror image: 2/2
+    return float((classes - 1) * total * step**2 * angle / (4 * math.pi**2))  # m < 0 is the mirror image: 2/2
 
 
 def _scores() -> np.ndarray:
@@ -214,25 +215,22 @@ def table(classes: int, root: float) -> tuple[np.ndarray, np.ndarray, np.ndarray
         g = product @ kernel + ndtr(w - REACH - STEP / 2)
         at = ndtri(np.minimum(g, 1 - 1e-16))
         inverse = np.exp(-0.5 * at**2 - HALF_LOG_2PI) / (product @ moved + kernel[-1] / STEP)  # dw/dv
-        for j, target in enumerate(v):
-            place, speed = _inverse(at, w, inverse, target)
-            x = (root * base[:, 0] + place) / spread
-            below[i, j] = ndtr(x).mean()
-            slope[i, j] = (np.exp(-0.5 * x * x - HALF_LOG_2PI) * speed).mean() / spread
+        place, speed = _inverse(at, w, inverse, v)
+        x = (root * base + place) / spread
+        below[i] = ndtr(x).mean(axis=0)
+        slope[i] = (np.exp(-0.5 * x * x - HALF_LOG_2PI) * speed).mean(axis=0) / spread
     return v, below, slope
 
 
-def _inverse(at: np.ndarray, w: np.ndarray, inverse: np.ndarray, target: float) -> tuple[np.ndarray, np.ndarray]:
-    """Where each row of `at`, a rising function of w, reaches the target, and dw/dtarget there; straight outside."""
-    row = np.arange(len(at))
-    i = np.clip((at < target).sum(axis=1) - 1, 0, len(w) - 2)
-    left, right = at[row, i], at[row, i + 1]
+def _inverse(at: np.ndarray, w: np.ndarray, inverse: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each row of `at`, a rising function of w, reaches the targets, and dw/dtarget there; straight outside."""
+    i = np.clip(np.stack([np.searchsorted(row, target) for row in at]) - 1, 0, len(w) - 2)
+    left, right, before, after = (np.take_along_axis(a, k, 1) for a in (at, inverse) for k in (i, i + 1))
     with np.errstate(all="ignore"):  # where the row no longer rises; not taken
-        place, speed = _cubic(target, left, right, w[i], w[i + 1], inverse[row, i], inverse[row, i + 1])
-    end = np.where(target < left, i, i + 1)
-    out = (target < left) | (target > right)
-    straight = w[end] + inverse[row, end] * (target - at[row, end])
-    return np.where(out, straight, place), np.where(out, inverse[row, end], speed)
+        place, speed = _cubic(target, left, right, w[i], w[i + 1], before, after)
+    under, over = target < left, target > right
+    place = np.where(under, w[i] + before * (target - left), np.where(over, w[i + 1] + after * (target - right), place))
+    return place, np.where(under, before, np.where(over, after, speed))
 
 
 def _cubic(x, x0, x1, y0, y1, d0, d1) -> tuple[np.ndarray, np.ndarray]:
