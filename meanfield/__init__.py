@@ -40,6 +40,7 @@ from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.theory import Theory, derive
 
 if TYPE_CHECKING:
+    from meanfield.class_fraction import ClassFraction
     from meanfield.comparison.check import Report, check, measure, measure_criticality
     from meanfield.presentation.diagrams import PhaseDiagram
 
@@ -49,6 +50,7 @@ __all__ = [
     "Activation",
     "Average",
     "BatchNorm",
+    "ClassFraction",
     "CriticalLine",
     "CriticalPoint",
     "CriticalPoints",
@@ -95,8 +97,9 @@ __all__ = [
     "rule",
 ]
 
-# these need Numba
+# these need Numba or SciPy
 _LAZY = dict.fromkeys(("check", "Report", "measure", "measure_criticality"), "meanfield.comparison.check")
+_LAZY["ClassFraction"] = "meanfield.class_fraction"
 _LAZY["PhaseDiagram"] = "meanfield.presentation.diagrams"
 
 

@@ -27,6 +27,7 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["option
 SCRIPTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
 WITH_EXAMPLES = {
     "meanfield",
+    "meanfield.class_fraction",
     "meanfield.theory",
     "meanfield.functions.activations",
     "meanfield.functions.parser",

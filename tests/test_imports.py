@@ -46,6 +46,8 @@ numeric.lowering.loops numeric.lowering.modules numeric.lowering.scalar numeric.
 numeric.lowering.stretches
 numeric.lowering.assembly
 numeric.phase numeric.starts numeric.solvers numeric.correlations numeric.neutrality numeric.sweeps
+numeric.fractions
+class_fraction
 presentation.figures presentation.tables presentation.diagrams
 theory
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
