@@ -29,6 +29,7 @@ from meanfield.symbolic.asymptotics.scaling import decay
 from meanfield.symbolic.averages.expansion import at_infinity, at_zero
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.node import average_of as average
+from meanfield.symbolic.bias import Bias, BiasPhase, bias_recursion
 from meanfield.symbolic.blocks.walk import rule
 from meanfield.symbolic.criticality.lines import CriticalLine
 from meanfield.symbolic.criticality.phases import Phase
@@ -50,6 +51,8 @@ __all__ = [
     "Activation",
     "Average",
     "BatchNorm",
+    "Bias",
+    "BiasPhase",
     "ClassFraction",
     "CriticalLine",
     "CriticalPoint",
@@ -84,6 +87,7 @@ __all__ = [
     "at_infinity",
     "at_zero",
     "average",
+    "bias_recursion",
     "certified",
     "check",
     "closed",

@@ -36,6 +36,7 @@ from meanfield.results import InfiniteAverage, MeanFieldError, Undetermined, one
 from meanfield.symbolic.asymptotics import depth as _depth
 from meanfield.symbolic.averages.expansion import Law, at_infinity, at_zero
 from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.bias import Bias, bias_of
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.blocks.recursions import (
     equal_norms,
@@ -299,6 +300,30 @@ class Theory:
             )
         recursion = Theory(block).equal_norms.only("K", "K_ab", "distance")
         return CorrelationLine(recursion, float(form[1]), float(at))
+
+    @spoken
+    def bias(self, *, input_norm: object = 1, c0: object = 0, **parameters) -> Bias:
+        """The phase of the initial guessing bias: where γ = c/(1 - c), the drift of class means, and the gradients end.
+
+        parameters: sigma_w, sigma_b (mu), as for `fixed_points`; c0: the cosine of two inputs, 0 (orthogonal data)
+        unless given. The answer names a `BiasPhase` by two order parameters (γ* and χ_J*), the limits, the law of γ,
+        and gives the distribution of class fractions that belongs to γ* (`fraction`).
+
+        Source: [bias_and_trainability] table 1.
+
+        >>> print(derive("relu").bias(sigma_w="sqrt(1.5)", sigma_b="sqrt(0.1)").phase.value)
+        ordered deep prejudice
+        """
+        theory, parameters = decided(self, parameters)
+        phase = theory.phase(input_norm=input_norm, **parameters)
+        settled = phase.fixed_point is not None and phase.fixed_point.K.value != 0 and phase.name == "chaotic"
+        found = theory.correlations(input_norm=input_norm, **parameters) if settled else None
+        law, why = None, ""
+        try:
+            law = theory.depth_law("gamma", Q0=input_norm, c0=c0, **parameters)
+        except MeanFieldError as error:
+            why = str(error)
+        return bias_of(phase, law, why, found)
 
     def _is_odd(self, values: dict) -> bool:
         """Whether every φ is odd and every bias is 0, so that (x, -y) goes the way of (x, y)."""

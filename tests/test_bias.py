@@ -1,0 +1,121 @@
+"""Averages inside averages, and the guessing bias that they define: against nested quadrature and table 1."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath as mp
+import pytest
+import sympy as sp
+
+import meanfield as mf
+from meanfield.functions.activations import activation
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.averages.node import average
+from meanfield.symbolic.bias import BiasPhase, bias_recursion
+from meanfield.symbols import Z, z
+
+M, V = sp.symbols("M V", positive=True)
+HALF = sp.Rational(1, 2)
+
+
+def nested(f, g, M, V):
+    """⟨⟨f⟩_{V; μ} ⟨g⟩_{V; μ}⟩ by two quadratures inside one."""
+    weight = lambda x: mp.exp(-x * x / 2) / mp.sqrt(2 * mp.pi)  # noqa: E731
+
+    def inner(h, mu):
+        return mp.quad(lambda e: h(mu + mp.sqrt(V) * e) * weight(e), [-9, -3, 0, 3, 9])
+
+    return mp.quad(lambda x: inner(f, mp.sqrt(M) * x) * inner(g, mp.sqrt(M) * x) * weight(x), [-9, -3, 0, 3, 9])
+
+
+def test_nested_averages_are_merged():
+    inner = average(sp.tanh(z), V, mean=z)
+    whole = average(inner**2, M)
+    assert whole.free_symbols == {M, V} and whole == average(sp.tanh(Z[0]) * sp.tanh(Z[1]), (M + V, M, M + V))
+    assert average(average(sp.tanh(z) ** 2, V, mean=z), M) == average(sp.tanh(z) ** 2, M + V)
+    shifted = average(average(sp.tanh(z), V, mean=2 * z - 1) * z, M, mean=3)
+    assert shifted == average(Z[0] * sp.tanh(Z[1]), (M, 2 * M, 4 * M + V), (3, 5))
+    assert average(inner**2 + inner, M) == whole  # the odd one vanishes
+
+
+def test_merged_averages_equal_nested_quadrature():
+    mp.mp.dps = 15
+    inner = [average(f, V, mean=z) for f in (sp.tanh(z), sp.erf(z))]
+    place = {M: HALF, V: sp.Rational(7, 10)}
+    for one, other, f, g in ((0, 1, mp.tanh, mp.erf), (1, 1, mp.erf, mp.erf)):
+        value = float(average(inner[one] * inner[other], M).subs(place).evalf(12))
+        assert abs(value - float(nested(f, g, 0.5, 0.7))) < 1e-10
+        assert abs(value - float(nested(f, g, 0.51, 0.7))) > 1e-4
+    with pytest.raises(MeanFieldError, match="3 Gaussian variables"):
+        average(inner[0] * inner[1] * z, M).subs(place).evalf(12)
+
+
+def test_what_cannot_be_merged_is_refused():
+    inner = average(sp.tanh(z), V, mean=z)
+    with pytest.raises(MeanFieldError, match="only sums of products"):
+        average(sp.exp(inner), M)
+    with pytest.raises(MeanFieldError, match="not linear"):
+        average(average(sp.tanh(z), V, mean=z**2), M)
+    with pytest.raises(MeanFieldError, match="more than 4 variables"):
+        average(inner**5, M)
+    with pytest.raises(MeanFieldError, match=r"variance of .* depends"):
+        average(average(sp.tanh(z), 1 + z**2, mean=z), M)
+
+
+@pytest.mark.parametrize("name", ["erf", "relu", "tanh", "gelu", "step", "softplus", "hard_tanh"])
+def test_the_definition_is_the_recursion_of_two_inputs(name):
+    """Lemma D.3 and theorem 3.1: equality is proved, not measured; a changed coefficient is not equal."""
+    theirs = mf.derive(name).recursion("sigma_mu2", "sigma_y2")
+    own = bias_recursion(activation(name))
+    assert own.equals(theirs) is mf.Equality.PROVED
+    if name in ("erf", "relu"):
+        assert not own.map(lambda e: e * sp.Rational(101, 100)).equals(theirs)
+
+
+PLACES = {  # φ, σ_b², σ_w²
+    ("relu", "0.1", "1.5"): BiasPhase.ORDERED_DEEP_PREJUDICE,
+    ("relu", "0", "2"): BiasPhase.TRANSIENT_DEEP_PREJUDICE,
+    ("relu", "0.1", "2.5"): BiasPhase.CHAOTIC_DEEP_PREJUDICE,
+    ("relu", "0.1", "2"): BiasPhase.DIVERGENT_DEEP_PREJUDICE,
+    ("relu", "0", "1.5"): BiasPhase.VANISHING_DEEP_PREJUDICE,
+    ("tanh", "0.1", "1.5"): BiasPhase.ORDERED_DEEP_PREJUDICE,
+    ("tanh", "0", "1"): BiasPhase.BY_THE_START,
+}
+SLOW = {
+    ("erf", "0.1", "2.5"): BiasPhase.NEUTRALITY,
+    ("erf", "0.1", "2.1"): BiasPhase.PREJUDICE,
+    ("tanh", "0.1", "2.5"): BiasPhase.PREJUDICE,
+    ("tanh", "0.1", "3"): BiasPhase.NEUTRALITY,
+}
+
+
+@pytest.mark.parametrize("place", [*PLACES, *[pytest.param(p, marks=pytest.mark.slow) for p in SLOW]])
+def test_table_1_and_what_it_leaves_out(place):
+    name, b2, w2 = place
+    found = mf.derive(name).bias(sigma_w=f"sqrt({w2})", sigma_b=f"sqrt({b2})")
+    assert found.phase is (PLACES | SLOW)[place]
+    if found.phase is BiasPhase.BY_THE_START:
+        assert found.gamma == found.c == 0 and found.chi_J.value == 1
+    elif found.phase in (BiasPhase.NEUTRALITY, BiasPhase.PREJUDICE):
+        assert (found.gamma > 1) == (found.c > 0.5) == (found.phase is BiasPhase.PREJUDICE)
+        assert math.isclose(found.gamma, found.c / (1 - found.c), rel_tol=1e-12)
+        assert found.fraction().var() == pytest.approx(math.asin(found.c) / (2 * math.pi))
+    else:
+        assert found.gamma == math.inf and found.c == 1
+
+
+@pytest.mark.slow
+def test_balance_between_prejudice_and_neutrality():
+    theory = mf.derive("erf")
+    width = theory.neutrality_line().sigma_w_at("sqrt(0.1)")[0][0].value
+    assert theory.bias(sigma_w=width, sigma_b="sqrt(0.1)").c == pytest.approx(0.5, abs=1e-10)
+    below, above = (theory.bias(sigma_w=width * x, sigma_b="sqrt(0.1)").phase for x in (0.999, 1.001))
+    assert (below, above) == (BiasPhase.PREJUDICE, BiasPhase.NEUTRALITY)
+
+
+def test_unknown_is_said_with_its_reason():
+    found = mf.derive("tanh", residual=True).bias(sigma_w=1, sigma_b="0.1")
+    assert found.phase is BiasPhase.UNKNOWN and "propagate" in found.message and found.status is mf.Status.UNKNOWN
+    with pytest.raises(MeanFieldError, match="is not known here"):
+        found.fraction()
