@@ -27,6 +27,7 @@ from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.fixed_points.points import ROUNDED
 from meanfield.symbolic.recursion import Recursion, StateVar, c0
+from meanfield.symbolic.steps import Step
 from meanfield.symbols import Q0, Z, sigma_b, sigma_mu2, sigma_w, sigma_y2
 
 
@@ -144,5 +145,4 @@ def bias_recursion(phi: Activation) -> Recursion:
     both, same = (average(e, sigma_mu2) for e in (first**2, second))
     start = sigma_w**2 * Q0 * c0 + sigma_b**2, sigma_w**2 * Q0 * (1 - c0)
     state = (StateVar("sigma_mu2", sigma_mu2, start[0]), StateVar("sigma_y2", sigma_y2, start[1]))
-    step: tuple[Any, ...] = (sigma_w**2 * both + sigma_b**2, sigma_w**2 * (same - both))
-    return Recursion(state, step)
+    return Recursion(state, Step((sigma_w**2 * both + sigma_b**2, sigma_w**2 * (same - both))))
