@@ -29,7 +29,7 @@ from meanfield.symbolic.asymptotics.scaling import decay
 from meanfield.symbolic.averages.expansion import at_infinity, at_zero
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.node import average_of as average
-from meanfield.symbolic.bias import Bias, BiasPhase, bias_recursion
+from meanfield.symbolic.bias import BiasPhase, bias_recursion
 from meanfield.symbolic.blocks.walk import rule
 from meanfield.symbolic.criticality.lines import CriticalLine
 from meanfield.symbolic.criticality.phases import Phase
@@ -41,6 +41,7 @@ from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.theory import Theory, derive
 
 if TYPE_CHECKING:
+    from meanfield.bias import Bias
     from meanfield.class_fraction import ClassFraction
     from meanfield.comparison.check import Report, check, measure, measure_criticality
     from meanfield.presentation.diagrams import PhaseDiagram
@@ -103,6 +104,7 @@ __all__ = [
 
 # these need Numba or SciPy
 _LAZY = dict.fromkeys(("check", "Report", "measure", "measure_criticality"), "meanfield.comparison.check")
+_LAZY["Bias"] = "meanfield.bias"
 _LAZY["ClassFraction"] = "meanfield.class_fraction"
 _LAZY["PhaseDiagram"] = "meanfield.presentation.diagrams"
 

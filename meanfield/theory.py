@@ -36,7 +36,6 @@ from meanfield.results import InfiniteAverage, MeanFieldError, Undetermined, one
 from meanfield.symbolic.asymptotics import depth as _depth
 from meanfield.symbolic.averages.expansion import Law, at_infinity, at_zero
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.bias import Bias, bias_of
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.blocks.recursions import (
     equal_norms,
@@ -60,6 +59,7 @@ from meanfield.symbolic.steps import Domain
 from meanfield.symbols import Q0, parameter
 
 if TYPE_CHECKING:
+    from meanfield.bias import Bias
     from meanfield.numeric.correlations import Correlations
     from meanfield.numeric.neutrality import CorrelationLine
     from meanfield.presentation.diagrams import PhaseDiagram
@@ -314,6 +314,8 @@ class Theory:
         >>> print(derive("relu").bias(sigma_w="sqrt(1.5)", sigma_b="sqrt(0.1)").phase.value)
         ordered deep prejudice
         """
+        from meanfield.bias import bias_of
+
         theory, parameters = decided(self, parameters)
         phase = theory.phase(input_norm=input_norm, **parameters)
         settled = phase.fixed_point is not None and phase.fixed_point.K.value != 0 and phase.name == "chaotic"

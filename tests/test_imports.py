@@ -31,13 +31,13 @@ functions.piecewise functions.activations functions.signs
 symbolic.averages.closed_form symbolic.averages.enclosure symbolic.averages.finite_parts symbolic.averages.powerlog
 symbolic.averages.mellin symbolic.averages.nested symbolic.averages.node symbolic.averages.stretch
 symbolic.averages.closeness symbolic.averages.moments symbolic.averages.expansion
-symbolic.equality symbolic.steps symbolic.recursion symbolic.coordinates
+symbolic.equality symbolic.steps symbolic.recursion symbolic.coordinates symbolic.bias
 symbolic.blocks.naming symbolic.blocks.coordinate symbolic.blocks.walk symbolic.blocks.rules symbolic.blocks.recursions
 symbolic.fixed_points.roots symbolic.fixed_points.exclusion symbolic.fixed_points.near_one
 symbolic.fixed_points.half_line symbolic.fixed_points.maps symbolic.fixed_points.points
 symbolic.asymptotics.scaling symbolic.asymptotics.depth
 symbolic.criticality.lines symbolic.criticality.phases symbolic.criticality.points symbolic.criticality.rounding
-symbolic.criticality.closing symbolic.bias
+symbolic.criticality.closing
 numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches numeric.quadrature.waves
 numeric.quadrature.tables
 numeric.lowering.cache numeric.lowering.pair_check numeric.lowering.printing numeric.lowering.planes
@@ -47,7 +47,7 @@ numeric.lowering.stretches
 numeric.lowering.assembly
 numeric.phase numeric.starts numeric.solvers numeric.correlations numeric.neutrality numeric.sweeps
 numeric.fractions
-class_fraction
+class_fraction bias
 presentation.figures presentation.tables presentation.diagrams
 theory
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices

@@ -12,20 +12,10 @@ Source: [bias_and_trainability] Lemma D.3 (36), (37); Theorem 3.1 (4)-(6); table
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from enum import Enum
-from typing import Any
-
-import sympy as sp
 
 from meanfield.functions.activations import Activation
-from meanfield.printed import wrapped
-from meanfield.results import MeanFieldError, Solution, Status, one_line
-from meanfield.symbolic.asymptotics.depth import DepthLaw
 from meanfield.symbolic.averages.node import average
-from meanfield.symbolic.criticality.phases import Phase
-from meanfield.symbolic.fixed_points.points import ROUNDED
 from meanfield.symbolic.recursion import Recursion, StateVar, c0
 from meanfield.symbolic.steps import Step
 from meanfield.symbols import Q0, Z, sigma_b, sigma_mu2, sigma_w, sigma_y2
@@ -65,71 +55,6 @@ def phase_of(gamma: str, side: int | None, K: str) -> BiasPhase:
         return BiasPhase.TRANSIENT_DEEP_PREJUDICE if K == "finite" else BiasPhase.DIVERGENT_DEEP_PREJUDICE
     assert side is not None
     return BiasPhase.CHAOTIC_DEEP_PREJUDICE if side > 0 else BiasPhase.ORDERED_DEEP_PREJUDICE
-
-
-@dataclass(frozen=True)
-class Bias:
-    """Where the guessing bias of one network ends; see `Theory.bias`.
-
-    phase: a `BiasPhase`; gamma, c: the limits of γ and of the correlation (NaN where they are not known; the value the
-    start decides for `BY_THE_START` is that of the start given); chi_J: χ_J* of the gradients; law: how γ gets there
-    (None where it is not known); status: EXACT or CERTIFIED where the phase is proved, MEASURED where float arithmetic
-    decided, UNKNOWN where nothing did, for the reason in `message`.
-    """
-
-    phase: BiasPhase
-    gamma: float
-    c: float
-    chi_J: Solution
-    law: DepthLaw | None
-    status: Status
-    message: str = ""
-
-    def fraction(self, classes: int = 2, inputs: int | None = None) -> Any:
-        """The law of the fraction of inputs that a deep network puts into one class (`ClassFraction` at γ*)."""
-        from meanfield.class_fraction import ClassFraction  # NumPy is loaded only when numbers are asked for
-
-        if math.isnan(self.gamma):
-            raise MeanFieldError(f"Class fractions were asked for, but gamma* is not known here: {self.message}.")
-        return ClassFraction(self.gamma, classes, inputs)
-
-    def __repr__(self) -> str:
-        return one_line("Bias", f"{self.phase.value}: gamma* = {self.gamma:.10g}, c* = {self.c:.10g}")
-
-    def __str__(self) -> str:
-        chi = float(self.chi_J.value) if self.chi_J.value is not sp.nan else float("nan")
-        lines = [f"{self.phase.value}: gamma* = {self.gamma:.10g}, c* = {self.c:.10g}, chi_J* = {chi:.10g}"]
-        lines += [str(self.law)] if self.law is not None else []
-        lines += [f"({self.status.value}: {self.message})"] if self.message else []
-        return wrapped("\n".join(lines))
-
-
-SIDES = {"ordered": -1, "critical": 0, ROUNDED: 0, "subcritical": 0, "chaotic": 1}
-
-
-def bias_of(phase: Phase, law: DepthLaw | None, why: str, found: Any) -> Bias:
-    """The bias from where K flows (`phase`), the law of γ (None: `why` not) and, where the correlation settles inside
-    (chaotic, K finite), its fixed points `found`."""
-    side, point = SIDES.get(phase.name), phase.fixed_point
-    K = "oo" if point is None else "0" if point.K.value == 0 else "finite"
-    status = phase.chi_J.status if phase.status is not Status.MEASURED else Status.MEASURED
-    if found is not None:
-        stable = found.stable
-        if stable is None:
-            return Bias(BiasPhase.UNKNOWN, math.nan, math.nan, phase.chi_J, law, Status.UNKNOWN, found.message)
-        where = "one" if abs(stable.c - 0.5) <= stable.error else "above" if stable.c > 0.5 else "below"
-        message = f"gamma* is 1 within {stable.error:.1e}" if where == "one" else ""
-        status = Status.MEASURED if where == "one" else found.status
-        return Bias(phase_of(where, side, K), found.gamma, stable.c, phase.chi_J, law, status, message)
-    if law is None:
-        return Bias(BiasPhase.UNKNOWN, math.nan, math.nan, phase.chi_J, None, Status.UNKNOWN, why)
-    lead = law.leading
-    if lead.power == 0 and lead.logs == 0 and lead.rate == 0:  # it stays, or ends where the start puts it
-        gamma = float(lead.coefficient) if not lead.coefficient.free_symbols else math.nan
-        c = gamma / (1 + gamma)
-        return Bias(phase_of("start", side, K), gamma, c, phase.chi_J, law, status, law.regime)
-    message = phase.message if side is not None else "whether chi_J* is 1 is not decided"
-    return Bias(phase_of("oo", side, K), math.inf, 1.0, phase.chi_J, law, status, message)
 
 
 def bias_recursion(phi: Activation) -> Recursion:
