@@ -40,7 +40,7 @@ from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.theory import Theory, derive
 
 if TYPE_CHECKING:
-    from meanfield.comparison.check import Report, check, measure, measure_criticality
+    from meanfield.comparison.check import Report, check, measure, measure_criticality, measure_pairs
     from meanfield.presentation.diagrams import PhaseDiagram
 
 __version__ = "0.1.0"
@@ -90,13 +90,15 @@ __all__ = [
     "equal",
     "measure",
     "measure_criticality",
+    "measure_pairs",
     "mlp",
     "register",
     "rule",
 ]
 
 # these need Numba
-_LAZY = dict.fromkeys(("check", "Report", "measure", "measure_criticality"), "meanfield.comparison.check")
+_VERBS = ("check", "Report", "measure", "measure_criticality", "measure_pairs")
+_LAZY = dict.fromkeys(_VERBS, "meanfield.comparison.check")
 _LAZY["PhaseDiagram"] = "meanfield.presentation.diagrams"
 
 

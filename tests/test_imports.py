@@ -56,7 +56,8 @@ empirical.observables.correlators empirical.observables.differentials empirical.
 empirical.observables.measurement
 empirical.cuda.kernels empirical.cuda.device
 empirical.ensemble.blocks empirical.ensemble.parallel empirical.ensemble.scaleout empirical.ensemble.ensemble
-empirical.shared.columns empirical.shared.criticality empirical.shared.curves empirical.shared.grid
+empirical.shared.columns empirical.shared.criticality empirical.shared.weights empirical.shared.curves
+empirical.shared.grid empirical.shared.pairs
 empirical
 comparison.report comparison.allowances comparison.check
 __init__

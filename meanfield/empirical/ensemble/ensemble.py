@@ -246,7 +246,7 @@ def run_ensemble(
     keep_samples = None if keep_samples is None else flag(keep_samples, "keep_samples")
     tokens = integer(tokens, "The number of tokens", 1, 1 << 24)
     if inputs is not None:
-        inputs, tokens, input_dimension = _given_inputs(inputs, tokens, input_dimension)
+        inputs, tokens, input_dimension = given_inputs(inputs, tokens, input_dimension)
     ensemble = Ensemble(
         block, sigma_w, sigma_b, width, depth, input_dimension, activation_pairs, mu, tokens=tokens, sampler=sampler
     )
@@ -325,7 +325,7 @@ def exact_bytes(plan: Plan) -> float:
     return 16.0 * max(plan.ensemble.widths) * max(plan.ensemble.widths[0], plan.ensemble.widths[-1])
 
 
-def _given_inputs(inputs: Any, tokens: int, dimension: int | None) -> tuple[np.ndarray, int, int]:
+def given_inputs(inputs: Any, tokens: int, dimension: int | None) -> tuple[np.ndarray, int, int]:
     refuse_not_real(inputs, "inputs")
     try:
         array = np.asarray(inputs, dtype=float)

@@ -310,12 +310,16 @@ def refuse_new(done: tuple[Operation, ...], what: str) -> None:
 def refuse_jumps(done: tuple[Operation, ...], what: str, instead: str) -> None:
     """Refuse a derivative, `what`, of operations with an activation or a pool that jumps; `instead` is what to do."""
     pools = [(operation.kind, operation.size) for operation in done if isinstance(operation, PoolGroups)]
-    smooth = all(operation.pair.continuous for operation in done if isinstance(operation, Map))
-    if not smooth or any(jumps(kind, size) for kind, size in pools):
-        raise MeanFieldError(
-            f"{what} was asked for an activation (or a pool) that jumps: a finite network measures a derivative of 0 "
-            f"almost surely, while the value at infinite width is infinite; {instead}."
-        )
+    if not all(operation.pair.continuous for operation in done if isinstance(operation, Map)):
+        held = "an activation"
+    elif any(jumps(kind, size) for kind, size in pools):
+        held = "a pool"
+    else:
+        return
+    raise MeanFieldError(
+        f"{what} was asked for {held} that jumps: a finite network measures a derivative of 0 almost surely, while the "
+        f"value at infinite width is infinite; {instead}."
+    )
 
 
 def real(value: Any, what: str) -> float:
