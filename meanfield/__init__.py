@@ -40,7 +40,14 @@ from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.theory import Theory, derive
 
 if TYPE_CHECKING:
-    from meanfield.comparison.check import Report, check, measure, measure_criticality, measure_pairs
+    from meanfield.comparison.check import (
+        Report,
+        check,
+        measure,
+        measure_critical_line,
+        measure_criticality,
+        measure_pairs,
+    )
     from meanfield.presentation.diagrams import PhaseDiagram
 
 __version__ = "0.1.0"
@@ -89,6 +96,7 @@ __all__ = [
     "derive",
     "equal",
     "measure",
+    "measure_critical_line",
     "measure_criticality",
     "measure_pairs",
     "mlp",
@@ -97,7 +105,7 @@ __all__ = [
 ]
 
 # these need Numba
-_VERBS = ("check", "Report", "measure", "measure_criticality", "measure_pairs")
+_VERBS = ("check", "Report", "measure", "measure_criticality", "measure_critical_line", "measure_pairs")
 _LAZY = dict.fromkeys(_VERBS, "meanfield.comparison.check")
 _LAZY["PhaseDiagram"] = "meanfield.presentation.diagrams"
 

@@ -58,7 +58,7 @@ empirical.observables.measurement
 empirical.cuda.kernels empirical.cuda.device
 empirical.ensemble.blocks empirical.ensemble.parallel empirical.ensemble.scaleout empirical.ensemble.ensemble
 empirical.shared.columns empirical.shared.criticality empirical.shared.weights empirical.shared.curves
-empirical.shared.grid empirical.shared.pairs
+empirical.shared.grid empirical.shared.pairs empirical.shared.line
 empirical
 comparison.report comparison.allowances comparison.check
 __init__

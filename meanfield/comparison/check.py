@@ -18,7 +18,15 @@ from meanfield.arguments import choice, count_of, finite, meant, path, provides,
 from meanfield.arguments import names as names_of
 from meanfield.comparison.allowances import compare, narrower
 from meanfield.comparison.report import THRESHOLD, Report, Row
-from meanfield.empirical import CriticalityEstimate, EnsembleResult, PairStatistics, ScalarPair, run_ensemble
+from meanfield.empirical import (
+    CriticalityEstimate,
+    EnsembleResult,
+    MeasuredLine,
+    PairStatistics,
+    ScalarPair,
+    run_ensemble,
+)
+from meanfield.empirical import measure_critical_line as _measure_critical_line
 from meanfield.empirical import measure_criticality as _measure_criticality
 from meanfield.empirical import measure_pairs as _measure_pairs
 from meanfield.empirical.ensemble.parallel import threads_used
@@ -34,7 +42,16 @@ from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.theory import Theory, decided, derive, double
 
-__all__ = ["THRESHOLD", "Report", "Row", "check", "compare", "measure_criticality", "measure_pairs"]
+__all__ = [
+    "THRESHOLD",
+    "Report",
+    "Row",
+    "check",
+    "compare",
+    "measure_critical_line",
+    "measure_criticality",
+    "measure_pairs",
+]
 LAZY_FROM = 2000  # neurons from which on the lazy sampler is the default
 
 
@@ -231,6 +248,26 @@ def measure_criticality(network: Any, *, sigma_w: float, sigma_b: float, **setti
     block, pairs = _network(network, values=numbers.get("mu"))
     with _shown(numbers.pop("progress", None)) as bar:
         return _measure_criticality(block, activation_pairs=pairs, progress=bar, **numbers)
+
+
+@spoken
+def measure_critical_line(network: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) -> MeasuredLine:
+    """The edge of chaos of finite networks: the σ_w² at which J^{1,l} does not depend on l, with its standard error;
+    for one σ_b or several. Nothing analytic is used.
+
+    network: a `Theory`, an architecture record, an activation's name or a formula. sigma_w: three values or more to
+    scan, on both sides of the edge. settings: width (1000), depth (31), networks (8), probes, first, seed, sampler,
+    input_norm, mu, threads as in `meanfield.empirical.measure_critical_line`. Source: [bias_and_trainability] Sec. 4.
+
+    >>> found = measure_critical_line("tanh", sigma_w=[1.2, 1.4, 1.6], sigma_b="sqrt(1/10)", width=200, depth=12)
+    >>> print(found)
+    σ_w² = 2.002 ± 0.04 at σ_b² = 0.1 (N = 200, L = 12, 8 networks)
+    """
+    _settings(_measure_critical_line, settings)
+    numbers = _numbers({"sigma_w": sigma_w, "sigma_b": sigma_b} | settings)
+    block, pairs = _network(network, values=numbers.get("mu"))
+    with _shown(numbers.pop("progress", None)) as bar:
+        return _measure_critical_line(block, activation_pairs=pairs, progress=bar, **numbers)
 
 
 @spoken

@@ -117,6 +117,7 @@ def jacobian_curves(
     probes: int = 32,
     seed: int = 0,
     l0: int | Sequence[int] = 1,
+    sampler: str = "explicit",
     input_dimension: int | None = None,
     input_norm: float = 1.0,
     mu: Any = None,
@@ -128,7 +129,8 @@ def jacobian_curves(
 
     sigma_w, sigma_b ≥ 0 and l0: one number, or one for each block. l0 = 0 is the input, ∂z^l/∂x, still divided by N.
     A network costs N² normals and 2 N² (1 + probes) operations a block for every Dense and layer. Memory: N·max(N, N_0)
-    numbers a thread for every Dense of a block. The other arguments are those of `run_ensemble`.
+    numbers a thread for every Dense of a block. With sampler="lazy" products are drawn exactly in law for every block,
+    from the same normals, at O(N) each. The other arguments are those of `run_ensemble`.
 
     Raises `MeanFieldError` for arguments out of range and for a φ that jumps.
 
@@ -141,7 +143,7 @@ def jacobian_curves(
     if isinstance(blocks, str) or not isinstance(blocks, Sequence) or not blocks:
         raise MeanFieldError(f"A list of at least one block was needed, but {blocks!r} was given.")
     ensembles = [
-        Ensemble(block, w, b, width, depth, input_dimension, activation_pairs, mu)
+        Ensemble(block, w, b, width, depth, input_dimension, activation_pairs, mu, sampler=sampler)
         for block, w, b in zip(blocks, _each(sigma_w, "sigma_w", blocks), _each(sigma_b, "sigma_b", blocks))
     ]
     width, depth, fan_in = ensembles[0].width, ensembles[0].depth, ensembles[0].fan_in

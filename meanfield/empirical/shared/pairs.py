@@ -228,17 +228,20 @@ def _statistics(run: Iterator[tuple[int, np.ndarray]]) -> tuple[int, tuple[np.nd
     return layer, (z @ z.T / neurons, distance, sigma_y2, mean.var(ddof=1) - sigma_y2 / inputs)
 
 
+def deviations(value: Any, name: str) -> np.ndarray:
+    """A number ≥ 0, or a list of them, as an array with one axis."""
+    refuse_not_real(value, name)
+    try:
+        array = np.atleast_1d(np.asarray(value, dtype=float))
+    except (TypeError, ValueError, OverflowError):
+        array = np.asarray([math.nan])
+    if array.ndim != 1 or not array.size or not (np.isfinite(array) & (array >= 0)).all():
+        raise MeanFieldError(f"{name} must be a number ≥ 0 or a list of them, but {shown(value)} was given.")
+    return array
+
+
 def _points(sigma_w: Any, sigma_b: Any) -> tuple[np.ndarray, np.ndarray]:
-    arrays = []
-    for name, value in (("sigma_w", sigma_w), ("sigma_b", sigma_b)):
-        refuse_not_real(value, name)
-        try:
-            array = np.atleast_1d(np.asarray(value, dtype=float))
-        except (TypeError, ValueError, OverflowError):
-            array = np.asarray([math.nan])
-        if array.ndim != 1 or not array.size or not (np.isfinite(array) & (array >= 0)).all():
-            raise MeanFieldError(f"{name} must be a number ≥ 0 or a list of them, but {shown(value)} was given.")
-        arrays.append(array)
+    arrays = deviations(sigma_w, "sigma_w"), deviations(sigma_b, "sigma_b")
     if len({1, *(len(one) for one in arrays)}) > 2:
         raise MeanFieldError(
             f"sigma_w and sigma_b are the points (sigma_w[s], sigma_b[s]), but they have {len(arrays[0])} and "
