@@ -182,3 +182,22 @@ def test_records_and_operations_are_plain_data():
     assert pool == Pool(2, "max(z1, z2) - min(z1, z2)") and repr(pool) == "Pool(kind='max(z1, z2) - min(z1, z2)')"
     step = PoolGroups(2, pool.kind)
     assert pickle.loads(pickle.dumps(step)) == step
+
+
+@pytest.mark.slow
+def test_gradients_through_pools_of_relu():
+    """E J^{1,21} = χ̃²⁰ (1 + a/N): χ̃ = 3/4 σ_w² (maximum), σ_w²/4 (mean), and a = A (α/χ̃)²⁰ with A about 10, since a
+    deep network follows α = (3π + 2)/(4π) σ_w², (π + 1)/(4π) σ_w² ([bias_and_trainability] App. F, errata)."""
+    pi = np.pi
+    for kind, chi, alpha in (("max(z1, z2)", 0.75, (3 * pi + 2) / (4 * pi)), ("average", 0.25, (pi + 1) / (4 * pi))):
+        block, rest = Sequential((Nonlinearity("relu"), Pool(2, kind), Dense())), []
+        for width in (256, 512, 1024):
+            run = mf.measure(
+                block, sigma_w=chi**-0.5, sigma_b=0, width=width, depth=21, networks=600, sampler="lazy", probes=4
+            )
+            found = run.estimate("J", l=21)
+            rest.append((width * (found.mean - 1), width * found.standard_error))
+            if kind != "average" and width == 512:
+                assert abs(found.mean - 1.88) < 4 * np.hypot(0.1, found.standard_error)  # measured elsewhere
+        mean, error = np.array(rest).T
+        assert np.ptp(mean) < 4 * error.max() and 8 < mean.mean() / (alpha / chi) ** 20 < 14

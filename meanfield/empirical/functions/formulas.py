@@ -22,7 +22,7 @@ def logistic(x):
     e = math.exp(-abs(x))
     return 1.0 / (1.0 + e) if x >= 0.0 else e / (1.0 + e)
 def soft(x):
-    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+    return (x if x > 0.0 else 0.0) + math.log1p(math.exp(-abs(x)))
 def exponential(x):
     return math.exp(x) if x < 709.7 else math.inf
 def sech(x):

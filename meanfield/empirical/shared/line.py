@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from meanfield.architecture import Block
-from meanfield.arguments import shown, spoken
+from meanfield.arguments import choice, provides, shown, spoken
 from meanfield.empirical.functions.registry import ScalarPair
+from meanfield.empirical.network.network import SAMPLERS
 from meanfield.empirical.network.operations import integer
 from meanfield.empirical.random.philox import MAX_LAYER
 from meanfield.empirical.shared.curves import jacobian_curves
@@ -88,6 +89,8 @@ def measure_critical_line(
     >>> bool(abs(found.variances.mean[0] - 2) < 4 * found.variances.standard_error[0])
     True
     """
+    choice(sampler, "sampler", SAMPLERS)
+    provides(progress, "progress", None, "a function progress(done, networks)")
     scanned, biases = deviations(sigma_w, "sigma_w"), deviations(sigma_b, "sigma_b")
     if len(scanned) < 3 or not (np.diff(scanned) > 0).all():
         raise MeanFieldError(
