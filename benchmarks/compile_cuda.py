@@ -49,6 +49,9 @@ SOURCES = (
 )
 
 
+POOL = "sqrt(1 + z1**2 + relu(z2)**3) + softplus(z1)*clip(z2, -1, 1) + (z1 if z1 > z2 else erf(z2)*sigmoid(z1))"
+
+
 class Host(np.ndarray):
     """A NumPy array that stands for one of the device."""
 
@@ -85,8 +88,8 @@ class Compiler:
         scope = function.__globals__
         names = ("VECTORS", "HAAR", "PAIRED", "LARGEST", "PARAMETERS")
         constants = {name: scope[name] for name in names if name in function.__code__.co_names}
-        if "phi" in function.__code__.co_names:
-            constants |= {name: scope[name].py_func.__name__ for name in ("phi", "dphi")}
+        given = [name for name in ("phi", "dphi", "value", "slope") if name in function.__code__.co_names]
+        constants |= {name: scope[name].py_func.__name__ for name in given}
         key = (function.__name__, str(constants), signature)
         if key in self.done:
             return
@@ -139,6 +142,7 @@ def plans():
         if TWINS[name].continuous:
             yield mlp(name), "lazy", {"probes": 1}
     yield mlp(ScalarPair.from_sources(*SOURCES)), "lazy", {"probes": 1}
+    yield Sequential((Pool(2, POOL), Dense())), "lazy", {"probes": 1}
 
 
 def main() -> None:

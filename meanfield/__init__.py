@@ -43,7 +43,14 @@ from meanfield.theory import Theory, derive
 if TYPE_CHECKING:
     from meanfield.bias import Bias
     from meanfield.class_fraction import ClassFraction
-    from meanfield.comparison.check import Report, check, measure, measure_criticality
+    from meanfield.comparison.check import (
+        Report,
+        check,
+        measure,
+        measure_critical_line,
+        measure_criticality,
+        measure_pairs,
+    )
     from meanfield.presentation.diagrams import PhaseDiagram
 
 __version__ = "0.1.0"
@@ -96,14 +103,17 @@ __all__ = [
     "derive",
     "equal",
     "measure",
+    "measure_critical_line",
     "measure_criticality",
+    "measure_pairs",
     "mlp",
     "register",
     "rule",
 ]
 
 # these need Numba or SciPy
-_LAZY = dict.fromkeys(("check", "Report", "measure", "measure_criticality"), "meanfield.comparison.check")
+_VERBS = ("check", "Report", "measure", "measure_criticality", "measure_critical_line", "measure_pairs")
+_LAZY = dict.fromkeys(_VERBS, "meanfield.comparison.check")
 _LAZY["Bias"] = "meanfield.bias"
 _LAZY["ClassFraction"] = "meanfield.class_fraction"
 _LAZY["PhaseDiagram"] = "meanfield.presentation.diagrams"

@@ -18,7 +18,8 @@ from collections.abc import Hashable, Iterator
 from dataclasses import MISSING, dataclass, fields, replace
 from fractions import Fraction
 
-from meanfield.arguments import choice, flag, printable, record, scalar, shown, spoken, whole
+from meanfield.arguments import choice, count_of, flag, printable, record, scalar, shown, spoken, whole
+from meanfield.pooling import pool_kind
 from meanfield.quantities import EQUAL_NORMS, FINITE_INPUT, ONE_INPUT, TWO_INPUTS
 from meanfield.results import MeanFieldError
 
@@ -317,14 +318,25 @@ class BatchNorm(Block):
 @record
 @dataclass(frozen=True, repr=False)
 class Pool(Block):
-    """Each group of `size` neighbouring neurons becomes one: their largest ("max") or their mean ("average")."""
+    """Each group of `size` ≥ 2 neighbouring neurons becomes one: f(z1, …, z_size); neurons that fill no group are left
+    out.
+
+    kind: "max" (their largest), "average" (their mean), or f as a formula in z1 … z_size for 2 ≤ size ≤ 4, which holds
+    every one of them: "max(z1, z2) - min(z1, z2)", "sqrt(z1**2 + z2**2)". Formulas hold + - * / **, numbers as
+    exponents, `a if c else b` and the functions of activations. Source: [bias_and_trainability] App. F, (57).
+
+    >>> Pool(3, "z1*z2*z3")
+    Pool(size=3, kind='z1*z2*z3')
+    """
 
     size: int = 2
     kind: str = "max"
 
     def __post_init__(self) -> None:
-        choice(self.kind, "kind", POOLS)
-        object.__setattr__(self, "size", whole(self.size, "The number of neurons of a Pool", 1, 1 << 24))
+        if isinstance(self.size, int | str) and not isinstance(self.size, bool) and count_of(self.size) == 1:
+            raise MeanFieldError("A Pool over one node was asked for, which changes nothing; leave it out.")
+        object.__setattr__(self, "size", whole(self.size, "The number of neurons of a Pool", 2, 1 << 24))
+        object.__setattr__(self, "kind", pool_kind(self.kind, self.size))
 
 
 @record
@@ -396,7 +408,6 @@ def _not_negative(value: object, what: str) -> Number:
 NORMS = ("none", "pre", "act")
 WEIGHTS = ("gaussian", "orthogonal", "mixed")
 AXES = ("neurons", "tokens")
-POOLS = ("max", "average")
 
 
 @spoken

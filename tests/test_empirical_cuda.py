@@ -134,6 +134,12 @@ def simulated_vectors_and_functions():
     _agrees(_plan(mlp("leaky_relu"), correlation=-1.0, quantities=("K",), probes=None, depth=1, sigma_w=1, sigma_b=0))
 
 
+def simulated_pools():
+    """A formula of groups of neurons, with a switch and a root."""
+    block = Sequential((Nonlinearity("tanh"), Dense(expand=2), Pool(2, "max(z1, 2*z2) - sqrt(1 + z1**2)")))
+    _agrees(_plan(block, width=3, depth=3, sigma_w=1.1, sigma_b=0.3))
+
+
 def simulated_lazy():
     _agrees(_plan(mlp("tanh", norm="pre", mu=1), "lazy", correlation=0.4))
     _agrees(_plan(WIDE, "lazy", width=[5, 8, 3, 6], batch=3))  # more vectors than neurons: some are dependent
@@ -220,6 +226,7 @@ SLOW = (
     "simulated_haar",
     "simulated_divergence",
     "simulated_batches",
+    "simulated_pools",
     "simulated_vectors_and_functions",
 )
 

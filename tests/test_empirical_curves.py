@@ -5,10 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Param, Residual, Sequential, mlp
+from meanfield.architecture import BatchNorm, Dense, LayerNorm, Nonlinearity, Param, Pool, Residual, Sequential, mlp
 from meanfield.empirical import JacobianCurves, jacobian_curves, run_ensemble
 from meanfield.empirical.network.derivatives import Projection, Slope
+from meanfield.empirical.random.matrices import DrawnMatrix
 from meanfield.empirical.shared import curves
+from meanfield.empirical.shared.weights import Shared, _Lent
 from meanfield.results import MeanFieldError
 
 ERF, GELU = Nonlinearity("erf"), Nonlinearity("gelu")
@@ -52,6 +54,19 @@ def test_whole_basis_gives_the_exact_jacobian(monkeypatch, l0, fan_in):
     assert not found.diverged_at.any() and not diverged_at.any()
 
 
+def test_other_records_and_widths(monkeypatch):
+    """Pools, orthogonal weights, a σ_w of its own, one width per layer: the exact Jacobian of `run_ensemble`."""
+    _whole_basis(monkeypatch)
+    block = Sequential((ERF, Dense("orthogonal", expand=2), Pool(2), Dense(sigma_w="3/2")))
+    sizes = {"width": [20, 14, 16, 20], "depth": 4, "networks": 3, "seed": 3}
+    found = jacobian_curves([block, mlp("gelu")], sigma_w=[1.2, 1.4], sigma_b=0.1, probes=20, **sizes)
+    for p, (one, w) in enumerate(((block, 1.2), (mlp("gelu"), 1.4))):
+        exact = run_ensemble(one, sigma_w=w, sigma_b=0.1, **sizes).samples["log_J"]
+        np.testing.assert_allclose(found.log_J[p], exact, rtol=0, atol=1e-10)
+    with pytest.raises(MeanFieldError, match="positions act on each other"):
+        jacobian_curves([Sequential((BatchNorm(), ERF, Dense()))], sigma_w=1, sigma_b=0, width=4, depth=3, networks=2)
+
+
 def test_a_start_for_each_block(monkeypatch):
     _whole_basis(monkeypatch)
     starts = [p % 3 for p in range(P)]
@@ -64,7 +79,7 @@ def test_a_start_for_each_block(monkeypatch):
             assert np.isnan(found.log_J[p, :, : max(l0, 1) - 1]).all()
 
 
-lent, weights, squared = curves._Lent.matvec, curves._Drawn.weights, curves.log_squared_norm
+lent, weights, squared = _Lent.matvec, Shared.weights, curves.log_squared_norm
 
 
 def _slopes_only(self, rows, out):
@@ -80,13 +95,13 @@ def _scaled(factor):
 
 
 PLANTED = {
-    "σ_w 3 % too large": (curves._Lent, "matvec", _scaled(1.03)),
-    "σ_w forgotten": (curves._Lent, "matvec", curves.DrawnMatrix.matvec),
+    "σ_w 3 % too large": (_Lent, "matvec", _scaled(1.03)),
+    "σ_w forgotten": (_Lent, "matvec", DrawnMatrix.matvec),
     "no 1/N": (curves, "log_squared_norm", lambda m: (squared(m)[0] + math.log(20), squared(m)[1])),
     "LayerNorm's scale alone": (Projection, "push", _slopes_only),
     "φ not differentiated": (Slope, "push", lambda self, rows, out: np.copyto(out, rows)),
-    "one W in all layers": (curves._Drawn, "release", lambda self: None),
-    "one W for all Dense": (curves._Drawn, "weights", lambda self, l, ordinal, n: weights(self, l, 0, n)),
+    "one W in all layers": (Shared, "release", lambda self: None),
+    "one W for all Dense": (Shared, "weights", lambda self, law, l, ordinal, shape: weights(self, law, l, 0, shape)),
 }
 
 

@@ -23,6 +23,7 @@ carries quantities
 results
 limits
 arguments
+pooling
 architecture
 balls.straight_line balls.functions balls
 functions.series.ball_series functions.series.taylor functions.series.transseries functions.series.infinity
@@ -51,14 +52,16 @@ class_fraction bias
 presentation.figures presentation.tables presentation.diagrams
 theory
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
-empirical.functions.registry empirical.functions.formulas empirical.functions.twins
+empirical.functions.registry empirical.functions.formulas empirical.functions.groups empirical.functions.twins
 empirical.network.derivatives empirical.network.forward empirical.network.operations empirical.network.carried
 empirical.network.network
 empirical.observables.correlators empirical.observables.differentials empirical.observables.norms
+empirical.observables.classes
 empirical.observables.measurement
 empirical.cuda.kernels empirical.cuda.device
 empirical.ensemble.blocks empirical.ensemble.parallel empirical.ensemble.scaleout empirical.ensemble.ensemble
-empirical.shared.columns empirical.shared.criticality empirical.shared.curves empirical.shared.grid
+empirical.shared.columns empirical.shared.criticality empirical.shared.weights empirical.shared.curves
+empirical.shared.grid empirical.shared.pairs empirical.shared.line
 empirical
 comparison.report comparison.allowances comparison.check
 __init__
@@ -76,7 +79,7 @@ PUBLIC = {
     "meanfield.presentation.figures": None,
     "meanfield.presentation.tables": None,
 }
-BELOW_EMPIRICAL = {"quantities", "architecture", "arguments", "limits", "results"}
+BELOW_EMPIRICAL = {"quantities", "pooling", "architecture", "arguments", "limits", "results"}
 
 def modules() -> list[Path]:
     return sorted(p for p in PACKAGE.rglob("*.py") if p.name != "__init__.py" or p.read_text().strip())

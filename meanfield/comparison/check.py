@@ -18,8 +18,17 @@ from meanfield.arguments import choice, count_of, finite, meant, path, provides,
 from meanfield.arguments import names as names_of
 from meanfield.comparison.allowances import compare, narrower
 from meanfield.comparison.report import THRESHOLD, Report, Row
-from meanfield.empirical import CriticalityEstimate, EnsembleResult, ScalarPair, run_ensemble
+from meanfield.empirical import (
+    CriticalityEstimate,
+    EnsembleResult,
+    MeasuredLine,
+    PairStatistics,
+    ScalarPair,
+    run_ensemble,
+)
+from meanfield.empirical import measure_critical_line as _measure_critical_line
 from meanfield.empirical import measure_criticality as _measure_criticality
+from meanfield.empirical import measure_pairs as _measure_pairs
 from meanfield.empirical.ensemble.parallel import threads_used
 from meanfield.empirical.functions.formulas import from_formula, has_switches
 from meanfield.empirical.functions.twins import names as twin_names
@@ -33,7 +42,16 @@ from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.theory import Theory, decided, derive, double
 
-__all__ = ["THRESHOLD", "Report", "Row", "check", "compare", "measure_criticality"]
+__all__ = [
+    "THRESHOLD",
+    "Report",
+    "Row",
+    "check",
+    "compare",
+    "measure_critical_line",
+    "measure_criticality",
+    "measure_pairs",
+]
 LAZY_FROM = 2000  # neurons from which on the lazy sampler is the default
 
 
@@ -230,6 +248,49 @@ def measure_criticality(network: Any, *, sigma_w: float, sigma_b: float, **setti
     block, pairs = _network(network, values=numbers.get("mu"))
     with _shown(numbers.pop("progress", None)) as bar:
         return _measure_criticality(block, activation_pairs=pairs, progress=bar, **numbers)
+
+
+@spoken
+def measure_critical_line(network: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) -> MeasuredLine:
+    """The edge of chaos of finite networks: the σ_w² at which J^{1,l} does not depend on l, with its standard error;
+    for one σ_b or several. Nothing analytic is used.
+
+    network: a `Theory`, an architecture record, an activation's name or a formula. sigma_w: three values or more to
+    scan, on both sides of the edge. settings: width (1000), depth (31), networks (8), probes, first, seed, sampler,
+    input_norm, mu, threads as in `meanfield.empirical.measure_critical_line`. Source: [bias_and_trainability] Sec. 4.
+
+    >>> found = measure_critical_line("tanh", sigma_w=[1.2, 1.4, 1.6], sigma_b="sqrt(1/10)", width=200, depth=12)
+    >>> print(found)
+    σ_w² = 2.002 ± 0.04 at σ_b² = 0.1 (N = 200, L = 12, 8 networks)
+    """
+    _settings(_measure_critical_line, settings)
+    numbers = _numbers({"sigma_w": sigma_w, "sigma_b": sigma_b} | settings)
+    block, pairs = _network(network, values=numbers.get("mu"))
+    with _shown(numbers.pop("progress", None)) as bar:
+        return _measure_critical_line(block, activation_pairs=pairs, progress=bar, **numbers)
+
+
+@spoken
+def measure_pairs(network: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) -> PairStatistics:
+    """Covariances and correlations of all pairs of inputs of one network, layer by layer, with the spread sigma_y2 and
+    the drift sigma_mu2 of its neurons, both without bias; nothing analytic is used.
+
+    network: a `Theory`, an architecture record, an activation's name or a formula. sigma_w, sigma_b: numbers or arrays
+    of points that share one draw of the weights. settings: width, depth, batch (100) or inputs, seed, index, sampler
+    ("lazy"), input_dimension, input_norm, mu, threads as in `meanfield.empirical.measure_pairs`.
+    Source: [bias_and_trainability] Def. 2.1, Sec. 2.2 (Figs. 2, 16-19).
+
+    >>> found = measure_pairs("relu", sigma_w=2**0.5, sigma_b=0, width=2000, depth=3, batch=20)
+    >>> low, middle, high = found.quantiles("c")[:, 0, -1]
+    >>> bool(low < found.c[0, -1] < high)
+    True
+    """
+    given = _settings(_measure_pairs, settings)
+    numbers = _numbers({"sigma_w": sigma_w, "sigma_b": sigma_b} | settings)
+    block, pairs = _network(network, values=numbers.get("mu"))
+    refuse_not_real(given["width"], "width")
+    with _shown(numbers.pop("progress", None)) as bar:
+        return _measure_pairs(block, activation_pairs=pairs, progress=bar, **numbers)
 
 
 def _ndim(value: Any, what: str) -> int:

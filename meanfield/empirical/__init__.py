@@ -11,6 +11,8 @@ from meanfield.empirical.network.operations import Operation, operation
 from meanfield.empirical.shared.criticality import CriticalityEstimate, measure_criticality
 from meanfield.empirical.shared.curves import JacobianCurves, jacobian_curves
 from meanfield.empirical.shared.grid import CriticalityGrid, criticality_grid
+from meanfield.empirical.shared.line import MeasuredLine, measure_critical_line
+from meanfield.empirical.shared.pairs import PairStatistics, measure_pairs
 
 __all__ = [
     "CriticalityEstimate",
@@ -18,12 +20,16 @@ __all__ = [
     "Ensemble",
     "EnsembleResult",
     "JacobianCurves",
+    "MeasuredLine",
     "Network",
     "Operation",
+    "PairStatistics",
     "ScalarPair",
     "criticality_grid",
     "jacobian_curves",
+    "measure_critical_line",
     "measure_criticality",
+    "measure_pairs",
     "operation",
     "run_ensemble",
     "twin",

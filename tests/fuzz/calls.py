@@ -133,11 +133,21 @@ VERBS: dict[str, tuple[Callable, dict[str, Any], tuple[str, ...]]] = {
         {"0": "tanh", **SIZES},
         ("seed", "input_norm", "sampler", "probes", "mu", "threads", "progress"),
     ),
+    "measure_critical_line": (
+        lambda *a, **k: mf.measure_critical_line(*a, **k),
+        {"0": "relu", **SIZES, "sigma_w": [1.0, 1.4, 2.0]},
+        ("seed", "input_norm", "sampler", "probes", "first", "mu", "threads", "progress"),
+    ),
+    "measure_pairs": (
+        lambda *a, **k: mf.measure_pairs(*a, **k),
+        {"0": "tanh", **PLACE, "width": 8, "depth": 3, "batch": 4},
+        ("inputs", "seed", "index", "sampler", "input_dimension", "input_norm", "mu", "threads", "progress"),
+    ),
 }
 # what is a request for hours of work, which a person may mean, or a file in the working folder
 MEANT = {
     (verb, name, value)
-    for verb in ("check", "measure", "measure_criticality")
+    for verb in ("check", "measure", "measure_criticality", "measure_critical_line", "measure_pairs")
     for name in ("width", "depth", "networks", "probes", "input_dimension", "threads", "batch", "tokens", "classes")
     for value in ("10**18", "2**63", "10**400", "10**5000")
 } - {(v, n, value) for v in ("check", "measure") for n in ("width", "depth") for value in ("10**400",)}

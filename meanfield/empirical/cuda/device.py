@@ -26,6 +26,7 @@ from numba import config
 from numba.extending import is_jitted
 
 import meanfield.empirical.cuda.kernels as kernels
+from meanfield.empirical.functions.groups import group_functions
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.network import Ensemble
 from meanfield.empirical.network.operations import (
@@ -42,6 +43,7 @@ from meanfield.empirical.network.operations import (
 from meanfield.empirical.observables.measurement import Plan
 from meanfield.empirical.observables.norms import PROBE_ROLE
 from meanfield.empirical.random.buffers import Buffers
+from meanfield.pooling import POOLS
 from meanfield.results import MeanFieldError
 
 MEASURED = ("K", "J", "K_aa", "K_bb", "K_ab", "distance", "c", "gamma")
@@ -359,19 +361,27 @@ class _Batch:
                 self._each(_kernel(kernels.add_kernel), out.shape[2], x, 1.0, others[0], mu[layer - 1], out, *rest)
             case Multiply(factor):
                 self._each(_kernel(kernels.add_kernel), out.shape[2], x, factor[layer - 1], x, 0.0, out, *rest)
-            case PoolGroups(size, largest):
-                self._each(_kernel(kernels.pool_kernel, LARGEST=largest), out.shape[2], x, out, *rest, size)
+            case PoolGroups(size, kind) if kind in POOLS:
+                self._each(_kernel(kernels.pool_kernel, LARGEST=kind == "max"), out.shape[2], x, out, *rest, size)
+            case PoolGroups(size, formula):
+                value, slope = group_functions(formula, size)
+                kernel = _kernel(kernels.group_kernel, value=value, slope=slope)
+                self._compiled(kernel, f"the pool {formula!r}", out.shape[2], x, out, *rest, size)
             case Normalize():
                 self._normalize(x, out)
 
     def _map(self, pair: ScalarPair, x: Any, *rest: Any) -> None:
         kernel = _kernel(kernels.map_kernel, phi=pair.phi, dphi=pair.dphi, PARAMETERS=pair.parameters)
+        self._compiled(kernel, f"the activation {pair!r}", x.shape[2], x, *rest)
+
+    def _compiled(self, kernel: Any, what: str, neurons: int, *arguments: Any) -> None:
+        """`_each` of a kernel with functions of the user's."""
         try:
-            self._each(kernel, x.shape[2], x, *rest)
+            self._each(kernel, neurons, *arguments)
         except Exception as error:
             if not any(base.__name__ in _OF_COMPILER for base in type(error).__mro__):
                 raise
-            raise _refusal(f"the activation {pair!r} does not compile for the GPU") from error
+            raise _refusal(f"{what} does not compile for the GPU") from error
 
     def _normalize(self, x: Any, out: Any) -> None:
         spreads, positions, tangents = self._store.spreads[: self._networks], self._positions, self._tangents

@@ -25,6 +25,8 @@ HAAR = PAIRED = LARGEST = False
 PARAMETERS: tuple[float, ...] = ()
 phi: Any = None
 dphi: Any = None
+value: Any = None  # of a group of neurons
+slope: Any = None
 _INF, _NAN = math.inf, math.nan
 
 
@@ -299,6 +301,22 @@ def pool_kernel(x, out, lost, rows, positions, group):
             if r < positions:
                 _mark(value, lost, b, r)
             out[b, r, i] = value
+
+
+def group_kernel(x, out, lost, rows, positions, group):
+    """A formula of each group of `group` neurons, for tangents its derivative at the first position."""
+    at, neurons = cuda.grid(1), out.shape[2]
+    b, i = at // neurons, at % neurons
+    if b < x.shape[0]:
+        first = i * group
+        for r in range(positions):
+            out[b, r, i] = value(x, b, r, first)
+            _mark(out[b, r, i], lost, b, r)
+        for r in range(positions, rows):
+            total = 0.0
+            for k in range(group):
+                total += slope(x, b, 0, first, k) * x[b, r, first + k]
+            out[b, r, i] = total
 
 
 def normalize_kernel(x, out, spreads, lost, positions):

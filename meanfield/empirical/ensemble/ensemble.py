@@ -105,7 +105,7 @@ class EnsembleResult:
             with np.errstate(all="ignore"):  # a K near 1e308 has a mean; NaN where networks diverged
                 mean, error = self._plain(name, layers.size)
         at: Any = slice(layers.size) if l is None else int(l) - int(layers[0])
-        if np.isnan(mean[at]).any() and (quantity.startswith("G_") or quantity in NEEDS):
+        if np.isnan(mean[at]).any() and (quantity.startswith(("G_", "delta2")) or quantity in NEEDS):
             raise MeanFieldError(
                 f"{quantity} is not a number: networks overflow (or normalize equal numbers) before the last layer, or "
                 "a product of its moments does; take a smaller depth, sigma_w or sigma_b."
@@ -208,8 +208,14 @@ def run_ensemble(
     gradients G_z, G_w, G_b of u·z^L/√N for random signs u (G_z^l estimates J^{l,L}; G_w, G_b: squared norms of the
     gradient by the weights and biases of every Dense), V, the tangent correlators A, B, D, F, P, Q, R, S, T, U (small
     explicit networks Dense(φ(z)); learning `rates` (λ_w, λ_b), each one number or one per layer, unless given those of
-    the NTK parametrization), class fractions G0 of `classes` outputs, c and gamma of several inputs. Without
-    `quantities`, `jacobian` asks for J and `theta` for Theta.
+    the NTK parametrization), class fractions G0 of `classes` outputs, c and gamma of several inputs, delta2 (below).
+    Without `quantities`, `jacobian` asks for J and `theta` for Theta.
+
+    delta2: δ_i^l(a) = ∂L/∂z_i^l(a) of L = Σ_a −log softmax(z_1^L(a) … z_C^L(a)) at the label of a; C = `classes`, and
+    labels come in random order and equally often. (1/N) Σ_i δ_i(a)² has one value for every input a; delta2 is the
+    median over all inputs, delta2_favoured over those whose label is the class that the network assigns most inputs to
+    (the largest of its C outputs), delta2_unfavoured the fewest. Estimates are means over networks, `samples` holds
+    each one. Source: [bias_and_trainability] (88), App. G.
 
     sampler: "explicit" draws every W, N² numbers; "lazy" draws its products, exactly in law, at O(N) for every vector.
     probes: random vectors that estimate J, Theta and gradients; None takes the exact N × N Jacobian and tangent kernel
@@ -246,7 +252,7 @@ def run_ensemble(
     keep_samples = None if keep_samples is None else flag(keep_samples, "keep_samples")
     tokens = integer(tokens, "The number of tokens", 1, 1 << 24)
     if inputs is not None:
-        inputs, tokens, input_dimension = _given_inputs(inputs, tokens, input_dimension)
+        inputs, tokens, input_dimension = given_inputs(inputs, tokens, input_dimension)
     ensemble = Ensemble(
         block, sigma_w, sigma_b, width, depth, input_dimension, activation_pairs, mu, tokens=tokens, sampler=sampler
     )
@@ -325,7 +331,7 @@ def exact_bytes(plan: Plan) -> float:
     return 16.0 * max(plan.ensemble.widths) * max(plan.ensemble.widths[0], plan.ensemble.widths[-1])
 
 
-def _given_inputs(inputs: Any, tokens: int, dimension: int | None) -> tuple[np.ndarray, int, int]:
+def given_inputs(inputs: Any, tokens: int, dimension: int | None) -> tuple[np.ndarray, int, int]:
     refuse_not_real(inputs, "inputs")
     try:
         array = np.asarray(inputs, dtype=float)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from meanfield.empirical.functions.registry import ScalarPair
@@ -22,7 +22,7 @@ def logistic(x):
     e = math.exp(-abs(x))
     return 1.0 / (1.0 + e) if x >= 0.0 else e / (1.0 + e)
 def soft(x):
-    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+    return (x if x > 0.0 else 0.0) + math.log1p(math.exp(-abs(x)))
 def exponential(x):
     return math.exp(x) if x < 709.7 else math.inf
 def sech(x):
@@ -85,6 +85,8 @@ _HEADS: dict[str, tuple[str, str, str, str]] = {
 }
 _HEADS |= {"arctan": _HEADS["atan"], "Abs": _HEADS["abs"], "Heaviside": _HEADS["step"]}
 _SWITCHES = {"abs", "Abs", "sign", "step", "Heaviside", "Max", "max", "Min", "min", "relu", "clip"}
+_STEEP = ("math.sqrt(",)  # heads with an infinite slope
+_SLOPES = {"z": 1.0, "x": 1.0}  # of the variable of a formula, in itself
 _COMPARE = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 
 
@@ -119,11 +121,24 @@ def from_formula(
 
 def source(text: str, values: Mapping[str, float], order: int) -> str:
     """Python text of f(z), derivative number `order` of the formula, for `math`, `np` and `@njit`."""
-    writer = _Writer(text, values, order)
-    jet = writer.read(_tree(text))
+    return function("f(z)", straight_line(text, values, order, _SLOPES))
+
+
+def function(head: str, lines: Sequence[str]) -> str:
+    """Python text of a function and of all that `lines` may call."""
     helpers = _HELPERS.strip().replace("\ndef ", "\n@njit\ndef ")
-    body = "".join(f"    {line}\n" for line in [*writer.lines, f"return {jet[order]}"])
-    return f"@njit\n{helpers}\n@njit\ndef f(z):\n{body}"
+    return f"@njit\n{helpers}\n@njit\ndef {head}:\n" + "".join(f"    {line}\n" for line in lines)
+
+
+def straight_line(
+    text: str, values: Mapping[str, float], order: int, slopes: Mapping[str, float], first: int = 0
+) -> list[str]:
+    """Lines that end in `return` of derivative number `order` of the formula along a line on which every variable has
+    its slope: {"z1": 0.0, "z2": 1.0} is ∂/∂z2. Names that the lines make count from t`first` on."""
+    writer = _Writer(text, values, order, slopes)
+    writer.count = first
+    jet = writer.read(_tree(text))
+    return [*writer.lines, f"return {jet[order]}"]
 
 
 def _tree(text: str) -> ast.expr:
@@ -136,8 +151,8 @@ def _tree(text: str) -> ast.expr:
 class _Writer:
     """Straight-line code for the jet of every part of a formula."""
 
-    def __init__(self, text: str, values: Mapping[str, float], order: int):
-        self.text, self.order = text, order
+    def __init__(self, text: str, values: Mapping[str, float], order: int, slopes: Mapping[str, float] = _SLOPES):
+        self.text, self.order, self.slopes = text, order, slopes
         self.values = {"pi": math.pi, "E": math.e, **{k: float(v) for k, v in values.items()}}
         self.lines: list[str] = []
         self.indent = ""
@@ -165,7 +180,7 @@ class _Writer:
 
     def number(self, node: ast.AST) -> float | None:
         """The value of a part without z, None where z stands in it."""
-        if any(isinstance(n, ast.Name) and n.id in ("z", "x") for n in ast.walk(node)):
+        if any(isinstance(n, ast.Name) and n.id in self.slopes for n in ast.walk(node)):
             return None
         if (exact := _fraction(node)) is not None:
             return float(exact)
@@ -175,7 +190,7 @@ class _Writer:
             a, b = (_fraction(n) for n in (node.left, node.right))
             if a is not None and b:
                 return float(a / b)
-        inner = _Writer(self.text, self.values, 0)
+        inner = _Writer(self.text, self.values, 0, self.slopes)
         jet = inner.read(node, fold=False)
         scope: dict = {"math": math, "njit": lambda f: f}
         lines = "".join(f"    {line}\n" for line in [*inner.lines, f"return {jet[0]}"])
@@ -191,8 +206,9 @@ class _Writer:
         match node:
             case ast.Constant() if (exact := _fraction(node)) is not None:
                 return self.constant(float(exact))
-            case ast.Name(id="z" | "x"):
-                return ["z", "1.0", "0.0", "0.0"][: self.order + 1]
+            case ast.Name(id=name) if name in self.slopes:
+                variable = "z" if name == "x" else name
+                return [variable, repr(self.slopes[name]), "0.0", "0.0"][: self.order + 1]
             case ast.Name(id=name) if name in self.values:
                 return self.constant(self.values[name])
             case ast.Name(id=name):
@@ -274,7 +290,9 @@ class _Writer:
             h.append(self.keep(head[k].format(**known)))
         out = [h[0]]
         if self.order >= 1:
-            out.append(_product(h[1], u[1]))
+            first = _product(h[1], u[1])
+            steep = head[0].startswith(_STEEP) and u[1] not in ("0.0", "1.0")
+            out.append(f"(0.0 if {u[1]} == 0.0 else {first})" if steep else first)  # √(x²) at 0: not ∞·0
         if self.order >= 2:
             out.append(_sum(_product(h[2], u[1], u[1]), _product(h[1], u[2])))
         if self.order >= 3:
@@ -315,7 +333,7 @@ class _Writer:
         if n is None:
             if (held := self.number(base)) is not None and held > 0:  # 2**z
                 return self.call("exp", [ast.BinOp(ast.Constant(math.log(held)), ast.Mult(), exponent)])
-            raise self.fail("An exponent that depends on z")
+            raise self.fail("An exponent that depends on the variable")
         u = self.read(base)
         if n == 0.5:
             return self.chain(_HEADS["sqrt"], u)

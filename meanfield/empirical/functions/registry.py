@@ -189,7 +189,7 @@ def _sign(x):
 
 
 def _hard_tanh(x):
-    return min(max(x, -1.0), 1.0)
+    return -1.0 if x < -1.0 else (1.0 if x > 1.0 else x)  # max and min do not compile for every GPU target
 
 
 def _hard_tanh_d(x):
@@ -197,7 +197,7 @@ def _hard_tanh_d(x):
 
 
 def _relu6(x):
-    return min(max(x, 0.0), 6.0)
+    return 0.0 if x < 0.0 else (6.0 if x > 6.0 else x)
 
 
 def _relu6_d(x):
@@ -401,7 +401,7 @@ def _mish_ddd(x):
 
 
 def _softplus(x):
-    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+    return (x if x > 0.0 else 0.0) + math.log1p(math.exp(-abs(x)))
 
 
 def _elu(x, alpha):
@@ -463,7 +463,8 @@ def _relu2_d(x):
 
 
 def _hard_swish(x):
-    return x * min(max((x + 3.0) / 6.0, 0.0), 1.0)
+    share = (x + 3.0) / 6.0
+    return x * (0.0 if share < 0.0 else (1.0 if share > 1.0 else share))
 
 
 def _hard_swish_d(x):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from meanfield.empirical.functions.groups import group_kernel
 from meanfield.empirical.functions.registry import ScalarPair, elementwise
 from meanfield.empirical.network.derivatives import BatchProjection, Derivative, Pooled, Projection, Slope, normalize
 from meanfield.empirical.random.buffers import aligned
@@ -50,6 +51,15 @@ def apply_pool(z: np.ndarray, size: int, largest: bool) -> tuple[np.ndarray, Der
     else:
         groups.mean(axis=-1, out=new_z)
         inner[...] = 1.0 / size
+    return new_z, Pooled(share, size)
+
+
+def apply_group(z: np.ndarray, size: int, formula: str, differentiate: bool) -> tuple[np.ndarray, Derivative]:
+    """Groups of `size` neurons → a formula in z1 … z_size; without `differentiate` the derivative is left empty."""
+    positions, neurons = len(z), z.shape[1] // size
+    new_z, share = aligned(positions, neurons), aligned(*(z.shape if differentiate else (0, 0)))
+    share[...] = 0.0
+    group_kernel(formula, size)(z[None], new_z[None], share[None])
     return new_z, Pooled(share, size)
 
 

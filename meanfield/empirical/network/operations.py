@@ -23,11 +23,13 @@ from meanfield.architecture import (
     Sequential,
 )
 from meanfield.arguments import count_of, refuse_not_real, shown
+from meanfield.empirical.functions.groups import jumps
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.functions.twins import resolve
 from meanfield.empirical.network.derivatives import Derivative, Factor
-from meanfield.empirical.network.forward import apply_batch_norm, apply_map, apply_norm, apply_pool
+from meanfield.empirical.network.forward import apply_batch_norm, apply_group, apply_map, apply_norm, apply_pool
 from meanfield.empirical.random.buffers import aligned
+from meanfield.pooling import POOLS
 from meanfield.results import MeanFieldError
 
 
@@ -129,13 +131,15 @@ class NormalizeBatch(Operation):
 
 @dataclass(frozen=True)
 class PoolGroups(Operation):
-    """Groups of `size` neurons → their largest, or their mean."""
+    """Groups of `size` neurons → their largest ("max"), their mean ("average"), or a formula of theirs."""
 
     size: int
-    largest: bool
+    kind: str
 
     def apply(self, z: np.ndarray, layer: int, differentiate: bool) -> tuple[np.ndarray, Derivative]:
-        return apply_pool(z, self.size, self.largest)
+        if self.kind in POOLS:
+            return apply_pool(z, self.size, self.kind == "max")
+        return apply_group(z, self.size, self.kind, differentiate)
 
     def shape(self, here: tuple[int, int], layer: int, end: tuple[int, int]) -> tuple[int, int]:
         if here[1] < self.size:
@@ -230,7 +234,7 @@ def operations(
             case BatchNorm(affine):
                 yield NormalizeBatch(affine)
             case Pool(size, kind):
-                yield PoolGroups(size, kind == "max")
+                yield PoolGroups(size, kind)
             case Scale(factor):
                 yield Multiply(value(factor, "the factor"))
             case Sequential(blocks):
@@ -304,12 +308,18 @@ def refuse_new(done: tuple[Operation, ...], what: str) -> None:
 
 
 def refuse_jumps(done: tuple[Operation, ...], what: str, instead: str) -> None:
-    """Refuse a derivative, `what`, of operations with an activation that jumps; `instead` is what to do."""
+    """Refuse a derivative, `what`, of operations with an activation or a pool that jumps; `instead` is what to do."""
+    pools = [(operation.kind, operation.size) for operation in done if isinstance(operation, PoolGroups)]
     if not all(operation.pair.continuous for operation in done if isinstance(operation, Map)):
-        raise MeanFieldError(
-            f"{what} was asked for an activation that jumps: a finite network measures a derivative of 0 almost "
-            f"surely, while the value at infinite width is infinite; {instead}."
-        )
+        held = "an activation"
+    elif any(jumps(kind, size) for kind, size in pools):
+        held = "a pool"
+    else:
+        return
+    raise MeanFieldError(
+        f"{what} was asked for {held} that jumps: a finite network measures a derivative of 0 almost surely, while the "
+        f"value at infinite width is infinite; {instead}."
+    )
 
 
 def real(value: Any, what: str) -> float:

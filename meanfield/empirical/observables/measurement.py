@@ -20,6 +20,13 @@ from meanfield.empirical.network.carried import ParameterTangents, TangentKernel
 from meanfield.empirical.network.derivatives import Derivative, Weighted, WeightedTokens
 from meanfield.empirical.network.network import Carried, Ensemble, Network, Trace
 from meanfield.empirical.network.operations import Affine, Map, refuse_jumps
+from meanfield.empirical.observables.classes import (
+    CLASS_ROWS,
+    class_medians,
+    draw_labels,
+    favoured_classes,
+    loss_gradient,
+)
 from meanfield.empirical.observables.differentials import correlator_samples, differentials
 from meanfield.empirical.observables.norms import (
     COTANGENT_ROLE,
@@ -39,7 +46,7 @@ DIFFERENTIALS = ("P", "Q"), ("R", "S", "T", "U")
 DEVICES = ("cpu", "cuda")
 PROBES = 4  # random vectors, where nobody says how many
 WIDEST = {1: 2000, 2: 400, 3: 100}  # neurons, by the order of the differential: below about 4 GB
-ALSO = {"log_J": "J", "G0_squared": "G0", "G_max": "G0"}  # come with another quantity
+ALSO = {"log_J": "J", "G0_squared": "G0", "G_max": "G0"} | dict.fromkeys(CLASS_ROWS, "delta2")  # come with another
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +55,8 @@ class Plan:
 
     inputs: an array (positions, N_0) for all networks, or None: one input of norm `input_norm`, two with `correlation`,
     or `batch` of independent standard normals. probes: None for exact Jacobians and tangent kernels, else how many
-    random vectors estimate them. classes: how many outputs compete in "G0". rates: (λ_w, λ_b) per layer of the tangent
-    correlators.
+    random vectors estimate them. classes: how many outputs compete in "G0" and "delta2". rates: (λ_w, λ_b) per layer of
+    the tangent correlators.
     """
 
     ensemble: Ensemble
@@ -96,13 +103,15 @@ class Plan:
             four = ("_hh", "_h*h", "_Sh", "_S*h", "_B", "_F")
             shapes |= {name: (depth, p, p, p, p) for name in four}
             shapes |= {raw: (depth,) for raw in self._raw_differentials}
-        if self.pulls:
+        if self.signs:
             dense = max(1, sum(isinstance(operation, Affine) for operation in self.ensemble.operations))
             shapes |= {"G_z": (depth,), "G_w": (depth, dense), "G_b": (depth, dense)}
             norms = sum(getattr(operation, "affine", False) for operation in self.ensemble.operations)
             shapes |= {name: (depth, norms) for name in ("G_gamma", "G_beta") if norms}
         if "G0" in wanted:
             shapes |= {"G0": (depth,), "G0_squared": (depth,), "G_max": (depth,)}
+        if "delta2" in wanted:
+            shapes |= dict.fromkeys(CLASS_ROWS, (depth,))
         return shapes
 
     @property
@@ -121,9 +130,14 @@ class Plan:
         return {"_ddII" if name == "S" else f"_{name}": "S_dd" if name == "S" else name for name in names}
 
     @property
-    def pulls(self) -> int:
-        """How many cotangents are taken back."""
+    def signs(self) -> int:
+        """How many random cotangents are taken back."""
         return (self.probes or 1) if set(self.quantities) & set(OF_PARAMETERS) else 0
+
+    @property
+    def pulls(self) -> int:
+        """How many cotangents are taken back, with that of a loss."""
+        return self.signs + ("delta2" in self.quantities)
 
     def measure(self, index: int, buffers: Buffers, stop: Event | None = None) -> tuple[int, dict[str, np.ndarray]]:
         """(first layer with a number that is not finite or 0, rows) of network `index`."""
@@ -181,7 +195,7 @@ class Plan:
             for name, value in found.items():
                 rows[name][layer - 1] = value
         if trace and (stop is None or not stop.is_set()):
-            self._backward(network, trace, rows)
+            self._backward(network, trace, z, rows)
         return 0
 
     def _kernel(self, network: Network, carried: list[Carried]) -> TangentKernel | ParameterTangents | None:
@@ -254,22 +268,33 @@ class Plan:
 
     # ------------------------------------------------------------------------------------------ one backward pass
 
-    def _backward(self, network: Network, trace: Trace, rows: Mapping[str, np.ndarray]) -> None:
-        width, positions = self.ensemble.widths[-1], self.positions
-        drawn = draw_probes(positions * width, self.seed, network.index, self.pulls, COTANGENT_ROLE)
-        unit = 1 / (self.pulls * width * positions)
+    def _backward(self, network: Network, trace: Trace, z: np.ndarray, rows: Mapping[str, np.ndarray]) -> None:
+        width, positions, signs = self.ensemble.widths[-1], self.positions, self.signs
+        cotangents = np.empty((self.pulls, positions, width))
+        drawn = draw_probes(positions * width, self.seed, network.index, signs, COTANGENT_ROLE)
+        cotangents[:signs] = drawn.T.reshape(signs, positions, width)
+        if "delta2" in rows:
+            labels = draw_labels(positions, self.classes, self.seed, network.index)
+            chosen = favoured_classes(z, self.classes)
+            cotangents[signs] = loss_gradient(z, labels, self.classes)
+        unit = 1 / (max(signs, 1) * width * positions)
         place = {(layer, kind): 0 for layer in range(1, self.ensemble.depth + 1) for kind in ("w", "gamma")}
         for name in ("G_w", "G_b", "G_gamma", "G_beta"):
             if name in rows:
                 rows[name][...] = 0.0
-        for layer, derivative, u in network.pull(trace, drawn.T.reshape(self.pulls, positions, width).copy()):
+        for layer, derivative, u in network.pull(trace, cotangents):
             if derivative is None and layer > 0:
-                rows["G_z"][layer - 1] = float(np.square(u).sum()) * unit
-            elif derivative is not None:
+                if "G_z" in rows:
+                    rows["G_z"][layer - 1] = float(np.square(u[:signs]).sum()) * unit
+                if "delta2" in rows:
+                    found = class_medians(np.square(u[signs]).mean(axis=1), labels, *chosen)
+                    for name, value in found.items():
+                        rows[name][layer - 1] = value if math.isfinite(value) else math.nan
+            elif derivative is not None and signs:
                 dense = isinstance(derivative, Weighted | WeightedTokens)
                 first, second = ("w", "b") if dense else ("gamma", "beta")
                 place[layer, first] += 1
-                norms = [_gradient_norms(derivative, one) for one in u]
+                norms = [_gradient_norms(derivative, one) for one in u[:signs]]
                 rows[f"G_{first}"][layer - 1, -place[layer, first]] = sum(w for w, _ in norms) * unit
                 rows[f"G_{second}"][layer - 1, -place[layer, first]] = sum(b for _, b in norms) * unit
 
@@ -364,6 +389,19 @@ def check_plan(plan: Plan) -> None:
         raise MeanFieldError("V, A, B, D, F are measured for up to 8 inputs without tokens; give fewer inputs.")
     if "G0" in wanted and not 2 <= plan.classes <= min(ensemble.widths):
         raise MeanFieldError(f"classes must be from 2 to the smallest width, but {plan.classes} was given.")
+    if "delta2" in wanted:
+        if ensemble.tokens > 1:
+            raise MeanFieldError("delta2 is of a loss with one label for each input; give inputs without tokens.")
+        if not 2 <= plan.classes <= ensemble.width:
+            raise MeanFieldError(
+                f"classes must be from 2 to {ensemble.width}, the width of the last layer, but {plan.classes} was "
+                "given."
+            )
+        if plan.positions < plan.classes:
+            raise MeanFieldError(
+                f"delta2 of {plan.classes} classes needs an input of every class, but there are {plan.positions}; give "
+                f"batch= or inputs= with {plan.classes} or more."
+            )
 
 
 def _check_chain(plan: Plan) -> None:

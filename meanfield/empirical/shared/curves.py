@@ -18,12 +18,12 @@ import numpy as np
 from meanfield.architecture import Block
 from meanfield.empirical.ensemble.parallel import each_network
 from meanfield.empirical.functions.registry import ScalarPair
-from meanfield.empirical.network.network import Ensemble, Network
-from meanfield.empirical.network.operations import Affine, integer, positive, refuse_jumps, refuse_new
+from meanfield.empirical.network.network import Ensemble
+from meanfield.empirical.network.operations import integer, positive, refuse_jumps
 from meanfield.empirical.observables.norms import draw_inputs, draw_probes, log_squared_norm
 from meanfield.empirical.random.buffers import Buffers
-from meanfield.empirical.random.matrices import DrawnMatrix, Matrix
-from meanfield.empirical.random.philox import MAX_INDEX, MAX_NETWORK, fill_normals
+from meanfield.empirical.random.philox import MAX_INDEX, MAX_NETWORK
+from meanfield.empirical.shared.weights import Shared, Sharing
 from meanfield.results import Estimate, MeanFieldError
 
 
@@ -117,6 +117,7 @@ def jacobian_curves(
     probes: int = 32,
     seed: int = 0,
     l0: int | Sequence[int] = 1,
+    sampler: str = "explicit",
     input_dimension: int | None = None,
     input_norm: float = 1.0,
     mu: Any = None,
@@ -128,7 +129,8 @@ def jacobian_curves(
 
     sigma_w, sigma_b ≥ 0 and l0: one number, or one for each block. l0 = 0 is the input, ∂z^l/∂x, still divided by N.
     A network costs N² normals and 2 N² (1 + probes) operations a block for every Dense and layer. Memory: N·max(N, N_0)
-    numbers a thread for every Dense of a block. The other arguments are those of `run_ensemble`.
+    numbers a thread for every Dense of a block. With sampler="lazy" products are drawn exactly in law for every block,
+    from the same normals, at O(N) each. The other arguments are those of `run_ensemble`.
 
     Raises `MeanFieldError` for arguments out of range and for a φ that jumps.
 
@@ -141,7 +143,7 @@ def jacobian_curves(
     if isinstance(blocks, str) or not isinstance(blocks, Sequence) or not blocks:
         raise MeanFieldError(f"A list of at least one block was needed, but {blocks!r} was given.")
     ensembles = [
-        Ensemble(block, w, b, width, depth, input_dimension, activation_pairs, mu)
+        Ensemble(block, w, b, width, depth, input_dimension, activation_pairs, mu, sampler=sampler)
         for block, w, b in zip(blocks, _each(sigma_w, "sigma_w", blocks), _each(sigma_b, "sigma_b", blocks))
     ]
     width, depth, fan_in = ensembles[0].width, ensembles[0].depth, ensembles[0].fan_in
@@ -151,7 +153,11 @@ def jacobian_curves(
     seed = integer(seed, "The seed", 0, 1 << 64)
     input_norm = positive(input_norm, "The input norm |x|²/N_0")
     for ensemble in ensembles:
-        refuse_new(ensemble.operations, "A set of curves")
+        if ensemble.couples:
+            raise MeanFieldError(
+                "A set of curves was asked for of a network where positions act on each other (BatchNorm, tokens), but "
+                "it follows one input; use run_ensemble for one block at a time."
+            )
         refuse_jumps(ensemble.operations, "J", "measure K with run_ensemble(..., jacobian=False)")
     layers = np.arange(max(min(starts), 1), depth + 1)
     log_J = np.full((len(blocks), networks, layers.size), math.nan)
@@ -159,10 +165,11 @@ def jacobian_curves(
 
     def work(index: int, buffers: Buffers, stop: Event) -> None:
         inputs = draw_inputs(fan_in, seed, index, input_norm)
-        directions = {s: draw_probes(width if s else fan_in, seed, index, probes) for s in set(starts)}
-        drawn = _Drawn(seed, index, width, buffers)
+        sizes = fan_in, *ensembles[0].widths
+        directions = {s: draw_probes(sizes[s], seed, index, probes) for s in set(starts)}
+        drawn = Shared(seed, index, buffers)
         runs = {
-            p: _Sharing(ensemble, seed, index, buffers, drawn).layers(inputs, start, directions=directions[start])
+            p: Sharing(ensemble, seed, index, buffers, drawn).layers(inputs, start, directions=directions[start])
             for p, (ensemble, start) in enumerate(zip(ensembles, starts))
         }
         carried = np.zeros(len(blocks))  # ln of what the directions were divided by
@@ -177,7 +184,7 @@ def jacobian_curves(
                         diverged_at[p, index] = layer
                         del runs[p]
                     elif pushed is not None:
-                        log_J[p, index, layer - layers[0]] = log_norm + 2 * carried[p] - math.log(width * probes)
+                        log_J[p, index, layer - layers[0]] = log_norm + 2 * carried[p] - math.log(pushed.size)
                         carried[p] += shift
                 drawn.release()
 
@@ -196,52 +203,3 @@ def _each(value: Any, name: str, blocks: Sequence[Block]) -> list[float]:
             f"{name} must be one number, or one for each of the {len(blocks)} blocks, but its shape is {array.shape}."
         )
     return np.broadcast_to(array, (len(blocks),)).tolist()
-
-
-class _Drawn:
-    """n^{−1/2} W (n columns) of every Dense of one layer, drawn when the first block needs it."""
-
-    def __init__(self, seed: int, index: int, width: int, buffers: Buffers) -> None:
-        self._key, self._width, self._buffers = (seed, index), width, buffers
-        self._held: dict[int, np.ndarray] = {}
-
-    def weights(self, layer: int, ordinal: int, fan_in: int) -> np.ndarray:
-        if ordinal not in self._held:
-            matrix = self._buffers.take(self._width, fan_in)
-            fill_normals(matrix.ravel(), *self._key, layer, 2 * ordinal, scale=1 / math.sqrt(fan_in))
-            self._held[ordinal] = matrix
-        return self._held[ordinal]
-
-    def release(self) -> None:
-        while self._held:
-            self._buffers.give(self._held.popitem()[1])
-
-
-@dataclass(eq=False)
-class _Lent(DrawnMatrix):
-    """A matrix of which n^{−1/2} W is held for other blocks too; σ_w multiplies the product."""
-
-    sigma_w: float = 1.0
-
-    def matvec(self, rows: np.ndarray, out: np.ndarray) -> None:
-        super().matvec(rows, out)
-        out *= self.sigma_w
-
-    def matvec_apart(self, rows: np.ndarray, out: np.ndarray) -> None:
-        super().matvec_apart(rows, out)
-        out *= self.sigma_w
-
-    def release(self) -> None:
-        pass
-
-
-@dataclass(frozen=True)
-class _Sharing(Network):
-    """A network that takes its weights from `drawn`."""
-
-    drawn: _Drawn
-
-    def matrix(self, operation: Affine, layer: int, shape: tuple[int, int], scale: float, expected: int) -> Matrix:
-        held = self.drawn.weights(layer, operation.ordinal, shape[1])
-        key = self.seed, self.index, layer, 2 * operation.ordinal
-        return _Lent("gaussian", key, shape, scale, self.buffers, held, scale * math.sqrt(shape[1]))
