@@ -5,39 +5,34 @@ which quantity, and what is printed. Beside the print stands a contrast: a plant
 right formula where the print is wrong (`misprint`). The engine derives the quantity from the architecture; nothing here
 feeds it. A claim is `decided` when exactly one of print and contrast holds, the one that should.
 
-In a printed formula the placeholders below stand for averages over the network's own φ, so one claim covers several φ.
+In a printed formula the symbols of `placeholders` stand for averages over the network's own φ.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
-from functools import lru_cache
 from typing import Any
 
 import sympy as sp
 
 import meanfield as mf
+from derivations import placeholders
+from derivations.placeholders import c, gamma
 from derivations.quantities import derived
-from meanfield.symbols import K, parameter, sigma_b, sigma_w, z
-
-mu = parameter("mu")
-s = sigma_w**2 + sigma_b**2  # K with LayerNorm on activations, from layer 2 on
-
-mean, square, slope = sp.symbols("<phi> <phi^2> <phi'^2>", real=True)  # over N(0, K)
-A, B = sp.symbols("A B", positive=True)  # ⟨φ′²⟩ and ⟨φ²⟩ at K = 1
-mean_s, square_s, slope_s = sp.symbols("<phi>_s <phi^2>_s <phi'^2>_s", real=True)  # at K = s
-square_K, slope_K, slope_1 = sp.symbols("d<phi^2>/dK d<phi'^2>/dK d<phi'^2>/dK_1", real=True)
-stein, delta = sp.symbols("<phi'^2+phi*phi''> <phi''^2+phi'''*phi'>", real=True)  # for smooth φ
+from derivations.states import FLOATS, state
+from meanfield.symbols import sigma_mu2
 
 
 class Verdict(Enum):
-    """What the engine says of a statement. PROVED is symbolic; CERTIFIED compares enclosures of numbers."""
+    """What the engine says of a statement: PROVED symbolically, CERTIFIED by enclosures, MEASURED in floats, ..."""
 
     PROVED = "proved"
     CERTIFIED = "certified"
     DIGITS = "equal to 30 digits"
+    MEASURED = "measured"
     REFUTED = "refuted"
 
     def __bool__(self) -> bool:
@@ -99,8 +94,12 @@ class Claim:
         return bool(self.verdict()) != self.misprint and bool(self.contrast_verdict()) == self.misprint
 
     def _over_networks(self, statement: Any) -> Verdict:
-        order = list(Verdict)
-        return max((self._judge(n, statement) for n in self.cases), key=order.index)
+        order, worst = list(Verdict), Verdict.PROVED
+        for case in self.cases:
+            worst = max(worst, self._judge(case, statement), key=order.index)
+            if worst is Verdict.REFUTED:  # one network is enough
+                break
+        return worst
 
     def _judge(self, case: Network, statement: Any) -> Verdict:
         raise NotImplementedError
@@ -111,15 +110,42 @@ class Equation(Claim):
     """The quantity is the printed expression, for all values of its symbols."""
 
     def _judge(self, case: Network, statement: sp.Expr) -> Verdict:
-        ours, theirs = derived(case.theory, self.quantity), filled(sp.sympify(statement), case)
+        ours, theirs = self._ours(case), filled(sp.sympify(statement), case)
         if sp.oo in (ours, theirs):
             return Verdict.PROVED if ours == theirs else Verdict.REFUTED
-        match mf.equal(sp.sympify(ours), theirs):
+        ours, theirs = (inside(e) for e in (sp.sympify(ours), theirs))
+        match mf.equal(ours, theirs):
             case mf.Equality.PROVED:
                 return Verdict.PROVED
             case mf.Equality.TO_30_DIGITS:
-                return Verdict.DIGITS
+                return Verdict.PROVED if equal_by_slopes(ours, theirs) else Verdict.DIGITS
         return Verdict.REFUTED
+
+    def _ours(self, case: Network) -> sp.Expr:
+        return derived(case.theory, self.quantity)
+
+
+@dataclass(frozen=True)
+class Formula(Equation):
+    """An equation about a formula on the way to a result; `by` works it out by other means than the print."""
+
+    by: Callable[[mf.Theory], sp.Expr] = field(default=lambda theory: sp.nan)
+
+    def _ours(self, case: Network) -> sp.Expr:
+        return mf.closed(sp.sympify(self.by(case.theory)))
+
+
+@dataclass(frozen=True)
+class At(Claim):
+    """At each of the places (σ_w², σ_b²) the quantity, one of `states.STATES`, is the printed word."""
+
+    places: tuple[tuple[str, str], ...] = ()
+
+    def _judge(self, case: Network, statement: str) -> Verdict:
+        found = all(state(case.theory, self.quantity, *place) == statement for place in self.places)
+        if not found:
+            return Verdict.REFUTED
+        return Verdict.MEASURED if self.quantity in FLOATS else Verdict.CERTIFIED
 
 
 @dataclass(frozen=True)
@@ -170,6 +196,24 @@ class AtMost(Claim):
         return Verdict.CERTIFIED
 
 
+def inside(e: sp.Expr) -> sp.Expr:
+    """`e` with its correlation c written γ/(1 + γ), and γ and σ_μ² > 0: any values of these make a covariance."""
+    e = e.subs(c, gamma / (1 + gamma)).subs({v: sp.Symbol(v.name, positive=True) for v in (gamma, sigma_mu2)})
+    return mf.closed(e).replace(sp.erfc, lambda x: 1 - sp.erf(x))
+
+
+def equal_by_slopes(a: sp.Expr, b: sp.Expr, order: int = 2) -> bool:
+    """Whether two smooth functions of one positive variable are proved equal: derivatives of one order are the same
+    everywhere, and at 1 those of lower order are."""
+    variables = (a - b).free_symbols
+    if len(variables) != 1 or a.has(mf.Average) or b.has(mf.Average):
+        return False
+    (x,) = variables
+    slopes = [[sp.diff(e, x, k) for e in (a, b)] for k in range(order + 1)]
+    there = [[e.subs(x, 1) for e in pair] for pair in slopes[:-1]]
+    return all(mf.equal(*pair) is mf.Equality.PROVED for pair in (*there, slopes[-1]))
+
+
 def ball(e: sp.Expr):
     """The enclosure of a number, 30 digits."""
     return mf.certified(mf.closed(sp.sympify(e)), 30)
@@ -177,29 +221,4 @@ def ball(e: sp.Expr):
 
 def filled(e: sp.Expr, case: Network) -> sp.Expr:
     """The printed expression with the averages of this network's φ in place of the placeholders."""
-    wanted = e.free_symbols & set(_PLACES)
-    return e.xreplace({p: _average(case.theory.activations[0], p) for p in wanted})
-
-
-_PLACES = {mean, square, slope, A, B, mean_s, square_s, slope_s, square_K, slope_K, slope_1, stein, delta}
-
-
-@lru_cache(maxsize=512)
-def _average(phi: mf.Activation, placeholder: sp.Symbol) -> sp.Expr:
-    f = phi.expression
-    if placeholder in (stein, delta):  # derivatives taken here, not by the engine
-        first, second, third = (f.diff(z, k) for k in (1, 2, 3))
-        return mf.average(first**2 + f * second if placeholder == stein else second**2 + third * first, K)
-    nodes = mf.derive(phi).averages()
-    node = nodes[
-        "phi"
-        if placeholder in (mean, mean_s)
-        else "phi^2"
-        if placeholder in (square, square_s, B, square_K)
-        else "phi'^2"
-    ]
-    if placeholder in (square_K, slope_K, slope_1):
-        node = sp.diff(node, K)
-    if placeholder in (A, B, slope_1):
-        return node.subs(K, 1)
-    return node.subs(K, s) if placeholder in (mean_s, square_s, slope_s) else node
+    return placeholders.filled(e, case.theory.activations[0])

@@ -2,7 +2,7 @@
 
 Names: "K" (the next K), "J", "Theta", "K^1", "chi_J", "chi_J*" (at the fixed point of a K map that is linear in K),
 "<phi^2>", "line sigma_b^2" (a function of sigma_w), "line sigma_w^2(K)", "points", "point 1 zeta", "law J rate",
-"J0^2" (layer 2 of the Jacobian with respect to the input), ...
+"J0^2" (layer 2 of the Jacobian with respect to the input), ...; those of two inputs are in `pairs`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import sympy as sp
 
 import meanfield as mf
+from derivations.pairs import pair_quantity
 from meanfield.results import Solution
 from meanfield.symbols import D0, J0, Q0, K, l, sigma_b, sigma_w, z
 
@@ -29,7 +30,9 @@ def derived(theory: mf.Theory, name: str) -> Any:
         return _of_line(theory.critical_line(), rest)
     if head == "law":
         return _of_law(theory, *rest.split(" ", 1))
-    found = NAMED[name](theory) if name in NAMED else _one_input(theory, name)
+    found = pair_quantity(theory, name)
+    if found is None:
+        found = NAMED[name](theory) if name in NAMED else _one_input(theory, name)
     return mf.closed(found) if isinstance(found, sp.Expr) and found != sp.oo else found
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from derivations.checks import Check
 from derivations.partial_jacobians.acceptance import CHECKS
-from derivations.partial_jacobians.numbers import Check
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=[f"{c.line} {c.name}" for c in CHECKS])

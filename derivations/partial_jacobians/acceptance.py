@@ -5,9 +5,9 @@ from __future__ import annotations
 import sympy as sp
 
 import meanfield as mf
+from derivations.checks import Check
 from derivations.claims import ball
 from derivations.partial_jacobians import numbers as n
-from derivations.partial_jacobians.numbers import Check
 from derivations.quantities import LAMBDA, derived
 from meanfield.symbols import K
 

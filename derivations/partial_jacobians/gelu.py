@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sympy as sp
 
-from derivations.claims import Equation, Is, Rounds, mu, network
+from derivations.claims import Equation, Is, Rounds, network
+from derivations.placeholders import mu
 from meanfield.symbols import K, sigma_b, sigma_w
 
 w, b, pi, sqrt, asin, R = sigma_w**2, sigma_b**2, sp.pi, sp.sqrt, sp.asin, sp.Rational

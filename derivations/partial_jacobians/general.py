@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import sympy as sp
 
-from derivations.claims import (
+from derivations.claims import Equation, Is, each, network
+from derivations.placeholders import (
     A,
     B,
-    Equation,
-    Is,
     delta,
-    each,
     mean,
     mean_s,
     mu,
-    network,
     s,
     slope,
     slope_1,

@@ -1,48 +1,20 @@
-"""Numbers: the acceptance values of the specification (section 8), each computed by the engine.
-
-A `Check` holds the published (or independently computed) values and a function of `off` that computes them; off = 0 is
-the engine's answer, off = 1/100 the same with a planted error of one per cent in σ_w (or in K, c, … where there is no
-σ_w), which must miss the values by more than the tolerance.
-"""
+"""The acceptance values of section 8 of the specification as functions of a planted error, for `checks.Check`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 import sympy as sp
 
 import meanfield as mf
+from derivations.checks import root
 from derivations.claims import ball, filled, network
 from derivations.partial_jacobians import statements
 from derivations.quantities import derived, prefactor
 from meanfield.symbols import D0, J0, K, l, parameter, sigma_b, sigma_w
 
 R = sp.Rational
-
-
-@dataclass(frozen=True)
-class Check:
-    """Values that the engine must reproduce within `tolerance` (relative to each value unless `absolute`)."""
-
-    line: str
-    name: str
-    expected: tuple[float, ...]
-    tolerance: float
-    compute: Callable[[sp.Rational], Sequence[float]]
-    absolute: bool = False
-
-    def misses(self, off: object = 0) -> float:
-        """The largest deviation in units of the tolerance: ≤ 1 agrees."""
-        found = np.asarray(self.compute(R(off)), dtype=float)
-        size = 1.0 if self.absolute else np.maximum(np.abs(self.expected), self.tolerance)
-        return float(np.max(np.abs(found - self.expected) / (self.tolerance * size)))
-
-
-def root(square: object) -> sp.Expr:
-    """The standard deviation of a variance given as decimal text."""
-    return sp.sqrt(R(str(square)))
 
 
 def at_k(name: str, k: object) -> Callable[[sp.Rational], tuple[float, ...]]:

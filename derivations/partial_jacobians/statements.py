@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sympy as sp
 
-from derivations.claims import A, Among, AtMost, B, Equation, each, mu, network
+from derivations.claims import Among, AtMost, Equation, each, network
+from derivations.placeholders import A, B, mu
 from meanfield.symbols import sigma_b, sigma_w
 
 w, b = sigma_w**2, sigma_b**2

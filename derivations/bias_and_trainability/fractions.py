@@ -1,0 +1,92 @@
+"""The fraction G_0 of inputs that a random network puts into the first of two classes: Lemma D.4, § 2.3.
+
+The outputs are y_i = μ_i + σ_y ε_i over data, μ_i ~ N(0, σ_μ²) over weights, so that G_0 = P(y_1 > y_2) is a function
+of the standard normal δ = (μ_1 - μ_2)/(√2 σ_μ).
+"""
+
+from __future__ import annotations
+
+import sympy as sp
+
+import meanfield as mf
+from derivations.claims import Formula, network
+from derivations.placeholders import mu
+from meanfield.symbols import z
+
+RELU = network("relu")  # any network: only γ enters
+x, delta = sp.symbols("x delta", real=True)
+gamma, v = sp.symbols("gamma sigma_y2", positive=True)
+pi, erf, sqrt = sp.pi, sp.erf, sp.sqrt
+
+
+def normal(e: sp.Expr) -> sp.Expr:
+    """The cumulative function of the standard normal."""
+    return (1 + erf(e / sqrt(2))) / 2
+
+
+def of_paper(e: sp.Expr) -> sp.Expr:
+    """Φ of App. A."""
+    return (1 + erf(e)) / 2
+
+
+def above(mean: sp.Expr, variance: sp.Expr) -> sp.Expr:
+    """P(X > 0) for X ~ N(mean, variance), as the average of a step."""
+    return mf.closed(mf.average(sp.Piecewise((0, z < 0), (1, True)), variance, (mu,))).subs(mu, mean)
+
+
+def fraction(theory: mf.Theory) -> sp.Expr:
+    """G_0 as a function of δ: y_1 - y_2 over data is N(√2 σ_μ δ, 2σ_y²)."""
+    return above(sqrt(2 * gamma * v) * delta, 2 * v)
+
+
+def moment(k: int, at: sp.Expr = gamma):
+    """The bar over G_0^k."""
+    return lambda theory: mf.average(fraction(theory).subs({gamma: at, delta: z, v: 1}) ** k, 1)
+
+
+def density(theory: mf.Theory) -> sp.Expr:
+    """The density of G_0 at the G_0 of δ: that of δ divided by dG_0/dδ."""
+    slope = fraction(theory).replace(sp.erfc, lambda e: 1 - erf(e)).diff(delta)
+    return sp.simplify(sp.exp(-(delta**2) / 2) / sqrt(2 * pi) / slope)
+
+
+G_0 = of_paper(sqrt(gamma / 2) * delta)
+CLAIMS = (
+    Formula(  # E6: it is the cumulative function at √2 x
+        "B10, App. A, Φ", RELU, "P(z < x)", of_paper(x), normal(x), misprint=True, by=lambda t: above(x, sp.S.One)
+    ),
+    Formula(
+        "B10 (44)",
+        RELU,
+        "P(y_1 > y_2)",
+        1 - of_paper(-x / (2 * sqrt(v))),
+        1 - normal(-x / (2 * sqrt(v))),
+        by=lambda t: above(x, 2 * v),
+    ),
+    Formula("B10 (43), (45)", RELU, "G_0", G_0, normal(sqrt(gamma / 2) * delta), by=fraction),
+    Formula("B11, γ = 1: uniform", RELU, "density of G_0", sp.S.One, sp.S(2), by=lambda t: density(t).subs(gamma, 1)),
+    Formula(
+        "B12, density of G_0",
+        RELU,
+        "density of G_0",
+        sp.exp(gamma * delta**2 / 2 * (1 - 1 / gamma)) / sqrt(gamma),
+        sp.exp(delta**2 / 2 * (1 - 1 / gamma)) / sqrt(gamma),
+        by=density,
+    ),
+    Formula("B12, mean of G_0", RELU, "bar G_0", sp.S.Half, sp.S.One, by=moment(1)),
+    Formula(
+        "B12, variance of G_0",
+        RELU,
+        "Var G_0",
+        sp.asin(gamma / (1 + gamma)) / (2 * pi),
+        sp.asin(gamma / (1 + gamma)) / pi,
+        by=lambda t: moment(2)(t) - sp.Rational(1, 4),
+    ),
+    Formula("B11, γ → 0: Var G_0", RELU, "Var G_0", sp.S.Zero, sp.Rational(1, 4), by=lambda t: _at_end(t, 0)),
+    Formula("B11, γ → ∞: Var G_0", RELU, "Var G_0", sp.Rational(1, 4), sp.S.Zero, by=lambda t: _at_end(t, sp.oo)),
+)
+
+
+def _at_end(theory: mf.Theory, end: sp.Expr) -> sp.Expr:
+    """Var G_0 at γ → 0 (all mass at ½) or γ → ∞ (half of it at 0, half at 1)."""
+    return sp.limit(mf.closed(moment(2)(theory)) - sp.Rational(1, 4), gamma, end)

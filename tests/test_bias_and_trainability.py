@@ -1,0 +1,115 @@
+"""Published equations of the paper on bias and trainability as claims: the engine's own results decide each one.
+
+Source: Bassi et al., When Bias Meets Trainability; B-numbers are the results of its specification, equation numbers
+those of the paper.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+import sympy as sp
+
+import meanfield as mf
+from derivations.bias_and_trainability import CLAIMS, changes, definitions, fractions, phases, pooling, relu
+from derivations.bias_and_trainability.__main__ import main
+from derivations.claims import At, Verdict, equal_by_slopes, inside, network
+from derivations.placeholders import gamma
+
+FAST = {*definitions.WIDTHS, *fractions.CLAIMS, *pooling.CLAIMS, *relu.ONE_NODE[:4], *relu.LAWS, *changes.CLAIMS[:2]}
+CASES = [pytest.param(c, id=f"{c.source} {c.quantity}", marks=[pytest.mark.slow] * (c not in FAST)) for c in CLAIMS]
+IDS = [c.id for c in CASES]
+
+DIGITS = {  # algebra of several square roots and angles, or a φ without closed forms: 30 digits in the place of a proof
+    "B2, App. A, σ_μ²",
+    "B2, App. A, σ_y²",
+    "B7 (6), (48)",
+    "B14 (8), (19)",
+    "B6 (36)",
+    "B6 (37)",
+    "B15 (21)",
+    "B16 (23)",
+    "B16 (25)",
+    "B16 (27)",
+    "B17 (22)",
+    "B17 (28)",
+    "B17 (29)",
+    "B21 (90)",
+    "B21 (91), c = 1",
+    "B30 (62), fourth line",
+    "B30 (62), as two correlated inputs",
+    "B45 (96), right",
+    "B46, I = γ² h′",
+    "B48 (99)",
+    "B51 (103)",
+    "B51 (104)",
+    "B52 (105)",
+    "B52 (106)",
+    "B53 (108)",
+}
+
+
+@pytest.mark.parametrize("claim", CASES)
+def test_the_print_and_its_contrast_come_out_as_they_should(claim):
+    """A right equation holds and its planted change does not; a misprint fails and the corrected formula holds.
+
+    A claim that drops from a proof to digits is seen.
+    """
+    holds, fails = claim.verdict(), claim.contrast_verdict()
+    if claim.misprint:
+        holds, fails = fails, holds
+    assert fails is Verdict.REFUTED
+    if isinstance(claim, At):
+        assert holds in (Verdict.CERTIFIED, Verdict.MEASURED)
+    else:
+        assert holds is (Verdict.DIGITS if claim.source in DIGITS else Verdict.PROVED)
+
+
+def test_counts():
+    """A claim that silently disappears is seen."""
+    assert len(CLAIMS) == len(set(IDS)) == 127
+    assert Counter(type(c).__name__ for c in CLAIMS) == {"Equation": 58, "Formula": 46, "At": 23}
+    assert sum(c.misprint for c in CLAIMS) == 22
+
+
+def test_every_result_that_can_be_decided_is_claimed():
+    """What is missing waits for the engine's pooling, laws of γ and phase classifier, or is tested as numbers."""
+    found = {int(n) for c in CLAIMS for n in re.findall(r"\bB(\d+)", c.source)}
+    no_equation = {3, 5, 20, 22, 28, 29, 56, 58, 59, 60, 61}
+    with_pooling = {31, 33, 34, 35, 36, 38, 39, 40, 41}
+    assert set(range(1, 62)) - found == no_equation | with_pooling | {19, 27}
+
+
+def test_a_claim_fails_when_its_print_is_changed():
+    """Every kind of claim sees an error, and is not `decided` by a contrast that holds."""
+    by_source = {c.source: c for c in CLAIMS}
+    formula = by_source["B10 (43), (45)"]
+    assert not replace(formula, printed=formula.printed + sp.Rational(1, 10**6)).decided
+    assert not replace(formula, contrast=formula.printed).decided
+    word = by_source["B4: the EOC"]
+    assert word.decided and not replace(word, places=phases.ON_LINE).decided
+
+
+def test_functions_with_equal_slopes_are_proved_equal():
+    """arctan √(2γ + 1) = π/4 + arcsin(γ/(1 + γ))/2: the derivatives are the same, and so are the values at 1."""
+    x = sp.Symbol("gamma", positive=True)
+    left, right = sp.atan(sp.sqrt(2 * x + 1)), sp.pi / 4 + sp.asin(x / (1 + x)) / 2
+    assert mf.equal(left, right) is mf.Equality.TO_30_DIGITS and equal_by_slopes(left, right)
+    assert not equal_by_slopes(left, right + 1) and not equal_by_slopes(left, right + (x - 1) ** 3)
+    assert inside(gamma) == x
+
+
+def test_one_network_that_fails_refutes_a_claim_for_several():
+    claim = next(c for c in CLAIMS if c.source == "B18, ⟨φ′²⟩")
+    both = replace(claim, networks=(network("relu"), network("leaky_relu")))
+    assert both.verdict() is Verdict.REFUTED and claim.verdict() is Verdict.PROVED
+
+
+def test_the_command_line_knows_its_verbs(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["bias_and_trainability", "--help"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "numbers" in capsys.readouterr().out
