@@ -24,12 +24,15 @@ from meanfield.numeric.lowering.printing import code
 from meanfield.numeric.lowering.scalar import scalar
 from meanfield.numeric.lowering.stretches import error as stretch_error
 from meanfield.numeric.lowering.stretches import parts as stretch_parts
+from meanfield.numeric.lowering.stretches import rate_of as stretch_rate
 from meanfield.numeric.lowering.stretches import text as stretch_text
 from meanfield.results import MeanFieldError
-from meanfield.symbolic.averages.node import Average, Integrand
+from meanfield.numeric.quadrature.rules import gauss_legendre
+from meanfield.symbolic.averages.node import Average, Integrand, average
+from meanfield.symbolic.averages.pools import JointRank, MaxProduct, MaxStretch
 from meanfield.symbolic.averages.stretch import Stretch
-from meanfield.symbolic.recursion import Recursion
-from meanfield.symbols import K, K_aa, K_ab, K_bb, P, distance
+from meanfield.symbolic.recursion import Recursion, closed
+from meanfield.symbols import K, K_aa, K_ab, K_bb, P, Z, distance
 
 VERSION = "0.3.0"
 DIRECT_WEIGHT, PAIR_WEIGHT = 300.0, 1e6  # work of an average by quadrature at every call, in layers of tables
@@ -154,22 +157,27 @@ class Functions:
         """The argument by which a function gets its table, if it has one."""
         return [f"T[{name.split('_')[1]}]"] if name in self._tabled else []
 
-    def of(self, shape: sp.Expr, written: Sequence[sp.Expr] = ()) -> str:
+    def of(self, shape: sp.Expr, written: Sequence[sp.Expr] = (), pooled: bool = False) -> str:
         """The name of the function for `shape`; written: its variables as formulas of the state."""
         if shape not in self.names:
             kind = "stretch" if isinstance(shape, Stretch) else "avg" if _inputs(shape) == 1 else "pair"
-            if kind == "stretch":
-                parts = stretch_parts(shape)
-                used = [self.of(part) for part in parts]  # shared with the nodes of the recursion itself
+            if isinstance(shape, MaxStretch):
+                used = [self.of(shape.parts()[2])] * 3
+            elif kind == "stretch":
+                used = [self.of(part) for part in stretch_parts(shape)]  # shared with the nodes of the recursion
             name = self.names[shape] = f"{kind}_{len(self.names)}"
             if kind == "stretch":
                 self._stretch(name, shape, used)
             elif kind == "avg" and isinstance(shape, Average) and len(written) > 1:
                 self._direct(name, shape, written)
+            elif kind == "avg" and (pooled or any(n.args[3] for n in shape.atoms(Average))):
+                self._combined(name, shape)
             elif kind == "avg":
                 s = scalar(shape, name)
                 table = s.table.coefficients if s.table else np.zeros((1, 10))
                 self._add(name, s.text, f"{name}(K) = {shape}: {s.note}", table, s.error, 0.0, s.limit, tabled=True)
+            elif isinstance(shape, MaxProduct):
+                self._product(name, shape)
             else:
                 p = pair(shape, name)
                 note = f"{name}(K_aa, K_ab, K_bb) = {shape}: {p.note}"
@@ -188,6 +196,43 @@ class Functions:
                 "but not compiled."
             )
         self._add(name, text, note, table, error, 0.0 if closed else PAIR_WEIGHT, float("inf"), tabled=True)
+
+    def _combined(self, name: str, shape: sp.Expr) -> None:
+        """An expression in K with averages whose parameters are functions of K."""
+        form = closed(shape)
+        swap = {}
+        for node in sorted(form.atoms(Average), key=str):
+            canonical, variables = _canonical(node)
+            own = self.names.get(sp.Tuple(canonical))  # beside the same average's own function, which may be a table
+            if own is None:
+                own = self.names[sp.Tuple(canonical)] = f"avg_{len(self.names)}"
+                self._direct(own, canonical, [sp.sympify(v) for v in variables])
+            swap[node] = sp.Symbol(f"{own}({', '.join(code(sp.sympify(v)) for v in variables)})")
+        text = f"def {name}(K, T=0):\n    return {code(form.xreplace(swap))}\n"
+        self._add(name, text, f"{name}(K) = {shape}", None, max(self.errors, default=0.0), 0.0)
+
+    def _product(self, name: str, shape: MaxProduct) -> None:
+        """⟨f f⟩ = ⟨f⟩⟨f⟩ + ∫ ∂⟨f f⟩/∂K_ab from no correlation on, in the angle in which that is smooth."""
+        mean, slope = self.of(shape.means[0].subs(K_aa, K), pooled=True), self.of(shape.slope)
+        x, w = gauss_legendre(8)
+        rate = stretch_rate(shape.function)
+        text = f"""def {name}(K_aa, K_ab, K_bb, sine2):
+    root = math.sqrt(K_aa) * math.sqrt(K_bb)
+    sign = -1.0 if K_ab < 0.0 else 1.0
+    low, total, end = math.atan2(math.sqrt(sine2), sign * K_ab / root), 0.0, 0.5 * math.pi
+    first = 0.4 / math.sqrt(max(1.0, max(K_aa, K_bb) * {rate!r}))
+    while low < end:  # panels of the angle, narrow where the inputs are close
+        high = min(end, low + max(first, low))
+        half = 0.5 * (high - low)
+        for x, w in zip({tuple(map(float, x))!r}, {tuple(map(float, w))!r}):
+            t = low + half * (1.0 + x)
+            s = math.sin(t)
+            total += half * w * s * {slope}(K_aa, sign * root * math.cos(t), K_bb, s * s)
+        low = high
+    return {mean}(K_aa) * {mean}(K_bb) + sign * root * total
+"""
+        note = f"{name}(K_aa, K_ab, K_bb) = {shape}: by its slope in K_ab"
+        self._add(name, text, note, None, max(self.errors), PAIR_WEIGHT)
 
     def _direct(self, name: str, shape: Average, written: Sequence[sp.Expr]) -> None:
         source = direct(shape, name)
@@ -229,12 +274,20 @@ def _written_out(recursion: Recursion, node: loops.Node) -> dict[sp.Symbol, sp.E
 def _canonical(node: loops.Node):
     """The node over plain K or (K_aa, K_ab, K_bb), and what to put there."""
     if isinstance(node, Stretch):
+        if isinstance(node, MaxStretch):
+            return MaxStretch(node.args[0], K, distance, node.nodes, node.kind), (node.variance, node.apart)
         if node.args[3]:
             raise MeanFieldError(
                 f"The distance of two inputs through {node} depends on a mean and a scale that change from layer to "
                 "layer; it is derived, but not compiled."
             )
         return Stretch(node.args[0], K, distance), (node.variance, node.apart)
+    if isinstance(node, MaxProduct):
+        return MaxProduct(node.args[0], (K_aa, K_ab, K_bb), node.nodes, node.kind), node.cov
+    if ranks := node.integrand.atoms(JointRank):  # its arguments by the same covariances
+        (rank,) = ranks
+        plain = JointRank(rank.args[0], Z[0] / sp.sqrt(K_aa), Z[1] / sp.sqrt(K_bb), K_ab / sp.sqrt(K_aa * K_bb))
+        return average(node.integrand.xreplace({rank: plain}), (K_aa, K_ab, K_bb)), node.cov
     if node.n > 2 or any(m != 0 for m in node.mean):
         raise MeanFieldError(f"{node} is not an average over one or two centred Gaussians; it cannot be lowered yet.")
     plain = (K,) if node.n == 1 else (K_aa, K_ab, K_bb)

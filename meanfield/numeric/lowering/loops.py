@@ -17,6 +17,7 @@ from meanfield.numeric.lowering import printing
 from meanfield.quantities import FINITE_INPUT, ONE_INPUT, TWO_INPUTS
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.averages.pools import MaxProduct
 from meanfield.symbolic.averages.stretch import Stretch
 from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.symbolic.steps import Step
@@ -35,8 +36,8 @@ from numba import njit, prange
 '''
 
 
-Node = Average | Stretch
-NODES = (Average, Stretch)
+Node = Average | Stretch | MaxProduct
+NODES = (Average, Stretch, MaxProduct)
 NOTHING = 1e-40  # of K: a distance that no average tells from 0 (in units of K; kinks see its root)
 
 # no loop has a name like these

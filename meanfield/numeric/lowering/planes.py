@@ -22,6 +22,7 @@ from meanfield.numeric.quadrature import tables as quadrature
 from meanfield.numeric.quadrature.rules import gauss_legendre, half_gauss
 from meanfield.results import InfiniteAverage, MeanFieldError
 from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.averages.pools import JointRank
 from meanfield.symbols import Z
 
 NODES = 16  # Gauss–Legendre nodes a panel
@@ -44,6 +45,7 @@ class Plan:
     step: float
     frequencies: tuple[float, float]
     limit: float
+    rank: tuple[int, int] | None = None  # kind and power of a rank of pairs: how often other nodes lie below
 
 
 def plan(node: Average) -> Plan:
@@ -68,13 +70,25 @@ def plan(node: Average) -> Plan:
         min(resolved(h)[0] for h in pair),
         frequencies,
         limit,
+        rank_of(node),
     )
+
+
+def rank_of(node: Average) -> tuple[int, int] | None:
+    """(kind, power) of the rank that a maximum over nodes brings into its slope."""
+    for factor in sp.Mul.make_args(node.integrand):
+        base, power = factor.as_base_exp()
+        if isinstance(base, JointRank):
+            return int(base.args[0]), int(power)
+    return None
 
 
 def separate(node: Average) -> tuple[sp.Expr, sp.Expr]:
     """(f, g), both in Z[0], with integrand f(z_a) g(z_b)."""
     f = g = sp.S.One
     for factor in sp.Mul.make_args(node.integrand):
+        if isinstance(factor.as_base_exp()[0], JointRank):
+            continue
         used = [i for i in (0, 1) if factor.has(Z[i])]
         if len(used) > 1:
             raise MeanFieldError(f"{factor} does not separate into a function of z_a times a function of z_b.")
@@ -124,7 +138,7 @@ def function_text(h: sp.Expr, name: str) -> str:
 
 
 _TEMPLATE = """
-def {name}_line(d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges):
+def {name}_line(d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges{more}):
     # the average over m at one difference d
     X, W = {name}_X, {name}_W
     for k in range(points.shape[0]):
@@ -161,7 +175,7 @@ def {name}_quadrature(K_aa, K_ab, K_bb, sine2):
     wide = min(2.0 * sd_m, {periods} / phase)
     edges = np.empty(1000)
     if sd_d == 0.0:
-        return {name}_line(0.0, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges)
+        return {name}_line(0.0, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges{more})
     crossings, widths = np.empty(nf * ng), np.empty(nf * ng)
     near = min(sd_m, 2.0 / phase)
     for i in range(nf):
@@ -171,15 +185,15 @@ def {name}_quadrature(K_aa, K_ab, K_bb, sine2):
             widths[k] = _width(scales[i], scales[nf + j], {name}_BF[i], {name}_BG[j], sd_m)
             near = min(near, widths[k], abs(crossings[k]) if crossings[k] != 0.0 else near)
     total = 0.0
-    if near > 18.0 * sd_d:
+    if {far_rule}near > 18.0 * sd_d:
         Y, V = {name}_Y, {name}_V
         for k in range(Y.shape[0]):
             d = sd_d * Y[k]
-            here = {name}_line(d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges)
+            here = {name}_line(d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges{more})
             if {even}:
                 total += V[k] * here
             else:
-                there = {name}_line(-d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges)
+                there = {name}_line(-d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges{more})
                 total += 0.5 * V[k] * (here + there)
         return total
     end = 9.0 * sd_d + 0.5 * far * sd_d**2
@@ -191,7 +205,7 @@ def {name}_quadrature(K_aa, K_ab, K_bb, sine2):
         half = 0.5 * (outer[i + 1] - outer[i])
         for k in range(X.shape[0]):
             d = outer[i] + half * (1.0 + X[k])
-            here = {name}_line(d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges)
+            here = {name}_line(d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges{more})
             total += W[k] * half * math.exp(-0.5 * (d / sd_d) ** 2) * here
     if {even}:
         total *= 2.0
@@ -199,6 +213,10 @@ def {name}_quadrature(K_aa, K_ab, K_bb, sine2):
 
 
 """
+
+
+# the second variable of a negative correlation is -(m - d/2)
+_RANK = " * _joint_rank({0}, m + 0.5 * d, m - 0.5 * d, gap, s_b < 0.0) ** {1}"
 
 
 def text(plan: Plan, name: str, widen: float = 1.5) -> str:
@@ -215,8 +233,11 @@ def text(plan: Plan, name: str, widen: float = 1.5) -> str:
         f"{head}\n\n{functions}"
         + _TEMPLATE.format(
             name=name,
-            value=f"{name}_f(s_a * (m + 0.5 * d)) * {name}_{'f' if same else 'g'}(s_b * (m - 0.5 * d))",
+            value=f"{name}_f(s_a * (m + 0.5 * d)) * {name}_{'f' if same else 'g'}(s_b * (m - 0.5 * d))"
+            + ("" if plan.rank is None else _RANK.format(*plan.rank)),
             even="s_a == s_b" if same else "False",
+            more="" if plan.rank is None else ", gap",
+            far_rule="" if plan.rank is None else "False and ",
             step=widen * plan.step,
             rate=plan.rate,
             wf=plan.frequencies[0],

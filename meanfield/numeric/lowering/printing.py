@@ -12,6 +12,7 @@ import numpy as np
 import sympy as sp
 from sympy.printing.pycode import PythonCodePrinter
 
+from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.results import MeanFieldError
 from meanfield.symbols import K_aa, K_ab, K_bb, sigmoid, softplus, steep
 
@@ -97,6 +98,34 @@ HELPERS = {
         return min(f, g)
     return g if f_breaks else f if g_breaks else min(f + g, sd_m)
 """,
+    "_phi2": """def _phi2(x, y, gap):
+    # P(u < x, v < y) of a standard pair of correlation 1 - gap >= 0: what is missing from the smaller margin is an
+    # integral over correlations, in t = the root of twice their distance from 1; it begins where exp(-d^2/2t^2) does
+    m, d, top = 0.5 * (x + y), abs(x - y), math.sqrt(2.0 * gap)
+    total, low = 0.0, min(d / 9.0, top)
+    while low < top:
+        high = top if d == 0.0 or 1.7 * low > top else 1.7 * low
+        half = 0.5 * (high - low)
+        for place, weight in zip(PLACES, WEIGHTS):
+            t2 = (low + half * place) ** 2
+            rest = 1.0 - 0.25 * t2
+            total += half * weight * math.exp(-0.5 * (d * d / t2 + m * m / rest)) / math.sqrt(rest)
+        low = high
+    return max(0.5 * math.erfc(-min(x, y) * 0.7071067811865476) - total * 0.15915494309189535, 0.0)
+""",
+    "_joint_rank": """def _joint_rank(kind, x, y, gap, negative):
+    # how likely another node lies below at both inputs; negative: the second variable is -y
+    if kind == 1 or kind == -1:
+        both = _phi2(x, y, gap)
+        if negative:
+            return max(0.5 * math.erfc(-(x if kind == 1 else y) * 0.7071067811865476) - both, 0.0)
+        return both if kind == 1 else _phi2(-x, -y, gap)
+    x, y = abs(x), abs(y)
+    a, b = math.erf(x * 0.7071067811865476), math.erf(y * 0.7071067811865476)
+    # P(|u| < x, |v| < y) = 2 P(-x < u < x, v < y) - P(|u| < x)
+    box = 2.0 * (_phi2(x, y, gap) - _phi2(-x, y, gap)) - a
+    return max(box if kind == 2 else 1.0 - a - b + box, 0.0)
+""",
     "_sigmoid": """def _sigmoid(x):
     if x >= 0.0:
         return 1.0 / (1.0 + math.exp(-x))
@@ -165,7 +194,13 @@ HELPERS = {
     return even + t * odd
 """,
 }
-_NEEDS = {"_sine2": ("_det",), "_table": ("_horner", "_bits"), "_split_table": ("_horner", "_bits")}
+_X12, _W12 = gauss_legendre(12)
+HELPERS["_phi2"] = HELPERS["_phi2"].replace("PLACES", repr(tuple(1.0 + float(x) for x in _X12)))
+HELPERS["_phi2"] = HELPERS["_phi2"].replace("WEIGHTS", repr(tuple(map(float, _W12))))
+_NEEDS = {
+    "_joint_rank": ("_phi2",),
+    "_sine2": ("_det",), "_table": ("_horner", "_bits"), "_split_table": ("_horner", "_bits"),
+}
 
 
 class _Printer(PythonCodePrinter):

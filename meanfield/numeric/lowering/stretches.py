@@ -18,6 +18,7 @@ from meanfield.numeric.quadrature import tables as quadrature
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.averages.pools import MaxProduct, MaxStretch
 from meanfield.symbolic.averages.stretch import Stretch
 from meanfield.symbolic.equality import closed
 from meanfield.symbols import K, K_aa, K_ab, K_bb, Z, distance
@@ -28,11 +29,14 @@ MEASURED = ((1.0, 1e-12), (1.0, 0.19), (1.0, 0.21), (1.0, 1.3), (1e-3, 1e-5), (5
 MEASURED_CLOSED = (*MEASURED, (1e4, 3.0), (1e6, 0.5))
 FLOOR = 1e-14
 SMALL = 1e-290
+OPEN = (Average, Stretch, MaxProduct)  # nodes without a closed form
 FAINT = 1e-3  # 1 - c below which a difference of averages loses more than 1e-13
 
 
 def parts(node: Stretch) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
     """⟨f²⟩ over K, ⟨f f⟩ and ∂⟨f f⟩/∂K_ab over (K_aa, K_ab, K_bb) of a node over (K, distance)."""
+    if isinstance(node, MaxStretch):
+        return node.parts()
     product = node.product
     product = product.xreplace({a: _between(a) for a in product.atoms(Average)})
     coefficient, inner = product.as_independent(Average)
@@ -52,9 +56,39 @@ def _between(node: Average) -> Average:
     return Average(node.args[0], sp.Tuple(K_aa, K_ab, K_bb), *node.args[2:])
 
 
+def by_slope(node: Stretch, name: str, slope: str) -> str:
+    """Source of `name(V, apart, T)` as the mean of the slope alone, in panels of the angle between the inputs that
+    double from f's own scale outwards: for pools, whose products are integrals of the slope, too."""
+    rate = rate_of(node.function)
+    x, w = gauss_legendre(8)
+    return f"""def {name}(V, apart, T):
+    V = max(V, 1e-290)
+    gap = min(0.5 * apart / V, 2.0)
+    whole = 2.0 * math.asin(math.sqrt(0.5 * gap))
+    if whole < 1e-7:
+        return {slope}(V, V, V, 0.0)
+    total, low, high = 0.0, 0.0, min(whole, max(0.4 / math.sqrt(max(1.0, V * {rate!r})), 1e-7))
+    while low < whole:
+        half = 0.5 * (high - low)
+        for x, w in zip({tuple(map(float, x))!r}, {tuple(map(float, w))!r}):
+            t = low + half * (1.0 + x)
+            s = math.sin(t)
+            total += half * w * s * {slope}(V, V * math.cos(t), V, s * s)
+        low, high = high, min(2.0 * high, whole)
+    return total / gap
+"""
+
+
+def rate_of(f: sp.Expr) -> float:
+    """How many of f's own scales a variance of 1 holds, squared."""
+    return 0.0 if _scale_free(f) else planes.resolved(f)[0] ** -2
+
+
 def text(node: Stretch, name: str, second: str, product: str, slope: str) -> str:
     """Source of `name(V, apart, T)` by the functions of its parts; T: the table of `second`."""
-    rate = 0.0 if _scale_free(node.function) else planes.resolved(node.function)[0] ** -2
+    if isinstance(node, MaxStretch):
+        return by_slope(node, name, slope)
+    rate = rate_of(node.function)
     out = f"""def {name}(V, apart, T):
     V = max(V, 1e-290)
     gap = min(0.5 * apart / V, 2.0)
@@ -94,9 +128,10 @@ def error(node: Stretch, source: str, name: str, table: np.ndarray, limit: float
     finer panels of another geometry; ∞ where a value cannot be measured. limit: the largest variance at which the parts
     are known.
     """
-    f, worst = printing.interpret(source, name), FLOOR
+    pooled = isinstance(node, MaxStretch)  # thousands of ranks of pairs: too slow for the interpreter
+    f, worst = (printing.compiled if pooled else printing.interpret)(source, name), FLOOR
     exact = closed(node)
-    for V, apart in MEASURED if exact.has(Average, Stretch) else MEASURED_CLOSED:
+    for V, apart in MEASURED if exact.has(*OPEN) else MEASURED_CLOSED:
         if limit < V:
             continue
         true = _true(node, exact, V, apart)
@@ -111,11 +146,12 @@ def error(node: Stretch, source: str, name: str, table: np.ndarray, limit: float
 
 
 def _true(node: Stretch, exact: sp.Expr, V: float, apart: float) -> float:
-    if not exact.has(Average, Stretch):
+    if not exact.has(*OPEN):
         return float(balls.certified(exact.subs({K: sp.Rational(V), distance: sp.Rational(apart)}), 20))
     _, product, slope = parts(node)
-    (a,) = product.atoms(Average)
     gap = apart / V / 2
+    if isinstance(node, MaxStretch):
+        return _true_by_slope(node, slope, V, gap)
     if gap * max(1.0, V) < 0.3 and slope.atoms(Average) and not slope.has(sp.oo):
         (b,) = slope.atoms(Average)
         plan, factor = planes.plan(b), float(slope.subs(b, 1))
@@ -125,7 +161,23 @@ def _true(node: Stretch, exact: sp.Expr, V: float, apart: float) -> float:
             g = gap * u * u
             total += v * u * pair_check.average(plan, V, V, 1 - g, math.sqrt(g * (2 - g)), True)
         return factor * total
+    (a,) = product.atoms(Average)
     plan, factor = planes.plan(a), float(product.subs(a, 1))
     same = float(quadrature.gaussian_average(quadrature.squared(plan.f), np.array([V]))[0])
     other = pair_check.average(plan, V, V, 1 - gap, math.sqrt(gap * (2 - gap)), True)
     return 2 * factor * (same - other) / apart
+
+
+def _true_by_slope(node: MaxStretch, slope: sp.Expr, V: float, gap: float) -> float:
+    (b,) = slope.atoms(Average)
+    plan, factor, total = planes.plan(b), float(slope.subs(b, 1)), 0.0
+    whole, x, w = 2 * math.asin(math.sqrt(gap / 2)), *gauss_legendre(12)
+    edges = [0.0]
+    first = 0.3 / math.sqrt(max(1.0, V * rate_of(node.function)))
+    while edges[-1] < whole:
+        edges.append(min(whole, max(first, 1.8 * edges[-1])))
+    for low, high in zip(edges, edges[1:]):
+        for u, v in zip(x, w):
+            t = low + (high - low) * (1 + u) / 2
+            total += (high - low) / 2 * v * math.sin(t) * pair_check.average(plan, V, V, math.cos(t), math.sin(t), True)
+    return factor * total / gap

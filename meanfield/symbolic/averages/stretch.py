@@ -81,6 +81,10 @@ class Stretch(sp.Expr):
         """2(⟨f²⟩ - ⟨f f⟩)/apart, in averages."""
         return self.slope if self.apart == 0 else 2 * (self.second - self.product) / self.apart
 
+    def separation(self) -> sp.Expr:
+        """⟨(f(z_a) - f(z_b))²⟩."""
+        return Separation(*self.args)
+
     def doit(self, **hints):
         e = self.definition()
         return e.xreplace({a: a.doit() for a in e.atoms(Average)})
@@ -140,7 +144,7 @@ class Separation(Stretch):
 
 def as_printed(e: sp.Expr) -> sp.Expr:
     """distance·(⟨…⟩/distance) as ⟨…⟩."""
-    found = {s: Separation(*s.args) / s.apart for s in e.atoms(Stretch) if s.is_ratio}
+    found = {s: s.separation() / s.apart for s in e.atoms(Stretch) if s.is_ratio}
     return sp.expand(e.xreplace(found), deep=False) if found else e
 
 

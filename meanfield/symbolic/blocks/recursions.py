@@ -17,6 +17,7 @@ from meanfield.quantities import QUANTITIES
 from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.blocks.coordinate import Exprs, Gaussian, gaussian, holds_state, mean_of, too_steep
+from meanfield.symbolic.blocks.pooling import Pooled
 from meanfield.symbolic.blocks.rules import has_dense
 from meanfield.symbolic.blocks.walk import OpenTangent, Walk
 from meanfield.symbolic.coordinates import READOUT
@@ -255,6 +256,8 @@ def plain_form(block: Block) -> tuple[sp.Expr, sp.Expr] | None:
         return None
     walk = Walk()
     x = walk(Sequential(chain[:-1]), gaussian(Gaussian(1, (K,))))
+    if isinstance(x, Pooled):
+        return None
     f = x.values()[0]
     if x.gains != (1,) or f.has(K, Average) or x.law.cov != (K,):
         return None

@@ -88,7 +88,7 @@ def _layer_norm(block: LayerNorm, x: Coordinate, walk: Walk) -> Coordinate:
     for p in range(x.positions):
         if x.scales[p] == 0:
             raise MeanFieldError("A LayerNorm acts on a coordinate that is 0 in every neuron (a Scale of 0 before it).")
-        mean = sp.S.Zero if x.functions[p] == Z[p] else x.mean(p)
+        mean = x.mean(p)
         variance = x.with_values(x.functions).moment(p, p) - mean**2
         if variance == 0:
             raise MeanFieldError(

@@ -1,0 +1,268 @@
+r"""Averages over the maximum of φ at n independent nodes, one pair of Gaussians (z_i, z_i′) for each node.
+
+The largest φ sits at a node with probability R(z)^{n-1}, R(z) = P(φ(u) ≤ φ(z)), which is a function of z/√V where φ is
+monotone, or even and monotone on each side; so a pool of one input is an average over one Gaussian:
+
+    ⟨g(max φ)⟩ = n⟨g(φ(z)) R(z)^{n-1}⟩,  ⟨‖∇ max φ‖²⟩ = n⟨φ′(z)² R(z)^{n-1}⟩.
+
+Of two inputs the slope ⟨∇f·∇f′⟩ = n⟨φ′(z_a) φ′(z_b) R₂(z_a, z_b)^{n-1}⟩, R₂ the probability that another node is below
+at both, is two-dimensional for any n, and by Price's theorem it is ∂⟨f f′⟩/∂K_ab: product and distance are its
+integrals. Source: derived here; [bias_and_trainability] Lemma F.5 has n = 2, without the factor 2.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import sympy as sp
+
+from meanfield.functions import zeros
+from meanfield.functions.piecewise import Pieces, pieces
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.averages.node import Average, Integrand, average
+from meanfield.symbolic.averages.stretch import Stretch
+from meanfield.symbols import K_aa, K_ab, K_bb, Z
+
+RISING, FALLING, EVEN_RISING, EVEN_FALLING = 1, -1, 2, -2
+FEW = 4  # nodes up to which powers of R are multiplied out: each power may close by itself
+
+
+class JointRank(sp.Function):
+    """P(φ(u) ≤ φ(x√V) and φ(u′) ≤ φ(y√V′)) for a standard pair (u, u′) of correlation rho; kind: how φ goes."""
+
+    nargs = 4
+    is_real = True
+    is_nonnegative = True
+
+
+@lru_cache(maxsize=256)
+def kind_of(f: sp.Expr) -> int | None:
+    """How φ goes: rising, falling, rising or falling with |z|; None for any other."""
+    p = pieces(f, Z[0])
+    whole = _trend(p, -sp.oo, sp.oo)
+    if whole is not None:
+        return RISING if whole >= 0 else FALLING
+    mirrored = pieces(p.expr.subs(Z[0], -Z[0]) if not p.breaks else sp.Integer(0), Z[0])
+    even = _is_even(p) if p.breaks else sp.simplify(mirrored.expr - p.expr) == 0
+    half = _trend(p, sp.S.Zero, sp.oo) if even else None
+    return None if half is None else EVEN_RISING if half >= 0 else EVEN_FALLING
+
+
+def _is_even(p: Pieces) -> bool:
+    if tuple(-b for b in reversed(p.breaks)) != p.breaks:
+        return False
+    return all(sp.simplify(a - b.subs(Z[0], -Z[0])) == 0 for a, b in zip(p.exprs, reversed(p.exprs)))
+
+
+def _trend(p: Pieces, lo: sp.Expr, hi: sp.Expr) -> int | None:
+    """1, 0 or -1 where p rises, stays or falls all over (lo, hi); None where it does both, or that is not decided."""
+    signs: set[int] = set()
+    try:
+        for e, left, right in p.intervals():
+            left, right = (a if zeros.compare(a, b) >= 0 else b for a, b in ((left, lo), (right, right)))
+            if zeros.compare(left, right) >= 0:
+                continue
+            slope = sp.diff(e, Z[0])
+            if not slope.has(Z[0]):
+                signs.add(zeros.sign(slope))
+                continue
+            turns = [t for t in zeros.real_zeros(slope, Z[0], left, right) if _between(t, left, right)]
+            ends = [left, *zeros.same_place(turns), right]
+            for a, b in zip(ends, ends[1:]):
+                signs.add(zeros.sign(slope.subs(Z[0], _middle(a, b))))
+        for b, step in p.jumps():
+            if lo == -sp.oo or zeros.compare(b, lo) > 0:
+                signs.add(zeros.sign(step))
+    except MeanFieldError:
+        return None
+    signs.discard(0)
+    if None in signs or len(signs) > 1:
+        return None
+    return signs.pop() if signs else 0
+
+
+def _between(t, lo, hi) -> bool:
+    return (lo == -sp.oo or zeros.compare(t, lo) > 0) and (hi == sp.oo or zeros.compare(hi, t) > 0)
+
+
+def _middle(a, b) -> sp.Expr:
+    if a == -sp.oo:
+        return sp.S.Zero if b == sp.oo else sp.Rational(str(sp.N(b, 20))) - 1
+    if b == sp.oo:
+        return sp.Rational(str(sp.N(a, 20))) + 1
+    return sp.Rational(str(sp.N((a + b) / 2, 20)))
+
+
+# kind → (shift, sign, scale): R = scale·(shift + sign·E), E = erf(z/√2V) or, of |z|, its size
+_RANKS = {
+    RISING: (1, 1, sp.S.Half),
+    FALLING: (1, -1, sp.S.Half),
+    EVEN_RISING: (0, 1, sp.S.One),
+    EVEN_FALLING: (1, -1, sp.S.One),
+}
+
+
+def ranked(g: Pieces, kind: int, n: int, variance: sp.Expr) -> sp.Expr:
+    """n⟨g(z) R(z)^{n-1}⟩ over N(0, variance), powers of R multiplied out where they are few."""
+    shift, sign, scale = _RANKS[kind]
+    e = sp.erf(Z[0] / sp.sqrt(2 * variance))
+    of_size = abs(kind) == 2
+    if not shift:
+        weights = [(sp.S.One, lambda x: x ** (n - 1))]
+    elif n > FEW:
+        weights = [(sp.S.One, lambda x: (shift + sign * x) ** (n - 1))]
+    else:
+        weights = [(sp.binomial(n - 1, k) * sign**k, lambda x, k=k: x**k) for k in range(n)]
+    total = sp.S.Zero
+    for c, weight in weights:
+        if of_size:
+            below, above = g.map(lambda h, w=weight: h * w(-e)), g.map(lambda h, w=weight: h * w(e))
+            both = pieces(sp.Piecewise((below.expr, Z[0] < 0), (above.expr, True)), Z[0])
+        else:
+            both = g.map(lambda h, w=weight: h * w(e))
+        total += c * average(both.expr, variance)
+    return n * scale ** (n - 1) * total
+
+
+class _OfMaximum:
+    """What the nodes of a pool share: φ, the number of nodes, how φ goes."""
+
+    @property
+    def nodes(self) -> int:
+        return int(self.args[-2])
+
+    @property
+    def kind(self) -> int:
+        return int(self.args[-1])
+
+
+def _slope(f: sp.Expr, n: int, kind: int, cov) -> sp.Expr:
+    """n⟨φ′(z_a) φ′(z_b) R₂^{n-1}⟩."""
+    d = pieces(f, Z[0]).diff().expr
+    a, ab, b = cov
+    rank = JointRank(kind, Z[0] / sp.sqrt(a), Z[1] / sp.sqrt(b), ab / sp.sqrt(a * b))
+    return n * average(d * d.xreplace({Z[0]: Z[1]}) * rank ** (n - 1), cov)
+
+
+class MaxProduct(_OfMaximum, sp.Expr):
+    r"""⟨max_i φ(z_i) · max_i φ(z_i′)⟩ over n independent pairs of covariance `cov`."""
+
+    is_commutative = True
+    is_real = True
+    tex_letter = "M"
+
+    def __new__(cls, body: Integrand, cov, n, kind):
+        return super().__new__(cls, body, sp.Tuple(*cov), sp.Integer(n), sp.Integer(kind))
+
+    @property
+    def function(self) -> sp.Expr:
+        return self.args[0].expr
+
+    @property
+    def cov(self) -> tuple[sp.Expr, ...]:
+        return tuple(self.args[1])
+
+    @property
+    def free_symbols(self):
+        return self.args[1].free_symbols
+
+    @property
+    def is_number(self):
+        return not self.free_symbols
+
+    @property
+    def slope(self) -> sp.Expr:
+        """∂/∂K_ab."""
+        return _slope(self.function, self.nodes, self.kind, self.cov)
+
+    @property
+    def means(self) -> tuple[sp.Expr, sp.Expr]:
+        """⟨max φ⟩ at each input."""
+        a, _, b = self.cov
+        first, second = (ranked(pieces(self.function, Z[0]), self.kind, self.nodes, v) for v in (a, b))
+        return first, second
+
+    def _eval_derivative(self, symbol):
+        a, ab, b = self.cov
+        if a.diff(symbol) != 0 or b.diff(symbol) != 0:
+            raise MeanFieldError("The derivative of a pool of two inputs by a variance is not derived.")
+        return ab.diff(symbol) * self.slope
+
+    def _sympystr(self, printer):
+        one, other = (f"max{self.nodes}({printer._print(e)})" for e in self._at())
+        return f"<{one}*{other}>_{{{', '.join(printer._print(c) for c in self.cov)}}}"
+
+    def _at(self) -> tuple[sp.Expr, sp.Expr]:
+        a, b = (self.function.xreplace({Z[0]: sp.Symbol(n, real=True)}) for n in ("z_a", "z_b"))
+        return a, b
+
+    def tex_inside(self):
+        a, b = self._at()
+
+        def ends(body, write):
+            law = ",".join(write(c) for c in self.cov)
+            return rf"\left\langle \textstyle\max_{{{self.nodes}}}\big[ {body} \big] \right\rangle_{{{law}}}"
+
+        return a * b, ends
+
+    def _latex(self, printer, exp=None):
+        inside, ends = self.tex_inside()
+        text = ends(printer._print(inside), printer._print)
+        return text if exp is None else rf"\left( {text} \right)^{{{exp}}}"
+
+
+class MaxStretch(_OfMaximum, Stretch):
+    """⟨(max_i φ(z_i) - max_i φ(z_i′))²⟩/apart over n independent pairs of one variance."""
+
+    def __new__(cls, body: Integrand, variance: sp.Expr, apart: sp.Expr, n, kind):
+        return sp.Expr.__new__(cls, body, sp.sympify(variance), sp.sympify(apart), sp.Integer(n), sp.Integer(kind))
+
+    @property
+    def function(self) -> sp.Expr:
+        return self.args[0].expr
+
+    @property
+    def params(self) -> sp.Tuple:
+        return sp.Tuple()
+
+    @property
+    def second(self) -> sp.Expr:
+        return ranked(pieces(self.function, Z[0]).map(lambda e: e**2), self.kind, self.nodes, self.variance)
+
+    @property
+    def product(self) -> sp.Expr:
+        cov = self.variance, self.variance - self.apart / 2, self.variance
+        return MaxProduct(self.args[0], cov, self.nodes, self.kind)
+
+    @property
+    def slope(self) -> sp.Expr:
+        f = pieces(self.function, Z[0])
+        return sp.oo if f.jumps() else ranked(f.diff().map(lambda e: e**2), self.kind, self.nodes, self.variance)
+
+    def separation(self) -> sp.Expr:
+        return MaxSeparation(*self.args)
+
+    def parts(self) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
+        """⟨f²⟩ over K, and product and slope over (K_aa, K_ab, K_bb)."""
+        pair = MaxProduct(self.args[0], (K_aa, K_ab, K_bb), self.nodes, self.kind)
+        return self.second, pair, pair.slope
+
+    def _sympystr(self, printer):
+        return super()._sympystr(printer).replace("<(", f"<(max{self.nodes} ", 1)
+
+
+class MaxSeparation(MaxStretch):
+    """⟨(max_i φ(z_i) - max_i φ(z_i′))²⟩ itself, as maps of the distance are printed."""
+
+    is_ratio = False
+
+    def definition(self) -> sp.Expr:
+        return 2 * (self.second - self.product)
+
+    def _sympystr(self, printer):
+        return super()._sympystr(printer).replace("/<(z_a - z_b)**2>", "")
+
+
+def over(node: Average) -> bool:
+    """Whether an average holds a rank of pairs, which has digits of doubles only."""
+    return node.args[0].expr.has(JointRank)

@@ -1,0 +1,217 @@
+r"""The rule of `Pool`: a function of n neighbouring neurons, each φ of its own Gaussian.
+
+Neurons are independent, so averages over a group are products of averages over one node where f is a polynomial in the
+nodes' values w_i = φ(z_i) (the mean among them), and averages over the largest where f is their maximum
+(`symbolic.averages.pools`). Two inputs of one norm: with ⟨φ_a^j φ_b^k⟩ = ⟨φ^{j+k}⟩ - ½X_jk, X_jk a combination of
+stretches, ⟨(f_a - f_b)²⟩ is a polynomial in the X without constant term, so that nothing cancels.
+
+Source: derived here; [bias_and_trainability] App. F, Lemmas F.1, F.2 for n = 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sympy as sp
+
+from meanfield.architecture import Pool
+from meanfield.functions import parser
+from meanfield.functions.piecewise import Pieces, pieces
+from meanfield.pooling import variables
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.averages.node import Integrand, average
+from meanfield.symbolic.averages.pools import MaxProduct, MaxStretch, kind_of, ranked
+from meanfield.symbolic.averages.stretch import stretch
+from meanfield.symbolic.blocks.coordinate import Coordinate, holds_state, mean_of, too_steep
+from meanfield.symbolic.blocks.walk import Walk, rule
+from meanfield.symbols import Z
+
+Powers = dict[tuple[int, ...], sp.Expr]  # exponents of the nodes' values → coefficient
+
+
+@dataclass(frozen=True)
+class Pooled(Coordinate):
+    """A coordinate that is a function of `size` neurons, functions[p] of each: their maximum (`powers` None), or a
+    polynomial in their values, exponents → coefficient."""
+
+    size: int = 1
+    powers: Powers | None = None
+
+    @property
+    def is_linear(self) -> bool:
+        return False
+
+    @property
+    def kind(self) -> int:
+        found = kind_of(self.functions[0].xreplace({Z[0]: Z[0]}))
+        if found is None:
+            raise MeanFieldError(
+                f"The maximum of {self.functions[0]} over {self.size} nodes".replace("_z", "z") + " is derived where φ "
+                "rises or falls all along, or with |z|; of any other φ it can be measured (meanfield.measure)."
+            )
+        return found
+
+    def values(self):
+        raise MeanFieldError("A Pool is followed by Scale, LayerNorm or Dense; put a Nonlinearity before the Pool.")
+
+    def mean(self, p: int) -> sp.Expr:
+        if self.powers is None:
+            return ranked(self.pieces(p), self.kind, self.size, self.law.variance(p))
+        return sp.Add(*[c * sp.Mul(*[self._moment(p, k) for k in e]) for e, c in self.powers.items()])
+
+    def second(self, p: int) -> sp.Expr:
+        """⟨f²⟩, without scale and shift."""
+        if self.powers is None:
+            squared = self.pieces(p).map(lambda e: e**2)
+            return ranked(squared, self.kind, self.size, self.law.variance(p))
+        return self._paired(lambda j, k: self._moment(p, j + k))
+
+    def product(self, p: int, q: int) -> sp.Expr:
+        """⟨f_p f_q⟩, without scale and shift."""
+        if self.powers is None:
+            self._same_function(p, q)
+            if self.law.apart is not None:  # of one norm: by how far they are apart, which is an integral less
+                return self.second(p) - self._stretched() / 2
+            return MaxProduct(Integrand(self.functions[0]), self.law.over(p, q), self.size, self.kind)
+        return self._paired(lambda j, k: mean_of(self.functions[p] ** j * self.functions[q] ** k, self.law.over(p, q)))
+
+    def moment(self, p: int, q: int) -> sp.Expr:
+        scale, (m, n) = self.scales[p] * self.scales[q], (self.shifts[p], self.shifts[q])
+        raw = self.second(p) if p == q else self.product(p, q)
+        if m != 0 or n != 0:
+            raw = raw - m * self.mean(q) - n * self.mean(p) + m * n
+        return scale * raw
+
+    def apart(self) -> sp.Expr:
+        assert self.law.apart is not None
+        apart = self.law.apart
+        if self.powers is None:
+            self._same_function(0, 1)
+            return self.scales[0] ** 2 * self._stretched()
+        names: dict[tuple[int, int], sp.Symbol] = {}
+
+        def less(j: int, k: int) -> sp.Expr:  # ⟨φ^j φ^k⟩ with the distance as a symbol
+            if j == 0 or k == 0:
+                return self._moment(0, j + k)
+            x = names.setdefault((min(j, k), max(j, k)), sp.Dummy("X", real=True))
+            return self._moment(0, j + k) - x / 2
+
+        lost = sp.expand(2 * (self.second(0) - self._paired(less)))
+        lost = lost - lost.subs(dict.fromkeys(names.values(), 0))  # which is 0, whatever form the averages have
+        return self.scales[0] ** 2 * lost.xreplace({x: self._crossed(*jk) * apart for jk, x in names.items()})
+
+    def _stretched(self) -> sp.Expr:
+        """⟨(f_a - f_b)²⟩ of maxima."""
+        variance, apart = self.law.variance(0), self.law.apart
+        return MaxStretch(Integrand(self.functions[0]), variance, apart, self.size, self.kind) * apart
+
+    def _crossed(self, j: int, k: int) -> sp.Expr:
+        """⟨(φ_a^j - φ_b^j)(φ_a^k - φ_b^k)⟩/apart."""
+        f, law = self.functions[0], (self.law.variance(0), self.law.apart)
+        if j == k:
+            return stretch(_power(f, j), *law)
+        both = pieces(_power(f, j) + _power(f, k), Z[0]).expr
+        return (stretch(both, *law) - stretch(_power(f, j), *law) - stretch(_power(f, k), *law)) / 2
+
+    def slopes(self, p: int, q: int) -> sp.Expr:
+        scale, f = self.scales[p] * self.scales[q], self.pieces(p)
+        if p == q and too_steep(f):
+            return sp.oo
+        if self.powers is None:
+            if p == q:
+                return scale * ranked(f.diff().map(lambda e: e**2), self.kind, self.size, self.law.variance(p))
+            self._same_function(p, q)
+            return scale * MaxProduct(Integrand(self.functions[0]), self.law.near(p, q), self.size, self.kind).slope
+        if f.jumps():
+            raise MeanFieldError("The tangents of two inputs where φ jumps before a Pool are not derived.")
+        total = sp.S.Zero
+        for i in range(self.size):  # ⟨∂_i f ∂_i f⟩
+            for e, c in self.powers.items():
+                for g, d in self.powers.items():
+                    if e[i] and g[i]:
+                        node = self._between(p, q, e[i] - 1, g[i] - 1, True)
+                        rest = [self._between(p, q, e[k], g[k], False) for k in range(self.size) if k != i]
+                        total += c * d * e[i] * g[i] * node * sp.Mul(*rest)
+        return scale * total
+
+    # ------------------------------------------------------------------------------------------------- polynomials
+
+    def _moment(self, p: int, k: int) -> sp.Expr:
+        return sp.S.One if k == 0 else mean_of(self.pieces(p).map(lambda e: e**k).expr, self.law.variance(p))
+
+    def _paired(self, of) -> sp.Expr:
+        """Σ over two terms of the polynomial of Π of(j, k) over the nodes."""
+        assert self.powers is not None
+        total = sp.S.Zero
+        for e, c in self.powers.items():
+            for g, d in self.powers.items():
+                total += c * d * sp.Mul(*[of(j, k) for j, k in zip(e, g)])
+        return total
+
+    def _between(self, p: int, q: int, j: int, k: int, tangent: bool) -> sp.Expr:
+        """⟨φ_p^j φ_q^k⟩, with the slopes φ_p′ φ_q′ in it for a tangent."""
+        one, other = (self._at(r, n, tangent) for r, n in ((p, j), (q, k)))
+        if p == q:
+            same = pieces(one.expr * other.expr, Z[0]) if one.breaks else one.map(lambda e: e * other.expr)
+            return mean_of(same.expr, self.law.variance(p))
+        return average(one.expr.xreplace({Z[0]: Z[p]}) * other.expr.xreplace({Z[0]: Z[q]}), self.law.near(p, q))
+
+    def _at(self, p: int, k: int, tangent: bool) -> Pieces:
+        f = self.pieces(p)
+        power = f.map(lambda e: e**k)
+        if not tangent:
+            return power
+        slope = f.diff()
+        return pieces(power.expr * slope.expr, Z[0]) if f.breaks else power.map(lambda e: e * slope.expr)
+
+    def _same_function(self, p: int, q: int) -> None:
+        if self.functions[p].xreplace({Z[p]: Z[0]}) != self.functions[q].xreplace({Z[q]: Z[0]}):
+            raise MeanFieldError(
+                "The maximum over nodes of two inputs whose functions differ (a LayerNorm before φ at unequal norms) is "
+                "not derived; ask for two inputs of one norm (distance, c)."
+            )
+
+
+def _power(f: sp.Expr, k: int) -> sp.Expr:
+    return pieces(f, Z[0]).map(lambda e: e**k).expr if k > 1 else f
+
+
+@rule(Pool)
+def _pool(block: Pool, x: Coordinate, walk: Walk) -> Coordinate:
+    """Groups of `size` neurons to one each."""
+    if walk.share is not None:
+        raise MeanFieldError("J0 (an input of finite dimension) through a Pool is not derived; ask for J.")
+    if isinstance(x, Pooled):
+        raise MeanFieldError("Two Pools without a Dense between them are not derived; use one Pool of both sizes.")
+    if x.sources:
+        raise MeanFieldError("The tangent kernel of a trained LayerNorm before a Pool is not derived; fix its gains.")
+    x = walk.named(walk.settled(x))
+    if any(map(holds_state, x.scales)) or any(s != 0 for s in x.shifts):
+        raise MeanFieldError(
+            "A Pool right after a LayerNorm on activations is not derived; put the Pool before the LayerNorm."
+        )
+    functions = tuple(pieces(s * f, z).expr if s != 1 else f for s, f, z in zip(x.scales, x.functions, Z))
+    ones, zeros = (sp.S.One,) * x.positions, (sp.S.Zero,) * x.positions
+    return Pooled(x.law, functions, ones, zeros, x.gains, size=block.size, powers=_powers(block))
+
+
+def _powers(block: Pool) -> Powers | None:
+    """The polynomial of a pool; None for the maximum. Raises: MeanFieldError for other formulas."""
+    names = variables(block.size) if block.kind not in ("max", "average") else ()
+    if block.kind == "max":
+        return None
+    if block.kind == "average":
+        unit = sp.Rational(1, block.size)
+        return {tuple(int(i == k) for i in range(block.size)): unit for k in range(block.size)}
+    f = parser.parse(block.kind, names)
+    symbols = [next(s for s in f.free_symbols if s.name == n) for n in names]
+    if f == sp.Max(*symbols):
+        return None
+    if not f.is_polynomial(*symbols):
+        raise MeanFieldError(
+            f"The formula {block.kind} of a Pool is neither a polynomial in its nodes nor their maximum; it can be "
+            "measured (meanfield.measure), but is not derived."
+        )
+    return {tuple(map(int, e)): c for e, c in sp.Poly(f, *symbols).terms()}
+
+
