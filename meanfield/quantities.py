@@ -110,8 +110,16 @@ _ALL = [
         "gamma", r"\gamma^{\ell}", "c/(1 - c) of a batch: the drift of class means", positions=0, measured="gamma"
     ),
     Quantity("log_gamma", r"\log \gamma^{\ell}", "logarithm of gamma, which overflows no double", positions=2),
-    Quantity("sigma_mu2", r"\sigma_{\mu^{\ell}}^{2}", "variance over weights of a neuron's mean", positions=2),
-    Quantity("sigma_y2", r"\sigma_{y^{\ell}}^{2}", "variance of a neuron over inputs", positions=2),
+    Quantity(
+        "sigma_mu2",
+        r"\sigma_{\mu^{\ell}}^{2}",
+        "variance over weights of a neuron's mean",
+        positions=2,
+        measured="sigma_mu2",
+    ),
+    Quantity(
+        "sigma_y2", r"\sigma_{y^{\ell}}^{2}", "variance of a neuron over inputs", positions=2, measured="sigma_y2"
+    ),
     Quantity("G0", r"G_0^{\ell}", "fraction of the inputs of class 0", positions=0, measured="G0"),
     Quantity(
         "delta2",

@@ -8,7 +8,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.architecture import BatchNorm, Dense, LayerNorm, Nonlinearity, Pool, Residual, Sequential, mlp
-from meanfield.empirical import Ensemble, measure_pairs
+from meanfield.empirical import Ensemble, measure_pairs, run_ensemble
 from meanfield.empirical.random.philox import normals
 from meanfield.empirical.shared import pairs
 from meanfield.results import MeanFieldError
@@ -104,6 +104,20 @@ def test_the_estimators_have_no_bias():
     assert abs(z(mu2 + share, 0.16)) > 8 and abs(z(y2 * 2 / 3, 1.69)) > 8  # what the variances give as they stand
 
 
+def test_ensembles_measure_the_same():
+    """The rows of `run_ensemble`, network by network, and their means at an exact first layer."""
+    settings = {"sigma_w": 1.3, "sigma_b": 0.4, "width": 10, "depth": 2, "batch": 5, "seed": 6}
+    run = run_ensemble(mlp("tanh"), quantities=("sigma_y2", "sigma_mu2"), networks=200, **settings)
+    for index in (0, 7):
+        one = measure_pairs(mlp("tanh"), sampler="explicit", index=index, **settings)
+        np.testing.assert_allclose(run.samples["sigma_y2"][index], one.sigma_y2[0], rtol=1e-12)
+        np.testing.assert_allclose(run.samples["sigma_mu2"][index], one.sigma_mu2[0], rtol=1e-11)
+    assert abs(run.estimate("sigma_y2", l=1).z(1.69)) < 4 and abs(run.estimate("sigma_mu2", l=1).z(0.16)) < 4
+    assert abs(run.estimate("sigma_y2", l=1).z(1.69 * 0.8)) > 8
+    with pytest.raises(MeanFieldError, match="sigma_y2 and sigma_mu2 are variances over inputs and neurons"):
+        run_ensemble(mlp("tanh"), quantities="sigma_y2", networks=2, **settings | {"batch": 1})
+
+
 def test_digits_near_full_correlation():
     """1 − c of two inputs that differ by 1e-9 |x|: K alone would give 0."""
     x = normals(0, 0, 0, 7, 40).reshape(1, 40)
@@ -116,7 +130,7 @@ def test_digits_near_full_correlation():
 
 def test_relu_at_a_published_point():
     """[bias_and_trainability] recursion (105), (106) at σ_w² = 2.5, σ_b² = .1: c⁽⁵⁾ = 0.70692; the band of q_aa at
-    layer 1 is 2·1.645·√(2/N) wide, 1/√N."""
+    layer 1, of inputs and weights of relative variance 2/N each, is near 2·1.645·√(4/N) wide."""
     run = {"sigma_w": 2.5**0.5, "sigma_b": 0.1**0.5, "depth": 5, "batch": 60, "seed": 3}
     wide, narrow = (measure_pairs(mlp("relu"), width=n, input_dimension=n, **run) for n in (4000, 1000))
     assert abs(wide.quantiles("c", 0.5)[0, 0, 4] - 0.70692) < 0.01 and abs(wide.c[0, 4] - 0.70692) < 0.01

@@ -206,8 +206,8 @@ def check(
 
 @spoken
 def measure(network: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) -> EnsembleResult:
-    """Any quantity of finite networks, with its standard error: K, J, Theta, V, A, B, D, F, P ... U, gradients, class
-    fractions; nothing analytic is used.
+    """Any quantity of finite networks, with its standard error: K, J, Theta, V, A, B, D, F, P ... U, gradients (of
+    a loss by class, too), class fractions; nothing analytic is used.
 
     network: a `Theory`, an architecture record, an activation's name or a formula. settings: width, depth, networks,
     quantities, sampler (lazy from width 2000 on), probes, inputs, executor, checkpoint, ... as in

@@ -208,8 +208,9 @@ def run_ensemble(
     gradients G_z, G_w, G_b of u·z^L/√N for random signs u (G_z^l estimates J^{l,L}; G_w, G_b: squared norms of the
     gradient by the weights and biases of every Dense), V, the tangent correlators A, B, D, F, P, Q, R, S, T, U (small
     explicit networks Dense(φ(z)); learning `rates` (λ_w, λ_b), each one number or one per layer, unless given those of
-    the NTK parametrization), class fractions G0 of `classes` outputs, c and gamma of several inputs, delta2 (below).
-    Without `quantities`, `jacobian` asks for J and `theta` for Theta.
+    the NTK parametrization), class fractions G0 of `classes` outputs, c and gamma of several inputs, the
+    spread sigma_y2 of a neuron over inputs and the drift sigma_mu2 of its mean, delta2 (below). Without `quantities`,
+    `jacobian` asks for J and `theta` for Theta.
 
     delta2: δ_i^l(a) = ∂L/∂z_i^l(a) of L = Σ_a −log softmax(z_1^L(a) … z_C^L(a)) at the label of a; C = `classes`, and
     labels come in random order and equally often. (1/N) Σ_i δ_i(a)² has one value for every input a; delta2 is the

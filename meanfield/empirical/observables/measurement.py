@@ -36,6 +36,7 @@ from meanfield.empirical.observables.norms import (
     log_squared_norm,
     mean_product,
     pair_rows,
+    spread_and_drift,
 )
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.quantities import DIFFERENTIATED, MEASURED, OF_PARAMETERS, PAIR_TANGENTS
@@ -44,6 +45,7 @@ from meanfield.results import MeanFieldError
 TANGENT_CORRELATORS = ("A", "B", "D", "F")
 DIFFERENTIALS = ("P", "Q"), ("R", "S", "T", "U")
 DEVICES = ("cpu", "cuda")
+SPREADS = ("sigma_y2", "sigma_mu2")
 PROBES = 4  # random vectors, where nobody says how many
 WIDEST = {1: 2000, 2: 400, 3: 100}  # neurons, by the order of the differential: below about 4 GB
 ALSO = {"log_J": "J", "G0_squared": "G0", "G_max": "G0"} | dict.fromkeys(CLASS_ROWS, "delta2")  # come with another
@@ -110,6 +112,7 @@ class Plan:
             shapes |= {name: (depth, norms) for name in ("G_gamma", "G_beta") if norms}
         if "G0" in wanted:
             shapes |= {"G0": (depth,), "G0_squared": (depth,), "G_max": (depth,)}
+        shapes |= {name: (depth,) for name in SPREADS if name in wanted}
         if "delta2" in wanted:
             shapes |= dict.fromkeys(CLASS_ROWS, (depth,))
         return shapes
@@ -261,6 +264,9 @@ class Plan:
                 found["K_ab"] = (mean_product(total, total) - own) / (len(z) * (len(z) - 1))
         if "_S" in self.shapes and not self.order:
             found |= pair_rows(z)
+        if set(SPREADS) & set(self.shapes):
+            both = dict(zip(SPREADS, spread_and_drift(z)))
+            found |= {name: value for name, value in both.items() if name in self.shapes}
         if "G0" in self.shapes:
             fractions = np.bincount(z[:, : self.classes].argmax(axis=1), minlength=self.classes) / len(z)
             found |= {"G0": fractions[0], "G0_squared": fractions[0] ** 2, "G_max": fractions.max()}
@@ -379,6 +385,11 @@ def check_plan(plan: Plan) -> None:
         )
     if "K_ab" in wanted and plan.positions < 2:
         raise MeanFieldError("K_ab needs two inputs; give correlation=, batch= or inputs=.")
+    if wanted & set(SPREADS) and (plan.positions < 2 or min(ensemble.widths) < 2):
+        raise MeanFieldError(
+            "sigma_y2 and sigma_mu2 are variances over inputs and neurons, of which there must be two or more; give "
+            "batch=, inputs= or correlation=."
+        )
     if wanted & {"c", "gamma", "G0"} and plan.positions < 2:
         raise MeanFieldError(
             "Class fractions, c and gamma need several inputs; give batch= or inputs= (c: correlation=)."

@@ -88,6 +88,14 @@ def draw_batch(positions: int, dimension: int, seed: int, index: int, input_norm
     return math.sqrt(input_norm) * found.reshape(positions, dimension)
 
 
+def spread_and_drift(z: np.ndarray) -> tuple[float, float]:
+    """(sigma_y2, sigma_mu2) of a signal (inputs × neurons): the mean over the neurons of the variance over the inputs,
+    and the variance over the neurons of the mean over the inputs less sigma_y2/inputs; neither is biased."""
+    mean = z.mean(axis=0)
+    spread = float(np.square(z - mean).sum()) / ((len(z) - 1) * z.shape[1])
+    return spread, float(mean.var(ddof=1)) - spread / len(z)
+
+
 def pair_rows(z: np.ndarray) -> dict[str, np.ndarray]:
     """What V is made of: S_ab = (1/N) Σ_i z_ia z_ib, the mean of z_ia z_ib z_jc z_jd over i ≠ j, and S_ab S_cd."""
     neurons = z.shape[1]

@@ -22,7 +22,7 @@ from meanfield.empirical.ensemble.parallel import threads_used
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.network import SAMPLERS, Ensemble
 from meanfield.empirical.network.operations import integer, positive
-from meanfield.empirical.observables.norms import draw_batch
+from meanfield.empirical.observables.norms import draw_batch, spread_and_drift
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.philox import MAX_NETWORK
 from meanfield.empirical.shared.weights import Shared, Sharing
@@ -217,15 +217,14 @@ def measure_pairs(
 def _statistics(run: Iterator[tuple[int, np.ndarray]]) -> tuple[int, tuple[np.ndarray, ...]]:
     """(l, (K, distance, sigma_y2, sigma_mu2)) of the next layer."""
     layer, z = next(run)
-    inputs, neurons = z.shape
-    mean = z.mean(axis=0)
-    apart = z - mean
+    neurons = z.shape[1]
+    apart = z - z.mean(axis=0)
     spread = apart @ apart.T / neurons
     own = np.diagonal(spread)
     distance = np.maximum(own[:, None] + own[None, :] - 2.0 * spread, 0.0)
     np.fill_diagonal(distance, 0.0)
-    sigma_y2 = own.sum() / (inputs - 1)
-    return layer, (z @ z.T / neurons, distance, sigma_y2, mean.var(ddof=1) - sigma_y2 / inputs)
+    sigma_y2, sigma_mu2 = spread_and_drift(z)
+    return layer, (z @ z.T / neurons, distance, np.asarray(sigma_y2), np.asarray(sigma_mu2))
 
 
 def deviations(value: Any, name: str) -> np.ndarray:
