@@ -57,7 +57,7 @@ ONE_NODE = (
     Equation("B44 (94)", RELU, "bar<phi^2>", (v + sigma_mu2) / 2, v / 2),
     # E11: erf + 2 erf + 1 for erf² + 2 erf + 1, and then σ_y²/4 for σ_μ²/4
     Equation(
-        "B45 (95), first bracket",
+        "B45 (96), first line",
         RELU,
         "<phi>_mu^2",
         mu**2 / 4 * (3 * step + 1) + cross,
@@ -65,7 +65,7 @@ ONE_NODE = (
         misprint=True,
     ),
     Equation(
-        "B45 (96), first term", RELU, "bar<phi>^2", v / 4 + curved + rest, sigma_mu2 / 4 + curved + rest, misprint=True
+        "B45 (96), second line", RELU, "bar<phi>^2", v / 4 + curved + rest, sigma_mu2 / 4 + curved + rest, misprint=True
     ),
     Equation(
         "B45 (96), right",
