@@ -48,6 +48,11 @@ def first(count: int, compute):
     return lambda off: compute(off)[:count]
 
 
+def last(count: int, compute):
+    """The last `count` of the values."""
+    return lambda off: compute(off)[-count:]
+
+
 CHECKS: tuple[Check, ...] = (
     Check("1", "q* of tanh", (1.149093029164,), 1e-10, first(1, n.fixed("tanh", "2.5", "0.1"))),
     Check("2", "c of tanh at l = 10", (0.441515764224,), 1e-9, n.along("tanh", "2.5", "0.1", (10,), ("c",))),
@@ -97,7 +102,7 @@ CHECKS: tuple[Check, ...] = (
     Check("17", "l²(1 - c), ReLU, σ_b = 0", (43.215, 44.332), 2e-5, n.without_bias((1000, 20000), n.apart(2))),
     Check("17", "l(1 - c), tanh, EOC", (4.0640,), 2e-5, n.edge_run((1000,))),
     Check("E17", "l(1 - c), tanh, EOC", (4.146, 4.032), 2e-4, n.edge_run((300, 2999))),
-    Check("18", "slope at c*, tanh, σ_w² = 3", (0.8946685,), 1e-6, lambda o: n.gradients("tanh", "3", "0.1")(o)[-1:]),
+    Check("18", "slope at c*, tanh, σ_w² = 3", (0.8946685,), 1e-6, last(1, n.gradients("tanh", "3", "0.1"))),
     Check("18", "χ_1 of tanh, σ_w² = 1.5", (0.8775127960,), 1e-9, first(1, n.gradients("tanh", "1.5", "0.1"))),
     Check("31", "factors of q̃_aa, q̃_ab", (1.0998010980, 0.9283989579), 1e-9, n.gradients("tanh", "2.5", "0.1")),
     *(
@@ -105,7 +110,7 @@ CHECKS: tuple[Check, ...] = (
         for b, v in EDGE.items()
     ),
     *(
-        Check("§3", f"EOC of tanh, σ_b² = {b}: α, β", v[2:4], 3e-5, lambda o, b=b: n.edge(o, b)[2:])
+        Check("§3", f"EOC of tanh, σ_b² = {b}: α, β", v[2:4], 3e-5, last(2, partial(n.edge, square_b=b)))
         for b, v in EDGE.items()
     ),
     *(
