@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,7 @@ def correlation(theory: mf.Theory, place: dict) -> str:
 
 def limit(theory: mf.Theory, place: dict, name: str) -> str:
     """Where σ_μ² or σ_y² goes, from a run: over the last doubling of the depth it changes by a power of 2, or not."""
-    numbers = {k: float(v) for k, v in place.items()}
+    numbers: dict[str, Any] = {k: float(v) for k, v in place.items()}
     run = theory.propagate(**numbers, depth=FAR, correlation=0.0, quantities=("sigma_mu2", "sigma_y2"))
     early, late = (float(np.ravel(getattr(run, name))[i]) for i in (FAR // 2 - 1, FAR - 1))
     if late < 1e-12 or late < early / 1.5:

@@ -54,5 +54,15 @@ CLAIMS = (
     Formula("B37 (84), both positive", RELU, "|grad f|^2", sp.S.One, R(1, 2), misprint=True, by=at(1, 2)),
     Formula("B37 (84), one positive", RELU, "|grad f|^2", sp.S.Zero, R(1, 4), misprint=True, by=at(1, -2)),
     Formula("B37 (84), none positive", RELU, "|grad f|^2", sp.S.Zero, R(1, 4), by=at(-1, -2)),
+    # E3: gradients go by χ̃_1, so that α = 1 is no edge of chaos
+    Formula(
+        "B38, Lemma F.9",
+        RELU,
+        "chi~_1 at alpha = 1",
+        sp.S.One,
+        pi / (pi + 1),
+        misprint=True,
+        by=lambda t: (slope(t) / w) / (second(t) / w),
+    ),
     Formula("B37 (81), (87)", RELU, "chi~_1/alpha", pi / (pi + 1), (pi + 1) / pi, by=lambda t: slope(t) / second(t)),
 )

@@ -57,7 +57,7 @@ ONE_NODE = (
     Equation("B44 (94)", RELU, "bar<phi^2>", (v + sigma_mu2) / 2, v / 2),
     # E11: erf + 2 erf + 1 for erf² + 2 erf + 1, and then σ_y²/4 for σ_μ²/4
     Equation(
-        "B45 (95), first bracket",
+        "B45 (96), first line",
         RELU,
         "<phi>_mu^2",
         mu**2 / 4 * (3 * step + 1) + cross,
@@ -65,7 +65,7 @@ ONE_NODE = (
         misprint=True,
     ),
     Equation(
-        "B45 (96), first term", RELU, "bar<phi>^2", v / 4 + curved + rest, sigma_mu2 / 4 + curved + rest, misprint=True
+        "B45 (96), second line", RELU, "bar<phi>^2", v / 4 + curved + rest, sigma_mu2 / 4 + curved + rest, misprint=True
     ),
     Equation(
         "B45 (96), right",
@@ -153,6 +153,11 @@ def drift_without_bias(theory: mf.Theory) -> sp.Expr:
     return sp.simplify(1 / mf.decay({2: -a / 2}).amplitude ** 2)
 
 
+def power_of_distance(theory: mf.Theory) -> sp.Expr:
+    """The power of 1/l in 1 - c = 1/(1 + γ) ~ δ² at σ_b = 0."""
+    return 2 * mf.decay({2: -coefficient(theory, "g/f", "1/2") / 2}).exponent
+
+
 def drift_on_the_line(theory: mf.Theory) -> sp.Expr:
     """γ/l² as l → ∞ at σ_w² = 2, σ_b > 0: K ~ σ_b² l, so that σ_b²/σ_y² ~ γ/l, and γ = A l² needs 2A = a√A + A."""
     a, A = coefficient(theory, "g/f", "1/2"), sp.Symbol("A", positive=True)
@@ -180,6 +185,7 @@ LAWS = (
     Equation("B55, after (107)", RELU, "K*", sp.S.Zero, b / (1 - w / 2), misprint=True),  # E10
     Equation("B55, before (112)", RELU, "K*", sp.S.Zero, b / (1 - w / 2), misprint=True),
     Formula("B57, γ at σ_w² < 2", RELU, "gamma'/gamma", 2 / w, w / 2, by=growth_of_drift),
+    Formula("B56, Lemma H.1: 1 - c at σ_b = 0", RELU, "power of 1/l", sp.S(2), sp.S.One, by=power_of_distance),
     Formula("B57, γ at σ_b = 0", RELU, "gamma/l^2", 2 / (9 * pi**2), 8 / (9 * pi**2), by=drift_without_bias),
     Formula("B57, γ at σ_w² = 2", RELU, "gamma/l^2", 8 / (9 * pi**2), 2 / (9 * pi**2), by=drift_on_the_line),
 )
