@@ -30,10 +30,11 @@ functions.series.ball_series functions.series.taylor functions.series.transserie
 functions.formula functions.parser functions.ranges functions.growth functions.isolation functions.zeros
 functions.piecewise functions.activations functions.signs
 symbolic.averages.closed_form symbolic.averages.enclosure symbolic.averages.finite_parts symbolic.averages.powerlog
-symbolic.averages.mellin symbolic.averages.nested symbolic.averages.node symbolic.averages.stretch symbolic.averages.pools
-symbolic.averages.closeness symbolic.averages.moments symbolic.averages.expansion
+symbolic.averages.mellin symbolic.averages.nested symbolic.averages.node symbolic.averages.stretch
+symbolic.averages.pools symbolic.averages.closeness symbolic.averages.moments symbolic.averages.expansion
 symbolic.equality symbolic.steps symbolic.recursion symbolic.coordinates symbolic.bias
-symbolic.blocks.naming symbolic.blocks.coordinate symbolic.blocks.walk symbolic.blocks.rules symbolic.blocks.pooling symbolic.blocks.recursions
+symbolic.blocks.naming symbolic.blocks.coordinate symbolic.blocks.walk symbolic.blocks.rules symbolic.blocks.pooling
+symbolic.blocks.recursions
 symbolic.fixed_points.roots symbolic.fixed_points.exclusion symbolic.fixed_points.near_one
 symbolic.fixed_points.half_line symbolic.fixed_points.maps symbolic.fixed_points.points
 symbolic.asymptotics.scaling symbolic.asymptotics.depth

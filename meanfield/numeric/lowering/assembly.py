@@ -26,8 +26,8 @@ from meanfield.numeric.lowering.stretches import error as stretch_error
 from meanfield.numeric.lowering.stretches import parts as stretch_parts
 from meanfield.numeric.lowering.stretches import rate_of as stretch_rate
 from meanfield.numeric.lowering.stretches import text as stretch_text
-from meanfield.results import MeanFieldError
 from meanfield.numeric.quadrature.rules import gauss_legendre
+from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import Average, Integrand, average
 from meanfield.symbolic.averages.pools import JointRank, MaxProduct, MaxStretch
 from meanfield.symbolic.averages.stretch import Stretch
@@ -286,8 +286,8 @@ def _canonical(node: loops.Node):
         return MaxProduct(node.args[0], (K_aa, K_ab, K_bb), node.nodes, node.kind), node.cov
     if ranks := node.integrand.atoms(JointRank):  # its arguments by the same covariances
         (rank,) = ranks
-        plain = JointRank(rank.args[0], Z[0] / sp.sqrt(K_aa), Z[1] / sp.sqrt(K_bb), K_ab / sp.sqrt(K_aa * K_bb))
-        return average(node.integrand.xreplace({rank: plain}), (K_aa, K_ab, K_bb)), node.cov
+        own = JointRank(rank.args[0], Z[0] / sp.sqrt(K_aa), Z[1] / sp.sqrt(K_bb), K_ab / sp.sqrt(K_aa * K_bb))
+        return average(node.integrand.xreplace({rank: own}), (K_aa, K_ab, K_bb)), node.cov
     if node.n > 2 or any(m != 0 for m in node.mean):
         raise MeanFieldError(f"{node} is not an average over one or two centred Gaussians; it cannot be lowered yet.")
     plain = (K,) if node.n == 1 else (K_aa, K_ab, K_bb)

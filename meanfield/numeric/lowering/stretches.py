@@ -7,6 +7,7 @@ Gauss nodes in the root of 1 - c, in which that is analytic, kinks included. Els
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import sympy as sp
@@ -176,7 +177,7 @@ def _true_by_slope(node: MaxStretch, slope: sp.Expr, V: float, gap: float) -> fl
     first = 0.3 / math.sqrt(max(1.0, V * rate_of(node.function)))
     while edges[-1] < whole:
         edges.append(min(whole, max(first, 1.8 * edges[-1])))
-    for low, high in zip(edges, edges[1:]):
+    for low, high in pairwise(edges):
         for u, v in zip(x, w):
             t = low + (high - low) * (1 + u) / 2
             total += (high - low) / 2 * v * math.sin(t) * pair_check.average(plan, V, V, math.cos(t), math.sin(t), True)

@@ -13,6 +13,7 @@ integrals. Source: derived here; [bias_and_trainability] Lemma F.5 has n = 2, wi
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 
 import sympy as sp
 
@@ -68,7 +69,7 @@ def _trend(p: Pieces, lo: sp.Expr, hi: sp.Expr) -> int | None:
                 continue
             turns = [t for t in zeros.real_zeros(slope, Z[0], left, right) if _between(t, left, right)]
             ends = [left, *zeros.same_place(turns), right]
-            for a, b in zip(ends, ends[1:]):
+            for a, b in pairwise(ends):
                 signs.add(zeros.sign(slope.subs(Z[0], _middle(a, b))))
         for b, step in p.jumps():
             if lo == -sp.oo or zeros.compare(b, lo) > 0:
@@ -126,6 +127,8 @@ def ranked(g: Pieces, kind: int, n: int, variance: sp.Expr) -> sp.Expr:
 
 class _OfMaximum:
     """What the nodes of a pool share: φ, the number of nodes, how φ goes."""
+
+    args: tuple[sp.Basic, ...]
 
     @property
     def nodes(self) -> int:

@@ -54,6 +54,13 @@ class Pooled(Coordinate):
     def values(self):
         raise MeanFieldError("A Pool is followed by Scale, LayerNorm or Dense; put a Nonlinearity before the Pool.")
 
+    @property
+    def mirrored(self) -> bool:
+        """Whether it is the larger of two of an odd φ that neither rises nor falls all along: -φ is as likely as φ, so
+        that one input's averages of even functions are φ's own."""
+        f = self.functions[0]
+        return self.size == 2 and kind_of(f) is None and average(f, self.law.variance(0)) == 0
+
     def mean(self, p: int) -> sp.Expr:
         if self.powers is None:
             return ranked(self.pieces(p), self.kind, self.size, self.law.variance(p))
@@ -63,6 +70,8 @@ class Pooled(Coordinate):
         """⟨f²⟩, without scale and shift."""
         if self.powers is None:
             squared = self.pieces(p).map(lambda e: e**2)
+            if self.mirrored:
+                return mean_of(squared.expr, self.law.variance(p))
             return ranked(squared, self.kind, self.size, self.law.variance(p))
         return self._paired(lambda j, k: self._moment(p, j + k))
 
@@ -119,6 +128,8 @@ class Pooled(Coordinate):
             return sp.oo
         if self.powers is None:
             if p == q:
+                if self.mirrored:
+                    return scale * mean_of(f.diff().map(lambda e: e**2).expr, self.law.variance(p))
                 return scale * ranked(f.diff().map(lambda e: e**2), self.kind, self.size, self.law.variance(p))
             self._same_function(p, q)
             return scale * MaxProduct(Integrand(self.functions[0]), self.law.near(p, q), self.size, self.kind).slope
@@ -167,8 +178,8 @@ class Pooled(Coordinate):
     def _same_function(self, p: int, q: int) -> None:
         if self.functions[p].xreplace({Z[p]: Z[0]}) != self.functions[q].xreplace({Z[q]: Z[0]}):
             raise MeanFieldError(
-                "The maximum over nodes of two inputs whose functions differ (a LayerNorm before φ at unequal norms) is "
-                "not derived; ask for two inputs of one norm (distance, c)."
+                "The maximum over nodes of two inputs whose functions differ (a LayerNorm before φ at unequal norms) "
+                "is not derived; ask for two inputs of one norm (distance, c)."
             )
 
 
