@@ -40,10 +40,10 @@ from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.blocks.recursions import (
     equal_norms,
     input_jacobian,
+    one_dense,
     one_input,
     one_input_averages,
     pair_tangents,
-    plain_form,
     two_inputs,
 )
 from meanfield.symbolic.coordinates import COORDINATES, in_coordinates, needed
@@ -291,14 +291,14 @@ class Theory:
             raise MeanFieldError(f"c must be a number with 0 ≤ c < 1, but {shown(c)} was given.")
         theory, parameters = decided(self, parameters)
         block = _with_values(theory.block, parameters) if parameters else theory.block
-        form = plain_form(block)
-        if form is None or form[1].free_symbols:
+        strength = one_dense(block)
+        if strength is None or strength.free_symbols:
             raise MeanFieldError(
                 "A neutrality line was asked for; it is derived for a block of one nonlinearity and one Dense, with a "
                 f"number for the skip's strength, but the block is {describe(block)}."
             )
         recursion = Theory(block).equal_norms.only("K", "K_ab", "distance")
-        return CorrelationLine(recursion, float(form[1]), float(at))
+        return CorrelationLine(recursion, float(strength), float(at))
 
     @spoken
     def bias(self, *, input_norm: object = 1, c0: object = 0, **parameters) -> Bias:
@@ -343,14 +343,18 @@ class Theory:
         return values
 
     @spoken
-    def critical_line(self) -> CriticalLine:
+    def critical_line(self, of: str = "J") -> CriticalLine:
         """The critical line χ_J* = 1 in the (σ_w, σ_b) plane: closed, a ray, vertical, or parametric in K*.
+
+        of: "J", or "K" for the line χ_K = 1 beyond which K grows without bound or finds another fixed point. They are
+        two lines where φ is pooled: wide networks explode beyond the first, and networks of finite width n deeper than
+        log(n/A)/log(χ_K/χ_J) beyond the second (A is measured; ten or so for pools of two).
 
         >>> print(derive("relu", norm="act", mu="mu").critical_line())
         critical line: sigma_b = sigma_w/sqrt(-1 + pi)
           (K is at its fixed point from layer 2 on, so the whole line is critical)
         """
-        return critical_line(self.block)
+        return critical_line(self.block, choice(of, "of", ("J", "K")))
 
     @spoken
     def critical_points(self) -> CriticalPoints:

@@ -57,7 +57,7 @@ def _is_even(p: Pieces) -> bool:
 
 def _trend(p: Pieces, lo: sp.Expr, hi: sp.Expr) -> int | None:
     """1, 0 or -1 where p rises, stays or falls all over (lo, hi); None where it does both, or that is not decided."""
-    signs: set[int] = set()
+    signs: set[int | None] = set()
     try:
         for e, left, right in p.intervals():
             left, right = (a if zeros.compare(a, b) >= 0 else b for a, b in ((left, lo), (right, right)))
@@ -77,9 +77,7 @@ def _trend(p: Pieces, lo: sp.Expr, hi: sp.Expr) -> int | None:
     except MeanFieldError:
         return None
     signs.discard(0)
-    if None in signs or len(signs) > 1:
-        return None
-    return signs.pop() if signs else 0
+    return 0 if not signs else None if len(signs) > 1 else signs.pop()
 
 
 def _between(t, lo, hi) -> bool:
@@ -104,25 +102,63 @@ _RANKS = {
 
 
 def ranked(g: Pieces, kind: int, n: int, variance: sp.Expr) -> sp.Expr:
-    """n⟨g(z) R(z)^{n-1}⟩ over N(0, variance), powers of R multiplied out where they are few."""
+    """n⟨g(z) R(z)^{n-1}⟩ over N(0, variance), powers of R multiplied out where they are few; where g is one power of z
+    on either side of 0, that power of the variance times a number."""
+    if not any(e.has(Z[0]) for e in g.exprs):
+        return _of_steps(g, kind, n, variance)
+    power = power_of(g)
+    if power is not None and variance != 1:
+        return variance ** (power / 2) * ranked(g, kind, n, sp.S.One)
     shift, sign, scale = _RANKS[kind]
     e = sp.erf(Z[0] / sp.sqrt(2 * variance))
     of_size = abs(kind) == 2
-    if not shift:
-        weights = [(sp.S.One, lambda x: x ** (n - 1))]
-    elif n > FEW:
-        weights = [(sp.S.One, lambda x: (shift + sign * x) ** (n - 1))]
+    t = sp.Dummy("t")
+    if not shift or n > FEW:
+        weights = [(shift + sign * t) ** (n - 1)]
     else:
-        weights = [(sp.binomial(n - 1, k) * sign**k, lambda x, k=k: x**k) for k in range(n)]
+        weights = [sp.binomial(n - 1, k) * sign**k * t**k for k in range(n)]
     total = sp.S.Zero
-    for c, weight in weights:
+    for weight in weights:
+        c, weight = weight.as_independent(t, as_Add=False)
+        above = _weighted(g, weight.xreplace({t: e}))
         if of_size:
-            below, above = g.map(lambda h, w=weight: h * w(-e)), g.map(lambda h, w=weight: h * w(e))
-            both = pieces(sp.Piecewise((below.expr, Z[0] < 0), (above.expr, True)), Z[0])
-        else:
-            both = g.map(lambda h, w=weight: h * w(e))
-        total += c * average(both.expr, variance)
+            below = _weighted(g, weight.xreplace({t: -e}))
+            above = pieces(sp.Piecewise((below.expr, Z[0] < 0), (above.expr, True)), Z[0])
+        total += c * average(above.expr, variance)
     return n * scale ** (n - 1) * total
+
+
+def _of_steps(g: Pieces, kind: int, n: int, variance: sp.Expr) -> sp.Expr:
+    """The same for constants between breaks: n R^{n-1} dR has the integral R^n."""
+    shift, sign, scale = _RANKS[kind]
+
+    def rank(b: sp.Expr) -> sp.Expr:
+        e = {-sp.oo: -sp.S.One, sp.oo: sp.S.One}.get(b, sp.erf(b / sp.sqrt(2 * variance)))
+        return (scale * (shift + sign * e)) ** n
+
+    total = sp.S.Zero
+    for c, lo, hi in g.intervals():
+        if abs(kind) == 2:  # g is even, and R one of |z|
+            if hi != sp.oo and zeros.compare(hi, 0) <= 0:
+                continue
+            lo = sp.S.Zero if lo == -sp.oo or zeros.compare(lo, 0) < 0 else lo
+        total += sign * c * (rank(hi) - rank(lo))
+    return total
+
+
+def power_of(g: Pieces) -> sp.Expr | None:
+    """p where g is c z^p, or c_± |z|^p on the two sides of 0; None for other functions."""
+    parts = {e.as_independent(Z[0], as_Add=False)[1] for e in g.exprs if e != 0}
+    if any(b != 0 for b in g.breaks) or len(parts) != 1:
+        return None
+    base, power = parts.pop().as_base_exp()
+    if base == 1:
+        return sp.S.Zero
+    return power if base == Z[0] and power.is_Integer else None
+
+
+def _weighted(g: Pieces, weight: sp.Expr) -> Pieces:
+    return g.map(lambda e: e * weight)
 
 
 class _OfMaximum:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import sympy as sp
 
-from meanfield.architecture import Block, Dense, LayerNorm, Param, Residual, Sequential
+from meanfield.architecture import Block, Dense, LayerNorm, Param, Residual, Sequential, parts
 from meanfield.functions.activations import Activation
 from meanfield.functions.parser import value_of
 from meanfield.quantities import QUANTITIES
@@ -245,15 +245,10 @@ def plain_form(block: Block) -> tuple[sp.Expr, sp.Expr] | None:
 
     None for every other block.
     """
-    mu: sp.Expr = sp.S.Zero
-    if isinstance(block, Residual) and has_dense(block.branch) and block.shortcut is None:
-        mu = value_of(block.mu)
-        block = block.branch
-    chain = block.blocks if isinstance(block, Sequential) else (block,)
-    if not chain or not isinstance(chain[-1], Dense) or any(has_dense(b) for b in chain[:-1]):
+    found = _last_dense(block)
+    if found is None:
         return None
-    if not chain[-1].is_plain:
-        return None
+    chain, mu = found
     walk = Walk()
     x = walk(Sequential(chain[:-1]), gaussian(Gaussian(1, (K,))))
     if isinstance(x, Pooled):
@@ -262,6 +257,26 @@ def plain_form(block: Block) -> tuple[sp.Expr, sp.Expr] | None:
     if x.gains != (1,) or f.has(K, Average) or x.law.cov != (K,):
         return None
     return walk.plain(f), mu
+
+
+def one_dense(block: Block) -> sp.Expr | None:
+    """μ of a block whose K and K_ab are σ_w²·(functions of K and c) + σ_b² + μ²·(themselves); None for others."""
+    found = _last_dense(block)
+    if found is None or any(isinstance(part, LayerNorm) for b in found[0] for part in parts(b)):
+        return None
+    return found[1]
+
+
+def _last_dense(block: Block) -> tuple[tuple[Block, ...], sp.Expr] | None:
+    """(the blocks of a branch that ends in its only Dense, a plain one; the strength of the skip around it)."""
+    mu: sp.Expr = sp.S.Zero
+    if isinstance(block, Residual) and has_dense(block.branch) and block.shortcut is None:
+        mu = value_of(block.mu)
+        block = block.branch
+    chain = block.blocks if isinstance(block, Sequential) else (block,)
+    if not chain or not isinstance(chain[-1], Dense) or any(has_dense(b) for b in chain[:-1]):
+        return None
+    return (chain, mu) if chain[-1].is_plain else None
 
 
 # ------------------------------------------------------------------------------------------------- averages of φ

@@ -182,8 +182,13 @@ def _no_k() -> Solution:
 
 
 @lru_cache(maxsize=256)
-def critical_line(block: Block) -> CriticalLine:
-    """The critical line of an architecture whose activation has no free parameters (μ may be symbolic, then μ < 1)."""
+def critical_line(block: Block, of: str = "J") -> CriticalLine:
+    """The critical line of an architecture whose activation has no free parameters (μ may be symbolic, then μ < 1).
+
+    of: "J", or "K" for the line χ_K = 1, on which a fixed point of K begins or ends.
+    """
+    if of == "K":
+        return _line_of_K(block)
     recursion = one_input(block).only("K", "J").homogeneous("A critical line was")
     if recursion["J"].has(sp.oo):
         form = plain_form(block)
@@ -207,6 +212,16 @@ def critical_line(block: Block) -> CriticalLine:
         parametric=None if found.parametric is None else tuple(map(put, found.parametric)),
         chi_K=put(found.chi_K),
     )
+
+
+def _line_of_K(block: Block) -> CriticalLine:
+    recursion = one_input(block).only("K").homogeneous("A line was")
+    if skip_strength(block) is not None:
+        raise MeanFieldError("The line chi_K = 1 was asked for; give the skip's strength mu a number.")
+    step = closed(recursion["K"])
+    step = recursion["K"] if step.has(Average) else sp.simplify(step)
+    found = _line(one_input(block).only("K", "J"), step, sp.diff(step, K), None)
+    return replace(found, message=found.message.replace("chi_J", "chi_K"), chi_K=sp.S.One)
 
 
 def _where_finite(found: CriticalLine, chi: sp.Expr) -> CriticalLine:

@@ -1,0 +1,222 @@
+"""Pools of nodes in the theory: against sums over a grid, exact probabilities, and published digits."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import sympy as sp
+from scipy.special import erf, ndtr, owens_t
+
+import meanfield as mf
+from meanfield.functions.activations import activation
+from meanfield.numeric.lowering import printing
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.averages.pools import EVEN_FALLING, EVEN_RISING, FALLING, RISING, kind_of
+from meanfield.symbols import J, K, sigma_b, sigma_w
+
+
+def pooled(phi, size=2, kind="max", norm=False) -> mf.Theory:
+    front = (mf.LayerNorm(affine=False),) if norm else ()
+    return mf.derive(architecture=mf.Sequential((*front, mf.Nonlinearity(phi), mf.Pool(size, kind), mf.Dense())))
+
+
+def on_a_grid(phi, slope, combine, which, variance, n=1600, reach=7.5):
+    """(⟨f²⟩, ⟨‖∇f‖²⟩) of f = combine(φ(z_1), φ(z_2)) by the midpoint rule in the plane; which: the share of each
+    node's slope."""
+    x = np.linspace(-reach, reach, n)
+    w = np.exp(-(x**2) / 2)
+    w = np.outer(w, w) / w.sum() ** 2
+    a, b = (math.sqrt(variance) * v for v in np.meshgrid(x, x, indexing="ij"))
+    one, other = which(phi(a), phi(b))
+    squares = (one * slope(a)) ** 2 + (other * slope(b)) ** 2
+    return (w * combine(phi(a), phi(b)) ** 2).sum(), (w * squares).sum()
+
+
+def larger(a, b):
+    return (a > b) + 0.5 * (a == b), (b > a) + 0.5 * (a == b)
+
+
+def at(theory, name, variance):
+    e = theory.recursion("K", "J")[name]
+    numbers = {"sigma_w": 1, "sigma_b": 0, "K": sp.Rational(variance), "J": 1}
+    return float(sp.N(e.subs({s: numbers[s.name] for s in e.free_symbols}), 15))
+
+
+SMOOTH = {
+    "tanh": (np.tanh, lambda z: 1 / np.cosh(z) ** 2),
+    "erf": (erf, lambda z: 2 / math.sqrt(math.pi) * np.exp(-z * z)),
+    "exp(-z**2)": (lambda z: np.exp(-z * z), lambda z: -2 * z * np.exp(-z * z)),
+    "softplus": (lambda z: np.log1p(np.exp(z)), lambda z: 1 / (1 + np.exp(-z))),
+    "sin": (np.sin, np.cos),
+    "relu": (lambda z: np.maximum(z, 0), lambda z: (z > 0) * 1.0),
+    "abs(z)": (np.abs, np.sign),
+}
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_maxima_of_one_input_against_a_grid(name):
+    phi, slope = SMOOTH[name]
+    second, squares = on_a_grid(phi, slope, np.maximum, larger, 0.7)
+    theory = pooled(name)
+    assert at(theory, "K", "0.7") == pytest.approx(second, abs=2e-5)
+    assert at(theory, "J", "0.7") == pytest.approx(squares, abs=2e-3)
+    assert at(theory, "K", "0.72") != pytest.approx(second, abs=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("tanh", "average"), ("relu", "(z1+z2)/2"), ("sin", "z1*z2"), ("tanh", "z1**2 + z2")]
+)
+def test_polynomials_of_nodes_against_a_grid(name, kind):
+    phi, slope = SMOOTH[name]
+    text = "(z1+z2)/2" if kind == "average" else kind
+    value = sp.lambdify(sp.symbols("z1 z2"), sp.sympify(text), "numpy")
+    shares = [sp.lambdify(sp.symbols("z1 z2"), sp.diff(sp.sympify(text), v), "numpy") for v in ("z1", "z2")]
+    second, squares = on_a_grid(phi, slope, value, lambda a, b: tuple(s(a, b) for s in shares), 0.7)
+    theory = pooled(name, 2, kind)
+    assert at(theory, "K", "0.7") == pytest.approx(second, abs=1e-6)
+    assert at(theory, "J", "0.7") == pytest.approx(squares, abs=2e-4)
+    assert at(theory, "K", "0.7") != pytest.approx(second * 1.001, abs=1e-6)
+
+
+def test_relu_thresholds_and_kinks_on_the_diagonal():
+    """χ_J = 1 and χ_K = 1 are two lines: a kink of the maximum on z_1 = z_2 is in χ_K alone."""
+    theory, pi = pooled("relu"), sp.pi
+    found = {name: sp.simplify(mf.closed(e)) for name, e in theory.susceptibilities().items()}
+    assert sp.simplify(found["chi_K"] / sigma_w**2 - (3 * pi + 2) / (4 * pi)) == 0
+    assert found["chi_J"] == 3 * sigma_w**2 / 4
+    assert theory.critical_line().sigma_w ** 2 == sp.Rational(4, 3)
+    assert sp.simplify(theory.critical_line(of="K").sigma_w ** 2 - 4 * pi / (3 * pi + 2)) == 0
+    means = pooled("relu", 2, "average")
+    assert means.critical_line().sigma_w == 2
+    assert sp.simplify(means.critical_line(of="K").sigma_w ** 2 - 4 * pi / (pi + 1)) == 0
+    assert mf.derive("relu").critical_line(of="K").sigma_w == mf.derive("relu").critical_line().sigma_w
+
+
+@pytest.mark.parametrize("size", [2, 3, 5, 16])
+def test_how_often_the_largest_is_positive(size):
+    often = 1 - sp.Rational(1, 2**size)
+    assert pooled("relu", size).recursion("J")["J"] == often * J * sigma_w**2
+    assert mf.closed(pooled("step", size).recursion("K")["K"]) == sigma_b**2 + sigma_w**2 * often
+    assert pooled("abs(z)", size).recursion("J")["J"] == J * sigma_w**2
+
+
+def test_the_largest_of_many_follows_order_statistics():
+    """⟨max²⟩ of n ReLUs by ∫ 2s P(max > s) ds."""
+    s = np.linspace(0, 12, 400001)
+    for n in (3, 7, 20):
+        exact = np.trapezoid(2 * s * (1 - ndtr(s) ** n), s)
+        assert at(pooled("relu", n), "K", "1") == pytest.approx(exact, rel=1e-9)
+        assert at(pooled("relu", n + 1), "K", "1") != pytest.approx(exact, rel=1e-3)
+
+
+def test_a_maximum_leaves_the_line_of_odd_phi_alone():
+    """[bias_and_trainability] Lemma F.3 is right for odd φ, and wrong for even ones."""
+    for name in ("tanh", "erf", "sin"):
+        assert pooled(name).recursion("K", "J").equals(mf.derive(name).recursion("K", "J")) is mf.Equality.PROVED
+    for name in ("abs(z)", "exp(-z**2)"):
+        assert not pooled(name).recursion("K").equals(mf.derive(name).recursion("K"))
+    assert mf.closed(pooled("abs(z)").recursion("K")["K"].subs({sigma_w: 1, sigma_b: 0, K: 1})) == 1 + 2 / sp.pi
+
+
+def test_an_average_of_odd_phi_doubles_the_diagram():
+    theory, plain = pooled("tanh", 2, "average"), mf.derive("tanh")
+    one, other = (t.critical_line().sigma_w_at("sqrt(0.1)")[0][0].value ** 2 for t in (theory, plain))
+    assert abs(one - 2 * other) < 1e-25 and abs(float(one) - 3.9721452823) < 1e-10
+
+
+def test_two_inputs_of_averages_are_exact():
+    theory = pooled("relu", 2, "average")
+    step = theory.recursion("K", "K_ab", "distance")
+    c = sp.Rational(3, 10)
+    at_c = {sp.Symbol("K_ab", real=True): c * K, sp.Symbol("distance", nonnegative=True): 2 * K * (1 - c)}
+    product = mf.closed((step["K_ab"] - sigma_b**2) / sigma_w**2).subs(at_c).subs(K, 1)
+    arc = (sp.sqrt(1 - c**2) + c * (sp.pi - sp.acos(c))) / (2 * sp.pi)
+    assert abs(sp.N(product - (arc + 1 / (2 * sp.pi)) / 2, 30)) < 1e-28
+    apart = sp.N(step["distance"].subs(at_c).subs({K: 1, sigma_w: 1}), 30)
+    one = mf.closed((step["K"] - sigma_b**2) / sigma_w**2).subs(K, 1)
+    assert abs(apart - 2 * (sp.N(one, 30) - sp.N(product, 30))) < 1e-27
+
+
+def test_ranks_of_pairs_against_owens_t():
+    rank = printing.interpret("def f(kind, x, y, gap, flip):\n    return _joint_rank(kind, x, y, gap, flip)\n", "f")
+
+    def below(x, y, c):
+        r = math.sqrt(1 - c * c)
+        whole = owens_t(x, (y - c * x) / (x * r)) + owens_t(y, (x - c * y) / (y * r))
+        return 0.5 * (ndtr(x) + ndtr(y)) - whole - 0.5 * (x * y < 0)
+
+    for x, y, c in ((0.3, 1.1, 0.5), (-0.7, 0.2, 0.9), (1.4, 1.3, 0.999), (-2.0, -1.0, 0.0), (0.1, -0.4, 0.3)):
+        assert rank(1, x, y, 1 - c, False) == pytest.approx(below(x, y, c), abs=1e-14)
+        assert rank(1, x, -y, 1 - c, True) == pytest.approx(below(x, y, -c), abs=1e-14)
+        assert rank(-1, x, y, 1 - c, False) == pytest.approx(below(-x, -y, c), abs=1e-14)
+        a, b = abs(x), abs(y)
+        box = below(a, b, c) - below(-a, b, c) - below(a, -b, c) + below(-a, -b, c)
+        assert rank(2, x, y, 1 - c, False) == pytest.approx(box, abs=1e-14)
+        assert rank(1, x, y, 1 - c - 1e-3 * (1 - c), False) != pytest.approx(below(x, y, c), abs=1e-14)
+
+
+def test_how_phi_goes():
+    kinds = {"tanh": RISING, "relu": RISING, "-softplus(z)": FALLING, "z**2": EVEN_RISING, "1/cosh(z)": EVEN_FALLING}
+    kinds |= {"hard_tanh": RISING, "step": RISING, "abs(z) if abs(z) < 2 else 2": EVEN_RISING, "z**3": RISING}
+    kinds |= {"gelu": None, "sin": None, "cos": None, "z**2 + z": None}
+    assert {n: kind_of(activation(n).pieces.expr) for n in kinds} == kinds
+
+
+def test_what_is_not_derived_is_said():
+    with pytest.raises(MeanFieldError, match="rises or falls all along, or with"):
+        pooled("gelu").recursion("K")
+    with pytest.raises(MeanFieldError, match="neither a polynomial in its nodes nor their maximum"):
+        pooled("tanh", 2, "sqrt(z1**2 + z2**2)").recursion("K")
+    with pytest.raises(MeanFieldError, match="put a Nonlinearity before"):
+        mf.derive(architecture=mf.Sequential((mf.Pool(2), mf.Nonlinearity("tanh"), mf.Dense()))).recursion("K")
+    with pytest.raises(MeanFieldError, match="Two Pools"):
+        block = (mf.Nonlinearity("tanh"), mf.Pool(2), mf.Pool(2), mf.Dense())
+        mf.derive(architecture=mf.Sequential(block)).recursion("K")
+    with pytest.raises(MeanFieldError, match="J0"):
+        pooled("tanh").recursion("J0")
+    with pytest.raises(MeanFieldError, match="one node"):
+        mf.Pool(1)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.slow
+def test_networks_confirm_pools(size):
+    product = "z1*z2" if size == 2 else "z1*z2*z3"
+    for phi, kind in (("relu", "max"), ("tanh", "max"), ("gelu", "average"), ("tanh", product)):
+        theory = pooled(phi, size, kind)
+        settings = {"sigma_b": 0.2, "width": 1200, "depth": 6, "networks": 60, "seed": 5}
+        assert mf.check(theory, sigma_w=1.2, **settings).passed, (phi, kind)
+
+
+# c of ReLU and the maximum of two, first layer linear, orthogonal inputs, at layers 5 and 10; kernels at K = 1
+LAYERS = {(1.5, 0.1): (0.8853312291, 0.9750160843), (1.0, 0.1): (0.9099488152, 0.9862154391)}
+KERNEL = {0.0: 0.4638114937, 0.1: 0.4933043349, 0.3: 0.5607216112, 0.5: 0.6401450151, 0.9: 0.8435825639}
+
+
+@pytest.mark.slow
+def test_two_inputs_of_a_maximum():
+    theory = pooled("relu")
+    for (w2, b2), expected in LAYERS.items():
+        run = theory.propagate(
+            sigma_w=math.sqrt(w2), sigma_b=math.sqrt(b2), depth=10, correlation=0.0, quantities=("K", "c", "J_ab")
+        )
+        assert np.ravel(run.c)[[4, 9]] == pytest.approx(expected, abs=2e-10)
+        assert np.ravel(run.c)[[4, 9]] != pytest.approx([x + 1e-8 for x in expected], abs=2e-10)
+    c = np.array(list(KERNEL))
+    start = {"K": np.ones(len(c)), "c": c}
+    run = theory.propagate(sigma_w=1.0, sigma_b=0.0, depth=2, start=start, quantities=("K", "K_ab", "J_ab"))
+    assert run.values["K_ab"][..., 1] == pytest.approx(list(KERNEL.values()), abs=3e-10)
+    # ∂⟨f f⟩/∂K_ab at c = 0: 2 (P(z > 0 and the largest))² = 2 (∫_{z>0} φ Φ)² = 2 (3/8)²
+    assert run.values["J_ab"][0, 1] == pytest.approx(2 * (3 / 8) ** 2, abs=1e-11)
+
+
+@pytest.mark.slow
+def test_correlations_of_a_maximum():
+    theory = pooled("tanh")
+    for w2, expected in ((2.5, 0.958935), (3, 0.904902), (4, 0.820659), (10, 0.631731)):
+        found = theory.correlations(sigma_w=f"sqrt({w2})", sigma_b="sqrt(0.1)").stable
+        assert found.c == pytest.approx(expected, abs=6e-7) and found.error < 1e-8
+    line = theory.neutrality_line().sigma_w_at("sqrt(0.1)")
+    assert line[0][0].value ** 2 == pytest.approx(39.6632, abs=1e-4)
