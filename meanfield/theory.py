@@ -44,6 +44,7 @@ from meanfield.symbolic.blocks.recursions import (
     one_input,
     one_input_averages,
     pair_tangents,
+    plain_form,
     two_inputs,
 )
 from meanfield.symbolic.coordinates import COORDINATES, in_coordinates, needed
@@ -298,7 +299,9 @@ class Theory:
                 f"number for the skip's strength, but the block is {describe(block)}."
             )
         recursion = Theory(block).equal_norms.only("K", "K_ab", "distance")
-        return CorrelationLine(recursion, float(strength), float(at))
+        form = plain_form(block)
+        exact = None if form is None else (form[0], at, 1 - strength**2)
+        return CorrelationLine(recursion, float(strength), float(at), exact)
 
     @spoken
     def bias(self, *, input_norm: object = 1, c0: object = 0, **parameters) -> Bias:

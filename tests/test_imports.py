@@ -38,8 +38,8 @@ symbolic.blocks.recursions
 symbolic.fixed_points.roots symbolic.fixed_points.exclusion symbolic.fixed_points.near_one
 symbolic.fixed_points.half_line symbolic.fixed_points.maps symbolic.fixed_points.points
 symbolic.asymptotics.scaling symbolic.asymptotics.depth
-symbolic.criticality.lines symbolic.criticality.phases symbolic.criticality.points symbolic.criticality.rounding
-symbolic.criticality.closing
+symbolic.criticality.small_bias symbolic.criticality.lines symbolic.criticality.phases symbolic.criticality.points
+symbolic.criticality.rounding symbolic.criticality.closing
 numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches numeric.quadrature.waves
 numeric.quadrature.tables
 numeric.lowering.cache numeric.lowering.pair_check numeric.lowering.printing numeric.lowering.planes

@@ -94,3 +94,35 @@ def test_the_critical_line_at_a_bias():
 def test_bad_input_gets_a_sentence(call, message):
     with pytest.raises(mf.MeanFieldError, match=message):
         call()
+
+
+@pytest.mark.parametrize("name", ["tanh", "erf", "sin", "z - z**5/100", pytest.param("gelu", marks=pytest.mark.slow)])
+def test_the_critical_line_at_small_biases(name):
+    line = mf.derive(name).critical_line()
+    law = line.near_zero(2)
+    left = []
+    for b2 in (sp.Rational(1, 10**6), sp.Rational(1, 10**9)):
+        left.append(abs(float(line.sigma_w_at(sp.sqrt(b2))[0][0].value ** 2 - law.at(b2))))
+    falls = math.log10(left[0] / left[1]) / 3
+    assert falls > float(law.terms[-1].power) + 0.1, (falls, law.text())
+
+
+def test_the_lines_of_tanh_leave_the_origin_as_cube_roots():
+    theory = mf.derive("tanh")
+    cube = sp.Rational(1, 3)
+    for line, inside in ((theory.critical_line(), sp.Rational(3, 4)), (theory.neutrality_line(), sp.Integer(2))):
+        second = line.near_zero(2).terms[1]
+        assert second.power == cube and sp.simplify(second.coefficient - 2 * inside**cube) == 0
+    with pytest.raises(MeanFieldError, match="would need sigma_b"):
+        mf.derive("gelu").neutrality_line().near_zero()
+    with pytest.raises(MeanFieldError, match="has no parameter K"):
+        mf.derive("relu").critical_line().near_zero()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["tanh", "sin"])
+def test_the_neutrality_line_at_small_biases(name):
+    line = mf.derive(name).neutrality_line()
+    law = line.near_zero(3)
+    for b2 in (sp.Rational(1, 10**5), sp.Rational(1, 10**6)):
+        assert abs(line.sigma_w_at(sp.sqrt(b2))[0][0].value ** 2 - float(law.at(b2))) < 200 * float(b2)

@@ -11,9 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import sympy as sp
 
+from meanfield.arguments import whole
 from meanfield.numeric.solvers import propagate
-from meanfield.results import MeanFieldError, Solution, Status, one_line
+from meanfield.results import Law, MeanFieldError, Solution, Status, one_line
+from meanfield.symbolic.criticality.small_bias import inverted, neutrality_powers
 from meanfield.symbolic.recursion import Recursion
 
 GRID = np.logspace(-8, 8, 321)  # of K, on which changes of sign are looked for
@@ -30,6 +33,19 @@ class CorrelationLine:
     recursion: Recursion
     strength: float
     c: float = 0.5
+    exact: tuple[sp.Expr, sp.Expr, sp.Expr] | None = None  # (f, c, 1 - μ²), where f is a function of one Gaussian
+
+    def near_zero(self, order: int = 2) -> Law:
+        """σ_w² along the line as σ_b² → 0, `order` terms of a series in powers of σ_b², for φ that is smooth at 0.
+
+        >>> from meanfield import derive
+        >>> derive("tanh").neutrality_line().near_zero().terms[1].coefficient
+        2*2**(1/3)
+        """
+        order = whole(order, "order", 1, 6)
+        if self.exact is None:
+            raise MeanFieldError("The line at small sigma_b was asked for; it is expanded for blocks without a Pool.")
+        return inverted(*neutrality_powers(*self.exact, order), order)
 
     def _squares(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(σ_w², σ_b²) at K."""

@@ -14,13 +14,15 @@ import sympy as sp
 
 from meanfield import balls
 from meanfield.architecture import Block
+from meanfield.arguments import whole
 from meanfield.functions import parser
 from meanfield.functions.piecewise import pieces
 from meanfield.printed import wrapped
-from meanfield.results import MeanFieldError, Solution, Status, one_line
+from meanfield.results import Law, MeanFieldError, Solution, Status, one_line
 from meanfield.symbolic.asymptotics.depth import depth_law, grows_always
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.blocks.recursions import one_input, plain_form, skip_strength
+from meanfield.symbolic.criticality.small_bias import critical_line_powers, inverted
 from meanfield.symbolic.fixed_points.half_line import sign_at_infinity, zeros
 from meanfield.symbolic.fixed_points.maps import at_zero_value, integrand
 from meanfield.symbolic.fixed_points.roots import from_ball, value_at
@@ -119,6 +121,18 @@ class CriticalLine:
         except MeanFieldError:
             message = "others with K* > 0 may exist: the search decided nothing"
         return ((Solution(sp.sqrt(first), Status.EXACT), Solution(sp.S.Zero, Status.EXACT, message=message)), *others)
+
+    def near_zero(self, order: int = 2) -> Law:
+        """σ_w² along the line as σ_b² → 0, `order` terms of a series in powers of σ_b².
+
+        >>> from meanfield import derive
+        >>> derive("tanh").critical_line().near_zero().terms[1].coefficient
+        6**(1/3)
+        """
+        order = whole(order, "order", 1, 6)
+        if self.parametric is None:
+            raise MeanFieldError(f"This critical line has no parameter K to expand in: {self.message}")
+        return inverted(*critical_line_powers(*self.parametric, order), order)
 
     def _meets(self, known: sp.Expr, wanted: sp.Expr, at: sp.Expr, what: str):
         """(√wanted, K*) at the places of the line where `known` is at²."""
