@@ -46,9 +46,9 @@ numeric.lowering.loops numeric.lowering.modules numeric.lowering.scalar numeric.
 numeric.lowering.stretches
 numeric.lowering.assembly
 numeric.phase numeric.starts numeric.solvers numeric.correlations numeric.neutrality numeric.sweeps
-numeric.fractions
+numeric.fractions numeric.gaps numeric.settling
 class_fraction
-presentation.figures presentation.tables presentation.diagrams
+presentation.figures presentation.bias_figures presentation.tables presentation.diagrams presentation.bias_diagrams
 theory
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
 empirical.functions.registry empirical.functions.formulas empirical.functions.twins
@@ -62,7 +62,7 @@ empirical.shared.columns empirical.shared.criticality empirical.shared.curves em
 empirical
 comparison.report comparison.allowances comparison.check
 __init__
-cli.output cli.reading cli.critical_output cli.options cli.critical cli.app
+cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.critical cli.app
 __main__
 """
 TOWER = ROOMS.split()
