@@ -12,6 +12,7 @@ from scipy.special import erf
 
 import meanfield as mf
 from meanfield.numeric import gaps
+from meanfield.numeric.gap_tables import Panel
 from meanfield.symbolic.bias import BiasPhase
 
 SPEC = {  # tanh, σ_b² = 0.1: σ_w² → c*
@@ -50,7 +51,7 @@ def agree(found, i, j, phi, layers) -> bool:
 
 
 def test_labels_of_relu():
-    """Table 1 of the paper and what it leaves out: K is neutral at (0, 2), diverges at (0.1, 2), vanishes at (0, 1.5)."""
+    """Table 1 and what it leaves out: K is neutral at (0, 2), diverges at (0.1, 2), vanishes at (0, 1.5)."""
     found = diagram("relu", [0, 1.5, 2, 2.5], [0, 0.1])
     P = BiasPhase
     wanted = [
@@ -84,7 +85,7 @@ def assert_tables_hold(monkeypatch, phi, sigma_w2, sigma_b2):
     assert np.abs(straight.c - found.c).max() < 1e-12 and np.abs(straight.slope - found.slope).max() < 1e-10
     assert (straight.phase == found.phase).all() and not np.isnan(found.c).any() and found.error.max() < 1e-11
     for o, row in compiled.tables.items():
-        moved = [gaps.Panel(p.low, p.high, p.coefficients + 1e-8, p.error) for p in row or ()]
+        moved = [Panel(p.low, p.high, p.coefficients + 1e-8, p.error) for p in row or ()]
         compiled.tables[o] = tuple(moved) or None
     assert np.abs(diagram(phi, sigma_w2, sigma_b2).c - found.c).max() > 1e-10
     gaps.compile_gaps.cache_clear()

@@ -46,7 +46,7 @@ numeric.lowering.loops numeric.lowering.modules numeric.lowering.scalar numeric.
 numeric.lowering.stretches
 numeric.lowering.assembly
 numeric.phase numeric.starts numeric.solvers numeric.correlations numeric.neutrality numeric.sweeps
-numeric.fractions numeric.gaps numeric.settling
+numeric.fractions numeric.gap_source numeric.gap_tables numeric.gaps numeric.settling
 class_fraction
 presentation.figures presentation.bias_figures presentation.tables presentation.diagrams presentation.bias_diagrams
 theory
