@@ -42,6 +42,7 @@ from meanfield.theory import Theory, derive
 if TYPE_CHECKING:
     from meanfield.class_fraction import ClassFraction
     from meanfield.comparison.check import Report, check, measure, measure_criticality
+    from meanfield.presentation.bias_diagrams import BiasDiagram
     from meanfield.presentation.diagrams import PhaseDiagram
 
 __version__ = "0.1.0"
@@ -50,6 +51,7 @@ __all__ = [
     "Activation",
     "Average",
     "BatchNorm",
+    "BiasDiagram",
     "ClassFraction",
     "CriticalLine",
     "CriticalPoint",
@@ -100,6 +102,7 @@ __all__ = [
 # these need Numba or SciPy
 _LAZY = dict.fromkeys(("check", "Report", "measure", "measure_criticality"), "meanfield.comparison.check")
 _LAZY["ClassFraction"] = "meanfield.class_fraction"
+_LAZY["BiasDiagram"] = "meanfield.presentation.bias_diagrams"
 _LAZY["PhaseDiagram"] = "meanfield.presentation.diagrams"
 
 

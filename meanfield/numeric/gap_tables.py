@@ -17,7 +17,7 @@ from meanfield.numeric.lowering.assembly import MARGIN
 from meanfield.numeric.lowering.modules import Module, T
 from meanfield.numeric.quadrature.rules import gauss_legendre
 
-K_NODES, NODES = 12, 24  # Chebyshev points in log K (an octave) and in θ (a panel)
+K_NODES, NODES = 16, 24  # Chebyshev points in log K (an octave) and in θ (a panel)
 GOOD = 1e-13  # of S, relative: what a table may miss it by, unless S itself is known less well
 CUTS = 7  # θ panels are halved so often at most
 GAUSS = 12  # nodes of the integral from panel to panel
