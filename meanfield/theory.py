@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -504,13 +505,14 @@ class Theory:
         way: Plain | Stepwise
         if form is not None and not form[1].free_symbols:
             way = Plain(compile_gaps(form[0]), float(form[1]))
-            neutral = theory.neutrality_line() if line else None
         else:
             recursion = theory.equal_norms.only("K", "distance").homogeneous("A phase diagram was")
             inside = _inside_averages(recursion, parameters)
             recursion = recursion.subs(inside) if inside else recursion
             names = {p.name for p in recursion.parameters}
             way = Stepwise(recursion, {k: double(k, v) for k, v in parameters.items() if k in names})
+        with suppress(MeanFieldError):  # several Dense layers, a LayerNorm: the diagram itself shows the line
+            neutral = theory.neutrality_line() if line else None
         odd = theory._is_odd({k: _number(k, v) for k, v in parameters.items()} | {"sigma_b": sp.S.Zero})
         return bias_diagram(base, way, odd, jumps, neutral)
 
