@@ -229,6 +229,59 @@ def test_phase_diagram(beside, name):
     beside(lambda: theory.phase_diagram(line=False), peer, "300 iterated layers", rounds=3)
 
 
+def _correlations(phi, w2, b2, layers, nodes=61):
+    """(K, c) of two orthogonal inputs after some layers, arrays of σ_w² and σ_b²: erf by Williams' arcsine, else
+    the trapezoid rule in sum and difference. What `nngp_fn` of neural-tangents iterates, in plain NumPy.
+
+    neural-tangents 0.6.5 itself needs an environment of its own (`pip install neural-tangents==0.6.5`). There the same
+    layers are `stax.serial(*[stax.Dense(1, W_std=w, b_std=b), stax.Elementwise(jnp.tanh)] * layers)` with
+    `kernel_fn(x1, x2, "nngp")`, one trace for each (σ_w, σ_b).
+    """
+    K, ab = w2 + b2, b2 + 0 * w2
+    x = np.linspace(-8.5, 8.5, nodes)
+    v = np.exp(-(x**2) / 2) / np.exp(-(x**2) / 2).sum()
+    for _ in range(layers - 1):
+        if phi == "erf":
+            both, one = (2 / math.pi * np.arcsin(2 * k / (1 + 2 * K)) for k in (ab, K))
+        else:
+            m, d = (np.sqrt(np.maximum(K + s * ab, 0) / 2)[..., None] * x for s in (1, -1))
+            f = np.tanh(m[..., :, None] + d[..., None, :]) * np.tanh(m[..., :, None] - d[..., None, :])
+            both, one = np.einsum("...ij,i,j->...", f, v, v), np.tanh(np.sqrt(K)[..., None] * x) ** 2 @ v
+        K, ab = w2 * one + b2, w2 * both + b2
+    return K, ab / K
+
+
+@pytest.mark.parametrize(("name", "bar"), [("erf", 1.0), ("tanh", 3.0)])
+def test_bias_diagram(beside, name, bar):
+    """A diagram of c* and the guessing bias, 300 × 250 points, compiled before, its tables of {name} made anew"""
+    from meanfield.numeric.gaps import compile_gaps
+
+    theory, w2, b2 = derive(name), np.linspace(0.5, 4.0, 300), np.linspace(0.001, 0.2, 250)
+    f, few = theory.activations[0].pieces.expr, (1 if name == "erf" else 25)
+
+    def ours():
+        compile_gaps(f).tables.clear()
+        return theory.phase_diagram(sigma_w=np.sqrt(w2), sigma_b=np.sqrt(b2), kind="bias", line=False)
+
+    def peer():  # the same answer where 100 layers reach it
+        return _correlations(name, *np.meshgrid(w2[::few], b2[::few]), 100)
+
+    share = (w2[::few].size * b2[::few].size) / (w2.size * b2.size)
+    found, (_, c) = ours(), peer()
+    left = 100 * found.slope[::few, ::few] ** 100 + 1e-8  # of the way that c had to go; the peer's quadrature
+    assert (np.abs(found.c[::few, ::few] - c) < left)[left < 1e-3].all() and (left < 1e-6).mean() > 0.2
+    beside(ours, peer, f"NumPy, 100 iterated layers, scaled by {1 / share:.4g}", rounds=3, peer_units=share, bar=bar)
+
+
+def test_pair_of_one_norm(beside):
+    """1000 layers of (K, K_ab, distance) of a tanh pair: Theory.propagate"""
+    theory, point = derive("tanh"), {"sigma_w": math.sqrt(2.5), "sigma_b": math.sqrt(0.1)}
+    ours = partial(theory.propagate, **point, depth=1000, correlation=0.0, quantities=("K", "c"))
+    peer = lambda: list(_correlations("tanh", np.float64(2.5), np.float64(0.1), 1000))  # noqa: E731
+    np.testing.assert_allclose([ours().K[-1], ours().c[-1]], peer(), rtol=1e-9)
+    beside(ours, peer, "NumPy, trapezoid rule, 61 × 61", rounds=5)
+
+
 @pytest.mark.parametrize("name", ["gelu", "silu"])
 def test_critical_points(beside, name):
     """All critical points, certified, from a cold derivation"""

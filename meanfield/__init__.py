@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         measure_criticality,
         measure_pairs,
     )
+    from meanfield.presentation.bias_diagrams import BiasDiagram
     from meanfield.presentation.diagrams import PhaseDiagram
 
 __version__ = "0.1.0"
@@ -60,6 +61,7 @@ __all__ = [
     "Average",
     "BatchNorm",
     "Bias",
+    "BiasDiagram",
     "BiasPhase",
     "ClassFraction",
     "CriticalLine",
@@ -116,6 +118,7 @@ _VERBS = ("check", "Report", "measure", "measure_criticality", "measure_critical
 _LAZY = dict.fromkeys(_VERBS, "meanfield.comparison.check")
 _LAZY["Bias"] = "meanfield.bias"
 _LAZY["ClassFraction"] = "meanfield.class_fraction"
+_LAZY["BiasDiagram"] = "meanfield.presentation.bias_diagrams"
 _LAZY["PhaseDiagram"] = "meanfield.presentation.diagrams"
 
 

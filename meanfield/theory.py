@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -57,12 +58,13 @@ from meanfield.symbolic.fixed_points.points import FixedPoints, fixed_points
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.recursion import c0 as start_c0
 from meanfield.symbolic.steps import Domain
-from meanfield.symbols import Q0, parameter
+from meanfield.symbols import Q0, J, parameter
 
 if TYPE_CHECKING:
     from meanfield.bias import Bias
     from meanfield.numeric.correlations import Correlations
     from meanfield.numeric.neutrality import CorrelationLine
+    from meanfield.presentation.bias_diagrams import BiasDiagram
     from meanfield.presentation.diagrams import PhaseDiagram
 
 ORDERS = 12  # terms of an expansion
@@ -467,9 +469,13 @@ class Theory:
         sigma_b=(0.0, 3.0, 300),
         input_norm: float = 1.0,
         line: bool = True,
+        kind: str = "gradient",
         **parameters,
-    ) -> PhaseDiagram:
+    ) -> PhaseDiagram | BiasDiagram:
         """χ_J*, ξ and the phase over a grid of (σ_w, σ_b), compiled and parallel.
+
+        kind: "gradient" (order and chaos), or "bias": a `BiasDiagram`, with the correlation c* that two orthogonal
+        inputs of one norm end at, γ* = c*/(1 - c*) and the phase of the guessing bias beside K* and χ_J*.
 
         sigma_w, sigma_b: (low, high, count), as every tuple of three numbers is read, or the values as an array, a list
         or a tuple of another length. input_norm: Q0 = |x|²/N_0; where K has several attracting states
@@ -479,16 +485,23 @@ class Theory:
         >>> diagram = derive("erf").phase_diagram(sigma_w=(0.5, 2, 4), sigma_b=(0.0, 1, 3), line=False)
         >>> diagram.phase.tolist()
         [[0, 1, 1, 1], [0, 0, 1, 1], [0, 0, 0, 1]]
+        >>> bias = derive("relu").phase_diagram(sigma_w=[1, 2], sigma_b=[0, 0.3], line=False, kind="bias")
+        >>> print(bias.phases[bias.phase[1, 0]], bias.c[1, 0])
+        ordered deep prejudice 1.0
         """
         from meanfield.presentation.diagrams import (  # NumPy is loaded only when numbers are asked for
             axis,
             phase_diagram,
         )
 
+        choice(kind, "kind", ("gradient", "bias"))
         theory, rest = decided(self, {k: scalar(v, k) for k, v in parameters.items()})
         if theory is not self:
-            return theory.phase_diagram(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, line=line, **rest)
+            return theory.phase_diagram(
+                sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, line=line, kind=kind, **rest
+            )
         recursion, fixed, line = self.recursion("K", "J"), {}, flag(line, "line")
+        jumps = kind == "bias" and recursion["J"] == sp.oo
         sigma_w, sigma_b = (axis(n, double(n, v)) for n, v in (("sigma_w", sigma_w), ("sigma_b", sigma_b)))
         for name, value in parameters.items():
             scalar(value, name)
@@ -497,6 +510,8 @@ class Theory:
             own = "mu" if all(p.name != "mu" for p in recursion.parameters) else "mu_of_the_outer_skip"
             fixed = {own: float(self.block.mu)}
             recursion = one_input(replace(self.block, mu=Param(own))).only("K", "J")
+        if jumps:
+            recursion = recursion.map(lambda e: J if e == sp.oo else e)  # K alone is asked for
         _known(parameters, recursion)
         inside = _inside_averages(recursion, parameters | fixed)
         if inside:
@@ -510,7 +525,29 @@ class Theory:
             except MeanFieldError:
                 drawn = (None, None)  # several Dense layers: the diagram itself shows the line
         norm, rest = double("input_norm", input_norm), {k: double(k, v) for k, v in rest.items()}
-        return phase_diagram(describe(self.block), recursion, sigma_w, sigma_b, norm, rest, *drawn)
+        found = phase_diagram(describe(self.block), recursion, sigma_w, sigma_b, norm, rest, *drawn)
+        return found if kind == "gradient" else self._bias_diagram(found, line, jumps, parameters)
+
+    def _bias_diagram(self, base: PhaseDiagram, line: bool, jumps: bool, parameters: dict) -> BiasDiagram:
+        from meanfield.numeric.gaps import compile_gaps
+        from meanfield.numeric.settling import Plain, Stepwise
+        from meanfield.presentation.bias_diagrams import bias_diagram
+
+        theory = Theory(_with_values(self.block, parameters))
+        form, neutral = plain_form(theory.block), None
+        way: Plain | Stepwise
+        if form is not None and not form[1].free_symbols:
+            way = Plain(compile_gaps(form[0]), float(form[1]))
+        else:
+            recursion = theory.equal_norms.only("K", "distance").homogeneous("A phase diagram was")
+            inside = _inside_averages(recursion, parameters)
+            recursion = recursion.subs(inside) if inside else recursion
+            names = {p.name for p in recursion.parameters}
+            way = Stepwise(recursion, {k: double(k, v) for k, v in parameters.items() if k in names})
+        with suppress(MeanFieldError):  # several Dense layers, a LayerNorm: the diagram itself shows the line
+            neutral = theory.neutrality_line() if line else None
+        odd = theory._is_odd({k: _number(k, v) for k, v in parameters.items()} | {"sigma_b": sp.S.Zero})
+        return bias_diagram(base, way, odd, jumps, neutral)
 
     @spoken
     def plot(self, **settings):

@@ -48,9 +48,9 @@ numeric.lowering.loops numeric.lowering.modules numeric.lowering.scalar numeric.
 numeric.lowering.stretches
 numeric.lowering.assembly
 numeric.phase numeric.starts numeric.solvers numeric.correlations numeric.neutrality numeric.sweeps
-numeric.fractions
+numeric.fractions numeric.gap_source numeric.gap_tables numeric.gaps numeric.settling
 class_fraction bias
-presentation.figures presentation.tables presentation.diagrams
+presentation.figures presentation.bias_figures presentation.tables presentation.diagrams presentation.bias_diagrams
 theory
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
 empirical.functions.registry empirical.functions.formulas empirical.functions.groups empirical.functions.twins
@@ -66,7 +66,7 @@ empirical.shared.grid empirical.shared.pairs empirical.shared.line
 empirical
 comparison.report comparison.allowances comparison.check
 __init__
-cli.output cli.reading cli.critical_output cli.options cli.critical cli.app
+cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.critical cli.app
 __main__
 """
 TOWER = ROOMS.split()

@@ -11,6 +11,7 @@ import typer
 from meanfield.architecture import Param as Symbolic
 from meanfield.architecture import Residual
 from meanfield.cli import output as out
+from meanfield.cli.bias_output import bias_map, bias_summary
 from meanfield.cli.critical_output import (
     fixed_data,
     fixed_rows,
@@ -92,6 +93,9 @@ def phase_diagram(
     sigma_w: Annotated[str, typer.Option(metavar="LO,HI,N", help="N values of σ_w from LO to HI.")] = "0,3,300",
     sigma_b: Annotated[str, typer.Option(metavar="LO,HI,N", help="N values of σ_b from LO to HI.")] = "0,3,300",
     input_norm: InputNorm = "1",
+    kind: Annotated[
+        str, typer.Option(metavar="gradient|bias", help="bias: phases of the guessing bias, with c* and γ*.")
+    ] = "gradient",
     json: Json = False,
     output: Annotated[
         Path | None,
@@ -101,7 +105,8 @@ def phase_diagram(
     """The phase at every point of a (σ_w, σ_b) grid, in compiled float64.
 
     Prints the share of each phase and a map in characters; the arrays (K*, χ_J*,
-    ξ, phase, number of attracting states) or a figure go to a file.
+    ξ, phase, number of attracting states; c*, γ* of --kind bias) or a figure go
+    to a file.
     """
     path = target(output, (".npz", ".csv", *FORMATS))
     theory = theory_of(act, residual, mu, param, norm)
@@ -109,14 +114,17 @@ def phase_diagram(
     axes: dict[str, Any] = {"sigma_w": axis(sigma_w, "--sigma-w"), "sigma_b": axis(sigma_b, "--sigma-b")}
     start = double(input_norm, "--input-norm")
     with out.working("Compiling the phase diagram"):
-        diagram = theory.phase_diagram(**axes, input_norm=start)
+        diagram = theory.phase_diagram(**axes, input_norm=start, kind=kind)
     if path is not None:
         _write(diagram, path)
         typer.echo(f"Wrote {path}", err=True)
     if json:
-        typer.echo(out.document("phase-diagram", {**out.about(theory), "input_norm": start}, summary(diagram)))
+        inputs = {**out.about(theory), "input_norm": start} | ({"kind": kind} if kind != "gradient" else {})
+        results = summary(diagram) if kind == "gradient" else bias_summary(diagram)
+        typer.echo(out.document("phase-diagram", inputs, results))
     else:
-        typer.echo(out.wrapped(str(diagram)) + ("" if path is not None else f"\n\n{phase_map(diagram)}"))
+        drawn = phase_map if kind == "gradient" else bias_map
+        typer.echo(out.wrapped(str(diagram)) + ("" if path is not None else f"\n\n{drawn(diagram)}"))
 
 
 def _place(

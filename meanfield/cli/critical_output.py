@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -261,7 +262,7 @@ def summary(diagram: Any) -> dict[str, Any]:
     lost = _lost(diagram)
     shares = {p: float(((diagram.phase == i) & ~lost).mean()) for i, p in enumerate(PHASES)}
     return {
-        **{n: _axis_data(getattr(diagram, n)) for n in ("sigma_w", "sigma_b")},
+        **{n: axis_data(getattr(diagram, n)) for n in ("sigma_w", "sigma_b")},
         "shares": {**shares, "unknown": float(lost.mean())},
         "bistable": float(diagram.bistable.mean()),
         "status": Status.MEASURED.value,
@@ -270,7 +271,7 @@ def summary(diagram: Any) -> dict[str, Any]:
     }
 
 
-def _axis_data(values: Any) -> dict[str, Any]:
+def axis_data(values: Any) -> dict[str, Any]:
     return {"low": float(values[0]), "high": float(values[-1]), "count": int(values.size)}
 
 
@@ -283,17 +284,23 @@ def phase_map(diagram: Any) -> str:
     """The phases as a map of characters, σ_w to the right and σ_b upwards; a cell with a bistable point shows it."""
     import numpy as np
 
-    columns, rows = (_cells(n, size) for n, size in zip((diagram.sigma_w.size, diagram.sigma_b.size), MAP))
     phase, twin, lost = diagram.phase, diagram.bistable, _lost(diagram)
+
+    def mark(row: tuple[int, int, int], column: tuple[int, int, int]) -> str:
+        found = np.argwhere(twin[row[1] : row[2], column[1] : column[2]])
+        i, j = (row[0], column[0]) if not len(found) else (row[1] + found[0][0], column[1] + found[0][1])
+        return "?" if lost[i, j] else (TWINS if twin[i, j] else MARKS)[phase[i, j]]
+
+    return character_map(diagram, mark, _legend(diagram))
+
+
+def character_map(diagram: Any, mark: Callable[..., str], legend: str) -> str:
+    """A diagram in characters; mark: of a cell, whose row and column are (centre, first, end) of its points."""
+    columns, rows = (_cells(n, size) for n, size in zip((diagram.sigma_w.size, diagram.sigma_b.size), MAP))
     lines = ["  sigma_b"]
     for r in range(len(rows) - 1, -1, -1):
-        middle, low, high = rows[r]
-        text = ""
-        for centre, left, right in columns:
-            found = np.argwhere(twin[low:high, left:right])
-            i, j = (middle, centre) if not len(found) else (low + found[0][0], left + found[0][1])
-            text += "?" if lost[i, j] else (TWINS if twin[i, j] else MARKS)[phase[i, j]]
-        label = f"{diagram.sigma_b[middle]:.4g}" if r in (0, len(rows) // 2, len(rows) - 1) else ""
+        text = "".join(mark(rows[r], column) for column in columns)
+        label = f"{diagram.sigma_b[rows[r][0]]:.4g}" if r in (0, len(rows) // 2, len(rows) - 1) else ""
         lines.append(f"{label:>9} |{text}")
     ends = [f"{v:.4g}" for v in (diagram.sigma_w[0], diagram.sigma_w[-1])]
     gap = " " * (MAP[0] - len(ends[0]) - len(ends[1]))
@@ -301,7 +308,7 @@ def phase_map(diagram: Any) -> str:
         " " * 10 + "+" + "-" * MAP[0],
         f"{'':11}{ends[0]}{gap}{ends[1]} sigma_w",
         "",
-        out.wrapped(_legend(diagram)),
+        out.wrapped(legend),
     ]
     return "\n".join(lines)
 

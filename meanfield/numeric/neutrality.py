@@ -47,8 +47,8 @@ class CorrelationLine:
             raise MeanFieldError("The line at small sigma_b was asked for; it is expanded for blocks without a Pool.")
         return inverted(*neutrality_powers(*self.exact, order), order)
 
-    def _squares(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(σ_w², σ_b²) at K."""
+    def squares(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(σ_w², σ_b²) along the line at an array of K > 0; σ_b² < 0 where no bias would do."""
         K = np.asarray(K, dtype=float)
         apart = 2 * K * (1 - self.c)
         run = propagate(
@@ -63,7 +63,7 @@ class CorrelationLine:
     def at(self, K: object) -> tuple[float, float]:
         """(σ_w, σ_b) of the point whose fixed point is K. Raises: MeanFieldError where σ_b² would be negative."""
         k = _positive(K, "K")
-        w2, b2 = (float(v[0]) for v in self._squares(np.array([k])))
+        w2, b2 = (float(v[0]) for v in self.squares(np.array([k])))
         if not b2 >= -ERROR * k:
             raise MeanFieldError(f"At K = {k:.6g} the line would need σ_b² = {b2:.6g} < 0.")
         return w2**0.5, max(b2, 0.0) ** 0.5
@@ -80,13 +80,13 @@ class CorrelationLine:
         from scipy.optimize import brentq
 
         def off(log_K: np.ndarray) -> np.ndarray:
-            return self._squares(np.exp(np.atleast_1d(log_K)))[known] - value**2
+            return self.squares(np.exp(np.atleast_1d(log_K)))[known] - value**2
 
         logs, out = np.log(GRID), []
         signs = np.sign(off(logs))
         for i in np.flatnonzero(signs[:-1] * signs[1:] < 0):
             k = float(np.exp(brentq(lambda u: float(off(u)[0]), logs[i], logs[i + 1], xtol=1e-15, rtol=8.9e-16)))
-            square = float(self._squares(np.array([k]))[wanted][0])
+            square = float(self.squares(np.array([k]))[wanted][0])
             if square >= 0:
                 where = f"found by a search over K in [{GRID[0]:g}, {GRID[-1]:g}]"
                 number, place = float(square**0.5), float(k)

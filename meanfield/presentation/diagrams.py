@@ -87,7 +87,7 @@ class PhaseDiagram:
             input_norm=self.input_norm,
             title=self.title,
         )
-        return _write(path, ".npz", buffer.getvalue())
+        return write_file(path, ".npz", buffer.getvalue())
 
     def to_csv(self, path: str | os.PathLike) -> Path:
         """Write one line per point: sigma_w, sigma_b, K, chi_J, xi, phase, attractors (17 significant digits)."""
@@ -97,7 +97,7 @@ class PhaseDiagram:
             for j, w in enumerate(self.sigma_w):
                 numbers = ",".join(f"{v:.17g}" for v in (w, b, self.K[i, j], self.chi_J[i, j], xi[i, j]))
                 rows.append(f"{numbers},{PHASES[self.phase[i, j]]},{self.attractors[i, j]}")
-        return _write(path, ".csv", ("\n".join(rows) + "\n").encode())
+        return write_file(path, ".csv", ("\n".join(rows) + "\n").encode())
 
     def __repr__(self) -> str:
         return one_line("PhaseDiagram", f"{self.title}; {self.sigma_w.size} x {self.sigma_b.size} points")
@@ -112,7 +112,8 @@ class PhaseDiagram:
         )
 
 
-def _write(path, suffix: str, content: bytes) -> Path:
+def write_file(path: str | os.PathLike, suffix: str, content: bytes) -> Path:
+    """Write a diagram's file, whole or not at all. Raises: MeanFieldError for another suffix than its own."""
     from meanfield.presentation.figures import write_whole
 
     target = Path(path)

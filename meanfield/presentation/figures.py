@@ -38,6 +38,7 @@ LOOK = {
     "mathtext.fontset": "cm",
     "hatch.linewidth": 0.5,
 }
+STAR: dict[str, Any] = {"color": "black", "markeredgecolor": "white", "markeredgewidth": 0.4, "markersize": 8}
 _CLIP = 1.0  # |log χ_J*| beyond this has the last colour: ξ is less than a layer
 _SAME = 1e-10  # |log χ_J*| below this is 0: the float64 error of χ_J*
 _DECADES = 100  # values beyond 1e100 or below 1e-100 are drawn as their log10
@@ -178,9 +179,9 @@ def plot_phase_diagram(diagram: Any, ax: Axes | None = None) -> Figure:
         figure = panel.get_figure(root=True)
         assert figure is not None  # axes that are drawn into belong to a figure
         _surface(figure, panel, w, b, field)
-        xlim, ylim = (values[[0, -1]] if len(values) > 1 else _edges(values) for values in (w, b))
+        xlim, ylim = (values[[0, -1]] if len(values) > 1 else edges(values) for values in (w, b))
         entries = _boundaries(panel, w, b, field, diagram.line)
-        entries |= _marks(panel, w, b, diagram.bistable[np.ix_(rows, columns)], _stars(diagram.points, xlim, ylim))
+        entries |= _marks(panel, w, b, diagram.bistable[np.ix_(rows, columns)], stars(diagram.points, xlim, ylim))
         if field.count() and np.abs(field).max() <= _SAME:
             panel.text(0.5, 0.5, r"$\chi_J^\ast = 1$ everywhere", transform=panel.transAxes, ha="center", va="center")
         panel.set(xlabel=r"$\sigma_w$", ylabel=r"$\sigma_b$", xlim=xlim, ylim=ylim)
@@ -299,7 +300,7 @@ def _surface(figure: Figure, panel: Axes, w: Any, b: Any, field: Any) -> None:
 
     colours = require().colormaps["RdBu_r"].with_extremes(bad="0.7")
     style = {"cmap": colours, "vmin": -_CLIP, "vmax": _CLIP, "rasterized": True, "linewidth": 0}
-    mesh = panel.pcolormesh(_edges(w), _edges(b), field, **style)
+    mesh = panel.pcolormesh(edges(w), edges(b), field, **style)
     low, high = bool((field < -_CLIP).any()), bool((field > _CLIP).any())
     extend = "both" if low and high else "min" if low else "max" if high else "neither"
     bar = figure.colorbar(mesh, ax=panel, extend=extend, ticks=[-1, -0.5, 0, 0.5, 1])
@@ -314,7 +315,7 @@ def _boundaries(panel: Axes, w: Any, b: Any, field: Any, line: Any) -> dict[str,
     from matplotlib.lines import Line2D
 
     entries: dict[str, Any] = {}
-    for x, y, stable in _critical_curves(line, w, b):
+    for x, y, stable in critical_curves(line, w, b):
         name = "derived" if stable else r"derived, $K^\ast$ repels"
         style: dict[str, Any] = {"color": COLOURS[4], "linestyle": "-" if stable else (0, (2, 1.5)), "linewidth": 2}
         (entries[name],) = panel.plot(x, y, zorder=2.5, **style)
@@ -324,7 +325,7 @@ def _boundaries(panel: Axes, w: Any, b: Any, field: Any, line: Any) -> dict[str,
     return entries
 
 
-def _marks(panel: Axes, w: Any, b: Any, bistable: Any, stars: list[tuple[float, float]]) -> dict[str, Any]:
+def _marks(panel: Axes, w: Any, b: Any, bistable: Any, places: list[tuple[float, float]]) -> dict[str, Any]:
     """Hatching where more than one state of K attracts, and stars at the critical points; the entries of the legend."""
     from matplotlib.patches import Patch
 
@@ -333,13 +334,12 @@ def _marks(panel: Axes, w: Any, b: Any, bistable: Any, stars: list[tuple[float, 
         hatching = panel.contourf(w, b, bistable.astype(float), levels=[0.5, 1.5], colors="none", hatches=["////"])
         hatching.set(edgecolor="black", linewidth=0)
         entries["bistable"] = Patch(facecolor="none", edgecolor="black", hatch="////", linewidth=0)
-    if stars:
-        style: dict[str, Any] = {"color": "black", "markeredgecolor": "white", "markeredgewidth": 0.4, "markersize": 8}
-        (entries["critical point"],) = panel.plot(*zip(*stars), "*", clip_on=False, zorder=5, **style)
+    if places:
+        (entries["critical point"],) = panel.plot(*zip(*places), "*", clip_on=False, zorder=5, **STAR)
     return entries
 
 
-def _edges(centres: Any) -> Any:
+def edges(centres: Any) -> Any:
     """The borders of the cells around points of an axis; the outermost are as far out as the next ones are in."""
     import numpy as np
 
@@ -349,14 +349,14 @@ def _edges(centres: Any) -> Any:
     return np.concatenate([[2 * centres[0] - middle[0]], middle, [2 * centres[-1] - middle[-1]]])
 
 
-def _stars(points: Any, xlim: Any, ylim: Any) -> list[tuple[float, float]]:
+def stars(points: Any, xlim: Any, ylim: Any) -> list[tuple[float, float]]:
     """(σ_w, σ_b) of the critical points inside the axes."""
     pairs = [(p.sigma_w.value, p.sigma_b.value) for p in points or ()]
     found = [(float(x), float(y)) for x, y in pairs if x.is_number and y.is_number]
     return [(x, y) for x, y in found if xlim[0] <= x <= xlim[1] and ylim[0] <= y <= ylim[1]]
 
 
-def _critical_curves(line: Any, w: Any, b: Any) -> list[tuple[Any, Any, bool]]:
+def critical_curves(line: Any, w: Any, b: Any) -> list[tuple[Any, Any, bool]]:
     """(σ_w, σ_b, whether the fixed point attracts) of the parts of a derived critical line."""
     import numpy as np
     import sympy as sp

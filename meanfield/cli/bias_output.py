@@ -1,0 +1,46 @@
+"""What `meanfield phase-diagram --kind bias` prints: shares of the phases as data, and a map in characters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from meanfield.cli.critical_output import axis_data, character_map, line_data, points_data
+from meanfield.results import Status
+from meanfield.symbolic.bias import BiasPhase
+
+SIGNS = {
+    BiasPhase.ORDERED_DEEP_PREJUDICE: "o",
+    BiasPhase.TRANSIENT_DEEP_PREJUDICE: "=",
+    BiasPhase.CHAOTIC_DEEP_PREJUDICE: "#",
+    BiasPhase.PREJUDICE: "+",
+    BiasPhase.NEUTRALITY: "-",
+    BiasPhase.BALANCE: "/",
+    BiasPhase.DIVERGENT_DEEP_PREJUDICE: "*",
+    BiasPhase.VANISHING_DEEP_PREJUDICE: ".",
+    BiasPhase.BY_THE_START: "s",
+    BiasPhase.UNKNOWN: "?",
+}
+
+
+def bias_summary(diagram: Any) -> dict[str, Any]:
+    """A diagram of the guessing bias without its arrays: axes, shares of the points, the largest error, lines."""
+    import numpy as np
+
+    error = diagram.error[np.isfinite(diagram.error)]
+    return {
+        **{n: axis_data(getattr(diagram, n)) for n in ("sigma_w", "sigma_b")},
+        "shares": diagram.shares(),
+        "bistable": float(diagram.bistable.mean()),
+        "error": float(error.max(initial=0.0)),
+        "status": Status.MEASURED.value,
+        "line": None if diagram.line is None else line_data(diagram.line),
+        "critical_points": None if diagram.points is None else points_data(diagram.points),
+        "neutrality": None if diagram.neutrality is None else {"c": diagram.neutrality.c},
+    }
+
+
+def bias_map(diagram: Any) -> str:
+    """The phases of the guessing bias as a map of characters, σ_w to the right and σ_b upwards."""
+    signs, phase = list(SIGNS.values()), diagram.phase
+    seen = [f"{sign} {p.value}" for p, sign in SIGNS.items() if p.value in diagram.shares()]
+    return character_map(diagram, lambda row, column: signs[phase[row[0], column[0]]], ", ".join(seen))

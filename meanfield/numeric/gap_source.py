@@ -1,0 +1,150 @@
+"""Source of the compiled loops of `numeric.gaps`: samples of log S, zeros without a table, zeros by tables."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from meanfield.numeric.lowering import loops, printing
+from meanfield.numeric.lowering.assembly import MARGIN, ROUNDING, VERSION, Functions
+from meanfield.numeric.lowering.stretches import parts
+from meanfield.symbolic.averages.stretch import Stretch
+
+_LOOP = """
+@njit(cache=True, error_model='numpy')
+def log_stretch(K, gap, T):
+    return math.log({scale!r} * {stretch}(K, 2.0 * K * gap, T[{table}]))
+
+
+@njit(cache=True, error_model='numpy', parallel=True)
+def sample(K, theta, checks, T, out):
+    # log ⟨f′f′⟩ (times sin θ where f jumps); at the last points log S itself
+    for p in prange(K.size):
+        half = math.sin(0.5 * theta[p])
+        g = 2.0 * half * half
+        if p < K.size - checks:
+            value = {scale!r} * {slope}(K[p], K[p] * (1.0 - g), K[p], g * (2.0 - g))
+            out[p] = math.log(value) + {jump} * math.log(math.sin(theta[p]))
+        else:
+            out[p] = log_stretch(K[p], g, T)
+
+
+@njit(cache=True, error_model='numpy')
+def averages(K, gap, T, out):
+    # log S and log ⟨f²⟩/K
+    for p in range(K.size):
+        out[p, 0] = log_stretch(K[p], gap[p], T)
+        out[p, 1] = math.log({scale!r} * {second}(K[p], T[{second_table}]) / K[p])
+
+
+@njit(cache=True, error_model='numpy')
+def direct_one(p, K, want, kept, T, gap, slope):
+    # Chandrupatla's rule in the gap: bisection, or inverse quadratic interpolation where that is safe
+    k, w = K[p], want[p]
+    a, b = 1.0, 1e-30
+    fa, fb = log_stretch(k, a, T) - w, log_stretch(k, b, T) - w
+    if fa >= 0.0:
+        b = 1.0
+    elif fb <= 0.0:
+        b = 0.0
+    else:
+        c, fc = a, fa
+        t = 0.5
+        for _ in range(100):
+            x = a + t * (b - a)
+            f = log_stretch(k, x, T) - w
+            if (f > 0.0) == (fa > 0.0):
+                c, fc = a, fa
+            else:
+                c, fc = b, fb
+                b, fb = a, fa
+            a, fa = x, f
+            m, fm = (a, fa) if abs(fa) < abs(fb) else (b, fb)
+            limit = 2e-16 * m / abs(b - a)
+            if limit > 0.5 or fm == 0.0:
+                break
+            xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
+            t = 0.5
+            if phi * phi < xi and (1.0 - phi) * (1.0 - phi) < 1.0 - xi:
+                t = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
+            t = min(1.0 - limit, max(limit, t))
+        b = a if abs(fa) < abs(fb) else b
+    gap[p] = b
+    moved = {slope}(k, k * (1.0 - b), k, b * (2.0 - b)) * {scale!r} / math.exp(log_stretch(k, max(b, 1e-30), T))
+    slope[p] = 1.0 + kept * (moved - 1.0)
+
+
+@njit(cache=True, error_model='numpy', parallel=True)
+def direct(K, want, kept, T, gap, slope):
+    for p in prange(K.size):
+        direct_one(p, K, want, kept, T, gap, slope)
+
+
+@njit(cache=True, error_model='numpy')
+def in_row(row, s):
+    # a Chebyshev sum and its derivative (Clenshaw)
+    b0, b1, d0, d1 = 0.0, 0.0, 0.0, 0.0
+    for j in range(row.size - 1, 0, -1):
+        d0, d1 = 2.0 * b0 + 2.0 * s * d0 - d1, d0
+        b0, b1 = row[j] + 2.0 * s * b0 - b1, b0
+    return row[0] + s * b0 - b1, b0 + s * d0 - d1
+
+
+@njit(cache=True, error_model='numpy')
+def lookup_one(p, K, octave, want, kept, lowest, first, edges, table, gap, slope):
+    o = octave[p] - lowest
+    t = 2.0 * (math.log2(K[p]) - octave[p]) - 1.0
+    row = np.empty(table.shape[2])
+    theta, rate = 0.0, 0.0
+    for i in range(first[o], first[o + 1]):
+        low, high = edges[i, 0], edges[i, 1]
+        for j in range(row.size):
+            b0, b1 = 0.0, 0.0
+            for k in range(table.shape[1] - 1, 0, -1):
+                b0, b1 = table[i, k, j] + 2.0 * t * b0 - b1, b0
+            row[j] = table[i, 0, j] + t * b0 - b1
+        end, rate = in_row(row, 1.0)
+        theta, rate = high, 2.0 * rate / (high - low) - {jump} / high
+        if end - {jump} * math.log(high) < want[p]:
+            a, b, s = -1.0, 1.0, 0.0
+            for _ in range(100):
+                value, rate = in_row(row, s)
+                theta = low + 0.5 * (high - low) * (1.0 + s)
+                value -= want[p] + {jump} * math.log(theta)
+                rate -= {jump} * 0.5 * (high - low) / theta
+                if value > 0.0:
+                    a = s
+                else:
+                    b = s
+                move = s - value / rate
+                if not a < move < b:
+                    move = 0.5 * (a + b)
+                if abs(move - s) < 2e-16 or value == 0.0:
+                    break
+                s = move
+            rate = 2.0 * rate / (high - low)
+            break
+    half = math.sin(0.5 * theta)
+    gap[p] = 2.0 * half * half
+    slope[p] = 1.0 + kept * math.tan(0.5 * theta) * rate
+
+
+@njit(cache=True, error_model='numpy', parallel=True)
+def lookup(K, octave, want, kept, lowest, first, edges, table, gap, slope):
+    for p in prange(K.size):
+        lookup_one(p, K, octave, want, kept, lowest, first, edges, table, gap, slope)
+"""
+
+
+def generate(node: Stretch, scale: float, jumps: bool) -> tuple[str, dict[str, np.ndarray]]:
+    """(source, tables and errors) of the module of scale·S; jumps: whether f jumps, so that θS is what is tabulated."""
+    functions = Functions()
+    name = functions.of(node)
+    second, _, slope = (functions.of(part) for part in parts(node))
+    fill = {"stretch": name, "table": name.split("_")[1], "second": second, "second_table": second.split("_")[1]}
+    loop = _LOOP.format(**fill, slope=slope, scale=scale, jump=int(jumps))
+    head = loops.HEADER.format(version=VERSION, summary="\n".join(["1 - c* over a grid", "", *functions.notes]))
+    text = head + printing.helpers_for(functions.text + loop)
+    text += printing.decorated(functions.text, "@njit(cache=True, error_model='numpy')") + loop
+    own = functions.errors[list(functions.names.values()).index(name)]
+    arrays = functions.arrays | {"weight": np.array(functions.weight), "error": np.array(max(MARGIN * own, ROUNDING))}
+    return text, arrays

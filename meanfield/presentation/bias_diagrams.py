@@ -1,0 +1,167 @@
+"""`BiasDiagram`: where the correlation of two inputs, the guessing bias γ and the gradients of an untrained network
+end, over a grid of (σ_w, σ_b); to a picture or a file."""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from meanfield.numeric.settling import EXACTLY, Cells, Plain, Stepwise, ends
+from meanfield.presentation.diagrams import PhaseDiagram, write_file
+from meanfield.printed import wrapped
+from meanfield.results import one_line
+from meanfield.symbolic.bias import BiasPhase, phase_of
+from meanfield.symbolic.criticality.lines import CriticalLine
+from meanfield.symbolic.criticality.points import CriticalPoints
+
+if TYPE_CHECKING:
+    from meanfield.numeric.neutrality import CorrelationLine
+
+BIAS_PHASES = tuple(p.value for p in BiasPhase)
+BALANCED = 1e-12  # |c* - 1/2| below this, or below its error, is balance
+
+
+@dataclass(frozen=True, eq=False)
+class BiasDiagram:
+    """Where two orthogonal inputs of one norm end in the limit of large depth; every array has shape (len(sigma_b),
+    len(sigma_w)).
+
+    sigma_w, sigma_b: the axes. K, chi_J, attractors: as in `PhaseDiagram` (chi_J = ∞ where φ jumps). gap: 1 - c*, with
+    all its digits; c: the correlation c*, gamma: γ* = c*/(1 - c*); slope: C′(c*), the factor by which a small deviation
+    of c shrinks in one layer; error: absolute error of c* at the K of the diagram (0 where c* is exact): the measured
+    error of the averages over 1 - C′(c*). phase: index into `phases`, the names of `BiasPhase`. line, points: critical
+    line and points of χ_J*; neutrality: the line c* = 1/2; None where they are not derived, or with line=False.
+
+    c, gamma, gap, slope and error are NaN where nothing is known: the phase is "unknown" there. "By the start" means
+    that γ stays where the first layer puts it; c and gamma are then those of orthogonal inputs, 0.
+
+    Accuracy: float64; `error` for c*. γ* = 1 within 1e-12 is "balance", χ_J* = 1 within 1e-10 critical.
+    """
+
+    title: str
+    sigma_w: np.ndarray
+    sigma_b: np.ndarray
+    input_norm: float
+    K: np.ndarray
+    chi_J: np.ndarray
+    attractors: np.ndarray
+    gap: np.ndarray
+    slope: np.ndarray
+    error: np.ndarray
+    phase: np.ndarray
+    line: CriticalLine | None
+    points: CriticalPoints | None
+    neutrality: CorrelationLine | None
+    parameters: dict[str, float]
+
+    @property
+    def phases(self) -> tuple[str, ...]:
+        """The names that `phase` counts."""
+        return BIAS_PHASES
+
+    @cached_property
+    def c(self) -> np.ndarray:
+        return 1 - self.gap
+
+    @cached_property
+    def gamma(self) -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            return (1 - self.gap) / self.gap
+
+    @property
+    def xi_c(self) -> np.ndarray:
+        """The depth over which correlations relax, 1/|log C′(c*)| layers (∞ at slope 1)."""
+        with np.errstate(divide="ignore"):
+            return 1 / np.abs(np.log(self.slope))
+
+    @property
+    def bistable(self) -> np.ndarray:
+        """Where more than one state of K attracts, so that the phase depends on the norm of the input."""
+        return self.attractors > 1
+
+    def plot(self, ax=None, *, squared: bool = True):
+        """The diagram as a figure: phases as colours, the lines χ_J* = 1 and c* = 1/2.
+
+        squared: σ_b² to the right and σ_w² upwards, as [bias_and_trainability] figure 3; False: σ_w and σ_b, as
+        `PhaseDiagram.plot`.
+        """
+        from meanfield.presentation import bias_figures
+
+        return bias_figures.plot_bias_diagram(self, ax, squared=squared)
+
+    def to_npz(self, path: str | os.PathLike) -> Path:
+        """Write all arrays, whole or not at all; read them with numpy.load."""
+        buffer, names = io.BytesIO(), ("sigma_w", "sigma_b", "input_norm", "title", "phases", *_COLUMNS, "phase")
+        arrays = {n: np.asarray(getattr(self, n)) for n in names}
+        np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
+        return write_file(path, ".npz", buffer.getvalue())
+
+    def to_csv(self, path: str | os.PathLike) -> Path:
+        """Write one line per point: sigma_w, sigma_b, K, chi_J, …, phase (17 significant digits)."""
+        rows = [",".join(("sigma_w", "sigma_b", *_COLUMNS, "phase"))]
+        columns = [getattr(self, n) for n in _COLUMNS]
+        for i, b in enumerate(self.sigma_b):
+            for j, w in enumerate(self.sigma_w):
+                numbers = ",".join(f"{v:.17g}" for v in (w, b, *(c[i, j] for c in columns)))
+                rows.append(f"{numbers},{BIAS_PHASES[self.phase[i, j]]}")
+        return write_file(path, ".csv", ("\n".join(rows) + "\n").encode())
+
+    def shares(self) -> dict[str, float]:
+        """Phase → its share of the points, those that occur."""
+        found = {p: float((self.phase == i).mean()) for i, p in enumerate(BIAS_PHASES)}
+        return {p: s for p, s in found.items() if s}
+
+    def __repr__(self) -> str:
+        return one_line("BiasDiagram", f"{self.title}; {self.sigma_w.size} x {self.sigma_b.size} points")
+
+    def __str__(self) -> str:
+        parts = ", ".join(f"{p} {100 * s:.3g} %" for p, s in self.shares().items())
+        return wrapped(
+            f"{self.title}: sigma_w {self.sigma_w[0]:g} to {self.sigma_w[-1]:g} ({self.sigma_w.size}), "
+            f"sigma_b {self.sigma_b[0]:g} to {self.sigma_b[-1]:g} ({self.sigma_b.size}): {parts}"
+        )
+
+
+_COLUMNS = ("K", "chi_J", "c", "gap", "gamma", "slope", "error", "attractors")
+
+
+def bias_diagram(
+    base: PhaseDiagram, block: Plain | Stepwise, odd: bool, jumps: bool, neutrality: CorrelationLine | None
+) -> BiasDiagram:
+    """The diagram from that of the gradients; see `Theory.phase_diagram`.
+
+    odd: whether every φ is odd and every bias 0 at σ_b = 0; jumps: whether χ_J is ∞ (the base's is not meant then).
+    """
+    W, B = np.meshgrid(base.sigma_w, base.sigma_b)
+    chi = np.where((W > 0) & (base.K > 0), np.inf, 0.0) if jumps else base.chi_J
+    cells = Cells(*(v.ravel() for v in (W, B, base.K, chi, odd & (B == 0))))
+    found = ends(cells, block)
+    phase = _phases(cells, found.gap, found.error, found.start)
+    gap, slope, error, phase = (v.reshape(W.shape) for v in (found.gap, found.slope, found.error, phase))
+    return BiasDiagram(
+        base.title, base.sigma_w, base.sigma_b, base.input_norm, base.K, chi, base.attractors,
+        gap, slope, error, phase, base.line, base.points, neutrality, base.parameters,
+    )  # fmt: skip
+
+
+def _phases(cells: Cells, gap: np.ndarray, error: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """The index of the phase of every point."""
+    with np.errstate(invalid="ignore"):
+        off = 0.5 - gap  # c* - 1/2
+        even = np.abs(off) <= np.maximum(error, BALANCED)
+        where = np.select(
+            [start, np.isnan(gap), gap == 0, even, off > 0], [0, 1, 2, 3, 4], default=5
+        )  # in the order of the words below
+        side = np.select([np.isnan(cells.chi_J), np.abs(cells.chi_J - 1) <= EXACTLY, cells.chi_J > 1], [2, 0, 1], -1)
+    end = np.select([np.isinf(cells.K), cells.K == 0], [1, 2], 0)
+    names = list(BiasPhase)
+    codes, index = np.unique(np.stack([where, side, end]), axis=1, return_inverse=True)
+    words = ("start", "?", "oo", "one", "above", "below")
+    own = [names.index(phase_of(words[g], None if s == 2 else int(s), ("finite", "oo", "0")[k])) for g, s, k in codes.T]
+    return np.array(own, dtype=np.int8)[index.reshape(-1)]
