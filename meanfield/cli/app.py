@@ -17,6 +17,7 @@ import typer
 
 from meanfield.cli import critical as cli_critical
 from meanfield.cli import output as out
+from meanfield.cli.bias_output import bias_data, bias_text
 from meanfield.cli.options import (
     CONVENTIONS,
     Act,
@@ -168,6 +169,35 @@ def law(
         typer.echo(out.document("law", {**out.about(theory), "quantity": quantity, **values}, out.law_data(found)))
     else:
         typer.echo(table.latex() if latex else out.wrapped(str(table)))
+
+
+@app.command(epilog="Example: meanfield bias relu --sigma-w 'sqrt(2)' --sigma-b 0.1\n\n" + CONVENTIONS)
+def bias(
+    act: Act,
+    sigma_w: SigmaW,
+    sigma_b: SigmaB,
+    residual: Skip = False,
+    mu: Mu = None,
+    norm: Norm = "none",
+    param: Param = None,
+    input_norm: InputNorm = "1",
+    correlation: Annotated[str, typer.Option(metavar="C0", help="Cosine of two inputs.")] = "0",
+    json: Json = False,
+) -> None:
+    """Which class an untrained deep network prefers, and how gradients do.
+
+    The phase of the initial guessing bias: where γ = c/(1 - c) of two inputs
+    ends, χ_J* of the gradients, and the law by which γ gets there.
+    """
+    theory = theory_of(act, residual, mu, param, norm)
+    given = {"sigma_w": sigma_w, "sigma_b": sigma_b, "input_norm": input_norm}
+    values = {k: number(v, option(k)) for k, v in given.items()} | {"c0": number(correlation, "--correlation")}
+    with out.working(f"Guessing bias of {describe(theory.block)}"):
+        found = theory.bias(**values)
+    if json:
+        typer.echo(out.document("bias", {**out.about(theory), **values}, bias_data(found)))
+    else:
+        typer.echo(out.wrapped(bias_text(found)))
 
 
 app.command(epilog="Example: meanfield critical gelu\n\n" + CONVENTIONS)(cli_critical.critical)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from meanfield.cli.critical_output import axis_data, character_map, line_data, points_data
+from meanfield.cli.output import law_data, solution_data
 from meanfield.results import Status
 from meanfield.symbolic.bias import BiasPhase
 
@@ -37,6 +38,30 @@ def bias_summary(diagram: Any) -> dict[str, Any]:
         "critical_points": None if diagram.points is None else points_data(diagram.points),
         "neutrality": None if diagram.neutrality is None else {"c": diagram.neutrality.c},
     }
+
+
+def bias_data(bias: Any) -> dict[str, Any]:
+    """Where the guessing bias of one network ends: its phase, γ*, c*, χ_J*, the law of γ, spread of class fractions."""
+    known = bias.gamma == bias.gamma
+    return {
+        "phase": bias.phase.value,
+        "gamma": bias.gamma if known else None,
+        "c": bias.c if known else None,
+        "chi_J": solution_data(bias.chi_J),
+        "law": None if bias.law is None else law_data(bias.law),
+        "fraction": {"std": bias.fraction().std(), "largest": bias.fraction().largest()} if known else None,
+        "status": bias.status.value,
+        "message": bias.message,
+    }
+
+
+def bias_text(bias: Any) -> str:
+    """The same as text."""
+    text = str(bias)
+    if bias.gamma == bias.gamma:
+        law = bias.fraction()
+        text += f"\nof many inputs the larger of two classes gets {float(law.largest()):.4g} on average"
+    return text
 
 
 def bias_map(diagram: Any) -> str:
