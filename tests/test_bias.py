@@ -120,3 +120,29 @@ def test_unknown_is_said_with_its_reason():
     assert found.phase is BiasPhase.UNKNOWN and "propagate" in found.message and found.status is mf.Status.UNKNOWN
     with pytest.raises(MeanFieldError, match="is not known here"):
         found.fraction()
+
+
+ENSEMBLES = {
+    "relu": mf.derive("relu"),
+    "tanh": mf.derive("tanh"),
+    "gelu": mf.derive("gelu"),
+    "relu, max": mf.derive(
+        architecture=mf.Sequential((mf.Nonlinearity("relu"), mf.Pool(2, "max"), mf.Dense()))
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1000, 10_000])
+@pytest.mark.parametrize("name", ENSEMBLES)
+def test_networks_confirm_what_two_inputs_do(name, width):
+    """c, γ, distance, J_ab and Θ_ab of networks; a theory with 2 % more σ_w fails."""
+    names = ("c", "gamma", "distance", "J_ab", "Theta_ab")
+    settings = {"width": width, "depth": 5, "networks": 60 if width < 5000 else 150, "correlation": 0.2, "seed": 3}
+    report = mf.check(ENSEMBLES[name], sigma_w=1.3, sigma_b=0.3, quantities=names, sampler="lazy", **settings)
+    assert report.passed and max(abs(r.z) for r in report.rows) <= 4, str(report)
+    if width > 5000:
+        run = mf.measure(ENSEMBLES[name], sigma_w=1.3, sigma_b=0.3, quantities=names, sampler="lazy", **settings)
+        wrong = ENSEMBLES[name].propagate(sigma_w=1.326, sigma_b=0.3, depth=5, correlation=0.2, quantities=names)
+        found = run.estimate("distance")
+        assert max(abs(found.z(wrong.distance))) > 6

@@ -64,6 +64,10 @@ def compare(
                 f"{q} is measured as 2 {q}(n) - {q}(n/2) from widths {result.width} and {others[0].width}; "
                 "it needs no allowance."
             )
+        elif q not in result.samples:  # ratios of means, with a jackknife's error
+            found = result.estimate(q)
+            pair = np.stack([found.mean[:reach]] * 2)
+            more = _rows(q, run.l[:reach], getattr(run, q)[:reach], np.zeros(reach), pair, found.standard_error[:reach])
         else:
             values = result.samples[q][:, :reach]
             more = _rows(q, run.l[:reach], getattr(run, q)[:reach], np.zeros(reach), values, None)
@@ -123,7 +127,8 @@ def _nothing(quantity: str, run: Any, reach: int) -> np.ndarray:
 
 def _unit(quantity: str, run: Any, reach: int) -> np.ndarray:
     """The theory's value, the logarithm of J and J0, and where that is exactly 0, the unit 1 (whose logarithm is 0)."""
-    values = np.asarray(getattr(run, QUANTITIES[quantity].key))[:reach]
+    name = QUANTITIES[quantity].key if quantity in LOGARITHMIC else quantity
+    values = np.asarray(getattr(run, name))[:reach]
     return np.where(_nothing(quantity, run, reach), 1.0 if quantity == "Theta" else 0.0, values)
 
 

@@ -55,6 +55,8 @@ __all__ = [
 LAZY_FROM = 2000  # neurons from which on the lazy sampler is the default
 
 
+OF_ONE_NORM = ("distance", "c", "gamma")  # of two inputs of one norm, beside their covariances
+
 @spoken
 def check(
     theory: Any,
@@ -84,7 +86,7 @@ def check(
 
     theory: what `derive` returned, or what it takes. sigma_w, sigma_b: as in `propagate`, one number or one per layer.
     observables: from K, J, Theta, J0 (J^{0,l}, with input_dimension), or, with a correlation, K_aa, K_bb, K_ab (the
-    default then), J_ab, Theta_ab; default K and J
+    default then), J_ab, Theta_ab, distance, c, gamma; default K and J
     (`quantities`, the name elsewhere, means the same). width: neurons a layer;
     networks: how many independent ones; input_dimension: N_0 (width unless given); the input has |x|²/N_0 = input_norm
     exactly, and a second one the cosine `correlation`.
@@ -365,7 +367,8 @@ def _shown(progress: Callable[[int, int], None] | None) -> Iterator[Callable[[in
 
 def _wanted(theory: Theory, observables, correlation) -> tuple[str, ...]:
     finite = theory.usual != ("K",)
-    allowed = TWO_INPUTS if correlation is not None else ("K", "J", "Theta", "J0") if finite else ("K",)
+    one = ("K", "J", "Theta", "J0") if finite else ("K",)
+    allowed = one if correlation is None else (*TWO_INPUTS, *OF_ONE_NORM)
     wanted = tuple(observables or (COVARIANCES if correlation is not None else allowed[:2]))
     if "J0" in wanted and set(wanted) - {"J0", "K"}:
         raise MeanFieldError("J0 starts at the input and J, Theta at layer 1; check them separately.")
