@@ -82,5 +82,15 @@ class Logarithm(Carry):
         return np.isfinite(held) | np.isneginf(held)
 
 
-PLAIN, LOGARITHM = Carry(), Logarithm()
-CARRIES = {carry.name: carry for carry in (PLAIN, LOGARITHM)}
+@dataclass(frozen=True)
+class Bounded(Carry):
+    """An angle between what two inputs differ by: 0 where they no longer differ, and it would be that of 0/0."""
+
+    name: str = "bounded"
+
+    def update(self, here: str, value: str) -> str:
+        return f"_defined({value})"
+
+
+PLAIN, LOGARITHM, BOUNDED = Carry(), Logarithm(), Bounded()
+CARRIES = {carry.name: carry for carry in (PLAIN, LOGARITHM, BOUNDED)}

@@ -29,7 +29,8 @@ functions.series.ball_series functions.series.taylor functions.series.transserie
 functions.formula functions.parser functions.ranges functions.growth functions.isolation functions.zeros
 functions.piecewise functions.activations functions.signs
 symbolic.averages.closed_form symbolic.averages.enclosure symbolic.averages.finite_parts symbolic.averages.powerlog
-symbolic.averages.mellin symbolic.averages.nested symbolic.averages.node symbolic.averages.stretch symbolic.averages.closeness
+symbolic.averages.mellin symbolic.averages.nested symbolic.averages.node symbolic.averages.stretch
+symbolic.averages.chord symbolic.averages.closeness
 symbolic.averages.moments symbolic.averages.expansion
 symbolic.equality symbolic.steps symbolic.recursion symbolic.coordinates
 symbolic.blocks.naming symbolic.blocks.coordinate symbolic.blocks.walk symbolic.blocks.rules symbolic.blocks.recursions
@@ -43,7 +44,7 @@ numeric.quadrature.tables
 numeric.lowering.cache numeric.lowering.pair_check numeric.lowering.printing numeric.lowering.planes
 numeric.lowering.conditional numeric.lowering.direct
 numeric.lowering.loops numeric.lowering.modules numeric.lowering.scalar numeric.lowering.pairs
-numeric.lowering.stretches
+numeric.lowering.stretches numeric.lowering.chords numeric.lowering.chord_check
 numeric.lowering.assembly
 numeric.phase numeric.starts numeric.solvers numeric.correlations numeric.neutrality numeric.sweeps
 numeric.fractions
