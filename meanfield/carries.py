@@ -59,7 +59,7 @@ class Logarithm(Carry):
         return f"log_{variable}"
 
     def update(self, here: str, value: str) -> str:
-        return f"{here} + math.log({value})"
+        return f"{here} + math.log({value}) if {here} > -math.inf else {here}"  # 0 stays 0, whatever multiplies it
 
     def ahead(self, here: str, there: str, layers: str) -> str | None:
         return f"{there} + {layers} * ({there} - {here})"

@@ -145,6 +145,14 @@ def test_a_layer_norm_makes_parallel_inputs_one():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("names", [NAMES, ("K", "distance")], ids=str)
+def test_the_same_input_twice_through_a_step(names):
+    """The distance of neighbours is multiplied without bound, that of an input from itself is 0."""
+    run = mf.derive("step").propagate(sigma_w=1.25, sigma_b=0.5, depth=4, correlation=1.0, quantities=names)
+    assert (run.distance == 0).all() and not run.diverged_at.any()
+
+
+@pytest.mark.slow
 def test_one_layer_of_a_step():
     """Only directions count: 1 - c is known to the root of what a distance of norms leaves of 16 digits twice."""
     assert_layers(mf.derive("step"), "step", places((1e-14, 1e-3, 0.3, 9.0), GAPS[3:]), 2, 2e-12, sigma=(1.0, 0.0))
@@ -230,12 +238,12 @@ def test_kernels_between_two_norms_are_those_of_their_own_recursion():
 @pytest.mark.parametrize(("phi", "rel"), [("tanh", 3e-14), ("gelu", 3e-14), ("sin", 3e-14)])
 def test_smooth_functions_against_the_trapezoid_rule_in_many_digits(phi, rel):
     function = {"tanh": mp.tanh, "sin": mp.sin, "gelu": lambda z: z * (1 + mp.erf(z / mp.sqrt(2))) / 2}[phi]
-    A, B, apart = places((1e-10, 0.3, 3.0), (1e-30, 1e-9, 0.05))
+    A, B, apart = places((1e-10, 0.3), (1e-30, 1e-9, 0.05))[:, ::2]
     run = mf.derive(phi).propagate(
         sigma_w=1.0, sigma_b=0.0, depth=2, quantities=NAMES, start={"K_aa": A, "K_bb": B, "distance": apart}
     )
     with mp.workdps(50):
-        x = [mp.mpf(k) / 8 for k in range(-72, 73)]
+        x = [mp.mpf(k) / 6 for k in range(-54, 55)]
         w = [mp.exp(-u * u / 2) for u in x]
         for i in range(len(A)):
             s, t = mp.sqrt(A[i]), mp.sqrt(B[i])
@@ -367,13 +375,12 @@ def test_the_measured_error_sees_what_is_missing(plant):
 
 
 @pytest.mark.slow
-def test_the_measured_error_sees_a_wrong_layer(monkeypatch):
+def test_the_measured_error_sees_a_layer_left_out(monkeypatch):
+    monkeypatch.setattr(chord_check, "MEASURED", ((1.0, 1.0002, 1e-9), (1.44, 1.0, 0.02)))
     assert lowered("hard_tanh")[0] < 1e-13
-    monkeypatch.setattr(chords, "LAYER", 1e9)
-    monkeypatch.setattr(chords, "THIN", 1e-12)
-    assert lowered("tanh", lambda text: text.replace("between = math.sin(tilt)", "between = 1.001 * math.sin(tilt)"))[
-        0
-    ] > 1e-6
+    assert lowered("hard_tanh", lambda text: text.replace("thin = layer < root", "thin = False"))[0] > 1e-9
+    before, after = PLANTS["the angle"]
+    assert lowered("tanh", lambda text: text.replace(before, after))[0] > 1e-8
 
 
 def test_a_tilt_of_the_wrong_sign_is_seen():
