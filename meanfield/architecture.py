@@ -20,7 +20,7 @@ from fractions import Fraction
 
 from meanfield.arguments import choice, count_of, flag, printable, record, scalar, shown, spoken, whole
 from meanfield.pooling import pool_kind
-from meanfield.quantities import EQUAL_NORMS, FINITE_INPUT, ONE_INPUT, TWO_INPUTS
+from meanfield.quantities import EQUAL_NORMS, FINITE_INPUT, ONE_INPUT, TWO_INPUTS, UNEQUAL_NORMS
 from meanfield.results import MeanFieldError
 
 
@@ -121,7 +121,7 @@ class Block(_Shown):
 
 _FIXED = ("sigma_w", "sigma_b", "Q0", "N0", "c0", "l", "z", "x", "C", "nan", "inf")
 _ARGUMENTS = ("depth", "input_norm", "correlation", "quantities", "layerwise", "every_layer", "start", "line")
-RESERVED = frozenset((*_FIXED, *_ARGUMENTS, *ONE_INPUT, *TWO_INPUTS, *EQUAL_NORMS, *FINITE_INPUT))
+RESERVED = frozenset((*_FIXED, *_ARGUMENTS, *ONE_INPUT, *TWO_INPUTS, *EQUAL_NORMS, *UNEQUAL_NORMS, *FINITE_INPUT))
 
 
 def free_name(name: str, what: str) -> str:

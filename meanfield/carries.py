@@ -59,7 +59,7 @@ class Logarithm(Carry):
         return f"log_{variable}"
 
     def update(self, here: str, value: str) -> str:
-        return f"{here} + math.log({value})"
+        return f"{here} + math.log({value}) if {here} > -math.inf else {here}"  # 0 stays 0, whatever multiplies it
 
     def ahead(self, here: str, there: str, layers: str) -> str | None:
         return f"{there} + {layers} * ({there} - {here})"
@@ -82,5 +82,15 @@ class Logarithm(Carry):
         return np.isfinite(held) | np.isneginf(held)
 
 
-PLAIN, LOGARITHM = Carry(), Logarithm()
-CARRIES = {carry.name: carry for carry in (PLAIN, LOGARITHM)}
+@dataclass(frozen=True)
+class Bounded(Carry):
+    """An angle between what two inputs differ by: 0 where they no longer differ, and it would be that of 0/0."""
+
+    name: str = "bounded"
+
+    def update(self, here: str, value: str) -> str:
+        return f"_defined({value})"
+
+
+PLAIN, LOGARITHM, BOUNDED = Carry(), Logarithm(), Bounded()
+CARRIES = {carry.name: carry for carry in (PLAIN, LOGARITHM, BOUNDED)}

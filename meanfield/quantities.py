@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from meanfield.carries import LOGARITHM, PLAIN, Carry
+from meanfield.carries import BOUNDED, LOGARITHM, PLAIN, Carry
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,14 @@ _ALL = [
         carry=LOGARITHM,
         measured="distance",
     ),
+    Quantity(
+        "tilt",
+        r"\tau^{\ell}",
+        "asin((sqrt(K_aa) - sqrt(K_bb))/sqrt(distance)): 0 where all of the distance is one of directions",
+        "unequal_norms",
+        2,
+        carry=BOUNDED,
+    ),
     Quantity("c", r"c^{\ell}", "correlation K_ab/sqrt(K_aa K_bb)", positions=2, measured="c"),
     Quantity(
         "gamma", r"\gamma^{\ell}", "c/(1 - c) of a batch: the drift of class means", positions=0, measured="gamma"
@@ -154,7 +162,7 @@ def carried_by(recursion: str) -> tuple[str, ...]:
 
 ONE_INPUT, FINITE_INPUT = carried_by("one_input"), carried_by("input_jacobian")
 COVARIANCES, PAIR_TANGENTS = carried_by("two_inputs"), carried_by("pair_tangents")
-EQUAL_NORMS = carried_by("equal_norms")
+EQUAL_NORMS, UNEQUAL_NORMS = carried_by("equal_norms"), carried_by("unequal_norms")
 TWO_INPUTS = COVARIANCES + PAIR_TANGENTS
 RELATIVE = tuple(q.name for q in _ALL if q.relative)
 LOGARITHMIC = tuple(q.name for q in _ALL if q.carry == LOGARITHM and q.differentiates)  # networks give logarithms

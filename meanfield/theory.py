@@ -32,7 +32,15 @@ from meanfield.arguments import names as names_of
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.parser import number
 from meanfield.presentation import tables as _latex
-from meanfield.quantities import COVARIANCES, EQUAL_NORMS, FINITE_INPUT, ONE_INPUT, PAIR_TANGENTS, TWO_INPUTS
+from meanfield.quantities import (
+    COVARIANCES,
+    EQUAL_NORMS,
+    FINITE_INPUT,
+    ONE_INPUT,
+    PAIR_TANGENTS,
+    TWO_INPUTS,
+    UNEQUAL_NORMS,
+)
 from meanfield.results import InfiniteAverage, MeanFieldError, Undetermined, one_line
 from meanfield.symbolic.asymptotics import depth as _depth
 from meanfield.symbolic.averages.expansion import Law, at_infinity, at_zero
@@ -47,6 +55,8 @@ from meanfield.symbolic.blocks.recursions import (
     pair_tangents,
     plain_form,
     two_inputs,
+    unequal_norms,
+    without_tilt,
 )
 from meanfield.symbolic.coordinates import COORDINATES, in_coordinates, needed
 from meanfield.symbolic.criticality import closing
@@ -112,6 +122,12 @@ class Theory:
         return equal_norms(self.block)
 
     @cached_property
+    def unequal_norms(self) -> Recursion:
+        """The recursion of (K_aa, K_bb, tilt, distance, K_ab, J_ab, Theta_ab) for two inputs of any norms; the
+        angle tilt with sin(tilt) = (sqrt(K_aa) - sqrt(K_bb))/sqrt(distance) keeps the digits of both."""
+        return unequal_norms(self.block)
+
+    @cached_property
     def input_jacobian(self) -> Recursion:
         """The recursion of (K, D0, J0): the Jacobian with respect to an input of finite dimension N_0."""
         return input_jacobian(self.block)
@@ -125,9 +141,10 @@ class Theory:
     def recursion(self, *names: str) -> Recursion:
         """The maps of the named quantities and of what they depend on; all of (K, J, Theta) by default.
 
-        One input: "K", "J", "Theta", or "J0". Two inputs: "K_aa", "K_bb", "K_ab", "J_ab", "Theta_ab"; of one norm
-        "distance" = 2K - 2K_ab beside "K", "J", …, and in other coordinates ("K", "c"), ("gamma",), ("sigma_mu2",
-        "sigma_y2"). Prints as equations, renders as LaTeX in a notebook.
+        One input: "K", "J", "Theta", or "J0". Two inputs: "K_aa", "K_bb", "K_ab", "J_ab", "Theta_ab" and, beside K_aa
+        or K_bb, "distance" = K_aa + K_bb - 2K_ab; of one norm "distance" beside "K", "J", … or alone, and in other
+        coordinates ("K", "c"), ("gamma",), ("sigma_mu2", "sigma_y2"). Prints as equations, renders as LaTeX in a
+        notebook.
 
         >>> print(derive("erf").recursion("K").doit())
         K' = sigma_b**2 + 2*sigma_w**2*asin(2*K/(2*K + 1))/pi
@@ -139,7 +156,8 @@ class Theory:
         if set(asked) & set(COORDINATES):
             _selected(self, asked)  # refuses what does not go together
             return in_coordinates(self.equal_norms, asked)
-        return _selected(self, asked)
+        found = _selected(self, asked)
+        return found if "tilt" in asked else without_tilt(found)
 
     @spoken
     def susceptibilities(self) -> dict[str, sp.Expr]:
@@ -394,10 +412,11 @@ class Theory:
         K_ab) are propagated. quantities: names to compute, default ("K", "J"), or K alone where J is infinite; with a
         correlation "distance" (carried as its logarithm), "c", "gamma", "log_gamma", "sigma_mu2", "sigma_y2" beside
         "K", "J", "Theta" are of two inputs of one norm.
+        "K_aa" or "K_bb" with "distance" (and "K_ab", "c", "J_ab", "Theta_ab") are of two inputs of any norms.
         every_layer=False returns layer `depth` only. start: values of state variables at layer 1 in the place of those
-        that follow from input_norm and correlation ({"K_bb": 2.5, "K_ab": 0.4}: unequal norms; {"K": 1.6, "c": 0.1},
-        {"sigma_mu2": 0.1, "sigma_y2": 1.5}: of one norm, in any of its coordinates). Other keywords give values to
-        symbolic parameters (mu=0.5); an
+        that follow from input_norm and correlation ({"K_aa": 1, "K_bb": 2.5, "distance": 0.7}, or one of "K_ab" and "c"
+        for the distance: unequal norms; {"K": 1.6, "c": 0.1}, {"sigma_mu2": 0.1, "sigma_y2": 1.5}: of one norm, in any
+        of its coordinates). Other keywords give values to symbolic parameters (mu=0.5); an
         array for a parameter of the activation (a threshold) broadcasts like the σ's and costs one derivation for each
         distinct value.
 
@@ -431,13 +450,16 @@ class Theory:
         if theory is not self:
             return theory.propagate(**places, **settings, start=begin, **parameters)
         quantities = None if quantities is None else names_of(quantities, "quantities")
-        of_two = TWO_INPUTS + EQUAL_NORMS + COORDINATES
+        of_two = TWO_INPUTS + EQUAL_NORMS + UNEQUAL_NORMS + COORDINATES
         pair = correlation is not None or bool(set(begin) & set(of_two))
         if not pair and set(quantities or ()) & set(of_two):
             raise MeanFieldError(f"{_listed(of_two)} belong to two inputs; give their correlation=.")
         wanted = tuple(quantities or (COVARIANCES if pair else self.usual))
         if pair and not quantities and {"K", *EQUAL_NORMS, *COORDINATES} & set(begin):
             wanted = ("K", "K_ab", "distance")
+        if {"K_aa", "K_bb"} & set(begin) and {"c", "distance", "tilt"} & {*wanted, *begin}:  # of any two norms
+            norms = ("K_aa", "K_bb", "distance", "K_ab")
+            wanted = (*norms, *(n for n in wanted if n not in norms and (quantities or n != "K")))
         if pair and not set(wanted) & set(of_two):
             wanted = (*wanted, "distance")  # K, J or Theta with a correlation: of two inputs of one norm
         recursion = _selected(self, wanted)
@@ -562,7 +584,7 @@ class Theory:
         each average."""
         from meanfield.numeric.lowering.assembly import lower
 
-        return lower(self.recursion(*(quantities or self.usual))).source
+        return lower(_selected(self, tuple(quantities or self.usual))).source
 
     @spoken
     def table(self, order: int = 3) -> _latex.Table:
@@ -595,10 +617,12 @@ class Theory:
 @lru_cache(maxsize=512)
 def _selected(theory: Theory, names: tuple[str, ...]) -> Recursion:
     """The part of a theory's recursions that `names` need."""
-    known = ONE_INPUT + FINITE_INPUT[1:] + TWO_INPUTS + EQUAL_NORMS + COORDINATES
+    known = ONE_INPUT + FINITE_INPUT[1:] + TWO_INPUTS + EQUAL_NORMS + UNEQUAL_NORMS + COORDINATES
     unknown = [n for n in names if n not in known]
     if unknown:
         raise MeanFieldError(f"The quantity {shown(unknown[0])} was asked for; known are {', '.join(known)}.")
+    if _of_two_norms(names):
+        return _unequal(theory, names)
     near = [n for n in names if n in EQUAL_NORMS + COORDINATES]
     two = [n for n in names if n in TWO_INPUTS]
     if near or (two and set(names) & set(ONE_INPUT)):
@@ -616,6 +640,25 @@ def _selected(theory: Theory, names: tuple[str, ...]) -> Recursion:
     if "Theta" in names and "Theta" not in theory.one_input.names:
         raise _open_tangent("Theta")
     return theory.one_input.only(*names)
+
+
+def _of_two_norms(names: tuple[str, ...]) -> bool:
+    """Whether names are of two inputs of any norms with their distance: K_aa or K_bb beside it."""
+    return "tilt" in names or ("distance" in names and bool({"K_aa", "K_bb"} & set(names)))
+
+
+def _unequal(theory: Theory, names: tuple[str, ...]) -> Recursion:
+    """Two inputs of any norms and their distance: the state that `names` are read off."""
+    wrong = [n for n in names if n not in (*TWO_INPUTS, *EQUAL_NORMS, *UNEQUAL_NORMS, "c")]
+    if wrong:
+        raise MeanFieldError(
+            f"{wrong[0]} was asked for with K_aa, K_bb and distance, which are of two inputs of any norms; with these "
+            "go K_ab, c, J_ab and Theta_ab."
+        )
+    if "Theta_ab" in names and "Theta_ab" not in theory.unequal_norms.names:
+        raise _open_tangent("Theta_ab")
+    wanted = [n for n in names if n != "c"] + ["K_ab"] * ("c" in names)
+    return theory.unequal_norms.only("K_aa", "K_bb", "distance", *wanted)
 
 
 def _of_one_norm(theory: Theory, names: tuple[str, ...], why: str) -> Recursion:

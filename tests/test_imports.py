@@ -31,7 +31,8 @@ functions.formula functions.parser functions.ranges functions.growth functions.i
 functions.piecewise functions.activations functions.signs
 symbolic.averages.closed_form symbolic.averages.enclosure symbolic.averages.finite_parts symbolic.averages.powerlog
 symbolic.averages.mellin symbolic.averages.nested symbolic.averages.node symbolic.averages.stretch
-symbolic.averages.pools symbolic.averages.closeness symbolic.averages.moments symbolic.averages.expansion
+symbolic.averages.chord symbolic.averages.pools symbolic.averages.closeness symbolic.averages.moments
+symbolic.averages.expansion
 symbolic.equality symbolic.steps symbolic.recursion symbolic.coordinates symbolic.bias
 symbolic.blocks.naming symbolic.blocks.coordinate symbolic.blocks.walk symbolic.blocks.rules symbolic.blocks.pooling
 symbolic.blocks.recursions
@@ -45,7 +46,7 @@ numeric.quadrature.tables
 numeric.lowering.cache numeric.lowering.pair_check numeric.lowering.printing numeric.lowering.planes
 numeric.lowering.conditional numeric.lowering.direct
 numeric.lowering.loops numeric.lowering.modules numeric.lowering.scalar numeric.lowering.pairs
-numeric.lowering.stretches
+numeric.lowering.stretches numeric.lowering.chords numeric.lowering.chord_check
 numeric.lowering.assembly
 numeric.phase numeric.starts numeric.solvers numeric.correlations numeric.neutrality numeric.sweeps
 numeric.fractions numeric.gap_source numeric.gap_tables numeric.gaps numeric.settling

@@ -14,7 +14,7 @@ import sympy as sp
 from meanfield.arguments import refuse_not_real, shown, whole
 from meanfield.limits import require_memory, require_steps
 from meanfield.numeric.lowering.assembly import Lowered, lower
-from meanfield.numeric.starts import NAMES, pair_start
+from meanfield.numeric.starts import NAMES, pair_start, two_norms_start
 from meanfield.results import MeanFieldError, Status, one_line
 from meanfield.symbolic.recursion import Recursion, c0
 from meanfield.symbolic.steps import Domain
@@ -177,8 +177,11 @@ def propagate(
             )
         inputs["c0"] = c
     given_start = {}  # by a name that no parameter has
-    if recursion.names[0] == "K" and start:
-        start = pair_start(start, lambda: arrays["sigma_w"] ** 2 * norm + arrays["sigma_b"] ** 2)
+    if start and (recursion.names[0] == "K" or "tilt" in recursion.names):
+        whole_start = pair_start if recursion.names[0] == "K" else two_norms_start
+        start = whole_start(start, lambda: arrays["sigma_w"] ** 2 * norm + arrays["sigma_b"] ** 2)
+        if "K_ab" in start and "Theta_ab" in recursion.names:
+            start = {"Theta_ab": start["K_ab"]} | start  # as at every first layer
         start = {n: v for n, v in start.items() if n in recursion.names or n not in ("K_ab", "distance")}
     for n, v in (start or {}).items():
         recursion.index(n)  # raises for what is no state variable

@@ -1,4 +1,4 @@
-"""The start of two inputs of one norm, in whichever coordinates it is given."""
+"""The start of two inputs, of one norm or of two, in whichever coordinates it is given."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.numeric.quadrature.rules import two_product
 from meanfield.results import MeanFieldError
 
 WAYS = (("K_ab",), ("distance",), ("c",), ("gamma",), ("sigma_mu2", "sigma_y2"))
 NAMES = tuple(n for way in WAYS for n in way)
+BETWEEN = ("K_ab", "distance", "c")  # of two norms, beside K_aa and K_bb
+ROUNDING = 1e-12  # by which a start may leave what two inputs can have
 
 
 def pair_start(given: dict[str, Any], first: Callable[[], Any]) -> dict[str, Any]:
@@ -48,6 +51,63 @@ def pair_start(given: dict[str, Any], first: Callable[[], Any]) -> dict[str, Any
             return rest | {"K": K, "K_ab": K * value, "distance": 2 * K * (1 - value)}
         _require(value >= -0.5, "gamma", value, "≥ -1/2 (c = -1)")
         return rest | {"K": K, "K_ab": K * value / (1 + value), "distance": 2 * K / (1 + value)}
+
+
+def two_norms_start(given: dict[str, Any], first: Callable[[], Any]) -> dict[str, Any]:
+    """K_aa, K_bb, K_ab, distance and tilt at layer 1 from one of `BETWEEN` and the norms; others as they are given.
+
+    first: gives a norm at layer 1 where nothing says it. All digits are kept: K_aa - K_bb is the exact difference of
+    the two doubles, and 4(K_aa K_bb - K_ab²) is computed as if in twice the precision. Raises: MeanFieldError for a
+    start that two inputs cannot have.
+    """
+    used = [n for n in BETWEEN if n in given]
+    if len(used) != 1 or set(given) & {"tilt", *NAMES} - set(used):
+        raise MeanFieldError(
+            f"The start {', '.join(given)} was given; of two inputs of any norms it is K_aa and K_bb with one of "
+            "distance, K_ab and c."
+        )
+    rest = {n: v for n, v in given.items() if n not in ("K_aa", "K_bb", used[0])}
+    with np.errstate(all="ignore"):
+        A, B = (np.asarray(given[n] if n in given else first(), dtype=float) for n in ("K_aa", "K_bb"))
+        for name, norm in (("K_aa", A), ("K_bb", B)):
+            _require(norm >= 0, name, norm, "≥ 0")
+        A, B, value = (np.array(v, dtype=float) for v in np.broadcast_arrays(A, B, _array(used[0], given)))
+        s, t = np.sqrt(A), np.sqrt(B)
+        norms = np.where(A == B, 0.0, (A - B) / (s + t))  # s - t
+        if used[0] == "c":
+            _require(np.abs(value) <= 1, "c", value, "between -1 and 1")
+            turned = 2 * s * t * (1 - value)
+            apart, between = norms**2 + turned, s * t * value
+        elif used[0] == "K_ab":
+            _require(np.abs(value) <= s * t * (1 + ROUNDING), "K_ab", value, "between ±sqrt(K_aa*K_bb)")
+            exact = 2 * _difference(two_product(A, B), two_product(value, value)) / (s * t + value)
+            turned = np.where((value > 0) & np.isfinite(exact), exact, 2 * (s * t - value)).clip(0)
+            apart, between = norms**2 + turned, value
+        else:
+            least = np.maximum(np.abs(norms) - 1e-15 * np.maximum(s, t), 0)  # norms are doubles and know no more
+            _require(value >= least**2 * (1 - ROUNDING), "distance", value, "at least (sqrt(K_aa) - sqrt(K_bb))²")
+            _require(value <= (s + t) ** 2 * (1 + ROUNDING), "distance", value, "at most (sqrt(K_aa) + sqrt(K_bb))²")
+            (sums, low), (gap, rest_of_gap) = _sum(A, B), _sum(A, -B)
+            other, lower = _sum(2 * sums, -value)
+            # 4(K_aa K_bb - K_ab²) = distance (2K_aa + 2K_bb - distance) - (K_aa - K_bb)²
+            exact = _difference(two_product(value, other), two_product(gap, gap))
+            exact = (exact + (value * (lower + 2 * low) - 2 * gap * rest_of_gap)) / (2 * s * t + sums - value)
+            plain = value - norms**2
+            turned = np.where((sums > value) & np.isfinite(exact), exact, plain).clip(0)
+            apart, between = value, s * t - turned / 2
+    return rest | {"K_aa": A, "K_bb": B, "K_ab": between, "distance": apart, "tilt": np.arctan2(norms, np.sqrt(turned))}
+
+
+def _sum(a, b):
+    """(s, e) with s + e = a + b exactly (Knuth)."""
+    s = a + b
+    back = s - a
+    return s, (a - (s - back)) + (b - back)
+
+
+def _difference(a, b):
+    """The difference of two products that come with their rounding."""
+    return (a[0] - b[0]) + (a[1] - b[1])
 
 
 def _array(name: str, given: dict[str, Any]) -> np.ndarray:

@@ -99,6 +99,7 @@ def in_coordinates(recursion: Recursion, names: tuple[str, ...]) -> Recursion:
         block=moved(base.block),
         head=tuple(map(moved, base.head)),
         readout=(),
+        closer=(),
     )
 
 

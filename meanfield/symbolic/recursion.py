@@ -57,8 +57,9 @@ class Recursion:
     laws read; head: steps of the first layers after layer 1, where they differ from it (a trained LayerNorm at the end
     of a block is missing before the first one); readout: (name, formula) of what is read off the state of a layer;
     layer: the symbol of the layer that is made (in the step that makes layer 2 it is 2); domain: where parameters may
-    lie, by symbol. Two recursions are equal (==) when they are structurally the same; `equals` asks whether they are
-    the same mathematically.
+    lie, by symbol; closer: (variable, another formula of the same layer, where that one keeps more digits). Two
+    recursions are equal (==) when they are structurally the same; `equals` asks whether they are the same
+    mathematically.
 
     >>> from meanfield.symbols import K, l
     >>> [int(x["K"]) for x in Recursion((StateVar("K", K, 1),), (K + l,)).iterate({}, 4)]
@@ -71,6 +72,7 @@ class Recursion:
     readout: tuple[tuple[str, sp.Expr], ...] = ()
     layer: sp.Symbol = l
     domain: tuple[tuple[sp.Symbol, Domain], ...] = ()
+    closer: tuple[tuple[sp.Symbol, sp.Expr, sp.Basic], ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.block, Step):
@@ -154,6 +156,7 @@ class Recursion:
             block=self.block.pick(keep),
             head=_shortened(tuple(s.pick(keep) for s in self.head), self.block.pick(keep)),
             readout=tuple((n, e) for n, e in self.readout if e.free_symbols & symbols <= kept),
+            closer=tuple(one for one in self.closer if sp.Tuple(*one).free_symbols <= kept),
         )
 
     def map(self, function) -> Recursion:

@@ -15,7 +15,8 @@ from types import ModuleType
 import numpy as np
 import sympy as sp
 
-from meanfield.numeric.lowering import cache, loops
+from meanfield.numeric.lowering import cache, chords, loops
+from meanfield.numeric.lowering.chord_check import error as chord_error
 from meanfield.numeric.lowering.direct import direct
 from meanfield.numeric.lowering.direct import measured as direct_error
 from meanfield.numeric.lowering.modules import Module, T
@@ -28,11 +29,12 @@ from meanfield.numeric.lowering.stretches import rate_of as stretch_rate
 from meanfield.numeric.lowering.stretches import text as stretch_text
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.results import MeanFieldError
+from meanfield.symbolic.averages.chord import Chord, Rise
 from meanfield.symbolic.averages.node import Average, Integrand, average
 from meanfield.symbolic.averages.pools import JointRank, MaxProduct, MaxStretch
 from meanfield.symbolic.averages.stretch import Stretch
 from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.symbols import K, K_aa, K_ab, K_bb, P, Z, distance
+from meanfield.symbols import K, K_aa, K_ab, K_bb, P, Z, distance, tilt
 
 VERSION = "0.3.0"
 DIRECT_WEIGHT, PAIR_WEIGHT = 300.0, 1e6  # work of an average by quadrature at every call, in layers of tables
@@ -111,7 +113,8 @@ def described(recursion: Recursion) -> str:
     steps = [f"{sp.srepr(step.lets)}|{sp.srepr(step.next)}" for step in recursion.steps]
     nodes = sorted(sp.srepr(n.args[0].expr) for n in loops.placeholders(recursion))
     carries = [str(v.carry) for v in recursion.state]
-    return "|".join([VERSION, *steps, f"{recursion.names}{carries}{sp.srepr(recursion.layer)}", *nodes])
+    closer = sp.srepr(recursion.closer)
+    return "|".join([VERSION, *steps, f"{recursion.names}{carries}{sp.srepr(recursion.layer)}{closer}", *nodes])
 
 
 def module_of(name: str, source: str, arrays: dict[str, np.ndarray]) -> Module:
@@ -151,14 +154,16 @@ class Functions:
         self.notes: list[str] = []
         self.errors: list[float] = []
         self.arrays: dict[str, np.ndarray] = {}
-        self._tabled: set[str] = set()
+        self._tabled: dict[str, list[str]] = {}
 
     def table(self, name: str) -> list[str]:
-        """The argument by which a function gets its table, if it has one."""
-        return [f"T[{name.split('_')[1]}]"] if name in self._tabled else []
+        """The arguments by which a function gets its tables, if it has some."""
+        return self._tabled.get(name, [])
 
     def of(self, shape: sp.Expr, written: Sequence[sp.Expr] = (), pooled: bool = False) -> str:
         """The name of the function for `shape`; written: its variables as formulas of the state."""
+        if shape not in self.names and isinstance(shape, (Chord, Rise)):
+            self._two_norms(shape)
         if shape not in self.names:
             kind = "stretch" if isinstance(shape, Stretch) else "avg" if _inputs(shape) == 1 else "pair"
             if isinstance(shape, MaxStretch):
@@ -183,6 +188,23 @@ class Functions:
                 note = f"{name}(K_aa, K_ab, K_bb) = {shape}: {p.note}"
                 self._add(name, p.text, note, None, p.error, 0.0 if p.closed else PAIR_WEIGHT, p.limit)
         return self.names[shape]
+
+    def _two_norms(self, shape: Chord | Rise) -> None:
+        used = [self.of(part) for part in chords.parts(shape)]
+        name = self.names[shape] = f"{'rise' if isinstance(shape, Rise) else 'chord'}_{len(self.names)}"
+        tabled = [t for u in used for t in self.table(u)]
+        text = chords.text(shape, name, used)
+        tables = [self.arrays[t[:-1].replace("[", "")] for t in tabled]
+        error = chord_error(shape, self.text + text, name, tables, self.limit)
+        if not error < 1e-6:
+            raise MeanFieldError(
+                f"{shape} is too steep or oscillates too fast for float64 (measured error {error:.0e}); it is derived, "
+                "but not compiled."
+            )
+        quadrature = any("quadrature" in n for n in self.notes if n.startswith(tuple(f"{u}(" for u in used)))
+        weight = 0.0 if isinstance(shape, Rise) else PAIR_WEIGHT if quadrature else DIRECT_WEIGHT
+        self._add(name, text, f"{name} = {shape}: {chords.NOTES[type(shape)]}", None, error, weight)
+        self._tabled[name] = tabled
 
     def _stretch(self, name: str, shape: Stretch, used: list[str]) -> None:
         text = stretch_text(shape, name, *used)
@@ -247,21 +269,22 @@ class Functions:
         self.weight += weight
         self.limit = min(self.limit, limit)
         if tabled:
-            self._tabled.add(name)
+            self._tabled[name] = [f"T[{name.split('_')[1]}]"]
 
 
 def _inputs(shape: sp.Expr) -> int:
     """How many Gaussians the averages of an expression are over."""
-    return max([n.n for n in shape.atoms(Average)], default=2)
+    return max([n.n for n in shape.atoms(Average)], default=1 if shape.free_symbols == {K} else 2)
 
 
 def _sine2(node: Average, arguments: list[str], ordered: dict, symbols: dict) -> str:
     """Source of 1 - c²: by way of the distance, where the covariance of two inputs of one norm is given by it."""
     a, ab, b = node.cov
-    near = sp.expand(2 * (a - ab))
-    if a != b or not near.has(distance) or near.has(K_ab):
+    size = a if a == b else sp.sqrt(a) * sp.sqrt(b)
+    near = sp.expand(2 * (size - ab))
+    if near.has(K_ab) or not near.has(distance) or (a != b and not near.has(tilt)):
         return f"_sine2({', '.join(arguments)})"
-    gap = code((near / (2 * a)).xreplace(ordered).xreplace(symbols))
+    gap = code((near / (2 * size)).xreplace(ordered).xreplace(symbols))
     return f"_of_gap({gap})"
 
 
@@ -273,14 +296,18 @@ def _written_out(recursion: Recursion, node: loops.Node) -> dict[sp.Symbol, sp.E
 
 def _canonical(node: loops.Node):
     """The node over plain K or (K_aa, K_ab, K_bb), and what to put there."""
-    if isinstance(node, Stretch):
-        if isinstance(node, MaxStretch):
-            return MaxStretch(node.args[0], K, distance, node.nodes, node.kind), (node.variance, node.apart)
-        if node.args[3]:
+    if isinstance(node, MaxStretch):
+        return MaxStretch(node.args[0], K, distance, node.nodes, node.kind), (node.variance, node.apart)
+    if isinstance(node, (Stretch, Rise)):
+        if node.params:
             raise MeanFieldError(
                 f"The distance of two inputs through {node} depends on a mean and a scale that change from layer to "
                 "layer; it is derived, but not compiled."
             )
+        if isinstance(node, Rise):
+            return Rise(node.args[0], K_aa, K_bb), node.args[1:3]
+        if isinstance(node, Chord):
+            return Chord(node.args[0], K_aa, K_bb, distance, tilt), (*node.variances, node.apart, node.tilt)
         return Stretch(node.args[0], K, distance), (node.variance, node.apart)
     if isinstance(node, MaxProduct):
         return MaxProduct(node.args[0], (K_aa, K_ab, K_bb), node.nodes, node.kind), node.cov

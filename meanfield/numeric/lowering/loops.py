@@ -14,8 +14,9 @@ import sympy as sp
 
 from meanfield.carries import PLAIN
 from meanfield.numeric.lowering import printing
-from meanfield.quantities import FINITE_INPUT, ONE_INPUT, TWO_INPUTS
+from meanfield.quantities import FINITE_INPUT, ONE_INPUT, TWO_INPUTS, UNEQUAL_NORMS
 from meanfield.results import MeanFieldError
+from meanfield.symbolic.averages.chord import Rise
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.pools import MaxProduct
 from meanfield.symbolic.averages.stretch import Stretch
@@ -36,12 +37,14 @@ from numba import njit, prange
 '''
 
 
-Node = Average | Stretch | MaxProduct
-NODES = (Average, Stretch, MaxProduct)
+Node = Average | Stretch | Rise | MaxProduct
+NODES = (Average, Stretch, Rise, MaxProduct)
 NOTHING = 1e-40  # of K: a distance that no average tells from 0 (in units of K; kinks see its root)
 
 # no loop has a name like these
-_PLAIN_NAMES = frozenset((*ONE_INPUT, *TWO_INPUTS, *FINITE_INPUT, "distance", "sigma_w", "sigma_b", "mu", "N0"))
+_PLAIN_NAMES = frozenset(
+    (*ONE_INPUT, *TWO_INPUTS, *FINITE_INPUT, "distance", *UNEQUAL_NORMS, "sigma_w", "sigma_b", "mu", "N0")
+)
 
 
 def identifiers(recursion: Recursion) -> dict[sp.Symbol, sp.Symbol]:
@@ -143,6 +146,7 @@ def source(recursion: Recursion, calls: dict[Node, str], functions: str, version
     known = [ids[p].name for p in recursion.parameters if p.name not in ("Q0", "c0")]
     number = [f"{ids[recursion.layer]} = float(l + 2)"] if recursion.knows_layer else []
     evaluate, layer = (_chosen(parts) for parts in ([one.evaluate for one in layers], [one.rest for one in layers]))
+    closer = _closer(recursion, ids)
     fill = {
         "params": known,
         "layer": number,
@@ -150,7 +154,7 @@ def source(recursion: Recursion, calls: dict[Node, str], functions: str, version
         "evaluate": evaluate,
         "drivers": [ids[v.symbol].name for v in _drivers(recursion)],
         "plain": {ids[v.symbol].name: v.carry.key(ids[v.symbol].name) for v in _drivers(recursion) if v.carry.relative},
-        "joined": {"K", "K_ab", "distance"} <= set(recursion.names),
+        "closer": closer,
         "carried": carried,
         "carries": [v.carry for v in recursion.state],
         "nodes": [f"{a}" for n, a in names_of.items() if not n.is_number],
@@ -158,7 +162,7 @@ def source(recursion: Recursion, calls: dict[Node, str], functions: str, version
         "head": len(recursion.head),
     }
     text = HEADER.format(version=version, summary="\n".join([str(recursion), "", *notes])) + printing.helpers_for(
-        "\n".join([functions, layer, evaluate, *calls.values()])
+        "\n".join([functions, layer, evaluate, closer, *calls.values()])
     )
     return text + printing.decorated(functions, "@njit(cache=True, error_model='numpy')") + _loops(fill, layer)
 
@@ -174,6 +178,16 @@ def _drivers(recursion: Recursion) -> list[StateVar]:
         free = set().union(*[step.pick([i]).free_symbols for step in recursion.steps])
         found |= {v for v in linear if w is not v and v.symbol in free}
     return [v for v in recursion.state if v in found]
+
+
+def _closer(recursion: Recursion, ids: dict) -> str:
+    """Source that takes the more exact formula of a variable's next value, where there is one."""
+    following = {v.symbol: sp.Symbol(f"{ids[v.symbol].name}_next", real=True) for v in recursion.state}
+    text = ""
+    for symbol, e, where in recursion.closer:
+        value, lower, upper = (printing.code(part.xreplace(following)) for part in (e, *where.args))
+        text += f"        if {lower} < {upper}:\n            {following[symbol]} = {value}\n"
+    return text
 
 
 def _loops(f: dict, layer: str) -> str:
@@ -194,8 +208,7 @@ def _loops(f: dict, layer: str) -> str:
 """
         for d, key in held.items()
     )
-    if f["joined"]:  # one of the two is the more exact, whichever is smaller
-        new += "        if distance_next < K_next:\n            K_ab_next = K_next - 0.5 * distance_next\n"
+    new += f["closer"]
     zero = known + "\n".join([*(f"    {c}" for c in f["constants"]), *(f"    {n} = 0.0" for n in f["nodes"])])
     zero += "".join(f"\n    {n} = 0.0" for n in f["intermediates"])
     evaluate = _indent(f["evaluate"], 12)

@@ -37,7 +37,7 @@ HELPERS = {
     return math.sqrt(x) if x > 0.0 else 0.0
 """,
     "_asin": """def _asin(x):
-    return math.asin(min(1.0, max(-1.0, x)))
+    return math.asin(x) if -1.0 <= x <= 1.0 else math.copysign(0.5 * math.pi, x) if x == x else x
 """,
     "_det": """def _det(a, b, c):
     # a b - c^2 with the rounding of both products put back (Dekker), so that nearly full correlation keeps its digits
@@ -69,7 +69,15 @@ HELPERS = {
 """,
     "_of_gap": """def _of_gap(gap):
     # 1 - c^2 of 1 - c
-    return gap * (2.0 - gap) if gap < 2.0 else 0.0
+    return gap * (2.0 - gap) if 0.0 < gap < 2.0 else 0.0
+""",
+    "_cos": """def _cos(x):
+    # of a right angle 0, not what the rounding of pi leaves
+    return math.cos(x) if abs(x) != 0.5 * math.pi else 0.0
+""",
+    "_defined": """def _defined(x):
+    # 0 for 0/0: what two inputs that are the same differ by
+    return x if abs(x) < math.inf else 0.0
 """,
     "_panels": """def _panels(lo, hi, points, scales, widest, edges):
     # edges from lo to hi: no panel crosses a steep point, nor is wider than its distance to one (or that one's scale)
@@ -216,6 +224,9 @@ class _Printer(PythonCodePrinter):
         raise MeanFieldError(f"{expr.func.__name__} cannot be lowered to Numba; rewrite the expression without it.")
 
     _print_sigmoid = _print_softplus = _print_erfcx = _print_sech = _print_determinant = _print_Function
+
+    def _print_cos(self, expr):
+        return f"_cos({self._print(expr.args[0])})"
 
     def _print_asin(self, expr):
         return f"_asin({self._print(expr.args[0])})"

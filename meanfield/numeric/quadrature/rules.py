@@ -78,7 +78,7 @@ def exact_product(values: np.ndarray, matrix: tuple[np.ndarray, np.ndarray]) -> 
     with np.errstate(all="ignore"):
         for i in range(values.shape[1]):
             v = values[:, i, None]
-            product, lost = _two_product(v, high[i])
+            product, lost = two_product(v, high[i])
             plain += v * high[i]
             summed = total + product
             back = summed - total
@@ -88,7 +88,7 @@ def exact_product(values: np.ndarray, matrix: tuple[np.ndarray, np.ndarray]) -> 
     return np.where(np.isfinite(out), out, plain)
 
 
-def _two_product(a, b):
+def two_product(a, b):
     """(p, e) with p + e = a·b exactly (Dekker), as long as nothing overflows."""
     p = a * b
     a1, b1 = _upper(a), _upper(b)

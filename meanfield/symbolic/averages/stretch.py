@@ -31,18 +31,17 @@ class Stretch(sp.Expr):
     is_ratio = True
 
     def __new__(cls, body: Integrand, variance: sp.Expr, apart: sp.Expr, params: sp.Tuple = _NO_PARAMETERS):
-        numbers = {P[i]: p for i, p in enumerate(params) if p.is_number and not p.has(Average)}
-        if numbers:  # α → 1/10 must give the very node that was built with 1/10
-            rest = [i for i in range(len(params)) if P[i] not in numbers]
-            swap = numbers | {P[i]: P[j] for j, i in enumerate(rest)}
-            f = body.expr.subs(swap, simultaneous=True)
-            body, params = Integrand(pieces(f, Z[0]).expr), sp.Tuple(*[params[i] for i in rest])
-        return super().__new__(cls, body, sp.sympify(variance), sp.sympify(apart), sp.Tuple(*params))
+        body, params = without_numbers(body, params)
+        return super().__new__(cls, body, sp.sympify(variance), sp.sympify(apart), params)
 
     @property
     def function(self) -> sp.Expr:
         """f, in Z[0], its parameters put back."""
-        return self.args[0].expr.xreplace(dict(zip(P, self.args[3])))
+        return self.args[0].expr.xreplace(dict(zip(P, self.params)))
+
+    @property
+    def params(self) -> sp.Tuple:
+        return self.args[-1]
 
     @property
     def variance(self) -> sp.Expr:
@@ -81,10 +80,6 @@ class Stretch(sp.Expr):
         """2(⟨f²⟩ - ⟨f f⟩)/apart, in averages."""
         return self.slope if self.apart == 0 else 2 * (self.second - self.product) / self.apart
 
-    def separation(self) -> sp.Expr:
-        """⟨(f(z_a) - f(z_b))²⟩."""
-        return Separation(*self.args)
-
     def doit(self, **hints):
         e = self.definition()
         return e.xreplace({a: a.doit() for a in e.atoms(Average)})
@@ -106,10 +101,15 @@ class Stretch(sp.Expr):
         lost = int(max(0, -sp.log(share, 2))) + 10
         return sp.N(self.definition(), int((prec + lost) / 3.3219) + 3)._eval_evalf(prec)
 
+    @property
+    def law(self) -> tuple[sp.Expr, ...]:
+        """What is printed of the two Gaussians."""
+        return self.variance, self.apart
+
     def _sympystr(self, printer):
         f = self.function
         a, b = (f.xreplace({Z[0]: sp.Symbol(n, real=True)}) for n in ("z_a", "z_b"))
-        law = ", ".join(printer._print(e) for e in (self.variance, self.apart))
+        law = ", ".join(printer._print(e) for e in self.law)
         return f"<({printer._print(a - b)})**2>/<(z_a - z_b)**2>_{{{law}}}"
 
     def tex_inside(self):
@@ -118,7 +118,7 @@ class Stretch(sp.Expr):
         a, b = (f.xreplace({Z[0]: sp.Symbol(n, real=True)}) for n in ("z_a", "z_b"))
 
         def ends(body, write):
-            law = f"{write(self.variance)},{write(self.apart)}"
+            law = ",".join(map(write, self.law))
             front = rf"\frac{{1}}{{{write(self.apart)}}} " if self.is_ratio else ""
             return rf"{front}\left\langle \left( {body} \right)^{{2}} \right\rangle_{{{law}}}"
 
@@ -130,8 +130,13 @@ class Stretch(sp.Expr):
         return text if exp is None else rf"\left( {text} \right)^{{{exp}}}"
 
 
+    def separation(self) -> sp.Expr:
+        """⟨(f(z_a) - f(z_b))²⟩, as maps of the distance are printed."""
+        return Separation(*self.args)
+
+
 class Separation(Stretch):
-    """⟨(f(z_a) - f(z_b))²⟩ itself, as maps of the distance are printed."""
+    """⟨(f(z_a) - f(z_b))²⟩ itself."""
 
     is_ratio = False
 
@@ -148,6 +153,17 @@ def as_printed(e: sp.Expr) -> sp.Expr:
     return sp.expand(e.xreplace(found), deep=False) if found else e
 
 
+def without_numbers(body: Integrand, params) -> tuple[Integrand, sp.Tuple]:
+    """The same with what became a number put into f: α → 1/10 must give the very node that was built with 1/10."""
+    numbers = {P[i]: p for i, p in enumerate(params) if p.is_number and not p.has(Average)}
+    if not numbers:
+        return body, sp.Tuple(*params)
+    rest = [i for i in range(len(params)) if P[i] not in numbers]
+    swap = numbers | {P[i]: P[j] for j, i in enumerate(rest)}
+    f = body.expr.subs(swap, simultaneous=True)
+    return Integrand(pieces(f, Z[0]).expr), sp.Tuple(*[params[i] for i in rest])
+
+
 def stretch(f: sp.Expr, variance: sp.Expr, apart: sp.Expr) -> sp.Expr:
     """The node; constants and what is linear are taken out.
 
@@ -155,15 +171,25 @@ def stretch(f: sp.Expr, variance: sp.Expr, apart: sp.Expr) -> sp.Expr:
     >>> stretch(3 * Z[0], K, distance)
     9
     """
-    f = f - f.as_independent(Z[0], as_Add=True)[0] if f.is_Add else f
-    constant, f = f.as_independent(Z[0], as_Add=False) if f.is_Mul else (sp.S.One, f)
+    constant, f = essential(f)
     if not f.has(Z[0]):
         return sp.S.Zero
     if f == Z[0]:
         return constant**2
+    body, params = as_body(f)
+    return constant**2 * Stretch(body, variance, apart, params)
+
+
+def essential(f: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+    """(c, h) with f = c·h + (constant): what a difference of f's is made of."""
+    f = f - f.as_independent(Z[0], as_Add=True)[0] if f.is_Add else f
+    return f.as_independent(Z[0], as_Add=False) if f.is_Mul else (sp.S.One, f)
+
+
+def as_body(f: sp.Expr) -> tuple[Integrand, sp.Tuple]:
+    """f as an atom in canonical dummies, and its parameters."""
     inside = sorted(outermost(f), key=str)  # the mean and scale of a LayerNorm before φ
     names = {a: sp.Dummy("q", real=True) for a in inside}
     f = f.xreplace(names)
     free = [*names.values(), *sorted(f.free_symbols - set(Z) - set(names.values()), key=lambda s: s.name)]
-    body = Integrand(f.xreplace(dict(zip(free, P))))
-    return constant**2 * Stretch(body, variance, apart, sp.Tuple(*inside, *free[len(inside) :]))
+    return Integrand(f.xreplace(dict(zip(free, P)))), sp.Tuple(*inside, *free[len(inside) :])

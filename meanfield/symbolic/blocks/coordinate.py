@@ -15,12 +15,13 @@ import sympy as sp
 from meanfield.functions.piecewise import Pieces, pieces
 from meanfield.functions.series.taylor import fractional
 from meanfield.results import MeanFieldError
+from meanfield.symbolic.averages.chord import chord, rise
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.averages.stretch import stretch
-from meanfield.symbols import D0, J0, J, K, K_aa, K_ab, K_bb, Theta, Z, distance
+from meanfield.symbols import D0, J0, J, K, K_aa, K_ab, K_bb, Theta, Z, distance, tilt
 
 Exprs = tuple[sp.Expr, ...]
-_STATE = frozenset((K, K_aa, K_bb, K_ab, distance, J, Theta, J0, D0))
+_STATE = frozenset((K, K_aa, K_bb, K_ab, distance, tilt, J, Theta, J0, D0))
 
 
 def pairs(positions: int) -> tuple[tuple[int, int], ...]:
@@ -34,13 +35,15 @@ class Gaussian:
     """The law of z over positions, and the Gram matrices of its tangents, entries in the order of `pairs`.
 
     cov: ⟨z_p z_q⟩; grams: field → Σ_j ⟨∂_j z_p ∂_j z_q⟩, the sum over what the field differentiates by; apart: of two
-    positions of one variance, ⟨(z_a - z_b)²⟩ as a multiple of its value at the block's start, where it is carried.
+    positions, ⟨(z_a - z_b)²⟩ as a multiple of its value `distance` at the block's start, where it is carried; lean:
+    ⟨z_a² - z_b²⟩/√distance, None or 0 where both have one variance.
     """
 
     positions: int
     cov: Exprs
     grams: dict[str, Exprs] = field(default_factory=dict)
     apart: sp.Expr | None = None
+    lean: sp.Expr | None = None
 
     def variance(self, p: int) -> sp.Expr:
         return self.cov[p]
@@ -55,16 +58,25 @@ class Gaussian:
         """The same for two positions, their covariance by way of how far they are apart, where that is carried."""
         if self.apart is None:
             return self.over(p, q)
-        return self.cov[p], self.cov[p] - self.apart / 2, self.cov[q]
+        if not self.lean:
+            return self.cov[p], self.cov[p] - self.apart / 2, self.cov[q]
+        a, b = self.cov[p], self.cov[q]
+        return a, sp.sqrt(a) * sp.sqrt(b) - self.apart * sp.cos(self.tilt()) ** 2 / 2, b
+
+    def tilt(self) -> sp.Expr:
+        """The angle whose sine is (sd(z_a) - sd(z_b))/√⟨(z_a - z_b)²⟩."""
+        assert self.apart is not None and self.lean is not None
+        sine = self.lean / (sp.sqrt(self.cov[0]) + sp.sqrt(self.cov[1])) / sp.sqrt(per(self.apart, distance))
+        return tilt if sine == sp.sin(tilt) else sp.asin(sine)
 
     def map(self, function) -> Gaussian:
-        """`function(field or "K", entry, expression)` applied to every entry ("apart" at the entry of both)."""
+        """`function(field or "K", entry, expression)` applied to every entry ("apart", "lean" at the entry of both)."""
 
         def each(name: str, entries: Exprs) -> Exprs:
             return tuple(function(name, pq, e) for pq, e in zip(pairs(self.positions), entries))
 
-        apart = None if self.apart is None else function("apart", (0, 1), self.apart)
-        return Gaussian(self.positions, each("K", self.cov), {n: each(n, g) for n, g in self.grams.items()}, apart)
+        both = [None if e is None else function(n, (0, 1), e) for n, e in (("apart", self.apart), ("lean", self.lean))]
+        return Gaussian(self.positions, each("K", self.cov), {n: each(n, g) for n, g in self.grams.items()}, *both)
 
 
 def _once(method):
@@ -128,10 +140,46 @@ class Coordinate:
         return scale * tidy(raw)
 
     def apart(self) -> sp.Expr:
-        """⟨(x_a - x_b)²⟩ of two positions of one variance."""
-        assert self.law.apart is not None
-        moved = sp.S.One if self.is_linear else stretch(self.functions[0], self.law.variance(0), self.law.apart)
-        return self.scales[0] ** 2 * moved * self.law.apart
+        """⟨(x_a - x_b)²⟩ of two positions."""
+        law = self.law
+        assert law.apart is not None
+        if not law.lean:  # one variance
+            moved = sp.S.One if self.is_linear else stretch(self.functions[0], law.variance(0), law.apart)
+            return self.scales[0] ** 2 * moved * law.apart
+        a, b = self.scales
+        if self.is_linear and a != b:
+            self._require_one_norm()
+            return a * b * law.apart * sp.cos(law.tilt()) ** 2
+        A, B, _ = law.cov
+        return a**2 * law.apart * chord(self._shared(), A, B, law.apart, law.tilt())
+
+    def lean(self) -> sp.Expr:
+        """⟨x_a² - x_b²⟩/√distance."""
+        law, (a, b) = self.law, self.scales
+        if not law.lean:
+            return law.lean
+        if self.is_linear and a != b:
+            self._require_one_norm()
+            return sp.S.Zero
+        square = pieces(self._shared(), Z[0]).map(lambda e: e**2).expr
+        return a**2 * law.lean * rise(square, *law.cov[:2])
+
+    def _shared(self) -> sp.Expr:
+        """f, where both positions have the same function, up to a constant factor that they have, too."""
+        f, (a, b) = self.functions[0], self.scales
+        if self.functions[1].xreplace({Z[1]: Z[0]}) != f or a != b or any(self.shifts):
+            raise MeanFieldError(
+                "The distance of two inputs of unequal norms was asked for, but behind a LayerNorm on activations each "
+                "of them has a function of its own, whose difference is not derived; ask for K_aa, K_bb and K_ab."
+            )
+        return f
+
+    def _require_one_norm(self) -> None:
+        if tidy(self.moment(0, 0) - self.moment(1, 1)) != 0:
+            raise MeanFieldError(
+                "The distance of two inputs of unequal norms was asked for; behind a LayerNorm it is derived where "
+                "both have one norm there, and here they have not; ask for K_aa, K_bb and K_ab."
+            )
 
     @_once
     def slopes(self, p: int, q: int) -> sp.Expr:
@@ -162,6 +210,11 @@ class Coordinate:
 
     def pieces(self, p: int) -> Pieces:
         return pieces(self.functions[p].xreplace({Z[p]: Z[0]}), Z[0])
+
+
+def per(e: sp.Expr, symbol: sp.Symbol) -> sp.Expr:
+    """e/symbol of an expression that is proportional to it, term by term."""
+    return sp.Add(*[t / symbol for t in sp.Add.make_args(sp.expand(e, deep=False))])
 
 
 def gaussian(law: Gaussian, sources: tuple[Exprs, ...] = ()) -> Coordinate:

@@ -91,8 +91,16 @@ class Pooled(Coordinate):
             raw = raw - m * self.mean(q) - n * self.mean(p) + m * n
         return scale * raw
 
+    def lean(self) -> sp.Expr:
+        raise MeanFieldError(
+            "The distance of two inputs of unequal norms through a Pool is not derived; ask for K_aa, K_bb, K_ab, or for "
+            "two inputs of one norm."
+        )
+
     def apart(self) -> sp.Expr:
         assert self.law.apart is not None
+        if self.law.lean:
+            return self.lean()
         apart = self.law.apart
         if self.powers is None:
             self._same_function(0, 1)

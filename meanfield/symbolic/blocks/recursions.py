@@ -1,7 +1,8 @@
 r"""The recursions of an architecture, each one walk through its block.
 
 one_input: (K, J, Theta); two_inputs: K at both inputs and between them; pair_tangents: J_ab and Theta_ab with them;
-input_jacobian: (K, D0, J0) with an input of finite dimension.
+equal_norms, unequal_norms: the same with the distance of the two carried by itself; input_jacobian: (K, D0, J0) with an
+input of finite dimension.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from meanfield.symbols import (
     parameter,
     sigma_b,
     sigma_w,
+    tilt,
 )
 
 _FIRST = sigma_w**2 * Q0 + sigma_b**2
@@ -51,7 +53,7 @@ def _var(symbol: sp.Symbol, initial: sp.Expr) -> StateVar:
     return StateVar(symbol.name, symbol, initial, QUANTITIES[symbol.name].carry)
 
 
-def _recursion(state, walk: Walk, values: Exprs, *before: tuple[Walk, Exprs], readout=()) -> Recursion:
+def _recursion(state, walk: Walk, values: Exprs, *before: tuple[Walk, Exprs], readout=(), closer=()) -> Recursion:
     """A recursion from the values that walks ended with: the block's, and those of the layers before it."""
 
     def step(one: Walk, ends: Exprs) -> Step:
@@ -62,7 +64,7 @@ def _recursion(state, walk: Walk, values: Exprs, *before: tuple[Walk, Exprs], re
     for one in (walk, *(w for w, _ in before)):
         domain |= one.domain
     block, head = step(walk, values), tuple(step(*one) for one in before)
-    found = Recursion(tuple(state), block, head, tuple(readout))
+    found = Recursion(tuple(state), block, head, tuple(readout), closer=tuple(closer))
     used = {s.name: s for s in found.parameters}
     return replace(found, domain=tuple((used[n], d) for n, d in domain.items() if n in used))
 
@@ -101,12 +103,12 @@ def _times(growth: sp.Expr, symbol: sp.Symbol) -> sp.Expr:
     return sp.oo if growth == sp.oo else growth * symbol
 
 
-def _trained(block: Block, cov: Exprs, fields: dict[str, Exprs], apart: sp.Expr | None = None):
+def _trained(block: Block, cov: Exprs, fields: dict[str, Exprs], *both: sp.Expr):
     """(walk, values of the block) and the same for the first layer, where it differs: γ and β of a LayerNorm that ends
     a block belong to one coordinate each, so that the next block must see their share of Θ as functions of z; the
     input layer has none."""
     first, positions = Walk(trains="Theta"), 1 if len(cov) == 1 else 2
-    end = first.ended(block, gaussian(Gaussian(positions, cov, fields, apart)))
+    end = first.ended(block, gaussian(Gaussian(positions, cov, fields, *both)))
     if not end.sources:
         return first, _values(end.law, (sp.S.Zero,) * len(end.law.cov))
     if any(holds_state(first.plain(a)) for one in end.sources for a in one):
@@ -114,7 +116,7 @@ def _trained(block: Block, cov: Exprs, fields: dict[str, Exprs], apart: sp.Expr 
     own = _shares(end.sources, Gaussian(positions, cov))
     grams = fields | {"Theta": tuple(t - s for t, s in zip(fields["Theta"], own))}
     walk = Walk(trains="Theta", domain=first.domain, _assumed=first._assumed)  # sources hold the symbols of the first
-    law = walk.ended(block, gaussian(Gaussian(positions, cov, grams, apart), end.sources)).law
+    law = walk.ended(block, gaussian(Gaussian(positions, cov, grams, *both), end.sources)).law
     return (walk, _values(law, _shares(end.sources, law)), (first, _values(end.law, _shares(end.sources, end.law))))
 
 
@@ -129,6 +131,8 @@ def _shares(sources: tuple[Exprs, ...], law: Gaussian) -> Exprs:
 def _values(law: Gaussian, shares: Exprs) -> Exprs:
     """The next values: K's, J's, Θ's."""
     theta = tuple(t if t == sp.oo else t + s for t, s in zip(law.grams["Theta"], shares))
+    if law.lean is not None:
+        return (*_unequal(law), _times(law.grams["J"][2], J_ab), _collect(theta[2], (Theta_ab,)))
     if law.apart is not None:
         J_, Theta_ = law.grams["J"], (_collect(theta[0], (Theta,)), _collect(theta[2], (Theta_ab,)))
         own = law.cov[0], _times(J_[0], J), Theta_[0]
@@ -136,6 +140,12 @@ def _values(law: Gaussian, shares: Exprs) -> Exprs:
     if law.positions == 1:
         return law.cov[0], _times(law.grams["J"][0], J), _collect(theta[0], (Theta,))
     return (*law.cov, _times(law.grams["J"][2], J_ab), _collect(theta[2], (Theta_ab,)))
+
+
+def _unequal(law: Gaussian) -> Exprs:
+    """The next K_aa, K_bb, tilt, distance, K_ab of two inputs of any norms."""
+    assert law.apart is not None and law.lean is not None
+    return (*law.cov[:2], law.tilt() if law.lean else sp.S.Zero, _collect(law.apart, (distance,)), law.cov[2])
 
 
 def _collect(e: sp.Expr, symbols) -> sp.Expr:
@@ -221,7 +231,54 @@ def equal_norms(block: Block) -> Recursion:
         apart = _collect(law.apart, (distance,))
         values = (law.cov[0], _times(found[0], J), law.cov[2], apart, _times(found[2], J_ab))
         start = [v for v in start if not v.name.startswith("Theta")]
-    return _recursion(start, walk, values, *before, readout=READOUT)
+    nearer = ((K_ab, K - distance / 2, distance < K),)
+    return _recursion(start, walk, values, *before, readout=READOUT, closer=nearer)
+
+
+def unequal_norms(block: Block) -> Recursion:
+    """The recursion of (K_aa, K_bb, tilt, distance, K_ab, J_ab, Theta_ab) for two inputs of any norms.
+
+    distance = K_aa + K_bb - 2K_ab is followed by itself as in `equal_norms`, and the angle tilt with sin(tilt) = (√K_aa
+    - √K_bb)/√distance says which share of it is one of norms (sin²) and of directions (cos²): nothing is lost where the
+    inputs come together.
+    """
+    one, both = (sp.S.Zero, sp.S.Zero, sp.S.One), (distance, sp.sin(tilt) * (sp.sqrt(K_aa) + sp.sqrt(K_bb)))
+    own, between = _pair_state()[:2], _pair_state()[2:]
+    apart = _var(distance, 2 * sigma_w**2 * Q0 * (1 - c0))
+    start = [*own, _var(tilt, sp.S.Zero), apart, *between, _var(J_ab, sp.S.One)]
+    turned, roots = distance * sp.cos(tilt) ** 2, sp.sqrt(K_aa) * sp.sqrt(K_bb)
+    nearer = ((K_ab, roots - turned / 2, turned < 2 * roots),)
+    try:
+        walk, values, *before = _trained(block, _COV, {"J": one, "Theta": (sp.S.Zero, sp.S.Zero, Theta_ab)}, *both)
+    except OpenTangent:
+        walk = Walk()
+        law = walk.ended(untrained(block), gaussian(Gaussian(2, _COV, {"J": one}, *both))).law
+        values = (*_unequal(law), _times(law.grams["J"][2], J_ab))
+        return _recursion(start, walk, values, readout=_READOUT, closer=nearer)
+    return _recursion([*start, _var(Theta_ab, _BETWEEN)], walk, values, *before, readout=_READOUT, closer=nearer)
+
+
+def without_tilt(recursion: Recursion) -> Recursion:
+    """The same maps in the state without `tilt`, as definitions and not as what floats can follow."""
+    if "tilt" not in recursion.names:
+        return recursion
+    keep = [i for i, v in enumerate(recursion.state) if v.symbol != tilt]
+    norms = sp.sqrt(K_aa) - sp.sqrt(K_bb)
+    known = {sp.sin(tilt): norms / sp.sqrt(distance), tilt: sp.asin(norms / sp.sqrt(distance))}
+    kept = replace(
+        recursion,
+        state=tuple(recursion.state[i] for i in keep),
+        block=recursion.block.pick(keep),
+        head=tuple(s.pick(keep) for s in recursion.head),
+        closer=(),
+    )
+
+
+    def plain(e: sp.Expr) -> sp.Expr:
+        e = e.subs(distance * sp.cos(tilt) ** 2, distance - norms**2).xreplace(known)
+        return e.xreplace({1 - norms**2 / distance: (distance - norms**2) / distance})
+
+    return kept.map(plain)
 
 
 def skip_strength(block: Block) -> sp.Symbol | None:

@@ -38,6 +38,8 @@ def _dense(block: Dense, x: Coordinate, walk: Walk) -> Coordinate:
             return variance(*pq)
         if name == "apart":
             return w**2 * x.apart()
+        if name == "lean":
+            return w**2 * x.lean()
         pushed = walk.tangent(x, name, *pq)
         if pushed == sp.oo:
             return sp.oo
@@ -134,8 +136,9 @@ def _residual(block: Residual, x: Coordinate, walk: Walk) -> Coordinate:
         return tuple(sp.oo if sp.oo in (a, b) else a + strength**2 * b for a, b in zip(entries, others))
 
     grams = {name: added(new.grams[name], old.grams[name]) for name in new.grams}
-    apart = None if new.apart is None or old.apart is None else new.apart + strength**2 * old.apart
-    return gaussian(Gaussian(x.positions, added(new.cov, old.cov), grams, apart))
+    pairs_of = ((new.apart, old.apart), (new.lean, old.lean))
+    both = [None if a is None or b is None else a + strength**2 * b for a, b in pairs_of]
+    return gaussian(Gaussian(x.positions, added(new.cov, old.cov), grams, *both))
 
 
 def has_dense(block: Block) -> bool:

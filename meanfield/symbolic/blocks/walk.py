@@ -21,9 +21,10 @@ from meanfield.architecture import Block, Number, Param, Schedule
 from meanfield.arguments import shown
 from meanfield.functions.parser import value_of
 from meanfield.results import MeanFieldError
+from meanfield.symbolic.averages.chord import Rise
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.stretch import Stretch
-from meanfield.symbolic.blocks.coordinate import Coordinate, mean_of, pairs, tidy
+from meanfield.symbolic.blocks.coordinate import Coordinate, mean_of, pairs, per, tidy
 from meanfield.symbolic.steps import Domain
 from meanfield.symbols import K, Z, distance, l, parameter
 
@@ -98,12 +99,16 @@ class Walk:
     def named(self, x: Coordinate) -> Coordinate:
         """The same coordinate, each long variance and tangent of its z known by a name."""
 
-        same = x.positions == 2 and x.law.apart is not None  # two inputs of one norm share what belongs to each
+        # two inputs of one norm share what belongs to each
+        same = x.positions == 2 and x.law.apart is not None and not x.law.lean
 
         def name(letter: str, pq: tuple[int, int], e: sp.Expr) -> sp.Expr:
             if letter == "apart":
                 index = 1 + sum(s.name.startswith("stretch[") for s, _ in self.lets)
-                return distance * self._let(f"stretch[{index}]", e / distance, nonnegative=True)
+                return distance * self._let(f"stretch[{index}]", per(e, distance), nonnegative=True)
+            if letter == "lean":
+                index = 1 + sum(s.name.startswith("lean[") for s, _ in self.lets)
+                return e if e in (0, x.law.lean) and not e.has(Rise) else self._let(f"lean[{index}]", e)
             stem = LETTERS[letter] + ("" if same and pq[0] == pq[1] else SUFFIXES[x.positions][pq])
             known = [s for s, value in self.lets if value == e and s.name.startswith(f"{stem}[")]
             if same and known:
@@ -115,7 +120,7 @@ class Walk:
 
     def _let(self, name: str, e: sp.Expr, **assumptions: bool | None) -> sp.Expr:
         """A symbol for a long expression, a short one as it is."""
-        if e.is_Atom or e.has(sp.oo) or (not e.has(Average, Stretch) and e.count_ops() <= _SMALL):
+        if e.is_Atom or e.has(sp.oo) or (not e.has(Average, Stretch, Rise) and e.count_ops() <= _SMALL):
             return e
         symbol = sp.Symbol(name, real=True, **assumptions)  # no user's name has brackets
         self.lets.append((symbol, e))
@@ -186,6 +191,8 @@ class Walk:
         back = {z: z / s for z, s in zip(Z, x.scales)}
 
         def scaled(name: str, pq: tuple[int, int], e: sp.Expr) -> sp.Expr:
+            if name == "lean" or (name == "apart" and x.law.lean):
+                return getattr(x, name)()
             if name in ("K", "apart"):
                 return tidy(x.scales[pq[0]] * x.scales[pq[1]] * e)
             return self.tangent(x, name, *pq)
