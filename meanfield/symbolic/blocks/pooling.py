@@ -93,8 +93,8 @@ class Pooled(Coordinate):
 
     def lean(self) -> sp.Expr:
         raise MeanFieldError(
-            "The distance of two inputs of unequal norms through a Pool is not derived; ask for K_aa, K_bb, K_ab, or for "
-            "two inputs of one norm."
+            "The distance of two inputs of unequal norms through a Pool is not derived; ask for K_aa, K_bb, K_ab, or "
+            "for two inputs of one norm."
         )
 
     def apart(self) -> sp.Expr:
