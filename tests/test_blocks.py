@@ -199,7 +199,6 @@ def test_haar_weights_share_the_limit_of_infinite_width(weights):
     "block",
     [
         Sequential((PHI, mf.BatchNorm(), Dense())),
-        Sequential((PHI, mf.Pool(2), Dense())),
         Sequential((PHI, Dense(axis="tokens"))),
     ],
 )
