@@ -220,3 +220,9 @@ def test_correlations_of_a_maximum():
         assert found.c == pytest.approx(expected, abs=6e-7) and found.error < 1e-8
     line = theory.neutrality_line().sigma_w_at("sqrt(0.1)")
     assert line[0][0].value ** 2 == pytest.approx(39.6632, abs=1e-4)
+
+
+def test_pools_are_typeset():
+    text = pooled("tanh").latex()
+    assert r"\max_{2}" in text and "JointRank" not in text
+    assert str(pooled("tanh").recursion("K", "distance")).count("max2(tanh(z_a))") == 1

@@ -174,6 +174,12 @@ class _OfMaximum:
     def kind(self) -> int:
         return int(self.args[-1])
 
+    def _at(self) -> tuple[sp.Expr, sp.Expr]:
+        """φ at both inputs, as it is printed."""
+        f: sp.Expr = self.args[0].expr
+        a, b = (f.xreplace({Z[0]: sp.Symbol(n, real=True)}) for n in ("z_a", "z_b"))
+        return a, b
+
 
 def _slope(f: sp.Expr, n: int, kind: int, cov) -> sp.Expr:
     """n⟨φ′(z_a) φ′(z_b) R₂^{n-1}⟩."""
@@ -231,18 +237,15 @@ class MaxProduct(_OfMaximum, sp.Expr):
         one, other = (f"max{self.nodes}({printer._print(e)})" for e in self._at())
         return f"<{one}*{other}>_{{{', '.join(printer._print(c) for c in self.cov)}}}"
 
-    def _at(self) -> tuple[sp.Expr, sp.Expr]:
-        a, b = (self.function.xreplace({Z[0]: sp.Symbol(n, real=True)}) for n in ("z_a", "z_b"))
-        return a, b
-
     def tex_inside(self):
         a, b = self._at()
 
         def ends(body, write):
             law = ",".join(write(c) for c in self.cov)
-            return rf"\left\langle \textstyle\max_{{{self.nodes}}}\big[ {body} \big] \right\rangle_{{{law}}}"
+            largest = rf"\max_{{{self.nodes}}}"
+            return rf"\left\langle {largest} {body} \cdot {largest} {write(b)} \right\rangle_{{{law}}}"
 
-        return a * b, ends
+        return a, ends
 
     def _latex(self, printer, exp=None):
         inside, ends = self.tex_inside()
@@ -287,7 +290,21 @@ class MaxStretch(_OfMaximum, Stretch):
         return self.second, pair, pair.slope
 
     def _sympystr(self, printer):
-        return super()._sympystr(printer).replace("<(", f"<(max{self.nodes} ", 1)
+        a, b = (f"max{self.nodes}({printer._print(e)})" for e in self._at())
+        law = ", ".join(printer._print(e) for e in (self.variance, self.apart))
+        return f"<({a} - {b})**2>/<(z_a - z_b)**2>_{{{law}}}"
+
+    def tex_inside(self):
+        a, b = self._at()
+
+        def ends(body, write):
+            law = f"{write(self.variance)},{write(self.apart)}"
+            front = rf"\frac{{1}}{{{write(self.apart)}}} " if self.is_ratio else ""
+            largest = rf"\max_{{{self.nodes}}}"
+            inner = rf"{largest} {body} - {largest} {write(b)}"
+            return rf"{front}\left\langle \left( {inner} \right)^{{2}} \right\rangle_{{{law}}}"
+
+        return a, ends
 
 
 class MaxSeparation(MaxStretch):
