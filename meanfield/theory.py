@@ -584,7 +584,8 @@ class Theory:
         each average."""
         from meanfield.numeric.lowering.assembly import lower
 
-        return lower(_selected(self, tuple(quantities or self.usual))).source
+        asked = tuple(names_of(n, "A quantity")[0] for n in quantities)
+        return lower(_selected(self, asked or self.usual)).source
 
     @spoken
     def table(self, order: int = 3) -> _latex.Table:

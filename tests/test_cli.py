@@ -22,7 +22,7 @@ from meanfield.cli import output as cli_output
 from meanfield.cli import reading as cli_reading
 from meanfield.comparison import check as comparison
 
-VERBS = ("derive", "table", "law", "critical", "propagate", "phase-diagram", "check", "activations", "demo")
+VERBS = ("derive", "table", "law", "bias", "critical", "propagate", "phase-diagram", "check", "activations", "demo")
 HEAVY = ("numba", "scipy", "matplotlib")
 
 

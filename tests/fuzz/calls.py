@@ -56,6 +56,7 @@ PLACE = {"sigma_w": 1.2, "sigma_b": 0.1}
 SIZES = {**PLACE, "width": 8, "depth": 3, "networks": 3}
 GRID = {"sigma_w": (0.5, 2.0, 3), "sigma_b": (0.0, 1.0, 2), "line": False}
 THEORIES = ("tanh", "relu", "erf", "norm", "switched", "twice", "shortcut")
+PAIRS = ("relu", "norm", "switched", "shortcut")  # whose averages over two inputs compile at once
 
 
 def _methods(name: str) -> dict[str, tuple[Callable, dict[str, Any], tuple[str, ...]]]:
@@ -85,12 +86,27 @@ def _methods(name: str) -> dict[str, tuple[Callable, dict[str, Any], tuple[str, 
     }
 
 
+def _of_pairs(name: str) -> dict[str, tuple[Callable, dict[str, Any], tuple[str, ...]]]:
+    """The verbs of two inputs."""
+
+    def of(method: str) -> Callable:
+        return lambda *a, **k: getattr(theory(name), method)(*a, **k)
+
+    return {
+        f"{name}.depth_law(c)": (of("depth_law"), {"0": "c", **PLACE}, ("mu", "Q0", "c0")),
+        f"{name}.bias": (of("bias"), dict(PLACE), ("input_norm", "c0", "mu")),
+        f"{name}.correlations": (of("correlations"), dict(PLACE), ("input_norm", "mu")),
+        f"{name}.neutrality_line": (of("neutrality_line"), {}, ("c", "mu")),
+    }
+
+
 def _block(cls: Callable, needed: dict[str, Any], *names: str) -> tuple[Callable, dict[str, Any], tuple[str, ...]]:
     return lambda *a, **k: mf.derive(architecture=mf.Sequential((cls(*a, **k), mf.Dense()))), needed, names
 
 
 VERBS: dict[str, tuple[Callable, dict[str, Any], tuple[str, ...]]] = {
     **{verb: entry for name in THEORIES for verb, entry in _methods(name).items()},
+    **{verb: entry for name in PAIRS for verb, entry in _of_pairs(name).items()},
     "derive": (mf.derive, {"0": "tanh"}, ("residual", "mu", "norm", "architecture", "weights", "alpha")),
     "activation": (mf.activation, {"0": "swish"}, ("beta", "1")),
     "activations": (mf.activations, {}, ("0",)),
@@ -214,6 +230,7 @@ DEEP: dict[str, Callable[[str], Any]] = {
     "fixed": lambda text: mf.derive(text).fixed_points(sigma_w="1.1", sigma_b="0.3"),
     "points": lambda text: mf.derive(text).critical_points(),
     "law": lambda text: mf.derive(text, residual=True).depth_law("J", sigma_w=1, sigma_b=0),
+    "closing": lambda text: mf.derive(text).depth_law("c", sigma_w="0.9", sigma_b="0.3"),
 }
 READERS |= DEEP
 
@@ -243,7 +260,14 @@ def deep(draw) -> Call:
 LINES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "derive": (("derive", "linear"), ("--residual", "--mu", "--norm", "--param", "--latex", "--json")),
     "table": (("table", "linear", "--order", "1"), ("--order", "--mu", "--norm", "--param", "--json", "--output")),
-    "law": (("law", "linear", "--sigma-w", "1"), ("--quantity", "--sigma-w", "--sigma-b", "--mu", "--json")),
+    "law": (
+        ("law", "linear", "--sigma-w", "1"),
+        ("--quantity", "--correlation", "--sigma-w", "--sigma-b", "--mu", "--json"),
+    ),
+    "bias": (
+        ("bias", "linear", "--sigma-w", "1", "--sigma-b", "0.1"),
+        ("--sigma-w", "--sigma-b", "--input-norm", "--correlation", "--norm", "--mu", "--json"),
+    ),
     "critical": (("critical", "linear"), ("--sigma-w", "--sigma-b", "--input-norm", "--mu", "--param", "--json")),
     "propagate": (
         ("propagate", "linear", "--sigma-w", "1", "--sigma-b", "0.1", "--depth", "3"),
