@@ -91,21 +91,23 @@ def edge(name: str, kind: str) -> Callable:
     return compute
 
 
+def at_half(theory: mf.Theory, k: float) -> tuple[float, float]:
+    """(σ_w², σ_b²) where K* = k and c* = ½: K/2 = σ_w²(⟨f²⟩ - ⟨ff′⟩) and σ_b² = K - σ_w²⟨f²⟩ at c = ½."""
+    found = run(theory, k, 0.0, 2, 0.5)
+    mixed = float(found.K_ab.ravel()[1]) / k
+    second = mixed / float(found.c.ravel()[1])
+    width = k / 2 / (second - mixed)
+    return width, k - width * second
+
+
 def neutral(name: str, kind: str, square_b: str) -> Callable:
-    """σ_w² where c* = ½: K/2 = σ_w²(⟨f²⟩ - ⟨ff′⟩) and σ_b² = K - σ_w²⟨f²⟩ at c = ½, solved for K."""
+    """σ_w² of the neutrality line, c* = ½."""
     from scipy.optimize import brentq
 
-    def at(k: float) -> tuple[float, float]:
-        found = run(pooled(name, kind), k, 0.0, 2, 0.5)
-        mixed = float(found.K_ab.ravel()[1]) / k
-        second = mixed / float(found.c.ravel()[1])
-        width = k / 2 / (second - mixed)
-        return width, k - width * second
-
     def compute(off):
-        bias = float(R(square_b)) * float(1 + off) ** 2
-        k = brentq(lambda k: at(k)[1] - bias, 0.05, 60, xtol=1e-12)
-        return (at(k)[0],)
+        theory, bias = pooled(name, kind), float(R(square_b)) * float(1 + off) ** 2
+        k = brentq(lambda k: at_half(theory, k)[1] - bias, 0.05, 60, xtol=1e-12)
+        return (at_half(theory, k)[0],)
 
     return compute
 
