@@ -41,6 +41,7 @@ DIGITS = {  # algebra of several square roots and angles, or a φ without closed
     "B14 (8), (19)",
     "B30 (58), B40, mean",
     "B33 (70), V(|grad f|²), tanh",
+    "B39, odd φ + mean: q_ab",
     "B40, ReLU + mean",
     "B6 (36)",
     "B6 (37)",

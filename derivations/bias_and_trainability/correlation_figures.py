@@ -39,7 +39,7 @@ def figure_2(width: int = SMALL, depth: int = 100) -> Figure:
 
 
 def figure_23(width: int = SMALL, depth: int = 100) -> Figure:
-    """The same with pools of two."""
+    """The same with pools of two. Where q grows, γ/(1 + γ) stays below 1 by the spread of the inputs' norms (E34)."""
     return _drawn(POOLED, width, depth)
 
 
@@ -55,7 +55,7 @@ def _drawn(cases: tuple[tuple[str, Network, tuple[float, ...]], ...], width: int
             _theory(above, below, case, squares, ends, depth)
             above.set(title=title, xlabel=r"layer $\ell$", ylim=(0, 1.02))
             below.set(xscale="log", yscale="log", xlabel=r"layer $\ell$", ylim=(1e-8, 1.5))
-            above.legend(loc="lower right", ncols=2 if squares is SQUARES else 1)
+            above.legend(loc="lower right", ncols=2)
         panels[0, 0].set_ylabel(r"$c^{\ell}$")
         panels[1, 0].set_ylabel(r"$|c^{\ell} - c^\ast|$")
         return figure
