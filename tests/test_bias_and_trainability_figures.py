@@ -65,8 +65,10 @@ def test_figures_of_widths():
         for quantity in ("K_aa", "K_ab"):
             narrow, wide = (y for _, y in curves(width_figures.covariances(name, quantity, (500, 2000), 10).axes[1]))
             assert np.mean(wide / narrow) == pytest.approx(0.5, abs=0.15)
-    dots = curves(width_figures.figure_31(2000, 20).axes[0])[1::2]
-    assert len(dots) == 5 and all(abs(y[9] / x[9] ** 2) < 1 for x, y in dots)
+    found = curves(width_figures.figure_31(2000, 20).axes[0])
+    for (_, exact), (at, measured) in zip(found[::2], found[1::2], strict=True):
+        ratio = measured / exact[at.astype(int) - 1]
+        assert np.abs(ratio - 1).max() < 0.4 and not np.allclose(ratio, 1)
 
 
 @pytest.mark.slow

@@ -80,6 +80,17 @@ def test_class_fractions_of_explicit_relu_networks():
 
 
 @pytest.mark.slow
+def test_gradients_of_relu_shrink_by_chi():
+    """J^{1,11} = χ_1¹⁰ with χ_1 = σ_w²/2 = 0.75, at N = 1024 to 0.003 in χ_1; α of a pooled network is another number."""
+    run = mf.measure(
+        "relu", sigma_w=1.5**0.5, sigma_b=0.1**0.5, width=1024, depth=11, networks=100, sampler="lazy", probes=8, seed=4
+    )
+    found = run.estimate("J", l=11)
+    assert abs(found.mean**0.1 - 0.75) < 0.003 and abs(found.z(0.75**10)) < 4
+    assert abs(found.z(0.76**10)) > 4
+
+
+@pytest.mark.slow
 def test_drift_and_correlations_of_one_network_differ_by_the_norms():
     """E34: σ_y²/q is (1 - c) and the variance of √q_aa over inputs, so that γ/(1 + γ) leaves the band of the
     correlations deep in the chaotic phase (N = 10 000, σ_w² = 2.5, l = 100), and comes back with that term."""
