@@ -81,7 +81,7 @@ def test_class_fractions_of_explicit_relu_networks():
 
 @pytest.mark.slow
 def test_gradients_of_relu_shrink_by_chi():
-    """J^{1,11} = χ_1¹⁰ with χ_1 = σ_w²/2 = 0.75, at N = 1024 to 0.003 in χ_1; α of a pooled network is another number."""
+    """J^{1,11} = χ_1¹⁰ with χ_1 = σ_w²/2 = 0.75, at N = 1024 to 0.003 in χ_1."""
     run = mf.measure(
         "relu", sigma_w=1.5**0.5, sigma_b=0.1**0.5, width=1024, depth=11, networks=100, sampler="lazy", probes=8, seed=4
     )
