@@ -41,14 +41,18 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Network:
-    """An activation and the keywords of `meanfield.derive`."""
+    """An activation and the keywords of `meanfield.derive`, or pool: what it does with two neighbours after φ."""
 
     activation: str
     keywords: tuple[tuple[str, Any], ...] = ()
 
     @property
     def theory(self) -> mf.Theory:
-        return mf.derive(self.activation, **dict(self.keywords))
+        more = dict(self.keywords)
+        pool = more.pop("pool", None)
+        if pool is None:
+            return mf.derive(self.activation, **more)
+        return mf.derive(architecture=mf.Sequential((mf.Nonlinearity(self.activation), mf.Pool(2, pool), mf.Dense())))
 
     def __str__(self) -> str:
         short = {"a_plus": "a±", "a_minus": ""}
@@ -163,6 +167,21 @@ class Rounds(Claim):
         half = Decimal(5).scaleb(int(number.as_tuple().exponent) - 1)
         low, high = (mf.certified(sp.Rational(str(number + d)), 30) for d in (-half, half))
         return Verdict.CERTIFIED if low <= value and value <= high else Verdict.REFUTED
+
+
+@dataclass(frozen=True)
+class Floats(Claim):
+    """`of` the engine's doubles at each of the places is the printed function of the place, to 1e-11 of 1 or more."""
+
+    of: Callable[..., float] = field(default=lambda *place: float("nan"))
+    places: tuple[tuple[float, ...], ...] = ()
+
+    def _judge(self, case: Network, statement: Callable[..., float]) -> Verdict:
+        for place in self.places:
+            ours, theirs = self.of(*place), float(statement(*place))
+            if not abs(ours - theirs) <= 1e-11 * max(abs(theirs), 1):
+                return Verdict.REFUTED
+        return Verdict.MEASURED
 
 
 @dataclass(frozen=True)

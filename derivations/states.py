@@ -55,7 +55,8 @@ STATES: dict[str, Callable[[mf.Theory, dict], str]] = {
     "variance": variance,
     "gradients": gradients,
     "c*": correlation,
+    "bias": lambda theory, place: theory.bias(**place).phase.value,
     "sigma_mu2 at large l": partial(limit, name="sigma_mu2"),
     "sigma_y2 at large l": partial(limit, name="sigma_y2"),
 }
-FLOATS = {"c*", "sigma_mu2 at large l", "sigma_y2 at large l"}  # decided by floats with their errors
+FLOATS = {"bias", "c*", "sigma_mu2 at large l", "sigma_y2 at large l"}  # decided by floats with their errors

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from derivations.bias_and_trainability import figures
+from derivations.bias_and_trainability import correlation_figures, figures, width_figures
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -21,8 +21,8 @@ def test_figure_1_has_a_uniform_fraction_at_the_transition():
     assert neutral[400] == pytest.approx(0.05**-0.5) and biased[400] == pytest.approx(10**-0.5)
 
 
-def test_figure_15_grows_faster_below_the_line():
-    ends = [y[-1] for _, y in curves(figures.figure_15().axes[0])]
+def test_figure_31_grows_faster_below_the_line():
+    ends = [y[-1] for _, y in curves(width_figures.figure_31(0).axes[0])]
     assert ends == sorted(ends, reverse=True) and ends[2] == pytest.approx(602.9500127)
 
 
@@ -44,5 +44,39 @@ def test_figure_3_draws_both_lines_of_tanh():
 
 @pytest.mark.slow
 def test_figure_2_shows_the_limits_of_c():
-    found = curves(figures.figure_2().axes[1])
+    found = curves(correlation_figures.figure_2(0).axes[1])
     assert [float(np.ravel(y)[0]) for _, y in found[1::2]] == pytest.approx([1, 1, 0.98800, 0.66436, 0.47754], abs=1e-4)
+
+
+@pytest.mark.slow
+def test_figure_2_shows_a_network_beside_the_theory():
+    """Network, theory and limit of each σ_w²: at layer 10, N = 500, they agree within the spread of the network."""
+    found = curves(correlation_figures.figure_2(500, 20).axes[0])
+    for (_, measured), (_, exact), _ in zip(found[:5], found[5::2], found[6::2]):
+        assert abs(measured[9] - exact[9]) < 0.06 and measured[9] != exact[9]
+
+
+@pytest.mark.slow
+def test_figures_of_widths():
+    """γ of ReLU is off by less in a wide network, and so are the bands of covariances, which halve by width · 4."""
+    error = [np.median(y) for _, y in curves(width_figures.figure_15((250, 4000), 30).axes[1])]
+    assert error[1] < error[0] / 1.5
+    for name in ("relu", "tanh"):
+        for quantity in ("K_aa", "K_ab"):
+            narrow, wide = (y for _, y in curves(width_figures.covariances(name, quantity, (500, 2000), 10).axes[1]))
+            assert np.mean(wide / narrow) == pytest.approx(0.5, abs=0.15)
+    found = curves(width_figures.figure_31(2000, 20).axes[0])
+    for (_, exact), (at, measured) in zip(found[::2], found[1::2], strict=True):
+        ratio = measured / exact[at.astype(int) - 1]
+        assert np.abs(ratio - 1).max() < 0.4 and not np.allclose(ratio, 1)
+
+
+@pytest.mark.slow
+def test_figure_22_draws_both_thresholds():
+    panels = figures.figure_22(20).axes
+    heights = [[float(y[0]) for _, y in curves(panel)[:2]] for panel in panels[::2]]
+    assert heights == [pytest.approx([4 / 3, 1.0999225]), pytest.approx([4, 3.0341880])]
+    assert [len(curves(panel)) for panel in panels] == [3, 1, 3, 2]
+    biases, edge, neutral = figures.pooled_tanh_lines("average", 80)
+    for curve, square in ((edge, 3.97215), (neutral, 5.84953)):
+        assert np.interp(0.1, biases, curve) == pytest.approx(square, abs=4e-3)

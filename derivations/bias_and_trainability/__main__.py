@@ -14,8 +14,9 @@ def main() -> None:
     )
     verbs = parser.add_subparsers(dest="verb")
     verbs.add_parser("numbers", help="the acceptance values, each with a planted error")
-    figures = verbs.add_parser("figures", help="figures 1, 2, 3, 15 and 30 by the theory")
+    figures = verbs.add_parser("figures", help="figures 1, 2, 3, 15-19, 22, 23, 30 and 31")
     figures.add_argument("folder")
+    figures.add_argument("--paper", action="store_true", help="networks of the paper's sizes; some minutes")
     given = parser.parse_args()
     if given.verb == "numbers":
         from derivations.bias_and_trainability.acceptance import CHECKS
@@ -24,7 +25,7 @@ def main() -> None:
     elif given.verb == "figures":
         from derivations.bias_and_trainability.figures import write
 
-        for path in write(given.folder):
+        for path in write(given.folder, paper=given.paper):
             print(path)
     else:
         printing.verdicts(CLAIMS)

@@ -6,6 +6,7 @@ import math
 from functools import partial
 
 from derivations.bias_and_trainability import numbers as n
+from derivations.bias_and_trainability.pooled_acceptance import POOLED
 from derivations.checks import Check
 
 EDGE = {  # σ_b²: q, σ_w², α, β of the critical line, σ_w² of the neutrality line
@@ -34,6 +35,7 @@ RELU = {  # (σ_w², σ_b²): at layer l the values of `SPREADS`
         50: (1.43335635762e-7, 0.400000762779, 2790658.16851, 0.999999641662),
     },
 }
+FRACTIONS = (0.007582, 0.054087, 1 / 12, 0.116140, 0.181611, 0.570024, 0.695913, 0.75, 0.804087, 0.902509, 0.11698)
 WITHOUT_BIAS = (0.466942206924, 0.975234861639, 5.88749052018, 273.510426607, 23139.1193646)
 A = 2 * math.sqrt(2) / (3 * math.pi)
 SERIES = (1, A, 8 / (9 * math.pi**2), 16 * math.sqrt(2) / (27 * math.pi**3) + 11 * math.sqrt(2) / (30 * math.pi))
@@ -117,7 +119,9 @@ CHECKS: tuple[Check, ...] = (
         Check("21", f"neutrality of tanh, σ_b² = {b}", v[4:], 1e-8, partial(n.neutral, square_b=b))
         for b, v in EDGE.items()
     ),
-    Check("25", "Var G_0, its mean maximum, P(G_0 < 0.2)", (0.116140, 0.902509, 0.11698), 3e-5, n.fractions),
+    Check("22", "tanh, σ_b² = 10⁻⁷: EOC", (1.0084519942,), 1e-9, last(1, first(2, partial(n.edge, square_b="1e-7")))),
+    Check("22", "tanh, σ_b² = 10⁻⁷: neutrality", (1.0117586682,), 1e-9, partial(n.neutral, square_b="1e-7")),
+    Check("25", "Var G_0, mean of its maximum, P(G_0 < 0.2)", FRACTIONS, 5e-5, n.fractions),
     Check("E24", "ξ |χ_1 - 1| near the EOC", (1, 1, 1), 1e-4, n.depth_scale),
     Check(
         "E25",
@@ -138,4 +142,5 @@ CHECKS: tuple[Check, ...] = (
         )
         for w, depth, value in (("0.8", 400, 0.4646), ("1", 2000, 0.4405))
     ),
+    *POOLED,
 )

@@ -1,4 +1,4 @@
-"""The figures that need no training, by the theory: 1, 2, 3, 30, and the γ that figure 15 compares networks with.
+"""The figures that need no training: 1, 3, 22 and 30 by the theory; `write` makes them and those of finite networks.
 
 Each function returns a `matplotlib.figure.Figure`.
 """
@@ -6,16 +6,19 @@ Each function returns a `matplotlib.figure.Figure`.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import sympy as sp
+from scipy.special import ndtr
 
 import meanfield as mf
-from derivations.bias_and_trainability.fractions import delta, density, fraction
-from derivations.bias_and_trainability.fractions import gamma as drift
-from derivations.bias_and_trainability.fractions import v as spread
+from derivations.bias_and_trainability import correlation_figures, width_figures
+from derivations.bias_and_trainability.pooled_numbers import at_half, pooled
+from derivations.bias_and_trainability.pooling import where
 from derivations.bias_and_trainability.relu import f, g, gamma
 from meanfield.presentation import figures
 
@@ -24,18 +27,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = figures.COLOURS
-BIAS = 0.1  # σ_b² of figures 2 and 15
-WIDTHS = (1.0, 1.5, 2.0, 2.5, 3.0)  # σ_w² of figure 2, from ordered to chaotic
-NEAR = (1.8, 1.9, 2.0, 2.1, 2.2)  # σ_w² of figure 15
 DRIFTS = (("neutrality", 0.05), ("transition", 1.0), ("prejudice", 10.0))  # γ of figure 1, σ_y² = 1
 TALL = 4.0  # the largest σ_w² of figure 3, WIDE the largest σ_b²
+RED = "#B00000"
 WIDE = 0.2
 
 
 def figure_1() -> Figure:
     """Two outputs over data, their centres at ±σ_μ, and the density of G_0, up to 5."""
     x = np.linspace(-6, 6, 600)
-    relu = mf.derive("relu")  # G_0 depends on γ alone
     with figures.require().rc_context(figures.LOOK):
         figure = _new(6.8, 2.4)
         for panel, (name, value) in zip(figure.subplots(1, 3), DRIFTS):
@@ -47,35 +47,11 @@ def figure_1() -> Figure:
             panel.set(title=f"{name}, $\\gamma = {value:g}$", xlabel="$y$", yticks=[], ylim=(0, 0.9), xlim=(-6, 6))
             inset = panel.inset_axes((0.3, 0.68, 0.4, 0.26))
             at = np.linspace(-1, 1, 801) * 3.2 / max(value, 1) ** 0.5  # of δ; the ends of G_0 are left out
-            here = {drift: sp.Float(value), spread: 1}
-            place, height = (sp.lambdify(delta, e.subs(here), "scipy")(at) for e in (fraction(relu), density(relu)))
-            inset.plot(place, np.broadcast_to(height, at.shape), color="black", lw=0.9)
+            law = mf.ClassFraction(value)
+            place = law.ppf(ndtr(at))
+            inset.plot(place, law.pdf(place), color="black", lw=0.9)
             inset.set(xlim=(0, 1), ylim=(0, 5), xticks=(0, 0.5, 1), yticks=[], xlabel="$G_0$")
             inset.tick_params(labelsize=6)
-        return figure
-
-
-def figure_2(depth: int = 100) -> Figure:
-    """c against depth for orthogonal inputs at σ_b² = 0.1, with its limit, and below its distance from that."""
-    with figures.require().rc_context(figures.LOOK):
-        figure = _new(6.8, 4.2)
-        panels = figure.subplots(2, 2, sharex="row")
-        for (above, below), name in zip(panels.T, ("relu", "tanh")):
-            theory = mf.derive(name)
-            above.set(title="ReLU" if name == "relu" else "tanh", xlabel=r"layer $\ell$", ylabel=r"$c^{\ell}$")
-            for square, colour in zip(WIDTHS, COLOURS):
-                run = _run(theory, square, depth)
-                stable = theory.correlations(sigma_w=f"sqrt({square})", sigma_b=f"sqrt({BIAS})").stable
-                assert stable is not None, "the correlation settles at σ_b > 0"
-                limit = stable.c
-                line = {"color": colour, "ls": "--" if square == WIDTHS[-1] else "-"}  # ReLU's last two coincide
-                above.plot(run.l, run.c.ravel(), **line, label=f"$\\sigma_w^2 = {square:g}$")
-                above.plot(depth * 1.04, limit, "o", color=colour, ms=3, clip_on=False)
-                far = 1 / (1 + run.gamma.ravel()) if limit == 1 else np.abs(run.c.ravel() - limit)
-                below.plot(run.l, far, **line)
-            below.set(xscale="log", yscale="log", xlabel=r"layer $\ell$", ylabel=r"$|c^{\ell} - c^\ast|$")
-            below.set(ylim=(1e-8, 1.5))
-        panels[0, 0].legend(loc="lower right")
         return figure
 
 
@@ -91,12 +67,12 @@ def figure_3(points: int = 80) -> Figure:
         left.set_ylabel(r"$\sigma_w^2$")
         line = float(mf.derive("relu").critical_line().sigma_w or 0) ** 2
         _filled(left, [np.full(2, line)], np.array([0.0, WIDE]))
-        left.plot([0, WIDE], [line, line], "--", color="#B00000")
-        left.plot(0, line, "o", color="#B00000", ms=5, clip_on=False)
+        left.plot([0, WIDE], [line, line], "--", color=RED)
+        left.plot(0, line, "o", color=RED, ms=5, clip_on=False)
         _write(left, (line / 2, "ordered: deep prejudice"), ((line + TALL) / 2, "chaotic: deep prejudice"))
         biases, edge, neutral = tanh_lines(points)
         _filled(right, [edge, neutral], biases)
-        right.plot(biases, edge, color="#B00000", label="edge of chaos, $\\chi_1 = 1$")
+        right.plot(biases, edge, color=RED, label="edge of chaos, $\\chi_1 = 1$")
         right.plot(biases, neutral, color="black", label=r"$c^\ast = 1/2$")
         _write(right, (1.2, "ordered: deep prejudice"), (2.55, "prejudice"), (3.5, "neutrality"))
         right.legend(loc="lower right")
@@ -117,19 +93,6 @@ def tanh_lines(points: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return (biases, *(np.interp(biases, *curve) for curve in curves))
 
 
-def figure_15(depth: int = 100) -> Figure:
-    """γ of ReLU against depth near σ_w² = 2 at σ_b² = 0.1: exponential below, quadratic on the line and above."""
-    with figures.require().rc_context(figures.LOOK):
-        figure = _new(3.4, 2.6)
-        panel = figure.subplots()
-        for square, colour in zip(NEAR, COLOURS):
-            run = _run(mf.derive("relu"), square, depth)
-            panel.plot(run.l, run.gamma.ravel(), color=colour, label=f"$\\sigma_w^2 = {square:g}$")
-        panel.set(xscale="log", yscale="log", xlabel=r"layer $\ell$", ylabel=r"$\gamma^{\ell}$")
-        panel.legend()
-        return figure
-
-
 def figure_30() -> Figure:
     """g(γ)/γ and f(γ) of ReLU; both tend to 1."""
     x = np.logspace(-2, 4, 200)
@@ -144,23 +107,60 @@ def figure_30() -> Figure:
         return figure
 
 
-def _run(theory: mf.Theory, square: float, depth: int):
-    return theory.propagate(
-        sigma_w=square**0.5, sigma_b=BIAS**0.5, depth=depth, correlation=0.0, quantities=("c", "gamma")
-    )
+def figure_22(points: int = 80) -> Figure:
+    """The same with pools of two. Dashed: α = 1, where the paper puts ReLU's edge of chaos; red: χ̃_1 = 1."""
+    with figures.require().rc_context(figures.LOOK):
+        figure = _new(6.8, 5.4)
+        for row, (kind, top) in zip(figure.subplots(2, 2, sharey="row"), (("max", TALL), ("average", 1.5 * TALL))):
+            pool = {"max": "maximum", "average": "mean"}[kind]
+            for panel, name in zip(row, ("ReLU", "tanh")):
+                panel.set(title=f"{name}, {pool}", xlabel=r"$\sigma_b^2$", xlim=(0, WIDE), ylim=(0, top))
+                panel.set(xticks=np.linspace(0, WIDE, 5))
+            row[0].set_ylabel(r"$\sigma_w^2$")
+            alpha, chi = (float(where(n)(pooled("relu", kind))) for n in ("chi_K", "chi_J"))
+            _filled(row[0], [np.full(2, chi)], np.array([0.0, WIDE]), top)
+            row[0].plot([0, WIDE], [chi, chi], color=RED, label=r"$\tilde\chi_1 = 1$")
+            row[0].plot([0, WIDE], [alpha, alpha], "--", color="black", label=r"$\alpha = 1$")
+            row[0].plot(0, alpha, "o", color="black", ms=5, clip_on=False)
+            _write(row[0], (alpha / 2, "ordered: deep prejudice"), ((chi + top) / 2, "chaotic: deep prejudice"))
+            biases, edge, neutral = pooled_tanh_lines(kind, points)
+            _filled(row[1], [edge] if kind == "max" else [edge, neutral], biases, top)
+            row[1].plot(biases, edge, color=RED, label=r"$\chi_1 = 1$")
+            words = ((edge.mean() / 2, "ordered: deep prejudice"), (0.7 * top if kind == "max" else 4.4, "prejudice"))
+            _write(row[1], *words)
+            if kind != "max":  # the maximum's neutrality line lies beyond σ_w² = 37
+                row[1].plot(biases, neutral, color="black", label=r"$c^\ast = 1/2$")
+                _write(row[1], (5.6, "neutrality"), at=WIDE / 5)
+            for panel in row:
+                panel.legend(loc="lower right")
+        return figure
 
 
-def _filled(panel: Axes, lines: list[np.ndarray], x: np.ndarray) -> None:
+def pooled_tanh_lines(kind: str, points: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """σ_b² from 0 to `WIDE`, and σ_w² of the critical and neutrality lines of tanh with a pool (inf: beyond 37)."""
+    line = pooled("tanh", kind).critical_line()
+    places = np.geomspace(0.02, 2.5, points)
+    found = np.array([[float(getattr(v, "value", v)) ** 2 for v in line.at(float(k))] for k in places])
+    biases = np.linspace(0, WIDE**0.5, 200) ** 2
+    first = 1.0 if kind == "max" else 2.0
+    edge = np.interp(biases, np.append(0, found[:, 1]), np.append(first, found[:, 0]))
+    if kind == "max":
+        return biases, edge, np.full_like(edge, np.inf)
+    width, bias = np.array([at_half(pooled("tanh", kind), float(k)) for k in places]).T
+    return biases, edge, np.interp(biases, np.append(0, bias), np.append(first, width))
+
+
+def _filled(panel: Axes, lines: list[np.ndarray], x: np.ndarray, top: float = TALL) -> None:
     """The regions below, between and above the lines in shades of one colour each."""
-    edges = [np.zeros_like(x), *lines, np.full_like(x, TALL)]
+    edges = [np.zeros_like(x), *lines, np.full_like(x, top)]
     shades = ("#0072B2", "#E69F00", "#009E73") if len(lines) == 2 else ("#0072B2", "#D55E00")
     for low, high, colour in zip(edges, edges[1:], shades):
         panel.fill_between(x, low, high, color=colour, alpha=0.25, lw=0)
 
 
-def _write(panel: Axes, *texts: tuple[float, str]) -> None:
+def _write(panel: Axes, *texts: tuple[float, str], at: float = WIDE / 2) -> None:
     for height, text in texts:
-        panel.text(WIDE / 2, height, text, ha="center", va="center")
+        panel.text(at, height, text, ha="center", va="center")
 
 
 def _new(width: float, height: float) -> Figure:
@@ -169,15 +169,24 @@ def _new(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def write(folder: str | os.PathLike, suffix: str = ".png") -> list[Path]:
-    """All figures into `folder`; returns the files."""
+def write(folder: str | os.PathLike, suffix: str = ".png", paper: bool = False) -> list[Path]:
+    """All figures into `folder`, with networks of the paper's sizes or smaller ones; returns the files."""
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
-    made = {
-        "figure1": figure_1(),
-        "figure2": figure_2(),
-        "figure3": figure_3(),
-        "figure15": figure_15(),
-        "figure30": figure_30(),
+    width = correlation_figures.PAPER if paper else correlation_figures.SMALL
+    widths = width_figures.PAPER if paper else width_figures.SMALL
+    made: dict[str, Callable[[], Figure]] = {
+        "figure1": figure_1,
+        "figure2": partial(correlation_figures.figure_2, width),
+        "figure3": figure_3,
+        "figure15": partial(width_figures.figure_15, widths),
+        "figure16": partial(width_figures.covariances, "relu", "K_aa", widths),
+        "figure17": partial(width_figures.covariances, "relu", "K_ab", widths),
+        "figure18": partial(width_figures.covariances, "tanh", "K_aa", widths),
+        "figure19": partial(width_figures.covariances, "tanh", "K_ab", widths),
+        "figure22": figure_22,
+        "figure23": partial(correlation_figures.figure_23, width),
+        "figure30": figure_30,
+        "figure31": partial(width_figures.figure_31, widths[-1]),
     }
-    return [figures.save(figure, target / f"{name}{suffix}") for name, figure in made.items()]
+    return [figures.save(draw(), target / f"{name}{suffix}") for name, draw in made.items()]

@@ -1,15 +1,20 @@
 """The fraction G_0 of inputs that a random network puts into the first of two classes: Lemma D.4, § 2.3.
 
+(43)-(45) by averages of a step; what follows from them also by the engine's law, `meanfield.ClassFraction`.
+
 The outputs are y_i = μ_i + σ_y ε_i over data, μ_i ~ N(0, σ_μ²) over weights, so that G_0 = P(y_1 > y_2) is a function
 of the standard normal δ = (μ_1 - μ_2)/(√2 σ_μ).
 """
 
 from __future__ import annotations
 
+import math
+
 import sympy as sp
+from scipy.special import ndtr, ndtri
 
 import meanfield as mf
-from derivations.claims import Formula, network
+from derivations.claims import Floats, Formula, network
 from derivations.placeholders import mu
 from meanfield.symbols import z
 
@@ -51,7 +56,108 @@ def density(theory: mf.Theory) -> sp.Expr:
 
 
 G_0 = of_paper(sqrt(gamma / 2) * delta)
-CLAIMS = (
+DRIFTS = tuple((value,) for value in (0.05, 0.5, 1.0, 2.0, 10.0))
+PLACES = tuple((*drift, g) for drift in DRIFTS for g in (0.01, 0.3, 0.5, 0.9))
+
+
+def cumulative(drift: float, g: float) -> float:
+    return float(ndtr(ndtri(g) / math.sqrt(drift)))
+
+
+def height(drift: float, g: float) -> float:
+    return math.exp(ndtri(g) ** 2 / 2 * (1 - 1 / drift)) / math.sqrt(drift)
+
+
+def variance(drift: float) -> float:
+    return math.asin(drift / (1 + drift)) / (2 * math.pi)
+
+
+def largest(drift: float) -> float:
+    return 0.5 + math.atan(math.sqrt(drift)) / math.pi
+
+
+def turned(drift: float) -> float:
+    """+1 where the density is largest in the middle (neutrality), -1 where it is smallest there, 0 where flat."""
+    law = mf.ClassFraction(drift)
+    rise = law.pdf(0.5) - law.pdf(0.3)
+    return float(rise > 1e-9) - float(rise < -1e-9)
+
+
+LAW = (
+    Floats(
+        "B10 (45), as a law",
+        RELU,
+        "cdf",
+        cumulative,
+        lambda drift, g: cumulative(drift / 2, g),
+        of=lambda drift, g: mf.ClassFraction(drift).cdf(g),
+        places=PLACES,
+    ),
+    Floats(
+        "B12, density, as a law",
+        RELU,
+        "pdf",
+        height,
+        lambda drift, g: height(2 * drift, g),
+        of=lambda drift, g: mf.ClassFraction(drift).pdf(g),
+        places=PLACES,
+    ),
+    Floats(
+        "B12, Var G_0, as a law",
+        RELU,
+        "var",
+        variance,
+        lambda drift: 2 * variance(drift),
+        of=lambda drift: mf.ClassFraction(drift).var(),
+        places=DRIFTS,
+    ),
+    Floats(
+        "B12, mean of max(G_0, 1 - G_0)",
+        RELU,
+        "largest",
+        largest,
+        lambda drift: 2 * largest(drift) - 0.5,
+        of=lambda drift: mf.ClassFraction(drift).largest(),
+        places=DRIFTS,
+    ),
+    Floats(
+        "B11: one maximum for γ < 1, two for γ > 1",
+        RELU,
+        "shape",
+        lambda drift: (drift < 1) - (drift > 1),
+        lambda drift: (drift < 2) - (drift > 2),
+        of=turned,
+        places=DRIFTS,
+    ),
+    Floats(
+        "B11, γ = 1: uniform, as a law",
+        RELU,
+        "cdf",
+        lambda g: g,
+        lambda g: g * g,
+        of=mf.ClassFraction(1).cdf,
+        places=((0.2,), (0.7,)),
+    ),
+    Floats(
+        "B11, γ = 0: all mass at 1/2",
+        RELU,
+        "cdf",
+        lambda g: float(g >= 0.5),
+        lambda g: 0.5 + (g >= 1) / 2,
+        of=mf.ClassFraction(0).cdf,
+        places=((0.49,), (0.5,), (0.51,)),
+    ),
+    Floats(
+        "B11, γ = ∞: half at 0 and half at 1",
+        RELU,
+        "cdf",
+        lambda g: 0.5 + (g >= 1) / 2,
+        lambda g: float(g >= 0.5),
+        of=mf.ClassFraction("oo").cdf,
+        places=((0.01,), (0.99,), (1.0,)),
+    ),
+)
+BY_AVERAGES = (
     Formula(  # E6: it is the cumulative function at √2 x
         "B10, App. A, Φ", RELU, "P(z < x)", of_paper(x), normal(x), misprint=True, by=lambda t: above(x, sp.S.One)
     ),
@@ -90,3 +196,6 @@ CLAIMS = (
 def _at_end(theory: mf.Theory, end: sp.Expr) -> sp.Expr:
     """Var G_0 at γ → 0 (all mass at ½) or γ → ∞ (half of it at 0, half at 1)."""
     return sp.limit(mf.closed(moment(2)(theory)) - sp.Rational(1, 4), gamma, end)
+
+
+CLAIMS = BY_AVERAGES + LAW

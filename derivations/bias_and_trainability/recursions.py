@@ -56,6 +56,19 @@ COVARIANCES = (
     Equation("B6 (37)", NESTED, "sigma_mu2", w * nested_mean + b, w * nested_mean),
 )
 
+
+def steins(f: sp.Expr, variables: tuple[sp.Symbol, ...]) -> tuple[sp.Expr, ...]:
+    """⟨f y⟩ and ⟨∂f/∂y⟩ over standard normals, y the first of the variables."""
+    y, law = variables[0], 1 if len(variables) == 1 else (1, 0, 1)
+    return tuple(mf.average(e, law) for e in (f * y, f.diff(y)))
+
+
+one, two = steins(sp.exp(z) * sp.erf(z), (z,)), steins(Z[0] ** 2 * Z[1] * sp.exp(Z[0] + Z[1]), Z[:2])
+STEIN = (
+    Formula("B19 (24)", PLAIN[0], "<F(y) y>", one[1], 2 * one[1], by=lambda theory: one[0]),
+    Formula("B19 (67)", PLAIN[0], "<f(y) y_1>", two[1], 2 * two[1], by=lambda theory: two[0]),
+)
+
 SUSCEPTIBILITIES = (
     Equation("B15 (20), χ_1 where q is fixed", PLAIN, "chi_J", w * slope, w * square_K),
     Equation("B15 (21)", SMOOTH, "chi_K", w * slope + w * curl, w * slope),
@@ -95,4 +108,4 @@ GRADIENTS = (
     Equation("B21 (91), c = 1", PLAIN, "chi~_1", w * slope, K / new * w * slope),
 )
 
-CLAIMS = COVARIANCES + SUSCEPTIBILITIES + GRADIENTS
+CLAIMS = COVARIANCES + STEIN + SUSCEPTIBILITIES + GRADIENTS

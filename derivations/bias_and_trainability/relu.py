@@ -6,7 +6,7 @@ import sympy as sp
 
 import meanfield as mf
 from derivations.claims import Equation, Formula, network
-from derivations.pairs import G, coefficient
+from derivations.pairs import G
 from derivations.placeholders import gamma, mu
 from derivations.quantities import derived
 from meanfield.symbols import K, sigma_b, sigma_mu2, sigma_w, sigma_y2, z
@@ -141,30 +141,6 @@ def chi_limit(theory: mf.Theory, growing: bool) -> sp.Expr:
     return sp.limit(chi, K, sp.oo) if growing else sp.simplify(chi.subs(K, derived(theory, "K*")))
 
 
-def growth_of_drift(theory: mf.Theory) -> sp.Expr:
-    """γ'/γ at K* as γ → ∞: γ' = g/f + σ_b²/σ_y²' with σ_y²' = σ_w² σ_y² f/2 and σ_y² = K*/(1 + γ)."""
-    per_drift = w / 2 * derived(theory, "K*") * coefficient(theory, "f", "0")
-    return coefficient(theory, "g/f", "1") + b / per_drift
-
-
-def drift_without_bias(theory: mf.Theory) -> sp.Expr:
-    """γ/l² as l → ∞ at σ_b = 0: δ = γ^{-1/2} obeys δ' = δ - (a/2)δ² + … for γ' = γ + a√γ + …"""
-    a = coefficient(theory, "g/f", "1/2")
-    return sp.simplify(1 / mf.decay({2: -a / 2}).amplitude ** 2)
-
-
-def power_of_distance(theory: mf.Theory) -> sp.Expr:
-    """The power of 1/l in 1 - c = 1/(1 + γ) ~ δ² at σ_b = 0."""
-    return 2 * mf.decay({2: -coefficient(theory, "g/f", "1/2") / 2}).exponent
-
-
-def drift_on_the_line(theory: mf.Theory) -> sp.Expr:
-    """γ/l² as l → ∞ at σ_w² = 2, σ_b > 0: K ~ σ_b² l, so that σ_b²/σ_y² ~ γ/l, and γ = A l² needs 2A = a√A + A."""
-    a, A = coefficient(theory, "g/f", "1/2"), sp.Symbol("A", positive=True)
-    (found,) = sp.solve(sp.Eq(2 * A, a * sqrt(A) + A), A)
-    return sp.simplify(found)
-
-
 def term(power: str, value: sp.Expr, wrong: sp.Expr, name: str, source: str, misprint: bool = False) -> Equation:
     """One coefficient of the series of `name` at large γ."""
     return Equation(source, RELU, f"{name} {power}", value, wrong, misprint)
@@ -184,10 +160,6 @@ LAWS = (
     Formula("B18 (32), σ_w² < 2", RELU, "lim chi_1", w / 2, sp.S.One, by=lambda t: chi_limit(t, False)),
     Equation("B55, after (107)", RELU, "K*", sp.S.Zero, b / (1 - w / 2), misprint=True),  # E10
     Equation("B55, before (112)", RELU, "K*", sp.S.Zero, b / (1 - w / 2), misprint=True),
-    Formula("B57, γ at σ_w² < 2", RELU, "gamma'/gamma", 2 / w, w / 2, by=growth_of_drift),
-    Formula("B56, Lemma H.1: 1 - c at σ_b = 0", RELU, "power of 1/l", sp.S(2), sp.S.One, by=power_of_distance),
-    Formula("B57, γ at σ_b = 0", RELU, "gamma/l^2", 2 / (9 * pi**2), 8 / (9 * pi**2), by=drift_without_bias),
-    Formula("B57, γ at σ_w² = 2", RELU, "gamma/l^2", 8 / (9 * pi**2), 2 / (9 * pi**2), by=drift_on_the_line),
 )
 
 CLAIMS = ONE_NODE + INTEGRALS + MAPS + LAWS
