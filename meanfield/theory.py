@@ -691,8 +691,8 @@ def _listed(names: tuple[str, ...]) -> str:
 
 def _open_tangent(name: str) -> MeanFieldError:
     return MeanFieldError(
-        f"{name} does not close here: a skip starts at the output of a LayerNorm with trained gains; use "
-        "LayerNorm(affine=False) there, or put the LayerNorm inside the branch."
+        f"{name} does not close here: a skip starts at the output of a LayerNorm with trained gains, or one stands "
+        "behind a Pool; use LayerNorm(affine=False) there, or put the LayerNorm inside the branch."
     )
 
 

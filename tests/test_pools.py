@@ -226,3 +226,25 @@ def test_pools_are_typeset():
     text = pooled("tanh").latex()
     assert r"\max_{2}" in text and "JointRank" not in text
     assert str(pooled("tanh").recursion("K", "distance")).count("max2(tanh(z_a))") == 1
+
+
+def test_a_maximum_closes_where_K_grows_or_falls():
+    """c → 1 by χ_J/χ_K a layer where K is carried away, by χ_J where it settles ([bias_and_trainability] (74))."""
+    theory, ratio = pooled("relu"), 3 * sp.pi / (3 * sp.pi + 2)
+    for place in (("sqrt(2)", "0.3"), ("1", "0")):
+        law = theory.depth_law("c", sigma_w=place[0], sigma_b=place[1])
+        assert sp.simplify(law.rate - sp.log(ratio)) == 0
+    assert theory.depth_law("c", sigma_w=1, sigma_b="0.3").rate == sp.log(sp.Rational(3, 4))
+    assert theory.bias(sigma_w="sqrt(2)", sigma_b="0.3").phase is mf.BiasPhase.CHAOTIC_DEEP_PREJUDICE
+
+
+def test_a_norm_after_a_pool():
+    block = (mf.Nonlinearity("relu"), mf.Pool(2, "max"), mf.LayerNorm(), mf.Dense())
+    theory = mf.derive(architecture=mf.Sequential(block))
+    assert theory.recursion("K")["K"] == sigma_b**2 + sigma_w**2
+    rng = np.random.default_rng(3)
+    pairs = np.maximum(rng.normal(size=(2_000_000, 2)).max(axis=1), 0)
+    one = float(sp.N(theory.recursion("K", "J")["J"].subs({sigma_w: 1, K: 1, J: 1}), 12))
+    assert one == pytest.approx(0.75 / pairs.var(), rel=4e-3) != pytest.approx(0.77 / pairs.var(), rel=4e-3)
+    with pytest.raises(MeanFieldError, match="behind a Pool"):
+        theory.recursion("Theta")

@@ -227,6 +227,11 @@ class MaxProduct(_OfMaximum, sp.Expr):
         first, second = (ranked(pieces(self.function, Z[0]), self.kind, self.nodes, v) for v in (a, b))
         return first, second
 
+    def _eval_evalf(self, prec):
+        if not self.is_number:
+            return None
+        raise MeanFieldError(f"Digits of {self} were asked for; pools of two inputs have those of doubles (propagate).")
+
     def _eval_derivative(self, symbol):
         a, ab, b = self.cov
         if a.diff(symbol) != 0 or b.diff(symbol) != 0:

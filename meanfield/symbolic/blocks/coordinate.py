@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, wraps
+from typing import ClassVar
 
 import sympy as sp
 
@@ -106,6 +107,7 @@ class Coordinate:
     shifts: Exprs
     gains: Exprs
     sources: tuple[Exprs, ...] = ()
+    of_one_node: ClassVar[bool] = True  # a function of one Gaussian, which a Pool's is not
     _known: dict = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property

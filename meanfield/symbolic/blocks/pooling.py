@@ -11,6 +11,7 @@ Source: derived here; [bias_and_trainability] App. F, Lemmas F.1, F.2 for n = 2.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import sympy as sp
 
@@ -34,6 +35,7 @@ class Pooled(Coordinate):
     """A coordinate that is a function of `size` neurons, functions[p] of each: their maximum (`powers` None), or a
     polynomial in their values, exponents → coefficient."""
 
+    of_one_node: ClassVar[bool] = False
     size: int = 1
     powers: Powers | None = None
 

@@ -100,6 +100,8 @@ def _layer_norm(block: LayerNorm, x: Coordinate, walk: Walk) -> Coordinate:
         shifts.append(mean)
     factors = tuple(new / old for new, old in zip(scales, x.scales))
     out = replace(x.rescaled(factors), scales=tuple(scales), shifts=tuple(shifts))
+    if block.affine and not x.of_one_node:
+        raise OpenTangent
     if block.affine:  # ∂/∂γ = the normalized coordinate, ∂/∂β = 1
         out = replace(out, sources=(*out.sources, out.values(), (sp.S.One,) * x.positions))
     return out
