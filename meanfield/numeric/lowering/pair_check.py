@@ -63,6 +63,11 @@ def _scale(plan, a: float, b: float) -> float:
 
 def average(plan, a: float, b: float, c: float, r: float, finer: bool) -> float:
     """⟨f g⟩ at variances a, b and correlation c (r = √(1 - c²)) by the rule of `conditional`, or a finer one."""
+    with np.errstate(all="ignore"):  # at a branch point a derivative is infinite, with weight 0
+        return _average(plan, a, b, c, r, finer)
+
+
+def _average(plan, a: float, b: float, c: float, r: float, finer: bool) -> float:
     s_a, s_b, step = math.sqrt(a), math.sqrt(b), plan.step / (2.7 if finer else 1.0)
     order, reach = (24, 10.0) if finer else (16, 9.0)
     reach += plan.rate * max(s_a, s_b)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import sympy as sp
+from flint import arb
 
 from meanfield import balls
 from meanfield.functions.parser import expression
@@ -34,6 +35,7 @@ from meanfield.symbols import Q0, J, K, parameter
 from meanfield.tex.names import aligned, joined, solution_tex
 
 DIGITS = 25
+LARGEST = arb("1e400")  # of an orbit that is followed: squares would double its digits in every layer
 ROUNDED = "critical to rounding"  # see `rounding`
 
 
@@ -417,12 +419,13 @@ def destination(points: FixedPoints, step: sp.Expr, start: sp.Expr) -> FixedPoin
         if here is not None:
             return here
         ball = enclose(step, lo, hi, 25)
-        if not ball.is_finite() or not ball > 0:
+        if not ball.is_finite() or not ball > 0 or not ball < LARGEST:
             break
         lo, hi = (rational(end, 40) for end in (ball.lower(), ball.upper()))
         lo, hi = lo * (1 - sp.Rational(1, 10**38)), hi * (1 + sp.Rational(1, 10**38))
     raise MeanFieldError(
-        f"The map is not proved to increase, and 200 layers from K = {start} do not decide where the orbit ends."
+        f"The map is not proved to increase, and its layers from K = {start} (200, or until K passes 1e400) do not decide "
+        "where the orbit ends."
     )
 
 
