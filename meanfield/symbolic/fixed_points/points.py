@@ -424,8 +424,8 @@ def destination(points: FixedPoints, step: sp.Expr, start: sp.Expr) -> FixedPoin
         lo, hi = (rational(end, 40) for end in (ball.lower(), ball.upper()))
         lo, hi = lo * (1 - sp.Rational(1, 10**38)), hi * (1 + sp.Rational(1, 10**38))
     raise MeanFieldError(
-        f"The map is not proved to increase, and its layers from K = {start} (200, or until K passes 1e400) do not decide "
-        "where the orbit ends."
+        f"The map is not proved to increase, and its layers from K = {start} (200, or until K passes 1e400) do not "
+        "decide where the orbit ends."
     )
 
 
