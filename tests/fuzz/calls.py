@@ -56,7 +56,7 @@ PLACE = {"sigma_w": 1.2, "sigma_b": 0.1}
 SIZES = {**PLACE, "width": 8, "depth": 3, "networks": 3}
 GRID = {"sigma_w": (0.5, 2.0, 3), "sigma_b": (0.0, 1.0, 2), "line": False}
 THEORIES = ("tanh", "relu", "erf", "norm", "switched", "twice", "shortcut")
-PAIRS = ("relu", "norm", "switched", "shortcut")  # whose averages over two inputs compile at once
+PAIRS = ("relu", "norm")  # whose laws of two inputs need no compiled averages
 
 
 def _methods(name: str) -> dict[str, tuple[Callable, dict[str, Any], tuple[str, ...]]]:
@@ -95,7 +95,6 @@ def _of_pairs(name: str) -> dict[str, tuple[Callable, dict[str, Any], tuple[str,
     return {
         f"{name}.depth_law(c)": (of("depth_law"), {"0": "c", **PLACE}, ("mu", "Q0", "c0")),
         f"{name}.bias": (of("bias"), dict(PLACE), ("input_norm", "c0", "mu")),
-        f"{name}.correlations": (of("correlations"), dict(PLACE), ("input_norm", "mu")),
         f"{name}.neutrality_line": (of("neutrality_line"), {}, ("c", "mu")),
     }
 
