@@ -58,6 +58,8 @@ SIDES = {"ordered": -1, "critical": 0, ROUNDED: 0, "subcritical": 0, "chaotic": 
 def bias_of(phase: Phase, law: DepthLaw | None, why: str, found: Any) -> Bias:
     """The bias from where K flows (`phase`), the law of γ (None: `why` not) and, where the correlation settles inside
     (chaotic, K finite), its fixed points `found`."""
+    if law is not None and law.regime.endswith("c stays -1"):  # the one start from which an odd φ does not leave
+        found = None
     side, point = SIDES.get(phase.name), phase.fixed_point
     K = "oo" if point is None else "0" if point.K.value == 0 else "finite"
     status = phase.chi_J.status if phase.status is not Status.MEASURED else Status.MEASURED
@@ -77,4 +79,6 @@ def bias_of(phase: Phase, law: DepthLaw | None, why: str, found: Any) -> Bias:
         c = gamma / (1 + gamma)
         return Bias(phase_of("start", side, K), gamma, c, phase.chi_J, law, status, law.regime)
     message = phase.message if side is not None else "whether chi_J* is 1 is not decided"
+    if phase.to_rounding:
+        status, message = Status.MEASURED, "critical to rounding"
     return Bias(phase_of("oo", side, K), math.inf, 1.0, phase.chi_J, law, status, message)

@@ -19,6 +19,7 @@ from meanfield.architecture import (
     Dense,
     Nonlinearity,
     Param,
+    Pool,
     Residual,
     Sequential,
     activations_of,
@@ -46,6 +47,7 @@ from meanfield.symbolic.asymptotics import depth as _depth
 from meanfield.symbolic.averages.expansion import Law, at_infinity, at_zero
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.blocks.naming import describe
+from meanfield.symbolic.blocks.pooling import is_odd as is_odd_pool
 from meanfield.symbolic.blocks.recursions import (
     equal_norms,
     input_jacobian,
@@ -343,6 +345,8 @@ class Theory:
         settled = phase.fixed_point is not None and phase.fixed_point.K.value != 0 and phase.name == "chaotic"
         found = theory.correlations(input_norm=input_norm, **parameters) if settled else None
         law, why = None, ""
+        if _number("c0", c0) == 1:
+            raise MeanFieldError("The guessing bias of an input with itself was asked for; give c0 < 1.")
         try:
             law = theory.depth_law("gamma", Q0=input_norm, c0=c0, **parameters)
         except MeanFieldError as error:
@@ -353,7 +357,9 @@ class Theory:
         """Whether every φ is odd and every bias is 0, so that (x, -y) goes the way of (x, y)."""
         biases = [d.sigma_b for d in parts(self.block) if isinstance(d, Dense)]
         zero = all(values.get(b.name, b) == 0 if isinstance(b, Param) else exact(b, "sigma_b") == 0 for b in biases)
-        return zero and all(one_input_averages(a)["phi"] == 0 for a in self.activations)
+        pools = [p for p in parts(self.block) if isinstance(p, Pool)]
+        odd = all(map(is_odd_pool, pools)) and all(one_input_averages(a)["phi"] == 0 for a in self.activations)
+        return zero and odd
 
     def _place(self, given: dict, also: tuple[str, ...] = ()) -> dict[str, sp.Expr]:
         """Exact values of σ_w, σ_b and parameters, each known to the recursion, σ and μ ≥ 0."""

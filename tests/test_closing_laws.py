@@ -207,3 +207,42 @@ def test_nested_stretches_expand_in_each_other():
         true = sp.N(at.xreplace({inner: sp.Rational(str(sp.N(inner, 40)))}), 30)
         left.append(abs(float(true - sum(c * gap**q for q, c in powers.items()))))
     assert math.log10(left[0] / left[1]) / 2 > 1.4, left
+
+
+def block(*parts) -> mf.Theory:
+    return mf.derive(architecture=mf.Sequential((*parts, mf.Dense())))
+
+
+def test_pools_of_odd_phi_are_odd_only_as_odd_polynomials():
+    """z1 + z2² is not odd, so c leaves 0; z1·z2 makes (x, -x) the same input."""
+    mixed = block(mf.Nonlinearity("z"), mf.Pool(2, "z1 + z2**3"))
+    assert mixed.depth_law("c", sigma_w="0.1", sigma_b=0, Q0="0.01").at(5) == 0
+    assert "odd" not in block(mf.Nonlinearity("z"), mf.Pool(2)).depth_law("c", sigma_w=1, sigma_b=0).regime
+    product = block(mf.Nonlinearity("z"), mf.Pool(2, "z1*z2"))
+    assert product.depth_law("c", sigma_w=1, sigma_b=0, c0=-1).at(7) == 1
+    for name in ("abs(z)", "cos"):
+        assert law(name, "c", 1, 0, c0=-1).regime.startswith("phi is even")
+
+
+def test_rounding_that_decides_how_K_ends_is_not_guessed():
+    for name, width, bias in (("relu", 2**0.5, 0.1), ("tanh", 1.0000000000000002, 0)):
+        with pytest.raises(MeanFieldError, match="both 1 to rounding"):
+            law(name, "c", width, bias, c0=0.3)
+    assert law("relu", "gamma", 2**0.5, 0).law.leading.expr(l) == 2 * l**2 / (9 * sp.pi**2)
+    found = mf.derive("relu").bias(sigma_w=2**0.5, sigma_b=0)
+    assert found.phase is mf.BiasPhase.CHAOTIC_DEEP_PREJUDICE or found.status is mf.Status.MEASURED
+
+
+@pytest.mark.slow
+def test_a_start_on_a_repelling_fixed_point_stays_there():
+    found = law("z**2", "c", "sqrt(1/3)", 0, c0="0.3", Q0=3)
+    assert float(found.terms[0].coefficient) == 0.5 and float(found.rate) == pytest.approx(math.log(2 / 3), abs=1e-12)
+
+
+def test_the_diagonal_of_a_maximum_gives_a_root():
+    """ReLU and the maximum of two: (1 - c′)/(1 - c) = χ - .3301 √(1 - c) at σ_b = 0, as published."""
+    step = block(mf.Nonlinearity("relu"), mf.Pool(2)).equal_norms.only("K", "distance")
+    found = gap_powers(step["distance"])
+    powers = {q: float(sp.N(c.subs({s: 1 for s in c.free_symbols}), 15)) for q, c in found.items()}
+    size = 0.75 + 1 / (2 * math.pi)
+    assert powers[sp.S.Zero] == 0.75 and powers[sp.S.Half] / size == pytest.approx(-0.3301, abs=5e-5)

@@ -273,8 +273,10 @@ class Functions:
 
 
 def _inputs(shape: sp.Expr) -> int:
-    """How many Gaussians the averages of an expression are over."""
-    return max([n.n for n in shape.atoms(Average)], default=1 if shape.free_symbols == {K} else 2)
+    """How many Gaussians the averages of an expression are over; of a number, or a function of K, one."""
+    if not shape.atoms(Average) and not shape.has(K_aa, K_ab, K_bb, MaxProduct):
+        return 1
+    return max([n.n for n in shape.atoms(Average)], default=2)
 
 
 def _sine2(node: Average, arguments: list[str], ordered: dict, symbols: dict) -> str:

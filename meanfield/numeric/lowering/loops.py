@@ -183,8 +183,11 @@ def _drivers(recursion: Recursion) -> list[StateVar]:
 def _closer(recursion: Recursion, ids: dict) -> str:
     """Source that takes the more exact formula of a variable's next value, where there is one."""
     following = {v.symbol: sp.Symbol(f"{ids[v.symbol].name}_next", real=True) for v in recursion.state}
-    text = ""
+    text, drivers = "", {v.symbol for v in _drivers(recursion)}
+    hidden = {v.symbol for v in recursion.state if v.carry.relative and v.symbol not in drivers}  # logarithms only
     for symbol, e, where in recursion.closer:
+        if (e.free_symbols | where.free_symbols) & hidden:
+            continue
         value, lower, upper = (printing.code(part.xreplace(following)) for part in (e, *where.args))
         text += f"        if {lower} < {upper}:\n            {following[symbol]} = {value}\n"
     return text

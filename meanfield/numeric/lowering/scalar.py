@@ -166,7 +166,7 @@ def _between(form, body, ranges, chosen, error):
     f = printing.interpret(f"def f(K, T):\n{body(chosen)}", "f")
     for k in BETWEEN:
         if any(lo <= k <= hi for lo, hi in ranges):
-            error = max(error, _relative(f, k, balls.certified(form.subs(K, sp.Rational(k)), 20)))
+            error = max(error, _relative(f, k, balls.certified_at(form, K, sp.Rational(k), 20)))
     return ranges, chosen, error
 
 

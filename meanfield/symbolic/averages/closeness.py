@@ -16,6 +16,7 @@ import sympy as sp
 from meanfield.functions.piecewise import Pieces, at, pieces
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import average
+from meanfield.symbolic.averages.pools import MaxStretch
 from meanfield.symbolic.averages.stretch import Stretch
 from meanfield.symbols import K, Z, distance
 
@@ -95,9 +96,13 @@ def gap_powers(step: sp.Expr, order: int = 2) -> Powers:
         for node in sorted(e.atoms(Stretch), key=str):  # outer ones hold inner ones, which stand beside them, too
             apart = sp.expand(_truncated(in_t(node.apart), last[0] + 2))
             lead = sp.expand(apart / T**2)
-            powers = stretch_powers(node.function, node.variance, order)
+            powers = node.powers() if isinstance(node, MaxStretch) else stretch_powers(
+                node.function, node.variance, order
+            )
             whole = sp.Add(*[named(c) * T ** (2 * q) * lead**q for q, c in powers.items()])
             halves = [q for q in powers if q.q == 2]
+            if isinstance(node, MaxStretch):
+                last[0] = 1
             last[0] = min([last[0], *(int(2 * q) + 1 for q in halves)])  # one order beyond the first is known
             found[node] = _truncated(whole, last[0])
         rest = e.xreplace(found)

@@ -289,6 +289,22 @@ class MaxStretch(_OfMaximum, Stretch):
     def separation(self) -> sp.Expr:
         return MaxSeparation(*self.args)
 
+    def powers(self) -> dict[sp.Expr, sp.Expr]:
+        """power of apart → coefficient, to √apart: where two nodes are largest together, slopes pass from one to the
+        other (on z_i = z_j, of |z| on z_i = -z_j, too); a kink of φ itself counts where its node is the largest."""
+        f, n, V = pieces(self.function, Z[0]), self.nodes, self.variance
+        slope = f.diff()
+        density = sp.exp(-(Z[0] ** 2) / (2 * V)) / sp.sqrt(2 * sp.pi * V)
+        shared = ranked(slope.map(lambda e: e**2 * density), self.kind, n - 1, V) / (n - 1)
+        sides = 2 if abs(self.kind) == 2 else 1
+        half = -2 / sp.sqrt(sp.pi) * sp.binomial(n, 2) * sides * shared
+        shift, sign, scale = _RANKS[self.kind]
+        for b, step in slope.jumps():
+            e = sp.erf(b / sp.sqrt(2 * V)) if abs(self.kind) == 1 else abs(sp.erf(b / sp.sqrt(2 * V)))
+            often = n * (scale * (shift + sign * e)) ** (n - 1)
+            half -= step**2 * sp.exp(-(b**2) / (2 * V)) / (2 * sp.pi * sp.sqrt(V)) * often
+        return {sp.S.Zero: self.slope, sp.S.Half: sp.Rational(2, 3) * half}
+
     def parts(self) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
         """⟨f²⟩ over K, and product and slope over (K_aa, K_ab, K_bb)."""
         pair = MaxProduct(self.args[0], (K_aa, K_ab, K_bb), self.nodes, self.kind)

@@ -61,7 +61,8 @@ class Pooled(Coordinate):
         """Whether it is the larger of two of an odd φ that neither rises nor falls all along: -φ is as likely as φ, so
         that one input's averages of even functions are φ's own."""
         f = self.functions[0]
-        return self.size == 2 and kind_of(f) is None and average(f, self.law.variance(0)) == 0
+        variance = sp.Dummy("V", positive=True)  # at a number an average may vanish by chance
+        return self.size == 2 and kind_of(f) is None and average(f, variance) == 0
 
     def mean(self, p: int) -> sp.Expr:
         if self.powers is None:
@@ -116,8 +117,14 @@ class Pooled(Coordinate):
             return self._moment(0, j + k) - x / 2
 
         lost = sp.expand(2 * (self.second(0) - self._paired(less)))
-        lost = lost - lost.subs(dict.fromkeys(names.values(), 0))  # which is 0, whatever form the averages have
-        return self.scales[0] ** 2 * lost.xreplace({x: self._crossed(*jk) * apart for jk, x in names.items()})
+        lost = sp.expand(lost - lost.subs(dict.fromkeys(names.values(), 0)))  # 0, whatever form the averages have
+        small = {x: self._crossed(*jk) for jk, x in names.items()}  # per distance
+        plain = {x: 2 * (self._moment(0, sum(jk)) - self._between(0, 1, *jk, False)) for jk, x in names.items()}
+        total = sp.S.Zero
+        for term in sp.Add.make_args(lost):  # proportional to the distance by one factor, the others as they are
+            one = next(x for x in names.values() if term.has(x))
+            total += small[one] * (term / one).xreplace(plain)
+        return self.scales[0] ** 2 * total * apart
 
     def _stretched(self) -> sp.Expr:
         """⟨(f_a - f_b)²⟩ of maxima."""
@@ -191,6 +198,12 @@ class Pooled(Coordinate):
                 "The maximum over nodes of two inputs whose functions differ (a LayerNorm before φ at unequal norms) "
                 "is not derived; ask for two inputs of one norm (distance, c)."
             )
+
+
+def is_odd(block: Pool) -> bool:
+    """Whether an odd φ stays odd through the pool: a polynomial of odd powers; a maximum never is."""
+    powers = _powers(block)
+    return powers is not None and all(sum(e) % 2 for e in powers)
 
 
 def _power(f: sp.Expr, k: int) -> sp.Expr:

@@ -24,6 +24,7 @@ from meanfield.symbolic.asymptotics.depth import CONSTANT, DepthLaw, depth_law
 from meanfield.symbolic.asymptotics.scaling import decay
 from meanfield.symbolic.averages.closeness import gap_powers
 from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.averages.pools import MaxStretch
 from meanfield.symbolic.averages.stretch import Stretch, stretch
 from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.fixed_points.points import start_of
@@ -62,6 +63,9 @@ def closing_law(
     if stays is not None:
         regime = "the inputs are the same" if stays == 1 else f"phi is odd, without biases: c stays {stays}"
         return _stated(quantity, sp.sympify(stays), Law(l, sp.oo, ()), regime, Status.EXACT)
+    if correlation == -1 and all(_is_even(s.function) for s in recursion["distance"].atoms(Stretch)):
+        regime = "phi is even: the inputs are the same from layer 2 on"
+        return _stated(quantity, sp.S.One, Law(l, sp.oo, ()), regime, Status.EXACT)
     if phase.name == "undecided":
         raise MeanFieldError("Whether chi_J is 1 is not decided at this place, nor is the law of c.")
     point = phase.fixed_point
@@ -102,7 +106,9 @@ def _inside(recursion: Recursion, quantity: str, chi_K: Any, found: Any) -> Dept
     slope, regime = point.slope, f"c* = {point.c:.12g} in the chaotic phase"
     if point.c != 0 and recursion["K"].has(K):
         own = float(chi_K)
-        if abs(own) > slope:
+        if abs(own) == 1:
+            raise MeanFieldError("K settles by a power of l, and c with it; that law is not derived.")
+        if slope < abs(own) < 1:  # beyond 1 K repels, and is there only if it started there
             slope, regime = own, f"{regime}: K settles more slowly than c"
     if not slope > 1e-14:
         raise MeanFieldError(f"c falls to c* = {point.c:.12g} faster than exponentially: the map is flat there.")
@@ -141,7 +147,7 @@ def _gap(recursion: Recursion, one: Recursion, values: dict[str, sp.Expr], phase
     regime = f"{critical}; {where.text}"
     status = Status.MEASURED if phase.to_rounding else status
     q = min(falling)
-    if p == 0 and where.settled:
+    if p == 0 and where.settled and not recursion["distance"].has(MaxStretch):  # of maxima one order is known
         names = {power: sp.Dummy("r", positive=power == q or None, real=True) for power in falling}
         known = {power: v for power, v in names.items() if power <= 2 * q}
         gain = {1 + power: (-v if power == q else v) for power, v in known.items()}
@@ -167,6 +173,13 @@ def _neat(coefficient: sp.Expr, back: dict[sp.Symbol, sp.Expr]) -> sp.Expr:
 def _linear_part(one: Recursion, values: dict[str, sp.Expr], phase: Phase) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
     """(rate, its power, p) of M = J/K ~ C l^{-p} exp(rate·l^power)."""
     if phase.to_rounding:
+        point = phase.fixed_point
+        free = not sp.simplify(closed(one["K"].subs(_named(one, values))) / K).has(K)  # J and K go the same way
+        if not free and (point is None or abs(float(point.chi_K.value) - 1) < 1e-6):
+            raise MeanFieldError(
+                "chi_J and chi_K are both 1 to rounding here, so that only exact numbers say how K ends: give sigma_w "
+                "and sigma_b as text ('sqrt(2)', '0.1')."
+            )
         return sp.S.Zero, sp.S.One, sp.S.Zero
     j, k = (depth_law(one, name, values) for name in ("J", "K"))
     if k.rate != 0 and j.rate != 0 and j.rate_power != k.rate_power:
@@ -178,6 +191,17 @@ def _linear_part(one: Recursion, values: dict[str, sp.Expr], phase: Phase) -> tu
     if None in exponents:
         raise MeanFieldError("The power of l with which J grows is not known here, nor is the law of c.")
     return rate, j.rate_power if j.rate != 0 else k.rate_power, sp.sympify(exponents[1]) - sp.sympify(exponents[0])
+
+
+def _named(recursion: Recursion, values: dict[str, sp.Expr]) -> dict[sp.Symbol, sp.Expr]:
+    return {p: values[p.name] for p in recursion.parameters if p.name in values}
+
+
+def _is_even(f: sp.Expr) -> bool:
+    p = pieces(f, Z[0])
+    mirrored = [e.subs(Z[0], -Z[0]) for e in reversed(p.exprs)]
+    same = tuple(-b for b in reversed(p.breaks)) == p.breaks
+    return same and all(sp.simplify(a - b) == 0 for a, b in zip(p.exprs, mirrored))
 
 
 class _End:

@@ -100,7 +100,10 @@ def _compiled(expr: sp.Expr):
     and of them."""
     nodes = sorted((n for n in outermost(expr) if n.free_symbols & {K}), key=str)
     if any(n.n > 1 or n.mean != (sp.S.Zero,) or any(p.has(K) for p in n.args[3]) for n in nodes):
-        raise MeanFieldError(f"{expr} holds an average that is not over one centred Gaussian whose variance is K's.")
+        raise MeanFieldError(
+            f"{expr} holds an average that is not over one centred Gaussian of variance K alone (a maximum over nodes, "
+            "a mean that moves with K), so that its values are not enclosed; follow K with propagate."
+        )
     names = tuple(sp.Dummy(f"a{i}", real=True) for i in range(len(nodes)))
     return nodes, balls.compile_ball(expr.xreplace(dict(zip(nodes, names))), (K, *names))
 
