@@ -109,13 +109,15 @@ def test_smooth_phi_at_the_critical_line_by_hermite_coefficients(name, phi, b2):
     width, place = points[0][0].value, float(points[0][1].value)
     found = theory.depth_law("gamma", sigma_w=width, sigma_b=f"sqrt({b2})")
     assert found.exponent == 1
-    x, w = np.polynomial.hermite_e.hermegauss(180)
+    x = np.linspace(-9, 9, 6001)  # the trapezoid rule is as good as any for what decays like this
+    w = np.exp(-(x**2) / 2)
     values = w / w.sum() * phi(math.sqrt(place) * x)
     before, now, a2 = np.zeros_like(x), np.ones_like(x), []
-    for k in range(90):  # normalized Hermite polynomials
+    for k in range(700):  # normalized Hermite polynomials
         a2.append((values * now).sum() ** 2)
         before, now = now, (x * now - math.sqrt(k) * before) / math.sqrt(k + 1)
     a2 = np.array(a2)
+    a2 = a2[: 1 + max(np.flatnonzero(a2 > 1e-20))]
 
     @njit
     def gap_after(gap, layers):
@@ -127,15 +129,16 @@ def test_smooth_phi_at_the_critical_line_by_hermite_coefficients(name, phi, b2):
             gap = w2 * total / place
         return gap
 
-    w2 = 1 / (sum(k * a2[k] for k in range(90)) / place)  # slope 1 by its own digits
+    w2 = 1 / (sum(k * v for k, v in enumerate(a2)) / place)  # slope 1 by its own digits
     assert w2 == pytest.approx(float(width) ** 2, rel=1e-9)
     left, gap, done = [], 0.5, 1
-    for n in (10**5, 10**6, 10**7):
+    last = 10**7 if len(a2) < 100 else 10**6
+    for n in (last // 100, last // 10, last):
         gap, done = gap_after(gap, n - done), n
         left.append(1 / gap - 1 - float(found.at(n)))
     assert abs(left[2] - left[1]) < 1e-2 + abs(left[1] - left[0]), left
     beta = float(found.terms[0].coefficient)
-    assert abs(left[2] - left[1]) < 1e-8 * beta * 1e7 * 100, (left, beta)
+    assert abs(left[2] - left[1]) < 1e-6 * beta * last, (left, beta)  # what a wrong seventh digit would leave
 
 
 @pytest.mark.slow
