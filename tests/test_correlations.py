@@ -45,7 +45,8 @@ def iterated(phi, sigma_w2: float, sigma_b2: float, layers: int, c: float = 0.5,
     ],
 )
 def test_against_iteration(name, phi, sigma_w2, sigma_b2):
-    K, c, slope = iterated(phi, sigma_w2, sigma_b2, 500, steps=300 if sigma_w2 < 6 else 160, nodes=181)
+    steps = 450 if sigma_w2 < 3 else 300 if sigma_w2 < 6 else 160
+    K, c, slope = iterated(phi, sigma_w2, sigma_b2, 500, steps=steps, nodes=181)
     found = mf.derive(name).correlations(sigma_w=f"sqrt({sigma_w2})", sigma_b=f"sqrt({sigma_b2})")
     assert found.status is mf.Status.CERTIFIED and found[0].c == 1 and len(found) == 2
     one, inside = found
