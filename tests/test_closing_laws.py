@@ -250,3 +250,11 @@ def test_the_diagonal_of_a_maximum_gives_a_root():
     powers = {q: float(sp.N(c.subs({s: 1 for s in c.free_symbols}), 15)) for q, c in found.items()}
     size = 0.75 + 1 / (2 * math.pi)
     assert powers[sp.S.Zero] == 0.75 and powers[sp.S.Half] / size == pytest.approx(-0.3301, abs=5e-5)
+
+
+def test_a_maximum_keeps_its_kink_where_phi_is_straight():
+    """tanh and the maximum of two as K falls to 0 is that of z: c → 1, where tanh alone leaves c to the start."""
+    found = block(mf.Nonlinearity("tanh"), mf.Pool(2)).depth_law("c", sigma_w="0.5", sigma_b=0)
+    straight = block(mf.Nonlinearity("z"), mf.Pool(2)).depth_law("c", sigma_w=1, sigma_b=0)
+    assert found.exponent == -2 and found.terms[1] == straight.terms[1]
+    assert law("tanh", "c", "0.5", 0, c0="1/2").exponent == 0

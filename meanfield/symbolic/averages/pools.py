@@ -20,7 +20,7 @@ import sympy as sp
 from meanfield.functions import zeros
 from meanfield.functions.piecewise import Pieces, pieces
 from meanfield.results import MeanFieldError
-from meanfield.symbolic.averages.node import Average, Integrand, average
+from meanfield.symbolic.averages.node import Integrand, average
 from meanfield.symbolic.averages.stretch import Stretch
 from meanfield.symbols import K_aa, K_ab, K_bb, Z
 
@@ -338,8 +338,3 @@ class MaxSeparation(MaxStretch):
 
     def _sympystr(self, printer):
         return super()._sympystr(printer).replace("/<(z_a - z_b)**2>", "")
-
-
-def over(node: Average) -> bool:
-    """Whether an average holds a rank of pairs, which has digits of doubles only."""
-    return node.args[0].expr.has(JointRank)

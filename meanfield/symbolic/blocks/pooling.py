@@ -45,7 +45,7 @@ class Pooled(Coordinate):
 
     @property
     def kind(self) -> int:
-        found = kind_of(self.functions[0].xreplace({Z[0]: Z[0]}))
+        found = kind_of(self.functions[0])
         if found is None:
             raise MeanFieldError(
                 f"The maximum of {self.functions[0]} over {self.size} nodes".replace("_z", "z") + " is derived where φ "

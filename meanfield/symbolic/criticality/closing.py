@@ -23,8 +23,8 @@ from meanfield.results import Law, MeanFieldError, Status, Term
 from meanfield.symbolic.asymptotics.depth import CONSTANT, DepthLaw, depth_law
 from meanfield.symbolic.asymptotics.scaling import decay
 from meanfield.symbolic.averages.closeness import gap_powers
-from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.averages.pools import MaxStretch
+from meanfield.symbolic.averages.node import Average, Integrand
+from meanfield.symbolic.averages.pools import MaxStretch, kind_of
 from meanfield.symbolic.averages.stretch import Stretch, stretch
 from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.fixed_points.points import start_of
@@ -284,4 +284,10 @@ def _homogeneous(node: Stretch, at: Any) -> sp.Expr:
     left, right = slopes
     whole = left * Z[0] if left == right else sp.Piecewise((left * Z[0], Z[0] < 0), (right * Z[0], True))
     same = sp.simplify(pieces(whole, Z[0]).expr - p.expr) == 0 if not p.breaks else pieces(whole, Z[0]) == p
-    return node if same else stretch(pieces(whole, Z[0]).expr, node.variance, node.apart)
+    straight = pieces(whole, Z[0]).expr
+    if isinstance(node, MaxStretch) and straight != 0:  # the larger of two lines still has a kink where they meet
+        kind = kind_of(straight)
+        if kind is None:
+            raise MeanFieldError("The maximum over nodes of phi's straight ends is not derived, nor is the law of c.")
+        return node if same else MaxStretch(Integrand(straight), node.variance, node.apart, node.nodes, kind)
+    return node if same else stretch(straight, node.variance, node.apart)
