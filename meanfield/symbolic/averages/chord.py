@@ -84,12 +84,6 @@ class ChordSquare(Chord):
 
     is_ratio = False
 
-    def definition(self) -> sp.Expr:
-        return 2 * (self.second - self.product)
-
-    def _sympystr(self, printer):
-        return super()._sympystr(printer).replace("/<(z_a - z_b)**2>", "")
-
 
 class Rise(sp.Expr):
     """(⟨f⟩_A - ⟨f⟩_B)/(A - B), ∂⟨f⟩/∂A where A = B. Build it with `rise`."""

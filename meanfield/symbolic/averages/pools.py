@@ -174,12 +174,6 @@ class _OfMaximum:
     def kind(self) -> int:
         return int(self.args[-1])
 
-    def _at(self) -> tuple[sp.Expr, sp.Expr]:
-        """φ at both inputs, as it is printed."""
-        f: sp.Expr = self.args[0].expr
-        a, b = (f.xreplace({Z[0]: sp.Symbol(n, real=True)}) for n in ("z_a", "z_b"))
-        return a, b
-
 
 def _slope(f: sp.Expr, n: int, kind: int, cov) -> sp.Expr:
     """n⟨φ′(z_a) φ′(z_b) R₂^{n-1}⟩."""
@@ -238,12 +232,14 @@ class MaxProduct(_OfMaximum, sp.Expr):
             raise MeanFieldError("The derivative of a pool of two inputs by a variance is not derived.")
         return ab.diff(symbol) * self.slope
 
+    at_inputs = Stretch.at_inputs
+
     def _sympystr(self, printer):
-        one, other = (f"max{self.nodes}({printer._print(e)})" for e in self._at())
+        one, other = (f"max{self.nodes}({printer._print(e)})" for e in self.at_inputs())
         return f"<{one}*{other}>_{{{', '.join(printer._print(c) for c in self.cov)}}}"
 
     def tex_inside(self):
-        a, b = self._at()
+        a, b = self.at_inputs()
 
         def ends(body, write):
             law = ",".join(write(c) for c in self.cov)
@@ -310,16 +306,15 @@ class MaxStretch(_OfMaximum, Stretch):
         pair = MaxProduct(self.args[0], (K_aa, K_ab, K_bb), self.nodes, self.kind)
         return self.second, pair, pair.slope
 
-    def _sympystr(self, printer):
-        a, b = (f"max{self.nodes}({printer._print(e)})" for e in self._at())
-        law = ", ".join(printer._print(e) for e in (self.variance, self.apart))
-        return f"<({a} - {b})**2>/<(z_a - z_b)**2>_{{{law}}}"
+    def _difference(self, printer) -> str:
+        a, b = (f"max{self.nodes}({printer._print(e)})" for e in self.at_inputs())
+        return f"{a} - {b}"
 
     def tex_inside(self):
-        a, b = self._at()
+        a, b = self.at_inputs()
 
         def ends(body, write):
-            law = f"{write(self.variance)},{write(self.apart)}"
+            law = ",".join(map(write, self.law))
             front = rf"\frac{{1}}{{{write(self.apart)}}} " if self.is_ratio else ""
             largest = rf"\max_{{{self.nodes}}}"
             inner = rf"{largest} {body} - {largest} {write(b)}"
@@ -332,9 +327,3 @@ class MaxSeparation(MaxStretch):
     """⟨(max_i φ(z_i) - max_i φ(z_i′))²⟩ itself, as maps of the distance are printed."""
 
     is_ratio = False
-
-    def definition(self) -> sp.Expr:
-        return 2 * (self.second - self.product)
-
-    def _sympystr(self, printer):
-        return super()._sympystr(printer).replace("/<(z_a - z_b)**2>", "")

@@ -77,7 +77,9 @@ class Stretch(sp.Expr):
         return sp.oo if f.jumps() else average(f.diff().map(lambda e: e**2).expr, self.variance)
 
     def definition(self) -> sp.Expr:
-        """2(⟨f²⟩ - ⟨f f⟩)/apart, in averages."""
+        """2(⟨f²⟩ - ⟨f f⟩)/apart, in averages; not divided where it is no ratio."""
+        if not self.is_ratio:
+            return 2 * (self.second - self.product)
         return self.slope if self.apart == 0 else 2 * (self.second - self.product) / self.apart
 
     def doit(self, **hints):
@@ -106,16 +108,23 @@ class Stretch(sp.Expr):
         """What is printed of the two Gaussians."""
         return self.variance, self.apart
 
+    def at_inputs(self) -> tuple[sp.Expr, sp.Expr]:
+        """f at both inputs, as it is printed."""
+        a, b = (self.function.xreplace({Z[0]: sp.Symbol(n, real=True)}) for n in ("z_a", "z_b"))
+        return a, b
+
+    def _difference(self, printer) -> str:
+        a, b = self.at_inputs()
+        return printer._print(a - b)
+
     def _sympystr(self, printer):
-        f = self.function
-        a, b = (f.xreplace({Z[0]: sp.Symbol(n, real=True)}) for n in ("z_a", "z_b"))
         law = ", ".join(printer._print(e) for e in self.law)
-        return f"<({printer._print(a - b)})**2>/<(z_a - z_b)**2>_{{{law}}}"
+        below = "/<(z_a - z_b)**2>" if self.is_ratio else ""
+        return f"<({self._difference(printer)})**2>{below}_{{{law}}}"
 
     def tex_inside(self):
         """(f(z_a) - f(z_b) as it is printed, a function from its LaTeX to the node's)."""
-        f = self.function
-        a, b = (f.xreplace({Z[0]: sp.Symbol(n, real=True)}) for n in ("z_a", "z_b"))
+        a, b = self.at_inputs()
 
         def ends(body, write):
             law = ",".join(map(write, self.law))
@@ -129,7 +138,6 @@ class Stretch(sp.Expr):
         text = ends(printer._print(inside), printer._print)
         return text if exp is None else rf"\left( {text} \right)^{{{exp}}}"
 
-
     def separation(self) -> sp.Expr:
         """⟨(f(z_a) - f(z_b))²⟩, as maps of the distance are printed."""
         return Separation(*self.args)
@@ -139,12 +147,6 @@ class Separation(Stretch):
     """⟨(f(z_a) - f(z_b))²⟩ itself."""
 
     is_ratio = False
-
-    def definition(self) -> sp.Expr:
-        return 2 * (self.second - self.product)
-
-    def _sympystr(self, printer):
-        return super()._sympystr(printer).replace("/<(z_a - z_b)**2>", "")
 
 
 def as_printed(e: sp.Expr) -> sp.Expr:
