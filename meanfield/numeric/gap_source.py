@@ -117,12 +117,11 @@ def lookup_one(p, K, octave, want, kept, lowest, first, edges, table, gap, slope
                     a = s
                 else:
                     b = s
-                move = s - value / rate
-                if not a < move < b:
-                    move = 0.5 * (a + b)
-                last, s = s, move
-                if abs(s - last) < 1e-12 or value == 0.0:  # what is left is of the order of its square
+                step = value / rate
+                if abs(step) < 1e-12:  # what is left is of the order of its square
+                    s -= step
                     break
+                s = s - step if a < s - step < b else 0.5 * (a + b)
             theta, rate = low + 0.5 * (high - low) * (1.0 + s), 2.0 * rate / (high - low)
             break
     half = math.sin(0.5 * theta)
