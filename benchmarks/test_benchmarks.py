@@ -233,9 +233,7 @@ def _correlations(phi, w2, b2, layers, nodes=61):
     """(K, c) of two orthogonal inputs after some layers, arrays of σ_w² and σ_b²: erf by Williams' arcsine, else
     the trapezoid rule in sum and difference. What `nngp_fn` of neural-tangents iterates, in plain NumPy.
 
-    neural-tangents 0.6.5 itself needs an environment of its own (`pip install neural-tangents==0.6.5`). There the same
-    layers are `stax.serial(*[stax.Dense(1, W_std=w, b_std=b), stax.Elementwise(jnp.tanh)] * layers)` with
-    `kernel_fn(x1, x2, "nngp")`, one trace for each (σ_w, σ_b).
+    Beside neural-tangents itself, in an environment of its own: benchmarks/neural_tangents.py.
     """
     K, ab = w2 + b2, b2 + 0 * w2
     x = np.linspace(-8.5, 8.5, nodes)

@@ -94,7 +94,7 @@ def assert_tables_hold(monkeypatch, phi, sigma_w2, sigma_b2):
 
 def test_tables_of_a_function_that_jumps(monkeypatch):
     """step: C(c) = (σ_w²(1/4 + asin(c)/2π) + σ_b²)/K."""
-    found = assert_tables_hold(monkeypatch, "step", [1.2, 1.5, 1.7], [0.05, 0.3])
+    found = assert_tables_hold(monkeypatch, "step", np.linspace(1.2, 1.7, 40), np.linspace(0.05, 0.3, 10))
     w2, c = found.sigma_w**2, found.c
     image = (w2 * (0.25 + np.arcsin(c) / (2 * math.pi)) + found.sigma_b[:, None] ** 2) / found.K
     assert np.abs(image - c).max() < 1e-14 and (found.chi_J == np.inf).all()

@@ -406,7 +406,7 @@ def test_zero_is_an_attractor_of_a_diagram():
     count, end = attractors_of()
     assert_zero_attracts(count)
     assert math.isinf(end)
-    mutant, _ = attractors_of(lambda t: t.replace("if before == 0 and s < 0:", "if before == 0 and s < -1:"))
+    mutant, _ = attractors_of(lambda t: t.replace("count = int(signs[0] < 0) + ", "count = "))
     with pytest.raises(AssertionError):
         assert_zero_attracts(mutant)
 

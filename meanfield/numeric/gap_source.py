@@ -84,8 +84,8 @@ def in_row(row, s):
     # a Chebyshev sum and its derivative (Clenshaw)
     b0, b1, d0, d1 = 0.0, 0.0, 0.0, 0.0
     for j in range(row.size - 1, 0, -1):
-        d0, d1 = 2.0 * b0 + 2.0 * s * d0 - d1, d0
-        b0, b1 = row[j] + 2.0 * s * b0 - b1, b0
+        d0, d1 = 2.0 * b0 - d1 + 2.0 * s * d0, d0
+        b0, b1 = row[j] - b1 + 2.0 * s * b0, b0  # in this order the last one waits for two operations, not three
     return row[0] + s * b0 - b1, b0 + s * d0 - d1
 
 
@@ -93,15 +93,17 @@ def in_row(row, s):
 def lookup_one(p, K, octave, want, kept, lowest, first, edges, table, gap, slope):
     o = octave[p] - lowest
     t = 2.0 * (math.log2(K[p]) - octave[p]) - 1.0
-    row = np.empty(table.shape[2])
+    row, older = np.empty(table.shape[2]), np.empty(table.shape[2])
     theta, rate = 0.0, 0.0
     for i in range(first[o], first[o + 1]):
         low, high = edges[i, 0], edges[i, 1]
-        for j in range(row.size):
-            b0, b1 = 0.0, 0.0
-            for k in range(table.shape[1] - 1, 0, -1):
-                b0, b1 = table[i, k, j] + 2.0 * t * b0 - b1, b0
-            row[j] = table[i, 0, j] + t * b0 - b1
+        # the sum in log K for every coefficient in θ: they are the inner loop, which becomes vector code
+        row[:] = 0.0
+        older[:] = 0.0
+        for k in range(table.shape[1] - 1, -1, -1):
+            twice = 2.0 if k else 1.0
+            for j in range(row.size):
+                row[j], older[j] = table[i, k, j] + twice * t * row[j] - older[j], row[j]
         end, rate = in_row(row, 1.0)
         theta, rate = high, 2.0 * rate / (high - low) - {jump} / high
         if end - {jump} * math.log(high) < want[p]:
@@ -115,13 +117,12 @@ def lookup_one(p, K, octave, want, kept, lowest, first, edges, table, gap, slope
                     a = s
                 else:
                     b = s
-                move = s - value / rate
-                if not a < move < b:
-                    move = 0.5 * (a + b)
-                if abs(move - s) < 2e-16 or value == 0.0:
+                step = value / rate
+                if abs(step) < 1e-12:  # what is left is of the order of its square
+                    s -= step
                     break
-                s = move
-            rate = 2.0 * rate / (high - low)
+                s = s - step if a < s - step < b else 0.5 * (a + b)
+            theta, rate = low + 0.5 * (high - low) * (1.0 + s), 2.0 * rate / (high - low)
             break
     half = math.sin(0.5 * theta)
     gap[p] = 2.0 * half * half

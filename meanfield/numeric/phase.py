@@ -39,9 +39,8 @@ def gain_at(K, T, {args}):
 
 @njit(cache=True, error_model='numpy')
 def sign_of(g, K):
-    if not abs(g) > 1e-12 * K:  # within what the averages are known to
-        return 0
-    return 1 if g > 0 else -1
+    # 0 within what the averages are known to; without a branch, so that a loop over the grid becomes vector code
+    return int(g > 1e-12 * K) - int(g < -1e-12 * K)
 
 
 @njit(cache=True, error_model='numpy')
@@ -85,42 +84,25 @@ def point(p, grid, nodes, start, sigma, T, K_star, chi_star, attractors):
     K = float(start[p])
     g, chi = gain_at(K, T, {args})
     way = sign_of(g, K)
-    count, before = 0, 0
-    here = 0
     found = way == 0
-    best_a, best_b = K, K
     previous = K
-    # all states, for the count
+    signs = np.empty(n, np.int8)
     for j in range(n):
 {table}
         k = float(grid[j])
         F, chi_j = maps(k, {inner})
-        s = sign_of(F - k, k)
-        if s == 0:
-            continue
-        if before == 0 and s < 0:
-            count += 1
-        if before > 0 and s < 0:
-            count += 1
-        before = s
-    if before > 0:
-        count += 1
-    attractors[p] = count
+        signs[j] = sign_of(F - k, k)
     if not found:
         j = np.searchsorted(grid, K)
         if way < 0:
             j -= 1
         while 0 <= j < n:
-{table}
-            k = float(grid[j])
-            F, chi_j = maps(k, {inner})
-            s = sign_of(F - k, k)
-            if s == -way:
+            if signs[j] == -way:
                 found = True
-                K = solve(previous, k, way, T, {args})
+                K = solve(previous, float(grid[j]), way, T, {args})
                 break
-            if s != 0:
-                previous = k
+            if signs[j] != 0:
+                previous = float(grid[j])
             j += way
     if not found:
         K_star[p] = math.inf if way > 0 else 0.0
@@ -128,6 +110,19 @@ def point(p, grid, nodes, start, sigma, T, K_star, chi_star, attractors):
     else:
         K_star[p] = K
     chi_star[p] = gain_at(K, T, {args})[1]
+    # all states: where + turns to -; the ends of the grid close it. A 0 continues the sign before it: rare, and done
+    # apart, so that the count is vector code
+    zeros = 0
+    for j in range(n):
+        zeros += signs[j] == 0
+    if zeros > 0:
+        for j in range(1, n):
+            if signs[j] == 0:
+                signs[j] = signs[j - 1]
+    count = int(signs[0] < 0) + int(signs[n - 1] > 0)
+    for j in range(1, n):
+        count += signs[j] < signs[j - 1]
+    attractors[p] = count
 
 
 @njit(cache=True, error_model='numpy', parallel=True)

@@ -161,7 +161,10 @@ def _phases(cells: Cells, gap: np.ndarray, error: np.ndarray, start: np.ndarray)
         side = np.select([np.isnan(cells.chi_J), np.abs(cells.chi_J - 1) <= EXACTLY, cells.chi_J > 1], [2, 0, 1], -1)
     end = np.select([np.isinf(cells.K), cells.K == 0], [1, 2], 0)
     names = list(BiasPhase)
-    codes, index = np.unique(np.stack([where, side, end]), axis=1, return_inverse=True)
+    codes = (where * 4 + side + 1) * 3 + end
+    own = np.zeros(6 * 4 * 3, dtype=np.int8)
     words = ("start", "?", "oo", "one", "above", "below")
-    own = [names.index(phase_of(words[g], None if s == 2 else int(s), ("finite", "oo", "0")[k])) for g, s, k in codes.T]
-    return np.array(own, dtype=np.int8)[index.reshape(-1)]
+    for code in np.flatnonzero(np.bincount(codes)):  # those that occur
+        g, s, k = code // 12, code // 3 % 4 - 1, code % 3
+        own[code] = names.index(phase_of(words[g], None if s == 2 else int(s), ("finite", "oo", "0")[k]))
+    return own[codes]
