@@ -35,7 +35,7 @@ symbolic.averages.chord symbolic.averages.pools symbolic.averages.closeness symb
 symbolic.averages.expansion
 symbolic.equality symbolic.steps symbolic.recursion symbolic.coordinates symbolic.bias
 symbolic.blocks.naming symbolic.blocks.coordinate symbolic.blocks.walk symbolic.blocks.rules symbolic.blocks.pooling
-symbolic.blocks.recursions
+symbolic.blocks.recursions symbolic.blocks.first symbolic.blocks.gradients
 symbolic.fixed_points.roots symbolic.fixed_points.exclusion symbolic.fixed_points.near_one
 symbolic.fixed_points.half_line symbolic.fixed_points.maps symbolic.fixed_points.points
 symbolic.asymptotics.scaling symbolic.asymptotics.depth
@@ -48,7 +48,7 @@ numeric.lowering.conditional numeric.lowering.direct
 numeric.lowering.loops numeric.lowering.modules numeric.lowering.scalar numeric.lowering.pairs
 numeric.lowering.stretches numeric.lowering.chords numeric.lowering.chord_check
 numeric.lowering.assembly
-numeric.phase numeric.starts numeric.solvers numeric.correlations numeric.neutrality numeric.sweeps
+numeric.phase numeric.starts numeric.solvers numeric.gradients numeric.correlations numeric.neutrality numeric.sweeps
 numeric.fractions numeric.gap_source numeric.gap_tables numeric.gaps numeric.settling
 class_fraction bias
 presentation.figures presentation.bias_figures presentation.tables presentation.diagrams presentation.bias_diagrams
