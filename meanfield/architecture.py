@@ -106,7 +106,7 @@ class Schedule(_Shown):
     beta: Number
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", _own_or(self.value, "The value of a Schedule"))
+        object.__setattr__(self, "value", deviation_of(self.value, "The value of a Schedule"))
         object.__setattr__(self, "beta", exact(self.beta, "The exponent beta of a Schedule"))
 
 
@@ -266,7 +266,7 @@ class Dense(Block):
         for name in ("sigma_w", "sigma_b"):
             value = getattr(self, name)
             if not isinstance(value, Schedule):
-                object.__setattr__(self, name, _own_or(value, f"The {name} of a Dense"))
+                object.__setattr__(self, name, deviation_of(value, f"The {name} of a Dense"))
         object.__setattr__(self, "expand", exact(self.expand, "The factor expand of a Dense"))
         if not isinstance(self.expand, Param) and self.expand <= 0:
             raise MeanFieldError(f"The factor expand of a Dense must be > 0, but {self.expand} was given.")
@@ -415,7 +415,7 @@ def _not_negative(value: object, what: str) -> Number:
     return number
 
 
-def _own_or(value: object, what: str) -> Number:
+def deviation_of(value: object, what: str) -> Number:
     """A standard deviation: a number ≥ 0, a `Param`, or the network's own by its name."""
     named = Param(value.strip()) if isinstance(value, str) and value.strip().isidentifier() else value
     return named if isinstance(named, Param) and named in OWN else _not_negative(value, what)

@@ -5,6 +5,7 @@ command line and finite networks read it. No SymPy, no NumPy: finite networks ma
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from meanfield.carries import BOUNDED, LOGARITHM, PLAIN, Carry
 
@@ -183,6 +184,11 @@ OF_PARAMETERS = tuple(q.name for q in _ALL if q.name.startswith("G_"))
 def is_relative(name: str) -> bool:
     """Whether reports give a quantity, or its column ("G_w[2]"), in units of the theory's value."""
     return name.partition("[")[0] in RELATIVE
+
+
+def columns(name: str, run: Any) -> tuple[str, ...]:
+    """What a run calls a quantity: its own name, or that of every Dense ("G_w[1]", "G_w[2]")."""
+    return tuple(n for n in run.quantities if n == name or n.startswith(f"{name}["))
 
 
 def mathtext(name: str) -> str:

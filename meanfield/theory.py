@@ -31,6 +31,7 @@ from meanfield.architecture import (
     mlp,
     parts,
 )
+from meanfield.architectures import PRESETS, keywords
 from meanfield.arguments import choice, flag, meant, record, scalar, shown, spoken, whole
 from meanfield.arguments import names as names_of
 from meanfield.functions.activations import Activation, activation
@@ -305,7 +306,8 @@ class Theory:
         inside = _inside_averages(recursion, exact)
         recursion = recursion.subs(inside) if inside else recursion
         values = {k: float(v) for k, v in exact.items() if k not in inside}
-        numbers = {n: values.pop(n) for n in ("sigma_w", "sigma_b")} | {"parameters": values}
+        deviations = {n: float(exact[n]) for n in ("sigma_w", "sigma_b")}
+        numbers = {**deviations, "parameters": {k: v for k, v in values.items() if k not in deviations}}
         start = float(start_of(theory.one_input, exact | {"Q0": _number("input_norm", input_norm)}))
         return correlations(recursion, numbers, phase, start, theory._is_odd(exact))
 
@@ -497,7 +499,7 @@ class Theory:
             recursion = self.gradients.only(*columns(self.gradients, wanted))
         else:
             recursion = _selected(self, wanted)
-        parameters = {k: v for k, v in parameters.items() if k not in _of_widths(self.block)}
+        parameters = {k: v for k, v in parameters.items() if k not in of_widths(self.block)}
         _known(parameters, recursion)
         numbers = _inside_averages(recursion, parameters)
         if numbers:
@@ -720,7 +722,7 @@ def _of_one_norm(theory: Theory, names: tuple[str, ...], why: str) -> Recursion:
     return theory.equal_norms.only(*needed(names))
 
 
-def _of_widths(block: Block) -> set[str]:
+def of_widths(block: Block) -> set[str]:
     """Symbols of a block that say how wide a layer is: infinite width does not know them."""
     return {d.expand.name for d in parts(block) if isinstance(d, Dense) and isinstance(d.expand, Param)}
 
@@ -774,7 +776,8 @@ def decided(theory: Theory, values: dict) -> tuple[Theory, dict]:
 def _inside_averages(recursion: Recursion, values: dict) -> dict[str, sp.Expr]:
     """The values of parameters that stand inside an average: they must be put in before anything is compiled."""
     nodes = [a for step in recursion.steps for e in step.expressions for a in e.atoms(Average)]
-    return {k: _number(k, v) for k, v in values.items() if any(k == s.name for a in nodes for s in a.free_symbols)}
+    inside = {s.name for a in nodes for s in sp.Tuple(*a.args[2:]).free_symbols}  # not those of a variance
+    return {k: _number(k, v) for k, v in values.items() if k in inside}
 
 
 def _with_values(block: Block, values: dict) -> Block:
@@ -824,7 +827,7 @@ def derive(
     residual: object = False,
     mu: object = None,
     norm: str | None = None,
-    architecture: Block | None = None,
+    architecture: Block | str | None = None,
     weights: str = "gaussian",
     **parameters,
 ) -> Theory:
@@ -835,9 +838,11 @@ def derive(
     (mu="mu" keeps it symbolic). norm: "pre" or "act" puts a LayerNorm on preactivations, Dense(φ(LN(z))), or on
     activations, Dense(LN(φ(z))); the skip carries z as it is. weights: "gaussian", "orthogonal" (Haar) or "mixed" (Haar
     after a Gaussian input layer), which share one limit of infinite width. architecture: any composition of blocks
-    instead of the plain layer. Keyword parameters set the activation's parameters (alpha=0.2, or alpha="alpha" to keep
-    it symbolic). Where symbols leave open which switch point comes first (min(max(z, s), t)), the verbs that take
-    numbers for them answer, and the others say what is open.
+    instead of the plain layer; a `Network`, whose input layer has σ's of its own; or, with phi, the name of a preset of
+    `meanfield.architectures`, whose keywords are then taken, too (`architecture="full_residual", beta_v="1/2"`).
+    Keyword parameters set the activation's parameters (alpha=0.2, or alpha="alpha" to keep it symbolic). Where symbols
+    leave open which switch point comes first (min(max(z, s), t)), the verbs that take numbers for them answer, and the
+    others say what is open.
 
     Conventions: z^{l+1} = (σ_w/√N) W φ(z^l) + σ_b b [+ μ z^l], standard normal W and b; K^l is the second moment of
     z^l; l = 1 is the first layer after the input.
@@ -851,6 +856,8 @@ def derive(
     choice(weights, "weights", WEIGHTS)
     if norm is not None:
         choice(norm, "norm", NORMS)
+    if isinstance(architecture, str):
+        return _preset(phi, architecture, residual, mu, norm, weights, parameters)
     if architecture is not None:
         plain = phi is None and residual is False and mu is None and norm is None and weights == "gaussian"
         if not plain or parameters:
@@ -878,6 +885,20 @@ def derive(
         raise (MeanFieldError(f"{error}{hint}") if hint else error) from None
     strength = 0 if not residual and mu is None else 1 if mu is None else mu
     return _derive(record, exact(strength, "The skip strength mu"), weights, norm)
+
+
+def _preset(phi, name: str, residual, mu, norm, weights: str, parameters: dict) -> Theory:
+    """The theory of a preset: its keywords go to it, the others to the activation."""
+    own = set(keywords(name))
+    if phi is None:
+        raise MeanFieldError(f"derive needs an activation, such as derive('tanh', architecture={name!r}).")
+    if name == "mlp":
+        return derive(phi, residual=residual, mu=mu, norm=norm, weights=weights, **parameters)
+    if residual is not False or (mu, norm, weights) != (None, None, "gaussian"):
+        raise MeanFieldError(f"residual, mu, norm and weights are of the plain layer; leave them out with {name}.")
+    inner = {k: v for k, v in parameters.items() if k not in own}
+    block = PRESETS[name](activation(phi, **inner), **{k: v for k, v in parameters.items() if k in own})
+    return derive(architecture=block)
 
 
 @lru_cache(maxsize=256)

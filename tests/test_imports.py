@@ -24,7 +24,7 @@ results
 limits
 arguments
 pooling
-architecture
+architecture architectures
 balls.straight_line balls.functions balls
 functions.series.ball_series functions.series.taylor functions.series.transseries functions.series.infinity
 functions.formula functions.parser functions.ranges functions.growth functions.isolation functions.zeros
@@ -65,7 +65,7 @@ empirical.ensemble.blocks empirical.ensemble.parallel empirical.ensemble.scaleou
 empirical.shared.columns empirical.shared.criticality empirical.shared.weights empirical.shared.curves
 empirical.shared.grid empirical.shared.pairs empirical.shared.line
 empirical
-comparison.report comparison.allowances comparison.check
+comparison.report comparison.gradients comparison.allowances comparison.check
 __init__
 cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.critical cli.app
 __main__
@@ -76,6 +76,7 @@ PUBLIC = {
     "meanfield": set(mf.__all__),
     "meanfield.empirical": None,  # None: every name without an underscore
     "meanfield.architecture": None,
+    "meanfield.architectures": None,
     "meanfield.symbols": None,
     "meanfield.results": None,
     "meanfield.presentation.figures": None,
