@@ -87,7 +87,8 @@ def needs_numbers(theory: Theory) -> None:
     own = {"sigma_w", "sigma_b", "Q0", *inner}
     held = sorted(s.name for s in theory.one_input.parameters if s.name not in own) if theory.first != FIRST else []
     if held:
-        instead = f"give it as --param {held[0]}=..." if held[0] in keywords("full_residual") else "give a number instead"
+        known = held[0] in keywords("full_residual")
+        instead = f"give it as --param {held[0]}=..." if known else "give a number in its place"
         raise MeanFieldError(f"{held[0]} of the architecture must be a number here; {instead}.")
     if inner:
         name = min(inner)

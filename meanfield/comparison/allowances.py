@@ -89,8 +89,7 @@ def _forwards(
     for q in names:
         if q in RELATIVE and not others:
             continue
-        one_width = len(set(result.widths)) == 1
-        if q == "J" and one_width:
+        if q == "J" and not _varies(result):
             more, note = _jacobian_rows(run, result, others[0], reach)
             notes.append(note)
         elif q in RELATIVE:
@@ -108,6 +107,11 @@ def _forwards(
             more = _rows(q, run.l[:reach], getattr(run, q)[:reach], np.zeros(reach), values, None)
         rows += more
     return rows, log_scale, notes
+
+
+def _varies(result: Any) -> bool:
+    """Whether layers have different widths: the bias of J is then not a·(l - 1)/n."""
+    return len(set(getattr(result, "widths", ()))) > 1
 
 
 def _with_measured_bias(quantity: str, run: Any, ensembles: tuple[EnsembleResult, ...], reach: int) -> list[Row]:

@@ -206,6 +206,7 @@ def operations(
     """
     pairs = activation_pairs or {}
     ordinals, met = iter(range(1 << 14)), set[str]()
+    others = iter(range((1 << 13) - 1, 0, -1))  # so that weights are the same with a Projection and without
 
     def value(of: Any, what: str) -> tuple[float, ...]:
         if not isinstance(of, Param):
@@ -255,7 +256,7 @@ def operations(
             case Scale(factor):
                 yield Multiply(value(factor, "the factor"))
             case Projection():
-                yield Project(next(ordinals))
+                yield Project(next(others))
             case Sequential(blocks):
                 for inner in blocks:
                     yield from walk(inner)
