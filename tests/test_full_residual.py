@@ -381,6 +381,16 @@ def test_records_of_whole_networks():
     assert mf.derive(architecture=mf.Network(mf.mlp("tanh"))) == mf.derive("tanh")
 
 
+def test_the_start_of_two_inputs_in_other_coordinates():
+    """K¹ is that of the input layer, and of the first of several layers."""
+    whole = mf.Network(mf.mlp("relu"), mf.Dense(sigma_w=2, sigma_b=0))
+    for network, sigma_w, first in ((whole, 1.3, 4.0), (mf.mlp("relu"), [1.5, 1.2, 1.1], 2.25)):
+        found = mf.derive(architecture=network).propagate(
+            sigma_w=sigma_w, sigma_b=0, depth=3, layerwise=True, start={"c": 0.3}, quantities=("K", "c")
+        )
+        assert found.K.shape == (3,) and found.K[0] == first and abs(found.c[0] - 0.3) < 1e-15
+
+
 def test_own_input_layers_of_networks():
     """σ's of layer 1 alone, and a Schedule of the network's own σ_w, in theory and networks."""
     block = mf.Sequential((phi, mf.Dense(sigma_w=mf.Schedule("sigma_w", "beta"), sigma_b=0)))

@@ -179,7 +179,8 @@ def propagate(
     given_start = {}  # by a name that no parameter has
     if start and (recursion.names[0] == "K" or "tilt" in recursion.names):
         whole_start = pair_start if recursion.names[0] == "K" else two_norms_start
-        start = whole_start(start, lambda: first_value(recursion.state[0].initial, arrays | inputs))
+        layer_1 = {n: a[..., 0] if layerwise and a.ndim else a for n, a in arrays.items()} | inputs
+        start = whole_start(start, lambda: first_value(recursion.state[0].initial, layer_1))
         if "K_ab" in start and "Theta_ab" in recursion.names:
             start = {"Theta_ab": start["K_ab"]} | start  # as at every first layer
         start = {n: v for n, v in start.items() if n in recursion.names or n not in ("K_ab", "distance")}
