@@ -197,7 +197,7 @@ def check(
             threads=threads,
             executor=executor,
             device=device,
-            checkpoint=None if folder is None else folder / f"width-{'-'.join(map(str, np.ravel(n)))}.npz",
+            checkpoint=None if folder is None else folder / f"width-{np.ravel(n)[-1]}.npz",
             progress=report,
             first_network=order * networks,
             keep_samples=True if len(others) < 2 else None,
