@@ -35,7 +35,7 @@ from meanfield.empirical.ensemble.parallel import threads_used
 from meanfield.empirical.functions.formulas import from_formula, has_switches
 from meanfield.empirical.functions.twins import names as twin_names
 from meanfield.empirical.network.network import SAMPLERS
-from meanfield.empirical.network.operations import integer
+from meanfield.empirical.network.operations import integer, per_layer
 from meanfield.empirical.observables.measurement import DEVICES
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.formula import formula
@@ -117,7 +117,8 @@ def check(
     depth = integer(depth, "The depth", 1, 1 << 24)
     widths = layer_widths(width, depth)
     networks, seed = integer(networks, "The number of networks", 2, 1 << 32), integer(seed, "The seed", 0, 1 << 64)
-    hidden = {k: parameters.pop(k) for k in of_widths(theory.block) & set(parameters)}  # one number, or one per layer
+    hidden = {k: parameters.pop(k) for k in of_widths(theory.block) & set(parameters)}
+    hidden = {k: per_layer(v, f"The factor {k}", depth) for k, v in hidden.items()}
     for name, value in {**parameters, "input_norm": input_norm}.items():
         if _ndim(value, name) > 0:
             raise MeanFieldError(
@@ -220,7 +221,7 @@ def check(
         "correlation": result.correlation,
         "input_dimension": result.input_dimension,
         **({"backward": backward} if backward != "own" else {}),
-        **{k: str(v) for k, v in {**numbers, **parameters, **hidden}.items()},
+        **{k: str(v) for k, v in {**numbers, **parameters, **{k: v.tolist() for k, v in hidden.items()}}.items()},
     }
     return Report(f"Check of {describe(theory.block)}", settings, tuple(rows), log_scale, tuple(notes))
 
@@ -399,7 +400,7 @@ def _denominator(block: Block, hidden: Mapping[str, Any]) -> int:
     """What widths must be multiples of, so that every `expand` makes a whole number of neurons."""
     held = [p.expand for p in parts(block) if isinstance(p, Dense)]
     values = [v for e in held for v in np.ravel(hidden.get(e.name, 1) if isinstance(e, Param) else float(e)).tolist()]
-    return math.lcm(*(Fraction(float(v)).limit_denominator(1 << 12).denominator for v in values))
+    return math.lcm(*(Fraction(v).limit_denominator(1 << 12).denominator for v in values))
 
 
 def _wanted(theory: Theory, observables, correlation) -> tuple[str, ...]:

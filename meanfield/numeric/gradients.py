@@ -20,8 +20,6 @@ class GradientRun(Run):
     logarithm; getattr(run, "G_w[2]"), and a data frame, have one Dense at a time.
     """
 
-    asked: tuple[str, ...] = ()
-
     @property
     def quantities(self) -> tuple[str, ...]:
         """Names that can be read off the run."""
@@ -61,4 +59,4 @@ def with_gradients(run: Run, asked: tuple[str, ...], other: Run | None = None) -
         for name in run.values:
             if name.partition("[")[0] in asked and name not in ("K", "log_J"):
                 kept[f"log_{name}"] = log_J if name == "G_z" else log_J + np.log(run.values[name])
-    return GradientRun(run.l, kept, run.diverged_at, run.lowered, run.parameters, run.layerwise, asked)
+    return GradientRun(run.l, kept, run.diverged_at, run.lowered, run.parameters, run.layerwise)

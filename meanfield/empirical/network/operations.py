@@ -93,7 +93,7 @@ class Affine(Operation):
     def outputs(self, layer: int, basis: int) -> int:
         """How many: `expand` times `basis`, which must be a whole number."""
         factor = 1.0 if self.expand is None else self.expand[layer - 1]
-        number = round(factor * basis)
+        number = round(factor * basis) if factor * basis < 1 << 53 else 0
         if number < 1 or abs(number - factor * basis) > 1e-9 * number:
             raise MeanFieldError(
                 f"A Dense with expand = {factor:g} makes {factor * basis:g} of {basis} "
