@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from meanfield import architectures
+from meanfield import architectures as architectures
 from meanfield.architecture import (
     BatchNorm,
     Dense,
@@ -99,7 +99,6 @@ __all__ = [
     "Theory",
     "activation",
     "activations",
-    "architectures",
     "at_infinity",
     "at_zero",
     "average",

@@ -192,5 +192,9 @@ def columns(name: str, run: Any) -> tuple[str, ...]:
 
 
 def mathtext(name: str) -> str:
-    r"""A quantity as a figure's label writes it: `$K^\ell$`; an unknown name is its own label."""
-    return f"${QUANTITIES[name].latex}$".replace(r"{\ell}", r"\ell") if name in QUANTITIES else name
+    r"""A quantity as a figure's label writes it: `$K^\ell$`, `$G_{w,2}^\ell$`; an unknown name is its own label."""
+    base, _, place = name.partition("[")
+    if base not in QUANTITIES:
+        return name
+    latex = QUANTITIES[base].latex.replace(r"{\ell}", r"\ell")
+    return f"${latex.replace('}^', f',{place[:-1]}}}^', 1) if place else latex}$"
