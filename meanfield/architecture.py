@@ -434,7 +434,11 @@ class Projection(Block):
 
     A shortcut between layers of different widths, drawn afresh at each of them and not trained. In the theory, which
     knows no widths, it is the identity on K, J and all that belongs to two inputs: `Residual(branch, 1, Projection())`.
+    Raises, in the theory: MeanFieldError where it is given φ(z), or stands beside a branch without Dense.
     Source: [variance_variation] Sec. 4, its projection π with variance 1/N_.
+
+    >>> Residual(Sequential((Nonlinearity("tanh"), Dense())), 1, Projection())
+    Residual(Sequential((Nonlinearity('tanh'), Dense())), shortcut=Projection())
     """
 
 

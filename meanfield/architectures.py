@@ -85,7 +85,13 @@ def keywords(name: str) -> tuple[str, ...]:
 
 
 def decays(texts: str) -> dict[str, str]:
-    """{"beta_v": "1/2", "beta_w": "0"} of "v=1/2,w=0": the exponents of a full residual network, by their letters."""
+    """The exponents of a full residual network from their letters, as keywords of `full_residual`.
+
+    Raises: MeanFieldError for another letter than w, b, v, a, for one given twice or without a value.
+
+    >>> decays("v=1/2,w=0")
+    {'beta_v': '1/2', 'beta_w': '0'}
+    """
     found: dict[str, str] = {}
     for item in texts.split(",") if texts.strip() else ():
         letter, equals, value = (part.strip() for part in item.partition("="))

@@ -147,7 +147,15 @@ class Theory:
     @cached_property
     def gradients(self) -> Recursion:
         """The recursion of K, J and the factors that gradients by z, and by the weights and biases of every Dense, are
-        products of: G_z is J^{l-1,l}, G_w[d] and G_b[d] are G_w and G_b per J^{l,L}, d the place of the Dense."""
+        products of: G_z is J^{l-1,l}, G_w[d] and G_b[d] are G_w and G_b per J^{l,L}, d the place of the Dense.
+
+        Raises: MeanFieldError where J is infinite. Source: [variance_variation] Thm. C.3, for any block.
+
+        >>> print(derive("relu", architecture="full_residual").gradients.only("G_w[1]", "G_w[2]").doit())
+        K' = K + sigma_a**2 + sigma_v**2*(K*sigma_w**2/2 + sigma_b**2/2)
+        G_w[1]' = K*sigma_v**2/2
+        G_w[2]' = K*sigma_w**2/2 + sigma_b**2/2
+        """
         return begun(gradients(self.block), self.first)
 
     @property

@@ -232,6 +232,25 @@ def test_gradients_add_up_to_the_tangent_kernel(name):
     assert found.quantities[:3] == ("K", "J", "Theta") and f"G_w[{len(held)}]" in found.quantities
 
 
+OTHERS = {
+    "pool": mf.Sequential((mf.Nonlinearity("relu"), mf.Pool(2, "max"), mf.Dense())),
+    "trained norms": mf.Sequential(
+        (mf.LayerNorm(), phi, mf.Dense(), mf.LayerNorm(), mf.Nonlinearity("gelu"), mf.Dense())
+    ),
+    "scale": mf.Residual(mf.Sequential((phi, mf.Dense(), mf.Scale("1/2"))), 1, mf.Projection()),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*BLOCKS, *OTHERS])
+def test_gradients_of_any_architecture_against_networks(name):
+    theory = mf.derive(architecture=(BLOCKS | OTHERS)[name])
+    report = mf.check(
+        theory, sigma_w=1.3, sigma_b=0.4, width=400, depth=6, networks=80, quantities=("K", "G_z", "G_w", "G_b")
+    )
+    assert report.passed, str(report)
+
+
 def _deviation(given, layer, own):
     if isinstance(given, mf.Schedule):
         return _deviation(given.value, layer, own) * max(layer - 1, 1) ** (-float(given.beta) / 2)

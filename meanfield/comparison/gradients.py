@@ -40,4 +40,3 @@ def exactly_zero(name: str, ensembles: tuple[EnsembleResult, ...], layer: int) -
     quantity, _, place = name.partition("[")
     at: Any = layer if not place else (layer, int(place[:-1]) - 1)
     return all(float(one.estimate(quantity).mean[at]) == 0 for one in ensembles)
-
