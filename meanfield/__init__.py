@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from meanfield import architectures as architectures
 from meanfield.architecture import (
     BatchNorm,
     Dense,
     LayerNorm,
+    Network,
     Nonlinearity,
     Param,
     Pool,
+    Projection,
     Residual,
     Scale,
     Schedule,
@@ -75,12 +78,14 @@ __all__ = [
     "Law",
     "LayerNorm",
     "MeanFieldError",
+    "Network",
     "NoClosedForm",
     "Nonlinearity",
     "Param",
     "Phase",
     "PhaseDiagram",
     "Pool",
+    "Projection",
     "Recursion",
     "Report",
     "Residual",

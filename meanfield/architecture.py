@@ -5,6 +5,8 @@ block(layer l). A block maps preactivations z^l to preactivations z^{l+1}; the u
 `Sequential((Nonlinearity(phi), Dense()))`, z^{l+1} = σ_w N^{-1/2} W φ(z^l) + σ_b b, optionally inside `Residual(...,
 mu)`, which adds μ z^l.
 
+`Network(block, first)` holds both, where the input layer has σ's of its own.
+
 A signal has positions (the inputs of a batch, and the tokens of each) and neurons. Dense, LayerNorm and Pool act on the
 neurons of every position alike; BatchNorm and Dense(axis="tokens") are the records that mix positions.
 """
@@ -20,7 +22,7 @@ from fractions import Fraction
 
 from meanfield.arguments import choice, count_of, flag, printable, record, scalar, shown, spoken, whole
 from meanfield.pooling import pool_kind
-from meanfield.quantities import EQUAL_NORMS, FINITE_INPUT, ONE_INPUT, TWO_INPUTS, UNEQUAL_NORMS
+from meanfield.quantities import EQUAL_NORMS, FINITE_INPUT, GRADIENTS, ONE_INPUT, TWO_INPUTS, UNEQUAL_NORMS
 from meanfield.results import MeanFieldError
 
 
@@ -95,15 +97,16 @@ Number = int | Fraction | Param | Constant
 class Schedule(_Shown):
     """A standard deviation that varies with depth: value · k^{−beta/2} in the k-th block (k = l − 1 makes layer l).
 
-    The variance decays as k^{−beta}. value ≥ 0 and beta are numbers or `Param`s. The input layer is no block: k counts
-    from 1 at the block that makes layer 2. Source: [variance_variation] Sec. 3, with variances as its formulas have it.
+    The variance decays as k^{−beta}. value ≥ 0 and beta are numbers or `Param`s; the value "sigma_w" or "sigma_b" is
+    the network's own. The input layer is no block: k counts from 1 at the block that makes layer 2.
+    Source: [variance_variation] Sec. 4, with variances as its formulas have it.
     """
 
     value: Number
     beta: Number
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "value", _not_negative(self.value, "The value of a Schedule"))
+        object.__setattr__(self, "value", deviation_of(self.value, "The value of a Schedule"))
         object.__setattr__(self, "beta", exact(self.beta, "The exponent beta of a Schedule"))
 
 
@@ -121,7 +124,9 @@ class Block(_Shown):
 
 _FIXED = ("sigma_w", "sigma_b", "Q0", "N0", "c0", "l", "z", "x", "C", "nan", "inf")
 _ARGUMENTS = ("depth", "input_norm", "correlation", "quantities", "layerwise", "every_layer", "start", "line")
-RESERVED = frozenset((*_FIXED, *_ARGUMENTS, *ONE_INPUT, *TWO_INPUTS, *EQUAL_NORMS, *UNEQUAL_NORMS, *FINITE_INPUT))
+_CARRIED = (*ONE_INPUT, *TWO_INPUTS, *EQUAL_NORMS, *UNEQUAL_NORMS, *FINITE_INPUT, *GRADIENTS)
+RESERVED = frozenset((*_FIXED, *_ARGUMENTS, *_CARRIED))
+OWN = (Param("sigma_w"), Param("sigma_b"))  # the network's own standard deviations, which verbs are given
 
 
 def free_name(name: str, what: str) -> str:
@@ -242,7 +247,8 @@ class Dense(Block):
     weights: the law of W. "gaussian": independent standard normals. "orthogonal": √max(N, N′) times the N′ × N block of
     a Haar-distributed orthogonal matrix, so that every entry has variance 1; an input layer before such blocks is drawn
     alike. "mixed": the same, after a Gaussian input layer.
-    sigma_w, sigma_b: the network's own unless given; then a number ≥ 0, a `Param` or a `Schedule`.
+    sigma_w, sigma_b: the network's own unless given; then a number ≥ 0, a `Param` or a `Schedule`. The names "sigma_w"
+    and "sigma_b" are the network's own wherever they stand.
     expand: outputs per neuron of the layer that is made (4: a hidden layer of four times the width), > 0; a `Param` may
     take one value per layer. axis: "neurons", or "tokens" for one matrix that mixes the tokens of every neuron alike,
     with as many biases as output tokens; `expand` is then outputs per input token.
@@ -257,10 +263,10 @@ class Dense(Block):
     def __post_init__(self) -> None:
         for value, what, choices in ((self.weights, "weights", WEIGHTS), (self.axis, "axis", AXES)):
             choice(value, what, choices)
-        for name, own in (("sigma_w", Param("sigma_w")), ("sigma_b", Param("sigma_b"))):
+        for name in ("sigma_w", "sigma_b"):
             value = getattr(self, name)
-            if not isinstance(value, Schedule) and not (isinstance(value, Param) and value == own):
-                object.__setattr__(self, name, _not_negative(value, f"The {name} of a Dense"))
+            if not isinstance(value, Schedule):
+                object.__setattr__(self, name, deviation_of(value, f"The {name} of a Dense"))
         object.__setattr__(self, "expand", exact(self.expand, "The factor expand of a Dense"))
         if not isinstance(self.expand, Param) and self.expand <= 0:
             raise MeanFieldError(f"The factor expand of a Dense must be > 0, but {self.expand} was given.")
@@ -385,10 +391,14 @@ class Residual(Block):
 
 def block_of(value: object, what: str) -> Block:
     """`value` if it is a block."""
+    if isinstance(value, Network):
+        raise MeanFieldError(
+            f"{what} must be a block, but {shown(value)} is a whole network with its input layer; give its .block."
+        )
     if not isinstance(value, Block):
         raise MeanFieldError(
-            f"{what} must be a block (Dense, Nonlinearity, LayerNorm, BatchNorm, Pool, Scale, Sequential, Residual), "
-            f"but {shown(value)} was given."
+            f"{what} must be a block (Dense, Nonlinearity, LayerNorm, BatchNorm, Pool, Scale, Projection, Sequential, "
+            f"Residual), but {shown(value)} was given."
         )
     return value
 
@@ -405,9 +415,68 @@ def _not_negative(value: object, what: str) -> Number:
     return number
 
 
+def deviation_of(value: object, what: str) -> Number:
+    """A standard deviation: a number ≥ 0, a `Param`, or the network's own by its name."""
+    named = Param(value.strip()) if isinstance(value, str) and value.strip().isidentifier() else value
+    return named if isinstance(named, Param) and named in OWN else _not_negative(value, what)
+
+
 NORMS = ("none", "pre", "act")
 WEIGHTS = ("gaussian", "orthogonal", "mixed")
 AXES = ("neurons", "tokens")
+
+
+@record
+@dataclass(frozen=True, repr=False)
+class Projection(Block):
+    """x → N_^{−1/2} π x with π standard normal, N_ the number of entries of x; the identity where the layer that is
+    made has N_ neurons, too.
+
+    A shortcut between layers of different widths, drawn afresh at each of them and not trained. In the theory, which
+    knows no widths, it is the identity on K, J and all that belongs to two inputs: `Residual(branch, 1, Projection())`.
+    Raises, in the theory: MeanFieldError where it is given φ(z), or stands beside a branch without Dense.
+    Source: [variance_variation] Sec. 4, its projection π with variance 1/N_.
+
+    >>> Residual(Sequential((Nonlinearity("tanh"), Dense())), 1, Projection())
+    Residual(Sequential((Nonlinearity('tanh'), Dense())), shortcut=Projection())
+    """
+
+
+FIRST = Dense()  # the usual input layer
+
+
+@record
+@dataclass(frozen=True, repr=False)
+class Network(Block):
+    """A whole network: the input layer `first`, then `block` again and again.
+
+    first: a `Dense` on the neurons, with σ's for layer 1 alone: numbers ≥ 0 or `Param`s. A record inside another block
+    is a block; a Network is none. Raises: MeanFieldError for an input layer that is no such Dense.
+
+    >>> Network(Sequential((Nonlinearity("tanh"), Dense())), Dense(sigma_w=1, sigma_b=0)).first
+    Dense(sigma_w=1, sigma_b=0)
+    """
+
+    block: Block
+    first: Dense = FIRST
+
+    def __post_init__(self) -> None:
+        block_of(self.block, "The block of a Network")
+        first: object = self.first
+        if not isinstance(first, Dense) or first.axis != "neurons" or first.expand != 1:
+            raise MeanFieldError(
+                f"The input layer of a Network is a Dense on neurons with expand = 1, but {shown(first)} was given."
+            )
+        if isinstance(first.sigma_w, Schedule) or isinstance(first.sigma_b, Schedule):
+            raise MeanFieldError(
+                "The input layer of a Network has one value of each standard deviation, but a Schedule was given, "
+                "which counts the blocks after it."
+            )
+
+
+def network_of(block: Block) -> Network:
+    """A network as it is; a block, or anything that is to be refused as one, after the usual input layer."""
+    return block if isinstance(block, Network) else Network(block)
 
 
 @spoken
@@ -436,6 +505,9 @@ def parts(block: Block) -> Iterator[Block]:
             if shortcut is not None:
                 yield from parts(shortcut)
             yield from parts(branch)
+        case Network(inner, first):
+            yield first
+            yield from parts(inner)
         case _:
             yield block
 

@@ -5,6 +5,7 @@ command line and finite networks read it. No SymPy, no NumPy: finite networks ma
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from meanfield.carries import BOUNDED, LOGARITHM, PLAIN, Carry
 
@@ -142,13 +143,21 @@ _ALL = [
     *_four("PQ", "correlator of the first differential of the tangent kernel"),
     *_four("RSTU", "correlator of the second differential of the tangent kernel"),
     *(
-        Quantity(name, rf"G_{{{tex}}}^{{\ell}}", f"squared gradient of {what}", measured=name, differentiates=True)
-        for name, tex, what in (
-            ("G_z", "z", "a preactivation"),
-            ("G_w", "w", "a weight"),
-            ("G_b", "b", "a bias"),
-            ("G_gamma", r"\gamma", "a LayerNorm's gain"),
-            ("G_beta", r"\beta", "a LayerNorm's shift"),
+        Quantity(
+            name,
+            rf"G_{{{tex}}}^{{\ell}}",
+            f"squared gradient of {what}",
+            recursion,
+            measured=name,
+            differentiates=True,
+            relative=bool(recursion),
+        )
+        for name, tex, what, recursion in (
+            ("G_z", "z", "a preactivation", "gradients"),
+            ("G_w", "w", "a weight", "gradients"),
+            ("G_b", "b", "a bias", "gradients"),
+            ("G_gamma", r"\gamma", "a LayerNorm's gain", ""),
+            ("G_beta", r"\beta", "a LayerNorm's shift", ""),
         )
     ),
 ]
@@ -164,6 +173,7 @@ ONE_INPUT, FINITE_INPUT = carried_by("one_input"), carried_by("input_jacobian")
 COVARIANCES, PAIR_TANGENTS = carried_by("two_inputs"), carried_by("pair_tangents")
 EQUAL_NORMS, UNEQUAL_NORMS = carried_by("equal_norms"), carried_by("unequal_norms")
 TWO_INPUTS = COVARIANCES + PAIR_TANGENTS
+GRADIENTS = carried_by("gradients")
 RELATIVE = tuple(q.name for q in _ALL if q.relative)
 LOGARITHMIC = tuple(q.name for q in _ALL if q.carry == LOGARITHM and q.differentiates)  # networks give logarithms
 MEASURED = tuple(q.name for q in _ALL if q.measured == q.name)
@@ -171,6 +181,20 @@ DIFFERENTIATED = tuple(q.name for q in _ALL if q.differentiates and q.measured =
 OF_PARAMETERS = tuple(q.name for q in _ALL if q.name.startswith("G_"))
 
 
+def is_relative(name: str) -> bool:
+    """Whether reports give a quantity, or its column ("G_w[2]"), in units of the theory's value."""
+    return name.partition("[")[0] in RELATIVE
+
+
+def columns(name: str, run: Any) -> tuple[str, ...]:
+    """What a run calls a quantity: its own name, or that of every Dense ("G_w[1]", "G_w[2]")."""
+    return tuple(n for n in run.quantities if n == name or n.startswith(f"{name}["))
+
+
 def mathtext(name: str) -> str:
-    r"""A quantity as a figure's label writes it: `$K^\ell$`; an unknown name is its own label."""
-    return f"${QUANTITIES[name].latex}$".replace(r"{\ell}", r"\ell") if name in QUANTITIES else name
+    r"""A quantity as a figure's label writes it: `$K^\ell$`, `$G_{w,2}^\ell$`; an unknown name is its own label."""
+    base, _, place = name.partition("[")
+    if base not in QUANTITIES:
+        return name
+    latex = QUANTITIES[base].latex.replace(r"{\ell}", r"\ell")
+    return f"${latex.replace('}^', f',{place[:-1]}}}^', 1) if place else latex}$"

@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from meanfield.architecture import (
+    FIRST,
     NORMS,
+    OWN,
     WEIGHTS,
     Block,
     Constant,
     Dense,
+    Network,
     Nonlinearity,
     Param,
     Pool,
@@ -28,6 +31,7 @@ from meanfield.architecture import (
     mlp,
     parts,
 )
+from meanfield.architectures import PRESETS, keywords
 from meanfield.arguments import choice, flag, meant, record, scalar, shown, spoken, whole
 from meanfield.arguments import names as names_of
 from meanfield.functions.activations import Activation, activation
@@ -37,6 +41,7 @@ from meanfield.quantities import (
     COVARIANCES,
     EQUAL_NORMS,
     FINITE_INPUT,
+    GRADIENTS,
     ONE_INPUT,
     PAIR_TANGENTS,
     TWO_INPUTS,
@@ -46,6 +51,8 @@ from meanfield.results import InfiniteAverage, MeanFieldError, Undetermined, one
 from meanfield.symbolic.asymptotics import depth as _depth
 from meanfield.symbolic.averages.expansion import Law, at_infinity, at_zero
 from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.blocks.first import begun
+from meanfield.symbolic.blocks.gradients import gradients
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.blocks.pooling import is_odd as is_odd_pool
 from meanfield.symbolic.blocks.recursions import (
@@ -66,7 +73,7 @@ from meanfield.symbolic.criticality.lines import CriticalLine, critical_line
 from meanfield.symbolic.criticality.phases import Phase, phase_at
 from meanfield.symbolic.criticality.points import CriticalPoints, critical_points
 from meanfield.symbolic.criticality.rounding import doubles, phase_with_rounding, points_with_rounding
-from meanfield.symbolic.fixed_points.points import FixedPoints, fixed_points
+from meanfield.symbolic.fixed_points.points import FixedPoints, fixed_points, start_of
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.recursion import c0 as start_c0
 from meanfield.symbolic.steps import Domain
@@ -87,13 +94,16 @@ ORDERS = 12  # terms of an expansion
 class Theory:
     """The large-width theory of one architecture at initialization: its recursions and what follows from them.
 
-    block: the architecture record. Nothing numeric happens until `propagate` (or a digit) is asked for.
+    block: the architecture record of what is repeated; first: the input layer, whose σ's are those of all layers unless
+    it has its own. Nothing numeric happens until `propagate` (or a digit) is asked for.
     """
 
     block: Block
+    first: Dense = FIRST
 
     def __post_init__(self) -> None:
         block_of(self.block, "The block of a Theory")
+        Network(self.block, self.first)  # refuses what is no input layer
         if not activations_of(self.block):
             raise MeanFieldError("The architecture holds no Nonlinearity; wrap an activation in Nonlinearity(...).")
 
@@ -105,34 +115,48 @@ class Theory:
     @cached_property
     def one_input(self) -> Recursion:
         """The recursion of (K, J, Theta)."""
-        return one_input(self.block)
+        return begun(one_input(self.block), self.first)
 
     @cached_property
     def two_inputs(self) -> Recursion:
         """The recursion of (K_aa, K_bb, K_ab)."""
-        return two_inputs(self.block)
+        return begun(two_inputs(self.block), self.first)
 
     @cached_property
     def pair_tangents(self) -> Recursion:
         """The recursion of (K_aa, K_bb, K_ab, J_ab, Theta_ab): the Jacobian and the tangent kernel between two inputs.
         """
-        return pair_tangents(self.block)
+        return begun(pair_tangents(self.block), self.first)
 
     @cached_property
     def equal_norms(self) -> Recursion:
         """The recursion of (K, J, Theta, K_ab, distance, J_ab, Theta_ab) for two inputs of one norm."""
-        return equal_norms(self.block)
+        return begun(equal_norms(self.block), self.first)
 
     @cached_property
     def unequal_norms(self) -> Recursion:
         """The recursion of (K_aa, K_bb, tilt, distance, K_ab, J_ab, Theta_ab) for two inputs of any norms; the
         angle tilt with sin(tilt) = (sqrt(K_aa) - sqrt(K_bb))/sqrt(distance) keeps the digits of both."""
-        return unequal_norms(self.block)
+        return begun(unequal_norms(self.block), self.first)
 
     @cached_property
     def input_jacobian(self) -> Recursion:
         """The recursion of (K, D0, J0): the Jacobian with respect to an input of finite dimension N_0."""
-        return input_jacobian(self.block)
+        return begun(input_jacobian(self.block), self.first)
+
+    @cached_property
+    def gradients(self) -> Recursion:
+        """The recursion of K, J and the factors that gradients by z, and by the weights and biases of every Dense, are
+        products of: G_z is J^{l-1,l}, G_w[d] and G_b[d] are G_w and G_b per J^{l,L}, d the place of the Dense.
+
+        Raises: MeanFieldError where J is infinite. Source: [variance_variation] Thm. C.3, for any block.
+
+        >>> print(derive("relu", architecture="full_residual").gradients.only("G_w[1]", "G_w[2]").doit())
+        K' = K + sigma_a**2 + sigma_v**2*(K*sigma_w**2/2 + sigma_b**2/2)
+        G_w[1]' = K*sigma_v**2/2
+        G_w[2]' = K*sigma_w**2/2 + sigma_b**2/2
+        """
+        return begun(gradients(self.block), self.first)
 
     @property
     def usual(self) -> tuple[str, ...]:
@@ -290,10 +314,10 @@ class Theory:
         inside = _inside_averages(recursion, exact)
         recursion = recursion.subs(inside) if inside else recursion
         values = {k: float(v) for k, v in exact.items() if k not in inside}
-        norm = float(_number("input_norm", input_norm))
-        sigma_w, sigma_b = (values.pop(n) for n in ("sigma_w", "sigma_b"))
-        numbers = {"sigma_w": sigma_w, "sigma_b": sigma_b, "parameters": values}
-        return correlations(recursion, numbers, phase, sigma_w**2 * norm + sigma_b**2, theory._is_odd(exact))
+        deviations = {n: float(exact[n]) for n in ("sigma_w", "sigma_b")}
+        numbers = {**deviations, "parameters": {k: v for k, v in values.items() if k not in deviations}}
+        start = float(start_of(theory.one_input, exact | {"Q0": _number("input_norm", input_norm)}))
+        return correlations(recursion, numbers, phase, start, theory._is_odd(exact))
 
     @spoken
     def neutrality_line(self, *, c: object = "1/2", **parameters) -> CorrelationLine:
@@ -355,7 +379,7 @@ class Theory:
 
     def _is_odd(self, values: dict) -> bool:
         """Whether every φ is odd and every bias is 0, so that (x, -y) goes the way of (x, y)."""
-        biases = [d.sigma_b for d in parts(self.block) if isinstance(d, Dense)]
+        biases = [d.sigma_b for d in (self.first, *parts(self.block)) if isinstance(d, Dense)]
         zero = all(values.get(b.name, b) == 0 if isinstance(b, Param) else exact(b, "sigma_b") == 0 for b in biases)
         pools = [p for p in parts(self.block) if isinstance(p, Pool)]
         odd = all(map(is_odd_pool, pools)) and all(one_input_averages(a)["phi"] == 0 for a in self.activations)
@@ -419,6 +443,9 @@ class Theory:
         correlation "distance" (carried as its logarithm), "c", "gamma", "log_gamma", "sigma_mu2", "sigma_y2" beside
         "K", "J", "Theta" are of two inputs of one norm.
         "K_aa" or "K_bb" with "distance" (and "K_ab", "c", "J_ab", "Theta_ab") are of two inputs of any norms.
+        "G_z", "G_w", "G_b" are mean squared gradients of u·z^L/√N_L, u random signs and L = depth, by z^l and by all
+        weights w = σ_w W/√n (per input of the Dense: networks have n times as much) and biases σ_b b of every Dense of
+        the block; run.G_w and run.G_b have the Dense as their last axis, the input layer's in the last place.
         every_layer=False returns layer `depth` only. start: values of state variables at layer 1 in the place of those
         that follow from input_norm and correlation ({"K_aa": 1, "K_bb": 2.5, "distance": 0.7}, or one of "K_ab" and "c"
         for the distance: unequal norms; {"K": 1.6, "c": 0.1}, {"sigma_mu2": 0.1, "sigma_y2": 1.5}: of one norm, in any
@@ -468,13 +495,25 @@ class Theory:
             wanted = (*norms, *(n for n in wanted if n not in norms and (quantities or n != "K")))
         if pair and not set(wanted) & set(of_two):
             wanted = (*wanted, "distance")  # K, J or Theta with a correlation: of two inputs of one norm
-        recursion = _selected(self, wanted)
+        back, other = bool(set(wanted) & set(GRADIENTS)), None
+        if back:
+            if pair:
+                raise MeanFieldError(f"{_listed(GRADIENTS)} are of one input; leave correlation= and its start out.")
+            from meanfield.numeric.gradients import columns, with_gradients
+
+            beside = tuple(n for n in wanted if n not in (*GRADIENTS, "K", "J"))
+            if beside:
+                other = self.propagate(**places, **(settings | {"quantities": beside}), start=begin, **parameters)
+            recursion = self.gradients.only(*columns(self.gradients, wanted))
+        else:
+            recursion = _selected(self, wanted)
+        parameters = {k: v for k, v in parameters.items() if k not in of_widths(self.block)}
         _known(parameters, recursion)
         numbers = _inside_averages(recursion, parameters)
         if numbers:
             recursion = recursion.subs(numbers)
         try:
-            return propagate(
+            run = propagate(
                 recursion,
                 **{k: double(k, v) for k, v in places.items()},
                 depth=depth,
@@ -483,6 +522,7 @@ class Theory:
                 parameters={k: double(k, v) for k, v in parameters.items() if k not in numbers},
                 start=begin,
             )
+            return with_gradients(run, wanted, other) if back else run
         except InfiniteAverage:
             if quantities is not None or wanted == ("K",) or correlation is not None:
                 raise
@@ -537,7 +577,7 @@ class Theory:
             # one compiled module serves every skip strength; no parameter of a user's is called so
             own = "mu" if all(p.name != "mu" for p in recursion.parameters) else "mu_of_the_outer_skip"
             fixed = {own: float(self.block.mu)}
-            recursion = one_input(replace(self.block, mu=Param(own))).only("K", "J")
+            recursion = replace(self, block=replace(self.block, mu=Param(own))).one_input.only("K", "J")
         if jumps:
             recursion = recursion.map(lambda e: J if e == sp.oo else e)  # K alone is asked for
         _known(parameters, recursion)
@@ -561,6 +601,8 @@ class Theory:
         from meanfield.numeric.settling import Plain, Stepwise
         from meanfield.presentation.bias_diagrams import bias_diagram
 
+        if (self.first.sigma_w, self.first.sigma_b) != OWN:
+            raise MeanFieldError("A diagram of the bias is of networks whose input layer has no σ's of its own.")
         theory = Theory(_with_values(self.block, parameters))
         form, neutral = plain_form(theory.block), None
         way: Plain | Stepwise
@@ -624,10 +666,15 @@ class Theory:
 @lru_cache(maxsize=512)
 def _selected(theory: Theory, names: tuple[str, ...]) -> Recursion:
     """The part of a theory's recursions that `names` need."""
-    known = ONE_INPUT + FINITE_INPUT[1:] + TWO_INPUTS + EQUAL_NORMS + UNEQUAL_NORMS + COORDINATES
+    known = ONE_INPUT + FINITE_INPUT[1:] + TWO_INPUTS + EQUAL_NORMS + UNEQUAL_NORMS + COORDINATES + GRADIENTS
     unknown = [n for n in names if n not in known]
     if unknown:
         raise MeanFieldError(f"The quantity {shown(unknown[0])} was asked for; known are {', '.join(known)}.")
+    if set(names) & set(GRADIENTS):
+        raise MeanFieldError(
+            f"{_listed(GRADIENTS)} go from the last layer back, so no map takes them one layer deeper; propagate(...) "
+            "gives them, and .gradients what they are products of."
+        )
     if _of_two_norms(names):
         return _unequal(theory, names)
     near = [n for n in names if n in EQUAL_NORMS + COORDINATES]
@@ -683,6 +730,11 @@ def _of_one_norm(theory: Theory, names: tuple[str, ...], why: str) -> Recursion:
     return theory.equal_norms.only(*needed(names))
 
 
+def of_widths(block: Block) -> set[str]:
+    """Symbols of a block that say how wide a layer is: infinite width does not know them."""
+    return {d.expand.name for d in parts(block) if isinstance(d, Dense) and isinstance(d.expand, Param)}
+
+
 def _mapping(value: object, what: str) -> dict:
     if value is None:
         return {}
@@ -726,13 +778,14 @@ def decided(theory: Theory, values: dict) -> tuple[Theory, dict]:
         return theory, values
     block = _with_values(theory.block, {k: values[k] for k in waiting})
     rest = {k: v for k, v in values.items() if k not in waiting}
-    return Theory(block), rest
+    return replace(theory, block=block), rest
 
 
 def _inside_averages(recursion: Recursion, values: dict) -> dict[str, sp.Expr]:
     """The values of parameters that stand inside an average: they must be put in before anything is compiled."""
     nodes = [a for step in recursion.steps for e in step.expressions for a in e.atoms(Average)]
-    return {k: _number(k, v) for k, v in values.items() if any(k == s.name for a in nodes for s in a.free_symbols)}
+    inside = {s.name for a in nodes for s in sp.Tuple(*a.args[2:]).free_symbols}  # not those of a variance
+    return {k: _number(k, v) for k, v in values.items() if k in inside}
 
 
 def _with_values(block: Block, values: dict) -> Block:
@@ -782,7 +835,7 @@ def derive(
     residual: object = False,
     mu: object = None,
     norm: str | None = None,
-    architecture: Block | None = None,
+    architecture: Block | str | None = None,
     weights: str = "gaussian",
     **parameters,
 ) -> Theory:
@@ -793,9 +846,11 @@ def derive(
     (mu="mu" keeps it symbolic). norm: "pre" or "act" puts a LayerNorm on preactivations, Dense(φ(LN(z))), or on
     activations, Dense(LN(φ(z))); the skip carries z as it is. weights: "gaussian", "orthogonal" (Haar) or "mixed" (Haar
     after a Gaussian input layer), which share one limit of infinite width. architecture: any composition of blocks
-    instead of the plain layer. Keyword parameters set the activation's parameters (alpha=0.2, or alpha="alpha" to keep
-    it symbolic). Where symbols leave open which switch point comes first (min(max(z, s), t)), the verbs that take
-    numbers for them answer, and the others say what is open.
+    instead of the plain layer; a `Network`, whose input layer has σ's of its own; or, with phi, the name of a preset of
+    `meanfield.architectures`, whose keywords are then taken, too (`architecture="full_residual", beta_v="1/2"`).
+    Keyword parameters set the activation's parameters (alpha=0.2, or alpha="alpha" to keep it symbolic). Where symbols
+    leave open which switch point comes first (min(max(z, s), t)), the verbs that take numbers for them answer, and the
+    others say what is open.
 
     Conventions: z^{l+1} = (σ_w/√N) W φ(z^l) + σ_b b [+ μ z^l], standard normal W and b; K^l is the second moment of
     z^l; l = 1 is the first layer after the input.
@@ -809,15 +864,17 @@ def derive(
     choice(weights, "weights", WEIGHTS)
     if norm is not None:
         choice(norm, "norm", NORMS)
+    if isinstance(architecture, str):
+        return _preset(phi, architecture, residual, mu, norm, weights, parameters)
     if architecture is not None:
-        block_of(architecture, "architecture")
         plain = phi is None and residual is False and mu is None and norm is None and weights == "gaussian"
         if not plain or parameters:
             raise MeanFieldError(
                 "architecture= says everything about the network; leave out the activation, residual, mu, norm, "
                 "weights and parameters, or put them into its records."
             )
-        return Theory(_resolved(architecture))
+        whole_ = architecture if isinstance(architecture, Network) else Network(architecture)
+        return Theory(_resolved(whole_.block), whole_.first)
     if phi is None:
         raise MeanFieldError("derive needs an activation, such as derive('tanh'), or architecture=...")
     if isinstance(phi, Block):
@@ -836,6 +893,20 @@ def derive(
         raise (MeanFieldError(f"{error}{hint}") if hint else error) from None
     strength = 0 if not residual and mu is None else 1 if mu is None else mu
     return _derive(record, exact(strength, "The skip strength mu"), weights, norm)
+
+
+def _preset(phi, name: str, residual, mu, norm, weights: str, parameters: dict) -> Theory:
+    """The theory of a preset: its keywords go to it, the others to the activation."""
+    own = set(keywords(name))
+    if phi is None:
+        raise MeanFieldError(f"derive needs an activation, such as derive('tanh', architecture={name!r}).")
+    if name == "mlp":
+        return derive(phi, residual=residual, mu=mu, norm=norm, weights=weights, **parameters)
+    if residual is not False or (mu, norm, weights) != (None, None, "gaussian"):
+        raise MeanFieldError(f"residual, mu, norm and weights are of the plain layer; leave them out with {name}.")
+    inner = {k: v for k, v in parameters.items() if k not in own}
+    block = PRESETS[name](activation(phi, **inner), **{k: v for k, v in parameters.items() if k in own})
+    return derive(architecture=block)
 
 
 @lru_cache(maxsize=256)

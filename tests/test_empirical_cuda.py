@@ -28,6 +28,7 @@ from meanfield.architecture import (
     Sequential,
     mlp,
 )
+from meanfield.architectures import full_residual
 from meanfield.empirical import Ensemble, ScalarPair, run_ensemble
 from meanfield.empirical.cuda import device as cuda
 from meanfield.empirical.ensemble import scaleout
@@ -125,6 +126,7 @@ def simulated_explicit():
     _agrees(_plan(mlp("gelu", norm="act", mu=1), input_dimension=3, l0=2, width=6))
     _agrees(_plan(WIDE, width=[5, 8, 3, 6], batch=3))
     _agrees(_plan(NORMED, l0=0, inputs=np.linspace(-1, 1, 5)[None], input_dimension=5))
+    _agrees(_plan(full_residual("tanh", sigma_v="3/2", sigma_a=1, beta_w=1), width=4))  # an input layer of its own
 
 
 def simulated_vectors_and_functions():

@@ -24,7 +24,7 @@ results
 limits
 arguments
 pooling
-architecture
+architecture architectures
 balls.straight_line balls.functions balls
 functions.series.ball_series functions.series.taylor functions.series.transseries functions.series.infinity
 functions.formula functions.parser functions.ranges functions.growth functions.isolation functions.zeros
@@ -35,7 +35,7 @@ symbolic.averages.chord symbolic.averages.pools symbolic.averages.closeness symb
 symbolic.averages.expansion
 symbolic.equality symbolic.steps symbolic.recursion symbolic.coordinates symbolic.bias
 symbolic.blocks.naming symbolic.blocks.coordinate symbolic.blocks.walk symbolic.blocks.rules symbolic.blocks.pooling
-symbolic.blocks.recursions
+symbolic.blocks.recursions symbolic.blocks.first symbolic.blocks.gradients
 symbolic.fixed_points.roots symbolic.fixed_points.exclusion symbolic.fixed_points.near_one
 symbolic.fixed_points.half_line symbolic.fixed_points.maps symbolic.fixed_points.points
 symbolic.asymptotics.scaling symbolic.asymptotics.depth
@@ -48,7 +48,7 @@ numeric.lowering.conditional numeric.lowering.direct
 numeric.lowering.loops numeric.lowering.modules numeric.lowering.scalar numeric.lowering.pairs
 numeric.lowering.stretches numeric.lowering.chords numeric.lowering.chord_check
 numeric.lowering.assembly
-numeric.phase numeric.starts numeric.solvers numeric.correlations numeric.neutrality numeric.sweeps
+numeric.phase numeric.starts numeric.solvers numeric.gradients numeric.correlations numeric.neutrality numeric.sweeps
 numeric.fractions numeric.gap_source numeric.gap_tables numeric.gaps numeric.settling
 class_fraction bias
 presentation.figures presentation.bias_figures presentation.tables presentation.diagrams presentation.bias_diagrams
@@ -65,7 +65,7 @@ empirical.ensemble.blocks empirical.ensemble.parallel empirical.ensemble.scaleou
 empirical.shared.columns empirical.shared.criticality empirical.shared.weights empirical.shared.curves
 empirical.shared.grid empirical.shared.pairs empirical.shared.line
 empirical
-comparison.report comparison.allowances comparison.check
+comparison.report comparison.gradients comparison.allowances comparison.check
 __init__
 cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.critical cli.app
 __main__
@@ -76,6 +76,7 @@ PUBLIC = {
     "meanfield": set(mf.__all__),
     "meanfield.empirical": None,  # None: every name without an underscore
     "meanfield.architecture": None,
+    "meanfield.architectures": None,
     "meanfield.symbols": None,
     "meanfield.results": None,
     "meanfield.presentation.figures": None,

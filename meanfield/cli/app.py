@@ -21,7 +21,9 @@ from meanfield.cli.bias_output import bias_data, bias_text
 from meanfield.cli.options import (
     CONVENTIONS,
     Act,
+    Architecture,
     Correlation,
+    Decay,
     InputNorm,
     Json,
     Latex,
@@ -39,6 +41,7 @@ from meanfield.cli.options import (
 from meanfield.cli.reading import carried, layers, needs_numbers, number, target, theory_of, wanted
 from meanfield.presentation.figures import FORMATS, plot_report, plot_run, save, write_whole
 from meanfield.presentation.tables import Table
+from meanfield.quantities import GRADIENTS, columns
 from meanfield.results import MeanFieldError, Status
 from meanfield.theory import derive, describe
 
@@ -70,6 +73,8 @@ def _derive(
     mu: Mu = None,
     norm: Norm = "none",
     param: Param = None,
+    architecture: Architecture = None,
+    decay: Decay = None,
     latex: Latex = False,
     json: Json = False,
 ) -> None:
@@ -81,7 +86,7 @@ def _derive(
     of f over z ~ N(0, K); it is printed where it has no closed form.
     """
     one_format(latex, json)
-    theory = theory_of(act, residual, mu, param, norm)
+    theory = theory_of(act, residual, mu, param, norm, architecture, decay)
     with out.working(f"Deriving {describe(theory.block)}"):
         laws = out.unit_skip_laws(theory)
         table = out.derivation(theory, laws)
@@ -98,6 +103,8 @@ def table(
     mu: Mu = None,
     norm: Norm = "none",
     param: Param = None,
+    architecture: Architecture = None,
+    decay: Decay = None,
     order: Order = 3,
     latex: Latex = False,
     json: Json = False,
@@ -108,7 +115,7 @@ def table(
     """Print the complete table of a theory: maps, susceptibilities, closed forms, both ends, large depth."""
     one_format(latex, json)
     path = target(output, ())
-    theory = theory_of(act, residual, mu, param, norm)
+    theory = theory_of(act, residual, mu, param, norm, architecture, decay)
     with out.working(f"Expanding {describe(theory.block)}"):
         found = theory.table(order)
     if json:
@@ -213,10 +220,15 @@ def propagate(
     mu: Mu = None,
     norm: Norm = "none",
     param: Param = None,
+    architecture: Architecture = None,
+    decay: Decay = None,
     input_norm: InputNorm = "1",
     correlation: Correlation = None,
     quantities: Annotated[
-        str | None, typer.Option(metavar="LIST", help="From K,J,Theta; with --correlation also K_ab,c,distance,gamma.")
+        str | None,
+        typer.Option(
+            metavar="LIST", help="From K,J,Theta,G_z,G_w,G_b; with --correlation also K_ab,c,distance,gamma."
+        ),
     ] = None,
     json: Json = False,
     output: Annotated[
@@ -230,12 +242,13 @@ def propagate(
     error: the layer is named.
     """
     path = target(output, (".csv", ".npz", *FORMATS))
-    theory = theory_of(act, residual, mu, param, norm)
+    theory = theory_of(act, residual, mu, param, norm, architecture, decay)
     needs_numbers(theory)
     names = wanted(theory, quantities, correlation is not None)
     numbers = doubles(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
     with out.working("Compiling the recursion"):
         run = theory.propagate(**numbers, depth=layers(depth), quantities=carried(names, correlation is not None))
+    names = tuple(n for q in names for n in (columns(q, run) if q in GRADIENTS else (q,)))
     if path is not None:
         out.write_run(run, names, names if quantities else None, path)
         typer.echo(f"Wrote {path}", err=True)
@@ -269,8 +282,10 @@ def check(
     mu: Mu = None,
     norm: Norm = "none",
     param: Param = None,
+    architecture: Architecture = None,
+    decay: Decay = None,
     observables: Annotated[
-        str | None, typer.Option(metavar="K,J,...", help="What is compared (default K,J; Theta too).")
+        str | None, typer.Option(metavar="K,J,...", help="What is compared (default K,J; Theta, G_w, … too).")
     ] = None,
     width: Annotated[int, typer.Option(metavar="N", help="Neurons per layer.")] = 10_000,
     depth: Annotated[int, typer.Option(metavar="L", help="Layers.")] = 50,
@@ -303,7 +318,7 @@ def check(
     from meanfield.comparison import check as comparison
 
     path = target(output, (".json", *FORMATS))
-    theory = theory_of(act, residual, mu, param, norm)
+    theory = theory_of(act, residual, mu, param, norm, architecture, decay)
     needs_numbers(theory)
     numbers = doubles(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
     sizes: dict[str, Any] = {"width": width, "depth": layers(depth), "networks": networks, "seed": seed}

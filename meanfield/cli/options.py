@@ -41,7 +41,20 @@ Norm = Annotated[
 ]
 Param = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME=VALUE", help="A parameter of the activation, as alpha=0.2. Repeatable."),
+    typer.Option(
+        metavar="NAME=VALUE", help="A parameter of the activation, as alpha=0.2, or of the architecture. Repeatable."
+    ),
+]
+Architecture = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="A whole network: mlp, or full_residual, x + v φ(w x + b) + a with --param sigma_v=1 --param sigma_a=1.",
+    ),
+]
+Decay = Annotated[
+    str | None,
+    typer.Option(metavar="v=1/2,w=0", help="Of full_residual: variances in the k-th block are σ² k^-β, by letter."),
 ]
 Latex = Annotated[bool, typer.Option("--latex", help="Print LaTeX (amsmath, booktabs) instead of text.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]

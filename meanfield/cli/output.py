@@ -17,7 +17,7 @@ from typing import Any
 import sympy as sp
 
 from meanfield import printed
-from meanfield.architecture import LayerNorm, Nonlinearity, Param, Residual, Sequential
+from meanfield.architecture import FIRST, LayerNorm, Network, Nonlinearity, Param, Residual, Sequential
 from meanfield.functions.activations import Activation, activation, activations
 from meanfield.presentation.figures import FORMATS, plot_run, save, write_whole
 from meanfield.presentation.tables import Row, Table, law_latex
@@ -125,6 +125,7 @@ def about(theory: Theory) -> dict[str, Any]:
         "parameters": dict(record.parameters),
         "mu": mu.name if isinstance(mu, Param) else str(mu),
         "norm": _norm(block.branch if isinstance(block, Residual) else block),
+        **({"architecture": repr(Network(block, theory.first))} if theory.first != FIRST else {}),
     }
 
 

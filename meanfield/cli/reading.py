@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from meanfield.architecture import NORMS, Param, Residual
+from meanfield.architecture import FIRST, NORMS, Param, Residual
+from meanfield.architectures import decays, keywords
 from meanfield.functions.activations import activation
 from meanfield.functions.parser import number
 from meanfield.presentation.figures import FORMATS, require
-from meanfield.quantities import COVARIANCES, EQUAL_NORMS, ONE_INPUT, TWO_INPUTS
+from meanfield.quantities import COVARIANCES, EQUAL_NORMS, GRADIENTS, ONE_INPUT, TWO_INPUTS
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.coordinates import COORDINATES
 from meanfield.theory import Theory, derive
@@ -17,8 +19,16 @@ DEEPEST = 10_000_000  # layers kept in memory at once
 FINEST = 10_000  # points of one axis of a phase diagram
 
 
-def theory_of(act: str, residual: bool, mu: str | None, params: list[str] | None, norm: str = "none") -> Theory:
-    """The theory that the arguments ACT, --residual, --mu, --param and --norm ask for."""
+def theory_of(
+    act: str,
+    residual: bool,
+    mu: str | None,
+    params: list[str] | None,
+    norm: str = "none",
+    architecture: str | None = None,
+    decay: str | None = None,
+) -> Theory:
+    """The theory that the arguments ACT, --residual, --mu, --param, --norm, --architecture and --decay ask for."""
     if norm not in NORMS:
         raise MeanFieldError(f"--norm must be one of {', '.join(NORMS)}, but {norm!r} was given.")
     values: dict[str, str] = {}
@@ -33,7 +43,15 @@ def theory_of(act: str, residual: bool, mu: str | None, params: list[str] | None
             raise MeanFieldError(f"{option} cannot be called {text!r}: that symbol already has a meaning here.")
     if mu is not None and mu.strip().lower().lstrip("+-") in ("nan", "inf", "infinity"):
         raise MeanFieldError(f"--mu must be a finite number or a symbol's name, but {mu!r} was given.")
-    return derive(activation(act, **values), residual=residual, mu=mu, norm=None if norm == "none" else norm)
+    plain: dict[str, Any] = {"residual": residual, "mu": mu, "norm": None if norm == "none" else norm}
+    if decay is not None and architecture != "full_residual":
+        raise MeanFieldError("--decay is of the standard deviations of --architecture full_residual; give both.")
+    if architecture in (None, "mlp"):
+        return derive(activation(act, **values), **plain)
+    own = set(keywords(architecture))
+    inner = {k: v for k, v in values.items() if k not in own}
+    values = {k: v for k, v in values.items() if k in own} | decays(decay or "")
+    return derive(activation(act, **inner), architecture=architecture, **plain, **values)
 
 
 def double(text: str, option: str) -> float:
@@ -65,14 +83,21 @@ def needs_numbers(theory: Theory) -> None:
     """Refuse a theory with symbols where numbers are to be computed."""
     if isinstance(theory.block, Residual) and isinstance(theory.block.mu, Param):
         raise MeanFieldError(f"--mu must be a number here, but the name {theory.block.mu.name!r} was given.")
-    if theory.activations[0].free_parameters:
-        name = min(s.name for s in theory.activations[0].free_parameters)
+    inner = {s.name for s in theory.activations[0].free_parameters}
+    own = {"sigma_w", "sigma_b", "Q0", *inner}
+    held = sorted(s.name for s in theory.one_input.parameters if s.name not in own) if theory.first != FIRST else []
+    if held:
+        known = held[0] in keywords("full_residual")
+        instead = f"give it as --param {held[0]}=..." if known else "give a number in its place"
+        raise MeanFieldError(f"{held[0]} of the architecture must be a number here; {instead}.")
+    if inner:
+        name = min(inner)
         raise MeanFieldError(f"The parameter {name} must be a number here; give it as --param {name}=...")
 
 
 def wanted(theory: Theory, text: str | None, two: bool) -> tuple[str, ...]:
     """The quantities to show, from --quantities or the default for one or two inputs."""
-    known = (*TWO_INPUTS, *EQUAL_NORMS, *COORDINATES, *ONE_INPUT) if two else ONE_INPUT
+    known = (*TWO_INPUTS, *EQUAL_NORMS, *COORDINATES, *ONE_INPUT) if two else ONE_INPUT + GRADIENTS
     if text is None:
         return (*COVARIANCES, "c") if two else theory.usual
     names = tuple(dict.fromkeys(n.strip() for n in text.split(",") if n.strip()))

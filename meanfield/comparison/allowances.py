@@ -8,14 +8,17 @@ X(n). Small networks: J with one number a in a (l − 1)/n, Theta and J0 as 2 X(
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from meanfield.comparison import gradients
 from meanfield.comparison.report import THRESHOLD, Row
 from meanfield.empirical import EnsembleResult
-from meanfield.quantities import LOGARITHMIC, QUANTITIES, RELATIVE
+from meanfield.quantities import GRADIENTS, LOGARITHMIC, QUANTITIES, RELATIVE, columns
+from meanfield.results import MeanFieldError
 
 SHARE = 16  # the narrower of the two ensembles that measure the bias has 1/(2·SHARE) of the width
 DEEP = 4  # neurons a layer that the narrowest ensemble must have: corrections of second order are then (l/n)²
@@ -27,11 +30,42 @@ def narrower(width: int, depth: int) -> tuple[int, ...]:
     return (2 * first, first) if 4 * first <= width else (max(1, width // 2),)
 
 
+def narrower_layers(widths: Sequence[int], depth: int, step: int = 1) -> tuple[tuple[int, ...], ...]:
+    """The same for layers of different widths, all by one factor, so that the bias stays one of order 1/n.
+
+    step: what widths must be multiples of, beside their present quotients (denominators of `expand`).
+    """
+    shared = math.gcd(*widths) // step
+    if shared < 2:
+        raise MeanFieldError(
+            f"A check measures the bias of finite width on networks that are narrower by one factor, but the widths "
+            f"{', '.join(map(str, dict.fromkeys(widths)))} have {math.gcd(*widths)} as their common divisor"
+            f"{f', of which {step} is needed' if step > 1 else ''}; take multiples of a larger number."
+        )
+    quotients = [w // shared for w in widths]
+    least = min(quotients)
+    first = max(shared // (2 * SHARE), -(-DEEP * depth // least))
+    factors = (2 * first, first) if 4 * first <= shared else (shared // 2,)
+    return tuple(tuple(k * q for q in quotients) for k in factors)
+
+
 def compare(
     run: Any, result: EnsembleResult, others: tuple[EnsembleResult, ...], names: tuple[str, ...]
 ) -> tuple[list[Row], dict, list[str]]:
     """(rows, log scale of J, notes): one propagated theory against one ensemble; the narrower `others` fix the
     allowances."""
+    forwards, backwards = ([q for q in names if (q in GRADIENTS) == which] for which in (False, True))
+    rows, log_scale, notes = _forwards(run, result, others, tuple(forwards))
+    each = [name for q in backwards for name in columns(q, run)]
+    for name in each:
+        rows += _gradient_rows(name, run, (result, *others))
+    return rows, log_scale, notes + [gradients.UNITS] * bool(each)
+
+
+def _forwards(
+    run: Any, result: EnsembleResult, others: tuple[EnsembleResult, ...], names: tuple[str, ...]
+) -> tuple[list[Row], dict, list[str]]:
+    """The rows of what goes from the first layer on."""
     reach = min(result.finite_depth, int(run.diverged_at) - 1 if int(run.diverged_at) else result.depth)
     notes = [run.message()] if run.message() else []
     if result.finite_depth < result.depth:
@@ -55,10 +89,10 @@ def compare(
     for q in names:
         if q in RELATIVE and not others:
             continue
-        if q == "J":
+        if q == "J" and not _varies(result):
             more, note = _jacobian_rows(run, result, others[0], reach)
             notes.append(note)
-        elif q in ("Theta", "J0"):
+        elif q in RELATIVE:
             more = _extrapolated(q, run, result, others[0], reach)
             notes.append(
                 f"{q} is measured as 2 {q}(n) - {q}(n/2) from widths {result.width} and {others[0].width}; "
@@ -73,6 +107,11 @@ def compare(
             more = _rows(q, run.l[:reach], getattr(run, q)[:reach], np.zeros(reach), values, None)
         rows += more
     return rows, log_scale, notes
+
+
+def _varies(result: Any) -> bool:
+    """Whether layers have different widths: the bias of J is then not a·(l - 1)/n."""
+    return len(set(getattr(result, "widths", ()))) > 1
 
 
 def _with_measured_bias(quantity: str, run: Any, ensembles: tuple[EnsembleResult, ...], reach: int) -> list[Row]:
@@ -98,15 +137,37 @@ def _with_measured_bias(quantity: str, run: Any, ensembles: tuple[EnsembleResult
     return _at_zero(rows, nothing, ensembles)
 
 
+def _gradient_rows(name: str, run: Any, ensembles: tuple[EnsembleResult, ...]) -> list[Row]:
+    """Rows of one gradient in units of the prediction: with two narrower ensembles, the bias of order 1/n they show as
+    an allowance, with one, 2 X(n) - X(n/2) and none."""
+    depth = ensembles[0].depth
+    if int(run.diverged_at) or any(one.finite_depth < depth for one in ensembles):
+        return []  # not every network reaches the layer that gradients start from
+    here, found, nothing = gradients.parts(name, run, ensembles, depth)
+    (mean, error), (m2, e2) = found[0], found[1]
+    if len(found) == 3:
+        (m1, e1), (wide, middle, narrow) = found[2], ensembles
+        factor = (1 / wide.width) / (1 / narrow.width - 1 / middle.width)
+        allowance, total = factor * (m1 - m2), np.sqrt(error**2 + factor**2 * (e1**2 + e2**2))
+    else:
+        mean, allowance, total = 2 * mean - m2, np.zeros(len(here)), np.sqrt(4 * error**2 + e2**2)
+    target, allowance = np.where(nothing, 0.0, 1.0), np.where(nothing, 0.0, allowance)
+    rows = _rows(name, run.l[here], target, allowance, np.stack([mean, mean]), total)
+    for i in np.flatnonzero(nothing):
+        zero = gradients.exactly_zero(name, ensembles, int(here[i]))
+        rows[i] = replace(rows[i], z=0.0 if zero else math.inf, passed=zero)
+    return rows
+
+
 def _extrapolated(quantity: str, run: Any, full: EnsembleResult, half: EnsembleResult, reach: int) -> list[Row]:
     """Rows of 2 X(n) - X(n/2) in units of the prediction: what is left of the bias is of order 1/n²."""
     reach = min(reach, half.finite_depth)
-    name, predicted = "log_J" if quantity == "J0" else quantity, _unit(quantity, run, reach)
+    name, predicted = "log_J" if quantity in LOGARITHMIC else quantity, _unit(quantity, run, reach)
     nothing = _nothing(quantity, run, reach)
 
     def scaled(result: EnsembleResult) -> np.ndarray:
         values = result.samples[name][:, :reach]
-        return np.exp(values - predicted) if quantity == "J0" else values / predicted
+        return np.exp(values - predicted) if quantity in LOGARITHMIC else values / predicted
 
     wide, narrow = scaled(full), scaled(half)
     mean = 2 * wide.mean(axis=0) - narrow.mean(axis=0)

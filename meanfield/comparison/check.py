@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import sys
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import Block, activations_of
+from meanfield.architecture import Block, Dense, Network, Param, Projection, activations_of, parts
 from meanfield.arguments import choice, count_of, finite, meant, path, provides, refuse_not_real, scalar, shown, spoken
 from meanfield.arguments import names as names_of
-from meanfield.comparison.allowances import compare, narrower
+from meanfield.comparison.allowances import compare, narrower, narrower_layers
 from meanfield.comparison.report import THRESHOLD, Report, Row
 from meanfield.empirical import (
     CriticalityEstimate,
@@ -33,14 +35,14 @@ from meanfield.empirical.ensemble.parallel import threads_used
 from meanfield.empirical.functions.formulas import from_formula, has_switches
 from meanfield.empirical.functions.twins import names as twin_names
 from meanfield.empirical.network.network import SAMPLERS
-from meanfield.empirical.network.operations import integer
+from meanfield.empirical.network.operations import integer, per_layer
 from meanfield.empirical.observables.measurement import DEVICES
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.formula import formula
-from meanfield.quantities import COVARIANCES, ONE_INPUT, QUANTITIES, TWO_INPUTS
+from meanfield.quantities import COVARIANCES, GRADIENTS, ONE_INPUT, QUANTITIES, TWO_INPUTS
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.naming import describe
-from meanfield.theory import Theory, decided, derive, double
+from meanfield.theory import Theory, decided, derive, double, of_widths
 
 __all__ = [
     "THRESHOLD",
@@ -64,7 +66,7 @@ def check(
     sigma_w: Any,
     sigma_b: Any,
     observables: tuple[str, ...] | None = None,
-    width: int = 10_000,
+    width: int | Sequence[int] = 10_000,
     depth: int = 50,
     networks: int = 200,
     seed: int = 0,
@@ -73,6 +75,7 @@ def check(
     input_dimension: int | None = None,
     sampler: str | None = None,
     probes: int | None = None,
+    backward: str = "own",
     threads: int | None = None,
     executor: Executor | None = None,
     device: str = "cpu",
@@ -85,11 +88,12 @@ def check(
     z-scores.
 
     theory: what `derive` returned, or what it takes. sigma_w, sigma_b: as in `propagate`, one number or one per layer.
-    observables: from K, J, Theta, J0 (J^{0,l}, with input_dimension), or, with a correlation, K_aa, K_bb, K_ab (the
-    default then), J_ab, Theta_ab, distance, c, gamma; default K and J
-    (`quantities`, the name elsewhere, means the same). width: neurons a layer;
-    networks: how many independent ones; input_dimension: N_0 (width unless given); the input has |x|²/N_0 = input_norm
-    exactly, and a second one the cosine `correlation`.
+    observables: from K, J, Theta, J0 (J^{0,l}, with input_dimension), the gradients G_z, G_w, G_b (a row for every
+    Dense), or, with a correlation, K_aa, K_bb, K_ab (the default then), J_ab, Theta_ab, distance, c, gamma; default K
+    and J (`quantities`, the name elsewhere, means the same). width: neurons a layer, one number or one per layer; a
+    Theta of layers of different widths is refused where they are projected. networks: how many independent ones;
+    input_dimension: N_0 (width unless given); the input has |x|²/N_0 = input_norm exactly, and a second one the cosine
+    `correlation`. backward: "copy" for gradients through weights drawn afresh, as in `run_ensemble`.
     sampler: "lazy" draws products of the weights exactly in law (default from 2000 neurons on; J and Theta by `probes`,
     default 4), "explicit" draws the weights (J and Theta exact unless probes are given).
 
@@ -106,12 +110,15 @@ def check(
     True
     """
     if not isinstance(theory, Theory):
-        theory = derive(theory)
+        theory = derive(architecture=theory) if isinstance(theory, Block) else derive(theory)
     sigma_w, sigma_b = double("sigma_w", sigma_w), double("sigma_b", sigma_b)
     input_norm, correlation = double("input_norm", input_norm), double("correlation", correlation)
     parameters = {k: double(k, v) for k, v in parameters.items()}
-    width, depth = integer(width, "The width", 1, 1 << 24), integer(depth, "The depth", 1, 1 << 24)
+    depth = integer(depth, "The depth", 1, 1 << 24)
+    widths = layer_widths(width, depth)
     networks, seed = integer(networks, "The number of networks", 2, 1 << 32), integer(seed, "The seed", 0, 1 << 64)
+    hidden = {k: parameters.pop(k) for k in of_widths(theory.block) & set(parameters)}
+    hidden = {k: per_layer(v, f"The factor {k}", depth) for k, v in hidden.items()}
     for name, value in {**parameters, "input_norm": input_norm}.items():
         if _ndim(value, name) > 0:
             raise MeanFieldError(
@@ -147,8 +154,16 @@ def check(
         layerwise=layered,
         **parameters,
     )
-    sampler = sampler or ("lazy" if width >= LAZY_FROM else "explicit")
-    others = narrower(width, depth)
+    sampler = sampler or ("lazy" if max(widths) >= LAZY_FROM else "explicit")
+    others: tuple[Any, ...] = narrower(widths[0], depth)
+    projects = len(set(widths)) > 1 and any(isinstance(p, Projection) for p in parts(theory.block))
+    if projects and {"Theta", "Theta_ab"} & set(names):
+        raise MeanFieldError(
+            "Theta of layers of different widths was asked for; a Projection has no trained weights, and the theory's "
+            "Theta is that of one width, where it is the identity."
+        )
+    if len(set(widths)) > 1 or _denominator(theory.block, hidden) > 1:
+        others = narrower_layers(widths, depth, _denominator(theory.block, hidden))
     others = others if differentiated or len(others) == 2 else ()
     folder = None if checkpoint is None else Path(checkpoint)
     if folder is not None and folder.exists() and not folder.is_dir():
@@ -157,11 +172,13 @@ def check(
         folder.mkdir(parents=True, exist_ok=True)
     pairs = _pairs(theory, values=parameters)
 
-    def ensemble(order: int, n: int, tell: Callable[[int, int], None] | None) -> EnsembleResult:
+    network = Network(theory.block, theory.first)
+
+    def ensemble(order: int, n: int | tuple[int, ...], tell: Callable[[int, int], None] | None) -> EnsembleResult:
         total = networks * (1 + len(others))
         report = None if tell is None else (lambda k, _: tell(order * networks + k, total))
         return run_ensemble(
-            theory.block,
+            network,
             sigma_w=sigma_w,
             sigma_b=sigma_b,
             width=n,
@@ -175,24 +192,26 @@ def check(
             correlation=correlation,
             input_dimension=input_dimension,
             l0=0 if "J0" in names else 1,
-            mu=parameters,
+            mu=parameters | hidden,
+            backward=backward,
             activation_pairs=pairs,
             threads=threads,
             executor=executor,
             device=device,
-            checkpoint=None if folder is None else folder / f"width-{n}.npz",
+            checkpoint=None if folder is None else folder / f"width-{np.ravel(n)[-1]}.npz",
             progress=report,
             first_network=order * networks,
             keep_samples=True if len(others) < 2 else None,
         )
 
+    wide = widths[0] if len(set(widths)) == 1 else widths
     with _shown(progress) as bar:
-        result, *rest = (ensemble(order, n, bar) for order, n in enumerate((width, *others)))
+        result, *rest = (ensemble(order, n, bar) for order, n in enumerate((wide, *others)))
     rows, log_scale, notes = compare(run, result, tuple(rest), names)
     settings = {
         "sigma_w": np.asarray(sigma_w, dtype=float).tolist(),
         "sigma_b": np.asarray(sigma_b, dtype=float).tolist(),
-        "width": width,
+        "width": wide if isinstance(wide, int) else list(wide),
         "depth": depth,
         "networks": networks,
         "seed": seed,
@@ -201,7 +220,8 @@ def check(
         "input_norm": result.input_norm,
         "correlation": result.correlation,
         "input_dimension": result.input_dimension,
-        **{k: str(v) for k, v in {**numbers, **parameters}.items()},
+        **({"backward": backward} if backward != "own" else {}),
+        **{k: str(v) for k, v in {**numbers, **parameters, **{k: v.tolist() for k, v in hidden.items()}}.items()},
     }
     return Report(f"Check of {describe(theory.block)}", settings, tuple(rows), log_scale, tuple(notes))
 
@@ -322,7 +342,7 @@ def _network(network: Any, higher: bool = False, values: Any = None) -> tuple[Bl
         network = derive(architecture=network) if isinstance(network, Block) else derive(network)
     if isinstance(values, Mapping):
         network, _ = decided(network, dict(values))
-    return network.block, _pairs(network, higher, values)
+    return Network(network.block, network.first), _pairs(network, higher, values)
 
 
 def _settings(function: Callable, settings: dict[str, Any]) -> dict[str, Any]:
@@ -365,15 +385,33 @@ def _shown(progress: Callable[[int, int], None] | None) -> Iterator[Callable[[in
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
+def layer_widths(width: Any, depth: int) -> tuple[int, ...]:
+    """One width for every layer, from one number or one per layer."""
+    if not isinstance(width, list | tuple) and not getattr(width, "ndim", 0):
+        return (integer(width, "The width", 1, 1 << 24),) * depth
+    if len(width) != depth:
+        raise MeanFieldError(
+            f"width must be one number or one per layer (depth = {depth}), but {len(width)} were given."
+        )
+    return tuple(integer(one, "The width", 1, 1 << 24) for one in width)
+
+
+def _denominator(block: Block, hidden: Mapping[str, Any]) -> int:
+    """What widths must be multiples of, so that every `expand` makes a whole number of neurons."""
+    held = [p.expand for p in parts(block) if isinstance(p, Dense)]
+    values = [v for e in held for v in np.ravel(hidden.get(e.name, 1) if isinstance(e, Param) else float(e)).tolist()]
+    return math.lcm(*(Fraction(v).limit_denominator(1 << 12).denominator for v in values))
+
+
 def _wanted(theory: Theory, observables, correlation) -> tuple[str, ...]:
     finite = theory.usual != ("K",)
-    one = ("K", "J", "Theta", "J0") if finite else ("K",)
+    one = ("K", "J", "Theta", "J0", *GRADIENTS) if finite else ("K",)
     allowed = one if correlation is None else (*TWO_INPUTS, *OF_ONE_NORM)
     wanted = tuple(observables or (COVARIANCES if correlation is not None else allowed[:2]))
     if "J0" in wanted and set(wanted) - {"J0", "K"}:
         raise MeanFieldError("J0 starts at the input and J, Theta at layer 1; check them separately.")
     for q in wanted:
-        if q in ONE_INPUT + TWO_INPUTS and q not in allowed:
+        if q in ONE_INPUT + TWO_INPUTS + GRADIENTS and q not in allowed:
             why = (
                 "it is infinite in the theory (φ jumps or rises like √z), and no finite network measures that"
                 if q == "J" and correlation is None

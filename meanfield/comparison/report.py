@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.presentation import figures
-from meanfield.quantities import RELATIVE
+from meanfield.quantities import is_relative
 from meanfield.results import MeanFieldError, one_line
 from meanfield.symbols import parameter
 from meanfield.tex.names import tex
@@ -123,7 +123,7 @@ class Report:
         out = []
         for q in self.quantities:
             name = tex(parameter(q))
-            unit = f" (in units of the theory's ${name}$)" if q in RELATIVE else ""
+            unit = f" (in units of the theory's ${name}$)" if is_relative(q) else ""
             rows = []
             for r in _selected([r for r in self.rows if r.quantity == q]):
                 numbers = (r.predicted - r.allowance, r.allowance, r.predicted, r.measured, r.standard_error)
@@ -142,7 +142,7 @@ class Report:
         lines = [*textwrap.wrap(self.title, 78), *textwrap.wrap(head, 78), ""]
         for q in self.quantities:
             rows, worst = [r for r in self.rows if r.quantity == q], self.worst(q)
-            lines.append(f"{q} (in units of the theory's {q})" if q in RELATIVE else q)
+            lines.append(f"{q} (in units of the theory's {q})" if is_relative(q) else q)
             lines.append(
                 f"  largest |z| {abs(worst.z):.2f} at layer {worst.layer}; "
                 f"{sum(r.passed for r in rows)} of {len(rows)} layers pass"

@@ -179,7 +179,8 @@ def propagate(
     given_start = {}  # by a name that no parameter has
     if start and (recursion.names[0] == "K" or "tilt" in recursion.names):
         whole_start = pair_start if recursion.names[0] == "K" else two_norms_start
-        start = whole_start(start, lambda: arrays["sigma_w"] ** 2 * norm + arrays["sigma_b"] ** 2)
+        layer_1 = {n: a[..., 0] if layerwise and a.ndim else a for n, a in arrays.items()} | inputs
+        start = whole_start(start, lambda: first_value(recursion.state[0].initial, layer_1))
         if "K_ab" in start and "Theta_ab" in recursion.names:
             start = {"Theta_ab": start["K_ab"]} | start  # as at every first layer
         start = {n: v for n, v in start.items() if n in recursion.names or n not in ("K_ab", "distance")}
@@ -269,6 +270,13 @@ def _function(formula: sp.Expr, symbols: tuple[sp.Symbol, ...]):
     return sp.lambdify(symbols, formula, modules="numpy")
 
 
+def first_value(formula: sp.Expr, values: dict[str, Any]) -> Any:
+    """A value at layer 1, from those of its symbols by name."""
+    symbols = tuple(sorted(formula.free_symbols, key=lambda s: s.name))
+    with np.errstate(over="ignore"):
+        return _function(formula, symbols)(*[values[s.name] for s in symbols])
+
+
 def _start(recursion: Recursion, sigma: dict, inputs: dict, points: int) -> np.ndarray:
     start = np.empty((points, len(recursion.state)))
     everything = sigma | inputs
@@ -276,10 +284,7 @@ def _start(recursion: Recursion, sigma: dict, inputs: dict, points: int) -> np.n
         if f"{v.name}^1" in everything:
             value = everything[f"{v.name}^1"]
         else:
-            symbols = tuple(sorted(v.initial.free_symbols, key=lambda s: s.name))
-            with np.errstate(over="ignore"):
-                found = _function(v.initial, symbols)(*[everything[s.name] for s in symbols])
-                value = np.broadcast_to(found, points)
+            value = np.broadcast_to(first_value(v.initial, everything), points)
         if v.symbol.is_nonnegative and (np.asarray(value) < 0).any():
             raise MeanFieldError(f"The start of {v.name} must be ≥ 0, but {float(np.min(value))} was given.")
         start[:, i] = v.carry.held(value)

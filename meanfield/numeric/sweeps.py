@@ -62,4 +62,6 @@ def sweep(one: Callable[..., Run], swept: Mapping[str, Any], others: Mapping[str
     names = {"input_norm": "Q0", "correlation": "c0"}
     parameters = {names.get(k, k): a for k, a in arrays.items()}
     shaped = {n: v.reshape(*shape, v.shape[-1]) for n, v in values.items()}
-    return Run(runs[0].l, shaped, diverged.reshape(shape), lowered, parameters, False)
+    return replace(
+        runs[0], values=shaped, diverged_at=diverged.reshape(shape), lowered=lowered, parameters=parameters
+    )

@@ -164,6 +164,7 @@ def phase_diagram(
 ) -> PhaseDiagram:
     """The diagram of a (K, J) recursion; see `Theory.phase_diagram`."""
     from meanfield.numeric.phase import GRID, compile_phase
+    from meanfield.numeric.solvers import first_value
 
     w, b = axis("sigma_w", sigma_w), axis("sigma_b", sigma_b)
     norm = finite(input_norm, "input_norm")
@@ -185,7 +186,8 @@ def phase_diagram(
     sigma = np.empty((max(1, len(compiled.parameters)), W.size))
     for i, n in enumerate(compiled.parameters):
         sigma[i] = values[n] if n in values else finite(parameters[n], n)
-    start = np.maximum(W.ravel() ** 2 * norm + B.ravel() ** 2, GRID[0])
+    first = first_value(recursion.start["K"], parameters | values | {"Q0": norm})
+    start = np.maximum(np.broadcast_to(first, W.size), GRID[0])
     if not start.max() < GRID[-1]:
         raise MeanFieldError(
             f"K¹ = σ_w² Q0 + σ_b² reaches {start.max():.3g} here, and a diagram follows K up to {GRID[-1]:.0e} only; "

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from meanfield.quantities import RELATIVE, mathtext
+from meanfield.quantities import is_relative, mathtext
 from meanfield.results import MeanFieldError
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def plot_report(report: Any) -> Figure:
                 entries.setdefault("theory + allowance", dashed[0])
             _scale(panel, np.concatenate([theory, theory + allowance, mean - 2 * error]))
             label = mathtext(name)
-            panel.set_ylabel(f"{label} / theory at $n = \\infty$" if name in RELATIVE else label)
+            panel.set_ylabel(f"{label} / theory at $n = \\infty$" if is_relative(name) else label)
             z = np.where(np.isnan(z), 0.0, z)
             for inside, marker, size in ((np.abs(z) < _RIM, "o", 2.5), (z >= _RIM, "^", 4), (z <= -_RIM, "v", 4)):
                 heights = np.clip(z[inside], -_RIM, _RIM)  # a failure off the scale is an arrow at the rim

@@ -49,13 +49,15 @@ def theory(name: str) -> mf.Theory:
         faded = mf.Dense(sigma_w=mf.Schedule("6/5", 1))
         branch = mf.Sequential((tanh, mf.Scale("1/2"), mf.Dense()))
         return mf.derive(architecture=mf.Residual(branch, "1/2", faded))
+    if name == "full":
+        return mf.derive("relu", architecture="full_residual", sigma_v="1/2", beta_v=1)
     return mf.derive(name, residual=name == "erf")
 
 
 PLACE = {"sigma_w": 1.2, "sigma_b": 0.1}
 SIZES = {**PLACE, "width": 8, "depth": 3, "networks": 3}
 GRID = {"sigma_w": (0.5, 2.0, 3), "sigma_b": (0.0, 1.0, 2), "line": False}
-THEORIES = ("tanh", "relu", "erf", "norm", "switched", "twice", "shortcut")
+THEORIES = ("tanh", "relu", "erf", "norm", "switched", "twice", "shortcut", "full")
 PAIRS = ("relu", "norm")  # whose laws of two inputs need no compiled averages
 
 
@@ -79,7 +81,7 @@ def _methods(name: str) -> dict[str, tuple[Callable, dict[str, Any], tuple[str, 
         f"{name}.propagate": (
             of("propagate"),
             {**PLACE, "depth": 3},
-            ("input_norm", "correlation", "quantities", "layerwise", "every_layer", "start", "mu", "s"),
+            ("input_norm", "correlation", "quantities", "layerwise", "every_layer", "start", "mu", "s", "sigma_a"),
         ),
         f"{name}.phase_diagram": (of("phase_diagram"), dict(GRID), ("input_norm", "mu")),
         f"{name}.plot": (of("plot"), {**PLACE, "depth": 3}, ("quantities",)),
@@ -121,6 +123,17 @@ VERBS: dict[str, tuple[Callable, dict[str, Any], tuple[str, ...]]] = {
     "BatchNorm": _block(mf.BatchNorm, {}, "affine"),
     "Pool": _block(mf.Pool, {}, "size", "kind"),
     "Scale": _block(mf.Scale, {"0": 1}),
+    "Projection": _block(mf.Projection, {}),
+    "Network": (
+        lambda *a, **k: mf.derive(architecture=mf.Network(*a, **k)),
+        {"0": mf.mlp("tanh"), "1": mf.Dense(sigma_w=1)},
+        ("first",),
+    ),
+    "full_residual": (
+        lambda *a, **k: mf.derive(architecture=mf.architectures.full_residual(*a, **k)),
+        {"0": "relu"},
+        ("sigma_w", "sigma_v", "beta_v", "beta_w", "expand"),
+    ),
     "Schedule": (mf.Schedule, {"0": 1, "1": 1}, ()),
     "Param": (mf.Param, {"0": "mu"}, ("lower", "upper")),
     "Sequential": _block(mf.Sequential, {"0": (mf.Nonlinearity("tanh"),)}),
@@ -130,7 +143,7 @@ VERBS: dict[str, tuple[Callable, dict[str, Any], tuple[str, ...]]] = {
         {"0": "tanh", **SIZES},
         (
             *("observables", "quantities", "seed", "input_norm", "correlation", "input_dimension", "sampler", "probes"),
-            *("threads", "executor", "device", "checkpoint", "progress"),
+            *("threads", "executor", "device", "checkpoint", "progress", "backward"),
         ),
     ),
     "measure": (
@@ -140,7 +153,7 @@ VERBS: dict[str, tuple[Callable, dict[str, Any], tuple[str, ...]]] = {
             *("quantities", "seed", "input_norm", "correlation", "input_dimension", "sampler", "probes", "inputs"),
             "mu",
             *("batch", "tokens", "l0", "jacobian", "theta", "classes", "rates", "first_network", "keep_samples"),
-            *("threads", "executor", "device", "checkpoint", "progress"),
+            *("backward", "threads", "executor", "device", "checkpoint", "progress"),
         ),
     ),
     "measure_criticality": (

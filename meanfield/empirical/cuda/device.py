@@ -142,7 +142,7 @@ def check_cuda(plan: Plan) -> None:
             raise _refusal(f"the network has {type(one).__name__}, which has no kernel there")
     if any(isinstance(one, NormalizeBatch) for one in ensemble.operations):
         raise _refusal("the network has BatchNorm, but positions are run apart there")
-    laws = {ensemble.input_law, *(one.law for one in ensemble.operations if isinstance(one, Affine))}
+    laws = {ensemble.input_layer.law, *(one.law for one in ensemble.operations if isinstance(one, Affine))}
     if ensemble.sampler == "explicit" and laws != {"gaussian"}:
         raise _refusal(
             "explicit orthogonal weights were asked for, but they are drawn by QR", 'use sampler="lazy", or '
@@ -271,7 +271,7 @@ class _Batch:
             self._begin()
         finish = _kernel(kernels.finish_kernel, PAIRED=self._plan.correlation is not None)
         for layer in range(1, self._ensemble.depth + 1):
-            for operation in self._ensemble.operations if layer > 1 else (Affine(0, self._ensemble.input_law),):
+            for operation in self._ensemble.operations if layer > 1 else (self._ensemble.input_layer,):
                 self._apply(operation, layer)
             if layer == self._plan.l0:
                 self._begin()

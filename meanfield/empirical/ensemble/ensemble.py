@@ -37,6 +37,7 @@ class EnsembleResult:
     layers max(l0, 1)..depth, the logarithm of J^{l0,l} = ‖∂z^l/∂z^{l0}‖²_F/N (−∞ where J is exactly 0).
     diverged_at (with samples): per network, the first layer where a measured number is not finite (an overflow, or a
     norm of equal numbers), 0 if there is none; the samples from that layer on are NaN. `diverged` counts such networks.
+    fan_ins: inputs of every Dense, in the columns of G_w: G_w/fan_ins is the theory's G_w.
     summary: block by block, the means and squared deviations that everything is estimated from.
     """
 
@@ -58,6 +59,7 @@ class EnsembleResult:
     summary: Summary = field(repr=False)
     diverged_at: np.ndarray = field(repr=False)
     samples: Mapping[str, np.ndarray] = field(repr=False)
+    fan_ins: np.ndarray = field(default_factory=lambda: np.ones((1, 1)), repr=False)
 
     def __repr__(self) -> str:
         asked = ", ".join(self.asked)
@@ -187,6 +189,7 @@ def run_ensemble(
     theta: bool = False,
     classes: int = 2,
     rates: tuple[Any, Any] | None = None,
+    backward: str = "own",
     mu: Any = None,
     activation_pairs: Mapping[Hashable, ScalarPair] | None = None,
     first_network: int = 0,
@@ -199,10 +202,10 @@ def run_ensemble(
 ) -> EnsembleResult:
     """Measure `networks` independent random networks: an input layer Dense, then depth − 1 blocks.
 
-    block: the architecture record. sigma_w, sigma_b ≥ 0: one number or one per layer. width = N: one number or one per
-    layer; input_dimension: N_0 (N unless given). mu: value of symbolic parameters, a number, one per layer (the first
-    is not used), or a mapping from their names to either. activation_pairs: functions for activations without a
-    hand-written twin.
+    block: the architecture record, or a `Network`, where the input layer has σ's of its own. sigma_w, sigma_b ≥ 0: one
+    number or one per layer. width = N: one number or one per layer; input_dimension: N_0 (N unless given). mu: value of
+    symbolic parameters, a number, one per layer (the first is not used), or a mapping from their names to either.
+    activation_pairs: functions for activations without a hand-written twin.
 
     quantities: K^l = Σ_i (z_i^l)²/N always; J (from layer l0; 0 is the input, J^{0,l} = ‖∂z^l/∂x‖²_F/N), Theta,
     gradients G_z, G_w, G_b of u·z^L/√N for random signs u (G_z^l estimates J^{l,L}; G_w, G_b: squared norms of the
@@ -217,6 +220,10 @@ def run_ensemble(
     median over all inputs, delta2_favoured over those whose label is the class that the network assigns most inputs to
     (the largest of its C outputs), delta2_unfavoured the fewest. Estimates are means over networks, `samples` holds
     each one. Source: [bias_and_trainability] (88), App. G.
+
+    backward: "copy" takes the gradients G_z, G_w, G_b back through weights that are drawn afresh, independent of those
+    of the forward pass (gradient independence, made true); J, pushed forward, has no such choice.
+    Source: [variance_variation] Axiom 2(a).
 
     sampler: "explicit" draws every W, N² numbers; "lazy" draws its products, exactly in law, at O(N) for every vector.
     probes: random vectors that estimate J, Theta and gradients; None takes the exact N × N Jacobian and tangent kernel
@@ -255,7 +262,17 @@ def run_ensemble(
     if inputs is not None:
         inputs, tokens, input_dimension = given_inputs(inputs, tokens, input_dimension)
     ensemble = Ensemble(
-        block, sigma_w, sigma_b, width, depth, input_dimension, activation_pairs, mu, tokens=tokens, sampler=sampler
+        block,
+        sigma_w,
+        sigma_b,
+        width,
+        depth,
+        input_dimension,
+        activation_pairs,
+        mu,
+        tokens=tokens,
+        sampler=sampler,
+        backward=backward,
     )
     networks = integer(networks, "The number of networks", 2, MAX_NETWORK + 1)
     first_network = integer(first_network, "first_network", 0, MAX_NETWORK - networks + 1)
@@ -324,6 +341,7 @@ def run_ensemble(
         if keep
         else np.empty(0, dtype=np.int64),
         samples=samples,
+        fan_ins=ensemble.fan_ins(),
     )
 
 

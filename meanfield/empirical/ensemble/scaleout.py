@@ -142,7 +142,7 @@ def fingerprint(plan: Plan, first_network: int, networks: int, keep: bool) -> st
     what = (
         _FORMAT,
         ensemble.operations,
-        ensemble.input_law,
+        (ensemble.input_layer, ensemble.backward),
         ensemble.sigma_w.tolist(),
         ensemble.sigma_b.tolist(),
         ensemble.widths,

@@ -92,7 +92,7 @@ class ParameterTangents(Tangents):
         for k in range(len(rows)):
             key = self._seed, self._index, self.layer, role
             match derivative:
-                case Weighted(_, y, scale, sigma_b):
+                case Weighted(_, y, scale, sigma_b, trained=True):
                     frame = _coefficients(y[: rows.shape[1]])
                     count = frame.shape[1]
                     xi = normals(*key, (count + 1) * rows.shape[2], k << 32).reshape(count + 1, -1)

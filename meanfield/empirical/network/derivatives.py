@@ -141,20 +141,27 @@ class Pooled:
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """Of y → σ_w n^{−1/2} W y + σ_b b on the neurons of every position: the matrix holds the factor σ_w n^{−1/2}."""
+    """Of y → σ_w n^{−1/2} W y + σ_b b on the neurons of every position: the matrix holds the factor σ_w n^{−1/2}.
+
+    trained: whether W and b are parameters; back: what cotangents meet in the place of the matrix.
+    """
 
     matrix: Matrix
     y: np.ndarray
     scale: float
     sigma_b: float
+    trained: bool = True
+    back: Matrix | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
         return len(self.y), self.matrix.shape[0]
 
     @property
-    def own(self) -> float:
+    def own(self) -> float | None:
         """By the standard normal entries of a row of W, and of b."""
+        if not self.trained:
+            return None
         y = self.y[0]
         return self.scale * self.scale * float(y @ y) + self.sigma_b * self.sigma_b
 
@@ -164,7 +171,8 @@ class Weighted:
 
     def pull(self, rows: np.ndarray, out: np.ndarray) -> None:
         outputs, inputs = self.matrix.shape
-        self.matrix.rmatvec(rows.reshape(-1, outputs), out.reshape(-1, inputs))
+        back = self.matrix if self.back is None else self.back
+        back.rmatvec(rows.reshape(-1, outputs), out.reshape(-1, inputs))
 
     def gradient(self, cotangent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(∂S/∂w, ∂S/∂β) for w = scale·W and β = σ_b b, where `cotangent` (positions × outputs) is ∂S/∂(new y)."""
@@ -185,6 +193,7 @@ class WeightedTokens:
     scale: float
     sigma_b: float
     own: None = None
+    trained: bool = True
 
     @property
     def shape(self) -> tuple[int, int]:

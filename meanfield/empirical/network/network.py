@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import Block, input_weights
+from meanfield.architecture import Block, Sequential, input_weights, network_of
+from meanfield.arguments import choice
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.carried import ParameterTangents, TangentKernel, Tangents
 from meanfield.empirical.network.derivatives import Derivative, Pooled, Weighted, WeightedTokens
@@ -29,6 +30,7 @@ from meanfield.empirical.network.operations import (
     Normalize,
     NormalizeBatch,
     Operation,
+    Project,
     Save,
     Swap,
     check_shapes,
@@ -36,6 +38,7 @@ from meanfield.empirical.network.operations import (
     operations,
     per_layer,
     refuse_one_neuron,
+    shapes,
 )
 from meanfield.empirical.random.buffers import Buffers, aligned
 from meanfield.empirical.random.matrices import DrawnMatrix, Matrix
@@ -44,6 +47,8 @@ from meanfield.empirical.random.sampler import LazyMatrix
 from meanfield.results import MeanFieldError
 
 SAMPLERS = ("explicit", "lazy")
+BACKWARD = ("own", "copy")
+COPY_ROLE = 3 << 14  # the streams of the copies that cotangents are pulled through: this plus that of the weights
 _KEPT_WEIGHTS = 1 << 18  # entries of a matrix that a trace keeps for the backward pass; a larger one is drawn again
 Carried = Tangents | TangentKernel
 Trace = list[tuple[int, Operation, Derivative | None]]
@@ -56,7 +61,9 @@ class Ensemble:
     `block` is repeated depth − 1 times after the input layer; `sigma_w`, `sigma_b` ≥ 0 are numbers or arrays of length
     `depth`; `width` is one number, or one per layer (`widths`; `width` is then the last); `input_dimension` N_0 (kept
     as `fan_in`) is the first layer's width unless given; `mu` is the value of symbolic parameters, see `operations`;
-    `tokens` positions make one input. `Ensemble(...).network(seed, index)` is one draw.
+    `tokens` positions make one input. block: a `Network`, where the input layer has σ's of its own. backward: "own", or
+    "copy" for cotangents that meet weights independent of those of the forward pass.
+    `Ensemble(...).network(seed, index)` is one draw.
     """
 
     block: Block
@@ -69,9 +76,10 @@ class Ensemble:
     mu: Any = None
     tokens: int = 1
     sampler: str = "explicit"
+    backward: str = "own"
     fan_in: int = field(init=False)
     widths: tuple[int, ...] = field(init=False)
-    input_law: str = field(init=False)
+    input_layer: Affine = field(init=False)
     operations: tuple[Operation, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -79,23 +87,41 @@ class Ensemble:
         widths = _widths(self.width, depth)
         if self.sampler not in SAMPLERS:
             raise MeanFieldError(f"sampler={self.sampler!r} was asked for; the choices are {', '.join(SAMPLERS)}.")
+        choice(self.backward, "backward", BACKWARD)
+        own = {n: per_layer(v, n, depth) for n, v in (("sigma_w", self.sigma_w), ("sigma_b", self.sigma_b))}
+        whole = network_of(self.block)
+        parts = Sequential((whole.block, whole.first))
+        *block, first = operations(parts, self.activation_pairs, self.mu, depth, own)
+        assert isinstance(first, Affine)
+        law = {"gaussian": input_weights(whole.block), "mixed": "gaussian"}.get(whole.first.weights, "orthogonal")
         given = widths[0] if self.input_dimension is None else self.input_dimension
         checked = {
             "width": widths[-1],
             "widths": widths,
-            "input_law": input_weights(self.block),
+            "input_layer": replace(first, ordinal=0, law=law),
             "depth": depth,
             "fan_in": integer(given, "The input dimension N_0", 1, MAX_INDEX // widths[0]),
             "tokens": integer(self.tokens, "The number of tokens", 1, 1 << 24),
-            "sigma_w": per_layer(self.sigma_w, "sigma_w", depth),
-            "sigma_b": per_layer(self.sigma_b, "sigma_b", depth),
-            "operations": operations(self.block, self.activation_pairs, self.mu, depth),
+            **own,
+            "operations": tuple(block),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         if any(isinstance(operation, Normalize) for operation in self.operations):
             refuse_one_neuron(min(widths))
-        check_shapes(self.operations, widths, self.tokens)
+        object.__setattr__(self, "operations", check_shapes(self.operations, widths, self.tokens))
+
+    def fan_ins(self) -> np.ndarray:
+        """Inputs of the Dense of every layer, an array (layers, Dense): in the order they are met, the input layer's in
+        the last place, 1 where there is none (what `G_w` is divided by to be per input)."""
+        count = max(1, sum(isinstance(operation, Affine) for operation in self.operations))
+        found = np.ones((self.depth, count))
+        found[0, -1] = self.fan_in
+        for layer in range(2, self.depth + 1):
+            each = shapes(self.operations, self.widths, self.tokens, layer)
+            met = [here[0] if one.tokens else here[1] for one, here in each if isinstance(one, Affine)]
+            found[layer - 1, : len(met)] = met
+        return found
 
     @property
     def couples(self) -> bool:
@@ -239,11 +265,13 @@ class Network:
                     stack.insert(-1, mu[layer - 1] * stack[-1])
                 case _ if derivative is not None:
                     u = stack.pop()
-                    if isinstance(derivative, Weighted | WeightedTokens) or getattr(derivative, "affine", False):
+                    if getattr(derivative, "trained", False) or getattr(derivative, "affine", False):
                         yield layer, derivative, u
                     stack.append(self._pulled(derivative, u))
                     if isinstance(derivative, Weighted):
                         derivative.matrix.release()
+                        if derivative.back is not None:
+                            derivative.back.release()
         yield 0, None, stack[-1]
 
     @staticmethod
@@ -271,7 +299,7 @@ class Network:
         for one in carried:
             if isinstance(one, ParameterTangents):
                 one.begin(layer)
-        first, inputs = Affine(0, self.ensemble.input_law), len(z) // self.ensemble.tokens
+        first, inputs = self.ensemble.input_layer, len(z) // self.ensemble.tokens
         for operation in self.ensemble.operations if layer > 1 else (first,):
             derivative = None
             match operation:
@@ -292,7 +320,16 @@ class Network:
                 case Affine(tokens=True):
                     z, derivative = self._mix(operation, layer, z, inputs)
                 case Affine():
-                    z, derivative = self._affine(operation, layer, z, expected)
+                    outputs = operation.outputs(layer, self.ensemble.widths[layer - 1])
+                    z, derivative = self._weigh(
+                        operation, layer, z, outputs, self.deviations(operation, layer), expected, pulls
+                    )
+                case Project():
+                    outputs = self.ensemble.widths[layer - 1]
+                    if z.shape[1] != outputs:
+                        drawn = Affine(operation.ordinal)
+                        z, derivative = self._weigh(drawn, layer, z, outputs, (1.0, 0.0), expected, pulls)
+                        derivative = replace(derivative, trained=False)
                 case _:
                     z, derivative = operation.apply(z, layer, bool(carried) or trace is not None)
             if derivative is not None:
@@ -313,9 +350,11 @@ class Network:
         if not traced or (isinstance(matrix, DrawnMatrix) and outputs * inputs > _KEPT_WEIGHTS):
             matrix.release()
 
-    def matrix(self, operation: Affine, layer: int, shape: tuple[int, int], scale: float, expected: int) -> Matrix:
-        """scale·W of one Dense."""
-        key = self.seed, self.index, layer, 2 * operation.ordinal
+    def matrix(
+        self, operation: Affine, layer: int, shape: tuple[int, int], scale: float, expected: int, role: int = 0
+    ) -> Matrix:
+        """scale·W of one Dense; another role gives another draw."""
+        key = self.seed, self.index, layer, role + 2 * operation.ordinal
         if self.ensemble.sampler == "lazy":
             return LazyMatrix(operation.law, key, shape, scale, self.buffers, expected)
         return DrawnMatrix(operation.law, key, shape, scale, self.buffers)
@@ -335,7 +374,7 @@ class Network:
 
     def _only_dense(self, layer: int) -> Affine:
         if layer == 1:
-            return Affine(0, self.ensemble.input_law)
+            return self.ensemble.input_layer
         return next(one for one in self.ensemble.operations if isinstance(one, Affine))
 
     def rates(self, layer: int) -> tuple[float, float]:
@@ -354,9 +393,17 @@ class Network:
         weights = DrawnMatrix(operation.law, key, (outputs, fan_in), sigma_w / math.sqrt(fan_in), Buffers()).whole()
         return weights, self.bias(operation, layer, outputs, sigma_b) if sigma_b > 0 else None
 
-    def _affine(self, operation: Affine, layer: int, z: np.ndarray, expected: int) -> tuple[np.ndarray, Weighted]:
-        fan_in, outputs = z.shape[1], operation.outputs(layer, self.ensemble.widths[layer - 1])
-        sigma_w, sigma_b = self.deviations(operation, layer)
+    def _weigh(
+        self,
+        operation: Affine,
+        layer: int,
+        z: np.ndarray,
+        outputs: int,
+        deviations: tuple[float, float],
+        expected: int,
+        pulls: int,
+    ) -> tuple[np.ndarray, Weighted]:
+        fan_in, (sigma_w, sigma_b) = z.shape[1], deviations
         scale = sigma_w / math.sqrt(fan_in)
         matrix = self.matrix(operation, layer, (outputs, fan_in), scale, expected)
         new_z = aligned(len(z), outputs)
@@ -366,7 +413,10 @@ class Network:
             matrix.matvec(z, new_z)
         if sigma_b > 0:
             new_z += self.bias(operation, layer, outputs, sigma_b)
-        return new_z, Weighted(matrix, z, scale, sigma_b)
+        other = None
+        if pulls and self.ensemble.backward == "copy":
+            other = self.matrix(operation, layer, (outputs, fan_in), scale, len(z) * pulls, COPY_ROLE)
+        return new_z, Weighted(matrix, z, scale, sigma_b, back=other)
 
     def _mix(self, operation: Affine, layer: int, z: np.ndarray, inputs: int) -> tuple[np.ndarray, WeightedTokens]:
         """A Dense on the tokens: a small matrix, whose products are too many to be worth revealing one by one."""

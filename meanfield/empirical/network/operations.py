@@ -14,9 +14,11 @@ from meanfield.architecture import (
     Block,
     Dense,
     LayerNorm,
+    Network,
     Nonlinearity,
     Param,
     Pool,
+    Projection,
     Residual,
     Scale,
     Schedule,
@@ -91,7 +93,7 @@ class Affine(Operation):
     def outputs(self, layer: int, basis: int) -> int:
         """How many: `expand` times `basis`, which must be a whole number."""
         factor = 1.0 if self.expand is None else self.expand[layer - 1]
-        number = round(factor * basis)
+        number = round(factor * basis) if factor * basis < 1 << 53 else 0
         if number < 1 or abs(number - factor * basis) > 1e-9 * number:
             raise MeanFieldError(
                 f"A Dense with expand = {factor:g} makes {factor * basis:g} of {basis} "
@@ -103,6 +105,16 @@ class Affine(Operation):
         if self.tokens:
             return self.outputs(layer, end[0]), here[1]
         return here[0], self.outputs(layer, end[1])
+
+
+@dataclass(frozen=True)
+class Project(Operation):
+    """y → n^{−1/2} π y where the layer has not as many neurons as y, else y; `ordinal` is that of its own weights."""
+
+    ordinal: int
+
+    def shape(self, here: tuple[int, int], layer: int, end: tuple[int, int]) -> tuple[int, int]:
+        return here[0], end[1]
 
 
 @dataclass(frozen=True)
@@ -181,8 +193,11 @@ def operations(
     activation_pairs: Mapping[Hashable, ScalarPair] | None = None,
     mu: Any = None,
     depth: int = 1,
+    own: Mapping[str, np.ndarray] | None = None,
 ) -> tuple[Operation, ...]:
     """The block as a flat list.
+
+    own: the network's σ_w and σ_b, one number per layer, for a `Schedule` that falls from them.
 
     mu: the value of the block's `Param`s: one number, one per layer (`depth` of them, of which the first is not used:
     layer 1 has no skip), or a mapping from names to either. A number in the block is the same in every layer.
@@ -191,10 +206,13 @@ def operations(
     """
     pairs = activation_pairs or {}
     ordinals, met = iter(range(1 << 14)), set[str]()
+    others = iter(range((1 << 13) - 1, 0, -1))  # so that weights are the same with a Projection and without
 
     def value(of: Any, what: str) -> tuple[float, ...]:
         if not isinstance(of, Param):
             return (float(of),) * depth
+        if own is not None and of.name in own:
+            return tuple(own[of.name].tolist())
         met.add(of.name)
         if len(met) > 1 and mu is not None and not isinstance(mu, Mapping):
             raise MeanFieldError(
@@ -237,6 +255,8 @@ def operations(
                 yield PoolGroups(size, kind)
             case Scale(factor):
                 yield Multiply(value(factor, "the factor"))
+            case Projection():
+                yield Project(next(others))
             case Sequential(blocks):
                 for inner in blocks:
                     yield from walk(inner)
@@ -247,35 +267,54 @@ def operations(
                     yield Swap()
                 yield from walk(branch)
                 yield AddSaved(value(strength, "the skip strength"))
+            case Network():
+                raise MeanFieldError(
+                    "A network with an input layer of its own was given where all layers share their σ's; give its "
+                    ".block, or measure it with measure or run_ensemble."
+                )
             case _ if type(part) in OPERATIONS:
                 yield OPERATIONS[type(part)](part)
             case _:
                 raise MeanFieldError(
                     f"A finite-width network was asked for with {part!r}; a block is made of Dense, Nonlinearity, "
-                    "LayerNorm, BatchNorm, Pool, Scale, Sequential and Residual."
+                    "LayerNorm, BatchNorm, Pool, Scale, Projection, Sequential and Residual."
                 )
 
     return tuple(walk(block))
 
 
-def check_shapes(done: tuple[Operation, ...], widths: Sequence[int], tokens: int) -> None:
-    """Follow (tokens, neurons) through the block of every layer; raises `MeanFieldError` where they do not fit."""
+def check_shapes(done: tuple[Operation, ...], widths: Sequence[int], tokens: int) -> tuple[Operation, ...]:
+    """Follow (tokens, neurons) through the block of every layer; raises `MeanFieldError` where they do not fit. The
+    operations are returned without a `Project` that is the identity at every layer."""
+    moved = set()
     for layer in range(2, len(widths) + 1):
-        here, saved = (tokens, widths[layer - 2]), []
-        for operation in done:
-            match operation:
-                case Save():
-                    saved.append(here)
-                case Swap():
-                    here, saved[-1] = saved[-1], here
-                case AddSaved():
-                    if saved[-1] != here:
-                        raise MeanFieldError(_misfit(layer, "A skip adds", saved[-1], here))
-                    saved.pop()
-                case _:
-                    here = operation.shape(here, layer, (tokens, widths[layer - 1]))
-        if here != (tokens, widths[layer - 1]):
-            raise MeanFieldError(_misfit(layer, "The block makes", here, (tokens, widths[layer - 1])))
+        for operation, here in shapes(done, widths, tokens, layer):
+            if isinstance(operation, Project) and here[1] != widths[layer - 1]:
+                moved.add(operation)
+    return tuple(one for one in done if not isinstance(one, Project) or one in moved)
+
+
+def shapes(
+    done: tuple[Operation, ...], widths: Sequence[int], tokens: int, layer: int
+) -> Iterator[tuple[Operation, tuple[int, int]]]:
+    """(operation, (tokens, neurons) before it) in the block that makes `layer`; raises as `check_shapes` does."""
+    here, end = (tokens, widths[layer - 2]), (tokens, widths[layer - 1])
+    saved = []
+    for operation in done:
+        yield operation, here
+        match operation:
+            case Save():
+                saved.append(here)
+            case Swap():
+                here, saved[-1] = saved[-1], here
+            case AddSaved():
+                if saved[-1] != here:
+                    raise MeanFieldError(_misfit(layer, "A skip adds", saved[-1], here))
+                saved.pop()
+            case _:
+                here = operation.shape(here, layer, end)
+    if here != end:
+        raise MeanFieldError(_misfit(layer, "The block makes", here, end))
 
 
 def refuse_one_neuron(neurons: int) -> None:
@@ -290,7 +329,7 @@ def refuse_one_neuron(neurons: int) -> None:
 def _misfit(layer: int, what: str, found: tuple[int, int], wanted: tuple[int, int]) -> str:
     return (
         f"{what} {found[0]} × {found[1]} (tokens × neurons) where {wanted[0]} × {wanted[1]} are wanted at layer "
-        f"{layer}; change expand= of a Dense, or the shortcut of the Residual."
+        f"{layer}; change expand= of a Dense, or the shortcut of the Residual (Projection() fits any widths)."
     )
 
 

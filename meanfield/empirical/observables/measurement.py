@@ -372,6 +372,11 @@ def check_plan(plan: Plan) -> None:
             raise MeanFieldError("J_ab and Theta_ab are of two inputs; give correlation=, or inputs= with two rows.")
         if ensemble.couples:
             raise MeanFieldError("J_ab and Theta_ab are measured where positions are apart, not under a BatchNorm.")
+    if ensemble.backward == "copy" and ("delta2" in wanted or ensemble.couples):
+        raise MeanFieldError(
+            'backward="copy" is for G_z, G_w and G_b of networks whose positions are apart; a loss (delta2), BatchNorm '
+            "and mixed tokens are taken back through the weights that made them."
+        )
     exact = wanted & {"J", "Theta", "J_ab"} if plan.probes is None else set()
     if "Theta" in exact and ensemble.couples:
         raise MeanFieldError(

@@ -120,7 +120,9 @@ class Sharing(Network):
     drawn: Shared
     once: bool = False
 
-    def matrix(self, operation: Affine, layer: int, shape: tuple[int, int], scale: float, expected: int) -> Matrix:
+    def matrix(
+        self, operation: Affine, layer: int, shape: tuple[int, int], scale: float, expected: int, role: int = 0
+    ) -> Matrix:
         law, key = operation.law, self.drawn.key(layer, operation.ordinal)
         if self.ensemble.sampler == "lazy":
             if self.once and law == "gaussian":

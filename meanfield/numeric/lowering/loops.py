@@ -52,10 +52,15 @@ def identifiers(recursion: Recursion) -> dict[sp.Symbol, sp.Symbol]:
     states = [v.symbol for v in recursion.state]
     names = {s: s.name if s.name in _PLAIN_NAMES else f"{s.name}_" for s in (*states, *recursion.parameters)}
     names |= {v.symbol: v.name if v.name in _PLAIN_NAMES else f"{v.name}_" for v in recursion.state}
+    names |= {v.symbol: _bare(v.name) for v in recursion.state if "[" in v.name}  # no user's name has brackets
     for step in recursion.steps:
-        names |= {s: s.name.replace("[", "").replace("]", "") for s, _ in step.lets}  # K[1] as K1
+        names |= {s: _bare(s.name) for s, _ in step.lets}  # K[1] as K1
     names[recursion.layer] = "layer"
     return {s: sp.Symbol(re.sub(r"\W", "_", name), real=True) for s, name in names.items()}
+
+
+def _bare(name: str) -> str:
+    return name.replace("[", "").replace("]", "")
 
 
 def placeholders(recursion: Recursion) -> dict[Node, sp.Symbol]:

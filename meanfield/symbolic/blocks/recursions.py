@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import sympy as sp
 
-from meanfield.architecture import Block, Dense, LayerNorm, Param, Residual, Sequential, parts
+from meanfield.architecture import Block, Dense, LayerNorm, Param, Projection, Residual, Sequential, parts
 from meanfield.functions.activations import Activation
 from meanfield.functions.parser import value_of
 from meanfield.quantities import QUANTITIES
@@ -48,12 +48,12 @@ from meanfield.symbols import (
 _FIRST = sigma_w**2 * Q0 + sigma_b**2
 
 
-def _var(symbol: sp.Symbol, initial: sp.Expr) -> StateVar:
+def variable(symbol: sp.Symbol, initial: sp.Expr) -> StateVar:
     """A state variable, carried as the registry says."""
     return StateVar(symbol.name, symbol, initial, QUANTITIES[symbol.name].carry)
 
 
-def _recursion(state, walk: Walk, values: Exprs, *before: tuple[Walk, Exprs], readout=(), closer=()) -> Recursion:
+def recursion_of(state, walk: Walk, values: Exprs, *before: tuple[Walk, Exprs], readout=(), closer=()) -> Recursion:
     """A recursion from the values that walks ended with: the block's, and those of the layers before it."""
 
     def step(one: Walk, ends: Exprs) -> Step:
@@ -88,15 +88,15 @@ def one_input(block: Block) -> Recursion:
     weights, biases and LayerNorm gains trainable, in NTK parametrization. A discontinuous φ gives J = Theta = ∞. Theta
     is left out where a skip starts at the output of a trained LayerNorm: it does not close there.
     """
-    state = [_var(K, _FIRST), _var(J, sp.S.One)]
+    state = [variable(K, _FIRST), variable(J, sp.S.One)]
     fields = {"J": (sp.S.One,), "Theta": (Theta,)}
     try:
         walk, values, *before = _trained(block, (K,), fields)
     except OpenTangent:
         walk = Walk()
         law = walk.ended(untrained(block), gaussian(Gaussian(1, (K,), {"J": (sp.S.One,)}))).law
-        return _recursion(state, walk, (law.cov[0], _times(law.grams["J"][0], J)))
-    return _recursion([*state, _var(Theta, _FIRST)], walk, values, *before)
+        return recursion_of(state, walk, (law.cov[0], _times(law.grams["J"][0], J)))
+    return recursion_of([*state, variable(Theta, _FIRST)], walk, values, *before)
 
 
 def _times(growth: sp.Expr, symbol: sp.Symbol) -> sp.Expr:
@@ -171,11 +171,11 @@ def input_jacobian(block: Block) -> Recursion:
     growth = law.grams["J0"][0]
     if growth == sp.oo:
         raise MeanFieldError("J0 is infinite at every layer (φ jumps or rises like √|z|).")
-    state = (_var(K, _FIRST), _var(D0, sigma_w**2 * Q0 / N0), _var(J0, sigma_w**2))
+    state = (variable(K, _FIRST), variable(D0, sigma_w**2 * Q0 / N0), variable(J0, sigma_w**2))
     # factored, so that σ_w² cancels: at a layer with σ_w = 0 nothing of the input is left, and D0' = 0, not 0/0
     growth = sp.factor_terms(growth)
     share = sp.S.Zero if growth == 0 else walk.slope(law.cov[0]) ** 2 * D0 / growth
-    found = _recursion(state, walk, (law.cov[0], share, growth * J0))
+    found = recursion_of(state, walk, (law.cov[0], share, growth * J0))
     return replace(found, domain=(*found.domain, (N0, Domain(sp.S.One))))
 
 
@@ -185,14 +185,14 @@ _READOUT = (("c", K_ab / sp.sqrt(K_aa * K_bb)),)
 
 
 def _pair_state() -> list[StateVar]:
-    return [_var(s, first) for s, first in zip(_COV, (_FIRST, _FIRST, _BETWEEN))]
+    return [variable(s, first) for s, first in zip(_COV, (_FIRST, _FIRST, _BETWEEN))]
 
 
 def two_inputs(block: Block) -> Recursion:
     """The recursion of (K_aa, K_bb, K_ab) for two inputs with squared norms Q0 N_0 and correlation c0."""
     walk = Walk()
     law = walk.ended(untrained(block), gaussian(Gaussian(2, _COV))).law
-    return _recursion(_pair_state(), walk, law.cov, readout=_READOUT)
+    return recursion_of(_pair_state(), walk, law.cov, readout=_READOUT)
 
 
 def pair_tangents(block: Block) -> Recursion:
@@ -201,14 +201,14 @@ def pair_tangents(block: Block) -> Recursion:
     J_ab = J_ab^{1,l}: Σ_j ⟨∂z_a/∂z_j ∂z_b/∂z_j⟩ of the same tangents pushed through both, 1 at layer 1; Theta_ab: the
     tangent kernel between them. Theta_ab is left out where Theta does not close.
     """
-    state, one = [*_pair_state(), _var(J_ab, sp.S.One)], (sp.S.Zero, sp.S.Zero, sp.S.One)
+    state, one = [*_pair_state(), variable(J_ab, sp.S.One)], (sp.S.Zero, sp.S.Zero, sp.S.One)
     try:
         walk, values, *before = _trained(block, _COV, {"J": one, "Theta": (sp.S.Zero, sp.S.Zero, Theta_ab)})
     except OpenTangent:
         walk = Walk()
         law = walk.ended(untrained(block), gaussian(Gaussian(2, _COV, {"J": one}))).law
-        return _recursion(state, walk, (*law.cov, _times(law.grams["J"][2], J_ab)), readout=_READOUT)
-    return _recursion([*state, _var(Theta_ab, _BETWEEN)], walk, values, *before, readout=_READOUT)
+        return recursion_of(state, walk, (*law.cov, _times(law.grams["J"][2], J_ab)), readout=_READOUT)
+    return recursion_of([*state, variable(Theta_ab, _BETWEEN)], walk, values, *before, readout=_READOUT)
 
 
 def equal_norms(block: Block) -> Recursion:
@@ -219,8 +219,9 @@ def equal_norms(block: Block) -> Recursion:
     are ∞ where φ jumps.
     """
     one = (sp.S.One,) * 3
-    start = [_var(K, _FIRST), _var(J, sp.S.One), _var(Theta, _FIRST), _var(K_ab, _BETWEEN)]
-    start += [_var(distance, 2 * sigma_w**2 * Q0 * (1 - c0)), _var(J_ab, sp.S.One), _var(Theta_ab, _BETWEEN)]
+    start = [variable(K, _FIRST), variable(J, sp.S.One), variable(Theta, _FIRST), variable(K_ab, _BETWEEN)]
+    start += [variable(distance, 2 * sigma_w**2 * Q0 * (1 - c0)), variable(J_ab, sp.S.One)]
+    start += [variable(Theta_ab, _BETWEEN)]
     cov = (K, K, K_ab)
     try:
         walk, values, *before = _trained(block, cov, {"J": one, "Theta": (Theta, Theta, Theta_ab)}, distance)
@@ -232,7 +233,7 @@ def equal_norms(block: Block) -> Recursion:
         values = (law.cov[0], _times(found[0], J), law.cov[2], apart, _times(found[2], J_ab))
         start = [v for v in start if not v.name.startswith("Theta")]
     nearer = ((K_ab, K - distance / 2, distance < K),)
-    return _recursion(start, walk, values, *before, readout=READOUT, closer=nearer)
+    return recursion_of(start, walk, values, *before, readout=READOUT, closer=nearer)
 
 
 def unequal_norms(block: Block) -> Recursion:
@@ -244,8 +245,8 @@ def unequal_norms(block: Block) -> Recursion:
     """
     one, both = (sp.S.Zero, sp.S.Zero, sp.S.One), (distance, sp.sin(tilt) * (sp.sqrt(K_aa) + sp.sqrt(K_bb)))
     own, between = _pair_state()[:2], _pair_state()[2:]
-    apart = _var(distance, 2 * sigma_w**2 * Q0 * (1 - c0))
-    start = [*own, _var(tilt, sp.S.Zero), apart, *between, _var(J_ab, sp.S.One)]
+    apart = variable(distance, 2 * sigma_w**2 * Q0 * (1 - c0))
+    start = [*own, variable(tilt, sp.S.Zero), apart, *between, variable(J_ab, sp.S.One)]
     turned, roots = distance * sp.cos(tilt) ** 2, sp.sqrt(K_aa) * sp.sqrt(K_bb)
     nearer = ((K_ab, roots - turned / 2, turned < 2 * roots),)
     try:
@@ -254,8 +255,8 @@ def unequal_norms(block: Block) -> Recursion:
         walk = Walk()
         law = walk.ended(untrained(block), gaussian(Gaussian(2, _COV, {"J": one}, *both))).law
         values = (*_unequal(law), _times(law.grams["J"][2], J_ab))
-        return _recursion(start, walk, values, readout=_READOUT, closer=nearer)
-    return _recursion([*start, _var(Theta_ab, _BETWEEN)], walk, values, *before, readout=_READOUT, closer=nearer)
+        return recursion_of(start, walk, values, readout=_READOUT, closer=nearer)
+    return recursion_of([*start, variable(Theta_ab, _BETWEEN)], walk, values, *before, readout=_READOUT, closer=nearer)
 
 
 def without_tilt(recursion: Recursion) -> Recursion:
@@ -327,7 +328,7 @@ def one_dense(block: Block) -> sp.Expr | None:
 def _last_dense(block: Block) -> tuple[tuple[Block, ...], sp.Expr] | None:
     """(the blocks of a branch that ends in its only Dense, a plain one; the strength of the skip around it)."""
     mu: sp.Expr = sp.S.Zero
-    if isinstance(block, Residual) and has_dense(block.branch) and block.shortcut is None:
+    if isinstance(block, Residual) and has_dense(block.branch) and block.shortcut in (None, Projection()):
         mu = value_of(block.mu)
         block = block.branch
     chain = block.blocks if isinstance(block, Sequential) else (block,)

@@ -6,7 +6,17 @@ from dataclasses import replace
 
 import sympy as sp
 
-from meanfield.architecture import Block, Dense, LayerNorm, Nonlinearity, Residual, Scale, Sequential, parts
+from meanfield.architecture import (
+    Block,
+    Dense,
+    LayerNorm,
+    Nonlinearity,
+    Projection,
+    Residual,
+    Scale,
+    Sequential,
+    parts,
+)
 from meanfield.functions.activations import activation
 from meanfield.functions.piecewise import pieces
 from meanfield.results import MeanFieldError
@@ -113,6 +123,20 @@ def _scale(block: Scale, x: Coordinate, walk: Walk) -> Coordinate:
     return x.rescaled((walk.number(block.factor),) * x.positions)
 
 
+@rule(Projection)
+def _projection(block: Projection, x: Coordinate, walk: Walk) -> Coordinate:
+    """x → x: fresh weights of standard deviation 1 keep the law of a Gaussian, and all that is averaged over neurons.
+
+    What it makes has no part in common with what went in, which a branch with a Dense of its own does not see.
+    """
+    if not x.is_linear or x.sources:
+        raise MeanFieldError(
+            "A Projection takes a Gaussian to a Gaussian of the same law, but it is given φ(z) or the output of a "
+            "trained LayerNorm; put it where a block begins, or take Dense(sigma_w=1, sigma_b=0)."
+        )
+    return x
+
+
 @rule(Residual)
 def _residual(block: Residual, x: Coordinate, walk: Walk) -> Coordinate:
     """x → branch(x) + μ shortcut(x): independent where one of the two has fresh weights, else functions of one z."""
@@ -120,6 +144,11 @@ def _residual(block: Residual, x: Coordinate, walk: Walk) -> Coordinate:
     shortcut = block.shortcut or Sequential(())
     mixes = has_dense(block.branch), has_dense(shortcut)
     if not any(mixes):
+        if any(isinstance(part, Projection) for part in parts(block)):
+            raise MeanFieldError(
+                "A Projection beside a branch without Dense was asked for: whether the two have anything in common "
+                "depends on widths, which the theory does not know; take Dense(sigma_w=1, sigma_b=0)."
+            )
         return _inner_skip(block.branch, shortcut, strength, x, walk)
     x = walk.named(walk.settled(x))
     if x.sources and not all(mixes):

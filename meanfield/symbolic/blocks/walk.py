@@ -109,7 +109,7 @@ class Walk:
             if letter == "lean":
                 index = 1 + sum(s.name.startswith("lean[") for s, _ in self.lets)
                 return e if e in (0, x.law.lean) and not e.has(Rise) else self._let(f"lean[{index}]", e)
-            stem = LETTERS[letter] + ("" if same and pq[0] == pq[1] else SUFFIXES[x.positions][pq])
+            stem = LETTERS.get(letter, "chi") + ("" if same and pq[0] == pq[1] else SUFFIXES[x.positions][pq])
             known = [s for s, value in self.lets if value == e and s.name.startswith(f"{stem}[")]
             if same and known:
                 return known[0]

@@ -1,0 +1,107 @@
+"""Whole networks by name, made of the records of `architecture`: `derive("tanh", architecture="full_residual")`.
+
+A preset is a function of an activation; its keywords are the numbers, or the symbols, of the records it composes.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+
+from meanfield.architecture import (
+    Block,
+    Dense,
+    Network,
+    Nonlinearity,
+    Number,
+    Param,
+    Projection,
+    Residual,
+    Schedule,
+    Sequential,
+    deviation_of,
+    exact,
+    mlp,
+)
+from meanfield.arguments import choice, meant, shown, spoken
+from meanfield.results import MeanFieldError
+
+
+@spoken
+def full_residual(
+    phi: Hashable,
+    *,
+    sigma_w: object = "sigma_w",
+    sigma_b: object = "sigma_b",
+    sigma_v: object = "sigma_v",
+    sigma_a: object = "sigma_a",
+    beta_w: object = 0,
+    beta_b: object = 0,
+    beta_v: object = 0,
+    beta_a: object = 0,
+    expand: object = 1,
+) -> Network:
+    """The full residual network: x^l = x^{l−1} + v φ(w x^{l−1} + b) + a in the l-th block, whose variances fall with l.
+
+    w, v are M × N and N × M matrices of variances σ_w² l^{−β_w}/N and σ_v² l^{−β_v}/M, b and a biases of variances
+    σ_b² l^{−β_b} and σ_a² l^{−β_a}; expand = M/N. Where the width changes, x^{l−1} is projected (`Projection`). The
+    input layer has σ_w = 1 and σ_b = 0, so that K¹ = Q0, and K^{l+1} is the mean square of x^l. Numbers are exact (0.1
+    is 1/10), names stay symbols; a beta of 0 is no `Schedule` but a plain number.
+
+    Raises: MeanFieldError for a beta that is negative or not finite. Source: [variance_variation] Sec. 4.
+
+    >>> full_residual("tanh", sigma_v=1, beta_v="1/2").block.branch.blocks[2]
+    Dense(sigma_w=Schedule(1, Fraction(1, 2)), sigma_b=Param('sigma_a'))
+    """
+    given = (("w", sigma_w, beta_w), ("b", sigma_b, beta_b), ("v", sigma_v, beta_v), ("a", sigma_a, beta_a))
+    w, b, v, a = (_falling(letter, sigma, beta) for letter, sigma, beta in given)
+    branch = Sequential((Dense(sigma_w=w, sigma_b=b, expand=expand), Nonlinearity(phi), Dense(sigma_w=v, sigma_b=a)))  # type: ignore[arg-type]
+    return Network(Residual(branch, 1, Projection()), Dense(sigma_w=1, sigma_b=0))
+
+
+def _falling(letter: str, sigma: object, beta: object) -> Number | Schedule:
+    """The standard deviation σ_letter, its variance falling as the power beta of the block."""
+    what = f"The exponent beta_{letter}"
+    if isinstance(beta, str) and beta.strip().lower().lstrip("+-") in ("nan", "inf", "infinity", "oo"):
+        beta = math.nan if "nan" in beta.lower() else math.inf
+    exponent = exact(beta, what)
+    if isinstance(exponent, Param):
+        exponent = replace(exponent, lower=0) if exponent.lower is None else exponent
+    elif exponent < 0:
+        raise MeanFieldError(f"{what} must be ≥ 0 (variances fall with depth), but {shown(beta)} was given.")
+    value = deviation_of(sigma, f"sigma_{letter}")
+    return value if not isinstance(exponent, Param) and exponent == 0 else Schedule(value, exponent)
+
+
+PRESETS: dict[str, Callable[..., Block]] = {"mlp": mlp, "full_residual": full_residual}
+
+
+def keywords(name: str) -> tuple[str, ...]:
+    """What a preset takes beside its activation."""
+    choice(name, "architecture", tuple(PRESETS))
+    return tuple(inspect.signature(PRESETS[name]).parameters)[1:]
+
+
+def decays(texts: str) -> dict[str, str]:
+    """The exponents of a full residual network from their letters, as keywords of `full_residual`.
+
+    Raises: MeanFieldError for another letter than w, b, v, a, for one given twice or without a value.
+
+    >>> decays("v=1/2,w=0")
+    {'beta_v': '1/2', 'beta_w': '0'}
+    """
+    found: dict[str, str] = {}
+    for item in texts.split(",") if texts.strip() else ():
+        letter, equals, value = (part.strip() for part in item.partition("="))
+        if letter not in tuple("wbva") or not (equals and value):
+            hint = meant(letter, tuple("wbva")) if letter else ""
+            raise MeanFieldError(
+                f"The exponents of decay are written v=1/2,w=0 with the letters w, b, v, a, but {shown(item.strip())} "
+                f"was given.{hint if hint.startswith(' Did') else ''}"
+            )
+        if f"beta_{letter}" in found:
+            raise MeanFieldError(f"The exponent of decay {letter} was given twice.")
+        found[f"beta_{letter}"] = value
+    return found
