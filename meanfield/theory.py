@@ -44,6 +44,7 @@ from meanfield.quantities import (
 )
 from meanfield.results import InfiniteAverage, MeanFieldError, Undetermined, one_line
 from meanfield.symbolic.asymptotics import depth as _depth
+from meanfield.symbolic.asymptotics.branch import branch
 from meanfield.symbolic.averages.expansion import Law, at_infinity, at_zero
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.blocks.naming import describe
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     from meanfield.numeric.neutrality import CorrelationLine
     from meanfield.presentation.bias_diagrams import BiasDiagram
     from meanfield.presentation.diagrams import PhaseDiagram
+    from meanfield.presentation.phase_tables import PhaseTable
 
 ORDERS = 12  # terms of an expansion
 
@@ -205,6 +207,32 @@ class Theory:
             return theory._closing_law(quantity, parameters)
         place = theory._place(parameters, also=("Q0",))
         return _depth.depth_law(theory.one_input.only("K", "J"), quantity, place)
+
+    @spoken
+    def phase_table(self, *quantities: str, **fixed) -> PhaseTable:
+        """How quantities of a residual network whose variances fall as σ² l^{-β} behave as l → ∞, and where in the space
+        of exponents each law holds, as a proved partition.
+
+        quantities: "K", "K[1]" (the variance inside the branch), "J", and squared gradients "G_z", "G_w", "G_b"; K and
+        J unless given. fixed: numbers for σ's and β's; β's left out are the table's coordinates. Blocks: a `Residual`
+        of strength 1 around Dense, φ, Dense, each σ a number, a symbol or a `Schedule`, or around φ, Dense.
+
+        >>> from meanfield import Dense, Nonlinearity, Residual, Schedule, Sequential
+        >>> last = Dense(sigma_w=Schedule(Param("sigma_v"), "beta"), sigma_b=0)
+        >>> table = derive(architecture=Residual(Sequential((Nonlinearity("tanh"), last)))).phase_table("K", "J")
+        >>> print(table.at(beta=1)["K"].text())
+        S*log(l)
+        """
+        from meanfield.presentation.phase_tables import phase_table
+
+        found = branch(self.block)
+        known = {s.name: s for s in found.symbols}
+        extra = sorted(set(fixed) - set(known))
+        if extra:
+            raise MeanFieldError(
+                f"{extra[0]} is not a parameter of this block; it has {', '.join(sorted(known)) or 'none'}."
+            )
+        return phase_table(found.subs({known[n]: number(v, n) for n, v in fixed.items()}), quantities)
 
     def _closing_law(self, quantity: str, parameters: dict) -> _depth.DepthLaw:
         place = self._place(parameters, also=("Q0", "c0"))
