@@ -210,8 +210,8 @@ class Theory:
 
     @spoken
     def phase_table(self, *quantities: str, **fixed) -> PhaseTable:
-        """How quantities of a residual network whose variances fall as σ² l^{-β} behave as l → ∞, and where in the space
-        of exponents each law holds, as a proved partition.
+        """How quantities of a residual network whose variances fall as σ² l^{-β} behave as l → ∞, and where in the
+        space of exponents each law holds, as a proved partition.
 
         quantities: "K", "K[1]" (the variance inside the branch), "J", and squared gradients "G_z", "G_w", "G_b"; K and
         J unless given. fixed: numbers for σ's and β's; β's left out are the table's coordinates. Blocks: a `Residual`
@@ -219,9 +219,9 @@ class Theory:
 
         >>> from meanfield import Dense, Nonlinearity, Residual, Schedule, Sequential
         >>> last = Dense(sigma_w=Schedule(Param("sigma_v"), "beta"), sigma_b=0)
-        >>> table = derive(architecture=Residual(Sequential((Nonlinearity("tanh"), last)))).phase_table("K", "J")
+        >>> table = derive(architecture=Residual(Sequential((Nonlinearity("tanh"), last)))).phase_table("K")
         >>> print(table.at(beta=1)["K"].text())
-        S*log(l)
+        sigma_v**2*log(l)
         """
         from meanfield.presentation.phase_tables import phase_table
 

@@ -39,7 +39,6 @@ def plot_phase_table(table: Any, x: str, y: str, rest: Mapping[str, object]) -> 
     values |= {symbols[n]: np.full_like(across, float(number(rest[n], n)) + 1e-9) for n in others}
     field = _rows_at(table, values)
     with require().rc_context(LOOK):
-        from matplotlib.colors import ListedColormap
         from matplotlib.figure import Figure as New
         from matplotlib.patches import Patch
         from matplotlib.pyplot import get_cmap
@@ -50,11 +49,10 @@ def plot_phase_table(table: Any, x: str, y: str, rest: Mapping[str, object]) -> 
         names = list(dict.fromkeys(regimes.values()))
         shades = get_cmap("Pastel1")(np.arange(len(names)) % 9)
         picture = np.vectorize({i: names.index(r) for i, r in regimes.items()}.get)(field)
-        ends = {"vmin": -0.5, "vmax": len(names) - 0.5}
-        panel.pcolormesh(place, place, picture, cmap=ListedColormap(shades), rasterized=True, **ends)
+        panel.imshow(shades[picture], origin="lower", extent=(0, MOST, 0, MOST), aspect="auto", interpolation="nearest")
         for i in np.unique(field):  # rows of one regime differ in their laws
             panel.contour(place, place, field == i, levels=[0.5], colors="0.2", linewidths=0.5)
-            middle = [float(np.median(part[field == i])) for part in (across, up)]
+            middle = float(np.median(across[field == i])), float(np.median(up[field == i]))
             panel.annotate(str(i + 1), middle, fontsize=7, ha="center", va="center")
         panel.set_xlabel(rf"$\{x}$" if x.startswith("beta") else f"${x}$")
         panel.set_ylabel(rf"$\{y}$" if y.startswith("beta") else f"${y}$")

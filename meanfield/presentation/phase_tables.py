@@ -41,19 +41,26 @@ class Row:
         return self.ways[0][quantity]
 
     def conditions(self) -> list[str]:
-        """The region in text: each form with its sign."""
-        return [f"{a} {relation} 0" for a, relation in self._conditions()]
+        """The region in text, without β ≥ 0 and S > 0, which hold throughout."""
+        return [f"{low} {relation} {high}" for low, relation, high in self._conditions()]
 
-    def _conditions(self) -> list[tuple[sp.Expr, str]]:
+    def _conditions(self) -> list[tuple[sp.Expr, str, sp.Expr]]:
         cell, out = self.region, []
         for forms, relation in ((cell.equal, "="), (cell.strict, ">"), (cell.weak, ">=")):
-            out += [(cell.expr(a), relation) for a in forms]
+            for e in map(cell.expr, forms):
+                if e.is_Symbol and relation != "=" and (relation == ">=") == e.name.startswith("beta"):
+                    continue
+                up = sp.Add(*[t for t in sp.Add.make_args(e) if not t.could_extract_minus_sign()])
+                down, sign = up - e, relation
+                if (up.is_number and not down.is_number) or (up == 0 and relation == "="):
+                    up, down, sign = down, up, relation.replace(">", "<")
+                out.append((up, sign, down))
         return out
 
     def latex(self) -> str:
         r"""The region and its laws as LaTeX for math mode (amsmath)."""
-        signs = {"=": "=", ">": ">", ">=": r"\ge"}
-        where = [rf"{tex(a)} {signs[relation]} 0" for a, relation in self._conditions()]
+        signs = {">=": r"\ge", "<=": r"\le"}
+        where = [f"{tex(up)} {signs.get(sign, sign)} {tex(down)}" for up, sign, down in self._conditions()]
         blocks = []
         for one in self.ways:
             laws = [(f"{_tex_name(n)}", g.expr) for n, g in one.laws]
@@ -206,7 +213,7 @@ class PhaseTable:
 
     def __str__(self) -> str:
         head = [f"{s} = {e}" for s, e in self.definitions]
-        return "\n".join([*head, *(f"{i}. {row}" for i, row in enumerate(self.rows, 1))])
+        return "\n".join([*head, *(f"row {i}\n{row}" for i, row in enumerate(self.rows, 1))])
 
 
 _RELATIONS = {(1,): "> 0", (0,): "= 0", (-1,): "< 0", (1, 0): ">= 0", (0, -1): "<= 0"}

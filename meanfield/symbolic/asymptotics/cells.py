@@ -22,6 +22,10 @@ MOST = 20_000  # inequalities of one elimination, beyond which a question is ref
 Vector = tuple[Fraction, ...]
 
 
+class Undecided(MeanFieldError):
+    """What happens in a region depends on numbers that are not given."""
+
+
 class Split(Exception):
     """The sign of `form` is not the same everywhere on the cell."""
 
@@ -97,9 +101,9 @@ class Cell:
 
     def sign(self, form: sp.Expr) -> int:
         """-1, 0 or 1 where it is the same on the whole cell. Raises: `Split`."""
-        a = self.affine(form)
-        if a.is_constant:
-            return (a.constant > 0) - (a.constant < 0)
+        if not sp.sympify(form).free_symbols & set(self.coordinates):
+            return At({}).sign(form)
+        self.affine(form)  # refuses what is none
         found = [s for s, part in self.parts(form) if not part.is_empty]
         if len(found) != 1:
             raise Split(form)
@@ -128,10 +132,19 @@ class Cell:
     def contains(self, values: Mapping[sp.Symbol, sp.Expr]) -> bool:
         """Whether a point lies in it; conditions on what has no value are left out."""
         at = At(values)
+        rational = all(s in values and values[s].is_Rational for s in self.coordinates)
+        x = [Fraction(int(values[s].p), int(values[s].q)) for s in self.coordinates] if rational else []
         for forms, signs in ((self.strict, (1,)), (self.weak, (0, 1)), (self.equal, (0,))):
-            known = [e for e in map(self.expr, forms) if e.free_symbols <= set(values)]
-            if any(at.sign(e) not in signs for e in known):
-                return False
+            for a in forms:
+                if rational:
+                    value = a.constant + sum(c * y for c, y in zip(a.coefficients, x))
+                    sign = (value > 0) - (value < 0)
+                elif (e := self.expr(a)).free_symbols <= set(values):
+                    sign = at.sign(e)
+                else:
+                    continue
+                if sign not in signs:
+                    return False
         return True
 
     def expr(self, a: Affine) -> sp.Expr:
@@ -182,12 +195,10 @@ def _affine(form: sp.Expr, coordinates: tuple[sp.Symbol, ...]) -> Affine:
         c = rest.coeff(s)
         rest = sp.expand(rest - c * s)
         if not c.is_Rational:
-            raise MeanFieldError(f"The cells of a phase table are cut by forms with rational coefficients, not {form}.")
+            raise Undecided(f"The cells of a phase table are cut by forms with rational coefficients, not {form}.")
         coefficients[i] = Fraction(int(c.p), int(c.q))
     if not rest.is_Rational:
-        raise MeanFieldError(
-            f"The cells of a phase table are cut by affine forms in {coordinates}, but {form} was met."
-        )
+        raise Undecided(f"The cells of a phase table are cut by affine forms in {coordinates}, but {form} was met.")
     return Affine(tuple(coefficients), Fraction(int(rest.p), int(rest.q)))
 
 

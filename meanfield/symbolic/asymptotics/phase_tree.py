@@ -12,9 +12,9 @@ import sympy as sp
 
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.asymptotics.branch import Branch
-from meanfield.symbolic.asymptotics.cells import Affine, At, Cell, Node, partition
+from meanfield.symbolic.asymptotics.cells import Affine, At, Cell, Node, Undecided, partition
 from meanfield.symbolic.asymptotics.growth import Growth, regular
-from meanfield.symbolic.asymptotics.residual import Solver, Undecided, Way
+from meanfield.symbolic.asymptotics.residual import Solver, Way
 
 QUANTITIES = ("K", "K[1]", "J", "G_z", "G_w", "G_b")
 
@@ -160,7 +160,7 @@ def _same(one: object, other: object, cell: Cell | None) -> bool:
     if len(one) != len(other):
         return False
     for a, b in zip(one, other):
-        if a.basin != b.basin:
+        if (a.basin, a.regime) != (b.basin, b.regime):
             return False
         for (_, x), (_, y) in zip(a.laws, b.laws):
             moved = x if cell is None else _moved(x, cell)
@@ -183,6 +183,18 @@ def _equal(x: Growth, y: Growth) -> bool:
     if (x.constant is None) != (y.constant is None) or x.leading != y.leading:
         return False
     gap = x / y
-    if any(sp.simplify(c) != 0 for _, c in gap.terms) or gap.products:
-        return False
-    return gap.constant is None or sp.simplify(gap.constant - 1) == 0
+    numbers = [c for _, c in gap.terms] + ([] if gap.constant is None else [gap.constant - 1])
+    return not gap.products and all(_vanishes(c) for c in numbers)
+
+
+def _vanishes(e: sp.Expr) -> bool:
+    """Whether an expression is 0: a look at numbers spares most proofs."""
+    if e == 0:
+        return True
+    place = {s: sp.Rational(37 + 12 * i, 91 + 7 * i) for i, s in enumerate(sorted(e.free_symbols, key=str))}
+    try:
+        if abs(complex(sp.N(e.xreplace(place), 15))) > 1e-9:
+            return False
+    except (TypeError, ValueError, MeanFieldError):
+        pass
+    return sp.simplify(e) == 0

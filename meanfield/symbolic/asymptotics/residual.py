@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 
 import sympy as sp
 
-from meanfield.results import Law, MeanFieldError
+from meanfield.results import Law
 from meanfield.symbolic.asymptotics.balance import Balance, Resting
 from meanfield.symbolic.asymptotics.branch import Branch, End
-from meanfield.symbolic.asymptotics.cells import At
+from meanfield.symbolic.asymptotics.cells import At, Undecided
 from meanfield.symbolic.asymptotics.growth import (
     Growth,
     Oracle,
@@ -37,10 +37,6 @@ from meanfield.symbols import K
 
 EVERY = "every start"
 UNASKED = regular(None)  # where a law was not wanted
-
-
-class Undecided(MeanFieldError):
-    """What happens in a region depends on numbers that are not given."""
 
 
 @dataclass(frozen=True)
@@ -510,6 +506,8 @@ class Solver:
             return exponential(total.constant, *powers, leading=True)
         if powers[1:] == [1, 0]:
             return regular(None, total.constant)
+        if powers[1] > 1 or (powers[1] == 1 and powers[2] > 0):  # what follows is of order log l
+            return exponential(total.constant, *powers, leading=True)
         if powers[1:] == [0, 1]:
             return regular(None, 0, total.constant)
         return Growth((((sp.S.Zero, *powers[1:], sp.S.Zero), total.constant),), (), None)
