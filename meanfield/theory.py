@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from meanfield.numeric.neutrality import CorrelationLine
     from meanfield.presentation.bias_diagrams import BiasDiagram
     from meanfield.presentation.diagrams import PhaseDiagram
-    from meanfield.presentation.phase_tables import PhaseTable
+    from meanfield.presentation.phase_tables import PhaseTable, ScheduledLaw
 
 ORDERS = 12  # terms of an expansion
 
@@ -189,7 +189,7 @@ class Theory:
         return out
 
     @spoken
-    def depth_law(self, quantity: str = "J", **parameters) -> _depth.DepthLaw:
+    def depth_law(self, quantity: str = "J", **parameters) -> _depth.DepthLaw | ScheduledLaw:
         """How K^l, J^{1,l}, the correlation c of two inputs of one norm, or γ = c/(1 - c) behaves as l → ∞, with its
         constants.
 
@@ -200,9 +200,14 @@ class Theory:
         4*sqrt(2)/(3*sqrt(pi))
         >>> print(derive("relu").depth_law("gamma", sigma_w="sqrt(2)", sigma_b="0.1").expr)
         8*l**2/(9*pi**2)
+
+        Where a `Schedule` makes variances fall with depth, l counts blocks and the law is a `ScheduledLaw`; its
+        exponents β need numbers here, and `phase_table` answers for all of them.
         """
-        choice(quantity, "quantity", ("K", "J", *closing.QUANTITIES))
         theory, parameters = decided(self, parameters)
+        if self.one_input.knows_layer:
+            return theory._scheduled_law(quantity, parameters)
+        choice(quantity, "quantity", ("K", "J", *closing.QUANTITIES))
         if quantity in closing.QUANTITIES:
             return theory._closing_law(quantity, parameters)
         place = theory._place(parameters, also=("Q0",))
@@ -233,6 +238,21 @@ class Theory:
                 f"{extra[0]} is not a parameter of this block; it has {', '.join(sorted(known)) or 'none'}."
             )
         return phase_table(found.subs({known[n]: number(v, n) for n, v in fixed.items()}), quantities)
+
+    def _scheduled_law(self, quantity: str, parameters: dict) -> ScheduledLaw:
+        """The law of one quantity under schedules, at exponents that have numbers."""
+        from meanfield.presentation.phase_tables import ScheduledLaw
+
+        table = self.phase_table(quantity, **parameters)
+        exponents = [n for n in table.coordinates if n.startswith("beta") or len(table) > 1]
+        if exponents:
+            raise MeanFieldError(
+                f"The law of {quantity} under schedules depends on {', '.join(exponents)}; give them numbers, or ask "
+                "phase_table for all of them."
+            )
+        (row,) = table.rows
+        (name,) = table.quantities[:1]
+        return ScheduledLaw(name, row[name], row.ways[0].regime, row.ways[0].basin)
 
     def _closing_law(self, quantity: str, parameters: dict) -> _depth.DepthLaw:
         place = self._place(parameters, also=("Q0", "c0"))
@@ -376,7 +396,7 @@ class Theory:
         if _number("c0", c0) == 1:
             raise MeanFieldError("The guessing bias of an input with itself was asked for; give c0 < 1.")
         try:
-            law = theory.depth_law("gamma", Q0=input_norm, c0=c0, **parameters)
+            law = theory._closing_law("gamma", {"Q0": input_norm, "c0": c0, **parameters})
         except MeanFieldError as error:
             why = str(error)
         return bias_of(phase, law, why, found)

@@ -63,7 +63,9 @@ class Row:
         where = [f"{tex(up)} {signs.get(sign, sign)} {tex(down)}" for up, sign, down in self._conditions()]
         blocks = []
         for one in self.ways:
-            laws = [(f"{_tex_name(n)}", g.expr) for n, g in one.laws]
+            laws = [
+                (rf"\log {quantity_tex(n)}", g.log) if g.leading else (quantity_tex(n), g.expr) for n, g in one.laws
+            ]
             blocks.append(aligned(laws, (f"{one.regime} ({one.basin})",)))
         return "\\begin{gathered}\n" + ",\\; ".join(where) + " \\\\\n" + joined(blocks) + "\n\\end{gathered}"
 
@@ -74,12 +76,59 @@ class Row:
         return wrapped("\n".join(lines))
 
 
-def _tex_name(name: str) -> str:
+def quantity_tex(name: str) -> str:
+    """A quantity of a phase table in LaTeX."""
     stem, _, index = name.partition("[")
     letter = {"K": "K", "J": "J"}.get(stem) or rf"G_{{{stem[2:]}}}"
     return (
         rf"{letter}_{{{index[:-1]}}}" if index and stem == "K" else f"{letter}^{{({index[:-1]})}}" if index else letter
     )
+
+
+@dataclass(frozen=True)
+class ScheduledLaw:
+    """How one quantity of a residual network behaves after l → ∞ blocks whose variances fall as powers of l.
+
+    growth: the law; regime: which balance holds, in words; basin: the starts it holds for. As in a `DepthLaw`, the
+    quantity is C·l^exponent·exp(rate·l^rate_power) up to logarithms.
+    """
+
+    quantity: str
+    growth: Growth
+    regime: str
+    basin: str
+
+    @property
+    def exponent(self) -> sp.Expr | None:
+        """The power of l; None below a leading term that outgrows it."""
+        return None if self.growth.leading else self.growth.exponent
+
+    @property
+    def rate(self) -> sp.Expr:
+        """The coefficient of the leading term of log X that outgrows log l, 0 where there is none."""
+        return self.growth.stretched[0][1] if self.growth.stretched else sp.S.Zero
+
+    @property
+    def rate_power(self) -> sp.Expr:
+        """Its power of l (0 for a power of log l)."""
+        return self.growth.stretched[0][0][0] if self.growth.stretched else sp.S.One
+
+    @property
+    def expr(self) -> sp.Expr:
+        """The law as an expression in l; C depends on the start."""
+        return self.growth.expr
+
+    def latex(self) -> str:
+        r"""The law as LaTeX for math mode (amsmath)."""
+        name = quantity_tex(self.quantity)
+        line = (rf"\log {name}", self.growth.log) if self.growth.leading else (name, self.growth.expr)
+        return aligned([line], (f"{self.regime} ({self.basin})",))
+
+    def __repr__(self) -> str:
+        return one_line("ScheduledLaw", f"{self.quantity} ~ {self.growth.text()}; {self.regime}")
+
+    def __str__(self) -> str:
+        return wrapped(f"{self.quantity} ~ {self.growth.text()}   ({self.regime}; {self.basin})")
 
 
 @dataclass(frozen=True)
