@@ -49,6 +49,7 @@ from meanfield.quantities import (
 )
 from meanfield.results import InfiniteAverage, MeanFieldError, Undetermined, one_line
 from meanfield.symbolic.asymptotics import depth as _depth
+from meanfield.symbolic.asymptotics.branch import branch
 from meanfield.symbolic.averages.expansion import Law, at_infinity, at_zero
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.blocks.first import begun
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
     from meanfield.numeric.neutrality import CorrelationLine
     from meanfield.presentation.bias_diagrams import BiasDiagram
     from meanfield.presentation.diagrams import PhaseDiagram
+    from meanfield.presentation.phase_tables import PhaseTable, ScheduledLaw
 
 ORDERS = 12  # terms of an expansion
 
@@ -211,7 +213,7 @@ class Theory:
         return out
 
     @spoken
-    def depth_law(self, quantity: str = "J", **parameters) -> _depth.DepthLaw:
+    def depth_law(self, quantity: str = "J", **parameters) -> _depth.DepthLaw | ScheduledLaw:
         """How K^l, J^{1,l}, the correlation c of two inputs of one norm, or γ = c/(1 - c) behaves as l → ∞, with its
         constants.
 
@@ -222,13 +224,59 @@ class Theory:
         4*sqrt(2)/(3*sqrt(pi))
         >>> print(derive("relu").depth_law("gamma", sigma_w="sqrt(2)", sigma_b="0.1").expr)
         8*l**2/(9*pi**2)
+
+        Where a `Schedule` makes variances fall with depth, l counts blocks and the law is a `ScheduledLaw`; its
+        exponents β need numbers here, and `phase_table` answers for all of them.
         """
-        choice(quantity, "quantity", ("K", "J", *closing.QUANTITIES))
         theory, parameters = decided(self, parameters)
+        if self.one_input.knows_layer:
+            return theory._scheduled_law(quantity, parameters)
+        choice(quantity, "quantity", ("K", "J", *closing.QUANTITIES))
         if quantity in closing.QUANTITIES:
             return theory._closing_law(quantity, parameters)
         place = theory._place(parameters, also=("Q0",))
         return _depth.depth_law(theory.one_input.only("K", "J"), quantity, place)
+
+    @spoken
+    def phase_table(self, *quantities: str, **fixed) -> PhaseTable:
+        """How quantities of a residual network whose variances fall as σ² l^{-β} behave as l → ∞, and where in the
+        space of exponents each law holds, as a proved partition.
+
+        quantities: "K", "K[1]" (the variance inside the branch), "J", and squared gradients "G_z", "G_w", "G_b"; K and
+        J unless given. fixed: numbers for σ's and β's; β's left out are the table's coordinates. Blocks: a `Residual`
+        of strength 1 around Dense, φ, Dense, each σ a number, a symbol or a `Schedule`, or around φ, Dense.
+
+        >>> from meanfield import Dense, Nonlinearity, Residual, Schedule, Sequential
+        >>> last = Dense(sigma_w=Schedule(Param("sigma_v"), "beta"), sigma_b=0)
+        >>> table = derive(architecture=Residual(Sequential((Nonlinearity("tanh"), last)))).phase_table("K")
+        >>> print(table.at(beta=1)["K"].text())
+        sigma_v**2*log(l)
+        """
+        from meanfield.presentation.phase_tables import phase_table
+
+        found = branch(self.block)
+        known = {s.name: s for s in found.symbols}
+        extra = sorted(set(fixed) - set(known))
+        if extra:
+            raise MeanFieldError(
+                f"{extra[0]} is not a parameter of this block; it has {', '.join(sorted(known)) or 'none'}."
+            )
+        return phase_table(found.subs({known[n]: number(v, n) for n, v in fixed.items()}), quantities)
+
+    def _scheduled_law(self, quantity: str, parameters: dict) -> ScheduledLaw:
+        """The law of one quantity under schedules, at exponents that have numbers."""
+        from meanfield.presentation.phase_tables import ScheduledLaw
+
+        table = self.phase_table(quantity, **parameters)
+        exponents = [n for n in table.coordinates if n.startswith("beta") or len(table) > 1]
+        if exponents:
+            raise MeanFieldError(
+                f"The law of {quantity} under schedules depends on {', '.join(exponents)}; give them numbers, or ask "
+                "phase_table for all of them."
+            )
+        (row,) = table.rows
+        (name,) = table.quantities[:1]
+        return ScheduledLaw(name, row[name], row.ways[0].regime, row.ways[0].basin)
 
     def _closing_law(self, quantity: str, parameters: dict) -> _depth.DepthLaw:
         place = self._place(parameters, also=("Q0", "c0"))
@@ -372,7 +420,7 @@ class Theory:
         if _number("c0", c0) == 1:
             raise MeanFieldError("The guessing bias of an input with itself was asked for; give c0 < 1.")
         try:
-            law = theory.depth_law("gamma", Q0=input_norm, c0=c0, **parameters)
+            law = theory._closing_law("gamma", {"Q0": input_norm, "c0": c0, **parameters})
         except MeanFieldError as error:
             why = str(error)
         return bias_of(phase, law, why, found)

@@ -20,6 +20,7 @@ from meanfield import printed
 from meanfield.architecture import FIRST, LayerNorm, Network, Nonlinearity, Param, Residual, Sequential
 from meanfield.functions.activations import Activation, activation, activations
 from meanfield.presentation.figures import FORMATS, plot_run, save, write_whole
+from meanfield.presentation.phase_tables import ScheduledLaw, quantity_tex
 from meanfield.presentation.tables import Row, Table, law_latex
 from meanfield.quantities import QUANTITIES
 from meanfield.results import MeanFieldError, Solution, Status
@@ -78,8 +79,16 @@ def derivation_data(theory: Theory, laws: Laws, table: Table) -> dict[str, Any]:
     }
 
 
-def law_data(law: DepthLaw) -> dict[str, Any]:
+def law_data(law: DepthLaw | ScheduledLaw) -> dict[str, Any]:
     """A large-depth law: quantity ~ C l^exponent exp(rate l^rate_power); terms are those of K, c or γ, or of log J."""
+    if isinstance(law, ScheduledLaw):
+        found = {"of": law.quantity, "law": law.growth.text(), "latex": law.latex(), "regime": law.regime}
+        return found | {
+            "basin": law.basin,
+            "rate": law.rate,
+            "rate_power": law.rate_power,
+            "exponent": law.exponent,
+        }
     return {
         "of": "log J" if law.quantity == "J" else law.quantity,
         "law": law.law.text(),
@@ -150,7 +159,9 @@ def unit_skip_laws(theory: Theory) -> Laws:
     laws: Laws = {}
     for quantity in ("K", "J") if isinstance(theory.block, Residual) and theory.block.mu == 1 else ():
         try:
-            laws[quantity] = theory.depth_law(quantity)
+            found = theory.depth_law(quantity)
+            if isinstance(found, DepthLaw):  # no schedule: its law needs numbers for the exponents
+                laws[quantity] = found
         except MeanFieldError as error:
             laws[quantity] = error
     return laws
@@ -180,8 +191,14 @@ def derivation(theory: Theory, laws: Laws) -> Table:
     return Table(f"Large-width theory: {describe(theory.block)}", tuple(rows))
 
 
-def law_rows(quantity: str, law: DepthLaw | MeanFieldError, section: str, digits: bool = False) -> list[Row]:
+def law_rows(
+    quantity: str, law: DepthLaw | ScheduledLaw | MeanFieldError, section: str, digits: bool = False
+) -> list[Row]:
     """A large-depth law as table rows (with `digits`, also as decimals); one that is not known says why."""
+    if isinstance(law, ScheduledLaw):
+        value, of = (law.growth.log, "log ") if law.growth.leading else (law.expr, "")
+        rows = [Row(section, f"{of}{quantity}", value, quantity_tex(quantity), f"{law.regime} ({law.basin})")]
+        return rows + [Row(section, f"{of}{quantity}, in digits", sp.N(value, 8), quantity_tex(quantity))] * digits
     symbol = QUANTITIES[quantity].latex
     name, symbol = ("log J^(1,l)", rf"\log {symbol}") if quantity == "J" else (f"{quantity}^l", symbol)
     if isinstance(law, MeanFieldError):

@@ -31,7 +31,7 @@ SYMBOLS = _widths(
     "alpha643 beta618 gamma573 delta482 epsilon406 varepsilon466 zeta511 eta532 theta497 iota354 kappa576 "
     "mu603 nu558 xi484 pi606 rho517 sigma607 tau550 upsilon576 phi596 varphi654 chi626 psi687 omega658 "
     "Gamma625 Delta833 Theta778 Lambda694 Xi667 Pi750 Sigma722 Phi722 Psi778 Omega722 ell417 infty1000 "
-    "partial586 ast500 dots1340 prime275 int1000 sum1460 langle389 rangle389 lvert278 rvert278 vert278 "
+    "partial586 ast500 dots1340 prime275 int1000 sum1460 prod1280 langle389 rangle389 lvert278 rvert278 vert278 "
     "lfloor444 rfloor444 lbrace500 rbrace500 lambda583 "
 )
 BINARY = dict(pm=778, cdot=278, times=778, ast=500) | {"+": 778, "-": 778, "*": 500}

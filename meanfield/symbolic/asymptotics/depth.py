@@ -249,8 +249,12 @@ def _linear_growth_of_j(path: Path, chi: Law) -> DepthLaw:
     regime = "K grows linearly"
     if log_x0 == 0 and rising is not None and rising == growing[0]:
         regime = f"stretched exponential: {regime} and chi_J - 1 falls as K^({rising.power - 1})"
-    plain = complete and settled and log_x0 == 0 and not path.irregular and all(
-        (2 * p).is_Integer and not m for p, m in varying
+    plain = (
+        complete
+        and settled
+        and log_x0 == 0
+        and not path.irregular
+        and all((2 * p).is_Integer and not m for p, m in varying)
     )
     # K's own logarithm enters K^{-1/2}: Σ m^{-3/2} log m = const - 2 log l/√l
     law = _finish([*growing, *constant, *(falling if plain else [])], -sp.S.Half if plain else "smaller")

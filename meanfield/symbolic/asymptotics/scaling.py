@@ -95,7 +95,12 @@ class Path:
         return _put_back(_integrated(series), known), rest is None and worst < -1
 
 
-def path(gain: Law) -> Path:
+def flow(slope: Law) -> Path:
+    """The path of x under dx/dl = slope, as `path` follows x' - x."""
+    return path(slope, continuous=True)
+
+
+def path(gain: Law, continuous: bool = False) -> Path:
     """The path of x for the expansion `gain` of x' - x at 0 or ∞, led by c x^n without a logarithm, n ≠ 1.
 
     u = x^r with r = 1 - n obeys u' = u (1 + gain/x)^r = u + rc + …, an expansion at u → ∞ whose leading term is the
@@ -106,7 +111,10 @@ def path(gain: Law) -> Path:
     plain = gain.remainder in ("zero", "exponential")
     left = None if plain else ((sp.sympify(gain.remainder) - 1) / r, int(gain.remainder_logs))
     steps = Sum(-1, {((t.power - 1) / r, int(t.logs)): t.coefficient / r**t.logs for t in gain.terms}, left)
-    factor = (Sum(-1, {(sp.S.Zero, 0): sp.S.One}) + steps).power(r, sp.Integer(2))
+    if continuous:
+        factor = steps * Sum(-1, {(sp.S.Zero, 0): r})
+    else:
+        factor = (Sum(-1, {(sp.S.Zero, 0): sp.S.One}) + steps).power(r, sp.Integer(2))
     increments = {(p + 1, m): c for (p, m), c in factor.terms.items() if (p, m) != (0, 0)}
     error = None if factor.rest is None else factor.rest[0] + 1
     s, names = sp.Dummy("s", positive=True), {}

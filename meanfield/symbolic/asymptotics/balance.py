@@ -1,0 +1,115 @@
+"""Numbers that a balance of powers defines: the positive root of an equation, known by what it solves."""
+
+from __future__ import annotations
+
+import sympy as sp
+from flint import arb
+
+from meanfield import balls
+
+
+class Balance(sp.Expr):
+    r"""The positive x with e·x = A·(w x + b)^a + s, 0 ≤ a < 1, e, A, w > 0, b, s ≥ 0: there is exactly one.
+
+    `doit()` gives it in closed form where it has a simple one, `evalf(n)` digits.
+
+    >>> Balance(1, 1, 1, 0, sp.Rational(1, 2), 1).doit()
+    sqrt(5)/2 + 3/2
+    """
+
+    is_commutative = True
+    is_real = True
+    is_positive = True
+
+    def __new__(cls, e, A, w, b, a, s):
+        return super().__new__(cls, *map(sp.sympify, (e, A, w, b, a, s)))
+
+    @property
+    def is_number(self):
+        return not self.free_symbols
+
+    def doit(self, **hints):
+        e, A, w, b, a, s = self.args
+        if a == 0:
+            return (A + s) / e
+        if b == 0 and s == 0:
+            return (A * w**a / e) ** (1 / (1 - a))
+        if a == sp.S.Half:  # y = w x + b: e(y - b)/w = A √y + s
+            root = (A * w + sp.sqrt(A**2 * w**2 + 4 * e * (e * b + s * w))) / (2 * e)
+            return sp.expand((root**2 - b) / w)
+        return self
+
+    def ball(self, digits: int = 20) -> arb:
+        """A ball that holds it, of about `digits` correct digits: the equation's two sides change order there."""
+        with balls.precision(int(3.4 * digits) + 60):
+            e, A, w, b, a, s = map(balls.constant, self.args)
+
+            def below(x: arb) -> bool | None:
+                gap = e * x - A * (w * x + b) ** a - s
+                return None if gap.contains(0) else bool(gap < 0)
+
+            low, high = arb(1), arb(1)
+            while not below(low):
+                low /= 2
+            while below(high) is not False:
+                high *= 2
+            while not (high - low) < low * arb(10) ** -digits:
+                middle = arb(((low + high) / 2).mid())
+                side = below(middle)
+                if side is None:  # as near as this precision sees
+                    break
+                low, high = (middle, high) if side else (low, middle)
+            return low.union(high)
+
+    def _eval_evalf(self, prec):
+        return sp.sympify(_float(self, prec)) if self.is_number else None
+
+    def _sympystr(self, printer):
+        e, A, w, b, a, s = map(printer._print, self.args)
+        return f"root({e}*x = {A}*({w}*x + {b})**{a} + {s})"
+
+
+class Resting(sp.Expr):
+    r"""The attracting zero q > 0 of S⟨φ²⟩_q + c - d·q: where the variance of a branch settles, `dq/d log l` of it being
+    this. index: which of them, from below.
+
+    Arguments: ⟨φ²⟩_K as a node, S, c, d, index.
+    """
+
+    is_commutative = True
+    is_real = True
+    is_positive = True
+
+    def __new__(cls, square, S, c, d, index=0):
+        return super().__new__(cls, *map(sp.sympify, (square, S, c, d, index)))
+
+    @property
+    def free_symbols(self):
+        return set().union(*[a.free_symbols for a in self.args[1:]])
+
+    @property
+    def is_number(self):
+        return not self.free_symbols
+
+    def _eval_subs(self, old, new):
+        rest = [a._subs(old, new) for a in self.args[1:]]  # K inside the node is bound
+        return Resting(self.args[0], *rest)
+
+    def ball(self, digits: int = 20) -> arb:
+        """A ball that holds it."""
+        from meanfield.symbolic.asymptotics.resting import resting_ball
+
+        return resting_ball(*self.args[:4], int(self.args[4]), digits)
+
+    def _eval_evalf(self, prec):
+        return sp.sympify(_float(self, prec)) if self.is_number else None
+
+    def _sympystr(self, printer):
+        square, S, c, d, _ = self.args
+        inside = printer._print(square).removesuffix("_{K}")
+        return f"root({printer._print(d)}*q = {printer._print(S)}*{inside}_{{q}} + {printer._print(c)})"
+
+
+def _float(node, prec: int) -> sp.Float:
+    digits = int(prec / 3.3) + 3
+    return sp.Float(node.ball(digits).mid().str(digits + 5, radius=False), precision=prec)

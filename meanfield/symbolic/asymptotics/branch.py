@@ -1,0 +1,193 @@
+r"""What a large-depth law has to know of a residual block's branch, l counting blocks:
+
+    K → K + σ_v² l^{-β_v} ⟨φ²⟩_q + σ_a² l^{-β_a},    q = σ_w² l^{-β_w} K + σ_b² l^{-β_b}.
+
+`branch` reads it off the architecture record; `End` is how ⟨φ²⟩_q and ⟨φ′²⟩_q behave at q → 0 and q → ∞.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import sympy as sp
+
+from meanfield.architecture import Block, Dense, Nonlinearity, Number, Param, Projection, Residual, Schedule, Sequential
+from meanfield.functions.activations import Activation, activation
+from meanfield.functions.parser import value_of
+from meanfield.results import Law, MeanFieldError
+from meanfield.symbolic.averages.expansion import at_infinity, at_zero
+from meanfield.symbolic.averages.node import average
+from meanfield.symbolic.blocks.naming import describe
+from meanfield.symbolic.blocks.recursions import slope_average
+from meanfield.symbols import K
+
+ORDER = 3  # to which the averages are expanded at both ends
+
+
+@dataclass(frozen=True)
+class Variance:
+    """σ² l^{-β}: the variance of weights or biases in block l; None as a whole where there are none."""
+
+    size: sp.Expr  # σ²
+    beta: sp.Expr
+
+
+@dataclass(frozen=True)
+class End:
+    """⟨φ²⟩_q ~ v q^a |log q|^k and ⟨φ′²⟩_q ~ v1 q^a1 |log q|^k1 at one end of q, with their expansions."""
+
+    square: Law
+    slope: Law
+
+    def _leading(self, law: Law) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
+        lead = law.leading
+        sign = (-1) ** lead.logs if law.point == 0 else 1
+        return lead.power, lead.logs, lead.coefficient * sign
+
+    @property
+    def of_square(self) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
+        """(a, k, v)."""
+        return self._leading(self.square)
+
+    @property
+    def of_slope(self) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
+        """(a1, k1, v1)."""
+        return self._leading(self.slope)
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether ⟨φ²⟩_q ~ v q."""
+        return self.of_square[:2] == (1, 0)
+
+
+@dataclass(frozen=True)
+class Branch:
+    """The branch of a residual block with unit skip: φ and the variances of its two Dense layers.
+
+    inner: None where φ acts on K itself (a block with one Dense); a, b: None without such biases.
+    """
+
+    phi: Activation
+    v: Variance
+    a: Variance | None
+    w: Variance
+    b: Variance | None
+
+    @cached_property
+    def square(self) -> sp.Expr:
+        """⟨φ²⟩_K."""
+        return average(self.phi.pieces.map(lambda e: e**2).expr, K)
+
+    @cached_property
+    def slope(self) -> sp.Expr:
+        """⟨φ′²⟩_K. Raises: MeanFieldError where it is infinite."""
+        found = slope_average(self.phi)
+        if found == sp.oo:
+            raise MeanFieldError(
+                f"{self.phi} jumps or rises like √|z|, so ⟨φ′²⟩ and every gradient is infinite; ask for K alone."
+            )
+        return found
+
+    @cached_property
+    def zero(self) -> End:
+        """At q → 0."""
+        return End(at_zero(self.square, ORDER), at_zero(self.slope, ORDER))
+
+    @cached_property
+    def infinity(self) -> End:
+        """At q → ∞. Raises: MeanFieldError for a φ that outgrows |z| or is no power with a logarithm there."""
+        end = End(at_infinity(self.square, ORDER), at_infinity(self.slope, ORDER))
+        (a, k, _), (_, k1, _) = end.of_square, end.of_slope
+        if a > 1 or (a == 1 and k > 0):
+            raise MeanFieldError(f"{self.phi} outgrows |z|, so K grows faster than any law of this library.")
+        if k1 < 0 or (a == 1 and k != 0):
+            grows = end.square.leading.expr(K)
+            raise MeanFieldError(f"<phi^2> of {self.phi} grows as {grows}; no law is derived there.")
+        return end
+
+    @property
+    def degree(self) -> sp.Expr | None:
+        """The degree of a homogeneous φ, ⟨φ²⟩_q = v q^degree for every q; None for others."""
+        if self.zero.square.remainder != "zero" or len(self.zero.square.terms) != 1:
+            return None
+        lead = self.zero.square.leading
+        return lead.power if lead.logs == 0 and self.infinity.square.terms == self.zero.square.terms else None
+
+    @property
+    def strength(self) -> sp.Expr:
+        """S = σ_v² σ_w²."""
+        return self.v.size * self.w.size
+
+    @property
+    def symbols(self) -> tuple[sp.Symbol, ...]:
+        """The parameters that have no numbers, σ's first."""
+        sizes, betas = set(), set()
+        for one in (self.v, self.a, self.w, self.b):
+            if one is not None:
+                sizes |= one.size.free_symbols
+                betas |= one.beta.free_symbols
+        return (*sorted(sizes, key=str), *sorted(betas, key=str))
+
+    def subs(self, values: dict) -> Branch:
+        """With numbers put in; a bias whose σ is 0 is gone. Raises: MeanFieldError for a σ_v or σ_w of 0, β < 0."""
+
+        def put(one: Variance | None) -> Variance | None:
+            if one is None:
+                return None
+            size = one.size.subs(values)
+            return None if size == 0 else Variance(size, one.beta.subs(values))
+
+        v, w, a, b = put(self.v), put(self.w), put(self.a), put(self.b)
+        if v is None or w is None:
+            raise MeanFieldError(
+                "σ_v = 0 or σ_w = 0 switches the branch off: K grows by its biases alone, and J = 1 at every layer."
+            )
+        for one in (v, w, a, b):
+            if one is not None and one.beta.is_number and (not one.beta.is_real or one.beta < 0):
+                raise MeanFieldError(f"An exponent β must be a number ≥ 0, but {one.beta} was given.")
+        return replace(self, v=v, w=w, a=a, b=b)
+
+
+def branch(block: Block) -> Branch:
+    """The branch of a block K → K + Dense(φ(Dense(z))), or without the inner Dense, whose skip has strength 1.
+
+    Raises: MeanFieldError for other blocks.
+    """
+    if isinstance(block, Residual) and value_of(block.mu) == 1 and _keeps(block.shortcut):
+        chain = block.branch.blocks if isinstance(block.branch, Sequential) else (block.branch,)
+        match chain:
+            case (Dense() as first, Nonlinearity(phi), Dense() as last):
+                w, b = _variances(first)
+                v, a = _variances(last)
+                return Branch(activation(phi), v, _present(a), w, _present(b))
+            case (Nonlinearity(phi), Dense() as last):
+                v, a = _variances(last)
+                return Branch(activation(phi), v, _present(a), Variance(sp.S.One, sp.S.Zero), None)
+    raise MeanFieldError(
+        "Phase tables and laws under schedules are derived for a Residual of strength 1 around Dense, φ, Dense or "
+        f"around φ, Dense, but the block is {describe(block)}."
+    )
+
+
+def _keeps(shortcut: Block | None) -> bool:
+    """Whether a shortcut carries K as it is."""
+    return shortcut is None or isinstance(shortcut, Projection) or shortcut == Sequential(())
+
+
+def _present(one: Variance) -> Variance | None:
+    return None if one.size == 0 else one
+
+
+def _variances(dense: Dense) -> tuple[Variance, Variance]:
+    def of(given) -> Variance:
+        if isinstance(given, Schedule):
+            return Variance(_symbol(given.value) ** 2, _symbol(given.beta))
+        return Variance(_symbol(given) ** 2, sp.S.Zero)
+
+    return of(dense.sigma_w), of(dense.sigma_b)
+
+
+def _symbol(given: Number) -> sp.Expr:
+    """A record's number; σ's and β's without one are symbols > 0, from which 0 is put in as a number."""
+    return sp.Symbol(given.name, positive=True) if isinstance(given, Param) else value_of(given)

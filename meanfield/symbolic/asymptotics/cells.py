@@ -1,0 +1,339 @@
+"""Polyhedral cells of exponents: signs of affine forms on them, decided exactly by Fourier–Motzkin elimination.
+
+A derivation asks an oracle for the sign of a form in β_v, β_w, …. At given numbers the oracle knows it (`At`). On a
+cell of the parameter space (`Cell`) it knows it where it is the same everywhere; else `Split` says which form divides
+the cell, and `partition` runs the derivation again on each of the parts that are not empty. So the parts cover the
+cell, are disjoint, and the tree of questions is the proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+
+import sympy as sp
+
+from meanfield import balls
+from meanfield.results import MeanFieldError
+
+MOST = 20_000  # inequalities of one elimination, beyond which a question is refused
+Vector = tuple[Fraction, ...]
+
+
+class Undecided(MeanFieldError):
+    """What happens in a region depends on numbers that are not given."""
+
+
+class Split(Exception):
+    """The sign of `form` is not the same everywhere on the cell."""
+
+    def __init__(self, form: sp.Expr):
+        super().__init__(form)
+        self.form = form
+
+
+@dataclass(frozen=True)
+class Affine:
+    """coefficients · x + constant, x the coordinates of a cell in their order."""
+
+    coefficients: Vector
+    constant: Fraction
+
+    def __neg__(self) -> Affine:
+        return Affine(tuple(-c for c in self.coefficients), -self.constant)
+
+    @property
+    def is_constant(self) -> bool:
+        return not any(self.coefficients)
+
+    def plus(self, other: Affine, factor: Fraction) -> Affine:
+        """self + factor·other."""
+        pairs = zip(self.coefficients, other.coefficients)
+        return Affine(tuple(a + factor * b for a, b in pairs), self.constant + factor * other.constant)
+
+    @property
+    def primitive(self) -> Affine:
+        """The same up to a positive factor: the first coefficient is ±1."""
+        lead = next((abs(c) for c in self.coefficients if c), abs(self.constant) or Fraction(1))
+        return Affine(tuple(c / lead for c in self.coefficients), self.constant / lead)
+
+
+@dataclass(frozen=True)
+class At:
+    """The oracle at one place: values of all symbols, exact.
+
+    Raises: MeanFieldError where 60 digits do not decide a sign.
+    """
+
+    values: Mapping[sp.Symbol, sp.Expr]
+
+    def sign(self, form: sp.Expr) -> int:
+        """-1, 0 or 1."""
+        e = sp.sympify(form).xreplace(dict(self.values))
+        if e.free_symbols:
+            names = ", ".join(sorted(s.name for s in e.free_symbols))
+            raise MeanFieldError(f"A large-depth law depends on the sign of {e}; give {names} numbers.")
+        if e.is_Rational:
+            return int(sp.sign(e))
+        for digits in (20, 60):
+            ball = balls.certified(e, digits)
+            if not ball.contains(0):
+                return 1 if ball > 0 else -1
+        if sp.simplify(e) == 0:
+            return 0
+        raise MeanFieldError(f"60 digits do not decide whether {form} is 0 at this place; nor is the law there.")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The points with strict > 0, weak ≥ 0 and equal = 0 (affine forms in `coordinates`): an oracle that splits."""
+
+    coordinates: tuple[sp.Symbol, ...]
+    strict: tuple[Affine, ...] = ()
+    weak: tuple[Affine, ...] = ()
+    equal: tuple[Affine, ...] = ()
+
+    def affine(self, form: sp.Expr) -> Affine:
+        """The form with rational coefficients. Raises: MeanFieldError for others."""
+        return _affine(sp.sympify(form), self.coordinates)
+
+    def sign(self, form: sp.Expr) -> int:
+        """-1, 0 or 1 where it is the same on the whole cell. Raises: `Split`."""
+        if not sp.sympify(form).free_symbols & set(self.coordinates):
+            return At({}).sign(form)
+        self.affine(form)  # refuses what is none
+        found = [s for s, part in self.parts(form) if not part.is_empty]
+        if len(found) != 1:
+            raise Split(form)
+        return found[0]
+
+    def parts(self, form: sp.Expr) -> list[tuple[int, Cell]]:
+        """The three parts of the cell by the sign of `form`, empty ones among them."""
+        a = self.affine(form).primitive
+        return [
+            (1, Cell(self.coordinates, (*self.strict, a), self.weak, self.equal)),
+            (0, Cell(self.coordinates, self.strict, self.weak, (*self.equal, a))),
+            (-1, Cell(self.coordinates, (*self.strict, -a), self.weak, self.equal)),
+        ]
+
+    @property
+    def is_empty(self) -> bool:
+        return _witness(self.strict, self.weak, self.equal, len(self.coordinates)) is None
+
+    def point(self) -> dict[sp.Symbol, sp.Rational] | None:
+        """A simple point inside, None for an empty cell."""
+        found = _witness(self.strict, self.weak, self.equal, len(self.coordinates))
+        if found is None:
+            return None
+        return {s: sp.Rational(x.numerator, x.denominator) for s, x in zip(self.coordinates, found)}
+
+    def contains(self, values: Mapping[sp.Symbol, sp.Expr]) -> bool:
+        """Whether a point lies in it; conditions on what has no value are left out."""
+        at = At(values)
+        rational = all(s in values and values[s].is_Rational for s in self.coordinates)
+        x = [Fraction(int(values[s].p), int(values[s].q)) for s in self.coordinates] if rational else []
+        for forms, signs in ((self.strict, (1,)), (self.weak, (0, 1)), (self.equal, (0,))):
+            for a in forms:
+                if rational:
+                    value = a.constant + sum(c * y for c, y in zip(a.coefficients, x))
+                    sign = (value > 0) - (value < 0)
+                elif (e := self.expr(a)).free_symbols <= set(values):
+                    sign = at.sign(e)
+                else:
+                    continue
+                if sign not in signs:
+                    return False
+        return True
+
+    def expr(self, a: Affine) -> sp.Expr:
+        """An affine form as an expression."""
+        terms = [sp.Rational(c.numerator, c.denominator) * s for c, s in zip(a.coefficients, self.coordinates)]
+        return sp.Add(*terms, sp.Rational(a.constant.numerator, a.constant.denominator))
+
+    def simplified(self, e: sp.Expr) -> sp.Expr:
+        """An expression with the cell's equations put in, each solved for its first coordinate."""
+        return sp.sympify(e).xreplace(self._solved) if not self.equal else sp.sympify(e).subs(self._solved)
+
+    @cached_property
+    def _solved(self) -> dict[sp.Symbol, sp.Expr]:
+        found: dict[sp.Symbol, sp.Expr] = {}
+        for a in self.equal:
+            form = sp.expand(self.expr(a).subs(found))
+            symbols = [s for s in reversed(self.coordinates) if form.coeff(s) != 0]
+            if symbols:
+                s = symbols[0]
+                value = sp.expand(s - form / form.coeff(s))
+                found = {k: sp.expand(v.subs(s, value)) for k, v in found.items()} | {s: value}
+        return found
+
+    def widened(self, form: sp.Expr, sign: int) -> Cell:
+        """The part with sign·form ≥ 0."""
+        a = self.affine(form).primitive
+        return Cell(self.coordinates, self.strict, (*self.weak, a if sign > 0 else -a), self.equal)
+
+    def reduced(self) -> Cell:
+        """The same cell without inequalities that the others imply."""
+        equal = tuple(dict.fromkeys(a.primitive for a in self.equal))
+        strict, weak = tuple(dict.fromkeys(self.strict)), tuple(dict.fromkeys(self.weak))
+        for a in strict:
+            rest = tuple(b for b in strict if b != a)
+            if _witness(rest, (*weak, -a), equal, len(self.coordinates)) is None:
+                strict = rest
+        for a in weak:
+            rest = tuple(b for b in weak if b != a)
+            if _witness((*strict, -a), rest, equal, len(self.coordinates)) is None:
+                weak = rest
+        return Cell(self.coordinates, strict, weak, equal)
+
+
+@lru_cache(maxsize=8192)
+def _affine(form: sp.Expr, coordinates: tuple[sp.Symbol, ...]) -> Affine:
+    coefficients, rest = [Fraction(0)] * len(coordinates), sp.expand(form)
+    for i, s in enumerate(coordinates):
+        c = rest.coeff(s)
+        rest = sp.expand(rest - c * s)
+        if not c.is_Rational:
+            raise Undecided(f"The cells of a phase table are cut by forms with rational coefficients, not {form}.")
+        coefficients[i] = Fraction(int(c.p), int(c.q))
+    if not rest.is_Rational:
+        raise Undecided(f"The cells of a phase table are cut by affine forms in {coordinates}, but {form} was met.")
+    return Affine(tuple(coefficients), Fraction(int(rest.p), int(rest.q)))
+
+
+# --------------------------------------------------------------------------------------------------- elimination
+
+
+@lru_cache(maxsize=65536)
+def _witness(strict: tuple[Affine, ...], weak: tuple[Affine, ...], equal: tuple[Affine, ...], n: int) -> Vector | None:
+    """A point with strict > 0, weak ≥ 0, equal = 0, of small fractions; None where there is none."""
+    rows = [(a, True) for a in strict] + [(a, False) for a in weak]
+    solved: list[tuple[int, Affine]] = []  # x_i = form of the others
+    left = list(equal)
+    while left:
+        a = left.pop()
+        i = next((i for i, c in enumerate(a.coefficients) if c), None)
+        if i is None:
+            if a.constant:
+                return None
+            continue
+        value = Affine(
+            tuple(Fraction(0) if j == i else -c / a.coefficients[i] for j, c in enumerate(a.coefficients)),
+            -a.constant / a.coefficients[i],
+        )
+        left = [_put(b, i, value) for b in left]
+        rows = [(_put(b, i, value), s) for b, s in rows]
+        solved.append((i, value))
+    free = [i for i in range(n) if all(i != j for j, _ in solved)]
+    found = _search(rows, free, n)
+    if found is None:
+        return None
+    for i, value in reversed(solved):
+        found[i] = value.constant + sum(c * x for c, x in zip(value.coefficients, found))
+    return tuple(found)
+
+
+def _put(a: Affine, i: int, value: Affine) -> Affine:
+    c = a.coefficients[i]
+    if not c:
+        return a
+    rest = Affine(tuple(Fraction(0) if j == i else x for j, x in enumerate(a.coefficients)), a.constant)
+    return rest.plus(value, c)
+
+
+def _search(rows: list[tuple[Affine, bool]], free: list[int], n: int) -> list[Fraction] | None:
+    """Fourier–Motzkin elimination of the free coordinates, then a simple value for each, last eliminated first."""
+    stages = []
+    kept = _kept(rows)
+    for i in free:
+        if kept is None:
+            return None
+        low = [(a, s) for a, s in kept if a.coefficients[i] > 0]
+        up = [(a, s) for a, s in kept if a.coefficients[i] < 0]
+        stages.append((i, low, up))
+        rest = [(a, s) for a, s in kept if a.coefficients[i] == 0]
+        crossed = [(a.plus(b, -a.coefficients[i] / b.coefficients[i]), s or t) for a, s in low for b, t in up]
+        kept = _kept(rest + crossed)
+    if kept is None:
+        return None
+    found = [Fraction(0)] * n
+    for i, low, up in reversed(stages):
+        found[i] = _simplest([(_bound(a, i, found), s) for a, s in low], [(_bound(a, i, found), s) for a, s in up])
+    return found
+
+
+def _kept(rows: list[tuple[Affine, bool]]) -> list[tuple[Affine, bool]] | None:
+    """The tightest inequality of each direction; None where one without coordinates fails."""
+    tightest: dict[Vector, tuple[Fraction, bool]] = {}
+    for a, strict in rows:
+        if a.is_constant:
+            if a.constant < 0 or (a.constant == 0 and strict):
+                return None
+            continue
+        a = a.primitive
+        old = tightest.get(a.coefficients)
+        if old is None or (a.constant, not strict) < (old[0], not old[1]):
+            tightest[a.coefficients] = a.constant, strict
+    if len(tightest) > MOST:
+        raise MeanFieldError("A phase table has more inequalities than are eliminated here; fix some exponents.")
+    return [(Affine(v, c), strict) for v, (c, strict) in tightest.items()]
+
+
+def _bound(a: Affine, i: int, found: list[Fraction]) -> Fraction:
+    rest = a.constant + sum(c * x for j, (c, x) in enumerate(zip(a.coefficients, found)) if j != i)
+    return -rest / a.coefficients[i]
+
+
+def _simplest(low: list[tuple[Fraction, bool]], up: list[tuple[Fraction, bool]]) -> Fraction:
+    """A number of small denominator between bounds, inside where they are strict."""
+    bottom = max((b for b, _ in low), default=None)
+    top = min((b for b, _ in up), default=None)
+    open_below = bottom is not None and any(s for b, s in low if b == bottom)
+    open_above = top is not None and any(s for b, s in up if b == top)
+    if bottom is None and top is None:
+        return Fraction(0)
+    if bottom is None:
+        return Fraction(int(top) - 1) if top is not None else Fraction(0)
+    if top is None:
+        return Fraction(int(bottom) + 1) if open_below or bottom.denominator != 1 else bottom
+    if bottom == top:
+        return bottom
+    for q in range(1, 10_000):
+        p = int(bottom * q)
+        for one in (p, p + 1):
+            x = Fraction(one, q)
+            if (x > bottom or (x == bottom and not open_below)) and (x < top or (x == top and not open_above)):
+                return x
+    return (bottom + top) / 2
+
+
+# ------------------------------------------------------------------------------------------------------ partition
+
+
+@dataclass(frozen=True)
+class Node:
+    """One question of a partition: a form, and the parts by its signs there; a leaf has no form, but what holds."""
+
+    cell: Cell
+    form: sp.Expr | None
+    parts: tuple[tuple[tuple[int, ...], Node], ...] = ()
+    found: object = None
+
+    def leaves(self):
+        """The leaves in order."""
+        if self.form is None:
+            yield self
+        for _, part in self.parts:
+            yield from part.leaves()
+
+
+def partition(cell: Cell, derive: Callable[[Cell], object]) -> Node:
+    """What `derive` finds on each part of the cell on which its questions have one answer."""
+    form: sp.Expr
+    try:
+        return Node(cell, None, found=derive(cell))
+    except Split as split:
+        form = split.form
+    parts = [(s, part) for s, part in cell.parts(form) if not part.is_empty]
+    return Node(cell, form, tuple(((s,), partition(part, derive)) for s, part in parts))

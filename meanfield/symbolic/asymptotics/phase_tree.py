@@ -1,0 +1,200 @@
+"""The laws of a residual network over its whole parameter space, as the tree of questions that its derivation asks.
+
+Parts on which the laws are the same are merged from below, so that the leaves still cover the space and are disjoint.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import sympy as sp
+
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.asymptotics.branch import Branch
+from meanfield.symbolic.asymptotics.cells import Affine, At, Cell, Node, Undecided, partition
+from meanfield.symbolic.asymptotics.growth import Growth, regular
+from meanfield.symbolic.asymptotics.residual import Solver, Way
+
+QUANTITIES = ("K", "K[1]", "J", "G_z", "G_w", "G_b")
+
+
+@dataclass(frozen=True)
+class Laws:
+    """One attracting behaviour of the quantities asked for. regime: in words; basin: the starts that end here."""
+
+    laws: tuple[tuple[str, Growth], ...]
+    regime: str
+    basin: str
+
+    def __getitem__(self, quantity: str) -> Growth:
+        for name, law in self.laws:
+            if name == quantity:
+                return law
+        raise MeanFieldError(
+            f"The law of {quantity} was asked for; this table has {', '.join(n for n, _ in self.laws)}."
+        )
+
+    def map(self, function) -> Laws:
+        """`function` applied to every number of the laws."""
+        return replace(self, laws=tuple((n, g.map(function)) for n, g in self.laws))
+
+
+def laws_of(way: Way, branch: Branch, quantities: tuple[str, ...]) -> Laws:
+    """The laws of named quantities in block l: K before it, K[1] = q inside, J over the blocks before it, and squared
+    gradients G over J^{1,L} (the same for every block of a network of L layers): G_z at K, G_w[1], G_b[1] of the inner,
+    G_w[2], G_b[2] of the outer Dense."""
+    found: list[tuple[str, Growth]] = []
+    for name in quantities:
+        if name == "K":
+            found.append((name, way.K))
+        elif name == "K[1]":
+            found.append((name, way.q))
+        else:
+            assert way.J is not None and way.slope is not None
+            through = way.slope * regular(branch.v.size, -branch.v.beta)
+            local = {
+                "G_z": regular(1),
+                "G_b[1]": through,
+                "G_w[1]": through * way.K,
+                "G_b[2]": regular(1),
+                "G_w[2]": way.square,
+            }
+            found.append((name, way.J if name == "J" else local[name] / way.J))
+    return Laws(tuple(found), way.regime, way.basin)
+
+
+def named_quantities(asked: tuple[str, ...]) -> tuple[str, ...]:
+    """The quantities of a table, G_w and G_b of both Dense layers. Raises: MeanFieldError for others."""
+    out: list[str] = []
+    for name in asked or ("K", "J"):
+        if name in ("G_w", "G_b"):
+            out += [f"{name}[1]", f"{name}[2]"]
+        elif name in ("K", "K[1]", "J", "G_z", "G_w[1]", "G_w[2]", "G_b[1]", "G_b[2]"):
+            out.append(name)
+        else:
+            raise MeanFieldError(f"A law of {name} was asked for; phase tables know {', '.join(QUANTITIES)}.")
+    return tuple(dict.fromkeys(out))
+
+
+def laws_at(branch: Branch, quantities: tuple[str, ...]) -> tuple[Laws, ...]:
+    """The laws of a branch whose exponents are numbers (σ's may be symbols where no sign depends on them)."""
+    gradients = any(n not in ("K", "K[1]") for n in quantities)
+    return tuple(laws_of(one, branch, quantities) for one in Solver(branch, At({}), gradients).ways())
+
+
+def phase_tree(branch: Branch, quantities: tuple[str, ...]) -> tuple[Node, tuple[tuple[sp.Symbol, sp.Expr], ...]]:
+    """(the tree of regions with their laws, what its coordinates beside the β's stand for) of a branch whose parameters
+    may be numbers or symbols; all of β ≥ 0 and of strengths > 0 is covered."""
+    gradients = any(n not in ("K", "K[1]") for n in quantities)
+    inside = any(n not in ("K", "J", "G_z", "G_b[2]") for n in quantities)
+    strength, definitions = _strength(branch)
+    betas = [one.beta for one in (branch.v, branch.w, branch.a, branch.b) if one is not None]
+    free = tuple(dict.fromkeys(s for b in betas for s in sorted(b.free_symbols, key=str)))
+    coordinates = (*free, *(s for s, _ in definitions))
+    axes = [
+        Affine(tuple(Fraction(i == j) for j in range(len(coordinates))), Fraction(0)) for i in range(len(coordinates))
+    ]
+    whole = Cell(coordinates, tuple(axes[len(free) :]), tuple(axes[: len(free)]))
+
+    def derive(here: Cell) -> tuple[Laws, ...]:
+        try:
+            ways = Solver(branch, here, gradients, strength if definitions else None, inside).ways()
+        except Undecided as error:
+            return (Laws((), str(error), "open"),)
+        return tuple(laws_of(one, branch, quantities).map(here.simplified) for one in ways)
+
+    return merged(partition(whole, derive)), definitions
+
+
+def _strength(branch: Branch) -> tuple[sp.Expr, tuple[tuple[sp.Symbol, sp.Expr], ...]]:
+    """S = σ_v²σ_w², with a coordinate in it where its size is compared with exponents and it is no number.
+
+    The coordinate is S itself, or W = S v where ⟨φ²⟩_q ~ v q with an irrational v: cells are cut by rational forms.
+    """
+    S, gains = branch.strength, [e.of_square[2] for e in (branch.zero, branch.infinity) if e.is_linear]
+    if not S.free_symbols or not gains:
+        return S, ()
+    if all(v.is_Rational for v in gains):
+        symbol = sp.Symbol("S", positive=True)
+        return symbol, ((symbol, S),)
+    if not all(sp.simplify(v / gains[0]).is_Rational for v in gains):
+        raise MeanFieldError(
+            f"The table of {branch.phi} with symbols for sigma_v, sigma_w is not rational; give numbers."
+        )
+    symbol = sp.Symbol("W", positive=True)
+    return symbol / gains[0], ((symbol, S * gains[0]),)
+
+
+# ---------------------------------------------------------------------------------------------------------- merging
+
+
+def merged(node: Node) -> Node:
+    """The same tree with parts of one law put together: signs become lists of signs."""
+    if node.form is None:
+        return node
+    parts = [(signs, merged(part)) for signs, part in node.parts]
+    by_sign = {signs[0]: part for signs, part in parts}
+    if all(part.form is None for _, part in parts):
+        above, on, below = (by_sign.get(s) for s in (1, 0, -1))
+        alike = above is not None and below is not None and _same(above.found, below.found, None)
+        if above is not None and alike and (on is None or _same(above.found, on.found, on.cell)):
+            return replace(node, form=None, parts=(), found=above.found)
+    for sign in (1, -1):
+        side, on = by_sign.get(sign), by_sign.get(0)
+        if side is None or on is None or side.form is not None or on.form is not None:
+            continue
+        if _same(side.found, on.found, on.cell):
+            rest = [(signs, part) for signs, part in parts if signs[0] == -sign]
+            whole = Node(node.cell.widened(node.form, sign), None, found=side.found)
+            if not rest:
+                return replace(node, form=None, parts=(), found=side.found)
+            pair = ((1, 0) if sign == 1 else (0, -1), whole)
+            return replace(node, parts=(pair, *rest) if sign == 1 else (*rest, pair))
+    return replace(node, parts=tuple(parts))
+
+
+def _same(one: object, other: object, cell: Cell | None) -> bool:
+    """Whether the laws of one part, taken to the cell of another, are those of the other."""
+    assert isinstance(one, tuple) and isinstance(other, tuple)
+    if len(one) != len(other):
+        return False
+    for a, b in zip(one, other):
+        if (a.basin, a.regime) != (b.basin, b.regime):
+            return False
+        for (_, x), (_, y) in zip(a.laws, b.laws):
+            moved = x if cell is None else _moved(x, cell)
+            if moved is None or not _equal(moved, y):
+                return False
+    return True
+
+
+def _moved(x: Growth, cell: Cell) -> Growth | None:
+    """A law on the boundary of where it was derived; None where a number of it has no finite value there."""
+    try:
+        found = x.map(cell.simplified)
+    except ZeroDivisionError:
+        return None
+    numbers = [c for _, c in found.terms] + ([found.constant] if found.constant is not None else [])
+    return None if any(sp.sympify(c).has(sp.zoo, sp.nan, sp.oo) for c in numbers) else found
+
+
+def _equal(x: Growth, y: Growth) -> bool:
+    if (x.constant is None) != (y.constant is None) or x.leading != y.leading:
+        return False
+    gap = x / y
+    numbers = [c for _, c in gap.terms] + ([] if gap.constant is None else [gap.constant - 1])
+    return not gap.products and all(_vanishes(c) for c in numbers)
+
+
+def _vanishes(e: sp.Expr) -> bool:
+    """Whether an expression is 0: a look at numbers spares most proofs."""
+    if e == 0:
+        return True
+    place = {s: sp.Rational(37 + 12 * i, 91 + 7 * i) for i, s in enumerate(sorted(e.free_symbols, key=str))}
+    try:
+        if abs(complex(sp.N(e.xreplace(place), 15))) > 1e-9:
+            return False
+    except (TypeError, ValueError, MeanFieldError):
+        pass
+    return sp.simplify(e) == 0
