@@ -28,6 +28,8 @@ from meanfield.architecture import (
 from meanfield.arguments import choice, meant, shown, spoken
 from meanfield.results import MeanFieldError
 
+LETTERS = ("v", "w", "a", "b")  # of the standard deviations of a full residual network
+
 
 @spoken
 def full_residual(
@@ -95,8 +97,8 @@ def decays(texts: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for item in texts.split(",") if texts.strip() else ():
         letter, equals, value = (part.strip() for part in item.partition("="))
-        if letter not in tuple("wbva") or not (equals and value):
-            hint = meant(letter, tuple("wbva")) if letter else ""
+        if letter not in LETTERS or not (equals and value):
+            hint = meant(letter, LETTERS) if letter else ""
             raise MeanFieldError(
                 f"The exponents of decay are written v=1/2,w=0 with the letters w, b, v, a, but {shown(item.strip())} "
                 f"was given.{hint if hint.startswith(' Did') else ''}"

@@ -541,3 +541,20 @@ def test_plain_values():
     found = cli_output.plain(given)
     assert found["a"] == [1.0, "inf", "-inf", None] and found["2"][:3] == [True, None, 0.5]
     assert isinstance(found["2"][3], str)
+
+
+def test_law_of_a_full_residual_network(run):
+    """Exponents that --decay leaves out give the table, all of them one law; without σ's the laws at critical points."""
+    whole = "law relu --architecture full_residual --quantity K,J"
+    code, text, _ = run(whole + " --decay b=1,a=1")
+    assert code == 0 and "beta_v + beta_w < 1" in text and "log(l)" in text
+    assert all(len(line) <= 80 for line in text.splitlines())
+    code, text, _ = run(whole + " --decay v=1/2,w=1/4,a=1,b=1 --sigma-w 1 --param sigma_v=1 --json")
+    found = strict(text)["results"]
+    assert code == 0 and len(found["rows"]) == 1 and found["rows"][0]["ways"][0]["laws"]["J"].startswith("C*Product(")
+    code, text, _ = run("law gelu --quantity K")
+    assert code == 0 and "At the critical point sigma_w = 1.408211013" in text
+    code, _, error = run(whole + " --decay x=1")
+    assert code == 2 and "letters" in error
+    code, _, error = run("law tanh --architecture full_residual --quantity c --correlation 0.5")
+    assert code == 2 and "one" in error

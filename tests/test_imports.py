@@ -70,7 +70,7 @@ empirical.shared.grid empirical.shared.pairs empirical.shared.line
 empirical
 comparison.report comparison.gradients comparison.allowances comparison.check
 __init__
-cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.critical cli.app
+cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.critical cli.laws cli.app
 __main__
 """
 TOWER = ROOMS.split()

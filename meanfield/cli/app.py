@@ -18,6 +18,7 @@ import typer
 from meanfield.cli import critical as cli_critical
 from meanfield.cli import output as out
 from meanfield.cli.bias_output import bias_data, bias_text
+from meanfield.cli.laws import law
 from meanfield.cli.options import (
     CONVENTIONS,
     Act,
@@ -40,7 +41,6 @@ from meanfield.cli.options import (
 )
 from meanfield.cli.reading import carried, layers, needs_numbers, number, target, theory_of, wanted
 from meanfield.presentation.figures import FORMATS, plot_report, plot_run, save, write_whole
-from meanfield.presentation.tables import Table
 from meanfield.quantities import GRADIENTS, columns
 from meanfield.results import MeanFieldError, Status
 from meanfield.theory import derive, describe
@@ -131,51 +131,7 @@ def table(
         typer.echo(f"Wrote {path}", err=True)
 
 
-@app.command(epilog="Example: meanfield law erf --residual --quantity J --sigma-w 1 --sigma-b 0\n\n" + CONVENTIONS)
-def law(
-    act: Act,
-    residual: Skip = False,
-    mu: Mu = None,
-    norm: Norm = "none",
-    param: Param = None,
-    quantity: Annotated[
-        str,
-        typer.Option(
-            metavar="J|K|c|gamma",
-            help="J: the law of log J^(1,l). K: of K^l. c: of the correlation of two inputs. gamma: of c/(1 - c).",
-        ),
-    ] = "J",
-    sigma_w: Annotated[
-        str | None, typer.Option(metavar="S", help="σ_w, exact: 1.5, 3/2, sqrt(2). Symbolic if left out.")
-    ] = None,
-    sigma_b: Annotated[str | None, typer.Option(metavar="S", help="σ_b, exact: 0, 0.1. Symbolic if left out.")] = None,
-    correlation: Annotated[
-        str | None, typer.Option(metavar="C0", help="Cosine of the two inputs, for c and gamma; 0 if left out.")
-    ] = None,
-    latex: Latex = False,
-    json: Json = False,
-) -> None:
-    """How K^l, J^(1,l), c^l or γ^l behaves as the layer l → ∞, with its constants.
-
-    A σ that is left out stays symbolic where the law allows it (μ = 1 and a
-    saturating φ); elsewhere both are needed.
-    """
-    one_format(latex, json)
-    theory = theory_of(act, residual, mu, param, norm)
-    given = {"sigma_w": sigma_w, "sigma_b": sigma_b}
-    values = {k: number(v, option(k)) for k, v in given.items() if v is not None}
-    if correlation is not None:
-        if quantity not in ("c", "gamma"):
-            raise MeanFieldError("--correlation is of two inputs; ask for --quantity c or gamma with it.")
-        values["c0"] = number(correlation, "--correlation")
-    section = ", ".join(f"{k} = {v}" for k, v in values.items()) or "Any sigma_w > 0"
-    with out.working(f"Large depth of {describe(theory.block)}"):
-        found = theory.depth_law(quantity, **values)
-    table = Table(f"Large depth: {describe(theory.block)}", tuple(out.law_rows(quantity, found, section, digits=True)))
-    if json:
-        typer.echo(out.document("law", {**out.about(theory), "quantity": quantity, **values}, out.law_data(found)))
-    else:
-        typer.echo(table.latex() if latex else out.wrapped(str(table)))
+app.command(epilog="Example: meanfield law erf --residual --quantity J --sigma-w 1 --sigma-b 0\n\n" + CONVENTIONS)(law)
 
 
 @app.command(epilog="Example: meanfield bias relu --sigma-w 'sqrt(2)' --sigma-b 0.1\n\n" + CONVENTIONS)
@@ -226,9 +182,7 @@ def propagate(
     correlation: Correlation = None,
     quantities: Annotated[
         str | None,
-        typer.Option(
-            metavar="LIST", help="From K,J,Theta,G_z,G_w,G_b; with --correlation also K_ab,c,distance,gamma."
-        ),
+        typer.Option(metavar="LIST", help="From K,J,Theta,G_z,G_w,G_b; with --correlation also K_ab,c,distance,gamma."),
     ] = None,
     json: Json = False,
     output: Annotated[

@@ -1,0 +1,141 @@
+"""The command `law`: large depth at one place, at every critical point, or over all exponents of a schedule."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from meanfield.architectures import LETTERS, decays
+from meanfield.cli import output as out
+from meanfield.cli.options import (
+    Act,
+    Architecture,
+    Decay,
+    Json,
+    Latex,
+    Mu,
+    Norm,
+    Param,
+    Skip,
+    one_format,
+    option,
+)
+from meanfield.cli.reading import number, theory_of
+from meanfield.presentation.phase_tables import PhaseTable
+from meanfield.presentation.tables import Row, Table
+from meanfield.results import MeanFieldError
+from meanfield.theory import Theory, describe
+
+
+def law(
+    act: Act,
+    residual: Skip = False,
+    mu: Mu = None,
+    norm: Norm = "none",
+    param: Param = None,
+    architecture: Architecture = None,
+    decay: Decay = None,
+    quantity: Annotated[
+        str,
+        typer.Option(
+            metavar="J|K|c|gamma",
+            help="J: the law of log J^(1,l). K: of K^l. c: of the correlation of two inputs. gamma: of c/(1 - c). Of "
+            "full_residual also K[1], G_z, G_w, G_b; several with commas give one table.",
+        ),
+    ] = "J",
+    sigma_w: Annotated[
+        str | None, typer.Option(metavar="S", help="σ_w, exact: 1.5, 3/2, sqrt(2). Symbolic if left out.")
+    ] = None,
+    sigma_b: Annotated[str | None, typer.Option(metavar="S", help="σ_b, exact: 0, 0.1. Symbolic if left out.")] = None,
+    correlation: Annotated[
+        str | None, typer.Option(metavar="C0", help="Cosine of the two inputs, for c and gamma; 0 if left out.")
+    ] = None,
+    latex: Latex = False,
+    json: Json = False,
+) -> None:
+    """How K^l, J^(1,l), c^l or γ^l behaves as the layer l → ∞, with its constants.
+
+    A σ that is left out stays symbolic where the law allows it (μ = 1 and a
+    saturating φ); elsewhere both are needed, and without them the laws at each
+    critical point are printed. With --architecture full_residual, exponents that
+    --decay leaves out give the table of all laws and of where each holds.
+    """
+    one_format(latex, json)
+    given = {"sigma_w": sigma_w, "sigma_b": sigma_b}
+    values = {k: number(v, option(k)) for k, v in given.items() if v is not None}
+    if architecture == "full_residual":
+        _scheduled(act, (residual, mu, param, norm), decay, quantity, values, correlation, latex, json)
+        return
+    theory = theory_of(act, residual, mu, param, norm, architecture, decay)
+    if correlation is not None:
+        if quantity not in ("c", "gamma"):
+            raise MeanFieldError("--correlation is of two inputs; ask for --quantity c or gamma with it.")
+        values["c0"] = number(correlation, "--correlation")
+    section = ", ".join(f"{k} = {v}" for k, v in values.items()) or "Any sigma_w > 0"
+    with out.working(f"Large depth of {describe(theory.block)}"):
+        try:
+            found = theory.depth_law(quantity, **values)
+        except MeanFieldError:
+            rows = _at_points(theory, quantity) if not values and quantity in ("K", "J") else []
+            if not rows:
+                raise
+            _print(theory, quantity, values, rows, {"points": [r.text() for r in rows]}, latex, json)
+            return
+    _print(
+        theory, quantity, values, out.law_rows(quantity, found, section, digits=True), out.law_data(found), latex, json
+    )
+
+
+def _print(theory: Theory, quantity: str, values: dict, rows: list[Row], data: Any, latex: bool, json: bool) -> None:
+    table = Table(f"Large depth: {describe(theory.block)}", tuple(rows))
+    if json:
+        typer.echo(out.document("law", {**out.about(theory), "quantity": quantity, **values}, data))
+    else:
+        typer.echo(table.latex() if latex else out.wrapped(str(table)))
+
+
+def _at_points(theory: Theory, quantity: str) -> list[Row]:
+    """The law of one quantity at each critical point."""
+    rows: list[Row] = []
+    for point in theory.critical_points():
+        place = ", ".join(
+            f"{n} = {float(s.value):.10g}" for n, s in (("sigma_w", point.sigma_w), ("sigma_b", point.sigma_b))
+        )
+        found = point.law_K if quantity == "K" else point.law_J
+        if found is not None:
+            rows += out.law_rows(quantity, found, f"At the critical point {place}", digits=True)
+    return rows
+
+
+def _scheduled(act, network, decay, quantity, values, correlation, latex, json) -> None:
+    """The laws of a full residual network: at given exponents one, else the table over those left out."""
+    if correlation is not None:
+        raise MeanFieldError("--correlation is of two inputs; laws of full_residual are those of one.")
+    fixed = decays(decay or "")
+    free = [f"{letter}=beta_{letter}" for letter in LETTERS if f"beta_{letter}" not in fixed]
+    texts = ",".join([*(f"{k[-1]}={v}" for k, v in fixed.items()), *free])
+    residual, mu, param, norm = network
+    theory = theory_of(act, residual, mu, param, norm, "full_residual", texts)
+    asked = tuple(part.strip() for part in quantity.split(",") if part.strip())
+    with out.working(f"Large depth of {describe(theory.block)}"):
+        known = {s for s in values if any(p.name == s for p in theory.one_input.parameters)}
+        table = theory.phase_table(*asked, **{k: values[k] for k in known})
+    if json:
+        typer.echo(out.document("law", {**out.about(theory), "quantity": quantity, **values}, table_data(table)))
+    else:
+        typer.echo(table.latex() if latex else str(table))
+
+
+def table_data(table: PhaseTable) -> dict[str, Any]:
+    """A phase table for JSON: each row its conditions and laws."""
+    rows = [
+        {
+            "conditions": row.conditions(),
+            "ways": [
+                {"regime": w.regime, "basin": w.basin, "laws": {n: g.text() for n, g in w.laws}} for w in row.ways
+            ],
+        }
+        for row in table
+    ]
+    return {"coordinates": table.coordinates, "definitions": {s.name: e for s, e in table.definitions}, "rows": rows}
