@@ -230,8 +230,8 @@ class Functions:
     def _parametric_stretch(self, shape: Stretch, written: Sequence[sp.Expr]) -> None:
         if pieces(shape.function, Z[0]).jumps():
             raise MeanFieldError(
-                f"The distance of two inputs through {shape.function} was asked for, which jumps at a place that "
-                "changes from layer to layer; it is derived, but not compiled: ask for K_aa, K_bb and K_ab."
+                f"The distance of two inputs through {shape.function} was asked for, which jumps at a place or by a "
+                "height that changes from layer to layer; it is derived, but not compiled: ask for K_aa, K_bb and K_ab."
             )
         back = dict.fromkeys((K, K_aa, K_bb), written[0]) | dict(zip(shape.params, written[2:]))
         parts = stretch_parts(shape)

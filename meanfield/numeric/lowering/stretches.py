@@ -128,8 +128,11 @@ def by_parts(
             low, high = high, 2.0 * high
         return total
 """
+    last = f"2.0 * ({second}(V{own}{more}) - q) / apart"
+    if more:  # an even f is the same at z and -z, to rounding
+        last = f"max({last}, 0.0)"
     return out + f"""    q = {product}(V, V - 0.5 * apart, V, gap * (2.0 - gap){more})
-    return 2.0 * ({second}(V{own}{more}) - q) / apart
+    return {last}
 """
 
 
