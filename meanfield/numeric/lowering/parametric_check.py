@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 import sympy as sp
 
 from meanfield.numeric.lowering import pair_check, planes, stretches
+from meanfield.numeric.lowering.direct import rational
 from meanfield.symbolic.averages.node import Average, Integrand, outermost
 from meanfield.symbols import P_POSITIVE, K, K_aa, K_ab, K_bb, P, Z, distance
 
@@ -100,24 +101,9 @@ def _digits(node: Average) -> sp.Expr:
 def _substituted(node: Average, values, units) -> Average:
     """The node with numbers for its parameters, z in the given units."""
     numbers = [sp.Rational(v) for v in values]
-    body = _rational(node.args[0].expr.xreplace(dict(zip(P, numbers)) | dict(zip(P_POSITIVE, numbers))))
+    body = rational(node.args[0].expr.xreplace(dict(zip(P, numbers)) | dict(zip(P_POSITIVE, numbers))))
     scaled = {z: sp.Rational(u) * z for z, u in zip(Z, units) if u < 1}
     return Average(Integrand(body.xreplace(scaled)), sp.Tuple(K_aa, K_ab, K_bb), sp.Tuple(0, 0))
-
-
-def _rational(e: sp.Expr) -> sp.Expr:
-    """An expression with one rational of 30 digits for each part that does not depend on z: powers of the root of
-    a long rational would take minutes to multiply out."""
-    if not e.has(*Z):
-        short = e.is_Rational and e.q < 10**6
-        return e if short or not e.is_number else sp.Rational(str(sp.N(e, 30)))
-    if isinstance(e, sp.Piecewise):
-        return sp.Piecewise(*[(_rational(a), where) for a, where in e.args], evaluate=False)
-    if e.is_Add or e.is_Mul:
-        free, rest = e.as_independent(*Z, as_Add=e.is_Add)
-        parts = rest.args if rest.func == e.func else (rest,)
-        return e.func(_rational(free), *map(_rational, parts))
-    return e.func(*map(_rational, e.args)) if e.args else e
 
 
 def miss(places: list[Sample], function) -> float:
