@@ -215,8 +215,8 @@ def test_correlations_are_where_layers_end():
 
 @pytest.mark.slow
 def test_networks(monkeypatch):
-    names = ("K", "K_ab", "distance", "J_ab")
-    settings = dict(sigma_w=1.5, sigma_b=0.1, depth=6, width=1000, networks=200, correlation=0.5, quantities=names)
+    names = ("distance", "c")
+    settings = dict(sigma_w=1.5, sigma_b=0.1, depth=5, width=400, networks=100, correlation=0.5, quantities=names)
     right = mf.check(behind("relu", "tanh"), **settings)
     assert right.passed, str(right)
     real = comparison.run_ensemble
