@@ -71,7 +71,7 @@ from meanfield.symbolic.blocks.recursions import (
 from meanfield.symbolic.coordinates import COORDINATES, in_coordinates, needed
 from meanfield.symbolic.criticality import closing
 from meanfield.symbolic.criticality.lines import CriticalLine, critical_line
-from meanfield.symbolic.criticality.phases import Phase, phase_at
+from meanfield.symbolic.criticality.phases import Phase, moves_with_K, phase_at
 from meanfield.symbolic.criticality.points import CriticalPoints, critical_points
 from meanfield.symbolic.criticality.rounding import doubles, phase_with_rounding, points_with_rounding
 from meanfield.symbolic.fixed_points.points import FixedPoints, fixed_points, start_of
@@ -326,6 +326,9 @@ class Theory:
     def phase(self, *, input_norm: object = 1, **parameters) -> Phase:
         """The phase at one place (σ_w, σ_b): where K¹ = σ_w² Q0 + σ_b² flows, χ_J* and ξ there.
 
+        Behind a LayerNorm on activations, whose mean and scale move with K, K* and χ_J* are those of `phase_diagram`,
+        within 1e-10 and MEASURED.
+
         >>> print(derive("erf").phase(sigma_w="1.3", sigma_b="0.2"))
         chaotic: chi_J* = 1.0932494106, xi = 11.21649983, K* = 0.718490023595
         """
@@ -334,6 +337,10 @@ class Theory:
         norm = _number("input_norm", input_norm)
         if not norm.is_number or norm <= 0:
             raise MeanFieldError(f"input_norm must be a number > 0, but {shown(input_norm)} was given.")
+        if moves_with_K(recursion):
+            from meanfield.numeric.places import measured_phase  # floats: no ball encloses these averages
+
+            return measured_phase(recursion, values, norm)
         found = phase_at(recursion, values, norm)
         return phase_with_rounding(
             found, values, doubles(parameters), lambda moved: phase_at(recursion, moved, norm)

@@ -48,9 +48,10 @@ numeric.quadrature.tables
 numeric.lowering.cache numeric.lowering.pair_check numeric.lowering.printing numeric.lowering.planes
 numeric.lowering.conditional numeric.lowering.direct
 numeric.lowering.loops numeric.lowering.modules numeric.lowering.scalar numeric.lowering.pairs
-numeric.lowering.stretches numeric.lowering.chords numeric.lowering.chord_check
-numeric.lowering.assembly
-numeric.phase numeric.starts numeric.solvers numeric.gradients numeric.correlations numeric.neutrality numeric.sweeps
+numeric.lowering.stretches numeric.lowering.parametric_check numeric.lowering.parametric numeric.lowering.chords
+numeric.lowering.chord_check numeric.lowering.assembly
+numeric.phase numeric.places numeric.starts numeric.solvers numeric.gradients numeric.correlations
+numeric.neutrality numeric.sweeps
 numeric.fractions numeric.gap_source numeric.gap_tables numeric.gaps numeric.settling
 class_fraction bias
 presentation.figures presentation.bias_figures presentation.tables presentation.diagrams presentation.bias_diagrams

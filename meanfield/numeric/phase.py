@@ -225,7 +225,7 @@ def _generate(recursion: Recursion, parameters: tuple[str, ...]):
     for key, value in fill.items():
         loop = loop.replace("{" + key + "}", value)
     head = loops.HEADER.format(version=VERSION, summary="\n".join([str(recursion), "", *notes]))
-    helpers = printing.helpers_for(functions + maps)
+    helpers = printing.helpers_for(functions + maps + loop)
     return head + helpers + printing.decorated(
         functions, "@njit(cache=True, error_model='numpy')"
     ) + maps + loop, arrays

@@ -15,12 +15,14 @@ from types import ModuleType
 import numpy as np
 import sympy as sp
 
-from meanfield.numeric.lowering import cache, chords, loops
+from meanfield.functions.piecewise import pieces
+from meanfield.numeric.lowering import cache, chords, loops, parametric, printing
 from meanfield.numeric.lowering.chord_check import error as chord_error
 from meanfield.numeric.lowering.direct import direct
 from meanfield.numeric.lowering.direct import measured as direct_error
 from meanfield.numeric.lowering.modules import Module, T
 from meanfield.numeric.lowering.pairs import pair
+from meanfield.numeric.lowering.parametric_check import stretch_error as parametric_error
 from meanfield.numeric.lowering.printing import code
 from meanfield.numeric.lowering.scalar import scalar
 from meanfield.numeric.lowering.stretches import error as stretch_error
@@ -34,7 +36,7 @@ from meanfield.symbolic.averages.node import Average, Integrand, average
 from meanfield.symbolic.averages.pools import JointRank, MaxProduct, MaxStretch
 from meanfield.symbolic.averages.stretch import Stretch
 from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.symbols import K, K_aa, K_ab, K_bb, P, Z, distance, tilt
+from meanfield.symbols import P_POSITIVE, K, K_aa, K_ab, K_bb, P, Z, distance, tilt
 
 VERSION = "0.3.0"
 DIRECT_WEIGHT, PAIR_WEIGHT = 300.0, 1e6  # work of an average by quadrature at every call, in layers of tables
@@ -138,7 +140,7 @@ def averages(recursion: Recursion):
         name = functions.of(shape, written)
         arguments = [code(sp.sympify(v).xreplace(ordered).xreplace(symbols)) for v in variables]
         if name.startswith("pair"):
-            arguments.append(_sine2(node, arguments, ordered, symbols))
+            arguments.insert(3, _sine2(node, arguments[:3], ordered, symbols))
         calls[node] = f"{name}({', '.join([*arguments, *functions.table(name)])})"
     arrays = functions.arrays | {"errors": np.maximum(MARGIN * np.array(functions.errors), ROUNDING)}
     arrays |= {"weight": np.array(functions.weight), "limit": np.array(functions.limit)}
@@ -164,6 +166,8 @@ class Functions:
         """The name of the function for `shape`; written: its variables as formulas of the state."""
         if shape not in self.names and isinstance(shape, (Chord, Rise)):
             self._two_norms(shape)
+        if shape not in self.names and isinstance(shape, Stretch) and shape.params:
+            self._parametric_stretch(shape, written)
         if shape not in self.names:
             kind = "stretch" if isinstance(shape, Stretch) else "avg" if _inputs(shape) == 1 else "pair"
             if isinstance(shape, MaxStretch):
@@ -183,6 +187,10 @@ class Functions:
                 self._add(name, s.text, f"{name}(K) = {shape}: {s.note}", table, s.error, 0.0, s.limit, tabled=True)
             elif isinstance(shape, MaxProduct):
                 self._product(name, shape)
+            elif isinstance(shape, Average) and shape.args[3]:
+                source, error, limit, how = parametric.pair(shape, name, written)
+                note = f"{name}(K_aa, K_ab, K_bb, …) = {shape}: {how}"
+                self._add(name, source, note, None, error, PAIR_WEIGHT, limit)
             else:
                 p = pair(shape, name)
                 note = f"{name}(K_aa, K_ab, K_bb) = {shape}: {p.note}"
@@ -218,6 +226,46 @@ class Functions:
                 "but not compiled."
             )
         self._add(name, text, note, table, error, 0.0 if closed else PAIR_WEIGHT, float("inf"), tabled=True)
+
+    def _parametric_stretch(self, shape: Stretch, written: Sequence[sp.Expr]) -> None:
+        if pieces(shape.function, Z[0]).jumps():
+            raise MeanFieldError(
+                f"The distance of two inputs through {shape.function} was asked for, which jumps at a place or by a "
+                "height that changes from layer to layer; it is derived, but not compiled: ask for K_aa, K_bb and K_ab."
+            )
+        back = dict.fromkeys((K, K_aa, K_bb), written[0]) | dict(zip(shape.params, written[2:]))
+        parts = stretch_parts(shape)
+        calls = [self._wrapped(part, back) for part in parts]
+        name = self.names[shape] = f"stretch_{len(self.names)}"
+        used, text = (f"{name}_second", f"{name}_product", f"{name}_slope"), ""
+        for own, call, signature in zip(used, calls, ("K", parametric.SIGNATURE, parametric.SIGNATURE)):
+            more = "".join(f", {p}" for p in parametric.names(len(shape.params)))
+            text += f"def {own}({signature}{more}):\n    return {call}\n\n\n"
+        text += parametric.stretch(name, used, shape, written)
+        function = printing.interpret(self.text + text, name)
+        error = parametric_error(parts[1:], function, written, self.limit)
+        if not error < 1e-6:
+            raise MeanFieldError(
+                f"{shape} is too steep or oscillates too fast for float64 (measured error {error:.0e}); it is derived, "
+                "but not compiled."
+            )
+        note = f"{name}(K, distance, …) = {shape}: the mean of slopes for inputs close together, else of products"
+        self._add(name, text, note, None, error, PAIR_WEIGHT, float("inf"))
+
+    def _wrapped(self, e: sp.Expr, back: dict[sp.Symbol, sp.Expr]) -> str:
+        """Source of an expression in averages whose parameters are functions of p0, p1, …; back: what these, and the
+        variances, are as formulas of the state."""
+        swap = {}
+        for node in sorted(e.atoms(Average), key=str):
+            canonical, variables = _canonical(node)
+            own = self.of(canonical, [sp.sympify(v).xreplace(back) for v in variables])
+            arguments = [code(parametric.named(sp.sympify(v))) for v in variables]
+            if own.startswith("pair"):
+                arguments.insert(3, "sine2")
+            elif self.table(own):
+                raise MeanFieldError(f"{e} holds an average without parameters beside others; it is not compiled.")
+            swap[node] = sp.Symbol(f"{own}({', '.join(arguments)})", real=True)
+        return code(parametric.named(e.xreplace(swap)))
 
     def _combined(self, name: str, shape: sp.Expr) -> None:
         """An expression in K with averages whose parameters are functions of K."""
@@ -300,17 +348,18 @@ def _canonical(node: loops.Node):
     """The node over plain K or (K_aa, K_ab, K_bb), and what to put there."""
     if isinstance(node, MaxStretch):
         return MaxStretch(node.args[0], K, distance, node.nodes, node.kind), (node.variance, node.apart)
+    if isinstance(node, (Chord, Rise)) and node.params:
+        raise MeanFieldError(
+            f"The distance of two inputs through {node} depends on a mean and a scale that change from layer to "
+            "layer; it is derived, but not compiled."
+        )
     if isinstance(node, (Stretch, Rise)):
-        if node.params:
-            raise MeanFieldError(
-                f"The distance of two inputs through {node} depends on a mean and a scale that change from layer to "
-                "layer; it is derived, but not compiled."
-            )
         if isinstance(node, Rise):
             return Rise(node.args[0], K_aa, K_bb), node.args[1:3]
         if isinstance(node, Chord):
             return Chord(node.args[0], K_aa, K_bb, distance, tilt), (*node.variances, node.apart, node.tilt)
-        return Stretch(node.args[0], K, distance), (node.variance, node.apart)
+        own = sp.Tuple(*[P_POSITIVE[i] if p.is_positive else P[i] for i, p in enumerate(node.params)])
+        return Stretch(node.args[0], K, distance, own), (node.variance, node.apart, *node.params)
     if isinstance(node, MaxProduct):
         return MaxProduct(node.args[0], (K_aa, K_ab, K_bb), node.nodes, node.kind), node.cov
     if ranks := node.integrand.atoms(JointRank):  # its arguments by the same covariances
@@ -324,6 +373,6 @@ def _canonical(node: loops.Node):
     inner = body.expr.atoms(Average)
     if inner:  # constants of a LayerNorm at fixed variance, as rationals far beyond double precision
         body = Integrand(body.expr.xreplace({a: sp.Rational(str(sp.N(a, 40))) for a in inner}))
-    if params and node.n == 1:  # values that come with each layer: the node over K and its own dummies
-        return Average(body, sp.Tuple(K), mean, P[: len(params)]), (*node.cov, *params)
+    if params:  # values that come with each layer: the node over its variances and its own dummies
+        return Average(body, sp.Tuple(*plain), mean, P[: len(params)]), (*node.cov, *params)
     return Average(body, sp.Tuple(*plain), mean, params), node.cov

@@ -105,6 +105,21 @@ def settings(variables) -> list[tuple[float, tuple[float, ...]]]:
     return out
 
 
+def rational(e: sp.Expr) -> sp.Expr:
+    """An expression with one rational of 30 digits for each part that does not depend on z: powers of the root of
+    a long rational would take minutes to multiply out."""
+    if not e.has(*Z):
+        short = e.is_Rational and e.q < 10**6
+        return e if short or not e.is_number else sp.Rational(str(sp.N(e, 30)))
+    if isinstance(e, sp.Piecewise):
+        return sp.Piecewise(*[(rational(a), where) for a, where in e.args], evaluate=False)
+    if e.is_Add or e.is_Mul:
+        free, rest = e.as_independent(*Z, as_Add=e.is_Add)
+        parts = rest.args if rest.func == e.func else (rest,)
+        return e.func(rational(free), *map(rational, parts))
+    return e.func(*map(rational, e.args)) if e.args else e
+
+
 def measured(node: Average, text: str, name: str, variables) -> float:
     """The largest deviation of `text` from the quadrature of `quadrature`, whose panels see steep places and branch
     points, over a sample of variances and of the parameters that come with them (`settings`); relative to the average
@@ -115,7 +130,7 @@ def measured(node: Average, text: str, name: str, variables) -> float:
     f, worst = printing.interpret(text, name), ROUNDING
     for variance, parameters in settings([sp.sympify(v) for v in variables]):
         values = [sp.Rational(v) for v in parameters]
-        body = node.args[0].expr.xreplace(dict(zip(P, values)) | dict(zip(P_POSITIVE, values)))
+        body = rational(node.args[0].expr.xreplace(dict(zip(P, values)) | dict(zip(P_POSITIVE, values))))
         # a small variance may bring its own scale with it (z/√K behind a norm); the quadrature knows that of 1
         unit = min(1.0, math.sqrt(variance))
         body = body.xreplace({Z[0]: sp.Rational(unit) * Z[0]}) if unit < 1 else body

@@ -32,19 +32,20 @@ def miss(plan, points, quadrature) -> float:
             a, b = min(a, plan.limit / 3), min(b, plan.limit / 5)
         # 1 - c² from the distance of c to ±1, so that both rules get the very same arguments
         r = math.sqrt((1 - abs(c)) * (1 + abs(c)))
-        scale, s = _scale(plan, a, b), math.sqrt(a) * math.sqrt(b)
-        if not scale > 0:
+        size, s = scale(plan, a, b), math.sqrt(a) * math.sqrt(b)
+        if not size > 0:
             continue
         with np.errstate(all="ignore"):
             coarse = quadrature(a, c * s, b, r * r) if quadrature else average(plan, a, b, c, r, finer=False)
             off = abs(coarse - average(plan, a, b, c, r, finer=True))
         if not math.isfinite(off):
             return math.inf
-        worst = max(worst, off / scale)
+        worst = max(worst, off / size)
     return worst
 
 
-def _scale(plan, a: float, b: float) -> float:
+def scale(plan, a: float, b: float) -> float:
+    """√(⟨f²⟩⟨g²⟩) at variances a, b (of the moduli where a square is not integrable); 0 where it is not known."""
     second = []
     for h, k in ((plan.f, a), (plan.g, b)):
         for power in (2, 1):

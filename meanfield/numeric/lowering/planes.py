@@ -85,8 +85,13 @@ def rank_of(node: Average) -> tuple[int, int] | None:
 
 def separate(node: Average) -> tuple[sp.Expr, sp.Expr]:
     """(f, g), both in Z[0], with integrand f(z_a) g(z_b)."""
+    return separated(node.integrand)
+
+
+def separated(integrand: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+    """(f, g), both in Z[0], of f(Z[0]) g(Z[1])."""
     f = g = sp.S.One
-    for factor in sp.Mul.make_args(node.integrand):
+    for factor in sp.Mul.make_args(integrand):
         if isinstance(factor.as_base_exp()[0], JointRank):
             continue
         used = [i for i in (0, 1) if factor.has(Z[i])]
@@ -155,23 +160,23 @@ def {name}_line(d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, e
     return total * 0.3989422804014327 / sd_m
 
 
-def {name}_quadrature(K_aa, K_ab, K_bb, sine2):
-    X, W = {name}_X, {name}_W
+def {name}_quadrature(K_aa, K_ab, K_bb, sine2{parameters}):
+{setup}    X, W = {name}_X, {name}_W
     s_a, s_b = math.sqrt(K_aa), math.sqrt(K_bb)
     if K_ab < 0.0:  # g(-z) has correlation -c
         s_b = -s_b
     gap = sine2 / (1.0 + math.sqrt(1.0 - sine2))
     sd_m, sd_d = math.sqrt(1.0 - 0.5 * gap), math.sqrt(2.0 * gap)
-    nf, ng = {name}_KF.shape[0], {name}_KG.shape[0]
+    nf, ng = {kf}.shape[0], {kg}.shape[0]
     points, scales, shifts, moved = np.empty(nf + ng), np.empty(nf + ng), np.empty(nf + ng), np.empty(nf + ng)
     for i in range(nf):
-        points[i], scales[i], shifts[i] = {name}_KF[i] / max(s_a, 1e-150), {step} / max(s_a, 1e-150), -0.5
+        points[i], scales[i], shifts[i] = {kf}[i] / max(s_a, 1e-150), {step_a} / max(s_a, 1e-150), -0.5
     for j in range(ng):
         s = s_b if abs(s_b) > 1e-150 else 1e-150
-        points[nf + j], scales[nf + j], shifts[nf + j] = {name}_KG[j] / s, {step} / abs(s), 0.5
-    far = {rate} * (s_a + abs(s_b))
+        points[nf + j], scales[nf + j], shifts[nf + j] = {kg}[j] / s, {step_b} / abs(s), 0.5
+    far = {rate} * {sizes}
     reach = 9.0 * sd_m + far * sd_m**2
-    phase = {wf} * s_a + {wg} * abs(s_b) + 1e-9
+    phase = {phase} + 1e-9
     wide = min(2.0 * sd_m, {periods} / phase)
     edges = np.empty(1000)
     if sd_d == 0.0:
@@ -221,27 +226,37 @@ _RANK = " * _joint_rank({0}, m + 0.5 * d, m - 0.5 * d, gap, s_b < 0.0) ** {1}"
 
 def text(plan: Plan, name: str, widen: float = 1.5) -> str:
     """Source of `name_quadrature(K_aa, K_ab, K_bb, sine2)`; widen: the first panels' width in the plan's steps."""
-    arrays: dict[str, Any] = dict(zip("XW", gauss_legendre(NODES))) | dict(zip("YV", half_gauss(FEW)))
-    arrays |= {k: sorted({0.0, *points}) for k, points in zip(("KF", "KG"), plan.kinks)}
-    head = "".join(f"{name}_{k} = np.array({[float(t) for t in v]!r})\n" for k, v in arrays.items())
+    kinks = {k: sorted({0.0, *points}) for k, points in zip(("KF", "KG"), plan.kinks)}
+    flags = {}
     for k, h in (("F", plan.f), ("G", plan.g)):
         breaks = {float(b) for b in pieces(h, Z[0]).breaks}
-        head += f"{name}_B{k} = np.array({[x in breaks for x in arrays[f'K{k}']]!r})\n"
+        flags[f"B{k}"] = [x in breaks for x in kinks[f"K{k}"]]
     same = plan.f == plan.g
     functions = function_text(plan.f, f"{name}_f") + ("" if same else function_text(plan.g, f"{name}_g"))
-    return (
-        f"{head}\n\n{functions}"
-        + _TEMPLATE.format(
-            name=name,
-            value=f"{name}_f(s_a * (m + 0.5 * d)) * {name}_{'f' if same else 'g'}(s_b * (m - 0.5 * d))"
-            + ("" if plan.rank is None else _RANK.format(*plan.rank)),
-            even="s_a == s_b" if same else "False",
-            more="" if plan.rank is None else ", gap",
-            far_rule="" if plan.rank is None else "False and ",
-            step=widen * plan.step,
-            rate=plan.rate,
-            wf=plan.frequencies[0],
-            wg=plan.frequencies[1],
-            periods=PERIODS,
-        ).lstrip("\n")
+    value = f"{name}_f(s_a * (m + 0.5 * d)) * {name}_{'f' if same else 'g'}(s_b * (m - 0.5 * d))"
+    return arrays(name, kinks, flags) + functions + filled(
+        name=name,
+        value=value + ("" if plan.rank is None else _RANK.format(*plan.rank)),
+        even="s_a == s_b" if same else "False",
+        more="" if plan.rank is None else ", gap",
+        far_rule="" if plan.rank is None else "False and ",
+        kf=f"{name}_KF",
+        kg=f"{name}_KG",
+        step_a=widen * plan.step,
+        step_b=widen * plan.step,
+        rate=plan.rate,
+        sizes="(s_a + abs(s_b))",
+        phase=f"{plan.frequencies[0]} * s_a + {plan.frequencies[1]} * abs(s_b)",
     )
+
+
+def arrays(name: str, kinks: dict[str, list[float]], flags: dict[str, list[bool]]) -> str:
+    """Source of the constant arrays of a quadrature: nodes and weights, places, and which of them are breaks."""
+    numbers: dict[str, Any] = dict(zip("XW", gauss_legendre(NODES))) | dict(zip("YV", half_gauss(FEW))) | kinks
+    head = "".join(f"{name}_{k} = np.array({[float(t) for t in v]!r})\n" for k, v in numbers.items())
+    return head + "".join(f"{name}_{k} = np.array({v!r})\n" for k, v in flags.items()) + "\n\n"
+
+
+def filled(setup: str = "", parameters: str = "", **fill: Any) -> str:
+    """The template with what is known of f and g put in."""
+    return _TEMPLATE.format(setup=setup, parameters=parameters, periods=PERIODS, **fill).lstrip("\n")

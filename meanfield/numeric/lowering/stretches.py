@@ -89,11 +89,20 @@ def text(node: Stretch, name: str, second: str, product: str, slope: str) -> str
     """Source of `name(V, apart, T)` by the functions of its parts; T: the table of `second`."""
     if isinstance(node, MaxStretch):
         return by_slope(node, name, slope)
-    rate = rate_of(node.function)
-    out = f"""def {name}(V, apart, T):
+    return by_parts(name, second, product, slope, f"max(1.0, V * {rate_of(node.function)!r})", "T")
+
+
+def by_parts(
+    name: str, second: str, product: str, slope: str, scales: str, table: str = "", more: str = "", faint=FAINT
+) -> str:
+    """Source of `name(V, apart, …)` by the functions of its parts; scales: source of how many of f's own scales the
+    variance V holds, squared; table, more: arguments of `second`, of all; faint: 1 - c up to which only slopes serve.
+    """
+    own = f", {table}" if table else ""
+    out = f"""def {name}(V, apart{own}{more}):
     V = max(V, 1e-290)
     gap = min(0.5 * apart / V, 2.0)
-    near = gap * max(1.0, V * {rate!r})
+    near = gap * {scales}
 """
     for most, n in RULES:
         x, w = gauss_legendre(n)
@@ -103,11 +112,11 @@ def text(node: Stretch, name: str, second: str, product: str, slope: str) -> str
         total = 0.0
         for u, w in zip({places!r}, {weights!r}):
             g = gap * u * u
-            total += w * {slope}(V, V * (1.0 - g), V, g * (2.0 - g))
+            total += w * {slope}(V, V * (1.0 - g), V, g * (2.0 - g){more})
         return total
 """
     x, w = gauss_legendre(8)
-    out += f"""    if gap <= {FAINT!r}:  # the same, in panels that double from f's own scale outwards
+    out += f"""    if gap <= {faint!r}:  # the same, in panels that double from f's own scale outwards
         total, low, high = 0.0, 0.0, max(0.3 / math.sqrt(near), 1e-12)
         while low < 1.0:
             high = min(high, 1.0)
@@ -115,12 +124,15 @@ def text(node: Stretch, name: str, second: str, product: str, slope: str) -> str
             for x, w in zip({tuple(map(float, x))!r}, {tuple(map(float, w))!r}):
                 u = low + half * (1.0 + x)
                 g = gap * u * u
-                total += 2.0 * half * w * u * {slope}(V, V * (1.0 - g), V, g * (2.0 - g))
+                total += 2.0 * half * w * u * {slope}(V, V * (1.0 - g), V, g * (2.0 - g){more})
             low, high = high, 2.0 * high
         return total
 """
-    return out + f"""    q = {product}(V, V - 0.5 * apart, V, gap * (2.0 - gap))
-    return 2.0 * ({second}(V, T) - q) / apart
+    last = f"2.0 * ({second}(V{own}{more}) - q) / apart"
+    if more:  # an even f is the same at z and -z, to rounding
+        last = f"max({last}, 0.0)"
+    return out + f"""    q = {product}(V, V - 0.5 * apart, V, gap * (2.0 - gap){more})
+    return {last}
 """
 
 
@@ -150,10 +162,16 @@ def _true(node: Stretch, exact: sp.Expr, V: float, apart: float) -> float:
     if not exact.has(*OPEN):
         return float(balls.certified(exact.subs({K: sp.Rational(V), distance: sp.Rational(apart)}), 20))
     _, product, slope = parts(node)
-    gap = apart / V / 2
     if isinstance(node, MaxStretch):
-        return _true_by_slope(node, slope, V, gap)
-    if gap * max(1.0, V) < 0.3 and slope.atoms(Average) and not slope.has(sp.oo):
+        return _true_by_slope(node, slope, V, apart / V / 2)
+    return reference(product, slope, V, apart)
+
+
+def reference(product: sp.Expr, slope: sp.Expr, V: float, apart: float, close: float = 0.3) -> float:
+    """⟨(f(z_a) - f(z_b))²⟩/apart of ⟨f f⟩ and ∂⟨f f⟩/∂K_ab over (K_aa, K_ab, K_bb), by finer panels; up to `close` in
+    units of f's own scale by the slope."""
+    gap = apart / V / 2
+    if gap * max(1.0, V) < close and slope.atoms(Average) and not slope.has(sp.oo):
         (b,) = slope.atoms(Average)
         plan, factor = planes.plan(b), float(slope.subs(b, 1))
         x, w = gauss_legendre(12)

@@ -10,6 +10,7 @@ from meanfield.printed import wrapped
 from meanfield.results import MeanFieldError, Solution, Status, one_line
 from meanfield.symbolic.asymptotics.depth import depth_law
 from meanfield.symbolic.averages.expansion import at_infinity
+from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.fixed_points.near_one import length_of, phase_of
 from meanfield.symbolic.fixed_points.points import (
     ROUNDED,
@@ -113,3 +114,9 @@ def _stretched(recursion: Recursion, values: dict[str, sp.Expr]) -> bool:
     except MeanFieldError:
         return False
     return law.rate != 0 and law.rate_power != 1
+
+
+def moves_with_K(recursion: Recursion) -> bool:
+    """Whether an average of the maps has a parameter that moves with K, the mean or the scale of a LayerNorm."""
+    nodes = {a for step in recursion.steps for e in step.expressions for a in e.atoms(Average)}
+    return any(K in sp.sympify(p).free_symbols for a in nodes for p in a.args[3])
