@@ -544,7 +544,7 @@ def test_plain_values():
 
 
 def test_law_of_a_full_residual_network(run):
-    """Exponents that --decay leaves out give the table, all of them one law; without σ's the laws at critical points."""
+    """Exponents that --decay leaves out give the table, all given one law; no σ the laws at critical points."""
     whole = "law relu --architecture full_residual --quantity K,J"
     code, text, _ = run(whole + " --decay b=1,a=1")
     assert code == 0 and "beta_v + beta_w < 1" in text and "log(l)" in text

@@ -40,7 +40,7 @@ def direct(node: Average, name: str) -> str:
     inner = ", ".join(["z", *(s.name for s in names)])
     if moving:
         whole = _switching(p, swap, f"{name}_f", inner)
-        walls = "".join(f"    walls[{k}] = abs({printing.code(b.xreplace(swap))})\n" for k, b in enumerate(moving))
+        walls = "".join(f"    walls[{k}] = abs({printing.code(without_overflow(b.xreplace(swap)))})\n" for k, b in enumerate(moving))
         # behind a wall a density of that place falls within s²/wall; a wall beyond 38 s bounds nothing a double holds
         walls = f"""    walls = np.empty({len(moving)})
 {walls}    walls = np.sort(walls)
@@ -80,11 +80,24 @@ def {name}({args}):
 """
 
 
+def without_overflow(b: sp.Expr) -> sp.Expr:
+    """A break with log(e^u + c) as u + log(1 + c e^-u): where softplus passes a large mean, e^u is no double."""
+
+    def apart(e: sp.log) -> sp.Expr:
+        exponents = [a for a in sp.Add.make_args(e.args[0]) if isinstance(a, sp.exp)]
+        if len(exponents) != 1:
+            return e
+        (u,) = exponents[0].args
+        return u + sp.log(1 + (e.args[0] - exponents[0]) * sp.exp(-u))
+
+    return b.replace(lambda e: isinstance(e, sp.log) and e.args[0].is_Add, apart)
+
+
 def _switching(p, swap, name: str, arguments: str) -> str:
     """Source of a piecewise function whose breaks are computed when it is called."""
     text = f"def {name}({arguments}):\n"
     for e, b in zip(p.exprs, p.breaks):
-        text += f"    if z < {printing.code(b.xreplace(swap))}:\n{printing.body(e.xreplace(swap), ' ' * 8)}"
+        text += f"    if z < {printing.code(without_overflow(b.xreplace(swap)))}:\n{printing.body(e.xreplace(swap), ' ' * 8)}"
     return text + printing.body(p.exprs[-1].xreplace(swap)) + "\n"
 
 
