@@ -67,6 +67,9 @@ def bias_of(phase: Phase, law: DepthLaw | None, why: str, found: Any) -> Bias:
         stable = found.stable
         if stable is None:
             return Bias(BiasPhase.UNKNOWN, math.nan, math.nan, phase.chi_J, law, Status.UNKNOWN, found.message)
+        if stable.c == 1:
+            message = f"the law of gamma is not known: {why.rstrip('.')}" if law is None else found.message
+            return Bias(phase_of("oo", side, K), math.inf, 1.0, phase.chi_J, law, found.status, message)
         where = "one" if abs(stable.c - 0.5) <= stable.error else "above" if stable.c > 0.5 else "below"
         message = f"gamma* is 1 within {stable.error:.1e}" if where == "one" else ""
         status = Status.MEASURED if where == "one" else found.status

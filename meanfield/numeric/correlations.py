@@ -103,8 +103,11 @@ def correlations(recursion: Recursion, values: dict[str, Any], phase: Any, first
     recursion: of (K, K_ab, distance, J_ab); values: numbers of its parameters; phase: where K flows; first: K at layer
     1; odd: whether every φ is odd and there are no biases.
     """
-    step = _Step(recursion, values)
     point = phase.fixed_point
+    if point is not None and point.K.value != 0 and phase.chi_J.value == 0:  # C has no coefficient beyond the first
+        text = "no others: the inputs are the same after one layer"
+        return Correlations(float(point.K.value), (CorrelationPoint(1.0, 0.0, "stable"),), phase.status, text)
+    step = _Step(recursion, values)
     K_star = first if point is not None and point.stability == "neutral" else None
     if K_star is None and point is not None:
         K_star = float(point.K.value)
