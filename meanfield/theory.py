@@ -354,7 +354,8 @@ class Theory:
             why = str(error)
         powers = all(a.homogeneity is not None for a in theory.activations)
         plain = powers or theory._place(parameters).get("sigma_w") == 0
-        if law is None and found is None and plain:  # how γ gets there is not known, but where is: z**2 has c* = 1/2
+        # how γ gets there is not known (z**2), or it starts where every other start ends (z**3), but where that is
+        if (law is None or law.regime.endswith("c stays 0")) and found is None and plain:
             with suppress(MeanFieldError):
                 found = theory.correlations(input_norm=input_norm, **parameters)
                 found = found if found.stable is not None else None

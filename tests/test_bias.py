@@ -141,10 +141,20 @@ def test_the_limit_is_known_where_its_law_is_not(sigma_w, sigma_b):
     assert math.isinf(drawn.K[0, 0]) == (found.chi_J.value == sp.oo)
 
 
+def test_odd_powers_end_at_0_from_every_start():
+    """z³: C(c) = (9c + 6c³)/15; orthogonal inputs start at its stable fixed point, of z they stay by C(c) = c."""
+    assert mf.derive("z**3").bias(sigma_w=1, sigma_b=0).phase is BiasPhase.NEUTRALITY
+    assert mf.derive("z").bias(sigma_w=1, sigma_b=0).phase is BiasPhase.BY_THE_START
+
+
 def test_nothing_but_biases_is_ordered():
     """σ_w = 0: every input has the same output; without biases there is none."""
-    found = mf.derive("erf").bias(sigma_w=0, sigma_b="0.3")
-    assert found.phase is BiasPhase.ORDERED_DEEP_PREJUDICE and found.c == 1 and found.gamma == math.inf
+    for name in ("erf", "step"):
+        found = mf.derive(name).bias(sigma_w=0, sigma_b="0.3")
+        assert found.phase is BiasPhase.ORDERED_DEEP_PREJUDICE and found.c == 1 and found.gamma == math.inf
+        assert found.chi_J.value == 0
+    weighted = mf.derive("relu").bias(sigma_w=2, sigma_b="0.3")
+    assert weighted.phase is BiasPhase.CHAOTIC_DEEP_PREJUDICE and weighted.chi_J.value == 2
     assert mf.derive("erf").bias(sigma_w=0, sigma_b=0).phase is BiasPhase.UNKNOWN
 
 

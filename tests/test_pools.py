@@ -255,8 +255,8 @@ def assert_short(sentence: str) -> None:
 
 
 def test_a_line_that_is_not_enclosed_is_refused_in_a_sentence():
-    """It named the whole map of K, two thousand characters for this one."""
-    pooled = mf.Sequential((mf.Nonlinearity("max(z, 0.3*z - 1)"), mf.Pool(2, "max"), mf.Dense()))
+    """It named the whole map of K."""
+    pooled = mf.Sequential((mf.Nonlinearity("softplus"), mf.Pool(2, "max"), mf.Dense()))
     line = mf.derive(architecture=pooled).critical_line()
     with pytest.raises(mf.MeanFieldError) as refused:
         line.sigma_w_at("0.2")

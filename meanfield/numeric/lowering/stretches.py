@@ -119,8 +119,9 @@ def text(node: Stretch, name: str, second: str, product: str, slope: str) -> str
             low, high = high, 2.0 * high
         return total
 """
-    return out + f"""    q = {product}(V, V - 0.5 * apart, V, gap * (2.0 - gap))
-    return 2.0 * ({second}(V, T) - q) / apart
+    # of an even f opposite inputs are the same: what is left of 0 must have no sign, for it has a logarithm
+    return out + f"""    left = {second}(V, T) - {product}(V, V - 0.5 * apart, V, gap * (2.0 - gap))
+    return 2.0 * (0.0 if left < 0.0 else left) / apart
 """
 
 

@@ -103,8 +103,8 @@ def _compiled(expr: sp.Expr):
     moving = [n for n in nodes if n.n > 1 or n.mean != (sp.S.Zero,) or any(p.has(K) for p in n.args[3])]
     if moving:
         raise MeanFieldError(
-            f"{shown(moving[0])} is not over one centred Gaussian of variance K alone (a maximum over nodes, a mean that "
-            "moves with K), so that its values are not enclosed; follow K with propagate."
+            f"{shown(moving[0])} is not over one centred Gaussian of variance K alone (a maximum over nodes, a mean "
+            "that moves with K), so that its values are not enclosed; follow K with propagate."
         )
     names = tuple(sp.Dummy(f"a{i}", real=True) for i in range(len(nodes)))
     return nodes, balls.compile_ball(expr.xreplace(dict(zip(nodes, names))), (K, *names))
