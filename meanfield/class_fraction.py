@@ -20,6 +20,7 @@ from meanfield.results import MeanFieldError, one_line
 ORDERS, CLASSES, INPUTS = 100, 10**4, 10**12  # the most there may be
 HUGE = 1e300  # √γ beyond it gives the same doubles
 Table = tuple[np.ndarray, np.ndarray, np.ndarray]
+ROUNDED = 4e-16  # relative, by which k/n·n may miss k
 TIE = 1e-13  # relative, by which a probability may miss a value of the cdf on the lattice and still mean it
 
 
@@ -35,9 +36,9 @@ class ClassFraction:
     gamma: γ ≥ 0, a number or text ("1/3"), or infinity; `log_gamma` gives its logarithm instead, which may lie beyond
     any double. classes: C from 2 to 10⁴. inputs: how many inputs the fraction is taken of; None: infinitely many.
 
-    The methods are those of SciPy's frozen distributions, in values g of G_0, which broadcast; `pmf(k)` alone takes
-    the number k of inputs in class 0. γ = 0 puts all mass at 1/C, γ = ∞ puts 1/C at 1 and the rest at 0; with
-    infinitely many inputs these have no density.
+    The methods are those of SciPy's frozen distributions, all of them in values g of G_0, which broadcast: of n inputs
+    g = k/n for k of them in class 0, in `pmf` and `cdf` as in what `ppf` and `rvs` give. γ = 0 puts all mass at 1/C,
+    γ = ∞ puts 1/C at 1 and the rest at 0; with infinitely many inputs these have no density.
 
     Accuracy. Two classes: closed forms, and for finitely many inputs integrals, to 1e-13 relative. More classes: mean,
     var, std, the second moment and largest to 1e-12, rvs exact in law; pdf, pmf, cdf, sf, ppf and higher moments rest
@@ -51,8 +52,9 @@ class ClassFraction:
     >>> law = ClassFraction(2)
     >>> print(law, round(law.var(), 6), round(law.cdf(0.2), 6), round(law.largest(), 6))
     ClassFraction(gamma = 2, 2 classes, all inputs) 0.11614 0.275883 0.804087
-    >>> print(ClassFraction(1, inputs=4).pmf([0, 1, 2, 3, 4]).round(12))
-    [0.2 0.2 0.2 0.2 0.2]
+    >>> some, counts = ClassFraction(1, inputs=4), np.arange(5)
+    >>> print(some.pmf(counts / 4).round(12), some.cdf(counts / 4).round(12))
+    [0.2 0.2 0.2 0.2 0.2] [0.2 0.4 0.6 0.8 1. ]
     """
 
     gamma: Any = None
@@ -111,12 +113,18 @@ class ClassFraction:
         return _plain(np.where(inside, found, np.where((g < 0) | (g > 1), 0.0, np.where(np.isnan(g), g, end))))
 
     @spoken
-    def pmf(self, k: Any) -> Any:
-        """P(k of the inputs are in class 0), for finitely many inputs; k is their number, not their fraction."""
+    def pmf(self, x: Any) -> Any:
+        """P(G_0 = g), for finitely many inputs: of n, k are in class 0 with probability pmf(k/n); 0 between multiples
+        of 1/n.
+
+        >>> print(ClassFraction(1, inputs=3).pmf([0, 1/3, 0.5, 1]).round(12))
+        [0.25 0.25 0.   0.25]
+        """
         if self.inputs is None:
             raise MeanFieldError(f"{self} has no pmf: G_0 takes any value in [0, 1]; take pdf or cdf, or give inputs=.")
-        k = _numbers(k, "k")
-        fits = (k >= 0) & (k <= self.inputs) & (k == np.floor(k))
+        g = _numbers(x, "x")
+        k = self._count(g)
+        fits = (g >= 0) & (g <= 1) & (np.abs(np.nan_to_num(g) * self.inputs - k) <= ROUNDED * np.abs(k))
         flat = np.where(fits, k, 0.0).ravel()
         if self.classes == 2 and 0 < self._root < math.inf:
             found = law.pmf_of_two(flat, self.inputs, self._root)
@@ -126,11 +134,15 @@ class ClassFraction:
             found = binom.pmf(flat, self.inputs, 1 / self.classes)
         else:
             found = np.maximum(self._counts(flat) - self._counts(flat - 1), 0.0)
-        return _plain(np.where(np.isnan(k), k, np.where(fits, found.reshape(k.shape), 0.0)))
+        return _plain(np.where(np.isnan(g), g, np.where(fits, found.reshape(g.shape), 0.0)))
 
     @spoken
     def cdf(self, x: Any) -> Any:
-        """P(G_0 ≤ g)."""
+        """P(G_0 ≤ g): for n inputs that at most k of them are in class 0 is cdf(k/n).
+
+        >>> print(ClassFraction(1, inputs=3).cdf([0, 1/3, 0.5, 1]).round(12))
+        [0.25 0.5  0.5  1.  ]
+        """
         return _plain(self._cdf(_numbers(x, "x")))
 
     @spoken
@@ -330,7 +342,7 @@ class ClassFraction:
         assert self.inputs is not None
         scaled = np.where(np.isnan(g), 0.0, np.clip(g, -1.0, 2.0)) * self.inputs
         near = np.rint(scaled)
-        return np.where(np.abs(scaled - near) <= 4e-16 * np.abs(near), near, np.floor(scaled))
+        return np.where(np.abs(scaled - near) <= ROUNDED * np.abs(near), near, np.floor(scaled))
 
     def _counts(self, k: np.ndarray, table: Table | None = None) -> np.ndarray:
         """P(at most k inputs in class 0) for a flat array of whole numbers."""

@@ -281,8 +281,7 @@ class Theory:
     def _closing_law(self, quantity: str, parameters: dict) -> _depth.DepthLaw:
         place = self._place(parameters, also=("Q0", "c0"))
         norm, cosine = place.pop("Q0", sp.S.One), place.pop("c0", sp.S.Zero)
-        if not cosine.is_number or not -1 <= cosine <= 1:
-            raise MeanFieldError(f"c0 must be a number between -1 and 1, but {shown(parameters['c0'])} was given.")
+        _require_cosine(cosine, parameters.get("c0"))
         missing = [s.name for s in self.one_input.only("K", "J").parameters if s.name not in (*place, "Q0")]
         if missing:
             raise MeanFieldError(f"The law of {quantity} was asked for; give {' and '.join(missing)} numbers.")
@@ -420,16 +419,25 @@ class Theory:
         from meanfield.bias import bias_of
 
         theory, parameters = decided(self, parameters)
+        cosine = _number("c0", c0)
+        _require_cosine(cosine, c0)
+        if cosine == 1:
+            raise MeanFieldError("The guessing bias of an input with itself was asked for; give c0 < 1.")
         phase = theory.phase(input_norm=input_norm, **parameters)
         settled = phase.fixed_point is not None and phase.fixed_point.K.value != 0 and phase.name == "chaotic"
         found = theory.correlations(input_norm=input_norm, **parameters) if settled else None
         law, why = None, ""
-        if _number("c0", c0) == 1:
-            raise MeanFieldError("The guessing bias of an input with itself was asked for; give c0 < 1.")
         try:
             law = theory._closing_law("gamma", {"Q0": input_norm, "c0": c0, **parameters})
         except MeanFieldError as error:
             why = str(error)
+        powers = all(a.homogeneity is not None for a in theory.activations)
+        plain = powers or theory._place(parameters).get("sigma_w") == 0
+        # how γ gets there is not known (z**2), or it starts where every other start ends (z**3), but where that is
+        if (law is None or law.regime.endswith("c stays 0")) and found is None and plain:
+            with suppress(MeanFieldError):
+                found = theory.correlations(input_norm=input_norm, **parameters)
+                found = found if found.stable is not None else None
         return bias_of(phase, law, why, found)
 
     def _is_odd(self, values: dict) -> bool:
@@ -788,6 +796,11 @@ def _of_one_norm(theory: Theory, names: tuple[str, ...], why: str) -> Recursion:
 def of_widths(block: Block) -> set[str]:
     """Symbols of a block that say how wide a layer is: infinite width does not know them."""
     return {d.expand.name for d in parts(block) if isinstance(d, Dense) and isinstance(d.expand, Param)}
+
+
+def _require_cosine(cosine: sp.Expr, given: object) -> None:
+    if not cosine.is_number or not -1 <= cosine <= 1:
+        raise MeanFieldError(f"c0 must be a number between -1 and 1, but {shown(given)} was given.")
 
 
 def _mapping(value: object, what: str) -> dict:

@@ -122,6 +122,49 @@ def test_unknown_is_said_with_its_reason():
         found.fraction()
 
 
+def assert_says(found, phase: BiasPhase, c: float, image) -> None:
+    """The phase, and a c* that the map `image` keeps to 1e-12."""
+    assert found.phase is phase and abs(found.c - c) < 1e-12 and abs(image(found.c) - found.c) < 1e-12
+
+
+@pytest.mark.parametrize(("sigma_w", "sigma_b"), [("1", "0"), ("1/2", "0"), ("2", "0.3")])
+def test_the_limit_is_known_where_its_law_is_not(sigma_w, sigma_b):
+    """z²: K falls to 0 or grows without bound, as its start decides, and either way C(c) = (1 + 2c²)/3."""
+    found = mf.derive("z**2").bias(sigma_w=sigma_w, sigma_b=sigma_b)
+    assert found.law is None and found.status is mf.Status.MEASURED and found.fraction().var() == pytest.approx(1 / 12)
+    assert_says(found, BiasPhase.BALANCE, 0.5, lambda c: (1 + 2 * c * c) / 3)
+    with pytest.raises(AssertionError):  # the map with one coefficient 1e-9 off
+        assert_says(found, BiasPhase.BALANCE, 0.5, lambda c: (1 + (2 + 1e-9) * c * c) / 3)
+    axes = {"sigma_w": [float(sp.Rational(sigma_w))], "sigma_b": [float(sigma_b)]}
+    drawn = mf.derive("z**2").phase_diagram(**axes, kind="bias", line=False)
+    assert drawn.phases[drawn.phase[0, 0]] == found.phase.value and abs(drawn.c[0, 0] - found.c) < 1e-12
+    assert math.isinf(drawn.K[0, 0]) == (found.chi_J.value == sp.oo)
+
+
+def test_odd_powers_end_at_0_from_every_start():
+    """z³: C(c) = (9c + 6c³)/15; orthogonal inputs start at its stable fixed point, of z they stay by C(c) = c."""
+    assert mf.derive("z**3").bias(sigma_w=1, sigma_b=0).phase is BiasPhase.NEUTRALITY
+    assert mf.derive("z").bias(sigma_w=1, sigma_b=0).phase is BiasPhase.BY_THE_START
+
+
+def test_nothing_but_biases_is_ordered():
+    """σ_w = 0: every input has the same output; without biases there is none."""
+    for name in ("erf", "step"):
+        found = mf.derive(name).bias(sigma_w=0, sigma_b="0.3")
+        assert found.phase is BiasPhase.ORDERED_DEEP_PREJUDICE and found.c == 1 and found.gamma == math.inf
+        assert found.chi_J.value == 0
+    weighted = mf.derive("relu").bias(sigma_w=2, sigma_b="0.3")
+    assert weighted.phase is BiasPhase.CHAOTIC_DEEP_PREJUDICE and weighted.chi_J.value == 2
+    assert mf.derive("erf").bias(sigma_w=0, sigma_b=0).phase is BiasPhase.UNKNOWN
+
+
+@pytest.mark.parametrize("cosine", [2, "-1.01", "c"])
+def test_a_cosine_beyond_1_is_refused(cosine):
+    """In the chaotic phase, too, where the start does not decide."""
+    with pytest.raises(MeanFieldError, match="between -1 and 1"):
+        mf.derive("erf").bias(sigma_w=3, sigma_b=1, c0=cosine)
+
+
 ENSEMBLES = {
     "relu": mf.derive("relu"),
     "tanh": mf.derive("tanh"),

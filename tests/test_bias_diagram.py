@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -119,16 +120,31 @@ def test_odd_functions_without_biases():
     found = diagram("erf", [0.5, 3.0], [0.0])
     assert [name(found, 0, j) for j in range(2)] == [BiasPhase.BY_THE_START, BiasPhase.NEUTRALITY]
     assert found.c.tolist() == [[0, 0]] and found.gamma.tolist() == [[0, 0]]
+    biased = diagram("erf", [0.5, 3.0], [1e-6])  # planted: a bias, and nothing stays where it started
+    assert name(biased, 0, 0) is BiasPhase.ORDERED_DEEP_PREJUDICE and (biased.c > 0).all()
     endless = diagram("erf", [1.5], [0, 0.1], network={"residual": True})
     assert [name(endless, i, 0) for i in (0, 1)] == [BiasPhase.BY_THE_START, BiasPhase.UNKNOWN]
 
 
+def assert_power(found, coefficients) -> None:
+    """c* is kept by C = Σ a_n c^n, whose slope there is the diagram's; the phase is named after c*."""
+    C = np.polynomial.Polynomial(coefficients)
+    c = found.c[0, 0]
+    assert abs(C(c) - c) < 1e-12 and abs(C.deriv()(c) - found.slope[0, 0]) < 1e-12
+    wanted = BiasPhase.BALANCE if abs(c - 0.5) < 1e-12 else BiasPhase.PREJUDICE if c > 0.5 else BiasPhase.NEUTRALITY
+    assert name(found, 0, 0) is wanted
+
+
 def test_functions_of_one_power():
-    """z²: C(c) = (1 + 2c²)/3 wherever K goes; step without weights: nothing is left but the bias."""
-    square = diagram("z**2", [0.4], [0.0])
-    assert abs(square.c[0, 0] - 0.5) < 1e-14 and name(square, 0, 0) is BiasPhase.BALANCE
-    assert square.slope[0, 0] == pytest.approx(2 / 3) and square.xi_c[0, 0] == pytest.approx(1 / math.log(1.5))
+    """z²: C(c) = (1 + 2c²)/3 wherever K goes, z³: (9c + 6c³)/15; step without weights: only the bias is left."""
+    square, cube = diagram("z**2", [0.4], [0.0]), diagram("z**2*abs(z)", [0.2], [0.0])
+    assert_power(square, [1 / 3, 0, 2 / 3])
+    assert square.xi_c[0, 0] == pytest.approx(1 / math.log(1.5)) and name(cube, 0, 0) is not name(square, 0, 0)
+    for found, other in ((square, [1 / 3, 1e-9, 2 / 3]), (cube, [1 / 3, 0, 2 / 3])):
+        with pytest.raises(AssertionError):  # planted: another map, another function
+            assert_power(found, other)
     assert name(diagram("step", [0], [0.1]), 0, 0) is BiasPhase.ORDERED_DEEP_PREJUDICE
+    assert name(diagram("step", [1.2], [0.1]), 0, 0) is not BiasPhase.ORDERED_DEEP_PREJUDICE
 
 
 @pytest.mark.parametrize("network", [{"norm": "act"}, {"norm": "pre", "mu": "1/2"}, {"mu": "1/2"}])
@@ -147,12 +163,16 @@ def test_nothing_is_guessed():
     found = diagram("step", [1.5], [0, 0.1], network={"residual": True})
     assert np.isinf(found.K).all() and [name(found, i, 0) for i in (0, 1)] == [BiasPhase.UNKNOWN] * 2
     assert np.isnan([found.c, found.gamma, found.error, found.slope]).all() and "unknown" in str(found)
+    settled = diagram("step", [1.5], [0.1], network={"mu": 0.5})  # a weaker skip: nothing is unknown
+    assert not np.isnan(settled.c).any() and "unknown" not in str(settled)
 
 
 def test_symbols_get_values():
     symbolic = diagram("relu", [1.2, 1.9], [0.1], network={"mu": "mu"}, mu=0.5)
     number = diagram("relu", [1.2, 1.9], [0.1], network={"mu": "1/2"})
     assert symbolic.c.tolist() == number.c.tolist() and symbolic.phase.tolist() == number.phase.tolist()
+    moved = diagram("relu", [1.2, 1.9], [0.1], network={"mu": "mu"}, mu=0.501)
+    assert symbolic.slope.tolist() == number.slope.tolist() != moved.slope.tolist()
     leaky = diagram("leaky_relu", [1.2, 2.9], [0.1], network={"alpha": "a"}, a=0.25)
     assert leaky.c.tolist() == [[1, 1]]
     with pytest.raises(mf.MeanFieldError, match="mu"):
@@ -166,6 +186,9 @@ def test_files_and_texts(tmp_path):
         assert data["c"].tolist() == found.c.tolist() and data["phases"][data["phase"][1, 0]].startswith("ordered")
     rows = list(csv.DictReader(found.to_csv(tmp_path / "d.csv").read_text().splitlines()))
     assert len(rows) == 6 and rows[3]["phase"] == "ordered deep prejudice" and float(rows[3]["c"]) == 1
+    other = replace(found, gap=found.gap + 2**-40, phase=found.phase[::-1])  # planted: what is written is what is held
+    rows = list(csv.DictReader(other.to_csv(tmp_path / "o.csv").read_text().splitlines()))
+    assert rows[3]["phase"] != "ordered deep prejudice" and float(rows[3]["c"]) == 1 - 2**-40
     with pytest.raises(mf.MeanFieldError, match="npz"):
         found.to_npz(tmp_path / "d.txt")
     with pytest.raises(mf.MeanFieldError, match="gradient, bias"):
@@ -183,13 +206,14 @@ def test_figure():
         (line, *_) = panel.lines
         along = np.asarray(line.get_ydata() if squared else line.get_xdata(), dtype=float)
         assert np.allclose(along, 2 if squared else math.sqrt(2))
+        assert not np.allclose(along, math.sqrt(2) if squared else 2)  # planted: the axes the other way round
 
 
 def test_command_line(capsys):
     from meanfield.cli.app import main
 
     texts = []
-    for more in ([], ["--json"]):
+    for more in ([], ["--json"], ["--json", "--sigma-w", "0.5,1.4,4"]):  # the last one: an axis that ends below √2
         with pytest.raises(SystemExit) as stopped:
             main(["phase-diagram", "relu", "--kind", "bias", "--sigma-w", "0.5,2,4", "--sigma-b", "0.1,0.4,3", *more])
         assert not stopped.value.code
@@ -198,6 +222,7 @@ def test_command_line(capsys):
     results = json.loads(texts[1])["results"]
     assert results["shares"] == {"ordered deep prejudice": 0.5, "chaotic deep prejudice": 0.5}
     assert results["neutrality"] == {"c": 0.5} and results["error"] == 0
+    assert json.loads(texts[2])["results"]["shares"] == {"ordered deep prejudice": 1.0}
 
 
 @pytest.mark.slow
@@ -229,3 +254,5 @@ def test_tables_of_functions_without_closed_forms(phi):
         own = theory.correlations(sigma_w=float(found.sigma_w[j]), sigma_b=float(found.sigma_b[i])).stable
         assert abs(own.c - found.c[i, j]) < 1e-12 + found.error[i, j]
         assert abs(own.slope - found.slope[i, j]) < 1e-9
+        near = theory.correlations(sigma_w=float(found.sigma_w[j]) * (1 + 1e-7), sigma_b=float(found.sigma_b[i])).stable
+        assert abs(near.c - found.c[i, j]) > 1e-12 + found.error[i, j]  # planted: σ_w off by 1e-7

@@ -140,6 +140,15 @@ def test_bad_sizes_get_a_sentence(arguments, word):
         mf.check(mf.derive("tanh"), **settings)
 
 
+def test_a_kernel_of_a_jump_is_refused_for_what_it_is():
+    """Theta of step is infinite: it was called a quantity of two inputs."""
+    settings = {"sigma_w": 1.0, "sigma_b": 0.0, "width": 10, "depth": 2, "networks": 4}
+    with pytest.raises(mf.MeanFieldError, match="infinite in the theory"):
+        mf.check("step", observables=("Theta",), **settings)
+    with pytest.raises(mf.MeanFieldError, match="give correlation="):  # one that is
+        mf.check("step", observables=("K_ab",), **settings)
+
+
 def test_overflowing_networks_are_reported():
     report = mf.check(mf.derive("relu2"), sigma_w=3.0, sigma_b=0.0, width=20, depth=12, networks=10)
     assert any("overflow" in n or "diverges" in n for n in report.notes)

@@ -138,10 +138,10 @@ def test_limits(classes, inputs):
     else:
         k = np.arange(inputs + 1)
         binomial = stats.binom(inputs, 1 / classes)
-        assert_close(none.pmf(k), binomial.pmf(k), 1e-13)
+        assert_close(none.pmf(k / inputs), binomial.pmf(k), 1e-13)
         assert_close(none.cdf(k / inputs), binomial.cdf(k), 1e-13)
         assert none.var() == pytest.approx(binomial.var() / inputs**2)
-        assert endless.pmf(k) == pytest.approx([1 - 1 / classes, *[0] * (inputs - 1), 1 / classes])
+        assert endless.pmf(k / inputs) == pytest.approx([1 - 1 / classes, *[0] * (inputs - 1), 1 / classes])
     # next to the limits
     near, far = (mf.ClassFraction(classes=classes, inputs=inputs, log_gamma=s * 450 * math.log(10)) for s in (-1, 1))
     if classes == 2:
@@ -169,7 +169,7 @@ def test_finitely_many_inputs_are_uniform_at_one(n):
     k = np.unique(np.linspace(0, n, 9).astype(int))
 
     def assert_uniform(law):
-        assert_close(law.pmf(k), np.full(len(k), 1 / (n + 1)), 1e-13 if n < 10**5 else 1e-12)
+        assert_close(law.pmf(k / n), np.full(len(k), 1 / (n + 1)), 1e-13 if n < 10**5 else 1e-12)
         assert_close(law.cdf(k / n), (k + 1) / (n + 1), 1e-13)
 
     law = mf.ClassFraction(1, inputs=n)
@@ -177,7 +177,7 @@ def test_finitely_many_inputs_are_uniform_at_one(n):
     if n > 1:
         with pytest.raises(AssertionError):
             assert_uniform(mf.ClassFraction(1.02, inputs=n))
-    assert list(law.pmf([-1, n + 1, 0.5])) == [0, 0, 0]
+    assert list(law.pmf([-1, n + 1, (n // 2 + 0.5) / n])) == [0, 0, 0] and math.isnan(law.pmf(math.nan))
     assert_close(law.ppf(law.cdf(k / n)), k / n, 0)
 
 
@@ -190,16 +190,17 @@ CASES = [
 @pytest.mark.parametrize(("k", "n", "gamma", "low", "high"), CASES)
 def test_pmf_at_30_digits(k, n, gamma, low, high):
     truth = summed(k, n, gamma, low, high)
-    assert_close(mf.ClassFraction(gamma, inputs=n).pmf([k, n - k]), [truth, truth], 2e-13)
+    assert_close(mf.ClassFraction(gamma, inputs=n).pmf([k / n, (n - k) / n]), [truth, truth], 2e-13)
     with pytest.raises(AssertionError, match="off by"):
-        assert_close(mf.ClassFraction(gamma * 1.02, inputs=n).pmf(k), truth, 2e-5)
+        assert_close(mf.ClassFraction(gamma * 1.02, inputs=n).pmf(k / n), truth, 2e-5)
 
 
 @pytest.mark.parametrize(("n", "gamma"), [(10, "1e-6"), (60, "1/3"), (60, 2), (300, 20), (300, 1e4)])
 def test_pmf_cdf_and_moments_agree(n, gamma):
     """The cdf is an integral of its own (an order statistic), the moments come from the law for all inputs."""
     law, k = mf.ClassFraction(gamma, inputs=n), np.arange(n + 1)
-    pmf, g = law.pmf(k), k / n
+    g = k / n
+    pmf = law.pmf(g)
     assert_close(law.cdf(g), np.cumsum(pmf), 2e-13)
     assert_close(law.sf(g[:-1]), np.cumsum(pmf[::-1])[::-1][1:], 2e-13)
     for m in (1, 2, 3, 6):
@@ -209,6 +210,21 @@ def test_pmf_cdf_and_moments_agree(n, gamma):
     other = mf.ClassFraction(float(Fraction(gamma)) * 1.02, inputs=n)
     with pytest.raises(AssertionError):
         assert_close(other.moment(2), np.sum(pmf * g**2), 1e-9)
+
+
+def assert_one_convention(law, pmf) -> None:
+    """What SciPy's distributions keep: pmf sums to cdf over the support, and is no 0 at what rvs draws."""
+    g = np.arange(law.inputs + 1) / law.inputs
+    assert_close(np.cumsum(pmf(g)), law.cdf(g), 1e-12)
+    assert (pmf(law.rvs(50, random_state=5)) > 0).all() and pmf(law.ppf(0.5)) > 0
+
+
+@pytest.mark.parametrize("classes", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_pmf_takes_what_cdf_takes(classes):
+    law = mf.ClassFraction("3/2", classes, inputs=49)  # k/49·49 is not k for some
+    assert_one_convention(law, law.pmf)
+    with pytest.raises(AssertionError):  # planted: counts, as it was
+        assert_one_convention(law, lambda k: law.pmf(np.asarray(k) / 49))
 
 
 def test_a_measured_ensemble():
@@ -292,7 +308,7 @@ def test_three_classes_from_the_definition():
     for other in (scores(3, 5.0, 800, 30, 8), scores(4, 2.0, 800, 30, 8)):
         with pytest.raises(AssertionError):
             assert_law(other, law.cdf)
-    assert law.pmf(np.arange(31)).sum() == pytest.approx(1, abs=1e-12)
+    assert law.pmf(np.arange(31) / 30).sum() == pytest.approx(1, abs=1e-12)
     assert_mean(law.rvs(1500, 2), 1 / 3)
 
 

@@ -241,6 +241,11 @@ def test_latex(run, verb):
     assert out.startswith(r"\begin{table}") and out.rstrip().endswith(r"\end{table}") and r"\ell" in out
 
 
+def test_the_heading_of_a_law_is_typeset(run):
+    out = run("law relu --quantity c --sigma-w 1 --sigma-b 0.1 --correlation 0.3 --latex")[1]
+    assert "$c_0 = 3/10$" in out and " c0 " not in out and " c0 " in out.replace("$c_0", " c0 ")
+
+
 def test_table_is_the_theory_s_own(run):
     assert run("table relu --residual --order 2")[1] == f"{meanfield.derive('relu', residual=True).table(2)}\n"
     found = strict(run("table relu --json")[1])

@@ -140,3 +140,28 @@ def test_bad_input_gets_a_sentence(given, message):
     block = mf.Sequential((mf.Nonlinearity("tanh"), mf.Dense(sigma_w=mf.Schedule(1, 1))))
     with pytest.raises(mf.MeanFieldError, match="layer"):
         mf.derive(architecture=block).correlations(sigma_w=1, sigma_b=0.1)
+
+
+def assert_fixed_under_cos(found, sigma_w: float, sigma_b: float) -> None:
+    """⟨cos z_a cos z_b⟩ = e^{-K} cosh(K c): K* and c* are kept."""
+    K, c = found.K, found.stable.c
+    second, product = math.exp(-K) * math.cosh(K), math.exp(-K) * math.cosh(K * c)
+    assert abs(sigma_w**2 * second + sigma_b**2 - K) < 1e-13 * K
+    assert abs(sigma_w**2 * product + sigma_b**2 - K * c) < 1e-12
+
+
+@pytest.mark.slow
+def test_opposite_inputs_of_an_even_oscillating_function():
+    """They are the same from layer 2 on; what was left of their distance had a sign, which was called divergence."""
+    theory = mf.derive("cos")
+    found = theory.correlations(sigma_w="2.5", sigma_b="0.3")
+    assert_fixed_under_cos(found, 2.5, 0.3)
+    with pytest.raises(AssertionError):
+        assert_fixed_under_cos(found, 2.5 * (1 + 1e-10), 0.3)
+    K = np.linspace(3, 3.5, 40)
+    run = theory.propagate(sigma_w=2.5, sigma_b=0.3, depth=2, start={"K": K, "c": -1}, quantities=("K", "distance"))
+    assert (run.distance[:, 1] >= 0).all() and (run.distance[:, 1] < 1e-13).all()
+    start = {"K": 3.2, "c": -1 + 1e-6}
+    near = theory.propagate(sigma_w=2.5, sigma_b=0.3, depth=2, start=start, quantities=("distance",))
+    exact = 12.5 * math.exp(-3.2) * 2 * math.sinh(3.2 * (1 - 5e-7)) * math.sinh(3.2 * 5e-7)
+    assert abs(near.distance[1] / exact - 1) < 1e-9  # and what is not 0 is not cut off

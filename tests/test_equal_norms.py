@@ -59,6 +59,22 @@ def test_a_parameter_of_the_activation():
     assert found[0].points == found[1].points
 
 
+def assert_nothing_between(node) -> None:
+    """⟨(f_a - f_b)²⟩ of one input twice is 0, in digits and in averages."""
+    assert node.evalf(30) == 0 and node.doit() == 0 and node.definition() == 0
+
+
+@pytest.mark.parametrize("f", [sp.erf(Z[0]), sp.Heaviside(Z[0])], ids=str)
+def test_a_separation_of_nothing_is_nothing(f):
+    """Its evalf was the slope ⟨f′²⟩ (and an error where f jumps), which is what the ratio has there."""
+    ratio = stretch(f, sp.S.One, sp.S.Zero)
+    assert_nothing_between(ratio.separation())
+    with pytest.raises((AssertionError, mf.MeanFieldError)):  # the ratio itself
+        assert_nothing_between(ratio)
+    apart = stretch(sp.erf(Z[0]), sp.S.One, sp.Rational(1, 2))
+    assert abs(apart.separation().evalf(20) - apart.evalf(20) / 2) < 1e-18
+
+
 def test_what_does_not_move_apart():
     assert stretch(3 * Z[0] + 2, K, distance) == 9
     assert stretch(sp.Integer(2), K, distance) == 0

@@ -106,3 +106,38 @@ def _normed(times: int, mu="1/2"):
 
     norms = (LayerNorm(affine=False),) * times
     return Residual(Sequential((Nonlinearity("gelu"), *norms, Dense())), mu)
+
+
+RHO, SCALE = sp.symbols("rho scale", real=True)
+
+
+def relus(rho, K=sp.S.One):
+    return average(sp.Max(0, z_a) * sp.Max(0, z_b), (K, K * rho, K))
+
+
+def arccosine(rho):
+    return (sp.sqrt(1 - rho**2) + rho * (sp.pi - sp.acos(rho))) / (2 * sp.pi)
+
+
+@pytest.mark.parametrize("name", ["rho", "c", "a"])
+def test_correlations_of_any_name_stay_inside(name, monkeypatch):
+    """The test points of a free correlation were 29/23 and more, where neither side is real."""
+    rho = sp.Symbol(name, real=True)
+    assert expressions_equal(relus(rho), arccosine(rho)) is not Equality.DIFFERENT
+    assert expressions_equal(relus(rho), arccosine(rho) * sp.Rational(101, 100)) is Equality.DIFFERENT
+    assert expressions_equal(relus(rho, K), K * arccosine(rho)) is not Equality.DIFFERENT
+    monkeypatch.setattr(equality, "HALVINGS", 0)  # planted: the points as they come
+    if name != "c":
+        with pytest.raises(MeanFieldError):
+            expressions_equal(relus(rho), arccosine(rho))
+
+
+def test_points_are_inside_for_several_averages_at_once():
+    """Of three variables, too; symbols that a variance holds stay where they are."""
+    tied = sp.Tuple(1, RHO, 1, RHO, SCALE, K)
+    for k in range(12):
+        at = equality.sample(sorted((RHO, SCALE, K, K_ab), key=str), k)
+        found = equality._inside(at, {tied, sp.Tuple(K, K_ab, K)})
+        assert all(equality._is_covariance(c.xreplace(found)) for c in (tied, sp.Tuple(K, K_ab, K)))
+        assert found[K] == at[K] and not equality._is_covariance(tied.xreplace(at))
+        assert abs(found[RHO]) > 1e-3 and abs(found[SCALE]) > 1e-3

@@ -248,3 +248,18 @@ def test_a_norm_after_a_pool():
     assert one == pytest.approx(0.75 / pairs.var(), rel=4e-3) != pytest.approx(0.77 / pairs.var(), rel=4e-3)
     with pytest.raises(MeanFieldError, match="behind a Pool"):
         theory.recursion("Theta")
+
+
+def assert_short(sentence: str) -> None:
+    assert len(sentence) < 400 and sentence.endswith("follow K with propagate."), sentence
+
+
+def test_a_line_that_is_not_enclosed_is_refused_in_a_sentence():
+    """It named the whole map of K."""
+    pooled = mf.Sequential((mf.Nonlinearity("softplus"), mf.Pool(2, "max"), mf.Dense()))
+    line = mf.derive(architecture=pooled).critical_line()
+    with pytest.raises(mf.MeanFieldError) as refused:
+        line.sigma_w_at("0.2")
+    assert_short(str(refused.value))
+    with pytest.raises(AssertionError):  # planted: with the line in full
+        assert_short(f"{line.sigma_w}, {line.sigma_b}: {refused.value}")

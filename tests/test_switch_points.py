@@ -430,3 +430,22 @@ def test_steep_exponentials_meet_without_a_jump(wide, narrow, level):
         truth = mp.quad(lambda t: f(t) ** 2 * mp.npdf(t, 0, mp.sqrt(2)), [-30, -crossing, 0, crossing, 30])
     theirs = averages(text)[1]
     assert abs(mp.mpf(theirs.mid().str(30, radius=False)) - truth) < 1e-15 * truth
+
+
+def assert_read_back(found) -> None:
+    """The normal form of the normal form is the same, to the letter: nodes are compared by it."""
+    assert piecewise.pieces.__wrapped__(found.expr, Z[0]) == found
+
+
+@pytest.mark.parametrize("text", ["max(tanh(z), 0.3)", "max(sigmoid(z), 0.3)", "min(max(tanh(z), 0.3), 0.6)"])
+def test_logarithms_among_switch_points_are_read_back(text, monkeypatch):
+    """log(13/7)/2 came back as log(13)/2 - log(7)/2, for polynomials write their coefficients so."""
+    found, solve = activation(text).pieces, zeros._solve
+    assert_read_back(found)
+
+    def by_coefficients(e, w, x):  # planted: what was done
+        return zeros._polynomial(sp.Poly(e - w, x)) if e.is_polynomial(x) else solve(e, w, x)
+
+    monkeypatch.setattr(zeros, "_solve", by_coefficients)
+    with pytest.raises(AssertionError):
+        assert_read_back(found)

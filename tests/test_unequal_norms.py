@@ -3,6 +3,8 @@ not be."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import mpmath as mp
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.numeric.lowering import assembly, chord_check, chords, modules, printing
+from meanfield.numeric.solvers import propagate
 from meanfield.numeric.starts import two_norms_start
 from meanfield.symbolic.averages.chord import Chord, Rise, chord, rise
 from meanfield.symbols import K_aa, K_bb, Z, distance, tilt
@@ -418,6 +421,7 @@ WRONG = [
     (dict(start={"K_aa": 4.0, "K_bb": 1.0, "K_ab": 2.1}, quantities=NAMES), "K_ab must be between"),
     (dict(start={"K_aa": 4.0, "K_bb": 1.0, "K_ab": 1.0, "distance": 3.0}), "with one of"),
     (dict(start={"K_aa": 4.0, "K_bb": -1.0, "distance": 3.0}), "K_bb must be ≥ 0"),
+    (dict(start={"K_aa": 4.0, "K_bb": 1.0}), "how they are correlated"),
     (dict(correlation=0.5, quantities=("K_aa", "distance", "gamma")), "two inputs of any norms"),
     (dict(correlation=0.5, quantities=("K_aa", "distance", "J")), "two inputs of any norms"),
 ]
@@ -427,6 +431,73 @@ WRONG = [
 def test_bad_input_gets_a_sentence(given, message):
     with pytest.raises(mf.MeanFieldError, match=message):
         mf.derive("relu").propagate(sigma_w=1.0, sigma_b=0.1, depth=3, **given)
+
+
+SQUARE = {"K_aa": 3.0, "K_bb": 0.01, "K_ab": 0.05}  # z² lets one grow and the other fall, faster than exponentially
+
+
+def squares(layers):
+    """(K_aa, K_bb, K_ab) of z² at σ_w = 2: K_ab′ = 4(K_aa K_bb + 2K_ab²), in fractions."""
+    a, b, ab = (sp.Rational(v) for v in SQUARE.values())
+    for _ in range(layers - 1):
+        a, b, ab = 12 * a**2, 12 * b**2, 4 * (a * b + 2 * ab**2)
+    return float(a), float(b), float(ab)
+
+
+def square_run(closer=None, **given):
+    recursion = mf.derive("z**2").unequal_norms.only(*NAMES)
+    recursion = replace(recursion, closer=recursion.closer if closer is None else closer)
+    return propagate(recursion, sigma_w=2.0, sigma_b=0.0, start=SQUARE, **given)
+
+
+def assert_covariance_holds(run, rel: float) -> None:
+    """K_ab to `rel` of √(K_aa K_bb), layer by layer."""
+    for i, layer in enumerate(run.l):
+        a, b, ab = squares(int(layer))
+        assert abs(run.K_ab[i] - ab) <= rel * max(abs(ab), (a * b) ** 0.5), (layer, run.K_ab[i], ab)
+
+
+def test_covariance_of_very_unequal_norms():
+    """K_ab is read off the distance where that has more digits; beside a norm 1e60 times the other it has fewer."""
+    assert_covariance_holds(square_run(depth=7), 1e-13)
+    ((symbol, formula, _),) = mf.derive("z**2").unequal_norms.only(*NAMES).closer
+    turned, roots = distance * sp.cos(tilt) ** 2, sp.sqrt(K_aa) * sp.sqrt(K_bb)
+    with pytest.raises(AssertionError):  # planted: the condition that looks at the correlation only
+        assert_covariance_holds(square_run(((symbol, formula, turned < 2 * roots),), depth=7), 1e-13)
+
+
+def assert_only_one_overflows(run) -> None:
+    at = int(run.diverged_at) - 1
+    assert at == 8 and np.isinf(run.K_aa[at:]).all() and np.isnan(run.K_bb[at:]).all() and np.isnan(run.K_ab[at:]).all()
+    assert_close([run.K_aa[at - 1], run.K_bb[at - 1]], squares(at)[:2], 1e-13)
+
+
+def test_one_of_two_norms_overflows():
+    """K_bb is 1e-238 when K_aa leaves the doubles: it is not said to be infinite."""
+    run = square_run(depth=12)
+    assert_only_one_overflows(run)
+    assert "exceeds 1e300 first at layer 9" in run.message()
+    run.values["K_bb"][8:] = np.inf  # planted: what was said before
+    with pytest.raises(AssertionError):
+        assert_only_one_overflows(run)
+    zero = {"K_aa": 0.0, "K_bb": 1.0, "K_ab": 0.0}
+    nothing = mf.derive("relu", norm="pre").propagate(sigma_w=1.0, sigma_b=0.3, depth=3, start=zero)
+    assert "not a number from layer 2 on" in nothing.message() and np.isnan(nothing.K_aa[1:]).all()
+
+
+def test_kernel_between_two_norms_starts_as_their_covariance():
+    """Theta_ab is K_ab at layer 1 in whichever coordinates the start is given (it was a KeyError)."""
+    names = ("K_aa", "K_bb", "K_ab", "Theta_ab")
+    theory = mf.derive("relu")
+    wanted = theory.propagate(sigma_w=1.0, sigma_b=0.5, depth=4, correlation=0.3, quantities=names)
+    start = {"K_aa": 1.25, "K_bb": 1.25, "K_ab": 0.55}
+    runs = [
+        theory.propagate(sigma_w=1.0, sigma_b=0.5, depth=4, start=start | more, quantities=names)
+        for more in ({}, {"Theta_ab": 0.56})
+    ]
+    assert_close(runs[0].Theta_ab, wanted.Theta_ab, 1e-15)
+    with pytest.raises(AssertionError):  # another start shows
+        assert_close(runs[1].Theta_ab, wanted.Theta_ab, 1e-3)
 
 
 @pytest.mark.parametrize(

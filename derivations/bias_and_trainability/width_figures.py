@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -79,7 +80,8 @@ def figure_31(width: int = SMALL[-1], depth: int = 100) -> Figure:
         return figure
 
 
-def _measured(name: str, squares: Sequence[float], width: int, depth: int):
+@lru_cache(maxsize=8)  # K_aa and K_ab are of the same networks: figures 16 and 17, 18 and 19
+def _measured(name: str, squares: tuple[float, ...], width: int, depth: int):
     return mf.measure_pairs(name, sigma_w=np.sqrt(squares), sigma_b=BIAS**0.5, width=width, depth=depth, seed=SEED)
 
 

@@ -414,7 +414,7 @@ def _wanted(theory: Theory, observables, correlation) -> tuple[str, ...]:
         if q in ONE_INPUT + TWO_INPUTS + GRADIENTS and q not in allowed:
             why = (
                 "it is infinite in the theory (φ jumps or rises like √z), and no finite network measures that"
-                if q == "J" and correlation is None
+                if q in ("J", "Theta") and correlation is None
                 else "give correlation= for two-input quantities, leave it out for one-input ones"
             )
             raise MeanFieldError(f"A check of {q} was asked for, but {why}.")

@@ -209,6 +209,8 @@ def _solve(e: sp.Expr, w: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
     """All real x with e(x) = w, w free of x. Raises: Undecided where no exact rule applies."""
     if e == x:
         return [w]
+    if e.is_Add and w == 0 and (e - x).is_number:
+        return [x - e]  # z > log(13/7)/2 switches where it says: a polynomial's coefficients would be written otherwise
     if e.is_polynomial(x):
         return _polynomial(sp.Poly(e - w, x))
     if e.is_Add or e.is_Mul:

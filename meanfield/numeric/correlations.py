@@ -26,6 +26,7 @@ from meanfield.numeric.lowering.assembly import lower
 from meanfield.numeric.solvers import propagate
 from meanfield.results import MeanFieldError, Status, one_line
 from meanfield.symbolic.recursion import Recursion
+from meanfield.symbols import sigma_w
 
 NEAR = 1e-12  # relative: slopes of 1, and maps that are taken for the same at two K
 
@@ -103,8 +104,13 @@ def correlations(recursion: Recursion, values: dict[str, Any], phase: Any, first
     recursion: of (K, K_ab, distance, J_ab); values: numbers of its parameters; phase: where K flows; first: K at layer
     1; odd: whether every φ is odd and there are no biases.
     """
-    step = _Step(recursion, values)
     point = phase.fixed_point
+    weightless = values["sigma_w"] == 0 and recursion["distance"].subs(sigma_w, 0) == 0
+    gone = weightless or phase.chi_J.value == 0  # C has no coefficient beyond the first
+    if point is not None and point.K.value != 0 and gone:
+        text = "no others: the inputs are the same after one layer"
+        return Correlations(float(point.K.value), (CorrelationPoint(1.0, 0.0, "stable"),), phase.status, text)
+    step = _Step(recursion, values)
     K_star = first if point is not None and point.stability == "neutral" else None
     if K_star is None and point is not None:
         K_star = float(point.K.value)

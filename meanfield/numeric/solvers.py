@@ -31,7 +31,8 @@ class Run:
 
     l: layer indices (the last axis of every array). values: name → array of shape (broadcast shape of the parameters,
     layers); a quantity carried as a logarithm is stored as one ("log_J"), and `run.J` exponentiates it. diverged_at:
-    first layer at which K overflows, 0 where it does not; from that layer on K is inf and J is NaN.
+    first layer at which K overflows, 0 where it does not; from that layer on K is inf and J is NaN. Of two inputs the
+    one that overflows is inf, and the other's K is NaN (it is not followed; propagate it by itself).
     """
 
     l: np.ndarray
@@ -138,6 +139,9 @@ class Run:
             return ""
         first = int(bad[bad > 0].min())
         count = f" at {int((bad > 0).sum())} of {bad.size} points" if bad.size > 1 else ""
+        norms = [v for n, v in self.values.items() if n.startswith("K")]
+        if not any(np.isinf(v).any() for v in norms):  # the normalized zero vector, say
+            return f"The state is not a number{count} from layer {first} on; the layers before it are intact."
         return f"K diverges{count}: it exceeds 1e300 first at layer {first}; the layers before it are intact."
 
 
@@ -170,6 +174,11 @@ def propagate(
     inputs = {"Q0": norm}
     needs_c = any(v.initial.has(c0) for v in recursion.state) and not set(start or ()) & set(NAMES)
     if needs_c:
+        if correlation is None and {"K_aa", "K_bb"} & set(start or ()):
+            raise MeanFieldError(
+                f"Two inputs were started with {' and '.join(start or ())}, but nothing says how they are correlated; "
+                "give K_ab, c or distance in start as well, or correlation=."
+            )
         c = checked("correlation", 1.0 if correlation is None else correlation)
         if (np.abs(c) > 1).any():
             raise MeanFieldError(
@@ -181,9 +190,9 @@ def propagate(
         whole_start = pair_start if recursion.names[0] == "K" else two_norms_start
         layer_1 = {n: a[..., 0] if layerwise and a.ndim else a for n, a in arrays.items()} | inputs
         start = whole_start(start, lambda: first_value(recursion.state[0].initial, layer_1))
-        if "K_ab" in start and "Theta_ab" in recursion.names:
-            start = {"Theta_ab": start["K_ab"]} | start  # as at every first layer
         start = {n: v for n, v in start.items() if n in recursion.names or n not in ("K_ab", "distance")}
+    if start and "K_ab" in start and "Theta_ab" in recursion.names:
+        start = {"Theta_ab": start["K_ab"]} | start  # as at every first layer
     for n, v in (start or {}).items():
         recursion.index(n)  # raises for what is no state variable
         given_start[f"{n}^1"] = checked(f"The start of {n}", v)

@@ -7,6 +7,8 @@ left is an identity between rational functions of symbols and roots.
 
 from __future__ import annotations
 
+import math
+
 import sympy as sp
 
 from meanfield import balls
@@ -18,6 +20,7 @@ from meanfield.symbolic.averages.stretch import Stretch
 from meanfield.symbols import Z
 
 SIMPLIFIED = 500  # operations: beyond that SymPy's simplify may take minutes, and digits have spoken already
+HALVINGS = 20  # of a test point's symbols, until its covariances are some
 BITS = (160, 320, 640, 1280)  # of the digits, as long as the balls are too wide to tell
 
 
@@ -62,8 +65,9 @@ def expressions_equal(a: sp.Expr, b: sp.Expr, points: int = 3) -> Equality:
             return Equality.PROVED
     difference, size = closed(a - b), closed(a)
     free = sorted(a.free_symbols | b.free_symbols, key=lambda s: s.name)
+    covariances = {n.args[1] for e in (a, b) for n in e.atoms(Average) if n.n > 1}
     for k in range(points):  # numbers first: a difference is cheap to see and final
-        if not _agree(difference, size, sample(free, k)):
+        if not _agree(difference, size, _inside(sample(free, k), covariances)):
             return Equality.DIFFERENT
     if not difference.has(Average) and difference.count_ops() < SIMPLIFIED and sp.simplify(difference) == 0:
         return Equality.PROVED
@@ -83,12 +87,39 @@ def _agree(difference: sp.Expr, size: sp.Expr, at: dict) -> bool:
 
 
 def sample(free, k: int) -> dict[sp.Symbol, sp.Rational]:
-    """The k-th exact test point; off-diagonal covariances stay inside |c| < 1."""
+    """The k-th exact test point; covariances and correlations of two inputs stay inside |c| < 1."""
     at = {s: sp.Rational(29 + 13 * i + 17 * k, 23 + 6 * k) for i, s in enumerate(free)}
     for s in at:
-        if s.name.endswith("_ab"):
-            at[s] = sp.Rational((-1) ** k * (2 + k), 7)
+        if s.name.endswith("_ab") or s.name in ("c", "c0"):
+            at[s] = sp.Rational((-1) ** k * (2 + k), 7 + 2 * k)
     return at
+
+
+def _inside(at: dict, covariances: set[sp.Tuple]) -> dict:
+    """The test point at which every covariance is one: symbols that no variance holds are halved until it is."""
+    rows = [[(i, j) for i in range(_order(c)) for j in range(i + 1)] for c in covariances]
+    own = [{s for (i, j), e in zip(r, c) if i == j for s in e.free_symbols} for r, c in zip(rows, covariances)]
+    free = set().union(*[c.free_symbols - o for c, o in zip(covariances, own)]) - set().union(*own)
+    for _ in range(HALVINGS):
+        wide = set().union(*[c.free_symbols & free for c in covariances if not _is_covariance(c.xreplace(at))])
+        if not wide:
+            break
+        at = {s: v / 2 if s in wide else v for s, v in at.items()}
+    return at
+
+
+def _order(entries: sp.Tuple) -> int:
+    """The number of variables whose covariance has so many entries."""
+    return (math.isqrt(8 * len(entries) + 1) - 1) // 2
+
+
+def _is_covariance(entries: sp.Tuple) -> bool:
+    """Whether numbers, a lower triangle row by row, are a covariance; True where they hold averages."""
+    n = _order(entries)
+    if entries.has(Average):
+        return True
+    full = sp.Matrix(n, n, lambda i, j: entries[max(i, j) * (max(i, j) + 1) // 2 + min(i, j)])
+    return all(sp.N(full[:m, :m].det(), 20) >= 0 for m in range(1, n + 1))
 
 
 # ----------------------------------------------------------------------------------------------------- by structure

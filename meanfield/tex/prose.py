@@ -13,8 +13,8 @@ _PLAIN_LETTERS = {
     "→": "->", "≤": "<=", "≥": ">=", "−": "-",
 }  # fmt: skip
 _NAMES = {
-    "K_aa": "K_{aa}", "K_bb": "K_{bb}", "K_ab": "K_{ab}", "oo": r"\infty", "Q0": "Q_0", "N0": "N_0", "J0": "J_0",
-    "D0": "D_0", "l": r"\ell", "phi": r"\varphi", "chi_Delta": r"\chi_\Delta",
+    "K_aa": "K_{aa}", "K_bb": "K_{bb}", "K_ab": "K_{ab}", "oo": r"\infty", "Q0": "Q_0", "c0": "c_0", "N0": "N_0",
+    "J0": "J_0", "D0": "D_0", "l": r"\ell", "phi": r"\varphi", "chi_Delta": r"\chi_\Delta",
 }  # fmt: skip
 _GREEK = frozenset(
     re.findall(

@@ -244,10 +244,10 @@ def _loops(f: dict, layer: str) -> str:
     store = "\n".join(f"        out[p, l + 1, {i}] = {c}" for i, c in enumerate(f["carried"]))
     first = "\n".join(f"    out[p, 0, {i}] = {c}" for i, c in enumerate(f["carried"]))
     last = "\n".join(f"    out[p, 0, {i}] = {c}" for i, c in enumerate(f["carried"]))
-    blow = "\n".join(
-        f"            {c} = math.inf" if c in f["drivers"] and c.startswith("K") else f"            {c} = math.nan"
-        for c in f["carried"]
-    )
+    norms = [c for c in f["carried"] if c in f["drivers"] and c.startswith("K")]
+    # of two norms one may overflow alone
+    over = "math.inf" if len(norms) == 1 else "math.inf if abs({c}_next) >= 1e300 else math.nan"
+    blow = "\n".join(f"            {c} = {over.format(c=c) if c in norms else 'math.nan'}" for c in f["carried"])
     core = f"""
     fixed = False
 {zero}

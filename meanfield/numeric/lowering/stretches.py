@@ -128,11 +128,9 @@ def by_parts(
             low, high = high, 2.0 * high
         return total
 """
-    last = f"2.0 * ({second}(V{own}{more}) - q) / apart"
-    if more:  # an even f is the same at z and -z, to rounding
-        last = f"max({last}, 0.0)"
-    return out + f"""    q = {product}(V, V - 0.5 * apart, V, gap * (2.0 - gap){more})
-    return {last}
+    # of an even f opposite inputs are the same: what is left of 0 must have no sign, for it has a logarithm
+    return out + f"""    left = {second}(V{own}{more}) - {product}(V, V - 0.5 * apart, V, gap * (2.0 - gap){more})
+    return 2.0 * (0.0 if left < 0.0 else left) / apart
 """
 
 

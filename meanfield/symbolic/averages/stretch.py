@@ -79,7 +79,7 @@ class Stretch(sp.Expr):
     def definition(self) -> sp.Expr:
         """2(⟨f²⟩ - ⟨f f⟩)/apart, in averages; not divided where it is no ratio."""
         if not self.is_ratio:
-            return 2 * (self.second - self.product)
+            return sp.S.Zero if self.apart == 0 else 2 * (self.second - self.product)
         return self.slope if self.apart == 0 else 2 * (self.second - self.product) / self.apart
 
     def doit(self, **hints):
@@ -93,6 +93,8 @@ class Stretch(sp.Expr):
         if not self.is_number:
             return None
         if self.apart == 0:
+            if not self.is_ratio:
+                return sp.S.Zero
             value = self.slope
             if value == sp.oo:
                 raise InfiniteAverage(f"{self} is infinite: the function jumps, and the inputs are the same.")
@@ -144,7 +146,7 @@ class Stretch(sp.Expr):
 
 
 class Separation(Stretch):
-    """⟨(f(z_a) - f(z_b))²⟩ itself."""
+    """⟨(f(z_a) - f(z_b))²⟩ itself: 0 at apart = 0, also where f jumps."""
 
     is_ratio = False
 

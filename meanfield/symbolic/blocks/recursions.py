@@ -248,7 +248,8 @@ def unequal_norms(block: Block) -> Recursion:
     apart = variable(distance, 2 * sigma_w**2 * Q0 * (1 - c0))
     start = [*own, variable(tilt, sp.S.Zero), apart, *between, variable(J_ab, sp.S.One)]
     turned, roots = distance * sp.cos(tilt) ** 2, sp.sqrt(K_aa) * sp.sqrt(K_bb)
-    nearer = ((K_ab, roots - turned / 2, turned < 2 * roots),)
+    # cos(tilt) near tilt = ±π/2 is known to tan(tilt) roundings only: of very unequal norms K_ab knows itself better
+    nearer = ((K_ab, roots - turned / 2, distance * sp.Abs(sp.cos(tilt)) < 2 * roots),)
     try:
         walk, values, *before = _trained(block, _COV, {"J": one, "Theta": (sp.S.Zero, sp.S.Zero, Theta_ab)}, *both)
     except OpenTangent:

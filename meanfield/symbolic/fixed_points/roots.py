@@ -16,6 +16,7 @@ import sympy as sp
 from flint import arb
 
 from meanfield import balls
+from meanfield.arguments import shown
 from meanfield.functions.piecewise import jump as jump_at
 from meanfield.functions.piecewise import pieces
 from meanfield.functions.ranges import span
@@ -99,10 +100,11 @@ def _compiled(expr: sp.Expr):
     """The averages in expr that depend on K (outer ones, where a variance holds others), and expr as a function of K
     and of them."""
     nodes = sorted((n for n in outermost(expr) if n.free_symbols & {K}), key=str)
-    if any(n.n > 1 or n.mean != (sp.S.Zero,) or any(p.has(K) for p in n.args[3]) for n in nodes):
+    moving = [n for n in nodes if n.n > 1 or n.mean != (sp.S.Zero,) or any(p.has(K) for p in n.args[3])]
+    if moving:
         raise MeanFieldError(
-            f"{expr} holds an average that is not over one centred Gaussian of variance K alone (a maximum over nodes, "
-            "a mean that moves with K), so that its values are not enclosed; follow K with propagate."
+            f"{shown(moving[0])} is not over one centred Gaussian of variance K alone (a maximum over nodes, a mean "
+            "that moves with K), so that its values are not enclosed; follow K with propagate."
         )
     names = tuple(sp.Dummy(f"a{i}", real=True) for i in range(len(nodes)))
     return nodes, balls.compile_ball(expr.xreplace(dict(zip(nodes, names))), (K, *names))
