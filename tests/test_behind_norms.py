@@ -105,3 +105,16 @@ def test_signs_far_out_decide_between_symbolic_branches():
     b = sp.Symbol("b", positive=True)
     found = piecewise.pieces(sp.Max(softplus(Z[0]), b), Z[0])
     assert found.exprs == (b, softplus(Z[0])) and not found.jumps()
+
+
+def test_a_break_behind_softplus_does_not_overflow():
+    """log(e^m - 1), where softplus passes its mean m, at m beyond 709: far out softplus is the ReLU, and K' no longer
+    depends on K (it fell from 1.25 to 2e-4 at K = 3.2e6)."""
+    block = mf.Sequential((mf.Nonlinearity("softplus"), mf.LayerNorm(), mf.Nonlinearity("relu"), mf.Dense()))
+    run = mf.derive(architecture=block).propagate(
+        sigma_w=1.3, sigma_b=0, depth=2, start={"K": np.array([1e6, 1e7, 1e12])}, quantities=("K",)
+    )
+    limit = mf.derive(architecture=mf.Sequential((mf.Nonlinearity("relu"), *block.blocks[1:]))).propagate(
+        sigma_w=1.3, sigma_b=0, depth=2, start={"K": 1.0}, quantities=("K",)
+    )
+    np.testing.assert_allclose(run.K[:, 1], limit.K[1], rtol=2e-5)

@@ -40,7 +40,8 @@ def direct(node: Average, name: str) -> str:
     inner = ", ".join(["z", *(s.name for s in names)])
     if moving:
         whole = _switching(p, swap, f"{name}_f", inner)
-        walls = "".join(f"    walls[{k}] = abs({printing.code(without_overflow(b.xreplace(swap)))})\n" for k, b in enumerate(moving))
+        places = [printing.code(without_overflow(b.xreplace(swap))) for b in moving]
+        walls = "".join(f"    walls[{k}] = abs({place})\n" for k, place in enumerate(places))
         # behind a wall a density of that place falls within s²/wall; a wall beyond 38 s bounds nothing a double holds
         walls = f"""    walls = np.empty({len(moving)})
 {walls}    walls = np.sort(walls)
@@ -97,7 +98,8 @@ def _switching(p, swap, name: str, arguments: str) -> str:
     """Source of a piecewise function whose breaks are computed when it is called."""
     text = f"def {name}({arguments}):\n"
     for e, b in zip(p.exprs, p.breaks):
-        text += f"    if z < {printing.code(without_overflow(b.xreplace(swap)))}:\n{printing.body(e.xreplace(swap), ' ' * 8)}"
+        place = printing.code(without_overflow(b.xreplace(swap)))
+        text += f"    if z < {place}:\n{printing.body(e.xreplace(swap), ' ' * 8)}"
     return text + printing.body(p.exprs[-1].xreplace(swap)) + "\n"
 
 

@@ -14,6 +14,7 @@ import sympy as sp
 
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering import parametric_check, planes, printing
+from meanfield.numeric.lowering.direct import without_overflow
 from meanfield.numeric.lowering.parametric_check import Sample
 from meanfield.numeric.lowering.stretches import CLOSE, by_parts
 from meanfield.numeric.quadrature import tables as quadrature
@@ -132,7 +133,7 @@ def text(plan: Plan, name: str, widen: float = 1.5) -> str:
         walls.setdefault(b, sp.Symbol(f"b{len(walls)}", real=True))
     inner = [str(s) for s in (*hoisted.values(), *walls.values())]
     more = "".join(f", {s}" for s in inner)
-    setup = "".join(f"    {s} = {printing.code(e)}\n" for e, s in [*hoisted.items(), *walls.items()])
+    setup = "".join(f"    {s} = {printing.code(without_overflow(e))}\n" for e, s in (hoisted | walls).items())
     flags: dict[str, list[bool]] = {}
     for k, side, centres in zip("FG", sides, plan.centres):
         own = [b for b in dict.fromkeys(b for f in side for b in f.breaks)]
