@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import mpmath as mp
+import numpy as np
 import pytest
 import sympy as sp
 
