@@ -229,7 +229,7 @@ class Theory:
         exponents β need numbers here, and `phase_table` answers for all of them.
         """
         theory, parameters = decided(self, parameters)
-        if self.one_input.knows_layer:
+        if theory.one_input.knows_layer:
             return theory._scheduled_law(quantity, parameters)
         choice(quantity, "quantity", ("K", "J", *closing.QUANTITIES))
         if quantity in closing.QUANTITIES:
@@ -265,6 +265,12 @@ class Theory:
 
     def _scheduled_law(self, quantity: str, parameters: dict) -> ScheduledLaw:
         """The law of one quantity under schedules, at exponents that have numbers."""
+        try:
+            branch(self.block)
+        except MeanFieldError as error:
+            raise MeanFieldError(
+                f"A large-depth law was asked for, but the map changes from layer to layer (a Schedule). {error}"
+            ) from None
         from meanfield.presentation.phase_tables import ScheduledLaw
 
         table = self.phase_table(quantity, **parameters)
