@@ -37,7 +37,7 @@ def _slopes(kind, t, state, s, b):
         whole = x + math.log1p(math.exp(-x)) if x > 0 else math.log1p(math.exp(x))
         own_share, shared = math.exp(-whole), math.exp(x - whole)
     # beyond these the averages are what they tend to
-    u = math.exp(min(320.0, max(-600.0, -above - P - whole)))
+    u = math.exp(min(320.0, max(-700.0, -above - P - whole)))
     r = math.exp(max(-600.0, ratio - whole))
     square, more, product = (
         _relu(u, r, math.exp(Q - P) * own_share + shared)
@@ -57,7 +57,7 @@ def _slopes(kind, t, state, s, b):
 
 @njit(cache=False)
 def follow_pair(kind, s, b, K, c, stops, h):
-    """Rows (log K, log distance, log K_ab) at log l = stops; kind 0: ReLU, 1: erf."""
+    """Rows (log K, log(distance/K), log K_ab) at log l = stops; kind 0: ReLU, 1: erf."""
     state, first = np.array([math.log(K), math.log(2 * (1 - c)), math.log(K * c)]), 100_000
     for m in range(1, first):
         x, y, w = _slopes(kind, math.log(m), state, s, b)
@@ -73,5 +73,5 @@ def follow_pair(kind, s, b, K, c, stops, h):
             four = np.array(_slopes(kind, t + e, state + e * three, s, b))
             state = state + e * (one + 2 * two + 2 * three + four) / 6
             t += e
-        out[i, 0], out[i, 1], out[i, 2] = state[0], state[0] + state[1], state[2]
+        out[i] = state
     return out
