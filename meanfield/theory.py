@@ -242,9 +242,10 @@ class Theory:
         """How quantities of a residual network whose variances fall as σ² l^{-β} behave as l → ∞, and where in the
         space of exponents each law holds, as a proved partition.
 
-        quantities: "K", "K[1]" (the variance inside the branch), "J", and squared gradients "G_z", "G_w", "G_b"; K and
-        J unless given. fixed: numbers for σ's and β's; β's left out are the table's coordinates. Blocks: a `Residual`
-        of strength 1 around Dense, φ, Dense, each σ a number, a symbol or a `Schedule`, or around φ, Dense.
+        quantities: "K", "K[1]" (the variance inside the branch), "J", squared gradients "G_z", "G_w", "G_b", and of two
+        inputs of one norm "distance" and "gamma" = c/(1 - c); K and J unless given. fixed: numbers for σ's and β's; β's
+        left out are the table's coordinates. Blocks: a `Residual` of strength 1 around Dense, φ, Dense, each σ a
+        number, a symbol or a `Schedule`, or around φ, Dense.
 
         >>> from meanfield import Dense, Nonlinearity, Residual, Schedule, Sequential
         >>> last = Dense(sigma_w=Schedule(Param("sigma_v"), "beta"), sigma_b=0)

@@ -40,7 +40,7 @@ symbolic.fixed_points.roots symbolic.fixed_points.exclusion symbolic.fixed_point
 symbolic.fixed_points.half_line symbolic.fixed_points.maps symbolic.fixed_points.points
 symbolic.asymptotics.scaling symbolic.asymptotics.depth symbolic.asymptotics.cells symbolic.asymptotics.growth
 symbolic.asymptotics.resting symbolic.asymptotics.balance symbolic.asymptotics.branch symbolic.asymptotics.residual
-symbolic.asymptotics.phase_tree
+symbolic.asymptotics.tails symbolic.asymptotics.pair_laws symbolic.asymptotics.phase_tree
 symbolic.criticality.small_bias symbolic.criticality.lines symbolic.criticality.phases symbolic.criticality.points
 symbolic.criticality.rounding symbolic.criticality.closing
 numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches numeric.quadrature.waves

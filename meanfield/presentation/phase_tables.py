@@ -153,7 +153,8 @@ class PhaseTable:
     Coordinates are the parameters that have no numbers: exponents β ≥ 0 and, where K feeds back linearly, the strength
     S = σ_v²σ_w² (W = S·⟨φ²⟩_q/q where that ratio is irrational), see `definitions`. l counts blocks: K before block l,
     K[1] the variance inside it, J over the blocks before it; G_z, G_w[1], G_b[1] (inner Dense), G_w[2], G_b[2] (outer)
-    are squared gradients over J^{1,L}, per output and in units of the width for G_w, as a function of l < L. Laws are
+    are squared gradients over J^{1,L}, per output and per input for G_w, as a function of l < L; distance and gamma are
+    those of two inputs of one norm that start neither alike nor opposite, c = K_ab/K. Laws are
     exact up to a factor where log X = O(log l), constants included where they do not depend on the start (C); else
     their leading term. Iterate over it for the rows.
 
@@ -219,7 +220,7 @@ class PhaseTable:
         """The regions where every quantity named behaves as said, for every start: "grows" (→ ∞), "vanishes" (→ 0),
         "constant", "bounded" (one of the last two) or "at least constant".
 
-        Brackets of a quantity's name are left out: G_w1 for G_w[1]. Regions that are open without numbers are left out.
+        Brackets of a quantity's name are left out: G_w1 for G_w[1]. Regions whose laws are not known are left out.
         """
         asked = {}
         for name, behaviour in behaviours.items():
@@ -230,7 +231,8 @@ class PhaseTable:
             asked[full] = BEHAVIOURS[behaviour]
 
         def holds(here: Cell, found: tuple[Laws, ...]) -> bool:
-            return all(one.laws and direction(one[n], here) in signs for one in found for n, signs in asked.items())
+            known = all({n for n, _ in one.laws} >= set(asked) for one in found)
+            return known and all(direction(one[n], here) in signs for one in found for n, signs in asked.items())
 
         regions: list[Cell] = []
         for leaf in self.tree.leaves():

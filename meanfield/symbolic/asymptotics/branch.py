@@ -107,6 +107,11 @@ class Branch:
         return end
 
     @property
+    def is_odd(self) -> bool:
+        """Whether φ is odd, as far as its mean shows it."""
+        return average(self.phi.pieces.expr, K) == 0
+
+    @property
     def degree(self) -> sp.Expr | None:
         """The degree of a homogeneous φ, ⟨φ²⟩_q = v q^degree for every q; None for others."""
         if self.zero.square.remainder != "zero" or len(self.zero.square.terms) != 1:

@@ -14,9 +14,11 @@ from meanfield.results import MeanFieldError
 from meanfield.symbolic.asymptotics.branch import Branch
 from meanfield.symbolic.asymptotics.cells import Affine, At, Cell, Node, Undecided, partition
 from meanfield.symbolic.asymptotics.growth import Growth, regular
+from meanfield.symbolic.asymptotics.pair_laws import pair_laws
 from meanfield.symbolic.asymptotics.residual import Solver, Way
 
-QUANTITIES = ("K", "K[1]", "J", "G_z", "G_w", "G_b")
+PAIR = ("distance", "gamma")
+QUANTITIES = ("K", "K[1]", "J", "G_z", "G_w", "G_b", *PAIR)
 
 
 @dataclass(frozen=True)
@@ -40,13 +42,18 @@ class Laws:
         return replace(self, laws=tuple((n, g.map(function)) for n, g in self.laws))
 
 
-def laws_of(way: Way, branch: Branch, quantities: tuple[str, ...]) -> Laws:
+def laws_of(way: Way, solver: Solver, quantities: tuple[str, ...]) -> Laws:
     """The laws of named quantities in block l: K before it, K[1] = q inside, J over the blocks before it, and squared
     gradients G over J^{1,L} (the same for every block of a network of L layers): G_z at K, G_w[1], G_b[1] of the inner,
     G_w[2], G_b[2] of the outer Dense."""
     found: list[tuple[str, Growth]] = []
+    branch = solver.branch
+    pair = pair_laws(solver, way) if set(quantities) & set(PAIR) else (None, None)
     for name in quantities:
-        if name == "K":
+        if name in PAIR:
+            law = pair[PAIR.index(name)]
+            found += [] if law is None else [(name, law)]
+        elif name == "K":
             found.append((name, way.K))
         elif name == "K[1]":
             found.append((name, way.q))
@@ -70,7 +77,7 @@ def named_quantities(asked: tuple[str, ...]) -> tuple[str, ...]:
     for name in asked or ("K", "J"):
         if name in ("G_w", "G_b"):
             out += [f"{name}[1]", f"{name}[2]"]
-        elif name in ("K", "K[1]", "J", "G_z", "G_w[1]", "G_w[2]", "G_b[1]", "G_b[2]"):
+        elif name in ("K", "K[1]", "J", "G_z", "G_w[1]", "G_w[2]", "G_b[1]", "G_b[2]", *PAIR):
             out.append(name)
         else:
             raise MeanFieldError(f"A law of {name} was asked for; phase tables know {', '.join(QUANTITIES)}.")
@@ -80,7 +87,8 @@ def named_quantities(asked: tuple[str, ...]) -> tuple[str, ...]:
 def laws_at(branch: Branch, quantities: tuple[str, ...]) -> tuple[Laws, ...]:
     """The laws of a branch whose exponents are numbers (σ's may be symbols where no sign depends on them)."""
     gradients = any(n not in ("K", "K[1]") for n in quantities)
-    return tuple(laws_of(one, branch, quantities) for one in Solver(branch, At({}), gradients).ways())
+    solver = Solver(branch, At({}), gradients)
+    return tuple(laws_of(one, solver, quantities) for one in solver.ways())
 
 
 def phase_tree(branch: Branch, quantities: tuple[str, ...]) -> tuple[Node, tuple[tuple[sp.Symbol, sp.Expr], ...]]:
@@ -98,11 +106,12 @@ def phase_tree(branch: Branch, quantities: tuple[str, ...]) -> tuple[Node, tuple
     whole = Cell(coordinates, tuple(axes[len(free) :]), tuple(axes[: len(free)]))
 
     def derive(here: Cell) -> tuple[Laws, ...]:
+        solver = Solver(branch, here, gradients, strength if definitions else None, inside)
         try:
-            ways = Solver(branch, here, gradients, strength if definitions else None, inside).ways()
+            found = [laws_of(one, solver, quantities) for one in solver.ways()]
         except Undecided as error:
             return (Laws((), str(error), "open"),)
-        return tuple(laws_of(one, branch, quantities).map(here.simplified) for one in ways)
+        return tuple(one.map(here.simplified) for one in found)
 
     return merged(partition(whole, derive)), definitions
 

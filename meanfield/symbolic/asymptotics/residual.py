@@ -43,7 +43,8 @@ UNASKED = regular(None)  # where a law was not wanted
 class Way:
     """One attracting behaviour: K, q and the averages ⟨φ²⟩_q, ⟨φ′²⟩_q in block l, and J over the blocks before it.
 
-    regime: in words; basin: the starts that end here.
+    regime: in words; basin: the starts that end here. For two inputs: the end of q, where it goes to one; what drives K
+    ("feedback", "source", "tie", "weak", "rest", "slow", "slow fall"), and the share of it that is a source.
     """
 
     K: Growth
@@ -53,6 +54,9 @@ class Way:
     J: Growth | None
     regime: str
     basin: str = EVERY
+    end: End | None = None
+    drive: str = ""
+    share: sp.Expr = sp.S.Zero
 
 
 @dataclass(frozen=True)
@@ -148,7 +152,15 @@ class Solver:
         q = self.variance(K_) if self.inside else UNASKED
         slope = regular(end.of_slope[2]) if self.gradients else None
         square = self._at(end.of_square, q) if self.inside else UNASKED
-        return Way(K_, q, square, slope, J_ if self.gradients else None, regime)
+        drive = "weak" if strong < 0 else "feedback" if strong > 0 else self._drive(K_, W)
+        return Way(K_, q, square, slope, J_ if self.gradients else None, regime, end=end, drive=drive)
+
+    def _drive(self, K_: Growth, W: sp.Expr) -> str:
+        """Whether K outgrows what its linear feedback leaves, by a power ("source") or a logarithm ("tie")."""
+        gap = K_ / regular(1, W)
+        if self.sign(gap.exponent) > 0:
+            return "source"
+        return "tie" if gap.power_of(1) != 0 else "feedback"
 
     def _gain(self, end: End) -> sp.Expr:
         """W = S v of an end where ⟨φ²⟩_q ~ v q."""
@@ -160,21 +172,23 @@ class Solver:
         end = self.branch.infinity
         if end.is_linear:
             K_ = product(self._gain(end), self.V, self.oracle)
-            return self._beside_trap(K_, end, "V < 1: linear feedback, q → ∞")
+            return self._beside_trap(K_, end, "V < 1: linear feedback, q → ∞", "feedback")
         alone = self._fed_back(end)
         source = self.source_a()
         grown = None if source is None else summed(source, self.oracle)
         regime = "V < 1: q → ∞"
         if grown is None:
-            return self._beside_trap(alone, end, regime)
+            return self._beside_trap(alone, end, regime, "feedback")
         order = compared(grown, alone, self.oracle)
         K_ = grown if order > 0 else alone if order < 0 else self._tied(end, alone)
-        return self._beside_trap(K_, end, regime)
+        drive = {1: "source", -1: "feedback", 0: "tie"}[order]
+        shared = source.constant / (K_.exponent * K_.constant) if order == 0 and source is not None else sp.S.Zero
+        return self._beside_trap(K_, end, regime, drive, shared)
 
-    def _beside_trap(self, K_: Growth, end: End, regime: str) -> list[Way]:
+    def _beside_trap(self, K_: Growth, end: End, regime: str, drive: str, share: sp.Expr = sp.S.Zero) -> list[Way]:
         """q → ∞, and q → 0 where small starts stay there."""
         trap = self._trapped()
-        return [self._way(K_, end, regime, "large starts" if trap else EVERY), *trap]
+        return [self._way(K_, end, regime, "large starts" if trap else EVERY, drive, share), *trap]
 
     def _fed_back(self, end: End) -> Growth:
         """K under K' = K + σ_v² l^{-β_v} v (σ_w² l^{-β_w} K)^a |log q|^k alone, 0 ≤ a < 1, where it grows."""
@@ -275,7 +289,8 @@ class Solver:
                 K_ = self._from_sources(self._gain(end), self.source_a())
             else:
                 K_ = summed(self.source_a(), self.oracle)  # type: ignore[arg-type,assignment]
-            return [self._way(K_, end, "V = 1: q → ∞ by its own source")]
+            drive = self._drive(K_, self._gain(end)) if end.is_linear else "source"
+            return [self._way(K_, end, "V = 1: q → ∞ by its own source", EVERY, drive)]
         flat = b.size if b is not None and self.sign(b.beta) == 0 else sp.S.Zero
         s0 = w.size * a.size if reach == 0 and a is not None else sp.S.Zero
         c = s0 + w.beta * flat
@@ -322,7 +337,7 @@ class Solver:
     def _saturates(self) -> bool:
         """Whether ⟨φ²⟩_q/q is smaller at q → ∞ than at q → 0."""
         (a, _, v), (b, _, u) = self.branch.zero.of_square, self.branch.infinity.of_square
-        return b < a or a < 1 or (a == b == 1 and _sign_of(v - u) > 0)
+        return b < a or a < 1 or (a == b == 1 and sign_of(v - u) > 0)
 
     def _pull(self, end: End, c: sp.Expr, d: sp.Expr) -> int:
         """The sign of S⟨φ²⟩_q + c - d q near one end, without c at q → 0."""
@@ -345,7 +360,7 @@ class Solver:
             constant = c / self.S if far and term.power == 0 and term.logs == 0 else 0
             total = term.coefficient + constant
             if total != 0:
-                sign = _sign_of(total) * ((-1) ** term.logs if not far else 1)
+                sign = sign_of(total) * ((-1) ** term.logs if not far else 1)
                 return sign
         if far and c != 0:
             return 1
@@ -357,8 +372,9 @@ class Solver:
         """q → ∞ at V = 1."""
         end = self.branch.infinity
         if end.is_linear and self.sign(self._gain(end) - d) > 0:
-            return self._way(self._from_sources(self._gain(end)), end, "V = 1: q → ∞ by its feedback", basin)
-        return self._slow(self._without_linear(end) + c, end, "V = 1: q grows with log l", basin)
+            K_ = self._from_sources(self._gain(end))
+            return self._way(K_, end, "V = 1: q → ∞ by its feedback", basin, "feedback")
+        return self._slow(self._without_linear(end) + c, end, "V = 1: q grows with log l", basin, c)
 
     def _decay(self, d: sp.Expr, basin: str) -> Way:
         """q → 0 at V = 1."""
@@ -368,7 +384,7 @@ class Solver:
         W = self._gain(end)
         if self.sign(W - d) < 0:
             K_ = self._from_sources(W, self.source_a(), self._through(end))
-            return self._way(K_, end, "V = 1: q → 0 against its feedback", basin)
+            return self._way(K_, end, "V = 1: q → 0 against its feedback", basin, self._drive(K_, W))
         return self._slow(self._without_linear(end), end, "V = 1: q falls with log l", basin)
 
     def _without_linear(self, end: End) -> Law:
@@ -376,10 +392,17 @@ class Solver:
         kept = tuple(t for t in end.square.terms if (t.power, t.logs) != (1, 0))
         return replace(end.square, terms=kept) * self.S
 
-    def _slow(self, law: Law, end: End, regime: str, basin: str) -> Way:
+    @staticmethod
+    def _slow_drive(law: Law, end: End, c: sp.Expr) -> tuple[str, sp.Expr]:
+        if end.square.point == 0:
+            return "slow fall", sp.S.Zero
+        lead = law.leading
+        return "slow", c / lead.coefficient if (lead.power, lead.logs) == (0, 0) else sp.S.Zero
+
+    def _slow(self, law: Law, end: End, regime: str, basin: str, c: sp.Expr = sp.S.Zero) -> Way:
         """q as powers of log l, by the expansion of its flow at one end."""
         if law.leading.logs != 0:
-            return self._slow_with_logarithm(law, end, regime, basin)
+            return self._slow_with_logarithm(law, end, regime, basin, c)
         found = flow(law)
         lead = found.x[0]
         w = self.branch.w
@@ -405,9 +428,10 @@ class Solver:
                 key = (sp.S.Zero, sp.S.One, sp.S.Zero, sp.S.Zero) if key == (0, 1, 0, 0) else key
                 merged[key] = merged.get(key, 0) + coefficient
             J_ = replace(J_, terms=tuple((k, e) for k, e in merged.items() if e != 0), leading=not complete)
-        return Way(K_, q, self._at(end.of_square, q), slope, J_, regime, basin)
+        drive, share = self._slow_drive(law, end, c)
+        return Way(K_, q, self._at(end.of_square, q), slope, J_, regime, basin, end, drive, share)
 
-    def _slow_with_logarithm(self, law: Law, end: End, regime: str, basin: str) -> Way:
+    def _slow_with_logarithm(self, law: Law, end: End, regime: str, basin: str, c: sp.Expr) -> Way:
         """The same to leading order, dq/dlog l = c q^n (log q)^m."""
         lead, w = law.leading, self.branch.w
         power = 1 / (1 - lead.power)
@@ -418,7 +442,8 @@ class Solver:
             slope = self._at(end.of_slope, q)
             total = summed(slope * regular(self.S, -1), self.oracle)
             J_ = regular(None) if total is None else replace(self._exp(total), leading=True)
-        return Way(q * regular(1 / w.size, w.beta), q, self._at(end.of_square, q), slope, J_, regime, basin)
+        K_, square = q * regular(1 / w.size, w.beta), self._at(end.of_square, q)
+        return Way(K_, q, square, slope, J_, regime, basin, end, *self._slow_drive(law, end, c))
 
     # ------------------------------------------------------------------------------------------------ what follows
 
@@ -431,13 +456,14 @@ class Solver:
 
     def _at_rest(self, q: sp.Expr, flat: sp.Expr, regime: str, basin: str = EVERY) -> Way:
         """q → a number, K ~ (q - flat)/σ_w² l^{β_w}."""
+        common = q.args[2] + flat  # what both inputs have in common
         if self.branch.degree is not None:
             _, S, c, d, _ = q.args
             v, a = self.branch.zero.of_square[2], self.branch.degree
             q = Balance(d, S * v, 1, 0, a, c).doit()
         w = self.branch.w
         K_ = regular((q - flat) / w.size, w.beta)
-        return self._settled(K_, q, regime, basin)
+        return replace(self._settled(K_, q, regime, basin), drive="rest", share=common)
 
     def _settled(self, K_: Growth, q: sp.Expr | None, regime: str, basin: str = EVERY) -> Way:
         """q → a number (None: one that the start decides)."""
@@ -451,6 +477,7 @@ class Solver:
                 unknown if self.gradients else None,
                 regime,
                 basin,
+                drive="weak",
             )
         square = self._square_at(q)
         slope = J_ = None
@@ -458,7 +485,7 @@ class Solver:
             value = self._slope_at(q)
             slope = regular(value)
             J_ = regular(None, self.S * value if self.sign(1 - self.V) == 0 else 0)
-        return Way(K_, regular(q), regular(square), slope, J_, regime, basin)
+        return Way(K_, regular(q), regular(square), slope, J_, regime, basin, drive="weak")
 
     def _slope_at(self, q: sp.Expr) -> sp.Expr:
         if self.branch.degree is None:
@@ -466,18 +493,20 @@ class Solver:
         a1, _, v1 = self.branch.zero.of_slope
         return v1 * q**a1
 
-    def _way(self, K_: Growth, end: End, regime: str, basin: str = EVERY) -> Way:
+    def _way(
+        self, K_: Growth, end: End, regime: str, basin: str = EVERY, drive: str = "weak", share: sp.Expr = sp.S.Zero
+    ) -> Way:
         """q at one of its ends."""
         faint = self.gradients and end.of_slope[0] * (-1 if end.square.point != 0 else 1) >= 0  # ⟨φ′²⟩ stays bounded
         if not self.inside and (not self.gradients or (faint and self.sign(1 - self.V) < 0)):
             J_ = regular(None) if self.gradients else None  # Σ l^{-V} converges
-            return Way(K_, UNASKED, UNASKED, UNASKED if self.gradients else None, J_, regime, basin)
+            return Way(K_, UNASKED, UNASKED, UNASKED if self.gradients else None, J_, regime, basin, end, drive, share)
         q = self.variance(K_)
         square = self._at(end.of_square, q)
         if not self.gradients:
-            return Way(K_, q, square, None, None, regime, basin)
+            return Way(K_, q, square, None, None, regime, basin, end, drive, share)
         slope = self._at(end.of_slope, q)
-        return Way(K_, q, square, slope, self._jacobian(slope, end), regime, basin)
+        return Way(K_, q, square, slope, self._jacobian(slope, end), regime, basin, end, drive, share)
 
     def _jacobian(self, slope: Growth, end: End) -> Growth:
         """J = Π (1 + S l^{-V} ⟨φ′²⟩_q)."""
@@ -513,7 +542,7 @@ class Solver:
         return Growth((((sp.S.Zero, *powers[1:], sp.S.Zero), total.constant),), (), None)
 
 
-def _sign_of(e: sp.Expr) -> int:
+def sign_of(e: sp.Expr) -> int:
     """The sign of a number, or of what symbols > 0 decide."""
     if e.is_positive or e.is_negative:
         return 1 if e.is_positive else -1

@@ -1,0 +1,133 @@
+r"""How far two inputs of one norm end apart: the distance Δ = 2(K - K_ab) and γ = c/(1 - c), c = K_ab/K.
+
+Δ → Δ (1 + S l^{-V} R), R = ⟨(φ_a - φ_b)²⟩/δ at δ = σ_w² l^{-β_w} Δ. As R is the mean of ⟨φ′φ′⟩ over correlations up to
+1, R ≤ ⟨φ′²⟩, so Δ^l/Δ^1 ≤ J^{1,l} for every φ. ε = 1 - c goes to 0 by a power where K has a larger source than its
+feedback, or by the 3/2 power that a kink leaves; else to a root. Source: derived here.
+"""
+
+from __future__ import annotations
+
+import sympy as sp
+
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.asymptotics.cells import Undecided
+from meanfield.symbolic.asymptotics.growth import Growth, added, regular
+from meanfield.symbolic.asymptotics.residual import Solver, Way, sign_of
+from meanfield.symbolic.asymptotics.tails import Meeting, Tail, tail
+
+Pair = tuple[Growth | None, Growth | None]
+
+
+def pair_laws(solver: Solver, way: Way) -> Pair:
+    """The laws of Δ and γ along one way; None for one that is not derived."""
+    if way.drive == "weak":
+        end = way.end
+        if end is not None and end.square.point == 0 and end.of_slope[0] < 0:
+            raise Undecided("V > 1: q → 0 where ⟨φ′²⟩ grows; how two inputs part there is not derived")
+        return _by_distance(way, regular(None))
+    if way.drive == "rest":
+        return _at_rest(solver, way)
+    if way.end is None or way.drive == "slow fall":
+        return None, None
+    far = way.end.square.point != 0
+    try:
+        found = tail(solver.branch.phi.pieces, far)
+        if way.end.is_linear:
+            return _linear(solver, way, found)
+        if way.drive == "source":
+            return _behind_source(solver, way, found)
+        return _meeting(solver, way, found)
+    except Undecided:
+        raise
+    except MeanFieldError as error:
+        raise Undecided(str(error)) from None
+
+
+def _by_distance(way: Way, distance: Growth) -> Pair:
+    return distance, (way.K / distance).times(sp.Integer(2))
+
+
+def _linear(solver: Solver, way: Way, found: Tail) -> Pair:
+    """⟨φ²⟩_q ~ v q: ε falls by d log ε = -W l^{-V} k √ε where φ has a kink between its tails."""
+    assert way.end is not None
+    W, V, (k, _) = solver.S * way.end.of_square[2], solver.V, found.nearness()
+    strong = solver.sign(1 - V)
+    if way.drive == "source":
+        return _by_distance(way, regular(None, W))
+    if k == 0:  # nothing parts directions
+        unknown = regular(None)
+        return way.K.of_unknown_size, unknown
+    if strong > 0 and solver.sign(V) == 0:
+        gamma = regular((k * W / (2 * (1 + W))) ** 2, 2)
+    elif strong > 0:
+        gamma = regular((k * W / (2 * (1 - V))) ** 2, 2 * (1 - V))
+    else:
+        gamma = regular((k * W * (1 if way.drive == "tie" else sp.S.Half)) ** 2, 0, 2)
+    return (way.K / gamma).times(sp.Integer(2)), gamma
+
+
+def _meeting(solver: Solver, way: Way, found: Tail) -> Pair:
+    """K lives on its feedback: c goes to the root of c = (1 - s)κ(c) + s, or to 1 where that has no other."""
+    share = way.share
+    pull = sp.oo if found.slope == sp.oo else (1 - share) * found.slope - 1
+    sign = 1 if pull == sp.oo else solver.sign(pull) if not pull.free_symbols else sign_of(pull)
+    if sign < 0:
+        return _by_distance(way, regular(None, way.K.exponent * (1 - share) * found.slope))
+    if sign == 0:
+        raise Undecided("two inputs meet at a marginal rate; no law is derived")
+    c = Meeting(found.d, found.right, found.left, share).doit()
+    distance = way.K.times(2 * (1 - c))
+    if c != 0:
+        return distance, regular(c / (1 - c))
+    if way.drive == "slow":
+        return distance, None
+    # an odd φ: K_ab dies by κ′(0) < 1, or is kept up by what both inputs share
+    x = (1 - found.d) / 2
+    rate = 1 / sp.hyperexpand(sp.hyper((x, x), (sp.Rational(3, 2),), 1))
+    parts = [regular(None, way.K.exponent * (rate - 1))]
+    parts += [
+        one.of_unknown_size for one in (_relative(solver.bias(), way.q), _sourced(solver, way)) if one is not None
+    ]
+    return distance, added(parts, solver.oracle)
+
+
+def _relative(one: Growth | None, to: Growth) -> Growth | None:
+    return None if one is None else one / to
+
+
+def _sourced(solver: Solver, way: Way) -> Growth | None:
+    source = solver.source_a()
+    return None if source is None else source * regular(1, 1) / way.K
+
+
+def _behind_source(solver: Solver, way: Way, found: Tail) -> Pair:
+    """K lives on its own source, which both inputs share: c → 1."""
+    if found.slope != sp.oo:
+        assert way.J is not None
+        return _by_distance(way, way.J.of_unknown_size)
+    (k, n), v, w = found.nearness(), solver.branch.v, solver.branch.w
+    assert way.end is not None and way.K.constant is not None
+    grown = 1 - v.beta - n * way.K.exponent
+    wide = solver.sign(2 * grown - w.beta)
+    if wide == 0:
+        raise Undecided("the distance of two inputs settles where φ bends; no law is derived there")
+    if wide < 0:
+        assert way.J is not None
+        return _by_distance(way, way.J.of_unknown_size)
+    size = v.size * way.end.of_square[2] * k / grown
+    return _by_distance(way, regular(size**2 / (2 * way.K.constant), 2 * grown))
+
+
+def _at_rest(solver: Solver, way: Way) -> Pair:
+    """q → q*: two inputs meet where the correlation at q* attracts them, else they part as far as K goes."""
+    q, S, d = way.q.constant, solver.S, solver.branch.w.beta
+    odd = solver.branch.is_odd
+    assert q is not None and way.slope is not None
+    gain = S * way.slope.constant - d
+    if gain.free_symbols:
+        if not (odd and way.share == 0):
+            raise Undecided("whether two inputs meet at a variance that settles needs numbers")
+        return way.K.times(sp.Integer(2)), None
+    if sign_of(gain) < 0:
+        return _by_distance(way, regular(None, S * way.slope.constant))
+    return (way.K.times(sp.Integer(2)) if odd and way.share == 0 else way.K.of_unknown_size), None

@@ -1,0 +1,77 @@
+"""The judge of two-input laws: log K, the logarithm of distance/K and that of K_ab, by exact steps, then as a flow in
+log l. ReLU and erf, whose differences have closed forms that hold every digit."""
+
+import math
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=False)
+def _relu(u, r, c):
+    """(⟨φ²⟩/q, ⟨(φ_a - φ_b)²⟩/d less that, ⟨φ_a φ_b⟩/q) at 1/q = u, d/q = r, cosine c."""
+    t = 2 * math.asin(min(1.0, math.sqrt(r) / 2))
+    lift = t**3 / 3 - t**5 / 30 if t < 1e-3 else math.sin(t) - t * math.cos(t)
+    return 0.5, -lift / math.pi / r, ((math.pi - t) * c + math.sin(t)) / (2 * math.pi)
+
+
+@njit(cache=False)
+def _erf(u, r, c):
+    n = u + 2
+    first = math.sqrt((u + r) * (u + 4 - r)) / n
+    last = math.sqrt((u + 4) * u) / n
+    sine = (r / n) * (4 - r) / n / ((2 / n) * first + ((2 - r) / n) * last)
+    same, gap = math.atan2(2.0, math.sqrt((u + 4) * u)), math.asin(min(1.0, sine))
+    square = 2 / math.pi * same * u
+    return square, 4 / math.pi * gap / r * u - square, 2 / math.pi * math.asin(2 * c / n) * u
+
+
+@njit(cache=False)
+def _slopes(kind, t, state, s, b):
+    """e^t·(log K'/K, log of what distance/K grows by, log K_ab'/K_ab)."""
+    P, ratio, Q = state
+    above = math.log(s[1]) - b[1] * t  # log of (the share of K in q)/K
+    own_share, shared, whole = 1.0, 0.0, 0.0  # of q: by K, by biases; log of q over its own share
+    if s[3] > 0:
+        x = math.log(s[3]) - b[3] * t - above - P
+        whole = x + math.log1p(math.exp(-x)) if x > 0 else math.log1p(math.exp(x))
+        own_share, shared = math.exp(-whole), math.exp(x - whole)
+    # beyond these the averages are what they tend to
+    u = math.exp(min(320.0, max(-700.0, -above - P - whole)))
+    r = math.exp(max(-600.0, ratio - whole))
+    square, more, product = (
+        _relu(u, r, math.exp(Q - P) * own_share + shared)
+        if kind == 0
+        else _erf(u, r, math.exp(Q - P) * own_share + shared)
+    )
+    front = math.exp(t + math.log(s[0]) - b[0] * t + above + whole)
+    source = math.exp(t + math.log(s[2]) - b[2] * t - P) if s[2] > 0 else 0.0
+    own = front * square + source  # e^t (K'/K - 1)
+    gap = front * (more * own_share - square * shared) - source  # distance grows less than K by this
+    both = (front * product + source) * math.exp(P - Q)
+    if t > 40 and own < math.exp(t - 20):
+        return own, gap, both
+    e = math.exp(t)
+    return e * math.log1p(own / e), e * math.log1p(gap / (e + own)), e * math.log1p(both / e)
+
+
+@njit(cache=False)
+def follow_pair(kind, s, b, K, c, stops, h):
+    """Rows (log K, log(distance/K), log K_ab) at log l = stops; kind 0: ReLU, 1: erf."""
+    state, first = np.array([math.log(K), math.log(2 * (1 - c)), math.log(K * c)]), 100_000
+    for m in range(1, first):
+        x, y, w = _slopes(kind, math.log(m), state, s, b)
+        state = state + np.array([x, y, w]) / m
+    t, out = math.log(first), np.empty((len(stops), 3))
+    for i, stop in enumerate(stops):
+        n = max(1, math.ceil((stop - t) / h))
+        e = (stop - t) / n
+        for _ in range(n):
+            one = np.array(_slopes(kind, t, state, s, b))
+            two = np.array(_slopes(kind, t + e / 2, state + e / 2 * one, s, b))
+            three = np.array(_slopes(kind, t + e / 2, state + e / 2 * two, s, b))
+            four = np.array(_slopes(kind, t + e, state + e * three, s, b))
+            state = state + e * (one + 2 * two + 2 * three + four) / 6
+            t += e
+        out[i] = state
+    return out
