@@ -32,6 +32,9 @@ def pair_laws(solver: Solver, way: Way) -> Pair:
     far = way.end.square.point != 0
     try:
         found = tail(solver.branch.phi.pieces, far)
+    except MeanFieldError:
+        raise Undecided(f"{solver.branch.phi} is no power of |z| at this end") from None
+    try:
         if way.end.is_linear:
             return _linear(solver, way, found)
         if way.drive == "source":

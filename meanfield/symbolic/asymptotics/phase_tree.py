@@ -48,7 +48,12 @@ def laws_of(way: Way, solver: Solver, quantities: tuple[str, ...]) -> Laws:
     G_w[2], G_b[2] of the outer Dense."""
     found: list[tuple[str, Growth]] = []
     branch = solver.branch
-    pair = pair_laws(solver, way) if set(quantities) & set(PAIR) else (None, None)
+    pair: tuple[Growth | None, Growth | None] = (None, None)
+    if set(quantities) & set(PAIR):
+        try:
+            pair = pair_laws(solver, way)
+        except Undecided as error:
+            way = replace(way, regime=f"{way.regime}; of two inputs: {error}")
     for name in quantities:
         if name in PAIR:
             law = pair[PAIR.index(name)]
