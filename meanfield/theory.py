@@ -50,6 +50,8 @@ from meanfield.quantities import (
 from meanfield.results import InfiniteAverage, MeanFieldError, Undetermined, one_line
 from meanfield.symbolic.asymptotics import depth as _depth
 from meanfield.symbolic.asymptotics.branch import branch
+from meanfield.symbolic.asymptotics.cells import At
+from meanfield.symbolic.asymptotics.growth import direction, regular
 from meanfield.symbolic.averages.expansion import Law, at_infinity, at_zero
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.blocks.first import begun
@@ -285,7 +287,7 @@ class Theory:
         (name,) = table.quantities[:1]
         return ScheduledLaw(name, row[name], row.ways[0].regime, row.ways[0].basin)
 
-    def _closing_law(self, quantity: str, parameters: dict) -> _depth.DepthLaw:
+    def _closing_law(self, quantity: str, parameters: dict) -> _depth.DepthLaw | ScheduledLaw:
         place = self._place(parameters, also=("Q0", "c0"))
         norm, cosine = place.pop("Q0", sp.S.One), place.pop("c0", sp.S.Zero)
         _require_cosine(cosine, parameters.get("c0"))
@@ -300,16 +302,42 @@ class Theory:
         same = first["distance"] == 0
         start = sp.S.One if same else sp.simplify(first["K_ab"] / first["K"]) if first["K"] != 0 else sp.S.Zero
         one = self.one_input.only("K", "J")
-        return closing.closing_law(
-            recursion,
-            one,
-            quantity,
-            place | {"Q0": norm},
-            start,
-            phase,
-            self._is_odd(place),
-            lambda: self.correlations(input_norm=norm, **own),
-        )
+        try:
+            return closing.closing_law(
+                recursion,
+                one,
+                quantity,
+                place | {"Q0": norm},
+                start,
+                phase,
+                self._is_odd(place),
+                lambda: self.correlations(input_norm=norm, **own),
+            )
+        except MeanFieldError as error:  # K grows as a power, and the map of c depends on it
+            found = self._growing_law(quantity, own) if abs(start) != 1 else None
+            if found is None:
+                raise error
+            return found
+
+    def _growing_law(self, quantity: str, parameters: dict) -> ScheduledLaw | None:
+        """The law of c or γ under a skip of strength 1, by the balance of powers that schedules have, too; None where
+        that does not say it."""
+        from meanfield.presentation.phase_tables import ScheduledLaw
+
+        try:
+            table = self.phase_table("K", "gamma", **parameters)
+            ((way,),) = (row.ways for row in table)
+            gamma = way["gamma"]
+        except (MeanFieldError, ValueError):
+            return None
+        if quantity == "gamma":
+            return ScheduledLaw(quantity, gamma, way.regime, way.basin)
+        if not gamma.terms and gamma.constant is not None:
+            limit = regular(sp.simplify(gamma.constant / (1 + gamma.constant)))
+            return ScheduledLaw(quantity, limit, way.regime, way.basin)
+        behaves = "1 - c" if direction(gamma, At({})) > 0 else "c"
+        law = gamma**-1 if behaves == "1 - c" else gamma
+        return ScheduledLaw(behaves, law, way.regime, way.basin)
 
     @spoken
     def fixed_points(self, **parameters) -> FixedPoints:
@@ -435,7 +463,9 @@ class Theory:
         found = theory.correlations(input_norm=input_norm, **parameters) if settled else None
         law, why = None, ""
         try:
-            law = theory._closing_law("gamma", {"Q0": input_norm, "c0": c0, **parameters})
+            found_law = theory._closing_law("gamma", {"Q0": input_norm, "c0": c0, **parameters})
+            law = found_law if isinstance(found_law, _depth.DepthLaw) else None
+            why = "" if law is not None else str(found_law)
         except MeanFieldError as error:
             why = str(error)
         powers = all(a.homogeneity is not None for a in theory.activations)

@@ -42,6 +42,13 @@ def shard_of(test: str, shards: int) -> int:
 
 # parameters of tests whose like stay in the fast suite: they take seconds and show nothing new there
 TWINS = """
+test_pairs_behind_norms.py::test_a_layer_against_quadrature_of_the_texts
+test_pair_laws.py::test_distance_never_outgrows_J[erf]
+test_records.py::test_tangents_of_two_inputs[tanh-plain]
+test_criticality.py::test_half_stable_coefficients_against_differences[silu]
+test_criticality_ensembles.py::test_networks_at_the_critical_point[silu]
+test_empirical_correlators.py::test_vertex_of_linear_networks[orthogonal-20-<lambda>-explicit]
+test_figures.py::test_every_kind_of_line_is_drawn_where_the_contour_is[relu-settings1-entries1]
 test_propagate.py::test_two_input_layers_equal_exact_iteration[tanh]
 test_criticality.py::test_positive_critical_points_are_certified_to_twenty_digits[silu]
 test_criticality.py::test_positive_critical_points_are_certified_to_twenty_digits[hard_swish]

@@ -128,7 +128,10 @@ class ScheduledLaw:
         return one_line("ScheduledLaw", f"{self.quantity} ~ {self.growth.text()}; {self.regime}")
 
     def __str__(self) -> str:
-        return wrapped(f"{self.quantity} ~ {self.growth.text()}   ({self.regime}; {self.basin})")
+        lines = [f"{self.quantity} ~ {self.growth.text()}   ({self.regime}; {self.basin})"]
+        if self.growth.has_root and not self.growth.leading:
+            lines.append(f"{self.quantity} ~ {sp.N(self.expr, 10)}")
+        return wrapped("\n".join(lines))
 
 
 @dataclass(frozen=True)

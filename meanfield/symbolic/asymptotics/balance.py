@@ -17,6 +17,7 @@ class Balance(sp.Expr):
     sqrt(5)/2 + 3/2
     """
 
+    solves = True
     is_commutative = True
     is_real = True
     is_positive = True
@@ -76,6 +77,7 @@ class Resting(sp.Expr):
     Arguments: ⟨φ²⟩_K as a node, S, c, d, index.
     """
 
+    solves = True
     is_commutative = True
     is_real = True
     is_positive = True

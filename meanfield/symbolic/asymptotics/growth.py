@@ -62,6 +62,14 @@ class Growth:
         return next((c for k, c in self.terms if k == _LOG[level]), sp.S.Zero)
 
     @property
+    def has_root(self) -> bool:
+        """Whether a number of it is known by the equation it solves, and all numbers are numbers."""
+        found = [e for e in (self.constant, *(c for _, c in self.terms)) if e is not None]
+        return all(e.is_number for e in found) and any(
+            hasattr(n, "solves") for e in found for n in sp.preorder_traversal(e)
+        )
+
+    @property
     def exponent(self) -> sp.Expr:
         """The power of l as a factor of X."""
         return self.power_of(0)

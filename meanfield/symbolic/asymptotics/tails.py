@@ -100,6 +100,7 @@ class Meeting(sp.Expr):
     Arguments: d, right, left (see `Tail`), s, the share of a source that both inputs have in common.
     """
 
+    solves = True
     is_commutative = True
     is_real = True
     is_nonnegative = True
