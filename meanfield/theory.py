@@ -47,11 +47,11 @@ from meanfield.quantities import (
     TWO_INPUTS,
     UNEQUAL_NORMS,
 )
-from meanfield.results import InfiniteAverage, MeanFieldError, Undetermined, one_line
+from meanfield.results import InfiniteAverage, MeanFieldError, Term, Undetermined, one_line
 from meanfield.symbolic.asymptotics import depth as _depth
 from meanfield.symbolic.asymptotics.branch import branch
 from meanfield.symbolic.asymptotics.cells import At
-from meanfield.symbolic.asymptotics.growth import direction, regular
+from meanfield.symbolic.asymptotics.growth import direction
 from meanfield.symbolic.averages.expansion import Law, at_infinity, at_zero
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.blocks.first import begun
@@ -80,7 +80,7 @@ from meanfield.symbolic.fixed_points.points import FixedPoints, fixed_points, st
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.recursion import c0 as start_c0
 from meanfield.symbolic.steps import Domain
-from meanfield.symbols import Q0, J, parameter
+from meanfield.symbols import Q0, J, l, parameter
 
 if TYPE_CHECKING:
     from meanfield.bias import Bias
@@ -287,7 +287,7 @@ class Theory:
         (name,) = table.quantities[:1]
         return ScheduledLaw(name, row[name], row.ways[0].regime, row.ways[0].basin)
 
-    def _closing_law(self, quantity: str, parameters: dict) -> _depth.DepthLaw | ScheduledLaw:
+    def _closing_law(self, quantity: str, parameters: dict, growing: bool = True) -> _depth.DepthLaw:
         place = self._place(parameters, also=("Q0", "c0"))
         norm, cosine = place.pop("Q0", sp.S.One), place.pop("c0", sp.S.Zero)
         _require_cosine(cosine, parameters.get("c0"))
@@ -314,30 +314,30 @@ class Theory:
                 lambda: self.correlations(input_norm=norm, **own),
             )
         except MeanFieldError as error:  # K grows as a power, and the map of c depends on it
-            found = self._growing_law(quantity, own) if abs(start) != 1 else None
+            found = self._growing_law(quantity, own) if growing and abs(start) != 1 else None
             if found is None:
                 raise error
             return found
 
-    def _growing_law(self, quantity: str, parameters: dict) -> ScheduledLaw | None:
+    def _growing_law(self, quantity: str, parameters: dict) -> _depth.DepthLaw | None:
         """The law of c or γ under a skip of strength 1, by the balance of powers that schedules have, too; None where
         that does not say it."""
-        from meanfield.presentation.phase_tables import ScheduledLaw
-
         try:
             table = self.phase_table("K", "gamma", **parameters)
             ((way,),) = (row.ways for row in table)
             gamma = way["gamma"]
         except (MeanFieldError, ValueError):
             return None
-        if quantity == "gamma":
-            return ScheduledLaw(quantity, gamma, way.regime, way.basin)
-        if not gamma.terms and gamma.constant is not None:
-            limit = regular(sp.simplify(gamma.constant / (1 + gamma.constant)))
-            return ScheduledLaw(quantity, limit, way.regime, way.basin)
-        behaves = "1 - c" if direction(gamma, At({})) > 0 else "c"
-        law = gamma**-1 if behaves == "1 - c" else gamma
-        return ScheduledLaw(behaves, law, way.regime, way.basin)
+        if not gamma.is_regular or gamma.power_of(2) != 0:
+            return None
+        size = _depth.CONSTANT if gamma.constant is None else gamma.constant
+        grows, power, logs = direction(gamma, At({})), gamma.power_of(0), gamma.power_of(1)
+        terms: tuple[Term, ...] = (Term(size, power, logs),)
+        if quantity == "c" and grows > 0:
+            terms = (Term(sp.S.One), Term(-1 / size, -power, -logs))
+        elif quantity == "c" and grows == 0:
+            terms = (Term(sp.cancel(size / (1 + size))),)
+        return _depth.DepthLaw(l, sp.oo, terms, "smaller", quantity=quantity, regime=way.regime)
 
     @spoken
     def fixed_points(self, **parameters) -> FixedPoints:
@@ -463,9 +463,7 @@ class Theory:
         found = theory.correlations(input_norm=input_norm, **parameters) if settled else None
         law, why = None, ""
         try:
-            found_law = theory._closing_law("gamma", {"Q0": input_norm, "c0": c0, **parameters})
-            law = found_law if isinstance(found_law, _depth.DepthLaw) else None
-            why = "" if law is not None else str(found_law)
+            law = theory._closing_law("gamma", {"Q0": input_norm, "c0": c0, **parameters}, growing=False)
         except MeanFieldError as error:
             why = str(error)
         powers = all(a.homogeneity is not None for a in theory.activations)

@@ -160,8 +160,8 @@ def test_what_the_start_decides():
         law("relu", "gamma", 1, 0, c0="1.5")
     with pytest.raises(MeanFieldError, match="give sigma_b numbers"):
         mf.derive("relu").depth_law("c", sigma_w=1)
-    with pytest.raises(MeanFieldError, match="where c settles then is not derived"):
-        mf.derive("tanh", residual=True).depth_law("c", sigma_w=1, sigma_b="0.1")
+    with pytest.raises(MeanFieldError, match="the map of c depends on K all the while"):
+        mf.derive("tanh", norm="pre", residual=True).depth_law("c", sigma_w=1, sigma_b="0.1")
 
 
 def test_behind_norms_and_skips():

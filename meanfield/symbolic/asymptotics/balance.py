@@ -6,9 +6,36 @@ import sympy as sp
 from flint import arb
 
 from meanfield import balls
+from meanfield.symbols import K
 
 
-class Balance(sp.Expr):
+class Solution(sp.Expr):
+    """A number known by the equation that it solves: `equation` gives its unknown and the other side."""
+
+    is_commutative = True
+    is_real = True
+    tex_letter = "x"
+
+    def equation(self) -> tuple[sp.Symbol, sp.Expr]:
+        """(x, f(x)) of x = f(x)."""
+        raise NotImplementedError
+
+    def tex_inside(self):
+        """(f(x), a function from its LaTeX to the node's)."""
+        x, other = self.equation()
+        return other, lambda body, write: rf"\left[ {write(x)} = {body} \right]"
+
+    def _latex(self, printer, exp=None):
+        other, ends = self.tex_inside()
+        text = ends(printer._print(other), printer._print)
+        return text if exp is None else rf"{text}^{{{exp}}}"
+
+    def _sympystr(self, printer):
+        x, other = self.equation()
+        return f"root({x} = {printer._print(other)})"
+
+
+class Balance(Solution):
     r"""The positive x with e·x = A·(w x + b)^a + s, 0 ≤ a < 1, e, A, w > 0, b, s ≥ 0: there is exactly one.
 
     `doit()` gives it in closed form where it has a simple one, `evalf(n)` digits.
@@ -17,9 +44,6 @@ class Balance(sp.Expr):
     sqrt(5)/2 + 3/2
     """
 
-    solves = True
-    is_commutative = True
-    is_real = True
     is_positive = True
 
     def __new__(cls, e, A, w, b, a, s):
@@ -65,21 +89,19 @@ class Balance(sp.Expr):
     def _eval_evalf(self, prec):
         return sp.sympify(_float(self, prec)) if self.is_number else None
 
-    def _sympystr(self, printer):
-        e, A, w, b, a, s = map(printer._print, self.args)
-        return f"root({e}*x = {A}*({w}*x + {b})**{a} + {s})"
+    def equation(self):
+        e, A, w, b, a, s = self.args
+        x = sp.Symbol("x", positive=True)
+        return x, (A * (w * x + b) ** a + s) / e
 
 
-class Resting(sp.Expr):
+class Resting(Solution):
     r"""The attracting zero q > 0 of S⟨φ²⟩_q + c - d·q: where the variance of a branch settles, `dq/d log l` of it being
     this. index: which of them, from below.
 
     Arguments: ⟨φ²⟩_K as a node, S, c, d, index.
     """
 
-    solves = True
-    is_commutative = True
-    is_real = True
     is_positive = True
 
     def __new__(cls, square, S, c, d, index=0):
@@ -106,10 +128,10 @@ class Resting(sp.Expr):
     def _eval_evalf(self, prec):
         return sp.sympify(_float(self, prec)) if self.is_number else None
 
-    def _sympystr(self, printer):
+    def equation(self):
         square, S, c, d, _ = self.args
-        inside = printer._print(square).removesuffix("_{K}")
-        return f"root({printer._print(d)}*q = {printer._print(S)}*{inside}_{{q}} + {printer._print(c)})"
+        q = sp.Symbol("q", positive=True)
+        return q, (S * square.subs(K, q) + c) / d
 
 
 def _float(node, prec: int) -> sp.Float:

@@ -66,7 +66,7 @@ class Growth:
         """Whether a number of it is known by the equation it solves, and all numbers are numbers."""
         found = [e for e in (self.constant, *(c for _, c in self.terms)) if e is not None]
         return all(e.is_number for e in found) and any(
-            hasattr(n, "solves") for e in found for n in sp.preorder_traversal(e)
+            hasattr(n, "equation") for e in found for n in sp.preorder_traversal(e)
         )
 
     @property

@@ -19,6 +19,7 @@ from meanfield.functions.piecewise import Pieces
 from meanfield.functions.series.infinity import normal_form
 from meanfield.functions.series.taylor import fractional
 from meanfield.results import MeanFieldError
+from meanfield.symbolic.asymptotics.balance import Solution
 from meanfield.symbols import Z
 
 _T = sp.Dummy("t", positive=True)
@@ -52,7 +53,7 @@ class Tail:
         x = sp.Rational(1, 2)
         e = sp.hyper((-d / 2, -d / 2), (x,), c**2) / sp.hyper((-d / 2, -d / 2), (x,), 1)
         o = sp.hyper(((1 - d) / 2,) * 2, (3 * x,), c**2) / sp.hyper(((1 - d) / 2,) * 2, (3 * x,), 1)
-        return sp.Add(*[w * part for w, part in ((even, e), (odd, c * o)) if w != 0])
+        return sp.Add(*[w * sp.hyperexpand(part) for w, part in ((even, e), (odd, c * o)) if w != 0])
 
     @property
     def slope(self) -> sp.Expr:
@@ -94,15 +95,12 @@ def tail(p: Pieces, far: bool) -> Tail:
     return Tail(sp.sympify(d), right, left)
 
 
-class Meeting(sp.Expr):
+class Meeting(Solution):
     r"""The correlation e in [0, 1) with e = (1 - s) κ(e) + s, κ that of a tail: where two inputs settle as q → ∞.
 
     Arguments: d, right, left (see `Tail`), s, the share of a source that both inputs have in common.
     """
 
-    solves = True
-    is_commutative = True
-    is_real = True
     is_nonnegative = True
 
     def __new__(cls, d, right, left, s):
@@ -130,6 +128,6 @@ class Meeting(sp.Expr):
                 low, high = (middle, high) if gap(middle) > 0 else (low, middle)
             return sp.Float._new(((low + high) / 2)._mpf_, prec)
 
-    def _sympystr(self, printer):
-        d, right, left, s = map(printer._print, self.args)
-        return f"root(e = {s} + (1 - {s})*kappa(e); z^{d}: {right}, {left})"
+    def equation(self):
+        c, share = sp.Symbol("c", real=True), self.args[3]
+        return c, (1 - share) * self.tail.kernel(c) + share
