@@ -50,12 +50,24 @@ def settling(*betas: float) -> float:
     return math.log10(abs(three - two) / abs(two - one))
 
 
+def differs(*betas: float) -> float:
+    """1 where the starts e = 0 and ½ end at numbers below 1 that are 0.1 apart."""
+    ends = [run("relu", betas, 10**4, c0)[1][2] for c0 in (0.0, 0.5)]
+    return float(min(ends) > 0.05 and abs(ends[0] - ends[1]) > 0.1)
+
+
 def rate(V: float, W: float) -> float:
     """(1 - e)(k W l^{1-V}/(2(1 - V)))² without sources, W = ½: k = 2√2/(3π)."""
     betas, depth = (0, V, 0, 0), 10**5
     gap = run("relu", betas, depth, sigmas=(1, math.sqrt(2 * W), 0, 0))[1][2]
     k = 2 * math.sqrt(2) / (3 * math.pi)
     return gap * (k * W * depth ** (1 - V) / (2 * (1 - V))) ** 2
+
+
+def rising(*betas: float) -> float:
+    """The exponent of 1/√(1 - e), from its last two increments."""
+    one, two, three = run("relu", betas, 10**4)[1] ** -0.5
+    return math.log10((three - two) / (two - one))
 
 
 def metric(*betas: float) -> float:
@@ -78,8 +90,9 @@ COLLAPSE = (
            lambda *b: 0.0, falling("relu"), ((0.5, 1.0, 0.4, 0.9), (0.2, 1.5, 0.5, 0.3)), 0.05),
     floats("R61, R65, V_r = 1, W_r < 1 - U_r", RELU, "exponent of 1 - e", lambda *b: 0.5 - (1 - U(*b)), lambda *b: 0.0,
            falling("relu"), ((0.2, 0.8, 0.1, 0.9), (0.0, 1.0, 0.0, 0.0)), 0.05),
-    floats("R61, R65, V_r < 1, biases", RELU, "exponent of 1 - e", lambda *b: -2 * (1 - b[0] - b[1]), lambda *b: 0.0,
-           falling("relu", depth=10**4), ((0.0, 0.4, 0.5, 0.5), (0.2, 0.3, 0.5, 0.5)), 0.05),
+    floats("R61, R65, V_r < 1, biases: 1 - e ~ l^{-2(1 - V_r)}", RELU, "exponent of √(1/(1 - e))",
+           lambda *b: 1 - b[0] - b[1], lambda *b: 2 * (1 - b[0] - b[1]), rising,
+           ((0.0, 0.4, 0.5, 0.5), (0.2, 0.3, 0.5, 0.5), (0.1, 0.3, 0.1, 2)), 0.03),
     floats("R61, Thm C.10 (1): e rises", RELU, "1 - e falls", lambda *b: 1.0, lambda *b: 0.0,
            lambda *b: float(np.all(np.diff(run("relu", b)[1]) < -1e-3)), SLOWING, 1e-9),
     floats("R65, V_r < 1, no sources", RELU, "constant", lambda V, W: 1.0, lambda V, W: 2.0, rate,
@@ -92,8 +105,8 @@ APART = (
            lambda *b: -U(*b), settling, ((0.5, 1.5, 1.5, 3), (0.3, 1.7, 2.5, 1.3)), 0.03),
     floats("R62, Thm C.10 (2), V_r < U_r: l^{1 - U_r}", RELU, "exponent of e* - e", lambda *b: 1 - U(*b),  # E8
            lambda *b: 1 - min(U(*b), b[0] + b[1]), settling, ((0.2, 1.3, 3, 3), (0.4, 1.2, 2, 2)), 0.03, True),
-    floats("R62, Thm C.10 (2): e* < 1 knows the start", RELU, "1 - e*", lambda c0: 1 - c0, lambda c0: 0.0,
-           lambda c0: float(run("relu", (2, 3, 5, 5), 1000, c0)[1][2] > 1e-2) * (1 - c0), ((0.0,), (0.5,)), 1e-9),
+    floats("R62, Thm C.10 (2): e* < 1 knows the start", RELU, "e*", lambda *b: 1.0, lambda *b: 0.0, differs,
+           ((0.5, 1.5, 1.5, 3), (0.2, 1.3, 3, 3)), 1e-9),
 )  # fmt: skip
 METRIC = (
     floats("R66: s bounded for V_r > 1", RELU, "exponent of s", lambda *b: 0.0, lambda *b: 0.5, metric,
