@@ -11,13 +11,14 @@ python -m derivations.variance_variation figures DIR
 from __future__ import annotations
 
 from derivations.claims import Claim
-from derivations.variance_variation import angles, kernels, lemmas, recursions, relu, tanh, widths
+from derivations.variance_variation import angles, kernels, lemmas, recursions, relu, tanh, tanh_beyond, widths
 
 CLAIMS: tuple[Claim, ...] = (
     *recursions.CLAIMS,
     *kernels.CLAIMS,
     *lemmas.CLAIMS,
     *tanh.CLAIMS,
+    *tanh_beyond.CLAIMS,
     *relu.CLAIMS,
     *angles.CLAIMS,
     *widths.CLAIMS,

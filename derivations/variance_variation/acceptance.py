@@ -104,8 +104,8 @@ def cosines(off) -> list[float]:
 
 
 def product(beta: str, layers: Sequence[int]) -> Callable:
-    """log χ^(0)/χ^(l) of ReLU at V_r = beta, W_r = ½. It does not depend on p, which stays a double for longest where it
-    starts at 10^-300 and has no sources."""
+    """log χ^(0)/χ^(l) of ReLU at V_r = beta, W_r = ½. p does not enter, and stays a double for longest from 10^-300 and
+    without sources."""
 
     def compute(off):
         return [

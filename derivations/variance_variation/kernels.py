@@ -1,7 +1,6 @@
 """Averages over one and two inputs (R13 … R22): ReLU's in closed form, large-q expansions of tanh's (Lemmas D.2 … D.5).
 
-q is K. Expansions are the engine's (`expansions`, `at_infinity`); the integrals of the lemmas are done by SymPy, or to 30
-digits.
+q is K. Expansions are the engine's (`at_infinity`); the integrals of the lemmas are done by SymPy, or by quadrature.
 """
 
 from __future__ import annotations

@@ -150,6 +150,7 @@ class OverRegion(Claim):
         for region, ways in table(case.theory, self.grows):
             for cell in within(region, self.conditions):
                 met = True
+                assert all(way.laws for way in ways), f"{self.source}: the law is open without numbers"
                 if not all(self._holds(cell, way, statement) for way in ways):
                     return Verdict.REFUTED
         assert met, f"{self.source}: no place fulfils the conditions"

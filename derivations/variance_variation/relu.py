@@ -98,6 +98,15 @@ CORRECTED = (  # E7
     Order("R51, chi_v without the outer maximum", RELU, "chi_v", l ** (W + bw - top), l ** (W + bb - top),
           conditions=(EDGE, off(W, 1 - U))),
 )  # fmt: skip
+NO_DECAY = tuple(
+    Order(f"R53, § 5: {n} without decay", RELU, n, sp.S.One, l**SHIFT, conditions=(on(bv), on(bw)))
+    for n in ("chi_w", "chi_v")
+)
+# E10: where the proof divides by q ~ l^{W_r - β_w} log l
+PROOF = (
+    Order("R52a, proof of C.11", RELU, "chi_v", l**bv / log, l**bw / log, True,
+          conditions=(EDGE, on(W, 1 - U), at_least(bb, bw - W))),
+)  # fmt: skip
 VACUOUS = (  # E32: rows that are printed and cannot occur
     Occurs("R45b, Thm C.9: V_r = 1, W_r = 1 - U_r, β_b < β_w - W_r", RELU, "row", True, False, True,
            conditions=(EDGE, on(W, 1 - U), below(bb, bw - W))),
@@ -149,4 +158,4 @@ SWEEPS = (  # table T5
     Order("T5, zag, U_r = 1", RELU, "chi_v", l**2 / log, l**2, conditions=(*ZAG, on(ba, 1))),
     Order("T5, zag, U_r > 1", RELU, "chi_v", l**2, l, conditions=(*ZAG, above(ba, 1))),
 )  # fmt: skip
-CLAIMS = PHASES + CORRECTED + VACUOUS + CONSTANTS + GROWTH + SWEEPS
+CLAIMS = PHASES + CORRECTED + NO_DECAY + PROOF + VACUOUS + CONSTANTS + GROWTH + SWEEPS

@@ -6,15 +6,18 @@ is so for every start.
 
 from __future__ import annotations
 
+import math
+
 import sympy as sp
 
+import meanfield as mf
+from derivations.claims import Claim, Floats
 from derivations.variance_variation.regions import (
     Kind,
     LogOrder,
     Occurs,
     Order,
     OverRegion,
-    S,
     V,
     above,
     at_least,
@@ -152,6 +155,29 @@ SECTION_6 = (
     claim(LogOrder, "R37, § 6: log chi, no decay", "chi", A * sp.sqrt(l), A / 2 * sp.sqrt(l),
           on(bv), on(bw), on(ba), on(bb), exact=True),
 )  # fmt: skip
+
+
+def of_log(v: float, w: object, a: float) -> float:
+    """The coefficient of log l in log χ by the engine's law, no decay."""
+    theory = mf.derive("tanh", architecture="full_residual", sigma_v=v, sigma_a=a)
+    terms = theory.depth_law("J", sigma_w=w, sigma_b=1).law.terms
+    return sum(float(sp.N(t.coefficient)) for t in terms if (t.power, t.logs) == (0, 1))
+
+
+def by_hand(v: float, w: object, a: float) -> float:
+    """B of the specification."""
+    size = v**2 + a**2
+    return 4 / (9 * math.pi) * v**4 / size * (3 / size - float(w) ** 2)
+
+
+LEVEL = sp.sqrt(sp.Rational(3, 2))  # σ_w²(σ_v² + σ_a²) = 3
+REST = (
+    Floats("R37, coefficient of log l", TANH, "log chi", by_hand, lambda v, w, a: 2 * by_hand(v, w, a) + 1, of=of_log,
+           places=((1, 1, 1), (2, 1, 1), (1, 2, 3))),
+    # it is O(log l): on one surface the logarithm is absent
+    Floats("R37, § 6: the rest is Θ(log l - log m)", TANH, "it grows", lambda *p: 1.0, lambda *p: 0.0, True,
+           of=lambda *p: float(abs(of_log(*p)) > 1e-12), places=((1, LEVEL, 1),)),
+)  # fmt: skip
 ANGLES = (  # R38: what bounds gradients makes all inputs alike (C.7: β_a < β_v gives e* = 1)
     claim(Occurs, "R38: chi polynomial or bounded with β_a ≥ β_v", "row", False, True,
           LOW, at_most(W_t), at_least(ba, bv)),
@@ -181,32 +207,7 @@ PARAMETERS = (  # R40 over chi: W_t < 0 and V_t > 1, where chi is bounded and th
 )
 
 
-def beyond(kind: type[OverRegion], source: str, name: str, printed, right, *conditions, misprint=False, **more):
-    """A claim whatever q does."""
-    return kind(source, TANH, name, printed, right, misprint, conditions=conditions, **more)
-
-
-SMALL = above(bw + ba, 1), above(bb)  # with V ≥ 1: q → 0, where tanh is linear
-U_r = sp.Min(bv + bb, ba)
-BEYOND = (  # R39: the classification of chi holds without the hypothesis
-    beyond(Kind, "R39: chi, U_t < 1, W_t > 0", "chi", "superpolynomial", "power", LOW, above(W_t)),
-    beyond(Kind, "R39: chi, U_t < 1, W_t = 0", "chi", "power", "bounded", LOW, on(W_t)),
-    beyond(Kind, "R39: chi, U_t < 1, W_t < 0", "chi", "bounded", "power", LOW, below(W_t)),
-    beyond(Kind, "R39: chi, U_t = 1 = V_t", "chi", "subpolynomial", "power", UNIT, on(V, 1)),
-    beyond(Kind, "R39: chi, U_t = 1 < V_t", "chi", "bounded", "power", UNIT, above(V, 1)),
-    beyond(Kind, "R39: chi, U_t > 1", "chi", "bounded", "power", above(U, 1)),
-    beyond(Order, "R39: p as ReLU's where q → 0, V > 1, U_r < 1", "p", l ** (1 - U_r), l ** (1 - U), *SMALL,
-           above(V, 1), below(U_r, 1)),
-    beyond(Order, "R39: p as ReLU's where q → 0, V > 1, U_r = 1", "p", log, l**SHIFT, *SMALL, above(V, 1), on(U_r, 1)),
-    beyond(Order, "R39: p as ReLU's where q → 0, V > 1, U_r > 1", "p", sp.S.One, log, above(bb), above(bw),
-           above(V, 1), above(U_r, 1)),
-    beyond(Order, "R39: p as ReLU's where q → 0, V = 1, S < 1 - U_r", "p", l ** (1 - U_r), l ** (1 - U), *SMALL,
-           on(V, 1), below(S, 1 - U_r)),
-    beyond(Order, "R39: p as ReLU's where q → 0, V = 1, S = 1 - U_r", "p", l**S * log, l**S, *SMALL,
-           on(V, 1), on(S, 1 - U_r)),
-    beyond(Order, "R27: q → ∞ wherever 1 > β_w + U_t", "q", l ** (1 - bw - U), l ** (1 - U), below(bw + U, 1)),
-    beyond(Order, "R28: q → ∞ wherever U_t = 1, β_w = 0", "q", log, l**SHIFT, UNIT, on(bw)),
-    # E17: q bounded does not make p bounded
-    beyond(Order, "R39, B.2: p bounded where q is", "p", sp.S.One, l, on(ba), on(bw, 1), above(bv, 1), misprint=True),
-)  # fmt: skip
-CLAIMS = ORDERS + LEADING + NO_DECAY + GRADIENTS + RATES + SECTION_6 + ANGLES + PARAMETERS + BEYOND
+CLAIMS: tuple[Claim, ...] = (
+    *(ORDERS + LEADING + NO_DECAY + GRADIENTS + RATES + SECTION_6 + REST),
+    *(ANGLES + PARAMETERS),
+)
