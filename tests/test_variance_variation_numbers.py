@@ -40,7 +40,7 @@ def test_all_lines_of_the_specification_are_there():
 
 @pytest.mark.slow
 def test_narrowing_keeps_the_mean_and_spreads():
-    """Line 25 and R68, R71: p(100) = 190.27 with and without projections, and its spread grows; chi is that of figure 1,
+    """Line 25, R68, R71: p(100) = 190.27 with and without projections, and its spread grows; chi is that of figure 1,
     divided by the ratio of the widths, within four standard errors."""
     spreads = []
     for widths in (np.full(101, 256), figures.halved(1024)):
