@@ -16,7 +16,6 @@ def main() -> None:
     verbs.add_parser("numbers", help="the acceptance values, each with a planted error")
     figures = verbs.add_parser("figures", help="figures 1, 2, 3, A.1, A.2, B.3 and B.4, without training")
     figures.add_argument("folder")
-    figures.add_argument("--paper", action="store_true", help="networks of the paper's sizes; some minutes")
     given = parser.parse_args()
     if given.verb == "numbers":
         from derivations.variance_variation.acceptance import CHECKS
@@ -25,7 +24,7 @@ def main() -> None:
     elif given.verb == "figures":
         from derivations.variance_variation.figures import write
 
-        for path in write(given.folder, paper=given.paper):
+        for path in write(given.folder):
             print(path)
     else:
         printing.verdicts(CLAIMS)
