@@ -171,15 +171,17 @@ class Rounds(Claim):
 
 @dataclass(frozen=True)
 class Floats(Claim):
-    """`of` the engine's doubles at each of the places is the printed function of the place, to 1e-11 of 1 or more."""
+    """`of` the engine's doubles at each of the places is the printed function of the place, to `tolerance` of 1 or
+    more."""
 
     of: Callable[..., float] = field(default=lambda *place: float("nan"))
-    places: tuple[tuple[float, ...], ...] = ()
+    places: tuple[tuple[Any, ...], ...] = ()
+    tolerance: float = 1e-11
 
     def _judge(self, case: Network, statement: Callable[..., float]) -> Verdict:
         for place in self.places:
             ours, theirs = self.of(*place), float(statement(*place))
-            if not abs(ours - theirs) <= 1e-11 * max(abs(theirs), 1):
+            if not abs(ours - theirs) <= self.tolerance * max(abs(theirs), 1):
                 return Verdict.REFUTED
         return Verdict.MEASURED
 

@@ -12,12 +12,13 @@ from derivations.claims import Claim
 def verdicts(claims: Sequence[Claim]) -> None:
     """Print the verdict on every claim, and the counts."""
     counts: Counter[str] = Counter()
+    wide = max(42, *(len(claim.source) for claim in claims))
     for claim in claims:
         verdict = claim.verdict()
         mark = "misprint" if claim.misprint else ""
         where = "; ".join(map(str, claim.cases))
         where = where if len(where) <= 44 else where[:41] + "..."
-        print(f"{claim.source:<42} {claim.quantity:<24} {verdict.value:<20} {mark:<9} {where}")
+        print(f"{claim.source:<{wide}} {claim.quantity:<24} {verdict.value:<20} {mark:<9} {where}")
         counts[verdict.value] += 1
     print(f"{len(claims)} claims: " + ", ".join(f"{n} {name}" for name, n in counts.items()))
 
