@@ -42,6 +42,17 @@ def shard_of(test: str, shards: int) -> int:
 
 # parameters of tests whose like stay in the fast suite: they take seconds and show nothing new there
 TWINS = """
+test_variance_variation_figures.py::test_figure_b4_shows_the_misprint
+test_modules.py::test_interpreted_and_compiled_are_the_same_bits[table]
+test_criticality.py::test_laws_at_the_origin_against_iteration[softsign]
+test_empirical_correlators.py::test_random_tangents_measure_theta[shortcut]
+test_empirical_correlators.py::test_vertex_of_linear_networks[orthogonal-8-<lambda>-explicit]
+test_empirical_cuda.py::test_networks_of_the_simulator[simulated_lazy]
+test_equal_norms.py::test_gamma_of_relu_beyond_all_doubles[2]
+test_criticality.py::test_positive_critical_points_are_certified_to_twenty_digits[polynomial]
+test_phase_tables.py::test_rows_cover_and_are_disjoint[gelu]
+test_average_node.py::test_kinked_derivative_is_a_difference_quotient[tanh]
+test_full_residual.py::test_networks_of_varying_widths
 test_pairs_behind_norms.py::test_a_layer_against_quadrature_of_the_texts
 test_pair_laws.py::test_distance_never_outgrows_J[erf]
 test_records.py::test_tangents_of_two_inputs[tanh-plain]

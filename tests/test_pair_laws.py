@@ -138,13 +138,19 @@ def test_a_bounded_J_with_a_growing_distance_does_not_exist():
 
 
 def test_depth_law_of_a_unit_skip():
-    """K grows as a power of l and the map of c depends on it: c goes to the root, as the iteration does."""
+    """K grows as a power of l and the map of c depends on it: c goes to the root."""
     theory = mf.derive("erf", residual=True)
     law = theory.depth_law("c", sigma_w=1, sigma_b="1/2")
     limit = float(sp.N(law.expr))
     assert abs(limit - float(sp.N(Meeting(0, 1, -1, "1/5")))) < 1e-12 and "0.42171444" in str(law)
     gamma = theory.depth_law("gamma", sigma_w=1, sigma_b="1/2")
     assert abs(float(sp.N(gamma.expr)) - limit / (1 - limit)) < 1e-12
+
+
+@pytest.mark.slow
+def test_a_unit_skip_goes_to_the_root():
+    theory = mf.derive("erf", residual=True)
+    limit = float(sp.N(theory.depth_law("c", sigma_w=1, sigma_b="1/2").expr))
     run = theory.propagate(sigma_w=1, sigma_b=0.5, depth=40_000, correlation=0.0, quantities=("K", "c"))
     left = [run.c[n - 1] - limit for n in (100, 10_000, 40_000)]
     assert left[0] > left[1] > left[2] > 0 and left[2] < 0.03  # falls as a small power of l

@@ -141,7 +141,7 @@ def points(number: int, seed: int, names=("tanh", "relu", "gelu")):
 
 def test_laws_follow_the_flow():
     """At random rational places, boundaries on purpose."""
-    for phi, beta, size in points(12, 12):
+    for phi, beta, size in points(8, 12, ("tanh", "relu")):
         assert_law_holds(phi, beta, size)
 
 

@@ -187,7 +187,7 @@ class Functions:
                 self._add(name, s.text, f"{name}(K) = {shape}: {s.note}", table, s.error, 0.0, s.limit, tabled=True)
             elif isinstance(shape, MaxProduct):
                 self._product(name, shape)
-            elif isinstance(shape, Average) and shape.args[3]:
+            elif isinstance(shape, Average) and len(written) > 3:
                 source, error, limit, how = parametric.pair(shape, name, written)
                 note = f"{name}(K_aa, K_ab, K_bb, …) = {shape}: {how}"
                 self._add(name, source, note, None, error, PAIR_WEIGHT, limit)
