@@ -271,6 +271,29 @@ def test_bias_diagram(beside, name, bar):
     beside(ours, peer, f"NumPy, 100 iterated layers, scaled by {1 / share:.4g}", rounds=3, peer_units=share, bar=bar)
 
 
+@pytest.mark.parametrize(("name", "bar"), [("tanh", 30.0), ("relu", 30.0), ("gelu", 90.0)])
+def test_phase_table(beside, name, bar):
+    """The phase table of K and J of a full residual network, every β free, from the expansions on"""
+    from meanfield.symbolic.asymptotics import cells, resting
+
+    betas = {f"beta_{s}": f"beta_{s}" for s in "vwab"}
+    theory = derive(name, architecture="full_residual", **betas)
+    place = dict.fromkeys(("sigma_v", "sigma_w", "sigma_a", "sigma_b"), 1) | {"beta_v": "1/2", "beta_w": "1/4"}
+
+    def ours():
+        for cached in (cells._witness, cells._affine, resting.is_monotone):
+            cached.cache_clear()
+        return theory.phase_table("K", "J")
+
+    def peer():  # one place by iteration, to a depth that cannot tell a slope of .40 from .49
+        numbers = place | {"beta_v": 0.5, "beta_w": 0.25, "beta_a": 1.0, "beta_b": 1.0}
+        return theory.propagate(**numbers, depth=10**6, every_layer=False, quantities=("K", "J"))
+
+    peer()
+    assert ours().at(**place, beta_a=1, beta_b=1)["J"].leading is (name == "tanh")
+    beside(ours, peer, "one place, 10^6 compiled blocks", rounds=3, bar=bar)
+
+
 def test_pair_of_one_norm(beside):
     """1000 layers of (K, K_ab, distance) of a tanh pair: Theory.propagate"""
     theory, point = derive("tanh"), {"sigma_w": math.sqrt(2.5), "sigma_b": math.sqrt(0.1)}

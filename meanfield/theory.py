@@ -257,6 +257,7 @@ class Theory:
         """
         from meanfield.presentation.phase_tables import phase_table
 
+        asked = tuple(names_of(n, "A quantity")[0] for n in quantities)
         found = branch(self.block)
         known = {s.name: s for s in found.symbols}
         extra = sorted(set(fixed) - set(known))
@@ -264,7 +265,7 @@ class Theory:
             raise MeanFieldError(
                 f"{extra[0]} is not a parameter of this block; it has {', '.join(sorted(known)) or 'none'}."
             )
-        return phase_table(found.subs({known[n]: number(v, n) for n, v in fixed.items()}), quantities)
+        return phase_table(found.subs({known[n]: number(v, n) for n, v in fixed.items()}), asked)
 
     def _scheduled_law(self, quantity: str, parameters: dict) -> ScheduledLaw:
         """The law of one quantity under schedules, at exponents that have numbers."""

@@ -42,6 +42,10 @@ def shard_of(test: str, shards: int) -> int:
 
 # parameters of tests whose like stay in the fast suite: they take seconds and show nothing new there
 TWINS = """
+test_contract.py::test_numbers[Sequential((Nonlinearity('relu'), LayerNorm(False), Dense(),)) input_jacobian]
+test_contract.py::test_numbers[Residual(Sequential((Nonlinearity('relu'), LayerNorm(False), LayerNorm(False), Dense(
+test_blocks.py::test_input_jacobian_against_networks[{'norm': 'act', 'mu': 0.5}]
+test_thresholds.py::test_numbers_decide[max(tanh(z), t) - max(z, s)/5 (0.3, -0.7)]
 test_variance_variation_figures.py::test_figure_b4_shows_the_misprint
 test_modules.py::test_interpreted_and_compiled_are_the_same_bits[table]
 test_criticality.py::test_laws_at_the_origin_against_iteration[softsign]

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 import sympy as sp
-from oracle_flow import follow, table
+from oracle_flow import EDGE, STEP, follow, table
 from scipy.special import erf, expit
 
 import meanfield as mf
@@ -54,6 +54,9 @@ def full(phi: str) -> mf.Theory:
 @cache
 def tables(phi: str):
     f, slope = PHI[phi]
+    if phi == "relu":  # ⟨φ²⟩ = q/2, ⟨φ′²⟩ = 1/2
+        half = np.full(int(2 * EDGE / STEP) + 1, math.log(0.5))
+        return half, half
     return table(f, 1), table(slope, 0)
 
 

@@ -101,6 +101,11 @@ def _of_pairs(name: str) -> dict[str, tuple[Callable, dict[str, Any], tuple[str,
     }
 
 
+def _falling() -> mf.Theory:
+    """A full residual network whose exponents are all free."""
+    return mf.derive("relu", architecture="full_residual", **{f"beta_{s}": f"beta_{s}" for s in "vwab"})
+
+
 def _block(cls: Callable, needed: dict[str, Any], *names: str) -> tuple[Callable, dict[str, Any], tuple[str, ...]]:
     return lambda *a, **k: mf.derive(architecture=mf.Sequential((cls(*a, **k), mf.Dense()))), needed, names
 
@@ -133,6 +138,22 @@ VERBS: dict[str, tuple[Callable, dict[str, Any], tuple[str, ...]]] = {
         lambda *a, **k: mf.derive(architecture=mf.architectures.full_residual(*a, **k)),
         {"0": "relu"},
         ("sigma_w", "sigma_v", "beta_v", "beta_w", "expand"),
+    ),
+    "phase_table": (
+        lambda *a, **k: _falling().phase_table(*a, **k),
+        {"0": "K"},
+        ("1", "sigma_v", "sigma_w", "sigma_a", "beta_v", "beta_w", "beta_a", "beta_b"),
+    ),
+    "phase_table.at": (
+        lambda *a, **k: _falling().phase_table("K", "J").at(*a, **k),
+        {"beta_v": 1, "beta_w": "1/2", "beta_a": 1, "beta_b": 1},
+        ("S", "sigma_v"),
+    ),
+    "phase_table.where": (lambda *a, **k: _falling().phase_table("K", "J").where(*a, **k), {"J": "bounded"}, ("K",)),
+    "scheduled depth_law": (
+        lambda *a, **k: _falling().depth_law(*a, **k),
+        {"0": "J", "beta_v": 1, "beta_w": "1/2", "beta_a": 1, "beta_b": 1, "sigma_v": 1, "sigma_w": 1},
+        ("sigma_a", "sigma_b"),
     ),
     "Schedule": (mf.Schedule, {"0": 1, "1": 1}, ()),
     "Param": (mf.Param, {"0": "mu"}, ("lower", "upper")),
