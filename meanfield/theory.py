@@ -265,7 +265,7 @@ class Theory:
             raise MeanFieldError(
                 f"{extra[0]} is not a parameter of this block; it has {', '.join(sorted(known)) or 'none'}."
             )
-        return phase_table(found.subs({known[n]: number(v, n) for n, v in fixed.items()}), asked)
+        return phase_table(found.subs({known[n]: _number(n, v) for n, v in fixed.items()}), asked)
 
     def _scheduled_law(self, quantity: str, parameters: dict) -> ScheduledLaw:
         """The law of one quantity under schedules, at exponents that have numbers."""

@@ -392,3 +392,15 @@ def test_depth_law_knows_schedules():
     assert abs(run.K[-1] / run.K[9_999] - 2) < 0.1 and run.K[-1] < 2 * math.sqrt(40_000)
     with pytest.raises(MeanFieldError, match="phase_table"):
         theory.depth_law("K", sigma_v=1)
+
+
+@pytest.mark.parametrize(
+    "values", [{"sigma_a": 10**5000}, {"sigma_w": object()}, {"beta_v": [1, 2]}, {"sigma_w": 10**18, "sigma_v": 2}]
+)
+def test_hostile_numbers_end_in_a_sentence_or_an_answer(values):
+    try:
+        assert len(str(full("relu").phase_table("K", "J", **values))) > 0
+    except MeanFieldError as error:
+        assert len(str(error)) < 400
+    with pytest.raises(MeanFieldError, match="was asked for"):
+        full("relu").phase_table("z+" * 5000)

@@ -25,7 +25,7 @@ def measured_phase(recursion: Recursion, values: dict[str, sp.Expr], norm: sp.Ex
     Raises: MeanFieldError where K¹ lies beyond the grid of K, or φ jumps.
     """
     compiled = compile_phase(recursion)
-    missing = [n for n in compiled.parameters if n not in values]
+    missing = [n for n in compiled.parameters if n not in values or not values[n].is_number]
     if missing:
         raise MeanFieldError(f"The phase was asked for; give {' and '.join(missing)} a value.")
     sigma = np.array([[float(values[n])] for n in compiled.parameters])

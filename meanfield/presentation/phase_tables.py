@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from meanfield.arguments import choice, meant, shown, spoken
+from meanfield.arguments import choice, meant, scalar, shown, spoken
 from meanfield.functions.parser import number
 from meanfield.printed import wrapped
 from meanfield.results import MeanFieldError, one_line
@@ -212,6 +212,8 @@ class PhaseTable:
                 f"{extra[0]} is not a parameter of this table; it has {', '.join(sorted(known))}."
                 f"{meant(extra[0], sorted(known))}"
             )
+        for n, v in values.items():
+            scalar(v, n)
         given = {known[n]: number(v, n) for n, v in values.items()}
         for s, e in self.definitions:
             if s not in given and e.subs(given).is_number:

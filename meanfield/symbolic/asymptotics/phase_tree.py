@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import sympy as sp
 
+from meanfield.arguments import shown
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.asymptotics.branch import Branch
 from meanfield.symbolic.asymptotics.cells import Affine, At, Cell, Node, Undecided, partition
@@ -85,7 +86,7 @@ def named_quantities(asked: tuple[str, ...]) -> tuple[str, ...]:
         elif name in ("K", "K[1]", "J", "G_z", "G_w[1]", "G_w[2]", "G_b[1]", "G_b[2]", *PAIR):
             out.append(name)
         else:
-            raise MeanFieldError(f"A law of {name} was asked for; phase tables know {', '.join(QUANTITIES)}.")
+            raise MeanFieldError(f"A law of {shown(name)} was asked for; phase tables know {', '.join(QUANTITIES)}.")
     return tuple(dict.fromkeys(out))
 
 

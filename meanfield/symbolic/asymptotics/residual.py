@@ -145,7 +145,8 @@ class Solver:
             K_, regime = self._from_sources(sp.S.Zero, self.source_a(), self._through(end)), "sources alone, V > 1"
         J_ = product(W, V, self.oracle)
         if strong == 0:
-            J_ = regular(1 / sp.gamma(1 + W), W)
+            big = W.is_number and W > 1000  # Γ of a huge whole number is not worked out
+            J_ = regular(None if big else 1 / sp.gamma(1 + W), W)
         elif strong < 0:
             m = sp.Symbol("m", integer=True, positive=True)
             J_ = regular(sp.Product(1 + W * m**-V, (m, 1, sp.oo)))
