@@ -37,7 +37,8 @@ class Growth:
     """X ~ constant · Π_j Π_{m<l} (1 + W_j m^{-V_j})^{n_j} · exp(Σ coefficient · l^p (log l)^q …).
 
     terms: (key, coefficient) with key = (p, q, …), those of the largest size first; products: (W, V, n); constant: None
-    where it depends on the start; leading: whether terms of log X that grow, but less than the first, are left out.
+    where it depends on the start or is not derived; leading: whether terms of log X that grow, but less than the first,
+    are left out.
     """
 
     terms: tuple[tuple[Key, sp.Expr], ...] = ()

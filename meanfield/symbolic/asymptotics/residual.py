@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import sympy as sp
 
-from meanfield.results import Law
+from meanfield.results import Law, Status
 from meanfield.symbolic.asymptotics.balance import Balance, Resting
 from meanfield.symbolic.asymptotics.branch import Branch, End
 from meanfield.symbolic.asymptotics.cells import At, Undecided
@@ -323,6 +323,8 @@ class Solver:
                 f"<phi^2>_q/q of {self.branch.phi} is not proved to rise or to fall"
             )
         found = resting_points(self.branch.square, self.S, c, d)
+        if any(p.K.value != 0 and p.stability not in ("stable", "unstable") for p in found):
+            raise Undecided("V = 1: q rests where it is attracted from one side only; no law is derived there")
         for i, point in enumerate(attractors(self.branch.square, self.S, c, d)):
             if point.K.value + (point.K.error or 0) < flat:
                 continue
@@ -332,6 +334,8 @@ class Solver:
             ways.append(self._escape(c, d, EVERY if found.ends == 1 else "large starts"))
         if down < 0:
             ways.append(self._decay(d, EVERY if found.ends == 1 else "small starts"))
+        if found.status is Status.MEASURED:  # the list could miss a pair of places
+            ways = [replace(one, regime=f"{one.regime}, by a search") for one in ways]
         return ways
 
     @property
