@@ -328,7 +328,8 @@ class Solver:
         for i, point in enumerate(attractors(self.branch.square, self.S, c, d)):
             if point.K.value + (point.K.error or 0) < flat:
                 continue
-            basin = EVERY if found.ends == 1 else f"sigma_w**2*K*l**(-beta_w) in {point.basin}"
+            low, high = (sp.N(end, 10) for end in point.basin or (0, sp.oo))
+            basin = EVERY if found.ends == 1 else f"sigma_w**2*K*l**(-beta_w) from {low} to {high}"
             ways.append(self._at_rest(Resting(self.branch.square, self.S, c, d, i), flat, "V = 1: q settles", basin))
         if up > 0:
             ways.append(self._escape(c, d, EVERY if found.ends == 1 else "large starts"))
