@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+import mpmath
 import sympy as sp
 
 from meanfield.results import MeanFieldError, one_line
@@ -199,20 +200,21 @@ def product(W: sp.Expr, V: sp.Expr, oracle: Oracle) -> Growth:
 
 
 def log_product(W: float, V: float, t: float) -> float:
-    """Σ_{m<l} log(1 + W m^{-V}) at log l = t, up to a constant: exact terms to 1000, then the Euler–Maclaurin integral
-    of each power of m."""
+    """Σ_{m<l} log(1 + W m^{-V}) at log l = t for 0 < V < 1, up to what vanishes: 1000 exact terms, then Euler–Maclaurin.
+
+    ∫ log(1 + W m^{-V}) dm = m log(1 + W m^{-V}) + V m ₂F₁(1, 1/V; 1 + 1/V; -m^V/W), whatever the size of W.
+    """
     first = 1000
+
+    def integral(m: mpmath.mpf) -> mpmath.mpf:
+        return m * (mpmath.log1p(W * m**-V) + V * mpmath.hyp2f1(1, 1 / V, 1 + 1 / V, -(m**V) / W))
+
     start = sum(math.log1p(W * m**-V) for m in range(1, first))
-    total, k, sign = start, 1, 1.0
-    small = W * first**-V
-    if small >= 0.5:
-        raise MeanFieldError("A product over layers was asked for whose factors are far from 1; iterate it instead.")
-    while W**k * first ** (-k * V) > 1e-17 and k < 200:
-        p = 1 - k * V
-        grown = t - math.log(first) if abs(p) < 1e-12 else (math.exp(p * t) - first**p) / p
-        total += sign * W**k / k * (grown + 0.5 * first ** (-k * V))
-        k, sign = k + 1, -sign
-    return total
+    slope = -V * W / (first * (first**V + W))
+    with mpmath.workdps(30):
+        W, V = mpmath.mpf(W), mpmath.mpf(V)
+        grown = integral(mpmath.exp(t)) - integral(mpmath.mpf(first))
+        return start + float(grown + mpmath.log1p(W * first**-V) / 2 - slope / 12)
 
 
 # --------------------------------------------------------------------------------------------- with an oracle's help
