@@ -67,7 +67,8 @@ class Row:
                 (rf"\log {quantity_tex(n)}", g.log) if g.leading else (quantity_tex(n), g.expr) for n, g in one.laws
             ]
             blocks.append(aligned(laws, (f"{one.regime} ({one.basin})",)))
-        return "\\begin{gathered}\n" + ",\\; ".join(where) + " \\\\\n" + joined(blocks) + "\n\\end{gathered}"
+        head = ",\\; ".join(where) or r"\text{everywhere}"
+        return "\\begin{gathered}\n" + head + " \\\\\n" + joined(blocks) + "\n\\end{gathered}"
 
     def __str__(self) -> str:
         lines = [", ".join(self.conditions()) or "everywhere"]
@@ -158,8 +159,8 @@ class PhaseTable:
     K[1] the variance inside it, J over the blocks before it; G_z, G_w[1], G_b[1] (inner Dense), G_w[2], G_b[2] (outer)
     are squared gradients over J^{1,L}, per output and per input for G_w, as a function of l < L; distance and gamma are
     those of two inputs of one norm that start neither alike nor opposite, c = K_ab/K. Laws are
-    exact up to a factor where log X = O(log l), constants included where they do not depend on the start (C); else
-    their leading term. Iterate over it for the rows.
+    exact up to a factor where log X = O(log l), constants included where they are derived (C: one that depends on
+    the start, or is not derived); else their leading term. Iterate over it for the rows.
 
     Source: derived here (dominant balance, partition by signs of affine forms).
     """
@@ -201,8 +202,8 @@ class PhaseTable:
         found: Any = node.found
         if not found[0].laws:
             return Row(node.cell.reduced(), laws_at(self.branch.subs(given), self.quantities))
-        swap = given | {s: e.subs(given) for s, e in self.definitions}
-        return Row(node.cell.reduced(), tuple(one.map(lambda e: sp.sympify(e).subs(swap)) for one in found))
+        swap = {s: e.subs(given) for s, e in self.definitions} | given
+        return Row(node.cell.reduced(), tuple(one.at(swap) for one in found))
 
     def _numbers(self, values: Mapping[str, object]) -> dict[sp.Symbol, sp.Expr]:
         known = {s.name: s for s in (*self.tree.cell.coordinates, *self.branch.symbols)}
@@ -216,8 +217,10 @@ class PhaseTable:
             scalar(v, n)
         given = {known[n]: number(v, n) for n, v in values.items()}
         for s, e in self.definitions:
-            if s not in given and e.subs(given).is_number:
-                given[s] = e.subs(given)
+            if e.subs(given).is_number:
+                size = e.subs(given)
+                if given.setdefault(s, size) != size:
+                    raise MeanFieldError(f"{s} = {shown(given[s])} was given beside σ's that make it {shown(size)}.")
         return given
 
     @spoken

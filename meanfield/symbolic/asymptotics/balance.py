@@ -109,7 +109,7 @@ class Resting(Solution):
 
     @property
     def free_symbols(self):
-        return set().union(*[a.free_symbols for a in self.args[1:]])
+        return set().union(*[a.free_symbols for a in self.args[1:]], self.args[0].free_symbols - {K})
 
     @property
     def is_number(self):
@@ -132,6 +132,21 @@ class Resting(Solution):
         square, S, c, d, _ = self.args
         q = sp.Symbol("q", positive=True)
         return q, (S * square.subs(K, q) + c) / d
+
+    def _near(self) -> str:
+        """Five digits of it, which tell it from other roots of the same equation."""
+        return self.ball().mid().str(5, radius=False)
+
+    def tex_inside(self):
+        x, other = self.equation()
+        near = rf" \approx {self._near()}" if self.is_number else ""
+        which = rf"_{{{self.args[4] + 1}}}" if self.args[4] else ""  # the second from below
+        return other, lambda body, write: rf"\left[ {write(x)} = {body}{near} \right]{which}"
+
+    def _sympystr(self, printer):
+        x, other = self.equation()
+        near = f", near {self._near()}" if self.is_number else ""
+        return f"root({x} = {printer._print(other)}{near})"
 
 
 def _float(node, prec: int) -> sp.Float:

@@ -160,12 +160,25 @@ class Growth:
         """The same with a constant that depends on the start."""
         return replace(self, constant=None)
 
+    def at(self, values: Mapping[sp.Symbol, sp.Expr]) -> Growth:
+        """The law with numbers put in."""
+        constant = self.constant
+        for factor in () if constant is None else constant.atoms(sp.gamma):
+            if inverse_gamma(factor.args[0].subs(values) - 1) is None:
+                constant = None
+        return replace(self, constant=constant).map(lambda e: sp.sympify(e).subs(values))
+
     def map(self, function) -> Growth:
         """`function` applied to every number of the law."""
         terms = tuple((tuple(map(function, k)), function(c)) for k, c in self.terms)
         products = tuple((function(W), function(V), n) for W, V, n in self.products)
         kept = tuple((k, c) for k, c in terms if c != 0)
         return Growth(kept, products, None if self.constant is None else function(self.constant), self.leading)
+
+
+def inverse_gamma(x: sp.Expr) -> sp.Expr | None:
+    """1/Γ(1 + x), x > 0; None for a number beyond 1000, whose factorial would have to be worked out."""
+    return None if x.is_number and x > 1000 else 1 / sp.gamma(1 + x)
 
 
 def _iterated(i: int) -> sp.Expr:
@@ -200,7 +213,7 @@ def product(W: sp.Expr, V: sp.Expr, oracle: Oracle) -> Growth:
 
 
 def log_product(W: float, V: float, t: float) -> float:
-    """Σ_{m<l} log(1 + W m^{-V}) at log l = t for 0 < V < 1, up to what vanishes: 1000 exact terms, then Euler–Maclaurin.
+    """Σ_{m<l} log(1 + W m^{-V}) at log l = t, 0 < V < 1, up to what vanishes: 1000 exact terms, then Euler–Maclaurin.
 
     ∫ log(1 + W m^{-V}) dm = m log(1 + W m^{-V}) + V m ₂F₁(1, 1/V; 1 + 1/V; -m^V/W), whatever the size of W.
     """

@@ -5,6 +5,7 @@ Parts on which the laws are the same are merged from below, so that the leaves s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -37,6 +38,10 @@ class Laws:
         raise MeanFieldError(
             f"The law of {quantity} was asked for; this table has {', '.join(n for n, _ in self.laws)}."
         )
+
+    def at(self, values: Mapping[sp.Symbol, sp.Expr]) -> Laws:
+        """The laws with numbers put in."""
+        return replace(self, laws=tuple((n, g.at(values)) for n, g in self.laws))
 
     def map(self, function) -> Laws:
         """`function` applied to every number of the laws."""

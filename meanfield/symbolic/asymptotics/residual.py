@@ -26,6 +26,7 @@ from meanfield.symbolic.asymptotics.growth import (
     added,
     compared,
     exponential,
+    inverse_gamma,
     log_of,
     product,
     regular,
@@ -145,8 +146,7 @@ class Solver:
             K_, regime = self._from_sources(sp.S.Zero, self.source_a(), self._through(end)), "sources alone, V > 1"
         J_ = product(W, V, self.oracle)
         if strong == 0:
-            big = W.is_number and W > 1000  # Γ of a huge whole number is not worked out
-            J_ = regular(None if big else 1 / sp.gamma(1 + W), W)
+            J_ = regular(inverse_gamma(W), W)
         elif strong < 0:
             m = sp.Symbol("m", integer=True, positive=True)
             J_ = regular(sp.Product(1 + W * m**-V, (m, 1, sp.oo)))
@@ -328,15 +328,15 @@ class Solver:
         for i, point in enumerate(attractors(self.branch.square, self.S, c, d)):
             if point.K.value + (point.K.error or 0) < flat:
                 continue
-            low, high = (sp.N(end, 10) for end in point.basin or (0, sp.oo))
-            basin = EVERY if found.ends == 1 else f"sigma_w**2*K*l**(-beta_w) from {low} to {high}"
+            basin = EVERY if found.ends == 1 else _between(*(point.basin or (0, sp.oo)))
             ways.append(self._at_rest(Resting(self.branch.square, self.S, c, d, i), flat, "V = 1: q settles", basin))
+        edges = [p.K.value for p in found if p.stability == "unstable" and p.K.value != 0]
         if up > 0:
-            ways.append(self._escape(c, d, EVERY if found.ends == 1 else "large starts"))
+            ways.append(self._escape(c, d, _between(edges[-1], sp.oo) if edges else EVERY))
         if down < 0:
-            ways.append(self._decay(d, EVERY if found.ends == 1 else "small starts"))
+            ways.append(self._decay(d, _between(0, edges[0]) if edges else EVERY))
         if found.status is Status.MEASURED:  # the list could miss a pair of places
-            ways = [replace(one, regime=f"{one.regime}, by a search") for one in ways]
+            ways = [replace(one, regime=f"{one.regime}, by a search that may miss a close pair") for one in ways]
         return ways
 
     @property
@@ -546,6 +546,11 @@ class Solver:
         if powers[1:] == [0, 1]:
             return regular(None, 0, total.constant)
         return Growth((((sp.S.Zero, *powers[1:], sp.S.Zero), total.constant),), (), None)
+
+
+def _between(low: sp.Expr, high: sp.Expr) -> str:
+    """The q that end in one place, in words."""
+    return f"K[1] between {sp.N(low, 10)} and {sp.N(high, 10)} at large l"
 
 
 def sign_of(e: sp.Expr) -> int:
