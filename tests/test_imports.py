@@ -40,7 +40,7 @@ symbolic.fixed_points.roots symbolic.fixed_points.exclusion symbolic.fixed_point
 symbolic.fixed_points.half_line symbolic.fixed_points.maps symbolic.fixed_points.points
 symbolic.asymptotics.scaling symbolic.asymptotics.depth symbolic.asymptotics.cells symbolic.asymptotics.growth
 symbolic.asymptotics.resting symbolic.asymptotics.balance symbolic.asymptotics.branch symbolic.asymptotics.residual
-symbolic.asymptotics.tails symbolic.asymptotics.pair_laws symbolic.asymptotics.phase_tree
+symbolic.asymptotics.tails symbolic.asymptotics.pair_laws symbolic.asymptotics.phase_tree symbolic.asymptotics.orders
 symbolic.criticality.small_bias symbolic.criticality.lines symbolic.criticality.phases symbolic.criticality.points
 symbolic.criticality.rounding symbolic.criticality.closing
 numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches numeric.quadrature.waves
@@ -55,7 +55,7 @@ numeric.neutrality numeric.sweeps
 numeric.fractions numeric.gap_source numeric.gap_tables numeric.gaps numeric.settling
 class_fraction bias
 presentation.figures presentation.bias_figures presentation.tables presentation.diagrams presentation.bias_diagrams
-presentation.phase_maps presentation.phase_tables
+presentation.phase_regions presentation.phase_orders presentation.phase_maps presentation.phase_tables
 theory
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
 empirical.functions.registry empirical.functions.formulas empirical.functions.groups empirical.functions.twins

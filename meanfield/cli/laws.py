@@ -22,6 +22,7 @@ from meanfield.cli.options import (
     option,
 )
 from meanfield.cli.reading import number, theory_of
+from meanfield.presentation.phase_orders import PhaseOrders, order
 from meanfield.presentation.phase_tables import PhaseTable
 from meanfield.presentation.tables import Row, Table
 from meanfield.results import MeanFieldError
@@ -51,6 +52,9 @@ def law(
     correlation: Annotated[
         str | None, typer.Option(metavar="C0", help="Cosine of the two inputs, for c and gamma; 0 if left out.")
     ] = None,
+    orders: Annotated[
+        bool, typer.Option("--orders", help="Tables of full_residual up to constant factors: one row for each law.")
+    ] = False,
     latex: Latex = False,
     json: Json = False,
 ) -> None:
@@ -65,8 +69,10 @@ def law(
     given = {"sigma_w": sigma_w, "sigma_b": sigma_b}
     values = {k: number(v, option(k)) for k, v in given.items() if v is not None}
     if architecture == "full_residual":
-        _scheduled(act, (residual, mu, param, norm), decay, quantity, values, correlation, latex, json)
+        _scheduled(act, (residual, mu, param, norm), decay, quantity, values, correlation, orders, latex, json)
         return
+    if orders:
+        raise MeanFieldError("--orders is of the tables of --architecture full_residual.")
     theory = theory_of(act, residual, mu, param, norm, architecture, decay)
     if correlation is not None:
         if quantity not in ("c", "gamma"):
@@ -108,7 +114,7 @@ def _at_points(theory: Theory, quantity: str) -> list[Row]:
     return rows
 
 
-def _scheduled(act, network, decay, quantity, values, correlation, latex, json) -> None:
+def _scheduled(act, network, decay, quantity, values, correlation, orders, latex, json) -> None:
     """The laws of a full residual network: at given exponents one, else the table over those left out."""
     if correlation is not None:
         raise MeanFieldError("--correlation is of two inputs; laws of full_residual are those of one.")
@@ -121,10 +127,12 @@ def _scheduled(act, network, decay, quantity, values, correlation, latex, json) 
     with out.working(f"Large depth of {describe(theory.block)}"):
         known = {s for s in values if any(p.name == s for p in theory.one_input.parameters)}
         table = theory.phase_table(*asked, **{k: values[k] for k in known})
+        shown = table.orders() if orders else table
     if json:
-        typer.echo(out.document("law", {**out.about(theory), "quantity": quantity, **values}, table_data(table)))
+        data = orders_data(shown) if isinstance(shown, PhaseOrders) else table_data(shown)
+        typer.echo(out.document("law", {**out.about(theory), "quantity": quantity, **values}, data))
     else:
-        typer.echo(table.latex() if latex else str(table))
+        typer.echo(shown.latex() if latex else str(shown))
 
 
 def table_data(table: PhaseTable) -> dict[str, Any]:
@@ -139,3 +147,15 @@ def table_data(table: PhaseTable) -> dict[str, Any]:
         for row in table
     ]
     return {"coordinates": table.coordinates, "definitions": {s.name: e for s, e in table.definitions}, "rows": rows}
+
+
+def orders_data(table: PhaseOrders) -> dict[str, Any]:
+    """The same up to constant factors: each row its regions and laws."""
+    rows = [
+        {
+            "regions": row.conditions(),
+            "ways": [{"basin": w.basin, "laws": {n: order(n, g) for n, g in w.laws}} for w in row.ways],
+        }
+        for row in table
+    ]
+    return {"definitions": {s.name: e for s, e in table.definitions}, "rows": rows}

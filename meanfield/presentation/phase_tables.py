@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from meanfield.arguments import choice, meant, scalar, shown, spoken
-from meanfield.functions.parser import number
+from meanfield.arguments import choice, shown, spoken
+from meanfield.presentation.phase_orders import PhaseOrders
+from meanfield.presentation.phase_regions import conditions, conditions_tex, place, quantity_tex
 from meanfield.printed import wrapped
 from meanfield.results import MeanFieldError, one_line
 from meanfield.symbolic.asymptotics.branch import Branch
 from meanfield.symbolic.asymptotics.cells import At, Cell, Node, partition
 from meanfield.symbolic.asymptotics.growth import Growth, direction
+from meanfield.symbolic.asymptotics.orders import grouped
 from meanfield.symbolic.asymptotics.phase_tree import Laws, laws_at, named_quantities, phase_tree
 from meanfield.tex.names import aligned, joined, tex
 
@@ -42,48 +44,23 @@ class Row:
 
     def conditions(self) -> list[str]:
         """The region in text, without β ≥ 0 and S > 0, which hold throughout."""
-        return [f"{low} {relation} {high}" for low, relation, high in self._conditions()]
-
-    def _conditions(self) -> list[tuple[sp.Expr, str, sp.Expr]]:
-        cell, out = self.region, []
-        for forms, relation in ((cell.equal, "="), (cell.strict, ">"), (cell.weak, ">=")):
-            for e in map(cell.expr, forms):
-                if e.is_Symbol and relation != "=" and (relation == ">=") == e.name.startswith("beta"):
-                    continue
-                up = sp.Add(*[t for t in sp.Add.make_args(e) if not t.could_extract_minus_sign()])
-                down, sign = up - e, relation
-                if (up.is_number and not down.is_number) or (up == 0 and relation == "="):
-                    up, down, sign = down, up, relation.replace(">", "<")
-                out.append((up, sign, down))
-        return out
+        return [f"{low} {relation} {high}" for low, relation, high in conditions(self.region)]
 
     def latex(self) -> str:
         r"""The region and its laws as LaTeX for math mode (amsmath)."""
-        signs = {">=": r"\ge", "<=": r"\le"}
-        where = [f"{tex(up)} {signs.get(sign, sign)} {tex(down)}" for up, sign, down in self._conditions()]
         blocks = []
         for one in self.ways:
             laws = [
                 (rf"\log {quantity_tex(n)}", g.log) if g.leading else (quantity_tex(n), g.expr) for n, g in one.laws
             ]
             blocks.append(aligned(laws, (f"{one.regime} ({one.basin})",)))
-        head = ",\\; ".join(where) or r"\text{everywhere}"
-        return "\\begin{gathered}\n" + head + " \\\\\n" + joined(blocks) + "\n\\end{gathered}"
+        return "\\begin{gathered}\n" + conditions_tex(self.region) + " \\\\\n" + joined(blocks) + "\n\\end{gathered}"
 
     def __str__(self) -> str:
         lines = [", ".join(self.conditions()) or "everywhere"]
         for one in self.ways:
             lines += [f"  {one.regime} ({one.basin})"] + [f"    {n} ~ {g.text()}" for n, g in one.laws]
         return wrapped("\n".join(lines))
-
-
-def quantity_tex(name: str) -> str:
-    """A quantity of a phase table in LaTeX."""
-    stem, _, index = name.partition("[")
-    letter = {"K": "K", "J": "J"}.get(stem) or rf"G_{{{stem[2:]}}}"
-    return (
-        rf"{letter}_{{{index[:-1]}}}" if index and stem == "K" else f"{letter}^{{({index[:-1]})}}" if index else letter
-    )
 
 
 @dataclass(frozen=True)
@@ -192,7 +169,7 @@ class PhaseTable:
         values: coordinates by name, exact (0.1 is 1/10); what no sign depends on may be left out and stays a symbol.
         Raises: MeanFieldError for values that are missing, unknown, or outside of the table.
         """
-        given = self._numbers(values)
+        given = place(values, self.tree.cell.coordinates, self.branch.symbols, self.definitions)
         oracle, node = At(given), self.tree
         if not node.cell.contains(given):
             raise MeanFieldError(f"The place {shown(values)} is outside of the table: exponents are ≥ 0 and σ's > 0.")
@@ -204,24 +181,6 @@ class PhaseTable:
             return Row(node.cell.reduced(), laws_at(self.branch.subs(given), self.quantities))
         swap = {s: e.subs(given) for s, e in self.definitions} | given
         return Row(node.cell.reduced(), tuple(one.at(swap) for one in found))
-
-    def _numbers(self, values: Mapping[str, object]) -> dict[sp.Symbol, sp.Expr]:
-        known = {s.name: s for s in (*self.tree.cell.coordinates, *self.branch.symbols)}
-        extra = sorted(set(values) - set(known))
-        if extra:
-            raise MeanFieldError(
-                f"{extra[0]} is not a parameter of this table; it has {', '.join(sorted(known))}."
-                f"{meant(extra[0], sorted(known))}"
-            )
-        for n, v in values.items():
-            scalar(v, n)
-        given = {known[n]: number(v, n) for n, v in values.items()}
-        for s, e in self.definitions:
-            if e.subs(given).is_number:
-                size = e.subs(given)
-                if given.setdefault(s, size) != size:
-                    raise MeanFieldError(f"{s} = {shown(given[s])} was given beside σ's that make it {shown(size)}.")
-        return given
 
     @spoken
     def where(self, **behaviours: str) -> Found:
@@ -250,6 +209,10 @@ class PhaseTable:
         regions.sort(key=lambda c: len(c.equal))
         point = regions[0].point() if regions else None
         return Found(tuple(regions), None if point is None else {s.name: v for s, v in point.items()})
+
+    def orders(self) -> PhaseOrders:
+        """The same up to constant factors, one row for each law: where exponents f and g meet, max(f, g)."""
+        return PhaseOrders(self.quantities, tuple(grouped(self.tree)), self.branch.symbols, self.definitions)
 
     def proof(self) -> str:
         """The questions, indented: each splits its region by the sign of a form, no sign that can occur is left out, so

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from math import gcd, lcm
 
 import sympy as sp
 
@@ -20,6 +21,7 @@ from meanfield.results import MeanFieldError
 
 MOST = 20_000  # inequalities of one elimination, beyond which a question is refused
 Vector = tuple[Fraction, ...]
+Integers = tuple[int, ...]
 
 
 class Undecided(MeanFieldError):
@@ -34,24 +36,35 @@ class Split(Exception):
         self.form = form
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Affine:
     """coefficients · x + constant, x the coordinates of a cell in their order."""
 
     coefficients: Vector
     constant: Fraction
 
+    @cached_property
+    def _key(self) -> tuple[int, ...]:  # forms are looked up far more often than made, and fractions compare slowly
+        return tuple(n for c in (*self.coefficients, self.constant) for n in (c.numerator, c.denominator))
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self._key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Affine) and self._key == other._key)
+
+    @cached_property
+    def row(self) -> Integers:
+        """The coefficients, then the constant, as whole numbers: the form up to a positive factor."""
+        whole = lcm(*self._key[1::2])
+        return _shortest([n * (whole // d) for n, d in zip(self._key[::2], self._key[1::2])])
+
     def __neg__(self) -> Affine:
         return Affine(tuple(-c for c in self.coefficients), -self.constant)
-
-    @property
-    def is_constant(self) -> bool:
-        return not any(self.coefficients)
-
-    def plus(self, other: Affine, factor: Fraction) -> Affine:
-        """self + factor·other."""
-        pairs = zip(self.coefficients, other.coefficients)
-        return Affine(tuple(a + factor * b for a, b in pairs), self.constant + factor * other.constant)
 
     @property
     def primitive(self) -> Affine:
@@ -153,8 +166,16 @@ class Cell:
         return sp.Add(*terms, sp.Rational(a.constant.numerator, a.constant.denominator))
 
     def simplified(self, e: sp.Expr) -> sp.Expr:
-        """An expression with the cell's equations put in, each solved for its first coordinate."""
-        return sp.sympify(e).xreplace(self._solved) if not self.equal else sp.sympify(e).subs(self._solved)
+        """An expression with the cell's equations put in, each solved for a coordinate, and |f| as ±f."""
+        e = sp.sympify(e)
+        if self.equal:
+            e = e.subs(self._solved)
+        for size in e.atoms(sp.Abs):
+            try:
+                e = e.xreplace({size: self.sign(size.args[0]) * size.args[0]})
+            except (Split, Undecided):
+                continue
+        return e
 
     @cached_property
     def _solved(self) -> dict[sp.Symbol, sp.Expr]:
@@ -208,52 +229,53 @@ def _affine(form: sp.Expr, coordinates: tuple[sp.Symbol, ...]) -> Affine:
 @lru_cache(maxsize=65536)
 def _witness(strict: tuple[Affine, ...], weak: tuple[Affine, ...], equal: tuple[Affine, ...], n: int) -> Vector | None:
     """A point with strict > 0, weak ≥ 0, equal = 0, of small fractions; None where there is none."""
-    rows = [(a, True) for a in strict] + [(a, False) for a in weak]
-    solved: list[tuple[int, Affine]] = []  # x_i = form of the others
-    left = list(equal)
+    rows = [(a.row, True) for a in strict] + [(a.row, False) for a in weak]
+    solved: list[tuple[int, Integers]] = []  # each equation, and the coordinate that it gives
+    left = [a.row for a in equal]
     while left:
-        a = left.pop()
-        i = next((i for i, c in enumerate(a.coefficients) if c), None)
+        e = left.pop()
+        i = next((i for i, c in enumerate(e[:-1]) if c), None)
         if i is None:
-            if a.constant:
+            if e[-1]:
                 return None
             continue
-        value = Affine(
-            tuple(Fraction(0) if j == i else -c / a.coefficients[i] for j, c in enumerate(a.coefficients)),
-            -a.constant / a.coefficients[i],
-        )
-        left = [_put(b, i, value) for b in left]
-        rows = [(_put(b, i, value), s) for b, s in rows]
-        solved.append((i, value))
+        left = [_without(b, i, e) for b in left]
+        rows = [(_without(b, i, e), s) for b, s in rows]
+        solved.append((i, e))
     free = [i for i in range(n) if all(i != j for j, _ in solved)]
     found = _search(rows, free, n)
     if found is None:
         return None
-    for i, value in reversed(solved):
-        found[i] = value.constant + sum(c * x for c, x in zip(value.coefficients, found))
+    for i, e in reversed(solved):
+        found[i] = _bound(e, i, found)
     return tuple(found)
 
 
-def _put(a: Affine, i: int, value: Affine) -> Affine:
-    c = a.coefficients[i]
-    if not c:
+def _without(a: Integers, i: int, e: Integers) -> Integers:
+    """A positive multiple of a form without its coordinate i, by the equation e = 0."""
+    if not a[i]:
         return a
-    rest = Affine(tuple(Fraction(0) if j == i else x for j, x in enumerate(a.coefficients)), a.constant)
-    return rest.plus(value, c)
+    p, q = abs(e[i]), a[i] if e[i] > 0 else -a[i]
+    return _shortest([p * x - q * y for x, y in zip(a, e)])
 
 
-def _search(rows: list[tuple[Affine, bool]], free: list[int], n: int) -> list[Fraction] | None:
+def _shortest(a: list[int]) -> Integers:
+    common = gcd(*a) or 1
+    return tuple(x // common for x in a)
+
+
+def _search(rows: list[tuple[Integers, bool]], free: list[int], n: int) -> list[Fraction] | None:
     """Fourier–Motzkin elimination of the free coordinates, then a simple value for each, last eliminated first."""
     stages = []
     kept = _kept(rows)
     for i in free:
         if kept is None:
             return None
-        low = [(a, s) for a, s in kept if a.coefficients[i] > 0]
-        up = [(a, s) for a, s in kept if a.coefficients[i] < 0]
+        low = [(a, s) for a, s in kept if a[i] > 0]
+        up = [(a, s) for a, s in kept if a[i] < 0]
         stages.append((i, low, up))
-        rest = [(a, s) for a, s in kept if a.coefficients[i] == 0]
-        crossed = [(a.plus(b, -a.coefficients[i] / b.coefficients[i]), s or t) for a, s in low for b, t in up]
+        rest = [(a, s) for a, s in kept if a[i] == 0]
+        crossed = [(_shortest([-b[i] * x + a[i] * y for x, y in zip(a, b)]), s or t) for a, s in low for b, t in up]
         kept = _kept(rest + crossed)
     if kept is None:
         return None
@@ -263,26 +285,30 @@ def _search(rows: list[tuple[Affine, bool]], free: list[int], n: int) -> list[Fr
     return found
 
 
-def _kept(rows: list[tuple[Affine, bool]]) -> list[tuple[Affine, bool]] | None:
+def _kept(rows: list[tuple[Integers, bool]]) -> list[tuple[Integers, bool]] | None:
     """The tightest inequality of each direction; None where one without coordinates fails."""
-    tightest: dict[Vector, tuple[Fraction, bool]] = {}
+    tightest: dict[Integers, tuple[int, int, bool]] = {}  # direction: (constant, its denominator, strict)
     for a, strict in rows:
-        if a.is_constant:
-            if a.constant < 0 or (a.constant == 0 and strict):
+        *direction, constant = a
+        size = gcd(*direction)
+        if not size:
+            if constant < 0 or (constant == 0 and strict):
                 return None
             continue
-        a = a.primitive
-        old = tightest.get(a.coefficients)
-        if old is None or (a.constant, not strict) < (old[0], not old[1]):
-            tightest[a.coefficients] = a.constant, strict
+        key = tuple(x // size for x in direction)
+        old = tightest.get(key)
+        gap = -1 if old is None else constant * old[1] - old[0] * size
+        if gap < 0 or (gap == 0 and strict):
+            tightest[key] = constant, size, strict
     if len(tightest) > MOST:
         raise MeanFieldError("A phase table has more inequalities than are eliminated here; fix some exponents.")
-    return [(Affine(v, c), strict) for v, (c, strict) in tightest.items()]
+    return [((*(x * size for x in key), constant), strict) for key, (constant, size, strict) in tightest.items()]
 
 
-def _bound(a: Affine, i: int, found: list[Fraction]) -> Fraction:
-    rest = a.constant + sum(c * x for j, (c, x) in enumerate(zip(a.coefficients, found)) if j != i)
-    return -rest / a.coefficients[i]
+def _bound(a: Integers, i: int, found: list[Fraction]) -> Fraction:
+    """The value of coordinate i at which a form is 0."""
+    rest = a[-1] + sum(c * x for j, (c, x) in enumerate(zip(a, found)) if j != i and c)
+    return -Fraction(rest) / a[i]
 
 
 def _simplest(low: list[tuple[Fraction, bool]], up: list[tuple[Fraction, bool]]) -> Fraction:

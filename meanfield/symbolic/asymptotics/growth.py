@@ -126,7 +126,7 @@ class Growth:
     def __mul__(self, other: Growth) -> Growth:
         terms = dict(self.terms)
         for key, c in other.terms:
-            terms[key] = sp.expand(terms.get(key, sp.S.Zero) + c)
+            terms[key] = sp.expand(terms[key] + c) if key in terms else c  # a lone one keeps its factors
         products = {(W, V): n for W, V, n in self.products}
         for W, V, n in other.products:
             products[W, V] = products.get((W, V), sp.S.Zero) + n
@@ -142,9 +142,9 @@ class Growth:
         if n == 0:
             return Growth()
         return Growth(
-            tuple((k, sp.expand(n * c)) for k, c in self.terms),
+            tuple((k, -c if n == -1 else sp.expand(n * c)) for k, c in self.terms),
             tuple((W, V, n * m) for W, V, m in self.products),
-            None if self.constant is None else self.constant**n,
+            None if self.constant is None else power_of_positive(self.constant, n),
             self.leading,
         )
 
@@ -174,6 +174,15 @@ class Growth:
         products = tuple((function(W), function(V), n) for W, V, n in self.products)
         kept = tuple((k, c) for k, c in terms if c != 0)
         return Growth(kept, products, None if self.constant is None else function(self.constant), self.leading)
+
+
+def power_of_positive(x: sp.Expr, n: sp.Expr) -> sp.Expr:
+    """x^n for x > 0, factor by factor: 1/√(1/(1 - β)) is √(1 - β), as only one factor has a sign that is not known."""
+    open_ = [f for f in sp.Mul.make_args(x) if not f.is_positive]
+    if n.is_Integer or len(open_) > 1 or any(f.is_Pow and not (f.exp.is_Integer and f.exp % 2) for f in open_):
+        return x**n
+    pairs = [f.as_base_exp() for f in sp.Mul.make_args(x)]
+    return sp.Mul(*[base ** (e * n) for base, e in pairs])
 
 
 def inverse_gamma(x: sp.Expr) -> sp.Expr | None:
@@ -301,21 +310,21 @@ def direction(x: Growth, oracle: Oracle) -> int:
     for _, _, n in x.products:  # factors > 1 whose product diverges
         return 1 if n > 0 else -1
     for _, c in (*x.stretched, *((k, c) for k, c in x.terms if k in _LOG)):
-        s = _sign(c, oracle)
+        s = sign_of_number(c, oracle)
         if s:
             return s
     return 0
 
 
-def _sign(c: sp.Expr, oracle: Oracle) -> int:
+def sign_of_number(c: sp.Expr, oracle: Oracle) -> int:
     """The sign of a number of a law: a product of σ's, averages of squares and forms in the exponents."""
     if c.is_positive or c.is_negative:
         return 1 if c.is_positive else -1
     if c.is_Mul:
-        signs = [_sign(factor, oracle) for factor in c.args]
+        signs = [sign_of_number(factor, oracle) for factor in c.args]
         return int(sp.prod(signs))
     if c.is_Pow and not c.exp.is_Integer:
         return 1
     if c.is_Pow:
-        return _sign(c.base, oracle) ** (int(c.exp) % 2 or 2)
+        return sign_of_number(c.base, oracle) ** (int(c.exp) % 2 or 2)
     return 1 if c.is_nonnegative and not c.is_Symbol else oracle.sign(c)

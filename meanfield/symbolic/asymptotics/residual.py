@@ -318,9 +318,11 @@ class Solver:
                 ways.append(self._decay(d, EVERY if up < 0 else "small starts"))
             return ways
         if not numbers:
+            rises = is_monotone(self.branch.square)
+            why = "rises: beside a source q may rest at two places" if rises else "is not proved to rise or to fall"
             raise Undecided(
-                f"V = 1: where dq/dlog l = S*<phi^2>_q + {c} - {d}*q ends needs numbers for the σ's and β's, as "
-                f"<phi^2>_q/q of {self.branch.phi} is not proved to rise or to fall"
+                f"V = 1: where dq/dlog l = {_rate(c, d)} ends needs numbers for the σ's and β's, as "
+                f"<phi^2>_q/q of {self.branch.phi} {why}"
             )
         found = resting_points(self.branch.square, self.S, c, d)
         if any(p.K.value != 0 and p.stability not in ("stable", "unstable") for p in found):
@@ -546,6 +548,10 @@ class Solver:
         if powers[1:] == [0, 1]:
             return regular(None, 0, total.constant)
         return Growth((((sp.S.Zero, *powers[1:], sp.S.Zero), total.constant),), (), None)
+
+
+def _rate(c: sp.Expr, d: sp.Expr) -> str:
+    return "S*<phi^2>_q" + (f" + {c}" if c != 0 else "") + (f" - {d}*q" if d != 0 else "")
 
 
 def _between(low: sp.Expr, high: sp.Expr) -> str:

@@ -1,0 +1,130 @@
+"""Phase tables up to constant factors: as few rows as there are laws, printed as theorems have them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import sympy as sp
+
+from meanfield.arguments import shown, spoken
+from meanfield.presentation.phase_regions import conditions, conditions_tex, place, quantity_tex
+from meanfield.printed import wrapped
+from meanfield.results import MeanFieldError, one_line
+from meanfield.symbolic.asymptotics.cells import Cell
+from meanfield.symbolic.asymptotics.growth import CONSTANT, Growth
+from meanfield.symbolic.asymptotics.phase_tree import Laws
+from meanfield.tex.names import aligned, joined, tex
+
+
+@dataclass(frozen=True)
+class OrderRow:
+    """One law up to constant factors, and where it holds: the union of `regions`, which may overlap."""
+
+    regions: tuple[Cell, ...]
+    ways: tuple[Laws, ...]
+    quantities: tuple[str, ...] = ()
+
+    def __getitem__(self, quantity: str) -> Growth:
+        """The law of a quantity, where only one is possible. Raises: MeanFieldError where the start decides."""
+        if len(self.ways) > 1:
+            raise MeanFieldError(f"The start decides between {len(self.ways)} laws of {quantity} here; see `ways`.")
+        return self.ways[0][quantity]
+
+    def conditions(self) -> list[list[str]]:
+        """The regions in text, without β ≥ 0 and S > 0, which hold throughout."""
+        return [[f"{a} {sign} {b}" for a, sign, b in conditions(cell)] for cell in self.regions]
+
+    def __str__(self) -> str:
+        where = [", ".join(one) for one in self.conditions()]
+        lines = [("   or " if i else "") + (one or "everywhere") for i, one in enumerate(where)]
+        for one in self.ways:
+            if len(self.ways) > 1 or not one.laws:
+                lines.append(f"  {one.basin}:" if one.laws else f"  {one.regime}")
+            lines += [f"  {order(n, g)}" for n, g in one.laws]
+            known = {n for n, _ in one.laws}
+            lines += [f"  {n}: not derived here" for n in self.quantities if one.laws and n not in known]
+        return wrapped("\n".join(lines))
+
+    def latex(self) -> str:
+        r"""Regions and laws as LaTeX for math mode (amsmath)."""
+        where = r" \\ \text{or}\; ".join(map(conditions_tex, self.regions))
+        blocks = []
+        for one in self.ways:
+            many = len(self.ways) > 1 or not one.laws
+            laws = [_equation(n, g) for n, g in one.laws]
+            blocks.append(aligned(laws, (one.basin if one.laws else one.regime,) if many else ()))
+        return "\\begin{gathered}\n" + where + " \\\\\n" + joined(blocks) + "\n\\end{gathered}"
+
+
+def _size(g: Growth) -> tuple[sp.Expr, int]:
+    """What X, or |log X| where only its leading term is known, is of the order of, and the sign of log X there."""
+    if g.leading:
+        (key, c), *_ = g.stretched
+        return Growth(((key, sp.S.One),)).log, int(c)
+    return g.expr.subs(CONSTANT, 1), 1
+
+
+def order(name: str, g: Growth) -> str:
+    """One law on a line: K = Θ(...), or log J = Θ(...) where only its leading term is known."""
+    size, sign = _size(g)
+    return f"{'log ' if g.leading else ''}{name} = {'-' if sign < 0 else ''}Θ({size})"
+
+
+def _equation(name: str, g: Growth) -> tuple[str, sp.Expr]:
+    size, sign = _size(g)
+    letter = quantity_tex(name)
+    return (rf"\log {letter}" if g.leading else letter), sp.Mul(sign, sp.Function(r"\Theta")(size), evaluate=False)
+
+
+@dataclass(frozen=True)
+class PhaseOrders:
+    """A phase table up to constant factors, one row for each law: rows cover the parameter space and are disjoint.
+
+    X = Θ(f) means that X/f stays between two positive constants, log X = Θ(f) the same of log X. Iterate for rows.
+
+    Source: `PhaseTable`, joined by what elimination proves (`symbolic/asymptotics/orders`).
+    """
+
+    quantities: tuple[str, ...]
+    groups: tuple[tuple[tuple[Cell, ...], tuple[Laws, ...]], ...]
+    symbols: tuple[sp.Symbol, ...] = ()
+    definitions: tuple[tuple[sp.Symbol, sp.Expr], ...] = ()
+
+    @property
+    def rows(self) -> tuple[OrderRow, ...]:
+        return tuple(OrderRow(*group, self.quantities) for group in self.groups)
+
+    def __iter__(self) -> Iterator[OrderRow]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    @spoken
+    def at(self, **values: object) -> OrderRow:
+        """The row of one place, its laws with the numbers put in; values as in `PhaseTable.at`.
+
+        Raises: MeanFieldError for values that are missing, unknown, or outside of the table.
+        """
+        coordinates = self.groups[0][0][0].coordinates
+        given = place(values, coordinates, self.symbols, self.definitions)
+        missing = [s.name for s in coordinates if s not in given]
+        if missing:
+            raise MeanFieldError(f"A place in a table of orders needs numbers for {', '.join(missing)}.")
+        for cells, ways in self.groups:
+            if any(cell.contains(given) for cell in cells):
+                return OrderRow(cells, tuple(one.at(given) for one in ways), self.quantities)
+        raise MeanFieldError(f"The place {shown(values)} is outside of the table: exponents are ≥ 0 and σ's > 0.")
+
+    def latex(self) -> str:
+        r"""Every row as LaTeX for math mode (amsmath)."""
+        head = [aligned([(tex(s), e)]) for s, e in self.definitions]
+        return joined([*head, *(row.latex() for row in self.rows)])
+
+    def __repr__(self) -> str:
+        return one_line("PhaseOrders", f"{', '.join(self.quantities)}; {len(self)} rows")
+
+    def __str__(self) -> str:
+        head = [f"{s} = {e}" for s, e in self.definitions]
+        return "\n".join([*head, *(f"row {i}\n{row}" for i, row in enumerate(self.rows, 1))])

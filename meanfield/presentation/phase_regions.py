@@ -1,0 +1,69 @@
+"""Regions and quantities of phase tables in text and LaTeX."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import sympy as sp
+
+from meanfield.arguments import meant, scalar, shown
+from meanfield.functions.parser import number
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.asymptotics.cells import Cell
+from meanfield.tex.names import tex
+
+
+def conditions(cell: Cell) -> list[tuple[sp.Expr, str, sp.Expr]]:
+    """What defines a region as (left, relation, right), without β ≥ 0 and S > 0, which hold throughout."""
+    out = []
+    for forms, relation in ((cell.equal, "="), (cell.strict, ">"), (cell.weak, ">=")):
+        for e in map(cell.expr, forms):
+            if e.is_Symbol and relation != "=" and (relation == ">=") == e.name.startswith("beta"):
+                continue
+            up = sp.Add(*[t for t in sp.Add.make_args(e) if not t.could_extract_minus_sign()])
+            down, sign = up - e, relation
+            if (up.is_number and not down.is_number) or (up == 0 and relation == "="):
+                up, down, sign = down, up, relation.replace(">", "<")
+            out.append((up, sign, down))
+    return out
+
+
+def conditions_tex(cell: Cell) -> str:
+    """The same in LaTeX."""
+    signs = {">=": r"\ge", "<=": r"\le"}
+    where = [f"{tex(up)} {signs.get(sign, sign)} {tex(down)}" for up, sign, down in conditions(cell)]
+    return ",\\; ".join(where) or r"\text{everywhere}"
+
+
+def quantity_tex(name: str) -> str:
+    """A quantity of a phase table in LaTeX."""
+    stem, _, index = name.partition("[")
+    letter = {"K": "K", "J": "J"}.get(stem) or rf"G_{{{stem[2:]}}}"
+    return (
+        rf"{letter}_{{{index[:-1]}}}" if index and stem == "K" else f"{letter}^{{({index[:-1]})}}" if index else letter
+    )
+
+
+def place(
+    values: Mapping[str, object],
+    coordinates: tuple[sp.Symbol, ...],
+    symbols: tuple[sp.Symbol, ...],
+    definitions: tuple[tuple[sp.Symbol, sp.Expr], ...],
+) -> dict[sp.Symbol, sp.Expr]:
+    """A place of a table by its symbols, exact (0.1 is 1/10). Raises: MeanFieldError for values of no parameter, and
+    for values that contradict each other."""
+    known = {s.name: s for s in (*coordinates, *symbols)}
+    extra = sorted(set(values) - set(known))
+    if extra:
+        raise MeanFieldError(
+            f"{extra[0]} is not a parameter of this table; it has {', '.join(sorted(known))}."
+            f"{meant(extra[0], sorted(known))}"
+        )
+    for n, v in values.items():
+        scalar(v, n)
+    given = {known[n]: number(v, n) for n, v in values.items()}
+    for s, e in definitions:
+        size = e.subs(given)
+        if size.is_number and given.setdefault(s, size) != size:
+            raise MeanFieldError(f"{s} = {shown(given[s])} was given beside σ's that make it {shown(size)}.")
+    return given
