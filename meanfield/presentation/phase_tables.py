@@ -177,7 +177,8 @@ class PhaseTable:
             sign = oracle.sign(node.form)
             node = next(part for signs, part in node.parts if sign in signs)
         found: Any = node.found
-        if not found[0].laws:
+        undecided = any(e.has(sp.Max, sp.Min) for one in found for _, g in one.laws for _, e in g.terms)
+        if undecided or not found[0].laws:
             return Row(node.cell.reduced(), laws_at(self.branch.subs(given), self.quantities))
         swap = {s: e.subs(given) for s, e in self.definitions} | given
         return Row(node.cell.reduced(), tuple(one.at(swap) for one in found))

@@ -14,6 +14,8 @@ from meanfield.symbolic.asymptotics.cells import Undecided
 from meanfield.symbolic.asymptotics.growth import Growth, added, regular
 from meanfield.symbolic.asymptotics.residual import Solver, Way, sign_of
 from meanfield.symbolic.asymptotics.tails import Meeting, Tail, tail
+from meanfield.symbolic.averages.node import average
+from meanfield.symbols import K, Z
 
 Pair = tuple[Growth | None, Growth | None]
 
@@ -27,7 +29,9 @@ def pair_laws(solver: Solver, way: Way) -> Pair:
         return _by_distance(way, regular(None))
     if way.drive == "rest":
         return _at_rest(solver, way)
-    if way.end is None or way.drive == "slow fall":
+    if way.drive == "slow fall":
+        raise Undecided("q falls as a power of log l; how two inputs move apart meanwhile is not derived")
+    if way.end is None:
         return None, None
     far = way.end.square.point != 0
     try:
@@ -82,16 +86,26 @@ def _meeting(solver: Solver, way: Way, found: Tail) -> Pair:
     distance = way.K.times(2 * (1 - c))
     if c != 0:
         return distance, regular(c / (1 - c))
-    if way.drive == "slow":
-        return distance, None
-    # an odd φ: K_ab dies by κ′(0) < 1, or is kept up by what both inputs share
+    # an odd φ: K_ab dies by κ′(0) < 1
     x = (1 - found.d) / 2
     rate = 1 / sp.hyperexpand(sp.hyper((x, x), (sp.Rational(3, 2),), 1))
-    parts = [regular(None, way.K.exponent * (rate - 1))]
+    own = regular(None, 0, way.K.power_of(1)) if way.drive == "slow" else regular(None, way.K.exponent)
+    return distance, _dying(solver, way, own ** (rate - 1))
+
+
+def _dying(solver: Solver, way: Way, own: Growth) -> Growth:
+    """c where it goes to 0: what the start leaves of K_ab/K, or what both inputs share if that is more. Where rates are
+    numbers like 2/π, over which cells are not cut, the largest of the powers."""
+    parts = [own]
     parts += [
         one.of_unknown_size for one in (_relative(solver.bias(), way.q), _sourced(solver, way)) if one is not None
     ]
-    return distance, added(parts, solver.oracle)
+    try:
+        return added(parts, solver.oracle)
+    except Undecided:
+        if any(len(one.terms) != 1 or one.exponent == 0 for one in parts):
+            raise
+        return regular(None, sp.Max(*[one.exponent for one in parts]))
 
 
 def _relative(one: Growth | None, to: Growth) -> Growth | None:
@@ -109,28 +123,38 @@ def _behind_source(solver: Solver, way: Way, found: Tail) -> Pair:
         assert way.J is not None
         return _by_distance(way, way.J.of_unknown_size)
     (k, n), v, w = found.nearness(), solver.branch.v, solver.branch.w
-    assert way.end is not None and way.K.constant is not None
-    grown = 1 - v.beta - n * way.K.exponent
-    wide = solver.sign(2 * grown - w.beta)
-    if wide == 0:
-        raise Undecided("the distance of two inputs settles where φ bends; no law is derived there")
+    assert way.end is not None and way.K.constant is not None and way.J is not None
+    grown = 1 - v.beta - found.d * w.beta - way.K.exponent / 2  # of Δ^{1-n}, which 2 σ_v² ⟨φ²⟩_q k (Δ/2K)^n drives
+    wide = solver.sign(grown - (1 - n) * w.beta)
     if wide < 0:
-        assert way.J is not None
         return _by_distance(way, way.J.of_unknown_size)
-    size = v.size * way.end.of_square[2] * k / grown
-    return _by_distance(way, regular(size**2 / (2 * way.K.constant), 2 * grown))
+    if wide == 0:  # where φ bends: ⟨(φ_a - φ_b)²⟩/δ falls from J's rate to 0 as δ grows, so δ settles or J is too slow
+        return _by_distance(way, regular(None, _smaller(w.beta, way.J.exponent)))
+    drive = 2 * v.size * way.end.of_square[2] * k * w.size**found.d * way.K.constant**found.d
+    size = (1 - n) * drive / (grown * (2 * way.K.constant) ** n)
+    return _by_distance(way, regular(size ** (1 / (1 - n)), grown / (1 - n)))
+
+
+def _smaller(a: sp.Expr, b: sp.Expr) -> sp.Expr:
+    """The smaller of two different exponents."""
+    if (a - b).free_symbols:
+        return sp.Min(a, b)
+    sign = sign_of(a - b)
+    if sign == 0:
+        raise Undecided("the distance of two inputs grows just as fast as φ bends; no law is derived there")
+    return b if sign > 0 else a
 
 
 def _at_rest(solver: Solver, way: Way) -> Pair:
     """q → q*: two inputs meet where the correlation at q* attracts them, else they part as far as K goes."""
     q, S, d = way.q.constant, solver.S, solver.branch.w.beta
-    odd = solver.branch.is_odd
     assert q is not None and way.slope is not None
+    if solver.branch.is_odd and way.share == 0:  # d = S⟨φ²⟩/q ≥ S⟨φ′⟩², which is what K_ab/q grows by
+        mean = average(solver.branch.phi.pieces.map(lambda e: Z[0] * e).expr, K).xreplace({K: q}) / q
+        return way.K.times(sp.Integer(2)), _dying(solver, way, regular(None, S * mean**2 - d))
     gain = S * way.slope.constant - d
     if gain.free_symbols:
-        if not (odd and way.share == 0):
-            raise Undecided("whether two inputs meet at a variance that settles needs numbers")
-        return way.K.times(sp.Integer(2)), None
+        raise Undecided("whether two inputs meet at a variance that settles needs numbers")
     if sign_of(gain) < 0:
         return _by_distance(way, regular(None, S * way.slope.constant))
-    return (way.K.times(sp.Integer(2)) if odd and way.share == 0 else way.K.of_unknown_size), None
+    return way.K.of_unknown_size, None

@@ -61,19 +61,19 @@ class Tail:
         return self.d**2 / (2 * self.d - 1) if self.d > sp.S.Half else sp.oo
 
     def nearness(self) -> tuple[sp.Expr, sp.Expr]:
-        """(k, n) with 1 - κ(1 - ε) = k ε^n + … where d < 1/2; for d = 1 with 1 - κ = ε - k ε^n.
+        """(k, n), n = d + 1/2: 1 - κ(1 - ε) = k ε^n + … for d < 1/2, and ε - k ε^n + … for d = 1.
 
-        Raises: MeanFieldError for other d, and for an even f with d = 0, which is constant.
+        It is what the hypergeometric functions leave at 1 beside a Taylor series, (1 - x)^{d + 1/2}. Raises:
+        MeanFieldError for other d, and for an even f with d = 0, which is constant.
         """
-        even, _ = self.weights
-        if self.d == 1:
-            return even * 4 * sp.sqrt(2) / (3 * sp.pi), sp.Rational(3, 2)
-        if self.d == 0 and self.odd != 0:
-            jump = (self.right - self.left) ** 2 / ((self.right**2 + self.left**2) / 2)
-            return sp.simplify(jump * sp.sqrt(2) / (2 * sp.pi)), sp.S.Half
-        raise MeanFieldError(
-            "How the correlation of two inputs closes is derived for tails that are linear or constant."
-        )
+        d, n, (even, odd) = self.d, self.d + sp.S.Half, self.weights
+        if not (d < sp.S.Half or d == 1) or (d == 0 and self.odd == 0):
+            raise MeanFieldError(
+                "How the correlation of two inputs closes is derived for tails that are linear or slower than √|z|."
+            )
+        parts = ((even, -d / 2, (1 + d) / 2), (odd, (1 - d) / 2, 1 + d / 2))  # (weight, a = b, c - a)
+        k = sp.Add(*[w * sp.gamma(rest) ** 2 / sp.gamma(a) ** 2 for w, a, rest in parts if w != 0 and a != 0])
+        return sp.simplify(-(2**n) * sp.gamma(-n) / sp.gamma(n) * k * (-1 if d == 1 else 1)), n
 
 
 def tail(p: Pieces, far: bool) -> Tail:
