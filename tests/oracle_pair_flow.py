@@ -1,5 +1,5 @@
 """The judge of two-input laws: log K, the logarithm of distance/K and that of K_ab, by exact steps, then as a flow in
-log l. ReLU and erf, whose differences have closed forms that hold every digit."""
+log l. ReLU, erf and sin, whose differences have closed forms that hold every digit."""
 
 import math
 
@@ -27,6 +27,14 @@ def _erf(u, r, c):
 
 
 @njit(cache=False)
+def _sin(u, d, c):
+    q, half = 1 / u, d / 2
+    square = -math.expm1(-2 * q) / 2 * u
+    gap = (-math.expm1(-half) / half if half > 1e-12 else 1.0) * (1 + math.exp(half - 2 * q)) / 2
+    return square, gap - square, -math.exp(-q * (1 - c)) * math.expm1(-2 * q * c) / 2 * u
+
+
+@njit(cache=False)
 def _slopes(kind, t, state, s, b):
     """e^t·(log K'/K, log of what distance/K grows by, log K_ab'/K_ab)."""
     P, ratio, Q = state
@@ -43,6 +51,8 @@ def _slopes(kind, t, state, s, b):
         _relu(u, r, math.exp(Q - P) * own_share + shared)
         if kind == 0
         else _erf(u, r, math.exp(Q - P) * own_share + shared)
+        if kind == 1
+        else _sin(u, math.exp(min(600.0, ratio + P + above)), math.exp(Q - P) * own_share + shared)
     )
     front = math.exp(t + math.log(s[0]) - b[0] * t + above + whole)
     source = math.exp(t + math.log(s[2]) - b[2] * t - P) if s[2] > 0 else 0.0
@@ -57,7 +67,7 @@ def _slopes(kind, t, state, s, b):
 
 @njit(cache=False)
 def follow_pair(kind, s, b, K, c, stops, h):
-    """Rows (log K, log(distance/K), log K_ab) at log l = stops; kind 0: ReLU, 1: erf."""
+    """Rows (log K, log(distance/K), log K_ab) at log l = stops; kind 0: ReLU, 1: erf, 2: sin."""
     state, first = np.array([math.log(K), math.log(2 * (1 - c)), math.log(K * c)]), 100_000
     for m in range(1, first):
         x, y, w = _slopes(kind, math.log(m), state, s, b)

@@ -15,7 +15,7 @@ from meanfield.symbolic.asymptotics.growth import regular
 from meanfield.symbolic.asymptotics.tails import Meeting, Tail, tail
 
 ONES = dict.fromkeys(SIGMAS, 1)
-KIND = {"relu": 0, "erf": 1}
+KIND = {"relu": 0, "erf": 1, "sin": 2}
 
 
 def laws(phi: str, beta, size):
@@ -32,27 +32,32 @@ def slow(way) -> bool:
 
 def flowed(phi: str, beta, size, far: float) -> dict[str, np.ndarray]:
     s, b = (np.array([float(x) for x in one]) for one in (size, beta))
-    K, ratio, both = follow_pair(KIND[phi], s, b, 1.0, 0.5, np.array([far / 2, far]), 0.02 if far < 1e3 else 0.1).T
+    K, ratio, both = follow_pair(
+        KIND[phi], s, b, 1.0, 0.5, np.array([far / 4, far / 2, far]), 0.02 if far < 1e3 else 0.1
+    ).T
     c = np.where(ratio < -0.1, np.log1p(-np.exp(np.minimum(ratio, -0.1)) / 2), both - K)  # log c without a loss
     return {"distance": K + ratio, "gamma": c + np.log(2) - ratio}
 
 
 def assert_pair_follows(way, found: dict[str, np.ndarray], far: float) -> None:
-    """Slopes and constants of both laws to 0.05; slopes alone, to 0.15, where corrections fall as 1/√log l."""
+    """Slopes and constants of both laws to 0.05; slopes alone, to 0.15, where corrections fall as 1/√log l. Beside a
+    start that is 100 times as large a logarithm is seen by the slope of X/l^e in log l, which is steady."""
     most = 0.15 if slow(way) else 0.05
     for name, law in way.laws:
         if name == "K":
             continue
-        low, high = law.log_at(far / 2), law.log_at(far)
+        (before, near, end), (low, high) = found[name], (law.log_at(far / 2), law.log_at(far))
         if law.products or law.stretched:
-            assert abs((found[name][1] - found[name][0]) / (high - low) - 1) < (0.06 if law.leading else 5e-3), (
-                name,
-                law,
-            )
+            assert abs((end - near) / (high - low) - 1) < (0.06 if law.leading else 5e-3), (name, law)
             continue
-        assert abs(found[name][1] - found[name][0] - (high - low)) < most, (name, law, found)
+        off = abs(end - near - (high - low))
+        if off > most and law.power_of(1) == 1:
+            e = float(sp.N(law.exponent))
+            first, last = np.expm1(near - before - e * far / 4), np.expm1(end - near - e * far / 2)
+            off = abs(last * np.exp(near - before - e * far / 4) / first / 2 - 1)
+        assert off < most, (name, law, found)
         if law.constant is not None and not slow(way):
-            assert abs(found[name][1] - high) < most, (name, law, found)
+            assert abs(end - high) < most, (name, law, found)
 
 
 def assert_pair_law(phi: str, beta, size) -> None:
@@ -63,6 +68,9 @@ def assert_pair_law(phi: str, beta, size) -> None:
     strong = beta[0] + beta[1] < 1
     far = 40.0 if strong and phi == "relu" else 1e4 if any(map(slow, ways)) or beta[0] + beta[1] == 1 else 350.0
     found = flowed(phi, beta, size, far)
+    if np.isnan(found["gamma"]).any():  # below what doubles hold
+        far = 350.0
+        found = flowed(phi, beta, size, far)
     if strong and phi == "relu" and min(found["gamma"]) < 9:
         return  # γ = (…l^{1-V})² has not begun
     for way in ways:
@@ -70,15 +78,42 @@ def assert_pair_law(phi: str, beta, size) -> None:
 
 
 def test_pairs_follow_the_flow():
-    for phi, beta, size in points(14, 1, tuple(KIND)):
+    for phi, beta, size in points(14, 1, ("relu", "erf")):
         assert_pair_law(phi, beta, size)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_more_pairs_follow_the_flow(seed):
-    for phi, beta, size in points(200, 50 + seed, tuple(KIND)):
+    for phi, beta, size in points(200, 50 + seed, ("relu", "erf")):
         assert_pair_law(phi, beta, size)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_pairs_of_waves_follow_the_flow(seed):
+    for phi, beta, size in points(100, 80 + seed, ("sin",)):
+        assert_pair_law(phi, beta, size)
+
+
+def test_a_source_that_ties_with_the_feedback_is_shared():
+    """q → 0 where φ is linear: K ~ l^W log l by its source, which Δ ~ l^W has not."""
+    beta, size = (Fraction(1, 2), Fraction(1, 2), Fraction(3, 4), Fraction(2)), (Fraction(1, 4), 1, 1, 1)
+    (way,) = laws("sin", beta, size)
+    assert way["K"].power_of(1) == 1 and way["distance"].power_of(1) == 0 and way["gamma"].power_of(1) == 1
+    assert_pair_law("sin", beta, size)
+
+
+def test_waves_of_two_inputs_are_unlike():
+    """sin as q → ∞: c is the share of the source, or dies as the branch sends nothing that both have."""
+    for beta, size in (
+        ((0, Fraction(1, 4), 0, 2), (1, 1, 1, 1)),
+        ((0, Fraction(1, 4), 2, 2), (1, 1, 1, 1)),
+        ((Fraction(1, 2), Fraction(1, 4), 0, 2), (1, 1, 1, 1)),
+    ):
+        assert_pair_law("sin", beta, size)
+    (way,) = laws("sin", (0, Fraction(1, 4), 0, 2), (1, 1, 1, 1))
+    assert way["gamma"].constant == 2  # K′ = 1 + 1/2
 
 
 def test_a_wrong_law_of_two_inputs_is_seen():
@@ -152,7 +187,7 @@ SLOW = (Fraction(1), Fraction(0), Fraction(2), Fraction(1))
 def test_rates_that_hold_averages(beta, size, name, far, near):
     (way,) = laws("erf", beta, size)
     found = flowed("erf", beta, size, far)
-    slope = (found[name][1] - found[name][0]) / (far / 2)
+    slope = (found[name][2] - found[name][1]) / (far / 2)
     assert abs(slope - float(sp.N(way[name].exponent))) < near < abs(slope - float(sp.N(way[name].exponent)) + 0.02)
 
 
@@ -163,7 +198,7 @@ def test_an_odd_branch_that_grows_with_log_l():
     slopes = []
     for far in (1e3, 1e4, 3e4):
         found = flowed("erf", SLOW, (2, 1, 1, 1), far)["gamma"]
-        slopes.append((found[1] - found[0]) / np.log(2))
+        slopes.append((found[2] - found[1]) / np.log(2))
     assert slopes[0] < slopes[1] < slopes[2] < 2 / np.pi - 1 and slopes[2] > 2 / np.pi - 1 - 0.02
 
 

@@ -11,9 +11,9 @@ import sympy as sp
 
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.asymptotics.cells import Undecided
-from meanfield.symbolic.asymptotics.growth import Growth, added, regular
+from meanfield.symbolic.asymptotics.growth import Growth, added, regular, summed
 from meanfield.symbolic.asymptotics.residual import Solver, Way, sign_of
-from meanfield.symbolic.asymptotics.tails import Meeting, Tail, tail
+from meanfield.symbolic.asymptotics.tails import Meeting, Tail, tail, unlike
 from meanfield.symbolic.averages.node import average
 from meanfield.symbols import K, Z
 
@@ -37,7 +37,10 @@ def pair_laws(solver: Solver, way: Way) -> Pair:
     try:
         found = tail(solver.branch.phi.pieces, far)
     except MeanFieldError:
-        raise Undecided(f"{solver.branch.phi} is no power of |z| at this end") from None
+        share = unlike(solver.branch.phi.pieces) if far else None
+        if share is None:
+            raise Undecided(f"{solver.branch.phi} is no power of |z| at this end") from None
+        return _waves(solver, way, share)
     try:
         if way.end.is_linear:
             return _linear(solver, way, found)
@@ -59,7 +62,7 @@ def _linear(solver: Solver, way: Way, found: Tail) -> Pair:
     assert way.end is not None
     W, V, (k, _) = solver.S * way.end.of_square[2], solver.V, found.nearness()
     strong = solver.sign(1 - V)
-    if way.drive == "source":
+    if way.drive == "source" or (way.drive == "tie" and k == 0):  # what both share outgrows Δ
         return _by_distance(way, regular(None, W))
     if k == 0:  # nothing parts directions
         unknown = regular(None)
@@ -89,21 +92,31 @@ def _meeting(solver: Solver, way: Way, found: Tail) -> Pair:
     # an odd φ: K_ab dies by κ′(0) < 1
     x = (1 - found.d) / 2
     rate = 1 / sp.hyperexpand(sp.hyper((x, x), (sp.Rational(3, 2),), 1))
-    own = regular(None, 0, way.K.power_of(1)) if way.drive == "slow" else regular(None, way.K.exponent)
-    return distance, _dying(solver, way, own ** (rate - 1))
+    if way.drive == "slow":
+        return distance, added([_of_log(way) ** (rate - 1), *_shared(solver, way)], solver.oracle)
+    return distance, _dying(solver, way, way.K.exponent * rate)
 
 
-def _dying(solver: Solver, way: Way, own: Growth) -> Growth:
-    """c where it goes to 0: what the start leaves of K_ab/K, or what both inputs share if that is more. Where rates are
-    numbers like 2/π, over which cells are not cut, the largest of the powers."""
-    parts = [own]
-    parts += [
-        one.of_unknown_size for one in (_relative(solver.bias(), way.q), _sourced(solver, way)) if one is not None
-    ]
+def _of_log(way: Way) -> Growth:
+    return regular(None, 0, way.K.power_of(1))
+
+
+def _shared(solver: Solver, way: Way, every: bool = True) -> list[Growth]:
+    """What both inputs have in common beside K_ab itself, relative to K: their sources, and biases in the branch."""
+    parts = (_relative(solver.bias(), way.q) if every else None, _sourced(solver, way))
+    return [one.of_unknown_size for one in parts if one is not None]
+
+
+def _dying(solver: Solver, way: Way, power: sp.Expr) -> Growth:
+    """c where it goes to 0: what the start leaves of K_ab = l^power, over K, or what both inputs share if that is more.
+    Where rates are numbers like 2/π, over which cells are not cut, the largest of the powers."""
+    bias, per = solver.bias(), regular(1, -1)
+    inside = None if bias is None or power == 0 else way.K * bias / way.q * per
     try:
-        return added(parts, solver.oracle)
+        return (solver.from_sources(power, solver.source_a(), inside) / way.K).of_unknown_size
     except Undecided:
-        if any(len(one.terms) != 1 or one.exponent == 0 for one in parts):
+        parts = [regular(None, power) / way.K, *_shared(solver, way)]
+        if any(one.power_of(1) != 0 for one in parts):
             raise
         return regular(None, sp.Max(*[one.exponent for one in parts]))
 
@@ -117,6 +130,24 @@ def _sourced(solver: Solver, way: Way) -> Growth | None:
     return None if source is None else source * regular(1, 1) / way.K
 
 
+def _waves(solver: Solver, way: Way, share: sp.Expr) -> Pair:
+    """φ of waves alone as q → ∞: inputs that differ have ⟨φ_a φ_b⟩ = share·⟨φ²⟩, whatever their correlation."""
+    assert way.end is not None and way.J is not None
+    if way.drive == "source":
+        v, w = solver.branch.v, solver.branch.w
+        source = regular(2 * v.size * (1 - share) * way.end.of_square[2], -v.beta)
+        if solver.sign(w.beta) > 0 and solver.sign(1 - solver.V) == 0:  # the distance settles in q
+            return _by_distance(way, regular(None, _smaller(w.beta, way.J.exponent)))
+        return _by_distance(way, summed(source, solver.oracle) or regular(None))
+    c = (1 - way.share) * share + way.share
+    distance = way.K.times(2 * (1 - c))
+    if c != 0:
+        return distance, regular(c / (1 - c))
+    if way.drive == "slow":
+        return distance, added([_of_log(way) ** -1, *_shared(solver, way, False)], solver.oracle)
+    return distance, _dying(solver, way, sp.S.Zero)
+
+
 def _behind_source(solver: Solver, way: Way, found: Tail) -> Pair:
     """K lives on its own source, which both inputs share: c → 1."""
     if found.slope != sp.oo:
@@ -128,11 +159,14 @@ def _behind_source(solver: Solver, way: Way, found: Tail) -> Pair:
     wide = solver.sign(grown - (1 - n) * w.beta)
     if wide < 0:
         return _by_distance(way, way.J.of_unknown_size)
-    if wide == 0:  # where φ bends: ⟨(φ_a - φ_b)²⟩/δ falls from J's rate to 0 as δ grows, so δ settles or J is too slow
+    even = wide == 0 and solver.sign(w.beta) == 0
+    if wide == 0 and not even:  # ⟨(φ_a - φ_b)²⟩/δ falls from J's rate to 0 as δ grows: δ settles, or J is too slow
         return _by_distance(way, regular(None, _smaller(w.beta, way.J.exponent)))
     drive = 2 * v.size * way.end.of_square[2] * k * w.size**found.d * way.K.constant**found.d
-    size = (1 - n) * drive / (grown * (2 * way.K.constant) ** n)
-    return _by_distance(way, regular(size ** (1 / (1 - n)), grown / (1 - n)))
+    size = (1 - n) * drive / (2 * way.K.constant) ** n
+    if even:
+        return _by_distance(way, regular(size ** (1 / (1 - n)), 0, 1 / (1 - n)))
+    return _by_distance(way, regular((size / grown) ** (1 / (1 - n)), grown / (1 - n)))
 
 
 def _smaller(a: sp.Expr, b: sp.Expr) -> sp.Expr:
@@ -151,7 +185,7 @@ def _at_rest(solver: Solver, way: Way) -> Pair:
     assert q is not None and way.slope is not None
     if solver.branch.is_odd and way.share == 0:  # d = S⟨φ²⟩/q ≥ S⟨φ′⟩², which is what K_ab/q grows by
         mean = average(solver.branch.phi.pieces.map(lambda e: Z[0] * e).expr, K).xreplace({K: q}) / q
-        return way.K.times(sp.Integer(2)), _dying(solver, way, regular(None, S * mean**2 - d))
+        return way.K.times(sp.Integer(2)), _dying(solver, way, S * mean**2)
     gain = S * way.slope.constant - d
     if gain.free_symbols:
         raise Undecided("whether two inputs meet at a variance that settles needs numbers")

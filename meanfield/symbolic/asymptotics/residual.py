@@ -114,7 +114,7 @@ class Solver:
         strong = self.sign(1 - self.V)
         return self._strong() if strong > 0 else self._weak() if strong < 0 else self._marginal()
 
-    def _from_sources(self, feedback: sp.Expr, *sources: Growth | None) -> Growth:
+    def from_sources(self, feedback: sp.Expr, *sources: Growth | None) -> Growth:
         """K under K' = K + (feedback/l) K + Σ sources: each source alone, and what the start leaves."""
         parts = [regular(None, feedback)]
         for one in sources:
@@ -141,9 +141,9 @@ class Solver:
         if strong > 0:
             K_, regime = product(W, V, self.oracle), "linear feedback, V < 1"
         elif strong == 0:
-            K_, regime = self._from_sources(W, self.source_a(), self._through(end)), "linear feedback, V = 1"
+            K_, regime = self.from_sources(W, self.source_a(), self._through(end)), "linear feedback, V = 1"
         else:
-            K_, regime = self._from_sources(sp.S.Zero, self.source_a(), self._through(end)), "sources alone, V > 1"
+            K_, regime = self.from_sources(sp.S.Zero, self.source_a(), self._through(end)), "sources alone, V > 1"
         J_ = product(W, V, self.oracle)
         if strong == 0:
             J_ = regular(inverse_gamma(W), W)
@@ -236,7 +236,7 @@ class Solver:
 
     def _quiet(self, end: End) -> Growth:
         """K at q → 0 without feedback."""
-        return self._from_sources(sp.S.Zero, self.source_a(), self._through(end))
+        return self.from_sources(sp.S.Zero, self.source_a(), self._through(end))
 
     # --------------------------------------------------------------------------------- V > 1: sources decide alone
 
@@ -255,7 +255,7 @@ class Solver:
             return [self._settled(regular(None), None, "V > 1: K and q tend to what the start says")]
         if flat and b is not None:
             through = regular(v.size * self._square_at(b.size), -v.beta)
-            K_ = self._from_sources(sp.S.Zero, self.source_a(), through)
+            K_ = self.from_sources(sp.S.Zero, self.source_a(), through)
             return [self._settled(K_, b.size, "V > 1: q settles at the variance of its biases")]
         return [self._fading()]
 
@@ -265,7 +265,7 @@ class Solver:
         a, _, c = end.of_square
         v, w = self.branch.v, self.branch.w
         if a == 0:
-            K_ = self._from_sources(sp.S.Zero, self.source_a(), regular(v.size * c, -v.beta))
+            K_ = self.from_sources(sp.S.Zero, self.source_a(), regular(v.size * c, -v.beta))
             return self._way(K_, end, regime)
         quiet = self._quiet(end)
         if a >= 1 or self.sign(1 - v.beta - a * w.beta) < 0:
@@ -287,7 +287,7 @@ class Solver:
         reach = -1 if a is None else self.sign(1 - a.beta - w.beta)
         if reach > 0:
             if end.of_square[0] == 1:
-                K_ = self._from_sources(self._gain(end), self.source_a())
+                K_ = self.from_sources(self._gain(end), self.source_a())
             else:
                 K_ = summed(self.source_a(), self.oracle)  # type: ignore[arg-type,assignment]
             drive = self._drive(K_, self._gain(end)) if end.is_linear else "source"
@@ -380,7 +380,7 @@ class Solver:
         """q → ∞ at V = 1."""
         end = self.branch.infinity
         if end.is_linear and self.sign(self._gain(end) - d) > 0:
-            K_ = self._from_sources(self._gain(end))
+            K_ = self.from_sources(self._gain(end))
             return self._way(K_, end, "V = 1: q → ∞ by its feedback", basin, "feedback")
         return self._slow(self._without_linear(end) + c, end, "V = 1: q grows with log l", basin, c)
 
@@ -391,7 +391,7 @@ class Solver:
             return self._way(self._quiet(end), end, "V = 1: q → 0", basin)
         W = self._gain(end)
         if self.sign(W - d) < 0:
-            K_ = self._from_sources(W, self.source_a(), self._through(end))
+            K_ = self.from_sources(W, self.source_a(), self._through(end))
             return self._way(K_, end, "V = 1: q → 0 against its feedback", basin, self._drive(K_, W))
         return self._slow(self._without_linear(end), end, "V = 1: q falls with log l", basin)
 

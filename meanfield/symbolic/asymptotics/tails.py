@@ -20,7 +20,9 @@ from meanfield.functions.series.infinity import normal_form
 from meanfield.functions.series.taylor import fractional
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.asymptotics.balance import Solution
-from meanfield.symbols import Z
+from meanfield.symbolic.averages.expansion import at_infinity
+from meanfield.symbolic.averages.node import average
+from meanfield.symbols import K, Z
 
 _T = sp.Dummy("t", positive=True)
 
@@ -93,6 +95,22 @@ def tail(p: Pieces, far: bool) -> Tail:
     d = (max if far else min)(k[0] for k in known)
     right, left = (c if k is not None and k[0] == d else sp.S.Zero for k, c in ends)
     return Tail(sp.sympify(d), right, left)
+
+
+def unlike(p: Pieces) -> sp.Expr | None:
+    """⟨f_a f_b⟩/⟨f²⟩ of two inputs that are not parallel as q → ∞, of a polynomial f in sines and cosines: ⟨f⟩²/⟨f²⟩
+    there, as all waves die. None for other f."""
+    if len(p.exprs) > 1:
+        return None
+    (e,) = p.exprs
+    waves = {w: sp.Dummy() for w in e.atoms(sp.sin, sp.cos)}
+    if any(sp.degree(w.args[0], Z[0]) != 1 for w in waves if w.args[0].is_polynomial(Z[0])) or not waves:
+        return None
+    rest = e.xreplace(waves)
+    if Z[0] in rest.free_symbols or not rest.is_polynomial(*waves.values()):
+        return None
+    mean, square = (at_infinity(average(f, K), 1).terms for f in (e, e**2))
+    return mean[0].coefficient ** 2 / square[0].coefficient if mean else sp.S.Zero
 
 
 class Meeting(Solution):
