@@ -119,15 +119,15 @@ def per_neuron(theory, widths, networks, **at):
 
 def test_networks_of_the_widths_have_flat_gradients():
     theory, at = full("tanh", sigma_a="1/2"), {"sigma_w": 1.2, "sigma_b": 0.3}
-    made = theory.width_schedule(width=512, depth=9, factor=1.6, multiple=16, **at)
+    made = theory.width_schedule(width=256, depth=9, factor=1.6, multiple=16, **at)
     assert len(made.projections) >= 2 and made.spread <= 1.6 < 3 < made.spread_of_one_width
-    report = mf.check(theory, **at, width=made.widths, depth=9, networks=80, quantities=("G_z",))
+    report = mf.check(theory, **at, width=made.widths, depth=9, networks=60, quantities=("G_z",))
     assert report.passed, str(report)
-    flat, error, exact = per_neuron(theory, made.widths, 80, **at)
+    flat, error, exact = per_neuron(theory, made.widths, 60, **at)
     assert np.allclose(exact, made.chi, rtol=1e-12)
     finite = 1 + 9 / min(made.widths)  # what a width of n adds is of order l/n
     assert (flat - 4 * error).max() <= 1.6 * finite * (flat + 4 * error).min()
-    equal, error, _ = per_neuron(theory, (512,) * 9, 80, **at)
+    equal, error, _ = per_neuron(theory, (256,) * 9, 60, **at)
     assert (equal - 4 * error).max() > 1.6 * finite * (equal + 4 * error).min()
 
 
@@ -154,6 +154,7 @@ def assert_due(law, number: float, t: float, most: float, factor: float = 1.0) -
         raise AssertionError(f"change {number} is due at log l = {t}, not {value}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("phi", "v", "w", "a", "factor", "level", "t", "most"), LAWS)
 def test_where_changes_are_due(phi, v, w, a, factor, level, t, most):
     """log J at log l by the flow; l off by 1 % (log l by 10 %), and n^0.02 more, fail."""
@@ -166,6 +167,17 @@ def test_where_changes_are_due(phi, v, w, a, factor, level, t, most):
     for wrong in (1.01 if level == 0 else 1.1, number**0.02):
         with pytest.raises(AssertionError):
             assert_due(law, number, t, most, wrong)
+
+
+def test_changes_of_a_power_law_are_due_where_J_is():
+    """ReLU at β_v = β_w = 1/2: J = 2√(l/π) doubles for the ninth time at 4⁹π/4, by running all layers before it."""
+    theory = full("relu", beta_v="1/2", beta_w="1/2")
+    law = theory.projection_law(sigma_w=1, sigma_b=1, factor=2)
+    log_J = theory.propagate(sigma_w=1, sigma_b=1, depth=250_000, quantities=("J",)).log_J
+    l = int(np.argmax(log_J >= 9 * math.log(2))) + 1
+    assert_due(law, 9, math.log(l), 1e-3)
+    with pytest.raises(AssertionError):
+        assert_due(law, 9, math.log(l), 1e-3, 1.01)
 
 
 def test_the_rule_of_tanh_emerges():
