@@ -1,6 +1,7 @@
 """Widths for which squared gradients per neuron stay bounded: by a loop of its own, by finite networks, at large depth.
 """
 
+import json
 import math
 import random
 
@@ -13,6 +14,7 @@ from test_full_residual import by_hand
 from test_phase_tables import tables
 
 import meanfield as mf
+from meanfield.cli.app import main
 from meanfield.results import MeanFieldError
 
 LOOPS = {
@@ -235,3 +237,22 @@ def test_bad_input_is_a_sentence():
         theory.projection_law(sigma_w=1, sigma_b=1, factor="1/2")
     with pytest.raises(MeanFieldError, match="give them numbers"):
         full("tanh", beta_v="beta_v").projection_law(sigma_w=1, sigma_b=1)
+
+
+def test_on_the_command_line(capsys):
+    line = ["widths", "tanh", "--architecture", "full_residual", "--param", "sigma_v=1", "--param", "sigma_a=1"]
+    line += ["--width", "1024", "--depth", "30"]
+    place = ["--sigma-w", "1", "--sigma-b", "1", "--factor", "5/2"]
+    with pytest.raises(SystemExit) as stop:
+        main([*line, *place, "--json"])
+    found = json.loads(capsys.readouterr().out)["results"]
+    made = full("tanh").width_schedule(width=1024, depth=30, sigma_w=1, sigma_b=1, factor="5/2")
+    assert not stop.value.code and found["widths"] == list(made.widths) and found["projections"] == [5, 12, 22]
+    assert np.allclose(found["chi"], made.chi) and found["spread"] == made.spread
+    with pytest.raises(SystemExit):
+        main([*line, *place])
+    text = capsys.readouterr().out
+    assert "22 …     30        83" in text and max(map(len, text.splitlines())) <= 79
+    with pytest.raises(SystemExit) as stop:
+        main(["widths", "tanh", "--residual", "--width", "64", "--depth", "9", *place])
+    assert stop.value.code == 2 and "Projection()" in capsys.readouterr().err
