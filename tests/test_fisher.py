@@ -130,9 +130,10 @@ def least_power(row) -> float:
     """The smallest power of l that the law has on the closure of its region; infinite for what outgrows powers."""
     found, coordinates = [math.inf], row.region.coordinates
     for way in row.ways:
-        if not way.laws or way["fisher"].stretched or way["fisher"].products:
+        law = dict(way.laws).get("fisher")
+        if law is None or law.stretched or law.products:
             continue
-        power = sp.expand(way["fisher"].exponent)
+        power = sp.expand(law.exponent)
         if not set(power.free_symbols) <= set(coordinates):
             continue
         below = [*row.region.strict, *row.region.weak]
