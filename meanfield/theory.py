@@ -51,7 +51,10 @@ from meanfield.results import InfiniteAverage, MeanFieldError, Term, Undetermine
 from meanfield.symbolic.asymptotics import depth as _depth
 from meanfield.symbolic.asymptotics.branch import branch
 from meanfield.symbolic.asymptotics.cells import At
-from meanfield.symbolic.asymptotics.growth import direction
+from meanfield.symbolic.asymptotics.comparing import direction
+from meanfield.symbolic.asymptotics.fisher import plain_fisher_law
+from meanfield.symbolic.asymptotics.growth import Growth, grown
+from meanfield.symbolic.asymptotics.projections import ProjectionLaw, projection_law
 from meanfield.symbolic.averages.expansion import Law, at_infinity, at_zero
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.blocks.first import begun
@@ -86,6 +89,7 @@ if TYPE_CHECKING:
     from meanfield.bias import Bias
     from meanfield.numeric.correlations import Correlations
     from meanfield.numeric.neutrality import CorrelationLine
+    from meanfield.numeric.widths import WidthSchedule
     from meanfield.presentation.bias_diagrams import BiasDiagram
     from meanfield.presentation.diagrams import PhaseDiagram
     from meanfield.presentation.phase_tables import PhaseTable, ScheduledLaw
@@ -221,6 +225,9 @@ class Theory:
 
         quantity: "K", "J", "c" or "gamma"; parameters: sigma_w, sigma_b (mu), numbers or text, Q0 and (for c and gamma)
         the cosine c0 of the inputs, 1 and 0 unless given; of K and J those left out stay symbolic where the law allows.
+        "fisher": the largest over the smallest mean square of gradients by one entry, over the weights and the biases
+        (those with σ ≠ 0) of every layer of a network of l layers of one width: a lower bound of the condition number
+        of its Fisher information with Gaussian outputs. Source: [variance_variation] Sec. 2, the law derived here.
 
         >>> derive("tanh", residual=True).depth_law("J", sigma_w=1, sigma_b=0).rate
         4*sqrt(2)/(3*sqrt(pi))
@@ -233,7 +240,9 @@ class Theory:
         theory, parameters = decided(self, parameters)
         if theory.one_input.knows_layer:
             return theory._scheduled_law(quantity, parameters)
-        choice(quantity, "quantity", ("K", "J", *closing.QUANTITIES))
+        if quantity == "fisher":
+            return theory._fisher_law(parameters)
+        choice(quantity, "quantity", ("K", "J", "fisher", *closing.QUANTITIES))
         if quantity in closing.QUANTITIES:
             return theory._closing_law(quantity, parameters)
         place = theory._place(parameters, also=("Q0",))
@@ -244,10 +253,10 @@ class Theory:
         """How quantities of a residual network whose variances fall as σ² l^{-β} behave as l → ∞, and where in the
         space of exponents each law holds, as a proved partition.
 
-        quantities: "K", "K[1]" (the variance inside the branch), "J", squared gradients "G_z", "G_w", "G_b", and of two
-        inputs of one norm "distance" and "gamma" = c/(1 - c); K and J unless given. fixed: numbers for σ's and β's; β's
-        left out are the table's coordinates. Blocks: a `Residual` of strength 1 around Dense, φ, Dense, each σ a
-        number, a symbol or a `Schedule`, or around φ, Dense.
+        quantities: "K", "K[1]" (the variance inside the branch), "J", squared gradients "G_z", "G_w", "G_b", "fisher"
+        (as in `depth_law`), and of two inputs of one norm "distance" and "gamma" = c/(1 - c); K and J unless given.
+        fixed: numbers for σ's and β's; β's left out are the table's coordinates. Blocks: a `Residual` of strength 1
+        around Dense, φ, Dense, each σ a number, a symbol or a `Schedule`, or around φ, Dense.
 
         >>> from meanfield import Dense, Nonlinearity, Residual, Schedule, Sequential
         >>> last = Dense(sigma_w=Schedule(Param("sigma_v"), "beta"), sigma_b=0)
@@ -267,19 +276,118 @@ class Theory:
             )
         return phase_table(found.subs({known[n]: _number(n, v) for n, v in fixed.items()}), asked)
 
+    def _fisher_law(self, parameters: dict) -> ScheduledLaw:
+        """max/min of the diagonal blocks of the Fisher information without schedules: a block with one Dense by the
+        laws of K and J, others as a branch."""
+        from meanfield.presentation.phase_tables import ScheduledLaw
+
+        form = plain_form(self.block)
+        if form is None:
+            return self._scheduled_law("fisher", parameters)
+        K_, J_ = (self.depth_law(name, **parameters) for name in ("K", "J"))
+        assert isinstance(K_, _depth.DepthLaw) and isinstance(J_, _depth.DepthLaw)
+        biases = _number("sigma_b", parameters.get("sigma_b", 1)) != 0
+        growth = plain_fisher_law(form[0], grown(K_), grown(J_), biases)
+        return ScheduledLaw("fisher", growth, J_.regime, f"Q0 = {parameters.get('Q0', 1)}")
+
+    @spoken
+    def width_schedule(
+        self,
+        *,
+        width: int,
+        depth: int,
+        sigma_w,
+        sigma_b,
+        factor: object = 2,
+        fixed: str = "first",
+        multiple: int = 1,
+        input_norm=1.0,
+        layerwise: bool = False,
+        **parameters,
+    ) -> WidthSchedule:
+        """Widths N_1 … N_L for which the squared gradients per neuron stay within a factor of each other, with the
+        fewest changes of width.
+
+        Per neuron they are χ^l/χ^L = J^{l,L} N_L/N_l, so widths that fall as J grows keep them; the forward pass does
+        not know. width: N_1, or N_L with fixed="last" (wider early layers make networks vary less among each other).
+        factor > 1: the largest ratio allowed, kept exactly by whole widths. multiple: what every width is a multiple
+        of (16, say, so that a `check` can run narrower networks of the same shape). The others: as in `propagate`, one
+        number each. Any block that can change its width: its skips need a `Projection` or a Dense. Returns a
+        `WidthSchedule`; `check(..., width=schedule.widths)` runs it.
+
+        Raises: MeanFieldError where a layer would need a width below 1 or above 2^24, or none in between is whole.
+        Source: [variance_variation] Sec. 6, for any φ.
+
+        >>> theory = derive("tanh", architecture="full_residual", sigma_v=1, sigma_a=1)
+        >>> print(theory.width_schedule(width=1024, depth=30, sigma_w=1, sigma_b=1, factor="5/2"))
+        squared gradients per neuron within a factor 2.499 (asked: 2.5)
+                 layers     width              chi/chi^L
+             1 …      4      1024      1.176 …     2.478
+             5 …     11       440     0.9918 …     2.283
+            12 …     21       166     0.9927 …     2.346
+            22 …     30        83          1 …     1.828
+        with one width they differ by a factor 30.58
+        """
+        from meanfield.numeric import widths
+
+        width, multiple = widths.checked_sizes(width, multiple)
+        choice(fixed, "fixed", widths.ENDS)
+        ratio = double("factor", scalar(factor, "factor"))
+        if not ratio > 1:
+            raise MeanFieldError(f"factor must be a number > 1, but {shown(factor)} was given.")
+        widths.refuse_rigid(self.block)
+        expand = widths.inner_factors(self.block, parameters)
+        run = self.propagate(
+            sigma_w=sigma_w, sigma_b=sigma_b, depth=depth, input_norm=input_norm, layerwise=layerwise,
+            quantities=("G_z",), **parameters,
+        )  # fmt: skip
+        if run.log_G_z.ndim != 1:
+            raise MeanFieldError("Widths are those of one network; give one number for each parameter.")
+        return widths.width_schedule(run.log_G_z, width, float(ratio), fixed, multiple, expand)
+
+    @spoken
+    def projection_law(self, *, factor: object = 2, **parameters) -> ProjectionLaw:
+        """Where the n-th change of width by `factor` is due as n → ∞, so that squared gradients per neuron stay
+        bounded: |log J^{1,l}| = n log(factor), by the law of J at large depth.
+
+        parameters: σ's, β's and Q0 as in `depth_law`; factor > 1: exact, a number or text.
+
+        Source: [variance_variation] Sec. 6 has tanh without decay, where l_n = n²; derived here for every law.
+
+        >>> theory = derive("tanh", architecture="full_residual", sigma_v=1, sigma_a=1)
+        >>> theory.projection_law(sigma_w=1, sigma_b=1, factor="exp(4/(3*sqrt(pi)))")
+        ProjectionLaw(l_n ~ n**2, N divided by exp(4/(3*sqrt(pi))) at each)
+        >>> theory.depth_law("fisher", sigma_w=1, sigma_b=1)
+        ScheduledLaw(fisher ~ exp(4*sqrt(l)/(3*sqrt(pi)) + smaller order); V < 1: q → ∞)
+        """
+        ratio = _number("factor", factor)
+        if not ratio.is_number or not ratio.is_real or ratio <= 1:
+            raise MeanFieldError(f"factor must be a number > 1, but {shown(factor)} was given.")
+        growth, regime = self._growth_of_J(parameters)
+        return projection_law(growth, ratio, At({}), regime)
+
+    def _growth_of_J(self, parameters: dict) -> tuple[Growth, str]:
+        """The law of J^{1,l} as a `Growth`, and which balance holds."""
+        found = self.depth_law("J", **parameters)
+        return (grown(found) if isinstance(found, _depth.DepthLaw) else found.growth), found.regime
+
     def _scheduled_law(self, quantity: str, parameters: dict) -> ScheduledLaw:
         """The law of one quantity under schedules, at exponents that have numbers."""
         try:
-            branch(self.block)
+            held = branch(self.block)
         except MeanFieldError as error:
+            changes = ", but the map changes from layer to layer (a Schedule)" if self.one_input.knows_layer else ""
             raise MeanFieldError(
-                f"A large-depth law was asked for, but the map changes from layer to layer (a Schedule). {error}"
+                f"A large-depth law was asked for{changes}. {error}"
             ) from None
         from meanfield.presentation.phase_tables import ScheduledLaw
 
-        table = self.phase_table(quantity, **parameters)
-        exponents = [n for n in table.coordinates if n.startswith("beta") or len(table) > 1]
-        if exponents:
+        table = None
+        exponents = [s.name for s in held.exponents if s.name not in parameters]
+        if not exponents:
+            table = self.phase_table(quantity, **parameters)
+            exponents = [n for n in table.coordinates if n.startswith("beta") or len(table) > 1]
+        if table is None or exponents:
             raise MeanFieldError(
                 f"The law of {quantity} under schedules depends on {', '.join(exponents)}; give them numbers, or ask "
                 "phase_table for all of them."

@@ -22,7 +22,8 @@ from meanfield.cli import output as cli_output
 from meanfield.cli import reading as cli_reading
 from meanfield.comparison import check as comparison
 
-VERBS = ("derive", "table", "law", "bias", "critical", "propagate", "phase-diagram", "check", "activations", "demo")
+VERBS = ("derive", "table", "law", "bias", "critical", "propagate", "widths", "phase-diagram", "check",
+         "activations", "demo")  # fmt: skip
 HEAVY = ("numba", "scipy", "matplotlib")
 
 

@@ -39,7 +39,8 @@ symbolic.blocks.recursions symbolic.blocks.first symbolic.blocks.gradients
 symbolic.fixed_points.roots symbolic.fixed_points.exclusion symbolic.fixed_points.near_one
 symbolic.fixed_points.half_line symbolic.fixed_points.maps symbolic.fixed_points.points
 symbolic.asymptotics.scaling symbolic.asymptotics.depth symbolic.asymptotics.cells symbolic.asymptotics.growth
-symbolic.asymptotics.resting symbolic.asymptotics.balance symbolic.asymptotics.branch symbolic.asymptotics.residual
+symbolic.asymptotics.comparing symbolic.asymptotics.resting symbolic.asymptotics.balance symbolic.asymptotics.branch
+symbolic.asymptotics.residual symbolic.asymptotics.fisher symbolic.asymptotics.projections
 symbolic.asymptotics.tails symbolic.asymptotics.pair_laws symbolic.asymptotics.phase_tree symbolic.asymptotics.orders
 symbolic.criticality.small_bias symbolic.criticality.lines symbolic.criticality.phases symbolic.criticality.points
 symbolic.criticality.rounding symbolic.criticality.closing
@@ -51,7 +52,7 @@ numeric.lowering.loops numeric.lowering.modules numeric.lowering.scalar numeric.
 numeric.lowering.stretches numeric.lowering.parametric_check numeric.lowering.parametric numeric.lowering.chords
 numeric.lowering.chord_check numeric.lowering.assembly
 numeric.phase numeric.places numeric.starts numeric.solvers numeric.gradients numeric.correlations
-numeric.neutrality numeric.sweeps
+numeric.neutrality numeric.sweeps numeric.widths
 numeric.fractions numeric.gap_source numeric.gap_tables numeric.gaps numeric.settling
 class_fraction bias
 presentation.figures presentation.bias_figures presentation.tables presentation.diagrams presentation.bias_diagrams
@@ -71,7 +72,7 @@ empirical.shared.grid empirical.shared.pairs empirical.shared.line
 empirical
 comparison.report comparison.gradients comparison.allowances comparison.check
 __init__
-cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.critical cli.laws cli.app
+cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.critical cli.laws cli.widths cli.app
 __main__
 """
 TOWER = ROOMS.split()

@@ -1,4 +1,4 @@
-"""The command line: derive, table, law, critical, propagate, phase-diagram, check, activations, demo.
+"""The command line: derive, table, law, critical, propagate, widths, phase-diagram, check, activations, demo.
 
 Results go to stdout, everything else to stderr. Exit code 0: done; 1: a check failed; 2: the request cannot be
 answered.
@@ -40,6 +40,7 @@ from meanfield.cli.options import (
     option,
 )
 from meanfield.cli.reading import carried, layers, needs_numbers, number, target, theory_of, wanted
+from meanfield.cli.widths import widths
 from meanfield.presentation.figures import FORMATS, plot_report, plot_run, save, write_whole
 from meanfield.quantities import GRADIENTS, columns
 from meanfield.results import MeanFieldError, Status
@@ -219,6 +220,11 @@ def propagate(
     settings = f"sigma_w {numbers['sigma_w']:g}, sigma_b {numbers['sigma_b']:g}, |x|^2/N_0 {numbers['input_norm']:g}"
     lines = [f"Propagation: {describe(theory.block)}", settings, "", out.layer_table(run, names)]
     typer.echo(out.wrapped("\n".join(lines + (["", run.message()] if run.message() else []))))
+
+
+app.command(
+    epilog="Example: meanfield widths tanh --sigma-w 1.2 --sigma-b 0.1 --width 4096 --depth 20\n\n" + CONVENTIONS
+)(widths)
 
 
 app.command(

@@ -40,9 +40,10 @@ def law(
     quantity: Annotated[
         str,
         typer.Option(
-            metavar="J|K|c|gamma",
+            metavar="J|K|c|gamma|fisher",
             help="J: the law of log J^(1,l). K: of K^l. c: of the correlation of two inputs. gamma: of c/(1 - c). Of "
-            "full_residual also K[1], G_z, G_w, G_b; several with commas give one table.",
+            "full_residual also K[1], G_z, G_w, G_b; several with commas give one table. fisher: the largest over the "
+            "smallest diagonal block of the Fisher information.",
         ),
     ] = "J",
     sigma_w: Annotated[

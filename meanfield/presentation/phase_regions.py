@@ -35,10 +35,13 @@ def conditions_tex(cell: Cell) -> str:
     return ",\\; ".join(where) or r"\text{everywhere}"
 
 
+FISHER_TEX = r"\frac{\max F_{ii}}{\min F_{ii}}"
+
+
 def quantity_tex(name: str) -> str:
     """A quantity of a phase table in LaTeX."""
     stem, _, index = name.partition("[")
-    letter = {"K": "K", "J": "J"}.get(stem) or rf"G_{{{stem[2:]}}}"
+    letter = {"K": "K", "J": "J", "fisher": FISHER_TEX}.get(stem) or rf"G_{{{stem[2:]}}}"
     return (
         rf"{letter}_{{{index[:-1]}}}" if index and stem == "K" else f"{letter}^{{({index[:-1]})}}" if index else letter
     )

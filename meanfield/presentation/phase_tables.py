@@ -16,7 +16,8 @@ from meanfield.printed import wrapped
 from meanfield.results import MeanFieldError, one_line
 from meanfield.symbolic.asymptotics.branch import Branch
 from meanfield.symbolic.asymptotics.cells import At, Cell, Node, partition
-from meanfield.symbolic.asymptotics.growth import Growth, direction
+from meanfield.symbolic.asymptotics.comparing import direction
+from meanfield.symbolic.asymptotics.growth import Growth
 from meanfield.symbolic.asymptotics.orders import grouped
 from meanfield.symbolic.asymptotics.phase_tree import Laws, laws_at, named_quantities, phase_tree
 from meanfield.tex.names import aligned, joined, tex
@@ -135,7 +136,10 @@ class PhaseTable:
     S = σ_v²σ_w² (W = S·⟨φ²⟩_q/q where that ratio is irrational), see `definitions`. l counts blocks: K before block l,
     K[1] the variance inside it, J over the blocks before it; G_z, G_w[1], G_b[1] (inner Dense), G_w[2], G_b[2] (outer)
     are squared gradients over J^{1,L}, per output and per input for G_w, as a function of l < L; distance and gamma are
-    those of two inputs of one norm that start neither alike nor opposite, c = K_ab/K. Laws are
+    those of two inputs of one norm that start neither alike nor opposite, c = K_ab/K; fisher is the largest over the
+    smallest mean square of gradients by one entry, over the groups G_w, G_b with σ ≠ 0 and the blocks 1 … l of a
+    network of l blocks of one width, which its Fisher information has as a lower bound of its condition number (up to a
+    factor; the parameters are w and b themselves, of variance σ²/N). Laws are
     exact up to a factor where log X = O(log l), constants included where they are derived (C: one that depends on
     the start, or is not derived); else their leading term. Iterate over it for the rows.
 
@@ -178,7 +182,8 @@ class PhaseTable:
             node = next(part for signs, part in node.parts if sign in signs)
         found: Any = node.found
         undecided = any(e.has(sp.Max, sp.Min) for one in found for _, g in one.laws for _, e in g.terms)
-        if undecided or not found[0].laws:
+        known = all(len(one.laws) == len(self.quantities) for one in found)
+        if undecided or not found[0].laws or (not known and not self.branch.subs(given).symbols):
             return Row(node.cell.reduced(), laws_at(self.branch.subs(given), self.quantities))
         swap = {s: e.subs(given) for s, e in self.definitions} | given
         return Row(node.cell.reduced(), tuple(one.at(swap) for one in found))

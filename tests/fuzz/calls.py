@@ -155,6 +155,16 @@ VERBS: dict[str, tuple[Callable, dict[str, Any], tuple[str, ...]]] = {
         {"0": "J", "beta_v": 1, "beta_w": "1/2", "beta_a": 1, "beta_b": 1, "sigma_v": 1, "sigma_w": 1},
         ("sigma_a", "sigma_b"),
     ),
+    "width_schedule": (
+        lambda *a, **k: mf.derive("relu").width_schedule(*a, **k),
+        {"width": 64, "depth": 9, "sigma_w": 1.5, "sigma_b": 0},
+        ("factor", "fixed", "multiple", "input_norm", "layerwise"),
+    ),
+    "projection_law": (
+        lambda *a, **k: mf.derive("tanh", residual=True).projection_law(*a, **k),
+        {"sigma_w": 1, "sigma_b": 0},
+        ("factor", "Q0"),
+    ),
     "Schedule": (mf.Schedule, {"0": 1, "1": 1}, ()),
     "Param": (mf.Param, {"0": "mu"}, ("lower", "upper")),
     "Sequential": _block(mf.Sequential, {"0": (mf.Nonlinearity("tanh"),)}),
@@ -305,6 +315,10 @@ LINES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "propagate": (
         ("propagate", "linear", "--sigma-w", "1", "--sigma-b", "0.1", "--depth", "3"),
         ("--sigma-w", "--sigma-b", "--depth", "--input-norm", "--correlation", "--quantities", "--output", "--json"),
+    ),
+    "widths": (
+        ("widths", "relu", "--sigma-w", "1.5", "--sigma-b", "0", "--depth", "9", "--width", "64"),
+        ("--sigma-w", "--factor", "--fixed", "--multiple", "--mu", "--norm", "--param", "--json"),
     ),
     "phase-diagram": (
         ("phase-diagram", "linear", "--sigma-w", "0,2,3", "--sigma-b", "0,2,3"),

@@ -65,7 +65,8 @@ class End:
 class Branch:
     """The branch of a residual block with unit skip: φ and the variances of its two Dense layers.
 
-    inner: None where φ acts on K itself (a block with one Dense); a, b: None without such biases.
+    a, b: None without such biases; inner: whether there is a Dense before φ, else φ acts on K itself (σ_w = 1,
+    β_w = 0).
     """
 
     phi: Activation
@@ -73,6 +74,7 @@ class Branch:
     a: Variance | None
     w: Variance
     b: Variance | None
+    inner: bool = True
 
     @cached_property
     def square(self) -> sp.Expr:
@@ -134,6 +136,12 @@ class Branch:
                 betas |= one.beta.free_symbols
         return (*sorted(sizes, key=str), *sorted(betas, key=str))
 
+    @property
+    def exponents(self) -> tuple[sp.Symbol, ...]:
+        """The exponents β that have no numbers."""
+        betas = [one.beta for one in (self.v, self.w, self.a, self.b) if one is not None]
+        return tuple(dict.fromkeys(s for b in betas for s in sorted(b.free_symbols, key=str)))
+
     def subs(self, values: dict) -> Branch:
         """With numbers put in; a bias whose σ is 0 is gone. Raises: MeanFieldError for a σ_v or σ_w of 0, β < 0."""
 
@@ -168,7 +176,7 @@ def branch(block: Block) -> Branch:
                 return Branch(activation(phi), v, _present(a), w, _present(b))
             case (Nonlinearity(phi), Dense() as last):
                 v, a = _variances(last)
-                return Branch(activation(phi), v, _present(a), Variance(sp.S.One, sp.S.Zero), None)
+                return Branch(activation(phi), v, _present(a), Variance(sp.S.One, sp.S.Zero), None, False)
     raise MeanFieldError(
         "Phase tables and laws under schedules are derived for a Residual of strength 1 around Dense, φ, Dense or "
         f"around φ, Dense, but the block is {describe(block)}."

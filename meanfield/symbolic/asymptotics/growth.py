@@ -3,7 +3,8 @@ r"""How a positive quantity X behaves as l → ∞: log X = Σ c·l^p (log l)^q 
 One form holds powers (c log l), powers of logarithms (c log log l), exponentials (c l), stretched ones (c l^p) and what
 lies between (exp(c √log l)). Where the partial products of Π (1 + W m^{-V}) are a factor, they are kept: their
 logarithm has ever more growing terms as V → 0. Products and powers need nothing but addition; which of two laws is
-larger, and whether a sum over layers converges, are questions about exponents, which an oracle answers (`cells`).
+larger, and whether a sum over layers converges, are questions about exponents (`comparing`), which an oracle answers
+(`cells`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import mpmath
 import sympy as sp
 
 from meanfield.results import MeanFieldError, one_line
+from meanfield.symbolic.asymptotics.depth import CONSTANT as FREE
+from meanfield.symbolic.asymptotics.depth import DepthLaw
 from meanfield.symbols import l
 
 LEVELS = 4  # l, log l, log log l, log log log l
@@ -209,6 +212,25 @@ def exponential(coefficient: sp.Expr, *powers: object, leading: bool = False) ->
     return Growth(((key, sp.sympify(coefficient)),), (), None, leading)
 
 
+def grown(law: DepthLaw) -> Growth:
+    """The law of J, K at one place as a `Growth`. Raises: MeanFieldError where it is one in another variable than l."""
+    if law.variable != l:
+        raise MeanFieldError(f"{law.quantity} falls with 1/log l here; no power of l says how.")
+    if law.quantity != "J":
+        lead = law.leading
+        front = regular(None if lead.coefficient.has(FREE) else lead.coefficient, lead.power, lead.logs)
+        return front if lead.rate == 0 else front * exponential(lead.rate, lead.rate_power)
+    above = [t for t in law.terms if t.power > 0 or (t.power == 0 and t.logs > 0)]
+    terms = tuple(((t.power, sp.sympify(t.logs), sp.S.Zero, sp.S.Zero), t.coefficient) for t in above)
+    left, rest = law.remainder, [t.coefficient for t in law.terms if t.power == 0 and t.logs == 0]
+    if isinstance(left, str):
+        known, more = left in ("zero", "exponential"), False
+    else:
+        known, more = bool(left < 0), bool(left > 0 or (left == 0 and law.remainder_logs > 0))
+    known = known and not any(c.has(FREE) for c in rest)
+    return Growth(terms, (), sp.exp(sp.Add(*rest)) if known else None, leading=more and bool(terms))
+
+
 def product(W: sp.Expr, V: sp.Expr, oracle: Oracle) -> Growth:
     """Π_{m<l} (1 + W m^{-V}) for V ≥ 0, W > 0, up to a constant."""
     above = oracle.sign(V - 1)
@@ -237,94 +259,3 @@ def log_product(W: float, V: float, t: float) -> float:
         W, V = mpmath.mpf(W), mpmath.mpf(V)
         grown = integral(mpmath.exp(t)) - integral(mpmath.mpf(first))
         return start + float(grown + mpmath.log1p(W * first**-V) / 2 - slope / 12)
-
-
-# --------------------------------------------------------------------------------------------- with an oracle's help
-
-
-def compared(a: Growth, b: Growth, oracle: Oracle) -> int:
-    """1 if a/b → ∞, -1 if it → 0, 0 if they are of one order; both regular."""
-    gap = a / b
-    if not gap.is_regular:
-        raise MeanFieldError("Which of two laws is larger was asked for; only powers and logarithms are compared.")
-    for level in range(LEVELS - 1):
-        s = oracle.sign(gap.power_of(level))
-        if s:
-            return s
-    return 0
-
-
-def largest(laws: list[Growth], oracle: Oracle) -> list[Growth]:
-    """Those of the largest order."""
-    found: list[Growth] = []
-    for one in laws:
-        s = compared(one, found[0], oracle) if found else 1
-        found = [one] if s > 0 else [*found, one] if s == 0 else found
-    return found
-
-
-def added(laws: list[Growth], oracle: Oracle) -> Growth:
-    """Their sum: the largest, constants of equal ones added."""
-    top = largest(laws, oracle)
-    constants = [one.constant for one in top]
-    whole = None if any(c is None for c in constants) else sp.Add(*constants)
-    return replace(top[0], constant=whole)
-
-
-def log_of(x: Growth, oracle: Oracle) -> Growth:
-    """|log X|, to leading order."""
-    if x.products:
-        (W, V, n), *more = x.products
-        if more:
-            raise MeanFieldError("The logarithm of a law with two products over layers is not derived.")
-        return regular(abs(n) * W / (1 - V), 1 - V)
-    if x.stretched:
-        key, c = x.stretched[0]
-        return regular(sp.Abs(c), *key[:3])
-    for level in range(LEVELS - 1):
-        power = x.power_of(level)
-        if oracle.sign(power):
-            return regular(sp.Abs(power), *[sp.Integer(i == level + 1) for i in range(3)])
-    return regular(None if x.constant is None else sp.Abs(sp.log(x.constant)))
-
-
-def summed(x: Growth, oracle: Oracle) -> Growth | None:
-    """Σ_{m<l} X_m of a regular X where it grows, to leading order; None where it converges."""
-    assert x.is_regular
-    for level in range(LEVELS - 1):
-        power = x.power_of(level) + 1
-        s = oracle.sign(power)
-        if s < 0:
-            return None
-        if s > 0:
-            grown = regular(1 / power, *[sp.Integer(i <= level) for i in range(3)])
-            return x * grown
-    raise MeanFieldError("A sum over layers grows as a fourfold logarithm, which no law here holds.")
-
-
-def direction(x: Growth, oracle: Oracle) -> int:
-    """1 where X → ∞, -1 where X → 0, 0 where it tends to a number > 0 (or stays between two).
-
-    Exponents that are no affine forms are averages times σ's, whose sign is known.
-    """
-    for _, _, n in x.products:  # factors > 1 whose product diverges
-        return 1 if n > 0 else -1
-    for _, c in (*x.stretched, *((k, c) for k, c in x.terms if k in _LOG)):
-        s = sign_of_number(c, oracle)
-        if s:
-            return s
-    return 0
-
-
-def sign_of_number(c: sp.Expr, oracle: Oracle) -> int:
-    """The sign of a number of a law: a product of σ's, averages of squares and forms in the exponents."""
-    if c.is_positive or c.is_negative:
-        return 1 if c.is_positive else -1
-    if c.is_Mul:
-        signs = [sign_of_number(factor, oracle) for factor in c.args]
-        return int(sp.prod(signs))
-    if c.is_Pow and not c.exp.is_Integer:
-        return 1
-    if c.is_Pow:
-        return sign_of_number(c.base, oracle) ** (int(c.exp) % 2 or 2)
-    return 1 if c.is_nonnegative and not c.is_Symbol else oracle.sign(c)

@@ -17,7 +17,8 @@ from typing import Any
 import sympy as sp
 
 from meanfield.symbolic.asymptotics.cells import Affine, Cell, Node, Split, Undecided
-from meanfield.symbolic.asymptotics.growth import LEVELS, Growth, sign_of_number
+from meanfield.symbolic.asymptotics.comparing import sign_of_number
+from meanfield.symbolic.asymptotics.growth import LEVELS, Growth
 from meanfield.symbolic.asymptotics.phase_tree import Laws
 
 MODES = ("max", "min")

@@ -11,7 +11,8 @@ import sympy as sp
 
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.asymptotics.cells import Undecided
-from meanfield.symbolic.asymptotics.growth import Growth, added, regular, summed
+from meanfield.symbolic.asymptotics.comparing import added, summed
+from meanfield.symbolic.asymptotics.growth import Growth, regular
 from meanfield.symbolic.asymptotics.residual import Solver, Way, sign_of
 from meanfield.symbolic.asymptotics.tails import Meeting, Tail, tail, unlike
 from meanfield.symbolic.averages.node import average

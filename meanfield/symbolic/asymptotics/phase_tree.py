@@ -15,12 +15,13 @@ from meanfield.arguments import shown
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.asymptotics.branch import Branch
 from meanfield.symbolic.asymptotics.cells import Affine, At, Cell, Node, Undecided, partition
+from meanfield.symbolic.asymptotics.fisher import fisher_law, local_factors
 from meanfield.symbolic.asymptotics.growth import Growth, regular
 from meanfield.symbolic.asymptotics.pair_laws import pair_laws
 from meanfield.symbolic.asymptotics.residual import Solver, Way
 
 PAIR = ("distance", "gamma")
-QUANTITIES = ("K", "K[1]", "J", "G_z", "G_w", "G_b", *PAIR)
+QUANTITIES = ("K", "K[1]", "J", "G_z", "G_w", "G_b", *PAIR, "fisher")
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Laws:
 def laws_of(way: Way, solver: Solver, quantities: tuple[str, ...]) -> Laws:
     """The laws of named quantities in block l: K before it, K[1] = q inside, J over the blocks before it, and squared
     gradients G over J^{1,L} (the same for every block of a network of L layers): G_z at K, G_w[1], G_b[1] of the inner,
-    G_w[2], G_b[2] of the outer Dense."""
+    G_w[2], G_b[2] of the outer Dense; fisher of the whole network of l blocks."""
     found: list[tuple[str, Growth]] = []
     branch = solver.branch
     pair: tuple[Growth | None, Growth | None] = (None, None)
@@ -64,20 +65,18 @@ def laws_of(way: Way, solver: Solver, quantities: tuple[str, ...]) -> Laws:
         if name in PAIR:
             law = pair[PAIR.index(name)]
             found += [] if law is None else [(name, law)]
+        elif name == "fisher":
+            try:
+                found.append((name, fisher_law(way, branch, solver.oracle)))
+            except MeanFieldError as error:
+                way = replace(way, regime=f"{way.regime}; of fisher: {error}")
         elif name == "K":
             found.append((name, way.K))
         elif name == "K[1]":
             found.append((name, way.q))
         else:
-            assert way.J is not None and way.slope is not None
-            through = way.slope * regular(branch.v.size, -branch.v.beta)
-            local = {
-                "G_z": regular(1),
-                "G_b[1]": through,
-                "G_w[1]": through * way.K,
-                "G_b[2]": regular(1),
-                "G_w[2]": way.square,
-            }
+            assert way.J is not None
+            local = {"G_z": regular(1), **local_factors(way, branch)}
             found.append((name, way.J if name == "J" else local[name] / way.J))
     return Laws(tuple(found), way.regime, way.basin)
 
@@ -88,7 +87,7 @@ def named_quantities(asked: tuple[str, ...]) -> tuple[str, ...]:
     for name in asked or ("K", "J"):
         if name in ("G_w", "G_b"):
             out += [f"{name}[1]", f"{name}[2]"]
-        elif name in ("K", "K[1]", "J", "G_z", "G_w[1]", "G_w[2]", "G_b[1]", "G_b[2]", *PAIR):
+        elif name in ("K", "K[1]", "J", "G_z", "G_w[1]", "G_w[2]", "G_b[1]", "G_b[2]", *PAIR, "fisher"):
             out.append(name)
         else:
             raise MeanFieldError(f"A law of {shown(name)} was asked for; phase tables know {', '.join(QUANTITIES)}.")
@@ -108,8 +107,7 @@ def phase_tree(branch: Branch, quantities: tuple[str, ...]) -> tuple[Node, tuple
     gradients = any(n not in ("K", "K[1]") for n in quantities)
     inside = any(n not in ("K", "J", "G_z", "G_b[2]") for n in quantities)
     strength, definitions = _strength(branch)
-    betas = [one.beta for one in (branch.v, branch.w, branch.a, branch.b) if one is not None]
-    free = tuple(dict.fromkeys(s for b in betas for s in sorted(b.free_symbols, key=str)))
+    free = branch.exponents
     coordinates = (*free, *(s for s, _ in definitions))
     axes = [
         Affine(tuple(Fraction(i == j) for j in range(len(coordinates))), Fraction(0)) for i in range(len(coordinates))

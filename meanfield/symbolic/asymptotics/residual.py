@@ -20,18 +20,8 @@ from meanfield.results import Law, Status
 from meanfield.symbolic.asymptotics.balance import Balance, Resting
 from meanfield.symbolic.asymptotics.branch import Branch, End
 from meanfield.symbolic.asymptotics.cells import At, Undecided
-from meanfield.symbolic.asymptotics.growth import (
-    Growth,
-    Oracle,
-    added,
-    compared,
-    exponential,
-    inverse_gamma,
-    log_of,
-    product,
-    regular,
-    summed,
-)
+from meanfield.symbolic.asymptotics.comparing import added, compared, log_of, summed
+from meanfield.symbolic.asymptotics.growth import Growth, Oracle, exponential, inverse_gamma, product, regular
 from meanfield.symbolic.asymptotics.resting import attractors, is_monotone, resting_points
 from meanfield.symbolic.asymptotics.scaling import flow
 from meanfield.symbols import K
