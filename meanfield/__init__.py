@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     )
     from meanfield.presentation.bias_diagrams import BiasDiagram
     from meanfield.presentation.diagrams import PhaseDiagram
+    from meanfield.symbolic.finite_width.moments import haar_moment
+    from meanfield.symbolic.finite_width.weingarten import weingarten
 
 __version__ = "0.1.0"
 
@@ -109,6 +111,7 @@ __all__ = [
     "decay",
     "derive",
     "equal",
+    "haar_moment",
     "measure",
     "measure_critical_line",
     "measure_criticality",
@@ -116,15 +119,18 @@ __all__ = [
     "mlp",
     "register",
     "rule",
+    "weingarten",
 ]
 
-# these need Numba or SciPy
+# these need Numba or SciPy, or are seldom asked for
 _VERBS = ("check", "Report", "measure", "measure_criticality", "measure_critical_line", "measure_pairs")
 _LAZY = dict.fromkeys(_VERBS, "meanfield.comparison.check")
 _LAZY["Bias"] = "meanfield.bias"
 _LAZY["ClassFraction"] = "meanfield.class_fraction"
 _LAZY["BiasDiagram"] = "meanfield.presentation.bias_diagrams"
 _LAZY["PhaseDiagram"] = "meanfield.presentation.diagrams"
+_LAZY["haar_moment"] = "meanfield.symbolic.finite_width.moments"
+_LAZY["weingarten"] = "meanfield.symbolic.finite_width.weingarten"
 
 
 def __dir__() -> list[str]:

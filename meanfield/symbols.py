@@ -31,6 +31,7 @@ N0 = sp.Symbol("N0", positive=True)
 J0 = sp.Symbol("J0", positive=True)
 D0 = sp.Symbol("D0", nonnegative=True)
 l = sp.Symbol("l", positive=True, integer=True)
+n = sp.Symbol("n", positive=True, integer=True)
 z = sp.Symbol("z", real=True)
 
 LATEX_NAMES = {

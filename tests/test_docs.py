@@ -32,6 +32,8 @@ WITH_EXAMPLES = {
     "meanfield.functions.activations",
     "meanfield.functions.parser",
     "meanfield.symbolic.averages.node",
+    "meanfield.symbolic.finite_width.moments",
+    "meanfield.symbolic.finite_width.weingarten",
     "meanfield.comparison.check",
 }
 

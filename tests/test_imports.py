@@ -34,6 +34,8 @@ symbolic.averages.mellin symbolic.averages.nested symbolic.averages.node symboli
 symbolic.averages.chord symbolic.averages.pools symbolic.averages.closeness symbolic.averages.moments
 symbolic.averages.expansion
 symbolic.equality symbolic.steps symbolic.recursion symbolic.coordinates symbolic.bias
+symbolic.finite_width.pairings symbolic.finite_width.zonal symbolic.finite_width.orthogonality
+symbolic.finite_width.weingarten symbolic.finite_width.moments
 symbolic.blocks.naming symbolic.blocks.coordinate symbolic.blocks.walk symbolic.blocks.rules symbolic.blocks.pooling
 symbolic.blocks.recursions symbolic.blocks.first symbolic.blocks.gradients
 symbolic.fixed_points.roots symbolic.fixed_points.exclusion symbolic.fixed_points.near_one
