@@ -1,0 +1,243 @@
+r"""The average over one layer's weights: words → pairings → coincidences → expansion in 1/n → index structures.
+
+A product of words (`words`) is averaged over this layer's W and b, given the layer before. The ensemble (`ensembles`)
+says which labels on the left and on the right are equal; labels on the right that are left over are summed, and a sum
+over all j, k is one over j = k and one over j ≠ k. What remains are averages E[f] over the layer before, f of one or of
+several different neurons, which `layer_law` knows to order 1/n. Every step is kept, and prints as on paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import sympy as sp
+
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.finite_width.ensembles import MOST_FACTORS, Ensemble, ensemble_of
+from meanfield.symbolic.finite_width.fields import LETTERS, Expected, canonical, labels_of, relabelled
+from meanfield.symbolic.finite_width.pairings import all_pairings, join, set_partitions
+from meanfield.symbolic.finite_width.words import Label, Structure, Word, word_product
+from meanfield.symbols import n
+
+C_W = sp.Symbol("C_W", nonnegative=True)
+C_b = sp.Symbol("C_b", nonnegative=True)
+Law1 = Callable[[sp.Expr], tuple[sp.Expr, sp.Expr]]  # E[f] = first + second/n + O(1/n²)
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """coefficient · δ_structure(i) · Σ of the summand over one label for each of `groups`, labels on the right that are
+    equal: a word after the average over W and b."""
+
+    structure: Structure
+    coefficient: sp.Expr
+    groups: tuple[tuple[Label, ...], ...]
+    summand: sp.Expr
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """One label of each group."""
+        return tuple(g[0] for g in self.groups)
+
+
+@dataclass(frozen=True)
+class WeightAverage:
+    """E[product of words] over one layer's W and b, step by step.
+
+    of: what was averaged, as it prints; words; pairings: after the average over W and b, labels on the right still
+    summed over all neurons; sums: {structure: {f: coefficient}} after coincidences were told apart, the value being
+    Σ coefficient · E[f] with f of different neurons, exact in n. `expanded(law)` puts in what is known of E[f].
+    str() and latex() print all of it.
+    """
+
+    of: str
+    words: tuple[Word, ...]
+    ensemble: Ensemble
+    pairings: tuple[Pairing, ...]
+    sums: dict[Structure, dict[sp.Expr, sp.Expr]] = field(hash=False)
+
+    @property
+    def structures(self) -> tuple[Structure, ...]:
+        """The index structures that occur: which labels on the left are equal."""
+        return tuple(self.sums)
+
+    def exact(self, *structure: Iterable[Label]) -> sp.Expr:
+        """The coefficient of one structure, exact in n: rational functions of n times averages E[f]."""
+        found = self.sums.get(structure_of(*structure), {})
+        return sp.Add(*[c * Expected(f) for f, c in found.items()])
+
+    def expanded(self, law: Law1, order: int = 1) -> dict[Structure, tuple[sp.Expr, ...]]:
+        """{structure: (coefficient of n⁰, of 1/n)}, E[f] put in from `law`.
+
+        Raises: MeanFieldError for an order other than 0 or 1, or where a positive power of n is left.
+        """
+        if order not in (0, 1):
+            raise MeanFieldError(f"Averages of the layer before are known to order 1/n; order {order} was asked for.")
+        return {s: _expanded(found, law)[: order + 1] for s, found in self.sums.items()}
+
+    def __str__(self) -> str:
+        return self._steps(str, lambda w: str(w), "δ_{{{} {}}}", "\n".join, "E[{}] over {} W and b:")
+
+    def latex(self) -> str:
+        r"""All steps as LaTeX: one `aligned` of amsmath for each, for math mode."""
+        lines = lambda parts: r"\begin{aligned}" + r" \\ ".join("& " + p.strip() for p in parts) + r"\end{aligned}"  # noqa: E731
+        head = r"\mathbb{{E}}_{{W,b}}\left[{}\right], \text{{{}}}"
+        return self._steps(sp.latex, lambda w: w.latex(), r"\delta_{{{} {}}}", lines, head)
+
+    def _steps(self, name, word, delta: str, lines, head: str) -> str:
+        tex = delta.startswith("\\")
+        title = (lambda t: rf"\text{{{t}}}") if tex else (lambda t: t)
+        space, dot, total = (r" \, ", r" \, ", r"\sum_{{{}}}") if tex else (" ", " * ", "Σ_{{{}}}")
+        of = self.of_latex if tex else self.of
+        deltas = lambda s: structure_text(s, name, delta)  # noqa: E731
+        parts = [head.format(of, self.ensemble.name), title("words; those with an odd number of W or of b vanish")]
+        parts += ["  + " + word(w) for w in self.words]
+        parts.append(title("pairings: equal labels"))
+        for p in self.pairings:
+            which = ", ".join("=".join(map(name, g)) for g in p.groups)
+            body = [deltas(p.structure), name(p.coefficient), (total.format(which) + space if which else "")]
+            body[2] += name(p.summand) if p.summand != 1 or which else ""
+            parts.append("  + " + dot.join(b for b in body if b))
+        parts.append(title("coincidences: neurons j, k, ... are different"))
+        for s, found in self.sums.items():
+            parts.append("  " + (deltas(s) or title("no delta")) + ":")
+            parts += ["    + " + name(c) + (dot + name(Expected(f)) if f != 1 else "") for f, c in found.items()]
+        return lines(parts)
+
+    @property
+    def of_latex(self) -> str:
+        return rf"\text{{{self.of}}}"
+
+
+def structure_text(structure: Structure, name: Callable[[Any], str] = str, delta: str = "δ_{{{} {}}}") -> str:
+    """Kronecker deltas of a structure: δ_{i1 i2} δ_{i3 i4}."""
+    return " ".join(delta.format(name(b[0]), name(x)) for b in structure for x in b[1:])
+
+
+def structure_of(*blocks: Iterable[Label]) -> Structure:
+    """Blocks of equal labels in their canonical order; single labels are left out."""
+    sorted_ = [tuple(sorted(b, key=_natural)) for b in blocks]
+    return tuple(sorted((b for b in sorted_ if len(b) > 1), key=lambda b: _natural(b[0])))
+
+
+def _natural(label: Label) -> tuple[int, str]:
+    return len(label.name), label.name
+
+
+def average_over_weights(
+    *factors: Sequence[Word],
+    weights: object = "gaussian",
+    variance: sp.Expr = C_W,
+    bias: sp.Expr = C_b,
+    size: sp.Expr | None = None,
+    fan_in: sp.Expr = n,
+    of: str = "product",
+) -> WeightAverage:
+    r"""E over W and b of a product of sums of words, all of one layer, given the layer before.
+
+    factors: sums of words (`quantity`, or `Word`s of one's own), no more than 8 W's in a word after multiplication;
+    weights: "gaussian", "orthogonal", "uniform" or an `Independent`; variance: C_W, entries having variance C_W/n;
+    bias: C_b, of Gaussian biases; size: P, the larger of fan-in and fan-out, of which an orthogonal W is a block (n
+    unless given); fan_in: n, the number of labels on the right (a symbol, or an integer for values at that n).
+
+    Raises: MeanFieldError for an unknown ensemble, too many factors, or a cumulant that is needed and not given.
+    Source: derived here; [orthogonal_weights] (4.9)-(4.16) is the case of four preactivations.
+
+    >>> from meanfield.symbolic.finite_width.fields import left
+    >>> from meanfield.symbolic.finite_width.words import quantity
+    >>> z = [quantity("z", [i]) for i in left(1, 2)]
+    >>> print(average_over_weights(*z, of="z'_1 z'_2"))
+    E[z'_1 z'_2] over gaussian W and b:
+    words; those with an odd number of W or of b vanish
+      + Σ_{j1 j2} W_{i1 j1} W_{i2 j2} σ_{j1}*σ_{j2}
+      + b_{i1} b_{i2}
+    pairings: equal labels
+      + δ_{i1 i2} * C_W/n * Σ_{j1=j2} σ_{j1}**2
+      + δ_{i1 i2} * C_b
+    coincidences: neurons j, k, ... are different
+      δ_{i1 i2}:
+        + C_W * E[σ_{j}**2]
+        + C_b
+    """
+    ensemble = ensemble_of(weights)
+    words = [w for w in word_product(*factors) if len(w.weights) % 2 == 0 == len(w.biases) % 2]
+    whole = fan_in if size is None else sp.sympify(size)
+    found: dict[tuple, sp.Expr] = {}
+    for word in words:
+        if len(word.weights) > MOST_FACTORS:
+            raise MeanFieldError(
+                f"A product of {len(word.weights)} weights of one layer was asked for; at most {MOST_FACTORS} are "
+                "averaged over."
+            )
+        for one in _paired(word, ensemble, variance, bias, whole, fan_in):
+            key = (one.structure, one.groups, one.summand)
+            found[key] = found.get(key, sp.S.Zero) + one.coefficient
+    pairings = [Pairing(s, sp.factor(c), groups, f) for (s, groups, f), c in found.items() if c != 0]
+    return WeightAverage(of, tuple(words), ensemble, tuple(pairings), _told_apart(pairings, fan_in))
+
+
+def _paired(word: Word, ensemble: Ensemble, variance, bias, size, fan_in) -> Iterable[Pairing]:
+    """The terms of one word: labels on the left that are equal, one label for each group of equal ones on the right."""
+    lefts, rights = [i for i, _ in word.weights], [j for _, j in word.weights]
+    summand = word.summand.xreplace({n: fan_in}) if fan_in != n else word.summand
+    number, rest = sp.expand(summand).as_independent(*_fields(summand)) if _fields(summand) else (summand, sp.S.One)
+    for weights in ensemble.contractions(len(rights), variance, fan_in, size):
+        for pairs in all_pairings(len(word.biases) // 2):
+            blocks = [[lefts[p] for p in b] for b in weights.left] + [[word.biases[p] for p in b] for b in pairs]
+            structure = structure_of(*join(blocks, word.deltas))
+            groups = [tuple(rights[p] for p in b) for b in weights.right] + [(label,) for label in word.free]
+            renamed = relabelled(rest, {x: g[0] for g in groups for x in g})
+            coefficient = weights.coefficient * number * bias ** (len(word.biases) // 2)
+            yield Pairing(structure, coefficient, tuple(groups), renamed)
+
+
+def _fields(f: sp.Expr) -> list[sp.Expr]:
+    return [a for a in f.atoms(sp.Function) if labels_of(a)]
+
+
+def _told_apart(pairings: Sequence[Pairing], fan_in: sp.Expr) -> dict[Structure, dict[sp.Expr, sp.Expr]]:
+    """Sums over all labels as sums over different neurons: n(n − 1)… times the average of one term."""
+    found: dict[Structure, dict[sp.Expr, sp.Expr]] = {}
+    for one in pairings:
+        here = found.setdefault(one.structure, {})
+        for blocks in set_partitions(one.labels):
+            new = {x: LETTERS[i] for i, b in enumerate(blocks) for x in b}
+            f = canonical(relabelled(one.summand, new))
+            many = prod((fan_in - i for i in range(len(blocks))), start=sp.S.One)
+            here[f] = here.get(f, sp.S.Zero) + one.coefficient * many
+    cleaned = {s: {f: sp.factor(c) for f, c in fs.items() if sp.cancel(c) != 0} for s, fs in found.items()}
+    return {s: fs for s, fs in sorted(cleaned.items(), key=lambda item: str(item[0])) if fs}
+
+
+def _expanded(found: dict[sp.Expr, sp.Expr], law: Law1) -> tuple[sp.Expr, sp.Expr]:
+    zeroth, first = [], []
+    for f, coefficient in found.items():
+        c0, c1 = leading(coefficient)
+        m0, m1 = law(f)
+        zeroth.append(c0 * m0)
+        first.append(c0 * m1 + c1 * m0)
+    return sp.expand(sp.Add(*zeroth)), sp.expand(sp.Add(*first))
+
+
+@lru_cache(maxsize=4096)
+def leading(coefficient: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+    """The coefficients of n⁰ and of 1/n of a rational function of n without positive powers.
+
+    Raises: MeanFieldError where it grows with n.
+    """
+    above, below = sp.fraction(sp.together(coefficient))
+    p, q = sp.Poly(above, n), sp.Poly(below, n)
+    gap = q.degree() - p.degree()
+    if p.is_zero or gap > 1:
+        return sp.S.Zero, sp.S.Zero
+    if gap < 0:
+        raise MeanFieldError(f"{coefficient} grows with n: its word is no correlator of order 1/n.")
+    a, b = p.LC(), q.LC()
+    if gap == 1:
+        return sp.S.Zero, sp.cancel(a / b)
+    a1, b1 = (poly.coeff_monomial(n ** (poly.degree() - 1)) if poly.degree() else sp.S.Zero for poly in (p, q))
+    return sp.cancel(a / b), sp.cancel((a1 - a * b1 / b) / b)
