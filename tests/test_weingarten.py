@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from fractions import Fraction
-from functools import cache
 from math import prod
 
 import numpy as np
 import pytest
 import sympy as sp
+from oracle_haar import haar_samples, peeled
 
 import meanfield as mf
 from meanfield.results import MeanFieldError
@@ -169,33 +168,6 @@ def test_sum_rules(k):
 # ------------------------------------------------------------------------------------------------------ moments
 
 
-@cache
-def peeled(rows, columns, size):
-    """E Π O_{i j} without Weingarten functions: given the other rows, the last is uniform on the unit sphere of what is
-    orthogonal to them, of dimension d = n − (their number); its moments are sums over pairings of products of
-    P = 1 − Σ o oᵀ, by d(d + 2)…; and the rows left are fewer."""
-    if not rows:
-        return Fraction(1)
-    last = max(rows)
-    mine = [c for r, c in zip(rows, columns) if r == last]
-    if len(mine) % 2:
-        return Fraction(0)
-    rest = [(r, c) for r, c in zip(rows, columns) if r != last]
-    d, k, total = size - (last - 1), len(mine) // 2, Fraction(0)
-    for pairing in all_pairings(k):
-        terms = [(Fraction(1), rest)]
-        for a, b in pairing:
-            one, two = mine[a], mine[b]
-            new = [(c, have) for c, have in terms if one == two]
-            for row in range(1, last):
-                new += [(-c, [*have, (row, one), (row, two)]) for c, have in terms]
-            terms = new
-        for c, have in terms:
-            have = sorted(have)
-            total += c * peeled(tuple(r for r, _ in have), tuple(x for _, x in have), size)
-    return total / prod(d + 2 * j for j in range(k))
-
-
 PATTERNS = [
     ((1, 1), (1, 1)),
     ((1, 1, 2, 2), (1, 1, 2, 2)),
@@ -254,12 +226,6 @@ def test_one_entry_is_a_coordinate_of_the_sphere(k):
     """E O_11^{2k} = (2k − 1)!!/(n(n + 2)…), up to 24 factors; the law of O_11² is Beta(1/2, (n − 1)/2)."""
     value = mf.haar_moment([1] * 2 * k, [1] * 2 * k, 7)
     assert value == sp.rf(sp.Rational(1, 2), k) / sp.rf(sp.Rational(7, 2), k)
-
-
-def haar_samples(count, size, rng, sign_fix=True):
-    """Haar orthogonal matrices by QR with the sign fix, none of the library's code."""
-    q, r = np.linalg.qr(rng.standard_normal((count, size, size)))
-    return q * np.sign(np.diagonal(r, axis1=1, axis2=2))[:, None, :] if sign_fix else q
 
 
 def z_scores(sample, size):

@@ -29,6 +29,7 @@ import sympy as sp
 
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.finite_width.fields import NEURON, Mean, Sigma, Tensor, labels_of, relabelled
+from meanfield.symbols import parameter
 
 Place = tuple[sp.Symbol, int]  # a neuron and an input
 PAIRED = (((0, 1), (2, 3)), ((0, 2), (1, 3)), ((0, 3), (1, 2)))
@@ -101,7 +102,7 @@ def _symbol(name: str, indices: tuple[int, ...]) -> sp.Symbol:
                 found.add(other)
                 fresh.append(other)
     best = min(found)
-    return sp.Symbol(name if not any(best) else f"{name}_{''.join(map(str, best))}", real=True)
+    return parameter(name if not any(best) else f"{name}_{''.join(map(str, best))}")
 
 
 def correlator(name: str, inputs: Sequence[int]) -> sp.Symbol:
@@ -120,7 +121,7 @@ def first_order(f: sp.Expr, invariant: bool = True) -> tuple[sp.Expr, sp.Expr]:
     >>> from meanfield.symbolic.finite_width.fields import Sigma, LETTERS
     >>> j, k = LETTERS[:2]
     >>> print(*first_order(Sigma(0, 0, j) ** 2 * Sigma(0, 0, k) ** 2), sep=" | ")
-    <σ**2>**2 | G1*<∂∂ σ**2>*<σ**2> + V*<∂∂ σ**2>**2/4 + V*<σ**2>*<∂∂∂∂ σ**2>/4
+    <σ**2>**2 | G1*<σ**2>*<∂∂ (σ**2)> + V*<σ**2>*<∂∂∂∂ (σ**2)>/4 + V*<∂∂ (σ**2)>**2/4
     """
     zeroth, first = sp.S.Zero, sp.S.Zero
     for term in sp.Add.make_args(sp.expand(f)):

@@ -1,0 +1,239 @@
+r"""Linear networks: the same words and pairings, exact in n, because the average over the layer before closes.
+
+With σ(z) = z every summand is a product of z's and tensors of the layer before, whose averages are sums over set
+partitions of Kronecker deltas with one number each (`Moments`). A sum over all neurons of a product of deltas is
+n^(blocks of the join). So a layer is a linear map of these numbers, with no remainder: E of zz, zzzz, H, zzH, HH, dH z,
+ddI and ddII, from which all correlators follow at every n; and E of 2m z's of one input for any m up to 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+from math import prod
+from typing import Any
+
+import sympy as sp
+
+from meanfield.arguments import scalar, whole
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.finite_width.ensembles import Ensemble, Independent, ensemble_of
+from meanfield.symbolic.finite_width.fields import Preactivation, Sigma, Tensor, left
+from meanfield.symbolic.finite_width.layer_law import CONNECTED, PAIRED
+from meanfield.symbolic.finite_width.neuron_sums import C_W, C_b, WeightAverage, average_over_weights
+from meanfield.symbolic.finite_width.pairings import (
+    Blocks,
+    all_pairings,
+    coset_type,
+    even_partitions,
+    join,
+    partitions,
+)
+from meanfield.symbolic.finite_width.weingarten import weingarten
+from meanfield.symbolic.finite_width.words import Word, lambda_b, lambda_w, quantity
+from meanfield.symbolic.finite_width.zonal import double_factorial
+from meanfield.symbols import n
+
+#: averages that close: the quantities of one product, in the order of their labels
+KINDS: dict[str, tuple[str, ...]] = {
+    "zz": ("z", "z"),
+    "H": ("H",),
+    **{name: one.fields for name, one in CONNECTED.items()},
+}
+_SIZE = {"z": 1, "H": 2, "dH": 3, "ddI": 4, "ddII": 4}
+Moments = Mapping[str, Mapping[Blocks, sp.Expr]]  # {kind: {blocks of equal labels: coefficient}}
+
+
+@lru_cache(maxsize=64)
+def _words(kind: str) -> tuple[tuple[Word, ...], ...]:
+    """The factors of a kind as words with σ(z) = z."""
+    factors, first = [], 1
+    for name in KINDS[kind]:
+        labels = left(*range(first, first + _SIZE[name]))
+        factors.append(tuple(map(_linear, quantity(name, labels))))
+        first += _SIZE[name]
+    return tuple(tuple(w for w in f if w.summand != 0) for f in factors)
+
+
+def _linear(word: Word) -> Word:
+    def value(order: sp.Expr, a: sp.Expr, j: sp.Symbol) -> sp.Expr:
+        return Preactivation(a, j) if order == 0 else sp.S.One if order == 1 else sp.S.Zero
+
+    return Word(word.summand.replace(Sigma, value), word.weights, word.biases, word.deltas, word.free)
+
+
+@dataclass(frozen=True)
+class LinearLayer:
+    """The exact averages of one layer of a linear network: `moments`, at its `width` (a number or the symbol n)."""
+
+    width: sp.Expr
+    moments: Moments
+
+    def next(self, width: object = None, **law: Any) -> LinearLayer:
+        """The layer after it, of `width` neurons (the same unless given); see `first_linear_layer` for `law`."""
+        here = self.width
+
+        def averaged(kind: str, groups, summand: sp.Expr) -> sp.Expr:
+            name, labels, number = _read(summand)
+            if name == "":
+                return number * here ** len(groups)
+            alone = [(g[0],) for g in groups]
+            known = self.moments[name]
+            return number * sp.Add(
+                *[c * here ** len(join(alone, [[labels[p] for p in b] for b in s])) for s, c in known.items()]
+            )
+
+        return _layer(averaged, here, here if width is None else sp.sympify(width), law)
+
+    def correlators(self) -> dict[str, sp.Expr]:
+        """K, Theta and the eleven correlators, times the width of the layer; for weights that are not invariant under
+        rotations also V0, A0, D0_H, P0, R0 and S0, the terms with all labels equal."""
+        pair = ((0, 1),)
+        K, Theta = self.moments["zz"][pair], self.moments["H"][pair]
+        found = {"K": K, "Theta": Theta}
+        means = {"zzzz": K**2, "HH": Theta**2, "zzH": K * Theta}
+        for kind, one in CONNECTED.items():
+            for pairing, (name, _) in zip(PAIRED, one.correlators):
+                value = self.moments[kind].get(pairing, sp.S.Zero)
+                mean = means.get(kind, sp.S.Zero) if pairing == PAIRED[0] or kind == "zzzz" else sp.S.Zero
+                found[name] = sp.factor(self.width * (value - mean))
+            rest = self.moments[kind].get(((0, 1, 2, 3),), sp.S.Zero)
+            if rest != 0:
+                found[one.equal] = sp.factor(self.width * rest)
+        return found
+
+
+def first_linear_layer(
+    fan_in: object, width: object = n, square: object = None, fourth: object = None, **law: Any
+) -> LinearLayer:
+    r"""The first layer z = W x + b of a linear network, exact: its averages over W and b.
+
+    fan_in: N_0, an integer or a symbol; width: the layer's; square: |x|² (N_0 unless given); fourth: Σ_j x_j⁴, which
+    weights with a fourth cumulant feel (square²/N_0, all x_j² equal, unless given).
+    law: weights ("gaussian"), variance (C_W), bias (C_b), rates (λ_w, λ_b), symbols or numbers. Orthogonal W is a block
+    of an orthogonal matrix of the larger of fan-in and width; where symbols leave that open, the two must be equal.
+
+    Accuracy: exact. Raises: MeanFieldError for widths that cannot be compared and unknown ensembles.
+
+    >>> layer = first_linear_layer(n, weights="orthogonal", variance=1, bias=0)
+    >>> layer.next(weights="orthogonal", variance=1, bias=0).correlators()["V"]
+    -2*n/(n + 2)
+    """
+    inputs = sp.sympify(fan_in)
+    squared = inputs if square is None else sp.sympify(square)
+    powers = {0: inputs, 2: squared, 4: squared**2 / inputs if fourth is None else sp.sympify(fourth)}
+
+    def averaged(kind: str, groups, summand: sp.Expr) -> sp.Expr:
+        name, labels, number = _read(summand)
+        if "H" in name or "dd" in name:
+            return sp.S.Zero  # an input has no tangent kernel
+        return number * prod((powers[labels.count(g[0])] for g in groups), start=sp.S.One)
+
+    return _layer(averaged, inputs, sp.sympify(width), law)
+
+
+def _layer(averaged, fan_in: sp.Expr, width: sp.Expr, law: dict[str, Any]) -> LinearLayer:
+    rates = dict(zip((lambda_w, lambda_b), map(sp.sympify, law.pop("rates", (lambda_w, lambda_b)))))
+    law = {"weights": "gaussian", "variance": C_W, "bias": C_b} | law
+    size = _larger(fan_in, width) if ensemble_of(law["weights"]).name == "orthogonal" else fan_in
+    moments: dict[str, dict[Blocks, sp.Expr]] = {}
+    for kind in KINDS:
+        made = _averages(kind, law["weights"], sp.sympify(law["variance"]), sp.sympify(law["bias"]), size, fan_in)
+        found: dict[Blocks, sp.Expr] = {}
+        for one in made.pairings:
+            for term in sp.Add.make_args(sp.expand(one.summand)):
+                place = tuple(tuple(int(label.name[1:]) - 1 for label in b) for b in one.structure)
+                value = one.coefficient.xreplace(rates) * averaged(kind, one.groups, term)
+                found[place] = found.get(place, sp.S.Zero) + value
+        moments[kind] = {place: sp.factor(value) for place, value in found.items() if sp.cancel(value) != 0}
+    return LinearLayer(width, moments)
+
+
+@lru_cache(maxsize=256)
+def _averages(kind: str, weights: Any, variance, bias, size, fan_in) -> WeightAverage:
+    return average_over_weights(
+        *_words(kind), weights=weights, variance=variance, bias=bias, size=size, fan_in=fan_in, of=kind
+    )
+
+
+def _larger(one: sp.Expr, two: sp.Expr) -> sp.Expr:
+    found = sp.Max(one, two)
+    if found.has(sp.Max):
+        raise MeanFieldError(
+            f"An orthogonal layer of {two} neurons on {one} was asked for; it is a block of a matrix of the larger "
+            "size, so give numbers, or equal widths."
+        )
+    return found
+
+
+def _read(term: sp.Expr) -> tuple[str, tuple[sp.Symbol, ...], sp.Expr]:
+    """A product of z's and tensors as (kind, its labels in order, the number before it)."""
+    fields: list[tuple[str, tuple]] = []
+    number = sp.S.One
+    for factor in sp.Mul.make_args(term):
+        base, power = factor.as_base_exp()
+        if isinstance(base, Preactivation):
+            fields += [("z", (base.args[1],))] * int(power)
+        elif isinstance(base, Tensor):
+            fields += [(base.name, base.labels)] * int(power)
+        else:
+            number *= factor
+    for kind in ("", *KINDS):
+        wanted = KINDS.get(kind, ())
+        if sorted(wanted) == sorted(name for name, _ in fields):
+            ordered = [labels for name, _ in groupby(wanted) for other, labels in fields if other == name]
+            return kind, tuple(x for labels in ordered for x in labels), number
+    raise MeanFieldError(f"The average of {term} does not close in a linear network.")
+
+
+def linear_moments(
+    order: int,
+    depth: int,
+    fan_in: object = n,
+    width: object = n,
+    weights: object = "gaussian",
+    variance: sp.Expr = C_W,
+) -> list[sp.Expr]:
+    r"""G_{2m} of layers 1 … depth of a linear network without biases: E[z_{i_1} … z_{i_2m}] = Σ_pairings δ · G_{2m}.
+
+    order: 2m, even, from 2 to 10; fan_in, width: N_0 and n, symbols or integers; |x|² = N_0; weights: Gaussian or
+    orthogonal (with others the deltas are not those of pairings alone).
+
+    Accuracy: exact. Source: [orthogonal_weights] (3.9), (3.16), (3.17), (3.24), derived here for unequal widths.
+
+    >>> print(linear_moments(4, 2, weights="orthogonal", variance=1), linear_moments(4, 3, variance=1)[2].factor())
+    [n/(n + 2), n/(n + 2)] (n + 2)**2/n**2
+    """
+    m = whole(order, "The order of a moment", 2, 10) // 2
+    if order % 2:
+        raise MeanFieldError(f"A moment of even order was asked for by its order, but {order} was given.")
+    layers, ensemble = whole(depth, "The depth", 1, 10**4), ensemble_of(weights)
+    if not ensemble.invariant:
+        raise MeanFieldError(f"{ensemble.name} weights do not keep the sum over pairings; use `first_linear_layer`.")
+    inputs, neurons = (x if isinstance(x, sp.Expr) else sp.Integer(whole(x, "A width", 1, 10**9)) for x in (fan_in, width))
+    first = _row_sum(ensemble, m, inputs, neurons, sp.sympify(variance)) * inputs**m
+    again = _row_sum(ensemble, m, neurons, neurons, sp.sympify(variance)) * _loops(m, neurons)
+    return [sp.cancel(first * again**layer) for layer in range(layers)]
+
+
+def _row_sum(ensemble: Ensemble, m: int, fan_in: sp.Expr, width: sp.Expr, variance: sp.Expr) -> sp.Expr:
+    """Σ over pairings on the right of the coefficient of one pairing on the left."""
+    if isinstance(ensemble, Independent):
+        return (variance / fan_in) ** m
+    size = _larger(fan_in, width)
+    value = sp.Add(*[_number(t) * weingarten(t) for t in partitions(m)])
+    return sp.cancel(value).subs(n, size) * (variance * size / fan_in) ** m
+
+
+def _number(type_: tuple[int, ...]) -> int:
+    """The pairings that have a coset type with a given one."""
+    m = sum(type_)
+    repeated = prod(sp.factorial(type_.count(part)) for part in set(type_))
+    return sp.factorial(m) * 2**m // (prod(2 * part for part in type_) * repeated)
+
+
+def _loops(m: int, width: sp.Expr) -> sp.Expr:
+    """Σ over pairings of n^(loops with a given one)."""
+    return sp.Add(*[_number(t) * width ** len(t) for t in partitions(m)])
