@@ -76,7 +76,7 @@ def entry_moment(law, power):
 def matrix_moment(law, entries, shape, variance):
     """E of Π W_{ij}, entries {(i, j): power} from 1 on, W (shape) with entries of variance C_W/fan-in; Haar: a block of
     an orthogonal matrix of the larger size."""
-    total, (outputs, inputs) = sum(entries.values()), shape
+    total, inputs = sum(entries.values()), shape[1]
     if total % 2:
         return Fraction(0)
     if law != "orthogonal":

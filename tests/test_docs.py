@@ -32,7 +32,12 @@ WITH_EXAMPLES = {
     "meanfield.functions.activations",
     "meanfield.functions.parser",
     "meanfield.symbolic.averages.node",
+    "meanfield.symbolic.finite_width.correlators",
+    "meanfield.symbolic.finite_width.layer_law",
+    "meanfield.symbolic.finite_width.linear",
     "meanfield.symbolic.finite_width.moments",
+    "meanfield.symbolic.finite_width.neuron_sums",
+    "meanfield.symbolic.finite_width.orthogonality",
     "meanfield.symbolic.finite_width.weingarten",
     "meanfield.comparison.check",
 }

@@ -35,7 +35,9 @@ symbolic.averages.chord symbolic.averages.pools symbolic.averages.closeness symb
 symbolic.averages.expansion
 symbolic.equality symbolic.steps symbolic.recursion symbolic.coordinates symbolic.bias
 symbolic.finite_width.pairings symbolic.finite_width.zonal symbolic.finite_width.orthogonality
-symbolic.finite_width.weingarten symbolic.finite_width.moments
+symbolic.finite_width.weingarten symbolic.finite_width.moments symbolic.finite_width.ensembles
+symbolic.finite_width.fields symbolic.finite_width.words symbolic.finite_width.neuron_sums
+symbolic.finite_width.layer_law symbolic.finite_width.linear symbolic.finite_width.correlators
 symbolic.blocks.naming symbolic.blocks.coordinate symbolic.blocks.walk symbolic.blocks.rules symbolic.blocks.pooling
 symbolic.blocks.recursions symbolic.blocks.first symbolic.blocks.gradients
 symbolic.fixed_points.roots symbolic.fixed_points.exclusion symbolic.fixed_points.near_one

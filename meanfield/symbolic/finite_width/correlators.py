@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.arguments import scalar
+from meanfield.arguments import scalar, shown
 from meanfield.functions.activations import activation as record
 from meanfield.functions.piecewise import SWITCHES, derivative
 from meanfield.results import MeanFieldError
@@ -34,8 +34,8 @@ _FIELDS: dict[str, tuple[str, ...]] = {"zz": ("z", "z"), "H": ("H",), **{k: c.fi
 
 @lru_cache(maxsize=512)
 def weight_average(kind: str, inputs: tuple[int, ...], weights: Ensemble, ratio: sp.Expr = sp.S.One) -> WeightAverage:
-    """E over W and b of the product that a correlator is of ("zzzz", "HH", "zzH", "dHz", "ddI", "ddII", "zz", "H"), step
-    by step; `inputs`: one for each label; `ratio`: see `correlator_map`."""
+    """E over W and b of the product that a correlator is of ("zzzz", "HH", "zzH", "dHz", "ddI", "ddII", "zz", "H"),
+    step by step; `inputs`: one for each label; `ratio`: see `correlator_map`."""
     labels, factors, at = left(*range(1, 1 + len(inputs))), [], 0
     for name in _FIELDS[kind]:
         size = SIZES[name]
@@ -72,23 +72,13 @@ def correlator_map(
     >>> print(correlator_map("V", weights="orthogonal"))
     C_W**2*V*<∂∂ (σ**2)>**2/4 - 3*C_W**2*<σ**2>**2 + C_W**2*<σ**4>
     """
-    ensemble, width = ensemble_of(weights), sp.sympify(scalar(ratio, "The ratio of widths"))
-    if width.is_positive is False:
-        raise MeanFieldError(f"The ratio of widths must be > 0, but {ratio} was given.")
-    if name not in MEANS and name not in WHERE:
-        raise MeanFieldError(f"The correlator {name!r} was asked for; the choices are {', '.join((*MEANS, *WHERE))}.")
-    length = 2 if name in MEANS else 4
-    at = tuple(inputs) if inputs is not None else (0,) * length
-    if len(at) != length:
-        raise MeanFieldError(f"{name} has {length} indices, but inputs={at} were given.")
+    ensemble, width = ensemble_of(weights), _ratio(ratio)
+    kind, placed = _asked(name, inputs)
     if name in MEANS:
-        kind, order = MEANS[name]
-        return (width if order else sp.S.One) * _mean(kind, at, ensemble, width)[order]
-    kind, number, order = WHERE[name]
-    placed = [0] * 4
-    for position, a in zip(order, at):
-        placed[position] = a
-    found = _expanded(kind, tuple(placed), ensemble, width)
+        order = MEANS[name][1]
+        return sp.expand((width if order else sp.S.One) * _mean(kind, placed, ensemble, width)[order])
+    number = WHERE[name][1]
+    found = _expanded(kind, placed, ensemble, width)
     labels = left(1, 2, 3, 4)
     blocks = [labels] if number < 0 else [[labels[p] for p in b] for b in PAIRED[number]]
     zeroth, first = found.get(structure_of(*blocks), (sp.S.Zero, sp.S.Zero))
@@ -100,6 +90,67 @@ def correlator_map(
     if sp.expand(zeroth) != 0:
         raise MeanFieldError(f"{name} is not of order 1/n: {zeroth} is left at order 1.")
     return sp.expand(width * first)
+
+
+def derivation(
+    name: str,
+    inputs: Sequence[int] | None = None,
+    *,
+    weights: object = "gaussian",
+    ratio: object = 1,
+    latex: bool = False,
+) -> str:
+    r"""How `correlator_map` finds a mean or correlator, as on paper: words, pairings, coincidences, the averages of the
+    layer before to order 1/n, the collected terms, and the map itself: one of these terms, for V, A and D less the
+    product of means, for correlators times the width of the new layer.
+
+    Arguments are those of `correlator_map`; latex: LaTeX for math mode instead of text.
+
+    >>> print(derivation("K").split("expansion")[1])
+    : E[f] = <f> + (...)/n of the layer before, n its width
+      E[σ_{j}**2] = <σ**2> + (G1*<∂∂ (σ**2)>/2 + V*<∂∂∂∂ (σ**2)>/8)/n
+    collected: order 1, and order 1/n
+      δ_{i1 i2}:
+        C_W*<σ**2> + C_b
+        + (C_W*G1*<∂∂ (σ**2)>/2 + C_W*V*<∂∂∂∂ (σ**2)>/8)/n
+    K' = C_W*<σ**2> + C_b
+    """
+    ensemble, width = ensemble_of(weights), _ratio(ratio)
+    kind, placed = _asked(name, inputs)
+    steps = weight_average(kind, placed, ensemble, width)
+    law = partial(first_order, invariant=ensemble.invariant)
+    found, label = correlator_map(name, inputs, weights=weights, ratio=ratio), _label(name, inputs)
+    if latex:
+        return rf"{steps.latex(law)} \\ {sp.latex(label)}' = {sp.latex(found)}"
+    return f"{steps.text(law)}\n{label}' = {found}"
+
+
+def _label(name: str, inputs: Sequence[int] | None) -> sp.Symbol:
+    return correlator(name, inputs if inputs is not None else (0,) * (2 if name in MEANS else 4))
+
+
+def _ratio(given: object) -> sp.Expr:
+    value = sp.sympify(scalar(given, "The ratio of widths"))
+    if value.is_positive is False:
+        raise MeanFieldError(f"The ratio of widths must be > 0, but {given} was given.")
+    return value
+
+
+def _asked(name: str, inputs: Sequence[int] | None) -> tuple[str, tuple[int, ...]]:
+    """(what a correlator is an average of, the inputs of its labels)."""
+    if name not in MEANS and name not in WHERE:
+        raise MeanFieldError(f"The correlator {name!r} was asked for; the choices are {', '.join((*MEANS, *WHERE))}.")
+    length = 2 if name in MEANS else 4
+    at = tuple(inputs) if inputs is not None else (0,) * length
+    if len(at) != length or not all(isinstance(a, int) and a >= 0 for a in at):
+        raise MeanFieldError(f"{name} has {length} indices, integers ≥ 0, but inputs={shown(inputs)} were given.")
+    if name in MEANS:
+        return MEANS[name][0], at
+    kind, _, order = WHERE[name]
+    placed = [0] * 4
+    for position, a in zip(order, at):
+        placed[position] = a
+    return kind, tuple(placed)
 
 
 def _expanded(kind: str, inputs: tuple[int, ...], ensemble: Ensemble, ratio: sp.Expr) -> dict:
@@ -148,9 +199,7 @@ def _node(one: Mean, slopes: Sequence[sp.Expr]) -> sp.Expr:
     if len(names) > len(Z):
         raise MeanFieldError(f"Averages over at most {len(Z)} inputs are known, but {one} is over {len(names)}.")
     place = {a: i for i, a in enumerate(names)}
-    values = {
-        s: slopes[int(s.args[0])].xreplace({Z[0]: Z[place[int(s.args[1])]]}) for s in one.f.atoms(Sigma)
-    }
+    values = {s: slopes[int(s.args[0])].xreplace({Z[0]: Z[place[int(s.args[1])]]}) for s in one.f.atoms(Sigma)}
     f, left_over = one.f.xreplace(values), list(one.by)
     cov = [correlator("K", (a, b)) for i, a in enumerate(names) for b in names[: i + 1]]
     odd = left_over.pop() if len(left_over) % 2 else None

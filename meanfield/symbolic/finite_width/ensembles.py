@@ -98,7 +98,7 @@ def _scaled(type_: tuple[int, ...], C_W: sp.Expr, fan_in: sp.Expr, size: sp.Expr
         value = weingarten(type_, int(size))
     else:
         value = weingarten(type_).xreplace({width: size})  # type: ignore[union-attr]
-    return value * (C_W * size / fan_in) ** sum(type_)  # type: ignore[return-value]
+    return value * (C_W * size / fan_in) ** sum(type_)
 
 
 def _uniform() -> tuple[tuple[int, sp.Expr], ...]:

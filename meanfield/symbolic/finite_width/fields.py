@@ -177,7 +177,7 @@ def canonical(f: sp.Expr) -> sp.Expr:
     if len(labels) < 2:
         return relabelled(f, dict(zip(labels, LETTERS)))
     choices = (relabelled(f, dict(zip(order, LETTERS))) for order in permutations(labels))
-    return min(choices, key=lambda e: (sp.default_sort_key(e)))
+    return min(choices, key=lambda e: sp.default_sort_key(e))
 
 
 def _primes(d: int) -> str:

@@ -64,7 +64,8 @@ CONNECTED: dict[str, Connected] = {
     "ddI": Connected(("ddI",), tuple(("R", o) for o in _STRAIGHT), "R0"),
     "ddII": Connected(("ddII",), tuple(zip("STU", _STRAIGHT)), "S0"),
 }
-_PAIRS, _SWAPS = [(1, 0, 2, 3), (0, 1, 3, 2), (2, 3, 0, 1)], [(2, 3, 0, 1)]
+_PAIRS: list[tuple[int, ...]] = [(1, 0, 2, 3), (0, 1, 3, 2), (2, 3, 0, 1)]
+_SWAPS: list[tuple[int, ...]] = [(2, 3, 0, 1)]
 #: generators of the orders of its indices that make no difference
 SYMMETRY: dict[str, list[tuple[int, ...]]] = {
     "K": [(1, 0)],

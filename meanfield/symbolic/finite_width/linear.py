@@ -17,7 +17,7 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.arguments import scalar, whole
+from meanfield.arguments import whole
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.finite_width.ensembles import Ensemble, Independent, ensemble_of
 from meanfield.symbolic.finite_width.fields import Preactivation, Sigma, Tensor, left
@@ -25,15 +25,11 @@ from meanfield.symbolic.finite_width.layer_law import CONNECTED, PAIRED
 from meanfield.symbolic.finite_width.neuron_sums import C_W, C_b, WeightAverage, average_over_weights
 from meanfield.symbolic.finite_width.pairings import (
     Blocks,
-    all_pairings,
-    coset_type,
-    even_partitions,
     join,
     partitions,
 )
 from meanfield.symbolic.finite_width.weingarten import weingarten
 from meanfield.symbolic.finite_width.words import Word, lambda_b, lambda_w, quantity
-from meanfield.symbolic.finite_width.zonal import double_factorial
 from meanfield.symbols import n
 
 #: averages that close: the quantities of one product, in the order of their labels
@@ -212,7 +208,9 @@ def linear_moments(
     layers, ensemble = whole(depth, "The depth", 1, 10**4), ensemble_of(weights)
     if not ensemble.invariant:
         raise MeanFieldError(f"{ensemble.name} weights do not keep the sum over pairings; use `first_linear_layer`.")
-    inputs, neurons = (x if isinstance(x, sp.Expr) else sp.Integer(whole(x, "A width", 1, 10**9)) for x in (fan_in, width))
+    inputs, neurons = (
+        x if isinstance(x, sp.Expr) else sp.Integer(whole(x, "A width", 1, 10**9)) for x in (fan_in, width)
+    )
     first = _row_sum(ensemble, m, inputs, neurons, sp.sympify(variance)) * inputs**m
     again = _row_sum(ensemble, m, neurons, neurons, sp.sympify(variance)) * _loops(m, neurons)
     return [sp.cancel(first * again**layer) for layer in range(layers)]

@@ -8,6 +8,7 @@ several different neurons, which `layer_law` knows to order 1/n. Every step is k
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -51,7 +52,7 @@ class WeightAverage:
     of: what was averaged, as it prints; words; pairings: after the average over W and b, labels on the right still
     summed over all neurons; sums: {structure: {f: coefficient}} after coincidences were told apart, the value being
     Σ coefficient · E[f] with f of different neurons, exact in n. `expanded(law)` puts in what is known of E[f].
-    str() and latex() print all of it.
+    str(), `text` and `latex` print all of it.
     """
 
     of: str
@@ -80,37 +81,75 @@ class WeightAverage:
         return {s: _expanded(found, law)[: order + 1] for s, found in self.sums.items()}
 
     def __str__(self) -> str:
-        return self._steps(str, lambda w: str(w), "δ_{{{} {}}}", "\n".join, "E[{}] over {} W and b:")
+        return self.text()
 
-    def latex(self) -> str:
-        r"""All steps as LaTeX: one `aligned` of amsmath for each, for math mode."""
-        lines = lambda parts: r"\begin{aligned}" + r" \\ ".join("& " + p.strip() for p in parts) + r"\end{aligned}"  # noqa: E731
-        head = r"\mathbb{{E}}_{{W,b}}\left[{}\right], \text{{{}}}"
-        return self._steps(sp.latex, lambda w: w.latex(), r"\delta_{{{} {}}}", lines, head)
+    def text(self, law: Law1 | None = None) -> str:
+        """The steps as text; with the `law` of the layer before also the expansion in 1/n and what it adds up to."""
+        return "\n".join(self._steps(_PLAIN, law))
 
-    def _steps(self, name, word, delta: str, lines, head: str) -> str:
-        tex = delta.startswith("\\")
-        title = (lambda t: rf"\text{{{t}}}") if tex else (lambda t: t)
-        space, dot, total = (r" \, ", r" \, ", r"\sum_{{{}}}") if tex else (" ", " * ", "Σ_{{{}}}")
-        of = self.of_latex if tex else self.of
-        deltas = lambda s: structure_text(s, name, delta)  # noqa: E731
-        parts = [head.format(of, self.ensemble.name), title("words; those with an odd number of W or of b vanish")]
-        parts += ["  + " + word(w) for w in self.words]
-        parts.append(title("pairings: equal labels"))
+    def latex(self, law: Law1 | None = None) -> str:
+        r"""The same as LaTeX for math mode: one `aligned` of amsmath, a line for each term."""
+        lines = r" \\ ".join("& " + line.strip() for line in self._steps(_TEX, law))
+        return rf"\begin{{aligned}} {lines} \end{{aligned}}"
+
+    def _steps(self, how: _Writer, law: Law1 | None) -> list[str]:
+        name, deltas = how.name, lambda s: structure_text(s, how.name, how.delta) or how.title("no delta")
+        lines = [how.title(f"E[{self.of}] over {self.ensemble.name} W and b:")]
+        lines.append(how.title("words; those with an odd number of W or of b vanish"))
+        lines += ["  + " + how.word(w) for w in self.words]
+        lines.append(how.title("pairings: equal labels"))
         for p in self.pairings:
             which = ", ".join("=".join(map(name, g)) for g in p.groups)
-            body = [deltas(p.structure), name(p.coefficient), (total.format(which) + space if which else "")]
-            body[2] += name(p.summand) if p.summand != 1 or which else ""
-            parts.append("  + " + dot.join(b for b in body if b))
-        parts.append(title("coincidences: neurons j, k, ... are different"))
+            summed = how.total.format(which) + name(p.summand) if which else ""
+            lines.append(
+                "  + " + how.dot.join(b for b in (deltas(p.structure), how.factor(p.coefficient), summed) if b)
+            )
+        lines.append(how.title("coincidences: neurons j, k, ... are different"))
         for s, found in self.sums.items():
-            parts.append("  " + (deltas(s) or title("no delta")) + ":")
-            parts += ["    + " + name(c) + (dot + name(Expected(f)) if f != 1 else "") for f, c in found.items()]
-        return lines(parts)
+            lines.append(f"  {deltas(s)}:")
+            lines += [
+                "    + " + (how.factor(c) + how.dot + name(Expected(f)) if f != 1 else name(c))
+                for f, c in found.items()
+            ]
+        return lines if law is None else lines + self._expansion(how, law)
 
-    @property
-    def of_latex(self) -> str:
-        return rf"\text{{{self.of}}}"
+    def _expansion(self, how: _Writer, law: Law1) -> list[str]:
+        name, lines = how.name, [how.title("expansion: E[f] = <f> + (...)/n of the layer before, n its width")]
+        for f in dict.fromkeys(f for found in self.sums.values() for f in found if f != 1):
+            zeroth, first = law(f)
+            lines.append(f"  {name(Expected(f))} = {name(zeroth)} + ({name(first)})/n")
+        lines.append(how.title("collected: order 1, and order 1/n"))
+        for s, (zeroth, first) in self.expanded(law).items():
+            lines.append(f"  {structure_text(s, name, how.delta) or how.title('no delta')}:")
+            lines += [f"    {name(zeroth)}", f"    + ({name(first)})/n"]
+        return lines
+
+
+@dataclass(frozen=True)
+class _Writer:
+    """How steps are written: as text or as LaTeX."""
+
+    name: Callable[[Any], str]
+    word: Callable[[Word], str]
+    title: Callable[[str], str]
+    delta: str
+    total: str
+    dot: str
+
+    def factor(self, e: sp.Expr) -> str:
+        """An expression as a factor of a product: sums, and what begins with a minus sign, in brackets."""
+        return f"({self.name(e)})" if e.is_Add or e.could_extract_minus_sign() else self.name(e)
+
+
+_PLAIN = _Writer(str, str, str, "δ_{{{} {}}}", "Σ_{{{}}} ", " * ")
+_TEX = _Writer(
+    sp.latex,
+    Word.latex,
+    lambda t: r"\text{" + re.sub(r"[_^{}]", lambda m: "\\" + m[0], t) + "}",
+    r"\delta_{{{} {}}}",
+    r"\sum_{{{}}} ",
+    r" \, ",
+)
 
 
 def structure_text(structure: Structure, name: Callable[[Any], str] = str, delta: str = "δ_{{{} {}}}") -> str:

@@ -1,9 +1,9 @@
 r"""Words: sums over neurons of products of one layer's weights, and the quantities of a layer as sums of words.
 
-A word is Π W_{i j} · Π b_i · Π δ_{i i'} · f, f a function of the layer before, summed over the labels j on the right (and
-over `free` ones that no W carries). The preactivation and the differentials of the tangent kernel of the next layer
-follow from z′ = W σ(z) + b by the chain rule: a derivative by a parameter falls on this layer's own W or b, or on the
-old z. With legs D(i; a, b, …) = ∂_a ∂_b … z_i they are contractions over parameters, each with its rate λ_a:
+A word is Π W_{i j} · Π b_i · Π δ_{i i'} · f, f a function of the layer before, summed over the labels j on the
+right (and over `free` ones that no W carries). The preactivation and the differentials of the tangent kernel of the
+next layer follow from z′ = W σ(z) + b by the chain rule: a derivative by a parameter falls on this layer's own W or
+b, or on the old z. With legs D(i; a, b, …) = ∂_a ∂_b … z_i they are contractions over parameters, each with its λ_a:
 
     H_12 = D(1; a) D(2; a)                          dH_123 = D(1; a, b) D(2; a) D(3; b)
     ddI_1234 = D(1; a, b, c) D(2; a) D(3; b) D(4; c)    ddII_1234 = D(1; a, c) D(2; b, c) D(3; a) D(4; b)
@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product as choices
+from typing import TypeAlias
 
 import sympy as sp
 
@@ -22,8 +23,8 @@ from meanfield.symbolic.finite_width.fields import Sigma, Tensor, labels_of, rel
 from meanfield.symbolic.finite_width.pairings import join, set_partitions
 from meanfield.symbols import n
 
-Label = sp.Symbol
-Structure = tuple[tuple[Label, ...], ...]  # blocks of labels on the left that are equal, in order
+Label: TypeAlias = sp.Symbol
+Structure: TypeAlias = tuple[tuple[Label, ...], ...]  # blocks of labels on the left that are equal, in order
 
 lambda_w = sp.Symbol("lambda_w", nonnegative=True)
 lambda_b = sp.Symbol("lambda_b", nonnegative=True)
@@ -130,7 +131,8 @@ def quantity(name: str, labels: Sequence[Label], inputs: Sequence[int] | None = 
 def _chosen(legs: tuple[str, ...], labels: tuple[Label, ...], inputs: tuple, where: dict[str, str]) -> Iterator[Word]:
     """The words in which each contracted parameter is an old one, a weight or a bias of this layer."""
     rate = sp.S.One
-    deltas, free = [], {}
+    deltas: list[tuple[Label, Label]] = []
+    free: dict[str, Label] = {}
     for c, place in where.items():
         if place != "old":
             one, two = (i for i, leg in enumerate(legs) if c in leg)
@@ -138,7 +140,8 @@ def _chosen(legs: tuple[str, ...], labels: tuple[Label, ...], inputs: tuple, whe
             rate *= lambda_w / n if place == "w" else lambda_b
             if place == "w":
                 free[c] = right(100 + len(free))
-    weights, terms = [], [(rate, [])]
+    weights: list[tuple[Label, Label]] = []
+    terms: list[tuple[sp.Expr, list]] = [(rate, [])]
     for i, leg in enumerate(legs):
         own = [c for c in leg if where[c] != "old"]
         if len(own) > 1 or (own and where[own[0]] == "b" and len(leg) > 1):
