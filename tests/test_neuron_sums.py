@@ -763,6 +763,55 @@ def test_higher_correlators_of_finite_networks():
     assert_networks("gelu", "orthogonal", tuple("PQRSTU"), (8, 12, 16), 700)
 
 
+def linear_layers(law, size, depth):
+    setting = dict(weights=law, variance=1, bias=sp.Rational(9, 100), rates=(1, sp.Rational(1, 2)))
+    layers = [first_linear_layer(size, size, **setting)]
+    for _ in range(depth - 1):
+        layers.append(layers[-1].next(**setting))
+    return layers
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", WEIGHTS)
+def test_integers_are_put_in_for_n(law):
+    """All correlators at n = 3, 4, 10, three layers: sums done at this n are the rational functions there."""
+    general = linear_layers(law, n, 3)
+    for size in (3, 4, 10):
+        for one, other in zip(general, linear_layers(law, size, 3)):
+            assert {x: v.subs(n, size) for x, v in one.correlators().items()} == other.correlators()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("law", "size"), [("gaussian", 3), ("orthogonal", 3), ("orthogonal", 4), ("orthogonal", 10)])
+def test_linear_networks_at_small_n(law, size):
+    """All eleven correlators of explicit linear networks with biases, layers 1 to 3, no extrapolation: |z| ≤ 4."""
+    layers = [layer.correlators() for layer in linear_layers(law, size, 3)]
+    run = mf.measure(
+        mf.derive("linear", weights=law),
+        sigma_w=1,
+        sigma_b=0.3,
+        width=size,
+        depth=3,
+        networks=3000 if size < 10 else 1500,
+        seed=11,
+        quantities=tuple("VABDFPQRSTU"),
+        rates=(1.0, 0.5),
+    )
+    seen, wrong = [], []
+    for x in "VABDFPQRSTU":
+        found = run.estimate(x)
+        for layer in range(3):
+            mean, error = np.ravel(found.mean)[layer], np.ravel(found.standard_error)[layer]
+            expected = float(layers[layer][x])
+            if error > 1e-12:
+                seen.append((mean - expected) / error)
+                wrong.append((mean - float(layers[layer][x] * sp.Rational(5, 4))) / error)
+            else:
+                assert mean == pytest.approx(expected, abs=1e-9)
+    assert np.abs(seen).max() < 4, seen
+    assert np.abs(wrong).max() > 5
+
+
 # ---------------------------------------------------------------------------------------------------- several inputs
 
 

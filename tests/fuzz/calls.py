@@ -121,6 +121,8 @@ VERBS: dict[str, tuple[Callable, dict[str, Any], tuple[str, ...]]] = {
     "average": (lambda *a, **k: mf.average(*a, **k), {"0": sp.erf(z) ** 2, "1": K}, ("mean",)),
     "at_zero": (lambda *a, **k: mf.at_zero(*a, **k), {"0": mf.average(sp.erf(z) ** 2, K), "1": 1}, ()),
     "at_infinity": (lambda *a, **k: mf.at_infinity(*a, **k), {"0": mf.average(sp.erf(z) ** 2, K), "1": 1}, ()),
+    "weingarten": (lambda *a, **k: mf.weingarten(*a, **k), {"0": (2, 1)}, ("1", "n", "terms")),
+    "haar_moment": (lambda *a, **k: mf.haar_moment(*a, **k), {"0": [1, 1], "1": [2, 2]}, ("2", "n", "terms")),
     "Theory": (mf.Theory, {"0": mf.mlp("tanh")}, ()),
     "Dense": _block(mf.Dense, {}, "weights", "sigma_w", "sigma_b", "expand", "axis"),
     "Nonlinearity": _block(mf.Nonlinearity, {"0": "tanh"}),

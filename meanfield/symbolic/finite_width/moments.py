@@ -19,7 +19,7 @@ import sympy as sp
 from meanfield.arguments import shown, spoken, whole
 from meanfield.results import Law, MeanFieldError
 from meanfield.symbolic.finite_width.pairings import Type, joined
-from meanfield.symbolic.finite_width.weingarten import LARGEST, MOST, answered
+from meanfield.symbolic.finite_width.weingarten import LARGEST, MOST, answered, listed
 from meanfield.symbolic.finite_width.zonal import components, double_factorial
 
 Thread = tuple[int, int, int]  # the labels of its ends, the smaller first, and half its length
@@ -61,12 +61,13 @@ def haar_moment(
 
 
 def _labels(given: Any, what: str, n: int | None) -> tuple[int, ...]:
-    if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
+    labels = listed(given, 2 * MOST)
+    if labels is None:
         raise MeanFieldError(f"The {what} must be a sequence of integers, but {shown(given)} was given.")
-    if len(listed := list(given)) > 2 * MOST:
-        raise MeanFieldError(f"Moments of at most {2 * MOST} factors are known, but {len(listed)} were given.")
+    if len(labels) > 2 * MOST:
+        raise MeanFieldError(f"Moments of at most {2 * MOST} factors are known, but more {what} were given.")
     highest = LARGEST if n is None else whole(n, "n, the size of the orthogonal matrix,", 1, LARGEST)
-    return tuple(whole(x, f"Every label of {what}", 1, highest) for x in listed)
+    return tuple(whole(x, f"Every label of {what}", 1, highest) for x in labels)
 
 
 def type_counts(rows: Sequence[Hashable], columns: Sequence[Hashable]) -> dict[Type, int]:

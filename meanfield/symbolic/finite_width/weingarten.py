@@ -2,9 +2,10 @@ r"""Orthogonal Weingarten functions: as rational functions of n, at an integer n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from itertools import islice
 from math import gcd, lcm
 from typing import Any
 
@@ -62,15 +63,28 @@ def answered(parts: Vector, n: int | None, terms: int | None) -> sp.Expr | Law:
     return _expression(parts)
 
 
+def listed(given: Any, most: int) -> list | None:
+    """The members of a sequence, `most` + 1 of them where it has more; None for a text, and for a set or a mapping,
+    which forgets what is there twice."""
+    if isinstance(given, (str, bytes, set, frozenset, Mapping)) or not hasattr(given, "__iter__"):
+        return None
+    try:
+        return list(islice(given, most + 1))
+    except TypeError:  # an array without axes
+        return None
+
+
 def _type(given: Any) -> Type:
     what = "A coset type is a partition of k into integers ≥ 1 (a tuple, or k itself)"
+    parts = listed(given, MOST) if hasattr(given, "__iter__") else [given]
     try:
-        parts = tuple(given) if not isinstance(given, str) and hasattr(given, "__iter__") else (given,)
-        type_ = tuple(sorted((whole(p, what, 1, MOST) for p in parts), reverse=True))
+        if parts is None:
+            raise MeanFieldError
+        type_ = tuple(sorted((whole(p, what, 1, 10**9) for p in parts), reverse=True))
     except MeanFieldError as error:
-        raise MeanFieldError(f"{what} with k ≤ {MOST}, but {shown(given)} was given.") from error
+        raise MeanFieldError(f"{what}, but {shown(given)} was given.") from error
     if sum(type_) > MOST:
-        raise MeanFieldError(f"Weingarten functions go to order {MOST}, but {shown(given)} is of order {sum(type_)}.")
+        raise MeanFieldError(f"Weingarten functions go to order {MOST}, but {shown(given)} is of a higher order.")
     return type_
 
 

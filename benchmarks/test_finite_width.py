@@ -1,0 +1,47 @@
+"""Finite width: Weingarten functions beside haarpy where it is installed, else beside the second algorithm."""
+
+import importlib.util
+import sys
+
+import pytest
+
+from meanfield.symbolic.finite_width import correlators, layer_law, neuron_sums, orthogonality, weingarten, zonal
+from meanfield.symbolic.finite_width.pairings import partitions
+from meanfield.symbols import n
+
+CACHES = (zonal.zonal_functions, zonal.dimensions, weingarten._complete, orthogonality.by_orthogonality)
+STEPS = (correlators.weight_average, layer_law.first_order, neuron_sums.leading)
+
+
+def _cold(function, *caches):
+    for cache in caches:
+        cache.cache_clear()
+    return function()
+
+
+@pytest.mark.parametrize(("order", "bar"), [(5, 0.2), (8, 2.0)])
+def test_weingarten(beside, order, bar):
+    """Orthogonal Weingarten functions of all coset types of order {order}, rational in n, caches empty"""
+    types = list(partitions(order))
+    peer, name = lambda: orthogonality.by_orthogonality(order), "orthogonality recursion (ours)"
+    if importlib.util.find_spec("haarpy") is not None and order < 6:  # minutes beyond
+        import haarpy
+
+        modules = [m for name, m in sys.modules.items() if name.split(".")[0] == "haarpy"]
+        kept = {f for m in modules for f in vars(m).values() if hasattr(f, "cache_clear")}
+        peer, name = lambda: _cold(lambda: [haarpy.weingarten_orthogonal(t, n) for t in types], *kept), "haarpy"
+    ours = lambda: [weingarten.weingarten(t) for t in types]  # noqa: E731
+    beside(lambda: _cold(ours, *CACHES), lambda: _cold(peer, *CACHES), name, rounds=5, warm=False, bar=bar)
+
+
+@pytest.mark.parametrize(("inputs", "bar"), [(1, 2.0), (4, 15.0)])
+def test_maps(beside, inputs, bar):
+    """Maps of V, A, B, D, F, P … U from words and pairings, {inputs} input(s), orthogonal weights, caches empty"""
+
+    def derived(weights):
+        at = (0,) * 4 if inputs == 1 else (1, 2, 3, 4)
+        names = [x for x in correlators.NAMES if inputs == 1 or x not in correlators.MEANS]
+        return [correlators.correlator_map(x, at if x in correlators.WHERE else None, weights=weights) for x in names]
+
+    ours, peer = (lambda w=w: _cold(lambda: derived(w), *STEPS) for w in ("orthogonal", "gaussian"))
+    beside(ours, peer, "Gaussian weights (ours)", rounds=3, warm=False, bar=bar)
