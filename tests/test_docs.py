@@ -38,6 +38,7 @@ WITH_EXAMPLES = {
     "meanfield.symbolic.finite_width.moments",
     "meanfield.symbolic.finite_width.neuron_sums",
     "meanfield.symbolic.finite_width.orthogonality",
+    "meanfield.symbolic.finite_width.recursions",
     "meanfield.symbolic.finite_width.weingarten",
     "meanfield.comparison.check",
 }

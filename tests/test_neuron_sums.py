@@ -31,6 +31,7 @@ from meanfield.symbolic.finite_width.neuron_sums import (
     leading,
     structure_of,
 )
+from meanfield.symbolic.finite_width.recursions import correlator_recursion
 from meanfield.symbolic.finite_width.words import CONTRACTIONS, Word, lambda_b, lambda_w, quantity
 from meanfield.symbols import K, Theta, n
 
@@ -692,6 +693,14 @@ def test_mathtext_reads_the_steps():
         (lambda: leading(n**2 / (n + 1)), "grows"),
         (lambda: average_over_weights(quantity("z", I[:1]), quantity("z", I[:1])).expanded(first_order, 2), "order 2"),
         (lambda: correlator("X", (0,) * 4), "choices"),
+        (lambda: correlator_recursion("tanh", quantities="W"), "choices"),
+        (lambda: correlator_recursion("relu", quantities="R"), "kinks"),
+        (lambda: correlator_recursion("step", quantities="A"), "jumps"),
+        (lambda: correlator_recursion("tanh", rates=(1, -1)), "≥ 0"),
+        (lambda: correlator_recursion("tanh", rates=1), "λ_w"),
+        (lambda: correlator_recursion("tanh", inputs=0), "> 0"),
+        (lambda: correlator_recursion("tanh", inputs="many"), "N_0/n"),
+        (lambda: correlator_recursion("tanh", weights="cauchy"), "ensembles"),
     ],
 )
 def test_refusals(call, words):
@@ -810,6 +819,42 @@ def test_linear_networks_at_small_n(law, size):
                 assert mean == pytest.approx(expected, abs=1e-9)
     assert np.abs(seen).max() < 4, seen
     assert np.abs(wrong).max() > 5
+
+
+# ------------------------------------------------------------------------------------------------------- recursions
+
+
+@pytest.mark.parametrize(
+    ("weights", "vertex"),
+    [
+        ("orthogonal", lambda l: 3 * l - 5),
+        pytest.param("gaussian", lambda l: 5 * (l - 1), marks=pytest.mark.slow),
+        ("mixed", lambda l: 3 * (l - 1)),
+    ],
+)
+def test_relu_exactly(weights, vertex):
+    """Ṽ = 3l − 5, 5(l − 1), 3(l − 1) at σ_w = √2 (4.19); K does not move."""
+    layers = correlator_recursion("relu", weights=weights, quantities="V").doit()
+    found = layers.iterate({"sigma_w": sp.sqrt(2), "sigma_b": 0, "Q0": 3}, 6)
+    for l, layer in enumerate(found, 1):
+        assert layer["V"] / layer["K"] ** 2 == pytest.approx(vertex(l), abs=1e-25)
+    assert layers.names == ("K", "V")
+
+
+@pytest.mark.slow
+def test_what_a_recursion_carries():
+    """Each variable depends on itself and those before; Θ is that of the theory; φ decides what exists."""
+    found = correlator_recursion("erf", weights="uniform")
+    assert {"V0", "D0_H", *NAMES} == set(found.names)
+    for i, step in enumerate(found.step):
+        assert not step.free_symbols & {v.symbol for v in found.state[i + 1 :]}
+    theory = mf.derive("erf").recursion("K", "Theta")
+    assert found.only("K", "Theta").equals(theory)
+    assert correlator_recursion("step").names == ("K", "V", "G1")
+    assert not set(correlator_recursion("relu").names) & set("PQRSTU")
+    start = correlator_recursion("erf", weights="orthogonal", inputs=2, rates=(1, "1/2")).start
+    Q0, w2, b2 = (sp.Symbol("Q0", positive=True), *(sp.Symbol(f"sigma_{x}", nonnegative=True) ** 2 for x in "wb"))
+    assert start["V"] == -(Q0**2) * w2**2 and start["K"] == Q0 * w2 + b2 and start["Theta"] == Q0 + sp.Rational(1, 2)
 
 
 # ---------------------------------------------------------------------------------------------------- several inputs

@@ -240,7 +240,7 @@ def z_scores(sample, size):
     return np.array([*out, odd.mean() / odd.std() * len(odd) ** 0.5])
 
 
-@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize("size", [2, 3, pytest.param(5, marks=pytest.mark.slow)])
 def test_moments_against_sampled_matrices(size):
     """At n = 2, 3 below the orders up to 4."""
     z = z_scores(haar_samples(60_000, size, np.random.default_rng(20 + size)), size)

@@ -1,0 +1,111 @@
+r"""The correlators of one input as a `Recursion`: maps, values at layer 1, what each needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sympy as sp
+
+from meanfield.arguments import names as names_of
+from meanfield.arguments import scalar, shown
+from meanfield.functions.activations import activation as record
+from meanfield.functions.parser import expression
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.finite_width.correlators import MEANS, WHERE, correlator_map, in_averages
+from meanfield.symbolic.finite_width.ensembles import ensemble_of
+from meanfield.symbolic.finite_width.layer_law import correlator
+from meanfield.symbolic.finite_width.linear import first_linear_layer
+from meanfield.symbolic.finite_width.neuron_sums import C_W, C_b, leading
+from meanfield.symbolic.finite_width.words import lambda_b, lambda_w
+from meanfield.symbolic.recursion import Recursion, StateVar
+from meanfield.symbolic.steps import Step
+from meanfield.symbols import Q0, n, sigma_b, sigma_w
+
+#: each after all that its map may hold; weights that are not invariant under rotations have `EXTRA`, too
+ORDER = ("K", "Theta", "V", "G1", "B", "D", "F", "A", "Theta1", "P", "Q", "R", "S", "T", "U")
+EXTRA = ("V0", "D0_H")
+NEED_SLOPE = ("Theta", "B", "D", "F", "A", "Theta1", "D0_H")
+
+
+def correlator_recursion(
+    activation: Any,
+    *,
+    weights: object = "gaussian",
+    quantities: Sequence[str] | None = None,
+    rates: tuple[Any, Any] | None = None,
+    inputs: object = 1,
+) -> Recursion:
+    r"""K, Theta, their corrections of order 1/n and the eleven correlators of an MLP, from layer to layer.
+
+    z¹ = W x + b, z^{l+1} = W φ(z^l) + b with hidden layers of one width n; a correlator is n times the connected
+    average that `layer_law` defines, in the limit n → ∞.
+
+    activation: a name, formula, expression or record; weights: "gaussian", "orthogonal", "mixed" (a Gaussian first
+    layer, then orthogonal ones), "uniform", or an `Independent`; quantities: names, with what they depend on (all that
+    exist for this φ, unless given: V and G1 where φ jumps, no P, Q, R, S, T, U where it has kinks); rates: (λ_w, λ_b),
+    numbers, expressions or names (σ_w², σ_b² unless given; λ_w is divided by the fan-in); inputs: N_0/n, a number > 0.
+    Uniform weights' V0 at layer 1 is that of an input with all x_j² equal.
+
+    Raises: MeanFieldError for unknown names, a quantity that does not exist for this φ, and averages that do not.
+
+    >>> print(correlator_recursion("relu", weights="orthogonal", quantities="V").doit())
+    K' = K*sigma_w**2/2 + sigma_b**2
+    V' = 3*K**2*sigma_w**4/4 + V*sigma_w**4/4
+    """
+    phi, mixed = record(activation), weights == "mixed"
+    ensemble = ensemble_of("orthogonal" if mixed else weights)
+    known = (*ORDER, *(() if ensemble.invariant else EXTRA))
+    asked = known if quantities is None else names_of(quantities, "quantities")
+    for name in asked:
+        if name not in known:
+            raise MeanFieldError(f"The quantity {name!r} was asked for; the choices are {', '.join(known)}.")
+    if quantities is None and phi.kinks:
+        gone = ("P", "Q", "R", "S", "T", "U", *(() if phi.is_continuous else NEED_SLOPE))
+        asked = tuple(x for x in asked if x not in gone)
+    at = {C_W: sigma_w**2, C_b: sigma_b**2} | dict(zip((lambda_w, lambda_b), _rates(rates)))
+    symbols = {_symbol(x): x for x in known}
+    maps: dict[str, sp.Expr] = {}
+    todo = list(asked)
+    while todo:
+        name = todo.pop()
+        if name not in maps:
+            maps[name] = correlator_map(name, weights=ensemble)
+            todo += [symbols[s] for s in maps[name].free_symbols if s in symbols]
+            todo.append("K")
+    start = _start("gaussian" if mixed else ensemble, inputs)
+    order = [x for x in _ordered(known) if x in maps]
+    state = tuple(StateVar(x, _symbol(x), start[x].xreplace(at)) for x in order)
+    return Recursion(state, Step(tuple(in_averages(maps[x], phi).xreplace(at) for x in order)))
+
+
+def _ordered(known: Sequence[str]) -> list[str]:
+    """K and Theta, the parts of single neurons, then the correlators, each after what it depends on."""
+    first = [x for x in ("K", "Theta") if x in known] + [x for x in EXTRA if x in known]
+    return first + [x for x in known if x not in first]
+
+
+def _symbol(name: str) -> sp.Symbol:
+    return correlator(name, (0,) * (2 if name in MEANS else 4))
+
+
+def _rates(rates: tuple[Any, Any] | None) -> tuple[sp.Expr, sp.Expr]:
+    if rates is None:
+        return sigma_w**2, sigma_b**2
+    if not isinstance(rates, (tuple, list)) or len(rates) != 2:
+        raise MeanFieldError(f"rates are (λ_w, λ_b), but {shown(rates)} was given.")
+    found = tuple(expression(scalar(r, "A learning rate"), "A learning rate") for r in rates)
+    for rate in found:
+        if rate.is_negative:
+            raise MeanFieldError(f"Learning rates must be ≥ 0, but {rate} was given.")
+    return found
+
+
+def _start(weights: object, ratio: object) -> dict[str, sp.Expr]:
+    """The values at layer 1 with N_0 = ratio·n inputs of |x|² = N_0 Q0, n → ∞."""
+    share = sp.nsimplify(expression(scalar(ratio, "inputs, N_0/n,"), "inputs, N_0/n,"), rational=True)
+    if not share.is_positive:
+        raise MeanFieldError(f"inputs, N_0/n, must be a number > 0, but {shown(ratio)} was given.")
+    layer = first_linear_layer(share * n, n, square=share * n * Q0, weights=weights, rates=(lambda_w, lambda_b))
+    found = {x: leading(v)[0] for x, v in layer.correlators().items()}
+    return {x: found.get(x, sp.S.Zero) for x in (*MEANS, *WHERE)}
