@@ -607,8 +607,33 @@ def test_what_uniform_weights_change():
     difference = correlator_map("G1", weights="uniform") - correlator_map("G1")
     assert sp.expand(difference - C_W * V0 * Mean(s**2, (0,) * 4) / 24) == 0
     assert correlator_map("V0", weights="uniform") == sp.Rational(-6, 5) * C_W**2 * Mean(s**4)
-    mine = Independent("two points", ((4, -2),))
-    assert correlator_map("V0", weights=mine) == -2 * C_W**2 * Mean(s**4)
+    kappa = sp.Symbol("kappa")
+    assert correlator_map("V0", weights=Independent("two points", ((4, -2),))) == -2 * C_W**2 * Mean(s**4)
+    assert correlator_map("V0", weights=Independent("any", ((4, kappa),))) == kappa * C_W**2 * Mean(s**4)
+
+
+def test_uniform_weights_by_cumulants():
+    """φ = z + z²/2, C_W = 1, three layers, exact in n: z¹ is a sum of n uniform numbers, whose cumulants add up, and
+    given z¹ so is z². K³ to order 1/n has the derived G1; without V0, that of Gaussian weights, it is another."""
+    t, kappa = sp.Symbol("t"), UNIFORM.cumulant
+    exponent = sum(kappa(p) / n ** (p // 2 - 1) * t**p / sp.factorial(p) for p in (2, 4, 6, 8))
+    series = sp.expand(sum(exponent**q / sp.factorial(q) for q in range(5)))
+    moment = {p: series.coeff(t, p) * sp.factorial(p) for p in range(9)}
+
+    def mean(power):
+        z = sp.Symbol("z")
+        return sum(c * moment[p] for (p,), c in sp.Poly((z + z**2 / 2) ** power, z).terms())
+
+    square = mean(4) / n + (1 - 1 / n) * mean(2) ** 2  # E S², S = Σ_j φ_j²/n the variance of z² given z¹
+    third = mean(2) + (3 * square + kappa(4) * mean(4) / n) / 4  # E φ² = E[z² + z³ + z⁴/4]
+    names = {"K": K, "V": V_, "V0": correlator("V0", (0,) * 4), "G1": correlator("G1", (0, 0))}
+    for law, same in (("uniform", True), ("gaussian", False)):
+        maps = {x: in_averages(correlator_map(x, weights=law), "z + z**2/2").doit() for x in names if same or x != "V0"}
+        state = {K: sp.S.One, V_: sp.S.Zero, names["V0"]: kappa(4) if same else sp.S.Zero, names["G1"]: sp.S.Zero}
+        for _ in range(2):
+            state |= {names[x]: m.subs({C_W: 1, C_b: 0}).subs(state) for x, m in maps.items()}
+        assert sp.limit(third, n, sp.oo) == state[K]
+        assert (sp.limit(n * (third - state[K]), n, sp.oo) == state[names["G1"]]) == same
 
 
 def test_unequal_widths_in_maps():
@@ -684,6 +709,7 @@ def test_mathtext_reads_the_steps():
         (lambda: Independent("skew", ((3, 1),)), "whole number|odd"),
         (lambda: Independent("skew", ((5, 1),)), "odd"),
         (lambda: Independent("mine", ((4, None),)), "cumulant"),
+        (lambda: Independent("mine", ((4, "-5/2"),)), "below -2"),
         (lambda: linear_moments(12, 2), "from 2 to 10"),
         (lambda: linear_moments(3, 2), "even"),
         (lambda: linear_moments(4, 2, weights="uniform"), "pairings"),
@@ -724,12 +750,12 @@ def iterated(phi, law, names, depth, bias):
     return [{x: float(layer[keys[x]]) for x in names} for layer in found]
 
 
-def assert_networks(phi, law, measured, widths, networks, factor=1.0):
-    """Estimates at several widths, extrapolated by x₀ + x₁/n + x₂/n², are the theory's values (times `factor`): |z| ≤ 4
-    at layers 2 and 3, whose mean square is that of a standard normal's."""
+def assert_networks(phi, law, measured, widths, networks, factor=1.0, of=None):
+    """Estimates at several widths, extrapolated by x₀ + x₁/n + x₂/n², are the theory's values (times `factor`; those of
+    the weights `of`): |z| ≤ 4 at layers 2 and 3, whose mean square is that of a standard normal's."""
     bias, seen = sp.Rational(3, 10), []
     names = NAMES if set(measured) & set("PQRSTU") else ("K", "Theta", "G1", "Theta1", "V", "A", "B", "D", "F")
-    theory = iterated(phi, law, names, 3, bias)
+    theory = iterated(phi, of or law, names, 3, bias)
     runs = [
         mf.measure(
             mf.derive(phi, weights=law),
@@ -764,6 +790,10 @@ def test_correlators_of_finite_networks(law):
     assert_networks("tanh", law, ("V", "A", "B", "D", "F"), (12, 24, 48), 2000)
     with pytest.raises(AssertionError):
         assert_networks("tanh", law, ("B", "F"), (12, 24, 48), 2000, factor=1.1)
+    for alone in ("V", "B", "F"):
+        with pytest.raises(AssertionError):
+            other = "gaussian" if law == "orthogonal" else "orthogonal"
+            assert_networks("tanh", law, (alone,), (12, 24, 48), 500, of=other)
 
 
 @pytest.mark.slow
@@ -886,3 +916,62 @@ def test_two_inputs_of_a_map():
     source = e.subs({s: 0 for s in e.free_symbols if s.name.startswith("V")}).subs({K11: 1, K22: 1, C_W: 2})
     assert sp.simplify(source.subs(K12, 0) - 4 * (sp.Rational(1, 4) - sp.Rational(1, 4) - 2 / (2 * sp.pi) ** 2)) == 0
     assert sp.limit(source, K12, 1, "-") == 3
+
+
+def start_of_two(law, K1):
+    """{symbol: value} at layer 1 of two inputs with covariance K1 of z¹, rates 1 and 1/2, no biases, N_0 = n."""
+    state = {}
+    for a, b in product((1, 2), repeat=2):
+        state[correlator("K", (a, b))] = K1[a - 1][b - 1]
+        state[correlator("Theta", (a, b))] = K1[a - 1][b - 1] + 0.5
+        state[correlator("G1", (a, b))] = state[correlator("Theta1", (a, b))] = 0.0
+    for name in "VABDFPQRSTU":
+        for at in product((1, 2), repeat=4):
+            a, b, c, d = (x - 1 for x in at)
+            vertex = -(K1[a][c] * K1[b][d] + K1[a][d] * K1[b][c])
+            state[correlator(name, at)] = vertex if name == "V" and law == "orthogonal" else 0.0
+    return state
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", ["gaussian", "orthogonal"])
+def test_two_inputs_of_finite_networks(law):
+    """V, A, B, D, F of every pattern of two inputs at layer 2, sin networks, n = 12, 24, 48 extrapolated: |z| ≤ 4.5
+    (of 5 × 16); V and B of the other weights fail."""
+    K1 = [[1.0, 0.5], [0.5, 1.0]]
+    widths, names = (12, 24, 48), ("V", "A", "B", "D", "F")
+    runs = [
+        mf.measure(
+            mf.derive("sin", weights=law),
+            sigma_w=1,
+            sigma_b=0,
+            width=w,
+            depth=2,
+            networks=1500,
+            seed=9,
+            correlation=0.5,
+            quantities=names,
+            rates=(1.0, 0.5),
+        )
+        for w in widths
+    ]
+    state = start_of_two(law, K1) | {C_W: 1, C_b: 0, lambda_w: 1, lambda_b: sp.Rational(1, 2)}
+    powers, seen, wrong = np.vander(1 / np.array(widths), 3, increasing=True), [], []
+    other = "gaussian" if law == "orthogonal" else "orthogonal"
+    for x in names:
+        for at in product((1, 2), repeat=4):
+            indices = at if x in "VAD" else (at[0], at[2], at[1], at[3])  # B and F: those of one neuron first
+            theory, planted = (
+                float(in_averages(correlator_map(x, indices, weights=w), "sin").doit().subs(state))
+                for w in (law, other)
+            )
+            place = (1, *(a - 1 for a in at))
+            mean, error = (
+                np.array([getattr(r.estimate(x), part)[place] for r in runs]) for part in ("mean", "standard_error")
+            )
+            first = (np.linalg.pinv(powers / error[:, None]) / error)[0]
+            seen.append((first @ mean - theory) / np.sqrt(first**2 @ error**2))
+            if x in "VB":
+                wrong.append((first @ mean - planted) / np.sqrt(first**2 @ error**2))
+    assert np.abs(seen).max() < 4.5, seen
+    assert np.abs(wrong).max() > 6

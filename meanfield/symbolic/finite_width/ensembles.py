@@ -15,6 +15,7 @@ from math import prod
 import sympy as sp
 
 from meanfield.arguments import scalar, shown, text, whole
+from meanfield.functions.parser import expression
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.finite_width.pairings import Blocks, all_pairings, coset_type, even_partitions
 from meanfield.symbolic.finite_width.weingarten import weingarten
@@ -51,8 +52,9 @@ class Independent:
             whole(order, "The order of a cumulant", 4, 100)
             if order % 2:
                 raise MeanFieldError(f"Entries that are symmetric about 0 have no cumulant of the odd order {order}.")
-            scalar(value, f"The cumulant of order {order}")
-            checked.append((int(order), sp.sympify(value)))
+            checked.append((int(order), expression(scalar(value, f"The cumulant of order {order}"), "A cumulant")))
+            if order == 4 and (checked[-1][1] < -2) == True:  # noqa: E712 (a symbol is not decided)
+                raise MeanFieldError(f"No law has a fourth cumulant below -2 (two points), but {value} was given.")
         object.__setattr__(self, "cumulants", tuple(checked))
 
     invariant = property(lambda self: self.rest and not any(value for _, value in self.cumulants))
