@@ -343,7 +343,7 @@ def test_two_inputs_of_finite_networks(law):
             sigma_b=0,
             width=w,
             depth=2,
-            networks=1500,
+            networks=800,
             seed=9,
             correlation=0.5,
             quantities=names,
