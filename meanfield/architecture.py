@@ -95,19 +95,26 @@ Number = int | Fraction | Param | Constant
 @record
 @dataclass(frozen=True, repr=False)
 class Schedule(_Shown):
-    """A standard deviation that varies with depth: value · k^{−beta/2} in the k-th block (k = l − 1 makes layer l).
+    """A standard deviation that varies with depth: value · k^{−beta/2} L^{−total/2} in the k-th of L blocks (k = l − 1
+    makes layer l, and a network of depth layers has L = depth − 1 blocks).
 
-    The variance decays as k^{−beta}. value ≥ 0 and beta are numbers or `Param`s; the value "sigma_w" or "sigma_b" is
-    the network's own. The input layer is no block: k counts from 1 at the block that makes layer 2.
-    Source: [variance_variation] Sec. 4, with variances as its formulas have it.
+    The variance decays as k^{−beta} L^{−total}: total = 1 and beta = 0 are the branches of a network scaled by 1/√L.
+    value ≥ 0, beta and total ≥ 0 are numbers or `Param`s; the value "sigma_w" or "sigma_b" is the network's own. The
+    input layer is no block: k counts from 1 at the block that makes layer 2.
+    Source: [variance_variation] Sec. 4, with variances as its formulas have it; total is derived here.
+
+    >>> Schedule("sigma_v", 0, total=1)
+    Schedule(Param('sigma_v'), 0, total=1)
     """
 
     value: Number
     beta: Number
+    total: Number = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", deviation_of(self.value, "The value of a Schedule"))
         object.__setattr__(self, "beta", exact(self.beta, "The exponent beta of a Schedule"))
+        object.__setattr__(self, "total", _not_negative(self.total, "The exponent total of a Schedule"))
 
 
 Deviation = Number | Schedule

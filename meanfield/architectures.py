@@ -43,29 +43,49 @@ def full_residual(
     beta_b: object = 0,
     beta_v: object = 0,
     beta_a: object = 0,
+    total_w: object = 0,
+    total_b: object = 0,
+    total_v: object = 0,
+    total_a: object = 0,
     expand: object = 1,
 ) -> Network:
     """The full residual network: x^l = x^{l−1} + v φ(w x^{l−1} + b) + a in the l-th block, whose variances fall with l.
 
     w, v are M × N and N × M matrices of variances σ_w² l^{−β_w}/N and σ_v² l^{−β_v}/M, b and a biases of variances
-    σ_b² l^{−β_b} and σ_a² l^{−β_a}; expand = M/N. Where the width changes, x^{l−1} is projected (`Projection`). The
+    σ_b² l^{−β_b} and σ_a² l^{−β_a}, each times L^{−total} in a network of L blocks; expand = M/N. Where the width
+    changes, x^{l−1} is projected (`Projection`). The
     input layer has σ_w = 1 and σ_b = 0, so that K¹ = Q0, and K^{l+1} is the mean square of x^l. Numbers are exact (0.1
-    is 1/10), names stay symbols; a beta of 0 is no `Schedule` but a plain number.
+    is 1/10), names stay symbols; where beta and total are 0 there is no `Schedule` but a plain number.
 
-    Raises: MeanFieldError for a beta that is negative or not finite. Source: [variance_variation] Sec. 4.
+    Raises: MeanFieldError for a beta or total that is negative or not finite. Source: [variance_variation] Sec. 4.
 
     >>> full_residual("tanh", sigma_v=1, beta_v="1/2").block.branch.blocks[2]
     Dense(sigma_w=Schedule(1, Fraction(1, 2)), sigma_b=Param('sigma_a'))
+    >>> full_residual("tanh", sigma_v=1, total_v=1).block.branch.blocks[2]
+    Dense(sigma_w=Schedule(1, 0, total=1), sigma_b=Param('sigma_a'))
     """
-    given = (("w", sigma_w, beta_w), ("b", sigma_b, beta_b), ("v", sigma_v, beta_v), ("a", sigma_a, beta_a))
-    w, b, v, a = (_falling(letter, sigma, beta) for letter, sigma, beta in given)
+    w, b, v, a = (
+        _falling(*one)
+        for one in (
+            ("w", sigma_w, beta_w, total_w),
+            ("b", sigma_b, beta_b, total_b),
+            ("v", sigma_v, beta_v, total_v),
+            ("a", sigma_a, beta_a, total_a),
+        )
+    )
     branch = Sequential((Dense(sigma_w=w, sigma_b=b, expand=expand), Nonlinearity(phi), Dense(sigma_w=v, sigma_b=a)))  # type: ignore[arg-type]
     return Network(Residual(branch, 1, Projection()), Dense(sigma_w=1, sigma_b=0))
 
 
-def _falling(letter: str, sigma: object, beta: object) -> Number | Schedule:
-    """The standard deviation σ_letter, its variance falling as the power beta of the block."""
-    what = f"The exponent beta_{letter}"
+def _falling(letter: str, sigma: object, beta: object, total: object) -> Number | Schedule:
+    """The standard deviation σ_letter, its variance falling as powers of the block's number and of how many there are.
+    """
+    powers = [_exponent(value, f"The exponent {name}_{letter}") for name, value in (("beta", beta), ("total", total))]
+    value = deviation_of(sigma, f"sigma_{letter}")
+    return value if powers == [0, 0] else Schedule(value, *powers)
+
+
+def _exponent(beta: object, what: str) -> Number:
     if isinstance(beta, str) and beta.strip().lower().lstrip("+-") in ("nan", "inf", "infinity", "oo"):
         beta = math.nan if "nan" in beta.lower() else math.inf
     exponent = exact(beta, what)
@@ -73,8 +93,7 @@ def _falling(letter: str, sigma: object, beta: object) -> Number | Schedule:
         exponent = replace(exponent, lower=0) if exponent.lower is None else exponent
     elif exponent < 0:
         raise MeanFieldError(f"{what} must be ≥ 0 (variances fall with depth), but {shown(beta)} was given.")
-    value = deviation_of(sigma, f"sigma_{letter}")
-    return value if not isinstance(exponent, Param) and exponent == 0 else Schedule(value, exponent)
+    return exponent
 
 
 PRESETS: dict[str, Callable[..., Block]] = {"mlp": mlp, "full_residual": full_residual}
@@ -86,8 +105,9 @@ def keywords(name: str) -> tuple[str, ...]:
     return tuple(inspect.signature(PRESETS[name]).parameters)[1:]
 
 
-def decays(texts: str) -> dict[str, str]:
-    """The exponents of a full residual network from their letters, as keywords of `full_residual`.
+def decays(texts: str, kind: str = "beta") -> dict[str, str]:
+    """The exponents of a full residual network from their letters, as keywords of `full_residual`; kind: "beta", or
+    "total" for those of L.
 
     Raises: MeanFieldError for another letter than w, b, v, a, for one given twice or without a value.
 
@@ -95,15 +115,16 @@ def decays(texts: str) -> dict[str, str]:
     {'beta_v': '1/2', 'beta_w': '0'}
     """
     found: dict[str, str] = {}
+    option = "decay" if kind == "beta" else kind
     for item in texts.split(",") if texts.strip() else ():
         letter, equals, value = (part.strip() for part in item.partition("="))
         if letter not in LETTERS or not (equals and value):
             hint = meant(letter, LETTERS) if letter else ""
             raise MeanFieldError(
-                f"The exponents of decay are written v=1/2,w=0 with the letters w, b, v, a, but {shown(item.strip())} "
-                f"was given.{hint if hint.startswith(' Did') else ''}"
+                f"The exponents of {option} are written v=1/2,w=0 with the letters w, b, v, a, but "
+                f"{shown(item.strip())} was given.{hint if hint.startswith(' Did') else ''}"
             )
-        if f"beta_{letter}" in found:
-            raise MeanFieldError(f"The exponent of decay {letter} was given twice.")
-        found[f"beta_{letter}"] = value
+        if f"{kind}_{letter}" in found:
+            raise MeanFieldError(f"The exponent of {option} {letter} was given twice.")
+        found[f"{kind}_{letter}"] = value
     return found

@@ -235,10 +235,11 @@ class Theory:
         8*l**2/(9*pi**2)
 
         Where a `Schedule` makes variances fall with depth, l counts blocks and the law is a `ScheduledLaw`; its
-        exponents β need numbers here, and `phase_table` answers for all of them.
+        exponents need numbers here, and `phase_table` answers for all of them. With a total= in it, the law is in
+        the number of blocks L, at l = tL.
         """
         theory, parameters = decided(self, parameters)
-        if theory.one_input.knows_layer:
+        if theory.one_input.knows_layer or theory.one_input.knows_depth:
             return theory._scheduled_law(quantity, parameters)
         if quantity == "fisher":
             return theory._fisher_law(parameters)
@@ -256,13 +257,22 @@ class Theory:
         quantities: "K", "K[1]" (the variance inside the branch), "J", squared gradients "G_z", "G_w", "G_b", "fisher"
         (as in `depth_law`), and of two inputs of one norm "distance" and "gamma" = c/(1 - c); K and J unless given.
         fixed: numbers for σ's and β's; β's left out are the table's coordinates. Blocks: a `Residual` of strength 1
-        around Dense, φ, Dense, each σ a number, a symbol or a `Schedule`, or around φ, Dense.
+        around Dense, φ, Dense, each σ a number, a symbol or a `Schedule`, or around φ, Dense; a LayerNorm may stand
+        before φ or the first Dense.
+
+        Where a `Schedule` has a total=, laws are in L, the number of blocks, at l = tL, 0 < t ≤ 1, with coordinates β
+        and total; where all stays of order 1 and moves, a row holds the equations in t of k = lim K/L^κ,
+        j = lim log J/L^ρ (and of h = lim K_ab). K_0 is K behind the first blocks, which is K¹ where all variances fall
+        with L.
 
         >>> from meanfield import Dense, Nonlinearity, Residual, Schedule, Sequential
         >>> last = Dense(sigma_w=Schedule(Param("sigma_v"), "beta"), sigma_b=0)
         >>> table = derive(architecture=Residual(Sequential((Nonlinearity("tanh"), last)))).phase_table("K")
         >>> print(table.at(beta=1)["K"].text())
         sigma_v**2*log(l)
+        >>> root = derive("relu", architecture="full_residual", sigma_a=0, sigma_b=0, total_v=1)  # branches/sqrt(L)
+        >>> print(root.phase_table("K").rows[0]["K"].text())
+        K_0*exp(sigma_v**2*sigma_w**2*t/2)
         """
         from meanfield.presentation.phase_tables import phase_table
 
@@ -382,11 +392,12 @@ class Theory:
             ) from None
         from meanfield.presentation.phase_tables import ScheduledLaw
 
+        used = {s.name for s in held.exponents}
         table = None
         exponents = [s.name for s in held.exponents if s.name not in parameters]
         if not exponents:
             table = self.phase_table(quantity, **parameters)
-            exponents = [n for n in table.coordinates if n.startswith("beta") or len(table) > 1]
+            exponents = [n for n in table.coordinates if n in used or len(table) > 1]
         if table is None or exponents:
             raise MeanFieldError(
                 f"The law of {quantity} under schedules depends on {', '.join(exponents)}; give them numbers, or ask "
@@ -394,7 +405,8 @@ class Theory:
             )
         (row,) = table.rows
         (name,) = table.quantities[:1]
-        return ScheduledLaw(name, row[name], row.ways[0].regime, row.ways[0].basin)
+        law, way = row[name], row.ways[0]  # refused where the start decides
+        return ScheduledLaw(name, law, way.regime, way.basin, way.equations)
 
     def _closing_law(self, quantity: str, parameters: dict, growing: bool = True) -> _depth.DepthLaw:
         place = self._place(parameters, also=("Q0", "c0"))
@@ -968,7 +980,7 @@ def _open_tangent(name: str) -> MeanFieldError:
 
 def _known(values: dict, recursion: Recursion, also: tuple[str, ...] = ()) -> None:
     """Refuse a keyword that the recursion has no parameter for (also: names that every theory knows)."""
-    names = {p.name for p in recursion.parameters} - {"Q0", "c0", "sigma_w", "sigma_b"}
+    names = {p.name for p in recursion.parameters} - {"Q0", "c0", "sigma_w", "sigma_b", "L"}
     extra = sorted(set(values) - names - set(also))
     if extra:
         hint = meant(extra[0], sorted(names | {"sigma_w", "sigma_b"}))

@@ -52,17 +52,19 @@ def _both(a, b):
 
 
 @njit(cache=False)
-def _rates(t, P, square, slope, s, beta):
+def _rates(t, P, square, slope, s, beta, norm):
     """log q and the logarithms of K'/K - 1 and J'/J - 1 of a block at log l = t. Nothing of the size of log K is
-    subtracted."""
-    above = math.log(s[1]) - beta[1] * t  # log(q/K)
-    if s[3] > 0:
-        above = _both(above, math.log(s[3]) - beta[3] * t - P)
+    subtracted. s: logarithms of the σ²; norm: 1 for a LayerNorm before the inner Dense, 2 for one after it, else 0."""
+    above = s[1] - beta[1] * t - (P if norm == 1 else 0.0)  # log(q/K)
+    if s[3] > -math.inf:
+        above = _both(above, s[3] - beta[3] * t - P)
     g = P + above
-    rate = math.log(s[0]) - beta[0] * t + _at(square, g) + above
-    if s[2] > 0:
-        rate = _both(rate, math.log(s[2]) - beta[2] * t - P)
-    return g, rate, math.log(s[0] * s[1]) - (beta[0] + beta[1]) * t + _at(slope, g)
+    inside, most = (0.0, -P) if norm == 2 else (g, above)  # of what φ is given: its log variance, over K
+    rate = s[0] - beta[0] * t + _at(square, inside) + most
+    if s[2] > -math.inf:
+        rate = _both(rate, s[2] - beta[2] * t - P)
+    x = s[0] + s[1] - (beta[0] + beta[1]) * t + _at(slope, inside)
+    return g, rate, x - (P if norm == 1 else g if norm == 2 else 0.0)
 
 
 @njit(cache=False)
@@ -74,11 +76,17 @@ def _log1p(x, t):
 
 
 @njit(cache=False)
-def follow(square, slope, s, beta, K, stops, h):
+def follow(square, slope, s, beta, K, stops, h, norm=0):
     """Rows (log K, log q, log J) at log l = stops (increasing, > log 10^5): of block l, J over the blocks before it."""
-    P, J, first = math.log(K), 0.0, 100_000
+    return follow_logs(square, slope, np.log(s), beta, K, stops, h, norm, 100_000)
+
+
+@njit(cache=False)
+def follow_logs(square, slope, s, beta, K, stops, h, norm, first):
+    """The same with log σ² for σ², and `first` exact steps."""
+    P, J = math.log(K), 0.0
     for m in range(1, first):
-        _, rate, x = _rates(math.log(m), P, square, slope, s, beta)
+        _, rate, x = _rates(math.log(m), P, square, slope, s, beta, norm)
         P += _log1p(rate, 0.0)
         J += _log1p(x, 0.0)
     t, out = math.log(first), np.empty((len(stops), 3))
@@ -86,20 +94,20 @@ def follow(square, slope, s, beta, K, stops, h):
         n = max(1, math.ceil((stop - t) / h))
         d = (stop - t) / n
         for _ in range(n):
-            k1, j1 = _slopes(t, P, square, slope, s, beta)
-            k2, j2 = _slopes(t + d / 2, P + d / 2 * k1, square, slope, s, beta)
-            k3, j3 = _slopes(t + d / 2, P + d / 2 * k2, square, slope, s, beta)
-            k4, j4 = _slopes(t + d, P + d * k3, square, slope, s, beta)
+            k1, j1 = _slopes(t, P, square, slope, s, beta, norm)
+            k2, j2 = _slopes(t + d / 2, P + d / 2 * k1, square, slope, s, beta, norm)
+            k3, j3 = _slopes(t + d / 2, P + d / 2 * k2, square, slope, s, beta, norm)
+            k4, j4 = _slopes(t + d, P + d * k3, square, slope, s, beta, norm)
             P += d * (k1 + 2 * k2 + 2 * k3 + k4) / 6
             J += d * (j1 + 2 * j2 + 2 * j3 + j4) / 6
             t += d
-        g, _, _ = _rates(t, P, square, slope, s, beta)
+        g, _, _ = _rates(t, P, square, slope, s, beta, norm)
         out[i] = P, g, J
     return out
 
 
 @njit(cache=False)
-def _slopes(t, P, square, slope, s, beta):
+def _slopes(t, P, square, slope, s, beta, norm):
     """d log K/dt, d log J/dt."""
-    _, rate, x = _rates(t, P, square, slope, s, beta)
+    _, rate, x = _rates(t, P, square, slope, s, beta, norm)
     return _log1p(rate, t), _log1p(x, t)

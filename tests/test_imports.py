@@ -46,6 +46,8 @@ symbolic.fixed_points.half_line symbolic.fixed_points.maps symbolic.fixed_points
 symbolic.asymptotics.scaling symbolic.asymptotics.depth symbolic.asymptotics.cells symbolic.asymptotics.growth
 symbolic.asymptotics.comparing symbolic.asymptotics.resting symbolic.asymptotics.balance symbolic.asymptotics.branch
 symbolic.asymptotics.residual symbolic.asymptotics.fisher symbolic.asymptotics.projections
+symbolic.asymptotics.normed symbolic.asymptotics.total_scales symbolic.asymptotics.interior
+symbolic.asymptotics.total_equations symbolic.asymptotics.total_depth
 symbolic.asymptotics.tails symbolic.asymptotics.pair_laws symbolic.asymptotics.phase_tree symbolic.asymptotics.orders
 symbolic.criticality.small_bias symbolic.criticality.lines symbolic.criticality.phases symbolic.criticality.points
 symbolic.criticality.rounding symbolic.criticality.closing

@@ -35,6 +35,7 @@ from meanfield.cli.options import (
     SigmaB,
     SigmaW,
     Skip,
+    Total,
     doubles,
     one_format,
     option,
@@ -76,6 +77,7 @@ def _derive(
     param: Param = None,
     architecture: Architecture = None,
     decay: Decay = None,
+    total: Total = None,
     latex: Latex = False,
     json: Json = False,
 ) -> None:
@@ -87,7 +89,7 @@ def _derive(
     of f over z ~ N(0, K); it is printed where it has no closed form.
     """
     one_format(latex, json)
-    theory = theory_of(act, residual, mu, param, norm, architecture, decay)
+    theory = theory_of(act, residual, mu, param, norm, architecture, decay, total)
     with out.working(f"Deriving {describe(theory.block)}"):
         laws = out.unit_skip_laws(theory)
         table = out.derivation(theory, laws)
@@ -106,6 +108,7 @@ def table(
     param: Param = None,
     architecture: Architecture = None,
     decay: Decay = None,
+    total: Total = None,
     order: Order = 3,
     latex: Latex = False,
     json: Json = False,
@@ -116,7 +119,7 @@ def table(
     """Print the complete table of a theory: maps, susceptibilities, closed forms, both ends, large depth."""
     one_format(latex, json)
     path = target(output, ())
-    theory = theory_of(act, residual, mu, param, norm, architecture, decay)
+    theory = theory_of(act, residual, mu, param, norm, architecture, decay, total)
     with out.working(f"Expanding {describe(theory.block)}"):
         found = theory.table(order)
     if json:
@@ -179,6 +182,7 @@ def propagate(
     param: Param = None,
     architecture: Architecture = None,
     decay: Decay = None,
+    total: Total = None,
     input_norm: InputNorm = "1",
     correlation: Correlation = None,
     quantities: Annotated[
@@ -197,7 +201,7 @@ def propagate(
     error: the layer is named.
     """
     path = target(output, (".csv", ".npz", *FORMATS))
-    theory = theory_of(act, residual, mu, param, norm, architecture, decay)
+    theory = theory_of(act, residual, mu, param, norm, architecture, decay, total)
     needs_numbers(theory)
     names = wanted(theory, quantities, correlation is not None)
     numbers = doubles(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
@@ -244,6 +248,7 @@ def check(
     param: Param = None,
     architecture: Architecture = None,
     decay: Decay = None,
+    total: Total = None,
     observables: Annotated[
         str | None, typer.Option(metavar="K,J,...", help="What is compared (default K,J; Theta, G_w, … too).")
     ] = None,
@@ -278,7 +283,7 @@ def check(
     from meanfield.comparison import check as comparison
 
     path = target(output, (".json", *FORMATS))
-    theory = theory_of(act, residual, mu, param, norm, architecture, decay)
+    theory = theory_of(act, residual, mu, param, norm, architecture, decay, total)
     needs_numbers(theory)
     numbers = doubles(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
     sizes: dict[str, Any] = {"width": width, "depth": layers(depth), "networks": networks, "seed": seed}

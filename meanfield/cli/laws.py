@@ -18,12 +18,13 @@ from meanfield.cli.options import (
     Norm,
     Param,
     Skip,
+    Total,
     one_format,
     option,
 )
 from meanfield.cli.reading import number, theory_of
 from meanfield.presentation.phase_orders import PhaseOrders, order
-from meanfield.presentation.phase_tables import PhaseTable
+from meanfield.presentation.phase_tables import PhaseTable, equation
 from meanfield.presentation.tables import Row, Table
 from meanfield.results import MeanFieldError
 from meanfield.theory import Theory, describe
@@ -37,6 +38,7 @@ def law(
     param: Param = None,
     architecture: Architecture = None,
     decay: Decay = None,
+    total: Total = None,
     quantity: Annotated[
         str,
         typer.Option(
@@ -64,17 +66,18 @@ def law(
     A σ that is left out stays symbolic where the law allows it (μ = 1 and a
     saturating φ); elsewhere both are needed, and without them the laws at each
     critical point are printed. With --architecture full_residual, exponents that
-    --decay leaves out give the table of all laws and of where each holds.
+    --decay leaves out give the table of all laws and of where each holds; with
+    --total, laws are in the number of blocks L, at l = tL.
     """
     one_format(latex, json)
     given = {"sigma_w": sigma_w, "sigma_b": sigma_b}
     values = {k: number(v, option(k)) for k, v in given.items() if v is not None}
     if architecture == "full_residual":
-        _scheduled(act, (residual, mu, param, norm), decay, quantity, values, correlation, orders, latex, json)
+        _scheduled(act, (residual, mu, param, norm), decay, total, quantity, values, correlation, orders, latex, json)
         return
     if orders:
         raise MeanFieldError("--orders is of the tables of --architecture full_residual.")
-    theory = theory_of(act, residual, mu, param, norm, architecture, decay)
+    theory = theory_of(act, residual, mu, param, norm, architecture, decay, total)
     if correlation is not None:
         if quantity not in ("c", "gamma"):
             raise MeanFieldError("--correlation is of two inputs; ask for --quantity c or gamma with it.")
@@ -115,7 +118,7 @@ def _at_points(theory: Theory, quantity: str) -> list[Row]:
     return rows
 
 
-def _scheduled(act, network, decay, quantity, values, correlation, orders, latex, json) -> None:
+def _scheduled(act, network, decay, total, quantity, values, correlation, orders, latex, json) -> None:
     """The laws of a full residual network: at given exponents one, else the table over those left out."""
     if correlation is not None:
         raise MeanFieldError("--correlation is of two inputs; laws of full_residual are those of one.")
@@ -123,7 +126,7 @@ def _scheduled(act, network, decay, quantity, values, correlation, orders, latex
     free = [f"{letter}=beta_{letter}" for letter in LETTERS if f"beta_{letter}" not in fixed]
     texts = ",".join([*(f"{k[-1]}={v}" for k, v in fixed.items()), *free])
     residual, mu, param, norm = network
-    theory = theory_of(act, residual, mu, param, norm, "full_residual", texts)
+    theory = theory_of(act, residual, mu, param, norm, "full_residual", texts, total)
     asked = tuple(part.strip() for part in quantity.split(",") if part.strip())
     with out.working(f"Large depth of {describe(theory.block)}"):
         known = {s for s in values if any(p.name == s for p in theory.one_input.parameters)}
@@ -142,7 +145,13 @@ def table_data(table: PhaseTable) -> dict[str, Any]:
         {
             "conditions": row.conditions(),
             "ways": [
-                {"regime": w.regime, "basin": w.basin, "laws": {n: g.text() for n, g in w.laws}} for w in row.ways
+                {
+                    "regime": w.regime,
+                    "basin": w.basin,
+                    "laws": {n: g.text() for n, g in w.laws},
+                    **({"equations": [equation(e) for e in w.limit]} if w.limit else {}),
+                }
+                for w in row.ways
             ],
         }
         for row in table

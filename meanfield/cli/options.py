@@ -56,6 +56,10 @@ Decay = Annotated[
     str | None,
     typer.Option(metavar="v=1/2,w=0", help="Of full_residual: variances in the k-th block are σ² k^-β, by letter."),
 ]
+Total = Annotated[
+    str | None,
+    typer.Option(metavar="v=1,w=0", help="Of full_residual: variances in L blocks are σ² L^-δ, too, by letter."),
+]
 Latex = Annotated[bool, typer.Option("--latex", help="Print LaTeX (amsmath, booktabs) instead of text.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]
 Order = Annotated[int, typer.Option(min=1, max=12, help="Terms in the expansions at K → 0 and K → ∞.")]

@@ -27,8 +27,10 @@ def theory_of(
     norm: str = "none",
     architecture: str | None = None,
     decay: str | None = None,
+    total: str | None = None,
 ) -> Theory:
-    """The theory that the arguments ACT, --residual, --mu, --param, --norm, --architecture and --decay ask for."""
+    """The theory that the arguments ACT, --residual, --mu, --param, --norm, --architecture, --decay and --total ask
+    for."""
     if norm not in NORMS:
         raise MeanFieldError(f"--norm must be one of {', '.join(NORMS)}, but {norm!r} was given.")
     values: dict[str, str] = {}
@@ -44,13 +46,15 @@ def theory_of(
     if mu is not None and mu.strip().lower().lstrip("+-") in ("nan", "inf", "infinity"):
         raise MeanFieldError(f"--mu must be a finite number or a symbol's name, but {mu!r} was given.")
     plain: dict[str, Any] = {"residual": residual, "mu": mu, "norm": None if norm == "none" else norm}
-    if decay is not None and architecture != "full_residual":
-        raise MeanFieldError("--decay is of the standard deviations of --architecture full_residual; give both.")
+    for option, text in (("--decay", decay), ("--total", total)):
+        if text is not None and architecture != "full_residual":
+            raise MeanFieldError(f"{option} is of the standard deviations of --architecture full_residual; give both.")
     if architecture in (None, "mlp"):
         return derive(activation(act, **values), **plain)
     own = set(keywords(architecture))
     inner = {k: v for k, v in values.items() if k not in own}
-    values = {k: v for k, v in values.items() if k in own} | decays(decay or "")
+    values = {k: v for k, v in values.items() if k in own}
+    values |= decays(decay or "") | decays(total or "", "total")
     return derive(activation(act, **inner), architecture=architecture, **plain, **values)
 
 
@@ -84,7 +88,7 @@ def needs_numbers(theory: Theory) -> None:
     if isinstance(theory.block, Residual) and isinstance(theory.block.mu, Param):
         raise MeanFieldError(f"--mu must be a number here, but the name {theory.block.mu.name!r} was given.")
     inner = {s.name for s in theory.activations[0].free_parameters}
-    own = {"sigma_w", "sigma_b", "Q0", *inner}
+    own = {"sigma_w", "sigma_b", "Q0", "L", *inner}
     held = sorted(s.name for s in theory.one_input.parameters if s.name not in own) if theory.first != FIRST else []
     if held:
         known = held[0] in keywords("full_residual")

@@ -18,7 +18,7 @@ from meanfield.numeric.starts import NAMES, pair_start, two_norms_start
 from meanfield.results import MeanFieldError, Status, one_line
 from meanfield.symbolic.recursion import Recursion, c0
 from meanfield.symbolic.steps import Domain
-from meanfield.symbols import parameter
+from meanfield.symbols import L, parameter
 from meanfield.tex.names import tex
 from meanfield.tex.prose import booktabs, decimal
 
@@ -161,6 +161,8 @@ def propagate(
     """Iterate a recursion in float64 to layer `depth`; see `Theory.propagate`."""
     depth = whole(depth, "depth", 1, DEEPEST)
     given = {"sigma_w": sigma_w, "sigma_b": sigma_b, **(parameters or {})}
+    if recursion.knows_depth:
+        given[L.name] = float(max(depth - 1, 1))  # blocks after the input layer
     lowered = lower(recursion)
     missing = [n for n in lowered.parameters if n not in given]
     if missing:

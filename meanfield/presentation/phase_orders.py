@@ -61,7 +61,7 @@ def _size(g: Growth) -> tuple[sp.Expr, int]:
     """What X, or |log X| where only its leading term is known, is of the order of, and the sign of log X there."""
     if g.leading:
         (key, c), *_ = g.stretched
-        return Growth(((key, sp.S.One),)).log, int(c)
+        return Growth(((key, sp.S.One),), of=g.of).log, int(c)
     return g.expr.subs(CONSTANT, 1), 1
 
 

@@ -18,7 +18,7 @@ def conditions(cell: Cell) -> list[tuple[sp.Expr, str, sp.Expr]]:
     out = []
     for forms, relation in ((cell.equal, "="), (cell.strict, ">"), (cell.weak, ">=")):
         for e in map(cell.expr, forms):
-            if e.is_Symbol and relation != "=" and (relation == ">=") == e.name.startswith("beta"):
+            if e.is_Symbol and relation != "=" and (relation == ">=") == e.name.startswith(("beta", "total")):
                 continue
             up = sp.Add(*[t for t in sp.Add.make_args(e) if not t.could_extract_minus_sign()])
             down, sign = up - e, relation

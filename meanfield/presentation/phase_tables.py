@@ -54,6 +54,7 @@ class Row:
             laws = [
                 (rf"\log {quantity_tex(n)}", g.log) if g.leading else (quantity_tex(n), g.expr) for n, g in one.laws
             ]
+            laws += [(tex(e.lhs), e.rhs) for e in one.equations]
             blocks.append(aligned(laws, (f"{one.regime} ({one.basin})",)))
         return "\\begin{gathered}\n" + conditions_tex(self.region) + " \\\\\n" + joined(blocks) + "\n\\end{gathered}"
 
@@ -61,7 +62,14 @@ class Row:
         lines = [", ".join(self.conditions()) or "everywhere"]
         for one in self.ways:
             lines += [f"  {one.regime} ({one.basin})"] + [f"    {n} ~ {g.text()}" for n, g in one.laws]
+            lines += [f"    {equation(e)}" for e in one.equations]
         return wrapped("\n".join(lines))
+
+
+def equation(e: sp.Eq) -> str:
+    """An equation of a limit in t as text."""
+    left = f"{e.lhs.expr}".replace("(t)", "'(t)") if isinstance(e.lhs, sp.Derivative) else str(e.lhs)
+    return f"{left} = {e.rhs}"
 
 
 @dataclass(frozen=True)
@@ -69,13 +77,15 @@ class ScheduledLaw:
     """How one quantity of a residual network behaves after l → ∞ blocks whose variances fall as powers of l.
 
     growth: the law; regime: which balance holds, in words; basin: the starts it holds for. As in a `DepthLaw`, the
-    quantity is C·l^exponent·exp(rate·l^rate_power) up to logarithms.
+    quantity is C·l^exponent·exp(rate·l^rate_power) up to logarithms. Where variances fall with the number of blocks L,
+    too (a `Schedule` with total=), laws are in L at l = tL, equations those of k(t) and j(t) in them.
     """
 
     quantity: str
     growth: Growth
     regime: str
     basin: str
+    equations: tuple[sp.Eq, ...] = ()
 
     @property
     def exponent(self) -> sp.Expr | None:
@@ -101,7 +111,8 @@ class ScheduledLaw:
         r"""The law as LaTeX for math mode (amsmath)."""
         name = quantity_tex(self.quantity)
         line = (rf"\log {name}", self.growth.log) if self.growth.leading else (name, self.growth.expr)
-        return aligned([line], (f"{self.regime} ({self.basin})",))
+        lines = [line, *((tex(e.lhs), e.rhs) for e in self.equations)]
+        return aligned(lines, (f"{self.regime} ({self.basin})",))
 
     def __repr__(self) -> str:
         return one_line("ScheduledLaw", f"{self.quantity} ~ {self.growth.text()}; {self.regime}")
@@ -110,6 +121,7 @@ class ScheduledLaw:
         lines = [f"{self.quantity} ~ {self.growth.text()}   ({self.regime}; {self.basin})"]
         if self.growth.has_root and not self.growth.leading:
             lines.append(f"{self.quantity} ~ {sp.N(self.expr, 10)}")
+        lines += [f"  {equation(e)}" for e in self.equations]
         return wrapped("\n".join(lines))
 
 
@@ -141,7 +153,8 @@ class PhaseTable:
     network of l blocks of one width, which its Fisher information has as a lower bound of its condition number (up to a
     factor; the parameters are w and b themselves, of variance σ²/N). Laws are
     exact up to a factor where log X = O(log l), constants included where they are derived (C: one that depends on
-    the start, or is not derived); else their leading term. Iterate over it for the rows.
+    the start, or is not derived); else their leading term. Iterate over it for the rows. With a total= in a schedule:
+    laws in L at l = tL (`Laws.limit`).
 
     Source: derived here (dominant balance, partition by signs of affine forms).
     """
@@ -183,7 +196,8 @@ class PhaseTable:
         found: Any = node.found
         undecided = any(e.has(sp.Max, sp.Min) for one in found for _, g in one.laws for _, e in g.terms)
         known = all(len(one.laws) == len(self.quantities) for one in found)
-        if undecided or not found[0].laws or (not known and not self.branch.subs(given).symbols):
+        lost = not known and (self.branch.knows_depth or not self.branch.subs(given).symbols)
+        if undecided or lost or not found[0].laws:
             return Row(node.cell.reduced(), laws_at(self.branch.subs(given), self.quantities))
         swap = {s: e.subs(given) for s, e in self.definitions} | given
         return Row(node.cell.reduced(), tuple(one.at(swap) for one in found))

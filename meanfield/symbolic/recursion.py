@@ -13,7 +13,7 @@ from meanfield.results import Equality, MeanFieldError, one_line
 from meanfield.symbolic.averages.stretch import as_printed
 from meanfield.symbolic.equality import closed, expressions_equal
 from meanfield.symbolic.steps import Domain, Step
-from meanfield.symbols import Q0, l, parameter
+from meanfield.symbols import Q0, L, l, parameter
 from meanfield.tex.names import after, aligned, tex
 
 c0 = sp.Symbol("c0", real=True)
@@ -121,8 +121,18 @@ class Recursion:
         """Whether a step depends on the layer it makes: then no state repeats itself, and there are no fixed points."""
         return any(self.layer in one.free_symbols for one in self.steps)
 
+    @property
+    def knows_depth(self) -> bool:
+        """Whether a step depends on L, the number of blocks of the network (depth - 1)."""
+        return any(L in one.free_symbols for one in self.steps)
+
     def homogeneous(self, what: str) -> Recursion:
         """This recursion, if every layer has the same map. Raises: MeanFieldError, saying that `what` needs it."""
+        if self.knows_depth:
+            raise MeanFieldError(
+                f"{what} asked for, but the map depends on the number of blocks {L} of the network (a Schedule with "
+                "total=), which this verb does not know; use propagate, depth_law or phase_table."
+            )
         if self.knows_layer:
             raise MeanFieldError(
                 f"{what} asked for, but the map changes from layer to layer (it holds {self.layer}, as with a "
@@ -225,6 +235,8 @@ class Recursion:
             - set(numbers)
             - {Q0, c0}
         )
+        if missing == {L}:
+            return self.iterate({**values, L.name: max(depth - 1, 1)}, depth, digits)
         if missing:
             raise MeanFieldError(f"Iterating needs values for {sorted(s.name for s in missing)}.")
         out = []

@@ -231,8 +231,11 @@ def operations(
             return None
         if not isinstance(of, Schedule):
             return value(of, "the standard deviation")
-        base, beta = value(of.value, "the standard deviation"), value(of.beta, "the exponent")
-        return tuple(b * max(l - 1, 1) ** (-0.5 * e) for l, (b, e) in enumerate(zip(base, beta), 1))
+        base = value(of.value, "the standard deviation")
+        beta, total = value(of.beta, "the exponent"), value(of.total, "the exponent")
+        blocks = max(depth - 1, 1)
+        layers = enumerate(zip(base, beta, total), 1)
+        return tuple(b * max(l - 1, 1) ** (-0.5 * e) * blocks ** (-0.5 * d) for l, (b, e, d) in layers)
 
     def walk(part: Block) -> Iterator[Operation]:
         match part:

@@ -12,7 +12,18 @@ from functools import cached_property
 
 import sympy as sp
 
-from meanfield.architecture import Block, Dense, Nonlinearity, Number, Param, Projection, Residual, Schedule, Sequential
+from meanfield.architecture import (
+    Block,
+    Dense,
+    LayerNorm,
+    Nonlinearity,
+    Number,
+    Param,
+    Projection,
+    Residual,
+    Schedule,
+    Sequential,
+)
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.parser import value_of
 from meanfield.results import Law, MeanFieldError
@@ -27,10 +38,16 @@ ORDER = 3  # to which the averages are expanded at both ends
 
 @dataclass(frozen=True)
 class Variance:
-    """σ² l^{-β}: the variance of weights or biases in block l; None as a whole where there are none."""
+    """σ² l^{-β} L^{-δ}: the variance of weights or biases in block l of L; None as a whole where there are none."""
 
     size: sp.Expr  # σ²
     beta: sp.Expr
+    total: sp.Expr = sp.S.Zero  # δ
+
+    @property
+    def fall(self) -> sp.Expr:
+        """β + δ: the power of L at l = tL."""
+        return self.beta + self.total
 
 
 @dataclass(frozen=True)
@@ -66,7 +83,8 @@ class Branch:
     """The branch of a residual block with unit skip: φ and the variances of its two Dense layers.
 
     a, b: None without such biases; inner: whether there is a Dense before φ, else φ acts on K itself (σ_w = 1,
-    β_w = 0).
+    β_w = 0). norm: where a LayerNorm stands, "first" (what enters has variance 1) or "inner" (what enters φ has); ""
+    without one.
     """
 
     phi: Activation
@@ -75,6 +93,7 @@ class Branch:
     w: Variance
     b: Variance | None
     inner: bool = True
+    norm: str = ""
 
     @cached_property
     def square(self) -> sp.Expr:
@@ -122,6 +141,16 @@ class Branch:
         return lead.power if lead.logs == 0 and self.infinity.square.terms == self.zero.square.terms else None
 
     @property
+    def variances(self) -> tuple[Variance, ...]:
+        """Those that there are."""
+        return tuple(one for one in (self.v, self.w, self.a, self.b) if one is not None)
+
+    @property
+    def knows_depth(self) -> bool:
+        """Whether a variance depends on how many blocks there are."""
+        return any(one.total != 0 for one in self.variances)
+
+    @property
     def strength(self) -> sp.Expr:
         """S = σ_v² σ_w²."""
         return self.v.size * self.w.size
@@ -130,17 +159,17 @@ class Branch:
     def symbols(self) -> tuple[sp.Symbol, ...]:
         """The parameters that have no numbers, σ's first."""
         sizes, betas = set(), set()
-        for one in (self.v, self.a, self.w, self.b):
-            if one is not None:
-                sizes |= one.size.free_symbols
-                betas |= one.beta.free_symbols
+        for one in self.variances:
+            sizes |= one.size.free_symbols
+            betas |= one.beta.free_symbols | one.total.free_symbols
         return (*sorted(sizes, key=str), *sorted(betas, key=str))
 
     @property
     def exponents(self) -> tuple[sp.Symbol, ...]:
-        """The exponents β that have no numbers."""
-        betas = [one.beta for one in (self.v, self.w, self.a, self.b) if one is not None]
-        return tuple(dict.fromkeys(s for b in betas for s in sorted(b.free_symbols, key=str)))
+        """The exponents β, then those of L, that have no numbers."""
+        held = [one for one in (self.v, self.w, self.a, self.b) if one is not None]
+        powers = [*(one.beta for one in held), *(one.total for one in held)]
+        return tuple(dict.fromkeys(s for e in powers for s in sorted(e.free_symbols, key=str)))
 
     def subs(self, values: dict) -> Branch:
         """With numbers put in; a bias whose σ is 0 is gone. Raises: MeanFieldError for a σ_v or σ_w of 0, β < 0."""
@@ -149,7 +178,7 @@ class Branch:
             if one is None:
                 return None
             size = one.size.subs(values)
-            return None if size == 0 else Variance(size, one.beta.subs(values))
+            return None if size == 0 else Variance(size, one.beta.subs(values), one.total.subs(values))
 
         v, w, a, b = put(self.v), put(self.w), put(self.a), put(self.b)
         if v is None or w is None:
@@ -157,30 +186,47 @@ class Branch:
                 "σ_v = 0 or σ_w = 0 switches the branch off: K grows by its biases alone, and J = 1 at every layer."
             )
         for one in (v, w, a, b):
-            if one is not None and one.beta.is_number and (not one.beta.is_real or one.beta < 0):
-                raise MeanFieldError(f"An exponent β must be a number ≥ 0, but {one.beta} was given.")
+            for name, e in (("β", one.beta), ("total", one.total)) if one is not None else ():
+                if e.is_number and (not e.is_real or e < 0):
+                    raise MeanFieldError(f"An exponent {name} must be a number ≥ 0, but {e} was given.")
         return replace(self, v=v, w=w, a=a, b=b)
 
 
 def branch(block: Block) -> Branch:
-    """The branch of a block K → K + Dense(φ(Dense(z))), or without the inner Dense, whose skip has strength 1.
+    """The branch of a block K → K + Dense(φ(Dense(z))), or without the inner Dense, whose skip has strength 1; a
+    LayerNorm may stand before φ or before the inner Dense.
 
     Raises: MeanFieldError for other blocks.
     """
     if isinstance(block, Residual) and value_of(block.mu) == 1 and _keeps(block.shortcut):
         chain = block.branch.blocks if isinstance(block.branch, Sequential) else (block.branch,)
         match chain:
-            case (Dense() as first, Nonlinearity(phi), Dense() as last):
-                w, b = _variances(first)
+            case (*before, Nonlinearity(phi), Dense() as last) if (found := _before(tuple(before))) is not None:
+                norm, first = found
                 v, a = _variances(last)
-                return Branch(activation(phi), v, _present(a), w, _present(b))
-            case (Nonlinearity(phi), Dense() as last):
-                v, a = _variances(last)
-                return Branch(activation(phi), v, _present(a), Variance(sp.S.One, sp.S.Zero), None, False)
+                w, b = (Variance(sp.S.One, sp.S.Zero), None) if first is None else _variances(first)
+                return Branch(activation(phi), v, _present(a), w, b and _present(b), first is not None, norm)
     raise MeanFieldError(
         "Phase tables and laws under schedules are derived for a Residual of strength 1 around Dense, φ, Dense or "
-        f"around φ, Dense, but the block is {describe(block)}."
+        f"around φ, Dense, with at most a LayerNorm before φ or before the first Dense, but the block is "
+        f"{describe(block)}."
     )
+
+
+def _before(chain: tuple[Block, ...]) -> tuple[str, Dense | None] | None:
+    """(where a LayerNorm stands, the inner Dense) of what comes before φ; None where that is something else."""
+    match chain:
+        case ():
+            return "", None
+        case (Dense() as first,):
+            return "", first
+        case (LayerNorm(),):
+            return "first", None
+        case (LayerNorm(), Dense() as first):
+            return "first", first
+        case (Dense() as first, LayerNorm()):
+            return "inner", first
+    return None
 
 
 def _keeps(shortcut: Block | None) -> bool:
@@ -195,7 +241,7 @@ def _present(one: Variance) -> Variance | None:
 def _variances(dense: Dense) -> tuple[Variance, Variance]:
     def of(given) -> Variance:
         if isinstance(given, Schedule):
-            return Variance(_symbol(given.value) ** 2, _symbol(given.beta))
+            return Variance(_symbol(given.value) ** 2, _symbol(given.beta), _symbol(given.total))
         return Variance(_symbol(given) ** 2, sp.S.Zero)
 
     return of(dense.sigma_w), of(dense.sigma_b)

@@ -21,17 +21,22 @@ from meanfield.symbolic.averages.node import average
 from meanfield.symbols import K
 
 
-def local_factors(way: Way, branch: Branch) -> dict[str, Growth]:
-    """G_w and G_b of each Dense of block l per J^{l+1,L}, by name: the inner Dense [1], the outer one [2]."""
+def local_factors(way: Way, branch: Branch, falls: Growth) -> dict[str, Growth]:
+    """G_w and G_b of each Dense of block l per J^{l+1,L}, by name: the inner Dense [1], the outer one [2]; falls: the
+    variance of the outer weights in that block. A LayerNorm divides what enters, or what the inner Dense puts out."""
     assert way.slope is not None
-    through = way.slope * regular(branch.v.size, -branch.v.beta)
-    return {"G_w[1]": through * way.K, "G_b[1]": through, "G_w[2]": way.square, "G_b[2]": regular(1)}
+    through = way.slope * falls
+    if branch.norm == "inner":
+        through = through / way.q
+    entered = through if branch.norm == "first" else through * way.K
+    return {"G_w[1]": entered, "G_b[1]": through, "G_w[2]": way.square, "G_b[2]": regular(1)}
 
 
 def trained_groups(way: Way, branch: Branch) -> dict[str, Growth]:
     """Those of parameters that are there and random at initialization, σ ≠ 0."""
+    falls = regular(branch.v.size, -branch.v.beta)
     held = {"G_w[1]": branch.inner, "G_b[1]": branch.b, "G_w[2]": True, "G_b[2]": branch.a}
-    return {name: law for name, law in local_factors(way, branch).items() if held[name]}
+    return {name: law for name, law in local_factors(way, branch, falls).items() if held[name]}
 
 
 def fisher_law(way: Way, branch: Branch, oracle: Oracle) -> Growth:

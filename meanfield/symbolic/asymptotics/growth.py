@@ -49,6 +49,7 @@ class Growth:
     products: tuple[tuple[sp.Expr, sp.Expr, sp.Expr], ...] = ()
     constant: sp.Expr | None = sp.S.One
     leading: bool = False
+    of: sp.Symbol = l  # or L, of a network of L blocks
 
     # ------------------------------------------------------------------------------------------------- reading it
 
@@ -86,9 +87,9 @@ class Growth:
         front = CONSTANT if self.constant is None else sp.S.One
         m = sp.Symbol("m", integer=True, positive=True)
         for W, V, n in self.products:
-            x *= sp.Product(1 + W * m ** (-V), (m, 1, l)) ** n
-        x *= sp.Mul(*[_iterated(i) ** self.power_of(i) for i in range(LEVELS - 1)])
-        above = sp.Add(*[c * sp.Mul(*[_iterated(i) ** p for i, p in enumerate(k)]) for k, c in self.stretched])
+            x *= sp.Product(1 + W * m ** (-V), (m, 1, self.of)) ** n
+        x *= sp.Mul(*[self._iterated(i) ** self.power_of(i) for i in range(LEVELS - 1)])
+        above = sp.Add(*[c * sp.Mul(*[self._iterated(i) ** p for i, p in enumerate(k)]) for k, c in self.stretched])
         return front * x * sp.exp(above)
 
     def text(self) -> str:
@@ -99,8 +100,8 @@ class Growth:
     def log(self) -> sp.Expr:
         """The terms of log X, products as they are."""
         m = sp.Symbol("m", integer=True, positive=True)
-        kept = [n * sp.log(sp.Product(1 + W * m ** (-V), (m, 1, l))) for W, V, n in self.products]
-        return sp.Add(*kept, *[c * sp.Mul(*[_iterated(i) ** p for i, p in enumerate(k)]) for k, c in self.terms])
+        kept = [n * sp.log(sp.Product(1 + W * m ** (-V), (m, 1, self.of))) for W, V, n in self.products]
+        return sp.Add(*kept, *[c * sp.Mul(*[self._iterated(i) ** p for i, p in enumerate(k)]) for k, c in self.terms])
 
     def __repr__(self) -> str:
         return one_line("Growth", self.text())
@@ -138,17 +139,18 @@ class Growth:
         # powers of l lie below what a leading term leaves out
         kept = tuple((k, c) for k, c in terms.items() if c != 0 and not (leading and k in _LOG))
         left = tuple((W, V, n) for (W, V), n in products.items() if n != 0)
-        return Growth(kept, left, constant, leading)
+        return Growth(kept, left, constant, leading, self.of if other.of == l else other.of)
 
     def __pow__(self, n: object) -> Growth:
         n = sp.sympify(n)
         if n == 0:
-            return Growth()
+            return Growth(of=self.of)
         return Growth(
             tuple((k, -c if n == -1 else sp.expand(n * c)) for k, c in self.terms),
             tuple((W, V, n * m) for W, V, m in self.products),
             None if self.constant is None else power_of_positive(self.constant, n),
             self.leading,
+            self.of,
         )
 
     def __truediv__(self, other: Growth) -> Growth:
@@ -176,7 +178,13 @@ class Growth:
         terms = tuple((tuple(map(function, k)), function(c)) for k, c in self.terms)
         products = tuple((function(W), function(V), n) for W, V, n in self.products)
         kept = tuple((k, c) for k, c in terms if c != 0)
-        return Growth(kept, products, None if self.constant is None else function(self.constant), self.leading)
+        return Growth(kept, products, None if self.constant is None else function(self.constant), self.leading, self.of)
+
+    def _iterated(self, i: int) -> sp.Expr:
+        x: sp.Expr = self.of
+        for _ in range(i):
+            x = sp.log(x)
+        return x
 
 
 def power_of_positive(x: sp.Expr, n: sp.Expr) -> sp.Expr:
@@ -191,13 +199,6 @@ def power_of_positive(x: sp.Expr, n: sp.Expr) -> sp.Expr:
 def inverse_gamma(x: sp.Expr) -> sp.Expr | None:
     """1/Γ(1 + x), x > 0; None for a number beyond 1000, whose factorial would have to be worked out."""
     return None if x.is_number and x > 1000 else 1 / sp.gamma(1 + x)
-
-
-def _iterated(i: int) -> sp.Expr:
-    x: sp.Expr = l
-    for _ in range(i):
-        x = sp.log(x)
-    return x
 
 
 def regular(constant: sp.Expr | None, *powers: object) -> Growth:

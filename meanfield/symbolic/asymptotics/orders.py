@@ -75,14 +75,14 @@ class Group:
             (key, _), *_ = g.stretched
             p = key[0] if forms is None else extreme(forms, self.modes[place][0])
             sign = next(s[-1] for s in self.shape if s[0] == place)
-            return Growth((((p, *key[1:]), sp.Integer(sign)),), g.products, None, True)
+            return Growth((((p, *key[1:]), sp.Integer(sign)),), g.products, None, True, g.of)
         if forms is None:
             return replace(g, constant=None)
         log = (sp.S.Zero, sp.S.One, *[sp.S.Zero] * (LEVELS - 2))
         p = extreme(forms, self.modes[place][0])
         rest = tuple((k, c) for k, c in g.terms if k != log)
         terms = (*[t for t in g.stretched], *([(log, p)] if p != 0 else []), *[t for t in rest if t not in g.stretched])
-        return Growth(terms, g.products, None)
+        return Growth(terms, g.products, None, of=g.of)
 
 
 def grouped(tree: Node) -> list[tuple[tuple[Cell, ...], tuple[Laws, ...]]]:

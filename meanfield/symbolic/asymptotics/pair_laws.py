@@ -23,6 +23,8 @@ Pair = tuple[Growth | None, Growth | None]
 
 def pair_laws(solver: Solver, way: Way) -> Pair:
     """The laws of Δ and γ along one way; None for one that is not derived."""
+    if way.drive == "normed":
+        raise Undecided("behind a LayerNorm how far two inputs part is not derived")
     if way.drive == "weak":
         end = way.end
         if end is not None and end.square.point == 0 and end.of_slope[0] < 0:

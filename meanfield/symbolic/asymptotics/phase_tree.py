@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
 from meanfield.arguments import shown
 from meanfield.results import MeanFieldError
@@ -19,6 +20,8 @@ from meanfield.symbolic.asymptotics.fisher import fisher_law, local_factors
 from meanfield.symbolic.asymptotics.growth import Growth, regular
 from meanfield.symbolic.asymptotics.pair_laws import pair_laws
 from meanfield.symbolic.asymptotics.residual import Solver, Way
+from meanfield.symbolic.asymptotics.total_depth import TotalSolver, ways
+from meanfield.symbolic.asymptotics.total_equations import NAMES
 
 PAIR = ("distance", "gamma")
 QUANTITIES = ("K", "K[1]", "J", "G_z", "G_w", "G_b", *PAIR, "fisher")
@@ -26,39 +29,59 @@ QUANTITIES = ("K", "K[1]", "J", "G_z", "G_w", "G_b", *PAIR, "fisher")
 
 @dataclass(frozen=True)
 class Laws:
-    """One attracting behaviour of the quantities asked for. regime: in words; basin: the starts that end here."""
+    """One attracting behaviour of the quantities asked for. regime: in words; basin: the starts that end here; limit:
+    of a network of L blocks, the equations in t = l/L of k(t) = lim K/L^κ and of j(t) = lim log J/L^ρ, which says how
+    everything moves where all stays Θ(1)."""
 
     laws: tuple[tuple[str, Growth], ...]
     regime: str
     basin: str
+    limit: tuple[sp.Eq, ...] = ()
 
     def __getitem__(self, quantity: str) -> Growth:
         for name, law in self.laws:
             if name == quantity:
                 return law
         raise MeanFieldError(
-            f"The law of {quantity} was asked for; this table has {', '.join(n for n, _ in self.laws)}."
+            f"The law of {quantity} was asked for; this table has {', '.join(n for n, _ in self.laws) or 'none'} here "
+            f"({self.regime})."
         )
 
     def at(self, values: Mapping[sp.Symbol, sp.Expr]) -> Laws:
         """The laws with numbers put in."""
-        return replace(self, laws=tuple((n, g.at(values)) for n, g in self.laws))
+        limit = tuple(one.func(one.lhs, one.rhs.subs(values), evaluate=False) for one in self.limit)
+        return replace(self, laws=tuple((n, g.at(values)) for n, g in self.laws), limit=limit)
+
+    @property
+    def equations(self) -> tuple[sp.Eq, ...]:
+        """Those of `limit` whose solutions the laws leave as functions."""
+        numbers = [c for _, g in self.laws for c in (g.constant, *(c for _, c in g.terms)) if c is not None]
+        names = {f.func for c in numbers for f in sp.sympify(c).atoms(AppliedUndef)}
+        names |= {f.func for e in self.limit if names & {x.func for x in e.lhs.atoms(AppliedUndef)}
+                  for f in e.rhs.atoms(AppliedUndef)}
+        return tuple(e for e in self.limit if names & {f.func for f in e.lhs.atoms(AppliedUndef)})
 
     def map(self, function) -> Laws:
         """`function` applied to every number of the laws."""
-        return replace(self, laws=tuple((n, g.map(function)) for n, g in self.laws))
+        limit = tuple(one.func(one.lhs, function(one.rhs), evaluate=False) for one in self.limit)
+        return replace(self, laws=tuple((n, g.map(function)) for n, g in self.laws), limit=limit)
 
 
-def laws_of(way: Way, solver: Solver, quantities: tuple[str, ...]) -> Laws:
+def laws_of(way: Way, solver: Solver | TotalSolver, quantities: tuple[str, ...]) -> Laws:
     """The laws of named quantities in block l: K before it, K[1] = q inside, J over the blocks before it, and squared
     gradients G over J^{1,L} (the same for every block of a network of L layers): G_z at K, G_w[1], G_b[1] of the inner,
     G_w[2], G_b[2] of the outer Dense; fisher of the whole network of l blocks."""
     found: list[tuple[str, Growth]] = []
-    branch = solver.branch
+    branch, lost = solver.branch, []
     pair: tuple[Growth | None, Growth | None] = (None, None)
     if set(quantities) & set(PAIR):
         try:
-            pair = pair_laws(solver, way)
+            if isinstance(solver, TotalSolver):
+                *found_pair, more_ = solver.pair(way)
+                pair = (found_pair[0], found_pair[1])
+                way = replace(way, limit=way.limit + more_)
+            else:
+                pair = pair_laws(solver, way)
         except Undecided as error:
             way = replace(way, regime=f"{way.regime}; of two inputs: {error}")
     for name in quantities:
@@ -67,6 +90,8 @@ def laws_of(way: Way, solver: Solver, quantities: tuple[str, ...]) -> Laws:
             found += [] if law is None else [(name, law)]
         elif name == "fisher":
             try:
+                if isinstance(solver, TotalSolver):
+                    raise Undecided("its law is derived in l, without a total depth")
                 found.append((name, fisher_law(way, branch, solver.oracle)))
             except MeanFieldError as error:
                 way = replace(way, regime=f"{way.regime}; of fisher: {error}")
@@ -75,10 +100,17 @@ def laws_of(way: Way, solver: Solver, quantities: tuple[str, ...]) -> Laws:
         elif name == "K[1]":
             found.append((name, way.q))
         else:
+            if way.J is None and isinstance(solver, TotalSolver):
+                continue
             assert way.J is not None
-            local = {"G_z": regular(1), **local_factors(way, branch)}
-            found.append((name, way.J if name == "J" else local[name] / way.J))
-    return Laws(tuple(found), way.regime, way.basin)
+            local = {"G_z": regular(1), **local_factors(way, branch, solver.falls(branch.v))}
+            law = way.J if name == "J" else local[name] / way.J
+            if law.terms or not law.leading:
+                found.append((name, law))
+            else:
+                lost.append(name)
+    more = f"; of {', '.join(lost)} all that is known cancels" if lost else ""
+    return Laws(tuple(found), way.regime + more, way.basin, way.limit)
 
 
 def named_quantities(asked: tuple[str, ...]) -> tuple[str, ...]:
@@ -97,13 +129,16 @@ def named_quantities(asked: tuple[str, ...]) -> tuple[str, ...]:
 def laws_at(branch: Branch, quantities: tuple[str, ...]) -> tuple[Laws, ...]:
     """The laws of a branch whose exponents are numbers (σ's may be symbols where no sign depends on them)."""
     gradients = any(n not in ("K", "K[1]") for n in quantities)
-    solver = Solver(branch, At({}), gradients)
-    return tuple(laws_of(one, solver, quantities) for one in solver.ways())
+    solver = (TotalSolver if branch.knows_depth else Solver)(branch, At({}), gradients)
+    return tuple(laws_of(one, solver, quantities) for one in ways(solver))
 
 
 def phase_tree(branch: Branch, quantities: tuple[str, ...]) -> tuple[Node, tuple[tuple[sp.Symbol, sp.Expr], ...]]:
     """(the tree of regions with their laws, what its coordinates beside the β's stand for) of a branch whose parameters
     may be numbers or symbols; all of β ≥ 0 and of strengths > 0 is covered."""
+    taken = [s.name for s in branch.symbols if s.name in NAMES] if branch.knows_depth else []
+    if taken:
+        raise MeanFieldError(f"{taken[0]} has a meaning of its own in laws of networks of L blocks; take another name.")
     gradients = any(n not in ("K", "K[1]") for n in quantities)
     inside = any(n not in ("K", "J", "G_z", "G_b[2]") for n in quantities)
     strength, definitions = _strength(branch)
@@ -115,9 +150,10 @@ def phase_tree(branch: Branch, quantities: tuple[str, ...]) -> tuple[Node, tuple
     whole = Cell(coordinates, tuple(axes[len(free) :]), tuple(axes[: len(free)]))
 
     def derive(here: Cell) -> tuple[Laws, ...]:
-        solver = Solver(branch, here, gradients, strength if definitions else None, inside)
+        kind = TotalSolver if branch.knows_depth else Solver
+        solver = kind(branch, here, gradients, strength if definitions else None, inside)
         try:
-            found = [laws_of(one, solver, quantities) for one in solver.ways()]
+            found = [laws_of(one, solver, quantities) for one in ways(solver)]
         except Undecided as error:
             return (Laws((), str(error), "open"),)
         return tuple(one.map(here.simplified) for one in found)
@@ -130,6 +166,8 @@ def _strength(branch: Branch) -> tuple[sp.Expr, tuple[tuple[sp.Symbol, sp.Expr],
 
     The coordinate is S itself, or W = S v where ⟨φ²⟩_q ~ v q with an irrational v: cells are cut by rational forms.
     """
+    if branch.norm or branch.knows_depth:  # K feeds nothing back, or no sign depends on it
+        return branch.strength, ()
     S, gains = branch.strength, [e.of_square[2] for e in (branch.zero, branch.infinity) if e.is_linear]
     if not S.free_symbols or not gains:
         return S, ()
@@ -178,7 +216,9 @@ def _same(one: object, other: object, cell: Cell | None) -> bool:
     if len(one) != len(other):
         return False
     for a, b in zip(one, other):
-        if (a.basin, a.regime) != (b.basin, b.regime):
+        if (a.basin, a.regime, len(a.laws)) != (b.basin, b.regime, len(b.laws)):
+            return False
+        if (a if cell is None else a.map(cell.simplified)).limit != b.limit:
             return False
         for (_, x), (_, y) in zip(a.laws, b.laws):
             moved = x if cell is None else _moved(x, cell)

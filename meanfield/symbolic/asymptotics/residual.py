@@ -18,7 +18,7 @@ import sympy as sp
 
 from meanfield.results import Law, Status
 from meanfield.symbolic.asymptotics.balance import Balance, Resting
-from meanfield.symbolic.asymptotics.branch import Branch, End
+from meanfield.symbolic.asymptotics.branch import Branch, End, Variance
 from meanfield.symbolic.asymptotics.cells import At, Undecided
 from meanfield.symbolic.asymptotics.comparing import added, compared, log_of, summed
 from meanfield.symbolic.asymptotics.growth import Growth, Oracle, exponential, inverse_gamma, product, regular
@@ -35,7 +35,8 @@ class Way:
     """One attracting behaviour: K, q and the averages ⟨φ²⟩_q, ⟨φ′²⟩_q in block l, and J over the blocks before it.
 
     regime: in words; basin: the starts that end here. For two inputs: the end of q, where it goes to one; what drives K
-    ("feedback", "source", "tie", "weak", "rest", "slow", "slow fall"), and the share of it that is a source.
+    ("feedback", "source", "tie", "weak", "rest", "slow", "slow fall"), and the share of it that is a source. limit: of
+    a network of L blocks, the equations in t = l/L that the laws' functions of t solve.
     """
 
     K: Growth
@@ -48,6 +49,7 @@ class Way:
     end: End | None = None
     drive: str = ""
     share: sp.Expr = sp.S.Zero
+    limit: tuple[sp.Eq, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,10 @@ class Solver:
 
     def sign(self, form: sp.Expr) -> int:
         return self.oracle.sign(form)
+
+    def falls(self, one: Variance) -> Growth:
+        """A variance in block l."""
+        return regular(one.size, -one.beta)
 
     def source_a(self) -> Growth | None:
         """σ_a² l^{-β_a}."""

@@ -26,7 +26,7 @@ from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.stretch import Stretch
 from meanfield.symbolic.blocks.coordinate import Coordinate, mean_of, pairs, per, tidy
 from meanfield.symbolic.steps import Domain
-from meanfield.symbols import K, Z, distance, l, parameter
+from meanfield.symbols import K, L, Z, distance, l, parameter
 
 Rule = Callable[[Any, Coordinate, "Walk"], Coordinate]
 RULES: dict[type, Rule] = {}
@@ -85,9 +85,10 @@ class Walk:
         return self._assumed.setdefault(given.name, sp.Dummy(given.name, **own.sign))
 
     def deviation(self, given: Number | Schedule) -> sp.Expr:
-        """A standard deviation at the layer that is made: block k = l - 1 has value·k^{-beta/2}."""
+        """A standard deviation at the layer that is made: block k = l - 1 of L has value·k^{-beta/2} L^{-total/2}."""
         if isinstance(given, Schedule):
-            return self.number(given.value) * (l - 1) ** (-self.number(given.beta, None) / 2)
+            falls = (l - 1) ** (-self.number(given.beta, None) / 2) * L ** (-self.number(given.total) / 2)
+            return self.number(given.value) * falls
         return self.number(given)
 
     def plain(self, e: sp.Expr) -> sp.Expr:
