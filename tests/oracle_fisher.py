@@ -13,7 +13,7 @@ GROUPS = ("w of the inner Dense", "b of the inner Dense", "w of the outer Dense"
 @njit(cache=False)
 def _gradients(t, P, J, square, slope, s, beta, out):
     """log G of the four groups in block l = e^t over J^{1,L}."""
-    g, _, _ = _rates(t, P, square, slope, s, beta)
+    g, _, _ = _rates(t, P, square, slope, np.log(s), beta, 0)
     through = math.log(s[0]) - beta[0] * t + _at(slope, g) - J
     out[0], out[1], out[2], out[3] = through + P, through, _at(square, g) + g - J, -J
 
@@ -34,7 +34,7 @@ def spread(square, slope, s, beta, K, held, stops, h):
         t = math.log(m)
         _gradients(t, P, J, square, slope, s, beta, found)
         _widen(found, held, ends)
-        _, rate, x = _rates(t, P, square, slope, s, beta)
+        _, rate, x = _rates(t, P, square, slope, np.log(s), beta, 0)
         P += _log1p(rate, 0.0)
         J += _log1p(x, 0.0)
     t, out = math.log(first), np.empty(len(stops))
@@ -42,10 +42,10 @@ def spread(square, slope, s, beta, K, held, stops, h):
         n = max(1, math.ceil((stop - t) / h))
         d = (stop - t) / n
         for _ in range(n):
-            k1, j1 = _slopes(t, P, square, slope, s, beta)
-            k2, j2 = _slopes(t + d / 2, P + d / 2 * k1, square, slope, s, beta)
-            k3, j3 = _slopes(t + d / 2, P + d / 2 * k2, square, slope, s, beta)
-            k4, j4 = _slopes(t + d, P + d * k3, square, slope, s, beta)
+            k1, j1 = _slopes(t, P, square, slope, np.log(s), beta, 0)
+            k2, j2 = _slopes(t + d / 2, P + d / 2 * k1, square, slope, np.log(s), beta, 0)
+            k3, j3 = _slopes(t + d / 2, P + d / 2 * k2, square, slope, np.log(s), beta, 0)
+            k4, j4 = _slopes(t + d, P + d * k3, square, slope, np.log(s), beta, 0)
             P += d * (k1 + 2 * k2 + 2 * k3 + k4) / 6
             J += d * (j1 + 2 * j2 + 2 * j3 + j4) / 6
             t += d
