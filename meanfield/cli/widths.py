@@ -19,6 +19,7 @@ from meanfield.cli.options import (
     SigmaB,
     SigmaW,
     Skip,
+    Total,
     doubles,
 )
 from meanfield.cli.reading import double, layers, needs_numbers, theory_of
@@ -40,6 +41,7 @@ def widths(
     param: Param = None,
     architecture: Architecture = None,
     decay: Decay = None,
+    total: Total = None,
     input_norm: InputNorm = "1",
     json: Json = False,
 ) -> None:
@@ -49,7 +51,7 @@ def widths(
     the widths with the fewest changes are printed. A network with skips needs an
     architecture that projects, such as --architecture full_residual.
     """
-    theory = theory_of(act, residual, mu, param, norm, architecture, decay)
+    theory = theory_of(act, residual, mu, param, norm, architecture, decay, total)
     needs_numbers(theory)
     numbers = doubles(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm)
     sizes: dict[str, Any] = {"width": width, "depth": layers(depth), "fixed": fixed, "multiple": multiple}
