@@ -348,6 +348,13 @@ class Law:
         """The expansion as LaTeX for math mode (amsmath), in lines that fit."""
         return aligned([("", self)])
 
+    @property
+    def left_out(self) -> sp.Expr | None:
+        """The argument of O(·), where what is left out is a power."""
+        if isinstance(self.remainder, str):
+            return None
+        return self.variable**self.remainder * sp.log(self.variable) ** self.remainder_logs
+
     def tail_text(self) -> str:
         """What is left out, in words or as O(·)."""
         if self.remainder == "zero":
@@ -356,7 +363,7 @@ class Law:
             return "exponentially small"
         if self.remainder == "smaller":
             return "smaller order"
-        return f"O({self.variable**self.remainder * sp.log(self.variable) ** self.remainder_logs})"
+        return f"O({self.left_out})"
 
     def text(self) -> str:
         """The law on one line, every number as it is."""

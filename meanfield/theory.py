@@ -49,10 +49,11 @@ from meanfield.quantities import (
 )
 from meanfield.results import InfiniteAverage, MeanFieldError, Term, Undetermined, one_line
 from meanfield.symbolic.asymptotics import depth as _depth
-from meanfield.symbolic.asymptotics.branch import branch
+from meanfield.symbolic.asymptotics.branch import Branch, branch
 from meanfield.symbolic.asymptotics.cells import At
 from meanfield.symbolic.asymptotics.comparing import direction
 from meanfield.symbolic.asymptotics.fisher import plain_fisher_law
+from meanfield.symbolic.asymptotics.further import MOST_ORDER
 from meanfield.symbolic.asymptotics.growth import Growth, grown
 from meanfield.symbolic.asymptotics.projections import ProjectionLaw, projection_law
 from meanfield.symbolic.averages.expansion import Law, at_infinity, at_zero
@@ -219,7 +220,9 @@ class Theory:
         return out
 
     @spoken
-    def depth_law(self, quantity: str = "J", **parameters) -> _depth.DepthLaw | ScheduledLaw:
+    def depth_law(
+        self, quantity: str = "J", *, order: int | None = None, **parameters
+    ) -> _depth.DepthLaw | ScheduledLaw:
         """How K^l, J^{1,l}, the correlation c of two inputs of one norm, or γ = c/(1 - c) behaves as l → ∞, with its
         constants.
 
@@ -237,8 +240,18 @@ class Theory:
         Where a `Schedule` makes variances fall with depth, l counts blocks and the law is a `ScheduledLaw`; its
         exponents need numbers here, and `phase_table` answers for all of them. With a total= in it, the law is in
         the number of blocks L, at l = tL.
+
+        order: for K, K[1] and J under a skip of strength 1 (schedules or none), how many further terms the law gives,
+        exact, 1 to 12: those of log X that grow first, then those of a factor 1 + … that vanish; what is left out is
+        stated, and fewer terms come back where no more are derived. C is what the start adds to K at its power of l; as
+        a factor of J it also holds the sum over the first blocks.
+
+        >>> print(derive("tanh", residual=True).depth_law("J", sigma_w=1, sigma_b=0, order=2).text())
+        C*l**(8/(9*pi))*exp(4*sqrt(2)*sqrt(l)/(3*sqrt(pi)))*(1 - 4*sqrt(2)*log(l)/(3*pi**(3/2)*sqrt(l)) + O(1/sqrt(l)))
         """
         theory, parameters = decided(self, parameters)
+        if order is not None:
+            return theory._further_law(quantity, whole(order, "order", 1, MOST_ORDER), parameters)
         if theory.one_input.knows_layer or theory.one_input.knows_depth:
             return theory._scheduled_law(quantity, parameters)
         if quantity == "fisher":
@@ -277,6 +290,10 @@ class Theory:
         from meanfield.presentation.phase_tables import phase_table
 
         asked = tuple(names_of(n, "A quantity")[0] for n in quantities)
+        return phase_table(self._branch(fixed), asked)
+
+    def _branch(self, fixed: dict) -> Branch:
+        """The branch of a residual block, with numbers put in."""
         found = branch(self.block)
         known = {s.name: s for s in found.symbols}
         extra = sorted(set(fixed) - set(known))
@@ -284,7 +301,21 @@ class Theory:
             raise MeanFieldError(
                 f"{extra[0]} is not a parameter of this block; it has {', '.join(sorted(known)) or 'none'}."
             )
-        return phase_table(found.subs({known[n]: _number(n, v) for n, v in fixed.items()}), asked)
+        return found.subs({known[n]: _number(n, v) for n, v in fixed.items()})
+
+    def _further_law(self, quantity: str, order: int, parameters: dict) -> ScheduledLaw:
+        """The law of one quantity with `order` further terms."""
+        from meanfield.presentation.phase_tables import further_law
+
+        choice(quantity, "quantity", ("K", "K[1]", "J"))
+        try:
+            found = self._branch({k: v for k, v in parameters.items() if k != "Q0"})
+        except MeanFieldError as error:
+            raise MeanFieldError(f"Further terms (order={order}) were asked for. {error}") from None
+        exponents = [s.name for s in found.symbols if s.name.startswith("beta")]
+        if exponents:
+            raise MeanFieldError(f"Further terms of {quantity} need numbers for {', '.join(exponents)}.")
+        return further_law(found, quantity, order)
 
     def _fisher_law(self, parameters: dict) -> ScheduledLaw:
         """max/min of the diagonal blocks of the Fisher information without schedules: a block with one Dense by the

@@ -58,6 +58,13 @@ def law(
     orders: Annotated[
         bool, typer.Option("--orders", help="Tables of full_residual up to constant factors: one row for each law.")
     ] = False,
+    order: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Give N further terms of K, K[1] or J, exact (μ = 1, or full_residual with all its exponents).",
+        ),
+    ] = None,
     latex: Latex = False,
     json: Json = False,
 ) -> None:
@@ -73,7 +80,8 @@ def law(
     given = {"sigma_w": sigma_w, "sigma_b": sigma_b}
     values = {k: number(v, option(k)) for k, v in given.items() if v is not None}
     if architecture == "full_residual":
-        _scheduled(act, (residual, mu, param, norm), decay, total, quantity, values, correlation, orders, latex, json)
+        network = residual, mu, param, norm
+        _scheduled(act, network, decay, total, quantity, values, correlation, orders, order, latex, json)
         return
     if orders:
         raise MeanFieldError("--orders is of the tables of --architecture full_residual.")
@@ -82,6 +90,9 @@ def law(
         if quantity not in ("c", "gamma"):
             raise MeanFieldError("--correlation is of two inputs; ask for --quantity c or gamma with it.")
         values["c0"] = number(correlation, "--correlation")
+    if order is not None:
+        _further(theory, quantity, values, order, latex, json)
+        return
     section = ", ".join(f"{k} = {v}" for k, v in values.items()) or "Any sigma_w > 0"
     with out.working(f"Large depth of {describe(theory.block)}"):
         try:
@@ -95,6 +106,17 @@ def law(
     _print(
         theory, quantity, values, out.law_rows(quantity, found, section, digits=True), out.law_data(found), latex, json
     )
+
+
+def _further(theory: Theory, quantity: str, values: dict, order: int, latex: bool, json: bool) -> None:
+    """The law of one quantity with further terms."""
+    with out.working(f"Large depth of {describe(theory.block)}"):
+        found = theory.depth_law(quantity, order=order, **values)
+    if json:
+        given = {**out.about(theory), "quantity": quantity, "order": order, **values}
+        typer.echo(out.document("law", given, out.law_data(found)))
+    else:
+        typer.echo(found.latex() if latex else str(found))
 
 
 def _print(theory: Theory, quantity: str, values: dict, rows: list[Row], data: Any, latex: bool, json: bool) -> None:
@@ -118,7 +140,7 @@ def _at_points(theory: Theory, quantity: str) -> list[Row]:
     return rows
 
 
-def _scheduled(act, network, decay, total, quantity, values, correlation, orders, latex, json) -> None:
+def _scheduled(act, network, decay, total, quantity, values, correlation, orders, order, latex, json) -> None:
     """The laws of a full residual network: at given exponents one, else the table over those left out."""
     if correlation is not None:
         raise MeanFieldError("--correlation is of two inputs; laws of full_residual are those of one.")
@@ -127,6 +149,9 @@ def _scheduled(act, network, decay, total, quantity, values, correlation, orders
     texts = ",".join([*(f"{k[-1]}={v}" for k, v in fixed.items()), *free])
     residual, mu, param, norm = network
     theory = theory_of(act, residual, mu, param, norm, "full_residual", texts, total)
+    if order is not None:
+        _further(theory, quantity, values, order, latex, json)
+        return
     asked = tuple(part.strip() for part in quantity.split(",") if part.strip())
     with out.working(f"Large depth of {describe(theory.block)}"):
         known = {s for s in values if any(p.name == s for p in theory.one_input.parameters)}

@@ -82,7 +82,9 @@ def derivation_data(theory: Theory, laws: Laws, table: Table) -> dict[str, Any]:
 def law_data(law: DepthLaw | ScheduledLaw) -> dict[str, Any]:
     """A large-depth law: quantity ~ C l^exponent exp(rate l^rate_power); terms are those of K, c or γ, or of log J."""
     if isinstance(law, ScheduledLaw):
-        found = {"of": law.quantity, "law": law.growth.text(), "latex": law.latex(), "regime": law.regime}
+        found: dict[str, Any] = {"of": law.quantity, "law": law.text(), "latex": law.latex(), "regime": law.regime}
+        if law.corrections is not None:
+            found["left_out"] = law.corrections.left_out
         return found | {
             "basin": law.basin,
             "rate": law.rate,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -10,16 +11,19 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from meanfield.arguments import choice, shown, spoken
+from meanfield.functions.parser import number
 from meanfield.presentation.phase_orders import PhaseOrders
 from meanfield.presentation.phase_regions import conditions, conditions_tex, place, quantity_tex
-from meanfield.printed import wrapped
+from meanfield.printed import named, wrapped
 from meanfield.results import MeanFieldError, one_line
 from meanfield.symbolic.asymptotics.branch import Branch
 from meanfield.symbolic.asymptotics.cells import At, Cell, Node, partition
 from meanfield.symbolic.asymptotics.comparing import direction
-from meanfield.symbolic.asymptotics.growth import Growth
+from meanfield.symbolic.asymptotics.further import Corrections, further
+from meanfield.symbolic.asymptotics.growth import Growth, value_of
 from meanfield.symbolic.asymptotics.orders import grouped
 from meanfield.symbolic.asymptotics.phase_tree import Laws, laws_at, named_quantities, phase_tree
+from meanfield.symbolic.asymptotics.residual import Solver
 from meanfield.tex.names import aligned, joined, tex
 
 if TYPE_CHECKING:
@@ -79,6 +83,9 @@ class ScheduledLaw:
     growth: the law; regime: which balance holds, in words; basin: the starts it holds for. As in a `DepthLaw`, the
     quantity is C·l^exponent·exp(rate·l^rate_power) up to logarithms. Where variances fall with the number of blocks L,
     too (a `Schedule` with total=), laws are in L at l = tL, equations those of k(t) and j(t) in them.
+
+    corrections: with `order`, the factor 1 + … of terms that vanish and what is left out. Where the start enters K as a
+    correction, C is the coefficient of its power of l in K; C_K is the C of K in the law of another quantity.
     """
 
     quantity: str
@@ -86,6 +93,7 @@ class ScheduledLaw:
     regime: str
     basin: str
     equations: tuple[sp.Eq, ...] = ()
+    corrections: Corrections | None = None
 
     @property
     def exponent(self) -> sp.Expr | None:
@@ -104,25 +112,58 @@ class ScheduledLaw:
 
     @property
     def expr(self) -> sp.Expr:
-        """The law as an expression in l; C depends on the start."""
-        return self.growth.expr
+        """The law as an expression in l, without what is left out; C depends on the start."""
+        return self.growth.expr * (1 if self.corrections is None else self.corrections.expr)
+
+    def log_at(self, t: float, values: Mapping[str, object] | None = None) -> float:
+        """log X at log l = t > 1, in floats; C, where it is a factor without a value, counts as 1; nan where the terms
+        are too large yet for 1 + … to be positive.
+
+        values: numbers by name for C, C_K and for σ's that were left symbols.
+        """
+        given, more = dict(values or {}), self.corrections
+        numbers = [e for _, e in self.growth.terms] + [self.growth.constant or sp.S.One]
+        numbers += [] if more is None else [e for k, c in more.terms for e in (*k, c)]
+        found = {s for e in numbers for s in sp.sympify(e).free_symbols}
+        swap = {s: number(given[s.name], s.name) for s in found if s.name in given}
+        small = 0.0 if more is None else more.at(t, swap)
+        log = self.growth.log_at(t, swap) + (math.log1p(small) if small > -1 else math.nan)
+        factor = given.get("C") if self.growth.constant is None else None
+        return log if factor is None else log + math.log(value_of(number(factor, "C")))
 
     def latex(self) -> str:
         r"""The law as LaTeX for math mode (amsmath)."""
-        name = quantity_tex(self.quantity)
-        line = (rf"\log {name}", self.growth.log) if self.growth.leading else (name, self.growth.expr)
-        lines = [line, *((tex(e.lhs), e.rhs) for e in self.equations)]
-        return aligned(lines, (f"{self.regime} ({self.basin})",))
+        name, more, front = quantity_tex(self.quantity), self.corrections, self.growth.expr
+        rows: list[tuple[str, object]] = [(name, front)]
+        if self.growth.leading:
+            rows = [(rf"\log {name}", self.growth.log if more is None else more)]
+        elif more is not None:
+            rows = [(name, front * sp.Symbol("r")), ("r", more)]
+        rows += [(tex(e.lhs), e.rhs) for e in self.equations]
+        return aligned(rows, (f"{self.regime} ({self.basin})",))
 
     def __repr__(self) -> str:
-        return one_line("ScheduledLaw", f"{self.quantity} ~ {self.growth.text()}; {self.regime}")
+        return one_line("ScheduledLaw", f"{self.quantity} ~ {self.text()}; {self.regime}")
+
+    def text(self) -> str:
+        """The law on one line, every number as it is."""
+        more = self.corrections
+        if more is None:
+            return self.growth.text()
+        return f"exp({more.text()})" if self.growth.leading else f"{self.growth.expr}*({more.text()})"
 
     def __str__(self) -> str:
-        lines = [f"{self.quantity} ~ {self.growth.text()}   ({self.regime}; {self.basin})"]
-        if self.growth.has_root and not self.growth.leading:
-            lines.append(f"{self.quantity} ~ {sp.N(self.expr, 10)}")
-        lines += [f"  {equation(e)}" for e in self.equations]
-        return wrapped("\n".join(lines))
+        more, where = self.corrections, f"({self.regime}; {self.basin})"
+        if more is None:
+            lines = [f"{self.quantity} ~ {self.growth.text()}   {where}"]
+            if self.growth.has_root and not self.growth.leading:
+                lines.append(f"{self.quantity} ~ {sp.N(self.expr, 10)}")
+            lines += [f"  {equation(e)}" for e in self.equations]
+            return wrapped("\n".join(lines))
+        (front, left, *parts), numbers = named([self.growth.expr, more.left_out or sp.S.Zero, *more.parts()])
+        text = more.text(parts, left)
+        body = f"exp({text})" if self.growth.leading else f"{front}*({text})"
+        return wrapped("\n".join([f"{self.quantity} ~ {body}", f"  {where}", *(f"  where {n}" for n in numbers)]))
 
 
 @dataclass(frozen=True)
@@ -275,3 +316,21 @@ def phase_table(branch: Branch, asked: tuple[str, ...]) -> PhaseTable:
     """The table of a branch, whose parameters may be numbers or symbols; see `PhaseTable`."""
     quantities = named_quantities(asked)
     return PhaseTable(branch, quantities, *phase_tree(branch, quantities))
+
+
+def further_law(branch: Branch, asked: str, order: int) -> ScheduledLaw:
+    """The law of one quantity with `order` further terms; every exponent of the branch must be a number."""
+    if branch.norm or branch.knows_depth:
+        where = "behind a LayerNorm" if branch.norm else "where variances fall with the total depth (total=)"
+        raise MeanFieldError(f"Further terms (order={order}) are not derived {where}; leave order out.")
+    (name,) = named_quantities((asked,))[:1]
+    ways = Solver(branch, At({}), name not in ("K", "K[1]")).ways()
+    if len(ways) > 1:
+        basins = "; ".join(f"{one.regime} ({one.basin})" for one in ways)
+        raise MeanFieldError(f"The start decides between {len(ways)} laws of {asked} here: {basins}.")
+    (way,) = ways
+    lead = {"K": way.K, "K[1]": way.q, "J": way.J}.get(name)
+    if lead is None:
+        raise MeanFieldError(f"Further terms of {asked} were asked for; they are derived for K, K[1] and J.")
+    law, corrections = further(branch, way, name, lead, order)
+    return ScheduledLaw(name, law, way.regime, way.basin, corrections=corrections)

@@ -79,10 +79,9 @@ def law_tex(law: Any, swap: dict[sp.Expr, sp.Expr] | None = None) -> str:
     body = " + ".join(tex(p.xreplace(swap or {})) for p in law.parts()).replace("+ -", "-")
     if law.remainder == "zero":
         return body
-    if isinstance(law.remainder, str):
+    if law.left_out is None:
         return body + (r" + \text{exponentially small}" if law.remainder == "exponential" else r" + \dots")
-    logs = sp.log(law.variable) ** law.remainder_logs
-    return body + rf" + O\!\left({tex(law.variable**law.remainder * logs)}\right)"
+    return body + rf" + O\!\left({tex(law.left_out.xreplace(swap or {}))}\right)"
 
 
 @dataclass(frozen=True)

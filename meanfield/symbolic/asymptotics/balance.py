@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import sympy as sp
 from flint import arb
 
@@ -33,6 +35,39 @@ class Solution(sp.Expr):
     def _sympystr(self, printer):
         x, other = self.equation()
         return f"root({x} = {printer._print(other)})"
+
+
+class Exponent(Solution):
+    """A number of averages and roots that stands in exponents, kept as one: its powers are powers of a name."""
+
+    tex_letter = "p"
+
+    def __new__(cls, value):
+        return super().__new__(cls, sp.sympify(value))
+
+    @property
+    def is_number(self):
+        return not self.free_symbols
+
+    def _eval_evalf(self, prec):
+        return self.args[0]._eval_evalf(prec) if self.is_number else None
+
+    def equation(self):
+        return sp.Symbol("p", real=True), self.args[0]
+
+    def _sympystr(self, printer):
+        return f"({printer._print(self.args[0])})"
+
+
+def kept(e: sp.Expr, function: Callable[[sp.Expr], sp.Expr]) -> sp.Expr:
+    """function(e) with the averages, roots and moments of e as they are, not rewritten inside."""
+    nodes: dict[sp.Expr, sp.Expr] = {}
+    walk = sp.preorder_traversal(e)
+    for n in walk:
+        if hasattr(n, "tex_letter"):
+            nodes.setdefault(n, sp.Dummy(positive=n.is_positive, real=True))
+            walk.skip()
+    return function(e.xreplace(nodes)).xreplace({d: n for n, d in nodes.items()})
 
 
 class Balance(Solution):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Protocol
 
 import mpmath
@@ -108,10 +109,9 @@ class Growth:
 
     def log_at(self, t: float, values: Mapping[sp.Symbol, object] | None = None) -> float:
         """log X − log C at log l = t > 1, in floats (C: the constant, where it depends on the start)."""
-        values = dict(values or {})
 
         def number(e: sp.Expr) -> float:
-            return float(sp.N(sp.sympify(e).subs(values)))
+            return value_of(e, values)
 
         logs = [t, math.log(t), math.log(math.log(t)) if t > math.e else math.nan]  # of l, log l, log log l
         total = 0.0 if self.constant is None else math.log(number(self.constant))
@@ -199,6 +199,35 @@ def power_of_positive(x: sp.Expr, n: sp.Expr) -> sp.Expr:
 def inverse_gamma(x: sp.Expr) -> sp.Expr | None:
     """1/Γ(1 + x), x > 0; None for a number beyond 1000, whose factorial would have to be worked out."""
     return None if x.is_number and x > 1000 else 1 / sp.gamma(1 + x)
+
+
+def value_of(e: sp.Expr, values: Mapping[sp.Symbol, object] | None = None) -> float:
+    """A number of a law as a float; those without symbols are kept (a product over all layers takes seconds)."""
+    e = sp.sympify(e)
+    return _digits(e.subs(values) if values else e)
+
+
+@lru_cache(maxsize=4096)
+def _digits(e: sp.Expr) -> float:
+    return float(sp.N(e.xreplace({p: _infinite(p) for p in e.atoms(sp.Product)})))
+
+
+def _infinite(p: sp.Product) -> sp.Expr:
+    """Π_{m ≥ 1} (1 + W m^{-V}), V > 1, as a number: 30 exact factors, then Σ_k (-W)^k ζ(kV, 31)/k."""
+    m, first, last = p.limits[0]
+    W = (p.function - 1).subs(m, 1)
+    V = sp.log(W / (p.function - 1).subs(m, 2), 2)
+    if (first, last) != (1, sp.oo) or not (W.is_number and V.is_number):
+        return p
+    with mpmath.workdps(25):
+        w, v = (mpmath.mpf(str(sp.N(x, 25))) for x in (W, V))
+        begin = max(31, math.ceil(float(2 * w) ** (1 / float(v))) + 1)
+        total = mpmath.fsum(mpmath.log1p(w * mpmath.mpf(j) ** -v) for j in range(1, begin))
+        k, term = 1, mpmath.mpf(1)
+        while abs(term) > mpmath.mpf(10) ** -22:
+            term = -((-w) ** k) * mpmath.zeta(k * v, begin) / k
+            total, k = total + term, k + 1
+        return sp.Float(str(mpmath.exp(total)), 20)
 
 
 def regular(constant: sp.Expr | None, *powers: object) -> Growth:
