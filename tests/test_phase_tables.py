@@ -389,6 +389,15 @@ def test_where_q_settles_is_said_with_its_basin():
     assert all("by a search that may miss a close pair" in one.regime for one in touching.ways)
 
 
+def test_a_variance_at_rest_has_the_digits_asked_for():
+    """4⟨erf²⟩_q = q/2, ⟨erf²⟩_q = (4/π) arctan √(1 + 4q) - 1, in mpmath."""
+    row = full("erf").phase_table("K", sigma_a=0, sigma_v=2, **PLACE).rows[0]
+    with mpmath.workdps(60):
+        q = mpmath.findroot(lambda q: 16 / mpmath.pi * mpmath.atan(mpmath.sqrt(1 + 4 * q)) - 4 - q / 2, 5)
+        for digits in (20, 45):
+            assert abs(mpmath.mpf(str(sp.N(row["K"].constant, digits))) - q) < mpmath.mpf(10) ** (2 - digits)
+
+
 def test_a_place_that_attracts_from_one_side_is_refused(monkeypatch):
     """Such a place is exact only in theory: as a certificate would give it."""
     import meanfield.symbolic.asymptotics.residual as rooms

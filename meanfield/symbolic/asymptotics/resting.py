@@ -39,6 +39,11 @@ def attractors(square: sp.Expr, S: sp.Expr, c: sp.Expr, d: sp.Expr) -> list[Fixe
 @lru_cache(maxsize=256)
 def resting_ball(square: sp.Expr, S: sp.Expr, c: sp.Expr, d: sp.Expr, index: int, digits: int) -> arb:
     """The attractor number `index`, with that many digits."""
+    with balls.precision(int(3.4 * digits) + 60):
+        return _resting_ball(square, S, c, d, index, digits)
+
+
+def _resting_ball(square: sp.Expr, S: sp.Expr, c: sp.Expr, d: sp.Expr, index: int, digits: int) -> arb:
     found = attractors(square, S, c, d)[index].K
     if found.error is None:
         return balls.certified(found.value, digits)
