@@ -274,6 +274,7 @@ def test_bias_diagram(beside, name, bar):
 @pytest.mark.parametrize(("name", "bar"), [("tanh", 30.0), ("relu", 30.0), ("gelu", 90.0)])
 def test_phase_table(beside, name, bar):
     """The phase table of K and J of a full residual network, every β free, from the expansions on"""
+    from meanfield.presentation import phase_tables
     from meanfield.symbolic.asymptotics import cells, resting
 
     betas = {f"beta_{s}": f"beta_{s}" for s in "vwab"}
@@ -281,7 +282,7 @@ def test_phase_table(beside, name, bar):
     place = dict.fromkeys(("sigma_v", "sigma_w", "sigma_a", "sigma_b"), 1) | {"beta_v": "1/2", "beta_w": "1/4"}
 
     def ours():
-        for cached in (cells._witness, cells._affine, resting.is_monotone):
+        for cached in (phase_tables.phase_table, cells._witness, cells._affine, resting.is_monotone):
             cached.cache_clear()
         return theory.phase_table("K", "J")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
@@ -273,6 +273,10 @@ class PhaseTable:
 
     def orders(self) -> PhaseOrders:
         """The same up to constant factors, one row for each law: where exponents f and g meet, max(f, g)."""
+        return self._orders
+
+    @cached_property
+    def _orders(self) -> PhaseOrders:
         return PhaseOrders(self.quantities, tuple(grouped(self.tree)), self.branch.symbols, self.definitions)
 
     def proof(self) -> str:
@@ -312,6 +316,7 @@ def _told(node: Node, depth: int) -> list[str]:
     return out
 
 
+@lru_cache(maxsize=64)
 def phase_table(branch: Branch, asked: tuple[str, ...]) -> PhaseTable:
     """The table of a branch, whose parameters may be numbers or symbols; see `PhaseTable`."""
     quantities = named_quantities(asked)
