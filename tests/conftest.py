@@ -40,7 +40,7 @@ def shard_of(test: str, shards: int) -> int:
     return zlib.crc32(test.encode()) % shards
 
 
-# parameters of tests whose like stay in the fast suite: they take seconds and show nothing new there
+# tests of seconds whose like stay in the fast suite, or whose subject other tests there see, too
 TWINS = """
 test_contract.py::test_numbers[Sequential((Nonlinearity('relu'), LayerNorm(False), Dense(),)) input_jacobian]
 test_contract.py::test_numbers[Residual(Sequential((Nonlinearity('relu'), LayerNorm(False), LayerNorm(False), Dense(
@@ -119,6 +119,67 @@ test_neutrality.py::test_the_critical_line_at_small_biases[tanh]
 test_empirical_pools.py::test_values_and_slopes[sqrt(z1**2 + z2**2 + z3**2 + z4**2)]
 test_pools.py::test_maxima_of_one_input_against_a_grid[exp(-z**2)]
 test_certificates.py::test_no_fixed_point_is_missed_and_none_invented[gelu-1.41-1e-9]
+test_empirical_scaleout.py::test_killed_and_interrupted_processes_leave_a_checkpoint
+test_machines.py::test_blas_kernels_change_no_bit
+test_empirical_ensemble.py::test_a_second_process_compiles_nothing_and_no_process_needs_to
+test_empirical_correlators.py::test_tangent_correlators_of_linear_networks
+test_ease.py::test_a_run_as_a_data_frame
+test_bias_diagram.py::test_tables_of_a_function_that_jumps
+test_propagate.py::test_whole_numbers_too_long_for_a_compiled_integer
+test_partial_jacobians.py::test_the_print_and_its_contrast_come_out_as_they_should[R15, S of E-4 D0*J0]
+test_criticality.py::test_exponents_that_are_exact
+test_equal_norms.py::test_through_two_dense_layers_and_twice_the_same_phi
+test_figures.py::test_every_kind_of_line_is_drawn_where_the_contour_is[relu-settings0-entries0]
+test_figures.py::test_no_global_state
+test_empirical_differentials.py::test_every_tensor_is_tested_on_something
+test_records.py::test_fixed_points_behind_an_inner_dense[two \u03c6, skip]
+test_bias.py::test_nothing_but_biases_is_ordered
+test_empirical_scaleout.py::test_a_broken_pool_is_explained
+test_empirical_ensemble.py::test_jacobian_from_the_input
+test_expansions.py::test_critical_laws_at_zero[tanh(z) - tanh(2*z)/8-4/3-sqrt(2)/(8*sqrt(l))--1/2]
+test_empirical_cuda.py::test_networks_of_the_simulator[simulated_runs]
+test_propagate.py::test_a_node_that_overflowed_twice_is_finite
+test_cli.py::test_examples_in_the_help_run[phase-diagram]
+test_switch_points.py::test_jets_of_a_text[sigmoid(softplus(z))**2*cosh(z/2) + sech(z)*sinh(z)]
+test_expansions.py::test_critical_laws_at_zero[softsign-1-pi/(8*l**2)--2]
+test_fixed_points.py::test_basins_hold_the_orbits[1]
+test_latex.py::test_latex_is_deterministic
+test_cli.py::test_examples_in_the_help_run[activations]
+test_propagate.py::test_final_equals_trace_and_early_stop_changes_nothing
+test_certificates.py::test_pairs_are_excluded_where_they_are_not_and_nowhere_else
+test_pairs_behind_norms.py::test_what_is_a_little_off_is_measured
+test_cli.py::test_symbolic_verbs_load_nothing_heavy[activations]
+test_run_error.py::test_beyond_a_followed_range_a_run_is_refused
+test_records.py::test_tangents_of_two_inputs[gelu-act]
+test_far_signs.py::test_signs_and_roots_against_quadrature
+test_behind_norms.py::test_against_quadrature[softplus-leaky_relu]
+test_near_one.py::test_the_reason_is_not_a_pole_where_there_is_none
+test_figures.py::test_save[a.pdf-%PDF]
+test_blocks.py::test_equal_inputs_stay_equal
+test_empirical_correlators.py::test_vertex_of_linear_networks[mixed-8-<lambda>-explicit]
+test_power_growth.py::test_stretched_exponential_along_power_growth[z + z*exp(-z**2)]
+test_certificates.py::test_no_fixed_point_is_missed_and_none_invented[max(exp(-0.1234567*z**2), 0.3)-2-1e-3]
+test_records.py::test_a_record_of_ones_own[(Nonlinearity('relu'), RMSNorm(), Dense())]
+test_fixed_points.py::test_the_ball_holds_a_root_of_an_independent_map[silu]
+test_criticality.py::test_everywhere_critical_exponent_and_gamma_form[gelu-2-0-1.0720315984]
+test_power_growth.py::test_quotients_led_by_a_logarithm_are_read_or_refused_in_a_sentence
+test_empirical_correlators.py::test_vertex_of_several_inputs
+test_criticality.py::test_logarithmic_decay_of_hard_tanh
+test_fixed_points.py::test_basins_hold_the_orbits[3]
+test_blocks.py::test_layer_dependent_skip_strength
+test_run_error.py::test_one_input_claims[tanh(30*(z-2))-dphi2]
+test_fixed_points.py::test_the_ball_holds_a_root_of_an_independent_map[elu]
+test_expansions.py::test_both_ends_for_every_registered_activation[gelu_tanh]
+test_propagate.py::test_compiled_layers_equal_exact_iteration[softsign-True]
+test_empirical_correlators.py::test_vertex_of_linear_networks[mixed-8-<lambda>-lazy]
+test_empirical_correlators.py::test_random_tangents_measure_theta[norm in a skip]
+test_cli.py::test_symbolic_verbs_load_nothing_heavy[table relu]
+test_criticality.py::test_laws_at_the_origin_against_iteration[sin(z) + 2/sqrt(3)*(1 - cos(z))]
+test_criticality.py::test_laws_at_the_origin_against_iteration[elu]
+test_equal_norms.py::test_coordinates_are_the_same_state[{}-names0]
+test_cli.py::test_symbolic_verbs_load_nothing_heavy[law tanh --residual]
+test_tails.py::test_power_growth_of_a_whole_theory
+test_latex.py::test_theories_are_printable[elu-act, mu]
 """
 
 
