@@ -254,7 +254,7 @@ class Theory:
             return theory._further_law(quantity, whole(order, "order", 1, MOST_ORDER), parameters)
         if theory.one_input.knows_layer or theory.one_input.knows_depth:
             return theory._scheduled_law(quantity, parameters)
-        if quantity == "fisher":
+        if isinstance(quantity, str) and quantity == "fisher":
             return theory._fisher_law(parameters)
         choice(quantity, "quantity", ("K", "J", "fisher", *closing.QUANTITIES))
         if quantity in closing.QUANTITIES:
