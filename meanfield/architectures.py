@@ -119,7 +119,7 @@ def decays(texts: str, kind: str = "beta") -> dict[str, str]:
     for item in texts.split(",") if texts.strip() else ():
         letter, equals, value = (part.strip() for part in item.partition("="))
         if letter not in LETTERS or not (equals and value):
-            hint = meant(letter, LETTERS) if letter else ""
+            hint = meant(letter, LETTERS) if letter not in (*LETTERS, "") else ""
             raise MeanFieldError(
                 f"The exponents of {option} are written v=1/2,w=0 with the letters w, b, v, a, but "
                 f"{shown(item.strip())} was given.{hint if hint.startswith(' Did') else ''}"

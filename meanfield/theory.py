@@ -437,6 +437,7 @@ class Theory:
         (row,) = table.rows
         (name,) = table.quantities[:1]
         law, way = row[name], row.ways[0]  # refused where the start decides
+        law = law.map(lambda e: sp.sympify(e).subs(dict(table.definitions)))  # a law stands without its table
         return ScheduledLaw(name, law, way.regime, way.basin, way.equations)
 
     def _closing_law(self, quantity: str, parameters: dict, growing: bool = True) -> _depth.DepthLaw:

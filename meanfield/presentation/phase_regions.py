@@ -58,13 +58,15 @@ def place(
     known = {s.name: s for s in (*coordinates, *symbols)}
     extra = sorted(set(values) - set(known))
     if extra:
-        raise MeanFieldError(
-            f"{extra[0]} is not a parameter of this table; it has {', '.join(sorted(known))}."
-            f"{meant(extra[0], sorted(known))}"
-        )
+        raise MeanFieldError(f"{extra[0]} is not a parameter of this table.{meant(extra[0], sorted(known))}")
     for n, v in values.items():
         scalar(v, n)
     given = {known[n]: number(v, n) for n, v in values.items()}
+    for s in symbols:
+        if s not in coordinates and given.get(s, sp.S.One).is_nonpositive:
+            raise MeanFieldError(
+                f"{s} = {shown(given[s])} is outside of the table, whose σ's are > 0 (phase_table({s}=0): that of 0)."
+            )
     for s, e in definitions:
         size = e.subs(given)
         if size.is_number and given.setdefault(s, size) != size:

@@ -35,10 +35,11 @@ BEHAVIOURS = {"grows": (1,), "vanishes": (-1,), "constant": (0,), "bounded": (0,
 @dataclass(frozen=True)
 class Row:
     """One region and what holds everywhere in it; more than one `Laws` where the start decides, one without laws where
-    what happens is open without numbers."""
+    what happens is open without numbers. asked: the table's quantities, some of which may have no law here."""
 
     region: Cell
     ways: tuple[Laws, ...]
+    asked: tuple[str, ...] = ()
 
     def __getitem__(self, quantity: str) -> Growth:
         """The law of a quantity, where only one is possible. Raises: MeanFieldError where the start decides."""
@@ -66,6 +67,8 @@ class Row:
         lines = [", ".join(self.conditions()) or "everywhere"]
         for one in self.ways:
             lines += [f"  {one.regime} ({one.basin})"] + [f"    {n} ~ {g.text()}" for n, g in one.laws]
+            if one.laws:  # else the whole way is open, as its regime says
+                lines += [f"    {n}: not derived here" for n in self.asked if n not in dict(one.laws)]
             lines += [f"    {equation(e)}" for e in one.equations]
         return wrapped("\n".join(lines))
 
@@ -212,7 +215,7 @@ class PhaseTable:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        return tuple(Row(leaf.cell.reduced(), leaf.found) for leaf in self.tree.leaves())
+        return tuple(Row(leaf.cell.reduced(), leaf.found, self.quantities) for leaf in self.tree.leaves())
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -239,9 +242,9 @@ class PhaseTable:
         known = all(len(one.laws) == len(self.quantities) for one in found)
         lost = not known and (self.branch.knows_depth or not self.branch.subs(given).symbols)
         if undecided or lost or not found[0].laws:
-            return Row(node.cell.reduced(), laws_at(self.branch.subs(given), self.quantities))
+            return Row(node.cell.reduced(), laws_at(self.branch.subs(given), self.quantities), self.quantities)
         swap = {s: e.subs(given) for s, e in self.definitions} | given
-        return Row(node.cell.reduced(), tuple(one.at(swap) for one in found))
+        return Row(node.cell.reduced(), tuple(one.at(swap) for one in found), self.quantities)
 
     @spoken
     def where(self, **behaviours: str) -> Found:
@@ -282,7 +285,7 @@ class PhaseTable:
     def proof(self) -> str:
         """The questions, indented: each splits its region by the sign of a form, no sign that can occur is left out, so
         the rows cover the parameter space and are disjoint."""
-        return "\n".join(_told(self.tree, 0))
+        return wrapped("\n".join(_told(self.tree, 0)))
 
     def plot(self, x: str, y: str, **rest: object) -> Figure:
         """A map of the rows over two coordinates, the others at numbers (needs matplotlib: meanfield[plot])."""

@@ -226,9 +226,33 @@ class Solver:
         found = self._quiet(end)
         q = self.variance(found)
         edge = regular(1, -(1 - self.V) / (a - 1))
-        if compared(q, edge, self.oracle) >= 0:
+        order = compared(q, edge, self.oracle)
+        if order > 0 or (order == 0 and self._leaves_edge(end)):
             return []
+        if order == 0:
+            raise Undecided(
+                "V < 1: a source as strong as the feedback of small q may hold small starts at q → 0 (the σ's decide); "
+                "no law is derived on this edge"
+            )
         return [self._way(found, end, "V < 1: q → 0, the feedback is lost", "small starts")]
+
+    def _leaves_edge(self, end: End) -> bool:
+        """Whether K = k l^p leaves the edge below which q is trapped, where a source is as large: whether
+        dk/dlog l = A (σ_w² k + b)^a + s - p k is > 0 at every k, a > 1, A, p > 0.
+        """
+        a, n, c = end.of_square
+        v, w, own, other = self.branch.v, self.branch.w, self.branch.a, self.branch.b
+        p = w.beta - (1 - self.V) / (a - 1)
+        if self.sign(p) <= 0:  # K cannot fall as the edge does
+            return True
+        s = own.size if own is not None and self.sign(1 - own.beta - p) == 0 else sp.S.Zero
+        b = other.size if other is not None and self.sign(w.beta - other.beta - p) == 0 else sp.S.Zero
+        A = v.size * c
+        lowest = (p / (A * a * w.size)) ** (1 / (a - 1))  # of x = σ_w² k + b
+        if n != 0 or (lowest - b).free_symbols | s.free_symbols:
+            return False
+        here = At({})
+        return here.sign(lowest - b) <= 0 or here.sign(A * lowest**a + s - p * (lowest - b) / w.size) > 0
 
     def _quiet(self, end: End) -> Growth:
         """K at q → 0 without feedback."""
@@ -339,9 +363,9 @@ class Solver:
 
     @property
     def _saturates(self) -> bool:
-        """Whether ⟨φ²⟩_q/q is smaller at q → ∞ than at q → 0."""
+        """Whether ⟨φ²⟩_q/q is smaller at q → ∞ than at q → 0, which where it is monotone says that it falls."""
         (a, _, v), (b, _, u) = self.branch.zero.of_square, self.branch.infinity.of_square
-        return b < a or a < 1 or (a == b == 1 and sign_of(v - u) > 0)
+        return b < 1 or a < 1 or (a == b == 1 and sign_of(v - u) > 0)
 
     def _pull(self, end: End, c: sp.Expr, d: sp.Expr) -> int:
         """The sign of S⟨φ²⟩_q + c - d q near one end, without c at q → 0."""
@@ -525,11 +549,16 @@ class Solver:
                 else exponential(self.S * end.of_slope[2] / (1 - self.V), 1 - self.V, leading=True)
             )
         rate = slope * regular(self.S, -self.V)
+        steep = end.square.point != 0 and end.of_slope[:2] > (0, 0)  # ⟨φ′²⟩ grows with q
+        if steep and (not rate.is_regular or self.sign(rate.exponent) >= 0):
+            raise Undecided(f"<phi'^2> of {self.branch.phi} grows with q, so J outgrows every law of this library")
         if not rate.is_regular:
             return regular(None)  # it falls faster than every power
         total = summed(rate, self.oracle)
         if total is None:
             return regular(None)
+        if total.constant is None:
+            raise Undecided("log J grows with a coefficient that depends on the start; no law is derived there")
         return self._exp(total)
 
     def _exp(self, total: Growth) -> Growth:

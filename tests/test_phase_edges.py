@@ -1,0 +1,113 @@
+"""Where ⟨φ²⟩_q vanishes faster than q, or ⟨φ′²⟩_q grows: sources, starts and edges, against own iteration in log l."""
+
+import math
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import meanfield as mf
+from meanfield import MeanFieldError
+
+LETTERS = "vwab"
+X, WEIGHTS = np.polynomial.legendre.leggauss(600)
+X, WEIGHTS = 9 * X, 9 * WEIGHTS * np.exp(-(81 * X**2) / 2) / math.sqrt(2 * math.pi)
+PHI = {"z-tanh(z)": lambda z: z - np.tanh(z), "z**2/(1+z**2)": lambda z: z**2 / (1 + z**2)}
+
+
+def full(phi: str, beta=()) -> mf.Theory:
+    return mf.derive(phi, architecture="full_residual", **{f"beta_{k}": b for k, b in zip(LETTERS, beta or BETAS)})
+
+
+BETAS = tuple(f"beta_{k}" for k in LETTERS)
+
+
+def table(phi: str, beta, size, *quantities: str):
+    """At numbers; size: variances."""
+    sigmas = {f"sigma_{k}": f"sqrt({s})" for k, s in zip(LETTERS, size)}
+    return full(phi, beta).phase_table(*quantities, **sigmas)
+
+
+def log_K(phi: str, beta, size, K: float, far: float) -> tuple[float, float]:
+    """(log K, its slope in log l) at log l = far: exact steps to l = 2000, then steps of 0.01 in log l (midpoint)."""
+    bv, bw, ba, bb = map(float, map(sp.Rational, beta))
+    v, w, a, b = map(float, map(sp.Rational, size))
+
+    def grown(u: float, K: float) -> float:
+        q = w * math.exp(-bw * u) * K + b * math.exp(-bb * u)
+        mean = float(WEIGHTS @ PHI[phi](math.sqrt(q) * X) ** 2)
+        return v * math.exp(-bv * u) * mean + a * math.exp(-ba * u)
+
+    for l in range(1, 2001):
+        K += grown(math.log(l), K)
+    u, y, slope, step = math.log(2000.5), math.log(K), 0.0, 0.01
+    while u < far:
+        half = y + step / 2 * grown(u, math.exp(y)) * math.exp(u - y)
+        slope = grown(u + step / 2, math.exp(half)) * math.exp(u + step / 2 - half)
+        u, y = u + step, y + step * slope
+    return y, slope
+
+
+def test_a_rising_average_beside_a_source_rests_at_two_places():
+    """z - tanh z: ⟨φ²⟩_q/q rises from 0 to 1, so that S⟨φ²⟩_q + c = d q has two roots; large starts alone escape."""
+    beta, size = ("2/5", "3/5", "2/5", "1/3"), ("1/3", 2, 1, "9/2")
+    (row,) = table("z-tanh(z)", beta, size, "K")
+    assert {one.regime for one in row.ways} == {"V = 1: q settles", "V = 1: q → ∞ by its feedback"}
+    rest = next(one for one in row.ways if "settles" in one.regime)["K"]
+    found, slope = log_K("z-tanh(z)", beta, size, 1.0, 40.0)
+    assert abs(slope - float(rest.exponent)) < 1e-3
+    assert abs(found - 40 * float(rest.exponent) - math.log(float(rest.constant.evalf()))) < 1e-2
+    with pytest.raises(MeanFieldError, match="The start decides"):
+        full("z-tanh(z)", beta).depth_law("K", **{f"sigma_{k}": f"sqrt({s})" for k, s in zip(LETTERS, size)})
+    with pytest.raises(MeanFieldError, match="give sigma_v"):  # without numbers for the σ's
+        full("z-tanh(z)").phase_table("K").at(**dict(zip(BETAS, beta)))
+
+
+@pytest.mark.parametrize(
+    ("beta", "size"),
+    [
+        ((0, "3/5", "4/5", 1), (1, "1/4", "1/25", 1)),  # K¹'s source falls as the edge of what is trapped
+        ((0, "3/5", 2, "2/5"), (1, "1/4", "1/1000", "1/400")),  # and the biases inside
+    ],
+)
+def test_a_source_on_the_edge_may_hold_small_starts(beta, size):
+    """z²/(1 + z²), V < 1: K = k l^p with dk/dlog l = A(w k + b)² + s - p k, which has roots for small sources only."""
+    small, large = (log_K("z**2/(1+z**2)", beta, size, K, 60.0)[1] for K in (1e-3, 1e3))
+    assert abs(small - 0.2) < 2e-2 and abs(large - 1) < 2e-2  # p = 1/5, and l^{1 - β_v}
+    (row,) = table("z**2/(1+z**2)", beta, size, "K")
+    assert row.ways[0].laws == () and "on this edge" in row.ways[0].regime
+
+
+def test_a_large_source_on_the_edge_lets_nothing_stay():
+    beta, size = (0, "3/5", "4/5", 1), (1, "1/4", "1/4", 1)
+    assert abs(log_K("z**2/(1+z**2)", beta, size, 1e-3, 60.0)[1] - 1) < 2e-2
+    (row,) = table("z**2/(1+z**2)", beta, size, "K")
+    assert row["K"].exponent == 1 and row.ways[0].basin == "every start"
+
+
+def test_a_slope_that_grows_has_no_false_law():
+    """⟨φ′²⟩_q ~ q/2 of z sin z: a power of l where q grows slowly enough, else a sentence; it was C, or a traceback."""
+    made = full("z*sin(z)").phase_table("J")
+    with pytest.raises(MeanFieldError, match="grows with q"):
+        made.at(beta_v="1/2", beta_w="1/4", beta_a=1, beta_b=1)
+    slow = made.at(beta_v=1, beta_w="1/2", beta_a=0, beta_b=0, sigma_v=1, sigma_w=1, sigma_a=1, sigma_b=1)
+    assert slow["J"].exponent == sp.Rational(1, 2)
+
+
+def test_places_have_standard_deviations_above_zero():
+    """The exponent of J has σ_a σ_w below: a negative σ turned its sign, and 0 asks for another table."""
+    made = full("tanh").phase_table("J")
+    place = dict(zip(BETAS, ("3/5", "1/10", "3/10", "1/2")), sigma_v=1, sigma_w=1, sigma_a=1)
+    for wrong in ({"sigma_w": -1}, {"sigma_a": 0}, {"sigma_b": "-1/2"}):
+        with pytest.raises(MeanFieldError, match="is outside of the table"):
+            made.at(**(place | wrong))
+    law = full("tanh", ("3/5", "1/10", "3/10", "1/2")).depth_law("J")
+    assert {s.name for s in law.exponent.free_symbols} == {"sigma_v", "sigma_w", "sigma_a"}  # S is the table's
+
+
+def test_what_has_no_law_is_printed_and_proofs_fit():
+    made = table("Max(0,z)**(7/10)", ("1/2", "1/2", 2, 2), (1, 1, 1, 1), "K", "gamma")
+    assert "gamma: not derived here" in str(made)
+    assert max(map(len, full("z*tanh(z)").phase_table("K").proof().split("\n"))) <= 80
+    with pytest.raises(MeanFieldError, match=r"was given\.$"):
+        mf.architectures.decays("v")
