@@ -762,7 +762,8 @@ class Theory:
             wanted = (*norms, *(n for n in wanted if n not in norms and (quantities or n != "K")))
         if pair and not set(wanted) & set(of_two):
             wanted = (*wanted, "distance")  # K, J or Theta with a correlation: of two inputs of one norm
-        back, other, values = bool(set(wanted) & set(GRADIENTS)), None, {}
+        back, other = bool(set(wanted) & set(GRADIENTS)), None
+        values: dict = {}  # of learning rates
         if back:
             if pair:
                 raise MeanFieldError(f"{_listed(GRADIENTS)} are of one input; leave correlation= and its start out.")
@@ -1065,6 +1066,8 @@ def decided(theory: Theory, values: dict) -> tuple[Theory, dict]:
 
 def _inside_averages(recursion: Recursion, values: dict) -> dict[str, sp.Expr]:
     """The values of parameters that stand inside an average: they must be put in before anything is compiled."""
+    if not values:
+        return {}
     nodes = [a for step in recursion.steps for e in step.expressions for a in e.atoms(Average)]
     inside = {s.name for a in nodes for s in sp.Tuple(*a.args[2:]).free_symbols}  # not those of a variance
     return {k: _number(k, v) for k, v in values.items() if k in inside}

@@ -100,7 +100,7 @@ def _joined(whole: sp.Expr, series: Law, written: sp.Expr) -> tuple[sp.Expr, flo
     for _ in range(HALVINGS):
         error = max(_miss(whole, written, at) for at in (end, end * sp.Rational(5, 7)))
         if error < ALLOWED:
-            return sp.Piecewise((written, K < sp.Float(end)), (whole, True)), error
+            return sp.Piecewise((written, sp.Lt(K, sp.Float(end))), (whole, True)), error
         end /= 2
     return whole, 0.0
 
