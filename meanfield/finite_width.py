@@ -20,7 +20,7 @@ from meanfield.quantities import CORRELATORS, ONE_INPUT, QUANTITIES
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.first import begun
 from meanfield.symbolic.blocks.naming import describe
-from meanfield.symbolic.finite_width.recursions import correlator_recursion
+from meanfield.symbolic.finite_width.recursions import OF_J, correlator_recursion
 from meanfield.symbolic.finite_width.words import lambda_b, lambda_w
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbols import l, sigma_b, sigma_w
@@ -62,6 +62,9 @@ def correlators(
             f"{', '.join(KNOWN)}."
         )
     phi, law = plain(block, first, (own or ["The theory of order 1/n"])[0])
+    taken = sorted({s.name for s in phi.free_parameters} & {*CORRELATORS, *OF_J})
+    if taken:
+        raise MeanFieldError(f"{taken[0]} is a parameter of {phi.name} and a correlator; call the parameter differently.")
     held = {name for x in own for name, _ in QUANTITIES[x].over}
     asked = dict.fromkeys((*names, *(x for x in ONE_INPUT if x in held)))
     return begun(correlator_recursion(phi, weights=law, quantities=tuple(asked), rates=rates, inputs=ratio), first)
