@@ -40,6 +40,15 @@ _LAWS = {
 }
 
 
+def prepared(
+    block: Block, first: Dense, names: tuple[str, ...], given: dict[str, Any], ratio: object, depth: object
+) -> tuple[Recursion, dict[str, Any]]:
+    """(the recursion for numbers, the values of its rates): what `propagate` runs. given: lambda_w and lambda_b, those
+    that are not None; see `correlators` for the others."""
+    rates, values = numeric_rates(given, names, depth)
+    return correlators(block, first, names, rates, scalar(ratio, "input_ratio")), values
+
+
 @lru_cache(maxsize=256)
 def correlators(
     block: Block,
@@ -64,7 +73,7 @@ def correlators(
     phi, law = plain(block, first, (own or ["The theory of order 1/n"])[0])
     taken = sorted({s.name for s in phi.free_parameters} & {*CORRELATORS, *OF_J})
     if taken:
-        raise MeanFieldError(f"{taken[0]} is a parameter of {phi.name} and a correlator; call the parameter differently.")
+        raise MeanFieldError(f"{taken[0]} is a parameter of {phi.name} and a correlator; call the parameter otherwise.")
     held = {name for x in own for name, _ in QUANTITIES[x].over}
     asked = dict.fromkeys((*names, *(x for x in ONE_INPUT if x in held)))
     return begun(correlator_recursion(phi, weights=law, quantities=tuple(asked), rates=rates, inputs=ratio), first)

@@ -34,7 +34,7 @@ from meanfield.architecture import (
 from meanfield.architectures import PRESETS, keywords
 from meanfield.arguments import choice, flag, meant, record, scalar, shown, spoken, whole
 from meanfield.arguments import names as names_of
-from meanfield.finite_width import correlators, numeric_rates, rates_of, refuse_zero
+from meanfield.finite_width import correlators, prepared, rates_of, refuse_zero
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.parser import number
 from meanfield.presentation import tables as _latex
@@ -776,8 +776,7 @@ class Theory:
         elif given_rates or set(wanted) & set(CORRELATORS):
             if pair:
                 raise MeanFieldError(f"{_listed(CORRELATORS)} are of one input here; leave correlation= out.")
-            rates, values = numeric_rates(given_rates, wanted, depth)
-            recursion = correlators(self.block, self.first, wanted, rates, input_ratio)
+            recursion, values = prepared(self.block, self.first, wanted, given_rates, input_ratio, depth)
             if not begin:
                 refuse_zero({k: double(k, v) for k, v in places.items() if k != "correlation"}, wanted[0], layerwise)
         else:
