@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+import meanfield as mf
+from meanfield.quantities import CORRELATORS
 from meanfield.symbolic.finite_width import correlators, layer_law, neuron_sums, orthogonality, weingarten, zonal
 from meanfield.symbolic.finite_width.pairings import partitions
 from meanfield.symbols import n
@@ -45,3 +47,12 @@ def test_maps(beside, inputs, bar):
 
     ours, peer = (lambda w=w: _cold(lambda: derived(w), *STEPS) for w in ("orthogonal", "gaussian"))
     beside(ours, peer, "Gaussian weights (ours)", rounds=3, warm=False, bar=bar)
+
+
+def test_run(beside):
+    """1000 layers of K, Theta, V … U, G1, Theta1, J1 of orthogonal tanh networks, compiled"""
+    theory, at = mf.derive("tanh", weights="orthogonal"), dict(sigma_w=1, sigma_b=0, depth=1000)
+    ours = lambda: theory.propagate(**at, quantities=("K", "Theta", *CORRELATORS))  # noqa: E731
+    for _ in range(20):  # the first calls are interpreted
+        ours()
+    beside(ours, lambda: theory.propagate(**at, quantities=("K", "J", "Theta")), "K, J, Theta (ours)", bar=2e-3)

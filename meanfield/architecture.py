@@ -130,7 +130,8 @@ class Block(_Shown):
 
 
 _FIXED = ("sigma_w", "sigma_b", "Q0", "N0", "c0", "l", "z", "x", "C", "nan", "inf")
-_ARGUMENTS = ("depth", "input_norm", "correlation", "quantities", "layerwise", "every_layer", "start", "line")
+_RATES = ("lambda_w", "lambda_b", "input_ratio")
+_ARGUMENTS = (*_RATES, "depth", "input_norm", "correlation", "quantities", "layerwise", "every_layer", "start", "line")
 _CARRIED = (*ONE_INPUT, *TWO_INPUTS, *EQUAL_NORMS, *UNEQUAL_NORMS, *FINITE_INPUT, *GRADIENTS)
 RESERVED = frozenset((*_FIXED, *_ARGUMENTS, *_CARRIED))
 OWN = (Param("sigma_w"), Param("sigma_b"))  # the network's own standard deviations, which verbs are given

@@ -18,7 +18,8 @@ class Quantity:
     that carries it ("" where only networks know it); positions: how many inputs it is of (0: any number); order: the
     power of 1/n it appears with; carry: how a recursion holds it (a logarithm is `log_<name>` in
     runs and in JSON); measured: the name under which finite networks give it ("" where they do not), with derivatives
-    of the network where `differentiates`; relative: whether reports give it in units of the theory's value.
+    of the network where `differentiates`; relative: whether reports give it in units of the theory's value; over: what
+    its normalized form is divided by, ((name, power), …); corrects: the mean that it is the term of order 1/n of.
     """
 
     name: str
@@ -31,6 +32,8 @@ class Quantity:
     measured: str = ""
     differentiates: bool = False
     relative: bool = False
+    over: tuple[tuple[str, int], ...] = ()
+    corrects: str = ""
 
     @property
     def key(self) -> str:
@@ -38,10 +41,34 @@ class Quantity:
         return self.carry.key(self.name)
 
 
+_OVER = {
+    **dict.fromkeys("AB", (("Theta", 2),)),
+    **dict.fromkeys("DF", (("K", 1), ("Theta", 1))),
+    **dict.fromkeys("PQ", (("Theta", 2),)),
+    **dict.fromkeys("RSTU", (("Theta", 3), ("K", -1))),
+}  # [orthogonal_weights] (5.9), (5.10), (5.15), (5.16)
+
+
 def _four(names: str, meaning: str) -> list[Quantity]:
     return [
-        Quantity(n, rf"{n}^{{\ell}}", meaning, positions=0, order=1, measured=n, differentiates=True) for n in names
+        Quantity(
+            n,
+            rf"{n}^{{\ell}}",
+            meaning,
+            "correlators",
+            positions=0,
+            order=1,
+            measured=n,
+            differentiates=True,
+            over=_OVER[n],
+        )
+        for n in names
     ]
+
+
+def _correction(name: str, latex: str, of: str) -> Quantity:
+    meaning = f"n times the correction of order 1/n of {of}, n the width"
+    return Quantity(name, latex, meaning, "correlators", order=1, over=((of, 1),), corrects=of)
 
 
 _ALL = [
@@ -138,10 +165,15 @@ _ALL = [
         measured="delta2",
         differentiates=True,
     ),
-    Quantity("V", r"V^{\ell}", "four-point vertex", positions=0, order=1, measured="V"),
+    Quantity(
+        "V", r"V^{\ell}", "four-point vertex", "correlators", positions=0, order=1, measured="V", over=(("K", 2),)
+    ),
     *_four("ABDF", "correlator of the tangent kernel"),
     *_four("PQ", "correlator of the first differential of the tangent kernel"),
     *_four("RSTU", "correlator of the second differential of the tangent kernel"),
+    _correction("G1", r"G_1^{\ell}", "K"),
+    _correction("Theta1", r"\Theta_1^{\ell}", "Theta"),
+    _correction("J1", r"J_1^{\ell}", "J"),
     *(
         Quantity(
             name,
@@ -173,7 +205,7 @@ ONE_INPUT, FINITE_INPUT = carried_by("one_input"), carried_by("input_jacobian")
 COVARIANCES, PAIR_TANGENTS = carried_by("two_inputs"), carried_by("pair_tangents")
 EQUAL_NORMS, UNEQUAL_NORMS = carried_by("equal_norms"), carried_by("unequal_norms")
 TWO_INPUTS = COVARIANCES + PAIR_TANGENTS
-GRADIENTS = carried_by("gradients")
+GRADIENTS, CORRELATORS = carried_by("gradients"), carried_by("correlators")
 RELATIVE = tuple(q.name for q in _ALL if q.relative)
 LOGARITHMIC = tuple(q.name for q in _ALL if q.carry == LOGARITHM and q.differentiates)  # networks give logarithms
 MEASURED = tuple(q.name for q in _ALL if q.measured == q.name)

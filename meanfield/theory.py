@@ -34,10 +34,12 @@ from meanfield.architecture import (
 from meanfield.architectures import PRESETS, keywords
 from meanfield.arguments import choice, flag, meant, record, scalar, shown, spoken, whole
 from meanfield.arguments import names as names_of
+from meanfield.finite_width import correlators, prepared, rates_of, refuse_zero
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.parser import number
 from meanfield.presentation import tables as _latex
 from meanfield.quantities import (
+    CORRELATORS,
     COVARIANCES,
     EQUAL_NORMS,
     FINITE_INPUT,
@@ -173,21 +175,28 @@ class Theory:
         return ("K", "J") if self.one_input["J"] != sp.oo else ("K",)
 
     @spoken
-    def recursion(self, *names: str) -> Recursion:
+    def recursion(self, *names: str, lambda_w=None, lambda_b=None) -> Recursion:
         """The maps of the named quantities and of what they depend on; all of (K, J, Theta) by default.
 
         One input: "K", "J", "Theta", or "J0". Two inputs: "K_aa", "K_bb", "K_ab", "J_ab", "Theta_ab" and, beside K_aa
         or K_bb, "distance" = K_aa + K_bb - 2K_ab; of one norm "distance" beside "K", "J", … or alone, and in other
         coordinates ("K", "c"), ("gamma",), ("sigma_mu2", "sigma_y2"). Prints as equations, renders as LaTeX in a
-        notebook.
+        notebook. Of plain MLPs "V", "A", "B", "D", "F", "P" … "U" (n times connected averages of width n, n → ∞) and
+        "G1", "Theta1", "J1" (n times the corrections of K, Theta, J); lambda_w, lambda_b: learning rates of weights (by
+        fan-in) and biases, σ_w² and σ_b² unless given, numbers, names or formulas in the layer l ("1/l").
 
         >>> print(derive("erf").recursion("K").doit())
         K' = sigma_b**2 + 2*sigma_w**2*asin(2*K/(2*K + 1))/pi
         >>> print(derive("tanh").recursion("distance"))
         K' = sigma_b**2 + sigma_w**2*<tanh(z)**2>_{K}
         distance' = sigma_w**2*<(tanh(z_a) - tanh(z_b))**2>_{K, distance}
+        >>> print(derive("relu", weights="orthogonal").recursion("V").doit())
+        K' = K*sigma_w**2/2 + sigma_b**2
+        V' = 3*K**2*sigma_w**4/4 + V*sigma_w**4/4
         """
         asked = tuple(names_of(n, "A quantity")[0] for n in names)
+        if lambda_w is not None or lambda_b is not None:
+            return correlators(self.block, self.first, asked, rates_of({"lambda_w": lambda_w, "lambda_b": lambda_b}))
         if set(asked) & set(COORDINATES):
             _selected(self, asked)  # refuses what does not go together
             return in_coordinates(self.equal_norms, asked)
@@ -683,6 +692,9 @@ class Theory:
         layerwise: bool = False,
         every_layer: bool = True,
         start=None,
+        lambda_w=None,
+        lambda_b=None,
+        input_ratio=1,
         **parameters,
     ):
         """The state at layers 1 … depth in float64, compiled and parallel.
@@ -697,6 +709,9 @@ class Theory:
         "G_z", "G_w", "G_b" are mean squared gradients of u·z^L/√N_L, u random signs and L = depth, by z^l and by all
         weights w = σ_w W/√n (per input of the Dense: networks have n times as much) and biases σ_b b of every Dense of
         the block; run.G_w and run.G_b have the Dense as their last axis, the input layer's in the last place.
+        "V", "A", …, "U" and "G1", "Theta1", "J1" of plain MLPs are of order 1/n (`recursion`, `run.normalized`,
+        `run.at_width`); lambda_w, lambda_b ≥ 0: learning rates, which Theta feels, too, numbers or arrays as the σ's,
+        or formulas in l ("1/l"), σ_w² and σ_b² unless given; input_ratio: N_0/n, which orthogonal input layers feel.
         every_layer=False returns layer `depth` only. start: values of state variables at layer 1 in the place of those
         that follow from input_norm and correlation ({"K_aa": 1, "K_bb": 2.5, "distance": 0.7}, or one of "K_ab" and "c"
         for the distance: unequal norms; {"K": 1.6, "c": 0.1}, {"sigma_mu2": 0.1, "sigma_y2": 1.5}: of one norm, in any
@@ -716,6 +731,8 @@ class Theory:
         begin = {k: double(f"The start of {k}", v) for k, v in _mapping(start, "start").items()}
         places = dict(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
         settings = dict(depth=depth, quantities=quantities, layerwise=layerwise, every_layer=every_layer)
+        given_rates = {k: v for k, v in (("lambda_w", lambda_w), ("lambda_b", lambda_b)) if v is not None}
+        settings |= given_rates | {"input_ratio": input_ratio}
         inner = {s.name for a in activations_of(self.block) for s in activation(a).free_parameters}
         swept = {k: double(k, v) for k, v in parameters.items() if k in inner}
         if any(getattr(v, "shape", ()) or isinstance(v, (list, tuple)) for v in swept.values()):
@@ -747,6 +764,7 @@ class Theory:
         if pair and not set(wanted) & set(of_two):
             wanted = (*wanted, "distance")  # K, J or Theta with a correlation: of two inputs of one norm
         back, other = bool(set(wanted) & set(GRADIENTS)), None
+        values: dict = {}  # of learning rates
         if back:
             if pair:
                 raise MeanFieldError(f"{_listed(GRADIENTS)} are of one input; leave correlation= and its start out.")
@@ -756,6 +774,12 @@ class Theory:
             if beside:
                 other = self.propagate(**places, **(settings | {"quantities": beside}), start=begin, **parameters)
             recursion = self.gradients.only(*columns(self.gradients, wanted))
+        elif given_rates or set(wanted) & set(CORRELATORS):
+            if pair:
+                raise MeanFieldError(f"{_listed(CORRELATORS)} are of one input here; leave correlation= out.")
+            recursion, values = prepared(self.block, self.first, wanted, given_rates, input_ratio, depth)
+            if not begin:
+                refuse_zero({k: double(k, v) for k, v in places.items() if k != "correlation"}, wanted[0], layerwise)
         else:
             recursion = _selected(self, wanted)
         parameters = {k: v for k, v in parameters.items() if k not in of_widths(self.block)}
@@ -770,7 +794,7 @@ class Theory:
                 depth=depth,
                 layerwise=layerwise,
                 every_layer=every_layer,
-                parameters={k: double(k, v) for k, v in parameters.items() if k not in numbers},
+                parameters={k: double(k, v) for k, v in (parameters | values).items() if k not in numbers},
                 start=begin,
             )
             return with_gradients(run, wanted, other) if back else run
@@ -918,6 +942,7 @@ class Theory:
 def _selected(theory: Theory, names: tuple[str, ...]) -> Recursion:
     """The part of a theory's recursions that `names` need."""
     known = ONE_INPUT + FINITE_INPUT[1:] + TWO_INPUTS + EQUAL_NORMS + UNEQUAL_NORMS + COORDINATES + GRADIENTS
+    known += CORRELATORS
     unknown = [n for n in names if n not in known]
     if unknown:
         raise MeanFieldError(f"The quantity {shown(unknown[0])} was asked for; known are {', '.join(known)}.")
@@ -926,6 +951,8 @@ def _selected(theory: Theory, names: tuple[str, ...]) -> Recursion:
             f"{_listed(GRADIENTS)} go from the last layer back, so no map takes them one layer deeper; propagate(...) "
             "gives them, and .gradients what they are products of."
         )
+    if set(names) & set(CORRELATORS):
+        return correlators(theory.block, theory.first, names)
     if _of_two_norms(names):
         return _unequal(theory, names)
     near = [n for n in names if n in EQUAL_NORMS + COORDINATES]
@@ -1039,6 +1066,8 @@ def decided(theory: Theory, values: dict) -> tuple[Theory, dict]:
 
 def _inside_averages(recursion: Recursion, values: dict) -> dict[str, sp.Expr]:
     """The values of parameters that stand inside an average: they must be put in before anything is compiled."""
+    if not values:
+        return {}
     nodes = [a for step in recursion.steps for e in step.expressions for a in e.atoms(Average)]
     inside = {s.name for a in nodes for s in sp.Tuple(*a.args[2:]).free_symbols}  # not those of a variance
     return {k: _number(k, v) for k, v in values.items() if k in inside}

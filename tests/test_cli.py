@@ -440,7 +440,7 @@ LAYERS = "propagate tanh --sigma-b 0.1"
         (f"{LAYERS} --sigma-w 1 --depth 99999999999", "--depth"),
         (f"{LAYERS} --sigma-w 1 --depth 5 --mu mu", "--mu must be a number"),
         (f"{LAYERS} --sigma-w 1 --depth 5 --correlation 1.5", "between -1 and 1"),
-        (f"{LAYERS} --sigma-w 1 --depth 5 --quantities V", "K, J, Theta"),
+        (f"{LAYERS} --sigma-w 1 --depth 5 --quantities W", "K, J, Theta"),
         (f"{LAYERS} --sigma-w 1 --depth 5 --quantities ,", "names none"),
         (f"{LAYERS} --sigma-w 1 --depth 5 --quantities K_ab", "--correlation"),
         (f"{LAYERS} --sigma-w 1 --depth 5 --quantities J,K_aa --correlation 0", "any two norms"),
@@ -564,3 +564,26 @@ def test_law_of_a_full_residual_network(run):
     assert code == 2 and "letters" in error
     code, _, error = run("law tanh --architecture full_residual --quantity c --correlation 0.5")
     assert code == 2 and "one" in error
+
+
+def test_correlators_of_order_1_by_n(run):
+    """--weights, --lambda-w and --lambda-b: the numbers of `propagate`, four columns a table; V and F of networks."""
+    command = "propagate tanh --sigma-w 1 --sigma-b 0 --depth 3 --quantities V,F,R,A,G1 --weights orthogonal"
+    code, text, _ = run(f"{command} --lambda-w 1 --lambda-b 1/l")
+    assert code == 0 and "orthogonal weights" in text and "lambda_b 1/l" in text
+    assert all(len(line) <= 80 for line in text.splitlines()) and text.count("layer") == 2
+    found = strict(run(f"{command} --lambda-w 1 --lambda-b 1/l --json")[1])
+    assert found["inputs"]["weights"] == "orthogonal" and found["inputs"]["lambda_b"] == "1/l"
+    theory = meanfield.derive("tanh", weights="orthogonal")
+    expected = theory.propagate(sigma_w=1, sigma_b=0, depth=3, quantities=("V", "R"), lambda_w=1, lambda_b="1/l")
+    assert found["results"]["layers"]["V"] == expected.V.tolist()
+    assert found["results"]["layers"]["R"] == pytest.approx(expected.R.tolist(), rel=1e-13)
+    for wrong, sentence in (
+        ("--weights haar", "--weights must be one of"),
+        ("--residual", "has a skip"),
+        ("--lambda-b -1", "lambda_b must be"),
+        ("--lambda-w x", "--lambda-w must be a finite number"),
+        ("--architecture full_residual --weights orthogonal", "is of the plain layer"),
+    ):
+        code, _, error = run(command.replace(" --weights orthogonal", "") + " " + wrong)
+        assert code == 2 and sentence in " ".join(error.split()), error

@@ -59,11 +59,11 @@ numeric.lowering.cache numeric.lowering.pair_check numeric.lowering.printing num
 numeric.lowering.conditional numeric.lowering.direct
 numeric.lowering.loops numeric.lowering.modules numeric.lowering.scalar numeric.lowering.pairs
 numeric.lowering.stretches numeric.lowering.parametric_check numeric.lowering.parametric numeric.lowering.chords
-numeric.lowering.chord_check numeric.lowering.assembly
+numeric.lowering.chord_check numeric.lowering.near_zero numeric.lowering.assembly
 numeric.phase numeric.places numeric.starts numeric.solvers numeric.gradients numeric.correlations
 numeric.neutrality numeric.sweeps numeric.widths
 numeric.fractions numeric.gap_source numeric.gap_tables numeric.gaps numeric.settling
-class_fraction bias
+class_fraction bias finite_width
 presentation.figures presentation.bias_figures presentation.tables presentation.diagrams presentation.bias_diagrams
 presentation.phase_regions presentation.phase_orders presentation.phase_maps presentation.phase_tables
 theory

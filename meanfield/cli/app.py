@@ -36,11 +36,12 @@ from meanfield.cli.options import (
     SigmaW,
     Skip,
     Total,
+    Weights,
     doubles,
     one_format,
     option,
 )
-from meanfield.cli.reading import carried, layers, needs_numbers, number, target, theory_of, wanted
+from meanfield.cli.reading import carried, layers, needs_numbers, number, rate, target, theory_of, wanted
 from meanfield.cli.widths import widths
 from meanfield.presentation.figures import FORMATS, plot_report, plot_run, save, write_whole
 from meanfield.quantities import GRADIENTS, columns
@@ -183,11 +184,23 @@ def propagate(
     architecture: Architecture = None,
     decay: Decay = None,
     total: Total = None,
+    weights: Weights = "gaussian",
     input_norm: InputNorm = "1",
     correlation: Correlation = None,
     quantities: Annotated[
         str | None,
-        typer.Option(metavar="LIST", help="From K,J,Theta,G_z,G_w,G_b; with --correlation also K_ab,c,distance,gamma."),
+        typer.Option(
+            metavar="LIST",
+            help="From K,J,Theta,G_z,G_w,G_b; with --correlation also K_ab,c,distance,gamma. Of order 1/n: "
+            "V,A,B,D,F,P,Q,R,S,T,U and the corrections G1,Theta1,J1 of K,Theta,J.",
+        ),
+    ] = None,
+    lambda_w: Annotated[
+        str | None,
+        typer.Option(metavar="X", help="Learning rate of weights, divided by the fan-in: a number or a formula in l."),
+    ] = None,
+    lambda_b: Annotated[
+        str | None, typer.Option(metavar="X|1/l", help="Learning rate of biases; l is the layer that is made.")
     ] = None,
     json: Json = False,
     output: Annotated[
@@ -197,16 +210,20 @@ def propagate(
 ) -> None:
     """Follow K, J, Θ or the covariance of two inputs from layer 1 to layer L, in compiled float64.
 
-    Prints selected layers. A K that grows beyond 1e300 is an answer, not an
-    error: the layer is named.
+    V, A, …, U are n times connected averages of networks of width n → ∞, with learning
+    rates σ_w² and σ_b² unless --lambda-w and --lambda-b say. Prints selected layers.
+    A K that grows beyond 1e300 is an answer, not an error: the layer is named.
     """
     path = target(output, (".csv", ".npz", *FORMATS))
-    theory = theory_of(act, residual, mu, param, norm, architecture, decay, total)
+    theory = theory_of(act, residual, mu, param, norm, architecture, decay, total, weights)
     needs_numbers(theory)
     names = wanted(theory, quantities, correlation is not None)
     numbers = doubles(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
+    given_rates = {"lambda_w": rate(lambda_w, "--lambda-w"), "lambda_b": rate(lambda_b, "--lambda-b")}
+    rates: dict[str, Any] = {k: v for k, v in given_rates.items() if v is not None}
+    asked = carried(names, correlation is not None)
     with out.working("Compiling the recursion"):
-        run = theory.propagate(**numbers, depth=layers(depth), quantities=carried(names, correlation is not None))
+        run = theory.propagate(**numbers, **rates, depth=layers(depth), quantities=asked)
     names = tuple(n for q in names for n in (columns(q, run) if q in GRADIENTS else (q,)))
     if path is not None:
         out.write_run(run, names, names if quantities else None, path)
@@ -219,10 +236,13 @@ def propagate(
             "message": run.message(),
             "average_error": run.error,
         }
-        typer.echo(out.document("propagate", {**out.about(theory), **numbers, "depth": depth}, results))
+        given = {**out.about(theory), **numbers, **rates, "depth": depth}
+        typer.echo(out.document("propagate", given | ({"weights": weights} if weights != "gaussian" else {}), results))
         return
     settings = f"sigma_w {numbers['sigma_w']:g}, sigma_b {numbers['sigma_b']:g}, |x|^2/N_0 {numbers['input_norm']:g}"
-    lines = [f"Propagation: {describe(theory.block)}", settings, "", out.layer_table(run, names)]
+    settings += "".join(f", {k} {v}" for k, v in rates.items())
+    law = "" if weights == "gaussian" else f", {weights} weights"
+    lines = [f"Propagation: {describe(theory.block)}{law}", settings, "", out.layer_table(run, names)]
     typer.echo(out.wrapped("\n".join(lines + (["", run.message()] if run.message() else []))))
 
 

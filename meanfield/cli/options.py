@@ -60,6 +60,13 @@ Total = Annotated[
     str | None,
     typer.Option(metavar="v=1,w=0", help="Of full_residual: variances in L blocks are σ² L^-δ, too, by letter."),
 ]
+Weights = Annotated[
+    str,
+    typer.Option(
+        metavar="LAW",
+        help="gaussian, orthogonal (Haar) or mixed (Haar after a Gaussian input layer): they differ at order 1/n.",
+    ),
+]
 Latex = Annotated[bool, typer.Option("--latex", help="Print LaTeX (amsmath, booktabs) instead of text.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]
 Order = Annotated[int, typer.Option(min=1, max=12, help="Terms in the expansions at K → 0 and K → ∞.")]

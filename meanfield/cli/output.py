@@ -238,12 +238,15 @@ def selected(run: Any) -> list[int]:
 
 
 def layer_table(run: Any, names: tuple[str, ...]) -> str:
-    """A run in 80 columns: one line per selected layer."""
-    lines = ["  layer" + "".join(f"{n:>16}" for n in names)]
-    for i in selected(run):
-        cells = [_cell(getattr(run, n)[i], run.values.get(f"log_{n}", {i: None})[i]) for n in names]
-        lines.append(f"{run.l[i]:>7}" + "".join(f"{c:>16}" for c in cells))
-    return "\n".join(lines)
+    """A run in 80 columns: one line per selected layer, and another table for every four more names."""
+    tables = []
+    for part in (names[i : i + 4] for i in range(0, len(names), 4)):
+        lines = ["  layer" + "".join(f"{n:>16}" for n in part)]
+        for i in selected(run):
+            cells = [_cell(getattr(run, n)[i], run.values.get(f"log_{n}", {i: None})[i]) for n in part]
+            lines.append(f"{run.l[i]:>7}" + "".join(f"{c:>16}" for c in cells))
+        tables.append("\n".join(lines))
+    return "\n\n".join(tables)
 
 
 def _cell(value: float, log: float | None) -> str:

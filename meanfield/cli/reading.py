@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
-from meanfield.architecture import FIRST, NORMS, Param, Residual
+from meanfield.architecture import FIRST, NORMS, WEIGHTS, Param, Residual
 from meanfield.architectures import decays, keywords
 from meanfield.functions.activations import activation
 from meanfield.functions.parser import number
 from meanfield.presentation.figures import FORMATS, require
-from meanfield.quantities import COVARIANCES, EQUAL_NORMS, GRADIENTS, ONE_INPUT, TWO_INPUTS
+from meanfield.quantities import CORRELATORS, COVARIANCES, EQUAL_NORMS, GRADIENTS, ONE_INPUT, TWO_INPUTS
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.coordinates import COORDINATES
 from meanfield.theory import Theory, derive
@@ -28,9 +29,12 @@ def theory_of(
     architecture: str | None = None,
     decay: str | None = None,
     total: str | None = None,
+    weights: str = "gaussian",
 ) -> Theory:
-    """The theory that the arguments ACT, --residual, --mu, --param, --norm, --architecture, --decay and --total ask
+    """The theory that ACT, --residual, --mu, --param, --norm, --architecture, --decay, --total and --weights ask
     for."""
+    if weights not in WEIGHTS:
+        raise MeanFieldError(f"--weights must be one of {', '.join(WEIGHTS)}, but {weights!r} was given.")
     if norm not in NORMS:
         raise MeanFieldError(f"--norm must be one of {', '.join(NORMS)}, but {norm!r} was given.")
     values: dict[str, str] = {}
@@ -50,7 +54,9 @@ def theory_of(
         if text is not None and architecture != "full_residual":
             raise MeanFieldError(f"{option} is of the standard deviations of --architecture full_residual; give both.")
     if architecture in (None, "mlp"):
-        return derive(activation(act, **values), **plain)
+        return derive(activation(act, **values), weights=weights, **plain)
+    if weights != "gaussian":
+        raise MeanFieldError(f"--weights {weights} is of the plain layer; leave it out with --architecture.")
     own = set(keywords(architecture))
     inner = {k: v for k, v in values.items() if k not in own}
     values = {k: v for k, v in values.items() if k in own}
@@ -101,7 +107,7 @@ def needs_numbers(theory: Theory) -> None:
 
 def wanted(theory: Theory, text: str | None, two: bool) -> tuple[str, ...]:
     """The quantities to show, from --quantities or the default for one or two inputs."""
-    known = (*TWO_INPUTS, *EQUAL_NORMS, *COORDINATES, *ONE_INPUT) if two else ONE_INPUT + GRADIENTS
+    known = (*TWO_INPUTS, *EQUAL_NORMS, *COORDINATES, *ONE_INPUT) if two else ONE_INPUT + GRADIENTS + CORRELATORS
     if text is None:
         return (*COVARIANCES, "c") if two else theory.usual
     names = tuple(dict.fromkeys(n.strip() for n in text.split(",") if n.strip()))
@@ -121,6 +127,13 @@ def carried(names: tuple[str, ...], two: bool) -> tuple[str, ...] | None:
     if two and set(names) <= {*COVARIANCES, "c"}:
         return None
     return names
+
+
+def rate(text: str | None, option: str) -> str | float | None:
+    """A learning rate: a number, or a formula in l, the layer that is made, such as 1/l."""
+    if text is None or "l" in re.findall(r"[A-Za-z_]\w*", text):
+        return text
+    return double(text, option)
 
 
 def target(path: Path | None, suffixes: tuple[str, ...]) -> Path | None:

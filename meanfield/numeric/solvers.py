@@ -15,6 +15,7 @@ from meanfield.arguments import refuse_not_real, shown, whole
 from meanfield.limits import require_memory, require_steps
 from meanfield.numeric.lowering.assembly import Lowered, lower
 from meanfield.numeric.starts import NAMES, pair_start, two_norms_start
+from meanfield.quantities import QUANTITIES
 from meanfield.results import MeanFieldError, Status, one_line
 from meanfield.symbolic.recursion import Recursion, c0
 from meanfield.symbolic.steps import Domain
@@ -90,6 +91,58 @@ class Run:
         if not len(where):
             raise MeanFieldError(f"Layer {layer} was asked for; this run holds layers {self.l[0]} to {self.l[-1]}.")
         return {n: getattr(self, n)[..., where[0]] for n in self.quantities}
+
+    def normalized(self, name: str) -> np.ndarray:
+        """A correlator of order 1/n, or the correction of a mean, divided by the means it is naturally measured in.
+
+        name: V/K²; A, B, P, Q over Θ²; D, F over KΘ; R, S, T, U over Θ³/K; G1/K, Theta1/Θ, J1/J, one the run holds.
+        Returns an array as `run.V` is. Accuracy: that of the run, J1/J also where J overflows; NaN where Θ = 0.
+        Raises: MeanFieldError for other names. Source: [orthogonal_weights] (2.9), (5.9), (5.10), (5.15), (5.16), to
+        which (A.1)-(A.5) reduce where all inputs are one.
+
+        >>> from meanfield import derive
+        >>> theory = derive("relu", weights="orthogonal")
+        >>> run = theory.propagate(sigma_w="sqrt(2)", sigma_b=0, depth=4, quantities="V")
+        >>> run.normalized("V").round(9).tolist()
+        [-2.0, 1.0, 4.0, 7.0]
+        """
+        have = [q for q in self.quantities if q in QUANTITIES and QUANTITIES[q].over]
+        if name not in have:
+            raise MeanFieldError(
+                f"The normalized form of {shown(name)} was asked for; this run has "
+                + (f"that of {', '.join(have)}." if have else "none: ask for quantities of order 1/n, such as V.")
+            )
+        if name == "J1":
+            return self.values["J1_J"]
+        found = np.array(getattr(self, name), dtype=float)
+        with np.errstate(all="ignore"):
+            for mean, power in QUANTITIES[name].over:
+                for _ in range(abs(power)):  # one after the other: powers of a small K underflow
+                    found = found / getattr(self, mean) if power > 0 else found * getattr(self, mean)
+        return found
+
+    def at_width(self, width: int) -> dict[str, np.ndarray]:
+        """The means of networks of finite width: K + G1/n, Theta + Theta1/n, J + J1/n, those whose corrections the run
+        holds; what is left out is of order 1/n².
+
+        width: n of the hidden layers, ≥ 2. Returns arrays by name, as `run.K` is. Source: [orthogonal_weights] (4.25).
+        Raises: MeanFieldError where no correction was propagated.
+
+        >>> from meanfield import derive
+        >>> theory = derive("tanh", weights="orthogonal")
+        >>> run = theory.propagate(sigma_w=1, sigma_b=0, depth=6, quantities=("K", "G1"), input_norm="1/3")
+        >>> print(round(run.at_width(100)["K"][-1] / run.K[-1], 6))  # 1 + 0.9786/100
+        1.009786
+        """
+        n = whole(width, "width", 2, 1 << 62)
+        found = {}
+        for name in self.quantities:
+            mean = QUANTITIES[name].corrects if name in QUANTITIES else ""
+            if mean:
+                found[mean] = getattr(self, mean) + getattr(self, name) / n
+        if not found:
+            raise MeanFieldError("Means at finite width were asked for; propagate G1, Theta1 or J1, too.")
+        return found
 
     def to_frame(self) -> Any:
         """The run as a pandas DataFrame: one column per quantity, the layer as index.

@@ -21,6 +21,7 @@ from meanfield.numeric.lowering.chord_check import error as chord_error
 from meanfield.numeric.lowering.direct import direct
 from meanfield.numeric.lowering.direct import measured as direct_error
 from meanfield.numeric.lowering.modules import Module, T
+from meanfield.numeric.lowering.near_zero import steadied
 from meanfield.numeric.lowering.pairs import pair
 from meanfield.numeric.lowering.parametric_check import stretch_error as parametric_error
 from meanfield.numeric.lowering.printing import code
@@ -126,7 +127,10 @@ def module_of(name: str, source: str, arrays: dict[str, np.ndarray]) -> Module:
 
 
 def _generate(recursion: Recursion) -> tuple[str, dict[str, np.ndarray]]:
+    recursion, error = steadied(recursion)
     calls, functions, notes, arrays = averages(recursion)
+    if error:
+        arrays |= {"errors": np.append(arrays["errors"], MARGIN * error)}
     return loops.source(recursion, calls, functions, VERSION, notes), arrays
 
 

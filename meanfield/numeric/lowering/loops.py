@@ -14,7 +14,7 @@ import sympy as sp
 
 from meanfield.carries import PLAIN
 from meanfield.numeric.lowering import printing
-from meanfield.quantities import FINITE_INPUT, ONE_INPUT, TWO_INPUTS, UNEQUAL_NORMS
+from meanfield.quantities import FINITE_INPUT, ONE_INPUT, QUANTITIES, TWO_INPUTS, UNEQUAL_NORMS
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.chord import Rise
 from meanfield.symbolic.averages.node import Average
@@ -158,6 +158,7 @@ def source(recursion: Recursion, calls: dict[Node, str], functions: str, version
         "constants": [f"{a} = {calls[n]}" for n, a in names_of.items() if n.is_number],
         "evaluate": evaluate,
         "drivers": [ids[v.symbol].name for v in _drivers(recursion)],
+        "norms": [ids[v.symbol].name for v in _norms(recursion)],
         "plain": {ids[v.symbol].name: v.carry.key(ids[v.symbol].name) for v in _drivers(recursion) if v.carry.relative},
         "closer": closer,
         "carried": carried,
@@ -183,6 +184,15 @@ def _drivers(recursion: Recursion) -> list[StateVar]:
         free = set().union(*[step.pick([i]).free_symbols for step in recursion.steps])
         found |= {v for v in linear if w is not v and v.symbol in free}
     return [v for v in recursion.state if v in found]
+
+
+def _norms(recursion: Recursion) -> list[StateVar]:
+    """The drivers without which no layer can be made: where one overflows, all is lost. Of correlators of order 1/n,
+    which depend on each other and may overflow while K stays where it is, those that averages are over."""
+    if not any(v.name in QUANTITIES and QUANTITIES[v.name].order for v in recursion.state):
+        return _drivers(recursion)
+    inside = set().union(*[_inside_averages(step) for step in recursion.steps])
+    return [v for v in recursion.state if v.symbol in inside or v is recursion.state[0]]
 
 
 def _closer(recursion: Recursion, ids: dict) -> str:
@@ -221,7 +231,7 @@ def _loops(f: dict, layer: str) -> str:
     zero += "".join(f"\n    {n} = 0.0" for n in f["intermediates"])
     evaluate = _indent(f["evaluate"], 12)
     # K must stay finite, and a K that can only overflow in the next square is called divergence, too
-    finite = " and ".join(f"abs({d}_next) < 1e300" for d in f["drivers"]) or "True"
+    finite = " and ".join(f"abs({d}_next) < 1e300" for d in f["norms"]) or "True"
     # a two-cycle of neighbouring doubles is as fixed as rounding allows
     same = " and ".join(
         f"({d}_next == {d} or ({d}_next == {d}_before and abs({d}_next - {d}) <= 1e-15 * abs({d})))"

@@ -9,23 +9,27 @@ import sympy as sp
 
 from meanfield.arguments import names as names_of
 from meanfield.arguments import scalar, shown
+from meanfield.carries import LOGARITHM, PLAIN
 from meanfield.functions.activations import activation as record
 from meanfield.functions.parser import expression
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.finite_width.correlators import MEANS, WHERE, correlator_map, in_averages
-from meanfield.symbolic.finite_width.ensembles import ensemble_of
+from meanfield.symbolic.finite_width.ensembles import Ensemble, ensemble_of
 from meanfield.symbolic.finite_width.layer_law import correlator
 from meanfield.symbolic.finite_width.linear import first_linear_layer
 from meanfield.symbolic.finite_width.neuron_sums import C_W, C_b, leading
 from meanfield.symbolic.finite_width.words import lambda_b, lambda_w
 from meanfield.symbolic.recursion import Recursion, StateVar
-from meanfield.symbolic.steps import Step
-from meanfield.symbols import Q0, n, sigma_b, sigma_w
+from meanfield.symbolic.steps import Domain, Step
+from meanfield.symbols import Q0, J, l, n, parameter, sigma_b, sigma_w
 
 #: each after all that its map may hold; weights that are not invariant under rotations have `EXTRA`, too
 ORDER = ("K", "Theta", "V", "G1", "B", "D", "F", "A", "Theta1", "P", "Q", "R", "S", "T", "U")
 EXTRA = ("V0", "D0_H")
-NEED_SLOPE = ("Theta", "B", "D", "F", "A", "Theta1", "D0_H")
+#: the Jacobian, which is a tangent kernel with zero rates and H¹ = 1: J, and its D, F and Theta1 divided by J
+OF_J = {"J": "Theta", "D_J": "D", "F_J": "F", "J1_J": "Theta1"}
+NEED_SLOPE = ("Theta", "B", "D", "F", "A", "Theta1", "D0_H", *OF_J)
+NEED_CURVATURE = ("P", "Q", "R", "S", "T", "U")
 
 
 def correlator_recursion(
@@ -43,9 +47,11 @@ def correlator_recursion(
 
     activation: a name, formula, expression or record; weights: "gaussian", "orthogonal", "mixed" (a Gaussian first
     layer, then orthogonal ones), "uniform", or an `Independent`; quantities: names, with what they depend on (all that
-    exist for this φ, unless given: V and G1 where φ jumps, no P, Q, R, S, T, U where it has kinks); rates: (λ_w, λ_b),
-    numbers, expressions or names (σ_w², σ_b² unless given; λ_w is divided by the fan-in); inputs: N_0/n, a number > 0.
-    Uniform weights' V0 at layer 1 is that of an input with all x_j² equal.
+    exist for this φ, unless given: V and G1 where φ jumps, no P, Q, R, S, T, U where it has kinks; J and its correction
+    J1 only where they are named); rates: (λ_w, λ_b), numbers, expressions or names (σ_w², σ_b² unless given; λ_w is
+    divided by the fan-in), which may hold l, the layer that is made; inputs: N_0/n, a number > 0.
+    Uniform weights' V0 at layer 1 is that of an input with all x_j² equal. J1 = J·J1_J is read off, and J1_J, D_J and
+    F_J, carried divided by J, stay finite where J overflows.
 
     Raises: MeanFieldError for unknown names, a quantity that does not exist for this φ, and averages that do not.
 
@@ -56,27 +62,44 @@ def correlator_recursion(
     phi, mixed = record(activation), weights == "mixed"
     ensemble = ensemble_of("orthogonal" if mixed else weights)
     known = (*ORDER, *(() if ensemble.invariant else EXTRA))
+    can_be_asked = (*known, *(("J", "J1") if ensemble.invariant else ()))
     asked = known if quantities is None else names_of(quantities, "quantities")
     for name in asked:
-        if name not in known:
-            raise MeanFieldError(f"The quantity {name!r} was asked for; the choices are {', '.join(known)}.")
+        if name not in can_be_asked:
+            raise MeanFieldError(f"The quantity {name!r} was asked for; the choices are {', '.join(can_be_asked)}.")
+    corrected = "J1" in asked
+    asked = tuple(y for x in asked for y in (("J", "J1_J") if x == "J1" else (x,)))
     if quantities is None and phi.kinks:
-        gone = ("P", "Q", "R", "S", "T", "U", *(() if phi.is_continuous else NEED_SLOPE))
+        gone = (*NEED_CURVATURE, *(() if phi.is_continuous else NEED_SLOPE))
         asked = tuple(x for x in asked if x not in gone)
     at = {C_W: sigma_w**2, C_b: sigma_b**2} | dict(zip((lambda_w, lambda_b), _rates(rates)))
-    symbols = {_symbol(x): x for x in known}
+    symbols = {_symbol(x): x for x in (*known, *OF_J)}
     maps: dict[str, sp.Expr] = {}
     todo = list(asked)
     while todo:
         name = todo.pop()
         if name not in maps:
-            maps[name] = correlator_map(name, weights=ensemble)
+            maps[name] = _of_jacobian(name, ensemble) if name in OF_J else correlator_map(name, weights=ensemble)
             todo += [symbols[s] for s in maps[name].free_symbols if s in symbols]
             todo.append("K")
     start = _start("gaussian" if mixed else ensemble, inputs)
-    order = [x for x in _ordered(known) if x in maps]
-    state = tuple(StateVar(x, _symbol(x), start[x].xreplace(at)) for x in order)
-    return Recursion(state, Step(tuple(in_averages(maps[x], phi).xreplace(at) for x in order)))
+    order = [x for x in (*_ordered(known), *OF_J) if x in maps]
+    first = {x: start[x].xreplace(at).subs(l, 1) for x in order}
+    state = tuple(StateVar(x, _symbol(x), first[x], LOGARITHM if x == "J" else PLAIN) for x in order)
+    step = Step(tuple(in_averages(maps[x], phi).xreplace(at) for x in order))
+    domain = tuple((s, Domain(sp.S.Zero)) for s in (lambda_w, lambda_b) if s in step.free_symbols)
+    return Recursion(state, step, readout=(("J1", J * _symbol("J1_J")),) if corrected else (), domain=domain)
+
+
+def _of_jacobian(name: str, ensemble: Ensemble) -> sp.Expr:
+    """The map of J, or of D_J, F_J, J1_J: that of Theta, D, F, Theta1 with zero rates, divided by J′."""
+    there = {_symbol(old): J * _symbol(new) for new, old in OF_J.items() if new != "J"}
+    there |= {_symbol("Theta"): J, lambda_w: sp.S.Zero, lambda_b: sp.S.Zero}
+
+    def of(what: str) -> sp.Expr:
+        return sp.expand(correlator_map(what, weights=ensemble).xreplace(there))
+
+    return of("Theta") if name == "J" else sp.expand(of(OF_J[name]) / of("Theta"))
 
 
 def _ordered(known: Sequence[str]) -> list[str]:
@@ -86,6 +109,8 @@ def _ordered(known: Sequence[str]) -> list[str]:
 
 
 def _symbol(name: str) -> sp.Symbol:
+    if name in OF_J:
+        return parameter(name)
     return correlator(name, (0,) * (2 if name in MEANS else 4))
 
 
@@ -103,9 +128,10 @@ def _rates(rates: tuple[Any, Any] | None) -> tuple[sp.Expr, sp.Expr]:
 
 def _start(weights: object, ratio: object) -> dict[str, sp.Expr]:
     """The values at layer 1 with N_0 = ratio·n inputs of |x|² = N_0 Q0, n → ∞."""
-    share = sp.nsimplify(expression(scalar(ratio, "inputs, N_0/n,"), "inputs, N_0/n,"), rational=True)
+    what = "The ratio N_0/n of inputs to neurons"
+    share = sp.nsimplify(expression(scalar(ratio, what), what), rational=True)
     if not share.is_positive:
-        raise MeanFieldError(f"inputs, N_0/n, must be a number > 0, but {shown(ratio)} was given.")
+        raise MeanFieldError(f"{what} must be a number > 0, but {shown(ratio)} was given.")
     layer = first_linear_layer(share * n, n, square=share * n * Q0, weights=weights, rates=(lambda_w, lambda_b))
     found = {x: leading(v)[0] for x, v in layer.correlators().items()}
-    return {x: found.get(x, sp.S.Zero) for x in (*MEANS, *WHERE)}
+    return {x: found.get(x, sp.S.Zero) for x in (*MEANS, *WHERE, *OF_J)} | {"J": sp.S.One}

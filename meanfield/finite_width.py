@@ -1,0 +1,195 @@
+"""The correlators of order 1/n of a theory: which networks have them, what rates mean, the recursion they are read off.
+
+A `Theory` asks here for V, A, B, D, F, P, Q, R, S, T, U and for the corrections G1, Theta1, J1 of the means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from meanfield.architecture import Block, Dense, LayerNorm, Nonlinearity, Residual, Schedule, Sequential, parts
+from meanfield.arguments import scalar, shown
+from meanfield.functions.activations import Activation, activation
+from meanfield.functions.parser import parse
+from meanfield.quantities import CORRELATORS, ONE_INPUT, QUANTITIES
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.blocks.first import begun
+from meanfield.symbolic.blocks.naming import describe
+from meanfield.symbolic.finite_width.recursions import OF_J, correlator_recursion
+from meanfield.symbolic.finite_width.words import lambda_b, lambda_w
+from meanfield.symbolic.recursion import Recursion
+from meanfield.symbols import l, sigma_b, sigma_w
+
+KNOWN = (*ONE_INPUT, *CORRELATORS)
+RATES = {"lambda_w": (lambda_w, sigma_w**2), "lambda_b": (lambda_b, sigma_b**2)}
+#: (law of a block's weights, of the input layer's record) → law of the network; the usual input layer is "gaussian"
+_LAWS = {
+    ("gaussian", "gaussian"): "gaussian",
+    ("gaussian", "mixed"): "gaussian",
+    ("orthogonal", "gaussian"): "orthogonal",
+    ("orthogonal", "orthogonal"): "orthogonal",
+    ("orthogonal", "mixed"): "mixed",
+    ("mixed", "gaussian"): "mixed",
+    ("mixed", "mixed"): "mixed",
+    ("mixed", "orthogonal"): "orthogonal",
+}
+
+
+def prepared(
+    block: Block, first: Dense, names: tuple[str, ...], given: dict[str, Any], ratio: object, depth: object
+) -> tuple[Recursion, dict[str, Any]]:
+    """(the recursion for numbers, the values of its rates): what `propagate` runs. given: lambda_w and lambda_b, those
+    that are not None; see `correlators` for the others."""
+    rates, values = numeric_rates(given, names, depth)
+    return correlators(block, first, names, rates, scalar(ratio, "input_ratio")), values
+
+
+@lru_cache(maxsize=256)
+def correlators(
+    block: Block,
+    first: Dense,
+    names: tuple[str, ...],
+    rates: tuple[sp.Expr, sp.Expr] = (sigma_w**2, sigma_b**2),
+    ratio: object = 1,
+) -> Recursion:
+    """The recursion that carries `names`, with what they depend on and what they are normalized by.
+
+    block, first: of the theory; rates: (λ_w, λ_b), expressions that may hold l; ratio: N_0/n.
+    Raises: MeanFieldError for networks other than a plain MLP, and for what does not exist for its φ.
+    """
+    wrong = [x for x in names if x not in KNOWN]
+    own = [x for x in names if x in CORRELATORS]
+    if wrong:
+        beside = f" with {own[0]}" if own else ""
+        raise MeanFieldError(
+            f"{wrong[0]} was asked for{beside}, but the theory of order 1/n is of one input; with it go "
+            f"{', '.join(KNOWN)}."
+        )
+    phi, law = plain(block, first, (own or ["The theory of order 1/n"])[0])
+    taken = sorted({s.name for s in phi.free_parameters} & {*CORRELATORS, *OF_J})
+    if taken:
+        raise MeanFieldError(f"{taken[0]} is a parameter of {phi.name} and a correlator; call the parameter otherwise.")
+    held = {name for x in own for name, _ in QUANTITIES[x].over}
+    asked = dict.fromkeys((*names, *(x for x in ONE_INPUT if x in held)))
+    return begun(correlator_recursion(phi, weights=law, quantities=tuple(asked), rates=rates, inputs=ratio), first)
+
+
+def plain(block: Block, first: Dense, what: str) -> tuple[Activation, str]:
+    """(φ, the law of the weights) of a network that is Dense(φ(z)) again and again.
+
+    Raises: MeanFieldError for every other one, which names what is in the way.
+    """
+    reason = next(_reasons(block, first), None)
+    if reason is not None:
+        raise MeanFieldError(
+            f"{what} was asked for; the theory of order 1/n is derived for layers Dense(φ(z)) with one σ_w and σ_b, "
+            f"but {describe(block)} has {reason}; mf.measure gives what its networks have."
+        )
+    assert isinstance(block, Sequential)
+    phi, dense = block.blocks
+    assert isinstance(phi, Nonlinearity) and isinstance(dense, Dense)
+    return activation(phi.activation), _LAWS[dense.weights, first.weights]
+
+
+def _reasons(block: Block, first: Dense) -> Iterator[str]:
+    inside = list(parts(block))
+    dense = [p for p in inside if isinstance(p, Dense)]
+    if _has_skip(block):
+        yield "a skip"
+    if any(isinstance(p, LayerNorm) for p in inside):
+        yield "a LayerNorm"
+    if any(isinstance(s, Schedule) for d in dense for s in (d.sigma_w, d.sigma_b)):
+        yield "variances that change with depth (a Schedule)"
+    if len(dense) != 1:
+        yield f"{len(dense)} Dense layers in its block"
+    if not dense[0].is_plain:
+        yield "a Dense with σ's, a width or an axis of its own"
+    shape = isinstance(block, Sequential) and len(block.blocks) == 2 and isinstance(block.blocks[0], Nonlinearity)
+    if not shape or not isinstance(block.blocks[1], Dense):  # type: ignore[attr-defined]
+        yield "other parts than one Nonlinearity before one Dense"
+    if (dense[0].weights, first.weights) not in _LAWS:
+        yield f"{dense[0].weights} weights after an input layer of {first.weights} ones"
+
+
+def _has_skip(block: Block) -> bool:
+    inner = block.blocks if isinstance(block, Sequential) else ()
+    return isinstance(block, Residual) or any(map(_has_skip, inner))
+
+
+def rates_of(given: dict[str, Any]) -> tuple[sp.Expr, sp.Expr]:
+    """(λ_w, λ_b) as expressions: σ_w² and σ_b² for None; numbers, formulas in l such as "1/l", or names."""
+    found = []
+    for name, (_, usual) in RATES.items():
+        value = given.get(name)
+        found.append(usual if value is None else _formula(name, value))
+    return found[0], found[1]
+
+
+def refuse_zero(numbers: dict[str, Any], what: str, layerwise: bool) -> None:
+    """Refuse a network whose first layer is 0: every correlator is divided by its K.
+
+    numbers: sigma_w, sigma_b and input_norm, numbers or arrays; layerwise: whether the last axis of the σ's is layers.
+    """
+    try:
+        w, b = (np.asarray(numbers[k], dtype=float) for k in ("sigma_w", "sigma_b"))
+        first = [a[..., 0] if layerwise and a.ndim else a for a in (w, b)]
+        zero = (first[0] ** 2 * np.asarray(numbers["input_norm"], dtype=float) + first[1] ** 2 == 0).any()
+    except (TypeError, ValueError):
+        return  # no numbers, or of shapes that do not fit: `propagate` says so
+    if zero:
+        raise MeanFieldError(
+            f"{what} was asked for, but K = sigma_w²·input_norm + sigma_b² is 0 at layer 1, where nothing varies; give "
+            "an input or a bias."
+        )
+
+
+def numeric_rates(
+    given: dict[str, Any], names: tuple[str, ...], depth: object
+) -> tuple[tuple[sp.Expr, sp.Expr], dict[str, Any]]:
+    """((λ_w, λ_b), the values of those that are numbers or arrays, which are symbols then): what is compiled once
+    serves all numbers. names: what is asked for, which must feel rates that are given."""
+    found, values = [], {}
+    if given and not set(names) - {"K", "J", "V", "G1", "J1"}:
+        raise MeanFieldError(f"{next(iter(given))} was given, but learning rates do not change {', '.join(names)}.")
+    for name, (symbol, usual) in RATES.items():
+        value = given.get(name)
+        formula = value is not None and isinstance(value, (str, sp.Expr))
+        e = _formula(name, value) if formula else None
+        if value is None:
+            found.append(usual)
+        elif e is None or e.is_number:
+            found.append(symbol)
+            values[name] = value if e is None else float(e)
+        else:
+            if e.free_symbols - {l}:
+                raise MeanFieldError(f"{name} must be a number or a formula in l here, but {shown(value)} was given.")
+            layers = np.arange(1, 1 + min(depth, 10**5), dtype=float) if isinstance(depth, int) else np.ones(1)
+            with np.errstate(all="ignore"):
+                rates = np.broadcast_to(sp.lambdify(l, e, modules="numpy")(layers), layers.shape)
+            bad = ~(np.isfinite(rates) & (rates >= 0))
+            if bad.any():
+                raise MeanFieldError(
+                    f"{name} must be ≥ 0 at every layer, but {shown(value)} is {rates[bad][0]} at layer "
+                    f"{int(layers[bad][0])}."
+                )
+            found.append(e)
+    return (found[0], found[1]), values
+
+
+def _formula(name: str, value: Any) -> sp.Expr:
+    if isinstance(value, str):
+        named = value.strip()
+        e = RATES[name][0] if named == name else parse(value, ("l", *([named] if named.isidentifier() else [])))
+    else:
+        scalar(value, name)
+        e = sp.sympify(value)
+    if e.has(sp.Symbol("z", real=True)):
+        raise MeanFieldError(f"{name} must be a number or a formula in l, the layer, but {shown(value)} was given.")
+    if e.is_number and not (e.is_finite and e >= 0):
+        raise MeanFieldError(f"{name} must be ≥ 0 and finite, but {shown(value)} was given.")
+    return e

@@ -1,0 +1,191 @@
+"""Maps whose terms cancel as K → 0, written so that floats keep their digits.
+
+⟨σ⁴⟩ − 3⟨σ²⟩² of tanh is −8K³: at K = 1e-8 two numbers of order K² leave half of a double's digits. So a map is taken
+apart into its coefficients, functions of K alone, one for each product of other symbols. Where the terms of one
+outweigh their sum, its series at 0 stands in its place up to a K below which the series is exact for a double; above,
+cancellation costs no more digits than K has powers of ten there.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import mpmath as mp
+import sympy as sp
+
+from meanfield import balls
+from meanfield.limits import tick
+from meanfield.quantities import QUANTITIES
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.averages.expansion import at_zero
+from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.recursion import Recursion
+from meanfield.symbolic.steps import Step
+from meanfield.symbols import K
+
+TERMS = 18  # powers of K to which averages are expanded
+DIGITS = 60  # of the numbers in a series
+NOTHING = mp.mpf(10) ** -40  # what is left of terms that cancel, in units of them
+GOOD = 1e-14  # what the last term of a series may be of its first
+WIDEST = sp.Rational(1, 8)  # no series is used beyond this K
+ALLOWED = 1e-11  # what a series may miss certified values by, at the end of its range
+HALVINGS = 16
+
+
+@dataclass(frozen=True)
+class Series:
+    """Σ_i c_i K^{(first + i)/2}, as many coefficients as are known."""
+
+    first: int
+    c: tuple
+
+    @property
+    def end(self) -> int:
+        return self.first + len(self.c)
+
+    def __add__(self, other: Series) -> Series:
+        first, end = min(self.first, other.first), min(self.end, other.end)
+        return Series(first, tuple(self.at(i) + other.at(i) for i in range(first, end)))
+
+    def __mul__(self, other: Series) -> Series:
+        known = min(len(self.c), len(other.c))
+        products = (mp.fsum(self.c[j] * other.c[i - j] for j in range(i + 1)) for i in range(known))
+        return Series(self.first + other.first, tuple(products))
+
+    def inverse(self) -> Series:
+        c: list = []
+        for i in range(len(self.c)):
+            known = mp.fsum(self.c[i - j] * c[j] for j in range(i))
+            c.append(((1 if i == 0 else 0) - known) / self.c[0])
+        return Series(-self.first, tuple(c))
+
+    def at(self, i: int):
+        return self.c[i - self.first] if self.first <= i < self.end else mp.mpf(0)
+
+    def led(self, scale) -> Series:
+        """Without the coefficients at its front that are nothing in units of `scale`."""
+        skip = next((i for i, c in enumerate(self.c) if abs(c) > NOTHING * scale), len(self.c))
+        return Series(self.first + skip, self.c[skip:])
+
+
+def steadied(recursion: Recursion) -> tuple[Recursion, float]:
+    """(the recursion with series in the place of what cancels as K → 0, their largest measured relative error).
+
+    Only recursions that carry correlators of order 1/n are looked at: others hold no differences of averages.
+    """
+    if not any(v.name in QUANTITIES and QUANTITIES[v.name].order for v in recursion.state):
+        return recursion, 0.0
+    known: dict[sp.Expr, tuple[sp.Expr, float]] = {}
+    steps = []
+    for step in recursion.steps:
+        # an intermediate stays as it is: it is one average, or a sum of positive terms
+        steps.append(Step(tuple(_map(e, known) for e in step.next), step.lets))
+    worst = max((error for _, error in known.values()), default=0.0)
+    return replace(recursion, head=tuple(steps[:-1]), block=steps[-1]), worst
+
+
+def _map(e: sp.Expr, known: dict[sp.Expr, tuple[sp.Expr, float]]) -> sp.Expr:
+    parts: dict[sp.Expr, list[sp.Expr]] = {}
+    for term in sp.Add.make_args(sp.expand(e)):
+        rest, of_K = term.as_independent(K, Average, as_Add=False)
+        number, symbols = rest.as_coeff_Mul()
+        parts.setdefault(symbols, []).append(number * of_K)
+    total = []
+    for symbols, terms in parts.items():
+        whole = sp.Add(*terms)
+        if len(terms) > 1 and all(n.cov == (K,) and not n.free_symbols - {K} for n in whole.atoms(Average)):
+            if whole not in known:
+                tick()
+                known[whole] = _function(whole, terms)
+            whole = known[whole][0]
+        total.append(symbols * whole)
+    return sp.Add(*total)
+
+
+def _function(whole: sp.Expr, terms: list[sp.Expr]) -> tuple[sp.Expr, float]:
+    """(a sum of terms as floats should compute it, the measured error of its series)."""
+    with mp.workdps(DIGITS):
+        try:
+            parts = [series(t) for t in terms]
+        except (MeanFieldError, ValueError):  # no expansion in powers at 0 is known
+            return whole, 0.0
+        scale = max(abs(p.c[0]) for p in parts)
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        total = total.led(scale)
+        if not total.c or total.first <= min(p.first for p in parts):
+            return whole, 0.0
+        return _joined(whole, total)
+
+
+def series(e: sp.Expr) -> Series:
+    """An expression in K and averages over it, as a series at K = 0, its first coefficient not 0.
+
+    Raises: MeanFieldError where logarithms appear, or no expansion is known; ValueError where none of it is left.
+    """
+    if e == K:
+        return _number(mp.mpf(1), 2)
+    if e.is_number:
+        return _number(mp.mpf(sp.N(e, DIGITS)), 0)
+    if e.is_Mul or e.is_Add:
+        found = series(e.args[0])
+        for a in e.args[1:]:
+            found = found * series(a) if e.is_Mul else found + series(a)
+        return found.led(max(map(abs, found.c)))
+    if e.is_Pow and e.exp.is_Integer:
+        base = series(e.base)
+        found = base = base if e.exp > 0 else base.inverse()
+        for _ in range(abs(int(e.exp)) - 1):
+            found = found * base
+        return found
+    return _average(e)
+
+
+def _number(value, power: int) -> Series:
+    return Series(power, (value, *[mp.mpf(0)] * (4 * TERMS)))
+
+
+@lru_cache(maxsize=256)
+def _average(node: sp.Expr) -> Series:
+    law = at_zero(node, TERMS)
+    if any(t.logs != 0 or t.rate != 0 or not (2 * t.power).is_Integer for t in law.terms):
+        raise MeanFieldError(f"{node} is no series in powers of K at 0.")
+    end = 4 * TERMS if isinstance(law.remainder, str) else int(sp.ceiling(2 * law.remainder))
+    held = {int(2 * t.power): mp.mpf(sp.N(t.coefficient, DIGITS)) for t in law.terms}
+    first = min(held)  # ValueError where all of it is smaller than every power
+    return Series(first, tuple(held.get(i, mp.mpf(0)) for i in range(first, end)))
+
+
+def _joined(whole: sp.Expr, total: Series) -> tuple[sp.Expr, float]:
+    """The series up to the largest power of two at which it holds what it should, the sum beyond."""
+    last = max(i for i, c in enumerate(total.c) if c)
+    reach = float(WIDEST)
+    if last and total.end < 3 * TERMS:  # more are known only where the averages are polynomials, up to e^{-c/K}
+        reach = min(reach, float((abs(total.c[0] / total.c[last]) * GOOD) ** (mp.mpf(2) / last)))
+    end = sp.Rational(2) ** math.floor(math.log2(reach))
+    written = _horner(total)
+    for _ in range(HALVINGS):
+        error = max(_miss(whole, written, at) for at in (end, end * sp.Rational(5, 7)))
+        if error < ALLOWED:
+            return sp.Piecewise((written, sp.Lt(K, sp.Float(end))), (whole, True)), error
+        end /= 2
+    return whole, 0.0
+
+
+def _miss(whole: sp.Expr, written: sp.Expr, at: sp.Rational) -> float:
+    ball = balls.certified(whole.subs(K, at), 18)
+    if not ball.is_finite() or ball.is_zero():
+        return float("inf")
+    return abs(float((ball - float(written.subs(K, sp.Float(at, 17)))) / ball.mid()))
+
+
+def _horner(total: Series) -> sp.Expr:
+    """K^p (c_0 + x (c_1 + x (…))) with floats c, x powers of K."""
+    value, after = sp.S.Zero, 0
+    for i, c in reversed([(i, c) for i, c in enumerate(total.c) if c]):
+        value = value * K ** sp.Rational(after - i, 2) + sp.Float(str(mp.nstr(c, 25)), 17)
+        after = i
+    return K ** sp.Rational(total.first, 2) * value
