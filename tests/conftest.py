@@ -180,6 +180,9 @@ test_equal_norms.py::test_coordinates_are_the_same_state[{}-names0]
 test_cli.py::test_symbolic_verbs_load_nothing_heavy[law tanh --residual]
 test_tails.py::test_power_growth_of_a_whole_theory
 test_latex.py::test_theories_are_printable[elu-act, mu]
+test_finite_width_runs.py::test_means_at_finite_width
+test_finite_width_runs.py::test_correlators_may_overflow_where_K_does_not
+test_further_terms.py::test_a_coefficient_that_is_off_is_seen
 """
 
 
