@@ -183,6 +183,36 @@ test_latex.py::test_theories_are_printable[elu-act, mu]
 test_finite_width_runs.py::test_means_at_finite_width
 test_finite_width_runs.py::test_correlators_may_overflow_where_K_does_not
 test_further_terms.py::test_a_coefficient_that_is_off_is_seen
+test_normed_laws.py::test_laws_follow_the_flow
+test_fisher.py::test_the_law_follows_the_flow
+test_ease.py::test_sentences_name_the_variable_as_it_was_written
+test_propagate.py::test_second_process_compiles_nothing
+test_pair_laws.py::test_a_bounded_J_with_a_growing_distance_does_not_exist
+test_empirical_scaleout.py::test_a_users_formula_travels_as_text
+test_latex.py::test_long_maps_name_their_averages
+test_figures.py::test_diagrams_without_lines_or_numbers
+test_correlations.py::test_where_K_has_no_place
+test_certificates.py::test_a_measured_list_of_points_makes_measured_laws
+test_cli_critical.py::test_certified_numbers_show_thirteen_digits
+test_cli.py::test_symbolic_verbs_load_nothing_heavy[derive tanh --residual]
+test_empirical_scaleout.py::test_a_large_jacobian_is_streamed_as_a_logarithm
+test_partial_jacobians.py::test_the_print_and_its_contrast_come_out_as_they_should[R27, Remark 4.2, \u03bc = 1: \u03c3_w line sigma_w]
+test_empirical_correlators.py::test_gradients_are_those_of_the_tangent_kernel
+test_records.py::test_a_record_of_ones_own[(RMSNorm(), Nonlinearity('tanh'), Dense())]
+test_oracles.py::test_another_rule_agrees[tanh-1.0]
+test_variance_variation_figures.py::test_laws_lie_on_recursions_in_figure_b3
+test_blocks.py::test_correlation_maps_with_layer_norm_against_networks[{'norm': 'act'}]
+test_records.py::test_records_against_networks[wide inside]
+test_cli_critical.py::test_critical_latex[critical swish --mu mu --latex]
+test_equal_norms.py::test_against_another_quadrature[gelu-0.3]
+test_near_one.py::test_a_tie_at_an_inexact_fixed_point_is_proved[13/10]
+test_near_one.py::test_a_constant_chi_is_the_number_that_it_is[abs(z)+z/2-1-2/sqrt(5)-0]
+test_latex.py::test_theories_are_printable[tanh-residual]
+test_fixed_points.py::test_the_ball_holds_a_root_of_an_independent_map[tanh]
+test_blocks.py::test_correlation_maps_with_layer_norm_against_networks[{'norm': 'pre'}]
+test_criticality.py::test_laws_at_the_origin_against_iteration[sin]
+test_variance_variation.py::test_the_print_and_its_contrast_come_out_as_they_should[R27, Thm C.5 (1) p]
+test_cli.py::test_symbolic_verbs_load_nothing_heavy[derive foo]
 """
 
 

@@ -59,7 +59,7 @@ def draws(number: int, seed: int):
 
 
 def test_rows_are_the_derivations_at_numbers():
-    for phi, quantities, number in (("relu", QUANTITIES, 20), ("tanh", ("K", "J"), 10)):
+    for phi, quantities, number in (("relu", QUANTITIES, 12), ("tanh", ("K", "J"), 6)):
         made = full(phi).phase_table(*quantities).orders()
         for beta, sigmas in draws(number, 3):
             assert_orders(made, phi, beta, sigmas)
