@@ -196,7 +196,7 @@ test_certificates.py::test_a_measured_list_of_points_makes_measured_laws
 test_cli_critical.py::test_certified_numbers_show_thirteen_digits
 test_cli.py::test_symbolic_verbs_load_nothing_heavy[derive tanh --residual]
 test_empirical_scaleout.py::test_a_large_jacobian_is_streamed_as_a_logarithm
-test_partial_jacobians.py::test_the_print_and_its_contrast_come_out_as_they_should[R27, Remark 4.2, \u03bc = 1: \u03c3_w line sigma_w]
+test_partial_jacobians.py::test_the_print_and_its_contrast_come_out_as_they_should[R27, Remark 4.2, \u03bc = 1: \u03
 test_empirical_correlators.py::test_gradients_are_those_of_the_tangent_kernel
 test_records.py::test_a_record_of_ones_own[(RMSNorm(), Nonlinearity('tanh'), Dense())]
 test_oracles.py::test_another_rule_agrees[tanh-1.0]
