@@ -132,7 +132,7 @@ test_equal_norms.py::test_through_two_dense_layers_and_twice_the_same_phi
 test_figures.py::test_every_kind_of_line_is_drawn_where_the_contour_is[relu-settings0-entries0]
 test_figures.py::test_no_global_state
 test_empirical_differentials.py::test_every_tensor_is_tested_on_something
-test_records.py::test_fixed_points_behind_an_inner_dense[two 
+test_records.py::test_fixed_points_behind_an_inner_dense[two
 test_bias.py::test_nothing_but_biases_is_ordered
 test_empirical_scaleout.py::test_a_broken_pool_is_explained
 test_empirical_ensemble.py::test_jacobian_from_the_input
@@ -196,7 +196,7 @@ test_certificates.py::test_a_measured_list_of_points_makes_measured_laws
 test_cli_critical.py::test_certified_numbers_show_thirteen_digits
 test_cli.py::test_symbolic_verbs_load_nothing_heavy[derive tanh --residual]
 test_empirical_scaleout.py::test_a_large_jacobian_is_streamed_as_a_logarithm
-test_partial_jacobians.py::test_the_print_and_its_contrast_come_out_as_they_should[R27, Remark 4.2, 
+test_partial_jacobians.py::test_the_print_and_its_contrast_come_out_as_they_should[R27, Remark 4.2,
 test_empirical_correlators.py::test_gradients_are_those_of_the_tangent_kernel
 test_records.py::test_a_record_of_ones_own[(RMSNorm(), Nonlinearity('tanh'), Dense())]
 test_oracles.py::test_another_rule_agrees[tanh-1.0]
