@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import sympy as sp
 
 from meanfield.arguments import shown, spoken
-from meanfield.presentation.phase_regions import conditions, conditions_tex, place, quantity_tex
+from meanfield.presentation.phase_regions import conditions, conditions_tex, place, quantity_tex, rows_tex, rows_text
 from meanfield.printed import wrapped
 from meanfield.results import MeanFieldError, one_line
 from meanfield.symbolic.asymptotics.cells import Cell
 from meanfield.symbolic.asymptotics.growth import CONSTANT, Growth
 from meanfield.symbolic.asymptotics.phase_tree import Laws
-from meanfield.tex.names import aligned, joined, tex
+from meanfield.tex.names import aligned, joined
 
 
 @dataclass(frozen=True)
@@ -119,12 +119,10 @@ class PhaseOrders:
 
     def latex(self) -> str:
         r"""Every row as LaTeX for math mode (amsmath)."""
-        head = [aligned([(tex(s), e)]) for s, e in self.definitions]
-        return joined([*head, *(row.latex() for row in self.rows)])
+        return rows_tex(self.definitions, self.rows)
 
     def __repr__(self) -> str:
         return one_line("PhaseOrders", f"{', '.join(self.quantities)}; {len(self)} rows")
 
     def __str__(self) -> str:
-        head = [f"{s} = {e}" for s, e in self.definitions]
-        return "\n".join([*head, *(f"row {i}\n{row}" for i, row in enumerate(self.rows, 1))])
+        return rows_text(self.definitions, self.rows)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 import sympy as sp
 
@@ -10,7 +11,15 @@ from meanfield.arguments import meant, scalar, shown
 from meanfield.functions.parser import number
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.asymptotics.cells import Cell
-from meanfield.tex.names import tex
+from meanfield.tex.names import aligned, joined, tex
+
+Definitions = tuple[tuple[sp.Symbol, sp.Expr], ...]
+
+
+class Printable(Protocol):
+    """A row of a table."""
+
+    def latex(self) -> str: ...
 
 
 def conditions(cell: Cell) -> list[tuple[sp.Expr, str, sp.Expr]]:
@@ -51,7 +60,7 @@ def place(
     values: Mapping[str, object],
     coordinates: tuple[sp.Symbol, ...],
     symbols: tuple[sp.Symbol, ...],
-    definitions: tuple[tuple[sp.Symbol, sp.Expr], ...],
+    definitions: Definitions,
 ) -> dict[sp.Symbol, sp.Expr]:
     """A place of a table by its symbols, exact (0.1 is 1/10). Raises: MeanFieldError for values of no parameter, and
     for values that contradict each other."""
@@ -72,3 +81,13 @@ def place(
         if size.is_number and given.setdefault(s, size) != size:
             raise MeanFieldError(f"{s} = {shown(given[s])} was given beside σ's that make it {shown(size)}.")
     return given
+
+
+def rows_text(definitions: Definitions, rows: Iterable[object]) -> str:
+    """A table as text: what its coordinates stand for, then its rows by number."""
+    return "\n".join([*(f"{s} = {e}" for s, e in definitions), *(f"row {i}\n{row}" for i, row in enumerate(rows, 1))])
+
+
+def rows_tex(definitions: Definitions, rows: Iterable[Printable]) -> str:
+    """The same in LaTeX for math mode (amsmath)."""
+    return joined([*(aligned([(tex(s), e)]) for s, e in definitions), *(row.latex() for row in rows)])

@@ -13,7 +13,7 @@ import sympy as sp
 from meanfield.arguments import choice, shown, spoken
 from meanfield.functions.parser import number
 from meanfield.presentation.phase_orders import PhaseOrders
-from meanfield.presentation.phase_regions import conditions, conditions_tex, place, quantity_tex
+from meanfield.presentation.phase_regions import conditions, conditions_tex, place, quantity_tex, rows_tex, rows_text
 from meanfield.printed import named, wrapped
 from meanfield.results import MeanFieldError, one_line
 from meanfield.symbolic.asymptotics.branch import Branch
@@ -295,15 +295,13 @@ class PhaseTable:
 
     def latex(self) -> str:
         r"""Every row as LaTeX for math mode (amsmath)."""
-        head = [aligned([(tex(s), e)]) for s, e in self.definitions]
-        return joined([*head, *(row.latex() for row in self.rows)])
+        return rows_tex(self.definitions, self.rows)
 
     def __repr__(self) -> str:
         return one_line("PhaseTable", f"{', '.join(self.quantities)}; {len(self)} rows")
 
     def __str__(self) -> str:
-        head = [f"{s} = {e}" for s, e in self.definitions]
-        return "\n".join([*head, *(f"row {i}\n{row}" for i, row in enumerate(self.rows, 1))])
+        return rows_text(self.definitions, self.rows)
 
 
 _RELATIONS = {(1,): "> 0", (0,): "= 0", (-1,): "< 0", (1, 0): ">= 0", (0, -1): "<= 0"}

@@ -104,7 +104,8 @@ def unlike(p: Pieces) -> sp.Expr | None:
         return None
     (e,) = p.exprs
     waves = {w: sp.Dummy() for w in e.atoms(sp.sin, sp.cos)}
-    if any(sp.degree(w.args[0], Z[0]) != 1 for w in waves if w.args[0].is_polynomial(Z[0])) or not waves:
+    linear = all(w.args[0].is_polynomial(Z[0]) and sp.degree(w.args[0], Z[0]) == 1 for w in waves)
+    if not waves or not linear:
         return None
     rest = e.xreplace(waves)
     if Z[0] in rest.free_symbols or not rest.is_polynomial(*waves.values()):
