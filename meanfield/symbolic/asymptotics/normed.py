@@ -13,8 +13,7 @@ from dataclasses import replace
 
 import sympy as sp
 
-from meanfield.symbolic.asymptotics.cells import Undecided
-from meanfield.symbolic.asymptotics.comparing import added, summed
+from meanfield.symbolic.asymptotics.comparing import added
 from meanfield.symbolic.asymptotics.growth import Growth, regular
 from meanfield.symbolic.asymptotics.residual import Solver, Way
 
@@ -38,7 +37,7 @@ def normed(solver: Solver) -> Way:
         N = K_
     J_ = None
     if slope is not None:
-        J_ = _tangent(solver, slope * regular(solver.S, -solver.V) / N)
+        J_ = solver.tangent(slope * regular(solver.S, -solver.V) / N)
         J_ = replace(J_, leading=J_.leading or (rough and bool(J_.terms)))
     return Way(K_, q, square, slope, J_, "behind LayerNorm: sources alone", drive="normed")
 
@@ -60,13 +59,3 @@ def _averages(solver: Solver, q: Growth | None) -> tuple[Growth, Growth | None, 
     at = sp.S.One if q is None else q.constant
     slope = regular(solver._slope_at(at)) if solver.gradients else None
     return regular(solver._square_at(at)), slope, False
-
-
-def _tangent(solver: Solver, rate: Growth) -> Growth:
-    """J = Π (1 + rate)."""
-    total = summed(rate, solver.oracle)
-    if total is None:
-        return regular(None)
-    if total.constant is None:
-        raise Undecided("behind LayerNorm: J grows by what the start leaves of K; no law is derived")
-    return solver._exp(total)

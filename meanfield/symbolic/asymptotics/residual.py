@@ -554,6 +554,10 @@ class Solver:
             raise Undecided(f"<phi'^2> of {self.branch.phi} grows with q, so J outgrows every law of this library")
         if not rate.is_regular:
             return regular(None)  # it falls faster than every power
+        return self.tangent(rate)
+
+    def tangent(self, rate: Growth) -> Growth:
+        """J = Π (1 + rate), up to a constant."""
         total = summed(rate, self.oracle)
         if total is None:
             return regular(None)
