@@ -81,7 +81,9 @@ def _equation(name: str, g: Growth) -> tuple[str, sp.Expr]:
 class PhaseOrders:
     """A phase table up to constant factors, one row for each law: rows cover the parameter space and are disjoint.
 
-    X = Θ(f) means that X/f stays between two positive constants, log X = Θ(f) the same of log X. Iterate for rows.
+    X = Θ(f) means that X/f stays between two positive constants, log X = Θ(f) the same of log X. A max or min whose
+    arguments hold σ's or numbers like 2/π, over which regions are not cut, says nothing of where two of them are equal:
+    a logarithm may be missing there (`PhaseTable.at` derives anew or refuses). Iterate for rows.
 
     Source: `PhaseTable`, joined by what elimination proves (`symbolic/asymptotics/orders`).
     """
