@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     )
     from meanfield.presentation.bias_diagrams import BiasDiagram
     from meanfield.presentation.diagrams import PhaseDiagram
+    from meanfield.symbolic.finite_width.linear import first_linear_layer, linear_moments
     from meanfield.symbolic.finite_width.moments import haar_moment
     from meanfield.symbolic.finite_width.weingarten import weingarten
 
@@ -111,7 +112,9 @@ __all__ = [
     "decay",
     "derive",
     "equal",
+    "first_linear_layer",
     "haar_moment",
+    "linear_moments",
     "measure",
     "measure_critical_line",
     "measure_criticality",
@@ -129,6 +132,7 @@ _LAZY["Bias"] = "meanfield.bias"
 _LAZY["ClassFraction"] = "meanfield.class_fraction"
 _LAZY["BiasDiagram"] = "meanfield.presentation.bias_diagrams"
 _LAZY["PhaseDiagram"] = "meanfield.presentation.diagrams"
+_LAZY["first_linear_layer"] = _LAZY["linear_moments"] = "meanfield.symbolic.finite_width.linear"
 _LAZY["haar_moment"] = "meanfield.symbolic.finite_width.moments"
 _LAZY["weingarten"] = "meanfield.symbolic.finite_width.weingarten"
 

@@ -5,7 +5,7 @@ A `Theory` asks here for V, A, B, D, F, P, Q, R, S, T, U and for the corrections
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -20,6 +20,8 @@ from meanfield.quantities import CORRELATORS, ONE_INPUT, QUANTITIES
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.first import begun
 from meanfield.symbolic.blocks.naming import describe
+from meanfield.symbolic.finite_width.correlators import correlator_map, derivation, in_averages
+from meanfield.symbolic.finite_width.neuron_sums import C_W, C_b
 from meanfield.symbolic.finite_width.recursions import OF_J, correlator_recursion
 from meanfield.symbolic.finite_width.words import lambda_b, lambda_w
 from meanfield.symbolic.recursion import Recursion
@@ -77,6 +79,28 @@ def correlators(
     held = {name for x in own for name, _ in QUANTITIES[x].over}
     asked = dict.fromkeys((*names, *(x for x in ONE_INPUT if x in held)))
     return begun(correlator_recursion(phi, weights=law, quantities=tuple(asked), rates=rates, inputs=ratio), first)
+
+
+def one_map(
+    block: Block, first: Dense, name: str, inputs: Sequence[int] | None, rates: tuple[sp.Expr, sp.Expr], ratio: object
+) -> sp.Expr:
+    """The next layer's value of one mean or correlator at any inputs, in averages over this φ; see
+    `Theory.correlator_map`."""
+    phi, law = plain(block, first, name)
+    generic = correlator_map(name, inputs, weights=_after_first(law), ratio=ratio)
+    at = {C_W: sigma_w**2, C_b: sigma_b**2} | dict(zip((lambda_w, lambda_b), rates))
+    return in_averages(generic, phi).xreplace(at)
+
+
+def steps(block: Block, first: Dense, name: str, inputs: Sequence[int] | None, ratio: object, latex: bool) -> str:
+    """The derivation of a map step by step, for any σ; see `Theory.derivation`."""
+    _, law = plain(block, first, name)
+    return derivation(name, inputs, weights=_after_first(law), ratio=ratio, latex=latex)
+
+
+def _after_first(law: str) -> str:
+    """The law of the layers after the first."""
+    return "orthogonal" if law == "mixed" else law
 
 
 def plain(block: Block, first: Dense, what: str) -> tuple[Activation, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -34,7 +34,7 @@ from meanfield.architecture import (
 from meanfield.architectures import PRESETS, keywords
 from meanfield.arguments import choice, flag, meant, record, scalar, shown, spoken, whole
 from meanfield.arguments import names as names_of
-from meanfield.finite_width import correlators, prepared, rates_of, refuse_zero
+from meanfield.finite_width import correlators, one_map, prepared, rates_of, refuse_zero, steps
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.parser import number
 from meanfield.presentation import tables as _latex
@@ -49,6 +49,7 @@ from meanfield.quantities import (
     TWO_INPUTS,
     UNEQUAL_NORMS,
 )
+from meanfield.printed import wrapped
 from meanfield.results import InfiniteAverage, MeanFieldError, Term, Undetermined, one_line
 from meanfield.symbolic.asymptotics import depth as _depth
 from meanfield.symbolic.asymptotics.branch import Branch, branch
@@ -202,6 +203,39 @@ class Theory:
             return in_coordinates(self.equal_norms, asked)
         found = _selected(self, asked)
         return found if "tilt" in asked else without_tilt(found)
+
+    @spoken
+    def correlator_map(
+        self, name: str, inputs: Sequence[int] | None = None, *, ratio=1, lambda_w=None, lambda_b=None
+    ) -> sp.Expr:
+        """The next layer's value of a mean or correlator of order 1/n between any inputs, in averages over φ and in
+        the means and correlators of this layer.
+
+        name: "K", "Theta", "G1", "Theta1", "V", "A", "B", "D", "F", "P" … "U"; inputs: an integer for each of its
+        indices, equal ones for one input, in the order that docs/notation.md gives (0, the only input, unless given);
+        ratio: width of the new layer by that of this one; lambda_w, lambda_b: learning rates as in `recursion`.
+        K_12 stands for the covariance of inputs 1 and 2, V_1234 for V between four. `derivation` shows where each term
+        comes from. Raises: MeanFieldError for networks other than a plain MLP, and for what does not exist for its φ.
+
+        >>> print(sp.expand(derive("linear", weights="orthogonal").correlator_map("V", (1, 2, 3, 4)).doit()))
+        -K_13*K_24*sigma_w**4 - K_14*K_23*sigma_w**4 + V_1234*sigma_w**4
+        """
+        rates = rates_of({"lambda_w": lambda_w, "lambda_b": lambda_b})
+        return one_map(self.block, self.first, name, inputs, rates, ratio)
+
+    @spoken
+    def derivation(self, name: str, inputs: Sequence[int] | None = None, *, ratio=1, latex: bool = False) -> str:
+        """How the map of a mean or correlator is found, as on paper: words of this layer's weights, pairings of their
+        labels, neurons that coincide, the averages of the layer before to order 1/n, the terms collected, the map.
+
+        Arguments are those of `correlator_map`; latex: an align* of amsmath, which may end pages (\\allowdisplaybreaks),
+        instead of text. φ is any σ here. Raises: as there.
+
+        >>> print(derive("tanh").derivation("K").splitlines()[-1])
+        K' = C_W*<σ**2> + C_b
+        """
+        found = steps(self.block, self.first, name, inputs, ratio, latex)
+        return found if latex else wrapped(found)
 
     @spoken
     def susceptibilities(self) -> dict[str, sp.Expr]:

@@ -104,7 +104,7 @@ def derivation(
     layer before to order 1/n, the collected terms, and the map itself: one of these terms, for V, A and D less the
     product of means, for correlators times the width of the new layer.
 
-    Arguments are those of `correlator_map`; latex: LaTeX for math mode instead of text.
+    Arguments are those of `correlator_map`; latex: an align* of amsmath instead of text.
 
     >>> print(derivation("K").split("expansion")[1])
     : E[f] = <f> + (...)/n of the layer before, n its width
@@ -121,7 +121,7 @@ def derivation(
     law = partial(first_order, invariant=ensemble.invariant)
     found, label = correlator_map(name, inputs, weights=weights, ratio=ratio), _label(name, inputs)
     if latex:
-        return rf"{steps.latex(law)} \\ {sp.latex(label)}' = {sp.latex(found)}"
+        return steps.latex(law, f"{sp.latex(label)}' = {sp.latex(found)}")
     return f"{steps.text(law)}\n{label}' = {found}"
 
 

@@ -97,7 +97,7 @@ SYMMETRIES: dict[str, list[tuple[int, ...]]] = {
     "ddII": [(0, 1, 2, 3), (1, 0, 3, 2)],
 }
 TENSOR_LATEX = {
-    "H": r"\widehat H",
+    "H": r"\widehat{H}",
     "dH": r"\widehat{dH}",
     "ddI": r"\widehat{dd_{\mathrm I}H}",
     "ddII": r"\widehat{dd_{\mathrm{II}}H}",
@@ -201,4 +201,4 @@ def _bracketed(text: str, needed: bool) -> str:
 
 
 def _power(text: str, exp: str | None) -> str:
-    return text if exp is None else rf"\left({text}\right)^{{{exp}}}"
+    return text if exp is None else f"{{{text}}}^{{{exp}}}"

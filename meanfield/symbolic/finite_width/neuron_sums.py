@@ -19,7 +19,7 @@ import sympy as sp
 
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.finite_width.ensembles import MOST_FACTORS, Ensemble, ensemble_of
-from meanfield.symbolic.finite_width.fields import LETTERS, Expected, canonical, labels_of, relabelled
+from meanfield.symbolic.finite_width.fields import LETTERS, TENSOR_LATEX, Expected, canonical, labels_of, relabelled
 from meanfield.symbolic.finite_width.pairings import all_pairings, join, set_partitions
 from meanfield.symbolic.finite_width.words import Label, Structure, Word, word_product
 from meanfield.symbols import n
@@ -87,14 +87,14 @@ class WeightAverage:
         """The steps as text; with the `law` of the layer before also the expansion in 1/n and what it adds up to."""
         return "\n".join(self._steps(_PLAIN, law))
 
-    def latex(self, law: Law1 | None = None) -> str:
-        r"""The same as LaTeX for math mode: one `aligned` of amsmath, a line for each term."""
-        lines = r" \\ ".join("& " + line.strip() for line in self._steps(_TEX, law))
-        return rf"\begin{{aligned}} {lines} \end{{aligned}}"
+    def latex(self, law: Law1 | None = None, *more: str) -> str:
+        r"""The same as LaTeX: one align* of amsmath, a line for each term; more: further lines."""
+        lines = r" \\ ".join("& " + line.strip() for line in (*self._steps(_TEX, law), *more))
+        return rf"\begin{{align*}} {lines} \end{{align*}}"
 
     def _steps(self, how: _Writer, law: Law1 | None) -> list[str]:
         name, deltas = how.name, lambda s: structure_text(s, how.name, how.delta) or how.title("no delta")
-        lines = [how.title(f"E[{self.of}] over {self.ensemble.name} W and b:")]
+        lines = [how.average(self.of) + how.title(f" over {self.ensemble.name} W and b:")]
         lines.append(how.title("words; those with an odd number of W or of b vanish"))
         lines += ["  + " + how.word(w) for w in self.words]
         lines.append(how.title("pairings: equal labels"))
@@ -117,11 +117,13 @@ class WeightAverage:
         name, lines = how.name, [how.title("expansion: E[f] = <f> + (...)/n of the layer before, n its width")]
         for f in dict.fromkeys(f for found in self.sums.values() for f in found if f != 1):
             zeroth, first = law(f)
-            lines.append(f"  {name(Expected(f))} = {name(zeroth)} + ({name(first)})/n")
+            left, *more = how.over_n(first)
+            lines += [f"  {name(Expected(f))} = {name(zeroth)} + {left}", *more]
         lines.append(how.title("collected: order 1, and order 1/n"))
         for s, (zeroth, first) in self.expanded(law).items():
             lines.append(f"  {structure_text(s, name, how.delta) or how.title('no delta')}:")
-            lines += [f"    {name(zeroth)}", f"    + ({name(first)})/n"]
+            left, *more = how.over_n(first)
+            lines += [f"    {name(zeroth)}", f"    + {left}", *more]
         return lines
 
 
@@ -135,20 +137,52 @@ class _Writer:
     delta: str
     total: str
     dot: str
+    average: Callable[[str], str]
+    over_n: Callable[[sp.Expr], list[str]]
 
     def factor(self, e: sp.Expr) -> str:
         """An expression as a factor of a product: sums, and what begins with a minus sign, in brackets."""
         return f"({self.name(e)})" if e.is_Add or e.could_extract_minus_sign() else self.name(e)
 
 
-_PLAIN = _Writer(str, str, str, "δ_{{{} {}}}", "Σ_{{{}}} ", " * ")
+def _averaged(of: str) -> str:
+    r"""E[…] of what is averaged as LaTeX: z'_{i1} as z'_{i_{1}}, dH' as \widehat{dH}'."""
+    named = re.sub(r"\b(ddII|ddI|dH|H)(?=')", lambda m: TENSOR_LATEX[m[0]], of)
+    labelled = re.sub("([ij])([0-9]+)", r"\1_{\2}", named)
+    return rf"\mathbb{{E}}\left[{labelled}\right]"
+
+
+def _titled(text: str) -> str:
+    escaped = re.sub(r"[_^{}]", lambda m: "\\" + m[0], text)
+    return rf"\text{{{escaped}}}".replace("<f>", r"$\langle f \rangle$")
+
+
+def _over_n(e: sp.Expr) -> list[str]:
+    """An expression over n, as lines of LaTeX that fit a page."""
+    lines = [""]
+    for term in e.as_ordered_terms():
+        text = sp.latex(term)
+        sign = "" if lines == [""] else " " if text.startswith("-") else " + "
+        if len(lines[-1]) + len(text) > _LONG and lines[-1]:
+            lines.append(r"\qquad " + sign + text)
+        else:
+            lines[-1] += sign + text
+    lines[0] = r"\frac{1}{n} \Bigl(" + lines[0]
+    lines[-1] += r"\Bigr)"
+    return lines
+
+
+_LONG = 260  # characters of LaTeX in a line
+_PLAIN = _Writer(str, str, str, "δ_{{{} {}}}", "Σ_{{{}}} ", " * ", "E[{}]".format, lambda e: [f"({e})/n"])
 _TEX = _Writer(
     sp.latex,
     Word.latex,
-    lambda t: r"\text{" + re.sub(r"[_^{}]", lambda m: "\\" + m[0], t) + "}",
+    _titled,
     r"\delta_{{{} {}}}",
     r"\sum_{{{}}} ",
     r" \, ",
+    _averaged,
+    _over_n,
 )
 
 
