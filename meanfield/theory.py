@@ -38,6 +38,7 @@ from meanfield.finite_width import correlators, one_map, prepared, rates_of, ref
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.parser import number
 from meanfield.presentation import tables as _latex
+from meanfield.printed import wrapped
 from meanfield.quantities import (
     CORRELATORS,
     COVARIANCES,
@@ -49,7 +50,6 @@ from meanfield.quantities import (
     TWO_INPUTS,
     UNEQUAL_NORMS,
 )
-from meanfield.printed import wrapped
 from meanfield.results import InfiniteAverage, MeanFieldError, Term, Undetermined, one_line
 from meanfield.symbolic.asymptotics import depth as _depth
 from meanfield.symbolic.asymptotics.branch import Branch, branch
@@ -228,8 +228,8 @@ class Theory:
         """How the map of a mean or correlator is found, as on paper: words of this layer's weights, pairings of their
         labels, neurons that coincide, the averages of the layer before to order 1/n, the terms collected, the map.
 
-        Arguments are those of `correlator_map`; latex: an align* of amsmath, which may end pages (\\allowdisplaybreaks),
-        instead of text. φ is any σ here. Raises: as there.
+        Arguments are those of `correlator_map`; latex: an align* of amsmath instead of text, which runs over pages under
+        amsmath's allowdisplaybreaks. φ is any σ here. Raises: as there.
 
         >>> print(derive("tanh").derivation("K").splitlines()[-1])
         K' = C_W*<σ**2> + C_b
