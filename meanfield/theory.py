@@ -228,8 +228,8 @@ class Theory:
         """How the map of a mean or correlator is found, as on paper: words of this layer's weights, pairings of their
         labels, neurons that coincide, the averages of the layer before to order 1/n, the terms collected, the map.
 
-        Arguments are those of `correlator_map`; latex: an align* of amsmath instead of text, which runs over pages under
-        amsmath's allowdisplaybreaks. φ is any σ here. Raises: as there.
+        Arguments are those of `correlator_map`, φ is any σ here. latex: an align* of amsmath instead of text; with
+        amsmath's allowdisplaybreaks it runs over pages. Raises: as there.
 
         >>> print(derive("tanh").derivation("K").splitlines()[-1])
         K' = C_W*<σ**2> + C_b
