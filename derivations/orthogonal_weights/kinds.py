@@ -1,0 +1,53 @@
+"""Kinds of claims that this paper needs beside those of `derivations.claims`: prints that depend on φ, words and the
+integrals of a density."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import sympy as sp
+
+import meanfield as mf
+from derivations.claims import Claim, Formula, Network, Verdict, network
+from meanfield.symbols import K, Z, z
+
+LINEAR = network("linear", weights="orthogonal")
+LAWS = ("gaussian", "orthogonal", "mixed")
+
+
+def of_law(law: str, *names: str) -> tuple[Network, ...]:
+    """MLPs of the named activations with weights of one law."""
+    return tuple(network(name, weights=law) for name in names)
+
+
+@dataclass(frozen=True)
+class PerNetwork(Formula):
+    """A formula whose print and contrast are functions of the theory, because they hold averages over its φ."""
+
+    def _judge(self, case: Network, statement: Callable[[mf.Theory], sp.Expr]) -> Verdict:
+        return super()._judge(case, statement(case.theory))
+
+
+@dataclass(frozen=True)
+class Says(Claim):
+    """`by` of the theory is the printed value, compared as Python compares."""
+
+    by: Callable[[mf.Theory], Any] = lambda theory: None
+    how: Verdict = Verdict.PROVED
+
+    def _judge(self, case: Network, statement: Any) -> Verdict:
+        return self.how if self.by(case.theory) == statement else Verdict.REFUTED
+
+
+def power(theory: mf.Theory, *orders: int) -> sp.Expr:
+    """⟨Π_d φ^(d)(z)⟩ over N(0, K), one factor for each derivative named."""
+    f = theory.activations[0].expression
+    return mf.average(sp.Mul(*[f.diff(z, d) for d in orders]), K)
+
+
+def between(theory: mf.Theory, *inputs: int, weight: sp.Expr = sp.S.One, cov: Any = None) -> sp.Expr:
+    """⟨Π_a φ(z_a) · weight⟩ over inputs 0 … 3 with the covariance `cov`, a lower triangle by rows."""
+    f = theory.activations[0].expression
+    return mf.average(sp.Mul(*[f.subs(z, Z[a]) for a in inputs]) * weight, cov)
