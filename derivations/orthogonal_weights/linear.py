@@ -157,8 +157,9 @@ DENSITIES = (
     Formula("(3.22): |z| is fixed, E|z|^6", LINEAR, "E|z|^6", (n * C_W**2 * K0) ** 3, (n * C_W**2 * K0) ** 3 * (n + 2),
             by=squared_norm),
     *(
-        Formula(f"E1 (3.23), scale, order {m}, layer {layer}", GAUSSIAN, f"G_{m}", meijer(m, layer, scaled(layer, sp.S.One)),
-                meijer(m, layer, scaled(layer, sp.Integer(1 - layer))), True, by=partial(gauss, m, layer))
+        Formula(f"E1 (3.23), scale, order {m}, layer {layer}", GAUSSIAN, f"G_{m}",
+                meijer(m, layer, scaled(layer, sp.S.One)), meijer(m, layer, scaled(layer, sp.Integer(1 - layer))), True,
+                by=partial(gauss, m, layer))
         for m, layer in ((2, 2), (4, 2), (6, 3))
     ),
 )  # fmt: skip

@@ -58,7 +58,7 @@ MOMENTS = (
          by=lambda theory: [mf.haar_moment((1, 1, 2, 2), j, 2) for j in ((1, 1, 2, 2), (1, 2, 1, 2))]
          == [DOUBLE.subs(n, 2), SINGLE.subs(n, 2)]),
     *(
-        Formula(f"(3.13) order {2 * m}", LINEAR, "Σ Weingarten", 1 / rising(m), 1 / rising(m, 1), by=partial(row_sum, m))
+        Formula(f"(3.13) order {2 * m}", LINEAR, "sum of W", 1 / rising(m), 1 / rising(m, 1), by=partial(row_sum, m))
         for m in (2, 3, 4, 5)
     ),
 )  # fmt: skip
