@@ -214,8 +214,8 @@ def linear_moments(
 def _row_sum(ensemble: Ensemble, m: int, fan_in: sp.Expr, width: sp.Expr, variance: sp.Expr) -> sp.Expr:
     """Σ over pairings on the right of the coefficient of one pairing on the left.
 
-    An orthogonal matrix of size P keeps |x|²: contracting z with itself m times gives G Σ_pairings P^(loops) = |x|^2m. So
-    the sum of Weingarten functions is 1/(P (P + 2) … (P + 2m - 2)) at every order.
+    An orthogonal matrix of size P keeps |x|²: contracting z with itself m times gives G Σ_pairings P^(loops) = |x|^2m.
+    So the sum of Weingarten functions is 1/(P (P + 2) … (P + 2m - 2)) at every order.
     """
     if isinstance(ensemble, Independent):
         return (variance / fan_in) ** m
