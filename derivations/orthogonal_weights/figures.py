@@ -1,0 +1,155 @@
+"""Figures 1, 2, 3 and 14 (one input); `write` makes all of the paper's figures that need no training.
+
+Dots are finite networks with two standard errors, lines the theory, which the paper draws in figure 1 alone. Both are
+divided by the theory's K and Θ. Each function returns a `matplotlib.figure.Figure`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import meanfield as mf
+from meanfield.presentation import figures
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = figures.COLOURS
+SEED = 5
+C_W = {"linear": 1.0, "relu": 2.0, "tanh": 1.0}  # critical, C_b = 0
+NAMES = ("V", "A", "B", "D", "F", "P", "Q", "R", "S", "T", "U")
+RATES = (1.0, "1/l")  # (5.17)
+#: width, networks, layers of figures 2 and 3, small, and as in the paper
+SIZES = {"2": ((24, 60, 9), (50, 100, 11)), "3": ((12, 60, 18), (20, 100, 31))}
+
+
+def inputs(size: int, count: int = 1) -> np.ndarray:
+    """Inputs with entries uniform on [0, 1], shared by all networks."""
+    return np.random.default_rng(SEED).uniform(size=(count, size))
+
+
+@lru_cache(maxsize=64)
+def theory(phi: str, law: str, names: tuple[str, ...], layers: int, ratio: float = 1.0, width: int = 100) -> dict:
+    """Normalized correlators by the theory, layer by layer, for the input of networks with N_0 = ratio · width."""
+    square = float(np.mean(inputs(round(ratio * width)) ** 2))
+    rates = {} if names == ("V",) else {"lambda_w": RATES[0], "lambda_b": RATES[1]}
+    run = mf.derive(phi, weights=law).propagate(
+        sigma_w=C_W[phi] ** 0.5, sigma_b=0, input_norm=square, depth=layers, quantities=names, input_ratio=ratio, **rates
+    )
+    held = {name: np.ravel(run.normalized(name)) for name in names}
+    return held | {"over": {name: np.ravel(getattr(run, name)) for name in names}, "run": run}
+
+
+def measured(
+    phi: str, law: str, names: tuple[str, ...], width: int, networks: int, layers: int, input_dimension: int = 0
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """{name: (mean, standard error)} of normalized correlators of finite networks."""
+    size = input_dimension or width
+    settings: dict = {"inputs": inputs(size), "networks": networks, "width": width, "depth": layers, "seed": SEED}
+    if names == ("V",):
+        settings["sampler"] = "lazy"
+    else:
+        settings["rates"] = (RATES[0], [1 / l for l in range(1, layers + 1)])
+    run = mf.measure(
+        mf.mlp(phi, weights=law), sigma_w=C_W[phi] ** 0.5, sigma_b=0, quantities=names, **settings
+    )
+    exact = theory(phi, law, names, layers, size / width, width)["run"]
+    found = {}
+    for name in names:
+        estimate, units = run.estimate(name), _units(exact, name)
+        found[name] = tuple(np.ravel(x) / units for x in (estimate.mean, estimate.standard_error))
+    return found
+
+
+def _units(run, name: str) -> np.ndarray:
+    """What a correlator is divided by: (2.9), (5.9), (5.10), (5.15), (5.16)."""
+    K = np.ravel(run.K)
+    if name == "V":
+        return K**2
+    Theta = np.ravel(run.Theta)
+    return {"D": K * Theta, "F": K * Theta}.get(name, Theta**3 / K if name in "RSTU" else Theta**2)
+
+
+def dotted(panel: Axes, found: tuple[np.ndarray, np.ndarray], line: np.ndarray, colour: str, **style) -> None:
+    """Networks as dots with two standard errors, theory as a line."""
+    l = np.arange(1, len(line) + 1)
+    panel.errorbar(l, found[0], 2 * found[1], fmt="o", ms=2.5, lw=0.8, color=colour, **style)
+    panel.plot(l, line, "-" if style.get("mfc") != "white" else "--", color=colour, lw=0.9)
+
+
+def figure_1(width: int = 100, networks: int = 1000, layers: int = 11) -> Figure:
+    """Ṽ of linear, ReLU and tanh networks: Gaussian (hollow, dashed) and orthogonal; right: orthogonal and mixed."""
+    with figures.require().rc_context(figures.LOOK):
+        figure, (left, right) = new(2)
+        for panel, laws, names in (
+            (left, ("orthogonal", "gaussian"), ("linear", "relu", "tanh")),
+            (right, ("orthogonal", "mixed"), ("linear", "tanh")),
+        ):
+            for phi in names:
+                for law in laws:
+                    found = measured(phi, law, ("V",), width, networks, layers)["V"]
+                    line = theory(phi, law, ("V",), layers, 1.0, width)["V"]
+                    style = {"mfc": "white"} if law != "orthogonal" else {"label": phi}
+                    dotted(panel, found, line, COLOURS[list(C_W).index(phi)], **style)
+            panel.set(xlabel=r"$\ell$", title=f"{laws[0]}, {laws[1].replace('gaussian', 'Gaussian')} (hollow)")
+            panel.legend(loc="upper left" if panel is left else "center right")
+        left.set_ylabel(r"$\tilde V$")
+        return figure
+
+
+def correlators(width: int, networks: int, layers: int) -> Figure:
+    """Figures 2 and 3: all eleven normalized correlators of tanh networks, Gaussian and orthogonal, rates (5.17)."""
+    with figures.require().rc_context(figures.LOOK):
+        figure, panels = new(2, wide=3.6, high=3.6)
+        for panel, law in zip(panels, ("gaussian", "orthogonal")):
+            found = measured("tanh", law, NAMES, width, networks, layers)
+            lines = theory("tanh", law, NAMES, layers, 1.0, width)
+            for i, name in enumerate(NAMES):
+                style = {"label": rf"$\tilde {name}$"} | ({"mfc": "white"} if i >= len(COLOURS) else {})
+                dotted(panel, found[name], lines[name], COLOURS[i % len(COLOURS)], **style)
+            reach = 1.3 * max(np.abs(lines[name]).max() for name in NAMES)
+            panel.set(xlabel=r"$\ell$", title=f"{law}, n = {width}", ylim=(-reach, reach))
+            panel.legend(ncols=3)
+        return figure
+
+
+def figure_14(width: int = 50, networks: int = 500, layers: int = 11) -> Figure:
+    """Ã, B̃, D̃, F̃ of orthogonal tanh networks on n and on 784 inputs (hollow): another start, one limit."""
+    names = ("A", "B", "D", "F")
+    with figures.require().rc_context(figures.LOOK):
+        figure, (panel,) = new(1, wide=4.2)
+        for size in (width, 784):
+            found = measured("tanh", "orthogonal", names, width, networks, layers, size)
+            lines = theory("tanh", "orthogonal", names, layers, size / width, width)
+            for name, colour in zip(names, COLOURS):
+                style = {"mfc": "white"} if size != width else {"label": rf"$\tilde {name}$"}
+                dotted(panel, found[name], lines[name], colour, **style)
+        panel.set(xlabel=r"$\ell$")
+        panel.legend()
+        return figure
+
+
+def new(count: int, wide: float = 3.2, high: float = 2.8) -> tuple[Figure, list[Axes]]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(wide * count, high), layout="constrained")
+    return figure, list(np.ravel(figure.subplots(1, count)))
+
+
+def write(folder: str | os.PathLike, paper: bool = False, suffix: str = ".png") -> list[Path]:
+    """All figures into `folder`; with `paper` figures 2 and 3 at the paper's sizes, which takes an hour."""
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    made: dict[str, Callable[[], Figure]] = {
+        "figure1": figure_1,
+        **{f"figure{n}": partial(correlators, *SIZES[n][paper]) for n in SIZES},
+        "figure14": figure_14,
+    }
+    return [figures.save(draw(), target / f"{name}{suffix}") for name, draw in made.items()]
