@@ -235,7 +235,8 @@ class Theory:
         K' = C_W*<σ**2> + C_b
         """
         found = steps(self.block, self.first, name, inputs, ratio, latex)
-        return found if latex else wrapped(found)
+        body, _, last = found.rpartition("\n")
+        return found if latex else f"{wrapped(body)}\n{wrapped('  ' + last)[2:]}"
 
     @spoken
     def susceptibilities(self) -> dict[str, sp.Expr]:

@@ -1,0 +1,59 @@
+"""Published statements of the paper on orthogonal weights as claims: the engine's own results decide each.
+
+Source: Feature Learning and Generalization in Deep Networks with Orthogonal Weights; numbers in brackets are its
+equations, E-numbers errata of its specification.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+import sympy as sp
+
+from derivations.claims import Verdict
+from derivations.orthogonal_weights import CLAIMS, vertices
+from derivations.orthogonal_weights.__main__ import main
+from derivations.orthogonal_weights.kernels import TANH
+
+SLOW = {c for c in CLAIMS if c.source.startswith("(4.16)") and c.source != "(4.16) at (1, 1, 2, 2), orthogonal"}
+DIGITS = {"(4.18), orthogonal", "(4.18), Gaussian", "(4.26), any sigma"}  # φ without closed forms of ⟨z φ φ'⟩
+FLOATS = {"(4.8)": Verdict.CERTIFIED}
+CASES = [pytest.param(c, id=f"{c.source} {c.quantity}", marks=[pytest.mark.slow] * (c in SLOW)) for c in CLAIMS]
+
+
+@pytest.mark.parametrize("claim", CASES)
+def test_the_print_and_its_contrast_come_out_as_they_should(claim):
+    """A right statement holds and its planted change does not; a misprint fails and the corrected form holds."""
+    holds, fails = claim.verdict(), claim.contrast_verdict()
+    if claim.misprint:
+        holds, fails = fails, holds
+    assert fails is Verdict.REFUTED
+    assert holds is (Verdict.DIGITS if claim.source in DIGITS else FLOATS.get(claim.source, Verdict.PROVED))
+
+
+def test_counts():
+    """A claim that silently disappears is seen."""
+    assert len(CLAIMS) == len({c.id for c in CASES})
+    assert Counter(type(c).__name__ for c in CLAIMS) == COUNTS
+    assert sum(c.misprint for c in CLAIMS) == MISPRINTS
+
+
+def test_the_laws_differ_where_they_are_told_apart():
+    """Each term that tells orthogonal from Gaussian weights, put into the other's map, is refuted."""
+    for law, other in (("orthogonal", 1), ("gaussian", 3)):
+        claim = next(c for c in vertices.MAPS if c.source.lower() == f"(4.18), {law}")
+        assert not replace(claim, networks=claim.cases[1], printed=vertices.bracket(other)).verdict()
+
+
+def test_a_series_that_is_cut_too_early_is_seen():
+    claim = next(c for c in CLAIMS if c.source == "(4.22)")
+    assert claim.networks == TANH and not replace(claim, printed=claim.printed + sp.Symbol("K", real=True) ** 2).verdict()
+
+
+def test_the_verdicts_print(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["orthogonal_weights"])
+    monkeypatch.setattr("derivations.orthogonal_weights.__main__.CLAIMS", CLAIMS[:3])
+    main()
+    assert "3 claims: 3 proved" in capsys.readouterr().out
