@@ -1,4 +1,4 @@
-"""The table of acceptance values: lines of section 8 of the specification that are numbers, and where the others are."""
+"""Acceptance values: lines of section 8 of the specification that are numbers, and where the others are."""
 
 from __future__ import annotations
 
@@ -38,3 +38,21 @@ CHECKS: tuple[Check, ...] = (
           n.along("tanh", "gaussian", "G1", (10**5,), normalized=False)),
     Check("30", "optimal depth, quoted", (3.6, 12), 1e-3, n.depths(30, 100)),
 )  # fmt: skip
+ELSEWHERE = {
+    "3": "(4.10), (4.11)",
+    "9": "(4.20), (4.21), (4.22)",
+    "11": "(4.23), (4.24), and E8 beside them",
+    "12": "(4.16), (4.18): one code path, the law is data",
+    "17": "(4.16), (4.17)",
+    "18": "tests/test_finite_width_runs.py test_against_mpmath",
+    "20": "tests/test_finite_width_runs.py test_large_depth",
+    "21": "tests/test_finite_width_maps.py test_correlators_of_finite_networks",
+    "22": "tests/test_finite_width_maps.py test_higher_correlators_of_finite_networks",
+    "23": "tests/test_finite_width_runs.py test_large_depth",
+    "24": "tests/test_empirical_differentials.py test_definitions",
+    "25": "tests/test_empirical_differentials.py test_correlator_samples_are_the_averages_they_say",
+    "26": "tests/test_empirical_sampler.py test_paths_agree_in_distribution",
+    "27": "tests/test_empirical_correlators.py test_vertex_of_linear_networks",
+    "28": "tests/test_finite_width_runs.py test_large_depth",
+    "31": "tests/test_orthogonal_weights_figures.py test_networks_lie_on_the_lines",
+}

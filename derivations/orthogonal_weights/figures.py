@@ -7,7 +7,7 @@ divided by the theory's K and Θ. Each function returns a `matplotlib.figure.Fig
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,9 +41,8 @@ def theory(phi: str, law: str, names: tuple[str, ...], layers: int, ratio: float
     """Normalized correlators by the theory, layer by layer, for the input of networks with N_0 = ratio · width."""
     square = float(np.mean(inputs(round(ratio * width)) ** 2))
     rates = {} if names == ("V",) else {"lambda_w": RATES[0], "lambda_b": RATES[1]}
-    run = mf.derive(phi, weights=law).propagate(
-        sigma_w=C_W[phi] ** 0.5, sigma_b=0, input_norm=square, depth=layers, quantities=names, input_ratio=ratio, **rates
-    )
+    place = {"sigma_w": C_W[phi] ** 0.5, "sigma_b": 0, "input_norm": square, "input_ratio": ratio}
+    run = mf.derive(phi, weights=law).propagate(**place, depth=layers, quantities=names, **rates)
     held = {name: np.ravel(run.normalized(name)) for name in names}
     return held | {"over": {name: np.ravel(getattr(run, name)) for name in names}, "run": run}
 
@@ -58,9 +57,7 @@ def measured(
         settings["sampler"] = "lazy"
     else:
         settings["rates"] = (RATES[0], [1 / l for l in range(1, layers + 1)])
-    run = mf.measure(
-        mf.mlp(phi, weights=law), sigma_w=C_W[phi] ** 0.5, sigma_b=0, quantities=names, **settings
-    )
+    run = mf.measure(mf.mlp(phi, weights=law), sigma_w=C_W[phi] ** 0.5, sigma_b=0, quantities=names, **settings)
     exact = theory(phi, law, names, layers, size / width, width)["run"]
     found = {}
     for name in names:

@@ -27,7 +27,8 @@ class PerNetwork(Formula):
     """A formula whose print and contrast are functions of the theory, because they hold averages over its φ."""
 
     def _judge(self, case: Network, statement: Callable[[mf.Theory], sp.Expr]) -> Verdict:
-        return super()._judge(case, statement(case.theory))
+        one = Formula(self.source, case, self.quantity, statement(case.theory), sp.nan, by=self.by)
+        return one.verdict()
 
 
 @dataclass(frozen=True)

@@ -97,8 +97,7 @@ def fixed(C_W: object) -> Compute:
 
 
 def optimal_depth(width: int, outputs: int, slope: object) -> float:
-    """L* = 4 n/((20 + 3 n_L) ν) with ν the slope of Ṽ: a formula of Roberts, Yaida and Hanin that is quoted, not derived
-    here."""
+    """L* = 4 n/((20 + 3 n_L) ν), ν the slope of Ṽ: a formula of Roberts, Yaida and Hanin, quoted and not derived."""
     return float(4 / (20 + 3 * sp.Integer(outputs)) * width / sp.sympify(slope))
 
 
