@@ -587,3 +587,26 @@ def test_correlators_of_order_1_by_n(run):
     ):
         code, _, error = run(command.replace(" --weights orthogonal", "") + " " + wrong)
         assert code == 2 and sentence in " ".join(error.split()), error
+
+
+def test_maps_and_derivations_of_order_one_over_n(run):
+    """--quantities shows these maps alone, --steps how they are found; both as text, LaTeX and JSON."""
+    code, out, _ = run("derive tanh --weights orthogonal --quantities V")
+    assert code == 0 and "V^1 = -2*Q0**2*sigma_w**4" in out and "-3*sigma_w**4*<tanh(z)**2>_{K}**2" in out
+    assert "-3*" not in run("derive tanh --quantities V")[1]
+    assert r"$V^{\ell+1}$" in run("derive tanh --quantities V --latex")[1]
+    rows = strict(run("derive tanh --weights mixed --quantities V,J1 --json")[1])
+    assert rows["inputs"]["weights"] == "mixed" and any(r["name"] == "J1_J'" for r in rows["results"]["rows"])
+    code, out, _ = run("derive tanh --weights orthogonal --quantities K,F --steps")
+    assert code == 0 and "pairings: equal labels" in out and "K' = C_W*<σ**2> + C_b\n\nE[z'_{i1}" in out
+    assert max(map(len, out.splitlines())) < 80
+    assert run("derive tanh --quantities F --steps --latex")[1].startswith(r"\begin{align*}")
+    assert set(strict(run("derive relu --quantities V,G1 --steps --json")[1])["results"]["steps"]) == {"V", "G1"}
+    for line, words in (
+        ("derive tanh --steps", "no quantity was asked for"),
+        ("derive tanh --quantities J --steps", "--steps of J"),
+        ("derive tanh --quantities W", "--quantities of W"),
+        ("derive tanh --residual --quantities V", "has a skip"),
+    ):
+        code, out, err = run(line)
+        assert code == 2 and words in err and not out

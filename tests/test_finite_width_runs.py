@@ -6,10 +6,12 @@ from __future__ import annotations
 import mpmath as mp
 import numpy as np
 import pytest
+import sympy as sp
 
 import meanfield as mf
 from meanfield.numeric.lowering import assembly
 from meanfield.quantities import CORRELATORS, QUANTITIES
+from meanfield.symbolic.finite_width.correlators import correlator_map
 from meanfield.symbolic.finite_width.recursions import ORDER
 from tests import oracle_correlators as oracle
 
@@ -323,3 +325,29 @@ def test_every_correlator_is_of_a_registry_entry():
         assert QUANTITIES[name].order == 1 and QUANTITIES[name].over
         run = mf.derive("z").propagate(sigma_w=1, sigma_b=0.1, depth=3, quantities=name)
         assert run.normalized(name).shape == (3,) and np.isfinite(run.normalized(name)).all()
+
+
+def test_one_map_and_its_derivation():
+    """`correlator_map` is the map of the recursion, and between several inputs that of the calculus; the derivation
+    ends with it; another law of weights gives another map, and a mixed network has orthogonal layers."""
+    for law in ("gaussian", "orthogonal", "mixed"):
+        theory = mf.derive("gelu", weights=law)
+        one = theory.recursion("F")["F"]
+        assert sp.expand(theory.correlator_map("F") - one) == 0
+        inside = correlator_map("F", weights="gaussian" if law == "gaussian" else "orthogonal")
+        assert theory.derivation("F").replace("\n      ", " ").endswith(f"F' = {inside}")
+    gaussian, orthogonal = (mf.derive("relu", weights=law) for law in ("gaussian", "orthogonal"))
+    added = sp.expand(orthogonal.correlator_map("V", (1, 2, 1, 2)) - gaussian.correlator_map("V", (1, 2, 1, 2)))
+    assert {s.name for s in added.free_symbols} == {"K_11", "K_12", "K_22", "sigma_w"}
+    assert theory.correlator_map("B", lambda_w=0) == theory.correlator_map("B")
+    assert theory.correlator_map("D", lambda_w=0) != theory.correlator_map("D")
+    assert sp.expand(theory.correlator_map("G1", ratio=2) - 2 * theory.correlator_map("G1")) == 0
+    for call, words in (
+        (lambda: SKIP.correlator_map("V"), "has a skip"),
+        (lambda: SKIP.derivation("V"), "has a skip"),
+        (lambda: gaussian.correlator_map("V", (1, 2)), "4 indices"),
+        (lambda: gaussian.correlator_map("P"), "kinks"),
+        (lambda: gaussian.derivation("J"), "choices are"),
+    ):
+        with pytest.raises(mf.MeanFieldError, match=words):
+            call()

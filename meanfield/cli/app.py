@@ -41,7 +41,7 @@ from meanfield.cli.options import (
     one_format,
     option,
 )
-from meanfield.cli.reading import carried, layers, needs_numbers, number, rate, target, theory_of, wanted
+from meanfield.cli.reading import carried, layers, maps_wanted, needs_numbers, number, rate, target, theory_of, wanted
 from meanfield.cli.widths import widths
 from meanfield.presentation.figures import FORMATS, plot_report, plot_run, save, write_whole
 from meanfield.quantities import GRADIENTS, columns
@@ -79,6 +79,14 @@ def _derive(
     architecture: Architecture = None,
     decay: Decay = None,
     total: Total = None,
+    weights: Weights = "gaussian",
+    quantities: Annotated[
+        str | None,
+        typer.Option(metavar="LIST", help="These alone: from K,J,Theta and, of order 1/n, V,A,B,D,F,P,...,U,G1,..."),
+    ] = None,
+    steps: Annotated[
+        bool, typer.Option("--steps", help="With --quantities of order 1/n: how each map is found, as on paper.")
+    ] = False,
     latex: Latex = False,
     json: Json = False,
 ) -> None:
@@ -90,7 +98,22 @@ def _derive(
     of f over z ~ N(0, K); it is printed where it has no closed form.
     """
     one_format(latex, json)
-    theory = theory_of(act, residual, mu, param, norm, architecture, decay, total)
+    theory = theory_of(act, residual, mu, param, norm, architecture, decay, total, weights)
+    if quantities is not None or steps:
+        names = maps_wanted(quantities, steps)
+        with out.working(f"Deriving {', '.join(names)} of {describe(theory.block)}"):
+            if steps:
+                found = {name: theory.derivation(name, latex=latex) for name in names}
+            else:
+                table = out.maps(theory, names, weights)
+        if json:
+            results = {"steps": found} if steps else {"rows": table.data()}
+            typer.echo(out.document("derive", out.about(theory) | {"weights": weights}, results))
+        elif steps:
+            typer.echo("\n\n".join(found.values()))
+        else:
+            typer.echo(table.latex() if latex else out.wrapped(str(table)))
+        return
     with out.working(f"Deriving {describe(theory.block)}"):
         laws = out.unit_skip_laws(theory)
         table = out.derivation(theory, laws)

@@ -193,6 +193,24 @@ def derivation(theory: Theory, laws: Laws) -> Table:
     return Table(f"Large-width theory: {describe(theory.block)}", tuple(rows))
 
 
+def maps(theory: Theory, names: tuple[str, ...], weights: str) -> Table:
+    """The maps of the named quantities and of what they depend on, with their values at layer 1."""
+    recursion, rows = theory.recursion(*names), []
+    for symbol, e in recursion.block.lets:
+        rows.append(Row("On the way", str(symbol), shown(e), tex(symbol), nodes=_nodes(e)))
+    for section in ("One layer deeper", "First layer (l = 1)"):
+        for v, e in zip(recursion.state, recursion.block.next):
+            symbol = QUANTITIES[v.name].latex if v.name in QUANTITIES else tex(v.symbol) + r"^{\ell}"
+            first = section.startswith("First")
+            if first:
+                rows.append(Row(section, f"{v.name}^1", v.initial, symbol.replace(r"\ell", "1")))
+            else:
+                deeper = symbol.replace(r"\ell", r"\ell+1")
+                rows.append(Row(section, f"{v.name}'", shown(e), deeper, nodes=_nodes(e)))
+    law = "" if weights == "gaussian" else f", {weights} weights"
+    return Table(f"Large-width theory: {describe(theory.block)}{law}", tuple(rows))
+
+
 def law_rows(
     quantity: str, law: DepthLaw | ScheduledLaw | MeanFieldError, section: str, digits: bool = False
 ) -> list[Row]:

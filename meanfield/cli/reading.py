@@ -122,6 +122,18 @@ def wanted(theory: Theory, text: str | None, two: bool) -> tuple[str, ...]:
     return names
 
 
+def maps_wanted(text: str | None, steps: bool) -> tuple[str, ...]:
+    """The quantities whose maps `derive` shows; with `steps` those that are averages over one layer's weights."""
+    known = tuple(n for n in (*ONE_INPUT, *CORRELATORS) if not (steps and n in ("J", "J0", "D0", "J1")))
+    names = tuple(dict.fromkeys(n.strip() for n in (text or "").split(",") if n.strip()))
+    wrong = [n for n in names if n not in known]
+    if not names or wrong:
+        what = "--steps" if steps else "--quantities"
+        raise MeanFieldError(f"{what} of {wrong[0] if wrong else 'no quantity'} was asked for; choose --quantities from "
+                             f"{', '.join(known)}.")  # fmt: skip
+    return names
+
+
 def carried(names: tuple[str, ...], two: bool) -> tuple[str, ...] | None:
     """What `propagate` is asked for: c of two inputs of any norms is read off their covariances."""
     if two and set(names) <= {*COVARIANCES, "c"}:
