@@ -129,8 +129,10 @@ def maps_wanted(text: str | None, steps: bool) -> tuple[str, ...]:
     wrong = [n for n in names if n not in known]
     if not names or wrong:
         what = "--steps" if steps else "--quantities"
-        raise MeanFieldError(f"{what} of {wrong[0] if wrong else 'no quantity'} was asked for; choose --quantities from "
-                             f"{', '.join(known)}.")  # fmt: skip
+        raise MeanFieldError(
+            f"{what} of {wrong[0] if wrong else 'no quantity'} was asked for; choose --quantities from "
+            f"{', '.join(known)}."
+        )
     return names
 
 
