@@ -1,6 +1,12 @@
 """*Feature Learning and Generalization in Deep Networks with Orthogonal Weights*.
 
-CLAIMS: every statement that the engine can decide, each with a variant that must come out the other way. Numbers in
+CLAIMS: tuple[Claim, ...] = (
+    *weights.CLAIMS,
+    *linear.CLAIMS,
+    *kernels.CLAIMS,
+    *vertices.CLAIMS,
+    *tangents.CLAIMS,
+)
 brackets are the paper's equations, E-numbers errata of its specification.
 
 python -m derivations.orthogonal_weights            prints the verdicts
@@ -11,6 +17,12 @@ python -m derivations.orthogonal_weights figures DIR
 from __future__ import annotations
 
 from derivations.claims import Claim
-from derivations.orthogonal_weights import kernels, linear, vertices, weights
+from derivations.orthogonal_weights import kernels, linear, tangents, vertices, weights
 
-CLAIMS: tuple[Claim, ...] = (*weights.CLAIMS, *linear.CLAIMS, *kernels.CLAIMS, *vertices.CLAIMS)
+CLAIMS: tuple[Claim, ...] = (
+    *weights.CLAIMS,
+    *linear.CLAIMS,
+    *kernels.CLAIMS,
+    *vertices.CLAIMS,
+    *tangents.CLAIMS,
+)

@@ -1,0 +1,86 @@
+"""The tangent kernel and its correlators (§ 5): the map of its mean, and what normalized correlators are divided by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+import sympy as sp
+
+import meanfield as mf
+from derivations.claims import Floats
+from derivations.orthogonal_weights.kernels import TANH
+from derivations.orthogonal_weights.kinds import PerNetwork, between, of_law, power
+from derivations.orthogonal_weights.vertices import COV
+from meanfield.symbols import Theta, Z, sigma_w
+
+w = sigma_w**2
+lambda_w, lambda_b = (sp.Symbol(f"lambda_{x}", nonnegative=True) for x in "wb")
+Theta_12 = sp.Symbol("Theta_12", real=True)
+RATES = {"lambda_w": "lambda_w", "lambda_b": "lambda_b"}
+LAYERS = tuple((l,) for l in (2, 5, 9))
+
+
+def one(extra: sp.Expr = sp.S.Zero) -> Callable[[mf.Theory], sp.Expr]:
+    """(5.5) at one input."""
+    return lambda t: lambda_b + lambda_w * power(t, 0, 0) + w * power(t, 1, 1) * Theta + extra
+
+
+def two(sign: int) -> Callable[[mf.Theory], sp.Expr]:
+    """(5.5) between inputs 1 and 2."""
+
+    def printed(theory: mf.Theory) -> sp.Expr:
+        f = theory.activations[0].expression
+        (z,) = f.free_symbols
+        slopes = mf.average(f.diff(z).subs(z, Z[0]) * f.diff(z).subs(z, Z[1]), COV)
+        return lambda_b + lambda_w * between(theory, 0, 1, cov=COV) + sign * w * slopes * Theta_12
+
+    return printed
+
+
+@lru_cache(maxsize=1)
+def run():
+    """Orthogonal tanh networks with the rates of (5.17)."""
+    return mf.derive("tanh", weights="orthogonal").propagate(
+        sigma_w=1, sigma_b=0, input_norm=1 / 3, depth=9, quantities=("K", "Theta", *OVER), lambda_w=1, lambda_b="1/l"
+    )
+
+
+def normalized(name: str) -> Callable[[int], float]:
+    return lambda l: float(np.ravel(run().normalized(name))[l - 1])
+
+
+def divided(name: str, K: int, theta: int) -> Callable[[int], float]:
+    """A correlator over K^K Θ^theta."""
+
+    def value(l: int) -> float:
+        found = run()
+        x, k, t = (float(np.ravel(getattr(found, q))[l - 1]) for q in (name, "K", "Theta"))
+        return x / (k**K * t**theta)
+
+    return value
+
+
+OVER = {
+    "V": ("(2.9)", 2, 0),
+    **dict.fromkeys("AB", ("(5.9)", 0, 2)),
+    **dict.fromkeys("DF", ("(5.10)", 1, 1)),
+    **dict.fromkeys("PQ", ("(5.15)", 0, 2)),
+    **dict.fromkeys("RSTU", ("(5.16)", -1, 3)),
+}
+MEANS = (
+    *(
+        PerNetwork(f"(5.5), {law}", of_law(law, "tanh", "relu", "gelu"), "Theta", one(), one(lambda_b),
+                   by=lambda theory: theory.correlator_map("Theta", **RATES))
+        for law in ("gaussian", "orthogonal", "mixed")
+    ),
+    PerNetwork("(5.5), two inputs", of_law("orthogonal", "sin", "z**3+z", "erf"), "Theta_12", two(1), two(-1),
+               by=lambda theory: theory.correlator_map("Theta", (1, 2), **RATES)),
+)  # fmt: skip
+NORMALIZED = tuple(
+    Floats(f"{source}, {name}", TANH, f"{name} normalized", divided(name, K, theta), divided(name, K + 1, theta),
+           of=normalized(name), places=LAYERS)
+    for name, (source, K, theta) in OVER.items()
+)  # fmt: skip
+CLAIMS = MEANS + NORMALIZED
