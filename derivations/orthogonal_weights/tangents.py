@@ -9,22 +9,21 @@ import numpy as np
 import sympy as sp
 
 import meanfield as mf
-from derivations.claims import Floats
+from derivations.claims import Floats, Formula
 from derivations.orthogonal_weights.kernels import TANH
-from derivations.orthogonal_weights.kinds import PerNetwork, between, of_law, power
+from derivations.orthogonal_weights.kinds import PerNetwork, between, of_law
 from derivations.orthogonal_weights.vertices import COV
+from derivations.placeholders import slope, square
 from meanfield.symbols import Theta, Z, sigma_w
 
 w = sigma_w**2
 lambda_w, lambda_b = (sp.Symbol(f"lambda_{x}", nonnegative=True) for x in "wb")
 Theta_12 = sp.Symbol("Theta_12", real=True)
+ONE = lambda_b + lambda_w * square + w * slope * Theta  # (5.5) at one input
 RATES = {"lambda_w": "lambda_w", "lambda_b": "lambda_b"}
 LAYERS = tuple((l,) for l in (2, 5, 9))
 
 
-def one(extra: sp.Expr = sp.S.Zero) -> Callable[[mf.Theory], sp.Expr]:
-    """(5.5) at one input."""
-    return lambda t: lambda_b + lambda_w * power(t, 0, 0) + w * power(t, 1, 1) * Theta + extra
 
 
 def two(sign: int) -> Callable[[mf.Theory], sp.Expr]:
@@ -71,8 +70,8 @@ OVER = {
 }
 MEANS = (
     *(
-        PerNetwork(f"(5.5), {law}", of_law(law, "tanh", "relu", "gelu"), "Theta", one(), one(lambda_b),
-                   by=lambda theory: theory.correlator_map("Theta", **RATES))
+        Formula(f"(5.5), {law}", of_law(law, "tanh", "relu", "gelu"), "Theta", ONE, ONE + lambda_b,
+                by=lambda theory: theory.correlator_map("Theta", **RATES))
         for law in ("gaussian", "orthogonal", "mixed")
     ),
     PerNetwork("(5.5), two inputs", of_law("orthogonal", "sin", "z**3+z", "erf"), "Theta_12", two(1), two(-1),
