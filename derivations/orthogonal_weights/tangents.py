@@ -24,8 +24,6 @@ RATES = {"lambda_w": "lambda_w", "lambda_b": "lambda_b"}
 LAYERS = tuple((l,) for l in (2, 5, 9))
 
 
-
-
 def two(sign: int) -> Callable[[mf.Theory], sp.Expr]:
     """(5.5) between inputs 1 and 2."""
 
