@@ -17,10 +17,10 @@ from meanfield.numeric.quadrature.whitened import ROUNDING, Grid, product_averag
 MEETING = 1e-12  # 1 − c² below it: breaks of both variables meet, and their deltas with them
 
 
-def weak_pair(slopes: Slopes, cov: np.ndarray, highest: int, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
-    """(values, errors)[i, j] of ⟨φ^(i)(z_1) φ^(j)(z_2)⟩, i, j ≤ highest; infinite where deltas meet."""
-    value, error = product_averages(slopes, cov, (1, 1), highest, grid)
-    scale = np.abs(value) + ROUNDING
+def weak_pair(slopes: Slopes, cov: np.ndarray, highest: int, grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(values, errors, scales)[i, j] of ⟨φ^(i)(z_1) φ^(j)(z_2)⟩, i, j ≤ highest; infinite where deltas meet."""
+    value, error, scale = product_averages(slopes, cov, (1, 1), highest, grid)
+    added = np.zeros_like(scale)
     for one, two in ((0, 1), (1, 0)):
         turned = cov[[one, two]][:, [one, two]]
         for i, s in enumerate(slopes.breaks):
@@ -34,13 +34,14 @@ def weak_pair(slopes: Slopes, cov: np.ndarray, highest: int, grid: Grid) -> tupl
                     part = step * against
                     if one == 0:
                         value[order] += part
-                        scale[order] += np.abs(part)
+                        added[order] += np.abs(part)
                     else:
                         value[:, order] += part
-                        scale[:, order] += np.abs(part)
+                        added[:, order] += np.abs(part)
     met = np.array([[_met(slopes, cov, i, j) for j in range(highest + 1)] for i in range(highest + 1)])
     with np.errstate(invalid="ignore"):
-        return value + met, error + ROUNDING * (scale + np.abs(met))
+        added += np.abs(met)
+        return value + met, error + ROUNDING * added, scale + added
 
 
 def _against(slopes: Slopes, cov: np.ndarray, s: float, r: int, highest: int, grid: Grid) -> np.ndarray:
@@ -114,16 +115,16 @@ def _density(scaled: np.ndarray, determinant: float, s: float, t: float, r: int,
     return float(table[r, q]) * density
 
 
-def weak_single(slopes: Slopes, variance: float, highest: int, grid: Grid) -> tuple[np.ndarray, np.ndarray]:
-    """(values, errors)[i, j, p] of ⟨∂^p (φ^(i) φ^(j))⟩ of one variable, i, j ≤ 1, p ≤ highest."""
+def weak_single(slopes: Slopes, variance: float, highest: int, grid: Grid) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(values, errors, scales)[i, j, p] of ⟨∂^p (φ^(i) φ^(j))⟩ of one variable, i, j ≤ 1, p ≤ highest."""
     deviation = math.sqrt(variance)
     x, w = _line(slopes, 0.0, deviation, grid)
     base = slopes.upto(1, x)
-    value, error = np.zeros((2, 2, highest + 1)), np.zeros((2, 2, highest + 1))
+    value, scale = np.zeros((2, 2, highest + 1)), np.zeros((2, 2, highest + 1))
     for p in range(highest + 1):
         weighted = w * _hermite(x / deviation, 1.0, p) / deviation**p
         terms = base[:, None] * base[None] * weighted
-        value[..., p], error[..., p] = terms.sum(axis=-1), ROUNDING * np.abs(terms).sum(axis=-1)
-    return value, error
+        value[..., p], scale[..., p] = terms.sum(axis=-1), np.abs(terms).sum(axis=-1)
+    return value, ROUNDING * scale, scale
 
 

@@ -23,10 +23,10 @@ from meanfield.numeric.quadrature.slopes import Slopes, monomials
 from meanfield.results import MeanFieldError
 
 COARSER = 0.8  # of the two rules, the density of nodes of the one that measures the error of the other
-WIDEST = 0.62  # the largest step of a standard normal: 2 exp(−2π²/0.62²) = 1e-22
+WIDEST = 0.52  # the largest step of a standard normal: 2 exp(−2π²/0.52²) = 4e-32
 NARROWEST = 2.0**-9  # the smallest spacing in z that is tried
 REACHES = (8.5, 9.5, 10.5, 12.0, 14.0, 17.0, 21.0, 26.0)  # standard deviations that are integrated over
-RESOLVED = 1e-11  # what two rules of one variable may differ by, of the scale
+RESOLVED = 1e-10  # what two rules of one variable may differ by, of the scale
 ROUNDING = 3e-14  # of sums, factors and tables, of the scale
 POINTS = 12  # of the local polynomial that a table is read with
 FINER = 8  # points of a table for one spacing
@@ -122,18 +122,20 @@ def factor(cov: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def product_averages(
     slopes: Slopes, cov: np.ndarray, counts: Sequence[int], order: int, grid: Grid
-) -> tuple[np.ndarray, np.ndarray]:
-    """⟨Π_e (a product of counts[e] of φ, …, φ^(order) at z_e)⟩, z of covariance `cov`, and the error of each.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(values, errors, scales) of ⟨Π_e (a product of counts[e] of φ, …, φ^(order) at z_e)⟩, z of covariance `cov`.
 
     One axis for each variable, its entries in the order of `monomials`. The error is what a coarser rule differs by,
-    and rounding. Raises: MeanFieldError where too many nodes would be needed.
+    and rounding; the scale bounds the average of the modulus (Hölder). Raises: MeanFieldError where too many nodes would
+    be needed.
     """
     places, L = factor(cov)
     sizes = [counts[p] for p in places]
     fine, coarse = (_Rule(slopes, L, sizes, order, grid, which).value() for which in (False, True))
     back = np.argsort(places)
     value, error = np.transpose(fine, back), np.transpose(np.abs(fine - coarse), back)
-    return value, error + ROUNDING * _scale(slopes, cov, counts, order, grid)
+    scale = _scale(slopes, cov, counts, order, grid)
+    return value, error + ROUNDING * scale, scale
 
 
 def _scale(slopes: Slopes, cov: np.ndarray, counts: Sequence[int], order: int, grid: Grid) -> np.ndarray:
