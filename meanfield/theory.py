@@ -92,6 +92,7 @@ from meanfield.symbols import Q0, J, l, parameter
 if TYPE_CHECKING:
     from meanfield.bias import Bias
     from meanfield.numeric.correlations import Correlations
+    from meanfield.numeric.many_inputs import Correlators
     from meanfield.numeric.neutrality import CorrelationLine
     from meanfield.numeric.widths import WidthSchedule
     from meanfield.presentation.bias_diagrams import BiasDiagram
@@ -838,6 +839,64 @@ class Theory:
                 raise
         # nobody asked for J, and it is infinite: φ is continuous, but its slope is not square integrable
         return self.propagate(**places, **(settings | {"quantities": ("K",)}), start=begin, **parameters)
+
+    @spoken
+    def correlators(
+        self,
+        inputs=None,
+        *,
+        gram=None,
+        depth: int,
+        sigma_w,
+        sigma_b,
+        quantities=None,
+        lambda_w=None,
+        lambda_b=None,
+        input_ratio=1,
+        **parameters,
+    ) -> Correlators:
+        """K, Theta, their corrections of order 1/n and the eleven correlators of a plain MLP at several inputs, at all
+        tuples of them, at layers 1 … depth.
+
+        inputs: (P, N_0), a row for each of up to 8 inputs; or gram: (P, P), x_a·x_b/N_0. Inputs may be repeated or
+        collinear. sigma_w, sigma_b ≥ 0: numbers, or one for each layer. quantities: names among K, Theta, G1, Theta1,
+        V, A, B, D, F, P, Q, R, S, T, U (all that exist for φ unless given: no P … U with kinks, only K, V, G1 with
+        jumps). lambda_w (by fan-in), lambda_b ≥ 0: learning rates, numbers, one for each layer, or formulas in l
+        ("1/l"), σ_w² and σ_b² unless given. input_ratio: N_0/n, which orthogonal input layers feel. Other keywords:
+        values of φ's parameters.
+
+        Returns `Correlators`: run.V[l - 1, a, b, c, d] is n times the connected average of z_a z_b (one neuron) and
+        z_c z_d (another), n → ∞; all are indexed as by `mf.measure`: A by H_ab (one neuron) and H_cd (another), B by
+        H_ab and H_cd between the two, D by z_a z_b and H_cd, F by z_a, z_b and H_cd between the two, P and Q by dH_abc
+        and z_d, R, S, T, U by ddI_abcd or ddII_abcd; with run.normalized("V"), run.at_width(n) and run.at(layer).
+
+        Accuracy: averages to run.error of the root mean squares of their factors multiplied (usually 1e-10, often
+        rounding alone), measured by a second rule. Terms that cancel as K → 0 lose about -log10(K) digits of V, B, F, …
+        (of one input `propagate` loses none). Raises: MeanFieldError for other networks than Dense(φ(z)), inputs that
+        are zero, not finite or too many, an indefinite Gram matrix, quantities that do not exist for φ, and collinear
+        inputs of a kinked φ where an average is infinite. Source: [orthogonal_weights] (4.16), (4.17); the others are
+        derived here.
+
+        >>> run = derive("tanh", weights="orthogonal").correlators(
+        ...     gram=[[1, 0.5], [0.5, 1]], depth=3, sigma_w=1, sigma_b=0, quantities="V")
+        >>> print(run.V[:, 0, 0, 1, 1].round(9), run.normalized("V")[2, 0, 1, 0, 1].round(9))
+        [-0.5        -0.08265346 -0.0360784 ] -1.410463268
+        """
+        from meanfield.several_inputs import several_inputs  # Numba's world is entered only here
+
+        theory, rest = decided(self, parameters)
+        return several_inputs(
+            theory.block,
+            theory.first,
+            inputs,
+            gram,
+            depth,
+            quantities,
+            {"sigma_w": double("sigma_w", sigma_w), "sigma_b": double("sigma_b", sigma_b)},
+            {k: v for k, v in (("lambda_w", lambda_w), ("lambda_b", lambda_b)) if v is not None},
+            input_ratio,
+            rest,
+        )
 
     @spoken
     def phase_diagram(

@@ -38,7 +38,7 @@ symbolic.finite_width.pairings symbolic.finite_width.zonal symbolic.finite_width
 symbolic.finite_width.weingarten symbolic.finite_width.moments symbolic.finite_width.ensembles
 symbolic.finite_width.fields symbolic.finite_width.words symbolic.finite_width.neuron_sums
 symbolic.finite_width.layer_law symbolic.finite_width.linear symbolic.finite_width.correlators
-symbolic.finite_width.recursions
+symbolic.finite_width.recursions symbolic.finite_width.first_layer symbolic.finite_width.index_maps
 symbolic.blocks.naming symbolic.blocks.coordinate symbolic.blocks.walk symbolic.blocks.rules symbolic.blocks.pooling
 symbolic.blocks.recursions symbolic.blocks.first symbolic.blocks.gradients
 symbolic.fixed_points.roots symbolic.fixed_points.exclusion symbolic.fixed_points.near_one
@@ -54,16 +54,17 @@ symbolic.asymptotics.corrections symbolic.asymptotics.further
 symbolic.criticality.small_bias symbolic.criticality.lines symbolic.criticality.phases symbolic.criticality.points
 symbolic.criticality.rounding symbolic.criticality.closing
 numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches numeric.quadrature.waves
-numeric.quadrature.tables
+numeric.quadrature.tables numeric.quadrature.slopes numeric.quadrature.whitened numeric.quadrature.weak
+numeric.quadrature.averages
 numeric.lowering.cache numeric.lowering.pair_check numeric.lowering.printing numeric.lowering.planes
 numeric.lowering.conditional numeric.lowering.direct
 numeric.lowering.loops numeric.lowering.modules numeric.lowering.scalar numeric.lowering.pairs
 numeric.lowering.stretches numeric.lowering.parametric_check numeric.lowering.parametric numeric.lowering.chords
 numeric.lowering.chord_check numeric.lowering.near_zero numeric.lowering.assembly
 numeric.phase numeric.places numeric.starts numeric.solvers numeric.gradients numeric.correlations
-numeric.neutrality numeric.sweeps numeric.widths
+numeric.neutrality numeric.sweeps numeric.widths numeric.many_inputs
 numeric.fractions numeric.gap_source numeric.gap_tables numeric.gaps numeric.settling
-class_fraction bias finite_width
+class_fraction bias finite_width several_inputs
 presentation.figures presentation.bias_figures presentation.tables presentation.diagrams presentation.bias_diagrams
 presentation.phase_regions presentation.phase_orders presentation.phase_maps presentation.phase_tables
 theory

@@ -29,11 +29,9 @@ from meanfield.symbolic.finite_width.index_maps import (
     refuse,
 )
 
-MOST_INPUTS = 12
 DEEPEST = 10**5
 LETTERS = "abcd"
 SAME = 1e-13  # of K: inputs that differ by less are one
-INDEFINITE = 1e-10  # of the largest entry: an eigenvalue below minus it is negative
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +156,7 @@ def iterate(
     """Layers 1 … depth. gram: X_ab = x_a·x_b/N_0; fourth: Σ_j x_ja x_jb x_jc x_jd/N_0, or None; layers: C_W, C_b,
     lambda_w, lambda_b at every layer; ratio: N_0/n. See `Theory.correlators`."""
     maps = index_maps(names, weights)
-    refuse(phi, maps)
+    refuse(phi, maps, names)
     depth = len(layers["C_W"])
     chosen, back = _different(gram, fourth, layers)
     size = len(gram)

@@ -51,7 +51,8 @@ class Slopes:
     def products(self, order: int, count: int, x: np.ndarray) -> np.ndarray:
         """The products of `count` of φ, …, φ^(order), each once, in the order of `monomials`."""
         base = self.upto(order, x)
-        return np.stack([np.prod([base[d] for d in one], axis=0) for one in monomials(order, count)])
+        with np.errstate(all="ignore"):
+            return np.stack([np.prod([base[d] for d in one], axis=0) for one in monomials(order, count)])
 
 
 def monomials(order: int, count: int) -> list[tuple[int, ...]]:
@@ -80,4 +81,4 @@ def slopes_of(phi: Activation, highest: int) -> Slopes:
                 )
             jumps[i, k] = float(step) if abs(step) > NOTHING else 0.0
     made = tuple(tuple(map(numpy_function, row)) for row in layers)
-    return Slopes(phi.name, np.array([float(b) for b in pieces.breaks]), made, jumps)
+    return Slopes(str(phi), np.array([float(b) for b in pieces.breaks]), made, jumps)

@@ -34,8 +34,8 @@ LARGEST_TABLE = 200_000
 CHUNK = 300_000  # nodes that are held at once
 BLOCK = 1000  # means at which the last variable is integrated over at once
 MOST_NODES = 60_000_000
-ORDERS = (14, 10)  # nodes of a panel, of the two rules
-PANEL = 2.1  # the largest length of a panel, in standard deviations
+ORDERS = (12, 10)  # nodes of a panel, of the two rules
+PANEL = 2.6  # the largest length of a panel, in standard deviations
 SHARP = 0.7  # a crossing that is sharper gets panels of its own
 
 
@@ -65,7 +65,8 @@ def resolved(f: Callable[[np.ndarray], np.ndarray], deviation: float, name: str,
     """
     for reach in REACHES:
         x = np.linspace(-reach, reach, 400)
-        weighted = np.abs(f(deviation * x)) * np.exp(-0.5 * x * x)
+        with np.errstate(all="ignore"):
+            weighted = np.abs(f(deviation * x)) * np.exp(-0.5 * x * x)
         top = weighted.max(axis=1)
         if np.isfinite(weighted).all() and (weighted[:, [0, -1]].max(axis=1) <= 3e-15 * top).all():
             break

@@ -151,9 +151,9 @@ def index_maps(names: Sequence[str], weights: Ensemble) -> dict[str, IndexMap]:
     return {name: found[name] for name in known if name in found}
 
 
-def refuse(phi: Activation, maps: dict[str, IndexMap]) -> None:
+def refuse(phi: Activation, maps: dict[str, IndexMap], asked: Sequence[str]) -> None:
     """Refuse quantities that do not exist for this φ: averages of delta functions are not what networks have."""
-    for name, one in maps.items():
+    for name, one in {**{name: maps[name] for name in asked}, **maps}.items():
         if one.highest and not phi.is_continuous:
             raise MeanFieldError(
                 f"{name} was asked for, but {phi.name} jumps; of the correlators only V and G1 exist for it, which need "
