@@ -118,11 +118,11 @@ def _moments(inputs: object, gram: object, weights: Ensemble) -> tuple[np.ndarra
         raise MeanFieldError(
             f"gram must be that of some inputs, but it has the negative eigenvalue {lowest:.3g}; correct its entries."
         )
-    if not weights.invariant:
-        raise MeanFieldError(
-            f"{weights.name} weights feel more of the inputs than their Gram matrix; give inputs= instead of gram=."
-        )
-    return (X + X.T) / 2, None
+    X = (X + X.T) / 2
+    if weights.invariant:
+        return X, None
+    pairs = ("ab,cd", "ac,bd", "ad,bc")  # inputs in random directions, as networks draw them
+    return X, sum(np.einsum(f"{one}->abcd", X, X) for one in pairs)
 
 
 def _matrix(value: object, what: str) -> np.ndarray:
@@ -132,9 +132,7 @@ def _matrix(value: object, what: str) -> np.ndarray:
     except (TypeError, ValueError, OverflowError):
         raise MeanFieldError(f"{what} must be a matrix of real numbers, but {shown(value)} was given.") from None
     if found.ndim != 2 or 0 in found.shape:
-        raise MeanFieldError(
-            f"{what} must be a matrix, one row for each input, but its shape is {found.shape}."
-        )
+        raise MeanFieldError(f"{what} must be a matrix, one row for each input, but its shape is {found.shape}.")
     if not np.isfinite(found).all():
         raise MeanFieldError(f"{what} must be finite, but {found[~np.isfinite(found)][0]} was given.")
     if np.abs(found).max() > 1e75:
@@ -156,9 +154,7 @@ def _refuse_zero(norms: np.ndarray) -> None:
         raise MeanFieldError(f"Input {where} has |x|²/N_0 = {norms[where]:g}; every input must have a length > 0.")
 
 
-def _layers(
-    deviations: Mapping[str, Any], rates: Mapping[str, Any], depth: int, first: Dense
-) -> dict[str, np.ndarray]:
+def _layers(deviations: Mapping[str, Any], rates: Mapping[str, Any], depth: int, first: Dense) -> dict[str, np.ndarray]:
     """C_W, C_b, lambda_w, lambda_b at layers 1 … depth; numbers, or one for each layer."""
     found = {}
     for name, square in (("sigma_w", "C_W"), ("sigma_b", "C_b")):

@@ -858,12 +858,12 @@ class Theory:
         """K, Theta, their corrections of order 1/n and the eleven correlators of a plain MLP at several inputs, at all
         tuples of them, at layers 1 … depth.
 
-        inputs: (P, N_0), a row for each of up to 8 inputs; or gram: (P, P), x_a·x_b/N_0. Inputs may be repeated or
-        collinear. sigma_w, sigma_b ≥ 0: numbers, or one for each layer. quantities: names among K, Theta, G1, Theta1,
-        V, A, B, D, F, P, Q, R, S, T, U (all that exist for φ unless given: no P … U with kinks, only K, V, G1 with
-        jumps). lambda_w (by fan-in), lambda_b ≥ 0: learning rates, numbers, one for each layer, or formulas in l
-        ("1/l"), σ_w² and σ_b² unless given. input_ratio: N_0/n, which orthogonal input layers feel. Other keywords:
-        values of φ's parameters.
+        inputs: (P, N_0), a row for each of up to 8 inputs; or gram: (P, P), x_a·x_b/N_0 (of inputs in random
+        directions, if the weights feel more than that). Inputs may be repeated or collinear. sigma_w, sigma_b ≥ 0:
+        numbers, or one for each layer. quantities: names among K, Theta, G1, Theta1, V, A, B, D, F, P, Q, R, S, T, U
+        (all that exist for φ unless given: no P … U with kinks, only K, V, G1 with jumps). lambda_w (by fan-in),
+        lambda_b ≥ 0: learning rates, numbers, one for each layer, or formulas in l ("1/l"), σ_w² and σ_b² unless given.
+        input_ratio: N_0/n, which orthogonal input layers feel. Other keywords: values of φ's parameters.
 
         Returns `Correlators`: run.V[l - 1, a, b, c, d] is n times the connected average of z_a z_b (one neuron) and
         z_c z_d (another), n → ∞; all are indexed as by `mf.measure`: A by H_ab (one neuron) and H_cd (another), B by
@@ -880,7 +880,7 @@ class Theory:
         >>> run = derive("tanh", weights="orthogonal").correlators(
         ...     gram=[[1, 0.5], [0.5, 1]], depth=3, sigma_w=1, sigma_b=0, quantities="V")
         >>> print(run.V[:, 0, 0, 1, 1].round(9), run.normalized("V")[2, 0, 1, 0, 1].round(9))
-        [-0.5        -0.08265346 -0.0360784 ] -1.410463268
+        [-0.5        -0.06809091 -0.02334693] -1.636767464
         """
         from meanfield.several_inputs import several_inputs  # Numba's world is entered only here
 

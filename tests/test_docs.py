@@ -33,6 +33,8 @@ WITH_EXAMPLES = {
     "meanfield.functions.parser",
     "meanfield.symbolic.averages.node",
     "meanfield.symbolic.finite_width.correlators",
+    "meanfield.symbolic.finite_width.first_layer",
+    "meanfield.symbolic.finite_width.index_maps",
     "meanfield.symbolic.finite_width.layer_law",
     "meanfield.symbolic.finite_width.linear",
     "meanfield.symbolic.finite_width.moments",

@@ -158,7 +158,9 @@ def test_orthants_and_relu_exactly():
     assert abs(value.item() - J**2) <= error.item() < 1e-10
 
 
-@pytest.mark.parametrize("name", ["tanh", *(pytest.param(x, marks=pytest.mark.slow) for x in ("gelu", "relu", "hard_tanh"))])
+@pytest.mark.parametrize(
+    "name", ["tanh", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gelu", "relu", "hard_tanh"))]
+)
 def test_repeated_and_collinear_inputs(name):
     """(a, a, b, c) as four variables of rank 3 and as three with a square; nearly equal inputs go there smoothly."""
     slopes = slopes_of(activation(name), 1)

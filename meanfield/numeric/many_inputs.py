@@ -91,8 +91,8 @@ class Correlators:
             )
         if name in "PQRSTU" and self.inputs > 1:
             raise MeanFieldError(
-                f"The normalized form of {name} was asked for; of several inputs only V, A, B, D and F have one that is "
-                "published, so divide by products of Theta and K of your own."
+                f"The normalized form of {name} was asked for; of several inputs only V, A, B, D and F have one that "
+                "is published, so divide by products of Theta and K of your own."
             )
         with np.errstate(all="ignore"):
             if name in "VABDF":
@@ -165,13 +165,13 @@ def iterate(
         f"{depth} layers × {len(maps)} quantities of {size} inputs",
         "ask for fewer layers, quantities or inputs",
     )
-    state = _first(maps, first_weights, gram[np.ix_(chosen, chosen)], None if fourth is None else
-                   fourth[np.ix_(*[chosen] * 4)], {k: v[0] for k, v in layers.items()}, ratio)  # fmt: skip
+    few = gram[np.ix_(chosen, chosen)], None if fourth is None else fourth[np.ix_(*[chosen] * 4)]
+    state = _first(maps, first_weights, *few, {k: v[0] for k, v in layers.items()}, ratio)
     steps = {name: _steps(one) for name, one in maps.items()}
     wanted = averages_of(
         phi,
-        [key for one in maps.values() for key in one.averages(Average2)],
-        [key for one in maps.values() for key in one.averages(Average4)],
+        [one.key for m in maps.values() for one in m.averages if isinstance(one, Average2)],
+        [one.key for m in maps.values() for one in m.averages if isinstance(one, Average4)],
     )
     found, error = [state], 0.0
     for layer in range(1, depth):
@@ -180,7 +180,7 @@ def iterate(
         error = max(error, averages.error)
         with np.errstate(invalid="ignore"):
             new = {name: _value(steps[name], maps[name], found[-1], averages, numbers) for name in maps}
-        _refuse_infinite(new, phi, layer + 1)
+        _refuse_infinite(new, found[-1]["K"], chosen, phi, layer + 1)
         found.append(new)
     values = {}
     for name in names:
@@ -190,8 +190,10 @@ def iterate(
     return Correlators(np.arange(1, depth + 1), values, error)
 
 
-def _different(gram: np.ndarray, fourth: np.ndarray | None, layers: Mapping[str, np.ndarray]) -> tuple[list, list]:
-    """(the inputs that differ, for each input its place among them); an input is known by its row of the Gram matrix."""
+def _different(
+    gram: np.ndarray, fourth: np.ndarray | None, layers: Mapping[str, np.ndarray]
+) -> tuple[list[int], list[int]]:
+    """(the inputs that differ, for each input its place among them), by the rows of the Gram matrix."""
     K = layers["C_W"][0] * gram + layers["C_b"][0]
     chosen: list[int] = []
     back: list[int] = []
@@ -222,9 +224,17 @@ def _in_fields(name: str, own: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(np.einsum(f"l{letters}->l{LETTERS}", own))
 
 
-def _first(maps, weights: Ensemble, gram, fourth, numbers: Mapping[str, float], ratio: sp.Expr) -> dict[str, np.ndarray]:
+def _first(
+    maps: Mapping[str, IndexMap],
+    weights: Ensemble,
+    gram: np.ndarray,
+    fourth: np.ndarray | None,
+    numbers: Mapping[str, float],
+    ratio: sp.Expr,
+) -> dict[str, np.ndarray]:
     """The state at layer 1, from the law of the first layer."""
-    state, size = {}, len(gram)
+    state: dict[str, np.ndarray] = {}
+    size = len(gram)
     for name, one in maps.items():
         e = first_value(name, weights, ratio)
         total = np.zeros((size,) * len(one.labels))
@@ -289,15 +299,18 @@ def _einsum(letters: Sequence[str], operands: Sequence[np.ndarray], axes: int, s
     )
 
 
-def _refuse_infinite(state: Mapping[str, np.ndarray], phi: Activation, layer: int) -> None:
+def _refuse_infinite(
+    state: Mapping[str, np.ndarray], before: np.ndarray, chosen: Sequence[int], phi: Activation, layer: int
+) -> None:
+    """Refuse numbers that are not finite; before: K of the layer before, of the `chosen` inputs."""
     for name, values in state.items():
-        bad = np.argwhere(~np.isfinite(values))
-        if not len(bad):
+        if np.isfinite(values).all():
             continue
-        if np.isfinite(state["K"]).all() and phi.pieces.breaks:
-            a, b = sorted(set(map(int, bad[0])))[:2] if len(set(map(int, bad[0]))) > 1 else (int(bad[0][0]),) * 2
+        if np.isfinite(state["K"]).all() and phi.pieces.breaks and len(before) > 1:
+            cosines = np.abs(before) / np.sqrt(np.outer(np.diag(before), np.diag(before))) - 2 * np.eye(len(before))
+            a, b = sorted(np.unravel_index(np.argmax(cosines), cosines.shape))
             raise MeanFieldError(
-                f"{name} was asked for, but two of the inputs (such as {a} and {b}) are collinear at layer {layer - 1}, "
-                f"where the breaks of {phi.name} at both meet and the average is infinite; leave one of them out."
+                f"{name} was asked for, but the inputs {chosen[int(a)]} and {chosen[int(b)]} are collinear at layer "
+                f"{layer - 1}, where the breaks of {phi.name} at both meet and an average is infinite; leave one out."
             )
         raise MeanFieldError(f"{name} overflows at layer {layer}; take fewer layers or a smaller sigma_w.")

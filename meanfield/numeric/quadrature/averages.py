@@ -1,4 +1,4 @@
-"""The averages of one layer of several inputs: of two and of four derivatives of φ, at every tuple of inputs at once."""
+"""The averages of one layer of several inputs: of two and of four derivatives of φ, at all tuples of inputs."""
 
 from __future__ import annotations
 
@@ -81,8 +81,10 @@ class Averages:
             found = np.stack(product_averages(self.slopes, K[a : a + 1, a : a + 1], (2,), h, grid))
             for row, (i, j) in enumerate(monomials(h, 2)):
                 table[:, a, a, i, j] = table[:, a, a, j, i] = found[:, row]
-        pair = (lambda cov: product_averages(self.slopes, cov, (1, 1), h, grid)) if smooth else (
-            lambda cov: weak_pair(self.slopes, cov, h, grid)
+        pair = (
+            (lambda cov: product_averages(self.slopes, cov, (1, 1), h, grid))
+            if smooth
+            else (lambda cov: weak_pair(self.slopes, cov, h, grid))
         )
         for a, b in combinations(range(inputs), 2):
             table[:, a, b] = np.stack(pair(K[[a, b]][:, [a, b]]))

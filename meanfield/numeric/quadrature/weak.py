@@ -1,8 +1,8 @@
 r"""⟨φ^(i)(z_a) φ^(j)(z_b)⟩ with derivatives in the weak sense, where φ has breaks.
 
-φ^(i) is its classical part and Σ_b Σ_{k<i} Δ_k δ^{(i−1−k)}(z − b), Δ_k the jump of φ^(k) at b. With N the density of
-(z_a, z_b), ⟨δ^{(r)}(z_a − s) g(z_b)⟩ is the integral of g (−∂_s)^r N(s, ·): Hermite polynomials times N. Of one variable
-⟨∂^p f⟩ = ⟨f He_p(z/√K)⟩ K^{−p/2}, f = φ^(i) φ^(j) a function.
+φ^(i) is its classical part and Σ_b Σ_{k<i} Δ_k δ^{(i−1−k)}(z − b), Δ_k the jump of φ^(k) at b. With N the density
+of (z_a, z_b), ⟨δ^{(r)}(z_a − s) g(z_b)⟩ is the integral of g (−∂_s)^r N(s, ·): Hermite polynomials times N. Of one
+variable ⟨∂^p f⟩ = ⟨f He_p(z/√K)⟩ K^{−p/2}, f = φ^(i) φ^(j) a function.
 """
 
 from __future__ import annotations
@@ -126,5 +126,3 @@ def weak_single(slopes: Slopes, variance: float, highest: int, grid: Grid) -> tu
         terms = base[:, None] * base[None] * weighted
         value[..., p], scale[..., p] = terms.sum(axis=-1), np.abs(terms).sum(axis=-1)
     return value, ROUNDING * scale, scale
-
-

@@ -1,8 +1,8 @@
 r"""Averages of products over up to four correlated Gaussians, with the difference of two rules as their error.
 
-z = L ξ with the pivoted Cholesky factor L of the covariance (no inverse: repeated and collinear inputs end in columns of
-zeros), ξ standard normal. Axis after axis is integrated given those before; the last variable is averaged first, as a
-function of its conditional mean alone, from a table where many means occur.
+z = L ξ with the pivoted Cholesky factor L of the covariance (no inverse: repeated and collinear inputs end in
+columns of zeros), ξ standard normal. Axis after axis is integrated given those before; the last variable is averaged
+first, as a function of its conditional mean alone, from a table where many means occur.
 
 Smooth φ: the trapezoidal rule on every axis, which converges geometrically for analytic functions. Its spacing in z and
 its reach are found with one variable. φ with breaks: Gauss-Legendre panels that end where a variable, given those
@@ -19,7 +19,7 @@ from math import comb
 import numpy as np
 from numba import njit
 
-from meanfield.numeric.quadrature.slopes import Slopes, monomials
+from meanfield.numeric.quadrature.slopes import Slopes
 from meanfield.results import MeanFieldError
 
 COARSER = 0.8  # of the two rules, the density of nodes of the one that measures the error of the other
@@ -78,12 +78,13 @@ def resolved(f: Callable[[np.ndarray], np.ndarray], deviation: float, name: str,
     spacing = min(1.0, WIDEST * deviation) if deviation > 0 else 1.0
     if not smooth or deviation == 0:
         return Grid(reach, spacing)
-    while spacing > NARROWEST:
+    narrowest = min(NARROWEST, spacing / 64)
+    while spacing > narrowest:
         rules = []
         for step, shift in ((spacing / COARSER, 0.0), (spacing / COARSER, 0.5), (spacing, 0.0)):
             h = min(step / deviation, WIDEST / COARSER)
-            x = h * (np.arange(-math.ceil(reach / h), math.ceil(reach / h) + 1) + shift)
-            values = h / math.sqrt(2 * math.pi) * f(deviation * x) * np.exp(-0.5 * x * x)
+            t = h * (np.arange(-math.ceil(reach / h), math.ceil(reach / h) + 1) + shift)
+            values = h / math.sqrt(2 * math.pi) * f(deviation * t) * np.exp(-0.5 * t * t)
             rules.append((values.sum(axis=1), np.abs(values).sum(axis=1)))
         (one, _), (two, _), (best, scale) = rules
         if (np.maximum(np.abs(one - best), np.abs(two - best)) <= RESOLVED * scale).all():
@@ -124,11 +125,11 @@ def factor(cov: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def product_averages(
     slopes: Slopes, cov: np.ndarray, counts: Sequence[int], order: int, grid: Grid
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(values, errors, scales) of ⟨Π_e (a product of counts[e] of φ, …, φ^(order) at z_e)⟩, z of covariance `cov`.
+    """(values, errors, scales) of ⟨Π_e (a product of counts[e] of φ, …, φ^(order) at z_e)⟩, z of this covariance.
 
     One axis for each variable, its entries in the order of `monomials`. The error is what a coarser rule differs by,
-    and rounding; the scale bounds the average of the modulus (Hölder). Raises: MeanFieldError where too many nodes would
-    be needed.
+    and rounding; the scale bounds the average of the modulus (Hölder). Raises: MeanFieldError where too many nodes
+    would be needed.
     """
     places, L = factor(cov)
     sizes = [counts[p] for p in places]
@@ -159,6 +160,7 @@ class _Rule:
     order: int
     grid: Grid
     coarse: bool
+    _table: tuple[np.ndarray, float, float] | None = None
 
     def value(self) -> np.ndarray:
         size = len(self.L)
@@ -171,9 +173,9 @@ class _Rule:
                 f"Averages of {self.slopes.name} over {size} inputs were asked for, but they would need "
                 f"{len(x) * self._beyond(explicit):.0e} nodes; take a smaller sigma_w, sigma_b or inputs."
             )
-        self._table = None
         self._prepare(explicit, len(x) * self._beyond(explicit))
-        return sum(self._part(x[i : i + rows], w[i : i + rows], explicit) for i in range(0, len(x), rows))
+        parts = [self._part(x[i : i + rows], w[i : i + rows], explicit) for i in range(0, len(x), rows)]
+        return np.sum(parts, axis=0)
 
     def _part(self, x: np.ndarray, w: np.ndarray, explicit: int) -> np.ndarray:
         """The share of some nodes of the first axis."""
@@ -194,8 +196,8 @@ class _Rule:
         inner = total
         found = "t"
         for j in range(explicit - 1, -1, -1):
-            own = "abc"[j]
-            inner = np.einsum(f"{own}{letters[: j + 1]},{found}{letters[: j + 1]}->{own}{found}{letters[:j]}", parts[j], inner)
+            own, axes = "abc"[j], letters[: j + 1]
+            inner = np.einsum(f"{own}{axes},{found}{axes}->{own}{found}{letters[:j]}", parts[j], inner)
             found = own + found
         return inner
 

@@ -18,7 +18,7 @@ from meanfield.symbolic.finite_width.fields import Preactivation, Sigma, Tensor,
 from meanfield.symbolic.finite_width.layer_law import PAIRED
 from meanfield.symbolic.finite_width.linear import KINDS
 from meanfield.symbolic.finite_width.neuron_sums import WeightAverage, average_over_weights, leading, structure_of
-from meanfield.symbolic.finite_width.words import Word, quantity
+from meanfield.symbolic.finite_width.words import Structure, Word, quantity
 from meanfield.symbols import n
 
 _LABELS = {"z": 1, "H": 2, "dH": 3, "ddI": 4, "ddII": 4}
@@ -70,9 +70,10 @@ def _leading(exact: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
 
 
 @lru_cache(maxsize=256)
-def _coefficients(kind: str, inputs: tuple[int, ...], weights: Ensemble, share: sp.Expr) -> dict:
+def _coefficients(kind: str, inputs: tuple[int, ...], weights: Ensemble, share: sp.Expr) -> dict[Structure, sp.Expr]:
     """{index structure: coefficient} of the average of one kind of product at layer 1."""
-    fan_in, found = share * n, {}
+    fan_in: sp.Expr = share * n
+    found: dict[Structure, sp.Expr] = {}
     for one in _averaged(kind, inputs, weights, share).pairings:
         value = sp.S.Zero
         for term in sp.Add.make_args(sp.expand(one.summand)):

@@ -78,16 +78,15 @@ class IndexMap:
         """The quantities of the layer before that it holds."""
         return tuple(dict.fromkeys(f.name for t in self.terms for f in t.factors if isinstance(f, Entry)))
 
-    def averages(self, kind: type) -> tuple:
-        """The keys of the averages of one kind that it holds."""
-        return tuple(dict.fromkeys(f.key for t in self.terms for f in t.factors if isinstance(f, kind)))
+    @property
+    def averages(self) -> tuple[Average2 | Average4, ...]:
+        """The averages that it holds."""
+        return tuple(dict.fromkeys(f for t in self.terms for f in t.factors if not isinstance(f, Entry)))
 
     @property
     def highest(self) -> int:
         """The highest derivative of σ that stands in it, derivatives outside of averages apart."""
-        orders = [d for kind in (Average2, Average4) for t in self.terms for f in t.factors if isinstance(f, kind)
-                  for d in f.orders]  # fmt: skip
-        return max(orders, default=0)
+        return max((d for one in self.averages for d in one.orders), default=0)
 
 
 @lru_cache(maxsize=256)
@@ -96,13 +95,14 @@ def index_map(name: str, weights: Ensemble) -> IndexMap:
 
     >>> from meanfield.symbolic.finite_width.ensembles import ensemble_of
     >>> found = index_map("B", ensemble_of("orthogonal"))
-    >>> print(found.needs, found.averages(Average4), len(found.terms))
-    ('Theta', 'B') ((1, 1, 1, 1),) 3
+    >>> print(sorted(found.needs), [one.orders for one in found.averages if isinstance(one, Average4)])
+    ['B', 'Theta'] [(1, 1, 1, 1)]
     """
     labels = (1, 2) if name in MEANS else (1, 2, 3, 4)
     terms = []
     for term in sp.Add.make_args(sp.expand(correlator_map(name, labels, weights=weights))):
-        coefficient, factors = sp.S.One, []
+        coefficient = sp.S.One
+        factors: list[Average2 | Average4 | Entry] = []
         for factor in sp.Mul.make_args(term):
             base, power = factor.as_base_exp()
             if isinstance(base, Mean):
@@ -156,8 +156,8 @@ def refuse(phi: Activation, maps: dict[str, IndexMap], asked: Sequence[str]) -> 
     for name, one in {**{name: maps[name] for name in asked}, **maps}.items():
         if one.highest and not phi.is_continuous:
             raise MeanFieldError(
-                f"{name} was asked for, but {phi.name} jumps; of the correlators only V and G1 exist for it, which need "
-                "no slope."
+                f"{name} was asked for, but {phi.name} jumps; of the correlators only V and G1 exist for it, which "
+                "need no slope."
             )
         if one.highest > 1 and phi.kinks:
             raise MeanFieldError(

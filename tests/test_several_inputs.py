@@ -1,0 +1,299 @@
+"""`Theory.correlators`: all correlators of order 1/n at several inputs, against one input, linear networks, maps in
+closed form, explicit networks; normalizations (A.1)-(A.5); bad input."""
+
+from __future__ import annotations
+
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import meanfield as mf
+from meanfield.symbolic.finite_width.correlators import MEANS, WHERE, correlator_map, in_averages
+from meanfield.symbolic.finite_width.ensembles import ensemble_of
+from meanfield.symbolic.finite_width.first_layer import first_value, input_moment
+from meanfield.symbolic.finite_width.layer_law import SYMMETRY, correlator
+from meanfield.symbolic.finite_width.neuron_sums import C_W, C_b
+from meanfield.symbolic.finite_width.recursions import ORDER
+from meanfield.symbolic.finite_width.words import lambda_b, lambda_w
+
+SETTINGS = dict(sigma_w=1.1, sigma_b=0.3, lambda_w=1.3, lambda_b="1/l")
+FOUR = np.array([[1.0, 0.3, -0.2, 0.5], [0.3, 0.6, 0.1, 0.0], [-0.2, 0.1, 0.8, 0.2], [0.5, 0.0, 0.2, 0.9]])
+
+
+def own_order(name, array):
+    """An array with the indices of the fields as one with the correlator's own."""
+    if name in MEANS:
+        return array
+    letters = "".join("abcd"[p] for p in WHERE[name][2])
+    return np.einsum(f"...abcd->...{letters}", array)
+
+
+# ------------------------------------------------------------------------------------------------------- one input
+
+
+def assert_one_input(phi, weights, several, depth=5, tolerance=2e-12, factor=1.0):
+    """Every entry at equal inputs is what `propagate` has for one (times `factor`)."""
+    felt = set(several.values) - {"K", "V", "G1"}  # by these, learning rates are
+    settings = {k: v for k, v in SETTINGS.items() if felt or "lambda" not in k}
+    one = mf.derive(phi, weights=weights).propagate(depth=depth, quantities=tuple(several.values), **settings)
+    for name, values in several.values.items():
+        found, expected = values.reshape(depth, -1), factor * np.asarray(getattr(one, name))[:, None]
+        assert np.abs(found - expected).max() <= tolerance * np.abs(expected).max() + 1e-15, name
+
+
+@pytest.mark.parametrize(
+    ("phi", "weights", "names"),
+    [
+        ("tanh", "orthogonal", "VBF"),
+        *(
+            pytest.param(phi, weights, None, marks=pytest.mark.slow)
+            for phi, weights in (
+                ("tanh", "orthogonal"), ("gelu", "gaussian"), ("relu", "orthogonal"), ("hard_tanh", "mixed"),
+                ("sin", "gaussian"), ("step", "orthogonal"),
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_repeated_inputs(phi, weights, names):
+    """Three times one input: the recursion of one input, which shares the maps of one label alone."""
+    wanted = None if names is None else tuple(names)
+    run = mf.derive(phi, weights=weights).correlators(np.ones((3, 7)), depth=5, quantities=wanted, **SETTINGS)
+    assert_one_input(phi, weights, run)
+    with pytest.raises(AssertionError):
+        assert_one_input(phi, weights, run, factor=1.001)
+
+
+@pytest.mark.slow
+def test_inputs_that_are_nearly_equal():
+    """1 − c = 1e-12: nothing is inverted, smooth φ keep their digits."""
+    gram = np.full((3, 3), 1 - 1e-12) + 1e-12 * np.eye(3)
+    for phi in ("tanh", "gelu"):
+        run = mf.derive(phi, weights="orthogonal").correlators(gram=gram, depth=5, **SETTINGS)
+        assert_one_input(phi, "orthogonal", run, tolerance=1e-10)
+
+
+def test_digits_at_small_K():
+    """One step from K = 1e-6 of tanh: terms cancel by K, and V and B keep what is left of 13 digits."""
+    theory = mf.derive("tanh", weights="orthogonal")
+    at = dict(sigma_w=1, sigma_b=0, depth=2, quantities=("V", "B"), lambda_w=1, lambda_b=0)
+    several = theory.correlators(gram=np.full((2, 2), 1e-6), **at)
+    one = theory.propagate(input_norm=1e-6, **at)
+    for name in ("V", "B"):
+        assert getattr(several, name)[1].ravel() == pytest.approx(float(getattr(one, name)[1]), rel=1e-6)
+
+
+# -------------------------------------------------------------------------------------------------- linear networks
+
+
+def assert_linear(weights, run, source):
+    """V_(12)(34) = source(layer)·(K_13 K_24 + K_14 K_23) at every pattern."""
+    pairs = np.einsum("lac,lbd->labcd", run.K, run.K) + np.einsum("lad,lbc->labcd", run.K, run.K)
+    expected = source(run.l)[:, None, None, None, None] * pairs
+    assert np.allclose(run.V, expected, rtol=0, atol=1e-12)
+
+
+def test_linear_networks():
+    """(4.17) for all patterns: −1, Gaussian l − 1, mixed 0, a wide input layer −n/N_0; the other weights fail."""
+    for weights, ratio, source in (
+        ("orthogonal", 1, lambda l: -1.0 + 0 * l),
+        ("gaussian", 1, lambda l: l - 1.0),
+        ("mixed", 1, lambda l: 0.0 * l),
+        ("orthogonal", 4, lambda l: -0.25 + 0 * l),
+    ):
+        theory = mf.derive("z", weights=weights)
+        run = theory.correlators(gram=FOUR, depth=6, sigma_w=1, sigma_b=0, quantities="V", input_ratio=ratio)
+        assert_linear(weights, run, source)
+        with pytest.raises(AssertionError):
+            assert_linear(weights, run, lambda l: source(l) + 0.01)  # noqa: B023
+
+
+# --------------------------------------------------------------------------------------- maps in closed form, mpmath
+
+
+def assert_maps(phi, weights, names, run, rows, digits=20, planted=None):
+    """Layer 3 from layer 2: `correlator_map` of the inputs' own labels, averages in closed form or certified digits."""
+    state, free = {}, {}
+    arrays = {x: own_order(x, v) for x, v in run.values.items()}
+    for x, values in arrays.items():
+        for at in product(range(run.inputs), repeat=values.ndim - 1):
+            state[correlator(x, [a + 1 for a in at])] = sp.Float(float(values[(1, *at)]), 17)
+    w, b = SETTINGS["sigma_w"], SETTINGS["sigma_b"]
+    free |= {C_W: sp.Float(w**2, 17), C_b: sp.Float(b**2, 17), lambda_w: sp.Float(1.3, 17), lambda_b: sp.Rational(1, 3)}
+    for x in names:
+        for at in rows[arrays[x].ndim - 1]:
+            e = in_averages(correlator_map(x, [a + 1 for a in at], weights=planted or weights), phi).doit()
+            true = float(sp.N(e.xreplace(state | free), digits))
+            assert arrays[x][(2, *at)] == pytest.approx(true, rel=1e-10, abs=1e-12), (x, at)
+
+
+ROWS = {2: ((0, 1), (1, 1)), 5: ((0, 1), (1, 1)), 3: (), 4: ((0, 1, 2, 3), (2, 0, 1, 0), (1, 1, 3, 3))}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weights", ["orthogonal", "gaussian"])
+def test_four_inputs_against_closed_forms(weights):
+    """sin, whose averages close for four inputs: all means, V, A, B, D, F and P … U; the other weights' V fails."""
+    run = mf.derive("sin", weights=weights).correlators(gram=FOUR, depth=3, **SETTINGS)
+    assert_maps("sin", weights, ORDER, run, ROWS)
+    with pytest.raises(AssertionError):
+        assert_maps("sin", weights, ("V",), run, ROWS, planted={"orthogonal": "gaussian"}.get(weights, "orthogonal"))
+
+
+def test_two_inputs_against_closed_forms():
+    """V of ReLU at a pattern of two inputs: derivatives of arc-cosine kernels."""
+    given = {k: v for k, v in SETTINGS.items() if "lambda" not in k}
+    run = mf.derive("relu").correlators(gram=FOUR[:2, :2], depth=3, quantities=("K", "V"), **given)
+    rows = {2: ((0, 1),), 4: ((0, 0, 1, 1),)}
+    assert_maps("relu", "gaussian", ("K", "V"), run, rows)
+    with pytest.raises(AssertionError):
+        assert_maps("relu", "gaussian", ("V",), run, rows, planted="orthogonal")
+
+
+@pytest.mark.slow
+def test_kinks_against_closed_forms():
+    """V, A, B, D, F, Theta1, G1 of ReLU at patterns of two inputs."""
+    run = mf.derive("relu", weights="orthogonal").correlators(gram=FOUR[:2, :2], depth=3, **SETTINGS)
+    rows = {2: ((0, 1), (1, 1)), 4: ((0, 1, 0, 1), (0, 0, 1, 1), (1, 0, 0, 0))}
+    assert_maps("relu", "orthogonal", ("Theta", "G1", "Theta1", *"VABDF"), run, rows)
+
+
+# ----------------------------------------------------------------------------------------------------- index patterns
+
+
+def test_symmetries_and_order_of_inputs():
+    """The orders of indices that make no difference, and inputs in another order."""
+    theory = mf.derive("gelu", weights="orthogonal")
+    run = theory.correlators(gram=FOUR[:3, :3], depth=3, **SETTINGS)
+    other = [2, 0, 1]
+    turned = theory.correlators(gram=FOUR[:3, :3][np.ix_(other, other)], depth=3, **SETTINGS)
+    for name, values in run.values.items():
+        own = own_order(name, values)
+        for order in SYMMETRY[name]:
+            assert np.allclose(own, np.transpose(own, (0, *(1 + i for i in order))), rtol=1e-10, atol=1e-13), name
+        axes = (np.arange(3), *(other,) * (values.ndim - 1))
+        assert np.allclose(turned.values[name], values[np.ix_(*axes)], rtol=1e-9, atol=1e-12), name
+
+
+def test_normalizations():
+    """(A.1)-(A.5) as printed; K, Θ over n at one input; means at finite width."""
+    run = mf.derive("gelu", weights="orthogonal").correlators(gram=FOUR, depth=3, **SETTINGS)
+    V, K, T = run.V[2], run.K[2], run.Theta[2]
+    tilde = run.normalized("V")[2]
+    assert tilde[0, 0, 1, 1] == pytest.approx(V[0, 0, 1, 1] / ((K[0, 0] * K[1, 1] + K[0, 1] ** 2) / 2))
+    assert tilde[0, 0, 0, 1] == pytest.approx(V[0, 0, 0, 1] / (K[0, 0] * K[0, 1]))
+    assert tilde[0, 1, 2, 0] == pytest.approx(V[0, 1, 2, 0] / ((K[0, 1] * K[0, 2] + K[0, 0] * K[1, 2]) / 2))
+    three = K[0, 1] * K[2, 3] + K[0, 2] * K[1, 3] + K[0, 3] * K[1, 2]
+    assert tilde[0, 1, 2, 3] == pytest.approx(V[0, 1, 2, 3] / (three / 3))
+    three = T[0, 1] * T[2, 3] + T[0, 2] * T[1, 3] + T[0, 3] * T[1, 2]
+    assert run.normalized("B")[2, 0, 1, 2, 3] == pytest.approx(run.B[2, 0, 1, 2, 3] / (three / 3))
+    six = sum(T[a, b] * K[c, d] for a, b, c, d in permutations(range(4)) if a < b and c < d)
+    assert run.normalized("F")[2, 0, 1, 2, 3] == pytest.approx(run.F[2, 0, 1, 2, 3] / (six / 6))
+    assert np.allclose(run.normalized("G1"), run.G1 / run.K)
+    wide = run.at_width(50)
+    assert np.allclose(wide["K"], run.K + run.G1 / 50) and np.allclose(wide["Theta"], run.Theta + run.Theta1 / 50)
+    assert run.at(3)["V"].shape == (4,) * 4
+    with pytest.raises(mf.MeanFieldError, match="published"):
+        run.normalized("P")
+
+
+@pytest.mark.slow
+def test_normalizations_of_one_input():
+    """(2.9), (5.9), (5.10), (5.15), (5.16)."""
+    one = mf.derive("gelu").correlators(gram=[[1.0]], depth=3, **SETTINGS)
+    line = mf.derive("gelu").propagate(depth=3, quantities=tuple(one.values), **SETTINGS)
+    for name in (*"VABDFPQRSTU", "G1", "Theta1"):
+        assert np.allclose(one.normalized(name).ravel(), line.normalized(name), rtol=1e-11), name
+
+
+def test_first_layers():
+    """(4.16)'s start with −n/max(n, N_0); a fourth cumulant; layers of σ's and rates of their own."""
+    weights, X = ensemble_of("orthogonal"), input_moment
+    for share, factor in ((sp.S(3), sp.Rational(1, 3)), (sp.Rational(1, 2), 1)):
+        expected = -factor * C_W**2 * (X(1, 3) * X(2, 4) + X(1, 4) * X(2, 3))
+        assert sp.expand(first_value("V", weights, share) - expected) == 0
+    assert first_value("V0", ensemble_of("uniform"), sp.S(2)) == -sp.Rational(3, 5) * C_W**2 * X(1, 2, 3, 4)
+    theory = mf.derive("tanh")
+    run = theory.correlators(gram=FOUR, depth=3, sigma_w=[2, 1, 1], sigma_b=0, quantities="Theta", lambda_b=[0, 1, 0.5])
+    same = theory.correlators(gram=4 * FOUR, depth=3, sigma_w=1, sigma_b=0, quantities="Theta", lambda_b=[0, 1, 0.5])
+    assert np.allclose(run.Theta, same.Theta)
+
+
+# ---------------------------------------------------------------------------------------------------- finite networks
+
+
+def assert_two_inputs(phi, weights, names, widths, networks, factor=1.0, layers=(1, 2), seed=9):
+    """Estimates of all patterns extrapolated in 1/n are the theory's (times `factor`): |z| ≤ 4.5."""
+    theory = mf.derive(phi, weights=weights)
+    settings = dict(sigma_w=1, sigma_b=0.3, depth=3)
+    runs = [
+        mf.measure(theory, **settings, width=n, networks=networks, seed=seed, correlation=0.5, quantities=names,
+                   rates=(1.0, 0.5)) for n in widths
+    ]  # fmt: skip
+    expected = theory.correlators(gram=[[1, 0.5], [0.5, 1]], **settings, quantities=names, lambda_w=1, lambda_b=0.5)
+    powers, seen = np.vander(1 / np.array(widths), 3, increasing=True), []
+    for name, layer, at in product(names, layers, product((0, 1), repeat=4)):
+        mean, error = (
+            np.array([getattr(r.estimate(name), part)[(layer, *at)] for r in runs])
+            for part in ("mean", "standard_error")
+        )
+        first = (np.linalg.pinv(powers / error[:, None]) / error)[0]
+        here = factor * getattr(expected, name)[(layer, *at)]
+        seen.append((first @ mean - here) / np.sqrt(first**2 @ error**2))
+    assert np.abs(seen).max() < 4.5, np.abs(seen).max()
+    assert np.mean(np.square(seen)) < 2.5, np.mean(np.square(seen))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("phi", "weights"), [("tanh", "orthogonal"), ("gelu", "gaussian"), ("relu", "orthogonal")])
+def test_finite_networks(phi, weights):
+    """V, A, B, D, F of two inputs at layers 2, 3, all patterns, n = 12, 24, 48; 1.15 times the theory fails."""
+    names = tuple("VABDF")
+    assert_two_inputs(phi, weights, names, (12, 24, 48), 1000)
+    with pytest.raises(AssertionError):
+        assert_two_inputs(phi, weights, names, (12, 24, 48), 1000, factor=1.15)
+
+
+# -------------------------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("phi", "given", "says"),
+    [
+        ("tanh", dict(gram=[[1, 2], [2, 1]]), "negative eigenvalue -1"),
+        ("tanh", dict(gram=[[1, 0.2], [0.3, 1]]), "symmetric"),
+        ("tanh", dict(gram=[[1, 0.2]]), "square"),
+        ("tanh", dict(inputs=[[0, 0], [1, 1]]), "Input 0 has"),
+        ("tanh", dict(inputs=[[float("nan"), 1]]), "finite"),
+        ("tanh", dict(inputs=[[True, 1]]), "real number"),
+        ("tanh", dict(inputs=[1, 2]), "row for each input"),
+        ("tanh", dict(), "give inputs"),
+        ("tanh", dict(inputs=[[1]], gram=[[1]]), "not both"),
+        ("tanh", dict(inputs=np.eye(9)), "up to 8"),
+        ("tanh", dict(inputs=[[1, 2]], lambda_w=-1), "lambda_w must be ≥ 0"),
+        ("tanh", dict(inputs=[[1, 2]], lambda_b="1 - l"), "lambda_b must be ≥ 0"),
+        ("tanh", dict(inputs=[[1, 2]], lambda_b="x"), "formula in l"),
+        ("tanh", dict(inputs=[[1, 2]], input_ratio=0), "N_0/n"),
+        ("tanh", dict(inputs=[[1, 2]], sigma_w=[1, 2]), "one for each of 3 layers"),
+        ("tanh", dict(inputs=[[1, 2]], sigma_w=0), "nothing varies"),
+        ("tanh", dict(inputs=[[1, 2]], quantities="J"), "of several inputs there are"),
+        ("tanh", dict(inputs=[[1, 2]], mu=1), "not a parameter"),
+        ("tanh", dict(inputs=[[1, 2]], depth=0), "depth"),
+        ("relu", dict(inputs=[[1, 2]], quantities=("V", "P")), "P was asked for, but relu has kinks"),
+        ("step", dict(inputs=[[1, 2]], quantities="A"), "only V and G1"),
+        ("relu", dict(inputs=[[1, 2], [2, 4]], quantities="A"), "collinear"),
+        ("exp(z**2/8)", dict(inputs=[[1, 2]]), "grow too fast"),
+    ],
+)
+def test_bad_input_is_a_sentence(phi, given, says):
+    with pytest.raises(mf.MeanFieldError, match=says) as error:
+        mf.derive(phi).correlators(**({"depth": 3, "sigma_w": 1, "sigma_b": 0} | given))
+    assert str(error.value).count("\n") == 0
+
+
+def test_other_networks_are_refused():
+    with pytest.raises(mf.MeanFieldError, match="a skip"):
+        mf.derive("tanh", residual=True).correlators(np.eye(2), depth=2, sigma_w=1, sigma_b=0)
+    with pytest.raises(AttributeError, match="hold K, V"):
+        mf.derive("tanh").correlators(np.eye(2), depth=2, sigma_w=1, sigma_b=0, quantities="V").A  # noqa: B018
