@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -52,7 +52,7 @@ class Slopes:
         """The products of `count` of φ, …, φ^(order), each once, in the order of `monomials`."""
         base = self.upto(order, x)
         with np.errstate(all="ignore"):
-            return np.stack([np.prod([base[d] for d in one], axis=0) for one in monomials(order, count)])
+            return np.stack([reduce(np.multiply, [base[d] for d in one]) for one in monomials(order, count)])
 
 
 def monomials(order: int, count: int) -> list[tuple[int, ...]]:
