@@ -198,3 +198,58 @@ def test_what_cannot_be_averaged():
         averaged(slopes_of(activation("sin(400*z)"), 0), 1e6 * np.eye(4))
     found = averages_of(activation("tanh"), [((0, 0), (0, 0))], [(0, 0, 0, 0)]).at(np.eye(2))
     assert found.error < 1e-9 and found.four[0, 0, 0, 0].shape == (2,) * 4
+
+
+# ------------------------------------------------------------------------------------- one common factor: exact sums
+
+
+def one_factor(slopes, shared, own):
+    """⟨Π φ(z_i)⟩ for z_i = shared_i x + own_i ξ_i, as an integral over x of products of integrals over one ξ each."""
+    t, w = np.polynomial.legendre.leggauss(16)
+
+    def rule(edges):
+        edges = np.sort(np.clip(edges, -9.5, 9.5), axis=-1)
+        half, middle = np.diff(edges) / 2, (edges[..., 1:] + edges[..., :-1]) / 2
+        x = middle[..., None] + half[..., None] * t
+        weights = half[..., None] * w * np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
+        return x.reshape(*edges.shape[:-1], -1), weights.reshape(*edges.shape[:-1], -1)
+
+    sharp = [np.array([-8, -4, -2, -1, 0, 1, 2, 4, 8]) * abs(b / a) + s / a for a, b in zip(shared, own) if a
+             for s in slopes.breaks]  # fmt: skip
+    x, weights = rule(np.concatenate([np.linspace(-9.5, 9.5, 40), *sharp]))
+    total = weights
+    for a, b in zip(shared, own):
+        mean = a * x[:, None]
+        cuts = [(s - mean) / b if b else 0 * mean for s in slopes.breaks]
+        xi, inner = rule(np.concatenate([np.broadcast_to(np.linspace(-9.5, 9.5, 49), (len(x), 49)), *cuts], axis=1))
+        total = total * (inner * slopes(0, mean + b * xi)).sum(axis=1)
+    return float(total.sum())
+
+
+def check_factors(seed, count, factor=1.0):
+    rng, worst = np.random.default_rng(seed), 0.0
+    for _ in range(count):
+        p, q = rng.uniform(0.4, 1.6), rng.uniform(-0.8, 0.8)
+        text = str(rng.choice(TEMPLATES)).format(a=f"{p:.2f}", b=f"({q:.1f})")
+        slopes, size = slopes_of(activation(text), 0), 10 ** rng.uniform(-2, 0.5, size=4)
+        tilt = rng.choice([0.1, 0.5, 0.9, 0.99, 0.9999, 1.0], size=4) * rng.choice([1, 1, -1], size=4)
+        shared, own = size * tilt, size * np.sqrt(1 - tilt**2)
+        value, error, scale = (float(part.ravel()[0]) for part in averaged(slopes, np.outer(shared, shared)
+                               + np.diag(own**2)))  # fmt: skip
+        exact = one_factor(slopes, shared, own)
+        assert abs(factor * value - exact) <= error + 2e-14 * scale, (text, shared, own, value - exact, error, scale)
+        worst = max(worst, error / scale)
+    return worst
+
+
+def test_one_common_factor():
+    """The bound holds against sums that are exact to rounding, correlations of 0.9999 and 1 and large K included."""
+    check_factors(0, 8)
+    with pytest.raises(AssertionError):
+        check_factors(0, 8, factor=1 + 1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_many_common_factors(seed):
+    check_factors(seed, 100)

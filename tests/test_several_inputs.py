@@ -297,3 +297,40 @@ def test_other_networks_are_refused():
         mf.derive("tanh", residual=True).correlators(np.eye(2), depth=2, sigma_w=1, sigma_b=0)
     with pytest.raises(AttributeError, match="hold K, V"):
         mf.derive("tanh").correlators(np.eye(2), depth=2, sigma_w=1, sigma_b=0, quantities="V").A  # noqa: B018
+
+
+# ------------------------------------------------------------------------------------- what remembers the first layer
+
+
+def assert_remembers(name, at, power, factor=1.0):
+    """The difference that the first layer makes in a normalized correlator of tanh at (1, 0) falls as l^-power; at 0 it
+    settles."""
+    gram, found = np.array([[1, 0.75], [0.75, 1]]) / 3, {}
+    for weights in ("orthogonal", "mixed"):
+        run = mf.derive("tanh", weights=weights).correlators(
+            gram=gram, depth=120, sigma_w=1, sigma_b=0, quantities=name, lambda_w=1, lambda_b="1/l"
+        )
+        found[weights] = run.normalized(name)[(slice(None), *at)]
+    gap = np.abs(found["orthogonal"] - found["mixed"])
+    assert np.log(gap[29] / gap[119]) / np.log(4) == pytest.approx(power * factor, abs=0.2), gap[[29, 119]]
+    assert (gap[119] > 0.2) == (power == 0)
+
+
+@pytest.mark.slow
+def test_which_patterns_remember_the_first_layer():
+    """Conjecture C5 holds for V_(αα)(ββ) (as l^-2) and V_(αα)(αβ) (as 1/l), and fails for V_(αβ)(αβ): there the gap
+    between orthogonal and mixed networks settles at 0.29. B and F do not feel V at all."""
+    assert_remembers("V", (0, 0, 1, 1), 2)
+    assert_remembers("V", (0, 0, 0, 1), 1)
+    assert_remembers("V", (0, 1, 0, 1), 0)
+    with pytest.raises(AssertionError):
+        assert_remembers("V", (0, 1, 0, 1), 1)
+    for phi in ("tanh", "gelu"):
+        runs = [
+            mf.derive(phi, weights=w).correlators(
+                gram=FOUR[:2, :2], depth=4, sigma_w=1, sigma_b=0, quantities=tuple("BFPQRSTU"), lambda_w=1, lambda_b=0
+            )
+            for w in ("orthogonal", "mixed")
+        ]
+        for name in "BFPQRSTU":
+            assert np.array_equal(runs[0].values[name], runs[1].values[name]), name

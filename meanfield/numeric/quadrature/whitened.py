@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb
 
 import numpy as np
@@ -33,8 +33,11 @@ FINER = 8  # points of a table for one spacing
 LARGEST_TABLE = 200_000
 CHUNK = 300_000  # nodes that are held at once
 BLOCK = 1000  # means at which the last variable is integrated over at once
-MOST_NODES = 60_000_000
-ORDERS = (12, 10)  # nodes of a panel, of the two rules
+MOST_NODES = (20_000_000, 80_000_000)  # of the trapezoidal rule, of panels (which are counted generously)
+WIDER = 3.0  # how much wider apart than wanted nodes may stand, where there would be more; the error says what it costs
+ORDERS = (12, 9)  # nodes of a panel, of the two rules
+SLOW = 3.0  # of panels, what the difference of the two rules is multiplied by: they converge alike
+EDGES = np.array([-7.0, -4.0, -2.0, 0.0, 2.0, 4.0, 7.0])  # around a sharp crossing, in its widths
 PANEL = 2.6  # the largest length of a panel, in standard deviations
 SHARP = 0.7  # a crossing that is sharper gets panels of its own
 
@@ -133,11 +136,30 @@ def product_averages(
     """
     places, L = factor(cov)
     sizes = [counts[p] for p in places]
+    grid = _affordable(_Rule(slopes, L, sizes, order, grid, False))
     fine, coarse = (_Rule(slopes, L, sizes, order, grid, which).value() for which in (False, True))
     back = np.argsort(places)
-    value, error = np.transpose(fine, back), np.transpose(np.abs(fine - coarse), back)
+    value = np.transpose(fine, back)
+    error = (SLOW if len(slopes.breaks) else 1.0) * np.transpose(np.abs(fine - coarse), back)
     scale = _scale(slopes, cov, counts, order, grid)
     return value, error + ROUNDING * scale, scale
+
+
+def _affordable(rule: _Rule) -> Grid:
+    """The grid, with nodes as far apart as their number asks for.
+
+    Raises: MeanFieldError where that is too far.
+    """
+    grid, nodes, panels = rule.grid, rule.nodes(), len(rule.slopes.breaks) > 0
+    while nodes > MOST_NODES[panels] and not panels and grid.spacing < WIDER * rule.grid.spacing:
+        grid = replace(grid, spacing=1.1 * grid.spacing)
+        nodes = replace(rule, grid=grid).nodes()
+    if nodes > MOST_NODES[panels]:
+        raise MeanFieldError(
+            f"Averages of {rule.slopes.name} over {len(rule.L)} inputs were asked for, but they would need {nodes:.0e} "
+            "nodes; take a smaller sigma_w, sigma_b or inputs."
+        )
+    return grid
 
 
 def _scale(slopes: Slopes, cov: np.ndarray, counts: Sequence[int], order: int, grid: Grid) -> np.ndarray:
@@ -167,13 +189,8 @@ class _Rule:
         explicit = size - 1
         x, w = self._axis(0, np.zeros((1, size))) if explicit else (np.zeros((1, 1)), np.ones((1, 1)))
         x, w = x[0], w[0]
-        rows = max(1, CHUNK // max(1, self._beyond(explicit)))
-        if len(x) * self._beyond(explicit) > MOST_NODES:
-            raise MeanFieldError(
-                f"Averages of {self.slopes.name} over {size} inputs were asked for, but they would need "
-                f"{len(x) * self._beyond(explicit):.0e} nodes; take a smaller sigma_w, sigma_b or inputs."
-            )
-        self._prepare(explicit, len(x) * self._beyond(explicit))
+        rows = max(1, CHUNK // max(1, self.nodes() // len(x)))
+        self._prepare(explicit, self.nodes())
         parts = [self._part(x[i : i + rows], w[i : i + rows], explicit) for i in range(0, len(x), rows)]
         return np.sum(parts, axis=0)
 
@@ -218,14 +235,10 @@ class _Rule:
         reach, L = self.grid.reach, self.L
         base = np.linspace(-reach, reach, 1 + math.ceil(2 * reach / PANEL))
         found = [np.broadcast_to(base, (*means.shape[:-1], len(base)))]
-        for a in range(j, len(L)):
-            if L[a, j] == 0:
-                continue
-            sharp = math.sqrt(float((L[a, j + 1 :] ** 2).sum())) / abs(L[a, j])
+        for a, sharp in self._crossings(j):
             for b in self.slopes.breaks:
                 centre = (b - means[..., a, None]) / L[a, j]
-                if sharp < SHARP:
-                    found.append(centre + sharp * np.array([-6.0, -2.0, 0.0, 2.0, 6.0]) if sharp > 0 else centre)
+                found.append(centre + sharp * EDGES if sharp > 0 else centre)
         edges = np.sort(np.clip(np.concatenate(found, axis=-1), -reach, reach), axis=-1)
         flat = edges.reshape(-1, edges.shape[-1])
         used = (np.diff(flat, axis=-1) > 0).any(axis=0)  # panels that are empty at every place
@@ -240,13 +253,27 @@ class _Rule:
         shape = (*edges.shape[:-1], -1)
         return x.reshape(shape), weights.reshape(shape)
 
-    def _beyond(self, explicit: int) -> int:
-        """Nodes of the axes 2, 3 together."""
-        if not len(self.slopes.breaks):
-            return math.prod(len(self._axis(j, np.zeros((1, len(self.L))))[0][0]) for j in range(1, explicit))
-        panels = 1 + math.ceil(2 * self.grid.reach / PANEL)
-        most = (panels + 5 * len(self.slopes.breaks) * np.arange(len(self.L) - 1, 0, -1)) * ORDERS[self.coarse]
-        return math.prod(int(most[j]) if self.L[:, j].any() else 1 for j in range(1, explicit))
+    def _crossings(self, j: int) -> list[tuple[int, float]]:
+        """Which variables cross their breaks on axis j, and within which width, if it is small."""
+        found = []
+        for a in range(j, len(self.L)):
+            if self.L[a, j] != 0:
+                sharp = math.sqrt(float((self.L[a, j + 1 :] ** 2).sum())) / abs(float(self.L[a, j]))
+                found += [(a, sharp)] if sharp < SHARP else []
+        return found
+
+    def nodes(self) -> int:
+        """How many nodes the axes have together, at most, but for the last variable's."""
+        total = 1
+        for j in range(len(self.L) - 1):
+            if not self.L[:, j].any():
+                continue
+            if not len(self.slopes.breaks):
+                total *= len(self.grid.axis(float(np.abs(self.L[:, j]).max()), self.coarse)[0])
+            else:
+                edges = sum(len(EDGES) if sharp > 0 else 1 for _, sharp in self._crossings(j)) * len(self.slopes.breaks)
+                total *= (math.ceil(2 * self.grid.reach / PANEL) + edges) * ORDERS[self.coarse]
+        return total
 
     # --------------------------------------------------------------------------------------------- the last variable
 
