@@ -49,6 +49,14 @@ def test_maps(beside, inputs, bar):
     beside(ours, peer, "Gaussian weights (ours)", rounds=3, warm=False, bar=bar)
 
 
+def test_several_inputs(beside):
+    """10 layers of all correlators of four inputs of orthogonal tanh networks, all index patterns"""
+    theory, at = mf.derive("tanh", weights="orthogonal"), dict(sigma_w=1, sigma_b=0, depth=10)
+    four = lambda: theory.correlators(gram=[[1 if a == b else 0.5 for a in range(4)] for b in range(4)], **at)  # noqa: E731
+    two = lambda: theory.correlators(gram=[[1, 0.5], [0.5, 1]], **at)  # noqa: E731
+    beside(four, two, "two inputs (ours)", rounds=2, bar=20.0)
+
+
 def test_run(beside):
     """1000 layers of K, Theta, V … U, G1, Theta1, J1 of orthogonal tanh networks, compiled"""
     theory, at = mf.derive("tanh", weights="orthogonal"), dict(sigma_w=1, sigma_b=0, depth=1000)
