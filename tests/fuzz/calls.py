@@ -113,6 +113,11 @@ def _block(cls: Callable, needed: dict[str, Any], *names: str) -> tuple[Callable
 VERBS: dict[str, tuple[Callable, dict[str, Any], tuple[str, ...]]] = {
     **{verb: entry for name in THEORIES for verb, entry in _methods(name).items()},
     **{verb: entry for name in PAIRS for verb, entry in _of_pairs(name).items()},
+    "relu.correlators": (
+        lambda *a, **k: mf.derive("relu").correlators(*a, **k),
+        {"0": [[1.0, 2.0], [0.5, -1.0]], **PLACE, "depth": 2, "quantities": "V"},
+        ("gram", "lambda_w", "lambda_b", "input_ratio", "mu"),
+    ),
     "derive": (mf.derive, {"0": "tanh"}, ("residual", "mu", "norm", "architecture", "weights", "alpha")),
     "activation": (mf.activation, {"0": "swish"}, ("beta", "1")),
     "activations": (mf.activations, {}, ("0",)),

@@ -11,6 +11,7 @@ from itertools import combinations, combinations_with_replacement, product
 import numpy as np
 
 from meanfield.functions.activations import Activation
+from meanfield.limits import tick
 from meanfield.numeric.quadrature.slopes import Slopes, monomials, slopes_of
 from meanfield.numeric.quadrature.weak import weak_pair, weak_single
 from meanfield.numeric.quadrature.whitened import Grid, product_averages, resolved
@@ -105,6 +106,7 @@ class Averages:
         inputs, order = len(K), self.highest4
         places, values = _places(inputs, order, self.four), []
         for elements, counts in _multisets(inputs):
+            tick()
             cov = K[list(elements)][:, list(elements)]
             values.append(np.stack([part.ravel() for part in product_averages(self.slopes, cov, counts, order, grid)]))
         flat = np.concatenate(values, axis=1)

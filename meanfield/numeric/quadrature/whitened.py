@@ -32,6 +32,7 @@ POINTS = 12  # of the local polynomial that a table is read with
 FINER = 8  # points of a table for one spacing
 LARGEST_TABLE = 200_000
 CHUNK = 300_000  # nodes that are held at once
+MOST_ON_AXIS = 100_000  # nodes of one axis that are tried
 BLOCK = 1000  # means at which the last variable is integrated over at once
 MOST_NODES = (20_000_000, 80_000_000)  # of the trapezoidal rule, of panels (which are counted generously)
 WIDER = 3.0  # how much wider apart than wanted nodes may stand, where there would be more; the error says what it costs
@@ -44,7 +45,7 @@ SHARP = 0.7  # a crossing that is sharper gets panels of its own
 
 @dataclass(frozen=True)
 class Grid:
-    """Where the axes end, in standard deviations, and the spacing of nodes in z (of smooth φ)."""
+    """Where the axes end, in standard deviations, and the spacing of nodes in z (∞ where breaks make the panels)."""
 
     reach: float
     spacing: float
@@ -78,10 +79,10 @@ def resolved(f: Callable[[np.ndarray], np.ndarray], deviation: float, name: str,
             f"Averages of {name} over Gaussians of variance {deviation**2:.3g} were asked for, but its powers grow too "
             "fast there; take a smaller sigma_w, sigma_b or inputs."
         )
-    spacing = min(1.0, WIDEST * deviation) if deviation > 0 else 1.0
     if not smooth or deviation == 0:
-        return Grid(reach, spacing)
-    narrowest = min(NARROWEST, spacing / 64)
+        return Grid(reach, math.inf)
+    spacing = min(1.0, WIDEST * deviation)
+    narrowest = max(min(NARROWEST, spacing / 64), reach * deviation / MOST_ON_AXIS)
     while spacing > narrowest:
         rules = []
         for step, shift in ((spacing / COARSER, 0.0), (spacing / COARSER, 0.5), (spacing, 0.0)):
