@@ -873,10 +873,11 @@ class Theory:
         Accuracy: averages to run.error of the root mean squares of their factors multiplied (usually 1e-10, often
         rounding alone), measured by a second rule. Terms that cancel as K → 0 lose about -log10(K) digits of V, B, F, …
         (of one input `propagate` loses none). Time: about 0.2 s a layer for all of four inputs, 4 s of eight (kinked φ:
-        four times that); MEANFIELD_SECONDS ends it. Raises: MeanFieldError for other networks than Dense(φ(z)), inputs that
-        are zero, not finite or too many, an indefinite Gram matrix, quantities that do not exist for φ, and collinear
-        inputs of a kinked φ where an average is infinite. Source: [orthogonal_weights] (4.16), (4.17); the others are
-        derived here.
+        four times that); MEANFIELD_SECONDS ends it.
+
+        Raises: MeanFieldError for other networks than Dense(φ(z)), inputs that are zero, not finite or too many, an
+        indefinite Gram matrix, quantities that do not exist for φ, and collinear inputs of a kinked φ where an average
+        is infinite. Source: [orthogonal_weights] (4.16), (4.17); the others are derived here.
 
         >>> run = derive("tanh", weights="orthogonal").correlators(
         ...     gram=[[1, 0.5], [0.5, 1]], depth=3, sigma_w=1, sigma_b=0, quantities="V")

@@ -46,7 +46,7 @@ def assert_one_input(phi, weights, several, depth=5, tolerance=2e-12, factor=1.0
 @pytest.mark.parametrize(
     ("phi", "weights", "names"),
     [
-        ("tanh", "orthogonal", "VBF"),
+        ("tanh", "orthogonal", "V"),
         *(
             pytest.param(phi, weights, None, marks=pytest.mark.slow)
             for phi, weights in (
@@ -58,8 +58,7 @@ def assert_one_input(phi, weights, several, depth=5, tolerance=2e-12, factor=1.0
 )  # fmt: skip
 def test_repeated_inputs(phi, weights, names):
     """Three times one input: the recursion of one input, which shares the maps of one label alone."""
-    wanted = None if names is None else tuple(names)
-    run = mf.derive(phi, weights=weights).correlators(np.ones((3, 7)), depth=5, quantities=wanted, **SETTINGS)
+    run = mf.derive(phi, weights=weights).correlators(np.ones((3, 7)), depth=5, quantities=names, **SETTINGS)
     assert_one_input(phi, weights, run)
     with pytest.raises(AssertionError):
         assert_one_input(phi, weights, run, factor=1.001)
@@ -162,6 +161,7 @@ def test_kinks_against_closed_forms():
 # ----------------------------------------------------------------------------------------------------- index patterns
 
 
+@pytest.mark.slow
 def test_symmetries_and_order_of_inputs():
     """The orders of indices that make no difference, and inputs in another order."""
     theory = mf.derive("gelu", weights="orthogonal")
