@@ -224,23 +224,25 @@ def test_first_layers():
 # ---------------------------------------------------------------------------------------------------- finite networks
 
 
-def assert_two_inputs(phi, weights, names, widths, networks, factor=1.0, layers=(1, 2), seed=9):
-    """Estimates of all patterns extrapolated in 1/n are the theory's (times `factor`): |z| ≤ 4.5."""
-    theory = mf.derive(phi, weights=weights)
-    settings = dict(sigma_w=1, sigma_b=0.3, depth=3)
+def assert_networks(phi, weights, names, networks, factor=1.0, order=(0, 1, 2, 3), inputs=None):
+    """Estimates of all patterns at n = 12, 24, 48, layers 2 and 3, extrapolated in 1/n, are the theory's (times
+    `factor`, indices in this order): |z| ≤ 4.5. Two inputs of cosine ½, or `inputs`."""
+    theory, widths = mf.derive(phi, weights=weights), (12, 24, 48)
+    settings = dict(sigma_w=1, sigma_b=0.3, depth=3, quantities=names)
+    given = {"correlation": 0.5} if inputs is None else {"inputs": inputs}
     runs = [
-        mf.measure(theory, **settings, width=n, networks=networks, seed=seed, correlation=0.5, quantities=names,
-                   rates=(1.0, 0.5)) for n in widths
-    ]  # fmt: skip
-    expected = theory.correlators(gram=[[1, 0.5], [0.5, 1]], **settings, quantities=names, lambda_w=1, lambda_b=0.5)
+        mf.measure(theory, **settings, **given, width=n, networks=networks, seed=9, rates=(1.0, 0.5)) for n in widths
+    ]
+    gram = [[1, 0.5], [0.5, 1]] if inputs is None else None
+    expected = theory.correlators(inputs, gram=gram, **settings, lambda_w=1, lambda_b=0.5)
     powers, seen = np.vander(1 / np.array(widths), 3, increasing=True), []
-    for name, layer, at in product(names, layers, product((0, 1), repeat=4)):
+    for name, layer, at in product(names, (1, 2), product(range(expected.inputs), repeat=4)):
         mean, error = (
             np.array([getattr(r.estimate(name), part)[(layer, *at)] for r in runs])
             for part in ("mean", "standard_error")
         )
         first = (np.linalg.pinv(powers / error[:, None]) / error)[0]
-        here = factor * getattr(expected, name)[(layer, *at)]
+        here = factor * getattr(expected, name)[(layer, *(at[i] for i in order))]
         seen.append((first @ mean - here) / np.sqrt(first**2 @ error**2))
     assert np.abs(seen).max() < 4.5, np.abs(seen).max()
     assert np.mean(np.square(seen)) < 2.5, np.mean(np.square(seen))
@@ -249,11 +251,21 @@ def assert_two_inputs(phi, weights, names, widths, networks, factor=1.0, layers=
 @pytest.mark.slow
 @pytest.mark.parametrize(("phi", "weights"), [("tanh", "orthogonal"), ("gelu", "gaussian"), ("relu", "orthogonal")])
 def test_finite_networks(phi, weights):
-    """V, A, B, D, F of two inputs at layers 2, 3, all patterns, n = 12, 24, 48; 1.15 times the theory fails."""
+    """V, A, B, D, F of two inputs, all patterns; 1.15 times the theory fails."""
     names = tuple("VABDF")
-    assert_two_inputs(phi, weights, names, (12, 24, 48), 1000)
+    assert_networks(phi, weights, names, 1000)
     with pytest.raises(AssertionError):
-        assert_two_inputs(phi, weights, names, (12, 24, 48), 1000, factor=1.15)
+        assert_networks(phi, weights, names, 1000, factor=1.15)
+
+
+@pytest.mark.slow
+def test_three_inputs_of_finite_networks():
+    """Inputs of three norms: V, A, B, D, F at all 81 patterns; B and F with two indices exchanged fail."""
+    inputs = np.array([[1, 0.2, -0.5, 1.2], [0.3, 0.6, 0.4, -0.2], [-0.8, 1, 0.5, 0.9]])
+    assert_networks("gelu", "gaussian", tuple("VABDF"), 700, inputs=inputs)
+    for name in "BF":
+        with pytest.raises(AssertionError):
+            assert_networks("gelu", "gaussian", (name,), 700, inputs=inputs, order=(0, 2, 1, 3))
 
 
 # -------------------------------------------------------------------------------------------------------- bad input
