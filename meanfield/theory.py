@@ -40,7 +40,7 @@ from meanfield.functions.parser import number
 from meanfield.presentation import tables as _latex
 from meanfield.printed import wrapped
 from meanfield.quantities import (
-    CORRELATORS,
+    FINITE_WIDTH,
     COVARIANCES,
     EQUAL_NORMS,
     FINITE_INPUT,
@@ -809,9 +809,9 @@ class Theory:
             if beside:
                 other = self.propagate(**places, **(settings | {"quantities": beside}), start=begin, **parameters)
             recursion = self.gradients.only(*columns(self.gradients, wanted))
-        elif given_rates or set(wanted) & set(CORRELATORS):
+        elif given_rates or set(wanted) & set(FINITE_WIDTH):
             if pair:
-                raise MeanFieldError(f"{_listed(CORRELATORS)} are of one input here; leave correlation= out.")
+                raise MeanFieldError(f"{_listed(FINITE_WIDTH)} are of one input here; leave correlation= out.")
             recursion, values = prepared(self.block, self.first, wanted, given_rates, input_ratio, depth)
             if not begin:
                 refuse_zero({k: double(k, v) for k, v in places.items() if k != "correlation"}, wanted[0], layerwise)
@@ -977,7 +977,7 @@ class Theory:
 def _selected(theory: Theory, names: tuple[str, ...]) -> Recursion:
     """The part of a theory's recursions that `names` need."""
     known = ONE_INPUT + FINITE_INPUT[1:] + TWO_INPUTS + EQUAL_NORMS + UNEQUAL_NORMS + COORDINATES + GRADIENTS
-    known += CORRELATORS
+    known += FINITE_WIDTH
     unknown = [n for n in names if n not in known]
     if unknown:
         raise MeanFieldError(f"The quantity {shown(unknown[0])} was asked for; known are {', '.join(known)}.")
@@ -986,7 +986,7 @@ def _selected(theory: Theory, names: tuple[str, ...]) -> Recursion:
             f"{_listed(GRADIENTS)} go from the last layer back, so no map takes them one layer deeper; propagate(...) "
             "gives them, and .gradients what they are products of."
         )
-    if set(names) & set(CORRELATORS):
+    if set(names) & set(FINITE_WIDTH):
         return correlators(theory.block, theory.first, names)
     if _of_two_norms(names):
         return _unequal(theory, names)
