@@ -19,8 +19,8 @@ class Quantity:
     power of 1/n it appears with; carry: how a recursion holds it (a logarithm is `log_<name>` in
     runs and in JSON); measured: the name under which finite networks give it ("" where they do not), with derivatives
     of the network where `differentiates`; relative: whether reports give it in units of the theory's value; over: what
-    its normalized form is divided by, ((name, power), …); corrects: the mean or correlator that it is a further term of,
-    in 1/n to the difference of their orders.
+    its normalized form is divided by, ((name, power), …); corrects: the mean or correlator that it is a further term
+    of, in 1/n to the difference of their orders.
     """
 
     name: str

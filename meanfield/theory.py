@@ -40,10 +40,10 @@ from meanfield.functions.parser import number
 from meanfield.presentation import tables as _latex
 from meanfield.printed import wrapped
 from meanfield.quantities import (
-    FINITE_WIDTH,
     COVARIANCES,
     EQUAL_NORMS,
     FINITE_INPUT,
+    FINITE_WIDTH,
     GRADIENTS,
     ONE_INPUT,
     PAIR_TANGENTS,
@@ -183,8 +183,10 @@ class Theory:
         or K_bb, "distance" = K_aa + K_bb - 2K_ab; of one norm "distance" beside "K", "J", … or alone, and in other
         coordinates ("K", "c"), ("gamma",), ("sigma_mu2", "sigma_y2"). Prints as equations, renders as LaTeX in a
         notebook. Of plain MLPs "V", "A", "B", "D", "F", "P" … "U" (n times connected averages of width n, n → ∞) and
-        "G1", "Theta1", "J1" (n times the corrections of K, Theta, J); lambda_w, lambda_b: learning rates of weights (by
-        fan-in) and biases, σ_w² and σ_b² unless given, numbers, names or formulas in the layer l ("1/l").
+        "G1", "Theta1", "J1" (n times the corrections of K, Theta, J), and to order 1/n² "G2" and "V1" (K + G1/n + G2/n²
+        and V + V1/n are those of width n) with "V6", the six-point vertex they need; lambda_w, lambda_b: learning
+        rates of weights (by fan-in) and biases, σ_w² and σ_b² unless given, numbers, names or formulas in the layer l
+        ("1/l").
 
         >>> print(derive("erf").recursion("K").doit())
         K' = sigma_b**2 + 2*sigma_w**2*asin(2*K/(2*K + 1))/pi
@@ -744,15 +746,15 @@ class Theory:
         "G_z", "G_w", "G_b" are mean squared gradients of u·z^L/√N_L, u random signs and L = depth, by z^l and by all
         weights w = σ_w W/√n (per input of the Dense: networks have n times as much) and biases σ_b b of every Dense of
         the block; run.G_w and run.G_b have the Dense as their last axis, the input layer's in the last place.
-        "V", "A", …, "U" and "G1", "Theta1", "J1" of plain MLPs are of order 1/n (`recursion`, `run.normalized`,
-        `run.at_width`); lambda_w, lambda_b ≥ 0: learning rates, which Theta feels, too, numbers or arrays as the σ's,
-        or formulas in l ("1/l"), σ_w² and σ_b² unless given; input_ratio: N_0/n, which orthogonal input layers feel.
-        every_layer=False returns layer `depth` only. start: values of state variables at layer 1 in the place of those
-        that follow from input_norm and correlation ({"K_aa": 1, "K_bb": 2.5, "distance": 0.7}, or one of "K_ab" and "c"
-        for the distance: unequal norms; {"K": 1.6, "c": 0.1}, {"sigma_mu2": 0.1, "sigma_y2": 1.5}: of one norm, in any
-        of its coordinates). Other keywords give values to symbolic parameters (mu=0.5); an
-        array for a parameter of the activation (a threshold) broadcasts like the σ's and costs one derivation for each
-        distinct value.
+        "V", "A", …, "U" and "G1", "Theta1", "J1" of plain MLPs are of order 1/n, "V6", "V1", "G2" of order 1/n²
+        (`recursion`, `run.normalized`, `run.at_width`); lambda_w, lambda_b ≥ 0: learning rates, which Theta feels, too,
+        numbers or arrays as the σ's, or formulas in l ("1/l"), σ_w² and σ_b² unless given; input_ratio: N_0/n, which
+        orthogonal input layers feel. every_layer=False returns layer `depth` only. start: values of state variables at
+        layer 1 in the place of those that follow from input_norm and correlation ({"K_aa": 1, "K_bb": 2.5, "distance":
+        0.7}, or one of "K_ab" and "c" for the distance: unequal norms; {"K": 1.6, "c": 0.1}, {"sigma_mu2": 0.1,
+        "sigma_y2": 1.5}: of one norm, in any of its coordinates). Other keywords give values to symbolic parameters
+        (mu=0.5); an array for a parameter of the activation (a threshold) broadcasts like the σ's and costs one
+        derivation for each distinct value.
 
         Returns a `Run`. Raises: MeanFieldError for arguments out of range.
 

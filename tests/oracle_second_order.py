@@ -4,7 +4,7 @@ layers of polynomial networks exact in n, and networks drawn neuron by neuron.
 
 from __future__ import annotations
 
-from math import factorial, prod
+from math import comb, factorial, prod
 
 import mpmath as mp
 import numpy as np
@@ -35,7 +35,7 @@ def next_layer(state, of, C_W, C_b, orthogonal, planted=""):
 
     planted: "cumulant" leaves the third cumulant of v out, "sphere" the 1/n² of E(1 + s)², "curvature" m''.
     """
-    K, V, G1, V6, V1, G2 = (state[x] for x in NAMES)
+    _, V, G1, V6, V1, G2 = (state[x] for x in NAMES)
     third = 0 if planted == "cumulant" else V6
     m, m1, m2, m3, m4 = (of[1, d] for d in range(5))
     q, q1, q2, six = of[2, 0], of[2, 1], of[2, 2], of[3, 0]
@@ -84,41 +84,41 @@ FIELD = sp.QQ.frac_field("n")
 WIDTH = FIELD.gens[0]
 
 
-def double_factorial(a):
+def odd_numbers(a):
     """(2a − 1)!!"""
     return prod(range(1, 2 * a, 2))
 
 
 class Layer:
-    """Moments of r, z = √r·(Gaussian, or √P times a unit vector's entries) + b, as rational functions of n."""
+    """Moments of r, z = √r·(a Gaussian vector, or √P times a uniform unit vector of P entries) + b, as rational
+    functions of n; width: in units of n, and P the larger of it and of that of the layer before."""
 
-    def __init__(self, size, width, orthogonal, bias, power):
-        self.size, self.width, self.orthogonal, self.bias, self.power = size, width, orthogonal, bias, power
-        self.known = {}
+    def __init__(self, before, width, orthogonal, bias, power):
+        self.size, self.width, self.orthogonal, self.bias = max(before, width), width, orthogonal, bias
+        self.power, self.known = power, {}
 
-    def formal(self, p):
-        """E r^p, what it is multiplied by over the sphere included."""
+    def moment(self, p):
+        """E r^p times what the sphere makes of it."""
         if p not in self.known:
-            factor = FIELD.one
+            factor, size = FIELD.one, self.size * WIDTH
             for j in range(p if self.orthogonal else 0):
-                factor *= self.size / (self.size + 2 * j)
+                factor *= size / (size + 2 * j)
             self.known[p] = self.power(p) * factor
         return self.known[p]
 
     def product(self, polynomials):
-        """E of polynomials {degree: coefficient}, each of another neuron's z, even degrees being all that counts."""
+        """E of polynomials {degree: coefficient}, each of another neuron's z; odd degrees vanish."""
         total = {0: sp.QQ.one}
         for one in polynomials:
             new = {}
             for degree, c in one.items():
-                for j in range(degree // 2 + 1 if degree % 2 == 0 else 0):
-                    a = degree // 2
-                    ways = factorial(degree) // factorial(2 * j) // factorial(degree - 2 * j)
-                    value = c * ways * double_factorial(j) * double_factorial(a - j) * self.bias ** (a - j)
+                a = degree // 2
+                for j in range(a + 1 if degree % 2 == 0 else 0):
+                    value = c * comb(degree, 2 * j) * odd_numbers(j) * odd_numbers(a - j) * self.bias ** (a - j)
                     for power, d in total.items():
                         new[power + j] = new.get(power + j, sp.QQ.zero) + value * d
             total = new
-        return sum((FIELD(c) * self.formal(p) for p, c in total.items()), FIELD.zero)
+        return sum((FIELD(c) * self.moment(p) for p, c in total.items()), FIELD.zero)
 
     def cumulants(self):
         """Joint cumulants of z_1², z_2², z_3² of different neurons."""
@@ -126,8 +126,9 @@ class Layer:
         one, two, three = (self.product([square] * k) for k in (1, 2, 3))
         return one, two - one**2, three - 3 * two * one + 2 * one**3
 
-    def following(self, phi, width):
-        """The layer after it: r = (1/n) Σ φ(z)²."""
+    def following(self, phi, width=1):
+        """The layer after it, r = (1/n) Σ φ(z)²; phi: {degree: coefficient}."""
+        here = self.width * WIDTH
 
         def power(p):
             total = FIELD.zero
@@ -136,17 +137,16 @@ class Layer:
                 ways = factorial(p)
                 for part, times in shape.items():
                     ways //= factorial(part) ** times * factorial(times)
-                falling = prod((self.width - j for j in range(len(parts))), start=FIELD.one)
+                falling = prod((here - j for j in range(len(parts))), start=FIELD.one)
                 total += falling * ways * self.product([raised(phi, 2 * part) for part in parts])
-            return total / self.width**p
+            return total / here**p
 
-        larger = width if width - self.width in (0, 1 * WIDTH) else max_of(width, self.width)
-        return Layer(larger, width, self.orthogonal, self.bias, power)
+        return Layer(self.width, width, self.orthogonal, self.bias, power)
 
 
-def max_of(a, b):
-    """The larger of two multiples of n."""
-    return a if sp.QQ(str((a / WIDTH).as_expr())) >= sp.QQ(str((b / WIDTH).as_expr())) else b
+def first_of(inputs, width, orthogonal, bias):
+    """Layer 1 on N_0 inputs with r = |x|²/N_0 = 1."""
+    return Layer(inputs, width, orthogonal, bias, lambda p: FIELD.one)
 
 
 def raised(phi, power):
@@ -159,11 +159,6 @@ def raised(phi, power):
                 new[a + b] = new.get(a + b, sp.QQ.zero) + x * y
         found = new
     return found
-
-
-def first_of(inputs, width, orthogonal, bias):
-    """Layer 1 on N_0 inputs with r = |x|²/N_0 = 1."""
-    return Layer(max_of(inputs, width), width, orthogonal, bias, lambda p: FIELD.one)
 
 
 def coefficients(value, order):
@@ -185,7 +180,8 @@ def coefficients(value, order):
 
 def sampled(phi, width, depth, networks, seed, C_W, C_b, Q0, orthogonal, batch=20000):
     """(means, covariances) over networks of (z_1², z_1² z_2², z_1² z_2² z_3²) of different neurons, by layer: each
-    layer's z = √C_W·|φ|·(a Gaussian vector, over its length where weights are orthogonal) + b; N_0 = n."""
+    layer's z = √C_W·|φ|·(a Gaussian vector, over its length where weights are orthogonal) + b; N_0 = n. Gaussian layers
+    give them as powers of the variance C_W|φ|²/n + C_b, which their neurons are independent given."""
     rng, seen = np.random.default_rng(seed), []
     for begin in range(0, networks, batch):
         many = min(batch, networks - begin)
@@ -196,16 +192,20 @@ def sampled(phi, width, depth, networks, seed, C_W, C_b, Q0, orthogonal, batch=2
             z = np.sqrt(C_W * squared / length)[:, None] * g
             if C_b:
                 z += np.sqrt(C_b) * rng.standard_normal((many, width))
-            y = z * z
-            one, two, three = y.sum(1), np.einsum("ij,ij->i", y, y), np.einsum("ij,ij,ij->i", y, y, y)
-            pairs = (one**2 - two) / (width * (width - 1))
-            triples = (one**3 - 3 * one * two + 2 * three) / (width * (width - 1) * (width - 2))
-            layers.append(np.stack([one / width, pairs, triples], 1))
+            layers.append(of_different(z) if orthogonal else (C_W * squared / width + C_b)[:, None] ** [1, 2, 3])
             f = phi(z)
             squared = np.einsum("ij,ij->i", f, f)
         seen.append(np.stack(layers))
     moments = np.concatenate(seen, 1)
     return moments.mean(1), np.array([np.cov(m.T) / networks for m in moments])
+
+
+def of_different(z):
+    """Means of z_1², z_1² z_2², z_1² z_2² z_3² over different neurons of each network."""
+    y, n = z * z, z.shape[1]
+    one, two, three = y.sum(1), np.einsum("ij,ij->i", y, y), np.einsum("ij,ij,ij->i", y, y, y)
+    pairs, triples = one**2 - two, one**3 - 3 * one * two + 2 * three
+    return np.stack([one / n, pairs / (n * (n - 1)), triples / (n * (n - 1) * (n - 2))], 1)
 
 
 def estimates(mean, covariance):

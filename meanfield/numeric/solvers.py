@@ -151,7 +151,7 @@ class Run:
         """
         found = self._at_width(width)
         if not found:
-            raise MeanFieldError("Means at finite width were asked for; propagate G1, Theta1, J1 or V1, too.")
+            raise MeanFieldError("Means at finite width were asked for; propagate G1, Theta1 or J1, or V1 for V, too.")
         return found
 
     def _at_width(self, width: int) -> dict[str, np.ndarray]:

@@ -3,6 +3,7 @@ r"""The correlators of one input as a `Recursion`: maps, values at layer 1, what
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import sympy as sp
@@ -49,9 +50,10 @@ def correlator_recursion(
 
     activation: a name, formula, expression or record; weights: "gaussian", "orthogonal", "mixed" (a Gaussian first
     layer, then orthogonal ones), "uniform", or an `Independent`; quantities: names, with what they depend on (all that
-    exist for this φ, unless given: V and G1 where φ jumps, no P, Q, R, S, T, U where it has kinks; J and its correction
-    J1 only where they are named); rates: (λ_w, λ_b), numbers, expressions or names (σ_w², σ_b² unless given; λ_w is
-    divided by the fan-in), which may hold l, the layer that is made; inputs: N_0/n, a number > 0.
+    exist for this φ, unless given: V and G1 where φ jumps, no P, Q, R, S, T, U where it has kinks; J, its correction J1
+    and V6, V1, G2 of order 1/n², from `variance`, only where they are named); rates: (λ_w, λ_b), numbers,
+    expressions or names (σ_w², σ_b² unless given; λ_w is divided by the fan-in), which may hold l, the layer that is
+    made; inputs: N_0/n, a number > 0.
     Uniform weights' V0 at layer 1 is that of an input with all x_j² equal. J1 = J·J1_J is read off, and J1_J, D_J and
     F_J, carried divided by J, stay finite where J overflows.
 
@@ -67,6 +69,8 @@ def correlator_recursion(
     can_be_asked = (*known, *(("J", "J1", *SECOND) if ensemble.invariant else ()))
     asked = known if quantities is None else names_of(quantities, "quantities")
     for name in asked:
+        if name in SECOND and not ensemble.invariant:
+            second_order_map(name, weights=ensemble)  # refuses
         if name not in can_be_asked:
             raise MeanFieldError(f"The quantity {name!r} was asked for; the choices are {', '.join(can_be_asked)}.")
     corrected = "J1" in asked
@@ -142,6 +146,11 @@ def _start(weights: Ensemble, ratio: object) -> dict[str, sp.Expr]:
     share = sp.nsimplify(expression(scalar(ratio, what), what), rational=True)
     if not share.is_positive:
         raise MeanFieldError(f"{what} must be a number > 0, but {shown(ratio)} was given.")
+    return _first(weights, share)
+
+
+@lru_cache(maxsize=64)
+def _first(weights: Ensemble, share: sp.Expr) -> dict[str, sp.Expr]:
     layer = first_linear_layer(share * n, n, square=share * n * Q0, weights=weights, rates=(lambda_w, lambda_b))
     found = {x: leading(v)[0] for x, v in layer.correlators().items()}
     if weights.invariant:
