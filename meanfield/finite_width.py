@@ -24,6 +24,8 @@ from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.finite_width.correlators import correlator_map, derivation, in_averages
 from meanfield.symbolic.finite_width.neuron_sums import C_W, C_b
 from meanfield.symbolic.finite_width.recursions import OF_J, correlator_recursion
+from meanfield.symbolic.finite_width.variance import second_order_map
+from meanfield.symbolic.finite_width.variance_steps import variance_derivation
 from meanfield.symbolic.finite_width.words import lambda_b, lambda_w
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbols import l, sigma_b, sigma_w
@@ -89,7 +91,11 @@ def one_map(
     """The next layer's value of one mean or correlator at any inputs, in averages over this φ; see
     `Theory.correlator_map`."""
     phi, law = plain(block, first, name)
-    generic = correlator_map(name, inputs, weights=_after_first(law), ratio=ratio)
+    if name in SECOND_ORDER:
+        _one_input(name, inputs)
+        generic = second_order_map(name, weights=_after_first(law), ratio=_positive(ratio))
+    else:
+        generic = correlator_map(name, inputs, weights=_after_first(law), ratio=ratio)
     at = {C_W: sigma_w**2, C_b: sigma_b**2} | dict(zip((lambda_w, lambda_b), rates))
     return in_averages(generic, phi).xreplace(at)
 
@@ -97,7 +103,22 @@ def one_map(
 def steps(block: Block, first: Dense, name: str, inputs: Sequence[int] | None, ratio: object, latex: bool) -> str:
     """The derivation of a map step by step, for any σ; see `Theory.derivation`."""
     _, law = plain(block, first, name)
+    if name in SECOND_ORDER:
+        _one_input(name, inputs)
+        return variance_derivation(name, weights=_after_first(law), ratio=_positive(ratio), latex=latex)
     return derivation(name, inputs, weights=_after_first(law), ratio=ratio, latex=latex)
+
+
+def _one_input(name: str, inputs: Sequence[int] | None) -> None:
+    if inputs is not None and len({*inputs}) > 1:
+        raise MeanFieldError(f"{name} is derived for one input, but inputs={shown(inputs)} were given.")
+
+
+def _positive(ratio: object) -> sp.Expr:
+    value = sp.sympify(scalar(ratio, "The ratio of widths"))
+    if not value.is_positive:
+        raise MeanFieldError(f"The ratio of widths must be > 0, but {shown(ratio)} was given.")
+    return value
 
 
 def _after_first(law: str) -> str:

@@ -213,11 +213,12 @@ class Theory:
         """The next layer's value of a mean or correlator of order 1/n between any inputs, in averages over φ and in
         the means and correlators of this layer.
 
-        name: "K", "Theta", "G1", "Theta1", "V", "A", "B", "D", "F", "P" … "U"; inputs: an integer for each of its
-        indices, equal ones for one input, in the order that docs/notation.md gives (0, the only input, unless given);
-        ratio: width of the new layer by that of this one; lambda_w, lambda_b: learning rates as in `recursion`.
-        K_12 stands for the covariance of inputs 1 and 2, V_1234 for V between four. `derivation` shows where each term
-        comes from. Raises: MeanFieldError for networks other than a plain MLP, and for what does not exist for its φ.
+        name: "K", "Theta", "G1", "Theta1", "V", "A", "B", "D", "F", "P" … "U", or of one input "V6", "V1", "G2";
+        inputs: an integer for each of its indices, equal ones for one input, in the order that docs/notation.md gives
+        (0, the only input, unless given); ratio: width of the new layer by that of this one; lambda_w, lambda_b:
+        learning rates as in `recursion`. K_12 stands for the covariance of inputs 1 and 2, V_1234 for V between four.
+        `derivation` shows where each term comes from. Raises: MeanFieldError for networks other than a plain MLP, and
+        for what does not exist for its φ.
 
         >>> print(sp.expand(derive("linear", weights="orthogonal").correlator_map("V", (1, 2, 3, 4)).doit()))
         -K_13*K_24*sigma_w**4 - K_14*K_23*sigma_w**4 + V_1234*sigma_w**4

@@ -384,6 +384,24 @@ def run_of(name, **settings):
     return TANH["orthogonal"].propagate(**PAPER, depth=2, quantities=name, **settings)
 
 
+def test_the_map_and_its_steps():
+    """`correlator_map` and `derivation` of a theory: the map of the recursion, step by step to its last line."""
+    for law, sphere in (("mixed", True), ("gaussian", False)):
+        for name in SECOND_ORDER:
+            found = TANH[law].correlator_map(name)
+            recursion = TANH[law].recursion(name)
+            assert sp.expand(found - recursion.block.next[recursion.names.index(name)]) == 0
+            text = TANH[law].derivation(name).replace("\n      ", " ")
+            assert text.splitlines()[-1] == f"{name}' = {second_order_map(name, weights=recursion_law(law))}"
+            assert ("radius divided out" in text) == sphere and "E[delta**4] = (3*V**2)/n**2" in text
+    latex = TANH["orthogonal"].derivation("V1", ratio=2, latex=True)
+    assert latex.startswith(r"\begin{align*}") and r"\mathbb{E}\left[\delta^{3}\right]" in latex
+
+
+def recursion_law(law):
+    return "orthogonal" if law == "mixed" else law
+
+
 @pytest.mark.parametrize(
     ("ask", "sentence"),
     [
@@ -399,6 +417,8 @@ def run_of(name, **settings):
         (lambda: run_of("V1").normalized("V", 1), "from 2 to"),
         (lambda: run_of("V1", correlation=0.5), "V6, V1 and G2 are of one"),
         (lambda: run_of("V1", input_ratio=0), "must be a number > 0"),
+        (lambda: TANH["orthogonal"].correlator_map("V1", (1, 2, 3, 4)), "V1 is derived for one input"),
+        (lambda: TANH["orthogonal"].derivation("V1", ratio=-1), "ratio of widths must be > 0"),
         (lambda: mf.derive("tanh(V1*z)", V1="V1").recursion("V1"), "V1 is a parameter of"),
     ],
 )

@@ -124,7 +124,7 @@ def wanted(theory: Theory, text: str | None, two: bool) -> tuple[str, ...]:
 
 def maps_wanted(text: str | None, steps: bool) -> tuple[str, ...]:
     """The quantities whose maps `derive` shows; with `steps` those that are averages over one layer's weights."""
-    known = tuple(n for n in (*ONE_INPUT, *CORRELATORS) if not (steps and n in ("J", "J0", "D0", "J1")))
+    known = tuple(n for n in (*ONE_INPUT, *FINITE_WIDTH) if not (steps and n in ("J", "J0", "D0", "J1")))
     names = tuple(dict.fromkeys(n.strip() for n in (text or "").split(",") if n.strip()))
     wrong = [n for n in names if n not in known]
     if not names or wrong:

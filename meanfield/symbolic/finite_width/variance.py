@@ -24,7 +24,7 @@ are V and G1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from math import comb, factorial
 
@@ -79,14 +79,10 @@ def cumulant_maps(order: int, weights: Ensemble, ratio: sp.Expr = sp.S.One) -> d
     """{(p, q): the next layer's κ_{p,q}} to order 1/n^order, in the `symbol`s of this layer; see `second_order_map`."""
     order = whole(order, "The order in 1/n", 0, 6)
     _refuse(weights)
-    known = tuple(
-        tuple(symbol(p, q) if q >= p - 1 and (p, q) != (1, 0) else sp.S.Zero for q in range(order + 1))
-        for p in range(1, order + 2)
-    )
-    moments = _moments(known, 2 * order, order)
+    moments = about_K(order)
     of_r = [_power_of_r(p, moments, order) for p in range(1, order + 2)]
     spread = sphere_moments(order + 1, weights, sp.Max(sp.S.One, ratio), order)
-    found = _cumulants([_times(a, b, order) for a, b in zip(of_r, spread)], order)
+    found = cumulants_of([_times(a, b, order) for a, b in zip(of_r, spread)], order)
     maps = {}
     for p, series in enumerate(found, 1):
         if any(sp.expand(c) != 0 for c in series[: p - 1]):
@@ -96,12 +92,21 @@ def cumulant_maps(order: int, weights: Ensemble, ratio: sp.Expr = sp.S.One) -> d
     return maps
 
 
+def about_K(order: int) -> list[Series]:
+    """E(v − K)^m, m = 0 … 2·order, of this layer: the later ones are beyond 1/n^order."""
+    known = [
+        tuple(symbol(p, q) if q >= p - 1 and (p, q) != (1, 0) else sp.S.Zero for q in range(order + 1))
+        for p in range(1, order + 2)
+    ]
+    return moments_of(known, 2 * order, order)
+
+
 def first_cumulants(order: int, weights: object, ratio: sp.Expr, variance: sp.Expr) -> dict[Place, sp.Expr]:
     """{(p, q): κ_{p,q} of layer 1}, whose r is not random: `variance`, C_W Q0; ratio: N_0/n."""
     law = ensemble_of(weights)
     _refuse(law)
     spread = sphere_moments(order + 1, law, sp.Max(sp.S.One, ratio), order)
-    found = _cumulants([tuple(variance**p * c for c in series) for p, series in enumerate(spread, 1)], order)
+    found = cumulants_of([tuple(variance**p * c for c in series) for p, series in enumerate(spread, 1)], order)
     return {(p, q): sp.expand(found[p - 1][q] + (C_b if (p, q) == (1, 0) else 0)) for p, q in places(order)}
 
 
@@ -128,7 +133,7 @@ def _times(a: Sequence[sp.Expr], b: Sequence[sp.Expr], order: int) -> Series:
     return tuple(sp.expand(sp.Add(*[a[i] * b[q - i] for i in range(q + 1)])) for q in range(order + 1))
 
 
-def _moments(cumulants: Sequence[Series], count: int, order: int) -> list[Series]:
+def moments_of(cumulants: Sequence[Series], count: int, order: int) -> list[Series]:
     """E δ^m, m = 0 … count, of cumulants of orders 1, 2, …: μ_m = Σ_j binomial(m − 1, j − 1) κ_j μ_{m−j}."""
     found: list[Series] = [(sp.S.One, *[sp.S.Zero] * order)]
     for m in range(1, count + 1):
@@ -140,8 +145,8 @@ def _moments(cumulants: Sequence[Series], count: int, order: int) -> list[Series
     return found
 
 
-def _cumulants(moments: Sequence[Series], order: int) -> list[Series]:
-    """The inverse of `_moments`; moments of orders 1, 2, …"""
+def cumulants_of(moments: Sequence[Series], order: int) -> list[Series]:
+    """The inverse of `moments_of`; moments of orders 1, 2, …"""
     found: list[Series] = []
     one: Series = (sp.S.One, *[sp.S.Zero] * order)
     for m, moment in enumerate(moments, 1):
@@ -153,23 +158,29 @@ def _cumulants(moments: Sequence[Series], order: int) -> list[Series]:
     return found
 
 
-def _power_of_r(p: int, moments: Sequence[Series], order: int) -> Series:
-    """E r^p: the p factors go to different neurons in all ways, n(n − 1)… choices for as many neurons."""
-    total: list[sp.Expr] = [sp.S.Zero] * (order + 1)
+def coincidences(p: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """(number of ways, how many factors each neuron has): p factors over neurons."""
     for shape in partitions(p):
         ways = factorial(p)
         for part in set(shape):
             ways //= factorial(part) ** shape.count(part) * factorial(shape.count(part))
+        yield ways, tuple(shape)
+
+
+def _power_of_r(p: int, moments: Sequence[Series], order: int) -> Series:
+    """E r^p: the p factors go to different neurons in all ways, n(n − 1)… choices for as many neurons."""
+    total: list[sp.Expr] = [sp.S.Zero] * (order + 1)
+    for ways, shape in coincidences(p):
         falling: Series = tuple(sp.S.One if q == p - len(shape) else sp.S.Zero for q in range(order + 1))
         for j in range(len(shape)):
             falling = _times(falling, (sp.S.One, sp.Integer(-j), *[sp.S.Zero] * order), order)
         if any(falling):
-            for q, c in enumerate(_times(falling, _expectation(shape, moments, order), order)):
+            for q, c in enumerate(_times(falling, expectation(shape, moments, order), order)):
                 total[q] += ways * C_W**p * c
     return tuple(sp.expand(c) for c in total)
 
 
-def _expectation(shape: Sequence[int], moments: Sequence[Series], order: int) -> Series:
+def expectation(shape: Sequence[int], moments: Sequence[Series], order: int) -> Series:
     """E[Π ⟨σ^{2k}⟩_v] over v, k the parts of a shape: Σ_m F^{(m)}(K) μ_m/m!."""
     tokens = {(k, 0): sp.Symbol(f"m{k}_0") for k in shape}
     value, total = sp.Mul(*[tokens[k, 0] for k in shape]), [sp.S.Zero] * (order + 1)
@@ -179,10 +190,10 @@ def _expectation(shape: Sequence[int], moments: Sequence[Series], order: int) ->
         if m + 1 < len(moments):
             later = {(k, d): tokens.setdefault((k, d + 1), sp.Symbol(f"m{k}_{d + 1}")) for k, d in list(tokens)}
             value = sp.expand(sp.Add(*[value.diff(tokens[at]) * after for at, after in later.items()]))
-    means = {s: _slope(k, d) for (k, d), s in tokens.items()}
+    means = {s: slope(k, d) for (k, d), s in tokens.items()}
     return tuple(sp.expand(c).xreplace(means) for c in total)
 
 
-def _slope(k: int, d: int) -> sp.Expr:
+def slope(k: int, d: int) -> sp.Expr:
     """d^d⟨σ^{2k}⟩/dK^d, as 2^{-d}⟨∂^{2d} σ^{2k}⟩."""
     return Mean(Sigma(0, 0, NEURON) ** (2 * k), (0,) * (2 * d)) / 2**d
