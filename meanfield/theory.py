@@ -221,7 +221,7 @@ class Theory:
         for what does not exist for its φ.
 
         >>> print(sp.expand(derive("linear", weights="orthogonal").correlator_map("V", (1, 2, 3, 4)).doit()))
-        -K_13*K_24*sigma_w**4 - K_14*K_23*sigma_w**4 + V_1234*sigma_w**4
+        V_1234*sigma_w**4
         """
         rates = rates_of({"lambda_w": lambda_w, "lambda_b": lambda_b})
         return one_map(self.block, self.first, name, inputs, rates, ratio)

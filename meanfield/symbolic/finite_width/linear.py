@@ -138,7 +138,7 @@ def _layer(averaged, fan_in: sp.Expr, width: sp.Expr, law: dict[str, Any]) -> Li
                 place = tuple(tuple(int(label.name[1:]) - 1 for label in b) for b in one.structure)
                 value = one.coefficient.xreplace(rates) * averaged(kind, one.groups, term)
                 found[place] = found.get(place, sp.S.Zero) + value
-        moments[kind] = {place: sp.factor(value) for place, value in found.items() if sp.cancel(value) != 0}
+        moments[kind] = {place: one for place, value in found.items() if (one := sp.factor(value)) != 0}
     return LinearLayer(width, moments)
 
 

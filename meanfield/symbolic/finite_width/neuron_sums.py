@@ -282,7 +282,7 @@ def _told_apart(pairings: Sequence[Pairing], fan_in: sp.Expr) -> dict[Structure,
             f = canonical(relabelled(one.summand, new))
             many = prod((fan_in - i for i in range(len(blocks))), start=sp.S.One)
             here[f] = here.get(f, sp.S.Zero) + one.coefficient * many
-    cleaned = {s: {f: sp.factor(c) for f, c in fs.items() if sp.cancel(c) != 0} for s, fs in found.items()}
+    cleaned = {s: {f: one for f, c in fs.items() if (one := sp.factor(c)) != 0} for s, fs in found.items()}
     return {s: fs for s, fs in sorted(cleaned.items(), key=lambda item: str(item[0])) if fs}
 
 
