@@ -86,12 +86,15 @@ def test_fresh_process(beside, tmp_path, call, bar):
 
     def seconds(quantities, folder):
         code = FIRST_CALL.replace("{0}", repr(quantities))
-        env = os.environ | {"MEANFIELD_CACHE": folder}
+        env = os.environ | {
+            "MEANFIELD_CACHE": folder,
+            "PYTHONPYCACHEPREFIX": str(tmp_path),
+            "PYTHONDONTWRITEBYTECODE": "",
+        }
         return json.loads(subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, env=env))
 
     kept = tempfile.mkdtemp(dir=tmp_path)
-    if call == "from the cache":
-        seconds(ALL, kept), seconds(("K", "J", "Theta"), kept)
+    seconds(ALL, kept), seconds(("K", "J", "Theta"), kept)  # bytecode, and the cache
     folder = lambda: kept if call == "from the cache" else tempfile.mkdtemp(dir=tmp_path)  # noqa: E731
     peer = lambda: seconds(("K", "J", "Theta"), folder())  # noqa: E731
     beside(lambda: seconds(ALL, folder()), peer, "K, J, Theta (ours)", rounds=3, warm=False, bar=bar)
