@@ -1,18 +1,39 @@
 """Finite width: Weingarten functions beside haarpy where it is installed, else beside the second algorithm."""
 
 import importlib.util
+import json
+import os
+import subprocess
 import sys
+import tempfile
 
 import pytest
+from conftest import ROOT
 
 import meanfield as mf
-from meanfield.quantities import CORRELATORS
-from meanfield.symbolic.finite_width import correlators, layer_law, neuron_sums, orthogonality, weingarten, zonal
+from meanfield.quantities import FINITE_WIDTH, SECOND_ORDER
+from meanfield.symbolic.finite_width import (
+    correlators,
+    layer_law,
+    neuron_sums,
+    orthogonality,
+    variance,
+    weingarten,
+    zonal,
+)
 from meanfield.symbolic.finite_width.pairings import partitions
 from meanfield.symbols import n
 
 CACHES = (zonal.zonal_functions, zonal.dimensions, weingarten._complete, orthogonality.by_orthogonality)
-STEPS = (correlators.weight_average, layer_law.first_order, neuron_sums.leading)
+STEPS = (correlators.weight_average, layer_law.first_order, neuron_sums.leading, variance.cumulant_maps)
+ALL = ("K", "Theta", *FINITE_WIDTH)
+FIRST_CALL = """
+import json, time; import meanfield as mf
+start = time.perf_counter()
+theory = mf.derive("tanh", weights="orthogonal")
+theory.propagate(sigma_w=1, sigma_b=0, depth=1000, quantities={0})
+print(json.dumps(time.perf_counter() - start))
+"""
 
 
 def _cold(function, *caches):
@@ -38,12 +59,13 @@ def test_weingarten(beside, order, bar):
 
 @pytest.mark.parametrize(("inputs", "bar"), [(1, 2.0), (4, 15.0)])
 def test_maps(beside, inputs, bar):
-    """Maps of V, A, B, D, F, P … U from words and pairings, {inputs} input(s), orthogonal weights, caches empty"""
+    """Maps of V, A, B, D, F, P … U (V6, V1, G2 of one) by their steps, {inputs} input(s), orthogonal, caches empty"""
 
     def derived(weights):
         at = (0,) * 4 if inputs == 1 else (1, 2, 3, 4)
         names = [x for x in correlators.NAMES if inputs == 1 or x not in correlators.MEANS]
-        return [correlators.correlator_map(x, at if x in correlators.WHERE else None, weights=weights) for x in names]
+        found = [correlators.correlator_map(x, at if x in correlators.WHERE else None, weights=weights) for x in names]
+        return found + [variance.second_order_map(x, weights=weights) for x in SECOND_ORDER if inputs == 1]
 
     ours, peer = (lambda w=w: _cold(lambda: derived(w), *STEPS) for w in ("orthogonal", "gaussian"))
     beside(ours, peer, "Gaussian weights (ours)", rounds=3, warm=False, bar=bar)
@@ -58,9 +80,29 @@ def test_several_inputs(beside):
 
 
 def test_run(beside):
-    """1000 layers of K, Theta, V … U, G1, Theta1, J1 of orthogonal tanh networks, compiled"""
+    """1000 layers of K, Theta, V … U, G1, Theta1, J1, V6, V1, G2 of orthogonal tanh networks, compiled"""
     theory, at = mf.derive("tanh", weights="orthogonal"), dict(sigma_w=1, sigma_b=0, depth=1000)
-    ours = lambda: theory.propagate(**at, quantities=("K", "Theta", *CORRELATORS))  # noqa: E731
+    ours = lambda: theory.propagate(**at, quantities=ALL)  # noqa: E731
     for _ in range(20):  # the first calls are interpreted
         ours()
     beside(ours, lambda: theory.propagate(**at, quantities=("K", "J", "Theta")), "K, J, Theta (ours)", bar=2e-3)
+
+
+@pytest.mark.parametrize(("call", "bar"), [("first call", 30.0), ("from the cache", 2.0)])
+def test_fresh_process(beside, tmp_path, call, bar):
+    """The same in a fresh process after the import, derivation included: {call}"""
+
+    def seconds(quantities, folder):
+        code = FIRST_CALL.replace("{0}", repr(quantities))
+        env = os.environ | {
+            "MEANFIELD_CACHE": folder,
+            "PYTHONPYCACHEPREFIX": str(tmp_path),
+            "PYTHONDONTWRITEBYTECODE": "",
+        }
+        return json.loads(subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, env=env))
+
+    kept = tempfile.mkdtemp(dir=tmp_path)
+    seconds(ALL, kept), seconds(("K", "J", "Theta"), kept)  # bytecode, and the cache
+    folder = lambda: kept if call == "from the cache" else tempfile.mkdtemp(dir=tmp_path)  # noqa: E731
+    peer = lambda: seconds(("K", "J", "Theta"), folder())  # noqa: E731
+    beside(lambda: seconds(ALL, folder()), peer, "K, J, Theta (ours)", rounds=3, warm=False, bar=bar)

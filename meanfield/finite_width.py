@@ -1,6 +1,7 @@
 """The correlators of order 1/n of a theory: which networks have them, what rates mean, the recursion they are read off.
 
-A `Theory` asks here for V, A, B, D, F, P, Q, R, S, T, U and for the corrections G1, Theta1, J1 of the means.
+A `Theory` asks here for V, A, B, D, F, P, Q, R, S, T, U, for the corrections G1, Theta1, J1 of the means, and for what
+is of order 1/n²: V6, V1, G2.
 """
 
 from __future__ import annotations
@@ -16,18 +17,21 @@ from meanfield.architecture import Block, Dense, LayerNorm, Nonlinearity, Residu
 from meanfield.arguments import scalar, shown
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.parser import parse
-from meanfield.quantities import CORRELATORS, ONE_INPUT, QUANTITIES
+from meanfield.quantities import FINITE_WIDTH, ONE_INPUT, QUANTITIES, SECOND_ORDER
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.first import begun
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.finite_width.correlators import correlator_map, derivation, in_averages
 from meanfield.symbolic.finite_width.neuron_sums import C_W, C_b
 from meanfield.symbolic.finite_width.recursions import OF_J, correlator_recursion
+from meanfield.symbolic.finite_width.variance import second_order_map
+from meanfield.symbolic.finite_width.variance_steps import variance_derivation
 from meanfield.symbolic.finite_width.words import lambda_b, lambda_w
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbols import l, sigma_b, sigma_w
 
-KNOWN = (*ONE_INPUT, *CORRELATORS)
+KNOWN = (*ONE_INPUT, *FINITE_WIDTH)
+WITHOUT_RATES = {"K", "J", "V", "G1", "J1", *SECOND_ORDER}
 RATES = {"lambda_w": (lambda_w, sigma_w**2), "lambda_b": (lambda_b, sigma_b**2)}
 #: (law of a block's weights, of the input layer's record) → law of the network; the usual input layer is "gaussian"
 _LAWS = {
@@ -65,7 +69,7 @@ def correlators(
     Raises: MeanFieldError for networks other than a plain MLP, and for what does not exist for its φ.
     """
     wrong = [x for x in names if x not in KNOWN]
-    own = [x for x in names if x in CORRELATORS]
+    own = [x for x in names if x in FINITE_WIDTH]
     if wrong:
         beside = f" with {own[0]}" if own else ""
         raise MeanFieldError(
@@ -73,7 +77,7 @@ def correlators(
             f"{', '.join(KNOWN)}."
         )
     phi, law = plain(block, first, (own or ["The theory of order 1/n"])[0])
-    taken = sorted({s.name for s in phi.free_parameters} & {*CORRELATORS, *OF_J})
+    taken = sorted({s.name for s in phi.free_parameters} & {*FINITE_WIDTH, *OF_J})
     if taken:
         raise MeanFieldError(f"{taken[0]} is a parameter of {phi.name} and a correlator; call the parameter otherwise.")
     held = {name for x in own for name, _ in QUANTITIES[x].over}
@@ -87,7 +91,11 @@ def one_map(
     """The next layer's value of one mean or correlator at any inputs, in averages over this φ; see
     `Theory.correlator_map`."""
     phi, law = plain(block, first, name)
-    generic = correlator_map(name, inputs, weights=_after_first(law), ratio=ratio)
+    if name in SECOND_ORDER:
+        _one_input(name, inputs)
+        generic = second_order_map(name, weights=_after_first(law), ratio=_positive(ratio))
+    else:
+        generic = correlator_map(name, inputs, weights=_after_first(law), ratio=ratio)
     at = {C_W: sigma_w**2, C_b: sigma_b**2} | dict(zip((lambda_w, lambda_b), rates))
     return in_averages(generic, phi).xreplace(at)
 
@@ -95,7 +103,22 @@ def one_map(
 def steps(block: Block, first: Dense, name: str, inputs: Sequence[int] | None, ratio: object, latex: bool) -> str:
     """The derivation of a map step by step, for any σ; see `Theory.derivation`."""
     _, law = plain(block, first, name)
+    if name in SECOND_ORDER:
+        _one_input(name, inputs)
+        return variance_derivation(name, weights=_after_first(law), ratio=_positive(ratio), latex=latex)
     return derivation(name, inputs, weights=_after_first(law), ratio=ratio, latex=latex)
+
+
+def _one_input(name: str, inputs: Sequence[int] | None) -> None:
+    if inputs is not None and len({*inputs}) > 1:
+        raise MeanFieldError(f"{name} is derived for one input, but inputs={shown(inputs)} were given.")
+
+
+def _positive(ratio: object) -> sp.Expr:
+    value = sp.sympify(scalar(ratio, "The ratio of widths"))
+    if not value.is_positive:
+        raise MeanFieldError(f"The ratio of widths must be > 0, but {shown(ratio)} was given.")
+    return value
 
 
 def _after_first(law: str) -> str:
@@ -178,7 +201,7 @@ def numeric_rates(
     """((λ_w, λ_b), the values of those that are numbers or arrays, which are symbols then): what is compiled once
     serves all numbers. names: what is asked for, which must feel rates that are given."""
     found, values = [], {}
-    if given and not set(names) - {"K", "J", "V", "G1", "J1"}:
+    if given and not set(names) - WITHOUT_RATES:
         raise MeanFieldError(f"{next(iter(given))} was given, but learning rates do not change {', '.join(names)}.")
     for name, (symbol, usual) in RATES.items():
         value = given.get(name)

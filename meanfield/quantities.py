@@ -19,7 +19,8 @@ class Quantity:
     power of 1/n it appears with; carry: how a recursion holds it (a logarithm is `log_<name>` in
     runs and in JSON); measured: the name under which finite networks give it ("" where they do not), with derivatives
     of the network where `differentiates`; relative: whether reports give it in units of the theory's value; over: what
-    its normalized form is divided by, ((name, power), …); corrects: the mean that it is the term of order 1/n of.
+    its normalized form is divided by, ((name, power), …); corrects: the mean or correlator that it is a further term
+    of, in 1/n to the difference of their orders.
     """
 
     name: str
@@ -174,6 +175,32 @@ _ALL = [
     _correction("G1", r"G_1^{\ell}", "K"),
     _correction("Theta1", r"\Theta_1^{\ell}", "Theta"),
     _correction("J1", r"J_1^{\ell}", "J"),
+    Quantity(
+        "V6",
+        r"V_6^{\ell}",
+        "six-point vertex: n² times the third cumulant of a layer's random variance",
+        "second_order",
+        order=2,
+        over=(("K", 3),),
+    ),
+    Quantity(
+        "V1",
+        r"V_1^{\ell}",
+        "n times the next correction of V: networks of width n have V + V1/n",
+        "second_order",
+        order=2,
+        over=(("K", 2),),
+        corrects="V",
+    ),
+    Quantity(
+        "G2",
+        r"G_2^{\ell}",
+        "n² times the correction of order 1/n² of K, n the width",
+        "second_order",
+        order=2,
+        over=(("K", 1),),
+        corrects="K",
+    ),
     *(
         Quantity(
             name,
@@ -206,6 +233,8 @@ COVARIANCES, PAIR_TANGENTS = carried_by("two_inputs"), carried_by("pair_tangents
 EQUAL_NORMS, UNEQUAL_NORMS = carried_by("equal_norms"), carried_by("unequal_norms")
 TWO_INPUTS = COVARIANCES + PAIR_TANGENTS
 GRADIENTS, CORRELATORS = carried_by("gradients"), carried_by("correlators")
+SECOND_ORDER = carried_by("second_order")
+FINITE_WIDTH = CORRELATORS + SECOND_ORDER
 RELATIVE = tuple(q.name for q in _ALL if q.relative)
 LOGARITHMIC = tuple(q.name for q in _ALL if q.carry == LOGARITHM and q.differentiates)  # networks give logarithms
 MEASURED = tuple(q.name for q in _ALL if q.measured == q.name)

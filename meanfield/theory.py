@@ -40,10 +40,10 @@ from meanfield.functions.parser import number
 from meanfield.presentation import tables as _latex
 from meanfield.printed import wrapped
 from meanfield.quantities import (
-    CORRELATORS,
     COVARIANCES,
     EQUAL_NORMS,
     FINITE_INPUT,
+    FINITE_WIDTH,
     GRADIENTS,
     ONE_INPUT,
     PAIR_TANGENTS,
@@ -184,8 +184,10 @@ class Theory:
         or K_bb, "distance" = K_aa + K_bb - 2K_ab; of one norm "distance" beside "K", "J", … or alone, and in other
         coordinates ("K", "c"), ("gamma",), ("sigma_mu2", "sigma_y2"). Prints as equations, renders as LaTeX in a
         notebook. Of plain MLPs "V", "A", "B", "D", "F", "P" … "U" (n times connected averages of width n, n → ∞) and
-        "G1", "Theta1", "J1" (n times the corrections of K, Theta, J); lambda_w, lambda_b: learning rates of weights (by
-        fan-in) and biases, σ_w² and σ_b² unless given, numbers, names or formulas in the layer l ("1/l").
+        "G1", "Theta1", "J1" (n times the corrections of K, Theta, J), and to order 1/n² "G2" and "V1" (K + G1/n + G2/n²
+        and V + V1/n are those of width n) with "V6", the six-point vertex they need; lambda_w, lambda_b: learning
+        rates of weights (by fan-in) and biases, σ_w² and σ_b² unless given, numbers, names or formulas in the layer l
+        ("1/l").
 
         >>> print(derive("erf").recursion("K").doit())
         K' = sigma_b**2 + 2*sigma_w**2*asin(2*K/(2*K + 1))/pi
@@ -212,11 +214,12 @@ class Theory:
         """The next layer's value of a mean or correlator of order 1/n between any inputs, in averages over φ and in
         the means and correlators of this layer.
 
-        name: "K", "Theta", "G1", "Theta1", "V", "A", "B", "D", "F", "P" … "U"; inputs: an integer for each of its
-        indices, equal ones for one input, in the order that docs/notation.md gives (0, the only input, unless given);
-        ratio: width of the new layer by that of this one; lambda_w, lambda_b: learning rates as in `recursion`.
-        K_12 stands for the covariance of inputs 1 and 2, V_1234 for V between four. `derivation` shows where each term
-        comes from. Raises: MeanFieldError for networks other than a plain MLP, and for what does not exist for its φ.
+        name: "K", "Theta", "G1", "Theta1", "V", "A", "B", "D", "F", "P" … "U", or of one input "V6", "V1", "G2";
+        inputs: an integer for each of its indices, equal ones for one input, in the order that docs/notation.md gives
+        (0, the only input, unless given); ratio: width of the new layer by that of this one; lambda_w, lambda_b:
+        learning rates as in `recursion`. K_12 stands for the covariance of inputs 1 and 2, V_1234 for V between four.
+        `derivation` shows where each term comes from. Raises: MeanFieldError for networks other than a plain MLP, and
+        for what does not exist for its φ.
 
         >>> print(sp.expand(derive("linear", weights="orthogonal").correlator_map("V", (1, 2, 3, 4)).doit()))
         V_1234*sigma_w**4
@@ -745,15 +748,15 @@ class Theory:
         "G_z", "G_w", "G_b" are mean squared gradients of u·z^L/√N_L, u random signs and L = depth, by z^l and by all
         weights w = σ_w W/√n (per input of the Dense: networks have n times as much) and biases σ_b b of every Dense of
         the block; run.G_w and run.G_b have the Dense as their last axis, the input layer's in the last place.
-        "V", "A", …, "U" and "G1", "Theta1", "J1" of plain MLPs are of order 1/n (`recursion`, `run.normalized`,
-        `run.at_width`); lambda_w, lambda_b ≥ 0: learning rates, which Theta feels, too, numbers or arrays as the σ's,
-        or formulas in l ("1/l"), σ_w² and σ_b² unless given; input_ratio: N_0/n, which orthogonal input layers feel.
-        every_layer=False returns layer `depth` only. start: values of state variables at layer 1 in the place of those
-        that follow from input_norm and correlation ({"K_aa": 1, "K_bb": 2.5, "distance": 0.7}, or one of "K_ab" and "c"
-        for the distance: unequal norms; {"K": 1.6, "c": 0.1}, {"sigma_mu2": 0.1, "sigma_y2": 1.5}: of one norm, in any
-        of its coordinates). Other keywords give values to symbolic parameters (mu=0.5); an
-        array for a parameter of the activation (a threshold) broadcasts like the σ's and costs one derivation for each
-        distinct value.
+        "V", "A", …, "U" and "G1", "Theta1", "J1" of plain MLPs are of order 1/n, "V6", "V1", "G2" of order 1/n²
+        (`recursion`, `run.normalized`, `run.at_width`); lambda_w, lambda_b ≥ 0: learning rates, which Theta feels, too,
+        numbers or arrays as the σ's, or formulas in l ("1/l"), σ_w² and σ_b² unless given; input_ratio: N_0/n, which
+        orthogonal input layers feel. every_layer=False returns layer `depth` only. start: values of state variables at
+        layer 1 in the place of those that follow from input_norm and correlation ({"K_aa": 1, "K_bb": 2.5, "distance":
+        0.7}, or one of "K_ab" and "c" for the distance: unequal norms; {"K": 1.6, "c": 0.1}, {"sigma_mu2": 0.1,
+        "sigma_y2": 1.5}: of one norm, in any of its coordinates). Other keywords give values to symbolic parameters
+        (mu=0.5); an array for a parameter of the activation (a threshold) broadcasts like the σ's and costs one
+        derivation for each distinct value.
 
         Returns a `Run`. Raises: MeanFieldError for arguments out of range.
 
@@ -810,9 +813,9 @@ class Theory:
             if beside:
                 other = self.propagate(**places, **(settings | {"quantities": beside}), start=begin, **parameters)
             recursion = self.gradients.only(*columns(self.gradients, wanted))
-        elif given_rates or set(wanted) & set(CORRELATORS):
+        elif given_rates or set(wanted) & set(FINITE_WIDTH):
             if pair:
-                raise MeanFieldError(f"{_listed(CORRELATORS)} are of one input here; leave correlation= out.")
+                raise MeanFieldError(f"{_listed(FINITE_WIDTH)} are of one input here; leave correlation= out.")
             recursion, values = prepared(self.block, self.first, wanted, given_rates, input_ratio, depth)
             if not begin:
                 refuse_zero({k: double(k, v) for k, v in places.items() if k != "correlation"}, wanted[0], layerwise)
@@ -1038,7 +1041,7 @@ class Theory:
 def _selected(theory: Theory, names: tuple[str, ...]) -> Recursion:
     """The part of a theory's recursions that `names` need."""
     known = ONE_INPUT + FINITE_INPUT[1:] + TWO_INPUTS + EQUAL_NORMS + UNEQUAL_NORMS + COORDINATES + GRADIENTS
-    known += CORRELATORS
+    known += FINITE_WIDTH
     unknown = [n for n in names if n not in known]
     if unknown:
         raise MeanFieldError(f"The quantity {shown(unknown[0])} was asked for; known are {', '.join(known)}.")
@@ -1047,7 +1050,7 @@ def _selected(theory: Theory, names: tuple[str, ...]) -> Recursion:
             f"{_listed(GRADIENTS)} go from the last layer back, so no map takes them one layer deeper; propagate(...) "
             "gives them, and .gradients what they are products of."
         )
-    if set(names) & set(CORRELATORS):
+    if set(names) & set(FINITE_WIDTH):
         return correlators(theory.block, theory.first, names)
     if _of_two_norms(names):
         return _unequal(theory, names)

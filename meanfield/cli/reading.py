@@ -11,7 +11,7 @@ from meanfield.architectures import decays, keywords
 from meanfield.functions.activations import activation
 from meanfield.functions.parser import number
 from meanfield.presentation.figures import FORMATS, require
-from meanfield.quantities import CORRELATORS, COVARIANCES, EQUAL_NORMS, GRADIENTS, ONE_INPUT, TWO_INPUTS
+from meanfield.quantities import COVARIANCES, EQUAL_NORMS, FINITE_WIDTH, GRADIENTS, ONE_INPUT, TWO_INPUTS
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.coordinates import COORDINATES
 from meanfield.theory import Theory, derive
@@ -107,7 +107,7 @@ def needs_numbers(theory: Theory) -> None:
 
 def wanted(theory: Theory, text: str | None, two: bool) -> tuple[str, ...]:
     """The quantities to show, from --quantities or the default for one or two inputs."""
-    known = (*TWO_INPUTS, *EQUAL_NORMS, *COORDINATES, *ONE_INPUT) if two else ONE_INPUT + GRADIENTS + CORRELATORS
+    known = (*TWO_INPUTS, *EQUAL_NORMS, *COORDINATES, *ONE_INPUT) if two else ONE_INPUT + GRADIENTS + FINITE_WIDTH
     if text is None:
         return (*COVARIANCES, "c") if two else theory.usual
     names = tuple(dict.fromkeys(n.strip() for n in text.split(",") if n.strip()))
@@ -124,7 +124,7 @@ def wanted(theory: Theory, text: str | None, two: bool) -> tuple[str, ...]:
 
 def maps_wanted(text: str | None, steps: bool) -> tuple[str, ...]:
     """The quantities whose maps `derive` shows; with `steps` those that are averages over one layer's weights."""
-    known = tuple(n for n in (*ONE_INPUT, *CORRELATORS) if not (steps and n in ("J", "J0", "D0", "J1")))
+    known = tuple(n for n in (*ONE_INPUT, *FINITE_WIDTH) if not (steps and n in ("J", "J0", "D0", "J1")))
     names = tuple(dict.fromkeys(n.strip() for n in (text or "").split(",") if n.strip()))
     wrong = [n for n in names if n not in known]
     if not names or wrong:

@@ -92,19 +92,26 @@ class Run:
             raise MeanFieldError(f"Layer {layer} was asked for; this run holds layers {self.l[0]} to {self.l[-1]}.")
         return {n: getattr(self, n)[..., where[0]] for n in self.quantities}
 
-    def normalized(self, name: str) -> np.ndarray:
+    def normalized(self, name: str, width: int | None = None) -> np.ndarray:
         """A correlator of order 1/n, or the correction of a mean, divided by the means it is naturally measured in.
 
-        name: V/K²; A, B, P, Q over Θ²; D, F over KΘ; R, S, T, U over Θ³/K; G1/K, Theta1/Θ, J1/J, one the run holds.
-        Returns an array as `run.V` is. Accuracy: that of the run, J1/J also where J overflows; NaN where Θ = 0.
-        Raises: MeanFieldError for other names. Source: [orthogonal_weights] (2.9), (5.9), (5.10), (5.15), (5.16), to
-        which (A.1)-(A.5) reduce where all inputs are one.
+        name: V/K²; A, B, P, Q over Θ²; D, F over KΘ; R, S, T, U over Θ³/K; G1/K, Theta1/Θ, J1/J; V6/K³, V1/K², G2/K:
+        one the run holds. width: n of the hidden layers, for a name whose next order the run holds, which is V where
+        it has V1: numerator and denominator are those of `at_width(n)`, and the quotient is not expanded,
+        (V + V1/n)/(K + G1/n)² (K + G1/n + G2/n² where G2 was propagated); without a width, n → ∞.
+        Returns an array as `run.V` is. Accuracy: that of the run, J1/J also where J overflows; NaN where Θ = 0; at a
+        width, what is left out is of order 1/n². Raises: MeanFieldError for other names. Source: [orthogonal_weights]
+        (2.9), (5.9), (5.10), (5.15), (5.16), to which (A.1)-(A.5) reduce where all inputs are one.
 
         >>> from meanfield import derive
         >>> theory = derive("relu", weights="orthogonal")
         >>> run = theory.propagate(sigma_w="sqrt(2)", sigma_b=0, depth=4, quantities="V")
         >>> run.normalized("V").round(9).tolist()
         [-2.0, 1.0, 4.0, 7.0]
+        >>> tanh = derive("tanh", weights="orthogonal")  # networks of width 25 have -1.731
+        >>> run = tanh.propagate(sigma_w=1, sigma_b=0, depth=6, input_norm="1/3", quantities=("V1", "G2"))
+        >>> print(round(run.normalized("V", width=25)[-1], 3), round(run.normalized("V")[-1], 3))
+        -1.729 -1.839
         """
         have = [q for q in self.quantities if q in QUANTITIES and QUANTITIES[q].over]
         if name not in have:
@@ -112,21 +119,29 @@ class Run:
                 f"The normalized form of {shown(name)} was asked for; this run has "
                 + (f"that of {', '.join(have)}." if have else "none: ask for quantities of order 1/n, such as V.")
             )
+        at = {} if width is None else self._at_width(width)
+        if width is not None and name not in at:
+            raise MeanFieldError(
+                f"{shown(name)} at a width was asked for; this run has next orders of {', '.join(at) or 'nothing'}: "
+                "propagate V1 for V."
+            )
         if name == "J1":
             return self.values["J1_J"]
-        found = np.array(getattr(self, name), dtype=float)
+        found = np.array(at.get(name, getattr(self, name)), dtype=float)
         with np.errstate(all="ignore"):
             for mean, power in QUANTITIES[name].over:
+                by = at.get(mean, getattr(self, mean))
                 for _ in range(abs(power)):  # one after the other: powers of a small K underflow
-                    found = found / getattr(self, mean) if power > 0 else found * getattr(self, mean)
+                    found = found / by if power > 0 else found * by
         return found
 
     def at_width(self, width: int) -> dict[str, np.ndarray]:
-        """The means of networks of finite width: K + G1/n, Theta + Theta1/n, J + J1/n, those whose corrections the run
-        holds; what is left out is of order 1/n².
+        """The means of networks of finite width, K + G1/n, Theta + Theta1/n, J + J1/n, and V + V1/n: those whose
+        corrections the run holds. What is left out is of order 1/n²; of K of order 1/n³ where the run holds G2, which
+        is then in it, K + G1/n + G2/n².
 
-        width: n of the hidden layers, ≥ 2. Returns arrays by name, as `run.K` is. Source: [orthogonal_weights] (4.25).
-        Raises: MeanFieldError where no correction was propagated.
+        width: n of the hidden layers, ≥ 2. Returns arrays by name, as `run.K` is. Source: [orthogonal_weights] (4.25);
+        G2 and V1 are derived here. Raises: MeanFieldError where no correction was propagated.
 
         >>> from meanfield import derive
         >>> theory = derive("tanh", weights="orthogonal")
@@ -134,14 +149,19 @@ class Run:
         >>> print(round(run.at_width(100)["K"][-1] / run.K[-1], 6))  # 1 + 0.9786/100
         1.009786
         """
-        n = whole(width, "width", 2, 1 << 62)
-        found = {}
-        for name in self.quantities:
-            mean = QUANTITIES[name].corrects if name in QUANTITIES else ""
-            if mean:
-                found[mean] = getattr(self, mean) + getattr(self, name) / n
+        found = self._at_width(width)
         if not found:
-            raise MeanFieldError("Means at finite width were asked for; propagate G1, Theta1 or J1, too.")
+            raise MeanFieldError("Means at finite width were asked for; propagate G1, Theta1 or J1, or V1 for V, too.")
+        return found
+
+    def _at_width(self, width: int) -> dict[str, np.ndarray]:
+        n = whole(width, "width", 2, 1 << 62)
+        found: dict[str, np.ndarray] = {}
+        for name in self.quantities:
+            of = QUANTITIES[name].corrects if name in QUANTITIES else ""
+            if of:
+                power = QUANTITIES[name].order - QUANTITIES[of].order
+                found[of] = found.get(of, getattr(self, of)) + getattr(self, name) / float(n) ** power
         return found
 
     def to_frame(self) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import sympy as sp
 
@@ -55,7 +56,13 @@ class Step:
     @property
     def free_symbols(self) -> set[sp.Symbol]:
         """Symbols that are no intermediates."""
-        return set().union(*[sp.sympify(e).free_symbols for e in self.expressions]) - {s for s, _ in self.lets}
+        return set(self._free)
+
+    @cached_property
+    def _free(self) -> frozenset[sp.Symbol]:
+        # asked for at every call of `propagate`: a millisecond for the maps of all correlators
+        found = set().union(*[sp.sympify(e).free_symbols for e in self.expressions])
+        return frozenset(found - {s for s, _ in self.lets})
 
     def flat(self) -> tuple[sp.Expr, ...]:
         """The next state as formulas of the present one, every intermediate written out."""

@@ -14,8 +14,11 @@ from functools import lru_cache
 
 import mpmath as mp
 import sympy as sp
+from flint import arb
 
 from meanfield import balls
+from meanfield.functions.piecewise import pieces
+from meanfield.functions.series.ball_series import ball_series, coefficients
 from meanfield.limits import tick
 from meanfield.quantities import QUANTITIES
 from meanfield.results import MeanFieldError
@@ -23,10 +26,11 @@ from meanfield.symbolic.averages.expansion import at_zero
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.steps import Step
-from meanfield.symbols import K
+from meanfield.symbols import K, Z
 
 TERMS = 18  # powers of K to which averages are expanded
 DIGITS = 60  # of the numbers in a series
+BITS = 400  # of the balls they come from
 NOTHING = mp.mpf(10) ** -40  # what is left of terms that cancel, in units of them
 GOOD = 1e-14  # what the last term of a series may be of its first
 WIDEST = sp.Rational(1, 8)  # no series is used beyond this K
@@ -150,6 +154,9 @@ def _number(value, power: int) -> Series:
 
 @lru_cache(maxsize=256)
 def _average(node: sp.Expr) -> Series:
+    known = _by_balls(node)
+    if known is not None:
+        return known
     law = at_zero(node, TERMS)
     if any(t.logs != 0 or t.rate != 0 or not (2 * t.power).is_Integer for t in law.terms):
         raise MeanFieldError(f"{node} is no series in powers of K at 0.")
@@ -157,6 +164,36 @@ def _average(node: sp.Expr) -> Series:
     held = {int(2 * t.power): mp.mpf(sp.N(t.coefficient, DIGITS)) for t in law.terms}
     first = min(held)  # ValueError where all of it is smaller than every power
     return Series(first, tuple(held.get(i, mp.mpf(0)) for i in range(first, end)))
+
+
+def _by_balls(node: sp.Expr) -> Series | None:
+    """The series of an average over K of a function with Taylor series at both sides of 0, from their coefficients in
+    balls: those of a derivative of fourth order would fill pages as exact numbers. None where `at_zero` is needed: for
+    a polynomial, whose series ends, and where a piece is not smooth at 0."""
+    if not isinstance(node, Average) or node.cov != (K,) or node.mean != (sp.S.Zero,) or node.free_symbols - {K}:
+        return None
+    sides = pieces(node.integrand, Z[0]).around_zero()
+    count = 2 * TERMS + 1
+    if all(s.is_polynomial(Z[0]) for s in sides):
+        return None
+    with balls.precision(BITS):
+        found = [coefficients(ball_series(s), arb(0), count) for s in sides]
+        left, right = found
+        if left is None or right is None or not all(b.is_finite() for b in (*left, *right)):
+            return None
+        half = [_half_moment(k) for k in range(count)]
+        exact = [(b + (-1) ** k * a) * m for k, (a, b, m) in enumerate(zip(left, right, half))]
+        c = [mp.mpf(0) if b.contains(0) else mp.mpf(b.mid().str(DIGITS + 5, radius=False)) for b in exact]
+    first = next((k for k, one in enumerate(c) if one), None)
+    if first is None:
+        raise ValueError("all of it is smaller than every power")
+    smooth = sides[0] == sides[1]  # then odd powers vanish, the first that is not known included
+    return Series(first, tuple(c[first:] + [mp.mpf(0)] * smooth))
+
+
+def _half_moment(k: int) -> arb:
+    """⟨z^k over z > 0⟩ at K = 1."""
+    return arb(2) ** (arb(k) / 2) * (arb(k + 1) / 2).gamma() / (2 * arb.pi().sqrt())
 
 
 def _joined(whole: sp.Expr, total: Series) -> tuple[sp.Expr, float]:

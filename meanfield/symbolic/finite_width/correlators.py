@@ -181,7 +181,10 @@ def in_averages(e: sp.Expr, activation: Any) -> sp.Expr:
     phi = record(activation)
     highest = max((int(s.args[0]) for s in e.atoms(Sigma)), default=0)
     if highest and not phi.is_continuous:
-        raise MeanFieldError(f"{phi.name} jumps; of the correlators only V and G1 exist for it, which need no slope.")
+        raise MeanFieldError(
+            f"{phi.name} jumps; of the correlators only V and G1, and of the next order V6, V1 and G2, exist for it, "
+            "which need no slope."
+        )
     if highest > 1 and phi.kinks:
         raise MeanFieldError(
             f"The second derivative of {phi.name} is needed, which has kinks: the one of a network is not the weak "

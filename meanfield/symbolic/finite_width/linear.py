@@ -22,7 +22,7 @@ from meanfield.results import MeanFieldError
 from meanfield.symbolic.finite_width.ensembles import Ensemble, Independent, ensemble_of
 from meanfield.symbolic.finite_width.fields import Preactivation, Sigma, Tensor, left
 from meanfield.symbolic.finite_width.layer_law import CONNECTED, PAIRED
-from meanfield.symbolic.finite_width.neuron_sums import C_W, C_b, WeightAverage, average_over_weights
+from meanfield.symbolic.finite_width.neuron_sums import C_W, C_b, Pairing, paired
 from meanfield.symbolic.finite_width.pairings import Blocks, join
 from meanfield.symbolic.finite_width.words import Word, lambda_b, lambda_w, quantity
 from meanfield.symbols import n
@@ -133,20 +133,18 @@ def _layer(averaged, fan_in: sp.Expr, width: sp.Expr, law: dict[str, Any]) -> Li
     for kind in KINDS:
         made = _averages(kind, law["weights"], sp.sympify(law["variance"]), sp.sympify(law["bias"]), size, fan_in)
         found: dict[Blocks, sp.Expr] = {}
-        for one in made.pairings:
+        for one in made:
             for term in sp.Add.make_args(sp.expand(one.summand)):
                 place = tuple(tuple(int(label.name[1:]) - 1 for label in b) for b in one.structure)
                 value = one.coefficient.xreplace(rates) * averaged(kind, one.groups, term)
                 found[place] = found.get(place, sp.S.Zero) + value
-        moments[kind] = {place: sp.factor(value) for place, value in found.items() if sp.cancel(value) != 0}
+        moments[kind] = {place: one for place, value in found.items() if (one := sp.factor(value)) != 0}
     return LinearLayer(width, moments)
 
 
 @lru_cache(maxsize=256)
-def _averages(kind: str, weights: Any, variance, bias, size, fan_in) -> WeightAverage:
-    return average_over_weights(
-        *_words(kind), weights=weights, variance=variance, bias=bias, size=size, fan_in=fan_in, of=kind
-    )
+def _averages(kind: str, weights: Any, variance, bias, size, fan_in) -> tuple[Pairing, ...]:
+    return paired(_words(kind), ensemble_of(weights), variance, bias, size, fan_in)[1]
 
 
 def _larger(one: sp.Expr, two: sp.Expr) -> sp.Expr:

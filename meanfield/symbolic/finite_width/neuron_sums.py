@@ -237,8 +237,20 @@ def average_over_weights(
         + C_b
     """
     ensemble = ensemble_of(weights)
+    words, pairings = paired(factors, ensemble, variance, bias, fan_in if size is None else sp.sympify(size), fan_in)
+    return WeightAverage(of, words, ensemble, pairings, _told_apart(pairings, fan_in))
+
+
+def paired(
+    factors: Sequence[Sequence[Word]],
+    ensemble: Ensemble,
+    variance: sp.Expr,
+    bias: sp.Expr,
+    size: sp.Expr,
+    fan_in: sp.Expr,
+) -> tuple[tuple[Word, ...], tuple[Pairing, ...]]:
+    """(the words that do not vanish, what they are after the average over W and b); see `average_over_weights`."""
     words = [w for w in word_product(*factors) if len(w.weights) % 2 == 0 == len(w.biases) % 2]
-    whole = fan_in if size is None else sp.sympify(size)
     found: dict[tuple, sp.Expr] = {}
     for word in words:
         if len(word.weights) > MOST_FACTORS:
@@ -246,11 +258,11 @@ def average_over_weights(
                 f"A product of {len(word.weights)} weights of one layer was asked for; at most {MOST_FACTORS} are "
                 "averaged over."
             )
-        for one in _paired(word, ensemble, variance, bias, whole, fan_in):
+        for one in _paired(word, ensemble, variance, bias, size, fan_in):
             key = (one.structure, one.groups, one.summand)
             found[key] = found.get(key, sp.S.Zero) + one.coefficient
-    pairings = [Pairing(s, sp.factor(c), groups, f) for (s, groups, f), c in found.items() if c != 0]
-    return WeightAverage(of, tuple(words), ensemble, tuple(pairings), _told_apart(pairings, fan_in))
+    pairings = (Pairing(s, sp.factor(c), groups, f) for (s, groups, f), c in found.items() if c != 0)
+    return tuple(words), tuple(pairings)
 
 
 def _paired(word: Word, ensemble: Ensemble, variance, bias, size, fan_in) -> Iterable[Pairing]:
@@ -282,7 +294,7 @@ def _told_apart(pairings: Sequence[Pairing], fan_in: sp.Expr) -> dict[Structure,
             f = canonical(relabelled(one.summand, new))
             many = prod((fan_in - i for i in range(len(blocks))), start=sp.S.One)
             here[f] = here.get(f, sp.S.Zero) + one.coefficient * many
-    cleaned = {s: {f: sp.factor(c) for f, c in fs.items() if sp.cancel(c) != 0} for s, fs in found.items()}
+    cleaned = {s: {f: one for f, c in fs.items() if (one := sp.factor(c)) != 0} for s, fs in found.items()}
     return {s: fs for s, fs in sorted(cleaned.items(), key=lambda item: str(item[0])) if fs}
 
 

@@ -3,6 +3,7 @@ r"""The correlators of one input as a `Recursion`: maps, values at layer 1, what
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import sympy as sp
@@ -18,6 +19,8 @@ from meanfield.symbolic.finite_width.ensembles import Ensemble, ensemble_of
 from meanfield.symbolic.finite_width.layer_law import correlator
 from meanfield.symbolic.finite_width.linear import first_linear_layer
 from meanfield.symbolic.finite_width.neuron_sums import C_W, C_b, leading
+from meanfield.symbolic.finite_width.variance import NAMES as OF_VARIANCE
+from meanfield.symbolic.finite_width.variance import SECOND, first_cumulants, second_order_map, symbol
 from meanfield.symbolic.finite_width.words import lambda_b, lambda_w
 from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.symbolic.steps import Domain, Step
@@ -47,9 +50,10 @@ def correlator_recursion(
 
     activation: a name, formula, expression or record; weights: "gaussian", "orthogonal", "mixed" (a Gaussian first
     layer, then orthogonal ones), "uniform", or an `Independent`; quantities: names, with what they depend on (all that
-    exist for this φ, unless given: V and G1 where φ jumps, no P, Q, R, S, T, U where it has kinks; J and its correction
-    J1 only where they are named); rates: (λ_w, λ_b), numbers, expressions or names (σ_w², σ_b² unless given; λ_w is
-    divided by the fan-in), which may hold l, the layer that is made; inputs: N_0/n, a number > 0.
+    exist for this φ, unless given: V and G1 where φ jumps, no P, Q, R, S, T, U where it has kinks; J, its correction J1
+    and V6, V1, G2 of order 1/n², from `variance`, only where they are named); rates: (λ_w, λ_b), numbers,
+    expressions or names (σ_w², σ_b² unless given; λ_w is divided by the fan-in), which may hold l, the layer that is
+    made; inputs: N_0/n, a number > 0.
     Uniform weights' V0 at layer 1 is that of an input with all x_j² equal. J1 = J·J1_J is read off, and J1_J, D_J and
     F_J, carried divided by J, stay finite where J overflows.
 
@@ -62,9 +66,11 @@ def correlator_recursion(
     phi, mixed = record(activation), weights == "mixed"
     ensemble = ensemble_of("orthogonal" if mixed else weights)
     known = (*ORDER, *(() if ensemble.invariant else EXTRA))
-    can_be_asked = (*known, *(("J", "J1") if ensemble.invariant else ()))
+    can_be_asked = (*known, *(("J", "J1", *SECOND) if ensemble.invariant else ()))
     asked = known if quantities is None else names_of(quantities, "quantities")
     for name in asked:
+        if name in SECOND and not ensemble.invariant:
+            second_order_map(name, weights=ensemble)  # refuses
         if name not in can_be_asked:
             raise MeanFieldError(f"The quantity {name!r} was asked for; the choices are {', '.join(can_be_asked)}.")
     corrected = "J1" in asked
@@ -73,22 +79,28 @@ def correlator_recursion(
         gone = (*NEED_CURVATURE, *(() if phi.is_continuous else NEED_SLOPE))
         asked = tuple(x for x in asked if x not in gone)
     at = {C_W: sigma_w**2, C_b: sigma_b**2} | dict(zip((lambda_w, lambda_b), _rates(rates)))
-    symbols = {_symbol(x): x for x in (*known, *OF_J)}
+    symbols = {_symbol(x): x for x in (*known, *OF_J, *SECOND)}
     maps: dict[str, sp.Expr] = {}
     todo = list(asked)
     while todo:
         name = todo.pop()
         if name not in maps:
-            maps[name] = _of_jacobian(name, ensemble) if name in OF_J else correlator_map(name, weights=ensemble)
+            maps[name] = _map(name, ensemble)
             todo += [symbols[s] for s in maps[name].free_symbols if s in symbols]
             todo.append("K")
-    start = _start("gaussian" if mixed else ensemble, inputs)
-    order = [x for x in (*_ordered(known), *OF_J) if x in maps]
+    start = _start(ensemble_of("gaussian") if mixed else ensemble, inputs)
+    order = [x for x in (*_ordered(known), *OF_J, *SECOND) if x in maps]
     first = {x: start[x].xreplace(at).subs(l, 1) for x in order}
     state = tuple(StateVar(x, _symbol(x), first[x], LOGARITHM if x == "J" else PLAIN) for x in order)
     step = Step(tuple(in_averages(maps[x], phi).xreplace(at) for x in order))
     domain = tuple((s, Domain(sp.S.Zero)) for s in (lambda_w, lambda_b) if s in step.free_symbols)
     return Recursion(state, step, readout=(("J1", J * _symbol("J1_J")),) if corrected else (), domain=domain)
+
+
+def _map(name: str, ensemble: Ensemble) -> sp.Expr:
+    if name in SECOND:
+        return second_order_map(name, weights=ensemble)
+    return _of_jacobian(name, ensemble) if name in OF_J else correlator_map(name, weights=ensemble)
 
 
 def _of_jacobian(name: str, ensemble: Ensemble) -> sp.Expr:
@@ -111,6 +123,8 @@ def _ordered(known: Sequence[str]) -> list[str]:
 def _symbol(name: str) -> sp.Symbol:
     if name in OF_J:
         return parameter(name)
+    if name in SECOND:
+        return symbol(*OF_VARIANCE[name])
     return correlator(name, (0,) * (2 if name in MEANS else 4))
 
 
@@ -126,12 +140,20 @@ def _rates(rates: tuple[Any, Any] | None) -> tuple[sp.Expr, sp.Expr]:
     return found
 
 
-def _start(weights: object, ratio: object) -> dict[str, sp.Expr]:
+def _start(weights: Ensemble, ratio: object) -> dict[str, sp.Expr]:
     """The values at layer 1 with N_0 = ratio·n inputs of |x|² = N_0 Q0, n → ∞."""
     what = "The ratio N_0/n of inputs to neurons"
     share = sp.nsimplify(expression(scalar(ratio, what), what), rational=True)
     if not share.is_positive:
         raise MeanFieldError(f"{what} must be a number > 0, but {shown(ratio)} was given.")
+    return _first(weights, share)
+
+
+@lru_cache(maxsize=64)
+def _first(weights: Ensemble, share: sp.Expr) -> dict[str, sp.Expr]:
     layer = first_linear_layer(share * n, n, square=share * n * Q0, weights=weights, rates=(lambda_w, lambda_b))
     found = {x: leading(v)[0] for x, v in layer.correlators().items()}
-    return {x: found.get(x, sp.S.Zero) for x in (*MEANS, *WHERE, *OF_J)} | {"J": sp.S.One}
+    if weights.invariant:
+        cumulants = first_cumulants(2, weights, share, C_W * Q0)
+        found |= {x: cumulants[OF_VARIANCE[x]] for x in SECOND}
+    return {x: found.get(x, sp.S.Zero) for x in (*MEANS, *WHERE, *OF_J, *SECOND)} | {"J": sp.S.One}
