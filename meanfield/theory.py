@@ -34,7 +34,7 @@ from meanfield.architecture import (
 from meanfield.architectures import PRESETS, keywords
 from meanfield.arguments import choice, flag, meant, record, scalar, shown, spoken, whole
 from meanfield.arguments import names as names_of
-from meanfield.finite_width import correlators, one_map, prepared, rates_of, refuse_zero, steps
+from meanfield.finite_width import correlators, has_skip, one_map, prepared, rates_of, refuse_zero, remembering, steps
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.parser import number
 from meanfield.presentation import tables as _latex
@@ -812,6 +812,8 @@ class Theory:
         elif given_rates or set(wanted) & set(CORRELATORS):
             if pair:
                 raise MeanFieldError(f"{_listed(CORRELATORS)} are of one input here; leave correlation= out.")
+            if has_skip(self.block):
+                return self._remembering(wanted, given_rates, places, settings, begin, parameters)
             recursion, values = prepared(self.block, self.first, wanted, given_rates, input_ratio, depth)
             if not begin:
                 refuse_zero({k: double(k, v) for k, v in places.items() if k != "correlation"}, wanted[0], layerwise)
@@ -838,6 +840,20 @@ class Theory:
                 raise
         # nobody asked for J, and it is infinite: φ is continuous, but its slope is not square integrable
         return self.propagate(**places, **(settings | {"quantities": ("K",)}), start=begin, **parameters)
+
+    def _remembering(self, wanted, rates, places: dict, settings: dict, begin: dict, parameters: dict):
+        """A run of a network with a skip with quantities of order 1/n, which no map of one layer carries."""
+        from meanfield.numeric.fluctuations import with_corrections
+
+        phi, mu = remembering(self.block, self.first, wanted, rates)
+        if not begin:
+            numbers = {k: double(k, v) for k, v in places.items() if k != "correlation"}
+            refuse_zero(numbers, wanted[0], settings["layerwise"])
+        base = tuple(n for n in ("K", "J") if n == "K" or {"J", "J1"} & set(wanted))
+        every = settings["every_layer"]
+        given = settings | {"quantities": base, "every_layer": True}
+        run = self.propagate(**places, **given, start=begin, **parameters)
+        return with_corrections(run, wanted, phi, mu.name if isinstance(mu, Param) else float(mu), every)
 
     @spoken
     def phase_diagram(
