@@ -135,7 +135,7 @@ def _reasons(block: Block, first: Dense) -> Iterator[str]:
     inside = list(parts(block))
     dense = [p for p in inside if isinstance(p, Dense)]
     if has_skip(block):
-        yield "a skip"
+        yield "a skip, with which no map of one layer carries it (propagate gives K, J, V, G1, J1 of some)"
     if any(isinstance(p, LayerNorm) for p in inside):
         yield "a LayerNorm"
     if any(isinstance(s, Schedule) for d in dense for s in (d.sigma_w, d.sigma_b)):
@@ -158,7 +158,7 @@ def has_skip(block: Block) -> bool:
 
 
 def remembering(block: Block, first: Dense, names: tuple[str, ...], rates: dict[str, Any]) -> tuple[Activation, Number]:
-    """(φ, μ) of a network z + … = Dense(φ(z)) + μ z with Gaussian weights, whose V, G1 and J1 are derived.
+    """(φ, μ) of a network of layers Dense(φ(z)) + μz with Gaussian weights (μ = 0: none), whose V, G1 and J1 are known.
 
     Raises: MeanFieldError for every other one, and for other quantities, by name.
     """
@@ -171,19 +171,16 @@ def remembering(block: Block, first: Dense, names: tuple[str, ...], rates: dict[
     what = next((x for x in names if x in CORRELATORS), "The theory of order 1/n")
     inner = block.branch if isinstance(block, Residual) else block
     reason = next(_reasons(inner, first), None)
-    if reason is None and not isinstance(block, Residual):
-        reason = "more than one branch"
-    elif reason is None and block.shortcut is not None:  # type: ignore[attr-defined]
+    if reason is None and isinstance(block, Residual) and block.shortcut is not None:
         reason = "a shortcut that is no multiple of z"
     elif reason is None and plain(inner, first, what)[1] != "gaussian":
-        reason = "other weights than Gaussian ones beside a skip"
+        reason = "other weights than Gaussian ones"
     if reason is not None:
         raise MeanFieldError(
             f"{what} was asked for; with a skip the theory of order 1/n is derived for Dense(φ(z)) + μz with one σ_w "
             f"and σ_b, but {describe(block)} has {reason}; mf.measure gives what its networks have."
         )
-    assert isinstance(block, Residual)
-    return plain(inner, first, what)[0], block.mu
+    return plain(inner, first, what)[0], block.mu if isinstance(block, Residual) else 0
 
 
 def rates_of(given: dict[str, Any]) -> tuple[sp.Expr, sp.Expr]:

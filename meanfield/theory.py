@@ -745,8 +745,10 @@ class Theory:
         weights w = σ_w W/√n (per input of the Dense: networks have n times as much) and biases σ_b b of every Dense of
         the block; run.G_w and run.G_b have the Dense as their last axis, the input layer's in the last place.
         "V", "A", …, "U" and "G1", "Theta1", "J1" of plain MLPs are of order 1/n (`recursion`, `run.normalized`,
-        `run.at_width`); lambda_w, lambda_b ≥ 0: learning rates, which Theta feels, too, numbers or arrays as the σ's,
-        or formulas in l ("1/l"), σ_w² and σ_b² unless given; input_ratio: N_0/n, which orthogonal input layers feel.
+        `run.at_width`), and "V", "G1", "J1" of Dense(φ(z)) + μz with Gaussian weights, where V is of two different
+        neurons (errors: about 1e-12 of the largest, over K where K < 1); lambda_w, lambda_b ≥ 0: learning rates, which
+        Theta feels, too, numbers or arrays as the σ's, or formulas in l ("1/l"), σ_w² and σ_b² unless given;
+        input_ratio: N_0/n, which orthogonal input layers feel.
         every_layer=False returns layer `depth` only. start: values of state variables at layer 1 in the place of those
         that follow from input_norm and correlation ({"K_aa": 1, "K_bb": 2.5, "distance": 0.7}, or one of "K_ab" and "c"
         for the distance: unequal norms; {"K": 1.6, "c": 0.1}, {"sigma_mu2": 0.1, "sigma_y2": 1.5}: of one norm, in any

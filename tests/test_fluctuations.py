@@ -23,7 +23,8 @@ def assert_same(run, other, tolerance, names=("V", "G1", "J1")):
         assert np.abs(a - b).max() <= tolerance * np.abs(b).max(), (name, a, b)
 
 
-PHI = [("tanh", ("V",)), *(pytest.param(p, ("V", "G1", "J1"), marks=pytest.mark.slow) for p in ("tanh", "relu", "selu"))]
+ALL = ("V", "G1", "J1")
+PHI = [("tanh", ("V",)), *(pytest.param(p, ALL, marks=pytest.mark.slow) for p in ("tanh", "relu", "selu"))]
 
 
 @pytest.mark.parametrize(("phi", "names"), PHI)
@@ -114,7 +115,7 @@ def test_means_of_networks():
 @pytest.mark.slow
 @pytest.mark.parametrize("phi", ["tanh", "relu"])
 def test_vertex_of_networks(phi):
-    """V of `measure`, three widths; without what two neurons know of each other, n var(δK) alone, it fails."""
+    """V of `measure`, three widths; n var(δK), a quarter of it, without what neurons know of each other, fails."""
     theory, settings = mf.derive(phi, residual=True), dict(sigma_w=1.0, sigma_b=0.2, depth=4)
     run = theory.propagate(**settings, quantities=("K", "V"))
     found = {}
@@ -123,7 +124,7 @@ def test_vertex_of_networks(phi):
         found[n] = np.ravel(one.mean)[1:], np.ravel(one.standard_error)[1:]
     assert_means(found, run.V[1:])
     with pytest.raises(AssertionError):
-        assert_means(found, 0.6 * run.V[1:])
+        assert_means(found, 0.3 * run.V[1:])
 
 
 # -------------------------------------------------------------------------------------------------------- spectra

@@ -61,7 +61,7 @@ numeric.lowering.loops numeric.lowering.modules numeric.lowering.scalar numeric.
 numeric.lowering.stretches numeric.lowering.parametric_check numeric.lowering.parametric numeric.lowering.chords
 numeric.lowering.chord_check numeric.lowering.near_zero numeric.lowering.assembly
 numeric.phase numeric.places numeric.starts numeric.solvers numeric.gradients numeric.memory numeric.fluctuations
-numeric.correlations
+numeric.pair_corrections numeric.correlations
 numeric.neutrality numeric.sweeps numeric.widths
 numeric.fractions numeric.gap_source numeric.gap_tables numeric.gaps numeric.settling
 class_fraction bias finite_width
@@ -80,7 +80,7 @@ empirical.ensemble.blocks empirical.ensemble.parallel empirical.ensemble.scaleou
 empirical.shared.columns empirical.shared.criticality empirical.shared.weights empirical.shared.curves
 empirical.shared.grid empirical.shared.pairs empirical.shared.line
 empirical
-comparison.report comparison.gradients comparison.allowances comparison.check
+comparison.report comparison.gradients comparison.corrections comparison.allowances comparison.check
 __init__
 cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.critical cli.laws cli.widths cli.app
 __main__
