@@ -166,7 +166,7 @@ def test_a_wrong_sign_of_the_allowance_fails():
     for sign, agrees in ((1.0, True), (-1.0, False), (0.0, False)):
         found = left_over(*place, sign)
         largest = [np.max(np.abs(gap[1:]) / np.hypot(error, rest)[1:]) for gap, error, rest in found]
-        assert (max(largest) < 4) is agrees, (sign, largest)
+        assert bool(max(largest) < 4) is agrees, (sign, largest)
 
 
 def test_a_wrong_theory_still_fails(monkeypatch):

@@ -36,9 +36,8 @@ def test_without_a_skip_it_is_the_plain_recursion(phi, names):
     found = corrections(activation(phi), K, log_J, [1.44] * 5, [0.01] * 5, [0.0] * 5)
     assert_same(found, {"V": plain.V}, 1e-12, ("V",))
     if "J1" in names:
-        other = {"G1": plain.G1, "J1_J": plain.normalized("J1")}
-        assert np.abs(found.G1 - other["G1"]).max() < 1e-12  # 0 for relu
-        assert_same(found, other, 1e-12, ("J1_J",))
+        assert np.abs(found.G1 - plain.G1).max() < 1e-12  # 0 for relu, as J1
+        assert np.abs(found.J1_J - plain.normalized("J1")).max() < 1e-12
         alone = corrections(activation(phi), K, None, [1.44] * 5, [0.01] * 5, [0.0] * 5)
         assert alone.J1_J is None and np.allclose(alone.G1, found.G1, rtol=1e-12, atol=1e-14)
     with pytest.raises(AssertionError):
@@ -98,7 +97,7 @@ def test_means_of_networks():
     closed = oracle.expansion(*place, memory=False)
     found = {}
     for n, parts in ((16, 10), (32, 10), (64, 20)):
-        each = [oracle.networks(*place, n, 48000 // parts, 100 * n + i, closed) for i in range(parts)]
+        each = [oracle.networks(*place, n, 32000 // parts, 100 * n + i, closed) for i in range(parts)]
         mean, error = np.mean([e[:, 0] for e in each], 0), np.sqrt(np.mean([e[:, 1] ** 2 for e in each], 0) / parts)
         found[n] = mean, error
     of_K, of_J = ({n: (m[i], e[i]) for n, (m, e) in found.items()} for i in (0, 1))

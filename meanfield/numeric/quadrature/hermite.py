@@ -23,7 +23,7 @@ MOST = 6000  # coefficients
 BLOCK = 64  # coefficients between two looks at what is left
 SMALL = 1e-17  # of the largest value: nothing to a double
 LEAST = 1e-14  # what the last coefficients may add to an average, or to one of a second derivative
-PHASE = 16.0  # of the fastest polynomial in one panel of 24 points
+PHASE = 28.0  # of the fastest polynomial in one panel of 24 points
 REACHES = (13.0, 18.0, 26.0, 38.0)  # in standard deviations
 
 
@@ -67,10 +67,15 @@ def spectrum(
     nothing = [not part.any() for part in folded]
     square = np.diagonal(products)
     scale = np.sqrt(np.where(square > 0, square, 1.0))
-    before, here, found, left = np.zeros_like(x), half, [], 1.0
+    before, here, product, found, left = np.zeros_like(x), half.copy(), np.empty_like(x), [], 1.0
     for n in range(most):
         found.append(np.zeros(len(square)) if nothing[n % 2] else (folded[n % 2] * here).sum(-1))
-        before, here = here, (x * here - math.sqrt(n) * before) / math.sqrt(n + 1)
+        # h_{n+1} = (x h_n − √n h_{n−1})/√(n+1), in place
+        np.multiply(x, here, out=product)
+        product *= 1 / math.sqrt(n + 1)
+        before *= math.sqrt(n / (n + 1))
+        np.subtract(product, before, out=before)
+        before, here = here, before
         if (n + 1) % BLOCK == 0:
             c = np.array(found) / scale
             left = float(np.abs(1 - (c**2).sum(0) - (square == 0)).max())
