@@ -847,14 +847,15 @@ class Theory:
         """A run of a network with a skip with quantities of order 1/n, which no map of one layer carries."""
         from meanfield.numeric.fluctuations import with_corrections
 
-        phi, mu = remembering(self.block, self.first, wanted, rates)
+        theory, parameters = numbered(self, parameters)
+        phi, mu = remembering(theory.block, theory.first, wanted, rates)
         if not begin:
             numbers = {k: double(k, v) for k, v in places.items() if k != "correlation"}
             refuse_zero(numbers, wanted[0], settings["layerwise"])
         base = tuple(n for n in ("K", "J") if n == "K" or {"J", "J1"} & set(wanted))
         every = settings["every_layer"]
         given = settings | {"quantities": base, "every_layer": True}
-        run = self.propagate(**places, **given, start=begin, **parameters)
+        run = theory.propagate(**places, **given, start=begin, **parameters)
         return with_corrections(run, wanted, phi, mu.name if isinstance(mu, Param) else float(mu), every)
 
     @spoken
@@ -1115,6 +1116,16 @@ def decided(theory: Theory, values: dict) -> tuple[Theory, dict]:
     block = _with_values(theory.block, {k: values[k] for k in waiting})
     rest = {k: v for k, v in values.items() if k not in waiting}
     return replace(theory, block=block), rest
+
+
+def numbered(theory: Theory, values: dict) -> tuple[Theory, dict]:
+    """The theory with those of the given numbers put in that are parameters of its activations, and the other values.
+    """
+    inner = {s.name for a in activations_of(theory.block) for s in activation(a).free_parameters} & set(values)
+    rest = {k: v for k, v in values.items() if k not in inner}
+    if not inner:
+        return theory, rest
+    return replace(theory, block=_with_values(theory.block, {k: values[k] for k in inner})), rest
 
 
 def _inside_averages(recursion: Recursion, values: dict) -> dict[str, sp.Expr]:

@@ -104,6 +104,7 @@ REFUSED = [
     (PLAIN, dict(sigma_w=0.0), "J is exactly 0"),
     (PLAIN, dict(observables=("K", "J0"), input_dimension=5), "those of K, J and Theta of one input"),
     (PLAIN, dict(observables=("K", "G_w")), "allowance of G_w not derived: those of K, J and Theta"),
+    (mf.derive("relu"), dict(correlation=1), "at layer 1 their correlation 1 is too near to 1"),
     (SKIP, dict(correlation=0.3), "with a skip those of one input are"),
     (PLAIN, dict(observables=("K_aa", "distance"), correlation=0.3), "K_aa, K_ab and K_bb together"),
 ]

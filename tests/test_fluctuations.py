@@ -157,6 +157,11 @@ def test_runs_of_networks_with_a_skip():
     assert last.G1.shape == (1,) and last.l.tolist() == [4] and last.G1[0] == one.G1[-1]
     layers = SKIP.propagate(sigma_w=[1.3] * 4, sigma_b=[0.1] * 4, depth=4, quantities="G1", mu=1, layerwise=True)
     assert np.allclose(layers.G1, one.G1, rtol=1e-13)
+    formula = mf.derive("z if z > t else a*z", t="t", a="a", residual=True)
+    kinked = formula.propagate(sigma_w=1.3, sigma_b=0.1, depth=3, quantities="G1", t=0, a=0.01)
+    leaky = mf.derive("leaky_relu", residual=True).propagate(sigma_w=1.3, sigma_b=0.1, depth=3, quantities="G1")
+    assert np.allclose(kinked.G1, leaky.G1, atol=1e-14)
+    assert SKIP.propagate(sigma_w=1, sigma_b=0, depth=1, quantities=NAMES, mu=1).V.tolist() == [0]
     frozen = SKIP.propagate(sigma_w=[1.3, 0, 0], sigma_b=0.1, depth=3, quantities=NAMES, mu=1, layerwise=True)
     assert np.array_equal(frozen.V, np.zeros(3)) and np.array_equal(frozen.J, np.ones(3))
     step = mf.derive("step", residual=True).propagate(sigma_w=1, sigma_b=0.1, depth=4, quantities=("V", "G1"))

@@ -43,7 +43,7 @@ from meanfield.functions.formula import formula
 from meanfield.quantities import COVARIANCES, GRADIENTS, ONE_INPUT, QUANTITIES, TWO_INPUTS
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.naming import describe
-from meanfield.theory import Theory, decided, derive, double, of_widths
+from meanfield.theory import Theory, decided, derive, double, numbered, of_widths
 
 __all__ = [
     "THRESHOLD",
@@ -147,10 +147,11 @@ def check(
         input_dimension = integer(input_dimension, "The input dimension N_0", 1, 1 << 48)
         parameters["N0"] = input_dimension
     layered = _ndim(sigma_w, "sigma_w") > 0 or _ndim(sigma_b, "sigma_b") > 0
-    given = dict(sigma_w=sigma_w, sigma_b=sigma_b, depth=depth, input_norm=input_norm, layerwise=layered, **parameters)
-    run = theory.propagate(**given, correlation=correlation, quantities=tuple(n for n in names))
-    ratio = Fraction(input_dimension or widths[0], widths[0])
-    derived = corrections(theory, run, names, widths, given | {"input_ratio": ratio})
+    given = dict(sigma_w=sigma_w, sigma_b=sigma_b, depth=depth, input_norm=input_norm, layerwise=layered)
+    run = theory.propagate(**given, **parameters, correlation=correlation, quantities=names)
+    exact, free = numbered(theory, parameters)
+    asked = given | free | {"input_ratio": Fraction(input_dimension or widths[0], widths[0])}
+    derived = corrections(exact, run, names, widths, asked)
     measured = tuple(n for n in names if n not in derived.of)
     differentiated = any(QUANTITIES[n].differentiates for n in measured)
     sampler = sampler or ("lazy" if max(widths) >= LAZY_FROM else "explicit")

@@ -132,8 +132,9 @@ def _of_two_inputs(theory: Any, run: Any, group: list[str], settings: dict[str, 
 def _sentence(error: MeanFieldError) -> str:
     """The reason in a refusal, without what was asked for and what to do."""
     sentence = str(error).rstrip(".").removesuffix("; mf.measure gives what its networks have")
-    _, asked, reason = sentence.partition(" was asked for; ")
-    return reason if asked else sentence
+    for said in (" was asked for; ", " were asked for, but "):
+        sentence = sentence.partition(said)[2] or sentence
+    return sentence
 
 
 def in_words(found: Corrections) -> list[str]:

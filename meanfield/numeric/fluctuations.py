@@ -52,7 +52,7 @@ def with_corrections(
     def layers(value) -> np.ndarray:
         array = np.asarray(value, dtype=float)
         array = array if run.layerwise and array.ndim else array[..., None]
-        return np.broadcast_to(array, (*shape, depth))[..., 1:].reshape(-1, depth - 1)
+        return np.broadcast_to(array, (*shape, depth)).reshape(-1, depth)[:, 1:]
 
     sigma_w, sigma_b, skip = (
         layers(run.parameters[x] if isinstance(x, str) else x) for x in ("sigma_w", "sigma_b", mu)
