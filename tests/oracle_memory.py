@@ -107,7 +107,8 @@ def networks(phi, slope, sigma_w, sigma_b, mu, K1, depth, n, count, seed, theory
         g, h = both[..., 0] + sigma_b * rng.standard_normal((count, n)), both[..., 1]
         s, c, tau = C * (u * u).mean(1) + sigma_b**2, C * (u * v).mean(1), C * (v * v).mean(1)
         first = g / np.sqrt(s)[:, None]
-        second = (h - (c / np.sqrt(s))[:, None] * first) / np.sqrt(np.maximum(tau - c * c / s, 1e-9 * tau + 1e-30))[:, None]
+        alone = np.maximum(tau - c * c / s, 1e-9 * tau + 1e-30)  # 0 where all neurons are dead
+        second = (h - (c / np.sqrt(s))[:, None] * first) / np.sqrt(alone)[:, None]
         # what layer l + 1 of infinite width adds to K and J
         wide_s, wide_tau = K[l + 1] - mu**2 * K[l], J[l + 1] - mu**2 * J[l]
         controls += [C * (phi(twin) ** 2).mean(1) + sigma_b**2 - wide_s]
