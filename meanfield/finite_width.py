@@ -13,7 +13,17 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from meanfield.architecture import Block, Dense, LayerNorm, Nonlinearity, Residual, Schedule, Sequential, parts
+from meanfield.architecture import (
+    Block,
+    Dense,
+    LayerNorm,
+    Nonlinearity,
+    Number,
+    Residual,
+    Schedule,
+    Sequential,
+    parts,
+)
 from meanfield.arguments import scalar, shown
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.parser import parse
@@ -32,6 +42,7 @@ from meanfield.symbols import l, sigma_b, sigma_w
 
 KNOWN = (*ONE_INPUT, *FINITE_WIDTH)
 WITHOUT_RATES = {"K", "J", "V", "G1", "J1", *SECOND_ORDER}
+REMEMBERED = ("K", "J", "V", "G1", "J1")  # of networks with a skip
 RATES = {"lambda_w": (lambda_w, sigma_w**2), "lambda_b": (lambda_b, sigma_b**2)}
 #: (law of a block's weights, of the input layer's record) → law of the network; the usual input layer is "gaussian"
 _LAWS = {
@@ -146,8 +157,8 @@ def plain(block: Block, first: Dense, what: str) -> tuple[Activation, str]:
 def _reasons(block: Block, first: Dense) -> Iterator[str]:
     inside = list(parts(block))
     dense = [p for p in inside if isinstance(p, Dense)]
-    if _has_skip(block):
-        yield "a skip"
+    if has_skip(block):
+        yield "a skip, with which no map of one layer carries it (propagate gives K, J, V, G1, J1 of some)"
     if any(isinstance(p, LayerNorm) for p in inside):
         yield "a LayerNorm"
     if any(isinstance(s, Schedule) for d in dense for s in (d.sigma_w, d.sigma_b)):
@@ -163,9 +174,36 @@ def _reasons(block: Block, first: Dense) -> Iterator[str]:
         yield f"{dense[0].weights} weights after an input layer of {first.weights} ones"
 
 
-def _has_skip(block: Block) -> bool:
+def has_skip(block: Block) -> bool:
+    """Whether neurons remember: no map of one layer then carries what is of order 1/n."""
     inner = block.blocks if isinstance(block, Sequential) else ()
-    return isinstance(block, Residual) or any(map(_has_skip, inner))
+    return isinstance(block, Residual) or any(map(has_skip, inner))
+
+
+def remembering(block: Block, first: Dense, names: tuple[str, ...], rates: dict[str, Any]) -> tuple[Activation, Number]:
+    """(φ, μ) of a network of layers Dense(φ(z)) + μz with Gaussian weights (μ = 0: none), whose V, G1 and J1 are known.
+
+    Raises: MeanFieldError for every other one, and for other quantities, by name.
+    """
+    own = next((x for x in (*names, *rates) if x not in REMEMBERED), None)
+    if own is not None:
+        raise MeanFieldError(
+            f"{own} was asked for; of networks with a skip {', '.join(REMEMBERED)} are derived to order 1/n; "
+            "mf.measure gives what its networks have."
+        )
+    what = next((x for x in names if x in FINITE_WIDTH), "The theory of order 1/n")
+    inner = block.branch if isinstance(block, Residual) else block
+    reason = next(_reasons(inner, first), None)
+    if reason is None and isinstance(block, Residual) and block.shortcut is not None:
+        reason = "a shortcut that is no multiple of z"
+    elif reason is None and plain(inner, first, what)[1] != "gaussian":
+        reason = "other weights than Gaussian ones"
+    if reason is not None:
+        raise MeanFieldError(
+            f"{what} was asked for; with a skip the theory of order 1/n is derived for Dense(φ(z)) + μz with one σ_w "
+            f"and σ_b, but {describe(block)} has {reason}; mf.measure gives what its networks have."
+        )
+    return plain(inner, first, what)[0], block.mu if isinstance(block, Residual) else 0
 
 
 def rates_of(given: dict[str, Any]) -> tuple[sp.Expr, sp.Expr]:

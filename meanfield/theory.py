@@ -34,7 +34,7 @@ from meanfield.architecture import (
 from meanfield.architectures import PRESETS, keywords
 from meanfield.arguments import choice, flag, meant, record, scalar, shown, spoken, whole
 from meanfield.arguments import names as names_of
-from meanfield.finite_width import correlators, one_map, prepared, rates_of, refuse_zero, steps
+from meanfield.finite_width import correlators, has_skip, one_map, prepared, rates_of, refuse_zero, remembering, steps
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.parser import number
 from meanfield.presentation import tables as _latex
@@ -749,14 +749,15 @@ class Theory:
         weights w = σ_w W/√n (per input of the Dense: networks have n times as much) and biases σ_b b of every Dense of
         the block; run.G_w and run.G_b have the Dense as their last axis, the input layer's in the last place.
         "V", "A", …, "U" and "G1", "Theta1", "J1" of plain MLPs are of order 1/n, "V6", "V1", "G2" of order 1/n²
-        (`recursion`, `run.normalized`, `run.at_width`); lambda_w, lambda_b ≥ 0: learning rates, which Theta feels, too,
-        numbers or arrays as the σ's, or formulas in l ("1/l"), σ_w² and σ_b² unless given; input_ratio: N_0/n, which
-        orthogonal input layers feel. every_layer=False returns layer `depth` only. start: values of state variables at
-        layer 1 in the place of those that follow from input_norm and correlation ({"K_aa": 1, "K_bb": 2.5, "distance":
-        0.7}, or one of "K_ab" and "c" for the distance: unequal norms; {"K": 1.6, "c": 0.1}, {"sigma_mu2": 0.1,
-        "sigma_y2": 1.5}: of one norm, in any of its coordinates). Other keywords give values to symbolic parameters
-        (mu=0.5); an array for a parameter of the activation (a threshold) broadcasts like the σ's and costs one
-        derivation for each distinct value.
+        (`recursion`, `run.normalized`, `run.at_width`), and "V", "G1", "J1" of Dense(φ(z)) + μz with Gaussian weights,
+        where V is of two different neurons (errors: about 1e-12 of the largest, over K where K < 1); lambda_w, lambda_b
+        ≥ 0: learning rates, which Theta feels, too, numbers or arrays as the σ's, or formulas in l ("1/l"), σ_w² and
+        σ_b² unless given; input_ratio: N_0/n, which orthogonal input layers feel. every_layer=False returns layer
+        `depth` only. start: values of state variables at layer 1 in the place of those that follow from input_norm and
+        correlation ({"K_aa": 1, "K_bb": 2.5, "distance": 0.7}, or one of "K_ab" and "c" for the distance: unequal
+        norms; {"K": 1.6, "c": 0.1}, {"sigma_mu2": 0.1, "sigma_y2": 1.5}: of one norm, in any of its coordinates). Other
+        keywords give values to symbolic parameters (mu=0.5); an array for a parameter of the activation (a threshold)
+        broadcasts like the σ's and costs one derivation for each distinct value.
 
         Returns a `Run`. Raises: MeanFieldError for arguments out of range.
 
@@ -816,6 +817,8 @@ class Theory:
         elif given_rates or set(wanted) & set(FINITE_WIDTH):
             if pair:
                 raise MeanFieldError(f"{_listed(FINITE_WIDTH)} are of one input here; leave correlation= out.")
+            if has_skip(self.block):
+                return self._remembering(wanted, given_rates, places, settings, begin, parameters)
             recursion, values = prepared(self.block, self.first, wanted, given_rates, input_ratio, depth)
             if not begin:
                 refuse_zero({k: double(k, v) for k, v in places.items() if k != "correlation"}, wanted[0], layerwise)
@@ -842,6 +845,21 @@ class Theory:
                 raise
         # nobody asked for J, and it is infinite: φ is continuous, but its slope is not square integrable
         return self.propagate(**places, **(settings | {"quantities": ("K",)}), start=begin, **parameters)
+
+    def _remembering(self, wanted, rates, places: dict, settings: dict, begin: dict, parameters: dict):
+        """A run of a network with a skip with quantities of order 1/n, which no map of one layer carries."""
+        from meanfield.numeric.fluctuations import with_corrections
+
+        theory, parameters = numbered(self, parameters)
+        phi, mu = remembering(theory.block, theory.first, wanted, rates)
+        if not begin:
+            numbers = {k: double(k, v) for k, v in places.items() if k != "correlation"}
+            refuse_zero(numbers, wanted[0], settings["layerwise"])
+        base = tuple(n for n in ("K", "J") if n == "K" or {"J", "J1"} & set(wanted))
+        every = settings["every_layer"]
+        given = settings | {"quantities": base, "every_layer": True}
+        run = theory.propagate(**places, **given, start=begin, **parameters)
+        return with_corrections(run, wanted, phi, mu.name if isinstance(mu, Param) else float(mu), every)
 
     @spoken
     def correlators(
@@ -1161,6 +1179,16 @@ def decided(theory: Theory, values: dict) -> tuple[Theory, dict]:
     block = _with_values(theory.block, {k: values[k] for k in waiting})
     rest = {k: v for k, v in values.items() if k not in waiting}
     return replace(theory, block=block), rest
+
+
+def numbered(theory: Theory, values: dict) -> tuple[Theory, dict]:
+    """The theory with those of the given numbers put in that are parameters of its activations, and the other values.
+    """
+    inner = {s.name for a in activations_of(theory.block) for s in activation(a).free_parameters} & set(values)
+    rest = {k: v for k, v in values.items() if k not in inner}
+    if not inner:
+        return theory, rest
+    return replace(theory, block=_with_values(theory.block, {k: values[k] for k in inner})), rest
 
 
 def _inside_averages(recursion: Recursion, values: dict) -> dict[str, sp.Expr]:

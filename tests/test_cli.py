@@ -580,7 +580,7 @@ def test_correlators_of_order_1_by_n(run):
     assert found["results"]["layers"]["R"] == pytest.approx(expected.R.tolist(), rel=1e-13)
     for wrong, sentence in (
         ("--weights haar", "--weights must be one of"),
-        ("--residual", "has a skip"),
+        ("--residual", "of networks with a skip K, J, V, G1, J1 are derived"),
         ("--lambda-b -1", "lambda_b must be"),
         ("--lambda-w x", "--lambda-w must be a finite number"),
         ("--architecture full_residual --weights orthogonal", "is of the plain layer"),

@@ -276,7 +276,7 @@ LATE = mf.derive(
 @pytest.mark.parametrize(
     ("theory", "settings", "sentence"),
     [
-        (SKIP, dict(quantities="V"), "V was asked for; .* has a skip"),
+        (SKIP, dict(quantities=("V", "A")), "A was asked for; of networks with a skip K, J, V, G1, J1"),
         (NORM, dict(quantities="F"), "F was asked for; .* has a LayerNorm"),
         (SCHEDULE, dict(quantities="V"), "a Schedule"),
         (TWO, dict(quantities="V"), "2 Dense layers"),
@@ -297,7 +297,7 @@ LATE = mf.derive(
         (TANH["gaussian"], dict(quantities="V", input_ratio=0), "N_0/n"),
         (TANH["gaussian"], dict(quantities=("V", "K_ab"), correlation=0.5), "of one input"),
         (TANH["gaussian"], dict(quantities=("V", "J0")), "J0 was asked for with V"),
-        (SKIP, dict(quantities=("K", "Theta"), lambda_w=1), "has a skip"),
+        (SKIP, dict(quantities=("K", "Theta"), lambda_w=1), "Theta was asked for; of networks with a skip"),
         (mf.derive("tanh(A*z)", A="A"), dict(quantities="V", A=1), "A is a parameter of .* and a correlator"),
     ],
 )

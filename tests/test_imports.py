@@ -55,15 +55,15 @@ symbolic.asymptotics.corrections symbolic.asymptotics.further
 symbolic.criticality.small_bias symbolic.criticality.lines symbolic.criticality.phases symbolic.criticality.points
 symbolic.criticality.rounding symbolic.criticality.closing
 numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches numeric.quadrature.waves
-numeric.quadrature.tables numeric.quadrature.slopes numeric.quadrature.whitened numeric.quadrature.weak
-numeric.quadrature.averages
+numeric.quadrature.tables numeric.quadrature.hermite numeric.quadrature.slopes numeric.quadrature.whitened
+numeric.quadrature.weak numeric.quadrature.averages
 numeric.lowering.cache numeric.lowering.pair_check numeric.lowering.printing numeric.lowering.planes
 numeric.lowering.conditional numeric.lowering.direct
 numeric.lowering.loops numeric.lowering.modules numeric.lowering.scalar numeric.lowering.pairs
 numeric.lowering.stretches numeric.lowering.parametric_check numeric.lowering.parametric numeric.lowering.chords
 numeric.lowering.chord_check numeric.lowering.near_zero numeric.lowering.assembly
-numeric.phase numeric.places numeric.starts numeric.solvers numeric.gradients numeric.correlations
-numeric.neutrality numeric.sweeps numeric.widths numeric.many_inputs
+numeric.phase numeric.places numeric.starts numeric.solvers numeric.gradients numeric.memory numeric.fluctuations
+numeric.pair_corrections numeric.correlations numeric.neutrality numeric.sweeps numeric.widths numeric.many_inputs
 numeric.fractions numeric.gap_source numeric.gap_tables numeric.gaps numeric.settling
 class_fraction bias finite_width several_inputs
 presentation.figures presentation.bias_figures presentation.tables presentation.diagrams presentation.bias_diagrams
@@ -81,7 +81,7 @@ empirical.ensemble.blocks empirical.ensemble.parallel empirical.ensemble.scaleou
 empirical.shared.columns empirical.shared.criticality empirical.shared.weights empirical.shared.curves
 empirical.shared.grid empirical.shared.pairs empirical.shared.line
 empirical
-comparison.report comparison.gradients comparison.allowances comparison.check
+comparison.report comparison.gradients comparison.corrections comparison.allowances comparison.check
 __init__
 cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.critical cli.laws cli.widths cli.app
 __main__

@@ -120,9 +120,10 @@ def test_a_printed_report_has_eighty_columns(size):
 
 
 def test_a_real_check_of_wide_networks(tmp_path):
-    """GELU at width 3000: K¹ = 2.29 is the theory, whatever the narrow networks show."""
-    found = mf.check(mf.derive("gelu"), sigma_w=1.5, sigma_b=0.2, width=3000, depth=6, networks=20)
-    run = mf.derive("gelu").propagate(sigma_w=1.5, sigma_b=0.2, depth=6)
+    """GELU behind a LayerNorm at width 3000: K¹ = 2.29 is the theory, whatever the narrow networks show."""
+    theory = mf.derive("gelu", norm="pre")
+    found = mf.check(theory, sigma_w=1.5, sigma_b=0.2, width=3000, depth=6, networks=20)
+    run = theory.propagate(sigma_w=1.5, sigma_b=0.2, depth=6)
     k = [r for r in found.rows if r.quantity == "K"]
     assert_theory_alone(k, run)
     assert k[0].theory == pytest.approx(2.29, rel=1e-15) and k[0].allowance != 0

@@ -319,8 +319,8 @@ def check(
 ) -> None:
     """Compare the theory with an ensemble of finite-width networks, layer by layer.
 
-    Prints the theory of infinite width, the allowance for finite width (measured on
-    narrower networks), their sum, measured ± standard error, and z, the difference from
+    Prints the theory of infinite width, the allowance for finite width (derived, or
+    measured on narrower networks), their sum, measured ± standard error, and z, the difference from
     the sum in standard errors. Every |z| ≤ 4: passed, exit code 0; otherwise 1.
     """
     from meanfield.comparison import check as comparison

@@ -1,4 +1,5 @@
-"""What finite width adds to a prediction: a bias of order 1/n, measured on narrower networks, never on the theory.
+"""What finite width adds to a prediction: a bias of order 1/n, from the theory of order 1/n where `corrections` has it,
+else measured on narrower networks.
 
 Where the networks are wide against their depth, the bias b/n is the difference of two narrower ensembles, b =
 (X(n₁) − X(n₂))/(1/n₁ − 1/n₂), for every quantity and layer: at n₁ = n/32, n₂ = n/16 its error is small against that of
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.comparison import gradients
+from meanfield.comparison.corrections import Corrections, in_words
 from meanfield.comparison.report import THRESHOLD, Row
 from meanfield.empirical import EnsembleResult
 from meanfield.quantities import GRADIENTS, LOGARITHMIC, QUANTITIES, RELATIVE, columns
@@ -50,12 +52,17 @@ def narrower_layers(widths: Sequence[int], depth: int, step: int = 1) -> tuple[t
 
 
 def compare(
-    run: Any, result: EnsembleResult, others: tuple[EnsembleResult, ...], names: tuple[str, ...]
+    run: Any,
+    result: EnsembleResult,
+    others: tuple[EnsembleResult, ...],
+    names: tuple[str, ...],
+    derived: Corrections | None = None,
 ) -> tuple[list[Row], dict, list[str]]:
     """(rows, log scale of J, notes): one propagated theory against one ensemble; the narrower `others` fix the
-    allowances."""
+    allowances of what is not `derived`."""
+    derived = derived or Corrections()
     forwards, backwards = ([q for q in names if (q in GRADIENTS) == which] for which in (False, True))
-    rows, log_scale, notes = _forwards(run, result, others, tuple(forwards))
+    rows, log_scale, notes = _forwards(run, result, others, tuple(forwards), derived)
     each = [name for q in backwards for name in columns(q, run)]
     for name in each:
         rows += _gradient_rows(name, run, (result, *others))
@@ -63,7 +70,11 @@ def compare(
 
 
 def _forwards(
-    run: Any, result: EnsembleResult, others: tuple[EnsembleResult, ...], names: tuple[str, ...]
+    run: Any,
+    result: EnsembleResult,
+    others: tuple[EnsembleResult, ...],
+    names: tuple[str, ...],
+    derived: Corrections,
 ) -> tuple[list[Row], dict, list[str]]:
     """The rows of what goes from the first layer on."""
     reach = min(result.finite_depth, int(run.diverged_at) - 1 if int(run.diverged_at) else result.depth)
@@ -78,13 +89,20 @@ def _forwards(
     for q in names:
         if _nothing(q, run, reach).any():
             notes.append(f"Where the theory's {q} is exactly 0, its rows are absolute, and only networks at 0 pass.")
+    notes += in_words(derived)
+    for q in names:
+        if q in derived.of:
+            rows += _with_derived_bias(q, run, result, reach, derived)
+    names = tuple(q for q in names if q not in derived.of)
     if len(others) == 2:
         for q in names:
             rows += _with_measured_bias(q, run, (result, *others), reach)
         n2, n1 = (other.width for other in others)
-        notes.append(
-            f"allowance: the bias of order 1/n, measured on networks of widths {n1} and {n2}; its error is in +-."
-        )
+        if names:
+            notes.append(
+                f"allowance{' of ' * bool(derived.of)}{', '.join(names) * bool(derived.of)}: the bias of order 1/n, "
+                f"measured on networks of widths {n1} and {n2}; its error is in +-."
+            )
         return rows, log_scale, notes
     for q in names:
         if q in RELATIVE and not others:
@@ -112,6 +130,19 @@ def _forwards(
 def _varies(result: Any) -> bool:
     """Whether layers have different widths: the bias of J is then not a·(l - 1)/n."""
     return len(set(getattr(result, "widths", ()))) > 1
+
+
+def _with_derived_bias(quantity: str, run: Any, result: EnsembleResult, reach: int, derived: Corrections) -> list[Row]:
+    """Rows of one quantity whose correction of order 1/n is derived; J and Theta in units of the prediction."""
+    predicted = _unit(quantity, run, reach)
+    log = np.concatenate((predicted, np.zeros(result.finite_depth - reach))) if quantity in LOGARITHMIC else 0.0
+    found = result.estimate(quantity, log_scale=log)
+    unit = predicted if quantity == "Theta" else np.ones(reach)
+    mean, error = found.mean[:reach] / unit, found.standard_error[:reach] / unit
+    target = np.ones(reach) if quantity in RELATIVE else predicted
+    first = derived.of[quantity][0][:reach] / result.width
+    rest = derived.next_order(quantity, result.width, result.networks * error**2)
+    return _rows(quantity, run.l[:reach], target, first, np.stack([mean, mean]), np.hypot(error, rest))
 
 
 def _with_measured_bias(quantity: str, run: Any, ensembles: tuple[EnsembleResult, ...], reach: int) -> list[Row]:

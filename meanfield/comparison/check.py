@@ -19,6 +19,7 @@ from meanfield.architecture import Block, Dense, Network, Param, Projection, act
 from meanfield.arguments import choice, count_of, finite, meant, path, provides, refuse_not_real, scalar, shown, spoken
 from meanfield.arguments import names as names_of
 from meanfield.comparison.allowances import compare, narrower, narrower_layers
+from meanfield.comparison.corrections import corrections
 from meanfield.comparison.report import THRESHOLD, Report, Row
 from meanfield.empirical import (
     CriticalityEstimate,
@@ -42,7 +43,7 @@ from meanfield.functions.formula import formula
 from meanfield.quantities import COVARIANCES, GRADIENTS, ONE_INPUT, QUANTITIES, TWO_INPUTS
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.naming import describe
-from meanfield.theory import Theory, decided, derive, double, of_widths
+from meanfield.theory import Theory, decided, derive, double, numbered, of_widths
 
 __all__ = [
     "THRESHOLD",
@@ -97,10 +98,13 @@ def check(
     sampler: "lazy" draws products of the weights exactly in law (default from 2000 neurons on; J and Theta by `probes`,
     default 4), "explicit" draws the weights (J and Theta exact unless probes are given).
 
-    What finite width adds is predicted by no theory here: it is measured on two narrower ensembles and stands in every
-    row beside the theory, as its allowance; z refers to their sum, and the standard error holds that of the allowance.
-    Networks too narrow for that are compared with a bias a·l/n in J, a fitted from widths n and n/2; Theta and J0 as
-    2 X(n) - X(n/2); K as it is. A row passes within 4 standard errors.
+    What finite width adds stands in every row beside the theory, as its allowance; z refers to their sum, and the
+    standard error holds that of the allowance. K, J and Theta of one input have it from the theory of order 1/n (G1/n,
+    J1/n, Theta1/n: plain MLPs; K and J also beside a skip with Gaussian weights), K_aa, K_ab and K_bb of plain MLPs
+    with Gaussian weights, too; the standard error then holds r(r + l/n + s²) for the next order, r the allowance's
+    share, s² the networks' relative variance. For all else, and where l/n or r is above 1/4, the report says why not,
+    and it is measured on two narrower ensembles; networks too narrow for that are compared with a bias a·l/n in J, a
+    fitted from widths n and n/2; Theta and J0 as 2 X(n) - X(n/2); K as it is. A row passes within 4 standard errors.
     threads, executor, device, checkpoint (here a folder): as in `meanfield.empirical.run_ensemble`.
 
     Raises: MeanFieldError for sizes below 1, J of a discontinuous φ, or networks that overflow.
@@ -137,23 +141,19 @@ def check(
         raise MeanFieldError("observables= and quantities= mean the same here; give one of them.")
     observables = quantities if observables is None else observables
     names = _wanted(theory, None if observables is None else names_of(observables, "observables"), correlation)
-    differentiated = any(QUANTITIES[n].differentiates for n in names)
     if "J0" in names:
         if input_dimension is None:
             raise MeanFieldError("A check of J0 was asked for; give the input dimension N_0 as input_dimension=.")
         input_dimension = integer(input_dimension, "The input dimension N_0", 1, 1 << 48)
         parameters["N0"] = input_dimension
     layered = _ndim(sigma_w, "sigma_w") > 0 or _ndim(sigma_b, "sigma_b") > 0
-    run = theory.propagate(
-        sigma_w=sigma_w,
-        sigma_b=sigma_b,
-        depth=depth,
-        input_norm=input_norm,
-        correlation=correlation,
-        quantities=tuple(n for n in names),
-        layerwise=layered,
-        **parameters,
-    )
+    given = dict(sigma_w=sigma_w, sigma_b=sigma_b, depth=depth, input_norm=input_norm, layerwise=layered)
+    run = theory.propagate(**given, **parameters, correlation=correlation, quantities=names)
+    exact, free = numbered(theory, parameters)
+    asked = given | free | {"input_ratio": Fraction(input_dimension or widths[0], widths[0])}
+    derived = corrections(exact, run, names, widths, asked)
+    measured = tuple(n for n in names if n not in derived.of)
+    differentiated = any(QUANTITIES[n].differentiates for n in measured)
     sampler = sampler or ("lazy" if max(widths) >= LAZY_FROM else "explicit")
     others: tuple[Any, ...] = narrower(widths[0], depth)
     projects = len(set(widths)) > 1 and any(isinstance(p, Projection) for p in parts(theory.block))
@@ -162,9 +162,9 @@ def check(
             "Theta of layers of different widths was asked for; a Projection has no trained weights, and the theory's "
             "Theta is that of one width, where it is the identity."
         )
-    if len(set(widths)) > 1 or _denominator(theory.block, hidden) > 1:
+    if measured and (len(set(widths)) > 1 or _denominator(theory.block, hidden) > 1):
         others = narrower_layers(widths, depth, _denominator(theory.block, hidden))
-    others = others if differentiated or len(others) == 2 else ()
+    others = others if differentiated or (measured and len(others) == 2) else ()
     folder = None if checkpoint is None else Path(checkpoint)
     if folder is not None and folder.exists() and not folder.is_dir():
         raise MeanFieldError(f"The checkpoint of a check is a folder, but {folder} is a file; name another one.")
@@ -185,7 +185,7 @@ def check(
             depth=depth,
             networks=networks,
             seed=seed,
-            quantities=tuple(QUANTITIES[q].measured for q in names),
+            quantities=tuple(QUANTITIES[q].measured for q in (measured if order else names)),
             sampler=sampler,
             probes=probes,
             input_norm=input_norm,
@@ -201,13 +201,13 @@ def check(
             checkpoint=None if folder is None else folder / f"width-{np.ravel(n)[-1]}.npz",
             progress=report,
             first_network=order * networks,
-            keep_samples=True if len(others) < 2 else None,
+            keep_samples=True if measured and len(others) < 2 else None,
         )
 
     wide = widths[0] if len(set(widths)) == 1 else widths
     with _shown(progress) as bar:
         result, *rest = (ensemble(order, n, bar) for order, n in enumerate((wide, *others)))
-    rows, log_scale, notes = compare(run, result, tuple(rest), names)
+    rows, log_scale, notes = compare(run, result, tuple(rest), names, derived)
     settings = {
         "sigma_w": np.asarray(sigma_w, dtype=float).tolist(),
         "sigma_b": np.asarray(sigma_b, dtype=float).tolist(),

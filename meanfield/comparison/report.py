@@ -23,12 +23,11 @@ THRESHOLD = 4.0  # standard errors; over 100 rows of exact theory a larger |z| h
 
 @dataclass(frozen=True)
 class Row:
-    """One quantity at one layer: what the theory says at infinite width, what finite width was measured to add, and the
-    ensemble.
+    """One quantity at one layer: what the theory says at infinite width, what finite width adds, and the ensemble.
 
-    theory: of infinite width, nothing fitted; allowance: the bias of order 1/n, from narrower networks (0 where none is
-    made); measured: the ensemble's mean; standard_error: of measured minus allowance; z = (measured − sum)/
-    standard_error; passed: |z| ≤ `THRESHOLD`.
+    theory: of infinite width, nothing fitted; allowance: the bias of order 1/n, derived or from narrower networks (0
+    where none is made); measured: the ensemble's mean; standard_error: of measured minus allowance; z = (measured −
+    sum)/standard_error; passed: |z| ≤ `THRESHOLD`.
     """
 
     quantity: str
