@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from derivations.orthogonal_weights import figures
+from derivations.orthogonal_weights import figures, several_inputs
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -59,3 +59,19 @@ def test_another_number_of_inputs_is_felt_in_the_first_layers():
     """Figure 14: 784 inputs change Ã most, F̃ by about a percent."""
     one, two = (figures.theory("tanh", "orthogonal", tuple("ABDF"), 11, r, 50) for r in (1.0, 784 / 50))
     assert two["A"][5] > 2 * one["A"][5] and np.abs(two["F"][1:] / one["F"][1:] - 1).max() < 0.02
+
+
+@pytest.mark.slow
+def test_several_inputs_lie_on_the_lines(monkeypatch):
+    """Figures 10 and 12 at width 100, every pattern; the lines of another law of weights miss the dots."""
+    for phi in ("linear", "tanh"):
+        for panel in several_inputs.vertices(phi, networks=150, layers=5).axes:
+            assert_on_lines(panel, 5)
+    right = several_inputs.theory
+
+    def of_other_inputs(phi, law, names, layers, width):
+        return right(phi, "gaussian" if law == "orthogonal" else "orthogonal", names, layers, width)
+
+    monkeypatch.setattr(several_inputs, "theory", of_other_inputs)
+    with pytest.raises(AssertionError):
+        assert_on_lines(several_inputs.vertices("tanh", networks=150, layers=5).axes[1], 5)

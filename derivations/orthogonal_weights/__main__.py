@@ -23,7 +23,7 @@ def main() -> None:
 
         printing.numbers(CHECKS)
     elif given.verb == "figures":
-        from derivations.orthogonal_weights.figures import write
+        from derivations.orthogonal_weights.drawing import write
 
         for path in write(given.folder, paper=given.paper):
             print(path)

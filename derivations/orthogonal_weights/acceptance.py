@@ -44,7 +44,7 @@ ELSEWHERE = {
     "11": "(4.23), (4.24), and E8 beside them",
     "12": "(4.16), (4.18): one code path, the law is data",
     "17": "(4.16), (4.17)",
-    "18": "tests/test_finite_width_runs.py test_against_mpmath",
+    "18": "(2.9), (5.9), (5.10), (5.15), (5.16), (A.1) to (A.5)",
     "20": "tests/test_finite_width_runs.py test_large_depth",
     "21": "tests/test_finite_width_maps.py test_correlators_of_finite_networks",
     "22": "tests/test_finite_width_maps.py test_higher_correlators_of_finite_networks",

@@ -1,4 +1,4 @@
-"""Figures 1, 2, 3 and 14 (one input); `write` makes all of the paper's figures that need no training.
+"""Figures 1, 2, 3 and 14: networks of one input.
 
 Dots are finite networks with two standard errors, lines the theory, which the paper draws in figure 1 alone. Both are
 divided by the theory's K and Θ. Each function returns a `matplotlib.figure.Figure`.
@@ -6,10 +6,7 @@ divided by the theory's K and Θ. Each function returns a `matplotlib.figure.Fig
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from functools import lru_cache, partial
-from pathlib import Path
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -141,15 +138,3 @@ def new(count: int, wide: float = 3.2, high: float = 2.8) -> tuple[Figure, list[
 
     figure = Figure(figsize=(wide * count, high), layout="constrained")
     return figure, list(np.ravel(figure.subplots(1, count)))
-
-
-def write(folder: str | os.PathLike, paper: bool = False, suffix: str = ".png") -> list[Path]:
-    """All figures into `folder`; with `paper` figures 2 and 3 at the paper's sizes, which takes an hour."""
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
-    made: dict[str, Callable[[], Figure]] = {
-        "figure1": figure_1,
-        **{f"figure{n}": partial(correlators, *SIZES[n][paper]) for n in SIZES},
-        "figure14": figure_14,
-    }
-    return [figures.save(draw(), target / f"{name}{suffix}") for name, draw in made.items()]

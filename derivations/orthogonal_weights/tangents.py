@@ -10,8 +10,10 @@ import sympy as sp
 
 import meanfield as mf
 from derivations.claims import Floats, Formula
+from derivations.orthogonal_weights import several_inputs
 from derivations.orthogonal_weights.kernels import TANH
 from derivations.orthogonal_weights.kinds import PerNetwork, between, of_law
+from derivations.orthogonal_weights.several_inputs import scale
 from derivations.orthogonal_weights.vertices import COV
 from derivations.placeholders import slope, square
 from meanfield.symbols import Theta, Z, sigma_w
@@ -80,4 +82,34 @@ NORMALIZED = tuple(
            of=normalized(name), places=LAYERS)
     for name, (source, K, theta) in OVER.items()
 )  # fmt: skip
-CLAIMS = MEANS + NORMALIZED
+
+
+@lru_cache(maxsize=1)
+def of_four():
+    """Orthogonal tanh networks with four inputs of the figures."""
+    return several_inputs.theory("tanh", "orthogonal", ("K", "Theta", "V", "A", "B", "D", "F"), 4, 50)
+
+
+def at_tuple(name: str, at: tuple[int, ...]) -> Callable[[int], float]:
+    return lambda l: float(of_four().normalized(name)[(l - 1, *at)])
+
+
+def by_print(name: str, at: tuple[int, ...], like: str = "") -> Callable[[int], float]:
+    """A correlator over what the paper divides it by; like: what it divides another one by."""
+    return lambda l: float(getattr(of_four(), name)[(l - 1, *at)] / scale(of_four(), like or name, at)[l - 1])
+
+
+PATTERNS = several_inputs.PATTERNS
+SEVERAL = (
+    *(
+        Floats(f"{source}, V, {pattern}", TANH, "V normalized", by_print("V", PATTERNS[pattern]),
+               by_print("V", PATTERNS[pattern], "A"), of=at_tuple("V", PATTERNS[pattern]), places=LAYERS[:1])
+        for source, pattern in (("(A.1)", "2 (3-1)"), ("(A.1)", "2 (2-2)"), ("(A.2)", "3"), ("(A.3)", "4"))
+    ),
+    *(
+        Floats(f"{source}, {name}", TANH, f"{name} normalized", by_print(name, PATTERNS["4"]),
+               by_print(name, PATTERNS["4"], "V"), of=at_tuple(name, PATTERNS["4"]), places=LAYERS[:1])
+        for name, source in (("A", "(A.4)"), ("B", "(A.4)"), ("D", "(A.5)"), ("F", "(A.5)"))
+    ),
+)  # fmt: skip
+CLAIMS = MEANS + NORMALIZED + SEVERAL
