@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     )
     from meanfield.presentation.bias_diagrams import BiasDiagram
     from meanfield.presentation.diagrams import PhaseDiagram
+    from meanfield.symbolic.correlator_laws.smooth_class import class_law
     from meanfield.symbolic.finite_width.linear import first_linear_layer, linear_moments
     from meanfield.symbolic.finite_width.moments import haar_moment
     from meanfield.symbolic.finite_width.weingarten import weingarten
@@ -108,6 +109,7 @@ __all__ = [
     "bias_recursion",
     "certified",
     "check",
+    "class_law",
     "closed",
     "decay",
     "derive",
@@ -133,6 +135,7 @@ _LAZY["ClassFraction"] = "meanfield.class_fraction"
 _LAZY["BiasDiagram"] = "meanfield.presentation.bias_diagrams"
 _LAZY["PhaseDiagram"] = "meanfield.presentation.diagrams"
 _LAZY["first_linear_layer"] = _LAZY["linear_moments"] = "meanfield.symbolic.finite_width.linear"
+_LAZY["class_law"] = "meanfield.symbolic.correlator_laws.smooth_class"
 _LAZY["haar_moment"] = "meanfield.symbolic.finite_width.moments"
 _LAZY["weingarten"] = "meanfield.symbolic.finite_width.weingarten"
 

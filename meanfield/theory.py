@@ -34,6 +34,7 @@ from meanfield.architecture import (
 from meanfield.architectures import PRESETS, keywords
 from meanfield.arguments import choice, flag, meant, record, scalar, shown, spoken, whole
 from meanfield.arguments import names as names_of
+from meanfield.correlator_depth import critical_shift, large_depth
 from meanfield.finite_width import correlators, has_skip, one_map, prepared, rates_of, refuse_zero, remembering, steps
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.parser import number
@@ -78,10 +79,12 @@ from meanfield.symbolic.blocks.recursions import (
     without_tilt,
 )
 from meanfield.symbolic.coordinates import COORDINATES, in_coordinates, needed
+from meanfield.symbolic.correlator_laws.critical_shift import CriticalShift
+from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw
 from meanfield.symbolic.criticality import closing
 from meanfield.symbolic.criticality.lines import CriticalLine, critical_line
 from meanfield.symbolic.criticality.phases import Phase, moves_with_K, phase_at
-from meanfield.symbolic.criticality.points import CriticalPoints, critical_points
+from meanfield.symbolic.criticality.points import CriticalPoint, CriticalPoints, critical_points
 from meanfield.symbolic.criticality.rounding import doubles, phase_with_rounding, points_with_rounding
 from meanfield.symbolic.fixed_points.points import FixedPoints, fixed_points, start_of
 from meanfield.symbolic.recursion import Recursion
@@ -269,16 +272,37 @@ class Theory:
 
     @spoken
     def depth_law(
-        self, quantity: str = "J", *, order: int | None = None, **parameters
+        self,
+        quantity: str = "J",
+        *,
+        order: int | None = None,
+        lambda_w=None,
+        lambda_b=None,
+        input_ratio: object = 1,
+        at: CriticalPoint | None = None,
+        **parameters,
     ) -> _depth.DepthLaw | ScheduledLaw:
         """How K^l, J^{1,l}, the correlation c of two inputs of one norm, or γ = c/(1 - c) behaves as l → ∞, with its
         constants.
 
-        quantity: "K", "J", "c" or "gamma"; parameters: sigma_w, sigma_b (mu), numbers or text, Q0 and (for c and gamma)
-        the cosine c0 of the inputs, 1 and 0 unless given; of K and J those left out stay symbolic where the law allows.
+        quantity: "K", "J", "c", "gamma", "Theta" or a correlator of order 1/n (below); parameters: sigma_w, sigma_b
+        (mu), numbers or text, Q0 and (for c and gamma) the cosine c0 of the inputs, 1 and 0 unless given; of K and J
+        those left out stay symbolic where the law allows.
         "fisher": the largest over the smallest mean square of gradients by one entry, over the weights and the biases
         (those with σ ≠ 0) of every layer of a network of l layers of one width: a lower bound of the condition number
         of its Fisher information with Gaussian outputs. Source: [variance_variation] Sec. 2, the law derived here.
+
+        "V", "A", "B", "D", "F", "P" … "U", "G1", "Theta1", "J1" of a plain MLP, divided by their powers of K and Θ
+        (`run.normalized`): a `CorrelatorLaw`, with σ_w, σ_b numbers, or at=, one of `critical_points()`; lambda_w,
+        lambda_b, input_ratio: as in `propagate`. order: how many powers of l below the leading one (1; 0 at K* > 0).
+        Symbols C_X are what the start decides (`constants`; `forgets`: not the leading term); of homogeneous φ `exact`
+        is the quotient itself. Numbers at K* > 0 have 15 digits. Source: derived here; [orthogonal_weights] (4.24),
+        (4.27).
+
+        >>> print(derive("tanh", weights="orthogonal").depth_law("V", sigma_w=1, sigma_b=0).law.text())
+        -2 + 8/(3*l) + O(log(l)/l**2)
+        >>> derive("relu", weights="orthogonal").depth_law("V", sigma_w="sqrt(2)", sigma_b=0).exact
+        3*l - 5
 
         >>> derive("tanh", residual=True).depth_law("J", sigma_w=1, sigma_b=0).rate
         4*sqrt(2)/(3*sqrt(pi))
@@ -298,13 +322,21 @@ class Theory:
         C*l**(8/(9*pi))*exp(4*sqrt(2)*sqrt(l)/(3*sqrt(pi)))*(1 - 4*sqrt(2)*log(l)/(3*pi**(3/2)*sqrt(l)) + O(1/sqrt(l)))
         """
         theory, parameters = decided(self, parameters)
+        if isinstance(quantity, str) and quantity in (*CORRELATORS, "Theta"):
+            given = {"lambda_w": lambda_w, "lambda_b": lambda_b}
+            return theory._correlator_law(quantity, order, parameters, given, input_ratio, at)
+        if lambda_w is not None or lambda_b is not None or at is not None or input_ratio != 1:
+            raise MeanFieldError(
+                "lambda_w, lambda_b, input_ratio and at are of the laws of Theta and of correlators; "
+                f"{shown(quantity)} was asked for."
+            )
         if order is not None:
             return theory._further_law(quantity, whole(order, "order", 1, MOST_ORDER), parameters)
         if theory.one_input.knows_layer or theory.one_input.knows_depth:
             return theory._scheduled_law(quantity, parameters)
         if isinstance(quantity, str) and quantity == "fisher":
             return theory._fisher_law(parameters)
-        choice(quantity, "quantity", ("K", "J", "fisher", *closing.QUANTITIES))
+        choice(quantity, "quantity", ("K", "J", "Theta", "fisher", *closing.QUANTITIES, *CORRELATORS))
         if quantity in closing.QUANTITIES:
             return theory._closing_law(quantity, parameters)
         place = theory._place(parameters, also=("Q0",))
@@ -350,6 +382,41 @@ class Theory:
                 f"{extra[0]} is not a parameter of this block; it has {', '.join(sorted(known)) or 'none'}."
             )
         return found.subs({known[n]: _number(n, v) for n, v in fixed.items()})
+
+    @spoken
+    def critical_shift(self) -> CriticalShift:
+        """Where the critical point of networks of width n lies to order 1/n: C_W = c_0 + c_1/n and C_b = b_1/n
+        (C = σ²), so that G1/K, the correction of K relative to K, stays bounded at large depth.
+
+        A plain MLP whose K falls to 0 at its critical point by a power of l, or for which every K is fixed there.
+        Raises: MeanFieldError elsewhere. Source: derived here; [orthogonal_weights] (4.28) has tanh.
+
+        >>> shift = derive("tanh").critical_shift()
+        >>> shift.C_W0, shift.C_W1, shift.C_b1
+        (1, 2/3, 0)
+        >>> derive("tanh", weights="orthogonal").critical_shift().C_W1
+        0
+        """
+        return critical_shift(self.block, self.first, self.critical_points())
+
+    def _correlator_law(
+        self, quantity: str, order: int | None, parameters: dict, given: dict, ratio: object, at: CriticalPoint | None
+    ) -> CorrelatorLaw:
+        """The law of Θ, or of a correlator divided by what it is measured in."""
+        if at is not None and not isinstance(at, CriticalPoint):
+            raise MeanFieldError(f"at= is one of theory.critical_points(), but {shown(at)} was given.")
+        if at is not None and {"sigma_w", "sigma_b"} & set(parameters):
+            raise MeanFieldError("at= says sigma_w and sigma_b; leave them out.")
+        slow = at is not None and at.kind == "half-stable"  # averages of many derivatives
+        terms = int(not slow) if order is None else whole(order, "order", 0, MOST_ORDER)
+        theory = replace(self, block=_with_values(self.block, parameters))
+        own = {k: v for k, v in parameters.items() if k in ("sigma_w", "sigma_b", "Q0")}
+        _known(parameters, self.one_input, also=("sigma_w", "sigma_b", "Q0"))
+        one = theory.one_input
+        one = one.only("K", "J") if one["J"] != sp.oo else one.only("K")
+        return large_depth(
+            theory.block, theory.first, one, quantity, theory._place(own, also=("Q0",)), given, ratio, terms, at
+        )
 
     def _further_law(self, quantity: str, order: int, parameters: dict) -> ScheduledLaw:
         """The law of one quantity with `order` further terms."""

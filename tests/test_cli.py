@@ -430,7 +430,7 @@ LAYERS = "propagate tanh --sigma-b 0.1"
         ("derive tanh --norm foo", "--norm must be one of none, pre, act, but 'foo'"),
         ("check tanh --norm batch --sigma-w 1 --sigma-b 0", "none, pre, act"),
         ("law tanh --sigma-w 1", "sigma_b"),
-        ("law tanh --quantity V --sigma-w 1 --sigma-b 0", "'V'"),
+        ("law tanh --quantity W --sigma-w 1 --sigma-b 0", "'W'"),
         ("law tanh --sigma-w \"__import__('os')\" --sigma-b 0", "--sigma-w must be a finite number"),
         (f"{LAYERS} --sigma-w nan --depth 5", "--sigma-w must be a finite number"),
         (f"{LAYERS} --sigma-w inf --depth 5", "--sigma-w must be a finite number"),

@@ -54,6 +54,10 @@ symbolic.asymptotics.coefficients symbolic.asymptotics.logseries symbolic.asympt
 symbolic.asymptotics.corrections symbolic.asymptotics.further
 symbolic.criticality.small_bias symbolic.criticality.lines symbolic.criticality.phases symbolic.criticality.points
 symbolic.criticality.rounding symbolic.criticality.closing
+symbolic.correlator_laws.difference symbolic.correlator_laws.local_series symbolic.correlator_laws.settings
+symbolic.correlator_laws.systems symbolic.correlator_laws.scale_invariant symbolic.correlator_laws.places
+symbolic.correlator_laws.exact symbolic.correlator_laws.points symbolic.correlator_laws.smooth_class
+symbolic.correlator_laws.critical_shift
 numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches numeric.quadrature.waves
 numeric.quadrature.tables numeric.quadrature.hermite numeric.quadrature.slopes numeric.quadrature.whitened
 numeric.quadrature.weak numeric.quadrature.averages
@@ -65,7 +69,7 @@ numeric.lowering.chord_check numeric.lowering.near_zero numeric.lowering.assembl
 numeric.phase numeric.places numeric.starts numeric.solvers numeric.gradients numeric.memory numeric.fluctuations
 numeric.pair_corrections numeric.correlations numeric.neutrality numeric.sweeps numeric.widths numeric.many_inputs
 numeric.fractions numeric.gap_source numeric.gap_tables numeric.gaps numeric.settling
-class_fraction bias finite_width several_inputs
+class_fraction bias finite_width correlator_depth several_inputs
 presentation.figures presentation.bias_figures presentation.tables presentation.diagrams presentation.bias_diagrams
 presentation.phase_regions presentation.phase_orders presentation.phase_maps presentation.phase_tables
 theory

@@ -19,14 +19,17 @@ from meanfield.cli.options import (
     Param,
     Skip,
     Total,
+    Weights,
     one_format,
     option,
 )
-from meanfield.cli.reading import number, theory_of
+from meanfield.cli.reading import number, rate, theory_of
 from meanfield.presentation.phase_orders import PhaseOrders, order
 from meanfield.presentation.phase_tables import PhaseTable, equation
 from meanfield.presentation.tables import Row, Table
+from meanfield.quantities import CORRELATORS
 from meanfield.results import MeanFieldError
+from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw
 from meanfield.theory import Theory, describe
 
 
@@ -42,8 +45,9 @@ def law(
     quantity: Annotated[
         str,
         typer.Option(
-            metavar="J|K|c|gamma|fisher",
-            help="J: the law of log J^(1,l). K: of K^l. c: of the correlation of two inputs. gamma: of c/(1 - c). Of "
+            metavar="J|K|c|gamma|fisher|V|…",
+            help="J: the law of log J^(1,l). K: of K^l. c: of the correlation of two inputs. gamma: of c/(1 - c). "
+            "Theta, and of order 1/n V,A,B,D,F,P,Q,R,S,T,U,G1,Theta1,J1, each divided by its powers of K and Θ. Of "
             "full_residual also K[1], G_z, G_w, G_b; several with commas give one table. fisher: the largest over the "
             "smallest diagonal block of the Fisher information.",
         ),
@@ -62,8 +66,17 @@ def law(
         int | None,
         typer.Option(
             metavar="N",
-            help="Give N further terms of K, K[1] or J, exact (μ = 1, or full_residual with all its exponents).",
+            help="Give N further terms of K, K[1] or J, exact (μ = 1, or full_residual with all its exponents); of "
+            "V, A, … the terms down to N powers of l below the leading one.",
         ),
+    ] = None,
+    weights: Weights = "gaussian",
+    lambda_w: Annotated[
+        str | None,
+        typer.Option(metavar="X", help="Learning rate of weights for Theta, A, …, U: a number or a formula in l."),
+    ] = None,
+    lambda_b: Annotated[
+        str | None, typer.Option(metavar="X|1/l", help="Learning rate of biases; l is the layer that is made.")
     ] = None,
     latex: Latex = False,
     json: Json = False,
@@ -85,7 +98,15 @@ def law(
         return
     if orders:
         raise MeanFieldError("--orders is of the tables of --architecture full_residual.")
-    theory = theory_of(act, residual, mu, param, norm, architecture, decay, total)
+    theory = theory_of(act, residual, mu, param, norm, architecture, decay, total, weights)
+    names = tuple(part.strip() for part in quantity.split(",") if part.strip())
+    if names and set(names) <= {"Theta", *CORRELATORS}:
+        rates = {"lambda_w": rate(lambda_w, "--lambda-w"), "lambda_b": rate(lambda_b, "--lambda-b")}
+        rates = {k: v for k, v in rates.items() if v is not None}
+        _of_correlators(theory, weights, names, values, rates, order, latex, json)
+        return
+    if lambda_w is not None or lambda_b is not None:
+        raise MeanFieldError("--lambda-w and --lambda-b are of the laws of Theta and of V, A, …; see --quantity.")
     if correlation is not None:
         if quantity not in ("c", "gamma"):
             raise MeanFieldError("--correlation is of two inputs; ask for --quantity c or gamma with it.")
@@ -106,6 +127,41 @@ def law(
     _print(
         theory, quantity, values, out.law_rows(quantity, found, section, digits=True), out.law_data(found), latex, json
     )
+
+
+def _of_correlators(
+    theory: Theory,
+    weights: str,
+    names: tuple[str, ...],
+    values: dict,
+    rates: dict,
+    order: int | None,
+    latex: bool,
+    json: bool,
+) -> None:
+    """The laws of Θ and of normalized correlators, at one place or at each critical point."""
+    places: list[tuple[str, dict[str, Any]]] = [(", ".join(f"{k} = {v}" for k, v in values.items()), values)]
+    if not values:
+        places = []
+        for point in theory.critical_points():
+            at = f"sigma_w = {float(point.sigma_w.value):.10g}, sigma_b = {float(point.sigma_b.value):.10g}"
+            places.append((f"At the critical point {at}", {"at": point}))
+    rows: list[Row] = []
+    data: list[dict[str, Any]] = []
+    with out.working(f"Large depth of {describe(theory.block)}"):
+        for section, place in places:
+            for name in names:
+                found = theory.depth_law(name, order=order, **place, **rates)
+                assert isinstance(found, CorrelatorLaw)
+                rows.append(Row(section, found.name, found.law, found.latex_name, found.regime))
+                if found.exact is not None:
+                    rows.append(Row(section, f"{found.name}, exactly", found.exact, found.latex_name))
+                place_data = {"at": section} if "at" in place else {}
+                data.append({**place_data, **out.law_data(found), "over": dict(found.over), "exact": found.exact})
+    if not rows:
+        raise MeanFieldError("There is no critical point here; give --sigma-w and --sigma-b.")
+    given = {**values, **rates, **({"weights": weights} if weights != "gaussian" else {})}
+    _print(theory, ",".join(names), given, rows, {"laws": data}, latex, json)
 
 
 def _further(theory: Theory, quantity: str, values: dict, order: int, latex: bool, json: bool) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import sympy as sp
 from flint import fmpq
 
-Monomial = tuple[tuple[int, int], ...]  # (atom, power > 0), atoms in order
+Monomial = tuple[tuple[int, int], ...]  # (atom, power ≠ 0), atoms in order
 
 
 def rational(x: object) -> fmpq:
@@ -75,7 +75,7 @@ def _times(a: Monomial, b: Monomial) -> Monomial:
     powers = dict(a)
     for i, n in b:
         powers[i] = powers.get(i, 0) + n
-    return tuple(sorted(powers.items()))
+    return tuple(sorted((i, n) for i, n in powers.items() if n))
 
 
 TRIAL = sp.Rational(37, 91)  # for symbols, where whether something is 0 is looked at
@@ -106,6 +106,27 @@ class Atoms:
             self.index[rest] = len(self.found)
             self.found.append(rest)
         return Exact({((self.index[rest], 1),): rational(front)})
+
+    def product(self, e: sp.Expr) -> Exact:
+        """A product of powers as one of atoms' powers, so that π and 1/π cancel."""
+        total = ONE
+        for factor in sp.Mul.make_args(sp.sympify(e)):
+            base, n = factor.as_base_exp()
+            if not base.is_Symbol and base.is_positive and not base.is_Rational:  # π and √π are powers of one atom
+                base, n = sp.sqrt(base), 2 * n
+            if not n.is_Integer or base.is_Rational:
+                total = total * self.of(factor)
+                continue
+            ((monomial, c),) = self.of(base).terms.items()
+            total = total * Exact({tuple((i, k * int(n)) for i, k in monomial): c ** int(n)})
+        return total
+
+    def reciprocal(self, c: Exact) -> Exact:
+        """1/c: of one monomial exactly that, of a sum a new atom."""
+        if len(c.terms) == 1:
+            ((monomial, x),) = c.terms.items()
+            return Exact({tuple((i, -n) for i, n in monomial): 1 / x})
+        return self.of(1 / sp.factor_terms(self.expr(c)))
 
     def expr(self, c: Exact) -> sp.Expr:
         """A coefficient as an expression."""

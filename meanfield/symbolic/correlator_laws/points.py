@@ -1,0 +1,166 @@
+r"""The correlators where K comes close to K* > 0: exponentially, or by a power of l at a critical point.
+
+Numbers are known to `DIGITS` digits, and where K* and they are rational, exactly.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import sympy as sp
+from flint import fmpq
+
+from meanfield.functions.activations import Activation
+from meanfield.results import MeanFieldError, Status
+from meanfield.symbolic.asymptotics.coefficients import Atoms, Exact, of
+from meanfield.symbolic.asymptotics.coefficients import rational as as_fmpq
+from meanfield.symbolic.averages.node import Average, average
+from meanfield.symbolic.correlator_laws.difference import Calculus
+from meanfield.symbolic.correlator_laws.places import far_enough, names_for
+from meanfield.symbolic.correlator_laws.settings import HalfStable, settled
+from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw, System
+from meanfield.symbolic.criticality.points import ApproachToRoot, CriticalPoint
+from meanfield.symbolic.equality import expressions_equal
+from meanfield.symbolic.finite_width.recursions import correlator_recursion
+from meanfield.symbolic.fixed_points.points import FixedPoint
+from meanfield.symbolic.fixed_points.roots import enclose, evaluate, rational
+from meanfield.symbolic.recursion import Recursion, closed
+from meanfield.symbols import J, K, Z, sigma_b, sigma_w
+
+DIGITS = 18  # that a number at K* > 0 must have
+SHOWN = 15  # that are stated
+LAMBDA = sp.Symbol("lambda", real=True)
+
+
+def number_at(e: sp.Expr, lo: sp.Expr, hi: sp.Expr) -> fmpq:
+    """A function of K at a K* between two rationals, to `DIGITS` digits."""
+    if e == 0:
+        return fmpq(0)
+    ball = enclose(e, lo, hi, DIGITS + 4)
+    if not ball.is_finite() or ball.rel_accuracy_bits() < 3.33 * DIGITS:
+        raise MeanFieldError(f"A coefficient at K* = {float(lo):.6g} is not known to {DIGITS} digits; nor is the law.")
+    return as_fmpq(rational(ball, DIGITS + 5))
+
+
+def _digits(e: sp.Expr) -> sp.Expr:
+    """A coefficient with long rationals in it, in digits."""
+    if all(len(str(r.p)) + len(str(r.q)) < 20 for r in e.atoms(sp.Rational)):
+        return sp.factor_terms(sp.cancel(e)) if e.free_symbols else e
+    return sp.N(sp.expand(sp.cancel(e)) if e.free_symbols else e, SHOWN)
+
+
+@lru_cache(maxsize=64)
+def at_point(
+    phi: Activation,
+    weights: str,
+    sigma: sp.Expr,
+    bias: sp.Expr,
+    rates: tuple[sp.Expr, sp.Expr],
+    point: FixedPoint,
+    status: Status,
+) -> System:
+    """K → K* > 0 exponentially."""
+    names = names_for(phi)
+    recursion = correlator_recursion(phi, weights=weights, quantities=names, rates=rates)
+    recursion = recursion.subs({"sigma_w": sigma, "sigma_b": bias})
+    star, error = point.K.value, point.K.error
+    ends = (star, star)
+    if error is not None:
+        ends = sp.Rational(star) - sp.Rational(error), sp.Rational(star) + sp.Rational(error)
+    atoms = Atoms()
+
+    def value(e: sp.Expr) -> Exact:
+        if not e.has(K):
+            return atoms.of(e)
+        if error is None:
+            exact = closed(e).subs(K, star)
+            if not exact.has(sp.Integral) and (simple := sp.simplify(exact)).is_Rational:
+                return atoms.of(simple)
+        return of(number_at(e, *ends))
+
+    chi_K, chi_J = sp.diff(recursion["K"], K), sp.diff(recursion["J"], J) if "J" in recursion.names else sp.S.One
+    setting = settled(atoms, value, chi_K, chi_J)
+    regime = f"fixed point K* = {float(star):.10g}"
+    return System(recursion, setting, regime, status, _digits)
+
+
+def law_at_point(
+    phi: Activation,
+    weights: str,
+    sigma: sp.Expr,
+    bias: sp.Expr,
+    rates: tuple[sp.Expr, sp.Expr],
+    point: FixedPoint,
+    status: Status,
+    name: str,
+    order: int,
+) -> CorrelatorLaw:
+    """The law of a correlator where K comes exponentially close to K* > 0."""
+    return far_enough(lambda _: at_point(phi, weights, sigma, bias, rates, point, status), name, order)
+
+
+def law_at_critical_point(
+    phi: Activation, weights: str, point: CriticalPoint, rates: tuple[sp.Expr, sp.Expr], name: str, order: int
+) -> CorrelatorLaw:
+    """The law at a critical point with K* > 0, for a start in its basin; rates hold sigma_w and sigma_b."""
+    return far_enough(lambda more: _half_stable(phi, weights, point, rates, order + more), name, order)
+
+
+def _long(x: object) -> sp.Rational:
+    """A number as a rational of many digits."""
+    return sp.Rational(sp.N(x, 2 * DIGITS))
+
+
+def _vanishes(e: sp.Expr, recursion: Recursion, lo: sp.Expr, hi: sp.Expr) -> bool:
+    """Whether a function of K is a multiple of χ_K − χ_J = σ_w²⟨φφ″⟩, which is 0 at a critical point."""
+    if not enclose(e, lo, hi, 15).contains(0):
+        return False
+    gap = sp.diff(recursion["K"], K) - sp.diff(recursion["J"], J)
+    ratio = evaluate(e, sp.S.One, 20) / evaluate(gap, sp.S.One, 20)
+    factor = sp.nsimplify(rational(ratio, 15), rational=True, tolerance=sp.Rational(1, 10**12))
+    return bool(expressions_equal(e, factor * gap))
+
+
+def _derivative(e: sp.Expr, k: int) -> sp.Expr:
+    """d^k/dK^k over k!, of one average by ⟨∂^{2k}f⟩ = ⟨f He_{2k}(z/√K)⟩/K^k: no derivative of f is formed."""
+    if not isinstance(e, Average) or k == 0:
+        return sp.diff(e, K, k) / sp.factorial(k)
+    x = sp.Dummy("x", positive=True)
+    he = sp.Poly(sp.expand(2 ** -sp.Integer(k) * sp.hermite(2 * k, x / sp.sqrt(2))), x)
+    terms = [c * K ** (-sp.Rational(i, 2) - k) * average(Z[0] ** i * e.integrand, K) for (i,), c in he.terms()]
+    return sp.Add(*terms) / (2**k * sp.factorial(k))
+
+
+@lru_cache(maxsize=16)
+def _half_stable(
+    phi: Activation, weights: str, point: CriticalPoint, rates: tuple[sp.Expr, sp.Expr], reach: int
+) -> System:
+    names = names_for(phi)
+    assert isinstance(point.approach, ApproachToRoot)
+    root = point.approach.root
+    w2 = _long(point.sigma_w.value) ** 2
+    recursion = correlator_recursion(phi, weights=weights, quantities=names, rates=rates)
+    recursion = recursion.subs({sigma_w: sp.sqrt(w2), sigma_b: _long(point.sigma_b.value)})
+    lo, hi = (root.exact, root.exact) if root.exact is not None else (root.lo, root.hi)
+    known: dict[sp.Expr, list[fmpq]] = {}
+
+    def taylor(e: sp.Expr, length: int) -> list[fmpq]:
+        found = known.setdefault(e, [])
+        if length and not found and isinstance(e, Average) and _vanishes(w2 * e, recursion, lo, hi):
+            found.append(fmpq(0))
+        while len(found) < length:
+            found.append(number_at(_derivative(e, len(found)), lo, hi) if e != K else as_fmpq(_long(root.mid)))
+        return found[:length]
+
+    atoms = Atoms()
+    zeta = point.zeta
+    assert zeta is not None
+    rational_zeta = sp.sympify(zeta.value).is_Rational
+    near = _long(zeta.value)
+    calculus = Calculus(atoms) if rational_zeta else Calculus(atoms, LAMBDA, as_fmpq(near))
+    lam = atoms.of(zeta.value if rational_zeta else LAMBDA)
+    chi_J = sp.diff(recursion["J"], J)
+    setting = HalfStable(calculus, taylor, recursion["K"], chi_J, lam, reach + 3, reach + 1)
+    value = {LAMBDA: near}
+    regime = f"critical: power-law approach of K to K* = {float(root.mid):.10g}"
+    return System(recursion, setting, regime, Status.MEASURED, lambda e: _digits(e.xreplace(value)), True)

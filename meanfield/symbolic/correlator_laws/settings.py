@@ -1,0 +1,226 @@
+r"""What functions of K are along K^l as l → ∞: where K falls to 0, and where it settles at K* > 0.
+
+A `Setting` turns a coefficient of a map (an expression in K and averages over it) into an `Expansion` in l. Near a
+critical K* the distance is y, y′ = y(1 + g(y)); with u = A y^{-m} the map is u′ = u + 1 + Σ f_k u^{-k/m}, so u = l + v
+with a v that is a series in l and log l up to a constant, which the start decides. Elsewhere K comes exponentially
+close, and a coefficient is its value at K*.
+
+Source: derived here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+from typing import Protocol
+
+import sympy as sp
+from flint import fmpq
+
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.asymptotics.coefficients import ONE, ZERO, Atoms, Exact, of
+from meanfield.symbolic.asymptotics.logseries import NONE, UNIT, Series, binomial, key, plus, scaled
+from meanfield.symbolic.correlator_laws.difference import ROUNDS, Calculus, Expansion, Rate
+from meanfield.symbolic.correlator_laws.local_series import Expander, PowerSeries
+from meanfield.symbolic.equality import expressions_equal, same_structure
+from meanfield.symbols import K
+
+C_K = sp.Symbol("C_K", real=True)
+Taylor = Callable[[sp.Expr, int], list[fmpq]]
+Value = Callable[[sp.Expr], tuple[Exact, Rate]]
+
+
+class Setting(Protocol):
+    """What a coefficient, and the multiplier of a variable in its own map, are along K^l."""
+
+    @property
+    def calculus(self) -> Calculus: ...
+    def coefficient(self, e: sp.Expr) -> Expansion: ...
+    def multiplier(self, e: sp.Expr) -> Expansion: ...
+
+
+class Approach:
+    """K → K* by a power of l.
+
+    expander: series in y (√K, or the distance from K* > 0); gain: y'/y − 1 or, at K = 0, K'/K − 1 as a series in y, and
+    share: the power of y that K, or the distance, is; reach: powers of l that are worked out; start: whether what the
+    start decides is carried along.
+    """
+
+    def __init__(
+        self, calculus: Calculus, expander: Expander, gain: PowerSeries, share: int, reach: int, start: bool = True
+    ) -> None:
+        self.start = calculus.atoms.of(C_K) if start else ZERO
+        self.calculus, self.expander, self.reach = calculus, expander, fmpq(reach)
+        self.gain, self.share = gain.stripped(), share
+        if not self.gain.c:
+            raise MeanFieldError("K' − K is smaller than every power here, so K is no power of l; no law is derived.")
+        self.m = self.gain.first  # y^m is what leads the gain
+        lead = self.gain.c[0]
+        self.A = calculus.reciprocal((-lead).scaled(fmpq(self.m, share)))
+        self.known: dict[int, Expansion] = {}
+
+    def _amplitude(self, k: int) -> Exact:
+        """A^{k/m}, so that y^k = A^{k/m} u^{-k/m}."""
+        whole, part = divmod(k, self.m)
+        out = ONE
+        for _ in range(abs(whole)):
+            out = out * (self.A if whole > 0 else self.calculus.reciprocal(self.A))
+        if part:
+            atoms = self.calculus.atoms
+            out = out * atoms.of(atoms.expr(self.A) ** sp.Rational(part, self.m))
+        return out
+
+    @cached_property
+    def u(self) -> Expansion:
+        """A y^{-m} = l + …, with the constant of the start."""
+        m, power = self.m, fmpq(-self.m, self.share)
+        length, total, part = len(self.gain.c), None, None
+        for j in range(1, 1 + math.ceil(length / m) + 1):
+            part = self.gain if part is None else part * self.gain
+            term = PowerSeries(part.first, tuple(c * binomial(power, j) for c in part.c))
+            total = term if total is None else total + term
+        assert total is not None
+        f = {k - m: total.at(k) * self._amplitude(k) for k in range(m + 1, total.end)}
+        rest = max(fmpq(1) - fmpq(total.end - m, m), -self.reach)
+        calc, ring = self.calculus, self.calculus.ring(rest)
+        v: Series = {}
+        for _ in range(ROUNDS):
+            u = calc.made(plus({key(1): ONE}, v), rest, ())
+            right = plus(
+                *[scaled(calc.real_power(u, fmpq(-k, m)).terms, c, key(1)) for k, c in f.items() if c],
+                calc.beyond(ring, v),
+            )
+            new = {k: c for k, c in plus(ring.solved(right), {UNIT: self.start}).items() if c and ring.keeps(k)}
+            if new == v:
+                return calc.made(plus({key(1): ONE}, v), rest, (NONE,) * len(calc.bases))
+            v = new
+        raise MeanFieldError("The expansion of K at large depth does not settle.")
+
+    def y(self, k: int) -> Expansion:
+        """y^k along the layers."""
+        if k not in self.known:
+            found = self.calculus.real_power(self.u, fmpq(-k, self.m))
+            self.known[k] = self.calculus.scaled(found, self._amplitude(k))
+        return self.known[k]
+
+    def along(self, series: PowerSeries) -> Expansion:
+        """A series in y as one in l."""
+        calc = self.calculus
+        parts = [calc.scaled(self.y(k), c) for k, c in zip(range(series.first, series.end), series.c) if c]
+        bound = fmpq(-series.end, self.m)
+        whole = calc.plus(*parts) if parts else calc.constant(ZERO)
+        rest = bound if whole.rest is None else max(bound, whole.rest)
+        return calc.made(whole.terms, rest, whole.rate)
+
+    def coefficient(self, e: sp.Expr) -> Expansion:
+        return self.along(self.expander(e))
+
+    def multiplier(self, e: sp.Expr) -> Expansion:
+        return self.coefficient(e)
+
+
+def power_law_at_zero(
+    calculus: Calculus, expander: Expander, step: sp.Expr, reach: int, start: bool = True
+) -> Approach:
+    """K falls to 0 as a power of l: K' = K(1 + g(√K)). Raises: MeanFieldError where g is not led by a power."""
+    gain = (expander(step / K) + PowerSeries(0, (-ONE, *[ZERO] * (expander.length - 1)))).stripped()
+    return Approach(calculus, expander, gain, 2, reach, start)
+
+
+class Settled:
+    """K comes exponentially close to K*, or, with C_K κ^l, to 0: what is exponentially smaller is left out.
+
+    values: the value of a coefficient, as (its size, the exponential it has); chi_K, chi_J: expressions of the two
+    slopes, powers of which every multiplier is.
+    """
+
+    def __init__(self, calculus: Calculus, value: Value, chi_K: sp.Expr, chi_J: sp.Expr, rates: list[Rate]) -> None:
+        self.calculus, self.value, self.chi_K, self.chi_J, self.rates = calculus, value, chi_K, chi_J, rates
+
+    def coefficient(self, e: sp.Expr) -> Expansion:
+        c, rate = self.value(e)
+        return Expansion({UNIT: c} if c else {}, None, rate)
+
+    def multiplier(self, e: sp.Expr) -> Expansion:
+        a, b = powers_of(e, self.chi_K, self.chi_J)
+        rate = tuple(a * x + b * y for x, y in zip(*self.rates))
+        return Expansion({UNIT: ONE}, None, rate)
+
+
+def powers_of(e: sp.Expr, chi_K: sp.Expr, chi_J: sp.Expr) -> tuple[int, int]:
+    """(a, b) of a multiplier χ_K^a χ_J^b. Raises: MeanFieldError for another one."""
+    candidates = [(a, b) for a in range(3) for b in (-1, 0, 1, 2)]
+    for a, b in candidates:
+        if sp.expand(e - chi_K**a * chi_J**b) == 0:
+            return a, b
+    for same in (same_structure, expressions_equal):  # σσ′ and (σ²)′/2 are written in two ways
+        for a, b in candidates:
+            if same(e, chi_K**a * chi_J**b):
+                return a, b
+    raise MeanFieldError(f"The multiplier {e} is no product of chi_K and chi_J.")
+
+
+def settled(atoms: Atoms, value_at: Callable[[sp.Expr], Exact], chi_K: sp.Expr, chi_J: sp.Expr) -> Settled:
+    """K → K* > 0, χ_K ≠ 1. value_at: the number that an expression is at K*, as an exact coefficient."""
+    slopes = [atoms.expr(value_at(e)) for e in (chi_K, chi_J)]
+    if not all(s > 0 or e == 0 for s, e in zip(slopes, (chi_K, chi_J))):  # of a slope 0 no multiplier is made
+        raise MeanFieldError("chi_K or chi_J is not positive at K*, so powers of it are no exponentials.")
+    bases = tuple(dict.fromkeys(s for s in slopes if s not in (0, 1)))
+    calculus = Calculus(atoms, bases=bases, transient=True)
+    rates = [tuple(fmpq(int(s == b)) for b in bases) for s in slopes]
+    none = (NONE,) * len(bases)
+    return Settled(calculus, lambda e: (value_at(e), none), chi_K, chi_J, rates)
+
+
+def falling(atoms: Atoms, expander: Expander, chi_K: sp.Expr, chi_J: sp.Expr, slope: sp.Expr) -> Settled:
+    """K = C_K κ^l to leading order, κ = χ_K = χ_J at K = 0."""
+    calculus = Calculus(atoms, bases=(slope,), transient=True)
+    start = sp.Symbol("C_K", positive=True)
+
+    def value(e: sp.Expr) -> tuple[Exact, Rate]:
+        found = expander(e).stripped()
+        if not found.c:
+            raise MeanFieldError("A coefficient is smaller than every power of K that was looked at.")
+        return found.c[0] * atoms.of(start ** sp.Rational(found.first, 2)), (fmpq(found.first, 2),)
+
+    return Settled(calculus, value, chi_K, chi_J, [(fmpq(1),), (fmpq(1),)])
+
+
+class HalfStable(Approach):
+    """K* > 0 with χ_K = χ_J = 1: δ = K − K* = −y/g, K' = K + g δ² + …; χ_J = 1 − λ y + ….
+
+    taylor: the numbers f^{(k)}(K*)/k! of an expression, as many as are asked for; lam: λ.
+    """
+
+    def __init__(
+        self, calculus: Calculus, taylor: Taylor, step: sp.Expr, chi_J: sp.Expr, lam: Exact, length: int, reach: int
+    ) -> None:
+        atoms, g = calculus.atoms, taylor(step, 3)[2]
+        self.chi_J_expr, self.chi_K_expr = chi_J, sp.diff(step, K)
+        scale = -1 / g
+
+        def numbers(e: sp.Expr) -> list[fmpq]:
+            return [x * scale**k for k, x in enumerate(taylor(e, length))]
+
+        def node(e: sp.Expr) -> PowerSeries:
+            return PowerSeries(0, tuple(of(x) for x in numbers(e)))
+
+        place = PowerSeries(0, (of(taylor(K, 1)[0]), of(scale), *[ZERO] * (length - 2)))
+        ahead = numbers(step)[2:]
+        ahead = [x / scale for x in ahead]  # y' = y − y² + …
+        gain = PowerSeries(1, (-ONE, *map(of, ahead[1:])))
+        self.chi_J = PowerSeries(0, (ONE, -lam, *map(of, numbers(chi_J)[2:])))
+        slopes = [c.scaled(fmpq(k)) for k, c in zip(range(2, 2 + length), gain.c)]
+        self.chi_K = PowerSeries(0, (ONE, *slopes))
+        super().__init__(calculus, Expander(atoms, node, place, length), gain, 1, reach)
+
+    def multiplier(self, e: sp.Expr) -> Expansion:
+        a, b = powers_of(e, self.chi_K_expr, self.chi_J_expr)
+        found = PowerSeries(0, (ONE, *[ZERO] * (len(self.chi_J.c) - 1)))
+        for _ in range(a):
+            found = found * self.chi_K
+        for _ in range(abs(b)):
+            found = found * (self.chi_J if b > 0 else self.chi_J.inverse(self.calculus.reciprocal))
+        return self.along(found)
