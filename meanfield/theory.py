@@ -41,6 +41,7 @@ from meanfield.functions.parser import number
 from meanfield.presentation import tables as _latex
 from meanfield.printed import wrapped
 from meanfield.quantities import (
+    CORRELATORS,
     COVARIANCES,
     EQUAL_NORMS,
     FINITE_INPUT,
