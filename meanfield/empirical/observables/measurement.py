@@ -57,8 +57,7 @@ class Plan:
 
     inputs: an array (positions, N_0) for all networks, or None: one input of norm `input_norm`, two with `correlation`,
     or `batch` of independent standard normals. probes: None for exact Jacobians and tangent kernels, else how many
-    random vectors estimate them. classes: how many outputs compete in "G0" and "delta2". rates: (λ_w, λ_b) per layer of
-    the tangent correlators.
+    random vectors estimate them. classes: how many outputs compete in "G0" and "delta2".
     """
 
     ensemble: Ensemble
@@ -71,7 +70,6 @@ class Plan:
     probes: int | None = None
     l0: int = 1
     classes: int = 2
-    rates: tuple[tuple[float, ...], tuple[float, ...]] | None = None
     device: str = "cpu"
     shapes: Mapping[str, tuple[int, ...]] = field(init=False)
 
@@ -310,7 +308,7 @@ class Plan:
         ensemble = self.ensemble
         pair = next(operation.pair for operation in ensemble.operations if isinstance(operation, Map))
         first, second = tee(network.dense(layer) for layer in range(1, ensemble.depth + 1))  # read in step
-        rate_w, rate_b = self.rates or zip(*(network.rates(layer) for layer in range(1, ensemble.depth + 1)))
+        rate_w, rate_b = zip(*(network.rates(layer) for layer in range(1, ensemble.depth + 1)))
         pushed = differentials(
             (w for w, _ in first),
             (b for _, b in second),
