@@ -85,8 +85,10 @@ class EnsembleResult:
 
         `log_scale` (a number, or one per layer) multiplies J by exp(−log_scale): with the predicted log J the
         prediction is 1 and nothing overflows. "K" also names K_aa. Correlators (V, A, B, D, F, P, Q, R, S, T, U) and
-        ratios (c, gamma) come with a jackknife's standard error over blocks of networks; V, A, B, D, F have four input
-        indices after the layer.
+        ratios (c, gamma) come with a jackknife's standard error over blocks of networks; correlators have four input
+        indices after the layer, αβγδ of z_iα z_iβ z_jγ z_jδ (V), H_ii;αβ H_jj;γδ (A), H_ij;αβ H_ij;γδ (B),
+        z_iα z_iβ H_jj;γδ (D), z_iα z_jβ H_ij;γδ (F), dH_ijj;αβγ z_iδ (P), dH_iij;αβγ z_jδ (Q), ddI_iijj;αβγδ (R), and
+        ddII_iijj, ddII_ijij, ddII_ijji (S, T, U).
 
         Raises `MeanFieldError` for a quantity that was not measured, for a layer that not every network reached (a mean
         over the survivors would be biased), for a J that overflows and for a log_J that is −∞ somewhere.

@@ -102,7 +102,7 @@ class Plan:
             shapes["_h"] = (depth, p, p)
             four = ("_hh", "_h*h", "_Sh", "_S*h", "_B", "_F")
             shapes |= {name: (depth, p, p, p, p) for name in four}
-            shapes |= {raw: (depth,) for raw in self._raw_differentials}
+            shapes |= {raw: (depth, p, p, p, p) for raw in self._raw_differentials}
         if self.signs:
             dense = max(1, sum(isinstance(operation, Affine) for operation in self.ensemble.operations))
             shapes |= {"G_z": (depth,), "G_w": (depth, dense), "G_b": (depth, dense)}
@@ -433,9 +433,10 @@ def _check_chain(plan: Plan) -> None:
             "P, Q, R, S, T, U need φ″ (and φ‴) as functions, but this activation has a kink or no hand-written ones; "
             "take a smooth one such as tanh."
         )
-    widest = WIDEST[plan.order]
+    widest = WIDEST[plan.order] // (plan.positions if plan.order > 1 else 1)
     if max(ensemble.widths) > widest:
+        inputs = f" for {plan.positions} inputs" if plan.order > 1 and plan.positions > 1 else ""
         raise MeanFieldError(
-            f"A, B, D, F hold tensors of N² numbers, P, Q of N³ and R, S, T, U of N⁴: here N ≤ {widest}, but "
+            f"A, B, D, F hold tensors of N² numbers, P, Q of N³ and R, S, T, U of N⁴: here N ≤ {widest}{inputs}, but "
             f"N = {max(ensemble.widths)} was given."
         )
