@@ -59,16 +59,19 @@ class Law:
         frame = np.linalg.qr(draw.standard_normal((count, n, len(gram))))[0]
         return np.einsum("pq,Nnq->Npn", np.linalg.cholesky(gram), frame) * np.sqrt(n)
 
-    def layers(self, draw: np.random.Generator, count: int, n: int, depth: int) -> Iterator[tuple[np.ndarray, ...]]:
-        """(z, H, controls, products) of `count` networks: (N, P, n), (N, P, P, n, n), and the controls of this layer,
-        (N, c) each: those that may be multiplied with other layers', and those that may not."""
+    def layers(
+        self, draw: np.random.Generator, count: int, n: int, depth: int, x: np.ndarray | None = None
+    ) -> Iterator[tuple[np.ndarray, ...]]:
+        """(z, H, controls, products, W, b) of `count` networks: (N, P, n), (N, P, P, n, n), and the controls of this
+        layer, (N, c) each: those that may be multiplied with other layers', and those that may not."""
         sigma, slope = PHI[self.phi]
-        y, P = self.inputs(draw, count, n), len(self.gram)
+        y, P = self.inputs(draw, count, n) if x is None else x, len(self.gram)
         inner = np.zeros((count, P, P, n, n))
         for _ in range(depth):
             W = self.matrices(draw, count, n)
             own = self.rate_b + self.rate_w * (y @ y.transpose(0, 2, 1)) / n
-            z = y @ W.transpose(0, 2, 1) + self.sigma_b * draw.standard_normal((count, 1, n))
+            b = self.sigma_b * draw.standard_normal((count, 1, n))
+            z = y @ W.transpose(0, 2, 1) + b
             H = W[:, None, None] @ inner @ W.transpose(0, 2, 1)[:, None, None]
             H[..., np.arange(n), np.arange(n)] += own[..., None]
             if P > 1:
@@ -76,9 +79,14 @@ class Law:
             else:
                 diagonal = np.diagonal(H[:, 0, 0], axis1=1, axis2=2)
                 controls, products = self._of_neurons(y[:, 0], inner[:, 0, 0], own[:, 0, 0], z[:, 0], diagonal)
-            yield z, H, controls, products
-            d, y = slope(z), sigma(z)
-            inner = d[:, :, None, :, None] * H * d[:, None, :, None, :]
+            d, new_y = slope(z), sigma(z)
+            new_inner = d[:, :, None, :, None] * H * d[:, None, :, None, :]
+            if P == 1 and self.weights == "gaussian":
+                vectors = [x[:, 0] for x in (y, z, new_y)]
+                more = self._of_pairs_of_neurons(*vectors, *(x[:, 0, 0] for x in (inner, own, H, new_inner)))
+                products = np.concatenate([products, more], axis=1)
+            yield z, H, controls, products, W, b[:, 0]
+            y, inner = new_y, new_inner
 
     def paths(self, draw: np.random.Generator, count: int, n: int, depth: int) -> Iterator[tuple[np.ndarray, ...]]:
         """(z, controls, products) of one input, without matrices: W y is |y| times a normal or unit vector."""
@@ -120,17 +128,51 @@ class Law:
             mixed = (image * image).sum(axis=1) / square - along**2  # what `inner` takes y to, across it
             second = (inner * inner).sum(axis=(1, 2)) - along**2 - 2 * mixed
             known = np.stack(self._averages(n, square, (own, along, across, mixed, second)))
-        means, covariances = known[: len(seen)], known[len(seen) :]
+        means, covariances = known[: len(seen)], known[len(seen) : None if inner is None else -1]
         controls = [s.mean(axis=1) - m for s, m in zip(seen, means)]
         two = combinations_with_replacement(range(len(seen)), 2)
         products = [controls[k] * controls[l] - c / n for (k, l), c in zip(two, covariances)]
+        if inner is not None:
+            products.append((z**2 * diagonal).mean(axis=1) - known[-1])
         return np.stack(controls, axis=1), np.stack(products, axis=1) if products else np.empty((count, 0))
+
+    def _of_pairs_of_neurons(self, y, z, new_y, inner, own, H, new_inner) -> np.ndarray:
+        """z·Hz, tr H², σ·σ′Hσ′σ and tr (σ′Hσ′)² by n², less their averages given the layer before; normal weights."""
+        n, w2, b2 = y.shape[1], self.sigma_w**2, self.sigma_b**2
+        sigma, slope = PHI[self.phi]
+        square, image = (y * y).sum(axis=1), np.einsum("Nij,Nj->Ni", inner, y)
+        along, trace = (image * y).sum(axis=1), np.trace(inner, axis1=1, axis2=2)
+        norm, mixed = (inner * inner).sum(axis=(1, 2)), (image * image).sum(axis=1) / square - (along / square) ** 2
+        zHz = own * (w2 * square + n * b2) + w2**2 * ((1 + 1 / n) * along + trace * square / n) + b2 * w2 * trace
+        HH = n * own**2 + 2 * own * w2 * trace + w2**2 * ((1 + 1 / n) * norm + trace**2 / n)
+        a = along / square
+        second = norm - a**2 - 2 * mixed
+        c, weight = _component("gaussian", n, 32 if self.sigma_b else 80)
+        g, other = (np.zeros(1), np.ones(1)) if b2 == 0 else _component("gaussian", 1, 11)
+        at = (self.sigma_w * np.sqrt(square)[:, None] * c)[:, :, None] + self.sigma_b * g
+        d = slope(at)
+
+        def mean(f):
+            return (f @ other) @ weight
+
+        kernel = own[:, None] + w2 * (a[:, None] * c * c + (trace - a)[:, None] / n)
+        spread = w2**2 * (4 * mixed[:, None] * c * c / n + 2 * second[:, None] / n**2)
+        once = mean(sigma(at) * d * c[:, None])
+        pairs = w2 * a * once**2
+        first = n * mean((sigma(at) * d) ** 2 * kernel[:, :, None]) + n * (n - 1) * pairs
+        one, two = mean(d**2), mean(d**2 * (c * c)[:, None])
+        off = w2**2 * (a**2 * two**2 + 2 * mixed * one * two / n + second * one**2 / n**2)
+        last = n * mean(d**4 * (kernel**2 + spread)[:, :, None]) + n * (n - 1) * off
+        seen = [np.einsum("Ni,Nij,Nj->N", v, A, v) for v, A in ((z, H), (new_y, new_inner))]
+        squares = [(A * A).sum(axis=(1, 2)) for A in (H, new_inner)]
+        found = [seen[0] - zHz, squares[0] - HH, seen[1] - first, squares[1] - last]
+        return np.stack(found, axis=1) / n**2
 
     def _averages(self, n: int, square: np.ndarray, kernel: tuple | None = None) -> list[np.ndarray]:
         """Of one neuron: the averages of z², σ² and, with the numbers of a kernel, H and σ′²H; then, of normal weights,
-        the covariances of every two."""
+        the covariances of every two; last, with a kernel, the average of z²H."""
         sigma, slope = PHI[self.phi]
-        c, weight = _component(self.weights, n, 32)
+        c, weight = _component(self.weights, n, 32 if self.sigma_b else 80)
         g, other = (np.zeros(1), np.ones(1)) if self.sigma_b == 0 else _component("gaussian", 1, 11)
         at = (self.sigma_w * np.sqrt(square)[:, None] * c)[:, :, None] + self.sigma_b * g  # z of (network, c, b)
         expected, spread = [at**2, sigma(at) ** 2], None
@@ -150,7 +192,8 @@ class Law:
                 if k > 1:
                     both = both + factors[k] * factors[l] * spread
                 covariances.append((both @ other) @ weight - means[k] * means[l])
-        return means + covariances
+        last = [] if kernel is None else [((at**2 * H[:, :, None]) @ other) @ weight]
+        return means + covariances + last
 
 
 @lru_cache(maxsize=32)
@@ -240,13 +283,14 @@ class Ensemble:
         if controlled and C.shape[1]:
             C = C / np.maximum(C.std(axis=0), 1e-300)
             centred = C - C.mean(axis=0)
-            beta = np.linalg.lstsq(centred, influence, rcond=1e-9)[0]
+            beta = np.linalg.pinv(centred.T @ centred, rcond=1e-10, hermitian=True) @ (centred.T @ influence)
             influence, mean = influence - centred @ beta, mean - C.mean(axis=0) @ beta
-        error = influence.std(axis=0, ddof=1 + min(C.shape[1] * controlled, count - 2)) / np.sqrt(count)
+        used = C.shape[1] * controlled
+        error = influence.std(axis=0, ddof=1 + used) * np.sqrt((1 + used / (count - used - 2)) / count)
         return (self.n * mean).reshape(shape), (self.n * error).reshape(shape)
 
     def _controls(self, layer: int) -> np.ndarray:
-        """As many kinds of controls as there are eight times as many networks for."""
+        """As many kinds of controls as there are five times as many networks for."""
         if layer not in self._known:
             linear = [c for c, _ in self.controls[: layer + 1]]
             products = [p for _, p in self.controls[: layer + 1]]
@@ -254,8 +298,8 @@ class Ensemble:
             C = np.empty((len(linear[0]), 0))
             for kind in (linear, products, crossed):
                 more = np.concatenate([C, *kind], axis=1)
-                more = more[:, more.std(axis=0) > 1e-10]
-                if 8 * more.shape[1] < len(more):
+                more = more[:, more.std(axis=0) > 1e-6]
+                if 5 * more.shape[1] < len(more):
                     C = more
             self._known = {layer: C}
         return self._known[layer]
@@ -269,9 +313,30 @@ def ensemble(law: Law, n: int, networks: int, depth: int, seed: int, matrices: b
     for first in range(0, networks, chunk):
         count = min(chunk, networks - first)
         if matrices:
-            parts.append([(rows(z, H), c, p) for z, H, c, p in law.layers(draw, count, n, depth)])
+            parts.append([(rows(z, H), c, p) for z, H, c, p, *_ in law.layers(draw, count, n, depth)])
         else:
             parts.append([(rows_of_paths(z), c, p) for z, c, p in law.paths(draw, count, n, depth)])
+    return _joined(n, parts)
+
+
+def differential_ensemble(law: Law, n: int, networks: int, depth: int, seed: int, tensors: Callable) -> Ensemble:
+    """The same for P … U: tensors(weights, biases, inputs) gives the rows of every layer of one network, as
+    `correlator_samples` does of the tensors of `differentials`, which are tested against derivatives elsewhere."""
+    draw, parts = np.random.default_rng([seed, n]), []
+    chunk = max(1, min(networks, 200_000 // (n * n)))
+    for first in range(0, networks, chunk):
+        count = min(chunk, networks - first)
+        x = law.inputs(draw, count, n)
+        layers = list(law.layers(draw, count, n, depth, x))
+        found: list[list[dict]] = [[] for _ in range(depth)]
+        for i in range(count):
+            for layer, row in enumerate(tensors([one[4][i] for one in layers], [one[5][i] for one in layers], x[i])):
+                found[layer].append(row)
+        parts.append([({k: np.stack([r[k] for r in f]) for k in f[0]}, *one[2:4]) for f, one in zip(found, layers)])
+    return _joined(n, parts)
+
+
+def _joined(n: int, parts: list) -> Ensemble:
     joined = [list(zip(*layer)) for layer in zip(*parts)]
     return Ensemble(
         n,
@@ -280,17 +345,19 @@ def ensemble(law: Law, n: int, networks: int, depth: int, seed: int, matrices: b
     )
 
 
-def extrapolated(estimates: dict[int, Estimate], terms: int = 3) -> Estimate:
-    """x₀ of x₀ + x₁/n + … (`terms` of them), fitted at every layer to widths weighted by their errors."""
+def extrapolated(estimates: dict[int, Estimate], terms: int = 3, floor: float = 0.005) -> Estimate:
+    """x₀ of x₀ + x₁/n + … (`terms` of them), fitted at every layer to widths weighted by their errors.
+
+    Errors have at least `floor` of the largest |value| beside them: what is better known than that feels terms beyond.
+    """
     widths = np.array(list(estimates))
     powers = np.vander(1 / widths, terms, increasing=True)
-    mean, error = (np.stack([getattr(e, part) for e in estimates.values()]) for part in ("mean", "error"))
-    x0, s0 = np.zeros(mean.shape[1:]), np.zeros(mean.shape[1:])
+    mean = np.stack([e.mean for e in estimates.values()])
+    least = [floor * np.abs(e.mean).max() for e in estimates.values()]
+    error = np.stack([np.hypot(e.error, low) for e, low in zip(estimates.values(), least)])
+    x0, s0 = np.empty(mean.shape[1:]), np.empty(mean.shape[1:])
     for place in np.ndindex(*x0.shape):
         m, e = mean[(slice(None), *place)], error[(slice(None), *place)]
-        if (e > 0).all():
-            weights = (np.linalg.pinv(powers / e[:, None]) / e)[0]
-            x0[place], s0[place] = weights @ m, np.sqrt(weights**2 @ e**2)
-        else:  # the same in every network: layer 1 has it exactly
-            x0[place] = np.linalg.lstsq(powers, m, rcond=None)[0][0]
+        weights = (np.linalg.pinv(powers / e[:, None]) / e)[0]
+        x0[place], s0[place] = weights @ m, np.sqrt(weights**2 @ e**2)
     return Estimate(x0, s0)
