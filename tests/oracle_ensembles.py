@@ -345,7 +345,7 @@ def _joined(n: int, parts: list) -> Ensemble:
     )
 
 
-def extrapolated(estimates: dict[int, Estimate], terms: int = 3, floor: float = 0.005) -> Estimate:
+def extrapolated(estimates: dict[int, Estimate], terms: int = 3, floor: float = 0.003) -> Estimate:
     """x₀ of x₀ + x₁/n + … (`terms` of them), fitted at every layer to widths weighted by their errors.
 
     Errors have at least `floor` of the largest |value| beside them: what is better known than that feels terms beyond.

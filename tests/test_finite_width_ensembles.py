@@ -138,16 +138,19 @@ def test_tangent_correlators_of_ensembles(phi, bias, law):
 
 #: networks of every width: orthogonal, layers 1 … 6; Gaussian, 1 … 4, whose errors are those of heavier tails
 DIFFERENTIALS = {
-    ("orthogonal", "PQRSTU"): {8: 1000, 12: 500, 16: 300, 24: 100, 32: 50},
+    ("orthogonal", "PQ"): {8: 5000, 12: 3000, 16: 2000, 24: 800, 32: 400},
+    ("orthogonal", "RSTU"): {8: 2000, 12: 1000, 16: 600, 24: 200, 32: 100},
     ("gaussian", "PQ"): {8: 8000, 12: 6000, 16: 5000, 24: 2500, 32: 1500},
-    ("gaussian", "RSTU"): {8: 6000, 12: 5000, 16: 4000, 24: 1000, 32: 400},
+    ("gaussian", "RSTU"): {8: 8000, 12: 6500, 16: 5000, 24: 1300, 32: 500},
 }
 
 
 @pytest.mark.parametrize(("phi", "bias"), SHORT)
 @pytest.mark.parametrize(("law", "names"), list(DIFFERENTIALS))
 def test_differentials_of_ensembles(phi, bias, law, names):
-    """P, Q, R, S, T, U of five widths; 1.2 times the theory fails."""
+    """P, Q, R, S, T, U of five widths; 1.3 times the theory fails. Those of Gaussian GELU networks have tails so heavy
+    that 5 % would take an hour: their error is held to 10 %."""
+    share = 0.1 if (phi, law) == ("gelu", "gaussian") else 0.05
     depth = {"orthogonal": 6, "gaussian": 4}[law]
     networks, derivatives = Law(phi, law, 1.0, bias), twins.derivatives(phi, 3)
 
@@ -163,9 +166,9 @@ def test_differentials_of_ensembles(phi, bias, law, names):
     for x in names:
         row = "S_dd" if x == "S" else x
         found = extrapolated({n: run.estimate(row) for n, run in runs.items()})
-        z.append(assert_extrapolated(*_after_the_first(found, getattr(theory, x))))
+        z.append(assert_extrapolated(*_after_the_first(found, getattr(theory, x)), share))
         with pytest.raises(AssertionError):
-            assert_extrapolated(*_after_the_first(found, 1.2 * getattr(theory, x)))
+            assert_extrapolated(*_after_the_first(found, (1 + 6 * share) * getattr(theory, x)), 1.0)
     assert np.mean(np.square(np.concatenate(z))) < 2.5
 
 

@@ -104,7 +104,7 @@ def assert_rates(rates, planted=None):
     keys = ("lambda_w", "lambda_b")
     run = theory.propagate(**settings, quantities=("Theta", "Theta1"), **dict(zip(keys, planted or rates)))
     found = mf.measure(
-        theory, **settings, width=100, networks=300, quantities=("Theta",), probes=2, **dict(zip(keys, rates))
+        theory, **settings, width=100, networks=150, quantities=("Theta",), probes=2, **dict(zip(keys, rates))
     ).estimate("Theta")
     gap = found.mean - run.Theta - run.Theta1 / 100
     assert (np.abs(gap) < 4 * found.standard_error + 0.002 * run.Theta).all(), gap / found.standard_error
