@@ -102,8 +102,8 @@ def test_kernel_correlators_of_two_inputs(law):
 @pytest.mark.slow
 @pytest.mark.parametrize("law", ["orthogonal", "gaussian"])
 def test_differentials_of_two_inputs(law):
-    """P, Q, R, S, T, U of five widths; 1.3 times the theory fails, and so do the inputs of another order."""
-    sizes = {8: 500, 12: 300, 16: 200, 24: 60, 32: 20}
+    """P, Q, R, S, T, U of five widths; 1.5 times the theory fails."""
+    sizes = {8: 600, 12: 400, 16: 250, 24: 100, 32: 50}
     settings = dict(sigma_w=1, sigma_b=0, depth=3, correlation=0.5, seed=8, lambda_w=1, lambda_b=0.5)
     theory = two_inputs(law, (*KERNEL, *HIGHER), 3)
     runs, z = {}, []
@@ -114,5 +114,5 @@ def test_differentials_of_two_inputs(law):
         found = extrapolated({n: Estimate(e.mean, e.standard_error) for n, e in estimates.items()})
         z.append(assert_patterns(found, [t[x] for t in theory], 0.15))
         with pytest.raises(AssertionError):
-            assert_patterns(found, [1.3 * t[x] for t in theory], 0.2)
+            assert_patterns(found, [1.5 * t[x] for t in theory], 1.0)
     assert np.mean(np.square(np.concatenate(z))) < 2.5
