@@ -254,7 +254,8 @@ class Dense(Block):
 
     weights: the law of W. "gaussian": independent standard normals. "orthogonal": √max(N, N′) times the N′ × N block of
     a Haar-distributed orthogonal matrix, so that every entry has variance 1; an input layer before such blocks is drawn
-    alike. "mixed": the same, after a Gaussian input layer.
+    alike. "mixed": the same, after a Gaussian input layer. "uniform": independent entries, uniform on [−√3, √3]
+    (fourth cumulant −6/5), as usual initializers draw them; so is an input layer before such blocks. Biases are normal.
     sigma_w, sigma_b: the network's own unless given; then a number ≥ 0, a `Param` or a `Schedule`. The names "sigma_w"
     and "sigma_b" are the network's own wherever they stand.
     expand: outputs per neuron of the layer that is made (4: a hidden layer of four times the width), > 0; a `Param` may
@@ -430,7 +431,7 @@ def deviation_of(value: object, what: str) -> Number:
 
 
 NORMS = ("none", "pre", "act")
-WEIGHTS = ("gaussian", "orthogonal", "mixed")
+WEIGHTS = ("gaussian", "orthogonal", "mixed", "uniform")
 AXES = ("neurons", "tokens")
 
 
@@ -526,6 +527,6 @@ def activations_of(block: Block) -> tuple[Hashable, ...]:
 
 
 def input_weights(block: Block) -> str:
-    """The law of the input layer's W: "orthogonal" if all Dense of the block are, else "gaussian"."""
+    """The law of the input layer's W: "orthogonal" or "uniform" if all Dense of the block are, else "gaussian"."""
     laws = {part.weights for part in parts(block) if isinstance(part, Dense)}
-    return "orthogonal" if laws == {"orthogonal"} else "gaussian"
+    return laws.pop() if laws in ({"orthogonal"}, {"uniform"}) else "gaussian"

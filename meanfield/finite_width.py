@@ -54,6 +54,8 @@ _LAWS = {
     ("mixed", "gaussian"): "mixed",
     ("mixed", "mixed"): "mixed",
     ("mixed", "orthogonal"): "orthogonal",
+    ("uniform", "gaussian"): "uniform",
+    ("uniform", "uniform"): "uniform",
 }
 
 

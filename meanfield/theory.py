@@ -1324,10 +1324,12 @@ def derive(
     phi: a registered activation name ("tanh", "leaky_relu(0.2)"), a formula in z ("z*erf(z)"), a SymPy expression or an
     `Activation`. residual: True adds the skip z^{l+1} = branch + μ z^l with μ = 1; mu: another μ, a number or a name
     (mu="mu" keeps it symbolic). norm: "pre" or "act" puts a LayerNorm on preactivations, Dense(φ(LN(z))), or on
-    activations, Dense(LN(φ(z))); the skip carries z as it is. weights: "gaussian", "orthogonal" (Haar) or "mixed" (Haar
-    after a Gaussian input layer), which share one limit of infinite width. architecture: any composition of blocks
-    instead of the plain layer; a `Network`, whose input layer has σ's of its own; or, with phi, the name of a preset of
-    `meanfield.architectures`, whose keywords are then taken, too (`architecture="full_residual", beta_v="1/2"`).
+    activations, Dense(LN(φ(z))); the skip carries z as it is. weights: "gaussian", "orthogonal" (Haar), "mixed" (Haar
+    after a Gaussian input layer) or "uniform" (independent, fourth cumulant −6/5), which share one limit of infinite
+    width; at order 1/n, G1, Theta1 and J1 tell uniform weights from Gaussian ones. architecture: any composition of
+    blocks instead of the plain layer; a `Network`, whose input layer has σ's of its own; or, with phi, the name of a
+    preset of `meanfield.architectures`, whose keywords are then taken, too (`architecture="full_residual",
+    beta_v="1/2"`).
     Keyword parameters set the activation's parameters (alpha=0.2, or alpha="alpha" to keep it symbolic). Where symbols
     leave open which switch point comes first (min(max(z, s), t)), the verbs that take numbers for them answer, and the
     others say what is open.

@@ -136,9 +136,8 @@ def test_all_that_decides_the_numbers_is_in_the_fingerprint(change, tmp_path):
 
 
 def test_rates_are_in_the_fingerprint():
-    ensemble = Ensemble(mlp("tanh"), 1, 0, 4, 2)
     keys = {
-        scaleout.fingerprint(Plan(ensemble, ("A",), 0, rates=rates), 0, 3, True)
+        scaleout.fingerprint(Plan(Ensemble(mlp("tanh"), 1, 0, 4, 2, rates=rates), ("A",), 0), 0, 3, True)
         for rates in (None, ((1.0, 1.0), (0.0, 0.0)), ((1.0, 2.0), (0.0, 0.0)))
     }
     assert len(keys) == 3

@@ -154,7 +154,7 @@ def test_without_the_series_digits_are_lost(monkeypatch):
 # --------------------------------------------------------------------------------------------------------- networks
 
 
-WIDTHS = (8, 16, 32)
+WIDTHS = (16, 32, 64)
 
 
 def assert_means(run, results, corrections, sign=1):
@@ -174,20 +174,26 @@ def assert_means(run, results, corrections, sign=1):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("law", ["orthogonal", "gaussian"])
+@pytest.mark.parametrize("law", ["orthogonal", "gaussian", "uniform"])
 def test_means_of_networks(law):
-    """G1, Theta1, J1 of tanh with biases, layers 2 to 4; a wrong sign fails where the effect is not small."""
+    """G1, Theta1, J1 of tanh with biases, layers 2 to 4; a wrong sign fails where the effect is not small, J1 among
+    them, and so does J1 of Gaussian weights for uniform ones."""
     settings = dict(sigma_w=1.1, sigma_b=0.3, depth=4)
-    run = TANH[law].propagate(**settings, quantities=("G1", "Theta1", "J1"))
+    networks = (60_000, 40_000, 20_000) if law == "uniform" else (30_000, 20_000, 10_000)
+    theory = mf.derive("tanh", weights=law)
+    run = theory.propagate(**settings, quantities=("G1", "Theta1", "J1"))
     results = [
-        mf.measure(TANH[law], **settings, width=n, networks=6000, seed=5, quantities=("K", "J", "Theta"))
-        for n in WIDTHS
+        mf.measure(theory, **settings, width=n, networks=N, seed=5, quantities=("K", "J", "Theta"))
+        for n, N in zip(WIDTHS, networks)
     ]
     assert_means(run, results, ("G1", "Theta1", "J1"))
-    if law == "orthogonal":
-        for one in ("G1", "Theta1", "J1"):
-            with pytest.raises(AssertionError):
-                assert_means(run, results, (one,), sign=-1)
+    for one in {"orthogonal": ("G1", "Theta1", "J1"), "gaussian": ("Theta1",), "uniform": ("J1",)}[law]:
+        with pytest.raises(AssertionError):
+            assert_means(run, results, (one,), sign=-1)
+    if law == "uniform":
+        gaussian = TANH["gaussian"].propagate(**settings, quantities=("G1", "Theta1", "J1"))
+        with pytest.raises(AssertionError):
+            assert_means(gaussian, results, ("J1",))
 
 
 @pytest.mark.slow

@@ -77,8 +77,8 @@ empirical.random.buffers empirical.random.philox empirical.random.sampler empiri
 empirical.functions.registry empirical.functions.formulas empirical.functions.groups empirical.functions.twins
 empirical.network.derivatives empirical.network.forward empirical.network.operations empirical.network.carried
 empirical.network.network
-empirical.observables.correlators empirical.observables.differentials empirical.observables.norms
-empirical.observables.classes
+empirical.observables.correlators empirical.observables.mixed empirical.observables.differentials
+empirical.observables.norms empirical.observables.classes
 empirical.observables.measurement
 empirical.cuda.kernels empirical.cuda.device
 empirical.ensemble.blocks empirical.ensemble.parallel empirical.ensemble.scaleout empirical.ensemble.ensemble

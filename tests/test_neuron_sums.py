@@ -59,10 +59,16 @@ def two_layers():
     return layers[1], layers[2], W[2], b[2], rates[0][2], rates[1][2]
 
 
+def dense(layer):
+    """The tensors of a layer at its only input."""
+    found = {"z": layer.z, "H": layer.H, "dH": layer.dH, "ddI": layer.ddI, "ddII": layer.ddII}
+    return {name: tensor[(0,) * (tensor.ndim // 2)] for name, tensor in found.items()}
+
+
 def word_value(word, chosen, old, W, b, rate_w, rate_b):
     """A word at neurons {label: number} of the new layer, its sums done by loops."""
     sigma, width = tanh_derivatives(old.z[0]), W.shape[1]
-    tensors = {"H": old.H[0, 0], "dH": old.dH, "ddI": old.ddI, "ddII": old.ddII}
+    tensors = dense(old)
     if any(chosen[x] != chosen[y] for x, y in word.deltas):
         return 0.0
     total, constant = 0.0, prod(b[chosen[i]] for i in word.biases)
@@ -80,11 +86,11 @@ def word_value(word, chosen, old, W, b, rate_w, rate_b):
 
 def assert_words_are(name, words, layers):
     old, new, *rest = layers
-    dense = {"z": new.z[0], "H": new.H[0, 0], "dH": new.dH, "ddI": new.ddI, "ddII": new.ddII}[name]
-    for place in product(range(2), repeat=dense.ndim):
+    expected = dense(new)[name]
+    for place in product(range(2), repeat=expected.ndim):
         chosen = dict(zip(I, place))
         found = sum(word_value(word, chosen, old, *rest) for word in words)
-        assert found == pytest.approx(dense[place], rel=1e-11, abs=1e-12), (name, place)
+        assert found == pytest.approx(expected[place], rel=1e-11, abs=1e-12), (name, place)
 
 
 @pytest.mark.parametrize("name", ["z", "H", "dH", *(pytest.param(d, marks=pytest.mark.slow) for d in ("ddI", "ddII"))])

@@ -147,6 +147,11 @@ def check(
         input_dimension = integer(input_dimension, "The input dimension N_0", 1, 1 << 48)
         parameters["N0"] = input_dimension
     layered = _ndim(sigma_w, "sigma_w") > 0 or _ndim(sigma_b, "sigma_b") > 0
+    if sampler is None and max(widths) >= LAZY_FROM and _is_uniform(theory.block):
+        raise MeanFieldError(
+            f"Uniform weights are drawn entry by entry, which is slow at width {max(widths)}; take a smaller one, such "
+            "as width=500, or say sampler='explicit'."
+        )
     given = dict(sigma_w=sigma_w, sigma_b=sigma_b, depth=depth, input_norm=input_norm, layerwise=layered)
     run = theory.propagate(**given, **parameters, correlation=correlation, quantities=names)
     exact, free = numbered(theory, parameters)
@@ -232,8 +237,8 @@ def measure(network: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) -> Ens
     a loss by class, too), class fractions; nothing analytic is used.
 
     network: a `Theory`, an architecture record, an activation's name or a formula. settings: width, depth, networks,
-    quantities, sampler (lazy from width 2000 on), probes, inputs, executor, checkpoint, ... as in
-    `meanfield.empirical.run_ensemble`.
+    quantities, sampler (lazy from width 2000 on, but for uniform weights), lambda_w, lambda_b, probes, inputs,
+    executor, checkpoint, ... as in `meanfield.empirical.run_ensemble`.
 
     >>> run = measure("z*erf(z)", sigma_w=1, sigma_b=0.1, width=40, depth=3, networks=30, quantities=("K", "V"))
     >>> run.estimate("K").mean.shape, run.estimate("V").mean.shape
@@ -244,10 +249,10 @@ def measure(network: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) -> Ens
     refuse_not_real(given["width"], "width")
     widths = np.ravel(np.asarray(given["width"], dtype=object)).tolist()
     widest = max((n for w in widths if isinstance(n := count_of(w), int | float)), default=0)
-    if widest >= LAZY_FROM and not asked & set("ABDFPQRSTU"):
-        settings.setdefault("sampler", "lazy")
     numbers = _numbers({"sigma_w": sigma_w, "sigma_b": sigma_b} | settings)
     block, pairs = _network(network, bool(asked & set("PQRSTU")), numbers.get("mu"))
+    if widest >= LAZY_FROM and not asked & set("ABDFPQRSTU") and not _is_uniform(block):
+        numbers.setdefault("sampler", "lazy")
     with _shown(numbers.pop("progress", None)) as bar:
         return run_ensemble(block, activation_pairs=pairs, progress=bar, **numbers)
 
@@ -315,6 +320,10 @@ def measure_pairs(network: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) 
         return _measure_pairs(block, activation_pairs=pairs, progress=bar, **numbers)
 
 
+def _is_uniform(block: Block) -> bool:
+    return any(isinstance(p, Dense) and p.weights == "uniform" for p in parts(block))
+
+
 def _ndim(value: Any, what: str) -> int:
     """The number of axes of a number or an array."""
     try:
@@ -326,6 +335,9 @@ def _ndim(value: Any, what: str) -> int:
 def _numbers(settings: dict[str, Any]) -> dict[str, Any]:
     """The settings of an ensemble with its numbers read as the theory reads them ("sqrt(2)", 2/3)."""
     taken = {k: double(k, v) for k, v in settings.items() if k in ("sigma_w", "sigma_b", "input_norm", "correlation")}
+    for name in ("lambda_w", "lambda_b"):  # a formula in l is read by the networks' own reader
+        if getattr(settings.get(name), "free_symbols", None):
+            taken[name] = str(settings[name])
     mu = settings.get("mu")
     if isinstance(mu, Mapping):
         taken["mu"] = {k: double(str(k), v) for k, v in mu.items()}

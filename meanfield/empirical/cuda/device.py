@@ -144,6 +144,8 @@ def check_cuda(plan: Plan) -> None:
         raise _refusal("the network has BatchNorm, but positions are run apart there")
     laws = {ensemble.input_layer.law, *(one.law for one in ensemble.operations if isinstance(one, Affine))}
     if ensemble.sampler == "explicit" and laws != {"gaussian"}:
+        if "uniform" in laws:
+            raise _refusal("uniform weights were asked for, but normal ones alone are drawn there")
         raise _refusal(
             "explicit orthogonal weights were asked for, but they are drawn by QR", 'use sampler="lazy", or '
         )

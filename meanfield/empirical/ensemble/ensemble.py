@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from meanfield.architecture import Block
-from meanfield.arguments import choice, flag, path, provides, refuse_not_real, shown, spoken
+from meanfield.arguments import choice, flag, path, provides, refuse_not_real, spoken
 from meanfield.arguments import names as names_of
 from meanfield.empirical.ensemble.blocks import Summary
 from meanfield.empirical.ensemble.scaleout import run_blocks
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.network import SAMPLERS, Ensemble
-from meanfield.empirical.network.operations import integer, per_layer, positive, real
+from meanfield.empirical.network.operations import integer, positive, real
 from meanfield.empirical.observables.correlators import ESTIMATORS, NEEDS
 from meanfield.empirical.observables.measurement import ALSO, DEVICES, PROBES, Plan, check_plan
 from meanfield.empirical.random.philox import MAX_NETWORK
@@ -85,8 +85,10 @@ class EnsembleResult:
 
         `log_scale` (a number, or one per layer) multiplies J by exp(−log_scale): with the predicted log J the
         prediction is 1 and nothing overflows. "K" also names K_aa. Correlators (V, A, B, D, F, P, Q, R, S, T, U) and
-        ratios (c, gamma) come with a jackknife's standard error over blocks of networks; V, A, B, D, F have four input
-        indices after the layer.
+        ratios (c, gamma) come with a jackknife's standard error over blocks of networks; correlators have four input
+        indices after the layer, αβγδ of z_iα z_iβ z_jγ z_jδ (V), H_ii;αβ H_jj;γδ (A), H_ij;αβ H_ij;γδ (B),
+        z_iα z_iβ H_jj;γδ (D), z_iα z_jβ H_ij;γδ (F), dH_ijj;αβγ z_iδ (P), dH_iij;αβγ z_jδ (Q), ddI_iijj;αβγδ (R), and
+        ddII_iijj, ddII_ijij, ddII_ijji (S, T, U).
 
         Raises `MeanFieldError` for a quantity that was not measured, for a layer that not every network reached (a mean
         over the survivors would be biased), for a J that overflows and for a log_J that is −∞ somewhere.
@@ -188,6 +190,8 @@ def run_ensemble(
     jacobian: bool = True,
     theta: bool = False,
     classes: int = 2,
+    lambda_w: Any = None,
+    lambda_b: Any = None,
     rates: tuple[Any, Any] | None = None,
     backward: str = "own",
     mu: Any = None,
@@ -210,8 +214,7 @@ def run_ensemble(
     quantities: K^l = Σ_i (z_i^l)²/N always; J (from layer l0; 0 is the input, J^{0,l} = ‖∂z^l/∂x‖²_F/N), Theta,
     gradients G_z, G_w, G_b of u·z^L/√N for random signs u (G_z^l estimates J^{l,L}; G_w, G_b: squared norms of the
     gradient by the weights and biases of every Dense), V, the tangent correlators A, B, D, F, P, Q, R, S, T, U (small
-    explicit networks Dense(φ(z)); learning `rates` (λ_w, λ_b), each one number or one per layer, unless given those of
-    the NTK parametrization), class fractions G0 of `classes` outputs, c and gamma of several inputs, the
+    explicit networks Dense(φ(z))), class fractions G0 of `classes` outputs, c and gamma of several inputs, the
     spread sigma_y2 of a neuron over inputs and the drift sigma_mu2 of its mean, delta2 (below). Without `quantities`,
     `jacobian` asks for J and `theta` for Theta.
 
@@ -220,6 +223,11 @@ def run_ensemble(
     median over all inputs, delta2_favoured over those whose label is the class that the network assigns most inputs to
     (the largest of its C outputs), delta2_unfavoured the fewest. Estimates are means over networks, `samples` holds
     each one. Source: [bias_and_trainability] (88), App. G.
+
+    lambda_w, lambda_b: learning rates that Theta, Theta_ab and the tangent correlators are taken with, λ_w divided by
+    the fan-in: a number, one per layer, or a formula in l, the layer that is made ("1/l"); left out, σ_w² and σ_b²,
+    those of standard normal parameters. They are of every Dense; trained gains have the rate 1. rates=(λ_w, λ_b) gives
+    both.
 
     backward: "copy" takes the gradients G_z, G_w, G_b back through weights that are drawn afresh, independent of those
     of the forward pass (gradient independence, made true); J, pushed forward, has no such choice.
@@ -273,6 +281,7 @@ def run_ensemble(
         tokens=tokens,
         sampler=sampler,
         backward=backward,
+        rates=_rates(rates, lambda_w, lambda_b),
     )
     networks = integer(networks, "The number of networks", 2, MAX_NETWORK + 1)
     first_network = integer(first_network, "first_network", 0, MAX_NETWORK - networks + 1)
@@ -292,7 +301,6 @@ def run_ensemble(
         None if probes is None else integer(probes, "The number of probes", 1, 1 << 16),
         integer(l0, "The layer l0", 0, ensemble.depth + 1),
         integer(classes, "The number of classes", 2, 1 << 24),
-        None if rates is None else _rates(rates, ensemble.depth),
         device,
     )
     check_plan(plan)
@@ -376,6 +384,12 @@ def given_inputs(inputs: Any, tokens: int, dimension: int | None) -> tuple[np.nd
     return np.ascontiguousarray(array), tokens, array.shape[1]
 
 
+def _rates(rates: Any, lambda_w: Any, lambda_b: Any) -> Any:
+    if rates is not None and (lambda_w is not None or lambda_b is not None):
+        raise MeanFieldError("rates=(λ_w, λ_b) means lambda_w= and lambda_b=; give one or the other.")
+    return (lambda_w, lambda_b) if rates is None else rates
+
+
 def _checked_correlation(correlation: Any, ensemble: Ensemble, batch: Any, inputs: Any) -> float | None:
     if sum(one is not None for one in (correlation, batch, inputs)) > 1:
         raise MeanFieldError("Give one of correlation=, batch= and inputs=.")
@@ -389,10 +403,3 @@ def _checked_correlation(correlation: Any, ensemble: Ensemble, batch: Any, input
     if ensemble.tokens > 1:
         raise MeanFieldError("Two inputs with a correlation have no tokens; give inputs= or batch=.")
     return correlation
-
-
-def _rates(rates: Any, depth: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    if not isinstance(rates, tuple | list) or len(rates) != 2:
-        raise MeanFieldError(f"rates must be (λ_w, λ_b), but {shown(rates)} was given.")
-    w, b = (tuple(per_layer(rate, f"The learning rate {name}", depth).tolist()) for rate, name in zip(rates, "wb"))
-    return w, b

@@ -150,7 +150,7 @@ def fingerprint(plan: Plan, first_network: int, networks: int, keep: bool) -> st
         ensemble.tokens,
         ensemble.sampler,
         sorted(plan.shapes.items()),
-        (plan.seed, plan.input_norm, plan.correlation, plan.batch, plan.probes, plan.l0, plan.classes, plan.rates),
+        (plan.seed, plan.input_norm, plan.correlation, plan.batch, plan.probes, plan.l0, plan.classes, ensemble.rates),
         (first_network, networks, keep, plan.device),
     )
     return hashlib.sha256(repr(what).encode() + inputs).hexdigest()

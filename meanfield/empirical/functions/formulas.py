@@ -119,6 +119,22 @@ def from_formula(
     return ScalarPair.from_sources(*[source(text, values or {}, k) for k in orders], continuous=continuous)
 
 
+def number(text: str, values: Mapping[str, float]) -> float:
+    """The value of a formula without a variable, at numbers for the names it holds.
+
+    >>> number("2/(l + 1)", {"l": 3.0})
+    0.5
+    """
+    tree = _tree(text)
+    held = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+    unknown = sorted(held - {*values, "pi", "E", *_HEADS, *_SWITCHES})
+    if unknown:
+        raise MeanFieldError(f"{unknown[0]} in {text[:80]!r} has no value here; it may hold {', '.join(values)}.")
+    found = _Writer(text, values, 0, {}).number(tree)
+    assert found is not None
+    return found
+
+
 def source(text: str, values: Mapping[str, float], order: int) -> str:
     """Python text of f(z), derivative number `order` of the formula, for `math`, `np` and `@njit`."""
     return function("f(z)", straight_line(text, values, order, _SLOPES))

@@ -66,7 +66,8 @@ class Tangents:
 class ParameterTangents(Tangents):
     """δz = Σ_θ (∂z/∂θ) ξ_θ for independent standard normal ξ: E δz_i δz′_i = Θ_ii(x, x′), at the cost of one tangent.
 
-    θ are the standard normal entries of every W and b, and γ, β of every norm that trains them. δW y for independent
+    θ are the entries of every W and b, standard normal or scaled by the roots of learning rates, and γ, β of every norm
+    that trains them. δW y for independent
     standard normal δW is drawn as what it is, Gaussian with covariance y_p·y_q between positions. The normals of vector
     k, operation o of layer l are the stream (seed, network, l, THETA_ROLE + o) from number k·2³² on.
     """
@@ -92,15 +93,15 @@ class ParameterTangents(Tangents):
         for k in range(len(rows)):
             key = self._seed, self._index, self.layer, role
             match derivative:
-                case Weighted(_, y, scale, sigma_b, trained=True):
+                case Weighted(_, y, step_w, step_b, trained=True):
                     frame = _coefficients(y[: rows.shape[1]])
                     count = frame.shape[1]
                     xi = normals(*key, (count + 1) * rows.shape[2], k << 32).reshape(count + 1, -1)
-                    rows[k] += scale * (frame @ xi[:count]) + sigma_b * xi[count]
-                case WeightedTokens(weights, y, scale, sigma_b):
+                    rows[k] += step_w * (frame @ xi[:count]) + step_b * xi[count]
+                case WeightedTokens(weights, y, step_w, step_b):
                     new, old = weights.shape
                     xi = normals(*key, new * (old + 1), k << 32).reshape(new, old + 1)
-                    added = scale * np.matmul(xi[:, :old], y) + sigma_b * xi[:, old:]
+                    added = step_w * np.matmul(xi[:, :old], y) + step_b * xi[:, old:]
                     rows[k] += added.reshape(rows[k].shape)
                 case Projection(unit, _, True) | BatchProjection(unit, _, True):
                     xi = normals(*key, 2 * rows.shape[2], k << 32).reshape(2, -1)

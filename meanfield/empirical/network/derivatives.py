@@ -143,13 +143,15 @@ class Pooled:
 class Weighted:
     """Of y → σ_w n^{−1/2} W y + σ_b b on the neurons of every position: the matrix holds the factor σ_w n^{−1/2}.
 
-    trained: whether W and b are parameters; back: what cotangents meet in the place of the matrix.
+    step_w, step_b: square roots of the learning rates of an entry of σ_w n^{−1/2} W and of σ_b b, which are these
+    factors for standard normal parameters; trained: whether W and b are parameters; back: what cotangents meet in the
+    place of the matrix.
     """
 
     matrix: Matrix
     y: np.ndarray
-    scale: float
-    sigma_b: float
+    step_w: float
+    step_b: float
     trained: bool = True
     back: Matrix | None = None
 
@@ -159,11 +161,11 @@ class Weighted:
 
     @property
     def own(self) -> float | None:
-        """By the standard normal entries of a row of W, and of b."""
+        """By the entries of a row of W, and of b, each times its rate."""
         if not self.trained:
             return None
         y = self.y[0]
-        return self.scale * self.scale * float(y @ y) + self.sigma_b * self.sigma_b
+        return self.step_w * self.step_w * float(y @ y) + self.step_b * self.step_b
 
     def push(self, rows: np.ndarray, out: np.ndarray) -> None:
         outputs, inputs = self.matrix.shape
@@ -190,8 +192,8 @@ class WeightedTokens:
 
     weights: np.ndarray
     y: np.ndarray
-    scale: float
-    sigma_b: float
+    step_w: float
+    step_b: float
     own: None = None
     trained: bool = True
 

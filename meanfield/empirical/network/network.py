@@ -37,6 +37,7 @@ from meanfield.empirical.network.operations import (
     integer,
     operations,
     per_layer,
+    rates_per_layer,
     refuse_one_neuron,
     shapes,
 )
@@ -62,7 +63,9 @@ class Ensemble:
     `depth`; `width` is one number, or one per layer (`widths`; `width` is then the last); `input_dimension` N_0 (kept
     as `fan_in`) is the first layer's width unless given; `mu` is the value of symbolic parameters, see `operations`;
     `tokens` positions make one input. block: a `Network`, where the input layer has σ's of its own. backward: "own", or
-    "copy" for cotangents that meet weights independent of those of the forward pass.
+    "copy" for cotangents that meet weights independent of those of the forward pass. rates: learning rates (λ_w, λ_b)
+    of every Dense, each one number ≥ 0, one per layer, a formula in l such as "1/l", or None for that of standard
+    normal parameters, σ_w² and σ_b²; λ_w is divided by the fan-in.
     `Ensemble(...).network(seed, index)` is one draw.
     """
 
@@ -77,6 +80,7 @@ class Ensemble:
     tokens: int = 1
     sampler: str = "explicit"
     backward: str = "own"
+    rates: Any = (None, None)
     fan_in: int = field(init=False)
     widths: tuple[int, ...] = field(init=False)
     input_layer: Affine = field(init=False)
@@ -93,7 +97,8 @@ class Ensemble:
         parts = Sequential((whole.block, whole.first))
         *block, first = operations(parts, self.activation_pairs, self.mu, depth, own)
         assert isinstance(first, Affine)
-        law = {"gaussian": input_weights(whole.block), "mixed": "gaussian"}.get(whole.first.weights, "orthogonal")
+        given_law = whole.first.weights
+        law = {"gaussian": input_weights(whole.block), "mixed": "gaussian"}.get(given_law, given_law)
         given = widths[0] if self.input_dimension is None else self.input_dimension
         checked = {
             "width": widths[-1],
@@ -103,10 +108,17 @@ class Ensemble:
             "fan_in": integer(given, "The input dimension N_0", 1, MAX_INDEX // widths[0]),
             "tokens": integer(self.tokens, "The number of tokens", 1, 1 << 24),
             **own,
+            "rates": rates_per_layer(self.rates, depth),
             "operations": tuple(block),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+        laws = {one.law for one in (self.input_layer, *block) if isinstance(one, Affine)}
+        if self.sampler == "lazy" and "uniform" in laws:
+            raise MeanFieldError(
+                "The lazy sampler knows the products of Gaussian and orthogonal matrices, but uniform weights were "
+                "asked for, whose products have no such law; take sampler='explicit'."
+            )
         if any(isinstance(operation, Normalize) for operation in self.operations):
             refuse_one_neuron(min(widths))
         object.__setattr__(self, "operations", check_shapes(self.operations, widths, self.tokens))
@@ -378,9 +390,17 @@ class Network:
         return next(one for one in self.ensemble.operations if isinstance(one, Affine))
 
     def rates(self, layer: int) -> tuple[float, float]:
-        """(σ_w², σ_b²) of the only Dense of a layer: the rates of standard normal parameters."""
-        sigma_w, sigma_b = self.deviations(self._only_dense(layer), layer)
-        return sigma_w**2, sigma_b**2
+        """(λ_w, λ_b) of the only Dense of a layer: those given, or σ_w² and σ_b² of standard normal parameters."""
+        root_w, root_b = self._roots_of_rates(self.deviations(self._only_dense(layer), layer), layer)
+        return root_w**2, root_b**2
+
+    def _roots_of_rates(self, deviations: tuple[float, float], layer: int) -> tuple[float, float]:
+        """(√λ_w, √λ_b) of a Dense with these standard deviations."""
+        (rate_w, rate_b), (sigma_w, sigma_b) = self.ensemble.rates, deviations
+        return (
+            sigma_w if rate_w is None else math.sqrt(rate_w[layer - 1]),
+            sigma_b if rate_b is None else math.sqrt(rate_b[layer - 1]),
+        )
 
     def dense(self, layer: int) -> tuple[np.ndarray, np.ndarray | None]:
         """(w, β), y → w y + β, of the only Dense of a layer."""
@@ -416,7 +436,8 @@ class Network:
         other = None
         if pulls and self.ensemble.backward == "copy":
             other = self.matrix(operation, layer, (outputs, fan_in), scale, len(z) * pulls, COPY_ROLE)
-        return new_z, Weighted(matrix, z, scale, sigma_b, back=other)
+        root_w, root_b = self._roots_of_rates(deviations, layer)
+        return new_z, Weighted(matrix, z, root_w / math.sqrt(fan_in), root_b, back=other)
 
     def _mix(self, operation: Affine, layer: int, z: np.ndarray, inputs: int) -> tuple[np.ndarray, WeightedTokens]:
         """A Dense on the tokens: a small matrix, whose products are too many to be worth revealing one by one."""
@@ -431,7 +452,8 @@ class Network:
         np.matmul(weights, y, out=new_z.reshape(inputs, new, neurons))
         if sigma_b > 0:
             new_z.reshape(inputs, new, neurons)[...] += self.bias(operation, layer, new, sigma_b)[:, None]
-        return new_z, WeightedTokens(weights, y, scale, sigma_b)
+        root_w, root_b = self._roots_of_rates((sigma_w, sigma_b), layer)
+        return new_z, WeightedTokens(weights, y, root_w / math.sqrt(old), root_b)
 
     def _refuse_lazy(self) -> None:
         if self.ensemble.sampler == "lazy":

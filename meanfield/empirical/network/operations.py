@@ -25,6 +25,7 @@ from meanfield.architecture import (
     Sequential,
 )
 from meanfield.arguments import count_of, refuse_not_real, shown
+from meanfield.empirical.functions.formulas import number
 from meanfield.empirical.functions.groups import jumps
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.functions.twins import resolve
@@ -244,7 +245,7 @@ def operations(
             case Dense(weights, sigma_w, sigma_b, expand, axis):
                 yield Affine(
                     next(ordinals),
-                    "gaussian" if weights == "gaussian" else "orthogonal",
+                    "orthogonal" if weights == "mixed" else weights,
                     deviation(sigma_w, "sigma_w"),
                     deviation(sigma_b, "sigma_b"),
                     None if expand == 1 else value(expand, "the factor"),
@@ -412,3 +413,20 @@ def per_layer(value: Any, what: str, depth: int) -> np.ndarray:
     if not (np.isfinite(array).all() and (array >= 0).all()):
         raise MeanFieldError(f"{what} must be finite and ≥ 0, but {shown(value)} was given.")
     return np.array(np.broadcast_to(array, (depth,)))
+
+
+def rates_per_layer(given: Any, depth: int) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
+    """Learning rates (λ_w, λ_b) as `Ensemble` takes them, for layers 1 … depth: the layer that is made is l."""
+    if given is None:
+        return None, None
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise MeanFieldError(f"rates must be (λ_w, λ_b), but {shown(given)} was given.")
+    return _rate(given[0], "lambda_w", depth), _rate(given[1], "lambda_b", depth)
+
+
+def _rate(given: Any, name: str, depth: int) -> tuple[float, ...] | None:
+    if given is None:
+        return None
+    if isinstance(given, str):
+        given = [number(given, {"l": float(layer)}) for layer in range(1, depth + 1)]
+    return tuple(per_layer(given, f"The learning rate {name}", depth).tolist())

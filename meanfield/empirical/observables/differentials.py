@@ -16,6 +16,7 @@ carries a Kronecker delta. With M = W diag σ′, G = M H, w = λ_w/n, r = σσ�
     ddI′_ijkl = Σ_m W_im [σ′_m (M⊗M⊗M ddI_m)_jkl + σ″_m (E_m;jk G_lm + E_m;jl G_km + E_m;kl G_jm)
         + σ‴_m G_jm G_km G_lm] + δ_ij X_kl + δ_ik X_jl + δ_il X_jk,  X = w Σ_m σ_m (σ′_m E_m + σ″_m G_m G_mᵀ)
 
+Of several inputs every index has its own, see `mixed`; what follows is one input, where symmetries save more.
 With the product f · g = Σ_c λ_c f_c g_c and the vectors ψ_ik = Σ_a λ_a (∂_a∂_c z_i) ∂_a z_k, ddII_ijkl = ψ_ik · ψ_jl,
 dH_iks = ψ_ik · ∂z_s and H_ms = ∂z_m · ∂z_s. Of φ_mk = σ′_m Σ_p M_kp ψ_mp + σ″_m G_km ∂z_m and u = Σ_s r_s ∂z_s,
 
@@ -32,6 +33,7 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.empirical.observables.mixed import push_differentials
 from meanfield.results import MeanFieldError
 
 Derivatives = Callable[[np.ndarray], Sequence[np.ndarray]]
@@ -40,10 +42,11 @@ _END = object()
 
 @dataclass(frozen=True, eq=False)
 class LayerTensors:
-    """Preactivations z (P, n) and H[α, β, i, j] (P, P, n, n) of one layer at P inputs; the others at input 0, or None.
+    """z (P, n), H[α, β, i, j] (P, P, n, n), and dH[α, β, γ, i, j, k], ddI and ddII[α, β, γ, δ, i, j, k, l] or None, of
+    one layer at P inputs: an input for each neuron's index, in their order.
 
-    dH is (n, n, n), symmetric in its last two indices; ddI and ddII are (n, n, n, n), ddI symmetric in its last three
-    indices and ddII under the exchange of (i, k) with (j, l).
+    Each index goes with its input: dH is symmetric in its last two, ddI in its last three, ddII under the exchange of
+    (i, k) with (j, l).
     """
 
     z: np.ndarray
@@ -66,7 +69,7 @@ def differentials(
 
     `weights`: W^l (n_l, n_{l−1}) as it multiplies σ; `biases`: b^l (n_l,), None for zeros that are trained all the
     same; `inputs`: (P, n_0); `derivatives`: z → (σ, σ′, …) up to the derivative number `order`, elementwise;
-    `rate_w`, `rate_b`: λ_w^l and λ_b^l. Order 1 gives H, 2 also dH, 3 also ddI and ddII, in O(n⁵) steps a layer.
+    `rate_w`, `rate_b`: λ_w^l and λ_b^l. Order 1 gives H, 2 also dH, 3 also ddI and ddII, in O(P⁴ n⁵) steps a layer.
     An overflow is carried on as a number that is not finite. Raises `MeanFieldError` for shapes that do not fit.
     """
     if order not in (1, 2, 3):
@@ -130,10 +133,10 @@ def _parameters(layer: int, fan_in: int, weights: Any, bias: Any) -> tuple[np.nd
 
 
 def _first(x: np.ndarray, W: np.ndarray, b: np.ndarray | float, w: float, lam_b: float, order: int) -> LayerTensors:
-    n = len(W)
+    n, P = len(W), len(x)
     H = (lam_b + w * (x @ x.T))[:, :, None, None] * np.eye(n)
-    dH = np.zeros((n,) * 3) if order > 1 else None
-    ddI, ddII = (np.zeros((n,) * 4) if order > 2 else None for _ in range(2))
+    dH = np.zeros((P,) * 3 + (n,) * 3) if order > 1 else None
+    ddI, ddII = (np.zeros((P,) * 4 + (n,) * 4) if order > 2 else None for _ in range(2))
     return LayerTensors(x @ W.T + b, H, dH, ddI, ddII)
 
 
@@ -161,7 +164,7 @@ def _triples(n: int) -> tuple[np.ndarray, ...]:
 
 
 class _Push:
-    """One layer forward: what its terms share, at input 0 but for M."""
+    """One layer forward: what its terms share, at input 0 but for M; dH, ddI and ddII here are of a single input."""
 
     def __init__(self, old: LayerTensors, W: np.ndarray, sigma: list[np.ndarray], w: float, scratch: _Scratch) -> None:
         self.old, self.W, self.w, self.scratch, self.sigma = old, W, w, scratch, sigma
@@ -174,7 +177,10 @@ class _Push:
         old = self.old
         if order == 1 or old.dH is None:
             return LayerTensors(z, H)
-        F = np.matmul(self.M, old.dH)  # F[m, k, s] = Σ_p M_kp dH_mps
+        if len(z) > 1:
+            before = (old.dH, old.ddI, old.ddII) if started else (None, None, None)
+            return LayerTensors(z, H, *push_differentials(old.H, before, self.W, self.sigma, self.w, order))
+        F = np.matmul(self.M, old.dH[0, 0, 0])  # F[m, k, s] = Σ_p M_kp dH_mps
         E = np.matmul(F, self.M.T)
         s, d1, d2 = (f[0] for f in self.sigma[:3])
         G, w, i = self.G, self.w, np.arange(len(self.W))
@@ -186,13 +192,15 @@ class _Push:
         dH[i, i, :] += g
         dH[i, :, i] += g
         if order == 2:
-            return LayerTensors(z, H, dH)
+            return LayerTensors(z, H, dH[None, None, None])
         X = w * np.tensordot(s, inner, axes=1)
-        ddI = self._third(E, Gt, d1, d2, self.sigma[3][0], old.ddI if started else None)
+        one = 0, 0, 0, 0
+        ddI = self._third(E, Gt, d1, d2, self.sigma[3][0], old.ddI[one] if started and old.ddI is not None else None)
         ddI[i, i, :, :] += X
         ddI[i, :, i, :] += X
         ddI[i, :, :, i] += X
-        return LayerTensors(z, H, dH, ddI, self._gram(F, Gt, s, d1, d2, old.ddII if started else None))
+        ddII = self._gram(F, Gt, s, d1, d2, old.ddII[one] if started and old.ddII is not None else None)
+        return LayerTensors(z, H, dH[None, None, None], ddI[None, None, None, None], ddII[None, None, None, None])
 
     def _kernel(self, lam_b: float) -> np.ndarray:
         inputs, n = self.sigma[0].shape[0], len(self.W)
@@ -264,9 +272,10 @@ def correlator_samples(t: LayerTensors) -> dict[str, np.ndarray]:
     """The averages of one network over neurons, and over ordered pairs i ≠ j, that the 1/n correlators are means of.
 
     S_αβ = ⟨z_iα z_iβ⟩, h_αβ = ⟨H_ii;αβ⟩ (P, P); SS, hh, B, Sh, F (P, P, P, P), indexed αβγδ: z_iα z_iβ z_jγ z_jδ,
-    H_ii;αβ H_jj;γδ, H_ij;αβ H_ij;γδ, z_iα z_iβ H_jj;γδ, z_iα z_jβ H_ij;γδ; numbers, where dH is there: P = dH_ijj z_i,
-    Q = dH_iij z_j, and where ddI is: R = ddI_iijj, S_dd = ddII_iijj, T = ddII_ijij, U = ddII_ijji. Their means are
-    exact at every n, as neurons are exchangeable. Raises `MeanFieldError` for n = 1.
+    H_ii;αβ H_jj;γδ, H_ij;αβ H_ij;γδ, z_iα z_iβ H_jj;γδ, z_iα z_jβ H_ij;γδ; where dH is there: P = dH_ijj;αβγ z_iδ,
+    Q = dH_iij;αβγ z_jδ, and where ddI is: R = ddI_iijj;αβγδ, S_dd = ddII_iijj;αβγδ, T = ddII_ijij;αβγδ,
+    U = ddII_ijji;αβγδ. Their means are exact at every n, as neurons are exchangeable. Raises `MeanFieldError` for
+    n = 1.
     """
     z, H = t.z, t.H
     inputs, n = z.shape
@@ -292,17 +301,17 @@ def correlator_samples(t: LayerTensors) -> dict[str, np.ndarray]:
         "F": (z @ off @ z.T / pairs).transpose(2, 3, 0, 1),
     }
     if t.dH is not None:
-        found["P"] = _apart(np.einsum("ijj,i->ij", t.dH, z[0]))
-        found["Q"] = _apart(np.einsum("iij,j->ij", t.dH, z[0]))
+        found["P"] = _apart(np.einsum("abcijj,di->abcdij", t.dH, z))
+        found["Q"] = _apart(np.einsum("abciij,dj->abcdij", t.dH, z))
     if t.ddI is not None and t.ddII is not None:
-        found["R"] = _apart(np.einsum("iijj->ij", t.ddI))
+        found["R"] = _apart(np.einsum("...iijj->...ij", t.ddI))
         found["S_dd"], found["T"], found["U"] = (
-            _apart(np.einsum(f"{which}->ij", t.ddII)) for which in ("iijj", "ijij", "ijji")
+            _apart(np.einsum(f"...{which}->...ij", t.ddII)) for which in ("iijj", "ijij", "ijji")
         )
     return found
 
 
-def _apart(matrix: np.ndarray) -> np.ndarray:
-    """Mean of what is off the diagonal."""
-    n = len(matrix)
-    return np.asarray(np.where(np.eye(n, dtype=bool), 0.0, matrix).sum() / (n * (n - 1)))
+def _apart(matrices: np.ndarray) -> np.ndarray:
+    """Means of what is off the diagonals."""
+    n = matrices.shape[-1]
+    return np.asarray(np.where(np.eye(n, dtype=bool), 0.0, matrices).sum(axis=(-2, -1)) / (n * (n - 1)))

@@ -57,8 +57,7 @@ class Plan:
 
     inputs: an array (positions, N_0) for all networks, or None: one input of norm `input_norm`, two with `correlation`,
     or `batch` of independent standard normals. probes: None for exact Jacobians and tangent kernels, else how many
-    random vectors estimate them. classes: how many outputs compete in "G0" and "delta2". rates: (λ_w, λ_b) per layer of
-    the tangent correlators.
+    random vectors estimate them. classes: how many outputs compete in "G0" and "delta2".
     """
 
     ensemble: Ensemble
@@ -71,7 +70,6 @@ class Plan:
     probes: int | None = None
     l0: int = 1
     classes: int = 2
-    rates: tuple[tuple[float, ...], tuple[float, ...]] | None = None
     device: str = "cpu"
     shapes: Mapping[str, tuple[int, ...]] = field(init=False)
 
@@ -104,7 +102,7 @@ class Plan:
             shapes["_h"] = (depth, p, p)
             four = ("_hh", "_h*h", "_Sh", "_S*h", "_B", "_F")
             shapes |= {name: (depth, p, p, p, p) for name in four}
-            shapes |= {raw: (depth,) for raw in self._raw_differentials}
+            shapes |= {raw: (depth, p, p, p, p) for raw in self._raw_differentials}
         if self.signs:
             dense = max(1, sum(isinstance(operation, Affine) for operation in self.ensemble.operations))
             shapes |= {"G_z": (depth,), "G_w": (depth, dense), "G_b": (depth, dense)}
@@ -310,7 +308,7 @@ class Plan:
         ensemble = self.ensemble
         pair = next(operation.pair for operation in ensemble.operations if isinstance(operation, Map))
         first, second = tee(network.dense(layer) for layer in range(1, ensemble.depth + 1))  # read in step
-        rate_w, rate_b = self.rates or zip(*(network.rates(layer) for layer in range(1, ensemble.depth + 1)))
+        rate_w, rate_b = zip(*(network.rates(layer) for layer in range(1, ensemble.depth + 1)))
         pushed = differentials(
             (w for w, _ in first),
             (b for _, b in second),
@@ -435,9 +433,10 @@ def _check_chain(plan: Plan) -> None:
             "P, Q, R, S, T, U need φ″ (and φ‴) as functions, but this activation has a kink or no hand-written ones; "
             "take a smooth one such as tanh."
         )
-    widest = WIDEST[plan.order]
+    widest = WIDEST[plan.order] // (plan.positions if plan.order > 1 else 1)
     if max(ensemble.widths) > widest:
+        inputs = f" for {plan.positions} inputs" if plan.order > 1 and plan.positions > 1 else ""
         raise MeanFieldError(
-            f"A, B, D, F hold tensors of N² numbers, P, Q of N³ and R, S, T, U of N⁴: here N ≤ {widest}, but "
+            f"A, B, D, F hold tensors of N² numbers, P, Q of N³ and R, S, T, U of N⁴: here N ≤ {widest}{inputs}, but "
             f"N = {max(ensemble.widths)} was given."
         )

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from meanfield.empirical.random.buffers import Buffers
-from meanfield.empirical.random.philox import fill_normals
+from meanfield.empirical.random.philox import fill_normals, fill_uniforms
 from meanfield.empirical.random.sampler import Key
 
 _BLOCK_OF_WEIGHTS = 1 << 22  # numbers of W held at once: 32 MiB
@@ -33,10 +33,11 @@ class Matrix(Protocol):
 
 @dataclass(eq=False)
 class DrawnMatrix:
-    """scale · W with every entry drawn: W[i, j] is normal number i·inputs + j of the stream `key`.
+    """scale · W with every entry drawn: W[i, j] is normal (law "uniform": uniform, of mean 0 and variance 1) number
+    i·inputs + j of the stream `key`.
 
-    A Gaussian matrix that fits into a single block is drawn once until it is released, a larger one anew for every
-    product. A Haar matrix is built from those normals by QR, whole: √P times the orthogonal factor Q with every column
+    A matrix that fits into a single block is drawn once until it is released, a larger one anew for every product. A
+    Haar matrix is built from those normals by QR, whole: √P times the orthogonal factor Q with every column
     times the sign of R's diagonal entry, which makes it Haar (Mezzadri 2007); P = max(shape).
     """
 
@@ -61,7 +62,7 @@ class DrawnMatrix:
             self._whole = scratch
         for first in range(0, outputs, rows):
             part = scratch[: min(rows, outputs - first)]
-            fill_normals(part.ravel(), *self.key, start=first * inputs, scale=self.scale)
+            draw_entries(self.law, part.ravel(), self.key, first * inputs, self.scale)
             yield slice(first, first + part.shape[0]), part
         if self._whole is None:
             self.buffers.give(scratch)
@@ -93,6 +94,12 @@ class DrawnMatrix:
         if self._whole is not None:
             self.buffers.give(self._whole)
             self._whole = None
+
+
+def draw_entries(law: str, out: np.ndarray, key: Key, start: int, scale: float) -> None:
+    """out[i] = scale × number start + i of the stream `key`: independent entries of a "gaussian" or "uniform" W."""
+    fill = fill_uniforms if law == "uniform" else fill_normals
+    fill(out, *key, start=start, scale=scale)
 
 
 def haar(key: Key, shape: tuple[int, int], scale: float = 1.0, sign_fix: bool = True) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Standard normals from the counter-based generator Philox4x32-10, each a pure function of its key.
+"""Standard normals and uniform numbers from the counter-based Philox4x32-10, each a pure function of its key.
 
 The key of a number is (seed, network, layer, role, index): nothing is carried from one draw to the next, so any split
 of the work over chunks, threads or machines gives the same bits. The core uses 32-bit words held in unsigned 64-bit
@@ -26,6 +26,7 @@ _TO_SQRT_HALF = np.uint64(0x3FF0000000000000 - 0x3FE6A09E667F3BCD)  # bits of 1.
 _BIAS = np.uint64(1023)
 _TWO_LN2 = 2.0 * math.log(2.0)
 _HALF_PI = 0.5 * math.pi
+_SQRT_12 = math.sqrt(12.0)
 
 MAX_INDEX = 2**49
 MAX_NETWORK = 2**32
@@ -133,6 +134,28 @@ def fill_normals(
 ) -> None:
     """out[i] = scale × standard normal number start + i of the stream (seed, network, layer, role); `out` is 1-D."""
     fill_stream(out, float(scale), start, stream(seed, network, layer, role))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fill_uniform_stream(out, scale, start, words):
+    """out[i] = scale × uniform number start + i of the stream that `words` names: mean 0, variance 1, |x| < √3."""
+    stream, network, layer = np.uint64(words[0]), np.uint64(words[1]), np.uint64(words[2])
+    k0, k1 = np.uint64(words[3]), np.uint64(words[4])
+    wide = scale * _SQRT_12
+    for i in range(out.size):
+        place = np.uint64(start + i)
+        pair = place >> _1
+        x0, x1, x2, x3 = philox4x32(pair & _LOW, (pair >> _32) | stream, network, layer, k0, k1)
+        u = _uniform(x1, x0) if (place & _1) == np.uint64(0) else _uniform(x3, x2)
+        out[i] = wide * (u - 0.5)
+
+
+def fill_uniforms(
+    out: np.ndarray, seed: int, network: int, layer: int, role: int, start: int = 0, scale: float = 1.0
+) -> None:
+    """out[i] = scale × uniform number start + i of the stream (seed, network, layer, role), of mean 0 and variance 1;
+    `out` is 1-D. The words are those that `fill_normals` makes normals of."""
+    fill_uniform_stream(out, float(scale), start, stream(seed, network, layer, role))
 
 
 def stream(seed: int, network: int, layer: int, role: int) -> tuple[int, int, int, int, int]:

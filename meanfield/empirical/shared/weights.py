@@ -17,7 +17,7 @@ import numpy as np
 from meanfield.empirical.network.network import Network
 from meanfield.empirical.network.operations import Affine
 from meanfield.empirical.random.buffers import Buffers
-from meanfield.empirical.random.matrices import DrawnMatrix, Matrix, haar
+from meanfield.empirical.random.matrices import DrawnMatrix, Matrix, draw_entries, haar
 from meanfield.empirical.random.philox import fill_normals
 from meanfield.empirical.random.sampler import Key, LazyMatrix
 
@@ -43,7 +43,7 @@ class Shared:
                     self._held[name] = haar(key, shape, scale)
                 else:
                     self._held[name] = self._buffers.take(*shape)
-                    fill_normals(self._held[name].ravel(), *key, scale=scale)
+                    draw_entries(law, self._held[name].ravel(), key, 0, scale)
             return self._held[name]
 
     def images(self, layer: int, ordinal: int, shape: tuple[int, int], count: int) -> np.ndarray:

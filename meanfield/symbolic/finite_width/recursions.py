@@ -29,8 +29,8 @@ from meanfield.symbols import Q0, J, l, n, parameter, sigma_b, sigma_w
 #: each after all that its map may hold; weights that are not invariant under rotations have `EXTRA`, too
 ORDER = ("K", "Theta", "V", "G1", "B", "D", "F", "A", "Theta1", "P", "Q", "R", "S", "T", "U")
 EXTRA = ("V0", "D0_H")
-#: the Jacobian, which is a tangent kernel with zero rates and H¹ = 1: J, and its D, F and Theta1 divided by J
-OF_J = {"J": "Theta", "D_J": "D", "F_J": "F", "J1_J": "Theta1"}
+#: the Jacobian, which is a tangent kernel with zero rates and H¹ = 1: J, and its D, F, D0_H and Theta1 divided by J
+OF_J = {"J": "Theta", "D_J": "D", "F_J": "F", "D0_J": "D0_H", "J1_J": "Theta1"}
 NEED_SLOPE = ("Theta", "B", "D", "F", "A", "Theta1", "D0_H", *OF_J)
 NEED_CURVATURE = ("P", "Q", "R", "S", "T", "U")
 
@@ -54,8 +54,9 @@ def correlator_recursion(
     and V6, V1, G2 of order 1/n², from `variance`, only where they are named); rates: (λ_w, λ_b), numbers,
     expressions or names (σ_w², σ_b² unless given; λ_w is divided by the fan-in), which may hold l, the layer that is
     made; inputs: N_0/n, a number > 0.
-    Uniform weights' V0 at layer 1 is that of an input with all x_j² equal. J1 = J·J1_J is read off, and J1_J, D_J and
-    F_J, carried divided by J, stay finite where J overflows.
+    Weights with a fourth cumulant feel Σ_j x_j⁴ at layer 1: V0 there is that of an input in a random direction, whose
+    entries have ⟨x⁴⟩ = 3⟨x²⟩², as networks draw it. J1 = J·J1_J is read off, and J1_J, D_J and F_J, carried divided by
+    J, stay finite where J overflows.
 
     Raises: MeanFieldError for unknown names, a quantity that does not exist for this φ, and averages that do not.
 
@@ -66,7 +67,7 @@ def correlator_recursion(
     phi, mixed = record(activation), weights == "mixed"
     ensemble = ensemble_of("orthogonal" if mixed else weights)
     known = (*ORDER, *(() if ensemble.invariant else EXTRA))
-    can_be_asked = (*known, *(("J", "J1", *SECOND) if ensemble.invariant else ()))
+    can_be_asked = (*known, "J", "J1", *(SECOND if ensemble.invariant else ()))
     asked = known if quantities is None else names_of(quantities, "quantities")
     for name in asked:
         if name in SECOND and not ensemble.invariant:
@@ -151,7 +152,8 @@ def _start(weights: Ensemble, ratio: object) -> dict[str, sp.Expr]:
 
 @lru_cache(maxsize=64)
 def _first(weights: Ensemble, share: sp.Expr) -> dict[str, sp.Expr]:
-    layer = first_linear_layer(share * n, n, square=share * n * Q0, weights=weights, rates=(lambda_w, lambda_b))
+    direction = {"square": share * n * Q0, "fourth": 3 * share * n * Q0**2}
+    layer = first_linear_layer(share * n, n, weights=weights, rates=(lambda_w, lambda_b), **direction)
     found = {x: leading(v)[0] for x, v in layer.correlators().items()}
     if weights.invariant:
         cumulants = first_cumulants(2, weights, share, C_W * Q0)
