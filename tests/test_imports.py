@@ -31,8 +31,8 @@ functions.formula functions.parser functions.ranges functions.growth functions.i
 functions.piecewise functions.regions functions.activations functions.signs
 symbolic.averages.closed_form symbolic.averages.enclosure symbolic.averages.finite_parts symbolic.averages.powerlog
 symbolic.averages.mellin symbolic.averages.nested symbolic.averages.node symbolic.averages.stretch
-symbolic.averages.chord symbolic.averages.pools symbolic.averages.closeness symbolic.averages.moments
-symbolic.averages.expansion
+symbolic.averages.chord symbolic.averages.groups symbolic.averages.pools symbolic.averages.closeness
+symbolic.averages.moments symbolic.averages.expansion
 symbolic.equality symbolic.steps symbolic.recursion symbolic.coordinates symbolic.bias
 symbolic.finite_width.pairings symbolic.finite_width.zonal symbolic.finite_width.orthogonality
 symbolic.finite_width.weingarten symbolic.finite_width.moments symbolic.finite_width.ensembles
@@ -56,7 +56,7 @@ symbolic.criticality.rounding symbolic.criticality.closing
 numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches numeric.quadrature.waves
 numeric.quadrature.tables
 numeric.lowering.cache numeric.lowering.pair_check numeric.lowering.printing numeric.lowering.planes
-numeric.lowering.conditional numeric.lowering.direct
+numeric.lowering.conditional numeric.lowering.direct numeric.lowering.groups
 numeric.lowering.loops numeric.lowering.modules numeric.lowering.scalar numeric.lowering.pairs
 numeric.lowering.stretches numeric.lowering.parametric_check numeric.lowering.parametric numeric.lowering.chords
 numeric.lowering.chord_check numeric.lowering.near_zero numeric.lowering.assembly

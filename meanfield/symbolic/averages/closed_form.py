@@ -139,7 +139,7 @@ def _half_lines(expr, n):
             parts = regions.regions(expr, Z[:n])
         except MeanFieldError as error:
             raise NoClosedForm(f"{error} The average stays a node.".replace("_z", "z")) from None
-        return [(e, tuple((tuple((i, a) for i, a in enumerate(row) if a), b) for row, b in walls)) for e, walls in parts]
+        return [(e, tuple((tuple((i, a) for i, a in enumerate(c) if a), b) for c, b in walls)) for e, walls in parts]
     terms = [(expr, ())]
     for i in range(n):
         x, new = Z[i], []
