@@ -26,9 +26,9 @@ POINTS, GENERATOR = 131071, 15913  # a prime, and a factor good in two, four, si
 NEAREST = 1e-13  # 1 - c below which (F_a - F_b)² is the slope's
 OFFSETS = (0, 48011, 21737, 113609, 83603, 36673, 124477, 64271)  # of each dimension: no point lies in a corner
 MOVES = (0, 43759, 86417, 17011)  # of the whole lattice: the rule's own, and those that measure it
-SAMPLES = (0.02, 1.0, 30.0)  # variances at which it is measured
+SAMPLES = (0.02, 1.0, 10.0)  # variances at which it is measured
 GAPS = (1.0, 0.1, 1e-4)  # and 1 - c
-USABLE = 0.005  # a larger measured error is refused
+USABLE = 0.01  # a larger measured error is refused
 Value = tuple[str, dict[int, str]]  # source of a value and of its slopes by the nodes that it depends on
 
 
