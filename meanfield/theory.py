@@ -702,7 +702,7 @@ class Theory:
                 "A neutrality line was asked for; it is derived for a block of one nonlinearity and one Dense, with a "
                 f"number for the skip's strength, but the block is {describe(block)}."
             )
-        recursion = Theory(block).equal_norms.only("K", "K_ab", "distance")
+        recursion = Theory(block).equal_norms.only("K", "K_ab", "distance").homogeneous("A neutrality line was")
         form = plain_form(block)
         exact = None if form is None else (form[0], at, 1 - strength**2)
         return CorrelationLine(recursion, float(strength), float(at), exact)

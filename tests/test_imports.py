@@ -28,11 +28,11 @@ architecture architectures
 balls.straight_line balls.functions balls
 functions.series.ball_series functions.series.taylor functions.series.transseries functions.series.infinity
 functions.formula functions.parser functions.ranges functions.growth functions.isolation functions.zeros
-functions.piecewise functions.activations functions.signs
+functions.piecewise functions.regions functions.activations functions.signs
 symbolic.averages.closed_form symbolic.averages.enclosure symbolic.averages.finite_parts symbolic.averages.powerlog
 symbolic.averages.mellin symbolic.averages.nested symbolic.averages.node symbolic.averages.stretch
-symbolic.averages.chord symbolic.averages.pools symbolic.averages.closeness symbolic.averages.moments
-symbolic.averages.expansion
+symbolic.averages.chord symbolic.averages.groups symbolic.averages.pools symbolic.averages.closeness
+symbolic.averages.moments symbolic.averages.expansion
 symbolic.equality symbolic.steps symbolic.recursion symbolic.coordinates symbolic.bias
 symbolic.finite_width.pairings symbolic.finite_width.zonal symbolic.finite_width.orthogonality
 symbolic.finite_width.weingarten symbolic.finite_width.moments symbolic.finite_width.ensembles
@@ -62,7 +62,7 @@ numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branch
 numeric.quadrature.tables numeric.quadrature.hermite numeric.quadrature.slopes numeric.quadrature.whitened
 numeric.quadrature.weak numeric.quadrature.averages
 numeric.lowering.cache numeric.lowering.pair_check numeric.lowering.printing numeric.lowering.planes
-numeric.lowering.conditional numeric.lowering.direct
+numeric.lowering.conditional numeric.lowering.direct numeric.lowering.groups
 numeric.lowering.loops numeric.lowering.modules numeric.lowering.scalar numeric.lowering.pairs
 numeric.lowering.stretches numeric.lowering.parametric_check numeric.lowering.parametric numeric.lowering.chords
 numeric.lowering.chord_check numeric.lowering.near_zero numeric.lowering.assembly

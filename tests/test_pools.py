@@ -166,9 +166,9 @@ def test_how_phi_goes():
 
 def test_what_is_not_derived_is_said():
     with pytest.raises(MeanFieldError, match="rises or falls all along, or with"):
-        pooled("gelu").recursion("K")
-    with pytest.raises(MeanFieldError, match="neither a polynomial in its nodes nor their maximum"):
-        pooled("tanh", 2, "sqrt(z1**2 + z2**2)").recursion("K")
+        pooled("gelu", 5).recursion("K")
+    with pytest.raises(MeanFieldError, match="nothing encloses"):
+        pooled("tanh", 2, "sqrt(z1**2 + z2**2)").fixed_points(sigma_w=1, sigma_b=1)
     with pytest.raises(MeanFieldError, match="put a Nonlinearity before"):
         mf.derive(architecture=mf.Sequential((mf.Pool(2), mf.Nonlinearity("tanh"), mf.Dense()))).recursion("K")
     with pytest.raises(MeanFieldError, match="Two Pools"):

@@ -10,6 +10,7 @@ import sympy as sp
 from meanfield.carries import CARRIES, PLAIN, Carry
 from meanfield.functions.parser import expression
 from meanfield.results import Equality, MeanFieldError, one_line
+from meanfield.symbolic.averages.groups import Group
 from meanfield.symbolic.averages.stretch import as_printed
 from meanfield.symbolic.equality import closed, expressions_equal
 from meanfield.symbolic.steps import Domain, Step
@@ -127,7 +128,13 @@ class Recursion:
         return any(L in one.free_symbols for one in self.steps)
 
     def homogeneous(self, what: str) -> Recursion:
-        """This recursion, if every layer has the same map. Raises: MeanFieldError, saying that `what` needs it."""
+        """This recursion, if every layer has the same map, of averages that can be enclosed. Raises: MeanFieldError,
+        saying that `what` needs it."""
+        if any(e.has(Group) for step in self.steps for e in step.expressions):
+            raise MeanFieldError(
+                f"{what} asked for, but a Pool's formula has averages that a lattice rule knows, to about four digits, "
+                "and nothing encloses; follow it with propagate, or compare networks with check."
+            )
         if self.knows_depth:
             raise MeanFieldError(
                 f"{what} asked for, but the map depends on the number of blocks {L} of the network (a Schedule with "

@@ -16,7 +16,7 @@ import numpy as np
 import sympy as sp
 
 from meanfield.functions.piecewise import pieces
-from meanfield.numeric.lowering import cache, chords, loops, parametric, printing
+from meanfield.numeric.lowering import cache, chords, groups, loops, parametric, printing
 from meanfield.numeric.lowering.chord_check import error as chord_error
 from meanfield.numeric.lowering.direct import direct
 from meanfield.numeric.lowering.direct import measured as direct_error
@@ -33,6 +33,7 @@ from meanfield.numeric.lowering.stretches import text as stretch_text
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.chord import Chord, Rise
+from meanfield.symbolic.averages.groups import STRETCH, Group
 from meanfield.symbolic.averages.node import Average, Integrand, average
 from meanfield.symbolic.averages.pools import JointRank, MaxProduct, MaxStretch
 from meanfield.symbolic.averages.stretch import Stretch
@@ -114,7 +115,8 @@ def lower(recursion: Recursion) -> Lowered:
 def described(recursion: Recursion) -> str:
     """Text that two recursions share only if their compiled forms are the same."""
     steps = [f"{sp.srepr(step.lets)}|{sp.srepr(step.next)}" for step in recursion.steps]
-    nodes = sorted(sp.srepr(n.args[0].expr) for n in loops.placeholders(recursion))
+    bodies = (a.expr for n in loops.placeholders(recursion) for a in n.args if isinstance(a, Integrand))
+    nodes = sorted(map(sp.srepr, bodies))
     carries = [str(v.carry) for v in recursion.state]
     closer = sp.srepr(recursion.closer)
     return "|".join([VERSION, *steps, f"{recursion.names}{carries}{sp.srepr(recursion.layer)}{closer}", *nodes])
@@ -168,6 +170,8 @@ class Functions:
 
     def of(self, shape: sp.Expr, written: Sequence[sp.Expr] = (), pooled: bool = False) -> str:
         """The name of the function for `shape`; written: its variables as formulas of the state."""
+        if shape not in self.names and isinstance(shape, Group):
+            self._group(shape)
         if shape not in self.names and isinstance(shape, (Chord, Rise)):
             self._two_norms(shape)
         if shape not in self.names and isinstance(shape, Stretch) and shape.params:
@@ -200,6 +204,13 @@ class Functions:
                 note = f"{name}(K_aa, K_ab, K_bb) = {shape}: {p.note}"
                 self._add(name, p.text, note, None, p.error, 0.0 if p.closed else PAIR_WEIGHT, p.limit)
         return self.names[shape]
+
+    def _group(self, shape: Group) -> None:
+        name = self.names[shape] = f"group_{len(self.names)}"
+        source = groups.text(shape, name)
+        error = groups.error(shape, source, name)
+        note = f"{name} = {shape}: a lattice of {groups.POINTS} points, measured error {error:.0e}"
+        self._add(name, source, note, groups.normals(), error, PAIR_WEIGHT, tabled=True)
 
     def _two_norms(self, shape: Chord | Rise) -> None:
         used = [self.of(part) for part in chords.parts(shape)]
@@ -350,6 +361,9 @@ def _written_out(recursion: Recursion, node: loops.Node) -> dict[sp.Symbol, sp.E
 
 def _canonical(node: loops.Node):
     """The node over plain K or (K_aa, K_ab, K_bb), and what to put there."""
+    if isinstance(node, Group):
+        plain = (K,) if len(node.variables) == 1 else (K, distance) if node.what == STRETCH else (K_aa, K_ab, K_bb)
+        return node.over(plain), node.variables
     if isinstance(node, MaxStretch):
         return MaxStretch(node.args[0], K, distance, node.nodes, node.kind), (node.variance, node.apart)
     if isinstance(node, (Chord, Rise)) and node.params:

@@ -17,6 +17,7 @@ from meanfield.numeric.lowering import printing
 from meanfield.quantities import FINITE_INPUT, ONE_INPUT, QUANTITIES, TWO_INPUTS, UNEQUAL_NORMS
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.chord import Rise
+from meanfield.symbolic.averages.groups import Group
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.pools import MaxProduct
 from meanfield.symbolic.averages.stretch import Stretch
@@ -37,8 +38,8 @@ from numba import njit, prange
 '''
 
 
-Node = Average | Stretch | Rise | MaxProduct
-NODES = (Average, Stretch, Rise, MaxProduct)
+Node = Average | Stretch | Rise | MaxProduct | Group
+NODES = (Average, Stretch, Rise, MaxProduct, Group)
 NOTHING = 1e-40  # of K: a distance that no average tells from 0 (in units of K; kinks see its root)
 
 # no loop has a name like these

@@ -23,9 +23,10 @@ from functools import lru_cache
 
 import sympy as sp
 
+from meanfield.functions import regions
 from meanfield.functions.piecewise import SWITCHES, pieces
 from meanfield.limits import tick
-from meanfield.results import InfiniteAverage, NoClosedForm
+from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm
 from meanfield.symbols import Z
 
 
@@ -131,8 +132,14 @@ def _above(p: sp.Expr, bound: int):
 
 
 def _half_lines(expr, n):
-    """`expr` as Σ smooth × Π 1[form > 0]: outer pieces take one half-line, an inner piece [a, b] is 1[z > a] - 1[z >
-    b]."""
+    """`expr` as Σ smooth × Π 1[form > 0], a form as ((variable, coefficient), …) and an offset: outer pieces take one
+    half-line, an inner piece [a, b] is 1[z > a] - 1[z > b]; switches between variables cut by planes."""
+    if regions.mixed(expr, Z[:n]):
+        try:
+            parts = regions.regions(expr, Z[:n])
+        except MeanFieldError as error:
+            raise NoClosedForm(f"{error} The average stays a node.".replace("_z", "z")) from None
+        return [(e, tuple((tuple((i, a) for i, a in enumerate(c) if a), b) for c, b in walls)) for e, walls in parts]
     terms = [(expr, ())]
     for i in range(n):
         x, new = Z[i], []
@@ -146,11 +153,11 @@ def _half_lines(expr, n):
                 if lo == -sp.oo and hi == sp.oo:
                     new.append((piece, walls))
                 elif lo == -sp.oo:
-                    new.append((piece, (*walls, (i, -1, hi))))
+                    new.append((piece, (*walls, (((i, -1),), hi))))
                 else:
-                    new.append((piece, (*walls, (i, 1, -lo))))
+                    new.append((piece, (*walls, (((i, 1),), -lo))))
                     if hi != sp.oo:
-                        new.append((-piece, (*walls, (i, 1, -hi))))
+                        new.append((-piece, (*walls, (((i, 1),), -hi))))
         terms = new
     return terms
 
@@ -273,8 +280,8 @@ def _constrained(powers, walls, forms, C, mean, n):
     """E[Π z_i^{p_i} Π 1(ℓ_k > 0)] for the walls and the erf forms: build the joint law of z and ℓ, then recurse."""
     size = n + len(walls) + len(forms)
     rows, offsets, noise = [], [], []
-    for i, side, shift in walls:
-        rows.append({i: sp.Integer(side)})
+    for row, shift in walls:
+        rows.append({i: sp.sympify(a) for i, a in row})
         offsets.append(shift)
         noise.append(sp.S.Zero)
     for form in forms:

@@ -16,7 +16,7 @@ from sympy.core.expr import AtomicExpr
 
 from meanfield import balls
 from meanfield.arguments import scalar, shown, spoken
-from meanfield.functions import zeros
+from meanfield.functions import regions, zeros
 from meanfield.functions.activations import formula
 from meanfield.functions.parser import CONSTANTS, number
 from meanfield.functions.piecewise import SWITCHES, Pieces, derivative, jump, pieces
@@ -152,6 +152,8 @@ class Average(sp.Expr):
 
     def _eval_derivative(self, symbol):
         """Chain rule over covariance, mean and parameters; see `derivative_cov`."""
+        if self.mixed:
+            return self._by_closed_form(self.cov, self.mean).diff(symbol)
         total = []
         for i in range(self.n):
             for j in range(i + 1):
@@ -178,6 +180,8 @@ class Average(sp.Expr):
         at large K (Stein's lemma, once).
         """
         f = self.integrand
+        if self.mixed:
+            return self._slope_by_closed_form(i, j)
         if i != j:
             return self.weak_mixed(i, j)
         first = [average((Z[i] - self.mean[i]) * _d(f, i, self.n), self.cov, self.mean)]
@@ -185,6 +189,26 @@ class Average(sp.Expr):
         first += [(b - self.mean[i]) * delta for b, delta in self._deltas(f, i, self.mean[i])]
         cross = [self.covariance(i, k) * self.derivative_cov(i, k) for k in range(self.n) if k != i and f.has(Z[k])]
         return (sp.Add(*first) - sp.Add(*cross)) / (2 * self.covariance(i, i))
+
+    @property
+    def mixed(self) -> bool:
+        """Whether f switches where variables are compared: its breaks are planes, not places of one variable."""
+        return self.n > 1 and regions.mixed(self.args[0].expr, Z[: self.n])
+
+    def _by_closed_form(self, cov, mean) -> sp.Expr:
+        """The closed form at this covariance and mean, the only way to a derivative across a moving switch."""
+        try:
+            return closed_form(self.integrand, tuple(cov), tuple(mean))
+        except NoClosedForm as error:
+            raise MeanFieldError(
+                f"The derivative of {self} was asked for, which switches between its variables: that is known from a "
+                f"closed form only, and there is none. {error}"
+            ) from None
+
+    def _slope_by_closed_form(self, i, j):
+        names = {(a, b): sp.Dummy("C", real=True, positive=a == b or None) for a in range(self.n) for b in range(a + 1)}
+        slope = self._by_closed_form(names.values(), self.mean).diff(names[max(i, j), min(i, j)])
+        return slope.xreplace(dict(zip(names.values(), self.cov)))
 
     def _moved(self, name):
         """What moving breaks add to ∂⟨f⟩/∂p: -∂b/∂p ⟨jump · δ(z_i - b)⟩ for each jump of f."""
@@ -249,6 +273,11 @@ class Average(sp.Expr):
             with balls.precision(int(digits * 3.33) + 20):
                 return balls.constant(reduced)
         exact = reduced._closed_ball(digits)
+        if exact is None and reduced.mixed:
+            raise MeanFieldError(
+                f"Digits of {reduced} were asked for, which switches between its variables and has no closed form; "
+                "such averages are not enclosed."
+            )
         return exact if exact is not None else enclosure.average(reduced.integrand, reduced.cov, reduced.mean, digits)
 
     def _closed_ball(self, digits):
@@ -277,6 +306,9 @@ class Average(sp.Expr):
             return self
         ratio = ab / a
         merged = self.integrand
+        if self.mixed:
+            merged = merged.subs(Z[1], self.mean[1] + ratio * (Z[0] - self.mean[0]))
+            return average(merged, a, mean=(self.mean[0],))
         second = pieces(merged, Z[1]) if merged.has(Z[1]) else None
         if second is not None and second.breaks:
             merged = _substitute_line(merged, ratio, self.mean)

@@ -20,6 +20,8 @@ from meanfield.functions import parser
 from meanfield.functions.piecewise import Pieces, pieces
 from meanfield.pooling import variables
 from meanfield.results import MeanFieldError
+from meanfield.symbolic.averages import groups
+from meanfield.symbolic.averages.groups import group
 from meanfield.symbolic.averages.node import Integrand, average
 from meanfield.symbolic.averages.pools import MaxProduct, MaxStretch, kind_of, ranked
 from meanfield.symbolic.averages.stretch import stretch
@@ -32,12 +34,13 @@ Powers = dict[tuple[int, ...], sp.Expr]  # exponents of the nodes' values → co
 
 @dataclass(frozen=True)
 class Pooled(Coordinate):
-    """A coordinate that is a function of `size` neurons, functions[p] of each: their maximum (`powers` None), or a
-    polynomial in their values, exponents → coefficient."""
+    """A coordinate that is a function of `size` neurons, functions[p] of each: their maximum (`powers` None), a
+    polynomial in their values, exponents → coefficient, or another `formula` of them."""
 
     of_one_node: ClassVar[bool] = False
     size: int = 1
     powers: Powers | None = None
+    formula: sp.Expr | None = None
 
     @property
     def is_linear(self) -> bool:
@@ -49,7 +52,8 @@ class Pooled(Coordinate):
         if found is None:
             raise MeanFieldError(
                 f"The maximum of {self.functions[0]} over {self.size} nodes".replace("_z", "z") + " is derived where φ "
-                "rises or falls all along, or with |z|; of any other φ it can be measured (meanfield.measure)."
+                "rises or falls all along, or with |z|, and of any other φ over up to four nodes; it can be measured "
+                "(meanfield.measure)."
             )
         return found
 
@@ -61,25 +65,42 @@ class Pooled(Coordinate):
         """Whether it is the larger of two of an odd φ that neither rises nor falls all along: -φ is as likely as φ, so
         that one input's averages of even functions are φ's own."""
         f = self.functions[0]
+        if self.formula != sp.Max(*Z[:2]) or kind_of(f) is not None:
+            return False
         variance = sp.Dummy("V", positive=True)  # at a number an average may vanish by chance
-        return self.size == 2 and kind_of(f) is None and average(f, variance) == 0
+        return average(f, variance) == 0
+
+    def _group(self, what: int, p: int, q: int | None = None) -> sp.Expr:
+        assert self.formula is not None
+        if q is None:
+            variables: tuple[sp.Expr, ...] = (self.law.variance(p),)
+        else:
+            self._same_function(p, q)
+            variables = (self.law.variance(0), self.law.apart) if what == groups.STRETCH else self.law.near(p, q)
+        return group(self.formula, self.functions[p].xreplace({Z[p]: Z[0]}), self.size, what, variables)
 
     def mean(self, p: int) -> sp.Expr:
+        if self.formula is not None:
+            return self._group(groups.MEAN, p)
         if self.powers is None:
             return ranked(self.pieces(p), self.kind, self.size, self.law.variance(p))
         return sp.Add(*[c * sp.Mul(*[self._moment(p, k) for k in e]) for e, c in self.powers.items()])
 
     def second(self, p: int) -> sp.Expr:
         """⟨f²⟩, without scale and shift."""
+        squared = self.pieces(p).map(lambda e: e**2)
+        if self.mirrored:
+            return mean_of(squared.expr, self.law.variance(p))
+        if self.formula is not None:
+            return self._group(groups.SECOND, p)
         if self.powers is None:
-            squared = self.pieces(p).map(lambda e: e**2)
-            if self.mirrored:
-                return mean_of(squared.expr, self.law.variance(p))
             return ranked(squared, self.kind, self.size, self.law.variance(p))
         return self._paired(lambda j, k: self._moment(p, j + k))
 
     def product(self, p: int, q: int) -> sp.Expr:
         """⟨f_p f_q⟩, without scale and shift."""
+        if self.formula is not None:
+            return self._group(groups.PRODUCT, p, q)
         if self.powers is None:
             self._same_function(p, q)
             if self.law.apart is not None:  # of one norm: by how far they are apart, which is an integral less
@@ -105,6 +126,8 @@ class Pooled(Coordinate):
         if self.law.lean:
             return self.lean()
         apart = self.law.apart
+        if self.formula is not None:
+            return self.scales[0] ** 2 * self._group(groups.STRETCH, 0, 1) * apart
         if self.powers is None:
             self._same_function(0, 1)
             return self.scales[0] ** 2 * self._stretched()
@@ -143,10 +166,16 @@ class Pooled(Coordinate):
         scale, f = self.scales[p] * self.scales[q], self.pieces(p)
         if p == q and too_steep(f):
             return sp.oo
+        if p == q and self.mirrored:
+            return scale * mean_of(f.diff().map(lambda e: e**2).expr, self.law.variance(p))
+        if self.formula is not None:
+            if groups.jumps(self.formula, f.expr, self.size):
+                if p == q:
+                    return sp.oo
+                raise MeanFieldError("The tangents of two inputs through a Pool that jumps are not derived.")
+            return scale * (self._group(groups.SLOPE, p) if p == q else self._group(groups.SLOPES, p, q))
         if self.powers is None:
             if p == q:
-                if self.mirrored:
-                    return scale * mean_of(f.diff().map(lambda e: e**2).expr, self.law.variance(p))
                 return scale * ranked(f.diff().map(lambda e: e**2), self.kind, self.size, self.law.variance(p))
             self._same_function(p, q)
             return scale * MaxProduct(Integrand(self.functions[0]), self.law.near(p, q), self.size, self.kind).slope
@@ -203,7 +232,7 @@ class Pooled(Coordinate):
 def is_odd(block: Pool) -> bool:
     """Whether an odd φ stays odd through the pool: a polynomial of odd powers; a maximum never is."""
     powers = _powers(block)
-    return powers is not None and all(sum(e) % 2 for e in powers)
+    return isinstance(powers, dict) and all(sum(e) % 2 for e in powers)
 
 
 def _power(f: sp.Expr, k: int) -> sp.Expr:
@@ -226,11 +255,18 @@ def _pool(block: Pool, x: Coordinate, walk: Walk) -> Coordinate:
         )
     functions = tuple(pieces(s * f, z).expr if s != 1 else f for s, f, z in zip(x.scales, x.functions, Z))
     ones, zeros = (sp.S.One,) * x.positions, (sp.S.Zero,) * x.positions
-    return Pooled(x.law, functions, ones, zeros, x.gains, size=block.size, powers=_powers(block))
+    powers = _powers(block)
+    formula = powers if isinstance(powers, sp.Expr) else None
+    if powers is None and (block.size <= len(Z)) and kind_of(functions[0].xreplace({Z[0]: Z[0]})) is None:
+        formula = sp.Max(*Z[: block.size])  # of a φ that goes up and down
+    if formula is not None:
+        return Pooled(x.law, functions, ones, zeros, x.gains, size=block.size, formula=formula)
+    assert not isinstance(powers, sp.Expr)
+    return Pooled(x.law, functions, ones, zeros, x.gains, size=block.size, powers=powers)
 
 
-def _powers(block: Pool) -> Powers | None:
-    """The polynomial of a pool; None for the maximum. Raises: MeanFieldError for other formulas."""
+def _powers(block: Pool) -> Powers | sp.Expr | None:
+    """The polynomial of a pool; None for the maximum; any other formula in Z[0], Z[1], …"""
     names = variables(block.size) if block.kind not in ("max", "average") else ()
     if block.kind == "max":
         return None
@@ -242,10 +278,7 @@ def _powers(block: Pool) -> Powers | None:
     if f == sp.Max(*symbols):
         return None
     if not f.is_polynomial(*symbols):
-        raise MeanFieldError(
-            f"The formula {block.kind} of a Pool is neither a polynomial in its nodes nor their maximum; it can be "
-            "measured (meanfield.measure), but is not derived."
-        )
+        return f.xreplace(dict(zip(symbols, Z)))
     return {tuple(map(int, e)): c for e, c in sp.Poly(f, *symbols).terms()}
 
 
