@@ -6,18 +6,21 @@ CLAIMS: tuple[Claim, ...] = (
     *kernels.CLAIMS,
     *vertices.CLAIMS,
     *tangents.CLAIMS,
+    *laws.CLAIMS,
+    *laws.CLAIMS,
 )
 brackets are the paper's equations, E-numbers errata of its specification.
 
 python -m derivations.orthogonal_weights            prints the verdicts
 python -m derivations.orthogonal_weights numbers    prints the published and the engine's numbers
+python -m derivations.orthogonal_weights constants  prints the limits and slopes of tanh
 python -m derivations.orthogonal_weights figures DIR
 """
 
 from __future__ import annotations
 
 from derivations.claims import Claim
-from derivations.orthogonal_weights import kernels, linear, tangents, vertices, weights
+from derivations.orthogonal_weights import kernels, laws, linear, tangents, vertices, weights
 
 CLAIMS: tuple[Claim, ...] = (
     *weights.CLAIMS,
@@ -25,4 +28,5 @@ CLAIMS: tuple[Claim, ...] = (
     *kernels.CLAIMS,
     *vertices.CLAIMS,
     *tangents.CLAIMS,
+    *laws.CLAIMS,
 )

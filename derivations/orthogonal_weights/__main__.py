@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from derivations import printing
-from derivations.orthogonal_weights import CLAIMS
+from derivations.orthogonal_weights import CLAIMS, laws
 
 
 def main() -> None:
@@ -14,6 +14,7 @@ def main() -> None:
     )
     verbs = parser.add_subparsers(dest="verb")
     verbs.add_parser("numbers", help="the acceptance values, each with a planted error")
+    verbs.add_parser("constants", help="leading terms of all correlators of tanh at large depth, exact")
     figures = verbs.add_parser("figures", help="figures 1-3 and 10-14, without training")
     figures.add_argument("folder")
     figures.add_argument("--paper", action="store_true", help="networks of the paper's sizes; an hour")
@@ -22,6 +23,8 @@ def main() -> None:
         from derivations.orthogonal_weights.acceptance import CHECKS
 
         printing.numbers(CHECKS)
+    elif given.verb == "constants":
+        print(laws.constants())
     elif given.verb == "figures":
         from derivations.orthogonal_weights.drawing import write
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.architecture import Param
-from meanfield.finite_width import has_skip, remembering
+from meanfield.finite_width import has_skip, plain, remembering
 from meanfield.numeric.fluctuations import with_corrections
 from meanfield.numeric.pair_corrections import pair_corrections
 from meanfield.quantities import COVARIANCES, QUANTITIES
@@ -121,7 +121,9 @@ def _of_two_inputs(theory: Any, run: Any, group: list[str], settings: dict[str, 
         raise MeanFieldError("K_aa, K_ab and K_bb are corrected together")
     if has_skip(theory.block):
         raise MeanFieldError("with a skip those of one input are")
-    phi, _ = remembering(theory.block, theory.first, ("G1",), {})
+    phi, law = plain(theory.block, theory.first, "G1")
+    if law != "gaussian":
+        raise MeanFieldError(f"of two inputs they are derived for Gaussian weights, and these are {law}")
     K_aa, K_ab, K_bb = (run.values[name] for name in ("K_aa", "K_ab", "K_bb"))
     C_W = np.broadcast_to(np.asarray(run.parameters["sigma_w"], dtype=float), K_aa.shape)[1:] ** 2
     found = pair_corrections(phi, K_aa, K_ab, K_bb, C_W)
