@@ -1,14 +1,6 @@
 """*Feature Learning and Generalization in Deep Networks with Orthogonal Weights*.
 
-CLAIMS: tuple[Claim, ...] = (
-    *weights.CLAIMS,
-    *linear.CLAIMS,
-    *kernels.CLAIMS,
-    *vertices.CLAIMS,
-    *tangents.CLAIMS,
-    *laws.CLAIMS,
-    *laws.CLAIMS,
-)
+CLAIMS: every statement that the engine can decide, each with a variant that must come out the other way. Numbers in
 brackets are the paper's equations, E-numbers errata of its specification.
 
 python -m derivations.orthogonal_weights            prints the verdicts
