@@ -73,7 +73,8 @@ LIMITS = (
 )  # fmt: skip
 FOUND = frozenset({(-1, 0), (-1, 1), (-1, 2)})
 CONJECTURES = (
-    Says("§ 5.3, Gaussian: as l but U", GAUSSIAN, "V ... T", frozenset({1}), frozenset({0}), by=partial(powers, NAMES[:-1])),
+    Says("§ 5.3, Gaussian: as l but U", GAUSSIAN, "V ... T", frozenset({1}), frozenset({0}),
+         by=partial(powers, NAMES[:-1])),
     Says("§ 5.3, Gaussian: U as 1/l", GAUSSIAN, "U", frozenset({-1}), frozenset({1}), by=partial(powers, "U")),
     Says("C1: bounded", TANH, "V ... U", True, False,
          by=lambda theory: max(powers(NAMES, theory)) <= 0),
