@@ -213,6 +213,21 @@ test_blocks.py::test_correlation_maps_with_layer_norm_against_networks[{'norm': 
 test_criticality.py::test_laws_at_the_origin_against_iteration[sin]
 test_variance_variation.py::test_the_print_and_its_contrast_come_out_as_they_should[R27, Thm C.5 (1) p]
 test_cli.py::test_symbolic_verbs_load_nothing_heavy[derive foo]
+test_cli.py::test_correlators_of_order_1_by_n
+test_correlator_laws.py::test_class_in_short
+test_normed_laws.py::test_a_law_that_is_wrong_is_seen
+test_further_terms.py::test_printing
+test_cli_critical.py::test_output_fits_80_columns[phase-diagram erf
+test_cli.py::test_examples_in_the_help_run[critical]
+test_contract.py::test_numbers[Sequential((Nonlinearity('relu'), LayerNorm(False), LayerNorm(False), Dense(),)) input
+test_contract.py::test_maps[Residual(Sequential((Nonlinearity('relu'), LayerNorm(False), Dense(),)), mu
+test_bias.py::test_the_limit_is_known_where_its_law_is_not[1-0]
+test_allowances.py::test_everything_else_is_measured_and_says_why[J is exactly 0]
+test_finite_width_runs.py::test_against_mpmath[orthogonal]
+test_empirical_differentials.py::test_planted_errors_in_derivatives_are_seen[<lambda>-broken0]
+test_bias_diagram.py::test_functions_of_one_power
+test_orthogonal_weights.py::test_the_print_and_its_contrast_come_out_as_they_should[(4.18), orthogonal
+test_orthogonal_weights.py::test_the_print_and_its_contrast_come_out_as_they_should[(4.17), one input
 """
 
 
