@@ -223,7 +223,6 @@ test_contract.py::test_numbers[Sequential((Nonlinearity('relu'), LayerNorm(False
 test_contract.py::test_maps[Residual(Sequential((Nonlinearity('relu'), LayerNorm(False), Dense(),)), mu
 test_bias.py::test_the_limit_is_known_where_its_law_is_not[1-0]
 test_allowances.py::test_everything_else_is_measured_and_says_why[J is exactly 0]
-test_finite_width_runs.py::test_against_mpmath[orthogonal]
 test_empirical_differentials.py::test_planted_errors_in_derivatives_are_seen[<lambda>-broken0]
 test_bias_diagram.py::test_functions_of_one_power
 test_orthogonal_weights.py::test_the_print_and_its_contrast_come_out_as_they_should[(4.18), orthogonal
