@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
-
 from derivations import printing
 from derivations.bias_and_trainability import CLAIMS
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m derivations.bias_and_trainability", description=printing.verdicts.__doc__
+    printing.command(
+        "bias_and_trainability",
+        CLAIMS,
+        "figures 1, 2, 3, 15-19, 22, 23, 30 and 31",
+        "networks of the paper's sizes; some minutes",
     )
-    verbs = parser.add_subparsers(dest="verb")
-    verbs.add_parser("numbers", help="the acceptance values, each with a planted error")
-    figures = verbs.add_parser("figures", help="figures 1, 2, 3, 15-19, 22, 23, 30 and 31")
-    figures.add_argument("folder")
-    figures.add_argument("--paper", action="store_true", help="networks of the paper's sizes; some minutes")
-    given = parser.parse_args()
-    if given.verb == "numbers":
-        from derivations.bias_and_trainability.acceptance import CHECKS
-
-        printing.numbers(CHECKS)
-    elif given.verb == "figures":
-        from derivations.bias_and_trainability.figures import write
-
-        for path in write(given.folder, paper=given.paper):
-            print(path)
-    else:
-        printing.verdicts(CLAIMS)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ from derivations.claims import Claim, Formula, Network, Verdict, network
 from meanfield.symbols import K, Z, z
 
 LINEAR = network("linear", weights="orthogonal")
-LAWS = ("gaussian", "orthogonal", "mixed")
 
 
 def of_law(law: str, *names: str) -> tuple[Network, ...]:
