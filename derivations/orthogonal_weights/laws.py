@@ -37,7 +37,7 @@ def corrected(theory: mf.Theory) -> sp.Expr:
 def shift(theory: mf.Theory) -> sp.Expr:
     """c_W^{1}/c_W^{0}."""
     found = theory.critical_shift()
-    return sp.nsimplify(found.C_W1)
+    return found.C_W1 / found.C_W0
 
 
 def powers(names: Iterable[str], theory: mf.Theory) -> set[sp.Expr]:
