@@ -199,6 +199,17 @@ class Coordinate:
         one, other = (self.pieces(r).diff().expr.xreplace({Z[0]: Z[r]}) for r in (p, q))
         return scale * mean_of(one * other, over)
 
+    def expect(self, e: sp.Expr, p: int, q: int) -> sp.Expr:
+        """⟨e⟩ of an expression in z_p and z_q."""
+        if p == q:
+            return mean_of(e.xreplace({Z[p]: Z[0]}), self.law.variance(p), apart=True)
+        return mean_of(e, self.law.over(p, q), apart=True)
+
+    def pushed(self, name: str, p: int, q: int) -> sp.Expr:
+        """The Gram entry of the field `name` behind this coordinate, ∞ where a slope is."""
+        slopes, here = self.slopes(p, q), self.law.grams[name][pairs(self.positions).index((p, q))]
+        return sp.oo if sp.oo in (slopes, here) else slopes * here
+
     def with_values(self, functions: Exprs, **more) -> Coordinate:
         """The coordinate x_p = functions[p]."""
         n = self.positions
