@@ -1,0 +1,182 @@
+"""Theories whose positions act on each other: which recursion carries what, and the one that settles.
+
+Behind a BatchNorm J depends on K and K_ab, and its growth often on V = K - K_ab alone, the variance that a batch has by
+itself. Where (V, J - J_ab) is closed, or K_ab settles at a value of its own, fixed points, phases and laws are those of
+that recursion: there K stands for V, and J for J - J_ab, which grows as J does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import sympy as sp
+
+from meanfield.architecture import Block, Dense
+from meanfield.arguments import shown, whole
+from meanfield.quantities import COVARIANCES
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.averages.common import Common
+from meanfield.symbolic.blocks.exchangeable import SMALLEST, carried, exchangeable, kind_of
+from meanfield.symbolic.blocks.first import begun
+from meanfield.symbolic.blocks.recursions import variable
+from meanfield.symbolic.recursion import Recursion, c0
+from meanfield.symbolic.steps import Step
+from meanfield.symbols import Q0, J, J_ab, K, K_ab, sigma_w
+
+NAMES = ("K", "K_ab", "J", "J_ab", "Theta", "Theta_ab")
+READ = ("c",)  # read off them
+
+
+def batch_size(value: object, block: Block) -> int | None:
+    """|B| as a theory holds it: None for infinitely many. Raises: MeanFieldError below four, and for a block whose
+    positions do not act on each other."""
+    if value is None:
+        return None
+    size = whole(value, "batch", 1, 1 << 24)
+    if kind_of(block) != "batch":
+        raise MeanFieldError(
+            f"batch={size} was given, but no BatchNorm makes the inputs of a batch act on each other here; leave it out."
+        )
+    if size < SMALLEST:
+        raise MeanFieldError(
+            f"A BatchNorm over a batch of {size} was asked for; its gradients have a mean from |B| = {SMALLEST} on "
+            "only, as that of 1/variance is (|B| - 1)/(|B| - 3)."
+        )
+    return size
+
+
+@lru_cache(maxsize=128)
+def printed(block: Block, first: Dense, size: int | None) -> Recursion:
+    """The recursion of (K, K_ab, J, J_ab, Theta, Theta_ab)."""
+    return begun(exchangeable(block, size), first)
+
+
+@lru_cache(maxsize=128)
+def followed(block: Block, first: Dense, size: int | None) -> Recursion:
+    """The same as floats follow it: c_J = J_ab/J in the place of J_ab."""
+    found = begun(carried(block, size), first)
+    return replace(found, readout=(*found.readout, ("c", K_ab / K)))
+
+
+def require_known(names: tuple[str, ...], recursion: Recursion, what: str) -> None:
+    """Refuse names that positions of this `what` ("batch", "tokens") have not."""
+    for name in names:
+        if name not in (*NAMES, *READ):
+            of_two = name in (*COVARIANCES, "distance", "gamma", "tilt")
+            why = "of two inputs apart from all others" if of_two else "not derived where positions act on each other"
+            raise MeanFieldError(
+                f"{name} was asked for, which is {why}; of a {what if what == 'batch' else 'network of tokens'} there "
+                f"are {', '.join(NAMES)}."
+            )
+        if name.startswith("Theta") and "Theta" not in recursion.names:
+            raise MeanFieldError(
+                f"{name} does not close here: trained gains act on what another norm or a skip takes apart; use "
+                "BatchNorm(affine=False), or put the norm inside the branch."
+            )
+
+
+def selected(block: Block, first: Dense, size: int | None, names: tuple[str, ...]) -> Recursion:
+    """The maps of `names` and of what they depend on."""
+    found = printed(block, first, size)
+    require_known(names, found, kind_of(block))
+    if "c" in names:
+        raise MeanFieldError("The map of c was asked for; positions of a batch have K and K_ab, of which c is K_ab/K.")
+    return found.only(*names)
+
+
+def to_follow(block: Block, first: Dense, size: int | None, names: tuple[str, ...]) -> Recursion:
+    """What a run of `names` is made of."""
+    found = followed(block, first, size)
+    require_known(names, found, kind_of(block))
+    needs = {"J_ab": ("J", "c_J"), "c": ("K", "K_ab")}
+    wanted = [n for name in names for n in needs.get(name, (name,)) if n in found.names]
+    if "J" in names or "J_ab" in names:
+        wanted += [n for n in ("K_ab", "c_J") if n in found.names]
+    if set(names) & {"Theta", "Theta_ab"}:
+        wanted += ["Theta", "Theta_ab"]
+    return found.only(*dict.fromkeys(("K", *wanted)))
+
+
+def checked_start(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A start by K, K_ab and others."""
+    wrong = sorted(set(given) - {"K", "K_ab", "J", "c_J", "Theta", "Theta_ab"})
+    if wrong:
+        raise MeanFieldError(
+            f"A start with {shown(wrong[0])} was given; positions that act on each other start with K and K_ab."
+        )
+    return dict(given)
+
+
+# --------------------------------------------------------------------------------------------------- what settles
+
+
+@lru_cache(maxsize=128)
+def settling(block: Block, first: Dense, size: int | None) -> Recursion:
+    """The recursion of (V, J - J_ab), as (K, J): V = K - K_ab.
+
+    Raises: MeanFieldError where it is not closed and K_ab does not settle by itself.
+    """
+    whole_ = printed(block, first, size)
+    if kind_of(block) == "tokens":  # K and J do not see K_ab
+        one = whole_.only("K", "J") if whole_["J"] != sp.oo else whole_.only("K")
+        if set(one.names) <= {"K", "J"}:
+            return one
+        return whole_.only("K") if set(whole_.only("K").names) == {"K"} else _refuse(block)
+    flat = whole_.flat()
+    V = sp.expand((flat["K"] - flat["K_ab"]).xreplace({K: K + K_ab}))
+    V = sp.expand(V)
+    infinite = flat["J"] == sp.oo
+    growth = sp.S.Zero if infinite else (flat["J"] - flat["J_ab"]).xreplace({J: J + J_ab, K: K + K_ab})
+    growth = _within(growth)
+    if growth.has(K_ab) or V.has(K_ab):
+        rest = _settled(flat)
+        growth, V = growth.xreplace({K_ab: rest}), V.xreplace({K_ab: rest})
+    own = sp.expand(growth)
+    if own.has(J_ab):
+        own = sp.simplify(own)
+    if own.has(J_ab) or V.has(K_ab):
+        raise _refuse(block)
+    start = sigma_w**2 * Q0 * (1 - c0).subs(c0, 0)
+    state = [variable(K, begun_start(start, first))]
+    nexts = [V]
+    if not infinite:
+        state.append(variable(J, sp.S.One))
+        nexts.append(sp.collect(own, J))
+    kept = Recursion(tuple(state), Step(tuple(nexts)))
+    used = {s.name for s in kept.parameters}
+    return replace(kept, domain=tuple((s, d) for s, d in whole_.domain if s.name in used))
+
+
+def _within(e: sp.Expr) -> sp.Expr:
+    """K + K_ab - K_ab → K inside of quotients and of averages over what a batch shares."""
+    nodes = {n: Common(n.args[0], sp.expand(n.own), sp.expand(n.shared), n.params) for n in e.atoms(Common)}
+    e = e.xreplace(nodes)
+    return e.replace(lambda a: a.is_Add and a.has(K_ab), sp.expand)
+
+
+def _settled(flat: Recursion) -> sp.Expr:
+    """Where K_ab settles, from an affine map of its own."""
+    e = sp.expand(flat["K_ab"])
+    rate = sp.diff(e, K_ab)
+    rest = sp.expand(e - rate * K_ab)
+    if rate.has(K, K_ab) or rest.has(K, K_ab) or rate == 1:
+        raise MeanFieldError(
+            "Where this network settles was asked for, but J depends on K and K_ab, which do not settle apart from each "
+            "other; follow them with propagate."
+        )
+    return rest / (1 - rate)
+
+
+def begun_start(start: sp.Expr, first: Dense) -> sp.Expr:
+    """V at layer 1 with the σ's of the input layer."""
+    return begun(Recursion((variable(K, start),), Step((K,))), first).state[0].initial
+
+
+def _refuse(block: Block) -> MeanFieldError:
+    return MeanFieldError(
+        f"Where the block {block} settles was asked for, but K and K_ab do not close apart from each other; follow them "
+        "with propagate."
+    )
