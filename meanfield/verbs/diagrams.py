@@ -19,7 +19,6 @@ from meanfield.symbols import J
 from meanfield.verbs.laws import closing_law
 from meanfield.verbs.maps import Maps
 from meanfield.verbs.places import correlations_of, is_odd, neutrality_line_of, phase_of, place
-from meanfield.verbs.selection import selected
 from meanfield.verbs.values import (
     decided,
     double,
@@ -54,14 +53,14 @@ def diagram(
 
     choice(kind, "kind", ("gradient", "bias"))
     theory, parameters = decided(theory, {k: scalar(v, k) for k, v in parameters.items()})
-    recursion, fixed, line = selected(theory, ("K", "J")), {}, flag(line, "line")
+    recursion, fixed, line = theory.settling, {}, flag(line, "line")
     jumps = kind == "bias" and recursion["J"] == sp.oo
     sigma_w, sigma_b = (axis(n, double(n, v)) for n, v in (("sigma_w", sigma_w), ("sigma_b", sigma_b)))
     if isinstance(theory.block, Residual) and not isinstance(theory.block.mu, Param):
         # one compiled module serves every skip strength; no parameter of a user's is called so
         own = "mu" if all(p.name != "mu" for p in recursion.parameters) else "mu_of_the_outer_skip"
         fixed = {own: float(theory.block.mu)}
-        recursion = replace(theory, block=replace(theory.block, mu=Param(own))).one_input.only("K", "J")
+        recursion = replace(theory, block=replace(theory.block, mu=Param(own))).settling
     if jumps:
         recursion = recursion.map(lambda e: J if e == sp.oo else e)  # K alone is asked for
     refuse_unknown(parameters, recursion)

@@ -79,10 +79,7 @@ def carried(block: Block, size: int | None = None) -> Recursion:
 
     plain = _derived(block, size, sp.S.Zero, apart, ((J_ab, sp.S.Zero),))
     if plain["J"] == sp.oo or plain.flat()["J_ab"] == 0:
-        at = plain.index("J_ab")
-        kept = [i for i in range(len(plain.state)) if i != at]
-        found = replace(plain, state=tuple(plain.state[i] for i in kept), block=plain.block.pick(kept))
-        return replace(found, readout=(("J_ab", 0 * J),)) if plain["J"] != sp.oo else found
+        return plain
     whole = _derived(block, size, c_J, lambda own, between: (own * J, between / own), ((c_J, sp.S.Zero),))
     return replace(whole, readout=(("J_ab", c_J * J),))
 

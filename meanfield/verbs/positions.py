@@ -16,15 +16,17 @@ import sympy as sp
 
 from meanfield.architecture import Block, Dense
 from meanfield.arguments import shown, whole
+from meanfield.functions.parser import number
 from meanfield.quantities import COVARIANCES
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.common import Common
+from meanfield.symbolic.averages.sphere import SphereAverage
 from meanfield.symbolic.blocks.exchangeable import SMALLEST, carried, exchangeable, kind_of
 from meanfield.symbolic.blocks.first import begun
 from meanfield.symbolic.blocks.recursions import variable
-from meanfield.symbolic.recursion import Recursion, c0
+from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.steps import Step
-from meanfield.symbols import Q0, J, J_ab, K, K_ab, sigma_w
+from meanfield.symbols import Q0, J, K, K_ab, c_J, sigma_w
 
 NAMES = ("K", "K_ab", "J", "J_ab", "Theta", "Theta_ab")
 READ = ("c",)  # read off them
@@ -119,27 +121,28 @@ def settling(block: Block, first: Dense, size: int | None) -> Recursion:
 
     Raises: MeanFieldError where it is not closed and K_ab does not settle by itself.
     """
-    whole_ = printed(block, first, size)
+    whole_ = followed(block, first, size)
+    infinite = whole_["J"] == sp.oo
     if kind_of(block) == "tokens":  # K and J do not see K_ab
-        one = whole_.only("K", "J") if whole_["J"] != sp.oo else whole_.only("K")
+        one = whole_.only("K") if infinite else whole_.only("K", "J")
         if set(one.names) <= {"K", "J"}:
             return one
-        return whole_.only("K") if set(whole_.only("K").names) == {"K"} else _refuse(block)
-    flat = whole_.flat()
-    V = sp.expand((flat["K"] - flat["K_ab"]).xreplace({K: K + K_ab}))
-    V = sp.expand(V)
-    infinite = flat["J"] == sp.oo
-    growth = sp.S.Zero if infinite else (flat["J"] - flat["J_ab"]).xreplace({J: J + J_ab, K: K + K_ab})
-    growth = _within(growth)
-    if growth.has(K_ab) or V.has(K_ab):
-        rest = _settled(flat)
-        growth, V = growth.xreplace({K_ab: rest}), V.xreplace({K_ab: rest})
-    own = sp.expand(growth)
-    if own.has(J_ab):
-        own = sp.simplify(own)
-    if own.has(J_ab) or V.has(K_ab):
         raise _refuse(block)
-    start = sigma_w**2 * Q0 * (1 - c0).subs(c0, 0)
+    flat = whole_.flat()
+    V = _numbered(sp.expand(_within((flat["K"] - flat["K_ab"]).xreplace({K: K + K_ab}))))
+    own = sp.S.Zero if infinite else flat["J"]
+    if "c_J" in flat.names and not infinite:  # per J: (1 - c_J)′ (growth) of what grows like 1 - c_J
+        between = flat["c_J"] * flat["J"] / J
+        own = sp.cancel(sp.together((flat["J"] / J - between).xreplace({K: K + K_ab}) / (1 - c_J))) * J
+        if own.has(c_J):
+            own = sp.simplify(own)
+    own = _numbered(_within(own.xreplace({K: K + K_ab})) if "c_J" not in flat.names else _within(own))
+    if own.has(K_ab) or V.has(K_ab):
+        rest = _numbered(_settled(flat))
+        own, V = own.xreplace({K_ab: rest}), V.xreplace({K_ab: rest})
+    if own.has(c_J) or V.has(K_ab):
+        raise _refuse(block)
+    start = sigma_w**2 * Q0
     state = [variable(K, begun_start(start, first))]
     nexts = [V]
     if not infinite:
@@ -155,6 +158,43 @@ def _within(e: sp.Expr) -> sp.Expr:
     nodes = {n: Common(n.args[0], sp.expand(n.own), sp.expand(n.shared), n.params) for n in e.atoms(Common)}
     e = e.xreplace(nodes)
     return e.replace(lambda a: a.is_Add and a.has(K_ab), sp.expand)
+
+
+def _numbered(e: sp.Expr) -> sp.Expr:
+    """Averages over a normalized batch by their closed forms, else as numbers of 15 digits."""
+    swap = {}
+    for node in e.atoms(SphereAverage):
+        closed = node.doit()
+        if closed.has(SphereAverage):
+            if not node.is_number:
+                raise MeanFieldError(
+                    f"Where this network settles was asked for, but {node} holds symbols; give numbers for them in "
+                    "derive(...)."
+                )
+            from meanfield.numeric.quadrature.sphere import sphere_value
+
+            closed = sp.Rational(f"{sphere_value(node)[0]:.15e}")
+        swap[node] = closed
+    return e.xreplace(swap)
+
+
+def kept(values: dict[str, sp.Expr], recursion: Recursion) -> dict[str, sp.Expr]:
+    """The values that a recursion knows: V often does not feel the biases."""
+    names = {p.name for p in recursion.parameters} | {"Q0"}
+    return {k: v for k, v in values.items() if k in names}
+
+
+def is_nested(recursion: Recursion) -> bool:
+    """Whether a map holds averages over what a batch shares, which nothing encloses."""
+    return any(e.has(Common) for step in recursion.steps for e in step.expressions)
+
+
+def inside(recursion: Recursion, values: Mapping[str, Any]) -> dict[str, sp.Expr]:
+    """The values of parameters that stand inside the averages of a batch: they are put in before anything is
+    compiled."""
+    nodes = [n for step in recursion.steps for e in step.expressions for n in e.atoms(SphereAverage, Common)]
+    held = {s.name for n in nodes for s in n.args[3].free_symbols}
+    return {k: number(v, k) for k, v in values.items() if k in held}
 
 
 def _settled(flat: Recursion) -> sp.Expr:
