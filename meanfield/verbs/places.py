@@ -64,7 +64,11 @@ def phase_of(theory: Maps, *, input_norm: object = 1, **parameters) -> Phase:
     norm = exact_number("input_norm", input_norm)
     if not norm.is_number or norm <= 0:
         raise MeanFieldError(f"input_norm must be a number > 0, but {shown(input_norm)} was given.")
-    if moves_with_K(recursion) or positions.is_nested(recursion):
+    if positions.is_nested(recursion):
+        from meanfield.numeric.nested import nested_phase
+
+        return nested_phase(recursion, values | place(theory, parameters))
+    if moves_with_K(recursion):
         from meanfield.numeric.places import measured_phase  # floats: no ball encloses these averages
 
         return measured_phase(recursion, values, norm)

@@ -128,17 +128,17 @@ def settling(block: Block, first: Dense, size: int | None) -> Recursion:
         if set(one.names) <= {"K", "J"}:
             return one
         raise _refuse(block)
-    flat = whole_.flat()
-    V = _numbered(sp.expand(_within((flat["K"] - flat["K_ab"]).xreplace({K: K + K_ab}))))
+    flat = whole_.flat().map(_numbered)
+    V = sp.expand(_within((flat["K"] - flat["K_ab"]).xreplace({K: K + K_ab})))
     own = sp.S.Zero if infinite else flat["J"]
     if "c_J" in flat.names and not infinite:  # per J: (1 - c_J)′ (growth) of what grows like 1 - c_J
         between = flat["c_J"] * flat["J"] / J
         own = sp.cancel(sp.together((flat["J"] / J - between).xreplace({K: K + K_ab}) / (1 - c_J))) * J
         if own.has(c_J):
             own = sp.simplify(own)
-    own = _numbered(_within(own.xreplace({K: K + K_ab})) if "c_J" not in flat.names else _within(own))
+    own = _within(own.xreplace({K: K + K_ab})) if "c_J" not in flat.names else _within(own)
     if own.has(K_ab) or V.has(K_ab):
-        rest = _numbered(_settled(flat))
+        rest = _settled(flat)
         own, V = own.xreplace({K_ab: rest}), V.xreplace({K_ab: rest})
     if own.has(c_J) or V.has(K_ab):
         raise _refuse(block)

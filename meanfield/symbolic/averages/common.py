@@ -115,6 +115,9 @@ class Common(sp.Expr):
     def _eval_derivative(self, symbol):
         raise MeanFieldError(f"The derivative of {self} by {symbol} was asked for; it is not derived.")
 
+    def _eval_is_extended_positive_negative(self, positive):
+        return None  # not by digits: those are a quadrature within a quadrature
+
     def _eval_evalf(self, prec):
         if not self.is_number:
             return None

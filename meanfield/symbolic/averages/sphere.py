@@ -82,6 +82,9 @@ class SphereAverage(sp.Expr):
         whole = average(f * g.xreplace({Z[0]: Z[1]}), (1, rho, 1) if self.of_pair else 1).doit()
         return self if whole.has(Average) else whole / _radial(sp.Add(*degree), self.size - 1)
 
+    def _eval_is_extended_positive_negative(self, positive):
+        return None  # not by digits: those are a quadrature within a quadrature
+
     def _eval_evalf(self, prec):
         if not self.is_number:
             return None
