@@ -166,7 +166,7 @@ def _numbered(e: sp.Expr) -> sp.Expr:
     for node in e.atoms(SphereAverage):
         closed = node.doit()
         if closed.has(SphereAverage):
-            if not node.is_number:
+            if node.free_symbols:
                 raise MeanFieldError(
                     f"Where this network settles was asked for, but {node} holds symbols; give numbers for them in "
                     "derive(...)."

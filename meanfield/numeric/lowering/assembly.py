@@ -176,7 +176,7 @@ class Functions:
 
     def constant(self, node: SphereAverage) -> str:
         """Source of an average over a normalized batch, which no state moves."""
-        if not node.is_number:
+        if node.free_symbols:
             raise MeanFieldError(
                 f"{node} holds {', '.join(sorted(map(str, node.free_symbols)))}; give numbers for them, which a batch's "
                 "averages need before they are compiled."

@@ -65,9 +65,7 @@ class SphereAverage(sp.Expr):
     def free_symbols(self):
         return self.args[3].free_symbols
 
-    @property
-    def is_number(self):
-        return not self.free_symbols
+    is_number = False  # or SymPy would take digits, a quadrature within a quadrature, to see the sign of a sum
 
     def _eval_is_positive(self):
         f, _ = self.functions
@@ -82,11 +80,8 @@ class SphereAverage(sp.Expr):
         whole = average(f * g.xreplace({Z[0]: Z[1]}), (1, rho, 1) if self.of_pair else 1).doit()
         return self if whole.has(Average) else whole / _radial(sp.Add(*degree), self.size - 1)
 
-    def _eval_is_extended_positive_negative(self, positive):
-        return None  # not by digits: those are a quadrature within a quadrature
-
     def _eval_evalf(self, prec):
-        if not self.is_number:
+        if self.free_symbols:
             return None
         digits = int(prec / 3.3219) + 3
         return sp.Float(str(_digits(*self.functions, self.size, digits)), precision=prec)
