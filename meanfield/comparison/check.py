@@ -61,6 +61,7 @@ __all__ = [
 LAZY_FROM = 2000  # neurons from which on the lazy sampler is the default
 
 
+SEEN = 32  # inputs from which on half and a quarter of a batch say what a finite batch adds
 OF_ONE_NORM = ("distance", "c", "gamma")  # of two inputs of one norm, beside their covariances
 
 @spoken
@@ -111,8 +112,8 @@ def check(
     and it is measured on two narrower ensembles; networks too narrow for that are compared with a bias a·l/n in J, a
     fitted from widths n and n/2; Theta and J0 as 2 X(n) - X(n/2); K as it is. A row passes within 4 standard errors.
     batch: where a BatchNorm makes inputs act on each other, how many independent normal inputs the networks see, the
-    theory's own unless given; a theory of an infinite batch is that of this size where it is derived, else the networks
-    are compared with others of half the width and half the batch. tokens: how many a Dense on the tokens mixes. Both
+    theory's own unless given; a theory of an infinite batch is that of this size where it is derived, else what width
+    and batch add is measured on networks with half and a quarter of both. tokens: how many a Dense on the tokens mixes. Both
     have K, K_ab (of any two positions), J and Theta, by `probes`.
     threads, executor, device, checkpoint (here a folder): as in `meanfield.empirical.run_ensemble`.
 
@@ -181,8 +182,13 @@ def check(
         others = narrower_layers(widths, depth, _denominator(theory.block, hidden))
     others = others if differentiated or (measured and len(others) == 2) else ()
     halved = theory.kind == "batch" and theory.batch is None  # what a finite batch adds is seen from half of it, too
-    if halved and len(set(widths)) == 1:
-        others = (max(1, widths[0] // 2),)
+    if halved:
+        if len(set(widths)) > 1 or widths[0] % 4 or batch is None or batch < SEEN:
+            raise MeanFieldError(
+                f"A check of a theory of an infinite batch compares networks with others of half and a quarter of their "
+                f"width and batch; give one width, a multiple of 4, and a batch of {SEEN} or more."
+            )
+        others = (widths[0] // 2, widths[0] // 4)
     if coupled and probes is None:
         probes = PROBES
     folder = None if checkpoint is None else Path(checkpoint)
@@ -210,7 +216,7 @@ def check(
             probes=probes,
             input_norm=input_norm,
             correlation=correlation,
-            batch=batch // 2 if halved and order and batch is not None else batch,
+            batch=batch // 2**order if halved and batch is not None else batch,
             tokens=tokens,
             input_dimension=input_dimension,
             l0=0 if "J0" in names else 1,
@@ -230,6 +236,8 @@ def check(
     with _shown(progress) as bar:
         result, *rest = (ensemble(order, n, bar) for order, n in enumerate((wide, *others)))
     rows, log_scale, notes = compare(run, result, tuple(rest), names, derived)
+    if halved:
+        notes = [*notes, f"The theory is of an infinite batch; the narrower networks see {batch // 2} and {batch // 4}."]
     settings = {
         "sigma_w": np.asarray(sigma_w, dtype=float).tolist(),
         "sigma_b": np.asarray(sigma_b, dtype=float).tolist(),
