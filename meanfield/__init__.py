@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from meanfield import architectures as architectures
     from meanfield.architecture import (
+        AffineNorm,
         BatchNorm,
         Dense,
         LayerNorm,
@@ -66,6 +67,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Activation",
+    "AffineNorm",
     "Average",
     "BatchNorm",
     "Bias",
@@ -131,7 +133,7 @@ __all__ = [
 #: where each public name lives; it is loaded when it is first asked for, so that `import meanfield` costs nothing
 _HOMES = {
     "architecture": (
-        "BatchNorm Dense LayerNorm Network Nonlinearity Param Pool Projection "
+        "AffineNorm BatchNorm Dense LayerNorm Network Nonlinearity Param Pool Projection "
         "Residual Scale Schedule Sequential mlp"
     ),
     "balls": "certified",

@@ -153,6 +153,21 @@ def settling(block: Block, first: Dense, size: int | None) -> Recursion:
     return replace(kept, domain=tuple((s, d) for s, d in whole_.domain if s.name in used))
 
 
+def invariant(block: Block, first: Dense, size: int | None) -> sp.Expr:
+    """J^{l,l+1} (K - K_ab)^l/(K - K_ab)^{l+1}, where nothing of the state is left in it."""
+    if kind_of(block) != "batch":
+        raise MeanFieldError("The invariant of a BatchNorm was asked for, but this block holds none.")
+    recursion = settling(block, first, size)
+    if recursion["J"] == sp.oo:
+        raise MeanFieldError("The invariant of a BatchNorm was asked for, but J is infinite at every layer (φ jumps).")
+    found = sp.simplify(recursion["J"] / J * K / recursion["K"])
+    if found.has(K):
+        raise MeanFieldError(
+            "The invariant of a BatchNorm was asked for; with a skip the product depends on K - K_ab, and there is none."
+        )
+    return found
+
+
 def _within(e: sp.Expr) -> sp.Expr:
     """K + K_ab - K_ab → K inside of quotients and of averages over what a batch shares."""
     nodes = {n: Common(n.args[0], sp.expand(n.own), sp.expand(n.shared), n.params) for n in e.atoms(Common)}

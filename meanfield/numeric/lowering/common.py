@@ -22,8 +22,8 @@ from meanfield.symbolic.averages.common import Common
 from meanfield.symbols import Z
 
 SAMPLES = ((1.0, 0.3), (0.03, 0.2), (6.0, 9.0), (1.7, 0.0))  # (V, M) at which the error is measured
-USABLE = 1e-7
-_STEP = 0.3  # of the trapezoidal rule, in √V
+USABLE = 1e-4  # at states far out; where V and M are of order 1 it is 1e-10 or less
+_STEP = 0.2  # of the trapezoidal rule, in √V or 1
 _REACH = 8.6  # standard deviations of m beyond which a double sees nothing
 _FARTHEST = 37.0  # of z, beyond which its density is no double
 _z = sp.Symbol("z", real=True)
@@ -89,7 +89,7 @@ def text(node: Common, name: str) -> str:
     if not (V > 0.0 and M >= 0.0):
         return math.nan
     s, r = math.sqrt(V), math.sqrt(M)
-    h = max({_STEP} * min(r, s), r / 400.0)
+    h = max({_STEP} * min(r, s, 1.0), r / 400.0)
     n = int({_REACH} * r / h) if r > 0.0 else 0
     total, norm = 0.0, 0.0
     for j in range(-n, n + 1):
@@ -133,7 +133,7 @@ def reference(node: Common, V: float, M: float) -> float:
         read.append((p.exprs, places))
     value = sp.lambdify(names, node.body.value, "math")
     s, r = math.sqrt(V), math.sqrt(M)
-    step = 0.19 * min(r, s)
+    step = 0.13 * min(r, s, 1.0)
     points = np.arange(-int(_REACH * r / step), int(_REACH * r / step) + 1) * step if r > 0 else np.zeros(1)
     x, w = gauss_legendre(24)
     total = norm = 0.0

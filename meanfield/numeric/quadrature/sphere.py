@@ -12,7 +12,7 @@ from meanfield.functions.piecewise import pieces
 from meanfield.numeric.quadrature.evaluation import evaluate
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.results import MeanFieldError
-from meanfield.symbolic.averages.sphere import SphereAverage
+from meanfield.symbolic.averages.sphere import SphereAverage, with_numbers
 from meanfield.symbols import Z
 
 REACH = 13.0  # standard deviations of an entry beyond which its density is no double
@@ -28,7 +28,7 @@ def sphere_value(node: SphereAverage) -> tuple[float, float]:
     closed = node.doit()
     if not closed.has(SphereAverage):
         return float(sp.N(closed, 20)), 0.0
-    f, g = node.functions
+    f, g = (with_numbers(e, lambda a: sp.Float(sphere_value(a)[0], 17)) for e in node.functions)
     coarse, fine = (_nested(f, g, node.size, order, share) for order, share in ((20, 1.0), (28, 0.7)))
     error = abs(coarse - fine)
     if not error < USABLE * max(1.0, abs(fine)):

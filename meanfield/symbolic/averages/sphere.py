@@ -11,6 +11,7 @@ A function that is homogeneous of degree k closes by the Gaussian rule: Pz has i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import mpmath as mp
@@ -84,7 +85,8 @@ class SphereAverage(sp.Expr):
         if self.free_symbols:
             return None
         digits = int(prec / 3.3219) + 3
-        return sp.Float(str(_digits(*self.functions, self.size, digits)), precision=prec)
+        both = (with_numbers(e, lambda a: sp.N(a, digits + 5)) for e in self.functions)
+        return sp.Float(str(_digits(*both, self.size, digits)), precision=prec)
 
     def _shown(self):
         a, b = (sp.Symbol(n, real=True) for n in ("y_a", "y_b"))
@@ -124,6 +126,12 @@ def sphere(f: sp.Expr, g: sp.Expr, size: int) -> sp.Expr:
         raise MeanFieldError(f"A function of a batch has {len(free)} free parameters; at most {len(P)} are supported.")
     node = SphereAverage(Integrand(f.xreplace(swap)), Integrand(g.xreplace(swap)), size, sp.Tuple(*free))
     return constant * (node.doit() if f.is_polynomial(Z[0]) and g.is_polynomial(Z[0]) else node)
+
+
+def with_numbers(e: sp.Expr, value: Callable[[SphereAverage], sp.Expr]) -> sp.Expr:
+    """`e` with numbers for the averages inside it (the mean and scale of a LayerNorm behind a BatchNorm)."""
+    inside = e.atoms(SphereAverage)
+    return _plain(e.xreplace({a: value(a) for a in inside})) if inside else e
 
 
 def mean_on_sphere(e: sp.Expr, size: int) -> sp.Expr:
