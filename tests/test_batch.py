@@ -22,7 +22,7 @@ from meanfield.symbolic.averages.sphere import SphereAverage, sphere
 from meanfield.symbols import J, J_ab, K, K_ab, Z, sigma_b, sigma_w
 
 BN, D = BatchNorm(), Dense()
-RELU, TANH, GELU = (Nonlinearity(n) for n in ("relu", "tanh", "gelu"))
+RELU, TANH, GELU, STEP = (Nonlinearity(n) for n in ("relu", "tanh", "gelu", "step"))
 CHAIN = Sequential((BN, RELU, D))
 V = K - K_ab
 
@@ -85,8 +85,8 @@ def test_growth_per_layer_of_a_finite_batch(size, rate):
 
 
 def one_layer(f, slope, size, K_, K_ab_, own, between, neurons=400_000, seed=0):
-    """(⟨x_a x_a⟩, ⟨x_a x_b⟩, Γ, Γ_ab) of x = f(BN(z)) by Monte Carlo over neurons of an infinitely wide layer, each with
-    its own error: the full derivative of BatchNorm, written out as matrices."""
+    """(⟨x_a x_a⟩, ⟨x_a x_b⟩, Γ, Γ_ab) of x = f(BN(z)) by Monte Carlo over neurons of an infinitely wide layer, each
+    with its own error: the full derivative of BatchNorm, written out as matrices."""
     rng = np.random.default_rng(seed)
     cov = np.full((size, size), K_ab_) + np.eye(size) * (K_ - K_ab_)
     gram = np.full((size, size), between) + np.eye(size) * (own - between)
@@ -124,12 +124,12 @@ def test_any_activation_against_the_exact_layer():
 
 
 def test_a_batch_of_any_size_has_no_less_than_four():
-    with pytest.raises(mf.MeanFieldError, match="from .B. = 4 on"):
+    with pytest.raises(mf.MeanFieldError, match=r"from .B. = 4 on"):
         theory(BN, RELU, D, batch=3)
     assert theory(BN, RELU, D, batch=4).phase(sigma_w=1, sigma_b=0).name == "chaotic"
 
 
-# --------------------------------------------------------------------------------------- averages over a normalized batch
+# ------------------------------------------------------------------------------------- averages over a normalized batch
 
 
 def test_sphere_averages_against_mpmath():
@@ -158,7 +158,7 @@ def test_homogeneous_functions_close_over_the_sphere():
     assert sphere(Z[0] ** 2, sp.S.One, 5) == 1
 
 
-# ------------------------------------------------------------------------------------------ BatchNorm of a function of z
+# ----------------------------------------------------------------------------------------- BatchNorm of a function of z
 
 
 def hermite(n=80):
@@ -321,7 +321,7 @@ def test_a_block_of_resmlp():
         (lambda: mf.check(theory(BN, RELU, D, batch=8), sigma_w=1, sigma_b=0, batch=16), "leave it out"),
         (lambda: mf.check(theory(RELU, Dense(axis="tokens")), sigma_w=1, sigma_b=0), "give tokens="),
         (lambda: mf.check(theory(BN, RELU, D), sigma_w=1, sigma_b=0, batch=2, width=8, depth=2), "from .B. = 4"),
-        (lambda: theory(BN, Nonlinearity("step"), D).propagate(sigma_w=1, sigma_b=0, depth=3, quantities="J"), "infinite"),
+        (lambda: theory(BN, STEP, D).propagate(sigma_w=1, sigma_b=0, depth=3, quantities="J"), "infinite"),
     ],
 )
 def test_refusals(ask, words):

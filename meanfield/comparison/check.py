@@ -113,8 +113,8 @@ def check(
     fitted from widths n and n/2; Theta and J0 as 2 X(n) - X(n/2); K as it is. A row passes within 4 standard errors.
     batch: where a BatchNorm makes inputs act on each other, how many independent normal inputs the networks see, the
     theory's own unless given; a theory of an infinite batch is that of this size where it is derived, else what width
-    and batch add is measured on networks with half and a quarter of both. tokens: how many a Dense on the tokens mixes. Both
-    have K, K_ab (of any two positions), J and Theta, by `probes`.
+    and batch add is measured on networks with half and a quarter of both. tokens: how many a Dense on the tokens mixes.
+    Both have K, K_ab (of any two positions), J and Theta, by `probes`.
     threads, executor, device, checkpoint (here a folder): as in `meanfield.empirical.run_ensemble`.
 
     Raises: MeanFieldError for sizes below 1, J of a discontinuous φ, or networks that overflow.
@@ -185,7 +185,7 @@ def check(
     if halved:
         if len(set(widths)) > 1 or widths[0] % 4 or batch is None or batch < SEEN:
             raise MeanFieldError(
-                f"A check of a theory of an infinite batch compares networks with others of half and a quarter of their "
+                "A check of a theory of an infinite batch compares networks with others of half and a quarter of their "
                 f"width and batch; give one width, a multiple of 4, and a batch of {SEEN} or more."
             )
         others = (widths[0] // 2, widths[0] // 4)
@@ -236,8 +236,9 @@ def check(
     with _shown(progress) as bar:
         result, *rest = (ensemble(order, n, bar) for order, n in enumerate((wide, *others)))
     rows, log_scale, notes = compare(run, result, tuple(rest), names, derived)
-    if halved:
-        notes = [*notes, f"The theory is of an infinite batch; the narrower networks see {batch // 2} and {batch // 4}."]
+    if halved and batch is not None:
+        seen = f"{batch // 2} and {batch // 4}"
+        notes = [*notes, f"The theory is of an infinite batch; the narrower networks see {seen} inputs."]
     settings = {
         "sigma_w": np.asarray(sigma_w, dtype=float).tolist(),
         "sigma_b": np.asarray(sigma_b, dtype=float).tolist(),
@@ -480,7 +481,8 @@ def _positions(theory: Theory, batch: Any, tokens: Any, correlation: Any) -> tup
     """
     if theory.kind != "batch" and batch is not None:
         raise MeanFieldError(
-            f"batch={shown(batch)} was given, but no BatchNorm makes the inputs of a batch act on each other; leave it out."
+            f"batch={shown(batch)} was given, but no BatchNorm makes the inputs of a batch act on each other; leave it "
+            "out."
         )
     if theory.kind != "tokens" and tokens is not None:
         raise MeanFieldError(f"tokens={shown(tokens)} was given, but no Dense mixes tokens; leave it out.")
@@ -488,11 +490,11 @@ def _positions(theory: Theory, batch: Any, tokens: Any, correlation: Any) -> tup
         return theory, False, None, 1
     if correlation is not None:
         raise MeanFieldError(
-            "correlation= is of two inputs that are apart; positions that act on each other are independent at the input."
+            "correlation= is of two inputs that are apart; those that act on each other are independent at the input."
         )
     if theory.kind == "tokens":
         if tokens is None:
-            raise MeanFieldError("A check of a network that mixes tokens needs to know how many there are; give tokens=.")
+            raise MeanFieldError("A check of a network that mixes tokens needs their number; give tokens=.")
         return theory, True, None, integer(tokens, "The number of tokens", 2, 1 << 24)
     size = theory.batch if batch is None else integer(batch, "batch", 1, 1 << 24)
     if size is None:

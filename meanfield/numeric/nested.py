@@ -33,13 +33,13 @@ def settled(recursion: Recursion, values: dict) -> tuple[np.ndarray, np.ndarray,
         raise MeanFieldError(
             "Where this network settles was asked for, but the map of K - K_ab is not affine; follow it with propagate."
         )
-    arrays = {k: np.asarray(v, dtype=float) for k, v in values.items()}
+    arrays: dict[str, np.ndarray] = {k: np.asarray(v, dtype=float) for k, v in values.items()}
     known = {k: v for k, v in arrays.items() if k in {s.name for s in rate.free_symbols | rest.free_symbols}}
     keeps, makes = np.asarray(first_value(rate, known), float), np.asarray(first_value(rest, known), float)
     if (keeps >= 1).any():
         raise MeanFieldError(
-            "Where this network settles was asked for, but K - K_ab grows without bound (a skip of strength 1 or more); "
-            "follow it with propagate."
+            "Where this network settles was asked for, but K - K_ab grows without bound (a skip of strength 1 or "
+            "more); follow it with propagate."
         )
     with np.errstate(divide="ignore", invalid="ignore"):
         V = makes / (1 - keeps)
@@ -50,12 +50,13 @@ def settled(recursion: Recursion, values: dict) -> tuple[np.ndarray, np.ndarray,
     fine = V > 0
     growth = np.full(shape, np.nan)
     if fine.any():
+        others: dict = {k: v[fine] for k, v in own.items() if k in names and k not in ("sigma_w", "sigma_b")}
         run = propagate(
             recursion,
             sigma_w=own["sigma_w"][fine],
             sigma_b=own["sigma_b"][fine],
             depth=2,
-            parameters={k: v[fine] for k, v in own.items() if k in names and k not in ("sigma_w", "sigma_b")},
+            parameters=others,
             start={"K": V[fine]},
         )
         growth[fine] = run.J[..., 1]

@@ -40,7 +40,7 @@ def batch_size(value: object, block: Block) -> int | None:
     size = whole(value, "batch", 1, 1 << 24)
     if kind_of(block) != "batch":
         raise MeanFieldError(
-            f"batch={size} was given, but no BatchNorm makes the inputs of a batch act on each other here; leave it out."
+            f"batch={size} was given, but no BatchNorm makes the inputs of a batch act on each other; leave it out."
         )
     if size < SMALLEST:
         raise MeanFieldError(
@@ -163,7 +163,7 @@ def invariant(block: Block, first: Dense, size: int | None) -> sp.Expr:
     found = sp.simplify(recursion["J"] / J * K / recursion["K"])
     if found.has(K):
         raise MeanFieldError(
-            "The invariant of a BatchNorm was asked for; with a skip the product depends on K - K_ab, and there is none."
+            "The invariant of a BatchNorm was asked for; with a skip the product depends on K - K_ab: there is none."
         )
     return found
 
@@ -219,8 +219,8 @@ def _settled(flat: Recursion) -> sp.Expr:
     rest = sp.expand(e - rate * K_ab)
     if rate.has(K, K_ab) or rest.has(K, K_ab) or rate == 1:
         raise MeanFieldError(
-            "Where this network settles was asked for, but J depends on K and K_ab, which do not settle apart from each "
-            "other; follow them with propagate."
+            "Where this network settles was asked for, but J depends on K and K_ab, which do not settle apart from "
+            "each other; follow them with propagate."
         )
     return rest / (1 - rate)
 
@@ -232,6 +232,6 @@ def begun_start(start: sp.Expr, first: Dense) -> sp.Expr:
 
 def _refuse(block: Block) -> MeanFieldError:
     return MeanFieldError(
-        f"Where the block {block} settles was asked for, but K and K_ab do not close apart from each other; follow them "
-        "with propagate."
+        f"Where the block {block} settles was asked for, but K and K_ab do not close apart from each other; follow "
+        "them with propagate."
     )

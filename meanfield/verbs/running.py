@@ -74,7 +74,7 @@ def run(
     quantities = None if quantities is None else names_of(quantities, "quantities")
     if theory.kind:
         if given_rates:
-            raise MeanFieldError("Learning rates are of networks whose positions are apart; leave lambda_w, lambda_b out.")
+            raise MeanFieldError("Learning rates are of inputs that are apart; leave lambda_w and lambda_b out.")
         return _positions(theory, places, settings, begin, parameters, quantities)
     of_two = TWO_INPUTS + EQUAL_NORMS + UNEQUAL_NORMS + COORDINATES
     pair = correlation is not None or bool(set(begin) & set(of_two))

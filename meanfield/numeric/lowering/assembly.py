@@ -178,8 +178,8 @@ class Functions:
         """Source of an average over a normalized batch, which no state moves."""
         if node.free_symbols:
             raise MeanFieldError(
-                f"{node} holds {', '.join(sorted(map(str, node.free_symbols)))}; give numbers for them, which a batch's "
-                "averages need before they are compiled."
+                f"{node} holds {', '.join(sorted(map(str, node.free_symbols)))}; give numbers for them, which the "
+                "averages of a batch need before they are compiled."
             )
         value, error = sphere_value(node)
         self.errors.append(error)

@@ -102,7 +102,7 @@ def text(node: Common, name: str) -> str:
 
 
 def error(node: Common, source: str, name: str) -> float:
-    """The largest deviation of the source from a quadrature with other panels and another step, over a sample of states.
+    """The largest deviation of the source from a quadrature with other panels and another step, over sample states.
 
     Raises: MeanFieldError where it is not small.
     """

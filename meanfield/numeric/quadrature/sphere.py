@@ -1,9 +1,10 @@
-"""Averages over a normalized batch in doubles: panels of Legendre nodes in the angles, ending where a function breaks."""
+"""Averages over a normalized batch in doubles: Legendre nodes in the angles, on panels that end at breaks."""
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 import sympy as sp
@@ -71,7 +72,7 @@ def _panels(places: list[float], size: int, order: int, share: float) -> tuple[n
     cuts = [-end, *sorted({p for p in places if abs(p) < end}), end]
     x, w = gauss_legendre(order)
     nodes, weights = [], []
-    for a, b in zip(cuts, cuts[1:]):
+    for a, b in pairwise(cuts):
         count = max(1, math.ceil((b - a) * math.sqrt(size) / (2.0 * share)))
         for k in range(count):
             s = (k + 0.5 * (1 + x)) / count

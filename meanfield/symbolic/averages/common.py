@@ -22,6 +22,7 @@ from meanfield.symbols import P, Z
 MOST = 24  # conditional means of one average
 C = tuple(sp.Dummy(f"c{i}", dummy_index=74_000 + i, real=True) for i in range(MOST))
 V_POSITIVE = tuple(sp.Dummy(f"v{i}", dummy_index=75_000 + i, positive=True) for i in range(MOST))
+_NONE = sp.Tuple()
 Lets = tuple[tuple[sp.Symbol, sp.Expr], ...]
 
 
@@ -76,7 +77,7 @@ class Common(sp.Expr):
     is_finite = True
     tex_letter = "B"
 
-    def __new__(cls, body: Program, own: sp.Expr, shared: sp.Expr, params: sp.Tuple = sp.Tuple()):
+    def __new__(cls, body: Program, own: sp.Expr, shared: sp.Expr, params: sp.Tuple = _NONE):
         numbers = {p: v for p, v in zip(P, params) if v.is_number}
         if numbers:
             kept = [i for i, v in enumerate(params) if not v.is_number]

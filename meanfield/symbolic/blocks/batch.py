@@ -108,6 +108,7 @@ class Shared(Coordinate):
 
     def rescaled(self, factors: Exprs) -> Coordinate:
         found = super().rescaled(factors)
+        assert isinstance(found, Shared)
         return found if self.amount is None else replace(found, amount=self.amount * factors[0])
 
     def _average(self, value: sp.Expr, lets: Lets) -> sp.Expr:

@@ -1,9 +1,9 @@
-r"""The recursion of networks whose positions act on each other: any two inputs of a batch (BatchNorm), or any two tokens
-of one input (Dense on the tokens).
+r"""The recursion of networks whose positions act on each other: any two inputs of a batch (BatchNorm), or any two
+tokens of one input (Dense on the tokens).
 
 State: K, K_ab, J, J_ab and, where they close, Theta, Theta_ab. J = J^{1,l} and J_ab sum over what is perturbed at every
-position of layer 1, so that J starts at 1 and J_ab at 0. Maps of J and J_ab are linear in both; compiled runs carry J as
-a logarithm and c_J = J_ab/J beside it, none where J_ab stays 0.
+position of layer 1, so that J starts at 1 and J_ab at 0. Maps of J and J_ab are linear in both; compiled runs carry J
+as a logarithm and c_J = J_ab/J beside it, none where J_ab stays 0.
 """
 
 from __future__ import annotations

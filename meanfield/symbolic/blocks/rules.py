@@ -21,7 +21,7 @@ from meanfield.architecture import (
 from meanfield.functions.activations import activation
 from meanfield.functions.piecewise import pieces
 from meanfield.results import MeanFieldError
-from meanfield.symbolic.blocks.coordinate import Coordinate, Gaussian, composed, gaussian, holds_state, mean_of
+from meanfield.symbolic.blocks.coordinate import Coordinate, Gaussian, composed, gaussian, holds_state
 from meanfield.symbolic.blocks.walk import OpenTangent, Walk, refusal, rule
 from meanfield.symbols import Z
 
