@@ -13,6 +13,7 @@ from meanfield import architectures as architectures
 from meanfield.architecture import (
     BatchNorm,
     Dense,
+    Gate,
     LayerNorm,
     Network,
     Nonlinearity,
@@ -79,6 +80,7 @@ __all__ = [
     "Estimate",
     "FixedPoint",
     "FixedPoints",
+    "Gate",
     "Law",
     "LayerNorm",
     "MeanFieldError",

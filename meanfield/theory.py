@@ -19,6 +19,7 @@ from meanfield.architecture import (
     Block,
     Constant,
     Dense,
+    Gate,
     Network,
     Nonlinearity,
     Param,
@@ -1275,6 +1276,9 @@ def _with_values(block: Block, values: dict) -> Block:
             record = activation(a)
             held = {s.name: _number(s.name, values[s.name]) for s in record.free_parameters if s.name in values}
             return Nonlinearity(record.at(held)) if held else block
+        case Gate(a):
+            inner = _with_values(Nonlinearity(a), values)
+            return replace(block, activation=inner.activation)
         case Sequential(blocks):
             return Sequential(tuple(_with_values(b, values) for b in blocks))
         case Residual(branch, mu, shortcut):
@@ -1401,6 +1405,8 @@ def _resolved(block: Block) -> Block:
     match block:
         case Nonlinearity(a):
             return Nonlinearity(activation(a))
+        case Gate(a):
+            return replace(block, activation=activation(a))
         case Sequential(blocks):
             return Sequential(tuple(_resolved(b) for b in blocks))
         case Residual(branch, _, shortcut):

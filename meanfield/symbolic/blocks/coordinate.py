@@ -199,6 +199,16 @@ class Coordinate:
         one, other = (self.pieces(r).diff().expr.xreplace({Z[0]: Z[r]}) for r in (p, q))
         return scale * mean_of(one * other, over)
 
+    def pushed(self, name: str, p: int, q: int) -> sp.Expr:
+        """The Gram entry of x that the one of z, by the field `name`, becomes; ∞ where either is."""
+        slopes, entry = self.slopes(p, q), self.law.grams[name][pairs(self.positions).index((p, q))]
+        return sp.oo if sp.oo in (slopes, entry) else slopes * entry
+
+    def drawn_along(self, slope) -> sp.Expr:
+        """Per S, what tangents that change K add to the Gram of x; `slope`: d/dK of an expression. Of functions of
+        several Gaussians, which know it themselves; the walk derives that of one."""
+        raise NotImplementedError
+
     def with_values(self, functions: Exprs, **more) -> Coordinate:
         """The coordinate x_p = functions[p]."""
         n = self.positions
