@@ -7,8 +7,8 @@ mu)`, which adds μ z^l.
 
 `Network(block, first)` holds both, where the input layer has σ's of its own.
 
-A signal has positions (the inputs of a batch, and the tokens of each) and neurons. Dense, Gate, LayerNorm and Pool act on
-the neurons of every position alike; BatchNorm and Dense(axis="tokens") are the records that mix positions.
+A signal has positions (the inputs of a batch, and the tokens of each) and neurons. Dense, Gate, LayerNorm and Pool act
+on the neurons of every position alike; BatchNorm and Dense(axis="tokens") are the records that mix positions.
 """
 
 from __future__ import annotations

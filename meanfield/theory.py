@@ -1278,7 +1278,7 @@ def _with_values(block: Block, values: dict) -> Block:
             return Nonlinearity(record.at(held)) if held else block
         case Gate(a):
             inner = _with_values(Nonlinearity(a), values)
-            return replace(block, activation=inner.activation)
+            return replace(block, activation=inner.activation)  # type: ignore[attr-defined]
         case Sequential(blocks):
             return Sequential(tuple(_with_values(b, values) for b in blocks))
         case Residual(branch, mu, shortcut):

@@ -37,8 +37,8 @@ class Gated(Coordinate):
 
     def values(self) -> Exprs:
         raise MeanFieldError(
-            "What a Gate makes is a product of two Gaussians, which Scale, LayerNorm, the average of a Pool or Dense may "
-            "follow; put a Dense between the Gate and a Nonlinearity, another Pool or a skip without Dense."
+            "What a Gate makes is a product of two Gaussians, which Scale, LayerNorm, the average of a Pool or Dense "
+            "may follow; put a Dense between the Gate and a Nonlinearity, another Pool or a skip without Dense."
         )
 
     @property

@@ -57,16 +57,19 @@ def counted(block: Block) -> tuple[Block, int]:
     """(the block with its Dense numbered, how many there are)."""
     met = 0
 
-    def walk(part: Block) -> Block:
+    def numbered(part: Dense) -> _Counted:
         nonlocal met
+        met += 1
+        return _Counted(**{f.name: getattr(part, f.name) for f in fields(Dense)}, number=met)
+
+    def walk(part: Block) -> Block:
         match part:
             case Dense():
-                met += 1
-                return _Counted(**{f.name: getattr(part, f.name) for f in fields(Dense)}, number=met)
+                return numbered(part)
             case Sequential(blocks):
                 return Sequential(tuple(walk(b) for b in blocks))
             case Gate(_, value, gate):
-                return replace(part, value=walk(value), gate=walk(gate))
+                return replace(part, value=numbered(value), gate=numbered(gate))
             case Residual(branch, _, shortcut):
                 other = shortcut and walk(shortcut)
                 return replace(part, shortcut=other, branch=walk(branch))

@@ -24,7 +24,7 @@ from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.chord import Rise
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.stretch import Stretch
-from meanfield.symbolic.blocks.coordinate import Coordinate, mean_of, pairs, per, tidy
+from meanfield.symbolic.blocks.coordinate import Coordinate, mean_of, per, tidy
 from meanfield.symbolic.steps import Domain
 from meanfield.symbols import K, L, Z, distance, l, parameter
 
