@@ -332,6 +332,15 @@ class BatchNorm(Block):
 
 @record
 @dataclass(frozen=True, repr=False)
+class AffineNorm(Block):
+    """y → γy + β for each neuron, γ = 1 and β = 0 at initialization: the identity, whose γ and β are trained.
+
+    They enter the tangent kernel as those of a `LayerNorm` do. Source: [autoinit] (49), (52).
+    """
+
+
+@record
+@dataclass(frozen=True, repr=False)
 class Pool(Block):
     """Each group of `size` ≥ 2 neighbouring neurons becomes one: f(z1, …, z_size); neurons that fill no group are left
     out.
@@ -406,8 +415,8 @@ def block_of(value: object, what: str) -> Block:
         )
     if not isinstance(value, Block):
         raise MeanFieldError(
-            f"{what} must be a block (Dense, Nonlinearity, LayerNorm, BatchNorm, Pool, Scale, Gate, Projection, "
-            f"Sequential, Residual), but {shown(value)} was given."
+            f"{what} must be a block (Dense, Nonlinearity, LayerNorm, BatchNorm, AffineNorm, Pool, Scale, Gate, "
+            f"Projection, Sequential, Residual), but {shown(value)} was given."
         )
     return value
 

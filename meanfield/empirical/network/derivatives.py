@@ -103,6 +103,16 @@ class Projection:
 
 
 @dataclass(frozen=True, eq=False)
+class Trained(Projection):
+    """Of y → γy + β at γ = 1, β = 0: the identity, with parameters of its own; `unit` is y."""
+
+    def push(self, rows: np.ndarray, out: np.ndarray) -> None:
+        out[...] = rows
+
+    pull = push
+
+
+@dataclass(frozen=True, eq=False)
 class BatchProjection:
     """Of BatchNorm: the same over the positions, for each neuron apart; spread[i] is that of neuron i."""
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.architecture import (
+    AffineNorm,
     BatchNorm,
     Block,
     Dense,
@@ -30,7 +31,7 @@ from meanfield.empirical.functions.formulas import number
 from meanfield.empirical.functions.groups import jumps
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.functions.twins import resolve
-from meanfield.empirical.network.derivatives import Derivative, Factor
+from meanfield.empirical.network.derivatives import Derivative, Factor, Trained
 from meanfield.empirical.network.forward import apply_batch_norm, apply_group, apply_map, apply_norm, apply_pool
 from meanfield.empirical.random.buffers import aligned
 from meanfield.pooling import POOLS
@@ -141,6 +142,18 @@ class NormalizeBatch(Operation):
 
     def apply(self, z: np.ndarray, layer: int, differentiate: bool) -> tuple[np.ndarray, Derivative]:
         return apply_batch_norm(z, self.affine)
+
+
+@dataclass(frozen=True)
+class Adapt(Operation):
+    """y → γy + β with γ = 1 and β = 0, which are trained."""
+
+    affine: bool = True
+
+    def apply(self, z: np.ndarray, layer: int, differentiate: bool) -> tuple[np.ndarray, Derivative]:
+        new_z = aligned(*z.shape)
+        new_z[...] = z
+        return new_z, Trained(new_z, np.empty(0), self.affine)
 
 
 @dataclass(frozen=True)
@@ -261,6 +274,8 @@ def operations(
                 yield Normalize(affine)
             case BatchNorm(affine):
                 yield NormalizeBatch(affine)
+            case AffineNorm():
+                yield Adapt()
             case Pool(size, kind):
                 yield PoolGroups(size, kind)
             case Scale(factor):
@@ -293,7 +308,7 @@ def operations(
             case _:
                 raise MeanFieldError(
                     f"A finite-width network was asked for with {part!r}; a block is made of Dense, Nonlinearity, "
-                    "LayerNorm, BatchNorm, Pool, Scale, Gate, Projection, Sequential and Residual."
+                    "LayerNorm, BatchNorm, AffineNorm, Pool, Scale, Gate, Projection, Sequential and Residual."
                 )
 
     return tuple(walk(block))

@@ -1,8 +1,8 @@
 r"""Maps with terms K⟨h⟩_K, which a Gate makes: u φ(v) has the second moment U⟨φ²⟩_V.
 
 d(K⟨h⟩)/dK = ⟨h + zh′/2⟩ and d⟨f⟩/dK = ½⟨f″⟩, so that the slope of such a map is one average, ⟨S⟩_K. By Descartes' rule
-it has no more zeros than S has changes of sign, the map no more than one more (Rolle), and a map whose slope falls below
-0 once, from a positive value on, has its smallest value there. Source: derived here.
+it has no more zeros than S has changes of sign, and the map no more than one more (Rolle); where S changes once, from -
+to +, the map is smallest there. Source: derived here.
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ def products(e: sp.Expr) -> Products | None:
     flat = sp.expand(e.xreplace(names))
     if not flat.is_polynomial(K, *names.values()):
         return None
-    c0, c1, plain, times = sp.S.Zero, sp.S.Zero, [], []
+    c0 = c1 = sp.S.Zero
+    plain: list[tuple[sp.Expr, sp.Expr]] = []
+    times: list[tuple[sp.Expr, sp.Expr]] = []
     functions = {v: n.integrand for n, v in names.items()}
     for (power, *each), c in sp.Poly(flat, K, *functions).terms():
         held = [f for f, count in zip(functions.values(), each) for _ in range(count)]
