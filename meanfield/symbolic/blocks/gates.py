@@ -23,6 +23,8 @@ from meanfield.symbolic.blocks.coordinate import Coordinate, Exprs, Gaussian, me
 from meanfield.symbolic.blocks.walk import Walk, rule
 from meanfield.symbols import Z, distance
 
+_U = sp.symbols("u_a u_b", real=True, cls=sp.Dummy)
+
 
 @dataclass(frozen=True)
 class Gated(Coordinate):
@@ -40,6 +42,20 @@ class Gated(Coordinate):
             "What a Gate makes is a product of two Gaussians, which Scale, LayerNorm, the average of a Pool or Dense "
             "may follow; put a Dense between the Gate and a Nonlinearity, another Pool or a skip without Dense."
         )
+
+    def trained(self) -> Exprs:
+        """x in symbols: that of u at its position, and z for v."""
+        return tuple(s * u * f for s, u, f in zip(self.scales, _U, self.functions))
+
+    def expect(self, e: sp.Expr, p: int, q: int) -> sp.Expr:
+        """⟨e⟩ of a polynomial in the symbols of u, at most quadratic."""
+        e = e.xreplace({_U[1]: _U[0]}) if p == q else e
+        total = sp.S.Zero
+        for powers, c in sp.Poly(sp.expand(e), *_U).terms():
+            met = [r for r, power in zip((p, q), powers) for _ in range(power)]
+            if len(met) != 1:  # u is as likely as -u
+                total += (self._u(*met) if met else sp.S.One) * self._phi.expect(c, p, q)
+        return total
 
     @property
     def _phi(self) -> Coordinate:

@@ -27,7 +27,7 @@ from meanfield.symbolic.averages.pools import MaxProduct, MaxStretch, kind_of, r
 from meanfield.symbolic.averages.stretch import stretch
 from meanfield.symbolic.blocks.coordinate import Coordinate, holds_state, mean_of, too_steep
 from meanfield.symbolic.blocks.gates import Gated
-from meanfield.symbolic.blocks.walk import Walk, rule
+from meanfield.symbolic.blocks.walk import OpenTangent, Walk, rule
 from meanfield.symbols import Z
 
 Powers = dict[tuple[int, ...], sp.Expr]  # exponents of the nodes' values → coefficient
@@ -60,6 +60,9 @@ class Pooled(Coordinate):
 
     def values(self):
         raise MeanFieldError("A Pool is followed by Scale, LayerNorm or Dense; put a Nonlinearity before the Pool.")
+
+    def trained(self):
+        raise OpenTangent  # a trained LayerNorm behind a Pool: Θ is left out
 
     @property
     def mirrored(self) -> bool:
