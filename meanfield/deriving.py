@@ -101,7 +101,8 @@ def _preset(phi, name: str, residual, mu, norm, weights: str, parameters: dict) 
     strange = next((k for k in given if k not in own), None)
     if strange is not None:
         of = f"knows {', '.join(sorted(own))}" if own else "has no choices"
-        raise MeanFieldError(f"{strange}={shown(given[strange])} was given, but the architecture {name} {of}; leave it out.")
+        what = f"{strange}={shown(given[strange])}"
+        raise MeanFieldError(f"{what} was given, but the architecture {name} {of}; leave it out.")
     inner = {k: v for k, v in parameters.items() if k not in own}
     block = PRESETS[name](activation(phi, **inner), **given, **{k: v for k, v in parameters.items() if k in own})
     return derive(architecture=block)

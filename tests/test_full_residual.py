@@ -450,7 +450,9 @@ REFUSED = {
     "letters w, b, v, a": lambda: decays("v=1,q=2"),
     "v was given twice": lambda: decays("v=1,v=2"),
     "the choices are mlp, resnet, preln, .*, full_residual": lambda: mf.derive("tanh", architecture="full"),
-    "mu=1 was given, but the architecture full_residual .*; leave it out": lambda: mf.derive("tanh", architecture="full_residual", mu=1),
+    "mu=1 was given, but the architecture full_residual .*; leave it out": lambda: mf.derive(
+        "tanh", architecture="full_residual", mu=1
+    ),
     "beta_a must be ≥ 0, but -1": lambda: run("tanh", 2, beta_a=-1),
     "given φ\\(z\\)": lambda: mf.derive(architecture=mf.Sequential((phi, mf.Projection(), mf.Dense()))).one_input,
     "beside a branch without Dense": lambda: mf.derive(
