@@ -280,3 +280,60 @@ def test_a_gate_that_jumps_has_no_J():
     assert theory.propagate(sigma_w=1.2, sigma_b=0, depth=2, quantities=("K",)).K[1] == pytest.approx(1.2**4)
     with pytest.raises(MeanFieldError, match="J was asked for, but is infinite"):
         theory.propagate(sigma_w=1, sigma_b=0, depth=3, quantities=("J",))
+
+
+# ------------------------------------------------------------------- lines behind Dense of the network's own σ's
+
+
+def certified(e, at):
+    return float(mf.certified(e.subs(K, at), 20).mid())
+
+
+def test_the_line_of_relu_gates_in_closed_form():
+    """σ_b² = 1/(2σ_w⁴(σ_w² + 1)), from V = σ_w^{-4} and K = σ_w² V²/2 + σ_b²; χ_K = 1 all along."""
+    line = gated("relu").critical_line()
+    for at in (0.3, 1, 7):
+        w, b = (float(s.value) ** 2 for s in line.at(at))
+        assert w == pytest.approx(at**-0.5, rel=1e-14) and b == pytest.approx(1 / (2 * w**2 * (w + 1)), rel=1e-13)
+        assert b != pytest.approx(1 / (2 * w**2 * (w + 1.01)), rel=1e-4)
+        assert certified(line.place, at) == pytest.approx((at - b) / w, rel=1e-13)
+        assert certified(line.chi_K, at) == pytest.approx(1, rel=1e-13)
+
+
+LINED = {
+    "gate": Sequential((Gate("silu"), Dense())),
+    "two Dense": Sequential((Dense(), Nonlinearity("tanh"), Dense())),
+    "behind a norm": mf.architectures.swiglu("silu", mu="1/2"),
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n == "two Dense")) for n in LINED])
+def test_lines_with_the_inner_variance_as_parameter(name):
+    """The certified fixed point there has χ_J = 1 and the line's χ_K, and V is the variance that it should be."""
+    theory = mf.derive(architecture=LINED[name])
+    line = theory.critical_line()
+    assert line.kind == "parametric" and "inner Dense" in line.message
+    sigma_w, sigma_b = line.at(2)
+    points = theory.fixed_points(sigma_w=str(sigma_w.value), sigma_b=str(sigma_b.value))
+    place = certified(line.place, 2)
+    here = min(points, key=lambda p: abs(float(p.K.value) - place))
+    assert float(here.K.value) == pytest.approx(place, rel=1e-12)
+    assert float(here.chi_J.value) == pytest.approx(1, abs=1e-12)
+    assert float(here.chi_K.value) == pytest.approx(certified(line.chi_K, 2), rel=1e-12)
+    inner = 1 if name == "behind a norm" else place
+    assert float(sigma_w.value) ** 2 * inner + float(sigma_b.value) ** 2 == pytest.approx(2, rel=1e-12)
+
+
+def test_presets_are_ordinary_records():
+    """The names of derive and of the command line are those of mf.architectures, with mu wherever there is a skip."""
+    assert mf.derive("tanh", architecture="resnet", mu="1/3") == mf.derive("tanh", mu="1/3")
+    assert mf.derive("tanh", architecture="preln") == mf.derive("tanh", residual=True, norm="pre")
+    assert mf.derive("tanh", architecture="preln", residual="1/2") == mf.derive("tanh", mu="1/2", norm="pre")
+    whole = mf.derive("silu", architecture="swiglu", expand="8/3")
+    assert whole.block.branch.blocks[1].value.expand == sp.Rational(8, 3)
+    assert whole.recursion("K", "J") == mf.derive("silu", architecture="swiglu").recursion("K", "J")
+    post = mf.derive("relu", architecture="postln").propagate(sigma_w=1, sigma_b=0, depth=3)
+    assert list(post.K) == [1, 1, 1] and post.J[1] == pytest.approx(1)  # (1/2 + 1)/(1/2 + 1)
+    for wrong in ({"norm": "pre"}, {"weights": "orthogonal"}):
+        with pytest.raises(MeanFieldError, match="was given, but the architecture swiglu knows expand, mu"):
+            mf.derive("silu", architecture="swiglu", **wrong)

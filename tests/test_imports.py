@@ -53,7 +53,8 @@ symbolic.asymptotics.total_equations symbolic.asymptotics.total_depth
 symbolic.asymptotics.tails symbolic.asymptotics.pair_laws symbolic.asymptotics.phase_tree symbolic.asymptotics.orders
 symbolic.asymptotics.coefficients symbolic.asymptotics.logseries symbolic.asymptotics.leading
 symbolic.asymptotics.corrections symbolic.asymptotics.further
-symbolic.criticality.small_bias symbolic.criticality.lines symbolic.criticality.phases symbolic.criticality.points
+symbolic.criticality.small_bias symbolic.criticality.inner symbolic.criticality.lines symbolic.criticality.phases
+symbolic.criticality.points
 symbolic.criticality.rounding symbolic.criticality.closing
 symbolic.correlator_laws.difference symbolic.correlator_laws.local_series symbolic.correlator_laws.settings
 symbolic.correlator_laws.systems symbolic.correlator_laws.scale_invariant symbolic.correlator_laws.places
