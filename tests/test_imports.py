@@ -40,10 +40,11 @@ symbolic.finite_width.fields symbolic.finite_width.words symbolic.finite_width.n
 symbolic.finite_width.layer_law symbolic.finite_width.linear symbolic.finite_width.correlators
 symbolic.finite_width.variance symbolic.finite_width.variance_steps symbolic.finite_width.recursions
 symbolic.finite_width.first_layer symbolic.finite_width.index_maps
-symbolic.blocks.naming symbolic.blocks.coordinate symbolic.blocks.walk symbolic.blocks.rules symbolic.blocks.pooling
-symbolic.blocks.recursions symbolic.blocks.first symbolic.blocks.gradients
+symbolic.blocks.naming symbolic.blocks.coordinate symbolic.blocks.walk symbolic.blocks.rules symbolic.blocks.gates
+symbolic.blocks.pooling symbolic.blocks.recursions symbolic.blocks.first symbolic.blocks.gradients
 symbolic.fixed_points.roots symbolic.fixed_points.exclusion symbolic.fixed_points.near_one
-symbolic.fixed_points.half_line symbolic.fixed_points.maps symbolic.fixed_points.points
+symbolic.fixed_points.half_line symbolic.fixed_points.maps symbolic.fixed_points.products
+symbolic.fixed_points.points
 symbolic.asymptotics.scaling symbolic.asymptotics.depth symbolic.asymptotics.cells symbolic.asymptotics.growth
 symbolic.asymptotics.comparing symbolic.asymptotics.resting symbolic.asymptotics.balance symbolic.asymptotics.branch
 symbolic.asymptotics.residual symbolic.asymptotics.fisher symbolic.asymptotics.projections
@@ -52,7 +53,8 @@ symbolic.asymptotics.total_equations symbolic.asymptotics.total_depth
 symbolic.asymptotics.tails symbolic.asymptotics.pair_laws symbolic.asymptotics.phase_tree symbolic.asymptotics.orders
 symbolic.asymptotics.coefficients symbolic.asymptotics.logseries symbolic.asymptotics.leading
 symbolic.asymptotics.corrections symbolic.asymptotics.further
-symbolic.criticality.small_bias symbolic.criticality.lines symbolic.criticality.phases symbolic.criticality.points
+symbolic.criticality.small_bias symbolic.criticality.inner symbolic.criticality.lines symbolic.criticality.phases
+symbolic.criticality.points
 symbolic.criticality.rounding symbolic.criticality.closing
 symbolic.correlator_laws.difference symbolic.correlator_laws.local_series symbolic.correlator_laws.settings
 symbolic.correlator_laws.systems symbolic.correlator_laws.scale_invariant symbolic.correlator_laws.places

@@ -20,7 +20,7 @@ from meanfield.architecture import (
 from meanfield.functions.activations import activation
 from meanfield.functions.piecewise import pieces
 from meanfield.results import MeanFieldError
-from meanfield.symbolic.blocks.coordinate import Coordinate, Gaussian, composed, gaussian, holds_state, mean_of
+from meanfield.symbolic.blocks.coordinate import Coordinate, Gaussian, composed, gaussian, holds_state
 from meanfield.symbolic.blocks.walk import OpenTangent, Walk, refusal, rule
 from meanfield.symbols import Z
 
@@ -63,11 +63,9 @@ def _dense(block: Dense, x: Coordinate, walk: Walk) -> Coordinate:
 
 def _source_moment(source: tuple[sp.Expr, ...], x: Coordinate, p: int, q: int) -> sp.Expr:
     """⟨s_p s_q⟩ of what one trained vector adds to a tangent."""
-    if p == q:
-        if source[p] == x.values()[p]:
-            return x.moment(p, p)
-        return mean_of(source[p].xreplace({Z[p]: Z[0]}) ** 2, x.law.variance(p), apart=True)
-    return mean_of(source[p] * source[q], x.law.over(p, q), apart=True)
+    if p == q and source[p] == x.trained()[p]:
+        return x.moment(p, p)
+    return x.expect(source[p] * source[q], p, q)
 
 
 @rule(Nonlinearity)
@@ -110,10 +108,8 @@ def _layer_norm(block: LayerNorm, x: Coordinate, walk: Walk) -> Coordinate:
         shifts.append(mean)
     factors = tuple(new / old for new, old in zip(scales, x.scales))
     out = replace(x.rescaled(factors), scales=tuple(scales), shifts=tuple(shifts))
-    if block.affine and not x.of_one_node:
-        raise OpenTangent
     if block.affine:  # ∂/∂γ = the normalized coordinate, ∂/∂β = 1
-        out = replace(out, sources=(*out.sources, out.values(), (sp.S.One,) * x.positions))
+        out = replace(out, sources=(*out.sources, out.trained(), (sp.S.One,) * x.positions))
     return out
 
 

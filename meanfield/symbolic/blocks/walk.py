@@ -24,7 +24,7 @@ from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.chord import Rise
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.stretch import Stretch
-from meanfield.symbolic.blocks.coordinate import Coordinate, mean_of, pairs, per, tidy
+from meanfield.symbolic.blocks.coordinate import Coordinate, mean_of, per, tidy
 from meanfield.symbolic.steps import Domain
 from meanfield.symbols import K, L, Z, distance, l, parameter
 
@@ -154,12 +154,10 @@ class Walk:
 
     def tangent(self, x: Coordinate, name: str, p: int, q: int) -> sp.Expr:
         """The Gram entry Σ_j ⟨∂_j x_p ∂_j x_q⟩ of the field `name`."""
-        entry = pairs(x.positions).index((p, q))
-        slopes = x.slopes(p, q)
-        if sp.oo in (slopes, x.law.grams[name][entry]):
-            return sp.oo
-        pushed = slopes * x.law.grams[name][entry]
-        return pushed if self.share is None else pushed + self.share * self._stein(x)
+        pushed = x.pushed(name, p, q)
+        if pushed == sp.oo or self.share is None:
+            return pushed
+        return pushed + self.share * (self._stein(x) if x.of_one_node else x.drawn_along(self.slope))
 
     def _stein(self, x: Coordinate) -> sp.Expr:
         """What tangents do by way of K, per S; one position."""
