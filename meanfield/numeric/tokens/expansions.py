@@ -25,7 +25,7 @@ FEWEST, MOST = 32, 512  # coefficients
 POINTS = 14
 REACH = 10.0  # in standard deviations: e^{−50} is left out
 SCALE = 4.0  # a panel is at most so many units of z wide: that is the scale on which activations change
-NARROWEST = 2.0**-7  # of a panel, in standard deviations
+NARROWEST = 2.0**-9  # of a panel, in standard deviations
 PHASE = 6.0  # of the fastest polynomial in one panel
 TOLERANCE = 1e-12  # of √(Var Var): where the series of a pair is cut
 WANTED = 1e-9  # what coefficients are taken for, as far as MOST allows
@@ -49,7 +49,6 @@ class Expansion:
         slopes = self.slope_square - self.slope**2 - np.square(self.b[:, :orders]).sum(axis=1)
         return np.sqrt(np.maximum([values, slopes], 0.0))
 
-
     def scaled(self, a: np.ndarray, b: np.ndarray) -> Expansion:
         """That of a f + b."""
         factor = np.broadcast_to(a, self.mean.shape)
@@ -65,8 +64,7 @@ class Expansion:
 
 
 def expand(f: Elementwise, mean: np.ndarray, cov: np.ndarray) -> Expansion:
-    """The expansion of f_t(z_t), z with these means and covariances: as many coefficients as its correlations ask for.
-    """
+    """The expansion of f_t(z_t), z with these means and covariances: as many coefficients as its correlations ask for."""
     sd = np.sqrt(np.maximum(np.diag(cov), 0.0))
     orders = _orders(cov, sd)
     width = 1.0
@@ -74,22 +72,27 @@ def expand(f: Elementwise, mean: np.ndarray, cov: np.ndarray) -> Expansion:
         width /= 2
     breaks = f.breaks(mean - REACH * sd, mean + REACH * sd)
     with np.errstate(all="ignore"):
-        places = (breaks - mean[:, None]) / sd[:, None]
-    places = np.where(np.isfinite(places), np.clip(places, -REACH, REACH), REACH)
-    if places.shape[1] == 0:
-        xi, weights, basis = _shared(width, orders)
-        value, slope = f.at(mean[:, None] + sd[:, None] * xi)
-        first, inner = value @ weights, slope @ weights
-        value, spread = value - first[:, None], slope - inner[:, None]  # nothing of the means is left to cancel
-        a, b = value @ basis, spread @ basis
-        return Expansion(first, a, (value * value) @ weights, inner, b, (slope * slope) @ weights)
-    xi, weights = _own(width, places)
+        places = np.sort((breaks - mean[:, None]) / sd[:, None], axis=1)
+    xi, weights, basis = _shared(width, orders)
+    own, own_weights, whole = _around(places, width)
     value, slope = f.at(mean[:, None] + sd[:, None] * xi)
-    first, inner = (value * weights).sum(axis=1), (slope * weights).sum(axis=1)
-    value, spread = value - first[:, None], slope - inner[:, None]
-    a, b = _project(xi, weights, value, spread, orders)
-    square, slope_square = (value * value * weights).sum(axis=1), (slope * slope * weights).sum(axis=1)
-    return Expansion(first, a, square, inner, b, slope_square)
+    shared = weights if places.shape[1] == 0 else weights * np.repeat(whole, POINTS, axis=1)
+    first, inner = (shared * value).sum(axis=1), (shared * slope).sum(axis=1)
+    if places.shape[1]:
+        there, steep = f.at(mean[:, None] + sd[:, None] * own)
+        first, inner = first + (own_weights * there).sum(axis=1), inner + (own_weights * steep).sum(axis=1)
+    value, spread = value - first[:, None], slope - inner[:, None]  # nothing of the means is left to cancel
+    square, slope_square = (shared * value * value).sum(axis=1), (shared * slope * slope).sum(axis=1)
+    if places.shape[1] == 0:
+        return Expansion(first, value @ basis, square, inner, spread @ basis, slope_square)
+    value, spread = (one * np.repeat(whole, POINTS, axis=1) for one in (value, spread))
+    there = there - first[:, None]
+    a, b = _project(own, own_weights, there, steep - inner[:, None], orders)
+    square, slope_square = (
+        square + (own_weights * there * there).sum(axis=1),
+        slope_square + (own_weights * steep * steep).sum(axis=1),
+    )
+    return Expansion(first, a + value @ basis, square, inner, b + spread @ basis, slope_square)
 
 
 def _orders(cov: np.ndarray, sd: np.ndarray) -> int:
@@ -106,31 +109,52 @@ def _orders(cov: np.ndarray, sd: np.ndarray) -> int:
 @lru_cache(maxsize=32)
 def _shared(width: float, orders: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Nodes, weights of a standard normal, and weights times h_1 … h_N at the nodes."""
-    xi, weights = (one[0] for one in _own(width, np.full((1, 0), 0.0)))
-    eye = np.ones((1, xi.size))
+    ends = np.arange(-REACH, REACH + width / 2, width)
+    xi, weights = _panels(ends[:-1], ends[1:])
     columns = np.empty((xi.size, orders))
-    below, here = eye[0], xi
+    below, here = np.ones_like(xi), xi
     for n in range(1, orders + 1):
         columns[:, n - 1] = weights * here
         below, here = here, (xi * here - math.sqrt(n) * below) / math.sqrt(n + 1)
     return xi, weights, columns
 
 
-def _own(width: float, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights (tokens, nodes) of panels that end at multiples of `width` and at the places of each token."""
+def _panels(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes, and weights of a standard normal, of panels (…, panels): (…, nodes)."""
     x, w = gauss_legendre(POINTS)
-    even = np.arange(-REACH, REACH + width / 2, width)
-    ends = np.sort(np.concatenate((np.broadcast_to(even, (len(places), even.size)), places), axis=1), axis=1)
-    middle, half = (ends[:, 1:] + ends[:, :-1]) / 2, (ends[:, 1:] - ends[:, :-1]) / 2
-    xi = (middle[:, :, None] + half[:, :, None] * x).reshape(len(places), -1)
-    weights = (half[:, :, None] * w).reshape(len(places), -1) * np.exp(-xi * xi / 2) / math.sqrt(2 * math.pi)
+    middle, half = (high + low) / 2, (high - low) / 2
+    xi = (middle[..., None] + half[..., None] * x).reshape(*low.shape[:-1], -1)
+    weights = (half[..., None] * w).reshape(*low.shape[:-1], -1) * np.exp(-xi * xi / 2) / math.sqrt(2 * math.pi)
     return xi, weights
+
+
+def _around(places: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Panels that hold a break are cut there: nodes and weights of their pieces (tokens, nodes), and which of the even
+    panels are whole (tokens, panels). places: sorted for each token."""
+    count = round(2 * REACH / width)
+    inside = np.abs(places) < REACH  # not a nan, either
+    place = np.where(inside, places, REACH)
+    panel = np.where(inside, np.clip(np.floor((place + REACH) / width), 0, count - 1), count).astype(int)
+    left, right = panel * width - REACH, np.minimum((panel + 1) * width - REACH, REACH)
+    before, after = np.full_like(place, -np.inf), np.full_like(place, np.inf)
+    before[:, 1:], after[:, :-1] = place[:, :-1], place[:, 1:]
+    low, last = np.maximum(left, before), after >= right
+    place = np.where(inside, place, right)
+    pieces = (
+        np.stack((np.where(inside, low, right), place), axis=2),
+        np.stack((place, np.where(last, right, place)), axis=2),
+    )
+    xi, weights = _panels(*(one.reshape(len(place), -1) for one in pieces))
+    whole = np.ones((len(place), count + 1))
+    np.put_along_axis(whole, panel, 0.0, axis=1)
+    return xi, weights, whole[:, :-1]
 
 
 @njit(cache=True, nogil=True)
 def _project(xi, weights, value, slope, orders):
     tokens, nodes = xi.shape
     a, b = np.zeros((tokens, orders)), np.zeros((tokens, orders))
+    root = np.sqrt(np.arange(orders + 2.0))
     for t in range(tokens):
         for i in range(nodes):
             x, w = xi[t, i], weights[t, i]
@@ -139,7 +163,7 @@ def _project(xi, weights, value, slope, orders):
             for n in range(1, orders + 1):
                 a[t, n - 1] += v * here
                 b[t, n - 1] += s * here
-                below, here = here, (x * here - math.sqrt(n) * below) / math.sqrt(n + 1.0)
+                below, here = here, (x * here - root[n] * below) / root[n + 1]
     return a, b
 
 

@@ -6,13 +6,13 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from meanfield.architecture import Block, Dense, Sequential
+from meanfield.architecture import Block, Dense
 from meanfield.numeric.tokens.fields import Fields, Signal, is_gaussian
 from meanfield.numeric.tokens.walk import Walk, gaussian
 from meanfield.results import Estimate, MeanFieldError, one_line
@@ -51,6 +51,10 @@ class Sampled:
         """What `estimate` can be asked for."""
         return tuple("J" if name == "log_J" else name for name in self.samples)
 
+    def only(self, names: tuple[str, ...]) -> Sampled:
+        """The same with these samples alone."""
+        return replace(self, samples={name: self.samples[name] for name in names})
+
     def estimate(self, quantity: str, l: int | None = None) -> Estimate:
         """Mean and standard error over the draws at layer l, or at all its layers."""
         name = "log_J" if quantity == "J" else quantity
@@ -66,22 +70,22 @@ class Sampled:
             if values.max(initial=0.0) > 700:
                 raise MeanFieldError("J overflows a double here; ask for log_J.")
             values = np.exp(values)
-        error = values.std(axis=0, ddof=1) / math.sqrt(self.draws) if self.draws > 1 else np.full(values.shape[1:], math.nan)
-        return Estimate(values.mean(axis=0), error, self.draws)
+        return Estimate(values.mean(axis=0), values.std(axis=0, ddof=1) / math.sqrt(self.draws), self.draws)
 
     def __repr__(self) -> str:
-        return one_line("Sampled", str(self).partition("\n")[0])
+        return one_line("Sampled", f"{', '.join(self.quantities)}; {self.tokens} tokens, {self.draws} draws")
 
     def __str__(self) -> str:
-        depth = len(self.l)
-        parts = []
-        for name in self.quantities:
-            values = self.samples["log_J" if name == "J" else name]
-            shown = "log_J" if name == "J" else name
-            mean, error = values[:, -1].mean(), values[:, -1].std(ddof=1) / math.sqrt(self.draws)
-            parts.append(f"{shown} = {mean:.5g} ± {error:.1g}")
-        kind = "exact at this T" if self.exact else "sums over tokens taken as Gaussian"
-        return f"sampled theory, {self.tokens} tokens, {self.draws} draws, layer {depth}: {', '.join(parts)} ({kind})"
+        depth, parts = len(self.l), []
+        for name, values in self.samples.items():
+            found = self.estimate(name, values.shape[1])
+            parts.append(f"{name} = {found.mean:.5g} ± {found.standard_error:.1g}")
+        how = "" if self.mixes else "; there is no Dense on tokens, so that all draws are alike"
+        how = how or ("" if self.exact else "; sums over tokens are taken as Gaussian")
+        return (
+            f"sampled theory, {self.tokens} tokens, {self.draws} draws{how}\nat layer {depth} (chi: of the last block): "
+            f"{', '.join(parts)}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +101,7 @@ class Setting:
     seed: int
 
 
-def sample(setting: Setting, draws: int, mixes: bool, threads: int | None = None) -> Sampled:
+def draw_all(setting: Setting, draws: int, mixes: bool, threads: int | None = None) -> Sampled:
     """All draws, each a function of (seed, its number) alone."""
     count = threads or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     with (
@@ -190,10 +194,3 @@ def _generators(seed: int, draw: int, layer: int) -> Iterator[np.random.Generato
     while True:
         yield np.random.Generator(np.random.Philox(np.random.SeedSequence((seed, draw, layer, ordinal))))
         ordinal += 1
-
-
-def mixer_like(block: Block) -> bool:
-    """Whether a Dense on tokens is somewhere in the block."""
-    from meanfield.architecture import parts
-
-    return any(isinstance(part, Dense) and part.axis == "tokens" for part in parts(Sequential((block,))))

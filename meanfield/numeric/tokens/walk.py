@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import sympy as sp
 
 from meanfield.architecture import (
     BatchNorm,
@@ -29,6 +30,7 @@ from meanfield.numeric.quadrature.slopes import Slopes, slopes_of
 from meanfield.numeric.tokens.fields import Fields, Signal, Term, is_gaussian, refuse_equal, scaled, summed
 from meanfield.numeric.tokens.functions import Applied
 from meanfield.results import MeanFieldError
+from meanfield.symbols import z
 
 Draw = Callable[[str, tuple[int, int]], np.ndarray]
 
@@ -100,7 +102,9 @@ def _at_layer(value: Any, layer: int) -> float:
 RULES: dict[type, Callable[[Walk, Any, Signal], Signal]] = {}
 
 
-def sampled_rule(record: type) -> Callable[[Callable[[Walk, Any, Signal], Signal]], Callable[[Walk, Any, Signal], Signal]]:
+def sampled_rule(
+    record: type,
+) -> Callable[[Callable[[Walk, Any, Signal], Signal]], Callable[[Walk, Any, Signal], Signal]]:
     """Decorator: the rule of a record, from (walk, record, signal) to the new signal."""
 
     def put(rule: Callable[[Walk, Any, Signal], Signal]) -> Callable[[Walk, Any, Signal], Signal]:
@@ -113,6 +117,9 @@ def sampled_rule(record: type) -> Callable[[Callable[[Walk, Any, Signal], Signal
 @sampled_rule(Nonlinearity)
 def _nonlinearity(walk: Walk, block: Nonlinearity, x: Signal) -> Signal:
     phi = activation(block.activation)
+    if phi.expression.is_polynomial(z) and sp.degree(phi.expression, z) <= 1 and not phi.free_parameters:
+        shift = float(phi.expression.subs(z, 0))
+        return scaled(x, float(phi.expression.diff(z)), shift)
     if len(x) > 1 and is_gaussian(x):
         x = gaussian(walk, x)
     if len(x) > 1:
@@ -216,4 +223,6 @@ _refusal(
     "it acts on all tokens of a channel at once, and a channel's mean over finitely many tokens is not a number but "
     "random; use propagate, where the batch is infinite",
 )
-_refusal(Pool, "the largest or a function of several channels is not Gaussian at finitely many tokens; leave it out")
+_refusal(
+    Pool, "a function of several channels has no rule here; leave it out, or measure with measure(..., tokens=...)"
+)
