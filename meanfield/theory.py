@@ -548,15 +548,22 @@ class Theory(Maps):
         >>> answer.exact, answer.estimate("chi").mean.shape
         (True, (3,))
         """
-        from meanfield.sampled import sampled
+        from meanfield.verbs.sampling import run_sample as verb
 
-        theory, parameters = decided(self, parameters)
-        theory, parameters = numbered(theory, parameters)
-        values = dict(sigma_w=sigma_w, sigma_b=sigma_b) | parameters
-        numbers = {k: double(k, v) for k, v in values.items()}
-        norm, cosine = double("input_norm", input_norm), double("correlation", correlation)
-        settings = tokens, draws, seed, depth, norm, cosine, quantities, threads
-        return sampled(theory.block, theory.first, *settings, numbers)
+        return verb(
+            self,
+            sigma_w=sigma_w,
+            sigma_b=sigma_b,
+            depth=depth,
+            tokens=tokens,
+            draws=draws,
+            seed=seed,
+            input_norm=input_norm,
+            correlation=correlation,
+            quantities=quantities,
+            threads=threads,
+            **parameters,
+        )
 
     @spoken
     def correlators(

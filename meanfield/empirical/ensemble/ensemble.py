@@ -214,11 +214,12 @@ def run_ensemble(
     activation_pairs: functions for activations without a hand-written twin.
 
     quantities: K^l = Σ_i (z_i^l)²/N always; J (from layer l0; 0 is the input, J^{0,l} = ‖∂z^l/∂x‖²_F/N), chi (the
-    Jacobian of every block alone, J^{l,l+1} at l = 1 … depth − 1, with directions of its own), Theta, gradients G_z, G_w, G_b of u·z^L/√N for random signs u (G_z^l estimates J^{l,L}; G_w, G_b: squared norms of the
-    gradient by the weights and biases of every Dense), V, the tangent correlators A, B, D, F, P, Q, R, S, T, U (small
-    explicit networks Dense(φ(z))), class fractions G0 of `classes` outputs, c and gamma of several inputs, the
-    spread sigma_y2 of a neuron over inputs and the drift sigma_mu2 of its mean, delta2 (below). Without `quantities`,
-    `jacobian` asks for J and `theta` for Theta.
+    Jacobian of every block alone, J^{l,l+1} at l = 1 … depth − 1, with directions of its own), Theta, gradients G_z,
+    G_w, G_b of u·z^L/√N for random signs u (G_z^l estimates J^{l,L}; G_w, G_b: squared norms of the gradient by the
+    weights and biases of every Dense), V, the tangent correlators A, B, D, F, P, Q, R, S, T, U (small explicit networks
+    Dense(φ(z))), class fractions G0 of `classes` outputs, c and gamma of several inputs, the spread sigma_y2 of a
+    neuron over inputs and the drift sigma_mu2 of its mean, delta2 (below). Without `quantities`, `jacobian` asks for J
+    and `theta` for Theta.
 
     delta2: δ_i^l(a) = ∂L/∂z_i^l(a) of L = Σ_a −log softmax(z_1^L(a) … z_C^L(a)) at the label of a; C = `classes`, and
     labels come in random order and equally often. (1/N) Σ_i δ_i(a)² has one value for every input a; delta2 is the

@@ -40,8 +40,8 @@ _LEAST = 4  # positions of a BatchNorm whose Jacobian has a mean
 
 @dataclass(frozen=True, eq=False)
 class CriticalityEstimate:
-    """χ = ‖∂z^{L−1}/∂z^{L−2}‖²_F/N, its mean and standard error over networks of depth L and width N; per position where
-    positions act on each other.
+    """χ = ‖∂z^{L−1}/∂z^{L−2}‖²_F/N, its mean and standard error over networks of depth L and width N; per position
+    where positions act on each other.
 
     diverged_at: per network, the first layer with a number that is not finite, 0 if there is none. Such networks have
     no χ and are not in the mean: if there are any, the mean is over the others, and `str` says so.

@@ -64,7 +64,7 @@ class Expansion:
 
 
 def expand(f: Elementwise, mean: np.ndarray, cov: np.ndarray) -> Expansion:
-    """The expansion of f_t(z_t), z with these means and covariances: as many coefficients as its correlations ask for."""
+    """The expansion of f_t(z_t), z with these means and covariances, with as many coefficients as correlations ask."""
     sd = np.sqrt(np.maximum(np.diag(cov), 0.0))
     orders = _orders(cov, sd)
     width = 1.0

@@ -174,6 +174,6 @@ def refuse_equal(sd: np.ndarray, layer: int) -> None:
     if not (np.isfinite(sd).all() and (sd > 0).all()):
         where = int(np.argmin(np.where(np.isfinite(sd), sd, -1.0)))
         raise MeanFieldError(
-            f"The LayerNorm of the block that makes layer {layer} meets equal numbers in all channels of token {where}; "
-            "take sigma_w > 0, or leave that LayerNorm out."
+            f"The LayerNorm of the block that makes layer {layer} meets equal numbers in all channels of token "
+            f"{where}; take sigma_w > 0, or leave that LayerNorm out."
         )

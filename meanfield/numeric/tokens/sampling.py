@@ -38,13 +38,9 @@ class Sampled:
     exact: bool
     error: float
     mixes: bool
+    l: np.ndarray = field(repr=False)
     samples: Mapping[str, np.ndarray] = field(repr=False)
     level: str = "sampled"
-
-    @property
-    def l(self) -> np.ndarray:
-        """Layers 1 … depth."""
-        return np.arange(1, self.samples["K"].shape[1] + 1)
 
     @property
     def quantities(self) -> tuple[str, ...]:
@@ -83,8 +79,8 @@ class Sampled:
         how = "" if self.mixes else "; there is no Dense on tokens, so that all draws are alike"
         how = how or ("" if self.exact else "; sums over tokens are taken as Gaussian")
         return (
-            f"sampled theory, {self.tokens} tokens, {self.draws} draws{how}\nat layer {depth} (chi: of the last block): "
-            f"{', '.join(parts)}"
+            f"sampled theory, {self.tokens} tokens, {self.draws} draws{how}\n"
+            f"at layer {depth} (chi: of the last block): {', '.join(parts)}"
         )
 
 
@@ -118,6 +114,7 @@ def draw_all(setting: Setting, draws: int, mixes: bool, threads: int | None = No
         exact=not any(one.closed for one in fields),
         error=max(one.error for one in fields),
         mixes=mixes,
+        l=np.arange(1, setting.depth + 1),
         samples=samples,
     )
 

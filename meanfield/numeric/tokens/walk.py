@@ -186,8 +186,8 @@ def _whole(expand: float, tokens: int) -> int:
     count = round(expand * tokens)
     if count < 1 or abs(count - expand * tokens) > 1e-9 * count:
         raise MeanFieldError(
-            f"A Dense on tokens with expand = {expand:g} makes {expand * tokens:g} of {tokens} tokens; the product must "
-            "be a whole number ≥ 1."
+            f"A Dense on tokens with expand = {expand:g} makes {expand * tokens:g} of {tokens} tokens; the product "
+            "must be a whole number ≥ 1."
         )
     return count
 

@@ -1,4 +1,4 @@
-"""`Theory.sample`: what a caller hands over for networks of tokens, checked, and the numbers that the draws take."""
+"""Networks with tokens: what `sample` is given, checked, and the numbers that the draws take."""
 
 from __future__ import annotations
 
@@ -15,26 +15,35 @@ from meanfield.functions.activations import activation
 from meanfield.limits import require_memory
 from meanfield.numeric.tokens.sampling import Sampled, Setting, draw_all
 from meanfield.results import MeanFieldError
+from meanfield.verbs.maps import Maps
+from meanfield.verbs.values import decided, double, numbered
 
 QUANTITIES = ("K", "K_ab", "J", "chi")
 MOST_TOKENS = 4096
 DEEPEST = 10**5
 
 
-def sampled(
-    block: Block,
-    first: Dense,
-    tokens: object,
-    draws: object,
-    seed: object,
+def run_sample(
+    theory: Maps,
+    *,
+    sigma_w: object,
+    sigma_b: object,
     depth: object,
-    input_norm: object,
-    correlation: object,
-    quantities: object,
-    threads: object,
-    values: Mapping[str, Any],
+    tokens: object = None,
+    draws: object = 12,
+    seed: object = 0,
+    input_norm: object = 1,
+    correlation: object = 0,
+    quantities: object = None,
+    threads: object = None,
+    **parameters: object,
 ) -> Sampled:
-    """What `Theory.sample` answers; see there. values: numbers for sigma_w, sigma_b and every symbol of the block."""
+    """`Theory.sample`."""
+    theory, parameters = decided(theory, parameters)
+    theory, parameters = numbered(theory, parameters)
+    block, first = theory.block, theory.first
+    values = {"sigma_w": sigma_w, "sigma_b": sigma_b} | parameters
+    values = {name: double(name, value) for name, value in values.items()}
     if tokens is None:
         raise MeanFieldError(
             "The sampled theory draws the matrices of Dense(axis='tokens'), whose size is the number of tokens; give "
@@ -52,7 +61,7 @@ def sampled(
     workers = None if threads is None else whole(threads, "threads", 1, 1 << 16)
     wanted = _quantities(quantities, block)
     numbers = _numbers(block, first, values, layers)
-    gram = _gram(T, input_norm, correlation)
+    gram = _gram(T, double("input_norm", input_norm), double("correlation", correlation))
     mixes = any(isinstance(part, Dense) and part.axis == "tokens" for part in parts(block))
     widest = T * max([1.0, *_factors(block, numbers)])
     require_memory(
@@ -74,9 +83,7 @@ def _quantities(given: object, block: Block) -> tuple[str, ...]:
     for name in asked:
         if name not in QUANTITIES:
             raise MeanFieldError(
-                f"{shown(name)} was asked for; the sampled theory has {', '.join(QUANTITIES)}.{meant(name, QUANTITIES)}"
-                if meant(name, QUANTITIES).startswith(" Did")
-                else f"{shown(name)} was asked for; the sampled theory has {', '.join(QUANTITIES)}."
+                f"{shown(name)} was asked for; the sampled theory has {', '.join(QUANTITIES)} (K and K_ab of tokens)."
             )
     if jumps and {"J", "chi"} & set(asked):
         raise MeanFieldError(f"J of {jumps[0]} is infinite, because it jumps; ask for quantities=('K', 'K_ab').")
@@ -123,9 +130,9 @@ def _symbols(block: Block) -> Iterator[str]:
             return
         case Residual(branch, mu, shortcut):
             yield from _names(mu)
-            for inner in (branch, shortcut):
-                if inner is not None:
-                    yield from _symbols(inner)
+            yield from _symbols(branch)
+            if shortcut is not None:
+                yield from _symbols(shortcut)
             return
         case Network(inner, first):
             yield from _symbols(inner)
