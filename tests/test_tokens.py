@@ -6,6 +6,7 @@ from __future__ import annotations
 import mpmath as mp
 import numpy as np
 import pytest
+import sympy as sp
 
 import meanfield as mf
 from meanfield.empirical import run_ensemble
@@ -212,3 +213,14 @@ def test_draws_do_not_depend_on_what_stands_beside_them():
     np.testing.assert_array_equal(one.samples["K"][:2, :2], two.samples["K"])
     jump = sample(mf.Sequential((TOKENS, mf.Nonlinearity("step"), mf.Dense())))
     assert jump.quantities == ("K", "K_ab")
+
+
+@pytest.mark.parametrize("phi", ["gelu", "relu", "sin"])
+@pytest.mark.parametrize("K", ["1/10000", "1", "1000", "1000000"])
+def test_one_token_against_certified_averages(phi, K):
+    """⟨φ²⟩ at any K: panels follow φ where it is narrow in standard deviations, and where it oscillates."""
+    record, K = activation(phi), sp.Rational(K)
+    f = Applied(slopes_of(record, 1), Line(np.ones(1), np.zeros(1)), phi == "sin")
+    found = expand(f, np.zeros(1), np.array([[float(K)]]))
+    square = float(mf.average(record.expression**2, K).evalf(17))
+    assert found.variance[0] + found.mean[0] ** 2 == pytest.approx(square, rel=1e-13)

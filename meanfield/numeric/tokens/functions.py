@@ -17,12 +17,21 @@ class Elementwise:
     """x_t = f_t(z_t): `at(z)` gives (f, f′) for an array z (tokens, nodes)."""
 
     is_line = False
+    waves = False  # whether it oscillates at any distance
 
     def at(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         raise NotImplementedError
 
     def breaks(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """Places z (tokens, how many) between low and high where f or f′ jumps, nan where a token has fewer."""
+        raise NotImplementedError
+
+    def stretch(self, sd: np.ndarray) -> np.ndarray:
+        """The standard deviation that its first activation meets, at every token."""
+        raise NotImplementedError
+
+    def crossings(self, level: float, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """Where that is `level` (tokens, how many)."""
         raise NotImplementedError
 
     def scaled(self, a: np.ndarray | float, b: np.ndarray | float) -> Elementwise:
@@ -45,6 +54,12 @@ class Line(Elementwise):
     def breaks(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         return np.empty((len(low), 0))
 
+    def stretch(self, sd: np.ndarray) -> np.ndarray:
+        return np.abs(self.a) * sd
+
+    def crossings(self, level: float, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        return _crossings(self, level, low, high)
+
     def scaled(self, a: np.ndarray | float, b: np.ndarray | float) -> Line:
         return Line(np.asarray(a * self.a, dtype=float), np.asarray(a * self.b + b, dtype=float))
 
@@ -64,6 +79,16 @@ class Scaled(Elementwise):
     def breaks(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         return self.inner.breaks(low, high)
 
+    def stretch(self, sd: np.ndarray) -> np.ndarray:
+        return self.inner.stretch(sd)
+
+    def crossings(self, level: float, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        return self.inner.crossings(level, low, high)
+
+    @property
+    def waves(self) -> bool:  # type: ignore[override]
+        return self.inner.waves
+
     def scaled(self, a: np.ndarray | float, b: np.ndarray | float) -> Scaled:
         return Scaled(self.inner, np.asarray(a * self.a, dtype=float), np.asarray(a * self.b + b, dtype=float))
 
@@ -74,6 +99,17 @@ class Applied(Elementwise):
 
     phi: Slopes
     inner: Elementwise
+    periodic: bool = False
+
+    @property
+    def waves(self) -> bool:  # type: ignore[override]
+        return self.periodic or self.inner.waves
+
+    def stretch(self, sd: np.ndarray) -> np.ndarray:
+        return self.inner.stretch(sd)
+
+    def crossings(self, level: float, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        return self.inner.crossings(level, low, high)
 
     def at(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         value, slope = self.inner.at(z)
@@ -97,6 +133,16 @@ class Sum(Elementwise):
 
     def breaks(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         return np.concatenate([part.breaks(low, high) for part in self.parts], axis=1)
+
+    @property
+    def waves(self) -> bool:  # type: ignore[override]
+        return any(part.waves for part in self.parts)
+
+    def stretch(self, sd: np.ndarray) -> np.ndarray:
+        return np.max([part.stretch(sd) for part in self.parts], axis=0)
+
+    def crossings(self, level: float, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        return np.concatenate([part.crossings(level, low, high) for part in self.parts], axis=1)
 
 
 def added(parts: list[Elementwise]) -> Elementwise:

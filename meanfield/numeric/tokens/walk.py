@@ -127,7 +127,7 @@ def _nonlinearity(walk: Walk, block: Nonlinearity, x: Signal) -> Signal:
             f"{phi} is applied to a sum that is not Gaussian (a skip around an activation); put a Dense in between."
         )
     (term,) = x
-    return (Term(term.base, Applied(_functions(phi), term.f)),)
+    return (Term(term.base, Applied(_functions(phi), term.f, phi.expression.has(sp.sin, sp.cos))),)
 
 
 def gaussian(walk: Walk, x: Signal) -> Signal:
