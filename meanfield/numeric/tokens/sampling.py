@@ -72,16 +72,17 @@ class Sampled:
         return one_line("Sampled", f"{', '.join(self.quantities)}; {self.tokens} tokens, {self.draws} draws")
 
     def __str__(self) -> str:
-        depth, parts = len(self.l), []
+        shown = {}
         for name, values in self.samples.items():
             found = self.estimate(name, values.shape[1])
-            parts.append(f"{name} = {found.mean:.5g} ± {found.standard_error:.1g}")
+            shown[name] = f"{name} = {found.mean:.5g} ± {found.standard_error:.1g}"
+        block = shown.pop("chi", None)
         how = "" if self.mixes else "; there is no Dense on tokens, so that all draws are alike"
         how = how or ("" if self.exact else "; sums over tokens are taken as Gaussian")
-        return (
-            f"sampled theory, {self.tokens} tokens, {self.draws} draws{how}\n"
-            f"at layer {depth} (chi: of the last block): {', '.join(parts)}"
-        )
+        lines = [f"sampled theory, {self.tokens} tokens, {self.draws} draws{how}"]
+        lines += [f"layer {len(self.l)}: {', '.join(shown.values())}"] if shown else []
+        lines += [f"last block: {block}"] if block else []
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, eq=False)
