@@ -220,7 +220,7 @@ class Theory(Maps):
         space of exponents each law holds, as a proved partition.
 
         quantities: "K", "K[1]" (the variance inside the branch), "J", squared gradients "G_z", "G_w", "G_b", "fisher"
-        (as in `depth_law`), and of two inputs of one norm "distance" and "gamma" = c/(1 - c); K and J unless given.
+        (as in `depth_law`), of two inputs of one norm "distance", "c" and "gamma" = c/(1 - c); K and J unless given.
         fixed: numbers for σ's and β's; β's left out are the table's coordinates. Blocks: a `Residual` of strength 1
         around Dense, φ, Dense, each σ a number, a symbol or a `Schedule`, or around φ, Dense; a LayerNorm may stand
         before φ or the first Dense.
