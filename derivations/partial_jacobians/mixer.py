@@ -76,7 +76,7 @@ def diagrams(points: int = 11, draws: int = 2, tokens: int = TOKENS) -> tuple[Di
     return diagram("1/2", points, draws=draws, tokens=tokens), diagram("1", points, draws=draws, tokens=tokens)
 
 
-def figure_4(found: tuple[Diagram, ...] | None = None, sizes: Sizes = Sizes()) -> Figure:  # noqa: B008
+def figure_4(found: tuple[Diagram, ...] | None = None, sizes: Sizes | None = None) -> Figure:
     """Panels A1, B1: χ_J* over (σ_w, σ_b) for μ = ½ and 1, with the line χ_J* = 1 and the paper's three places; finite
     networks of `sizes.width` channels are written beside these places, where there are any."""
     from matplotlib.figure import Figure
@@ -86,7 +86,7 @@ def figure_4(found: tuple[Diagram, ...] | None = None, sizes: Sizes = Sizes()) -
         figure = Figure(figsize=(6.8, 3.1), layout="constrained")
         for panel, one in zip(figure.subplots(1, len(found), squeeze=False)[0], found):
             image = _panel(panel, one)
-            if sizes.networks:
+            if sizes is not None and sizes.networks:
                 _networks(panel, one.mu, sizes)
         figure.colorbar(image, ax=figure.axes, label=r"$\log\,\chi_J^\ast$", shrink=0.8, extend="both")
         return figure
@@ -94,19 +94,14 @@ def figure_4(found: tuple[Diagram, ...] | None = None, sizes: Sizes = Sizes()) -
 
 def _panel(panel: Axes, one: Diagram) -> Any:
     w, b, log = one.sigma_w, one.sigma_b, np.log(one.chi)
-    image = panel.pcolormesh(w, b, log, cmap="RdBu_r", vmin=-0.6, vmax=0.6, shading="gouraud", rasterized=True)
+    image = panel.contourf(w, b, log, np.linspace(-0.6, 0.6, 49), cmap="RdBu_r", extend="both")
     if log.min() < 0 < log.max():
         panel.contour(w, b, log, [0.0], colors="black", linewidths=1.2)
     for square_w, square_b in PLACES:
         panel.plot(square_w**0.5, square_b**0.5, "o", color="black", ms=3, clip_on=False)
-    panel.set(xlabel=r"$\sigma_w$", ylabel=r"$\sigma_b$", title=f"$\\mu = {float(eval_fraction(one.mu)):g}$")
+    panel.set(xlabel=r"$\sigma_w$", ylabel=r"$\sigma_b$", title=f"$\\mu = {one.mu}$")
     panel.set(xlim=(w[0], w[-1]), ylim=(b[0], b[-1]))
     return image
-
-
-def eval_fraction(text: str) -> float:
-    top, _, bottom = text.partition("/")
-    return float(top) / float(bottom or 1)
 
 
 def _networks(panel: Axes, mu: str, sizes: Sizes) -> None:
