@@ -81,7 +81,7 @@ def test_a_planted_error_in_every_record_is_found(record):
 def test_planted_errors_in_what_a_record_holds(what):
     """Schedules and Dense on tokens are parts of a Dense."""
     right, wrong = {
-        "weights": (mf.Dense(sigma_b=0), mf.Dense(sigma_b=Fraction(1, 5))),
+        "weights": (mf.Dense(sigma_b=0), mf.Dense(sigma_b=Fraction(1, 2))),
         "schedule": (mf.Dense(sigma_w=Schedule("sigma_w", 1)), mf.Dense(sigma_w=Schedule("sigma_w", "1/2"))),
         "tokens": (mf.Dense(axis="tokens"), mf.Dense(axis="tokens", sigma_w=Fraction(7, 5))),
     }[what]

@@ -131,6 +131,11 @@ def extrapolated(block, quantity, widths, networks, sigma_w, sigma_b, depth, tok
         )  # fmt: skip
         values = run.samples[quantity][:, depth // 2 :].mean(axis=1)
         rows.append((1 / width, values.mean(), values.std(ddof=1) / np.sqrt(len(values))))
+    return at_infinity(rows)
+
+
+def at_infinity(rows):
+    """a of the line a + b x through (x, y, error of y), and its standard error."""
     x, y, e = np.array(rows).T
     A = np.stack([np.ones(len(x)), x], axis=1) / e[:, None]
     cov = np.linalg.inv(A.T @ A)
@@ -178,6 +183,29 @@ def test_resmlp_is_exact_at_this_T():
         sigma_w=1, sigma_b=0.2, depth=3, tokens=8, draws=4
     )
     assert answer.exact and answer.level == "sampled" and "Gaussian" not in str(answer)
+
+
+@pytest.mark.slow
+def test_resmlp_agrees_with_wide_networks_from_layer_1_on():
+    """J^{1,5} and K of 12 tokens: exact at this T, whatever the networks draw."""
+    block = resmlp("gelu", scale="1/2")
+    theory = mf.derive(architecture=block)
+    answer, off = (theory.sample(sigma_w=w, sigma_b=0.3, depth=5, tokens=12, draws=300, seed=4) for w in (1.2, 1.3))
+    for quantity in ("K", "J"):
+        rows = []
+        for k, width in enumerate((48, 96, 192)):
+            run = run_ensemble(
+                block, sigma_w=1.2, sigma_b=0.3, width=width, depth=5, networks=200, seed=50 + k, tokens=12,
+                quantities=("K", "J"), probes=4,
+            )  # fmt: skip
+            found = run.estimate(quantity, 5)
+            rows.append((1 / width, float(found.mean), float(found.standard_error)))
+        mean, error = at_infinity(rows)
+        z, other = (
+            (mean - one.estimate(quantity, 5).mean) / np.hypot(error, one.estimate(quantity, 5).standard_error)
+            for one in (answer, off)
+        )
+        assert abs(z) < 4 < abs(other), "control: σ_w"
 
 
 def sample(block, **settings):
