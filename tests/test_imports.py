@@ -68,13 +68,14 @@ numeric.lowering.conditional numeric.lowering.direct numeric.lowering.groups
 numeric.lowering.loops numeric.lowering.modules numeric.lowering.scalar numeric.lowering.pairs
 numeric.lowering.stretches numeric.lowering.parametric_check numeric.lowering.parametric numeric.lowering.chords
 numeric.lowering.chord_check numeric.lowering.near_zero numeric.lowering.assembly
+numeric.tokens.functions numeric.tokens.expansions numeric.tokens.fields numeric.tokens.walk numeric.tokens.sampling
 numeric.phase numeric.places numeric.starts numeric.solvers numeric.gradients numeric.memory numeric.fluctuations
 numeric.pair_corrections numeric.correlations numeric.neutrality numeric.sweeps numeric.widths numeric.many_inputs
 numeric.fractions numeric.gap_source numeric.gap_tables numeric.gaps numeric.settling
 class_fraction bias finite_width correlator_depth several_inputs
 presentation.figures presentation.bias_figures presentation.tables presentation.diagrams presentation.bias_diagrams
 presentation.phase_regions presentation.phase_orders presentation.phase_maps presentation.phase_tables
-verbs.maps verbs.values verbs.selection verbs.places verbs.running verbs.laws verbs.diagrams
+verbs.maps verbs.values verbs.selection verbs.places verbs.running verbs.sampling verbs.laws verbs.diagrams
 theory deriving
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
 empirical.functions.registry empirical.functions.formulas empirical.functions.groups empirical.functions.twins
