@@ -77,7 +77,8 @@ numeric.nested numeric.fractions numeric.gap_source numeric.gap_tables numeric.g
 class_fraction bias finite_width correlator_depth several_inputs
 presentation.figures presentation.bias_figures presentation.tables presentation.diagrams presentation.bias_diagrams
 presentation.phase_regions presentation.phase_orders presentation.phase_maps presentation.phase_tables
-verbs.positions verbs.maps verbs.values verbs.selection verbs.places verbs.running verbs.sampling verbs.laws verbs.diagrams
+verbs.positions verbs.maps verbs.values verbs.selection verbs.places verbs.running verbs.sampling verbs.laws
+verbs.diagrams
 theory deriving
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
 empirical.functions.registry empirical.functions.formulas empirical.functions.groups empirical.functions.twins
