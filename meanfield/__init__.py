@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         AffineNorm,
         BatchNorm,
         Dense,
+        Gate,
         LayerNorm,
         Network,
         Nonlinearity,
@@ -82,6 +83,7 @@ __all__ = [
     "Estimate",
     "FixedPoint",
     "FixedPoints",
+    "Gate",
     "Law",
     "LayerNorm",
     "MeanFieldError",
@@ -133,8 +135,8 @@ __all__ = [
 #: where each public name lives; it is loaded when it is first asked for, so that `import meanfield` costs nothing
 _HOMES = {
     "architecture": (
-        "AffineNorm BatchNorm Dense LayerNorm Network Nonlinearity Param Pool Projection "
-        "Residual Scale Schedule Sequential mlp"
+        "AffineNorm BatchNorm Dense Gate LayerNorm Network Nonlinearity Param Pool "
+        "Projection Residual Scale Schedule Sequential mlp"
     ),
     "balls": "certified",
     "bias": "Bias",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from meanfield.architecture import NORMS, WEIGHTS, Block, Network, Nonlinearity, Residual, Sequential, exact, mlp
+from meanfield.architecture import NORMS, WEIGHTS, Block, Gate, Network, Nonlinearity, Residual, Sequential, exact, mlp
 from meanfield.architectures import PRESETS, keywords
 from meanfield.arguments import choice, meant, shown, spoken
 from meanfield.functions.activations import Activation, activation
@@ -69,21 +69,26 @@ def derive(
         raise MeanFieldError("derive needs an activation, such as derive('tanh'), or architecture=...")
     if isinstance(phi, Block):
         raise MeanFieldError("A block was given as the activation; give it as derive(architecture=...).")
-    if not isinstance(residual, bool):
-        if mu is not None:
-            raise MeanFieldError(
-                f"residual={shown(residual)} and mu={shown(mu)} both set the skip strength; give residual=True with mu."
-            )
-        residual, mu = True, residual
+    strength = _strength(residual, mu)
     try:
         record = activation(phi, **parameters)
     except MeanFieldError as error:
         own = [meant(k, ("residual", "mu", "norm", "architecture", "weights")) for k in parameters]
         hint = next((h for h in own if h.startswith(" Did")), "")
         raise (MeanFieldError(f"{error}{hint}") if hint else error) from None
-    strength = 0 if not residual and mu is None else 1 if mu is None else mu
     found = _derive(record, exact(strength, "The skip strength mu"), weights, norm)
     return found if batch is None else replace(found, batch=batch)
+
+
+def _strength(residual, mu) -> object:
+    """The skip strength that residual= and mu= ask for together."""
+    if isinstance(residual, bool):
+        return mu if mu is not None else int(residual)
+    if mu is not None:
+        raise MeanFieldError(
+            f"residual={shown(residual)} and mu={shown(mu)} both set the skip strength; give residual=True with mu."
+        )
+    return residual
 
 
 def _preset(phi, name: str, residual, mu, norm, weights: str, parameters: dict) -> Theory:
@@ -93,10 +98,17 @@ def _preset(phi, name: str, residual, mu, norm, weights: str, parameters: dict) 
         raise MeanFieldError(f"derive needs an activation, such as derive('tanh', architecture={name!r}).")
     if name == "mlp":
         return derive(phi, residual=residual, mu=mu, norm=norm, weights=weights, **parameters)
-    if residual is not False or (mu, norm, weights) != (None, None, "gaussian"):
-        raise MeanFieldError(f"residual, mu, norm and weights are of the plain layer; leave them out with {name}.")
+    strength = _strength(residual, mu)
+    mu = strength if residual is not False or mu is not None else None
+    asked = {"mu": mu, "norm": norm if norm != "none" else None, "weights": weights if weights != "gaussian" else None}
+    given = {k: v for k, v in asked.items() if v is not None}
+    strange = next((k for k in given if k not in own), None)
+    if strange is not None:
+        of = f"knows {', '.join(sorted(own))}" if own else "has no choices"
+        what = f"{strange}={shown(given[strange])}"
+        raise MeanFieldError(f"{what} was given, but the architecture {name} {of}; leave it out.")
     inner = {k: v for k, v in parameters.items() if k not in own}
-    block = PRESETS[name](activation(phi, **inner), **{k: v for k, v in parameters.items() if k in own})
+    block = PRESETS[name](activation(phi, **inner), **given, **{k: v for k, v in parameters.items() if k in own})
     return derive(architecture=block)
 
 
@@ -110,6 +122,8 @@ def resolved(block: Block) -> Block:
     match block:
         case Nonlinearity(a):
             return Nonlinearity(activation(a))
+        case Gate(a):
+            return replace(block, activation=activation(a))
         case Sequential(blocks):
             return Sequential(tuple(resolved(b) for b in blocks))
         case Residual(branch, _, shortcut):

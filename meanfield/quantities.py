@@ -149,6 +149,13 @@ _ALL = [
         2,
         carry=BOUNDED,
     ),
+    Quantity(
+        "chi",
+        r"J^{\ell,\ell+1}",
+        "averaged squared norm of the Jacobian of one block",
+        measured="chi",
+        differentiates=True,
+    ),
     Quantity("c", r"c^{\ell}", "correlation K_ab/sqrt(K_aa K_bb)", positions=2, measured="c"),
     Quantity(
         "gamma", r"\gamma^{\ell}", "c/(1 - c) of a batch: the drift of class means", positions=0, measured="gamma"

@@ -187,11 +187,6 @@ def test_what_does_not_close_is_refused():
     assert Theta in mf.derive("erf", norm="pre").one_input["Theta"].free_symbols
 
 
-@dataclass(frozen=True)
-class Unknown(Block):
-    """A record that nobody has a rule for."""
-
-
 @pytest.mark.parametrize("weights", ["orthogonal", "mixed"])
 def test_haar_weights_share_the_limit_of_infinite_width(weights):
     """[orthogonal_weights] (4.1)–(4.3): K, J, Θ, K_ab and J0 are those of Gaussian weights."""
@@ -202,8 +197,13 @@ def test_haar_weights_share_the_limit_of_infinite_width(weights):
         mf.derive("gelu", weights="sparse")
 
 
+@dataclass(frozen=True)
+class Unruled(Block):
+    """A record that nobody wrote a rule for."""
+
+
 def test_records_without_a_rule_are_refused_by_name():
-    theory = mf.derive(architecture=Sequential((PHI, Unknown(), Dense())))
+    theory = mf.derive(architecture=Sequential((PHI, Unruled(), Dense())))
     with pytest.raises(
         mf.MeanFieldError, match=r"has no rule in the theory yet; finite networks with it can be measured"
     ):

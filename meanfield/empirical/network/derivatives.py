@@ -68,6 +68,14 @@ class Factor:
 
 
 @dataclass(frozen=True, eq=False)
+class Product:
+    """Of y → y ⊙ y′ with y′ a signal remembered: `by_top` and `by_saved`, the derivatives by y and by y′."""
+
+    by_top: Slope
+    by_saved: Slope
+
+
+@dataclass(frozen=True, eq=False)
 class Projection:
     """Of LayerNorm, ŷ = (y − mean(y))/s: dŷ = (dy − mean(dy) − ŷ mean(ŷ dy))/s, a symmetric map."""
 

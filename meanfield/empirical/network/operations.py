@@ -14,6 +14,7 @@ from meanfield.architecture import (
     BatchNorm,
     Block,
     Dense,
+    Gate,
     LayerNorm,
     Network,
     Nonlinearity,
@@ -39,7 +40,7 @@ from meanfield.results import MeanFieldError
 
 class Operation:
     """One step of a block. Those with `apply` act on a signal by themselves; the others a network knows (a Dense needs
-    its weights, Save, Swap and AddSaved its stack).
+    its weights, Save, Swap, AddSaved and MultiplySaved its stack).
 
     A record of one's own becomes an operation by `operation(Record)`: a class derived from this one, whose `apply`
     returns the new signal and its `Derivative` (push and pull).
@@ -202,6 +203,11 @@ class AddSaved(Operation):
     mu: tuple[float, ...]
 
 
+@dataclass(frozen=True)
+class MultiplySaved(Operation):
+    """y → y ⊙ y′, neuron by neuron, with y′ the last one remembered, which is then forgotten."""
+
+
 def operations(
     block: Block,
     activation_pairs: Mapping[Hashable, ScalarPair] | None = None,
@@ -286,6 +292,12 @@ def operations(
                     yield Swap()
                 yield from walk(branch)
                 yield AddSaved(value(strength, "the skip strength"))
+            case Gate(phi, by_value, by_gate):
+                yield Save()
+                yield from walk(by_value)
+                yield Swap()
+                yield from walk(Sequential((by_gate, Nonlinearity(phi))))
+                yield MultiplySaved()
             case Network():
                 raise MeanFieldError(
                     "A network with an input layer of its own was given where all layers share their σ's; give its "
@@ -296,7 +308,7 @@ def operations(
             case _:
                 raise MeanFieldError(
                     f"A finite-width network was asked for with {part!r}; a block is made of Dense, Nonlinearity, "
-                    "LayerNorm, BatchNorm, AffineNorm, Pool, Scale, Projection, Sequential and Residual."
+                    "LayerNorm, BatchNorm, AffineNorm, Pool, Scale, Gate, Projection, Sequential and Residual."
                 )
 
     return tuple(walk(block))
@@ -326,7 +338,7 @@ def shapes(
                 saved.append(here)
             case Swap():
                 here, saved[-1] = saved[-1], here
-            case AddSaved():
+            case AddSaved() | MultiplySaved():
                 if saved[-1] != here:
                     raise MeanFieldError(_misfit(layer, "A skip adds", saved[-1], here))
                 saved.pop()

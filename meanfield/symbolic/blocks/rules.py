@@ -67,7 +67,7 @@ def _dense(block: Dense, x: Coordinate, walk: Walk) -> Coordinate:
 
 def _source_moment(source: tuple[sp.Expr, ...], x: Coordinate, p: int, q: int) -> sp.Expr:
     """⟨s_p s_q⟩ of what one trained vector adds to a tangent."""
-    if p == q and source[p] == x.values()[p]:
+    if p == q and source[p] == x.trained()[p]:
         return x.moment(p, p)
     return x.expect(source[p] * source[q], p, q)
 
@@ -112,10 +112,8 @@ def _layer_norm(block: LayerNorm, x: Coordinate, walk: Walk) -> Coordinate:
         shifts.append(mean)
     factors = tuple(new / old for new, old in zip(scales, x.scales))
     out = replace(x.rescaled(factors), scales=tuple(scales), shifts=tuple(shifts))
-    if block.affine and not x.of_one_node:
-        raise OpenTangent
     if block.affine:  # ∂/∂γ = the normalized coordinate, ∂/∂β = 1
-        out = replace(out, sources=(*out.sources, out.values(), (sp.S.One,) * x.positions))
+        out = replace(out, sources=(*out.sources, out.trained(), (sp.S.One,) * x.positions))
     return out
 
 

@@ -158,7 +158,9 @@ class Walk:
     def tangent(self, x: Coordinate, name: str, p: int, q: int) -> sp.Expr:
         """The Gram entry Σ_j ⟨∂_j x_p ∂_j x_q⟩ of the field `name`."""
         pushed = x.pushed(name, p, q)
-        return pushed if self.share is None or pushed == sp.oo else pushed + self.share * self._stein(x)
+        if pushed == sp.oo or self.share is None:
+            return pushed
+        return pushed + self.share * (self._stein(x) if x.of_one_node else x.drawn_along(self.slope))
 
     def _stein(self, x: Coordinate) -> sp.Expr:
         """What tangents do by way of K, per S; one position."""
