@@ -117,6 +117,13 @@ _ALL = [
         differentiates=True,
     ),
     Quantity(
+        "c_J",
+        r"c_J^{1,\ell}",
+        "correlation J_ab/J of the tangents of two positions that act on each other",
+        "exchangeable",
+        2,
+    ),
+    Quantity(
         "Theta_ab",
         r"\Theta^{\ell}_{ab}",
         "tangent kernel between two inputs",

@@ -16,6 +16,7 @@ from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.blocks.recursions import one_input_averages, without_tilt
 from meanfield.symbolic.coordinates import COORDINATES, in_coordinates
 from meanfield.symbolic.recursion import Recursion
+from meanfield.verbs import positions
 from meanfield.verbs.maps import Maps
 from meanfield.verbs.selection import selected
 
@@ -127,6 +128,21 @@ class Theory(Maps):
     def susceptibilities(self) -> dict[str, sp.Expr]:
         """chi_J = ∂J'/∂J, chi_K = ∂K'/∂K, chi_Delta = ∂chi_J/∂K, averages left as nodes (`.doit()` closes them)."""
         return self.one_input.susceptibilities()
+
+    @spoken
+    def batch_invariant(self) -> sp.Expr:
+        """J^{l,l+1} (K - K_ab)^l/(K - K_ab)^{l+1} of a network without skip behind a `BatchNorm`: a number of φ alone.
+
+        Gains that change from layer to layer make J^{l,l+1} what one likes and scale K - K_ab with it; this product
+        they do not move. It is ⟨φ′²⟩/Var φ > 1 for every φ that is not linear, so that gradients that are kept grow
+        against the signal: such a network is not critical. Raises: MeanFieldError for other networks.
+
+        >>> from meanfield import BatchNorm, Dense, Nonlinearity, Sequential
+        >>> theory = derive(architecture=Sequential((BatchNorm(), Nonlinearity("relu"), Dense())))
+        >>> theory.batch_invariant()
+        pi/(-1 + pi)
+        """
+        return positions.invariant(self.block, self.first, self.batch)
 
     @spoken
     def averages(self) -> dict[str, sp.Expr]:
