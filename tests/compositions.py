@@ -64,6 +64,11 @@ def _normed(rng: np.random.Generator) -> tuple[Block, ...]:
     return (mf.BatchNorm(), _phi(rng), mf.Dense())
 
 
+def _gated(rng: np.random.Generator) -> tuple[Block, ...]:
+    wide = mf.Dense(expand=int(rng.integers(1, 3)))
+    return (mf.AffineNorm(), mf.Gate(str(rng.choice(["sigmoid", "gelu", "silu", "z"])), wide, wide), mf.Dense())
+
+
 def _pooled(rng: np.random.Generator) -> tuple[Block, ...]:
     kind = str(rng.choice(["max", "average", "max(z1, z2) - min(z1, z2)"]))
     pool = mf.Pool(2, kind)
@@ -80,6 +85,7 @@ SEGMENTS: dict[str, tuple[float, Segment]] = {
     "skip": (3, _skip),
     "tokens": (1.5, _mixed),
     "batch": (0.75, _normed),
+    "gate": (1, _gated),
     "pool": (1, _pooled),
     "scale": (1.5, _scale),
 }
@@ -182,6 +188,9 @@ PLANTED: dict[type, Callable[[Block], Block]] = {
     mf.Dense: lambda d: replace(d, sigma_w=Fraction(27, 20)),
     mf.Nonlinearity: _other_phi,
     mf.LayerNorm: lambda _: mf.Sequential(()),
+    mf.BatchNorm: lambda _: mf.LayerNorm(),
+    mf.AffineNorm: lambda _: mf.Scale(Fraction(11, 10)),
+    mf.Gate: lambda g: replace(g, gate=replace(g.gate, sigma_w=Fraction(3, 2))),
     mf.Pool: lambda p: replace(p, kind="average" if p.kind == "max" else "max"),
     mf.Scale: lambda s: mf.Scale(Fraction(11, 10) * s.factor),
     mf.Projection: lambda _: mf.Scale(Fraction(9, 10)),
