@@ -66,7 +66,7 @@ def _normed(rng: np.random.Generator) -> tuple[Block, ...]:
 
 def _gated(rng: np.random.Generator) -> tuple[Block, ...]:
     wide = mf.Dense(expand=int(rng.integers(1, 3)))
-    return (mf.AffineNorm(), mf.Gate(str(rng.choice(["sigmoid", "gelu", "silu", "z"])), wide, wide), mf.Dense())
+    return (mf.AffineNorm(), mf.Gate(str(rng.choice(["sigmoid", "gelu", "silu", "linear"])), wide, wide), mf.Dense())
 
 
 def _pooled(rng: np.random.Generator) -> tuple[Block, ...]:
