@@ -7,7 +7,7 @@ from derivations.autoinit import CLAIMS
 
 
 def main() -> None:
-    printing.command("autoinit", CLAIMS, "figure 2, with networks of reduced width")
+    printing.command("autoinit", CLAIMS, "figure 2, by the theory")
 
 
 if __name__ == "__main__":
