@@ -248,6 +248,24 @@ def test_behind_and_before_other_records():
     assert twice.propagate(sigma_w=w, sigma_b=0, depth=2).K[1] == pytest.approx(w**2 * (w**4) ** 2 / 2)
 
 
+@pytest.mark.slow
+def test_a_function_of_a_product():
+    """ψ(u φ(v)) and the larger of two products, by averages over u and v of one law: K and J at layer 2."""
+    theory = mf.derive(architecture=Sequential((Gate("silu"), Nonlinearity("tanh"), Dense())))
+    run = theory.propagate(sigma_w=1.1, sigma_b=0.3, depth=2)
+    V = 1.1**2 * run.K[0] + 0.09
+    second = over_both(lambda u, v: np.tanh(u * silu(v)) ** 2, V, V)
+    steep = over_both(lambda u, v: (silu(v) ** 2 + (u * slope(silu, v)) ** 2) / np.cosh(u * silu(v)) ** 4, V, V)
+    assert run.K[1] == pytest.approx(1.1**2 * second + 0.09, rel=1e-5)
+    assert run.J[1] == pytest.approx(1.1**4 * steep, rel=1e-4)
+    largest = mf.derive(architecture=Sequential((Gate("tanh"), Pool(2), Dense())))
+    found = largest.propagate(sigma_w=1.1, sigma_b=0.3, depth=2, quantities=("K",)).K[1]
+    plain = over_both(
+        lambda u, v: (u * np.tanh(v)) ** 2, V, V
+    )  # max(x, y)² + max(-x, -y)² = x² + y², x as likely as -x
+    assert found == pytest.approx(1.1**2 * plain + 0.09, rel=1e-4)
+
+
 def test_gradients_of_a_gate():
     """Three Dense a layer: their shares of Θ add up to it, and each is what its bias and inputs say."""
     theory = mf.derive("silu", architecture="swiglu")
@@ -262,11 +280,13 @@ def test_gradients_of_a_gate():
 @pytest.mark.parametrize(
     ("blocks", "message"),
     [
-        ((Gate("silu"), Nonlinearity("tanh"), Dense()), "a product of two Gaussians"),
-        ((Gate("silu"), Pool(2), Dense()), "put a Dense between the Gate and"),
+        ((Gate("silu", UNIT), Nonlinearity("tanh"), Dense()), "a product of two Gaussians"),
+        ((Gate("silu"), LayerNorm(False), Nonlinearity("tanh"), Dense()), "a product of two Gaussians"),
+        ((Gate("silu"), Pool(3), Dense()), "put a Dense between the Gate and"),
+        ((Gate("silu"), Nonlinearity("tanh"), Pool(2), Dense()), "Two Pools without a Dense|a function of several"),
         ((Gate("silu"),), "does not end in Dense"),
         ((Residual(Gate("silu")), Dense()), "not Gaussian"),
-        ((Gate("silu"), Residual(LayerNorm()), Dense()), "a skip without Dense"),
+        ((Gate("silu"), Residual(LayerNorm()), Dense()), "put a Dense between the Gate and"),
     ],
 )
 def test_what_is_not_derived_is_said(blocks, message):

@@ -219,6 +219,15 @@ class Coordinate:
         several Gaussians, which know it themselves; the walk derives that of one."""
         raise NotImplementedError
 
+    def behind(self, outer: sp.Expr) -> Coordinate | None:
+        """outer(x), written in Z[0], of a function of several Gaussians; None for one of one, which rules compose."""
+        return None
+
+    def grouped(self, size: int, formula: sp.Expr | None) -> Coordinate | None:
+        """formula(x, x′, …), written in Z[0], Z[1], …, or the average (None) of `size` neurons, each a function of
+        several Gaussians; None as for `behind`."""
+        return None
+
     def with_values(self, functions: Exprs, **more) -> Coordinate:
         """The coordinate x_p = functions[p]."""
         n = self.positions
