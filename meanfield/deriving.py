@@ -22,6 +22,7 @@ def derive(
     norm: str | None = None,
     architecture: Block | str | None = None,
     weights: str = "gaussian",
+    batch: int | None = None,
     **parameters,
 ) -> Theory:
     """The theory of a wide random network at initialization.
@@ -35,6 +36,7 @@ def derive(
     blocks instead of the plain layer; a `Network`, whose input layer has σ's of its own; or, with phi, the name of a
     preset of `meanfield.architectures`, whose keywords are then taken, too (`architecture="full_residual",
     beta_v="1/2"`).
+    batch: how many inputs a `BatchNorm` sees at a time, 4 or more; infinitely many unless given.
     Keyword parameters set the activation's parameters (alpha=0.2, or alpha="alpha" to keep it symbolic). Where symbols
     leave open which switch point comes first (min(max(z, s), t)), the verbs that take numbers for them answer, and the
     others say what is open.
@@ -52,7 +54,8 @@ def derive(
     if norm is not None:
         choice(norm, "norm", NORMS)
     if isinstance(architecture, str):
-        return _preset(phi, architecture, residual, mu, norm, weights, parameters)
+        found = _preset(phi, architecture, residual, mu, norm, weights, parameters)
+        return found if batch is None else replace(found, batch=batch)
     if architecture is not None:
         plain = phi is None and residual is False and mu is None and norm is None and weights == "gaussian"
         if not plain or parameters:
@@ -61,7 +64,7 @@ def derive(
                 "weights and parameters, or put them into its records."
             )
         whole_ = architecture if isinstance(architecture, Network) else Network(architecture)
-        return Theory(resolved(whole_.block), whole_.first)
+        return Theory(resolved(whole_.block), whole_.first, batch)
     if phi is None:
         raise MeanFieldError("derive needs an activation, such as derive('tanh'), or architecture=...")
     if isinstance(phi, Block):
@@ -73,7 +76,8 @@ def derive(
         own = [meant(k, ("residual", "mu", "norm", "architecture", "weights")) for k in parameters]
         hint = next((h for h in own if h.startswith(" Did")), "")
         raise (MeanFieldError(f"{error}{hint}") if hint else error) from None
-    return _derive(record, exact(strength, "The skip strength mu"), weights, norm)
+    found = _derive(record, exact(strength, "The skip strength mu"), weights, norm)
+    return found if batch is None else replace(found, batch=batch)
 
 
 def _strength(residual, mu) -> object:

@@ -62,7 +62,7 @@ def theory_of(
     inner = {k: v for k, v in values.items() if k not in own}
     values = {k: v for k, v in values.items() if k in own}
     values |= decays(decay or "") | decays(total or "", "total")
-    return derive(activation(act, **inner), architecture=architecture, **plain, **values)
+    return derive(activation(act, **inner), architecture=architecture, **plain, **dict[str, Any](values))
 
 
 def double(text: str, option: str) -> float:

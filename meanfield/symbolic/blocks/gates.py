@@ -5,9 +5,9 @@ With U, V their covariances and M = ⟨φ(v_p) φ(v_q)⟩_V, all averages over a
     ⟨x_p x_q⟩ = U_pq M_pq,  Σ_j ⟨∂_j x_p ∂_j x_q⟩ = M_pq Γ^u_pq + U_pq ⟨φ′φ′⟩_V Γ^v_pq,
 
 since the tangents of u and v are as independent as their weights. Of two inputs the distance ⟨(x_a - x_b)²⟩ is a sum of
-U's times that of φ(v) and of M's times that of u, in which nothing cancels. A Nonlinearity or a Pool of two behind it makes a function of two or four nodes, which `Pooled` has
-averages of, where u and v have one law. An input of finite dimension changes U and
-V together: ⟨u ∂_j u⟩ = ½ ∂_j U and ⟨φφ′ ∂_j v⟩ = ½ ∂_j M. Source: derived here.
+U's times that of φ(v) and of M's times that of u, in which nothing cancels. A Nonlinearity or a Pool of two behind it
+makes a function of two or four nodes, which `Pooled` has averages of, where u and v have one law. An input of finite
+dimension changes U and V together: ⟨u ∂_j u⟩ = ½ ∂_j U and ⟨φφ′ ∂_j v⟩ = ½ ∂_j M. Source: derived here.
 """
 
 from __future__ import annotations

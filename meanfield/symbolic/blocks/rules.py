@@ -7,6 +7,7 @@ from dataclasses import replace
 import sympy as sp
 
 from meanfield.architecture import (
+    BatchNorm,
     Block,
     Dense,
     LayerNorm,
@@ -35,7 +36,8 @@ def _sequential(block: Sequential, x: Coordinate, walk: Walk) -> Coordinate:
 @rule(Dense)
 def _dense(block: Dense, x: Coordinate, walk: Walk) -> Coordinate:
     """z → σ_w N^{-1/2} W x + σ_b b: fresh weights make a new Gaussian of it, whatever x was."""
-    if block.axis != "neurons":
+    mixes = block.axis == "tokens"
+    if mixes and walk.kind != "tokens":
         raise refusal(block)
     x = walk.named(walk.settled(x))
     w, b = walk.deviation(block.sigma_w), walk.deviation(block.sigma_b)
@@ -44,6 +46,8 @@ def _dense(block: Dense, x: Coordinate, walk: Walk) -> Coordinate:
         return w**2 * x.moment(p, q) + b**2
 
     def fresh(name: str, pq: tuple[int, int], _: sp.Expr) -> sp.Expr:
+        if mixes and pq[0] != pq[1]:  # every output token has weights and a bias of its own
+            return sp.S.Zero
         if name == "K":
             return variance(*pq)
         if name == "apart":
@@ -154,8 +158,10 @@ def _residual(block: Residual, x: Coordinate, walk: Walk) -> Coordinate:
         raise OpenTangent
     # where both ways have a Dense, each adds its own share of what trains before them
     ends = [walk.settled(walk(part, x)) for part in (block.branch, shortcut)]
+    if all(end.is_linear for end in ends) and any(end.sources for end in ends):
+        raise OpenTangent
     for end in ends:
-        if not end.is_linear or end.sources:
+        if not end.is_linear:
             raise MeanFieldError(
                 "A Residual adds a Gaussian to a skip that is not Gaussian, or its branch does not end in Dense; put "
                 "the Nonlinearity inside the branch and end the branch with Dense()."
@@ -178,6 +184,11 @@ def has_dense(block: Block) -> bool:
 
 def _inner_skip(branch: Block, shortcut: Block, mu: sp.Expr, x: Coordinate, walk: Walk) -> Coordinate:
     """Without fresh weights, branch and shortcut depend on the same z."""
+    if any(isinstance(part, BatchNorm) for way in (branch, shortcut) for part in parts(way)):
+        raise MeanFieldError(
+            "A skip around a BatchNorm without a Dense beside it was asked for: its sum holds what the batch shares in "
+            "two ways, which is not derived; end the branch with Dense()."
+        )
     x = walk.named(x)
     one = (sp.S.One,) * x.positions
     inner = walk(branch, replace(x, gains=one))

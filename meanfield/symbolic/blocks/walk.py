@@ -54,11 +54,14 @@ class Walk:
     """One derivation: the intermediates named so far, and where the parameters met may lie.
 
     share: S, where tangents change K; None where they do not. trains: the field whose tangents are those of all
-    parameters (Θ).
+    parameters (Θ). kind: what the two positions are where positions act on each other, any two of a "batch" or of the
+    "tokens" of one input; size: how many there are, None for infinitely many.
     """
 
     share: sp.Expr | None = None
     trains: str = ""
+    kind: str = ""
+    size: int | None = None
     lets: list[tuple[sp.Symbol, sp.Expr]] = field(default_factory=list)
     domain: dict[str, Domain] = field(default_factory=dict)
     _assumed: dict[str, sp.Symbol] = field(default_factory=dict)
@@ -100,8 +103,8 @@ class Walk:
     def named(self, x: Coordinate) -> Coordinate:
         """The same coordinate, each long variance and tangent of its z known by a name."""
 
-        # two inputs of one norm share what belongs to each
-        same = x.positions == 2 and x.law.apart is not None and not x.law.lean
+        # two inputs of one norm, and any two of a batch, share what belongs to each
+        same = x.positions == 2 and (bool(self.kind) or (x.law.apart is not None and not x.law.lean))
 
         def name(letter: str, pq: tuple[int, int], e: sp.Expr) -> sp.Expr:
             if letter == "apart":
