@@ -356,3 +356,14 @@ def test_presets_are_ordinary_records():
     for wrong in ({"norm": "pre"}, {"weights": "orthogonal"}):
         with pytest.raises(MeanFieldError, match="was given, but the architecture swiglu knows expand, mu"):
             mf.derive("silu", architecture="swiglu", **wrong)
+
+
+def test_the_block_of_resmlp_is_one_formula():
+    """[autoinit] (65), (69) with skips μ and LayerScale e."""
+    theory = mf.derive("relu", architecture="resmlp", mu="9/10", scale="7/10")
+    run = theory.propagate(sigma_w=1.3, sigma_b=0.4, depth=2)
+    w, b, mu, e = 1.3**2, 0.4**2, 0.9**2, 0.7**2
+    mixed = (mu + e * w) * run.K[0] + e * b
+    assert run.K[1] == pytest.approx(mu * mixed + e * (w * (w * mixed + b) / 2 + b), rel=1e-14)
+    assert run.J[1] == pytest.approx((mu + e * w) * (mu + e * w**2 / 2), rel=1e-14)
+    assert run.J[1] != pytest.approx((mu + e * w) * (mu + e * w / 2), rel=1e-2)

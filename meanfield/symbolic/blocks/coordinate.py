@@ -217,7 +217,9 @@ class Coordinate:
     def drawn_along(self, slope) -> sp.Expr:
         """Per S, what tangents that change K add to the Gram of x; `slope`: d/dK of an expression. Of functions of
         several Gaussians, which know it themselves; the walk derives that of one."""
-        raise NotImplementedError
+        raise MeanFieldError(
+            "J0 (an input of finite dimension) through a function of several Gaussians is not derived; ask for J."
+        )
 
     def behind(self, outer: sp.Expr) -> Coordinate | None:
         """outer(x), written in Z[0], of a function of several Gaussians; None for one of one, which rules compose."""
