@@ -225,6 +225,11 @@ def test_laws():
     law = mf.derive("silu", architecture="swiglu").depth_law("J", sigma_w=1, sigma_b=0)
     second, steep = (WEIGHT @ f(X) ** 2 for f in (silu, lambda v: slope(silu, v)))
     assert float(law.exponent) == pytest.approx(1 + steep / second, rel=1e-7)
+    glu = gated("sigmoid", UNIT, UNIT)  # K' ~ 9K/2 and χ_J ~ √K
+    law = glu.depth_law("J", sigma_w=3, sigma_b=0).law.leading
+    assert law.power == 2 and sp.simplify(law.coefficient - sp.log(sp.Rational(9, 2)) / 4) == 0
+    log_J = glu.propagate(sigma_w=3, sigma_b=0, depth=400).log_J
+    assert np.diff(log_J[[100, 200, 300]], 2)[0] / 100**2 == pytest.approx(2 * float(law.coefficient), rel=1e-3)
     with pytest.raises(MeanFieldError, match="K grows faster than exponentially"):
         gated("relu", UNIT, UNIT).depth_law("K", sigma_w=3, sigma_b=0)
 
