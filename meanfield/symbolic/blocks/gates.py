@@ -62,7 +62,7 @@ class Gated(Coordinate):
             self.values()
         each = {Z[k]: scale * Z[2 * k] * phi.xreplace({Z[0]: Z[2 * k + 1]}) for k in range(size)}
         one, zero = (sp.S.One,) * self.positions, (sp.S.Zero,) * self.positions
-        joint = _without_pieces(formula).xreplace(each)
+        joint = (_without_pieces(formula) if size == 1 else formula).xreplace(each)
         return Pooled(self.law, Z[: self.positions], one, zero, self.gains, size=2 * size, formula=joint)
 
     def trained(self) -> Exprs:
