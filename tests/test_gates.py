@@ -11,7 +11,17 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.architecture import Dense, Gate, LayerNorm, Nonlinearity, Pool, Residual, Scale, Sequential
+from meanfield.architecture import (
+    Dense,
+    Gate,
+    LayerNorm,
+    Nonlinearity,
+    Pool,
+    Projection,
+    Residual,
+    Scale,
+    Sequential,
+)
 from meanfield.numeric.lowering import modules
 from meanfield.results import MeanFieldError, Status
 from meanfield.symbolic.averages.node import average
@@ -372,3 +382,15 @@ def test_the_block_of_resmlp_is_one_formula():
     assert run.K[1] == pytest.approx(mu * mixed + e * (w * (w * mixed + b) / 2 + b), rel=1e-14)
     assert run.J[1] == pytest.approx((mu + e * w) * (mu + e * w**2 / 2), rel=1e-14)
     assert run.J[1] != pytest.approx((mu + e * w) * (mu + e * w / 2), rel=1e-2)
+
+
+def test_widths_follow_a_gate():
+    """expand of both Dense is the width that the next one reads."""
+    wide = Dense(expand=4)
+    block = Residual(Sequential((LayerNorm(False), Gate("silu", wide, wide), Dense())), 1, Projection())
+    found = mf.derive(architecture=block).width_schedule(sigma_w=1, sigma_b="1/10", depth=60, width=4096)
+    plain = Residual(Sequential((LayerNorm(False), Gate("silu"), Dense())), 1, Projection())
+    other = mf.derive(architecture=plain).width_schedule(sigma_w=1, sigma_b="1/10", depth=60, width=4096)
+    assert list(found.widths) == list(other.widths)  # K and J know no widths
+    run = mf.measure(block, sigma_w=1, sigma_b=0.1, width=[8, 8, 16], depth=3, networks=2, seed=1)
+    assert np.isfinite(run.estimate("K").mean).all()
