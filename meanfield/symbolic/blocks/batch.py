@@ -252,6 +252,4 @@ def _affine_norm(block: AffineNorm, x: Coordinate, walk: Walk) -> Coordinate:
     """x → γx + β, the identity where γ = 1 and β = 0; both are trained."""
     if not walk.trains:
         return x
-    if not x.of_one_node:
-        raise OpenTangent
-    return replace(x, sources=(*x.sources, x.values(), (sp.S.One,) * x.positions))
+    return replace(x, sources=(*x.sources, x.trained(), (sp.S.One,) * x.positions))
