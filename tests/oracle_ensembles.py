@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import combinations, combinations_with_replacement
+from itertools import combinations
 
 import numpy as np
-from scipy.interpolate import CubicSpline
-from scipy.special import ndtr, roots_gegenbauer, roots_hermitenorm
+from scipy.special import ndtr
+
+from tests.oracle_controls import PAIRS, component, tables
+from tests.oracle_probes import Networks
 
 PHI: dict[str, tuple[Callable, Callable]] = {
     "tanh": (np.tanh, lambda z: 1 / np.cosh(z) ** 2),
@@ -110,45 +111,34 @@ class Law:
         return np.stack(found, axis=1)
 
     def _of_neurons(self, y, inner, own, z, diagonal) -> tuple[np.ndarray, np.ndarray]:
-        """Means over neurons of z², σ², H, σ′²H (without H: the first two), less their averages, and products of them,
-        less theirs, where neurons are independent."""
+        """Means over neurons of z², σ², H, σ′²H (without H: the first two), less their averages given the layer before,
+        and products of two of them, less theirs."""
         (count, n), (sigma, slope) = y.shape, PHI[self.phi]
         if self.weights == "uniform":
             return np.empty((count, 0)), np.empty((count, 0))
-        square = (y * y).sum(axis=1)
+        square, kernel = (y * y).sum(axis=1), None
         seen = [z**2, sigma(z) ** 2]
-        if inner is None:  # functions of |y| alone
-            grid = np.linspace(square.min(), square.max() + 1e-9, 300)
-            known = CubicSpline(grid, np.stack(self._averages(n, grid), axis=1))(square).T
-        else:
+        if inner is not None:
             seen += [diagonal, slope(z) ** 2 * diagonal]
-            image = np.einsum("Nij,Nj->Ni", inner, y)
-            along = (image * y).sum(axis=1) / square
-            across = np.trace(inner, axis1=1, axis2=2) - along
-            mixed = (image * image).sum(axis=1) / square - along**2  # what `inner` takes y to, across it
-            second = (inner * inner).sum(axis=(1, 2)) - along**2 - 2 * mixed
-            known = np.stack(self._averages(n, square, (own, along, across, mixed, second)))
-        means, covariances = known[: len(seen)], known[len(seen) : None if inner is None else -1]
-        controls = [s.mean(axis=1) - m for s, m in zip(seen, means)]
-        two = combinations_with_replacement(range(len(seen)), 2)
-        products = [controls[k] * controls[l] - c / n for (k, l), c in zip(two, covariances)]
+            kernel = (own, *_parts(y, square, inner))
+        known = tables(PHI[self.phi], self.weights, n, self.sigma_w, self.sigma_b).at(square, kernel)
+        controls = [s.mean(axis=1) - m for s, m in zip(seen, known)]
+        products = [controls[k] * controls[l] - c for (k, l), c in zip(PAIRS, known[4:]) if l < len(seen)]
         if inner is not None:
             products.append((z**2 * diagonal).mean(axis=1) - known[-1])
-        return np.stack(controls, axis=1), np.stack(products, axis=1) if products else np.empty((count, 0))
+        return np.stack(controls, axis=1), np.stack(products, axis=1)
 
     def _of_pairs_of_neurons(self, y, z, new_y, inner, own, H, new_inner) -> np.ndarray:
         """z·Hz, tr H², σ·σ′Hσ′σ and tr (σ′Hσ′)² by n², less their averages given the layer before; normal weights."""
         n, w2, b2 = y.shape[1], self.sigma_w**2, self.sigma_b**2
         sigma, slope = PHI[self.phi]
-        square, image = (y * y).sum(axis=1), np.einsum("Nij,Nj->Ni", inner, y)
-        along, trace = (image * y).sum(axis=1), np.trace(inner, axis1=1, axis2=2)
-        norm, mixed = (inner * inner).sum(axis=(1, 2)), (image * image).sum(axis=1) / square - (along / square) ** 2
+        square = (y * y).sum(axis=1)
+        a, across, mixed, second = _parts(y, square, inner)
+        trace, norm, along = a + across, second + a**2 + 2 * mixed, a * square
         zHz = own * (w2 * square + n * b2) + w2**2 * ((1 + 1 / n) * along + trace * square / n) + b2 * w2 * trace
         HH = n * own**2 + 2 * own * w2 * trace + w2**2 * ((1 + 1 / n) * norm + trace**2 / n)
-        a = along / square
-        second = norm - a**2 - 2 * mixed
-        c, weight = _component("gaussian", n, 32 if self.sigma_b else 80)
-        g, other = (np.zeros(1), np.ones(1)) if b2 == 0 else _component("gaussian", 1, 11)
+        c, weight = component("gaussian", n, 32 if self.sigma_b else 80)
+        g, other = (np.zeros(1), np.ones(1)) if b2 == 0 else component("gaussian", 1, 11)
         at = (self.sigma_w * np.sqrt(square)[:, None] * c)[:, :, None] + self.sigma_b * g
         d = slope(at)
 
@@ -168,43 +158,13 @@ class Law:
         found = [seen[0] - zHz, squares[0] - HH, seen[1] - first, squares[1] - last]
         return np.stack(found, axis=1) / n**2
 
-    def _averages(self, n: int, square: np.ndarray, kernel: tuple | None = None) -> list[np.ndarray]:
-        """Of one neuron: the averages of z², σ² and, with the numbers of a kernel, H and σ′²H; then, of normal weights,
-        the covariances of every two; last, with a kernel, the average of z²H."""
-        sigma, slope = PHI[self.phi]
-        c, weight = _component(self.weights, n, 32 if self.sigma_b else 80)
-        g, other = (np.zeros(1), np.ones(1)) if self.sigma_b == 0 else _component("gaussian", 1, 11)
-        at = (self.sigma_w * np.sqrt(square)[:, None] * c)[:, :, None] + self.sigma_b * g  # z of (network, c, b)
-        expected, spread = [at**2, sigma(at) ** 2], None
-        if kernel is not None:
-            own, along, across, mixed, second = kernel
-            rest = np.full(len(c), 1 / n) if self.weights != "orthogonal" else (1 - c * c) / (n - 1)
-            H = own[:, None] + self.sigma_w**2 * (along[:, None] * c * c + across[:, None] * rest)
-            steep = slope(at) ** 2
-            expected += [np.broadcast_to(H[:, :, None], at.shape), steep * H[:, :, None]]
-            spread = self.sigma_w**4 * (4 * mixed[:, None] * c * c / n + 2 * second[:, None] / n**2)[:, :, None]
-            factors = {2: 1.0, 3: steep}
-        means = [(e @ other) @ weight for e in expected]
-        covariances = []
-        if self.weights == "gaussian":
-            for k, l in combinations_with_replacement(range(len(means)), 2):
-                both = expected[k] * expected[l]
-                if k > 1:
-                    both = both + factors[k] * factors[l] * spread
-                covariances.append((both @ other) @ weight - means[k] * means[l])
-        last = [] if kernel is None else [((at**2 * H[:, :, None]) @ other) @ weight]
-        return means + covariances + last
 
-
-@lru_cache(maxsize=32)
-def _component(weights: str, n: int, nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Places and weights of a mean over one entry of a row of W/σ_w: normal of variance 1/n, or of a unit vector."""
-    if weights == "orthogonal":
-        c, weight = roots_gegenbauer(nodes, (n - 2) / 2)
-    else:
-        c, weight = roots_hermitenorm(nodes)
-        c = c / np.sqrt(n)
-    return c, weight / weight.sum()
+def _parts(y: np.ndarray, square: np.ndarray, inner: np.ndarray) -> tuple[np.ndarray, ...]:
+    """a, t, |v|², |M|² of `inner` along y and across it, see `oracle_controls`."""
+    image = np.einsum("Nij,Nj->Ni", inner, y)
+    a = (image * y).sum(axis=1) / square
+    v2 = (image * image).sum(axis=1) / square - a**2
+    return a, np.trace(inner, axis1=1, axis2=2) - a, v2, (inner * inner).sum(axis=(1, 2)) - a**2 - 2 * v2
 
 
 def rows(z: np.ndarray, H: np.ndarray) -> dict[str, np.ndarray]:
@@ -319,20 +279,17 @@ def ensemble(law: Law, n: int, networks: int, depth: int, seed: int, matrices: b
     return _joined(n, parts)
 
 
-def differential_ensemble(law: Law, n: int, networks: int, depth: int, seed: int, tensors: Callable) -> Ensemble:
-    """The same for P … U: tensors(weights, biases, inputs) gives the rows of every layer of one network, as
-    `correlator_samples` does of the tensors of `differentials`, which are tested against derivatives elsewhere."""
+def differential_ensemble(law: Law, n: int, networks: int, depth: int, seed: int, probes: int = 2) -> Ensemble:
+    """The same for P … U, estimated from `probes` random signs of every network."""
     draw, parts = np.random.default_rng([seed, n]), []
-    chunk = max(1, min(networks, 200_000 // (n * n)))
-    for first in range(0, networks, chunk):
+    P = len(law.gram)
+    for first in range(0, networks, chunk := max(1, min(networks, 10_000 // (n * P * P)))):
         count = min(chunk, networks - first)
         x = law.inputs(draw, count, n)
         layers = list(law.layers(draw, count, n, depth, x))
-        found: list[list[dict]] = [[] for _ in range(depth)]
-        for i in range(count):
-            for layer, row in enumerate(tensors([one[4][i] for one in layers], [one[5][i] for one in layers], x[i])):
-                found[layer].append(row)
-        parts.append([({k: np.stack([r[k] for r in f]) for k in f[0]}, *one[2:4]) for f, one in zip(found, layers)])
+        pushed = Networks(law.phi, [one[4] for one in layers], [one[5] for one in layers], x, law.rate_w, law.rate_b)
+        signs = draw.choice([-1.0, 1.0], size=(count, probes, n))
+        parts.append([(pushed.rows(layer, signs), *one[2:4]) for layer, one in enumerate(layers, 1)])
     return _joined(n, parts)
 
 

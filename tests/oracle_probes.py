@@ -4,12 +4,12 @@ With θ_v = Λ∇(v·z), the direction in which the parameters move for a vector
 
     dH_ijk = D²z_i[θ_j, θ_k],  ddI_ijkl = D³z_i[θ_j, θ_k, θ_l],  ddII_ijkl = ⟨h(i, k), h(j, l)⟩,  h(u, v) = ∇²(u·z) θ_v,
 
-⟨·,·⟩ the product with the rates. Let s be random signs on one half of the neurons and 0 elsewhere, t signs on the other.
-Then D³(s·z)[θ_s, θ_t, θ_t] is on average the sum of ddI_iijj over i in one half, j in the other: every other term has
-a sign left over. Neurons being exchangeable, that is (n/2)² times the mean over i ≠ j. So are ⟨h(s,t), h(s,t)⟩ for
-ddII_iijj, ⟨h(s,s), h(t,t)⟩ for ddII_ijij, ⟨h(s,t), h(t,s)⟩ for ddII_ijji, D²(v·z)[θ_t, θ_t] for dH_ijj z_i and
-⟨h(s,s), ∇(v′·z)⟩ for dH_iij z_j, v and v′ being z on the half of s and of t. Gradients are pushed back, what moves along
-θ_v forward; axes are network, probe, sign (s or t), input, …, neuron.
+⟨·,·⟩ the product with the rates. Let s be random signs on one half of the neurons and 0 elsewhere, t on the other.
+Then D³(s·z)[θ_s, θ_t, θ_t] is on average the sum of ddI_iijj over i in one half, j in the other; other terms have
+a sign left over. Neurons being exchangeable, that is (n/2)² times the mean over i ≠ j. So are ⟨h(s,t), h(s,t)⟩ of
+ddII_iijj, ⟨h(s,s), h(t,t)⟩ of ddII_ijij, ⟨h(s,t), h(t,s)⟩ of ddII_ijji, D²(v·z)[θ_t, θ_t] of dH_ijj z_i and
+⟨h(s,s), ∇(v′·z)⟩ of dH_iij z_j, where v and v′ are z on the half of s and of t. Gradients are pushed back, what moves
+along θ_v forward. Axes: network, probe, sign (s or t), input, …, neuron.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ JETS: dict[str, Callable] = {"tanh": _tanh, "sin": _sin, "gelu": _gelu}
 
 @dataclass
 class Networks:
-    """Weights and biases of layers 1, 2, … and inputs (N, P, n), pushed once: y^k (N, P, n) with y⁰ the inputs, z^k, and
+    """Weights and biases of layers 1, 2, … and inputs (N, P, n), pushed once: y^k (N, P, n), y⁰ the inputs, z^k, and
     σ′, σ″, σ‴ at z^k."""
 
     phi: str
@@ -142,7 +142,8 @@ class _Pushed:
         for k in range(1, self.layer + 1):
             moved = None if y2 is None else self.nets.along(k, y2)  # q, β, r, γ, α, and the new one
             for p, t in ((0, 1), (1, 0)) if k > 1 else ():
-                own, cross = (np.einsum("NCan,NCbn->NCab", self.delta[k][:, :, p], self.delta[k][:, :, x]) for x in (p, t))
+                at_p, at_t = (self.delta[k][:, :, x] for x in (p, t))
+                own, cross = at_p @ at_p.swapaxes(-1, -2), at_p @ at_t.swapaxes(-1, -2)
                 total = total + _both(np.einsum("NCac,NCbdac->Nabcd", cross, moved[:, :, p, :, t]))
                 total = total + np.einsum("NCab,NCcdab->Nabcd", own, moved[:, :, t, :, t])
             if k == self.layer:
@@ -150,7 +151,8 @@ class _Pushed:
             t1, (d1, d2, d3) = self.t1[k], self.nets.slopes[k]
             z2 = 0.0 * (t1[:, :, :, :, None, None] * t1[:, :, None, None])
             if k > 1:
-                one = self.delta[k][:, :, None, None, :, :, None] * self.moved[k].swapaxes(-1, -2)[:, :, :, :, None, :, :, None]
+                moved = self.moved[k].swapaxes(-1, -2)[:, :, :, :, None, :, :, None]
+                one = self.delta[k][:, :, None, None, :, :, None] * moved
                 z2 = one + one.transpose(0, 1, 4, 5, 2, 3, 6, 7) + self.nets.forward(k, y2)
             for p, t in ((0, 1), (1, 0)):
                 c2, c3 = (self.u[k][:, :, p] * d[:, None] for d in (d2, d3))
@@ -170,11 +172,11 @@ class _Pushed:
             delta, flat = self.delta[k].reshape(N, C, 2 * P, n), h.reshape(N, C, 4 * P * P, n)
             deltas = delta @ delta.swapaxes(-1, -2)
             own = nets.along(k, nets.y[k - 1][:, None])[:, 0] + nets.rate_b
-            kernel = (flat @ flat.swapaxes(-1, -2)).reshape((N, C) + (2, P) * 4)
+            kernel = (flat @ flat.swapaxes(-1, -2)).reshape(N, C, *(2, P) * 4)
             G = G + kernel * own[:, None, None, None, None, :, None, None, None, :]
             Q = Q + np.einsum("NCqbqan,Nqdcn,Nac->Nabcd", h, self.weighted[k], own, optimize=True)
             if k > 1:
-                mixed = (flat @ delta.swapaxes(-1, -2)).reshape((N, C) + (2, P, 2, P, 1, 1, 2, P))
+                mixed = (flat @ delta.swapaxes(-1, -2)).reshape(N, C, 2, P, 2, P, 1, 1, 2, P)
                 mixed = mixed * np.moveaxis(self.moved[k], -1, 2)[:, :, None, None, None, :, :, :, None]
                 G = G + mixed + mixed.transpose(0, 1, 6, 7, 8, 9, 2, 3, 4, 5)
                 y1 = self.y1[k - 1].reshape(N, C, 2 * P * P, n)
