@@ -141,7 +141,7 @@ def test_tangent_correlators_of_ensembles(phi, bias, law):
 #: networks of five widths: layers 1 … 6, and 1 … 4, where tails are heavier
 DIFFERENTIALS = {
     "orthogonal": {8: 16_000, 12: 12_000, 16: 10_000, 24: 8000, 32: 8000},
-    "gaussian": {8: 60_000, 12: 50_000, 16: 40_000, 24: 40_000, 32: 40_000},
+    "gaussian": {8: 30_000, 12: 20_000, 16: 40_000, 24: 20_000, 32: 30_000},
 }
 
 
