@@ -76,7 +76,7 @@ class Law:
             H = W[:, None, None] @ inner @ W.transpose(0, 2, 1)[:, None, None]
             H[..., np.arange(n), np.arange(n)] += own[..., None]
             if P > 1:
-                controls, products = self._of_pairs(y, inner, own, z, H), np.empty((count, 0))
+                controls, products = self._of_pairs(y, inner, own, z, H)
             else:
                 diagonal = np.diagonal(H[:, 0, 0], axis1=1, axis2=2)
                 controls, products = self._of_neurons(y[:, 0], inner[:, 0, 0], own[:, 0, 0], z[:, 0], diagonal)
@@ -101,14 +101,26 @@ class Law:
             yield z, *self._of_neurons(y, None, None, z, None)
             y = PHI[self.phi][0](z)
 
-    def _of_pairs(self, y, inner, own, z, H) -> np.ndarray:
-        """Of every pair of inputs |z|²/n and tr H/n, less their means given the layer before."""
-        n, found = z.shape[2], []
-        S, K = (x @ x.transpose(0, 2, 1) / n for x in (z, self.sigma_w * y))
-        h, k = (np.trace(x, axis1=3, axis2=4) / n for x in (H, self.sigma_w**2 * inner))
-        for p, q in zip(*np.triu_indices(S.shape[1])):
-            found += [S[:, p, q] - K[:, p, q] - self.sigma_b**2, h[:, p, q] - k[:, p, q] - own[:, p, q]]
-        return np.stack(found, axis=1)
+    def _of_pairs(self, y, inner, own, z, H) -> tuple[np.ndarray, np.ndarray]:
+        """Of every pair of inputs |z|²/n and tr H/n, less their means given the layer before; of normal weights, whose
+        neurons are independent quadratic forms of normal numbers, products of two of these, less theirs."""
+        (count, P, n), w2 = z.shape, self.sigma_w**2
+        S, K = z @ z.transpose(0, 2, 1) / n, w2 * (y @ y.transpose(0, 2, 1)) / n + self.sigma_b**2
+        h, k = np.trace(H, axis1=3, axis2=4) / n, w2 / n * np.trace(inner, axis1=3, axis2=4) + own
+        p, q = np.triu_indices(P)
+        controls = np.concatenate([(S - K)[:, p, q], (h - k)[:, p, q]], axis=1)
+        if self.weights != "gaussian":
+            return controls, np.empty((count, 0))
+        even = (inner + inner.transpose(0, 1, 2, 4, 3))[:, p, q] / 2
+        flat, size = even.reshape(count, len(p), n * n), len(p)
+        covariance = np.empty((count, 2 * size, 2 * size))
+        covariance[:, :size, :size] = (K[:, p][:, :, p] * K[:, q][:, :, q] + K[:, p][:, :, q] * K[:, q][:, :, p]) / n
+        covariance[:, size:, size:] = 2 * w2**2 / n**3 * (flat @ flat.transpose(0, 2, 1))
+        image = even @ y[:, None].transpose(0, 1, 3, 2)
+        forms = 2 * w2**2 / n**3 * (y[:, None] @ image)  # of pair rs: y_p·inner_rs y_q
+        covariance[:, size:, :size] = forms[:, :, p, q]
+        i, j = np.tril_indices(2 * size)
+        return controls, controls[:, i] * controls[:, j] - covariance[:, i, j]
 
     def _of_neurons(self, y, inner, own, z, diagonal) -> tuple[np.ndarray, np.ndarray]:
         """Means over neurons of z², σ², H, σ′²H (without H: the first two), less their averages given the layer before,
