@@ -159,3 +159,45 @@ def _mean(p: Poly, weight: np.ndarray) -> Poly:
 @lru_cache(maxsize=8)
 def tables(functions: tuple[Callable, Callable], weights: str, n: int, sigma_w: float, sigma_b: float) -> Tables:
     return Tables(functions, weights, n, sigma_w, sigma_b)
+
+
+@lru_cache(maxsize=8)
+def first_layer(
+    functions: tuple[Callable, Callable], weights: str, n: int, sigma_w: float, sigma_b: float, gram: tuple
+) -> tuple[np.ndarray, np.ndarray]:
+    """Averages of z_p z_q, σ_p σ_q, σ′_p σ′_q (p ≤ q: 11, 12, 22) of a neuron of layer 1 at two inputs of that Gram
+    matrix (divided by n), and the covariance of the means over neurons of every two of these nine.
+
+    A row of a Haar matrix has components c along two directions, of a unit vector; given it, another row's are those of
+    a row of a smaller Haar matrix multiplied by √(1 − c cᵀ), so that columns stay orthonormal.
+    """
+    nodes, haar = 22, weights == "orthogonal"
+    factor = sigma_w * np.sqrt(n) * np.linalg.cholesky(np.array(gram))
+    g, of_g = component("gaussian", 1, 11) if sigma_b else (np.zeros(1), np.ones(1))
+
+    def row(size: int) -> tuple[np.ndarray, np.ndarray]:
+        c, of_c = component(weights, size if haar else n, nodes)
+        d, of_d = component(weights, size - 1 if haar else n, nodes)
+        second = np.sqrt(1 - c * c)[:, None] * d if haar else np.broadcast_to(d, (nodes, nodes))
+        return np.stack([np.repeat(c, nodes), second.ravel()], axis=1), np.outer(of_c, of_d).ravel()
+
+    def seen(c: np.ndarray) -> np.ndarray:
+        """The nine at c and b: (places, 9, b)."""
+        z = (c @ factor.T)[:, :, None] + sigma_b * g
+        p, q = np.triu_indices(2)
+        parts = (z, functions[0](z), functions[1](z))
+        return np.concatenate([x[:, p] * x[:, q] for x in parts], axis=1)
+
+    first, weight = row(n)
+    here = seen(first)
+    one = here @ of_g
+    mean = weight @ one
+    same = np.einsum("c,cib,cjb,b->ij", weight, here, here, of_g, optimize=True)
+    apart = np.outer(mean, mean)
+    if haar:
+        other, of_other = row(n - 1)
+        square = (first * first).sum(axis=1)
+        shrink = (1 - np.sqrt(1 - square)) / square
+        two = np.stack([of_other @ (seen(other - s * np.outer(other @ c, c)) @ of_g) for c, s in zip(first, shrink)])
+        apart = np.einsum("c,ci,cj->ij", weight, one, two)
+    return mean, same / n + (1 - 1 / n) * apart - np.outer(mean, mean)

@@ -18,7 +18,7 @@ from itertools import combinations
 import numpy as np
 from scipy.special import ndtr
 
-from tests.oracle_controls import PAIRS, component, tables
+from tests.oracle_controls import PAIRS, component, first_layer, tables
 from tests.oracle_probes import Networks
 
 PHI: dict[str, tuple[Callable, Callable]] = {
@@ -68,14 +68,16 @@ class Law:
         sigma, slope = PHI[self.phi]
         y, P = self.inputs(draw, count, n) if x is None else x, len(self.gram)
         inner = np.zeros((count, P, P, n, n))
-        for _ in range(depth):
+        for layer in range(depth):
             W = self.matrices(draw, count, n)
             own = self.rate_b + self.rate_w * (y @ y.transpose(0, 2, 1)) / n
             b = self.sigma_b * draw.standard_normal((count, 1, n))
             z = y @ W.transpose(0, 2, 1) + b
             H = W[:, None, None] @ inner @ W.transpose(0, 2, 1)[:, None, None]
             H[..., np.arange(n), np.arange(n)] += own[..., None]
-            if P > 1:
+            if P == 2 and layer == 0 and self.weights != "uniform":
+                controls, products = self._of_the_first(z)
+            elif P > 1:
                 controls, products = self._of_pairs(y, inner, own, z, H)
             else:
                 diagonal = np.diagonal(H[:, 0, 0], axis1=1, axis2=2)
@@ -100,6 +102,16 @@ class Law:
             z = self.sigma_w * length * W + self.sigma_b * draw.standard_normal((count, n))
             yield z, *self._of_neurons(y, None, None, z, None)
             y = PHI[self.phi][0](z)
+
+    def _of_the_first(self, z) -> tuple[np.ndarray, np.ndarray]:
+        """Of two inputs at layer 1, which nothing random precedes: means of zz, σσ and σ′σ′, and products of two."""
+        settings = (self.sigma_w, self.sigma_b, self.gram)
+        mean, covariance = first_layer(PHI[self.phi], self.weights, z.shape[2], *settings)
+        p, q = np.triu_indices(2)
+        seen = [(x[:, p] * x[:, q]).mean(axis=2) for x in (z, *(f(z) for f in PHI[self.phi]))]
+        controls = np.concatenate(seen, axis=1) - mean
+        i, j = np.tril_indices(len(mean))
+        return controls, controls[:, i] * controls[:, j] - covariance[i, j]
 
     def _of_pairs(self, y, inner, own, z, H) -> tuple[np.ndarray, np.ndarray]:
         """Of every pair of inputs |z|²/n and tr H/n, less their means given the layer before; of normal weights, whose
