@@ -22,7 +22,7 @@ from tests.oracle_controls import PAIRS, component, first_layer, tables
 from tests.oracle_probes import Networks
 
 PHI: dict[str, tuple[Callable, Callable]] = {
-    "tanh": (np.tanh, lambda z: 1 / np.cosh(z) ** 2),
+    "tanh": (np.tanh, lambda z: 1 - np.tanh(z) ** 2),
     "sin": (np.sin, np.cos),
     "gelu": (
         lambda z: z * ndtr(z),
