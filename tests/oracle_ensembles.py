@@ -1,24 +1,21 @@
 """Ensembles of finite networks, many at once, for correlators of order 1/n: z and H of whole batches, pushed layer by
 layer with numpy alone, and what is known to be 0 on average at every width taken out of the noise.
 
-Given the layer before, the neurons of the next one are alike: z_i = σ_w |y| c_i + b_i, H_ii = own + σ_w² o_i·inner·o_i
-with y = σ(z), inner = σ′Hσ′ of the layer before, o_i the i-th row of W/σ_w and c_i its component along y. So the means
-of z², σ(z)², H and σ′(z)²H over neurons have known averages m̄ (integrals over c and b), and m − m̄ is 0 on average, at
-every n. So are products of these of different layers and, where the neurons are independent (normal weights), products
-within a layer less the covariance of one neuron by n. A regression on such controls leaves estimates without bias (to
-1/networks) and takes out what they share with the noise.
+Given the layer before, the neurons of the next one are alike, so means over them of z², σ(z)², H, σ′(z)²H less their
+averages are 0 on average, at every n, see `oracle_controls`; and so are products of these of different layers, and of
+two of a layer less their covariance. At leading order nothing else moves V, A, D.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from itertools import combinations
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtr
 
 from tests.oracle_controls import PAIRS, component, first_layer, tables
+from tests.oracle_estimates import Ensemble, joined
 from tests.oracle_probes import Networks
 
 PHI: dict[str, tuple[Callable, Callable]] = {
@@ -29,7 +26,6 @@ PHI: dict[str, tuple[Callable, Callable]] = {
         lambda z: ndtr(z) + z * np.exp(-z * z / 2) / np.sqrt(2 * np.pi),
     ),
 }
-CORRELATORS = ("V", "A", "B", "D", "F")
 _CHUNK = 1 << 21  # numbers of H held at once
 
 
@@ -144,7 +140,7 @@ class Law:
         seen = [z**2, sigma(z) ** 2]
         if inner is not None:
             seen += [diagonal, slope(z) ** 2 * diagonal]
-            kernel = (own, *_parts(y, square, inner))
+            kernel = (own, *along_and_across(y, square, inner))
         known = tables(PHI[self.phi], self.weights, n, self.sigma_w, self.sigma_b).at(square, kernel)
         controls = [s.mean(axis=1) - m for s, m in zip(seen, known)]
         products = [controls[k] * controls[l] - c for (k, l), c in zip(PAIRS, known[4:]) if l < len(seen)]
@@ -157,7 +153,7 @@ class Law:
         n, w2, b2 = y.shape[1], self.sigma_w**2, self.sigma_b**2
         sigma, slope = PHI[self.phi]
         square = (y * y).sum(axis=1)
-        a, across, mixed, second = _parts(y, square, inner)
+        a, across, mixed, second = along_and_across(y, square, inner)
         trace, norm, along = a + across, second + a**2 + 2 * mixed, a * square
         zHz = own * (w2 * square + n * b2) + w2**2 * ((1 + 1 / n) * along + trace * square / n) + b2 * w2 * trace
         HH = n * own**2 + 2 * own * w2 * trace + w2**2 * ((1 + 1 / n) * norm + trace**2 / n)
@@ -183,7 +179,7 @@ class Law:
         return np.stack(found, axis=1) / n**2
 
 
-def _parts(y: np.ndarray, square: np.ndarray, inner: np.ndarray) -> tuple[np.ndarray, ...]:
+def along_and_across(y: np.ndarray, square: np.ndarray, inner: np.ndarray) -> tuple[np.ndarray, ...]:
     """a, t, |v|², |M|² of `inner` along y and across it, see `oracle_controls`."""
     image = np.einsum("Nij,Nj->Ni", inner, y)
     a = (image * y).sum(axis=1) / square
@@ -226,69 +222,6 @@ def rows_of_paths(z: np.ndarray) -> dict[str, np.ndarray]:
     return {x: v.reshape(count, *(1,) * (2 if x == "S" else 4)) for x, v in found.items()}
 
 
-MEANS = {"V": ("S", "S"), "A": ("h", "h"), "D": ("S", "h")}
-
-
-@dataclass
-class Estimate:
-    """n times a connected average at every layer, with its standard error: arrays (depth, …)."""
-
-    mean: np.ndarray
-    error: np.ndarray
-
-
-@dataclass
-class Ensemble:
-    """The rows and controls of many networks of one width."""
-
-    n: int
-    rows: list[dict[str, np.ndarray]]
-    controls: list[tuple[np.ndarray, np.ndarray]]
-    _known: dict = field(default_factory=dict)
-
-    def estimate(self, name: str, controlled: bool = True) -> Estimate:
-        found = [self._at(name, layer, controlled) for layer in range(len(self.rows))]
-        return Estimate(*(np.stack(part) for part in zip(*found)))
-
-    def _at(self, name: str, layer: int, controlled: bool) -> tuple[np.ndarray, np.ndarray]:
-        here = self.rows[layer]
-        raw = here[name].reshape(len(here[name]), -1)
-        count, shape = len(raw), here[name].shape[1:]
-        influence, mean = raw, raw.mean(axis=0)
-        if name in MEANS:  # means over pairs of different networks
-            a, b = (here[x].reshape(count, -1) for x in MEANS[name])
-            ab = np.einsum("Ni,Nj->ij", a, b) / count
-            outer = np.multiply.outer
-            A, B = a.mean(axis=0), b.mean(axis=0)
-            mean = mean - ((count * outer(A, B) - ab) / (count - 1)).ravel()
-            influence = raw - (A[:, None] * b[:, None, :] + a[:, :, None] * B).reshape(count, -1)
-        influence = influence - influence.mean(axis=0)
-        C = self._controls(layer)
-        if controlled and C.shape[1]:
-            C = C / np.maximum(C.std(axis=0), 1e-300)
-            centred = C - C.mean(axis=0)
-            beta = np.linalg.pinv(centred.T @ centred, rcond=1e-10, hermitian=True) @ (centred.T @ influence)
-            influence, mean = influence - centred @ beta, mean - C.mean(axis=0) @ beta
-        used = C.shape[1] * controlled
-        error = influence.std(axis=0, ddof=1 + used) * np.sqrt((1 + used / (count - used - 2)) / count)
-        return (self.n * mean).reshape(shape), (self.n * error).reshape(shape)
-
-    def _controls(self, layer: int) -> np.ndarray:
-        """As many kinds of controls as there are five times as many networks for."""
-        if layer not in self._known:
-            linear = [c for c, _ in self.controls[: layer + 1]]
-            products = [p for _, p in self.controls[: layer + 1]]
-            crossed = [(a[:, :, None] * b[:, None]).reshape(len(a), -1) for a, b in combinations(linear, 2)]
-            C = np.empty((len(linear[0]), 0))
-            for kind in (linear, products, crossed):
-                more = np.concatenate([C, *kind], axis=1)
-                more = more[:, more.std(axis=0) > 1e-6]
-                if 5 * more.shape[1] < len(more):
-                    C = more
-            self._known = {layer: C}
-        return self._known[layer]
-
-
 def ensemble(law: Law, n: int, networks: int, depth: int, seed: int, matrices: bool = True) -> Ensemble:
     """`networks` of width n, in batches; without matrices: z alone, of one input."""
     P, parts = len(law.gram), []
@@ -300,7 +233,7 @@ def ensemble(law: Law, n: int, networks: int, depth: int, seed: int, matrices: b
             parts.append([(rows(z, H), c, p) for z, H, c, p, *_ in law.layers(draw, count, n, depth)])
         else:
             parts.append([(rows_of_paths(z), c, p) for z, c, p in law.paths(draw, count, n, depth)])
-    return _joined(n, parts)
+    return joined(n, parts)
 
 
 def differential_ensemble(law: Law, n: int, networks: int, depth: int, seed: int, probes: int = 2) -> Ensemble:
@@ -314,31 +247,4 @@ def differential_ensemble(law: Law, n: int, networks: int, depth: int, seed: int
         pushed = Networks(law.phi, [one[4] for one in layers], [one[5] for one in layers], x, law.rate_w, law.rate_b)
         signs = draw.choice([-1.0, 1.0], size=(count, probes, n))
         parts.append([(pushed.rows(layer, signs), *one[2:4]) for layer, one in enumerate(layers, 1)])
-    return _joined(n, parts)
-
-
-def _joined(n: int, parts: list) -> Ensemble:
-    joined = [list(zip(*layer)) for layer in zip(*parts)]
-    return Ensemble(
-        n,
-        [{x: np.concatenate([r[x] for r in layer[0]]) for x in layer[0][0]} for layer in joined],
-        [(np.concatenate(layer[1]), np.concatenate(layer[2])) for layer in joined],
-    )
-
-
-def extrapolated(estimates: dict[int, Estimate], terms: int = 3, floor: float = 0.003) -> Estimate:
-    """x₀ of x₀ + x₁/n + … (`terms` of them), fitted at every layer to widths weighted by their errors.
-
-    Errors have at least `floor` of the largest |value| beside them: what is better known than that feels terms beyond.
-    """
-    widths = np.array(list(estimates))
-    powers = np.vander(1 / widths, terms, increasing=True)
-    mean = np.stack([e.mean for e in estimates.values()])
-    least = [floor * np.abs(e.mean).max() for e in estimates.values()]
-    error = np.stack([np.hypot(e.error, low) for e, low in zip(estimates.values(), least)])
-    x0, s0 = np.empty(mean.shape[1:]), np.empty(mean.shape[1:])
-    for place in np.ndindex(*x0.shape):
-        m, e = mean[(slice(None), *place)], error[(slice(None), *place)]
-        weights = (np.linalg.pinv(powers / e[:, None]) / e)[0]
-        x0[place], s0[place] = weights @ m, np.sqrt(weights**2 @ e**2)
-    return Estimate(x0, s0)
+    return joined(n, parts)

@@ -1,8 +1,8 @@
 """Correlators of order 1/n against ensembles of finite networks, layer by layer: estimates at several widths,
 extrapolated by x₀ + x₁/n + x₂/n², have an error of at most 5 % of the largest |value| and |z| ≤ 4 everywhere.
 
-The networks are those of `oracle_ensembles`, and of `measure`; teeth: each term by which the ensembles differ, dropped
-alone, and the start of V, fail.
+The networks are those of `oracle_ensembles`; teeth: each term by which the ensembles differ, dropped alone, and the
+start of V, fail.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from meanfield.symbolic.finite_width.layer_law import correlator
 from meanfield.symbolic.finite_width.neuron_sums import C_W, C_b
 from meanfield.symbolic.finite_width.words import lambda_b, lambda_w
 from tests import oracle_ensembles as oracle
-from tests.oracle_ensembles import Estimate, Law, differential_ensemble, ensemble, extrapolated
+from tests.oracle_controls import PAIRS, first_layer, tables
+from tests.oracle_ensembles import Law, differential_ensemble, ensemble
+from tests.oracle_estimates import Estimate, extrapolated
 from tests.oracle_probes import HIGHER, Networks
 
 ORDER = ("K", "Theta", "V", "B", "D", "F", "A")
@@ -82,7 +84,7 @@ def assert_extrapolated(found, theory, share=0.05):
 
 
 def test_the_sampler_knows_the_networks():
-    """Rows of the batches are those of `correlator_samples`; controls are 0 on average; H is the tangent kernel."""
+    """Rows of the batches are those of `correlator_samples`; H is the tangent kernel."""
     for weights, bias in (("gaussian", 0.3), ("orthogonal", 0.0)):
         law = Law("tanh", weights, 1.1, bias, gram=((1.0, 0.4), (0.4, 0.8)))
         for z, H, *_ in law.layers(np.random.default_rng(1), 3, 5, 2):
@@ -92,10 +94,50 @@ def test_the_sampler_knows_the_networks():
                 for name in ("S", "h", "V", "A", "B", "D", "F"):
                     other = {"V": "SS", "A": "hh", "D": "Sh"}.get(name, name)
                     np.testing.assert_allclose(batch[name][i], one[other], rtol=1e-10, atol=1e-13)
-        for matrices, networks in ((True, 4000), (False, 20000)):
-            C = ensemble(Law("tanh", weights, 1.1, bias), 8, networks, 3, 3, matrices)._controls(2)
+
+
+@pytest.mark.slow
+def test_controls_are_zero_on_average():
+    for weights, bias in (("gaussian", 0.3), ("orthogonal", 0.0), ("orthogonal", 0.3)):
+        one, two = (Law("tanh", weights, 1.1, bias, gram=g) for g in (((1.0,),), ((1.0, 0.4), (0.4, 0.8))))
+        for law, networks, matrices in ((one, 4000, True), (one, 20_000, False), (two, 4000, True)):
+            C = ensemble(law, 8, networks, 3, 3, matrices).known(2)
             z = C.mean(axis=0) / C.std(axis=0) * np.sqrt(len(C))
             assert np.abs(z).max() < 4.5 and C.shape[1] > 5
+
+
+@pytest.mark.slow
+def test_moments_of_a_layer_given_the_one_before():
+    """Averages and covariances of means over neurons of z², σ², H, σ′²H: those of many W at one y and inner; of layer 1
+    at two inputs likewise. Neurons of orthogonal layers taken for independent are seen."""
+    draw, n, networks = np.random.default_rng(2), 6, 60_000
+    y, a = draw.standard_normal(n), draw.standard_normal((n, n))
+    inner, own = a @ a.T / n, 0.7
+    sigma, slope = oracle.PHI["gelu"]
+    for weights, bias in (("gaussian", 0.3), ("orthogonal", 0.0), ("orthogonal", 0.3)):
+        law = Law("gelu", weights, 1.1, bias, gram=((1.0, 0.5), (0.5, 1.2)))
+        W = law.matrices(draw, networks, n)
+        b = bias * draw.standard_normal((networks, 1, n))
+        z, H = W @ y + b[:, 0], own + np.einsum("Nij,jk,Nik->Ni", W, inner, W, optimize=True)
+        square = np.array([y @ y])
+        kernel = (np.array([own]), *oracle.along_and_across(y[None], square, inner[None]))
+        at = (oracle.PHI["gelu"], weights, n, 1.1, bias)
+        known = np.array([np.ravel(x)[0] for x in tables(*at).at(square, kernel)])
+        means = np.stack([x.mean(axis=1) for x in (z**2, sigma(z) ** 2, H, slope(z) ** 2 * H)], axis=1)
+        first, covariance = first_layer(*at, law.gram)
+        z = law.inputs(draw, networks, n) @ W.transpose(0, 2, 1) + b
+        p, q = np.triu_indices(2)
+        two = np.concatenate([(x[:, p] * x[:, q]).mean(axis=2) for x in (z, sigma(z), slope(z))], axis=1) - first
+        seen = means - known[:4]
+        products = np.stack([seen[:, k] * seen[:, l] for k, l in PAIRS], axis=1) - known[4:-1]
+        i, j = np.tril_indices(9)
+        for zero in (seen, products, two, two[:, i] * two[:, j] - covariance[i, j]):
+            error = np.hypot(zero.std(axis=0) / np.sqrt(networks), 1e-6)
+            assert np.abs(zero.mean(axis=0) / error).max() < 4
+        if weights == "orthogonal":
+            wrong = first_layer(at[0], "gaussian", *at[2:], law.gram)[1]
+            zero = two[:, i] * two[:, j] - wrong[i, j]
+            assert np.abs(zero.mean(axis=0) / np.maximum(zero.std(axis=0), 1e-12)).max() * np.sqrt(networks) > 10
 
 
 @pytest.mark.parametrize(("phi", "bias"), SHORT)

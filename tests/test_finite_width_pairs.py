@@ -18,7 +18,8 @@ from meanfield.symbolic.finite_width.correlators import MEANS, WHERE, correlator
 from meanfield.symbolic.finite_width.layer_law import correlator
 from meanfield.symbolic.finite_width.neuron_sums import C_W, C_b
 from meanfield.symbolic.finite_width.words import lambda_b, lambda_w
-from tests.oracle_ensembles import Law, differential_ensemble, ensemble, extrapolated
+from tests.oracle_ensembles import Law, differential_ensemble, ensemble
+from tests.oracle_estimates import extrapolated
 from tests.oracle_probes import HIGHER
 from tests.test_finite_width_maps import start_of_two
 
