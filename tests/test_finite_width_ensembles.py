@@ -187,26 +187,26 @@ DIFFERENTIALS = {
 }
 
 
-def test_probes_are_the_tensors():
+@pytest.mark.parametrize("phi", ["gelu", *(pytest.param(x, marks=pytest.mark.slow) for x in ("tanh", "sin"))])
+def test_probes_are_the_tensors(phi):
     """Summed over all signs and all halves of four neurons, probes are the rows of the tensors themselves."""
     n, depth, inputs = 4, 3, 2
     draw = np.random.default_rng(3)
     signs = np.array(list(product((-1.0, 1.0), repeat=n)))[None]
-    for phi in ("tanh", "sin", "gelu"):
-        W = [draw.standard_normal((n, n)) / 2 for _ in range(depth)]
-        b = [0.3 * draw.standard_normal(n) for _ in range(depth)]
-        x = draw.standard_normal((inputs, n))
-        tensors = differentials(W, b, x, twins.derivatives(phi, 3), [1.2] * depth, [0.5] * depth, 3)
-        for layer, tensor in enumerate(tensors, 1):
-            one, found = correlator_samples(tensor), dict.fromkeys(HIGHER, 0.0)
-            for half in combinations(range(n), 2):
-                order = [*half, *(i for i in range(n) if i not in half)]
-                weights, biases = [w[None] for w in W[:layer]], [c[None] for c in b[:layer]]
-                weights[-1], biases[-1] = weights[-1][:, order], biases[-1][:, order]
-                probed = Networks(phi, weights, biases, x[None], 1.2, 0.5).rows(layer, signs)
-                found = {name: found[name] + probed[name][0] / 6 for name in HIGHER}
-            for name in HIGHER:
-                np.testing.assert_allclose(found[name], one[name], rtol=1e-9, atol=1e-13)
+    W = [draw.standard_normal((n, n)) / 2 for _ in range(depth)]
+    b = [0.3 * draw.standard_normal(n) for _ in range(depth)]
+    x = draw.standard_normal((inputs, n))
+    tensors = differentials(W, b, x, twins.derivatives(phi, 3), [1.2] * depth, [0.5] * depth, 3)
+    for layer, tensor in enumerate(tensors, 1):
+        one, found = correlator_samples(tensor), dict.fromkeys(HIGHER, 0.0)
+        for half in combinations(range(n), 2):
+            order = [*half, *(i for i in range(n) if i not in half)]
+            weights, biases = [w[None] for w in W[:layer]], [c[None] for c in b[:layer]]
+            weights[-1], biases[-1] = weights[-1][:, order], biases[-1][:, order]
+            probed = Networks(phi, weights, biases, x[None], 1.2, 0.5).rows(layer, signs)
+            found = {name: found[name] + probed[name][0] / 6 for name in HIGHER}
+        for name in HIGHER:
+            np.testing.assert_allclose(found[name], one[name], rtol=1e-9, atol=1e-13)
 
 
 @pytest.mark.parametrize(("phi", "bias"), SHORT)
