@@ -84,19 +84,24 @@ def joined(n: int, parts: list) -> Ensemble:
     )
 
 
-def extrapolated(estimates: dict[int, Estimate], terms: int = 3, floor: float = 0.003) -> Estimate:
+def extrapolated(
+    estimates: dict[int, Estimate], terms: int = 3, floor: float = 0.003, every_layer: bool = False
+) -> Estimate:
     """x₀ of x₀ + x₁/n + … (`terms` of them), fitted at every layer to widths weighted by their errors.
 
-    Errors have at least `floor` of the largest |value| beside them: what is better known than that feels terms beyond.
+    Errors have at least `floor` of the largest |value| (of every layer, or of all) beside them: what is better known
+    than that feels terms beyond.
     """
     widths = np.array(list(estimates))
     powers = np.vander(1 / widths, terms, increasing=True)
     mean = np.stack([e.mean for e in estimates.values()])
-    least = [floor * np.abs(e.mean).max() for e in estimates.values()]
-    error = np.stack([np.hypot(e.error, low) for e, low in zip(estimates.values(), least)])
+    axes = tuple(range(1 + every_layer, mean.ndim))
+    error = np.hypot(
+        np.stack([e.error for e in estimates.values()]), floor * np.abs(mean).max(axis=axes, keepdims=True)
+    )
     x0, s0 = np.empty(mean.shape[1:]), np.empty(mean.shape[1:])
     for place in np.ndindex(*x0.shape):
         m, e = mean[(slice(None), *place)], error[(slice(None), *place)]
-        weights = (np.linalg.pinv(powers / e[:, None]) / e)[0]
+        weights = (np.linalg.pinv(powers / e[:, None]) / e)[0] if e.any() else np.zeros(len(m))
         x0[place], s0[place] = weights @ m, np.sqrt(weights**2 @ e**2)
     return Estimate(x0, s0)
