@@ -35,7 +35,7 @@ DEPTH = {"orthogonal": 12, "gaussian": 6}
 #: networks of every width: of z alone, which V needs, and with matrices
 PATHS = {
     "orthogonal": {16: 4000, 32: 4000, 64: 4000, 128: 2000},
-    "gaussian": {32: 30_000, 64: 40_000, 128: 40_000, 256: 3000},
+    "gaussian": {32: 40_000, 64: 60_000, 128: 60_000, 256: 6000},
 }
 DENSE = {
     "orthogonal": {16: 6000, 32: 5000, 64: 3600, 128: 600},
@@ -183,7 +183,7 @@ def test_tangent_correlators_of_ensembles(phi, bias, law):
 #: networks of five widths: layers 1 … 6, and 1 … 4, where tails are heavier
 DIFFERENTIALS = {
     "orthogonal": {8: 16_000, 12: 12_000, 16: 10_000, 24: 8000, 32: 8000},
-    "gaussian": {8: 30_000, 12: 20_000, 16: 40_000, 24: 20_000, 32: 30_000},
+    "gaussian": {8: 40_000, 12: 30_000, 16: 60_000, 24: 30_000, 32: 45_000},
 }
 
 
