@@ -23,23 +23,38 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 from scipy.interpolate import CubicSpline
-from scipy.special import roots_gegenbauer, roots_hermitenorm
+from scipy.special import roots_hermitenorm
 
 Poly = dict[tuple[int, ...], np.ndarray]  # powers of own, a, t, |v|², |M|²: coefficients
 ONE, OWN, A, T = (0, 0, 0, 0, 0), (1, 0, 0, 0, 0), (0, 1, 0, 0, 0), (0, 0, 1, 0, 0)
 TT, VV, MM = (0, 0, 2, 0, 0), (0, 0, 0, 1, 0), (0, 0, 0, 0, 1)
-GRID = np.linspace(np.log(1e-3), np.log(1e3), 241)  # of log s/n
+GRID = np.linspace(np.log(1e-6), np.log(1e3), 321)  # of log s/n
+STEP = 0.38  # of a standard normal number
 
 
 @lru_cache(maxsize=64)
-def component(weights: str, n: int, nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Places and weights of a mean over one entry of a row: normal of variance 1/n, or of a unit vector."""
-    if weights == "orthogonal":
-        c, weight = roots_gegenbauer(nodes, (n - 2) / 2)
-    else:
-        c, weight = roots_hermitenorm(nodes)
-        c = c / np.sqrt(n)
-    return c, weight / weight.sum()
+def component(weights: str, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Places and weights of a mean over one entry of a row: normal of variance 1/n, or sin θ of a unit vector's.
+
+    Trapezoids, troubled by poles of φ at a distance less than Gauss's rules: e^(−2π distance/step); sin θ with the
+    density cos^(n−2) θ is periodic, up to an absolute value where n is odd.
+    """
+    if weights != "orthogonal":
+        c = STEP * np.arange(-22, 23)
+        weight = np.exp(-c * c / 2)
+        return c / np.sqrt(n), weight / weight.sum()
+    count = 2 * round(np.pi * np.sqrt(n) / STEP / 2) + 1
+    theta = np.pi * (np.arange(count) - count // 2) / count
+    weight = np.cos(theta) ** (n - 2)
+    seen = weight > 1e-16
+    return np.sin(theta[seen]), weight[seen] / weight.sum()
+
+
+@lru_cache(maxsize=1)
+def normal() -> tuple[np.ndarray, np.ndarray]:
+    """Of a mean over a standard normal number, for biases, which are small beside where φ has poles."""
+    g, weight = roots_hermitenorm(11)
+    return g, weight / weight.sum()
 
 
 def times(p: Poly, q: Poly) -> Poly:
@@ -71,17 +86,16 @@ class Tables:
     def __init__(self, functions: tuple[Callable, Callable], weights: str, n: int, sigma_w: float, sigma_b: float):
         self.functions, self.haar, self.n, self.w = functions, weights == "orthogonal", n, sigma_w**2
         self.length, self.sigma_b = sigma_w * np.sqrt(n * np.exp(GRID))[:, None], sigma_b
-        self.g, self.of_g = component("gaussian", 1, 11) if sigma_b else (np.zeros(1), np.ones(1))
-        nodes = 32 if sigma_b else 48
-        c, weight = component(weights, n, nodes)
+        self.g, self.of_g = normal() if sigma_b else (np.zeros(1), np.ones(1))
+        c, weight = component(weights, n)
         factors = self._factors(c)
         self.means = [_mean(p, weight) for p in self._conditional(factors, c)]
         same = [_mean(self._same(k, l, factors, c), weight) for k, l in PAIRS]
         if self.haar:
-            other, of_other = component(weights, n - 1, nodes)
-            first, second = np.repeat(c, nodes), (np.sqrt(1 - c * c)[:, None] * other).ravel()
-            one, two = np.repeat(np.stack([f @ self.of_g for f in factors]), nodes, axis=2), self._factors(second)
-            two = np.stack([f @ self.of_g for f in two])
+            other, of_other = component(weights, n - 1)
+            first, second = np.repeat(c, len(other)), (np.sqrt(1 - c * c)[:, None] * other).ravel()
+            one = np.repeat(np.stack([f @ self.of_g for f in factors]), len(other), axis=2)
+            two = np.stack([f @ self.of_g for f in self._factors(second)])
             both = (weight[:, None] * of_other).ravel()
             apart = [_mean(self._apart(k, l, one, two, first, second), both) for k, l in PAIRS]
         else:
@@ -171,15 +185,15 @@ def first_layer(
     A row of a Haar matrix has components c along two directions, of a unit vector; given it, another row's are those of
     a row of a smaller Haar matrix multiplied by √(1 − c cᵀ), so that columns stay orthonormal.
     """
-    nodes, haar = 22, weights == "orthogonal"
+    haar = weights == "orthogonal"
     factor = sigma_w * np.sqrt(n) * np.linalg.cholesky(np.array(gram))
-    g, of_g = component("gaussian", 1, 11) if sigma_b else (np.zeros(1), np.ones(1))
+    g, of_g = normal() if sigma_b else (np.zeros(1), np.ones(1))
 
     def row(size: int) -> tuple[np.ndarray, np.ndarray]:
-        c, of_c = component(weights, size if haar else n, nodes)
-        d, of_d = component(weights, size - 1 if haar else n, nodes)
-        second = np.sqrt(1 - c * c)[:, None] * d if haar else np.broadcast_to(d, (nodes, nodes))
-        return np.stack([np.repeat(c, nodes), second.ravel()], axis=1), np.outer(of_c, of_d).ravel()
+        c, of_c = component(weights, size if haar else n)
+        d, of_d = component(weights, size - 1 if haar else n)
+        second = np.sqrt(1 - c * c)[:, None] * d if haar else np.broadcast_to(d, (len(c), len(d)))
+        return np.stack([np.repeat(c, len(d)), second.ravel()], axis=1), np.outer(of_c, of_d).ravel()
 
     def seen(c: np.ndarray) -> np.ndarray:
         """The nine at c and b: (places, 9, b)."""
@@ -197,7 +211,7 @@ def first_layer(
     if haar:
         other, of_other = row(n - 1)
         square = (first * first).sum(axis=1)
-        shrink = (1 - np.sqrt(1 - square)) / square
+        shrink = 1 / (1 + np.sqrt(1 - square))
         two = np.stack([of_other @ (seen(other - s * np.outer(other @ c, c)) @ of_g) for c, s in zip(first, shrink)])
         apart = np.einsum("c,ci,cj->ij", weight, one, two)
     return mean, same / n + (1 - 1 / n) * apart - np.outer(mean, mean)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from tests.oracle_controls import PAIRS, component, first_layer, tables
+from tests.oracle_controls import PAIRS, component, first_layer, normal, tables
 from tests.oracle_estimates import Ensemble, joined
 from tests.oracle_probes import Networks
 
@@ -157,8 +157,8 @@ class Law:
         trace, norm, along = a + across, second + a**2 + 2 * mixed, a * square
         zHz = own * (w2 * square + n * b2) + w2**2 * ((1 + 1 / n) * along + trace * square / n) + b2 * w2 * trace
         HH = n * own**2 + 2 * own * w2 * trace + w2**2 * ((1 + 1 / n) * norm + trace**2 / n)
-        c, weight = component("gaussian", n, 32 if self.sigma_b else 80)
-        g, other = (np.zeros(1), np.ones(1)) if b2 == 0 else component("gaussian", 1, 11)
+        c, weight = component("gaussian", n)
+        g, other = (np.zeros(1), np.ones(1)) if b2 == 0 else normal()
         at = (self.sigma_w * np.sqrt(square)[:, None] * c)[:, :, None] + self.sigma_b * g
         d = slope(at)
 
