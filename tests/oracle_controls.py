@@ -23,7 +23,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 from scipy.interpolate import CubicSpline
-from scipy.special import roots_hermitenorm
+from scipy.special import roots_gegenbauer, roots_hermitenorm
 
 Poly = dict[tuple[int, ...], np.ndarray]  # powers of own, a, t, |v|², |M|²: coefficients
 ONE, OWN, A, T = (0, 0, 0, 0, 0), (1, 0, 0, 0, 0), (0, 1, 0, 0, 0), (0, 0, 1, 0, 0)
@@ -34,15 +34,18 @@ STEP = 0.38  # of a standard normal number
 
 @lru_cache(maxsize=64)
 def component(weights: str, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Places and weights of a mean over one entry of a row: normal of variance 1/n, or sin θ of a unit vector's.
+    """Places and weights of a mean over one entry of a row: normal of variance 1/n, or of a unit vector, sin θ.
 
     Trapezoids, troubled by poles of φ at a distance less than Gauss's rules: e^(−2π distance/step); sin θ with the
-    density cos^(n−2) θ is periodic, up to an absolute value where n is odd.
+    density cos^(n−2) θ is periodic, up to an absolute value for odd n. In few dimensions z is short, and Gauss's better.
     """
     if weights != "orthogonal":
         c = STEP * np.arange(-22, 23)
         weight = np.exp(-c * c / 2)
         return c / np.sqrt(n), weight / weight.sum()
+    if n <= 40:
+        c, weight = roots_gegenbauer(40, (n - 2) / 2)
+        return c, weight / weight.sum()
     count = 2 * round(np.pi * np.sqrt(n) / STEP / 2) + 1
     theta = np.pi * (np.arange(count) - count // 2) / count
     weight = np.cos(theta) ** (n - 2)
