@@ -37,7 +37,7 @@ def component(weights: str, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Places and weights of a mean over one entry of a row: normal of variance 1/n, or of a unit vector, sin θ.
 
     Trapezoids, troubled by poles of φ at a distance less than Gauss's rules: e^(−2π distance/step); sin θ with the
-    density cos^(n−2) θ is periodic, up to an absolute value for odd n. In few dimensions z is short: Gauss's are better.
+    density cos^(n−2) θ is periodic, up to an absolute value for odd n. In few dimensions Gauss's is better.
     """
     if weights != "orthogonal":
         c = STEP * np.arange(-22, 23)
