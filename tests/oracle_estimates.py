@@ -102,6 +102,6 @@ def extrapolated(
     x0, s0 = np.empty(mean.shape[1:]), np.empty(mean.shape[1:])
     for place in np.ndindex(*x0.shape):
         m, e = mean[(slice(None), *place)], error[(slice(None), *place)]
-        weights = (np.linalg.pinv(powers / e[:, None]) / e)[0] if e.any() else np.zeros(len(m))
+        weights = (np.linalg.pinv(powers / e[:, None]) / e)[0] if e.all() else np.zeros(len(m))
         x0[place], s0[place] = weights @ m, np.sqrt(weights**2 @ e**2)
     return Estimate(x0, s0)
