@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -33,7 +33,8 @@ class Run:
     l: layer indices (the last axis of every array). values: name → array of shape (broadcast shape of the parameters,
     layers); a quantity carried as a logarithm is stored as one ("log_J"), and `run.J` exponentiates it. diverged_at:
     first layer at which K overflows, 0 where it does not; from that layer on K is inf and J is NaN. Of two inputs the
-    one that overflows is inf, and the other's K is NaN (it is not followed; propagate it by itself).
+    one that overflows is inf, and the other's K is NaN (it is not followed; propagate it by itself). level: "averaged" where
+    a Dense mixes tokens (means over its matrix, beside the "sampled" level of `Theory.sample`), else "".
     """
 
     l: np.ndarray
@@ -42,10 +43,12 @@ class Run:
     lowered: Lowered
     parameters: dict[str, np.ndarray]
     layerwise: bool = False  # the last axis of the σ's (and μ) is the layer
+    level: str = field(default="", kw_only=True)
 
     def __repr__(self) -> str:
         points = int(np.prod(np.shape(self.diverged_at), dtype=int))
         many = f"; {points} points {np.shape(self.diverged_at)}" if np.shape(self.diverged_at) else ""
+        many += f"; {self.level} over token matrices" if self.level else ""
         return one_line("Run", f"{', '.join(self.quantities)}; layers {self.l[0]} to {self.l[-1]}{many}")
 
     @property
