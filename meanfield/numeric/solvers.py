@@ -33,8 +33,10 @@ class Run:
     l: layer indices (the last axis of every array). values: name → array of shape (broadcast shape of the parameters,
     layers); a quantity carried as a logarithm is stored as one ("log_J"), and `run.J` exponentiates it. diverged_at:
     first layer at which K overflows, 0 where it does not; from that layer on K is inf and J is NaN. Of two inputs the
-    one that overflows is inf, and the other's K is NaN (it is not followed; propagate it by itself). level: "averaged" where
-    a Dense mixes tokens (means over its matrix, beside the "sampled" level of `Theory.sample`), else "".
+    one that overflows is inf, and the other's K is NaN (it is not followed; propagate it by itself).
+
+    level: "averaged" where a Dense mixes tokens (means over its matrix, beside the "sampled" level of `Theory.sample`),
+    else "".
     """
 
     l: np.ndarray

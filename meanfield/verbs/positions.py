@@ -20,6 +20,7 @@ from meanfield.functions.parser import number
 from meanfield.quantities import COVARIANCES
 from meanfield.results import MeanFieldError, Solution, Status
 from meanfield.symbolic.averages.common import Common
+from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.sphere import SphereAverage
 from meanfield.symbolic.blocks.batch import CONSTANT
 from meanfield.symbolic.blocks.exchangeable import SMALLEST, carried, exchangeable, kind_of
@@ -207,6 +208,12 @@ def _within(e: sp.Expr) -> sp.Expr:
     nodes = {n: Common(n.args[0], sp.expand(n.own), sp.expand(n.shared), n.params) for n in e.atoms(Common)}
     e = e.xreplace(nodes)
     return e.replace(lambda a: a.is_Add and a.has(K_ab), sp.expand)
+
+
+def with_numbers(e: sp.Expr) -> sp.Expr:
+    """Averages that hold no symbol (over what a BatchNorm made of variance 1) as numbers: they are the same at every
+    point."""
+    return e.xreplace({node: sp.N(node, 20) for node in e.atoms(Average) if not node.free_symbols})
 
 
 def _numbered(e: sp.Expr) -> sp.Expr:
