@@ -16,7 +16,7 @@ import numpy as np
 import sympy as sp
 
 from meanfield.functions.piecewise import pieces
-from meanfield.numeric.lowering import cache, chords, groups, loops, parametric, printing
+from meanfield.numeric.lowering import cache, chords, groups, largest, loops, parametric, printing
 from meanfield.numeric.lowering.chord_check import error as chord_error
 from meanfield.numeric.lowering.direct import direct
 from meanfield.numeric.lowering.direct import measured as direct_error
@@ -33,7 +33,8 @@ from meanfield.numeric.lowering.stretches import text as stretch_text
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.chord import Chord, Rise
-from meanfield.symbolic.averages.groups import STRETCH, Group
+from meanfield.symbolic.averages.groups import CHORD, RADIAL, RISE, STRETCH, Group
+from meanfield.symbolic.averages.largest import Largest
 from meanfield.symbolic.averages.node import Average, Integrand, average
 from meanfield.symbolic.averages.pools import JointRank, MaxProduct, MaxStretch
 from meanfield.symbolic.averages.stretch import Stretch
@@ -170,6 +171,8 @@ class Functions:
 
     def of(self, shape: sp.Expr, written: Sequence[sp.Expr] = (), pooled: bool = False) -> str:
         """The name of the function for `shape`; written: its variables as formulas of the state."""
+        if shape not in self.names and isinstance(shape, Largest):
+            self._largest(shape)
         if shape not in self.names and isinstance(shape, Group):
             self._group(shape)
         if shape not in self.names and isinstance(shape, (Chord, Rise)):
@@ -211,6 +214,19 @@ class Functions:
         error = groups.error(shape, source, name)
         note = f"{name} = {shape}: a lattice of {groups.POINTS} points, measured error {error:.0e}"
         self._add(name, source, note, groups.normals(), error, PAIR_WEIGHT, tabled=True)
+
+    def _largest(self, shape: Largest) -> None:
+        key = sp.Tuple(shape.args[0], shape.args[1])  # what its averages have in common
+        if key not in self.names:
+            core = self.names[key] = f"nodes_{len(self.names)}"
+            source, limit = largest.core(shape, core)
+            error = largest.error(shape, source, core, limit)
+            note = f"{core} = max over {shape.nodes} nodes of {shape.function}: panels of its values, error {error:.0e}"
+            self._add(core, source, note, None, error, 0.0, limit)
+        core, two = self.names[key], len(shape.variables) == 3
+        name = self.names[shape] = f"{'pair' if two else 'group'}_{len(self.names)}"
+        weight = PAIR_WEIGHT if shape.what > RADIAL else DIRECT_WEIGHT
+        self._add(name, largest.text(shape, name, core), f"{name} = {shape}", None, 0.0, weight)
 
     def _two_norms(self, shape: Chord | Rise) -> None:
         used = [self.of(part) for part in chords.parts(shape)]
@@ -362,8 +378,8 @@ def _written_out(recursion: Recursion, node: loops.Node) -> dict[sp.Symbol, sp.E
 def _canonical(node: loops.Node):
     """The node over plain K or (K_aa, K_ab, K_bb), and what to put there."""
     if isinstance(node, Group):
-        plain = (K,) if len(node.variables) == 1 else (K, distance) if node.what == STRETCH else (K_aa, K_ab, K_bb)
-        return node.over(plain), node.variables
+        plain = {STRETCH: (K, distance), CHORD: (K_aa, K_bb, distance, tilt), RISE: (K_aa, K_bb)}.get(node.what)
+        return node.over(plain or ((K,) if len(node.variables) == 1 else (K_aa, K_ab, K_bb))), node.variables
     if isinstance(node, MaxStretch):
         return MaxStretch(node.args[0], K, distance, node.nodes, node.kind), (node.variance, node.apart)
     if isinstance(node, (Chord, Rise)) and node.params:

@@ -22,6 +22,7 @@ from meanfield.pooling import variables
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages import groups
 from meanfield.symbolic.averages.groups import group
+from meanfield.symbolic.averages.largest import largest
 from meanfield.symbolic.averages.node import Integrand, average
 from meanfield.symbolic.averages.pools import MaxProduct, MaxStretch, kind_of, ranked
 from meanfield.symbolic.averages.stretch import stretch
@@ -49,13 +50,13 @@ class Pooled(Coordinate):
     @property
     def kind(self) -> int:
         found = kind_of(self.functions[0])
-        if found is None:
-            raise MeanFieldError(
-                f"The maximum of {self.functions[0]} over {self.size} nodes".replace("_z", "z") + " is derived where φ "
-                "rises or falls all along, or with |z|, and of any other φ over up to four nodes; it can be measured "
-                "(meanfield.measure)."
-            )
+        assert found is not None
         return found
+
+    @property
+    def turns(self) -> bool:
+        """Whether it is a maximum of a φ that goes up and down."""
+        return self.powers is None and self.formula is None and kind_of(self.functions[0]) is None
 
     def values(self):
         raise MeanFieldError("A Pool is followed by Scale, LayerNorm or Dense; put a Nonlinearity before the Pool.")
@@ -65,22 +66,30 @@ class Pooled(Coordinate):
         """Whether it is the larger of two of an odd φ that neither rises nor falls all along: -φ is as likely as φ, so
         that one input's averages of even functions are φ's own."""
         f = self.functions[0]
-        if self.formula != sp.Max(*Z[:2]) or kind_of(f) is not None:
+        if self.size != 2 or not self.turns:
             return False
         variance = sp.Dummy("V", positive=True)  # at a number an average may vanish by chance
         return average(f, variance) == 0
 
     def _group(self, what: int, p: int, q: int | None = None) -> sp.Expr:
-        assert self.formula is not None
+        law = self.law
         if q is None:
-            variables: tuple[sp.Expr, ...] = (self.law.variance(p),)
+            variables: tuple[sp.Expr, ...] = (law.variance(p),)
         else:
             self._same_function(p, q)
-            variables = (self.law.variance(0), self.law.apart) if what == groups.STRETCH else self.law.near(p, q)
-        return group(self.formula, self.functions[p].xreplace({Z[p]: Z[0]}), self.size, what, variables)
+            own = {
+                groups.STRETCH: (law.variance(0), law.apart),
+                groups.RISE: law.cov[:2],
+                groups.CHORD: (*law.cov[:2], law.apart, law.tilt() if law.lean else sp.S.Zero),
+            }
+            variables = own[what] if what in own else law.near(p, q)
+        f = self.functions[p].xreplace({Z[p]: Z[0]})
+        if self.formula is None:
+            return largest(f, self.size, what, variables)
+        return group(self.formula, f, self.size, what, variables)
 
     def mean(self, p: int) -> sp.Expr:
-        if self.formula is not None:
+        if self.formula is not None or self.turns:
             return self._group(groups.MEAN, p)
         if self.powers is None:
             return ranked(self.pieces(p), self.kind, self.size, self.law.variance(p))
@@ -91,7 +100,7 @@ class Pooled(Coordinate):
         squared = self.pieces(p).map(lambda e: e**2)
         if self.mirrored:
             return mean_of(squared.expr, self.law.variance(p))
-        if self.formula is not None:
+        if self.formula is not None or self.turns:
             return self._group(groups.SECOND, p)
         if self.powers is None:
             return ranked(squared, self.kind, self.size, self.law.variance(p))
@@ -99,7 +108,7 @@ class Pooled(Coordinate):
 
     def product(self, p: int, q: int) -> sp.Expr:
         """⟨f_p f_q⟩, without scale and shift."""
-        if self.formula is not None:
+        if self.formula is not None or self.turns:
             return self._group(groups.PRODUCT, p, q)
         if self.powers is None:
             self._same_function(p, q)
@@ -126,7 +135,7 @@ class Pooled(Coordinate):
         if self.law.lean:
             return self.lean()
         apart = self.law.apart
-        if self.formula is not None:
+        if self.formula is not None or self.turns:
             return self.scales[0] ** 2 * self._group(groups.STRETCH, 0, 1) * apart
         if self.powers is None:
             self._same_function(0, 1)
@@ -168,8 +177,8 @@ class Pooled(Coordinate):
             return sp.oo
         if p == q and self.mirrored:
             return scale * mean_of(f.diff().map(lambda e: e**2).expr, self.law.variance(p))
-        if self.formula is not None:
-            if groups.jumps(self.formula, f.expr, self.size):
+        if self.formula is not None or self.turns:
+            if f.jumps() if self.formula is None else groups.jumps(self.formula, f.expr, self.size):
                 if p == q:
                     return sp.oo
                 raise MeanFieldError("The tangents of two inputs through a Pool that jumps are not derived.")
@@ -257,8 +266,6 @@ def _pool(block: Pool, x: Coordinate, walk: Walk) -> Coordinate:
     ones, zeros = (sp.S.One,) * x.positions, (sp.S.Zero,) * x.positions
     powers = _powers(block)
     formula = powers if isinstance(powers, sp.Expr) else None
-    if powers is None and (block.size <= len(Z)) and kind_of(functions[0].xreplace({Z[0]: Z[0]})) is None:
-        formula = sp.Max(*Z[: block.size])  # of a φ that goes up and down
     if formula is not None:
         return Pooled(x.law, functions, ones, zeros, x.gains, size=block.size, formula=formula)
     assert not isinstance(powers, sp.Expr)
