@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 import sympy as sp
@@ -27,13 +28,14 @@ from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages import groups
 from meanfield.symbolic.averages.largest import Largest
-from meanfield.symbols import Z
+from meanfield.symbolic.averages.node import Average, Integrand
+from meanfield.symbols import K_aa, K_ab, K_bb, Z
 
-NEAREST = 1e-13  # 1 - c below which (M_a - M_b)² is the slope's
+NEAREST = 1e-12  # 1 - c below which averages are followed to c = 1 by their powers of it
 MOST = 80  # branches within reach: more of them limit K
 REACH = 9.0
 SAMPLES = (0.02, 1.0, 10.0)  # variances at which the rule is compared with a finer one
-GAPS = (1.5, 0.7, 0.1, 1e-4, 1e-9)  # and 1 - c
+GAPS = (1.5, 0.7, 0.1, 1e-4, 1e-8, NEAREST)  # and 1 - c
 USABLE = 1e-3  # a larger measured error is refused
 FLOOR = 1e-13
 
@@ -64,7 +66,7 @@ def text(node: Largest, name: str, core: str) -> str:
         groups.STRETCH: _STRETCH,
         groups.CHORD: _CHORD,
         groups.RISE: _RISE.replace("NODES", repr(tuple((0.5 + 0.5 * float(x), 0.5 * float(w)) for x, w in _RULE))),
-    }[node.what].format(name=name, core=core, nearest=NEAREST)
+    }[node.what].format(name=name, core=core, nearest=NEAREST, jumps=bool(pieces(node.function, Z[0]).jumps()))
 
 
 _RULE = list(zip(*gauss_legendre(8)))
@@ -81,7 +83,8 @@ def error(node: Largest, source: str, name: str, limit: float) -> float:
         own, finer = np.array(one(V, 0)), np.array(one(V, 1))
         unit = np.array([math.sqrt(finer[1]), finer[1], finer[2], max(finer[1], abs(finer[3])), finer[4]])
         worst = max([worst, *np.abs(own - finer)[unit > 0] / unit[unit > 0]])
-        states = [(V, V, gap, False) for gap in GAPS] + [(V, V, 0.3, True), (V, V / 2, 0.4, False)]
+        states = [(V, V, gap, False) for gap in (GAPS if V == 1 else GAPS[1::4])]
+        states += [(V, V, 0.3, True), (V, V / 2, 0.4, False)] if V == 1 else []
         for state in states:
             own, finer = np.array(two(*state, 0)), np.array(two(*state, 1))
             size = np.array([finer[0], one(V, 1)[2]])
@@ -95,9 +98,6 @@ def error(node: Largest, source: str, name: str, limit: float) -> float:
 
 
 def _product(node: Largest):
-    from meanfield.symbolic.averages.node import Average, Integrand
-    from meanfield.symbols import K_aa, K_ab, K_bb
-
     f = node.function
     return Average(Integrand(f * f.xreplace({Z[0]: Z[1]})), sp.Tuple(K_aa, K_ab, K_bb), sp.Tuple(0, 0), sp.Tuple())
 
@@ -123,7 +123,7 @@ def _branches(phi: sp.Expr) -> tuple[list[float], list[float], list[float], floa
     breaks = [float(b) for b in f.breaks]
     kept = np.flatnonzero(d)
     marks = list(breaks)
-    for i, j in zip(kept, kept[1:]):
+    for i, j in pairwise(kept):
         if d[i] * d[j] < 0 and not any(z[i] < b < z[j] for b in breaks):
             def at(t: float) -> float:
                 return float(evaluation.evaluate(slope, np.array([t]))[0])
@@ -229,12 +229,12 @@ def {name}_mass(Eb, nb, lb, Ea, na, la, gap, negative):
             for j in range(na + 1):
                 d = Ea[j] if j < na else 40.0
                 if ja and d > c and (negative or (c - b < wide and a - d < wide)):
-                    if c + d >= a + b:
-                        total += _lost(b, c, gap, negative) - _lost(a, c, gap, negative)
-                        total -= _lost(b, d, gap, negative) - _lost(a, d, gap, negative)
-                    else:
-                        total += _lost(-a, -d, gap, negative) - _lost(-b, -d, gap, negative)
-                        total -= _lost(-a, -c, gap, negative) - _lost(-b, -c, gap, negative)
+                    right = c + d >= a + b  # else both are mirrored
+                    for corner in range(4):  # the nearest first
+                        h = (b if right else -a) if corner < 2 else (a if right else -b)
+                        k = (c if right else -d) if corner % 2 == 0 else (d if right else -c)
+                        part = _lost(h, k, gap, negative)
+                        total += part if corner == 0 or corner == 3 else -part
                 c, ja = d, not ja
         a, ib = b, not ib
     return max(total, 0.0)
@@ -263,19 +263,17 @@ def {name}_cells(r, low, high, at_low, at_high, rough):
     # ranges of values between those at ends of branches, each with the places on the branch that it takes most of;
     # rough: whether another branch turns at its lower, upper end
     W = np.empty(2 * {name}_B.shape[0] + 3)
-    m = 0
-    for v in ({name}_f(-r), {name}_f(r)):
-        W[m] = v
-        m += 1
+    W[0], W[1], m = {name}_f(-r), {name}_f(r), 2
     for k in range({name}_B.shape[0]):
         if abs({name}_B[k]) < r:
             W[m], W[m + 1] = {name}_L[k], {name}_R[k]
             m += 2
-    least, most = W[:m].min(), W[:m].max()
+    _sort(W, m)
+    least, most = W[0], W[m - 1]
     if least < 0.0 < most:
         W[m] = 0.0
         m += 1
-    W = np.sort(W[:m])
+        _sort(W, m)
     n = 0
     for i in range(m - 1):
         a, b = W[i], W[i + 1]
@@ -448,11 +446,13 @@ def {name}_two(A, B, gap, negative, fine):
     a, b, gap = math.sqrt(max(A, 1e-290)), math.sqrt(max(B, 1e-290)), max(gap, 1e-14)
     if gap >= 1.0 and not negative:  # c = 1 - gap <= 0
         gap, negative = max(2.0 - gap, 1e-14), True
-    moved, slopes = {name}_triangle(b, a, gap, negative, fine)
-    if a == b:
-        return 2.0 * moved, 2.0 * slopes
-    other, more = {name}_triangle(a, b, gap, negative, fine)
-    return moved + other, slopes + more
+    moved = slopes = 0.0
+    for side in range(2):
+        own, more = {name}_triangle(b if side == 0 else a, a if side == 0 else b, gap, negative, fine)
+        moved, slopes = moved + own, slopes + more
+        if a == b:
+            return 2.0 * moved, 2.0 * slopes
+    return moved, slopes
 
 
 """
@@ -462,22 +462,31 @@ _PRODUCT = f"""def {{name}}(K_aa, K_ab, K_bb, sine2):
     moved = {{core}}_two(K_aa, K_bb, gap, K_ab < 0.0, 0)[0]
     return 0.5 * ({{core}}_one(K_aa, 0)[1] + {{core}}_one(K_bb, 0)[1] - moved)
 """
+# closer than `nearest` by the first two powers of 1 - c, 0 and a half; of what jumps there is -1/2 alone
 _SLOPES = f"""def {{name}}(K_aa, K_ab, K_bb, sine2):
     {_GAP}
-    if gap < {{nearest!r}} and K_aa == K_bb and K_ab > 0.0:
-        return {{core}}_one(K_aa, 0)[2]
-    return {{core}}_two(K_aa, K_bb, gap, K_ab < 0.0, 0)[1]
+    if K_aa != K_bb or K_ab < 0.0 or gap >= {{nearest!r}}:
+        return {{core}}_two(K_aa, K_bb, gap, K_ab < 0.0, 0)[1]
+    near = {{core}}_two(K_aa, K_bb, {{nearest!r}}, False, 0)[1]
+    if {{jumps}}:
+        return near * math.sqrt({{nearest!r}} / gap) if gap > 0.0 else math.inf
+    slope = {{core}}_one(K_aa, 0)[2]
+    return slope + (near - slope) * math.sqrt(gap / {{nearest!r}})
 """
 _STRETCH = """def {name}(V, apart):
     gap = min(0.5 * apart / max(V, 1e-290), 2.0)
-    if gap < {nearest!r}:
-        return {core}_one(V, 0)[2]
-    return {core}_two(V, V, gap, False, 0)[0] / apart
+    if gap >= {nearest!r}:
+        return {core}_two(V, V, gap, False, 0)[0] / apart
+    near = {core}_two(V, V, {nearest!r}, False, 0)[0] / (2.0 * {nearest!r} * max(V, 1e-290))
+    if {jumps}:
+        return near * math.sqrt({nearest!r} / gap) if gap > 0.0 else math.inf
+    slope = {core}_one(V, 0)[2]
+    return slope + (near - slope) * math.sqrt(gap / {nearest!r})
 """
 _CHORD = """def {name}(A, B, apart, tilt):
     s, t = math.sqrt(max(A, 1e-290)), math.sqrt(max(B, 1e-290))
     norms, turns = math.sin(tilt) ** 2, _cos(tilt) ** 2
-    if apart < 2.0 * {nearest!r} * s * t:
+    if apart < 2e-14 * s * t:
         here = {core}_one(A, 0)
         return norms * here[4] + turns * here[2]
     gap = min(0.5 * turns * apart / (s * t), 2.0)

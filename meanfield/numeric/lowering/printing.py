@@ -121,6 +121,14 @@ HELPERS = {
         low = high
     return max(0.5 * math.erfc(-min(x, y) * 0.7071067811865476) - total * 0.15915494309189535, 0.0)
 """,
+    "_sort": """def _sort(a, n):
+    for i in range(1, n):
+        x, j = a[i], i
+        while j > 0 and a[j - 1] > x:
+            a[j] = a[j - 1]
+            j -= 1
+        a[j] = x
+""",
     "_between": """def _between(a, b):
     # P(a < u < b), on the side on which it keeps its digits
     if a + b < 0.0:
@@ -159,19 +167,6 @@ HELPERS = {
             total += half * weight * math.exp(-0.5 * (x / sd) ** 2) * p
         at += part
     return total * 0.3989422804014327 / sd
-""",
-    "_joint_rank": """def _joint_rank(kind, x, y, gap, negative):
-    # how likely another node lies below at both inputs; negative: the second variable is -y
-    if kind == 1 or kind == -1:
-        both = _phi2(x, y, gap)
-        if negative:
-            return max(0.5 * math.erfc(-(x if kind == 1 else y) * 0.7071067811865476) - both, 0.0)
-        return both if kind == 1 else _phi2(-x, -y, gap)
-    x, y = abs(x), abs(y)
-    a, b = math.erf(x * 0.7071067811865476), math.erf(y * 0.7071067811865476)
-    # P(|u| < x, |v| < y) = 2 P(-x < u < x, v < y) - P(|u| < x)
-    box = 2.0 * (_phi2(x, y, gap) - _phi2(-x, y, gap)) - a
-    return max(box if kind == 2 else 1.0 - a - b + box, 0.0)
 """,
     "_sigmoid": """def _sigmoid(x):
     if x >= 0.0:
@@ -246,7 +241,6 @@ for _name in ("_phi2", "_lost"):
     HELPERS[_name] = HELPERS[_name].replace("PLACES", repr(tuple(1.0 + float(x) for x in _X12)))
     HELPERS[_name] = HELPERS[_name].replace("WEIGHTS", repr(tuple(map(float, _W12))))
 _NEEDS = {
-    "_joint_rank": ("_phi2",),
     "_lost": ("_phi2", "_between"),
     "_sine2": ("_det",), "_table": ("_horner", "_bits"), "_split_table": ("_horner", "_bits"),
 }

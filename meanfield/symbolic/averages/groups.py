@@ -31,8 +31,8 @@ _TEX = (
 
 
 class Group(sp.Expr):
-    """⟨F²⟩ and its like (`what`) for F = f(φ(z_1), …, φ(z_n)): over (V,), over (K_aa, K_ab, K_bb); of a stretch over (V,
-    apart), of a chord, its like at two norms, over (K_aa, K_bb, apart, tilt), of a rise over (K_aa, K_bb)."""
+    """⟨F²⟩ and its like (`what`) for F = f(φ(z_1), …, φ(z_n)): over (V,), over (K_aa, K_ab, K_bb); of a stretch over
+    (V, apart), of a chord, its like at two norms, over (K_aa, K_bb, apart, tilt), of a rise over (K_aa, K_bb)."""
 
     is_commutative = True
     is_real = True
@@ -60,11 +60,11 @@ class Group(sp.Expr):
 
     @property
     def variables(self) -> tuple[sp.Expr, ...]:
-        return tuple(self.args[4])
+        return tuple(self.args[-1])
 
     @property
     def free_symbols(self):
-        return self.args[4].free_symbols
+        return self.args[-1].free_symbols
 
     @property
     def is_number(self):
@@ -165,7 +165,7 @@ def _closed(formula: sp.Expr, phi: sp.Expr, nodes: int, what: int):
     """(names of the variables, closed form in them); None where the rule does not reach."""
     pairs = what in (PRODUCT, SLOPES)
     inputs = 2 if pairs else 1
-    if what in (RADIAL, STRETCH) or nodes * inputs > len(Z):
+    if what in (RADIAL, STRETCH, CHORD, RISE) or nodes * inputs > len(Z):
         return None
     F = [_whole(formula, phi, nodes, k * nodes) for k in range(inputs)]
     if what == MEAN:
