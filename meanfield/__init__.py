@@ -7,43 +7,27 @@ K' = sigma_b**2 + 2*sigma_w**2*asin(2*K/(2*K + 1))/pi
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from meanfield import architectures as architectures
-from meanfield.architecture import (
-    BatchNorm,
-    Dense,
-    LayerNorm,
-    Network,
-    Nonlinearity,
-    Param,
-    Pool,
-    Projection,
-    Residual,
-    Scale,
-    Schedule,
-    Sequential,
-    mlp,
-)
-from meanfield.balls import certified
-from meanfield.functions.activations import Activation, activation, activations, register
-from meanfield.results import Equality, Estimate, Law, MeanFieldError, NoClosedForm, Solution, Status, Term
-from meanfield.symbolic.asymptotics.scaling import decay
-from meanfield.symbolic.averages.expansion import at_infinity, at_zero
-from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.averages.node import average_of as average
-from meanfield.symbolic.bias import BiasPhase, bias_recursion
-from meanfield.symbolic.blocks.walk import rule
-from meanfield.symbolic.criticality.lines import CriticalLine
-from meanfield.symbolic.criticality.phases import Phase
-from meanfield.symbolic.criticality.points import CriticalPoint, CriticalPoints
-from meanfield.symbolic.equality import closed
-from meanfield.symbolic.equality import expressions_equal as equal
-from meanfield.symbolic.fixed_points.points import FixedPoint, FixedPoints
-from meanfield.symbolic.recursion import Recursion, StateVar
-from meanfield.theory import Theory, derive
-
 if TYPE_CHECKING:
+    from meanfield import architectures as architectures
+    from meanfield.architecture import (
+        BatchNorm,
+        Dense,
+        LayerNorm,
+        Network,
+        Nonlinearity,
+        Param,
+        Pool,
+        Projection,
+        Residual,
+        Scale,
+        Schedule,
+        Sequential,
+        mlp,
+    )
+    from meanfield.balls import certified
     from meanfield.bias import Bias
     from meanfield.class_fraction import ClassFraction
     from meanfield.comparison.check import (
@@ -54,12 +38,29 @@ if TYPE_CHECKING:
         measure_criticality,
         measure_pairs,
     )
+    from meanfield.deriving import derive
+    from meanfield.functions.activations import Activation, activation, activations, register
     from meanfield.presentation.bias_diagrams import BiasDiagram
     from meanfield.presentation.diagrams import PhaseDiagram
+    from meanfield.results import Equality, Estimate, Law, MeanFieldError, NoClosedForm, Solution, Status, Term
+    from meanfield.symbolic.asymptotics.scaling import decay
+    from meanfield.symbolic.averages.expansion import at_infinity, at_zero
+    from meanfield.symbolic.averages.node import Average
+    from meanfield.symbolic.averages.node import average_of as average
+    from meanfield.symbolic.bias import BiasPhase, bias_recursion
+    from meanfield.symbolic.blocks.walk import rule
     from meanfield.symbolic.correlator_laws.smooth_class import class_law
+    from meanfield.symbolic.criticality.lines import CriticalLine
+    from meanfield.symbolic.criticality.phases import Phase
+    from meanfield.symbolic.criticality.points import CriticalPoint, CriticalPoints
+    from meanfield.symbolic.equality import closed
+    from meanfield.symbolic.equality import expressions_equal as equal
     from meanfield.symbolic.finite_width.linear import first_linear_layer, linear_moments
     from meanfield.symbolic.finite_width.moments import haar_moment
     from meanfield.symbolic.finite_width.weingarten import weingarten
+    from meanfield.symbolic.fixed_points.points import FixedPoint, FixedPoints
+    from meanfield.symbolic.recursion import Recursion, StateVar
+    from meanfield.theory import Theory
 
 __version__ = "0.1.0"
 
@@ -127,17 +128,40 @@ __all__ = [
     "weingarten",
 ]
 
-# these need Numba or SciPy, or are seldom asked for
-_VERBS = ("check", "Report", "measure", "measure_criticality", "measure_critical_line", "measure_pairs")
-_LAZY = dict.fromkeys(_VERBS, "meanfield.comparison.check")
-_LAZY["Bias"] = "meanfield.bias"
-_LAZY["ClassFraction"] = "meanfield.class_fraction"
-_LAZY["BiasDiagram"] = "meanfield.presentation.bias_diagrams"
-_LAZY["PhaseDiagram"] = "meanfield.presentation.diagrams"
-_LAZY["first_linear_layer"] = _LAZY["linear_moments"] = "meanfield.symbolic.finite_width.linear"
-_LAZY["class_law"] = "meanfield.symbolic.correlator_laws.smooth_class"
-_LAZY["haar_moment"] = "meanfield.symbolic.finite_width.moments"
-_LAZY["weingarten"] = "meanfield.symbolic.finite_width.weingarten"
+#: where each public name lives; it is loaded when it is first asked for, so that `import meanfield` costs nothing
+_HOMES = {
+    "architecture": (
+        "BatchNorm Dense LayerNorm Network Nonlinearity Param Pool Projection "
+        "Residual Scale Schedule Sequential mlp"
+    ),
+    "balls": "certified",
+    "bias": "Bias",
+    "class_fraction": "ClassFraction",
+    "comparison.check": "Report check measure measure_critical_line measure_criticality measure_pairs",
+    "deriving": "derive",
+    "functions.activations": "Activation activation activations register",
+    "presentation.bias_diagrams": "BiasDiagram",
+    "presentation.diagrams": "PhaseDiagram",
+    "results": "Equality Estimate Law MeanFieldError NoClosedForm Solution Status Term",
+    "symbolic.asymptotics.scaling": "decay",
+    "symbolic.averages.expansion": "at_infinity at_zero",
+    "symbolic.averages.node": "Average average",
+    "symbolic.bias": "BiasPhase bias_recursion",
+    "symbolic.blocks.walk": "rule",
+    "symbolic.correlator_laws.smooth_class": "class_law",
+    "symbolic.criticality.lines": "CriticalLine",
+    "symbolic.criticality.phases": "Phase",
+    "symbolic.criticality.points": "CriticalPoint CriticalPoints",
+    "symbolic.equality": "closed equal",
+    "symbolic.finite_width.linear": "first_linear_layer linear_moments",
+    "symbolic.finite_width.moments": "haar_moment",
+    "symbolic.finite_width.weingarten": "weingarten",
+    "symbolic.fixed_points.points": "FixedPoint FixedPoints",
+    "symbolic.recursion": "Recursion StateVar",
+    "theory": "Theory",
+}
+_LAZY = {name: home for home, names in _HOMES.items() for name in names.split()}
+_CALLED = {"average": "average_of", "equal": "expressions_equal"}  # in their homes
 
 
 def __dir__() -> list[str]:
@@ -146,8 +170,10 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        from importlib import import_module
-
-        return getattr(import_module(_LAZY[name]), name)
-    raise AttributeError(f"module 'meanfield' has no attribute {name!r}")
+    if name == "architectures":
+        return import_module("meanfield.architectures")
+    if name not in _LAZY:
+        raise AttributeError(f"module 'meanfield' has no attribute {name!r}")
+    found = getattr(import_module(f"meanfield.{_LAZY[name]}"), _CALLED.get(name, name))
+    globals()[name] = found  # asked for once
+    return found

@@ -1,97 +1,23 @@
-"""`derive` and `Theory`: what a user holds."""
+"""`Theory`: what a user holds. Its verbs stand in `verbs`; what one of them needs is loaded when it is asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import cached_property, lru_cache
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from meanfield.architecture import (
-    FIRST,
-    NORMS,
-    OWN,
-    WEIGHTS,
-    Block,
-    Constant,
-    Dense,
-    Network,
-    Nonlinearity,
-    Param,
-    Pool,
-    Residual,
-    Sequential,
-    activations_of,
-    block_of,
-    exact,
-    mlp,
-    parts,
-)
-from meanfield.architectures import PRESETS, keywords
-from meanfield.arguments import choice, flag, meant, record, scalar, shown, spoken, whole
+from meanfield.arguments import choice, record, spoken, whole
 from meanfield.arguments import names as names_of
-from meanfield.correlator_depth import critical_shift, large_depth
-from meanfield.finite_width import correlators, has_skip, one_map, prepared, rates_of, refuse_zero, remembering, steps
-from meanfield.functions.activations import Activation, activation
-from meanfield.functions.parser import number
-from meanfield.presentation import tables as _latex
 from meanfield.printed import wrapped
-from meanfield.quantities import (
-    CORRELATORS,
-    COVARIANCES,
-    EQUAL_NORMS,
-    FINITE_INPUT,
-    FINITE_WIDTH,
-    GRADIENTS,
-    ONE_INPUT,
-    PAIR_TANGENTS,
-    TWO_INPUTS,
-    UNEQUAL_NORMS,
-)
-from meanfield.results import InfiniteAverage, MeanFieldError, Term, Undetermined, one_line
-from meanfield.symbolic.asymptotics import depth as _depth
-from meanfield.symbolic.asymptotics.branch import Branch, branch
-from meanfield.symbolic.asymptotics.cells import At
-from meanfield.symbolic.asymptotics.comparing import direction
-from meanfield.symbolic.asymptotics.fisher import plain_fisher_law
-from meanfield.symbolic.asymptotics.further import MOST_ORDER
-from meanfield.symbolic.asymptotics.growth import Growth, grown
-from meanfield.symbolic.asymptotics.projections import ProjectionLaw, projection_law
-from meanfield.symbolic.averages.expansion import Law, at_infinity, at_zero
-from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.blocks.first import begun
-from meanfield.symbolic.blocks.gradients import gradients
+from meanfield.results import Undetermined, one_line
 from meanfield.symbolic.blocks.naming import describe
-from meanfield.symbolic.blocks.pooling import is_odd as is_odd_pool
-from meanfield.symbolic.blocks.recursions import (
-    equal_norms,
-    input_jacobian,
-    one_dense,
-    one_input,
-    one_input_averages,
-    pair_tangents,
-    plain_form,
-    two_inputs,
-    unequal_norms,
-    without_tilt,
-)
-from meanfield.symbolic.coordinates import COORDINATES, in_coordinates, needed
-from meanfield.symbolic.correlator_laws.critical_shift import CriticalShift
-from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw
-from meanfield.symbolic.criticality import closing
-from meanfield.symbolic.criticality.lines import CriticalLine, critical_line
-from meanfield.symbolic.criticality.phases import Phase, moves_with_K, phase_at
-from meanfield.symbolic.criticality.points import CriticalPoint, CriticalPoints, critical_points
-from meanfield.symbolic.criticality.rounding import doubles, phase_with_rounding, points_with_rounding
-from meanfield.symbolic.fixed_points.points import FixedPoints, fixed_points, start_of
+from meanfield.symbolic.blocks.recursions import one_input_averages, without_tilt
+from meanfield.symbolic.coordinates import COORDINATES, in_coordinates
 from meanfield.symbolic.recursion import Recursion
-from meanfield.symbolic.recursion import c0 as start_c0
-from meanfield.symbolic.steps import Domain
-from meanfield.symbols import Q0, J, l, parameter
+from meanfield.verbs.maps import Maps
+from meanfield.verbs.selection import selected
 
 if TYPE_CHECKING:
     from meanfield.bias import Bias
@@ -102,83 +28,27 @@ if TYPE_CHECKING:
     from meanfield.presentation.bias_diagrams import BiasDiagram
     from meanfield.presentation.diagrams import PhaseDiagram
     from meanfield.presentation.phase_tables import PhaseTable, ScheduledLaw
+    from meanfield.presentation.tables import Table
+    from meanfield.symbolic.asymptotics.depth import DepthLaw
+    from meanfield.symbolic.asymptotics.projections import ProjectionLaw
+    from meanfield.symbolic.averages.expansion import Law
+    from meanfield.symbolic.correlator_laws.critical_shift import CriticalShift
+    from meanfield.symbolic.criticality.lines import CriticalLine
+    from meanfield.symbolic.criticality.phases import Phase
+    from meanfield.symbolic.criticality.points import CriticalPoint, CriticalPoints
+    from meanfield.symbolic.fixed_points.points import FixedPoints
 
 ORDERS = 12  # terms of an expansion
 
 
 @record
 @dataclass(frozen=True)
-class Theory:
+class Theory(Maps):
     """The large-width theory of one architecture at initialization: its recursions and what follows from them.
 
     block: the architecture record of what is repeated; first: the input layer, whose σ's are those of all layers unless
     it has its own. Nothing numeric happens until `propagate` (or a digit) is asked for.
     """
-
-    block: Block
-    first: Dense = FIRST
-
-    def __post_init__(self) -> None:
-        block_of(self.block, "The block of a Theory")
-        Network(self.block, self.first)  # refuses what is no input layer
-        if not activations_of(self.block):
-            raise MeanFieldError("The architecture holds no Nonlinearity; wrap an activation in Nonlinearity(...).")
-
-    @cached_property
-    def activations(self) -> tuple[Activation, ...]:
-        """The records of φ, each once, in the order they are met."""
-        return tuple(dict.fromkeys(activation(a) for a in activations_of(self.block)))
-
-    @cached_property
-    def one_input(self) -> Recursion:
-        """The recursion of (K, J, Theta)."""
-        return begun(one_input(self.block), self.first)
-
-    @cached_property
-    def two_inputs(self) -> Recursion:
-        """The recursion of (K_aa, K_bb, K_ab)."""
-        return begun(two_inputs(self.block), self.first)
-
-    @cached_property
-    def pair_tangents(self) -> Recursion:
-        """The recursion of (K_aa, K_bb, K_ab, J_ab, Theta_ab): the Jacobian and the tangent kernel between two inputs.
-        """
-        return begun(pair_tangents(self.block), self.first)
-
-    @cached_property
-    def equal_norms(self) -> Recursion:
-        """The recursion of (K, J, Theta, K_ab, distance, J_ab, Theta_ab) for two inputs of one norm."""
-        return begun(equal_norms(self.block), self.first)
-
-    @cached_property
-    def unequal_norms(self) -> Recursion:
-        """The recursion of (K_aa, K_bb, tilt, distance, K_ab, J_ab, Theta_ab) for two inputs of any norms; the
-        angle tilt with sin(tilt) = (sqrt(K_aa) - sqrt(K_bb))/sqrt(distance) keeps the digits of both."""
-        return begun(unequal_norms(self.block), self.first)
-
-    @cached_property
-    def input_jacobian(self) -> Recursion:
-        """The recursion of (K, D0, J0): the Jacobian with respect to an input of finite dimension N_0."""
-        return begun(input_jacobian(self.block), self.first)
-
-    @cached_property
-    def gradients(self) -> Recursion:
-        """The recursion of K, J and the factors that gradients by z, and by the weights and biases of every Dense, are
-        products of: G_z is J^{l-1,l}, G_w[d] and G_b[d] are G_w and G_b per J^{l,L}, d the place of the Dense.
-
-        Raises: MeanFieldError where J is infinite. Source: [variance_variation] Thm. C.3, for any block.
-
-        >>> print(derive("relu", architecture="full_residual").gradients.only("G_w[1]", "G_w[2]").doit())
-        K' = K + sigma_a**2 + sigma_v**2*(K*sigma_w**2/2 + sigma_b**2/2)
-        G_w[1]' = K*sigma_v**2/2
-        G_w[2]' = K*sigma_w**2/2 + sigma_b**2/2
-        """
-        return begun(gradients(self.block), self.first)
-
-    @property
-    def usual(self) -> tuple[str, ...]:
-        """What is computed when nobody says: K and J, or K alone where J is infinite at every layer."""
-        return ("K", "J") if self.one_input["J"] != sp.oo else ("K",)
 
     @spoken
     def recursion(self, *names: str, lambda_w=None, lambda_b=None) -> Recursion:
@@ -204,11 +74,13 @@ class Theory:
         """
         asked = tuple(names_of(n, "A quantity")[0] for n in names)
         if lambda_w is not None or lambda_b is not None:
+            from meanfield.finite_width import correlators, rates_of
+
             return correlators(self.block, self.first, asked, rates_of({"lambda_w": lambda_w, "lambda_b": lambda_b}))
         if set(asked) & set(COORDINATES):
-            _selected(self, asked)  # refuses what does not go together
+            selected(self, asked)  # refuses what does not go together
             return in_coordinates(self.equal_norms, asked)
-        found = _selected(self, asked)
+        found = selected(self, asked)
         return found if "tilt" in asked else without_tilt(found)
 
     @spoken
@@ -228,6 +100,8 @@ class Theory:
         >>> print(sp.expand(derive("linear", weights="orthogonal").correlator_map("V", (1, 2, 3, 4)).doit()))
         V_1234*sigma_w**4
         """
+        from meanfield.finite_width import one_map, rates_of
+
         rates = rates_of({"lambda_w": lambda_w, "lambda_b": lambda_b})
         return one_map(self.block, self.first, name, inputs, rates, ratio)
 
@@ -242,6 +116,8 @@ class Theory:
         >>> print(derive("tanh").derivation("K").splitlines()[-1])
         K' = C_W*<σ**2> + C_b
         """
+        from meanfield.finite_width import steps
+
         found = steps(self.block, self.first, name, inputs, ratio, latex)
         body, _, last = found.rpartition("\n")
         return found if latex else f"{wrapped(body)}\n{wrapped('  ' + last)[2:]}"
@@ -264,6 +140,8 @@ class Theory:
     @spoken
     def expansions(self, order: int = 3) -> dict[tuple[str, str], Law]:
         """("phi^2" or "phi'^2", "0" or "oo") → the law of the average as K → 0 or K → ∞."""
+        from meanfield.symbolic.averages.expansion import at_infinity, at_zero
+
         order, out = whole(order, "order", 1, ORDERS), {}
         for name, node in self.averages().items():
             if name.endswith("^2") and node != sp.oo:
@@ -282,7 +160,7 @@ class Theory:
         input_ratio: object = 1,
         at: CriticalPoint | None = None,
         **parameters,
-    ) -> _depth.DepthLaw | ScheduledLaw:
+    ) -> DepthLaw | ScheduledLaw:
         """How K^l, J^{1,l}, the correlation c of two inputs of one norm, or γ = c/(1 - c) behaves as l → ∞, with its
         constants.
 
@@ -322,26 +200,18 @@ class Theory:
         >>> print(derive("tanh", residual=True).depth_law("J", sigma_w=1, sigma_b=0, order=2).text())
         C*l**(8/(9*pi))*exp(4*sqrt(2)*sqrt(l)/(3*sqrt(pi)))*(1 - 4*sqrt(2)*log(l)/(3*pi**(3/2)*sqrt(l)) + O(1/sqrt(l)))
         """
-        theory, parameters = decided(self, parameters)
-        if isinstance(quantity, str) and quantity in (*CORRELATORS, "Theta"):
-            given = {"lambda_w": lambda_w, "lambda_b": lambda_b}
-            return theory._correlator_law(quantity, order, parameters, given, input_ratio, at)
-        if lambda_w is not None or lambda_b is not None or at is not None or input_ratio != 1:
-            raise MeanFieldError(
-                "lambda_w, lambda_b, input_ratio and at are of the laws of Theta and of correlators; "
-                f"{shown(quantity)} was asked for."
-            )
-        if order is not None:
-            return theory._further_law(quantity, whole(order, "order", 1, MOST_ORDER), parameters)
-        if theory.one_input.knows_layer or theory.one_input.knows_depth:
-            return theory._scheduled_law(quantity, parameters)
-        if isinstance(quantity, str) and quantity == "fisher":
-            return theory._fisher_law(parameters)
-        choice(quantity, "quantity", ("K", "J", "Theta", "fisher", *closing.QUANTITIES, *CORRELATORS))
-        if quantity in closing.QUANTITIES:
-            return theory._closing_law(quantity, parameters)
-        place = theory._place(parameters, also=("Q0",))
-        return _depth.depth_law(theory.one_input.only("K", "J"), quantity, place)
+        from meanfield.verbs.laws import depth_law as verb
+
+        return verb(
+            self,
+            quantity,
+            order=order,
+            lambda_w=lambda_w,
+            lambda_b=lambda_b,
+            input_ratio=input_ratio,
+            at=at,
+            **parameters,
+        )
 
     @spoken
     def phase_table(self, *quantities: str, **fixed) -> PhaseTable:
@@ -349,7 +219,7 @@ class Theory:
         space of exponents each law holds, as a proved partition.
 
         quantities: "K", "K[1]" (the variance inside the branch), "J", squared gradients "G_z", "G_w", "G_b", "fisher"
-        (as in `depth_law`), and of two inputs of one norm "distance" and "gamma" = c/(1 - c); K and J unless given.
+        (as in `depth_law`), of two inputs of one norm "distance", "c" and "gamma" = c/(1 - c); K and J unless given.
         fixed: numbers for σ's and β's; β's left out are the table's coordinates. Blocks: a `Residual` of strength 1
         around Dense, φ, Dense, each σ a number, a symbol or a `Schedule`, or around φ, Dense; a LayerNorm may stand
         before φ or the first Dense.
@@ -368,21 +238,9 @@ class Theory:
         >>> print(root.phase_table("K").rows[0]["K"].text())
         K_0*exp(sigma_v**2*sigma_w**2*t/2)
         """
-        from meanfield.presentation.phase_tables import phase_table
+        from meanfield.verbs.laws import table_of_phases as verb
 
-        asked = tuple(names_of(n, "A quantity")[0] for n in quantities)
-        return phase_table(self._branch(fixed), asked)
-
-    def _branch(self, fixed: dict) -> Branch:
-        """The branch of a residual block, with numbers put in."""
-        found = branch(self.block)
-        known = {s.name: s for s in found.symbols}
-        extra = sorted(set(fixed) - set(known))
-        if extra:
-            raise MeanFieldError(
-                f"{extra[0]} is not a parameter of this block; it has {', '.join(sorted(known)) or 'none'}."
-            )
-        return found.subs({known[n]: _number(n, v) for n, v in fixed.items()})
+        return verb(self, *quantities, **fixed)
 
     @spoken
     def critical_shift(self) -> CriticalShift:
@@ -398,54 +256,9 @@ class Theory:
         >>> derive("tanh", weights="orthogonal").critical_shift().C_W1
         0
         """
+        from meanfield.correlator_depth import critical_shift
+
         return critical_shift(self.block, self.first, self.critical_points())
-
-    def _correlator_law(
-        self, quantity: str, order: int | None, parameters: dict, given: dict, ratio: object, at: CriticalPoint | None
-    ) -> CorrelatorLaw:
-        """The law of Θ, or of a correlator divided by what it is measured in."""
-        if at is not None and not isinstance(at, CriticalPoint):
-            raise MeanFieldError(f"at= is one of theory.critical_points(), but {shown(at)} was given.")
-        if at is not None and {"sigma_w", "sigma_b"} & set(parameters):
-            raise MeanFieldError("at= says sigma_w and sigma_b; leave them out.")
-        slow = at is not None and at.kind == "half-stable"  # averages of many derivatives
-        terms = int(not slow) if order is None else whole(order, "order", 0, MOST_ORDER)
-        theory = replace(self, block=_with_values(self.block, parameters))
-        own = {k: v for k, v in parameters.items() if k in ("sigma_w", "sigma_b", "Q0")}
-        _known(parameters, self.one_input, also=("sigma_w", "sigma_b", "Q0"))
-        one = theory.one_input
-        one = one.only("K", "J") if one["J"] != sp.oo else one.only("K")
-        return large_depth(
-            theory.block, theory.first, one, quantity, theory._place(own, also=("Q0",)), given, ratio, terms, at
-        )
-
-    def _further_law(self, quantity: str, order: int, parameters: dict) -> ScheduledLaw:
-        """The law of one quantity with `order` further terms."""
-        from meanfield.presentation.phase_tables import further_law
-
-        choice(quantity, "quantity", ("K", "K[1]", "J"))
-        try:
-            found = self._branch({k: v for k, v in parameters.items() if k != "Q0"})
-        except MeanFieldError as error:
-            raise MeanFieldError(f"Further terms (order={order}) were asked for. {error}") from None
-        exponents = [s.name for s in found.symbols if s.name.startswith("beta")]
-        if exponents:
-            raise MeanFieldError(f"Further terms of {quantity} need numbers for {', '.join(exponents)}.")
-        return further_law(found, quantity, order)
-
-    def _fisher_law(self, parameters: dict) -> ScheduledLaw:
-        """max/min of the diagonal blocks of the Fisher information without schedules: a block with one Dense by the
-        laws of K and J, others as a branch."""
-        from meanfield.presentation.phase_tables import ScheduledLaw
-
-        form = plain_form(self.block)
-        if form is None:
-            return self._scheduled_law("fisher", parameters)
-        K_, J_ = (self.depth_law(name, **parameters) for name in ("K", "J"))
-        assert isinstance(K_, _depth.DepthLaw) and isinstance(J_, _depth.DepthLaw)
-        biases = _number("sigma_b", parameters.get("sigma_b", 1)) != 0
-        growth = plain_fisher_law(form[0], grown(K_), grown(J_), biases)
-        return ScheduledLaw("fisher", growth, J_.regime, f"Q0 = {parameters.get('Q0', 1)}")
 
     @spoken
     def width_schedule(
@@ -485,22 +298,21 @@ class Theory:
             22 …     30        83          1 …     1.828
         with one width they differ by a factor 30.58
         """
-        from meanfield.numeric import widths
+        from meanfield.verbs.laws import schedule_of_widths as verb
 
-        width, multiple = widths.checked_sizes(width, multiple)
-        choice(fixed, "fixed", widths.ENDS)
-        ratio = double("factor", scalar(factor, "factor"))
-        if not ratio > 1:
-            raise MeanFieldError(f"factor must be a number > 1, but {shown(factor)} was given.")
-        widths.refuse_rigid(self.block)
-        expand = widths.inner_factors(self.block, parameters)
-        run = self.propagate(
-            sigma_w=sigma_w, sigma_b=sigma_b, depth=depth, input_norm=input_norm, layerwise=layerwise,
-            quantities=("G_z",), **parameters,
-        )  # fmt: skip
-        if run.log_G_z.ndim != 1:
-            raise MeanFieldError("Widths are those of one network; give one number for each parameter.")
-        return widths.width_schedule(run.log_G_z, width, float(ratio), fixed, multiple, expand)
+        return verb(
+            self,
+            width=width,
+            depth=depth,
+            sigma_w=sigma_w,
+            sigma_b=sigma_b,
+            factor=factor,
+            fixed=fixed,
+            multiple=multiple,
+            input_norm=input_norm,
+            layerwise=layerwise,
+            **parameters,
+        )
 
     @spoken
     def projection_law(self, *, factor: object = 2, **parameters) -> ProjectionLaw:
@@ -517,96 +329,9 @@ class Theory:
         >>> theory.depth_law("fisher", sigma_w=1, sigma_b=1)
         ScheduledLaw(fisher ~ exp(4*sqrt(l)/(3*sqrt(pi)) + smaller order); V < 1: q → ∞)
         """
-        ratio = _number("factor", factor)
-        if not ratio.is_number or not ratio.is_real or ratio <= 1:
-            raise MeanFieldError(f"factor must be a number > 1, but {shown(factor)} was given.")
-        growth, regime = self._growth_of_J(parameters)
-        return projection_law(growth, ratio, At({}), regime)
+        from meanfield.verbs.laws import projections as verb
 
-    def _growth_of_J(self, parameters: dict) -> tuple[Growth, str]:
-        """The law of J^{1,l} as a `Growth`, and which balance holds."""
-        found = self.depth_law("J", **parameters)
-        return (grown(found) if isinstance(found, _depth.DepthLaw) else found.growth), found.regime
-
-    def _scheduled_law(self, quantity: str, parameters: dict) -> ScheduledLaw:
-        """The law of one quantity under schedules, at exponents that have numbers."""
-        try:
-            held = branch(self.block)
-        except MeanFieldError as error:
-            changes = ", but the map changes from layer to layer (a Schedule)" if self.one_input.knows_layer else ""
-            raise MeanFieldError(
-                f"A large-depth law was asked for{changes}. {error}"
-            ) from None
-        from meanfield.presentation.phase_tables import ScheduledLaw
-
-        used = {s.name for s in held.exponents}
-        table = None
-        exponents = [s.name for s in held.exponents if s.name not in parameters]
-        if not exponents:
-            table = self.phase_table(quantity, **parameters)
-            exponents = [n for n in table.coordinates if n in used or len(table) > 1]
-        if table is None or exponents:
-            raise MeanFieldError(
-                f"The law of {quantity} under schedules depends on {', '.join(exponents)}; give them numbers, or ask "
-                "phase_table for all of them."
-            )
-        (row,) = table.rows
-        (name,) = table.quantities[:1]
-        law, way = row[name], row.ways[0]  # refused where the start decides
-        law = law.map(lambda e: sp.sympify(e).subs(dict(table.definitions)))  # a law stands without its table
-        return ScheduledLaw(name, law, way.regime, way.basin, way.equations)
-
-    def _closing_law(self, quantity: str, parameters: dict, growing: bool = True) -> _depth.DepthLaw:
-        place = self._place(parameters, also=("Q0", "c0"))
-        norm, cosine = place.pop("Q0", sp.S.One), place.pop("c0", sp.S.Zero)
-        _require_cosine(cosine, parameters.get("c0"))
-        missing = [s.name for s in self.one_input.only("K", "J").parameters if s.name not in (*place, "Q0")]
-        if missing:
-            raise MeanFieldError(f"The law of {quantity} was asked for; give {' and '.join(missing)} numbers.")
-        own = {k: v for k, v in parameters.items() if k not in ("c0", "Q0")}
-        phase = self.phase(input_norm=norm, **own)
-        swap = {s: place[s.name] for s in self.equal_norms.parameters if s.name in place}
-        recursion = self.equal_norms.only("K", "K_ab", "distance").homogeneous("A large-depth law was").subs(swap)
-        first = {n: sp.sympify(e).subs({Q0: norm, start_c0: cosine}) for n, e in recursion.start.items()}
-        same = first["distance"] == 0
-        start = sp.S.One if same else sp.simplify(first["K_ab"] / first["K"]) if first["K"] != 0 else sp.S.Zero
-        one = self.one_input.only("K", "J")
-        try:
-            return closing.closing_law(
-                recursion,
-                one,
-                quantity,
-                place | {"Q0": norm},
-                start,
-                phase,
-                self._is_odd(place),
-                lambda: self.correlations(input_norm=norm, **own),
-            )
-        except MeanFieldError as error:  # K grows as a power, and the map of c depends on it
-            found = self._growing_law(quantity, own) if growing and abs(start) != 1 else None
-            if found is None:
-                raise error
-            return found
-
-    def _growing_law(self, quantity: str, parameters: dict) -> _depth.DepthLaw | None:
-        """The law of c or γ under a skip of strength 1, by the balance of powers that schedules have, too; None where
-        that does not say it."""
-        try:
-            table = self.phase_table("K", "gamma", **parameters)
-            ((way,),) = (row.ways for row in table)
-            gamma = way["gamma"]
-        except (MeanFieldError, ValueError):
-            return None
-        if not gamma.is_regular or gamma.power_of(2) != 0:
-            return None
-        size = _depth.CONSTANT if gamma.constant is None else gamma.constant
-        grows, power, logs = direction(gamma, At({})), gamma.power_of(0), gamma.power_of(1)
-        terms: tuple[Term, ...] = (Term(size, power, logs),)
-        if quantity == "c" and grows > 0:
-            terms = (Term(sp.S.One), Term(-1 / size, -power, -logs))
-        elif quantity == "c" and grows == 0:
-            terms = (Term(sp.cancel(size / (1 + size))),)
-        return _depth.DepthLaw(l, sp.oo, terms, "smaller", quantity=quantity, regime=way.regime)
+        return verb(self, factor=factor, **parameters)
 
     @spoken
     def fixed_points(self, **parameters) -> FixedPoints:
@@ -620,10 +345,9 @@ class Theory:
         >>> [(p.stability, p.phase) for p in found]
         [('stable', 'ordered'), ('unstable', 'chaotic')]
         """
-        theory, parameters = decided(self, parameters)
-        recursion, values = theory.one_input.only("K", "J"), theory._place(parameters)
-        found = fixed_points(recursion, values)
-        return points_with_rounding(found, values, doubles(parameters), lambda moved: fixed_points(recursion, moved))
+        from meanfield.verbs.places import fixed_points_at as verb
+
+        return verb(self, **parameters)
 
     @spoken
     def phase(self, *, input_norm: object = 1, **parameters) -> Phase:
@@ -635,19 +359,9 @@ class Theory:
         >>> print(derive("erf").phase(sigma_w="1.3", sigma_b="0.2"))
         chaotic: chi_J* = 1.0932494106, xi = 11.21649983, K* = 0.718490023595
         """
-        theory, parameters = decided(self, parameters)
-        recursion, values = theory.one_input.only("K", "J"), theory._place(parameters)
-        norm = _number("input_norm", input_norm)
-        if not norm.is_number or norm <= 0:
-            raise MeanFieldError(f"input_norm must be a number > 0, but {shown(input_norm)} was given.")
-        if moves_with_K(recursion):
-            from meanfield.numeric.places import measured_phase  # floats: no ball encloses these averages
+        from meanfield.verbs.places import phase_of as verb
 
-            return measured_phase(recursion, values, norm)
-        found = phase_at(recursion, values, norm)
-        return phase_with_rounding(
-            found, values, doubles(parameters), lambda moved: phase_at(recursion, moved, norm)
-        )
+        return verb(self, input_norm=input_norm, **parameters)
 
     @spoken
     def correlations(self, *, input_norm: object = 1, **parameters) -> Correlations:
@@ -663,19 +377,9 @@ class Theory:
         >>> [(round(p.c, 9), p.stability) for p in found]
         [(1.0, 'unstable'), (0.793662469, 'stable')]
         """
-        from meanfield.numeric.correlations import correlations
+        from meanfield.verbs.places import correlations_of as verb
 
-        theory, parameters = decided(self, parameters)
-        phase = theory.phase(input_norm=input_norm, **parameters)
-        exact = theory._place(parameters)
-        recursion = theory.equal_norms.only("K", "K_ab", "distance", "J_ab").homogeneous("Correlations were")
-        inside = _inside_averages(recursion, exact)
-        recursion = recursion.subs(inside) if inside else recursion
-        values = {k: float(v) for k, v in exact.items() if k not in inside}
-        deviations = {n: float(exact[n]) for n in ("sigma_w", "sigma_b")}
-        numbers = {**deviations, "parameters": {k: v for k, v in values.items() if k not in deviations}}
-        start = float(start_of(theory.one_input, exact | {"Q0": _number("input_norm", input_norm)}))
-        return correlations(recursion, numbers, phase, start, theory._is_odd(exact))
+        return verb(self, input_norm=input_norm, **parameters)
 
     @spoken
     def neutrality_line(self, *, c: object = "1/2", **parameters) -> CorrelationLine:
@@ -689,23 +393,9 @@ class Theory:
         >>> round(line.sigma_w_at("sqrt(0.1)")[0][0].value ** 2, 9)
         2.324254574
         """
-        from meanfield.numeric.neutrality import CorrelationLine
+        from meanfield.verbs.places import neutrality_line_of as verb
 
-        at = _number("c", c)
-        if not at.is_number or not 0 <= at < 1:
-            raise MeanFieldError(f"c must be a number with 0 ≤ c < 1, but {shown(c)} was given.")
-        theory, parameters = decided(self, parameters)
-        block = _with_values(theory.block, parameters) if parameters else theory.block
-        strength = one_dense(block)
-        if strength is None or strength.free_symbols:
-            raise MeanFieldError(
-                "A neutrality line was asked for; it is derived for a block of one nonlinearity and one Dense, with a "
-                f"number for the skip's strength, but the block is {describe(block)}."
-            )
-        recursion = Theory(block).equal_norms.only("K", "K_ab", "distance").homogeneous("A neutrality line was")
-        form = plain_form(block)
-        exact = None if form is None else (form[0], at, 1 - strength**2)
-        return CorrelationLine(recursion, float(strength), float(at), exact)
+        return verb(self, c=c, **parameters)
 
     @spoken
     def bias(self, *, input_norm: object = 1, c0: object = 0, **parameters) -> Bias:
@@ -720,47 +410,9 @@ class Theory:
         >>> print(derive("relu").bias(sigma_w="sqrt(1.5)", sigma_b="sqrt(0.1)").phase.value)
         ordered deep prejudice
         """
-        from meanfield.bias import bias_of
+        from meanfield.verbs.diagrams import initial_bias as verb
 
-        theory, parameters = decided(self, parameters)
-        cosine = _number("c0", c0)
-        _require_cosine(cosine, c0)
-        if cosine == 1:
-            raise MeanFieldError("The guessing bias of an input with itself was asked for; give c0 < 1.")
-        phase = theory.phase(input_norm=input_norm, **parameters)
-        settled = phase.fixed_point is not None and phase.fixed_point.K.value != 0 and phase.name == "chaotic"
-        found = theory.correlations(input_norm=input_norm, **parameters) if settled else None
-        law, why = None, ""
-        try:
-            law = theory._closing_law("gamma", {"Q0": input_norm, "c0": c0, **parameters}, growing=False)
-        except MeanFieldError as error:
-            why = str(error)
-        powers = all(a.homogeneity is not None for a in theory.activations)
-        plain = powers or theory._place(parameters).get("sigma_w") == 0
-        # how γ gets there is not known (z**2), or it starts where every other start ends (z**3), but where that is
-        if (law is None or law.regime.endswith("c stays 0")) and found is None and plain:
-            with suppress(MeanFieldError):
-                found = theory.correlations(input_norm=input_norm, **parameters)
-                found = found if found.stable is not None else None
-        return bias_of(phase, law, why, found)
-
-    def _is_odd(self, values: dict) -> bool:
-        """Whether every φ is odd and every bias is 0, so that (x, -y) goes the way of (x, y)."""
-        biases = [d.sigma_b for d in (self.first, *parts(self.block)) if isinstance(d, Dense)]
-        zero = all(values.get(b.name, b) == 0 if isinstance(b, Param) else exact(b, "sigma_b") == 0 for b in biases)
-        pools = [p for p in parts(self.block) if isinstance(p, Pool)]
-        odd = all(map(is_odd_pool, pools)) and all(one_input_averages(a)["phi"] == 0 for a in self.activations)
-        return zero and odd
-
-    def _place(self, given: dict, also: tuple[str, ...] = ()) -> dict[str, sp.Expr]:
-        """Exact values of σ_w, σ_b and parameters, each known to the recursion, σ and μ ≥ 0."""
-        _known(given, self.one_input, also=("sigma_w", "sigma_b", *also))
-        values = {k: _number(k, v) for k, v in given.items()}
-        domains = {"Q0": Domain(sp.S.Zero)} | self.one_input.domains
-        for name, value in values.items():
-            if name in domains and value.is_number:
-                domains[name].require(name, value)
-        return values
+        return verb(self, input_norm=input_norm, c0=c0, **parameters)
 
     @spoken
     def critical_line(self, of: str = "J") -> CriticalLine:
@@ -774,6 +426,8 @@ class Theory:
         critical line: sigma_b = sigma_w/sqrt(-1 + pi)
           (K is at its fixed point from layer 2 on, so the whole line is critical)
         """
+        from meanfield.symbolic.criticality.lines import critical_line
+
         return critical_line(self.block, choice(of, "of", ("J", "K")))
 
     @spoken
@@ -784,6 +438,8 @@ class Theory:
         >>> point.K.value, point.zeta.value
         (3/2 + sqrt(17)/2, -8*sqrt(17) - 32)
         """
+        from meanfield.symbolic.criticality.points import critical_points
+
         return critical_points(self.block)
 
     @spoken
@@ -833,101 +489,24 @@ class Theory:
         >>> round(float(run.K[-1]), 12)
         0.718490023595
         """
-        from meanfield.numeric.solvers import propagate  # Numba's world is entered only here
+        from meanfield.verbs.running import run as verb
 
-        layerwise, every_layer = flag(layerwise, "layerwise"), flag(every_layer, "every_layer")
-        begin = {k: double(f"The start of {k}", v) for k, v in _mapping(start, "start").items()}
-        places = dict(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
-        settings = dict(depth=depth, quantities=quantities, layerwise=layerwise, every_layer=every_layer)
-        given_rates = {k: v for k, v in (("lambda_w", lambda_w), ("lambda_b", lambda_b)) if v is not None}
-        settings |= given_rates | {"input_ratio": input_ratio}
-        inner = {s.name for a in activations_of(self.block) for s in activation(a).free_parameters}
-        swept = {k: double(k, v) for k, v in parameters.items() if k in inner}
-        if any(getattr(v, "shape", ()) or isinstance(v, (list, tuple)) for v in swept.values()):
-            from meanfield.numeric.sweeps import sweep
-
-            rest = places | {k: v for k, v in parameters.items() if k not in inner}
-            numbers = {k: double(k, v) for k, v in rest.items() if v is not None}
-            numbers |= {f"{k}^1": v for k, v in begin.items()}  # as no parameter is called
-
-            def one(**given):
-                first = {k: given.pop(f"{k}^1") for k in begin}
-                return self.propagate(**given, **settings, start=first)
-
-            return sweep(one, swept, numbers, layerwise)
-        theory, parameters = decided(self, parameters)
-        if theory is not self:
-            return theory.propagate(**places, **settings, start=begin, **parameters)
-        quantities = None if quantities is None else names_of(quantities, "quantities")
-        of_two = TWO_INPUTS + EQUAL_NORMS + UNEQUAL_NORMS + COORDINATES
-        pair = correlation is not None or bool(set(begin) & set(of_two))
-        if not pair and set(quantities or ()) & set(of_two):
-            raise MeanFieldError(f"{_listed(of_two)} belong to two inputs; give their correlation=.")
-        wanted = tuple(quantities or (COVARIANCES if pair else self.usual))
-        if pair and not quantities and {"K", *EQUAL_NORMS, *COORDINATES} & set(begin):
-            wanted = ("K", "K_ab", "distance")
-        if {"K_aa", "K_bb"} & set(begin) and {"c", "distance", "tilt"} & {*wanted, *begin}:  # of any two norms
-            norms = ("K_aa", "K_bb", "distance", "K_ab")
-            wanted = (*norms, *(n for n in wanted if n not in norms and (quantities or n != "K")))
-        if pair and not set(wanted) & set(of_two):
-            wanted = (*wanted, "distance")  # K, J or Theta with a correlation: of two inputs of one norm
-        back, other = bool(set(wanted) & set(GRADIENTS)), None
-        values: dict = {}  # of learning rates
-        if back:
-            if pair:
-                raise MeanFieldError(f"{_listed(GRADIENTS)} are of one input; leave correlation= and its start out.")
-            from meanfield.numeric.gradients import columns, with_gradients
-
-            beside = tuple(n for n in wanted if n not in (*GRADIENTS, "K", "J"))
-            if beside:
-                other = self.propagate(**places, **(settings | {"quantities": beside}), start=begin, **parameters)
-            recursion = self.gradients.only(*columns(self.gradients, wanted))
-        elif given_rates or set(wanted) & set(FINITE_WIDTH):
-            if pair:
-                raise MeanFieldError(f"{_listed(FINITE_WIDTH)} are of one input here; leave correlation= out.")
-            if has_skip(self.block):
-                return self._remembering(wanted, given_rates, places, settings, begin, parameters)
-            recursion, values = prepared(self.block, self.first, wanted, given_rates, input_ratio, depth)
-            if not begin:
-                refuse_zero({k: double(k, v) for k, v in places.items() if k != "correlation"}, wanted[0], layerwise)
-        else:
-            recursion = _selected(self, wanted)
-        parameters = {k: v for k, v in parameters.items() if k not in of_widths(self.block)}
-        _known(parameters, recursion)
-        numbers = _inside_averages(recursion, parameters)
-        if numbers:
-            recursion = recursion.subs(numbers)
-        try:
-            run = propagate(
-                recursion,
-                **{k: double(k, v) for k, v in places.items()},
-                depth=depth,
-                layerwise=layerwise,
-                every_layer=every_layer,
-                parameters={k: double(k, v) for k, v in (parameters | values).items() if k not in numbers},
-                start=begin,
-            )
-            return with_gradients(run, wanted, other) if back else run
-        except InfiniteAverage:
-            if quantities is not None or wanted == ("K",) or correlation is not None:
-                raise
-        # nobody asked for J, and it is infinite: φ is continuous, but its slope is not square integrable
-        return self.propagate(**places, **(settings | {"quantities": ("K",)}), start=begin, **parameters)
-
-    def _remembering(self, wanted, rates, places: dict, settings: dict, begin: dict, parameters: dict):
-        """A run of a network with a skip with quantities of order 1/n, which no map of one layer carries."""
-        from meanfield.numeric.fluctuations import with_corrections
-
-        theory, parameters = numbered(self, parameters)
-        phi, mu = remembering(theory.block, theory.first, wanted, rates)
-        if not begin:
-            numbers = {k: double(k, v) for k, v in places.items() if k != "correlation"}
-            refuse_zero(numbers, wanted[0], settings["layerwise"])
-        base = tuple(n for n in ("K", "J") if n == "K" or {"J", "J1"} & set(wanted))
-        every = settings["every_layer"]
-        given = settings | {"quantities": base, "every_layer": True}
-        run = theory.propagate(**places, **given, start=begin, **parameters)
-        return with_corrections(run, wanted, phi, mu.name if isinstance(mu, Param) else float(mu), every)
+        return verb(
+            self,
+            sigma_w=sigma_w,
+            sigma_b=sigma_b,
+            depth=depth,
+            input_norm=input_norm,
+            correlation=correlation,
+            quantities=quantities,
+            layerwise=layerwise,
+            every_layer=every_layer,
+            start=start,
+            lambda_w=lambda_w,
+            lambda_b=lambda_b,
+            input_ratio=input_ratio,
+            **parameters,
+        )
 
     @spoken
     def correlators(
@@ -973,20 +552,20 @@ class Theory:
         >>> print(run.V[:, 0, 0, 1, 1].round(9), run.normalized("V")[2, 0, 1, 0, 1].round(9))
         [-0.5        -0.06809091 -0.02334693] -1.636767464
         """
-        from meanfield.several_inputs import several_inputs  # Numba's world is entered only here
+        from meanfield.verbs.running import run_correlators as verb
 
-        theory, rest = decided(self, parameters)
-        return several_inputs(
-            theory.block,
-            theory.first,
+        return verb(
+            self,
             inputs,
-            gram,
-            depth,
-            quantities,
-            {"sigma_w": double("sigma_w", sigma_w), "sigma_b": double("sigma_b", sigma_b)},
-            {k: v for k, v in (("lambda_w", lambda_w), ("lambda_b", lambda_b)) if v is not None},
-            input_ratio,
-            rest,
+            gram=gram,
+            depth=depth,
+            sigma_w=sigma_w,
+            sigma_b=sigma_b,
+            quantities=quantities,
+            lambda_w=lambda_w,
+            lambda_b=lambda_b,
+            input_ratio=input_ratio,
+            **parameters,
         )
 
     @spoken
@@ -1017,67 +596,9 @@ class Theory:
         >>> print(bias.phases[bias.phase[1, 0]], bias.c[1, 0])
         ordered deep prejudice 1.0
         """
-        from meanfield.presentation.diagrams import (  # NumPy is loaded only when numbers are asked for
-            axis,
-            phase_diagram,
-        )
+        from meanfield.verbs.diagrams import diagram as verb
 
-        choice(kind, "kind", ("gradient", "bias"))
-        theory, rest = decided(self, {k: scalar(v, k) for k, v in parameters.items()})
-        if theory is not self:
-            return theory.phase_diagram(
-                sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, line=line, kind=kind, **rest
-            )
-        recursion, fixed, line = self.recursion("K", "J"), {}, flag(line, "line")
-        jumps = kind == "bias" and recursion["J"] == sp.oo
-        sigma_w, sigma_b = (axis(n, double(n, v)) for n, v in (("sigma_w", sigma_w), ("sigma_b", sigma_b)))
-        for name, value in parameters.items():
-            scalar(value, name)
-        if isinstance(self.block, Residual) and not isinstance(self.block.mu, Param):
-            # one compiled module serves every skip strength; no parameter of a user's is called so
-            own = "mu" if all(p.name != "mu" for p in recursion.parameters) else "mu_of_the_outer_skip"
-            fixed = {own: float(self.block.mu)}
-            recursion = replace(self, block=replace(self.block, mu=Param(own))).one_input.only("K", "J")
-        if jumps:
-            recursion = recursion.map(lambda e: J if e == sp.oo else e)  # K alone is asked for
-        _known(parameters, recursion)
-        inside = _inside_averages(recursion, parameters | fixed)
-        if inside:
-            recursion = recursion.subs(inside)
-        rest = {k: v for k, v in (parameters | fixed).items() if k not in inside}
-        drawn: tuple = (None, None)
-        if line:
-            block = self.block if not parameters else _with_values(self.block, parameters)
-            try:
-                drawn = critical_line(block), critical_points(block)
-            except MeanFieldError:
-                drawn = (None, None)  # several Dense layers: the diagram itself shows the line
-        norm, rest = double("input_norm", input_norm), {k: double(k, v) for k, v in rest.items()}
-        found = phase_diagram(describe(self.block), recursion, sigma_w, sigma_b, norm, rest, *drawn)
-        return found if kind == "gradient" else self._bias_diagram(found, line, jumps, parameters)
-
-    def _bias_diagram(self, base: PhaseDiagram, line: bool, jumps: bool, parameters: dict) -> BiasDiagram:
-        from meanfield.numeric.gaps import compile_gaps
-        from meanfield.numeric.settling import Plain, Stepwise
-        from meanfield.presentation.bias_diagrams import bias_diagram
-
-        if (self.first.sigma_w, self.first.sigma_b) != OWN:
-            raise MeanFieldError("A diagram of the bias is of networks whose input layer has no σ's of its own.")
-        theory = Theory(_with_values(self.block, parameters))
-        form, neutral = plain_form(theory.block), None
-        way: Plain | Stepwise
-        if form is not None and not form[1].free_symbols:
-            way = Plain(compile_gaps(form[0]), float(form[1]))
-        else:
-            recursion = theory.equal_norms.only("K", "distance").homogeneous("A phase diagram was")
-            inside = _inside_averages(recursion, parameters)
-            recursion = recursion.subs(inside) if inside else recursion
-            names = {p.name for p in recursion.parameters}
-            way = Stepwise(recursion, {k: double(k, v) for k, v in parameters.items() if k in names})
-        with suppress(MeanFieldError):  # several Dense layers, a LayerNorm: the diagram itself shows the line
-            neutral = theory.neutrality_line() if line else None
-        odd = theory._is_odd({k: _number(k, v) for k, v in parameters.items()} | {"sigma_b": sp.S.Zero})
-        return bias_diagram(base, way, odd, jumps, neutral)
+        return verb(self, sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, line=line, kind=kind, **parameters)
 
     @spoken
     def plot(self, **settings):
@@ -1093,14 +614,16 @@ class Theory:
         from meanfield.numeric.lowering.assembly import lower
 
         asked = tuple(names_of(n, "A quantity")[0] for n in quantities)
-        return lower(_selected(self, asked or self.usual)).source
+        return lower(selected(self, asked or self.usual)).source
 
     @spoken
-    def table(self, order: int = 3) -> _latex.Table:
+    def table(self, order: int = 3) -> Table:
         """Maps, susceptibilities, closed forms, expansions at both ends and the large-depth law, ready to print or
         typeset."""
+        from meanfield.presentation.tables import theory_table
+
         order = whole(order, "order", 1, ORDERS)
-        return _latex.theory_table(self.activations, self.block, self.one_input, self.two_inputs, order)
+        return theory_table(self.activations, self.block, self.one_input, self.two_inputs, order)
 
     @spoken
     def latex(self, order: int = 3) -> str:
@@ -1121,288 +644,3 @@ class Theory:
             return f"{describe(self.block)}\n{self.one_input}"
         except Undetermined as error:
             return f"{describe(self.block)}\n({error})"
-
-
-@lru_cache(maxsize=512)
-def _selected(theory: Theory, names: tuple[str, ...]) -> Recursion:
-    """The part of a theory's recursions that `names` need."""
-    known = ONE_INPUT + FINITE_INPUT[1:] + TWO_INPUTS + EQUAL_NORMS + UNEQUAL_NORMS + COORDINATES + GRADIENTS
-    known += FINITE_WIDTH
-    unknown = [n for n in names if n not in known]
-    if unknown:
-        raise MeanFieldError(f"The quantity {shown(unknown[0])} was asked for; known are {', '.join(known)}.")
-    if set(names) & set(GRADIENTS):
-        raise MeanFieldError(
-            f"{_listed(GRADIENTS)} go from the last layer back, so no map takes them one layer deeper; propagate(...) "
-            "gives them, and .gradients what they are products of."
-        )
-    if set(names) & set(FINITE_WIDTH):
-        return correlators(theory.block, theory.first, names)
-    if _of_two_norms(names):
-        return _unequal(theory, names)
-    near = [n for n in names if n in EQUAL_NORMS + COORDINATES]
-    two = [n for n in names if n in TWO_INPUTS]
-    if near or (two and set(names) & set(ONE_INPUT)):
-        return _of_one_norm(theory, names, (near or [n for n in names if n in ONE_INPUT])[0])
-    if two:
-        if not set(names) & set(PAIR_TANGENTS):
-            return theory.two_inputs.only(*names)
-        if "Theta_ab" in names and "Theta_ab" not in theory.pair_tangents.names:
-            raise _open_tangent("Theta_ab")
-        return theory.pair_tangents.only(*names)
-    if any(n in FINITE_INPUT for n in names):
-        if {"J", "Theta"} & set(names):
-            raise MeanFieldError("J0 (finite input dimension) has its own recursion; ask for J and Theta separately.")
-        return theory.input_jacobian  # whole, so that N_0 is a parameter even where it has no effect
-    if "Theta" in names and "Theta" not in theory.one_input.names:
-        raise _open_tangent("Theta")
-    return theory.one_input.only(*names)
-
-
-def _of_two_norms(names: tuple[str, ...]) -> bool:
-    """Whether names are of two inputs of any norms with their distance: K_aa or K_bb beside it."""
-    return "tilt" in names or ("distance" in names and bool({"K_aa", "K_bb"} & set(names)))
-
-
-def _unequal(theory: Theory, names: tuple[str, ...]) -> Recursion:
-    """Two inputs of any norms and their distance: the state that `names` are read off."""
-    wrong = [n for n in names if n not in (*TWO_INPUTS, *EQUAL_NORMS, *UNEQUAL_NORMS, "c")]
-    if wrong:
-        raise MeanFieldError(
-            f"{wrong[0]} was asked for with K_aa, K_bb and distance, which are of two inputs of any norms; with these "
-            "go K_ab, c, J_ab and Theta_ab."
-        )
-    if "Theta_ab" in names and "Theta_ab" not in theory.unequal_norms.names:
-        raise _open_tangent("Theta_ab")
-    wanted = [n for n in names if n != "c"] + ["K_ab"] * ("c" in names)
-    return theory.unequal_norms.only("K_aa", "K_bb", "distance", *wanted)
-
-
-def _of_one_norm(theory: Theory, names: tuple[str, ...], why: str) -> Recursion:
-    """Two inputs of one norm: the state that `names` are read off."""
-    wrong = [n for n in names if n in ("K_aa", "K_bb", "D0", "J0")]
-    if wrong:
-        what = "any two norms" if wrong[0].startswith("K") else "an input of finite dimension"
-        raise MeanFieldError(
-            f"{wrong[0]} was asked for with {why}, but {wrong[0]} is of {what}, and {why} with two inputs of one norm; "
-            "ask for K, K_ab and distance, or separately."
-        )
-    open_ = [n for n in names if n not in (*theory.equal_norms.names, *COORDINATES)]
-    if open_:
-        raise _open_tangent(open_[0])
-    return theory.equal_norms.only(*needed(names))
-
-
-def of_widths(block: Block) -> set[str]:
-    """Symbols of a block that say how wide a layer is: infinite width does not know them."""
-    return {d.expand.name for d in parts(block) if isinstance(d, Dense) and isinstance(d.expand, Param)}
-
-
-def _require_cosine(cosine: sp.Expr, given: object) -> None:
-    if not cosine.is_number or not -1 <= cosine <= 1:
-        raise MeanFieldError(f"c0 must be a number between -1 and 1, but {shown(given)} was given.")
-
-
-def _mapping(value: object, what: str) -> dict:
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping) or not all(isinstance(k, str) for k in value):
-        raise MeanFieldError(f"{what} must be a mapping from names to numbers, but {shown(value)} was given.")
-    return dict(value)
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _open_tangent(name: str) -> MeanFieldError:
-    return MeanFieldError(
-        f"{name} does not close here: a skip starts at the output of a LayerNorm with trained gains, or one stands "
-        "behind a Pool; use LayerNorm(affine=False) there, or put the LayerNorm inside the branch."
-    )
-
-
-def _known(values: dict, recursion: Recursion, also: tuple[str, ...] = ()) -> None:
-    """Refuse a keyword that the recursion has no parameter for (also: names that every theory knows)."""
-    names = {p.name for p in recursion.parameters} - {"Q0", "c0", "sigma_w", "sigma_b", "L"}
-    extra = sorted(set(values) - names - set(also))
-    if extra:
-        hint = meant(extra[0], sorted(names | {"sigma_w", "sigma_b"}))
-        raise MeanFieldError(
-            f"{extra[0]} is not a parameter of this theory; it has "
-            f"{', '.join(sorted(names)) or 'none beyond sigma_w, sigma_b'}."
-            f"{hint if hint.startswith(' Did') else ''}"
-        )
-
-
-def decided(theory: Theory, values: dict) -> tuple[Theory, dict]:
-    """The theory with those of the given numbers put in that its switch points wait for, and the other values.
-
-    `z if z > t else (z/2 if z > s else 0)` has no recursion before it is known whether s or t comes first.
-    """
-    held = [activation(a) for a in activations_of(theory.block)]
-    waiting = {s.name for a in held if not a.is_decided for s in a.free_parameters} & set(values)
-    if not waiting:
-        return theory, values
-    block = _with_values(theory.block, {k: values[k] for k in waiting})
-    rest = {k: v for k, v in values.items() if k not in waiting}
-    return replace(theory, block=block), rest
-
-
-def numbered(theory: Theory, values: dict) -> tuple[Theory, dict]:
-    """The theory with those of the given numbers put in that are parameters of its activations, and the other values.
-    """
-    inner = {s.name for a in activations_of(theory.block) for s in activation(a).free_parameters} & set(values)
-    rest = {k: v for k, v in values.items() if k not in inner}
-    if not inner:
-        return theory, rest
-    return replace(theory, block=_with_values(theory.block, {k: values[k] for k in inner})), rest
-
-
-def _inside_averages(recursion: Recursion, values: dict) -> dict[str, sp.Expr]:
-    """The values of parameters that stand inside an average: they must be put in before anything is compiled."""
-    if not values:
-        return {}
-    nodes = [a for step in recursion.steps for e in step.expressions for a in e.atoms(Average)]
-    inside = {s.name for a in nodes for s in sp.Tuple(*a.args[2:]).free_symbols}  # not those of a variance
-    return {k: _number(k, v) for k, v in values.items() if k in inside}
-
-
-def _with_values(block: Block, values: dict) -> Block:
-    """The block with numbers for its symbolic skip strengths and activation parameters."""
-    match block:
-        case Nonlinearity(a):
-            record = activation(a)
-            held = {s.name: _number(s.name, values[s.name]) for s in record.free_parameters if s.name in values}
-            return Nonlinearity(record.at(held)) if held else block
-        case Sequential(blocks):
-            return Sequential(tuple(_with_values(b, values) for b in blocks))
-        case Residual(branch, mu, shortcut):
-            strength = values.get(mu.name, mu) if isinstance(mu, Param) else mu
-            shortcut = shortcut and _with_values(shortcut, values)
-            return replace(block, branch=_with_values(branch, values), mu=strength, shortcut=shortcut)
-    return block
-
-
-def _number(name: str, value) -> sp.Expr:
-    """An exact number: text, integers and SymPy numbers as they are, a float as the decimal it prints as; a name is a
-    symbol."""
-    scalar(value, name)
-    if isinstance(value, sp.Expr) and value.free_symbols:
-        return value
-    if isinstance(value, Param) or (isinstance(value, str) and value.strip().isidentifier()):
-        found = exact(value, name)
-        if isinstance(found, Param):
-            return parameter(found.name)
-    return number(value, name)
-
-
-def double(name: str, value):
-    """`value` with text, fractions and SymPy numbers in it as doubles, which compiled recursions and networks take."""
-    if isinstance(value, (str, sp.Expr, Fraction, Constant)):
-        return float(number(value, name))
-    if getattr(getattr(value, "dtype", None), "kind", "") in ("U", "O"):  # an array of text or of objects
-        value = value.tolist()
-    if isinstance(value, (list, tuple)):
-        return [double(name, v) for v in value] if isinstance(value, list) else tuple(double(name, v) for v in value)
-    return value
-
-
-@spoken
-def derive(
-    phi: object = None,
-    *,
-    residual: object = False,
-    mu: object = None,
-    norm: str | None = None,
-    architecture: Block | str | None = None,
-    weights: str = "gaussian",
-    **parameters,
-) -> Theory:
-    """The theory of a wide random network at initialization.
-
-    phi: a registered activation name ("tanh", "leaky_relu(0.2)"), a formula in z ("z*erf(z)"), a SymPy expression or an
-    `Activation`. residual: True adds the skip z^{l+1} = branch + μ z^l with μ = 1; mu: another μ, a number or a name
-    (mu="mu" keeps it symbolic). norm: "pre" or "act" puts a LayerNorm on preactivations, Dense(φ(LN(z))), or on
-    activations, Dense(LN(φ(z))); the skip carries z as it is. weights: "gaussian", "orthogonal" (Haar), "mixed" (Haar
-    after a Gaussian input layer) or "uniform" (independent, fourth cumulant −6/5), which share one limit of infinite
-    width; at order 1/n, G1, Theta1 and J1 tell uniform weights from Gaussian ones. architecture: any composition of
-    blocks instead of the plain layer; a `Network`, whose input layer has σ's of its own; or, with phi, the name of a
-    preset of `meanfield.architectures`, whose keywords are then taken, too (`architecture="full_residual",
-    beta_v="1/2"`).
-    Keyword parameters set the activation's parameters (alpha=0.2, or alpha="alpha" to keep it symbolic). Where symbols
-    leave open which switch point comes first (min(max(z, s), t)), the verbs that take numbers for them answer, and the
-    others say what is open.
-
-    Conventions: z^{l+1} = (σ_w/√N) W φ(z^l) + σ_b b [+ μ z^l], standard normal W and b; K^l is the second moment of
-    z^l; l = 1 is the first layer after the input.
-
-    Raises: MeanFieldError for an unknown name, an unreadable formula, a negative μ, or blocks that have no rule.
-
-    >>> print(derive("tanh", residual=True).recursion("K", "J"))
-    K' = K + sigma_b**2 + sigma_w**2*<tanh(z)**2>_{K}
-    J' = J*(sigma_w**2*<sech(z)**4>_{K} + 1)
-    """
-    choice(weights, "weights", WEIGHTS)
-    if norm is not None:
-        choice(norm, "norm", NORMS)
-    if isinstance(architecture, str):
-        return _preset(phi, architecture, residual, mu, norm, weights, parameters)
-    if architecture is not None:
-        plain = phi is None and residual is False and mu is None and norm is None and weights == "gaussian"
-        if not plain or parameters:
-            raise MeanFieldError(
-                "architecture= says everything about the network; leave out the activation, residual, mu, norm, "
-                "weights and parameters, or put them into its records."
-            )
-        whole_ = architecture if isinstance(architecture, Network) else Network(architecture)
-        return Theory(_resolved(whole_.block), whole_.first)
-    if phi is None:
-        raise MeanFieldError("derive needs an activation, such as derive('tanh'), or architecture=...")
-    if isinstance(phi, Block):
-        raise MeanFieldError("A block was given as the activation; give it as derive(architecture=...).")
-    if not isinstance(residual, bool):
-        if mu is not None:
-            raise MeanFieldError(
-                f"residual={shown(residual)} and mu={shown(mu)} both set the skip strength; give residual=True with mu."
-            )
-        residual, mu = True, residual
-    try:
-        record = activation(phi, **parameters)
-    except MeanFieldError as error:
-        own = [meant(k, ("residual", "mu", "norm", "architecture", "weights")) for k in parameters]
-        hint = next((h for h in own if h.startswith(" Did")), "")
-        raise (MeanFieldError(f"{error}{hint}") if hint else error) from None
-    strength = 0 if not residual and mu is None else 1 if mu is None else mu
-    return _derive(record, exact(strength, "The skip strength mu"), weights, norm)
-
-
-def _preset(phi, name: str, residual, mu, norm, weights: str, parameters: dict) -> Theory:
-    """The theory of a preset: its keywords go to it, the others to the activation."""
-    own = set(keywords(name))
-    if phi is None:
-        raise MeanFieldError(f"derive needs an activation, such as derive('tanh', architecture={name!r}).")
-    if name == "mlp":
-        return derive(phi, residual=residual, mu=mu, norm=norm, weights=weights, **parameters)
-    if residual is not False or (mu, norm, weights) != (None, None, "gaussian"):
-        raise MeanFieldError(f"residual, mu, norm and weights are of the plain layer; leave them out with {name}.")
-    inner = {k: v for k, v in parameters.items() if k not in own}
-    block = PRESETS[name](activation(phi, **inner), **{k: v for k, v in parameters.items() if k in own})
-    return derive(architecture=block)
-
-
-@lru_cache(maxsize=256)
-def _derive(record: Activation, mu, weights: str, norm: str | None) -> Theory:
-    return Theory(mlp(record, mu, weights, norm))
-
-
-def _resolved(block: Block) -> Block:
-    """The same record with every activation looked up, so that theory and checker hold the very same ones."""
-    match block:
-        case Nonlinearity(a):
-            return Nonlinearity(activation(a))
-        case Sequential(blocks):
-            return Sequential(tuple(_resolved(b) for b in blocks))
-        case Residual(branch, _, shortcut):
-            return replace(block, branch=_resolved(branch), shortcut=shortcut and _resolved(shortcut))
-    return block

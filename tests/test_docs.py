@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import functools
 import importlib
 import io
 import re
@@ -28,7 +29,9 @@ SCRIPTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scrip
 WITH_EXAMPLES = {
     "meanfield",
     "meanfield.class_fraction",
+    "meanfield.deriving",
     "meanfield.theory",
+    "meanfield.verbs.maps",
     "meanfield.functions.activations",
     "meanfield.functions.parser",
     "meanfield.symbolic.averages.node",
@@ -209,7 +212,17 @@ def test_docstring_examples(name):
     printed = io.StringIO()
     runner = doctest.DocTestRunner()
     face = {n: getattr(mf, n) for n in mf.__all__}  # examples are written for a reader of the public names
-    for example in doctest.DocTestFinder().find(module, extraglobs=face):
+    held = {
+        f"{cls.__name__}.{n}": p.func  # doctest does not look into them
+        for cls in vars(module).values()
+        if isinstance(cls, type) and cls.__module__ == name
+        for n, p in vars(cls).items()
+        if isinstance(p, functools.cached_property)
+    }
+    finder = doctest.DocTestFinder()
+    examples = finder.find(module, extraglobs=face)
+    examples += [e for n, f in held.items() for e in finder.find(f, n, module, extraglobs=face)]
+    for example in examples:
         runner.run(example, out=printed.write)
     assert runner.failures == 0, printed.getvalue()
     assert runner.tries > 0 or name not in WITH_EXAMPLES

@@ -23,7 +23,7 @@ from meanfield.functions.growth import Bound, bound, lower
 from meanfield.functions.parser import number
 from meanfield.functions.ranges import span
 from meanfield.symbolic.criticality import rounding
-from meanfield.symbols import K, Z, sigmoid, softplus, z
+from meanfield.symbols import K, Z, parameter, sigmoid, softplus, z
 
 # ------------------------------------------------------------------------------------------------- numbers
 
@@ -52,7 +52,7 @@ def test_records_and_recursions_read_the_same_numbers(text):
     assert float(mf.Residual(mf.mlp("tanh"), text).mu) == float(mf.Schedule(text, text).beta) == float(exact(text, "x"))
     theory = mf.derive("erf", mu=text)
     assert theory == mf.derive("erf", mu=exact(text, "x"))
-    assert sp.simplify(theory.susceptibilities()["chi_J"].coeff(mf.theory.parameter("sigma_w"), 0) - value**2) == 0
+    assert sp.simplify(theory.susceptibilities()["chi_J"].coeff(parameter("sigma_w"), 0) - value**2) == 0
 
 
 def test_every_verb_takes_text():

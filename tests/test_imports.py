@@ -72,7 +72,8 @@ numeric.fractions numeric.gap_source numeric.gap_tables numeric.gaps numeric.set
 class_fraction bias finite_width correlator_depth several_inputs
 presentation.figures presentation.bias_figures presentation.tables presentation.diagrams presentation.bias_diagrams
 presentation.phase_regions presentation.phase_orders presentation.phase_maps presentation.phase_tables
-theory
+verbs.maps verbs.values verbs.selection verbs.places verbs.running verbs.laws verbs.diagrams
+theory deriving
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
 empirical.functions.registry empirical.functions.formulas empirical.functions.groups empirical.functions.twins
 empirical.network.derivatives empirical.network.forward empirical.network.operations empirical.network.carried
@@ -211,9 +212,25 @@ def test_private_names_are_caught(text):
 
 
 def test_import_is_light():
-    code = "import sys, meanfield; print([m for m in ('numba', 'matplotlib', 'scipy', 'typer') if m in sys.modules])"
+    """The package alone loads nothing, not even SymPy; `derive` neither NumPy's friends nor the command line's."""
+    heavy = "('numba', 'matplotlib', 'scipy', 'typer')"
+    code = (
+        f"import sys, meanfield; print([m for m in ('sympy', 'numpy', *{heavy}) if m in sys.modules]);"
+        f"meanfield.derive; print([m for m in {heavy} if m in sys.modules])"
+    )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "[]"
+    assert out.stdout.split() == ["[]", "[]"]
+
+
+def test_every_public_name_has_a_home():
+    """The table that names are loaded by, the list of public names and what type checkers read are one."""
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    (typed,) = (node for node in tree.body if isinstance(node, ast.If))
+    seen = {a.asname or a.name for node in ast.walk(typed) if isinstance(node, ast.ImportFrom) for a in node.names}
+    assert seen - {"architectures"} == set(mf.__all__) == set(dir(mf))
+    assert all(getattr(mf, name) is getattr(mf, name) for name in mf.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'dervie'"):
+        _ = mf.dervie
 
 
 def test_derive_and_table_stay_symbolic():

@@ -10,6 +10,7 @@ import pytest
 import sympy as sp
 
 from meanfield.architecture import Block, Dense, LayerNorm, Nonlinearity, Residual, Sequential
+from meanfield.deriving import derive
 from meanfield.empirical import run_ensemble
 from meanfield.numeric.lowering import assembly as lowering
 from meanfield.numeric.lowering import direct
@@ -19,7 +20,6 @@ from meanfield.symbolic.blocks.recursions import input_jacobian, one_input, two_
 from meanfield.symbolic.blocks.walk import RULES, Walk
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbols import K, sigma_w, z
-from meanfield.theory import derive
 
 FIXED = LayerNorm(affine=False)
 

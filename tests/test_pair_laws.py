@@ -21,7 +21,7 @@ KIND = {"relu": 0, "erf": 1, "sin": 2}
 def laws(phi: str, beta, size):
     names = dict(zip(("beta_v", "beta_w", "beta_a", "beta_b"), beta))
     names |= {n: f"sqrt({s})" for n, s in zip(("sigma_v", "sigma_w", "sigma_a", "sigma_b"), size)}
-    (row,) = full(phi).phase_table("K", "distance", "gamma", **names)
+    (row,) = full(phi).phase_table("K", "distance", "gamma", "c", **names)
     return row.ways
 
 
@@ -36,7 +36,7 @@ def flowed(phi: str, beta, size, far: float) -> dict[str, np.ndarray]:
         KIND[phi], s, b, 1.0, 0.5, np.array([far / 4, far / 2, far]), 0.02 if far < 1e3 else 0.1
     ).T
     c = np.where(ratio < -0.1, np.log1p(-np.exp(np.minimum(ratio, -0.1)) / 2), both - K)  # log c without a loss
-    return {"distance": K + ratio, "gamma": c + np.log(2) - ratio}
+    return {"distance": K + ratio, "gamma": c + np.log(2) - ratio, "c": c}
 
 
 def assert_pair_follows(way, found: dict[str, np.ndarray], far: float) -> None:
@@ -274,3 +274,18 @@ def test_a_unit_skip_goes_to_the_root():
     run = theory.propagate(sigma_w=1, sigma_b=0.5, depth=40_000, correlation=0.0, quantities=("K", "c"))
     left = [run.c[n - 1] - limit for n in (100, 10_000, 40_000)]
     assert left[0] > left[1] > left[2] > 0 and left[2] < 0.03  # falls as a small power of l
+
+
+def test_the_correlation_itself():
+    """c is γ where that dies, 1 where it grows, a number between; where cells are not cut, the smaller of both."""
+    table = mf.derive("tanh", architecture="full_residual", beta_v="beta_v", beta_w="beta_w", beta_a=1, beta_b="1/2")
+    table = table.phase_table("c", **ONES)
+    w = sp.Rational(1, 4)
+    (row,) = (r for r in table if "beta_v + beta_w < 1" in r.conditions())
+    assert row["c"].exponent.has(sp.Min) and row["c"].constant is None
+    assert sp.simplify(table.at(beta_v=2 * w, beta_w=w)["c"].exponent - (1 / sp.pi - sp.Rational(1, 2))) == 0
+    assert table.at(beta_v=1, beta_w=1)["c"].constant == 1
+    (rest,) = mf.derive("relu", architecture="full_residual", sigma_a=0, sigma_b=0, total_v=1).phase_table("c")
+    share, at = rest["c"].constant, {"sigma_v": 1, "sigma_w": 2, "K_0": 3, "t": 1}
+    two = share.subs({s: at[s.name] for s in share.free_symbols})
+    assert str(two) == "h(1)*exp(-2)/3" and len(rest.ways[0].equations) == 4  # h over k, with their equations

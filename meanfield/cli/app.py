@@ -43,10 +43,11 @@ from meanfield.cli.options import (
 )
 from meanfield.cli.reading import carried, layers, maps_wanted, needs_numbers, number, rate, target, theory_of, wanted
 from meanfield.cli.widths import widths
+from meanfield.deriving import derive
 from meanfield.presentation.figures import FORMATS, plot_report, plot_run, save, write_whole
 from meanfield.quantities import GRADIENTS, columns
 from meanfield.results import MeanFieldError, Status
-from meanfield.theory import derive, describe
+from meanfield.symbolic.blocks.naming import describe
 
 app = typer.Typer(
     add_completion=False,

@@ -29,8 +29,9 @@ from meanfield.cli.reading import axis, double, needs_numbers, number, target, t
 from meanfield.presentation.figures import FORMATS, save
 from meanfield.presentation.tables import Table
 from meanfield.results import MeanFieldError
+from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.criticality.phases import Phase
-from meanfield.theory import Theory, describe
+from meanfield.theory import Theory
 
 
 def critical(

@@ -29,8 +29,9 @@ from meanfield.presentation.phase_tables import PhaseTable, equation
 from meanfield.presentation.tables import Row, Table
 from meanfield.quantities import CORRELATORS
 from meanfield.results import MeanFieldError
+from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw
-from meanfield.theory import Theory, describe
+from meanfield.theory import Theory
 
 
 def law(

@@ -26,9 +26,10 @@ from meanfield.quantities import QUANTITIES
 from meanfield.results import MeanFieldError, Solution, Status
 from meanfield.symbolic.asymptotics.depth import DepthLaw
 from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.recursion import closed
 from meanfield.tex.names import tex
-from meanfield.theory import Theory, describe
+from meanfield.theory import Theory
 
 Laws = dict[str, DepthLaw | MeanFieldError]
 COLUMNS = printed.COLUMNS

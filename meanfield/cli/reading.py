@@ -8,13 +8,14 @@ from typing import Any
 
 from meanfield.architecture import FIRST, NORMS, WEIGHTS, Param, Residual
 from meanfield.architectures import decays, keywords
+from meanfield.deriving import derive
 from meanfield.functions.activations import activation
 from meanfield.functions.parser import number
 from meanfield.presentation.figures import FORMATS, require
 from meanfield.quantities import COVARIANCES, EQUAL_NORMS, FINITE_WIDTH, GRADIENTS, ONE_INPUT, TWO_INPUTS
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.coordinates import COORDINATES
-from meanfield.theory import Theory, derive
+from meanfield.theory import Theory
 
 DEEPEST = 10_000_000  # layers kept in memory at once
 FINEST = 10_000  # points of one axis of a phase diagram

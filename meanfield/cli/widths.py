@@ -23,7 +23,7 @@ from meanfield.cli.options import (
     doubles,
 )
 from meanfield.cli.reading import double, layers, needs_numbers, theory_of
-from meanfield.theory import describe
+from meanfield.symbolic.blocks.naming import describe
 
 
 def widths(

@@ -21,6 +21,7 @@ from meanfield.arguments import names as names_of
 from meanfield.comparison.allowances import compare, narrower, narrower_layers
 from meanfield.comparison.corrections import corrections
 from meanfield.comparison.report import THRESHOLD, Report, Row
+from meanfield.deriving import derive
 from meanfield.empirical import (
     CriticalityEstimate,
     EnsembleResult,
@@ -43,7 +44,8 @@ from meanfield.functions.formula import formula
 from meanfield.quantities import COVARIANCES, GRADIENTS, ONE_INPUT, QUANTITIES, TWO_INPUTS
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.naming import describe
-from meanfield.theory import Theory, decided, derive, double, numbered, of_widths
+from meanfield.theory import Theory
+from meanfield.verbs.values import decided, double, numbered, of_widths
 
 __all__ = [
     "THRESHOLD",

@@ -16,14 +16,15 @@ from meanfield.arguments import shown
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.asymptotics.branch import Branch
 from meanfield.symbolic.asymptotics.cells import Affine, At, Cell, Node, Undecided, partition
+from meanfield.symbolic.asymptotics.comparing import direction
 from meanfield.symbolic.asymptotics.fisher import fisher_law, local_factors
-from meanfield.symbolic.asymptotics.growth import Growth, regular
+from meanfield.symbolic.asymptotics.growth import Growth, Oracle, regular
 from meanfield.symbolic.asymptotics.pair_laws import pair_laws
 from meanfield.symbolic.asymptotics.residual import Solver, Way
 from meanfield.symbolic.asymptotics.total_depth import TotalSolver, ways
 from meanfield.symbolic.asymptotics.total_equations import NAMES
 
-PAIR = ("distance", "gamma")
+PAIR = ("distance", "gamma", "c")
 QUANTITIES = ("K", "K[1]", "J", "G_z", "G_w", "G_b", *PAIR, "fisher")
 
 
@@ -85,7 +86,12 @@ def laws_of(way: Way, solver: Solver | TotalSolver, quantities: tuple[str, ...])
         except Undecided as error:
             way = replace(way, regime=f"{way.regime}; of two inputs: {error}")
     for name in quantities:
-        if name in PAIR:
+        if name == "c":
+            try:
+                found += [] if pair[1] is None else [(name, cosine(pair[1], solver.oracle))]
+            except Undecided as error:
+                way = replace(way, regime=f"{way.regime}; of c: {error}")
+        elif name in PAIR:
             law = pair[PAIR.index(name)]
             found += [] if law is None else [(name, law)]
         elif name == "fisher":
@@ -111,6 +117,25 @@ def laws_of(way: Way, solver: Solver | TotalSolver, quantities: tuple[str, ...])
                 lost.append(name)
     more = f"; of {', '.join(lost)} all that is known cancels" if lost else ""
     return Laws(tuple(found), way.regime + more, way.basin, way.limit)
+
+
+def cosine(gamma: Growth, oracle: Oracle) -> Growth:
+    """The law of c = γ/(1 + γ) to leading order: γ where that goes to 0, else a number, 1 where γ → ∞; up to a constant
+    factor where cells are not cut by the sign of γ's power."""
+    try:
+        way = direction(gamma, oracle)
+    except Undecided:
+        if not gamma.is_regular or gamma.power_of(1) != 0 or gamma.power_of(2) != 0:
+            raise
+        return regular(None, sp.Min(0, gamma.exponent))
+    if way < 0:
+        return gamma
+    if way > 0:
+        return regular(1)
+    if gamma.constant is None or not gamma.is_regular:
+        return regular(None)
+    n, d = sp.fraction(sp.together(gamma.constant))
+    return regular(n / sp.expand(n + d))
 
 
 def named_quantities(asked: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,0 +1,133 @@
+"""Grids over (σ_w, σ_b), and the guessing bias at one place and over a grid."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import sympy as sp
+
+from meanfield.architecture import OWN, Param, Residual
+from meanfield.arguments import choice, flag, scalar
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.blocks.naming import describe
+from meanfield.symbolic.blocks.recursions import plain_form
+from meanfield.symbolic.criticality.lines import critical_line
+from meanfield.symbolic.criticality.points import critical_points
+from meanfield.symbols import J
+from meanfield.verbs.laws import closing_law
+from meanfield.verbs.maps import Maps
+from meanfield.verbs.places import correlations_of, is_odd, neutrality_line_of, phase_of, place
+from meanfield.verbs.selection import selected
+from meanfield.verbs.values import (
+    decided,
+    double,
+    exact_number,
+    inside_averages,
+    refuse_unknown,
+    require_cosine,
+    with_values,
+)
+
+if TYPE_CHECKING:
+    from meanfield.bias import Bias
+    from meanfield.presentation.bias_diagrams import BiasDiagram
+    from meanfield.presentation.diagrams import PhaseDiagram
+
+
+def diagram(
+    theory: Maps,
+    *,
+    sigma_w=(0.0, 3.0, 300),
+    sigma_b=(0.0, 3.0, 300),
+    input_norm: float = 1.0,
+    line: bool = True,
+    kind: str = "gradient",
+    **parameters,
+) -> PhaseDiagram | BiasDiagram:
+    """`Theory.phase_diagram`."""
+    from meanfield.presentation.diagrams import (  # NumPy is loaded only when numbers are asked for
+        axis,
+        phase_diagram,
+    )
+
+    choice(kind, "kind", ("gradient", "bias"))
+    theory, parameters = decided(theory, {k: scalar(v, k) for k, v in parameters.items()})
+    recursion, fixed, line = selected(theory, ("K", "J")), {}, flag(line, "line")
+    jumps = kind == "bias" and recursion["J"] == sp.oo
+    sigma_w, sigma_b = (axis(n, double(n, v)) for n, v in (("sigma_w", sigma_w), ("sigma_b", sigma_b)))
+    if isinstance(theory.block, Residual) and not isinstance(theory.block.mu, Param):
+        # one compiled module serves every skip strength; no parameter of a user's is called so
+        own = "mu" if all(p.name != "mu" for p in recursion.parameters) else "mu_of_the_outer_skip"
+        fixed = {own: float(theory.block.mu)}
+        recursion = replace(theory, block=replace(theory.block, mu=Param(own))).one_input.only("K", "J")
+    if jumps:
+        recursion = recursion.map(lambda e: J if e == sp.oo else e)  # K alone is asked for
+    refuse_unknown(parameters, recursion)
+    inside = inside_averages(recursion, parameters | fixed)
+    if inside:
+        recursion = recursion.subs(inside)
+    rest = {k: v for k, v in (parameters | fixed).items() if k not in inside}
+    drawn: tuple = (None, None)
+    if line:
+        block = theory.block if not parameters else with_values(theory.block, parameters)
+        try:
+            drawn = critical_line(block), critical_points(block)
+        except MeanFieldError:
+            drawn = (None, None)  # several Dense layers: the diagram itself shows the line
+    norm, rest = double("input_norm", input_norm), {k: double(k, v) for k, v in rest.items()}
+    found = phase_diagram(describe(theory.block), recursion, sigma_w, sigma_b, norm, rest, *drawn)
+    return found if kind == "gradient" else _bias_diagram(theory, found, line, jumps, parameters)
+
+
+def _bias_diagram(theory: Maps, base: PhaseDiagram, line: bool, jumps: bool, parameters: dict) -> BiasDiagram:
+    """c* and the bias over the grid of a diagram that has K* and χ_J*."""
+    from meanfield.numeric.gaps import compile_gaps
+    from meanfield.numeric.settling import Plain, Stepwise
+    from meanfield.presentation.bias_diagrams import bias_diagram
+
+    if (theory.first.sigma_w, theory.first.sigma_b) != OWN:
+        raise MeanFieldError("A diagram of the bias is of networks whose input layer has no σ's of its own.")
+    theory = Maps(with_values(theory.block, parameters))
+    form, neutral = plain_form(theory.block), None
+    way: Plain | Stepwise
+    if form is not None and not form[1].free_symbols:
+        way = Plain(compile_gaps(form[0]), float(form[1]))
+    else:
+        recursion = theory.equal_norms.only("K", "distance").homogeneous("A phase diagram was")
+        inside = inside_averages(recursion, parameters)
+        recursion = recursion.subs(inside) if inside else recursion
+        names = {p.name for p in recursion.parameters}
+        way = Stepwise(recursion, {k: double(k, v) for k, v in parameters.items() if k in names})
+    with suppress(MeanFieldError):  # several Dense layers, a LayerNorm: the diagram itself shows the line
+        neutral = neutrality_line_of(theory) if line else None
+    odd = is_odd(theory, {k: exact_number(k, v) for k, v in parameters.items()} | {"sigma_b": sp.S.Zero})
+    return bias_diagram(base, way, odd, jumps, neutral)
+
+
+def initial_bias(theory: Maps, *, input_norm: object = 1, c0: object = 0, **parameters) -> Bias:
+    """`Theory.bias`."""
+    from meanfield.bias import bias_of
+
+    theory, parameters = decided(theory, parameters)
+    cosine = exact_number("c0", c0)
+    require_cosine(cosine, c0)
+    if cosine == 1:
+        raise MeanFieldError("The guessing bias of an input with itself was asked for; give c0 < 1.")
+    phase = phase_of(theory, input_norm=input_norm, **parameters)
+    settled = phase.fixed_point is not None and phase.fixed_point.K.value != 0 and phase.name == "chaotic"
+    found = correlations_of(theory, input_norm=input_norm, **parameters) if settled else None
+    law, why = None, ""
+    try:
+        law = closing_law(theory, "gamma", {"Q0": input_norm, "c0": c0, **parameters}, growing=False)
+    except MeanFieldError as error:
+        why = str(error)
+    powers = all(a.homogeneity is not None for a in theory.activations)
+    plain = powers or place(theory, parameters).get("sigma_w") == 0
+    # how γ gets there is not known (z**2), or it starts where every other start ends (z**3), but where that is
+    if (law is None or law.regime.endswith("c stays 0")) and found is None and plain:
+        with suppress(MeanFieldError):
+            found = correlations_of(theory, input_norm=input_norm, **parameters)
+            found = found if found.stable is not None else None
+    return bias_of(phase, law, why, found)

@@ -1,0 +1,107 @@
+"""What holds at one place (σ_w, σ_b): fixed points, the phase, correlations; and lines of one correlation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sympy as sp
+
+from meanfield.architecture import Dense, Param, Pool, exact, parts
+from meanfield.arguments import shown
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.blocks.naming import describe
+from meanfield.symbolic.blocks.pooling import is_odd as is_odd_pool
+from meanfield.symbolic.blocks.recursions import one_dense, one_input_averages, plain_form
+from meanfield.symbolic.criticality.phases import Phase, moves_with_K, phase_at
+from meanfield.symbolic.criticality.rounding import doubles, phase_with_rounding, points_with_rounding
+from meanfield.symbolic.fixed_points.points import FixedPoints, fixed_points, start_of
+from meanfield.symbolic.steps import Domain
+from meanfield.verbs.maps import Maps
+from meanfield.verbs.values import decided, exact_number, inside_averages, refuse_unknown, with_values
+
+if TYPE_CHECKING:
+    from meanfield.numeric.correlations import Correlations
+    from meanfield.numeric.neutrality import CorrelationLine
+
+
+def place(theory: Maps, given: dict, also: tuple[str, ...] = ()) -> dict[str, sp.Expr]:
+    """Exact values of σ_w, σ_b and parameters, each known to the recursion, σ and μ ≥ 0."""
+    refuse_unknown(given, theory.one_input, also=("sigma_w", "sigma_b", *also))
+    values = {k: exact_number(k, v) for k, v in given.items()}
+    domains = {"Q0": Domain(sp.S.Zero)} | theory.one_input.domains
+    for name, value in values.items():
+        if name in domains and value.is_number:
+            domains[name].require(name, value)
+    return values
+
+
+def is_odd(theory: Maps, values: dict) -> bool:
+    """Whether every φ is odd and every bias is 0, so that (x, -y) goes the way of (x, y)."""
+    biases = [d.sigma_b for d in (theory.first, *parts(theory.block)) if isinstance(d, Dense)]
+    zero = all(values.get(b.name, b) == 0 if isinstance(b, Param) else exact(b, "sigma_b") == 0 for b in biases)
+    pools = [p for p in parts(theory.block) if isinstance(p, Pool)]
+    odd = all(map(is_odd_pool, pools)) and all(one_input_averages(a)["phi"] == 0 for a in theory.activations)
+    return zero and odd
+
+
+def fixed_points_at(theory: Maps, **parameters) -> FixedPoints:
+    """`Theory.fixed_points`."""
+    theory, parameters = decided(theory, parameters)
+    recursion, values = theory.one_input.only("K", "J"), place(theory, parameters)
+    found = fixed_points(recursion, values)
+    return points_with_rounding(found, values, doubles(parameters), lambda moved: fixed_points(recursion, moved))
+
+
+def phase_of(theory: Maps, *, input_norm: object = 1, **parameters) -> Phase:
+    """`Theory.phase`."""
+    theory, parameters = decided(theory, parameters)
+    recursion, values = theory.one_input.only("K", "J"), place(theory, parameters)
+    norm = exact_number("input_norm", input_norm)
+    if not norm.is_number or norm <= 0:
+        raise MeanFieldError(f"input_norm must be a number > 0, but {shown(input_norm)} was given.")
+    if moves_with_K(recursion):
+        from meanfield.numeric.places import measured_phase  # floats: no ball encloses these averages
+
+        return measured_phase(recursion, values, norm)
+    found = phase_at(recursion, values, norm)
+    return phase_with_rounding(
+        found, values, doubles(parameters), lambda moved: phase_at(recursion, moved, norm)
+    )
+
+
+def correlations_of(theory: Maps, *, input_norm: object = 1, **parameters) -> Correlations:
+    """`Theory.correlations`."""
+    from meanfield.numeric.correlations import correlations
+
+    theory, parameters = decided(theory, parameters)
+    phase = phase_of(theory, input_norm=input_norm, **parameters)
+    exact = place(theory, parameters)
+    recursion = theory.equal_norms.only("K", "K_ab", "distance", "J_ab").homogeneous("Correlations were")
+    inside = inside_averages(recursion, exact)
+    recursion = recursion.subs(inside) if inside else recursion
+    values = {k: float(v) for k, v in exact.items() if k not in inside}
+    deviations = {n: float(exact[n]) for n in ("sigma_w", "sigma_b")}
+    numbers = {**deviations, "parameters": {k: v for k, v in values.items() if k not in deviations}}
+    start = float(start_of(theory.one_input, exact | {"Q0": exact_number("input_norm", input_norm)}))
+    return correlations(recursion, numbers, phase, start, is_odd(theory, exact))
+
+
+def neutrality_line_of(theory: Maps, *, c: object = "1/2", **parameters) -> CorrelationLine:
+    """`Theory.neutrality_line`."""
+    from meanfield.numeric.neutrality import CorrelationLine
+
+    at = exact_number("c", c)
+    if not at.is_number or not 0 <= at < 1:
+        raise MeanFieldError(f"c must be a number with 0 ≤ c < 1, but {shown(c)} was given.")
+    theory, parameters = decided(theory, parameters)
+    block = with_values(theory.block, parameters) if parameters else theory.block
+    strength = one_dense(block)
+    if strength is None or strength.free_symbols:
+        raise MeanFieldError(
+            "A neutrality line was asked for; it is derived for a block of one nonlinearity and one Dense, with a "
+            f"number for the skip's strength, but the block is {describe(block)}."
+        )
+    recursion = Maps(block).equal_norms.only("K", "K_ab", "distance").homogeneous("A neutrality line was")
+    form = plain_form(block)
+    exact = None if form is None else (form[0], at, 1 - strength**2)
+    return CorrelationLine(recursion, float(strength), float(at), exact)

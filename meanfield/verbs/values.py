@@ -1,0 +1,141 @@
+"""Values that verbs are given: made exact or double, put into records, refused where nothing takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import TypeVar
+
+import sympy as sp
+
+from meanfield.architecture import (
+    Block,
+    Constant,
+    Dense,
+    Nonlinearity,
+    Param,
+    Residual,
+    Sequential,
+    activations_of,
+    exact,
+    parts,
+)
+from meanfield.arguments import meant, scalar, shown
+from meanfield.functions.activations import activation
+from meanfield.functions.parser import number
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.recursion import Recursion
+from meanfield.symbols import parameter
+from meanfield.verbs.maps import Maps
+
+M = TypeVar("M", bound=Maps)
+
+
+def decided(theory: M, values: dict) -> tuple[M, dict]:
+    """The theory with those of the given numbers put in that its switch points wait for, and the other values.
+
+    `z if z > t else (z/2 if z > s else 0)` has no recursion before it is known whether s or t comes first.
+    """
+    held = [activation(a) for a in activations_of(theory.block)]
+    waiting = {s.name for a in held if not a.is_decided for s in a.free_parameters} & set(values)
+    if not waiting:
+        return theory, values
+    block = with_values(theory.block, {k: values[k] for k in waiting})
+    rest = {k: v for k, v in values.items() if k not in waiting}
+    return replace(theory, block=block), rest
+
+
+def numbered(theory: M, values: dict) -> tuple[M, dict]:
+    """The theory with those of the given numbers put in that are parameters of its activations, and the other values.
+    """
+    inner = {s.name for a in activations_of(theory.block) for s in activation(a).free_parameters} & set(values)
+    rest = {k: v for k, v in values.items() if k not in inner}
+    if not inner:
+        return theory, rest
+    return replace(theory, block=with_values(theory.block, {k: values[k] for k in inner})), rest
+
+
+def of_widths(block: Block) -> set[str]:
+    """Symbols of a block that say how wide a layer is: infinite width does not know them."""
+    return {d.expand.name for d in parts(block) if isinstance(d, Dense) and isinstance(d.expand, Param)}
+
+
+def require_cosine(cosine: sp.Expr, given: object) -> None:
+    if not cosine.is_number or not -1 <= cosine <= 1:
+        raise MeanFieldError(f"c0 must be a number between -1 and 1, but {shown(given)} was given.")
+
+
+def mapping(value: object, what: str) -> dict:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(isinstance(k, str) for k in value):
+        raise MeanFieldError(f"{what} must be a mapping from names to numbers, but {shown(value)} was given.")
+    return dict(value)
+
+
+def listed(names: tuple[str, ...]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def refuse_unknown(values: dict, recursion: Recursion, also: tuple[str, ...] = ()) -> None:
+    """Refuse a keyword that the recursion has no parameter for (also: names that every theory knows)."""
+    names = {p.name for p in recursion.parameters} - {"Q0", "c0", "sigma_w", "sigma_b", "L"}
+    extra = sorted(set(values) - names - set(also))
+    if extra:
+        hint = meant(extra[0], sorted(names | {"sigma_w", "sigma_b"}))
+        raise MeanFieldError(
+            f"{extra[0]} is not a parameter of this theory; it has "
+            f"{', '.join(sorted(names)) or 'none beyond sigma_w, sigma_b'}."
+            f"{hint if hint.startswith(' Did') else ''}"
+        )
+
+
+def inside_averages(recursion: Recursion, values: dict) -> dict[str, sp.Expr]:
+    """The values of parameters that stand inside an average: they must be put in before anything is compiled."""
+    if not values:
+        return {}
+    nodes = [a for step in recursion.steps for e in step.expressions for a in e.atoms(Average)]
+    inside = {s.name for a in nodes for s in sp.Tuple(*a.args[2:]).free_symbols}  # not those of a variance
+    return {k: exact_number(k, v) for k, v in values.items() if k in inside}
+
+
+def with_values(block: Block, values: dict) -> Block:
+    """The block with numbers for its symbolic skip strengths and activation parameters."""
+    match block:
+        case Nonlinearity(a):
+            record = activation(a)
+            held = {s.name: exact_number(s.name, values[s.name]) for s in record.free_parameters if s.name in values}
+            return Nonlinearity(record.at(held)) if held else block
+        case Sequential(blocks):
+            return Sequential(tuple(with_values(b, values) for b in blocks))
+        case Residual(branch, mu, shortcut):
+            strength = values.get(mu.name, mu) if isinstance(mu, Param) else mu
+            shortcut = shortcut and with_values(shortcut, values)
+            return replace(block, branch=with_values(branch, values), mu=strength, shortcut=shortcut)
+    return block
+
+
+def exact_number(name: str, value) -> sp.Expr:
+    """An exact number: text, integers and SymPy numbers as they are, a float as the decimal it prints as; a name is a
+    symbol."""
+    scalar(value, name)
+    if isinstance(value, sp.Expr) and value.free_symbols:
+        return value
+    if isinstance(value, Param) or (isinstance(value, str) and value.strip().isidentifier()):
+        found = exact(value, name)
+        if isinstance(found, Param):
+            return parameter(found.name)
+    return number(value, name)
+
+
+def double(name: str, value):
+    """`value` with text, fractions and SymPy numbers in it as doubles, which compiled recursions and networks take."""
+    if isinstance(value, (str, sp.Expr, Fraction, Constant)):
+        return float(number(value, name))
+    if getattr(getattr(value, "dtype", None), "kind", "") in ("U", "O"):  # an array of text or of objects
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [double(name, v) for v in value] if isinstance(value, list) else tuple(double(name, v) for v in value)
+    return value
