@@ -1,9 +1,9 @@
 r"""Where the correlation of two inputs of one norm ends, over a grid of (σ_w, σ_b): 1 - c*, its slope and its error.
 
 C, the map of c at fixed K, is convex on [0, 1] with C(1) = 1 (`numeric.correlations`): with C′(1) = χ_J* ≤ 1 every
-correlation ends at 1, with χ_J* > 1 at the one zero in [0, 1). Where K ends at 0 or ∞ the map must not depend on K
-(φ of one power, or, at ∞, one that has become one: GELU), by its values at two K; elsewhere nothing is claimed, except that two orthogonal inputs stay orthogonal where every φ is odd
-and there are no biases.
+correlation ends at 1, with χ_J* > 1 at the one zero in [0, 1). Where K ends at 0 or ∞ the map must not depend on K (φ
+of one power; at ∞ also one that has become a power there: GELU), which its values at two K show; elsewhere nothing is
+claimed, except that two orthogonal inputs stay orthogonal where every φ is odd and there are no biases.
 
 Source: derived here; [bias_and_trainability] Sec. 4 and figure 3 have ReLU and tanh by a scan.
 """
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.numeric.correlations import NEAR
+from meanfield.numeric.correlations import FAR, FARTHER, NEAR
 from meanfield.numeric.gaps import Gaps
 from meanfield.numeric.lowering.assembly import lower
 from meanfield.numeric.solvers import propagate
@@ -27,8 +27,6 @@ EXACTLY = 1e-10  # |χ_J - 1| below this is critical: the float64 error of χ_J*
 LEAST = 1e-15  # of 1 - c, searched
 LOOKS = (0.9, 0.3, 1e-3, 1e-12)  # 1 - c at which two maps of c are compared
 TWICE = (1.0, 7.3)  # the K of the two
-FAR = (1e26, 7.3e26)  # the same where K ends at ∞: there φ may have become one power
-FARTHER = 1e-9  # and how far the two maps may be apart
 STEPS = 100
 
 Found = tuple[np.ndarray, ...]

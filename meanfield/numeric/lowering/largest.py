@@ -15,6 +15,7 @@ in which no inverse root of them is met. Source: derived here.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
 
@@ -46,9 +47,9 @@ def core(node: Largest, name: str) -> tuple[str, float]:
     marks, before, after, reach = _branches(node.function)
     plan = planes.plan(_product(node))
     kinks = sorted({0.0, *plan.kinks[0]})
-    arrays = {"B": marks, "L": before, "R": after, "P": kinks}
+    arrays: dict[str, Iterable[float]] = {"B": marks, "L": before, "R": after, "P": kinks}
     for key, order in (("0", 10), ("1", 16)):
-        arrays |= dict(zip((f"X{key}", f"W{key}"), gauss_legendre(order)))
+        arrays[f"X{key}"], arrays[f"W{key}"] = gauss_legendre(order)
     out = "".join(f"{name}_{k} = np.array({[float(t) for t in v]!r}, dtype=np.float64)\n" for k, v in arrays.items())
     out += "\n\n" + planes.function_text(f.expr, f"{name}_f") + planes.function_text(f.diff().expr, f"{name}_d")
     out += _CORE.format(name=name, n=node.nodes, reach=REACH, rate=2 * plan.rate, step=1.5 * min(plan.step, 1e3))
@@ -124,7 +125,7 @@ def _branches(phi: sp.Expr) -> tuple[list[float], list[float], list[float], floa
     kept = np.flatnonzero(d)
     marks = list(breaks)
     for i, j in pairwise(kept):
-        if d[i] * d[j] < 0 and not any(z[i] < b < z[j] for b in breaks):
+        if (d[i] < 0) != (d[j] < 0) and not any(z[i] < b < z[j] for b in breaks):
             def at(t: float) -> float:
                 return float(evaluation.evaluate(slope, np.array([t]))[0])
 
@@ -138,7 +139,7 @@ def _branches(phi: sp.Expr) -> tuple[list[float], list[float], list[float], floa
         sides = [value(f, m, side) for side in (-1, 1)]
         before.append(sides[0])
         after.append(sides[1])
-    return marks, before, after, reach
+    return marks, before, after, reach if waves[0] or len(turns) >= MOST else math.inf
 
 
 def value(f, m: float, side: int) -> float:

@@ -155,7 +155,7 @@ HELPERS = {
     mid = 0.5 * abs(h + k) / sm
     whole = math.sqrt(low * low + 74.0 * sd * sd) - low
     at = low
-    for part in (0.3 * whole, 0.7 * whole):
+    for part in (0.2 * whole, 0.3 * whole, 0.5 * whole):
         half = 0.5 * part
         for place, weight in zip(PLACES, WEIGHTS):
             x = at + half * place
