@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from meanfield import architectures as architectures
     from meanfield.architecture import (
+        AffineNorm,
         BatchNorm,
         Dense,
+        Gate,
         LayerNorm,
         Network,
         Nonlinearity,
@@ -66,6 +68,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Activation",
+    "AffineNorm",
     "Average",
     "BatchNorm",
     "Bias",
@@ -80,6 +83,7 @@ __all__ = [
     "Estimate",
     "FixedPoint",
     "FixedPoints",
+    "Gate",
     "Law",
     "LayerNorm",
     "MeanFieldError",
@@ -131,8 +135,8 @@ __all__ = [
 #: where each public name lives; it is loaded when it is first asked for, so that `import meanfield` costs nothing
 _HOMES = {
     "architecture": (
-        "BatchNorm Dense LayerNorm Network Nonlinearity Param Pool Projection "
-        "Residual Scale Schedule Sequential mlp"
+        "AffineNorm BatchNorm Dense Gate LayerNorm Network Nonlinearity Param Pool "
+        "Projection Residual Scale Schedule Sequential mlp"
     ),
     "balls": "certified",
     "bias": "Bias",

@@ -7,8 +7,8 @@ mu)`, which adds μ z^l.
 
 `Network(block, first)` holds both, where the input layer has σ's of its own.
 
-A signal has positions (the inputs of a batch, and the tokens of each) and neurons. Dense, LayerNorm and Pool act on the
-neurons of every position alike; BatchNorm and Dense(axis="tokens") are the records that mix positions.
+A signal has positions (the inputs of a batch, and the tokens of each) and neurons. Dense, Gate, LayerNorm and Pool act
+on the neurons of every position alike; BatchNorm and Dense(axis="tokens") are the records that mix positions.
 """
 
 from __future__ import annotations
@@ -332,6 +332,15 @@ class BatchNorm(Block):
 
 @record
 @dataclass(frozen=True, repr=False)
+class AffineNorm(Block):
+    """y → γy + β for each neuron, γ = 1 and β = 0 at initialization: the identity, whose γ and β are trained.
+
+    They enter the tangent kernel as those of a `LayerNorm` do. Source: [autoinit] (49), (52).
+    """
+
+
+@record
+@dataclass(frozen=True, repr=False)
 class Pool(Block):
     """Each group of `size` ≥ 2 neighbouring neurons becomes one: f(z1, …, z_size); neurons that fill no group are left
     out.
@@ -406,8 +415,8 @@ def block_of(value: object, what: str) -> Block:
         )
     if not isinstance(value, Block):
         raise MeanFieldError(
-            f"{what} must be a block (Dense, Nonlinearity, LayerNorm, BatchNorm, Pool, Scale, Projection, Sequential, "
-            f"Residual), but {shown(value)} was given."
+            f"{what} must be a block (Dense, Nonlinearity, LayerNorm, BatchNorm, AffineNorm, Pool, Scale, Gate, "
+            f"Projection, Sequential, Residual), but {shown(value)} was given."
         )
     return value
 
@@ -449,6 +458,45 @@ class Projection(Block):
     >>> Residual(Sequential((Nonlinearity("tanh"), Dense())), 1, Projection())
     Residual(Sequential((Nonlinearity('tanh'), Dense())), shortcut=Projection())
     """
+
+
+@record
+@dataclass(frozen=True, repr=False)
+class Gate(Block):
+    """x → u ⊙ φ(v), neuron by neuron, u = value(x) and v = gate(x) two Dense with weights of their own.
+
+    activation: φ, as a `Nonlinearity` holds it ("sigmoid": GLU, "gelu": GEGLU, "silu": SwiGLU, "z": a bilinear layer).
+    value, gate: each a `Dense` on neurons with its own σ_w and σ_b; both make the same number of neurons. The next
+    Dense makes a Gaussian of it. Raises: MeanFieldError for another record than a Dense, for one over tokens and for
+    two of different `expand`. Source: the law of u ⊙ φ(v) is derived here.
+
+    >>> Sequential((Gate("silu", Dense(expand=4), Dense(expand=4)), Dense()))
+    Sequential((Gate('silu', value=Dense(expand=4), gate=Dense(expand=4)), Dense()))
+    """
+
+    activation: Hashable
+    value: Dense = Dense()
+    gate: Dense = Dense()
+
+    def __post_init__(self) -> None:
+        Nonlinearity(self.activation)  # what is no activation is refused as there
+        for name in ("value", "gate"):
+            given: object = getattr(self, name)
+            if not isinstance(given, Dense):
+                raise MeanFieldError(
+                    f"The {name} of a Gate is a Dense, as in Gate('silu', Dense(), Dense()), but {shown(given)} was "
+                    "given."
+                )
+            if given.axis != "neurons":
+                raise MeanFieldError(
+                    f"The {name} of a Gate mixes neurons, but a Dense over {given.axis} was given; put that Dense "
+                    "before or behind the Gate."
+                )
+        if self.value.expand != self.gate.expand:
+            raise MeanFieldError(
+                "A Gate multiplies two vectors neuron by neuron, but its value has expand = "
+                f"{shown(self.value.expand)} and its gate {shown(self.gate.expand)}; give both the same."
+            )
 
 
 FIRST = Dense()  # the usual input layer
@@ -514,6 +562,8 @@ def parts(block: Block) -> Iterator[Block]:
             if shortcut is not None:
                 yield from parts(shortcut)
             yield from parts(branch)
+        case Gate(phi, value, gate):
+            yield from (value, gate, Nonlinearity(phi))
         case Network(inner, first):
             yield first
             yield from parts(inner)

@@ -11,14 +11,19 @@ from collections.abc import Callable, Hashable
 from dataclasses import replace
 
 from meanfield.architecture import (
+    AffineNorm,
+    BatchNorm,
     Block,
     Dense,
+    Gate,
+    LayerNorm,
     Network,
     Nonlinearity,
     Number,
     Param,
     Projection,
     Residual,
+    Scale,
     Schedule,
     Sequential,
     deviation_of,
@@ -96,7 +101,107 @@ def _exponent(beta: object, what: str) -> Number:
     return exponent
 
 
-PRESETS: dict[str, Callable[..., Block]] = {"mlp": mlp, "full_residual": full_residual}
+@spoken
+def resnet(phi: Hashable, *, mu: object = 1) -> Block:
+    """A residual layer, Dense(φ(z)) + μz.
+
+    >>> resnet("tanh")
+    Residual(Sequential((Nonlinearity('tanh'), Dense())))
+    """
+    return _skipped((Nonlinearity(phi), Dense()), mu)
+
+
+@spoken
+def preln(phi: Hashable, *, mu: object = 1) -> Block:
+    """A pre-norm layer, Dense(φ(LN(z))) + μz: the skip carries z as it is. Source: [partial_jacobians] § 2.2.
+
+    >>> preln("gelu", mu="1/2")
+    Residual(Sequential((LayerNorm(), Nonlinearity('gelu'), Dense())), mu=Fraction(1, 2))
+    """
+    return _skipped((LayerNorm(), Nonlinearity(phi), Dense()), mu)
+
+
+@spoken
+def postln(phi: Hashable, *, mu: object = 1) -> Block:
+    """A post-norm layer, LN(Dense(φ(z)) + μz): the LayerNorm stands in the way of the skip, too.
+
+    >>> postln("gelu").blocks[1]
+    LayerNorm()
+    """
+    return Sequential((_skipped((Nonlinearity(phi), Dense()), mu), LayerNorm()))
+
+
+@spoken
+def batchnorm_mlp(phi: Hashable, *, mu: object = 0, norm: str = "pre") -> Block:
+    """A layer with BatchNorm on its preactivations, Dense(φ(BN(z))) + μz, or (norm="act") on its activations,
+    Dense(BN(φ(z))) + μz. Source: [autoinit] (21).
+
+    >>> batchnorm_mlp("relu", norm="act")
+    Sequential((Nonlinearity('relu'), BatchNorm(), Dense()))
+    """
+    choice(norm, "norm", ("pre", "act"))
+    inner: tuple[Block, ...] = (BatchNorm(), Nonlinearity(phi))
+    return _skipped((*(inner if norm == "pre" else inner[::-1]), Dense()), mu)
+
+
+@spoken
+def swiglu(phi: Hashable = "silu", *, mu: object = 1, expand: object = 1) -> Block:
+    """The feed-forward block of a language model, Dense(u ⊙ φ(v)) + μz with u and v two Dense of LN(z).
+
+    expand: neurons of u and v per neuron of z (8/3 in most models). Infinite width does not know it.
+
+    >>> swiglu(expand="8/3").branch.blocks[1]
+    Gate('silu', value=Dense(expand=Fraction(8, 3)), gate=Dense(expand=Fraction(8, 3)))
+    """
+    wide = Dense(expand=expand)  # type: ignore[arg-type]
+    return _skipped((LayerNorm(), Gate(phi, wide, wide), Dense()), mu)
+
+
+@spoken
+def resmlp(phi: Hashable, *, mu: object = 1, scale: object = "1/10", expand: object = 4) -> Block:
+    """A block of ResMLP: a Dense that mixes tokens, then Dense, φ, Dense on neurons, each behind an `AffineNorm`, times
+    `scale` (LayerScale) and beside a skip of strength μ.
+
+    expand: hidden neurons per neuron. Source: [autoinit] App. D; its second skip starts behind the AffineNorm, which is
+    the same at initialization but for the tangent kernel.
+
+    >>> resmlp("gelu").blocks[0]
+    Residual(Sequential((AffineNorm(), Dense(axis='tokens'), Scale(Fraction(1, 10)))))
+    """
+    wide = Dense(expand=expand)  # type: ignore[arg-type]
+    small = Scale(scale)  # type: ignore[arg-type]
+    tokens = _skipped((AffineNorm(), Dense(axis="tokens"), small), mu)
+    return Sequential((tokens, _skipped((AffineNorm(), wide, Nonlinearity(phi), Dense(), small), mu)))
+
+
+@spoken
+def mlp_mixer(phi: Hashable, *, mu: object = 1, expand_tokens: object = 4, expand: object = 2) -> Block:
+    """A block of MLP-Mixer: LN, Dense, φ, Dense on the tokens, then the same on the neurons, each beside a skip of
+    strength μ.
+
+    expand_tokens, expand: hidden tokens per token, hidden neurons per neuron. Source: [partial_jacobians] App. F.
+
+    >>> mlp_mixer("gelu").blocks[1]
+    Residual(Sequential((LayerNorm(), Dense(expand=2), Nonlinearity('gelu'), Dense())))
+    """
+    axes = {"tokens": expand_tokens, "neurons": expand}
+    return Sequential(
+        tuple(
+            _skipped((LayerNorm(), Dense(expand=factor, axis=axis), Nonlinearity(phi), Dense(axis=axis)), mu)  # type: ignore[arg-type]
+            for axis, factor in axes.items()
+        )
+    )
+
+
+def _skipped(branch: tuple[Block, ...], mu: object) -> Block:
+    strength = exact(mu, "The skip strength mu")
+    return Sequential(branch) if strength == 0 else Residual(Sequential(branch), strength)
+
+
+PRESETS: dict[str, Callable[..., Block]] = {
+    one.__name__: one
+    for one in (mlp, resnet, preln, postln, resmlp, mlp_mixer, full_residual, batchnorm_mlp, swiglu)
+}
 
 
 def keywords(name: str) -> tuple[str, ...]:

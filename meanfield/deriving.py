@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from meanfield.architecture import NORMS, WEIGHTS, Block, Network, Nonlinearity, Residual, Sequential, exact, mlp
+from meanfield.architecture import NORMS, WEIGHTS, Block, Gate, Network, Nonlinearity, Residual, Sequential, exact, mlp
 from meanfield.architectures import PRESETS, keywords
 from meanfield.arguments import choice, meant, shown, spoken
 from meanfield.functions.activations import Activation, activation
@@ -22,6 +22,7 @@ def derive(
     norm: str | None = None,
     architecture: Block | str | None = None,
     weights: str = "gaussian",
+    batch: int | None = None,
     **parameters,
 ) -> Theory:
     """The theory of a wide random network at initialization.
@@ -35,6 +36,7 @@ def derive(
     blocks instead of the plain layer; a `Network`, whose input layer has σ's of its own; or, with phi, the name of a
     preset of `meanfield.architectures`, whose keywords are then taken, too (`architecture="full_residual",
     beta_v="1/2"`).
+    batch: how many inputs a `BatchNorm` sees at a time, 4 or more; infinitely many unless given.
     Keyword parameters set the activation's parameters (alpha=0.2, or alpha="alpha" to keep it symbolic). Where symbols
     leave open which switch point comes first (min(max(z, s), t)), the verbs that take numbers for them answer, and the
     others say what is open.
@@ -52,7 +54,8 @@ def derive(
     if norm is not None:
         choice(norm, "norm", NORMS)
     if isinstance(architecture, str):
-        return _preset(phi, architecture, residual, mu, norm, weights, parameters)
+        found = _preset(phi, architecture, residual, mu, norm, weights, parameters)
+        return found if batch is None else replace(found, batch=batch)
     if architecture is not None:
         plain = phi is None and residual is False and mu is None and norm is None and weights == "gaussian"
         if not plain or parameters:
@@ -61,25 +64,31 @@ def derive(
                 "weights and parameters, or put them into its records."
             )
         whole_ = architecture if isinstance(architecture, Network) else Network(architecture)
-        return Theory(resolved(whole_.block), whole_.first)
+        return Theory(resolved(whole_.block), whole_.first, batch)
     if phi is None:
         raise MeanFieldError("derive needs an activation, such as derive('tanh'), or architecture=...")
     if isinstance(phi, Block):
         raise MeanFieldError("A block was given as the activation; give it as derive(architecture=...).")
-    if not isinstance(residual, bool):
-        if mu is not None:
-            raise MeanFieldError(
-                f"residual={shown(residual)} and mu={shown(mu)} both set the skip strength; give residual=True with mu."
-            )
-        residual, mu = True, residual
+    strength = _strength(residual, mu)
     try:
         record = activation(phi, **parameters)
     except MeanFieldError as error:
         own = [meant(k, ("residual", "mu", "norm", "architecture", "weights")) for k in parameters]
         hint = next((h for h in own if h.startswith(" Did")), "")
         raise (MeanFieldError(f"{error}{hint}") if hint else error) from None
-    strength = 0 if not residual and mu is None else 1 if mu is None else mu
-    return _derive(record, exact(strength, "The skip strength mu"), weights, norm)
+    found = _derive(record, exact(strength, "The skip strength mu"), weights, norm)
+    return found if batch is None else replace(found, batch=batch)
+
+
+def _strength(residual, mu) -> object:
+    """The skip strength that residual= and mu= ask for together."""
+    if isinstance(residual, bool):
+        return mu if mu is not None else int(residual)
+    if mu is not None:
+        raise MeanFieldError(
+            f"residual={shown(residual)} and mu={shown(mu)} both set the skip strength; give residual=True with mu."
+        )
+    return residual
 
 
 def _preset(phi, name: str, residual, mu, norm, weights: str, parameters: dict) -> Theory:
@@ -89,10 +98,17 @@ def _preset(phi, name: str, residual, mu, norm, weights: str, parameters: dict) 
         raise MeanFieldError(f"derive needs an activation, such as derive('tanh', architecture={name!r}).")
     if name == "mlp":
         return derive(phi, residual=residual, mu=mu, norm=norm, weights=weights, **parameters)
-    if residual is not False or (mu, norm, weights) != (None, None, "gaussian"):
-        raise MeanFieldError(f"residual, mu, norm and weights are of the plain layer; leave them out with {name}.")
+    strength = _strength(residual, mu)
+    mu = strength if residual is not False or mu is not None else None
+    asked = {"mu": mu, "norm": norm if norm != "none" else None, "weights": weights if weights != "gaussian" else None}
+    given = {k: v for k, v in asked.items() if v is not None}
+    strange = next((k for k in given if k not in own), None)
+    if strange is not None:
+        of = f"knows {', '.join(sorted(own))}" if own else "has no choices"
+        what = f"{strange}={shown(given[strange])}"
+        raise MeanFieldError(f"{what} was given, but the architecture {name} {of}; leave it out.")
     inner = {k: v for k, v in parameters.items() if k not in own}
-    block = PRESETS[name](activation(phi, **inner), **{k: v for k, v in parameters.items() if k in own})
+    block = PRESETS[name](activation(phi, **inner), **given, **{k: v for k, v in parameters.items() if k in own})
     return derive(architecture=block)
 
 
@@ -106,6 +122,8 @@ def resolved(block: Block) -> Block:
     match block:
         case Nonlinearity(a):
             return Nonlinearity(activation(a))
+        case Gate(a):
+            return replace(block, activation=activation(a))
         case Sequential(blocks):
             return Sequential(tuple(resolved(b) for b in blocks))
         case Residual(branch, _, shortcut):

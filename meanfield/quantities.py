@@ -117,6 +117,13 @@ _ALL = [
         differentiates=True,
     ),
     Quantity(
+        "c_J",
+        r"c_J^{1,\ell}",
+        "correlation J_ab/J of the tangents of two positions that act on each other",
+        "exchangeable",
+        2,
+    ),
+    Quantity(
         "Theta_ab",
         r"\Theta^{\ell}_{ab}",
         "tangent kernel between two inputs",
@@ -141,6 +148,13 @@ _ALL = [
         "unequal_norms",
         2,
         carry=BOUNDED,
+    ),
+    Quantity(
+        "chi",
+        r"J^{\ell,\ell+1}",
+        "averaged squared norm of the Jacobian of one block",
+        measured="chi",
+        differentiates=True,
     ),
     Quantity("c", r"c^{\ell}", "correlation K_ab/sqrt(K_aa K_bb)", positions=2, measured="c"),
     Quantity(

@@ -24,6 +24,7 @@ sigma_mu2 = sp.Symbol("sigma_mu2", real=True)
 sigma_y2 = sp.Symbol("sigma_y2", nonnegative=True)
 J = sp.Symbol("J", positive=True)
 J_ab = sp.Symbol("J_ab", real=True)
+c_J = sp.Symbol("c_J", real=True)
 Theta = sp.Symbol("Theta", nonnegative=True)
 Theta_ab = sp.Symbol("Theta_ab", real=True)
 Q0 = sp.Symbol("Q0", positive=True)
@@ -46,6 +47,7 @@ LATEX_NAMES = {
     sigma_mu2: r"{\sigma_{\mu}^{2}}",
     sigma_y2: r"{\sigma_{y}^{2}}",
     J_ab: "J_{ab}",
+    c_J: "c_J",
     Theta: r"\Theta",
     Theta_ab: r"\Theta_{ab}",
     Q0: "Q_0",
@@ -63,7 +65,7 @@ P_POSITIVE = tuple(sp.Dummy(f"p{i}", dummy_index=73_000 + i, positive=True) for 
 
 def parameter(name: str) -> sp.Symbol:
     """The symbol of a named parameter: a real number (where it may lie is the recursion's affair, `domain`)."""
-    states = (K, K_aa, K_bb, K_ab, distance, tilt, J, J_ab, Theta, Theta_ab, J0, D0)
+    states = (K, K_aa, K_bb, K_ab, distance, tilt, J, J_ab, c_J, Theta, Theta_ab, J0, D0)
     known = {s.name: s for s in (sigma_w, sigma_b, Q0, N0, l, L, *states)}
     return known.get(name) or sp.Symbol(name, real=True)
 

@@ -16,6 +16,7 @@ from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.blocks.recursions import one_input_averages, without_tilt
 from meanfield.symbolic.coordinates import COORDINATES, in_coordinates
 from meanfield.symbolic.recursion import Recursion
+from meanfield.verbs import positions
 from meanfield.verbs.maps import Maps
 from meanfield.verbs.selection import selected
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from meanfield.numeric.many_inputs import Correlators
     from meanfield.numeric.neutrality import CorrelationLine
     from meanfield.numeric.sampled import MeasuredLine
+    from meanfield.numeric.tokens.sampling import Sampled
     from meanfield.numeric.widths import WidthSchedule
     from meanfield.presentation.bias_diagrams import BiasDiagram
     from meanfield.presentation.diagrams import PhaseDiagram
@@ -127,6 +129,21 @@ class Theory(Maps):
     def susceptibilities(self) -> dict[str, sp.Expr]:
         """chi_J = ∂J'/∂J, chi_K = ∂K'/∂K, chi_Delta = ∂chi_J/∂K, averages left as nodes (`.doit()` closes them)."""
         return self.one_input.susceptibilities()
+
+    @spoken
+    def batch_invariant(self) -> sp.Expr:
+        """J^{l,l+1} (K - K_ab)^l/(K - K_ab)^{l+1} of a network without skip behind a `BatchNorm`: a number of φ alone.
+
+        Gains that change from layer to layer make J^{l,l+1} what one likes and scale K - K_ab with it; this product
+        they do not move. It is ⟨φ′²⟩/Var φ > 1 for every φ that is not linear, so that gradients that are kept grow
+        against the signal: such a network is not critical. Raises: MeanFieldError for other networks.
+
+        >>> from meanfield import BatchNorm, Dense, Nonlinearity, Sequential
+        >>> theory = derive(architecture=Sequential((BatchNorm(), Nonlinearity("relu"), Dense())))
+        >>> theory.batch_invariant()
+        pi/(-1 + pi)
+        """
+        return positions.invariant(self.block, self.first, self.batch)
 
     @spoken
     def averages(self) -> dict[str, sp.Expr]:
@@ -507,6 +524,62 @@ class Theory(Maps):
             lambda_w=lambda_w,
             lambda_b=lambda_b,
             input_ratio=input_ratio,
+            **parameters,
+        )
+
+    @spoken
+    def sample(
+        self,
+        *,
+        sigma_w,
+        sigma_b,
+        depth: int,
+        tokens=None,
+        draws: int = 12,
+        seed: int = 0,
+        input_norm=1,
+        correlation=0,
+        quantities=None,
+        threads=None,
+        **parameters,
+    ) -> Sampled:
+        """K, K_ab, J and chi of networks with tokens, the matrices of every Dense(axis="tokens") drawn: infinitely many
+        channels at T tokens, with standard errors over the draws.
+
+        A Dense on tokens shares its matrix between the channels, so that a token's K is not the same in all networks,
+        however wide. Given these matrices a channel is a Gaussian vector of its T tokens: its mean, its covariance and
+        the Gram matrix of tangents are pushed through the block. Exact where every Dense on tokens acts on a Gaussian
+        (`answer.exact`); behind an activation a sum over tokens is taken as Gaussian, an error of order 1/T. The other
+        level, without draws, is `propagate` ("averaged").
+
+        tokens: T ≥ 2. draws ≥ 2; seed: of the draws, common to all σ's and depths. sigma_w, sigma_b ≥ 0: one number
+        or one per layer. input_norm, correlation: |x|²/N_0 of a token, and the cosine of any two. quantities: from K
+        (mean over tokens), K_ab (mean over pairs), J (J^{1,l} from perturbations of every token) and chi (J^{l,l+1} of
+        one block); all, or K and K_ab where an activation jumps. Other keywords give numbers to symbols (mu=0.5).
+
+        Returns a `Sampled`: `estimate(name, l)`, `samples`, `exact`, `error` (of averages over two tokens). Raises:
+        MeanFieldError for a block with BatchNorm or Pool, or that ends in an activation; for a J that is 0.
+
+        >>> mixing = Residual(Sequential((Dense(axis="tokens"),)), 1)
+        >>> block = Sequential((mixing, Nonlinearity("tanh"), Dense()))
+        >>> answer = derive(architecture=block).sample(sigma_w=1, sigma_b=0, depth=4, tokens=16)
+        >>> answer.exact, answer.estimate("chi").mean.shape
+        (True, (3,))
+        """
+        from meanfield.verbs.sampling import run_sample as verb
+
+        return verb(
+            self,
+            sigma_w=sigma_w,
+            sigma_b=sigma_b,
+            depth=depth,
+            tokens=tokens,
+            draws=draws,
+            seed=seed,
+            input_norm=input_norm,
+            correlation=correlation,
+            quantities=quantities,
+            threads=threads,
             **parameters,
         )
 

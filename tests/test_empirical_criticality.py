@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Param, Residual, Sequential, mlp
+from meanfield.architecture import BatchNorm, Dense, LayerNorm, Nonlinearity, Param, Residual, Sequential, mlp
 from meanfield.empirical import CriticalityEstimate, criticality_grid, measure_criticality, run_ensemble
 from meanfield.empirical.random.philox import normals
 from meanfield.empirical.shared import columns, grid
@@ -279,3 +279,54 @@ def test_the_lazy_sampler_measures_the_same_chi():
     assert abs(explicit.mean - lazy.mean) < 4 * error < 0.1
     other = measure_criticality(block, sampler="lazy", **sizes | {"sigma_b": 1.5}).chi
     assert abs(explicit.mean - other.mean) > 4 * error, "control: another σ_b"
+
+
+MIXED = Residual(Sequential((LayerNorm(), Dense(axis="tokens", expand=2), TANH, Dense(axis="tokens"))), "0.5")
+COUPLED = {
+    "tokens": (Sequential((MIXED, TANH, Dense())), {"tokens": 3}),
+    "batch": (Residual(Sequential((BatchNorm(), SIN, Dense())), "0.5"), {"batch": 5}),
+    "neither": (mlp("tanh", mu="0.5", norm="pre"), {}),
+}
+
+
+@pytest.mark.parametrize("name", COUPLED)
+def test_chi_of_every_block(name):
+    """Exact chi at layer l is J^{l,l+1} measured from l; random probes agree, and are fresh at each layer."""
+    block, positions = COUPLED[name]
+    sizes = {"sigma_w": 1.2, "sigma_b": 0.3, "width": 12, "depth": 4, "networks": 6, "seed": 3} | positions
+    exact = run_ensemble(block, quantities=("chi",), **sizes)
+    assert exact.layers("chi").tolist() == [1, 2, 3] and exact.estimate("chi").mean.shape == (3,)
+    for l in (1, 2, 3):
+        one = np.exp(run_ensemble(block, quantities=("J",), l0=l, **sizes).samples["log_J"][:, 1])
+        np.testing.assert_allclose(exact.samples["chi"][:, l - 1], one, rtol=1e-10)
+    probed = run_ensemble(block, quantities=("chi",), probes=2000, **sizes).samples["chi"]
+    np.testing.assert_allclose(probed, exact.samples["chi"], rtol=0.05)
+    assert np.abs(probed[:, 1:] / exact.samples["chi"][:, :-1] - 1).max() > 0.05, "control: the block before"
+
+
+@pytest.mark.parametrize("name", COUPLED)
+def test_criticality_where_positions_couple(name):
+    block, positions = COUPLED[name]
+    sizes = {"sigma_w": 1.2, "sigma_b": 0.3, "width": 12, "networks": 4, "seed": 3} | positions
+    found = measure_criticality(block, depth=5, probes=3000, **sizes)
+    exact = run_ensemble(block, depth=4, quantities=("chi",), **sizes).samples["chi"][:, -1]
+    assert found.chi.mean == pytest.approx(exact.mean(), rel=0.03)
+
+
+def test_batch_norm_alone_is_chaotic():
+    """[autoinit] table (b): ReLU, μ = 0, |B| = 8: one block grows by 1.600 from independent tangents."""
+    block = Sequential((BatchNorm(), Nonlinearity("relu"), Dense()))
+    sizes = {"sigma_w": 1.4, "sigma_b": 0.3, "width": 200, "networks": 30, "probes": 8}
+    found = measure_criticality(block, batch=8, depth=8, **sizes)
+    assert found.phase == "chaotic" and abs(found.chi.z(1.600288)) < 4
+    assert abs(found.chi.z(1.466942)) > 4, "control: an infinite batch"
+
+
+@pytest.mark.parametrize(("block", "positions", "match"), [
+    (COUPLED["tokens"][0], {}, "give the number of tokens"),
+    (COUPLED["batch"][0], {}, "over 1 position; give batch=4"),
+    (COUPLED["batch"][0], {"batch": 3}, "over 3 positions"),
+])  # fmt: skip
+def test_positions_that_are_missing(block, positions, match):
+    with pytest.raises(MeanFieldError, match=match):
+        measure_criticality(block, sigma_w=1, sigma_b=0.1, width=8, depth=4, networks=2, **positions)

@@ -19,6 +19,7 @@ import pytest
 from meanfield.architecture import (
     BatchNorm,
     Dense,
+    Gate,
     LayerNorm,
     Nonlinearity,
     Pool,
@@ -140,6 +141,13 @@ def simulated_pools():
     """A formula of groups of neurons, with a switch and a root."""
     block = Sequential((Nonlinearity("tanh"), Dense(expand=2), Pool(2, "max(z1, 2*z2) - sqrt(1 + z1**2)")))
     _agrees(_plan(block, width=3, depth=3, sigma_w=1.1, sigma_b=0.3))
+
+
+def simulated_gates():
+    """A product of two Dense with a skip around it; its tangents have two terms."""
+    gate = Gate("silu", Dense(sigma_b=0, expand=2), Dense(sigma_w=2, expand=2))
+    for sampler in ("explicit", "lazy"):
+        _agrees(_plan(Residual(Sequential((LayerNorm(), gate, Dense())), 1), sampler, width=4))
 
 
 def simulated_lazy():

@@ -8,6 +8,7 @@ import pytest
 from meanfield.architecture import (
     BatchNorm,
     Dense,
+    Gate,
     LayerNorm,
     Nonlinearity,
     Param,
@@ -42,6 +43,10 @@ BLOCKS = {
     "schedules": Residual(Sequential((Dense(sigma_w=Schedule("sv", "beta")), PHI, Dense(sigma_b=Schedule(2, 1)))), 1),
     "shortcut": Residual(Sequential((Dense(expand=2), PHI, Dense())), "0.5", Dense(sigma_b=0)),
     "widths of the branch": Residual(Sequential((NORM, Dense(expand="M"), PHI, Dense())), "0.5"),
+    "gate": Residual(
+        Sequential((NORM, Gate("tanh", Dense(sigma_b="nu", expand="M"), Dense(sigma_w="sv", expand="M")), Dense())), 1
+    ),
+    "gate, norm, pool": Sequential((Gate("tanh"), LayerNorm(), Pool(2, "average"), Dense())),
     "orthogonal": mlp("tanh", weights="orthogonal"),
     "mixed": mlp("tanh", mu=1, weights="mixed"),
     "tokens": Sequential((PHI, Dense(axis="tokens"), Dense())),
@@ -111,6 +116,9 @@ class Reading:
             case Pool(size, kind):
                 groups = [y[..., i : i + size] for i in range(0, y.shape[-1] - size + 1, size)]
                 return np.stack([g.max(axis=-1) if kind == "max" else g.mean(axis=-1) for g in groups], axis=-1)
+            case Gate("tanh", value, gate):
+                u = self.dense(value, y, layer)
+                return u * np.tanh(self.dense(gate, y, layer))
             case Scale(factor):
                 return self.value(factor, layer) * y
             case Sequential(blocks):
@@ -183,9 +191,10 @@ def test_tangents_agree_with_differences(name):
     assert_tangents(name)
 
 
-@pytest.mark.parametrize("name", ["batch norm", "max", "mixer"])
+@pytest.mark.parametrize("name", ["batch norm", "max", "mixer", "gate"])
 def test_control_a_missing_term_is_seen(name, monkeypatch):
-    step = {"batch norm": derivatives.BatchProjection, "max": derivatives.Pooled, "mixer": WeightedTokens}[name]
+    steps = {"batch norm": derivatives.BatchProjection, "max": derivatives.Pooled, "mixer": WeightedTokens}
+    step = steps.get(name, derivatives.Slope)
     right = step.push
 
     def wrong(self, rows, out):
@@ -206,7 +215,7 @@ def test_cotangents_are_adjoint(name, sampler):
     np.testing.assert_allclose(left, right, rtol=1e-12, atol=1e-13 * np.abs(u).sum() * np.abs(pushed).max())
 
 
-@pytest.mark.parametrize("name", ["two matrices", "mixer", "batch norm", "shortcut", "orthogonal"])
+@pytest.mark.parametrize("name", ["two matrices", "mixer", "batch norm", "shortcut", "gate", "orthogonal"])
 def test_parameter_gradients_agree_with_differences(name):
     """‖∂S/∂w‖² and |∂S/∂β|² of every Dense, S = u·z^L: each entry of w and β is moved by hand."""
     _, _, u, pulled = _pushed_and_pulled(name)
@@ -270,6 +279,10 @@ def test_what_a_record_refuses():
         (lambda: Dense(axis="heads"), "axis='heads' was asked for; the choices are neurons, tokens"),
         (lambda: Dense(sigma_w=-1), "sigma_w of a Dense must be ≥ 0"),
         (lambda: Dense(expand=0), "expand of a Dense must be > 0"),
+        (lambda: Gate("silu", "tanh"), "The value of a Gate is a Dense"),
+        (lambda: Gate("silu", gate=Dense(axis="tokens")), "The gate of a Gate mixes neurons, but a Dense over tokens"),
+        (lambda: Gate("silu", Dense(expand=2)), "its value has expand = 2 and its gate 1"),
+        (lambda: Gate(3), "activation's name, a formula or a record"),
         (lambda: Pool(0), "number of neurons of a Pool must be a whole number"),
         (lambda: Pool(2, "median"), "kind='median'"),
         (lambda: Scale(-1), "factor of a Scale must be ≥ 0"),

@@ -32,7 +32,7 @@ functions.piecewise functions.regions functions.activations functions.signs
 symbolic.averages.closed_form symbolic.averages.enclosure symbolic.averages.finite_parts symbolic.averages.powerlog
 symbolic.averages.mellin symbolic.averages.nested symbolic.averages.node symbolic.averages.stretch
 symbolic.averages.chord symbolic.averages.groups symbolic.averages.largest symbolic.averages.pools
-symbolic.averages.closeness
+symbolic.averages.closeness symbolic.averages.sphere symbolic.averages.common
 symbolic.averages.moments symbolic.averages.expansion
 symbolic.equality symbolic.steps symbolic.recursion symbolic.coordinates symbolic.bias
 symbolic.finite_width.pairings symbolic.finite_width.zonal symbolic.finite_width.orthogonality
@@ -41,10 +41,12 @@ symbolic.finite_width.fields symbolic.finite_width.words symbolic.finite_width.n
 symbolic.finite_width.layer_law symbolic.finite_width.linear symbolic.finite_width.correlators
 symbolic.finite_width.variance symbolic.finite_width.variance_steps symbolic.finite_width.recursions
 symbolic.finite_width.first_layer symbolic.finite_width.index_maps
-symbolic.blocks.naming symbolic.blocks.coordinate symbolic.blocks.walk symbolic.blocks.rules symbolic.blocks.pooling
-symbolic.blocks.recursions symbolic.blocks.first symbolic.blocks.gradients
+symbolic.blocks.naming symbolic.blocks.coordinate symbolic.blocks.walk symbolic.blocks.rules symbolic.blocks.gates
+symbolic.blocks.pooling symbolic.blocks.recursions symbolic.blocks.first symbolic.blocks.gradients
+symbolic.blocks.batch symbolic.blocks.exchangeable
 symbolic.fixed_points.roots symbolic.fixed_points.exclusion symbolic.fixed_points.near_one
-symbolic.fixed_points.half_line symbolic.fixed_points.maps symbolic.fixed_points.points
+symbolic.fixed_points.half_line symbolic.fixed_points.maps symbolic.fixed_points.products
+symbolic.fixed_points.points
 symbolic.asymptotics.scaling symbolic.asymptotics.depth symbolic.asymptotics.cells symbolic.asymptotics.growth
 symbolic.asymptotics.comparing symbolic.asymptotics.resting symbolic.asymptotics.balance symbolic.asymptotics.branch
 symbolic.asymptotics.residual symbolic.asymptotics.fisher symbolic.asymptotics.projections
@@ -53,7 +55,8 @@ symbolic.asymptotics.total_equations symbolic.asymptotics.total_depth
 symbolic.asymptotics.tails symbolic.asymptotics.pair_laws symbolic.asymptotics.phase_tree symbolic.asymptotics.orders
 symbolic.asymptotics.coefficients symbolic.asymptotics.logseries symbolic.asymptotics.leading
 symbolic.asymptotics.corrections symbolic.asymptotics.further
-symbolic.criticality.small_bias symbolic.criticality.lines symbolic.criticality.phases symbolic.criticality.points
+symbolic.criticality.small_bias symbolic.criticality.inner symbolic.criticality.lines symbolic.criticality.phases
+symbolic.criticality.points
 symbolic.criticality.rounding symbolic.criticality.closing
 symbolic.correlator_laws.difference symbolic.correlator_laws.local_series symbolic.correlator_laws.settings
 symbolic.correlator_laws.systems symbolic.correlator_laws.scale_invariant symbolic.correlator_laws.places
@@ -61,20 +64,23 @@ symbolic.correlator_laws.exact symbolic.correlator_laws.points symbolic.correlat
 symbolic.correlator_laws.critical_shift
 numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches numeric.quadrature.waves
 numeric.quadrature.tables numeric.quadrature.hermite numeric.quadrature.slopes numeric.quadrature.whitened
-numeric.quadrature.weak numeric.quadrature.averages
+numeric.quadrature.weak numeric.quadrature.averages numeric.quadrature.sphere
 numeric.lowering.cache numeric.lowering.pair_check numeric.lowering.printing numeric.lowering.planes
 numeric.lowering.conditional numeric.lowering.direct numeric.lowering.groups numeric.lowering.largest
+numeric.lowering.common
 numeric.lowering.loops numeric.lowering.modules numeric.lowering.scalar numeric.lowering.pairs
 numeric.lowering.stretches numeric.lowering.parametric_check numeric.lowering.parametric numeric.lowering.chords
 numeric.lowering.chord_check numeric.lowering.near_zero numeric.lowering.assembly
+numeric.tokens.functions numeric.tokens.expansions numeric.tokens.fields numeric.tokens.walk numeric.tokens.sampling
 numeric.phase numeric.places numeric.starts numeric.solvers numeric.gradients numeric.memory numeric.fluctuations
 numeric.pair_corrections numeric.correlations numeric.neutrality numeric.sampled numeric.sweeps numeric.widths
 numeric.many_inputs
-numeric.fractions numeric.gap_source numeric.gap_tables numeric.gaps numeric.settling
+numeric.nested numeric.fractions numeric.gap_source numeric.gap_tables numeric.gaps numeric.settling
 class_fraction bias finite_width correlator_depth several_inputs
 presentation.figures presentation.bias_figures presentation.tables presentation.diagrams presentation.bias_diagrams
 presentation.phase_regions presentation.phase_orders presentation.phase_maps presentation.phase_tables
-verbs.maps verbs.values verbs.selection verbs.places verbs.running verbs.laws verbs.diagrams
+verbs.positions verbs.maps verbs.values verbs.selection verbs.places verbs.running verbs.sampling verbs.laws
+verbs.diagrams
 theory deriving
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
 empirical.functions.registry empirical.functions.formulas empirical.functions.groups empirical.functions.twins

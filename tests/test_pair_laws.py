@@ -11,6 +11,7 @@ from test_phase_tables import BETAS, SIGMAS, full, points
 
 import meanfield as mf
 from meanfield import MeanFieldError
+from meanfield.symbolic.asymptotics.balance import Correlated
 from meanfield.symbolic.asymptotics.growth import regular
 from meanfield.symbolic.asymptotics.tails import Meeting, Tail, tail
 
@@ -289,3 +290,61 @@ def test_the_correlation_itself():
     share, at = rest["c"].constant, {"sigma_v": 1, "sigma_w": 2, "K_0": 3, "t": 1}
     two = share.subs({s: at[s.name] for s in share.free_symbols})
     assert str(two) == "h(1)*exp(-2)/3" and len(rest.ways[0].equations) == 4  # h over k, with their equations
+
+
+@pytest.mark.slow
+def test_where_two_inputs_settle_beside_a_source():
+    """V = 1, q → q*: c is the root below 1 of what K_ab obeys; a source off by 1 % fails."""
+    beta = Fraction(1, 2), Fraction(1, 2), Fraction(1, 2), Fraction(0)
+    (way,) = laws("erf", beta, (4, 1, 1, 1))
+    found = flowed("erf", beta, (4, 1, 1, 1), 300.0)
+    assert_pair_follows(way, found, 300.0)
+    c = way["c"].constant
+    assert abs(float(sp.log(sp.N(c, 15))) - found["c"][-1]) < 1e-6
+    (other,) = laws("erf", beta, (4, 1, Fraction(101, 100), 1))
+    assert abs(float(sp.log(sp.N(other["c"].constant, 15))) - found["c"][-1]) > 1e-4
+    (root,) = c.atoms(Correlated)
+    with pytest.raises(AssertionError):  # what the ball says is checked on both sides of it
+        assert root._gap(mpmath.mpf(str(root.evalf(15))) + 1e-8, 15) > 0
+    q = root.args[4]
+    x = sp.asin(2 * sp.N(c * (q - 1) + 1, 20) / (2 * sp.N(q, 20) + 1)) * 8 / sp.pi  # q c_q = c (q - 1) + 1
+    assert abs(sp.N(x + sp.Rational(3, 2) - sp.N(c * (q - 1) + 1, 20) / 2)) < 1e-12
+
+
+@pytest.mark.slow
+def test_where_they_settle_without_a_closed_form():
+    """tanh: ⟨φ_aφ_b⟩ at the root against a trapezoid rule."""
+    theory = mf.derive("tanh", architecture="full_residual", beta_v="1/2", beta_w="1/2", beta_b=0, beta_a="1/2")
+    law = theory.depth_law("c", sigma_v=2, sigma_w=1, sigma_a=1, sigma_b=1)
+    (root,) = law.growth.constant.atoms(Correlated)
+    q, c = float(root.args[4]), float(sp.N(root, 12))
+    x = np.arange(-9, 9, 0.02)
+    w = np.exp(-(x**2) / 2) * 0.02 / np.sqrt(2 * np.pi)
+    inner = np.tanh(np.sqrt(q) * (c * x[:, None] + np.sqrt(1 - c * c) * x)) @ w
+    assert abs(4 * (w * np.tanh(np.sqrt(q) * x) * inner).sum() + 1.5 - q * c / 2) < 1e-9
+
+
+def test_where_q_falls_with_log_l():
+    """An odd φ leaves c where it is; an even part |z|² takes it to 1/2, as (log l)^-0.2 here."""
+    beta, size = (0, 1, 3, 2), (Fraction(1), Fraction(1), 0, 0)
+    (way,) = laws("sin", beta, size)
+    found = flowed("sin", beta, size, 1e4)
+    assert way["c"].constant is None and way["c"].exponent == 0
+    assert abs(found["c"][1] - found["c"][2]) < 1e-3 and found["c"][2] < np.log(0.49)
+    bent = mf.derive("tanh(z) + z**2/2*exp(-z**2)", architecture="full_residual", beta_v=0, beta_w=1)
+    row = bent.phase_table("K", "c", sigma_v=1, sigma_w=1, sigma_a=0, sigma_b=0).rows[0]
+    assert row["c"].constant == sp.S.Half and row["K"].constant == sp.Rational(4, 5)
+    x, w = np.polynomial.hermite_e.hermegauss(40)
+    w, q, c, u, marks = w / w.sum(), 0.3, 0.9, 10.0, []
+
+    def phi(z):
+        return np.tanh(z) + z**2 / 2 * np.exp(-(z**2))
+
+    while u < 1e6:
+        a, b = np.sqrt(q) * x, np.sqrt(q) * (c * x[:, None] + np.sqrt(1 - c * c) * x)
+        more, shared = (w * phi(a) ** 2).sum() - q, (w * phi(a) * (phi(b) @ w)).sum() - q * c
+        step = 0.02 * u
+        q, c, u = q + step * more, (q * c + step * shared) / (q + step * more), 1.02 * u
+        marks.append((np.log(u), np.log((2 * c - 1) / (1 - c))))
+    (t0, y0), (t1, y1) = marks[len(marks) // 2], marks[-1]
+    assert abs((y1 - y0) / (t1 - t0) + 0.2) < 0.01

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from derivations.partial_jacobians import figures, phase_diagrams, rows, tables
+from derivations.partial_jacobians import figures, mixer, phase_diagrams, rows, tables
 from derivations.partial_jacobians.__main__ import main
 from derivations.partial_jacobians.sizes import Sizes
 
@@ -142,3 +142,21 @@ def test_the_command_line_knows_its_verbs(capsys, monkeypatch):
         main()
     printed = capsys.readouterr().out
     assert all(verb in printed for verb in ("numbers", "figures", "tables"))
+
+
+@pytest.mark.slow
+def test_figure_4_draws_the_sampled_theory():
+    """The Mixer panels at reduced size: chaotic at σ_b = 0, ordered beyond, critical to O(1/l) at μ = 1."""
+    found = tuple(mixer.diagram(mu, points=3, tokens=8) for mu in ("1/2", "1"))
+    half, whole = found
+    assert half.chi[0, -1] > 1.1 and half.chi[-1, 0] < 0.9
+    assert (whole.chi > 1).all() and whole.chi.max() < 1.15
+    panels = mixer.figure_4(found).axes
+    assert [a.get_title() for a in panels[:2]] == [r"$\mu = 1/2$", r"$\mu = 1$"]
+
+
+def test_mixers_are_critical_everywhere_at_mu_1():
+    """l (χ − 1) settles; χ of μ = ½ does not come near 1."""
+    _, settled, error = mixer.approach(1.0, 0.5, depth=25, draws=4, tokens=8)
+    assert abs(settled[-1] - settled[11]) < 0.15 * settled[-1] + 4 * error[-1]
+    assert abs(mixer.chi("1/2", 1.0, 1.0, draws=2, tokens=8)[0] - 1) > 0.2, "control"

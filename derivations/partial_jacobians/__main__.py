@@ -14,7 +14,7 @@ def main() -> None:
     )
     verbs = parser.add_subparsers(dest="verb")
     verbs.add_parser("numbers", help="the acceptance values, each with a planted error")
-    figures.options(verbs.add_parser("figures", help="figures 1, 2, 5, 7 and 28 xi of figure 8"))
+    figures.options(verbs.add_parser("figures", help="figures 1, 2, 4 (A1, B1), 5, 7 and 28 xi of figure 8"))
     table = verbs.add_parser("tables", help="critical lines and exponents of all activations, as LaTeX")
     table.add_argument("file")
     table.add_argument("--limit", type=float, default=120.0, help="seconds a row may take")

@@ -1,4 +1,4 @@
-"""The figures that need no training, from the theory: 1, 2, 5, 7 and the curves 28 ξ of figure 8.
+"""The figures that need no training, from the theory: 1, 2, the Mixer panels of 4, 5, 7 and the curves 28 ξ of 8.
 
 Each function returns a `matplotlib.figure.Figure`. `Sizes(networks=…)` adds finite networks to figures 1, 2, 5 and 7
 (none by default); the paper's sizes are width 1000 and 100 networks (figure 1), width 500 and 100 networks (figure 2).
@@ -16,6 +16,7 @@ import numpy as np
 import sympy as sp
 
 import meanfield as mf
+from derivations.partial_jacobians.mixer import figure_4
 from derivations.partial_jacobians.phase_diagrams import Measured, figure_2
 from derivations.partial_jacobians.sizes import Sizes
 from meanfield.presentation import figures
@@ -190,6 +191,7 @@ def write(
     made = {
         "figure1": figure_1(sizes),
         "figure2": figure_2(measured=grid),
+        "figure4": figure_4(sizes=sizes),
         "figure5": figure_5(sizes),
         "figure7": figure_7(sizes),
         "figure8": figure_8(),

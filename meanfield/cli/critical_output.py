@@ -182,7 +182,8 @@ def _interval(ends: tuple[sp.Expr, sp.Expr] | None) -> Words:
 
 
 def line_data(line: CriticalLine) -> dict[str, Any]:
-    """A critical line: its kind and expressions; parametric and chi_K are functions of the fixed point K."""
+    """A critical line: its kind and expressions; parametric and chi_K are functions of the fixed point K,
+    or of the variance behind an inner Dense, of which `place` then is K*."""
     squares = None if line.parametric is None else dict(zip(("sigma_w^2", "sigma_b^2"), line.parametric))
     return {
         "kind": line.kind,
@@ -191,6 +192,7 @@ def line_data(line: CriticalLine) -> dict[str, Any]:
         "parametric": squares,
         "chi_K": line.chi_K,
         "message": line.message,
+        **({} if line.place is None else {"place": line.place}),
     }
 
 

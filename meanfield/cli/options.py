@@ -49,7 +49,8 @@ Architecture = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="A whole network: mlp, or full_residual, x + v φ(w x + b) + a with --param sigma_v=1 --param sigma_a=1.",
+        help="A whole network: mlp, resnet, preln, postln, swiglu, resmlp, mlp_mixer, batchnorm_mlp, or full_residual, "
+        "x + v φ(w x + b) + a with --param sigma_v=1 --param sigma_a=1.",
     ),
 ]
 Decay = Annotated[

@@ -17,7 +17,7 @@ from typing import Any
 import sympy as sp
 
 from meanfield import printed
-from meanfield.architecture import FIRST, LayerNorm, Network, Nonlinearity, Param, Residual, Sequential
+from meanfield.architecture import FIRST, WEIGHTS, LayerNorm, Network, Nonlinearity, Param, Residual, Sequential, mlp
 from meanfield.functions.activations import Activation, activation, activations
 from meanfield.presentation.figures import FORMATS, plot_run, save, write_whole
 from meanfield.presentation.phase_tables import ScheduledLaw, quantity_tex
@@ -131,20 +131,22 @@ def about(theory: Theory) -> dict[str, Any]:
     """The inputs that name a theory."""
     record, block = theory.activations[0], theory.block
     mu = block.mu if isinstance(block, Residual) else 0
+    norm, whole = _norm(block.branch if isinstance(block, Residual) else block), Network(block, theory.first)
+    plain = theory.first == FIRST and block in [mlp(record, mu, weights, norm) for weights in WEIGHTS]
     return {
         "activation": record.name,
         "formula": str(record.expression),
         "parameters": dict(record.parameters),
         "mu": mu.name if isinstance(mu, Param) else str(mu),
-        "norm": _norm(block.branch if isinstance(block, Residual) else block),
-        **({"architecture": repr(Network(block, theory.first))} if theory.first != FIRST else {}),
+        "norm": norm,
+        **({} if plain else {"architecture": repr(whole)}),
     }
 
 
 def _norm(branch: Any) -> str:
     """Where a plain branch has its LayerNorm, as `derive` calls it."""
     kinds = [type(b) for b in branch.blocks] if isinstance(branch, Sequential) else []
-    if LayerNorm not in kinds:
+    if LayerNorm not in kinds or Nonlinearity not in kinds:
         return "none"
     return "pre" if kinds.index(LayerNorm) < kinds.index(Nonlinearity) else "act"
 

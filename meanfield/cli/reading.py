@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from meanfield.architecture import FIRST, NORMS, WEIGHTS, Param, Residual
+from meanfield.architecture import NORMS, WEIGHTS, Param, Residual
 from meanfield.architectures import decays, keywords
 from meanfield.deriving import derive
 from meanfield.functions.activations import activation
@@ -62,7 +62,7 @@ def theory_of(
     inner = {k: v for k, v in values.items() if k not in own}
     values = {k: v for k, v in values.items() if k in own}
     values |= decays(decay or "") | decays(total or "", "total")
-    return derive(activation(act, **inner), architecture=architecture, **plain, **values)
+    return derive(activation(act, **inner), architecture=architecture, **plain, **dict[str, Any](values))
 
 
 def double(text: str, option: str) -> float:
@@ -96,7 +96,7 @@ def needs_numbers(theory: Theory) -> None:
         raise MeanFieldError(f"--mu must be a number here, but the name {theory.block.mu.name!r} was given.")
     inner = {s.name for s in theory.activations[0].free_parameters}
     own = {"sigma_w", "sigma_b", "Q0", "L", *inner}
-    held = sorted(s.name for s in theory.one_input.parameters if s.name not in own) if theory.first != FIRST else []
+    held = sorted(s.name for s in theory.one_input.parameters if s.name not in own)
     if held:
         known = held[0] in keywords("full_residual")
         instead = f"give it as --param {held[0]}=..." if known else "give a number in its place"

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from meanfield.architecture import Block, Dense, Network, Param, Projection, act
 from meanfield.arguments import choice, count_of, finite, meant, path, provides, refuse_not_real, scalar, shown, spoken
 from meanfield.arguments import names as names_of
 from meanfield.comparison.allowances import compare, narrower, narrower_layers
-from meanfield.comparison.corrections import corrections
+from meanfield.comparison.corrections import Corrections, corrections
 from meanfield.comparison.report import THRESHOLD, Report, Row
 from meanfield.deriving import derive
 from meanfield.empirical import (
@@ -38,7 +39,7 @@ from meanfield.empirical.functions.formulas import from_formula, has_switches
 from meanfield.empirical.functions.twins import names as twin_names
 from meanfield.empirical.network.network import SAMPLERS
 from meanfield.empirical.network.operations import integer, per_layer
-from meanfield.empirical.observables.measurement import DEVICES
+from meanfield.empirical.observables.measurement import DEVICES, PROBES
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.formula import formula
 from meanfield.quantities import COVARIANCES, GRADIENTS, ONE_INPUT, QUANTITIES, TWO_INPUTS
@@ -60,6 +61,7 @@ __all__ = [
 LAZY_FROM = 2000  # neurons from which on the lazy sampler is the default
 
 
+SEEN = 32  # inputs from which on half and a quarter of a batch say what a finite batch adds
 OF_ONE_NORM = ("distance", "c", "gamma")  # of two inputs of one norm, beside their covariances
 
 @spoken
@@ -75,6 +77,8 @@ def check(
     seed: int = 0,
     input_norm: float = 1.0,
     correlation: float | None = None,
+    batch: int | None = None,
+    tokens: int | None = None,
     input_dimension: int | None = None,
     sampler: str | None = None,
     probes: int | None = None,
@@ -107,6 +111,10 @@ def check(
     share, s² the networks' relative variance. For all else, and where l/n or r is above 1/4, the report says why not,
     and it is measured on two narrower ensembles; networks too narrow for that are compared with a bias a·l/n in J, a
     fitted from widths n and n/2; Theta and J0 as 2 X(n) - X(n/2); K as it is. A row passes within 4 standard errors.
+    batch: where a BatchNorm makes inputs act on each other, how many independent normal inputs the networks see, the
+    theory's own unless given; a theory of an infinite batch is that of this size where it is derived, else what width
+    and batch add is measured on networks with half and a quarter of both. tokens: how many a Dense on the tokens mixes.
+    Both have K, K_ab (of any two positions), J and Theta, by `probes`.
     threads, executor, device, checkpoint (here a folder): as in `meanfield.empirical.run_ensemble`.
 
     Raises: MeanFieldError for sizes below 1, J of a discontinuous φ, or networks that overflow.
@@ -142,6 +150,7 @@ def check(
     if observables is not None and quantities is not None:
         raise MeanFieldError("observables= and quantities= mean the same here; give one of them.")
     observables = quantities if observables is None else observables
+    theory, coupled, batch, tokens = _positions(theory, batch, tokens, correlation)
     names = _wanted(theory, None if observables is None else names_of(observables, "observables"), correlation)
     if "J0" in names:
         if input_dimension is None:
@@ -158,7 +167,7 @@ def check(
     run = theory.propagate(**given, **parameters, correlation=correlation, quantities=names)
     exact, free = numbered(theory, parameters)
     asked = given | free | {"input_ratio": Fraction(input_dimension or widths[0], widths[0])}
-    derived = corrections(exact, run, names, widths, asked)
+    derived = Corrections() if coupled else corrections(exact, run, names, widths, asked)
     measured = tuple(n for n in names if n not in derived.of)
     differentiated = any(QUANTITIES[n].differentiates for n in measured)
     sampler = sampler or ("lazy" if max(widths) >= LAZY_FROM else "explicit")
@@ -172,6 +181,16 @@ def check(
     if measured and (len(set(widths)) > 1 or _denominator(theory.block, hidden) > 1):
         others = narrower_layers(widths, depth, _denominator(theory.block, hidden))
     others = others if differentiated or (measured and len(others) == 2) else ()
+    halved = theory.kind == "batch" and theory.batch is None  # what a finite batch adds is seen from half of it, too
+    if halved:
+        if len(set(widths)) > 1 or widths[0] % 4 or batch is None or batch < SEEN:
+            raise MeanFieldError(
+                "A check of a theory of an infinite batch compares networks with others of half and a quarter of their "
+                f"width and batch; give one width, a multiple of 4, and a batch of {SEEN} or more."
+            )
+        others = (widths[0] // 2, widths[0] // 4)
+    if coupled and probes is None:
+        probes = PROBES
     folder = None if checkpoint is None else Path(checkpoint)
     if folder is not None and folder.exists() and not folder.is_dir():
         raise MeanFieldError(f"The checkpoint of a check is a folder, but {folder} is a file; name another one.")
@@ -197,6 +216,8 @@ def check(
             probes=probes,
             input_norm=input_norm,
             correlation=correlation,
+            batch=batch // 2**order if halved and batch is not None else batch,
+            tokens=tokens,
             input_dimension=input_dimension,
             l0=0 if "J0" in names else 1,
             mu=parameters | hidden,
@@ -215,6 +236,9 @@ def check(
     with _shown(progress) as bar:
         result, *rest = (ensemble(order, n, bar) for order, n in enumerate((wide, *others)))
     rows, log_scale, notes = compare(run, result, tuple(rest), names, derived)
+    if halved and batch is not None:
+        seen = f"{batch // 2} and {batch // 4}"
+        notes = [*notes, f"The theory is of an infinite batch; the narrower networks see {seen} inputs."]
     settings = {
         "sigma_w": np.asarray(sigma_w, dtype=float).tolist(),
         "sigma_b": np.asarray(sigma_b, dtype=float).tolist(),
@@ -227,6 +251,8 @@ def check(
         "input_norm": result.input_norm,
         "correlation": result.correlation,
         "input_dimension": result.input_dimension,
+        **({"batch": batch} if batch is not None else {}),
+        **({"tokens": tokens} if tokens != 1 else {}),
         **({"backward": backward} if backward != "own" else {}),
         **{k: str(v) for k, v in {**numbers, **parameters, **{k: v.tolist() for k, v in hidden.items()}}.items()},
     }
@@ -419,6 +445,16 @@ def _denominator(block: Block, hidden: Mapping[str, Any]) -> int:
 
 def _wanted(theory: Theory, observables, correlation) -> tuple[str, ...]:
     finite = theory.usual != ("K",)
+    if theory.kind:
+        can = ("K", "K_ab", *(("J",) if finite else ()), *(("Theta",) if "Theta" in theory.one_input.names else ()))
+        asked = tuple(observables or tuple(n for n in ("K", "J") if n in can))
+        wrong = [n for n in asked if n not in can]
+        if wrong:
+            raise MeanFieldError(
+                f"A check of {shown(wrong[0])} was asked for; of positions that act on each other networks give "
+                f"{', '.join(can)}."
+            )
+        return asked
     one = ("K", "J", "Theta", "J0", *GRADIENTS) if finite else ("K",)
     allowed = one if correlation is None else (*TWO_INPUTS, *OF_ONE_NORM)
     wanted = tuple(observables or (COVARIANCES if correlation is not None else allowed[:2]))
@@ -436,6 +472,44 @@ def _wanted(theory: Theory, observables, correlation) -> tuple[str, ...]:
             known = ", ".join(allowed)
             raise MeanFieldError(f"A check of {shown(q)} was asked for; what can be checked here is {known}.")
     return wanted
+
+
+def _positions(theory: Theory, batch: Any, tokens: Any, correlation: Any) -> tuple[Theory, bool, int | None, int]:
+    """The theory of networks that see this batch, whether their positions act on each other, and what they are given.
+
+    Raises: MeanFieldError where the size of a batch, or the number of tokens, is missing or has no use.
+    """
+    if theory.kind != "batch" and batch is not None:
+        raise MeanFieldError(
+            f"batch={shown(batch)} was given, but no BatchNorm makes the inputs of a batch act on each other; leave it "
+            "out."
+        )
+    if theory.kind != "tokens" and tokens is not None:
+        raise MeanFieldError(f"tokens={shown(tokens)} was given, but no Dense mixes tokens; leave it out.")
+    if not theory.kind:
+        return theory, False, None, 1
+    if correlation is not None:
+        raise MeanFieldError(
+            "correlation= is of two inputs that are apart; those that act on each other are independent at the input."
+        )
+    if theory.kind == "tokens":
+        if tokens is None:
+            raise MeanFieldError("A check of a network that mixes tokens needs their number; give tokens=.")
+        return theory, True, None, integer(tokens, "The number of tokens", 2, 1 << 24)
+    size = theory.batch if batch is None else integer(batch, "batch", 1, 1 << 24)
+    if size is None:
+        raise MeanFieldError(
+            "A check of a network with a BatchNorm needs to know how many inputs it sees at a time; give batch=, or "
+            "derive(..., batch=)."
+        )
+    if theory.batch is not None and size != theory.batch:
+        raise MeanFieldError(f"batch={size} was given for a theory of a batch of {theory.batch}; leave it out.")
+    finite = replace(theory, batch=size)  # refuses what is too small
+    try:
+        _ = finite.one_input
+    except MeanFieldError:
+        return theory, True, size, 1
+    return finite, True, size, 1
 
 
 def _pairs(theory: Theory, higher: bool = False, values: Any = None) -> dict[Hashable, ScalarPair]:

@@ -16,6 +16,7 @@ from meanfield.arguments import spoken, whole
 from meanfield.functions.piecewise import SWITCHES
 from meanfield.results import Equality, MeanFieldError
 from meanfield.symbolic.averages.node import Average, average, expression, outermost
+from meanfield.symbolic.averages.sphere import SphereAverage
 from meanfield.symbolic.averages.stretch import Stretch
 from meanfield.symbols import Z
 
@@ -36,6 +37,7 @@ def closed(e: sp.Expr) -> sp.Expr:
     while True:
         swap = {a: a.doit() for a in e.atoms(Average)}
         swap |= {a: b for a in e.atoms(Stretch) if not (b := a.doit()).has(Average)}
+        swap |= {a: a.doit() for a in e.atoms(SphereAverage)}
         swap = {a: b for a, b in swap.items() if a != b}
         if not swap:
             return e

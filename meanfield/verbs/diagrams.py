@@ -15,11 +15,12 @@ from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.blocks.recursions import plain_form
 from meanfield.symbolic.criticality.lines import critical_line
 from meanfield.symbolic.criticality.points import critical_points
+from meanfield.symbolic.recursion import Recursion
 from meanfield.symbols import J
+from meanfield.verbs import positions
 from meanfield.verbs.laws import closing_law, growing_law
 from meanfield.verbs.maps import Maps
 from meanfield.verbs.places import correlations_of, is_odd, neutrality_line_of, phase_of, place
-from meanfield.verbs.selection import selected
 from meanfield.verbs.values import (
     decided,
     double,
@@ -57,14 +58,14 @@ def diagram(
 
     choice(kind, "kind", ("gradient", "bias"))
     theory, parameters = decided(theory, {k: scalar(v, k) for k, v in parameters.items()})
-    recursion, fixed, line = selected(theory, ("K", "J")), {}, flag(line, "line")
+    recursion, fixed, line = theory.settling, {}, flag(line, "line")
     jumps = kind == "bias" and recursion["J"] == sp.oo
     sigma_w, sigma_b = (axis(n, double(n, v)) for n, v in (("sigma_w", sigma_w), ("sigma_b", sigma_b)))
     if isinstance(theory.block, Residual) and not isinstance(theory.block.mu, Param):
         # one compiled module serves every skip strength; no parameter of a user's is called so
         own = "mu" if all(p.name != "mu" for p in recursion.parameters) else "mu_of_the_outer_skip"
         fixed = {own: float(theory.block.mu)}
-        recursion = replace(theory, block=replace(theory.block, mu=Param(own))).one_input.only("K", "J")
+        recursion = replace(theory, block=replace(theory.block, mu=Param(own))).settling
     if jumps:
         recursion = recursion.map(lambda e: J if e == sp.oo else e)  # K alone is asked for
     refuse_unknown(parameters, recursion)
@@ -80,8 +81,23 @@ def diagram(
         except MeanFieldError:
             drawn = (None, None)  # several Dense layers: the diagram itself shows the line
     norm, rest = double("input_norm", input_norm), {k: double(k, v) for k, v in rest.items()}
+    if positions.is_nested(recursion):
+        return _nested(theory, recursion, sigma_w, sigma_b, norm, rest)
     found = phase_diagram(describe(theory.block), recursion, sigma_w, sigma_b, norm, rest, *drawn)
     return found if kind == "gradient" else _bias_diagram(theory, found, line, jumps, parameters)
+
+
+def _nested(theory: Maps, recursion: Recursion, w, b, norm: float, rest: dict) -> PhaseDiagram:
+    """The diagram of a network whose growth of J is an average over what a batch shares."""
+    import numpy as np
+
+    from meanfield.numeric.nested import settled
+    from meanfield.presentation.diagrams import PhaseDiagram
+
+    W, B = np.meshgrid(w, b)
+    V, growth, _ = settled(recursion, {"sigma_w": W, "sigma_b": B} | rest)
+    one = np.ones(W.shape, dtype=np.int64)
+    return PhaseDiagram(describe(theory.block), w, b, norm, np.array(V), growth, one, None, None, rest)
 
 
 def _bias_diagram(theory: Maps, base: PhaseDiagram, line: bool, jumps: bool, parameters: dict) -> BiasDiagram:

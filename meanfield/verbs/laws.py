@@ -26,6 +26,7 @@ from meanfield.symbolic.criticality import closing
 from meanfield.symbolic.criticality.points import CriticalPoint
 from meanfield.symbolic.recursion import c0 as start_c0
 from meanfield.symbols import Q0, l
+from meanfield.verbs import positions
 from meanfield.verbs.maps import Maps
 from meanfield.verbs.places import correlations_of, is_odd, phase_of, place
 from meanfield.verbs.running import run
@@ -66,7 +67,10 @@ def depth_law(
     choice(quantity, "quantity", ("K", "J", "Theta", "fisher", *closing.QUANTITIES, *CORRELATORS))
     if quantity in closing.QUANTITIES:
         return closing_law(theory, quantity, parameters)
-    return _depth.depth_law(theory.one_input.only("K", "J"), quantity, place(theory, parameters, also=("Q0",)))
+    values = place(theory, parameters, also=("Q0",))
+    if theory.kind:
+        values = positions.kept(values, theory.settling)
+    return _depth.depth_law(theory.settling, quantity, values)
 
 
 def table_of_phases(theory: Maps, *quantities: str, **fixed) -> PhaseTable:

@@ -21,6 +21,7 @@ from meanfield.symbolic.blocks.recursions import (
     unequal_norms,
 )
 from meanfield.symbolic.recursion import Recursion
+from meanfield.verbs import positions
 
 
 @dataclass(frozen=True)
@@ -29,10 +30,12 @@ class Maps:
 
     block: Block
     first: Dense = FIRST
+    batch: int | None = None
 
     def __post_init__(self) -> None:
         block_of(self.block, "The block of a Theory")
         Network(self.block, self.first)  # refuses what is no input layer
+        object.__setattr__(self, "batch", positions.batch_size(self.batch, self.block))
         if not activations_of(self.block):
             raise MeanFieldError("The architecture holds no Nonlinearity; wrap an activation in Nonlinearity(...).")
 
@@ -42,9 +45,26 @@ class Maps:
         return tuple(dict.fromkeys(activation(a) for a in activations_of(self.block)))
 
     @cached_property
+    def kind(self) -> str:
+        """What acts on each other: the inputs of a "batch" (BatchNorm), the "tokens" of one input (Dense on the
+        tokens); "" where positions are apart."""
+        return positions.kind_of(self.block)
+
+    @cached_property
     def one_input(self) -> Recursion:
-        """The recursion of (K, J, Theta)."""
+        """The recursion of (K, J, Theta); of any two positions that act on each other (K, K_ab, J, J_ab, Theta,
+        Theta_ab)."""
+        if self.kind:
+            return positions.printed(self.block, self.first, self.batch)
         return begun(one_input(self.block), self.first)
+
+    @cached_property
+    def settling(self) -> Recursion:
+        """The recursion of (K, J) that fixed points, phases and laws are of; behind a BatchNorm K stands for K - K_ab,
+        the variance that a batch has by itself, and J for J - J_ab, which grows as J does."""
+        if self.kind:
+            return positions.settling(self.block, self.first, self.batch)
+        return self.one_input.only("K", "J")
 
     @cached_property
     def two_inputs(self) -> Recursion:

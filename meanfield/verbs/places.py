@@ -17,6 +17,7 @@ from meanfield.symbolic.criticality.phases import Phase, moves_with_K, phase_at
 from meanfield.symbolic.criticality.rounding import doubles, phase_with_rounding, points_with_rounding
 from meanfield.symbolic.fixed_points.points import FixedPoints, fixed_points, start_of
 from meanfield.symbolic.steps import Domain
+from meanfield.verbs import positions
 from meanfield.verbs.maps import Maps
 from meanfield.verbs.values import decided, exact_number, inside_averages, refuse_unknown, with_values
 
@@ -49,11 +50,13 @@ def is_odd(theory: Maps, values: dict) -> bool:
 def fixed_points_at(theory: Maps, **parameters) -> FixedPoints:
     """`Theory.fixed_points`."""
     theory, parameters = decided(theory, parameters)
-    recursion, values = theory.one_input.only("K", "J"), place(theory, parameters)
+    recursion, values = theory.settling, place(theory, parameters)
     if recursion.only_floats:
         from meanfield.numeric.sampled import sampled
 
         return sampled(recursion.homogeneous("Fixed points were", enclosed=False)).points(values)
+    if theory.kind:
+        values = positions.kept(values, recursion)
     found = fixed_points(recursion, values)
     return points_with_rounding(found, values, doubles(parameters), lambda moved: fixed_points(recursion, moved))
 
@@ -61,7 +64,9 @@ def fixed_points_at(theory: Maps, **parameters) -> FixedPoints:
 def phase_of(theory: Maps, *, input_norm: object = 1, **parameters) -> Phase:
     """`Theory.phase`."""
     theory, parameters = decided(theory, parameters)
-    recursion, values = theory.one_input.only("K", "J"), place(theory, parameters)
+    recursion, values = theory.settling, place(theory, parameters)
+    if theory.kind:
+        values = positions.kept(values, recursion)
     norm = exact_number("input_norm", input_norm)
     if not norm.is_number or norm <= 0:
         raise MeanFieldError(f"input_norm must be a number > 0, but {shown(input_norm)} was given.")
@@ -70,6 +75,10 @@ def phase_of(theory: Maps, *, input_norm: object = 1, **parameters) -> Phase:
 
         first = float(start_of(theory.one_input, values | {"Q0": norm}))
         return sampled(recursion.homogeneous("The phase was", enclosed=False)).phase(values, first)
+    if positions.is_nested(recursion):
+        from meanfield.numeric.nested import nested_phase
+
+        return nested_phase(recursion, values | place(theory, parameters))
     if moves_with_K(recursion):
         from meanfield.numeric.places import measured_phase  # floats: no ball encloses these averages
 

@@ -12,6 +12,7 @@ from meanfield.functions.activations import activation
 from meanfield.quantities import COVARIANCES, EQUAL_NORMS, FINITE_WIDTH, GRADIENTS, TWO_INPUTS, UNEQUAL_NORMS
 from meanfield.results import InfiniteAverage, MeanFieldError
 from meanfield.symbolic.coordinates import COORDINATES
+from meanfield.verbs import positions
 from meanfield.verbs.maps import Maps
 from meanfield.verbs.selection import selected
 from meanfield.verbs.values import (
@@ -71,6 +72,10 @@ def run(
         return sweep(one, swept, numbers, layerwise)
     theory, parameters = decided(theory, parameters)
     quantities = None if quantities is None else names_of(quantities, "quantities")
+    if theory.kind:
+        if given_rates:
+            raise MeanFieldError("Learning rates are of inputs that are apart; leave lambda_w and lambda_b out.")
+        return _positions(theory, places, settings, begin, parameters, quantities)
     of_two = TWO_INPUTS + EQUAL_NORMS + UNEQUAL_NORMS + COORDINATES
     pair = correlation is not None or bool(set(begin) & set(of_two))
     if not pair and set(quantities or ()) & set(of_two):
@@ -125,6 +130,27 @@ def run(
             raise
     # nobody asked for J, and it is infinite: φ is continuous, but its slope is not square integrable
     return run(theory, **places, **(settings | {"quantities": ("K",)}), start=begin, **parameters)
+
+
+def _positions(theory: Maps, places: dict, settings: dict, begin: dict, parameters: dict, quantities):
+    """A run of positions that act on each other."""
+    from meanfield.numeric.solvers import propagate
+
+    wanted = tuple(quantities or ("K", "K_ab", *theory.usual[1:]))
+    recursion = positions.to_follow(theory.block, theory.first, theory.batch, wanted)
+    parameters = {k: v for k, v in parameters.items() if k not in of_widths(theory.block)}
+    refuse_unknown(parameters, recursion)
+    numbers = inside_averages(recursion, parameters) | positions.inside(recursion, parameters)
+    given = {k: double(k, v) for k, v in places.items()}
+    if given["correlation"] is None:
+        given["correlation"] = 0.0
+    return propagate(
+        recursion.subs(numbers) if numbers else recursion,
+        **given,
+        **{k: settings[k] for k in ("depth", "layerwise", "every_layer")},
+        parameters={k: double(k, v) for k, v in parameters.items() if k not in numbers},
+        start=positions.checked_start(begin),
+    )
 
 
 def _remembering(theory: Maps, wanted, rates, places: dict, settings: dict, begin: dict, parameters: dict):

@@ -18,6 +18,7 @@ from meanfield.quantities import (
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.coordinates import COORDINATES, needed
 from meanfield.symbolic.recursion import Recursion
+from meanfield.verbs import positions
 from meanfield.verbs.maps import Maps
 from meanfield.verbs.values import listed
 
@@ -25,6 +26,8 @@ from meanfield.verbs.values import listed
 @lru_cache(maxsize=512)
 def selected(theory: Maps, names: tuple[str, ...]) -> Recursion:
     """The part of a theory's recursions that `names` need."""
+    if theory.kind:
+        return positions.selected(theory.block, theory.first, theory.batch, names)
     known = ONE_INPUT + FINITE_INPUT[1:] + TWO_INPUTS + EQUAL_NORMS + UNEQUAL_NORMS + COORDINATES + GRADIENTS
     known += FINITE_WIDTH
     unknown = [n for n in names if n not in known]

@@ -13,6 +13,7 @@ from meanfield.architecture import (
     Block,
     Constant,
     Dense,
+    Gate,
     Nonlinearity,
     Param,
     Residual,
@@ -108,6 +109,9 @@ def with_values(block: Block, values: dict) -> Block:
             record = activation(a)
             held = {s.name: exact_number(s.name, values[s.name]) for s in record.free_parameters if s.name in values}
             return Nonlinearity(record.at(held)) if held else block
+        case Gate(a):
+            inner = with_values(Nonlinearity(a), values)
+            return replace(block, activation=inner.activation)  # type: ignore[attr-defined]
         case Sequential(blocks):
             return Sequential(tuple(with_values(b, values) for b in blocks))
         case Residual(branch, mu, shortcut):

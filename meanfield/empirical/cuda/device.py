@@ -34,6 +34,7 @@ from meanfield.empirical.network.operations import (
     Affine,
     Map,
     Multiply,
+    MultiplySaved,
     Normalize,
     NormalizeBatch,
     PoolGroups,
@@ -50,6 +51,8 @@ MEASURED = ("K", "J", "K_aa", "K_bb", "K_ab", "distance", "c", "gamma")
 MOST_VECTORS = 16  # that are multiplied with one draw of W: as many sums are held in registers
 MOST_NETWORKS = 1 << 14  # of a batch
 MOST_REGISTERS = 128  # of a thread of the lazy sampler: blocks of 512 fit
+_OF_TWO = (AddSaved, MultiplySaved)
+_WITH_KERNEL = (Affine, Map, Normalize, NormalizeBatch, PoolGroups, Multiply, Save, Swap, *_OF_TWO)
 _OF_MEMORY = 0.8  # the share of what is free that a batch may take
 _OF_COMPILER = ("NumbaError", "NvvmError", "TypeError")  # numba.cuda's own classes depend on who ships it
 
@@ -138,7 +141,7 @@ def check_cuda(plan: Plan) -> None:
     if ensemble.tokens > 1 or mixes:
         raise _refusal("the network has tokens, but only neurons are run there")
     for one in ensemble.operations:
-        if type(one) not in (Affine, Map, Normalize, NormalizeBatch, PoolGroups, Multiply, Save, Swap, AddSaved):
+        if type(one) not in _WITH_KERNEL:
             raise _refusal(f"the network has {type(one).__name__}, which has no kernel there")
     if any(isinstance(one, NormalizeBatch) for one in ensemble.operations):
         raise _refusal("the network has BatchNorm, but positions are run apart there")
@@ -190,7 +193,7 @@ def _extent(ensemble: Ensemble) -> tuple[int, int]:
                     held = max(held, len(saved))
                 case Swap():
                     here, saved[-1] = saved[-1], here
-                case AddSaved():
+                case AddSaved() | MultiplySaved():
                     saved.pop()
                 case Affine():
                     here = operation.outputs(layer, ensemble.widths[layer - 1])
@@ -338,7 +341,7 @@ class _Batch:
             case Swap():
                 stack[-2:] = stack[:-3:-1]
             case _:
-                used = [stack.pop(), *([stack.pop()] if isinstance(operation, AddSaved) else [])]
+                used = [stack.pop(), *([stack.pop()] if isinstance(operation, _OF_TWO) else [])]
                 neurons = used[0].neurons
                 match operation:
                     case Affine():
@@ -361,6 +364,8 @@ class _Batch:
                 self._map(pair, x, out, *rest)
             case AddSaved(mu):
                 self._each(_kernel(kernels.add_kernel), out.shape[2], x, 1.0, others[0], mu[layer - 1], out, *rest)
+            case MultiplySaved():
+                self._each(_kernel(kernels.product_kernel), out.shape[2], x, *others, *rest)
             case Multiply(factor):
                 self._each(_kernel(kernels.add_kernel), out.shape[2], x, factor[layer - 1], x, 0.0, out, *rest)
             case PoolGroups(size, kind) if kind in POOLS:

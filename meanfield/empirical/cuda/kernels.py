@@ -276,6 +276,20 @@ def add_kernel(x, factor, saved, mu, out, lost, rows, positions):
             out[b, r, i] = value
 
 
+def product_kernel(x, saved, out, lost, rows, positions):
+    """x ⊙ saved; a tangent of either times the other at the first position."""
+    at, neurons = cuda.grid(1), x.shape[2]
+    b, i = at // neurons, at % neurons
+    if b < x.shape[0]:
+        for r in range(rows):
+            if r < positions:
+                value = x[b, r, i] * saved[b, r, i]
+                _mark(value, lost, b, r)
+            else:
+                value = x[b, r, i] * saved[b, 0, i] + x[b, 0, i] * saved[b, r, i]
+            out[b, r, i] = value
+
+
 def pool_kernel(x, out, lost, rows, positions, group):
     """Groups of `group` neurons: their mean, or (LARGEST) the largest, for tangents that of the first position."""
     at, neurons = cuda.grid(1), out.shape[2]

@@ -77,7 +77,9 @@ class EnsembleResult:
 
     def layers(self, quantity: str) -> np.ndarray:
         """The layers an estimate covers: from l0 ≥ 1 (J, log_J) or 1 (all else) to `finite_depth`, the last layer that
-        every network reached with finite numbers."""
+        every network reached with finite numbers; chi, of the block from l to l + 1, ends one layer before."""
+        if quantity == "chi":
+            return np.arange(1, self.finite_depth)
         return np.arange(max(self.l0, 1) if quantity in ("J", "log_J") else 1, self.finite_depth + 1)
 
     def estimate(self, quantity: str, l: int | None = None, log_scale: Any = 0.0) -> Estimate:
@@ -211,12 +213,13 @@ def run_ensemble(
     symbolic parameters, a number, one per layer (the first is not used), or a mapping from their names to either.
     activation_pairs: functions for activations without a hand-written twin.
 
-    quantities: K^l = Σ_i (z_i^l)²/N always; J (from layer l0; 0 is the input, J^{0,l} = ‖∂z^l/∂x‖²_F/N), Theta,
-    gradients G_z, G_w, G_b of u·z^L/√N for random signs u (G_z^l estimates J^{l,L}; G_w, G_b: squared norms of the
-    gradient by the weights and biases of every Dense), V, the tangent correlators A, B, D, F, P, Q, R, S, T, U (small
-    explicit networks Dense(φ(z))), class fractions G0 of `classes` outputs, c and gamma of several inputs, the
-    spread sigma_y2 of a neuron over inputs and the drift sigma_mu2 of its mean, delta2 (below). Without `quantities`,
-    `jacobian` asks for J and `theta` for Theta.
+    quantities: K^l = Σ_i (z_i^l)²/N always; J (from layer l0; 0 is the input, J^{0,l} = ‖∂z^l/∂x‖²_F/N), chi (the
+    Jacobian of every block alone, J^{l,l+1} at l = 1 … depth − 1, with directions of its own), Theta, gradients G_z,
+    G_w, G_b of u·z^L/√N for random signs u (G_z^l estimates J^{l,L}; G_w, G_b: squared norms of the gradient by the
+    weights and biases of every Dense), V, the tangent correlators A, B, D, F, P, Q, R, S, T, U (small explicit networks
+    Dense(φ(z))), class fractions G0 of `classes` outputs, c and gamma of several inputs, the spread sigma_y2 of a
+    neuron over inputs and the drift sigma_mu2 of its mean, delta2 (below). Without `quantities`, `jacobian` asks for J
+    and `theta` for Theta.
 
     delta2: δ_i^l(a) = ∂L/∂z_i^l(a) of L = Σ_a −log softmax(z_1^L(a) … z_C^L(a)) at the label of a; C = `classes`, and
     labels come in random order and equally often. (1/N) Σ_i δ_i(a)² has one value for every input a; delta2 is the
@@ -288,7 +291,7 @@ def run_ensemble(
     if quantities is None:
         quantities = ("K", *(("J",) if jacobian else ()), *(("Theta",) if theta else ()))
     quantities = tuple(dict.fromkeys(ALSO.get(name, name) for name in names_of(quantities, "quantities")))
-    if probes is None and sampler == "lazy" and {"J", "Theta", *PAIR_TANGENTS, *OF_PARAMETERS} & set(quantities):
+    if probes is None and sampler == "lazy" and {"J", "chi", "Theta", *PAIR_TANGENTS, *OF_PARAMETERS} & set(quantities):
         probes = PROBES
     plan = Plan(
         ensemble,
@@ -311,7 +314,7 @@ def run_ensemble(
         require_cuda()
     keep = networks <= 10**4 if keep_samples is None else keep_samples
     rows = sum(math.prod(shape) for shape in plan.shapes.values())
-    exact = plan.probes is None and {"J", "Theta", "J_ab"} & set(plan.quantities)
+    exact = plan.probes is None and {"J", "chi", "Theta", "J_ab"} & set(plan.quantities)
     require_memory(
         8.0 * rows * (2 * networks if keep else 4 * min(networks, 256)) + exact_bytes(plan) * bool(exact),
         f"{networks} networks of {ensemble.depth} layers, {max(ensemble.widths)} neurons and {plan.positions} inputs",

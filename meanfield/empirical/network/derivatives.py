@@ -68,6 +68,14 @@ class Factor:
 
 
 @dataclass(frozen=True, eq=False)
+class Product:
+    """Of y → y ⊙ y′ with y′ a signal remembered: `by_top` and `by_saved`, the derivatives by y and by y′."""
+
+    by_top: Slope
+    by_saved: Slope
+
+
+@dataclass(frozen=True, eq=False)
 class Projection:
     """Of LayerNorm, ŷ = (y − mean(y))/s: dŷ = (dy − mean(dy) − ŷ mean(ŷ dy))/s, a symmetric map."""
 
@@ -92,6 +100,16 @@ class Projection:
     def gradient(self, cotangent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(∂S/∂γ, ∂S/∂β), see `Weighted.gradient`."""
         return (cotangent * self.unit).sum(axis=0), cotangent.sum(axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class Trained(Projection):
+    """Of y → γy + β at γ = 1, β = 0: the identity, with parameters of its own; `unit` is y."""
+
+    def push(self, rows: np.ndarray, out: np.ndarray) -> None:
+        out[...] = rows
+
+    pull = push
 
 
 @dataclass(frozen=True, eq=False)

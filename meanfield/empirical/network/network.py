@@ -22,11 +22,12 @@ from meanfield.architecture import Block, Sequential, input_weights, network_of
 from meanfield.arguments import choice
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.carried import ParameterTangents, TangentKernel, Tangents
-from meanfield.empirical.network.derivatives import Derivative, Pooled, Weighted, WeightedTokens
+from meanfield.empirical.network.derivatives import Derivative, Pooled, Product, Slope, Weighted, WeightedTokens
 from meanfield.empirical.network.forward import mark_rows
 from meanfield.empirical.network.operations import (
     AddSaved,
     Affine,
+    MultiplySaved,
     Normalize,
     NormalizeBatch,
     Operation,
@@ -52,7 +53,7 @@ BACKWARD = ("own", "copy")
 COPY_ROLE = 3 << 14  # the streams of the copies that cotangents are pulled through: this plus that of the weights
 _KEPT_WEIGHTS = 1 << 18  # entries of a matrix that a trace keeps for the backward pass; a larger one is drawn again
 Carried = Tangents | TangentKernel
-Trace = list[tuple[int, Operation, Derivative | None]]
+Trace = list[tuple[int, Operation, Derivative | Product | None]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,7 +276,12 @@ class Network:
                     stack[-2:] = stack[:-3:-1]
                 case AddSaved(mu):
                     stack.insert(-1, mu[layer - 1] * stack[-1])
+                case MultiplySaved():
+                    assert isinstance(derivative, Product)
+                    u = stack.pop()
+                    stack += [self._pulled(one, u) for one in (derivative.by_saved, derivative.by_top)]
                 case _ if derivative is not None:
+                    assert not isinstance(derivative, Product)
                     u = stack.pop()
                     if getattr(derivative, "trained", False) or getattr(derivative, "affine", False):
                         yield layer, derivative, u
@@ -302,7 +308,7 @@ class Network:
         return out
 
     def _block(self, layer: int, z: np.ndarray, carried: list[Carried], trace: Trace | None, pulls: int) -> np.ndarray:
-        derivative: Derivative | None
+        derivative: Derivative | Product | None
         lost = np.zeros(len(z), dtype=bool)
         saved: list[np.ndarray] = []
         expected = len(z) * (1 + pulls) + sum(
@@ -329,6 +335,9 @@ class Network:
                     z = new_z
                     for one in carried:
                         one.add_saved(mu[layer - 1])
+                case MultiplySaved():
+                    derivative = Product(Slope(saved.pop()), Slope(z))
+                    z = np.multiply(z, derivative.by_top.slope, out=aligned(*z.shape))
                 case Affine(tokens=True):
                     z, derivative = self._mix(operation, layer, z, inputs)
                 case Affine():
@@ -344,8 +353,13 @@ class Network:
                         derivative = replace(derivative, trained=False)
                 case _:
                     z, derivative = operation.apply(z, layer, bool(carried) or trace is not None)
-            if derivative is not None:
-                for one in carried:
+            for one in carried if derivative is not None else ():
+                if isinstance(derivative, Product):  # the sum of what each of the two has
+                    one.push(derivative.by_top)
+                    one.swap()
+                    one.push(derivative.by_saved)
+                    one.add_saved(1.0)
+                elif derivative is not None:
                     one.push(derivative)
             if isinstance(derivative, Weighted):
                 self._let_go(derivative.matrix, trace is not None)

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from meanfield.architecture import (
+    AffineNorm,
     BatchNorm,
     Block,
     Dense,
+    Gate,
     LayerNorm,
     Network,
     Nonlinearity,
@@ -29,7 +31,7 @@ from meanfield.empirical.functions.formulas import number
 from meanfield.empirical.functions.groups import jumps
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.functions.twins import resolve
-from meanfield.empirical.network.derivatives import Derivative, Factor
+from meanfield.empirical.network.derivatives import Derivative, Factor, Trained
 from meanfield.empirical.network.forward import apply_batch_norm, apply_group, apply_map, apply_norm, apply_pool
 from meanfield.empirical.random.buffers import aligned
 from meanfield.pooling import POOLS
@@ -38,7 +40,7 @@ from meanfield.results import MeanFieldError
 
 class Operation:
     """One step of a block. Those with `apply` act on a signal by themselves; the others a network knows (a Dense needs
-    its weights, Save, Swap and AddSaved its stack).
+    its weights, Save, Swap, AddSaved and MultiplySaved its stack).
 
     A record of one's own becomes an operation by `operation(Record)`: a class derived from this one, whose `apply`
     returns the new signal and its `Derivative` (push and pull).
@@ -143,6 +145,18 @@ class NormalizeBatch(Operation):
 
 
 @dataclass(frozen=True)
+class Adapt(Operation):
+    """y → γy + β with γ = 1 and β = 0, which are trained."""
+
+    affine: bool = True
+
+    def apply(self, z: np.ndarray, layer: int, differentiate: bool) -> tuple[np.ndarray, Derivative]:
+        new_z = aligned(*z.shape)
+        new_z[...] = z
+        return new_z, Trained(new_z, np.empty(0), self.affine)
+
+
+@dataclass(frozen=True)
 class PoolGroups(Operation):
     """Groups of `size` neurons → their largest ("max"), their mean ("average"), or a formula of theirs."""
 
@@ -187,6 +201,11 @@ class AddSaved(Operation):
     layer l."""
 
     mu: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class MultiplySaved(Operation):
+    """y → y ⊙ y′, neuron by neuron, with y′ the last one remembered, which is then forgotten."""
 
 
 def operations(
@@ -255,6 +274,8 @@ def operations(
                 yield Normalize(affine)
             case BatchNorm(affine):
                 yield NormalizeBatch(affine)
+            case AffineNorm():
+                yield Adapt()
             case Pool(size, kind):
                 yield PoolGroups(size, kind)
             case Scale(factor):
@@ -271,6 +292,12 @@ def operations(
                     yield Swap()
                 yield from walk(branch)
                 yield AddSaved(value(strength, "the skip strength"))
+            case Gate(phi, by_value, by_gate):
+                yield Save()
+                yield from walk(by_value)
+                yield Swap()
+                yield from walk(Sequential((by_gate, Nonlinearity(phi))))
+                yield MultiplySaved()
             case Network():
                 raise MeanFieldError(
                     "A network with an input layer of its own was given where all layers share their σ's; give its "
@@ -281,7 +308,7 @@ def operations(
             case _:
                 raise MeanFieldError(
                     f"A finite-width network was asked for with {part!r}; a block is made of Dense, Nonlinearity, "
-                    "LayerNorm, BatchNorm, Pool, Scale, Projection, Sequential and Residual."
+                    "LayerNorm, BatchNorm, AffineNorm, Pool, Scale, Gate, Projection, Sequential and Residual."
                 )
 
     return tuple(walk(block))
@@ -311,7 +338,7 @@ def shapes(
                 saved.append(here)
             case Swap():
                 here, saved[-1] = saved[-1], here
-            case AddSaved():
+            case AddSaved() | MultiplySaved():
                 if saved[-1] != here:
                     raise MeanFieldError(_misfit(layer, "A skip adds", saved[-1], here))
                 saved.pop()

@@ -30,6 +30,8 @@ from meanfield.empirical.observables.classes import (
 from meanfield.empirical.observables.differentials import correlator_samples, differentials
 from meanfield.empirical.observables.norms import (
     COTANGENT_ROLE,
+    FRESH_ROLE,
+    PROBE_ROLE,
     draw_batch,
     draw_inputs,
     draw_probes,
@@ -95,6 +97,8 @@ class Plan:
                 shapes["K_ab"] = (depth,)
         if "J" in wanted:
             shapes["log_J"] = (depth - max(self.l0, 1) + 1,)
+        if "chi" in wanted:
+            shapes["chi"] = (depth - 1,)
         shapes |= {name: (depth,) for name in ("Theta", *PAIR_TANGENTS) if name in wanted}
         if "V" in wanted or self.order:
             shapes |= {"_S": (depth, p, p), "_SS": (depth, p, p, p, p), "_S*S": (depth, p, p, p, p)}
@@ -167,6 +171,7 @@ class Plan:
         kernel = self._kernel(network, carried)
         between = self._pair_tangents(network, carried)
         jacobian: Tangents | None = None
+        block: Tangents | None = None  # of the block that is run, from the layer before
         shift = 0.0  # ln of what the tangents were divided by
         if "log_J" in rows and self.l0 == 0:
             jacobian = self._tangents(network, ensemble.fan_in)
@@ -183,6 +188,16 @@ class Plan:
             found |= {name: _across(pushed.rows) for name, pushed in between.items()}
             if not all(map(_finite, found.values())):
                 return layer
+            if "chi" in rows:
+                if block is not None:
+                    rows["chi"][layer - 2] = float(np.square(block.rows).sum()) / self._count(block)
+                    if not math.isfinite(rows["chi"][layer - 2]):
+                        return layer
+                    carried.remove(block)
+                    block.release()
+                if layer < ensemble.depth:
+                    block = self._tangents(network, ensemble.widths[layer - 1], layer)
+                    carried.append(block)
             if layer == self.l0 and "log_J" in rows:
                 jacobian = self._tangents(network, ensemble.widths[layer - 1])
                 carried.append(jacobian)
@@ -190,8 +205,7 @@ class Plan:
                 log_norm, more = log_squared_norm(jacobian.rows.reshape(-1, jacobian.rows.shape[-1]))
                 if math.isnan(log_norm):
                     return layer
-                count = (self.probes or 1) * jacobian.rows.shape[1] * jacobian.rows.shape[2]
-                rows["log_J"][layer - max(self.l0, 1)] = log_norm + 2 * shift - math.log(count)
+                rows["log_J"][layer - max(self.l0, 1)] = log_norm + 2 * shift - math.log(self._count(jacobian))
                 shift += more
             for name, value in found.items():
                 rows[name][layer - 1] = value
@@ -233,7 +247,12 @@ class Plan:
         rows *= math.sqrt(size)  # so that a mean over the vectors is Σ_j of unit vectors
         return Tangents(rows, network.buffers)
 
-    def _tangents(self, network: Network, size: int) -> Tangents:
+    def _count(self, pushed: Tangents) -> int:
+        """What a sum of squares over all vectors, positions and neurons is divided by."""
+        return (self.probes or 1) * pushed.rows.shape[1] * pushed.rows.shape[2]
+
+    def _tangents(self, network: Network, size: int, fresh: int | None = None) -> Tangents:
+        """The directions of a Jacobian; fresh: the layer they start at, which then has directions of its own."""
         positions = self.positions if self.ensemble.couples else 1
         if self.probes is None and not self.ensemble.couples:
             return network.tangents(size)
@@ -242,7 +261,9 @@ class Plan:
             every[...] = np.eye(positions * size).reshape(every.shape)
             return Tangents(every, network.buffers)
         rows = network.buffers.take(self.probes, positions, size)
-        rows[...] = draw_probes(positions * size, self.seed, network.index, self.probes).T.reshape(rows.shape)
+        role, after = (PROBE_ROLE, 0) if fresh is None else (FRESH_ROLE, fresh * rows.size)
+        drawn = draw_probes(positions * size, self.seed, network.index, self.probes, role, after)
+        rows[...] = drawn.T.reshape(rows.shape)
         return Tangents(rows, network.buffers, alone=not self.ensemble.couples)
 
     def _values(self, z: np.ndarray) -> dict[str, np.ndarray | float]:
@@ -375,7 +396,9 @@ def check_plan(plan: Plan) -> None:
             'backward="copy" is for G_z, G_w and G_b of networks whose positions are apart; a loss (delta2), BatchNorm '
             "and mixed tokens are taken back through the weights that made them."
         )
-    exact = wanted & {"J", "Theta", "J_ab"} if plan.probes is None else set()
+    if "chi" in wanted and ensemble.depth < 2:
+        raise MeanFieldError("chi is J^{l,l+1} of one block, but a network of depth 1 has none; take depth=2 or more.")
+    exact = wanted & {"J", "chi", "Theta", "J_ab"} if plan.probes is None else set()
     if "Theta" in exact and ensemble.couples:
         raise MeanFieldError(
             "Theta of a network whose positions act on each other is measured with random vectors; give probes=..., "

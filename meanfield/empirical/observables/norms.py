@@ -10,7 +10,7 @@ from numba import njit
 from meanfield.empirical.random.philox import normals
 from meanfield.results import MeanFieldError
 
-PROBE_ROLE, COTANGENT_ROLE, BATCH_ROLE = 2, 3, 4  # streams of layer 0; 0 and 1 are one or two inputs
+PROBE_ROLE, COTANGENT_ROLE, BATCH_ROLE, FRESH_ROLE = 2, 3, 4, 5  # streams of layer 0; 0 and 1 are one or two inputs
 _LOG2 = math.log(2.0)
 _FAR = 2.0**64  # the Jacobian is rescaled when its squared norm leaves [1/_FAR, _FAR]
 
@@ -72,13 +72,16 @@ def draw_inputs(
     return length * np.stack((first, second))
 
 
-def draw_probes(width: int, seed: int, index: int, probes: int, role: int = PROBE_ROLE) -> np.ndarray:
+def draw_probes(
+    width: int, seed: int, index: int, probes: int, role: int = PROBE_ROLE, after: int = 0
+) -> np.ndarray:
     """`probes` columns of `width` independent fair signs ±1: |M v|² has mean ‖M‖²_F.
 
-    Probe k takes numbers k·width + i of the stream (seed, index, layer 0, role), so more probes keep the first ones.
+    Probe k takes numbers after + k·width + i of the stream (seed, index, layer 0, role), so more probes keep the first
+    ones.
     Signs spread less than Gaussians: the diagonal of MᵀM is measured without error.
     """
-    return np.where(normals(seed, index, 0, role, probes * width) > 0.0, 1.0, -1.0).reshape(probes, width).T
+    return np.where(normals(seed, index, 0, role, probes * width, after) > 0.0, 1.0, -1.0).reshape(probes, width).T
 
 
 def draw_batch(positions: int, dimension: int, seed: int, index: int, input_norm: float) -> np.ndarray:

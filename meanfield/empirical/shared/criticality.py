@@ -1,7 +1,8 @@
 """The empirical test of criticality: χ = J^{L−2,L−1} of random networks of any block, with no theory in it.
 
 z^{L−2} is drawn by running the network; χ = ‖∂z^{L−1}/∂z^{L−2}‖²_F/N of the one block that follows says whether small
-changes grow (χ > 1, chaotic) or fade (χ < 1, ordered) from one deep layer to the next.
+changes grow (χ > 1, chaotic) or fade (χ < 1, ordered) from one deep layer to the next. Where positions act on each
+other (BatchNorm, a Dense on tokens), z holds all of them, every one is perturbed, and N counts all their neurons.
 """
 
 from __future__ import annotations
@@ -18,19 +19,29 @@ from meanfield.architecture import Block
 from meanfield.arguments import choice, provides, spoken
 from meanfield.empirical.ensemble.parallel import each_network
 from meanfield.empirical.functions.registry import ScalarPair
-from meanfield.empirical.network.network import SAMPLERS, Ensemble
-from meanfield.empirical.network.operations import integer, positive, real, refuse_jumps
-from meanfield.empirical.observables.norms import draw_inputs, draw_probes
+from meanfield.empirical.network.carried import Tangents
+from meanfield.empirical.network.network import SAMPLERS, Carried, Ensemble
+from meanfield.empirical.network.operations import (
+    Affine,
+    NormalizeBatch,
+    integer,
+    positive,
+    real,
+    refuse_jumps,
+)
+from meanfield.empirical.observables.norms import draw_batch, draw_inputs, draw_probes
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.philox import MAX_LAYER, MAX_NETWORK
 from meanfield.results import Estimate, MeanFieldError, one_line
 
 _NAMED = 5  # diverged networks a message lists
+_LEAST = 4  # positions of a BatchNorm whose Jacobian has a mean
 
 
 @dataclass(frozen=True, eq=False)
 class CriticalityEstimate:
-    """χ = ‖∂z^{L−1}/∂z^{L−2}‖²_F/N, its mean and standard error over networks of depth L and width N.
+    """χ = ‖∂z^{L−1}/∂z^{L−2}‖²_F/N, its mean and standard error over networks of depth L and width N; per position
+    where positions act on each other.
 
     diverged_at: per network, the first layer with a number that is not finite, 0 if there is none. Such networks have
     no χ and are not in the mean: if there are any, the mean is over the others, and `str` says so.
@@ -88,6 +99,8 @@ def measure_criticality(
     seed: int = 0,
     sampler: str = "explicit",
     input_norm: float = 1.0,
+    tokens: int | None = None,
+    batch: int | None = None,
     mu: Any = None,
     activation_pairs: Mapping[Hashable, ScalarPair] | None = None,
     threads: int | None = None,
@@ -98,40 +111,60 @@ def measure_criticality(
     The forward pass costs 2 N² operations a layer; ‖·‖²_F is estimated from `probes` random directions of signs ±1,
     pushed through the one block with its full derivative, so a network costs 2 N² (L + probes); with sampler="lazy" the
     products are drawn exactly in law, at O(N) each.
-    sigma_w, sigma_b ≥ 0: one number each. The other arguments are those of `run_ensemble`.
+    sigma_w, sigma_b ≥ 0: one number each. tokens: of an input, which a block with a Dense on tokens needs; batch: how
+    many inputs a BatchNorm sees (at least 4 positions), with independent normal entries. χ is then the sum over the
+    outputs and perturbations of all positions, per position and neuron. The other arguments are those of
+    `run_ensemble`.
 
-    Raises `MeanFieldError` for arguments out of range, a φ that jumps, and if fewer than two networks stay finite.
+    Raises `MeanFieldError` for arguments out of range, a φ that jumps, positions that are missing, and if fewer than
+    two networks stay finite.
 
-    >>> from meanfield.architecture import mlp
+    >>> from meanfield.architecture import BatchNorm, Dense, Nonlinearity, Sequential, mlp
     >>> measure_criticality(mlp("tanh"), sigma_w=0.5, sigma_b=0, width=30, depth=5, networks=4).phase
     'ordered'
+    >>> normed = Sequential((BatchNorm(), Nonlinearity("relu"), Dense()))
+    >>> measure_criticality(normed, sigma_w=1, sigma_b=0, batch=8, width=100, depth=6, networks=8).phase
+    'chaotic'
     """
     choice(sampler, "sampler", SAMPLERS)
     provides(progress, "progress", None, "a function progress(done, networks)")
     depth = integer(depth, "The depth", 3, MAX_LAYER)
     sigmas = real(sigma_w, "sigma_w"), real(sigma_b, "sigma_b")
-    ensemble = Ensemble(block, *sigmas, width, depth, None, activation_pairs, mu, sampler=sampler)
+    batch = None if batch is None else integer(batch, "The number of inputs (batch)", 1, 1 << 24)
+    together = 1 if tokens is None else integer(tokens, "The number of tokens", 1, 1 << 24)
+    ensemble = Ensemble(block, *sigmas, width, depth, None, activation_pairs, mu, tokens=together, sampler=sampler)
+    _require_positions(ensemble, tokens, batch)
     networks = integer(networks, "The number of networks", 2, MAX_NETWORK + 1)
     probes = integer(probes, "The number of probes", 1, 1 << 16)
     seed = integer(seed, "The seed", 0, 1 << 64)
     input_norm = positive(input_norm, "The input norm |x|²/N_0")
     refuse_jumps(ensemble.operations, "χ", "measure K with run_ensemble(..., jacobian=False)")
+    positions = together * (batch or 1) if ensemble.couples else 1
     chi, diverged_at = np.full(networks, math.nan), np.zeros(networks, dtype=np.int64)
 
     def work(index: int, buffers: Buffers, stop: Event) -> None:
-        inputs = draw_inputs(ensemble.fan_in, seed, index, input_norm)
-        directions = draw_probes(ensemble.width, seed, index, probes)
+        if batch is None and together == 1:
+            inputs = draw_inputs(ensemble.fan_in, seed, index, input_norm)
+        else:
+            inputs = draw_batch(together * (batch or 1), ensemble.fan_in, seed, index, input_norm)
+        size = positions * ensemble.width
         network = ensemble.network(seed, index, buffers)
+        carried: list[Carried] = []
         with np.errstate(all="ignore"):  # an overflow is an answer: it is returned as a layer
-            for layer, z, pushed in network.layers(inputs, depth - 2, directions=directions):
+            for layer, z in network.run(inputs, carried):
                 last = layer == depth - 1
-                if last and pushed is not None:
-                    chi[index] = np.vdot(pushed, pushed) / (ensemble.width * probes)
+                if last:
+                    pushed = carried[0].rows.reshape(-1, ensemble.width).T  # type: ignore[union-attr]
+                    chi[index] = np.vdot(pushed, pushed) / (size * probes)
                 if not np.isfinite(chi[index] if last else z).all():
                     diverged_at[index] = layer
                     return
                 if last or stop.is_set():
                     return
+                if layer == depth - 2:
+                    rows = buffers.take(probes, positions, ensemble.width)
+                    rows[...] = draw_probes(size, seed, index, probes).T.reshape(rows.shape)
+                    carried.append(Tangents(rows, buffers, alone=not ensemble.couples))
 
     each_network(work, networks, threads, progress)
     finite = chi[diverged_at == 0]
@@ -142,6 +175,18 @@ def measure_criticality(
         )
     estimate = Estimate(float(finite.mean()), float(finite.std(ddof=1)) / math.sqrt(finite.size), finite.size)
     return CriticalityEstimate(estimate, ensemble.width, depth, networks, probes, seed, diverged_at)
+
+
+def _require_positions(ensemble: Ensemble, tokens: int | None, batch: int | None) -> None:
+    """Raise `MeanFieldError` where a record acts on positions that nobody gave."""
+    if tokens is None and any(isinstance(one, Affine) and one.tokens for one in ensemble.operations):
+        raise MeanFieldError("χ of a block with a Dense on tokens was asked for; give the number of tokens as tokens=.")
+    positions = ensemble.tokens * (batch or 1)
+    if positions < _LEAST and any(isinstance(one, NormalizeBatch) for one in ensemble.operations):
+        raise MeanFieldError(
+            f"χ of a block with a BatchNorm was asked for over {positions} position{'s' * (positions > 1)}; give "
+            f"batch={_LEAST} or more, as with fewer the Jacobian has no mean."
+        )
 
 
 def _diverged_text(diverged_at: np.ndarray) -> str:

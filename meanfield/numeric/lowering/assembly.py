@@ -16,7 +16,7 @@ import numpy as np
 import sympy as sp
 
 from meanfield.functions.piecewise import pieces
-from meanfield.numeric.lowering import cache, chords, groups, largest, loops, parametric, printing
+from meanfield.numeric.lowering import cache, chords, common, groups, largest, loops, parametric, printing
 from meanfield.numeric.lowering.chord_check import error as chord_error
 from meanfield.numeric.lowering.direct import direct
 from meanfield.numeric.lowering.direct import measured as direct_error
@@ -29,12 +29,15 @@ from meanfield.numeric.lowering.scalar import scalar
 from meanfield.numeric.lowering.stretches import error as stretch_error
 from meanfield.numeric.lowering.stretches import parts as stretch_parts
 from meanfield.numeric.lowering.stretches import text as stretch_text
+from meanfield.numeric.quadrature.sphere import sphere_value
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.chord import Chord, Rise
+from meanfield.symbolic.averages.common import Common
 from meanfield.symbolic.averages.groups import CHORD, PRODUCT, RADIAL, RISE, STRETCH, Group
 from meanfield.symbolic.averages.largest import Largest
 from meanfield.symbolic.averages.node import Average, Integrand
 from meanfield.symbolic.averages.pools import MaxProduct, MaxStretch
+from meanfield.symbolic.averages.sphere import SphereAverage
 from meanfield.symbolic.averages.stretch import Stretch
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbols import P_POSITIVE, K, K_aa, K_ab, K_bb, P, Z, distance, tilt
@@ -140,6 +143,9 @@ def averages(recursion: Recursion):
     calls: dict[loops.Node, str] = {}
     symbols, ordered, functions = loops.identifiers(recursion), loops.placeholders(recursion), Functions()
     for node in ordered:
+        if isinstance(node, SphereAverage):
+            calls[node] = functions.constant(node)
+            continue
         shape, variables = _canonical(node)
         written = [sp.sympify(v).xreplace(_written_out(recursion, node)) for v in variables]
         name = functions.of(shape, written)
@@ -167,12 +173,28 @@ class Functions:
         """The arguments by which a function gets its tables, if it has some."""
         return self._tabled.get(name, [])
 
+    def constant(self, node: SphereAverage) -> str:
+        """Source of an average over a normalized batch, which no state moves."""
+        if node.free_symbols:
+            raise MeanFieldError(
+                f"{node} holds {', '.join(sorted(map(str, node.free_symbols)))}; give numbers for them, which the "
+                "averages of a batch need before they are compiled."
+            )
+        value, error = sphere_value(node)
+        self.errors.append(error)
+        return repr(value)
+
     def of(self, shape: sp.Expr, written: Sequence[sp.Expr] = ()) -> str:
         """The name of the function for `shape`; written: its variables as formulas of the state."""
         if shape not in self.names and isinstance(shape, Largest):
             self._largest(shape)
         if shape not in self.names and isinstance(shape, Group):
             self._group(shape)
+        if shape not in self.names and isinstance(shape, Common):
+            name = self.names[shape] = f"common_{len(self.names)}"
+            source = common.text(shape, name)
+            note = f"{name}(V, M) = {shape}: quadrature within quadrature at every call"
+            self._add(name, source, note, None, common.error(shape, source, name), PAIR_WEIGHT)
         if shape not in self.names and isinstance(shape, (Chord, Rise)):
             self._two_norms(shape)
         if shape not in self.names and isinstance(shape, Stretch) and shape.params:
@@ -348,6 +370,8 @@ def _written_out(recursion: Recursion, node: loops.Node) -> dict[sp.Symbol, sp.E
 
 def _canonical(node: loops.Node):
     """The node over plain K or (K_aa, K_ab, K_bb), and what to put there."""
+    if isinstance(node, Common):
+        return Common(node.args[0], K_aa, K_bb, node.params), (node.own, node.shared)
     if isinstance(node, Group):
         plain = {STRETCH: (K, distance), CHORD: (K_aa, K_bb, distance, tilt), RISE: (K_aa, K_bb)}.get(node.what)
         return node.over(plain or ((K,) if len(node.variables) == 1 else (K_aa, K_ab, K_bb))), node.variables

@@ -17,9 +17,11 @@ from meanfield.numeric.lowering import printing
 from meanfield.quantities import FINITE_INPUT, ONE_INPUT, QUANTITIES, TWO_INPUTS, UNEQUAL_NORMS
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.chord import Rise
+from meanfield.symbolic.averages.common import Common
 from meanfield.symbolic.averages.groups import Group
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.pools import MaxProduct
+from meanfield.symbolic.averages.sphere import SphereAverage
 from meanfield.symbolic.averages.stretch import Stretch
 from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.symbolic.steps import Step
@@ -38,13 +40,13 @@ from numba import njit, prange
 '''
 
 
-Node = Average | Stretch | Rise | MaxProduct | Group
-NODES = (Average, Stretch, Rise, MaxProduct, Group)
+Node = Average | Stretch | Rise | MaxProduct | Group | SphereAverage | Common
+NODES = (Average, Stretch, Rise, MaxProduct, Group, SphereAverage, Common)
 NOTHING = 1e-40  # of K: a distance that no average tells from 0 (in units of K; kinks see its root)
 
 # no loop has a name like these
 _PLAIN_NAMES = frozenset(
-    (*ONE_INPUT, *TWO_INPUTS, *FINITE_INPUT, "distance", *UNEQUAL_NORMS, "sigma_w", "sigma_b", "mu", "N0")
+    (*ONE_INPUT, *TWO_INPUTS, *FINITE_INPUT, "distance", "c_J", *UNEQUAL_NORMS, "sigma_w", "sigma_b", "mu", "N0")
 )
 
 

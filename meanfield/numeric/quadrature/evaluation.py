@@ -24,14 +24,15 @@ def _scipy_special():
 
 
 @lru_cache(maxsize=512)
-def numpy_function(expr: sp.Expr):
-    """A smooth expression in Z[0] as a NumPy function, with stable forms of sigmoid, softplus and sech."""
+def numpy_function(expr: sp.Expr, others: tuple[sp.Symbol, ...] = ()):
+    """A smooth expression in Z[0], and numbers for `others`, as a NumPy function, with stable forms of sigmoid,
+    softplus and sech."""
     modules = [_NUMPY, _scipy_special(), "numpy"] if expr.has(sp.erf, sp.erfc) else [_NUMPY, "numpy"]
     # NumPy has no roots of integers beyond 64 bits (constants of a LayerNorm come with 40 digits)
     long = [r for r in expr.atoms(sp.Rational) if max(abs(r.p), r.q) >= 2**53]
     expr = expr.xreplace({r: sp.Float(r, 20) for r in long})
-    f = sp.lambdify(Z[0], _without_saturation(_over_one_denominator(expr)), modules=modules, cse=True)
-    return lambda x: np.broadcast_to(np.asarray(f(x), dtype=float), x.shape)
+    f = sp.lambdify((Z[0], *others), _without_saturation(_over_one_denominator(expr)), modules=modules, cse=True)
+    return lambda x, *more: np.broadcast_to(np.asarray(f(x, *more), dtype=float), x.shape)
 
 
 def _over_one_denominator(expr: sp.Expr) -> sp.Expr:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import lru_cache
 
+import mpmath
 import sympy as sp
 from flint import arb
 
 from meanfield import balls
-from meanfield.symbols import K
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.averages.node import Average
+from meanfield.symbols import K, K_ab, Z
 
 
 class Solution(sp.Expr):
@@ -182,6 +187,117 @@ class Resting(Solution):
         x, other = self.equation()
         near = f", near {self._near()}" if self.is_number else ""
         return f"root({x} = {printer._print(other)}{near})"
+
+
+class Correlated(Solution):
+    r"""The correlation x in [0, 1) of what φ is given with d·q·x = S⟨φ_aφ_b⟩_{q, qx} + c: where two inputs settle whose
+    variance settled at q, as d·q = S⟨φ²⟩_q + c.
+
+    Arguments: ⟨φ_aφ_b⟩ in K for both variances and K_ab, S, c, d, q. For S⟨φ′²⟩_q > d there is exactly one: the other
+    side has a power series in x with coefficients ≥ 0, so it is convex, ≥ 0 at 0, and meets the line once before 1.
+    """
+
+    is_nonnegative = True
+    tex_letter = "c"
+
+    def __new__(cls, pair, S, c, d, q):
+        return super().__new__(cls, *map(sp.sympify, (pair, S, c, d, q)))
+
+    @property
+    def free_symbols(self):
+        return set().union(*[a.free_symbols for a in self.args[1:]], self.args[0].free_symbols - {K, K_ab})
+
+    @property
+    def is_number(self):
+        return not self.free_symbols
+
+    def _eval_subs(self, old, new):
+        rest = [a._subs(old, new) for a in self.args[1:]]  # K and K_ab inside the node are bound
+        return Correlated(self.args[0], *rest)
+
+    def _gap(self, x: mpmath.mpf, digits: int) -> arb:
+        """(S⟨φ_aφ_b⟩ + c)/(d q) - x: > 0 below the root, < 0 between it and 1."""
+        pair, S, c, d, q = self.args
+        with balls.precision(int(3.4 * digits) + 60):
+            at, place = q.evalf(digits + 10), sp.Float(x, digits + 10)
+            value = sp.N(pair.doit().xreplace({K: at, K_ab: place * at}), digits + 3)
+            return (balls.constant(S * value + c) / balls.constant(d * q)) - balls.constant(place)
+
+    def _rough(self) -> float:
+        """The root to three digits or so: z_a, z_b = √q(√x m + √(1 - x) v), by a trapezoid rule."""
+        pair, S, c, d, q = self.args
+        S, c, d, q = map(float, (S, c, d, q))
+        nodes = [0.2 * k for k in range(-30, 31)]
+        weights = [0.2 * math.exp(-(t**2) / 2) / math.sqrt(2 * math.pi) for t in nodes]
+        held = [(a, sp.lambdify(Z[:2], a.integrand, "math")) for a in pair.atoms(Average)]
+
+        def over(f, x: float) -> sp.Float:
+            root, total = math.sqrt(1 - x * x), 0.0
+            for w, u in zip(weights, nodes):
+                at = math.sqrt(q) * u
+                total += w * sum(m * f(at, x * at + root * math.sqrt(q) * v) for m, v in zip(weights, nodes))
+            return sp.Float(total)
+
+        def gap(x: float) -> float:
+            value = pair.xreplace({a: over(f, x) for a, f in held}).xreplace({K: q, K_ab: x * q})
+            return (S * float(value) + c) / (d * q) - x
+
+        low, high = 0.0, 0.5
+        while gap(high) > 0 and high < 1 - 1e-4:
+            low, high = high, (1 + high) / 2
+        for _ in range(12):
+            middle = (low + high) / 2
+            low, high = (middle, high) if gap(middle) > 0 else (low, middle)
+        return (low + high) / 2
+
+    def ball(self, digits: int = 15) -> arb:
+        """A ball that holds it, to about `digits` digits: the gap is > 0 on its left and < 0 on its right."""
+        return _settled_ball(self, digits)
+
+    def _enclosed(self, digits: int) -> arb:
+
+        def middle(x):
+            return mpmath.mpf(self._gap(x, digits).mid().str(digits + 5, radius=False))
+
+        with mpmath.workdps(digits + 10):
+            width = mpmath.mpf(10) ** (2 - digits)
+            if not middle(mpmath.mpf(0)) > width:
+                return arb(0)  # ⟨φ⟩ = 0, and nothing in common
+            x, y = mpmath.mpf(self._rough()), mpmath.mpf(1) / 2**10
+            y = x - y if x > y else x / 2
+            a, b = middle(x), middle(y)
+            for _ in range(20):  # secants
+                if a == b or abs(x - y) < width / 100:
+                    break
+                x, y, b = x - a * (x - y) / (a - b), x, a
+                if not 0 < x < 1:
+                    break
+                a = middle(x)
+            if 0 < x < 1 and self._gap(x - width, digits) > 0 and self._gap(x + width, digits) < 0:
+                return arb(mpmath.nstr(x, digits + 10), mpmath.nstr(width, 5))
+        raise MeanFieldError(f"{self} was not enclosed to {digits - 2} digits.")
+
+    def _eval_evalf(self, prec):
+        return sp.sympify(_float(self, min(prec, 60))) if self.is_number else None
+
+    def equation(self):
+        pair, S, c, d, q = self.args
+        x = sp.Symbol("c", real=True)
+        return x, (S * pair.xreplace({K: q, K_ab: q * x}) + c) / (d * q)
+
+    def _sympystr(self, printer):
+        pair, S, c, d, q = self.args
+        short = q if q.is_Atom else sp.Symbol("q", positive=True)
+        x = sp.Symbol("c", real=True)
+        other = (S * pair.xreplace({K: short, K_ab: short * x}) + c) / (d * short)
+        rest = "" if short is q else f", q = {printer._print(q)}"
+        return f"root({x} = {printer._print(other)}{rest})"
+
+
+@lru_cache(maxsize=64)
+def _settled_ball(node: Correlated, digits: int) -> arb:
+    """Averages over two variables take a second each."""
+    return node._enclosed(digits)
 
 
 def _float(node, prec: int) -> sp.Float:

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import sympy as sp
 
+from meanfield.functions.series.taylor import fractional
 from meanfield.results import MeanFieldError
+from meanfield.symbolic.asymptotics.balance import Correlated
 from meanfield.symbolic.asymptotics.cells import Undecided
 from meanfield.symbolic.asymptotics.comparing import added, summed
 from meanfield.symbolic.asymptotics.growth import Growth, regular
 from meanfield.symbolic.asymptotics.residual import Solver, Way, sign_of
 from meanfield.symbolic.asymptotics.tails import Meeting, Tail, tail, unlike
 from meanfield.symbolic.averages.node import average
-from meanfield.symbols import K, Z
+from meanfield.symbols import K, K_ab, Z
 
+_T = sp.Dummy("t", positive=True)
 Pair = tuple[Growth | None, Growth | None]
 
 
@@ -33,7 +36,7 @@ def pair_laws(solver: Solver, way: Way) -> Pair:
     if way.drive == "rest":
         return _at_rest(solver, way)
     if way.drive == "slow fall":
-        raise Undecided("q falls as a power of log l; how two inputs move apart meanwhile is not derived")
+        return _falling(solver, way)
     if way.end is None:
         return None, None
     far = way.end.square.point != 0
@@ -54,6 +57,29 @@ def pair_laws(solver: Solver, way: Way) -> Pair:
         raise
     except MeanFieldError as error:
         raise Undecided(str(error)) from None
+
+
+def _falling(solver: Solver, way: Way) -> Pair:
+    """q falls as a power of log l, as S⟨φ²⟩_q - β_w q ~ -q^s does: of the terms of that order in ⟨φ_aφ_b⟩ those of
+    φ′(0)z with another are linear in c, as K is, and move nothing; ⟨|z_a|^s|z_b|^s⟩, of an even part, does. What
+    follows adds up to a finite number.
+    """
+    found = [fractional(e.subs(Z[0], side * _T), _T, 3)[0] for side, e in zip((1, -1), _around(solver))]
+    assert way.end is not None
+    s = way.end.square.terms[1].power
+    if found[0].get(1, 0) != -found[1].get(1, 0) or way.end.square.terms[1].logs != 0:
+        raise Undecided("q falls as a power of log l beside a kink; how two inputs move apart meanwhile is not derived")
+    even = sp.simplify(sp.Add(*(one.get(s, sp.S.Zero) for one in found)) / 2)
+    if even == 0:
+        return way.K.of_unknown_size, regular(None)
+    if s != 2:
+        raise Undecided(f"an even part |z|^({s}) of φ moves c as q falls; no law is derived there")
+    return way.K, regular(1)  # dc ~ (1 - c)(1 - 2c): c → 1/2
+
+
+def _around(solver: Solver) -> list[sp.Expr]:
+    """φ on the right and on the left of 0."""
+    return list(reversed(solver.branch.phi.pieces.around_zero()))
 
 
 def _by_distance(way: Way, distance: Growth) -> Pair:
@@ -192,6 +218,15 @@ def _at_rest(solver: Solver, way: Way) -> Pair:
     gain = S * way.slope.constant - d
     if gain.free_symbols:
         raise Undecided("whether two inputs meet at a variance that settles needs numbers")
-    if sign_of(gain) < 0:
+    sign = sign_of(gain)
+    if sign < 0:
         return _by_distance(way, regular(None, S * way.slope.constant))
-    return way.K.of_unknown_size, None
+    if sign == 0:
+        raise Undecided("two inputs meet at a marginal rate; no law is derived")
+    phi = solver.branch.phi.pieces.expr
+    pair = average(phi * phi.xreplace({Z[0]: Z[1]}), (K, K_ab, K))
+    b = solver.branch.b
+    flat = b.size if b is not None and solver.sign(b.beta) == 0 else sp.S.Zero
+    c = Correlated(pair, S, way.share, d, q)
+    distance = way.K * regular(2 * q * (1 - c) / (q - flat))  # K has no share of the biases that both are given inside
+    return distance, regular((c * q - flat) / (q * (1 - c)))

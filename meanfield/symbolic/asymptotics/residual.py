@@ -484,7 +484,7 @@ class Solver:
 
     def _at_rest(self, q: sp.Expr, flat: sp.Expr, regime: str, basin: str = EVERY) -> Way:
         """q → a number, K ~ (q - flat)/σ_w² l^{β_w}."""
-        common = q.args[2] + flat  # what both inputs have in common
+        common = q.args[2]  # what both inputs have in common
         if self.branch.degree is not None:
             _, S, c, d, _ = q.args
             v, a = self.branch.zero.of_square[2], self.branch.degree

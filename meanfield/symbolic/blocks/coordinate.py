@@ -122,6 +122,10 @@ class Coordinate:
         """x_p at every position."""
         return tuple(s * (f - m) for s, f, m in zip(self.scales, self.functions, self.shifts))
 
+    def trained(self) -> Exprs:
+        """The derivatives of γx + β by γ, at every position: x itself."""
+        return self.values()
+
     def mean(self, p: int) -> sp.Expr:
         """⟨f_p⟩, without scale and shift."""
         return mean_of(self.pieces(p).expr, self.law.variance(p))
@@ -198,6 +202,22 @@ class Coordinate:
             return scale * _weak_slopes(mean_of(self.functions[p] * self.functions[q], over))
         one, other = (self.pieces(r).diff().expr.xreplace({Z[0]: Z[r]}) for r in (p, q))
         return scale * mean_of(one * other, over)
+
+    def expect(self, e: sp.Expr, p: int, q: int) -> sp.Expr:
+        """⟨e⟩ of an expression in z_p and z_q."""
+        if p == q:
+            return mean_of(e.xreplace({Z[p]: Z[0]}), self.law.variance(p), apart=True)
+        return mean_of(e, self.law.over(p, q), apart=True)
+
+    def pushed(self, name: str, p: int, q: int) -> sp.Expr:
+        """The Gram entry of the field `name` behind this coordinate, ∞ where a slope is."""
+        slopes, here = self.slopes(p, q), self.law.grams[name][pairs(self.positions).index((p, q))]
+        return sp.oo if sp.oo in (slopes, here) else slopes * here
+
+    def drawn_along(self, slope) -> sp.Expr:
+        """Per S, what tangents that change K add to the Gram of x; `slope`: d/dK of an expression. Of functions of
+        several Gaussians, which know it themselves; the walk derives that of one."""
+        raise NotImplementedError
 
     def with_values(self, functions: Exprs, **more) -> Coordinate:
         """The coordinate x_p = functions[p]."""

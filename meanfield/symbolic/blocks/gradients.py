@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, fields, replace
 
 import sympy as sp
 
-from meanfield.architecture import Block, Dense, Residual, Sequential
+from meanfield.architecture import Block, Dense, Gate, Residual, Sequential
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.coordinate import Coordinate, Gaussian, gaussian
 from meanfield.symbolic.blocks.recursions import recursion_of, untrained, variable
@@ -57,14 +57,19 @@ def counted(block: Block) -> tuple[Block, int]:
     """(the block with its Dense numbered, how many there are)."""
     met = 0
 
-    def walk(part: Block) -> Block:
+    def numbered(part: Dense) -> _Counted:
         nonlocal met
+        met += 1
+        return _Counted(**{f.name: getattr(part, f.name) for f in fields(Dense)}, number=met)
+
+    def walk(part: Block) -> Block:
         match part:
             case Dense():
-                met += 1
-                return _Counted(**{f.name: getattr(part, f.name) for f in fields(Dense)}, number=met)
+                return numbered(part)
             case Sequential(blocks):
                 return Sequential(tuple(walk(b) for b in blocks))
+            case Gate(_, value, gate):
+                return replace(part, value=numbered(value), gate=numbered(gate))
             case Residual(branch, _, shortcut):
                 other = shortcut and walk(shortcut)
                 return replace(part, shortcut=other, branch=walk(branch))

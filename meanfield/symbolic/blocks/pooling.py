@@ -28,7 +28,8 @@ from meanfield.symbolic.averages.node import Integrand, average
 from meanfield.symbolic.averages.pools import MaxProduct, MaxStretch, kind_of, ranked
 from meanfield.symbolic.averages.stretch import stretch
 from meanfield.symbolic.blocks.coordinate import Coordinate, holds_state, mean_of, per, too_steep
-from meanfield.symbolic.blocks.walk import Walk, rule
+from meanfield.symbolic.blocks.gates import Gated
+from meanfield.symbolic.blocks.walk import OpenTangent, Walk, rule
 from meanfield.symbols import Z, distance
 
 Powers = dict[tuple[int, ...], sp.Expr]  # exponents of the nodes' values → coefficient
@@ -61,6 +62,9 @@ class Pooled(Coordinate):
 
     def values(self):
         raise MeanFieldError("A Pool is followed by Scale, LayerNorm or Dense; put a Nonlinearity before the Pool.")
+
+    def trained(self):
+        raise OpenTangent  # a trained LayerNorm behind a Pool: Θ is left out
 
     @property
     def mirrored(self) -> bool:
@@ -329,6 +333,10 @@ def _pool(block: Pool, x: Coordinate, walk: Walk) -> Coordinate:
     """Groups of `size` neurons to one each."""
     if walk.share is not None:
         raise MeanFieldError("J0 (an input of finite dimension) through a Pool is not derived; ask for J.")
+    if isinstance(x, Gated) and block.kind == "average":  # of mean 0 and independent: tangents, too, add as squares
+        return x.rescaled((1 / sp.sqrt(block.size),) * x.positions)
+    if isinstance(x, Gated):
+        x.values()
     if isinstance(x, Pooled):
         raise MeanFieldError("Two Pools without a Dense between them are not derived; use one Pool of both sizes.")
     if x.sources:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import sympy as sp
 
 from meanfield.architecture import (
+    BatchNorm,
     Block,
     Dense,
     LayerNorm,
@@ -20,7 +21,7 @@ from meanfield.architecture import (
 from meanfield.functions.activations import activation
 from meanfield.functions.piecewise import pieces
 from meanfield.results import MeanFieldError
-from meanfield.symbolic.blocks.coordinate import Coordinate, Gaussian, composed, gaussian, holds_state, mean_of
+from meanfield.symbolic.blocks.coordinate import Coordinate, Gaussian, composed, gaussian, holds_state
 from meanfield.symbolic.blocks.walk import OpenTangent, Walk, refusal, rule
 from meanfield.symbols import Z
 
@@ -35,7 +36,8 @@ def _sequential(block: Sequential, x: Coordinate, walk: Walk) -> Coordinate:
 @rule(Dense)
 def _dense(block: Dense, x: Coordinate, walk: Walk) -> Coordinate:
     """z → σ_w N^{-1/2} W x + σ_b b: fresh weights make a new Gaussian of it, whatever x was."""
-    if block.axis != "neurons":
+    mixes = block.axis == "tokens"
+    if mixes and walk.kind != "tokens":
         raise refusal(block)
     x = walk.named(walk.settled(x))
     w, b = walk.deviation(block.sigma_w), walk.deviation(block.sigma_b)
@@ -44,6 +46,8 @@ def _dense(block: Dense, x: Coordinate, walk: Walk) -> Coordinate:
         return w**2 * x.moment(p, q) + b**2
 
     def fresh(name: str, pq: tuple[int, int], _: sp.Expr) -> sp.Expr:
+        if mixes and pq[0] != pq[1]:  # every output token has weights and a bias of its own
+            return sp.S.Zero
         if name == "K":
             return variance(*pq)
         if name == "apart":
@@ -63,11 +67,9 @@ def _dense(block: Dense, x: Coordinate, walk: Walk) -> Coordinate:
 
 def _source_moment(source: tuple[sp.Expr, ...], x: Coordinate, p: int, q: int) -> sp.Expr:
     """⟨s_p s_q⟩ of what one trained vector adds to a tangent."""
-    if p == q:
-        if source[p] == x.values()[p]:
-            return x.moment(p, p)
-        return mean_of(source[p].xreplace({Z[p]: Z[0]}) ** 2, x.law.variance(p), apart=True)
-    return mean_of(source[p] * source[q], x.law.over(p, q), apart=True)
+    if p == q and source[p] == x.trained()[p]:
+        return x.moment(p, p)
+    return x.expect(source[p] * source[q], p, q)
 
 
 @rule(Nonlinearity)
@@ -110,10 +112,8 @@ def _layer_norm(block: LayerNorm, x: Coordinate, walk: Walk) -> Coordinate:
         shifts.append(mean)
     factors = tuple(new / old for new, old in zip(scales, x.scales))
     out = replace(x.rescaled(factors), scales=tuple(scales), shifts=tuple(shifts))
-    if block.affine and not x.of_one_node:
-        raise OpenTangent
     if block.affine:  # ∂/∂γ = the normalized coordinate, ∂/∂β = 1
-        out = replace(out, sources=(*out.sources, out.values(), (sp.S.One,) * x.positions))
+        out = replace(out, sources=(*out.sources, out.trained(), (sp.S.One,) * x.positions))
     return out
 
 
@@ -155,8 +155,10 @@ def _residual(block: Residual, x: Coordinate, walk: Walk) -> Coordinate:
         raise OpenTangent
     # where both ways have a Dense, each adds its own share of what trains before them
     ends = [walk.settled(walk(part, x)) for part in (block.branch, shortcut)]
+    if all(end.is_linear for end in ends) and any(end.sources for end in ends):
+        raise OpenTangent
     for end in ends:
-        if not end.is_linear or end.sources:
+        if not end.is_linear:
             raise MeanFieldError(
                 "A Residual adds a Gaussian to a skip that is not Gaussian, or its branch does not end in Dense; put "
                 "the Nonlinearity inside the branch and end the branch with Dense()."
@@ -179,6 +181,11 @@ def has_dense(block: Block) -> bool:
 
 def _inner_skip(branch: Block, shortcut: Block, mu: sp.Expr, x: Coordinate, walk: Walk) -> Coordinate:
     """Without fresh weights, branch and shortcut depend on the same z."""
+    if any(isinstance(part, BatchNorm) for way in (branch, shortcut) for part in parts(way)):
+        raise MeanFieldError(
+            "A skip around a BatchNorm without a Dense beside it was asked for: its sum holds what the batch shares in "
+            "two ways, which is not derived; end the branch with Dense()."
+        )
     x = walk.named(x)
     one = (sp.S.One,) * x.positions
     inner = walk(branch, replace(x, gains=one))

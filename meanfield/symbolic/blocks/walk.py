@@ -24,7 +24,7 @@ from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.chord import Rise
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.stretch import Stretch
-from meanfield.symbolic.blocks.coordinate import Coordinate, mean_of, pairs, per, tidy
+from meanfield.symbolic.blocks.coordinate import Coordinate, mean_of, per, tidy
 from meanfield.symbolic.steps import Domain
 from meanfield.symbols import K, L, Z, distance, l, parameter
 
@@ -54,11 +54,14 @@ class Walk:
     """One derivation: the intermediates named so far, and where the parameters met may lie.
 
     share: S, where tangents change K; None where they do not. trains: the field whose tangents are those of all
-    parameters (Θ).
+    parameters (Θ). kind: what the two positions are where positions act on each other, any two of a "batch" or of the
+    "tokens" of one input; size: how many there are, None for infinitely many.
     """
 
     share: sp.Expr | None = None
     trains: str = ""
+    kind: str = ""
+    size: int | None = None
     lets: list[tuple[sp.Symbol, sp.Expr]] = field(default_factory=list)
     domain: dict[str, Domain] = field(default_factory=dict)
     _assumed: dict[str, sp.Symbol] = field(default_factory=dict)
@@ -100,8 +103,8 @@ class Walk:
     def named(self, x: Coordinate) -> Coordinate:
         """The same coordinate, each long variance and tangent of its z known by a name."""
 
-        # two inputs of one norm share what belongs to each
-        same = x.positions == 2 and x.law.apart is not None and not x.law.lean
+        # two inputs of one norm, and any two of a batch, share what belongs to each
+        same = x.positions == 2 and (bool(self.kind) or (x.law.apart is not None and not x.law.lean))
 
         def name(letter: str, pq: tuple[int, int], e: sp.Expr) -> sp.Expr:
             if letter == "apart":
@@ -154,12 +157,10 @@ class Walk:
 
     def tangent(self, x: Coordinate, name: str, p: int, q: int) -> sp.Expr:
         """The Gram entry Σ_j ⟨∂_j x_p ∂_j x_q⟩ of the field `name`."""
-        entry = pairs(x.positions).index((p, q))
-        slopes = x.slopes(p, q)
-        if sp.oo in (slopes, x.law.grams[name][entry]):
-            return sp.oo
-        pushed = slopes * x.law.grams[name][entry]
-        return pushed if self.share is None else pushed + self.share * self._stein(x)
+        pushed = x.pushed(name, p, q)
+        if pushed == sp.oo or self.share is None:
+            return pushed
+        return pushed + self.share * (self._stein(x) if x.of_one_node else x.drawn_along(self.slope))
 
     def _stein(self, x: Coordinate) -> sp.Expr:
         """What tangents do by way of K, per S; one position."""

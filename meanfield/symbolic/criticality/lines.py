@@ -22,6 +22,7 @@ from meanfield.results import Law, MeanFieldError, Solution, Status, one_line
 from meanfield.symbolic.asymptotics.depth import depth_law, grows_always
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.blocks.recursions import one_input, plain_form, skip_strength
+from meanfield.symbolic.criticality.inner import InnerLine, inner_line
 from meanfield.symbolic.criticality.small_bias import critical_line_powers, inverted
 from meanfield.symbolic.fixed_points.half_line import sign_at_infinity, zeros
 from meanfield.symbolic.fixed_points.maps import at_zero_value, integrand
@@ -43,7 +44,8 @@ class CriticalLine:
     "unknown" (the message says why).
     sigma_w, sigma_b: expressions in K for a parametric line (averages are nodes); for the other kinds sigma_b is an
     expression in the symbol sigma_w, and sigma_w, where it is not free, a constant. parametric: (σ_w², σ_b²) as
-    functions of K, also where a closed form is known.
+    functions of K, also where a closed form is known. place: None where the parameter K is the fixed point; else K* as
+    a function of it, the variance behind an inner Dense.
     """
 
     kind: str
@@ -52,9 +54,10 @@ class CriticalLine:
     message: str
     parametric: tuple[sp.Expr, sp.Expr] | None = None
     chi_K: sp.Expr | None = None  # along the line, as a function of K
+    place: sp.Expr | None = None  # K* along the line, where its parameter is the variance behind an inner Dense
 
     def at(self, k: object) -> tuple[Solution, Solution]:
-        """(σ_w, σ_b) of the point with K* = k."""
+        """(σ_w, σ_b) of the point with K* = k, or of the one with this parameter, where `place` is given."""
         if self.parametric is None:
             raise MeanFieldError(f"This critical line has no parameter K: {self.message}")
         values = [balls.certified(e.subs(K, parser.number(k, "K*")), DIGITS) for e in self.parametric]
@@ -147,7 +150,8 @@ class CriticalLine:
                 if square < 0:
                     continue
                 with_error = from_ball((square if not square.contains(0) else abs(square)).sqrt())
-                out.append((with_error, _flagged(root.solution(), search)))
+                where = root.solution() if self.place is None else from_ball(value_at(self.place, root, DIGITS))
+                out.append((with_error, _flagged(where, search)))
         return tuple(out)
 
     def __repr__(self) -> str:
@@ -225,6 +229,7 @@ def critical_line(block: Block, of: str = "J") -> CriticalLine:
         message=found.message.replace("_REST", f"(1 - {mu}**2)"),
         parametric=None if found.parametric is None else tuple(map(put, found.parametric)),
         chi_K=put(found.chi_K),
+        place=put(found.place),
     )
 
 
@@ -285,6 +290,9 @@ def _line(recursion: Recursion, step: sp.Expr, chi: sp.Expr, form) -> CriticalLi
         return _ray(sp.simplify(found[0] / s) if found else None, s)
     equations = [sp.expand(numerator(e)) for e in (step - K, chi - 1)]
     if any(sp.Poly(e, s, b).total_degree() > 1 for e in equations if e.has(s, b)):
+        found = inner_line(step, chi)
+        if found is not None:
+            return _inner_curve(found)
         raise MeanFieldError(
             "The critical line of this block is not linear in (σ_w², σ_b²) (it holds several Dense layers); ask for "
             "fixed_points(...) or phase_diagram(...) at given values."
@@ -310,6 +318,15 @@ def _line(recursion: Recursion, step: sp.Expr, chi: sp.Expr, form) -> CriticalLi
     if not ratio.has(K):
         return _ray(ratio, s)
     return _curve(step, s_of_k, b_of_k, form)
+
+
+def _inner_curve(found: InnerLine) -> CriticalLine:
+    squares = found.sigma_w2, found.sigma_b2
+    w, b = (sp.sqrt(closed(e)) for e in squares)
+    message = f"parameter: K stands for {found.variance}, the variance behind an inner Dense, not for the fixed point"
+    return CriticalLine(
+        "parametric", w, b, f"{message}; the part with sigma_b^2 >= 0 counts", squares, found.chi_K, found.place
+    )
 
 
 def _without_fixed_point(recursion: Recursion, step, chi) -> CriticalLine:

@@ -29,6 +29,7 @@ from meanfield.symbolic.fixed_points.maps import (
     shared_variance,
 )
 from meanfield.symbolic.fixed_points.near_one import beside_one, length_of, phase_of, slope_at, slope_of_number
+from meanfield.symbolic.fixed_points.products import product_zeros, products, rises
 from meanfield.symbolic.fixed_points.roots import Root, enclose, from_ball, rational, sign_at
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbols import Q0, J, K, parameter
@@ -222,17 +223,21 @@ def fixed_points(recursion: Recursion, values: dict[str, sp.Expr]) -> FixedPoint
     line = linear_map(step)
     if line is not None:
         return _affine(*line, step, chi)
-    found = zeros(gain, integrand(gain), digits=DIGITS) if (v := shared_variance(gain)) is None else _in(v, gain)
-    return _assemble(gain, step, chi, at_zero_value(step), found)
+    found = _zeros(gain) if (v := shared_variance(gain)) is None else _in(v, gain)
+    parts = products(step)
+    return _assemble(gain, step, chi, at_zero_value(step) if parts is None else parts.at_zero(), found)
+
+
+def _zeros(gain: sp.Expr) -> Zeros:
+    g = integrand(gain)
+    found = product_zeros(gain, DIGITS) if g is None else None
+    return zeros(gain, g, digits=DIGITS) if found is None else found
 
 
 def _in(shared: tuple[sp.Expr, sp.Expr], gain: sp.Expr) -> Zeros:
     """The zeros of the gain in K, found in x = αK + β, where Descartes' rule counts those at x > 0."""
     alpha, beta = shared
-    names = {n: sp.Dummy(f"a{i}", real=True) for i, n in enumerate(sorted(outermost(gain), key=str))}
-    back = {v: average(n.integrand, K) if n.has(K) else n for n, v in names.items()}
-    moved = sp.expand(gain.xreplace(names).subs(K, (K - beta) / alpha)).xreplace(back)
-    found = zeros(moved, integrand(moved), digits=DIGITS)
+    found = _zeros(_over(shared, gain))
     roots, passed, unsure = [], 0, False
     for r in found.roots:
         if r.lo >= beta:
@@ -251,6 +256,14 @@ def _in(shared: tuple[sp.Expr, sp.Expr], gain: sp.Expr) -> Zeros:
     reason = f"{found.reason}; " * bool(found.reason) + "one root may lie at K = 0" if unsure else found.reason
     complete, outside = found.complete and not unsure, found.outside and not unsure
     return Zeros(tuple(roots), found.most, None if unsure else first, found.last, low, high, outside, complete, reason)
+
+
+def _over(shared: tuple[sp.Expr, sp.Expr], e: sp.Expr) -> sp.Expr:
+    """e as a function of x = αK + β, which is written K."""
+    alpha, beta = shared
+    names = {n: sp.Dummy(f"a{i}", real=True) for i, n in enumerate(sorted(outermost(e), key=str))}
+    back = {v: average(n.integrand, K) if n.has(K) else n for n, v in names.items()}
+    return sp.expand(e.xreplace(names).subs(K, (K - beta) / alpha)).xreplace(back)
 
 
 def _neutral(chi) -> FixedPoints:
@@ -334,11 +347,17 @@ def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
     unbounded = None
     if below > 0 and (found.complete or found.last == 1):
         unbounded = ((edges[-1][0] if edges else sp.S.Zero), sp.oo)
-    increasing = increases(step)
+    increasing = increases(step) or _rises(step)
     if not increasing:
         message += "; the map is not proved monotone, so basins hold for orbits that do not overshoot"
     status = Status.CERTIFIED if found.complete else Status.MEASURED
     return FixedPoints(tuple(points), status, message, unbounded, increasing)
+
+
+def _rises(step: sp.Expr) -> bool:
+    """Whether a map with terms K⟨h⟩ increases, over a variance that increases with K."""
+    shared = shared_variance(step)
+    return rises(step if shared is None else _over(shared, step))
 
 
 def _overshoots(chi_k: Solution) -> bool:

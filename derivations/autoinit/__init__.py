@@ -1,0 +1,15 @@
+"""He, Doshi, Gromov, *AutoInit: Automatic Initialization via Jacobian Tuning*: BatchNorm and ResMLP.
+
+CLAIMS: the equations of BatchNorm (Sec. 3, App. B.4) and of ResMLP (App. D), each with a variant that must come out the
+other way. R-numbers are those of the specification, equation numbers those of the paper.
+
+python -m derivations.autoinit             prints the verdicts
+python -m derivations.autoinit numbers     prints the acceptance values
+"""
+
+from __future__ import annotations
+
+from derivations.autoinit import batchnorm, resmlp
+from derivations.claims import Claim
+
+CLAIMS: tuple[Claim, ...] = (*batchnorm.CLAIMS, *resmlp.CLAIMS)

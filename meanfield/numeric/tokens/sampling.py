@@ -1,0 +1,194 @@
+"""Networks of T tokens at infinitely many channels, token matrices drawn: layer by layer, with standard errors."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from meanfield.architecture import Block, Dense
+from meanfield.numeric.tokens.fields import Fields, Signal, is_gaussian
+from meanfield.numeric.tokens.walk import Walk, gaussian
+from meanfield.results import Estimate, MeanFieldError, one_line
+
+_FAR = 1e100  # a Gram matrix is rescaled beyond it
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """K, K_ab, J and chi of `draws` draws of the token matrices, at infinitely many channels and T tokens.
+
+    level: "sampled", as every answer of this theory is called, beside the "averaged" one of `propagate`. l: layers 1 …
+    depth. samples: K (mean square over tokens), K_ab (mean product over pairs of tokens) and log_J = log J^{1,l} (J
+    summed over perturbations of every token, per output) at layers 1 … depth, chi = J^{l,l+1} at layers 1 … depth − 1;
+    arrays (draws, layers). exact: whether every token Dense acts on a Gaussian; else a sum over the tokens is taken as
+    Gaussian, with an error of order 1/T. error: the largest error of an average over a pair of tokens, of the root mean
+    squares of its factors multiplied. mixes: whether there is a Dense on tokens; if not, all draws are alike.
+    """
+
+    tokens: int
+    draws: int
+    seed: int
+    exact: bool
+    error: float
+    mixes: bool
+    l: np.ndarray = field(repr=False)
+    samples: Mapping[str, np.ndarray] = field(repr=False)
+    level: str = "sampled"
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """What `estimate` can be asked for."""
+        return tuple("J" if name == "log_J" else name for name in self.samples)
+
+    def only(self, names: tuple[str, ...]) -> Sampled:
+        """The same with these samples alone."""
+        return replace(self, samples={name: self.samples[name] for name in names})
+
+    def estimate(self, quantity: str, l: int | None = None) -> Estimate:
+        """Mean and standard error over the draws at layer l, or at all its layers."""
+        name = "log_J" if quantity == "J" else quantity
+        if name not in self.samples:
+            raise MeanFieldError(
+                f"{quantity} was asked for; the sampled theory has {', '.join((*self.quantities, 'log_J'))}."
+            )
+        values = self.samples[name]
+        if l is not None and not 1 <= l <= values.shape[1]:
+            raise MeanFieldError(f"{quantity} at layer {l} was asked for; it is known at 1 to {values.shape[1]}.")
+        values = values if l is None else values[:, l - 1]
+        if quantity == "J":
+            if values.max(initial=0.0) > 700:
+                raise MeanFieldError("J overflows a double here; ask for log_J.")
+            values = np.exp(values)
+        return Estimate(values.mean(axis=0), values.std(axis=0, ddof=1) / math.sqrt(self.draws), self.draws)
+
+    def __repr__(self) -> str:
+        return one_line("Sampled", f"{', '.join(self.quantities)}; {self.tokens} tokens, {self.draws} draws")
+
+    def __str__(self) -> str:
+        shown = {}
+        for name, values in self.samples.items():
+            found = self.estimate(name, values.shape[1])
+            shown[name] = f"{name} = {found.mean:.5g} ± {found.standard_error:.1g}"
+        block = shown.pop("chi", None)
+        how = "" if self.mixes else "; there is no Dense on tokens, so that all draws are alike"
+        how = how or ("" if self.exact else "; sums over tokens are taken as Gaussian")
+        lines = [f"sampled theory, {self.tokens} tokens, {self.draws} draws{how}"]
+        lines += [f"layer {len(self.l)}: {', '.join(shown.values())}"] if shown else []
+        lines += [f"last block: {block}"] if block else []
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What is sampled: a block after an input layer of σ's (σ_w, σ_b), T tokens of Gram matrix `gram` at the input."""
+
+    block: Block
+    first: Dense
+    gram: np.ndarray
+    depth: int
+    values: Mapping[str, Any]
+    tangents: bool
+    seed: int
+
+
+def draw_all(setting: Setting, draws: int, mixes: bool, threads: int | None = None) -> Sampled:
+    """All draws, each a function of (seed, its number) alone."""
+    count = threads or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    with (
+        threadpool_limits(limits=1, user_api="blas"),
+        ThreadPoolExecutor(min(count, draws)) as pool,
+    ):
+        found = list(pool.map(lambda draw: _one(setting, draw), range(draws)))
+    samples = {name: np.stack([rows[name] for _, rows in found]) for name in found[0][1]}
+    fields = [one for one, _ in found]
+    return Sampled(
+        tokens=len(setting.gram),
+        draws=draws,
+        seed=setting.seed,
+        exact=not any(one.closed for one in fields),
+        error=max(one.error for one in fields),
+        mixes=mixes,
+        l=np.arange(1, setting.depth + 1),
+        samples=samples,
+    )
+
+
+def _one(setting: Setting, draw: int) -> tuple[Fields, dict[str, np.ndarray]]:
+    fields, depth, tokens = Fields(), setting.depth, len(setting.gram)
+    rows = {name: np.empty(depth) for name in ("K", "K_ab")}
+    if setting.tangents:
+        rows |= {"log_J": np.zeros(depth), "chi": np.empty(depth - 1)}
+    with np.errstate(over="ignore", invalid="ignore"):
+        own = _input_layer(setting)
+        mean, log_J = np.zeros(tokens), 0.0
+        gram = np.eye(tokens)  # of tangents from layer 1 on
+        for layer in range(1, depth + 1):
+            square = own + np.multiply.outer(mean, mean)
+            rows["K"][layer - 1] = np.trace(square) / tokens
+            rows["K_ab"][layer - 1] = (square.sum() - np.trace(square)) / (tokens * (tokens - 1))
+            if not np.isfinite(square).all():
+                raise MeanFieldError(
+                    f"K overflows at layer {layer} in draw {draw}; take a smaller depth, sigma_w or sigma_b."
+                )
+            if layer == depth:
+                break
+            carried = (gram, np.eye(tokens)) if setting.tangents else ()
+            x = fields.base(mean, (own, *carried))
+            walk = Walk(fields, setting.values, layer + 1, depth, tokens, _generators(setting.seed, draw, layer + 1))
+            x = _closed(walk, walk.apply(setting.block, x), tokens)
+            moments = fields.moments(x)
+            mean, (own, *pushed) = moments.mean, moments.own
+            fields.keep(())
+            if setting.tangents:
+                gram, fresh = pushed
+                rows["chi"][layer - 1] = np.trace(fresh) / tokens
+                size = float(np.trace(gram)) / tokens
+                if not 0 < size < math.inf or not 0 < rows["chi"][layer - 1] < math.inf:
+                    raise MeanFieldError(_no_jacobian(rows["chi"][layer - 1], layer))
+                log_J += math.log(size)
+                gram = gram / size
+                rows["log_J"][layer] = log_J
+    return fields, rows
+
+
+def _no_jacobian(chi: float, layer: int) -> str:
+    size = "0" if chi == 0 else "infinite"
+    return (
+        f"J of the block that makes layer {layer + 1} is {size}, so that no perturbation is carried on; ask for "
+        "quantities=('K', 'K_ab') alone, or change sigma_w."
+    )
+
+
+def _input_layer(setting: Setting) -> np.ndarray:
+    walk = Walk(Fields(), setting.values, 1, setting.depth, len(setting.gram), iter(()))
+    sigma_w, sigma_b = walk.number(setting.first.sigma_w), walk.number(setting.first.sigma_b)
+    return sigma_w**2 * setting.gram + sigma_b**2
+
+
+def _closed(walk: Walk, x: Signal, tokens: int) -> Signal:
+    """The end of a block: what the next one starts from."""
+    if not is_gaussian(x):
+        raise MeanFieldError(
+            "A block that ends in an activation is not Gaussian, so that the next one cannot start from it; let it end "
+            "in a Dense."
+        )
+    if walk.fields.tokens(x) != tokens:
+        raise MeanFieldError(
+            f"The block makes {walk.fields.tokens(x)} tokens of {tokens}; change expand= of a Dense on tokens."
+        )
+    return gaussian(walk, x) if len(x) > 1 else x
+
+
+def _generators(seed: int, draw: int, layer: int) -> Iterator[np.random.Generator]:
+    """A stream for every Dense on tokens of a layer, the same whatever stands beside it."""
+    ordinal = 0
+    while True:
+        yield np.random.Generator(np.random.Philox(np.random.SeedSequence((seed, draw, layer, ordinal))))
+        ordinal += 1

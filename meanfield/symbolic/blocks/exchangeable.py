@@ -1,0 +1,121 @@
+r"""The recursion of networks whose positions act on each other: any two inputs of a batch (BatchNorm), or any two
+tokens of one input (Dense on the tokens).
+
+State: K, K_ab, J, J_ab and, where they close, Theta, Theta_ab. J = J^{1,l} and J_ab sum over what is perturbed at every
+position of layer 1, so that J starts at 1 and J_ab at 0. Maps of J and J_ab are linear in both; compiled runs carry J
+as a logarithm and c_J = J_ab/J beside it, none where J_ab stays 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import sympy as sp
+
+from meanfield.architecture import AffineNorm, BatchNorm, Block, Dense, Residual, Sequential, parts
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.blocks import batch as _batch  # noqa: F401 (its rules)
+from meanfield.symbolic.blocks.coordinate import Gaussian, gaussian
+from meanfield.symbolic.blocks.recursions import recursion_of, untrained, variable
+from meanfield.symbolic.blocks.walk import OpenTangent, Walk
+from meanfield.symbolic.recursion import Recursion, c0
+from meanfield.symbols import Q0, J, J_ab, K, K_ab, Theta, Theta_ab, c_J, sigma_b, sigma_w
+
+SMALLEST = 4  # of a batch: ⟨1/χ²_{B-1}⟩ = 1/(B - 3)
+_FIRST, _BETWEEN = sigma_w**2 * Q0 + sigma_b**2, sigma_w**2 * Q0 * c0 + sigma_b**2
+
+
+def kind_of(block: Block) -> str:
+    """"batch" or "tokens", where positions of a block act on each other; "" where they do not.
+
+    Raises: MeanFieldError where they do in both ways.
+    """
+    found = list(parts(block))
+    batch = any(isinstance(p, BatchNorm) for p in found)
+    tokens = any(isinstance(p, Dense) and p.axis == "tokens" for p in found)
+    if batch and tokens:
+        raise MeanFieldError(
+            "A BatchNorm and a Dense on the tokens in one block were asked for: two tokens of one input and those of "
+            "two inputs are then unlike, which is not derived; measure it (meanfield.measure)."
+        )
+    return "batch" if batch else "tokens" if tokens else ""
+
+
+def without_gains(block: Block) -> Block:
+    """The same block with γ and β of every norm fixed."""
+    match block:
+        case BatchNorm():
+            return BatchNorm(affine=False)
+        case AffineNorm():
+            return Sequential(())
+        case Sequential(blocks):
+            return Sequential(tuple(map(without_gains, blocks)))
+        case Residual(branch, mu, shortcut):
+            return Residual(without_gains(branch), mu, shortcut and without_gains(shortcut))
+    return untrained(block)
+
+
+def exchangeable(block: Block, size: int | None = None) -> Recursion:
+    """The recursion of (K, K_ab, J, J_ab, Theta, Theta_ab) for any two positions of a batch of `size` (None: infinite),
+    or of the tokens of one input.
+
+    Of tokens K and K_ab are means over the matrices that mix them: exact where φ is of degree 1 or every Dense comes
+    before one, else an approximation (such a K does not average itself out).
+
+    >>> from meanfield.architecture import Nonlinearity
+    >>> chain = Sequential((BatchNorm(), Nonlinearity("relu"), Dense()))
+    >>> print(exchangeable(chain).doit()["J"])
+    sigma_w**2*(J - J_ab)/(2*(K - K_ab))
+    """
+    return _derived(block, size, c_J, lambda own, between: (_linear(own), _linear(between)), ((J_ab, sp.S.Zero),))
+
+
+def carried(block: Block, size: int | None = None) -> Recursion:
+    """The same with c_J = J_ab/J in the place of J_ab, which a logarithm of J leaves finite; without it where J_ab
+    stays 0."""
+
+    def apart(own: sp.Expr, between: sp.Expr) -> tuple[sp.Expr, ...]:
+        return own * J, between
+
+    plain = _derived(block, size, sp.S.Zero, apart, ((J_ab, sp.S.Zero),))
+    if plain["J"] == sp.oo or plain.flat()["J_ab"] == 0:
+        return plain
+    whole = _derived(block, size, c_J, lambda own, between: (own * J, between / own), ((c_J, sp.S.Zero),))
+    return replace(whole, readout=(("J_ab", c_J * J),))
+
+
+def _derived(block: Block, size: int | None, correlation: sp.Expr, values_of, other) -> Recursion:
+    kind = kind_of(block)
+    if kind == "batch" and size is not None and size < SMALLEST:
+        raise MeanFieldError(
+            f"A BatchNorm over a batch of {size} was asked for; its gradients have a mean from |B| = {SMALLEST} on "
+            "only, as that of 1/variance is (|B| - 1)/(|B| - 3)."
+        )
+    state = [variable(s, e) for s, e in ((K, _FIRST), (K_ab, _BETWEEN), (J, sp.S.One), *other)]
+    one = (K, K, K_ab), {"J": (sp.S.One, sp.S.One, correlation), "Theta": (Theta, Theta, Theta_ab)}
+    walk = Walk(trains="Theta", kind=kind, size=size)
+    try:
+        end = walk.ended(block, gaussian(Gaussian(2, *one)))
+        if end.sources:
+            raise OpenTangent
+        law = end.law
+    except OpenTangent:
+        walk = Walk(kind=kind, size=size)
+        law = walk.ended(without_gains(block), gaussian(Gaussian(2, one[0], {"J": one[1]["J"]}))).law
+    own, _, between = law.grams["J"]
+    pair = (sp.oo, sp.S.Zero) if own == sp.oo else values_of(own, between)
+    values = [law.cov[0], law.cov[2], *pair]
+    if "Theta" in law.grams:
+        state += [variable(Theta, _FIRST), variable(Theta_ab, _BETWEEN)]
+        own, _, between = law.grams["Theta"]
+        values += [own, sp.S.Zero if own == sp.oo else between]
+    return recursion_of(state, walk, tuple(values))
+
+
+def _linear(e: sp.Expr) -> sp.Expr:
+    """A Gram entry of tangents that start as (1, c_J), of those that start as (J, J_ab)."""
+    first = e.subs(c_J, 0)
+    second = sp.diff(e, c_J)
+    if sp.expand(first + second) == 0:
+        return first * (J - J_ab)
+    return first * J + second * J_ab
