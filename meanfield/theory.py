@@ -560,6 +560,7 @@ class Theory(Maps):
         Returns a `Sampled`: `estimate(name, l)`, `samples`, `exact`, `error` (of averages over two tokens). Raises:
         MeanFieldError for a block with BatchNorm or Pool, or that ends in an activation; for a J that is 0.
 
+        >>> from meanfield import Dense, Nonlinearity, Residual, Sequential, derive
         >>> mixing = Residual(Sequential((Dense(axis="tokens"),)), 1)
         >>> block = Sequential((mixing, Nonlinearity("tanh"), Dense()))
         >>> answer = derive(architecture=block).sample(sigma_w=1, sigma_b=0, depth=4, tokens=16)

@@ -18,7 +18,7 @@ from meanfield.empirical import run_ensemble
 
 SIGMA_W, SIGMA_B, DEPTH, TOKENS, DRAWS = 1.2, 0.3, 4, 24, 60
 PLACE = {"sigma_w": SIGMA_W, "sigma_b": SIGMA_B, "depth": DEPTH}
-WIDTHS = (96, 192, 384)
+WIDTHS, BATCHES = (96, 192, 384), (24, 48, 96)
 PHI = ("relu", "erf", "gelu", "tanh", "sin", "abs")
 
 Segment = Callable[[np.random.Generator], tuple[Block, ...]]
@@ -64,6 +64,11 @@ def _normed(rng: np.random.Generator) -> tuple[Block, ...]:
     return (mf.BatchNorm(), _phi(rng), mf.Dense())
 
 
+def _gated(rng: np.random.Generator) -> tuple[Block, ...]:
+    wide = mf.Dense(expand=int(rng.integers(1, 3)))
+    return (mf.AffineNorm(), mf.Gate(str(rng.choice(["sigmoid", "gelu", "silu", "linear"])), wide, wide), mf.Dense())
+
+
 def _pooled(rng: np.random.Generator) -> tuple[Block, ...]:
     kind = str(rng.choice(["max", "average", "max(z1, z2) - min(z1, z2)"]))
     pool = mf.Pool(2, kind)
@@ -80,6 +85,7 @@ SEGMENTS: dict[str, tuple[float, Segment]] = {
     "skip": (3, _skip),
     "tokens": (1.5, _mixed),
     "batch": (0.75, _normed),
+    "gate": (1, _gated),
     "pool": (1, _pooled),
     "scale": (1.5, _scale),
 }
@@ -134,10 +140,13 @@ def answer(block: Block) -> Answer | str:
 
 
 def measured(block: Block, quantity: str, networks: int, seed: int) -> tuple[float, float]:
-    """The mean at infinite width from a + b/N through three widths, and its standard error."""
+    """The mean at infinite width from a + b/N through three widths, and its standard error; with a BatchNorm from
+    a + b/N + c/|B|, at infinite batch, too."""
     rows = []
+    couples = any(isinstance(part, mf.BatchNorm) for part in parts(block))
+    sizes = [(width, batch) for width in WIDTHS for batch in (BATCHES if couples else (None,))]
     settings = {"tokens": TOKENS} if mixes(block) else {}
-    for k, width in enumerate(WIDTHS):
+    for k, (width, batch) in enumerate(sizes):
         run = run_ensemble(
             block,
             **PLACE,
@@ -146,13 +155,15 @@ def measured(block: Block, quantity: str, networks: int, seed: int) -> tuple[flo
             seed=seed + k,
             quantities=(quantity,),
             probes=4,
+            batch=batch,
             **settings,
         )
         found = run.estimate(quantity, DEPTH - (quantity == "chi"))
-        rows.append((1 / width, float(found.mean), float(found.standard_error)))
-    x, y, e = np.array(rows).T
-    e = np.hypot(e, 4 * x * x * y)  # the next order in 1/N
-    A = np.stack([np.ones(len(x)), x], axis=1) / e[:, None]
+        small = (1 / width, *((1 / batch,) if couples else ()))
+        rows.append((*small, float(found.mean), float(found.standard_error)))
+    *x, y, e = np.array(rows).T
+    e = np.hypot(e, 4 * y * sum(one * one for one in x))  # the next order in 1/N and 1/|B|
+    A = np.stack([np.ones(len(y)), *x], axis=1) / e[:, None]
     cov = np.linalg.inv(A.T @ A)
     return float((cov @ A.T @ (y / e))[0]), float(np.sqrt(cov[0, 0]))
 
@@ -177,6 +188,9 @@ PLANTED: dict[type, Callable[[Block], Block]] = {
     mf.Dense: lambda d: replace(d, sigma_w=Fraction(27, 20)),
     mf.Nonlinearity: _other_phi,
     mf.LayerNorm: lambda _: mf.Sequential(()),
+    mf.BatchNorm: lambda _: mf.LayerNorm(),
+    mf.AffineNorm: lambda _: mf.Scale(Fraction(11, 10)),
+    mf.Gate: lambda g: replace(g, gate=replace(g.gate, sigma_w=Fraction(3, 2))),
     mf.Pool: lambda p: replace(p, kind="average" if p.kind == "max" else "max"),
     mf.Scale: lambda s: mf.Scale(Fraction(11, 10) * s.factor),
     mf.Projection: lambda _: mf.Scale(Fraction(9, 10)),

@@ -11,7 +11,17 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.architecture import Dense, Gate, LayerNorm, Nonlinearity, Pool, Residual, Scale, Sequential
+from meanfield.architecture import (
+    Dense,
+    Gate,
+    LayerNorm,
+    Nonlinearity,
+    Pool,
+    Projection,
+    Residual,
+    Scale,
+    Sequential,
+)
 from meanfield.numeric.lowering import modules
 from meanfield.results import MeanFieldError, Status
 from meanfield.symbolic.averages.node import average
@@ -225,6 +235,11 @@ def test_laws():
     law = mf.derive("silu", architecture="swiglu").depth_law("J", sigma_w=1, sigma_b=0)
     second, steep = (WEIGHT @ f(X) ** 2 for f in (silu, lambda v: slope(silu, v)))
     assert float(law.exponent) == pytest.approx(1 + steep / second, rel=1e-7)
+    glu = gated("sigmoid", UNIT, UNIT)  # K' ~ 9K/2 and χ_J ~ √K
+    law = glu.depth_law("J", sigma_w=3, sigma_b=0).law.leading
+    assert law.power == 2 and sp.simplify(law.coefficient - sp.log(sp.Rational(9, 2)) / 4) == 0
+    log_J = glu.propagate(sigma_w=3, sigma_b=0, depth=400).log_J
+    assert np.diff(log_J[[100, 200, 300]], 2)[0] / 100**2 == pytest.approx(2 * float(law.coefficient), rel=1e-3)
     with pytest.raises(MeanFieldError, match="K grows faster than exponentially"):
         gated("relu", UNIT, UNIT).depth_law("K", sigma_w=3, sigma_b=0)
 
@@ -248,6 +263,23 @@ def test_behind_and_before_other_records():
     assert twice.propagate(sigma_w=w, sigma_b=0, depth=2).K[1] == pytest.approx(w**2 * (w**4) ** 2 / 2)
 
 
+@pytest.mark.slow
+def test_a_function_of_a_product():
+    """ψ(u φ(v)) and the larger of two products, by averages over u and v of one law: K and J at layer 2."""
+    theory = mf.derive(architecture=Sequential((Gate("silu"), Nonlinearity("tanh"), Dense())))
+    run = theory.propagate(sigma_w=1.1, sigma_b=0.3, depth=2)
+    V = 1.1**2 * run.K[0] + 0.09
+    second = over_both(lambda u, v: np.tanh(u * silu(v)) ** 2, V, V)
+    steep = over_both(lambda u, v: (silu(v) ** 2 + (u * slope(silu, v)) ** 2) / np.cosh(u * silu(v)) ** 4, V, V)
+    assert run.K[1] == pytest.approx(1.1**2 * second + 0.09, rel=1e-5)
+    assert run.J[1] == pytest.approx(1.1**4 * steep, rel=1e-3)
+    largest = mf.derive(architecture=Sequential((Gate("tanh"), Pool(2), Dense())))
+    found = largest.propagate(sigma_w=1.1, sigma_b=0.3, depth=2, quantities=("K",)).K[1]
+    # max(x, y)² + max(-x, -y)² = x² + y², and x is as likely as -x
+    plain = over_both(lambda u, v: (u * np.tanh(v)) ** 2, V, V)
+    assert found == pytest.approx(1.1**2 * plain + 0.09, rel=1e-4)
+
+
 def test_gradients_of_a_gate():
     """Three Dense a layer: their shares of Θ add up to it, and each is what its bias and inputs say."""
     theory = mf.derive("silu", architecture="swiglu")
@@ -262,11 +294,13 @@ def test_gradients_of_a_gate():
 @pytest.mark.parametrize(
     ("blocks", "message"),
     [
-        ((Gate("silu"), Nonlinearity("tanh"), Dense()), "a product of two Gaussians"),
-        ((Gate("silu"), Pool(2), Dense()), "put a Dense between the Gate and"),
+        ((Gate("silu", UNIT), Nonlinearity("tanh"), Dense()), "a product of two Gaussians"),
+        ((Gate("silu"), LayerNorm(False), Nonlinearity("tanh"), Dense()), "a product of two Gaussians"),
+        ((Gate("silu"), Pool(3), Dense()), "put a Dense between the Gate and"),
+        ((Gate("silu"), Nonlinearity("tanh"), Pool(2), Dense()), "Two Pools without a Dense|a function of several"),
         ((Gate("silu"),), "does not end in Dense"),
         ((Residual(Gate("silu")), Dense()), "not Gaussian"),
-        ((Gate("silu"), Residual(LayerNorm()), Dense()), "a skip without Dense"),
+        ((Gate("silu"), Residual(LayerNorm()), Dense()), "put a Dense between the Gate and"),
     ],
 )
 def test_what_is_not_derived_is_said(blocks, message):
@@ -337,3 +371,26 @@ def test_presets_are_ordinary_records():
     for wrong in ({"norm": "pre"}, {"weights": "orthogonal"}):
         with pytest.raises(MeanFieldError, match="was given, but the architecture swiglu knows expand, mu"):
             mf.derive("silu", architecture="swiglu", **wrong)
+
+
+def test_the_block_of_resmlp_is_one_formula():
+    """[autoinit] (65), (69) with skips μ and LayerScale e."""
+    theory = mf.derive("relu", architecture="resmlp", mu="9/10", scale="7/10")
+    run = theory.propagate(sigma_w=1.3, sigma_b=0.4, depth=2)
+    w, b, mu, e = 1.3**2, 0.4**2, 0.9**2, 0.7**2
+    mixed = (mu + e * w) * run.K[0] + e * b
+    assert run.K[1] == pytest.approx(mu * mixed + e * (w * (w * mixed + b) / 2 + b), rel=1e-14)
+    assert run.J[1] == pytest.approx((mu + e * w) * (mu + e * w**2 / 2), rel=1e-14)
+    assert run.J[1] != pytest.approx((mu + e * w) * (mu + e * w / 2), rel=1e-2)
+
+
+def test_widths_follow_a_gate():
+    """expand of both Dense is the width that the next one reads."""
+    wide = Dense(expand=4)
+    block = Residual(Sequential((LayerNorm(False), Gate("silu", wide, wide), Dense())), 1, Projection())
+    found = mf.derive(architecture=block).width_schedule(sigma_w=1, sigma_b="1/10", depth=60, width=4096)
+    plain = Residual(Sequential((LayerNorm(False), Gate("silu"), Dense())), 1, Projection())
+    other = mf.derive(architecture=plain).width_schedule(sigma_w=1, sigma_b="1/10", depth=60, width=4096)
+    assert list(found.widths) == list(other.widths)  # K and J know no widths
+    run = mf.measure(block, sigma_w=1, sigma_b=0.1, width=[8, 8, 16], depth=3, networks=2, seed=1)
+    assert np.isfinite(run.estimate("K").mean).all()

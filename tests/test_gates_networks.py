@@ -28,6 +28,8 @@ BLOCKS = {
         Gate("sigmoid", Dense(expand=2), Dense(sigma_w=2, expand=2)), LayerNorm(), Pool(2, "average"), Dense()
     ),
     "a gate in a gate": chain(LayerNorm(False), Gate("tanh"), Gate("gelu"), Dense()),
+    "a nonlinearity behind": chain(Gate("silu"), Nonlinearity("tanh"), Dense()),
+    "a maximum behind": chain(LayerNorm(), Gate("silu"), Pool(2), Dense()),
     "a gate in a skip in a skip": Residual(
         chain(LayerNorm(False), Residual(chain(Gate("relu"), UNIT), "1/2"), Nonlinearity("tanh"), Dense()), "3/5"
     ),

@@ -41,8 +41,8 @@ symbolic.finite_width.fields symbolic.finite_width.words symbolic.finite_width.n
 symbolic.finite_width.layer_law symbolic.finite_width.linear symbolic.finite_width.correlators
 symbolic.finite_width.variance symbolic.finite_width.variance_steps symbolic.finite_width.recursions
 symbolic.finite_width.first_layer symbolic.finite_width.index_maps
-symbolic.blocks.naming symbolic.blocks.coordinate symbolic.blocks.walk symbolic.blocks.rules symbolic.blocks.gates
-symbolic.blocks.pooling symbolic.blocks.recursions symbolic.blocks.first symbolic.blocks.gradients
+symbolic.blocks.naming symbolic.blocks.coordinate symbolic.blocks.walk symbolic.blocks.rules symbolic.blocks.pooling
+symbolic.blocks.gates symbolic.blocks.recursions symbolic.blocks.first symbolic.blocks.gradients
 symbolic.blocks.batch symbolic.blocks.exchangeable
 symbolic.fixed_points.roots symbolic.fixed_points.exclusion symbolic.fixed_points.near_one
 symbolic.fixed_points.half_line symbolic.fixed_points.maps symbolic.fixed_points.products

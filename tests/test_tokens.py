@@ -236,6 +236,27 @@ def test_what_is_refused(block, settings, match):
         sample(block, **settings)
 
 
+def test_presets_are_these_blocks():
+    assert mf.architectures.mlp_mixer("gelu", mu="1/2") == mixer("gelu", "1/2")
+    affine = mf.derive(architecture=mf.architectures.resmlp("gelu", scale="1/2"))
+    settings = {"sigma_w": 1, "sigma_b": 0.2, "depth": 3, "tokens": 6, "draws": 2}
+    plain = mf.derive(architecture=resmlp("gelu", scale="1/2")).sample(**settings)
+    np.testing.assert_array_equal(affine.sample(**settings).samples["log_J"], plain.samples["log_J"])
+
+
+def test_a_gate_is_that_of_the_theory():
+    """No Dense on tokens: K, K_ab, J of u ⊙ φ(v) are those of `propagate`."""
+    wide = mf.Dense(expand=2)
+    branch = mf.Sequential((mf.LayerNorm(), mf.Gate("gelu", wide, wide), mf.Dense()))
+    theory = mf.derive(architecture=mf.Residual(branch, "1/2"))
+    answer = theory.sample(sigma_w=1.3, sigma_b=0.2, depth=5, tokens=3, draws=2, correlation=0.3)
+    one = theory.propagate(sigma_w=1.3, sigma_b=0.2, depth=5)
+    np.testing.assert_allclose(answer.estimate("K").mean, one.K, rtol=1e-9)
+    np.testing.assert_allclose(answer.estimate("log_J").mean, one.log_J, atol=1e-9)
+    with pytest.raises(mf.MeanFieldError, match="a product"):
+        sample(mf.Sequential((TOKENS, mf.Gate("gelu"), TANH, mf.Dense())))
+
+
 def test_draws_do_not_depend_on_what_stands_beside_them():
     one, two = sample(SMALL, draws=3, threads=1), sample(SMALL, draws=2, threads=2, depth=2)
     np.testing.assert_array_equal(one.samples["K"][:2, :2], two.samples["K"])

@@ -19,21 +19,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from meanfield.architecture import Block
+
 TOKENS = 64  # patches of 4 × 4 pixels of a 32 × 32 image
 SETTLED = {"1/2": (4, 9), "1": (19, 25)}  # mu: blocks whose mean is χ_J*, where K has settled, or grows linearly
 PLACES = ((1, 0), (1, 0.25), (10, 10))  # (σ_w², σ_b²) of figure 4's training runs
 
 
-def mixer(mu: str) -> mf.Sequential:
+def mixer(mu: str) -> Block:
     """Block (F.4)-(F.11): N_tm = 4 N_p, N_cm = 2 C, GELU."""
-    tokens = (mf.LayerNorm(), mf.Dense(axis="tokens", expand=4), mf.Nonlinearity("gelu"), mf.Dense(axis="tokens"))
-    channels = (mf.LayerNorm(), mf.Dense(expand=2), mf.Nonlinearity("gelu"), mf.Dense())
-    return mf.Sequential(
-        (
-            mf.Residual(mf.Sequential(tokens), mu),
-            mf.Residual(mf.Sequential(channels), mu),
-        )
-    )
+    return mf.architectures.mlp_mixer("gelu", mu=mu)
 
 
 def chi(mu: str, sigma_w: float, sigma_b: float, draws: int = 12, tokens: int = TOKENS) -> tuple[float, float]:

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from meanfield.architecture import Block, Dense, Param, Pool, Projection, Residual, Sequential
+from meanfield.architecture import Block, Dense, Gate, Param, Pool, Projection, Residual, Sequential
 from meanfield.arguments import shown, whole
 from meanfield.results import MeanFieldError, one_line
 
@@ -193,6 +193,8 @@ def _outputs(block: Block, here: Share) -> Share:
     match block:
         case Dense(axis="neurons", expand=expand):
             return Fraction(0), Fraction(1) if isinstance(expand, Param) else _fraction(expand)
+        case Gate(_, value):
+            return _outputs(value, here)
         case Projection():
             return Fraction(0), Fraction(1)
         case Pool(size=size):
@@ -216,9 +218,10 @@ def inner_factors(block: Block, values: dict) -> tuple[Fraction, ...]:
     """expand of every Dense that another one of its chain follows; values: those of symbols."""
     match block:
         case Sequential(blocks):
-            dense = [i for i, one in enumerate(blocks) if isinstance(one, Dense)]
-            own = [_factor(one, values) for i, one in enumerate(blocks) if isinstance(one, Dense) and i != dense[-1]]
-            return (*own, *(e for one in blocks if not isinstance(one, Dense) for e in inner_factors(one, values)))
+            making = [one.value if isinstance(one, Gate) else one for one in blocks if isinstance(one, Dense | Gate)]
+            own = [_factor(one, values) for one in making[:-1]]
+            rest = [one for one in blocks if not isinstance(one, Dense | Gate)]
+            return (*own, *(e for one in rest for e in inner_factors(one, values)))
         case Residual(branch, _, shortcut):
             return (*inner_factors(branch, values), *(inner_factors(shortcut, values) if shortcut else ()))
     return ()

@@ -377,7 +377,7 @@ def critical_curves(line: Any, w: Any, b: Any) -> list[tuple[Any, Any, bool]]:
         slope = np.zeros_like(k) if line.chi_K is None else _on(sp.sympify(line.chi_K), K, k)
     except MeanFieldError:  # a symbol without a value, or averages beyond float64: the contour is there
         return []
-    crossings = np.flatnonzero(np.diff(np.sign(y2)))
+    crossings = np.flatnonzero(np.nan_to_num(np.diff(np.sign(y2))))  # where it is a number on both sides
     for i in crossings:  # end the curve on σ_b = 0, not at the last sample before it
         out, t = i + (y2[i] >= 0), y2[i] / (y2[i] - y2[i + 1])
         x2[out], y2[out] = x2[i] + t * (x2[i + 1] - x2[i]), 0.0

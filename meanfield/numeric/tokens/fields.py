@@ -51,7 +51,11 @@ class Fields:
         self.closed = False  # whether a sum of functions over tokens was taken as Gaussian
 
     def base(
-        self, mean: np.ndarray, own: tuple[np.ndarray, ...], across: dict[int, tuple[np.ndarray, ...]] | None = None
+        self,
+        mean: np.ndarray,
+        own: tuple[np.ndarray, ...],
+        across: dict[int, tuple[np.ndarray, ...]] | None = None,
+        gaussian: bool = True,
     ) -> Signal:
         """A new base, as the signal it is; across[i]: (tokens of the new one, tokens of base i)."""
         name = self._next
@@ -60,7 +64,7 @@ class Fields:
         self._grams[name, name] = own
         for other, grams in (across or {}).items():
             self._grams[other, name] = tuple(gram.T for gram in grams)
-        return (Term(name, Line(np.ones(len(mean)), np.zeros(len(mean)))),)
+        return (Term(name, Line(np.ones(len(mean)), np.zeros(len(mean)), gaussian)),)
 
     def tokens(self, signal: Signal) -> int:
         """How many tokens a signal has."""
@@ -166,7 +170,7 @@ def scaled(signal: Signal, a: np.ndarray | float, b: np.ndarray | float = 0.0) -
 
 
 def is_gaussian(signal: Signal) -> bool:
-    return all(isinstance(term.f, Line) for term in signal)
+    return all(isinstance(term.f, Line) and term.f.gaussian for term in signal)
 
 
 def refuse_equal(sd: np.ndarray, layer: int) -> None:

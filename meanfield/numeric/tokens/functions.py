@@ -41,10 +41,11 @@ class Elementwise:
 
 @dataclass(frozen=True, eq=False)
 class Line(Elementwise):
-    """f(z) = a z + b."""
+    """f(z) = a z + b; gaussian: whether z is, or only its second moments are known (a product)."""
 
     a: np.ndarray
     b: np.ndarray
+    gaussian: bool = True
     is_line = True
 
     def at(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -61,7 +62,7 @@ class Line(Elementwise):
         return _crossings(self, level, low, high)
 
     def scaled(self, a: np.ndarray | float, b: np.ndarray | float) -> Line:
-        return Line(np.asarray(a * self.a, dtype=float), np.asarray(a * self.b + b, dtype=float))
+        return Line(np.asarray(a * self.a, dtype=float), np.asarray(a * self.b + b, dtype=float), self.gaussian)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +152,8 @@ def added(parts: list[Elementwise]) -> Elementwise:
         return parts[0]
     if all(isinstance(part, Line) for part in parts):
         lines = [part for part in parts if isinstance(part, Line)]
-        return Line(np.asarray(sum(p.a for p in lines)), np.asarray(sum(p.b for p in lines)))
+        total = np.asarray(sum(p.a for p in lines)), np.asarray(sum(p.b for p in lines))
+        return Line(*total, all(p.gaussian for p in lines))
     return Sum(tuple(parts))
 
 

@@ -176,8 +176,8 @@ def _closed(walk: Walk, x: Signal, tokens: int) -> Signal:
     """The end of a block: what the next one starts from."""
     if not is_gaussian(x):
         raise MeanFieldError(
-            "A block that ends in an activation is not Gaussian, so that the next one cannot start from it; let it end "
-            "in a Dense."
+            "A block that ends in an activation or a Gate is not Gaussian, so that the next one cannot start from it; "
+            "let it end in a Dense."
         )
     if walk.fields.tokens(x) != tokens:
         raise MeanFieldError(

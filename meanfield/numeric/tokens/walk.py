@@ -11,10 +11,12 @@ import numpy as np
 import sympy as sp
 
 from meanfield.architecture import (
+    AffineNorm,
     BatchNorm,
     Block,
     Constant,
     Dense,
+    Gate,
     LayerNorm,
     Nonlinearity,
     Param,
@@ -122,9 +124,10 @@ def _nonlinearity(walk: Walk, block: Nonlinearity, x: Signal) -> Signal:
         return scaled(x, float(phi.expression.diff(z)), shift)
     if len(x) > 1 and is_gaussian(x):
         x = gaussian(walk, x)
-    if len(x) > 1:
+    if len(x) > 1 or (x[0].f.is_line and not is_gaussian(x)):
         raise MeanFieldError(
-            f"{phi} is applied to a sum that is not Gaussian (a skip around an activation); put a Dense in between."
+            f"{phi} is applied to a sum that is not Gaussian (a skip around an activation), or to a product (a Gate); "
+            "put a Dense in between."
         )
     (term,) = x
     return (Term(term.base, Applied(_functions(phi), term.f, phi.expression.has(sp.sin, sp.cos))),)
@@ -203,6 +206,25 @@ def _layer_norm(walk: Walk, block: LayerNorm, x: Signal) -> Signal:
 @sampled_rule(Scale)
 def _scale(walk: Walk, block: Scale, x: Signal) -> Signal:
     return scaled(x, walk.number(block.factor))
+
+
+@sampled_rule(AffineNorm)
+def _affine_norm(walk: Walk, block: AffineNorm, x: Signal) -> Signal:
+    """The identity, as γ = 1 and β = 0."""
+    return x
+
+
+@sampled_rule(Gate)
+def _gate(walk: Walk, block: Gate, x: Signal) -> Signal:
+    """u ⊙ φ(v): u and v are independent and u has mean 0, so that ⟨uu⟩⟨φφ⟩ and its two tangents are all there is."""
+    fields = walk.fields
+    value, gate = (fields.moments(_dense(walk, one, x)) for one in (block.value, block.gate))
+    base = fields.base(gate.mean, gate.own)
+    opened = fields.moments(_nonlinearity(walk, Nonlinearity(block.activation), base))
+    shut = opened.own[0] + np.multiply.outer(opened.mean, opened.mean)
+    covariance, *tangents = value.own
+    grams = (shut * one + covariance * other for one, other in zip(tangents, opened.own[1:]))
+    return fields.base(np.zeros(len(shut)), (covariance * shut, *grams), gaussian=False)
 
 
 @sampled_rule(Projection)

@@ -279,7 +279,11 @@ def _exponential_growth(slope, chi, quantity) -> DepthLaw:
     regime = "exponential growth of K"
     if quantity == "K":
         return _stated("K", Law(l, sp.oo, (Term(CONSTANT, rate=rate),), "smaller"), regime)
-    log_x0 = _log_expansion(at_infinity(chi, 1)).terms.get((sp.S.Zero, 0), sp.S.Zero)
+    slope = at_infinity(chi, 1)
+    if slope.leading.power != 0 and slope.leading.logs == 0:  # Σ log χ_J, and log K is linear in l
+        law = _finish([Term(slope.leading.power * rate / 2, sp.Integer(2))], "smaller")
+        return _stated("J", law, f"{regime}, and chi_J goes as K^({slope.leading.power})")
+    log_x0 = _log_expansion(slope).terms.get((sp.S.Zero, 0), sp.S.Zero)
     return _stated("J", _finish([Term(log_x0, sp.S.One)], sp.S.Zero), regime)
 
 

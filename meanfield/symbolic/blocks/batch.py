@@ -204,7 +204,7 @@ def _batch_norm(block: BatchNorm, x: Coordinate, walk: Walk) -> Coordinate:
             "two positions of a batch are derived, not of two given inputs."
         )
     if not x.of_one_node:
-        raise MeanFieldError("A BatchNorm right after a Pool is not derived; put a Dense between them.")
+        raise MeanFieldError("A BatchNorm right after a Pool or a Gate is not derived; put a Dense between them.")
     x = walk.named(walk.settled(x))
     if x.sources:
         raise OpenTangent
@@ -252,6 +252,4 @@ def _affine_norm(block: AffineNorm, x: Coordinate, walk: Walk) -> Coordinate:
     """x → γx + β, the identity where γ = 1 and β = 0; both are trained."""
     if not walk.trains:
         return x
-    if not x.of_one_node:
-        raise OpenTangent
-    return replace(x, sources=(*x.sources, x.values(), (sp.S.One,) * x.positions))
+    return replace(x, sources=(*x.sources, x.trained(), (sp.S.One,) * x.positions))

@@ -217,7 +217,18 @@ class Coordinate:
     def drawn_along(self, slope) -> sp.Expr:
         """Per S, what tangents that change K add to the Gram of x; `slope`: d/dK of an expression. Of functions of
         several Gaussians, which know it themselves; the walk derives that of one."""
-        raise NotImplementedError
+        raise MeanFieldError(
+            "J0 (an input of finite dimension) through a function of several Gaussians is not derived; ask for J."
+        )
+
+    def behind(self, outer: sp.Expr) -> Coordinate | None:
+        """outer(x), written in Z[0], of a function of several Gaussians; None for one of one, which rules compose."""
+        return None
+
+    def grouped(self, size: int, formula: sp.Expr | None) -> Coordinate | None:
+        """formula(x, x′, …), written in Z[0], Z[1], …, or the average (None) of `size` neurons, each a function of
+        several Gaussians; None as for `behind`."""
+        return None
 
     def with_values(self, functions: Exprs, **more) -> Coordinate:
         """The coordinate x_p = functions[p]."""

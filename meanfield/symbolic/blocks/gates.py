@@ -5,8 +5,9 @@ With U, V their covariances and M = ⟨φ(v_p) φ(v_q)⟩_V, all averages over a
     ⟨x_p x_q⟩ = U_pq M_pq,  Σ_j ⟨∂_j x_p ∂_j x_q⟩ = M_pq Γ^u_pq + U_pq ⟨φ′φ′⟩_V Γ^v_pq,
 
 since the tangents of u and v are as independent as their weights. Of two inputs the distance ⟨(x_a - x_b)²⟩ is a sum of
-U's times that of φ(v) and of M's times that of u, in which nothing cancels. An input of finite dimension changes U and
-V together: ⟨u ∂_j u⟩ = ½ ∂_j U and ⟨φφ′ ∂_j v⟩ = ½ ∂_j M. Source: derived here.
+U's times that of φ(v) and of M's times that of u, in which nothing cancels. A Nonlinearity or a Pool of two behind it
+makes a function of two or four nodes, which `Pooled` has averages of, where u and v have one law. An input of finite
+dimension changes U and V together: ⟨u ∂_j u⟩ = ½ ∂_j U and ⟨φφ′ ∂_j v⟩ = ½ ∂_j M. Source: derived here.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ import sympy as sp
 
 from meanfield.architecture import Gate
 from meanfield.functions.activations import activation
+from meanfield.functions.piecewise import pieces
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.coordinate import Coordinate, Exprs, Gaussian, mean_of, pairs, tidy
+from meanfield.symbolic.blocks.pooling import Pooled
 from meanfield.symbolic.blocks.walk import Walk, rule
 from meanfield.symbols import Z, distance
 
@@ -39,9 +42,28 @@ class Gated(Coordinate):
 
     def values(self) -> Exprs:
         raise MeanFieldError(
-            "What a Gate makes is a product of two Gaussians, which Scale, LayerNorm, the average of a Pool or Dense "
-            "may follow; put a Dense between the Gate and a Nonlinearity, another Pool or a skip without Dense."
+            "What a Gate makes is a product of two Gaussians; a Dense, Scale, LayerNorm or the average of a Pool may "
+            "follow, and behind two Dense of the same σ's a Nonlinearity or a Pool of two; put a Dense between the "
+            "Gate and anything else."
         )
+
+    def behind(self, outer: sp.Expr) -> Coordinate:
+        return self._jointly(1, outer)
+
+    def grouped(self, size: int, formula: sp.Expr | None) -> Coordinate:
+        if formula is None:  # the average of independent numbers of mean 0: tangents, too, add as squares
+            return self.rescaled((1 / sp.sqrt(size),) * self.positions)
+        return self._jointly(size, formula)
+
+    def _jointly(self, size: int, formula: sp.Expr) -> Coordinate:
+        """A formula of `size` neurons as one of their u and v, nodes of one law."""
+        (scale, *others), phi = self.scales, self.functions[0]
+        if size > 2 or self.value != self.law or self.sources or not scale.is_number or any(s != scale for s in others):
+            self.values()
+        each = {Z[k]: scale * Z[2 * k] * phi.xreplace({Z[0]: Z[2 * k + 1]}) for k in range(size)}
+        one, zero = (sp.S.One,) * self.positions, (sp.S.Zero,) * self.positions
+        joint = (_without_pieces(formula) if size == 1 else formula).xreplace(each)
+        return Pooled(self.law, Z[: self.positions], one, zero, self.gains, size=2 * size, formula=joint)
 
     def trained(self) -> Exprs:
         """x in symbols: that of u at its position, and z for v."""
@@ -119,6 +141,15 @@ class Gated(Coordinate):
         by_u, by_v, by_c = slope(U), slope(V), slope(c)
         along = 2 * U * by_v**2 * sp.diff(slopes, at).xreplace({at: V}) + 2 * by_u * by_v * by_V
         return c**2 * along + 4 * c * by_c * (by_u * M + U * by_V * by_v) + 4 * by_c**2 * U * M
+
+
+def _without_pieces(f: sp.Expr) -> sp.Expr:
+    """f with steps in the place of pieces, whose conditions would nest."""
+    if not f.has(sp.Piecewise):
+        return f
+    p = pieces(f, Z[0])
+    rises = [(b, right - left) for b, left, right in zip(p.breaks, p.exprs, p.exprs[1:])]
+    return p.exprs[0] + sp.Add(*[sp.Heaviside(Z[0] - b) * step for b, step in rises])
 
 
 @rule(Gate)

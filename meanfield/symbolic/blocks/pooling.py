@@ -28,7 +28,6 @@ from meanfield.symbolic.averages.node import Integrand, average
 from meanfield.symbolic.averages.pools import MaxProduct, MaxStretch, kind_of, ranked
 from meanfield.symbolic.averages.stretch import stretch
 from meanfield.symbolic.blocks.coordinate import Coordinate, holds_state, mean_of, per, too_steep
-from meanfield.symbolic.blocks.gates import Gated
 from meanfield.symbolic.blocks.walk import OpenTangent, Walk, rule
 from meanfield.symbols import Z, distance
 
@@ -333,10 +332,9 @@ def _pool(block: Pool, x: Coordinate, walk: Walk) -> Coordinate:
     """Groups of `size` neurons to one each."""
     if walk.share is not None:
         raise MeanFieldError("J0 (an input of finite dimension) through a Pool is not derived; ask for J.")
-    if isinstance(x, Gated) and block.kind == "average":  # of mean 0 and independent: tangents, too, add as squares
-        return x.rescaled((1 / sp.sqrt(block.size),) * x.positions)
-    if isinstance(x, Gated):
-        x.values()
+    joint = x.grouped(block.size, _formula(block))
+    if joint is not None:
+        return joint
     if isinstance(x, Pooled):
         raise MeanFieldError("Two Pools without a Dense between them are not derived; use one Pool of both sizes.")
     if x.sources:
@@ -354,6 +352,18 @@ def _pool(block: Pool, x: Coordinate, walk: Walk) -> Coordinate:
         return Pooled(x.law, functions, ones, zeros, x.gains, size=block.size, formula=formula)
     assert not isinstance(powers, sp.Expr)
     return Pooled(x.law, functions, ones, zeros, x.gains, size=block.size, powers=powers)
+
+
+def _formula(block: Pool) -> sp.Expr | None:
+    """What a pool makes of few nodes, in Z[0], Z[1], …, of many of the first ones; None for the average."""
+    if block.kind == "average":
+        return None
+    values, powers = Z[: block.size], _powers(block)
+    if powers is None:
+        return sp.Max(*values)
+    if isinstance(powers, sp.Expr):
+        return powers
+    return sp.Add(*[c * sp.Mul(*[z**k for z, k in zip(values, e)]) for e, c in powers.items()])
 
 
 def _powers(block: Pool) -> Powers | sp.Expr | None:

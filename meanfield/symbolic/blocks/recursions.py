@@ -18,6 +18,7 @@ from meanfield.quantities import QUANTITIES
 from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.blocks.coordinate import Exprs, Gaussian, gaussian, holds_state, mean_of, too_steep
+from meanfield.symbolic.blocks.gates import Gated as Gated  # its rule is registered
 from meanfield.symbolic.blocks.pooling import Pooled
 from meanfield.symbolic.blocks.rules import has_dense
 from meanfield.symbolic.blocks.walk import OpenTangent, Walk

@@ -76,6 +76,9 @@ def _source_moment(source: tuple[sp.Expr, ...], x: Coordinate, p: int, q: int) -
 def _nonlinearity(block: Nonlinearity, x: Coordinate, walk: Walk) -> Coordinate:
     """x → φ(x)."""
     record = activation(block.activation)
+    joint = x.behind(record.pieces.expr)
+    if joint is not None:
+        return joint
     if any(map(holds_state, x.scales)):  # a constant factor stays inside φ, whose averages are over the same variance
         x = walk.settled(x)
     x = walk.with_constants(walk.named(x))
