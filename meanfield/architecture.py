@@ -22,7 +22,15 @@ from fractions import Fraction
 
 from meanfield.arguments import choice, count_of, flag, printable, record, scalar, shown, spoken, whole
 from meanfield.pooling import pool_kind
-from meanfield.quantities import EQUAL_NORMS, FINITE_INPUT, GRADIENTS, ONE_INPUT, TWO_INPUTS, UNEQUAL_NORMS
+from meanfield.quantities import (
+    EQUAL_NORMS,
+    EXCHANGEABLE,
+    FINITE_INPUT,
+    GRADIENTS,
+    ONE_INPUT,
+    TWO_INPUTS,
+    UNEQUAL_NORMS,
+)
 from meanfield.results import MeanFieldError
 
 
@@ -132,7 +140,7 @@ class Block(_Shown):
 _FIXED = ("sigma_w", "sigma_b", "Q0", "N0", "c0", "l", "z", "x", "C", "nan", "inf")
 _RATES = ("lambda_w", "lambda_b", "input_ratio")
 _ARGUMENTS = (*_RATES, "depth", "input_norm", "correlation", "quantities", "layerwise", "every_layer", "start", "line")
-_CARRIED = (*ONE_INPUT, *TWO_INPUTS, *EQUAL_NORMS, *UNEQUAL_NORMS, *FINITE_INPUT, *GRADIENTS)
+_CARRIED = (*ONE_INPUT, *TWO_INPUTS, *EXCHANGEABLE, *EQUAL_NORMS, *UNEQUAL_NORMS, *FINITE_INPUT, *GRADIENTS)
 RESERVED = frozenset((*_FIXED, *_ARGUMENTS, *_CARRIED))
 OWN = (Param("sigma_w"), Param("sigma_b"))  # the network's own standard deviations, which verbs are given
 

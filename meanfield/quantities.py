@@ -245,6 +245,7 @@ def carried_by(recursion: str) -> tuple[str, ...]:
 ONE_INPUT, FINITE_INPUT = carried_by("one_input"), carried_by("input_jacobian")
 COVARIANCES, PAIR_TANGENTS = carried_by("two_inputs"), carried_by("pair_tangents")
 EQUAL_NORMS, UNEQUAL_NORMS = carried_by("equal_norms"), carried_by("unequal_norms")
+EXCHANGEABLE = carried_by("exchangeable")
 TWO_INPUTS = COVARIANCES + PAIR_TANGENTS
 GRADIENTS, CORRELATORS = carried_by("gradients"), carried_by("correlators")
 SECOND_ORDER = carried_by("second_order")

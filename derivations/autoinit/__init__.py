@@ -5,6 +5,7 @@ other way. R-numbers are those of the specification, equation numbers those of t
 
 python -m derivations.autoinit             prints the verdicts
 python -m derivations.autoinit numbers     prints the acceptance values
+python -m derivations.autoinit figures DIR
 """
 
 from __future__ import annotations

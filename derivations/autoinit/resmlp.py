@@ -51,7 +51,7 @@ CLAIMS = (
         "R67 (67)", RELU, "K", skipped + e * w / 2 * (inner - b) + e * w * b / 2,
         skipped + e * w * inner, by=next_K,
     ),
-    # the last term of (67): ½E²σ_w²σ_b² of the outer bias is right, E²σ_b² of the inner one comes with E⁴σ_w⁴/2
+    # the last term of (67) is ½ℰ²σ_w²σ_b² in print; the bias of the tokens comes through both branches, ½ℰ⁴σ_w⁴σ_b²
     Formula(
         "R67 (67), as printed", RELU, "K",
         (mu**4 + mu**2 * e * w + mu**2 * e * w**2 / 2 + e**2 * w**3 / 2) * K + (1 + mu**2 + w / 2) * e * b

@@ -57,12 +57,13 @@ def compare(
     others: tuple[EnsembleResult, ...],
     names: tuple[str, ...],
     derived: Corrections | None = None,
+    next_order: float = 0.0,
 ) -> tuple[list[Row], dict, list[str]]:
     """(rows, log scale of J, notes): one propagated theory against one ensemble; the narrower `others` fix the
-    allowances of what is not `derived`."""
+    allowances of what is not `derived`, which are right but for a share `next_order` of themselves."""
     derived = derived or Corrections()
     forwards, backwards = ([q for q in names if (q in GRADIENTS) == which] for which in (False, True))
-    rows, log_scale, notes = _forwards(run, result, others, tuple(forwards), derived)
+    rows, log_scale, notes = _forwards(run, result, others, tuple(forwards), derived, next_order)
     each = [name for q in backwards for name in columns(q, run)]
     for name in each:
         rows += _gradient_rows(name, run, (result, *others))
@@ -75,6 +76,7 @@ def _forwards(
     others: tuple[EnsembleResult, ...],
     names: tuple[str, ...],
     derived: Corrections,
+    next_order: float,
 ) -> tuple[list[Row], dict, list[str]]:
     """The rows of what goes from the first layer on."""
     reach = min(result.finite_depth, int(run.diverged_at) - 1 if int(run.diverged_at) else result.depth)
@@ -96,7 +98,7 @@ def _forwards(
     names = tuple(q for q in names if q not in derived.of)
     if len(others) == 2:
         for q in names:
-            rows += _with_measured_bias(q, run, (result, *others), reach)
+            rows += _with_measured_bias(q, run, (result, *others), reach, next_order)
         n2, n1 = (other.width for other in others)
         if names:
             notes.append(
@@ -145,7 +147,9 @@ def _with_derived_bias(quantity: str, run: Any, result: EnsembleResult, reach: i
     return _rows(quantity, run.l[:reach], target, first, np.stack([mean, mean]), np.hypot(error, rest))
 
 
-def _with_measured_bias(quantity: str, run: Any, ensembles: tuple[EnsembleResult, ...], reach: int) -> list[Row]:
+def _with_measured_bias(
+    quantity: str, run: Any, ensembles: tuple[EnsembleResult, ...], reach: int, next_order: float
+) -> list[Row]:
     """Rows of one quantity, J, J0 and Theta in units of the prediction."""
     wide, middle, narrow = ensembles
     reach = min(reach, *(one.finite_depth for one in ensembles))
@@ -161,7 +165,7 @@ def _with_measured_bias(quantity: str, run: Any, ensembles: tuple[EnsembleResult
     (mean, error), (m2, e2), (m1, e1) = (moments(one) for one in (wide, middle, narrow))
     factor = (1 / wide.width) / (1 / narrow.width - 1 / middle.width)
     allowance = factor * (m1 - m2)
-    total = np.sqrt(error**2 + factor**2 * (e1**2 + e2**2))
+    total = np.sqrt(error**2 + factor**2 * (e1**2 + e2**2) + (next_order * allowance) ** 2)
     target = np.where(nothing, 0.0, 1.0) if relative else predicted
     allowance = np.where(nothing, 0.0, allowance)
     rows = _rows(quantity, run.l[:reach], target, allowance, np.stack([mean, mean]), total)

@@ -235,7 +235,9 @@ def check(
     wide = widths[0] if len(set(widths)) == 1 else widths
     with _shown(progress) as bar:
         result, *rest = (ensemble(order, n, bar) for order, n in enumerate((wide, *others)))
-    rows, log_scale, notes = compare(run, result, tuple(rest), names, derived)
+    rows, log_scale, notes = compare(
+        run, result, tuple(rest), names, derived, 4 / batch if halved and batch is not None else 0.0
+    )
     if halved and batch is not None:
         seen = f"{batch // 2} and {batch // 4}"
         notes = [*notes, f"The theory is of an infinite batch; the narrower networks see {seen} inputs."]

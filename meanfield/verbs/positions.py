@@ -24,7 +24,7 @@ from meanfield.symbolic.averages.sphere import SphereAverage
 from meanfield.symbolic.blocks.exchangeable import SMALLEST, carried, exchangeable, kind_of
 from meanfield.symbolic.blocks.first import begun
 from meanfield.symbolic.blocks.recursions import variable
-from meanfield.symbolic.recursion import Recursion
+from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbolic.steps import Step
 from meanfield.symbols import Q0, J, K, K_ab, c_J, sigma_w
 
@@ -160,7 +160,8 @@ def invariant(block: Block, first: Dense, size: int | None) -> sp.Expr:
     recursion = settling(block, first, size)
     if recursion["J"] == sp.oo:
         raise MeanFieldError("The invariant of a BatchNorm was asked for, but J is infinite at every layer (φ jumps).")
-    found = sp.simplify(recursion["J"] / J * K / recursion["K"])
+    growth, following = (closed(e) for e in (sp.expand(recursion["J"] / J * K), recursion["K"]))
+    found = sp.cancel(sp.together(growth / following))
     if found.has(K):
         raise MeanFieldError(
             "The invariant of a BatchNorm was asked for; with a skip the product depends on K - K_ab: there is none."

@@ -40,7 +40,7 @@ from meanfield.symbols import Z
 class Spherical(Coordinate):
     """A function of the entries y of a normalized batch of `size`; functions[p] in Z[p], which stands for y_p."""
 
-    of_one_node: ClassVar[bool] = True
+    of_gaussian: ClassVar[bool] = False
     size: int = 0
 
     @property
@@ -89,7 +89,7 @@ class Shared(Coordinate):
     of `lets`, (c, h) with c = ⟨h⟩ over N(m, V); slopes_of: (c, dc/dm), a symbol that stands among them, too; amount: x
     in units of the normalized coordinate, where it is that and nothing else."""
 
-    of_one_node: ClassVar[bool] = True
+    of_gaussian: ClassVar[bool] = False
     lets: Lets = ()
     slopes_of: tuple[tuple[sp.Symbol, sp.Expr], ...] = ()
     amount: sp.Expr | None = field(default=None)  # x = amount·y where y is normalized, and nothing else came since
@@ -244,7 +244,7 @@ def _normalized(x: Coordinate, walk: Walk) -> Coordinate:
         )
     if isinstance(x, Shared):
         return x.normalized()
-    return Shared(law, x.functions, x.scales, x.shifts, x.gains).normalized()
+    return Shared(law, x.functions, ones, zeros, x.gains).normalized()  # constants of a layer divide out
 
 
 @rule(AffineNorm)

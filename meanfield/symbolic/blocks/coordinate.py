@@ -108,6 +108,7 @@ class Coordinate:
     gains: Exprs
     sources: tuple[Exprs, ...] = ()
     of_one_node: ClassVar[bool] = True  # a function of one Gaussian, which a Pool's is not
+    of_gaussian: ClassVar[bool] = True  # z is Gaussian, which an entry of a normalized batch is not
     _known: dict = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import sympy as sp
 
-from meanfield.architecture import AffineNorm, BatchNorm, Block, Dense, Residual, Sequential, parts
+from meanfield.architecture import AffineNorm, BatchNorm, Block, Dense, Pool, Residual, Sequential, parts
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks import batch as _batch  # noqa: F401 (its rules)
 from meanfield.symbolic.blocks.coordinate import Gaussian, gaussian
@@ -95,6 +95,8 @@ def _derived(block: Block, size: int | None, correlation: sp.Expr, values_of, ot
     one = (K, K, K_ab), {"J": (sp.S.One, sp.S.One, correlation), "Theta": (Theta, Theta, Theta_ab)}
     walk = Walk(trains="Theta", kind=kind, size=size)
     try:
+        if any(isinstance(part, Pool) for part in parts(block)):  # of trained gains before it Theta is not derived
+            raise OpenTangent
         end = walk.ended(block, gaussian(Gaussian(2, *one)))
         if end.sources:
             raise OpenTangent

@@ -337,6 +337,11 @@ def _pool(block: Pool, x: Coordinate, walk: Walk) -> Coordinate:
         return joint
     if isinstance(x, Pooled):
         raise MeanFieldError("Two Pools without a Dense between them are not derived; use one Pool of both sizes.")
+    if not x.of_gaussian:
+        raise MeanFieldError(
+            "A Pool behind a BatchNorm of a finite batch, or of a function of z, is not derived: its nodes are not "
+            "functions of Gaussians; put a Dense between them."
+        )
     if x.sources:
         raise MeanFieldError("The tangent kernel of a trained LayerNorm before a Pool is not derived; fix its gains.")
     x = walk.named(walk.settled(x))

@@ -1,0 +1,14 @@
+"""Verdicts, numbers and figures of the paper; see the package's docstring."""
+
+from __future__ import annotations
+
+from derivations import printing
+from derivations.autoinit import CLAIMS
+
+
+def main() -> None:
+    printing.command("autoinit", CLAIMS, "figure 2, by the theory")
+
+
+if __name__ == "__main__":
+    main()

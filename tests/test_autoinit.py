@@ -1,0 +1,40 @@
+"""AutoInit: published equations of BatchNorm and ResMLP as claims, and acceptance values.
+
+Source: He, Doshi, Gromov, AutoInit; R-numbers are those of its specification.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from derivations.autoinit import CLAIMS
+from derivations.autoinit.acceptance import CHECKS
+from derivations.claims import Verdict
+
+LONG = ("R65", "R69", "R71")  # half a minute of digits
+TO_DIGITS = {"R38B, |B| = 8", "R6, J^{l0,l} as a product, |B| = 8"}
+
+
+@pytest.mark.parametrize(
+    "claim", [pytest.param(c, marks=[pytest.mark.slow] * c.source.startswith(LONG), id=c.source) for c in CLAIMS]
+)
+def test_the_print_and_its_contrast_come_out_as_they_should(claim):
+    """A right equation holds and its planted change does not; a misprint fails and the corrected formula holds."""
+    holds, fails = claim.verdict(), claim.contrast_verdict()
+    if claim.misprint:
+        holds, fails = fails, holds
+    assert fails is Verdict.REFUTED
+    assert holds is (Verdict.DIGITS if claim.source in TO_DIGITS else Verdict.PROVED)
+
+
+def test_counts():
+    assert len(CLAIMS) == len({c.source for c in CLAIMS}) == 20
+    assert Counter(c.misprint for c in CLAIMS) == {False: 16, True: 4}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", CHECKS, ids=[f"{c.line} {c.name}" for c in CHECKS])
+def test_acceptance_values(check):
+    assert check.misses() <= 1 < check.misses("1/100")
