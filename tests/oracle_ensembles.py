@@ -1,34 +1,31 @@
 """Ensembles of finite networks, many at once, for correlators of order 1/n: z and H of whole batches, pushed layer by
 layer with numpy alone, and what is known to be 0 on average at every width taken out of the noise.
 
-Given the layer before, the neurons of the next one are alike: z_i = σ_w |y| c_i + b_i, H_ii = own + σ_w² o_i·inner·o_i
-with y = σ(z), inner = σ′Hσ′ of the layer before, o_i the i-th row of W/σ_w and c_i its component along y. So the means
-of z², σ(z)², H and σ′(z)²H over neurons have known averages m̄ (integrals over c and b), and m − m̄ is 0 on average, at
-every n. So are products of these of different layers and, where the neurons are independent (normal weights), products
-within a layer less the covariance of one neuron by n. A regression on such controls leaves estimates without bias (to
-1/networks) and takes out what they share with the noise.
+Given the layer before, the neurons of the next one are alike, so means over them of z², σ(z)², H, σ′(z)²H less their
+averages are 0 on average, at every n, see `oracle_controls`; and so are products of these of different layers, and of
+two of a layer less their covariance. At leading order nothing else moves V, A, D.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import combinations, combinations_with_replacement
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.interpolate import CubicSpline
-from scipy.special import ndtr, roots_gegenbauer, roots_hermitenorm
+from scipy.special import ndtr
+
+from tests.oracle_controls import PAIRS, component, first_layer, normal, tables
+from tests.oracle_estimates import Ensemble, joined
+from tests.oracle_probes import Networks
 
 PHI: dict[str, tuple[Callable, Callable]] = {
-    "tanh": (np.tanh, lambda z: 1 / np.cosh(z) ** 2),
+    "tanh": (np.tanh, lambda z: 1 - np.tanh(z) ** 2),
     "sin": (np.sin, np.cos),
     "gelu": (
         lambda z: z * ndtr(z),
         lambda z: ndtr(z) + z * np.exp(-z * z / 2) / np.sqrt(2 * np.pi),
     ),
 }
-CORRELATORS = ("V", "A", "B", "D", "F")
 _CHUNK = 1 << 21  # numbers of H held at once
 
 
@@ -67,15 +64,17 @@ class Law:
         sigma, slope = PHI[self.phi]
         y, P = self.inputs(draw, count, n) if x is None else x, len(self.gram)
         inner = np.zeros((count, P, P, n, n))
-        for _ in range(depth):
+        for layer in range(depth):
             W = self.matrices(draw, count, n)
             own = self.rate_b + self.rate_w * (y @ y.transpose(0, 2, 1)) / n
             b = self.sigma_b * draw.standard_normal((count, 1, n))
             z = y @ W.transpose(0, 2, 1) + b
             H = W[:, None, None] @ inner @ W.transpose(0, 2, 1)[:, None, None]
             H[..., np.arange(n), np.arange(n)] += own[..., None]
-            if P > 1:
-                controls, products = self._of_pairs(y, inner, own, z, H), np.empty((count, 0))
+            if P == 2 and layer == 0 and self.weights != "uniform":
+                controls, products = self._of_the_first(z)
+            elif P > 1:
+                controls, products = self._of_pairs(y, inner, own, z, H)
             else:
                 diagonal = np.diagonal(H[:, 0, 0], axis1=1, axis2=2)
                 controls, products = self._of_neurons(y[:, 0], inner[:, 0, 0], own[:, 0, 0], z[:, 0], diagonal)
@@ -100,55 +99,66 @@ class Law:
             yield z, *self._of_neurons(y, None, None, z, None)
             y = PHI[self.phi][0](z)
 
-    def _of_pairs(self, y, inner, own, z, H) -> np.ndarray:
-        """Of every pair of inputs |z|²/n and tr H/n, less their means given the layer before."""
-        n, found = z.shape[2], []
-        S, K = (x @ x.transpose(0, 2, 1) / n for x in (z, self.sigma_w * y))
-        h, k = (np.trace(x, axis1=3, axis2=4) / n for x in (H, self.sigma_w**2 * inner))
-        for p, q in zip(*np.triu_indices(S.shape[1])):
-            found += [S[:, p, q] - K[:, p, q] - self.sigma_b**2, h[:, p, q] - k[:, p, q] - own[:, p, q]]
-        return np.stack(found, axis=1)
+    def _of_the_first(self, z) -> tuple[np.ndarray, np.ndarray]:
+        """Of two inputs at layer 1, which nothing random precedes: means of zz, σσ and σ′σ′, and products of two."""
+        settings = (self.sigma_w, self.sigma_b, self.gram)
+        mean, covariance = first_layer(PHI[self.phi], self.weights, z.shape[2], *settings)
+        p, q = np.triu_indices(2)
+        seen = [(x[:, p] * x[:, q]).mean(axis=2) for x in (z, *(f(z) for f in PHI[self.phi]))]
+        controls = np.concatenate(seen, axis=1) - mean
+        i, j = np.tril_indices(len(mean))
+        return controls, controls[:, i] * controls[:, j] - covariance[i, j]
+
+    def _of_pairs(self, y, inner, own, z, H) -> tuple[np.ndarray, np.ndarray]:
+        """Of every pair of inputs |z|²/n and tr H/n, less their means given the layer before; of normal weights, whose
+        neurons are independent quadratic forms of normal numbers, products of two of these, less theirs."""
+        (count, P, n), w2 = z.shape, self.sigma_w**2
+        S, K = z @ z.transpose(0, 2, 1) / n, w2 * (y @ y.transpose(0, 2, 1)) / n + self.sigma_b**2
+        h, k = np.trace(H, axis1=3, axis2=4) / n, w2 / n * np.trace(inner, axis1=3, axis2=4) + own
+        p, q = np.triu_indices(P)
+        controls = np.concatenate([(S - K)[:, p, q], (h - k)[:, p, q]], axis=1)
+        if self.weights != "gaussian":
+            return controls, np.empty((count, 0))
+        even = (inner + inner.transpose(0, 1, 2, 4, 3))[:, p, q] / 2
+        flat, size = even.reshape(count, len(p), n * n), len(p)
+        covariance = np.empty((count, 2 * size, 2 * size))
+        covariance[:, :size, :size] = (K[:, p][:, :, p] * K[:, q][:, :, q] + K[:, p][:, :, q] * K[:, q][:, :, p]) / n
+        covariance[:, size:, size:] = 2 * w2**2 / n**3 * (flat @ flat.transpose(0, 2, 1))
+        image = even @ y[:, None].transpose(0, 1, 3, 2)
+        forms = 2 * w2**2 / n**3 * (y[:, None] @ image)  # of pair rs: y_p·inner_rs y_q
+        covariance[:, size:, :size] = forms[:, :, p, q]
+        i, j = np.tril_indices(2 * size)
+        return controls, controls[:, i] * controls[:, j] - covariance[:, i, j]
 
     def _of_neurons(self, y, inner, own, z, diagonal) -> tuple[np.ndarray, np.ndarray]:
-        """Means over neurons of z², σ², H, σ′²H (without H: the first two), less their averages, and products of them,
-        less theirs, where neurons are independent."""
+        """Means over neurons of z², σ², H, σ′²H (without H: the first two), less their averages given the layer before,
+        and products of two of them, less theirs."""
         (count, n), (sigma, slope) = y.shape, PHI[self.phi]
         if self.weights == "uniform":
             return np.empty((count, 0)), np.empty((count, 0))
-        square = (y * y).sum(axis=1)
+        square, kernel = (y * y).sum(axis=1), None
         seen = [z**2, sigma(z) ** 2]
-        if inner is None:  # functions of |y| alone
-            grid = np.linspace(square.min(), square.max() + 1e-9, 300)
-            known = CubicSpline(grid, np.stack(self._averages(n, grid), axis=1))(square).T
-        else:
+        if inner is not None:
             seen += [diagonal, slope(z) ** 2 * diagonal]
-            image = np.einsum("Nij,Nj->Ni", inner, y)
-            along = (image * y).sum(axis=1) / square
-            across = np.trace(inner, axis1=1, axis2=2) - along
-            mixed = (image * image).sum(axis=1) / square - along**2  # what `inner` takes y to, across it
-            second = (inner * inner).sum(axis=(1, 2)) - along**2 - 2 * mixed
-            known = np.stack(self._averages(n, square, (own, along, across, mixed, second)))
-        means, covariances = known[: len(seen)], known[len(seen) : None if inner is None else -1]
-        controls = [s.mean(axis=1) - m for s, m in zip(seen, means)]
-        two = combinations_with_replacement(range(len(seen)), 2)
-        products = [controls[k] * controls[l] - c / n for (k, l), c in zip(two, covariances)]
+            kernel = (own, *along_and_across(y, square, inner))
+        known = tables(PHI[self.phi], self.weights, n, self.sigma_w, self.sigma_b).at(square, kernel)
+        controls = [s.mean(axis=1) - m for s, m in zip(seen, known)]
+        products = [controls[k] * controls[l] - c for (k, l), c in zip(PAIRS, known[4:]) if l < len(seen)]
         if inner is not None:
             products.append((z**2 * diagonal).mean(axis=1) - known[-1])
-        return np.stack(controls, axis=1), np.stack(products, axis=1) if products else np.empty((count, 0))
+        return np.stack(controls, axis=1), np.stack(products, axis=1)
 
     def _of_pairs_of_neurons(self, y, z, new_y, inner, own, H, new_inner) -> np.ndarray:
         """z·Hz, tr H², σ·σ′Hσ′σ and tr (σ′Hσ′)² by n², less their averages given the layer before; normal weights."""
         n, w2, b2 = y.shape[1], self.sigma_w**2, self.sigma_b**2
         sigma, slope = PHI[self.phi]
-        square, image = (y * y).sum(axis=1), np.einsum("Nij,Nj->Ni", inner, y)
-        along, trace = (image * y).sum(axis=1), np.trace(inner, axis1=1, axis2=2)
-        norm, mixed = (inner * inner).sum(axis=(1, 2)), (image * image).sum(axis=1) / square - (along / square) ** 2
+        square = (y * y).sum(axis=1)
+        a, across, mixed, second = along_and_across(y, square, inner)
+        trace, norm, along = a + across, second + a**2 + 2 * mixed, a * square
         zHz = own * (w2 * square + n * b2) + w2**2 * ((1 + 1 / n) * along + trace * square / n) + b2 * w2 * trace
         HH = n * own**2 + 2 * own * w2 * trace + w2**2 * ((1 + 1 / n) * norm + trace**2 / n)
-        a = along / square
-        second = norm - a**2 - 2 * mixed
-        c, weight = _component("gaussian", n, 32 if self.sigma_b else 80)
-        g, other = (np.zeros(1), np.ones(1)) if b2 == 0 else _component("gaussian", 1, 11)
+        c, weight = component("gaussian", n)
+        g, other = (np.zeros(1), np.ones(1)) if b2 == 0 else normal()
         at = (self.sigma_w * np.sqrt(square)[:, None] * c)[:, :, None] + self.sigma_b * g
         d = slope(at)
 
@@ -168,43 +178,13 @@ class Law:
         found = [seen[0] - zHz, squares[0] - HH, seen[1] - first, squares[1] - last]
         return np.stack(found, axis=1) / n**2
 
-    def _averages(self, n: int, square: np.ndarray, kernel: tuple | None = None) -> list[np.ndarray]:
-        """Of one neuron: the averages of z², σ² and, with the numbers of a kernel, H and σ′²H; then, of normal weights,
-        the covariances of every two; last, with a kernel, the average of z²H."""
-        sigma, slope = PHI[self.phi]
-        c, weight = _component(self.weights, n, 32 if self.sigma_b else 80)
-        g, other = (np.zeros(1), np.ones(1)) if self.sigma_b == 0 else _component("gaussian", 1, 11)
-        at = (self.sigma_w * np.sqrt(square)[:, None] * c)[:, :, None] + self.sigma_b * g  # z of (network, c, b)
-        expected, spread = [at**2, sigma(at) ** 2], None
-        if kernel is not None:
-            own, along, across, mixed, second = kernel
-            rest = np.full(len(c), 1 / n) if self.weights != "orthogonal" else (1 - c * c) / (n - 1)
-            H = own[:, None] + self.sigma_w**2 * (along[:, None] * c * c + across[:, None] * rest)
-            steep = slope(at) ** 2
-            expected += [np.broadcast_to(H[:, :, None], at.shape), steep * H[:, :, None]]
-            spread = self.sigma_w**4 * (4 * mixed[:, None] * c * c / n + 2 * second[:, None] / n**2)[:, :, None]
-            factors = {2: 1.0, 3: steep}
-        means = [(e @ other) @ weight for e in expected]
-        covariances = []
-        if self.weights == "gaussian":
-            for k, l in combinations_with_replacement(range(len(means)), 2):
-                both = expected[k] * expected[l]
-                if k > 1:
-                    both = both + factors[k] * factors[l] * spread
-                covariances.append((both @ other) @ weight - means[k] * means[l])
-        last = [] if kernel is None else [((at**2 * H[:, :, None]) @ other) @ weight]
-        return means + covariances + last
 
-
-@lru_cache(maxsize=32)
-def _component(weights: str, n: int, nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Places and weights of a mean over one entry of a row of W/σ_w: normal of variance 1/n, or of a unit vector."""
-    if weights == "orthogonal":
-        c, weight = roots_gegenbauer(nodes, (n - 2) / 2)
-    else:
-        c, weight = roots_hermitenorm(nodes)
-        c = c / np.sqrt(n)
-    return c, weight / weight.sum()
+def along_and_across(y: np.ndarray, square: np.ndarray, inner: np.ndarray) -> tuple[np.ndarray, ...]:
+    """a, t, |v|², |M|² of `inner` along y and across it, see `oracle_controls`."""
+    image = np.einsum("Nij,Nj->Ni", inner, y)
+    a = (image * y).sum(axis=1) / square
+    v2 = (image * image).sum(axis=1) / square - a**2
+    return a, np.trace(inner, axis1=1, axis2=2) - a, v2, (inner * inner).sum(axis=(1, 2)) - a**2 - 2 * v2
 
 
 def rows(z: np.ndarray, H: np.ndarray) -> dict[str, np.ndarray]:
@@ -242,69 +222,6 @@ def rows_of_paths(z: np.ndarray) -> dict[str, np.ndarray]:
     return {x: v.reshape(count, *(1,) * (2 if x == "S" else 4)) for x, v in found.items()}
 
 
-MEANS = {"V": ("S", "S"), "A": ("h", "h"), "D": ("S", "h")}
-
-
-@dataclass
-class Estimate:
-    """n times a connected average at every layer, with its standard error: arrays (depth, …)."""
-
-    mean: np.ndarray
-    error: np.ndarray
-
-
-@dataclass
-class Ensemble:
-    """The rows and controls of many networks of one width."""
-
-    n: int
-    rows: list[dict[str, np.ndarray]]
-    controls: list[tuple[np.ndarray, np.ndarray]]
-    _known: dict = field(default_factory=dict)
-
-    def estimate(self, name: str, controlled: bool = True) -> Estimate:
-        found = [self._at(name, layer, controlled) for layer in range(len(self.rows))]
-        return Estimate(*(np.stack(part) for part in zip(*found)))
-
-    def _at(self, name: str, layer: int, controlled: bool) -> tuple[np.ndarray, np.ndarray]:
-        here = self.rows[layer]
-        raw = here[name].reshape(len(here[name]), -1)
-        count, shape = len(raw), here[name].shape[1:]
-        influence, mean = raw, raw.mean(axis=0)
-        if name in MEANS:  # means over pairs of different networks
-            a, b = (here[x].reshape(count, -1) for x in MEANS[name])
-            ab = np.einsum("Ni,Nj->ij", a, b) / count
-            outer = np.multiply.outer
-            A, B = a.mean(axis=0), b.mean(axis=0)
-            mean = mean - ((count * outer(A, B) - ab) / (count - 1)).ravel()
-            influence = raw - (A[:, None] * b[:, None, :] + a[:, :, None] * B).reshape(count, -1)
-        influence = influence - influence.mean(axis=0)
-        C = self._controls(layer)
-        if controlled and C.shape[1]:
-            C = C / np.maximum(C.std(axis=0), 1e-300)
-            centred = C - C.mean(axis=0)
-            beta = np.linalg.pinv(centred.T @ centred, rcond=1e-10, hermitian=True) @ (centred.T @ influence)
-            influence, mean = influence - centred @ beta, mean - C.mean(axis=0) @ beta
-        used = C.shape[1] * controlled
-        error = influence.std(axis=0, ddof=1 + used) * np.sqrt((1 + used / (count - used - 2)) / count)
-        return (self.n * mean).reshape(shape), (self.n * error).reshape(shape)
-
-    def _controls(self, layer: int) -> np.ndarray:
-        """As many kinds of controls as there are five times as many networks for."""
-        if layer not in self._known:
-            linear = [c for c, _ in self.controls[: layer + 1]]
-            products = [p for _, p in self.controls[: layer + 1]]
-            crossed = [(a[:, :, None] * b[:, None]).reshape(len(a), -1) for a, b in combinations(linear, 2)]
-            C = np.empty((len(linear[0]), 0))
-            for kind in (linear, products, crossed):
-                more = np.concatenate([C, *kind], axis=1)
-                more = more[:, more.std(axis=0) > 1e-6]
-                if 5 * more.shape[1] < len(more):
-                    C = more
-            self._known = {layer: C}
-        return self._known[layer]
-
-
 def ensemble(law: Law, n: int, networks: int, depth: int, seed: int, matrices: bool = True) -> Ensemble:
     """`networks` of width n, in batches; without matrices: z alone, of one input."""
     P, parts = len(law.gram), []
@@ -316,48 +233,18 @@ def ensemble(law: Law, n: int, networks: int, depth: int, seed: int, matrices: b
             parts.append([(rows(z, H), c, p) for z, H, c, p, *_ in law.layers(draw, count, n, depth)])
         else:
             parts.append([(rows_of_paths(z), c, p) for z, c, p in law.paths(draw, count, n, depth)])
-    return _joined(n, parts)
+    return joined(n, parts)
 
 
-def differential_ensemble(law: Law, n: int, networks: int, depth: int, seed: int, tensors: Callable) -> Ensemble:
-    """The same for P … U: tensors(weights, biases, inputs) gives the rows of every layer of one network, as
-    `correlator_samples` does of the tensors of `differentials`, which are tested against derivatives elsewhere."""
+def differential_ensemble(law: Law, n: int, networks: int, depth: int, seed: int, probes: int = 2) -> Ensemble:
+    """The same for P … U, estimated from `probes` random signs of every network."""
     draw, parts = np.random.default_rng([seed, n]), []
-    chunk = max(1, min(networks, 200_000 // (n * n)))
-    for first in range(0, networks, chunk):
+    P = len(law.gram)
+    for first in range(0, networks, chunk := max(1, min(networks, 10_000 // (n * P * P)))):
         count = min(chunk, networks - first)
         x = law.inputs(draw, count, n)
         layers = list(law.layers(draw, count, n, depth, x))
-        found: list[list[dict]] = [[] for _ in range(depth)]
-        for i in range(count):
-            for layer, row in enumerate(tensors([one[4][i] for one in layers], [one[5][i] for one in layers], x[i])):
-                found[layer].append(row)
-        parts.append([({k: np.stack([r[k] for r in f]) for k in f[0]}, *one[2:4]) for f, one in zip(found, layers)])
-    return _joined(n, parts)
-
-
-def _joined(n: int, parts: list) -> Ensemble:
-    joined = [list(zip(*layer)) for layer in zip(*parts)]
-    return Ensemble(
-        n,
-        [{x: np.concatenate([r[x] for r in layer[0]]) for x in layer[0][0]} for layer in joined],
-        [(np.concatenate(layer[1]), np.concatenate(layer[2])) for layer in joined],
-    )
-
-
-def extrapolated(estimates: dict[int, Estimate], terms: int = 3, floor: float = 0.003) -> Estimate:
-    """x₀ of x₀ + x₁/n + … (`terms` of them), fitted at every layer to widths weighted by their errors.
-
-    Errors have at least `floor` of the largest |value| beside them: what is better known than that feels terms beyond.
-    """
-    widths = np.array(list(estimates))
-    powers = np.vander(1 / widths, terms, increasing=True)
-    mean = np.stack([e.mean for e in estimates.values()])
-    least = [floor * np.abs(e.mean).max() for e in estimates.values()]
-    error = np.stack([np.hypot(e.error, low) for e, low in zip(estimates.values(), least)])
-    x0, s0 = np.empty(mean.shape[1:]), np.empty(mean.shape[1:])
-    for place in np.ndindex(*x0.shape):
-        m, e = mean[(slice(None), *place)], error[(slice(None), *place)]
-        weights = (np.linalg.pinv(powers / e[:, None]) / e)[0]
-        x0[place], s0[place] = weights @ m, np.sqrt(weights**2 @ e**2)
-    return Estimate(x0, s0)
+        pushed = Networks(law.phi, [one[4] for one in layers], [one[5] for one in layers], x, law.rate_w, law.rate_b)
+        signs = draw.choice([-1.0, 1.0], size=(count, probes, n))
+        parts.append([(pushed.rows(layer, signs), *one[2:4]) for layer, one in enumerate(layers, 1)])
+    return joined(n, parts)

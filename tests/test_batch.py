@@ -335,3 +335,13 @@ def test_refusals(ask, words):
     with pytest.raises(mf.MeanFieldError, match=words) as error:
         ask()
     assert str(error.value).count(". ") == 0 or len(str(error.value)) < 300
+
+
+def test_what_is_certified_behind_a_finite_batch():
+    """Averages by quadrature are measured, closed ones exact; floats are taken where the biases drop out."""
+    tanh = mf.derive("tanh", architecture="batchnorm_mlp", batch=8)
+    found, phase = tanh.fixed_points(sigma_w=1.4, sigma_b=0.3), tanh.phase(sigma_w=1.4, sigma_b=0.3)
+    assert found.status is found[0].K.status is found[0].chi_J.status is phase.status is mf.Status.MEASURED
+    assert abs(float(found[0].chi_J.value) - 1.35854812541) < 1e-10 and found[0].K.error > 0
+    relu = mf.derive("relu", architecture="batchnorm_mlp", batch=8).fixed_points(sigma_w=1.4, sigma_b=0.3)
+    assert relu.status is mf.Status.EXACT

@@ -124,7 +124,8 @@ def check(
     True
     """
     if not isinstance(theory, Theory):
-        theory = derive(architecture=theory) if isinstance(theory, Block) else derive(theory)
+        name = parameters.pop("architecture", None)  # of a preset
+        theory = derive(architecture=theory) if isinstance(theory, Block) else derive(theory, architecture=name)
     sigma_w, sigma_b = double("sigma_w", sigma_w), double("sigma_b", sigma_b)
     input_norm, correlation = double("input_norm", input_norm), double("correlation", correlation)
     parameters = {k: double(k, v) for k, v in parameters.items()}

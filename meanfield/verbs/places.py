@@ -58,7 +58,10 @@ def fixed_points_at(theory: Maps, **parameters) -> FixedPoints:
     if theory.kind:
         values = positions.kept(values, recursion)
     found = fixed_points(recursion, values)
-    return points_with_rounding(found, values, doubles(parameters), lambda moved: fixed_points(recursion, moved))
+    if theory.kind and not positions.is_exact(theory.block, theory.batch):
+        return positions.measured_points(found)
+    units = {k: u for k, u in doubles(parameters).items() if k in values}
+    return points_with_rounding(found, values, units, lambda moved: fixed_points(recursion, moved))
 
 
 def phase_of(theory: Maps, *, input_norm: object = 1, **parameters) -> Phase:
@@ -84,9 +87,10 @@ def phase_of(theory: Maps, *, input_norm: object = 1, **parameters) -> Phase:
 
         return measured_phase(recursion, values, norm)
     found = phase_at(recursion, values, norm)
-    return phase_with_rounding(
-        found, values, doubles(parameters), lambda moved: phase_at(recursion, moved, norm)
-    )
+    if theory.kind and not positions.is_exact(theory.block, theory.batch):
+        return positions.measured_phase(found)
+    units = {k: u for k, u in doubles(parameters).items() if k in values}
+    return phase_with_rounding(found, values, units, lambda moved: phase_at(recursion, moved, norm))
 
 
 def correlations_of(theory: Maps, *, input_norm: object = 1, **parameters) -> Correlations:

@@ -18,18 +18,22 @@ from meanfield.architecture import Block, Dense
 from meanfield.arguments import shown, whole
 from meanfield.functions.parser import number
 from meanfield.quantities import COVARIANCES
-from meanfield.results import MeanFieldError
+from meanfield.results import MeanFieldError, Solution, Status
 from meanfield.symbolic.averages.common import Common
 from meanfield.symbolic.averages.sphere import SphereAverage
 from meanfield.symbolic.blocks.exchangeable import SMALLEST, carried, exchangeable, kind_of
 from meanfield.symbolic.blocks.first import begun
 from meanfield.symbolic.blocks.recursions import variable
+from meanfield.symbolic.criticality.phases import Phase
+from meanfield.symbolic.fixed_points.points import FixedPoint, FixedPoints
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbolic.steps import Step
 from meanfield.symbols import Q0, J, K, K_ab, c_J, sigma_w
 
 NAMES = ("K", "K_ab", "J", "J_ab", "Theta", "Theta_ab")
 READ = ("c",)  # read off them
+
+QUADRATURE = "averages over a normalized batch are integrated to 15 digits, and nothing encloses them"
 
 
 def batch_size(value: object, block: Block) -> int | None:
@@ -192,6 +196,39 @@ def _numbered(e: sp.Expr) -> sp.Expr:
             closed = sp.Rational(f"{sphere_value(node)[0]:.15e}")
         swap[node] = closed
     return e.xreplace(swap)
+
+
+def is_exact(block: Block, size: int | None) -> bool:
+    """Whether every average over a normalized batch of the maps has a closed form."""
+    steps = exchangeable(block, size).steps
+    nodes = {n for step in steps for e in step.expressions for n in e.atoms(SphereAverage)}
+    return not any(n.doit().has(SphereAverage) for n in nodes)
+
+
+def _measured(one: Solution) -> Solution:
+    """A number whose maps hold averages by quadrature."""
+    if one.value.is_infinite or one.value == 0:
+        return one
+    error = max(one.error or 0.0, 1e-13 * max(1.0, abs(float(one.value))))
+    return Solution(sp.Float(one.value, 15), Status.MEASURED, error, QUADRATURE)
+
+
+def measured_point(point: FixedPoint) -> FixedPoint:
+    return replace(point, K=_measured(point.K), chi_J=_measured(point.chi_J), chi_K=_measured(point.chi_K))
+
+
+def measured_points(found: FixedPoints) -> FixedPoints:
+    """Fixed points of maps whose averages over a normalized batch are numbers of 15 digits."""
+    points = tuple(measured_point(p) for p in found.points)
+    return replace(found, points=points, status=Status.MEASURED, message=QUADRATURE)
+
+
+def measured_phase(found: Phase) -> Phase:
+    """The phase of such maps."""
+    point = None if found.fixed_point is None else measured_point(found.fixed_point)
+    return replace(
+        found, fixed_point=point, chi_J=_measured(found.chi_J), status=Status.MEASURED, message=QUADRATURE
+    )
 
 
 def kept(values: dict[str, sp.Expr], recursion: Recursion) -> dict[str, sp.Expr]:
