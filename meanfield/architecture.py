@@ -121,7 +121,7 @@ class Schedule(_Shown):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", deviation_of(self.value, "The value of a Schedule"))
-        object.__setattr__(self, "beta", exact(self.beta, "The exponent beta of a Schedule"))
+        object.__setattr__(self, "beta", _not_negative(self.beta, "The exponent beta of a Schedule"))
         object.__setattr__(self, "total", _not_negative(self.total, "The exponent total of a Schedule"))
 
 

@@ -55,9 +55,10 @@ class Bias:
 SIDES = {"ordered": -1, "critical": 0, ROUNDED: 0, "subcritical": 0, "chaotic": 1}
 
 
-def bias_of(phase: Phase, law: DepthLaw | None, why: str, found: Any) -> Bias:
+def bias_of(phase: Phase, law: DepthLaw | None, why: str, found: Any, grown: bool = False) -> Bias:
     """The bias from where K flows (`phase`), the law of γ (None: `why` not) and, where the correlation settles inside
-    (chaotic, K finite), its fixed points `found`."""
+    (chaotic, K finite), its fixed points `found`; grown: whether the law is one of a growing K, whose γ* no start
+    decides."""
     if law is not None and law.regime.endswith("c stays -1"):  # the one start from which an odd φ does not leave
         found = None
     side, point = SIDES.get(phase.name), phase.fixed_point
@@ -83,6 +84,9 @@ def bias_of(phase: Phase, law: DepthLaw | None, why: str, found: Any) -> Bias:
     if lead.power == 0 and lead.logs == 0 and lead.rate == 0:  # it stays, or ends where the start puts it
         gamma = float(lead.coefficient) if not lead.coefficient.free_symbols else math.nan
         c = gamma / (1 + gamma)
+        if grown:
+            where = "one" if abs(gamma - 1) <= 1e-12 else "above" if gamma > 1 else "below"
+            return Bias(phase_of(where, side, K), gamma, c, phase.chi_J, law, status, law.regime)
         return Bias(phase_of("start", side, K), gamma, c, phase.chi_J, law, status, law.regime)
     message = phase.message if side is not None else "whether chi_J* is 1 is not decided"
     if phase.to_rounding:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from meanfield.numeric.correlations import Correlations
     from meanfield.numeric.many_inputs import Correlators
     from meanfield.numeric.neutrality import CorrelationLine
+    from meanfield.numeric.sampled import MeasuredLine
     from meanfield.numeric.tokens.sampling import Sampled
     from meanfield.numeric.widths import WidthSchedule
     from meanfield.presentation.bias_diagrams import BiasDiagram
@@ -371,7 +372,7 @@ class Theory(Maps):
         """The phase at one place (σ_w, σ_b): where K¹ = σ_w² Q0 + σ_b² flows, χ_J* and ξ there.
 
         Behind a LayerNorm on activations, whose mean and scale move with K, K* and χ_J* are those of `phase_diagram`,
-        within 1e-10 and MEASURED.
+        within 1e-10 and MEASURED; through a Pool whose averages nothing encloses, MEASURED with their error.
 
         >>> print(derive("erf").phase(sigma_w="1.3", sigma_b="0.2"))
         chaotic: chi_J* = 1.0932494106, xi = 11.21649983, K* = 0.718490023595
@@ -432,20 +433,21 @@ class Theory(Maps):
         return verb(self, input_norm=input_norm, c0=c0, **parameters)
 
     @spoken
-    def critical_line(self, of: str = "J") -> CriticalLine:
+    def critical_line(self, of: str = "J") -> CriticalLine | MeasuredLine:
         """The critical line χ_J* = 1 in the (σ_w, σ_b) plane: closed, a ray, vertical, or parametric in K*.
 
         of: "J", or "K" for the line χ_K = 1 beyond which K grows without bound or finds another fixed point. They are
         two lines where φ is pooled: wide networks explode beyond the first, and networks of finite width n deeper than
-        log(n/A)/log(χ_K/χ_J) beyond the second (A is measured; ten or so for pools of two).
+        log(n/A)/log(χ_K/χ_J) beyond the second (A is measured; ten or so for pools of two). Through a Pool whose
+        averages nothing encloses, points of it are found by a search, and MEASURED.
 
         >>> print(derive("relu", norm="act", mu="mu").critical_line())
         critical line: sigma_b = sigma_w/sqrt(-1 + pi)
           (K is at its fixed point from layer 2 on, so the whole line is critical)
         """
-        from meanfield.symbolic.criticality.lines import critical_line
+        from meanfield.verbs.places import critical_line_of as verb
 
-        return critical_line(self.block, choice(of, "of", ("J", "K")))
+        return verb(self, choice(of, "of", ("J", "K")))
 
     @spoken
     def critical_points(self) -> CriticalPoints:

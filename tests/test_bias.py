@@ -116,7 +116,7 @@ def test_balance_between_prejudice_and_neutrality():
 
 
 def test_unknown_is_said_with_its_reason():
-    found = mf.derive("tanh", residual=True).bias(sigma_w=1, sigma_b="0.1")
+    found = mf.derive("z*sech(z)", residual=True).bias(sigma_w=1, sigma_b="0.1")
     assert found.phase is BiasPhase.UNKNOWN and "propagate" in found.message and found.status is mf.Status.UNKNOWN
     with pytest.raises(MeanFieldError, match="is not known here"):
         found.fraction()

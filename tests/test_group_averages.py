@@ -140,15 +140,10 @@ def test_what_jumps_has_no_slope():
 def test_what_is_not_known_is_said():
     theory = pooled("relu", 2, "sqrt(z1**2 + z2**2)")
     place = {"sigma_w": 1, "sigma_b": "0.1"}
-    calls = [lambda v=v: getattr(theory, v)(**place) for v in ("fixed_points", "phase", "correlations")]
-    calls += [lambda q=q: theory.depth_law(q, **place) for q in ("K", "J", "c")]
-    calls += [theory.critical_line, theory.critical_points, theory.neutrality_line]
-    calls += [lambda: theory.phase_diagram(sigma_w=[1.0, 2.0], sigma_b=[0.1])]
-    for call in calls:
+    calls = [lambda q=q: theory.depth_law(q, **place) for q in ("K", "J", "c")]
+    for call in (*calls, theory.critical_points):
         with pytest.raises(MeanFieldError, match="nothing encloses"):
             call()
-    with pytest.raises(MeanFieldError, match="unequal norms through a Pool"):
-        theory.propagate(depth=2, start={"K_aa": 1.0, "K_bb": 2.0, "c": 0.5}, quantities=("K_aa", "c"), **place)
     assert "chi_J" in theory.susceptibilities() and theory.latex()
 
 
@@ -198,10 +193,6 @@ def test_networks_confirm_formulas(phi, size, kind):
     theory = pooled(phi, size, kind)
     settings = {"sigma_b": 0.3, "width": 1200, "depth": 5, "networks": 60, "seed": 5}
     assert mf.check(theory, sigma_w=1.2, **settings).passed
-    if size == 4:  # eight dimensions, and a φ that oscillates
-        with pytest.raises(MeanFieldError, match="too steep, or grows too fast"):
-            theory.propagate(sigma_w=1.2, sigma_b=0.3, depth=2, correlation=0.3, quantities=("distance",))
-        return
     two = mf.check(theory, sigma_w=1.2, correlation=0.3, quantities=("c", "distance", "J_ab"), **settings)
     assert two.passed
     found = mf.measure(theory, sigma_w=1.2, correlation=0.3, quantities=("distance",), **settings).estimate("distance")

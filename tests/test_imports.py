@@ -31,8 +31,8 @@ functions.formula functions.parser functions.ranges functions.growth functions.i
 functions.piecewise functions.regions functions.activations functions.signs
 symbolic.averages.closed_form symbolic.averages.enclosure symbolic.averages.finite_parts symbolic.averages.powerlog
 symbolic.averages.mellin symbolic.averages.nested symbolic.averages.node symbolic.averages.stretch
-symbolic.averages.chord symbolic.averages.groups symbolic.averages.pools symbolic.averages.closeness
-symbolic.averages.sphere symbolic.averages.common
+symbolic.averages.chord symbolic.averages.groups symbolic.averages.largest symbolic.averages.pools
+symbolic.averages.closeness symbolic.averages.sphere symbolic.averages.common
 symbolic.averages.moments symbolic.averages.expansion
 symbolic.equality symbolic.steps symbolic.recursion symbolic.coordinates symbolic.bias
 symbolic.finite_width.pairings symbolic.finite_width.zonal symbolic.finite_width.orthogonality
@@ -66,13 +66,15 @@ numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branch
 numeric.quadrature.tables numeric.quadrature.hermite numeric.quadrature.slopes numeric.quadrature.whitened
 numeric.quadrature.weak numeric.quadrature.averages numeric.quadrature.sphere
 numeric.lowering.cache numeric.lowering.pair_check numeric.lowering.printing numeric.lowering.planes
-numeric.lowering.conditional numeric.lowering.direct numeric.lowering.groups numeric.lowering.common
+numeric.lowering.conditional numeric.lowering.direct numeric.lowering.groups numeric.lowering.largest
+numeric.lowering.common
 numeric.lowering.loops numeric.lowering.modules numeric.lowering.scalar numeric.lowering.pairs
 numeric.lowering.stretches numeric.lowering.parametric_check numeric.lowering.parametric numeric.lowering.chords
 numeric.lowering.chord_check numeric.lowering.near_zero numeric.lowering.assembly
 numeric.tokens.functions numeric.tokens.expansions numeric.tokens.fields numeric.tokens.walk numeric.tokens.sampling
 numeric.phase numeric.places numeric.starts numeric.solvers numeric.gradients numeric.memory numeric.fluctuations
-numeric.pair_corrections numeric.correlations numeric.neutrality numeric.sweeps numeric.widths numeric.many_inputs
+numeric.pair_corrections numeric.correlations numeric.neutrality numeric.sampled numeric.sweeps numeric.widths
+numeric.many_inputs
 numeric.nested numeric.fractions numeric.gap_source numeric.gap_tables numeric.gaps numeric.settling
 class_fraction bias finite_width correlator_depth several_inputs
 presentation.figures presentation.bias_figures presentation.tables presentation.diagrams presentation.bias_diagrams

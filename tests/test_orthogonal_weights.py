@@ -31,16 +31,17 @@ def test_the_print_and_its_contrast_come_out_as_they_should(claim):
     if claim.misprint:
         holds, fails = fails, holds
     assert fails is Verdict.REFUTED
-    expected = Verdict.MEASURED if isinstance(claim, Floats) else Verdict.PROVED
+    floats = isinstance(claim, Floats) or claim.source == "C4: tanh, 1/n^2"  # a run
+    expected = Verdict.MEASURED if floats else Verdict.PROVED
     assert holds is (Verdict.DIGITS if claim.source in DIGITS else CERTIFIED.get(claim.source, expected))
 
 
 def test_counts():
     """A claim that silently disappears is seen."""
     assert len(CLAIMS) == len({c.id for c in CASES})
-    counts = {"Formula": 79, "PerNetwork": 14, "Equation": 4, "Says": 10, "Floats": 19}
+    counts = {"Formula": 79, "PerNetwork": 14, "Equation": 4, "Says": 14, "Floats": 19}
     assert Counter(type(c).__name__ for c in CLAIMS) == counts
-    assert sum(c.misprint for c in CLAIMS) == 9
+    assert sum(c.misprint for c in CLAIMS) == 10
 
 
 def test_the_laws_differ_where_they_are_told_apart():

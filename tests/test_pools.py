@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 import sympy as sp
@@ -11,8 +12,12 @@ from scipy.special import erf, ndtr, owens_t
 
 import meanfield as mf
 from meanfield.functions.activations import activation
+from meanfield.numeric.lowering import largest as lowered_largest
 from meanfield.numeric.lowering import printing
 from meanfield.results import MeanFieldError
+from meanfield.symbolic.averages import groups
+from meanfield.symbolic.averages.largest import Largest
+from meanfield.symbolic.averages.node import Integrand
 from meanfield.symbolic.averages.pools import EVEN_FALLING, EVEN_RISING, FALLING, RISING, kind_of
 from meanfield.symbols import J, K, sigma_b, sigma_w
 
@@ -139,22 +144,97 @@ def test_two_inputs_of_averages_are_exact():
     assert abs(apart - 2 * (sp.N(one, 30) - sp.N(product, 30))) < 1e-27
 
 
-def test_ranks_of_pairs_against_owens_t():
-    rank = printing.interpret("def f(kind, x, y, gap, flip):\n    return _joint_rank(kind, x, y, gap, flip)\n", "f")
+def test_what_lies_off_the_diagonal_against_owens_t_and_digits():
+    lost = printing.interpret("def f(h, k, gap, flip):\n    return _lost(h, k, gap, flip)\n", "f")
 
     def below(x, y, c):
         r = math.sqrt(1 - c * c)
         whole = owens_t(x, (y - c * x) / (x * r)) + owens_t(y, (x - c * y) / (y * r))
         return 0.5 * (ndtr(x) + ndtr(y)) - whole - 0.5 * (x * y < 0)
 
-    for x, y, c in ((0.3, 1.1, 0.5), (-0.7, 0.2, 0.9), (1.4, 1.3, 0.999), (-2.0, -1.0, 0.0), (0.1, -0.4, 0.3)):
-        assert rank(1, x, y, 1 - c, False) == pytest.approx(below(x, y, c), abs=1e-14)
-        assert rank(1, x, -y, 1 - c, True) == pytest.approx(below(x, y, -c), abs=1e-14)
-        assert rank(-1, x, y, 1 - c, False) == pytest.approx(below(-x, -y, c), abs=1e-14)
-        a, b = abs(x), abs(y)
-        box = below(a, b, c) - below(-a, b, c) - below(a, -b, c) + below(-a, -b, c)
-        assert rank(2, x, y, 1 - c, False) == pytest.approx(box, abs=1e-14)
-        assert rank(1, x, y, 1 - c - 1e-3 * (1 - c), False) != pytest.approx(below(x, y, c), abs=1e-14)
+    for x, y, c in ((0.3, 1.1, 0.5), (-0.7, 0.2, 0.9), (1.4, 1.3, 0.999), (-2.0, -1.0, 0.001), (0.1, -0.4, 0.3)):
+        assert lost(x, y, 1 - c, False) == pytest.approx(ndtr(x) - below(x, y, c), abs=2e-12)
+        assert lost(x, y, 1 - c, True) == pytest.approx(ndtr(x) - below(x, y, -c), abs=1e-14)
+        assert lost(x, y, 1 - c - 1e-6 * (1 - c), False) != pytest.approx(ndtr(x) - below(x, y, c), abs=2e-12)
+    for h, k, gap in ((0.4, 0.4 + 3e-5, 1e-10), (-1.0, -1.0 + 1e-4, 2e-9), (0.2, 0.2, 1e-10)):  # relatively
+        exact = off_the_diagonal(h, k, gap)
+        assert lost(h, k, gap, False) == pytest.approx(exact, rel=2e-11)
+        assert lost(h, k + 1e-9, gap, False) != pytest.approx(exact, rel=2e-11)
+
+
+def off_the_diagonal(h: float, k: float, gap: float) -> float:
+    """P(u < h, v > k) at correlation 1 - gap, with 30 digits on the way."""
+    with mpmath.workdps(30):
+        c = 1 - mpmath.mpf(gap)
+        r = mpmath.sqrt(1 - c**2)
+        ends = [mpmath.mpf(h) - t * r for t in (30, 10, 3, 1, 0)]
+        return float(mpmath.quad(lambda u: mpmath.npdf(u) * mpmath.ncdf((c * u - mpmath.mpf(k)) / r), ends))
+
+
+def sorted_largest(phi, slope, n: int, variance: float, m: int = 400001):
+    """(⟨M⟩, ⟨M²⟩, ⟨‖∇M‖²⟩) of the largest of φ at n nodes: values of a fine grid, in their order."""
+    x = np.linspace(-8.5, 8.5, m)
+    w = np.exp(-x * x / 2)
+    z, w = math.sqrt(variance) * x, w / w.sum()
+    order = np.argsort(phi(z))
+    below = np.cumsum(w[order])
+    share = np.diff(np.concatenate([[0.0], below**n]))
+    value = phi(z)[order]
+    return (share * value).sum(), (share * value**2).sum(), (share * slope(z)[order] ** 2).sum()
+
+
+TURNS = {
+    "gelu": (lambda z: z * ndtr(z), lambda z: ndtr(z) + z * np.exp(-z * z / 2) / math.sqrt(2 * math.pi)),
+    "sin": (np.sin, np.cos),
+    "z*exp(-z)": (lambda z: z * np.exp(-z), lambda z: (1 - z) * np.exp(-z)),
+    "max(z, 0) - max(z - 1, 0)*2": (
+        lambda z: np.maximum(z, 0) - 2 * np.maximum(z - 1, 0),
+        lambda z: (z > 0) - 2.0 * (z > 1),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TURNS)
+def test_maxima_of_a_phi_that_turns_against_sorted_values(name):
+    for n, variance in ((2, 0.3), (5, 1.0), (40, 2.0)):
+        node = Largest(Integrand(activation(name).pieces.expr), n, groups.SECOND, (K,))
+        one = printing.interpret(lowered_largest.core(node, "nodes")[0], "nodes_one")(variance, 0)
+        exact = sorted_largest(*TURNS[name], n, variance)
+        assert one[0] == pytest.approx(exact[0], rel=3e-6, abs=1e-7)
+        assert one[1] == pytest.approx(exact[1], rel=3e-6)
+        assert one[2] == pytest.approx(exact[2], rel=1e-4)
+        other = sorted_largest(*TURNS[name], n + 1, variance)
+        assert abs(one[1] / other[1] - 1) > 1e-5 or abs(one[2] / other[2] - 1) > 1e-3
+
+
+def distance_on_a_grid(phi, n: int, a: float, b: float, c: float, m: int = 1500) -> float:
+    """⟨(M_a - M_b)²⟩ by the joint distribution of one node on a grid, to the power n."""
+    x = np.linspace(-6, 6, m)
+    u, v = x[:, None], x[None]
+    w = np.exp(-(u * u - 2 * c * u * v + v * v) / (2 * (1 - c * c)))
+    first, second = phi(math.sqrt(a) * x), phi(math.sqrt(b) * x)
+    w = (w / w.sum())[np.argsort(first)][:, np.argsort(second)]
+    whole = np.cumsum(np.cumsum(w, axis=0), axis=1) ** n
+    share = np.diff(np.diff(np.pad(whole, ((1, 0), (1, 0))), axis=0), axis=1)
+    return float((share * (np.sort(first)[:, None] - np.sort(second)[None]) ** 2).sum())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["gelu", "sin", "max(z, 0) - max(z - 1, 0)*2"])
+def test_two_inputs_of_a_phi_that_turns_against_a_grid(name):
+    """Any number of nodes, equal norms and others, both signs of c; the slope against differences of the distance."""
+    for n in (2, 5):
+        node = Largest(Integrand(activation(name).pieces.expr), n, groups.SECOND, (K,))
+        source, limit = lowered_largest.core(node, "nodes")
+        two = printing.compiled(source, "nodes_two")
+        for a, b, c in ((1.0, 1.0, 0.4), (1.0, 0.5, 0.4), (2.0, 2.0, -0.3)):
+            found, slope = two(a, b, 1 - abs(c), c < 0, 0)
+            assert found == pytest.approx(distance_on_a_grid(TURNS[name][0], n, a, b, c), rel=5e-4)
+            assert found != pytest.approx(distance_on_a_grid(TURNS[name][0], n, a, b, c + 0.01), rel=5e-4)
+            h = 1e-4  # d⟨(M_a - M_b)²⟩ = -2 d⟨M_a M_b⟩
+            ends = [two(a, b, 1 - abs(c + s), c < 0, 1)[0] for s in (h, -h)]
+            assert slope == pytest.approx((ends[1] - ends[0]) / (4 * h * math.sqrt(a * b)), rel=1e-6)
+        assert lowered_largest.error(node, source, "nodes", limit) < 1e-6
 
 
 def test_how_phi_goes():
@@ -165,10 +245,9 @@ def test_how_phi_goes():
 
 
 def test_what_is_not_derived_is_said():
-    with pytest.raises(MeanFieldError, match="rises or falls all along, or with"):
-        pooled("gelu", 5).recursion("K")
-    with pytest.raises(MeanFieldError, match="nothing encloses"):
-        pooled("tanh", 2, "sqrt(z1**2 + z2**2)").fixed_points(sigma_w=1, sigma_b=1)
+    for theory in (pooled("gelu", 5), pooled("tanh", 2, "sqrt(z1**2 + z2**2)")):
+        with pytest.raises(MeanFieldError, match="nothing encloses"):
+            theory.depth_law("J", sigma_w=1, sigma_b=1)
     with pytest.raises(MeanFieldError, match="put a Nonlinearity before"):
         mf.derive(architecture=mf.Sequential((mf.Pool(2), mf.Nonlinearity("tanh"), mf.Dense()))).recursion("K")
     with pytest.raises(MeanFieldError, match="Two Pools"):

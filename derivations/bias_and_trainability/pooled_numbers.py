@@ -1,6 +1,6 @@
 """Numbers of networks with pools of two, and laws of depth, as functions of a planted error, for `checks.Check`.
 
-All runs of a pooled φ ask for the same quantities, as a pool's two-input map takes a minute to compile.
+All runs of a pooled φ ask for the same quantities, as a pool's two-input map takes many seconds to compile.
 """
 
 from __future__ import annotations

@@ -8,13 +8,14 @@ from functools import partial
 import sympy as sp
 
 import meanfield as mf
-from derivations.claims import Formula, network
+from derivations.claims import Formula, Verdict, network
 from derivations.orthogonal_weights.kernels import TANH
 from derivations.orthogonal_weights.kinds import Says, of_law
 from meanfield.symbols import l
 
-GAUSSIAN = network("tanh")
+GAUSSIAN, RELU = network("tanh"), network("relu", weights="orthogonal")
 PLACE = {"sigma_w": 1, "sigma_b": 0, "lambda_w": 1, "lambda_b": "1/l"}  # critical, rates (5.17)
+ROOT = {"sigma_w": "sqrt(2)", "sigma_b": 0, "lambda_w": 1, "lambda_b": "1/l"}
 NAMES = ("V", "A", "B", "D", "F", "P", "Q", "R", "S", "T", "U")
 MEANS = ("G1", "Theta1")
 
@@ -56,6 +57,24 @@ def smaller(one: str, two: str) -> Callable[[mf.Theory], bool]:
     return lambda theory: bool(abs(sp.limit(lead(one)(theory) / lead(two)(theory), l, sp.oo)) < 1)
 
 
+def powers_at(place: dict, names: Iterable[str], theory: mf.Theory) -> frozenset[sp.Expr]:
+    return frozenset(theory.depth_law(name, **place).law.leading.power for name in names)
+
+
+def powers_alone(place: dict, names: Iterable[str], theory: mf.Theory) -> bool:
+    """Whether every normalized correlator goes as a power of l, as K does, so that no exponential is left to tune."""
+    laws = [theory.depth_law(name, **place).law for name in names]
+    return all(x.leading.rate == 0 for x in laws)
+
+
+def settled(theory: mf.Theory) -> bool:
+    """Whether the corrections of order 1/n² of K and V, over K and K², stay bounded: a run to 10^5 layers."""
+    run = theory.propagate(sigma_w=1, sigma_b=0, depth=10**5, input_norm=1 / 3, quantities=("K", "G2", "V1"))
+    tenth, last = 10**4 - 1, 10**5 - 1
+    G, V = run.G2 / run.K, run.V1 / run.K**2
+    return bool(abs(G[last]) < abs(G[tenth]) < 0.1 and abs(V[last] - V[tenth]) < 0.02 and abs(V).max() < 4.01)
+
+
 def forgotten(names: Iterable[str], theory: mf.Theory) -> bool:
     return all(theory.depth_law(name, **PLACE).forgets for name in names)
 
@@ -83,6 +102,13 @@ CONJECTURES = (
          by=logs_beside_a_limit),
     Says("C2: |A| < |B|", TANH, "A/B", True, False, True, by=smaller("A", "B")),
     Says("C2: |D| < |F|", TANH, "D/F", True, False, by=smaller("D", "F")),
+    # C4: order 1/n and 1/n² of K and V stay in their bounds, orthogonal; l/n stays the scale where φ is homogeneous
+    Says("C4: tanh, 1/n^2", TANH, "G2/K, V1/K^2", True, False, by=settled, how=Verdict.MEASURED),
+    Says("C4: any phi", RELU, "V", frozenset({0}), frozenset({1}), True,
+         by=partial(powers_at, ROOT, "V")),
+    Says("C6: powers of l, Gaussian tanh", GAUSSIAN, "V ... U", True, False, by=partial(powers_alone, PLACE, NAMES)),
+    Says("C6: powers of l, Gaussian ReLU", network("relu"), "V ... F", True, False,
+         by=partial(powers_alone, ROOT, NAMES[:5])),
     Says("C5: one input, the leading terms", TANH, "V ... U", True, False, by=partial(forgotten, NAMES)),
 )  # fmt: skip
 CLAIMS = LIMITS + CONJECTURES

@@ -30,6 +30,7 @@ from meanfield.presentation.figures import FORMATS, save
 from meanfield.presentation.tables import Table
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.naming import describe
+from meanfield.symbolic.criticality.lines import CriticalLine
 from meanfield.symbolic.criticality.phases import Phase
 from meanfield.theory import Theory
 
@@ -64,6 +65,7 @@ def critical(
     fixed, phase = None, None
     with out.working(f"Criticality of {describe(theory.block)}"):
         line, points = theory.critical_line(), theory.critical_points()
+        assert isinstance(line, CriticalLine)  # no pool is asked for here
         if place:
             fixed = theory.fixed_points(**place)
             phase = _phase(theory, place, start)

@@ -29,6 +29,8 @@ from meanfield.symbolic.recursion import Recursion
 from meanfield.symbols import sigma_w
 
 NEAR = 1e-12  # relative: slopes of 1, and maps that are taken for the same at two K
+FAR = (1e26, 7.3e26)  # the two K where K ends at ∞: there φ may have become one power
+FARTHER = 1e-9  # and how far the two maps may be apart
 
 
 @dataclass(frozen=True)
@@ -171,9 +173,12 @@ def _without_K(recursion: Recursion, values: dict[str, Any], end: str) -> tuple[
         return None, math.nan, "without weights and biases every signal is 0"
     step = _Step(recursion, values | {"sigma_b": 0.0})
     with np.errstate(all="ignore"):
-        looks = [[step.excess(K, gap) for gap in (0.9, 0.3, 1e-3)] for K in (1.0, 7.3)]
-    if all(abs(a - b) <= NEAR for a, b in zip(*looks)):
-        return step, 1.0, f"K flows to {end}; the map of c does not depend on K, as far as float arithmetic sees"
+        for places, near in (((1.0, 7.3), NEAR), *[(FAR, FARTHER)] * (end == "∞")):
+            looks = [[step.excess(K, gap) for gap in (0.9, 0.3, 1e-3)] for K in places]
+            if all(abs(a - b) <= near for a, b in zip(*looks)) and (near == NEAR or abs(looks[0][0]) > near):
+                there = "" if near == NEAR else " there"
+                why = f"the map of c does not depend on K{there}, as far as float arithmetic sees"
+                return step, places[0], f"K flows to {end}; {why}"
     return None, math.nan, (
         f"K flows to {end}, where the map of c depends on how it gets there; follow it with propagate(quantities="
         '("K", "c"))'
@@ -184,7 +189,7 @@ def _slope_at_one(step: _Step, K: float, phase: Any, free: bool) -> tuple[float,
     """(C′(1), whether its side of 1 is proved); NaN where nothing decides."""
     if free:
         slope = step.slope(K, 0.0)
-        return (1.0 if abs(slope - 1) <= NEAR else slope), False
+        return (1.0 if abs(slope - 1) <= (NEAR if K == 1 else FARTHER) else slope), False
     value = phase.chi_J.value
     slope = math.inf if not getattr(value, "is_finite", True) else float(value)
     if phase.name in ("critical", "critical to rounding"):

@@ -23,8 +23,61 @@ GRID = np.logspace(-8, 8, 321)  # of K, on which changes of sign are looked for
 ERROR = 1e-12  # relative, of places on the line: what is left of averages that hold 1e-13
 
 
+class CurveInK:
+    """A curve in the (σ_w, σ_b) plane whose parameter is the fixed point K."""
+
+    grid = GRID
+
+    @property
+    def error(self) -> float:
+        """Of places on the line, relative."""
+        return ERROR
+
+    def squares(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(σ_w², σ_b²) along the line at an array of K > 0; σ_b² < 0 where no bias would do."""
+        raise NotImplementedError
+
+    def at(self, K: object) -> tuple[float, float]:
+        """(σ_w, σ_b) of the point whose fixed point is K. Raises: MeanFieldError where σ_b² would be negative."""
+        k = _positive(K, "K")
+        w2, b2 = (float(v[0]) for v in self.squares(np.array([k])))
+        if not b2 >= -self.error * k:
+            raise MeanFieldError(f"At K = {k:.6g} the line would need σ_b² = {b2:.6g} < 0.")
+        return w2**0.5, max(b2, 0.0) ** 0.5
+
+    def sigma_w_at(self, sigma_b: object) -> tuple[tuple[Solution, Solution], ...]:
+        """((σ_w, K*), …) of the points with this σ_b > 0, by increasing K*, found by a search over K in [1e-8, 1e8]."""
+        return self._meets(_positive(sigma_b, "sigma_b"), known=1, wanted=0)
+
+    def sigma_b_at(self, sigma_w: object) -> tuple[tuple[Solution, Solution], ...]:
+        """((σ_b, K*), …) of the points with this σ_w > 0, by increasing K*, found by a search over K in [1e-8, 1e8]."""
+        return self._meets(_positive(sigma_w, "sigma_w"), known=0, wanted=1)
+
+    def _meets(self, value: float, known: int, wanted: int) -> tuple[tuple[Solution, Solution], ...]:
+        from scipy.optimize import brentq
+
+        def off(log_K: np.ndarray) -> np.ndarray:
+            return self.squares(np.exp(np.atleast_1d(log_K)))[known] - value**2
+
+        logs, out = np.log(self.grid), []
+        signs = np.sign(off(logs))
+        for i in np.flatnonzero(signs[:-1] * signs[1:] < 0):
+            k = float(np.exp(brentq(lambda u: float(off(u)[0]), logs[i], logs[i + 1], xtol=1e-15, rtol=8.9e-16)))
+            square = float(self.squares(np.array([k]))[wanted][0])
+            if square >= 0:
+                where = f"found by a search over K in [{self.grid[0]:g}, {self.grid[-1]:g}]"
+                number, place = float(square**0.5), float(k)
+                out.append(
+                    (
+                        Solution(number, Status.MEASURED, self.error * number, where),
+                        Solution(place, Status.MEASURED, self.error * place, where),
+                    )
+                )
+        return tuple(out)
+
+
 @dataclass(frozen=True, eq=False)
-class CorrelationLine:
+class CorrelationLine(CurveInK):
     """Where c* = c, as a curve in K; see `Theory.neutrality_line`.
 
     recursion: of (K, K_ab, distance), linear in (σ_w², σ_b²); strength: μ of the skip; c: the correlation.
@@ -59,44 +112,6 @@ class CorrelationLine:
             moved = np.exp(run.values["log_distance"][..., 1]) - self.strength**2 * apart
             w2 = kept * apart / moved
             return w2, kept * K - w2 * (run.values["K"][..., 1] - self.strength**2 * K)
-
-    def at(self, K: object) -> tuple[float, float]:
-        """(σ_w, σ_b) of the point whose fixed point is K. Raises: MeanFieldError where σ_b² would be negative."""
-        k = _positive(K, "K")
-        w2, b2 = (float(v[0]) for v in self.squares(np.array([k])))
-        if not b2 >= -ERROR * k:
-            raise MeanFieldError(f"At K = {k:.6g} the line would need σ_b² = {b2:.6g} < 0.")
-        return w2**0.5, max(b2, 0.0) ** 0.5
-
-    def sigma_w_at(self, sigma_b: object) -> tuple[tuple[Solution, Solution], ...]:
-        """((σ_w, K*), …) of the points with this σ_b > 0, by increasing K*, found by a search over K in [1e-8, 1e8]."""
-        return self._meets(_positive(sigma_b, "sigma_b"), known=1, wanted=0)
-
-    def sigma_b_at(self, sigma_w: object) -> tuple[tuple[Solution, Solution], ...]:
-        """((σ_b, K*), …) of the points with this σ_w > 0, by increasing K*, found by a search over K in [1e-8, 1e8]."""
-        return self._meets(_positive(sigma_w, "sigma_w"), known=0, wanted=1)
-
-    def _meets(self, value: float, known: int, wanted: int) -> tuple[tuple[Solution, Solution], ...]:
-        from scipy.optimize import brentq
-
-        def off(log_K: np.ndarray) -> np.ndarray:
-            return self.squares(np.exp(np.atleast_1d(log_K)))[known] - value**2
-
-        logs, out = np.log(GRID), []
-        signs = np.sign(off(logs))
-        for i in np.flatnonzero(signs[:-1] * signs[1:] < 0):
-            k = float(np.exp(brentq(lambda u: float(off(u)[0]), logs[i], logs[i + 1], xtol=1e-15, rtol=8.9e-16)))
-            square = float(self.squares(np.array([k]))[wanted][0])
-            if square >= 0:
-                where = f"found by a search over K in [{GRID[0]:g}, {GRID[-1]:g}]"
-                number, place = float(square**0.5), float(k)
-                out.append(
-                    (
-                        Solution(number, Status.MEASURED, ERROR * number, where),
-                        Solution(place, Status.MEASURED, ERROR * place, where),
-                    )
-                )
-        return tuple(out)
 
     def __repr__(self) -> str:
         return one_line("CorrelationLine", f"c* = {self.c:g}, a curve in K")

@@ -1,9 +1,9 @@
 r"""Where the correlation of two inputs of one norm ends, over a grid of (σ_w, σ_b): 1 - c*, its slope and its error.
 
 C, the map of c at fixed K, is convex on [0, 1] with C(1) = 1 (`numeric.correlations`): with C′(1) = χ_J* ≤ 1 every
-correlation ends at 1, with χ_J* > 1 at the one zero in [0, 1). Where K ends at 0 or ∞ the map must not depend on K
-(φ of one power); elsewhere nothing is claimed, except that two orthogonal inputs stay orthogonal where every φ is odd
-and there are no biases.
+correlation ends at 1, with χ_J* > 1 at the one zero in [0, 1). Where K ends at 0 or ∞ the map must not depend on K (φ
+of one power; at ∞ also one that has become a power there: GELU), which its values at two K show; elsewhere nothing is
+claimed, except that two orthogonal inputs stay orthogonal where every φ is odd and there are no biases.
 
 Source: derived here; [bias_and_trainability] Sec. 4 and figure 3 have ReLU and tanh by a scan.
 """
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.numeric.correlations import NEAR
+from meanfield.numeric.correlations import FAR, FARTHER, NEAR
 from meanfield.numeric.gaps import Gaps
 from meanfield.numeric.lowering.assembly import lower
 from meanfield.numeric.solvers import propagate
@@ -75,20 +75,30 @@ class Plain:
         return (cells.sigma_b == 0) & ((cells.sigma_w == 0) | (self.gaps is None))
 
     def without_K(self, cells: Cells) -> Found:
-        """The same where K ends at 0 or ∞, NaN where the map of c depends on K or is the identity."""
+        """The same where K ends at 0 or ∞, NaN where the map of c depends on K, even there, or is the identity."""
         unknown = np.full((3, cells.K.size), math.nan)
         if self.gaps is None or self.mu > 1:
             return tuple(unknown)
-        logs = self.gaps.averages(np.repeat(TWICE, len(LOOKS)), np.tile(LOOKS, 2)).reshape(2, len(LOOKS), 2)
+        found = np.array(self._free(cells, TWICE, NEAR))
+        far = np.isnan(found[0]) & np.isinf(cells.K)
+        if far.any():
+            found[:, far] = self._free(cells.at(far), FAR, FARTHER)
+        return tuple(found)
+
+    def _free(self, cells: Cells, places: tuple[float, float], near: float) -> Found:
+        """`without_K` by the maps of c at two K; near: how far they may be apart."""
+        assert self.gaps is not None
+        unknown = np.full((3, cells.K.size), math.nan)
+        logs = self.gaps.averages(np.repeat(places, len(LOOKS)), np.tile(LOOKS, 2)).reshape(2, len(LOOKS), 2)
         ratio = logs[..., 0] - logs[..., 1]
         # without a skip S/⟨f²⟩ decides, with one S and ⟨f²⟩/K
         moved = np.abs(logs[0] - logs[1]) if self.mu else np.abs(ratio[0] - ratio[1])
-        if not moved.max() <= NEAR or np.abs(ratio).max() <= NEAR:
+        if not moved.max() <= near or np.abs(ratio).max() <= near:
             return tuple(unknown)
-        if ratio[0, -1] <= NEAR:
+        if ratio[0, -1] <= near:
             gap, slope, error = (np.array([v]) for v in (0.0, 1.0, 0.0))
         else:
-            gap, slope, error = self.gaps.settle(np.array([1.0]), logs[0, :1, 1], 1.0)
+            gap, slope, error = self.gaps.settle(np.array(places[:1]), logs[0, :1, 1], 1.0)
         own = cells.sigma_w**2 * math.exp(logs[0, 0, 1])
         with np.errstate(invalid="ignore"):
             found = np.array([gap + 0 * own, 1 + own / (own + self.mu**2) * (slope - 1), error + 0 * own])
@@ -121,16 +131,23 @@ class Stepwise:
         return looks[0] & looks[1]
 
     def without_K(self, cells: Cells) -> Found:
+        found = np.array(self._free(cells, TWICE, NEAR))
+        far = np.isnan(found[0]) & np.isinf(cells.K)
+        if far.any():
+            found[:, far] = self._free(cells.at(far), FAR, FARTHER)
+        return tuple(found)
+
+    def _free(self, cells: Cells, places: tuple[float, float], near: float) -> Found:
         found = np.full((3, cells.K.size), math.nan)
         ones = np.ones(cells.K.size)
-        looks = np.array([[self.excess(cells, k * ones, g * ones, False) for g in LOOKS] for k in TWICE])
+        looks = np.array([[self.excess(cells, k * ones, g * ones, False) for g in LOOKS] for k in places])
         with np.errstate(invalid="ignore"):
-            free = (cells.sigma_w > 0) & (np.abs(looks[0] - looks[1]).max(axis=0) <= NEAR)
-            free &= np.abs(looks[0]).max(axis=0) > NEAR
-        inside = free & (looks[0, -1] > NEAR)
+            free = (cells.sigma_w > 0) & (np.abs(looks[0] - looks[1]).max(axis=0) <= near)
+            free &= np.abs(looks[0]).max(axis=0) > near
+        inside = free & (looks[0, -1] > near)
         found[:, free & ~inside] = np.array([[0.0], [1.0], [0.0]])
         if inside.any():
-            found[:, inside] = self._zeros(cells.at(inside), ones[inside], False)
+            found[:, inside] = self._zeros(cells.at(inside), places[0] * ones[inside], False)
         return tuple(found)
 
     def _zeros(self, cells: Cells, K: np.ndarray, biased: bool) -> Found:

@@ -32,7 +32,8 @@ class Run:
 
     l: layer indices (the last axis of every array). values: name → array of shape (broadcast shape of the parameters,
     layers); a quantity carried as a logarithm is stored as one ("log_J"), and `run.J` exponentiates it. diverged_at:
-    first layer at which K overflows, 0 where it does not; from that layer on K is inf and J is NaN. Of two inputs the
+    first layer at which K overflows, 0 where it does not; from that layer on K is inf and J is NaN, but where it
+    has come to grow by one factor a layer (of ReLU, GELU; not of z²), which it keeps. Of two inputs the
     one that overflows is inf, and the other's K is NaN (it is not followed; propagate it by itself).
 
     level: "averaged" where a Dense mixes tokens (means over its matrix, beside the "sampled" level of `Theory.sample`),
@@ -318,9 +319,25 @@ def propagate(
             "quadrature; use fewer layers or a smaller sigma_w, sigma_b or Q0."
         )
     names = [v.key for v in recursion.state]
+    if every_layer and not layerwise:
+        _grown_on(out, diverged, recursion)
     layers = np.arange(1, depth + 1) if every_layer else np.array([depth])
     values = {n: out[:, :, i].reshape(*shape, len(layers)) for i, n in enumerate(names)}
     return Run(layers, values, diverged.reshape(shape), lowered, {**arrays, **inputs, **given_start}, layerwise)
+
+
+def _grown_on(out: np.ndarray, diverged: np.ndarray, recursion: Recursion) -> None:
+    """Carry the logarithms of J and Theta on where K has overflowed, if they have come to grow by one factor a layer:
+    beyond K = 1e300 that is the limit of χ_J."""
+    for i, v in enumerate(recursion.state):
+        if v.name not in ("J", "Theta") or not v.carry.relative:
+            continue
+        for p in np.flatnonzero(diverged > 4):
+            last = int(diverged[p]) - 2  # index of the last layer with finite K
+            log = out[p, :, i]
+            steps = np.diff(log[last - 2 : last + 1])
+            if np.isfinite(steps).all() and abs(steps[1] - steps[0]) <= 1e-12 * max(1.0, abs(log[last])):
+                log[last + 1 :] = log[last] + steps[1] * np.arange(1, log.size - last)
 
 
 def _refuse_size(points: int, depth: int, variables: int, parameters: int, layerwise: bool, every_layer: bool) -> None:

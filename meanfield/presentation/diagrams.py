@@ -163,7 +163,8 @@ def phase_diagram(
     points: CriticalPoints | None,
 ) -> PhaseDiagram:
     """The diagram of a (K, J) recursion; see `Theory.phase_diagram`."""
-    from meanfield.numeric.phase import GRID, compile_phase
+    from meanfield.numeric.phase import GRID, Compiled, compile_phase
+    from meanfield.numeric.sampled import Sampled, sampled
     from meanfield.numeric.solvers import first_value
 
     w, b = axis("sigma_w", sigma_w), axis("sigma_b", sigma_b)
@@ -177,7 +178,11 @@ def phase_diagram(
     require_memory(
         8.0 * DOUBLES * w.size * b.size, f"A diagram of {w.size} × {b.size} points", "take fewer values of σ_w or σ_b"
     )
-    compiled = compile_phase(recursion)
+    compiled: Compiled | Sampled
+    if recursion.only_floats:
+        compiled = sampled(recursion.homogeneous("A phase diagram was", enclosed=False))
+    else:
+        compiled = compile_phase(recursion)
     missing = [n for n in compiled.parameters if n not in ("sigma_w", "sigma_b", *parameters)]
     if missing:
         raise MeanFieldError(f"{missing[0]} has no value; give it as a keyword ({missing[0]}=...).")

@@ -31,8 +31,8 @@ class BiasPhase(Enum):
     ORDERED_DEEP_PREJUDICE = "ordered deep prejudice"  #: γ → ∞, χ_J* < 1
     TRANSIENT_DEEP_PREJUDICE = "transient deep prejudice"  #: γ → ∞ by a power of l, χ_J* = 1, K settles: edge of chaos
     CHAOTIC_DEEP_PREJUDICE = "chaotic deep prejudice"  #: γ → ∞, χ_J* > 1
-    PREJUDICE = "prejudice"  #: 1 < γ* < ∞, χ_J* > 1
-    NEUTRALITY = "neutrality"  #: γ* < 1, χ_J* > 1
+    PREJUDICE = "prejudice"  #: 1 < γ* < ∞: χ_J* > 1, or K grows beside a skip
+    NEUTRALITY = "neutrality"  #: γ* < 1, likewise
     BALANCE = "balance"  #: γ* = 1, the line between prejudice and neutrality: G_0 is uniform
     DIVERGENT_DEEP_PREJUDICE = "divergent deep prejudice"  #: γ → ∞, χ_J* = 1, but K grows without bound
     VANISHING_DEEP_PREJUDICE = "vanishing deep prejudice"  #: γ → ∞ while K → 0

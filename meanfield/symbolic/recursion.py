@@ -127,13 +127,19 @@ class Recursion:
         """Whether a step depends on L, the number of blocks of the network (depth - 1)."""
         return any(L in one.free_symbols for one in self.steps)
 
-    def homogeneous(self, what: str) -> Recursion:
-        """This recursion, if every layer has the same map, of averages that can be enclosed. Raises: MeanFieldError,
-        saying that `what` needs it."""
-        if any(e.has(Group) for step in self.steps for e in step.expressions):
+    @property
+    def only_floats(self) -> bool:
+        """Whether some average is a `Group`, which nothing encloses."""
+        return any(e.has(Group) for step in self.steps for e in step.expressions)
+
+    def homogeneous(self, what: str, enclosed: bool = True) -> Recursion:
+        """This recursion, if every layer has the same map, and averages that can be enclosed (`enclosed`). Raises:
+        MeanFieldError, saying that `what` needs it."""
+        if enclosed and self.only_floats:
             raise MeanFieldError(
-                f"{what} asked for, but a Pool's formula has averages that a lattice rule knows, to about four digits, "
-                "and nothing encloses; follow it with propagate, or compare networks with check."
+                f"{what} asked for, but this Pool has averages that are known as doubles, and that nothing encloses; "
+                "ask fixed_points, phase, correlations, bias or critical_line(), which measure, or follow it with "
+                "propagate."
             )
         if self.knows_depth:
             raise MeanFieldError(

@@ -18,7 +18,7 @@ from meanfield.symbolic.criticality.points import critical_points
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbols import J
 from meanfield.verbs import positions
-from meanfield.verbs.laws import closing_law
+from meanfield.verbs.laws import closing_law, growing_law
 from meanfield.verbs.maps import Maps
 from meanfield.verbs.places import correlations_of, is_odd, neutrality_line_of, phase_of, place
 from meanfield.verbs.values import (
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from meanfield.bias import Bias
     from meanfield.presentation.bias_diagrams import BiasDiagram
     from meanfield.presentation.diagrams import PhaseDiagram
+
+
+MOST_FLOATS = 400  # points of a bias diagram whose every c* is a search by slow averages
 
 
 def diagram(
@@ -113,7 +116,12 @@ def _bias_diagram(theory: Maps, base: PhaseDiagram, line: bool, jumps: bool, par
     if form is not None and not form[1].free_symbols:
         way = Plain(compile_gaps(form[0]), float(form[1]))
     else:
-        recursion = theory.equal_norms.only("K", "distance").homogeneous("A phase diagram was")
+        recursion = theory.equal_norms.only("K", "distance").homogeneous("A phase diagram was", enclosed=False)
+        if recursion.only_floats and base.K.size > MOST_FLOATS:
+            raise MeanFieldError(
+                f"A diagram of the bias of {base.K.size} points was asked for, but the averages of two inputs through "
+                f"this Pool take a second a point; take at most {MOST_FLOATS}, or ask correlations and bias at places."
+            )
         inside = inside_averages(recursion, parameters)
         recursion = recursion.subs(inside) if inside else recursion
         names = {p.name for p in recursion.parameters}
@@ -134,13 +142,17 @@ def initial_bias(theory: Maps, *, input_norm: object = 1, c0: object = 0, **para
     if cosine == 1:
         raise MeanFieldError("The guessing bias of an input with itself was asked for; give c0 < 1.")
     phase = phase_of(theory, input_norm=input_norm, **parameters)
-    settled = phase.fixed_point is not None and phase.fixed_point.K.value != 0 and phase.name == "chaotic"
+    floats = theory.one_input.only("K", "J").only_floats  # no law is derived, and c* decides alone
+    settled = phase.fixed_point is not None and phase.fixed_point.K.value != 0 and (floats or phase.name == "chaotic")
     found = correlations_of(theory, input_norm=input_norm, **parameters) if settled else None
-    law, why = None, ""
+    law, why, grown = None, "", False
     try:
         law = closing_law(theory, "gamma", {"Q0": input_norm, "c0": c0, **parameters}, growing=False)
     except MeanFieldError as error:
         why = str(error)
+        with suppress(MeanFieldError):  # where K grows as a power: one c* for every start between -1 and 1
+            law = growing_law(theory, "gamma", parameters) if abs(cosine) != 1 else None
+            grown = law is not None
     powers = all(a.homogeneity is not None for a in theory.activations)
     plain = powers or place(theory, parameters).get("sigma_w") == 0
     # how γ gets there is not known (z**2), or it starts where every other start ends (z**3), but where that is
@@ -148,4 +160,4 @@ def initial_bias(theory: Maps, *, input_norm: object = 1, c0: object = 0, **para
         with suppress(MeanFieldError):
             found = correlations_of(theory, input_norm=input_norm, **parameters)
             found = found if found.stable is not None else None
-    return bias_of(phase, law, why, found)
+    return bias_of(phase, law, why, found, grown)

@@ -206,13 +206,13 @@ def closing_law(theory: Maps, quantity: str, parameters: dict, growing: bool = T
             lambda: correlations_of(theory, input_norm=norm, **own),
         )
     except MeanFieldError as error:  # K grows as a power, and the map of c depends on it
-        found = _growing_law(theory, quantity, own) if growing and abs(start) != 1 else None
+        found = growing_law(theory, quantity, own) if growing and abs(start) != 1 else None
         if found is None:
             raise error
         return found
 
 
-def _growing_law(theory: Maps, quantity: str, parameters: dict) -> _depth.DepthLaw | None:
+def growing_law(theory: Maps, quantity: str, parameters: dict) -> _depth.DepthLaw | None:
     """The law of c or γ under a skip of strength 1, by the balance of powers that schedules have, too; None where
     that does not say it."""
     try:

@@ -12,6 +12,7 @@ from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.blocks.pooling import is_odd as is_odd_pool
 from meanfield.symbolic.blocks.recursions import one_dense, one_input_averages, plain_form
+from meanfield.symbolic.criticality.lines import CriticalLine, critical_line
 from meanfield.symbolic.criticality.phases import Phase, moves_with_K, phase_at
 from meanfield.symbolic.criticality.rounding import doubles, phase_with_rounding, points_with_rounding
 from meanfield.symbolic.fixed_points.points import FixedPoints, fixed_points, start_of
@@ -23,6 +24,7 @@ from meanfield.verbs.values import decided, exact_number, inside_averages, refus
 if TYPE_CHECKING:
     from meanfield.numeric.correlations import Correlations
     from meanfield.numeric.neutrality import CorrelationLine
+    from meanfield.numeric.sampled import MeasuredLine
 
 
 def place(theory: Maps, given: dict, also: tuple[str, ...] = ()) -> dict[str, sp.Expr]:
@@ -49,6 +51,10 @@ def fixed_points_at(theory: Maps, **parameters) -> FixedPoints:
     """`Theory.fixed_points`."""
     theory, parameters = decided(theory, parameters)
     recursion, values = theory.settling, place(theory, parameters)
+    if recursion.only_floats:
+        from meanfield.numeric.sampled import sampled
+
+        return sampled(recursion.homogeneous("Fixed points were", enclosed=False)).points(values)
     if theory.kind:
         values = positions.kept(values, recursion)
     found = fixed_points(recursion, values)
@@ -69,6 +75,11 @@ def phase_of(theory: Maps, *, input_norm: object = 1, **parameters) -> Phase:
         raise MeanFieldError(f"input_norm must be a number > 0, but {shown(input_norm)} was given.")
     if theory.kind == "batch":
         positions.refuse_constant_start(recursion, place(theory, parameters))
+    if recursion.only_floats:
+        from meanfield.numeric.sampled import sampled
+
+        first = float(start_of(theory.one_input, values | {"Q0": norm}))
+        return sampled(recursion.homogeneous("The phase was", enclosed=False)).phase(values, first)
     if positions.is_nested(recursion):
         from meanfield.numeric.nested import nested_phase
 
@@ -91,7 +102,8 @@ def correlations_of(theory: Maps, *, input_norm: object = 1, **parameters) -> Co
     theory, parameters = decided(theory, parameters)
     phase = phase_of(theory, input_norm=input_norm, **parameters)
     exact = place(theory, parameters)
-    recursion = theory.equal_norms.only("K", "K_ab", "distance", "J_ab").homogeneous("Correlations were")
+    recursion = theory.equal_norms.only("K", "K_ab", "distance", "J_ab")
+    recursion = recursion.homogeneous("Correlations were", enclosed=False)
     inside = inside_averages(recursion, exact)
     recursion = recursion.subs(inside) if inside else recursion
     values = {k: float(v) for k, v in exact.items() if k not in inside}
@@ -99,6 +111,22 @@ def correlations_of(theory: Maps, *, input_norm: object = 1, **parameters) -> Co
     numbers = {**deviations, "parameters": {k: v for k, v in values.items() if k not in deviations}}
     start = float(start_of(theory.one_input, exact | {"Q0": exact_number("input_norm", input_norm)}))
     return correlations(recursion, numbers, phase, start, is_odd(theory, exact))
+
+
+def critical_line_of(theory: Maps, of: str) -> CriticalLine | MeasuredLine:
+    """`Theory.critical_line`."""
+    recursion = theory.one_input.only("K", "J")
+    if not recursion.only_floats:
+        return critical_line(theory.block, of)
+    from meanfield.numeric.sampled import MeasuredLine, sampled
+
+    strength = one_dense(theory.block)
+    if strength is None or strength.free_symbols:
+        raise MeanFieldError(
+            "A critical line was asked for; through this Pool it is found for a block of one Dense, with a number for "
+            f"the skip's strength, but the block is {describe(theory.block)}."
+        )
+    return MeasuredLine(sampled(recursion.homogeneous("A critical line was", enclosed=False)), float(strength), of)
 
 
 def neutrality_line_of(theory: Maps, *, c: object = "1/2", **parameters) -> CorrelationLine:
@@ -116,7 +144,8 @@ def neutrality_line_of(theory: Maps, *, c: object = "1/2", **parameters) -> Corr
             "A neutrality line was asked for; it is derived for a block of one nonlinearity and one Dense, with a "
             f"number for the skip's strength, but the block is {describe(block)}."
         )
-    recursion = Maps(block).equal_norms.only("K", "K_ab", "distance").homogeneous("A neutrality line was")
+    recursion = Maps(block).equal_norms.only("K", "K_ab", "distance")
+    recursion = recursion.homogeneous("A neutrality line was", enclosed=False)
     form = plain_form(block)
     exact = None if form is None else (form[0], at, 1 - strength**2)
     return CorrelationLine(recursion, float(strength), float(at), exact)

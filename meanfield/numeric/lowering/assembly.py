@@ -16,7 +16,7 @@ import numpy as np
 import sympy as sp
 
 from meanfield.functions.piecewise import pieces
-from meanfield.numeric.lowering import cache, chords, common, groups, loops, parametric, printing
+from meanfield.numeric.lowering import cache, chords, common, groups, largest, loops, parametric, printing
 from meanfield.numeric.lowering.chord_check import error as chord_error
 from meanfield.numeric.lowering.direct import direct
 from meanfield.numeric.lowering.direct import measured as direct_error
@@ -28,16 +28,15 @@ from meanfield.numeric.lowering.printing import code
 from meanfield.numeric.lowering.scalar import scalar
 from meanfield.numeric.lowering.stretches import error as stretch_error
 from meanfield.numeric.lowering.stretches import parts as stretch_parts
-from meanfield.numeric.lowering.stretches import rate_of as stretch_rate
 from meanfield.numeric.lowering.stretches import text as stretch_text
-from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.numeric.quadrature.sphere import sphere_value
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.chord import Chord, Rise
 from meanfield.symbolic.averages.common import Common
-from meanfield.symbolic.averages.groups import STRETCH, Group
-from meanfield.symbolic.averages.node import Average, Integrand, average
-from meanfield.symbolic.averages.pools import JointRank, MaxProduct, MaxStretch
+from meanfield.symbolic.averages.groups import CHORD, PRODUCT, RADIAL, RISE, STRETCH, Group
+from meanfield.symbolic.averages.largest import Largest
+from meanfield.symbolic.averages.node import Average, Integrand
+from meanfield.symbolic.averages.pools import MaxProduct, MaxStretch
 from meanfield.symbolic.averages.sphere import SphereAverage
 from meanfield.symbolic.averages.stretch import Stretch
 from meanfield.symbolic.recursion import Recursion, closed
@@ -185,8 +184,10 @@ class Functions:
         self.errors.append(error)
         return repr(value)
 
-    def of(self, shape: sp.Expr, written: Sequence[sp.Expr] = (), pooled: bool = False) -> str:
+    def of(self, shape: sp.Expr, written: Sequence[sp.Expr] = ()) -> str:
         """The name of the function for `shape`; written: its variables as formulas of the state."""
+        if shape not in self.names and isinstance(shape, Largest):
+            self._largest(shape)
         if shape not in self.names and isinstance(shape, Group):
             self._group(shape)
         if shape not in self.names and isinstance(shape, Common):
@@ -200,23 +201,19 @@ class Functions:
             self._parametric_stretch(shape, written)
         if shape not in self.names:
             kind = "stretch" if isinstance(shape, Stretch) else "avg" if _inputs(shape) == 1 else "pair"
-            if isinstance(shape, MaxStretch):
-                used = [self.of(shape.parts()[2])] * 3
-            elif kind == "stretch":
+            if kind == "stretch":
                 used = [self.of(part) for part in stretch_parts(shape)]  # shared with the nodes of the recursion
             name = self.names[shape] = f"{kind}_{len(self.names)}"
             if kind == "stretch":
                 self._stretch(name, shape, used)
             elif kind == "avg" and isinstance(shape, Average) and len(written) > 1:
                 self._direct(name, shape, written)
-            elif kind == "avg" and (pooled or any(n.args[3] for n in shape.atoms(Average))):
+            elif kind == "avg" and any(n.args[3] for n in shape.atoms(Average)):
                 self._combined(name, shape)
             elif kind == "avg":
                 s = scalar(shape, name)
                 table = s.table.coefficients if s.table else np.zeros((1, 10))
                 self._add(name, s.text, f"{name}(K) = {shape}: {s.note}", table, s.error, 0.0, s.limit, tabled=True)
-            elif isinstance(shape, MaxProduct):
-                self._product(name, shape)
             elif isinstance(shape, Average) and len(written) > 3:
                 source, error, limit, how = parametric.pair(shape, name, written)
                 note = f"{name}(K_aa, K_ab, K_bb, …) = {shape}: {how}"
@@ -233,6 +230,19 @@ class Functions:
         error = groups.error(shape, source, name)
         note = f"{name} = {shape}: a lattice of {groups.POINTS} points, measured error {error:.0e}"
         self._add(name, source, note, groups.normals(), error, PAIR_WEIGHT, tabled=True)
+
+    def _largest(self, shape: Largest) -> None:
+        key = sp.Tuple(shape.args[0], shape.args[1])  # what its averages have in common
+        if key not in self.names:
+            core = self.names[key] = f"nodes_{len(self.names)}"
+            source, limit = largest.core(shape, core)
+            error = largest.error(shape, source, core, limit)
+            note = f"{core} = max over {shape.nodes} nodes of {shape.function}: panels of its values, error {error:.0e}"
+            self._add(core, source, note, None, error, 0.0, limit)
+        core, two = self.names[key], len(shape.variables) == 3
+        name = self.names[shape] = f"{'pair' if two else 'group'}_{len(self.names)}"
+        weight = PAIR_WEIGHT if shape.what > RADIAL else DIRECT_WEIGHT
+        self._add(name, largest.text(shape, name, core), f"{name} = {shape}", None, 0.0, weight)
 
     def _two_norms(self, shape: Chord | Rise) -> None:
         used = [self.of(part) for part in chords.parts(shape)]
@@ -318,29 +328,6 @@ class Functions:
         text = f"def {name}(K, T=0):\n    return {code(form.xreplace(swap))}\n"
         self._add(name, text, f"{name}(K) = {shape}", None, max(self.errors, default=0.0), 0.0)
 
-    def _product(self, name: str, shape: MaxProduct) -> None:
-        """⟨f f⟩ = ⟨f⟩⟨f⟩ + ∫ ∂⟨f f⟩/∂K_ab from no correlation on, in the angle in which that is smooth."""
-        mean, slope = self.of(shape.means[0].subs(K_aa, K), pooled=True), self.of(shape.slope)
-        x, w = gauss_legendre(8)
-        rate = stretch_rate(shape.function)
-        text = f"""def {name}(K_aa, K_ab, K_bb, sine2):
-    root = math.sqrt(K_aa) * math.sqrt(K_bb)
-    sign = -1.0 if K_ab < 0.0 else 1.0
-    low, total, end = math.atan2(math.sqrt(sine2), sign * K_ab / root), 0.0, 0.5 * math.pi
-    first = 0.4 / math.sqrt(max(1.0, max(K_aa, K_bb) * {rate!r}))
-    while low < end:  # panels of the angle, narrow where the inputs are close
-        high = min(end, low + max(first, low))
-        half = 0.5 * (high - low)
-        for x, w in zip({tuple(map(float, x))!r}, {tuple(map(float, w))!r}):
-            t = low + half * (1.0 + x)
-            s = math.sin(t)
-            total += half * w * s * {slope}(K_aa, sign * root * math.cos(t), K_bb, s * s)
-        low = high
-    return {mean}(K_aa) * {mean}(K_bb) + sign * root * total
-"""
-        note = f"{name}(K_aa, K_ab, K_bb) = {shape}: by its slope in K_ab"
-        self._add(name, text, note, None, max(self.errors), PAIR_WEIGHT)
-
     def _direct(self, name: str, shape: Average, written: Sequence[sp.Expr]) -> None:
         source = direct(shape, name)
         error = direct_error(shape, source, name, written)
@@ -359,7 +346,7 @@ class Functions:
 
 def _inputs(shape: sp.Expr) -> int:
     """How many Gaussians the averages of an expression are over; of a number, or a function of K, one."""
-    if not shape.atoms(Average) and not shape.has(K_aa, K_ab, K_bb, MaxProduct):
+    if not shape.atoms(Average) and not shape.has(K_aa, K_ab, K_bb):
         return 1
     return max([n.n for n in shape.atoms(Average)], default=2)
 
@@ -386,10 +373,10 @@ def _canonical(node: loops.Node):
     if isinstance(node, Common):
         return Common(node.args[0], K_aa, K_bb, node.params), (node.own, node.shared)
     if isinstance(node, Group):
-        plain = (K,) if len(node.variables) == 1 else (K, distance) if node.what == STRETCH else (K_aa, K_ab, K_bb)
-        return node.over(plain), node.variables
+        plain = {STRETCH: (K, distance), CHORD: (K_aa, K_bb, distance, tilt), RISE: (K_aa, K_bb)}.get(node.what)
+        return node.over(plain or ((K,) if len(node.variables) == 1 else (K_aa, K_ab, K_bb))), node.variables
     if isinstance(node, MaxStretch):
-        return MaxStretch(node.args[0], K, distance, node.nodes, node.kind), (node.variance, node.apart)
+        return Largest(node.args[0], node.nodes, STRETCH, (K, distance)), (node.variance, node.apart)
     if isinstance(node, (Chord, Rise)) and node.params:
         raise MeanFieldError(
             f"The distance of two inputs through {node} depends on a mean and a scale that change from layer to "
@@ -403,11 +390,7 @@ def _canonical(node: loops.Node):
         own = sp.Tuple(*[P_POSITIVE[i] if p.is_positive else P[i] for i, p in enumerate(node.params)])
         return Stretch(node.args[0], K, distance, own), (node.variance, node.apart, *node.params)
     if isinstance(node, MaxProduct):
-        return MaxProduct(node.args[0], (K_aa, K_ab, K_bb), node.nodes, node.kind), node.cov
-    if ranks := node.integrand.atoms(JointRank):  # its arguments by the same covariances
-        (rank,) = ranks
-        own = JointRank(rank.args[0], Z[0] / sp.sqrt(K_aa), Z[1] / sp.sqrt(K_bb), K_ab / sp.sqrt(K_aa * K_bb))
-        return average(node.integrand.xreplace({rank: own}), (K_aa, K_ab, K_bb)), node.cov
+        return Largest(node.args[0], node.nodes, PRODUCT, (K_aa, K_ab, K_bb)), node.cov
     if node.n > 2 or any(m != 0 for m in node.mean):
         raise MeanFieldError(f"{node} is not an average over one or two centred Gaussians; it cannot be lowered yet.")
     plain = (K,) if node.n == 1 else (K_aa, K_ab, K_bb)

@@ -17,12 +17,14 @@ import sympy as sp
 
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering import planes, printing
+from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages import groups
-from meanfield.symbolic.averages.groups import Group
-from meanfield.symbols import Z
+from meanfield.symbolic.averages.groups import CHORD, PRODUCT, RADIAL, RISE, SECOND, SLOPE, SLOPES, STRETCH, Group
+from meanfield.symbols import K, Z, distance
 
 POINTS, GENERATOR = 131071, 15913  # a prime, and a factor good in two, four, six and eight dimensions
+CLOSE = 1e-11  # distance in units of the norms below which F moves by its slopes
 NEAREST = 1e-13  # 1 - c below which (F_a - F_b)² is the slope's
 OFFSETS = (0, 48011, 21737, 113609, 83603, 36673, 124477, 64271)  # of each dimension: no point lies in a corner
 MOVES = (0, 43759, 86417, 17011)  # of the whole lattice: the rule's own, and those that measure it
@@ -41,28 +43,32 @@ def normals(move: int = MOVES[0]) -> np.ndarray:
 
 
 def text(node: Group, name: str) -> str:
-    """Source of `name(V, T)`, `name(K_aa, K_ab, K_bb, T)` or `name(V, apart, T)`; T: `normals`."""
+    """Source of `name(V, T)`, `name(K_aa, K_ab, K_bb, T)` or its like of a stretch, a chord, a rise; T: `normals`."""
     n, what = node.nodes, node.what
+    if what == groups.RISE:
+        own = "".join(text(node.over((K,), w), f"{name}_{k}") for k, w in (("value", SECOND), ("radial", RADIAL)))
+        return own + _RISE.format(name=name, nodes=tuple((0.5 + 0.5 * float(x), 0.5 * float(w)) for x, w in _FOUR))
     f = pieces(node.function, Z[0])
     out = planes.function_text(f.expr, f"{name}_f")
-    sloped = what in (groups.SLOPE, groups.RADIAL, groups.SLOPES, groups.STRETCH)
+    sloped = what in (SLOPE, RADIAL, SLOPES, STRETCH, CHORD)
     if sloped:
         out += planes.function_text(f.diff().expr, f"{name}_d")
     out += _formula_text(node, f"{name}_F", sloped)
-    pairs = what in (groups.PRODUCT, groups.SLOPES, groups.STRETCH)
+    pairs = what in (PRODUCT, SLOPES, STRETCH, CHORD)
     factors = [pow(GENERATOR, j, POINTS) for j in range(2 * n if pairs else n)]
     draws = [f"g{j} = T[0, (k * {a} + {OFFSETS[j]}) % {POINTS}]" for j, a in enumerate(factors)]
     head = {
-        groups.STRETCH: "V, apart, T",
-        groups.PRODUCT: "K_aa, K_ab, K_bb, T",
-        groups.SLOPES: "K_aa, K_ab, K_bb, T",
+        STRETCH: "V, apart, T",
+        CHORD: "A, B, apart, tilt, T",
+        PRODUCT: "K_aa, K_ab, K_bb, T",
+        SLOPES: "K_aa, K_ab, K_bb, T",
     }.get(what, "V, T")
     body = ["total = 0.0"]
     if not pairs:
         body += ["s = math.sqrt(max(V, 0.0))"]
         places = [[f"z{i} = s * g{i}" for i in range(n)]]
     else:
-        if what == groups.STRETCH:
+        if what == STRETCH:
             body += [
                 "V = max(V, 1e-290)",
                 "gap = min(0.5 * apart / V, 2.0)",
@@ -70,6 +76,14 @@ def text(node: Group, name: str) -> str:
                 "p, m, s, t = math.sqrt(1.0 - 0.5 * gap), math.sqrt(0.5 * gap), math.sqrt(V), math.sqrt(V)",
                 "if near:",
                 "    p, m = 1.0, 0.0",
+            ]
+        elif what == CHORD:
+            body += [
+                "s, t = math.sqrt(max(A, 1e-290)), math.sqrt(max(B, 1e-290))",
+                "gap = min(0.5 * _cos(tilt) ** 2 * apart / (s * t), 2.0)",
+                f"near = apart < {CLOSE!r} * s * t",
+                "p, m = math.sqrt(1.0 - 0.5 * gap), math.sqrt(0.5 * gap)",
+                "along, across = p * math.sin(tilt) * math.sqrt(apart), m * (s + t)",
             ]
         else:  # c = ±(1 - gap), of mean and half the difference
             body += [
@@ -94,21 +108,39 @@ def text(node: Group, name: str) -> str:
         loop += [f"h{i}_{k} = h{i}_{k} * {name}_d(z{i}) if h{i}_{k} != 0.0 else 0.0" for i in range(n)]
     last = "1" if pairs else "0"
     dot = " + ".join(f"h{i}_0 * h{i}_{last}" for i in range(n))
+    moved = " + ".join(f"h{i}_0 * (along * g{i} + across * g{n + i})" for i in range(n))
     loop += {
         groups.MEAN: ["total += F0"],
-        groups.SECOND: ["total += F0 * F0"],
-        groups.SLOPE: [f"total += {dot}"],
-        groups.RADIAL: [f"total += F0 * ({' + '.join(f'z{i} * h{i}_0' for i in range(n))})"],
-        groups.PRODUCT: ["total += F0 * F1"],
-        groups.SLOPES: [f"total += {dot}"],
-        groups.STRETCH: [f"total += ({dot}) * apart if near else (F0 - F1) * (F0 - F1)"],
+        SECOND: ["total += F0 * F0"],
+        SLOPE: [f"total += {dot}"],
+        RADIAL: [f"total += F0 * ({' + '.join(f'z{i} * h{i}_0' for i in range(n))})"],
+        PRODUCT: ["total += F0 * F1"],
+        SLOPES: [f"total += {dot}"],
+        STRETCH: [f"total += ({dot}) * apart if near else (F0 - F1) * (F0 - F1)"],
+        CHORD: [f"total += ({moved}) ** 2 if near else (F0 - F1) * (F0 - F1)"],
     }[what]
     end = f"total / {POINTS}"
-    if what == groups.STRETCH:
+    if what == CHORD:
+        body += ["if apart <= 0.0:", "    near, apart, along, across = True, 1.0, 1.0, 0.0"]
+        end = f"total / {POINTS} / apart"
+    if what == STRETCH:
         body += ["if apart <= 0.0:", "    near, apart = True, 1.0"]
         end = f"total / {POINTS} / apart"
     lines = [f"def {name}({head}):", *(f"    {t}" for t in body), f"    for k in range({POINTS}):"]
     return out + "\n".join([*lines, *(f"        {t}" for t in loop), f"    return {end}"]) + "\n"
+
+
+_FOUR = list(zip(*gauss_legendre(4)))
+_RISE = """def {name}(A, B, T):
+    low, high = max(min(A, B), 1e-290), max(A, B, 1e-290)
+    if high > 1.5 * low:
+        return ({name}_value(high, T) - {name}_value(low, T)) / (high - low)
+    total = 0.0
+    for u, w in {nodes}:
+        V = low + u * (high - low)
+        total += w * {name}_radial(V, T) / V
+    return total
+"""
 
 
 def error(node: Group, source: str, name: str) -> float:
@@ -116,18 +148,21 @@ def error(node: Group, source: str, name: str) -> float:
 
     Raises: MeanFieldError where the rule does not see the average.
     """
+    if node.what in (CHORD, RISE):  # made of what these measure
+        other = node.over((K, distance), STRETCH) if node.what == CHORD else node.over((K,), RADIAL)
+        return error(other, text(other, name), name)
     f, worst = _compiled(source, name), 0.0
-    scale = None if node.what not in (groups.MEAN, groups.RADIAL) else node.of(groups.SECOND)
+    scale = None if node.what not in (groups.MEAN, RADIAL) else node.of(SECOND)
     size = _compiled(text(scale, name), name) if scale is not None else None
     for V in SAMPLES:
-        for gap in GAPS if node.what > groups.RADIAL else GAPS[:1]:
-            at: tuple[float, ...] = (V,) if node.what < groups.PRODUCT else (V, V * (1 - gap), V)
-            at = (V, 2 * V * gap) if node.what == groups.STRETCH else at
+        for gap in GAPS if node.what > RADIAL else GAPS[:1]:
+            at: tuple[float, ...] = (V,) if node.what < PRODUCT else (V, V * (1 - gap), V)
+            at = (V, 2 * V * gap) if node.what == STRETCH else at
             own, *others = (f(*at, normals(s)) for s in MOVES)
-            if node.what in (groups.PRODUCT, groups.SLOPES):  # in units of full correlation, where signs cancel
+            if node.what in (PRODUCT, SLOPES):  # in units of full correlation, where signs cancel
                 unit = f(V, V, V, normals())
             elif size is not None:
-                unit = size(V, normals()) if node.what == groups.RADIAL else math.sqrt(size(V, normals()))
+                unit = size(V, normals()) if node.what == RADIAL else math.sqrt(size(V, normals()))
             else:
                 unit = own
             if unit:

@@ -108,38 +108,9 @@ def _average(plan, a: float, b: float, c: float, r: float, finer: bool) -> float
         near_y = (np.array([s_.at for s_ in plan.branches[1]])[None] - shift) / s
         y, w, d, at = _nodes(edges, order, reach, plan.m_inner + finer * (plan.m_inner > 1), [(near_y, 0)])
         g = _value(plan.g, plan.branches[1], shift[:, :, None] + s * y, s * d, at)
-        if plan.rank is not None:
-            kind, power = plan.rank
-            own = x[lo : lo + 400][:, None, None]
-            g = g * joint_rank(kind, own, c * own + r * y, c, r) ** power
         part = np.where(w > 0, w * np.exp(-0.5 * y * y) * g, 0.0).sum(axis=(1, 2))
         total += float((v[lo : lo + 400] * part).sum())
     return total / (2 * math.pi)
-
-
-def joint_rank(kind: int, x, y, c: float, r: float) -> np.ndarray:
-    """How likely another node of a maximum lies below at both inputs, by Owen's T."""
-    from scipy.special import ndtr
-
-    if kind == 1:
-        return np.maximum(_both_below(x, y, c, r), 0.0)
-    if kind == -1:
-        return np.maximum(_both_below(-x, -y, c, r), 0.0)
-    x, y = np.abs(x), np.abs(y)
-    box = _both_below(x, y, c, r) + _both_below(-x, -y, c, r) - _both_below(-x, y, c, r) - _both_below(x, -y, c, r)
-    return np.maximum(box if kind == 2 else 1.0 - (2 * ndtr(x) - 1) - (2 * ndtr(y) - 1) + box, 0.0)
-
-
-def _both_below(x, y, c: float, r: float) -> np.ndarray:
-    """P(u < x, v < y) of a standard pair of correlation c."""
-    from scipy.special import ndtr, owens_t
-
-    if r == 0.0:
-        return ndtr(np.minimum(x, y)) if c > 0 else np.maximum(ndtr(x) - ndtr(-y), 0.0)
-    x, y = (np.where(v == 0, 1e-300, v) for v in np.broadcast_arrays(x, y))
-    with np.errstate(over="ignore"):
-        whole = owens_t(x, (y - c * x) / (x * r)) + owens_t(y, (x - c * y) / (y * r))
-    return 0.5 * (ndtr(x) + ndtr(y)) - whole - np.where(x * y < 0, 0.5, 0.0)
 
 
 def _edges(points, scales, reach, widest) -> np.ndarray:

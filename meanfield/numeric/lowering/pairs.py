@@ -93,14 +93,11 @@ def pair(expr: sp.Expr, name: str = "g") -> Pair:
 def _quadrature(plan: planes.Plan, name: str) -> tuple[str, float]:
     """(source of `name_quadrature`, its measured error): panels as wide as they may be."""
     if any(plan.branches):
-        if plan.rank is not None:
-            raise MeanFieldError(f"The maximum over nodes of {plan.f}, which has a branch point, is not compiled.")
         return conditional.text(plan, name), measured(plan, MEASURED)
     tried = []
     for widen in (1.5, 0.75, 0.375):
         text = planes.text(plan, name, widen)
-        run = printing.interpret if plan.rank is None else printing.compiled
-        tried.append((text, miss(plan, MEASURED, run(text, f"{name}_quadrature"))))
+        tried.append((text, miss(plan, MEASURED, printing.interpret(text, f"{name}_quadrature"))))
         if tried[-1][1] <= GOOD:
             break
     return min(tried, key=lambda t: t[1])

@@ -22,7 +22,6 @@ from meanfield.numeric.quadrature import tables as quadrature
 from meanfield.numeric.quadrature.rules import gauss_legendre, half_gauss
 from meanfield.results import InfiniteAverage, MeanFieldError
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.averages.pools import JointRank
 from meanfield.symbols import Z
 
 NODES = 16  # Gauss–Legendre nodes a panel
@@ -45,7 +44,6 @@ class Plan:
     step: float
     frequencies: tuple[float, float]
     limit: float
-    rank: tuple[int, int] | None = None  # kind and power of a rank of pairs: how often other nodes lie below
 
 
 def plan(node: Average) -> Plan:
@@ -70,17 +68,7 @@ def plan(node: Average) -> Plan:
         min(resolved(h)[0] for h in pair),
         frequencies,
         limit,
-        rank_of(node),
     )
-
-
-def rank_of(node: Average) -> tuple[int, int] | None:
-    """(kind, power) of the rank that a maximum over nodes brings into its slope."""
-    for factor in sp.Mul.make_args(node.integrand):
-        base, power = factor.as_base_exp()
-        if isinstance(base, JointRank):
-            return int(base.args[0]), int(power)
-    return None
 
 
 def separate(node: Average) -> tuple[sp.Expr, sp.Expr]:
@@ -92,8 +80,6 @@ def separated(integrand: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
     """(f, g), both in Z[0], of f(Z[0]) g(Z[1])."""
     f = g = sp.S.One
     for factor in sp.Mul.make_args(integrand):
-        if isinstance(factor.as_base_exp()[0], JointRank):
-            continue
         used = [i for i in (0, 1) if factor.has(Z[i])]
         if len(used) > 1:
             raise MeanFieldError(f"{factor} does not separate into a function of z_a times a function of z_b.")
@@ -143,7 +129,7 @@ def function_text(h: sp.Expr, name: str) -> str:
 
 
 _TEMPLATE = """
-def {name}_line(d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges{more}):
+def {name}_line(d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges):
     # the average over m at one difference d
     X, W = {name}_X, {name}_W
     for k in range(points.shape[0]):
@@ -180,7 +166,7 @@ def {name}_quadrature(K_aa, K_ab, K_bb, sine2{parameters}):
     wide = min(2.0 * sd_m, {periods} / phase)
     edges = np.empty(1000)
     if sd_d == 0.0:
-        return {name}_line(0.0, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges{more})
+        return {name}_line(0.0, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges)
     crossings, widths = np.empty(nf * ng), np.empty(nf * ng)
     near = min(sd_m, 2.0 / phase)
     for i in range(nf):
@@ -190,15 +176,15 @@ def {name}_quadrature(K_aa, K_ab, K_bb, sine2{parameters}):
             widths[k] = _width(scales[i], scales[nf + j], {name}_BF[i], {name}_BG[j], sd_m)
             near = min(near, widths[k], abs(crossings[k]) if crossings[k] != 0.0 else near)
     total = 0.0
-    if {far_rule}near > 18.0 * sd_d:
+    if near > 18.0 * sd_d:
         Y, V = {name}_Y, {name}_V
         for k in range(Y.shape[0]):
             d = sd_d * Y[k]
-            here = {name}_line(d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges{more})
+            here = {name}_line(d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges)
             if {even}:
                 total += V[k] * here
             else:
-                there = {name}_line(-d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges{more})
+                there = {name}_line(-d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges)
                 total += 0.5 * V[k] * (here + there)
         return total
     end = 9.0 * sd_d + 0.5 * far * sd_d**2
@@ -210,7 +196,7 @@ def {name}_quadrature(K_aa, K_ab, K_bb, sine2{parameters}):
         half = 0.5 * (outer[i + 1] - outer[i])
         for k in range(X.shape[0]):
             d = outer[i] + half * (1.0 + X[k])
-            here = {name}_line(d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges{more})
+            here = {name}_line(d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges)
             total += W[k] * half * math.exp(-0.5 * (d / sd_d) ** 2) * here
     if {even}:
         total *= 2.0
@@ -218,10 +204,6 @@ def {name}_quadrature(K_aa, K_ab, K_bb, sine2{parameters}):
 
 
 """
-
-
-# the second variable of a negative correlation is -(m - d/2)
-_RANK = " * _joint_rank({0}, m + 0.5 * d, m - 0.5 * d, gap, s_b < 0.0) ** {1}"
 
 
 def text(plan: Plan, name: str, widen: float = 1.5) -> str:
@@ -236,10 +218,8 @@ def text(plan: Plan, name: str, widen: float = 1.5) -> str:
     value = f"{name}_f(s_a * (m + 0.5 * d)) * {name}_{'f' if same else 'g'}(s_b * (m - 0.5 * d))"
     return arrays(name, kinks, flags) + functions + filled(
         name=name,
-        value=value + ("" if plan.rank is None else _RANK.format(*plan.rank)),
+        value=value,
         even="s_a == s_b" if same else "False",
-        more="" if plan.rank is None else ", gap",
-        far_rule="" if plan.rank is None else "False and ",
         kf=f"{name}_KF",
         kg=f"{name}_KG",
         step_a=widen * plan.step,

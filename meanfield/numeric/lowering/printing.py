@@ -121,18 +121,52 @@ HELPERS = {
         low = high
     return max(0.5 * math.erfc(-min(x, y) * 0.7071067811865476) - total * 0.15915494309189535, 0.0)
 """,
-    "_joint_rank": """def _joint_rank(kind, x, y, gap, negative):
-    # how likely another node lies below at both inputs; negative: the second variable is -y
-    if kind == 1 or kind == -1:
-        both = _phi2(x, y, gap)
-        if negative:
-            return max(0.5 * math.erfc(-(x if kind == 1 else y) * 0.7071067811865476) - both, 0.0)
-        return both if kind == 1 else _phi2(-x, -y, gap)
-    x, y = abs(x), abs(y)
-    a, b = math.erf(x * 0.7071067811865476), math.erf(y * 0.7071067811865476)
-    # P(|u| < x, |v| < y) = 2 P(-x < u < x, v < y) - P(|u| < x)
-    box = 2.0 * (_phi2(x, y, gap) - _phi2(-x, y, gap)) - a
-    return max(box if kind == 2 else 1.0 - a - b + box, 0.0)
+    "_sort": """def _sort(a, n):
+    for i in range(1, n):
+        x, j = a[i], i
+        while j > 0 and a[j - 1] > x:
+            a[j] = a[j - 1]
+            j -= 1
+        a[j] = x
+""",
+    "_between": """def _between(a, b):
+    # P(a < u < b), on the side on which it keeps its digits
+    if a + b < 0.0:
+        a, b = -b, -a
+    return 0.5 * (math.erfc(a * 0.7071067811865476) - math.erfc(b * 0.7071067811865476)) if a < b else 0.0
+""",
+    "_lost": """def _lost(h, k, gap, negative):
+    # P(u < h, v > k) of a standard pair of correlation 1 - gap (negative: gap - 1); where h < k this is off the
+    # diagonal, and an integral over the difference of the two of how often their mean lies between
+    if h <= -38.0 or k >= 38.0:
+        return 0.0
+    if h >= 38.0:
+        return 0.5 * math.erfc(k * 0.7071067811865476)
+    if k <= -38.0:
+        return 0.5 * math.erfc(-h * 0.7071067811865476)
+    if negative:
+        return _phi2(h, -k, gap)
+    if h >= k:
+        return max(0.5 * math.erfc(-h * 0.7071067811865476) - _phi2(h, k, gap), 0.0)
+    sd, sm = math.sqrt(2.0 * gap), math.sqrt(1.0 - 0.5 * gap)
+    low, total = k - h, 0.0
+    if low > 9.3 * sd:
+        return 0.0
+    mid = 0.5 * abs(h + k) / sm
+    whole = math.sqrt(low * low + 74.0 * sd * sd) - low
+    at = low
+    for part in (0.2 * whole, 0.3 * whole, 0.5 * whole):
+        half = 0.5 * part
+        for place, weight in zip(PLACES, WEIGHTS):
+            x = at + half * place
+            w = 0.5 * (x - low) / sm
+            if w < 1e-4:
+                p = 0.7978845608028654 * w * math.exp(-0.5 * mid * mid) * (1.0 + w * w * (mid * mid - 1.0) / 6.0)
+            else:
+                p = _between(mid - w, mid + w)
+            total += half * weight * math.exp(-0.5 * (x / sd) ** 2) * p
+        at += part
+    return total * 0.3989422804014327 / sd
 """,
     "_sigmoid": """def _sigmoid(x):
     if x >= 0.0:
@@ -203,10 +237,11 @@ HELPERS = {
 """,
 }
 _X12, _W12 = gauss_legendre(12)
-HELPERS["_phi2"] = HELPERS["_phi2"].replace("PLACES", repr(tuple(1.0 + float(x) for x in _X12)))
-HELPERS["_phi2"] = HELPERS["_phi2"].replace("WEIGHTS", repr(tuple(map(float, _W12))))
+for _name in ("_phi2", "_lost"):
+    HELPERS[_name] = HELPERS[_name].replace("PLACES", repr(tuple(1.0 + float(x) for x in _X12)))
+    HELPERS[_name] = HELPERS[_name].replace("WEIGHTS", repr(tuple(map(float, _W12))))
 _NEEDS = {
-    "_joint_rank": ("_phi2",),
+    "_lost": ("_phi2", "_between"),
     "_sine2": ("_det",), "_table": ("_horner", "_bits"), "_split_table": ("_horner", "_bits"),
 }
 

@@ -7,7 +7,6 @@ Gauss nodes in the root of 1 - c, in which that is analytic, kinks included. Els
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 import numpy as np
 import sympy as sp
@@ -19,7 +18,6 @@ from meanfield.numeric.quadrature import tables as quadrature
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.averages.pools import MaxProduct, MaxStretch
 from meanfield.symbolic.averages.stretch import Stretch
 from meanfield.symbolic.equality import closed
 from meanfield.symbols import K, K_aa, K_ab, K_bb, Z, distance
@@ -30,14 +28,12 @@ MEASURED = ((1.0, 1e-12), (1.0, 0.19), (1.0, 0.21), (1.0, 1.3), (1e-3, 1e-5), (5
 MEASURED_CLOSED = (*MEASURED, (1e4, 3.0), (1e6, 0.5))
 FLOOR = 1e-14
 SMALL = 1e-290
-OPEN = (Average, Stretch, MaxProduct)  # nodes without a closed form
+OPEN = (Average, Stretch)  # nodes without a closed form
 FAINT = 1e-3  # 1 - c below which a difference of averages loses more than 1e-13
 
 
 def parts(node: Stretch) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
     """⟨f²⟩ over K, ⟨f f⟩ and ∂⟨f f⟩/∂K_ab over (K_aa, K_ab, K_bb) of a node over (K, distance)."""
-    if isinstance(node, MaxStretch):
-        return node.parts()
     product = node.product
     product = product.xreplace({a: _between(a) for a in product.atoms(Average)})
     coefficient, inner = product.as_independent(Average)
@@ -57,29 +53,6 @@ def _between(node: Average) -> Average:
     return Average(node.args[0], sp.Tuple(K_aa, K_ab, K_bb), *node.args[2:])
 
 
-def by_slope(node: Stretch, name: str, slope: str) -> str:
-    """Source of `name(V, apart, T)` as the mean of the slope alone, in panels of the angle between the inputs that
-    double from f's own scale outwards: for pools, whose products are integrals of the slope, too."""
-    rate = rate_of(node.function)
-    x, w = gauss_legendre(8)
-    return f"""def {name}(V, apart, T):
-    V = max(V, 1e-290)
-    gap = min(0.5 * apart / V, 2.0)
-    whole = 2.0 * math.asin(math.sqrt(0.5 * gap))
-    if whole < 1e-7:
-        return {slope}(V, V, V, 0.0)
-    total, low, high = 0.0, 0.0, min(whole, max(0.4 / math.sqrt(max(1.0, V * {rate!r})), 1e-7))
-    while low < whole:
-        half = 0.5 * (high - low)
-        for x, w in zip({tuple(map(float, x))!r}, {tuple(map(float, w))!r}):
-            t = low + half * (1.0 + x)
-            s = math.sin(t)
-            total += half * w * s * {slope}(V, V * math.cos(t), V, s * s)
-        low, high = high, min(2.0 * high, whole)
-    return total / gap
-"""
-
-
 def rate_of(f: sp.Expr) -> float:
     """How many of f's own scales a variance of 1 holds, squared."""
     return 0.0 if _scale_free(f) else planes.resolved(f)[0] ** -2
@@ -87,8 +60,6 @@ def rate_of(f: sp.Expr) -> float:
 
 def text(node: Stretch, name: str, second: str, product: str, slope: str) -> str:
     """Source of `name(V, apart, T)` by the functions of its parts; T: the table of `second`."""
-    if isinstance(node, MaxStretch):
-        return by_slope(node, name, slope)
     return by_parts(name, second, product, slope, f"max(1.0, V * {rate_of(node.function)!r})", "T")
 
 
@@ -139,8 +110,7 @@ def error(node: Stretch, source: str, name: str, table: np.ndarray, limit: float
     finer panels of another geometry; ∞ where a value cannot be measured. limit: the largest variance at which the parts
     are known.
     """
-    pooled = isinstance(node, MaxStretch)  # thousands of ranks of pairs: too slow for the interpreter
-    f, worst = (printing.compiled if pooled else printing.interpret)(source, name), FLOOR
+    f, worst = printing.interpret(source, name), FLOOR
     exact = closed(node)
     for V, apart in MEASURED if exact.has(*OPEN) else MEASURED_CLOSED:
         if limit < V:
@@ -160,8 +130,6 @@ def _true(node: Stretch, exact: sp.Expr, V: float, apart: float) -> float:
     if not exact.has(*OPEN):
         return float(balls.certified(exact.subs({K: sp.Rational(V), distance: sp.Rational(apart)}), 20))
     _, product, slope = parts(node)
-    if isinstance(node, MaxStretch):
-        return _true_by_slope(node, slope, V, apart / V / 2)
     return reference(product, slope, V, apart)
 
 
@@ -183,18 +151,3 @@ def reference(product: sp.Expr, slope: sp.Expr, V: float, apart: float, close: f
     same = float(quadrature.gaussian_average(quadrature.squared(plan.f), np.array([V]))[0])
     other = pair_check.average(plan, V, V, 1 - gap, math.sqrt(gap * (2 - gap)), True)
     return 2 * factor * (same - other) / apart
-
-
-def _true_by_slope(node: MaxStretch, slope: sp.Expr, V: float, gap: float) -> float:
-    (b,) = slope.atoms(Average)
-    plan, factor, total = planes.plan(b), float(slope.subs(b, 1)), 0.0
-    whole, x, w = 2 * math.asin(math.sqrt(gap / 2)), *gauss_legendre(12)
-    edges = [0.0]
-    first = 0.3 / math.sqrt(max(1.0, V * rate_of(node.function)))
-    while edges[-1] < whole:
-        edges.append(min(whole, max(first, 1.8 * edges[-1])))
-    for low, high in pairwise(edges):
-        for u, v in zip(x, w):
-            t = low + (high - low) * (1 + u) / 2
-            total += (high - low) / 2 * v * math.sin(t) * pair_check.average(plan, V, V, math.cos(t), math.sin(t), True)
-    return factor * total / gap

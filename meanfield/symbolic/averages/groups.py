@@ -18,17 +18,21 @@ from meanfield.symbolic.averages.closed_form import closed_form
 from meanfield.symbolic.averages.node import Integrand
 from meanfield.symbols import Z
 
-MEAN, SECOND, SLOPE, RADIAL, PRODUCT, SLOPES, STRETCH = range(7)
-_SHOWN = ("F", "F**2", "|dF|**2", "F*(z.dF)", "F_a*F_b", "dF_a.dF_b", "(F_a - F_b)**2/apart")
+MEAN, SECOND, SLOPE, RADIAL, PRODUCT, SLOPES, STRETCH, CHORD, RISE = range(9)
+_SHOWN = (
+    "F", "F**2", "|dF|**2", "F*(z.dF)", "F_a*F_b", "dF_a.dF_b", "(F_a - F_b)**2/apart", "(F_a - F_b)**2/apart",
+    "(F_a**2 - F_b**2)/(K_aa - K_bb)",
+)  # fmt: skip
 _TEX = (
     "F", "F^{2}", r"\lvert \partial F \rvert^{2}", r"F z \cdot \partial F", "F_a F_b",
-    r"\partial F_a \cdot \partial F_b", r"(F_a - F_b)^{2}/\Delta",
+    r"\partial F_a \cdot \partial F_b", r"(F_a - F_b)^{2}/\Delta", r"(F_a - F_b)^{2}/\Delta",
+    r"(F_a^{2} - F_b^{2})/(K_{aa} - K_{bb})",
 )  # fmt: skip
 
 
 class Group(sp.Expr):
-    """⟨F²⟩ and its like (`what`) for F = f(φ(z_1), …, φ(z_n)): over (V,), over (K_aa, K_ab, K_bb), or, of a stretch,
-    over (V, apart)."""
+    """⟨F²⟩ and its like (`what`) for F = f(φ(z_1), …, φ(z_n)): over (V,), over (K_aa, K_ab, K_bb); of a stretch over
+    (V, apart), of a chord, its like at two norms, over (K_aa, K_bb, apart, tilt), of a rise over (K_aa, K_bb)."""
 
     is_commutative = True
     is_real = True
@@ -56,18 +60,18 @@ class Group(sp.Expr):
 
     @property
     def variables(self) -> tuple[sp.Expr, ...]:
-        return tuple(self.args[4])
+        return tuple(self.args[-1])
 
     @property
     def free_symbols(self):
-        return self.args[4].free_symbols
+        return self.args[-1].free_symbols
 
     @property
     def is_number(self):
         return not self.free_symbols
 
     def _eval_is_nonnegative(self):
-        return True if self.what in (SECOND, SLOPE, STRETCH) else None
+        return True if self.what in (SECOND, SLOPE, STRETCH, CHORD) else None
 
     def of(self, what: int) -> Group:
         """Another average of the same F over the same variables."""
@@ -101,20 +105,21 @@ class Group(sp.Expr):
         return {z: sp.Symbol(f"phi{k + 1}", real=True) for k, z in enumerate(Z[: self.nodes])}
 
     def _sympystr(self, printer):
+        return self._printed(printer, printer._print(self.formula.xreplace(self._names())))
+
+    def _printed(self, printer, formula: str) -> str:
         law = ", ".join(printer._print(v) for v in self.variables)
-        what = _SHOWN[self.what]
-        return f"<{what}; F = {printer._print(self.formula.xreplace(self._names()))}>_{{{law}}}"
+        return f"<{_SHOWN[self.what]}; F = {formula}>_{{{law}}}"
 
     tex_letter = "F"
 
     def tex_inside(self):
         names = {z: sp.Symbol(rf"\varphi_{{{k + 1}}}", real=True) for k, z in enumerate(Z[: self.nodes])}
+        return self.formula.xreplace(names), self._tex
 
-        def ends(body, write):
-            law = ",".join(map(write, self.variables))
-            return rf"\left\langle {_TEX[self.what]}; F = {body} \right\rangle_{{{law}}}"
-
-        return self.formula.xreplace(names), ends
+    def _tex(self, body, write) -> str:
+        law = ",".join(map(write, self.variables))
+        return rf"\left\langle {_TEX[self.what]}; F = {body} \right\rangle_{{{law}}}"
 
     def _latex(self, printer, exp=None):
         inside, ends = self.tex_inside()
@@ -160,7 +165,7 @@ def _closed(formula: sp.Expr, phi: sp.Expr, nodes: int, what: int):
     """(names of the variables, closed form in them); None where the rule does not reach."""
     pairs = what in (PRODUCT, SLOPES)
     inputs = 2 if pairs else 1
-    if what in (RADIAL, STRETCH) or nodes * inputs > len(Z):
+    if what in (RADIAL, STRETCH, CHORD, RISE) or nodes * inputs > len(Z):
         return None
     F = [_whole(formula, phi, nodes, k * nodes) for k in range(inputs)]
     if what == MEAN:

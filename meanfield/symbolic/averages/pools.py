@@ -5,9 +5,8 @@ monotone, or even and monotone on each side; so a pool of one input is an averag
 
     ⟨g(max φ)⟩ = n⟨g(φ(z)) R(z)^{n-1}⟩,  ⟨‖∇ max φ‖²⟩ = n⟨φ′(z)² R(z)^{n-1}⟩.
 
-Of two inputs the slope ⟨∇f·∇f′⟩ = n⟨φ′(z_a) φ′(z_b) R₂(z_a, z_b)^{n-1}⟩, R₂ the probability that another node is below
-at both, is two-dimensional for any n, and by Price's theorem it is ∂⟨f f′⟩/∂K_ab: product and distance are its
-integrals. Source: derived here; [bias_and_trainability] Lemma F.5 has n = 2, without the factor 2.
+Of two inputs the product, its slope ⟨∇f·∇f′⟩ = ∂⟨f f′⟩/∂K_ab and the distance are two-dimensional for any n
+(`largest`). Source: derived here; [bias_and_trainability] Lemma F.5 has n = 2, without the factor 2.
 """
 
 from __future__ import annotations
@@ -20,20 +19,14 @@ import sympy as sp
 from meanfield.functions import zeros
 from meanfield.functions.piecewise import Pieces, pieces
 from meanfield.results import MeanFieldError
+from meanfield.symbolic.averages.groups import SLOPES
+from meanfield.symbolic.averages.largest import Largest
 from meanfield.symbolic.averages.node import Integrand, average
 from meanfield.symbolic.averages.stretch import Stretch
 from meanfield.symbols import K_aa, K_ab, K_bb, Z
 
 RISING, FALLING, EVEN_RISING, EVEN_FALLING = 1, -1, 2, -2
 FEW = 4  # nodes up to which powers of R are multiplied out: each power may close by itself
-
-
-class JointRank(sp.Function):
-    """P(φ(u) ≤ φ(x√V) and φ(u′) ≤ φ(y√V′)) for a standard pair (u, u′) of correlation rho; kind: how φ goes."""
-
-    nargs = 4
-    is_real = True
-    is_nonnegative = True
 
 
 @lru_cache(maxsize=256)
@@ -175,14 +168,6 @@ class _OfMaximum:
         return int(self.args[-1])
 
 
-def _slope(f: sp.Expr, n: int, kind: int, cov) -> sp.Expr:
-    """n⟨φ′(z_a) φ′(z_b) R₂^{n-1}⟩."""
-    d = pieces(f, Z[0]).diff().expr
-    a, ab, b = cov
-    rank = JointRank(kind, Z[0] / sp.sqrt(a), Z[1] / sp.sqrt(b), ab / sp.sqrt(a * b))
-    return n * average(d * d.xreplace({Z[0]: Z[1]}) * rank ** (n - 1), cov)
-
-
 class MaxProduct(_OfMaximum, sp.Expr):
     r"""⟨max_i φ(z_i) · max_i φ(z_i′)⟩ over n independent pairs of covariance `cov`."""
 
@@ -212,7 +197,7 @@ class MaxProduct(_OfMaximum, sp.Expr):
     @property
     def slope(self) -> sp.Expr:
         """∂/∂K_ab."""
-        return _slope(self.function, self.nodes, self.kind, self.cov)
+        return Largest(self.args[0], self.nodes, SLOPES, self.cov)
 
     @property
     def means(self) -> tuple[sp.Expr, sp.Expr]:

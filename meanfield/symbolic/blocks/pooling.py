@@ -21,13 +21,15 @@ from meanfield.functions.piecewise import Pieces, pieces
 from meanfield.pooling import variables
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages import groups
+from meanfield.symbolic.averages.chord import chord, rise
 from meanfield.symbolic.averages.groups import group
+from meanfield.symbolic.averages.largest import largest
 from meanfield.symbolic.averages.node import Integrand, average
 from meanfield.symbolic.averages.pools import MaxProduct, MaxStretch, kind_of, ranked
 from meanfield.symbolic.averages.stretch import stretch
-from meanfield.symbolic.blocks.coordinate import Coordinate, holds_state, mean_of, too_steep
+from meanfield.symbolic.blocks.coordinate import Coordinate, holds_state, mean_of, per, too_steep
 from meanfield.symbolic.blocks.walk import OpenTangent, Walk, rule
-from meanfield.symbols import Z
+from meanfield.symbols import Z, distance
 
 Powers = dict[tuple[int, ...], sp.Expr]  # exponents of the nodes' values → coefficient
 
@@ -49,13 +51,13 @@ class Pooled(Coordinate):
     @property
     def kind(self) -> int:
         found = kind_of(self.functions[0])
-        if found is None:
-            raise MeanFieldError(
-                f"The maximum of {self.functions[0]} over {self.size} nodes".replace("_z", "z") + " is derived where φ "
-                "rises or falls all along, or with |z|, and of any other φ over up to four nodes; it can be measured "
-                "(meanfield.measure)."
-            )
+        assert found is not None
         return found
+
+    @property
+    def turns(self) -> bool:
+        """Whether it is a maximum of a φ that goes up and down."""
+        return self.powers is None and self.formula is None and kind_of(self.functions[0]) is None
 
     def values(self):
         raise MeanFieldError("A Pool is followed by Scale, LayerNorm or Dense; put a Nonlinearity before the Pool.")
@@ -68,22 +70,38 @@ class Pooled(Coordinate):
         """Whether it is the larger of two of an odd φ that neither rises nor falls all along: -φ is as likely as φ, so
         that one input's averages of even functions are φ's own."""
         f = self.functions[0]
-        if self.formula != sp.Max(*Z[:2]) or kind_of(f) is not None:
+        if self.size != 2 or not self.turns:
             return False
         variance = sp.Dummy("V", positive=True)  # at a number an average may vanish by chance
         return average(f, variance) == 0
 
     def _group(self, what: int, p: int, q: int | None = None) -> sp.Expr:
-        assert self.formula is not None
+        law = self.law
         if q is None:
-            variables: tuple[sp.Expr, ...] = (self.law.variance(p),)
+            variables: tuple[sp.Expr, ...] = (law.variance(p),)
         else:
             self._same_function(p, q)
-            variables = (self.law.variance(0), self.law.apart) if what == groups.STRETCH else self.law.near(p, q)
-        return group(self.formula, self.functions[p].xreplace({Z[p]: Z[0]}), self.size, what, variables)
+            own = {
+                groups.STRETCH: (law.variance(0), law.apart),
+                groups.RISE: law.cov[:2],
+                groups.CHORD: (*law.cov[:2], law.apart, law.tilt() if law.lean else sp.S.Zero),
+            }
+            variables = own[what] if what in own else law.near(p, q)
+        f = self.functions[p].xreplace({Z[p]: Z[0]})
+        if self.formula is not None:
+            return group(self.formula, f, self.size, what, variables)
+        if self.powers is None:
+            return largest(f, self.size, what, variables)
+        if self.size > len(Z):
+            raise MeanFieldError(
+                f"The distance of two inputs of unequal norms through a polynomial in powers of {self.size} nodes is "
+                "not derived; ask for K_aa, K_bb, K_ab, or for two inputs of one norm."
+            )
+        formula = sp.Add(*[c * sp.Mul(*[z**k for z, k in zip(Z, e)]) for e, c in self.powers.items()])
+        return group(formula, f, self.size, what, variables)
 
     def mean(self, p: int) -> sp.Expr:
-        if self.formula is not None:
+        if self.formula is not None or self.turns:
             return self._group(groups.MEAN, p)
         if self.powers is None:
             return ranked(self.pieces(p), self.kind, self.size, self.law.variance(p))
@@ -94,7 +112,7 @@ class Pooled(Coordinate):
         squared = self.pieces(p).map(lambda e: e**2)
         if self.mirrored:
             return mean_of(squared.expr, self.law.variance(p))
-        if self.formula is not None:
+        if self.formula is not None or self.turns:
             return self._group(groups.SECOND, p)
         if self.powers is None:
             return ranked(squared, self.kind, self.size, self.law.variance(p))
@@ -102,7 +120,7 @@ class Pooled(Coordinate):
 
     def product(self, p: int, q: int) -> sp.Expr:
         """⟨f_p f_q⟩, without scale and shift."""
-        if self.formula is not None:
+        if self.formula is not None or self.turns:
             return self._group(groups.PRODUCT, p, q)
         if self.powers is None:
             self._same_function(p, q)
@@ -119,17 +137,84 @@ class Pooled(Coordinate):
         return scale * raw
 
     def lean(self) -> sp.Expr:
-        raise MeanFieldError(
-            "The distance of two inputs of unequal norms through a Pool is not derived; ask for K_aa, K_bb, K_ab, or "
-            "for two inputs of one norm."
-        )
+        """⟨f_a² - f_b²⟩/√distance."""
+        law = self.law
+        if not law.lean:
+            return law.lean
+        self._same_function(0, 1)
+        A, B = law.cov[:2]
+        if self.mirrored:
+            grown = rise(self.pieces(0).map(lambda e: e**2).expr, A, B)
+        elif self.powers is None:
+            grown = self._group(groups.RISE, 0, 1)
+        else:
+            grown = self._risen()
+        return self.scales[0] ** 2 * law.lean * grown
+
+    def _risen(self) -> sp.Expr:
+        """(⟨f²⟩ - ⟨f²⟩)/(K_aa - K_bb) of a polynomial: of products of moments, one factor after the other."""
+        assert self.powers is not None
+        f, (A, B) = self.functions[0], self.law.cov[:2]
+        total = sp.S.Zero
+        for e, c in self.powers.items():
+            for g, d in self.powers.items():
+                sums = [j + k for j, k in zip(e, g)]
+                for i, k in enumerate(sums):
+                    rest = [self._moment(int(j > i), m) for j, m in enumerate(sums) if j != i]
+                    total += c * d * sp.Mul(*rest) * (rise(_power(f, k), A, B) if k else 0)
+        return total
+
+    def _moved(self) -> sp.Expr:
+        """⟨(f_a - f_b)²⟩ of two norms, of a polynomial in which no node has a power: f_a - f_b is a sum over nodes,
+        each with what its φ moves by, those before it at one input and those behind it at the other."""
+        assert self.powers is not None and self.law.apart is not None
+        law, f = self.law, self.functions[0]
+        A, B = law.cov[:2]
+        both = chord(f, A, B, law.apart, law.tilt()) * per(law.apart, distance)  # ⟨(φ_a - φ_b)²⟩ per distance
+        wide = sp.sqrt(A + B - 2 * law.cov[2]) / sp.sqrt(per(law.apart, distance))  # √distance, as a value
+        first, second = law.lean * rise(f, A, B), law.lean * rise(_power(f, 2), A, B)  # ⟨φ_a - φ_b⟩, … per √distance
+        at_both = self._between(0, 1, 1, 1, False)
+
+        def moving(k: int, at: int | None) -> sp.Expr:  # ⟨(φ_a - φ_b) φ_at⟩; None: times 1
+            return first if at is None else (second + (both if at == 0 else -both) * wide) / 2
+
+        def still(one: int | None, other: int | None) -> sp.Expr:
+            if one is None or other is None:
+                p = one if one is not None else other
+                return sp.S.One if p is None else self._moment(p, 1)
+            return self._moment(one, 2) if one == other else at_both
+
+        total = sp.S.Zero
+        for e, c in self.powers.items():
+            for g, d in self.powers.items():
+                for k in (i for i in range(self.size) if e[i]):
+                    for m in (i for i in range(self.size) if g[i]):
+                        term = c * d
+                        for i in range(self.size):
+                            here = (int(i < k) if e[i] else None), (int(i < m) if g[i] else None)
+                            if i == k == m:
+                                term *= both
+                            elif i in (k, m):
+                                term *= moving(i, here[1] if i == k else here[0])
+                            else:
+                                term *= still(*here)
+                        total += term
+        return total * distance
 
     def apart(self) -> sp.Expr:
         assert self.law.apart is not None
-        if self.law.lean:
-            return self.lean()
         apart = self.law.apart
-        if self.formula is not None:
+        if self.law.lean:
+            self._same_function(0, 1)
+            if self.scales[0] != self.scales[1]:
+                raise MeanFieldError(
+                    "The distance of two inputs of unequal norms was asked for, but behind a Pool each of them has a "
+                    "scale of its own; ask for K_aa, K_bb and K_ab."
+                )
+            if self.powers is not None and all(max(e) <= 1 for e in self.powers):
+                return self.scales[0] ** 2 * self._moved()
+            return self.scales[0] ** 2 * self._group(groups.CHORD, 0, 1) * apart
+        if self.formula is not None or self.turns:
             return self.scales[0] ** 2 * self._group(groups.STRETCH, 0, 1) * apart
         if self.powers is None:
             self._same_function(0, 1)
@@ -171,8 +256,8 @@ class Pooled(Coordinate):
             return sp.oo
         if p == q and self.mirrored:
             return scale * mean_of(f.diff().map(lambda e: e**2).expr, self.law.variance(p))
-        if self.formula is not None:
-            if groups.jumps(self.formula, f.expr, self.size):
+        if self.formula is not None or self.turns:
+            if f.jumps() if self.formula is None else groups.jumps(self.formula, f.expr, self.size):
                 if p == q:
                     return sp.oo
                 raise MeanFieldError("The tangents of two inputs through a Pool that jumps are not derived.")
@@ -268,8 +353,6 @@ def _pool(block: Pool, x: Coordinate, walk: Walk) -> Coordinate:
     ones, zeros = (sp.S.One,) * x.positions, (sp.S.Zero,) * x.positions
     powers = _powers(block)
     formula = powers if isinstance(powers, sp.Expr) else None
-    if powers is None and (block.size <= len(Z)) and kind_of(functions[0].xreplace({Z[0]: Z[0]})) is None:
-        formula = sp.Max(*Z[: block.size])  # of a φ that goes up and down
     if formula is not None:
         return Pooled(x.law, functions, ones, zeros, x.gains, size=block.size, formula=formula)
     assert not isinstance(powers, sp.Expr)

@@ -208,6 +208,8 @@ def numeric_maps(recursion: Recursion, values: dict[str, sp.Expr]) -> tuple[sp.E
     chi = None
     if "J" in recursion.names:
         chi = sp.oo if recursion["J"].has(sp.oo) else sp.diff(recursion["J"], J).subs(swap)
+        if chi == sp.oo and not step.has(Average):  # without weights a φ that jumps is not seen: a skip, or nothing
+            chi = step.diff(K)
     return step, chi
 
 

@@ -1,0 +1,58 @@
+"""Where K grows without bound: the bias, J beyond the overflow of K; and what no weights leave of a jump."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield import MeanFieldError
+
+
+@pytest.mark.parametrize(("sigma_w", "sigma_b"), [(1.5, 0.0), (1.8, 0.05)])
+def test_a_diagram_knows_what_bias_knows(sigma_w, sigma_b):
+    theory = mf.derive("gelu")
+    diagram = theory.phase_diagram(sigma_w=[sigma_w], sigma_b=[sigma_b], kind="bias", line=False)
+    found = theory.bias(sigma_w=sigma_w, sigma_b=sigma_b)
+    assert diagram.phases[diagram.phase[0, 0]] == found.phase.value == "chaotic deep prejudice"
+    assert diagram.c[0, 0] == 1 and np.isinf(diagram.K[0, 0])
+    square = mf.derive("z**2").phase_diagram(sigma_w=[1.9], sigma_b=[0.3], kind="bias", line=False)
+    assert square.c[0, 0] == pytest.approx(0.5, abs=1e-12)  # c′ = (1 + 2c²)/3
+
+
+def test_a_residual_tanh_settles_for_every_start():
+    """c = 288 asin(c)/(145π) + 1/145, from the sources and the sign kernel: its root, by another solver."""
+    theory = mf.derive("tanh", residual=True)
+    found = theory.bias(sigma_w="1.2", sigma_b="0.1")
+    c = 0.02
+    for _ in range(200):
+        c = 288 * math.asin(c) / (145 * math.pi) + 1 / 145
+    assert found.c == pytest.approx(c, rel=1e-10) and found.phase is mf.BiasPhase.NEUTRALITY
+    assert found.c != pytest.approx(c * 1.0001, rel=1e-10)
+    assert theory.bias(sigma_w="0.5", sigma_b="0.3").phase is mf.BiasPhase.PREJUDICE
+    assert theory.bias(sigma_w="1.2", sigma_b=0).phase is mf.BiasPhase.BY_THE_START
+
+
+def test_J_goes_on_where_K_has_overflowed():
+    run = mf.derive("relu").propagate(sigma_w=3, sigma_b=0.1, depth=1000, quantities=("K", "J"))
+    assert np.isinf(run.K[-1]) and run.diverged_at > 0
+    assert run.log_J == pytest.approx(np.arange(1000) * math.log(4.5), rel=1e-12)
+    assert run.log_J[-1] != pytest.approx(1000 * math.log(4.5), rel=1e-12)
+    square = mf.derive("z**2").propagate(sigma_w=3, sigma_b=0.1, depth=100, quantities=("K", "J"))
+    assert np.isnan(square.log_J[-1])  # J grows by another factor in every layer: nothing is claimed
+
+
+def test_without_weights_a_jump_is_not_seen():
+    theory = mf.derive("step")
+    assert theory.phase(sigma_w=0, sigma_b=0.3).name == "ordered"
+    assert theory.phase(sigma_w=1, sigma_b=0.3).name == "chaotic"
+
+
+@pytest.mark.parametrize("beta", [-1, -0.5, "-1/2", float("nan"), float("inf")])
+def test_variances_that_grow_with_depth_are_refused(beta):
+    with pytest.raises(MeanFieldError, match="beta of a Schedule must be") as refused:
+        mf.Schedule(1, beta)
+    assert str(refused.value).count(".") <= 2
+    assert mf.Schedule(1, 0) and mf.Schedule(1, "beta_v")
