@@ -14,7 +14,7 @@ from conftest import ROOT
 from numba import njit
 from oracle_float import _nodes, graded_edges, one_input_float, two_input_float
 
-from meanfield import derive, mlp
+from meanfield import Dense, Gate, LayerNorm, Nonlinearity, Residual, Scale, Sequential, architectures, derive, mlp
 from meanfield.empirical.ensemble.ensemble import run_ensemble
 from meanfield.empirical.random.philox import fill_normals
 from meanfield.numeric.lowering.assembly import lower
@@ -332,3 +332,69 @@ def test_critical_points(beside, name):
         return weight @ (x * phi * slope / k - slope**2)
 
     beside(ours, lambda: brentq(gap, 0.5, 60), "SciPy brentq on Gauss-Hermite, uncertified", rounds=1)
+
+
+def _nested(levels=12):
+    """A residual in a residual, 12 deep, with norms, gates and scales in turn; and 12 such blocks in a row."""
+    found, kinds = Dense(), ("gelu", "tanh", "relu", "silu")
+    for k in range(levels):
+        phi = Nonlinearity(kinds[k % 4])
+        one = (
+            (LayerNorm(), Dense(), phi, Dense(), found),
+            (Gate(kinds[k % 4], Dense(), Dense()), Dense(), found),
+            (phi, Dense(), Scale("9/10"), found),
+        )[k % 3]
+        found = Residual(Sequential(one), "1/2")
+    return found
+
+
+def _in_a_row(blocks=12):
+    gate = Residual(Sequential((LayerNorm(), Gate("silu", Dense(expand=2), Dense(expand=2)), Dense())), 1)
+    plain = [
+        Residual(Sequential((LayerNorm(), Dense(), Nonlinearity(phi), Dense(), Scale("1/2"))), 1)
+        for phi in ("gelu", "tanh", "relu")
+    ]
+    return Sequential(tuple(gate if k % 2 else plain[k // 2 % 3] for k in range(blocks)))
+
+
+@pytest.mark.parametrize("shape", ["nested 12 deep", "12 in a row"])
+def test_composition(beside, shape):
+    """Every row of the table (K, J, Θ, K_ab, χ's) of blocks {shape}, derived in a fresh process"""
+    make = "_nested" if "nested" in shape else "_in_a_row"
+    code = "import sys, time; sys.path[:0] = ['benchmarks']; import test_benchmarks as t; a = time.perf_counter(); "
+    code += f"str(t.derive(architecture=t.{make}()).table()); print(time.perf_counter() - a)"
+    sizes = {"sigma_w": 1, "sigma_b": 0.1, "width": 256, "depth": 2, "networks": 20, "quantities": ("K", "J")}
+    peer = partial(run_ensemble, globals()[make](), **sizes)
+    beside(partial(_python, code), peer, "20 networks of width 256, measured", rounds=3, bar=5.0)
+
+
+def test_sampled_mixer(beside):
+    """12 blocks of an MLP-Mixer (GELU) at 64 tokens, sampled theory, 12 draws"""
+    place = {"sigma_w": 1, "sigma_b": 0.5, "depth": 13, "tokens": 64, "quantities": ("K", "chi")}
+    block = architectures.mlp_mixer("gelu", mu="1/2")
+    ours = partial(derive(architecture=block).sample, **place, draws=12)
+    peer = partial(run_ensemble, block, **place, width=128, networks=12, probes=1)
+    beside(ours, peer, "12 networks of 128 channels", rounds=3, bar=10.0)
+
+
+_DIAGRAM = """
+import time; from meanfield import derive
+a = time.perf_counter(); t = derive({0!r}, architecture={1!r}{2})
+t.phase_diagram(sigma_w=(0.1, 3, 300), sigma_b=(0, 3, 300), line=False); print(time.perf_counter() - a)
+"""
+
+
+@pytest.mark.parametrize("name", architectures.PRESETS)
+def test_first_diagram(beside, name, tmp_path):
+    """A phase diagram of 300 × 300 points, its first time on a machine: {name}"""
+    phi = {"swiglu": "silu", "resmlp": "gelu", "mlp_mixer": "gelu"}.get(name, "tanh")
+    given = {"sigma_v": 1, "sigma_a": 0} if name == "full_residual" else {}
+    code = _DIAGRAM.format(phi, name, "".join(f", {k}={v}" for k, v in given.items()))
+    ours = lambda: _python(code, MEANFIELD_CACHE=tempfile.mkdtemp(dir=tmp_path))  # noqa: E731
+    axis = np.linspace(0.1, 3, 30)
+    theory = derive(phi, architecture=name, **given)
+
+    def peer():  # the same answer by iteration, as far as 300 layers reach, at a hundredth of the points
+        theory.propagate(sigma_w=axis[:, None], sigma_b=axis, depth=300, every_layer=False)
+
+    beside(ours, peer, "300 iterated layers, compiled, 30 × 30, scaled by 100", rounds=1, peer_units=1e-2, bar=10.0)

@@ -345,3 +345,14 @@ def test_what_is_certified_behind_a_finite_batch():
     assert abs(float(found[0].chi_J.value) - 1.35854812541) < 1e-10 and found[0].K.error > 0
     relu = mf.derive("relu", architecture="batchnorm_mlp", batch=8).fixed_points(sigma_w=1.4, sigma_b=0.3)
     assert relu.status is mf.Status.EXACT
+
+
+@pytest.mark.slow
+def test_a_diagram_behind_a_norm_holds_its_averages_as_numbers():
+    """tanh: no average is taken point by point, and the phase of a place is the one of its exact theory."""
+    behind = theory(BN, TANH, D)
+    w, b = (0.5, 2.0, 40), (0.0, 1.0, 30)
+    found = behind.phase_diagram(sigma_w=w, sigma_b=b, line=False)
+    chi = float(behind.phase(sigma_w=1, sigma_b="0.3").chi_J.value)
+    np.testing.assert_allclose(found.chi_J, chi, rtol=1e-12)
+    assert chi == pytest.approx(1.17780723, abs=1e-8)

@@ -273,3 +273,21 @@ def test_one_token_against_certified_averages(phi, K):
     found = expand(f, np.zeros(1), np.array([[float(K)]]))
     square = float(mf.average(record.expression**2, K).evalf(17))
     assert found.variance[0] + found.mean[0] ** 2 == pytest.approx(square, rel=1e-13)
+
+
+def test_the_level_of_an_answer_is_named(capsys):
+    """`averaged` where `propagate` takes means over token matrices, `sampled` where they are drawn, empty elsewhere."""
+    from meanfield.cli.app import app
+
+    theory = mf.derive(architecture=resmlp("gelu"))
+    at = {"sigma_w": [1.0, 1.2], "sigma_b": 0.1, "depth": 3}
+    run = theory.propagate(**at)
+    assert run.level == "averaged" and "averaged over token matrices" in repr(run)
+    assert theory.sample(sigma_w=1, sigma_b=0.1, depth=3, tokens=4, draws=2).level == "sampled"
+    plain = mf.derive("gelu").propagate(**at)
+    assert plain.level == "" and "averaged" not in repr(plain)
+    for name, words in (("resmlp", True), ("mlp", False)):
+        line = ["propagate", "gelu", "--architecture", name, "--sigma-w", "1", "--sigma-b", "0", "--depth", "3"]
+        for more, text in (([], "averaged over token matrices"), (["--json"], '"level": "averaged"')):
+            app([*line, *more], standalone_mode=False)
+            assert (text in " ".join(capsys.readouterr().out.split())) == words

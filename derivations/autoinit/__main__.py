@@ -7,7 +7,7 @@ from derivations.autoinit import CLAIMS
 
 
 def main() -> None:
-    printing.command("autoinit", CLAIMS, "figure 2, by the theory")
+    printing.command("autoinit", CLAIMS, "figure 2, and panels J and K of figure 3")
 
 
 if __name__ == "__main__":

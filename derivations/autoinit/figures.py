@@ -1,20 +1,31 @@
-"""Figure 2: J^{l,l+1} behind a BatchNorm over the (σ_w, σ_b) plane without and with a skip, and against |B|."""
+"""Figure 2: J^{l,l+1} behind a BatchNorm over the (σ_w, σ_b) plane without and with a skip, and against |B|. Figure 3,
+panels J and K: blocks of ResMLP. Lines are the theory's, dots finite networks of reduced width.
+
+AutoInit's own curves of figure 3 need its tuned gains, and are not drawn; images are replaced by independent inputs.
+"""
 
 from __future__ import annotations
 
 import os
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from derivations.autoinit.networks import normed
+import meanfield as mf
+from derivations.autoinit.networks import normed, resmlp
 from meanfield.presentation import figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SIZES = (4, 5, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+MEASURED = (6, 8, 16, 32, 64)  # |B| of the networks; below 6 single networks scatter by more than their mean
+BLOCKS, TOKENS, SCALE = 12, 16, "1/10"  # ResMLP-S12: 24 residual connections; 4 × 4 patches instead of 8 × 8
+VARIANCES = (("2", r"$\sigma_w^2 = 2$ (Kaiming)"), ("1", r"$\sigma_w^2 = 1$"), ("1/3", r"$\sigma_w^2 = 1/3$ (uniform)"))
+
+Points = tuple[np.ndarray, np.ndarray]  # means, standard errors
 
 
 def last_jacobian(mu: int, batch: int, sigma_w, sigma_b, depth: int) -> np.ndarray:
@@ -27,8 +38,24 @@ def last_jacobian(mu: int, batch: int, sigma_w, sigma_b, depth: int) -> np.ndarr
     return theory.propagate(sigma_w=sigma_w, sigma_b=sigma_b, depth=2, quantities=("J",), start=start).J[..., 1]
 
 
-def figure_2(points: int = 40, depth: int = 30, batch: int = 256) -> Figure:
-    """Left, middle: μ = 0 and μ = 1 at |B| = 256, layer 30; right: against |B|, σ_w² = 2, σ_b = 0."""
+def measured_jacobian(mu: int, layer: int, width: int = 200, networks: int = 60, sizes=MEASURED) -> Points:
+    """J^{l,l+1} of networks against |B|, σ_w² = 2, σ_b = 0: of widths N and 2N, the term 1/N taken away."""
+    found = []
+    for batch in sizes:
+        at = {"sigma_w": 2**0.5, "sigma_b": 0, "depth": layer + 1, "batch": batch, "quantities": ("chi",), "probes": 8}
+        narrow, wide = (
+            mf.measure(normed("relu", mu).record, **at, width=n, networks=networks, seed=n + batch).estimate(
+                "chi", layer
+            )
+            for n in (width, 2 * width)
+        )
+        found.append((2 * wide.mean - narrow.mean, np.hypot(2 * wide.standard_error, narrow.standard_error)))
+    means, errors = np.array(found, dtype=float).T
+    return means, errors
+
+
+def figure_2(points: int = 40, depth: int = 30, batch: int = 256, layer: int = 10, networks: int = 60) -> Figure:
+    """Left, middle: μ = 0 and μ = 1 at |B| = 256, layer 30; right: against |B|, σ_w² = 2, σ_b = 0, with networks."""
     from matplotlib.figure import Figure
 
     with figures.require().rc_context(figures.LOOK):
@@ -40,17 +67,75 @@ def figure_2(points: int = 40, depth: int = 30, batch: int = 256) -> Figure:
             image = panel.pcolormesh(axis, axis, J, cmap="RdBu_r", vmin=0.5, vmax=1.5, shading="nearest")
             panel.set(xlabel=r"$\sigma_w$", ylabel=r"$\sigma_b$", title=rf"$\mu = {mu}$, $|B| = {batch}$")
             figure.colorbar(image, ax=panel)
-        for mu in (0, 1):
-            J = [float(last_jacobian(mu, size, 2**0.5, 0.0, depth)) for size in SIZES]
-            panels[2].semilogx(SIZES, J, "o-", ms=3, label=rf"$\mu = {mu}$")
-        panels[2].axhline(np.pi / (np.pi - 1), lw=0.8, ls=":")
-        panels[2].set(xlabel=r"$|B|$", ylabel=r"$J^{l,l+1}$")
+        for mu, color in ((0, "C0"), (1, "C1")):
+            J = [float(last_jacobian(mu, size, 2**0.5, 0.0, layer)) for size in SIZES]
+            panels[2].semilogx(SIZES, J, "-", color=color, label=rf"$\mu = {mu}$")
+            if networks:
+                means, errors = measured_jacobian(mu, layer, networks=networks)
+                panels[2].errorbar(MEASURED, means, 2 * errors, fmt="o", ms=3, color=color)
+        panels[2].axhline(np.pi / (np.pi - 1), lw=0.8, ls=":", color="grey")
+        panels[2].set(xlabel=r"$|B|$", ylabel=r"$J^{l,l+1}$", title=rf"layer {layer}, dots: networks")
         panels[2].legend()
         return figure
 
 
+def place(variance: str) -> dict[str, float]:
+    """σ_w, σ_b = 0 and inputs such that K of the first block's input is 1."""
+    square = float(Fraction(variance))
+    return {"sigma_w": square**0.5, "sigma_b": 0.0, "depth": BLOCKS + 1, "input_norm": 1 / square}
+
+
+def blocks_by_theory(variance: str, draws: int = 400) -> dict[str, Points]:
+    """J^{l,l+1} of the blocks and K behind each, at TOKENS tokens and infinitely many channels; exact but for draws."""
+    theory = resmlp("gelu", SCALE, 1).theory
+    run = theory.sample(**place(variance), tokens=TOKENS, draws=draws, quantities=("K", "chi"))
+    return {name: _behind(run, name) for name in ("chi", "K")}
+
+
+def blocks_on_average(variance: str) -> dict[str, np.ndarray]:
+    """R65 and R69: K and J averaged over token matrices layer by layer."""
+    run = resmlp("gelu", SCALE, 1).theory.propagate(**place(variance), quantities=("K", "J"))
+    return {"chi": run.J[1:] / run.J[:-1], "K": run.K[1:]}
+
+
+def blocks_measured(variance: str, width: int = 64, networks: int = 100) -> dict[str, Points]:
+    """The same of networks of `width` channels."""
+    at = {"tokens": TOKENS, "width": width, "networks": networks, "quantities": ("K", "chi"), "probes": 4, "seed": 5}
+    run = mf.measure(resmlp("gelu", SCALE, 1).record, **place(variance), **at)
+    return {name: _behind(run, name) for name in ("chi", "K")}
+
+
+def _behind(run, name: str) -> Points:
+    """Values behind blocks 1 to BLOCKS: K starts a layer before them."""
+    found = run.estimate(name)
+    return np.array(found.mean)[-BLOCKS:], np.array(found.standard_error)[-BLOCKS:]
+
+
+def figure_3(draws: int = 400, width: int = 64, networks: int = 100) -> Figure:
+    """Panels J and K: solid, the theory at 16 tokens; dashed, averaged over token matrices; dots, networks."""
+    from matplotlib.figure import Figure
+
+    with figures.require().rc_context(figures.LOOK):
+        figure = Figure(figsize=(7.2, 2.9), layout="constrained")
+        panels = dict(zip(("chi", "K"), figure.subplots(1, 2)))
+        l = np.arange(1, BLOCKS + 1)
+        for k, (variance, label) in enumerate(VARIANCES):
+            found, mean, dots = (f(variance) for f in (
+                lambda v: blocks_by_theory(v, draws), blocks_on_average, lambda v: blocks_measured(v, width, networks)
+            ))  # fmt: skip
+            for name, panel in panels.items():
+                panel.plot(l, found[name][0], color=f"C{k}", label=label)
+                panel.plot(l, mean[name], "--", lw=0.8, color=f"C{k}", label=f"_{label}")
+                panel.errorbar(l, dots[name][0], 2 * dots[name][1], fmt="o", ms=3, color=f"C{k}")
+        panels["chi"].set(xlabel="block", ylabel=r"$\mathcal{J}^{l,l+1}$", title=r"GELU, $\mathcal{E} = 0.1$")
+        panels["K"].set(xlabel="block", ylabel=r"$\mathcal{K}^l$", title=f"{TOKENS} tokens, {width} channels")
+        panels["K"].legend()
+        return figure
+
+
 def write(folder: str | os.PathLike, suffix: str = ".png") -> list[Path]:
-    """Figure 2 into `folder`."""
+    """Figures 2 and 3 (panels J, K) into `folder`."""
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
-    return [figures.save(figure_2(), target / f"figure2{suffix}")]
+    drawn = {"figure2": figure_2, "figure3": figure_3}
+    return [figures.save(make(), target / f"{name}{suffix}") for name, make in drawn.items()]

@@ -259,12 +259,13 @@ def propagate(
             "status": (Status.DIVERGES if run.diverged_at else Status.MEASURED).value,
             "message": run.message(),
             "average_error": run.error,
-        }
+        } | ({"level": run.level} if run.level else {})
         given = {**out.about(theory), **numbers, **rates, "depth": depth}
         typer.echo(out.document("propagate", given | ({"weights": weights} if weights != "gaussian" else {}), results))
         return
     settings = f"sigma_w {numbers['sigma_w']:g}, sigma_b {numbers['sigma_b']:g}, |x|^2/N_0 {numbers['input_norm']:g}"
     settings += "".join(f", {k} {v}" for k, v in rates.items())
+    settings += f"; {run.level} over token matrices" if run.level else ""
     law = "" if weights == "gaussian" else f", {weights} weights"
     lines = [f"Propagation: {describe(theory.block)}{law}", settings, "", out.layer_table(run, names)]
     typer.echo(out.wrapped("\n".join(lines + (["", run.message()] if run.message() else []))))

@@ -95,7 +95,7 @@ def needs_numbers(theory: Theory) -> None:
     if isinstance(theory.block, Residual) and isinstance(theory.block.mu, Param):
         raise MeanFieldError(f"--mu must be a number here, but the name {theory.block.mu.name!r} was given.")
     inner = {s.name for s in theory.activations[0].free_parameters}
-    own = {"sigma_w", "sigma_b", "Q0", "L", *inner}
+    own = {"sigma_w", "sigma_b", "Q0", "c0", "L", *inner}
     held = sorted(s.name for s in theory.one_input.parameters if s.name not in own)
     if held:
         known = held[0] in keywords("full_residual")

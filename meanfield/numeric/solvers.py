@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -35,6 +35,9 @@ class Run:
     first layer at which K overflows, 0 where it does not; from that layer on K is inf and J is NaN, but where it
     has come to grow by one factor a layer (of ReLU, GELU; not of z²), which it keeps. Of two inputs the
     one that overflows is inf, and the other's K is NaN (it is not followed; propagate it by itself).
+
+    level: "averaged" where a Dense mixes tokens (means over its matrix, beside the "sampled" level of `Theory.sample`),
+    else "".
     """
 
     l: np.ndarray
@@ -43,10 +46,12 @@ class Run:
     lowered: Lowered
     parameters: dict[str, np.ndarray]
     layerwise: bool = False  # the last axis of the σ's (and μ) is the layer
+    level: str = field(default="", kw_only=True)
 
     def __repr__(self) -> str:
         points = int(np.prod(np.shape(self.diverged_at), dtype=int))
         many = f"; {points} points {np.shape(self.diverged_at)}" if np.shape(self.diverged_at) else ""
+        many += f"; {self.level} over token matrices" if self.level else ""
         return one_line("Run", f"{', '.join(self.quantities)}; layers {self.l[0]} to {self.l[-1]}{many}")
 
     @property

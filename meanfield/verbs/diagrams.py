@@ -68,6 +68,8 @@ def diagram(
         recursion = replace(theory, block=replace(theory.block, mu=Param(own))).settling
     if jumps:
         recursion = recursion.map(lambda e: J if e == sp.oo else e)  # K alone is asked for
+    if theory.kind == "batch":
+        recursion = recursion.map(positions.with_numbers)
     refuse_unknown(parameters, recursion)
     inside = inside_averages(recursion, parameters | fixed)
     if inside:

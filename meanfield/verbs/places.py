@@ -73,6 +73,8 @@ def phase_of(theory: Maps, *, input_norm: object = 1, **parameters) -> Phase:
     norm = exact_number("input_norm", input_norm)
     if not norm.is_number or norm <= 0:
         raise MeanFieldError(f"input_norm must be a number > 0, but {shown(input_norm)} was given.")
+    if theory.kind == "batch":
+        positions.refuse_constant_start(recursion, place(theory, parameters))
     if recursion.only_floats:
         from meanfield.numeric.sampled import sampled
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
@@ -20,7 +20,9 @@ from meanfield.functions.parser import number
 from meanfield.quantities import COVARIANCES
 from meanfield.results import MeanFieldError, Solution, Status
 from meanfield.symbolic.averages.common import Common
+from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.sphere import SphereAverage
+from meanfield.symbolic.blocks.batch import CONSTANT
 from meanfield.symbolic.blocks.exchangeable import SMALLEST, carried, exchangeable, kind_of
 from meanfield.symbolic.blocks.first import begun
 from meanfield.symbolic.blocks.recursions import variable
@@ -29,6 +31,9 @@ from meanfield.symbolic.fixed_points.points import FixedPoint, FixedPoints
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbolic.steps import Step
 from meanfield.symbols import Q0, J, K, K_ab, c_J, sigma_w
+
+if TYPE_CHECKING:
+    from meanfield.numeric.solvers import Run
 
 NAMES = ("K", "K_ab", "J", "J_ab", "Theta", "Theta_ab")
 READ = ("c",)  # read off them
@@ -116,6 +121,31 @@ def checked_start(given: Mapping[str, Any]) -> dict[str, Any]:
     return dict(given)
 
 
+def refuse_constant(run: Run) -> None:
+    """Refuse a run where a BatchNorm met neurons that are constant over the batch: 0/0, which only σ's or inputs show.
+
+    Looked at is every layer that a block stands behind, and J, which such a block leaves undefined.
+    """
+    import numpy as np
+
+    K, values = run.values["K"], run.values
+    met = np.zeros(K.shape[:-1], bool)
+    if "K_ab" in values:
+        met |= (np.isfinite(K) & (values["K_ab"] == K))[..., :-1].any(-1)
+    for name in {"J", "log_J"} & set(values):
+        met |= (np.isfinite(K) & np.isnan(values[name])).any(-1)
+    if met.any():
+        where = f" at {int(met.sum())} of {met.size} points" if met.size > 1 else ""
+        raise MeanFieldError(CONSTANT.format(where))
+
+
+def refuse_constant_start(recursion: Recursion, values: Mapping[str, sp.Expr]) -> None:
+    """The same of a place: K - K_ab of layer 1 is 0 there."""
+    given = {s: values[s.name] for s in recursion.state[0].initial.free_symbols if s.name in values}
+    if recursion.state[0].initial.subs(given) == 0:
+        raise MeanFieldError(CONSTANT.format(""))
+
+
 # --------------------------------------------------------------------------------------------------- what settles
 
 
@@ -178,6 +208,12 @@ def _within(e: sp.Expr) -> sp.Expr:
     nodes = {n: Common(n.args[0], sp.expand(n.own), sp.expand(n.shared), n.params) for n in e.atoms(Common)}
     e = e.xreplace(nodes)
     return e.replace(lambda a: a.is_Add and a.has(K_ab), sp.expand)
+
+
+def with_numbers(e: sp.Expr) -> sp.Expr:
+    """Averages that hold no symbol (over what a BatchNorm made of variance 1) as numbers: they are the same at every
+    point."""
+    return e.xreplace({node: sp.N(node, 20) for node in e.atoms(Average) if not node.free_symbols})
 
 
 def _numbered(e: sp.Expr) -> sp.Expr:

@@ -151,13 +151,17 @@ def _positions(theory: Maps, places: dict, settings: dict, begin: dict, paramete
     given = {k: double(k, v) for k, v in places.items()}
     if given["correlation"] is None:
         given["correlation"] = 0.0
-    return propagate(
+    found = propagate(
         recursion.subs(numbers) if numbers else recursion,
         **given,
         **{k: settings[k] for k in ("depth", "layerwise", "every_layer")},
         parameters={k: double(k, v) for k, v in parameters.items() if k not in numbers},
         start=positions.checked_start(begin),
     )
+    if theory.kind == "tokens":
+        return replace(found, level="averaged")
+    positions.refuse_constant(found)
+    return found
 
 
 def _remembering(theory: Maps, wanted, rates, places: dict, settings: dict, begin: dict, parameters: dict):

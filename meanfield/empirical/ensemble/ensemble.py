@@ -63,7 +63,9 @@ class EnsembleResult:
 
     def __repr__(self) -> str:
         asked = ", ".join(self.asked)
-        return f"EnsembleResult({asked}; width {self.width}, depth {self.depth}, {self.networks} networks)"
+        end = self.finite_depth
+        lost = f"; layers end at {end}: networks overflow or normalize equal numbers" if end < self.depth else ""
+        return f"EnsembleResult({asked}; width {self.width}, depth {self.depth}, {self.networks} networks{lost})"
 
     @property
     def quantities(self) -> tuple[str, ...]:

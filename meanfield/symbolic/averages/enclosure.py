@@ -87,11 +87,20 @@ def _tail(b: Bound, m: arb, s: arb, T: arb) -> arb:
     return g / slope
 
 
+def _at_a_point(parts: Pieces, mean: sp.Expr) -> arb:
+    """The function at the mean, where the Gaussian has no width. Raises: MeanFieldError where it jumps there."""
+    left, right = (sum(bool(b < mean) for b in parts.breaks), sum(bool(b <= mean) for b in parts.breaks))
+    values = [parts.exprs[k].subs(Z[0], mean) for k in {left, right}]
+    if sp.simplify(values[0] - values[-1]) != 0:
+        raise MeanFieldError("The average at K = 0 was asked for, of a function that jumps at the mean.")
+    return constant(values[0])
+
+
 def _average_1(expr, variance, mean) -> arb:
     m, v = constant(mean), constant(variance)
     parts = pieces(expr, Z[0]).map(_without_roots_below)
     if v.is_zero():
-        raise MeanFieldError("The average at K = 0 was asked for; it is the value of the function at the mean.")
+        return _at_a_point(parts, mean)
     unit = _unit(parts.exprs)
     if unit != 1:  # ⟨f(z)⟩ over (m, K) is ⟨f(z/u)⟩ over (u m, u² K): the integration then sees where f bends
         m, v = m * constant(unit), v * constant(unit) ** 2

@@ -219,20 +219,24 @@ def _batch_norm(block: BatchNorm, x: Coordinate, walk: Walk) -> Coordinate:
     return out
 
 
+#: of a neuron whose standard deviation over the batch is 0; the gap says where
+CONSTANT = (
+    "A BatchNorm acts on neurons that are constant over the batch{} (K = K_ab, inputs that are all the same, "
+    "or biases alone: sigma_w = 0); give inputs that differ and sigma_w > 0."
+)
+
+
 def _normalized(x: Coordinate, walk: Walk) -> Coordinate:
     law, size = x.law, walk.size
     ones, zeros = (sp.S.One,) * 2, (sp.S.Zero,) * 2
     if isinstance(x, Spherical) and x.is_normalized:
         return replace(x, scales=ones)
+    if x.is_linear and law.cov[0] == law.cov[2]:
+        raise MeanFieldError(CONSTANT.format(""))
     if x.is_linear and size is not None:
         return Spherical(law, Z[:2], ones, zeros, ones, size=size)
     if x.is_linear:
         V = law.cov[0] - law.cov[2]
-        if V == 0:
-            raise MeanFieldError(
-                "A BatchNorm acts on neurons that are constant over the batch (K = K_ab, inputs that are all the same, "
-                "or biases alone); give inputs that differ."
-            )
         grams = {n: ((own - between) / V, (own - between) / V, sp.S.Zero) for n, (own, _, between) in law.grams.items()}
         grams = {n: tuple(sp.oo if e.has(sp.oo) else e for e in g) for n, g in grams.items()}
         return gaussian(Gaussian(2, (sp.S.One, sp.S.One, sp.S.Zero), grams))
