@@ -7,6 +7,7 @@ is of order 1/n²: V6, V1, G2.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -38,6 +39,7 @@ from meanfield.symbolic.finite_width.variance import second_order_map
 from meanfield.symbolic.finite_width.variance_steps import variance_derivation
 from meanfield.symbolic.finite_width.words import lambda_b, lambda_w
 from meanfield.symbolic.recursion import Recursion
+from meanfield.symbolic.steps import Step
 from meanfield.symbols import l, sigma_b, sigma_w
 
 KNOWN = (*ONE_INPUT, *FINITE_WIDTH)
@@ -66,6 +68,30 @@ def prepared(
     that are not None; see `correlators` for the others."""
     rates, values = numeric_rates(given, names, depth)
     return correlators(block, first, names, rates, scalar(ratio, "input_ratio")), values
+
+
+def held_apart(recursion: Recursion) -> Recursion | None:
+    """The recursion with V + 2K² in the place of V, None where V does not start at -2K².
+
+    That is what a Haar-orthogonal first layer leaves of it, and near it all that other correlators are made of cancels
+    as K → 0: to order K² in A and D, so that -2K² rounded to a double leaves nothing of them at K = 1e-8.
+    """
+    own = {v.name: v for v in recursion.state}
+    if "V" not in own or "K" not in own:
+        return None
+    K_, V_ = own["K"].symbol, own["V"].symbol
+    start = sp.expand(own["V"].initial + 2 * own["K"].initial ** 2)
+    if start.subs(sigma_b, 0) != 0:
+        return None
+    where = [v.name for v in recursion.state]
+
+    def apart(step: Step) -> Step:
+        new = [e.xreplace({V_: V_ - 2 * K_**2}) for e in step.next]
+        new[where.index("V")] += 2 * new[where.index("K")] ** 2
+        return Step(tuple(map(sp.expand, new)), step.lets)
+
+    state = tuple(replace(v, initial=start) if v.name == "V" else v for v in recursion.state)
+    return replace(recursion, state=state, head=tuple(map(apart, recursion.head)), block=apart(recursion.block))
 
 
 @lru_cache(maxsize=256)

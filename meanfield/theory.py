@@ -615,9 +615,9 @@ class Theory(Maps):
         and z_d, R, S, T, U by ddI_abcd or ddII_abcd; with run.normalized("V"), run.at_width(n) and run.at(layer).
 
         Accuracy: averages to run.error of the root mean squares of their factors multiplied (usually 1e-10, often
-        rounding alone), measured by a second rule. Terms that cancel as K → 0 lose about -log10(K) digits of V, B, F, …
-        (of one input `propagate` loses none). Time: about 0.2 s a layer for all of four inputs, 4 s of eight (kinked φ:
-        four times that); MEANFIELD_SECONDS ends it.
+        rounding alone), measured by a second rule. Terms that cancel as K → 0 keep 8 digits where φ is smooth (there
+        sums are balls); of a φ with kinks they lose about -log10(K) digits. Time: about 0.2 s a layer for all of four
+        inputs, 4 s of eight (kinked φ: four times that); MEANFIELD_SECONDS ends it.
 
         Raises: MeanFieldError for other networks than Dense(φ(z)), inputs that are zero, not finite or too many, an
         indefinite Gram matrix, quantities that do not exist for φ, and collinear inputs of a kinked φ where an average

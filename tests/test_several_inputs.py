@@ -10,6 +10,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
+from meanfield.numeric import many_inputs
 from meanfield.symbolic.finite_width.correlators import MEANS, WHERE, correlator_map, in_averages
 from meanfield.symbolic.finite_width.ensembles import ensemble_of
 from meanfield.symbolic.finite_width.first_layer import first_value, input_moment
@@ -369,3 +370,26 @@ def test_fluctuations_of_the_correlation_have_no_source():
     assert sp.expand(both) == 0
     assert source(1, 1, 1, 1) == -8
     assert sp.expand(both - c12 * source(1, 1, 3, 4) / 20) != 0
+
+
+def test_sources_that_cancel_keep_their_digits():
+    """A and D of orthogonal tanh networks are what is left of terms K^-2 as large: to 8 digits, by balls in the one
+    and by the map in V + 2K² in the other; K = 1e-8 scales to 1e-6 as a series in K says."""
+    theory = mf.derive("tanh", weights="orthogonal")
+    for K in (1e-8, 1e-6, 1e-5):
+        place = dict(sigma_w=1, sigma_b=0, depth=4, quantities=("V", "A", "B", "D", "F", "G1"))
+        many, one = theory.correlators(gram=[[K]], **place), theory.propagate(input_norm=K, **place)
+        for name in place["quantities"]:
+            np.testing.assert_allclose(getattr(many, name).ravel()[1:], getattr(one, name)[1:], rtol=1e-8)
+        assert abs(one.D[1] / (32 / 3 * K**4) - 1 + 20.5 * K) < 2e-2 * 20.5 * K + 1e-9
+    pair = theory.correlators(gram=1e-8 * np.array([[1, 0.5], [0.5, 1]]), depth=3, sigma_w=1, sigma_b=0, quantities="D")
+    other = theory.correlators(gram=[[1e-6, 5e-7], [5e-7, 1e-6]], depth=3, sigma_w=1, sigma_b=0, quantities="D")
+    np.testing.assert_allclose(pair.D[2] * 1e8, other.D[2], rtol=1e-4)
+
+
+def test_rounded_coefficients_would_leave_nothing(monkeypatch):
+    theory = mf.derive("tanh", weights="orthogonal")
+    place = dict(gram=[[1e-8]], depth=3, sigma_w=1, sigma_b=0, quantities="D")
+    right = theory.correlators(**place).D[2].item()
+    monkeypatch.setattr(many_inputs, "small", lambda *args: None)
+    assert abs(theory.correlators(**place).D[2].item() / right - 1) > 1e-3

@@ -9,15 +9,18 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
+from flint import arb
 
+from meanfield import balls
 from meanfield.arguments import shown, whole
 from meanfield.functions.activations import Activation
 from meanfield.limits import require_memory
 from meanfield.numeric.quadrature.averages import LayerAverages, averages_of
+from meanfield.numeric.quadrature.small import BITS, small
 from meanfield.quantities import QUANTITIES
 from meanfield.results import MeanFieldError, one_line
 from meanfield.symbolic.finite_width.correlators import MEANS, WHERE
-from meanfield.symbolic.finite_width.ensembles import Ensemble
+from meanfield.symbolic.finite_width.ensembles import Ensemble, Orthogonal
 from meanfield.symbolic.finite_width.first_layer import first_value
 from meanfield.symbolic.finite_width.index_maps import (
     CONSTANTS,
@@ -166,22 +169,33 @@ def iterate(
         "ask for fewer layers, quantities or inputs",
     )
     few = gram[np.ix_(chosen, chosen)], None if fourth is None else fourth[np.ix_(*[chosen] * 4)]
-    state = _first(maps, first_weights, *few, {k: v[0] for k, v in layers.items()}, ratio)
+    with balls.precision(BITS):
+        four = None if few[1] is None else _in_balls(few[1])
+        balled = _first(maps, first_weights, (_in_balls(few[0]), four), {k: v[0] for k, v in layers.items()}, ratio)
+    state = {name: value.astype(float) for name, value in balled.items()}
     steps = {name: _steps(one) for name, one in maps.items()}
     wanted = averages_of(
         phi,
         [one.key for m in maps.values() for one in m.averages if isinstance(one, Average2)],
         [one.key for m in maps.values() for one in m.averages if isinstance(one, Average4)],
     )
-    found, error = [state], 0.0
+    found, error = [state], 0.0  # in balls, too, while K is small: sources are what is left of terms that cancel
     for layer in range(1, depth):
         numbers = {s: float(layers[s.name][layer]) for s in CONSTANTS}
+        with balls.precision(BITS):
+            near = small(wanted, phi, balled["K"]) if isinstance(weights, Orthogonal) else None
+            if near is not None:
+                error = max(error, near.error)
+                balled = {name: _value(steps[name], maps[name], balled, near, numbers) for name in maps}
+                found.append({name: value.astype(float) for name, value in balled.items()})
+                continue
         averages = wanted.at(found[-1]["K"])
         error = max(error, averages.error)
         with np.errstate(invalid="ignore"):
             new = {name: _value(steps[name], maps[name], found[-1], averages, numbers) for name in maps}
         _refuse_infinite(new, found[-1]["K"], chosen, phi, layer + 1)
         found.append(new)
+        balled = {name: _in_balls(value) for name, value in new.items()}
     values = {}
     for name in names:
         stacked = np.stack([one[name] for one in found])
@@ -227,20 +241,20 @@ def _in_fields(name: str, own: np.ndarray) -> np.ndarray:
 def _first(
     maps: Mapping[str, IndexMap],
     weights: Ensemble,
-    gram: np.ndarray,
-    fourth: np.ndarray | None,
+    grams: tuple[np.ndarray, np.ndarray | None],
     numbers: Mapping[str, float],
     ratio: sp.Expr,
 ) -> dict[str, np.ndarray]:
-    """The state at layer 1, from the law of the first layer."""
+    """The state at layer 1 in balls, from the law of the first layer."""
+    gram, fourth = grams
     state: dict[str, np.ndarray] = {}
     size = len(gram)
     for name, one in maps.items():
         e = first_value(name, weights, ratio)
-        total = np.zeros((size,) * len(one.labels))
+        total = np.zeros((size,) * len(one.labels), dtype=object)
         for term in sp.Add.make_args(e):
             constant, moments = term.as_independent(*[s for s in term.free_symbols if s.name.startswith("X_")])
-            number = float(constant.xreplace({s: sp.Float(numbers[s.name]) for s in CONSTANTS}))
+            number = _exactly(constant, {s: numbers[s.name] for s in CONSTANTS})
             operands: list[Any] = []
             letters: list[str] = []
             for factor in sp.Mul.make_args(moments):
@@ -281,13 +295,25 @@ def _value(
 ) -> np.ndarray:
     places: dict[str, Mapping[Any, np.ndarray]] = {"state": state, "two": averages.two, "four": averages.four}
     size, constants = len(state["K"]), [numbers[s] for s in CONSTANTS]
-    total = np.zeros((size,) * len(one.labels))
-    for coefficient, letters, where in steps:
+    exact = state["K"].dtype == object  # terms may cancel: their coefficients, too
+    total = np.zeros((size,) * len(one.labels), dtype=state["K"].dtype)
+    for i, (coefficient, letters, where) in enumerate(steps):
         number = coefficient(*constants)
+        if exact:
+            number = _exactly(one.terms[i].coefficient, numbers)
         if number != 0:
             operands = [places[kind][key] for kind, key in where]
             total += number * _einsum(letters, operands, len(one.labels), size)
     return total
+
+
+def _in_balls(values: np.ndarray) -> np.ndarray:
+    """Doubles as the numbers they are."""
+    return np.vectorize(arb, otypes=[object])(values)
+
+
+def _exactly(coefficient: sp.Expr, numbers: Mapping[sp.Symbol, float]) -> arb:
+    return balls.constant(coefficient.xreplace({s: sp.Rational(v) for s, v in numbers.items()}))
 
 
 def _einsum(letters: Sequence[str], operands: Sequence[np.ndarray], axes: int, size: int) -> np.ndarray:

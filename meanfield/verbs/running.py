@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from meanfield.architecture import Param, activations_of
 from meanfield.arguments import flag
 from meanfield.arguments import names as names_of
-from meanfield.finite_width import has_skip, prepared, refuse_zero, remembering
+from meanfield.finite_width import has_skip, held_apart, prepared, refuse_zero, remembering
 from meanfield.functions.activations import activation
 from meanfield.quantities import COVARIANCES, EQUAL_NORMS, FINITE_WIDTH, GRADIENTS, TWO_INPUTS, UNEQUAL_NORMS
 from meanfield.results import InfiniteAverage, MeanFieldError
@@ -91,6 +91,7 @@ def run(
         wanted = (*wanted, "distance")  # K, J or Theta with a correlation: of two inputs of one norm
     back, other = bool(set(wanted) & set(GRADIENTS)), None
     values: dict = {}  # of learning rates
+    apart = False  # whether V + 2K² is what is run in the place of V
     if back:
         if pair:
             raise MeanFieldError(f"{listed(GRADIENTS)} are of one input; leave correlation= and its start out.")
@@ -106,6 +107,8 @@ def run(
         if has_skip(theory.block):
             return _remembering(theory, wanted, given_rates, places, settings, begin, parameters)
         recursion, values = prepared(theory.block, theory.first, wanted, given_rates, input_ratio, depth)
+        near = None if begin else held_apart(recursion)
+        recursion, apart = near or recursion, near is not None
         if not begin:
             refuse_zero({k: double(k, v) for k, v in places.items() if k != "correlation"}, wanted[0], layerwise)
     else:
@@ -125,6 +128,9 @@ def run(
             parameters={k: double(k, v) for k, v in (parameters | values).items() if k not in numbers},
             start=begin,
         )
+        if apart:
+            V = found.values["V"] - 2 * found.values["K"] ** 2
+            found = replace(found, values=found.values | {"V": V})
         return with_gradients(found, wanted, other) if back else found
     except InfiniteAverage:
         if quantities is not None or wanted == ("K",) or correlation is not None:

@@ -193,15 +193,18 @@ class Correlated(Solution):
     r"""The correlation x in [0, 1) of what φ is given with d·q·x = S⟨φ_aφ_b⟩_{q, qx} + c: where two inputs settle whose
     variance settled at q, as d·q = S⟨φ²⟩_q + c.
 
-    Arguments: ⟨φ_aφ_b⟩ in K for both variances and K_ab, S, c, d, q. For S⟨φ′²⟩_q > d there is exactly one: the other
-    side has a power series in x with coefficients ≥ 0, so it is convex, ≥ 0 at 0, and meets the line once before 1.
+    Arguments: ⟨φ_aφ_b⟩ in K for both variances and K_ab, S, c, d, q; flat and kind, so that what is > 0 is an atom,
+    whose sign needs no digits: kind 0 is x, 1 is q(1 - x), 2 is q x - flat, flat < q x a share of the variance.
+
+    For S⟨φ′²⟩_q > d there is exactly one: the other side has a power series in x with coefficients ≥ 0, so it is convex
+    ≥ 0 at 0, and meets the line once before 1.
     """
 
-    is_nonnegative = True
+    is_positive = True
     tex_letter = "c"
 
-    def __new__(cls, pair, S, c, d, q):
-        return super().__new__(cls, *map(sp.sympify, (pair, S, c, d, q)))
+    def __new__(cls, pair, S, c, d, q, flat=0, kind=0):
+        return super().__new__(cls, *map(sp.sympify, (pair, S, c, d, q, flat, kind)))
 
     @property
     def free_symbols(self):
@@ -217,7 +220,7 @@ class Correlated(Solution):
 
     def _gap(self, x: mpmath.mpf, digits: int) -> arb:
         """(S⟨φ_aφ_b⟩ + c)/(d q) - x: > 0 below the root, < 0 between it and 1."""
-        pair, S, c, d, q = self.args
+        pair, S, c, d, q = self.args[:5]
         with balls.precision(int(3.4 * digits) + 60):
             at, place = q.evalf(digits + 10), sp.Float(x, digits + 10)
             value = sp.N(pair.doit().xreplace({K: at, K_ab: place * at}), digits + 3)
@@ -225,7 +228,7 @@ class Correlated(Solution):
 
     def _rough(self) -> float:
         """The root to three digits or so: z_a, z_b = √q(√x m + √(1 - x) v), by a trapezoid rule."""
-        pair, S, c, d, q = self.args
+        pair, S, c, d, q = self.args[:5]
         S, c, d, q = map(float, (S, c, d, q))
         nodes = [0.2 * k for k in range(-30, 31)]
         weights = [0.2 * math.exp(-(t**2) / 2) / math.sqrt(2 * math.pi) for t in nodes]
@@ -252,7 +255,7 @@ class Correlated(Solution):
 
     def ball(self, digits: int = 15) -> arb:
         """A ball that holds it, to about `digits` digits: the gap is > 0 on its left and < 0 on its right."""
-        return _settled_ball(self, digits)
+        return _settled_ball(self.root, digits)
 
     def _enclosed(self, digits: int) -> arb:
 
@@ -278,20 +281,38 @@ class Correlated(Solution):
         raise MeanFieldError(f"{self} was not enclosed to {digits - 2} digits.")
 
     def _eval_evalf(self, prec):
-        return sp.sympify(_float(self, min(prec, 60))) if self.is_number else None
+        if not self.is_number:
+            return None
+        x, (q, flat, kind) = _float(self, min(prec, 43)), self.args[4:]
+        return (x, q * (1 - x), q * x - flat)[int(kind)].evalf(int(prec / 3.3) + 1)
+
+    @property
+    def root(self) -> Correlated:
+        """x itself."""
+        return Correlated(*self.args[:5])
 
     def equation(self):
-        pair, S, c, d, q = self.args
+        pair, S, c, d, q = self.args[:5]
         x = sp.Symbol("c", real=True)
         return x, (S * pair.xreplace({K: q, K_ab: q * x}) + c) / (d * q)
 
     def _sympystr(self, printer):
-        pair, S, c, d, q = self.args
+        pair, S, c, d, q, flat, kind = self.args
         short = q if q.is_Atom else sp.Symbol("q", positive=True)
         x = sp.Symbol("c", real=True)
         other = (S * pair.xreplace({K: short, K_ab: short * x}) + c) / (d * short)
         rest = "" if short is q else f", q = {printer._print(q)}"
-        return f"root({x} = {printer._print(other)}{rest})"
+        root, whole = f"root({x} = {printer._print(other)}{rest})", printer._print(q)
+        return (root, f"({whole}*(1 - {root}))", f"({whole}*{root} - {printer._print(flat)})")[int(kind)]
+
+    def _latex(self, printer, exp=None):
+        flat, kind = self.args[5:]
+        if kind == 0:
+            return super()._latex(printer, exp)
+        root, q = Correlated(*self.args[:5]), printer._print(self.args[4])
+        root = Solution._latex(root, printer)
+        text = rf"{q} \left(1 - {root}\right)" if kind == 1 else rf"\left({q} {root} - {printer._print(flat)}\right)"
+        return text if exp is None else rf"\left({text}\right)^{{{exp}}}"
 
 
 @lru_cache(maxsize=64)

@@ -227,6 +227,7 @@ def _at_rest(solver: Solver, way: Way) -> Pair:
     pair = average(phi * phi.xreplace({Z[0]: Z[1]}), (K, K_ab, K))
     b = solver.branch.b
     flat = b.size if b is not None and solver.sign(b.beta) == 0 else sp.S.Zero
-    c = Correlated(pair, S, way.share, d, q)
-    distance = way.K * regular(2 * q * (1 - c) / (q - flat))  # K has no share of the biases that both are given inside
-    return distance, regular((c * q - flat) / (q * (1 - c)))
+    # K has no share of the biases that both are given inside
+    apart, shared = (Correlated(pair, S, way.share, d, q, flat, kind) for kind in (1, 2))
+    w = solver.branch.w
+    return regular(2 * apart / w.size, w.beta), regular(shared / apart)
