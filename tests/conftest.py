@@ -198,6 +198,39 @@ test_cli.py::test_symbolic_verbs_load_nothing_heavy[derive tanh --residual]
 test_empirical_scaleout.py::test_a_large_jacobian_is_streamed_as_a_logarithm
 test_partial_jacobians.py::test_the_print_and_its_contrast_come_out_as_they_should[R27, Remark 4.2,
 test_empirical_correlators.py::test_gradients_are_those_of_the_tangent_kernel
+test_contract.py::test_numbers[Sequential((Nonlinearity(activation('relu')), LayerNorm(), LayerNorm(), Dense(),)) input
+test_modules.py::test_interpreted_and_compiled_are_the_same_bits[pair]
+test_finite_width_second.py::test_linear_and_relu_runs
+test_gates.py::test_fixed_points_against_a_grid[silu-silu]
+test_cli_critical.py::test_output_fits_80_columns[critical swish --mu mu]
+test_cli_critical.py::test_output_fits_80_columns[phase-diagram gelu --sigma-w 1,2,40
+test_cli.py::test_law_of_a_full_residual_network
+test_records.py::test_planted_errors_in_tangents_of_two_inputs
+test_records.py::test_schedules_against_networks[two]
+test_uniform_weights.py::test_rates_of_networks_are_those_of_the_theory
+test_orthogonal_weights.py::test_the_print_and_its_contrast_come_out_as_they_should[C4: tanh, 1/n^2
+test_orthogonal_weights.py::test_the_print_and_its_contrast_come_out_as_they_should[C6: powers of l, Gaussian ReLU
+test_orthogonal_weights.py::test_the_print_and_its_contrast_come_out_as_they_should[C1: log(l)/l
+test_phase_orders.py::test_rows_are_the_derivations_at_numbers
+test_neurons_at_rest.py::test_a_neuron_that_is_constant_over_the_batch_is_named[block1-place1
+test_ball_evaluators.py::test_the_approach_to_a_critical_point_is_computed_when_it_is_asked_for
+test_blocks.py::test_any_order_of_blocks_against_networks[skip without weights]
+test_blocks.py::test_any_order_of_blocks_against_networks[norm before the skip]
+test_fisher.py::test_a_group_left_out_and_a_wrong_exponent_fail[relu-beta0-size0-w of the inner
+test_group_averages.py::test_what_is_not_known_is_said
+test_empirical_differentials.py::test_planted_errors_in_derivatives_are_seen[<lambda>-broken1]
+test_empirical_pools.py::test_derivatives_of_a_pool_that_jumps_are_refused
+test_norms.py::test_a_nonlinearity_behind_a_norm_is_followed[relu tanh]
+test_run_error.py::test_the_measured_rule_is_the_compiled_one
+test_run_error.py::test_cells_are_cut_where_an_average_is_steep
+test_run_error.py::test_two_input_branch_points
+test_bias_and_trainability_figures.py::test_figure_31_grows_faster_below_the_line
+test_several_inputs.py::test_bad_input_is_a_sentence[exp(z**2/8)-given22
+test_partial_jacobians_numbers.py::test_the_engine_reproduces_the_value_and_a_planted_error_does_not[8 line of erf
+test_growing_bias.py::test_a_residual_tanh_settles_for_every_start
+test_switch_points.py::test_a_symbolic_threshold_is_carried
+test_closing_laws.py::test_tanh_on_the_critical_line[0.1]
+test_closing_laws.py::test_a_width_of_thirty_digits_is_critical_to_rounding
 test_records.py::test_a_record_of_ones_own[(RMSNorm(), Nonlinearity('tanh'), Dense())]
 test_oracles.py::test_another_rule_agrees[tanh-1.0]
 test_variance_variation_figures.py::test_laws_lie_on_recursions_in_figure_b3
