@@ -231,6 +231,18 @@ test_growing_bias.py::test_a_residual_tanh_settles_for_every_start
 test_switch_points.py::test_a_symbolic_threshold_is_carried
 test_closing_laws.py::test_tanh_on_the_critical_line[0.1]
 test_closing_laws.py::test_a_width_of_thirty_digits_is_critical_to_rounding
+test_orthogonal_weights.py::test_the_print_and_its_contrast_come_out_as_they_should[C1: bounded
+test_orthogonal_weights.py::test_the_print_and_its_contrast_come_out_as_they_should[C5: one input
+test_orthogonal_weights.py::test_the_print_and_its_contrast_come_out_as_they_should[\\xa7 5.3, Gaussian: as l but U
+test_uniform_weights.py::test_how_uniform_weights_are_asked_for
+test_autoinit_figures.py::test_the_lines_of_figure_2_are_the_theory
+test_neurons_at_rest.py::test_what_float64_cannot_average_behind_an_activation_says_what_to_do
+test_neurons_at_rest.py::test_a_block_that_carries_nothing_on
+test_empirical_correlators.py::test_random_tangents_measure_theta[pool]
+test_records.py::test_schedules_against_networks[both]
+test_blocks.py::test_any_order_of_blocks_against_networks[norm last]
+test_blocks.py::test_input_jacobian_against_networks[{}]
+test_certificates.py::test_one_change_of_sign_is_settled_by_the_proved_ends
 test_records.py::test_a_record_of_ones_own[(RMSNorm(), Nonlinearity('tanh'), Dense())]
 test_oracles.py::test_another_rule_agrees[tanh-1.0]
 test_variance_variation_figures.py::test_laws_lie_on_recursions_in_figure_b3
