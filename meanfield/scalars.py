@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import re
 from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 _TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
 
@@ -141,6 +142,19 @@ def add(name: str, scalar: Scalar) -> None:
 def remove(name: str) -> None:
     """Take back what `add` did."""
     del SCALARS[name], _ONE[name]
+
+
+def number_of(name: str, u: float) -> float:
+    """h(u). Raises: ValueError, OverflowError where it is not real or too large."""
+    return _compiled(SCALARS[name])(u)
+
+
+@lru_cache(maxsize=64)
+def _compiled(scalar: Scalar) -> Callable[[float], float]:
+    scope: dict = {"math": math}
+    text = f"return {scalar.texts[0].format(u='u')}"
+    exec(f"{helpers(text, scalar)}\ndef f(u):\n    {text}", scope)  # the scalar's own text
+    return scope["f"]
 
 
 def helpers(text: str, *more: Scalar) -> str:

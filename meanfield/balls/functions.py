@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import contextmanager
-from functools import lru_cache
 
 import sympy as sp
 from flint import acb, arb, ctx, fmpq
 
 from meanfield.balls.straight_line import Arithmetic, compile_program
-from meanfield.heads import head_of, where
+from meanfield.heads import cached, head_of, where
 from meanfield.results import MeanFieldError
 from meanfield.symbols import Z
 
@@ -92,7 +91,7 @@ _BALLS = Arithmetic(
 )
 
 
-@lru_cache(maxsize=2048)
+@cached(2048)
 def compile_ball(expr: sp.Expr, variables: tuple[sp.Symbol, ...] = Z[:2]) -> Function:
     """A smooth expression as a function of complex balls that honours the `analytic` flag of rigorous integration.
 

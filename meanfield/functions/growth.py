@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import sympy as sp
 
 from meanfield.functions.ranges import Ends, dominated, root_of_power, span
-from meanfield.heads import far_out, head_of, where
+from meanfield.heads import cached, far_out, head_of, where
 from meanfield.heads.record import End, ExponentialGrowth, Head, LogarithmicGrowth, PowerEnd, PowerGrowth
 
 
@@ -129,7 +128,7 @@ def _mag(e) -> float:
     return abs(float(sp.N(e, 20))) * (1 + 1e-15)
 
 
-@lru_cache(maxsize=4096)
+@cached(4096)
 def bound(expr: sp.Expr, x: sp.Symbol, side: int = 0, ends: tuple | None = None) -> Bound | None:
     """A rigorous growth bound of a smooth expression for all real x (`side` 0), x ≥ 0 (1) or x ≤ 0 (-1), or between
     `ends`; None where the rules fail. A bounded expression has p = c = 0 wherever `span` or `dominated` sees it."""

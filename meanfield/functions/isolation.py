@@ -18,7 +18,7 @@ from sympy.core.expr import AtomicExpr
 
 from meanfield import balls
 from meanfield.functions.growth import _leading, decay
-from meanfield.heads import head_of, records, where
+from meanfield.heads import cached, head_of, records, where
 from meanfield.heads.record import LARGE_SHARE, SHARE, End, Head
 from meanfield.results import MeanFieldError
 from meanfield.symbols import Z
@@ -149,7 +149,7 @@ def _exact(x) -> arb:
     return arb(int(x.p)) / arb(int(x.q))
 
 
-@lru_cache(maxsize=1024)
+@cached(1024)
 def real_function(expr: sp.Expr, x: sp.Symbol) -> Real:
     """A smooth expression as a function of real balls; where it is not real or not known, the answer is not finite."""
     f = balls.compile_ball(expr, (x,))

@@ -5,11 +5,10 @@ arithmetic elsewhere; and what a product with a factor that dies cannot exceed.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 import sympy as sp
 
-from meanfield.heads import head_of
+from meanfield.heads import cached, head_of
 from meanfield.heads.record import End, Head
 
 Ends = tuple[float, float]
@@ -21,7 +20,7 @@ def _outwards(low: float, high: float) -> Ends:
     return low - 1e-14 * abs(low), high + 1e-14 * abs(high)
 
 
-@lru_cache(maxsize=4096)
+@cached(4096)
 def span(expr: sp.Expr, x: sp.Symbol, low: float, high: float) -> Ends:
     """An interval that holds every value of a smooth `expr` for low ≤ x ≤ high: exact extrema (by isolated real roots)
     of rational functions times exponentials of polynomials, interval arithmetic and monotone heads elsewhere."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import sympy as sp
 
@@ -21,6 +22,8 @@ from meanfield.heads.waves import WAVES
 from meanfield.results import MeanFieldError
 from meanfield.scalars import Scalar
 from meanfield.symbols import HeadFunction
+
+T = TypeVar("T")
 
 HEADS: dict[type, Head] = {h.function: h for h in (*EXPONENTIAL, *POWERS, *WAVES)}
 _ADDED: list[Head] = []
@@ -72,10 +75,42 @@ def remove(head: Head) -> None:
     _forget()
 
 
+@contextmanager
+def trial(head: Head) -> Iterator[None]:
+    """`head` known for a while, under no name: what the machinery makes of a record that has not been added."""
+    before = HEADS.get(head.function)
+    if before is head:
+        yield
+        return
+    HEADS[head.function] = head
+    _forget()
+    try:
+        yield
+    finally:
+        if before is None:
+            del HEADS[head.function]
+        else:
+            HEADS[head.function] = before
+        _forget()
+
+
+_CACHES: list[Any] = []
+
+
+def cached(maxsize: int) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """`lru_cache` for what follows from records: it is forgotten when they change."""
+
+    def wrap(function: Callable[..., T]) -> Callable[..., T]:
+        found = lru_cache(maxsize=maxsize)(function)
+        _CACHES.append(found)
+        return found
+
+    return wrap
+
+
 def _forget() -> None:
-    where.cache_clear()
-    own.cache_clear()
-    fingerprint.cache_clear()
+    for cache in _CACHES:
+        cache.cache_clear()
 
 
 def head_of(what: Any) -> Head | None:
@@ -83,7 +118,7 @@ def head_of(what: Any) -> Head | None:
     return HEADS.get(what if isinstance(what, type) else what.func)
 
 
-@lru_cache(maxsize=64)
+@cached(64)
 def where(attribute: str) -> tuple[Any, ...]:
     """The SymPy classes of all heads with this property (`Head.bends`, `Head.positive`, …), for `has` and `atoms`."""
     return tuple(f for f, h in HEADS.items() if getattr(h, attribute))
@@ -94,7 +129,7 @@ def records(attribute: str) -> Iterator[Head]:
     return (HEADS[f] for f in where(attribute))
 
 
-@lru_cache(maxsize=1)
+@cached(1)
 def own() -> tuple[type, ...]:
     """The classes that SymPy lacks: they are written by functions that it has (`written`)."""
     return tuple(f for f in HEADS if issubclass(f, HeadFunction))
@@ -129,9 +164,9 @@ def far_out(e: sp.Expr, w: sp.Symbol) -> sp.Expr:
     return e
 
 
-def numpy_functions() -> Mapping[str, Callable]:
-    """By name, what NumPy lacks."""
-    return NUMPY | {h.name: h.numpy for h in HEADS.values() if h.numpy is not None}
+def numpy_texts() -> Mapping[str, str]:
+    """By name, what NumPy lacks: text in x, over `np` and `special()`."""
+    return NUMPY | {h.name: h.numpy for h in records("numpy")}
 
 
 def mpmath_functions() -> Mapping[str, Callable]:
@@ -139,7 +174,7 @@ def mpmath_functions() -> Mapping[str, Callable]:
     return {f.__name__: HEADS[f].mpmath for f in own()}
 
 
-@lru_cache(maxsize=1)
+@cached(1)
 def fingerprint() -> str:
     """All that decides what the functions added in this process compute: a part of the name of stored modules."""
     return "\n".join(f"{h.name} {h.names} {h.values} {h.code} {_identity(h.function)} {_fields(h)}" for h in _ADDED)

@@ -103,7 +103,8 @@ class Head:
         number: h at doubles, ±∞ included, without overflow; for heads with a shape.
         parity: 1, -1 or None. reflection: (h(u), u) → h(-u) for heads without parity.
         inverse: w → the u with h(u) = w (u ≥ 0 of a valley or a hill), or (g, v): the u with g(u) = v for another head
-        g. None: zeros are isolated in balls. square: the head g with 1 - h² = g².
+        g. None: zeros are isolated in balls, which is better where SymPy does not prove that h(inverse(w)) = w. square:
+        the head g with 1 - h² = g².
 
     Its size and its ends:
         growth: what bounds |h|; None where `values` does.
@@ -118,8 +119,9 @@ class Head:
         ball: h of (acb, analytic), or the name of a method of `acb` without branch cut: certified evaluation. Where
         h is not analytic on the whole ball and analytic is True, the answer must not be finite.
         series: the same on power series of balls (of (arb_series, analytic)). None: from `ball` and `slope`.
-        numpy: h on arrays; None where NumPy has it under the name SymPy prints. code: Python text of a function called
-        `_name` that Numba compiles; "" where `math` has it. joint: heads that share one exponential with it.
+        numpy: text of h at an array x, over `np` and SciPy's `special()`; "" where NumPy has h under the name SymPy
+        prints. code: body of a function of x that Numba compiles; "" where `math` has it. joint: heads that share one
+        exponential with it.
     """
 
     function: type
@@ -147,7 +149,7 @@ class Head:
 
     branch: Callable[[sp.Expr, sp.Expr], sp.Expr] | None = None
     series: str | Callable | None = None
-    numpy: Callable | None = None
+    numpy: str = ""
     code: str = ""
     joint: Joint | None = None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import sympy as sp
@@ -11,7 +10,7 @@ from flint import acb, arb, arb_series, ctx, fmpq
 
 from meanfield import balls
 from meanfield.balls.straight_line import Arithmetic, compile_program
-from meanfield.heads import head_of, models
+from meanfield.heads import cached, head_of, models
 from meanfield.results import MeanFieldError
 from meanfield.symbols import Z
 
@@ -35,7 +34,7 @@ def _head(function: type) -> str | Callable | None:
     return _from_slope(function)
 
 
-@lru_cache(maxsize=64)
+@cached(64)
 def _from_slope(function: type) -> Callable | None:
     head = head_of(function)
     assert head is not None and head.slope is not None
@@ -57,7 +56,7 @@ _SERIES = Arithmetic(
 )
 
 
-@lru_cache(maxsize=512)
+@cached(512)
 def ball_series(e: sp.Expr) -> Callable[[Any], Any]:
     """A smooth expression in Z[0] as a function of power series of balls."""
     f = compile_program(e, (x,), _SERIES)[1]

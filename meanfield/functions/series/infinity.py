@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import sympy as sp
 
 from meanfield import balls
 from meanfield.functions.series.taylor import taylor
-from meanfield.heads import head_of
+from meanfield.heads import cached, head_of
 from meanfield.heads.record import End, Head, PowerEnd
 from meanfield.results import MeanFieldError
 from meanfield.symbols import Z
@@ -71,7 +70,7 @@ class _Unknown(MeanFieldError):
     """No sum of powers and logarithms as far as these rules see."""
 
 
-@lru_cache(maxsize=1024)
+@cached(1024)
 def normal_form(e: sp.Expr, t: sp.Symbol) -> Form:
     """The form of a smooth real expression in t > 0.
 

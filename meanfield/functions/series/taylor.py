@@ -7,18 +7,17 @@ milliseconds.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 import sympy as sp
 
-from meanfield.heads import head_of, where
+from meanfield.heads import cached, head_of, where
 from meanfield.results import MeanFieldError
 from meanfield.symbols import steep
 
 Series = list[sp.Expr]
 
 
-@lru_cache(maxsize=1024)
+@cached(1024)
 def taylor(expr: sp.Expr, x: sp.Symbol, order: int) -> tuple[sp.Expr, ...]:
     """Coefficients of x^0 … x^order of `expr` about 0, exact.
 
@@ -27,7 +26,7 @@ def taylor(expr: sp.Expr, x: sp.Symbol, order: int) -> tuple[sp.Expr, ...]:
     return tuple(_walk(expr, _variable(x, order + 1), order + 1))
 
 
-@lru_cache(maxsize=512)
+@cached(512)
 def fractional(expr: sp.Expr, x: sp.Symbol, order: int) -> tuple[dict[sp.Rational, sp.Expr], sp.Rational | None]:
     """({power: coefficient}, first power left out or None) of `expr` as x → 0+: a Taylor series in x^{1/q}, times a
     power.
@@ -131,7 +130,7 @@ def _power(a: Series, p: sp.Expr, expr) -> Series:
 _U = sp.Dummy("u", real=True)
 
 
-@lru_cache(maxsize=64)
+@cached(64)
 def _system(function: type) -> tuple[tuple[sp.Symbol, sp.Expr, type], ...]:
     """(symbol, slope, class) of a head of `_U` and of all heads of `_U` that slopes hold, in symbols for these."""
     found: dict[type, sp.Symbol] = {}

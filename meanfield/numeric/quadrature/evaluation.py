@@ -9,9 +9,24 @@ import numpy as np
 import sympy as sp
 
 from meanfield.functions.piecewise import pieces
-from meanfield.heads import numpy_functions, records
+from meanfield.heads import numpy_texts, records
 from meanfield.heads.record import End, Head
 from meanfield.symbols import Z
+
+
+def _special():
+    from scipy import special  # a quarter of a second; only integrands with erf and no closed form need it
+
+    return special
+
+
+def compiled(text: str) -> Callable:
+    """A head's own text as a function of arrays."""
+    return eval(f"lambda x: {text}", {"np": np, "special": _special})
+
+
+def _functions() -> dict[str, Callable]:
+    return {name: compiled(text) for name, text in numpy_texts().items()}
 
 
 @lru_cache(maxsize=512)
@@ -21,7 +36,7 @@ def numpy_function(expr: sp.Expr, others: tuple[sp.Symbol, ...] = ()):
     long = [r for r in expr.atoms(sp.Rational) if max(abs(r.p), r.q) >= 2**53]
     expr = expr.xreplace({r: sp.Float(r, 20) for r in long})
     stable = _without_saturation(_over_one_denominator(expr))
-    f = sp.lambdify((Z[0], *others), stable, modules=[dict(numpy_functions()), "numpy"], cse=True)
+    f = sp.lambdify((Z[0], *others), stable, modules=[_functions(), "numpy"], cse=True)
     return lambda x, *more: np.broadcast_to(np.asarray(f(x, *more), dtype=float), x.shape)
 
 
