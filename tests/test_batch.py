@@ -337,6 +337,11 @@ def test_refusals(ask, words):
     assert str(error.value).count(". ") == 0 or len(str(error.value)) < 300
 
 
+def test_a_diagram_says_nothing_where_the_batch_is_constant():
+    found = theory(BN, RELU, D).phase_diagram(sigma_w=[0, 1], sigma_b=[0.3], line=False)
+    assert found.phase.tolist()[0][0] == 3 and found.chi_J[0, 1] == pytest.approx(np.pi / (np.pi - 1), abs=1e-12)
+
+
 def test_what_is_certified_behind_a_finite_batch():
     """Averages by quadrature are measured, closed ones exact; floats are taken where the biases drop out."""
     tanh = mf.derive("tanh", architecture="batchnorm_mlp", batch=8)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from meanfield.architecture import Block, Dense
+from meanfield.architecture import Block, Dense, LayerNorm, parts
 from meanfield.arguments import shown, whole
 from meanfield.functions.parser import number
 from meanfield.quantities import COVARIANCES
@@ -34,6 +34,7 @@ from meanfield.symbols import Q0, J, K, K_ab, c_J, sigma_w
 
 if TYPE_CHECKING:
     from meanfield.numeric.solvers import Run
+    from meanfield.presentation.diagrams import PhaseDiagram
 
 NAMES = ("K", "K_ab", "J", "J_ab", "Theta", "Theta_ab")
 READ = ("c",)  # read off them
@@ -137,6 +138,31 @@ def refuse_constant(run: Run) -> None:
     if met.any():
         where = f" at {int(met.sum())} of {met.size} points" if met.size > 1 else ""
         raise MeanFieldError(CONSTANT.format(where))
+
+
+def refuse_nothing_left(run: Run, block: Block) -> None:
+    """Refuse a run where a LayerNorm met neurons that are all the same: 0/0, which only σ's or inputs show, and J."""
+    import numpy as np
+
+    if not any(isinstance(part, LayerNorm) for part in parts(block)):
+        return
+    K = run.values.get("K", np.array(np.nan))
+    met = np.zeros(K.shape[:-1], bool)
+    for name in {"J", "log_J", "Theta"} & set(run.values):
+        met |= (np.isfinite(K) & np.isnan(run.values[name])).any(-1)
+    if met.any():
+        where = f" at {int(met.sum())} of {met.size} points" if met.size > 1 else ""
+        raise MeanFieldError(
+            f"A LayerNorm acts on neurons that are all 0{where}, and divides by their standard deviation; take "
+            "sigma_w > 0 or sigma_b > 0 in front of it, and inputs that are not 0."
+        )
+
+
+def without_constant(found: PhaseDiagram) -> PhaseDiagram:
+    """A diagram of a batch, with nothing said of J where K - K_ab is 0 (sigma_w = 0): `phase` refuses such a place."""
+    import numpy as np
+
+    return replace(found, chi_J=np.where(found.K == 0, np.nan, found.chi_J))
 
 
 def refuse_constant_start(recursion: Recursion, values: Mapping[str, sp.Expr]) -> None:
