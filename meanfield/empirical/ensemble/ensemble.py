@@ -17,8 +17,8 @@ from meanfield.arguments import names as names_of
 from meanfield.empirical.ensemble.blocks import Summary
 from meanfield.empirical.ensemble.scaleout import run_blocks
 from meanfield.empirical.functions.registry import ScalarPair
+from meanfield.empirical.network.checks import integer, positive, real
 from meanfield.empirical.network.network import SAMPLERS, Ensemble
-from meanfield.empirical.network.operations import integer, positive, real
 from meanfield.empirical.observables.correlators import ESTIMATORS, NEEDS
 from meanfield.empirical.observables.measurement import ALSO, DEVICES, PROBES, Plan, check_plan
 from meanfield.empirical.random.philox import MAX_NETWORK

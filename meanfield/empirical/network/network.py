@@ -22,6 +22,7 @@ from meanfield.architecture import Block, Sequential, input_weights, network_of
 from meanfield.arguments import choice
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.carried import ParameterTangents, TangentKernel, Tangents
+from meanfield.empirical.network.checks import integer, per_layer, rates_per_layer
 from meanfield.empirical.network.derivatives import Derivative, Pooled, Product, Slope, Weighted, WeightedTokens
 from meanfield.empirical.network.forward import mark_rows
 from meanfield.empirical.network.operations import (
@@ -34,14 +35,10 @@ from meanfield.empirical.network.operations import (
     Project,
     Save,
     Swap,
-    check_shapes,
-    integer,
-    operations,
-    per_layer,
-    rates_per_layer,
     refuse_one_neuron,
-    shapes,
 )
+from meanfield.empirical.network.program import operations
+from meanfield.empirical.network.shapes import check_shapes, shapes
 from meanfield.empirical.random.buffers import Buffers, aligned
 from meanfield.empirical.random.matrices import DrawnMatrix, Matrix
 from meanfield.empirical.random.philox import MAX_INDEX, MAX_LAYER, MAX_NETWORK, fill_normals

@@ -20,15 +20,9 @@ from meanfield.arguments import choice, provides, spoken
 from meanfield.empirical.ensemble.parallel import each_network
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.carried import Tangents
+from meanfield.empirical.network.checks import integer, positive, real
 from meanfield.empirical.network.network import SAMPLERS, Carried, Ensemble
-from meanfield.empirical.network.operations import (
-    Affine,
-    NormalizeBatch,
-    integer,
-    positive,
-    real,
-    refuse_jumps,
-)
+from meanfield.empirical.network.operations import Affine, NormalizeBatch, refuse_jumps
 from meanfield.empirical.observables.norms import draw_batch, draw_inputs, draw_probes
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.philox import MAX_LAYER, MAX_NETWORK

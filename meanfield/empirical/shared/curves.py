@@ -18,8 +18,9 @@ import numpy as np
 from meanfield.architecture import Block
 from meanfield.empirical.ensemble.parallel import each_network
 from meanfield.empirical.functions.registry import ScalarPair
+from meanfield.empirical.network.checks import integer, positive
 from meanfield.empirical.network.network import Ensemble
-from meanfield.empirical.network.operations import integer, positive, refuse_jumps
+from meanfield.empirical.network.operations import refuse_jumps
 from meanfield.empirical.observables.norms import draw_inputs, draw_probes, log_squared_norm
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.philox import MAX_INDEX, MAX_NETWORK
