@@ -84,8 +84,9 @@ verbs.diagrams
 theory deriving
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
 empirical.functions.registry empirical.functions.formulas empirical.functions.groups empirical.functions.twins
-empirical.network.derivatives empirical.network.forward empirical.network.checks empirical.network.operations
-empirical.network.program empirical.network.shapes empirical.network.carried
+empirical.network.derivatives empirical.network.weighted empirical.network.forward empirical.network.checks
+empirical.network.walk empirical.network.operations empirical.network.program empirical.network.shapes
+empirical.network.values empirical.network.carried empirical.network.cotangents empirical.network.weights
 empirical.network.network
 empirical.observables.correlators empirical.observables.mixed empirical.observables.differentials
 empirical.observables.norms empirical.observables.classes

@@ -6,6 +6,7 @@ It reads the same architecture record as the theory and shares no other code wit
 from meanfield.empirical.ensemble.ensemble import EnsembleResult, run_ensemble
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.functions.twins import twin
+from meanfield.empirical.network.derivatives import Derivative
 from meanfield.empirical.network.network import Ensemble, Network
 from meanfield.empirical.network.operations import Operation, operation
 from meanfield.empirical.shared.criticality import CriticalityEstimate, measure_criticality
@@ -17,6 +18,7 @@ from meanfield.empirical.shared.pairs import PairStatistics, measure_pairs
 __all__ = [
     "CriticalityEstimate",
     "CriticalityGrid",
+    "Derivative",
     "Ensemble",
     "EnsembleResult",
     "JacobianCurves",

@@ -1,7 +1,12 @@
-"""What a network is made of: operations on a signal, or on the stack of signals."""
+"""What a network is made of: operations on a signal, or on the stack of signals.
+
+Each gives its own parameters, shape, signal and derivative. What goes through a network asks the operation (`visit`)
+and knows no kinds.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,26 +17,68 @@ from meanfield.empirical.functions.groups import jumps
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.derivatives import Derivative, Factor, Trained
 from meanfield.empirical.network.forward import apply_batch_norm, apply_group, apply_map, apply_norm, apply_pool
+from meanfield.empirical.network.walk import Carrier, Site
+from meanfield.empirical.network.weighted import Projected, Weighted, WeightedTokens
 from meanfield.empirical.random.buffers import aligned
+from meanfield.empirical.random.matrices import Matrix
 from meanfield.pooling import POOLS
 from meanfield.results import MeanFieldError
 
+Shape = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What an operation holds: an array `name` of some shape. start: the number it starts from, None if its entries
+    are drawn by `law`, from the stream `role` of the layer. trained: whether it is a parameter, or fixed."""
+
+    name: str
+    shape: tuple[int, ...]
+    start: float | None = None
+    law: str = "gaussian"
+    role: int = 0
+    trained: bool = True
+
 
 class Operation:
-    """One step of a block. Those with `apply` act on a signal by themselves; the others a network knows (a Dense needs
-    its weights, Save, Swap, AddSaved and MultiplySaved its stack).
+    """One step of a block.
 
     A record of one's own becomes an operation by `operation(Record)`: a class derived from this one, whose `apply`
-    returns the new signal and its `Derivative` (push and pull).
+    returns the new signal and its `Derivative` (push and pull). One with parameters says which (`parameters`) and reads
+    them with `site.value(name)`, which is None while they are what they start from.
     """
 
-    def apply(self, z: np.ndarray, layer: int, differentiate: bool) -> tuple[np.ndarray, Derivative]:
-        """The new signal (positions × neurons), and the derivative there (empty unless `differentiate`)."""
+    trains: tuple[str, ...] = ()  # the names of its trained parameters
+
+    def visit(self, carrier: Carrier, site: Site) -> None:
+        """Do to a carrier what the operation does: it acts by itself."""
+        carrier.apply(site)
+
+    def apply(self, z: np.ndarray, site: Site) -> tuple[np.ndarray, Derivative | None]:
+        """The new signal (positions × neurons), and the derivative there (empty unless `site.differentiate`)."""
         raise NotImplementedError
 
-    def shape(self, here: tuple[int, int], layer: int, end: tuple[int, int]) -> tuple[int, int]:
-        """(tokens, neurons) after it, in the block that makes `layer`, which has `end`."""
+    def shape(self, here: Shape, layer: int, end: Shape) -> Shape:
+        """(tokens, neurons) after it, where `here` comes in, in the block that makes `layer`, which has `end`."""
         return here
+
+    def parameters(self, here: Shape, layer: int, end: Shape) -> tuple[Parameter, ...]:
+        """What it holds, where `here` comes in."""
+        return ()
+
+    def acts(self, here: Shape, end: Shape) -> bool:
+        """Whether it is more than the identity there."""
+        return True
+
+    @property
+    def couples(self) -> bool:
+        """Whether it makes positions act on each other."""
+        return False
+
+    @property
+    def jumps(self) -> str:
+        """What of it jumps, "" if nothing does."""
+        return ""
 
 
 OPERATIONS: dict[type, Callable[[Any], Operation]] = {}
@@ -47,14 +94,45 @@ def operation(record: type) -> Callable[[Callable[[Any], Operation]], Callable[[
     return put
 
 
+# ------------------------------------------------------------------------------------------------------- on the stack
+
+
 @dataclass(frozen=True)
-class Map(Operation):
-    """y → φ(y)."""
+class Save(Operation):
+    """Remember y."""
 
-    pair: ScalarPair
+    def visit(self, carrier: Carrier, site: Site) -> None:
+        carrier.save()
 
-    def apply(self, z: np.ndarray, layer: int, differentiate: bool) -> tuple[np.ndarray, Derivative]:
-        return apply_map(self.pair, z, differentiate)
+
+@dataclass(frozen=True)
+class Swap(Operation):
+    """Exchange y and the last one remembered."""
+
+    def visit(self, carrier: Carrier, site: Site) -> None:
+        carrier.swap()
+
+
+@dataclass(frozen=True)
+class AddSaved(Operation):
+    """y → y + μ y′ with y′ the last one remembered, which is then forgotten; μ = mu[l − 1] in the block that makes
+    layer l."""
+
+    mu: tuple[float, ...]
+
+    def visit(self, carrier: Carrier, site: Site) -> None:
+        carrier.add(self.mu[site.layer - 1])
+
+
+@dataclass(frozen=True)
+class MultiplySaved(Operation):
+    """y → y ⊙ y′, neuron by neuron, with y′ the last one remembered, which is then forgotten."""
+
+    def visit(self, carrier: Carrier, site: Site) -> None:
+        carrier.multiply(site)
+
+
+# ------------------------------------------------------------------------------------------------------- with weights
 
 
 @dataclass(frozen=True)
@@ -72,6 +150,12 @@ class Affine(Operation):
     expand: tuple[float, ...] | None = None
     tokens: bool = False
 
+    trains = ("W", "b")
+
+    @property
+    def couples(self) -> bool:
+        return self.tokens
+
     def outputs(self, layer: int, basis: int) -> int:
         """How many: `expand` times `basis`, which must be a whole number."""
         factor = 1.0 if self.expand is None else self.expand[layer - 1]
@@ -83,10 +167,35 @@ class Affine(Operation):
             )
         return number
 
-    def shape(self, here: tuple[int, int], layer: int, end: tuple[int, int]) -> tuple[int, int]:
+    def shape(self, here: Shape, layer: int, end: Shape) -> Shape:
         if self.tokens:
             return self.outputs(layer, end[0]), here[1]
         return here[0], self.outputs(layer, end[1])
+
+    def parameters(self, here: Shape, layer: int, end: Shape) -> tuple[Parameter, ...]:
+        which = 0 if self.tokens else 1
+        outputs, inputs, role = self.shape(here, layer, end)[which], here[which], 2 * self.ordinal
+        weights = Parameter("W", (outputs, inputs), law=self.law, role=role)
+        return weights, Parameter("b", (outputs,), role=role + 1)
+
+    def apply(self, z: np.ndarray, site: Site) -> tuple[np.ndarray, Derivative]:
+        step_w, step_b = site.weights.steps(self, site.layer)
+        if self.tokens:
+            return self._mix(z, site, step_w, step_b)
+        new_z, matrix, back = _weighed(self, z, site, self.outputs(site.layer, site.end[1]))
+        return new_z, Weighted(z, step_w / math.sqrt(z.shape[1]), step_b, matrix, back)
+
+    def _mix(self, z: np.ndarray, site: Site, step_w: float, step_b: float) -> tuple[np.ndarray, Derivative]:
+        """On the tokens: a small matrix, whose products are too many to be worth revealing one by one."""
+        neurons, inputs = z.shape[1], site.inputs
+        old, new = len(z) // inputs, self.outputs(site.layer, site.end[0])
+        weights, bias = site.weights.whole(self, site, (new, old))
+        y = z.reshape(inputs, old, neurons)
+        new_z = aligned(inputs * new, neurons)
+        np.matmul(weights, y, out=new_z.reshape(inputs, new, neurons))
+        if bias is not None:
+            new_z.reshape(inputs, new, neurons)[...] += bias[:, None]
+        return new_z, WeightedTokens(y, step_w / math.sqrt(old), step_b, weights)
 
 
 @dataclass(frozen=True)
@@ -95,44 +204,116 @@ class Project(Operation):
 
     ordinal: int
 
-    def shape(self, here: tuple[int, int], layer: int, end: tuple[int, int]) -> tuple[int, int]:
+    def acts(self, here: Shape, end: Shape) -> bool:
+        return here[1] != end[1]
+
+    def shape(self, here: Shape, layer: int, end: Shape) -> Shape:
         return here[0], end[1]
+
+    def parameters(self, here: Shape, layer: int, end: Shape) -> tuple[Parameter, ...]:
+        if not self.acts(here, end):
+            return ()
+        return (Parameter("W", (end[1], here[1]), role=2 * self.ordinal, trained=False),)
+
+    def apply(self, z: np.ndarray, site: Site) -> tuple[np.ndarray, Derivative | None]:
+        if z.shape[1] == site.end[1]:
+            return z, None
+        unit, none = (1.0,) * site.layer, (0.0,) * site.layer
+        plain = Affine(self.ordinal, sigma_w=unit, sigma_b=none)
+        new_z, matrix, back = _weighed(plain, z, site, site.end[1])
+        return new_z, Projected(z, 0.0, 0.0, matrix, back)
+
+
+def _weighed(dense: Affine, z: np.ndarray, site: Site, outputs: int) -> tuple[np.ndarray, Matrix, Matrix | None]:
+    """(w z + β, w, what cotangents meet in its place)."""
+    shape = outputs, z.shape[1]
+    matrix = site.weights.matrix(dense, site, shape)
+    new_z = aligned(len(z), outputs)
+    matrix.affine(z, new_z)
+    return new_z, matrix, site.weights.back(dense, site, shape) if site.pulls else None
+
+
+# ---------------------------------------------------------------------------------------------------- without weights
 
 
 @dataclass(frozen=True)
-class Normalize(Operation):
+class Map(Operation):
+    """y → φ(y)."""
+
+    pair: ScalarPair
+
+    @property
+    def jumps(self) -> str:
+        return "" if self.pair.continuous else "an activation"
+
+    def apply(self, z: np.ndarray, site: Site) -> tuple[np.ndarray, Derivative]:
+        return apply_map(self.pair, z, site.differentiate)
+
+
+class _Gains(Operation):
+    """Gains γ and shifts β behind what the operation does, if they are trained (`affine`)."""
+
+    affine: bool
+
+    @property
+    def trains(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("gamma", "beta") if self.affine else ()
+
+    def parameters(self, here: Shape, layer: int, end: Shape) -> tuple[Parameter, ...]:
+        return tuple(Parameter(name, (here[1],), start) for name, start in zip(self.trains, (1.0, 0.0)))
+
+    def apply(self, z: np.ndarray, site: Site) -> tuple[np.ndarray, Derivative]:
+        gain, shift = (site.value(name) if self.affine else None for name in ("gamma", "beta"))
+        unit, derivative = self.normalized(z, gain)
+        if gain is None or shift is None:
+            return unit, derivative
+        new_z = np.multiply(unit, gain, out=aligned(*unit.shape))
+        new_z += shift
+        return new_z, derivative
+
+    def normalized(self, z: np.ndarray, gain: np.ndarray | None) -> tuple[np.ndarray, Derivative]:
+        """ŷ, and the derivative of γŷ + β."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Normalize(_Gains):
     """y → (y − mean(y))/sd(y) over the neurons; `affine`: its γ and β are trained."""
 
     affine: bool
 
-    def apply(self, z: np.ndarray, layer: int, differentiate: bool) -> tuple[np.ndarray, Derivative]:
-        return apply_norm(z, self.affine)
+    def normalized(self, z: np.ndarray, gain: np.ndarray | None) -> tuple[np.ndarray, Derivative]:
+        return apply_norm(z, self.affine, gain)
 
-    def shape(self, here: tuple[int, int], layer: int, end: tuple[int, int]) -> tuple[int, int]:
+    def shape(self, here: Shape, layer: int, end: Shape) -> Shape:
         refuse_one_neuron(here[1])
         return here
 
 
 @dataclass(frozen=True)
-class NormalizeBatch(Operation):
+class NormalizeBatch(_Gains):
     """y → (y − mean(y))/sd(y) over the positions."""
 
     affine: bool
 
-    def apply(self, z: np.ndarray, layer: int, differentiate: bool) -> tuple[np.ndarray, Derivative]:
-        return apply_batch_norm(z, self.affine)
+    @property
+    def couples(self) -> bool:
+        return True
+
+    def normalized(self, z: np.ndarray, gain: np.ndarray | None) -> tuple[np.ndarray, Derivative]:
+        return apply_batch_norm(z, self.affine, gain)
 
 
 @dataclass(frozen=True)
-class Adapt(Operation):
+class Adapt(_Gains):
     """y → γy + β with γ = 1 and β = 0, which are trained."""
 
     affine: bool = True
 
-    def apply(self, z: np.ndarray, layer: int, differentiate: bool) -> tuple[np.ndarray, Derivative]:
+    def normalized(self, z: np.ndarray, gain: np.ndarray | None) -> tuple[np.ndarray, Derivative]:
         new_z = aligned(*z.shape)
         new_z[...] = z
-        return new_z, Trained(new_z, np.empty(0), self.affine)
+        return new_z, Trained(new_z, self.affine, gain)
 
 
 @dataclass(frozen=True)
@@ -142,12 +323,16 @@ class PoolGroups(Operation):
     size: int
     kind: str
 
-    def apply(self, z: np.ndarray, layer: int, differentiate: bool) -> tuple[np.ndarray, Derivative]:
+    @property
+    def jumps(self) -> str:
+        return "a pool" if jumps(self.kind, self.size) else ""
+
+    def apply(self, z: np.ndarray, site: Site) -> tuple[np.ndarray, Derivative]:
         if self.kind in POOLS:
             return apply_pool(z, self.size, self.kind == "max")
-        return apply_group(z, self.size, self.kind, differentiate)
+        return apply_group(z, self.size, self.kind, site.differentiate)
 
-    def shape(self, here: tuple[int, int], layer: int, end: tuple[int, int]) -> tuple[int, int]:
+    def shape(self, here: Shape, layer: int, end: Shape) -> Shape:
         if here[1] < self.size:
             raise MeanFieldError(f"A Pool of {self.size} neurons meets {here[1]} at layer {layer}.")
         return here[0], here[1] // self.size
@@ -159,32 +344,9 @@ class Multiply(Operation):
 
     factor: tuple[float, ...]
 
-    def apply(self, z: np.ndarray, layer: int, differentiate: bool) -> tuple[np.ndarray, Derivative]:
-        factor = self.factor[layer - 1]
+    def apply(self, z: np.ndarray, site: Site) -> tuple[np.ndarray, Derivative]:
+        factor = self.factor[site.layer - 1]
         return np.multiply(z, factor, out=aligned(*z.shape)), Factor(factor, (z.shape[0], z.shape[1]))
-
-
-@dataclass(frozen=True)
-class Save(Operation):
-    """Remember y."""
-
-
-@dataclass(frozen=True)
-class Swap(Operation):
-    """Exchange y and the last one remembered."""
-
-
-@dataclass(frozen=True)
-class AddSaved(Operation):
-    """y → y + μ y′ with y′ the last one remembered, which is then forgotten; μ = mu[l − 1] in the block that makes
-    layer l."""
-
-    mu: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class MultiplySaved(Operation):
-    """y → y ⊙ y′, neuron by neuron, with y′ the last one remembered, which is then forgotten."""
 
 
 def refuse_one_neuron(neurons: int) -> None:
@@ -211,14 +373,10 @@ def refuse_new(done: tuple[Operation, ...], what: str) -> None:
 
 def refuse_jumps(done: tuple[Operation, ...], what: str, instead: str) -> None:
     """Refuse a derivative, `what`, of operations with an activation or a pool that jumps; `instead` is what to do."""
-    pools = [(operation.kind, operation.size) for operation in done if isinstance(operation, PoolGroups)]
-    if not all(operation.pair.continuous for operation in done if isinstance(operation, Map)):
-        held = "an activation"
-    elif any(jumps(kind, size) for kind, size in pools):
-        held = "a pool"
-    else:
+    held = sorted({one.jumps for one in done} - {""})  # an activation comes before a pool
+    if not held:
         return
     raise MeanFieldError(
-        f"{what} was asked for {held} that jumps: a finite network measures a derivative of 0 almost surely, while the "
-        f"value at infinite width is infinite; {instead}."
+        f"{what} was asked for {held[0]} that jumps: a finite network measures a derivative of 0 almost surely, while "
+        f"the value at infinite width is infinite; {instead}."
     )
