@@ -87,7 +87,7 @@ empirical.functions.registry empirical.functions.formulas empirical.functions.gr
 empirical.network.derivatives empirical.network.weighted empirical.network.forward empirical.network.checks
 empirical.network.walk empirical.network.operations empirical.network.program empirical.network.shapes
 empirical.network.values empirical.network.carried empirical.network.cotangents empirical.network.weights
-empirical.network.network
+empirical.network.network empirical.network.stored
 empirical.observables.correlators empirical.observables.mixed empirical.observables.differentials
 empirical.observables.norms empirical.observables.classes
 empirical.observables.measurement

@@ -62,6 +62,32 @@ def per_layer(value: Any, what: str, depth: int) -> np.ndarray:
     return np.array(np.broadcast_to(array, (depth,)))
 
 
+def given_inputs(inputs: Any, tokens: int, dimension: int | None) -> tuple[np.ndarray, int, int]:
+    refuse_not_real(inputs, "inputs")
+    try:
+        array = np.asarray(inputs, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        array = np.asarray(math.nan)
+    if array.ndim not in (2, 3) or not array.size or not np.isfinite(array).all():
+        raise MeanFieldError(
+            "inputs must be finite numbers of shape (inputs, N_0) or (inputs, tokens, N_0), but an array of shape "
+            f"{array.shape} was given."
+        )
+    if array.ndim == 3:
+        if tokens not in (1, array.shape[1]):
+            raise MeanFieldError(
+                f"tokens={tokens} was given with inputs of {array.shape[1]} tokens; leave tokens= out."
+            )
+        tokens, array = array.shape[1], array.reshape(-1, array.shape[2])
+    if dimension is not None and dimension != array.shape[1]:
+        raise MeanFieldError(
+            f"input_dimension={dimension} was given with inputs of {array.shape[1]} numbers; leave it out."
+        )
+    if len(array) % tokens:
+        raise MeanFieldError(f"{len(array)} positions are no whole number of inputs of {tokens} tokens.")
+    return np.ascontiguousarray(array), tokens, array.shape[1]
+
+
 def rates_per_layer(given: Any, depth: int) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
     """Learning rates (λ_w, λ_b) as `Ensemble` takes them, for layers 1 … depth: the layer that is made is l."""
     if given is None:

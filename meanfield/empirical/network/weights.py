@@ -7,15 +7,16 @@ has those that several networks take from one draw.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from meanfield.empirical.network.operations import Affine
 from meanfield.empirical.network.walk import Site
 from meanfield.empirical.random.buffers import Buffers
-from meanfield.empirical.random.matrices import DrawnMatrix, Matrix
+from meanfield.empirical.random.matrices import DrawnMatrix, HeldMatrix, Matrix
 from meanfield.empirical.random.sampler import Key, LazyMatrix
 
 COPY_ROLE = 3 << 14  # the streams of the copies that cotangents are pulled through: this plus that of the weights
@@ -70,3 +71,54 @@ class Drawn:
 
     def value(self, site: Site, name: str) -> np.ndarray | None:
         return None
+
+
+class Name(NamedTuple):
+    """A parameter of a network: `name` ("W", "b", "gamma", "beta") of operation number `place` of the block that makes
+    `layer`."""
+
+    layer: int
+    place: int
+    name: str
+
+
+@dataclass(eq=False)
+class Stored(Drawn):
+    """Parameters that are kept: W and b standard normal as they were drawn, or moved since; γ and β.
+
+    gain_w, gain_b: factors of σ_w and σ_b, arrays (layers, Dense) with the Dense of a block in the order they are met
+    and the input layer in the last place. They are read when an operation is met, so they may change during a run.
+    """
+
+    values: Mapping[Name, np.ndarray]
+    gain_w: np.ndarray
+    gain_b: np.ndarray
+
+    def deviations(self, dense: Affine, layer: int) -> tuple[Any, Any]:
+        sigma_w, sigma_b = super().deviations(dense, layer)
+        count = self.gain_w.shape[1]
+        if dense.ordinal >= count:  # a projection's
+            return sigma_w, sigma_b
+        at = layer - 1, (count - 1 if layer == 1 else dense.ordinal)
+        return sigma_w * float(self.gain_w[at]), sigma_b * float(self.gain_b[at])
+
+    def matrix(self, dense: Affine, site: Site, shape: tuple[int, int]) -> Matrix:
+        sigma_w, sigma_b = self.deviations(dense, site.layer)
+        weights, bias = self.values[self._name(site, "W")], self.value(site, "b")
+        return HeldMatrix(weights, bias, sigma_w / math.sqrt(shape[1]), sigma_b)
+
+    def back(self, dense: Affine, site: Site, shape: tuple[int, int]) -> Matrix | None:
+        return None
+
+    def whole(self, dense: Affine, site: Site, shape: tuple[int, int]) -> tuple[np.ndarray, np.ndarray | None]:
+        sigma_w, sigma_b = self.deviations(dense, site.layer)
+        bias = self.value(site, "b")
+        scaled = self.values[self._name(site, "W")] * (sigma_w / math.sqrt(shape[1]))
+        return scaled, None if bias is None else sigma_b * bias
+
+    def value(self, site: Site, name: str) -> np.ndarray | None:
+        return self.values.get(self._name(site, name))
+
+    @staticmethod
+    def _name(site: Site, name: str) -> Name:
+        return Name(site.layer, site.place, name)

@@ -17,10 +17,9 @@ from threadpoolctl import threadpool_limits
 
 from meanfield.architecture import Block
 from meanfield.arguments import choice, provides, refuse_not_real, shown, spoken
-from meanfield.empirical.ensemble.ensemble import given_inputs
 from meanfield.empirical.ensemble.parallel import threads_used
 from meanfield.empirical.functions.registry import ScalarPair
-from meanfield.empirical.network.checks import integer, positive
+from meanfield.empirical.network.checks import given_inputs, integer, positive
 from meanfield.empirical.network.network import SAMPLERS, Ensemble
 from meanfield.empirical.observables.norms import draw_batch, spread_and_drift
 from meanfield.empirical.random.buffers import Buffers
