@@ -1,4 +1,4 @@
-"""The command line: derive, table, law, critical, propagate, widths, phase-diagram, check, activations, demo.
+"""The command line: derive, table, law, critical, propagate, widths, phase-diagram, check, init, activations, demo.
 
 Results go to stdout, everything else to stderr. Exit code 0: done; 1: a check failed; 2: the request cannot be
 answered.
@@ -18,6 +18,7 @@ import typer
 from meanfield.cli import critical as cli_critical
 from meanfield.cli import output as out
 from meanfield.cli.bias_output import bias_data, bias_text
+from meanfield.cli.init import init
 from meanfield.cli.laws import law
 from meanfield.cli.options import (
     CONVENTIONS,
@@ -165,6 +166,9 @@ def table(
 
 
 app.command(epilog="Example: meanfield law erf --residual --quantity J --sigma-w 1 --sigma-b 0\n\n" + CONVENTIONS)(law)
+
+
+app.command(epilog="Example: meanfield init gelu --architecture preln --depth 100 --width 512\n\n" + CONVENTIONS)(init)
 
 
 @app.command(epilog="Example: meanfield bias relu --sigma-w 'sqrt(2)' --sigma-b 0.1\n\n" + CONVENTIONS)
