@@ -22,7 +22,7 @@ import numpy as np
 from meanfield.heads import fingerprint
 
 #: what cannot change a generated module: finite networks, and what prints or draws. Everything else counts.
-_APART = ("empirical/", "cli/", "comparison/", "presentation/figures.py", "presentation/tables.py")
+_APART = ("empirical/", "cli/", "comparison/", "tuning/", "presentation/figures.py", "presentation/tables.py")
 _LIBRARIES = ("sympy", "mpmath", "numpy", "scipy", "numba", "python-flint")
 
 
