@@ -261,7 +261,12 @@ def _ends(head: Head) -> Iterator[str]:
 
 
 def _dies(head: Head, end: End, side: int) -> Iterator[str]:
-    where = "right" if side > 0 else "left"
+    where, t = "right" if side > 0 else "left", sp.Dummy("t", positive=True)
+    far = normal_form(head.function(side * t), t).terms(sp.S.Zero)
+    written = sp.Add(*[c * t**s for (s, _), c in far.items()])
+    value, truth = (sp.N(e.subs(t, 50), DIGITS) for e in (written, end.limit(side * t)))
+    if abs(value - truth) > 1e-30:
+        yield _differs(f"{where} end: what expansions make of limit", 50 * side, mp.mpf(value), mp.mpf(truth))
     for u in _points(head, _FAR[:3] + _NEAR + _FAR[3:]):
         left = head.mpmath(u) - _at(end.limit(_U), u)
         most = mp.mpf(end.size.p) / end.size.q * mp.exp(-end.rate * side * u)

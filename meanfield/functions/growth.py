@@ -326,7 +326,7 @@ def _head_decay(head: Head, u: Decay, t) -> Decay | None:
         return None
     # |u| ≥ k t - offset - largest, so e^{-|u|} ≤ room · e^{-k t}
     own = Decay(end.limit(u.power), _up(float(end.size) * room**end.rate), 0.0, end.rate * k)
-    follows = abs(end.limit(_U).coeff(_U))  # how much of a change of u the limit takes over
+    follows = abs(sp.expand(end.limit(_U)).coeff(_U))  # how much of a change of u the limit takes over
     return own if u.A == 0 or follows == 0 else own.plus(Decay(sp.S.Zero, _up(float(follows) * u.A), u.p, u.c))
 
 

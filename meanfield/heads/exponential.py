@@ -158,7 +158,7 @@ EXPONENTIAL = (
         reflection=lambda h, u: 1 - h,
         inverse=lambda w: sp.log(w / (1 - w)),
         steepest=0.25,
-        right=End(one, size=sp.S.One),
+        right=End(one, size=sp.S.One, small=lambda u: sigmoid(-u)),
         left=End(zero, size=sp.S.One),
         exponential=lambda y: y / (1 + y),
         numpy="np.exp(-np.logaddexp(0.0, -x))",

@@ -275,8 +275,8 @@ class _Walk:
         if limit == _U:
             return parts
         if limit.has(_U):  # a + b u
-            constant, slope = limit.as_coeff_Add()
-            scaled = [Part(p.power, p.logs, slope.coeff(_U) * p.factor) for p in parts]
+            constant, slope = limit.subs(_U, 0), sp.expand(limit).coeff(_U)
+            scaled = [Part(p.power, p.logs, slope * p.factor) for p in parts]
             return self._merge([*scaled, *([Part(sp.S.Zero, 0, constant)] if constant != 0 else [])])
         return [Part(sp.S.Zero, 0, limit)] if limit != 0 else []
 
