@@ -93,7 +93,7 @@ empirical.observables.norms empirical.observables.classes
 empirical.observables.measurement
 empirical.cuda.kernels empirical.cuda.device
 empirical.ensemble.blocks empirical.ensemble.parallel empirical.ensemble.scaleout empirical.ensemble.ensemble
-empirical.shared.columns empirical.shared.criticality empirical.shared.weights empirical.shared.curves
+empirical.shared.criticality empirical.shared.weights empirical.shared.curves
 empirical.shared.grid empirical.shared.pairs empirical.shared.line
 empirical
 comparison.report comparison.gradients comparison.corrections comparison.allowances comparison.check

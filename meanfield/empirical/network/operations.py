@@ -358,19 +358,6 @@ def refuse_one_neuron(neurons: int) -> None:
         )
 
 
-def refuse_new(done: tuple[Operation, ...], what: str) -> None:
-    """Refuse what networks with shared weights cannot run: all but square Gaussian Dense, φ, LayerNorm and skips."""
-    for operation in done:
-        known = isinstance(operation, Map | Normalize | Save | AddSaved) or operation == Affine(
-            getattr(operation, "ordinal", 0)
-        )
-        if not known:
-            raise MeanFieldError(
-                f"{what} shares its weights between networks and cannot run {type(operation).__name__} {operation}; "
-                "use run_ensemble for one block at a time."
-            )
-
-
 def refuse_jumps(done: tuple[Operation, ...], what: str, instead: str) -> None:
     """Refuse a derivative, `what`, of operations with an activation or a pool that jumps; `instead` is what to do."""
     held = sorted({one.jumps for one in done} - {""})  # an activation comes before a pool
