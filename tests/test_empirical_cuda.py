@@ -199,7 +199,7 @@ def simulated_batches():
 
 def simulated_planted_errors():
     """A key that is off by one in one of its parts, for the weights or for the probes, is seen by the comparison."""
-    words, plan = cuda._Batch._words, _plan(mlp("tanh"), width=5, depth=2, sigma_w=1.0, sigma_b=0.1)
+    words, plan = cuda._Batch.words, _plan(mlp("tanh"), width=5, depth=2, sigma_w=1.0, sigma_b=0.1)
     for part in range(5):
         for probes in (False, True):
 
@@ -209,9 +209,9 @@ def simulated_planted_errors():
                     right[part] += np.uint64(1 if part else 1 << 16)
                 return tuple(right)
 
-            cuda._Batch._words = wrong
+            cuda._Batch.words = wrong
             assert _gap(plan, networks=1) > 1e-3, (part, probes)
-    cuda._Batch._words = words
+    cuda._Batch.words = words
     _agrees(plan, networks=1)
 
 

@@ -91,7 +91,7 @@ empirical.network.network empirical.network.stored
 empirical.observables.correlators empirical.observables.mixed empirical.observables.differentials
 empirical.observables.norms empirical.observables.classes
 empirical.observables.measurement
-empirical.cuda.kernels empirical.cuda.device
+empirical.cuda.kernels empirical.cuda.compilation empirical.cuda.launches empirical.cuda.device
 empirical.ensemble.blocks empirical.ensemble.parallel empirical.ensemble.scaleout empirical.ensemble.ensemble
 empirical.shared.criticality empirical.shared.weights empirical.shared.curves
 empirical.shared.grid empirical.shared.pairs empirical.shared.line

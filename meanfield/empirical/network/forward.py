@@ -7,7 +7,14 @@ from numba import njit
 
 from meanfield.empirical.functions.groups import group_kernel
 from meanfield.empirical.functions.registry import ScalarPair, elementwise
-from meanfield.empirical.network.derivatives import BatchProjection, Derivative, Pooled, Projection, Slope, normalize_rows
+from meanfield.empirical.network.derivatives import (
+    BatchProjection,
+    Derivative,
+    Pooled,
+    Projection,
+    Slope,
+    normalize_rows,
+)
 from meanfield.empirical.random.buffers import aligned
 
 
