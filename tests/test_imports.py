@@ -83,7 +83,8 @@ verbs.positions verbs.maps verbs.values verbs.selection verbs.places verbs.runni
 verbs.diagrams
 theory deriving
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
-empirical.functions.registry empirical.functions.formulas empirical.functions.groups empirical.functions.twins
+empirical.functions.elementary empirical.functions.registry empirical.functions.smooth empirical.functions.kinked
+empirical.functions.formulas empirical.functions.groups empirical.functions.twins
 empirical.network.derivatives empirical.network.weighted empirical.network.forward empirical.network.checks
 empirical.network.walk empirical.network.operations empirical.network.program empirical.network.shapes
 empirical.network.values empirical.network.carried empirical.network.cotangents empirical.network.weights
