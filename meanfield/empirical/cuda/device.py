@@ -97,7 +97,7 @@ def _batch(plan: Plan, count: int, driver: Any, extent: tuple[int, int]) -> int:
     """How many networks fit into what is free of the device's memory."""
     longest, held = extent
     vectors = held + (2 if plan.ensemble.sampler == "lazy" else 0)
-    own = 8 * (_rows(plan) * (longest * vectors + 2) + 2 * plan.positions + 6 * plan.ensemble.depth)
+    own = 8 * (_rows(plan) * (longest * vectors + 3) + 2 * plan.positions + 6 * plan.ensemble.depth)
     free = driver.current_context().get_memory_info()[0]
     fit = min(count, MOST_NETWORKS)
     if math.isfinite(free):  # it is not in the simulator
@@ -123,7 +123,7 @@ class _Store:
         self._size = networks * rows * extent[0]
         self._free: list[Any] = []
         self.frames, self.images = (self.take() if plan.ensemble.sampler == "lazy" else None for _ in range(2))
-        self.coefficients = driver.device_array((networks, 2, rows))
+        self.coefficients = driver.device_array((networks, 3, rows))
         self.spreads = driver.device_array((networks, positions))
         self.lost = driver.to_device(np.zeros((networks, positions), dtype=np.int32))
         self.values = driver.device_array((depth, networks, 4))

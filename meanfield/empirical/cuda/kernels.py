@@ -106,14 +106,15 @@ def _divide(x, by):
         x[i] /= by
 
 
-def _project_out(e, frame, known, coefficients, sums):
-    """e minus its part in the span of `known` rows, which goes to `coefficients`; returns (|e| before, after).
+def _project_out(e, own, frame, beside, known, coefficients, sums):
+    """(e, own) minus its part in the span of `known` rows (frame, beside), which goes to `coefficients`; returns (its
+    length before, after, own after).
 
     Rows are taken CHUNK at a time: classical Gram–Schmidt inside a chunk, modified between them, all of it twice.
     """
     t = cuda.threadIdx.x
     part = cuda.local.array(CHUNK, float64)
-    before = math.sqrt(product(e, e, sums))
+    before = math.sqrt(product(e, e, sums) + own * own)
     for j in range(t, known, THREADS):
         coefficients[j] = 0.0
     for _ in range(2):
@@ -127,8 +128,13 @@ def _project_out(e, frame, known, coefficients, sums):
             for c in range(CHUNK):
                 sums[c, t] = part[c]
             _reduce(sums, CHUNK)
+            kept = own
             for c in range(CHUNK):
                 part[c] = sums[c, 0]
+                if first + c < known:
+                    part[c] += beside[first + c] * own
+                    kept -= part[c] * beside[first + c]
+            own = kept
             for i in range(t, e.size, THREADS):
                 value = e[i]
                 for c in range(CHUNK):
@@ -140,7 +146,7 @@ def _project_out(e, frame, known, coefficients, sums):
                     if first + c < known:
                         coefficients[first + c] += part[c]
             cuda.syncthreads()
-    return before, math.sqrt(product(e, e, sums))
+    return before, math.sqrt(product(e, e, sums) + own * own), own
 
 
 def _fill_block(image, start, stream, network, layer, k0, k1):
@@ -202,8 +208,13 @@ def explicit_kernel(x, out, lost, first, positions, tiles, scale, sigma_b, words
             out[b, first + k, i] = total
 
 
-def lazy_kernel(x, out, lost, frames, images, coefficients, rows, positions, scale, sigma_b, words):
-    """All rows of x times scale·Wᵀ, plus σ_b b for z, by one thread block a network; see `sampler`."""
+def lazy_kernel(x, out, lost, frames, images, coefficients, rows, positions, scale, bias, sigma_b, words):
+    """All rows of x times scale·Wᵀ, plus the bias for z, by one thread block a network; see `sampler`.
+
+    bias: the coordinate of the bias and the factor of the others, as `sampler.with_bias` gives them; sigma_b > 0: a
+    bias that is drawn by itself (of a Haar matrix). coefficients: three vectors of scratch, the third the coordinates
+    of the bias beside the frame.
+    """
     sums = cuda.shared.array((CHUNK, THREADS), float64)
     b, t = cuda.blockIdx.x, cuda.threadIdx.x
     stream, network, layer, k0, k1 = words
@@ -211,6 +222,7 @@ def lazy_kernel(x, out, lost, frames, images, coefficients, rows, positions, sca
     Q, Y, c = frames[b], images[b], coefficients[b]
     inputs, outputs = x.shape[2], out.shape[2]
     size = inputs if inputs > outputs else outputs
+    dimension = Q.shape[1] + (1 if bias[0] > 0.0 else 0)
     known = 0
     for row in range(rows):
         largest = _largest(x[b, row], sums)
@@ -220,21 +232,25 @@ def lazy_kernel(x, out, lost, frames, images, coefficients, rows, positions, sca
             if t == 0 and row < positions:
                 lost[b, row] = 1
             continue
+        coordinate = bias[0] if row < positions else 0.0
+        largest *= bias[1]
+        largest = coordinate if coordinate > largest else largest
         e, image, used = Q[known], Y[known], known
         _, power = math.frexp(largest)
         power = power if power > -1000 else -1000
         factor = math.ldexp(1.0, -power)
         for i in range(t, e.size, THREADS):
-            e[i] = x[b, row, i] * factor if i < inputs else 0.0
-        before, left = _project_out(e, Q, known, c[0], sums)
-        if left > DEPENDENT * before and known < e.size:
+            e[i] = x[b, row, i] * (factor * bias[1]) if i < inputs else 0.0
+        before, left, own = _project_out(e, coordinate * factor, Q, c[2], known, c[0], sums)
+        if left > DEPENDENT * before and known < dimension:
             _divide(e, left)
             _fill_block(image, row * size, stream, network, layer, k0, k1)
             if HAAR:
-                _, length = _project_out(image, Y, known, c[1], sums)
+                _, length, _ = _project_out(image, 0.0, Y, c[2], known, c[1], sums)
                 _divide(image, length)
             if t == 0:
                 c[0, known] = left
+                c[2, known] = own / left
             used = known + 1
         cuda.syncthreads()
         factor = scale * math.ldexp(1.0, power)

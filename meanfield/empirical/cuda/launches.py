@@ -10,6 +10,7 @@ import meanfield.empirical.cuda.kernels as kernels
 from meanfield.empirical.cuda.compilation import geometry, kernel
 from meanfield.empirical.functions.groups import group_functions
 from meanfield.empirical.network.operations import Adapt, Affine, Map, Multiply, Normalize, PoolGroups, Project
+from meanfield.empirical.random.sampler import with_bias
 from meanfield.pooling import POOLS
 from meanfield.results import MeanFieldError
 
@@ -113,11 +114,12 @@ def _weigh(batch: Any, operation: Affine, site: Any, x: Any, out: Any) -> None:
         batch.launch(compiled, batch.networks * tiles, (size["LANES"], size["ROWS"]), *given)
 
 
-def _reveal(batch: Any, haar: bool, x: Any, out: Any, scale: float, *rest: Any) -> None:
+def _reveal(batch: Any, haar: bool, x: Any, out: Any, scale: float, sigma_b: float, words: Any) -> None:
     longest, store, threads = max(x.shape[2], out.shape[2]), batch.store, 2 * batch.threads
     lengths = (longest, longest) if haar else (x.shape[2], out.shape[2])
-    scale *= math.sqrt(longest) if haar else 1.0
+    scale, *bias = (scale * math.sqrt(longest), 0.0, 1.0) if haar else with_bias(scale, sigma_b)
+    rest = scale, tuple(bias), sigma_b if haar else 0.0, words
     known = (batch.shaped(flat, length) for flat, length in zip((store.frames, store.images), lengths))
     coefficients = store.coefficients[: batch.networks]
-    given = x, out, batch.lost, *known, coefficients, batch.rows, batch.positions, scale, *rest
+    given = x, out, batch.lost, *known, coefficients, batch.rows, batch.positions, *rest
     batch.launch(kernel(kernels.lazy_kernel, HAAR=haar, THREADS=threads), batch.networks, threads, *given)
