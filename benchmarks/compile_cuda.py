@@ -40,7 +40,9 @@ from meanfield.empirical import Ensemble, ScalarPair  # noqa: E402
 from meanfield.empirical.cuda import compilation  # noqa: E402
 from meanfield.empirical.cuda import device as cuda  # noqa: E402
 from meanfield.empirical.functions.registry import TWINS  # noqa: E402
+from meanfield.empirical.observables.inputs import Inputs  # noqa: E402
 from meanfield.empirical.observables.measurement import Plan  # noqa: E402
+from meanfield.empirical.observables.wanted import Measurement  # noqa: E402
 
 SOURCES = (
     "@njit\ndef _sech(x):\n    e = math.exp(-abs(x))\n    return 2.0 * e / (1.0 + e * e)\n\n\n"
@@ -154,7 +156,8 @@ def main() -> None:
     compiler.install()
     for block, sampler, options in plans():
         ensemble = Ensemble(block, 1.0, 0.5, 8, 3, sampler=sampler)
-        cuda.measure_block_cuda(Plan(ensemble, ("K", "J"), 0, **options), 0, 2)
+        inputs = Inputs(correlation=options.pop("correlation", None))
+        cuda.measure_block_cuda(Plan(ensemble, inputs, Measurement(("K", "J"), **options)), 0, 2)
     print(f"{len(compiler.done)} kernels for compute capability {major}.{minor}, {compiler.failed} failed")
     sys.exit(bool(compiler.failed))
 

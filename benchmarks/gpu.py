@@ -30,7 +30,9 @@ from meanfield.architecture import Block, Dense, Nonlinearity, Sequential, mlp  
 from meanfield.empirical import Ensemble  # noqa: E402
 from meanfield.empirical.cuda import compilation, kernels, launches  # noqa: E402
 from meanfield.empirical.cuda import device as cuda  # noqa: E402
+from meanfield.empirical.observables.inputs import Inputs  # noqa: E402
 from meanfield.empirical.observables.measurement import Plan  # noqa: E402
+from meanfield.empirical.observables.wanted import Measurement  # noqa: E402
 from meanfield.empirical.random.buffers import Buffers  # noqa: E402
 from meanfield.results import MeanFieldError  # noqa: E402
 
@@ -47,7 +49,7 @@ class Case:
 
     def plan(self, width: int, depth: int) -> Plan:
         ensemble = Ensemble(self.block, 1.0, 0.1, width, depth, sampler=self.sampler)
-        return Plan(ensemble, ("K", "J"), 0, probes=self.probes)
+        return Plan(ensemble, Inputs(), Measurement(("K", "J"), self.probes))
 
 
 CASES = [
@@ -101,7 +103,7 @@ def copy_bandwidth(driver: Any, numbers: int = 1 << 27) -> float:
 
 def vectors_at(plan: Plan, layer: int) -> int:
     """How many vectors the Dense of a layer multiplies; tangents come in after layer l0."""
-    return plan.positions + (plan.probes or 0 if layer > plan.l0 else 0)
+    return plan.positions + (plan.measured.probes or 0 if layer > plan.measured.l0 else 0)
 
 
 def normals(plan: Plan) -> int:

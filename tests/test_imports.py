@@ -91,9 +91,10 @@ empirical.network.values empirical.network.carried empirical.network.cotangents 
 empirical.network.network empirical.network.stored
 empirical.observables.correlators empirical.observables.mixed empirical.observables.differentials
 empirical.observables.norms empirical.observables.classes
-empirical.observables.measurement
+empirical.observables.inputs empirical.observables.wanted empirical.observables.measurement
 empirical.cuda.kernels empirical.cuda.compilation empirical.cuda.launches empirical.cuda.device
-empirical.ensemble.blocks empirical.ensemble.parallel empirical.ensemble.scaleout empirical.ensemble.ensemble
+empirical.ensemble.blocks empirical.ensemble.parallel empirical.ensemble.running empirical.ensemble.scaleout
+empirical.ensemble.ensemble
 empirical.shared.criticality empirical.shared.weights empirical.shared.curves
 empirical.shared.grid empirical.shared.pairs empirical.shared.line
 empirical

@@ -29,7 +29,7 @@ from meanfield.empirical import (
 )
 from meanfield.empirical.cuda.compilation import kernel
 from meanfield.empirical.cuda.kernels import mark, product
-from meanfield.empirical.cuda.launches import on_device
+from meanfield.empirical.cuda.launches import LAUNCHES, on_device
 from meanfield.empirical.network.carried import TangentKernel, Tangents
 from meanfield.empirical.network.shapes import Shapes
 from meanfield.empirical.network.walk import placed, walk
@@ -228,6 +228,12 @@ def test_differentials_know_one_form_of_block():
     network = Ensemble(Sequential((RMSNorm(), Dense())), 1, 0, 4, 2).network(0, 0)
     with pytest.raises(MeanFieldError, match=r"go through Dense\(φ\(z\)\) alone, but DivideByRoot"):
         list(network.run(np.ones((1, 4)), [Differentials(np.ones((1, 4)), 1)]))
+
+
+def test_without_a_kernel_the_device_refuses_it(monkeypatch):
+    monkeypatch.delitem(LAUNCHES, DivideByRoot)
+    with pytest.raises(MeanFieldError, match='the network has DivideByRoot, which has no kernel there; use device="cpu"'):
+        run_ensemble(BLOCK, **SIZES, networks=2, probes=2, device="cuda")
 
 
 def simulated_record():

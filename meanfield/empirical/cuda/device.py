@@ -38,10 +38,10 @@ _OF_MEMORY = 0.8  # the share of what is free that a batch may take
 def check_cuda(plan: Plan) -> None:
     """Raise `MeanFieldError` for what has no kernel; `check_plan` comes first."""
     ensemble = plan.ensemble
-    strange = [name for name in plan.quantities if name not in MEASURED]
+    strange = [name for name in plan.measured.quantities if name not in MEASURED]
     if strange:
         raise refusal(f"{strange[0]} was asked for, but K and J are measured there alone")
-    if "J" in plan.quantities and plan.probes is None:
+    if "J" in plan.measured.quantities and plan.measured.probes is None:
         raise refusal("the exact Jacobian was asked for, but J is measured with probes there", "give probes=..., or ")
     mixes = any(isinstance(one, Affine) and one.tokens for one in ensemble.operations)
     if ensemble.tokens > 1 or mixes:
@@ -111,7 +111,7 @@ def _batch(plan: Plan, count: int, driver: Any, extent: tuple[int, int]) -> int:
 
 
 def _rows(plan: Plan) -> int:
-    return plan.positions + (plan.probes or 0 if "log_J" in plan.shapes else 0)
+    return plan.positions + (plan.measured.probes or 0 if "log_J" in plan.shapes else 0)
 
 
 class _Store:
@@ -221,15 +221,15 @@ class _Batch(Stack):
     def run(self) -> None:
         inputs = self.view(self._stack[0])
         for b in range(self.networks):
-            drawn = np.ascontiguousarray(self._plan._inputs(self._first + b), dtype=float)
-            inputs[b, : self.positions].copy_to_device(drawn)
-        if self._plan.l0 == 0:
+            drawn = self._plan.inputs.draw(self._ensemble, self._plan.seed, self._first + b)
+            inputs[b, : self.positions].copy_to_device(np.ascontiguousarray(drawn, dtype=float))
+        if self._plan.measured.l0 == 0:
             self._begin()
-        finish = kernel(kernels.finish_kernel, PAIRED=self._plan.correlation is not None)
+        finish = kernel(kernels.finish_kernel, PAIRED=self._plan.inputs.correlation is not None)
         for layer in range(1, self._ensemble.depth + 1):
             for _ in walk(self.network.sites(layer), [self]):
                 pass
-            if layer == self._plan.l0:
+            if layer == self._plan.measured.l0:
                 self._begin()
             x = self.view(self._stack[0])
             found = (of[layer - 1, : self.networks] for of in (self.store.values, self.store.norms))
@@ -248,7 +248,7 @@ class _Batch(Stack):
         plan, depth, positions = self._plan, self._ensemble.depth, self.positions
         values, norms = (of.copy_to_host()[:, : self.networks] for of in (self.store.values, self.store.norms))
         with np.errstate(all="ignore"):
-            if plan.correlation is not None:
+            if plan.inputs.correlation is not None:
                 found = {name: values[:, :, k].T for k, name in enumerate(("K_aa", "K_bb", "K_ab", "distance"))}
             else:
                 own, square = values[:, :, 0].T, values[:, :, 1].T
@@ -257,11 +257,11 @@ class _Batch(Stack):
                     found["K_ab"] = (square - own) / (positions * (positions - 1))
             good = np.all([np.isfinite(one) for one in found.values()], axis=0)
             if "log_J" in rows:
-                start = max(plan.l0, 1) - 1
+                start = max(plan.measured.l0, 1) - 1
                 log_norm, more = norms[start:, :, 0].T, norms[start:, :, 1].T
                 good[:, start:] &= ~np.isnan(log_norm)
                 shift = np.cumsum(more, axis=1) - more  # ln of what the tangents were divided by, before this layer
-                counts = (plan.probes or 1) * np.array(self._ensemble.widths[start:], dtype=float)
+                counts = (plan.measured.probes or 1) * np.array(self._ensemble.widths[start:], dtype=float)
                 found["log_J"] = log_norm + 2 * shift - np.log(counts)
         reached = np.where(good.all(axis=1), depth, good.argmin(axis=1))
         for name, one in found.items():
