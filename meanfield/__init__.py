@@ -63,6 +63,8 @@ if TYPE_CHECKING:
     from meanfield.symbolic.fixed_points.points import FixedPoint, FixedPoints
     from meanfield.symbolic.recursion import Recursion, StateVar
     from meanfield.theory import Theory
+    from meanfield.tuning.answer import Recommendation
+    from meanfield.tuning.recommend import recommend
 
 __version__ = "0.1.0"
 
@@ -95,6 +97,7 @@ __all__ = [
     "PhaseDiagram",
     "Pool",
     "Projection",
+    "Recommendation",
     "Recursion",
     "Report",
     "Residual",
@@ -127,6 +130,7 @@ __all__ = [
     "measure_criticality",
     "measure_pairs",
     "mlp",
+    "recommend",
     "register",
     "rule",
     "weingarten",
@@ -163,6 +167,8 @@ _HOMES = {
     "symbolic.fixed_points.points": "FixedPoint FixedPoints",
     "symbolic.recursion": "Recursion StateVar",
     "theory": "Theory",
+    "tuning.answer": "Recommendation",
+    "tuning.recommend": "recommend",
 }
 _LAZY = {name: home for home, names in _HOMES.items() for name in names.split()}
 _CALLED = {"average": "average_of", "equal": "expressions_equal"}  # in their homes

@@ -99,8 +99,10 @@ empirical.shared.criticality empirical.shared.weights empirical.shared.curves
 empirical.shared.grid empirical.shared.pairs empirical.shared.line
 empirical
 comparison.report comparison.gradients comparison.corrections comparison.allowances comparison.check
+tuning.records tuning.prediction tuning.choices tuning.initializers tuning.snippets tuning.answer tuning.recommend
 __init__
-cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.critical cli.laws cli.widths cli.app
+cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.critical cli.laws cli.widths cli.init
+cli.app
 __main__
 """
 TOWER = ROOMS.split()
