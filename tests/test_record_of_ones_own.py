@@ -232,7 +232,7 @@ def test_differentials_know_one_form_of_block():
 
 def test_without_a_kernel_the_device_refuses_it(monkeypatch):
     monkeypatch.delitem(LAUNCHES, DivideByRoot)
-    with pytest.raises(MeanFieldError, match='the network has DivideByRoot, which has no kernel there; use device="cpu"'):
+    with pytest.raises(MeanFieldError, match='has DivideByRoot, which has no kernel there; use device="cpu"'):
         run_ensemble(BLOCK, **SIZES, networks=2, probes=2, device="cuda")
 
 
