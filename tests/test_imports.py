@@ -23,12 +23,13 @@ carries quantities
 results
 limits
 arguments
-pooling
+scalars pooling
 architecture architectures
+heads.record heads.values heads.models heads.exponential heads.powers heads.waves heads
 balls.straight_line balls.functions balls
 functions.series.ball_series functions.series.taylor functions.series.transseries functions.series.infinity
 functions.formula functions.parser functions.ranges functions.growth functions.isolation functions.zeros
-functions.piecewise functions.regions functions.activations functions.signs
+functions.piecewise functions.regions functions.activations functions.signs functions.consistency
 symbolic.averages.closed_form symbolic.averages.enclosure symbolic.averages.finite_parts symbolic.averages.powerlog
 symbolic.averages.mellin symbolic.averages.nested symbolic.averages.node symbolic.averages.stretch
 symbolic.averages.chord symbolic.averages.groups symbolic.averages.largest symbolic.averages.pools
@@ -117,7 +118,7 @@ PUBLIC = {
     "meanfield.presentation.figures": None,
     "meanfield.presentation.tables": None,
 }
-BELOW_EMPIRICAL = {"quantities", "pooling", "architecture", "arguments", "limits", "results"}
+BELOW_EMPIRICAL = {"quantities", "scalars", "pooling", "architecture", "arguments", "limits", "results"}
 
 
 def modules() -> list[Path]:
