@@ -84,8 +84,10 @@ verbs.diagrams
 theory deriving
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
 empirical.functions.registry empirical.functions.formulas empirical.functions.groups empirical.functions.twins
-empirical.network.derivatives empirical.network.forward empirical.network.operations empirical.network.carried
-empirical.network.network
+empirical.network.derivatives empirical.network.weighted empirical.network.forward empirical.network.checks
+empirical.network.walk empirical.network.operations empirical.network.program empirical.network.shapes
+empirical.network.values empirical.network.carried empirical.network.cotangents empirical.network.weights
+empirical.network.network empirical.network.stored
 empirical.observables.correlators empirical.observables.mixed empirical.observables.differentials
 empirical.observables.norms empirical.observables.classes
 empirical.observables.measurement
@@ -114,6 +116,7 @@ PUBLIC = {
     "meanfield.presentation.tables": None,
 }
 BELOW_EMPIRICAL = {"quantities", "pooling", "architecture", "arguments", "limits", "results"}
+
 
 def modules() -> list[Path]:
     return sorted(p for p in PACKAGE.rglob("*.py") if p.name != "__init__.py" or p.read_text().strip())
