@@ -398,7 +398,8 @@ def {name}_triangle(sb, sa, gap, negative, fine):
     wide = math.sqrt(2.0 * gap)
     for k in range(cells):
         up = 1.0 if at_high[k] >= at_low[k] else -1.0
-        n = {name}_panels(up * at_low[k], up * at_high[k], more, scales, 0, rough, k, up, least, S, fine, S * wide, outer)
+        lo, hi = up * at_low[k], up * at_high[k]
+        n = {name}_panels(lo, hi, more, scales, 0, rough, k, up, least, S, fine, S * wide, outer)
         for i in range((n - 1) * X.shape[0]):
             panel = i // X.shape[0]
             half = 0.5 * (outer[panel + 1] - outer[panel])
