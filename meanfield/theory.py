@@ -681,7 +681,7 @@ class Theory(Maps):
 
         >>> found = derive("erf").kernel([[1.0, 0], [1, 0], [0, 2]], sigma_w=1.5, sigma_b=0.1, depth=3)
         >>> print(found.K.round(6).tolist()[2], found.distance[0, 1])
-        [0.041667, 0.041667, 1.511886] 0.0
+        [0.021652, 0.021652, 1.254453] 0.0
         """
         from meanfield.kernels.matrices import kernel as verb
 
@@ -712,7 +712,7 @@ class Theory(Maps):
 
         >>> K = derive("erf").kernel_operator([[1.0, 0], [0, 2]], sigma_w=1.5, sigma_b=0.1, depth=3)
         >>> print((K @ [1, 1]).round(6), K.diagonal().round(6))
-        [1.194203 1.553552] [1.152536 1.511886]
+        [1.120943 1.276105] [1.099291 1.254453]
         """
         from meanfield.kernels.matrices import operator as verb
 

@@ -1,8 +1,8 @@
 """30-digit references of K and Theta between two inputs, by mpmath alone: `python -m tests.make_kernel_references`.
 
 Ten nonlinearities and a readout, σ_w = 1.5, σ_b = 0.1, inputs of dimension 8 drawn from a normal law. Averages of
-smooth φ are trapezoidal sums in two whitened variables, which converge exponentially; those of relu and erf are the textbook
-forms of arccosines and arcsines. Nothing of meanfield is imported. The step is halved until digits stop moving.
+smooth φ are trapezoidal sums in two whitened variables, which converge exponentially; those of relu and erf are the
+textbook forms of arccosines and arcsines. Nothing of meanfield is imported.
 """
 
 from __future__ import annotations

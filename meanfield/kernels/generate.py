@@ -147,7 +147,7 @@ def _block_layer(plan: Plan, index: int, names: _Names, closed: dict[sp.Expr, st
 
     def call(writer: _Writer, pairing: Pairing) -> str:
         if pairing.node in closed:
-            A, AB, B = (code(writer.need(v)) for v in pairing.node.cov)  # type: ignore[attr-defined]
+            A, AB, B = (code(writer.need(v)) for v in pairing.node.cov)
             return f"{closed[pairing.node]}({A}, {AB}, {B}, _apart({A}, {AB}, {B}))"
         one, other, _ = plan.groups[pairing.group]
         if pairing.kind == "product":

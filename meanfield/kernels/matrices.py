@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import sympy as sp
 
 from meanfield.arguments import choice, path, provides, shown, whole
 from meanfield.arguments import names as names_of
@@ -160,6 +161,11 @@ def planned(theory: Maps, X, Y, sigma_w, sigma_b, depth, names: tuple[str, ...],
     theory, rest = numbered(theory, rest)
     theta = "Theta" in names
     recursion = selected(theory, ("K_aa", "K_bb", "K_ab", *(("Theta_ab",) if theta else ())))
+    if any(sp.sympify(e).has(sp.oo) for step in recursion.steps for e in step.next):
+        raise MeanFieldError(
+            "Theta was asked for, but it is infinite at every layer, because an activation jumps (or rises like √z); "
+            'ask for quantities=("K", "distance").'
+        )
     refuse_unknown(rest, recursion)
     values = {"sigma_w": sigma_w, "sigma_b": sigma_b, **rest}
     given = tuple((n, _of_layers(n, double(n, v), depth, recursion.domains.get(n))) for n, v in values.items())

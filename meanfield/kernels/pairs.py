@@ -117,7 +117,7 @@ class Network:
 
     def alone(self, K: np.ndarray) -> dict[str, np.ndarray]:
         """K (and Theta) of inputs by themselves at the last layer."""
-        found = self._run(("K", "Theta") if self.theta else ("K",), {"K": K})
+        found = self._run(("K", "Theta"), {"K": K, "Theta": K}) if self.theta else self._run(("K",), {"K": K})
         return {"K": found.K[..., -1]} | ({"Theta": found.Theta[..., -1]} if self.theta else {})
 
     def _run(self, quantities: tuple[str, ...], start: dict[str, np.ndarray]):
@@ -136,7 +136,7 @@ class Network:
     def error(self) -> float:
         """What one average misses in one layer, of the root mean squares of its factors."""
         if self.block is not None:
-            return max(self.block.error, *self.block.inputs.errors)
+            return max([self.block.error, *self.block.inputs.errors])
         return max(lower(self.near or self.recursion).errors, default=0.0)
 
     def growth(self, X: np.ndarray) -> float:
@@ -145,7 +145,7 @@ class Network:
         K = np.square(X).sum(axis=1) * (scale / X.shape[1]) + shift
         K = np.unique(K)[:: max(1, K.size // 16)]
         try:
-            found = self._run(("K", "Theta"), {"K": K})
+            found = self._run(("K", "Theta"), {"K": K, "Theta": K})
         except MeanFieldError as error:
             if "infinite" not in str(error) and "close" not in str(error):
                 raise
@@ -272,11 +272,12 @@ def _by_blocks(network: Network, left: Side, right: Side, first, held, flags) ->
 def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -> None:
     """Pairs that the blocks leave out, in place."""
     distance, tilt = np.empty(where[0].size), np.empty(where[0].size)
-    a, b = where
+    a, b = where[0], where[1]
     rows.apart(left.X, right.X, a, b, line[0], left.K, right.K, distance, tilt)
     same = distance == 0.0
     twins = tuple(w[same] for w in where)
-    own = {"distance": np.zeros(len(left.X)), "K_ab": left.last["K"], "Theta_ab": left.last.get("Theta")}
+    own: dict[str, Any] = {"distance": np.zeros(len(left.X)), "K_ab": left.last["K"]}
+    own["Theta_ab"] = left.last.get("Theta")
     for n, values in found.items():
         values[twins] = own[n][twins[0]]
     rest = np.flatnonzero(~same)
@@ -285,7 +286,7 @@ def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -
     where, distance, tilt = tuple(w[rest] for w in where), distance[rest], tilt[rest]
     KX, KY = left.K[where[0]], right.K[where[1]]
     K_ab = np.empty(rest.size)
-    a, b = where
+    a, b = where[0], where[1]
     rows.products(left.X, right.X, a, b, line[0], line[1], K_ab)
     turned, size = distance * np.cos(tilt) ** 2, np.sqrt(KX) * np.sqrt(KY)
     K_ab = np.where(turned < 2 * size, size - turned / 2, K_ab)

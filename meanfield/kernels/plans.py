@@ -134,6 +134,7 @@ def _side(e: sp.Expr) -> str | None:
 
 
 def _pairing(found: Plan, node: sp.Expr) -> Pairing:
+    cov: tuple[sp.Expr, ...]
     match node:
         case Chord():
             f, (A, B) = node.function, node.variances
