@@ -13,6 +13,7 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+import sympy as sp
 
 from meanfield.kernels import rows
 from meanfield.kernels.compiled import RUNGS, Loop, block_loop, few_loop
@@ -101,11 +102,25 @@ class Network:
         rest = [self.given[n][1:] if self.depth > 1 else self.given[n] for n in names]
         return np.ascontiguousarray(rest).reshape(len(names), max(1, self.depth - 1))
 
-    def brought(self, inputs: Lowered, K: np.ndarray) -> np.ndarray:
+    def started(self, formula: sp.Expr, K: np.ndarray) -> np.ndarray:
+        """A start as a function of the inputs' covariance, from K or K_ab at layer 1."""
+        scale, shift = self.begin()
+        known = {n: float(v[0]) for n, v in self.given.items()}
+        Q0 = (K - shift) / scale if scale > 0 else np.zeros_like(K)
+        return np.broadcast_to(first_value(formula, known | {"Q0": Q0, "c0": 1.0}), K.shape)
+
+    def brought(self, loop: Loop, K: np.ndarray) -> np.ndarray:
         """What inputs bring to every layer, (numbers, layers, inputs); K: at layer 1."""
-        state = len(inputs.recursion.state)
-        start = np.zeros((K.size, state))
-        start[:, 0] = K
+        inputs, beside = loop.inputs, len(loop.plan.inputs)
+        out = self.followed(inputs, K, beside)
+        return np.ascontiguousarray(out[[0, *range(len(out) - beside, len(out))]])
+
+    def followed(self, inputs: Lowered, K: np.ndarray, beside: int = 0) -> np.ndarray:
+        """The state of single inputs at every layer, (variables, layers, inputs); beside: variables without a start."""
+        state = inputs.recursion.state
+        start = np.zeros((K.size, len(state)))
+        for i, v in enumerate(state[: len(state) - beside]):
+            start[:, i] = K if i == 0 else self.started(v.initial, K)
         names = [p.name for p in inputs.recursion.parameters if p.name not in ("Q0", "c0")]
         sigma = np.broadcast_to(self.sigma(names)[:, None, :], (len(names), K.size, max(1, self.depth - 1)))
         if not len(names):
@@ -113,7 +128,7 @@ class Network:
         with PARALLEL:
             out, diverged = inputs.run(start, sigma, self.depth, False, True)
         _refuse(diverged, out[:, :, 0])
-        return np.ascontiguousarray(out.transpose(2, 1, 0))
+        return out.transpose(2, 1, 0)
 
     def alone(self, K: np.ndarray) -> dict[str, np.ndarray]:
         """K (and Theta) of inputs by themselves at the last layer."""
@@ -217,7 +232,7 @@ def side_of(network: Network, X: np.ndarray) -> Side:
     last = network.alone(K)
     if network.block is None or network.depth == 1:
         return Side(X, K, last)
-    brought = network.brought(network.block.inputs, K)
+    brought = network.brought(network.block, K)
     return Side(X, K, last, brought, network.block.series(brought), network.block.outside(brought))
 
 
@@ -310,7 +325,7 @@ def _followed(network: Network, KX, KY, distance, tilt, K_ab, out) -> np.ndarray
     loop = network.few
     assert loop is not None
     K, index = np.unique(np.concatenate([KX, KY]), return_inverse=True)
-    brought = network.brought(loop.inputs, K)
+    brought = network.brought(loop, K)
     series = loop.series(brought)
     flags = np.zeros(KX.size, dtype=np.uint8)
     start = {"distance": distance.copy(), "tilt": tilt.copy(), "K_ab": K_ab.copy(), "Theta_ab": K_ab.copy()}

@@ -50,12 +50,16 @@ class Pairing:
 class Plan:
     """A recursion of two inputs, taken apart.
 
-    inputs: formulas in K of what each input brings to a layer beside K, numbered from 2 on (0 is K, 1 the K of the
-    layer that is made); groups: (expansion of one input, of the other, covariance); pairings: the averages of each
-    step, each in a group; steps: the maps of what is carried of a pair, with one-sided parts as symbols (`side`).
+    alone: the variables of one input, with their side and the symbol that stands for them in the recursion of a single
+    input; both: symbols of pairs; inputs: formulas in K of what each input brings to a layer beside K, numbered from 2
+    on (0 is K, 1 the K of the layer that is made); groups: (expansion of one input, of the other, covariance);
+    pairings: the averages of each step, each in a group; steps: the maps of what is carried of a pair, with one-sided
+    parts as symbols (`side`).
     """
 
     recursion: Recursion
+    alone: dict[sp.Symbol, tuple[str, sp.Symbol]]
+    both: set[sp.Symbol] = field(default_factory=set)
     inputs: list[sp.Expr] = field(default_factory=list)
     expansions: list[Expansion] = field(default_factory=list)
     groups: list[tuple[int, int, tuple[sp.Expr, ...]]] = field(default_factory=list)
@@ -65,11 +69,23 @@ class Plan:
     @property
     def state(self) -> tuple[StateVar, ...]:
         """What is carried of a pair."""
-        return tuple(v for v in self.recursion.state if v.symbol not in SIDES)
+        return tuple(v for v in self.recursion.state if v.symbol not in self.alone)
+
+    def side(self, e: sp.Expr) -> str | None:
+        """"a" or "b" of a formula of one input alone ("a" of one that holds neither), None of one of both."""
+        free = e.free_symbols
+        if free & self.both:
+            return None
+        sides = {self.alone[s][0] for s in free if s in self.alone}
+        return None if len(sides) == 2 else "b" if sides == {"b"} else "a"
+
+    def holds(self, e: sp.Expr) -> bool:
+        """Whether a formula holds variables of an input."""
+        return bool(e.free_symbols & set(self.alone))
 
     def number(self, e: sp.Expr) -> int:
         """The number of a one-sided formula among what inputs bring."""
-        e = e.xreplace({K_bb: K, K_aa: K})
+        e = e.xreplace({s: own for s, (_, own) in self.alone.items()})
         if e == K:
             return 0
         if e not in self.inputs:
@@ -84,19 +100,22 @@ def side(name: str, j: int) -> sp.Symbol:
 
 def plan(recursion: Recursion) -> Plan:
     """The plan of a recursion with K_aa and K_bb in its state. Raises: NotCovered."""
-    found = Plan(recursion)
-    norms = {i: "ab"[SIDES.index(v.symbol)] for i, v in enumerate(recursion.state) if v.symbol in SIDES}
+    of_one = [v for v in recursion.state if "_aa" in v.name or "_bb" in v.name]
+    alone = {v.symbol: ("ab"["_bb" in v.name], single(v)) for v in of_one}
+    found = Plan(recursion, alone, {v.symbol for v in recursion.state} - set(alone))
+    norms = {i: alone[v.symbol][0] for i, v in enumerate(recursion.state) if v.symbol in alone}
     for step in recursion.steps:
         whole: dict[sp.Symbol, sp.Expr] = {}  # intermediates of one input alone
         lets = []
         for symbol, e in step.lets:
             e = e.xreplace(whole)
-            if _side(e) is None:
+            if found.side(e) is None:
                 lets.append((symbol, e))
+                found.both.add(symbol)
             else:
                 whole[symbol] = e
         maps = [sp.sympify(e).xreplace(whole) for e in step.next]
-        made = {maps[i]: side(which, 1) for i, which in norms.items()}
+        made = {maps[i]: side(w, 1) for i, w in norms.items() if recursion.state[i].symbol in SIDES}
         changed = Step(
             tuple(_apart(found, e, made) for i, e in enumerate(maps) if i not in norms),
             tuple((s, _apart(found, e, made)) for s, e in lets),
@@ -116,21 +135,18 @@ def _apart(found: Plan, e: sp.Expr, made: dict[sp.Expr, sp.Symbol]) -> sp.Expr:
     """The formula with its parts of one input alone as symbols."""
     if e in made:
         return made[e]
+    if e in found.alone and e not in SIDES:
+        return side(found.alone[e][0], found.number(e))
     if isinstance(e, (Stretch, Rise)) or (isinstance(e, Average) and e.n > 1) or not e.args:
         return e
-    if e.has(Average) and (which := _side(e)) is not None and not any(a.n > 1 for a in e.atoms(Average)):
+    if e.has(Average) and (which := found.side(e)) is not None and not any(a.n > 1 for a in e.atoms(Average)):
         return side(which, found.number(e))
     return e if isinstance(e, Average) else e.func(*[_apart(found, a, made) for a in e.args])
 
 
-def _side(e: sp.Expr) -> str | None:
-    """"a" or "b" of a formula of one input alone ("a" of one that holds neither), None of one of both."""
-    free = {s.name for s in e.free_symbols}
-    state = {"K_ab", "Theta_ab", "J_ab", "distance", "tilt"}
-    if free & state or any("_ab[" in n or n.startswith(("distance[", "tilt[", "stretch[")) for n in free):
-        return None
-    a, b = ("K_aa" in free, "K_bb" in free)
-    return None if a and b else "b" if b else "a"
+def single(v: StateVar) -> sp.Symbol:
+    """The symbol of a variable of one of two inputs in the recursion of a single input."""
+    return K if v.symbol in SIDES else sp.Symbol(v.name.replace("_aa", "").replace("_bb", ""), real=True)
 
 
 def _pairing(found: Plan, node: sp.Expr) -> Pairing:
@@ -172,7 +188,7 @@ def _rate(found: Plan, one: int, node: Rise) -> float:
 
 def _row(found: Plan, e: sp.Expr, which: str) -> int:
     """The number of a variance of one input."""
-    if _side(e) != which and not (_side(e) == "a" and not e.has(*SIDES)):
+    if found.side(e) != which and (found.side(e) is None or found.holds(e)):
         raise NotCovered(f"The variance {e} is not one of a single input.")
     return found.number(e)
 
@@ -232,9 +248,10 @@ def _group(found: Plan, one: int, other: int, cov: tuple[sp.Expr, ...]) -> int:
 
 
 def of_inputs(one_input: Recursion, found: Plan) -> Recursion:
-    """The recursion of K and of what each input brings to a layer, evaluated at the layer before."""
-    base = one_input.only("K")
+    """The recursion of what belongs to a single input (K first) and of what it brings to a layer, evaluated at the
+    layer before; one_input: a recursion that holds the former."""
+    base = one_input.only("K") if set(found.alone) <= set(SIDES) else one_input
     names = [f"x{j + 2}" for j in range(len(found.inputs))]
-    state = (base.state[0], *(StateVar(n, sp.Symbol(n, real=True), sp.S.Zero) for n in names))
+    state = (*base.state, *(StateVar(n, sp.Symbol(n, real=True), sp.S.Zero) for n in names))
     steps = [Step((*step.flat(), *found.inputs)) for step in base.steps]
     return replace(base, state=state, block=steps[-1], head=tuple(steps[:-1]), readout=(), closer=())
