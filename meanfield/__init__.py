@@ -65,6 +65,8 @@ if TYPE_CHECKING:
     from meanfield.symbolic.fixed_points.points import FixedPoint, FixedPoints
     from meanfield.symbolic.recursion import Recursion, StateVar
     from meanfield.theory import Theory
+    from meanfield.tuning.answer import Recommendation
+    from meanfield.tuning.recommend import recommend
 
 __version__ = "0.1.0"
 
@@ -99,6 +101,7 @@ __all__ = [
     "PhaseDiagram",
     "Pool",
     "Projection",
+    "Recommendation",
     "Recursion",
     "Report",
     "Residual",
@@ -133,6 +136,7 @@ __all__ = [
     "mlp",
     "nngp",
     "ntk",
+    "recommend",
     "register",
     "rule",
     "weingarten",
@@ -171,6 +175,8 @@ _HOMES = {
     "symbolic.fixed_points.points": "FixedPoint FixedPoints",
     "symbolic.recursion": "Recursion StateVar",
     "theory": "Theory",
+    "tuning.answer": "Recommendation",
+    "tuning.recommend": "recommend",
 }
 _LAZY = {name: home for home, names in _HOMES.items() for name in names.split()}
 _CALLED = {"average": "average_of", "equal": "expressions_equal"}  # in their homes

@@ -128,8 +128,11 @@ class Theory(Maps):
 
     @spoken
     def susceptibilities(self) -> dict[str, sp.Expr]:
-        """chi_J = ∂J'/∂J, chi_K = ∂K'/∂K, chi_Delta = ∂chi_J/∂K, averages left as nodes (`.doit()` closes them)."""
-        return self.one_input.susceptibilities()
+        """chi_J = ∂J'/∂J, chi_K = ∂K'/∂K, chi_Delta = ∂chi_J/∂K, averages left as nodes (`.doit()` closes them).
+
+        Behind a `BatchNorm` K stands for K - K_ab, and J for J - J_ab, as in `fixed_points`.
+        """
+        return (self.settling if self.kind == "batch" else self.one_input).susceptibilities()
 
     @spoken
     def batch_invariant(self) -> sp.Expr:
@@ -458,9 +461,9 @@ class Theory(Maps):
         >>> point.K.value, point.zeta.value
         (3/2 + sqrt(17)/2, -8*sqrt(17) - 32)
         """
-        from meanfield.symbolic.criticality.points import critical_points
+        from meanfield.verbs.places import critical_points_of as verb
 
-        return critical_points(self.block)
+        return verb(self)
 
     @spoken
     def propagate(
@@ -784,7 +787,7 @@ class Theory(Maps):
         from meanfield.presentation.tables import theory_table
 
         order = whole(order, "order", 1, ORDERS)
-        return theory_table(self.activations, self.block, self.one_input, self.two_inputs, order)
+        return theory_table(self.activations, self.block, self.one_input, self.beside, order, self.kind)
 
     @spoken
     def latex(self, order: int = 3) -> str:

@@ -86,8 +86,10 @@ kernels.data kernels.pairs kernels.gradients kernels.blocks kernels.matrices ker
 theory deriving
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
 empirical.functions.registry empirical.functions.formulas empirical.functions.groups empirical.functions.twins
-empirical.network.derivatives empirical.network.forward empirical.network.operations empirical.network.carried
-empirical.network.network
+empirical.network.derivatives empirical.network.weighted empirical.network.forward empirical.network.checks
+empirical.network.walk empirical.network.operations empirical.network.program empirical.network.shapes
+empirical.network.values empirical.network.carried empirical.network.cotangents empirical.network.weights
+empirical.network.network empirical.network.stored
 empirical.observables.correlators empirical.observables.mixed empirical.observables.differentials
 empirical.observables.norms empirical.observables.classes
 empirical.observables.measurement
@@ -97,8 +99,10 @@ empirical.shared.columns empirical.shared.criticality empirical.shared.weights e
 empirical.shared.grid empirical.shared.pairs empirical.shared.line
 empirical
 comparison.report comparison.gradients comparison.corrections comparison.allowances comparison.check
+tuning.records tuning.prediction tuning.choices tuning.initializers tuning.snippets tuning.answer tuning.recommend
 __init__
-cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.critical cli.laws cli.widths cli.app
+cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.critical cli.laws cli.widths cli.init
+cli.app
 __main__
 """
 TOWER = ROOMS.split()
@@ -114,6 +118,7 @@ PUBLIC = {
     "meanfield.presentation.tables": None,
 }
 BELOW_EMPIRICAL = {"quantities", "pooling", "architecture", "arguments", "limits", "results"}
+
 
 def modules() -> list[Path]:
     return sorted(p for p in PACKAGE.rglob("*.py") if p.name != "__init__.py" or p.read_text().strip())

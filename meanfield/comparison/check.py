@@ -37,8 +37,8 @@ from meanfield.empirical import measure_pairs as _measure_pairs
 from meanfield.empirical.ensemble.parallel import threads_used
 from meanfield.empirical.functions.formulas import from_formula, has_switches
 from meanfield.empirical.functions.twins import names as twin_names
+from meanfield.empirical.network.checks import integer, per_layer
 from meanfield.empirical.network.network import SAMPLERS
-from meanfield.empirical.network.operations import integer, per_layer
 from meanfield.empirical.observables.measurement import DEVICES, PROBES
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.formula import formula

@@ -76,6 +76,17 @@ class Maps:
         return begun(two_inputs(self.block), self.first)
 
     @cached_property
+    def beside(self) -> Recursion | None:
+        """What tables show beside `one_input`: `two_inputs`; of positions that act on each other what settles, if
+        anything does."""
+        if not self.kind:
+            return self.two_inputs
+        try:
+            return self.settling
+        except MeanFieldError:
+            return None
+
+    @cached_property
     def pair_tangents(self) -> Recursion:
         """The recursion of (K_aa, K_bb, K_ab, J_ab, Theta_ab): the Jacobian and the tangent kernel between two inputs.
         """

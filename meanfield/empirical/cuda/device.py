@@ -412,7 +412,7 @@ class _Batch:
         return self._rows - self._positions
 
     def _affine(self, operation: Affine, layer: int, x: Any, out: Any) -> None:
-        sigma_w, sigma_b = self._network.deviations(operation, layer)
+        sigma_w, sigma_b = self._network.weights.deviations(operation, layer)
         scale, words = sigma_w / math.sqrt(x.shape[2]), self._words(2 * operation.ordinal, layer)
         if self._ensemble.sampler == "lazy":
             self._reveal(operation.law == "orthogonal", x, out, scale, sigma_b, words)

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from meanfield.architecture import Block
-from meanfield.arguments import choice, flag, path, provides, refuse_not_real, spoken
+from meanfield.arguments import choice, flag, path, provides, spoken
 from meanfield.arguments import names as names_of
 from meanfield.empirical.ensemble.blocks import Summary
 from meanfield.empirical.ensemble.scaleout import run_blocks
 from meanfield.empirical.functions.registry import ScalarPair
+from meanfield.empirical.network.checks import given_inputs, integer, positive, real
 from meanfield.empirical.network.network import SAMPLERS, Ensemble
-from meanfield.empirical.network.operations import integer, positive, real
 from meanfield.empirical.observables.correlators import ESTIMATORS, NEEDS
 from meanfield.empirical.observables.measurement import ALSO, DEVICES, PROBES, Plan, check_plan
 from meanfield.empirical.random.philox import MAX_NETWORK
@@ -361,32 +361,6 @@ def run_ensemble(
 def exact_bytes(plan: Plan) -> float:
     """What an exact Jacobian of one network takes: its rows, once before and once after a product."""
     return 16.0 * max(plan.ensemble.widths) * max(plan.ensemble.widths[0], plan.ensemble.widths[-1])
-
-
-def given_inputs(inputs: Any, tokens: int, dimension: int | None) -> tuple[np.ndarray, int, int]:
-    refuse_not_real(inputs, "inputs")
-    try:
-        array = np.asarray(inputs, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        array = np.asarray(math.nan)
-    if array.ndim not in (2, 3) or not array.size or not np.isfinite(array).all():
-        raise MeanFieldError(
-            "inputs must be finite numbers of shape (inputs, N_0) or (inputs, tokens, N_0), but an array of shape "
-            f"{array.shape} was given."
-        )
-    if array.ndim == 3:
-        if tokens not in (1, array.shape[1]):
-            raise MeanFieldError(
-                f"tokens={tokens} was given with inputs of {array.shape[1]} tokens; leave tokens= out."
-            )
-        tokens, array = array.shape[1], array.reshape(-1, array.shape[2])
-    if dimension is not None and dimension != array.shape[1]:
-        raise MeanFieldError(
-            f"input_dimension={dimension} was given with inputs of {array.shape[1]} numbers; leave it out."
-        )
-    if len(array) % tokens:
-        raise MeanFieldError(f"{len(array)} positions are no whole number of inputs of {tokens} tokens.")
-    return np.ascontiguousarray(array), tokens, array.shape[1]
 
 
 def _rates(rates: Any, lambda_w: Any, lambda_b: Any) -> Any:

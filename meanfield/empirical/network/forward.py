@@ -20,21 +20,21 @@ def apply_map(pair: ScalarPair, z: np.ndarray, differentiate: bool) -> tuple[np.
     return new_z, Slope(slope)
 
 
-def apply_norm(z: np.ndarray, affine: bool) -> tuple[np.ndarray, Derivative]:
-    """LayerNorm: over the neurons of every position."""
+def apply_norm(z: np.ndarray, affine: bool, gain: np.ndarray | None = None) -> tuple[np.ndarray, Derivative]:
+    """LayerNorm without gains and shifts: over the neurons of every position; the derivative is with `gain`."""
     new_z = aligned(*z.shape)
     spreads = np.array([normalize(z[p], new_z[p]) for p in range(len(z))])
-    return new_z, Projection(new_z, spreads, affine)
+    return new_z, Projection(new_z, spreads, affine, gain)
 
 
-def apply_batch_norm(z: np.ndarray, affine: bool) -> tuple[np.ndarray, Derivative]:
-    """BatchNorm: over the positions of every neuron."""
+def apply_batch_norm(z: np.ndarray, affine: bool, gain: np.ndarray | None = None) -> tuple[np.ndarray, Derivative]:
+    """BatchNorm, in the same way: over the positions of every neuron."""
     turned = np.ascontiguousarray(z.T)
     unit = np.empty_like(turned)
     spreads = np.array([normalize(turned[i], unit[i]) for i in range(len(turned))])
     new_z = aligned(*z.shape)
     new_z[...] = unit.T
-    return new_z, BatchProjection(new_z, spreads, affine)
+    return new_z, BatchProjection(new_z, spreads, affine, gain)
 
 
 def apply_pool(z: np.ndarray, size: int, largest: bool) -> tuple[np.ndarray, Derivative]:

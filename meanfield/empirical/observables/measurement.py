@@ -7,19 +7,19 @@ those that combine means.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import tee
 from threading import Event
 
 import numpy as np
 
 from meanfield.arguments import shown
-from meanfield.empirical.functions.twins import derivatives
 from meanfield.empirical.network.carried import ParameterTangents, TangentKernel, Tangents
-from meanfield.empirical.network.derivatives import Derivative, Weighted, WeightedTokens
-from meanfield.empirical.network.network import Carried, Ensemble, Network, Trace
+from meanfield.empirical.network.derivatives import Derivative
+from meanfield.empirical.network.network import Ensemble, Network, Trace
 from meanfield.empirical.network.operations import Affine, Map, refuse_jumps
+from meanfield.empirical.network.walk import Linear, Site
 from meanfield.empirical.observables.classes import (
     CLASS_ROWS,
     class_medians,
@@ -27,7 +27,7 @@ from meanfield.empirical.observables.classes import (
     favoured_classes,
     loss_gradient,
 )
-from meanfield.empirical.observables.differentials import correlator_samples, differentials
+from meanfield.empirical.observables.differentials import Differentials, correlator_samples
 from meanfield.empirical.observables.norms import (
     COTANGENT_ROLE,
     FRESH_ROLE,
@@ -108,10 +108,10 @@ class Plan:
             shapes |= {name: (depth, p, p, p, p) for name in four}
             shapes |= {raw: (depth, p, p, p, p) for raw in self._raw_differentials}
         if self.signs:
-            dense = max(1, sum(isinstance(operation, Affine) for operation in self.ensemble.operations))
-            shapes |= {"G_z": (depth,), "G_w": (depth, dense), "G_b": (depth, dense)}
-            norms = sum(getattr(operation, "affine", False) for operation in self.ensemble.operations)
-            shapes |= {name: (depth, norms) for name in ("G_gamma", "G_beta") if norms}
+            shapes["G_z"] = (depth,)
+            repeated, first = self.ensemble.operations, self.ensemble.input_layer
+            for name in dict.fromkeys(name for one in (first, *repeated) for name in one.trains):
+                shapes[f"G_{name.lower()}"] = depth, max(1, sum(name in one.trains for one in repeated))
         if "G0" in wanted:
             shapes |= {"G0": (depth,), "G0_squared": (depth,), "G_max": (depth,)}
         shapes |= {name: (depth,) for name in SPREADS if name in wanted}
@@ -166,7 +166,7 @@ class Plan:
 
     def _forward(self, network: Network, inputs: np.ndarray, rows: Mapping[str, np.ndarray], stop: Event | None) -> int:
         ensemble = self.ensemble
-        carried: list[Carried] = []
+        carried: list[Linear] = []
         trace: Trace | None = [] if self.pulls else None
         kernel = self._kernel(network, carried)
         between = self._pair_tangents(network, carried)
@@ -213,7 +213,7 @@ class Plan:
             self._backward(network, trace, z, rows)
         return 0
 
-    def _kernel(self, network: Network, carried: list[Carried]) -> TangentKernel | ParameterTangents | None:
+    def _kernel(self, network: Network, carried: list[Linear]) -> TangentKernel | ParameterTangents | None:
         if "Theta" not in self.quantities:
             return None
         kernel: TangentKernel | ParameterTangents = TangentKernel(network.buffers)
@@ -225,7 +225,7 @@ class Plan:
         carried.append(kernel)
         return kernel
 
-    def _pair_tangents(self, network: Network, carried: list[Carried]) -> dict[str, Tangents]:
+    def _pair_tangents(self, network: Network, carried: list[Linear]) -> dict[str, Tangents]:
         """What carries Θ_ab: random tangents of the parameters at both inputs."""
         if "Theta_ab" not in self.shapes:
             return {}
@@ -303,10 +303,9 @@ class Plan:
             chosen = favoured_classes(z, self.classes)
             cotangents[signs] = loss_gradient(z, labels, self.classes)
         unit = 1 / (max(signs, 1) * width * positions)
-        place = {(layer, kind): 0 for layer in range(1, self.ensemble.depth + 1) for kind in ("w", "gamma")}
-        for name in ("G_w", "G_b", "G_gamma", "G_beta"):
-            if name in rows:
-                rows[name][...] = 0.0
+        place: Counter[tuple[int, str]] = Counter()
+        for name in rows.keys() & {f"G_{name.lower()}" for site in trace for name in _trained(site)}:
+            rows[name][...] = 0.0
         for layer, derivative, u in network.pull(trace, cotangents):
             if derivative is None and layer > 0:
                 if "G_z" in rows:
@@ -316,31 +315,17 @@ class Plan:
                     for name, value in found.items():
                         rows[name][layer - 1] = value if math.isfinite(value) else math.nan
             elif derivative is not None and signs:
-                dense = isinstance(derivative, Weighted | WeightedTokens)
-                first, second = ("w", "b") if dense else ("gamma", "beta")
-                place[layer, first] += 1
-                norms = [_gradient_norms(derivative, one) for one in u[:signs]]
-                rows[f"G_{first}"][layer - 1, -place[layer, first]] = sum(w for w, _ in norms) * unit
-                rows[f"G_{second}"][layer - 1, -place[layer, first]] = sum(b for _, b in norms) * unit
+                norms = zip(*(derivative.gradient_norms(one) for one in u[:signs]))
+                for name, found_norms in zip(derivative.names, norms):
+                    place[layer, name] += 1
+                    rows[f"G_{name.lower()}"][layer - 1, -place[layer, name]] = sum(found_norms) * unit
 
     # ------------------------------------------------------------------------------- the tangent kernel's moments
 
     def _differentials(self, network: Network, inputs: np.ndarray, rows: Mapping[str, np.ndarray]) -> None:
-        ensemble = self.ensemble
-        pair = next(operation.pair for operation in ensemble.operations if isinstance(operation, Map))
-        first, second = tee(network.dense(layer) for layer in range(1, ensemble.depth + 1))  # read in step
-        rate_w, rate_b = zip(*(network.rates(layer) for layer in range(1, ensemble.depth + 1)))
-        pushed = differentials(
-            (w for w, _ in first),
-            (b for _, b in second),
-            inputs,
-            derivatives(pair, 3 if self.order > 1 else 1),
-            rate_w,
-            rate_b,
-            self.order,
-        )
-        for layer, tensors in enumerate(pushed, 1):
-            found = correlator_samples(tensors)
+        carried = Differentials(inputs, self.order)
+        for layer, _ in network.run(inputs, [carried]):
+            found = correlator_samples(carried.tensors)
             S, h = found["S"], found["h"]
             rows["_S"][layer - 1], rows["_h"][layer - 1] = S, h
             for name, one, other in (("_S*S", S, S), ("_h*h", h, h), ("_S*h", S, h)):
@@ -360,11 +345,8 @@ def _finite(value: np.ndarray | float) -> bool:
     return math.isfinite(value) if isinstance(value, float) else bool(np.isfinite(value).all())
 
 
-def _gradient_norms(derivative: Derivative, cotangent: np.ndarray) -> tuple[float, float]:
-    if isinstance(derivative, Weighted | WeightedTokens):
-        return derivative.gradient_norms(cotangent)
-    gamma, beta = derivative.gradient(cotangent)  # type: ignore[attr-defined]
-    return float(np.square(gamma).sum()), float(np.square(beta).sum())
+def _trained(site: Site) -> tuple[str, ...]:
+    return site.derivative.names if isinstance(site.derivative, Derivative) else ()
 
 
 def _theta(kernel: TangentKernel | ParameterTangents) -> float:

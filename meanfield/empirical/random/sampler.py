@@ -39,10 +39,18 @@ class LazyMatrix:
     """
 
     def __init__(
-        self, law: str, key: Key, shape: tuple[int, int], scale: float, buffers: Buffers, expected: int = 4
+        self,
+        law: str,
+        key: Key,
+        shape: tuple[int, int],
+        scale: float,
+        buffers: Buffers,
+        expected: int = 4,
+        sigma_b: float = 0.0,
     ) -> None:
         outputs, inputs = shape
         self.shape, self._scale, self._buffers = shape, scale, buffers
+        self._key, self._sigma_b = key, sigma_b
         self._haar = law == "orthogonal"
         self._size = max(shape)
         if self._haar:
@@ -53,6 +61,15 @@ class LazyMatrix:
         self._pairs: list[list[np.ndarray]] = [[], []]  # (Q, Y) and (U, H); Haar keeps (Q, V) in the first alone
         self._known = [0, 0]
         self._expected = expected
+
+    redrawn = False  # what was revealed is nowhere else
+
+    def affine(self, rows: np.ndarray, out: np.ndarray) -> None:
+        self.matvec(rows, out)
+        if self._sigma_b > 0:
+            bias = np.empty(self.shape[0])
+            fill_stream(bias, self._sigma_b, 0, stream(*self._key[:3], self._key[3] + 1))
+            out += bias
 
     def matvec(self, rows: np.ndarray, out: np.ndarray) -> None:
         self._product(rows, out, 0)

@@ -20,6 +20,7 @@ from meanfield.architecture import Block
 from meanfield.empirical.ensemble.parallel import each_network, threads_used
 from meanfield.empirical.functions.registry import ScalarPair, elementwise
 from meanfield.empirical.network.carried import add_scaled
+from meanfield.empirical.network.checks import integer, positive
 from meanfield.empirical.network.operations import (
     AddSaved,
     Affine,
@@ -27,13 +28,11 @@ from meanfield.empirical.network.operations import (
     Normalize,
     Operation,
     Save,
-    integer,
-    operations,
-    positive,
     refuse_jumps,
     refuse_new,
     refuse_one_neuron,
 )
+from meanfield.empirical.network.program import operations
 from meanfield.empirical.observables.norms import draw_inputs, draw_probes
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.philox import MAX_INDEX, MAX_LAYER, MAX_NETWORK, fill_normals

@@ -20,7 +20,7 @@ from types import ModuleType
 import numpy as np
 
 #: what cannot change a generated module: finite networks, and what prints or draws. Everything else counts.
-_APART = ("empirical/", "cli/", "comparison/", "presentation/figures.py", "presentation/tables.py")
+_APART = ("empirical/", "cli/", "comparison/", "tuning/", "presentation/figures.py", "presentation/tables.py")
 _LIBRARIES = ("sympy", "mpmath", "numpy", "scipy", "numba", "python-flint")
 
 
