@@ -49,9 +49,8 @@ def deviations(name: str, found) -> list[float]:
     return worst
 
 
-@pytest.mark.parametrize(
-    "name", ["erf", *(pytest.param(n, marks=pytest.mark.slow) for n in sorted(REFERENCES) if n != "erf")]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(REFERENCES))
 def test_ten_layers_against_thirty_digits(name):
     mp.mp.dps = 40
     X = inputs()

@@ -145,7 +145,8 @@ class Journal:
         self.path = target.with_name(target.name + ".blocks")
         self.key, self.done = work.key, set[tuple[int, int]]()
         if self.path.exists():
-            lines = self.path.read_text().splitlines()
+            text = self.path.read_text()
+            lines = text.splitlines()
             if not lines or lines[0] != self.key:
                 raise MeanFieldError(
                     f"{target} was begun by another call (other inputs, settings or quantities); remove it and "
@@ -153,7 +154,10 @@ class Journal:
                 )
             # a line that was cut off by a kill is a block that is not done
             whole = [line.split(" ") for line in lines[1:] if line.endswith(".")]
-            self.done = {(int(a), int(b)) for a, b, _ in whole}
+            self.done = {(int(line[0]), int(line[1])) for line in whole if len(line) == 3}
+            if not text.endswith("\n"):
+                with self.path.open("a") as file:
+                    file.write("\n")
         else:
             self.path.write_text(self.key + "\n")
 

@@ -80,7 +80,8 @@ class KernelOperator:
     def matvec(self, v) -> np.ndarray:
         """K v of one vector."""
         v = np.asarray(v, dtype=float)
-        return self.matmat(v.reshape(-1, 1)).reshape(v.shape if v.ndim == 1 else (-1, 1))
+        found = self.matmat(v.reshape(-1, 1))
+        return found[:, 0] if v.ndim == 1 else found
 
     def __matmul__(self, v) -> np.ndarray:
         return self.matvec(v) if np.ndim(v) == 1 else self.matmat(v)
