@@ -82,23 +82,28 @@ presentation.figures presentation.bias_figures presentation.tables presentation.
 presentation.phase_regions presentation.phase_orders presentation.phase_maps presentation.phase_tables
 verbs.positions verbs.maps verbs.values verbs.selection verbs.places verbs.running verbs.sampling verbs.laws
 verbs.diagrams
+kernels.rows kernels.series kernels.sums kernels.plans kernels.generate kernels.tangents kernels.compiled
+kernels.data kernels.pairs kernels.gradients kernels.blocks kernels.matrices kernels.gaussian_processes
 theory deriving
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
-empirical.functions.registry empirical.functions.formulas empirical.functions.groups empirical.functions.twins
+empirical.functions.elementary empirical.functions.registry empirical.functions.smooth empirical.functions.kinked
+empirical.functions.formulas empirical.functions.groups empirical.functions.twins
 empirical.network.derivatives empirical.network.weighted empirical.network.forward empirical.network.checks
 empirical.network.walk empirical.network.operations empirical.network.program empirical.network.shapes
 empirical.network.values empirical.network.carried empirical.network.cotangents empirical.network.weights
 empirical.network.network empirical.network.stored
 empirical.observables.correlators empirical.observables.mixed empirical.observables.differentials
 empirical.observables.norms empirical.observables.classes
-empirical.observables.measurement
-empirical.cuda.kernels empirical.cuda.device
-empirical.ensemble.blocks empirical.ensemble.parallel empirical.ensemble.scaleout empirical.ensemble.ensemble
-empirical.shared.columns empirical.shared.criticality empirical.shared.weights empirical.shared.curves
+empirical.observables.inputs empirical.observables.wanted empirical.observables.measurement
+empirical.cuda.kernels empirical.cuda.compilation empirical.cuda.launches empirical.cuda.device
+empirical.ensemble.blocks empirical.ensemble.parallel empirical.ensemble.running empirical.ensemble.scaleout
+empirical.ensemble.ensemble
+empirical.shared.criticality empirical.shared.weights empirical.shared.curves
 empirical.shared.grid empirical.shared.pairs empirical.shared.line
 empirical
 comparison.report comparison.gradients comparison.corrections comparison.allowances comparison.check
 tuning.records tuning.prediction tuning.choices tuning.initializers tuning.snippets tuning.answer tuning.recommend
+tuning.instance tuning.tuned tuning.sweep tuning.tune
 __init__
 cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.critical cli.laws cli.widths cli.init
 cli.app
