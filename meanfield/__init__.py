@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     )
     from meanfield.deriving import derive
     from meanfield.functions.activations import Activation, activation, activations, register
+    from meanfield.kernels.gaussian_processes import nngp, ntk
+    from meanfield.kernels.matrices import KernelOperator, Kernels
     from meanfield.presentation.bias_diagrams import BiasDiagram
     from meanfield.presentation.diagrams import PhaseDiagram
     from meanfield.results import Equality, Estimate, Law, MeanFieldError, NoClosedForm, Solution, Status, Term
@@ -89,6 +91,8 @@ __all__ = [
     "FixedPoint",
     "FixedPoints",
     "Gate",
+    "KernelOperator",
+    "Kernels",
     "Law",
     "LayerNorm",
     "MeanFieldError",
@@ -135,6 +139,8 @@ __all__ = [
     "measure_criticality",
     "measure_pairs",
     "mlp",
+    "nngp",
+    "ntk",
     "recommend",
     "register",
     "rule",
@@ -156,6 +162,8 @@ _HOMES = {
     "comparison.check": "Report check measure measure_critical_line measure_criticality measure_pairs",
     "deriving": "derive",
     "functions.activations": "Activation activation activations register",
+    "kernels.gaussian_processes": "nngp ntk",
+    "kernels.matrices": "KernelOperator Kernels",
     "presentation.bias_diagrams": "BiasDiagram",
     "presentation.diagrams": "PhaseDiagram",
     "results": "Equality Estimate Law MeanFieldError NoClosedForm Solution Status Term",

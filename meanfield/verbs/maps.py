@@ -39,6 +39,10 @@ class Maps:
         if not activations_of(self.block):
             raise MeanFieldError("The architecture holds no Nonlinearity; wrap an activation in Nonlinearity(...).")
 
+    def __deepcopy__(self, memo: dict) -> Maps:
+        """Itself: nothing about a theory changes, and what it has derived need not be derived again."""
+        return self
+
     @cached_property
     def activations(self) -> tuple[Activation, ...]:
         """The records of φ, each once, in the order they are met."""
