@@ -107,11 +107,12 @@ class Instance:
         self.stored.gain_w[layer - 1, at] = gains[of, 0]
         self.stored.gain_b[layer - 1, at] = gains[of, 1]
 
-    def probes(self, layer: int, count: int, shape: tuple[int, ...]) -> np.ndarray:
+    def probes(self, layer: int, count: int, shape: tuple[int, ...], step: int = 0) -> np.ndarray:
         """Random directions at z^layer, each of squared length positions × neurons: on a sphere, where a mean square
         is estimated with less noise than by normal ones."""
         size = math.prod(shape)
-        rows = normals(self.stored.seed, self.stored.index, layer, PROBE_ROLE, count * size, 0).reshape(count, size)
+        key = self.stored.seed, self.stored.index, layer, PROBE_ROLE
+        rows = normals(*key, count * size, step * count * size).reshape(count, size)
         rows *= np.sqrt(size / (rows * rows).sum(axis=1, keepdims=True))
         return rows.reshape(count, *shape)
 
