@@ -101,7 +101,8 @@ empirical
 comparison.report comparison.gradients comparison.corrections comparison.allowances comparison.check
 tuning.records tuning.prediction tuning.choices tuning.initializers tuning.snippets tuning.answer tuning.recommend
 __init__
-cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.critical cli.laws cli.widths cli.init
+cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.critical cli.laws cli.widths cli.kernels
+cli.init
 cli.app
 __main__
 """
