@@ -67,6 +67,8 @@ if TYPE_CHECKING:
     from meanfield.theory import Theory
     from meanfield.tuning.answer import Recommendation
     from meanfield.tuning.recommend import recommend
+    from meanfield.tuning.tune import tune
+    from meanfield.tuning.tuned import Tuning
 
 __version__ = "0.1.0"
 
@@ -113,6 +115,7 @@ __all__ = [
     "Status",
     "Term",
     "Theory",
+    "Tuning",
     "activation",
     "activations",
     "at_infinity",
@@ -139,6 +142,7 @@ __all__ = [
     "recommend",
     "register",
     "rule",
+    "tune",
     "weingarten",
 ]
 
@@ -177,6 +181,8 @@ _HOMES = {
     "theory": "Theory",
     "tuning.answer": "Recommendation",
     "tuning.recommend": "recommend",
+    "tuning.tune": "tune",
+    "tuning.tuned": "Tuning",
 }
 _LAZY = {name: home for home, names in _HOMES.items() for name in names.split()}
 _CALLED = {"average": "average_of", "equal": "expressions_equal"}  # in their homes

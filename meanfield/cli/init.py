@@ -11,7 +11,6 @@ from meanfield.cli.options import Act, Architecture, InputNorm, Json, Mu, Norm, 
 from meanfield.cli.reading import double, layers, needs_numbers, theory_of
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.naming import describe
-from meanfield.tuning.recommend import recommend
 
 SNIPPETS = ("torch", "flax", "numbers")
 
@@ -42,6 +41,8 @@ def init(
     window of σ_w, how single networks of this width scatter, and what common
     initializers would do. Theory where it reaches; nothing is trained.
     """
+    from meanfield.tuning.recommend import recommend  # networks are loaded when they are asked for
+
     if snippet is not None and snippet not in SNIPPETS:
         raise MeanFieldError(f"--snippet must be one of {', '.join(SNIPPETS)}, but {snippet!r} was given.")
     if snippet is not None and json:

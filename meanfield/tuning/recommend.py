@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import BatchNorm, Block, Dense, Network, exact, network_of
+from meanfield.architecture import BatchNorm, Block, Dense, Network, Residual, Sequential, exact, network_of
 from meanfield.architectures import PRESETS, keywords
 from meanfield.arguments import finite, shown, spoken, whole
 from meanfield.comparison.check import measure
@@ -141,14 +141,20 @@ def _chosen(p: Prediction, depth: int, width: int, budget: float) -> tuple[Choic
 
 def _invariant(p: Prediction) -> float | None:
     """J against K - K_ab of a network behind BatchNorm without skips, where it is not 1; None for all others."""
-    if p.branches or not _has_batch_norm(p.block):
+    if p.branches or not has_batch_norm(p.block):
         return None
     value = float(derive(architecture=p.block, batch=p.batch).batch_invariant())
     return value if value > 1 + 1e-12 else None
 
 
-def _has_batch_norm(block: Block) -> bool:
-    return isinstance(block, BatchNorm) or any(map(_has_batch_norm, getattr(block, "blocks", ())))
+def has_batch_norm(block: Block) -> bool:
+    """Whether there is a BatchNorm in it."""
+    match block:
+        case Sequential(blocks):
+            return any(map(has_batch_norm, blocks))
+        case Residual(branch, _, shortcut):
+            return has_batch_norm(branch) or (shortcut is not None and has_batch_norm(shortcut))
+    return isinstance(block, BatchNorm)
 
 
 def _answer(

@@ -29,7 +29,7 @@ from meanfield.empirical.network.operations import Affine, Normalize, Operation,
 from meanfield.empirical.network.program import operations
 from meanfield.empirical.network.shapes import check_shapes, shapes
 from meanfield.empirical.network.values import Values
-from meanfield.empirical.network.walk import Linear, Site, Weights, sites, walk
+from meanfield.empirical.network.walk import Linear, Site, Weights, placed, walk
 from meanfield.empirical.network.weights import Drawn
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.philox import MAX_INDEX, MAX_LAYER, MAX_NETWORK
@@ -212,7 +212,7 @@ class Network:
                 products = sum(one.products for one in carried)
                 for one in carried:
                     one.begin(layer)
-                here = self._sites(
+                here = self.sites(
                     layer,
                     inputs=len(z) // self.ensemble.tokens,
                     differentiate=bool(carried) or trace is not None,
@@ -229,11 +229,12 @@ class Network:
             for one in carried:
                 one.release()
 
-    def _sites(self, layer: int, **more: Any) -> list[Site]:
+    def sites(self, layer: int, **more: Any) -> list[Site]:
+        """The operations that make `layer`, with this network's weights; more: as in `Site`."""
         ensemble = self.ensemble
         done = ensemble.operations if layer > 1 else (ensemble.input_layer,)
         end = ensemble.tokens, ensemble.widths[layer - 1]
-        return sites(done, layer, end, weights=self.weights, **more)
+        return placed(done, layer, end, weights=self.weights, **more)
 
     def pull(self, trace: Trace, cotangents: np.ndarray) -> Iterator[tuple[int, Derivative | None, np.ndarray]]:
         """Take cotangents (vectors, positions, neurons) at the last layer of a trace back to the input.

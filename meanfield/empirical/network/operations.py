@@ -215,12 +215,14 @@ class Project(Operation):
             return ()
         return (Parameter("W", (end[1], here[1]), role=2 * self.ordinal, trained=False),)
 
+    def dense(self, layer: int) -> Affine:
+        """What π is drawn as."""
+        return Affine(self.ordinal, sigma_w=(1.0,) * layer, sigma_b=(0.0,) * layer)
+
     def apply(self, z: np.ndarray, site: Site) -> tuple[np.ndarray, Derivative | None]:
         if z.shape[1] == site.end[1]:
             return z, None
-        unit, none = (1.0,) * site.layer, (0.0,) * site.layer
-        plain = Affine(self.ordinal, sigma_w=unit, sigma_b=none)
-        new_z, matrix, back = _weighed(plain, z, site, site.end[1])
+        new_z, matrix, back = _weighed(self.dense(site.layer), z, site, site.end[1])
         return new_z, Projected(z, 0.0, 0.0, matrix, back)
 
 
@@ -356,19 +358,6 @@ def refuse_one_neuron(neurons: int) -> None:
             "LayerNorm was asked for in a network of width 1, where a neuron is its own mean and the standard "
             "deviation is 0; take a width of at least 2."
         )
-
-
-def refuse_new(done: tuple[Operation, ...], what: str) -> None:
-    """Refuse what networks with shared weights cannot run: all but square Gaussian Dense, φ, LayerNorm and skips."""
-    for operation in done:
-        known = isinstance(operation, Map | Normalize | Save | AddSaved) or operation == Affine(
-            getattr(operation, "ordinal", 0)
-        )
-        if not known:
-            raise MeanFieldError(
-                f"{what} shares its weights between networks and cannot run {type(operation).__name__} {operation}; "
-                "use run_ensemble for one block at a time."
-            )
 
 
 def refuse_jumps(done: tuple[Operation, ...], what: str, instead: str) -> None:

@@ -101,7 +101,7 @@ def walk(sites: Iterable[Site], carriers: Sequence[Carrier]) -> Iterator[Site]:
         yield site
 
 
-def sites(operations: Sequence[Visited], layer: int, end: tuple[int, int], **more: Any) -> list[Site]:
+def placed(operations: Sequence[Visited], layer: int, end: tuple[int, int], **more: Any) -> list[Site]:
     """The operations of the block that makes `layer`, where they are applied."""
     return [Site(one, layer, place, end, **more) for place, one in enumerate(operations)]
 

@@ -22,7 +22,7 @@ from meanfield.empirical.network.weights import Drawn
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.matrices import HeldMatrix, Matrix, draw_bias, draw_entries, haar
 from meanfield.empirical.random.philox import fill_normals
-from meanfield.empirical.random.sampler import Key, LazyMatrix
+from meanfield.empirical.random.sampler import Key, LazyMatrix, with_bias
 
 
 class Shared:
@@ -74,25 +74,23 @@ class Shared:
 
 
 class _Once:
-    """A Gaussian matrix that is multiplied with one batch, the rows of `matvec`, and never formed."""
+    """A Gaussian matrix that is multiplied with one batch, the rows of `affine`, and never formed; its bias is one more
+    coordinate of theirs."""
 
     redrawn = False
 
     def __init__(
         self, drawn: Shared, layer: int, ordinal: int, shape: tuple[int, int], scale: float, sigma_b: float
     ) -> None:
-        self.shape, self._scale, self._sigma_b, self._from = shape, scale, sigma_b, (drawn, layer, ordinal)
+        self.shape, self._from = shape, (drawn, layer, ordinal)
+        self._scale, self._coordinate, self._kept = with_bias(scale, sigma_b)
 
     def affine(self, rows: np.ndarray, out: np.ndarray) -> None:
-        self.matvec(rows, out)
-        if self._sigma_b > 0:
-            drawn, layer, ordinal = self._from
-            out += draw_bias(drawn.key(layer, ordinal), self.shape[0], self._sigma_b)
-
-    def matvec(self, rows: np.ndarray, out: np.ndarray) -> None:
         if not np.isfinite(rows).all():
             out[...] = math.nan
             return
+        if self._coordinate > 0.0:
+            rows = np.concatenate((self._kept * rows, np.full((len(rows), 1), self._coordinate)), axis=1)
         drawn, layer, ordinal = self._from
         largest = np.abs(rows).max(axis=1, initial=0.0)
         power = np.frexp(np.where(largest > 0, largest, 1.0))[1]  # squares neither overflow nor underflow
@@ -100,8 +98,10 @@ class _Once:
         images = drawn.images(layer, ordinal, self.shape, len(triangle))
         np.matmul(np.ldexp(triangle, power).T * self._scale, images, out=out)
 
-    def rmatvec(self, rows: np.ndarray, out: np.ndarray) -> None:
+    def matvec(self, rows: np.ndarray, out: np.ndarray) -> None:
         raise NotImplementedError("a batch is multiplied once")
+
+    rmatvec = matvec
 
     def release(self) -> None:
         pass
