@@ -163,7 +163,7 @@ def test_what_is_a_little_off_is_measured():
 
 
 def test_what_a_layer_computes_once_reaches_every_line():
-    """The fast guard of the slow tests here: what the integrand takes beside its variable is handed on at every call."""
+    """The fast guard of the slow tests here: what an integrand takes beside its variable is handed on."""
     fill = dict(name="f", value="f_f(m, q0)", even="True", kf="KF", kg="KG", step_a=1, step_b=1, rate=1)
     fill |= dict(sizes="1", phase="1")
     text = planes.filled(parameters=", p0", setup="    q0 = p0\n", more=", q0", **fill)
