@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from textwrap import indent
 
 import numpy as np
 import sympy as sp
 from sympy.printing.pycode import PythonCodePrinter
 
+from meanfield.heads import head_of, records
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.results import MeanFieldError
-from meanfield.symbols import K_aa, K_ab, K_bb, sigmoid, softplus, steep
+from meanfield.symbols import K_aa, K_ab, K_bb, steep
 
 
 class determinant(sp.Function):
@@ -35,9 +37,6 @@ HELPERS = {
     "_sqrt": """def _sqrt(x):
     # covariances leave K_aa K_bb - K_ab^2 a rounding below zero
     return math.sqrt(x) if x > 0.0 else 0.0
-""",
-    "_asin": """def _asin(x):
-    return math.asin(x) if -1.0 <= x <= 1.0 else math.copysign(0.5 * math.pi, x) if x == x else x
 """,
     "_det": """def _det(a, b, c):
     # a b - c^2 with the rounding of both products put back (Dekker), so that nearly full correlation keeps its digits
@@ -70,10 +69,6 @@ HELPERS = {
     "_of_gap": """def _of_gap(gap):
     # 1 - c^2 of 1 - c
     return gap * (2.0 - gap) if 0.0 < gap < 2.0 else 0.0
-""",
-    "_cos": """def _cos(x):
-    # of a right angle 0, not what the rounding of pi leaves
-    return math.cos(x) if abs(x) != 0.5 * math.pi else 0.0
 """,
     "_defined": """def _defined(x):
     # 0 for 0/0: what two inputs that are the same differ by
@@ -168,22 +163,6 @@ HELPERS = {
         at += part
     return total * 0.3989422804014327 / sd
 """,
-    "_sigmoid": """def _sigmoid(x):
-    if x >= 0.0:
-        return 1.0 / (1.0 + math.exp(-x))
-    e = math.exp(x)
-    return e / (1.0 + e)
-""",
-    "_softplus": """def _softplus(x):
-    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
-""",
-    "_sech": """def _sech(x):
-    e = math.exp(-abs(x))
-    return 2.0 * e / (1.0 + e * e)
-""",
-    "_exp": """def _exp(x):
-    return math.exp(x) if x < 709.0 else math.inf
-""",
     "_erfcx": """def _erfcx(x):
     # below 10 directly, with x^2 split so that the exponential keeps its digits; beyond, the continued fraction
     if x < 10.0:
@@ -250,24 +229,20 @@ class _Printer(PythonCodePrinter):
     def __init__(self):
         super().__init__({"fully_qualified_modules": True, "allow_unknown_functions": False})
 
+    def _print(self, expr, **settings):
+        head = head_of(expr) if isinstance(expr, sp.Function) else None
+        if head is not None and head.code:
+            return f"_{head.name}({self._print(expr.args[0])})"
+        return super()._print(expr, **settings)
+
     def _print_Function(self, expr):
         if expr.func is determinant:
             return f"_det({', '.join(self._print(a) for a in expr.args)})"
-        known = {sigmoid: "_sigmoid", softplus: "_softplus", erfcx: "_erfcx", sp.sech: "_sech"}
-        if expr.func in known:
-            return f"{known[expr.func]}({self._print(expr.args[0])})"
+        if expr.func is erfcx:
+            return f"_erfcx({self._print(expr.args[0])})"
         raise MeanFieldError(f"{expr.func.__name__} cannot be lowered to Numba; rewrite the expression without it.")
 
-    _print_sigmoid = _print_softplus = _print_erfcx = _print_sech = _print_determinant = _print_Function
-
-    def _print_cos(self, expr):
-        return f"_cos({self._print(expr.args[0])})"
-
-    def _print_asin(self, expr):
-        return f"_asin({self._print(expr.args[0])})"
-
-    def _print_exp(self, expr):
-        return f"_exp({self._print(expr.args[0])})"
+    _print_erfcx = _print_determinant = _print_Function
 
     def _print_Integer(self, expr):
         return str(expr) if abs(expr) < 2**53 else self._print_Rational(expr)  # a compiled integer has 63 bits
@@ -333,11 +308,12 @@ def statements(exprs) -> tuple[list[str], list[str]]:
 def helpers_for(text: str) -> str:
     """The helper functions that `text` calls, as source, each compiled once."""
     needed: list[str] = []
-    for name in HELPERS:
+    known = HELPERS | {f"_{h.name}": f"def _{h.name}(x):\n{indent(h.code, ' ' * 4)}\n" for h in records("code")}
+    for name in known:
         if f"{name}(" in text:
             needed += [*[n for n in _NEEDS.get(name, ()) if n not in needed], *([name] if name not in needed else [])]
-    order = [n for n in ("_horner", "_bits", "_det", *HELPERS) if n in needed]
-    return "\n\n".join(f"@njit(cache=True, error_model='numpy')\n{HELPERS[n]}" for n in dict.fromkeys(order)) + (
+    order = [n for n in ("_horner", "_bits", "_det", *known) if n in needed]
+    return "\n\n".join(f"@njit(cache=True, error_model='numpy')\n{known[n]}" for n in dict.fromkeys(order)) + (
         "\n\n" if order else ""
     )
 
