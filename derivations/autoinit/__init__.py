@@ -1,7 +1,8 @@
 """He, Doshi, Gromov, *AutoInit: Automatic Initialization via Jacobian Tuning*: BatchNorm, ResMLP, tuning.
 
 CLAIMS: the equations of BatchNorm (Sec. 3, App. B.4), of ResMLP (App. D) and of the tuning (Sec. 2, App. B, C), each
-with a variant that must come out the other way. R-numbers are those of the specification, equation numbers those of the paper.
+with a variant that must come out the other way. R-numbers are those of the specification, equation numbers those of
+the paper.
 
 python -m derivations.autoinit             prints the verdicts
 python -m derivations.autoinit numbers     prints the acceptance values

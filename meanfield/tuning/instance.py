@@ -27,7 +27,7 @@ from meanfield.empirical.network.derivatives import (
 )
 from meanfield.empirical.network.operations import Affine, Map, Project
 from meanfield.empirical.network.values import Values
-from meanfield.empirical.network.walk import Linear, Site, placed, walk
+from meanfield.empirical.network.walk import Linear, Site, walk
 from meanfield.empirical.network.weights import Name
 from meanfield.empirical.random.philox import normals
 from meanfield.results import MeanFieldError
@@ -97,7 +97,8 @@ class Instance:
 
     def __init__(self, stored: StoredNetwork, inputs: int) -> None:
         self.stored, self.inputs = stored, inputs
-        self._weights = stored.network.weights
+        self._network = stored.network
+        self._weights = self._network.weights
         self.ensemble, self.count = stored.ensemble, stored.gain_w.shape[1]
 
     def put(self, layer: int, gains: np.ndarray) -> None:
@@ -122,11 +123,8 @@ class Instance:
         """(z^layer, pushed probes, tape) from z^{layer−1} (positions, neurons) and probes (vectors, positions, neurons)
         there, with these gains."""
         self.put(layer, gains)
-        ensemble = self.ensemble
-        operations = ensemble.operations if layer > 1 else (ensemble.input_layer,)
-        end = ensemble.tokens, ensemble.widths[layer - 1]
         values, carried = Watched(z, self.inputs, tape), Probes(np.empty((0, *z.shape)) if rows is None else rows)
-        here = placed(operations, layer, end, weights=self._weights, inputs=self.inputs, differentiate=True)
+        here = self._network.sites(layer, inputs=self.inputs, differentiate=True)
         carriers: list[Any] = [values] if rows is None else [values, carried]
         done = list(walk(here, carriers))
         pushed = None if rows is None else carried.rows
