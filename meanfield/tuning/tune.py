@@ -127,8 +127,9 @@ def _descended(
 ) -> Tuning:
     """The descent through a drawn network."""
     loss, weight = settings["loss"], settings["weight"]
+    probes, d.probes = d.probes, None
     log_J0, before, _ = d.total(d.gains)
-    fixed = d.inputs
+    fixed, d.probes = d.inputs, probes
 
     def evaluate(gains: np.ndarray, step: int) -> Evaluated:
         if new is not None:
@@ -147,7 +148,7 @@ def _descended(
         tolerance=settings["tolerance"],
         progress=d.progress,
     )
-    d.inputs = fixed
+    d.inputs, d.probes = fixed, None  # what is reported is known better than what led there
     log_J, after, K = d.total(done.gains)
     return _answer("gradient", block, base, width, done, (log_J0, log_J), before, after, K)
 
