@@ -27,7 +27,7 @@ from meanfield.empirical.network.derivatives import (
 )
 from meanfield.empirical.network.operations import Affine, Map, Project
 from meanfield.empirical.network.values import Values
-from meanfield.empirical.network.walk import Linear, Site, placed, walk
+from meanfield.empirical.network.walk import Linear, Passage, Site, placed, walk
 from meanfield.empirical.network.weights import Name
 from meanfield.empirical.random.philox import normals
 from meanfield.results import MeanFieldError
@@ -126,7 +126,7 @@ class Instance:
         operations = ensemble.operations if layer > 1 else (ensemble.input_layer,)
         end = ensemble.tokens, ensemble.widths[layer - 1]
         values, carried = Watched(z, self.inputs, tape), Probes(np.empty((0, *z.shape)) if rows is None else rows)
-        here = placed(operations, layer, end, weights=self._weights, inputs=self.inputs, differentiate=True)
+        here = placed(operations, Passage(layer, end, self._weights, self.inputs, differentiate=True))
         carriers: list[Any] = [values] if rows is None else [values, carried]
         done = list(walk(here, carriers))
         pushed = None if rows is None else carried.rows
@@ -141,11 +141,11 @@ class Instance:
         found = np.zeros_like(gains)
         for site in walk(reversed(tape.done), [carrier]):
             if isinstance(site.operation, Affine) and site.derivative is not None:
-                at = site.operation.ordinal if site.layer > 1 else 0
+                at = site.operation.ordinal if site.passage.layer > 1 else 0
                 # z̄·(a w y) = (wᵀ a z̄)·y: what was pulled already holds it
                 found[at, 0] += carrier.inner(site) / gains[at, 0] if gains[at, 0] else 0.0
-                bias = self.stored.parameters.get(Name(site.layer, site.place, "b"))
-                _, sigma_b = self._weights.deviations(site.operation, site.layer)
+                bias = self.stored.parameters.get(Name(site.passage.layer, site.place, "b"))
+                _, sigma_b = self._weights.deviations(site.operation, site.passage.layer)
                 if bias is not None and sigma_b > 0:
                     found[at, 1] += self._by_bias(site, carrier.met[0], bias) * sigma_b / gains[at, 1]
         return carrier.rows[0], carrier.rows[1:], found
