@@ -27,7 +27,7 @@ from meanfield.empirical.network.derivatives import (
 )
 from meanfield.empirical.network.operations import Affine, Map, Project
 from meanfield.empirical.network.values import Values
-from meanfield.empirical.network.walk import Linear, Site, placed, walk
+from meanfield.empirical.network.walk import Linear, Passage, Site, placed, walk
 from meanfield.empirical.network.weights import Name
 from meanfield.empirical.random.philox import normals
 from meanfield.results import MeanFieldError
@@ -125,7 +125,7 @@ class Instance:
         operations = ensemble.operations if layer > 1 else (ensemble.input_layer,)
         end = ensemble.tokens, ensemble.widths[layer - 1]
         values, carried = Watched(z, self.inputs, tape), Probes(np.empty((0, *z.shape)) if rows is None else rows)
-        here = placed(operations, layer, end, weights=self._weights, inputs=self.inputs, differentiate=True)
+        here = placed(operations, Passage(layer, end, self._weights, self.inputs, differentiate=True))
         carriers: list[Any] = [values] if rows is None else [values, carried]
         done = list(walk(here, carriers))
         pushed = None if rows is None else carried.rows
