@@ -1,0 +1,104 @@
+"""Helper functions of loops that go in lockstep, as source over `math` and `np`: without branches, so that a compiler
+makes vector code of a loop that calls them, and with the same bits there, one by one and interpreted.
+
+An angle is a polynomial; a logarithm-carried variable is m·2^e with 1 ≤ m < 2, of which one multiplication and two
+masks are taken each layer and a logarithm only where a value is read; of a table in K each point holds the
+coefficients of its present cell.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+# atan(√u)/√u on 0 ≤ u ≤ tan²(π/8), interpolated at Chebyshev points: its error there is 1.3e-18
+ATAN = (
+    1.0, -0.3333333333333312, 0.1999999999994089, -0.1428571427925024, 0.11111110744919396, -0.09090896809056438,
+    0.07692045330765912, -0.06662951812061838, 0.05846878285787001, -0.050351024039430294, 0.037965256099576565,
+    -0.017805395704537506,
+)  # fmt: skip
+LN2, LN2_HIGH, LN2_LOW = 0.6931471805599453, 0.6931471803691238, 1.9082149292705877e-10  # high: 21 bits are free
+LEAST_NORMAL, LOST_BITS = 2.0**-1022, 54
+
+
+def _polynomial(coefficients: tuple[float, ...], v: str) -> str:
+    text = repr(coefficients[-1])
+    for c in coefficients[-2::-1]:
+        text = f"{c!r} + {v} * ({text})"
+    return text
+
+
+def wide(logarithms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(m, e) with m·2^e the exponentials; m is 0, inf or NaN where those are."""
+    finite = np.isfinite(logarithms)
+    x = np.where(finite, logarithms, 0.0)
+    e = np.rint(x / LN2)
+    with np.errstate(over="ignore"):
+        return np.where(finite, np.exp((x - e * LN2_HIGH) - e * LN2_LOW), np.exp(logarithms)), e
+
+
+ELEMENTARY = {
+    "_atan2": f"""def _atan2(y, x):
+    # taken back to t, |t| <= tan(pi/8), by pi/4 or pi/2
+    a, b = abs(y), abs(x)
+    steep, middle = a > 2.414213562373095 * b, a > 0.41421356237309503 * b
+    over = -b if steep else a - b if middle else a
+    under = a if steep else a + b if middle else b
+    t = over / under if under > 0.0 else 0.0
+    u = t * t
+    v = u * u
+    angle = t * (({_polynomial(ATAN[0::2], "v")})
+                 + u * ({_polynomial(ATAN[1::2], "v")}))
+    angle += 1.5707963267948966 if steep else 0.7853981633974483 if middle else 0.0
+    return math.copysign(math.pi - angle if x < 0.0 else angle, y)
+""",
+    "_asin": """def _asin(x):
+    return _atan2(x, _sqrt((1.0 - x) * (1.0 + x)))
+""",
+    "_bits": """def _bits(x):
+    return np.float64(x).view(np.int64)
+""",
+    "_float": """def _float(bits):
+    return np.int64(bits).view(np.float64)
+""",
+    "_split": f"""def _split(y, e):
+    # y 2^e as m 2^e, 1 <= m < 2; a y of 0 and one of inf are their own m, and below 0 there is no logarithm
+    small = y < {LEAST_NORMAL!r}
+    bits = _bits(y * {2.0**LOST_BITS!r} if small else y)
+    m = _float((bits & {2**52 - 1}) | {1023 << 52})
+    m = m if (y > 0.0) & (y < math.inf) else y if y >= 0.0 else math.nan
+    shift = _float((bits >> 52) | {(1023 + 52) << 52}) - 2.0**52  # an integer below 2^52 as a double
+    return m, e + shift - ({1023.0 + LOST_BITS} if small else 1023.0)
+""",
+    "_log": f"""def _log(m, e):
+    # log of m 2^e; nothing cancels where it is small
+    if m > 1.4142135623730951:
+        m, e = 0.5 * m, e + 1.0
+    return e * {LN2_HIGH!r} + (math.log(m) + e * {LN2_LOW!r})
+""",
+    "_double": """def _double(m, e):
+    # m 2^e, 0 below every double; in two factors, the second of which alone may leave the normal doubles
+    e = min(max(e, -2040.0), 2040.0)
+    h = math.floor(0.5 * e)
+    return m * _power(h) * _power(e - h)
+""",
+    "_power": """def _power(e):
+    # 2^e of an integer that is a double: what is added moves it to the last bits
+    return _float(_bits(e + (2.0**52 + 1023.0)) << 52)
+""",
+    "_held": """def _held(c, i, t):
+    u = t * t
+    even = c[0, i] + u * (c[2, i] + u * (c[4, i] + u * (c[6, i] + u * c[8, i])))
+    odd = c[1, i] + u * (c[3, i] + u * (c[5, i] + u * (c[7, i] + u * c[9, i])))
+    return even + t * odd
+""",
+}
+
+#: what loops may call and still become vector code
+BRANCH_FREE = frozenset({"_sqrt", "_atan2", "_asin", "_split", "_double", "_held", "_defined", "_of_gap",
+                         "math.floor", "abs", "min", "max", "math.sqrt", "math.copysign"})  # fmt: skip
+
+NEEDS = {
+    "_asin": ("_sqrt", "_atan2"), "_split": ("_bits", "_float"), "_double": ("_power",), "_power": ("_bits", "_float"),}  # fmt: skip
+#: what is short, or called by loops that are to become vector code
+INLINE = ("_sqrt", "_atan2", "_asin", "_bits", "_float", "_split", "_double", "_power", "_held", "_defined",
+          "_of_gap", "_horner")  # fmt: skip
