@@ -38,6 +38,7 @@ from meanfield.numeric.lowering.pairs import pair
 from meanfield.numeric.lowering.parametric_check import stretch_error as parametric_error
 from meanfield.numeric.lowering.printing import code
 from meanfield.numeric.lowering.scalar import scalar
+from meanfield.numeric.lowering.stages import branch_free
 from meanfield.numeric.lowering.stretches import error as stretch_error
 from meanfield.numeric.lowering.stretches import parts as stretch_parts
 from meanfield.numeric.lowering.stretches import text as stretch_text
@@ -183,7 +184,7 @@ def _generate(recursion: Recursion) -> tuple[str, dict[str, np.ndarray]]:
     loop = lockstep.text(loops.loop(recursion, found.calls, found.text, found.held))
     head = HEADER.format(version=VERSION, summary="\n".join([str(recursion), "", *found.notes]))
     functions = printing.decorated(found.text, COMPILED)
-    for name in lockstep.branch_free(found.text):
+    for name in branch_free(found.text):
         functions = functions.replace(f"{COMPILED}\ndef {name}(", f"{INLINED}\ndef {name}(")
     return head + helpers_for(found.text + loop) + functions + loop, found.arrays
 

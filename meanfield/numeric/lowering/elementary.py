@@ -17,7 +17,7 @@ ATAN = (
     -0.017805395704537506,
 )  # fmt: skip
 LN2, LN2_HIGH, LN2_LOW = 0.6931471805599453, 0.6931471803691238, 1.9082149292705877e-10  # high: 21 bits are free
-LEAST_NORMAL, LOST_BITS = 2.0**-1022, 54
+LEAST_NORMAL = 2.0**-1022
 
 
 def _polynomial(coefficients: tuple[float, ...], v: str) -> str:
@@ -37,18 +37,20 @@ def wide(logarithms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 ELEMENTARY = {
-    "_atan2": f"""def _atan2(y, x):
-    # taken back to t, |t| <= tan(pi/8), by pi/4 or pi/2
-    a, b = abs(y), abs(x)
-    steep, middle = a > 2.414213562373095 * b, a > 0.41421356237309503 * b
-    over = -b if steep else a - b if middle else a
-    under = a if steep else a + b if middle else b
+    "_angle": f"""def _angle(y, x):
+    # atan2 of two numbers >= 0; taken back to t, |t| <= tan(pi/8), by pi/4 or pi/2
+    steep, middle = y > 2.414213562373095 * x, y > 0.41421356237309503 * x
+    over = -x if steep else y - x if middle else y
+    under = y if steep else y + x if middle else x
     t = over / under if under > 0.0 else 0.0
     u = t * t
     v = u * u
-    angle = t * (({_polynomial(ATAN[0::2], "v")})
-                 + u * ({_polynomial(ATAN[1::2], "v")}))
-    angle += 1.5707963267948966 if steep else 0.7853981633974483 if middle else 0.0
+    even = {_polynomial(ATAN[0::2], "v")}
+    odd = {_polynomial(ATAN[1::2], "v")}
+    return t * (even + u * odd) + (1.5707963267948966 if steep else 0.7853981633974483 if middle else 0.0)
+""",
+    "_atan2": """def _atan2(y, x):
+    angle = _angle(abs(y), abs(x))
     return math.copysign(math.pi - angle if x < 0.0 else angle, y)
 """,
     "_asin": """def _asin(x):
@@ -61,13 +63,12 @@ ELEMENTARY = {
     return np.int64(bits).view(np.float64)
 """,
     "_split": f"""def _split(y, e):
-    # y 2^e as m 2^e, 1 <= m < 2; a y of 0 and one of inf are their own m, and below 0 there is no logarithm
-    small = y < {LEAST_NORMAL!r}
-    bits = _bits(y * {2.0**LOST_BITS!r} if small else y)
+    # y 2^e as m 2^e, 1 <= m < 2; a y that has no such form (0, inf, nan) is its own m
+    bits = _bits(y)
+    normal = (y >= {LEAST_NORMAL!r}) & (y < math.inf)
     m = _float((bits & {2**52 - 1}) | {1023 << 52})
-    m = m if (y > 0.0) & (y < math.inf) else y if y >= 0.0 else math.nan
-    shift = _float((bits >> 52) | {(1023 + 52) << 52}) - 2.0**52  # an integer below 2^52 as a double
-    return m, e + shift - ({1023.0 + LOST_BITS} if small else 1023.0)
+    shift = _float((bits >> 52) | {(1023 + 52) << 52}) - {2.0**52 + 1023.0!r}  # an integer below 2^52 as a double
+    return m if normal else y, e + shift if normal else e
 """,
     "_log": f"""def _log(m, e):
     # log of m 2^e; nothing cancels where it is small
@@ -83,7 +84,7 @@ ELEMENTARY = {
 """,
     "_power": """def _power(e):
     # 2^e of an integer that is a double: what is added moves it to the last bits
-    return _float(_bits(e + (2.0**52 + 1023.0)) << 52)
+    return _float((_bits(e + 4503599627371519.0) & 2047) << 52)
 """,
     "_held": """def _held(c, i, t):
     u = t * t
@@ -94,11 +95,16 @@ ELEMENTARY = {
 }
 
 #: what loops may call and still become vector code
-BRANCH_FREE = frozenset({"_sqrt", "_atan2", "_asin", "_split", "_double", "_held", "_defined", "_of_gap",
-                         "math.floor", "abs", "min", "max", "math.sqrt", "math.copysign"})  # fmt: skip
+BRANCH_FREE = frozenset({"_sqrt", "_angle", "_atan2", "_asin", "_split", "_double", "_held", "_defined", "_of_gap",
+                         "math.floor", "math.sqrt", "math.copysign", "abs", "min", "max"})  # fmt: skip
 
 NEEDS = {
-    "_asin": ("_sqrt", "_atan2"), "_split": ("_bits", "_float"), "_double": ("_power",), "_power": ("_bits", "_float"),}  # fmt: skip
+    "_atan2": ("_angle",),
+    "_asin": ("_sqrt", "_atan2"),
+    "_split": ("_bits", "_float"),
+    "_double": ("_power",),
+    "_power": ("_bits", "_float"),
+}
 #: what is short, or called by loops that are to become vector code
-INLINE = ("_sqrt", "_atan2", "_asin", "_bits", "_float", "_split", "_double", "_power", "_held", "_defined",
-          "_of_gap", "_horner")  # fmt: skip
+INLINE = frozenset({"_sqrt", "_angle", "_atan2", "_asin", "_bits", "_float", "_split", "_double", "_power", "_held",
+                    "_horner", "_defined", "_of_gap"})  # fmt: skip

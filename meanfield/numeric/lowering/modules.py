@@ -127,6 +127,6 @@ class Module:
 
 
 def _threads() -> int:
-    from numba import config
+    import numba
 
-    return int(config.NUMBA_NUM_THREADS)
+    return int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]

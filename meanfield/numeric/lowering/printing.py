@@ -58,7 +58,8 @@ class _Printer(PythonCodePrinter):
     def _print_atan(self, expr):
         n, d = sp.fraction(expr.args[0])
         over, under = (n, d) if d.is_positive else (expr.args[0], sp.S.One)  # one division less
-        return f"_atan2({self._print(over)}, {self._print(under)})"
+        name = "_angle" if over.is_nonnegative and under.is_nonnegative else "_atan2"
+        return f"{name}({self._print(over)}, {self._print(under)})"
 
     def _print_Mul(self, expr):
         # factors such as 4/pi are one constant
