@@ -116,14 +116,14 @@ class Stages:
         for name, text in lines if kind == "fast" else ():
             if found := self.table(text):
                 tables.setdefault(found[1], []).append((name, found[0], found[2]))
-        out, body = "", []
-        at = {name: _PLACE.sub(r"T_\1", text) for name, text in lines}
+        out, body, at = "", [], dict[str, str]()
         for argument, nodes in tables.items():
             cell = self.cell(argument, nodes)
             out += self.search(cell, argument, nodes)
             at |= {name: f"_held(_{name}_held, i, t_{cell})" for name, _, _ in nodes}
             body.append(f"t_{cell} = ({argument} - _{cell}[2, i]) * _{cell}[3, i]")
-        body += [f"{name} = {at[name]}" for name, _ in lines]
+        whole = ((name, _PLACE.sub(r"T_\1", text)) for name, text in lines)
+        body += [f"{name} = {at.get(name, text)}" for name, text in whole]
         body += [f"_{name}[i] = {name}" for name in sorted(needed, key=self.row)]
         if kind == "slow" and not self.loop.ends:
             body = ["if _settled[i] < 2.0:", *(f"    {t}" for t in body)]
