@@ -1,4 +1,4 @@
-"""Compile every kernel of `meanfield.empirical.cuda.device` for a real GPU, on a machine that has none.
+"""Compile every kernel of `meanfield.empirical.cuda` for a real GPU, on a machine that has none.
 
 `python benchmarks/compile_cuda.py [--cc 9.0]` runs `measure_block_cuda` with NumPy arrays in the place of the device's,
 and compiles every launch for its arguments instead of starting it. It prints each kernel's registers, stack and spills
@@ -37,9 +37,12 @@ from meanfield.architecture import (  # noqa: E402
     mlp,
 )
 from meanfield.empirical import Ensemble, ScalarPair  # noqa: E402
+from meanfield.empirical.cuda import compilation  # noqa: E402
 from meanfield.empirical.cuda import device as cuda  # noqa: E402
 from meanfield.empirical.functions.registry import TWINS  # noqa: E402
+from meanfield.empirical.observables.inputs import Inputs  # noqa: E402
 from meanfield.empirical.observables.measurement import Plan  # noqa: E402
+from meanfield.empirical.observables.wanted import Measurement  # noqa: E402
 
 SOURCES = (
     "@njit\ndef _sech(x):\n    e = math.exp(-abs(x))\n    return 2.0 * e / (1.0 + e * e)\n\n\n"
@@ -79,7 +82,7 @@ class Compiler:
         driver.is_available = lambda: True
         module: Any = sys.modules[type(driver.jit(lambda: None)).__module__]
         module.get_current_device = lambda: SimpleNamespace(compute_capability=self.cc)  # device functions ask for it
-        cuda._launch = self.launch
+        compilation.launch = self.launch
 
     def launch(self, kernel: Any, grid: int, block: Any, *arguments: Any) -> None:
         function = kernel.py_func
@@ -153,7 +156,8 @@ def main() -> None:
     compiler.install()
     for block, sampler, options in plans():
         ensemble = Ensemble(block, 1.0, 0.5, 8, 3, sampler=sampler)
-        cuda.measure_block_cuda(Plan(ensemble, ("K", "J"), 0, **options), 0, 2)
+        inputs = Inputs(correlation=options.pop("correlation", None))
+        cuda.measure_block_cuda(Plan(ensemble, inputs, Measurement(("K", "J"), **options)), 0, 2)
     print(f"{len(compiler.done)} kernels for compute capability {major}.{minor}, {compiler.failed} failed")
     sys.exit(bool(compiler.failed))
 

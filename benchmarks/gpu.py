@@ -28,8 +28,11 @@ sys.path[:0] = [str(ROOT)]
 
 from meanfield.architecture import Block, Dense, Nonlinearity, Sequential, mlp  # noqa: E402
 from meanfield.empirical import Ensemble  # noqa: E402
+from meanfield.empirical.cuda import compilation, kernels, launches  # noqa: E402
 from meanfield.empirical.cuda import device as cuda  # noqa: E402
+from meanfield.empirical.observables.inputs import Inputs  # noqa: E402
 from meanfield.empirical.observables.measurement import Plan  # noqa: E402
+from meanfield.empirical.observables.wanted import Measurement  # noqa: E402
 from meanfield.empirical.random.buffers import Buffers  # noqa: E402
 from meanfield.results import MeanFieldError  # noqa: E402
 
@@ -46,7 +49,7 @@ class Case:
 
     def plan(self, width: int, depth: int) -> Plan:
         ensemble = Ensemble(self.block, 1.0, 0.1, width, depth, sampler=self.sampler)
-        return Plan(ensemble, ("K", "J"), 0, probes=self.probes)
+        return Plan(ensemble, Inputs(), Measurement(("K", "J"), self.probes))
 
 
 CASES = [
@@ -58,17 +61,17 @@ CASES = [
 
 
 class Clock:
-    """Seconds on the device by kernel, while it stands in the place of `cuda._launch`."""
+    """Seconds on the device by kernel, while it stands in the place of `compilation.launch`."""
 
     def __init__(self, driver: Any) -> None:
-        self._driver, self._plain, self._events = driver, cuda._launch, []
+        self._driver, self._plain, self._events = driver, compilation.launch, []
 
     def __enter__(self) -> Clock:
-        cuda._launch = self._launch
+        compilation.launch = self._launch
         return self
 
     def __exit__(self, *_: object) -> None:
-        cuda._launch = self._plain
+        compilation.launch = self._plain
 
     def _launch(self, kernel: Any, *arguments: Any) -> None:
         before, after = self._driver.event(), self._driver.event()
@@ -100,13 +103,13 @@ def copy_bandwidth(driver: Any, numbers: int = 1 << 27) -> float:
 
 def vectors_at(plan: Plan, layer: int) -> int:
     """How many vectors the Dense of a layer multiplies; tangents come in after layer l0."""
-    return plan.positions + (plan.probes or 0 if layer > plan.l0 else 0)
+    return plan.positions + (plan.measured.probes or 0 if layer > plan.measured.l0 else 0)
 
 
 def normals(plan: Plan) -> int:
     """Weights drawn per network, once for every MOST_VECTORS vectors."""
     shapes = zip(plan.ensemble.widths, (plan.ensemble.fan_in, *plan.ensemble.widths))
-    parts = (-(-vectors_at(plan, layer) // cuda.MOST_VECTORS) for layer in range(1, plan.ensemble.depth + 1))
+    parts = (-(-vectors_at(plan, layer) // launches.MOST_VECTORS) for layer in range(1, plan.ensemble.depth + 1))
     return sum(part * outputs * inputs for part, (outputs, inputs) in zip(parts, shapes))
 
 
@@ -119,7 +122,7 @@ def lazy_bytes(plan: Plan, haar: bool) -> int:
     """
 
     def projected(known: int) -> int:
-        return 2 * (2 * known + 3 * -(-known // cuda.CHUNK))
+        return 2 * (2 * known + 3 * -(-known // kernels.CHUNK))
 
     total = 0
     for layer, width in enumerate(plan.ensemble.widths, 1):

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     )
     from meanfield.deriving import derive
     from meanfield.functions.activations import Activation, activation, activations, register
+    from meanfield.kernels.gaussian_processes import nngp, ntk
+    from meanfield.kernels.matrices import KernelOperator, Kernels
     from meanfield.presentation.bias_diagrams import BiasDiagram
     from meanfield.presentation.diagrams import PhaseDiagram
     from meanfield.results import Equality, Estimate, Law, MeanFieldError, NoClosedForm, Solution, Status, Term
@@ -63,6 +65,10 @@ if TYPE_CHECKING:
     from meanfield.symbolic.fixed_points.points import FixedPoint, FixedPoints
     from meanfield.symbolic.recursion import Recursion, StateVar
     from meanfield.theory import Theory
+    from meanfield.tuning.answer import Recommendation
+    from meanfield.tuning.recommend import recommend
+    from meanfield.tuning.tune import tune
+    from meanfield.tuning.tuned import Tuning
 
 __version__ = "0.1.0"
 
@@ -84,6 +90,8 @@ __all__ = [
     "FixedPoint",
     "FixedPoints",
     "Gate",
+    "KernelOperator",
+    "Kernels",
     "Law",
     "LayerNorm",
     "MeanFieldError",
@@ -95,6 +103,7 @@ __all__ = [
     "PhaseDiagram",
     "Pool",
     "Projection",
+    "Recommendation",
     "Recursion",
     "Report",
     "Residual",
@@ -106,6 +115,7 @@ __all__ = [
     "Status",
     "Term",
     "Theory",
+    "Tuning",
     "activation",
     "activations",
     "at_infinity",
@@ -127,8 +137,12 @@ __all__ = [
     "measure_criticality",
     "measure_pairs",
     "mlp",
+    "nngp",
+    "ntk",
+    "recommend",
     "register",
     "rule",
+    "tune",
     "weingarten",
 ]
 
@@ -144,6 +158,8 @@ _HOMES = {
     "comparison.check": "Report check measure measure_critical_line measure_criticality measure_pairs",
     "deriving": "derive",
     "functions.activations": "Activation activation activations register",
+    "kernels.gaussian_processes": "nngp ntk",
+    "kernels.matrices": "KernelOperator Kernels",
     "presentation.bias_diagrams": "BiasDiagram",
     "presentation.diagrams": "PhaseDiagram",
     "results": "Equality Estimate Law MeanFieldError NoClosedForm Solution Status Term",
@@ -163,6 +179,10 @@ _HOMES = {
     "symbolic.fixed_points.points": "FixedPoint FixedPoints",
     "symbolic.recursion": "Recursion StateVar",
     "theory": "Theory",
+    "tuning.answer": "Recommendation",
+    "tuning.recommend": "recommend",
+    "tuning.tune": "tune",
+    "tuning.tuned": "Tuning",
 }
 _LAZY = {name: home for home, names in _HOMES.items() for name in names.split()}
 _CALLED = {"average": "average_of", "equal": "expressions_equal"}  # in their homes

@@ -32,6 +32,7 @@ from meanfield.quantities import (
     UNEQUAL_NORMS,
 )
 from meanfield.results import MeanFieldError
+from meanfield.scalars import SCALARS, number_of
 
 
 class _Shown:
@@ -180,7 +181,6 @@ def _bound(value: object, what: str) -> int | Fraction | Constant:
 
 
 _NAMED = {"pi": math.pi, "E": math.e}
-_FUNCTIONS = {name: getattr(math, name) for name in ("exp", "log", "sin", "cos", "tanh", "erf", "atan")}
 
 
 def _evaluate(text: str) -> Fraction | float:
@@ -206,9 +206,9 @@ def _number_at(node: ast.AST, text: str) -> Fraction | float:
             return _NAMED[name]
         case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=x):
             return -_number_at(x, text) if isinstance(node.op, ast.USub) else _number_at(x, text)
-        case ast.Call(func=ast.Name(id=name), args=[x], keywords=[]) if name == "sqrt" or name in _FUNCTIONS:
+        case ast.Call(func=ast.Name(id=name), args=[x], keywords=[]) if name in SCALARS:
             inner = _number_at(x, text)
-            return _root(inner) if name == "sqrt" else _FUNCTIONS[name](float(inner))
+            return _root(inner) if name == "sqrt" else number_of(name, float(inner))
         case ast.BinOp(left=left, op=op, right=right):
             a, b = _number_at(left, text), _number_at(right, text)
             return _short(_power(a, b) if isinstance(op, ast.Pow) else _arithmetic(a, op, b))

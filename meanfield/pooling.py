@@ -11,19 +11,12 @@ import re
 
 from meanfield.arguments import meant, shown
 from meanfield.results import MeanFieldError
+from meanfield.scalars import ARGUMENTS
 
 POOLS = ("max", "average")
 MOST_VARIABLES = 4
 MAX_LENGTH, MAX_NODES, MAX_EXPONENT, LARGEST = 600, 250, 64, 1e150
 
-#: name → how many arguments, None for one or more: the functions of formulas (`functions.parser.FUNCTIONS`)
-ARGUMENTS: dict[str, int | None] = {
-    **dict.fromkeys(("exp", "log", "sqrt", "erf", "erfc", "tanh", "sinh", "cosh", "sech", "sin", "cos"), 1),
-    **dict.fromkeys(("atan", "arctan", "asinh", "sign", "abs", "Abs", "sigmoid", "softplus", "relu"), 1),
-    **dict.fromkeys(("Heaviside", "step"), 1),
-    **dict.fromkeys(("max", "Max", "min", "Min"), None),
-    "clip": 3,
-}
 _COMPARE = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 

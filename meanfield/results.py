@@ -246,7 +246,9 @@ class Law:
         scale = Term(lead.coefficient**n, n * lead.power, n * lead.logs, n * lead.rate, lead.rate_power)
         if alone:
             return self._made([scale], [])
-        w = self * Law(self.variable, self.point, (Term(1 / lead.coefficient, -lead.power, sp.S.Zero, -lead.rate),)) - 1
+        # without its leading term, in the place of the quotient less 1: c·(1/c) of a float is 1 to rounding only
+        beside = self._made([t for t in self.terms if t is not lead], [rest])
+        w = beside * Law(self.variable, self.point, (Term(1 / lead.coefficient, -lead.power, sp.S.Zero, -lead.rate),))
         total, part = self._made([Term(sp.S.One)], []), self._made([Term(sp.S.One)], [])
         for k in range(1, SERIES + 1):
             part = part * w

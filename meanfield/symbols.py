@@ -1,4 +1,4 @@
-"""Every SymPy symbol with its assumptions, made once, and the two atoms SymPy lacks: `sigmoid` and `softplus`.
+"""Every SymPy symbol with its assumptions, made once, and two functions that SymPy lacks: `sigmoid` and `softplus`.
 
 Public symbols (`sigma_w`, `K`, ...) appear in recursions and tables. The canonical dummies `Z` (integration variables)
 and `P` (parameters inside an average; `P_POSITIVE` where one is known to be > 0 and orders breaks) never leave
@@ -101,27 +101,6 @@ def simplified(e: sp.Expr) -> sp.Expr:
     return sp.simplify(e)
 
 
-def vast(e: sp.Expr, most: float = 709.0) -> sp.Expr | None:
-    """The innermost e^u, sinh u, cosh u or power of numbers in `e` that is larger than e^most, or smaller than
-    e^-10^6; None where there is none.
-
-    Its digits would fill the memory, or take hours: exp(exp(1e30)) has 10^(4·10^29) of them. 709 is the logarithm of
-    the largest double.
-    """
-    for node in sp.postorder_traversal(e):
-        if not node.is_number:
-            continue
-        if isinstance(node, (sp.exp, sp.sinh, sp.cosh)):
-            size = sp.N(node.args[0] if isinstance(node, sp.exp) else sp.Abs(node.args[0]), 15)
-        elif node.is_Pow and (abs(node.exp) > 1000 if node.exp.is_Rational else True):
-            size = sp.N(node.exp * sp.log(sp.Abs(node.base)), 15)
-        else:
-            continue
-        if size.is_extended_real and not -1e6 <= size <= most:
-            return node
-    return None
-
-
 def factored(e: sp.Expr) -> sp.Expr:
     """`sp.factor`, which takes steep exponentials and long numbers as symbols of their own."""
     names = steep_exponentials(e)
@@ -158,66 +137,84 @@ def _degree(exponentials) -> int:
     return max((max(w) // math.gcd(*w) for w in wholes), default=1)
 
 
-class sigmoid(sp.Function):
-    """The logistic function σ(x) = 1/(1 + e^{-x}); kept whole so that no evaluation meets e^{800}/e^{800}."""
+class HeadFunction(sp.Function):
+    """A function h(u) of one real number that SymPy lacks, kept whole so that no evaluation meets e^{800}/e^{800}.
+
+    A subclass says what h is by functions that SymPy has (`written`), and its derivative (`slope`); `parity` 1 or -1,
+    and `at_zero`, h(0), where it has a short form. `is_real = True` holds for real u.
+    """
 
     nargs = 1
     is_real = True
-    is_positive = True
+    parity: int | None = None
+    at_zero: sp.Expr | None = None
 
     @classmethod
-    def eval(cls, x):
-        if x is sp.S.Zero:
-            return sp.S.Half
-        if x is sp.S.Infinity:
-            return sp.S.One
-        if x is sp.S.NegativeInfinity:
-            return sp.S.Zero
+    def written(cls, u) -> sp.Expr:
+        raise NotImplementedError
+
+    @classmethod
+    def slope(cls, u) -> sp.Expr:
+        raise NotImplementedError
+
+    @classmethod
+    def eval(cls, u):
+        if u is sp.S.Zero:
+            return cls.at_zero
+        if cls.parity and u.could_extract_minus_sign():
+            return cls.parity * cls(-u)
         return None
 
     def fdiff(self, argindex=1):
         if argindex != 1:
             raise ArgumentIndexError(self, argindex)
-        return sigmoid(self.args[0]) * sigmoid(-self.args[0])
+        return self.slope(self.args[0])
 
-    def _eval_rewrite_as_exp(self, x, **kwargs):
-        return 1 / (1 + sp.exp(-x))
+    def _eval_rewrite_as_exp(self, u, **kwargs):
+        return self.written(u).rewrite(sp.exp)
 
     def _eval_evalf(self, prec):
-        return (1 / (1 + sp.exp(-self.args[0])))._eval_evalf(prec)
+        return self.written(self.args[0])._eval_evalf(prec)
 
     def _latex(self, printer, exp=None):
-        body = rf"\operatorname{{sigmoid}}\left({printer._print(self.args[0])}\right)"
+        body = rf"\operatorname{{{type(self).__name__}}}\left({printer._print(self.args[0])}\right)"
         return body if exp is None else rf"{body}^{{{exp}}}"
 
 
-class softplus(sp.Function):
+class sigmoid(HeadFunction):
+    """The logistic function σ(x) = 1/(1 + e^{-x})."""
+
+    is_positive = True
+    at_zero = sp.S.Half
+
+    @classmethod
+    def written(cls, u):
+        return 1 / (1 + sp.exp(-u))
+
+    @classmethod
+    def slope(cls, u):
+        return sigmoid(u) * sigmoid(-u)
+
+    @classmethod
+    def eval(cls, u):
+        if u in (sp.S.Infinity, sp.S.NegativeInfinity):
+            return sp.S.One if u is sp.S.Infinity else sp.S.Zero
+        return super().eval(u)
+
+
+class softplus(HeadFunction):
     """log(1 + e^x), with derivative `sigmoid`."""
 
-    nargs = 1
-    is_real = True
     is_positive = True
+    at_zero = sp.log(2)
 
     @classmethod
-    def eval(cls, x):
-        if x is sp.S.Zero:
-            return sp.log(2)
-        return None
+    def written(cls, u):
+        return sp.log(1 + sp.exp(u))
 
-    def fdiff(self, argindex=1):
-        if argindex != 1:
-            raise ArgumentIndexError(self, argindex)
-        return sigmoid(self.args[0])
-
-    def _eval_rewrite_as_exp(self, x, **kwargs):
-        return sp.log(1 + sp.exp(x))
-
-    def _eval_evalf(self, prec):
-        return sp.log(1 + sp.exp(self.args[0]))._eval_evalf(prec)
-
-    def _latex(self, printer, exp=None):
-        body = rf"\operatorname{{softplus}}\left({printer._print(self.args[0])}\right)"
-        return body if exp is None else rf"{body}^{{{exp}}}"
+    @classmethod
+    def slope(cls, u):
+        return sigmoid(u)
 
 
 def recognise(expr: sp.Expr) -> sp.Expr:

@@ -22,6 +22,7 @@ from meanfield.verbs.selection import selected
 
 if TYPE_CHECKING:
     from meanfield.bias import Bias
+    from meanfield.kernels.matrices import KernelOperator, Kernels
     from meanfield.numeric.correlations import Correlations
     from meanfield.numeric.many_inputs import Correlators
     from meanfield.numeric.neutrality import CorrelationLine
@@ -127,8 +128,11 @@ class Theory(Maps):
 
     @spoken
     def susceptibilities(self) -> dict[str, sp.Expr]:
-        """chi_J = ∂J'/∂J, chi_K = ∂K'/∂K, chi_Delta = ∂chi_J/∂K, averages left as nodes (`.doit()` closes them)."""
-        return self.one_input.susceptibilities()
+        """chi_J = ∂J'/∂J, chi_K = ∂K'/∂K, chi_Delta = ∂chi_J/∂K, averages left as nodes (`.doit()` closes them).
+
+        Behind a `BatchNorm` K stands for K - K_ab, and J for J - J_ab, as in `fixed_points`.
+        """
+        return (self.settling if self.kind == "batch" else self.one_input).susceptibilities()
 
     @spoken
     def batch_invariant(self) -> sp.Expr:
@@ -457,9 +461,9 @@ class Theory(Maps):
         >>> point.K.value, point.zeta.value
         (3/2 + sqrt(17)/2, -8*sqrt(17) - 32)
         """
-        from meanfield.symbolic.criticality.points import critical_points
+        from meanfield.verbs.places import critical_points_of as verb
 
-        return critical_points(self.block)
+        return verb(self)
 
     @spoken
     def propagate(
@@ -645,6 +649,90 @@ class Theory(Maps):
         )
 
     @spoken
+    def kernel(
+        self,
+        X,
+        Y=None,
+        *,
+        sigma_w,
+        sigma_b,
+        depth: int,
+        quantities=("K", "Theta", "distance"),
+        dtype="float64",
+        out=None,
+        threads=None,
+        executor=None,
+        progress=None,
+        **parameters,
+    ) -> Kernels:
+        """The kernels of a data set at layer `depth`: K (NNGP), Theta (NTK) and the squared distance ⟨(z_a - z_b)²⟩ of
+        every row of X with every row of Y.
+
+        X: (n, N_0), Y: (m, N_0), real numbers, X itself unless given (then every matrix is exactly symmetric). Layer 1
+        is the first Dense, so ten nonlinearities and a readout are depth 11. sigma_w, sigma_b ≥ 0: numbers, or one for
+        each layer. quantities: names among K, Theta, distance. dtype: "float64" or "float32" (computed in doubles).
+        out: where the numbers go, an array or a file name for one quantity, or a mapping from names; a file is a .npy
+        that is mapped, and a call that was killed goes on where it was (a journal NAME.blocks says which blocks are
+        there). threads: all cores unless given; executor: any concurrent.futures.Executor in their place, with the same
+        bits; progress(done, blocks) is told. Other keywords give numbers to symbols (mu=0.5).
+
+        Returns `Kernels` with the arrays, a bound of their error (`error`), depth and parameters. Accuracy: error is to
+        first order in what an average misses in one layer; distances keep their digits however close two inputs are,
+        and are 0 of equal rows. Memory: the arrays that are not in files, and blocks of 512 × 512. Raises:
+        MeanFieldError for inputs that are no finite matrices of one dimension, a Theta that is infinite, networks
+        whose inputs act on each other, K beyond 1e300, and an out= that does not fit. Source: derived here.
+
+        >>> found = derive("erf").kernel([[1.0, 0], [1, 0], [0, 2]], sigma_w=1.5, sigma_b=0.1, depth=3)
+        >>> print(found.K.round(6).tolist()[2], found.distance[0, 1])
+        [0.021652, 0.021652, 1.254453] 0.0
+        """
+        from meanfield.kernels.matrices import kernel as verb
+
+        return verb(
+            self,
+            X,
+            Y,
+            sigma_w=sigma_w,
+            sigma_b=sigma_b,
+            depth=depth,
+            quantities=quantities,
+            dtype=dtype,
+            out=out,
+            threads=threads,
+            executor=executor,
+            progress=progress,
+            **parameters,
+        )
+
+    @spoken
+    def kernel_operator(
+        self, X, Y=None, *, quantity: str = "K", sigma_w, sigma_b, depth: int, threads=None, executor=None, **parameters
+    ) -> KernelOperator:
+        """One kernel of a data set as a linear map, for products K @ v and diagonals of matrices that fit nowhere.
+
+        quantity: "K", "Theta" or "distance"; other arguments as in `kernel`. Returns a `KernelOperator`, which SciPy's
+        `aslinearoperator` takes; every product computes the kernel once more. Raises: as `kernel`.
+
+        >>> K = derive("erf").kernel_operator([[1.0, 0], [0, 2]], sigma_w=1.5, sigma_b=0.1, depth=3)
+        >>> print((K @ [1, 1]).round(6), K.diagonal().round(6))
+        [1.120943 1.276105] [1.099291 1.254453]
+        """
+        from meanfield.kernels.matrices import operator as verb
+
+        return verb(
+            self,
+            X,
+            Y,
+            quantity=quantity,
+            sigma_w=sigma_w,
+            sigma_b=sigma_b,
+            depth=depth,
+            threads=threads,
+            executor=executor,
+            **parameters,
+        )
+
+    @spoken
     def phase_diagram(
         self,
         *,
@@ -699,7 +787,7 @@ class Theory(Maps):
         from meanfield.presentation.tables import theory_table
 
         order = whole(order, "order", 1, ORDERS)
-        return theory_table(self.activations, self.block, self.one_input, self.two_inputs, order)
+        return theory_table(self.activations, self.block, self.one_input, self.beside, order, self.kind)
 
     @spoken
     def latex(self, order: int = 3) -> str:

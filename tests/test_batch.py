@@ -337,6 +337,38 @@ def test_refusals(ask, words):
     assert str(error.value).count(". ") == 0 or len(str(error.value)) < 300
 
 
+def test_a_diagram_says_nothing_where_the_batch_is_constant():
+    found = theory(BN, RELU, D).phase_diagram(sigma_w=[0, 1], sigma_b=[0.3], line=False)
+    assert found.phase.tolist()[0][0] == 3 and found.chi_J[0, 1] == pytest.approx(np.pi / (np.pi - 1), abs=1e-12)
+
+
+def test_the_line_of_a_batch():
+    """χ_J* is one number for every σ."""
+    line = theory(BN, RELU, D).critical_line()
+    assert line.kind == "none" and "chi_J = pi/(-1 + pi)" in line.message
+    half = theory(BN, RELU, D, mu="1/2").critical_line().message  # (π - μ²)/(π - 1)
+    assert "(-1/4 + pi)/(-1 + pi)" in half
+    with pytest.raises(mf.MeanFieldError, match="what a batch shares"):
+        theory(TANH, BN, D).critical_line()
+    assert "Maps (any two inputs of a batch)" in str(theory(BN, RELU, D).table())
+
+
+@pytest.mark.slow
+def test_laws_of_a_batch():
+    """With a unit skip every point is critical; numbers say how they are known."""
+    unit = theory(BN, TANH, D, mu=1)
+    assert unit.critical_line().kind == "everywhere" and len(unit.critical_points()) == 0
+    power = float(unit.depth_law("J").exponent)
+    run = unit.propagate(sigma_w=1.3, sigma_b=0, depth=4000)
+    assert np.diff(run.log_J[[1999, 3999]])[0] / np.log(2) == pytest.approx(power, abs=2e-3)
+    finite = mf.derive("gelu", architecture="batchnorm_mlp", batch=8)
+    law = finite.depth_law("J", sigma_w=1, sigma_b=0)
+    assert law.status is mf.Status.MEASURED and finite.critical_points().status is mf.Status.MEASURED
+    growth = float(law.rate)
+    assert np.diff(finite.propagate(sigma_w=1, sigma_b=0, depth=9).log_J)[-1] == pytest.approx(growth, abs=1e-12)
+    assert f"chi_J = {np.exp(growth):.11f}" in finite.critical_line().message
+
+
 def test_what_is_certified_behind_a_finite_batch():
     """Averages by quadrature are measured, closed ones exact; floats are taken where the biases drop out."""
     tanh = mf.derive("tanh", architecture="batchnorm_mlp", batch=8)

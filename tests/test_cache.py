@@ -93,3 +93,15 @@ def test_a_warm_cache_sees_a_broken_closed_form(tmp_path):
     assert _value(root, folder) == right
     broken.write_text(text + "\n_right = closed\n\n\ndef closed(expr):\n    return _right(expr) * 101 / 100\n")
     assert _value(root, folder) == right
+
+
+def test_symbols_of_the_input_layer_do_not_shift_those_of_the_block():
+    """Two networks with the same block, whose input layers hold other symbols, share no module: K² is σ_w²⟨φ²⟩."""
+    block = meanfield.mlp("linear")
+    for symbols in (("i_w",), ("i_b", "i_w")):
+        w, b = meanfield.Param("i_w"), meanfield.Param(symbols[0]) if len(symbols) > 1 else 0
+        theory = meanfield.derive(architecture=meanfield.Network(block, meanfield.Dense(sigma_w=w, sigma_b=b)))
+        values = {"i_w": 2.0} | ({symbols[0]: 1.0} if b else {})
+        run = theory.propagate(sigma_w=3.0, sigma_b=0.5, depth=2, **values)
+        first = 4.0 + (1.0 if b else 0.0)
+        assert run.K.tolist() == [first, 9 * first + 0.25]

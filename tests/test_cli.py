@@ -208,6 +208,26 @@ def test_layer_norm(run):
     assert layers["K"] == pytest.approx([9.01] + [2.26] * 8)
 
 
+def test_positions_that_act_on_each_other(run, faked):
+    """Presets with a BatchNorm or token matrices, in every verb that has something to say of them."""
+    norm = "--architecture batchnorm_mlp"
+    out = run(f"derive relu {norm}")[1]
+    assert "K_ab' = sigma_b**2 + sigma_w**2/(2*pi)" in out and "chi_J = sigma_w**2/(2*K)" in out
+    assert "K stands for K - K_ab" in out and "J_ab^1 = 0" in out
+    assert set(strict(run(f"derive relu {norm} --json")[1])["results"]["recursion"]) >= {"K_ab", "J_ab"}
+    assert "chi_J = pi/(-1 + pi) at the fixed point" in run(f"critical relu {norm}")[1]
+    assert "any two tokens" in run("table relu --architecture resmlp")[1]
+    assert "averaged over token matrices" in run("derive relu --architecture resmlp")[1]
+    assert run(f"check relu {norm} --sigma-w 1 --sigma-b 0 --batch 16")[0] == 0 and faked["theory"].batch == 16
+    run("check relu --architecture resmlp --sigma-w 1 --sigma-b 0 --tokens 9")
+    assert faked["tokens"] == 9
+    for line in ("derive tanh --batch 8", f"derive relu {norm} --batch 3"):
+        code, _, err = run(line)
+        assert code == 2 and err.startswith("meanfield: ") and err.count("\n") == 1
+    named = run(f"propagate relu {norm} --sigma-w 1 --sigma-b 0 --depth 3 --quantities V")[2]
+    assert "known here are K, K_ab, c, J, J_ab, Theta, Theta_ab" in named
+
+
 def test_check_knows_layer_norm(run, faked):
     assert run("check relu --norm pre --mu 1/2 --sigma-w 1 --sigma-b 0.1 --depth 3")[0] == 0
     assert faked["theory"] is meanfield.derive("relu", norm="pre", mu="1/2")

@@ -6,10 +6,22 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from meanfield.architecture import BatchNorm, Dense, LayerNorm, Nonlinearity, Param, Residual, Sequential, mlp
+from meanfield.architecture import (
+    BatchNorm,
+    Dense,
+    Gate,
+    LayerNorm,
+    Nonlinearity,
+    Param,
+    Pool,
+    Residual,
+    Schedule,
+    Sequential,
+    mlp,
+)
 from meanfield.empirical import CriticalityEstimate, criticality_grid, measure_criticality, run_ensemble
 from meanfield.empirical.random.philox import normals
-from meanfield.empirical.shared import columns, grid
+from meanfield.empirical.shared import grid
 from meanfield.results import Estimate, MeanFieldError
 
 PHI = {
@@ -212,20 +224,34 @@ def test_an_overflow_inside_a_block_is_not_forgotten():
         measure_criticality(block, sigma_w=0, sigma_b=0, **arguments)
 
 
-def test_columns_at_the_ends_of_the_doubles():
-    y = np.array([1.0, -2.0, 0.5, 4.0, 4.0])
-    powers = np.array([-990, -3, 0, 990])
-    z, spread = np.ldexp(y[:, None], powers), np.empty(4)
-    columns.normalize_columns(z, spread)
-    np.testing.assert_allclose(spread, np.ldexp(y.std(), powers), rtol=1e-14)
-    np.testing.assert_allclose(z, np.tile((y - y.mean()) / y.std(), (4, 1)).T, rtol=1e-14)
-    bad = np.array([np.zeros(5), np.full(5, 0.1), y * [1, 1, 1, 1, math.nan], y * [1, math.inf, 1, 1, 1]]).T.copy()
-    with np.errstate(all="ignore"):
-        columns.normalize_columns(bad, spread)
-    assert np.isnan(spread).all() and np.isnan(bad).all()
-    marked = np.zeros(3, dtype=bool)
-    columns.mark(np.array([[1.0, 1e308, 0.0], [math.inf, -1e308, -0.0]]), marked)
-    assert marked.tolist() == [True, False, False]
+WIDE_RECORDS = {
+    "pool": Sequential((TANH, Dense(expand=2), Pool(2))),
+    "gate": Residual(Sequential((NORM, Gate("silu", Dense(expand=2), Dense(sigma_w=2, expand=2)), Dense())), 1),
+    "orthogonal": mlp("tanh", weights="orthogonal"),
+    "uniform": mlp("tanh", weights="uniform"),
+    "shortcut": Residual(Sequential((TANH, Dense())), "0.5", Dense(sigma_b=0)),
+}
+
+
+@pytest.mark.parametrize("name", WIDE_RECORDS)
+def test_a_grid_runs_what_keeps_positions_apart(name):
+    """Every record, weights of any law, σ's of its own: the numbers of one point at a time."""
+    sizes = {"width": 8, "depth": 4, "networks": 2, "probes": 2, "seed": 6}
+    sigma_w, sigma_b = np.linspace(0.7, 1.9, 6), np.linspace(0.0, 0.5, 6)
+    found = criticality_grid([WIDE_RECORDS[name]], sigma_w=sigma_w, sigma_b=sigma_b, **sizes)
+    for g in (0, 5):
+        one = measure_criticality(WIDE_RECORDS[name], sigma_w=sigma_w[g], sigma_b=sigma_b[g], **sizes)
+        assert one.chi.mean == pytest.approx(found.chi[0, g], rel=1e-12)
+    assert abs(found.chi[0, 0] / found.chi[0, 5] - 1) > 0.1, "control: the σ's matter"
+
+
+def test_what_a_grid_cannot_run():
+    points = {"sigma_w": [1.0], "sigma_b": [0.1], "width": 8, "depth": 4, "networks": 2}
+    falling = Residual(Sequential((TANH, Dense(sigma_w=Schedule("sigma_w", 1)))), 1)
+    with pytest.raises(MeanFieldError, match="a Schedule falls from the σ's that it scans"):
+        criticality_grid([falling], **points)
+    with pytest.raises(MeanFieldError, match="cannot run a network where positions act on each other"):
+        criticality_grid([Sequential((BatchNorm(), TANH, Dense()))], **points)
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,14 @@ import numpy as np
 import pytest
 
 from meanfield.architecture import (
+    AffineNorm,
     BatchNorm,
     Dense,
     Gate,
     LayerNorm,
     Nonlinearity,
     Pool,
+    Projection,
     Residual,
     Scale,
     Schedule,
@@ -33,7 +35,9 @@ from meanfield.architectures import full_residual
 from meanfield.empirical import Ensemble, ScalarPair, run_ensemble
 from meanfield.empirical.cuda import device as cuda
 from meanfield.empirical.ensemble import scaleout
+from meanfield.empirical.observables.inputs import Inputs
 from meanfield.empirical.observables.measurement import Plan
+from meanfield.empirical.observables.wanted import Measurement
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.results import MeanFieldError
 
@@ -59,11 +63,12 @@ def _waves(factor):
 
 
 def _plan(block, sampler="explicit", **more):
-    names = ("correlation", "batch", "inputs", "probes", "l0", "quantities")
-    own = {"probes": 2, "seed": 2**40 + 8, "quantities": ("K", "J")}
-    own |= {name: more.pop(name) for name in names if name in more}
+    measured = {"probes": 2, "quantities": ("K", "J")}
+    measured |= {name: more.pop(name) for name in ("probes", "l0", "quantities") if name in more}
+    names = {"correlation": "correlation", "batch": "batch", "inputs": "given"}
+    inputs = Inputs(**{own: more.pop(name) for name, own in names.items() if name in more})
     law = {"sigma_w": [1.1, 0.9, 1.3, 1.0], "sigma_b": [0.3, 0.0, 0.2, 0.1], "width": 7, "depth": 4} | more
-    return Plan(Ensemble(block, **law, sampler=sampler), **own)
+    return Plan(Ensemble(block, **law, sampler=sampler), inputs, Measurement(**measured), 2**40 + 8)
 
 
 def _gap(plan, networks=2, first=3):
@@ -157,6 +162,13 @@ def simulated_lazy():
     _agrees(_plan(mlp("gelu"), "lazy", correlation=1.0))  # the second input is the first
 
 
+def simulated_projections():
+    """Weights that are not trained, and gains that are 1, where widths differ and where they do not."""
+    block = Residual(Sequential((AffineNorm(), Nonlinearity("tanh"), Dense())), 1, Projection())
+    for sampler in ("explicit", "lazy"):
+        _agrees(_plan(block, sampler, width=[5, 8, 8, 6], sigma_w=1.1, sigma_b=0.2))
+
+
 def simulated_haar():
     _agrees(_plan(HAAR, "lazy", correlation=0.4))
     _agrees(_plan(HAAR, "lazy", width=[5, 9, 4, 6], input_dimension=8, l0=2))
@@ -199,7 +211,7 @@ def simulated_batches():
 
 def simulated_planted_errors():
     """A key that is off by one in one of its parts, for the weights or for the probes, is seen by the comparison."""
-    words, plan = cuda._Batch._words, _plan(mlp("tanh"), width=5, depth=2, sigma_w=1.0, sigma_b=0.1)
+    words, plan = cuda._Batch.words, _plan(mlp("tanh"), width=5, depth=2, sigma_w=1.0, sigma_b=0.1)
     for part in range(5):
         for probes in (False, True):
 
@@ -209,9 +221,9 @@ def simulated_planted_errors():
                     right[part] += np.uint64(1 if part else 1 << 16)
                 return tuple(right)
 
-            cuda._Batch._words = wrong
+            cuda._Batch.words = wrong
             assert _gap(plan, networks=1) > 1e-3, (part, probes)
-    cuda._Batch._words = words
+    cuda._Batch.words = words
     _agrees(plan, networks=1)
 
 
@@ -232,6 +244,7 @@ def simulated_runs():
 
 SIMULATED = [name for name in globals() if name.startswith("simulated_")]
 SLOW = (
+    "simulated_projections",
     "simulated_depth",
     "simulated_haar",
     "simulated_divergence",

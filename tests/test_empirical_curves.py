@@ -8,9 +8,9 @@ import pytest
 from meanfield.architecture import BatchNorm, Dense, LayerNorm, Nonlinearity, Param, Pool, Residual, Sequential, mlp
 from meanfield.empirical import JacobianCurves, jacobian_curves, run_ensemble
 from meanfield.empirical.network.derivatives import Projection, Slope
-from meanfield.empirical.random.matrices import DrawnMatrix
+from meanfield.empirical.random.matrices import HeldMatrix
 from meanfield.empirical.shared import curves
-from meanfield.empirical.shared.weights import Shared, _Lent
+from meanfield.empirical.shared.weights import Shared
 from meanfield.results import MeanFieldError
 
 ERF, GELU = Nonlinearity("erf"), Nonlinearity("gelu")
@@ -79,7 +79,7 @@ def test_a_start_for_each_block(monkeypatch):
             assert np.isnan(found.log_J[p, :, : max(l0, 1) - 1]).all()
 
 
-lent, weights, squared = _Lent.matvec, Shared.weights, curves.log_squared_norm
+lent, weights, squared = HeldMatrix.matvec, Shared.weights, curves.log_squared_norm
 
 
 def _slopes_only(self, rows, out):
@@ -95,8 +95,8 @@ def _scaled(factor):
 
 
 PLANTED = {
-    "σ_w 3 % too large": (_Lent, "matvec", _scaled(1.03)),
-    "σ_w forgotten": (_Lent, "matvec", DrawnMatrix.matvec),
+    "σ_w 3 % too large": (HeldMatrix, "matvec", _scaled(1.03)),
+    "σ_w forgotten": (HeldMatrix, "matvec", lambda self, rows, out: np.matmul(rows, self.array.T, out=out)),
     "no 1/N": (curves, "log_squared_norm", lambda m: (squared(m)[0] + math.log(20), squared(m)[1])),
     "LayerNorm's scale alone": (Projection, "push", _slopes_only),
     "φ not differentiated": (Slope, "push", lambda self, rows, out: np.copyto(out, rows)),

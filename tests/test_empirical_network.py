@@ -15,7 +15,7 @@ from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.functions.twins import pair_of
 from meanfield.empirical.network import derivatives
 from meanfield.empirical.network.network import Ensemble
-from meanfield.empirical.network.operations import operations
+from meanfield.empirical.network.program import operations
 from meanfield.empirical.random import matrices
 from meanfield.empirical.random.philox import normals
 from meanfield.results import MeanFieldError

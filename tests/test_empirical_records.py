@@ -24,8 +24,8 @@ from meanfield.architecture import (
 from meanfield.empirical import run_ensemble
 from meanfield.empirical.network import derivatives
 from meanfield.empirical.network.carried import Tangents
-from meanfield.empirical.network.derivatives import Weighted, WeightedTokens
 from meanfield.empirical.network.network import Ensemble
+from meanfield.empirical.network.weighted import Weighted, WeightedTokens
 from meanfield.empirical.random.philox import normals
 from meanfield.results import MeanFieldError
 

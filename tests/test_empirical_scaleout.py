@@ -275,7 +275,7 @@ def test_killed_and_interrupted_processes_leave_a_checkpoint(tmp_path):
 # ------------------------------------------------------------------------------------------------ dying workers
 
 
-def _die(plan, first, count, keep, home):
+def _die(plan, first, count, keep, device, home):
     if first > 100:
         time.sleep(0.5)
         os._exit(1)

@@ -478,9 +478,6 @@ REFUSED = {
     "a loss \\(delta2\\)": lambda: run_ensemble(
         mf.mlp("tanh"), width=10, depth=2, networks=2, backward="copy", batch=4, quantities=("delta2",), **SIGMAS
     ),
-    "has Project, which has no kernel": lambda: run_ensemble(
-        full_residual("tanh", **AT), width=[10, 20], depth=2, networks=2, probes=2, device="cuda", **SIGMAS
-    ),
     "the map changes from layer to layer": lambda: mf.derive(
         "tanh", architecture="full_residual", **AT
     ).fixed_points(sigma_w=1, sigma_b=1),

@@ -23,12 +23,13 @@ carries quantities
 results
 limits
 arguments
-pooling
+scalars pooling
 architecture architectures
+heads.record heads.values heads.models heads.exponential heads.powers heads.waves heads
 balls.straight_line balls.functions balls
 functions.series.ball_series functions.series.taylor functions.series.transseries functions.series.infinity
 functions.formula functions.parser functions.ranges functions.growth functions.isolation functions.zeros
-functions.piecewise functions.regions functions.activations functions.signs
+functions.piecewise functions.regions functions.activations functions.signs functions.consistency
 symbolic.averages.closed_form symbolic.averages.enclosure symbolic.averages.finite_parts symbolic.averages.powerlog
 symbolic.averages.mellin symbolic.averages.nested symbolic.averages.node symbolic.averages.stretch
 symbolic.averages.chord symbolic.averages.groups symbolic.averages.largest symbolic.averages.pools
@@ -83,22 +84,31 @@ presentation.figures presentation.bias_figures presentation.tables presentation.
 presentation.phase_regions presentation.phase_orders presentation.phase_maps presentation.phase_tables
 verbs.positions verbs.maps verbs.values verbs.selection verbs.places verbs.running verbs.sampling verbs.laws
 verbs.diagrams
+kernels.rows kernels.series kernels.sums kernels.plans kernels.generate kernels.tangents kernels.compiled
+kernels.data kernels.pairs kernels.gradients kernels.blocks kernels.matrices kernels.gaussian_processes
 theory deriving
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
-empirical.functions.registry empirical.functions.formulas empirical.functions.groups empirical.functions.twins
-empirical.network.derivatives empirical.network.forward empirical.network.operations empirical.network.carried
-empirical.network.network
+empirical.functions.elementary empirical.functions.registry empirical.functions.smooth empirical.functions.kinked
+empirical.functions.formulas empirical.functions.groups empirical.functions.twins
+empirical.network.derivatives empirical.network.weighted empirical.network.forward empirical.network.checks
+empirical.network.walk empirical.network.operations empirical.network.program empirical.network.shapes
+empirical.network.values empirical.network.carried empirical.network.cotangents empirical.network.weights
+empirical.network.network empirical.network.stored
 empirical.observables.correlators empirical.observables.mixed empirical.observables.differentials
 empirical.observables.norms empirical.observables.classes
-empirical.observables.measurement
-empirical.cuda.kernels empirical.cuda.device
-empirical.ensemble.blocks empirical.ensemble.parallel empirical.ensemble.scaleout empirical.ensemble.ensemble
-empirical.shared.columns empirical.shared.criticality empirical.shared.weights empirical.shared.curves
+empirical.observables.inputs empirical.observables.wanted empirical.observables.measurement
+empirical.cuda.kernels empirical.cuda.compilation empirical.cuda.launches empirical.cuda.device
+empirical.ensemble.blocks empirical.ensemble.parallel empirical.ensemble.running empirical.ensemble.scaleout
+empirical.ensemble.ensemble
+empirical.shared.criticality empirical.shared.weights empirical.shared.curves
 empirical.shared.grid empirical.shared.pairs empirical.shared.line
 empirical
 comparison.report comparison.gradients comparison.corrections comparison.allowances comparison.check
+tuning.records tuning.prediction tuning.choices tuning.initializers tuning.snippets tuning.answer tuning.recommend
+tuning.instance tuning.tuned tuning.sweep tuning.tune
 __init__
-cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.critical cli.laws cli.widths cli.app
+cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.critical cli.laws cli.widths cli.init
+cli.app
 __main__
 """
 TOWER = ROOMS.split()
@@ -113,7 +123,8 @@ PUBLIC = {
     "meanfield.presentation.figures": None,
     "meanfield.presentation.tables": None,
 }
-BELOW_EMPIRICAL = {"quantities", "pooling", "architecture", "arguments", "limits", "results"}
+BELOW_EMPIRICAL = {"quantities", "scalars", "pooling", "architecture", "arguments", "limits", "results"}
+
 
 def modules() -> list[Path]:
     return sorted(p for p in PACKAGE.rglob("*.py") if p.name != "__init__.py" or p.read_text().strip())

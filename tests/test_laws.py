@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import sympy as sp
 
@@ -52,6 +54,17 @@ def test_powers_against_series():
     assert_series((A / A), "1 + O(l**(-3))")
     with pytest.raises(MeanFieldError, match="can lead"):
         law((1, 1, 1), (1, 0)) ** HALF
+
+
+def test_floats_leave_no_constant_behind():
+    """c·(1/c) of a float of 30 digits is 1 to rounding: what is left of 1 - 1 is no term of the quotient."""
+    for k in range(40):
+        c, d = sp.Float(37 + k, 30) / 10, sp.Float(3 + k, 30) / 7
+        gap = replace(law((c, -1), (d, -2, 1)), remainder="smaller")
+        found = 1 / gap - 1
+        assert [(t.power, t.logs) for t in found.terms] == [(1, 0), (0, 1)], (k, found)
+        assert abs(found.terms[0].coefficient * c - 1) < 1e-28
+        assert abs(found.terms[1].coefficient * c * c + d) < 1e-27
 
 
 def test_the_end_at_zero():

@@ -298,3 +298,13 @@ def test_a_rule_without_a_reference_is_refused():
     text = direct.direct(shape, "f")
     with pytest.raises(MeanFieldError, match="not compiled"):
         direct.measured(shape, text, "f", variables)
+
+
+def test_a_norm_of_nothing_is_refused_by_name():
+    """σ_w = σ_b = 0 in front of a LayerNorm is 0/0, which J shows; one such point of a grid is counted."""
+    pre = derive("relu", norm="pre")
+    with pytest.raises(MeanFieldError, match="neurons that are all 0, and divides"):
+        pre.propagate(sigma_w=0, sigma_b=0, depth=3)
+    with pytest.raises(MeanFieldError, match="all 0 at 1 of 2 points"):
+        pre.propagate(sigma_w=[0, 1.0], sigma_b=0, depth=3)
+    assert pre.propagate(sigma_w=0, sigma_b=1, depth=3).J[-1] == 0

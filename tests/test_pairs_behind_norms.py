@@ -12,7 +12,7 @@ from scipy import special
 import meanfield as mf
 from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Sequential
 from meanfield.comparison import check as comparison
-from meanfield.numeric.lowering import assembly, parametric, parametric_check, printing
+from meanfield.numeric.lowering import assembly, parametric, parametric_check, planes, printing
 from meanfield.results import Status
 from meanfield.symbolic.averages.node import Average
 
@@ -160,6 +160,16 @@ def test_what_is_a_little_off_is_measured():
     assert miss(text) < 3e-14
     assert miss(text.replace("    b0 = p1\n", "    b0 = 1.00001 * p1\n")) > 1e-12
     assert miss(text, 1 + 1e-7) > 1e-9
+
+
+def test_what_a_layer_computes_once_reaches_every_line():
+    """The fast guard of the slow tests here: what an integrand takes beside its variable is handed on."""
+    fill = dict(name="f", value="f_f(m, q0)", even="True", kf="KF", kg="KG", step_a=1, step_b=1, rate=1)
+    fill |= dict(sizes="1", phase="1")
+    text = planes.filled(parameters=", p0", setup="    q0 = p0\n", more=", q0", **fill)
+    calls = [line for line in text.splitlines() if "f_line(" in line]
+    assert len(calls) == 5 and all(line.rstrip(":").endswith(", q0)") for line in calls)
+    assert not any(", q0)" in line for line in planes.filled(**fill).splitlines() if "f_line(" in line)
 
 
 @pytest.mark.slow

@@ -25,8 +25,7 @@ from meanfield.architecture import (
     Sequential,
     mlp,
 )
-from meanfield.empirical import run_ensemble
-from meanfield.empirical.network.operations import Operation, operation
+from meanfield.empirical import Derivative, Operation, operation, run_ensemble
 from meanfield.symbolic.blocks.walk import RULES, rule
 from meanfield.symbolic.fixed_points.roots import enclose
 from meanfield.symbols import K, z
@@ -276,12 +275,11 @@ def _rms_norm(block, x, walk):
 
 
 @dataclass(frozen=True, eq=False)
-class RootSlope:
+class RootSlope(Derivative):
     """Of ŷ = y/s: dŷ = (dy − ŷ mean(ŷ dy))/s, a symmetric map."""
 
     unit: np.ndarray
     size: np.ndarray
-    own: None = None
 
     @property
     def shape(self):
@@ -300,7 +298,7 @@ class DivideByRoot(Operation):
     def __init__(self, record):
         pass
 
-    def apply(self, z, layer, differentiate):
+    def apply(self, z, site):
         size = np.sqrt((z * z).mean(axis=1))
         unit = z / size[:, None]
         return unit, RootSlope(unit, size)

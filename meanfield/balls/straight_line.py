@@ -18,8 +18,9 @@ from typing import Any
 import sympy as sp
 from flint import ctx
 
+from meanfield.heads import head_of, records, where
+from meanfield.heads.record import Joint
 from meanfield.results import MeanFieldError
-from meanfield.symbols import sigmoid, softplus
 
 Constants = tuple[tuple[int, int], ...]  # (number of an irrational constant, its exponent)
 Factors = tuple[tuple[int, int], ...]  # (number of a value, its exponent)
@@ -30,18 +31,18 @@ Term = tuple[sp.Rational, Constants, Factors]  # of a sum
 class Arithmetic:
     """What a program computes with.
 
-    heads: by SymPy class, a function of (value, analytic) or the name of a method that has no branch cut; number: a
-    constant expression at the current precision, with a memory of parts already known; exact: an integer or a dyadic
-    rational as a value that every precision shares; root, power: √v and v^w (None: refused); logistic: (σ(u), σ(-u),
-    log(1 + e^u) or None if it is not wanted) of (u, analytic, wanted); complaint: the error for an unknown head.
+    head: of a SymPy class, a function of (value, analytic) or the name of a method that has no branch cut, None where
+    there is none; number: a constant expression at the current precision, with a memory of parts already known; exact:
+    an integer or a dyadic rational as a value that every precision shares; root, power: √v and v^w (None: refused);
+    joint: what computes heads that go together; complaint: the error for an unknown head.
     """
 
-    heads: dict[type, str | Callable[[Any, bool], Any]]
+    head: Callable[[type], str | Callable[[Any, bool], Any] | None]
     number: Callable[[sp.Expr, dict], Any]
     exact: Callable[[sp.Rational], Any]
     root: Callable[[Any, bool], Any]
     power: Callable[[Any, Any, bool], Any] | None
-    logistic: Callable[[Any, bool, bool], tuple[Any, Any, Any]]
+    joint: Callable[[Joint], Callable[[Any, bool, bool], tuple]]
     complaint: Callable[[sp.Expr], MeanFieldError]
 
 
@@ -59,7 +60,7 @@ _SMALL = 2**20  # integers and powers of two up to here are exact at every preci
 class _Writer:
     variables: tuple[sp.Symbol, ...]
     arithmetic: Arithmetic
-    joint: dict[sp.Expr, bool]  # u of which several of σ(u), σ(-u), softplus(u) are wanted: whether softplus(u) is
+    joint: dict[tuple[Joint, sp.Expr], bool]  # u of which several joint heads are wanted: whether the last one is
     lines: list[str] = field(default_factory=list)
     names: dict[str, Any] = field(default_factory=dict)  # what the source refers to
     rounded: dict[tuple[sp.Rational, Constants], str] = field(default_factory=dict)  # constants of one precision
@@ -219,28 +220,29 @@ class _Writer:
             return self._power(e)
         if not e.args or hasattr(e, "ball"):
             return self._irrational(e)
-        if e.func not in self.arithmetic.heads or len(e.args) != 1:
+        if len(e.args) != 1 or (head := self.arithmetic.head(e.func)) is None:
             raise self.arithmetic.complaint(e)
         inner = self.write(e.args[0])
         if self._fixed(e, inner):
             return self._irrational(e)
-        u = e.args[0]
-        if e.func in (sigmoid, softplus) and u in self.joint:
-            return _value(self._logistic(u) + (2 if e.func is softplus else 0))
-        if e.func is sigmoid and -u in self.joint:
-            return _value(self._logistic(-u) + 1)
-        v, head = f"v{self.slot(inner)}", self.arithmetic.heads[e.func]
+        record, u = head_of(e), e.args[0]
+        if record is not None and record.joint is not None:
+            for k, side in enumerate(record.joint.at[e.func]):
+                at = -u if k else u
+                if side is not None and (record.joint, at) in self.joint:
+                    return _value(self._together(record.joint, at) + side)
+        v = f"v{self.slot(inner)}"
         text = f"{v}.{head}()" if isinstance(head, str) else f"{self.named(head)}({v}, a)"
         return _value(self.value((e.func, v), text))
 
-    def _logistic(self, u: sp.Expr) -> int:
+    def _together(self, joint: Joint, u: sp.Expr) -> int:
         v = self.slot(self.write(u))
-        key = ("logistic", v)
+        key = (joint, v)
         if key not in self.values:
             n = self.values[key] = self.count
-            self.count += 3
-            head = self.named(self.arithmetic.logistic)
-            self.lines.append(f"v{n}, v{n + 1}, v{n + 2} = {head}(v{v}, a, {self.joint[u]})")
+            self.count += joint.size
+            head, names = self.named(self.arithmetic.joint(joint)), [f"v{n + k}" for k in range(joint.size)]
+            self.lines.append(f"{', '.join(names)} = {head}(v{v}, a, {self.joint[joint, u]})")
         return self.values[key]
 
     def _fixed(self, e: sp.Expr, *parts: _Monomial) -> bool:
@@ -255,7 +257,7 @@ class _Writer:
         """Refuse a constant that cannot be evaluated, before anything is."""
         if hasattr(e, "ball") or e.is_Rational or e.is_Float or e in (sp.pi, sp.E, sp.EulerGamma):
             return
-        if not (e.is_Add or e.is_Mul or e.is_Pow or (e.func in self.arithmetic.heads and len(e.args) == 1)):
+        if not (e.is_Add or e.is_Mul or e.is_Pow or (len(e.args) == 1 and self.arithmetic.head(e.func) is not None)):
             raise self.arithmetic.complaint(e)
         for a in e.args:
             self._known(a)
@@ -361,8 +363,17 @@ def compile_program(
 
     Raises: what `arithmetic.complaint` makes of a head or symbol that is not known.
     """
-    wanted = [a.args[0] for a in expr.atoms(sigmoid, softplus)]
-    several = {u for u in wanted if wanted.count(u) > 1 or -u in wanted}
-    several = {u for u in several if -u not in several or not u.could_extract_minus_sign()}
-    joint = {u: expr.has(softplus(u)) for u in several}
-    return _Writer(variables, arithmetic, joint).function(expr)
+    return _Writer(variables, arithmetic, _joint(expr)).function(expr)
+
+
+def _joint(expr: sp.Expr) -> dict[tuple[Joint, sp.Expr], bool]:
+    """The arguments u of which several heads that go together are wanted, of u or of -u."""
+    out: dict[tuple[Joint, sp.Expr], bool] = {}
+    atoms = expr.atoms(*where("joint"))
+    for joint in dict.fromkeys(h.joint for h in records("joint")):
+        assert joint is not None
+        wanted = [a.args[0] for a in atoms if a.func in joint.at]
+        several = {u for u in wanted if wanted.count(u) > 1 or -u in wanted}
+        several = {u for u in several if -u not in several or not u.could_extract_minus_sign()}
+        out |= {(joint, u): expr.has(joint.last(u)) for u in several}
+    return out

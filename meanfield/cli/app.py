@@ -1,4 +1,4 @@
-"""The command line: derive, table, law, critical, propagate, widths, phase-diagram, check, activations, demo.
+"""The command line: derive, table, law, critical, propagate, widths, phase-diagram, check, init, activations, demo.
 
 Results go to stdout, everything else to stderr. Exit code 0: done; 1: a check failed; 2: the request cannot be
 answered.
@@ -18,11 +18,13 @@ import typer
 from meanfield.cli import critical as cli_critical
 from meanfield.cli import output as out
 from meanfield.cli.bias_output import bias_data, bias_text
+from meanfield.cli.init import init
 from meanfield.cli.laws import law
 from meanfield.cli.options import (
     CONVENTIONS,
     Act,
     Architecture,
+    Batch,
     Correlation,
     Decay,
     InputNorm,
@@ -35,6 +37,7 @@ from meanfield.cli.options import (
     SigmaB,
     SigmaW,
     Skip,
+    Tokens,
     Total,
     Weights,
     doubles,
@@ -78,6 +81,7 @@ def _derive(
     norm: Norm = "none",
     param: Param = None,
     architecture: Architecture = None,
+    batch: Batch = None,
     decay: Decay = None,
     total: Total = None,
     weights: Weights = "gaussian",
@@ -99,7 +103,7 @@ def _derive(
     of f over z ~ N(0, K); it is printed where it has no closed form.
     """
     one_format(latex, json)
-    theory = theory_of(act, residual, mu, param, norm, architecture, decay, total, weights)
+    theory = theory_of(act, residual, mu, param, norm, architecture, decay, total, weights, batch=batch)
     if quantities is not None or steps:
         names = maps_wanted(quantities, steps)
         with out.working(f"Deriving {', '.join(names)} of {describe(theory.block)}"):
@@ -132,6 +136,7 @@ def table(
     norm: Norm = "none",
     param: Param = None,
     architecture: Architecture = None,
+    batch: Batch = None,
     decay: Decay = None,
     total: Total = None,
     order: Order = 3,
@@ -144,7 +149,7 @@ def table(
     """Print the complete table of a theory: maps, susceptibilities, closed forms, both ends, large depth."""
     one_format(latex, json)
     path = target(output, ())
-    theory = theory_of(act, residual, mu, param, norm, architecture, decay, total)
+    theory = theory_of(act, residual, mu, param, norm, architecture, decay, total, batch=batch)
     with out.working(f"Expanding {describe(theory.block)}"):
         found = theory.table(order)
     if json:
@@ -163,6 +168,9 @@ def table(
 app.command(epilog="Example: meanfield law erf --residual --quantity J --sigma-w 1 --sigma-b 0\n\n" + CONVENTIONS)(law)
 
 
+app.command(epilog="Example: meanfield init gelu --architecture preln --depth 100 --width 512\n\n" + CONVENTIONS)(init)
+
+
 @app.command(epilog="Example: meanfield bias relu --sigma-w 'sqrt(2)' --sigma-b 0.1\n\n" + CONVENTIONS)
 def bias(
     act: Act,
@@ -172,6 +180,7 @@ def bias(
     mu: Mu = None,
     norm: Norm = "none",
     param: Param = None,
+    architecture: Architecture = None,
     input_norm: InputNorm = "1",
     correlation: Annotated[str, typer.Option(metavar="C0", help="Cosine of two inputs.")] = "0",
     json: Json = False,
@@ -181,7 +190,7 @@ def bias(
     The phase of the initial guessing bias: where γ = c/(1 - c) of two inputs
     ends, χ_J* of the gradients, and the law by which γ gets there.
     """
-    theory = theory_of(act, residual, mu, param, norm)
+    theory = theory_of(act, residual, mu, param, norm, architecture)
     given = {"sigma_w": sigma_w, "sigma_b": sigma_b, "input_norm": input_norm}
     values = {k: number(v, option(k)) for k, v in given.items()} | {"c0": number(correlation, "--correlation")}
     with out.working(f"Guessing bias of {describe(theory.block)}"):
@@ -206,6 +215,7 @@ def propagate(
     norm: Norm = "none",
     param: Param = None,
     architecture: Architecture = None,
+    batch: Batch = None,
     decay: Decay = None,
     total: Total = None,
     weights: Weights = "gaussian",
@@ -239,13 +249,13 @@ def propagate(
     A K that grows beyond 1e300 is an answer, not an error: the layer is named.
     """
     path = target(output, (".csv", ".npz", *FORMATS))
-    theory = theory_of(act, residual, mu, param, norm, architecture, decay, total, weights)
+    theory = theory_of(act, residual, mu, param, norm, architecture, decay, total, weights, batch=batch)
     needs_numbers(theory)
     names = wanted(theory, quantities, correlation is not None)
     numbers = doubles(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
     given_rates = {"lambda_w": rate(lambda_w, "--lambda-w"), "lambda_b": rate(lambda_b, "--lambda-b")}
     rates: dict[str, Any] = {k: v for k, v in given_rates.items() if v is not None}
-    asked = carried(names, correlation is not None)
+    asked = carried(names, correlation is not None) if not theory.kind else names
     with out.working("Compiling the recursion"):
         run = theory.propagate(**numbers, **rates, depth=layers(depth), quantities=asked)
     names = tuple(n for q in names for n in (columns(q, run) if q in GRADIENTS else (q,)))
@@ -265,6 +275,7 @@ def propagate(
         return
     settings = f"sigma_w {numbers['sigma_w']:g}, sigma_b {numbers['sigma_b']:g}, |x|^2/N_0 {numbers['input_norm']:g}"
     settings += "".join(f", {k} {v}" for k, v in rates.items())
+    settings += f", batch {theory.batch}" if theory.batch else ""
     settings += f"; {run.level} over token matrices" if run.level else ""
     law = "" if weights == "gaussian" else f", {weights} weights"
     lines = [f"Propagation: {describe(theory.block)}{law}", settings, "", out.layer_table(run, names)]
@@ -292,6 +303,8 @@ def check(
     norm: Norm = "none",
     param: Param = None,
     architecture: Architecture = None,
+    batch: Batch = None,
+    tokens: Tokens = None,
     decay: Decay = None,
     total: Total = None,
     observables: Annotated[
@@ -328,11 +341,12 @@ def check(
     from meanfield.comparison import check as comparison
 
     path = target(output, (".json", *FORMATS))
-    theory = theory_of(act, residual, mu, param, norm, architecture, decay, total)
+    theory = theory_of(act, residual, mu, param, norm, architecture, decay, total, batch=batch)
     needs_numbers(theory)
     numbers = doubles(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
     sizes: dict[str, Any] = {"width": width, "depth": layers(depth), "networks": networks, "seed": seed}
     more: dict[str, Any] = {"sampler": sampler, "probes": probes, "device": device, "checkpoint": checkpoint}
+    more |= {} if tokens is None else {"tokens": tokens}
     more["observables"] = None if observables is None else tuple(q.strip() for q in observables.split(","))
     report = comparison.check(theory, **numbers, **sizes, **more)  # shows a progress bar on a terminal's stderr
     text = out.report_document({**out.about(theory), **numbers, **sizes}, report)

@@ -24,7 +24,20 @@ from meanfield.cli.critical_output import (
     points_data,
     summary,
 )
-from meanfield.cli.options import Act, Architecture, InputNorm, Json, Latex, Mu, Norm, Param, Skip, one_format, option
+from meanfield.cli.options import (
+    Act,
+    Architecture,
+    Batch,
+    InputNorm,
+    Json,
+    Latex,
+    Mu,
+    Norm,
+    Param,
+    Skip,
+    one_format,
+    option,
+)
 from meanfield.cli.reading import axis, double, needs_numbers, number, target, theory_of
 from meanfield.presentation.figures import FORMATS, save
 from meanfield.presentation.tables import Table
@@ -42,6 +55,7 @@ def critical(
     norm: Norm = "none",
     param: Param = None,
     architecture: Architecture = None,
+    batch: Batch = None,
     sigma_w: Annotated[str | None, typer.Option(metavar="S", help="σ_w, exact: 1.5, 3/2, sqrt(2).")] = None,
     sigma_b: Annotated[str | None, typer.Option(metavar="S", help="σ_b, exact. With --sigma-w.")] = None,
     input_norm: Annotated[
@@ -57,7 +71,7 @@ def critical(
     and the phase that K^1 flows to.
     """
     one_format(latex, json)
-    theory = theory_of(act, residual, mu, param, norm, architecture)
+    theory = theory_of(act, residual, mu, param, norm, architecture, batch=batch)
     place, start = _place(theory, sigma_w, sigma_b, input_norm)
     if theory.activations[0].free_parameters:
         name = min(s.name for s in theory.activations[0].free_parameters)
@@ -95,6 +109,7 @@ def phase_diagram(
     norm: Norm = "none",
     param: Param = None,
     architecture: Architecture = None,
+    batch: Batch = None,
     sigma_w: Annotated[str, typer.Option(metavar="LO,HI,N", help="N values of σ_w from LO to HI.")] = "0,3,300",
     sigma_b: Annotated[str, typer.Option(metavar="LO,HI,N", help="N values of σ_b from LO to HI.")] = "0,3,300",
     input_norm: InputNorm = "1",
@@ -114,7 +129,7 @@ def phase_diagram(
     to a file.
     """
     path = target(output, (".npz", ".csv", *FORMATS))
-    theory = theory_of(act, residual, mu, param, norm, architecture)
+    theory = theory_of(act, residual, mu, param, norm, architecture, batch=batch)
     needs_numbers(theory)
     axes: dict[str, Any] = {"sigma_w": axis(sigma_w, "--sigma-w"), "sigma_b": axis(sigma_b, "--sigma-b")}
     start = double(input_norm, "--input-norm")

@@ -11,6 +11,7 @@ from meanfield.cli import output as out
 from meanfield.cli.options import (
     Act,
     Architecture,
+    Batch,
     Decay,
     Json,
     Latex,
@@ -41,6 +42,7 @@ def law(
     norm: Norm = "none",
     param: Param = None,
     architecture: Architecture = None,
+    batch: Batch = None,
     decay: Decay = None,
     total: Total = None,
     quantity: Annotated[
@@ -99,7 +101,7 @@ def law(
         return
     if orders:
         raise MeanFieldError("--orders is of the tables of --architecture full_residual.")
-    theory = theory_of(act, residual, mu, param, norm, architecture, decay, total, weights)
+    theory = theory_of(act, residual, mu, param, norm, architecture, decay, total, weights, batch=batch)
     names = tuple(part.strip() for part in quantity.split(",") if part.strip())
     if names and set(names) <= {"Theta", *CORRELATORS}:
         rates = {"lambda_w": rate(lambda_w, "--lambda-w"), "lambda_b": rate(lambda_b, "--lambda-b")}

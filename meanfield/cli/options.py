@@ -53,6 +53,17 @@ Architecture = Annotated[
         "x + v φ(w x + b) + a with --param sigma_v=1 --param sigma_a=1.",
     ),
 ]
+Batch = Annotated[
+    int | None,
+    typer.Option(
+        metavar="B",
+        help="Inputs that a BatchNorm sees at a time, 4 or more; infinitely many if left out.",
+        show_default=False,
+    ),
+]
+Tokens = Annotated[
+    int | None, typer.Option(metavar="T", help="How many tokens a Dense on tokens mixes.", show_default=False)
+]
 Decay = Annotated[
     str | None,
     typer.Option(metavar="v=1/2,w=0", help="Of full_residual: variances in the k-th block are σ² k^-β, by letter."),

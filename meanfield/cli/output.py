@@ -21,7 +21,7 @@ from meanfield.architecture import FIRST, WEIGHTS, LayerNorm, Network, Nonlinear
 from meanfield.functions.activations import Activation, activation, activations
 from meanfield.presentation.figures import FORMATS, plot_run, save, write_whole
 from meanfield.presentation.phase_tables import ScheduledLaw, quantity_tex
-from meanfield.presentation.tables import Row, Table, law_latex
+from meanfield.presentation.tables import APART, Row, Table, law_latex
 from meanfield.quantities import QUANTITIES
 from meanfield.results import MeanFieldError, Solution, Status
 from meanfield.symbolic.asymptotics.depth import DepthLaw
@@ -66,9 +66,9 @@ def plain(value: Any) -> Any:
 
 def derivation_data(theory: Theory, laws: Laws, table: Table) -> dict[str, Any]:
     """Maps, start values, susceptibilities and large-depth laws by quantity, and the printed rows."""
-    one, two = theory.one_input, theory.two_inputs
-    both = [*zip(one.state, one.block.next), *zip(two.state, two.block.next)]
-    between = [*one.block.lets, *two.block.lets]
+    maps_ = [theory.one_input] if theory.kind else [theory.one_input, theory.two_inputs]
+    both = [pair for one in maps_ for pair in zip(one.state, one.block.next)]
+    between = [let for one in maps_ for let in one.block.lets]
     return {
         "recursion": {v.name: {"step": _text(e), "closed_form": _closed_text(e), "first": v.initial} for v, e in both},
         "intermediates": {s.name: {"value": _text(e), "closed_form": _closed_text(e)} for s, e in between},
@@ -175,10 +175,11 @@ def unit_skip_laws(theory: Theory) -> Laws:
 def derivation(theory: Theory, laws: Laws) -> Table:
     """The first part of the story: maps, start values, susceptibilities and, for μ = 1, the large-depth laws."""
     recursion, rows = theory.one_input, []
-    pair = theory.two_inputs.only("K_ab")
-    for symbol, e in (*recursion.block.lets, *pair.block.lets):
+    pair = None if theory.kind else theory.two_inputs.only("K_ab")
+    for symbol, e in (*recursion.block.lets, *(pair.block.lets if pair else ())):
         rows.append(Row("On the way", str(symbol), shown(e), tex(symbol), nodes=_nodes(e)))
-    for v, e in (*zip(recursion.state, recursion.block.next), (pair.state[-1], pair.block.next[-1])):
+    last = ((pair.state[-1], pair.block.next[-1]),) if pair else ()
+    for v, e in (*zip(recursion.state, recursion.block.next), *last):
         name = QUANTITIES[v.name].latex
         jump = "φ jumps, so ⟨φ′²⟩ is infinite at infinite width." if e == sp.oo else ""
         rows.append(Row("One layer deeper", f"{v.name}'", shown(e), name.replace(r"\ell", r"\ell+1"), jump, _nodes(e)))
@@ -186,14 +187,26 @@ def derivation(theory: Theory, laws: Laws) -> Table:
     for v in finite:
         first = QUANTITIES[v.name].latex.replace(r"\ell", "1")
         rows.append(Row("First layer (l = 1)", f"{v.name}^1", v.initial, first))
-    for name, e in theory.susceptibilities().items():
+    for name, e in _slopes(theory).items():
         if name != "chi_K" and len(finite) == 1:  # J is infinite, and so is its slope
             continue
         symbol = rf"\chi_{{{name[4:]}}}".replace("Delta", r"\Delta")
-        rows.append(Row("Susceptibilities", name, shown(e), symbol, nodes=_nodes(e)))
+        remark = APART if theory.kind == "batch" and name == "chi_K" else ""
+        rows.append(Row("Susceptibilities", name, shown(e), symbol, remark, _nodes(e)))
     for quantity, law in laws.items():
         rows += law_rows(quantity, law, "Large depth, any sigma_w > 0")
-    return Table(f"Large-width theory: {describe(theory.block)}", tuple(rows))
+    level = ", averaged over token matrices" if theory.kind == "tokens" else ""
+    return Table(f"Large-width theory: {describe(theory.block)}{level}", tuple(rows))
+
+
+def _slopes(theory: Theory) -> dict[str, sp.Expr]:
+    """The susceptibilities, where there are any: averages over what a batch shares have no derivative here."""
+    try:
+        return theory.susceptibilities()
+    except MeanFieldError:
+        if not theory.kind:
+            raise
+        return {}
 
 
 def maps(theory: Theory, names: tuple[str, ...], weights: str) -> Table:

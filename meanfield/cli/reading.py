@@ -31,9 +31,10 @@ def theory_of(
     decay: str | None = None,
     total: str | None = None,
     weights: str = "gaussian",
+    batch: int | None = None,
 ) -> Theory:
-    """The theory that ACT, --residual, --mu, --param, --norm, --architecture, --decay, --total and --weights ask
-    for."""
+    """The theory that ACT, --residual, --mu, --param, --norm, --architecture, --decay, --total, --weights and --batch
+    ask for."""
     if weights not in WEIGHTS:
         raise MeanFieldError(f"--weights must be one of {', '.join(WEIGHTS)}, but {weights!r} was given.")
     if norm not in NORMS:
@@ -55,14 +56,18 @@ def theory_of(
         if text is not None and architecture != "full_residual":
             raise MeanFieldError(f"{option} is of the standard deviations of --architecture full_residual; give both.")
     if architecture in (None, "mlp"):
-        return derive(activation(act, **values), weights=weights, **plain)
+        return derive(activation(act, **values), weights=weights, batch=batch, **plain)
     if weights != "gaussian":
         raise MeanFieldError(f"--weights {weights} is of the plain layer; leave it out with --architecture.")
     own = set(keywords(architecture))
     inner = {k: v for k, v in values.items() if k not in own}
     values = {k: v for k, v in values.items() if k in own}
     values |= decays(decay or "") | decays(total or "", "total")
-    return derive(activation(act, **inner), architecture=architecture, **plain, **dict[str, Any](values))
+    return derive(activation(act, **inner), architecture=architecture, batch=batch, **plain, **dict[str, Any](values))
+
+
+#: of any two positions that act on each other
+POSITIONS = ("K", "K_ab", "c", "J", "J_ab", "Theta", "Theta_ab")
 
 
 def double(text: str, option: str) -> float:
@@ -109,13 +114,17 @@ def needs_numbers(theory: Theory) -> None:
 def wanted(theory: Theory, text: str | None, two: bool) -> tuple[str, ...]:
     """The quantities to show, from --quantities or the default for one or two inputs."""
     known = (*TWO_INPUTS, *EQUAL_NORMS, *COORDINATES, *ONE_INPUT) if two else ONE_INPUT + GRADIENTS + FINITE_WIDTH
+    if theory.kind:
+        known = POSITIONS
+    if text is None and theory.kind:
+        return ("K", "K_ab", *theory.usual[1:])
     if text is None:
         return (*COVARIANCES, "c") if two else theory.usual
     names = tuple(dict.fromkeys(n.strip() for n in text.split(",") if n.strip()))
     for n in names:
         if n not in known:
             why = f"the quantities known here are {', '.join(known)}"
-            if n in (*TWO_INPUTS, *EQUAL_NORMS, *COORDINATES):
+            if not theory.kind and n in (*TWO_INPUTS, *EQUAL_NORMS, *COORDINATES):
                 why = "it needs two inputs; give --correlation"
             raise MeanFieldError(f"--quantities {n} was asked for, but {why}.")
     if not names:

@@ -35,11 +35,12 @@ from meanfield.empirical import measure_critical_line as _measure_critical_line
 from meanfield.empirical import measure_criticality as _measure_criticality
 from meanfield.empirical import measure_pairs as _measure_pairs
 from meanfield.empirical.ensemble.parallel import threads_used
+from meanfield.empirical.ensemble.running import DEVICES
 from meanfield.empirical.functions.formulas import from_formula, has_switches
 from meanfield.empirical.functions.twins import names as twin_names
+from meanfield.empirical.network.checks import integer, per_layer
 from meanfield.empirical.network.network import SAMPLERS
-from meanfield.empirical.network.operations import integer, per_layer
-from meanfield.empirical.observables.measurement import DEVICES, PROBES
+from meanfield.empirical.observables.wanted import PROBES
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.formula import formula
 from meanfield.quantities import COVARIANCES, GRADIENTS, ONE_INPUT, QUANTITIES, TWO_INPUTS
@@ -281,7 +282,7 @@ def measure(network: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) -> Ens
     widths = np.ravel(np.asarray(given["width"], dtype=object)).tolist()
     widest = max((n for w in widths if isinstance(n := count_of(w), int | float)), default=0)
     numbers = _numbers({"sigma_w": sigma_w, "sigma_b": sigma_b} | settings)
-    block, pairs = _network(network, bool(asked & set("PQRSTU")), numbers.get("mu"))
+    block, pairs = network_and_pairs(network, bool(asked & set("PQRSTU")), numbers.get("mu"))
     if widest >= LAZY_FROM and not asked & set("ABDFPQRSTU") and not _is_uniform(block):
         numbers.setdefault("sampler", "lazy")
     with _shown(numbers.pop("progress", None)) as bar:
@@ -303,7 +304,7 @@ def measure_criticality(network: Any, *, sigma_w: float, sigma_b: float, **setti
     """
     _settings(_measure_criticality, settings)
     numbers = _numbers({"sigma_w": sigma_w, "sigma_b": sigma_b} | settings)
-    block, pairs = _network(network, values=numbers.get("mu"))
+    block, pairs = network_and_pairs(network, values=numbers.get("mu"))
     with _shown(numbers.pop("progress", None)) as bar:
         return _measure_criticality(block, activation_pairs=pairs, progress=bar, **numbers)
 
@@ -323,7 +324,7 @@ def measure_critical_line(network: Any, *, sigma_w: Any, sigma_b: Any, **setting
     """
     _settings(_measure_critical_line, settings)
     numbers = _numbers({"sigma_w": sigma_w, "sigma_b": sigma_b} | settings)
-    block, pairs = _network(network, values=numbers.get("mu"))
+    block, pairs = network_and_pairs(network, values=numbers.get("mu"))
     with _shown(numbers.pop("progress", None)) as bar:
         return _measure_critical_line(block, activation_pairs=pairs, progress=bar, **numbers)
 
@@ -345,7 +346,7 @@ def measure_pairs(network: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) 
     """
     given = _settings(_measure_pairs, settings)
     numbers = _numbers({"sigma_w": sigma_w, "sigma_b": sigma_b} | settings)
-    block, pairs = _network(network, values=numbers.get("mu"))
+    block, pairs = network_and_pairs(network, values=numbers.get("mu"))
     refuse_not_real(given["width"], "width")
     with _shown(numbers.pop("progress", None)) as bar:
         return _measure_pairs(block, activation_pairs=pairs, progress=bar, **numbers)
@@ -377,7 +378,9 @@ def _numbers(settings: dict[str, Any]) -> dict[str, Any]:
     return settings | taken
 
 
-def _network(network: Any, higher: bool = False, values: Any = None) -> tuple[Block, dict[Hashable, ScalarPair]]:
+def network_and_pairs(
+    network: Any, higher: bool = False, values: Any = None
+) -> tuple[Block, dict[Hashable, ScalarPair]]:
     """The record of a theory, a record, a name or a formula, and the functions it lacks."""
     if isinstance(network, Block) and not activations_of(network):
         return network, {}

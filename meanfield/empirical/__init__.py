@@ -6,8 +6,10 @@ It reads the same architecture record as the theory and shares no other code wit
 from meanfield.empirical.ensemble.ensemble import EnsembleResult, run_ensemble
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.functions.twins import twin
+from meanfield.empirical.network.derivatives import Derivative
 from meanfield.empirical.network.network import Ensemble, Network
-from meanfield.empirical.network.operations import Operation, operation
+from meanfield.empirical.network.operations import Operation, Parameter, operation
+from meanfield.empirical.network.stored import StoredNetwork, draw_network
 from meanfield.empirical.shared.criticality import CriticalityEstimate, measure_criticality
 from meanfield.empirical.shared.curves import JacobianCurves, jacobian_curves
 from meanfield.empirical.shared.grid import CriticalityGrid, criticality_grid
@@ -17,6 +19,7 @@ from meanfield.empirical.shared.pairs import PairStatistics, measure_pairs
 __all__ = [
     "CriticalityEstimate",
     "CriticalityGrid",
+    "Derivative",
     "Ensemble",
     "EnsembleResult",
     "JacobianCurves",
@@ -24,8 +27,11 @@ __all__ = [
     "Network",
     "Operation",
     "PairStatistics",
+    "Parameter",
     "ScalarPair",
+    "StoredNetwork",
     "criticality_grid",
+    "draw_network",
     "jacobian_curves",
     "measure_critical_line",
     "measure_criticality",

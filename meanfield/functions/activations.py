@@ -31,8 +31,9 @@ from meanfield.functions.parser import (
 )
 from meanfield.functions.piecewise import Pieces, half_line, pieces, real_roots
 from meanfield.functions.series.taylor import taylor
+from meanfield.heads import mpmath_functions, vast
 from meanfield.results import MeanFieldError, Undetermined, one_line
-from meanfield.symbols import Z, parameter, recognise, sigmoid, softplus, steep, vast, z
+from meanfield.symbols import Z, parameter, recognise, steep, z
 
 LARGEST_COEFFICIENT = 10**300  # of numerators and denominators in a formula
 
@@ -502,7 +503,7 @@ def _check_bases(e: sp.Expr, lo, hi, source: str) -> None:
         bad_root = isinstance(node, sp.log) or (node.is_Pow and not node.exp.is_Integer)
         if not base.has(Z[0]) or base is sp.E or not (bad_root or isinstance(node, sp.tan) or node.exp.is_negative):
             continue
-        f = sp.lambdify(Z[0], base.rewrite(sp.exp) if base.has(sigmoid, softplus) else base, "mpmath")
+        f = sp.lambdify(Z[0], base, [dict(mpmath_functions()), "mpmath"])
         values = [value(f, x) for x in points]
         if any(getattr(v, "imag", 0) != 0 for v in values):
             raise MeanFieldError(f"{source!r} is not real everywhere: {base} takes complex values.".replace("_z", "z"))

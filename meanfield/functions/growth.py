@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import sympy as sp
 
 from meanfield.functions.ranges import Ends, dominated, root_of_power, span
-from meanfield.symbols import sigmoid, softplus
+from meanfield.heads import cached, far_out, head_of, where
+from meanfield.heads.record import End, ExponentialGrowth, Head, LogarithmicGrowth, PowerEnd, PowerGrowth
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def tail(expr: sp.Expr, x: sp.Symbol, side: int) -> Tail:
     if reduced.is_polynomial(t):
         power = sp.expand(reduced.subs(t, side * x))
         return Tail(power, "exponential" if dropped else "zero")
-    if reduced.has(sp.sin, sp.cos, sp.exp, sp.tanh, sp.erf):
+    if reduced.has(*where("exponential_like")):
         return Tail(None, "none")
     lead = _leading(reduced, t)
     if lead is None:
@@ -52,7 +52,7 @@ def _leading(expr, t):
     """The leading term c t^s of an algebraic function as t → ∞, or None."""
     w = sp.Dummy("w", positive=True)
     try:
-        inner = sp.together(expr.replace(sp.atan, lambda u: sp.pi / 2 - sp.atan(1 / u)).subs(t, 1 / w))
+        inner = sp.together(far_out(expr.subs(t, 1 / w), w))
         c, s = inner.leadterm(w)
     except (ValueError, NotImplementedError, TypeError, sp.PoleError):
         return None
@@ -85,29 +85,15 @@ def _saturate(expr, t):
     args = [p for p, _ in parts]
     dropped = any(d for _, d in parts)
     u = args[0]
-    head = expr.func
-    if head in (sp.tanh, sp.erf, sigmoid, softplus, sp.erfc, sp.sech, sp.exp, sp.cosh, sp.sinh):
+    head, record = expr.func, head_of(expr)
+    if record is not None and record.exponential_like:
         way = _direction(sp.expand(u), t)
-        if way is None:
-            return None, True
         if way == 0:
             return head(u), dropped
-        up = way > 0
-        limits = {
-            sp.tanh: sp.Integer(way),
-            sp.erf: sp.Integer(way),
-            sigmoid: sp.Integer(up),
-            softplus: u if up else sp.S.Zero,
-            sp.erfc: sp.S.Zero if up else sp.Integer(2),
-            sp.sech: sp.S.Zero,
-            sp.exp: None if up else sp.S.Zero,
-        }
-        value = limits.get(head)
-        return (None, True) if value is None else (value, True)
+        end = record.end(way) if way else None
+        return (end.limit(u), True) if isinstance(end, End) else (None, True)
     if head is sp.Mul and any(a == 0 for a in args):
         return sp.S.Zero, True
-    if head in (sp.sin, sp.cos) and _direction(u, t) != 0:
-        return None, True
     return head(*args), dropped
 
 
@@ -142,7 +128,7 @@ def _mag(e) -> float:
     return abs(float(sp.N(e, 20))) * (1 + 1e-15)
 
 
-@lru_cache(maxsize=4096)
+@cached(4096)
 def bound(expr: sp.Expr, x: sp.Symbol, side: int = 0, ends: tuple | None = None) -> Bound | None:
     """A rigorous growth bound of a smooth expression for all real x (`side` 0), x ≥ 0 (1) or x ≤ 0 (-1), or between
     `ends`; None where the rules fail. A bounded expression has p = c = 0 wherever `span` or `dominated` sees it."""
@@ -204,32 +190,28 @@ def _power_bound(expr, x, side, ends):
 
 
 def _head_bound(expr, x, side, ends):
-    u, head = expr.args[0], expr.func
-    if head in (sp.tanh, sp.erf, sp.sin, sp.cos, sigmoid, sp.sech):
-        return Bound(1.0)
-    if head is sp.erfc:
-        return Bound(2.0)
-    if head is sp.atan:
-        return Bound(_up(math.pi / 2))
+    u, head = expr.args[0], head_of(expr)
+    if head is None:
+        return None
+    if head.growth is None:
+        size = max(map(abs, head.values))
+        return Bound(float(size) if size.is_Integer else _up(_mag(size))) if size.is_finite else None
     inner = bound(u, x, side, ends)
     if inner is None:
         return None
-    if head is softplus:
-        return Bound(0.7) + inner
-    if head is sp.asinh:  # asinh u < √(1 + u), and (1 + A v)^{1/2} ≤ (1 + A)^{1/2} v^{1/2} for v ≥ 1
-        return Bound(_up(math.sqrt(1 + inner.A)), _rate(inner.p / 2), _up(inner.c / 2))
-    if head in (sp.exp, sp.cosh, sp.sinh):
-        if head is sp.exp:
-            return _exp_bound(u, x, side, ends)
-        both = [_exp_bound(u, x, side, ends), _exp_bound(-u, x, side, ends)]  # cosh and sinh hold e^u and e^{-u}
-        return _fold(Bound.__add__, both)
-    if head is sp.log:
-        least = lower(u, x, side, ends)
-        if least is None or least <= 0:
-            return None
-        # log(A (1+|z|)^p e^{c|z|}) ≤ |log A| + (p + c)|z|
-        return Bound(_up(abs(math.log(least)) + abs(math.log(inner.A)) + inner.p + inner.c), 1.0)
-    return None
+    match head.growth:
+        case PowerGrowth(constant, factor, power):
+            grown = Bound(factor) * inner**power if power != 1 or factor != 1 else inner
+            return Bound(constant) + grown if constant else grown
+        case ExponentialGrowth(signs):
+            return _fold(Bound.__add__, [_exp_bound(s * u, x, side, ends) for s in signs])
+        case LogarithmicGrowth():
+            least = lower(u, x, side, ends)
+            if least is None or least <= 0:
+                return None
+            # log(A (1+|z|)^p e^{c|z|}) ≤ |log A| + (p + c)|z|
+            return Bound(_up(abs(math.log(least)) + abs(math.log(inner.A)) + inner.p + inner.c), 1.0)
+    raise AssertionError(head.growth)
 
 
 def _exp_bound(u, x, side, ends):
@@ -296,9 +278,6 @@ class Decay:
         return _up(self.A * (1 + best) ** self.p * math.exp(-self.c * best))
 
 
-_EXPONENTIAL = (sp.exp, sp.tanh, sp.sech, sp.erf, sp.erfc, sp.sinh, sp.cosh, sp.sin, sp.cos, sigmoid, softplus)
-
-
 def decay(expr: sp.Expr, t: sp.Symbol, algebraic: bool = False) -> Decay | None:
     """The power part of a smooth expression as t → +∞ with a rigorous exponential remainder; None where the rules do
     not reach.
@@ -308,7 +287,7 @@ def decay(expr: sp.Expr, t: sp.Symbol, algebraic: bool = False) -> Decay | None:
     """
     if not expr.has(t) or expr == t:
         return Decay(expr)
-    if algebraic and not expr.has(*_EXPONENTIAL):
+    if algebraic and not expr.has(*where("exponential_like")):
         return Decay(expr)
     if expr.is_Add or expr.is_Mul or (expr.is_Pow and expr.exp.is_Integer and expr.exp > 0):
         total: Decay | None = None
@@ -323,51 +302,35 @@ def decay(expr: sp.Expr, t: sp.Symbol, algebraic: bool = False) -> Decay | None:
     if len(expr.args) != 1:
         return None
     inner = decay(expr.args[0], t, algebraic)
-    if inner is not None and algebraic and expr.func in (sp.atan, sp.asinh) and inner.power.has(t):
-        return Decay(expr.func(inner.power), _up(inner.A * _LIPSCHITZ[expr.func]), inner.p, inner.c)
-    return None if inner is None else _head_decay(expr.func, inner, t)
+    head = head_of(expr)
+    if inner is None or head is None:
+        return None
+    if algebraic and isinstance(head.right, PowerEnd) and head.steepest is not None and inner.power.has(t):
+        return Decay(expr.func(inner.power), _up(inner.A * head.steepest), inner.p, inner.c)
+    return _head_decay(head, inner, t)
 
 
-# largest slope on the real line, where the head has one
-_LIPSCHITZ = {
-    sp.tanh: 1.0,
-    sp.erf: 1.13,
-    sp.erfc: 1.13,
-    sigmoid: 0.25,
-    softplus: 1.0,
-    sp.sin: 1.0,
-    sp.cos: 1.0,
-    sp.atan: 1.0,
-    sp.sech: 0.5,
-    sp.asinh: 1.0,
-}
-
-
-def _head_decay(head, u: Decay, t) -> Decay | None:
+def _head_decay(head: Head, u: Decay, t) -> Decay | None:
     if not u.power.has(t):  # tanh(softplus(z)) at -∞: the argument itself approaches a constant
-        if head is sp.exp:
+        if head.function is sp.exp:
             limit = float(u.power) + u.largest()
-            return Decay(head(u.power), _up(u.A * math.exp(limit)), u.p, u.c) if limit < 500 else None
-        return Decay(head(u.power), _up(u.A * _LIPSCHITZ[head]), u.p, u.c) if head in _LIPSCHITZ else None
+            return Decay(sp.exp(u.power), _up(u.A * math.exp(limit)), u.p, u.c) if limit < 500 else None
+        if head.steepest is None or not u.power.is_real:
+            return None
+        return Decay(head.function(u.power), _up(u.A * head.steepest), u.p, u.c)
     slope, offset = _least_slope(u.power, t)
     if slope is None:
         return None
-    up, k, room = slope > 0, abs(slope), math.exp(min(700.0, offset + u.largest()))
+    end, k, room = head.end(1 if slope > 0 else -1), abs(slope), math.exp(min(700.0, offset + u.largest()))
+    if not isinstance(end, End):
+        return None
     # |u| ≥ k t - offset - largest, so e^{-|u|} ≤ room · e^{-k t}
-    if head is sp.tanh:
-        return Decay(sp.Integer(1 if up else -1), _up(2 * room**2), 0.0, 2 * k)
-    if head is sp.erf:
-        return Decay(sp.Integer(1 if up else -1), _up(1.3 * room), 0.0, k)
-    if head is sigmoid:
-        return Decay(sp.Integer(1 if up else 0), _up(room), 0.0, k)
-    if head is softplus:
-        own = Decay(u.power if up else sp.S.Zero, _up(room), 0.0, k)
-        return own if u.A == 0 or not up else own.plus(Decay(sp.S.Zero, u.A, u.p, u.c))
-    if head is sp.sech:
-        return Decay(sp.S.Zero, _up(2 * room), 0.0, k)
-    if head is sp.exp and not up:
-        return Decay(sp.S.Zero, _up(room), 0.0, k)
-    return None
+    own = Decay(end.limit(u.power), _up(float(end.size) * room**end.rate), 0.0, end.rate * k)
+    follows = abs(sp.expand(end.limit(_U)).coeff(_U))  # how much of a change of u the limit takes over
+    return own if u.A == 0 or follows == 0 else own.plus(Decay(sp.S.Zero, _up(float(follows) * u.A), u.p, u.c))
+
+
+_U = sp.Dummy("u", real=True)
 
 
 def _least_slope(power: sp.Expr, t) -> tuple[float | None, float]:

@@ -18,8 +18,10 @@ from sympy.core.expr import AtomicExpr
 
 from meanfield import balls
 from meanfield.functions.growth import _leading, decay
+from meanfield.heads import cached, head_of, records, where
+from meanfield.heads.record import LARGE_SHARE, SHARE, End, Head
 from meanfield.results import MeanFieldError
-from meanfield.symbols import Z, sigmoid, softplus
+from meanfield.symbols import Z
 
 BITS = 128  # of the search; a function whose zeros this does not separate is refused
 EVALUATIONS = 30_000
@@ -147,7 +149,7 @@ def _exact(x) -> arb:
     return arb(int(x.p)) / arb(int(x.q))
 
 
-@lru_cache(maxsize=1024)
+@cached(1024)
 def real_function(expr: sp.Expr, x: sp.Symbol) -> Real:
     """A smooth expression as a function of real balls; where it is not real or not known, the answer is not finite."""
     f = balls.compile_ball(expr, (x,))
@@ -170,21 +172,17 @@ def sign_of_ball(value: arb) -> int:
 # ---------------------------------------------------------------------------------------------------- far out
 
 
-_SHARE = sp.Dummy("s", positive=True)  # some number in [0, 1], another one each time
-_LARGE_SHARE = sp.Dummy("S", positive=True)  # in [1/3, 1]
-
-
 def _interval(expr: sp.Expr, x: sp.Symbol, lo: arb) -> tuple[arb, arb] | None:
     """(below, above) every value of `expr` for x in [lo, ∞], ends possibly infinite; None where the rules fail."""
     if expr == x:
         return lo, arb.pos_inf()
-    if expr == _SHARE:
+    if expr == SHARE:
         return arb(0), arb(1)
-    if expr == _LARGE_SHARE:
+    if expr == LARGE_SHARE:
         return arb("0.33"), arb(1)
-    if expr.is_polynomial(x) and expr.is_Add and expr.has(x) and not expr.has(_SHARE, _LARGE_SHARE):
+    if expr.is_polynomial(x) and expr.is_Add and expr.has(x) and not expr.has(SHARE, LARGE_SHARE):
         return _polynomial_interval(sp.Poly(expr, x), x, lo)
-    if not expr.has(x, _SHARE, _LARGE_SHARE):
+    if not expr.has(x, SHARE, LARGE_SHARE):
         c = balls.constant(expr)
         return c.lower(), c.upper()
     if expr.is_Mul and (dying := _dying(expr, x, lo)) is not None:
@@ -203,7 +201,8 @@ def _interval(expr: sp.Expr, x: sp.Symbol, lo: arb) -> tuple[arb, arb] | None:
     if len(expr.args) != 1:
         return None
     u = _interval(expr.args[0], x, lo)
-    return None if u is None else _head_interval(expr.func, u)
+    head = head_of(expr)
+    return None if u is None or head is None else _head_interval(head, u)
 
 
 def _polynomial_interval(poly: sp.Poly, x, lo: arb):
@@ -290,44 +289,26 @@ def _raised(base, exponent):
     return tuple(v if not v.is_finite() or v.is_zero() else v**power for v in base)
 
 
-_RISING = {  # head: (value at -∞, value at ∞) of the rising ones
-    sp.exp: (0, math.inf),
-    sp.tanh: (-1, 1),
-    sp.erf: (-1, 1),
-    sigmoid: (0, 1),
-    softplus: (0, math.inf),
-    sp.asinh: (-math.inf, math.inf),
-    sp.sinh: (-math.inf, math.inf),
-    sp.atan: (-2, 2),
-}
-
-
-def _head_interval(head, u):
-    if head in (sp.sin, sp.cos):
-        return arb(-1), arb(1)
-    if head is sp.erfc:
-        low, high = _head_interval(sp.erf, u)
-        return (1 - high).lower(), (1 - low).upper()
-    if head in (sp.sech, sp.cosh):
-        size = _times(u, u) if u[0] >= 0 or u[1] <= 0 else (arb(0), _most([abs(u[0]), abs(u[1])]) ** 2)
-        near = arb(0) if not size[0] > 0 else size[0].sqrt()
-        far = size[1] if not size[1].is_finite() else size[1].sqrt()
-        cosh = near.cosh().lower(), arb.pos_inf() if not far.is_finite() else far.cosh().upper()
-        return cosh if head is sp.cosh else _raised(cosh, sp.S.NegativeOne)
-    if head is sp.log:
-        if not u[0] > 0:
-            return None
-        return u[0].log().lower(), u[1] if not u[1].is_finite() else u[1].log().upper()
-    if head not in _RISING:
+def _head_interval(head: Head, u):
+    """(below, above) every value of a head for arguments between u's ends, which may be infinite."""
+    if not head.shape:
+        found = tuple(balls.constant(v) if v.is_finite else arb(str(v).replace("oo", "inf")) for v in head.values)
+        return (found[0].lower(), found[1].upper()) if head.whole else None
+    if not (head.whole or (u[0] > balls.constant(head.domain[0]) and head.domain[1] == sp.oo)):
         return None
-    f = real_function(head(Z[0]), Z[0])
+    if head.shape in ("valley", "hill"):
+        far = _most([abs(u[0]), abs(u[1])])
+        u = (arb(0) if not (u[0] >= 0 or u[1] <= 0) else _least([abs(u[0]), abs(u[1])])).lower(), far.upper()
+    f = real_function(head.function(Z[0]), Z[0])
+    rises = head.shape in ("rising", "valley")
     out = []
-    for v, side in zip(u, (0, 1)):
+    for v, upper in zip(u if rises else reversed(u), (False, True)):
         if v.is_finite():
-            out.append(f(v).upper() if side else f(v).lower())
-        else:
-            limit = _RISING[head][1 if v > 0 else 0]
-            out.append(arb(limit) if math.isfinite(limit) else v)
+            value = f(v)
+        else:  # the supremum is met at ∞ where h rises there, the infimum at -∞
+            limit = head.values[(v > 0) == rises]
+            value = balls.constant(limit) if limit.is_finite else arb.pos_inf() if limit == sp.oo else arb.neg_inf()
+        out.append(value.upper() if upper else value.lower())
     return tuple(out) if not any(v.is_nan() for v in out) else None
 
 
@@ -345,7 +326,7 @@ def clear_beyond(expr: sp.Expr, x: sp.Symbol, side: int, depth: int = 3) -> floa
         exponents = {e.args[0] for e in form.atoms(sp.exp) if e.args[0].is_polynomial(t)}
         for q in (sp.S.Zero, *sorted(exponents, key=sp.default_sort_key)):
             scaled = _collected(form * sp.exp(-q))
-            T = None if scaled.has(_SHARE, _LARGE_SHARE) else _clear_by_decay(scaled, t)
+            T = None if scaled.has(SHARE, LARGE_SHARE) else _clear_by_decay(scaled, t)
             T = _clear_by_interval(scaled, t) if T is None and scaled is not flipped else T
             if T is not None:
                 return max(T, start)
@@ -368,7 +349,7 @@ def _clear_by_interval(g: sp.Expr, t) -> float | None:
 def _clear_by_leading_term(g: sp.Expr, t) -> float | None:
     """An algebraic function over its leading term c t^s, in w = 1/t on [0, 1/T]."""
     w = sp.Dummy("w", positive=True)
-    lead = None if g.has(sp.sin, sp.cos, sp.exp, sp.tanh, sp.erf, sp.erfc, sigmoid, softplus) else _leading(g, t)
+    lead = None if g.has(*where("exponential_like")) else _leading(g, t)
     if lead is None or lead == 0:
         return None
     inner = sp.expand(sp.together(g.subs(t, 1 / w)) / lead.subs(t, 1 / w))
@@ -385,47 +366,38 @@ def _in_exponentials(e: sp.Expr, t) -> tuple[sp.Expr, float]:
     """(`e` up to a positive factor with saturating heads of polynomials as exponentials, which can be divided out; from
     where on).
 
-    erfc(u) = s e^{-u²} with s in [0, 1], log(1 + y) = y - s y²/2 with s in [1/3, 1], for u ≥ 0 and 0 ≤ y ≤ 1: beyond
-    the zeros of each u.
+    Heads that are no rational function of exponentials come with unknown numbers in [0, 1] (`heads.record.End`), for
+    u ≥ 0: beyond the zeros of each u.
     """
     beyond = [0.0]
 
-    def up(u):
+    def direction(u) -> int:
         if not (u.is_polynomial(t) and u.has(t)):
-            return False
+            return 0
         poly = sp.Poly(u, t)
         beyond.append(1.001 + max(abs(float(c / poly.LC())) for c in poly.all_coeffs()))  # Cauchy's bound
-        return poly.LC().is_positive
+        return 1 if poly.LC().is_positive else -1 if poly.LC().is_negative else 0
 
-    def down(u):
-        return up(-u)
+    def by_exponentials(head: Head, u) -> sp.Expr:
+        way = direction(u)
+        end = head.end(way) if way else None
+        if not isinstance(end, End):
+            return head.function(u)
+        if head.form:
+            return head.form[way](u)
+        return head.function(u) if end.enclosed is None else end.enclosed(u)
 
-    def erfc(u):
-        return _SHARE * sp.exp(-(u**2)) if up(u) else 2 - _SHARE * sp.exp(-(u**2)) if down(u) else sp.erfc(u)
-
-    def plus(u):
-        y = sp.exp(-u if up(u) else u)
-        own = y - _LARGE_SHARE * y**2 / 2
-        return u + own if up(u) else own if down(u) else softplus(u)
-
-    for head, written in (
-        (sp.tanh, lambda u: (1 - sp.exp(-2 * u)) / (1 + sp.exp(-2 * u)) if up(u) else sp.tanh(u)),
-        (sp.tanh, lambda u: (sp.exp(2 * u) - 1) / (1 + sp.exp(2 * u)) if down(u) else sp.tanh(u)),
-        (sp.sech, lambda u: 2 * sp.exp(-u) / (1 + sp.exp(-2 * u)) if up(u) else sp.sech(u)),
-        (sigmoid, lambda u: sp.exp(u) / (1 + sp.exp(u)) if down(u) else 1 / (1 + sp.exp(-u)) if up(u) else sigmoid(u)),
-        (sp.erf, lambda u: 1 - erfc(u) if up(u) or down(u) else sp.erf(u)),
-        (sp.erfc, erfc),
-        (softplus, plus),
-    ):
-        e = e.replace(head, written)
+    for head in records("bends"):
+        if head.function is not sp.exp and e.has(head.function):
+            e = e.replace(head.function, lambda u, h=head: by_exponentials(h, u))
     return _plain(e, t), max(beyond)
 
 
 def _plain(e: sp.Expr, t) -> sp.Expr:
     """The numerator, hyperbolic functions as exponentials where growth must be seen."""
-    e = e.replace(sp.sinh, lambda u: (sp.exp(u) - sp.exp(-u)) / 2).replace(
-        sp.cosh, lambda u: (sp.exp(u) + sp.exp(-u)) / 2
-    )
+    for head in records("grows_exponentially"):
+        if head.function is not sp.exp:
+            e = e.replace(head.function, lambda u, h=head: h.form[1](u) if h.form else h.function(u))
     if any(p.exp.is_negative and p.base.has(t) and p.base is not sp.E for p in e.atoms(sp.Pow)):
         e = sp.fraction(sp.together(e))[0]
     return _collected(e)

@@ -6,6 +6,7 @@ import ast
 import difflib
 import math
 import re
+from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping
 from fractions import Fraction
 
@@ -13,46 +14,25 @@ import sympy as sp
 
 from meanfield.architecture import Number, Param
 from meanfield.arguments import shown
+from meanfield.heads import NAMES, vast, where
 from meanfield.results import MeanFieldError
-from meanfield.symbols import parameter, recognise, sigmoid, softplus, vast, z
+from meanfield.symbols import parameter, recognise, z
 
 MAX_NESTED = 5  # functions inside functions; what only switches is not counted
 MAX_LENGTH, MAX_NODES, MAX_EXPONENT, MAX_DIGITS = 600, 250, 64, 40
 
-FUNCTIONS: dict[str, tuple[int | None, Callable[..., sp.Expr]]] = {
-    **{
-        name: (1, getattr(sp, name))
-        for name in (
-            "exp",
-            "log",
-            "sqrt",
-            "erf",
-            "erfc",
-            "tanh",
-            "sinh",
-            "cosh",
-            "sech",
-            "sin",
-            "cos",
-            "atan",
-            "asinh",
-            "sign",
-        )
-    },
-    "abs": (1, sp.Abs),
-    "Abs": (1, sp.Abs),
-    "Max": (None, sp.Max),
-    "max": (None, sp.Max),
-    "Min": (None, sp.Min),
-    "min": (None, sp.Min),
-    "sigmoid": (1, sigmoid),
-    "softplus": (1, softplus),
-    "arctan": (1, sp.atan),
+_CHOICES: dict[str, tuple[int | None, Callable[..., sp.Expr]]] = {
+    "sqrt": (1, sp.sqrt),
+    "sign": (1, sp.sign),
+    **dict.fromkeys(("abs", "Abs"), (1, sp.Abs)),
+    **dict.fromkeys(("Max", "max"), (None, sp.Max)),
+    **dict.fromkeys(("Min", "min"), (None, sp.Min)),
     "relu": (1, lambda x: sp.Max(x, 0)),
-    "Heaviside": (1, lambda x: sp.Heaviside(x, sp.S.Half)),
-    "step": (1, lambda x: sp.Heaviside(x, sp.S.Half)),
+    **dict.fromkeys(("Heaviside", "step"), (1, lambda x: sp.Heaviside(x, sp.S.Half))),
     "clip": (3, lambda x, a, b: sp.Min(sp.Max(x, a), b)),
 }
+#: name → (how many arguments, None: one or more; what it makes of them)
+FUNCTIONS: Mapping[str, tuple[int | None, Callable[..., sp.Expr]]] = ChainMap(_CHOICES, NAMES)
 CONSTANTS = {"pi": sp.pi, "E": sp.E}
 _COMPARE = {ast.Lt: sp.Lt, ast.LtE: sp.Le, ast.Gt: sp.Gt, ast.GtE: sp.Ge}
 
@@ -82,7 +62,7 @@ def parse(text: str, parameters: Collection[str] = (), known: Collection[str] = 
         if isinstance(error, MeanFieldError):
             raise
         raise MeanFieldError(f"{shown(text)} is not a real finite function: {error}.") from None
-    if _nested(expr) > 2:
+    if _nested(expr, where("grows_exponentially")) > 2:
         raise MeanFieldError(
             f"{text[:80]!r} nests exponentials more than twice; no Gaussian average of it is finite or useful."
         )
@@ -265,7 +245,7 @@ def refuse_vast(expr: sp.Expr, text: str) -> None:
         raise MeanFieldError(f"{shown(text)} holds {shown(number)}, which no double holds; rescale it.")
 
 
-def _nested(e, kinds=(sp.exp, sp.sinh, sp.cosh), without=()) -> int:
+def _nested(e, kinds, without=()) -> int:
     """How deep functions of some kinds (but not of others) stand inside each other."""
     inner = max((_nested(a, kinds, without) for a in e.args), default=0)
     return inner + (isinstance(e, kinds) and not isinstance(e, without))
@@ -320,7 +300,7 @@ class _Reader:
 
     def held(self, name: str, function: Callable[..., sp.Expr], args: list) -> sp.Expr:
         """function(args), if a double holds the number it is: SymPy would work out the digits of exp(exp(1e30))."""
-        if name in ("exp", "sinh", "cosh") and args[0].is_number:
+        if name in NAMES and NAMES[name][1] in where("grows_exponentially") and args[0].is_number:
             refuse_vast(function(args[0], evaluate=False), self.text)
         return function(*args)
 

@@ -18,9 +18,11 @@ from meanfield.arguments import shown
 from meanfield.functions import zeros
 from meanfield.functions.growth import tail
 from meanfield.functions.isolation import Root
+from meanfield.heads import records, vast, written
+from meanfield.heads.record import Head
 from meanfield.limits import tick
 from meanfield.results import MeanFieldError, Undetermined
-from meanfield.symbols import sigmoid, simplified, softplus, vast
+from meanfield.symbols import simplified
 
 SWITCHES = (sp.Abs, sp.Max, sp.Min, sp.sign, sp.Heaviside, sp.Piecewise)
 
@@ -110,7 +112,7 @@ def jump(left: sp.Expr, right: sp.Expr, x: sp.Symbol, b: sp.Expr) -> sp.Expr:
 
 def _symbolic_jump(step: sp.Expr, b: sp.Expr) -> sp.Expr:
     """A step that holds symbols: 0 where that is proved, itself where it is not 0 at sample values of them."""
-    explicit = step.replace(softplus, lambda u: sp.log(1 + sp.exp(u))).replace(sigmoid, lambda u: 1 / (1 + sp.exp(-u)))
+    explicit = written(step)
     if sp.expand(explicit) == 0:
         return sp.S.Zero
     simple = simplified(explicit)
@@ -319,15 +321,13 @@ def _choose(node, x, sample):
 def derivative(expr: sp.Expr, x: sp.Symbol) -> sp.Expr:
     """d expr/dx of a smooth expression, tidied so that equal functions look equal.
 
-    Even powers of tanh(u) become 1 - sech²(u), so the slope of tanh is sech² and its square sech⁴ rather than (1 -
-    tanh²)².
+    1 - tanh²(u) becomes sech²(u), so the slope of tanh is sech² and its square sech⁴ rather than (1 - tanh²)².
     """
     result = expr.diff(x)
-    if result.has(sp.tanh):
-        # d tanh(u) = 1 - tanh²(u): rewrite just that, so that no polynomial expansion is forced on the rest
-        result = result.replace(lambda e: e.is_Add and e.has(sp.tanh), _reduce_tanh)
-    if result.has(sp.sech):
-        result = result.replace(lambda e: e.is_Add and e.has(sp.sech), _reduce_tanh)
+    for head in records("square"):
+        for part in (head.function, head.square):
+            if result.has(part):  # just the sums that hold it, so that no polynomial expansion is forced on the rest
+                result = result.replace(lambda e, p=part: e.is_Add and e.has(p), lambda e, h=head: _one_square(e, h))
     if any(e.base == -x for e in result.atoms(sp.Pow)):
         result = result.replace(lambda e: e.is_Mul, lambda e: _one_power(e, x))
     return result
@@ -344,14 +344,14 @@ def _one_power(e: sp.Expr, x: sp.Symbol) -> sp.Expr:
     return sp.Integer(-1) ** n * (-x) ** (sp.Add(*[a.exp for a in mine]) + n) * sp.Mul(*others)
 
 
-def _reduce_tanh(e: sp.Expr) -> sp.Expr:
-    for u in {a.args[0] for a in e.atoms(sp.tanh)}:
-        one_minus, tanh2 = sp.sech(u) ** 2, sp.tanh(u) ** 2
+def _one_square(e: sp.Expr, head: Head) -> sp.Expr:
+    """A sum with c - c·h² written as c·g², where 1 - h² = g²."""
+    for u in {a.args[0] for a in e.atoms(head.function)}:
+        square, other = head.function(u) ** 2, head.square(u) ** 2  # type: ignore[misc]
         terms = dict(zip(e.args, e.args))
         for term in e.args:
-            # c - c·tanh²  →  c·sech²
-            partner = -term * tanh2
+            partner = -term * square
             if partner in terms:
-                e = e - term - partner + term * one_minus
-                return _reduce_tanh(e) if e.is_Add else e
+                e = e - term - partner + term * other
+                return _one_square(e, head) if e.is_Add else e
     return e

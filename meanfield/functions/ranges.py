@@ -5,27 +5,14 @@ arithmetic elsewhere; and what a product with a factor that dies cannot exceed.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 import sympy as sp
 
-from meanfield.symbols import sigmoid, softplus
+from meanfield.heads import cached, head_of
+from meanfield.heads.record import End, Head
 
 Ends = tuple[float, float]
 _ANY = (-math.inf, math.inf)
-_RISING = {
-    sp.tanh: math.tanh,
-    sp.erf: math.erf,
-    sp.atan: math.atan,
-    sp.asinh: math.asinh,
-    sp.sinh: lambda v: math.copysign(math.inf, v) if abs(v) > 700 else math.sinh(v),
-    sp.exp: lambda v: math.inf if v > 700 else math.exp(v),
-    sigmoid: lambda v: 1 / (1 + math.exp(-v)) if v > -700 else 0.0,
-    softplus: lambda v: math.inf if v == math.inf else max(v, 0.0) + math.log1p(math.exp(-abs(v))),
-    sp.erfc: lambda v: -math.erfc(v),  # falls: its negative rises
-}
-
-
 def _outwards(low: float, high: float) -> Ends:
     """The interval a little wider than the rounding of a few operations; not a number is anything."""
     if math.isnan(low) or math.isnan(high):
@@ -33,7 +20,7 @@ def _outwards(low: float, high: float) -> Ends:
     return low - 1e-14 * abs(low), high + 1e-14 * abs(high)
 
 
-@lru_cache(maxsize=4096)
+@cached(4096)
 def span(expr: sp.Expr, x: sp.Symbol, low: float, high: float) -> Ends:
     """An interval that holds every value of a smooth `expr` for low ≤ x ≤ high: exact extrema (by isolated real roots)
     of rational functions times exponentials of polynomials, interval arithmetic and monotone heads elsewhere."""
@@ -59,22 +46,22 @@ def span(expr: sp.Expr, x: sp.Symbol, low: float, high: float) -> Ends:
     if len(expr.args) != 1:
         return _ANY
     a, b = span(expr.args[0], x, low, high)
-    return _head_span(expr.func, a, b)
+    head = head_of(expr)
+    return _ANY if head is None else _head_span(head, a, b)
 
 
-def _head_span(head, a: float, b: float) -> Ends:
-    if head in _RISING:
-        ends = [_RISING[head](v) for v in (a, b)]
-        return _outwards(-ends[1], -ends[0]) if head is sp.erfc else _outwards(*ends)
-    if head in (sp.sin, sp.cos):
-        return -1.0, 1.0
-    if head in (sp.cosh, sp.sech):
+def _head_span(head: Head, a: float, b: float) -> Ends:
+    if head.number is None or not head.shape:
+        low, high = (float(v) for v in head.values)
+        exact = all(v.is_Integer for v in head.values)
+        return (low, high) if head.whole and exact else _outwards(low, high) if head.whole else _ANY
+    if not head.whole and not (a > head.domain[0] and (b < head.domain[1] or head.domain[1] == sp.oo)):
+        return _ANY
+    if head.shape in ("valley", "hill"):
         far, near = max(abs(a), abs(b)), 0.0 if a <= 0 <= b else min(abs(a), abs(b))
-        most, least = (math.inf if v > 700 else math.cosh(v) for v in (far, near))
-        return _outwards(least, most) if head is sp.cosh else _outwards(1 / most, 1 / least)
-    if head is sp.log and a > 0:
-        return _outwards(math.log(a), math.log(b) if b < math.inf else math.inf)
-    return _ANY
+        a, b = near, far
+    ends = [head.number(v) for v in (a, b)]
+    return _outwards(min(ends), max(ends))
 
 
 def _times(one: Ends, other: Ends) -> Ends:
@@ -191,7 +178,7 @@ def _near_extremes(expr: sp.Expr, x: sp.Symbol, low: float, high: float) -> Ends
 
 def dominated(expr: sp.Expr, x: sp.Symbol, low: float, high: float) -> float:
     """A bound of |product| on one side of 0, with factors that die replaced by the exponential above them: sech u ≤ 2
-    e^{-|u|}, σ(u) and softplus(u) ≤ e^u, erfc u ≤ 3 e^{-u}. Infinite where that does not bound it."""
+    e^{-|u|}, σ(u) and softplus(u) ≤ e^u. Infinite where that does not bound it."""
     core, others = sp.S.One, 1.0
     for f in sp.Mul.make_args(expr):
         base, n = (f.base, f.exp) if f.is_Pow and f.base is not sp.E and f.exp.is_Integer and f.exp > 0 else (f, 1)
@@ -236,12 +223,13 @@ def _below(f: sp.Expr, x: sp.Symbol, low: float, high: float) -> sp.Expr | None:
 
 def _above(e: sp.Expr, x: sp.Symbol, right: bool) -> sp.Expr | None:
     """An exponential above a factor that dies on this side."""
-    if not isinstance(e, (sp.sech, sigmoid, softplus, sp.erfc)) or not e.args[0].is_polynomial(x):
+    head = head_of(e)
+    if head is None or _is_core(e, x) or not head.bends or not e.args[0].is_polynomial(x):
         return None
     u = e.args[0]
     lead = sp.Poly(u, x).LC() * (1 if right else -1) ** sp.Poly(u, x).degree()
-    if isinstance(e, sp.sech) and lead.is_number:
-        return 2 * sp.exp(-u if lead > 0 else u)
-    if isinstance(e, sp.erfc) and lead.is_positive:
-        return 3 * sp.exp(-u)
-    return sp.exp(u) if isinstance(e, (sigmoid, softplus)) and lead.is_negative else None
+    way = 1 if lead.is_positive else -1 if lead.is_negative else 0
+    end = head.end(way) if way else None
+    if not isinstance(end, End) or end.limit(u) != 0:
+        return None
+    return end.size * sp.exp(-way * end.rate * u)

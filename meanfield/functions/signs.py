@@ -27,8 +27,9 @@ from meanfield.functions.series.ball_series import ball_series, coefficients
 from meanfield.functions.series.infinity import normal_form
 from meanfield.functions.series.taylor import taylor
 from meanfield.functions.series.transseries import as_exponentials, far_sign
+from meanfield.heads import far_out, records, where
 from meanfield.results import MeanFieldError
-from meanfield.symbols import Z, factored, sigmoid, softplus, steep
+from meanfield.symbols import Z, factored, steep
 
 x = Z[0]
 Signs = tuple[int, ...]
@@ -165,28 +166,27 @@ def _strip(e: sp.Expr) -> tuple[int, sp.Expr]:
 
 def _without_minus(e: sp.Expr) -> sp.Expr:
     """σ(-u) = 1 - σ(u), softplus(-u) = softplus(u) - u and parity of the odd heads, so that equal parts cancel."""
-    e = e.replace(
-        lambda a: isinstance(a, sigmoid) and a.args[0].could_extract_minus_sign(), lambda a: 1 - sigmoid(-a.args[0])
-    )
-    if any(a.has(softplus) for a in e.atoms(sp.tanh, sp.sech)):
-        return sp.expand(e)
-    e = e.replace(
-        lambda a: isinstance(a, softplus) and a.args[0].could_extract_minus_sign(),
-        lambda a: softplus(-a.args[0]) + a.args[0],
-    )
+    for head in records("reflection"):
+        around = (a for a in e.atoms(*where("by_exponentials")) if a.func is not head.function)
+        if head.exponentiated is not None and any(a.has(head.function) for a in around):
+            continue  # tanh(softplus(u)) is rational in e^u as it stands
+        e = e.replace(
+            lambda a, h=head: isinstance(a, h.function) and a.args[0].could_extract_minus_sign(),
+            lambda a, h=head: h.reflection(h.function(-a.args[0]), -a.args[0]),
+        )
     return sp.expand(e)
 
 
 def _sign_of_factor(f: sp.Expr) -> int | None:
     if f.is_number:
         return _sign_of_number(f) or None
-    if f == x or isinstance(f, (sp.exp, sp.sech, sp.cosh, sp.erfc, sigmoid, softplus)):
+    if f == x or isinstance(f, where("positive")):
         return 1
     if f.is_Pow:
         if f.exp.is_even:
             return 1
         return _sign_of_factor(f.base) if f.exp.is_Integer else 1
-    if isinstance(f, (sp.tanh, sp.erf, sp.atan, sp.sinh, sp.asinh)) and (f.args[0] / x).is_positive:
+    if isinstance(f, where("odd_rising")) and (f.args[0] / x).is_positive:
         return 1
     if f.is_polynomial(x):
         values = sp.Poly(f, x).all_coeffs()
@@ -432,12 +432,10 @@ def _lowest(part: sp.Expr, q, v):
 def _far_algebraic(e):
     """z = 1/w: the leading power of w is taken out, and what is left keeps its sign on 0 ≤ w ≤ 1/M."""
     w = sp.Dummy("w", positive=True)
-    if e.has(sp.exp, sp.erf, sp.erfc, sp.sin, sp.cos, sp.tanh, sp.sech, sigmoid, softplus):
+    if e.has(*where("exponential_like")):
         return None
-    inner = sp.together(e.subs(x, 1 / w)).replace(
-        sp.atan, lambda u: sp.pi / 2 - sp.atan(1 / u) if u.has(w) else sp.atan(u)
-    )
     try:
+        inner = far_out(sp.together(e.subs(x, 1 / w)), w)
         _, power = inner.leadterm(w)
     except (ValueError, NotImplementedError, TypeError, sp.PoleError):
         return None

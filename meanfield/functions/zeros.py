@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import contextlib
 
+import mpmath
 import sympy as sp
 
 from meanfield import balls
 from meanfield.functions.isolation import Root, Undecided, isolate, real_function, sign_of_ball
+from meanfield.heads import head_of, records, where
+from meanfield.heads.record import Head
 from meanfield.results import MeanFieldError, Undetermined
-from meanfield.symbols import Z, factored, sigmoid, softplus, steep, steep_exponentials
+from meanfield.symbols import Z, factored, steep, steep_exponentials
 
 ADVICE = "give the parameters values (derive(..., t=0.3)), or write the activation with explicit breaks"
 
@@ -69,8 +72,9 @@ def _positive(base, exponent) -> sp.Expr:
 
 def is_zero(e: sp.Expr) -> bool:
     """Whether a number (or expression) is proved to be 0 by an exact identity."""
-    e = e.replace(lambda f: isinstance(f, (sp.asin, sp.acos, sp.atan)), _plain_argument)
-    e = e.replace(sp.erfc, lambda u: 1 - sp.erf(u))
+    e = e.replace(lambda f: isinstance(f, where("arc")), _plain_argument)
+    for head in records("plain"):
+        e = e.replace(head.function, head.plain)
     for root in e.atoms(Root):  # steep or not: the exponentials stay symbols
         if _divides(root, e):
             return True
@@ -79,7 +83,7 @@ def is_zero(e: sp.Expr) -> bool:
     e = sp.expand(e)
     if e == 0:
         return True
-    if e.has(sigmoid, softplus, sp.tanh, sp.sech):
+    if e.has(*where("by_exponentials")):
         e = sp.expand(e.rewrite(sp.exp))
     return e == 0 or (not e.has(Root) and sp.simplify(e) == 0)
 
@@ -191,11 +195,8 @@ def _factors(expr, x) -> list[sp.Expr]:
     return out
 
 
-_NEVER_ZERO = (sp.exp, sp.cosh, sp.sech, sigmoid, softplus, sp.erfc)
-
-
 def _zeros(e, x, lo, hi) -> list[sp.Expr]:
-    if isinstance(e, _NEVER_ZERO):
+    if isinstance(e, where("positive")):
         return []
     try:
         return _solve(e, sp.S.Zero, x)
@@ -332,58 +333,68 @@ def _inside(w, lo, hi) -> bool:
     return ways == [1, 1]
 
 
-_ONE_TO_ONE = (sp.tanh, sp.erf, sp.erfc, sp.atan, sp.asinh, sp.sinh, sigmoid, softplus, sp.exp)
-
-
-def _inverse(head, w) -> list[sp.Expr]:
-    """All real u with head(u) = w."""
-    if w.func is head and head in _ONE_TO_ONE and w.args[0].is_real:
-        return [w.args[0]]  # tanh(2) is met at 2, not at a logarithm of it
-    if w == 0 and head in (sp.tanh, sp.erf, sp.atan, sp.asinh, sp.sinh):
-        return [sp.S.Zero]
-    if head is sp.asinh:
-        return [sp.sinh(w)]
-    if head is sp.sinh:
-        return [sp.asinh(w)]
-    if head is sp.log:
-        return [sp.exp(w)]
-    ranges = {
-        sp.tanh: (-1, 1, lambda: [sp.log((1 + w) / (1 - w)) / 2]),
-        sp.erf: (-1, 1, lambda: [_erf_inverse(w)]),
-        sp.erfc: (0, 2, lambda: [_erf_inverse(1 - w)]),
-        sigmoid: (0, 1, lambda: [sp.log(w / (1 - w))]),
-        softplus: (0, None, lambda: [sp.log(sp.exp(w) - 1)]),
-        sp.exp: (0, None, lambda: [sp.log(w)]),
-        sp.atan: (-sp.pi / 2, sp.pi / 2, lambda: [sp.sin(w) / sp.cos(w)]),
-        sp.cosh: (1, None, lambda: _both(sp.log(w + sp.sqrt(w**2 - 1)))),
-        sp.sech: (0, 1, lambda: _both(sp.log((1 + sp.sqrt(1 - w**2)) / w))),
-    }
-    if head not in ranges:
+def _inverse(function: type, w) -> list[sp.Expr]:
+    """All real u with h(u) = w."""
+    head = head_of(function)
+    if head is None:
         raise Undecided
-    lo, hi, inverse = ranges[head]
-    return inverse() if _inside(w, lo, hi) else []
+    if w.func is function and head.injective and w.args[0].is_real:
+        return [w.args[0]]  # tanh(2) is met at 2, not at a logarithm of it
+    if w == 0 and head.injective and head.odd:
+        return [sp.S.Zero]
+    lo, hi = (None if v in (-sp.oo, sp.oo) else v for v in head.values)
+    if head.inverse is None:
+        return _numbered(head, w) if head.injective and _inside(w, lo, hi) else _undecided()
+    if not _inside(w, lo, hi):
+        return []
+    found = head.inverse(w)
+    if isinstance(found, tuple):
+        return _inverse(*found)
+    return [found] if head.shape in ("rising", "falling") else _both(found)
+
+
+def _undecided() -> list[sp.Expr]:
+    raise Undecided
 
 
 def _both(u) -> list[sp.Expr]:
     return [u, -u]
 
 
-def _erf_inverse(w) -> sp.Expr:
-    """erf⁻¹(w) for a number |w| < 1: SymPy's erfinv has no balls, a `Root` has."""
-    way = sign(w)
-    if way == 0:
-        return sp.S.Zero
+def _numbered(head: Head, w) -> list[sp.Expr]:
+    """The u with h(u) = w of a rising or falling head without a closed inverse, for a number w: a `Root`."""
     if not sp.sympify(w).is_number:
         raise Undecided
-    size = sp.Abs(w)
-    if sp.N(size, 60) >= 1:  # closer to 1 than 60 digits tell
+    way, size = (sign(w), sp.Abs(w)) if head.odd else (1, w)
+    if not way:
+        return [sp.S.Zero]
+    with mpmath.workdps(60):
+        near = _bisected(head.mpmath, mpmath.mpf(sp.N(size, 60)), head.shape == "rising")
+    if near is None or not near:
         raise Undecided
-    near = sp.Rational(str(sp.N(sp.erfinv(sp.N(size, 60)), 30)))
+    side = 1 if near > 0 else -1
     for k in (20, 12, 6):
-        lo, hi = near * (1 - sp.Rational(1, 10**k)), near * (1 + sp.Rational(1, 10**k))
+        lo, hi = sorted(near * (1 + s * sp.Rational(1, 10**k)) for s in (1, -1))
         with balls.precision(400):
-            low, high = (balls.constant(sp.erf(v) - size) for v in (lo, hi))
-        if low < 0 and high > 0:
-            return way * Root(sp.erf(Z[0]) - size, lo, hi)
+            ways = [sign_of_ball(balls.constant(head.function(v) - size)) for v in (lo, hi)]
+        if ways[0] * ways[1] < 0:
+            lo, hi = sorted((side * lo, side * hi))
+            return [way * side * Root(head.function(side * Z[0]) - size, lo, hi)]
     raise Undecided
+
+
+def _bisected(h, value, rises: bool) -> sp.Rational | None:
+    """30 digits of the place where a monotone function has a value; None where doubling does not reach it."""
+    low, high = mpmath.mpf(-1), mpmath.mpf(1)
+    for _ in range(60):
+        if ((h(low) < value) == rises) and ((h(high) > value) == rises):
+            break
+        low, high = 2 * low, 2 * high
+    else:
+        return None
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if (h(middle) < value) == rises else (low, middle)
+    return sp.Rational(mpmath.nstr((low + high) / 2, 30))
+
 

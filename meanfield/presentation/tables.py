@@ -226,20 +226,45 @@ def law_latex(law: Law) -> str:
     return law_tex(law)
 
 
+#: what K and J stand for where positions of a batch settle
+APART = "K stands for K - K_ab, J for J - J_ab"
+
+
 def theory_table(
-    phis: tuple[Activation, ...], block: Block, one: Recursion, two: Recursion, order: int
+    phis: tuple[Activation, ...], block: Block, one: Recursion, two: Recursion | None, order: int, kind: str = ""
 ) -> Table:
-    """Maps, susceptibilities, closed forms, two ends, large-depth laws of one theory."""
-    rows = [*_maps(one, "Maps (one input)"), *_first_maps(one, "Maps (one input)")]
-    for name, e in one.susceptibilities().items():
-        value = _shown(e) if e != sp.oo else "infinite"
-        rows.append(Row("Susceptibilities", name, value, _SUSCEPTIBILITY[name], nodes=None if e == sp.oo else e))
-    rows += _maps(two, "Maps (two inputs)")
+    """Maps, susceptibilities, closed forms, two ends, large-depth laws of one theory.
+
+    two: the recursion of two inputs. kind: "batch" or "tokens" where `one` is that of any two positions: two is then
+    the recursion that settles, or None where none does.
+    """
+    section = f"Maps (any two {'inputs of a batch' if kind == 'batch' else kind})" if kind else "Maps (one input)"
+    rows = [*_maps(one, section), *_first_maps(one, section)]
+    rows += susceptibility_rows(two if kind == "batch" else one, kind)
+    if two is not None and not kind:
+        rows += _maps(two, "Maps (two inputs)")
     for phi in phis:
         own = [*_closed_rows(phi), *_end_rows(phi, order)]
         rows += own if len(phis) == 1 else [replace(row, section=f"{row.section}, {phi}") for row in own]
-    rows += _depth_rows(block, one)
-    return Table(f"Large-width theory: {describe(block)}", tuple(rows))
+    rows += _depth_rows(block, two if kind else one)
+    level = ", averaged over token matrices" if kind == "tokens" else ""
+    return Table(f"Large-width theory: {describe(block)}{level}", tuple(rows))
+
+
+def susceptibility_rows(recursion: Recursion | None, kind: str) -> list[Row]:
+    """χ_J, χ_K, χ_Δ and χ_c of a recursion, those that exist."""
+    rows: list[Row] = []
+    if recursion is None:
+        return rows
+    try:
+        found = recursion.susceptibilities()
+    except MeanFieldError:  # of averages over what a batch shares
+        return rows
+    for name, e in found.items():
+        value, remark = (_shown(e) if e != sp.oo else "infinite"), APART if kind == "batch" and not rows else ""
+        nodes = None if e == sp.oo else e
+        rows.append(Row("Susceptibilities", name, value, _SUSCEPTIBILITY[name], remark, nodes))
+    return rows
 
 
 def _maps(recursion: Recursion, section: str) -> list[Row]:
@@ -331,8 +356,8 @@ def _end_rows(phi: Activation, order: int) -> list[Row]:
     return rows
 
 
-def _depth_rows(block: Block, one: Recursion) -> list[Row]:
-    if not isinstance(block, Residual) or isinstance(block.mu, Param) or block.mu != 1:
+def _depth_rows(block: Block, one: Recursion | None) -> list[Row]:
+    if one is None or not isinstance(block, Residual) or isinstance(block.mu, Param) or block.mu != 1:
         return []
     rows = []
     for quantity, name in (("K", r"K^{\ell}"), ("J", r"\log J^{1,\ell}")):

@@ -86,6 +86,8 @@ def diagram(
     if positions.is_nested(recursion):
         return _nested(theory, recursion, sigma_w, sigma_b, norm, rest)
     found = phase_diagram(describe(theory.block), recursion, sigma_w, sigma_b, norm, rest, *drawn)
+    if theory.kind == "batch":
+        found = positions.without_constant(found)
     return found if kind == "gradient" else _bias_diagram(theory, found, line, jumps, parameters)
 
 

@@ -70,7 +70,9 @@ def depth_law(
     values = place(theory, parameters, also=("Q0",))
     if theory.kind:
         values = positions.kept(values, theory.settling)
-    return _depth.depth_law(theory.settling, quantity, values)
+    found = _depth.depth_law(theory.settling, quantity, values)
+    measured = theory.kind and not positions.is_exact(theory.block, theory.batch)
+    return positions.measured_law(found) if measured else found
 
 
 def table_of_phases(theory: Maps, *quantities: str, **fixed) -> PhaseTable:

@@ -39,6 +39,10 @@ class Maps:
         if not activations_of(self.block):
             raise MeanFieldError("The architecture holds no Nonlinearity; wrap an activation in Nonlinearity(...).")
 
+    def __deepcopy__(self, memo: dict) -> Maps:
+        """Itself: nothing about a theory changes, and what it has derived need not be derived again."""
+        return self
+
     @cached_property
     def activations(self) -> tuple[Activation, ...]:
         """The records of φ, each once, in the order they are met."""
@@ -70,6 +74,17 @@ class Maps:
     def two_inputs(self) -> Recursion:
         """The recursion of (K_aa, K_bb, K_ab)."""
         return begun(two_inputs(self.block), self.first)
+
+    @cached_property
+    def beside(self) -> Recursion | None:
+        """What tables show beside `one_input`: `two_inputs`; of positions that act on each other what settles, if
+        anything does."""
+        if not self.kind:
+            return self.two_inputs
+        try:
+            return self.settling
+        except MeanFieldError:
+            return None
 
     @cached_property
     def pair_tangents(self) -> Recursion:

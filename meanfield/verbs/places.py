@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import sympy as sp
 
 from meanfield.architecture import Dense, Param, Pool, exact, parts
 from meanfield.arguments import shown
-from meanfield.results import MeanFieldError
+from meanfield.results import MeanFieldError, Status
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.blocks.pooling import is_odd as is_odd_pool
 from meanfield.symbolic.blocks.recursions import one_dense, one_input_averages, plain_form
 from meanfield.symbolic.criticality.lines import CriticalLine, critical_line
 from meanfield.symbolic.criticality.phases import Phase, moves_with_K, phase_at
+from meanfield.symbolic.criticality.points import CriticalPoints, critical_points, points_on
 from meanfield.symbolic.criticality.rounding import doubles, phase_with_rounding, points_with_rounding
 from meanfield.symbolic.fixed_points.points import FixedPoints, fixed_points, start_of
 from meanfield.symbolic.steps import Domain
@@ -115,6 +117,8 @@ def correlations_of(theory: Maps, *, input_norm: object = 1, **parameters) -> Co
 
 def critical_line_of(theory: Maps, of: str) -> CriticalLine | MeasuredLine:
     """`Theory.critical_line`."""
+    if theory.kind:
+        return positions.line(theory.settling, theory.block, of, theory.batch)
     recursion = theory.one_input.only("K", "J")
     if not recursion.only_floats:
         return critical_line(theory.block, of)
@@ -127,6 +131,16 @@ def critical_line_of(theory: Maps, of: str) -> CriticalLine | MeasuredLine:
             f"the skip's strength, but the block is {describe(theory.block)}."
         )
     return MeasuredLine(sampled(recursion.homogeneous("A critical line was", enclosed=False)), float(strength), of)
+
+
+def critical_points_of(theory: Maps) -> CriticalPoints:
+    """`Theory.critical_points`."""
+    if not theory.kind:
+        return critical_points(theory.block)
+    line = critical_line_of(theory, "J")
+    assert isinstance(line, CriticalLine)  # no Pool stands there
+    found = points_on(line)
+    return found if positions.is_exact(theory.block, theory.batch) else replace(found, status=Status.MEASURED)
 
 
 def neutrality_line_of(theory: Maps, *, c: object = "1/2", **parameters) -> CorrelationLine:

@@ -14,26 +14,29 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from meanfield.architecture import Block, Dense
+from meanfield.architecture import Block, Dense, LayerNorm, parts
 from meanfield.arguments import shown, whole
 from meanfield.functions.parser import number
 from meanfield.quantities import COVARIANCES
 from meanfield.results import MeanFieldError, Solution, Status
+from meanfield.symbolic.asymptotics.depth import DepthLaw
 from meanfield.symbolic.averages.common import Common
-from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.averages.sphere import SphereAverage
 from meanfield.symbolic.blocks.batch import CONSTANT
 from meanfield.symbolic.blocks.exchangeable import SMALLEST, carried, exchangeable, kind_of
 from meanfield.symbolic.blocks.first import begun
-from meanfield.symbolic.blocks.recursions import variable
+from meanfield.symbolic.blocks.recursions import skip_strength, variable
+from meanfield.symbolic.criticality.lines import CriticalLine, line_of
 from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.fixed_points.points import FixedPoint, FixedPoints
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbolic.steps import Step
-from meanfield.symbols import Q0, J, K, K_ab, c_J, sigma_w
+from meanfield.symbols import Q0, J, K, K_ab, Z, c_J, sigma_w
 
 if TYPE_CHECKING:
     from meanfield.numeric.solvers import Run
+    from meanfield.presentation.diagrams import PhaseDiagram
 
 NAMES = ("K", "K_ab", "J", "J_ab", "Theta", "Theta_ab")
 READ = ("c",)  # read off them
@@ -102,7 +105,7 @@ def to_follow(block: Block, first: Dense, size: int | None, names: tuple[str, ..
     """What a run of `names` is made of."""
     found = followed(block, first, size)
     require_known(names, found, kind_of(block))
-    needs = {"J_ab": ("J", "c_J"), "c": ("K", "K_ab")}
+    needs = {"J_ab": ("J", "J_ab", "c_J"), "c": ("K", "K_ab")}
     wanted = [n for name in names for n in needs.get(name, (name,)) if n in found.names]
     if "J" in names or "J_ab" in names:
         wanted += [n for n in ("K_ab", "c_J") if n in found.names]
@@ -139,6 +142,31 @@ def refuse_constant(run: Run) -> None:
         raise MeanFieldError(CONSTANT.format(where))
 
 
+def refuse_nothing_left(run: Run, block: Block) -> None:
+    """Refuse a run where a LayerNorm met neurons that are all the same: 0/0, which only σ's or inputs show, and J."""
+    import numpy as np
+
+    if not any(isinstance(part, LayerNorm) for part in parts(block)):
+        return
+    K = run.values.get("K", np.array(np.nan))
+    met = np.zeros(K.shape[:-1], bool)
+    for name in {"J", "log_J", "Theta"} & set(run.values):
+        met |= (np.isfinite(K) & np.isnan(run.values[name])).any(-1)
+    if met.any():
+        where = f" at {int(met.sum())} of {met.size} points" if met.size > 1 else ""
+        raise MeanFieldError(
+            f"A LayerNorm acts on neurons that are all 0{where}, and divides by their standard deviation; take "
+            "sigma_w > 0 or sigma_b > 0 in front of it, and inputs that are not 0."
+        )
+
+
+def without_constant(found: PhaseDiagram) -> PhaseDiagram:
+    """A diagram of a batch, with nothing said of J where K - K_ab is 0 (sigma_w = 0): `phase` refuses such a place."""
+    import numpy as np
+
+    return replace(found, chi_J=np.where(found.K == 0, np.nan, found.chi_J))
+
+
 def refuse_constant_start(recursion: Recursion, values: Mapping[str, sp.Expr]) -> None:
     """The same of a place: K - K_ab of layer 1 is 0 there."""
     given = {s: values[s.name] for s in recursion.state[0].initial.free_symbols if s.name in values}
@@ -162,7 +190,7 @@ def settling(block: Block, first: Dense, size: int | None) -> Recursion:
         if set(one.names) <= {"K", "J"}:
             return one
         raise _refuse(block)
-    flat = whole_.flat().map(_numbered)
+    flat = whole_.flat().map(_numbered).map(_split)
     V = sp.expand(_within((flat["K"] - flat["K_ab"]).xreplace({K: K + K_ab})))
     own = sp.S.Zero if infinite else flat["J"]
     if "c_J" in flat.names and not infinite:  # per J: (1 - c_J)′ (growth) of what grows like 1 - c_J
@@ -187,6 +215,23 @@ def settling(block: Block, first: Dense, size: int | None) -> Recursion:
     return replace(kept, domain=tuple((s, d) for s, d in whole_.domain if s.name in used))
 
 
+def line(recursion: Recursion, block: Block, of: str, size: int | None) -> CriticalLine:
+    """The critical line of what `settling` gives."""
+    if is_nested(recursion):
+        raise MeanFieldError(
+            "A critical line was asked for, but J behind a BatchNorm of φ(z) is an average over what a batch shares, "
+            "which is not solved for sigma_w and sigma_b; ask phase at a place, or phase_diagram."
+        )
+    if not is_exact(block, size):
+        recursion = recursion.map(_floats)
+    return line_of(recursion, of, mu=skip_strength(block))
+
+
+def _floats(e: sp.Expr) -> sp.Expr:
+    """Averages by quadrature as decimals again."""
+    return e.xreplace({r: sp.Float(r, 15) for r in e.atoms(sp.Rational) if r.q > 10**9})
+
+
 def invariant(block: Block, first: Dense, size: int | None) -> sp.Expr:
     """J^{l,l+1} (K - K_ab)^l/(K - K_ab)^{l+1}, where nothing of the state is left in it."""
     if kind_of(block) != "batch":
@@ -196,11 +241,10 @@ def invariant(block: Block, first: Dense, size: int | None) -> sp.Expr:
         raise MeanFieldError("The invariant of a BatchNorm was asked for, but J is infinite at every layer (φ jumps).")
     growth, following = (closed(e) for e in (sp.expand(recursion["J"] / J * K), recursion["K"]))
     found = sp.cancel(sp.together(growth / following))
-    if found.has(K):
-        raise MeanFieldError(
-            "The invariant of a BatchNorm was asked for; with a skip the product depends on K - K_ab: there is none."
-        )
-    return found
+    if found.has(K, Common):
+        why = "behind φ the product depends on K_ab" if found.has(Common) else "with a skip it depends on K - K_ab"
+        raise MeanFieldError(f"The invariant of a BatchNorm was asked for; {why}: there is none.")
+    return found if is_exact(block, size) else sp.N(found, 14)
 
 
 def _within(e: sp.Expr) -> sp.Expr:
@@ -208,6 +252,18 @@ def _within(e: sp.Expr) -> sp.Expr:
     nodes = {n: Common(n.args[0], sp.expand(n.own), sp.expand(n.shared), n.params) for n in e.atoms(Common)}
     e = e.xreplace(nodes)
     return e.replace(lambda a: a.is_Add and a.has(K_ab), sp.expand)
+
+
+def _split(e: sp.Expr) -> sp.Expr:
+    """⟨f(z_a) g(z_b)⟩ of two that are independent, as a product: its sign is that of averages that balls enclose."""
+    swap = {}
+    for node in e.atoms(Average):
+        cov, mean, f = node.cov, node.mean, node.integrand
+        if len(cov) == 3 and cov[1] == 0 and f.is_Mul:
+            b, a = f.as_independent(Z[0], as_Add=False)
+            if not a.has(Z[1]):
+                swap[node] = average(a, cov[0], mean[0]) * average(b.xreplace({Z[1]: Z[0]}), cov[2], mean[1])
+    return e.xreplace(swap)
 
 
 def with_numbers(e: sp.Expr) -> sp.Expr:
@@ -265,6 +321,14 @@ def measured_phase(found: Phase) -> Phase:
     return replace(
         found, fixed_point=point, chi_J=_measured(found.chi_J), status=Status.MEASURED, message=QUADRATURE
     )
+
+
+def measured_law(found: DepthLaw) -> DepthLaw:
+    """The large-depth law of such maps: its numbers as decimals."""
+
+    terms = tuple(replace(t, coefficient=sp.N(t.coefficient, 14)) for t in found.terms)
+    regime = found.regime if found.status is Status.MEASURED else f"{found.regime}; {QUADRATURE}"
+    return replace(found, terms=terms, exact=None, regime=regime, status=Status.MEASURED)
 
 
 def kept(values: dict[str, sp.Expr], recursion: Recursion) -> dict[str, sp.Expr]:

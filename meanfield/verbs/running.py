@@ -131,6 +131,7 @@ def run(
         if apart:
             V = found.values["V"] - 2 * found.values["K"] ** 2
             found = replace(found, values=found.values | {"V": V})
+        positions.refuse_nothing_left(found, theory.block)
         return with_gradients(found, wanted, other) if back else found
     except InfiniteAverage:
         if quantities is not None or wanted == ("K",) or correlation is not None:

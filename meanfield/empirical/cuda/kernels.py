@@ -1,7 +1,8 @@
-"""CUDA kernels of finite networks, as plain Python: `meanfield.empirical.cuda.device` compiles them for the device.
+"""CUDA kernels of finite networks, as plain Python: `meanfield.empirical.cuda.compilation` compiles them.
 
 Names in capitals and `cuda` are placeholders that stand for what a plan fixes: numba.cuda, the size of a thread block,
-the vectors of a launch, φ and φ′.
+the vectors of a launch, φ and φ′. A kernel of one's own stands in a module with `cuda = None`, and with those of the
+placeholders that it uses; it may call the device functions here.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from meanfield.empirical.observables.norms import _FAR, _LOG2
 from meanfield.empirical.random.philox import normal_pair
 from meanfield.empirical.random.sampler import DEPENDENT
 
-# What a kernel is compiled for: `_kernel` puts numba.cuda, the size of a thread block and a plan's functions in place.
+# What a kernel is compiled for: `kernel` puts numba.cuda, the size of a thread block and a plan's functions in place.
 cuda: Any = None
 THREADS, LANES, ROWS, CHUNK = 256, 32, 4, 8
 VECTORS = 1
@@ -39,7 +40,7 @@ def _normal(number, stream, network, layer, k0, k1):
     return second if number & 1 == 1 else first
 
 
-def _mark(value, lost, b, p):
+def mark(value, lost, b, p):
     if not abs(value) < _INF:
         lost[b, p] = 1
 
@@ -56,7 +57,7 @@ def _reduce(sums, count):
         cuda.syncthreads()
 
 
-def _block_sum(value, sums):
+def block_sum(value, sums):
     """Σ_t of the threads' values."""
     sums[0, cuda.threadIdx.x] = value
     _reduce(sums, 1)
@@ -92,12 +93,12 @@ def _largest(x, sums):
     return _block_max(largest, sums)
 
 
-def _product(x, y, sums):
+def product(x, y, sums):
     """Σ x_i y_i."""
     total = 0.0
     for i in range(cuda.threadIdx.x, x.size, THREADS):
         total += x[i] * y[i]
-    return _block_sum(total, sums)
+    return block_sum(total, sums)
 
 
 def _divide(x, by):
@@ -105,14 +106,15 @@ def _divide(x, by):
         x[i] /= by
 
 
-def _project_out(e, frame, known, coefficients, sums):
-    """e minus its part in the span of `known` rows, which goes to `coefficients`; returns (|e| before, after).
+def _project_out(e, own, frame, beside, known, coefficients, sums):
+    """(e, own) minus its part in the span of `known` rows (frame, beside), which goes to `coefficients`; returns (its
+    length before, after, own after).
 
     Rows are taken CHUNK at a time: classical Gram–Schmidt inside a chunk, modified between them, all of it twice.
     """
     t = cuda.threadIdx.x
     part = cuda.local.array(CHUNK, float64)
-    before = math.sqrt(_product(e, e, sums))
+    before = math.sqrt(product(e, e, sums) + own * own)
     for j in range(t, known, THREADS):
         coefficients[j] = 0.0
     for _ in range(2):
@@ -126,8 +128,13 @@ def _project_out(e, frame, known, coefficients, sums):
             for c in range(CHUNK):
                 sums[c, t] = part[c]
             _reduce(sums, CHUNK)
+            kept = own
             for c in range(CHUNK):
                 part[c] = sums[c, 0]
+                if first + c < known:
+                    part[c] += beside[first + c] * own
+                    kept -= part[c] * beside[first + c]
+            own = kept
             for i in range(t, e.size, THREADS):
                 value = e[i]
                 for c in range(CHUNK):
@@ -139,7 +146,7 @@ def _project_out(e, frame, known, coefficients, sums):
                     if first + c < known:
                         coefficients[first + c] += part[c]
             cuda.syncthreads()
-    return before, math.sqrt(_product(e, e, sums))
+    return before, math.sqrt(product(e, e, sums) + own * own), own
 
 
 def _fill_block(image, start, stream, network, layer, k0, k1):
@@ -197,12 +204,17 @@ def explicit_kernel(x, out, lost, first, positions, tiles, scale, sigma_b, words
             if first + k < positions:
                 if sigma_b > 0.0:
                     total += sigma_b * _normal(i, stream + np.uint64(1 << 16), network, layer, k0, k1)
-                _mark(total, lost, b, first + k)
+                mark(total, lost, b, first + k)
             out[b, first + k, i] = total
 
 
-def lazy_kernel(x, out, lost, frames, images, coefficients, rows, positions, scale, sigma_b, words):
-    """All rows of x times scale·Wᵀ, plus σ_b b for z, by one thread block a network; see `sampler`."""
+def lazy_kernel(x, out, lost, frames, images, coefficients, rows, positions, scale, bias, sigma_b, words):
+    """All rows of x times scale·Wᵀ, plus the bias for z, by one thread block a network; see `sampler`.
+
+    bias: the coordinate of the bias and the factor of the others, as `sampler.with_bias` gives them; sigma_b > 0: a
+    bias that is drawn by itself (of a Haar matrix). coefficients: three vectors of scratch, the third the coordinates
+    of the bias beside the frame.
+    """
     sums = cuda.shared.array((CHUNK, THREADS), float64)
     b, t = cuda.blockIdx.x, cuda.threadIdx.x
     stream, network, layer, k0, k1 = words
@@ -210,6 +222,7 @@ def lazy_kernel(x, out, lost, frames, images, coefficients, rows, positions, sca
     Q, Y, c = frames[b], images[b], coefficients[b]
     inputs, outputs = x.shape[2], out.shape[2]
     size = inputs if inputs > outputs else outputs
+    dimension = Q.shape[1] + (1 if bias[0] > 0.0 else 0)
     known = 0
     for row in range(rows):
         largest = _largest(x[b, row], sums)
@@ -219,21 +232,25 @@ def lazy_kernel(x, out, lost, frames, images, coefficients, rows, positions, sca
             if t == 0 and row < positions:
                 lost[b, row] = 1
             continue
+        coordinate = bias[0] if row < positions else 0.0
+        largest *= bias[1]
+        largest = coordinate if coordinate > largest else largest
         e, image, used = Q[known], Y[known], known
         _, power = math.frexp(largest)
         power = power if power > -1000 else -1000
         factor = math.ldexp(1.0, -power)
         for i in range(t, e.size, THREADS):
-            e[i] = x[b, row, i] * factor if i < inputs else 0.0
-        before, left = _project_out(e, Q, known, c[0], sums)
-        if left > DEPENDENT * before and known < e.size:
+            e[i] = x[b, row, i] * (factor * bias[1]) if i < inputs else 0.0
+        before, left, own = _project_out(e, coordinate * factor, Q, c[2], known, c[0], sums)
+        if left > DEPENDENT * before and known < dimension:
             _divide(e, left)
             _fill_block(image, row * size, stream, network, layer, k0, k1)
             if HAAR:
-                _, length = _project_out(image, Y, known, c[1], sums)
+                _, length, _ = _project_out(image, 0.0, Y, c[2], known, c[1], sums)
                 _divide(image, length)
             if t == 0:
                 c[0, known] = left
+                c[2, known] = own / left
             used = known + 1
         cuda.syncthreads()
         factor = scale * math.ldexp(1.0, power)
@@ -244,7 +261,7 @@ def lazy_kernel(x, out, lost, frames, images, coefficients, rows, positions, sca
             if row < positions:
                 if sigma_b > 0.0:
                     total += sigma_b * _normal(i, stream + np.uint64(1 << 16), network, layer, k0, k1)
-                _mark(total, lost, b, row)
+                mark(total, lost, b, row)
             out[b, row, i] = total
         known = used
         cuda.syncthreads()
@@ -256,7 +273,7 @@ def map_kernel(x, out, lost, rows, positions):
     if b < x.shape[0]:
         for p in range(positions):
             value = phi(x[b, p, i], *PARAMETERS)
-            _mark(value, lost, b, p)
+            mark(value, lost, b, p)
             out[b, p, i] = value
         if rows > positions:
             slope = dphi(x[b, 0, i], *PARAMETERS)
@@ -272,7 +289,7 @@ def add_kernel(x, factor, saved, mu, out, lost, rows, positions):
         for r in range(rows):
             value = factor * x[b, r, i] + mu * saved[b, r, i]
             if r < positions:
-                _mark(value, lost, b, r)
+                mark(value, lost, b, r)
             out[b, r, i] = value
 
 
@@ -284,7 +301,7 @@ def product_kernel(x, saved, out, lost, rows, positions):
         for r in range(rows):
             if r < positions:
                 value = x[b, r, i] * saved[b, r, i]
-                _mark(value, lost, b, r)
+                mark(value, lost, b, r)
             else:
                 value = x[b, r, i] * saved[b, 0, i] + x[b, 0, i] * saved[b, r, i]
             out[b, r, i] = value
@@ -313,7 +330,7 @@ def pool_kernel(x, out, lost, rows, positions, group):
                     value += x[b, r, first + s]
                 value /= group
             if r < positions:
-                _mark(value, lost, b, r)
+                mark(value, lost, b, r)
             out[b, r, i] = value
 
 
@@ -325,7 +342,7 @@ def group_kernel(x, out, lost, rows, positions, group):
         first = i * group
         for r in range(positions):
             out[b, r, i] = value(x, b, r, first)
-            _mark(out[b, r, i], lost, b, r)
+            mark(out[b, r, i], lost, b, r)
         for r in range(positions, rows):
             total = 0.0
             for k in range(group):
@@ -344,16 +361,16 @@ def normalize_kernel(x, out, spreads, lost, positions):
     for i in range(t, y.size, THREADS):
         new[i] = math.ldexp(y[i], -power)
         total += new[i]
-    mean = _block_sum(total, sums) / y.size
+    mean = block_sum(total, sums) / y.size
     for i in range(t, y.size, THREADS):
         new[i] -= mean
-    spread = math.sqrt(_product(new, new, sums) / y.size)
+    spread = math.sqrt(product(new, new, sums) / y.size)
     if not (largest < _INF and spread > ROUNDING * math.ldexp(largest, -power)):
         spread = _NAN
     _divide(new, spread)
     if t == 0:
         spreads[b, p] = math.ldexp(spread, power)
-        _mark(spread, lost, b, p)
+        mark(spread, lost, b, p)
 
 
 def project_kernel(x, out, spreads, positions):
@@ -365,8 +382,8 @@ def project_kernel(x, out, spreads, positions):
     total = 0.0
     for i in range(cuda.threadIdx.x, old.size, THREADS):
         total += old[i]
-    mean = _block_sum(total, sums) / old.size
-    along = _product(unit, old, sums) / old.size
+    mean = block_sum(total, sums) / old.size
+    along = product(unit, old, sums) / old.size
     for i in range(cuda.threadIdx.x, old.size, THREADS):
         new[i] = (old[i] - mean - unit[i] * along) / spreads[b, 0]
 
@@ -403,8 +420,8 @@ def finish_kernel(x, lost, values, norms, rows, positions):
         gap = 0.0
         for i in range(t, neurons, THREADS):
             gap += (here[i] - there[i]) * (here[i] - there[i])
-        gap = _block_sum(gap, sums)
-        own, other, cross = _product(here, here, sums), _product(there, there, sums), _product(here, there, sums)
+        gap = block_sum(gap, sums)
+        own, other, cross = product(here, here, sums), product(there, there, sums), product(here, there, sums)
         if t == 0:
             values[b, 0] = own / neurons
             values[b, 1] = other / neurons
@@ -413,20 +430,20 @@ def finish_kernel(x, lost, values, norms, rows, positions):
     else:
         own, square = 0.0, 0.0
         for p in range(positions):
-            own += _product(x[b, p], x[b, p], sums) / neurons
+            own += product(x[b, p], x[b, p], sums) / neurons
         for i in range(t, neurons, THREADS):
             total = 0.0
             for p in range(positions):
                 total += x[b, p, i]
             square += total * total
-        square = _block_sum(square, sums)
+        square = block_sum(square, sums)
         if t == 0:
             values[b, 0] = own
             values[b, 1] = square / neurons
     if rows > positions:
         log_norm, shift, square, largest = _NAN, 0.0, 0.0, 0.0
         for r in range(positions, rows):
-            square += _product(x[b, r], x[b, r], sums)
+            square += product(x[b, r], x[b, r], sums)
             size = _largest(x[b, r], sums)
             largest = size if size > largest else largest
         if 1 / _FAR <= square <= _FAR:
@@ -439,7 +456,7 @@ def finish_kernel(x, lost, values, norms, rows, positions):
             for r in range(positions, rows):
                 for i in range(t, neurons, THREADS):
                     x[b, r, i] = math.ldexp(x[b, r, i], -power)
-                square += _product(x[b, r], x[b, r], sums)
+                square += product(x[b, r], x[b, r], sums)
             shift = power * _LOG2
             log_norm = math.log(square) + 2 * shift
         if t == 0:

@@ -71,14 +71,20 @@ class Block:
 
 
 def measure_block(
-    plan: Plan, first: int, count: int, keep: bool, buffers: Buffers | None = None, stop: Event | None = None
+    plan: Plan,
+    first: int,
+    count: int,
+    keep: bool,
+    device: str = "cpu",
+    buffers: Buffers | None = None,
+    stop: Event | None = None,
 ) -> Block:
     """Networks first … first + count − 1: a pure function of its arguments, serial, without the GIL in its kernels.
 
     It runs with one BLAS thread (two would change the last bits), which the caller sees to.
     """
     buffers = buffers or Buffers()
-    if plan.device == "cuda":
+    if device == "cuda":
         return next(measure_on_device(plan, first, [count], keep))
     whole: Block | None = None
     for start in range(first, first + count, TOGETHER):
@@ -90,11 +96,11 @@ def measure_block(
     return whole
 
 
-def measure_elsewhere(plan: Plan, first: int, count: int, keep: bool, home: int) -> Block:
+def measure_elsewhere(plan: Plan, first: int, count: int, keep: bool, device: str, home: int) -> Block:
     """`measure_block` for an executor; a process other than `home` is held to one BLAS thread from then on."""
     if os.getpid() != home:
         _one_blas_thread()
-    return measure_block(plan, first, count, keep)
+    return measure_block(plan, first, count, keep, device)
 
 
 @lru_cache(maxsize=1)

@@ -12,18 +12,20 @@ from typing import Any
 import numpy as np
 
 from meanfield.architecture import Block
-from meanfield.arguments import choice, flag, path, provides, refuse_not_real, spoken
+from meanfield.arguments import choice, flag, spoken
 from meanfield.arguments import names as names_of
+from meanfield.empirical.ensemble.blocks import Block as BlockOfNetworks
 from meanfield.empirical.ensemble.blocks import Summary
+from meanfield.empirical.ensemble.running import Running
 from meanfield.empirical.ensemble.scaleout import run_blocks
 from meanfield.empirical.functions.registry import ScalarPair
+from meanfield.empirical.network.checks import given_inputs, integer
 from meanfield.empirical.network.network import SAMPLERS, Ensemble
-from meanfield.empirical.network.operations import integer, positive, real
 from meanfield.empirical.observables.correlators import ESTIMATORS, NEEDS
-from meanfield.empirical.observables.measurement import ALSO, DEVICES, PROBES, Plan, check_plan
-from meanfield.empirical.random.philox import MAX_NETWORK
+from meanfield.empirical.observables.inputs import Inputs
+from meanfield.empirical.observables.measurement import Plan
+from meanfield.empirical.observables.wanted import Measurement, check_plan
 from meanfield.limits import require_memory
-from meanfield.quantities import OF_PARAMETERS, PAIR_TANGENTS
 from meanfield.results import Estimate, MeanFieldError
 
 
@@ -265,12 +267,9 @@ def run_ensemble(
     True
     """
     choice(sampler, "sampler", SAMPLERS)
-    choice(device, "device", DEVICES)
-    provides(progress, "progress", None, "a function progress(done, networks)")
-    provides(executor, "executor", "submit", "an Executor of concurrent.futures or one with its submit")
-    path(checkpoint, "checkpoint")
     jacobian, theta = flag(jacobian, "jacobian"), flag(theta, "theta")
-    keep_samples = None if keep_samples is None else flag(keep_samples, "keep_samples")
+    more = {"threads": threads, "executor": executor, "checkpoint": checkpoint, "progress": progress}
+    run = Running.of(networks, first_network, keep_samples, device, **more)
     tokens = integer(tokens, "The number of tokens", 1, 1 << 24)
     if inputs is not None:
         inputs, tokens, input_dimension = given_inputs(inputs, tokens, input_dimension)
@@ -288,72 +287,59 @@ def run_ensemble(
         backward=backward,
         rates=_rates(rates, lambda_w, lambda_b),
     )
-    networks = integer(networks, "The number of networks", 2, MAX_NETWORK + 1)
-    first_network = integer(first_network, "first_network", 0, MAX_NETWORK - networks + 1)
     if quantities is None:
         quantities = ("K", *(("J",) if jacobian else ()), *(("Theta",) if theta else ()))
-    quantities = tuple(dict.fromkeys(ALSO.get(name, name) for name in names_of(quantities, "quantities")))
-    if probes is None and sampler == "lazy" and {"J", "chi", "Theta", *PAIR_TANGENTS, *OF_PARAMETERS} & set(quantities):
-        probes = PROBES
     plan = Plan(
         ensemble,
-        tuple(quantities),
+        Inputs.of(input_norm, correlation, inputs, batch, ensemble),
+        Measurement.of(names_of(quantities, "quantities"), probes, l0, classes, ensemble),
         integer(seed, "The seed", 0, 1 << 64),
-        positive(input_norm, "The input norm |x|²/N_0"),
-        _checked_correlation(correlation, ensemble, batch, inputs),
-        inputs,
-        None if batch is None else integer(batch, "The number of inputs (batch)", 1, 1 << 24),
-        None if probes is None else integer(probes, "The number of probes", 1, 1 << 16),
-        integer(l0, "The layer l0", 0, ensemble.depth + 1),
-        integer(classes, "The number of classes", 2, 1 << 24),
-        device,
     )
-    check_plan(plan)
+    check_plan(ensemble, plan.inputs, plan.measured)
     if device == "cuda":
         from meanfield.empirical.cuda.device import check_cuda, require_cuda
 
         check_cuda(plan)
         require_cuda()
-    keep = networks <= 10**4 if keep_samples is None else keep_samples
+    _require_memory(plan, run)
+    return _result(plan, run, run_blocks(plan, run))
+
+
+def _require_memory(plan: Plan, run: Running) -> None:
+    ensemble, measured = plan.ensemble, plan.measured
     rows = sum(math.prod(shape) for shape in plan.shapes.values())
-    exact = plan.probes is None and {"J", "chi", "Theta", "J_ab"} & set(plan.quantities)
+    exact = measured.probes is None and {"J", "chi", "Theta", "J_ab"} & set(measured.quantities)
+    held = 2 * run.networks if run.keep else 4 * min(run.networks, 256)
     require_memory(
-        8.0 * rows * (2 * networks if keep else 4 * min(networks, 256)) + exact_bytes(plan) * bool(exact),
-        f"{networks} networks of {ensemble.depth} layers, {max(ensemble.widths)} neurons and {plan.positions} inputs",
+        8.0 * rows * held + exact_bytes(plan) * bool(exact),
+        f"{run.networks} networks of {ensemble.depth} layers, {max(ensemble.widths)} neurons and {plan.positions} "
+        "inputs",
         "take fewer networks, layers, neurons or inputs, keep_samples=False, or probes= instead of exact Jacobians",
     )
-    found = run_blocks(
-        plan,
-        first_network,
-        networks,
-        keep,
-        threads=threads,
-        executor=executor,
-        checkpoint=checkpoint,
-        progress=progress,
-    )
-    samples = {name: np.concatenate([block.rows[name] for block in found]) for name in found[0].rows}
+
+
+def _result(plan: Plan, run: Running, found: list[BlockOfNetworks]) -> EnsembleResult:
+    ensemble, measured = plan.ensemble, plan.measured
+    lost = np.concatenate([np.asarray(block.diverged_at) for block in found]) if run.keep else np.empty(0, np.int64)
     return EnsembleResult(
         width=ensemble.width,
         depth=ensemble.depth,
-        networks=networks,
-        first_network=first_network,
+        networks=run.networks,
+        first_network=run.first,
         seed=plan.seed,
         input_dimension=ensemble.fan_in,
-        input_norm=plan.input_norm,
-        correlation=plan.correlation,
-        l0=plan.l0,
+        input_norm=plan.inputs.norm,
+        correlation=plan.inputs.correlation,
+        l0=measured.l0,
         widths=ensemble.widths,
-        sampler=sampler,
-        probes=plan.probes,
-        asked=plan.quantities,
+        sampler=ensemble.sampler,
+        probes=measured.probes,
+        asked=measured.quantities,
         diverged=sum(block.lost for block in found),
         finite_depth=min(block.reach for block in found),
         summary=Summary.of(found),
-        diverged_at=np.concatenate([np.asarray(block.diverged_at) for block in found])
-        if keep
-        else np.empty(0, dtype=np.int64),
-        samples=samples,
+        diverged_at=lost,
+        samples={name: np.concatenate([block.rows[name] for block in found]) for name in found[0].rows},
         fan_ins=ensemble.fan_ins(),
     )
 
@@ -363,48 +349,7 @@ def exact_bytes(plan: Plan) -> float:
     return 16.0 * max(plan.ensemble.widths) * max(plan.ensemble.widths[0], plan.ensemble.widths[-1])
 
 
-def given_inputs(inputs: Any, tokens: int, dimension: int | None) -> tuple[np.ndarray, int, int]:
-    refuse_not_real(inputs, "inputs")
-    try:
-        array = np.asarray(inputs, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        array = np.asarray(math.nan)
-    if array.ndim not in (2, 3) or not array.size or not np.isfinite(array).all():
-        raise MeanFieldError(
-            "inputs must be finite numbers of shape (inputs, N_0) or (inputs, tokens, N_0), but an array of shape "
-            f"{array.shape} was given."
-        )
-    if array.ndim == 3:
-        if tokens not in (1, array.shape[1]):
-            raise MeanFieldError(
-                f"tokens={tokens} was given with inputs of {array.shape[1]} tokens; leave tokens= out."
-            )
-        tokens, array = array.shape[1], array.reshape(-1, array.shape[2])
-    if dimension is not None and dimension != array.shape[1]:
-        raise MeanFieldError(
-            f"input_dimension={dimension} was given with inputs of {array.shape[1]} numbers; leave it out."
-        )
-    if len(array) % tokens:
-        raise MeanFieldError(f"{len(array)} positions are no whole number of inputs of {tokens} tokens.")
-    return np.ascontiguousarray(array), tokens, array.shape[1]
-
-
 def _rates(rates: Any, lambda_w: Any, lambda_b: Any) -> Any:
     if rates is not None and (lambda_w is not None or lambda_b is not None):
         raise MeanFieldError("rates=(λ_w, λ_b) means lambda_w= and lambda_b=; give one or the other.")
     return (lambda_w, lambda_b) if rates is None else rates
-
-
-def _checked_correlation(correlation: Any, ensemble: Ensemble, batch: Any, inputs: Any) -> float | None:
-    if sum(one is not None for one in (correlation, batch, inputs)) > 1:
-        raise MeanFieldError("Give one of correlation=, batch= and inputs=.")
-    if correlation is None:
-        return None
-    correlation = real(correlation, "The correlation")
-    if abs(correlation) > 1:
-        raise MeanFieldError(f"The correlation of two inputs must lie in [−1, 1], but {correlation} was given.")
-    if abs(correlation) < 1 and ensemble.fan_in == 1:
-        raise MeanFieldError(f"Inputs with correlation {correlation} need N_0 ≥ 2, but N_0 = 1 was given.")
-    if ensemble.tokens > 1:
-        raise MeanFieldError("Two inputs with a correlation have no tokens; give inputs= or batch=.")
-    return correlation

@@ -9,7 +9,7 @@ from threading import Event, local
 
 from threadpoolctl import threadpool_limits
 
-from meanfield.empirical.network.operations import integer
+from meanfield.empirical.network.checks import integer
 from meanfield.empirical.random.buffers import Buffers
 
 Work = Callable[[int, Buffers, Event], None]

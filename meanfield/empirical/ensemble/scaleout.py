@@ -13,7 +13,7 @@ import os
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from pathlib import Path
@@ -25,31 +25,21 @@ from threadpoolctl import threadpool_limits
 
 from meanfield.empirical.ensemble.blocks import Block, edges, measure_block, measure_elsewhere, measure_on_device
 from meanfield.empirical.ensemble.parallel import threads_used
+from meanfield.empirical.ensemble.running import Running
 from meanfield.empirical.observables.measurement import Plan
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.results import MeanFieldError
 
 SECONDS_BETWEEN_CHECKPOINTS = 20.0
 BLOCKS_ON_DEVICE = 64  # of networks that are measured together on a GPU
-_FORMAT = 1
+_FORMAT = 2  # of a checkpoint; a number also stands for the samples of a version
 
 
-def run_blocks(
-    plan: Plan,
-    first_network: int,
-    networks: int,
-    keep: bool,
-    *,
-    threads: int | None = None,
-    executor: Executor | None = None,
-    checkpoint: str | os.PathLike | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> list[Block]:
-    """All blocks of a run in the order of their index; see `meanfield.empirical.run_ensemble` for the arguments."""
+def run_blocks(plan: Plan, run: Running) -> list[Block]:
+    """All blocks of a run in the order of their index."""
+    networks = run.networks
     borders = edges(networks)
-    file = (
-        None if checkpoint is None else Checkpoint(Path(checkpoint), fingerprint(plan, first_network, networks, keep))
-    )
+    file = None if run.checkpoint is None else Checkpoint(Path(run.checkpoint), fingerprint(plan, run))
     found: dict[int, Block] = {} if file is None else file.read()
     missing = [g for g in range(len(borders) - 1) if g not in found]
     stop, scratch = Event(), local()
@@ -57,33 +47,36 @@ def run_blocks(
     def here(first: int, count: int) -> Block | None:
         if not hasattr(scratch, "buffers"):
             scratch.buffers = Buffers()
-        block = None if stop.is_set() else measure_block(plan, first, count, keep, scratch.buffers, stop)
+        if stop.is_set():
+            return None
+        block = measure_block(plan, first, count, run.keep, run.device, scratch.buffers, stop)
         return None if stop.is_set() else block
 
     def submit(g: int) -> Future:
-        first, count = first_network + int(borders[g]), int(borders[g + 1] - borders[g])
-        if executor is None:
+        first, count = run.first + int(borders[g]), int(borders[g + 1] - borders[g])
+        if run.executor is None:
             return pool.submit(here, first, count)
-        return executor.submit(measure_elsewhere, plan, first, count, keep, os.getpid())
+        return run.executor.submit(measure_elsewhere, plan, first, count, run.keep, run.device, os.getpid())
 
     done, written = sum(block.count for block in found.values()), time.monotonic()
-    alone = executor is None and plan.device == "cuda"
+    alone = run.executor is None and run.device == "cuda"
 
     def tell(block: Block) -> None:
         nonlocal done, written
         done += block.count
-        if progress is not None:
-            progress(done, networks)
+        if run.progress is not None:
+            run.progress(done, networks)
         if file is not None and time.monotonic() - written > SECONDS_BETWEEN_CHECKPOINTS:
             file.write(found)
             written = time.monotonic()
 
     with ExitStack() as stack:
         stack.enter_context(threadpool_limits(limits=1, user_api="blas"))
-        pool: Executor = executor or stack.enter_context(ThreadPoolExecutor(min(threads_used(threads), networks)))
+        workers = min(threads_used(run.threads), networks)
+        pool: Executor = run.executor or stack.enter_context(ThreadPoolExecutor(workers))
         futures: dict[Future, int] = {}
         try:
-            for g, block in _on_device(plan, first_network, borders, missing, keep) if alone else []:
+            for g, block in _on_device(plan, run, borders, missing) if alone else []:
                 found[g] = block
                 tell(block)
             for g in [] if alone else missing:
@@ -105,14 +98,14 @@ def run_blocks(
 
 
 def _on_device(
-    plan: Plan, first_network: int, borders: np.ndarray, missing: list[int], keep: bool
+    plan: Plan, whole: Running, borders: np.ndarray, missing: list[int]
 ) -> Iterator[tuple[int, Block]]:
     """(number, block), runs of consecutive missing blocks measured together."""
     while missing:
         run = [g for i, g in enumerate(missing[:BLOCKS_ON_DEVICE]) if g == missing[0] + i]
         missing = missing[len(run) :]
         counts = [int(borders[g + 1] - borders[g]) for g in run]
-        yield from zip(run, measure_on_device(plan, first_network + int(borders[run[0]]), counts, keep))
+        yield from zip(run, measure_on_device(plan, whole.first + int(borders[run[0]]), counts, whole.keep))
 
 
 def _explain(error: BaseException, file: Checkpoint | None, done: int, blocks: int) -> None:
@@ -135,10 +128,10 @@ def _explain(error: BaseException, file: Checkpoint | None, done: int, blocks: i
     raise MeanFieldError(f"{what}; {kept}.") from error
 
 
-def fingerprint(plan: Plan, first_network: int, networks: int, keep: bool) -> str:
+def fingerprint(plan: Plan, run: Running) -> str:
     """A hash of all that decides the numbers."""
-    ensemble = plan.ensemble
-    inputs = b"" if plan.inputs is None else np.ascontiguousarray(plan.inputs).tobytes()
+    ensemble, inputs, measured = plan.ensemble, plan.inputs, plan.measured
+    given = b"" if inputs.given is None else np.ascontiguousarray(inputs.given).tobytes()
     what = (
         _FORMAT,
         ensemble.operations,
@@ -150,10 +143,11 @@ def fingerprint(plan: Plan, first_network: int, networks: int, keep: bool) -> st
         ensemble.tokens,
         ensemble.sampler,
         sorted(plan.shapes.items()),
-        (plan.seed, plan.input_norm, plan.correlation, plan.batch, plan.probes, plan.l0, plan.classes, ensemble.rates),
-        (first_network, networks, keep, plan.device),
+        (plan.seed, inputs.norm, inputs.correlation, inputs.batch),
+        (measured.probes, measured.l0, measured.classes, ensemble.rates),
+        (run.first, run.networks, run.keep, run.device),
     )
-    return hashlib.sha256(repr(what).encode() + inputs).hexdigest()
+    return hashlib.sha256(repr(what).encode() + given).hexdigest()
 
 
 class Checkpoint:

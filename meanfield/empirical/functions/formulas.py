@@ -14,78 +14,11 @@ from fractions import Fraction
 
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.results import MeanFieldError
+from meanfield.scalars import CHOICES, SCALARS, Scalar, helpers
 
 Jet = list[str]  # source of f, f′, f″, … at the point, "0.0" where it is known to vanish
 
-_HELPERS = """
-def logistic(x):
-    e = math.exp(-abs(x))
-    return 1.0 / (1.0 + e) if x >= 0.0 else e / (1.0 + e)
-def soft(x):
-    return (x if x > 0.0 else 0.0) + math.log1p(math.exp(-abs(x)))
-def exponential(x):
-    return math.exp(x) if x < 709.7 else math.inf
-def sech(x):
-    e = math.exp(-abs(x))
-    return 2.0 * e / (1.0 + e * e)
-"""
-_TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
-
-# name: source of h, h′, h″, h‴ at u, where v0, v1, v2 stand for what comes before in the list
-_HEADS: dict[str, tuple[str, str, str, str]] = {
-    "exp": ("exponential({u})", "{v0}", "{v0}", "{v0}"),
-    "log": ("math.log({u})", "1.0 / {u}", "-{v1} * {v1}", "-2.0 * {v1} * {v2}"),
-    "sqrt": ("math.sqrt({u})", "0.5 / {v0}", "-0.5 * {v1} / {u}", "-1.5 * {v2} / {u}"),
-    "erf": (
-        "math.erf({u})",
-        f"{_TWO_OVER_SQRT_PI!r} * math.exp(-{{u}} * {{u}})",
-        "-2.0 * {u} * {v1}",
-        "(4.0 * {u} * {u} - 2.0) * {v1}",
-    ),
-    "erfc": (
-        "math.erfc({u})",
-        f"-{_TWO_OVER_SQRT_PI!r} * math.exp(-{{u}} * {{u}})",
-        "-2.0 * {u} * {v1}",
-        "(4.0 * {u} * {u} - 2.0) * {v1}",
-    ),
-    "tanh": ("math.tanh({u})", "sech({u}) ** 2", "-2.0 * {v0} * {v1}", "(6.0 * {v0} * {v0} - 2.0) * {v1}"),
-    "sech": (
-        "sech({u})",
-        "-math.tanh({u}) * {v0}",
-        "{v0} * (1.0 - 2.0 * {v0} * {v0})",
-        "{v1} * (1.0 - 6.0 * {v0} * {v0})",
-    ),
-    "sinh": ("math.sinh({u})", "math.cosh({u})", "{v0}", "{v1}"),
-    "cosh": ("math.cosh({u})", "math.sinh({u})", "{v0}", "{v1}"),
-    "sin": ("math.sin({u})", "math.cos({u})", "-{v0}", "-{v1}"),
-    "cos": ("math.cos({u})", "-math.sin({u})", "-{v0}", "-{v1}"),
-    "tan": ("math.tan({u})", "1.0 + {v0} * {v0}", "2.0 * {v0} * {v1}", "2.0 * ({v1} * {v1} + {v0} * {v2})"),
-    "atan": (
-        "math.atan({u})",
-        "1.0 / (1.0 + {u} * {u})",
-        "-2.0 * {u} * {v1} * {v1}",
-        "(8.0 * {u} * {u} * {v1} - 2.0) * {v1} * {v1}",
-    ),
-    "asinh": (
-        "math.asinh({u})",
-        "1.0 / math.sqrt(1.0 + {u} * {u})",
-        "-{u} * {v1} ** 3",
-        "(3.0 * {u} * {u} * {v1} * {v1} - 1.0) * {v1} ** 3",
-    ),
-    "sigmoid": (
-        "logistic({u})",
-        "{v0} * logistic(-{u})",
-        "-math.tanh(0.5 * {u}) * {v1}",
-        "(1.5 * math.tanh(0.5 * {u}) ** 2 - 0.5) * {v1}",
-    ),
-    "softplus": ("soft({u})", "logistic({u})", "{v1} * logistic(-{u})", "-math.tanh(0.5 * {u}) * {v2}"),
-    "abs": ("abs({u})", "(1.0 if {u} > 0.0 else -1.0 if {u} < 0.0 else 0.0)", "0.0", "0.0"),
-    "sign": ("(1.0 if {u} > 0.0 else -1.0 if {u} < 0.0 else 0.0)", "0.0", "0.0", "0.0"),
-    "step": ("(1.0 if {u} > 0.0 else 0.5 if {u} == 0.0 else 0.0)", "0.0", "0.0", "0.0"),
-}
-_HEADS |= {"arctan": _HEADS["atan"], "Abs": _HEADS["abs"], "Heaviside": _HEADS["step"]}
-_SWITCHES = {"abs", "Abs", "sign", "step", "Heaviside", "Max", "max", "Min", "min", "relu", "clip"}
-_STEEP = ("math.sqrt(",)  # heads with an infinite slope
+_INVERSE = Scalar(("1.0 / {u}", "-{v0} * {v0}", "-2.0 * {v0} * {v1}", "-3.0 * {v0} * {v2}"))
 _SLOPES = {"z": 1.0, "x": 1.0}  # of the variable of a formula, in itself
 _COMPARE = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 
@@ -95,9 +28,13 @@ def has_switches(text: str) -> bool:
     tree = _tree(text)
     return any(
         isinstance(node, ast.IfExp)
-        or (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _SWITCHES)
+        or (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and _switches(node.func.id))
         for node in ast.walk(tree)
     )
+
+
+def _switches(name: str) -> bool:
+    return name in CHOICES or (name in SCALARS and SCALARS[name].switches)
 
 
 def from_formula(
@@ -127,7 +64,7 @@ def number(text: str, values: Mapping[str, float]) -> float:
     """
     tree = _tree(text)
     held = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
-    unknown = sorted(held - {*values, "pi", "E", *_HEADS, *_SWITCHES})
+    unknown = sorted(held - {*values, "pi", "E", *SCALARS, *CHOICES})
     if unknown:
         raise MeanFieldError(f"{unknown[0]} in {text[:80]!r} has no value here; it may hold {', '.join(values)}.")
     found = _Writer(text, values, 0, {}).number(tree)
@@ -142,8 +79,8 @@ def source(text: str, values: Mapping[str, float], order: int) -> str:
 
 def function(head: str, lines: Sequence[str]) -> str:
     """Python text of a function and of all that `lines` may call."""
-    helpers = _HELPERS.strip().replace("\ndef ", "\n@njit\ndef ")
-    return f"@njit\n{helpers}\n@njit\ndef {head}:\n" + "".join(f"    {line}\n" for line in lines)
+    body = "".join(f"    {line}\n" for line in lines)
+    return helpers(body).replace("\ndef ", "\n@njit\ndef ").lstrip() + f"\n@njit\ndef {head}:\n{body}"
 
 
 def straight_line(
@@ -210,7 +147,7 @@ class _Writer:
         jet = inner.read(node, fold=False)
         scope: dict = {"math": math, "njit": lambda f: f}
         lines = "".join(f"    {line}\n" for line in [*inner.lines, f"return {jet[0]}"])
-        exec(_HELPERS + f"\ndef f():\n{lines}", scope)  # text made here from a whitelisted tree
+        exec(helpers(lines) + f"\ndef f():\n{lines}", scope)  # text made here from a whitelisted tree
         try:
             return float(scope["f"]())
         except (TypeError, ValueError, OverflowError, ZeroDivisionError):  # TypeError: it is complex
@@ -293,21 +230,21 @@ class _Writer:
             return self.call("Min", [ast.Call(ast.Name("Max"), args[:2], []), args[2]])
         if name == "log" and len(args) == 1 and (u := _one_plus_exp(args[0])) is not None:
             return self.call("softplus", [u])  # log(1 + e^u) overflows where softplus does not
-        if name not in _HEADS or len(args) != 1:
+        if name not in SCALARS or len(args) != 1:
             raise self.fail(f"The function {name}")
-        return self.chain(_HEADS[name], self.read(args[0]))
+        return self.chain(SCALARS[name], self.read(args[0]))
 
-    def chain(self, head: tuple[str, ...], inner: Jet) -> Jet:
+    def chain(self, scalar: Scalar, inner: Jet) -> Jet:
         """h(u) and its derivatives by Faà di Bruno."""
         u = [self.keep(t) for t in inner]
         h: list[str] = []
         for k in range(self.order + 1):
             known = {"u": f"({u[0]})" if u[0].startswith("-") else u[0]} | {f"v{i}": v for i, v in enumerate(h)}
-            h.append(self.keep(head[k].format(**known)))
+            h.append(self.keep(scalar.texts[k].format(**known)))
         out = [h[0]]
         if self.order >= 1:
             first = _product(h[1], u[1])
-            steep = head[0].startswith(_STEEP) and u[1] not in ("0.0", "1.0")
+            steep = scalar.steep and u[1] not in ("0.0", "1.0")
             out.append(f"(0.0 if {u[1]} == 0.0 else {first})" if steep else first)  # √(x²) at 0: not ∞·0
         if self.order >= 2:
             out.append(_sum(_product(h[2], u[1], u[1]), _product(h[1], u[2])))
@@ -333,8 +270,7 @@ class _Writer:
             case ast.Div() if b[1:] == ["0.0"] * self.order:
                 return [self.keep(t if t == "0.0" else f"{_bracket(t)} / {_bracket(b[0])}") for t in a]
             case ast.Div():
-                inverse = self.chain(("1.0 / {u}", "-{v0} * {v0}", "-2.0 * {v0} * {v1}", "-3.0 * {v0} * {v2}"), b)
-                return self.times(a, inverse)
+                return self.times(a, self.chain(_INVERSE, b))
         raise self.fail(f"The operator {type(op).__name__}")
 
     def times(self, a: Jet, b: Jet) -> Jet:
@@ -352,15 +288,15 @@ class _Writer:
             raise self.fail("An exponent that depends on the variable")
         u = self.read(base)
         if n == 0.5:
-            return self.chain(_HEADS["sqrt"], u)
-        derivatives, factor = [], 1.0
+            return self.chain(SCALARS["sqrt"], u)
+        texts, factor = [], 1.0
         for k in range(4):
             left = n - k
             text = repr(int(left)) if float(left).is_integer() else repr(left)
             plain = {0.0: "1.0", 1.0: "{u}", 2.0: "{u} * {u}", 3.0: "{u} * {u} * {u}"}.get(left, f"{{u}} ** ({text})")
-            derivatives.append("0.0" if factor == 0 else plain if factor == 1 else f"{factor!r} * ({plain})")
+            texts.append("0.0" if factor == 0 else plain if factor == 1 else f"{factor!r} * ({plain})")
             factor *= left
-        return self.chain(tuple(derivatives), u)
+        return self.chain(Scalar((texts[0], texts[1], texts[2], texts[3])), u)
 
 
 def _one_plus_exp(node: ast.AST) -> ast.expr | None:

@@ -1,43 +1,41 @@
 """What a network carries along besides its preactivations: tangents (a Jacobian), random tangents of the parameters,
-and the tangent kernel.
-
-All follow the operations of a block on a stack as the vectors do: `save` remembers the current one, `swap` exchanges
-the last two, `push` takes an operation's derivative, `add_saved` adds μ times the last one remembered and forgets it.
+and the tangent kernel. An operation's derivative is pushed through them at each site.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 from numba import njit
 
-from meanfield.empirical.network.derivatives import BatchProjection, Derivative, Projection, Weighted, WeightedTokens
+from meanfield.empirical.network.derivatives import Derivative
+from meanfield.empirical.network.walk import Linear
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.philox import normals
 
 THETA_ROLE = 1 << 15  # the streams of parameter tangents: this plus the place of the operation in its block
 
 
-class Tangents:
+class Tangents(Linear):
     """Vectors pushed through the network: `rows` of shape (number of vectors, positions, neurons).
 
     alone: they are those of the first position only, in a network that keeps positions apart.
     """
 
     def __init__(self, rows: np.ndarray, buffers: Buffers, alone: bool = False) -> None:
-        self._stack, self._buffers, self._alone = [rows], buffers, alone
+        super().__init__(rows)
+        self._buffers, self._alone = buffers, alone
 
     @property
     def rows(self) -> np.ndarray:
         return self._stack[-1]
 
-    def save(self) -> None:
-        self._stack.append(self._stack[-1])
-
-    def swap(self) -> None:
-        self._stack[-2:] = self._stack[:-3:-1]
+    @property
+    def products(self) -> int:  # type: ignore[override]
+        return len(self.rows) * self.rows.shape[1]
 
     def push(self, derivative: Derivative) -> None:
         old = self._stack.pop()
@@ -51,7 +49,7 @@ class Tangents:
         positions = 1 if self._alone else shape[0]
         return self._buffers.take(old.shape[0], positions, shape[1])
 
-    def add_saved(self, mu: float) -> None:
+    def add(self, mu: float) -> None:
         top, below = self._stack.pop(), self._stack.pop()
         new = self._buffers.take(*top.shape)
         add_scaled(_flat(top), mu, _flat(below), _flat(new))
@@ -66,10 +64,9 @@ class Tangents:
 class ParameterTangents(Tangents):
     """δz = Σ_θ (∂z/∂θ) ξ_θ for independent standard normal ξ: E δz_i δz′_i = Θ_ii(x, x′), at the cost of one tangent.
 
-    θ are the entries of every W and b, standard normal or scaled by the roots of learning rates, and γ, β of every norm
-    that trains them. δW y for independent
-    standard normal δW is drawn as what it is, Gaussian with covariance y_p·y_q between positions. The normals of vector
-    k, operation o of layer l are the stream (seed, network, l, THETA_ROLE + o) from number k·2³² on.
+    θ are the entries of every W and b, standard normal or scaled by the roots of learning rates, and what else an
+    operation trains. The normals of vector k, operation o of layer l are the stream (seed, network, l, THETA_ROLE + o)
+    from number k·2³² on.
     """
 
     def __init__(
@@ -87,33 +84,17 @@ class ParameterTangents(Tangents):
 
     def push(self, derivative: Derivative) -> None:
         super().push(derivative)
-        role = THETA_ROLE + self._place
+        key = self._seed, self._index, self.layer, THETA_ROLE + self._place
         self._place += 1
-        rows = self.rows
-        for k in range(len(rows)):
-            key = self._seed, self._index, self.layer, role
-            match derivative:
-                case Weighted(_, y, step_w, step_b, trained=True):
-                    frame = _coefficients(y[: rows.shape[1]])
-                    count = frame.shape[1]
-                    xi = normals(*key, (count + 1) * rows.shape[2], k << 32).reshape(count + 1, -1)
-                    rows[k] += step_w * (frame @ xi[:count]) + step_b * xi[count]
-                case WeightedTokens(weights, y, step_w, step_b):
-                    new, old = weights.shape
-                    xi = normals(*key, new * (old + 1), k << 32).reshape(new, old + 1)
-                    added = step_w * np.matmul(xi[:, :old], y) + step_b * xi[:, old:]
-                    rows[k] += added.reshape(rows[k].shape)
-                case Projection(unit, _, True) | BatchProjection(unit, _, True):
-                    xi = normals(*key, 2 * rows.shape[2], k << 32).reshape(2, -1)
-                    rows[k] += unit[: rows.shape[1]] * xi[0] + xi[1]
+        for k, row in enumerate(self.rows):
+            derivative.scatter(row, partial(_first, key, k << 32))
 
 
-def _coefficients(y: np.ndarray) -> np.ndarray:
-    """C with C Cᵀ = y yᵀ: the coordinates of the rows of y in an orthonormal frame (more rows than neurons: y)."""
-    return np.transpose(np.linalg.qr(y.T, mode="r")) if len(y) > 1 else np.sqrt((y * y).sum(axis=1, keepdims=True))
+def _first(key: tuple[int, int, int, int], start: int, count: int) -> np.ndarray:
+    return normals(*key, count, start)
 
 
-class TangentKernel:
+class TangentKernel(Linear):
     """Θ = Σ_θ (∂u/∂θ)(∂v/∂θ)ᵀ over all parameters θ up to here, for every two vectors u, v of the stack.
 
     At the first position of a network that keeps positions apart. The kernel of the current vector with itself alone
@@ -164,7 +145,7 @@ class TangentKernel:
         self._rows.append(row)
         self._recycle([*old, half, turned])
 
-    def add_saved(self, mu: float) -> None:
+    def add(self, mu: float) -> None:
         top, below = self._rows.pop(), self._rows.pop()
         row = [self._added(above, mu, under) for above, under in zip(top[:-2], below[:-1])]
         cross = self._added(top[-2], 0.5 * mu, below[-1])

@@ -1,51 +1,126 @@
 """The derivative of one operation of a network at the point where it was applied, as a linear map.
 
-Each has `push(rows, out)`, the image of tangents, and `pull(rows, out)`, that of cotangents under the transpose: arrays
-of shape (number of vectors, positions, neurons). An operation that keeps positions apart also takes the first position
-alone (one position in `rows`). `shape` is (positions, neurons) after the operation, `own` for every neuron of the first
-position the sum of its squared derivatives with respect to the operation's own parameters (None if it has none). No
-matrix is ever formed.
+Arrays have the shape (number of vectors, positions, neurons). An operation that keeps positions apart also takes the
+first position alone (one position in `rows`). No matrix is ever formed. What an operation trains, its derivative knows:
+gradients, their norms and the shares of the tangent kernel are asked of it, by everything that needs them.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numba import njit
 
-if TYPE_CHECKING:
-    from meanfield.empirical.random.matrices import Matrix
+from meanfield.empirical.random.sampler import dot
 
 ROUNDING = 4 * 2.0**-52  # a vector with a relative spread below this is a constant one
+Normals = Callable[[int], np.ndarray]
 
 
-class Derivative(Protocol):
-    """What is pushed through: see the module."""
+class Derivative:
+    """What is pushed through. `push` and `pull` are what a derivative must have, and `shape`; one with parameters also
+    has `names`, `own`, `gradient` and `scatter`.
 
-    @property
-    def shape(self) -> tuple[int, int]: ...
+    shape: (positions, neurons) after the operation. before: the same before it. names: those of its own trained
+    parameters θ ("W", "b", "gamma", "beta"). steps: the square root of each one's learning rate. own: for every neuron
+    of the first position the sum of its squared derivatives by θ, times the rates.
+    """
 
-    @property
-    def own(self) -> np.ndarray | float | None: ...
-
-    def push(self, rows: np.ndarray, out: np.ndarray) -> None: ...
-
-    def pull(self, rows: np.ndarray, out: np.ndarray) -> None: ...
-
-
-@dataclass(frozen=True, eq=False)
-class Slope:
-    """Of a coordinatewise map: neuron i is multiplied with φ′(y_i)."""
-
-    slope: np.ndarray
-    own: None = None
+    names: tuple[str, ...] = ()
+    steps: tuple[float, ...] = ()
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.slope.shape
+        raise NotImplementedError
+
+    @property
+    def before(self) -> tuple[int, int]:
+        return self.shape
+
+    @property
+    def own(self) -> np.ndarray | float | None:
+        return None
+
+    def push(self, rows: np.ndarray, out: np.ndarray) -> None:
+        """out[k] = the image of the tangent rows[k]."""
+        raise NotImplementedError
+
+    def pull(self, rows: np.ndarray, out: np.ndarray) -> None:
+        """out[k] = the image of the cotangent rows[k] under the transpose."""
+        raise NotImplementedError
+
+    def gradient(self, cotangent: np.ndarray) -> tuple[np.ndarray, ...]:
+        """∂S/∂θ for every name, where `cotangent` (positions × neurons) is ∂S/∂(what the operation made)."""
+        return ()
+
+    def gradient_norms(self, cotangent: np.ndarray) -> tuple[float, ...]:
+        """The squared norm of each."""
+        return tuple(float(np.square(one).sum()) for one in self.gradient(cotangent))
+
+    def scatter(self, rows: np.ndarray, normals: Normals) -> None:
+        """rows += Σ_θ (∂y/∂θ) ξ_θ times the root of the rate, ξ standard normal: normals(n) are the first n of a
+        stream; rows (positions, neurons), or those of the first position alone."""
+
+    def release(self, kept: bool = False) -> None:
+        """Give scratch memory back; kept: a backward pass is still to come."""
+
+
+class _Gains(Derivative):
+    """Parameters γ, β of y = γŷ + β with `unit` ŷ, if `affine`; `gain` is γ where it is not 1."""
+
+    unit: np.ndarray
+    affine: bool
+    gain: np.ndarray | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("gamma", "beta") if self.affine else ()
+
+    @property
+    def steps(self) -> tuple[float, ...]:  # type: ignore[override]
+        return (1.0, 1.0) if self.affine else ()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.unit.shape[0], self.unit.shape[1]
+
+    @property
+    def own(self) -> np.ndarray | None:
+        return self.unit[0] * self.unit[0] + 1.0 if self.affine else None
+
+    def push(self, rows: np.ndarray, out: np.ndarray) -> None:
+        self.project(rows, out)
+        if self.gain is not None:
+            out *= self.gain
+
+    def pull(self, rows: np.ndarray, out: np.ndarray) -> None:
+        self.project(rows if self.gain is None else rows * self.gain, out)
+
+    def project(self, rows: np.ndarray, out: np.ndarray) -> None:
+        """The derivative of ŷ, a symmetric map."""
+        raise NotImplementedError
+
+    def gradient(self, cotangent: np.ndarray) -> tuple[np.ndarray, ...]:
+        return ((cotangent * self.unit).sum(axis=0), cotangent.sum(axis=0)) if self.affine else ()
+
+    def scatter(self, rows: np.ndarray, normals: Normals) -> None:
+        if self.affine:
+            xi = normals(2 * rows.shape[1]).reshape(2, -1)
+            rows += self.unit[: len(rows)] * xi[0] + xi[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Slope(Derivative):
+    """Of a coordinatewise map: neuron i is multiplied with φ′(y_i)."""
+
+    slope: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.slope.shape[0], self.slope.shape[1]
 
     def push(self, rows: np.ndarray, out: np.ndarray) -> None:
         np.multiply(rows, self.slope[: rows.shape[1]], out=out)
@@ -54,12 +129,15 @@ class Slope:
 
 
 @dataclass(frozen=True, eq=False)
-class Factor:
-    """Of y → factor·y."""
+class Factor(Derivative):
+    """Of y → factor·y, y of shape `like`."""
 
     factor: float
-    shape: tuple[int, int]
-    own: None = None
+    like: tuple[int, int]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.like
 
     def push(self, rows: np.ndarray, out: np.ndarray) -> None:
         np.multiply(rows, self.factor, out=out)
@@ -76,75 +154,59 @@ class Product:
 
 
 @dataclass(frozen=True, eq=False)
-class Projection:
-    """Of LayerNorm, ŷ = (y − mean(y))/s: dŷ = (dy − mean(dy) − ŷ mean(ŷ dy))/s, a symmetric map."""
+class Projection(_Gains):
+    """Of LayerNorm, ŷ = (y − mean(y))/s: dŷ = (dy − mean(dy) − ŷ mean(ŷ dy))/s."""
 
     unit: np.ndarray
     spread: np.ndarray
     affine: bool
+    gain: np.ndarray | None = None
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.unit.shape
-
-    @property
-    def own(self) -> np.ndarray | None:
-        """γ_i ŷ_i + β_i by γ_i and β_i."""
-        return self.unit[0] * self.unit[0] + 1.0 if self.affine else None
-
-    def push(self, rows: np.ndarray, out: np.ndarray) -> None:
+    def project(self, rows: np.ndarray, out: np.ndarray) -> None:
         _project(self.unit, self.spread, rows, out)
 
-    pull = push
-
-    def gradient(self, cotangent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(∂S/∂γ, ∂S/∂β), see `Weighted.gradient`."""
-        return (cotangent * self.unit).sum(axis=0), cotangent.sum(axis=0)
-
 
 @dataclass(frozen=True, eq=False)
-class Trained(Projection):
-    """Of y → γy + β at γ = 1, β = 0: the identity, with parameters of its own; `unit` is y."""
+class Trained(_Gains):
+    """Of y → γy + β: ŷ is y."""
 
-    def push(self, rows: np.ndarray, out: np.ndarray) -> None:
+    unit: np.ndarray
+    affine: bool = True
+    gain: np.ndarray | None = None
+
+    def project(self, rows: np.ndarray, out: np.ndarray) -> None:
         out[...] = rows
 
-    pull = push
-
 
 @dataclass(frozen=True, eq=False)
-class BatchProjection:
-    """Of BatchNorm: the same over the positions, for each neuron apart; spread[i] is that of neuron i."""
+class BatchProjection(_Gains):
+    """Of BatchNorm: that of LayerNorm over the positions, for each neuron apart; spread[i] is that of neuron i."""
 
     unit: np.ndarray
     spread: np.ndarray
     affine: bool
-    own: None = None
+    gain: np.ndarray | None = None
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.unit.shape
-
-    def push(self, rows: np.ndarray, out: np.ndarray) -> None:
+    def project(self, rows: np.ndarray, out: np.ndarray) -> None:
         mean, along = rows.mean(axis=1, keepdims=True), (self.unit * rows).mean(axis=1, keepdims=True)
         np.divide(rows - mean - self.unit * along, self.spread, out=out)
 
-    pull = push
-    gradient = Projection.gradient
-
 
 @dataclass(frozen=True, eq=False)
-class Pooled:
+class Pooled(Derivative):
     """Of Pool: `share`[p, i] is the derivative of neuron i // size after it by neuron i before it (0 beyond the last
     whole group)."""
 
     share: np.ndarray
     size: int
-    own: None = None
 
     @property
     def shape(self) -> tuple[int, int]:
         return self.share.shape[0], self.share.shape[1] // self.size
+
+    @property
+    def before(self) -> tuple[int, int]:
+        return self.share.shape[0], self.share.shape[1]
 
     def push(self, rows: np.ndarray, out: np.ndarray) -> None:
         whole = out.shape[2] * self.size
@@ -157,100 +219,12 @@ class Pooled:
         np.multiply(np.repeat(rows, self.size, axis=-1), self.share[: rows.shape[1], :whole], out=out[..., :whole])
 
 
-@dataclass(frozen=True, eq=False)
-class Weighted:
-    """Of y → σ_w n^{−1/2} W y + σ_b b on the neurons of every position: the matrix holds the factor σ_w n^{−1/2}.
-
-    step_w, step_b: square roots of the learning rates of an entry of σ_w n^{−1/2} W and of σ_b b, which are these
-    factors for standard normal parameters; trained: whether W and b are parameters; back: what cotangents meet in the
-    place of the matrix.
-    """
-
-    matrix: Matrix
-    y: np.ndarray
-    step_w: float
-    step_b: float
-    trained: bool = True
-    back: Matrix | None = None
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self.y), self.matrix.shape[0]
-
-    @property
-    def own(self) -> float | None:
-        """By the entries of a row of W, and of b, each times its rate."""
-        if not self.trained:
-            return None
-        y = self.y[0]
-        return self.step_w * self.step_w * float(y @ y) + self.step_b * self.step_b
-
-    def push(self, rows: np.ndarray, out: np.ndarray) -> None:
-        outputs, inputs = self.matrix.shape
-        self.matrix.matvec(rows.reshape(-1, inputs), out.reshape(-1, outputs))
-
-    def pull(self, rows: np.ndarray, out: np.ndarray) -> None:
-        outputs, inputs = self.matrix.shape
-        back = self.matrix if self.back is None else self.back
-        back.rmatvec(rows.reshape(-1, outputs), out.reshape(-1, inputs))
-
-    def gradient(self, cotangent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(∂S/∂w, ∂S/∂β) for w = scale·W and β = σ_b b, where `cotangent` (positions × outputs) is ∂S/∂(new y)."""
-        return cotangent.T @ self.y, cotangent.sum(axis=0)
-
-    def gradient_norms(self, cotangent: np.ndarray) -> tuple[float, float]:
-        """Their squared norms, without the matrix: ∂S/∂w = Σ_p u_p y_pᵀ, so ‖∂S/∂w‖² = Σ_pq (u_p·u_q)(y_p·y_q)."""
-        products = (cotangent @ cotangent.T) * (self.y @ self.y.T)
-        return float(products.sum()), float(np.square(cotangent.sum(axis=0)).sum())
-
-
-@dataclass(frozen=True, eq=False)
-class WeightedTokens:
-    """Of the same on the tokens of every input and neuron: y has shape (inputs, tokens, neurons)."""
-
-    weights: np.ndarray
-    y: np.ndarray
-    step_w: float
-    step_b: float
-    own: None = None
-    trained: bool = True
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.y.shape[0] * self.weights.shape[0], self.y.shape[2]
-
-    def push(self, rows: np.ndarray, out: np.ndarray) -> None:
-        self._apply(self.weights, rows, out)
-
-    def pull(self, rows: np.ndarray, out: np.ndarray) -> None:
-        self._apply(self.weights.T, rows, out)
-
-    def _apply(self, matrix: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
-        vectors, neurons, inputs = rows.shape[0], rows.shape[2], self.y.shape[0]
-        new, old = matrix.shape
-        np.matmul(matrix, rows.reshape(vectors, inputs, old, neurons), out=out.reshape(vectors, inputs, new, neurons))
-
-    def gradient(self, cotangent: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        inputs, _, neurons = self.y.shape
-        u = cotangent.reshape(inputs, -1, neurons)
-        return np.einsum("ati,asi->ts", u, self.y), u.sum(axis=(0, 2))
-
-    def gradient_norms(self, cotangent: np.ndarray) -> tuple[float, float]:
-        weights, biases = self.gradient(cotangent)
-        return float(np.square(weights).sum()), float(np.square(biases).sum())
-
-
 @njit(cache=True, nogil=True, error_model="numpy")
 def _project(unit, spread, rows, out):
     vectors, positions, neurons = rows.shape
     for k in range(vectors):
         for p in range(positions):
-            mean, along = 0.0, 0.0
-            for i in range(neurons):
-                mean += rows[k, p, i]
-                along += unit[p, i] * rows[k, p, i]
-            mean /= neurons
-            along /= neurons
+            mean, along = _sum(rows[k, p]) / neurons, dot(unit[p], rows[k, p]) / neurons
             for i in range(neurons):
                 out[k, p, i] = (rows[k, p, i] - mean - unit[p, i] * along) / spread[p]
 
@@ -263,20 +237,45 @@ def normalize(y, out):
     """
     largest = 0.0
     for i in range(y.size):
-        largest = max(largest, abs(y[i])) if y[i] == y[i] else math.inf
-    _, power = math.frexp(largest if largest < math.inf else 0.0)
-    mean = 0.0
+        size = abs(y[i])
+        largest = largest if size <= largest else size  # a NaN stays
+        if size != size:
+            break
+    power = math.frexp(largest if largest < math.inf else 0.0)[1]
+    factor = math.ldexp(1.0, -max(-1000, min(1000, power)))
     for i in range(y.size):
-        out[i] = math.ldexp(y[i], -power)
-        mean += out[i]
-    mean /= y.size
-    square = 0.0
+        out[i] = factor * y[i]
+    mean = _sum(out) / y.size
     for i in range(y.size):
         out[i] -= mean
-        square += out[i] * out[i]
-    spread = math.sqrt(square / y.size)
-    if not (largest < math.inf and spread > ROUNDING * math.ldexp(largest, -power)):
+    spread = math.sqrt(dot(out, out) / y.size)
+    if not (largest < math.inf and spread > ROUNDING * factor * largest):
         spread = math.nan
     for i in range(y.size):
         out[i] /= spread
-    return math.ldexp(spread, power)
+    return spread / factor
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def normalize_rows(y, out, spreads):
+    for p in range(y.shape[0]):
+        spreads[p] = normalize(y[p], out[p])
+
+
+@njit(cache=True, nogil=True)
+def _sum(x):
+    """Σ x_i in eight interleaved partial sums: a fixed order that vectorizes."""
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+    whole = x.size - x.size % 8
+    for i in range(0, whole, 8):
+        s0 += x[i]
+        s1 += x[i + 1]
+        s2 += x[i + 2]
+        s3 += x[i + 3]
+        s4 += x[i + 4]
+        s5 += x[i + 5]
+        s6 += x[i + 6]
+        s7 += x[i + 7]
+    for i in range(whole, x.size):
+        s0 += x[i]
+    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))

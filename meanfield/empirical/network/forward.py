@@ -7,7 +7,14 @@ from numba import njit
 
 from meanfield.empirical.functions.groups import group_kernel
 from meanfield.empirical.functions.registry import ScalarPair, elementwise
-from meanfield.empirical.network.derivatives import BatchProjection, Derivative, Pooled, Projection, Slope, normalize
+from meanfield.empirical.network.derivatives import (
+    BatchProjection,
+    Derivative,
+    Pooled,
+    Projection,
+    Slope,
+    normalize_rows,
+)
 from meanfield.empirical.random.buffers import aligned
 
 
@@ -20,21 +27,23 @@ def apply_map(pair: ScalarPair, z: np.ndarray, differentiate: bool) -> tuple[np.
     return new_z, Slope(slope)
 
 
-def apply_norm(z: np.ndarray, affine: bool) -> tuple[np.ndarray, Derivative]:
-    """LayerNorm: over the neurons of every position."""
+def apply_norm(z: np.ndarray, affine: bool, gain: np.ndarray | None = None) -> tuple[np.ndarray, Derivative]:
+    """LayerNorm without gains and shifts: over the neurons of every position; the derivative is with `gain`."""
     new_z = aligned(*z.shape)
-    spreads = np.array([normalize(z[p], new_z[p]) for p in range(len(z))])
-    return new_z, Projection(new_z, spreads, affine)
+    spreads = np.empty(len(z))
+    normalize_rows(z, new_z, spreads)
+    return new_z, Projection(new_z, spreads, affine, gain)
 
 
-def apply_batch_norm(z: np.ndarray, affine: bool) -> tuple[np.ndarray, Derivative]:
-    """BatchNorm: over the positions of every neuron."""
+def apply_batch_norm(z: np.ndarray, affine: bool, gain: np.ndarray | None = None) -> tuple[np.ndarray, Derivative]:
+    """BatchNorm, in the same way: over the positions of every neuron."""
     turned = np.ascontiguousarray(z.T)
     unit = np.empty_like(turned)
-    spreads = np.array([normalize(turned[i], unit[i]) for i in range(len(turned))])
+    spreads = np.empty(len(turned))
+    normalize_rows(turned, unit, spreads)
     new_z = aligned(*z.shape)
     new_z[...] = unit.T
-    return new_z, BatchProjection(new_z, spreads, affine)
+    return new_z, BatchProjection(new_z, spreads, affine, gain)
 
 
 def apply_pool(z: np.ndarray, size: int, largest: bool) -> tuple[np.ndarray, Derivative]:
@@ -67,8 +76,14 @@ def apply_group(z: np.ndarray, size: int, formula: str, differentiate: bool) -> 
 def mark_rows(z, lost):
     """lost[a] is set if z[a] holds a number that is not finite."""
     for a in range(z.shape[0]):
-        total = 0.0
-        for i in range(z.shape[1]):
-            total += 0.0 * z[a, i]  # 0 or NaN, which stays in a sum
-        if total != 0.0:
+        s0 = s1 = s2 = s3 = 0.0  # 0·z is 0 or NaN, which stays in a sum
+        whole = z.shape[1] - z.shape[1] % 4
+        for i in range(0, whole, 4):
+            s0 += 0.0 * z[a, i]
+            s1 += 0.0 * z[a, i + 1]
+            s2 += 0.0 * z[a, i + 2]
+            s3 += 0.0 * z[a, i + 3]
+        for i in range(whole, z.shape[1]):
+            s0 += 0.0 * z[a, i]
+        if (s0 + s1) + (s2 + s3) != 0.0:
             lost[a] = True

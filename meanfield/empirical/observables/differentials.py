@@ -33,6 +33,11 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.empirical.functions.twins import derivatives
+from meanfield.empirical.network.derivatives import Slope
+from meanfield.empirical.network.operations import Map
+from meanfield.empirical.network.walk import Linear, Site
+from meanfield.empirical.network.weighted import Weighted
 from meanfield.empirical.observables.mixed import push_differentials
 from meanfield.results import MeanFieldError
 
@@ -92,29 +97,68 @@ def _layers(
     rates: list[tuple[float, float]],
     order: int,
 ) -> Iterator[LayerTensors]:
-    tensors, scratch = None, _Scratch()
+    carried = Differentials(x, order)
     rows: Iterator[tuple[Any, ...]] = zip_longest(weights, biases, rates, fillvalue=_END)
     for layer, row in enumerate(rows, start=1):
         if any(entry is _END for entry in row):
             lacks = ("weights", "a bias (an array, or None)", "rates")[[entry is _END for entry in row].index(True)]
             raise MeanFieldError(f"Every layer needs weights, a bias and rates, but layer {layer} has not got {lacks}.")
-        before = x if tensors is None else tensors.z
-        W, b = _parameters(layer, before.shape[1], *row[:2])
-        lam_w, lam_b = row[2]
+        if layer > 1:
+            carried.bend(derivatives)
+        yield carried.weigh(row[0], row[1], *row[2])
+
+
+class Differentials(Linear):
+    """The tensors, carried through Dense(φ(z)): `tensors` are those of the last preactivations, None before them."""
+
+    def __init__(self, x: np.ndarray, order: int) -> None:
+        super().__init__(None)
+        self._x, self._order, self._scratch, self._made = x, order, _Scratch(), 0
+        self._sigma: list[np.ndarray] = []
+
+    @property
+    def tensors(self) -> LayerTensors:
+        return self._stack[-1]
+
+    def apply(self, site: Site) -> None:
+        operation: Any = site.operation
+        match site.derivative:
+            case Slope() if isinstance(operation, Map) and self._made:
+                self.bend(derivatives(operation.pair, 3 if self._order > 1 else 1))
+            case Weighted(y) as given:
+                w, b = site.weights.whole(operation, site, (given.shape[1], y.shape[1]))
+                step_w, step_b = site.weights.steps(operation, site.layer)
+                self.weigh(w, b, step_w**2, step_b**2)
+            case _:
+                raise MeanFieldError(
+                    f"The tangent kernel's differentials go through Dense(φ(z)) alone, but {operation!r} was met."
+                )
+
+    def bend(self, derivatives: Derivatives) -> None:
+        """Go through φ: derivatives(z) are σ, σ′, …."""
+        before = self.tensors.z
         with np.errstate(all="ignore"):
-            if tensors is None:
-                tensors = _first(x, W, b, lam_w / x.shape[1], lam_b, order)
+            sigma = derivatives(before)
+        if len(sigma) <= self._order:
+            raise MeanFieldError(
+                f"Order {self._order} needs σ and its first {self._order} derivatives, but `derivatives` gave "
+                f"{len(sigma)} arrays; give the others or lower the order."
+            )
+        self._sigma = [np.broadcast_to(np.asarray(f, dtype=float), before.shape) for f in sigma]
+
+    def weigh(self, weights: Any, bias: Any, lam_w: float, lam_b: float) -> LayerTensors:
+        """Go through a Dense."""
+        self._made += 1
+        before = self._x if self._made == 1 else self.tensors.z
+        W, b = _parameters(self._made, before.shape[1], weights, bias)
+        with np.errstate(all="ignore"):
+            if self._made == 1:
+                made = _first(self._x, W, b, lam_w / before.shape[1], lam_b, self._order)
             else:
-                sigma = derivatives(before)
-                if len(sigma) <= order:
-                    raise MeanFieldError(
-                        f"Order {order} needs σ and its first {order} derivatives, but `derivatives` gave "
-                        f"{len(sigma)} arrays; give the others or lower the order."
-                    )
-                arrays = [np.broadcast_to(np.asarray(f, dtype=float), before.shape) for f in sigma]
-                push = _Push(tensors, W, arrays, lam_w / before.shape[1], scratch)
-                tensors = push.tensors(b, lam_b, order, started=layer > 2)
-        yield tensors
+                push = _Push(self.tensors, W, self._sigma, lam_w / before.shape[1], self._scratch)
+                made = push.tensors(b, lam_b, self._order, started=self._made > 2)
+        self._stack = [made]
+        return made
 
 
 def _parameters(layer: int, fan_in: int, weights: Any, bias: Any) -> tuple[np.ndarray, np.ndarray | float]:

@@ -14,12 +14,22 @@ from meanfield.empirical.random.philox import fill_normals, fill_uniforms
 from meanfield.empirical.random.sampler import Key
 
 _BLOCK_OF_WEIGHTS = 1 << 22  # numbers of W held at once: 32 MiB
+_KEPT_WEIGHTS = 1 << 18  # entries of a matrix that is kept for a backward pass; a larger one is drawn again
+_APART = 4  # inputs of a batch that is multiplied vector by vector
 
 
 class Matrix(Protocol):
-    """scale · W, drawn or revealed: all that a network asks of it."""
+    """w = scale · W and β, drawn, revealed or held: all that a network asks of a Dense."""
 
-    shape: tuple[int, int]
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+    @property
+    def redrawn(self) -> bool:
+        """Whether it is cheaper to draw it again than to keep it."""
+
+    def affine(self, rows: np.ndarray, out: np.ndarray) -> None:
+        """out[j] = w rows[j] + β."""
 
     def matvec(self, rows: np.ndarray, out: np.ndarray) -> None:
         """out[j] = scale · W rows[j]."""
@@ -46,7 +56,25 @@ class DrawnMatrix:
     shape: tuple[int, int]
     scale: float
     buffers: Buffers
+    sigma_b: float = 0.0
     _whole: np.ndarray | None = None
+
+    @property
+    def redrawn(self) -> bool:
+        return self.shape[0] * self.shape[1] > _KEPT_WEIGHTS
+
+    def bias(self) -> np.ndarray | None:
+        """β = σ_b b, None where σ_b = 0: b is the stream of the next role."""
+        return None if self.sigma_b == 0 else draw_bias(self.key, self.shape[0], self.sigma_b)
+
+    def affine(self, rows: np.ndarray, out: np.ndarray) -> None:
+        if len(rows) <= _APART:
+            self.matvec_apart(rows, out)
+        else:
+            self.matvec(rows, out)
+        bias = self.bias()
+        if bias is not None:
+            out += bias
 
     def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """(rows, scale·W[rows]); the array is overwritten when the iteration goes on."""
@@ -94,6 +122,57 @@ class DrawnMatrix:
         if self._whole is not None:
             self.buffers.give(self._whole)
             self._whole = None
+
+
+@dataclass(eq=False)
+class HeldMatrix:
+    """w = σ_w·W and β = σ_b·b of arrays that are held. σ_w, σ_b: numbers, or a column of one for every position (then
+    products take all positions of a vector together)."""
+
+    array: np.ndarray
+    bias: np.ndarray | None
+    sigma_w: float | np.ndarray
+    sigma_b: float | np.ndarray
+    redrawn = False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.array.shape[0], self.array.shape[1]
+
+    def _times(self, rows: np.ndarray) -> None:
+        if isinstance(self.sigma_w, np.ndarray):
+            rows = rows.reshape(-1, len(self.sigma_w), rows.shape[1])
+        rows *= self.sigma_w
+
+    def affine(self, rows: np.ndarray, out: np.ndarray) -> None:
+        if len(rows) <= _APART:
+            for row, new in zip(rows, out):
+                np.matmul(self.array, row, out=new)
+        else:
+            np.matmul(rows, self.array.T, out=out)
+        self._times(out)
+        if self.bias is not None:
+            out += self.sigma_b * self.bias
+
+    def matvec(self, rows: np.ndarray, out: np.ndarray) -> None:
+        np.matmul(rows, self.array.T, out=out)
+        self._times(out)
+
+    def rmatvec(self, rows: np.ndarray, out: np.ndarray) -> None:
+        rows = rows.copy()
+        self._times(rows)
+        np.matmul(rows, self.array, out=out)
+
+    def release(self) -> None:
+        """It stays."""
+
+
+def draw_bias(key: Key, size: int, sigma_b: float) -> np.ndarray:
+    """σ_b b of the Dense whose weights are the stream `key`."""
+    seed, network, layer, role = key
+    bias = np.empty(size)
+    fill_normals(bias, seed, network, layer, role + 1, scale=sigma_b)
+    return bias
 
 
 def draw_entries(law: str, out: np.ndarray, key: Key, start: int, scale: float) -> None:

@@ -20,15 +20,10 @@ from meanfield.arguments import choice, provides, spoken
 from meanfield.empirical.ensemble.parallel import each_network
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.carried import Tangents
-from meanfield.empirical.network.network import SAMPLERS, Carried, Ensemble
-from meanfield.empirical.network.operations import (
-    Affine,
-    NormalizeBatch,
-    integer,
-    positive,
-    real,
-    refuse_jumps,
-)
+from meanfield.empirical.network.checks import integer, positive, real
+from meanfield.empirical.network.network import SAMPLERS, Ensemble
+from meanfield.empirical.network.operations import Affine, NormalizeBatch, refuse_jumps
+from meanfield.empirical.network.walk import Linear
 from meanfield.empirical.observables.norms import draw_batch, draw_inputs, draw_probes
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.philox import MAX_LAYER, MAX_NETWORK
@@ -149,12 +144,12 @@ def measure_criticality(
             inputs = draw_batch(together * (batch or 1), ensemble.fan_in, seed, index, input_norm)
         size = positions * ensemble.width
         network = ensemble.network(seed, index, buffers)
-        carried: list[Carried] = []
+        carried: list[Linear] = []
         with np.errstate(all="ignore"):  # an overflow is an answer: it is returned as a layer
             for layer, z in network.run(inputs, carried):
                 last = layer == depth - 1
                 if last:
-                    pushed = carried[0].rows.reshape(-1, ensemble.width).T  # type: ignore[union-attr]
+                    pushed = carried[0].rows.reshape(-1, ensemble.width).T  # type: ignore[attr-defined]
                     chi[index] = np.vdot(pushed, pushed) / (size * probes)
                 if not np.isfinite(chi[index] if last else z).all():
                     diverged_at[index] = layer

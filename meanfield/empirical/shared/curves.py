@@ -18,12 +18,13 @@ import numpy as np
 from meanfield.architecture import Block
 from meanfield.empirical.ensemble.parallel import each_network
 from meanfield.empirical.functions.registry import ScalarPair
+from meanfield.empirical.network.checks import integer, positive
 from meanfield.empirical.network.network import Ensemble
-from meanfield.empirical.network.operations import integer, positive, refuse_jumps
+from meanfield.empirical.network.operations import refuse_jumps
 from meanfield.empirical.observables.norms import draw_inputs, draw_probes, log_squared_norm
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.philox import MAX_INDEX, MAX_NETWORK
-from meanfield.empirical.shared.weights import Shared, Sharing
+from meanfield.empirical.shared.weights import Shared, sharing
 from meanfield.results import Estimate, MeanFieldError
 
 
@@ -169,7 +170,7 @@ def jacobian_curves(
         directions = {s: draw_probes(sizes[s], seed, index, probes) for s in set(starts)}
         drawn = Shared(seed, index, buffers)
         runs = {
-            p: Sharing(ensemble, seed, index, buffers, drawn).layers(inputs, start, directions=directions[start])
+            p: sharing(ensemble, seed, index, buffers, drawn).layers(inputs, start, directions=directions[start])
             for p, (ensemble, start) in enumerate(zip(ensembles, starts))
         }
         carried = np.zeros(len(blocks))  # ln of what the directions were divided by

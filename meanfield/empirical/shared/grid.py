@@ -1,8 +1,9 @@
 """χ of many blocks at many (σ_w, σ_b), from the same weights: one product of W with a wide matrix serves all of them.
 
-A *column* is one block at one point of the grid. All columns see the same W, b (of the same Dense of the block, layer
-and network) and the same input, each scaled by its own σ_w, σ_b: differences between columns have less noise than two
-independent runs. Columns are kept in tiles, N × (some points of one block), that fit into a core's cache.
+A *column* is one block at one point of the grid, run as one position of a network whose positions have σ's of their
+own. All columns see the same W, b (of the same Dense of the block, layer and network) and the same input: differences
+between columns have less noise than two independent runs. Columns are kept in tiles (some points of one block) that
+fit into a core's cache.
 """
 
 from __future__ import annotations
@@ -18,26 +19,16 @@ import numpy as np
 
 from meanfield.architecture import Block
 from meanfield.empirical.ensemble.parallel import each_network, threads_used
-from meanfield.empirical.functions.registry import ScalarPair, elementwise
-from meanfield.empirical.network.carried import add_scaled
-from meanfield.empirical.network.operations import (
-    AddSaved,
-    Affine,
-    Map,
-    Normalize,
-    Operation,
-    Save,
-    integer,
-    operations,
-    positive,
-    refuse_jumps,
-    refuse_new,
-    refuse_one_neuron,
-)
+from meanfield.empirical.functions.registry import ScalarPair
+from meanfield.empirical.network.carried import Tangents
+from meanfield.empirical.network.checks import integer, positive
+from meanfield.empirical.network.network import Ensemble
+from meanfield.empirical.network.operations import refuse_jumps
+from meanfield.empirical.network.walk import Linear
 from meanfield.empirical.observables.norms import draw_inputs, draw_probes
 from meanfield.empirical.random.buffers import Buffers
-from meanfield.empirical.random.philox import MAX_INDEX, MAX_LAYER, MAX_NETWORK, fill_normals
-from meanfield.empirical.shared.columns import add_squares, mark, normalize_columns, project_columns, scale_columns
+from meanfield.empirical.random.philox import MAX_INDEX, MAX_LAYER, MAX_NETWORK
+from meanfield.empirical.shared.weights import Shared, sharing
 from meanfield.results import MeanFieldError, one_line
 
 _TILE = 1 << 17  # numbers of a tile: 1 MiB
@@ -79,9 +70,9 @@ class CriticalityGrid:
 
 @dataclass(eq=False)
 class _Tile:
-    """Some points of one block: `columns` are theirs among all of a batch."""
+    """Some points of one block: `columns` are theirs among all of a batch; the σ's are columns of an array."""
 
-    operations: tuple[Operation, ...]
+    ensemble: Ensemble
     columns: slice
     sigma_w: np.ndarray
     sigma_b: np.ndarray
@@ -129,13 +120,8 @@ def criticality_grid(
     input_norm = positive(input_norm, "The input norm |x|²/N_0")
     threads = threads_used(threads)
     points = _points(sigma_w, sigma_b)
-    lists = [operations(block, activation_pairs, mu, depth) for block in blocks]
-    for one in lists:
-        refuse_new(one, "A grid")
-        if any(isinstance(operation, Normalize) for operation in one):
-            refuse_one_neuron(width)
-        refuse_jumps(one, "χ", "measure K with run_ensemble(..., jacobian=False)")
-    batches = _batches(lists, *points, width)
+    ensembles = [_ensemble(block, width, depth, activation_pairs, mu) for block in blocks]
+    batches = _batches(ensembles, *points, width)
     parts = []
     for done, tiles in enumerate(batches):
         report = None if progress is None else _shifted(progress, done * networks, len(batches) * networks)
@@ -143,7 +129,7 @@ def criticality_grid(
 
         def work(index: int, buffers: Buffers, stop: Event, tiles: list[_Tile] = tiles, chi: np.ndarray = chi) -> None:
             with np.errstate(all="ignore"):
-                _Run(width, depth, seed, index, buffers).measure(tiles, input_norm, probes, chi[index], stop)
+                _measure(tiles, seed, index, buffers, input_norm, probes, chi[index], stop)
 
         each_network(work, networks, threads, report)
         bad = np.count_nonzero(~np.isfinite(chi), axis=0)
@@ -153,6 +139,20 @@ def criticality_grid(
     mean, error, diverged = (np.concatenate(arrays).reshape(shape) for arrays in zip(*parts))
     mean[diverged > 0] = error[diverged > 0] = math.nan
     return CriticalityGrid(*points, mean, error, diverged, width, depth, networks, probes, seed)
+
+
+def _ensemble(block: Block, width: int, depth: int, pairs: Any, mu: Any) -> Ensemble:
+    """The networks of a block, whose own σ's the points of the grid replace; raises `MeanFieldError` for what cannot be
+    run so."""
+    one, other = (Ensemble(block, s, s, width, depth, None, pairs, mu) for s in (1.0, 2.0))
+    if one.couples or one.operations != other.operations:
+        what = "positions act on each other" if one.couples else "a Schedule falls from the σ's that it scans"
+        raise MeanFieldError(
+            f"A grid shares its weights between the points and cannot run a network where {what}; use run_ensemble for "
+            "one point at a time."
+        )
+    refuse_jumps(one.operations, "χ", "measure K with run_ensemble(..., jacobian=False)")
+    return one
 
 
 def _points(sigma_w: Any, sigma_b: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -184,7 +184,7 @@ def _shifted(progress: Callable[[int, int], None], done: int, total: int) -> Cal
 
 
 def _batches(
-    lists: list[tuple[Operation, ...]], sigma_w: np.ndarray, sigma_b: np.ndarray, width: int
+    ensembles: list[Ensemble], sigma_w: np.ndarray, sigma_b: np.ndarray, width: int
 ) -> list[list[_Tile]]:
     """All columns, block after block, cut into tiles, and the tiles into batches that are held at once.
 
@@ -193,125 +193,51 @@ def _batches(
     parts = math.ceil(sigma_w.size / max(8, _TILE // width))
     cuts = [sigma_w.size * i // parts for i in range(parts + 1)]
     batches: list[list[_Tile]] = [[]]
-    for done in lists:
+    for one in ensembles:
         for first, end in pairwise(cuts):
             used = batches[-1][-1].columns.stop if batches[-1] else 0
             if used and (used + end - first) * width > _HELD:
                 batches.append([])
                 used = 0
             here = slice(first, end)
-            batches[-1].append(_Tile(done, slice(used, used + end - first), sigma_w[here], sigma_b[here]))
+            columns = slice(used, used + end - first)
+            batches[-1].append(_Tile(one, columns, sigma_w[here, None], sigma_b[here, None]))
     return batches
 
 
-@dataclass(eq=False)
-class _Run:
-    """One network with the columns of some tiles."""
-
-    width: int
-    depth: int
-    seed: int
-    index: int
-    buffers: Buffers
-
-    def measure(self, tiles: list[_Tile], input_norm: float, probes: int, chi: np.ndarray, stop: Event) -> None:
-        """Write χ of every column; NaN where a number is not finite."""
-        ordinals = {op.ordinal for tile in tiles for op in tile.operations if isinstance(op, Affine)}
-        scratch = {ordinal: self.buffers.take(self.width, self.width) for ordinal in ordinals | {0}}
-        bad = np.zeros(chi.size, dtype=bool)
-        weights = self._draw(1, scratch, {0})
-        field = weights[0][0] @ draw_inputs(self.width, self.seed, self.index, input_norm)[0]
-        states = []
-        for tile in tiles:
-            z = self._filled((self.width, tile.sigma_w.size), field[:, None])
-            scale_columns(z, tile.sigma_w, tile.sigma_b, weights[0][1])
-            mark(z, bad[tile.columns])
-            states.append(z)
-        signs = draw_probes(self.width, self.seed, self.index, probes)
-        for layer in range(2, self.depth):
-            if stop.is_set():
-                return
-            weights = self._draw(layer, scratch, ordinals)
-            for number, tile in enumerate(tiles):
-                tangents = []
-                if layer == self.depth - 1:
-                    tangents = [self._filled(states[number].shape, column[:, None]) for column in signs.T]
-                states[number] = self._block(layer, tile, weights, states[number], tangents, bad[tile.columns])
-                if tangents:
-                    total = np.zeros(tangents[0].shape[1])
-                    for tangent in tangents:
-                        add_squares(tangent, total)
-                        self.buffers.give(tangent)
-                    chi[tile.columns] = total / (self.width * probes)
-        chi[bad] = math.nan
-        for array in (*scratch.values(), *states):
-            self.buffers.give(array)
-
-    def _draw(self, layer: int, scratch: dict[int, np.ndarray], ordinals: set[int]) -> dict[int, tuple[Any, Any]]:
-        """For every Dense: (N^{−1/2} W, b) of the layer, as a `Network` draws them."""
-        drawn = {}
-        for ordinal in ordinals:
-            matrix, bias = scratch[ordinal], np.empty(self.width)
-            key = self.seed, self.index, layer
-            fill_normals(matrix.ravel(), *key, 2 * ordinal, scale=1 / math.sqrt(self.width))
-            fill_normals(bias, *key, 2 * ordinal + 1)
-            drawn[ordinal] = matrix, bias
-        return drawn
-
-    def _filled(self, shape: tuple[int, ...], value: np.ndarray) -> np.ndarray:
-        new = self.buffers.take(*shape)
-        new[...] = value
-        return new
-
-    def _block(
-        self,
-        layer: int,
-        tile: _Tile,
-        weights: dict[int, tuple[Any, Any]],
-        z: np.ndarray,
-        tangents: list[np.ndarray],
-        bad: np.ndarray,
-    ) -> np.ndarray:
-        """The block applied to z, which is given back; its derivative to `tangents`, in place; columns with a number
-        that is not finite, inside the block too, are marked in `bad`."""
-        shape = z.shape
-        saved: list[tuple[np.ndarray, list[np.ndarray]]] = []
-        for operation in tile.operations:
-            match operation:
-                case Save():
-                    saved.append((self._filled(shape, z), [self._filled(shape, t) for t in tangents]))
-                    continue
-                case AddSaved(mu):
-                    kept, kept_tangents = saved.pop()
-                    for one, other in ((z, kept), *zip(tangents, kept_tangents)):
-                        add_scaled(one, mu[layer - 1], other, one)
-                        self.buffers.give(other)
-                case Map(pair):
-                    if tangents:
-                        slope = self.buffers.take(*shape)
-                        elementwise(pair.dphi)(z.ravel(), slope.ravel(), pair.parameters)
-                        for tangent in tangents:
-                            np.multiply(tangent, slope, out=tangent)
-                        self.buffers.give(slope)
-                    elementwise(pair.phi)(z.ravel(), z.ravel(), pair.parameters)
-                case Normalize():
-                    spread = np.empty(shape[1])
-                    normalize_columns(z, spread)
-                    for tangent in tangents:
-                        project_columns(z, spread, tangent)
-                case Affine(ordinal):
-                    matrix, bias = weights[ordinal]
-                    for number, tangent in enumerate(tangents):
-                        tangents[number] = self._product(matrix, tangent)
-                        np.multiply(tangents[number], tile.sigma_w, out=tangents[number])
-                    z = self._product(matrix, z)
-                    scale_columns(z, tile.sigma_w, tile.sigma_b, bias)
-            if not tangents:  # in the last block χ says it
-                mark(z, bad)
-        return z
-
-    def _product(self, matrix: np.ndarray, z: np.ndarray) -> np.ndarray:
-        new = self.buffers.take(*z.shape)
-        np.matmul(matrix, z, out=new)
-        self.buffers.give(z)
-        return new
+def _measure(
+    tiles: list[_Tile],
+    seed: int,
+    index: int,
+    buffers: Buffers,
+    input_norm: float,
+    probes: int,
+    chi: np.ndarray,
+    stop: Event,
+) -> None:
+    """Write χ of every column of one network; NaN where a number is not finite."""
+    width, depth = tiles[0].ensemble.width, tiles[0].ensemble.depth
+    x, signs = draw_inputs(width, seed, index, input_norm), draw_probes(width, seed, index, probes)
+    drawn, bad = Shared(seed, index, buffers), np.zeros(chi.size, dtype=bool)
+    carried: list[list[Linear]] = [[] for _ in tiles]
+    runs = []
+    for tile, one in zip(tiles, carried):
+        sigmas = {"sigma_w": tile.sigma_w, "sigma_b": tile.sigma_b}
+        network = sharing(tile.ensemble, seed, index, buffers, drawn, **sigmas)
+        runs.append(network.run(np.repeat(x, len(tile.sigma_w), axis=0), one))
+    for layer in range(1, depth):  # in step, so that a layer's weights are drawn once
+        if stop.is_set():
+            break
+        for tile, run, one in zip(tiles, runs, carried):
+            _, z = next(run)
+            if layer < depth - 1:  # in the last block χ says it
+                bad[tile.columns] |= ~np.isfinite(z).all(axis=1)
+            if layer == depth - 2:
+                rows = buffers.take(probes, *z.shape)
+                rows[...] = signs.T[:, None, :]
+                one.append(Tangents(rows, buffers))
+            elif layer == depth - 1:
+                pushed: Any = one[0]
+                chi[tile.columns] = np.square(pushed.rows).sum(axis=(0, 2)) / (width * probes)
+        drawn.release()
+    chi[bad] = math.nan

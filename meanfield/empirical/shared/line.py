@@ -17,8 +17,8 @@ import numpy as np
 from meanfield.architecture import Block
 from meanfield.arguments import choice, provides, shown, spoken
 from meanfield.empirical.functions.registry import ScalarPair
+from meanfield.empirical.network.checks import integer
 from meanfield.empirical.network.network import SAMPLERS
-from meanfield.empirical.network.operations import integer
 from meanfield.empirical.random.philox import MAX_LAYER
 from meanfield.empirical.shared.curves import jacobian_curves
 from meanfield.empirical.shared.pairs import deviations

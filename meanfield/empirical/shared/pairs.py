@@ -17,15 +17,14 @@ from threadpoolctl import threadpool_limits
 
 from meanfield.architecture import Block
 from meanfield.arguments import choice, provides, refuse_not_real, shown, spoken
-from meanfield.empirical.ensemble.ensemble import given_inputs
 from meanfield.empirical.ensemble.parallel import threads_used
 from meanfield.empirical.functions.registry import ScalarPair
+from meanfield.empirical.network.checks import given_inputs, integer, positive
 from meanfield.empirical.network.network import SAMPLERS, Ensemble
-from meanfield.empirical.network.operations import integer, positive
 from meanfield.empirical.observables.norms import draw_batch, spread_and_drift
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.philox import MAX_NETWORK
-from meanfield.empirical.shared.weights import Shared, Sharing
+from meanfield.empirical.shared.weights import Shared, sharing
 from meanfield.limits import require_memory
 from meanfield.results import MeanFieldError, one_line
 
@@ -189,7 +188,7 @@ def measure_pairs(
     )
     x = draw_batch(count, first.fan_in, seed, index, input_norm) if given is None else given
     drawn = Shared(seed, index, Buffers())
-    runs = [Sharing(one, seed, index, Buffers(), drawn, once=True).run(x) for one in ensembles]
+    runs = [sharing(one, seed, index, Buffers(), drawn, once=True).run(x) for one in ensembles]
     shape = len(runs), first.depth
     K, distance = (np.full((*shape, count, count), math.nan) for _ in range(2))
     sigma_y2, sigma_mu2 = (np.full(shape, math.nan) for _ in range(2))

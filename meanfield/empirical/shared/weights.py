@@ -11,15 +11,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from threading import Lock
+from typing import Any
 
 import numpy as np
 
-from meanfield.empirical.network.network import Network
+from meanfield.empirical.network.network import Ensemble, Network
 from meanfield.empirical.network.operations import Affine
+from meanfield.empirical.network.walk import Site
+from meanfield.empirical.network.weights import Drawn
 from meanfield.empirical.random.buffers import Buffers
-from meanfield.empirical.random.matrices import DrawnMatrix, Matrix, draw_entries, haar
+from meanfield.empirical.random.matrices import HeldMatrix, Matrix, draw_bias, draw_entries, haar
 from meanfield.empirical.random.philox import fill_normals
-from meanfield.empirical.random.sampler import Key, LazyMatrix
+from meanfield.empirical.random.sampler import Key, LazyMatrix, with_bias
 
 
 class Shared:
@@ -46,6 +49,14 @@ class Shared:
                     draw_entries(law, self._held[name].ravel(), key, 0, scale)
             return self._held[name]
 
+    def bias(self, layer: int, ordinal: int, size: int) -> np.ndarray:
+        """b."""
+        with self._lock:
+            name = ("bias", ordinal, size)
+            if name not in self._held:
+                self._held[name] = draw_bias(self.key(layer, ordinal), size, 1.0)
+            return self._held[name]
+
     def images(self, layer: int, ordinal: int, shape: tuple[int, int], count: int) -> np.ndarray:
         """`count` rows of standard normals, the images of orthonormal vectors, as `LazyMatrix` draws them."""
         with self._lock:
@@ -62,34 +73,24 @@ class Shared:
             self._buffers.give(self._held.popitem()[1])
 
 
-@dataclass(eq=False)
-class _Lent(DrawnMatrix):
-    """A matrix of which n^{−1/2} W is held for other networks too; σ_w multiplies the product."""
-
-    sigma_w: float = 1.0
-
-    def matvec(self, rows: np.ndarray, out: np.ndarray) -> None:
-        super().matvec(rows, out)
-        out *= self.sigma_w
-
-    def matvec_apart(self, rows: np.ndarray, out: np.ndarray) -> None:
-        super().matvec_apart(rows, out)
-        out *= self.sigma_w
-
-    def release(self) -> None:
-        pass
-
-
 class _Once:
-    """A Gaussian matrix that is multiplied with one batch, the rows of `matvec`, and never formed."""
+    """A Gaussian matrix that is multiplied with one batch, the rows of `affine`, and never formed; its bias is one more
+    coordinate of theirs."""
 
-    def __init__(self, drawn: Shared, layer: int, ordinal: int, shape: tuple[int, int], scale: float) -> None:
-        self.shape, self._scale, self._from = shape, scale, (drawn, layer, ordinal)
+    redrawn = False
 
-    def matvec(self, rows: np.ndarray, out: np.ndarray) -> None:
+    def __init__(
+        self, drawn: Shared, layer: int, ordinal: int, shape: tuple[int, int], scale: float, sigma_b: float
+    ) -> None:
+        self.shape, self._from = shape, (drawn, layer, ordinal)
+        self._scale, self._coordinate, self._kept = with_bias(scale, sigma_b)
+
+    def affine(self, rows: np.ndarray, out: np.ndarray) -> None:
         if not np.isfinite(rows).all():
             out[...] = math.nan
             return
+        if self._coordinate > 0.0:
+            rows = np.concatenate((self._kept * rows, np.full((len(rows), 1), self._coordinate)), axis=1)
         drawn, layer, ordinal = self._from
         largest = np.abs(rows).max(axis=1, initial=0.0)
         power = np.frexp(np.where(largest > 0, largest, 1.0))[1]  # squares neither overflow nor underflow
@@ -97,8 +98,10 @@ class _Once:
         images = drawn.images(layer, ordinal, self.shape, len(triangle))
         np.matmul(np.ldexp(triangle, power).T * self._scale, images, out=out)
 
-    def rmatvec(self, rows: np.ndarray, out: np.ndarray) -> None:
+    def matvec(self, rows: np.ndarray, out: np.ndarray) -> None:
         raise NotImplementedError("a batch is multiplied once")
+
+    rmatvec = matvec
 
     def release(self) -> None:
         pass
@@ -113,20 +116,38 @@ def _triangle(rows: np.ndarray) -> np.ndarray:
     return triangle * np.where(np.diagonal(triangle) < 0.0, -1.0, 1.0)[:, None]
 
 
-@dataclass(frozen=True)
-class Sharing(Network):
-    """A network that takes its weights from `drawn`; `once`: every Dense multiplies a single batch."""
+@dataclass(eq=False)
+class Lent(Drawn):
+    """Parameters of one of several networks that take theirs from one draw; `once`: every Dense multiplies one batch.
+
+    sigma_w, sigma_b: columns of one number for every position, in the place of the network's own (None: the network's).
+    """
 
     drawn: Shared
     once: bool = False
+    sigma_w: np.ndarray | None = None
+    sigma_b: np.ndarray | None = None
 
-    def matrix(
-        self, operation: Affine, layer: int, shape: tuple[int, int], scale: float, expected: int, role: int = 0
-    ) -> Matrix:
-        law, key = operation.law, self.drawn.key(layer, operation.ordinal)
+    def deviations(self, dense: Affine, layer: int) -> tuple[Any, Any]:
+        sigma_w, sigma_b = super().deviations(dense, layer)
+        return (
+            sigma_w if self.sigma_w is None or dense.sigma_w is not None else self.sigma_w,
+            sigma_b if self.sigma_b is None or dense.sigma_b is not None else self.sigma_b,
+        )
+
+    def matrix(self, dense: Affine, site: Site, shape: tuple[int, int]) -> Matrix:
+        sigma_w, sigma_b = self.deviations(dense, site.layer)
+        law, key = dense.law, self.drawn.key(site.layer, dense.ordinal)
         if self.ensemble.sampler == "lazy":
+            scale = sigma_w / math.sqrt(shape[1])
             if self.once and law == "gaussian":
-                return _Once(self.drawn, layer, operation.ordinal, shape, scale)
-            return LazyMatrix(law, key, shape, scale, self.buffers, expected)
-        held = self.drawn.weights(law, layer, operation.ordinal, shape)
-        return _Lent(law, key, shape, scale, self.buffers, held, scale * math.sqrt(shape[1]))
+                return _Once(self.drawn, site.layer, dense.ordinal, shape, scale, sigma_b)
+            return LazyMatrix(law, key, shape, scale, self.buffers, site.expected, sigma_b)
+        held = self.drawn.weights(law, site.layer, dense.ordinal, shape)
+        bias = self.drawn.bias(site.layer, dense.ordinal, shape[0]) if np.any(sigma_b) else None
+        return HeldMatrix(held, bias, sigma_w, sigma_b)
+
+
+def sharing(ensemble: Ensemble, seed: int, index: int, buffers: Buffers, drawn: Shared, **more: Any) -> Network:
+    """A network that takes its weights from `drawn`; more: as in `Lent`."""
+    return Network(ensemble, seed, index, buffers, Lent(ensemble, seed, index, buffers, drawn, **more))

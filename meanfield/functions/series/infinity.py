@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import sympy as sp
 
 from meanfield import balls
 from meanfield.functions.series.taylor import taylor
+from meanfield.heads import cached, head_of
+from meanfield.heads.record import End, Head, PowerEnd
 from meanfield.results import MeanFieldError
-from meanfield.symbols import Z, sigmoid, softplus
+from meanfield.symbols import Z
 
+_U = sp.Dummy("u", real=True)
 V = Z[0]  # v = t^{-1/d} in the analytic factors
 Terms = dict[tuple[sp.Expr, int], sp.Expr]  # (power of t, power of log t) → coefficient
 
@@ -68,7 +70,7 @@ class _Unknown(MeanFieldError):
     """No sum of powers and logarithms as far as these rules see."""
 
 
-@lru_cache(maxsize=1024)
+@cached(1024)
 def normal_form(e: sp.Expr, t: sp.Symbol) -> Form:
     """The form of a smooth real expression in t > 0.
 
@@ -218,86 +220,78 @@ class _Walk:
             inner = self._finite(parts, e)
         if inner is not None:
             return self._at_a_limit(head, inner, e)
-        if head in _EXPONENTIAL:
-            return self._saturated(head, parts, e)
+        record = head_of(head)
+        if record is None:
+            raise _Unknown(f"{e} has no power-law limit at infinity.")
+        if record.exponential_like:
+            return self._saturated(record, parts, e)
         p = self._single(parts, e)
         sign = _sign(p.factor.subs(V, 0))
         if sign is None:
             raise _Unknown(f"The sign of the argument of {e} at infinity is not decided.")
         small = self._finite([Part(-p.power, 0, 1 / p.factor)], e)
         assert small is not None  # p grows, so its inverse does not
-        if head is sp.atan:
-            return [Part(sp.S.Zero, 0, sign * sp.pi / 2 - sp.atan(small))]
-        if head is sp.asinh:
-            size = sign * p.factor
-            root = sp.log(size) + sp.log(1 + sp.sqrt(1 + small**2))
-            return self._merge([Part(sp.S.Zero, 1, sign * p.power), Part(sp.S.Zero, 0, sign * root)])
-        raise _Unknown(f"{e} has no power-law limit at infinity.")
+        end = record.end(sign)
+        if not isinstance(end, PowerEnd):
+            raise _Unknown(f"{e} has no power-law limit at infinity.")
+        return self._merge([part for q, m, A in end.parts for part in self._powers(p, sign, q, m, A(small))])
+
+    def _powers(self, p: Part, sign: int, q: sp.Expr, m: int, factor: sp.Expr) -> list[Part]:
+        """|u|^q (log|u|)^m times an analytic factor, where u = ± t^p times another one."""
+        size = sign * p.factor
+        factor = factor * size**q
+        rest = sp.S.One if size == 1 else sp.log(size)
+        return [
+            Part(p.power * q, k, sp.binomial(m, k) * p.power**k * rest ** (m - k) * factor)
+            for k in range(m + 1)
+            if k == m or size != 1
+        ]
 
     def _at_a_limit(self, head, inner, e) -> list[Part]:
-        if head in (sp.asin, sp.acos):
+        record = head_of(head)
+        if record is not None and record.branch is not None:
             limit = sp.simplify(inner.subs(V, 0))
-            if abs(limit) == 1:  # a square root meets its branch point: asin x = ±(π/2 - 2 asin √((1 ∓ x)/2))
+            if abs(limit) == 1:
                 rest = self._power([Part(sp.S.Zero, 0, sp.cancel(sp.together((1 - limit * inner) / 2)))], sp.S.Half, e)
-                root = self._finite(rest, e)
-                value = limit * (sp.pi / 2 - 2 * sp.asin(root))
-                return [Part(sp.S.Zero, 0, value if head is sp.asin else sp.pi / 2 - value)]
-            return [Part(sp.S.Zero, 0, sp.asin(inner) if head is sp.asin else sp.pi / 2 - sp.asin(inner))]
+                return [Part(sp.S.Zero, 0, record.branch(limit, self._finite(rest, e)))]
         taylor(head(inner), V, 0)  # raises where the head is not analytic there
         return [Part(sp.S.Zero, 0, head(inner))]
 
-    def _saturated(self, head, parts: list[Part], e) -> list[Part]:
+    def _saturated(self, head: Head, parts: list[Part], e) -> list[Part]:
         growing = [p for p in parts if p.power > 0 or (p.power == 0 and p.logs > 0)]
         lead = max(growing, key=lambda p: (sp.N(p.power), p.logs))
         sign = _sign(lead.factor.subs(V, 0))
         if sign is None:
             raise _Unknown(f"The sign of the argument of {e} at infinity is not decided.")
-        if lead.power == 0 and head is not sp.erf and head is not sp.erfc:
+        if lead.power == 0 and head.exponential is not None:
             if lead.logs > 1:
                 raise _Unknown(f"{e} is not a sum of powers of z and log z at infinity.")
             return self._of_logarithm(head, parts, e)
-        up = sign > 0
-        if head is softplus and up:
-            self.dropped = True
-            return parts
-        limits = {
-            sp.tanh: sp.Integer(sign),
-            sp.erf: sp.Integer(sign),
-            sigmoid: sp.Integer(up),
-            softplus: sp.S.Zero,
-            sp.erfc: sp.Integer(0 if up else 2),
-            sp.sech: sp.S.Zero,
-            sp.exp: None if up else sp.S.Zero,
-        }
-        value = limits.get(head)
-        if value is None:
-            raise _Unknown(f"{e} grows exponentially and has no power-law limit at infinity.")
+        end = head.end(sign)
+        if not isinstance(end, End):
+            raise _Unknown(f"{e} grows exponentially or oscillates and has no power-law limit at infinity.")
         self.dropped = True
-        return [Part(sp.S.Zero, 0, value)] if value != 0 else []
+        limit = end.limit(_U)
+        if limit == _U:
+            return parts
+        if limit.has(_U):  # a + b u
+            constant, slope = limit.subs(_U, 0), sp.expand(limit).coeff(_U)
+            scaled = [Part(p.power, p.logs, slope * p.factor) for p in parts]
+            return self._merge([*scaled, *([Part(sp.S.Zero, 0, constant)] if constant != 0 else [])])
+        return [Part(sp.S.Zero, 0, limit)] if limit != 0 else []
 
-    def _of_logarithm(self, head, parts: list[Part], e) -> list[Part]:
-        """e^{a log t + b} = t^a e^b, and the heads that are rational in it."""
+    def _of_logarithm(self, head: Head, parts: list[Part], e) -> list[Part]:
+        """e^{a log t + b} = t^a e^b, and the heads that are functions of it."""
         logs = [p for p in parts if p.logs]
         if len(logs) != 1 or logs[0].factor.has(V):
             raise _Unknown(f"{e} is not a sum of powers of z and log z at infinity.")
         rest = self._finite([p for p in parts if not p.logs], e)
         if rest is None:
             raise _Unknown(f"{e} is not a sum of powers of z and log z at infinity.")
-        grown = [Part(logs[0].factor, 0, sp.exp(rest))]
-        if head is sp.exp:
-            return grown
-        y = sp.Dummy("y", positive=True)
-        rational = {
-            sp.tanh: (y**2 - 1) / (y**2 + 1),
-            sp.sech: 2 * y / (y**2 + 1),
-            sp.sinh: (y - 1 / y) / 2,
-            sp.cosh: (y + 1 / y) / 2,
-            sigmoid: y / (1 + y),
-            softplus: sp.log(1 + y),
-        }[head]
+        assert head.exponential is not None
+        grown = Part(logs[0].factor, 0, sp.exp(rest))
+        if head.function is sp.exp:
+            return [grown]
         c = sp.Dummy("c", positive=True)
-        swap = _Walk(self.t, self.d)(rational.subs(y, c * self.t ** grown[0].power))
-        return [Part(p.power, p.logs, p.factor.subs(c, grown[0].factor)) for p in swap]
-
-
-_EXPONENTIAL = (sp.tanh, sp.erf, sp.erfc, sigmoid, softplus, sp.sech, sp.exp, sp.sinh, sp.cosh)
+        swap = _Walk(self.t, self.d)(head.exponential(c * self.t**grown.power))
+        return [Part(p.power, p.logs, p.factor.subs(c, grown.factor)) for p in swap]

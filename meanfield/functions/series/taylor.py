@@ -7,26 +7,26 @@ milliseconds.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 import sympy as sp
 
+from meanfield.heads import cached, head_of, where
 from meanfield.results import MeanFieldError
-from meanfield.symbols import sigmoid, softplus, steep
+from meanfield.symbols import steep
 
 Series = list[sp.Expr]
 
 
-@lru_cache(maxsize=1024)
+@cached(1024)
 def taylor(expr: sp.Expr, x: sp.Symbol, order: int) -> tuple[sp.Expr, ...]:
     """Coefficients of x^0 … x^order of `expr` about 0, exact.
 
     Raises: MeanFieldError if the expression is not analytic at 0 as far as these rules see.
     """
-    return tuple(_walk(expr, x, order + 1))
+    return tuple(_walk(expr, _variable(x, order + 1), order + 1))
 
 
-@lru_cache(maxsize=512)
+@cached(512)
 def fractional(expr: sp.Expr, x: sp.Symbol, order: int) -> tuple[dict[sp.Rational, sp.Expr], sp.Rational | None]:
     """({power: coefficient}, first power left out or None) of `expr` as x → 0+: a Taylor series in x^{1/q}, times a
     power.
@@ -62,7 +62,7 @@ def _tidy(c: sp.Expr) -> sp.Expr:
     c = sp.expand(c)
     return (
         c
-        if c.is_Rational or not c.has(sp.exp, sp.tanh, sp.sinh, sp.cosh, sigmoid) or steep(c)
+        if c.is_Rational or not c.has(*where("rational_in_exponentials")) or steep(c)
         else sp.radsimp(sp.simplify(c.rewrite(sp.exp)))
     )
 
@@ -84,30 +84,38 @@ def _d(a: Series) -> Series:
     return [k * c for k, c in enumerate(a)][1:]
 
 
-def _walk(expr, x, n) -> Series:
-    if not expr.has(x):
+Known = dict[sp.Symbol, Series]  # symbols whose series are given
+
+
+def _variable(x: sp.Symbol, n: int) -> Known:
+    return {x: ([sp.S.Zero, sp.S.One] + [sp.S.Zero] * n)[:n]}
+
+
+def _walk(expr, known: Known, n: int) -> Series:
+    """n coefficients of an expression in symbols with series of at least n coefficients."""
+    if not expr.has(*known):
         return [expr, *[sp.S.Zero] * (n - 1)]
-    if expr == x:
-        return ([sp.S.Zero, sp.S.One] + [sp.S.Zero] * n)[:n]
+    if expr in known:
+        return known[expr][:n]
     if expr.is_Add:
-        parts = [_walk(a, x, n) for a in expr.args]
+        parts = [_walk(a, known, n) for a in expr.args]
         return [sp.expand(sp.Add(*c)) for c in zip(*parts)]
     if expr.is_Mul:
-        result = _walk(expr.args[0], x, n)
+        result = _walk(expr.args[0], known, n)
         for a in expr.args[1:]:
-            result = _mul(result, _walk(a, x, n))
+            result = _mul(result, _walk(a, known, n))
         return result
     if expr.is_Pow and expr.base is not sp.E:
-        return _power(_walk(expr.base, x, n), expr.exp, expr)
-    return _compose(expr, _walk(expr.args[0], x, n), x)
+        return _power(_walk(expr.base, known, n), expr.exp, expr)
+    return _compose(expr, _walk(expr.args[0], known, n))
 
 
 def _power(a: Series, p: sp.Expr, expr) -> Series:
-    """a(x)^p by the recurrence of (a^p)' a = p a' a^p; an integer p also when a(0) = 0."""
+    """a^p by the recurrence of (a^p)' a = p a' a^p; an integer p also when a(0) = 0."""
     n = len(a)
     if p.is_Integer and p >= 0:
-        result = [sp.S.One, *[sp.S.Zero] * (n - 1)]
-        for _ in range(int(p)):
+        result = a if p > 0 else [sp.S.One, *[sp.S.Zero] * (n - 1)]
+        for _ in range(int(p) - 1):
             result = _mul(result, a)
         return result
     if a[0] == 0:
@@ -119,66 +127,48 @@ def _power(a: Series, p: sp.Expr, expr) -> Series:
     return y
 
 
-def _integrate(slope, g: Series, y0) -> Series:
-    """y with y' = slope(y so far) · g', coefficient by coefficient; `slope` gives the coefficients of dF/du known so
-    far."""
-    n, dg, y = len(g), _d(g), [y0]
+_U = sp.Dummy("u", real=True)
+
+
+@cached(64)
+def _system(function: type) -> tuple[tuple[sp.Symbol, sp.Expr, type], ...]:
+    """(symbol, slope, class) of a head of `_U` and of all heads of `_U` that slopes hold, in symbols for these."""
+    found: dict[type, sp.Symbol] = {}
+    slopes: dict[type, sp.Expr] = {}
+    pending = [function]
+    while pending:
+        head = head_of(pending.pop())
+        if head is None or head.slope is None:
+            return ()
+        found[head.function] = sp.Dummy(head.name)
+        slopes[head.function] = head.slope(_U)
+        inner = {a.func for a in slopes[head.function].atoms(sp.Function, sp.exp) if a.args == (_U,)}
+        pending += [f for f in inner if f not in found and f not in pending]
+    swap = {f(_U): symbol for f, symbol in found.items()}
+    return tuple((symbol, slopes[f].xreplace(swap), f) for f, symbol in found.items())
+
+
+def _compose(expr, g: Series) -> Series:
+    """A head of a series: h(g)′ = h′(g) g′, coefficient by coefficient, with the heads that h′ holds beside it."""
+    system = _system(expr.func) if len(expr.args) == 1 else ()
+    if not system:
+        raise MeanFieldError(
+            f"The Taylor series of {expr.func} is not among the rules; write {expr} with exp, tanh, erf, sigmoid, … ."
+        )
+    n, dg = len(g), [(i, c) for i, c in enumerate(_d(g)) if c != 0]
+    parts = {symbol: [_tidy(function(g[0]))] for symbol, _, function in system}
+    given = {symbol: _walk(slope, {_U: g}, n) for symbol, slope, _ in system if not slope.has(*parts)}
+    tidy = sp.expand if _is_pair(system) else _tidy
     for k in range(1, n):
-        s = slope(y, k)  # k coefficients, built from y[0..k-1]
-        y.append(_tidy(sp.Add(*[s[i] * dg[k - 1 - i] for i in range(k) if dg[k - 1 - i] != 0]) / k))
-    return y
+        known = {_U: g} | {symbol: list(y) for symbol, y in parts.items()}  # k coefficients of each, so far
+        for symbol, slope, _ in system:
+            s = given[symbol] if symbol in given else _walk(slope, known, k)
+            parts[symbol].append(tidy(sp.Add(*[s[k - 1 - i] * c for i, c in dg if i < k]) / k))
+    return parts[system[0][0]]
 
 
-def _compose(expr, g: Series, x) -> Series:
-    head, g0 = expr.func, g[0]
-    y0 = _tidy(head(g0))
-    if head is sp.exp:
-        return _integrate(lambda y, k: y[:k], g, y0)
-    if head is sp.tanh:
-        return _integrate(lambda y, k: _sub(1, _mul(y[:k], y[:k])), g, y0)
-    if head is sigmoid:
-        return _integrate(lambda y, k: _mul(y[:k], _sub(1, y[:k])), g, y0)
-    if head is softplus:
-        s = _compose(sigmoid(expr.args[0]), g, x)
-        return _integrate(lambda y, k: s[:k], g, y0)
-    if head in (sp.erf, sp.erfc):
-        sign = 1 if head is sp.erf else -1
-        e = _compose(sp.exp(x), [-c for c in _mul(g, g)], x)
-        return _integrate(lambda y, k: [sign * 2 / sp.sqrt(sp.pi) * c for c in e[:k]], g, y0)
-    if head is sp.atan:
-        s = _power([sp.S.One + _mul(g, g)[0], *_mul(g, g)[1:]], sp.S.NegativeOne, expr)
-        return _integrate(lambda y, k: s[:k], g, y0)
-    if head is sp.asinh:
-        s = _power([sp.S.One + _mul(g, g)[0], *_mul(g, g)[1:]], -sp.S.Half, expr)
-        return _integrate(lambda y, k: s[:k], g, y0)
-    if head in (sp.asin, sp.acos):
-        sign = 1 if head is sp.asin else -1
-        s = _power(_sub(1, _mul(g, g)), -sp.S.Half, expr)
-        return _integrate(lambda y, k: [sign * c for c in s[:k]], g, y0)
-    if head is sp.log:
-        s = _power(g, sp.S.NegativeOne, expr)
-        return _integrate(lambda y, k: s[:k], g, y0)
-    if head in (sp.sin, sp.cos, sp.sinh, sp.cosh):
-        return _pair(head, g)
-    if head is sp.sech:
-        return _power(_pair(sp.cosh, g), sp.S.NegativeOne, expr)
-    raise MeanFieldError(
-        f"The Taylor series of {head} is not among the rules; write {expr} with exp, tanh, erf, sigmoid, … ."
-    )
-
-
-def _sub(c, a: Series) -> Series:
-    return [c - a[0], *[-v for v in a[1:]]]
-
-
-def _pair(head, g: Series) -> Series:
-    """sin and cos (or sinh and cosh) together: each is the other's slope."""
-    circular = head in (sp.sin, sp.cos)
-    s, c = ([sp.sin(g[0])], [sp.cos(g[0])]) if circular else ([_tidy(sp.sinh(g[0]))], [_tidy(sp.cosh(g[0]))])
-    sign, dg = (-1 if circular else 1), _d(g)
-    for k in range(1, len(g)):
-        s_k = sp.Add(*[c[i] * dg[k - 1 - i] for i in range(k)]) / k
-        c_k = sign * sp.Add(*[s[i] * dg[k - 1 - i] for i in range(k)]) / k
-        s.append(sp.expand(s_k))
-        c.append(sp.expand(c_k))
-    return s if head in (sp.sin, sp.sinh) else c
+def _is_pair(system) -> bool:
+    """Whether the slopes are heads of the system themselves, up to their signs (sin and cos): nothing grows that would
+    have to be simplified."""
+    symbols = {symbol for symbol, _, _ in system}
+    return len(system) > 1 and all(slope in symbols or -slope in symbols for _, slope, _ in system)

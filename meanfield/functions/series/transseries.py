@@ -1,9 +1,8 @@
 r"""The sign of an expression far out where its powers cancel: e(z) = Σ c_j(z) e^{-Q_j(z)} with polynomials Q_j.
 
-erf u = 1 - erfc u and softplus u = u + softplus(-u) leave small heads only, and these are enclosed by their alternating
-series: erfc u = e^{-u²}/(u√π) (Σ_{k<n} (-1)^k (2k-1)!!/(2u²)^k + (-1)^n (2n-1)!!/(2u²)^n θ), log(1 + v) = Σ_{k≤n}
-(-1)^{k+1} v^k/k + (-1)^n v^{n+1}/(n+1) θ with 0 ≤ θ ≤ 1. The term that dies last decides, once the ratios of all others
-to it fall from some M on and are too small at M. Source: derived here (DLMF 7.12(i) for the sign of the remainder).
+erf u = 1 - erfc u and softplus u = u + softplus(-u) leave heads that die, and these are enclosed by their alternating
+series with an unknown 0 ≤ θ ≤ 1 (`heads.record.End`). The term that dies last decides, once the ratios of all others to
+it fall from some M on and are too small at M. Source: derived here.
 """
 
 from __future__ import annotations
@@ -14,12 +13,13 @@ import sympy as sp
 from flint import arb
 
 from meanfield import balls
+from meanfield.heads import HEADS, far_out, head_of, records, where
+from meanfield.heads.record import End, Head, rest
 from meanfield.results import MeanFieldError
-from meanfield.symbols import Z, sigmoid, softplus
+from meanfield.symbols import Z
 
 x = Z[0]
 _W = sp.Dummy("w", positive=True)
-_HEADS = (sp.exp, sp.erf, sp.erfc, sp.tanh, sp.sech, sp.sinh, sp.cosh, sp.sin, sp.cos, sigmoid, softplus)
 
 
 class _Undecided(Exception):
@@ -42,45 +42,37 @@ def far_sign(e: sp.Expr, scales) -> tuple[float, int] | None:
 
 
 def as_exponentials(e: sp.Expr) -> sp.Expr:
-    """tanh, sech, σ, sinh and cosh as rational functions of exponentials."""
-    e = e.replace(sp.tanh, _tanh_exponential).replace(sp.sech, _sech_exponential)
-    e = e.replace(sigmoid, lambda u: 1 / (1 + sp.exp(-u)))
-    return e.rewrite(sp.exp) if e.has(sp.sinh, sp.cosh) else e
+    """Heads that are rational in exponentials (tanh, sech, σ, sinh, cosh) written so."""
+    for head in records("rational_in_exponentials"):
+        if head.function is not sp.exp and e.has(head.function):
+            e = e.replace(head.function, lambda u, h=head: _exponential(h, u))
+    return e
 
 
-def _tanh_exponential(u):
-    if isinstance(u, softplus):  # tanh(log(1 + e^s))
-        w = (1 + sp.exp(u.args[0])) ** 2
-        return (w - 1) / (w + 1)
-    w = sp.exp(-2 * u)
-    return (1 - w) / (1 + w)
-
-
-def _sech_exponential(u):
-    if isinstance(u, softplus):
-        w = 1 + sp.exp(u.args[0])
-        return 2 * w / (w**2 + 1)
-    return 2 * sp.exp(-u) / (1 + sp.exp(-2 * u))
+def _exponential(head: Head, u: sp.Expr) -> sp.Expr:
+    inner = head_of(u)
+    if inner is not None and inner.exponentiated is not None:  # tanh(log(1 + e^s))
+        return head.exponential(inner.exponentiated(u.args[0]))  # type: ignore[misc]
+    return head.form[1](u)
 
 
 def _small_heads(e: sp.Expr) -> sp.Expr:
-    """e with erf, erfc and softplus written by heads that tend to 0."""
+    """e with heads that are no rational functions of exponentials written by what dies of them: erf u = 1 - erfc u."""
 
-    def up(u):
+    def small(head: Head, u: sp.Expr) -> sp.Expr:
         if not u.has(x):
-            return None
+            return head.function(u)
         if not u.is_polynomial(x):
             raise _Undecided
-        return balls.constant(sp.Poly(u, x).LC()) > 0
+        end = head.end(1 if balls.constant(sp.Poly(u, x).LC()) > 0 else -1)
+        if not isinstance(end, End) or end.rest is None:
+            raise _Undecided
+        return end.limit(u) + end.rest(u)
 
-    def erfc(u):
-        way = up(u)
-        return sp.erfc(u) if way is None or way else 2 - sp.erfc(-u)
-
-    def soft(u):
-        return u + softplus(-u) if up(u) else softplus(u)
-
-    return e.replace(sp.erf, lambda u: 1 - erfc(u)).replace(sp.erfc, erfc).replace(softplus, soft)
+    for head in [h for h in records("bends") if not h.form and not h.power_like]:
+        if e.has(head.function):
+            e = e.replace(head.function, lambda u, h=head: small(h, u))
+    return e
 
 
 @dataclass(frozen=True)
@@ -152,7 +144,7 @@ def _ordered(e: sp.Expr, order: int) -> tuple[_Term, list[_Term], list[sp.Poly]]
                 if not (f in unknown or (f.is_Pow and f.base in unknown and f.exp.is_Integer and f.exp > 0)):
                     raise _Undecided
                 theta *= f
-            elif f.has(*_HEADS) and f.has(x):
+            elif f.has(*where("exponential_like"), rest) and f.has(x):
                 raise _Undecided
             else:
                 c *= f
@@ -186,9 +178,7 @@ def _outlives(a: _Term, b: _Term) -> bool:
 
 
 def _shaped(rate: sp.Poly, c: sp.Expr) -> _Term:
-    inner = sp.together(c.subs(x, 1 / _W)).replace(
-        sp.atan, lambda u: sp.pi / 2 - sp.atan(1 / u) if u.has(_W) else sp.atan(u)
-    )
+    inner = far_out(sp.together(c.subs(x, 1 / _W)), _W)
     lead, power = inner.leadterm(_W)
     if sp.sympify(lead).has(_W, sp.log) or not power.is_Rational:
         raise _Undecided
@@ -200,21 +190,32 @@ def _enclosed(e: sp.Expr, order: int) -> tuple[sp.Expr, set[sp.Symbol], list[sp.
     unknown: dict[sp.Expr, sp.Symbol] = {}
     arguments: list[sp.Poly] = []
 
-    def erfc(u):
-        if not u.has(x):
-            return sp.erfc(u)
-        theta = unknown.setdefault(sp.erfc(u), sp.Dummy("theta", positive=True))
-        arguments.append(sp.Poly(u, x))
-        series = [(-1) ** k * sp.factorial2(2 * k - 1) / (2 * u**2) ** k for k in range(order + 1)]
-        return sp.exp(-sp.expand(u**2)) / (u * sp.sqrt(sp.pi)) * (sp.Add(*series[:-1]) + series[-1] * theta)
+    def enclosed(atom: sp.Expr) -> sp.Expr:
+        head, side = (HEADS[_named(atom)], int(atom.args[1])) if isinstance(atom, rest) else (head_of(atom), None)
+        u = atom.args[-1]
+        if not u.has(x) or head is None:
+            return atom
+        for s in (1, -1) if side is None else (side,):
+            end = head.end(s)
+            if isinstance(end, End) and end.series is not None and (side is not None or end.limit(u) == 0):
+                theta = unknown.setdefault(atom, sp.Dummy("theta", positive=True))
+                arguments.append(sp.Poly(s * u, x))
+                return end.series(u, order, theta)
+        return atom
 
-    def soft(u):
-        if not u.has(x):
-            return softplus(u)
-        theta = unknown.setdefault(softplus(u), sp.Dummy("theta", positive=True))
-        arguments.append(sp.Poly(-u, x))
-        series = [(-1) ** (k + 1) * sp.exp(k * u) / k for k in range(1, order + 2)]
-        return sp.Add(*series[:-1]) + series[-1] * theta
-
-    found = e.replace(sp.erfc, erfc).replace(softplus, soft)
+    found = e.replace(lambda a: isinstance(a, (*_with_series(), rest)), enclosed)
     return found, set(unknown.values()), arguments
+
+
+def _named(atom: sp.Expr) -> type:
+    return next(f for f in HEADS if f.__name__ == atom.args[0].name)
+
+
+def _with_series() -> tuple[type, ...]:
+    """Heads that die at one end, by a series with a known remainder."""
+    return tuple(
+        h.function
+        for h in records("bends")
+        if any(isinstance(e, End) and e.series is not None and e.limit(x) == 0 for e in h.ends)
+    )
+

@@ -167,7 +167,8 @@ def described(recursion: Recursion) -> str:
     nodes = sorted(map(sp.srepr, bodies))
     carries = [str(v.carry) for v in recursion.state]
     closer = sp.srepr(recursion.closer)
-    return "|".join([VERSION, *steps, f"{recursion.names}{carries}{sp.srepr(recursion.layer)}{closer}", *nodes])
+    held = [p.name for p in recursion.parameters]  # their places in the code, those of the start among them
+    return "|".join([VERSION, *steps, f"{recursion.names}{carries}{sp.srepr(recursion.layer)}{closer}{held}", *nodes])
 
 
 def module_of(name: str, source: str, arrays: dict[str, np.ndarray]) -> Module:

@@ -19,8 +19,10 @@ from types import ModuleType
 
 import numpy as np
 
+from meanfield.heads import fingerprint
+
 #: what cannot change a generated module: finite networks, and what prints or draws. Everything else counts.
-_APART = ("empirical/", "cli/", "comparison/", "presentation/figures.py", "presentation/tables.py")
+_APART = ("empirical/", "cli/", "comparison/", "tuning/", "presentation/figures.py", "presentation/tables.py")
 _LIBRARIES = ("sympy", "mpmath", "numpy", "scipy", "numba", "python-flint")
 
 
@@ -63,7 +65,7 @@ def _engine() -> str:
 
 def key(description: str) -> str:
     """The name of the module that computes what `description` says."""
-    return "theory_" + hashlib.sha256(f"{_engine()}\n{description}".encode()).hexdigest()[:24]
+    return "theory_" + hashlib.sha256(f"{_engine()}\n{fingerprint()}{description}".encode()).hexdigest()[:24]
 
 
 def read(name: str) -> tuple[str, dict[str, np.ndarray]] | None:

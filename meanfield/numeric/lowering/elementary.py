@@ -53,9 +53,6 @@ ELEMENTARY = {
     angle = _angle(abs(y), abs(x))
     return math.copysign(math.pi - angle if x < 0.0 else angle, y)
 """,
-    "_asin": """def _asin(x):
-    return _atan2(x, _sqrt((1.0 - x) * (1.0 + x)))
-""",
     "_bits": """def _bits(x):
     return np.float64(x).view(np.int64)
 """,
@@ -95,16 +92,15 @@ ELEMENTARY = {
 }
 
 #: what loops may call and still become vector code
-BRANCH_FREE = frozenset({"_sqrt", "_angle", "_atan2", "_asin", "_split", "_double", "_held", "_defined", "_of_gap",
+BRANCH_FREE = frozenset({"_sqrt", "_angle", "_atan2", "_split", "_double", "_held", "_defined", "_of_gap",
                          "math.floor", "math.sqrt", "math.copysign", "abs", "min", "max"})  # fmt: skip
 
 NEEDS = {
     "_atan2": ("_angle",),
-    "_asin": ("_sqrt", "_atan2"),
     "_split": ("_bits", "_float"),
     "_double": ("_power",),
     "_power": ("_bits", "_float"),
 }
 #: what is short, or called by loops that are to become vector code
-INLINE = frozenset({"_sqrt", "_angle", "_atan2", "_asin", "_bits", "_float", "_split", "_double", "_power", "_held",
+INLINE = frozenset({"_sqrt", "_angle", "_atan2", "_bits", "_float", "_split", "_double", "_power", "_held",
                     "_horner", "_defined", "_of_gap"})  # fmt: skip

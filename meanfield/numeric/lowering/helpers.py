@@ -4,6 +4,9 @@ cancellation, orthant probabilities, tables in K.
 
 from __future__ import annotations
 
+from textwrap import indent
+
+from meanfield.heads import records
 from meanfield.numeric.lowering.elementary import ELEMENTARY, INLINE
 from meanfield.numeric.lowering.elementary import NEEDS as ELEMENTARY_NEEDS
 from meanfield.numeric.quadrature.rules import gauss_legendre
@@ -60,10 +63,6 @@ HELPERS = ELEMENTARY | {
     "_of_gap": """def _of_gap(gap):
     # 1 - c^2 of 1 - c
     return gap * (2.0 - gap) if 0.0 < gap < 2.0 else 0.0
-""",
-    "_cos": """def _cos(x):
-    # of a right angle 0, not what the rounding of pi leaves
-    return math.cos(x) if abs(x) != 0.5 * math.pi else 0.0
 """,
     "_defined": """def _defined(x):
     # 0 for 0/0: what two inputs that are the same differ by
@@ -158,22 +157,6 @@ HELPERS = ELEMENTARY | {
         at += part
     return total * 0.3989422804014327 / sd
 """,
-    "_sigmoid": """def _sigmoid(x):
-    if x >= 0.0:
-        return 1.0 / (1.0 + math.exp(-x))
-    e = math.exp(x)
-    return e / (1.0 + e)
-""",
-    "_softplus": """def _softplus(x):
-    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
-""",
-    "_sech": """def _sech(x):
-    e = math.exp(-abs(x))
-    return 2.0 * e / (1.0 + e * e)
-""",
-    "_exp": """def _exp(x):
-    return math.exp(x) if x < 709.0 else math.inf
-""",
     "_erfcx": """def _erfcx(x):
     # below 10 directly, with x^2 split so that the exponential keeps its digits; beyond, the continued fraction
     if x < 10.0:
@@ -238,14 +221,15 @@ NEEDS = ELEMENTARY_NEEDS | {
 def helpers_for(text: str) -> str:
     """The helper functions that `text` calls, as source, each compiled once, those that another calls first."""
     needed: dict[str, None] = {}
+    known = HELPERS | {f"_{h.name}": f"def _{h.name}(x):\n{indent(h.code, ' ' * 4)}\n" for h in records("code")}
 
     def add(name: str) -> None:
         for other in NEEDS.get(name, ()):
             add(other)
         needed[name] = None
 
-    for name in HELPERS:
+    for name in known:
         if f"{name}(" in text:
             add(name)
-    decorated = [f"{INLINED if name in INLINE else COMPILED}\n{HELPERS[name]}" for name in needed]
+    decorated = [f"{INLINED if name in INLINE else COMPILED}\n{known[name]}" for name in needed]
     return "\n\n".join(decorated) + ("\n\n" if needed else "")

@@ -129,7 +129,9 @@ def _branches(phi: sp.Expr) -> tuple[list[float], list[float], list[float], floa
             def at(t: float) -> float:
                 return float(evaluation.evaluate(slope, np.array([t]))[0])
 
-            marks.append(brentq(at, z[i], z[j], xtol=1e-15, rtol=8.9e-16))
+            turn = brentq(at, z[i], z[j], xtol=1e-15, rtol=8.9e-16)
+            if all(abs(turn - b) > 1e-9 * max(1.0, abs(b)) for b in breaks):  # else it is a kink on the grid
+                marks.append(turn)
     marks = sorted(marks)
     turns = sorted(abs(m) for m in marks)
     reach = float(z[-1]) if len(turns) < MOST else turns[MOST - 1]
@@ -262,7 +264,7 @@ def {name}_power(F, D):
 
 def {name}_cells(r, low, high, at_low, at_high, rough):
     # ranges of values between those at ends of branches, each with the places on the branch that it takes most of;
-    # rough: whether another branch turns at its lower, upper end
+    # rough: whether another branch turns at its lower, upper end; this is what it is run by; this one turns at an end
     W = np.empty(2 * {name}_B.shape[0] + 3)
     W[0], W[1], m = {name}_f(-r), {name}_f(r), 2
     for k in range({name}_B.shape[0]):
@@ -308,14 +310,16 @@ def {name}_cells(r, low, high, at_low, at_high, rough):
                     rough[n, side] = True
             if widest > 0.0 and abs({name}_d(p)) < 1e-9:
                 rough[n, side] = False
+            h = 1e-7 * max(1.0, abs(p))
+            rough[n, 3 + side] = widest > 0.0 and ({name}_f(p - h) < v) == ({name}_f(p + h) < v)
         n += 1
     return n
 
 
-def {name}_panels(lo, hi, more, scales, n, rough, k, up, s, S, fine, edges):
-    # panels over the places q, = z upwards or = -z, of a cell
+def {name}_panels(lo, hi, more, scales, n, rough, k, up, s, S, fine, near, edges):
+    # panels over the places q, = z upwards or = -z, of a cell; near: how far apart two inputs are where it turns
     m = {name}_P.shape[0]
-    points, widths = np.empty(n + m + 2), np.empty(n + m + 2)
+    points, widths = np.empty(n + m + 4), np.empty(n + m + 4)
     for i in range(n):
         points[i], widths[i] = more[i], scales[i]
     widest = (1.0 if fine else 1.4) * S / math.sqrt(1.0 + 0.3 * math.log({n}))
@@ -326,6 +330,9 @@ def {name}_panels(lo, hi, more, scales, n, rough, k, up, s, S, fine, edges):
     for side in range(2):
         if rough[k, side]:
             points[n], widths[n] = (hi if side else lo), (1e-7 if fine else 1e-6) * (hi - lo)
+            n += 1
+        if near > 0.0 and rough[k, 3 + side]:
+            points[n], widths[n] = (hi if side else lo), near
             n += 1
     return _panels(lo, hi, points[:n], widths[:n], widest, edges)
 
@@ -339,7 +346,7 @@ def {name}_one(V, fine):
     r = s * ({reach!r} + {rate!r} * s)
     size = 2 * {name}_B.shape[0] + 4
     low, high, at_low, at_high = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    rough, E, edges = np.zeros((size, 3), dtype=np.bool_), np.empty(size), np.empty(400)
+    rough, E, edges = np.zeros((size, 5), dtype=np.bool_), np.empty(size), np.empty(400)
     X, W = ({name}_X1, {name}_W1) if fine else ({name}_X0, {name}_W0)
     cells = {name}_cells(r, low, high, at_low, at_high, rough)
     mean = second = slope = radial = along = 0.0
@@ -351,7 +358,7 @@ def {name}_one(V, fine):
         second = mean * mean
     for k in range(cells):
         up = 1.0 if at_high[k] >= at_low[k] else -1.0
-        n = {name}_panels(up * at_low[k], up * at_high[k], E, E, 0, rough, k, up, s, s, fine, edges)
+        n = {name}_panels(up * at_low[k], up * at_high[k], E, E, 0, rough, k, up, s, s, fine, 0.0, edges)
         for i in range(n - 1):
             half = 0.5 * (edges[i + 1] - edges[i])
             for j in range(X.shape[0]):
@@ -383,7 +390,7 @@ def {name}_triangle(sb, sa, gap, negative, fine):
     r = S * ({reach!r} + {rate!r} * S)
     size = 2 * {name}_B.shape[0] + 4
     low, high, at_low, at_high = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    rough, Eb, Ea = np.zeros((size, 3), dtype=np.bool_), np.empty(size), np.empty(size)
+    rough, Eb, Ea = np.zeros((size, 5), dtype=np.bool_), np.empty(size), np.empty(size)
     outer, inner, more, scales = np.empty(400), np.empty(400), np.empty(size), np.empty(size)
     X, W = ({name}_X1, {name}_W1) if fine else ({name}_X0, {name}_W0)
     cells = {name}_cells(r, low, high, at_low, at_high, rough)
@@ -391,7 +398,8 @@ def {name}_triangle(sb, sa, gap, negative, fine):
     wide = math.sqrt(2.0 * gap)
     for k in range(cells):
         up = 1.0 if at_high[k] >= at_low[k] else -1.0
-        n = {name}_panels(up * at_low[k], up * at_high[k], more, scales, 0, rough, k, up, least, S, fine, outer)
+        lo, hi = up * at_low[k], up * at_high[k]
+        n = {name}_panels(lo, hi, more, scales, 0, rough, k, up, least, S, fine, S * wide, outer)
         for i in range((n - 1) * X.shape[0]):
             panel = i // X.shape[0]
             half = 0.5 * (outer[panel + 1] - outer[panel])
@@ -422,7 +430,7 @@ def {name}_triangle(sb, sa, gap, negative, fine):
                                     low[j] if way > 0.0 else high[j], high[j] if way > 0.0 else low[j])
                             more[count], scales[count] = way * p, scales[0]
                             count += 1
-                m = {name}_panels(start, end, more, scales, count, rough, j, way, least, S, fine, inner)
+                m = {name}_panels(start, end, more, scales, count, rough, j, way, least, S, fine, S * wide, inner)
                 for h in range((m - 1) * X.shape[0]):
                     part = h // X.shape[0]
                     width = 0.5 * (inner[part + 1] - inner[part])

@@ -156,7 +156,6 @@ def text(plan: Plan, name: str, widen: float = 1.5) -> str:
             value=f"{name}_f(s_a * (m + 0.5 * d){more}) * {name}_{second}(s_b * (m - 0.5 * d){more})",
             even="s_a == s_b" if plan.same else "False",
             more=more,
-            far_rule="",
             kf="KF",
             kg="KG",
             step_a=f"{widen * plan.step!r} * min(1.0, s_a)",

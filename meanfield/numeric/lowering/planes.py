@@ -129,7 +129,7 @@ def function_text(h: sp.Expr, name: str) -> str:
 
 
 _TEMPLATE = """
-def {name}_line(d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges):
+def {name}_line(d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges{more}):
     # the average over m at one difference d
     X, W = {name}_X, {name}_W
     for k in range(points.shape[0]):
@@ -166,7 +166,7 @@ def {name}_quadrature(K_aa, K_ab, K_bb, sine2{parameters}):
     wide = min(2.0 * sd_m, {periods} / phase)
     edges = np.empty(1000)
     if sd_d == 0.0:
-        return {name}_line(0.0, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges)
+        return {name}_line(0.0, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges{more})
     crossings, widths = np.empty(nf * ng), np.empty(nf * ng)
     near = min(sd_m, 2.0 / phase)
     for i in range(nf):
@@ -180,11 +180,11 @@ def {name}_quadrature(K_aa, K_ab, K_bb, sine2{parameters}):
         Y, V = {name}_Y, {name}_V
         for k in range(Y.shape[0]):
             d = sd_d * Y[k]
-            here = {name}_line(d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges)
+            here = {name}_line(d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges{more})
             if {even}:
                 total += V[k] * here
             else:
-                there = {name}_line(-d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges)
+                there = {name}_line(-d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges{more})
                 total += 0.5 * V[k] * (here + there)
         return total
     end = 9.0 * sd_d + 0.5 * far * sd_d**2
@@ -196,7 +196,7 @@ def {name}_quadrature(K_aa, K_ab, K_bb, sine2{parameters}):
         half = 0.5 * (outer[i + 1] - outer[i])
         for k in range(X.shape[0]):
             d = outer[i] + half * (1.0 + X[k])
-            here = {name}_line(d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges)
+            here = {name}_line(d, s_a, s_b, sd_m, wide, reach, points, scales, shifts, moved, edges{more})
             total += W[k] * half * math.exp(-0.5 * (d / sd_d) ** 2) * here
     if {even}:
         total *= 2.0
@@ -237,6 +237,6 @@ def arrays(name: str, kinks: dict[str, list[float]], flags: dict[str, list[bool]
     return head + "".join(f"{name}_{k} = np.array({v!r})\n" for k, v in flags.items()) + "\n\n"
 
 
-def filled(setup: str = "", parameters: str = "", **fill: Any) -> str:
-    """The template with what is known of f and g put in."""
-    return _TEMPLATE.format(setup=setup, parameters=parameters, periods=PERIODS, **fill).lstrip("\n")
+def filled(setup: str = "", parameters: str = "", more: str = "", **fill: Any) -> str:
+    """The template with what is known of f and g put in; more: what they take beside their variable."""
+    return _TEMPLATE.format(setup=setup, parameters=parameters, more=more, periods=PERIODS, **fill).lstrip("\n")

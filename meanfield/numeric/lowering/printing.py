@@ -13,9 +13,10 @@ import sympy as sp
 from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.pycode import PythonCodePrinter
 
+from meanfield.heads import head_of
 from meanfield.numeric.lowering.helpers import helpers_for
 from meanfield.results import MeanFieldError
-from meanfield.symbols import K_aa, K_ab, K_bb, sigmoid, softplus, steep
+from meanfield.symbols import K_aa, K_ab, K_bb, steep
 
 
 class determinant(sp.Function):
@@ -36,21 +37,20 @@ class _Printer(PythonCodePrinter):
     def __init__(self):
         super().__init__({"fully_qualified_modules": True, "allow_unknown_functions": False})
 
+    def _print(self, expr, **settings):
+        head = head_of(expr) if isinstance(expr, sp.Function) else None
+        if head is not None and head.code:
+            return f"_{head.name}({self._print(expr.args[0])})"
+        return super()._print(expr, **settings)
+
     def _print_Function(self, expr):
         if expr.func is determinant:
             return f"_det({', '.join(self._print(a) for a in expr.args)})"
-        known = {sigmoid: "_sigmoid", softplus: "_softplus", erfcx: "_erfcx", sp.sech: "_sech"}
-        if expr.func in known:
-            return f"{known[expr.func]}({self._print(expr.args[0])})"
+        if expr.func is erfcx:
+            return f"_erfcx({self._print(expr.args[0])})"
         raise MeanFieldError(f"{expr.func.__name__} cannot be lowered to Numba; rewrite the expression without it.")
 
-    _print_sigmoid = _print_softplus = _print_erfcx = _print_sech = _print_determinant = _print_Function
-
-    def _print_cos(self, expr):
-        return f"_cos({self._print(expr.args[0])})"
-
-    def _print_asin(self, expr):
-        return f"_asin({self._print(expr.args[0])})"
+    _print_erfcx = _print_determinant = _print_Function
 
     def _print_atan2(self, expr):
         return f"_atan2({', '.join(self._print(a) for a in expr.args)})"
@@ -69,9 +69,6 @@ class _Printer(PythonCodePrinter):
             if 1e-300 < abs(value) < 1e300:
                 return f"{value!r}*{self.parenthesize(rest, PRECEDENCE['Mul'] + 1)}"
         return super()._print_Mul(expr)
-
-    def _print_exp(self, expr):
-        return f"_exp({self._print(expr.args[0])})"
 
     def _print_Integer(self, expr):
         return str(expr) if abs(expr) < 2**53 else self._print_Rational(expr)  # a compiled integer has 63 bits

@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 import sympy as sp
 
 from meanfield.functions.piecewise import pieces
-from meanfield.symbols import Z, sigmoid
-
-_NUMPY = {
-    "sigmoid": lambda x: np.exp(-np.logaddexp(0.0, -x)),
-    "softplus": lambda x: np.logaddexp(0.0, x),
-    "sech": lambda x: 2 * np.exp(-np.abs(x)) / (1 + np.exp(-2 * np.abs(x))),
-}
+from meanfield.heads import numpy_texts, records
+from meanfield.heads.record import End, Head
+from meanfield.symbols import Z
 
 
-def _scipy_special():
+def _special():
     from scipy import special  # a quarter of a second; only integrands with erf and no closed form need it
 
-    return {"erf": special.erf, "erfc": special.erfc, "rest_of_erf": special.erfc}
+    return special
+
+
+def compiled(text: str) -> Callable:
+    """A head's own text as a function of arrays."""
+    return eval(f"lambda x: {text}", {"np": np, "special": _special})
+
+
+def _functions() -> dict[str, Callable]:
+    return {name: compiled(text) for name, text in numpy_texts().items()}
 
 
 @lru_cache(maxsize=512)
 def numpy_function(expr: sp.Expr, others: tuple[sp.Symbol, ...] = ()):
-    """A smooth expression in Z[0], and numbers for `others`, as a NumPy function, with stable forms of sigmoid,
-    softplus and sech."""
-    modules = [_NUMPY, _scipy_special(), "numpy"] if expr.has(sp.erf, sp.erfc) else [_NUMPY, "numpy"]
+    """A smooth expression in Z[0], and numbers for `others`, as a NumPy function, with the heads' stable forms."""
     # NumPy has no roots of integers beyond 64 bits (constants of a LayerNorm come with 40 digits)
     long = [r for r in expr.atoms(sp.Rational) if max(abs(r.p), r.q) >= 2**53]
     expr = expr.xreplace({r: sp.Float(r, 20) for r in long})
-    f = sp.lambdify((Z[0], *others), _without_saturation(_over_one_denominator(expr)), modules=modules, cse=True)
+    stable = _without_saturation(_over_one_denominator(expr))
+    f = sp.lambdify((Z[0], *others), stable, modules=[_functions(), "numpy"], cse=True)
     return lambda x, *more: np.broadcast_to(np.asarray(f(x, *more), dtype=float), x.shape)
 
 
@@ -43,20 +48,25 @@ def _over_one_denominator(expr: sp.Expr) -> sp.Expr:
 
 
 def _without_saturation(expr: sp.Expr) -> sp.Expr:
-    """1 + erf(u) as erfc(-u), and 1 + tanh(u) as 2σ(2u): what is left where they saturate keeps its digits."""
-    rest_of_erf = sp.Function("rest_of_erf")  # erfc, of which SymPy would make 2 - erfc(-u)
-    swap = {sp.erf: rest_of_erf, sp.tanh: lambda u: 2 * sigmoid(-2 * u)}  # 1 - h(u)
+    """1 + erf(u) as erfc(-u), 1 + tanh(u) as 2σ(2u): what is left where a head saturates keeps its digits."""
+    saturating = {h.function: ends for h in records("bends") if (ends := _levels(h))}
 
     def one(e: sp.Expr) -> sp.Expr:
         constant, rest = e.as_coeff_Add()
-        for term in sp.Add.make_args(rest):
+        for term in sp.Add.make_args(rest) if constant != 0 else ():
             c, head = term.as_independent(Z[0], as_Add=False)
-            if constant != 0 and type(head) in swap and constant in (c, -c):
-                small = swap[type(head)](head.args[0] if constant == -c else -head.args[0])
-                return sp.Add(*[t for t in sp.Add.make_args(rest) if t != term]) + constant * small
+            for level, small in saturating.get(type(head), ()):
+                if constant == -c * level:  # c·h - c·level
+                    return sp.Add(*[t for t in sp.Add.make_args(rest) if t != term]) - c * small(head.args[0])
         return e
 
-    return expr.replace(lambda e: e.is_Add and e.has(sp.erf, sp.tanh), one)
+    return expr.replace(lambda e: e.is_Add and e.has(*saturating), one)
+
+
+def _levels(head: Head) -> list[tuple[sp.Expr, Callable]]:
+    """(limit, u → limit - h(u)) at both ends, where a form without cancellation is known."""
+    found = ((e.limit(Z[0]), e.small) for e in head.ends if isinstance(e, End))
+    return [(limit, small) for limit, small in found if small is not None and not limit.has(Z[0])]
 
 
 def evaluate(expr: sp.Expr, x: np.ndarray) -> np.ndarray:

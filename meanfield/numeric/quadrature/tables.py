@@ -22,11 +22,12 @@ from meanfield.functions.growth import bound
 from meanfield.functions.piecewise import half_line, pieces
 from meanfield.functions.series.ball_series import ball_series, coefficients
 from meanfield.functions.series.taylor import taylor
+from meanfield.heads import where
 from meanfield.numeric.quadrature import branches, waves
 from meanfield.numeric.quadrature.evaluation import evaluate, numpy_function
 from meanfield.numeric.quadrature.rules import chebyshev_to_power, exact_product, gauss_legendre
 from meanfield.results import MeanFieldError
-from meanfield.symbols import Z, sigmoid, softplus
+from meanfield.symbols import Z
 
 CELLS_PER_OCTAVE = 8  # a cell [1, 9/8] keeps the singularity K = 0 at 17 half-widths: degree 9 leaves 5e-16
 DEGREE = 9
@@ -78,7 +79,7 @@ def _near_zero(expr: sp.Expr) -> tuple[float, np.ndarray]:
 def _coefficients(piece: sp.Expr, order: int) -> tuple[sp.Expr, ...]:
     """Taylor coefficients at 0: exact, or with 30 digits where a head is met away from its own zero (sigmoid(4z - 2))
     or inside another one, which would drag nested exponentials or powers of many numbers through every coefficient."""
-    heads = piece.atoms(sp.tanh, sp.sech, sp.erf, sp.erfc, sigmoid, softplus, sp.exp, sp.atan, sp.asinh)
+    heads = piece.atoms(*where("bends"))
     if not any(h.args[0].subs(Z[0], 0) != 0 or h.args[0].atoms(*{g.func for g in heads}) for h in heads):
         return taylor(piece, Z[0], order)
     with balls.precision(250):
@@ -154,7 +155,7 @@ def centres(expr: sp.Expr) -> list[float]:
             poly = sp.Poly(node.base, Z[0])
             if all(c.is_number for c in poly.all_coeffs()):
                 found += [abs(float(sp.re(r))) for r in poly.nroots(n=20, maxsteps=200)]
-    for node in expr.atoms(sp.tanh, sp.sech, sp.erf, sp.erfc, sp.atan, sigmoid, softplus, sp.exp):
+    for node in expr.atoms(*where("bends")):
         u = sp.expand(node.args[0])
         slope = u.coeff(Z[0])
         if u.is_polynomial(Z[0]) and slope.is_number and slope != 0 and sp.degree(u, Z[0]) == 1:
@@ -164,7 +165,7 @@ def centres(expr: sp.Expr) -> list[float]:
 
 def steepness(expr: sp.Expr) -> float:
     """The largest slope of a linear argument of a function, 100 in tanh(100(z - 5))."""
-    heads = expr.atoms(sp.tanh, sp.sech, sp.erf, sp.erfc, sp.atan, sigmoid, softplus)
+    heads = expr.atoms(*where("levels"))
     slopes = [sp.expand(h.args[0]).coeff(Z[0]) for h in heads]
     return max([abs(float(s)) for s in slopes if s.is_number], default=1.0)
 

@@ -163,7 +163,26 @@ def depth_law(recursion: Recursion, quantity: str, values: dict[str, sp.Expr]) -
 
 def grows_always(gain: sp.Expr) -> bool:
     """Whether K' - K is a sum of terms ≥ 0, so that K goes to ∞ whatever the symbols are."""
-    return gain != 0 and all(_nonnegative(t) for t in sp.Add.make_args(gain))
+    if gain == 0 or all(_nonnegative(t) for t in sp.Add.make_args(gain)):
+        return gain != 0
+    free = sorted(gain.free_symbols, key=str)
+    if K in free or not all(s.is_nonnegative for s in free):
+        return False
+    nodes = {n: sp.Dummy() for n in gain.atoms(Average)}
+    if not free or any(n.free_symbols for n in nodes):
+        return False
+    back = {v: n for n, v in nodes.items()}
+    terms = sp.collect(sp.expand(gain.xreplace(nodes)), free, evaluate=False)  # monomial: its coefficient, a number
+    return all(_positive(c.xreplace(back)) for c in terms.values())
+
+
+def _positive(number: sp.Expr) -> bool:
+    """Whether a constant is known to be > 0."""
+    form = closed(number)
+    try:
+        return bool(form > 0 if form.is_Rational else balls.certified(form, 15) > 0)
+    except (MeanFieldError, TypeError):
+        return False
 
 
 def _nonnegative(t: sp.Expr) -> bool:

@@ -25,6 +25,7 @@ import sympy as sp
 
 from meanfield.functions import regions
 from meanfield.functions.piecewise import SWITCHES, pieces
+from meanfield.heads import records
 from meanfield.limits import tick
 from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm
 from meanfield.symbols import Z
@@ -166,9 +167,9 @@ def _summands(smooth, n):
     if smooth.has(sp.sin, sp.cos):
         smooth = smooth.replace(sp.sin, lambda u: (sp.exp(sp.I * u) - sp.exp(-sp.I * u)) / (2 * sp.I))
         smooth = smooth.replace(sp.cos, lambda u: (sp.exp(sp.I * u) + sp.exp(-sp.I * u)) / 2)
-    if smooth.has(sp.sinh, sp.cosh):
-        smooth = smooth.replace(sp.sinh, lambda u: (sp.exp(u) - sp.exp(-u)) / 2)
-        smooth = smooth.replace(sp.cosh, lambda u: (sp.exp(u) + sp.exp(-u)) / 2)
+    for grown in records("grows_exponentially"):
+        if grown.form and grown.function is not sp.exp:
+            smooth = smooth.replace(grown.function, grown.form[1])
     for head in smooth.atoms(sp.Function):  # before a long expansion shows it
         if not isinstance(head, (sp.exp, sp.erf, sp.erfc)) and head.has(*Z[:n]):
             raise NoClosedForm(

@@ -15,8 +15,8 @@ import sympy as sp
 from sympy.core.expr import AtomicExpr
 
 from meanfield.functions.piecewise import pieces
+from meanfield.heads import mpmath_functions
 from meanfield.results import MeanFieldError
-from meanfield.symbolic.averages.sphere import MPMATH
 from meanfield.symbols import P, Z
 
 MOST = 24  # conditional means of one average
@@ -178,15 +178,15 @@ def _digits(body: Program, own, shared, digits: int):
     """⟨F⟩ by quadrature within quadrature, inner panels ending at breaks, wherever they are at this m."""
     with mp.workdps(digits + 8):
         V, M = mp.mpmathify(own), mp.mpmathify(shared)
-        names = [c for c, _ in body.lets]
+        names, modules = [c for c, _ in body.lets], [dict(mpmath_functions()), "mpmath"]
         read = [
             (
-                [sp.lambdify([Z[0], *names[:k]], e, modules=[MPMATH, "mpmath"]) for e in pieces(h, Z[0]).exprs],
-                [sp.lambdify(names[:k], b, modules=[MPMATH, "mpmath"]) for b in pieces(h, Z[0]).breaks],
+                [sp.lambdify([Z[0], *names[:k]], e, modules=modules) for e in pieces(h, Z[0]).exprs],
+                [sp.lambdify(names[:k], b, modules=modules) for b in pieces(h, Z[0]).breaks],
             )
             for k, (_, h) in enumerate(body.lets)
         ]
-        value = sp.lambdify(names, body.value, modules=[MPMATH, "mpmath"])
+        value = sp.lambdify(names, body.value, modules=modules)
         reach = mp.sqrt(2 * (digits + 10) * mp.log(10))
 
         def at(m):

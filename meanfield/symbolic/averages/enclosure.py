@@ -17,6 +17,7 @@ from meanfield.balls import compile_ball, constant, integral, precision
 from meanfield.functions import zeros
 from meanfield.functions.growth import Bound, bound
 from meanfield.functions.piecewise import Pieces, half_line, pieces
+from meanfield.heads import head_of
 from meanfield.limits import tick
 from meanfield.results import InfiniteAverage, MeanFieldError
 from meanfield.symbols import Z
@@ -144,10 +145,6 @@ def _unit(exprs) -> sp.Rational:
     return sp.Integer(2) ** power if abs(power) > 6 else sp.S.One
 
 
-_ODD_HEADS = (sp.tanh, sp.erf, sp.erfi, sp.sin, sp.atan, sp.sinh, sp.asinh)
-_EVEN_HEADS = (sp.cos, sp.cosh, sp.sech)
-
-
 def _parity(expr: sp.Expr) -> int | None:
     """1 if the expression is even in Z[0] by its shape, -1 if it is odd, None if the shape does not say."""
     if expr == Z[0]:
@@ -164,7 +161,8 @@ def _parity(expr: sp.Expr) -> int | None:
         return 1 if parts == [1, 1] or (odd and expr.exp.is_even) else -1 if odd and expr.exp.is_odd else None
     if len(parts) != 1 or parts[0] != -1:
         return 1 if parts == [1] else None
-    return -1 if isinstance(expr, _ODD_HEADS) else 1 if isinstance(expr, _EVEN_HEADS) else None
+    head = head_of(expr)
+    return None if head is None else head.parity
 
 
 def _clamp(x: arb, T: arb) -> arb:

@@ -18,6 +18,7 @@ from meanfield import balls
 from meanfield.functions.growth import decay
 from meanfield.functions.series.ball_series import ball_series, coefficients
 from meanfield.functions.series.infinity import Form, normal_form
+from meanfield.heads import where
 from meanfield.results import MeanFieldError
 
 t = sp.Dummy("t", positive=True)
@@ -135,11 +136,11 @@ def _beta(g, a, b):
 
 
 def _by_parts(g, a, b):
-    """t^n times atan, log or asinh of a simple argument: its derivative is rational or a root."""
+    """t^n times a head of a simple argument whose derivative is rational or a root, as atan, log, asinh."""
     n, rest = _split(g)
     if not (n.is_Integer and n >= 0):
         return None
-    if isinstance(rest, (sp.atan, sp.log, sp.asinh)):
+    if isinstance(rest, where("algebraic_slope")):
         u = rest.args[0]
         if not u.is_rational_function(t) and not isinstance(rest, sp.log):
             return None

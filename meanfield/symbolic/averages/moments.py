@@ -19,10 +19,11 @@ from meanfield import balls
 from meanfield.functions.growth import decay
 from meanfield.functions.isolation import Root
 from meanfield.functions.piecewise import half_line, pieces
+from meanfield.heads import records, where
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages import finite_parts
 from meanfield.symbolic.averages.node import Integrand
-from meanfield.symbols import MOST_DEGREE, Z, sigmoid
+from meanfield.symbols import MOST_DEGREE, Z
 
 
 class Moment(sp.Expr):
@@ -159,7 +160,7 @@ def _exact_half(g, lo, hi, side, n):
         return _eta_rule(g, t)
     if a.has(Root) or b.has(Root):  # an antiderivative at a number without a closed form says no more than its ball
         return None
-    if not g.has(sp.tanh, sp.sech, sigmoid, sp.erf, sp.erfc, sp.log) and g.has(sp.exp):
+    if g.has(sp.exp) and not g.has(sp.log, *(f for f in where("bends") if f is not sp.exp)):
         return sp.integrate(g, (t, a, b))
     return None
 
@@ -167,12 +168,14 @@ def _exact_half(g, lo, hi, side, n):
 def _eta_rule(g, t):
     """∫₀^∞ g dt for g polynomial in t and rational in v = e^{-ct} with denominator (1 + v)^b; None outside that
     class."""
-    rates = set()
-    for node in g.atoms(sp.tanh, sp.sech, sigmoid, sp.exp):
-        u = node.args[0]
-        if not u.is_polynomial(t) or sp.Poly(u, t).degree() != 1 or u.subs(t, 0) != 0 or not u.coeff(t).is_Rational:
-            return None
-        rates.add(abs(u.coeff(t)) * (2 if isinstance(node, (sp.tanh, sp.sech)) else 1))
+    for head in records("form"):
+        for node in g.atoms(head.function):
+            u = node.args[0]
+            if not u.is_polynomial(t) or sp.Poly(u, t).degree() != 1 or u.subs(t, 0) != 0 or not u.coeff(t).is_Rational:
+                return None
+        if head.function is not sp.exp:
+            g = g.replace(head.function, lambda u, h=head: h.form[1 if u.coeff(t) > 0 else -1](u))
+    rates = {abs(node.args[0].coeff(t)) for node in g.atoms(sp.exp)}
     if not rates:
         return None
     common = math.lcm(*[int(r.q) for r in rates])
@@ -180,23 +183,16 @@ def _eta_rule(g, t):
     if max(rates) / c > MOST_DEGREE:
         return None
     v = sp.Dummy("v", positive=True)
-    g = g.replace(
-        sp.tanh,
-        lambda u: sp.sign(u.coeff(t)) * (1 - v ** (2 * abs(u.coeff(t)) / c)) / (1 + v ** (2 * abs(u.coeff(t)) / c)),
-    )
-    g = g.replace(sp.sech, lambda u: 2 * v ** (abs(u.coeff(t)) / c) / (1 + v ** (2 * abs(u.coeff(t)) / c)))
-    g = g.replace(
-        sigmoid,
-        lambda u: (
-            1 / (1 + v ** (u.coeff(t) / c)) if u.coeff(t) > 0 else v ** (-u.coeff(t) / c) / (1 + v ** (-u.coeff(t) / c))
-        ),
-    )
     g = g.replace(sp.exp, lambda u: v ** (-u.coeff(t) / c))
     if not g.is_rational_function(v, t):
         return None
     numerator, denominator = sp.fraction(sp.cancel(sp.together(g)))
     if denominator.has(t):
         return None
+    powers = [n for part in (numerator, denominator) for (_, n) in sp.Poly(part, t, v).monoms()]
+    step = math.gcd(*powers) or 1  # v^{2k} in the place of v^k where no odd power is left: c is twice as large
+    numerator, denominator = (part.subs(v, v ** sp.Rational(1, step)) for part in (numerator, denominator))
+    c = c * step
     den = sp.Poly(denominator, v)
     b = den.degree()
     scale = den.LC()

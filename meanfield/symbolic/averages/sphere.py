@@ -18,14 +18,10 @@ import mpmath as mp
 import sympy as sp
 
 from meanfield.functions.piecewise import pieces
+from meanfield.heads import mpmath_functions
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import Average, Integrand, average
 from meanfield.symbols import P, Z
-
-MPMATH = {
-    "sigmoid": lambda x: 1 / (1 + mp.exp(-x)),
-    "softplus": lambda x: mp.log1p(mp.exp(-abs(x))) + max(x, 0),
-}
 
 
 class SphereAverage(sp.Expr):
@@ -187,7 +183,7 @@ def _digits(f: sp.Expr, g: sp.Expr, size: int, digits: int):
     """⟨f(y_a) g(y_b)⟩ by nested quadrature in the angles t = sin θ, s = sin ψ, panels ending at breaks."""
     with mp.workdps(digits + 10):
         n, root = size, mp.sqrt(size - 1)
-        one, other = (sp.lambdify(Z[0], e, modules=[MPMATH, "mpmath"]) for e in (f, g))
+        one, other = (sp.lambdify(Z[0], e, modules=[dict(mpmath_functions()), "mpmath"]) for e in (f, g))
         breaks = [[mp.mpf(sp.N(b, digits + 15)) / root for b in pieces(e, Z[0]).breaks] for e in (f, g)]
         rho, side = mp.mpf(-1) / (n - 1), mp.sqrt(1 - mp.mpf(1) / (n - 1) ** 2)
 

@@ -42,4 +42,6 @@ def _names(block: Block) -> list[str]:
         case Residual(branch, mu, shortcut):
             way = "x" if shortcut is None else f"[{' → '.join(_names(shortcut))}]"
             return [f"[{' → '.join(_names(branch))}] + {mu.name if isinstance(mu, Param) else mu} {way}"]
+    if isinstance(block, Dense) and block.axis == "tokens":
+        return ["Dense on tokens"]
     return [type(block).__name__ if not isinstance(block, Nonlinearity) else "φ"]

@@ -205,18 +205,22 @@ def critical_line(block: Block, of: str = "J") -> CriticalLine:
 
     of: "J", or "K" for the line χ_K = 1, on which a fixed point of K begins or ends.
     """
+    return line_of(one_input(block), of, plain_form(block), skip_strength(block))
+
+
+@lru_cache(maxsize=256)
+def line_of(recursion: Recursion, of: str = "J", form=None, mu: sp.Symbol | None = None) -> CriticalLine:
+    """The critical line of a recursion of (K, J); form: its `plain_form`, mu: a skip's strength that is a symbol."""
     if of == "K":
-        return _line_of_K(block)
-    recursion = one_input(block).only("K", "J").homogeneous("A critical line was")
+        return _line_of_K(recursion, mu)
+    recursion = recursion.only("K", "J").homogeneous("A critical line was")
     if recursion["J"].has(sp.oo):
-        form = plain_form(block)
         jumps = form is None or bool(pieces(form[0], Z[0]).jumps())
         why = "jumps" if jumps else "rises like the root of |z| or more steeply"
         return CriticalLine("none", None, None, f"φ {why}, so chi_J is infinite everywhere")
-    mu = skip_strength(block)
     swap = {} if mu is None else {mu: sp.sqrt(1 - _REST)}
     step, chi = (e.subs(swap) for e in (recursion["K"], sp.diff(recursion["J"], J)))
-    found = _where_finite(_line(recursion, step, chi, plain_form(block)), closed(chi))
+    found = _where_finite(_line(recursion, step, chi, form), closed(chi))
     back = {} if mu is None else {_REST: 1 - mu**2}
 
     def put(e):
@@ -233,13 +237,13 @@ def critical_line(block: Block, of: str = "J") -> CriticalLine:
     )
 
 
-def _line_of_K(block: Block) -> CriticalLine:
-    recursion = one_input(block).only("K").homogeneous("A line was")
-    if skip_strength(block) is not None:
+def _line_of_K(recursion: Recursion, mu: sp.Symbol | None) -> CriticalLine:
+    alone = recursion.only("K").homogeneous("A line was")
+    if mu is not None:
         raise MeanFieldError("The line chi_K = 1 was asked for; give the skip's strength mu a number.")
-    step = closed(recursion["K"])
-    step = recursion["K"] if step.has(Average) else sp.simplify(step)
-    found = _line(one_input(block).only("K", "J"), step, sp.diff(step, K), None)
+    step = closed(alone["K"])
+    step = alone["K"] if step.has(Average) else sp.simplify(step)
+    found = _line(recursion.only("K", "J"), step, sp.diff(step, K), None)
     return replace(found, message=found.message.replace("chi_J", "chi_K"), chi_K=sp.S.One)
 
 
@@ -298,6 +302,8 @@ def _line(recursion: Recursion, step: sp.Expr, chi: sp.Expr, form) -> CriticalLi
             "fixed_points(...) or phase_diagram(...) at given values."
         )
     absent = [name for name, v in (("sigma_w", s), ("sigma_b", b)) if not any(e.has(v) for e in equations)]
+    if absent == ["sigma_b"]:  # a batch: K - K_ab does not feel what all its inputs share
+        return _along_sigma_w(equations[0], chi.xreplace(nodes), s, back)
     if absent:
         return CriticalLine(
             "unknown",
@@ -318,6 +324,24 @@ def _line(recursion: Recursion, step: sp.Expr, chi: sp.Expr, form) -> CriticalLi
     if not ratio.has(K):
         return _ray(ratio, s)
     return _curve(step, s_of_k, b_of_k, form)
+
+
+def _along_sigma_w(rest: sp.Expr, chi: sp.Expr, s: sp.Symbol, back: dict) -> CriticalLine:
+    """Where σ_b has no part: χ_J at the fixed point, which is often one number for every σ_w."""
+    at = sp.solve(rest, s)
+    there = sp.simplify(chi.subs(sigma_w, sp.sqrt(s)).subs(s, at[0])) if at else sp.nan
+    value = closed(there.xreplace(back))
+    if not value.has(Average):
+        value = sp.N(value, 15) if value.has(sp.Float) and not value.free_symbols else sp.simplify(value)
+    if not at or value.has(K):
+        why = "sigma_b does not enter the maps, and chi_J* = 1 is not solved for sigma_w; ask phase_diagram"
+        return CriticalLine("unknown", None, None, why)
+    if value == 1:
+        return CriticalLine("everywhere", None, None, "chi_J = 1 at the fixed point for every sigma_w > 0")
+    digits = f" = {sp.N(value, 12)}" if value.has(Average) and not value.free_symbols else ""
+    return CriticalLine(
+        "none", None, None, f"chi_J = {value}{digits} at the fixed point for every sigma_w > 0 and sigma_b"
+    )
 
 
 def _inner_curve(found: InnerLine) -> CriticalLine:

@@ -23,7 +23,7 @@ from meanfield.symbolic.averages.expansion import at_zero
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.blocks.coordinate import too_steep
 from meanfield.symbolic.blocks.recursions import one_input, plain_form, settles_at_once
-from meanfield.symbolic.criticality.lines import DIGITS, critical_line
+from meanfield.symbolic.criticality.lines import DIGITS, CriticalLine, critical_line
 from meanfield.symbolic.fixed_points.half_line import zeros
 from meanfield.symbolic.fixed_points.roots import Root, from_ball, value_at
 from meanfield.symbolic.recursion import closed
@@ -185,27 +185,32 @@ def curvature(f: sp.Expr) -> tuple[sp.Expr, Masses]:
     return g, tuple((b, w) for b, w in masses if w != 0)
 
 
+def points_on(line: CriticalLine, at_once: bool = False) -> CriticalPoints:
+    """What a line says of critical points where none is derived; at_once: K is at its fixed point from layer 2 on."""
+    if line.kind == "everywhere":
+        message = "every point is critical: " + line.message
+    elif line.kind == "unknown":
+        return CriticalPoints((), Status.UNKNOWN, line.message)
+    elif line.kind == "none":
+        message = "no critical line: " + line.message
+    elif at_once:
+        message = "K is at its fixed point from layer 2 on: every point of the critical line is critical"
+    else:
+        message = (
+            "critical points are derived for one Dense, last in its branch, without a LayerNorm or a shortcut; "
+            "the critical line is known, and fixed_points gives chi_K along it"
+        )
+        return CriticalPoints((), Status.UNKNOWN, message)
+    return CriticalPoints((), Status.EXACT, message, line.kind != "none")
+
+
 @lru_cache(maxsize=256)
 def critical_points(block: Block) -> CriticalPoints:
     """All critical points of an architecture, see `Theory.critical_points`."""
     form = plain_form(block)
     line = critical_line(block)
     if form is None:
-        if line.kind == "everywhere":
-            message = "every point is critical: " + line.message
-        elif line.kind == "unknown":
-            return CriticalPoints((), Status.UNKNOWN, line.message)
-        elif line.kind == "none":
-            message = "no critical line: " + line.message
-        elif settles_at_once(block):
-            message = "K is at its fixed point from layer 2 on: every point of the critical line is critical"
-        else:
-            message = (
-                "critical points are derived for one Dense, last in its branch, without a LayerNorm or a shortcut; "
-                "the critical line is known, and fixed_points gives chi_K along it"
-            )
-            return CriticalPoints((), Status.UNKNOWN, message)
-        return CriticalPoints((), Status.EXACT, message, line.kind != "none")
+        return points_on(line, settles_at_once(block))
     f, mu = form
     if pieces(f, Z[0]).jumps():
         return CriticalPoints((), Status.EXACT, "φ jumps, so chi_J is infinite everywhere")

@@ -1,0 +1,57 @@
+"""Signals as a carrier: an operation makes the new signal, and leaves its derivative at the site."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from meanfield.empirical.network.derivatives import Product, Slope
+from meanfield.empirical.network.forward import mark_rows
+from meanfield.empirical.network.walk import Site, Stack
+from meanfield.empirical.random.buffers import aligned
+
+
+class Values(Stack):
+    """A signal (positions × neurons). A position that met a number that is not finite inside a block is NaN at its end:
+    max(NaN, 0) and erf(∞) are finite, but an overflow stays one."""
+
+    def __init__(self, z: np.ndarray, inputs: int) -> None:
+        super().__init__(z)
+        self._lost, self._inputs = np.zeros(len(z), dtype=bool), inputs
+
+    @property
+    def z(self) -> np.ndarray:
+        return self._stack[-1]
+
+    def _put(self, z: np.ndarray) -> None:
+        self._stack.append(z)
+        self._mark()
+
+    def _mark(self) -> None:
+        z = self.z
+        if len(z) != len(self._lost):  # a Dense on tokens makes more of them, or fewer
+            of_input = self._lost.reshape(self._inputs, -1).any(axis=1)
+            self._lost = np.repeat(of_input, len(z) // self._inputs)
+        mark_rows(z, self._lost)
+
+    def add(self, mu: float) -> None:
+        top, below = self._stack.pop(), self._stack.pop()
+        new = np.multiply(below, mu, out=aligned(*top.shape))
+        new += top
+        self._put(new)
+
+    def multiply(self, site: Site) -> None:
+        top, below = self._stack.pop(), self._stack.pop()
+        site.derivative = Product(by_top=Slope(below), by_saved=Slope(top))
+        self._put(np.multiply(top, below, out=aligned(*top.shape)))
+
+    def apply(self, site: Site) -> None:
+        z, site.derivative = site.operation.apply(self._stack.pop(), site)  # type: ignore[attr-defined]
+        self._put(z)
+
+    def finish(self) -> np.ndarray:
+        """The signal at the end of a block."""
+        z = np.where(self._lost[:, None], math.nan, self.z) if self._lost.any() else self.z
+        self._stack, self._lost = [z], np.zeros(len(z), dtype=bool)
+        return z

@@ -1,0 +1,222 @@
+"""A kernel in blocks: over threads or any executor, into arrays or files, with a journal of what is done.
+
+A block is a pure function of the network and of its two ranges of rows, which depend on the number of inputs alone: any
+split of the work gives the same bits, and a block may be computed twice. Blocks of one row of blocks are computed one
+after the other, so that no more than a few are in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from meanfield.kernels.pairs import Network, Side, block_of, side_of
+from meanfield.results import MeanFieldError
+
+ROWS = 512  # inputs of a block
+KEPT = 2e8  # bytes of what inputs bring that are kept for further blocks
+_sides_lock = Lock()
+
+
+@dataclass(eq=False)
+class Work:
+    """A kernel to be computed: the network, rows X, rows Y (None: X itself), quantities, and how numbers are kept."""
+
+    network: Network
+    X: np.ndarray
+    Y: np.ndarray | None
+    quantities: tuple[str, ...]
+    dtype: np.dtype
+
+    def __post_init__(self) -> None:
+        self._sides: dict[tuple[bool, int], Side] = {}
+        self._kept = 0
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.X), len(self.X if self.Y is None else self.Y)
+
+    def tasks(self) -> list[tuple[int, int]]:
+        """The first row and the first column of every block; of a kernel of X with itself those on and above the
+        diagonal."""
+        n, m = self.shape
+        return [(a, b) for a in range(0, n, ROWS) for b in range(a if self.Y is None else 0, m, ROWS)]
+
+    def side(self, right: bool, at: int) -> Side:
+        """What the inputs of one side of a block bring, kept as long as there is room."""
+        right = right and self.Y is not None
+        found = self._sides.get((right, at))
+        if found is None:
+            rows = self.Y if right else self.X
+            assert rows is not None
+            found = side_of(self.network, rows[at : at + ROWS])
+            with _sides_lock:
+                if self._kept + found.size <= KEPT:
+                    self._sides[right, at] = found
+                    self._kept += found.size
+        return found
+
+    def compute(self, task: tuple[int, int]) -> dict[str, np.ndarray]:
+        """One block."""
+        left = self.side(False, task[0])
+        same = self.Y is None and task[0] == task[1]
+        found = block_of(self.network, left, left if same else self.side(True, task[1]), same)
+        return {n: found[n].astype(self.dtype, copy=False) for n in self.quantities}
+
+    def apart(self, task: tuple[int, int]) -> Work:
+        """One block as work of its own, to be sent away."""
+        a, b = (slice(at, at + ROWS) for at in task)
+        same = self.Y is None and task[0] == task[1]
+        other = None if same else (self.X if self.Y is None else self.Y)[b]
+        return Work(self.network, self.X[a], other, self.quantities, self.dtype)
+
+    def __reduce__(self):
+        return Work, (self.network, self.X, self.Y, self.quantities, self.dtype)
+
+    @property
+    def key(self) -> str:
+        """A hash of all that decides the numbers."""
+        digest = hashlib.sha256()
+        theory, values = self.network.theory, self.network.values
+        what = (theory.block, theory.first, values, self.network.depth, self.quantities, self.dtype.str, ROWS)
+        digest.update(repr(what).encode())
+        for rows in (self.X, self.Y):
+            digest.update(b"-" if rows is None else np.ascontiguousarray(rows).tobytes())
+        return digest.hexdigest()
+
+
+def elsewhere(work: Work, parent: int) -> dict[str, np.ndarray]:
+    """A block in another process (or thread): all of it."""
+    return work.compute((0, 0))
+
+
+def blocks(
+    work: Work,
+    tasks: list[tuple[int, int]],
+    threads: int,
+    executor: Executor | None = None,
+) -> Iterator[tuple[tuple[int, int], dict[str, np.ndarray]]]:
+    """(task, block) of all tasks as they are done; no more are under way than two for each worker."""
+    with ExitStack() as stack:
+        pool = executor or stack.enter_context(ThreadPoolExecutor(min(threads, max(1, len(tasks)))))
+        ahead = 2 * (threads if executor is None else max(threads, getattr(executor, "_max_workers", 8)))
+        waiting: dict[Future, tuple[int, int]] = {}
+        rest = iter(tasks)
+        try:
+            while True:
+                for task in rest:
+                    if executor is None:
+                        waiting[pool.submit(work.compute, task)] = task
+                    else:
+                        waiting[pool.submit(elsewhere, work.apart(task), os.getpid())] = task
+                    if len(waiting) >= ahead:
+                        break
+                if not waiting:
+                    return
+                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    task = waiting.pop(future)
+                    yield task, future.result()
+        except BaseException as error:
+            for future in waiting:
+                future.cancel()
+            lost = type(error).__name__ in ("BrokenProcessPool", "BrokenThreadPool", "BrokenExecutor", "KilledWorker")
+            if lost:
+                raise MeanFieldError(
+                    "A worker of the executor died (a script that spawns processes must guard its main part with "
+                    "if __name__ == '__main__'); the same call goes on from the blocks that are in out=, if it names "
+                    "files."
+                ) from error
+            raise
+
+
+class Journal:
+    """Which blocks are in the files, in a small file beside the first of them."""
+
+    def __init__(self, target: Path, work: Work) -> None:
+        self.path = target.with_name(target.name + ".blocks")
+        self.key, self.done = work.key, set[tuple[int, int]]()
+        if self.path.exists():
+            text = self.path.read_text()
+            lines = text.splitlines()
+            if not lines or lines[0] != self.key:
+                raise MeanFieldError(
+                    f"{target} was begun by another call (other inputs, settings or quantities); remove it and "
+                    f"{self.path.name}, or name another file."
+                )
+            # a line that was cut off by a kill is a block that is not done
+            whole = [line.split(" ") for line in lines[1:] if line.endswith(".")]
+            self.done = {(int(line[0]), int(line[1])) for line in whole if len(line) == 3}
+            if not text.endswith("\n"):
+                with self.path.open("a") as file:
+                    file.write("\n")
+        else:
+            self.path.write_text(self.key + "\n")
+
+    def add(self, task: tuple[int, int]) -> None:
+        """A block is in the files."""
+        self.done.add(task)
+        with self.path.open("a") as file:
+            file.write(f"{task[0]} {task[1]} .\n")
+
+
+def place(work: Work, task: tuple[int, int], block: np.ndarray, target: Any) -> None:
+    """A block where it belongs, and what it mirrors."""
+    a, b = task
+    n, m = block.shape
+    target[a : a + n, b : b + m] = block
+    if work.Y is None and a != b:
+        target[b : b + m, a : a + n] = block.T
+
+
+def fill(
+    work: Work,
+    targets: dict[str, Any],
+    threads: int,
+    executor: Executor | None = None,
+    journal: Journal | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> None:
+    """All blocks into arrays; progress(done, all) is told after each."""
+    tasks = work.tasks()
+    left = [t for t in tasks if journal is None or t not in journal.done]
+    done = len(tasks) - len(left)
+    for task, block in blocks(work, left, threads, executor):
+        for name, target in targets.items():
+            place(work, task, block[name], target)
+        if journal is not None:
+            journal.add(task)
+        done += 1
+        if progress is not None:
+            progress(done, len(tasks))
+    for target in targets.values():
+        if hasattr(target, "flush"):
+            target.flush()
+
+
+def product(work: Work, v: np.ndarray, threads: int, executor: Executor | None = None) -> np.ndarray:
+    """The kernel times the columns of v, without the kernel; blocks are added in one order."""
+    (name,) = work.quantities
+    out = np.zeros((work.shape[0], v.shape[1]))
+    parts: dict[tuple[int, int], dict[str, np.ndarray]] = {}
+    order = work.tasks()
+    ready = iter(order)
+    expected = next(ready, None)
+    for task, block in blocks(work, order, threads, executor):
+        parts[task] = {"block": block[name]}
+        while expected is not None and expected in parts:
+            one, (a, b) = parts.pop(expected)["block"], expected
+            n, m = one.shape
+            out[a : a + n] += np.einsum("ab,bc->ac", one, v[b : b + m])
+            if work.Y is None and a != b:
+                out[b : b + m] += np.einsum("ab,ac->bc", one, v[a : a + n])
+            expected = next(ready, None)
+    return out

@@ -1,0 +1,293 @@
+"""`Theory.kernel`: matrices of K, Theta and distances of a data set, whole, in files, or as products."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from meanfield.arguments import choice, path, provides, shown, whole
+from meanfield.arguments import names as names_of
+from meanfield.kernels.blocks import Journal, Work, fill, product
+from meanfield.kernels.data import inputs
+from meanfield.kernels.pairs import Network, side_of
+from meanfield.limits import require_memory
+from meanfield.numeric.solvers import checked
+from meanfield.results import MeanFieldError, one_line
+from meanfield.verbs.maps import Maps
+from meanfield.verbs.selection import selected
+from meanfield.verbs.values import decided, double, listed, numbered, refuse_unknown
+
+QUANTITIES = ("K", "Theta", "distance")
+DEEPEST = 10**6
+FLOAT32 = 2.0**-24
+_NOT_HERE = {"J": "J_ab between inputs", "J_ab": "J_ab between inputs"}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Kernels:
+    """Kernels of a data set at the last layer: arrays `K`, `Theta`, `distance`, those that were asked for.
+
+    values: the arrays by name (memory maps where files were named); error: bounds by name, of K over √(K_aa K_bb), of
+    Theta over √(Theta_aa Theta_bb), of the distance over itself; depth: the layer; parameters: σ's and further numbers.
+    """
+
+    values: dict[str, Any]
+    error: dict[str, float]
+    depth: int
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+    def __getattr__(self, name: str) -> Any:
+        values = self.__dict__.get("values", {})
+        if name in values:
+            return values[name]
+        if not values:
+            raise AttributeError(name)
+        raise AttributeError(f"These kernels are {', '.join(values)}; {name!r} was asked for.")
+
+    def __repr__(self) -> str:
+        shape = " × ".join(map(str, next(iter(self.values.values())).shape))
+        return one_line("Kernels", f"{', '.join(self.values)}; {shape}; layer {self.depth}")
+
+
+class KernelOperator:
+    """One kernel of a data set as a linear map: products K @ v and the diagonal, the matrix itself never stored.
+
+    shape, dtype, `matvec`, `matmat`, `@` and `diagonal()` are those of SciPy's linear operators
+    (`scipy.sparse.linalg.aslinearoperator` takes it). Each product computes the kernel once more, in blocks.
+    """
+
+    def __init__(self, work: Work, threads: int, executor: Executor | None, error: float) -> None:
+        self._work, self._threads, self._executor, self.error = work, threads, executor, error
+        self.shape, self.dtype = work.shape, np.dtype(np.float64)
+
+    def matmat(self, v) -> np.ndarray:
+        """K v for the columns of v, (m, k)."""
+        v = np.asarray(v, dtype=float)
+        if v.ndim != 2 or v.shape[0] != self.shape[1]:
+            raise MeanFieldError(
+                f"A product of a kernel of shape {self.shape} with an array of shape {v.shape} was asked for; its "
+                f"first axis must have {self.shape[1]} entries."
+            )
+        return product(self._work, v, self._threads, self._executor)
+
+    def matvec(self, v) -> np.ndarray:
+        """K v of one vector."""
+        v = np.asarray(v, dtype=float)
+        found = self.matmat(v.reshape(-1, 1))
+        return found[:, 0] if v.ndim == 1 else found
+
+    def __matmul__(self, v) -> np.ndarray:
+        return self.matvec(v) if np.ndim(v) == 1 else self.matmat(v)
+
+    dot = __matmul__
+
+    def diagonal(self) -> np.ndarray:
+        """Values of each input with itself (of X with itself)."""
+        (name,) = self._work.quantities
+        if name == "distance":
+            return np.zeros(len(self._work.X))
+        return side_of(self._work.network, self._work.X).last[name]
+
+    def __repr__(self) -> str:
+        return one_line("KernelOperator", f"{self._work.quantities[0]}; {self.shape[0]} × {self.shape[1]}")
+
+
+def kernel(
+    theory: Maps,
+    X,
+    Y=None,
+    *,
+    sigma_w,
+    sigma_b,
+    depth,
+    quantities=None,
+    dtype="float64",
+    out=None,
+    threads=None,
+    executor: Executor | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    **parameters,
+) -> Kernels:
+    """`Theory.kernel`."""
+    names = QUANTITIES if quantities is None else names_of(quantities, "quantities")
+    work = planned(theory, X, Y, sigma_w, sigma_b, depth, names, dtype, parameters)
+    provides(executor, "executor", "submit", "an executor (concurrent.futures)")
+    provides(progress, "progress", None, "a function of two numbers")
+    count = workers(threads)
+    error = bounds(work)
+    targets, journal = _targets(work, out)
+    prepare(work)
+    fill(work, targets, count, executor, journal, progress)
+    return Kernels(targets, error, work.network.depth, dict(work.network.values))
+
+
+def operator(
+    theory: Maps, X, Y=None, *, quantity="K", sigma_w, sigma_b, depth, threads=None, executor=None, **parameters
+) -> KernelOperator:
+    """`Theory.kernel_operator`."""
+    name = choice(quantity, "quantity", QUANTITIES)
+    work = planned(theory, X, Y, sigma_w, sigma_b, depth, (name,), "float64", parameters)
+    provides(executor, "executor", "submit", "an executor (concurrent.futures)")
+    count = workers(threads)
+    prepare(work)
+    return KernelOperator(work, count, executor, bounds(work)[name])
+
+
+def planned(theory: Maps, X, Y, sigma_w, sigma_b, depth, names: tuple[str, ...], dtype, parameters: dict) -> Work:
+    """The work, all arguments checked."""
+    for n in names:
+        if n not in QUANTITIES:
+            raise MeanFieldError(
+                f"{shown(n)} was asked for; kernels of data sets are {listed(QUANTITIES)}"
+                + (f", and {_NOT_HERE[n]} is one of propagate's." if n in _NOT_HERE else ".")
+            )
+    if theory.kind:
+        raise MeanFieldError(
+            "A kernel of a data set was asked for, but in this network "
+            + ("the inputs of a batch" if theory.kind == "batch" else "the tokens of an input")
+            + " act on each other, so that no function of two inputs exists; use propagate."
+        )
+    depth = whole(depth, "depth", 1, DEEPEST)
+    kind = np.dtype(choice(np.dtype(dtype).name if _is_dtype(dtype) else dtype, "dtype", ("float64", "float32")))
+    rows = inputs(X, "X")
+    other = None if Y is None else inputs(Y, "Y", rows.shape[1])
+    theory, rest = decided(theory, parameters)
+    theory, rest = numbered(theory, rest)
+    theta = "Theta" in names
+    recursion = selected(theory, ("K_aa", "K_bb", "K_ab", *(("Theta_ab",) if theta else ())))
+    if any(sp.sympify(e).has(sp.oo) for step in recursion.steps for e in step.next):
+        raise MeanFieldError(
+            "Theta was asked for, but it is infinite at every layer, because an activation jumps (or rises like √z); "
+            'ask for quantities=("K", "distance").'
+        )
+    refuse_unknown(rest, recursion)
+    values = {"sigma_w": sigma_w, "sigma_b": sigma_b, **rest}
+    given = tuple((n, _of_layers(n, double(n, v), depth, recursion.domains.get(n))) for n, v in values.items())
+    return Work(Network(theory, given, depth, theta), rows, other, names, kind)
+
+
+def _is_dtype(value: object) -> bool:
+    try:
+        return value is not None and bool(np.dtype(value).name)  # type: ignore[call-overload]
+    except TypeError:
+        return False
+
+
+def _of_layers(name: str, value, depth: int, domain) -> Any:
+    array = checked(name, value) if domain is None else checked(name, value, domain)
+    if array.ndim == 0:
+        return float(array)
+    if array.shape != (depth,):
+        raise MeanFieldError(
+            f"{name} must be one number or one for each of the {depth} layers, but its shape is {array.shape}."
+        )
+    return tuple(array.tolist())
+
+
+def workers(threads) -> int:
+    """The number of threads asked for, or of the cores that this process may use."""
+    if threads is not None:
+        return whole(threads, "threads", 1, 1 << 16)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def prepare(work: Work) -> None:
+    """Everything that is compiled or derived, before threads start."""
+    network = work.network
+    if network.depth == 1:
+        return
+    if network.block is not None:
+        _ = network.block.run
+    if network.few is not None:
+        _ = network.few.run
+
+
+def bounds(work: Work) -> dict[str, float]:
+    """Bounds of the relative error, to first order: what an average misses in one layer grows on as K and J do.
+
+    Between layers l and L an error of K_ab^l grows by J_ab ≤ J^{l,L}, so that in all it is at most ε Σ K^l J^{l,L} ≤
+    ε Θ^L; that of Theta_ab, a sum of L such terms, L times as much.
+    """
+    network = work.network
+    averages, grown = (network.error, network.growth(work.X)) if network.depth > 1 else (0.0, 1.0)
+    K = averages * grown + 4 * np.finfo(float).eps * network.depth
+    rounding = FLOAT32 if work.dtype == np.float32 else 0.0
+    found = {"K": K, "Theta": K * network.depth, "distance": K + 1e-12 * network.depth}
+    return {n: float(found[n] + rounding) for n in work.quantities}
+
+
+def _targets(work: Work, out) -> tuple[dict[str, Any], Journal | None]:
+    """Where the numbers go: new arrays, arrays that were given, or files."""
+    if out is None:
+        n, m = work.shape
+        require_memory(
+            float(n) * m * len(work.quantities) * work.dtype.itemsize,
+            f"{' and '.join(work.quantities)} of {n} × {m} inputs",
+            "name files in out=, or ask kernel_operator for products",
+        )
+        return {name: np.empty(work.shape, dtype=work.dtype) for name in work.quantities}, None
+    if not isinstance(out, dict):
+        if len(work.quantities) != 1:
+            raise MeanFieldError(
+                f"out= is one array or file, but {len(work.quantities)} quantities were asked for; give a mapping from "
+                f"{', '.join(work.quantities)} to arrays or files, or ask for one quantity."
+            )
+        out = {work.quantities[0]: out}
+    if set(out) != set(work.quantities):
+        raise MeanFieldError(
+            f"out= names {', '.join(map(str, out)) or 'nothing'}, and quantities are {', '.join(work.quantities)}; "
+            "they must be the same."
+        )
+    files = [name for name, target in out.items() if isinstance(target, (str, os.PathLike))]
+    if files and len(files) != len(out):
+        raise MeanFieldError("out= holds files and arrays; give either files or arrays for all quantities.")
+    if files:
+        return _files(work, {name: out[name] for name in work.quantities})
+    for name, target in out.items():
+        shape = getattr(target, "shape", None)
+        if shape != work.shape or not hasattr(target, "__setitem__"):
+            raise MeanFieldError(
+                f"out= of {name} must be an array of shape {work.shape}, but "
+                + (f"its shape is {shape}." if shape is not None else f"{shown(target)} was given.")
+            )
+        if np.dtype(target.dtype) != work.dtype:
+            raise MeanFieldError(
+                f"out= of {name} holds {np.dtype(target.dtype).name}, and the kernel is {work.dtype.name}; give an "
+                f"array of {work.dtype.name}, or dtype={np.dtype(target.dtype).name!r}."
+            )
+    return {name: out[name] for name in work.quantities}, None
+
+
+def _files(work: Work, out: dict[str, Any]) -> tuple[dict[str, Any], Journal]:
+    targets = {}
+    for name, target in out.items():
+        path(target, f"out= of {name}")
+        targets[name] = Path(target)
+        if not targets[name].parent.is_dir():
+            raise MeanFieldError(f"out= names {target}, but there is no folder {targets[name].parent}.")
+    first = next(iter(targets.values()))
+    begun = first.with_name(first.name + ".blocks").exists()
+    for file in targets.values():
+        if file.exists() and not begun:
+            raise MeanFieldError(f"out= names {file}, which exists and holds no begun kernel; remove it first.")
+    journal = Journal(first, work)
+    arrays: dict[str, Any] = {}
+    for name, file in targets.items():
+        there = file.exists()
+        if not there:
+            journal.done.clear()
+        arrays[name] = np.lib.format.open_memmap(
+            file, mode="r+" if there else "w+", dtype=None if there else work.dtype, shape=None if there else work.shape
+        )
+        if arrays[name].shape != work.shape or arrays[name].dtype != work.dtype:
+            raise MeanFieldError(
+                f"{file} holds an array of shape {arrays[name].shape}, and the kernel has {work.shape}; remove it."
+            )
+    return arrays, journal

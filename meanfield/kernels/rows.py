@@ -1,0 +1,94 @@
+"""Inner products of inputs, and how far two inputs are apart, in one order of summation on every machine."""
+
+from __future__ import annotations
+
+import math
+
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def gram(X, columns, scale, shift, out):
+    """out[a, b] = scale·Σ_k X[a, k] columns[k, b] + shift."""
+    for a in range(X.shape[0]):
+        row = out[a]
+        for b in range(row.size):
+            row[b] = 0.0
+        for k in range(X.shape[1]):
+            x, other = X[a, k], columns[k]
+            for b in range(row.size):
+                row[b] += x * other[b]
+        for b in range(row.size):
+            row[b] = scale * row[b] + shift
+
+
+@njit(cache=True, nogil=True)
+def norms(X, out):
+    """Σ_k X[a, k]², as `gram` sums it."""
+    for a in range(X.shape[0]):
+        total = 0.0
+        for k in range(X.shape[1]):
+            total += X[a, k] * X[a, k]
+        out[a] = total
+
+
+@njit(cache=True, nogil=True)
+def apart(X, Y, left, right, scale, KX, KY, distance, tilt):
+    """The distance of pairs, and the angle that says which share of it is one of norms: sin(tilt)·√distance is the
+    difference of the roots of K."""
+    for p in range(left.size):
+        x, y = X[left[p]], Y[right[p]]
+        square, rise = 0.0, 0.0
+        for k in range(x.size):
+            d = x[k] - y[k]
+            square += d * d
+            rise += d * (x[k] + y[k])
+        A, B = KX[left[p]], KY[right[p]]
+        s, t = math.sqrt(A), math.sqrt(B)
+        square *= scale
+        rise *= scale
+        distance[p] = square
+        between = rise / (s + t) if s + t > 0.0 else 0.0
+        # 4(K_aa K_bb - K_ab²) = distance (2K_aa + 2K_bb - distance) - (K_aa - K_bb)²
+        four = square * (2.0 * A + 2.0 * B - square) - rise * rise
+        size = 2.0 * s * t + A + B - square  # 2(√(K_aa K_bb) + K_ab)
+        turned = four / size if size > 0.5 * (A + B) else square - between * between
+        tilt[p] = math.atan2(between, math.sqrt(max(turned, 0.0)))
+
+
+@njit(cache=True, nogil=True)
+def close_at_start(K_ab, KX, KY, least, first, flags):
+    """Flags pairs whose covariance does not say how far they are apart."""
+    for a in range(K_ab.shape[0]):
+        for b in range(first[a], K_ab.shape[1]):
+            size = math.sqrt(KX[a]) * math.sqrt(KY[b])
+            if size - K_ab[a, b] < least * size:
+                flags[a, b] = 1
+
+
+@njit(cache=True, nogil=True)
+def products(X, Y, left, right, scale, shift, out):
+    """scale·x·y + shift of single pairs."""
+    for p in range(left.size):
+        x, y = X[left[p]], Y[right[p]]
+        total = 0.0
+        for k in range(x.size):
+            total += x[k] * y[k]
+        out[p] = scale * total + shift
+
+
+@njit(cache=True, nogil=True)
+def distances(K_ab, KX, KY, out):
+    """K_aa + K_bb - 2K_ab."""
+    for a in range(K_ab.shape[0]):
+        for b in range(K_ab.shape[1]):
+            out[a, b] = KX[a] + KY[b] - 2.0 * K_ab[a, b]
+
+
+@njit(cache=True, nogil=True)
+def mirror(values, own):
+    """The upper triangle below, and the diagonal."""
+    for a in range(values.shape[0]):
+        values[a, a] = own[a]
+        for b in range(a + 1, values.shape[0]):
+            values[b, a] = values[a, b]

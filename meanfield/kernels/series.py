@@ -1,0 +1,233 @@
+r"""Functions of one Gaussian as Hermite series, at many variances at once: what all pairs of a data set share.
+
+f(√V x) = Σ_k a_k(V) h_k(x) with orthonormal h_k, so that ⟨f(z_a) g(z_b)⟩ = Σ_k a_k(V_a) b_k(V_b) c^k at correlation c
+(Mehler). What the terms from N on leave out is at most |c|^N √(r_a r_b), r = ⟨f²⟩ − Σ_{k < N} a_k² (Schwarz), and so
+with ⟨f′²⟩ for the slope ∂⟨f g⟩/∂c. Both r are kept on a ladder of N, which decides for each pair how many terms it
+takes, and which pairs no series reaches.
+
+The coefficients are integrals over Legendre panels that end at breaks of f; f is folded, since h_k is even or odd.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+import sympy as sp
+from numba import njit
+
+from meanfield.functions.piecewise import pieces
+from meanfield.numeric.quadrature.evaluation import evaluate
+from meanfield.numeric.quadrature.rules import gauss_legendre
+from meanfield.numeric.quadrature.tables import panels, resolved, rule_for
+from meanfield.symbols import Z
+
+LADDER = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # numbers of terms that a pair may take
+CELLS, DEGREE = 4, 14  # cells in an octave of V, and the degree of a coefficient in log V there
+SMALLEST = 1e-290  # of a variance
+ROUNDING = 3e-14  # of ⟨f²⟩: a rest below is no rest
+REACH = 13.0  # in standard deviations: e^{−x²/4} is below all digits there
+PHASE = 6.0  # of the fastest polynomial in one panel
+NODES = 16
+NEGLIGIBLE = 1e-29  # of ⟨f²⟩: a double sees the root of it, and so much is rounding of the coefficients
+OCTAVE = 2.0  # ratio of standard deviations that share their nodes
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Coefficients a[layer, j, input] of k = first + step·j, and the roots of the tails of ⟨f²⟩ and ⟨f′²⟩ relative to
+    the whole, tails[layer, 0 or 1, rung, input], where N is a rung of the `LADDER`."""
+
+    a: np.ndarray
+    tails: np.ndarray
+    first: int
+    step: int
+
+    def full(self) -> Series:
+        """The same series with every k."""
+        layers, orders, inputs = self.a.shape
+        a = np.zeros((layers, self.first + self.step * orders, inputs))
+        a[:, self.first :: self.step] = self.a
+        return Series(a, self.tails, 0, 1)
+
+
+def parity(f: sp.Expr) -> tuple[int, int]:
+    """(first, step) of the k whose coefficients are not 0: (1, 2) of an odd f, (0, 2) of an even one, else (0, 1)."""
+    x = np.array([0.3, 0.7, 1.1, 1.9, 3.3, 7.1])
+    right, left = evaluate(f, x), evaluate(f, -x)
+    size = np.abs(right) + np.abs(left) + 1e-300
+    if (np.abs(right + left) <= 1e-15 * size).all():
+        return 1, 2
+    if (np.abs(right - left) <= 1e-15 * size).all():
+        return 0, 2
+    return 0, 1
+
+
+def expand(f: sp.Expr, slope: sp.Expr | None, V: np.ndarray) -> Series:
+    """The series of f (and the tails of its derivative `slope`) at variances V[layer, input].
+
+    Coefficients are read off tables: polynomials in log V, made for the cells that are met.
+    """
+    first, step = parity(f)
+    flat, table = np.ascontiguousarray(V.ravel()), _table(f, slope)
+    with np.errstate(divide="ignore"):
+        place = CELLS * np.log2(flat)
+    cells = np.where(flat > SMALLEST, np.floor(place), -np.inf)
+    met = np.unique(cells)
+    found = [(np.flatnonzero(cells == one), table.cell(int(one)) if one > -np.inf else None) for one in met]
+    order = max([cell.order for _, cell in found if cell] or [LADDER[0]])
+    a, tails = np.zeros((flat.size, order)), np.zeros((2, len(LADDER), flat.size))
+    for here, cell in found:
+        if cell is None:
+            a[here, 0] = evaluate(f, np.zeros(1))[0]
+            continue
+        u = np.clip(2 * (place[here] - cells[here]) - 1, -1.0, 1.0)
+        a[here, : cell.order] = project(np.polynomial.chebyshev.chebvander(u, DEGREE), cell.coefficients)
+        tails[:, :, here] = cell.tails[:, :, None]
+    a, shape = a[:, first::step], V.shape
+    return Series(
+        np.ascontiguousarray(a.reshape(*shape, -1).transpose(0, 2, 1)),
+        np.ascontiguousarray(tails.reshape(2, len(LADDER), *shape).transpose(2, 0, 1, 3)),
+        first,
+        step,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """The coefficients over one cell of log V, as Chebyshev polynomials (degree + 1, order), and the roots of the
+    tails, the largest in the cell."""
+
+    order: int
+    coefficients: np.ndarray
+    tails: np.ndarray
+
+
+class Table:
+    """The cells of one function that were met so far."""
+
+    def __init__(self, f: sp.Expr, slope: sp.Expr | None) -> None:
+        self.f, self.slope = f, slope
+        self.cells: dict[int, Cell] = {}
+
+    def cell(self, index: int) -> Cell:
+        """The cell [index, index + 1] of CELLS·log2 V."""
+        if index not in self.cells:
+            u = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
+            V = 2.0 ** ((index + (u + 1) / 2) / CELLS)
+            for rung in range(4, len(LADDER)):
+                a, square, slopes = _coefficients(self.f, self.slope, V, LADDER[rung])
+                tails, done = _tails(a, square, slopes, rung)
+                if done:
+                    break
+            k = np.arange(DEGREE + 1)
+            matrix = 2 / u.size * np.cos(np.pi * k[:, None] * (k + 0.5) / u.size)
+            matrix[0] /= 2
+            self.cells[index] = Cell(LADDER[rung], project(matrix, a), np.sqrt(tails.max(axis=2)))
+        return self.cells[index]
+
+
+@lru_cache(maxsize=64)
+def _table(f: sp.Expr, slope: sp.Expr | None) -> Table:
+    return Table(f, slope)
+
+
+def _tails(a: np.ndarray, square: np.ndarray, slopes: np.ndarray, rung: int) -> tuple[np.ndarray, bool]:
+    """((2, rungs, variances): what the terms from N on are of ⟨f²⟩ and of V⟨f′²⟩; whether none are missing).
+
+    The sums of what has been computed are exact; what is behind them is the rest of the average where that is more than
+    rounding, else what goes on as the last terms did.
+    """
+    k = np.arange(LADDER[rung])
+    out = np.zeros((2, len(LADDER), len(a)))
+    done = True
+    for i, (whole, parts) in enumerate(((square, a**2), (slopes, k * a**2))):
+        with np.errstate(all="ignore"):
+            parts = np.where(whole[:, None] > 0, parts / whole[:, None], 0.0)
+            behind = np.cumsum(parts[:, ::-1], axis=1)[:, ::-1]
+            last, before = behind[:, LADDER[rung - 1]], behind[:, LADDER[rung - 2]]
+            fall = np.where(before > last, last / before, 0.0)
+            rest = np.where(whole > 0, 1 - behind[:, 0], 0.0)
+            rest = np.where(rest > ROUNDING, rest, last * fall / (1 - fall))
+        settled = before < NEGLIGIBLE
+        done = done and bool(settled.all())
+        for j, n in enumerate(LADDER):
+            out[i, j] = np.where(settled, 0.0, rest) + (behind[:, n] if n < k.size else 0.0)
+    return out, done
+
+
+def _coefficients(f, slope, V: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """a (variances, order), ⟨f²⟩ and V⟨f′²⟩."""
+    a, square, slopes = np.zeros((V.size, order)), np.zeros(V.size), np.zeros(V.size)
+    sigma = np.sqrt(V)
+    shared = not any(b != 0 for b in pieces(f, Z[0]).breaks)
+    with np.errstate(divide="ignore"):
+        level = np.floor(np.log2(sigma)) if shared else np.unique(sigma, return_inverse=True)[1]
+    at_zero = evaluate(f, np.zeros(1))[0]
+    for one in np.unique(level):
+        here = np.flatnonzero(level == one)
+        if sigma[here[0]] == 0.0:
+            a[here, 0], square[here] = at_zero, at_zero**2
+            continue
+        top = float(2.0 ** (one + 1)) if shared else float(sigma[here[0]])
+        x, w, even, odd = _basis(f, top, order)
+        z = sigma[here, None] * x
+        right, left = evaluate(f, z), evaluate(f, -z)
+        a[here[:, None], np.arange(0, order, 2)] = project(right + left, even)
+        a[here[:, None], np.arange(1, order, 2)] = project(right - left, odd)
+        square[here] = project(right * right + left * left, w)[:, 0]
+        if slope is not None:
+            right, left = evaluate(slope, z), evaluate(slope, -z)
+            slopes[here] = V[here] * project(right * right + left * left, w)[:, 0]
+    return a, square, slopes
+
+
+@lru_cache(maxsize=64)
+def _basis(f: sp.Expr, sigma: float, order: int):
+    """Nodes x > 0, weights of a standard normal, and weights times h_0, h_2, … and h_1, h_3, …"""
+    rule = rule_for(f, resolved(f)[0])
+    edges = panels(rule, sigma) / sigma
+    edges = np.append(edges[edges < REACH * (1 - 1e-9)], REACH)
+    widest = min(PHASE / math.sqrt(order), 4.0 / (rule.fastest * sigma + 1e-9))
+    cut = [np.linspace(lo, hi, math.ceil((hi - lo) / widest) + 1)[:-1] for lo, hi in pairwise(edges)]
+    edges = np.append(np.concatenate(cut), REACH)
+    nodes, weights = gauss_legendre(NODES)
+    half = np.diff(edges)[:, None] / 2
+    x = (edges[:-1, None] + half * (1 + nodes)).ravel()
+    root = np.exp(-x * x / 4)
+    w = (half * weights).ravel() / math.sqrt(2 * math.pi) * root
+    return x, (w * root)[:, None], *_columns(x, w, root, order)
+
+
+@njit(cache=True, nogil=True)
+def _columns(x, w, root, order):
+    """Weights times even and odd polynomials, which are carried with the root of the density."""
+    even, odd = np.empty((x.size, (order + 1) // 2)), np.empty((x.size, order // 2))
+    up = np.sqrt(np.arange(order + 1.0))
+    for i in range(x.size):
+        below, here = 0.0, root[i]
+        for k in range(order):
+            if k % 2 == 0:
+                even[i, k // 2] = w[i] * here
+            else:
+                odd[i, k // 2] = w[i] * here
+            below, here = here, (x[i] * here - up[k] * below) / up[k + 1]
+    return even, odd
+
+
+@njit(cache=True, nogil=True)
+def project(values, basis):
+    """values @ basis, summed in one order on every machine."""
+    rows, nodes = values.shape
+    out = np.zeros((rows, basis.shape[1]))
+    for r in range(rows):
+        own = out[r]
+        for i in range(nodes):
+            v = values[r, i]
+            column = basis[i]
+            for k in range(own.size):
+                own[k] += v * column[k]
+    return out

@@ -1,0 +1,286 @@
+"""`recommend`: the standard deviations for an architecture, an activation, a depth and a width."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from meanfield.architecture import BatchNorm, Block, Dense, Network, Residual, Sequential, exact, network_of
+from meanfield.architectures import PRESETS, keywords
+from meanfield.arguments import finite, shown, spoken, whole
+from meanfield.comparison.check import measure
+from meanfield.deriving import derive, resolved
+from meanfield.functions.activations import activation as activation_of
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.blocks.naming import describe
+from meanfield.theory import Theory
+from meanfield.tuning.answer import Layer, Point, Predicted, Recommendation, Spread
+from meanfield.tuning.choices import HOLDS, Choice, choices, grows, largest_scale
+from meanfield.tuning.initializers import outcomes
+from meanfield.tuning.prediction import Prediction, edge
+from meanfield.tuning.records import filled, kinds
+
+COSINE = 0.5  # of the two inputs whose correlation is followed
+DEEPEST, WIDEST = 100_000, 10_000_000
+FURTHER = 10  # times the depth, to see where |log J| passes 1
+BATCH, TOKENS = 32, 16  # of the networks that are measured, where positions act on each other
+PROBES = 16
+
+
+@spoken
+def recommend(
+    network: Any,
+    *,
+    architecture: str | None = None,
+    depth: int,
+    width: int,
+    budget: float = 1.0,
+    input_norm: float = 1.0,
+    batch: int | None = None,
+    networks: int = 16,
+    seed: int = 0,
+    **parameters: Any,
+) -> Recommendation:
+    """Standard deviations that keep J^{1,L} near 1 at this depth: what to initialize the network with, and why.
+
+    network: an activation (name, formula or record), a block, a `Network` (its input layer is replaced) or a `Theory`.
+    architecture: with an activation, the name of a preset of `meanfield.architectures` ("mlp" unless given), whose
+    keywords are taken, too (mu=0.5). depth L ≥ 2 layers, the input layer among them; width n ≥ 2. budget > 0: the
+    |log J^{1,L}| that is allowed where no gain makes it 0. input_norm: Q0 = |x|²/N_0 > 0 of the inputs. batch: of a
+    `BatchNorm` (infinitely many). networks: how many are drawn at this width to see how log J scatters, with this
+    seed; 0 draws none. parameters: numbers for symbols of the architecture and for φ's parameters.
+
+    The choice, in this order: certified critical points, with K¹ = K* from the first layer on and σ_w moved to J^{1,L}
+    = 1 where K drifts to K* = 0; critical rays behind a LayerNorm; a search over σ_w at eight σ_b. Each is judged by
+    the worst |log J^{1,L}| over starts K¹ two standard deviations √(2/n) off. With skips of strength ≥ 1 J grows for
+    every branch: there the largest common factor of the branches with |log J^{1,L}| ≤ budget. Depth is followed by
+    `propagate`, never by a law.
+
+    Returns a `Recommendation`: `layers` (σ's of each kind of Dense), `scale`, `predicted`, `window`, `spread`,
+    `common`, `caveats`, `network` (the record with these numbers), `torch()`, `flax()`, `numbers()`, `data()`.
+    Raises: MeanFieldError where no choice holds, with the best that was found; for a φ that jumps; for numbers out of
+    range. Accuracy: predictions as in `propagate`; the window's ends to 1e-6. Source: derived here.
+
+    >>> found = recommend("relu", depth=50, width=500, networks=0)
+    >>> [(one.key, round(one.sigma_w, 6), one.sigma_b) for one in found.layers]
+    [('input', 1.0, 0.0), ('dense1', 1.414214, 0.0)]
+    """
+    depth, width = whole(depth, "depth", 2, DEEPEST), whole(width, "width", 2, WIDEST)
+    networks = whole(networks, "networks", 0, 100_000)
+    if networks == 1:
+        raise MeanFieldError("networks=1 was asked for, but a scatter needs at least two; give 0 to measure none.")
+    budget, input_norm = finite(budget, "budget"), finite(input_norm, "input_norm")
+    for value, what in ((budget, "budget"), (input_norm, "input_norm")):
+        if not value > 0:
+            raise MeanFieldError(f"{what} must be > 0, but {value:g} was given.")
+    block, values = read(network, architecture, parameters)
+    p = Prediction(block, values, input_norm, batch)
+    assert p.theory is not None  # refuses what has no J before anything else is done
+    chosen, points = _chosen(p, depth, width, budget)
+    return _answer(p, chosen, points, depth=depth, width=width, budget=budget, networks=networks, seed=seed)
+
+
+def read(network: Any, architecture: str | None, parameters: dict[str, Any]) -> tuple[Block, dict[str, Any]]:
+    """(the block, numbers for its symbols) that an activation, a record or a theory asks for."""
+    if isinstance(network, Theory | Block):
+        if architecture is not None:
+            raise MeanFieldError(
+                f"architecture={shown(architecture)} was given beside a network; it goes with an activation."
+            )
+        block = network.block if isinstance(network, Theory) else resolved(network_of(network).block)
+        return block, parameters
+    name = "mlp" if architecture is None else architecture
+    own = set(keywords(name))
+    phi = activation_of(network, **{k: v for k, v in parameters.items() if k not in own})
+    preset = PRESETS[name](phi, **{k: v for k, v in parameters.items() if k in own})
+    return resolved(network_of(preset).block), {}
+
+
+def _chosen(p: Prediction, depth: int, width: int, budget: float) -> tuple[Choice, tuple[Choice, ...]]:
+    """(the choice, the certified critical points beside it)."""
+    invariant = _invariant(p)
+    if invariant is not None:
+        raise MeanFieldError(
+            f"{describe(p.block)} cannot be made critical: J^{{l,l+1}} (K - K_ab)^l/(K - K_ab)^{{l+1}} is "
+            f"{invariant:.6g} > 1 whatever the standard deviations, so that log J^{{1,{depth}}} is "
+            f"{(depth - 1) * math.log(invariant):.4g} at best; add a skip (mu=1) and let the branches be scaled."
+        )
+    found = choices(p, depth, width)
+    points = tuple(one for one in found if one.kind == "point")
+    if found and found[0].worst <= HOLDS:
+        return found[0], points
+    if p.branches:
+        scaled = largest_scale(p, depth, width, budget)
+        if scaled is not None:
+            return scaled, points
+    if found and math.isfinite(found[0].worst) and found[0].worst <= depth * 0.1:
+        return found[0], points
+    if found:
+        best = found[0]
+        raise MeanFieldError(
+            f"{describe(p.block)} cannot be held critical over {depth} layers: the best place found, sigma_w = "
+            f"{best.sigma_w:.6g}, sigma_b = {best.sigma_b:.6g} with K^1 = {best.K1:.6g}, has log J^{{1,{depth}}} = "
+            f"{best.log_J:.3g}, but repels K, and a start that is off by as much as width {width} draws ends at |log "
+            f"J| = {best.worst:.3g}; take LayerNorm (norm='pre') or a skip, or another activation."
+        )
+    x = np.geomspace(0.05, 20, 60)
+    log_J = np.abs(p.last(x, 0.0, 1.0, depth)[0])
+    i = int(np.argmin(np.where(np.isfinite(log_J), log_J, math.inf)))
+    nearest = (
+        f"the best found is |log J^{{1,{depth}}}| = {log_J[i]:.3g} at sigma_w = {x[i]:.3g}, sigma_b = 0"
+        if math.isfinite(log_J[i])
+        else "from K^1 = 1, K overflows or vanishes at every sigma_w from 0.05 to 20"
+    )
+    raise MeanFieldError(
+        f"{describe(p.block)} cannot be made critical by sigma_w, sigma_b or the scale of its branches: {nearest}; "
+        "take another activation, LayerNorm (norm='pre') or a skip (mu=1)."
+    )
+
+
+def _invariant(p: Prediction) -> float | None:
+    """J against K - K_ab of a network behind BatchNorm without skips, where it is not 1; None for all others."""
+    if p.branches or not has_batch_norm(p.block):
+        return None
+    value = float(derive(architecture=p.block, batch=p.batch).batch_invariant())
+    return value if value > 1 + 1e-12 else None
+
+
+def has_batch_norm(block: Block) -> bool:
+    """Whether there is a BatchNorm in it."""
+    match block:
+        case Sequential(blocks):
+            return any(map(has_batch_norm, blocks))
+        case Residual(branch, _, shortcut):
+            return has_batch_norm(branch) or (shortcut is not None and has_batch_norm(shortcut))
+    return isinstance(block, BatchNorm)
+
+
+def _answer(
+    p: Prediction, c: Choice, points: tuple[Choice, ...], *, depth: int, width: int, budget: float, networks, seed
+) -> Recommendation:
+    places = kinds(p.block)
+    sigma_input = math.sqrt(c.K1 / p.input_norm)
+    sigmas = [(c.sigma_w, c.sigma_b)] * len(places)
+    first = Dense(sigma_w=exact(sigma_input, "sigma_w"), sigma_b=0)
+    record = Network(filled(p.block, sigmas, c.scale), first)
+    factor = 1.0 if c.scale is None else c.scale
+    layers = [Layer("input", "neurons", None, sigma_input, 0.0)]
+    for one in places:
+        held = factor if one.ends and not one.scaled else 1.0
+        fan = None if one.fan is None or one.axis == "tokens" else float(one.fan) * width
+        layers.append(Layer(one.key, one.axis, fan, held * c.sigma_w, held * c.sigma_b))
+    scaled = any(one.scaled for one in places) or (c.scale is not None and not any(one.ends for one in places))
+    predicted = _predicted(p, c, factor, depth)
+    window = _window(p, c, factor, depth)
+    spread, silent = _measured(record, p, depth, width, networks, seed)
+    found = Recommendation(
+        what=describe(p.block),
+        depth=depth,
+        width=width,
+        input_norm=p.input_norm,
+        budget=budget,
+        layers=tuple(layers),
+        scale=c.scale,
+        scale_is_a_layer=scaled,
+        kind=c.kind,
+        points=tuple(Point(*one.anchor, one.log_J, one.worst) for one in points if one.anchor is not None),
+        anchor=c.anchor,
+        K1=c.K1,
+        worst=c.worst,
+        predicted=predicted,
+        window=window,
+        spread=spread,
+        silent=silent,
+        common=outcomes(p.block, p.values, depth, width, p.input_norm, p.batch),
+        network=record,
+        grows=grows(p.block),
+    )
+    return found
+
+
+def _predicted(p: Prediction, c: Choice, factor: float, depth: int) -> Predicted:
+    two = "K_ab" in p.theory.usual
+    deep = depth * (2 if two else FURTHER)
+    run = p.run(c.sigma_w, c.sigma_b, c.K1, deep, factor, quantities=("K", "J"))
+    log_J = np.asarray(run.log_J)
+    swing = float(np.abs(log_J[:depth]).max())
+    beyond = np.flatnonzero(~(np.abs(log_J) <= max(1.0, swing) * (1 + 1e-6)))
+    step = float(log_J[depth] - log_J[depth - 1])
+    try:
+        pair = p.run(c.sigma_w, c.sigma_b, c.K1, depth, factor, correlation=COSINE, quantities=None)
+        correlation = float(pair.c[-1])
+    except MeanFieldError:
+        correlation = None
+    return Predicted(
+        log_J=float(log_J[depth - 1]),
+        K=float(run.K[depth - 1]),
+        swing=swing,
+        xi=math.inf if abs(step) < 1e-12 else 1 / abs(step),
+        reach=int(beyond[0]) if len(beyond) else None,
+        scanned=deep,
+        cosine=COSINE,
+        correlation=correlation,
+    )
+
+
+def _window(p: Prediction, c: Choice, factor: float, depth: int) -> tuple[float, float] | None:
+    """(lowest, highest) σ_w of the block, or scale where that was chosen, with |log J^{1,L}| ≤ 1 around the choice, the
+    input layer held; 0 and ∞ where there is no end within a factor of 100."""
+    budgeted = c.kind == "budget"
+    start = factor if budgeted else c.sigma_w
+
+    def over(s: float) -> float:
+        place = (c.sigma_w, c.sigma_b, c.K1, depth, s) if budgeted else (s, c.sigma_b, c.K1, depth, factor)
+        return abs(float(p.last(*place)[0])) - 1 - 1e-8
+
+    if over(start) >= 0:
+        return None
+    ends = []
+    for sign in (-1, 1):
+        inside, step = start, 0.01
+        while step < math.log(100):
+            outside = start * math.exp(sign * step)
+            if over(outside) >= 0:
+                ends.append(edge(over, inside, outside))
+                break
+            inside, step = outside, 2 * step
+        else:
+            ends.append(0.0 if sign < 0 else math.inf)
+    return ends[0], ends[1]
+
+
+def _measured(record: Network, p: Prediction, depth: int, width: int, networks: int, seed: int):
+    """(how log J scatters over networks of this width, why not)."""
+    if not networks:
+        return None, "not asked for (networks=0)"
+    extra: dict[str, Any] = {}
+    if "K_ab" in p.theory.usual:
+        tokens = any(one.axis == "tokens" for one in kinds(p.block))
+        extra = {"tokens": TOKENS} if tokens else {"batch": p.batch or BATCH}
+    try:
+        theory = derive(architecture=record, batch=p.batch)
+        run = measure(
+            theory,
+            sigma_w=1,
+            sigma_b=0,
+            width=width,
+            depth=depth,
+            networks=networks,
+            seed=seed,
+            probes=PROBES,
+            sampler="lazy",
+            input_norm=p.input_norm,
+            keep_samples=True,
+            **extra,
+        )
+        log_J = np.asarray(run.samples["log_J"])[:, -1]
+        if not np.isfinite(log_J).all():
+            return None, "networks of this width overflow"
+        return Spread(float(log_J.mean()), float(log_J.std(ddof=1)), networks), ""
+    except MeanFieldError as error:
+        return None, str(error)
+
+
+

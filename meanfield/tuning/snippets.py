@@ -1,0 +1,65 @@
+"""Code to paste: the standard deviations of every kind of Dense for PyTorch, Flax, and as plain numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Sigmas = Mapping[str, tuple[float, float]]
+
+
+def _head(sigmas: Sigmas, scale: float | None) -> list[str]:
+    lines = ["SIGMAS = {  # (sigma_w, sigma_b); std of a weight: sigma_w / sqrt(fan_in), of a bias: sigma_b"]
+    lines += [f'    "{key}": ({w!r}, {b!r}),' for key, (w, b) in sigmas.items()]
+    lines.append("}")
+    if scale is not None:
+        lines.append(f"LAYER_SCALE = {scale!r}  # the factor of every branch")
+    return lines
+
+
+def torch(sigmas: Sigmas, scale: float | None, what: str) -> str:
+    """For PyTorch: `init_(linear, kind)` draws the weights of a torch.nn.Linear in place."""
+    return "\n".join(
+        [
+            "import math",
+            "import torch",
+            "",
+            f"# {what}",
+            *_head(sigmas, scale),
+            "",
+            "@torch.no_grad()",
+            "def init_(linear, kind):",
+            "    sigma_w, sigma_b = SIGMAS[kind]",
+            "    linear.weight.normal_(0.0, sigma_w / math.sqrt(linear.in_features))",
+            "    if linear.bias is not None:",
+            "        linear.bias.normal_(0.0, sigma_b)",
+        ]
+    )
+
+
+def flax(sigmas: Sigmas, scale: float | None, what: str) -> str:
+    """For Flax: `dense(features, kind)` is a flax.linen.Dense with these initializers."""
+    return "\n".join(
+        [
+            "from flax import linen as nn",
+            "from jax.nn import initializers",
+            "",
+            f"# {what}",
+            *_head(sigmas, scale),
+            "",
+            "def dense(features, kind):",
+            "    sigma_w, sigma_b = SIGMAS[kind]",
+            '    kernel = initializers.variance_scaling(sigma_w**2, "fan_in", "normal")',
+            "    return nn.Dense(features, kernel_init=kernel, bias_init=initializers.normal(sigma_b))",
+        ]
+    )
+
+
+def numbers(layers: Any, scale: float | None) -> str:
+    """One line for each kind of Dense: its key, std of its weights (σ_w where the fan-in is not known), of its biases.
+    """
+    out = []
+    for one in layers:
+        std = f"{one.sigma_w!r}/sqrt(fan_in)" if one.weight_std is None else repr(one.weight_std)
+        out.append(f"{one.key} weight_std={std} bias_std={one.sigma_b!r}")
+    return "\n".join(out + ([] if scale is None else [f"layer_scale={scale!r}"]))

@@ -1,0 +1,225 @@
+"""`recommend` and `meanfield init`: numbers of a second route, snippets that are run, refusals of one sentence."""
+
+import ast
+import importlib.util
+import json
+import math
+import sys
+import types
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import meanfield as mf
+from meanfield.architectures import PRESETS
+from meanfield.cli.app import app
+
+
+def relu_preln_scale(depth: int, budget: float) -> float:
+    """Of Dense(relu(LN(z))) + z from K¹ = 1: K' = K + s²/2 and J' = J(1 + s²/(2K)), so that J^{1,L} is K^L itself."""
+    return math.sqrt(2 * (math.exp(budget) - 1) / (depth - 1))
+
+
+@pytest.mark.parametrize(("depth", "budget"), [(100, 1.0), (30, 0.3)])
+def test_relu_preln_has_the_largest_scale_in_closed_form(depth, budget):
+    found = mf.recommend("relu", architecture="preln", depth=depth, width=512, budget=budget, networks=0)
+    assert found.scale == pytest.approx(relu_preln_scale(depth, budget), rel=1e-8)
+    assert found.scale != pytest.approx(relu_preln_scale(depth + 1, budget), rel=1e-3)  # the control
+    assert found.predicted.log_J == pytest.approx(budget, rel=1e-8)
+    assert pytest.approx(math.exp(budget), rel=1e-8) == found.predicted.K
+    assert found.window[1] == pytest.approx(relu_preln_scale(depth, 1.0), rel=1e-6)
+
+
+@pytest.mark.slow
+def test_relu_is_critical_at_root_two_and_its_window_is_a_power():
+    found = mf.recommend("relu", depth=50, width=500, networks=0)
+    assert found.sigmas["dense1"] == (pytest.approx(math.sqrt(2), rel=1e-15), 0.0)
+    ends = [math.sqrt(2) * math.exp(s / 98) for s in (-1, 1)]  # log J^{1,50} = 49 log(σ_w²/2)
+    assert found.window == pytest.approx(ends, rel=1e-6)
+    common = {one.name: one.log_J for one in found.common}
+    assert common["He (Kaiming)"] == pytest.approx(0, abs=1e-12)
+    assert common["LeCun"] == pytest.approx(-49 * math.log(2), rel=1e-12)
+    assert common["PyTorch default"] == pytest.approx(-49 * math.log(6), rel=1e-12)
+
+
+@pytest.mark.slow
+def test_layer_scale_stays_a_layer_and_other_scales_go_into_the_last_dense():
+    found = mf.recommend("relu", architecture="resmlp", depth=13, width=512, networks=0)
+    s2 = found.layer_scale**2  # [autoinit] (72) at μ = σ_w = 1: J^{l,l+1} = (1 + s²)(1 + s²/2)
+    log_J = 12 * math.log((1 + s2) * (1 + s2 / 2))
+    assert log_J == pytest.approx(1, rel=1e-6)
+    assert {w for w, _ in found.sigmas.values()} == {1.0}
+    assert mf.recommend("relu", architecture="preln", depth=13, width=512, networks=0).layer_scale is None
+
+
+class Linear:
+    """What the snippet needs of a torch.nn.Linear: normal_ of a weight and a bias, and in_features."""
+
+    class Tensor:
+        def normal_(self, mean, std):
+            self.drawn = (mean, std)
+
+    def __init__(self, inputs: int) -> None:
+        self.in_features, self.weight, self.bias = inputs, self.Tensor(), self.Tensor()
+
+
+def run_snippet(text: str, stand_ins: dict) -> dict:
+    """The names that a snippet defines, run with the library where it is installed and else with a stand-in."""
+    held = {}
+    for name, module in stand_ins.items():
+        if importlib.util.find_spec(name.split(".")[0]) is None:
+            held[name] = module
+    sys.modules.update(held)
+    try:
+        scope: dict = {}
+        exec(compile(text, "snippet", "exec"), scope)
+        return scope
+    finally:
+        for name in held:
+            del sys.modules[name]
+
+
+@pytest.fixture(scope="module")
+def preln():
+    return mf.recommend("relu", architecture="preln", depth=100, width=512, networks=0)
+
+
+def sigmas_in(text: str) -> dict:
+    tree = ast.parse(text)
+    named = [n for n in tree.body if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Name)]
+    return {n.targets[0].id: ast.literal_eval(n.value) for n in named}
+
+
+def test_the_torch_snippet_draws_with_the_recommended_deviations(preln):
+    assert sigmas_in(preln.torch())["SIGMAS"] == preln.sigmas
+    fake = types.SimpleNamespace(no_grad=lambda: lambda f: f)
+    scope = run_snippet(preln.torch(), {"torch": fake})
+    if importlib.util.find_spec("torch") is None:
+        layer = Linear(512)
+        scope["init_"](layer, "dense1")
+        assert layer.weight.drawn == (0.0, preln.layers[1].weight_std)
+        assert layer.bias.drawn == (0.0, 0.0)
+    else:
+        layer = sys.modules["torch"].nn.Linear(512, 512)
+        scope["init_"](layer, "dense1")
+        assert float(layer.weight.std()) == pytest.approx(preln.layers[1].weight_std, rel=0.02)
+
+
+def test_the_flax_snippet_hands_over_the_recommended_deviations(preln):
+    assert sigmas_in(preln.flax())["SIGMAS"] == preln.sigmas
+    seen = {}
+    linen = types.ModuleType("flax.linen")
+    linen.Dense = lambda features, kernel_init, bias_init: seen.update(kernel=kernel_init, bias=bias_init)
+    flax = types.ModuleType("flax")
+    flax.linen = linen
+    nn, jax = types.ModuleType("jax.nn"), types.ModuleType("jax")
+    nn.initializers = types.SimpleNamespace(variance_scaling=lambda *a: a, normal=lambda std: std)
+    jax.nn = nn
+    scope = run_snippet(preln.flax(), {"flax": flax, "flax.linen": linen, "jax": jax, "jax.nn": nn})
+    if importlib.util.find_spec("flax") is None:
+        scope["dense"](512, "dense1")
+        scale, mode, law = seen["kernel"]
+        assert (math.sqrt(scale / 512), mode, law) == (pytest.approx(preln.layers[1].weight_std), "fan_in", "normal")
+        assert seen["bias"] == 0.0
+
+
+def test_plain_numbers_and_json_hold_the_same(preln):
+    line = preln.numbers().splitlines()[1]
+    assert line == f"dense1 weight_std={preln.layers[1].weight_std!r} bias_std=0.0"
+    again = json.loads(json.dumps(preln.data()))
+    assert again["layers"][1]["weight_std"] == preln.layers[1].weight_std
+    assert again["predicted"]["log_J"] == preln.predicted.log_J
+
+
+def test_the_screen_fits_a_terminal():
+    options = {"--architecture": "preln", "--depth": "100", "--width": "64", "--networks": "4"}
+    done = CliRunner().invoke(app, ["init", "relu", *(word for pair in options.items() for word in pair)])
+    assert done.exit_code == 0
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) < 80 and len(lines) <= 30
+    assert "branch scale 0.18631" in done.stdout and "He (Kaiming)" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: mf.recommend("relu", depth=0, width=10), "depth must be a whole number from 2"),
+        (lambda: mf.recommend("relu", depth=5, width=0), "width must be a whole number from 2"),
+        (lambda: mf.recommend("relu", depth=5, width=9, budget=-1), "budget must be > 0"),
+        (lambda: mf.recommend("relu", depth=5, width=9, input_norm=0), "input_norm must be > 0"),
+        (lambda: mf.recommend("relu", depth=5, width=9, networks=1), "at least two"),
+        (lambda: mf.recommend("sign", depth=5, width=9), "it jumps"),
+        (lambda: mf.recommend("leaky_relu", alpha="alpha", depth=5, width=9), "alpha"),
+        (lambda: mf.recommend(mf.mlp("relu"), architecture="preln", depth=5, width=9), "goes with an activation"),
+        (lambda: mf.recommend("relu", architecture="prelm", depth=5, width=9), "architecture"),
+        (lambda: mf.recommend("relu", architecture="batchnorm_mlp", depth=50, width=99), "1.46694 > 1"),
+        pytest.param(
+            lambda: mf.recommend("relu2", depth=50, width=99), "cannot be made critical", marks=pytest.mark.slow
+        ),
+    ],
+)
+def test_what_cannot_be_answered_is_a_sentence(call, words):
+    with pytest.raises(mf.MeanFieldError, match=words.replace("(", r"\(")) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", sorted(PRESETS))
+def test_every_activation_gets_an_answer_or_a_reason(preset):
+    answers = 0
+    for phi in mf.activations():
+        try:
+            found = mf.recommend(phi, architecture=preset, depth=50, width=512, networks=0)
+        except mf.MeanFieldError as error:
+            assert any(w in str(error) for w in ("jumps", "cannot be", "overflow", "no rule", "needs")), (phi, error)
+            continue
+        answers += 1
+        here = abs(found.predicted.log_J)
+        assert here <= 1 + 1e-6, phi
+        for other in found.common:
+            if other.name in ("PyTorch default", "He (Kaiming)"):
+                assert here <= max(abs(other.log_J), 1) + 1e-6, (phi, other)
+    assert answers >= (1 if preset == "batchnorm_mlp" else 20)
+
+
+PAIRS = [
+    *(("mlp", phi) for phi in ("relu", "tanh", "sigmoid")),
+    *(("preln", phi) for phi in ("gelu", "softplus")),
+    ("resnet", "gelu"),
+    ("postln", "tanh"),
+    ("full_residual", "silu"),
+    ("swiglu", "relu"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("preset", "phi"), PAIRS)
+def test_networks_of_that_width_do_what_was_predicted(preset, phi):
+    """K and J of explicit networks against the theory within 4 standard errors, allowance for finite width included;
+    two percent more of every σ_w is seen."""
+    found = mf.recommend(phi, architecture=preset, depth=20, width=500, networks=0)
+    settings = {"sigma_w": 1, "sigma_b": 0, "width": 500, "depth": 20, "networks": 40, "seed": 3, "probes": 16}
+    assert mf.check(mf.derive(architecture=found.network), **settings).passed
+
+
+@pytest.mark.slow
+def test_a_network_written_in_numpy_has_the_predicted_jacobian():
+    """z + s W gelu(LN(z))/√n with exact Jacobians, nothing of the package but the recommended numbers."""
+    found = mf.recommend("gelu", architecture="preln", depth=30, width=256, networks=0)
+    n, (s, _), logs = 256, found.sigmas["dense1"], []
+    erf = np.vectorize(math.erf)
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        z, J = rng.standard_normal(n), np.eye(n)
+        for _ in range(29):
+            spread = z.std()
+            y = (z - z.mean()) / spread
+            slope = 0.5 * (1 + erf(y / math.sqrt(2))) + y * np.exp(-y * y / 2) / math.sqrt(2 * math.pi)
+            normed = (J - J.mean(axis=0) - np.outer(y, y @ J) / n) / spread
+            W = rng.standard_normal((n, n)) * s / math.sqrt(n)
+            z, J = z + W @ (y * 0.5 * (1 + erf(y / math.sqrt(2)))), J + W @ (slope[:, None] * normed)
+        logs.append(math.log((J * J).sum() / n))
+    mean, error = np.mean(logs), np.std(logs, ddof=1) / math.sqrt(len(logs))
+    assert abs(mean - found.predicted.log_J) <= 4 * error + 10 * 30 / n / 10
