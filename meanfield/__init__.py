@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from meanfield.symbolic.recursion import Recursion, StateVar
     from meanfield.theory import Theory
     from meanfield.tuning.answer import Recommendation
+    from meanfield.tuning.rates import TuningRates, tuning_rates, tuning_region
     from meanfield.tuning.recommend import recommend
     from meanfield.tuning.tune import tune
     from meanfield.tuning.tuned import Tuning
@@ -116,6 +117,7 @@ __all__ = [
     "Term",
     "Theory",
     "Tuning",
+    "TuningRates",
     "activation",
     "activations",
     "at_infinity",
@@ -143,6 +145,8 @@ __all__ = [
     "register",
     "rule",
     "tune",
+    "tuning_rates",
+    "tuning_region",
     "weingarten",
 ]
 
@@ -181,6 +185,7 @@ _HOMES = {
     "theory": "Theory",
     "tuning.answer": "Recommendation",
     "tuning.recommend": "recommend",
+    "tuning.rates": "TuningRates tuning_rates tuning_region",
     "tuning.tune": "tune",
     "tuning.tuned": "Tuning",
 }

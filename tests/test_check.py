@@ -68,7 +68,7 @@ def test_planted_error_is_caught_at_small_size():
 @pytest.mark.slow
 def test_standard_report_catches_planted_errors(monkeypatch):
     """Default settings (exact in law, width 10⁴, 200 networks): variance of the weights 1 % off, φ′ missing once."""
-    from meanfield.empirical.network import network, operations
+    from meanfield.empirical.network import operations
 
     theory = mf.derive("tanh")
     sigmas = {"sigma_w": 1.0, "sigma_b": 0.1}
@@ -84,21 +84,15 @@ def test_standard_report_catches_planted_errors(monkeypatch):
     wrong = mf.check(theory, **sigmas)
     assert not wrong.passed and abs(wrong.worst("K").z) > 5, str(wrong)
     monkeypatch.setattr(comparison, "run_ensemble", real_run)
-    right_block = network.Network._block
+    right_apply = operations.Map.apply
 
-    def forgetful(self, layer, *arguments):
-        with monkeypatch.context() as inner:
-            if layer == 8:
-                inner.setattr(operations, "apply_map", without_slope)
-            return right_block(self, layer, *arguments)
-
-    def without_slope(pair, z, differentiate):
-        new, derivative = right_apply(pair, z, differentiate)
-        derivative.slope[...] = 1.0
+    def forgetful(self, z, site):
+        new, derivative = right_apply(self, z, site)
+        if site.layer == 8:
+            derivative.slope[...] = 1.0
         return new, derivative
 
-    right_apply = operations.apply_map
-    monkeypatch.setattr(network.Network, "_block", forgetful)
+    monkeypatch.setattr(operations.Map, "apply", forgetful)
     wrong = mf.check(theory, **sigmas, threads=1)
     assert all(r.passed for r in wrong.rows if r.quantity == "K"), str(wrong)
     failed = [r.layer for r in wrong.rows if not r.passed]

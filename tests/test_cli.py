@@ -22,7 +22,7 @@ from meanfield.cli import output as cli_output
 from meanfield.cli import reading as cli_reading
 from meanfield.comparison import check as comparison
 
-VERBS = ("derive", "table", "law", "bias", "critical", "propagate", "widths", "phase-diagram", "check",
+VERBS = ("derive", "table", "law", "bias", "critical", "propagate", "widths", "kernel", "phase-diagram", "check",
          "activations", "demo")  # fmt: skip
 HEAVY = ("numba", "scipy", "matplotlib")
 
@@ -137,6 +137,8 @@ def test_help_teaches(run, verb):
 def test_examples_in_the_help_run(run, faked, verb):
     command = next(c for c in cli.app.registered_commands if (c.name or c.callback.__name__) == verb)
     example = command.epilog.splitlines()[0].removeprefix("Example: meanfield ")
+    if "data.npz" in example:
+        np.savez("data.npz", X=np.array([[1.0, 0.5], [0.2, -1.0], [1.0, 0.5]]))
     code, out, err = run(example)
     assert code == 0 and (out or "Wrote" in err)
 

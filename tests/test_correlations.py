@@ -94,13 +94,18 @@ def test_the_map_of_step_is_known():
 
 
 def test_where_K_has_no_place():
-    """ReLU's map of c does not know K without a bias: c → 1 by a power law; GELU's does, and nothing is claimed."""
+    """ReLU's map of c does not know K without a bias: c → 1 by a power law. GELU becomes ReLU where K grows; where the
+    way there decides, nothing is claimed."""
     for given in (dict(sigma_w=1, sigma_b=0), dict(sigma_w="sqrt(2.5)", sigma_b="sqrt(0.1)")):
         found = mf.derive("relu").correlations(**given)
         assert places(found) == [(1, "marginal")] and found.status is mf.Status.MEASURED and math.isnan(found.K)
         assert found.gamma == math.inf and found[0].xi == math.inf
     assert not mf.derive("relu").correlations(sigma_w=0, sigma_b=0).points
-    nothing = mf.derive("gelu").correlations(sigma_w=2, sigma_b="0.1")
+    far = mf.derive("gelu").correlations(sigma_w=2, sigma_b="0.1")
+    assert places(far) == [(1, "marginal")] and far.status is mf.Status.MEASURED
+    run = mf.derive("gelu").propagate(sigma_w=2, sigma_b=0.1, depth=500, correlation=0, quantities=("K", "gamma"))
+    assert run.gamma[-1] / 500**2 == pytest.approx(2 / (9 * math.pi**2), rel=0.1)  # ReLU's law without a bias
+    nothing = mf.derive("z*sech(z)", residual=True).correlations(sigma_w=1, sigma_b="0.1")
     assert not nothing.points and nothing.status is mf.Status.UNKNOWN and nothing.stable is None
     assert "propagate" in nothing.message and math.isnan(nothing.gamma)
 

@@ -251,3 +251,28 @@ def test_planted_errors_in_a_page_are_caught(tmp_path):
     ):
         with pytest.raises(AssertionError):
             check_command(line)
+
+
+def missing_tests(text: str) -> list[str]:
+    """Tests that a page names (`file::test`) and that do not exist."""
+    found = re.findall(r"`(test_\w+\.py)::(test_\w+)`", text)
+    return [f"{f}::{t}" for f, t in found if not re.search(rf"^def {t}\(", _tests(f), re.MULTILINE)]
+
+
+@functools.lru_cache
+def _tests(name: str) -> str:
+    path = ROOT / "tests" / name
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_tests_that_a_page_names_exist(page):
+    assert missing_tests(page.read_text(encoding="utf-8")) == []
+
+
+def test_a_test_that_does_not_exist_is_seen():
+    own = "`test_docs.py::test_a_test_that_does_not_exist_is_seen`"
+    assert missing_tests(f"`test_docs.py::test_no`, `test_none.py::test_x`, {own}") == [
+        "test_docs.py::test_no",
+        "test_none.py::test_x",
+    ]

@@ -32,7 +32,7 @@ from meanfield.empirical.cuda.kernels import mark, product
 from meanfield.empirical.cuda.launches import LAUNCHES, on_device
 from meanfield.empirical.network.carried import TangentKernel, Tangents
 from meanfield.empirical.network.shapes import Shapes
-from meanfield.empirical.network.walk import placed, walk
+from meanfield.empirical.network.walk import Passage, placed, walk
 from meanfield.empirical.observables.differentials import Differentials
 from meanfield.results import MeanFieldError
 
@@ -220,7 +220,7 @@ def test_networks_that_share_their_weights():
 def test_shapes():
     done = Ensemble(BLOCK, 1, 0, 8, 3).operations
     carrier = Shapes((1, 8), 2)
-    assert len(list(walk(placed(done, 2, (1, 8)), [carrier]))) == len(done) and carrier.here == (1, 8)
+    assert len(list(walk(placed(done, Passage(2, (1, 8))), [carrier]))) == len(done) and carrier.here == (1, 8)
 
 
 def test_differentials_know_one_form_of_block():

@@ -1,7 +1,8 @@
-"""He, Doshi, Gromov, *AutoInit: Automatic Initialization via Jacobian Tuning*: BatchNorm and ResMLP.
+"""He, Doshi, Gromov, *AutoInit: Automatic Initialization via Jacobian Tuning*: BatchNorm, ResMLP, tuning.
 
-CLAIMS: the equations of BatchNorm (Sec. 3, App. B.4) and of ResMLP (App. D), each with a variant that must come out the
-other way. R-numbers are those of the specification, equation numbers those of the paper.
+CLAIMS: the equations of BatchNorm (Sec. 3, App. B.4), of ResMLP (App. D) and of the tuning (Sec. 2, App. B, C), each
+with a variant that must come out the other way. R-numbers are those of the specification, equation numbers those of
+the paper.
 
 python -m derivations.autoinit             prints the verdicts
 python -m derivations.autoinit numbers     prints the acceptance values
@@ -10,7 +11,7 @@ python -m derivations.autoinit figures DIR
 
 from __future__ import annotations
 
-from derivations.autoinit import batchnorm, resmlp
+from derivations.autoinit import batchnorm, resmlp, tuning
 from derivations.claims import Claim
 
-CLAIMS: tuple[Claim, ...] = (*batchnorm.CLAIMS, *resmlp.CLAIMS)
+CLAIMS: tuple[Claim, ...] = (*batchnorm.CLAIMS, *resmlp.CLAIMS, *tuning.CLAIMS)

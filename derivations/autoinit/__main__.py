@@ -7,7 +7,7 @@ from derivations.autoinit import CLAIMS
 
 
 def main() -> None:
-    printing.command("autoinit", CLAIMS, "figure 2, and panels J and K of figure 3")
+    printing.command("autoinit", CLAIMS, "figures 1, 2 and 5, and panels J and K of figure 3")
 
 
 if __name__ == "__main__":

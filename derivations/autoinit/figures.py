@@ -133,9 +133,60 @@ def figure_3(draws: int = 400, width: int = 64, networks: int = 100) -> Figure:
         return figure
 
 
+PLANE = (40, 30)  # of figures 1 and 5: values of σ_w by values of the rate, 1200 points
+
+
+def one_step(loss: str, width: int = 500, depth: int = 11, at=(0.5, 1.0, 2.0)) -> list[np.ndarray]:
+    """J^{l,l+1} of one network behind a single step at the rate that brings infinite width to 1, for each σ_w."""
+    found = []
+    for sigma_w in at:
+        rate = mf.tuning_rates("relu", sigma_w=sigma_w, loss=loss).one_step
+        settings = {"depth": depth, "width": width, "sigma_w": sigma_w, "method": "gradient", "loss": loss}
+        found.append(np.exp(mf.tune("relu", **settings, rate=rate, steps=1, tolerance=0).after))
+    return found
+
+
+def region(loss: str, plane: tuple[int, int] = PLANE) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(σ_w, rate, J after 980 steps) over the η–σ_w plane."""
+    sigma_w, rate = np.linspace(0.1, 5, plane[0]), np.geomspace(1e-3, 10, plane[1])
+    return sigma_w, rate, mf.tuning_region("relu", sigma_w=sigma_w[None, :], rate=rate[:, None], loss=loss)
+
+
+def figure_1(loss: str = "JLL", width: int = 500) -> Figure:
+    """Left: J after one step of a network. Right: where 980 steps end at 0.8 < J < 1.25; η_0 (solid) and what decides
+    (dashed): 1/σ_w², of JSL also 4/(σ_w²(σ_w² − 2)). Figure 5 is that of loss="JSL"."""
+    from matplotlib.figure import Figure
+
+    with figures.require().rc_context(figures.LOOK):
+        figure = Figure(figsize=(7.2, 2.9), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        at = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)  # beyond, JSL takes gains of such a width below 0 in this one step
+        for sigma_w, J in zip(at, one_step(loss, width, at=at)):
+            left.plot([sigma_w] * len(J), J, "o", ms=3, color="C0")
+        left.axhline(1.0, lw=0.8, ls=":", color="grey")
+        left.set(xlabel=r"$\sigma_w$", ylabel=r"$\mathcal{J}^{l,l+1}(t=1)$", title=f"{loss}, one step, N = {width}")
+        sigma_w, rate, J = region(loss)
+        good = (J > 0.8) & (J < 1.25)
+        x, y = np.meshgrid(sigma_w, rate)
+        right.semilogy(x[good], y[good], "s", ms=2, color="C2")
+        fine = np.linspace(0.1, 5, 200)
+        rates = [mf.tuning_rates("relu", sigma_w=float(s), loss=loss) for s in fine]
+        right.semilogy(fine, [one.falling for one in rates], "-", color="C0", label=r"$\eta_0$ of the paper")
+        edges = [one.edge * min(1.0, 2 / max(one.J - 1, 1e-12)) if loss == "JSL" else one.edge for one in rates]
+        right.semilogy(fine, edges, "--", color="C3", label="edge")
+        right.set(xlabel=r"$\sigma_w$", ylabel=r"$\eta$", ylim=(1e-3, 10), title="980 steps")
+        right.legend()
+        return figure
+
+
+def figure_5(width: int = 500) -> Figure:
+    """Figure 1 with the square loss."""
+    return figure_1("JSL", width)
+
+
 def write(folder: str | os.PathLike, suffix: str = ".png") -> list[Path]:
-    """Figures 2 and 3 (panels J, K) into `folder`."""
+    """Figures 1, 2, 3 (panels J, K) and 5 into `folder`."""
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
-    drawn = {"figure2": figure_2, "figure3": figure_3}
+    drawn = {"figure1": figure_1, "figure2": figure_2, "figure3": figure_3, "figure5": figure_5}
     return [figures.save(make(), target / f"{name}{suffix}") for name, make in drawn.items()]

@@ -124,7 +124,7 @@ def figure_22(points: int = 80) -> Figure:
             row[0].plot(0, alpha, "o", color="black", ms=5, clip_on=False)
             _write(row[0], (alpha / 2, "ordered: deep prejudice"), ((chi + top) / 2, "chaotic: deep prejudice"))
             biases, edge, neutral = pooled_tanh_lines(kind, points)
-            _filled(row[1], [edge] if kind == "max" else [edge, neutral], biases, top)
+            _filled(row[1], [edge] if kind == "max" else [edge, neutral], biases, top, deep=False)
             row[1].plot(biases, edge, color=RED, label=r"$\chi_1 = 1$")
             words = ((edge.mean() / 2, "ordered: deep prejudice"), (0.7 * top if kind == "max" else 4.4, "prejudice"))
             _write(row[1], *words)
@@ -150,10 +150,11 @@ def pooled_tanh_lines(kind: str, points: int) -> tuple[np.ndarray, np.ndarray, n
     return biases, edge, np.interp(biases, np.append(0, bias), np.append(first, width))
 
 
-def _filled(panel: Axes, lines: list[np.ndarray], x: np.ndarray, top: float = TALL) -> None:
-    """The regions below, between and above the lines in shades of one colour each."""
+def _filled(panel: Axes, lines: list[np.ndarray], x: np.ndarray, top: float = TALL, deep: bool = True) -> None:
+    """The regions below, between and above the lines in shades of one colour each; deep: beyond one line is deep
+    prejudice, not prejudice."""
     edges = [np.zeros_like(x), *lines, np.full_like(x, top)]
-    shades = ("#0072B2", "#E69F00", "#009E73") if len(lines) == 2 else ("#0072B2", "#D55E00")
+    shades = ("#0072B2", "#D55E00") if deep and len(lines) == 1 else ("#0072B2", "#E69F00", "#009E73")
     for low, high, colour in zip(edges, edges[1:], shades):
         panel.fill_between(x, low, high, color=colour, alpha=0.25, lw=0)
 

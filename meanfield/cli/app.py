@@ -1,4 +1,5 @@
-"""The command line: derive, table, law, critical, propagate, widths, phase-diagram, check, init, activations, demo.
+"""The command line: derive, table, law, critical, propagate, widths, phase-diagram, check, init, kernel,
+activations, demo.
 
 Results go to stdout, everything else to stderr. Exit code 0: done; 1: a check failed; 2: the request cannot be
 answered.
@@ -19,6 +20,7 @@ from meanfield.cli import critical as cli_critical
 from meanfield.cli import output as out
 from meanfield.cli.bias_output import bias_data, bias_text
 from meanfield.cli.init import init
+from meanfield.cli.kernels import kernel
 from meanfield.cli.laws import law
 from meanfield.cli.options import (
     CONVENTIONS,
@@ -280,6 +282,12 @@ def propagate(
     law = "" if weights == "gaussian" else f", {weights} weights"
     lines = [f"Propagation: {describe(theory.block)}{law}", settings, "", out.layer_table(run, names)]
     typer.echo(out.wrapped("\n".join(lines + (["", run.message()] if run.message() else []))))
+
+
+app.command(
+    epilog="Example: meanfield kernel erf data.npz --sigma-w 1.5 --sigma-b 0.1 --depth 11 -o kernel.npz\n\n"
+    + CONVENTIONS
+)(kernel)
 
 
 app.command(

@@ -396,7 +396,7 @@ def _in_exponentials(e: sp.Expr, t) -> tuple[sp.Expr, float]:
 def _plain(e: sp.Expr, t) -> sp.Expr:
     """The numerator, hyperbolic functions as exponentials where growth must be seen."""
     for head in records("grows_exponentially"):
-        if head.function is not sp.exp:
+        if head.function is not sp.exp and e.has(head.function):
             e = e.replace(head.function, lambda u, h=head: h.form[1](u) if h.form else h.function(u))
     if any(p.exp.is_negative and p.base.has(t) and p.base is not sp.E for p in e.atoms(sp.Pow)):
         e = sp.fraction(sp.together(e))[0]

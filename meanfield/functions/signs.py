@@ -166,7 +166,7 @@ def _strip(e: sp.Expr) -> tuple[int, sp.Expr]:
 
 def _without_minus(e: sp.Expr) -> sp.Expr:
     """σ(-u) = 1 - σ(u), softplus(-u) = softplus(u) - u and parity of the odd heads, so that equal parts cancel."""
-    for head in records("reflection"):
+    for head in [h for h in records("reflection") if e.has(h.function)]:
         around = (a for a in e.atoms(*where("by_exponentials")) if a.func is not head.function)
         if head.exponentiated is not None and any(a.has(head.function) for a in around):
             continue  # tanh(softplus(u)) is rational in e^u as it stands

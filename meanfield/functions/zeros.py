@@ -74,7 +74,7 @@ def is_zero(e: sp.Expr) -> bool:
     """Whether a number (or expression) is proved to be 0 by an exact identity."""
     e = e.replace(lambda f: isinstance(f, where("arc")), _plain_argument)
     for head in records("plain"):
-        e = e.replace(head.function, head.plain)
+        e = e.replace(head.function, head.plain) if e.has(head.function) else e
     for root in e.atoms(Root):  # steep or not: the exponentials stay symbols
         if _divides(root, e):
             return True

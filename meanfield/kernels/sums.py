@@ -76,6 +76,8 @@ def close(a, b, s, t, between, gap, first, step, out):
     S, D, P, H, squares, rise = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     orders = min(a.size, b.size)
     derived = abs(between) <= NEAR * min(s, t)
+    two = 2 // step
+    left, right = 0.5 / s, 0.5 / t
     for j in range(orders - 1, -1, -1):
         k = first + step * j
         x, y = a[j], b[j]
@@ -83,9 +85,8 @@ def close(a, b, s, t, between, gap, first, step, out):
         if derived:
             # s ∂a_k/∂s = k a_k + √((k+1)(k+2)) a_{k+2}
             up = math.sqrt((k + 1.0) * (k + 2.0))
-            two = 2 // step
             xx, yy = (a[j + two], b[j + two]) if j + two < orders else (0.0, 0.0)
-            d = 0.5 * ((k * x + up * xx) / s + (k * y + up * yy) / t)
+            d = (k * x + up * xx) * left + (k * y + up * yy) * right
         else:
             d = (x - y) / between
         squares += d * d

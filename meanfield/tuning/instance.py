@@ -27,7 +27,7 @@ from meanfield.empirical.network.derivatives import (
 )
 from meanfield.empirical.network.operations import Affine, Map, Project
 from meanfield.empirical.network.values import Values
-from meanfield.empirical.network.walk import Linear, Site, placed, walk
+from meanfield.empirical.network.walk import Linear, Site, walk
 from meanfield.empirical.network.weights import Name
 from meanfield.empirical.random.philox import normals
 from meanfield.results import MeanFieldError
@@ -97,7 +97,8 @@ class Instance:
 
     def __init__(self, stored: StoredNetwork, inputs: int) -> None:
         self.stored, self.inputs = stored, inputs
-        self._weights = stored.network.weights
+        self._network = stored.network
+        self._weights = self._network.weights
         self.ensemble, self.count = stored.ensemble, stored.gain_w.shape[1]
 
     def put(self, layer: int, gains: np.ndarray) -> None:
@@ -107,11 +108,12 @@ class Instance:
         self.stored.gain_w[layer - 1, at] = gains[of, 0]
         self.stored.gain_b[layer - 1, at] = gains[of, 1]
 
-    def probes(self, layer: int, count: int, shape: tuple[int, ...]) -> np.ndarray:
+    def probes(self, layer: int, count: int, shape: tuple[int, ...], step: int = 0) -> np.ndarray:
         """Random directions at z^layer, each of squared length positions × neurons: on a sphere, where a mean square
         is estimated with less noise than by normal ones."""
         size = math.prod(shape)
-        rows = normals(self.stored.seed, self.stored.index, layer, PROBE_ROLE, count * size, 0).reshape(count, size)
+        key = self.stored.seed, self.stored.index, layer, PROBE_ROLE
+        rows = normals(*key, count * size, step * count * size).reshape(count, size)
         rows *= np.sqrt(size / (rows * rows).sum(axis=1, keepdims=True))
         return rows.reshape(count, *shape)
 
@@ -121,11 +123,8 @@ class Instance:
         """(z^layer, pushed probes, tape) from z^{layer−1} (positions, neurons) and probes (vectors, positions, neurons)
         there, with these gains."""
         self.put(layer, gains)
-        ensemble = self.ensemble
-        operations = ensemble.operations if layer > 1 else (ensemble.input_layer,)
-        end = ensemble.tokens, ensemble.widths[layer - 1]
         values, carried = Watched(z, self.inputs, tape), Probes(np.empty((0, *z.shape)) if rows is None else rows)
-        here = placed(operations, layer, end, weights=self._weights, inputs=self.inputs, differentiate=True)
+        here = self._network.sites(layer, inputs=self.inputs, differentiate=True)
         carriers: list[Any] = [values] if rows is None else [values, carried]
         done = list(walk(here, carriers))
         pushed = None if rows is None else carried.rows

@@ -53,6 +53,10 @@ class Drive:
             return self.instance.probes(layer, min(self.probes or PROBES, most or z.size), z.shape)
         return (np.eye(z.size) * math.sqrt(z.size)).reshape(z.size, *z.shape)
 
+    def fresh(self, layer: int, z: np.ndarray, step: int) -> np.ndarray:
+        """Random probes that no other step has."""
+        return self.instance.probes(layer, self.probes or PROBES, z.shape, step)
+
     def total(self, gains: np.ndarray, blocks: bool = True) -> tuple[float, np.ndarray, np.ndarray]:
         """(log J^{1,L}, log J^{l,l+1} unless they are left out, K^l) with these gains."""
         z = self.instance.block(1, self.inputs, None, gains[0])[0]

@@ -14,12 +14,15 @@ from meanfield.arguments import choice, finite, spoken, whole
 from meanfield.comparison.check import network_and_pairs
 from meanfield.deriving import derive
 from meanfield.empirical import draw_network
+from meanfield.empirical.network.checks import per_layer
 from meanfield.empirical.network.operations import Affine
 from meanfield.empirical.random.philox import normals
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.tuning.choices import grows
+from meanfield.tuning.descent import Descended, Evaluated, descend, through_network
 from meanfield.tuning.instance import Instance
+from meanfield.tuning.rates import LOSSES, Layers, state
 from meanfield.tuning.recommend import BATCH, has_batch_norm, read
 from meanfield.tuning.records import branch_end, has_branches, kinds, rebuilt
 from meanfield.tuning.sweep import ACTIVE, Drive, active_share, by_blocks, by_scale
@@ -38,7 +41,7 @@ def tune(
     *,
     architecture: str | None = None,
     depth: int,
-    width: int,
+    width: int | None = None,
     sigma_w: Any = 1.0,
     sigma_b: Any = 0.0,
     method: str = "sweep",
@@ -48,10 +51,17 @@ def tune(
     input_norm: float = 1.0,
     probes: int | None = None,
     seed: int = 0,
+    loss: str = "JLL",
+    weight: float = 0.5,
+    rate: float | None = None,
+    steps: int = 1000,
+    tolerance: float = 1e-6,
+    minibatches: bool = False,
     progress: Callable[[int, int], None] | None = None,
     **parameters: Any,
 ) -> Tuning:
-    """Gains a_w, a_b of every Dense with which one drawn network of this width has J^{l,l+1} = 1, and J^{1,L} near 1.
+    """Gains a_w, a_b of every Dense with which one drawn network of this width has J^{l,l+1} = 1, and J^{1,L} near 1;
+    without a width those of the theory (plain layers).
 
     network, architecture, parameters: as in `recommend`. sigma_w, sigma_b: the standard deviations that the gains
     multiply. inputs: how many random inputs of norm `input_norm` = |x|²/N_0 (of `tokens` each), or an array (positions,
@@ -63,6 +73,13 @@ def tune(
     without a skip a_w of the block's last Dense is divided by √J, with skips the gain of the branches is its one
     unknown. Where J > 1 for every gain > 0 (skips of strength ≥ 1) there is no minimum but the empty branch: then the
     largest common factor of the branches with |log J^{1,L}| ≤ budget.
+
+    method "gradient": steps a → a − rate ∂loss/∂a of all gains, `steps` at most, until the loss is below `tolerance`
+    or that of the noise of the probes; loss: "JLL" ½Σ(log J)², "JSL" ½Σ(J − 1)², "JKL" JLL + (weight/2)Σ(log
+    K^{l+1}/K^l)². Through a drawn network in reverse, J exact or (probes) with new probes at every step, new inputs too
+    with minibatches=True; of a theory by one pass back (`tuning_rates` and `tuning_region` say which rates converge;
+    rate is 0.1/max(1, J) unless given). In a chaotic network this gradient grows with depth: then the answer says
+    "exploded".
 
     Returns a `Tuning`; its `network` and `values` draw the same network again. Raises: MeanFieldError for numbers out
     of range, a φ that jumps, standard deviations that follow a Schedule.
@@ -78,13 +95,130 @@ def tune(
     for value, what in ((budget, "budget"), (input_norm, "input_norm")):
         if not value > 0:
             raise MeanFieldError(f"{what} must be > 0, but {value:g} was given.")
-    depth, width = whole(depth, "depth", 2, 10_000), whole(width, "width", 2, 1 << 20)
+    depth = whole(depth, "depth", 2, 10_000)
+    choice(loss, "loss", LOSSES)
+    settings = _settings(rate, steps, tolerance, weight, loss)
     probes = None if probes is None else whole(probes, "probes", 1, 1 << 20)
     block, values = read(network, architecture, parameters)
+    if width is None:
+        return _of_theory(block, depth, sigma_w, sigma_b, input_norm, method, settings, progress)
+    width = whole(width, "width", 2, 1 << 20)
     drive, base = _drive(block, values, depth, width, sigma_w, sigma_b, inputs, tokens, input_norm, probes, seed)
     drive.progress = progress
     with threadpool_limits(limits=1, user_api="blas"):
-        return swept(drive, block, base, width, budget)
+        if method == "sweep":
+            return swept(drive, block, base, width, budget)
+        new = (tokens, input_norm, width, inputs) if minibatches else None
+        return _descended(drive, block, base, width, settings, new)
+
+
+def _settings(rate: Any, steps: Any, tolerance: Any, weight: Any, loss: str) -> dict[str, Any]:
+    numbers = {"tolerance": finite(tolerance, "tolerance"), "weight": finite(weight, "weight")}
+    if rate is not None:
+        numbers["rate"] = finite(rate, "rate")
+    for name, value in numbers.items():
+        if value < 0 or (name == "rate" and value == 0):
+            raise MeanFieldError(f"{name} must be {'> 0' if name == 'rate' else '≥ 0'}, but {value:g} was given.")
+    return numbers | {"steps": whole(steps, "steps", 1, 10_000_000), "loss": loss}
+
+
+def _descended(
+    d: Drive, block: Block, base: np.ndarray, width: int, settings: dict[str, Any], new: tuple | None
+) -> Tuning:
+    """The descent through a drawn network."""
+    loss, weight = settings["loss"], settings["weight"]
+    probes, d.probes = d.probes, None
+    log_J0, before, _ = d.total(d.gains)
+    fixed, d.probes = d.inputs, probes
+
+    def evaluate(gains: np.ndarray, step: int) -> Evaluated:
+        if new is not None:
+            tokens, norm, _, count = new
+            count = len(fixed) // tokens if isinstance(count, np.ndarray) or count is None else count
+            seed = d.instance.stored.seed + step
+            d.inputs = random_inputs(count, tokens, norm, fixed.shape[1], seed % (1 << 64))[0]
+        return through_network(d, gains, step, loss, weight)
+
+    rate = settings.get("rate", 0.1 / max(1.0, float(np.exp(np.minimum(before, 50)).max())))
+    done = descend(
+        evaluate,
+        d.gains,
+        rate=rate,
+        steps=settings["steps"],
+        tolerance=settings["tolerance"],
+        progress=d.progress,
+    )
+    d.inputs, d.probes = fixed, None  # what is reported is known better than what led there
+    log_J, after, K = d.total(done.gains)
+    return _answer("gradient", block, base, width, done, (log_J0, log_J), before, after, K)
+
+
+def _of_theory(block, depth, sigma_w, sigma_b, input_norm, method, settings, progress) -> Tuning:
+    """Gains of infinitely wide plain layers."""
+    layers = Layers(derive(architecture=block))
+    base = np.empty((depth, 1, 2))
+    for i, (value, what) in enumerate(((sigma_w, "sigma_w"), (sigma_b, "sigma_b"))):
+        base[:, 0, i] = per_layer(value, what, depth)
+    sigma, start = base[:, 0], np.ones((depth, 2))
+    before = state(layers, sigma, start, input_norm)
+    if method == "sweep":
+        gains = start.copy()
+        for layer in range(1, depth):
+            gains[layer, 0] /= math.sqrt(state(layers, sigma, gains, input_norm).J[layer - 1])
+        worst = float(np.abs(np.log(state(layers, sigma, gains, input_norm).J)).max())
+        done = Descended(gains[:, None], [], "tuned", f"every |log J^(l,l+1)| <= {worst:.2g}")
+    else:
+        loss, weight = settings["loss"], settings["weight"]
+
+        def evaluate(gains: np.ndarray, _: int) -> Evaluated:
+            try:
+                now = state(layers, sigma, gains[:, 0], input_norm)
+            except MeanFieldError:
+                nothing = np.full(depth - 1, math.inf)
+                return math.inf, np.full_like(gains, math.nan), nothing, nothing, np.zeros(depth - 1)
+            slope = now.gradient(loss, weight)[:, None]
+            return now.loss(loss, weight), slope, np.log(now.J), now.K, np.zeros(depth - 1)
+
+        def decides(gains: np.ndarray) -> str:
+            G = state(layers, sigma, gains[:, 0], input_norm).jacobian()
+            edge = 2 / float(np.linalg.eigvalsh(G @ G.T).max())
+            return f"near the best gains found a rate must stay below {edge:.4g}, {rate:.4g} was taken; "
+
+        rate = settings.get("rate", 0.1 / max(1.0, float(before.J.max())))
+        done = descend(
+            evaluate,
+            start[:, None],
+            rate=rate,
+            steps=settings["steps"],
+            tolerance=settings["tolerance"],
+            decides=decides,
+            progress=progress,
+        )
+    now = state(layers, sigma, done.gains[:, 0], input_norm)
+    totals = float(np.log(before.J).sum()), float(np.log(now.J).sum())
+    return _answer(method, block, base, None, done, totals, np.log(before.J), np.log(now.J), now.K)
+
+
+def _answer(method, block, base, width, done: Descended, log_J, before, after, K) -> Tuning:
+    sigma = base * done.gains
+    record, values = with_symbols(block, sigma)
+    return Tuning(
+        method=method,
+        what=describe(block),
+        depth=len(base),
+        width=width,
+        gains=done.gains,
+        sigma=sigma,
+        before=before,
+        after=after,
+        log_J=log_J,
+        K=K,
+        status=done.status,
+        message=done.message + ".",
+        trace=tuple(done.trace),
+        network=record,
+        values=values,
+    )
 
 
 def _drive(block, values, depth, width, sigma_w, sigma_b, inputs, tokens, input_norm, probes, seed):

@@ -23,7 +23,7 @@ from meanfield.empirical.cuda.launches import LAUNCHES, refusal
 from meanfield.empirical.network.network import Ensemble
 from meanfield.empirical.network.operations import AddSaved, Affine, MultiplySaved, Save, Swap
 from meanfield.empirical.network.shapes import Shapes
-from meanfield.empirical.network.walk import Site, Stack, placed, walk
+from meanfield.empirical.network.walk import Passage, Site, Stack, placed, walk
 from meanfield.empirical.observables.measurement import Plan
 from meanfield.empirical.observables.norms import PROBE_ROLE
 from meanfield.empirical.random.buffers import Buffers
@@ -88,7 +88,7 @@ def _extent(ensemble: Ensemble) -> tuple[int, int]:
     longest, held = max(ensemble.fan_in, *ensemble.widths), 1
     for layer in range(2, ensemble.depth + 1):
         carrier, end = Shapes((1, ensemble.widths[layer - 2]), layer), (1, ensemble.widths[layer - 1])
-        for _ in walk(placed(ensemble.operations, layer, end), [carrier]):
+        for _ in walk(placed(ensemble.operations, Passage(layer, end)), [carrier]):
             longest, held = max(longest, carrier.longest), max(held, carrier.held)
     return longest, held + 1
 

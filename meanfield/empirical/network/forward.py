@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numba import njit
 
@@ -17,10 +19,14 @@ from meanfield.empirical.network.derivatives import (
 )
 from meanfield.empirical.random.buffers import aligned
 
+_EMPTY = np.empty((0, 0))
 
-def apply_map(pair: ScalarPair, z: np.ndarray, differentiate: bool) -> tuple[np.ndarray, Derivative]:
+
+def apply_map(
+    pair: ScalarPair, z: np.ndarray, differentiate: bool, new: Callable[..., np.ndarray] = aligned
+) -> tuple[np.ndarray, Derivative]:
     """φ(z); without `differentiate` the derivative is left empty."""
-    new_z, slope = aligned(*z.shape), aligned(*(z.shape if differentiate else (0, 0)))
+    new_z, slope = new(*z.shape), new(*z.shape) if differentiate else _EMPTY
     elementwise(pair.phi)(z.ravel(), new_z.ravel(), pair.parameters)
     if differentiate:
         elementwise(pair.dphi)(z.ravel(), slope.ravel(), pair.parameters)

@@ -29,7 +29,7 @@ from meanfield.empirical.network.operations import Affine, Normalize, Operation,
 from meanfield.empirical.network.program import operations
 from meanfield.empirical.network.shapes import check_shapes, shapes
 from meanfield.empirical.network.values import Values
-from meanfield.empirical.network.walk import Linear, Site, Weights, placed, walk
+from meanfield.empirical.network.walk import Linear, Passage, Site, Weights, placed, walk
 from meanfield.empirical.network.weights import Drawn
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.philox import MAX_INDEX, MAX_LAYER, MAX_NETWORK
@@ -206,7 +206,7 @@ class Network:
         """
         carried = [] if carried is None else carried
         z = np.ascontiguousarray(inputs, dtype=float)
-        values = Values(z, len(z) // self.ensemble.tokens)
+        values = Values(z, len(z) // self.ensemble.tokens, self.buffers if trace is None else None)
         try:
             for layer in range(1, self.ensemble.depth + 1):
                 products = sum(one.products for one in carried)
@@ -218,6 +218,7 @@ class Network:
                     differentiate=bool(carried) or trace is not None,
                     expected=len(values.z) * (1 + pulls) + products,
                     pulls=pulls,
+                    new=values.new,
                 )
                 for site in walk(here, [values, *carried]):
                     if isinstance(site.derivative, Derivative):
@@ -230,11 +231,11 @@ class Network:
                 one.release()
 
     def sites(self, layer: int, **more: Any) -> list[Site]:
-        """The operations that make `layer`, with this network's weights; more: as in `Site`."""
+        """The operations that make `layer`, with this network's weights; more: as in `Passage`."""
         ensemble = self.ensemble
         done = ensemble.operations if layer > 1 else (ensemble.input_layer,)
         end = ensemble.tokens, ensemble.widths[layer - 1]
-        return placed(done, layer, end, weights=self.weights, **more)
+        return placed(done, Passage(layer, end, self.weights, **more))
 
     def pull(self, trace: Trace, cotangents: np.ndarray) -> Iterator[tuple[int, Derivative | None, np.ndarray]]:
         """Take cotangents (vectors, positions, neurons) at the last layer of a trace back to the input.

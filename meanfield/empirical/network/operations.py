@@ -179,7 +179,7 @@ class Affine(Operation):
         return weights, Parameter("b", (outputs,), role=role + 1)
 
     def apply(self, z: np.ndarray, site: Site) -> tuple[np.ndarray, Derivative]:
-        step_w, step_b = site.weights.steps(self, site.layer)
+        step_w, step_b = site.weights.steps(self, site.layer) if site.differentiate else (0.0, 0.0)
         if self.tokens:
             return self._mix(z, site, step_w, step_b)
         new_z, matrix, back = _weighed(self, z, site, self.outputs(site.layer, site.end[1]))
@@ -191,7 +191,7 @@ class Affine(Operation):
         old, new = len(z) // inputs, self.outputs(site.layer, site.end[0])
         weights, bias = site.weights.whole(self, site, (new, old))
         y = z.reshape(inputs, old, neurons)
-        new_z = aligned(inputs * new, neurons)
+        new_z = site.new(inputs * new, neurons)
         np.matmul(weights, y, out=new_z.reshape(inputs, new, neurons))
         if bias is not None:
             new_z.reshape(inputs, new, neurons)[...] += bias[:, None]
@@ -230,9 +230,9 @@ def _weighed(dense: Affine, z: np.ndarray, site: Site, outputs: int) -> tuple[np
     """(w z + β, w, what cotangents meet in its place)."""
     shape = outputs, z.shape[1]
     matrix = site.weights.matrix(dense, site, shape)
-    new_z = aligned(len(z), outputs)
+    new_z = site.new(len(z), outputs)
     matrix.affine(z, new_z)
-    return new_z, matrix, site.weights.back(dense, site, shape) if site.pulls else None
+    return new_z, matrix, site.weights.back(dense, site, shape) if site.passage.pulls else None
 
 
 # ---------------------------------------------------------------------------------------------------- without weights
@@ -249,7 +249,7 @@ class Map(Operation):
         return "" if self.pair.continuous else "an activation"
 
     def apply(self, z: np.ndarray, site: Site) -> tuple[np.ndarray, Derivative]:
-        return apply_map(self.pair, z, site.differentiate)
+        return apply_map(self.pair, z, site.differentiate, site.new)
 
 
 class _Gains(Operation):
@@ -269,7 +269,7 @@ class _Gains(Operation):
         unit, derivative = self.normalized(z, gain)
         if gain is None or shift is None:
             return unit, derivative
-        new_z = np.multiply(unit, gain, out=aligned(*unit.shape))
+        new_z = np.multiply(unit, gain, out=site.new(*unit.shape))
         new_z += shift
         return new_z, derivative
 
@@ -348,7 +348,7 @@ class Multiply(Operation):
 
     def apply(self, z: np.ndarray, site: Site) -> tuple[np.ndarray, Derivative]:
         factor = self.factor[site.layer - 1]
-        return np.multiply(z, factor, out=aligned(*z.shape)), Factor(factor, (z.shape[0], z.shape[1]))
+        return np.multiply(z, factor, out=site.new(*z.shape)), Factor(factor, (z.shape[0], z.shape[1]))
 
 
 def refuse_one_neuron(neurons: int) -> None:

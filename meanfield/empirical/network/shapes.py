@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from meanfield.empirical.network.operations import Operation
-from meanfield.empirical.network.walk import Site, Stack, placed, walk
+from meanfield.empirical.network.walk import Passage, Site, Stack, placed, walk
 from meanfield.results import MeanFieldError
 
 
@@ -63,7 +63,7 @@ def shapes(
     `check_shapes` does."""
     end = tokens, widths[layer - 1]
     carrier = Shapes((tokens, widths[layer - 2]), layer)
-    for site in walk(placed(done, layer, end), [carrier]):
+    for site in walk(placed(done, Passage(layer, end)), [carrier]):
         operation: Any = site.operation
         yield operation, carrier.before, end
     if carrier.here != end:

@@ -9,13 +9,14 @@ neither changes this file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from meanfield.empirical.network.derivatives import Derivative, Product
+from meanfield.empirical.random.buffers import aligned
 from meanfield.empirical.random.matrices import Matrix
 
 
@@ -41,30 +42,62 @@ class Weights(Protocol):
         """The parameter `name` of an operation that is no Dense; None where it still is what it starts from."""
 
 
-@dataclass(eq=False)
-class Site:
-    """An operation where it is applied: number `place` of the block that makes `layer`, which ends with
-    `end` = (tokens, neurons).
+@dataclass(slots=True, eq=False)
+class Passage:
+    """One way through the block that makes `layer`, which ends with `end` = (tokens, neurons).
 
-    weights: a `Weights`; inputs: how many, of some positions each. differentiate: whether the derivative is wanted;
-    expected: how many products its matrix will be asked for, pulls: how many cotangents of every position will be taken
-    back. derivative: filled in when values have gone through (None for an identity).
+    weights: a `Weights`; inputs: how many, of some positions each. differentiate: whether derivatives are wanted;
+    expected: how many products a matrix will be asked for, pulls: how many cotangents of every position will be taken
+    back. new(*shape): an empty array for a signal.
     """
 
-    operation: Visited
     layer: int
-    place: int
     end: tuple[int, int]
     weights: Any = None
+    inputs: int = 1
     differentiate: bool = False
     expected: int = 1
     pulls: int = 0
-    inputs: int = 1
+    new: Callable[..., np.ndarray] = aligned
+
+
+@dataclass(slots=True, eq=False)
+class Site:
+    """An operation where it is applied, number `place` of its block. derivative: filled in when values have gone
+    through (None for an identity)."""
+
+    operation: Visited
+    place: int
+    passage: Passage
     derivative: Derivative | Product | None = None
+
+    @property
+    def layer(self) -> int:
+        return self.passage.layer
+
+    @property
+    def end(self) -> tuple[int, int]:
+        return self.passage.end
+
+    @property
+    def weights(self) -> Any:
+        return self.passage.weights
+
+    @property
+    def inputs(self) -> int:
+        return self.passage.inputs
+
+    @property
+    def differentiate(self) -> bool:
+        return self.passage.differentiate
+
+    def new(self, *shape: int) -> np.ndarray:
+        """An empty array for a signal, which may be used again when the block is passed."""
+        return self.passage.new(*shape)
 
     def value(self, name: str) -> np.ndarray | None:
         """The operation's own parameter `name`, None where it still is what it starts from."""
-        return self.weights.value(self, name)
+        return self.passage.weights.value(self, name)
 
 
 class Carrier(Protocol):
@@ -101,9 +134,9 @@ def walk(sites: Iterable[Site], carriers: Sequence[Carrier]) -> Iterator[Site]:
         yield site
 
 
-def placed(operations: Sequence[Visited], layer: int, end: tuple[int, int], **more: Any) -> list[Site]:
-    """The operations of the block that makes `layer`, where they are applied."""
-    return [Site(one, layer, place, end, **more) for place, one in enumerate(operations)]
+def placed(operations: Sequence[Visited], passage: Passage) -> list[Site]:
+    """The operations of a block, where they are applied."""
+    return [Site(one, place, passage) for place, one in enumerate(operations)]
 
 
 class Stack:

@@ -49,12 +49,12 @@ class Drawn:
         return self.seed, self.index, layer, role + 2 * dense.ordinal
 
     def matrix(self, dense: Affine, site: Site, shape: tuple[int, int]) -> Matrix:
-        return self._drawn(dense, site, shape, site.expected)
+        return self._drawn(dense, site, shape, site.passage.expected)
 
     def back(self, dense: Affine, site: Site, shape: tuple[int, int]) -> Matrix | None:
         if self.ensemble.backward != "copy":
             return None
-        return self._drawn(dense, site, shape, site.pulls, COPY_ROLE)
+        return self._drawn(dense, site, shape, site.passage.pulls, COPY_ROLE)
 
     def _drawn(self, dense: Affine, site: Site, shape: tuple[int, int], expected: int, role: int = 0) -> Matrix:
         sigma_w, sigma_b = self.deviations(dense, site.layer)

@@ -142,7 +142,7 @@ class Lent(Drawn):
             scale = sigma_w / math.sqrt(shape[1])
             if self.once and law == "gaussian":
                 return _Once(self.drawn, site.layer, dense.ordinal, shape, scale, sigma_b)
-            return LazyMatrix(law, key, shape, scale, self.buffers, site.expected, sigma_b)
+            return LazyMatrix(law, key, shape, scale, self.buffers, site.passage.expected, sigma_b)
         held = self.drawn.weights(law, site.layer, dense.ordinal, shape)
         bias = self.drawn.bias(site.layer, dense.ordinal, shape[0]) if np.any(sigma_b) else None
         return HeldMatrix(held, bias, sigma_w, sigma_b)

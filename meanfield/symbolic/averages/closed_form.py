@@ -168,7 +168,7 @@ def _summands(smooth, n):
         smooth = smooth.replace(sp.sin, lambda u: (sp.exp(sp.I * u) - sp.exp(-sp.I * u)) / (2 * sp.I))
         smooth = smooth.replace(sp.cos, lambda u: (sp.exp(sp.I * u) + sp.exp(-sp.I * u)) / 2)
     for grown in records("grows_exponentially"):
-        if grown.form and grown.function is not sp.exp:
+        if grown.function is not sp.exp and smooth.has(grown.function) and grown.form:
             smooth = smooth.replace(grown.function, grown.form[1])
     for head in smooth.atoms(sp.Function):  # before a long expansion shows it
         if not isinstance(head, (sp.exp, sp.erf, sp.erfc)) and head.has(*Z[:n]):

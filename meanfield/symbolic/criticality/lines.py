@@ -208,7 +208,6 @@ def critical_line(block: Block, of: str = "J") -> CriticalLine:
     return line_of(one_input(block), of, plain_form(block), skip_strength(block))
 
 
-@lru_cache(maxsize=256)
 def line_of(recursion: Recursion, of: str = "J", form=None, mu: sp.Symbol | None = None) -> CriticalLine:
     """The critical line of a recursion of (K, J); form: its `plain_form`, mu: a skip's strength that is a symbol."""
     if of == "K":
