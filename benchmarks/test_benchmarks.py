@@ -1,13 +1,17 @@
 """What meanfield costs, beside named peers: `pytest benchmarks`, or `python benchmarks/report.py` for the report."""
 
+import ctypes
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from functools import partial
 
+import numba
 import numpy as np
 import pytest
 from conftest import ROOT
@@ -111,6 +115,48 @@ def test_grid(beside, phi, bar):
     np.testing.assert_allclose(run.log_J[..., -1], peer()[1], rtol=1e-11, atol=1e-12)
     ours = partial(theory.propagate, sigma_w=axis[:, None], sigma_b=axis, depth=1000, every_layer=False)
     beside(ours, peer, f"{name}, scaled by {share:g}", rounds=5, peer_units=1 / share, bar=bar)
+
+
+def _in_c(folder):
+    """The loop of lockstep.c, compiled here; skips where there is no C compiler."""
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("no C compiler (cc, gcc or clang) is on the path, so there is no C loop to compare with")
+    library = folder / "lockstep.so"
+    flags = ["-O3", "-ffast-math", "-march=native", "-fopenmp-simd", "-shared", "-fPIC"]
+    subprocess.run([compiler, *flags, "-o", library, ROOT / "benchmarks" / "lockstep.c", "-lm"], check=True)
+    pointer = np.ctypeslib.ndpointer(dtype=float, flags="C_CONTIGUOUS")
+    function = ctypes.CDLL(str(library)).layers
+    function.argtypes, function.restype = [ctypes.c_long, ctypes.c_long, *[pointer] * 4], None
+
+    def layers(sigma_w, sigma_b, depth):
+        K, log_J = np.empty(sigma_w.size), np.empty(sigma_w.size)
+        function(sigma_w.size, depth, sigma_w, sigma_b, K, log_J)
+        return K, log_J
+
+    return layers
+
+
+@pytest.mark.parametrize(("name", "bar"), [("NumPy", 1.0), ("C", 2.0)])
+def test_lockstep(beside, name, bar, tmp_path, monkeypatch):
+    """300 x 300 grid x 1000 layers of (K, log J), erf residual, last layer, one thread, CPU time: against {name}"""
+    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 1)
+    axis, depth = np.linspace(0.1, 3.0, 300), 1000 if name == "C" else 21
+    w, b = (np.ascontiguousarray(v.ravel()) for v in np.meshgrid(axis, axis, indexing="ij"))
+    layers = _in_c(tmp_path) if name == "C" else lambda w, b, depth: _numpy("erf residual", w, b, depth)
+    theory = derive("erf", residual=True)
+    run = theory.propagate(sigma_w=w, sigma_b=b, depth=depth, every_layer=False)
+    np.testing.assert_allclose([run.K[:, 0], run.log_J[:, 0]], layers(w, b, depth), rtol=1e-11)
+
+    def seconds(f):  # of CPU
+        start = time.process_time()
+        f()
+        return time.process_time() - start
+
+    ours = partial(seconds, partial(theory.propagate, sigma_w=w, sigma_b=b, depth=1000, every_layer=False))
+    share = (depth - 1) / 999
+    what = "C, vector code of libmvec, -ffast-math" if name == "C" else f"NumPy, {depth - 1} layers, scaled"
+    beside(ours, partial(seconds, partial(layers, w, b, depth)), what, rounds=7, peer_units=share, ratio_bar=bar)
 
 
 def test_pair_average(beside):

@@ -66,10 +66,12 @@ symbolic.correlator_laws.critical_shift
 numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches numeric.quadrature.waves
 numeric.quadrature.tables numeric.quadrature.hermite numeric.quadrature.slopes numeric.quadrature.whitened
 numeric.quadrature.weak numeric.quadrature.averages numeric.quadrature.sphere numeric.quadrature.small
-numeric.lowering.cache numeric.lowering.pair_check numeric.lowering.printing numeric.lowering.planes
+numeric.lowering.cache numeric.lowering.elementary numeric.lowering.helpers
+numeric.lowering.pair_check numeric.lowering.printing numeric.lowering.planes
 numeric.lowering.conditional numeric.lowering.direct numeric.lowering.groups numeric.lowering.largest
 numeric.lowering.common
-numeric.lowering.loops numeric.lowering.modules numeric.lowering.scalar numeric.lowering.pairs
+numeric.lowering.loops numeric.lowering.stages numeric.lowering.lockstep numeric.lowering.modules
+numeric.lowering.scalar numeric.lowering.pairs
 numeric.lowering.stretches numeric.lowering.parametric_check numeric.lowering.parametric numeric.lowering.chords
 numeric.lowering.chord_check numeric.lowering.near_zero numeric.lowering.assembly
 numeric.tokens.functions numeric.tokens.expansions numeric.tokens.fields numeric.tokens.walk numeric.tokens.sampling

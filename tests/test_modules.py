@@ -15,7 +15,7 @@ THEORIES = {
     "direct": (mf.derive("gelu", norm="act"), ("K", "J"), {}),
     "pair": (mf.derive("erf"), ("K_ab",), {"correlation": 0.3}),
 }
-FORMS = [("trace", 3, True), ("trace_one", 1, True), ("final", 3, False), ("final_one", 1, False)]
+FORMS = [(3, True), (1, True), (3, False), (1, False)]  # points, every layer
 
 
 def _outputs(theory, quantities, values, points, every_layer):
@@ -36,7 +36,7 @@ def assert_same_bits(a: dict, b: dict) -> None:
 @pytest.mark.parametrize("case", THEORIES)
 def test_interpreted_and_compiled_are_the_same_bits(case, monkeypatch):
     theory, quantities, values = THEORIES[case]
-    for _, points, every_layer in FORMS:
+    for points, every_layer in FORMS:
         with monkeypatch.context() as patch:
             patch.setattr(modules.cache, "load", None)  # nothing may be compiled
             patch.setattr(modules, "CALL", 1e5)

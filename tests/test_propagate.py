@@ -140,7 +140,7 @@ def test_infinite_jacobian_is_named():
 
 def test_source_can_be_read_and_names_the_forms():
     text = mf.derive("tanh", residual=True).source()
-    assert "<tanh(z)**2>_{K}: table, measured error" in text and "def trace_one" in text
+    assert "<tanh(z)**2>_{K}: table, measured error" in text and "def layers" in text
     assert "closed form for every K" in mf.derive("erf").source()
 
 
@@ -149,8 +149,8 @@ def test_second_process_compiles_nothing():
         "import meanfield as mf;"
         "t = mf.derive('tanh', residual=True); t.propagate(sigma_w=1.2, sigma_b=0.1, depth=5000);"
         "from meanfield.numeric.lowering.assembly import lower; m = lower(t.recursion('K', 'J')).module;"
-        "print(sum(sum(f.stats.cache_misses.values()) for f in (m.trace_one, m.final_one)),"
-        "sum(sum(f.stats.cache_hits.values()) for f in (m.trace_one, m.final_one)))"
+        "print(sum(sum(f.stats.cache_misses.values()) for f in (m.layers,)),"
+        "sum(sum(f.stats.cache_hits.values()) for f in (m.layers,)))"
     )
     outputs = [
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

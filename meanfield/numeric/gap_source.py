@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from meanfield.numeric.lowering import loops, printing
+from meanfield.numeric.lowering import helpers, printing
 from meanfield.numeric.lowering.assembly import MARGIN, ROUNDING, VERSION, Functions
 from meanfield.numeric.lowering.stretches import parts
 from meanfield.symbolic.averages.stretch import Stretch
@@ -143,8 +143,8 @@ def generate(node: Stretch, scale: float, jumps: bool) -> tuple[str, dict[str, n
     second, _, slope = (functions.of(part) for part in parts(node))
     fill = {"stretch": name, "table": name.split("_")[1], "second": second, "second_table": second.split("_")[1]}
     loop = _LOOP.format(**fill, slope=slope, scale=scale, jump=int(jumps))
-    head = loops.HEADER.format(version=VERSION, summary="\n".join(["1 - c* over a grid", "", *functions.notes]))
-    text = head + printing.helpers_for(functions.text + loop)
+    head = helpers.HEADER.format(version=VERSION, summary="\n".join(["1 - c* over a grid", "", *functions.notes]))
+    text = head + helpers.helpers_for(functions.text + loop)
     text += printing.decorated(functions.text, "@njit(cache=True, error_model='numpy')") + loop
     own = functions.errors[list(functions.names.values()).index(name)]
     arrays = functions.arrays | {"weight": np.array(functions.weight), "error": np.array(max(MARGIN * own, ROUNDING))}

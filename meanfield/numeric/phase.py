@@ -17,6 +17,7 @@ import sympy as sp
 
 from meanfield.numeric.lowering import cache, loops, printing
 from meanfield.numeric.lowering.assembly import VERSION, averages, described, module_of
+from meanfield.numeric.lowering.helpers import HEADER, helpers_for
 from meanfield.numeric.lowering.modules import Module, T
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import Average
@@ -193,7 +194,8 @@ def _tabulated(recursion: Recursion) -> list[Average]:
 
 
 def _generate(recursion: Recursion, parameters: tuple[str, ...]):
-    calls, functions, notes, arrays = averages(recursion)
+    found = averages(recursion)
+    calls, functions, notes, arrays = found.calls, found.text, found.notes, found.arrays
     names_of = loops.placeholders(recursion)
     ids = loops.identifiers(recursion)
     tabulated = {n: str(names_of[n]) for n in _tabulated(recursion)}
@@ -224,8 +226,8 @@ def _generate(recursion: Recursion, parameters: tuple[str, ...]):
     loop = first + shallow + second
     for key, value in fill.items():
         loop = loop.replace("{" + key + "}", value)
-    head = loops.HEADER.format(version=VERSION, summary="\n".join([str(recursion), "", *notes]))
-    helpers = printing.helpers_for(functions + maps + loop)
+    head = HEADER.format(version=VERSION, summary="\n".join([str(recursion), "", *notes]))
+    helpers = helpers_for(functions + maps + loop)
     return head + helpers + printing.decorated(
         functions, "@njit(cache=True, error_model='numpy')"
     ) + maps + loop, arrays

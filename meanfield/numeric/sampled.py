@@ -17,7 +17,6 @@ import sympy as sp
 
 from meanfield.numeric.lowering.assembly import lower
 from meanfield.numeric.neutrality import CurveInK
-from meanfield.numeric.solvers import propagate
 from meanfield.results import MeanFieldError, Solution, Status, one_line
 from meanfield.symbolic.averages.groups import Group
 from meanfield.symbolic.criticality.phases import Phase
@@ -70,10 +69,13 @@ class Sampled:
         """(F, F′, X) at an array of K > 0."""
         h, K = 1e-3, np.asarray(K, dtype=float)
         places = np.stack([K * (1 + k * h) for k in (-2, -1, 0, 1, 2)])
-        others = {n: 0.0 for n in self.parameters if n not in ("sigma_w", "sigma_b")}  # without the skip
-        start = {"K": places, "J": np.ones(places.shape)}
-        run = propagate(self.recursion, sigma_w=1.0, sigma_b=0.0, depth=2, start=start, parameters=others)
-        F, X = run.values["K"][..., 1], np.exp(run.values["log_J"][..., 1])
+        lowered = lower(self.recursion)
+        state = np.zeros((places.size, len(self.recursion.state)))  # log J = 0
+        state[:, self.recursion.index("K")] = places.ravel()
+        # without biases, and without the skip
+        sigma = np.array([np.full(places.size, float(n == "sigma_w")) for n in lowered.parameters])
+        after = lowered.step(state, sigma).reshape(*places.shape, -1)
+        F, X = after[..., self.recursion.index("K")], np.exp(after[..., self.recursion.index("J")])
         return F[2], (8 * (F[3] - F[1]) - (F[4] - F[0])) / (12 * h * K), X[2]
 
     @cached_property

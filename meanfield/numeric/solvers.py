@@ -310,8 +310,7 @@ def propagate(
         # layer l + 1 is made with the σ of layer l + 1: index 0 of the array belongs to the input layer
         if depth > 1:
             used[i] = sigma[n][:, 1:] if layerwise else sigma[n]
-    stretched = used if layerwise else np.broadcast_to(used, (*used.shape[:2], max(1, depth - 1)))
-    out, diverged = lowered.run(begin, stretched, int(depth), not layerwise, every_layer)
+    out, diverged = lowered.run(begin, used, int(depth), not layerwise, every_layer)
     if diverged.any() and math.isfinite(lowered.limit):
         raise MeanFieldError(
             f"Propagation to layer {depth} was asked for, but at layer {int(diverged[diverged > 0].min())} an average "

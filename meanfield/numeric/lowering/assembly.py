@@ -16,16 +16,29 @@ import numpy as np
 import sympy as sp
 
 from meanfield.functions.piecewise import pieces
-from meanfield.numeric.lowering import cache, chords, common, groups, largest, loops, parametric, printing
+from meanfield.numeric.lowering import (
+    cache,
+    chords,
+    common,
+    elementary,
+    groups,
+    largest,
+    lockstep,
+    loops,
+    parametric,
+    printing,
+)
 from meanfield.numeric.lowering.chord_check import error as chord_error
 from meanfield.numeric.lowering.direct import direct
 from meanfield.numeric.lowering.direct import measured as direct_error
+from meanfield.numeric.lowering.helpers import COMPILED, HEADER, INLINED, helpers_for
 from meanfield.numeric.lowering.modules import Module, T
 from meanfield.numeric.lowering.near_zero import steadied
 from meanfield.numeric.lowering.pairs import pair
 from meanfield.numeric.lowering.parametric_check import stretch_error as parametric_error
 from meanfield.numeric.lowering.printing import code
 from meanfield.numeric.lowering.scalar import scalar
+from meanfield.numeric.lowering.stages import branch_free
 from meanfield.numeric.lowering.stretches import error as stretch_error
 from meanfield.numeric.lowering.stretches import parts as stretch_parts
 from meanfield.numeric.lowering.stretches import text as stretch_text
@@ -76,16 +89,49 @@ class Lowered:
 
     def run(self, start: np.ndarray, sigma: np.ndarray, depth: int, homogeneous: bool, every_layer: bool):
         """(values, diverged): values (points, depth or 1, variables); diverged (points,) the first layer with infinite
-        K, 0 if none."""
-        points, variables = start.shape
-        out = np.empty((points, depth if every_layer else 1, variables))
-        diverged = np.zeros(points, dtype=np.int64)
-        many = "" if points > 1 else "_one"
-        function = ("trace" if every_layer else "final") + many
-        head = () if points > 1 else (0,)
+        K, 0 if none.
+
+        start (points, variables): the state at layer 1, as it is held (`StateVar.key`: log J); sigma (parameters,
+        points, 1 or depth - 1): of every later layer; homogeneous: σ's are the same in all of them.
+        """
         repeats = homogeneous and not self.recursion.knows_layer
-        arguments = (*head, start, sigma, T, depth, repeats, out, diverged)
-        self.generated.call(function, points * depth, *arguments)
+        return self._layers(start, sigma[..., :1] if homogeneous else sigma, 1, depth, repeats, every_layer)
+
+    def step(self, state: np.ndarray, sigma: np.ndarray, layer: int = 1) -> np.ndarray:
+        """The state one layer further, of many points at once.
+
+        state (points, variables): at layer `layer` ≥ 1, each variable as it is held (`recursion.state[i].key`: log J
+        for J); sigma (parameters, points): the values of `parameters` in the layer that is made. layer matters where
+        the first layers differ from those that follow, or σ's are functions of it. Returns an array like `state`.
+        Steps one after the other give what `propagate` gives, to the rounding of a logarithm; a state that is not
+        finite, or whose K exceeds 1e300 then, is inf and NaN as there.
+
+        >>> import numpy as np
+        >>> from meanfield import derive
+        >>> lowered = lower(derive("tanh").recursion("K", "J"))
+        >>> lowered.parameters, [v.key for v in lowered.recursion.state]
+        (('sigma_b', 'sigma_w'), ['K', 'log_J'])
+        >>> state = np.array([[1.0, 0.0], [4.0, 0.0]])
+        >>> print(lowered.step(state, np.array([[0.1, 0.1], [1.0, 1.5]])).round(6))
+        [[ 0.404294 -0.767447]
+         [ 1.474482 -0.469164]]
+        """
+        state, sigma = np.asarray(state, dtype=float), np.asarray(sigma, dtype=float)
+        return self._layers(state, sigma[..., None], layer, layer + 1, False, False)[0][:, 0]
+
+    def _layers(self, start, sigma, first: int, last: int, repeats: bool, every: bool):
+        points, variables = start.shape
+        out = np.empty((points, last - first + 1 if every else 1, variables))
+        diverged = np.zeros(points, dtype=np.int64)
+        wide = [i for i, v in enumerate(self.recursion.state) if v.carry.relative]
+        begin = np.concatenate([start, np.zeros((points, len(wide)))], axis=1)
+        begin[:, wide], begin[:, variables:] = elementary.wide(start[:, wide])
+        block = lockstep.BLOCK if self.generated.weight < DIRECT_WEIGHT else 1  # quadratures have nothing to share
+        sigma = np.require(sigma, requirements=["C", "W"])  # one type of array is one compiled form
+        rest = (begin, sigma, T, first - 1, last - 1, repeats, every, out, diverged)
+        self.generated.spread("layers", points, block, last - first + 1, *rest)
+        if every:
+            out[:, 0] = start
         return out, diverged
 
 
@@ -133,14 +179,31 @@ def module_of(name: str, source: str, arrays: dict[str, np.ndarray]) -> Module:
 
 def _generate(recursion: Recursion) -> tuple[str, dict[str, np.ndarray]]:
     recursion, error = steadied(recursion)
-    calls, functions, notes, arrays = averages(recursion)
+    found = averages(recursion)
     if error:
-        arrays |= {"errors": np.append(arrays["errors"], MARGIN * error)}
-    return loops.source(recursion, calls, functions, VERSION, notes), arrays
+        found.arrays["errors"] = np.append(found.arrays["errors"], MARGIN * error)
+    loop = lockstep.text(loops.loop(recursion, found.calls, found.text, found.held))
+    head = HEADER.format(version=VERSION, summary="\n".join([str(recursion), "", *found.notes]))
+    functions = printing.decorated(found.text, COMPILED)
+    for name in branch_free(found.text):
+        functions = functions.replace(f"{COMPILED}\ndef {name}(", f"{INLINED}\ndef {name}(")
+    return head + helpers_for(found.text + loop) + functions + loop, found.arrays
 
 
-def averages(recursion: Recursion):
-    """(node → source of its evaluation, source of the functions called, a line on each, their tables and errors)."""
+@dataclass(frozen=True)
+class Averages:
+    """What the averages of a recursion became: node → source of its evaluation, source of the functions called, a line
+    on each, their tables and errors; the functions that are a table and nothing else, with its first octave."""
+
+    calls: dict[loops.Node, str]
+    text: str
+    notes: list[str]
+    arrays: dict[str, np.ndarray]
+    held: dict[str, int]
+
+
+def averages(recursion: Recursion) -> Averages:
+    """Functions and tables for every average of a recursion."""
     calls: dict[loops.Node, str] = {}
     symbols, ordered, functions = loops.identifiers(recursion), loops.placeholders(recursion), Functions()
     for node in ordered:
@@ -156,7 +219,7 @@ def averages(recursion: Recursion):
         calls[node] = f"{name}({', '.join([*arguments, *functions.table(name)])})"
     arrays = functions.arrays | {"errors": np.maximum(MARGIN * np.array(functions.errors), ROUNDING)}
     arrays |= {"weight": np.array(functions.weight), "limit": np.array(functions.limit)}
-    return calls, functions.text, functions.notes, arrays
+    return Averages(calls, functions.text, functions.notes, arrays, functions.held)
 
 
 class Functions:
@@ -168,6 +231,7 @@ class Functions:
         self.notes: list[str] = []
         self.errors: list[float] = []
         self.arrays: dict[str, np.ndarray] = {}
+        self.held: dict[str, int] = {}  # functions that are a table and nothing else: its first octave
         self._tabled: dict[str, list[str]] = {}
 
     def table(self, name: str) -> list[str]:
@@ -215,6 +279,8 @@ class Functions:
                 s = scalar(shape, name)
                 table = s.table.coefficients if s.table else np.zeros((1, 10))
                 self._add(name, s.text, f"{name}(K) = {shape}: {s.note}", table, s.error, 0.0, s.limit, tabled=True)
+                if s.table is not None and s.only_table:
+                    self.held[name] = s.table.first
             elif isinstance(shape, Average) and len(written) > 3:
                 source, error, limit, how = parametric.pair(shape, name, written)
                 note = f"{name}(K_aa, K_ab, K_bb, …) = {shape}: {how}"

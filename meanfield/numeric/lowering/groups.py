@@ -17,6 +17,7 @@ import sympy as sp
 
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering import planes, printing
+from meanfield.numeric.lowering.helpers import helpers_for
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages import groups
@@ -180,7 +181,7 @@ def _compiled(source: str, name: str):
     from numba import njit
 
     scope = {"math": math, "np": np, "njit": njit}
-    text = printing.helpers_for(source) + printing.decorated(source, "@njit(error_model='numpy')")
+    text = helpers_for(source) + printing.decorated(source, "@njit(error_model='numpy')")
     text = text.replace("cache=True, ", "")
     exec(compile(text, f"<{name}>", "exec"), scope)  # generated here, from expressions only
     return scope[name]

@@ -9,7 +9,9 @@ form answers.
 from __future__ import annotations
 
 import math
+import re
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from types import ModuleType
 
@@ -20,6 +22,15 @@ from meanfield.numeric.lowering import cache
 CALL = 4096  # units of work (layers of a plain recursion) that one interpreted call may take: some 10 ms
 TOTAL = 4 * CALL  # what a module may be asked for in all before it is compiled
 
+
+SPLIT = 2e5  # units of work below which threads cost more than they give
+SHARES = 8  # of the points, for each thread
+
+#: the workspace of a loop as lists of lists, which the interpreter reads faster than arrays
+_LISTS = (
+    (re.compile(r"np\.empty\(\((\d+), (\d+)\)\)"), r"[[0.0] * \2 for _ in range(\1)]"),
+    (re.compile(r"(?<!\w)(c|T_\d+|_\w+)\[([^\[\],:]+), (\w+)\]"), r"\1[\2][\3]"),
+)
 
 T = object()  # stands for the module's tables among the arguments of a call
 
@@ -60,10 +71,14 @@ class Module:
             return args[0] if args and callable(args[0]) else (lambda f: f)
 
         text = self.source.replace("from numba import njit, prange\n", "", 1)
+        for array, lists in _LISTS:
+            text = array.sub(lists, text)
         scope = {"__name__": f"plain_{self.name}", "njit": njit, "prange": range}
         exec(compile(text, f"<{self.name}>", "exec"), scope)  # generated here, from expressions only
         if "_bits" in scope:
             scope["_bits"] = lambda x: struct.unpack("<q", struct.pack("<d", x))[0]
+        if "_float" in scope:
+            scope["_float"] = lambda bits: struct.unpack("<d", struct.pack("<q", bits))[0]
         return scope
 
     @cached_property
@@ -72,14 +87,46 @@ class Module:
 
     def call(self, function: str, steps: float, *arguments) -> None:
         """Run `function(*arguments)`, where `T` stands for the tables; `steps` is how much work it is."""
-        work = steps * self.weight
-        if work <= CALL and self._spent + work <= TOTAL and "compiled" not in self.__dict__:
-            self._spent += work
-            try:
-                with np.errstate(all="ignore"):
-                    self._plain[function](*(self._rows if a is T else a for a in arguments))
-                return
-            except (ZeroDivisionError, OverflowError, ValueError):
-                self._spent = math.inf  # inf and nan are answers of the compiled form
-        getattr(self.compiled, function)(*(self.tables if a is T else a for a in arguments))
+        if not self._interpreted(function, steps, arguments):
+            getattr(self.compiled, function)(*self._with_tables(arguments))
 
+    def spread(self, function: str, points: int, block: int, steps: float, *arguments) -> None:
+        """Run `function(low, high, block, *arguments)`, which serves the points low to high - 1 by blocks, for all
+        points, in as many threads as Numba may use; `steps` is how much work a point is. What a point gets does not
+        depend on the others, so neither does it on how they are split."""
+        if self._interpreted(function, points * steps, (0, points, block, *arguments)):
+            return
+        run, rest = getattr(self.compiled, function), self._with_tables(arguments)
+        blocks = -(-points // block)
+        threads = min(_threads(), blocks) if points * steps * max(1.0, self.weight) > SPLIT else 1
+        share = block * max(1, -(-blocks // (SHARES * threads)))  # more shares than threads: their work differs
+        starts = range(0, points, share if threads > 1 else points)
+        if threads == 1:
+            run(0, points, block, *rest)
+            return
+        with ThreadPoolExecutor(threads) as pool:
+            for done in [pool.submit(run, low, min(low + share, points), block, *rest) for low in starts]:
+                done.result()
+
+    def _with_tables(self, arguments: tuple) -> tuple:
+        return tuple(self.tables if a is T else a for a in arguments)
+
+    def _interpreted(self, function: str, steps: float, arguments: tuple) -> bool:
+        """Run the plain form if it is little work; whether that gave the answer."""
+        work = steps * self.weight
+        if not (work <= CALL and self._spent + work <= TOTAL and "compiled" not in self.__dict__):
+            return False
+        self._spent += work
+        try:
+            with np.errstate(all="ignore"):
+                self._plain[function](*(self._rows if a is T else a for a in arguments))
+            return True
+        except (ZeroDivisionError, OverflowError, ValueError):
+            self._spent = math.inf  # inf and nan are answers of the compiled form
+            return False
+
+
+def _threads() -> int:
+    import numba
+
+    return int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]

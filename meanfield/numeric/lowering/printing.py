@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from textwrap import indent
 
 import numpy as np
 import sympy as sp
+from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.pycode import PythonCodePrinter
 
-from meanfield.heads import head_of, records
-from meanfield.numeric.quadrature.rules import gauss_legendre
+from meanfield.heads import head_of
+from meanfield.numeric.lowering.helpers import helpers_for
 from meanfield.results import MeanFieldError
 from meanfield.symbols import K_aa, K_ab, K_bb, steep
 
@@ -31,198 +31,6 @@ class erfcx(sp.Function):
 
     nargs = 1
     is_real = True
-
-
-HELPERS = {
-    "_sqrt": """def _sqrt(x):
-    # covariances leave K_aa K_bb - K_ab^2 a rounding below zero
-    return math.sqrt(x) if x > 0.0 else 0.0
-""",
-    "_det": """def _det(a, b, c):
-    # a b - c^2 with the rounding of both products put back (Dekker), so that nearly full correlation keeps its digits
-    p, q = a * b, c * c
-    if not (1e-130 < a < 1e130 and 1e-130 < b < 1e130):
-        return max(p - q, 0.0)
-    t = 134217729.0 * a
-    a1 = t - (t - a)
-    a2 = a - a1
-    t = 134217729.0 * b
-    b1 = t - (t - b)
-    b2 = b - b1
-    t = 134217729.0 * c
-    c1 = t - (t - c)
-    c2 = c - c1
-    e = ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2
-    f = ((c1 * c1 - q) + 2.0 * c1 * c2) + c2 * c2
-    return max((p - q) + (e - f), 0.0)
-""",
-    "_sine2": """def _sine2(a, ab, b):
-    # 1 - c^2 of three covariances
-    s = a * b
-    if 0.0 < s < math.inf:
-        return min(_det(a, b, ab) / s, 1.0)
-    if not s > 0.0:
-        return 1.0
-    c = ab / math.sqrt(a) / math.sqrt(b)
-    return max(1.0 - c * c, 0.0)
-""",
-    "_of_gap": """def _of_gap(gap):
-    # 1 - c^2 of 1 - c
-    return gap * (2.0 - gap) if 0.0 < gap < 2.0 else 0.0
-""",
-    "_defined": """def _defined(x):
-    # 0 for 0/0: what two inputs that are the same differ by
-    return x if abs(x) < math.inf else 0.0
-""",
-    "_panels": """def _panels(lo, hi, points, scales, widest, edges):
-    # edges from lo to hi: no panel crosses a steep point, nor is wider than its distance to one (or that one's scale)
-    n, at = 1, lo
-    edges[0] = lo
-    while at < hi and n < edges.shape[0]:
-        width, end = widest, hi
-        for k in range(points.shape[0]):
-            p, h = points[k], scales[k]
-            if p > at:
-                end = min(end, p)
-                width = min(width, max(h, 0.5 * (p - at)))
-            else:
-                width = min(width, max(h, at - p))
-        at += width
-        if at > end - 0.3 * width:
-            at = end
-        edges[n] = at
-        n += 1
-    return n
-""",
-    "_width": """def _width(f, g, f_breaks, g_breaks, sd_m):
-    # how steep the average over m may be where a steep place of f passes one of g: two smooth ones smooth each other,
-    # and the Gaussian both; a break sees the other as it is; two breaks meet in a point, and all is analytic beside it
-    if f_breaks and g_breaks:
-        return min(f, g)
-    return g if f_breaks else f if g_breaks else min(f + g, sd_m)
-""",
-    "_phi2": """def _phi2(x, y, gap):
-    # P(u < x, v < y) of a standard pair of correlation 1 - gap >= 0: what is missing from the smaller margin is an
-    # integral over correlations, in t = the root of twice their distance from 1; it begins where exp(-d^2/2t^2) does
-    m, d, top = 0.5 * (x + y), abs(x - y), math.sqrt(2.0 * gap)
-    total, low = 0.0, min(d / 9.0, top)
-    while low < top:
-        high = top if d == 0.0 or 1.7 * low > top else 1.7 * low
-        half = 0.5 * (high - low)
-        for place, weight in zip(PLACES, WEIGHTS):
-            t2 = (low + half * place) ** 2
-            rest = 1.0 - 0.25 * t2
-            total += half * weight * math.exp(-0.5 * (d * d / t2 + m * m / rest)) / math.sqrt(rest)
-        low = high
-    return max(0.5 * math.erfc(-min(x, y) * 0.7071067811865476) - total * 0.15915494309189535, 0.0)
-""",
-    "_sort": """def _sort(a, n):
-    for i in range(1, n):
-        x, j = a[i], i
-        while j > 0 and a[j - 1] > x:
-            a[j] = a[j - 1]
-            j -= 1
-        a[j] = x
-""",
-    "_between": """def _between(a, b):
-    # P(a < u < b), on the side on which it keeps its digits
-    if a + b < 0.0:
-        a, b = -b, -a
-    return 0.5 * (math.erfc(a * 0.7071067811865476) - math.erfc(b * 0.7071067811865476)) if a < b else 0.0
-""",
-    "_lost": """def _lost(h, k, gap, negative):
-    # P(u < h, v > k) of a standard pair of correlation 1 - gap (negative: gap - 1); where h < k this is off the
-    # diagonal, and an integral over the difference of the two of how often their mean lies between
-    if h <= -38.0 or k >= 38.0:
-        return 0.0
-    if h >= 38.0:
-        return 0.5 * math.erfc(k * 0.7071067811865476)
-    if k <= -38.0:
-        return 0.5 * math.erfc(-h * 0.7071067811865476)
-    if negative:
-        return _phi2(h, -k, gap)
-    if h >= k:
-        return max(0.5 * math.erfc(-h * 0.7071067811865476) - _phi2(h, k, gap), 0.0)
-    sd, sm = math.sqrt(2.0 * gap), math.sqrt(1.0 - 0.5 * gap)
-    low, total = k - h, 0.0
-    if low > 9.3 * sd:
-        return 0.0
-    mid = 0.5 * abs(h + k) / sm
-    whole = math.sqrt(low * low + 74.0 * sd * sd) - low
-    at = low
-    for part in (0.2 * whole, 0.3 * whole, 0.5 * whole):
-        half = 0.5 * part
-        for place, weight in zip(PLACES, WEIGHTS):
-            x = at + half * place
-            w = 0.5 * (x - low) / sm
-            if w < 1e-4:
-                p = 0.7978845608028654 * w * math.exp(-0.5 * mid * mid) * (1.0 + w * w * (mid * mid - 1.0) / 6.0)
-            else:
-                p = _between(mid - w, mid + w)
-            total += half * weight * math.exp(-0.5 * (x / sd) ** 2) * p
-        at += part
-    return total * 0.3989422804014327 / sd
-""",
-    "_erfcx": """def _erfcx(x):
-    # below 10 directly, with x^2 split so that the exponential keeps its digits; beyond, the continued fraction
-    if x < 10.0:
-        h = math.floor(x * 1048576.0) / 1048576.0
-        return math.exp(h * h) * math.exp((x - h) * (x + h)) * math.erfc(x)
-    f = 0.0
-    for k in range(40, 0, -1):
-        f = 0.5 * k / (x + f)
-    return 0.5641895835477563 / (x + f)
-""",
-    "_table": """def _table(K, T, first, low, high):
-    # cell and position are read off the bits of K: 8 cells an octave, linear inside
-    if not K > 0.0:
-        return 0.0 if low > 0.0 else math.inf if low < 0.0 else _horner(T[0], -1.0)
-    bits = _bits(K)
-    cell = (bits >> 49) - (first + 1023) * 8
-    if cell < 0:
-        return _horner(T[0], -1.0) * (K / 2.0**first) ** low
-    if cell >= T.shape[0]:
-        return _horner(T[-1], 1.0) * (K / 2.0 ** (first + T.shape[0] // 8)) ** high
-    return _horner(T[cell], (bits & 562949953421311) * 2.0**-48 - 1.0)
-""",
-    "_split_table": """def _split_table(K, T, first, cells, low, high):
-    # as _table; a row that starts with NaN says where a cell goes on: 2^m cells of its own, from a row on
-    if not K > 0.0:
-        return 0.0 if low > 0.0 else math.inf if low < 0.0 else _split_table(2.0**first, T, first, cells, low, high)
-    bits = _bits(K)
-    cell = (bits >> 49) - (first + 1023) * 8
-    if cell < 0:
-        return _split_table(2.0**first, T, first, cells, low, high) * (K / 2.0**first) ** low
-    if cell >= cells:
-        end = T[cells - 1]
-        if end[0] != end[0]:
-            end = T[int(end[1]) + (1 << int(end[2])) - 1]
-        return _horner(end, 1.0) * (K / 2.0 ** (first + cells // 8)) ** high
-    row, place, m = T[cell], bits & 562949953421311, 0
-    if row[0] != row[0]:
-        m = int(row[2])
-        row = T[int(row[1]) + (place >> (49 - m))]
-        place &= (1 << (49 - m)) - 1
-    return _horner(row, place * 2.0 ** (m - 48) - 1.0)
-""",
-    "_bits": """def _bits(x):
-    return np.float64(x).view(np.int64)
-""",
-    "_horner": """def _horner(c, t):
-    u = t * t
-    even = c[0] + u * (c[2] + u * (c[4] + u * (c[6] + u * c[8])))
-    odd = c[1] + u * (c[3] + u * (c[5] + u * (c[7] + u * c[9])))
-    return even + t * odd
-""",
-}
-_X12, _W12 = gauss_legendre(12)
-for _name in ("_phi2", "_lost"):
-    HELPERS[_name] = HELPERS[_name].replace("PLACES", repr(tuple(1.0 + float(x) for x in _X12)))
-    HELPERS[_name] = HELPERS[_name].replace("WEIGHTS", repr(tuple(map(float, _W12))))
-_NEEDS = {
-    "_lost": ("_phi2", "_between"),
-    "_sine2": ("_det",), "_table": ("_horner", "_bits"), "_split_table": ("_horner", "_bits"),
-}
 
 
 class _Printer(PythonCodePrinter):
@@ -243,6 +51,24 @@ class _Printer(PythonCodePrinter):
         raise MeanFieldError(f"{expr.func.__name__} cannot be lowered to Numba; rewrite the expression without it.")
 
     _print_erfcx = _print_determinant = _print_Function
+
+    def _print_atan2(self, expr):
+        return f"_atan2({', '.join(self._print(a) for a in expr.args)})"
+
+    def _print_atan(self, expr):
+        n, d = sp.fraction(expr.args[0])
+        over, under = (n, d) if d.is_positive else (expr.args[0], sp.S.One)  # one division less
+        name = "_angle" if over.is_nonnegative and under.is_nonnegative else "_atan2"
+        return f"{name}({self._print(over)}, {self._print(under)})"
+
+    def _print_Mul(self, expr):
+        # factors such as 4/pi are one constant
+        factor, rest = expr.as_independent(*expr.free_symbols)
+        if not factor.is_Rational and factor.is_comparable and not rest.is_number:
+            value = float(factor)
+            if 1e-300 < abs(value) < 1e300:
+                return f"{value!r}*{self.parenthesize(rest, PRECEDENCE['Mul'] + 1)}"
+        return super()._print_Mul(expr)
 
     def _print_Integer(self, expr):
         return str(expr) if abs(expr) < 2**53 else self._print_Rational(expr)  # a compiled integer has 63 bits
@@ -303,19 +129,6 @@ def _with_cse(exprs):
 def statements(exprs) -> tuple[list[str], list[str]]:
     """(assignment lines, one source expression each) for several expressions that share subexpressions."""
     return _with_cse(exprs)
-
-
-def helpers_for(text: str) -> str:
-    """The helper functions that `text` calls, as source, each compiled once."""
-    needed: list[str] = []
-    known = HELPERS | {f"_{h.name}": f"def _{h.name}(x):\n{indent(h.code, ' ' * 4)}\n" for h in records("code")}
-    for name in known:
-        if f"{name}(" in text:
-            needed += [*[n for n in _NEEDS.get(name, ()) if n not in needed], *([name] if name not in needed else [])]
-    order = [n for n in ("_horner", "_bits", "_det", *known) if n in needed]
-    return "\n\n".join(f"@njit(cache=True, error_model='numpy')\n{known[n]}" for n in dict.fromkeys(order)) + (
-        "\n\n" if order else ""
-    )
 
 
 @lru_cache(maxsize=256)

@@ -54,6 +54,7 @@ class Scalar:
     error: float
     note: str
     limit: float = math.inf  # the value is NaN beyond this K: the integrand oscillates too fast to be followed there
+    only_table: bool = False  # whether it is the polynomial of a cell wherever the table reaches
 
     def __call__(self, k: float) -> float:
         """The value at one K, computed by the very source that Numba compiles, here interpreted."""
@@ -98,6 +99,7 @@ def scalar(expr: sp.Expr, name: str = "f") -> Scalar:
         error,
         f"table{_until(table)}, measured error {error:.0e}",
         _limit(table),
+        not (table.gap or table.is_split),
     )
 
 
