@@ -113,8 +113,8 @@ class Lowered:
         (('sigma_b', 'sigma_w'), ['K', 'log_J'])
         >>> state = np.array([[1.0, 0.0], [4.0, 0.0]])
         >>> print(lowered.step(state, np.array([[0.1, 0.1], [1.0, 1.5]])).round(6))
-        [[ 0.404294 -0.767447]
-         [ 1.474482 -0.469164]]
+        [[ 0.404294 -0.767003]
+         [ 1.439338 -0.551841]]
         """
         state, sigma = np.asarray(state, dtype=float), np.asarray(sigma, dtype=float)
         return self._layers(state, sigma[..., None], layer, layer + 1, False, False)[0][:, 0]
