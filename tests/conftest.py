@@ -42,6 +42,39 @@ def shard_of(test: str, shards: int) -> int:
 
 # tests of seconds whose like stay in the fast suite, or whose subject other tests there see, too
 TWINS = """
+test_switch_points.py::test_averages_against_quadrature_of_the_text[z if erf(z) > z/3 else z/3]
+test_switch_points.py::test_averages_against_quadrature_of_the_text[max(erf(z), 0.3)]
+test_switch_points.py::test_averages_against_quadrature_of_the_text[max(erfc(z), 0.5)]
+test_switch_points.py::test_averages_against_quadrature_of_the_text[max(atan(z), 0.7) - min(asinh(z), 0.4)]
+test_switch_points.py::test_averages_against_quadrature_of_the_text[max(z*exp(-z**2), 0.1)]
+test_switch_points.py::test_averages_against_quadrature_of_the_text[min(softplus(z), 1)]
+test_tails.py::test_tails_to_any_order_against_quadrature[log(1+z**2)*(1+z**2)**(1/3)]
+test_tails.py::test_tails_to_any_order_against_quadrature[1/(sqrt(1+z**2)-abs(z)/2)]
+test_tails.py::test_tails_to_any_order_against_quadrature[sqrt(abs(z)+sqrt(1+abs(z)))]
+test_tails.py::test_tails_to_any_order_against_quadrature[log(1+z**2)**2/(1+z**2)]
+test_tails.py::test_tails_to_any_order_against_quadrature[z**2*asinh(z)**2]
+test_certificates.py::test_no_fixed_point_is_missed_and_none_invented[1e-9*(1e9*z)*(1+erf(1e9*z/sqrt(2)))/2-1.
+test_certificates.py::test_no_fixed_point_is_missed_and_none_invented[z*asinh(z)-0.5-0.1]
+test_certificates.py::test_no_fixed_point_is_missed_and_none_invented[exp(-z**2) - exp(-2*z**2/10**6)/1000-1-0
+test_certificates.py::test_no_fixed_point_is_missed_and_none_invented[1e8 + tanh(z)-1-0]
+test_certificates.py::test_no_fixed_point_is_missed_and_none_invented[silu-1.5-0.3]
+test_certificates.py::test_no_fixed_point_is_missed_and_none_invented[tanh(1e8*z)-1-0]
+test_empirical_correlators.py::test_vertex_of_linear_networks[gaussian-8-<lambda>-explicit]
+test_behind_norms.py::test_against_quadrature[relu-tanh]
+test_behind_norms.py::test_against_quadrature[elu-relu]
+test_equal_norms.py::test_coordinates_are_the_same_state[{}-names1]
+test_equal_norms.py::test_coordinates_are_the_same_state[{}-names3]
+test_records.py::test_records_against_networks[Scale inside
+test_records.py::test_records_against_networks[two Dense, skip]
+test_partial_jacobians_numbers.py::test_the_engine_reproduces_the_value_and_a_planted_error_does_not[8 line of
+test_partial_jacobians_numbers.py::test_the_engine_reproduces_the_value_and_a_planted_error_does_not[4 GELU, t
+test_partial_jacobians_numbers.py::test_the_engine_reproduces_the_value_and_a_planted_error_does_not[13 log J
+test_partial_jacobians_numbers.py::test_the_engine_reproduces_the_value_and_a_planted_error_does_not[E-5 where
+test_partial_jacobians_numbers.py::test_the_engine_reproduces_the_value_and_a_planted_error_does_not[15
+test_partial_jacobians_numbers.py::test_the_engine_reproduces_the_value_and_a_planted_error_does_not[12 everyw
+test_switch_points.py::test_jets_of_a_text[1/(1 + exp(-2*z)) + log(1 + exp(z))]
+test_switch_points.py::test_jets_of_a_text[tanh(z)**3/(1 + z**2)]
+test_certificates.py::test_fixed_points_at_a_tiny_bias[tanh-1-1e-40-K_star3-1]
 test_contract.py::test_numbers[Sequential((Nonlinearity('relu'), LayerNorm(False), Dense(),)) input_jacobian]
 test_contract.py::test_numbers[Residual(Sequential((Nonlinearity('relu'), LayerNorm(False), LayerNorm(False), Dense(
 test_blocks.py::test_input_jacobian_against_networks[{'norm': 'act', 'mu': 0.5}]
