@@ -42,6 +42,47 @@ def shard_of(test: str, shards: int) -> int:
 
 # tests of seconds whose like stay in the fast suite, or whose subject other tests there see, too
 TWINS = """
+test_partial_jacobians.py::test_the_print_and_its_contrast_come_out_as_they_should[R53 (I.33) point 1 K]
+test_partial_jacobians.py::test_the_print_and_its_contrast_come_out_as_they_should[R10 (20), n = 3, d_1
+test_partial_jacobians.py::test_the_print_and_its_contrast_come_out_as_they_should[R30,
+test_partial_jacobians.py::test_the_print_and_its_contrast_come_out_as_they_should[R31,
+test_partial_jacobians.py::test_the_print_and_its_contrast_come_out_as_they_should[R11 (C.5), n = 3 point 0 A]
+test_partial_jacobians.py::test_the_print_and_its_contrast_come_out_as_they_should[R50, d_1/c_2 along the line
+test_partial_jacobians.py::test_the_print_and_its_contrast_come_out_as_they_should[R11 (C.5), n = 4 point 0 A]
+test_partial_jacobians.py::test_the_print_and_its_contrast_come_out_as_they_should[R12 (C.7) zeta - d_1/c_2]
+test_partial_jacobians.py::test_the_print_and_its_contrast_come_out_as_they_should[R11
+test_partial_jacobians.py::test_the_print_and_its_contrast_come_out_as_they_should[R52 (I.26) chi_J*]
+test_partial_jacobians.py::test_the_print_and_its_contrast_come_out_as_they_should[R26, rescaled line:
+test_orthogonal_weights.py::test_the_print_and_its_contrast_come_out_as_they_should[C2: |A| < |B| A/B]
+test_orthogonal_weights.py::test_the_print_and_its_contrast_come_out_as_they_should[C6: powers of l, Gaussian
+test_orthogonal_weights.py::test_the_print_and_its_contrast_come_out_as_they_should[C2: |D| < |F| D/F]
+test_variance_variation.py::test_the_print_and_its_contrast_come_out_as_they_should[R38: chi polynomial or bou
+test_variance_variation.py::test_the_print_and_its_contrast_come_out_as_they_should[R27, Thm C.5 (1) q]
+test_contract.py::test_maps[Residual(Sequential((Nonlinearity('relu'), LayerNorm(False), LayerNorm(False), Den
+test_contract.py::test_maps[Sequential((Nonlinearity(activation('tanh')), LayerNorm(), Nonlinearity(activation
+test_contract.py::test_numbers[Sequential((Residual(Nonlinearity(activation('tanh')), mu=Fraction(1, 2)), Dens
+test_contract.py::test_numbers[Residual(Sequential((LayerNorm(), Nonlinearity(activation('tanh')), Dense(),)),
+test_contract.py::test_numbers[Residual(Sequential((LayerNorm(), Nonlinearity(activation('tanh')), LayerNorm()
+test_empirical_scaleout.py::test_a_checkpoint_belongs_to_its_run[change4]
+test_criticality.py::test_phase_diagram_agrees_with_certified_phases[tanh-kw1]
+test_criticality.py::test_phase_diagram_agrees_with_certified_phases[tanh-kw0]
+test_thresholds.py::test_numbers_decide[z if z > t else (z/2 if z > s else 0) (0.3, -0.4)]
+test_oracles.py::test_float_route_agrees_with_its_own_refinement[gelu_tanh]
+test_records.py::test_tangents_of_two_inputs[relu-act]
+test_empirical_correlators.py::test_class_fractions_of_a_linear_classifier[0.5]
+test_fisher.py::test_a_group_left_out_and_a_wrong_exponent_fail[relu-beta1-size1-w of the outer Dense]
+test_tails.py::test_control_one_coefficient_of_a_tail_is_off[log(1+z**2)]
+test_averages_two_inputs.py::test_certified_two_input_ball[tanh-3/10-20]
+test_averages_two_inputs.py::test_certified_two_input_ball[hard_tanh-9/10-18]
+test_variance_variation_numbers.py::test_the_engine_reproduces_the_value_and_a_planted_error_does_not[14 log
+test_run_error.py::test_one_input_claims[abs(z)**0.8*exp(-abs(z))-dphi2]
+test_run_error.py::test_one_input_claims[tanh(30*(z-2))-phi2]
+test_cli_critical.py::test_lines_and_points[critical hard_tanh-K^l = 1/(2*log(l)) + smaller order]
+test_cli_critical.py::test_lines_and_points[critical erf --mu mu-sigma_w = sqrt(pi)*sqrt(1 - mu**2)/2]
+test_averages_two_inputs.py::test_planted_error_is_seen
+test_cli_critical.py::test_bistable_cells_are_marked
+test_several_inputs.py::test_sources_that_cancel_keep_their_digits
+test_gates.py::test_fixed_points_against_a_grid[sigmoid
 test_switch_points.py::test_averages_against_quadrature_of_the_text[z if erf(z) > z/3 else z/3]
 test_switch_points.py::test_averages_against_quadrature_of_the_text[max(erf(z), 0.3)]
 test_switch_points.py::test_averages_against_quadrature_of_the_text[max(erfc(z), 0.5)]
