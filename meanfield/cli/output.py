@@ -21,7 +21,7 @@ from meanfield.architecture import FIRST, WEIGHTS, LayerNorm, Network, Nonlinear
 from meanfield.functions.activations import Activation, activation, activations
 from meanfield.presentation.figures import FORMATS, plot_run, save, write_whole
 from meanfield.presentation.phase_tables import ScheduledLaw, quantity_tex
-from meanfield.presentation.tables import APART, Row, Table, law_latex
+from meanfield.presentation.tables import APART, Row, Table, law_latex, slopes, title
 from meanfield.quantities import QUANTITIES
 from meanfield.results import MeanFieldError, Solution, Status
 from meanfield.symbolic.asymptotics.depth import DepthLaw
@@ -187,7 +187,7 @@ def derivation(theory: Theory, laws: Laws) -> Table:
     for v in finite:
         first = QUANTITIES[v.name].latex.replace(r"\ell", "1")
         rows.append(Row("First layer (l = 1)", f"{v.name}^1", v.initial, first))
-    for name, e in _slopes(theory).items():
+    for name, e in slopes(theory.beside if theory.kind == "batch" else recursion, theory.kind).items():
         if name != "chi_K" and len(finite) == 1:  # J is infinite, and so is its slope
             continue
         symbol = rf"\chi_{{{name[4:]}}}".replace("Delta", r"\Delta")
@@ -195,18 +195,7 @@ def derivation(theory: Theory, laws: Laws) -> Table:
         rows.append(Row("Susceptibilities", name, shown(e), symbol, remark, _nodes(e)))
     for quantity, law in laws.items():
         rows += law_rows(quantity, law, "Large depth, any sigma_w > 0")
-    level = ", averaged over token matrices" if theory.kind == "tokens" else ""
-    return Table(f"Large-width theory: {describe(theory.block)}{level}", tuple(rows))
-
-
-def _slopes(theory: Theory) -> dict[str, sp.Expr]:
-    """The susceptibilities, where there are any: averages over what a batch shares have no derivative here."""
-    try:
-        return theory.susceptibilities()
-    except MeanFieldError:
-        if not theory.kind:
-            raise
-        return {}
+    return Table(title(theory.block, theory.kind), tuple(rows))
 
 
 def maps(theory: Theory, names: tuple[str, ...], weights: str) -> Table:

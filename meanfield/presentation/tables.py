@@ -240,27 +240,38 @@ def theory_table(
     """
     section = f"Maps (any two {'inputs of a batch' if kind == 'batch' else kind})" if kind else "Maps (one input)"
     rows = [*_maps(one, section), *_first_maps(one, section)]
-    rows += susceptibility_rows(two if kind == "batch" else one, kind)
+    rows += _susceptibility_rows(two if kind == "batch" else one, kind)
     if two is not None and not kind:
         rows += _maps(two, "Maps (two inputs)")
     for phi in phis:
         own = [*_closed_rows(phi), *_end_rows(phi, order)]
         rows += own if len(phis) == 1 else [replace(row, section=f"{row.section}, {phi}") for row in own]
     rows += _depth_rows(block, two if kind else one)
+    return Table(title(block, kind), tuple(rows))
+
+
+def title(block: Block, kind: str) -> str:
+    """What the tables of a theory are called; kind: what acts on each other, see `Theory.kind`."""
     level = ", averaged over token matrices" if kind == "tokens" else ""
-    return Table(f"Large-width theory: {describe(block)}{level}", tuple(rows))
+    return f"Large-width theory: {describe(block)}{level}"
 
 
-def susceptibility_rows(recursion: Recursion | None, kind: str) -> list[Row]:
-    """χ_J, χ_K, χ_Δ and χ_c of a recursion, those that exist."""
-    rows: list[Row] = []
-    if recursion is None:
-        return rows
+def slopes(recursion: Recursion | None, kind: str) -> dict[str, sp.Expr]:
+    """χ_J, χ_K, χ_Δ and χ_c of a recursion; none of averages over what a batch shares, which have no derivative here.
+
+    Raises: MeanFieldError where positions do not act on each other and a derivative is not known.
+    """
     try:
-        found = recursion.susceptibilities()
-    except MeanFieldError:  # of averages over what a batch shares
-        return rows
-    for name, e in found.items():
+        return {} if recursion is None else recursion.susceptibilities()
+    except MeanFieldError:
+        if not kind:
+            raise
+        return {}
+
+
+def _susceptibility_rows(recursion: Recursion | None, kind: str) -> list[Row]:
+    rows: list[Row] = []
+    for name, e in slopes(recursion, kind).items():
         value, remark = (_shown(e) if e != sp.oo else "infinite"), APART if kind == "batch" and not rows else ""
         nodes = None if e == sp.oo else e
         rows.append(Row("Susceptibilities", name, value, _SUSCEPTIBILITY[name], remark, nodes))

@@ -35,6 +35,8 @@ from meanfield.symbolic.steps import Step
 from meanfield.symbols import Q0, J, K, K_ab, Z, c_J, sigma_w
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from meanfield.numeric.solvers import Run
     from meanfield.presentation.diagrams import PhaseDiagram
 
@@ -132,30 +134,37 @@ def refuse_constant(run: Run) -> None:
     import numpy as np
 
     K, values = run.values["K"], run.values
-    met = np.zeros(K.shape[:-1], bool)
+    met = _undefined(run, "J", "log_J")
     if "K_ab" in values:
         met |= (np.isfinite(K) & (values["K_ab"] == K))[..., :-1].any(-1)
-    for name in {"J", "log_J"} & set(values):
-        met |= (np.isfinite(K) & np.isnan(values[name])).any(-1)
     if met.any():
-        where = f" at {int(met.sum())} of {met.size} points" if met.size > 1 else ""
-        raise MeanFieldError(CONSTANT.format(where))
+        raise MeanFieldError(CONSTANT.format(_count(met)))
+
+
+def _undefined(run: Run, *names: str) -> np.ndarray:
+    """Where one of these is NaN in some layer whose K is finite: 0/0."""
+    import numpy as np
+
+    K = run.values.get("K", np.array([np.nan]))
+    met = np.zeros(K.shape[:-1], bool)
+    for name in set(names) & set(run.values):
+        met |= (np.isfinite(K) & np.isnan(run.values[name])).any(-1)
+    return met
+
+
+def _count(met: np.ndarray) -> str:
+    """How many points of a run these are, where it has several."""
+    return f" at {int(met.sum())} of {met.size} points" if met.size > 1 else ""
 
 
 def refuse_nothing_left(run: Run, block: Block) -> None:
     """Refuse a run where a LayerNorm met neurons that are all the same: 0/0, which only σ's or inputs show, and J."""
-    import numpy as np
-
     if not any(isinstance(part, LayerNorm) for part in parts(block)):
         return
-    K = run.values.get("K", np.array(np.nan))
-    met = np.zeros(K.shape[:-1], bool)
-    for name in {"J", "log_J", "Theta"} & set(run.values):
-        met |= (np.isfinite(K) & np.isnan(run.values[name])).any(-1)
+    met = _undefined(run, "J", "log_J", "Theta")
     if met.any():
-        where = f" at {int(met.sum())} of {met.size} points" if met.size > 1 else ""
         raise MeanFieldError(
-            f"A LayerNorm acts on neurons that are all 0{where}, and divides by their standard deviation; take "
+            f"A LayerNorm acts on neurons that are all 0{_count(met)}, and divides by their standard deviation; take "
             "sigma_w > 0 or sigma_b > 0 in front of it, and inputs that are not 0."
         )
 
