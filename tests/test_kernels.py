@@ -241,3 +241,11 @@ def test_the_first_layer_is_the_input():
     assert found.K.shape == (4, 2) and found.depth == 1 and "Kernels" in repr(found)
     one = theory.kernel([[0.0, 0.0]], sigma_w=2, sigma_b=0, depth=1)
     assert one.K.tolist() == [[0.0]] and one.distance.tolist() == [[0.0]]
+
+
+def test_a_distance_that_is_a_difference_has_no_bound():
+    """Behind a LayerNorm on activations nothing follows the distance; elsewhere its bound holds."""
+    rows = np.random.default_rng(0).normal(size=(3, 8))
+    place = {"sigma_w": 1.5, "sigma_b": 0.1, "depth": 3}
+    assert mf.derive("tanh", norm="act").kernel(rows, **place).error["distance"] == np.inf
+    assert mf.derive("erf").kernel(rows, **place).error["distance"] < 1e-10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -35,7 +36,8 @@ class Kernels:
     """Kernels of a data set at the last layer: arrays `K`, `Theta`, `distance`, those that were asked for.
 
     values: the arrays by name (memory maps where files were named); error: bounds by name, of K over √(K_aa K_bb), of
-    Theta over √(Theta_aa Theta_bb), of the distance over itself; depth: the layer; parameters: σ's and further numbers.
+    Theta over √(Theta_aa Theta_bb), of the distance over itself (inf behind a LayerNorm on activations, where it is a
+    difference of covariances); depth: the layer; parameters: σ's and further numbers.
     """
 
     values: dict[str, Any]
@@ -219,7 +221,8 @@ def bounds(work: Work) -> dict[str, float]:
     averages, grown = (network.error, network.growth(work.X)) if network.depth > 1 else (0.0, 1.0)
     K = averages * grown + 4 * np.finfo(float).eps * network.depth
     rounding = FLOAT32 if work.dtype == np.float32 else 0.0
-    found = {"K": K, "Theta": K * network.depth, "distance": K + 1e-12 * network.depth}
+    apart = K + 1e-12 * network.depth if network.keeps_distances or network.depth == 1 else math.inf
+    found = {"K": K, "Theta": K * network.depth, "distance": apart}
     return {n: float(found[n] + rounding) for n in work.quantities}
 
 

@@ -67,6 +67,12 @@ class Network:
         except MeanFieldError:
             return None
 
+    @property
+    def keeps_distances(self) -> bool:
+        """Whether close rows are followed by their distance; else it is a difference of covariances, and nothing bounds
+        its relative error."""
+        return self.near is not None
+
     @cached_property
     def block(self) -> Loop | None:
         try:
