@@ -23,8 +23,9 @@ from meanfield.tuning.choices import grows
 from meanfield.tuning.descent import Descended, Evaluated, descend, through_network
 from meanfield.tuning.instance import Instance
 from meanfield.tuning.rates import LOSSES, Layers, state
-from meanfield.tuning.recommend import BATCH, has_batch_norm, read
+from meanfield.tuning.recommend import has_batch_norm, read
 from meanfield.tuning.records import branch_end, has_branches, kinds, rebuilt
+from meanfield.tuning.scatter import BATCH
 from meanfield.tuning.sweep import ACTIVE, Drive, active_share, by_blocks, by_scale
 from meanfield.tuning.tuned import Tuning, bought, with_symbols
 
