@@ -12,8 +12,10 @@ from meanfield.architecture import Dense, Network, Param
 from meanfield.architectures import PRESETS
 from meanfield.tuning.records import rebuilt
 
-DEPTH, WIDTH, NETWORKS, PROBES, TOKENS = 12, 512, 200, 4, 16
-OFF = 1.02  # the planted error of every σ_w
+DEPTH, WIDTH, NETWORKS, PROBES = 12, 512, 200, 4
+TOKENS, NARROW = 64, 256  # of networks that mix tokens, which scatter by the draws of few matrices, as 1/TOKENS
+OFF = (1.02, 1.5, 4.0)  # planted errors of every σ_w: 2 % of it, but where a last LayerNorm hides that from K and J
+SHOWS = 0.03  # the change of K^L or J^{1,L} in the theory that an error must make
 
 
 def with_symbols(network: Network) -> tuple[Network, dict[str, float]]:
@@ -33,9 +35,13 @@ def deviations(found: mf.Recommendation) -> tuple[dict[str, float], dict[str, fl
     record, values = with_symbols(found.network)
     theory = mf.derive(architecture=record)
     run = {"sigma_w": 1, "sigma_b": 0, "depth": found.depth}
-    off = {name: OFF * value if name.startswith("w") else value for name, value in values.items()}
-    right, wrong = (theory.propagate(**run, quantities=("K", "J"), **v) for v in (values, off))
-    shift = {"K": wrong.K[-1] - right.K[-1], "J": np.expm1(wrong.log_J[-1] - right.log_J[-1])}
+    right = theory.propagate(**run, quantities=("K", "J"), **values)
+    for factor in OFF:
+        off = {name: factor * value if name.startswith("w") else value for name, value in values.items()}
+        wrong = theory.propagate(**run, quantities=("K", "J"), **off)
+        shift = {"K": wrong.K[-1] - right.K[-1], "J": np.expm1(wrong.log_J[-1] - right.log_J[-1])}
+        if max(abs(shift["K"] / right.K[-1]), abs(shift["J"])) > SHOWS:
+            break
     if theory.kind == "tokens":
         here = of_tokens(found, run)
     else:
@@ -49,21 +55,22 @@ def deviations(found: mf.Recommendation) -> tuple[dict[str, float], dict[str, fl
 
 def of_tokens(found: mf.Recommendation, run: dict) -> dict[str, tuple[float, float]]:
     """(z, standard error) of K and J/J predicted of networks of two widths, less their term of order 1/n; the draws
-    behind the prediction have errors of their own."""
-    settings = {"networks": NETWORKS // 4, "probes": 1, "sampler": "lazy", "tokens": TOKENS, "seed": 3}
+    behind the prediction, where it is theirs, have errors of their own."""
+    settings = {"networks": NETWORKS, "probes": 1, "sampler": "explicit", "tokens": TOKENS, "seed": 3}
     wide, narrow = (mf.measure(found.network, **run, width=found.width // k, **settings) for k in (1, 2))
-    p, out = found.predicted, {}
-    for name, predicted, error in (("K", p.K, p.by_draws.error_K), ("J", np.exp(p.log_J), p.by_draws.error_log_J)):
+    p, d, out = found.predicted, found.predicted.by_draws, {}
+    for name, predicted, error in (("K", p.K, d.error_K), ("J", np.exp(p.log_J), d.error_log_J)):
         (a, b), unit = (m.estimate(name, found.depth) for m in (wide, narrow)), 1.0 if name == "K" else predicted
         own = np.hypot(2 * a.standard_error, b.standard_error) / unit
-        se = float(np.hypot(own, error))
+        se = float(np.hypot(own, error if p.log_J == d.log_J else 0.0))
         out[name] = float((2 * a.mean - b.mean - predicted) / unit / se), se
     return out
 
 
 def recommended(preset: str, phi: str) -> mf.Recommendation | str:
+    width = NARROW if preset in ("resmlp", "mlp_mixer") else WIDTH
     try:
-        return mf.recommend(phi, architecture=preset, depth=DEPTH, width=WIDTH, networks=0)
+        return mf.recommend(phi, architecture=preset, depth=DEPTH, width=width, networks=0, tokens=TOKENS)
     except mf.MeanFieldError as error:
         return str(error)
 
