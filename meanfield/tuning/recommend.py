@@ -135,18 +135,47 @@ def _chosen(p: Prediction, depth: int, width: int, budget: float) -> tuple[Choic
             f"{best.log_J:.3g}, but repels K, and a start that is off by as much as width {width} draws ends at |log "
             f"J| = {best.worst:.3g}; take LayerNorm (norm='pre') or a skip, or another activation."
         )
-    x = np.geomspace(0.05, 20, 60)
-    log_J = np.abs(p.last(x, 0.0, 1.0, depth)[0])
-    i = int(np.argmin(np.where(np.isfinite(log_J), log_J, math.inf)))
-    nearest = (
-        f"the best found is |log J^{{1,{depth}}}| = {log_J[i]:.3g} at sigma_w = {x[i]:.3g}, sigma_b = 0"
-        if math.isfinite(log_J[i])
-        else "from K^1 = 1, K overflows or vanishes at every sigma_w from 0.05 to 20"
-    )
     raise MeanFieldError(
-        f"{describe(p.block)} cannot be made critical by sigma_w, sigma_b or the scale of its branches: {nearest}; "
-        "take another activation, LayerNorm (norm='pre') or a skip (mu=1)."
+        f"{describe(p.block)} cannot be made critical by sigma_w, sigma_b or the scale of its branches: "
+        f"{_nearest(p, depth)}; take another activation, LayerNorm (norm='pre') or a skip (mu=1)."
     )
+
+
+def _nearest(p: Prediction, depth: int) -> str:
+    """The best |log J^{1,l}| from K¹ = 1 at σ_b = 0, in words: at l = L, or at the deepest layer that doubles reach
+    where K vanishes on one side of it and overflows on the other."""
+    to = depth
+    while to > 2:
+        sigma_w, log_J, off = _balanced(p, to)
+        if math.isfinite(log_J):
+            found = f"the best found is |log J^{{1,{to}}}| = {abs(log_J):.3g} at sigma_w = {sigma_w:.6g}, sigma_b = 0"
+            if to < depth:
+                return f"{found}, and no double keeps K from vanishing or overflowing before layer {depth}"
+            return found if off else f"{found}, where a millionth more or less makes K overflow or vanish"
+        to = 3 * to // 4
+    return "from K^1 = 1, K overflows or vanishes at every sigma_w from 0.05 to 20"
+
+
+def _balanced(p: Prediction, depth: int) -> tuple[float, float, bool]:
+    """(σ_w, log J^{1,depth} there, whether it is a number a millionth off, too) where |log J| is smallest: on a grid,
+    or where J jumps from 0 to ∞, found by bisection."""
+
+    def log_J(x: Any) -> np.ndarray:
+        return p.last(x, 0.0, 1.0, depth)[0]
+
+    x = np.geomspace(0.05, 20, 60)
+    y = log_J(x)
+    jump = np.flatnonzero(np.diff(np.sign(y)))
+    if len(jump) and not np.isfinite(y[jump[0] : jump[0] + 2]).all():
+        low, high, sign = x[jump[0]], x[jump[0] + 1], y[jump[0]] < 0
+        for _ in range(60):
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if (float(log_J(middle)) < 0) == sign else (low, middle)
+        x = np.array([low, high])
+        y = log_J(x)
+    i = int(np.argmin(np.where(np.isfinite(y), np.abs(y), math.inf)))
+    off = np.isfinite(log_J(x[i] * np.array([1 - 1e-6, 1 + 1e-6]))).all()
+    return float(x[i]), float(y[i]), bool(off)
 
 
 def _invariant(p: Prediction) -> float | None:
