@@ -41,6 +41,10 @@ def test_relu_in_closed_form():
     """A neuron of the next layer is on or off, J' a mean over n of them: n Var(J'/J) grows by ⟨φ′⁴⟩/⟨φ′²⟩² − 1 = 1."""
     recursion = correlator_recursion("relu", quantities=("A_J",)).doit()
     assert recursion.names[-1] == "A_J" and sp.expand(recursion.step[-1] - recursion.state[-1].symbol) == 1
+
+
+@pytest.mark.slow
+def test_the_answer_says_how_it_was_found():
     found = mf.recommend("relu", depth=50, width=500, networks=0)
     assert found.spread.source == "derived" and found.spread.sd == pytest.approx(math.sqrt(49 / 500), rel=1e-12)
     assert mf.recommend("relu", architecture="preln", depth=10, width=50, networks=4).spread.source == "measured"

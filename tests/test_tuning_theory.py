@@ -150,6 +150,8 @@ def test_two_probes_stop_at_their_noise():
         (lambda: mf.tune("step", depth=5, method="gradient"), "jumps"),
         (lambda: mf.tuning_rates("erf", sigma_w=1), "depends on K"),
         (lambda: mf.tuning_rates("relu", sigma_w=-1), "must be > 0"),
+        (lambda: mf.tuning_region("relu", sigma_w=[1, 2], rate=[1, 2, 3]), "broadcast"),
+        (lambda: mf.tune("step", depth=3, width=9, method="gradient"), "no perturbation passes"),
     ],
 )
 def test_what_cannot_be_descended_is_a_sentence(call, words):

@@ -9,14 +9,14 @@ import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import Block, Dense, Network, Param, Projection, activations_of, parts
+from meanfield.architecture import Block, Dense, Network, Nonlinearity, Param, Projection, activations_of, parts
 from meanfield.arguments import choice, count_of, finite, meant, path, provides, refuse_not_real, scalar, shown, spoken
 from meanfield.arguments import names as names_of
 from meanfield.comparison.allowances import compare, narrower, narrower_layers
@@ -283,6 +283,7 @@ def measure(network: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) -> Ens
     widest = max((n for w in widths if isinstance(n := count_of(w), int | float)), default=0)
     numbers = _numbers({"sigma_w": sigma_w, "sigma_b": sigma_b} | settings)
     block, pairs = network_and_pairs(network, bool(asked & set("PQRSTU")), numbers.get("mu"))
+    _refuse_of_another(network, block, numbers.get("mu"))
     if widest >= LAZY_FROM and not asked & set("ABDFPQRSTU") and not _is_uniform(block):
         numbers.setdefault("sampler", "lazy")
     with _shown(numbers.pop("progress", None)) as bar:
@@ -389,6 +390,34 @@ def network_and_pairs(
     if isinstance(values, Mapping):
         network, _ = decided(network, dict(values))
     return Network(network.block, network.first), _pairs(network, higher, values)
+
+
+def _refuse_of_another(network: Any, block: Block, values: Any) -> None:
+    """Refuse numbers by name of which the network has none: gains that were tuned for another architecture. network: as
+    it was given; block: as it is run, with symbols that are decided."""
+    if not isinstance(values, Mapping) or not values:
+        return
+    if isinstance(network, str | Block):
+        network = derive(architecture=network) if isinstance(network, Block) else derive(network)
+    given = (network.block, network.first) if isinstance(network, Theory) else ()
+    if not set(map(str, values)) & (_names(block) | _names(given)):
+        raise MeanFieldError(
+            f"Numbers for {', '.join(map(str, values))} were given, but {describe(getattr(block, 'block', block))} has "
+            "no such symbols; they belong to another network (a Tuning's own is its .network)."
+        )
+
+
+def _names(record: Any) -> set[str]:
+    """The symbols of a record and of all that it is made of."""
+    if isinstance(record, Param):
+        return {record.name}
+    if isinstance(record, Nonlinearity):
+        return {s.name for s in activation(record.activation).free_parameters}
+    if isinstance(record, tuple):
+        inner: list[Any] = list(record)
+    else:
+        inner = [getattr(record, f.name) for f in fields(record)] if is_dataclass(record) else []
+    return set().union(*map(_names, inner)) if inner else set()
 
 
 def _settings(function: Callable, settings: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.arguments import choice, finite, spoken
+from meanfield.arguments import choice, finite, shown, spoken, whole
 from meanfield.deriving import derive
 from meanfield.results import MeanFieldError
 
@@ -53,7 +53,7 @@ def tuning_rates(activation: Any, *, sigma_w: Any, loss: str = "JLL", gain: floa
     (0.211278, 0.25)
     """
     choice(loss, "loss", ("JLL", "JSL"))
-    A, sigma = _slope_square(activation), finite(sigma_w, "sigma_w")
+    A, sigma, gain = _slope_square(activation), finite(sigma_w, "sigma_w"), finite(gain, "gain")
     if not sigma > 0 or not gain > 0:
         raise MeanFieldError(f"sigma_w and gain must be > 0, but {sigma:g} and {gain:g} were given.")
     J = (gain * sigma) ** 2 * A
@@ -91,12 +91,19 @@ def tuning_region(activation: Any, *, sigma_w: Any, rate: Any, steps: int = 980,
     """
     choice(loss, "loss", ("JLL", "JSL"))
     A = _slope_square(activation)
-    sigma, eta = np.broadcast_arrays(np.asarray(sigma_w, dtype=float), np.asarray(rate, dtype=float))
+    steps = whole(steps, "steps", 0, 100_000_000)
+    try:
+        sigma, eta = np.broadcast_arrays(np.asarray(sigma_w, dtype=float), np.asarray(rate, dtype=float))
+    except (TypeError, ValueError):
+        raise MeanFieldError(
+            f"sigma_w and rate must be numbers or arrays that broadcast, but {shown(sigma_w)} and {shown(rate)} were "
+            "given."
+        ) from None
     if not ((sigma > 0).all() and (eta > 0).all()):
         raise MeanFieldError("sigma_w and rate must be > 0 everywhere, but others were given.")
     s, kappa = np.sqrt(A) * sigma, 2 * A * sigma * sigma * eta
     with np.errstate(all="ignore"):
-        for _ in range(int(steps)):
+        for _ in range(steps):
             s = np.abs(s - 2 * kappa * np.log(s) / s if loss == "JLL" else s - kappa * s * (s * s - 1))
             s = np.where(s < 1e100, s, math.inf)
     return np.where(np.isfinite(s), s * s, math.inf)

@@ -73,7 +73,7 @@ def recommend(
     """
     depth, width = whole(depth, "depth", 2, DEEPEST), whole(width, "width", 2, WIDEST)
     tokens = whole(tokens, "tokens", 2, 4096)
-    networks = whole(networks, "networks", 0, 100_000)
+    networks, seed = whole(networks, "networks", 0, 100_000), whole(seed, "seed", 0, (1 << 62) - 1)
     if networks == 1:
         raise MeanFieldError("networks=1 was asked for, but a scatter needs at least two; give 0 to measure none.")
     budget, input_norm = finite(budget, "budget"), finite(input_norm, "input_norm")

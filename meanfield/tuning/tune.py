@@ -156,6 +156,11 @@ def _descended(
     probes, d.probes = d.probes, None
     log_J0, before, _ = d.total(d.gains)
     fixed, d.probes = d.inputs, probes
+    if not math.isfinite(log_J0):
+        raise MeanFieldError(
+            f"{describe(block)} was to be tuned, but no perturbation passes it (log J = {log_J0}); does its activation "
+            "jump or rest?"
+        )
 
     def evaluate(gains: np.ndarray, step: int) -> Evaluated:
         if new is not None:
