@@ -183,7 +183,8 @@ def test_every_activation_gets_an_answer_or_a_reason(preset):
             continue
         answers += 1
         here, critical = abs(found.predicted.log_J), 1.0 if found.kind == "budget" else 0.05
-        assert here <= critical + 2e-3, phi
+        drawn = found.predicted.by_draws
+        assert here <= critical + (1e-6 if drawn is None else 3 * drawn.error_log_J), phi
         for other in found.common:  # better than these wherever they are not critical already
             if other.name in ("PyTorch default", "He (Kaiming)") and abs(other.log_J) > critical:
                 assert here < abs(other.log_J), (phi, other)
