@@ -294,10 +294,17 @@ class Solver:
         order = compared(alone, quiet, self.oracle)
         if order < 0:
             return self._way(quiet, end, regime)
-        other = self.bias()
+        other, s = self.bias(), self.source_a()
         meets = other is not None and compared(self.inner(alone), other, self.oracle) == 0
-        tied = order == 0 and self.sign(alone.exponent) > 0
-        return self._way(self._tied(end, alone, meets) if tied or meets else alone, end, regime)
+        if not meets and (order > 0 or self.sign(alone.exponent) == 0):
+            return self._way(alone, end, regime, EVERY, "slow" if self.sign(alone.exponent) == 0 else "feedback")
+        K_ = self._tied(end, alone, meets)
+        e, C, w2 = alone.exponent, K_.constant, w.size
+        # of the variance q = Q l^{e - β_w} that φ is given, what both of two inputs have in common
+        own = s.constant if s is not None and order == 0 and self.sign(1 + s.exponent - e) == 0 else sp.S.Zero
+        held = other.constant if meets and other is not None else sp.S.Zero
+        share = (w2 * own + e * held) / (e * (w2 * C + held))
+        return self._way(K_, end, regime, EVERY, "tie", share)
 
     # ------------------------------------------------------------------------------ V = 1: a flow of q in log l
 
