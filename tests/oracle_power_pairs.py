@@ -1,7 +1,8 @@
-"""The judge of two inputs under φ = right·z^a on z > 0, left·|z|^a on z < 0: as `oracle_pair_flow`, for every size of q,
-its averages by quadrature over the angle of (z_a, z_b)."""
+"""The judge of two inputs under φ = right·z^a on z > 0, left·|z|^a on z < 0: as `oracle_pair_flow`, at every q, its
+averages by quadrature over the angle of (z_a, z_b)."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 from numba import njit
@@ -14,7 +15,7 @@ def _over(f, breaks: list[float]) -> float:
     t = np.arange(-3.4, 3.4001, 0.04)
     x = np.tanh(math.pi / 2 * np.sinh(t))
     weight = 0.02 * math.pi * np.cosh(t) / np.cosh(math.pi / 2 * np.sinh(t)) ** 2
-    pieces = zip(breaks, breaks[1:])
+    pieces = pairwise(breaks)
     return float(sum(np.sum((h - l) / 2 * weight * f((h + l) / 2 + (h - l) / 2 * x)) for l, h in pieces))
 
 
