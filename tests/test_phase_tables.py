@@ -353,7 +353,8 @@ def test_where_and_points():
     assert found and found.point is not None
     row = made.at(**found.point)
     assert row["J"].constant is None and row["J"].terms == () and row["K"].terms
-    assert not full("relu").phase_table("K", "J").where(K="vanishes")
+    empty = full("relu").phase_table("K", "J").where(K="vanishes")
+    assert not empty and str(empty) == ("empty: K grows or stays of order 1 in every row, so nowhere it vanishes")
     assert not full("tanh").phase_table("K", "J").where(J="vanishes")
     with pytest.raises(MeanFieldError, match="is not in this table"):
         made.where(Q="grows")

@@ -446,10 +446,11 @@ class Solver:
         J_ = slope = None
         if self.gradients:
             slope = self._at(end.of_slope, q)
-            terms = {(t.power, int(t.logs)): self.S * t.coefficient for t in end.slope.terms}
-            left = end.slope.remainder
+            expanded = end.slope_expansion
+            terms = {(t.power, int(t.logs)): self.S * t.coefficient for t in expanded.terms}
+            left = expanded.remainder
             settled = isinstance(left, str) or bool(left / found.root < -1)
-            rest = None if settled else (left, int(end.slope.remainder_logs))
+            rest = None if settled else (left, int(expanded.remainder_logs))
             x0 = terms.pop((sp.S.Zero, 0), sp.S.Zero)
             grown, complete = found.summed(terms, rest)
             J_ = regular(None, x0)
@@ -547,7 +548,7 @@ class Solver:
         """J = Π (1 + S l^{-V} ⟨φ′²⟩_q)."""
         if end.of_slope[:2] == (0, 0):  # ⟨φ′²⟩ tends to a number
             found = product(self.S * end.of_slope[2], self.V, self.oracle)
-            bent = len(end.slope.terms) > 1 or not isinstance(end.slope.remainder, str)
+            bent = len(end.slope_expansion.terms) > 1 or not isinstance(end.slope_expansion.remainder, str)
             if found.is_regular or not bent or end.is_linear:
                 return found
             return (
