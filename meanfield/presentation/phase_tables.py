@@ -307,7 +307,7 @@ class PhaseTable:
             theorem = ""
             if {name, *held} >= {"J", "distance"} and name in ("J", "distance"):
                 theorem = "; the distance of two inputs over that after the first block is at most J, for every φ"
-            aside = any(len(leaf.found) > 1 or not leaf.found[0].laws for leaf in self.tree.leaves())  # type: ignore
+            aside = any(len(row.ways) > 1 or not row.ways[0].laws for row in self.rows)
             left = "; rows that are open or where the start decides are left aside" if aside else ""
             return f"{name} {' or '.join(does)} {scope}, so nowhere it {wanted}{theorem}{left}"
         return "no region is left"
