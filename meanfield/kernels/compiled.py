@@ -14,7 +14,8 @@ from meanfield.kernels.generate import HEADER, HELPER, block_source, few_source,
 from meanfield.kernels.plans import Plan, of_inputs, plan
 from meanfield.kernels.series import LADDER, Series, expand
 from meanfield.numeric.lowering import cache, printing
-from meanfield.numeric.lowering.assembly import MARGIN, Lowered, described, lower
+from meanfield.numeric.lowering.assembly import Lowered, described, lower
+from meanfield.numeric.lowering.evaluators import MARGIN
 from meanfield.numeric.lowering.pairs import _closed_box, _scales, closed_text, sine2_of
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.recursion import Recursion, closed
