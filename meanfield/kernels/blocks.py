@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.kernels import rows
 from meanfield.kernels.pairs import Network, Side, block_of, side_of
 from meanfield.results import MeanFieldError
 
@@ -56,9 +57,9 @@ class Work:
         right = right and self.Y is not None
         found = self._sides.get((right, at))
         if found is None:
-            rows = self.Y if right else self.X
-            assert rows is not None
-            found = side_of(self.network, rows[at : at + ROWS])
+            given = self.Y if right else self.X
+            assert given is not None
+            found = side_of(self.network, given[at : at + ROWS])
             with _sides_lock:
                 if self._kept + found.size <= KEPT:
                     self._sides[right, at] = found
@@ -69,7 +70,8 @@ class Work:
         """One block."""
         left = self.side(False, task[0])
         same = self.Y is None and task[0] == task[1]
-        found = block_of(self.network, left, left if same else self.side(True, task[1]), same)
+        right = left if same else self.side(True, task[1])
+        found = block_of(self.network, left, right, same, "distance" in self.quantities)
         return {n: found[n].astype(self.dtype, copy=False) for n in self.quantities}
 
     def apart(self, task: tuple[int, int]) -> Work:
@@ -89,8 +91,8 @@ class Work:
         theory, values = self.network.theory, self.network.values
         what = (theory.block, theory.first, values, self.network.depth, self.quantities, self.dtype.str, ROWS)
         digest.update(repr(what).encode())
-        for rows in (self.X, self.Y):
-            digest.update(b"-" if rows is None else np.ascontiguousarray(rows).tobytes())
+        for given in (self.X, self.Y):
+            digest.update(b"-" if given is None else np.ascontiguousarray(given).tobytes())
         return digest.hexdigest()
 
 
@@ -174,7 +176,7 @@ def place(work: Work, task: tuple[int, int], block: np.ndarray, target: Any) -> 
     n, m = block.shape
     target[a : a + n, b : b + m] = block
     if work.Y is None and a != b:
-        target[b : b + m, a : a + n] = block.T
+        target[b : b + m, a : a + n] = rows.transposed(block)
 
 
 def fill(

@@ -201,14 +201,10 @@ def workers(threads) -> int:
 
 
 def prepare(work: Work) -> None:
-    """Everything that is compiled or derived, before threads start."""
+    """What every block needs is compiled before threads start; what close pairs need, when the first is met."""
     network = work.network
-    if network.depth == 1:
-        return
-    if network.block is not None:
+    if network.depth > 1 and network.block is not None:
         _ = network.block.run
-    if network.few is not None:
-        _ = network.few.run
 
 
 def bounds(work: Work) -> dict[str, float]:
@@ -221,8 +217,10 @@ def bounds(work: Work) -> dict[str, float]:
     averages, grown = (network.error, network.growth(work.X)) if network.depth > 1 else (0.0, 1.0)
     K = averages * grown + 4 * np.finfo(float).eps * network.depth
     rounding = FLOAT32 if work.dtype == np.float32 else 0.0
-    apart = K + 1e-12 * network.depth if network.keeps_distances or network.depth == 1 else math.inf
-    found = {"K": K, "Theta": K * network.depth, "distance": apart}
+    found: dict[str, float] = {"K": K, "Theta": K * network.depth}
+    if "distance" in work.quantities:
+        kept = network.depth == 1 or network.keeps_distances
+        found["distance"] = K + 1e-12 * network.depth if kept else math.inf
     return {n: float(found[n] + rounding) for n in work.quantities}
 
 

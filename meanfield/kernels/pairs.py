@@ -16,8 +16,7 @@ import numpy as np
 import sympy as sp
 
 from meanfield.kernels import rows
-from meanfield.kernels.compiled import RUNGS, Loop, block_loop, few_loop
-from meanfield.kernels.generate import LEAST
+from meanfield.kernels.compiled import LEAST, RUNGS, Loop, block_loop, few_loop
 from meanfield.kernels.plans import NotCovered
 from meanfield.kernels.series import Series
 from meanfield.numeric.lowering.assembly import Lowered, lower
@@ -30,8 +29,10 @@ from meanfield.verbs.running import run
 from meanfield.verbs.selection import selected
 
 PARALLEL = Lock()  # one compiled parallel region at a time
+DERIVING = Lock()  # one thread derives what close pairs need
 JUMPS = 1 / np.sqrt(2 * LEAST)  # slope of an arcsine where a covariance still tells inputs apart
 ENGINE = 20_000  # pairs that the two-input recursions take at a time
+SAME = 1e-10  # 1 - c of inputs that may be equal
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,38 +243,37 @@ def side_of(network: Network, X: np.ndarray) -> Side:
     return Side(X, K, last, brought, network.block.series(brought), network.block.outside(brought))
 
 
-def block_of(network: Network, left: Side, right: Side, same: bool) -> dict[str, np.ndarray]:
-    """K, Theta and distance of all pairs of a row of `left` and one of `right`; same: the two are one side, whose upper
-    triangle is computed."""
+def block_of(network: Network, left: Side, right: Side, same: bool, distances: bool) -> dict[str, np.ndarray]:
+    """K, Theta and (distances) distance of all pairs of a row of `left` and one of `right`; same: the two are one side,
+    whose upper triangle is computed."""
     scale, shift = network.begin()
     scale /= left.X.shape[1]
     shape = (len(left.X), len(right.X))
     K_ab, flags = np.empty(shape), np.zeros(shape, dtype=np.uint8)
-    rows.gram(left.X, np.ascontiguousarray(right.X.T), scale, shift, K_ab)
     first = np.arange(1, shape[0] + 1) if same else np.zeros(shape[0], dtype=np.int64)
-    rows.close_at_start(K_ab, left.K, right.K, LEAST, first, flags)
+    rows.gram(left.X, np.ascontiguousarray(right.X.T), first, scale, shift, K_ab)
+    least = LEAST if distances or network.block is None else network.block.least
+    rows.close_at_start(K_ab, left.K, right.K, max(least, SAME), first, flags)
     held = {"K_ab": K_ab} | ({"Theta_ab": K_ab.copy()} if network.theta else {})
     if network.block is None:
         flags[:] = 2
     elif network.depth > 1:
-        _by_blocks(network, left, right, first, held, flags)
-    distance = np.empty(shape)
-    rows.distances(held["K_ab"], left.last["K"], right.last["K"], distance)
-    found = {"distance": distance, **held}
-    if same:
-        flags[np.tril_indices(shape[0])] = 0
-    where = np.nonzero(flags)
+        _by_blocks(network, left, right, first, held, flags, least)
+    found = dict(held)
+    if distances:
+        found["distance"] = np.empty(shape)
+        rows.distances(K_ab, left.last["K"], right.last["K"], first, found["distance"])
+    where = rows.flagged(flags, first)
     if where[0].size:
         _one_by_one(network, left, right, where, (scale, shift), found)
     if same:
         own = {"distance": np.zeros(shape[0]), "K_ab": left.last["K"], "Theta_ab": left.last.get("Theta")}
         for n, values in found.items():
             rows.mirror(values, own[n])
-    theta = {"Theta": found["Theta_ab"]} if network.theta else {}
-    return {"K": found["K_ab"], **theta, "distance": found["distance"]}
+    return {n.removesuffix("_ab"): values for n, values in found.items()}
 
 
-def _by_blocks(network: Network, left: Side, right: Side, first, held, flags) -> None:
+def _by_blocks(network: Network, left: Side, right: Side, first, held, flags, least: float) -> None:
     loop = network.block
     assert loop is not None and left.series is not None and right.series is not None
     flags[np.flatnonzero(left.outside)] = 2
@@ -287,7 +287,7 @@ def _by_blocks(network: Network, left: Side, right: Side, first, held, flags) ->
         tables += [a.a, b.a, a.tails, b.tails, (a.first, a.step)]
     values = [held[v.name] for v in loop.plan.state]
     sigma = network.sigma(loop.parameters)
-    loop.run(first, *values, left.brought, right.brought, sigma, network.depth, RUNGS, flags, *tables)
+    loop.run(first, *values, left.brought, right.brought, sigma, network.depth, least, RUNGS, flags, *tables)
 
 
 def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -> None:
@@ -316,8 +316,11 @@ def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -
     if network.depth == 1:
         out = {"distance": distance} | {n: K_ab for n in network.names}
         left_over = left_over[:0]
-    elif network.few is not None:
-        left_over = np.flatnonzero(_followed(network, KX, KY, distance, tilt, K_ab, out))
+    else:
+        with DERIVING:
+            loop = network.few
+        if loop is not None:
+            left_over = np.flatnonzero(_followed(network, loop, KX, KY, distance, tilt, K_ab, out))
     if left_over.size:
         more = network.engine(*(v[left_over] for v in (KX, KY, K_ab, distance)))
         for n, values in more.items():
@@ -326,10 +329,8 @@ def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -
         found[n][where] = values
 
 
-def _followed(network: Network, KX, KY, distance, tilt, K_ab, out) -> np.ndarray:
+def _followed(network: Network, loop: Loop, KX, KY, distance, tilt, K_ab, out) -> np.ndarray:
     """Pairs followed by their distance; returns which of them no series reaches."""
-    loop = network.few
-    assert loop is not None
     K, index = np.unique(np.concatenate([KX, KY]), return_inverse=True)
     brought = network.brought(loop, K)
     series = loop.series(brought)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from numba import njit
+
+SQUARE = 32  # rows and columns of what is turned over at a time
 
 
 @njit(cache=True, nogil=True)
-def gram(X, columns, scale, shift, out):
-    """out[a, b] = scale·Σ_k X[a, k] columns[k, b] + shift."""
+def gram(X, columns, first, scale, shift, out):
+    """out[a, b] = scale·Σ_k X[a, k] columns[k, b] + shift, for b from first[a] on."""
     for a in range(X.shape[0]):
-        row = out[a]
+        row = out[a, first[a] :]
         for b in range(row.size):
             row[b] = 0.0
         for k in range(X.shape[1]):
-            x, other = X[a, k], columns[k]
+            x, other = X[a, k], columns[k, first[a] :]
             for b in range(row.size):
                 row[b] += x * other[b]
         for b in range(row.size):
@@ -67,6 +70,24 @@ def close_at_start(K_ab, KX, KY, least, first, flags):
 
 
 @njit(cache=True, nogil=True)
+def flagged(flags, first):
+    """(rows, columns) of the pairs from first[a] on that are flagged."""
+    count = 0
+    for a in range(flags.shape[0]):
+        for b in range(first[a], flags.shape[1]):
+            count += flags[a, b] != 0
+    left, right = np.empty(count, np.int64), np.empty(count, np.int64)
+    if count > 0:
+        count = 0
+        for a in range(flags.shape[0]):
+            for b in range(first[a], flags.shape[1]):
+                if flags[a, b] != 0:
+                    left[count], right[count] = a, b
+                    count += 1
+    return left, right
+
+
+@njit(cache=True, nogil=True)
 def products(X, Y, left, right, scale, shift, out):
     """scale·x·y + shift of single pairs."""
     for p in range(left.size):
@@ -78,17 +99,34 @@ def products(X, Y, left, right, scale, shift, out):
 
 
 @njit(cache=True, nogil=True)
-def distances(K_ab, KX, KY, out):
-    """K_aa + K_bb - 2K_ab."""
+def distances(K_ab, KX, KY, first, out):
+    """K_aa + K_bb - 2K_ab, for b from first[a] on."""
     for a in range(K_ab.shape[0]):
-        for b in range(K_ab.shape[1]):
+        for b in range(first[a], K_ab.shape[1]):
             out[a, b] = KX[a] + KY[b] - 2.0 * K_ab[a, b]
 
 
 @njit(cache=True, nogil=True)
 def mirror(values, own):
-    """The upper triangle below, and the diagonal."""
-    for a in range(values.shape[0]):
+    """The upper triangle below, and the diagonal; a square at a time, which stays in the cache."""
+    n = values.shape[0]
+    for a0 in range(0, n, SQUARE):
+        for b0 in range(a0, n, SQUARE):
+            for b in range(b0, min(b0 + SQUARE, n)):
+                for a in range(a0, min(a0 + SQUARE, b)):
+                    values[b, a] = values[a, b]
+    for a in range(n):
         values[a, a] = own[a]
-        for b in range(a + 1, values.shape[0]):
-            values[b, a] = values[a, b]
+
+
+@njit(cache=True, nogil=True)
+def transposed(values):
+    """The transposed matrix, contiguous."""
+    n, m = values.shape
+    out = np.empty((m, n), values.dtype)
+    for a0 in range(0, n, SQUARE):
+        for b0 in range(0, m, SQUARE):
+            for b in range(b0, min(b0 + SQUARE, m)):
+                for a in range(a0, min(a0 + SQUARE, n)):
+                    out[b, a] = values[a, b]
+    return out
