@@ -133,35 +133,6 @@ def test_architectures_against_exact_iteration(kind):
     assert abs(found.Theta[0, 1] / float(exact["Theta_ab"]) - 1) < 1e-12
 
 
-CONTINUOUS = [n for n in mf.activations() if mf.activation(n).is_continuous]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", CONTINUOUS)
-def test_series_against_the_two_input_quadrature(name):
-    """Another quadrature of the same averages (panels over sum and difference), for every registered φ."""
-    theory = mf.derive(mf.activation(name).at({s.name: "1/5" for s in mf.activation(name).free_parameters}))
-    rng = np.random.default_rng(7)
-    X = rng.standard_normal((4, 8))
-    X[3] = X[0] + 0.02 * X[1]
-    try:
-        found = theory.kernel(X, sigma_w=1.2, sigma_b=0.1, depth=4)
-    except mf.MeanFieldError as error:
-        assert "exceeds" in str(error) or "infinite" in str(error)
-        return
-    if found.K.max() > 100:
-        return
-    a, b = np.array([0, 0, 1]), np.array([1, 3, 2])
-    K = 1.44 * X @ X.T / 8 + 0.01
-    start = {"K_aa": K[a, a], "K_bb": K[b, b], "K_ab": K[a, b]}
-    run = theory.propagate(sigma_w=1.2, sigma_b=0.1, depth=4, quantities=("K_aa", "K_bb", "K_ab", "Theta_ab"),
-                           start=start, every_layer=False)  # fmt: skip
-    size = np.sqrt(found.K[a, a] * found.K[b, b])
-    assert (np.abs(found.K[a, b] - run.K_ab[..., -1]) < 1e-10 * size).all()
-    size = np.sqrt(found.Theta[a, a] * found.Theta[b, b])
-    assert (np.abs(found.Theta[a, b] - run.Theta_ab[..., -1]) < 1e-8 * size).all()
-
-
 def test_series_of_a_polynomial_and_of_erf():
     """z³ + 1 has four coefficients; those of erf are known in closed form."""
     V = np.array([[0.3, 1.0, 4.0]])

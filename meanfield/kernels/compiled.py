@@ -12,7 +12,7 @@ import sympy as sp
 from meanfield import balls
 from meanfield.functions.piecewise import pieces
 from meanfield.kernels.generate import APART, HEADER, INLINE, block_source, few_source, parameters
-from meanfield.kernels.plans import Plan, of_inputs, plan
+from meanfield.kernels.plans import NotCovered, Plan, of_inputs, plan
 from meanfield.kernels.series import LADDER, Series, expand
 from meanfield.numeric.lowering import cache, printing
 from meanfield.numeric.lowering.assembly import MARGIN, Lowered, described, lower
@@ -120,7 +120,10 @@ def _generate(found: Plan, entry: str) -> tuple[str, dict[str, np.ndarray]]:
                 boxes += [(found.expansions[e].variance, *form[1]) for e in (one, other) if form[1] != (0.0, np.inf)]
                 error = max(error, MARGIN * _missed(form[0], texts, own, node, least < 0))
     used = sorted({p.group for s in found.pairings for n, p in s.items() if n not in functions})
-    body = block_source(found, functions) if entry == "block" else few_source(found)
+    try:
+        body = block_source(found, functions) if entry == "block" else few_source(found)
+    except MeanFieldError as error:  # maxima and other averages that only the recursion of two inputs lowers
+        raise NotCovered(str(error)) from error
     text = HEADER.format(summary=f"{entry} of pairs") + printing.helpers_for(texts + body)
     text += printing.decorated(APART + texts, INLINE) + body
     return text, {

@@ -36,7 +36,7 @@ def gradients(network: Network, X: np.ndarray, Y: np.ndarray | None, names: tupl
     except NotCovered:
         loop = None
     if loop is not None:
-        scale, shift = network.begin()
+        scale, shift = network.begin
         K_ab, first = np.empty(out.shape[:2]), np.zeros(len(X), dtype=np.int64)
         rows.gram(left.X, np.ascontiguousarray(right.X.T), first, scale / X.shape[1], shift, K_ab)
         held = {v.name: np.array(network.started(v.initial, K_ab)) for v in loop.plan.state}

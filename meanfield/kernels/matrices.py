@@ -214,7 +214,7 @@ def bounds(work: Work) -> dict[str, float]:
     ε Θ^L; that of Theta_ab, a sum of L such terms, L times as much.
     """
     network = work.network
-    averages, grown = (network.error, network.growth(work.X)) if network.depth > 1 else (0.0, 1.0)
+    averages, grown = (network.error, _growth(work)) if network.depth > 1 else (0.0, 1.0)
     K = averages * grown + 4 * np.finfo(float).eps * network.depth
     rounding = FLOAT32 if work.dtype == np.float32 else 0.0
     found: dict[str, float] = {"K": K, "Theta": K * network.depth}
@@ -222,6 +222,15 @@ def bounds(work: Work) -> dict[str, float]:
         kept = network.depth == 1 or network.keeps_distances
         found["distance"] = K + 1e-12 * network.depth if kept else math.inf
     return {n: float(found[n] + rounding) for n in work.quantities}
+
+
+def _growth(work: Work) -> float:
+    """The largest Θ/K at the last layer among inputs of the first block, which are computed in any case, or a few."""
+    if not work.network.theta:
+        return work.network.growth(work.X)
+    last = work.side(False, 0).last
+    with np.errstate(all="ignore"):
+        return float(np.nanmax(last["Theta"] / last["K"], initial=1.0))
 
 
 def _targets(work: Work, out) -> tuple[dict[str, Any], Journal | None]:

@@ -94,6 +94,7 @@ class Network:
         out = {n: np.broadcast_to(np.asarray(v, dtype=float), (self.depth,)) for n, v in self.values}
         return out | {L.name: np.full(self.depth, float(max(self.depth - 1, 1)))}
 
+    @cached_property
     def begin(self) -> tuple[float, float]:
         """(scale, shift) with K¹_ab = scale·x_a·x_b/N_0 + shift."""
         initial = self.theory.one_input.state[0].initial
@@ -111,7 +112,7 @@ class Network:
 
     def started(self, formula: sp.Expr, K: np.ndarray) -> np.ndarray:
         """A start as a function of the inputs' covariance, from K or K_ab at layer 1."""
-        scale, shift = self.begin()
+        scale, shift = self.begin
         known = {n: float(v[0]) for n, v in self.given.items()}
         Q0 = (K - shift) / scale if scale > 0 else np.zeros_like(K)
         return np.broadcast_to(first_value(formula, known | {"Q0": Q0, "c0": 1.0}), K.shape)
@@ -163,7 +164,7 @@ class Network:
 
     def growth(self, X: np.ndarray) -> float:
         """The largest Θ/K at the last layer, by which errors of single layers add up; a guess where Θ is infinite."""
-        scale, shift = self.begin()
+        scale, shift = self.begin
         K = np.square(X).sum(axis=1) * (scale / X.shape[1]) + shift
         K = np.unique(K)[:: max(1, K.size // 16)]
         try:
@@ -232,7 +233,7 @@ class Side:
 
 def side_of(network: Network, X: np.ndarray) -> Side:
     """A side of rows X."""
-    scale, shift = network.begin()
+    scale, shift = network.begin
     K = np.empty(len(X))
     rows.norms(X, K)
     K = K * (scale / X.shape[1]) + shift
@@ -246,7 +247,7 @@ def side_of(network: Network, X: np.ndarray) -> Side:
 def block_of(network: Network, left: Side, right: Side, same: bool, distances: bool) -> dict[str, np.ndarray]:
     """K, Theta and (distances) distance of all pairs of a row of `left` and one of `right`; same: the two are one side,
     whose upper triangle is computed."""
-    scale, shift = network.begin()
+    scale, shift = network.begin
     scale /= left.X.shape[1]
     shape = (len(left.X), len(right.X))
     K_ab, flags = np.empty(shape), np.zeros(shape, dtype=np.uint8)
@@ -325,8 +326,8 @@ def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -
         more = network.engine(*(v[left_over] for v in (KX, KY, K_ab, distance)))
         for n, values in more.items():
             out[n][left_over] = values
-    for n, values in out.items():
-        found[n][where] = values
+    for n, values in found.items():
+        values[where] = out[n]
 
 
 def _followed(network: Network, loop: Loop, KX, KY, distance, tilt, K_ab, out) -> np.ndarray:
