@@ -110,7 +110,7 @@ def compare(theory: mf.Theory, step, name: str, limit: float, depth: int = DEPTH
         A, B, AB, T = reference(step, name, X[i], X[j], depth)
         size, theta = math.sqrt(A * B), math.sqrt(found.Theta[i, i] * found.Theta[j, j])
         assert abs(found.K[i, j] - AB) < limit * size and abs(found.Theta[i, j] - T) < limit * theta, (i, j)
-        if i != j:
+        if size - AB > 1e-2 * size:  # else the reference has no digits of it
             assert abs(found.distance[i, j] / (A + B - 2 * AB) - 1) < 10 * limit
     assert abs(off.K[0, 0] - reference(step, name, X[0], X[0], depth)[0]) > limit * off.K[0, 0]
 

@@ -69,6 +69,7 @@ def chosen(most: int = 5) -> str:
 
 def fit(depth: int, square: float = 1.2, bias: float = SIGMA_B2):
     """A `GaussianProcessRegressor` whose σ_w and σ_b, scale and noise are fitted at this many layers."""
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import ConstantKernel, WhiteKernel
 
@@ -78,7 +79,9 @@ def fit(depth: int, square: float = 1.2, bias: float = SIGMA_B2):
     kernel = ConstantKernel(0.1, (1e-4, 1e3)) * mf.nngp(
         theory(), **at, sigma_w_bounds=(0.1, 10), sigma_b_bounds=(1e-2, 10)
     ) + WhiteKernel(1e-3, (1e-6, 1))
-    return GaussianProcessRegressor(kernel=kernel).fit(data().X, data().targets)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # noise that vanishes, within its bounds, is an answer
+        return GaussianProcessRegressor(kernel=kernel).fit(data().X, data().targets)
 
 
 def fitted(depths=(1, 2, 4)) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.kernels import rows
-from meanfield.kernels.pairs import Network, Side, block_of, side_of
+from meanfield.kernels.pairs import LOST, Network, Side, block_of, side_of
 from meanfield.results import MeanFieldError
 
 ROWS = 512  # inputs of a block
@@ -72,7 +72,8 @@ class Work:
         same = self.Y is None and task[0] == task[1]
         right = left if same else self.side(True, task[1])
         found = block_of(self.network, left, right, same, "distance" in self.quantities)
-        return {n: found[n].astype(self.dtype, copy=False) for n in self.quantities}
+        out = {n: found[n].astype(self.dtype, copy=False) for n in self.quantities}
+        return out | {LOST: found[LOST]} if LOST in found else out
 
     def apart(self, task: tuple[int, int]) -> Work:
         """One block as work of its own, to be sent away."""
@@ -145,7 +146,7 @@ class Journal:
 
     def __init__(self, target: Path, work: Work) -> None:
         self.path = target.with_name(target.name + ".blocks")
-        self.key, self.done = work.key, set[tuple[int, int]]()
+        self.key, self.done, self.lost = work.key, set[tuple[int, int]](), False
         if self.path.exists():
             text = self.path.read_text()
             lines = text.splitlines()
@@ -157,17 +158,19 @@ class Journal:
             # a line that was cut off by a kill is a block that is not done
             whole = [line.split(" ") for line in lines[1:] if line.endswith(".")]
             self.done = {(int(line[0]), int(line[1])) for line in whole if len(line) == 3}
+            self.lost = any(line[2] == "~." for line in whole if len(line) == 3)
             if not text.endswith("\n"):
                 with self.path.open("a") as file:
                     file.write("\n")
         else:
             self.path.write_text(self.key + "\n")
 
-    def add(self, task: tuple[int, int]) -> None:
-        """A block is in the files."""
+    def add(self, task: tuple[int, int], lost: bool) -> None:
+        """A block is in the files; lost: with a distance that nothing bounds."""
         self.done.add(task)
+        self.lost |= lost
         with self.path.open("a") as file:
-            file.write(f"{task[0]} {task[1]} .\n")
+            file.write(f"{task[0]} {task[1]} {'~' if lost else ''}.\n")
 
 
 def place(work: Work, task: tuple[int, int], block: np.ndarray, target: Any) -> None:
@@ -186,22 +189,24 @@ def fill(
     executor: Executor | None = None,
     journal: Journal | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> None:
-    """All blocks into arrays; progress(done, all) is told after each."""
+) -> bool:
+    """All blocks into arrays; progress(done, all) is told after each. Returns whether all distances are bounded."""
     tasks = work.tasks()
     left = [t for t in tasks if journal is None or t not in journal.done]
-    done = len(tasks) - len(left)
+    done, bounded = len(tasks) - len(left), journal is None or not journal.lost
     for task, block in blocks(work, left, threads, executor):
         for name, target in targets.items():
             place(work, task, block[name], target)
+        bounded &= LOST not in block
         if journal is not None:
-            journal.add(task)
+            journal.add(task, LOST in block)
         done += 1
         if progress is not None:
             progress(done, len(tasks))
     for target in targets.values():
         if hasattr(target, "flush"):
             target.flush()
+    return bounded
 
 
 def product(work: Work, v: np.ndarray, threads: int, executor: Executor | None = None) -> np.ndarray:

@@ -25,7 +25,7 @@ from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbols import K_aa, K_ab, K_bb, Z
 
 RUNGS = np.array(LADDER)
-LEAST = 1e-4  # 1 - c from which on a covariance says how far two inputs are apart
+LEAST = 1e-3  # 1 - c from which on a covariance says how far two inputs are apart
 _COVARIANCE = ("product", "slope")  # pairings that a covariance answers
 SERIES = 2e-14  # of √(⟨f²⟩⟨g²⟩): what coefficients read off tables miss
 
@@ -122,8 +122,8 @@ def _generate(found: Plan, entry: str) -> tuple[str, dict[str, np.ndarray]]:
     used = sorted({p.group for s in found.pairings for n, p in s.items() if n not in functions})
     try:
         body = block_source(found, functions) if entry == "block" else few_source(found)
-    except MeanFieldError as error:  # maxima and other averages that only the recursion of two inputs lowers
-        raise NotCovered(str(error)) from error
+    except MeanFieldError as open_node:  # maxima and other averages that only the recursion of two inputs lowers
+        raise NotCovered(str(open_node)) from open_node
     text = HEADER.format(summary=f"{entry} of pairs") + printing.helpers_for(texts + body)
     text += printing.decorated(APART + texts, INLINE) + body
     return text, {

@@ -16,6 +16,7 @@ import sympy as sp
 from meanfield.arguments import choice, path, provides, shown, whole
 from meanfield.arguments import names as names_of
 from meanfield.kernels.blocks import Journal, Work, fill, product
+from meanfield.kernels.compiled import LEAST
 from meanfield.kernels.data import inputs
 from meanfield.kernels.pairs import Network, side_of
 from meanfield.limits import require_memory
@@ -36,8 +37,9 @@ class Kernels:
     """Kernels of a data set at the last layer: arrays `K`, `Theta`, `distance`, those that were asked for.
 
     values: the arrays by name (memory maps where files were named); error: bounds by name, of K over √(K_aa K_bb), of
-    Theta over √(Theta_aa Theta_bb), of the distance over itself (inf behind a LayerNorm on activations, where it is a
-    difference of covariances); depth: the layer; parameters: σ's and further numbers.
+    Theta over √(Theta_aa Theta_bb), of the distance over itself (inf behind a LayerNorm on activations, and of close
+    inputs where φ jumps off 0 or has a branch point: there it is a difference of covariances); depth: the layer;
+    parameters: σ's and further numbers.
     """
 
     values: dict[str, Any]
@@ -126,7 +128,8 @@ def kernel(
     error = bounds(work)
     targets, journal = _targets(work, out)
     prepare(work)
-    fill(work, targets, count, executor, journal, progress)
+    if not fill(work, targets, count, executor, journal, progress) and "distance" in error:
+        error["distance"] = math.inf
     return Kernels(targets, error, work.network.depth, dict(work.network.values))
 
 
@@ -211,7 +214,8 @@ def bounds(work: Work) -> dict[str, float]:
     """Bounds of the relative error, to first order: what an average misses in one layer grows on as K and J do.
 
     Between layers l and L an error of K_ab^l grows by J_ab ≤ J^{l,L}, so that in all it is at most ε Σ K^l J^{l,L} ≤
-    ε Θ^L; that of Theta_ab, a sum of L such terms, L times as much.
+    ε Θ^L; that of Theta_ab, a sum of L such terms, L times as much. A distance is a difference of covariances where it
+    is at least 2·LEAST of them; of closer inputs it is followed by itself.
     """
     network = work.network
     averages, grown = (network.error, _growth(work)) if network.depth > 1 else (0.0, 1.0)
@@ -220,7 +224,7 @@ def bounds(work: Work) -> dict[str, float]:
     found: dict[str, float] = {"K": K, "Theta": K * network.depth}
     if "distance" in work.quantities:
         kept = network.depth == 1 or network.keeps_distances
-        found["distance"] = K + 1e-12 * network.depth if kept else math.inf
+        found["distance"] = K / (2 * LEAST) + 1e-12 * network.depth if kept else math.inf
     return {n: float(found[n] + rounding) for n in work.quantities}
 
 

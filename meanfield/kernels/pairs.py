@@ -32,6 +32,7 @@ PARALLEL = Lock()  # one compiled parallel region at a time
 DERIVING = Lock()  # one thread derives what close pairs need
 JUMPS = 1 / np.sqrt(2 * LEAST)  # slope of an arcsine where a covariance still tells inputs apart
 ENGINE = 20_000  # pairs that the two-input recursions take at a time
+LOST = "lost"  # the mark of a block with a distance that nothing bounds
 SAME = 1e-10  # 1 - c of inputs that may be equal
 
 
@@ -176,9 +177,10 @@ class Network:
         with np.errstate(all="ignore"):
             return float(np.nanmax(found.Theta[..., -1] / found.K[..., -1], initial=1.0))
 
-    def engine(self, KX, KY, K_ab, distance) -> dict[str, np.ndarray]:
-        """Pairs by the two-input recursions of `propagate`."""
-        parts = []
+    def engine(self, KX, KY, K_ab, distance) -> tuple[dict[str, np.ndarray], bool]:
+        """Pairs by the two-input recursions of `propagate`, and whether their distance is a difference of covariances,
+        because none of these recursions follows it."""
+        parts, lost = [], False
         for at in range(0, KX.size, ENGINE):
             here = slice(at, at + ENGINE)
             norms = {"K_aa": KX[here], "K_bb": KY[here]}
@@ -194,7 +196,8 @@ class Network:
             one = {n: getattr(found, n)[..., -1] for n in self.names}
             one["distance"] = np.maximum(found.K_aa[..., -1] + found.K_bb[..., -1] - 2 * one["K_ab"], 0.0)
             parts.append(one)
-        return {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}
+            lost = True
+        return {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}, lost
 
 
 def _refuse(diverged: np.ndarray, K: np.ndarray | None) -> None:
@@ -246,7 +249,7 @@ def side_of(network: Network, X: np.ndarray) -> Side:
 
 def block_of(network: Network, left: Side, right: Side, same: bool, distances: bool) -> dict[str, np.ndarray]:
     """K, Theta and (distances) distance of all pairs of a row of `left` and one of `right`; same: the two are one side,
-    whose upper triangle is computed."""
+    whose upper triangle is computed. "lost" is in it where some distance is a difference that nothing bounds."""
     scale, shift = network.begin
     scale /= left.X.shape[1]
     shape = (len(left.X), len(right.X))
@@ -265,13 +268,13 @@ def block_of(network: Network, left: Side, right: Side, same: bool, distances: b
         found["distance"] = np.empty(shape)
         rows.distances(K_ab, left.last["K"], right.last["K"], first, found["distance"])
     where = rows.flagged(flags, first)
-    if where[0].size:
-        _one_by_one(network, left, right, where, (scale, shift), found)
+    lost = where[0].size > 0 and _one_by_one(network, left, right, where, (scale, shift), found)
     if same:
         own = {"distance": np.zeros(shape[0]), "K_ab": left.last["K"], "Theta_ab": left.last.get("Theta")}
         for n, values in found.items():
             rows.mirror(values, own[n])
-    return {n.removesuffix("_ab"): values for n, values in found.items()}
+    out = {n.removesuffix("_ab"): values for n, values in found.items()}
+    return out | {LOST: np.array(True)} if lost and distances else out
 
 
 def _by_blocks(network: Network, left: Side, right: Side, first, held, flags, least: float) -> None:
@@ -291,8 +294,8 @@ def _by_blocks(network: Network, left: Side, right: Side, first, held, flags, le
     loop.run(first, *values, left.brought, right.brought, sigma, network.depth, least, RUNGS, flags, *tables)
 
 
-def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -> None:
-    """Pairs that the blocks leave out, in place."""
+def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -> bool:
+    """Pairs that the blocks leave out, in place; whether a distance is a difference of covariances."""
     distance, tilt = np.empty(where[0].size), np.empty(where[0].size)
     a, b = where[0], where[1]
     rows.apart(left.X, right.X, a, b, line[0], left.K, right.K, distance, tilt)
@@ -304,7 +307,8 @@ def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -
         values[twins] = own[n][twins[0]]
     rest = np.flatnonzero(~same)
     if not rest.size:
-        return
+        return False
+    lost = False
     where, distance, tilt = tuple(w[rest] for w in where), distance[rest], tilt[rest]
     KX, KY = left.K[where[0]], right.K[where[1]]
     K_ab = np.empty(rest.size)
@@ -323,11 +327,12 @@ def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -
         if loop is not None:
             left_over = np.flatnonzero(_followed(network, loop, KX, KY, distance, tilt, K_ab, out))
     if left_over.size:
-        more = network.engine(*(v[left_over] for v in (KX, KY, K_ab, distance)))
+        more, lost = network.engine(*(v[left_over] for v in (KX, KY, K_ab, distance)))
         for n, values in more.items():
             out[n][left_over] = values
     for n, values in found.items():
         values[where] = out[n]
+    return lost
 
 
 def _followed(network: Network, loop: Loop, KX, KY, distance, tilt, K_ab, out) -> np.ndarray:
