@@ -214,6 +214,47 @@ def test_the_first_layer_is_the_input():
     assert one.K.tolist() == [[0.0]] and one.distance.tolist() == [[0.0]]
 
 
+@pytest.mark.slow
+def test_close_inputs_behind_jumps():
+    """sign, whose averages rise like the root of the distance, against the textbook's arcsine with 60 digits."""
+    mp.mp.dps = 60
+    x, u = np.random.default_rng(2).standard_normal((2, 8))
+    X = np.array([x, x + 1e-2 * u, x + 1e-3 * u, x + 1e-7 * u, x * (1 + 1e-7), -x])
+    found = mf.derive("sign").kernel(X, sigma_w=1.5, sigma_b=0.1, depth=4, quantities=("K", "distance"))
+    w2, b2 = mp.mpf(1.5) ** 2, mp.mpf(0.1) ** 2
+    for j in range(1, 6):
+        A, B, AB = (
+            w2 * mp.fsum(mp.mpf(float(p)) * mp.mpf(float(q)) for p, q in zip(r, s)) / 8 + b2
+            for r, s in ((x, x), (X[j], X[j]), (x, X[j]))
+        )
+        for _ in range(3):
+            AB = w2 * 2 / mp.pi * mp.asin(AB / mp.sqrt(A * B)) + b2
+            A = B = w2 + b2
+        assert abs(found.K[0, j] / AB - 1) < 1e-9
+        assert abs(mp.mpf(float(found.distance[0, j])) / (A + B - 2 * AB) - 1) < found.error["distance"] < 1e-8
+    shifted = mf.derive("step(z - 1/2)").kernel(X, sigma_w=1.5, sigma_b=0.1, depth=4, quantities=("K", "distance"))
+    assert shifted.error == {"K": np.inf, "distance": np.inf}  # nothing follows these
+    far = mf.derive("step(z - 1/2)").kernel(X[[0, 5]], sigma_w=1.5, sigma_b=0.1, depth=4, quantities=("K", "distance"))
+    assert far.error["K"] < 1e-9 and far.error["distance"] < 1e-6
+
+
+@pytest.mark.slow
+def test_the_ordered_phase_by_covariances():
+    """K alone needs no distance: 60 layers beyond which all inputs are one, as with the distance and with 60 digits."""
+    X = np.random.default_rng(0).standard_normal((5, 8))
+    at = {"sigma_w": 0.8, "sigma_b": 0.3, "depth": 61}
+    theory = mf.derive("erf")
+    K, both = theory.kernel(X, **at, quantities="K"), theory.kernel(X, **at)
+    theta = theory.kernel(X, **at, quantities="Theta")
+    mp.mp.dps = 40
+    for j in range(1, 5):
+        A, B, AB, T = erf_pair(X[0], X[j], 61, 0.8, 0.3)
+        for found, exact in ((K.K[0, j], AB), (both.K[0, j], AB), (theta.Theta[0, j], T), (both.Theta[0, j], T)):
+            assert abs(mp.mpf(float(found)) / exact - 1) < 1e-14
+        assert abs(mp.mpf(float(both.distance[0, j])) / (A + B - 2 * AB) - 1) < both.error["distance"]
+    assert K.K[0, 1] != theory.kernel(X, **(at | {"sigma_w": 0.8 * (1 + 1e-13)}), quantities="K").K[0, 1]
+
+
 def test_a_distance_that_is_a_difference_has_no_bound():
     """Behind a LayerNorm on activations nothing follows the distance; elsewhere its bound holds."""
     rows = np.random.default_rng(0).normal(size=(3, 8))

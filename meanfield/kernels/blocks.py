@@ -166,7 +166,7 @@ class Journal:
             self.path.write_text(self.key + "\n")
 
     def add(self, task: tuple[int, int], lost: bool) -> None:
-        """A block is in the files; lost: with a distance that nothing bounds."""
+        """A block is in the files; lost: marked LOST."""
         self.done.add(task)
         self.lost |= lost
         with self.path.open("a") as file:
@@ -190,7 +190,7 @@ def fill(
     journal: Journal | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> bool:
-    """All blocks into arrays; progress(done, all) is told after each. Returns whether all distances are bounded."""
+    """All blocks into arrays; progress(done, all) is told after each. Returns whether all bounds hold."""
     tasks = work.tasks()
     left = [t for t in tasks if journal is None or t not in journal.done]
     done, bounded = len(tasks) - len(left), journal is None or not journal.lost
@@ -209,16 +209,17 @@ def fill(
     return bounded
 
 
-def product(work: Work, v: np.ndarray, threads: int, executor: Executor | None = None) -> np.ndarray:
-    """The kernel times the columns of v, without the kernel; blocks are added in one order."""
+def product(work: Work, v: np.ndarray, threads: int, executor: Executor | None = None) -> tuple[np.ndarray, bool]:
+    """(the kernel times the columns of v, without the kernel; whether its bounds hold). Blocks are added in one order."""
     (name,) = work.quantities
     out = np.zeros((work.shape[0], v.shape[1]))
     parts: dict[tuple[int, int], dict[str, np.ndarray]] = {}
     order = work.tasks()
-    ready = iter(order)
+    ready, bounded = iter(order), True
     expected = next(ready, None)
     for task, block in blocks(work, order, threads, executor):
         parts[task] = {"block": block[name]}
+        bounded &= LOST not in block
         while expected is not None and expected in parts:
             one, (a, b) = parts.pop(expected)["block"], expected
             n, m = one.shape
@@ -226,4 +227,4 @@ def product(work: Work, v: np.ndarray, threads: int, executor: Executor | None =
             if work.Y is None and a != b:
                 out[b : b + m] += np.einsum("ab,ac->bc", one, v[a : a + n])
             expected = next(ready, None)
-    return out
+    return out, bounded

@@ -64,7 +64,8 @@ class KernelOperator:
     """One kernel of a data set as a linear map: products K @ v and the diagonal, the matrix itself never stored.
 
     shape, dtype, `matvec`, `matmat`, `@` and `diagonal()` are those of SciPy's linear operators
-    (`scipy.sparse.linalg.aslinearoperator` takes it). Each product computes the kernel once more, in blocks.
+    (`scipy.sparse.linalg.aslinearoperator` takes it). Each product computes the kernel once more, in blocks; `error`
+    bounds the entries, as that of `Kernels`.
     """
 
     def __init__(self, work: Work, threads: int, executor: Executor | None, error: float) -> None:
@@ -79,7 +80,10 @@ class KernelOperator:
                 f"A product of a kernel of shape {self.shape} with an array of shape {v.shape} was asked for; its "
                 f"first axis must have {self.shape[1]} entries."
             )
-        return product(self._work, v, self._threads, self._executor)
+        found, bounded = product(self._work, v, self._threads, self._executor)
+        if not bounded:
+            self.error = unbounded(self._work).get(self._work.quantities[0], self.error)
+        return found
 
     def matvec(self, v) -> np.ndarray:
         """K v of one vector."""
@@ -128,8 +132,8 @@ def kernel(
     error = bounds(work)
     targets, journal = _targets(work, out)
     prepare(work)
-    if not fill(work, targets, count, executor, journal, progress) and "distance" in error:
-        error["distance"] = math.inf
+    if not fill(work, targets, count, executor, journal, progress):
+        error |= unbounded(work)
     return Kernels(targets, error, work.network.depth, dict(work.network.values))
 
 
@@ -226,6 +230,15 @@ def bounds(work: Work) -> dict[str, float]:
         kept = network.depth == 1 or network.keeps_distances
         found["distance"] = K / (2 * LEAST) + 1e-12 * network.depth if kept else math.inf
     return {n: float(found[n] + rounding) for n in work.quantities}
+
+
+def unbounded(work: Work) -> dict[str, float]:
+    """Which bounds do not hold where the distance of close inputs could not be followed: its own, and of K (of Theta,
+    where that is followed) where averages are of functions that jump, which magnify what a covariance has lost."""
+    block = work.network.block
+    steady = block is not None and block.least < 0
+    magnified = () if steady else ("Theta",) if work.network.theta else ("K",)
+    return dict.fromkeys((n for n in ("distance", *magnified) if n in work.quantities), math.inf)
 
 
 def _growth(work: Work) -> float:

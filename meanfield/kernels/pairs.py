@@ -32,7 +32,7 @@ PARALLEL = Lock()  # one compiled parallel region at a time
 DERIVING = Lock()  # one thread derives what close pairs need
 JUMPS = 1 / np.sqrt(2 * LEAST)  # slope of an arcsine where a covariance still tells inputs apart
 ENGINE = 20_000  # pairs that the two-input recursions take at a time
-LOST = "lost"  # the mark of a block with a distance that nothing bounds
+LOST = "lost"  # the mark of a block with close inputs whose distance nothing follows
 SAME = 1e-10  # 1 - c of inputs that may be equal
 
 
@@ -249,7 +249,7 @@ def side_of(network: Network, X: np.ndarray) -> Side:
 
 def block_of(network: Network, left: Side, right: Side, same: bool, distances: bool) -> dict[str, np.ndarray]:
     """K, Theta and (distances) distance of all pairs of a row of `left` and one of `right`; same: the two are one side,
-    whose upper triangle is computed. "lost" is in it where some distance is a difference that nothing bounds."""
+    whose upper triangle is computed. LOST is in it where close inputs had to be followed by their covariance."""
     scale, shift = network.begin
     scale /= left.X.shape[1]
     shape = (len(left.X), len(right.X))
@@ -274,7 +274,7 @@ def block_of(network: Network, left: Side, right: Side, same: bool, distances: b
         for n, values in found.items():
             rows.mirror(values, own[n])
     out = {n.removesuffix("_ab"): values for n, values in found.items()}
-    return out | {LOST: np.array(True)} if lost and distances else out
+    return out | {LOST: np.array(True)} if lost else out
 
 
 def _by_blocks(network: Network, left: Side, right: Side, first, held, flags, least: float) -> None:
@@ -295,7 +295,7 @@ def _by_blocks(network: Network, left: Side, right: Side, first, held, flags, le
 
 
 def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -> bool:
-    """Pairs that the blocks leave out, in place; whether a distance is a difference of covariances."""
+    """Pairs that the blocks leave out, in place; whether some of them are followed by their covariance."""
     distance, tilt = np.empty(where[0].size), np.empty(where[0].size)
     a, b = where[0], where[1]
     rows.apart(left.X, right.X, a, b, line[0], left.K, right.K, distance, tilt)

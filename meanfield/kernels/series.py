@@ -133,7 +133,7 @@ class Table:
     """The cells of one function that were met so far."""
 
     def __init__(self, f: sp.Expr, slope: sp.Expr | None) -> None:
-        self.f, self.slope = f, slope
+        self.f, self.slope, self.jumps = f, slope, bool(pieces(f, Z[0]).jumps())
         self.cells: dict[int, Cell] = {}
 
     def cell(self, index: int) -> Cell:
@@ -144,6 +144,8 @@ class Table:
             for rung in range(4, len(LADDER)):
                 a, square, slopes = _coefficients(self.f, self.slope, V, LADDER[rung])
                 tails, done = _tails(a, square, slopes, rung)
+                if self.jumps:  # ⟨f′²⟩ is infinite, whatever the pieces' slopes are
+                    tails[1] = 1.0
                 if done:
                     break
             k = np.arange(DEGREE + 1)
