@@ -210,7 +210,7 @@ def fill(
 
 
 def product(work: Work, v: np.ndarray, threads: int, executor: Executor | None = None) -> tuple[np.ndarray, bool]:
-    """(the kernel times the columns of v, without the kernel; whether its bounds hold). Blocks are added in one order."""
+    """(kernel times columns of v, without the kernel; whether its bounds hold); blocks are added in one order."""
     (name,) = work.quantities
     out = np.zeros((work.shape[0], v.shape[1]))
     parts: dict[tuple[int, int], dict[str, np.ndarray]] = {}
