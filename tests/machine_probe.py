@@ -9,7 +9,7 @@ import sys
 import numpy as np
 
 import meanfield as mf
-from meanfield.numeric.lowering.assembly import ROUNDING
+from meanfield.numeric.lowering.evaluators import ROUNDING
 from meanfield.numeric.lowering.scalar import scalar
 from meanfield.numeric.quadrature import rules
 from meanfield.numeric.quadrature import tables as quadrature

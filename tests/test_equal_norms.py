@@ -11,7 +11,7 @@ import sympy as sp
 from scipy.special import erf
 
 import meanfield as mf
-from meanfield.numeric.lowering import assembly, printing, stretches
+from meanfield.numeric.lowering import evaluators, printing, stretches
 from meanfield.symbolic.averages.stretch import Stretch, stretch
 from meanfield.symbols import K, Z, distance
 
@@ -185,7 +185,7 @@ def test_the_measured_error_sees_a_rule_with_too_few_nodes(monkeypatch):
 
     def error_of(rules):
         monkeypatch.setattr(stretches, "RULES", rules)
-        functions = assembly.Functions()
+        functions = evaluators.Functions()
         used = [functions.of(part) for part in stretches.parts(node)]
         source = functions.text + stretches.text(node, "s", *used)
         table = functions.arrays[f"T{used[0].split('_')[1]}"]
@@ -196,9 +196,9 @@ def test_the_measured_error_sees_a_rule_with_too_few_nodes(monkeypatch):
     assert wrong[0] > 1e-9
     unknown = "def s(V, apart, T):\n    return math.nan\n"  # what gives nan has no error, not an error of 0
     assert stretches.error(node, unknown, "s", np.zeros((1, 10))) == math.inf
-    monkeypatch.setattr(assembly, "stretch_error", lambda *_: math.inf)
+    monkeypatch.setattr(evaluators, "stretch_error", lambda *_: math.inf)
     with pytest.raises(mf.MeanFieldError, match="not compiled"):
-        assembly.Functions().of(node)
+        evaluators.Functions().of(node)
 
 
 # ------------------------------------------------------------------------------------------------ coordinates

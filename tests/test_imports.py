@@ -73,7 +73,8 @@ numeric.lowering.common
 numeric.lowering.loops numeric.lowering.stages numeric.lowering.lockstep numeric.lowering.modules
 numeric.lowering.scalar numeric.lowering.pairs
 numeric.lowering.stretches numeric.lowering.parametric_check numeric.lowering.parametric numeric.lowering.chords
-numeric.lowering.chord_check numeric.lowering.near_zero numeric.lowering.assembly
+numeric.lowering.chord_check numeric.lowering.near_zero numeric.lowering.canonical
+numeric.lowering.evaluators numeric.lowering.assembly
 numeric.tokens.functions numeric.tokens.expansions numeric.tokens.fields numeric.tokens.walk numeric.tokens.sampling
 numeric.phase numeric.places numeric.starts numeric.solvers numeric.gradients numeric.memory numeric.fluctuations
 numeric.pair_corrections numeric.correlations numeric.neutrality numeric.sampled numeric.sweeps numeric.widths
@@ -97,7 +98,8 @@ empirical.network.network empirical.network.stored
 empirical.observables.correlators empirical.observables.mixed empirical.observables.differentials
 empirical.observables.norms empirical.observables.classes
 empirical.observables.inputs empirical.observables.wanted empirical.observables.measurement
-empirical.cuda.kernels empirical.cuda.compilation empirical.cuda.launches empirical.cuda.device
+empirical.cuda.cooperation empirical.cuda.kernels empirical.cuda.compilation empirical.cuda.launches
+empirical.cuda.device
 empirical.ensemble.blocks empirical.ensemble.parallel empirical.ensemble.running empirical.ensemble.scaleout
 empirical.ensemble.ensemble
 empirical.shared.criticality empirical.shared.weights empirical.shared.curves

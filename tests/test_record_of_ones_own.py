@@ -28,7 +28,7 @@ from meanfield.empirical import (
     run_ensemble,
 )
 from meanfield.empirical.cuda.compilation import kernel
-from meanfield.empirical.cuda.kernels import mark, product
+from meanfield.empirical.cuda.cooperation import mark, product
 from meanfield.empirical.cuda.launches import LAUNCHES, on_device
 from meanfield.empirical.network.carried import TangentKernel, Tangents
 from meanfield.empirical.network.shapes import Shapes

@@ -21,7 +21,7 @@ import meanfield as mf
 from meanfield import balls
 from meanfield.functions.activations import activation
 from meanfield.numeric.lowering import conditional, pair_check, pairs, planes, printing, scalar
-from meanfield.numeric.lowering.assembly import ROUNDING
+from meanfield.numeric.lowering.evaluators import ROUNDING
 from meanfield.numeric.quadrature import evaluation, waves
 from meanfield.numeric.quadrature import tables as quadrature
 from meanfield.results import InfiniteAverage, MeanFieldError

@@ -22,6 +22,8 @@ REFERENCE = {
     "bell": lambda x: mp.exp(-x * x / 2),
     "erf": mp.erf,
     "normal_cdf": mp.ncdf,
+    "sin": mp.sin,
+    "cos": mp.cos,
 }
 
 
@@ -29,6 +31,9 @@ def _points(name):
     rng = np.random.default_rng(0)
     small = 10.0 ** rng.uniform(-20, 2.5, 150) * rng.choice([-1, 1], 150)
     x = np.r_[rng.standard_normal(200) * 2, rng.standard_normal(100) * 20, small, -0.4142, 0.41422, 2.4143, 1.0, 0.0]
+    if name in ("sin", "cos"):  # next to its zeros, and as far as 10⁶
+        turns = np.pi / 2 * np.r_[np.arange(-60, 60), rng.integers(1, 600_000, 120)]
+        return np.r_[x, turns, np.nextafter(turns, 0), rng.uniform(-1e6, 1e6, 300)]
     return {"expm1_below": -np.abs(x), "log1p_unit": np.abs(x) % 1.0}.get(name, x)
 
 
@@ -87,6 +92,28 @@ def test_ends():
         assert [elementary.exp(x) for x in ends] == [0, 0, np.inf, np.inf]
         assert [elementary.arctan(x) for x in ends] == [-np.pi / 2, -np.pi / 2, np.pi / 2, np.pi / 2]
     assert elementary.exp(np.float64(-744.0)) == pytest.approx(float(mp.exp(-744)), abs=5e-324)
+
+
+def _far_off(name, x, value):
+    """How far the nearest number with this sine (cosine) is from x, in units in the last place of x."""
+    with mp.workdps(340):
+        inverse = (mp.asin if name == "sin" else mp.acos)(mp.mpf(float(value)))
+        images = (inverse, mp.pi - inverse) if name == "sin" else (inverse, -inverse)
+        turns = ((mp.mpf(x) - y) / (2 * mp.pi) for y in images)
+        # an arc sine next to 1 has half the digits
+        return max(min(abs(t - mp.nint(t)) for t in turns) * 2 * mp.pi - mp.mpf("2e-8"), 0) / mp.mpf(np.spacing(x))
+
+
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_of_large_numbers(name):
+    """Up to two units away; control: three units beside it."""
+    rng, function = np.random.default_rng(0), getattr(elementary, name)
+    for x in (10.0 ** rng.uniform(6, 300, 100)).tolist():
+        assert _far_off(name, x, function(np.float64(x))) < 2
+    for x in (10.0 ** rng.uniform(9, 13, 20)).tolist():
+        assert _far_off(name, x, function(np.float64(x + 3 * np.spacing(x)))) > 2
+    with np.errstate(all="ignore"):
+        assert np.isnan(function(np.float64(np.inf))) and np.isnan(function(np.float64(-np.inf)))
 
 
 def _interpolated(f, degree):
@@ -162,7 +189,7 @@ def test_polynomials_are_made_again(name):
     assert len(expected) == len(found) or expected[0] == 1.0
 
 
-LOOPS = [name for name, entry in TWINS.items() if entry.continuous and name not in ("sin", "cos", "monomial")]
+LOOPS = [name for name, entry in TWINS.items() if entry.continuous]
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n != "tanh")) for n in LOOPS])
@@ -174,7 +201,8 @@ def test_a_loop_over_a_twin_is_vector_instructions(name):
         kernel = njit(error_model="numpy")(_loop(function))
         kernel(np.ones(8), np.empty(8), values)
         (text,) = kernel.inspect_llvm().values()
-        assert "x double>" in text and not any(f"@{call}(" in text for call in ("exp", "tanh", "erf", "erfc", "atan"))
+        called = ("exp", "tanh", "erf", "erfc", "atan", "sin", "cos")
+        assert "x double>" in text and not any(f"@{call}(" in text for call in called)
 
 
 def _loop(inner):

@@ -11,7 +11,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.numeric.lowering import assembly, chord_check, chords, modules, printing
+from meanfield.numeric.lowering import chord_check, chords, evaluators, modules, printing
 from meanfield.numeric.solvers import propagate
 from meanfield.numeric.starts import two_norms_start
 from meanfield.symbolic.averages.chord import Chord, Rise, chord, rise
@@ -354,7 +354,7 @@ def lowered(phi: str, plant=lambda text: text):
     theory = mf.derive(phi)
     (node,) = theory.unequal_norms.only("distance").block.next[-1].atoms(Chord)
     shape = Chord(node.args[0], K_aa, K_bb, distance, tilt)
-    functions = assembly.Functions()
+    functions = evaluators.Functions()
     used = [functions.of(part) for part in chords.parts(shape)]
     tables = [functions.arrays[t[:-1].replace("[", "")] for u in used for t in functions.table(u)]
     source = functions.text + plant(chords.text(shape, "x", used))

@@ -15,7 +15,8 @@ from meanfield.kernels.generate import APART, HEADER, INLINE, block_source, few_
 from meanfield.kernels.plans import NotCovered, Plan, of_inputs, plan
 from meanfield.kernels.series import LADDER, Series, expand
 from meanfield.numeric.lowering import cache, printing
-from meanfield.numeric.lowering.assembly import MARGIN, Lowered, described, lower
+from meanfield.numeric.lowering.assembly import Lowered, described, lower
+from meanfield.numeric.lowering.evaluators import MARGIN
 from meanfield.numeric.lowering.pairs import _closed_box, _scales, closed_text
 from meanfield.numeric.lowering.planes import separate
 from meanfield.numeric.quadrature.tables import resolved

@@ -1,6 +1,6 @@
 """Kernels become device code: rebuilt with numba.cuda and the constants of a plan in the place of placeholders.
 
-Kernels are plain functions (`kernels`), and call plain functions: those there, of `philox` and the twins. `kernel`
+Kernels are plain functions (`kernels`), and call plain functions: of `cooperation`, `philox` and the twins. `kernel`
 rebuilds one, and compiles that; so numba.cuda is imported when the first one is needed.
 """
 

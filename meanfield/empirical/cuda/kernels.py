@@ -2,7 +2,7 @@
 
 Names in capitals and `cuda` are placeholders that stand for what a plan fixes: numba.cuda, the size of a thread block,
 the vectors of a launch, φ and φ′. A kernel of one's own stands in a module with `cuda = None`, and with those of the
-placeholders that it uses; it may call the device functions here.
+placeholders that it uses; it may call the device functions of `cooperation`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,16 @@ from typing import Any
 import numpy as np
 from numba import float64
 
+from meanfield.empirical.cuda.cooperation import (
+    block_sum,
+    divide,
+    fill_block,
+    largest_of,
+    mark,
+    normal,
+    product,
+    project_out,
+)
 from meanfield.empirical.network.derivatives import ROUNDING
 from meanfield.empirical.observables.norms import _FAR, _LOG2
 from meanfield.empirical.random.philox import normal_pair
@@ -31,138 +41,6 @@ slope: Any = None
 _INF, _NAN = math.inf, math.nan
 
 
-# --------------------------------------------------------------------------------------------------- device functions
-
-
-def _normal(number, stream, network, layer, k0, k1):
-    """Standard normal `number` of a stream."""
-    first, second = normal_pair(np.uint64(number >> 1), stream, network, layer, k0, k1)
-    return second if number & 1 == 1 else first
-
-
-def mark(value, lost, b, p):
-    if not abs(value) < _INF:
-        lost[b, p] = 1
-
-
-def _reduce(sums, count):
-    """sums[c, 0] = Σ_t sums[c, t] for c < count, by halves; every thread of the block takes part."""
-    t, half = cuda.threadIdx.x, THREADS // 2
-    cuda.syncthreads()
-    while half > 0:
-        if t < half:
-            for c in range(count):
-                sums[c, t] += sums[c, t + half]
-        half //= 2
-        cuda.syncthreads()
-
-
-def block_sum(value, sums):
-    """Σ_t of the threads' values."""
-    sums[0, cuda.threadIdx.x] = value
-    _reduce(sums, 1)
-    total = sums[0, 0]
-    cuda.syncthreads()  # before the next sum takes its place
-    return total
-
-
-def _block_max(value, sums):
-    """The largest of the threads' values, none of them NaN."""
-    t, half = cuda.threadIdx.x, THREADS // 2
-    sums[0, t] = value
-    cuda.syncthreads()
-    while half > 0:
-        if t < half:
-            other = sums[0, t + half]
-            sums[0, t] = other if other > sums[0, t] else sums[0, t]
-        half //= 2
-        cuda.syncthreads()
-    largest = sums[0, 0]
-    cuda.syncthreads()
-    return largest
-
-
-def _largest(x, sums):
-    """max |x_i|, ∞ if one is not finite."""
-    largest = 0.0
-    for i in range(cuda.threadIdx.x, x.size, THREADS):
-        size = abs(x[i])
-        if not size < _INF:
-            size = _INF
-        largest = size if size > largest else largest
-    return _block_max(largest, sums)
-
-
-def product(x, y, sums):
-    """Σ x_i y_i."""
-    total = 0.0
-    for i in range(cuda.threadIdx.x, x.size, THREADS):
-        total += x[i] * y[i]
-    return block_sum(total, sums)
-
-
-def _divide(x, by):
-    for i in range(cuda.threadIdx.x, x.size, THREADS):
-        x[i] /= by
-
-
-def _project_out(e, own, frame, beside, known, coefficients, sums):
-    """(e, own) minus its part in the span of `known` rows (frame, beside), which goes to `coefficients`; returns (its
-    length before, after, own after).
-
-    Rows are taken CHUNK at a time: classical Gram–Schmidt inside a chunk, modified between them, all of it twice.
-    """
-    t = cuda.threadIdx.x
-    part = cuda.local.array(CHUNK, float64)
-    before = math.sqrt(product(e, e, sums) + own * own)
-    for j in range(t, known, THREADS):
-        coefficients[j] = 0.0
-    for _ in range(2):
-        for first in range(0, known, CHUNK):
-            for c in range(CHUNK):
-                part[c] = 0.0
-            for i in range(t, e.size, THREADS):
-                for c in range(CHUNK):
-                    if first + c < known:
-                        part[c] += frame[first + c, i] * e[i]
-            for c in range(CHUNK):
-                sums[c, t] = part[c]
-            _reduce(sums, CHUNK)
-            kept = own
-            for c in range(CHUNK):
-                part[c] = sums[c, 0]
-                if first + c < known:
-                    part[c] += beside[first + c] * own
-                    kept -= part[c] * beside[first + c]
-            own = kept
-            for i in range(t, e.size, THREADS):
-                value = e[i]
-                for c in range(CHUNK):
-                    if first + c < known:
-                        value -= part[c] * frame[first + c, i]
-                e[i] = value
-            if t == 0:
-                for c in range(CHUNK):
-                    if first + c < known:
-                        coefficients[first + c] += part[c]
-            cuda.syncthreads()
-    return before, math.sqrt(product(e, e, sums) + own * own), own
-
-
-def _fill_block(image, start, stream, network, layer, k0, k1):
-    """image[i] = normal number start + i."""
-    odd, pair = start & 1, start >> 1
-    for p in range(cuda.threadIdx.x, (image.size + odd + 1) // 2, THREADS):
-        first, second = normal_pair(np.uint64(pair + p), stream, network, layer, k0, k1)
-        i = 2 * p - odd
-        if i >= 0:
-            image[i] = first
-        if i + 1 < image.size:
-            image[i + 1] = second
-    cuda.syncthreads()
-
-
-# ------------------------------------------------------------------------------------------------------------ kernels
 # x, out: (networks, rows, neurons); the first `positions` of the `rows` in use are z, the others tangents at the first
 # position. lost[b, p] is set where z holds a number that is not finite. words: (stream, first network, layer, seed).
 
@@ -203,7 +81,7 @@ def explicit_kernel(x, out, lost, first, positions, tiles, scale, sigma_b, words
                 total += sums[row, other, k]
             if first + k < positions:
                 if sigma_b > 0.0:
-                    total += sigma_b * _normal(i, stream + np.uint64(1 << 16), network, layer, k0, k1)
+                    total += sigma_b * normal(i, stream + np.uint64(1 << 16), network, layer, k0, k1)
                 mark(total, lost, b, first + k)
             out[b, first + k, i] = total
 
@@ -225,7 +103,7 @@ def lazy_kernel(x, out, lost, frames, images, coefficients, rows, positions, sca
     dimension = Q.shape[1] + (1 if bias[0] > 0.0 else 0)
     known = 0
     for row in range(rows):
-        largest = _largest(x[b, row], sums)
+        largest = largest_of(x[b, row], sums)
         if not largest < _INF:
             for i in range(t, outputs, THREADS):
                 out[b, row, i] = _NAN
@@ -241,13 +119,13 @@ def lazy_kernel(x, out, lost, frames, images, coefficients, rows, positions, sca
         factor = math.ldexp(1.0, -power)
         for i in range(t, e.size, THREADS):
             e[i] = x[b, row, i] * (factor * bias[1]) if i < inputs else 0.0
-        before, left, own = _project_out(e, coordinate * factor, Q, c[2], known, c[0], sums)
+        before, left, own = project_out(e, coordinate * factor, Q, c[2], known, c[0], sums)
         if left > DEPENDENT * before and known < dimension:
-            _divide(e, left)
-            _fill_block(image, row * size, stream, network, layer, k0, k1)
+            divide(e, left)
+            fill_block(image, row * size, stream, network, layer, k0, k1)
             if HAAR:
-                _, length, _ = _project_out(image, 0.0, Y, c[2], known, c[1], sums)
-                _divide(image, length)
+                _, length, _ = project_out(image, 0.0, Y, c[2], known, c[1], sums)
+                divide(image, length)
             if t == 0:
                 c[0, known] = left
                 c[2, known] = own / left
@@ -260,7 +138,7 @@ def lazy_kernel(x, out, lost, frames, images, coefficients, rows, positions, sca
                 total += factor * c[0, j] * Y[j, i]
             if row < positions:
                 if sigma_b > 0.0:
-                    total += sigma_b * _normal(i, stream + np.uint64(1 << 16), network, layer, k0, k1)
+                    total += sigma_b * normal(i, stream + np.uint64(1 << 16), network, layer, k0, k1)
                 mark(total, lost, b, row)
             out[b, row, i] = total
         known = used
@@ -355,7 +233,7 @@ def normalize_kernel(x, out, spreads, lost, positions):
     sums = cuda.shared.array((1, THREADS), float64)
     t, b, p = cuda.threadIdx.x, cuda.blockIdx.x // positions, cuda.blockIdx.x % positions
     y, new = x[b, p], out[b, p]
-    largest = _largest(y, sums)
+    largest = largest_of(y, sums)
     _, power = math.frexp(largest if largest < _INF else 0.0)
     total = 0.0
     for i in range(t, y.size, THREADS):
@@ -367,7 +245,7 @@ def normalize_kernel(x, out, spreads, lost, positions):
     spread = math.sqrt(product(new, new, sums) / y.size)
     if not (largest < _INF and spread > ROUNDING * math.ldexp(largest, -power)):
         spread = _NAN
-    _divide(new, spread)
+    divide(new, spread)
     if t == 0:
         spreads[b, p] = math.ldexp(spread, power)
         mark(spread, lost, b, p)
@@ -397,7 +275,7 @@ def probes_kernel(x, positions, words):
         network += np.uint64(b)
         for r in range(positions, x.shape[1]):
             number = (r - positions) * neurons + i
-            x[b, r, i] = 1.0 if _normal(number, stream, network, layer, k0, k1) > 0.0 else -1.0
+            x[b, r, i] = 1.0 if normal(number, stream, network, layer, k0, k1) > 0.0 else -1.0
 
 
 def finish_kernel(x, lost, values, norms, rows, positions):
@@ -444,7 +322,7 @@ def finish_kernel(x, lost, values, norms, rows, positions):
         log_norm, shift, square, largest = _NAN, 0.0, 0.0, 0.0
         for r in range(positions, rows):
             square += product(x[b, r], x[b, r], sums)
-            size = _largest(x[b, r], sums)
+            size = largest_of(x[b, r], sums)
             largest = size if size > largest else largest
         if 1 / _FAR <= square <= _FAR:
             log_norm = math.log(square)

@@ -19,9 +19,14 @@ _LN2_LOW = 1.90821492927058770002e-10  # ln 2 − _LN2_HIGH
 _ROUND = 1.5 * 2.0**52  # x + _ROUND holds the whole number next to x in its last bits
 _COARSE = 1.5 * 2.0**32  # (x + _COARSE) − _COARSE is x to 20 binary places
 _BIAS, _52 = np.uint64(1023), np.uint64(52)
+_1, _2, _3 = np.uint64(1), np.uint64(2), np.uint64(3)
 _SQRT_HALF = math.sqrt(0.5)
 _TAN_PI_8 = math.sqrt(2.0) - 1.0
 _QUARTER, _HALF = 0.25 * math.pi, 0.5 * math.pi
+_TURNS = 1.5707963267341256, 6.077100506303966e-11, 2.0222662487111665e-21, 8.4784276603689e-32  # π/2 in 33 bits each
+_TWO_OVER_PI = 2.0 / math.pi
+_FOLD_FAR, _FOLD_NEAR = 2.0**38, 2.0**21  # numbers of quarter turns
+_FARTHEST = 2.0**56
 
 
 @register_jitable(forceinline=True, error_model="numpy")
@@ -192,3 +197,74 @@ def normal_cdf(x):
     y = 40.0 if y > 40.0 else y
     tail = 0.5 * bell(x) * _scaled_tail(y)
     return 1.0 - tail if x >= 0.0 else tail
+
+
+@register_jitable(forceinline=True, error_model="numpy")
+def _folded(x, quarters):
+    """x less a whole number (below 2²⁰) of `quarters`, a power of two, quarter turns: x where that number is 0, else to
+    the rounding of x."""
+    k = ((x * (_TWO_OVER_PI / quarters) + _ROUND) - _ROUND) * quarters
+    return (x - k * _TURNS[0]) - k * _TURNS[1]
+
+
+@register_jitable(forceinline=True, error_model="numpy")
+def _reduced(x):
+    """(q mod 4, r, what is missing in r) with x = q π/2 + r, |r| ≤ π/4."""
+    far = -_FARTHEST if x < -_FARTHEST else (_FARTHEST if x > _FARTHEST else x)
+    near = _folded(_folded(far, _FOLD_FAR), _FOLD_NEAR)
+    shifted = near * _TWO_OVER_PI + _ROUND
+    k = shifted - _ROUND
+    first = near - k * _TURNS[0]  # exact, as are the products
+    b = k * _TURNS[1]
+    second = first - b
+    rest = (first - second) - b
+    c = k * _TURNS[2]
+    third = second - c
+    rest = (((second - third) - c) + rest) - k * _TURNS[3]
+    r = third + rest
+    return np.float64(shifted).view(np.uint64) & _3, r + (x - x), (third - r) + rest
+
+
+@register_jitable(forceinline=True, error_model="numpy")
+def _sin_small(r, rest):
+    """sin(r + rest) for |r| ≤ π/4: Taylor to r¹⁵, the first omitted term is below 5e-17 of r."""
+    u = r * r
+    p = -1 / 1307674368000
+    p = p * u + 1 / 6227020800
+    p = p * u - 1 / 39916800
+    p = p * u + 1 / 362880
+    p = p * u - 1 / 5040
+    p = p * u + 1 / 120
+    p = p * u - 1 / 6
+    return r + (rest * (1.0 - 0.5 * u) + r * (u * p))
+
+
+@register_jitable(forceinline=True, error_model="numpy")
+def _cos_small(r, rest):
+    """cos(r + rest) for |r| ≤ π/4: Taylor to r¹⁶, the first omitted term is below 3e-18."""
+    u = r * r
+    p = 1 / 20922789888000
+    p = p * u - 1 / 87178291200
+    p = p * u + 1 / 479001600
+    p = p * u - 1 / 3628800
+    p = p * u + 1 / 40320
+    p = p * u - 1 / 720
+    p = p * u + 1 / 24
+    near = 1.0 - 0.5 * u
+    return near + (((1.0 - near) - 0.5 * u) + (u * u * p - r * rest))
+
+
+@register_jitable(forceinline=True, error_model="numpy")
+def sin(x):
+    """Up to |x| = 10⁶ with all its digits; beyond, the sine of a number within two units in the last place of x."""
+    q, r, rest = _reduced(x)
+    value = _cos_small(r, rest) if q & _1 == _1 else _sin_small(r, rest)
+    return -value if q & _2 == _2 else value
+
+
+@register_jitable(forceinline=True, error_model="numpy")
+def cos(x):
+    """As `sin`."""
+    q, r, rest = _reduced(x)
+    value = _sin_small(r, rest) if q & _1 == _1 else _cos_small(r, rest)
+    return -value if (q + _1) & _2 == _2 else value

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 from meanfield.empirical.functions.elementary import exp, expm1_below
-from meanfield.empirical.functions.registry import register
+from meanfield.empirical.functions.registry import jitable, register
 
 
 def _zero(x):
@@ -112,20 +114,29 @@ def _hard_swish_d(x):
     return (2.0 * x + 3.0) / 6.0 if abs(x) < 3.0 else (1.0 if x > 0.0 else 0.0)
 
 
+@jitable
+def _power(x, n):
+    """xⁿ; of a whole n below 8 by squares, rounded at most four times; the choice stands outside of a loop over x."""
+    if not 0.0 <= n < 8.0 or n != math.floor(n):
+        return x**n
+    k, two = int(n), x * x
+    return (x if k & 1 else 1.0) * (two if k & 2 else 1.0) * (two * two if k & 4 else 1.0)
+
+
 def _monomial(x, n):
-    return x**n
+    return _power(x, n)
 
 
 def _monomial_d(x, n):
-    return n * x ** (n - 1.0) if n > 0.0 else 0.0
+    return n * _power(x, n - 1.0) if n > 0.0 else 0.0
 
 
 def _monomial_dd(x, n):
-    return n * (n - 1.0) * x ** (n - 2.0) if n > 1.0 else 0.0
+    return n * (n - 1.0) * _power(x, n - 2.0) if n > 1.0 else 0.0
 
 
 def _monomial_ddd(x, n):
-    return n * (n - 1.0) * (n - 2.0) * x ** (n - 3.0) if n > 2.0 else 0.0
+    return n * (n - 1.0) * (n - 2.0) * _power(x, n - 3.0) if n > 2.0 else 0.0
 
 
 def _polynomial(x, c0, c1, c2, c3):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from meanfield.arguments import count_of, refuse_not_real, shown
 from meanfield.empirical.functions.formulas import number
+from meanfield.empirical.random.philox import MAX_INDEX, MAX_NETWORK
 from meanfield.results import MeanFieldError
 
 
@@ -103,3 +105,20 @@ def _rate(given: Any, name: str, depth: int) -> tuple[float, ...] | None:
     if isinstance(given, str):
         given = [number(given, {"l": float(layer)}) for layer in range(1, depth + 1)]
     return tuple(per_layer(given, f"The learning rate {name}", depth).tolist())
+
+
+def sampled(networks: object, probes: object, seed: object, input_norm: object, numbers: int = 1) -> tuple:
+    """(networks, probes, seed, input_norm) of a measurement with standard errors; numbers: of one probe, which bound
+    how many probes a network's stream holds."""
+    return (
+        integer(networks, "The number of networks", 2, MAX_NETWORK + 1),
+        integer(probes, "The number of probes", 1, min(1 << 16, MAX_INDEX // numbers)),
+        integer(seed, "The seed", 0, 1 << 64),
+        positive(input_norm, "The input norm |x|²/N_0"),
+    )
+
+
+def blocks_of(blocks: object) -> None:
+    """Raise `MeanFieldError` for what is not a list of blocks."""
+    if isinstance(blocks, str) or not isinstance(blocks, Sequence) or not blocks:
+        raise MeanFieldError(f"A list of at least one block was needed, but {blocks!r} was given.")

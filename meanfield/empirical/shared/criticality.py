@@ -20,13 +20,13 @@ from meanfield.arguments import choice, provides, spoken
 from meanfield.empirical.ensemble.parallel import each_network
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.carried import Tangents
-from meanfield.empirical.network.checks import integer, positive, real
+from meanfield.empirical.network.checks import integer, real, sampled
 from meanfield.empirical.network.network import SAMPLERS, Ensemble
 from meanfield.empirical.network.operations import Affine, NormalizeBatch, refuse_jumps
 from meanfield.empirical.network.walk import Linear
 from meanfield.empirical.observables.norms import draw_batch, draw_inputs, draw_probes
 from meanfield.empirical.random.buffers import Buffers
-from meanfield.empirical.random.philox import MAX_LAYER, MAX_NETWORK
+from meanfield.empirical.random.philox import MAX_LAYER
 from meanfield.results import Estimate, MeanFieldError, one_line
 
 _NAMED = 5  # diverged networks a message lists
@@ -129,10 +129,7 @@ def measure_criticality(
     together = 1 if tokens is None else integer(tokens, "The number of tokens", 1, 1 << 24)
     ensemble = Ensemble(block, *sigmas, width, depth, None, activation_pairs, mu, tokens=together, sampler=sampler)
     _require_positions(ensemble, tokens, batch)
-    networks = integer(networks, "The number of networks", 2, MAX_NETWORK + 1)
-    probes = integer(probes, "The number of probes", 1, 1 << 16)
-    seed = integer(seed, "The seed", 0, 1 << 64)
-    input_norm = positive(input_norm, "The input norm |x|²/N_0")
+    networks, probes, seed, input_norm = sampled(networks, probes, seed, input_norm)
     refuse_jumps(ensemble.operations, "χ", "measure K with run_ensemble(..., jacobian=False)")
     positions = together * (batch or 1) if ensemble.couples else 1
     chi, diverged_at = np.full(networks, math.nan), np.zeros(networks, dtype=np.int64)

@@ -18,12 +18,11 @@ import numpy as np
 from meanfield.architecture import Block
 from meanfield.empirical.ensemble.parallel import each_network
 from meanfield.empirical.functions.registry import ScalarPair
-from meanfield.empirical.network.checks import integer, positive
+from meanfield.empirical.network.checks import blocks_of, integer, sampled
 from meanfield.empirical.network.network import Ensemble
 from meanfield.empirical.network.operations import refuse_jumps
 from meanfield.empirical.observables.norms import draw_inputs, draw_probes, log_squared_norm
 from meanfield.empirical.random.buffers import Buffers
-from meanfield.empirical.random.philox import MAX_INDEX, MAX_NETWORK
 from meanfield.empirical.shared.weights import Shared, sharing
 from meanfield.results import Estimate, MeanFieldError
 
@@ -141,18 +140,14 @@ def jacobian_curves(
     >>> curves.log_J.shape, bool(curves.slope(0, 3, 9).mean < curves.slope(1, 3, 9).mean)
     ((2, 4, 9), True)
     """
-    if isinstance(blocks, str) or not isinstance(blocks, Sequence) or not blocks:
-        raise MeanFieldError(f"A list of at least one block was needed, but {blocks!r} was given.")
+    blocks_of(blocks)
     ensembles = [
         Ensemble(block, w, b, width, depth, input_dimension, activation_pairs, mu, sampler=sampler)
         for block, w, b in zip(blocks, _each(sigma_w, "sigma_w", blocks), _each(sigma_b, "sigma_b", blocks))
     ]
     width, depth, fan_in = ensembles[0].width, ensembles[0].depth, ensembles[0].fan_in
     starts = tuple(integer(start, "The layer l0", 0, depth + 1) for start in _each(l0, "l0", blocks))
-    networks = integer(networks, "The number of networks", 2, MAX_NETWORK + 1)
-    probes = integer(probes, "The number of probes", 1, min(1 << 16, MAX_INDEX // max(width, fan_in)))
-    seed = integer(seed, "The seed", 0, 1 << 64)
-    input_norm = positive(input_norm, "The input norm |x|²/N_0")
+    networks, probes, seed, input_norm = sampled(networks, probes, seed, input_norm, max(width, fan_in))
     for ensemble in ensembles:
         if ensemble.couples:
             raise MeanFieldError(

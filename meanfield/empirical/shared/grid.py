@@ -21,13 +21,13 @@ from meanfield.architecture import Block
 from meanfield.empirical.ensemble.parallel import each_network, threads_used
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.carried import Tangents
-from meanfield.empirical.network.checks import integer, positive
+from meanfield.empirical.network.checks import blocks_of, integer, sampled
 from meanfield.empirical.network.network import Ensemble
 from meanfield.empirical.network.operations import refuse_jumps
 from meanfield.empirical.network.walk import Linear
 from meanfield.empirical.observables.norms import draw_inputs, draw_probes
 from meanfield.empirical.random.buffers import Buffers
-from meanfield.empirical.random.philox import MAX_INDEX, MAX_LAYER, MAX_NETWORK
+from meanfield.empirical.random.philox import MAX_LAYER
 from meanfield.empirical.shared.weights import Shared, sharing
 from meanfield.results import MeanFieldError, one_line
 
@@ -110,14 +110,10 @@ def criticality_grid(
     >>> grid.chi.shape, bool((grid.chi[:, 0] < 1).all())
     ((2, 3), True)
     """
-    if isinstance(blocks, str) or not isinstance(blocks, Sequence) or not blocks:
-        raise MeanFieldError(f"A list of at least one block was needed, but {blocks!r} was given.")
+    blocks_of(blocks)
     width = integer(width, "The width", 1, 1 << 24)
     depth = integer(depth, "The depth", 3, MAX_LAYER)
-    networks = integer(networks, "The number of networks", 2, MAX_NETWORK + 1)
-    probes = integer(probes, "The number of probes", 1, min(1 << 16, MAX_INDEX // width))
-    seed = integer(seed, "The seed", 0, 1 << 64)
-    input_norm = positive(input_norm, "The input norm |x|²/N_0")
+    networks, probes, seed, input_norm = sampled(networks, probes, seed, input_norm, width)
     threads = threads_used(threads)
     points = _points(sigma_w, sigma_b)
     ensembles = [_ensemble(block, width, depth, activation_pairs, mu) for block in blocks]

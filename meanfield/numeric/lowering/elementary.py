@@ -69,6 +69,7 @@ ELEMENTARY = {
 """,
     "_log": f"""def _log(m, e):
     # log of m 2^e; nothing cancels where it is small
+    m, e = _split(m, e)
     if m > 1.4142135623730951:
         m, e = 0.5 * m, e + 1.0
     return e * {LN2_HIGH!r} + (math.log(m) + e * {LN2_LOW!r})
@@ -98,6 +99,7 @@ BRANCH_FREE = frozenset({"_sqrt", "_angle", "_atan2", "_split", "_double", "_hel
 NEEDS = {
     "_atan2": ("_angle",),
     "_split": ("_bits", "_float"),
+    "_log": ("_split",),
     "_double": ("_power",),
     "_power": ("_bits", "_float"),
 }

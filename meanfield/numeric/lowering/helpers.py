@@ -30,7 +30,7 @@ from numba import njit, prange
 HELPERS = ELEMENTARY | {
     "_sqrt": """def _sqrt(x):
     # covariances leave K_aa K_bb - K_ab^2 a rounding below zero
-    return math.sqrt(x) if x > 0.0 else 0.0
+    return math.sqrt(x if x > 0.0 else 0.0)
 """,
     "_det": """def _det(a, b, c):
     # a b - c^2 with the rounding of both products put back (Dekker), so that nearly full correlation keeps its digits

@@ -1,9 +1,10 @@
 """The text of a depth loop: points go in blocks, one layer of all of them at a time, in loops without branches.
 
 A layer of a block is a chain of loops over its points (`stages`). A variable that is carried as a logarithm is held as
-m 2^e. A point whose drivers repeat, or that diverges, leaves the block, and the last one takes its place; where some
-variable goes on although the drivers repeat, it stays, and averages are no longer asked. No number depends on which
-points share a block.
+m 2^e; exponents are taken out of the m of a block once one of them is far from 1, and what m 2^e is does not depend on
+when. A point whose drivers repeat, or that diverges, leaves the block, and the last one takes its place; where some
+variable goes on although the drivers repeat, it stays, and averages are no longer asked. Who is done is asked only in a
+layer where some point may be. No number depends on which points share a block.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from meanfield.numeric.lowering.loops import Loop
 from meanfield.numeric.lowering.stages import Stages, indent
 
 BLOCK = 64
+LOW, HIGH = 2.0**-32, 2.0**32  # where exponents are taken out
+NEAR = 1e-15  # a step that may be one of rounding alone, in units of the value
 NOTHING = 1e-40  # of K: a distance that no average tells from 0 (in units of K; kinks see its root)
 
 
@@ -23,13 +26,13 @@ class Writer(Stages):
         loop, main, lines = self.loop, self.loop.variables[0].name, []
         for v in self.wide:
             x = v.name
-            lines.append((f"{x}_grown", f"0.0 if m_{x} == 0.0 else m_{x} * {x}_factor"))  # 0 stays 0
-            lines.append((f"m_{x}_next, e_{x}_next", f"_split({x}_grown, e_{x})"))
+            lines.append((f"m_{x}_next", f"0.0 if m_{x} == 0.0 else m_{x} * {x}_factor"))  # 0 stays 0
             if v.drives and not loop.ends:
                 lines.append((f"{x}_stays", f"(settled > 0.0) & ({x} > 0.0)"))
-                lines += [(f"{c}_{x}_next", f"{c}_{x} if {x}_stays else {c}_{x}_next") for c in "me"]
+                lines.append((f"m_{x}_next", f"m_{x} if {x}_stays else m_{x}_next"))
             if v.drives:
-                lines.append((f"{x}_next", f"_double(m_{x}_next, e_{x}_next)"))
+                lines.append((f"{x}_next", f"_double(m_{x}_next, e_{x})"))
+            lines.append(("far", f"far | (not ((m_{x}_next > {LOW!r}) & (m_{x}_next < {HIGH!r})))"))
         if not loop.ends:
             plain = [v.name for v in self.drivers if not v.wide]
             lines += [(f"{x}_next", f"{x} if settled > 0.0 else {x}_next") for x in plain]
@@ -37,28 +40,45 @@ class Writer(Stages):
             if v.drives:  # no average tells it from 0
                 lines.append((f"{v.name}_next", f"0.0 if {v.name}_next < {NOTHING!r} * {main}_next else {v.name}_next"))
         lines += loop.closer
-        # K must stay finite, and a K that can only overflow in the next square is called divergence, too
-        norms = [f"(abs({v.name}_next) < 1e300)" for v in loop.variables if v.norm]
-        lines.append(("lost", f"not ({' & '.join(norms) or 'True'})"))
+        moved = [f"(abs({v.name}_next - {v.name}) > {NEAR!r} * abs({v.name}))" for v in self.drivers]
+        near = f"repeats & (not ({' | '.join(moved)}))"
+        if not loop.ends:  # averages are asked once more where their variables stay, and hold from there on
+            near = f"(settled == 0.0) & {near}"
+            lines += [("moving", "moving | (settled == 0.0)"), ("settled_next", "2.0 if settled > 0.0 else 0.0")]
+        lines.append(("look", f"look | ({near}) | (not ({self.finite('{}_next')}))"))
+        for v in self.drivers:
+            lines += [(f"_{v.name}_earlier[i]", f"{v.name}_before"), (f"_{v.name}_before[i]", v.name)]
+        kept = [f"m_{v.name}" for v in self.wide] + [v.name for v in loop.variables if v.drives or not v.wide]
+        lines += [(f"_{x}[i]", f"{x}_next") for x in [*kept, *([] if loop.ends else ["settled"])]]
+        return lines + [(f"_{v.name}_factor[i]", f"{v.name}_factor") for v in self.wide if loop.ends or v.drives]
+
+    def finite(self, text: str) -> str:
+        """Whether a layer can be made: K must stay finite, and a K that can only overflow in the next square is called
+        divergence, too."""
+        return " & ".join(f"(abs({text.format(v.name)}) < 1e300)" for v in self.loop.variables if v.norm) or "True"
+
+    def done(self) -> str:
+        """Who is done: points that no layer can follow, and those that only repeat themselves."""
         # a two-cycle of neighbouring doubles is as fixed as rounding allows
         same = [
-            f"(({x}_next == {x}) | (({x}_next == {x}_before) & (abs({x}_next - {x}) <= 1e-15 * abs({x}))))"
+            f"(_{x}[i] == _{x}_before[i] or "
+            f"(_{x}[i] == _{x}_earlier[i] and abs(_{x}[i] - _{x}_before[i]) <= {NEAR!r} * abs(_{x}_before[i])))"
             for x in (v.name for v in self.drivers)
         ]
         # what is too small to be told from 0 does not stay so where it grows
-        same += [f"(({v.name}_next > 0.0) | ({v.name}_factor <= 1.0))" for v in self.wide if v.drives]
-        lines.append(("same", " & ".join(["repeats", *same])))
-        lines.append(("done", "lost | same" if loop.ends else "lost"))
-        if not loop.ends:  # averages are asked once more where their variables stay, and hold from there on
-            lines.append(("settled_next", "2.0 if settled > 0.0 else 1.0 if same else 0.0"))
-            lines.append(("moving", "moving | (settled == 0.0)"))
-        lines += [("left", "left | done"), ("status_next", "1.0 if done else 0.0")]
-        lines += [(f"_{x}_before[i]", x) for x in (v.name for v in self.drivers)]
-        kept = [x for v in loop.variables for x in ([f"m_{v.name}", f"e_{v.name}"] if v.wide else [])]
-        kept += [v.name for v in loop.variables if v.drives or not v.wide]
-        kept += ["status", *([] if loop.ends else ["settled"])]
-        lines += [(f"_{x}[i]", f"{x}_next") for x in kept]
-        return lines + [(f"_{v.name}_factor[i]", f"{v.name}_factor") for v in self.wide if loop.ends]
+        same += [f"(_{v.name}[i] > 0.0 or _{v.name}_factor[i] <= 1.0)" for v in self.wide if v.drives]
+        lines = [f"same = {' and '.join(['repeats', *same])}", f"lost = not ({self.finite('_{}[i]')})"]
+        if self.loop.ends:
+            return "\n".join([*lines, "_status[i] = 1.0 if lost or same else 0.0"])
+        return "\n".join(
+            [*lines, "_status[i] = 1.0 if lost else 0.0", "if same and _settled[i] == 0.0:", "    _settled[i] = 1.0"]
+        )
+
+    def near_one(self) -> str:
+        """Exponents taken out of every m."""
+        return "\n".join(
+            f"_m_{x}[i], _e_{x}[i] = _split(_m_{x}[i], _e_{x}[i])" for x in (v.name for v in self.wide)
+        )
 
     def text(self) -> str:
         """The function `layers`."""
@@ -78,8 +98,9 @@ class Writer(Stages):
         evaluate, rest = (_chosen([p[k] for p in parts]) for k in (0, 1))
         if evaluate and not loop.ends:
             evaluate = "if moving:\n" + indent(evaluate, 4) + "\n"
-        rest += "" if one else "moving = False\nleft = False\n" + self.over(finish, set(), "fast")
-        head = "left = False\n" if one else ""
+        start = "look = False\nfar = False\n"
+        rest += "" if one else f"moving = False\n{start}" + self.over(finish, set(), "fast")
+        head = start if one else ""
         number = f"{loop.layer} = float(l + 2)\n" if loop.layer else ""
         return _TEXT.format(
             constants="".join(f"    {name} = {text}\n" for name, text in loop.constants),
@@ -88,6 +109,8 @@ class Writer(Stages):
             parameters=indent(self.read(), 20),
             body=indent(number + head + evaluate + rest, 12),
             every=indent(self.write("l - first + 1"), 20),
+            far=indent("for i in range(n):\n" + indent(self.near_one(), 4), 16) if self.wide else " " * 16 + "pass",
+            done=indent(self.done(), 20),
             leave=indent(self.leave(), 20),
             final=indent(self.write("0"), 16),
             rows_count=self.w.count,
@@ -149,7 +172,7 @@ class Writer(Stages):
         stay = indent("\n".join(kept), 4) if self.loop.ends else ""
         stays = f"else:\n{stay}\n" if self.loop.ends else ""
         return f"""p = int(_point[i])
-if not ({" & ".join(f"(abs(_{v.name}[i]) < 1e300)" for v in variables if v.norm) or "True"}):
+if not ({self.finite("_{}[i]")}):
     diverged[p] = l + 2
 {blow}
 {stays}for m in range(l + 1 if every else last, last + 1):
@@ -178,10 +201,14 @@ def layers(low, high, block, start, sigma, T, first, last, homogeneous, every, o
 {parameters}
             repeats = {settled}
 {body}
+            if far:
+{far}
             if every:
                 for i in range(n):
 {every}
-            if left:
+            if look:
+                for i in range(n):
+{done}
                 i = 0
                 while i < n:
                     if _status[i] == 0.0:

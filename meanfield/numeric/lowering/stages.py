@@ -72,8 +72,8 @@ class Stages:
         return [v for v in self.loop.variables if v.drives]
 
     @property
-    def before(self) -> list[str]:
-        return [f"{v.name}_before" for v in self.drivers]
+    def before(self) -> list[str]:  # the last value and the one before it
+        return [f"{v.name}_{when}" for v in self.drivers for when in ("before", "earlier")]
 
     def stages(self, layer: Layer, last: list[tuple[str, str]], needed: set[str]) -> tuple[str, str]:
         """(loops that evaluate averages, the loop of the rest) of one step; the rest goes on with `last` and keeps what
