@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.kernels import rows
-from meanfield.kernels.pairs import LOST, Network, Side, block_of, side_of
+from meanfield.kernels.pairs import WORST, Network, Side, block_of, side_of
 from meanfield.results import MeanFieldError
 
 ROWS = 512  # inputs of a block
@@ -73,7 +73,7 @@ class Work:
         right = left if same else self.side(True, task[1])
         found = block_of(self.network, left, right, same, "distance" in self.quantities)
         out = {n: found[n].astype(self.dtype, copy=False) for n in self.quantities}
-        return out | {LOST: found[LOST]} if LOST in found else out
+        return out | {WORST: found[WORST]}
 
     def apart(self, task: tuple[int, int]) -> Work:
         """One block as work of its own, to be sent away."""
@@ -146,7 +146,7 @@ class Journal:
 
     def __init__(self, target: Path, work: Work) -> None:
         self.path = target.with_name(target.name + ".blocks")
-        self.key, self.done, self.lost = work.key, set[tuple[int, int]](), False
+        self.key, self.done, self.worst = work.key, set[tuple[int, int]](), 0.0
         if self.path.exists():
             text = self.path.read_text()
             lines = text.splitlines()
@@ -158,19 +158,19 @@ class Journal:
             # a line that was cut off by a kill is a block that is not done
             whole = [line.split(" ") for line in lines[1:] if line.endswith(".")]
             self.done = {(int(line[0]), int(line[1])) for line in whole if len(line) == 3}
-            self.lost = any(line[2] == "~." for line in whole if len(line) == 3)
+            self.worst = max([float(line[2][:-1] or 0) for line in whole if len(line) == 3], default=0.0)
             if not text.endswith("\n"):
                 with self.path.open("a") as file:
                     file.write("\n")
         else:
             self.path.write_text(self.key + "\n")
 
-    def add(self, task: tuple[int, int], lost: bool) -> None:
-        """A block is in the files; lost: marked LOST."""
+    def add(self, task: tuple[int, int], worst: float) -> None:
+        """A block is in the files, and what it says of bounds."""
         self.done.add(task)
-        self.lost |= lost
+        self.worst = max(self.worst, worst)
         with self.path.open("a") as file:
-            file.write(f"{task[0]} {task[1]} {'~' if lost else ''}.\n")
+            file.write(f"{task[0]} {task[1]} {worst!r}.\n")
 
 
 def place(work: Work, task: tuple[int, int], block: np.ndarray, target: Any) -> None:
@@ -189,37 +189,37 @@ def fill(
     executor: Executor | None = None,
     journal: Journal | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> bool:
-    """All blocks into arrays; progress(done, all) is told after each. Returns whether all bounds hold."""
+) -> float:
+    """All blocks into arrays; progress(done, all) is told after each. Returns the largest WORST."""
     tasks = work.tasks()
     left = [t for t in tasks if journal is None or t not in journal.done]
-    done, bounded = len(tasks) - len(left), journal is None or not journal.lost
+    done, worst = len(tasks) - len(left), journal.worst if journal is not None else 0.0
     for task, block in blocks(work, left, threads, executor):
         for name, target in targets.items():
             place(work, task, block[name], target)
-        bounded &= LOST not in block
+        worst = max(worst, float(block[WORST]))
         if journal is not None:
-            journal.add(task, LOST in block)
+            journal.add(task, float(block[WORST]))
         done += 1
         if progress is not None:
             progress(done, len(tasks))
     for target in targets.values():
         if hasattr(target, "flush"):
             target.flush()
-    return bounded
+    return worst
 
 
-def product(work: Work, v: np.ndarray, threads: int, executor: Executor | None = None) -> tuple[np.ndarray, bool]:
-    """(kernel times columns of v, without the kernel; whether its bounds hold); blocks are added in one order."""
+def product(work: Work, v: np.ndarray, threads: int, executor: Executor | None = None) -> tuple[np.ndarray, float]:
+    """(the kernel times the columns of v, without the kernel, the largest WORST); blocks are added in one order."""
     (name,) = work.quantities
     out = np.zeros((work.shape[0], v.shape[1]))
     parts: dict[tuple[int, int], dict[str, np.ndarray]] = {}
     order = work.tasks()
-    ready, bounded = iter(order), True
+    ready, worst = iter(order), 0.0
     expected = next(ready, None)
     for task, block in blocks(work, order, threads, executor):
         parts[task] = {"block": block[name]}
-        bounded &= LOST not in block
+        worst = max(worst, float(block[WORST]))
         while expected is not None and expected in parts:
             one, (a, b) = parts.pop(expected)["block"], expected
             n, m = one.shape
@@ -227,4 +227,4 @@ def product(work: Work, v: np.ndarray, threads: int, executor: Executor | None =
             if work.Y is None and a != b:
                 out[b : b + m] += np.einsum("ab,ac->bc", one, v[a : a + n])
             expected = next(ready, None)
-    return out, bounded
+    return out, worst

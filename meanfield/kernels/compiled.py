@@ -26,7 +26,7 @@ from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbols import K_aa, K_ab, K_bb, Z
 
 RUNGS = np.array(LADDER)
-LEAST = 1e-3  # 1 - c from which on a covariance says how far two inputs are apart
+LEAST = 1e-4  # 1 - c from which on a covariance says how far two inputs are apart
 _COVARIANCE = ("product", "slope")  # pairings that a covariance answers
 SERIES = 2e-14  # of √(⟨f²⟩⟨g²⟩): what coefficients read off tables miss
 

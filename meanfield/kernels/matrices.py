@@ -29,6 +29,7 @@ from meanfield.verbs.values import decided, double, listed, numbered, refuse_unk
 QUANTITIES = ("K", "Theta", "distance")
 DEEPEST = 10**6
 FLOAT32 = 2.0**-24
+FOLLOWED = 1e-12  # what a distance that is followed by itself loses in a layer
 _NOT_HERE = {"J": "J_ab between inputs", "J_ab": "J_ab between inputs"}
 
 
@@ -80,9 +81,9 @@ class KernelOperator:
                 f"A product of a kernel of shape {self.shape} with an array of shape {v.shape} was asked for; its "
                 f"first axis must have {self.shape[1]} entries."
             )
-        found, bounded = product(self._work, v, self._threads, self._executor)
-        if not bounded:
-            self.error = unbounded(self._work).get(self._work.quantities[0], self.error)
+        found, worst = product(self._work, v, self._threads, self._executor)
+        (name,) = self._work.quantities
+        self.error = known(self._work, worst, {name: self.error})[name]
         return found
 
     def matvec(self, v) -> np.ndarray:
@@ -132,8 +133,7 @@ def kernel(
     error = bounds(work)
     targets, journal = _targets(work, out)
     prepare(work)
-    if not fill(work, targets, count, executor, journal, progress):
-        error |= unbounded(work)
+    error |= known(work, fill(work, targets, count, executor, journal, progress), error)
     return Kernels(targets, error, work.network.depth, dict(work.network.values))
 
 
@@ -222,23 +222,37 @@ def bounds(work: Work) -> dict[str, float]:
     is at least 2·LEAST of them; of closer inputs it is followed by itself.
     """
     network = work.network
-    averages, grown = (network.error, _growth(work)) if network.depth > 1 else (0.0, 1.0)
-    K = averages * grown + 4 * np.finfo(float).eps * network.depth
-    rounding = FLOAT32 if work.dtype == np.float32 else 0.0
+    K = _of_K(work)
     found: dict[str, float] = {"K": K, "Theta": K * network.depth}
     if "distance" in work.quantities:
         kept = network.depth == 1 or network.keeps_distances
-        found["distance"] = K / (2 * LEAST) + 1e-12 * network.depth if kept else math.inf
+        found["distance"] = K / (2 * LEAST) + FOLLOWED * network.depth if kept else math.inf
+    rounding = FLOAT32 if work.dtype == np.float32 else 0.0
     return {n: float(found[n] + rounding) for n in work.quantities}
 
 
-def unbounded(work: Work) -> dict[str, float]:
-    """Which bounds do not hold where the distance of close inputs could not be followed: its own, and of K (of Theta,
-    where that is followed) where averages are of functions that jump, which magnify what a covariance has lost."""
-    block = work.network.block
-    steady = block is not None and block.least < 0
-    magnified = () if steady else ("Theta",) if work.network.theta else ("K",)
-    return dict.fromkeys((n for n in ("distance", *magnified) if n in work.quantities), math.inf)
+def _of_K(work: Work) -> float:
+    network = work.network
+    averages, grown = (network.error, _growth(work)) if network.depth > 1 else (0.0, 1.0)
+    return averages * grown + 4 * np.finfo(float).eps * network.depth
+
+
+def known(work: Work, worst: float, error: dict[str, float]) -> dict[str, float]:
+    """The bounds once all blocks are there, by the largest of what they say (`pairs.WORST`).
+
+    Where the distance of close inputs could not be followed nothing bounds it, nor K (Theta, where that is followed)
+    where averages are of functions that jump, which magnify what a covariance has lost.
+    """
+    network = work.network
+    if worst < math.inf:
+        if "distance" not in work.quantities or not error["distance"] < math.inf:
+            return error
+        rounding = FLOAT32 if work.dtype == np.float32 else 0.0
+        own = _of_K(work) * worst + FOLLOWED * network.depth + rounding
+        return error | {"distance": min(error["distance"], float(own))}
+    steady = network.block is not None and network.block.least < 0
+    magnified = () if steady else ("Theta",) if network.theta else ("K",)
+    return error | dict.fromkeys((n for n in ("distance", *magnified) if n in work.quantities), math.inf)
 
 
 def _growth(work: Work) -> float:

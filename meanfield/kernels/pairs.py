@@ -32,7 +32,7 @@ PARALLEL = Lock()  # one compiled parallel region at a time
 DERIVING = Lock()  # one thread derives what close pairs need
 JUMPS = 1 / np.sqrt(2 * LEAST)  # slope of an arcsine where a covariance still tells inputs apart
 ENGINE = 20_000  # pairs that the two-input recursions take at a time
-LOST = "lost"  # the mark of a block with close inputs whose distance nothing follows
+WORST = "worst"  # by how much a bound of K is to be magnified for distances of a block; inf if nothing follows them
 SAME = 1e-10  # 1 - c of inputs that may be equal
 
 
@@ -249,7 +249,8 @@ def side_of(network: Network, X: np.ndarray) -> Side:
 
 def block_of(network: Network, left: Side, right: Side, same: bool, distances: bool) -> dict[str, np.ndarray]:
     """K, Theta and (distances) distance of all pairs of a row of `left` and one of `right`; same: the two are one side,
-    whose upper triangle is computed. LOST is in it where close inputs had to be followed by their covariance."""
+    whose upper triangle is computed. WORST: the largest √(K_aa K_bb)/distance of differences of covariances, inf where
+    close inputs had to be followed by their covariance."""
     scale, shift = network.begin
     scale /= left.X.shape[1]
     shape = (len(left.X), len(right.X))
@@ -263,10 +264,10 @@ def block_of(network: Network, left: Side, right: Side, same: bool, distances: b
         flags[:] = 2
     elif network.depth > 1:
         _by_blocks(network, left, right, first, held, flags, least)
-    found = dict(held)
+    found, worst = dict(held), 0.0
     if distances:
         found["distance"] = np.empty(shape)
-        rows.distances(K_ab, left.last["K"], right.last["K"], first, found["distance"])
+        worst = rows.distances(K_ab, left.last["K"], right.last["K"], first, flags, found["distance"])
     where = rows.flagged(flags, first)
     lost = where[0].size > 0 and _one_by_one(network, left, right, where, (scale, shift), found)
     if same:
@@ -274,7 +275,7 @@ def block_of(network: Network, left: Side, right: Side, same: bool, distances: b
         for n, values in found.items():
             rows.mirror(values, own[n])
     out = {n.removesuffix("_ab"): values for n, values in found.items()}
-    return out | {LOST: np.array(True)} if lost else out
+    return out | {WORST: np.array(np.inf if lost else worst)}
 
 
 def _by_blocks(network: Network, left: Side, right: Side, first, held, flags, least: float) -> None:

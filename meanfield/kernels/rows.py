@@ -99,11 +99,15 @@ def products(X, Y, left, right, scale, shift, out):
 
 
 @njit(cache=True, nogil=True)
-def distances(K_ab, KX, KY, first, out):
-    """K_aa + K_bb - 2K_ab, for b from first[a] on."""
+def distances(K_ab, KX, KY, first, flags, out):
+    """K_aa + K_bb - 2K_ab, for b from first[a] on; returns the largest √(K_aa K_bb)/distance of unflagged pairs."""
+    least = np.inf
     for a in range(K_ab.shape[0]):
         for b in range(first[a], K_ab.shape[1]):
             out[a, b] = KX[a] + KY[b] - 2.0 * K_ab[a, b]
+            if flags[a, b] == 0 and out[a, b] < least * (math.sqrt(KX[a]) * math.sqrt(KY[b])):
+                least = out[a, b] / (math.sqrt(KX[a]) * math.sqrt(KY[b]))
+    return 1.0 / least if least > 0.0 else np.inf
 
 
 @njit(cache=True, nogil=True)
