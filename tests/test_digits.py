@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import mpmath as mp
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
@@ -26,6 +27,7 @@ def test_accuracy_falls_within_25_correlation_lengths(square):
 @pytest.mark.slow
 def test_what_is_left_of_a_correlation_falls_by_e():
     """ξ_c against two images followed by the textbook's arcsine with 60 digits."""
+    mp.mp.dps = 70
     X, square = data().X, 0.8
     lost = []
     for l in (60, 100):

@@ -163,4 +163,4 @@ def test_architectures(step, name):
 @pytest.mark.parametrize("name", ["tanh", "relu"])
 def test_the_larger_of_two(name):
     block = mf.Sequential((mf.Nonlinearity(name), mf.Pool(2, "max"), mf.Dense()))
-    compare(mf.derive(architecture=block), largest, name, 1e-11, 4)
+    compare(mf.derive(architecture=block), largest, name, 1e-10, 4)  # panels of a lattice, where φ is not relu

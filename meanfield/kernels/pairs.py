@@ -299,7 +299,7 @@ def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -
     """Pairs that the blocks leave out, in place; whether some of them are followed by their covariance."""
     distance, tilt = np.empty(where[0].size), np.empty(where[0].size)
     a, b = where[0], where[1]
-    rows.apart(left.X, right.X, a, b, line[0], left.K, right.K, distance, tilt)
+    rows.apart(left.X, right.X, a, b, line[0], line[1], left.K, right.K, distance, tilt)
     same = distance == 0.0
     twins = tuple(w[same] for w in where)
     own: dict[str, Any] = {"distance": np.zeros(len(left.X)), "K_ab": left.last["K"]}

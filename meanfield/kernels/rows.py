@@ -36,24 +36,30 @@ def norms(X, out):
 
 
 @njit(cache=True, nogil=True)
-def apart(X, Y, left, right, scale, KX, KY, distance, tilt):
+def apart(X, Y, left, right, scale, shift, KX, KY, distance, tilt):
     """The distance of pairs, and the angle that says which share of it is one of norms: sin(tilt)·√distance is the
     difference of the roots of K."""
     for p in range(left.size):
         x, y = X[left[p]], Y[right[p]]
-        square, rise = 0.0, 0.0
+        square, rise, along, norm, across = 0.0, 0.0, 0.0, 0.0, 0.0
         for k in range(x.size):
             d = x[k] - y[k]
             square += d * d
             rise += d * (x[k] + y[k])
+            along += d * x[k]
+            norm += x[k] * x[k]
+        share = along / norm if norm > 0.0 else 0.0
+        for k in range(x.size):  # what x - y has across x: of collinear inputs nothing else would have its digits
+            d = x[k] - y[k] - share * x[k]
+            across += d * d
         A, B = KX[left[p]], KY[right[p]]
         s, t = math.sqrt(A), math.sqrt(B)
         square *= scale
         rise *= scale
         distance[p] = square
         between = rise / (s + t) if s + t > 0.0 else 0.0
-        # 4(K_aa K_bb - K_ab²) = distance (2K_aa + 2K_bb - distance) - (K_aa - K_bb)²
-        four = square * (2.0 * A + 2.0 * B - square) - rise * rise
+        # 4(K_aa K_bb - K_ab²), of x·x y·y - (x·y)² = x·x times the square of what is across, and of the shift
+        four = 4.0 * (scale * norm * scale * across + shift * square)
         size = 2.0 * s * t + A + B - square  # 2(√(K_aa K_bb) + K_ab)
         turned = four / size if size > 0.5 * (A + B) else square - between * between
         tilt[p] = math.atan2(between, math.sqrt(max(turned, 0.0)))
