@@ -177,7 +177,7 @@ class Network:
         with np.errstate(all="ignore"):
             return float(np.nanmax(found.Theta[..., -1] / found.K[..., -1], initial=1.0))
 
-    def engine(self, KX, KY, K_ab, distance) -> tuple[dict[str, np.ndarray], bool]:
+    def engine(self, KX, KY, K_ab, distance, tilt) -> tuple[dict[str, np.ndarray], bool]:
         """Pairs by the two-input recursions of `propagate`, and whether their distance is a difference of covariances,
         because none of these recursions follows it."""
         parts, lost = [], False
@@ -186,7 +186,8 @@ class Network:
             norms = {"K_aa": KX[here], "K_bb": KY[here]}
             if self.near is not None:
                 try:
-                    found = self._run(("K_aa", "K_bb", "distance", *self.names), norms | {"distance": distance[here]})
+                    start = norms | {"distance": distance[here], "tilt": tilt[here]}
+                    found = self._run(("K_aa", "K_bb", "distance", *self.names), start)
                     parts.append({n: getattr(found, n)[..., -1] for n in ("distance", *self.names)})
                     continue
                 except MeanFieldError as error:
@@ -328,7 +329,7 @@ def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -
         if loop is not None:
             left_over = np.flatnonzero(_followed(network, loop, KX, KY, distance, tilt, K_ab, out))
     if left_over.size:
-        more, lost = network.engine(*(v[left_over] for v in (KX, KY, K_ab, distance)))
+        more, lost = network.engine(*(v[left_over] for v in (KX, KY, K_ab, distance, tilt)))
         for n, values in more.items():
             out[n][left_over] = values
     for n, values in found.items():
