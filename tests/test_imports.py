@@ -106,8 +106,9 @@ empirical.shared.criticality empirical.shared.weights empirical.shared.curves
 empirical.shared.grid empirical.shared.pairs empirical.shared.line
 empirical
 comparison.report comparison.gradients comparison.corrections comparison.allowances comparison.check
-tuning.records tuning.prediction tuning.choices tuning.initializers tuning.snippets tuning.answer tuning.recommend
-tuning.rates tuning.instance tuning.tuned tuning.sweep tuning.descent tuning.tune
+tuning.records tuning.prediction tuning.choices tuning.sampled tuning.initializers tuning.snippets tuning.answer
+tuning.scatter tuning.recommend
+tuning.rates tuning.backward tuning.instance tuning.tuned tuning.sweep tuning.descent tuning.wide tuning.tune
 __init__
 cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.critical cli.laws cli.widths cli.kernels
 cli.init

@@ -155,7 +155,10 @@ def test_the_screen_fits_a_terminal():
         (lambda: mf.recommend("relu", architecture="prelm", depth=5, width=9), "architecture"),
         (lambda: mf.recommend("relu", architecture="batchnorm_mlp", depth=50, width=99), "1.46694 > 1"),
         pytest.param(
-            lambda: mf.recommend("relu2", depth=50, width=99), "cannot be made critical", marks=pytest.mark.slow
+            lambda: mf.recommend("relu2", depth=50, width=99), "0.816497, sigma_b = 0, where", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            lambda: mf.recommend("monomial", depth=50, width=99), "before layer 50", marks=pytest.mark.slow
         ),
     ],
 )

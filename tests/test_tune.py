@@ -2,6 +2,11 @@
 
 import json
 import math
+import os
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -130,3 +135,23 @@ def _log_J(found, call, factor):
         gains = np.stack([stored.gain_w[layer - 1], stored.gain_b[layer - 1]], axis=1)
         z, rows, _ = instance.block(layer, z, rows, gains)
     return math.log((rows * rows).sum() / size)
+
+
+def gains(seed: int) -> bytes:
+    """Of a sweep, and of five steps of the descent with probes."""
+    swept = mf.tune("tanh", depth=6, width=300, sigma_w=2, seed=seed)
+    settings = {"method": "gradient", "probes": 8, "steps": 5, "rate": 0.02, "tolerance": 0}
+    return swept.gains.tobytes() + mf.tune("gelu", depth=4, width=200, sigma_w=2, seed=seed, **settings).gains.tobytes()
+
+
+@pytest.mark.slow
+def test_gains_do_not_know_threads_or_workers():
+    """The same bytes with one thread and with two, of BLAS and of Numba, and in two workers at once."""
+    code = "from tests.test_tune import gains; print(gains(3).hex())"
+    found = set()
+    for threads in ("1", "2"):
+        env = os.environ | {f"{x}_NUM_THREADS": threads for x in ("OPENBLAS", "OMP", "MKL", "NUMBA")}
+        found.add(subprocess.check_output([sys.executable, "-c", code], env=env, text=True).strip())
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as workers:
+        both = [one.hex() for one in workers.map(gains, (3, 4))]
+    assert found == {both[0]} and both[1] != both[0]

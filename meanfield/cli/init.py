@@ -12,6 +12,7 @@ from meanfield.cli.reading import double, layers, needs_numbers, theory_of
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.naming import describe
 
+TOKENS = 16
 SNIPPETS = ("torch", "flax", "numbers")
 
 
@@ -28,7 +29,10 @@ def init(
     budget: Annotated[
         str, typer.Option(metavar="B", help="|log J^(1,L)| that is allowed where no gain makes it 0.")
     ] = "1",
-    networks: Annotated[int, typer.Option(metavar="M", help="Networks drawn to see how log J scatters; 0: none.")] = 16,
+    tokens: Annotated[int, typer.Option(metavar="T", help="That a Dense on tokens mixes.")] = TOKENS,
+    networks: Annotated[
+        int, typer.Option(metavar="M", help="Drawn to see how log J scatters where that is not derived; 0: none.")
+    ] = 16,
     seed: Annotated[int, typer.Option(metavar="S", help="Of these networks.")] = 0,
     snippet: Annotated[
         str | None, typer.Option(metavar="|".join(SNIPPETS), help="Print this code alone, ready to paste.")
@@ -53,9 +57,9 @@ def init(
     numbers: dict[str, Any] = {"input_norm": double(input_norm, "--input-norm"), "budget": double(budget, "--budget")}
     sizes: dict[str, Any] = {"depth": layers(depth), "width": width}
     with out.working(f"Looking for criticality of {describe(theory.block)}"):
-        found = recommend(theory, **sizes, **numbers, networks=networks, seed=seed)
+        found = recommend(theory, **sizes, **numbers, tokens=tokens, networks=networks, seed=seed)
     if json:
-        inputs = {**out.about(theory), **sizes, **numbers, "networks": networks, "seed": seed}
+        inputs = {**out.about(theory), **sizes, **numbers, "tokens": tokens, "networks": networks, "seed": seed}
         results = found.data() | {name: getattr(found, name)() for name in SNIPPETS}
         typer.echo(out.document("init", inputs, results))
     else:

@@ -11,6 +11,7 @@ from meanfield.printed import wrapped
 from meanfield.results import one_line
 from meanfield.tuning import snippets
 from meanfield.tuning.initializers import Outcome
+from meanfield.tuning.sampled import Drawn
 
 ROUNDING = 1e-8  # log J below this is printed as 0
 SHALLOW = 0.25  # depth/width from which the scatter between networks is worth a warning
@@ -49,7 +50,8 @@ class Point:
 class Predicted:
     """Infinite width: log J^{1,L}, K^L, the largest |log J^{1,l}| on the way (swing), ξ = 1/|log J^{L,L+1}|, the last
     layer to which |log J^{1,l}| ≤ max(1, swing) (reach; None: beyond `scanned`), and the correlation at L of two inputs
-    of this cosine (None where the theory does not follow them)."""
+    of this cosine (None where the theory does not follow them). by_draws: where a Dense mixes tokens, log J, K and
+    their standard errors over draws of its matrices; all else is then of averages over these matrices."""
 
     log_J: float
     K: float
@@ -59,6 +61,7 @@ class Predicted:
     scanned: int
     cosine: float
     correlation: float | None
+    by_draws: Drawn | None = None
 
     @property
     def allowed(self) -> float:
@@ -68,11 +71,17 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean and standard deviation of log J^{1,L} over that many networks of the width."""
+    """Mean and standard deviation of log J^{1,L} over networks of the width; networks: how many were drawn, None where
+    both are derived to order 1/n."""
 
     mean: float
     sd: float
-    networks: int
+    networks: int | None
+
+    @property
+    def source(self) -> str:
+        """"derived" or "measured"."""
+        return "derived" if self.networks is None else "measured"
 
 
 @dataclass(frozen=True)
@@ -206,6 +215,11 @@ class Recommendation:
             out.append(f"The scatter over networks was not measured: {self.silent.rstrip('.')}.")
         if any(one.axis == "tokens" for one in self.layers):
             out.append("For a Dense on tokens fan_in is the number of tokens it reads.")
+            if p.by_draws is None:
+                out.append(
+                    "log J and K are averages over the matrices on tokens, which are exact for activations of degree 1 "
+                    "alone."
+                )
         return tuple(out)
 
     def __repr__(self) -> str:
@@ -242,9 +256,14 @@ def screen(r: Recommendation) -> list[str]:
     out += ["", f"  why: {r.why}.", ""]
     log_J = f"log J^(1,{r.depth}) = {_number(p.log_J)}"
     out.append(f"  infinite width   {log_J}, K^1 = {r.K1:.4g}, K^{r.depth} = {p.K:.4g}")
+    if p.by_draws is not None:
+        d = p.by_draws
+        numbers = f"log J = {d.log_J:.4g} +- {d.error_log_J:.1g}, K = {d.K:.4g} +- {d.error_K:.1g}"
+        out.append(f"  {f'{d.tokens} tokens':<16} {numbers} (s.e. of draws)")
     if r.spread is not None:
         s = r.spread
-        out.append(f"  width {r.width:<10} log J = {s.mean:.3g} +- {s.sd:.2g} (s.d. of {s.networks} networks)")
+        how = "derived to order 1/n" if s.networks is None else f"of {s.networks} networks"
+        out.append(f"  width {r.width:<10} log J = {s.mean:.3g} +- {s.sd:.2g} (s.d. {how})")
     if p.correlation is not None:
         out.append(f"  two inputs       cosine {p.cosine:g} -> {p.correlation:.4g} at layer {r.depth}")
     reach = f"to layer {p.reach}" if p.reach is not None else f"beyond layer {p.scanned}"

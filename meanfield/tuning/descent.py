@@ -33,7 +33,7 @@ def descend(
     evaluate: Callable[[np.ndarray, int], Evaluated],
     gains: np.ndarray,
     *,
-    rate: float,
+    rate: float | np.ndarray,
     steps: int,
     tolerance: float,
     decides: Callable[[np.ndarray], str] = lambda _: "",
@@ -101,6 +101,11 @@ def descend(
     )
 
 
+def in_words(rate: float | np.ndarray) -> str:
+    """A rate, or the range of those of the layers."""
+    return f"{rate:.4g}" if np.ndim(rate) == 0 else f"{np.min(rate):.4g} to {np.max(rate):.4g}"
+
+
 def _mean_loss(trace: list[dict[str, float]], back: int) -> float:
     """Over the last window but `back`."""
     end = len(trace) - back * WINDOW
@@ -115,10 +120,12 @@ def _at_the_floor(trace: list[dict[str, float]], floors: list[float]) -> bool:
     return now <= FLOOR * float(np.mean(floors[-WINDOW:])) and now > 0.9 * _mean_loss(trace, 1)
 
 
-def through_network(d: Drive, gains: np.ndarray, step: int, loss: str, lam: float) -> Evaluated:
+def through_network(
+    d: Drive, gains: np.ndarray, step: int, loss: str, lam: float, within: np.ndarray | None = None
+) -> Evaluated:
     """The loss of one drawn network and its gradient by the gains: probes of every block are pushed, and taken back.
 
-    Probes are drawn anew at each step unless J is exact.
+    Probes are drawn anew at each step unless J is exact. within: which blocks the loss is over, all unless given.
     """
     instance, depth = d.instance, len(gains)
     z = instance.block(1, d.inputs, None, gains[0])[0]
@@ -141,12 +148,13 @@ def through_network(d: Drive, gains: np.ndarray, step: int, loss: str, lam: floa
     K = np.array([float((one * one).mean()) for one in layers])
     if not (np.isfinite(values).all() and (values > 0).all() and (K > 0).all()):
         return math.inf, np.full_like(gains, math.nan), np.full(depth - 1, math.inf), K, np.zeros(depth - 1)
-    log_J = np.log(values)
-    by_J = values - 1 if loss == "JSL" else log_J / values
-    total = 0.5 * float(((values - 1) ** 2).sum() if loss == "JSL" else (log_J**2).sum())
-    steps = lam * np.diff(np.log(K)) if loss == "JKL" else np.zeros(depth - 1)
+    taken = np.ones(depth - 1) if within is None else within.astype(float)
+    log_J, growth = taken * np.log(values), taken * np.diff(np.log(K))
+    by_J = taken * (values - 1) if loss == "JSL" else log_J / values
+    total = 0.5 * float((by_J**2).sum() if loss == "JSL" else (log_J**2).sum())
+    steps = lam * growth if loss == "JKL" else np.zeros(depth - 1)
     if loss == "JKL":
-        total += 0.5 * lam * float((np.diff(np.log(K)) ** 2).sum())
+        total += 0.5 * lam * float((growth**2).sum())
     slope, z_bar = np.zeros_like(gains), np.zeros_like(z)
     for at in range(depth - 1, 0, -1):  # the block that makes layer at + 1
         over = steps[at - 1] - (steps[at] if at < depth - 1 else 0.0)

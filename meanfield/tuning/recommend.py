@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,23 +11,22 @@ import numpy as np
 from meanfield.architecture import BatchNorm, Block, Dense, Network, Residual, Sequential, exact, network_of
 from meanfield.architectures import PRESETS, keywords
 from meanfield.arguments import finite, shown, spoken, whole
-from meanfield.comparison.check import measure
 from meanfield.deriving import derive, resolved
 from meanfield.functions.activations import activation as activation_of
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.theory import Theory
-from meanfield.tuning.answer import Layer, Point, Predicted, Recommendation, Spread
+from meanfield.tuning.answer import Layer, Point, Predicted, Recommendation
 from meanfield.tuning.choices import HOLDS, Choice, choices, grows, largest_scale
 from meanfield.tuning.initializers import outcomes
 from meanfield.tuning.prediction import Prediction, edge
 from meanfield.tuning.records import filled, kinds
+from meanfield.tuning.sampled import Drawn, followed
+from meanfield.tuning.scatter import TOKENS, derived, measured
 
 COSINE = 0.5  # of the two inputs whose correlation is followed
 DEEPEST, WIDEST = 100_000, 10_000_000
 FURTHER = 10  # times the depth, to see where |log J| passes 1
-BATCH, TOKENS = 32, 16  # of the networks that are measured, where positions act on each other
-PROBES = 16
 
 
 @spoken
@@ -39,6 +39,7 @@ def recommend(
     budget: float = 1.0,
     input_norm: float = 1.0,
     batch: int | None = None,
+    tokens: int = TOKENS,
     networks: int = 16,
     seed: int = 0,
     **parameters: Any,
@@ -49,8 +50,10 @@ def recommend(
     architecture: with an activation, the name of a preset of `meanfield.architectures` ("mlp" unless given), whose
     keywords are taken, too (mu=0.5). depth L ≥ 2 layers, the input layer among them; width n ≥ 2. budget > 0: the
     |log J^{1,L}| that is allowed where no gain makes it 0. input_norm: Q0 = |x|²/N_0 > 0 of the inputs. batch: of a
-    `BatchNorm` (infinitely many). networks: how many are drawn at this width to see how log J scatters, with this
-    seed; 0 draws none. parameters: numbers for symbols of the architecture and for φ's parameters.
+    `BatchNorm` (infinitely many). tokens: how many a Dense on tokens mixes; its matrices are drawn (`Theory.sample`,
+    with this seed) and believed where averages over them say less. networks: how many are drawn at this width, with
+    this seed, to see how log J scatters where that is not derived (it is of plain MLPs with Gaussian weights); 0 draws
+    none. parameters: numbers for symbols of the architecture and for φ's parameters.
 
     The choice, in this order: certified critical points, with K¹ = K* from the first layer on and σ_w moved to J^{1,L}
     = 1 where K drifts to K* = 0; critical rays behind a LayerNorm; a search over σ_w at eight σ_b. Each is judged by
@@ -61,13 +64,15 @@ def recommend(
     Returns a `Recommendation`: `layers` (σ's of each kind of Dense), `scale`, `predicted`, `window`, `spread`,
     `common`, `caveats`, `network` (the record with these numbers), `torch()`, `flax()`, `numbers()`, `data()`.
     Raises: MeanFieldError where no choice holds, with the best that was found; for a φ that jumps; for numbers out of
-    range. Accuracy: predictions as in `propagate`; the window's ends to 1e-6. Source: derived here.
+    range. Accuracy: predictions as in `propagate`; the window's ends to 1e-6 (of tokens, to the scatter of the draws).
+    Source: derived here.
 
     >>> found = recommend("relu", depth=50, width=500, networks=0)
     >>> [(one.key, round(one.sigma_w, 6), one.sigma_b) for one in found.layers]
     [('input', 1.0, 0.0), ('dense1', 1.414214, 0.0)]
     """
     depth, width = whole(depth, "depth", 2, DEEPEST), whole(width, "width", 2, WIDEST)
+    tokens = whole(tokens, "tokens", 2, 4096)
     networks = whole(networks, "networks", 0, 100_000)
     if networks == 1:
         raise MeanFieldError("networks=1 was asked for, but a scatter needs at least two; give 0 to measure none.")
@@ -79,7 +84,12 @@ def recommend(
     p = Prediction(block, values, input_norm, batch)
     assert p.theory is not None  # refuses what has no J before anything else is done
     chosen, points = _chosen(p, depth, width, budget)
-    return _answer(p, chosen, points, depth=depth, width=width, budget=budget, networks=networks, seed=seed)
+    chosen, by_draws = followed(p, chosen, depth, tokens, seed, budget)
+    spread, silent = derived(p.block, (chosen.sigma_w, chosen.sigma_b, chosen.K1), depth, width), ""
+    found = _answer(p, chosen, points, by_draws, depth=depth, width=width, budget=budget, spread=spread, silent=silent)
+    if spread is None:
+        spread, silent = measured(found.network, p, depth, width, tokens, networks, seed)
+    return replace(found, spread=spread, silent=silent)
 
 
 def read(network: Any, architecture: str | None, parameters: dict[str, Any]) -> tuple[Block, dict[str, Any]]:
@@ -125,18 +135,47 @@ def _chosen(p: Prediction, depth: int, width: int, budget: float) -> tuple[Choic
             f"{best.log_J:.3g}, but repels K, and a start that is off by as much as width {width} draws ends at |log "
             f"J| = {best.worst:.3g}; take LayerNorm (norm='pre') or a skip, or another activation."
         )
-    x = np.geomspace(0.05, 20, 60)
-    log_J = np.abs(p.last(x, 0.0, 1.0, depth)[0])
-    i = int(np.argmin(np.where(np.isfinite(log_J), log_J, math.inf)))
-    nearest = (
-        f"the best found is |log J^{{1,{depth}}}| = {log_J[i]:.3g} at sigma_w = {x[i]:.3g}, sigma_b = 0"
-        if math.isfinite(log_J[i])
-        else "from K^1 = 1, K overflows or vanishes at every sigma_w from 0.05 to 20"
-    )
     raise MeanFieldError(
-        f"{describe(p.block)} cannot be made critical by sigma_w, sigma_b or the scale of its branches: {nearest}; "
-        "take another activation, LayerNorm (norm='pre') or a skip (mu=1)."
+        f"{describe(p.block)} cannot be made critical by sigma_w, sigma_b or the scale of its branches: "
+        f"{_nearest(p, depth)}; take another activation, LayerNorm (norm='pre') or a skip (mu=1)."
     )
+
+
+def _nearest(p: Prediction, depth: int) -> str:
+    """The best |log J^{1,l}| from K¹ = 1 at σ_b = 0, in words: at l = L, or at the deepest layer that doubles reach
+    where K vanishes on one side of it and overflows on the other."""
+    to = depth
+    while to > 2:
+        sigma_w, log_J, off = _balanced(p, to)
+        if math.isfinite(log_J):
+            found = f"the best found is |log J^{{1,{to}}}| = {abs(log_J):.3g} at sigma_w = {sigma_w:.6g}, sigma_b = 0"
+            if to < depth:
+                return f"{found}, and no double keeps K from vanishing or overflowing before layer {depth}"
+            return found if off else f"{found}, where a millionth more or less makes K overflow or vanish"
+        to = 3 * to // 4
+    return "from K^1 = 1, K overflows or vanishes at every sigma_w from 0.05 to 20"
+
+
+def _balanced(p: Prediction, depth: int) -> tuple[float, float, bool]:
+    """(σ_w, log J^{1,depth} there, whether it is a number a millionth off, too) where |log J| is smallest: on a grid,
+    or where J jumps from 0 to ∞, found by bisection."""
+
+    def log_J(x: Any) -> np.ndarray:
+        return p.last(x, 0.0, 1.0, depth)[0]
+
+    x = np.geomspace(0.05, 20, 60)
+    y = log_J(x)
+    jump = np.flatnonzero(np.diff(np.sign(y)))
+    if len(jump) and not np.isfinite(y[jump[0] : jump[0] + 2]).all():
+        low, high, sign = x[jump[0]], x[jump[0] + 1], y[jump[0]] < 0
+        for _ in range(60):
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if (float(log_J(middle)) < 0) == sign else (low, middle)
+        x = np.array([low, high])
+        y = log_J(x)
+    i = int(np.argmin(np.where(np.isfinite(y), np.abs(y), math.inf)))
+    off = np.isfinite(log_J(x[i] * np.array([1 - 1e-6, 1 + 1e-6]))).all()
+    return float(x[i]), float(y[i]), bool(off)
 
 
 def _invariant(p: Prediction) -> float | None:
@@ -158,7 +197,7 @@ def has_batch_norm(block: Block) -> bool:
 
 
 def _answer(
-    p: Prediction, c: Choice, points: tuple[Choice, ...], *, depth: int, width: int, budget: float, networks, seed
+    p: Prediction, c: Choice, points: tuple[Choice, ...], by_draws: Drawn | None, *, depth: int, width: int, **more: Any
 ) -> Recommendation:
     places = kinds(p.block)
     sigma_input = math.sqrt(c.K1 / p.input_norm)
@@ -172,15 +211,18 @@ def _answer(
         fan = None if one.fan is None or one.axis == "tokens" else float(one.fan) * width
         layers.append(Layer(one.key, one.axis, fan, held * c.sigma_w, held * c.sigma_b))
     scaled = any(one.scaled for one in places) or (c.scale is not None and not any(one.ends for one in places))
-    predicted = _predicted(p, c, factor, depth)
-    window = _window(p, c, factor, depth)
-    spread, silent = _measured(record, p, depth, width, networks, seed)
-    found = Recommendation(
+    predicted, shift = _predicted(p, c, factor, depth), 0.0
+    if by_draws is not None:
+        predicted = replace(predicted, by_draws=by_draws)
+        if by_draws.differs(predicted.log_J):
+            shift = by_draws.log_J - predicted.log_J
+            predicted = replace(predicted, log_J=by_draws.log_J, K=by_draws.K)
+    window = _window(p, c, factor, depth, shift)
+    return Recommendation(
         what=describe(p.block),
         depth=depth,
         width=width,
         input_norm=p.input_norm,
-        budget=budget,
         layers=tuple(layers),
         scale=c.scale,
         scale_is_a_layer=scaled,
@@ -191,13 +233,11 @@ def _answer(
         worst=c.worst,
         predicted=predicted,
         window=window,
-        spread=spread,
-        silent=silent,
         common=outcomes(p.block, p.values, depth, width, p.input_norm, p.batch),
         network=record,
         grows=grows(p.block),
+        **more,
     )
-    return found
 
 
 def _predicted(p: Prediction, c: Choice, factor: float, depth: int) -> Predicted:
@@ -225,15 +265,16 @@ def _predicted(p: Prediction, c: Choice, factor: float, depth: int) -> Predicted
     )
 
 
-def _window(p: Prediction, c: Choice, factor: float, depth: int) -> tuple[float, float] | None:
+def _window(p: Prediction, c: Choice, factor: float, depth: int, shift: float) -> tuple[float, float] | None:
     """(lowest, highest) σ_w of the block, or scale where that was chosen, with |log J^{1,L}| ≤ 1 around the choice, the
-    input layer held; 0 and ∞ where there is no end within a factor of 100."""
+    input layer held; 0 and ∞ where there is no end within a factor of 100. shift: what log J is more by draws, there as
+    at the choice."""
     budgeted = c.kind == "budget"
     start = factor if budgeted else c.sigma_w
 
     def over(s: float) -> float:
         place = (c.sigma_w, c.sigma_b, c.K1, depth, s) if budgeted else (s, c.sigma_b, c.K1, depth, factor)
-        return abs(float(p.last(*place)[0])) - 1 - 1e-8
+        return abs(float(p.last(*place)[0]) + shift) - 1 - (1e-8 if shift == 0 else 1e-3)
 
     if over(start) >= 0:
         return None
@@ -249,38 +290,3 @@ def _window(p: Prediction, c: Choice, factor: float, depth: int) -> tuple[float,
         else:
             ends.append(0.0 if sign < 0 else math.inf)
     return ends[0], ends[1]
-
-
-def _measured(record: Network, p: Prediction, depth: int, width: int, networks: int, seed: int):
-    """(how log J scatters over networks of this width, why not)."""
-    if not networks:
-        return None, "not asked for (networks=0)"
-    extra: dict[str, Any] = {}
-    if "K_ab" in p.theory.usual:
-        tokens = any(one.axis == "tokens" for one in kinds(p.block))
-        extra = {"tokens": TOKENS} if tokens else {"batch": p.batch or BATCH}
-    try:
-        theory = derive(architecture=record, batch=p.batch)
-        run = measure(
-            theory,
-            sigma_w=1,
-            sigma_b=0,
-            width=width,
-            depth=depth,
-            networks=networks,
-            seed=seed,
-            probes=PROBES,
-            sampler="lazy",
-            input_norm=p.input_norm,
-            keep_samples=True,
-            **extra,
-        )
-        log_J = np.asarray(run.samples["log_J"])[:, -1]
-        if not np.isfinite(log_J).all():
-            return None, "networks of this width overflow"
-        return Spread(float(log_J.mean()), float(log_J.std(ddof=1)), networks), ""
-    except MeanFieldError as error:
-        return None, str(error)
-
-
-

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from meanfield.architecture import Block, Schedule
-from meanfield.arguments import choice, finite, spoken, whole
+from meanfield.architecture import Block
+from meanfield.arguments import choice, finite, shown, spoken, whole
 from meanfield.comparison.check import network_and_pairs
 from meanfield.deriving import derive
 from meanfield.empirical import draw_network
@@ -19,14 +20,16 @@ from meanfield.empirical.network.operations import Affine
 from meanfield.empirical.random.philox import normals
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.naming import describe
+from meanfield.tuning.backward import LOSSES
 from meanfield.tuning.choices import grows
-from meanfield.tuning.descent import Descended, Evaluated, descend, through_network
+from meanfield.tuning.descent import Evaluated, descend, through_network
 from meanfield.tuning.instance import Instance
-from meanfield.tuning.rates import LOSSES, Layers, state
-from meanfield.tuning.recommend import BATCH, has_batch_norm, read
-from meanfield.tuning.records import branch_end, has_branches, kinds, rebuilt
+from meanfield.tuning.recommend import has_batch_norm, read
+from meanfield.tuning.records import branch_end, has_branches, kinds
+from meanfield.tuning.scatter import BATCH
 from meanfield.tuning.sweep import ACTIVE, Drive, active_share, by_blocks, by_scale
-from meanfield.tuning.tuned import Tuning, bought, with_symbols
+from meanfield.tuning.tuned import Tuning, answered, bought, refuse_schedules, with_symbols
+from meanfield.tuning.wide import emptied, of_theory
 
 METHODS = ("sweep", "gradient")
 CLOSE = 0.05  # |log J^{l,l+1}| up to which a block counts as tuned
@@ -53,7 +56,8 @@ def tune(
     seed: int = 0,
     loss: str = "JLL",
     weight: float = 0.5,
-    rate: float | None = None,
+    rate: Any = None,
+    blocks: tuple[int, int] | None = None,
     steps: int = 1000,
     tolerance: float = 1e-6,
     minibatches: bool = False,
@@ -61,7 +65,7 @@ def tune(
     **parameters: Any,
 ) -> Tuning:
     """Gains a_w, a_b of every Dense with which one drawn network of this width has J^{l,l+1} = 1, and J^{1,L} near 1;
-    without a width those of the theory (plain layers).
+    without a width those of the theory.
 
     network, architecture, parameters: as in `recommend`. sigma_w, sigma_b: the standard deviations that the gains
     multiply. inputs: how many random inputs of norm `input_norm` = |x|²/N_0 (of `tokens` each), or an array (positions,
@@ -75,13 +79,15 @@ def tune(
     largest common factor of the branches with |log J^{1,L}| ≤ budget.
 
     method "gradient": steps a → a − rate ∂loss/∂a of all gains, `steps` at most, until the loss is below `tolerance`
-    or that of the noise of the probes; loss: "JLL" ½Σ(log J)², "JSL" ½Σ(J − 1)², "JKL" JLL + (weight/2)Σ(log
-    K^{l+1}/K^l)². Through a drawn network in reverse, J exact or (probes) with new probes at every step, new inputs too
-    with minibatches=True; of a theory by one pass back (`tuning_rates` and `tuning_region` say which rates converge;
-    rate is 0.1/max(1, J) unless given). In a chaotic network this gradient grows with depth: then the answer says
-    "exploded".
+    or that of the noise of the probes; rate: a number or one per layer, 0.1/max(1, J) unless given. loss: "JLL"
+    ½Σ(log J)², "JSL" ½Σ(J − 1)², "JKL" JLL + (weight/2)Σ(log K^{l+1}/K^l)², over the blocks l = first … last of
+    `blocks`, all unless given. Through a drawn network in reverse, J exact or (probes) with new probes at every step,
+    new inputs too with minibatches=True; of a theory by one pass back, whatever record has a J. Which rates converge is
+    said by `tuning_rates` and `tuning_region` for a φ of degree 1, and by the answer's rate_bound at infinite width. In
+    a chaotic network this gradient grows with depth: then the answer says "exploded".
 
-    Returns a `Tuning`; its `network` and `values` draw the same network again. Raises: MeanFieldError for numbers out
+    Returns a `Tuning`: standard deviations times gains (`sigma`; `network` and `values` draw the same network with
+    them), or the gains to hold beside the weights (`gains`). Raises: MeanFieldError for numbers out
     of range, a φ that jumps, standard deviations that follow a Schedule.
     Accuracy: J by `probes` directions is known to √(2κ/(probes · inputs · n)) of itself, κ ≥ 1 the mean square over
     the squared mean of the block's squared singular values. Source: [autoinit], the sweep is derived here.
@@ -97,11 +103,11 @@ def tune(
             raise MeanFieldError(f"{what} must be > 0, but {value:g} was given.")
     depth = whole(depth, "depth", 2, 10_000)
     choice(loss, "loss", LOSSES)
-    settings = _settings(rate, steps, tolerance, weight, loss)
+    settings = _settings(rate, steps, tolerance, weight, loss, depth) | {"within": _within(blocks, depth)}
     probes = None if probes is None else whole(probes, "probes", 1, 1 << 20)
     block, values = read(network, architecture, parameters)
     if width is None:
-        return _of_theory(block, depth, sigma_w, sigma_b, input_norm, method, settings, progress)
+        return of_theory(block, values, depth, sigma_w, sigma_b, input_norm, method, budget, settings, progress)
     width = whole(width, "width", 2, 1 << 20)
     drive, base = _drive(block, values, depth, width, sigma_w, sigma_b, inputs, tokens, input_norm, probes, seed)
     drive.progress = progress
@@ -112,14 +118,34 @@ def tune(
         return _descended(drive, block, base, width, settings, new)
 
 
-def _settings(rate: Any, steps: Any, tolerance: Any, weight: Any, loss: str) -> dict[str, Any]:
-    numbers = {"tolerance": finite(tolerance, "tolerance"), "weight": finite(weight, "weight")}
-    if rate is not None:
-        numbers["rate"] = finite(rate, "rate")
+def _settings(rate: Any, steps: Any, tolerance: Any, weight: Any, loss: str, depth: int) -> dict[str, Any]:
+    numbers: dict[str, Any] = {"tolerance": finite(tolerance, "tolerance"), "weight": finite(weight, "weight")}
     for name, value in numbers.items():
-        if value < 0 or (name == "rate" and value == 0):
-            raise MeanFieldError(f"{name} must be {'> 0' if name == 'rate' else '≥ 0'}, but {value:g} was given.")
+        if value < 0:
+            raise MeanFieldError(f"{name} must be ≥ 0, but {value:g} was given.")
+    if rate is not None:
+        each = per_layer(rate, "rate", depth) if np.ndim(rate) else np.array(finite(rate, "rate"))
+        if not (each > 0).all():
+            raise MeanFieldError(f"rate must be > 0, but {float(each.min()):g} was given.")
+        numbers["rate"] = each[:, None, None] if each.ndim else float(each)
     return numbers | {"steps": whole(steps, "steps", 1, 10_000_000), "loss": loss}
+
+
+def _within(blocks: Any, depth: int) -> np.ndarray:
+    """Which of the blocks l = 1 … depth − 1 a loss is over."""
+    out = np.zeros(depth - 1, dtype=bool)
+    first, last = (1, depth - 1) if blocks is None else _two(blocks)
+    first, last = whole(first, "the first of blocks", 1, depth - 1), whole(last, "the last of blocks", 1, depth - 1)
+    if first > last:
+        raise MeanFieldError(f"blocks are (first, last), but ({first}, {last}) was given.")
+    out[first - 1 : last] = True
+    return out
+
+
+def _two(blocks: Any) -> tuple[Any, Any]:
+    if not isinstance(blocks, (tuple, list)) or len(blocks) != 2:
+        raise MeanFieldError(f"blocks are (first, last), but {shown(blocks)} was given.")
+    return blocks[0], blocks[1]
 
 
 def _descended(
@@ -137,7 +163,7 @@ def _descended(
             count = len(fixed) // tokens if isinstance(count, np.ndarray) or count is None else count
             seed = d.instance.stored.seed + step
             d.inputs = random_inputs(count, tokens, norm, fixed.shape[1], seed % (1 << 64))[0]
-        return through_network(d, gains, step, loss, weight)
+        return through_network(d, gains, step, loss, weight, settings["within"])
 
     rate = settings.get("rate", 0.1 / max(1.0, float(np.exp(np.minimum(before, 50)).max())))
     done = descend(
@@ -150,81 +176,14 @@ def _descended(
     )
     d.inputs, d.probes = fixed, None  # what is reported is known better than what led there
     log_J, after, K = d.total(done.gains)
-    return _answer("gradient", block, base, width, done, (log_J0, log_J), before, after, K)
-
-
-def _of_theory(block, depth, sigma_w, sigma_b, input_norm, method, settings, progress) -> Tuning:
-    """Gains of infinitely wide plain layers."""
-    layers = Layers(derive(architecture=block))
-    base = np.empty((depth, 1, 2))
-    for i, (value, what) in enumerate(((sigma_w, "sigma_w"), (sigma_b, "sigma_b"))):
-        base[:, 0, i] = per_layer(value, what, depth)
-    sigma, start = base[:, 0], np.ones((depth, 2))
-    before = state(layers, sigma, start, input_norm)
-    if method == "sweep":
-        gains = start.copy()
-        for layer in range(1, depth):
-            gains[layer, 0] /= math.sqrt(state(layers, sigma, gains, input_norm).J[layer - 1])
-        worst = float(np.abs(np.log(state(layers, sigma, gains, input_norm).J)).max())
-        done = Descended(gains[:, None], [], "tuned", f"every |log J^(l,l+1)| <= {worst:.2g}")
-    else:
-        loss, weight = settings["loss"], settings["weight"]
-
-        def evaluate(gains: np.ndarray, _: int) -> Evaluated:
-            try:
-                now = state(layers, sigma, gains[:, 0], input_norm)
-            except MeanFieldError:
-                nothing = np.full(depth - 1, math.inf)
-                return math.inf, np.full_like(gains, math.nan), nothing, nothing, np.zeros(depth - 1)
-            slope = now.gradient(loss, weight)[:, None]
-            return now.loss(loss, weight), slope, np.log(now.J), now.K, np.zeros(depth - 1)
-
-        def decides(gains: np.ndarray) -> str:
-            G = state(layers, sigma, gains[:, 0], input_norm).jacobian()
-            edge = 2 / float(np.linalg.eigvalsh(G @ G.T).max())
-            return f"near the best gains found a rate must stay below {edge:.4g}, {rate:.4g} was taken; "
-
-        rate = settings.get("rate", 0.1 / max(1.0, float(before.J.max())))
-        done = descend(
-            evaluate,
-            start[:, None],
-            rate=rate,
-            steps=settings["steps"],
-            tolerance=settings["tolerance"],
-            decides=decides,
-            progress=progress,
-        )
-    now = state(layers, sigma, done.gains[:, 0], input_norm)
-    totals = float(np.log(before.J).sum()), float(np.log(now.J).sum())
-    return _answer(method, block, base, None, done, totals, np.log(before.J), np.log(now.J), now.K)
-
-
-def _answer(method, block, base, width, done: Descended, log_J, before, after, K) -> Tuning:
-    sigma = base * done.gains
-    record, values = with_symbols(block, sigma)
-    return Tuning(
-        method=method,
-        what=describe(block),
-        depth=len(base),
-        width=width,
-        gains=done.gains,
-        sigma=sigma,
-        before=before,
-        after=after,
-        log_J=log_J,
-        K=K,
-        status=done.status,
-        message=done.message + ".",
-        trace=tuple(done.trace),
-        network=record,
-        values=values,
-    )
+    found = answered("gradient", block, base, width, done, (log_J0, log_J), before, after, K)
+    return replace(found, caveats=emptied(block))
 
 
 def _drive(block, values, depth, width, sigma_w, sigma_b, inputs, tokens, input_norm, probes, seed):
     """(the drive, (layers, Dense, 2) standard deviations that gains multiply)."""
     record, pairs = network_and_pairs(derive(architecture=block), values=values or None)
-    _refuse(block)
+    refuse_schedules(block)
     seed = whole(seed, "seed", 0, (1 << 64) - 1)
     if inputs is None:
         inputs = BATCH if has_batch_norm(block) else 1
@@ -259,20 +218,6 @@ def base_deviations(instance: Instance, depth: int) -> np.ndarray:
             for layer in range(2, depth + 1):
                 out[layer - 1, operation.ordinal] = weights.deviations(operation, layer)
     return out
-
-
-def _refuse(block: Block) -> None:
-    def one(_: int, dense: Any) -> Any:
-        if isinstance(dense.sigma_w, Schedule) or isinstance(dense.sigma_b, Schedule):
-            raise MeanFieldError(
-                f"Gains of every layer were asked for, but {dense} has standard deviations that follow a Schedule; "
-                "give numbers."
-            )
-        return dense
-
-    rebuilt(block, dense=one)
-    if not kinds(block):
-        raise MeanFieldError(f"Gains multiply weights, but {describe(block)} has no Dense.")
 
 
 def random_inputs(inputs: Any, tokens: int, norm: float, width: int, seed: int) -> tuple[np.ndarray, int]:

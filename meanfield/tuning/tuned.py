@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import Block, Dense, Network, Param, exact
+from meanfield.architecture import Block, Dense, Network, Param, Schedule, exact
 from meanfield.printed import wrapped
-from meanfield.results import one_line
-from meanfield.tuning.records import rebuilt
+from meanfield.results import MeanFieldError, one_line
+from meanfield.symbolic.blocks.naming import describe
+from meanfield.tuning.records import kinds, rebuilt
 
 STATUSES = ("tuned", "within budget", "not critical", "not converged", "exploded")
 SHOWN = 12  # layers of a printed table
@@ -28,6 +29,8 @@ class Tuning:
     network, values: the record with a symbol for every standard deviation and the numbers for them, layer by layer:
     `measure(tuning.network, sigma_w=1, sigma_b=0, mu=tuning.values, width=…, depth=…, networks=1, seed=…)` draws the
     same network again. scale: the common factor of the branches, where that was tuned, else None.
+    rate_bound: of a descent at infinite width, 2/λ_max(GᵀG), G = ∂log J^{l,l+1}/∂gains at the gains found: constant
+    rates below it hold there; else None.
     """
 
     method: str
@@ -43,6 +46,7 @@ class Tuning:
     status: str
     message: str
     scale: float | None = None
+    rate_bound: float | None = None
     caveats: tuple[str, ...] = ()
     trace: tuple[dict[str, float], ...] = field(repr=False, default=())
     network: Network | None = field(repr=False, default=None)
@@ -61,7 +65,7 @@ class Tuning:
     def data(self) -> dict[str, Any]:
         """All of it as plain numbers, text and lists (JSON); gains and sigma by layer, Dense and (w, b)."""
         out: dict[str, Any] = {}
-        for name in ("method", "what", "depth", "width", "status", "message", "scale", "values"):
+        for name in ("method", "what", "depth", "width", "status", "message", "scale", "rate_bound", "values"):
             out[name] = getattr(self, name)
         for name in ("gains", "sigma", "before", "after", "K"):
             out[name] = getattr(self, name).tolist()
@@ -112,3 +116,41 @@ def bought(K: np.ndarray) -> bool:
     """Whether K falls or rises by more than e^5 over the layers."""
     ends = K[[0, -1]]
     return bool((ends > 0).all()) and abs(math.log(ends[1] / ends[0])) > 5
+
+
+def answered(method, block, base, width, done, log_J, before, after, K) -> Tuning:
+    sigma = base * done.gains
+    record, values = with_symbols(block, sigma)
+    return Tuning(
+        method=method,
+        what=describe(block),
+        depth=len(base),
+        width=width,
+        gains=done.gains,
+        sigma=sigma,
+        before=before,
+        after=after,
+        log_J=log_J,
+        K=K,
+        status=done.status,
+        message=done.message + ".",
+        trace=tuple(done.trace),
+        network=record,
+        values=values,
+    )
+
+
+def refuse_schedules(block: Block) -> None:
+    """Refuse standard deviations that follow a Schedule, and blocks without a Dense."""
+
+    def one(_: int, dense: Any) -> Any:
+        if isinstance(dense.sigma_w, Schedule) or isinstance(dense.sigma_b, Schedule):
+            raise MeanFieldError(
+                f"Gains of every layer were asked for, but {dense} has standard deviations that follow a Schedule; "
+                "give numbers."
+            )
+        return dense
+
+    rebuilt(block, dense=one)
+    if not kinds(block):
+        raise MeanFieldError(f"Gains multiply weights, but {describe(block)} has no Dense.")

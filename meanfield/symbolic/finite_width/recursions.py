@@ -29,8 +29,10 @@ from meanfield.symbols import Q0, J, l, n, parameter, sigma_b, sigma_w
 #: each after all that its map may hold; weights that are not invariant under rotations have `EXTRA`, too
 ORDER = ("K", "Theta", "V", "G1", "B", "D", "F", "A", "Theta1", "P", "Q", "R", "S", "T", "U")
 EXTRA = ("V0", "D0_H")
-#: the Jacobian, which is a tangent kernel with zero rates and H¹ = 1: J, and its D, F, D0_H and Theta1 divided by J
-OF_J = {"J": "Theta", "D_J": "D", "F_J": "F", "D0_J": "D0_H", "J1_J": "Theta1"}
+#: the Jacobian, which is a tangent kernel with zero rates and H¹ = 1: J, its D, F, D0_H and Theta1 divided by J, and
+#: its A, B and A0 by J²
+OF_J = {"J": "Theta", "D_J": "D", "F_J": "F", "D0_J": "D0_H", "J1_J": "Theta1", "B_J": "B", "A_J": "A", "A0_J": "A0"}
+SQUARES = ("A", "B", "A0")  # of second degree in the tangent kernel
 NEED_SLOPE = ("Theta", "B", "D", "F", "A", "Theta1", "D0_H", *OF_J)
 NEED_CURVATURE = ("P", "Q", "R", "S", "T", "U")
 
@@ -67,7 +69,7 @@ def correlator_recursion(
     phi, mixed = record(activation), weights == "mixed"
     ensemble = ensemble_of("orthogonal" if mixed else weights)
     known = (*ORDER, *(() if ensemble.invariant else EXTRA))
-    can_be_asked = (*known, "J", "J1", *(SECOND if ensemble.invariant else ()))
+    can_be_asked = (*known, "J", "J1", "A_J", *(SECOND if ensemble.invariant else ()))
     asked = known if quantities is None else names_of(quantities, "quantities")
     for name in asked:
         if name in SECOND and not ensemble.invariant:
@@ -105,14 +107,16 @@ def _map(name: str, ensemble: Ensemble) -> sp.Expr:
 
 
 def _of_jacobian(name: str, ensemble: Ensemble) -> sp.Expr:
-    """The map of J, or of D_J, F_J, J1_J: that of Theta, D, F, Theta1 with zero rates, divided by J′."""
-    there = {_symbol(old): J * _symbol(new) for new, old in OF_J.items() if new != "J"}
+    """The map of J, or of D_J, …, J1_J, A_J: that of Theta, D, …, Theta1, A with zero rates, divided by J′ or J′²."""
+    there = {_symbol(old): J ** (1 + (old in SQUARES)) * _symbol(new) for new, old in OF_J.items() if new != "J"}
     there |= {_symbol("Theta"): J, lambda_w: sp.S.Zero, lambda_b: sp.S.Zero}
 
     def of(what: str) -> sp.Expr:
         return sp.expand(correlator_map(what, weights=ensemble).xreplace(there))
 
-    return of("Theta") if name == "J" else sp.expand(of(OF_J[name]) / of("Theta"))
+    if name == "J":
+        return of("Theta")
+    return sp.expand(of(OF_J[name]) / of("Theta") ** (1 + (OF_J[name] in SQUARES)))
 
 
 def _ordered(known: Sequence[str]) -> list[str]:

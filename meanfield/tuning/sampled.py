@@ -1,0 +1,76 @@
+"""K and J where a Dense mixes tokens, by draws of its matrices: averages are exact for φ of degree 1 alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from meanfield.results import MeanFieldError
+from meanfield.tuning.choices import Choice
+from meanfield.tuning.prediction import INPUT, Prediction
+from meanfield.tuning.records import BRANCH, kinds
+
+DRAWS = 12
+DEEPEST = 100  # layers that are followed by draws
+SEEN = 3.0  # standard errors from which on draws are believed against averages
+ROUNDS, NEAR = 4, 1e-3  # evaluations of the scale, and how near to the budget is near enough
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """log J^{1,L} and K^L of infinitely many channels at T tokens, with standard errors over the draws."""
+
+    log_J: float
+    K: float
+    error_log_J: float
+    error_K: float
+    tokens: int
+
+    def differs(self, averaged: float) -> bool:
+        """Whether log J is not that of averages over the matrices, beyond what the draws scatter."""
+        return abs(self.log_J - averaged) > SEEN * self.error_log_J
+
+
+def mixes(p: Prediction) -> bool:
+    """Whether a Dense of the block acts on tokens."""
+    return any(one.axis == "tokens" for one in kinds(p.block))
+
+
+def drawn(p: Prediction, c: Choice, depth: int, tokens: int, seed: int) -> Drawn | None:
+    """What `Theory.sample` says of a choice; None where it does not follow the block, or not so deep."""
+    if depth > DEEPEST:
+        return None
+    values: dict[str, Any] = p.values | {INPUT: math.sqrt(c.K1 / p.input_norm)}
+    if p.branches:
+        values[BRANCH] = 1.0 if c.scale is None else c.scale
+    places: dict[str, Any] = {"sigma_w": c.sigma_w, "sigma_b": c.sigma_b, "depth": depth, "input_norm": p.input_norm}
+    try:
+        found = p.theory.sample(**places, tokens=tokens, draws=DRAWS, seed=seed, quantities=("K", "J"), **values)
+        J, K = (found.estimate(name, depth) for name in ("J", "K"))
+    except MeanFieldError:
+        return None
+    mean, error = float(J.mean), float(J.standard_error)
+    if not 0 < mean < math.inf:
+        return None
+    return Drawn(math.log(mean), float(K.mean), error / mean, float(K.standard_error), tokens)
+
+
+def followed(
+    p: Prediction, c: Choice, depth: int, tokens: int, seed: int, budget: float
+) -> tuple[Choice, Drawn | None]:
+    """The choice and what draws say of it. Where they say more than the averages do, beyond what they scatter, the
+    scale of the branches is moved to log J^{1,L} = budget by draws, which are the same at every scale."""
+    now = drawn(p, c, depth, tokens, seed) if mixes(p) else None
+    if c.kind != "budget":
+        return c, now
+    for _ in range(ROUNDS):
+        if now is None or not now.differs(c.log_J) or (c.scale == 1.0 and now.log_J <= budget):
+            break
+        if abs(now.log_J / budget - 1) <= NEAR or not now.log_J > 0 or c.scale is None:
+            break
+        at = c.scale * math.sqrt(math.expm1(budget) / math.expm1(now.log_J))  # J - 1 ~ the square of the scale
+        log_J, _ = p.last(c.sigma_w, c.sigma_b, c.K1, depth, min(1.0, at))
+        c = replace(c, scale=min(1.0, at), log_J=float(log_J))
+        now = drawn(p, c, depth, tokens, seed)
+    return c, now
