@@ -234,7 +234,8 @@ def test_close_inputs_behind_jumps():
         assert abs(mp.mpf(float(found.distance[0, j])) / (A + B - 2 * AB) - 1) < found.error["distance"] < 1e-8
     shifted = mf.derive("step(z - 1/2)").kernel(X, sigma_w=1.5, sigma_b=0.1, depth=4, quantities=("K", "distance"))
     assert shifted.error == {"K": np.inf, "distance": np.inf}  # nothing follows these
-    far = mf.derive("step(z - 1/2)").kernel(np.array([x, u]), sigma_w=1.5, sigma_b=0.1, depth=4, quantities=("K", "distance"))
+    apart, settings = np.array([x, u]), {"sigma_w": 1.5, "sigma_b": 0.1, "depth": 4}
+    far = mf.derive("step(z - 1/2)").kernel(apart, **settings, quantities=("K", "distance"))
     assert far.error["K"] < 1e-9 and far.error["distance"] < 1e-6
 
 
