@@ -582,6 +582,12 @@ def test_law_of_a_full_residual_network(run):
     assert code == 0 and len(found["rows"]) == 1 and found["rows"][0]["ways"][0]["laws"]["J"].startswith("C*Product(")
     code, text, _ = run("law gelu --quantity K")
     assert code == 0 and "At the critical point sigma_w = 1.408211013" in text
+    code, text, _ = run("law relu")
+    assert code == 0 and "At the critical point sigma_w = 1.414213562" in text and "log J^(1,l) = 0" in text
+    code, text, _ = run("law relu --quantity gamma")
+    assert code == 0 and "2*l**2/(9*pi**2)" in text
+    code, _, error = run("law exp(-z**2)")
+    assert code == 2 and "has no critical point" in error
     code, _, error = run(whole + " --decay x=1")
     assert code == 2 and "letters" in error
     code, _, error = run("law tanh --architecture full_residual --quantity c --correlation 0.5")

@@ -133,35 +133,6 @@ def test_architectures_against_exact_iteration(kind):
     assert abs(found.Theta[0, 1] / float(exact["Theta_ab"]) - 1) < 1e-12
 
 
-CONTINUOUS = [n for n in mf.activations() if mf.activation(n).is_continuous]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", CONTINUOUS)
-def test_series_against_the_two_input_quadrature(name):
-    """Another quadrature of the same averages (panels over sum and difference), for every registered φ."""
-    theory = mf.derive(mf.activation(name).at({s.name: "1/5" for s in mf.activation(name).free_parameters}))
-    rng = np.random.default_rng(7)
-    X = rng.standard_normal((4, 8))
-    X[3] = X[0] + 0.02 * X[1]
-    try:
-        found = theory.kernel(X, sigma_w=1.2, sigma_b=0.1, depth=4)
-    except mf.MeanFieldError as error:
-        assert "exceeds" in str(error) or "infinite" in str(error)
-        return
-    if found.K.max() > 100:
-        return
-    a, b = np.array([0, 0, 1]), np.array([1, 3, 2])
-    K = 1.44 * X @ X.T / 8 + 0.01
-    start = {"K_aa": K[a, a], "K_bb": K[b, b], "K_ab": K[a, b]}
-    run = theory.propagate(sigma_w=1.2, sigma_b=0.1, depth=4, quantities=("K_aa", "K_bb", "K_ab", "Theta_ab"),
-                           start=start, every_layer=False)  # fmt: skip
-    size = np.sqrt(found.K[a, a] * found.K[b, b])
-    assert (np.abs(found.K[a, b] - run.K_ab[..., -1]) < 1e-10 * size).all()
-    size = np.sqrt(found.Theta[a, a] * found.Theta[b, b])
-    assert (np.abs(found.Theta[a, b] - run.Theta_ab[..., -1]) < 1e-8 * size).all()
-
-
 def test_series_of_a_polynomial_and_of_erf():
     """z³ + 1 has four coefficients; those of erf are known in closed form."""
     V = np.array([[0.3, 1.0, 4.0]])
@@ -241,6 +212,48 @@ def test_the_first_layer_is_the_input():
     assert found.K.shape == (4, 2) and found.depth == 1 and "Kernels" in repr(found)
     one = theory.kernel([[0.0, 0.0]], sigma_w=2, sigma_b=0, depth=1)
     assert one.K.tolist() == [[0.0]] and one.distance.tolist() == [[0.0]]
+
+
+@pytest.mark.slow
+def test_close_inputs_behind_jumps():
+    """sign, whose averages rise like the root of the distance, against the textbook's arcsine with 60 digits."""
+    mp.mp.dps = 60
+    x, u = np.random.default_rng(2).standard_normal((2, 8))
+    X = np.array([x, x + 1e-2 * u, x + 1e-3 * u, x + 1e-7 * u, x * (1 + 1e-7), -x])
+    found = mf.derive("sign").kernel(X, sigma_w=1.5, sigma_b=0.1, depth=4, quantities=("K", "distance"))
+    w2, b2 = mp.mpf(1.5) ** 2, mp.mpf(0.1) ** 2
+    for j in range(1, 6):
+        A, B, AB = (
+            w2 * mp.fsum(mp.mpf(float(p)) * mp.mpf(float(q)) for p, q in zip(r, s)) / 8 + b2
+            for r, s in ((x, x), (X[j], X[j]), (x, X[j]))
+        )
+        for _ in range(3):
+            AB = w2 * 2 / mp.pi * mp.asin(AB / mp.sqrt(A * B)) + b2
+            A = B = w2 + b2
+        assert abs(found.K[0, j] / AB - 1) < 1e-9
+        assert abs(mp.mpf(float(found.distance[0, j])) / (A + B - 2 * AB) - 1) < found.error["distance"] < 1e-8
+    shifted = mf.derive("step(z - 1/2)").kernel(X, sigma_w=1.5, sigma_b=0.1, depth=4, quantities=("K", "distance"))
+    assert shifted.error == {"K": np.inf, "distance": np.inf}  # nothing follows these
+    apart, settings = np.array([x, u]), {"sigma_w": 1.5, "sigma_b": 0.1, "depth": 4}
+    far = mf.derive("step(z - 1/2)").kernel(apart, **settings, quantities=("K", "distance"))
+    assert far.error["K"] < 1e-9 and far.error["distance"] < 1e-6
+
+
+@pytest.mark.slow
+def test_the_ordered_phase_by_covariances():
+    """K alone needs no distance: 60 layers beyond which all inputs are one, as with the distance and with 60 digits."""
+    X = np.random.default_rng(0).standard_normal((5, 8))
+    at = {"sigma_w": 0.8, "sigma_b": 0.3, "depth": 61}
+    theory = mf.derive("erf")
+    K, both = theory.kernel(X, **at, quantities="K"), theory.kernel(X, **at)
+    theta = theory.kernel(X, **at, quantities="Theta")
+    mp.mp.dps = 40
+    for j in range(1, 5):
+        A, B, AB, T = erf_pair(X[0], X[j], 61, 0.8, 0.3)
+        for found, exact in ((K.K[0, j], AB), (both.K[0, j], AB), (theta.Theta[0, j], T), (both.Theta[0, j], T)):
+            assert abs(mp.mpf(float(found)) / exact - 1) < 1e-14
+        assert abs(mp.mpf(float(both.distance[0, j])) / (A + B - 2 * AB) - 1) < both.error["distance"]
+    assert K.K[0, 1] != theory.kernel(X, **(at | {"sigma_w": 0.8 * (1 + 1e-13)}), quantities="K").K[0, 1]
 
 
 def test_a_distance_that_is_a_difference_has_no_bound():

@@ -86,10 +86,15 @@ def at(phi: str, beta, size, *quantities: str):
     return row.ways
 
 
+def _step(far: float) -> float:
+    """Of log l: half of it changes no logarithm by 1e-7 (below)."""
+    return 0.05 if far < 2000 else 0.1 if far == 2000 else 0.25
+
+
 def judged(phi: str, beta, size, far: float) -> np.ndarray:
     """(log K, log q, log J) of the flow at log l = far/2 and far."""
     s, b = (np.array([float(x) for x in one]) for one in (size, beta))
-    return follow(*tables(phi), s, b, 1.0, np.array([far / 2, far]), 0.05 if far <= 2000 else 0.25)
+    return follow(*tables(phi), s, b, 1.0, np.array([far / 2, far]), _step(far))
 
 
 def assert_follows(ways, rows: np.ndarray, far: float) -> None:
@@ -169,6 +174,16 @@ def test_more_laws_follow_the_flow(part):
     """2000 places in parts of 40."""
     for phi, beta, size in points(40, 100 + part, tuple(PHI)):
         assert_law_holds(phi, beta, size)
+
+
+@pytest.mark.slow
+def test_half_the_step_changes_nothing():
+    for phi, beta, size in points(80, 5, ("tanh", "erf", "sigmoid")):
+        s, b = (np.array([float(x) for x in one]) for one in (size, beta))
+        for far, most in ((60.0, 1e-9), (2000.0, 1e-7), (1e5, 1e-5)):
+            stops = np.array([far / 2, far])
+            one, two = (follow(*tables(phi), s, b, 1.0, stops, h) for h in (_step(far), _step(far) / 2))
+            assert np.allclose(one, two, rtol=most, atol=most), (phi, beta, size, far)
 
 
 def test_a_logarithm_beside_a_large_start_is_seen():
@@ -353,7 +368,8 @@ def test_where_and_points():
     assert found and found.point is not None
     row = made.at(**found.point)
     assert row["J"].constant is None and row["J"].terms == () and row["K"].terms
-    assert not full("relu").phase_table("K", "J").where(K="vanishes")
+    empty = full("relu").phase_table("K", "J").where(K="vanishes")
+    assert not empty and str(empty) == ("empty: K grows or stays of order 1 in every row, so nowhere it vanishes")
     assert not full("tanh").phase_table("K", "J").where(J="vanishes")
     with pytest.raises(MeanFieldError, match="is not in this table"):
         made.where(Q="grows")

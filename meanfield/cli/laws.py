@@ -34,6 +34,8 @@ from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw
 from meanfield.theory import Theory
 
+AT_POINTS = ("K", "J", "c", "gamma", "fisher")  # quantities whose laws at critical points are printed without σ's
+
 
 def law(
     act: Act,
@@ -122,9 +124,14 @@ def law(
         try:
             found = theory.depth_law(quantity, **values)
         except MeanFieldError:
-            rows = _at_points(theory, quantity) if not values and quantity in ("K", "J") else []
-            if not rows:
+            if values or quantity not in AT_POINTS:
                 raise
+            rows = _at_points(theory, quantity)
+            if not rows:
+                raise MeanFieldError(
+                    f"{describe(theory.block)} has no critical point, where a law could be printed without numbers; "
+                    "give --sigma-w and --sigma-b."
+                ) from None
             _print(theory, quantity, values, rows, {"points": [r.text() for r in rows]}, latex, json)
             return
     _print(
@@ -193,9 +200,15 @@ def _at_points(theory: Theory, quantity: str) -> list[Row]:
         place = ", ".join(
             f"{n} = {float(s.value):.10g}" for n, s in (("sigma_w", point.sigma_w), ("sigma_b", point.sigma_b))
         )
-        found = point.law_K if quantity == "K" else point.law_J
-        if found is not None:
-            rows += out.law_rows(quantity, found, f"At the critical point {place}", digits=True)
+        found: Any = {"K": point.law_K, "J": point.law_J}.get(quantity)
+        if found is None and point.kind == "half-stable":
+            found = MeanFieldError("K comes to this point from one side only; give the numbers and Q0")
+        elif found is None:  # of two inputs, or nothing goes to this K by a power: what unit starts do here
+            try:
+                found = theory.depth_law(quantity, sigma_w=point.sigma_w.value, sigma_b=point.sigma_b.value)
+            except MeanFieldError as error:
+                found = error
+        rows += out.law_rows(quantity, found, f"At the critical point {place}", digits=True)
     return rows
 
 

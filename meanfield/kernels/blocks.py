@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.kernels.pairs import Network, Side, block_of, side_of
+from meanfield.kernels import rows
+from meanfield.kernels.pairs import WORST, Network, Side, block_of, side_of
 from meanfield.results import MeanFieldError
 
 ROWS = 512  # inputs of a block
@@ -56,9 +57,9 @@ class Work:
         right = right and self.Y is not None
         found = self._sides.get((right, at))
         if found is None:
-            rows = self.Y if right else self.X
-            assert rows is not None
-            found = side_of(self.network, rows[at : at + ROWS])
+            given = self.Y if right else self.X
+            assert given is not None
+            found = side_of(self.network, given[at : at + ROWS])
             with _sides_lock:
                 if self._kept + found.size <= KEPT:
                     self._sides[right, at] = found
@@ -69,8 +70,10 @@ class Work:
         """One block."""
         left = self.side(False, task[0])
         same = self.Y is None and task[0] == task[1]
-        found = block_of(self.network, left, left if same else self.side(True, task[1]), same)
-        return {n: found[n].astype(self.dtype, copy=False) for n in self.quantities}
+        right = left if same else self.side(True, task[1])
+        found = block_of(self.network, left, right, same, "distance" in self.quantities)
+        out = {n: found[n].astype(self.dtype, copy=False) for n in self.quantities}
+        return out | {WORST: found[WORST]}
 
     def apart(self, task: tuple[int, int]) -> Work:
         """One block as work of its own, to be sent away."""
@@ -89,8 +92,8 @@ class Work:
         theory, values = self.network.theory, self.network.values
         what = (theory.block, theory.first, values, self.network.depth, self.quantities, self.dtype.str, ROWS)
         digest.update(repr(what).encode())
-        for rows in (self.X, self.Y):
-            digest.update(b"-" if rows is None else np.ascontiguousarray(rows).tobytes())
+        for given in (self.X, self.Y):
+            digest.update(b"-" if given is None else np.ascontiguousarray(given).tobytes())
         return digest.hexdigest()
 
 
@@ -143,7 +146,7 @@ class Journal:
 
     def __init__(self, target: Path, work: Work) -> None:
         self.path = target.with_name(target.name + ".blocks")
-        self.key, self.done = work.key, set[tuple[int, int]]()
+        self.key, self.done, self.worst = work.key, set[tuple[int, int]](), 0.0
         if self.path.exists():
             text = self.path.read_text()
             lines = text.splitlines()
@@ -155,17 +158,19 @@ class Journal:
             # a line that was cut off by a kill is a block that is not done
             whole = [line.split(" ") for line in lines[1:] if line.endswith(".")]
             self.done = {(int(line[0]), int(line[1])) for line in whole if len(line) == 3}
+            self.worst = max([float(line[2][:-1] or 0) for line in whole if len(line) == 3], default=0.0)
             if not text.endswith("\n"):
                 with self.path.open("a") as file:
                     file.write("\n")
         else:
             self.path.write_text(self.key + "\n")
 
-    def add(self, task: tuple[int, int]) -> None:
-        """A block is in the files."""
+    def add(self, task: tuple[int, int], worst: float) -> None:
+        """A block is in the files, and what it says of bounds."""
         self.done.add(task)
+        self.worst = max(self.worst, worst)
         with self.path.open("a") as file:
-            file.write(f"{task[0]} {task[1]} .\n")
+            file.write(f"{task[0]} {task[1]} {worst!r}.\n")
 
 
 def place(work: Work, task: tuple[int, int], block: np.ndarray, target: Any) -> None:
@@ -174,7 +179,7 @@ def place(work: Work, task: tuple[int, int], block: np.ndarray, target: Any) -> 
     n, m = block.shape
     target[a : a + n, b : b + m] = block
     if work.Y is None and a != b:
-        target[b : b + m, a : a + n] = block.T
+        target[b : b + m, a : a + n] = rows.transposed(block)
 
 
 def fill(
@@ -184,34 +189,37 @@ def fill(
     executor: Executor | None = None,
     journal: Journal | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> None:
-    """All blocks into arrays; progress(done, all) is told after each."""
+) -> float:
+    """All blocks into arrays; progress(done, all) is told after each. Returns the largest WORST."""
     tasks = work.tasks()
     left = [t for t in tasks if journal is None or t not in journal.done]
-    done = len(tasks) - len(left)
+    done, worst = len(tasks) - len(left), journal.worst if journal is not None else 0.0
     for task, block in blocks(work, left, threads, executor):
         for name, target in targets.items():
             place(work, task, block[name], target)
+        worst = max(worst, float(block[WORST]))
         if journal is not None:
-            journal.add(task)
+            journal.add(task, float(block[WORST]))
         done += 1
         if progress is not None:
             progress(done, len(tasks))
     for target in targets.values():
         if hasattr(target, "flush"):
             target.flush()
+    return worst
 
 
-def product(work: Work, v: np.ndarray, threads: int, executor: Executor | None = None) -> np.ndarray:
-    """The kernel times the columns of v, without the kernel; blocks are added in one order."""
+def product(work: Work, v: np.ndarray, threads: int, executor: Executor | None = None) -> tuple[np.ndarray, float]:
+    """(the kernel times the columns of v, without the kernel, the largest WORST); blocks are added in one order."""
     (name,) = work.quantities
     out = np.zeros((work.shape[0], v.shape[1]))
     parts: dict[tuple[int, int], dict[str, np.ndarray]] = {}
     order = work.tasks()
-    ready = iter(order)
+    ready, worst = iter(order), 0.0
     expected = next(ready, None)
     for task, block in blocks(work, order, threads, executor):
         parts[task] = {"block": block[name]}
+        worst = max(worst, float(block[WORST]))
         while expected is not None and expected in parts:
             one, (a, b) = parts.pop(expected)["block"], expected
             n, m = one.shape
@@ -219,4 +227,4 @@ def product(work: Work, v: np.ndarray, threads: int, executor: Executor | None =
             if work.Y is None and a != b:
                 out[b : b + m] += np.einsum("ab,ac->bc", one, v[a : a + n])
             expected = next(ready, None)
-    return out
+    return out, worst

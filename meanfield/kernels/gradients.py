@@ -9,7 +9,7 @@ import numpy as np
 import sympy as sp
 
 from meanfield.kernels import rows
-from meanfield.kernels.compiled import RUNGS, block_loop
+from meanfield.kernels.compiled import LEAST, RUNGS, block_loop
 from meanfield.kernels.pairs import Network, Side, block_of, side_of
 from meanfield.kernels.plans import NotCovered
 from meanfield.kernels.tangents import with_tangents
@@ -36,9 +36,9 @@ def gradients(network: Network, X: np.ndarray, Y: np.ndarray | None, names: tupl
     except NotCovered:
         loop = None
     if loop is not None:
-        scale, shift = network.begin()
-        K_ab = np.empty(out.shape[:2])
-        rows.gram(left.X, np.ascontiguousarray(right.X.T), scale / X.shape[1], shift, K_ab)
+        scale, shift = network.begin
+        K_ab, first = np.empty(out.shape[:2]), np.zeros(len(X), dtype=np.int64)
+        rows.gram(left.X, np.ascontiguousarray(right.X.T), first, scale / X.shape[1], shift, K_ab)
         held = {v.name: np.array(network.started(v.initial, K_ab)) for v in loop.plan.state}
         flags = np.zeros(K_ab.shape, dtype=np.uint8)
         if network.depth > 1:
@@ -57,9 +57,8 @@ def gradients(network: Network, X: np.ndarray, Y: np.ndarray | None, names: tupl
                     a, b = a.full(), b.full()
                 tables += [a.a, b.a, a.tails, b.tails, (a.first, a.step)]
             values = [held[v.name] for v in loop.plan.state]
-            first = np.zeros(len(X), dtype=np.int64)
             sigma = network.sigma(loop.parameters)
-            loop.run(first, *values, NA, NB, sigma, network.depth, RUNGS, flags, *tables)
+            loop.run(first, *values, NA, NB, sigma, network.depth, LEAST, RUNGS, flags, *tables)
         for i, n in enumerate(names):
             out[:, :, i] = held[f"d{which}_by_{n}"]
         left_over = flags == 2
@@ -114,7 +113,7 @@ def _differences(network: Network, left: Side, right: Side, names, out, left_ove
                 moved = tuple((k, _plain(np.asarray(v) + sign * h) if k == n else v) for k, v in values.items())
                 there = replace(network, values=moved)
                 a, b = side_of(there, left.X[at]), side_of(there, right.X)
-                ends.append(block_of(there, a, b, False)[which])
+                ends.append(block_of(there, a, b, False, False)[which])
             parts.append((ends[0] - ends[1]) / (2 * np.max(h)))
         found = (4 * parts[0] - parts[1]) / 3
         rows_of, columns = np.nonzero(left_over[at])

@@ -16,6 +16,7 @@ import sympy as sp
 from meanfield.arguments import choice, path, provides, shown, whole
 from meanfield.arguments import names as names_of
 from meanfield.kernels.blocks import Journal, Work, fill, product
+from meanfield.kernels.compiled import LEAST
 from meanfield.kernels.data import inputs
 from meanfield.kernels.pairs import Network, side_of
 from meanfield.limits import require_memory
@@ -28,6 +29,7 @@ from meanfield.verbs.values import decided, double, listed, numbered, refuse_unk
 QUANTITIES = ("K", "Theta", "distance")
 DEEPEST = 10**6
 FLOAT32 = 2.0**-24
+FOLLOWED = 1e-12  # what a distance that is followed by itself loses in a layer
 _NOT_HERE = {"J": "J_ab between inputs", "J_ab": "J_ab between inputs"}
 
 
@@ -36,8 +38,9 @@ class Kernels:
     """Kernels of a data set at the last layer: arrays `K`, `Theta`, `distance`, those that were asked for.
 
     values: the arrays by name (memory maps where files were named); error: bounds by name, of K over √(K_aa K_bb), of
-    Theta over √(Theta_aa Theta_bb), of the distance over itself (inf behind a LayerNorm on activations, where it is a
-    difference of covariances); depth: the layer; parameters: σ's and further numbers.
+    Theta over √(Theta_aa Theta_bb), of the distance over itself (inf behind a LayerNorm on activations, and of close
+    inputs where φ jumps off 0 or has a branch point: there it is a difference of covariances); depth: the layer;
+    parameters: σ's and further numbers.
     """
 
     values: dict[str, Any]
@@ -62,7 +65,8 @@ class KernelOperator:
     """One kernel of a data set as a linear map: products K @ v and the diagonal, the matrix itself never stored.
 
     shape, dtype, `matvec`, `matmat`, `@` and `diagonal()` are those of SciPy's linear operators
-    (`scipy.sparse.linalg.aslinearoperator` takes it). Each product computes the kernel once more, in blocks.
+    (`scipy.sparse.linalg.aslinearoperator` takes it). Each product computes the kernel once more, in blocks; `error`
+    bounds the entries, as that of `Kernels`.
     """
 
     def __init__(self, work: Work, threads: int, executor: Executor | None, error: float) -> None:
@@ -77,7 +81,10 @@ class KernelOperator:
                 f"A product of a kernel of shape {self.shape} with an array of shape {v.shape} was asked for; its "
                 f"first axis must have {self.shape[1]} entries."
             )
-        return product(self._work, v, self._threads, self._executor)
+        found, worst = product(self._work, v, self._threads, self._executor)
+        (name,) = self._work.quantities
+        self.error = known(self._work, worst, {name: self.error})[name]
+        return found
 
     def matvec(self, v) -> np.ndarray:
         """K v of one vector."""
@@ -126,7 +133,7 @@ def kernel(
     error = bounds(work)
     targets, journal = _targets(work, out)
     prepare(work)
-    fill(work, targets, count, executor, journal, progress)
+    error |= known(work, fill(work, targets, count, executor, journal, progress), error)
     return Kernels(targets, error, work.network.depth, dict(work.network.values))
 
 
@@ -201,29 +208,60 @@ def workers(threads) -> int:
 
 
 def prepare(work: Work) -> None:
-    """Everything that is compiled or derived, before threads start."""
+    """What every block needs is compiled before threads start; what close pairs need, when the first is met."""
     network = work.network
-    if network.depth == 1:
-        return
-    if network.block is not None:
+    if network.depth > 1 and network.block is not None:
         _ = network.block.run
-    if network.few is not None:
-        _ = network.few.run
 
 
 def bounds(work: Work) -> dict[str, float]:
     """Bounds of the relative error, to first order: what an average misses in one layer grows on as K and J do.
 
     Between layers l and L an error of K_ab^l grows by J_ab ≤ J^{l,L}, so that in all it is at most ε Σ K^l J^{l,L} ≤
-    ε Θ^L; that of Theta_ab, a sum of L such terms, L times as much.
+    ε Θ^L; that of Theta_ab, a sum of L such terms, L times as much. A distance is a difference of covariances where it
+    is at least 2·LEAST of them; of closer inputs it is followed by itself.
     """
     network = work.network
-    averages, grown = (network.error, network.growth(work.X)) if network.depth > 1 else (0.0, 1.0)
-    K = averages * grown + 4 * np.finfo(float).eps * network.depth
+    K = _of_K(work)
+    found: dict[str, float] = {"K": K, "Theta": K * network.depth}
+    if "distance" in work.quantities:
+        kept = network.depth == 1 or network.keeps_distances
+        found["distance"] = K / (2 * LEAST) + FOLLOWED * network.depth if kept else math.inf
     rounding = FLOAT32 if work.dtype == np.float32 else 0.0
-    apart = K + 1e-12 * network.depth if network.keeps_distances or network.depth == 1 else math.inf
-    found = {"K": K, "Theta": K * network.depth, "distance": apart}
     return {n: float(found[n] + rounding) for n in work.quantities}
+
+
+def _of_K(work: Work) -> float:
+    network = work.network
+    averages, grown = (network.error, _growth(work)) if network.depth > 1 else (0.0, 1.0)
+    return averages * grown + 4 * np.finfo(float).eps * network.depth
+
+
+def known(work: Work, worst: float, error: dict[str, float]) -> dict[str, float]:
+    """The bounds once all blocks are there, by the largest of what they say (`pairs.WORST`).
+
+    Where the distance of close inputs could not be followed nothing bounds it, nor K (Theta, where that is followed)
+    where averages are of functions that jump, which magnify what a covariance has lost.
+    """
+    network = work.network
+    if worst < math.inf:
+        if "distance" not in work.quantities or not error["distance"] < math.inf:
+            return error
+        rounding = FLOAT32 if work.dtype == np.float32 else 0.0
+        own = _of_K(work) * worst + FOLLOWED * network.depth + rounding
+        return error | {"distance": min(error["distance"], float(own))}
+    steady = network.block is not None and network.block.least < 0
+    magnified = () if steady else ("Theta",) if network.theta else ("K",)
+    return error | dict.fromkeys((n for n in ("distance", *magnified) if n in work.quantities), math.inf)
+
+
+def _growth(work: Work) -> float:
+    """The largest Θ/K at the last layer among inputs of the first block, which are computed in any case, or a few."""
+    if not work.network.theta:
+        return work.network.growth(work.X)
+    last = work.side(False, 0).last
+    with np.errstate(all="ignore"):
+        return float(np.nanmax(last["Theta"] / last["K"], initial=1.0))
 
 
 def _targets(work: Work, out) -> tuple[dict[str, Any], Journal | None]:

@@ -16,8 +16,7 @@ import numpy as np
 import sympy as sp
 
 from meanfield.kernels import rows
-from meanfield.kernels.compiled import RUNGS, Loop, block_loop, few_loop
-from meanfield.kernels.generate import LEAST
+from meanfield.kernels.compiled import LEAST, RUNGS, Loop, block_loop, few_loop
 from meanfield.kernels.plans import NotCovered
 from meanfield.kernels.series import Series
 from meanfield.numeric.lowering.assembly import Lowered, lower
@@ -30,8 +29,11 @@ from meanfield.verbs.running import run
 from meanfield.verbs.selection import selected
 
 PARALLEL = Lock()  # one compiled parallel region at a time
+DERIVING = Lock()  # one thread derives what close pairs need
 JUMPS = 1 / np.sqrt(2 * LEAST)  # slope of an arcsine where a covariance still tells inputs apart
 ENGINE = 20_000  # pairs that the two-input recursions take at a time
+WORST = "worst"  # by how much a bound of K is to be magnified for distances of a block; inf if nothing follows them
+SAME = 1e-10  # 1 - c of inputs that may be equal
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +95,7 @@ class Network:
         out = {n: np.broadcast_to(np.asarray(v, dtype=float), (self.depth,)) for n, v in self.values}
         return out | {L.name: np.full(self.depth, float(max(self.depth - 1, 1)))}
 
+    @cached_property
     def begin(self) -> tuple[float, float]:
         """(scale, shift) with K¹_ab = scale·x_a·x_b/N_0 + shift."""
         initial = self.theory.one_input.state[0].initial
@@ -110,7 +113,7 @@ class Network:
 
     def started(self, formula: sp.Expr, K: np.ndarray) -> np.ndarray:
         """A start as a function of the inputs' covariance, from K or K_ab at layer 1."""
-        scale, shift = self.begin()
+        scale, shift = self.begin
         known = {n: float(v[0]) for n, v in self.given.items()}
         Q0 = (K - shift) / scale if scale > 0 else np.zeros_like(K)
         return np.broadcast_to(first_value(formula, known | {"Q0": Q0, "c0": 1.0}), K.shape)
@@ -162,7 +165,7 @@ class Network:
 
     def growth(self, X: np.ndarray) -> float:
         """The largest Θ/K at the last layer, by which errors of single layers add up; a guess where Θ is infinite."""
-        scale, shift = self.begin()
+        scale, shift = self.begin
         K = np.square(X).sum(axis=1) * (scale / X.shape[1]) + shift
         K = np.unique(K)[:: max(1, K.size // 16)]
         try:
@@ -174,15 +177,17 @@ class Network:
         with np.errstate(all="ignore"):
             return float(np.nanmax(found.Theta[..., -1] / found.K[..., -1], initial=1.0))
 
-    def engine(self, KX, KY, K_ab, distance) -> dict[str, np.ndarray]:
-        """Pairs by the two-input recursions of `propagate`."""
-        parts = []
+    def engine(self, KX, KY, K_ab, distance, tilt) -> tuple[dict[str, np.ndarray], bool]:
+        """Pairs by the two-input recursions of `propagate`, and whether their distance is a difference of covariances,
+        because none of these recursions follows it."""
+        parts, lost = [], False
         for at in range(0, KX.size, ENGINE):
             here = slice(at, at + ENGINE)
             norms = {"K_aa": KX[here], "K_bb": KY[here]}
             if self.near is not None:
                 try:
-                    found = self._run(("K_aa", "K_bb", "distance", *self.names), norms | {"distance": distance[here]})
+                    start = norms | {"distance": distance[here], "tilt": tilt[here]}
+                    found = self._run(("K_aa", "K_bb", "distance", *self.names), start)
                     parts.append({n: getattr(found, n)[..., -1] for n in ("distance", *self.names)})
                     continue
                 except MeanFieldError as error:
@@ -192,7 +197,8 @@ class Network:
             one = {n: getattr(found, n)[..., -1] for n in self.names}
             one["distance"] = np.maximum(found.K_aa[..., -1] + found.K_bb[..., -1] - 2 * one["K_ab"], 0.0)
             parts.append(one)
-        return {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}
+            lost = True
+        return {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}, lost
 
 
 def _refuse(diverged: np.ndarray, K: np.ndarray | None) -> None:
@@ -231,7 +237,7 @@ class Side:
 
 def side_of(network: Network, X: np.ndarray) -> Side:
     """A side of rows X."""
-    scale, shift = network.begin()
+    scale, shift = network.begin
     K = np.empty(len(X))
     rows.norms(X, K)
     K = K * (scale / X.shape[1]) + shift
@@ -242,38 +248,38 @@ def side_of(network: Network, X: np.ndarray) -> Side:
     return Side(X, K, last, brought, network.block.series(brought), network.block.outside(brought))
 
 
-def block_of(network: Network, left: Side, right: Side, same: bool) -> dict[str, np.ndarray]:
-    """K, Theta and distance of all pairs of a row of `left` and one of `right`; same: the two are one side, whose upper
-    triangle is computed."""
-    scale, shift = network.begin()
+def block_of(network: Network, left: Side, right: Side, same: bool, distances: bool) -> dict[str, np.ndarray]:
+    """K, Theta and (distances) distance of all pairs of a row of `left` and one of `right`; same: the two are one side,
+    whose upper triangle is computed. WORST: the largest √(K_aa K_bb)/distance of differences of covariances, inf where
+    close inputs had to be followed by their covariance."""
+    scale, shift = network.begin
     scale /= left.X.shape[1]
     shape = (len(left.X), len(right.X))
     K_ab, flags = np.empty(shape), np.zeros(shape, dtype=np.uint8)
-    rows.gram(left.X, np.ascontiguousarray(right.X.T), scale, shift, K_ab)
     first = np.arange(1, shape[0] + 1) if same else np.zeros(shape[0], dtype=np.int64)
-    rows.close_at_start(K_ab, left.K, right.K, LEAST, first, flags)
+    rows.gram(left.X, np.ascontiguousarray(right.X.T), first, scale, shift, K_ab)
+    least = LEAST if distances or network.block is None else network.block.least
+    rows.close_at_start(K_ab, left.K, right.K, max(least, SAME), first, flags)
     held = {"K_ab": K_ab} | ({"Theta_ab": K_ab.copy()} if network.theta else {})
     if network.block is None:
         flags[:] = 2
     elif network.depth > 1:
-        _by_blocks(network, left, right, first, held, flags)
-    distance = np.empty(shape)
-    rows.distances(held["K_ab"], left.last["K"], right.last["K"], distance)
-    found = {"distance": distance, **held}
-    if same:
-        flags[np.tril_indices(shape[0])] = 0
-    where = np.nonzero(flags)
-    if where[0].size:
-        _one_by_one(network, left, right, where, (scale, shift), found)
+        _by_blocks(network, left, right, first, held, flags, least)
+    found, worst = dict(held), 0.0
+    if distances:
+        found["distance"] = np.empty(shape)
+        worst = rows.distances(K_ab, left.last["K"], right.last["K"], first, flags, found["distance"])
+    where = rows.flagged(flags, first)
+    lost = where[0].size > 0 and _one_by_one(network, left, right, where, (scale, shift), found)
     if same:
         own = {"distance": np.zeros(shape[0]), "K_ab": left.last["K"], "Theta_ab": left.last.get("Theta")}
         for n, values in found.items():
             rows.mirror(values, own[n])
-    theta = {"Theta": found["Theta_ab"]} if network.theta else {}
-    return {"K": found["K_ab"], **theta, "distance": found["distance"]}
+    out = {n.removesuffix("_ab"): values for n, values in found.items()}
+    return out | {WORST: np.array(np.inf if lost else worst)}
 
 
-def _by_blocks(network: Network, left: Side, right: Side, first, held, flags) -> None:
+def _by_blocks(network: Network, left: Side, right: Side, first, held, flags, least: float) -> None:
     loop = network.block
     assert loop is not None and left.series is not None and right.series is not None
     flags[np.flatnonzero(left.outside)] = 2
@@ -287,14 +293,14 @@ def _by_blocks(network: Network, left: Side, right: Side, first, held, flags) ->
         tables += [a.a, b.a, a.tails, b.tails, (a.first, a.step)]
     values = [held[v.name] for v in loop.plan.state]
     sigma = network.sigma(loop.parameters)
-    loop.run(first, *values, left.brought, right.brought, sigma, network.depth, RUNGS, flags, *tables)
+    loop.run(first, *values, left.brought, right.brought, sigma, network.depth, least, RUNGS, flags, *tables)
 
 
-def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -> None:
-    """Pairs that the blocks leave out, in place."""
+def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -> bool:
+    """Pairs that the blocks leave out, in place; whether some of them are followed by their covariance."""
     distance, tilt = np.empty(where[0].size), np.empty(where[0].size)
     a, b = where[0], where[1]
-    rows.apart(left.X, right.X, a, b, line[0], left.K, right.K, distance, tilt)
+    rows.apart(left.X, right.X, a, b, line[0], line[1], left.K, right.K, distance, tilt)
     same = distance == 0.0
     twins = tuple(w[same] for w in where)
     own: dict[str, Any] = {"distance": np.zeros(len(left.X)), "K_ab": left.last["K"]}
@@ -303,7 +309,8 @@ def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -
         values[twins] = own[n][twins[0]]
     rest = np.flatnonzero(~same)
     if not rest.size:
-        return
+        return False
+    lost = False
     where, distance, tilt = tuple(w[rest] for w in where), distance[rest], tilt[rest]
     KX, KY = left.K[where[0]], right.K[where[1]]
     K_ab = np.empty(rest.size)
@@ -316,20 +323,22 @@ def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -
     if network.depth == 1:
         out = {"distance": distance} | {n: K_ab for n in network.names}
         left_over = left_over[:0]
-    elif network.few is not None:
-        left_over = np.flatnonzero(_followed(network, KX, KY, distance, tilt, K_ab, out))
+    else:
+        with DERIVING:
+            loop = network.few
+        if loop is not None:
+            left_over = np.flatnonzero(_followed(network, loop, KX, KY, distance, tilt, K_ab, out))
     if left_over.size:
-        more = network.engine(*(v[left_over] for v in (KX, KY, K_ab, distance)))
+        more, lost = network.engine(*(v[left_over] for v in (KX, KY, K_ab, distance, tilt)))
         for n, values in more.items():
             out[n][left_over] = values
-    for n, values in out.items():
-        found[n][where] = values
+    for n, values in found.items():
+        values[where] = out[n]
+    return lost
 
 
-def _followed(network: Network, KX, KY, distance, tilt, K_ab, out) -> np.ndarray:
+def _followed(network: Network, loop: Loop, KX, KY, distance, tilt, K_ab, out) -> np.ndarray:
     """Pairs followed by their distance; returns which of them no series reaches."""
-    loop = network.few
-    assert loop is not None
     K, index = np.unique(np.concatenate([KX, KY]), return_inverse=True)
     brought = network.brought(loop, K)
     series = loop.series(brought)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from numba import njit
+
+SQUARE = 32  # rows and columns of what is turned over at a time
 
 
 @njit(cache=True, nogil=True)
-def gram(X, columns, scale, shift, out):
-    """out[a, b] = scale·Σ_k X[a, k] columns[k, b] + shift."""
+def gram(X, columns, first, scale, shift, out):
+    """out[a, b] = scale·Σ_k X[a, k] columns[k, b] + shift, for b from first[a] on."""
     for a in range(X.shape[0]):
-        row = out[a]
+        row = out[a, first[a] :]
         for b in range(row.size):
             row[b] = 0.0
         for k in range(X.shape[1]):
-            x, other = X[a, k], columns[k]
+            x, other = X[a, k], columns[k, first[a] :]
             for b in range(row.size):
                 row[b] += x * other[b]
         for b in range(row.size):
@@ -33,24 +36,30 @@ def norms(X, out):
 
 
 @njit(cache=True, nogil=True)
-def apart(X, Y, left, right, scale, KX, KY, distance, tilt):
+def apart(X, Y, left, right, scale, shift, KX, KY, distance, tilt):
     """The distance of pairs, and the angle that says which share of it is one of norms: sin(tilt)·√distance is the
     difference of the roots of K."""
     for p in range(left.size):
         x, y = X[left[p]], Y[right[p]]
-        square, rise = 0.0, 0.0
+        square, rise, along, norm, across = 0.0, 0.0, 0.0, 0.0, 0.0
         for k in range(x.size):
             d = x[k] - y[k]
             square += d * d
             rise += d * (x[k] + y[k])
+            along += d * x[k]
+            norm += x[k] * x[k]
+        share = along / norm if norm > 0.0 else 0.0
+        for k in range(x.size):  # what x - y has across x: of collinear inputs nothing else would have its digits
+            d = x[k] - y[k] - share * x[k]
+            across += d * d
         A, B = KX[left[p]], KY[right[p]]
         s, t = math.sqrt(A), math.sqrt(B)
         square *= scale
         rise *= scale
         distance[p] = square
         between = rise / (s + t) if s + t > 0.0 else 0.0
-        # 4(K_aa K_bb - K_ab²) = distance (2K_aa + 2K_bb - distance) - (K_aa - K_bb)²
-        four = square * (2.0 * A + 2.0 * B - square) - rise * rise
+        # 4(K_aa K_bb - K_ab²), of x·x y·y - (x·y)² = x·x times the square of what is across, and of the shift
+        four = 4.0 * (scale * norm * scale * across + shift * square)
         size = 2.0 * s * t + A + B - square  # 2(√(K_aa K_bb) + K_ab)
         turned = four / size if size > 0.5 * (A + B) else square - between * between
         tilt[p] = math.atan2(between, math.sqrt(max(turned, 0.0)))
@@ -67,6 +76,24 @@ def close_at_start(K_ab, KX, KY, least, first, flags):
 
 
 @njit(cache=True, nogil=True)
+def flagged(flags, first):
+    """(rows, columns) of the pairs from first[a] on that are flagged."""
+    count = 0
+    for a in range(flags.shape[0]):
+        for b in range(first[a], flags.shape[1]):
+            count += flags[a, b] != 0
+    left, right = np.empty(count, np.int64), np.empty(count, np.int64)
+    if count > 0:
+        count = 0
+        for a in range(flags.shape[0]):
+            for b in range(first[a], flags.shape[1]):
+                if flags[a, b] != 0:
+                    left[count], right[count] = a, b
+                    count += 1
+    return left, right
+
+
+@njit(cache=True, nogil=True)
 def products(X, Y, left, right, scale, shift, out):
     """scale·x·y + shift of single pairs."""
     for p in range(left.size):
@@ -78,17 +105,38 @@ def products(X, Y, left, right, scale, shift, out):
 
 
 @njit(cache=True, nogil=True)
-def distances(K_ab, KX, KY, out):
-    """K_aa + K_bb - 2K_ab."""
+def distances(K_ab, KX, KY, first, flags, out):
+    """K_aa + K_bb - 2K_ab, for b from first[a] on; returns the largest √(K_aa K_bb)/distance of unflagged pairs."""
+    least = np.inf
     for a in range(K_ab.shape[0]):
-        for b in range(K_ab.shape[1]):
+        for b in range(first[a], K_ab.shape[1]):
             out[a, b] = KX[a] + KY[b] - 2.0 * K_ab[a, b]
+            if flags[a, b] == 0 and out[a, b] < least * (math.sqrt(KX[a]) * math.sqrt(KY[b])):
+                least = out[a, b] / (math.sqrt(KX[a]) * math.sqrt(KY[b]))
+    return 1.0 / least if least > 0.0 else np.inf
 
 
 @njit(cache=True, nogil=True)
 def mirror(values, own):
-    """The upper triangle below, and the diagonal."""
-    for a in range(values.shape[0]):
+    """The upper triangle below, and the diagonal; a square at a time, which stays in the cache."""
+    n = values.shape[0]
+    for a0 in range(0, n, SQUARE):
+        for b0 in range(a0, n, SQUARE):
+            for b in range(b0, min(b0 + SQUARE, n)):
+                for a in range(a0, min(a0 + SQUARE, b)):
+                    values[b, a] = values[a, b]
+    for a in range(n):
         values[a, a] = own[a]
-        for b in range(a + 1, values.shape[0]):
-            values[b, a] = values[a, b]
+
+
+@njit(cache=True, nogil=True)
+def transposed(values):
+    """The transposed matrix, contiguous."""
+    n, m = values.shape
+    out = np.empty((m, n), values.dtype)
+    for a0 in range(0, n, SQUARE):
+        for b0 in range(0, m, SQUARE):
+            for b in range(b0, min(b0 + SQUARE, m)):
+                for a in range(a0, min(a0 + SQUARE, n)):
+                    out[b, a] = values[a, b]
+    return out

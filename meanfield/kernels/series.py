@@ -76,24 +76,47 @@ def expand(f: sp.Expr, slope: sp.Expr | None, V: np.ndarray) -> Series:
     with np.errstate(divide="ignore"):
         place = CELLS * np.log2(flat)
     cells = np.where(flat > SMALLEST, np.floor(place), -np.inf)
-    met = np.unique(cells)
-    found = [(np.flatnonzero(cells == one), table.cell(int(one)) if one > -np.inf else None) for one in met]
-    order = max([cell.order for _, cell in found if cell] or [LADDER[0]])
-    a, tails = np.zeros((flat.size, order)), np.zeros((2, len(LADDER), flat.size))
-    for here, cell in found:
-        if cell is None:
-            a[here, 0] = evaluate(f, np.zeros(1))[0]
-            continue
-        u = np.clip(2 * (place[here] - cells[here]) - 1, -1.0, 1.0)
-        a[here, : cell.order] = project(np.polynomial.chebyshev.chebvander(u, DEGREE), cell.coefficients)
-        tails[:, :, here] = cell.tails[:, :, None]
-    a, shape = a[:, first::step], V.shape
-    return Series(
-        np.ascontiguousarray(a.reshape(*shape, -1).transpose(0, 2, 1)),
-        np.ascontiguousarray(tails.reshape(2, len(LADDER), *shape).transpose(2, 0, 1, 3)),
-        first,
-        step,
-    )
+    met, where = np.unique(cells, return_inverse=True)
+    found = [table.cell(int(one)) if one > -np.inf else _nothing(f) for one in met]
+    order = max(cell.order for cell in found)
+    polynomials = np.zeros((met.size, DEGREE + 1, len(range(first, order, step))))
+    for own, cell in zip(polynomials, found):
+        part = cell.coefficients[:, first::step]
+        own[:, : part.shape[1]] = part
+    with np.errstate(invalid="ignore"):
+        u = np.where(flat > SMALLEST, np.clip(2 * (place - cells) - 1, -1.0, 1.0), 0.0)
+    a = np.empty((V.shape[0], polynomials.shape[2], V.shape[1]))
+    tails = np.empty((V.shape[0], 2, len(LADDER), V.shape[1]))
+    _read(u.reshape(V.shape), where.reshape(V.shape), polynomials, np.stack([c.tails for c in found]), a, tails)
+    return Series(a, tails, first, step)
+
+
+@njit(cache=True, nogil=True)
+def _read(u, where, polynomials, of_cells, a, tails):
+    """Chebyshev polynomials of cells at u[layer, input] → a[layer, j, input], and what the cells say of tails."""
+    own = np.empty(a.shape[1])
+    for layer in range(u.shape[0]):
+        for i in range(u.shape[1]):
+            rows, x = polynomials[where[layer, i]], u[layer, i]
+            below, here = x, 1.0  # T_{k-1} and T_k
+            own[:] = 0.0
+            for k in range(rows.shape[0]):
+                row = rows[k]
+                for j in range(own.size):
+                    own[j] += here * row[j]
+                below, here = here, 2.0 * x * here - below
+            for j in range(own.size):
+                a[layer, j, i] = own[j]
+            for kind in range(2):
+                for rung in range(tails.shape[2]):
+                    tails[layer, kind, rung, i] = of_cells[where[layer, i], kind, rung]
+
+
+def _nothing(f: sp.Expr) -> Cell:
+    """The cell of a variance that is 0: f(0)."""
+    coefficients = np.zeros((DEGREE + 1, LADDER[0]))
+    coefficients[0, 0] = evaluate(f, np.zeros(1))[0]
+    return Cell(LADDER[0], coefficients, np.zeros((2, len(LADDER))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +133,7 @@ class Table:
     """The cells of one function that were met so far."""
 
     def __init__(self, f: sp.Expr, slope: sp.Expr | None) -> None:
-        self.f, self.slope = f, slope
+        self.f, self.slope, self.jumps = f, slope, bool(pieces(f, Z[0]).jumps())
         self.cells: dict[int, Cell] = {}
 
     def cell(self, index: int) -> Cell:
@@ -121,6 +144,8 @@ class Table:
             for rung in range(4, len(LADDER)):
                 a, square, slopes = _coefficients(self.f, self.slope, V, LADDER[rung])
                 tails, done = _tails(a, square, slopes, rung)
+                if self.jumps:  # ⟨f′²⟩ is infinite, whatever the pieces' slopes are
+                    tails[1] = 1.0
                 if done:
                     break
             k = np.arange(DEGREE + 1)

@@ -54,19 +54,21 @@ def pair_start(given: dict[str, Any], first: Callable[[], Any]) -> dict[str, Any
 
 
 def two_norms_start(given: dict[str, Any], first: Callable[[], Any]) -> dict[str, Any]:
-    """K_aa, K_bb, K_ab, distance and tilt at layer 1 from one of `BETWEEN` and the norms; others as they are given.
+    """K_aa, K_bb, K_ab, distance and tilt at layer 1 from one of `BETWEEN` and the norms; others as they are given. A
+    distance may come with its tilt, which K_aa and K_bb of close inputs know to few digits.
 
     first: gives a norm at layer 1 where nothing says it. All digits are kept: K_aa - K_bb is the exact difference of
     the two doubles, and 4(K_aa K_bb - K_ab²) is computed as if in twice the precision. Raises: MeanFieldError for a
     start that two inputs cannot have.
     """
     used = [n for n in BETWEEN if n in given]
-    if len(used) != 1 or set(given) & {"tilt", *NAMES} - set(used):
+    turned_too = {"tilt"} if used == ["distance"] else set()  # what K_aa - K_bb of doubles does not say
+    if len(used) != 1 or set(given) & {"tilt", *NAMES} - set(used) - turned_too:
         raise MeanFieldError(
             f"The start {', '.join(given)} was given; of two inputs of any norms it is K_aa and K_bb with one of "
             "distance, K_ab and c."
         )
-    rest = {n: v for n, v in given.items() if n not in ("K_aa", "K_bb", used[0])}
+    rest = {n: v for n, v in given.items() if n not in ("K_aa", "K_bb", "tilt", used[0])}
     with np.errstate(all="ignore"):
         A, B = (np.asarray(given[n] if n in given else first(), dtype=float) for n in ("K_aa", "K_bb"))
         for name, norm in (("K_aa", A), ("K_bb", B)):
@@ -94,6 +96,10 @@ def two_norms_start(given: dict[str, Any], first: Callable[[], Any]) -> dict[str
             exact = (exact + (value * (lower + 2 * low) - 2 * gap * rest_of_gap)) / (2 * s * t + sums - value)
             plain = value - norms**2
             turned = np.where((sums > value) & np.isfinite(exact), exact, plain).clip(0)
+            if "tilt" in given:
+                angle = np.broadcast_to(_array("tilt", given), value.shape)
+                _require(np.abs(angle) <= np.pi / 2, "tilt", angle, "between -π/2 and π/2")
+                norms, turned = np.sin(angle) * np.sqrt(value), np.cos(angle) ** 2 * value
             apart, between = value, s * t - turned / 2
     return rest | {"K_aa": A, "K_bb": B, "K_ab": between, "distance": apart, "tilt": np.arctan2(norms, np.sqrt(turned))}
 

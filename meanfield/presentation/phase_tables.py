@@ -171,17 +171,24 @@ class ScheduledLaw:
 
 @dataclass(frozen=True)
 class Found:
-    """Where a phase table has the behaviour that was asked for: regions, and a simple point in the largest."""
+    """Where a phase table has the behaviour that was asked for: regions, and a simple point in the largest; `reason`
+    says why there are none."""
 
     regions: tuple[Cell, ...]
     point: dict[str, sp.Rational] | None
+    reason: str = ""
 
     def __bool__(self) -> bool:
         return bool(self.regions)
 
     def __repr__(self) -> str:
-        where = "nowhere" if self.point is None else ", ".join(f"{k} = {v}" for k, v in self.point.items())
+        if not self.regions:
+            return one_line("Found", f"empty: {self.reason}")
+        where = "no simple point" if self.point is None else ", ".join(f"{k} = {v}" for k, v in self.point.items())
         return one_line("Found", f"{len(self.regions)} regions; {where}")
+
+    def __str__(self) -> str:
+        return wrapped(f"empty: {self.reason}" if not self.regions else repr(self))
 
 
 @dataclass(frozen=True)
@@ -251,7 +258,8 @@ class PhaseTable:
         """The regions where every quantity named behaves as said, for every start: "grows" (→ ∞), "vanishes" (→ 0),
         "constant", "bounded" (one of the last two) or "at least constant".
 
-        Brackets of a quantity's name are left out: G_w1 for G_w[1]. Regions whose laws are not known are left out.
+        Brackets of a quantity's name are left out: G_w1 for G_w[1]. Regions whose laws are not known are left out; the
+        answer is false where none is left, and its `reason` says why.
         """
         asked = {}
         for name, behaviour in behaviours.items():
@@ -260,6 +268,15 @@ class PhaseTable:
                 raise MeanFieldError(f"{shown(name)} is not in this table; it has {', '.join(self.quantities)}.")
             choice(behaviour, name, tuple(BEHAVIOURS))
             asked[full] = BEHAVIOURS[behaviour]
+
+        regions = self._having(asked)
+        regions.sort(key=lambda c: len(c.equal))
+        point = regions[0].point() if regions else None
+        found = None if point is None else {s.name: v for s, v in point.items()}
+        return Found(tuple(regions), found, "" if regions else self._why_not(asked))
+
+    def _having(self, asked: Mapping[str, tuple[int, ...]]) -> list[Cell]:
+        """The regions where every quantity goes one of the ways asked for, 1 (→ ∞), 0 or -1 (→ 0)."""
 
         def holds(here: Cell, found: tuple[Laws, ...]) -> bool:
             known = all({n for n, _ in one.laws} >= set(asked) for one in found)
@@ -270,9 +287,30 @@ class PhaseTable:
             found: Any = leaf.found
             split = partition(leaf.cell, lambda here, found=found: holds(here, found))  # type: ignore[misc]
             regions += [part.cell.reduced() for part in split.leaves() if part.found]
-        regions.sort(key=lambda c: len(c.equal))
-        point = regions[0].point() if regions else None
-        return Found(tuple(regions), None if point is None else {s.name: v for s, v in point.items()})
+        return regions
+
+    def _why_not(self, asked: Mapping[str, tuple[int, ...]]) -> str:
+        """Why nowhere in the table all quantities go the ways asked for: the first that is alone in its way, or what
+        it does where the others do as asked."""
+        words = {1: "grows", 0: "stays of order 1", -1: "vanishes"}
+        held: dict[str, tuple[int, ...]] = {}
+        for name, signs in asked.items():
+            if self._having(held | {name: signs}):
+                held[name] = signs
+                continue
+            does = [words[s] for s in (1, 0, -1) if s not in signs and self._having(held | {name: (s,)})]
+            wanted = " or ".join(words[s] for s in signs)
+            where = " and ".join(f"{n} {' or '.join(words[s] for s in way)}" for n, way in held.items())
+            scope = f"wherever {where}" if held else "in every row"
+            if not does:
+                return f"no row has a law of {name} for every start" + (f" {scope}" if held else "")
+            theorem = ""
+            if {name, *held} >= {"J", "distance"} and name in ("J", "distance"):
+                theorem = "; the distance of two inputs over that after the first block is at most J, for every φ"
+            aside = any(len(row.ways) > 1 or not row.ways[0].laws for row in self.rows)
+            left = "; rows that are open or where the start decides are left aside" if aside else ""
+            return f"{name} {' or '.join(does)} {scope}, so nowhere it {wanted}{theorem}{left}"
+        return "no region is left"
 
     def orders(self) -> PhaseOrders:
         """The same up to constant factors, one row for each law: where exponents f and g meet, max(f, g)."""

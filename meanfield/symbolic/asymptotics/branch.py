@@ -52,10 +52,11 @@ class Variance:
 
 @dataclass(frozen=True)
 class End:
-    """⟨φ²⟩_q ~ v q^a |log q|^k and ⟨φ′²⟩_q ~ v1 q^a1 |log q|^k1 at one end of q, with their expansions."""
+    """⟨φ²⟩_q ~ v q^a |log q|^k and ⟨φ′²⟩_q ~ v1 q^a1 |log q|^k1 at one end of q, with their expansions; no slope where
+    ⟨φ′²⟩ is infinite, and nothing but K is asked for."""
 
     square: Law
-    slope: Law
+    slope: Law | None
 
     def _leading(self, law: Law) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
         lead = law.leading
@@ -70,7 +71,13 @@ class End:
     @property
     def of_slope(self) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
         """(a1, k1, v1)."""
-        return self._leading(self.slope)
+        return self._leading(self.slope_expansion)
+
+    @property
+    def slope_expansion(self) -> Law:
+        """That of ⟨φ′²⟩_q, where it is finite."""
+        assert self.slope is not None
+        return self.slope
 
     @property
     def is_linear(self) -> bool:
@@ -103,23 +110,28 @@ class Branch:
     @cached_property
     def slope(self) -> sp.Expr:
         """⟨φ′²⟩_K. Raises: MeanFieldError where it is infinite."""
-        found = slope_average(self.phi)
-        if found == sp.oo:
+        if self._slope is None:
             raise MeanFieldError(
                 f"{self.phi} jumps or rises like √|z|, so ⟨φ′²⟩ and every gradient is infinite; ask for K alone."
             )
-        return found
+        return self._slope
+
+    @cached_property
+    def _slope(self) -> sp.Expr | None:
+        found = slope_average(self.phi)
+        return None if found == sp.oo else found
 
     @cached_property
     def zero(self) -> End:
         """At q → 0."""
-        return End(at_zero(self.square, ORDER), at_zero(self.slope, ORDER))
+        slope = None if self._slope is None else at_zero(self._slope, ORDER)
+        return End(at_zero(self.square, ORDER), slope)
 
     @cached_property
     def infinity(self) -> End:
         """At q → ∞. Raises: MeanFieldError for a φ that outgrows |z| or is no power with a logarithm there."""
-        end = End(at_infinity(self.square, ORDER), at_infinity(self.slope, ORDER))
-        (a, k, _), (_, k1, _) = end.of_square, end.of_slope
+        end = End(at_infinity(self.square, ORDER), None if self._slope is None else at_infinity(self._slope, ORDER))
+        (a, k, _), k1 = end.of_square, 0 if end.slope is None else end.of_slope[1]
         if a > 1 or (a == 1 and k > 0):
             raise MeanFieldError(f"{self.phi} outgrows |z|, so K grows faster than any law of this library.")
         if k1 < 0 or (a == 1 and k != 0):

@@ -216,11 +216,20 @@ def _affine(form: sp.Expr, coordinates: tuple[sp.Symbol, ...]) -> Affine:
         c = rest.coeff(s)
         rest = sp.expand(rest - c * s)
         if not c.is_Rational:
-            raise Undecided(f"The cells of a phase table are cut by forms with rational coefficients, not {form}.")
+            raise _uncut(form)
         coefficients[i] = Fraction(int(c.p), int(c.q))
     if not rest.is_Rational:
-        raise Undecided(f"The cells of a phase table are cut by affine forms in {coordinates}, but {form} was met.")
+        raise _uncut(form)
     return Affine(tuple(coefficients), Fraction(int(rest.p), int(rest.q)))
+
+
+def _uncut(form: sp.Expr) -> Undecided:
+    text = str(form)
+    text = text if len(text) <= 120 else f"{text[:120]}…"
+    return Undecided(
+        f"the sign of {text} decides, along which no cells are cut, as it is not affine with rational coefficients; "
+        "numbers for what it holds decide it"
+    )
 
 
 # --------------------------------------------------------------------------------------------------- elimination

@@ -29,9 +29,6 @@ def pair_laws(solver: Solver, way: Way) -> Pair:
     if way.drive == "normed":
         raise Undecided("behind a LayerNorm how far two inputs part is not derived")
     if way.drive == "weak":
-        end = way.end
-        if end is not None and end.square.point == 0 and end.of_slope[0] < 0:
-            raise Undecided("V > 1: q → 0 where ⟨φ′²⟩ grows; how two inputs part there is not derived")
         return _by_distance(way, regular(None))
     if way.drive == "rest":
         return _at_rest(solver, way)
@@ -115,6 +112,9 @@ def _meeting(solver: Solver, way: Way, found: Tail) -> Pair:
     if sign == 0:
         raise Undecided("two inputs meet at a marginal rate; no law is derived")
     c = Meeting(found.d, found.right, found.left, share).doit()
+    own = _own_share(solver, way)
+    if own != 1:  # c is of what φ is given: 1 - K_ab/K = (1 - c)/own
+        return way.K.times(2 * (1 - c) / own), regular((own - 1 + c) / (1 - c))
     distance = way.K.times(2 * (1 - c))
     if c != 0:
         return distance, regular(c / (1 - c))
@@ -124,6 +124,14 @@ def _meeting(solver: Solver, way: Way, found: Tail) -> Pair:
     if way.drive == "slow":
         return distance, added([_of_log(way) ** (rate - 1), *_shared(solver, way)], solver.oracle)
     return distance, _dying(solver, way, way.K.exponent * rate)
+
+
+def _own_share(solver: Solver, way: Way) -> sp.Expr:
+    """The share of K in q, where biases of the same power may have the rest."""
+    assert way.end is not None
+    if way.end.square.point != 0 or way.K.constant is None or way.q.constant is None:
+        return sp.S.One
+    return sp.simplify(solver.branch.w.size * way.K.constant / way.q.constant)
 
 
 def _of_log(way: Way) -> Growth:

@@ -153,9 +153,15 @@ def named_quantities(asked: tuple[str, ...]) -> tuple[str, ...]:
 
 def laws_at(branch: Branch, quantities: tuple[str, ...]) -> tuple[Laws, ...]:
     """The laws of a branch whose exponents are numbers (σ's may be symbols where no sign depends on them)."""
-    gradients = any(n not in ("K", "K[1]") for n in quantities)
+    gradients = _gradients(branch, quantities)
     solver = (TotalSolver if branch.knows_depth else Solver)(branch, At({}), gradients)
     return tuple(laws_of(one, solver, quantities) for one in ways(solver))
+
+
+def _gradients(branch: Branch, quantities: tuple[str, ...]) -> bool:
+    """Whether anything but K and q is asked for. Raises: MeanFieldError where ⟨φ′²⟩ is infinite then."""
+    asked = any(n not in ("K", "K[1]") for n in quantities)
+    return asked and branch.slope is not None
 
 
 def phase_tree(branch: Branch, quantities: tuple[str, ...]) -> tuple[Node, tuple[tuple[sp.Symbol, sp.Expr], ...]]:
@@ -164,7 +170,7 @@ def phase_tree(branch: Branch, quantities: tuple[str, ...]) -> tuple[Node, tuple
     taken = [s.name for s in branch.symbols if s.name in NAMES] if branch.knows_depth else []
     if taken:
         raise MeanFieldError(f"{taken[0]} has a meaning of its own in laws of networks of L blocks; take another name.")
-    gradients = any(n not in ("K", "K[1]") for n in quantities)
+    gradients = _gradients(branch, quantities)
     inside = any(n not in ("K", "J", "G_z", "G_b[2]") for n in quantities)
     strength, definitions = _strength(branch)
     free = branch.exponents

@@ -294,10 +294,17 @@ class Solver:
         order = compared(alone, quiet, self.oracle)
         if order < 0:
             return self._way(quiet, end, regime)
-        other = self.bias()
+        other, s = self.bias(), self.source_a()
         meets = other is not None and compared(self.inner(alone), other, self.oracle) == 0
-        tied = order == 0 and self.sign(alone.exponent) > 0
-        return self._way(self._tied(end, alone, meets) if tied or meets else alone, end, regime)
+        if not meets and (order > 0 or self.sign(alone.exponent) == 0):
+            return self._way(alone, end, regime, EVERY, "slow" if self.sign(alone.exponent) == 0 else "feedback")
+        K_ = self._tied(end, alone, meets)
+        e, C, w2 = alone.exponent, K_.constant, w.size
+        # of the variance q = Q l^{e - β_w} that φ is given, what both of two inputs have in common
+        own = s.constant if s is not None and order == 0 and self.sign(1 + s.exponent - e) == 0 else sp.S.Zero
+        held = other.constant if meets and other is not None else sp.S.Zero
+        share = (w2 * own + e * held) / (e * (w2 * C + held))
+        return self._way(K_, end, regime, EVERY, "tie", share)
 
     # ------------------------------------------------------------------------------ V = 1: a flow of q in log l
 
@@ -439,10 +446,11 @@ class Solver:
         J_ = slope = None
         if self.gradients:
             slope = self._at(end.of_slope, q)
-            terms = {(t.power, int(t.logs)): self.S * t.coefficient for t in end.slope.terms}
-            left = end.slope.remainder
+            expanded = end.slope_expansion
+            terms = {(t.power, int(t.logs)): self.S * t.coefficient for t in expanded.terms}
+            left = expanded.remainder
             settled = isinstance(left, str) or bool(left / found.root < -1)
-            rest = None if settled else (left, int(end.slope.remainder_logs))
+            rest = None if settled else (left, int(expanded.remainder_logs))
             x0 = terms.pop((sp.S.Zero, 0), sp.S.Zero)
             grown, complete = found.summed(terms, rest)
             J_ = regular(None, x0)
@@ -540,7 +548,7 @@ class Solver:
         """J = Π (1 + S l^{-V} ⟨φ′²⟩_q)."""
         if end.of_slope[:2] == (0, 0):  # ⟨φ′²⟩ tends to a number
             found = product(self.S * end.of_slope[2], self.V, self.oracle)
-            bent = len(end.slope.terms) > 1 or not isinstance(end.slope.remainder, str)
+            bent = len(end.slope_expansion.terms) > 1 or not isinstance(end.slope_expansion.remainder, str)
             if found.is_regular or not bent or end.is_linear:
                 return found
             return (

@@ -136,9 +136,14 @@ class Meeting(Solution):
     def _eval_evalf(self, prec):
         if self.free_symbols:
             return None
-        e, s = sp.Symbol("e", real=True), self.args[3]
-        gap = sp.lambdify(e, (1 - s) * self.tail.kernel(e) + s - e, "mpmath")
+        e = sp.Symbol("e", real=True)
+        kernel = sp.lambdify(e, self.tail.kernel(e), "mpmath")
         with mpmath.workprec(prec + 10):
+            s = mpmath.mpmathify(sp.N(self.args[3], int(prec / 3.3) + 5))
+
+            def gap(x):
+                return (1 - s) * kernel(x) + s - x
+
             low, high = mpmath.mpf(0), 1 - mpmath.ldexp(1, -min(prec, 200) // 2)
             if gap(low) <= 0:
                 return sp.S.Zero

@@ -124,9 +124,9 @@ class Pooled(Coordinate):
             return self._group(groups.PRODUCT, p, q)
         if self.powers is None:
             self._same_function(p, q)
-            if self.law.apart is not None:  # of one norm: by how far they are apart, which is an integral less
+            if self.law.apart is not None and not self.law.lean:  # of one norm: the distance is an integral less
                 return self.second(p) - self._stretched() / 2
-            return MaxProduct(Integrand(self.functions[0]), self.law.over(p, q), self.size, self.kind)
+            return MaxProduct(Integrand(self.functions[0]), self.law.near(p, q), self.size, self.kind)
         return self._paired(lambda j, k: mean_of(self.functions[p] ** j * self.functions[q] ** k, self.law.over(p, q)))
 
     def moment(self, p: int, q: int) -> sp.Expr:
