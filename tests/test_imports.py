@@ -106,8 +106,8 @@ empirical.shared.criticality empirical.shared.weights empirical.shared.curves
 empirical.shared.grid empirical.shared.pairs empirical.shared.line
 empirical
 comparison.report comparison.gradients comparison.corrections comparison.allowances comparison.check
-tuning.records tuning.prediction tuning.choices tuning.sampled tuning.initializers tuning.snippets tuning.answer
-tuning.scatter tuning.recommend
+tuning.records tuning.prediction tuning.fluctuation tuning.choices tuning.sampled tuning.initializers
+tuning.snippets tuning.answer tuning.scatter tuning.recommend
 tuning.rates tuning.backward tuning.instance tuning.tuned tuning.sweep tuning.descent tuning.wide tuning.tune
 __init__
 cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.critical cli.laws cli.widths cli.kernels

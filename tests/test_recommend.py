@@ -157,6 +157,9 @@ def test_the_screen_fits_a_terminal():
         pytest.param(
             lambda: mf.recommend("relu2", depth=50, width=99), "0.816497, sigma_b = 0, where", marks=pytest.mark.slow
         ),
+        pytest.param(  # from its start alone |log J| <= 1; networks have log J = 3.6 +- 7.6
+            lambda: mf.recommend("relu2", depth=12, width=512), "width 512 draws ends", marks=pytest.mark.slow
+        ),
         pytest.param(
             lambda: mf.recommend("monomial", depth=50, width=99), "before layer 50", marks=pytest.mark.slow
         ),
@@ -179,29 +182,19 @@ def test_every_activation_gets_an_answer_or_a_reason(preset):
             assert any(w in str(error) for w in ("jumps", "cannot be", "overflow", "no rule", "needs")), (phi, error)
             continue
         answers += 1
-        here = abs(found.predicted.log_J)
-        assert here <= 1 + 1e-6, phi
-        for other in found.common:
-            if other.name in ("PyTorch default", "He (Kaiming)"):
-                assert here <= max(abs(other.log_J), 1) + 1e-6, (phi, other)
+        here, critical = abs(found.predicted.log_J), 1.0 if found.kind == "budget" else 0.05
+        assert here <= critical + 2e-3, phi
+        for other in found.common:  # better than these wherever they are not critical already
+            if other.name in ("PyTorch default", "He (Kaiming)") and abs(other.log_J) > critical:
+                assert here < abs(other.log_J), (phi, other)
     assert answers >= (1 if preset == "batchnorm_mlp" else 20)
 
 
-PAIRS = [
-    *(("mlp", phi) for phi in ("relu", "tanh", "sigmoid")),
-    *(("preln", phi) for phi in ("gelu", "softplus")),
-    ("resnet", "gelu"),
-    ("postln", "tanh"),
-    ("full_residual", "silu"),
-    ("swiglu", "relu"),
-]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("preset", "phi"), PAIRS)
-def test_networks_of_that_width_do_what_was_predicted(preset, phi):
+@pytest.mark.parametrize(("preset", "phi"), [("mlp", "relu"), ("mlp", "tanh"), ("preln", "gelu"), ("swiglu", "relu")])
+def test_explicit_networks_do_what_was_predicted_at_every_layer(preset, phi):
     """K and J of explicit networks against the theory within 4 standard errors, allowance for finite width included;
-    two percent more of every σ_w is seen."""
+    all pairs, at the last layer, are in test_recommend_networks."""
     found = mf.recommend(phi, architecture=preset, depth=20, width=500, networks=0)
     settings = {"sigma_w": 1, "sigma_b": 0, "width": 500, "depth": 20, "networks": 40, "seed": 3, "probes": 16}
     assert mf.check(mf.derive(architecture=found.network), **settings).passed

@@ -223,3 +223,24 @@ def test_the_loss_of_unit_skips_has_no_minimum():
     found = mf.tune(resnet("relu"), depth=6, method="gradient", rate=0.05, steps=20)
     assert any("until they are empty" in one for one in found.caveats)
     assert (found.gains[1:] < 1).any() and not mf.tune("erf", depth=4, method="gradient", steps=2).caveats
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", ["JLL", "JSL"])
+def test_the_panels_of_figures_1_and_5(loss):
+    """Dots on the left are one step of the map from each layer's own J(0); squares on the right are where it ends."""
+    from derivations.autoinit import figures
+
+    own = own_jacobians(64, 6, 0)
+    for w, dots in zip((1.0, 2.0), figures.one_step(loss, width=64, depth=6, at=(1.0, 2.0))):
+        rate = mf.tuning_rates("relu", sigma_w=w, loss=loss).one_step
+        at = {"rate": rate, "steps": 1, "loss": loss}
+        one = [float(mf.tuning_region("relu", sigma_w=w * math.sqrt(2 * x), **at)) for x in own]
+        assert dots.tolist() == pytest.approx(one, rel=1e-10)
+    sigma_w, rate, J = figures.region(loss)
+    assert J.size == 1200 and (np.diff(sigma_w) > 0).all()
+    edge = [min(one.edge, one.edge * 2 / max(one.J - 1, 1e-12) if loss == "JSL" else math.inf) for one in (
+        mf.tuning_rates("relu", sigma_w=float(w), loss=loss) for w in sigma_w)]  # fmt: skip
+    well = (rate[:, None] < 0.9 * np.array(edge)) & (rate[:, None] > 0.6)
+    assert ((J > 0.8) & (J < 1.25))[well].all()
+    assert not ((J > 0.8) & (J < 1.25))[rate[:, None] > 10 * np.array(edge)].any()

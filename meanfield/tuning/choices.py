@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from meanfield.architecture import Block, Param, Projection, Residual, Sequential
 from meanfield.deriving import derive
 from meanfield.results import MeanFieldError
+from meanfield.tuning.fluctuation import of_log_J
 from meanfield.tuning.prediction import Prediction, crossing, edge
 from meanfield.tuning.records import branch_end
 
@@ -25,6 +26,7 @@ RANGE = (0.02, 50.0)  # of σ_w in a search
 FLAT = 1e-9  # |log J| a layer below which an architecture is critical at every σ_w
 SETTLED = 300  # layers after which K is taken to be at its fixed point
 HOLDS = 1.0  # the worst |log J| of a choice that is taken without looking further
+UNSTEADY = 4.0  # times √(L/n), from which on networks are thrown off by what finite width adds to K in every layer
 SCALES = (0.1, 1e-2, 1e-4)  # factors of branches to start from
 LARGEST, SMALLEST = 1e6, 1e-6  # K* in a search
 
@@ -34,7 +36,8 @@ class Choice:
     """σ_w, σ_b of all Dense of the block, K¹, the factor of its branches (None without branches), and why.
 
     anchor: (σ_w, σ_b, K*, kind) of the critical point it belongs to, as text, or None. log_J: at the depth asked for;
-    worst: largest |log J| over the starts K¹ that a finite width draws.
+    worst: largest |log J| over the starts K¹ that a finite width draws (of a place that was searched for, also what
+    `scattered` says).
     """
 
     sigma_w: float
@@ -103,10 +106,19 @@ def searched(p: Prediction, depth: int, width: int) -> tuple[Choice, ...]:
             at = crossing(partial(_from, p, sigma_b, start, depth), *RANGE, 1.0)
             if at is not None and abs(float(_from(p, sigma_b, start, depth, np.array([at]))[0])) < 0.05:
                 K1 = float(start(np.array([at]))[0])
-                found.append(judged(p, (at, sigma_b, K1), depth, width, kind="search", anchor=None))
+                one = judged(p, (at, sigma_b, K1), depth, width, kind="search", anchor=None)
+                found.append(replace(one, worst=max(one.worst, scattered(p, (at, sigma_b, K1), depth, width))))
         if any(one.worst <= HOLDS for one in found):
             break
     return tuple(found)
+
+
+def scattered(p: Prediction, place: tuple[float, float, float], depth: int, width: int) -> float:
+    """The standard deviation of log J^{1,L} over networks where order 1/n knows it and it is large beside √(L/n), that
+    of a ReLU; else 0. K of every layer is off, not K¹ alone: where K is repelled that is what J ends by."""
+    found = of_log_J(p.block, place, depth)
+    sd = 0.0 if found is None else math.sqrt(found[2] / width)
+    return sd if sd > max(UNSTEADY * math.sqrt(depth / width), HOLDS / 2) else 0.0
 
 
 def _start(p: Prediction, sigma_b: float, settle: bool, sigma_w: np.ndarray) -> np.ndarray:

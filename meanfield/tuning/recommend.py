@@ -132,8 +132,8 @@ def _chosen(p: Prediction, depth: int, width: int, budget: float) -> tuple[Choic
         raise MeanFieldError(
             f"{describe(p.block)} cannot be held critical over {depth} layers: the best place found, sigma_w = "
             f"{best.sigma_w:.6g}, sigma_b = {best.sigma_b:.6g} with K^1 = {best.K1:.6g}, has log J^{{1,{depth}}} = "
-            f"{best.log_J:.3g}, but repels K, and a start that is off by as much as width {width} draws ends at |log "
-            f"J| = {best.worst:.3g}; take LayerNorm (norm='pre') or a skip, or another activation."
+            f"{best.log_J:.3g}, but repels K, and what width {width} draws ends as far off as |log J| = "
+            f"{best.worst:.3g}; take LayerNorm (norm='pre') or a skip, or another activation."
         )
     raise MeanFieldError(
         f"{describe(p.block)} cannot be made critical by sigma_w, sigma_b or the scale of its branches: "

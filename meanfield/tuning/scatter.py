@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import Block, Dense, Network
+from meanfield.architecture import Block, Network
 from meanfield.comparison.check import measure
 from meanfield.comparison.corrections import LARGEST
 from meanfield.deriving import derive
-from meanfield.finite_width import plain
-from meanfield.numeric.solvers import propagate
 from meanfield.results import MeanFieldError
-from meanfield.symbolic.finite_width.recursions import correlator_recursion
 from meanfield.tuning.answer import Spread
+from meanfield.tuning.fluctuation import of_log_J
 from meanfield.tuning.prediction import Prediction
 from meanfield.tuning.sampled import mixes
 
@@ -25,28 +23,12 @@ PROBES, FEW = 16, 2  # directions of each network; few where they have the entri
 
 def derived(block: Block, place: tuple[float, float, float], depth: int, width: int) -> Spread | None:
     """Mean and standard deviation of log J^{1,L} to order 1/n of a plain MLP with Gaussian weights at (σ_w, σ_b, K¹);
-    None for other networks, and where 1/n is not small.
-
-    J is a tangent kernel that starts as the identity and is not trained: its A, divided by J², is A_J, so that Var J =
-    J²(A_J/n + 2B_J/n²) for a mean over n neurons, and log J has the mean log J + J1/(nJ) − A_J/(2n).
-    """
-    try:
-        phi, law = plain(block, Dense(), "J1")
-        recursion = correlator_recursion(phi, quantities=("J1", "A_J"))
-    except MeanFieldError:
+    None for other networks, and where 1/n is not small."""
+    found = of_log_J(block, place, depth) if depth <= LARGEST * width else None
+    if found is None or max(abs(found[1]), found[2]) > LARGEST * width:
         return None
-    if law != "gaussian" or depth > LARGEST * width:
-        return None
-    sigma_w, sigma_b, K1 = place
-    try:
-        with np.errstate(all="ignore"):
-            run = propagate(recursion, sigma_w=sigma_w, sigma_b=sigma_b, depth=depth, start={"K": K1})
-    except MeanFieldError:
-        return None
-    log_J, shift, variance = (float(run.values[x][-1]) for x in ("log_J", "J1_J", "A_J"))
-    if not math.isfinite(log_J) or not 0 <= variance <= LARGEST * width or not abs(shift) <= LARGEST * width:
-        return None
-    return Spread(log_J + (shift - variance / 2) / width, math.sqrt(variance / width), None)
+    log_J, shift, variance = found
+    return Spread(log_J + shift / width, math.sqrt(variance / width), None)
 
 
 def measured(
