@@ -232,10 +232,10 @@ def test_close_inputs_behind_jumps():
             A = B = w2 + b2
         assert abs(found.K[0, j] / AB - 1) < 1e-9
         assert abs(mp.mpf(float(found.distance[0, j])) / (A + B - 2 * AB) - 1) < found.error["distance"] < 1e-8
-    shifted = mf.derive("step(z - 1/2)").kernel(X, sigma_w=1.5, sigma_b=0.1, depth=4, quantities=("K", "distance"))
+    theory, place = mf.derive("step(z - 1/2)"), {"sigma_w": 1.5, "sigma_b": 0.1, "depth": 4}
+    shifted = theory.kernel(X, **place, quantities=("K", "distance"))
     assert shifted.error == {"K": np.inf, "distance": np.inf}  # nothing follows these
-    apart, settings = np.array([x, u]), {"sigma_w": 1.5, "sigma_b": 0.1, "depth": 4}
-    far = mf.derive("step(z - 1/2)").kernel(apart, **settings, quantities=("K", "distance"))
+    far = theory.kernel(np.array([x, u]), **place, quantities=("K", "distance"))
     assert far.error["K"] < 1e-9 and far.error["distance"] < 1e-6
 
 
