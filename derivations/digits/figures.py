@@ -42,7 +42,7 @@ def plane(panel: Axes, count: int, most: int) -> None:
     for multiple, style in ((3, "--"), (25, "-")):
         panel.plot(fine, multiple * lengths, style, color="white", label=rf"${multiple}\,\xi_c$")
     panel.set(yscale="log", ylim=(1, most), xlim=(0.4, 4), xlabel=r"$\sigma_w^2$", ylabel="layers", title="NNGP")
-    panel.legend(loc="lower right", labelcolor="white")
+    panel.legend(loc="lower right", labelcolor="white", frameon=True, facecolor="#39568c", edgecolor="none")
 
 
 def against_length(panel: Axes, count: int) -> None:

@@ -143,7 +143,7 @@ def canonical(name: str) -> str:
 
 
 def close_names(name: str, known: Collection[str]) -> str:
-    """" Did you mean a or b?" for a name that is not `known`, or nothing."""
+    """ " Did you mean a or b?" for a name that is not `known`, or nothing."""
     shown = {canonical(n): n for n in known}
     near = difflib.get_close_matches(canonical(name), shown, n=3, cutoff=0.7)
     near += [c for c in shown if len(name) > 2 and c.startswith(canonical(name)) and c not in near]
@@ -188,7 +188,11 @@ def expression(value: object, what: str) -> sp.Expr:
 
 def value_of(given: Number) -> sp.Expr:
     """The number of an architecture record as an expression; a `Param` is its symbol."""
-    return parameter(given.name) if isinstance(given, Param) else number(given, "A number of the architecture")
+    return (
+        parameter(given.name)
+        if isinstance(given, Param)
+        else number(getattr(given, "text", given), "A number of the architecture")
+    )
 
 
 def refuse_powers(expr: sp.Expr, values: Mapping[sp.Symbol, sp.Expr], text: str) -> None:

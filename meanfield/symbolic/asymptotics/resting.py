@@ -61,9 +61,41 @@ def _resting_ball(square: sp.Expr, S: sp.Expr, c: sp.Expr, d: sp.Expr, index: in
 def is_monotone(square: sp.Expr) -> bool:
     """Whether ⟨φ²⟩_q/q is proved to rise or to fall throughout: then S⟨φ²⟩_q = d·q has at most one solution.
 
-    Its slope in log q is ⟨z φ φ′ - φ²⟩/q, which changes sign no more often than the integrand does on z > 0.
+    Its slope in log q is ⟨z φ φ′ - φ²⟩/q, which changes sign no more often than the integrand does on z > 0; of waves
+    ⟨φ²⟩_q is a sum of exponentials, whose slope has one sign if derivatives say so.
     """
     if not isinstance(square, Average):
         return True
     slope = pieces(square.integrand, Z[0]).map(lambda e: Z[0] * sp.diff(e, Z[0]) / 2 - e)
-    return len(signs(slope.expr) or (1, -1)) == 1
+    if len(signs(slope.expr) or (1, -1)) == 1:
+        return True
+    closed = square.doit()
+    return not closed.has(Average) and sign_of_exponentials(K * sp.diff(closed, K) - closed) != 0
+
+
+def sign_of_exponentials(e: sp.Expr, steps: int = 12) -> int:
+    """The proved sign on K > 0 of Σ P_i(K) e^{-a_i K} with rational numbers; 0 where none is proved.
+
+    A function that is ≥ 0 at 0 and rises is > 0: after division by its first exponential, whose polynomial loses a
+    degree with every derivative, its sign is that of its slope, down to one polynomial.
+    """
+    terms: dict[sp.Expr, sp.Expr] = {}
+    for term in sp.Add.make_args(sp.powsimp(sp.expand(e))):
+        front, power = term.as_independent(sp.exp)
+        rate = sp.diff(sp.log(power), K) if power != 1 else sp.S.Zero
+        rate = sp.simplify(rate)
+        if not (rate.is_Rational and front.is_polynomial(K) and sp.simplify(power - sp.exp(rate * K)) == 0):
+            return 0
+        terms[rate] = terms.get(rate, sp.S.Zero) + front
+    kept = {r: sp.Poly(sp.expand(f), K) for r, f in terms.items() if sp.expand(f) != 0}
+    if not kept or not all(c.is_Rational for f in kept.values() for c in f.coeffs()):
+        return 0
+    found = {int(sp.sign(c)) for f in kept.values() for c in f.coeffs()}
+    if len(found) == 1:
+        return found.pop()
+    if steps == 0:
+        return 0
+    first = max(kept)
+    over = sp.Add(*[f.as_expr() * sp.exp((r - first) * K) for r, f in kept.items()])
+    start, slope = sp.sign(over.subs(K, 0)), sign_of_exponentials(sp.diff(over, K), steps - 1)
+    return slope if start in (0, slope) else 0
