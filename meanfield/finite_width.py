@@ -70,6 +70,7 @@ def prepared(
     return correlators(block, first, names, rates, scalar(ratio, "input_ratio")), values
 
 
+@lru_cache(maxsize=64)
 def held_apart(recursion: Recursion) -> Recursion | None:
     """The recursion with V + 2K² in the place of V, None where V does not start at -2K².
 
