@@ -84,7 +84,7 @@ def recommend(
     p = Prediction(block, values, input_norm, batch)
     assert p.theory is not None  # refuses what has no J before anything else is done
     chosen, points = _chosen(p, depth, width, budget)
-    chosen, by_draws = followed(p, chosen, depth, tokens, seed, budget)
+    chosen, by_draws = followed(p, chosen, depth, width, tokens, seed, budget)
     spread, silent = derived(p.block, (chosen.sigma_w, chosen.sigma_b, chosen.K1), depth, width), ""
     found = _answer(p, chosen, points, by_draws, depth=depth, width=width, budget=budget, spread=spread, silent=silent)
     if spread is None:

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from meanfield.results import MeanFieldError
-from meanfield.tuning.choices import Choice
+from meanfield.tuning.choices import Choice, largest_scale
 from meanfield.tuning.prediction import INPUT, Prediction
 from meanfield.tuning.records import BRANCH, kinds
 
 DRAWS = 12
 DEEPEST = 100  # layers that are followed by draws
 SEEN = 3.0  # standard errors from which on draws are believed against averages
-ROUNDS, NEAR = 4, 1e-3  # evaluations of the scale, and how near to the budget is near enough
+ROUNDS, NEAR = 4, 5e-3  # evaluations of the scale, and how near to the budget is near enough: the draws scatter as much
 
 
 @dataclass(frozen=True)
@@ -57,20 +57,27 @@ def drawn(p: Prediction, c: Choice, depth: int, tokens: int, seed: int) -> Drawn
 
 
 def followed(
-    p: Prediction, c: Choice, depth: int, tokens: int, seed: int, budget: float
+    p: Prediction, c: Choice, depth: int, width: int, tokens: int, seed: int, budget: float
 ) -> tuple[Choice, Drawn | None]:
     """The choice and what draws say of it. Where they say more than the averages do, beyond what they scatter, the
     scale of the branches is moved to log J^{1,L} = budget by draws, which are the same at every scale."""
     now = drawn(p, c, depth, tokens, seed) if mixes(p) else None
     if c.kind != "budget":
         return c, now
+    # log J by draws is about log J by averages to a power: one at first, then that of the last two scales
+    power, before = 1.0, None
     for _ in range(ROUNDS):
         if now is None or not now.differs(c.log_J) or (c.scale == 1.0 and now.log_J <= budget):
             break
         if abs(now.log_J / budget - 1) <= NEAR or not now.log_J > 0 or c.scale is None:
             break
-        at = c.scale * math.sqrt(math.expm1(budget) / math.expm1(now.log_J))  # J - 1 ~ the square of the scale
-        log_J, _ = p.last(c.sigma_w, c.sigma_b, c.K1, depth, min(1.0, at))
-        c = replace(c, scale=min(1.0, at), log_J=float(log_J))
+        if before is not None and before[0] != c.log_J:
+            power = math.log(now.log_J / before[1]) / math.log(c.log_J / before[0])
+        before = c.log_J, now.log_J
+        wanted = c.log_J * (budget / now.log_J) ** (1 / power)
+        there = largest_scale(p, depth, width, wanted, c.sigma_w)
+        if there is None:
+            break
+        c = replace(c, scale=there.scale, log_J=there.log_J)
         now = drawn(p, c, depth, tokens, seed)
     return c, now
