@@ -16,12 +16,13 @@ def averages(f, low: float, high: float) -> np.ndarray:
     nodes = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
     rows = []
     for left in np.arange(low, high, WIDTH):
-        values = [_average(f, math.exp(left + WIDTH * (x + 1) / 2)) for x in nodes]
+        values = [average_at(f, math.exp(left + WIDTH * (x + 1) / 2)) for x in nodes]
         rows.append(np.polynomial.chebyshev.chebfit(nodes, values, DEGREE))
     return np.array(rows)
 
 
-def _average(f, q: float) -> float:
+def average_at(f, q: float) -> float:
+    """⟨f²⟩_q."""
     u = np.arange(-45.0, 0.5 * math.log(2 * 800.0) + 0.02, 0.02)
     x = np.exp(u)
     z = x * math.sqrt(q)

@@ -9,12 +9,13 @@ from functools import cache
 import numpy as np
 import pytest
 import sympy as sp
-from oracle_blocks import averages, slow_flow, steps
+from oracle_blocks import average_at, averages, slow_flow, steps
 from test_phase_tables import BETAS, PHI, SIGMAS, full, place
 
 import meanfield as mf
 from meanfield import MeanFieldError
 from meanfield.symbolic.asymptotics import corrections
+from meanfield.symbolic.asymptotics.exponents import Basis
 from meanfield.symbolic.asymptotics.logseries import Ring
 
 LOW, HIGH = -40.0, 40.0  # log q in the tables
@@ -133,6 +134,109 @@ def test_more_terms_meet_the_blocks(seed):
         except MeanFieldError as error:
             assert "Further terms" in str(error) or "start decides" in str(error), error
     assert seen >= 10
+
+
+# ------------------------------------------------------------------------------------------------- squared gradients
+
+GRADIENTS = ("G_z", "G_w[1]", "G_b[1]", "G_w[2]", "G_b[2]")
+
+
+def gradients(phi: str, beta, size, logs: np.ndarray) -> dict[str, np.ndarray]:
+    """Logarithms at STOPS of what a block's weights and biases meet, over J up to the block's own end."""
+    f, slope = PHI[phi]
+    out: dict[str, list[float]] = {name: [] for name in GRADIENTS}
+    for (K, q, J), block in zip(logs, STOPS):
+        square, steep = (math.log(average_at(g, math.exp(q))) for g in (f, slope))
+        v, w = (math.log(float(size[i])) - float(beta[i]) * math.log(block) for i in (0, 1))
+        after = J + math.log1p(math.exp(v + w + steep))
+        for name, local in zip(GRADIENTS, (0.0, v + steep + K, v + steep, square, 0.0)):
+            out[name].append(local - (J if name == "G_z" else after))
+    return {name: np.array(found) for name, found in out.items()}
+
+
+def assert_gradients(phi: str, beta, size, order: int = 6, spoil=None) -> int:
+    """G of each group at one place, C_K from K alone. Returns how many terms were seen."""
+    logs, depths, seen = judged(phi, beta, size), np.log(STOPS), 0
+    if not np.isfinite(logs).all() or abs(logs[-1, 1]) > HIGH - 1:
+        return 0
+    first = law(phi, beta, size, "K", order)
+    if max(sizes(first, depths[0], {"C": 1.0})) > 0.5:
+        return 0
+    C = fitted(first, logs[-1, 0], depths[-1])
+    values = {} if C is None else {"C_K": C}
+    for name, found in gradients(phi, beta, size, logs).items():
+        one = law(phi, beta, size, name, order)
+        if spoil is not None:
+            one = spoiled(one, spoil)
+        if not one.growth.leading and max(sizes(one, depths[0], values), default=1.0) < 0.5:
+            seen += assert_predicts(one, found, depths, values, one.growth.constant is None)
+    return seen
+
+
+@pytest.mark.slow
+def test_gradients_meet_the_blocks():
+    """A source at V < 1, a tie with a logarithm at V = 1, V > 1, a product."""
+    assert [assert_gradients(*at(here)) >= 4 for here in PLACES] == [True] * 4
+    for number in (0, 1):
+        with pytest.raises(AssertionError):
+            assert_gradients(*at(PLACES[3]), spoil=number)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_more_gradients_meet_the_blocks(seed):
+    draw, seen = random.Random(170 + seed), 0
+    for _ in range(20):
+        phi = draw.choice(["tanh", "relu", "gelu", "erf"])
+        try:
+            seen += assert_gradients(phi, *place(draw)) > 5
+        except MeanFieldError as error:
+            assert "Further terms" in str(error) or "start decides" in str(error), error
+    assert seen >= 8
+
+
+# ---------------------------------------------------------------------------------------------- irrational exponents
+
+
+def irrational_place(draw: random.Random):
+    """β's of which one or two are irrational, V = 1 on purpose, and σ²'s."""
+    numbers = (sp.sqrt(2), sp.sqrt(3), sp.sqrt(2) + sp.sqrt(3) / 5, sp.pi / 3)
+    beta, size = place(draw)
+    found = [sp.Rational(b) for b in beta]
+    found[draw.randrange(4)] = draw.choice(numbers) * sp.Rational(draw.randint(1, 6), 4)
+    if draw.random() < 0.4:
+        found[draw.choice([2, 3])] = draw.choice(numbers) * sp.Rational(draw.randint(1, 3), 3)
+    if draw.random() < 0.3 and found[0] < 1:
+        found[1] = 1 - found[0]
+    return found, size
+
+
+@pytest.mark.slow
+def test_irrational_exponents_meet_the_blocks():
+    draw, seen = random.Random(1), 0
+    for _ in range(20):
+        phi = draw.choice(["relu", "gelu", "erf"])
+        beta, size = irrational_place(draw)
+        try:
+            last = law(phi, beta, size, "J", 5)
+            if last.growth.leading or max(sizes(last, math.log(STOPS[0]), {"C_K": 1.0}), default=0.0) > 0.5:
+                continue
+            seen += assert_blocks(phi, beta, size, 5) + assert_gradients(phi, beta, size, 4) > 3
+        except MeanFieldError as error:
+            assert "urther terms" in str(error) or "start decides" in str(error), error
+    assert seen >= 7
+
+
+def test_sums_of_irrational_numbers_are_told_apart():
+    """Relations among irrational exponents are found and proved, or said to be open."""
+    basis, root = Basis(), sp.sqrt(2)
+    a, b = basis.of(root / 3), basis.of(1 - sp.sqrt(8))
+    assert a[1] * 6 + b[1] == 0 and b[0] == 1 and len(basis.names) == 1
+    assert basis.of(sp.sqrt(3 + 2 * root)) == (1, basis.of(root)[1])
+    assert basis.of(sp.pi)[1] != basis.of(root)[1] and len(basis.names) == 2
+    assert basis.expr(*basis.of(sp.pi / 2 - root / 7 + 3)) == sp.pi / 2 - root / 7 + 3
+    with pytest.raises(MeanFieldError, match="is not decided"):  # 2 to 60 digits
+        basis.of(sp.log(sp.exp(2) + sp.Rational(1, 10**70)))
 
 
 # ------------------------------------------------------------------------------------- where log l takes the place of l

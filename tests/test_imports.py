@@ -54,8 +54,9 @@ symbolic.asymptotics.residual symbolic.asymptotics.fisher symbolic.asymptotics.p
 symbolic.asymptotics.normed symbolic.asymptotics.total_scales symbolic.asymptotics.interior
 symbolic.asymptotics.total_equations symbolic.asymptotics.total_depth
 symbolic.asymptotics.tails symbolic.asymptotics.pair_laws symbolic.asymptotics.phase_tree symbolic.asymptotics.orders
-symbolic.asymptotics.coefficients symbolic.asymptotics.logseries symbolic.asymptotics.leading
-symbolic.asymptotics.corrections symbolic.asymptotics.further
+symbolic.asymptotics.coefficients symbolic.asymptotics.exponents symbolic.asymptotics.logseries
+symbolic.asymptotics.leading
+symbolic.asymptotics.corrections symbolic.asymptotics.found symbolic.asymptotics.further
 symbolic.criticality.small_bias symbolic.criticality.inner symbolic.criticality.lines symbolic.criticality.phases
 symbolic.criticality.points
 symbolic.criticality.rounding symbolic.criticality.closing

@@ -19,10 +19,11 @@ from meanfield.results import MeanFieldError, one_line
 from meanfield.symbolic.asymptotics.branch import Branch
 from meanfield.symbolic.asymptotics.cells import At, Cell, Node, partition
 from meanfield.symbolic.asymptotics.comparing import direction
-from meanfield.symbolic.asymptotics.further import Corrections, further
+from meanfield.symbolic.asymptotics.found import Corrections
+from meanfield.symbolic.asymptotics.further import further
 from meanfield.symbolic.asymptotics.growth import Growth, value_of
 from meanfield.symbolic.asymptotics.orders import grouped
-from meanfield.symbolic.asymptotics.phase_tree import Laws, laws_at, named_quantities, phase_tree
+from meanfield.symbolic.asymptotics.phase_tree import Laws, laws_at, laws_of, named_quantities, phase_tree
 from meanfield.symbolic.asymptotics.residual import Solver
 from meanfield.tex.names import aligned, joined, tex
 
@@ -368,13 +369,12 @@ def further_law(branch: Branch, asked: str, order: int) -> ScheduledLaw:
         where = "behind a LayerNorm" if branch.norm else "where variances fall with the total depth (total=)"
         raise MeanFieldError(f"Further terms (order={order}) are not derived {where}; leave order out.")
     (name,) = named_quantities((asked,))[:1]
-    ways = Solver(branch, At({}), name not in ("K", "K[1]")).ways()
+    solver = Solver(branch, At({}), name not in ("K", "K[1]"))
+    ways = solver.ways()
     if len(ways) > 1:
         basins = "; ".join(f"{one.regime} ({one.basin})" for one in ways)
         raise MeanFieldError(f"The start decides between {len(ways)} laws of {asked} here: {basins}.")
     (way,) = ways
-    lead = {"K": way.K, "K[1]": way.q, "J": way.J}.get(name)
-    if lead is None:
-        raise MeanFieldError(f"Further terms of {asked} were asked for; they are derived for K, K[1] and J.")
+    lead = laws_of(way, solver, (name,))[name]
     law, corrections = further(branch, way, name, lead, order)
     return ScheduledLaw(name, law, way.regime, way.basin, corrections=corrections)

@@ -125,7 +125,7 @@ def _further_law(theory: Maps, quantity: str, order: int, parameters: dict) -> S
     """The law of one quantity with `order` further terms."""
     from meanfield.presentation.phase_tables import further_law
 
-    choice(quantity, "quantity", ("K", "K[1]", "J"))
+    choice(quantity, "quantity", ("K", "K[1]", "J", "G_z", "G_w[1]", "G_b[1]", "G_w[2]", "G_b[2]"))
     try:
         found = branch_of(theory, {k: v for k, v in parameters.items() if k != "Q0"})
     except MeanFieldError as error:

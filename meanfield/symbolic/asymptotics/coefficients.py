@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import mpmath
 import sympy as sp
 from flint import fmpq
 
@@ -93,7 +94,7 @@ class Atoms:
 
     found: list[sp.Expr] = field(default_factory=list)
     index: dict[sp.Expr, int] = field(default_factory=dict)
-    values: dict[int, float] = field(default_factory=dict)
+    values: dict[tuple[int, int], mpmath.mpf] = field(default_factory=dict)
 
     def of(self, e: object) -> Exact:
         """A number as a coefficient: a rational as it is, else a rational times an atom."""
@@ -133,19 +134,20 @@ class Atoms:
         parts = [expression(x) * sp.Mul(*[self.found[i] ** n for i, n in monomial]) for monomial, x in c.terms.items()]
         return sp.Add(*parts)
 
-    def vanishes(self, c: Exact) -> bool:
-        """Whether a coefficient is 0 to ten digits, symbols taken as numbers."""
-        total = size = 0.0
-        for monomial, x in c.terms.items():
-            value = float(x.p) / float(x.q)
-            for i, n in monomial:
-                value *= self._value(i) ** n
-            total, size = total + value, size + abs(value)
-        return abs(total) <= 1e-10 * size
+    def vanishes(self, c: Exact, digits: int = 10) -> bool:
+        """Whether a coefficient is 0 to so many digits, symbols taken as numbers."""
+        with mpmath.workdps(digits + 10):
+            total = size = mpmath.mpf(0)
+            for monomial, x in c.terms.items():
+                value = mpmath.mpf(int(x.p)) / int(x.q)
+                for i, n in monomial:
+                    value *= self._value(i, digits + 10) ** n
+                total, size = total + value, size + abs(value)
+            return bool(abs(total) <= mpmath.mpf(10) ** -digits * size)
 
-    def _value(self, i: int) -> float:
-        if i not in self.values:
+    def _value(self, i: int, digits: int) -> mpmath.mpf:
+        if (i, digits) not in self.values:
             e = self.found[i]
             place = {s: TRIAL + j for j, s in enumerate(sorted(e.free_symbols, key=str))}
-            self.values[i] = float(sp.N(e.subs(place), 17))
-        return self.values[i]
+            self.values[i, digits] = mpmath.mpmathify(sp.N(e.subs(place), digits))
+        return self.values[i, digits]

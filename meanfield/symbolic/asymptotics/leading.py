@@ -13,16 +13,17 @@ from functools import cache, cached_property
 import sympy as sp
 from flint import fmpq
 
-from meanfield import balls
-from meanfield.results import Law, MeanFieldError
-from meanfield.symbolic.asymptotics.balance import Exponent, kept
+from meanfield.results import Law
+from meanfield.symbolic.asymptotics.balance import kept
 from meanfield.symbolic.asymptotics.branch import Branch
 from meanfield.symbolic.asymptotics.coefficients import ONE, ZERO, Atoms, Exact, expression, of, rational
+from meanfield.symbolic.asymptotics.exponents import Basis, NoFurther, decided
 from meanfield.symbolic.asymptotics.growth import Growth
 from meanfield.symbolic.asymptotics.logseries import (
     NONE,
     UNIT,
     Key,
+    Part,
     Ring,
     Series,
     Size,
@@ -38,12 +39,7 @@ from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbols import K as VARIANCE
 from meanfield.symbols import Z
 
-DIGITS = 60
 MARGINAL: Key = (NONE, NONE, fmpq(-1), 0)  # 1/log l
-
-
-class NoFurther(MeanFieldError):
-    """Further terms are not derived here; the sentence says why."""
 
 
 @dataclass(frozen=True)
@@ -71,56 +67,26 @@ class Expanded:
     rest: Key | None
 
 
-def decided(e: sp.Expr, what: str) -> sp.Rational | None:
-    """The rational that a number is, None for an irrational one. Raises: NoFurther where that is open."""
-    e = sp.sympify(e)
-    if e.is_Rational:
-        return e
-    if e.free_symbols:
-        raise NoFurther(f"Further terms need a number for {what}, which is {e}; give the σ's and β's numbers.")
-    near = sp.Rational(str(balls.certified(e, DIGITS).mid().str(DIGITS, radius=False)))
-    guess = near.limit_denominator(10**6)
-    if abs(near - guess) > sp.Rational(1, 10**40):
-        return None
-    if sp.simplify(e - guess) == 0:
-        return guess
-    raise NoFurther(f"Whether {what} = {e} is {guess} is not decided, and a logarithm depends on it.")
-
-
 class Leading:
     """K ~ A l^e (log l)^r as the solver needs it, for one branch and the law of K that `residual` found.
 
-    order: to which averages are expanded; name: of what the start decides, A itself or what is added to K. K = A l^e
-    (log l)^r (1 + ε) and q = q0 (1 + η).
+    order: to which averages are expanded; name: of what the start decides, A itself or what is added to K; atoms and
+    basis: where numbers get their names. K = A l^e (log l)^r (1 + ε) and q = q0 (1 + η).
     """
 
-    def __init__(self, branch: Branch, law: Growth, order: int, name: str = "C"):
+    def __init__(self, branch: Branch, law: Growth, order: int, name: str, atoms: Atoms, basis: Basis):
         self.branch, self.law, self.order = branch, law, order
-        self.atoms = Atoms()
+        self.atoms, self.basis = atoms, basis
         if law.stretched or law.products or law.leading:
             raise NoFurther("K grows faster than every power here.")
         if law.power_of(2) != 0:
             raise NoFurther("Further terms are not derived where log(log(l)) leads the law of K.")
-        self.irrational: sp.Expr | None = None
-        self.value = NONE
         self.start = sp.Symbol(name, real=True)
         self.amplitude = sp.Symbol(name, positive=True) if law.constant is None else law.constant
-        e = decided(law.exponent, "the exponent of K")
-        if e is None:
-            self._take(law.exponent)
-            self.e = (NONE, fmpq(1))
-        else:
-            self.e = (rational(e), NONE)
+        self.e = self.basis.of(law.exponent, "the exponent of K")
         self.r = self._rational(law.power_of(1), "the power of log l")
         self._variance()
         self._feedback()
-
-    def _take(self, number: sp.Expr) -> None:
-        """The irrational exponent λ."""
-        held = any(hasattr(n, "tex_letter") for n in sp.preorder_traversal(number))
-        self.irrational = Exponent(number) if held else number
-        digits = balls.certified(number, DIGITS).mid().str(DIGITS, radius=False)
-        self.value = rational(sp.Rational(digits))
 
     def _rational(self, e: sp.Expr, what: str) -> fmpq:
         found = decided(e, what)
@@ -129,7 +95,7 @@ class Leading:
         return rational(found)
 
     def ring(self, floor: fmpq, depth: fmpq) -> Ring:
-        return Ring(self.atoms, floor, depth, self.irrational, self.value)
+        return Ring(self.atoms, floor, depth, basis=self.basis)
 
     @cached_property
     def _sizes(self) -> Ring:
@@ -145,21 +111,22 @@ class Leading:
 
     # ------------------------------------------------------------------------------------- the variance of the branch
 
-    def beta(self, name: str) -> fmpq:
-        """A σ's exponent."""
-        return self._rational(getattr(self.branch, name).beta, f"beta_{name}")
+    def fall(self, name: str) -> Key:
+        """l^-β of a σ's variance."""
+        a, b = self.basis.of(getattr(self.branch, name).beta, f"beta_{name}")
+        return -a, -b, NONE, 0
 
     def _variance(self) -> None:
         """q0 and the shares of K and of the biases in q/q0, each a coefficient and a key."""
         w, b = self.branch.w, self.branch.b
-        own = times(self.key, (-self.beta("w"), NONE, NONE, 0))
+        own = times(self.key, self.fall("w"))
         size = w.size * self.amplitude
         self.own: tuple[Exact, Key] = (ONE, UNIT)
         self.other: tuple[Exact, Key] | None = None
         self.q, self.q0 = own, size
         if b is None:
             return
-        bias: Key = (-self.beta("b"), NONE, NONE, 0)
+        bias = self.fall("b")
         gap = self.size(over(own, bias))
         if gap > (0, 0, 0):
             self.other = (self.atoms.of(b.size / size), over(bias, own))
@@ -174,7 +141,7 @@ class Leading:
     @property
     def settles(self) -> bool:
         """Whether q tends to a number > 0."""
-        return self.q[:3] == (0, 0, 0)
+        return not self.moves and self.q[2] == 0
 
     @property
     def moves(self) -> bool:
@@ -285,7 +252,7 @@ class Leading:
         """(log q)^n, over (log l)^n where q is a power of l."""
         log = plus({UNIT: self.atoms.of(sp.log(self.q0))}, {(NONE, NONE, NONE, 1): of(self.q[2])}, ring.log1p(powers))
         if self.moves:
-            rate = expression(self.q[0]) + (expression(self.q[1]) * self.irrational if self.q[1] != 0 else 0)
+            rate = self.basis.expr(*self.q[:2])
             inner = ring.powers(scaled(log, self.atoms.of(1 / rate), MARGINAL), natural(n))
             return scaled(ring.composed(inner, lambda j: binomial(n, j)), self.atoms.of(rate ** expression(n)))
         if natural(n) is None:
@@ -301,14 +268,10 @@ class Leading:
         """The pieces of l(K′ - K)/K, the leading ones in agreement with the law, and κ, κ₂."""
         v, a = self.branch.v, self.branch.a
         over_k: Key = (fmpq(1) - self.e[0], -self.e[1], -self.r, 0)
-        found = self.expanded(
-            self.branch.square, v.size / self.amplitude, times(over_k, (-self.beta("v"), NONE, NONE, 0))
-        )
+        found = self.expanded(self.branch.square, v.size / self.amplitude, times(over_k, self.fall("v")))
         pieces = list(found.pieces)
         if a is not None:
-            pieces.append(
-                Piece(times(over_k, (-self.beta("a"), NONE, NONE, 0)), self.atoms.of(a.size / self.amplitude))
-            )
+            pieces.append(Piece(times(over_k, self.fall("a")), self.atoms.of(a.size / self.amplitude)))
         self.rest = found.rest
         e = self._sizes.exponent(*self.e)
         pieces = self._balanced(pieces, UNIT, e)
@@ -394,17 +357,6 @@ class Leading:
                 total = total + self._constant(p).scaled(p.power) * self.share
         return total
 
-    def _as_exponent(self, c: Exact) -> tuple[fmpq, fmpq]:
+    def _as_exponent(self, c: Exact) -> tuple[fmpq, Part]:
         """κ as an exponent."""
-        if c.number is not None:
-            return c.number, NONE
-        number = self.atoms.expr(c)
-        if self.irrational is not None:
-            if number == self.irrational or sp.expand(number - self.law.exponent) == 0:
-                return NONE, fmpq(1)
-            raise NoFurther("Further terms are not derived where two exponents are irrational.")
-        found = decided(number, "the power of l with which the start enters")
-        if found is not None:
-            return rational(found), NONE
-        self._take(number)
-        return NONE, fmpq(1)
+        return self.basis.of(self.atoms.expr(c), "the power of l with which the start enters")

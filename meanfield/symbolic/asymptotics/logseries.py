@@ -1,7 +1,8 @@
 r"""Series in l^p (log l)^r (log log l)^s with exact coefficients, l → ∞: products, powers, differences, their inverses.
 
-A series is a dictionary from keys to coefficients. p = a + bλ, with one irrational number λ at most, is kept as the
-pair (a, b). `Ring` says down to which key terms are kept and remembers the largest one that it left out.
+A series is a dictionary from keys to coefficients. p is kept as a pair (a, b), a rational and b = 0 or a sum of
+irrational numbers (`exponents`; one number λ times a rational where a ring has no `basis`). `Ring` says down to which
+key terms are kept and remembers the largest one that it left out.
 
 Source: derived here. The inverse of a difference is Euler and Maclaurin's.
 """
@@ -10,19 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import sympy as sp
 from flint import fmpq
 
 from meanfield.symbolic.asymptotics.coefficients import ONE, ZERO, Atoms, Exact, expression, of
+from meanfield.symbolic.asymptotics.exponents import NONE, Basis, NoFurther, Span
 
-Key = tuple[fmpq, fmpq, fmpq, int]  # (a, b, r, s) of l^{a + bλ} (log l)^r (log log l)^s
+Part = Any  # fmpq or Span; 0 is the fmpq
+Key = tuple[fmpq, Part, fmpq, int]  # (a, b, r, s) of l^{a + b} (log l)^r (log log l)^s
 Size = tuple[fmpq, fmpq, int]
 Series = dict[Key, Exact]
 
-NONE = fmpq(0)
 UNIT: Key = (NONE, NONE, NONE, 0)
 MOST = 400  # terms of one series
+MOST_MONOMIALS = 20_000  # of all its coefficients
+NEAR = fmpq(1, 10**30)  # of two irrational exponents that differ, beyond which 60 digits do not order what follows
 
 
 class TooLong(Exception):
@@ -65,7 +70,8 @@ def scaled(a: Series, c: Exact, shift: Key = UNIT) -> Series:
 class Ring:
     """Series of relative size down to l^-floor and (log l)^-depth; `lost` is the key of the largest term left out.
 
-    irrational: λ, with its value to 60 digits.
+    basis: the irrational numbers of exponents; irrational: the one there is, λ, with its value to 60 digits, where b
+    is a rational that multiplies it.
     """
 
     atoms: Atoms
@@ -74,20 +80,38 @@ class Ring:
     irrational: sp.Expr | None = None
     value: fmpq = field(default_factory=lambda: fmpq(0))
     lost: Key | None = None
+    basis: Basis | None = None
+
+    def worth(self, b: Part) -> fmpq:
+        """The irrational part of an exponent as a rational that agrees with it to 60 digits."""
+        if isinstance(b, Span):
+            assert self.basis is not None
+            return self.basis.value(b)
+        return b * self.value if b else b
 
     def size(self, k: Key) -> Size:
         """What orders terms."""
-        return (k[0] + k[1] * self.value if k[1] else k[0]), k[2], k[3]
+        return (k[0] + self.worth(k[1]) if k[1] != 0 else k[0]), k[2], k[3]
 
     def with_floor(self, floor: fmpq, depth: fmpq) -> Ring:
-        return Ring(self.atoms, floor, depth, self.irrational, self.value)
+        return Ring(self.atoms, floor, depth, self.irrational, self.value, None, self.basis)
 
-    def exponent(self, a: fmpq, b: fmpq) -> Exact:
-        """a + bλ as a coefficient."""
+    def exponent(self, a: fmpq, b: Part) -> Exact:
+        """a + b as a coefficient."""
+        if isinstance(b, Span):
+            assert self.basis is not None
+            named = [self.atoms.of(self.basis.names[i]).scaled(c) for i, c in b.parts]
+            return sum(named, of(a))
         return of(a) + self.atoms.of(self.irrational).scaled(b) if b != 0 else of(a)
 
-    def inverse(self, a: fmpq, b: fmpq) -> Exact:
-        """1/(a + bλ)."""
+    def inverse(self, a: fmpq, b: Part) -> Exact:
+        """1/(a + b). Raises: NoFurther where 60 digits hardly tell it from 1/0."""
+        if isinstance(b, Span):
+            assert self.basis is not None
+            if abs(a + self.worth(b)) < NEAR:
+                number = self.basis.expr(a, b)
+                raise NoFurther(f"Two exponents differ by {number}, which 30 digits do not tell from 0.")
+            return self.atoms.of(1 / self.basis.expr(a, b))
         if b == 0:
             return of(1 / a)
         return self.atoms.of(1 / (expression(a) + expression(b) * self.irrational))
@@ -118,8 +142,8 @@ class Ring:
                 new = times(k, j)
                 if self.keeps(new):
                     out[new] = out[new] + x * y if new in out else x * y
-        if len(out) > MOST:
-            raise TooLong
+            if len(out) > MOST or sum(len(c.terms) for c in out.values()) > MOST_MONOMIALS:
+                raise TooLong
         return {k: c for k, c in out.items() if c}
 
     def powers(self, a: Series, most: int | None = None) -> list[Series]:
@@ -156,7 +180,7 @@ class Ring:
                 put((one[0], one[1], k[2] - 1, k[3] - 1), c.scaled(fmpq(s)))
         return {k: c for k, c in out.items() if c}
 
-    def solved(self, rhs: Series, slope: tuple[fmpq, fmpq] = (NONE, NONE), logs: fmpq = NONE) -> Series:
+    def solved(self, rhs: Series, slope: tuple[fmpq, Part] = (NONE, NONE), logs: fmpq = NONE) -> Series:
         """x with l x′ + slope·x + logs·x/log l = rhs, without solutions of the equation with 0: where l^p is one, a
         logarithm enters."""
         out: Series = {}
