@@ -61,7 +61,7 @@ def test_a_rising_average_beside_a_source_rests_at_two_places():
     assert abs(found - 40 * float(rest.exponent) - math.log(float(rest.constant.evalf()))) < 1e-2
     with pytest.raises(MeanFieldError, match="The start decides"):
         full("z-tanh(z)", beta).depth_law("K", **{f"sigma_{k}": f"sqrt({s})" for k, s in zip(LETTERS, size)})
-    with pytest.raises(MeanFieldError, match="give sigma_v"):  # without numbers for the σ's
+    with pytest.raises(MeanFieldError, match="give S numbers"):  # S = σ_v²σ_w²
         full("z-tanh(z)").phase_table("K").at(**dict(zip(BETAS, beta)))
 
 

@@ -249,6 +249,8 @@ class PhaseTable:
         undecided = any(e.has(sp.Max, sp.Min) for one in found for _, g in one.laws for _, e in g.terms)
         known = all(len(one.laws) == len(self.quantities) for one in found)
         lost = not known and (self.branch.knows_depth or not self.branch.subs(given).symbols)
+        if any(one.conditional for one in found):
+            lost = not self.branch.subs(given).symbols
         if undecided or lost or not found[0].laws:
             return Row(node.cell.reduced(), laws_at(self.branch.subs(given), self.quantities), self.quantities)
         swap = {s: e.subs(given) for s, e in self.definitions} | given

@@ -32,12 +32,13 @@ QUANTITIES = ("K", "K[1]", "J", "G_z", "G_w", "G_b", *PAIR, "fisher")
 class Laws:
     """One attracting behaviour of the quantities asked for. regime: in words; basin: the starts that end here; limit:
     of a network of L blocks, the equations in t = l/L of k(t) = lim K/L^κ and of j(t) = lim log J/L^ρ, which says how
-    everything moves where all stays Θ(1)."""
+    everything moves where all stays Θ(1); conditional: whether numbers decide that there is such a behaviour."""
 
     laws: tuple[tuple[str, Growth], ...]
     regime: str
     basin: str
     limit: tuple[sp.Eq, ...] = ()
+    conditional: bool = False
 
     def __getitem__(self, quantity: str) -> Growth:
         for name, law in self.laws:
@@ -116,7 +117,7 @@ def laws_of(way: Way, solver: Solver | TotalSolver, quantities: tuple[str, ...])
             else:
                 lost.append(name)
     more = f"; of {', '.join(lost)} all that is known cancels" if lost else ""
-    return Laws(tuple(found), way.regime + more, way.basin, way.limit)
+    return Laws(tuple(found), way.regime + more, way.basin, way.limit, way.conditional)
 
 
 def cosine(gamma: Growth, oracle: Oracle) -> Growth:

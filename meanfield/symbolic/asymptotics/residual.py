@@ -27,6 +27,7 @@ from meanfield.symbolic.asymptotics.scaling import flow
 from meanfield.symbols import K
 
 EVERY = "every start"
+RESTS = "V = 1: q settles where its flow falls through 0 (numbers say where)"
 UNASKED = regular(None)  # where a law was not wanted
 
 
@@ -36,7 +37,8 @@ class Way:
 
     regime: in words; basin: the starts that end here. For two inputs: the end of q, where it goes to one; what drives K
     ("feedback", "source", "tie", "weak", "rest", "slow", "slow fall"), and the share of it that is a source. limit: of
-    a network of L blocks, the equations in t = l/L that the laws' functions of t solve.
+    a network of L blocks, the equations in t = l/L that the laws' functions of t solve. conditional: whether numbers
+    decide that there is such a behaviour, and for which starts.
     """
 
     K: Growth
@@ -50,6 +52,7 @@ class Way:
     drive: str = ""
     share: sp.Expr = sp.S.Zero
     limit: tuple[sp.Eq, ...] = ()
+    conditional: bool = False
 
 
 @dataclass(frozen=True)
@@ -331,12 +334,18 @@ class Solver:
         """The ends of dq/dlog l = S⟨φ²⟩_q + c - β_w q, q ≥ flat."""
         d = self.branch.w.beta if moves else sp.S.Zero
         zero, infinity = self.branch.zero, self.branch.infinity
-        up = self._pull(infinity, c, d)  # the sign of the flow far out
-        down = 1 if c != 0 or flat != 0 else self._pull(zero, c, d)  # and at q → 0
+        down = 1 if c != 0 or flat != 0 else self._pull(zero, c, d)  # the sign of the flow at q → 0
         numbers = not (sp.sympify(self.S).free_symbols | sp.sympify(c).free_symbols | sp.sympify(d).free_symbols)
         homogeneous = self.branch.degree is not None
+        once = homogeneous or (is_monotone(self.branch.square) and (c == 0 or self._saturates))
+        try:
+            up = self._pull(infinity, c, d)  # and far out, 0 where that needs numbers
+        except Undecided:
+            if once or numbers:
+                raise
+            up = 0
         ways: list[Way] = []
-        if homogeneous or (is_monotone(self.branch.square) and (c == 0 or self._saturates)):
+        if once:
             if up < 0 < down:
                 ways.append(self._at_rest(Resting(self.branch.square, self.S, c, d), flat, "V = 1: q settles"))
             if up > 0:
@@ -344,13 +353,10 @@ class Solver:
             if down < 0:
                 ways.append(self._decay(d, EVERY if up < 0 else "small starts"))
             return ways
+        if d == 0 or (self._rises and self.sign(self._gain(zero) - d) >= 0):  # nothing holds q
+            return [self._escape(c, d, EVERY)]
         if not numbers:
-            rises = is_monotone(self.branch.square)
-            why = "rises: beside a source q may rest at two places" if rises else "is not proved to rise or to fall"
-            raise Undecided(
-                f"V = 1: where dq/dlog l = {_rate(c, d)} ends needs numbers for the σ's and β's, as "
-                f"<phi^2>_q/q of {self.branch.phi} {why}"
-            )
+            return self._possible(c, d, flat, up, down)
         found = resting_points(self.branch.square, self.S, c, d)
         if any(p.K.value != 0 and p.stability not in ("stable", "unstable") for p in found):
             raise Undecided("V = 1: q rests where it is attracted from one side only; no law is derived there")
@@ -367,6 +373,22 @@ class Solver:
         if found.status is Status.MEASURED:  # the list could miss a pair of places
             ways = [replace(one, regime=f"{one.regime}, by a search that may miss a close pair") for one in ways]
         return ways
+
+    def _possible(self, c: sp.Expr, d: sp.Expr, flat: sp.Expr, up: int, down: int) -> list[Way]:
+        """The ends of the same flow where symbols leave open how often it changes its sign: each that there may be."""
+        lone = "starts near it; every start where it is the only one"
+        there = lone if up < 0 < down else "starts near it, where there is one"
+        ways = [self._at_rest(Resting(self.branch.square, self.S, c, d), flat, RESTS, there)]
+        if up >= 0:
+            ways.append(self._escape(c, d, "starts above all places of rest"))
+        if down < 0:
+            ways.append(self._decay(d, "starts below all places of rest"))
+        return [replace(one, conditional=True) for one in ways]
+
+    @property
+    def _rises(self) -> bool:
+        """Whether ⟨φ²⟩_q/q is proved to rise throughout, from a number > 0."""
+        return self.branch.zero.is_linear and is_monotone(self.branch.square) and not self._saturates
 
     @property
     def _saturates(self) -> bool:
@@ -399,7 +421,10 @@ class Solver:
                 return sign
         if far and c != 0:
             return 1
-        raise Undecided(
+        raise self._cancelled()
+
+    def _cancelled(self) -> Undecided:
+        return Undecided(
             f"At this balance every known order of the flow of q through {self.branch.phi} cancels; no law is derived."
         )
 
@@ -436,6 +461,8 @@ class Solver:
 
     def _slow(self, law: Law, end: End, regime: str, basin: str, c: sp.Expr = sp.S.Zero) -> Way:
         """q as powers of log l, by the expansion of its flow at one end."""
+        if not law.terms:
+            raise self._cancelled()
         if law.leading.logs != 0:
             return self._slow_with_logarithm(law, end, regime, basin, c)
         found = flow(law)
@@ -585,10 +612,6 @@ class Solver:
         if powers[1:] == [0, 1]:
             return regular(None, 0, total.constant)
         return Growth((((sp.S.Zero, *powers[1:], sp.S.Zero), total.constant),), (), None)
-
-
-def _rate(c: sp.Expr, d: sp.Expr) -> str:
-    return "S*<phi^2>_q" + (f" + {c}" if c != 0 else "") + (f" - {d}*q" if d != 0 else "")
 
 
 def _between(low: sp.Expr, high: sp.Expr) -> str:
