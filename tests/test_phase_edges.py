@@ -96,6 +96,47 @@ def test_a_slope_that_grows_has_no_false_law():
     assert slow["J"].exponent == sp.Rational(1, 2)
 
 
+EVEN = {"beta_w": "1/2", "beta_a": 2, "beta_b": 2} | {f"sigma_{k}": 1 for k in LETTERS}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "shift", [sp.Rational(1, 10**80), sp.sqrt(2) / 10**80, sp.exp(-200), sp.log(sp.exp(2) + sp.Rational(1, 10**70)) - 2]
+)
+def test_numbers_that_all_but_tie_are_told_apart(shift):
+    """V = 1 ± 1e-80 is not V = 1: a number that is not 0 shows it in its digits, as many as it takes."""
+    for sign, K in ((1, 0), (-1, sp.S.Half)):
+        ((way,),) = (row.ways for row in full("tanh").phase_table("K", beta_v=sp.S.Half + sign * shift, **EVEN))
+        assert ("V > 1" if sign > 0 else "V < 1") in way.regime and abs(sp.N(way["K"].exponent - K, 9, maxn=300)) < 1e-60
+    with pytest.raises(MeanFieldError, match="less than 1e-30"):
+        full("tanh").depth_law("K", order=2, beta_v=sp.S.Half + sp.sqrt(2) / 10**80, **EVEN)
+
+
+@pytest.mark.parametrize(
+    "half",
+    [
+        -sp.cos(2 * sp.pi / 7) - sp.cos(4 * sp.pi / 7) - sp.cos(6 * sp.pi / 7),  # which rewriting alone does not show
+        sp.S.Half + sp.sqrt(2) + sp.sqrt(3) - sp.sqrt(5 + 2 * sp.sqrt(6)),
+    ],
+)
+def test_algebraic_ties_are_proved(half):
+    ((way,),) = (row.ways for row in full("tanh").phase_table("K", beta_v=half, **EVEN))
+    assert way.regime == "V = 1: q settles"
+
+
+def test_a_tie_that_no_digits_decide_is_a_sentence():
+    """Machin's 4 atan(1/5) - atan(1/239) = π/4, as half of what β_v + β_w needs: equal to 60 digits, proved by none."""
+    machin = (4 * sp.atan(sp.Rational(1, 5)) - sp.atan(sp.Rational(1, 239))) * 2 / sp.pi
+    asked = {"beta_v": machin, **EVEN}
+    for call in (
+        lambda: full("tanh").phase_table("K", **asked),
+        lambda: full("tanh").depth_law("K", order=2, **asked),
+    ):
+        with pytest.raises(MeanFieldError, match="^60 digits do not decide whether .* is 0 at this place") as caught:
+            call()
+        assert len(str(caught.value)) < 250
+
+
 def test_places_have_standard_deviations_above_zero():
     """The exponent of J has σ_a σ_w below: a negative σ turned its sign, and 0 asks for another table."""
     made = full("tanh").phase_table("J")

@@ -73,11 +73,23 @@ class Affine:
         return Affine(tuple(c / lead for c in self.coefficients), self.constant / lead)
 
 
+def is_zero(e: sp.Expr) -> bool:
+    """Whether a number is proved to be 0: by rewriting it, or an algebraic one by its minimal polynomial."""
+    if sp.simplify(e) == 0:
+        return True
+    x = sp.Dummy("x")
+    try:
+        return bool(e.is_algebraic and sp.minimal_polynomial(e, x) == x)
+    except NotImplementedError:
+        return False
+
+
 @dataclass(frozen=True)
 class At:
     """The oracle at one place: values of all symbols, exact.
 
-    Raises: MeanFieldError where 60 digits do not decide a sign.
+    A number that is not 0 shows it in its digits, as many as it takes. Raises: MeanFieldError for one that is 0 to 60
+    digits and not proved to be.
     """
 
     values: Mapping[sp.Symbol, sp.Expr]
@@ -94,7 +106,7 @@ class At:
             ball = balls.certified(e, digits)
             if not ball.contains(0):
                 return 1 if ball > 0 else -1
-        if sp.simplify(e) == 0:
+        if is_zero(e):
             return 0
         raise MeanFieldError(f"60 digits do not decide whether {form} is 0 at this place; nor is the law there.")
 

@@ -18,6 +18,7 @@ from flint import fmpq
 from meanfield import balls
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.asymptotics.balance import Exponent
+from meanfield.symbolic.asymptotics.cells import is_zero
 from meanfield.symbolic.asymptotics.coefficients import expression, rational
 
 DIGITS = 60
@@ -134,7 +135,7 @@ class Basis:
         if relation is not None:
             a, *parts = relation
             guess = sp.Add(expression(a), *[expression(c) * n for c, n in zip(parts, self.names)])
-            if sp.simplify(value - guess) != 0:
+            if not is_zero(value - guess):
                 raise NoFurther(f"Whether {what}, {name}, is {guess} is not decided, and a logarithm depends on it.")
             return a, span(dict(enumerate(parts)))
         self.names.append(name)

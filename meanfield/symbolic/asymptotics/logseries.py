@@ -110,7 +110,10 @@ class Ring:
             assert self.basis is not None
             if abs(a + self.worth(b)) < NEAR:
                 number = self.basis.expr(a, b)
-                raise NoFurther(f"Two exponents differ by {number}, which 30 digits do not tell from 0.")
+                raise NoFurther(
+                    f"Further terms were asked for where two exponents differ by {number}, less than 1e-30; no order of "
+                    "what follows is derived there."
+                )
             return self.atoms.of(1 / self.basis.expr(a, b))
         if b == 0:
             return of(1 / a)
