@@ -214,7 +214,7 @@ def irrational_place(draw: random.Random):
 @pytest.mark.slow
 def test_irrational_exponents_meet_the_blocks():
     draw, seen = random.Random(1), 0
-    for _ in range(20):
+    for _ in range(9):
         phi = draw.choice(["relu", "gelu", "erf"])
         beta, size = irrational_place(draw)
         try:
@@ -224,7 +224,7 @@ def test_irrational_exponents_meet_the_blocks():
             seen += assert_blocks(phi, beta, size, 5) + assert_gradients(phi, beta, size, 4) > 3
         except MeanFieldError as error:
             assert "urther terms" in str(error) or "start decides" in str(error), error
-    assert seen >= 7
+    assert seen >= 4
 
 
 def test_sums_of_irrational_numbers_are_told_apart():
@@ -297,7 +297,7 @@ def test_a_step_left_out_is_seen(monkeypatch):
     """The differences beyond dK/dl; a resonance solved without its logarithm."""
     phi, beta, size = at(PLACES[0])
     with monkeypatch.context() as patch:
-        patch.setattr(corrections, "_differences", lambda *_: [])
+        patch.setattr(corrections, "differences", lambda *_: [])
         with pytest.raises(AssertionError):
             assert_blocks(phi, beta, size)
     solved = Ring.solved
@@ -363,6 +363,8 @@ def test_what_is_not_derived_is_a_sentence():
     with pytest.raises(MeanFieldError, match="whole number from 1 to 12"):
         theory.depth_law("K", order=0, sigma_w=1, sigma_b=0)
     with pytest.raises(MeanFieldError, match=r"K, K\[1\], J"):
+        theory.depth_law("fisher", order=1, sigma_w=1, sigma_b=0)
+    with pytest.raises(MeanFieldError, match="where they come together"):
         theory.depth_law("c", order=1, sigma_w=1, sigma_b=0)
     with pytest.raises(MeanFieldError, match=r"Further terms.*Residual of strength 1"):
         mf.derive("tanh").depth_law("K", order=1, sigma_w=1, sigma_b=0)

@@ -57,6 +57,7 @@ symbolic.asymptotics.tails symbolic.asymptotics.pair_laws symbolic.asymptotics.p
 symbolic.asymptotics.coefficients symbolic.asymptotics.exponents symbolic.asymptotics.logseries
 symbolic.asymptotics.leading
 symbolic.asymptotics.corrections symbolic.asymptotics.found symbolic.asymptotics.further
+symbolic.asymptotics.further_pairs
 symbolic.criticality.small_bias symbolic.criticality.inner symbolic.criticality.lines symbolic.criticality.phases
 symbolic.criticality.points
 symbolic.criticality.rounding symbolic.criticality.closing

@@ -71,8 +71,8 @@ def law(
         int | None,
         typer.Option(
             metavar="N",
-            help="Give N further terms of K, K[1] or J, exact (μ = 1, or full_residual with all its exponents); of "
-            "V, A, … the terms down to N powers of l below the leading one.",
+            help="Give N further terms of K, J, a gradient or a distance, exact (μ = 1, or full_residual with all its "
+            "exponents); of V, A, … the terms down to N powers of l below the leading one.",
         ),
     ] = None,
     weights: Weights = "gaussian",

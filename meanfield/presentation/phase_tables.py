@@ -21,9 +21,11 @@ from meanfield.symbolic.asymptotics.cells import At, Cell, Node, partition
 from meanfield.symbolic.asymptotics.comparing import direction
 from meanfield.symbolic.asymptotics.found import Corrections
 from meanfield.symbolic.asymptotics.further import further
+from meanfield.symbolic.asymptotics.further_pairs import further_pair
 from meanfield.symbolic.asymptotics.growth import Growth, value_of
 from meanfield.symbolic.asymptotics.orders import grouped
-from meanfield.symbolic.asymptotics.phase_tree import Laws, laws_at, laws_of, named_quantities, phase_tree
+from meanfield.symbolic.asymptotics.pair_laws import pair_laws
+from meanfield.symbolic.asymptotics.phase_tree import PAIR, Laws, laws_at, laws_of, named_quantities, phase_tree
 from meanfield.symbolic.asymptotics.residual import Solver
 from meanfield.tex.names import aligned, joined, tex
 
@@ -378,5 +380,8 @@ def further_law(branch: Branch, asked: str, order: int) -> ScheduledLaw:
         raise MeanFieldError(f"The start decides between {len(ways)} laws of {asked} here: {basins}.")
     (way,) = ways
     lead = laws_of(way, solver, (name,))[name]
-    law, corrections = further(branch, way, name, lead, order)
+    if name in PAIR:
+        law, corrections = further_pair(branch, way, pair_laws(solver, way), name, lead, order)
+    else:
+        law, corrections = further(branch, way, name, lead, order)
     return ScheduledLaw(name, law, way.regime, way.basin, corrections=corrections)

@@ -19,6 +19,7 @@ from meanfield.symbolic.asymptotics.comparing import direction
 from meanfield.symbolic.asymptotics.fisher import plain_fisher_law
 from meanfield.symbolic.asymptotics.further import MOST_ORDER
 from meanfield.symbolic.asymptotics.growth import Growth, grown
+from meanfield.symbolic.asymptotics.phase_tree import PAIR
 from meanfield.symbolic.asymptotics.projections import ProjectionLaw, projection_law
 from meanfield.symbolic.blocks.recursions import plain_form
 from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw
@@ -125,7 +126,7 @@ def _further_law(theory: Maps, quantity: str, order: int, parameters: dict) -> S
     """The law of one quantity with `order` further terms."""
     from meanfield.presentation.phase_tables import further_law
 
-    choice(quantity, "quantity", ("K", "K[1]", "J", "G_z", "G_w[1]", "G_b[1]", "G_w[2]", "G_b[2]"))
+    choice(quantity, "quantity", ("K", "K[1]", "J", "G_z", "G_w[1]", "G_b[1]", "G_w[2]", "G_b[2]", *PAIR))
     try:
         found = branch_of(theory, {k: v for k, v in parameters.items() if k != "Q0"})
     except MeanFieldError as error:

@@ -79,13 +79,13 @@ def _small(leading: Leading, ring: Ring, eps: Series) -> Series:
             if leading.full(p) == UNIT:
                 parts.append({UNIT: -leading._constant(p)})
     parts.append({MARGINAL: of(-leading.r)})
-    return ring.cut(plus(*parts, *_differences(leading, ring, eps)))
+    return ring.cut(plus(*parts, *differences(leading.key, ring, eps)))
 
 
-def _differences(leading: Leading, ring: Ring, eps: Series) -> list[Series]:
-    """-l Σ_{j ≥ 2} Dʲ/j! of K, over K's leading term: what K′ - K is beyond dK/dl."""
+def differences(lead: Key, ring: Ring, eps: Series) -> list[Series]:
+    """-l Σ_{j ≥ 2} Dʲ/j! of X, over its leading term l^…: what X′ - X is beyond dX/dl."""
     up: Key = (fmpq(1), NONE, NONE, 0)
-    base = over(leading.key, up)  # of l·Dʲ(1 + ε)
+    base = over(lead, up)  # of l·Dʲ(1 + ε)
     change, factor, n, out = ring.derivative(scaled(plus({UNIT: ONE}, eps), ONE, up), base), fmpq(1), 1, []
     while change:
         n, factor = n + 1, factor / (n + 1)

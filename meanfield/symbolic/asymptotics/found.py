@@ -176,10 +176,10 @@ def _powers(ring: Ring, k: Key) -> Powers:
     return ring.basis.expr(*k[:2]), expression(k[2]), k[3]
 
 
-def count_of(found: Found) -> int:
-    """How many further terms there are."""
-    grown = _terms(found, found.grown)
-    return len(grown) + len(_terms(found, found.small)) - (1 if grown else 0)
+def count_of(found: Found, law: Growth) -> int:
+    """How many further terms there are: powers of l and of logarithms that the law states are none."""
+    grown = 0 if law.is_regular else max(0, len(_terms(found, found.grown)) - 1)
+    return grown + len(_terms(found, found.small))
 
 
 def stated(found: Found, law: Growth, order: int) -> tuple[Growth, Corrections]:
@@ -187,18 +187,19 @@ def stated(found: Found, law: Growth, order: int) -> tuple[Growth, Corrections]:
     ring = found.ring
     grown, small = (_terms(found, one) for one in (found.grown, found.small))
     _check(law, [(_powers(ring, k), _value(ring, c)) for k, c in grown[:1]])
-    rest = found.rest if len(grown) <= order + 1 else grown[order + 1][0]
-    terms = tuple(((*_powers(ring, k), sp.S.Zero), _value(ring, c)) for k, c in grown[: order + 1])
+    most = len(grown) if law.is_regular else order + 1
+    rest = found.rest if len(grown) <= most else grown[most][0]
+    terms = tuple(((*_powers(ring, k), sp.S.Zero), _value(ring, c)) for k, c in grown[:most])
     if rest is not None and ring.size(rest) >= (0, 0, 0):
         if not grown:
             raise NoFurther("Further terms of this law are not derived.")
         return Growth(terms, (), None, True), Corrections((), _powers(ring, rest), _head(terms))
+    room = order - (0 if law.is_regular else max(0, len(grown) - 1))
     if grown:
         same = law.is_regular and {k for k, _ in law.terms} == {k for k, _ in terms}
         law = Growth(terms, (), law.constant if same else None)
     elif found.amplitude is not None and law.constant is None:
         law = replace(law, constant=found.amplitude)
-    room = order - max(0, len(grown) - 1)
     if len(small) > room:
         rest = small[room][0]
     kept = tuple((_powers(ring, k), _value(ring, c)) for k, c in small[:room])

@@ -178,14 +178,25 @@ def further(branch: Branch, way: Way, quantity: str, law: Growth, order: int) ->
     """The law with `order` further terms: those of log X that grow first, then those that vanish; fewer where no more
     are derived. Raises: MeanFieldError where none are."""
     derive, name = DERIVED[quantity], "C" if quantity in ("K", "K[1]") else OF_K
+
+    def tried(floor: fmpq, depth: fmpq, ends: int) -> Found:
+        return derive(Trial(branch, way, floor, depth, ends, name))
+
+    return searched(tried, quantity, law, order)
+
+
+def searched(
+    derive: Callable[[fmpq, fmpq, int], Found], quantity: str, law: Growth, order: int
+) -> tuple[Growth, Corrections]:
+    """The law with `order` further terms, by trials that go deeper: derive(floor, depth, ends) as in `Trial`."""
     floor, depth, ends, idle, known = NONE, fmpq(1), 3, 0, -1
     found: Found | None = None
     for _ in range(TRIALS):
         try:
-            found = derive(Trial(branch, way, floor, depth, ends, name))
+            found = derive(floor, depth, ends)
         except TooLong:
             break
-        count = count_of(found)
+        count = count_of(found, law)
         idle, known = idle + 1 if count == known else 0, count
         if found.rest is None or count >= order or idle == IDLE:
             break

@@ -111,8 +111,8 @@ class Ring:
             if abs(a + self.worth(b)) < NEAR:
                 number = self.basis.expr(a, b)
                 raise NoFurther(
-                    f"Further terms were asked for where two exponents differ by {number}, less than 1e-30; no order of "
-                    "what follows is derived there."
+                    f"Further terms were asked for where two exponents differ by {number}, less than 1e-30; no order "
+                    "of what follows is derived there."
                 )
             return self.atoms.of(1 / self.basis.expr(a, b))
         if b == 0:

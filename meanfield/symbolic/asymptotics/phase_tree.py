@@ -24,7 +24,7 @@ from meanfield.symbolic.asymptotics.residual import Solver, Way
 from meanfield.symbolic.asymptotics.total_depth import TotalSolver, ways
 from meanfield.symbolic.asymptotics.total_equations import NAMES
 
-PAIR = ("distance", "gamma", "c")
+PAIR = ("distance", "gamma", "c", "K_ab")
 QUANTITIES = ("K", "K[1]", "J", "G_z", "G_w", "G_b", *PAIR, "fisher")
 
 
@@ -92,6 +92,11 @@ def laws_of(way: Way, solver: Solver | TotalSolver, quantities: tuple[str, ...])
                 found += [] if pair[1] is None else [(name, cosine(pair[1], solver.oracle))]
             except Undecided as error:
                 way = replace(way, regime=f"{way.regime}; of c: {error}")
+        elif name == "K_ab":
+            try:
+                found += [] if pair[1] is None else [(name, way.K * cosine(pair[1], solver.oracle))]
+            except Undecided as error:
+                way = replace(way, regime=f"{way.regime}; of K_ab: {error}")
         elif name in PAIR:
             law = pair[PAIR.index(name)]
             found += [] if law is None else [(name, law)]
