@@ -92,7 +92,8 @@ empirical.random.buffers empirical.random.philox empirical.random.sampler empiri
 empirical.functions.elementary empirical.functions.registry empirical.functions.smooth empirical.functions.kinked
 empirical.functions.formulas empirical.functions.groups empirical.functions.twins
 empirical.network.derivatives empirical.network.weighted empirical.network.forward empirical.network.checks
-empirical.network.walk empirical.network.operations empirical.network.program empirical.network.shapes
+empirical.network.walk empirical.network.operation empirical.network.operations
+empirical.network.program empirical.network.shapes
 empirical.network.values empirical.network.carried empirical.network.cotangents empirical.network.weights
 empirical.network.network empirical.network.stored
 empirical.observables.correlators empirical.observables.mixed empirical.observables.differentials

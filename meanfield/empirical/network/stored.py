@@ -15,7 +15,8 @@ from meanfield.empirical.network.checks import given_inputs, integer
 from meanfield.empirical.network.cotangents import Cotangents
 from meanfield.empirical.network.derivatives import Derivative
 from meanfield.empirical.network.network import Ensemble, Network, Trace
-from meanfield.empirical.network.operations import Affine, Parameter
+from meanfield.empirical.network.operation import Parameter
+from meanfield.empirical.network.operations import Affine
 from meanfield.empirical.network.shapes import shapes
 from meanfield.empirical.network.walk import walk
 from meanfield.empirical.network.weights import Name, Stored
