@@ -4,14 +4,16 @@ through a network asks the operation (`visit`) and knows no kinds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from meanfield.empirical.functions.jets import Jet
 from meanfield.empirical.network.derivatives import Derivative
 from meanfield.empirical.network.walk import Carrier, Site
+from meanfield.results import MeanFieldError
 
 Shape = tuple[int, int]
 
@@ -34,7 +36,8 @@ class Operation:
 
     A record of one's own becomes an operation by `operation(Record)`: a class derived from this one, whose `apply`
     returns the new signal and its `Derivative` (push and pull). One with parameters says which (`parameters`) and reads
-    them with `site.value(name)`, which is None while they are what they start from.
+    them with `site.value(name)`, which is None while they are what they start from. Second and third derivatives, for
+    the differentials of the tangent kernel, are those of `formula`.
     """
 
     trains: tuple[str, ...] = ()  # the names of its trained parameters
@@ -46,6 +49,22 @@ class Operation:
     def apply(self, z: np.ndarray, site: Site) -> tuple[np.ndarray, Derivative | None]:
         """The new signal (positions × neurons), and the derivative there (empty unless `site.differentiate`)."""
         raise NotImplementedError
+
+    def formula(self, z: Jet, values: Mapping[str, Jet], site: Site) -> Jet:
+        """The new signal in the arithmetic of jets; values: its trained parameters, a vector as one row."""
+        raise MeanFieldError(
+            f"Differentials of the tangent kernel need second derivatives of {type(self).__name__}, which has no "
+            "`formula`; give its class one."
+        )
+
+    def rated(self, here: Shape, site: Site) -> dict[str, tuple[np.ndarray, float]]:
+        """The trained parameters that `formula` takes, where `here` comes in: values, and roots of learning rates."""
+        found = {}
+        for one in self.parameters(here, site.layer, site.end):
+            if one.trained:
+                value = site.value(one.name)
+                found[one.name] = np.full(one.shape, one.start) if value is None else value, 1.0
+        return found
 
     def shape(self, here: Shape, layer: int, end: Shape) -> Shape:
         """(tokens, neurons) after it, where `here` comes in, in the block that makes `layer`, which has `end`."""
@@ -68,6 +87,11 @@ class Operation:
     def jumps(self) -> str:
         """What of it jumps, "" if nothing does."""
         return ""
+
+    @property
+    def bends(self) -> str:
+        """What of it has no second derivative as a function, "" if nothing lacks one."""
+        return "" if type(self).formula is not Operation.formula else f"{type(self).__name__} without a formula"
 
 
 OPERATIONS: dict[type, Callable[[Any], Operation]] = {}

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 
-from meanfield.empirical.functions.groups import jumps
+from meanfield.empirical.functions.formulas import has_switches
+from meanfield.empirical.functions.groups import group_jet, jumps
+from meanfield.empirical.functions.jets import Jet
 from meanfield.empirical.functions.registry import ScalarPair
+from meanfield.empirical.functions.twins import derivatives
 from meanfield.empirical.network.derivatives import Derivative, Factor, Trained
 from meanfield.empirical.network.forward import apply_batch_norm, apply_group, apply_map, apply_norm, apply_pool
 from meanfield.empirical.network.operation import Operation, Parameter, Shape
@@ -22,8 +27,14 @@ from meanfield.results import MeanFieldError
 # ------------------------------------------------------------------------------------------------------- on the stack
 
 
+class _OnStack(Operation):
+    """A carrier does by itself what it does."""
+
+    bends = ""
+
+
 @dataclass(frozen=True)
-class Save(Operation):
+class Save(_OnStack):
     """Remember y."""
 
     def visit(self, carrier: Carrier, site: Site) -> None:
@@ -31,7 +42,7 @@ class Save(Operation):
 
 
 @dataclass(frozen=True)
-class Swap(Operation):
+class Swap(_OnStack):
     """Exchange y and the last one remembered."""
 
     def visit(self, carrier: Carrier, site: Site) -> None:
@@ -39,7 +50,7 @@ class Swap(Operation):
 
 
 @dataclass(frozen=True)
-class AddSaved(Operation):
+class AddSaved(_OnStack):
     """y → y + μ y′ with y′ the last one remembered, which is then forgotten; μ = mu[l − 1] in the block that makes
     layer l."""
 
@@ -50,7 +61,7 @@ class AddSaved(Operation):
 
 
 @dataclass(frozen=True)
-class MultiplySaved(Operation):
+class MultiplySaved(_OnStack):
     """y → y ⊙ y′, neuron by neuron, with y′ the last one remembered, which is then forgotten."""
 
     def visit(self, carrier: Carrier, site: Site) -> None:
@@ -110,6 +121,22 @@ class Affine(Operation):
         new_z, matrix, back = _weighed(self, z, site, self.outputs(site.layer, site.end[1]))
         return new_z, Weighted(z, step_w / math.sqrt(z.shape[1]), step_b, matrix, back)
 
+    def rated(self, here: Shape, site: Site) -> dict[str, tuple[np.ndarray, float]]:
+        """As w and β: a step of W is one of w."""
+        which = 0 if self.tokens else 1
+        outputs, inputs = self.shape(here, site.layer, site.end)[which], here[which]
+        w, b = site.weights.whole(self, site, (outputs, inputs))
+        step_w, step_b = site.weights.steps(self, site.layer)
+        return {"W": (w, step_w / math.sqrt(inputs)), "b": (np.zeros(outputs) if b is None else b, step_b)}
+
+    def formula(self, z: Jet, values: Mapping[str, Jet], site: Site) -> Jet:
+        if not self.tokens:
+            return z @ values["W"].linear(_turned) + values["b"]
+        w = values["W"].linear(lambda one: one[..., None, :, :])
+        b = values["b"].linear(lambda one: _turned(one)[..., None, :, :])
+        y = z.linear(lambda one: one.reshape(*one.shape[:-2], site.inputs, -1, one.shape[-1]))
+        return (w @ y + b).linear(lambda one: one.reshape(*one.shape[:-3], -1, one.shape[-1]))
+
     def _mix(self, z: np.ndarray, site: Site, step_w: float, step_b: float) -> tuple[np.ndarray, Derivative]:
         """On the tokens: a small matrix, whose products are too many to be worth revealing one by one."""
         neurons, inputs = z.shape[1], site.inputs
@@ -150,6 +177,16 @@ class Project(Operation):
         new_z, matrix, back = _weighed(self.dense(site.layer), z, site, site.end[1])
         return new_z, Projected(z, 0.0, 0.0, matrix, back)
 
+    def formula(self, z: Jet, values: Mapping[str, Jet], site: Site) -> Jet:
+        neurons = z.value.shape[-1]
+        if neurons == site.end[1]:
+            return z
+        return z @ site.weights.whole(self.dense(site.layer), site, (site.end[1], neurons))[0].T
+
+
+def _turned(one: np.ndarray) -> np.ndarray:
+    return one.swapaxes(-1, -2)
+
 
 def _weighed(dense: Affine, z: np.ndarray, site: Site, outputs: int) -> tuple[np.ndarray, Matrix, Matrix | None]:
     """(w z + β, w, what cotangents meet in its place)."""
@@ -173,8 +210,15 @@ class Map(Operation):
     def jumps(self) -> str:
         return "" if self.pair.continuous else "an activation"
 
+    @property
+    def bends(self) -> str:
+        return "" if self.pair.higher else "an activation with a kink or without φ″ and φ‴"
+
     def apply(self, z: np.ndarray, site: Site) -> tuple[np.ndarray, Derivative]:
         return apply_map(self.pair, z, site.differentiate, site.new)
+
+    def formula(self, z: Jet, values: Mapping[str, Jet], site: Site) -> Jet:
+        return z.through(derivatives(self.pair, z.infinitesimals))
 
 
 class _Gains(Operation):
@@ -198,6 +242,14 @@ class _Gains(Operation):
         new_z += shift
         return new_z, derivative
 
+    def formula(self, z: Jet, values: Mapping[str, Jet], site: Site) -> Jet:
+        unit = self.unit(z)
+        return values["gamma"] * unit + values["beta"] if self.affine else unit
+
+    def unit(self, z: Jet) -> Jet:
+        """ŷ."""
+        raise NotImplementedError
+
     def normalized(self, z: np.ndarray, gain: np.ndarray | None) -> tuple[np.ndarray, Derivative]:
         """ŷ, and the derivative of γŷ + β."""
         raise NotImplementedError
@@ -211,6 +263,9 @@ class Normalize(_Gains):
 
     def normalized(self, z: np.ndarray, gain: np.ndarray | None) -> tuple[np.ndarray, Derivative]:
         return apply_norm(z, self.affine, gain)
+
+    def unit(self, z: Jet) -> Jet:
+        return _standardized(z, -1)
 
     def shape(self, here: Shape, layer: int, end: Shape) -> Shape:
         refuse_one_neuron(here[1])
@@ -230,6 +285,9 @@ class NormalizeBatch(_Gains):
     def normalized(self, z: np.ndarray, gain: np.ndarray | None) -> tuple[np.ndarray, Derivative]:
         return apply_batch_norm(z, self.affine, gain)
 
+    def unit(self, z: Jet) -> Jet:
+        return _standardized(z, -2)
+
 
 @dataclass(frozen=True)
 class Adapt(_Gains):
@@ -241,6 +299,14 @@ class Adapt(_Gains):
         new_z = aligned(*z.shape)
         new_z[...] = z
         return new_z, Trained(new_z, self.affine, gain)
+
+    def unit(self, z: Jet) -> Jet:
+        return z
+
+
+def _standardized(z: Jet, axis: int) -> Jet:
+    apart = z - z.mean(axis, keepdims=True)
+    return apart / np.sqrt((apart * apart).mean(axis, keepdims=True))
 
 
 @dataclass(frozen=True)
@@ -254,10 +320,22 @@ class PoolGroups(Operation):
     def jumps(self) -> str:
         return "a pool" if jumps(self.kind, self.size) else ""
 
+    @property
+    def bends(self) -> str:
+        smooth = self.kind == "average" or (self.kind not in POOLS and not has_switches(self.kind))
+        return "" if smooth else "a pool with a kink"
+
     def apply(self, z: np.ndarray, site: Site) -> tuple[np.ndarray, Derivative]:
         if self.kind in POOLS:
             return apply_pool(z, self.size, self.kind == "max")
         return apply_group(z, self.size, self.kind, site.differentiate)
+
+    def formula(self, z: Jet, values: Mapping[str, Jet], site: Site) -> Jet:
+        whole = z.value.shape[-1] // self.size * self.size
+        groups = z.linear(lambda one: one[..., :whole].reshape(*one.shape[:-1], -1, self.size))
+        if self.kind == "average":
+            return groups.mean()
+        return group_jet(self.kind, [groups.linear(itemgetter((..., k))) for k in range(self.size)])
 
     def shape(self, here: Shape, layer: int, end: Shape) -> Shape:
         if here[1] < self.size:
@@ -274,6 +352,9 @@ class Multiply(Operation):
     def apply(self, z: np.ndarray, site: Site) -> tuple[np.ndarray, Derivative]:
         factor = self.factor[site.layer - 1]
         return np.multiply(z, factor, out=site.new(*z.shape)), Factor(factor, (z.shape[0], z.shape[1]))
+
+    def formula(self, z: Jet, values: Mapping[str, Jet], site: Site) -> Jet:
+        return z * self.factor[site.layer - 1]
 
 
 def refuse_one_neuron(neurons: int) -> None:
