@@ -200,12 +200,11 @@ def _product(found: Plan, node: Average) -> Pairing:
     for i, (one, other, cov) in enumerate(found.groups):  # the same once more, or the derivative of what is there
         left, right = found.expansions[one], found.expansions[other]
         if (left.variance, right.variance) == (v, w) and (cov == (A, AB, B) or len(cov) != 3 or _is_apart(cov)):
-            p, q = _ratio(f, left.f), _ratio(g, right.f)
-            if p is not None and q is not None:
-                return Pairing(node, "product", i, p * q)
-            p, q = _ratio(f, left.slope), _ratio(g, right.slope)
-            if p is not None and q is not None:
-                return Pairing(node, "slope", i, p * q)
+            known = ("product", left.f, right.f), ("slope", left.slope, right.slope)
+            for kind, *own in sorted(known, key=lambda k: _bare(k[1])[1] != _bare(f)[1]):  # by words before by numbers
+                p, q = _ratio(f, own[0]), _ratio(g, own[1])
+                if p is not None and q is not None:
+                    return Pairing(node, kind, i, p * q)
     i = _group(found, _expansion(found, f, v), _expansion(found, g, w), (A, AB, B))
     return Pairing(node, "product", i)
 
@@ -215,10 +214,18 @@ def _is_apart(cov: tuple[sp.Expr, ...]) -> bool:
     return cov[1].has(distance)
 
 
+def _bare(f: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+    """The numbers before a function, and the function without them."""
+    content, rest = f.primitive()
+    factor, rest = rest.as_independent(Z[0], as_Add=False)
+    return content * factor, rest
+
+
 def _ratio(f: sp.Expr, g: sp.Expr) -> float | None:
     """f/g where it is a number."""
-    if f == g:
-        return 1.0
+    (c, one), (d, other) = _bare(f), _bare(g)
+    if one == other:
+        return float(c / d)
     p, q = evaluate(f, PROBES), evaluate(g, PROBES)
     with np.errstate(all="ignore"):
         r = p[q != 0] / q[q != 0]
