@@ -19,6 +19,7 @@ from meanfield.symbolic.steps import Step
 from meanfield.symbols import K, K_aa, K_bb, Z, distance
 
 SIDES = (K_aa, K_bb)
+LEAST = 1e-4  # 1 - c from which on a covariance says how far two inputs are apart
 PROBES = np.array([0.31, 0.87, 1.73, 2.9, -0.23, -0.71, -1.37, -2.3])
 
 
@@ -70,6 +71,11 @@ class Plan:
     def state(self) -> tuple[StateVar, ...]:
         """What is carried of a pair."""
         return tuple(v for v in self.recursion.state if v.symbol not in self.alone)
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names of the numbers that come with each layer, in the order of the rows of `sigma`."""
+        return [p.name for p in self.recursion.parameters if p.name not in ("Q0", "c0")]
 
     def side(self, e: sp.Expr) -> str | None:
         """"a" or "b" of a formula of one input alone ("a" of one that holds neither), None of one of both."""

@@ -14,23 +14,11 @@ from types import ModuleType
 import numpy as np
 import sympy as sp
 
-from meanfield.numeric.lowering import (
-    cache,
-    elementary,
-    lockstep,
-    loops,
-    printing,
-)
-from meanfield.numeric.lowering.evaluators import DIRECT_WEIGHT, MARGIN, averages
-from meanfield.numeric.lowering.helpers import COMPILED, HEADER, INLINED, helpers_for
-from meanfield.numeric.lowering.modules import Module, T
-from meanfield.numeric.lowering.near_zero import steadied
-from meanfield.numeric.lowering.stages import branch_free
+from meanfield.numeric.lowering import cache, elementary, lockstep, loops
+from meanfield.numeric.lowering.modules import DIRECT_WEIGHT, VERSION, Module, T
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import Integrand
 from meanfield.symbolic.recursion import Recursion
-
-VERSION = "0.3.0"
 
 
 @dataclass(frozen=True)
@@ -125,7 +113,9 @@ def lower(recursion: Recursion) -> Lowered:
     name = cache.key(described(recursion))
     stored = cache.read(name)
     if stored is None:
-        text, arrays = _generate(recursion)
+        from meanfield.numeric.lowering.generation import generated  # what derives functions and tables
+
+        text, arrays = generated(recursion)
         cache.write(name, text, arrays)
         stored = (text, arrays)
     arrays = stored[1]
@@ -147,16 +137,3 @@ def module_of(name: str, source: str, arrays: dict[str, np.ndarray]) -> Module:
     """The stored module and its tables."""
     tables = tuple(arrays[f"T{i}"] for i in range(sum(key.startswith("T") for key in arrays)))
     return Module(name, source, tables, float(arrays["weight"]))
-
-
-def _generate(recursion: Recursion) -> tuple[str, dict[str, np.ndarray]]:
-    recursion, error = steadied(recursion)
-    found = averages(recursion)
-    if error:
-        found.arrays["errors"] = np.append(found.arrays["errors"], MARGIN * error)
-    loop = lockstep.text(loops.loop(recursion, found.calls, found.text, found.held))
-    head = HEADER.format(version=VERSION, summary="\n".join([str(recursion), "", *found.notes]))
-    functions = printing.decorated(found.text, COMPILED)
-    for name in branch_free(found.text):
-        functions = functions.replace(f"{COMPILED}\ndef {name}(", f"{INLINED}\ndef {name}(")
-    return head + helpers_for(found.text + loop) + functions + loop, found.arrays
