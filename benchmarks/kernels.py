@@ -167,7 +167,8 @@ class Other:
 
 def environment() -> dict[str, str]:
     flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-    return os.environ | {"XLA_FLAGS": flags, "PYTHONPATH": str(HERE.parent)}
+    kept = {"PYTHONDONTWRITEBYTECODE": ""}  # a fresh process finds its bytecode, as the peer's installed package does
+    return os.environ | {"XLA_FLAGS": flags, "PYTHONPATH": str(HERE.parent)} | kept
 
 
 def fresh(python: str, *words: str) -> float:

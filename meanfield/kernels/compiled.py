@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-import sympy as sp
 
 from meanfield.kernels.plans import Plan, of_inputs, plan
 from meanfield.kernels.series import LADDER, Series, expand
 from meanfield.numeric.lowering import cache
-from meanfield.numeric.lowering.assembly import Lowered, described, lower
+from meanfield.numeric.lowering.assembly import Lowered, described, lower, tree
 from meanfield.symbolic.recursion import Recursion
 
 RUNGS = np.array(LADDER)
@@ -75,7 +74,7 @@ def few_loop(recursion: Recursion, one_input: Recursion) -> Loop:
 def _loop(recursion: Recursion, one_input: Recursion, entry: str) -> Loop:
     found = plan(recursion)
     inputs = lower(of_inputs(one_input, found))
-    name = cache.key(f"kernel {entry}|{described(recursion)}|{sp.srepr(found.inputs)}")
+    name = cache.key(f"kernel {entry}|{described(recursion)}|{tree(found.inputs)}")
     stored = cache.read(name)
     if stored is None:
         from meanfield.kernels.sources import generated  # what derives closed forms and measures them

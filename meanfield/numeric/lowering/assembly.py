@@ -122,15 +122,21 @@ def lower(recursion: Recursion) -> Lowered:
     return Lowered(recursion, module_of(name, *stored), tuple(arrays["errors"]), float(arrays["limit"]))
 
 
+def tree(e: object) -> str:
+    """An expression as text, sums as they stand: by default SymPy sorts their terms, for which it wants the digits of
+    averages that hold no symbol."""
+    return sp.srepr(e, order="none")
+
+
 def described(recursion: Recursion) -> str:
     """Text that two recursions share only if their compiled forms are the same."""
-    steps = [f"{sp.srepr(step.lets)}|{sp.srepr(step.next)}" for step in recursion.steps]
+    steps = [f"{tree(step.lets)}|{tree(step.next)}" for step in recursion.steps]
     bodies = (a.expr for n in loops.placeholders(recursion) for a in n.args if isinstance(a, Integrand))
-    nodes = sorted(map(sp.srepr, bodies))
+    nodes = sorted(map(tree, bodies))
     carries = [str(v.carry) for v in recursion.state]
-    closer = sp.srepr(recursion.closer)
+    closer = tree(recursion.closer)
     held = [p.name for p in recursion.parameters]  # their places in the code, those of the start among them
-    return "|".join([VERSION, *steps, f"{recursion.names}{carries}{sp.srepr(recursion.layer)}{closer}{held}", *nodes])
+    return "|".join([VERSION, *steps, f"{recursion.names}{carries}{tree(recursion.layer)}{closer}{held}", *nodes])
 
 
 def module_of(name: str, source: str, arrays: dict[str, np.ndarray]) -> Module:
