@@ -76,7 +76,7 @@ numeric.lowering.loops numeric.lowering.stages numeric.lowering.lockstep numeric
 numeric.lowering.scalar numeric.lowering.pairs
 numeric.lowering.stretches numeric.lowering.parametric_check numeric.lowering.parametric numeric.lowering.chords
 numeric.lowering.chord_check numeric.lowering.near_zero numeric.lowering.canonical
-numeric.lowering.evaluators numeric.lowering.assembly
+numeric.lowering.evaluators numeric.lowering.generation numeric.lowering.assembly
 numeric.tokens.functions numeric.tokens.expansions numeric.tokens.fields numeric.tokens.walk numeric.tokens.sampling
 numeric.phase numeric.places numeric.starts numeric.solvers numeric.gradients numeric.memory numeric.fluctuations
 numeric.pair_corrections numeric.correlations numeric.neutrality numeric.sampled numeric.sweeps numeric.widths
@@ -87,19 +87,22 @@ presentation.figures presentation.bias_figures presentation.tables presentation.
 presentation.phase_regions presentation.phase_orders presentation.phase_maps presentation.phase_tables
 verbs.positions verbs.maps verbs.values verbs.selection verbs.places verbs.running verbs.sampling verbs.laws
 verbs.diagrams
-kernels.rows kernels.series kernels.sums kernels.plans kernels.generate kernels.tangents kernels.compiled
+kernels.rows kernels.series kernels.sums kernels.plans kernels.generate kernels.sources kernels.tangents
+kernels.compiled
 kernels.data kernels.pairs kernels.gradients kernels.blocks kernels.matrices kernels.gaussian_processes
 theory deriving
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
 empirical.functions.elementary empirical.functions.registry empirical.functions.smooth empirical.functions.kinked
-empirical.functions.formulas empirical.functions.groups empirical.functions.twins
+empirical.functions.jets empirical.functions.formulas empirical.functions.twins empirical.functions.groups
 empirical.network.derivatives empirical.network.weighted empirical.network.forward empirical.network.checks
-empirical.network.walk empirical.network.operations empirical.network.program empirical.network.shapes
+empirical.network.walk empirical.network.operation empirical.network.operations
+empirical.network.program empirical.network.shapes
 empirical.network.values empirical.network.carried empirical.network.cotangents empirical.network.weights
 empirical.network.network empirical.network.stored
 empirical.observables.correlators empirical.observables.mixed empirical.observables.differentials
 empirical.observables.norms empirical.observables.classes
-empirical.observables.inputs empirical.observables.wanted empirical.observables.measurement
+empirical.observables.inputs empirical.observables.wanted empirical.observables.jets
+empirical.observables.measurement
 empirical.cuda.cooperation empirical.cuda.kernels empirical.cuda.compilation empirical.cuda.launches
 empirical.cuda.device
 empirical.ensemble.blocks empirical.ensemble.parallel empirical.ensemble.running empirical.ensemble.scaleout

@@ -19,6 +19,8 @@ import numpy as np
 
 from meanfield.numeric.lowering import cache
 
+VERSION = "0.3.0"
+DIRECT_WEIGHT = 300.0  # work of an average by quadrature at every call, in layers of tables
 CALL = 4096  # units of work (layers of a plain recursion) that one interpreted call may take: some 10 ms
 TOTAL = 4 * CALL  # what a module may be asked for in all before it is compiled
 
@@ -28,7 +30,7 @@ SHARES = 8  # of the points, for each thread
 
 #: the workspace of a loop as lists of lists, which the interpreter reads faster than arrays
 _LISTS = (
-    (re.compile(r"np\.empty\(\((\d+), (\d+)\)\)"), r"[[0.0] * \2 for _ in range(\1)]"),
+    (re.compile(r"np\.zeros\(\((\d+), (\d+)\)\)"), r"[[0.0] * \2 for _ in range(\1)]"),
     (re.compile(r"(?<!\w)(c|T_\d+|_\w+)\[([^\[\],:]+), (\w+)\]"), r"\1[\2][\3]"),
 )
 
