@@ -214,10 +214,11 @@ class Theory(Maps):
         exponents need numbers here, and `phase_table` answers for all of them. With a total= in it, the law is in
         the number of blocks L, at l = tL.
 
-        order: under a skip of strength 1 (schedules or none), for K, K[1], J, G_z, G_w[1], G_b[1] (inner Dense), G_w[2],
-        G_b[2] (outer), and for the distance, gamma, c and K_ab of two inputs that come together: how many further terms
-        the law gives, exact, 1 to 12, at rational and irrational exponents: those of log X that grow first, then those
-        of a factor 1 + … that vanish; what is left out is stated, and fewer terms come back where no more are derived.
+        order: under a skip of strength 1 (schedules or none), for K, K[1], J, G_z, G_w[1], G_b[1] (inner Dense),
+        G_w[2], G_b[2] (outer), and for the distance, gamma, c and K_ab of two inputs that come together: how many
+        further terms the law gives, exact, 1 to 12, at rational and irrational exponents: those of log X that grow
+        first, then those of a factor 1 + … that vanish; what is left out is stated, and fewer terms come back where no
+        more are derived.
         C is what the start adds to K at its power of l, C_K that in other laws; as a factor of J or G it also holds the
         sum over the first blocks, and of two inputs it is that of their distance. G's are those of block l, over
         J^{1,L}: G_z before it, the others divided by J up to its end.

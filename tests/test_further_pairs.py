@@ -113,6 +113,7 @@ def test_where_only_logarithms_bring_inputs_together(source):
     assert abs(few.log_at(depths[0], values) - apart[0]) > 3 * abs(found.log_at(depths[0], values) - apart[0])
 
 
+@pytest.mark.slow
 def test_pairs_say_their_terms():
     """ReLU at β = 0: 1 - c ~ A/l² (1 - 3 log l/l + C/l), and what is left to a sentence."""
     found = law("relu", (0, 0, 0, 0), (1, 1, 0, 0), "c", 3)

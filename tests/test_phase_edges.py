@@ -96,6 +96,17 @@ def test_a_slope_that_grows_has_no_false_law():
     assert slow["J"].exponent == sp.Rational(1, 2)
 
 
+@pytest.mark.slow
+def test_two_inputs_in_latex():
+    """Hypergeometric kernels were set as matrices, which no line holds (a traceback); Δ read as G_{stance}."""
+    made = full("Max(0,z)**(2/3)").phase_table(
+        "distance", "c", "K_ab", beta_v=0, beta_w=0, sigma_v=1, sigma_w=1, sigma_a=0, sigma_b=0
+    )
+    text = made.latex()
+    assert "matrix" not in text and "_{2}" in text and "stance" not in text
+    assert all(f"{letter} &=" in text for letter in (r"\Delta", "c", "K_{ab}"))
+
+
 EVEN = {"beta_w": "1/2", "beta_a": 2, "beta_b": 2} | {f"sigma_{k}": 1 for k in LETTERS}
 
 
@@ -113,6 +124,7 @@ def test_numbers_that_all_but_tie_are_told_apart(shift):
         full("tanh").depth_law("K", order=2, beta_v=sp.S.Half + sp.sqrt(2) / 10**80, **EVEN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "half",
     [

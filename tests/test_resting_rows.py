@@ -96,6 +96,7 @@ def test_no_row_of_gelu_asks_for_numbers():
     assert lone and all("every start where it is the only one" in way.basin for (way,) in lone)
 
 
+@pytest.mark.slow
 def test_the_root_of_a_row_is_that_at_numbers():
     values = {"beta_v": sp.Rational(1, 2), "beta_w": sp.Rational(1, 2), "beta_a": sp.Rational(1, 2), "beta_b": sp.S(2)}
     sizes = {"sigma_v": sp.S.One / 2, "sigma_w": sp.S.One, "sigma_a": sp.S.One, "sigma_b": sp.S.One}

@@ -47,10 +47,15 @@ def conditions_tex(cell: Cell) -> str:
 FISHER_TEX = r"\frac{\max F_{ii}}{\min F_{ii}}"
 
 
+LETTERS = {
+    "K": "K", "J": "J", "fisher": FISHER_TEX, "distance": r"\Delta", "gamma": r"\gamma", "c": "c", "K_ab": "K_{ab}"
+}
+
+
 def quantity_tex(name: str) -> str:
     """A quantity of a phase table in LaTeX."""
     stem, _, index = name.partition("[")
-    letter = {"K": "K", "J": "J", "fisher": FISHER_TEX}.get(stem) or rf"G_{{{stem[2:]}}}"
+    letter = LETTERS.get(stem) or rf"G_{{{stem[2:]}}}"
     return (
         rf"{letter}_{{{index[:-1]}}}" if index and stem == "K" else f"{letter}^{{({index[:-1]})}}" if index else letter
     )

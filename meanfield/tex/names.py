@@ -7,6 +7,7 @@ still too long with u_1, u_2, … for what it repeats; the definitions follow it
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,9 +38,12 @@ def tex(e: Any) -> str:
     text = sp.latex(e, symbol_names=names, ln_notation=False, fold_short_frac=False, inv_trig_style="full")
     for long, short in ((r"\text{for}\: ", ""), (r"\text{for} \: ", ""), (r"\text{otherwise}", r"\text{else}")):
         text = text.replace(long, short)  # a case needs its room for the formula
+    text = _MATRIX.sub(r"\\left(\1; \2; \3 \\right)", text)
     return text.replace(r"\operatorname{asin}", r"\arcsin")
 
 
+# the parameters of a hypergeometric function, which SymPy sets as a matrix
+_MATRIX = re.compile(r"\\left\(\\begin\{matrix\} (.*?) \\\\ (.*?) \\end\{matrix\}\\middle\| \{(.*?)\} \\right\)")
 _LETTERS = {"chi": r"\chi", "Theta": r"\Theta", "dK": r"\kappa", "ds": r"\alpha", "dm": r"\eta", "stretch": r"\rho"}
 
 
