@@ -23,6 +23,7 @@ from meanfield.symbolic.asymptotics.pair_laws import pair_laws
 from meanfield.symbolic.asymptotics.residual import Solver, Way
 from meanfield.symbolic.asymptotics.total_depth import TotalSolver, ways
 from meanfield.symbolic.asymptotics.total_equations import NAMES
+from meanfield.symbolic.asymptotics.total_pairs import pair_in_depth
 
 PAIR = ("distance", "gamma", "c")
 QUANTITIES = ("K", "K[1]", "J", "G_z", "G_w", "G_b", *PAIR, "fisher")
@@ -78,7 +79,7 @@ def laws_of(way: Way, solver: Solver | TotalSolver, quantities: tuple[str, ...])
     if set(quantities) & set(PAIR):
         try:
             if isinstance(solver, TotalSolver):
-                *found_pair, more_ = solver.pair(way)
+                *found_pair, more_ = pair_in_depth(solver, way)
                 pair = (found_pair[0], found_pair[1])
                 way = replace(way, limit=way.limit + more_)
             else:
