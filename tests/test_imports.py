@@ -53,8 +53,9 @@ symbolic.asymptotics.comparing symbolic.asymptotics.resting symbolic.asymptotics
 symbolic.asymptotics.residual symbolic.asymptotics.fisher symbolic.asymptotics.projections
 symbolic.asymptotics.normed symbolic.asymptotics.total_scales symbolic.asymptotics.interior
 symbolic.asymptotics.total_equations symbolic.asymptotics.total_moves symbolic.asymptotics.total_tangents
-symbolic.asymptotics.total_pairs symbolic.asymptotics.total_depth
-symbolic.asymptotics.tails symbolic.asymptotics.pair_laws symbolic.asymptotics.phase_tree symbolic.asymptotics.orders
+symbolic.asymptotics.total_depth
+symbolic.asymptotics.tails symbolic.asymptotics.pair_laws symbolic.asymptotics.total_pairs
+symbolic.asymptotics.phase_tree symbolic.asymptotics.orders
 symbolic.asymptotics.coefficients symbolic.asymptotics.logseries symbolic.asymptotics.leading
 symbolic.asymptotics.corrections symbolic.asymptotics.further
 symbolic.criticality.small_bias symbolic.criticality.inner symbolic.criticality.lines symbolic.criticality.phases

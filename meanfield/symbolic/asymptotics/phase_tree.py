@@ -79,8 +79,8 @@ def laws_of(way: Way, solver: Solver | TotalSolver, quantities: tuple[str, ...])
     if set(quantities) & set(PAIR):
         try:
             if isinstance(solver, TotalSolver):
-                *found_pair, more_ = pair_in_depth(solver, way)
-                pair = (found_pair[0], found_pair[1])
+                distance, gamma, more_ = pair_in_depth(solver, way)
+                pair = (distance, gamma)
                 way = replace(way, limit=way.limit + more_)
             else:
                 pair = pair_laws(solver, way)

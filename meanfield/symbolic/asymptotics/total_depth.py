@@ -19,10 +19,10 @@ import sympy as sp
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.asymptotics.branch import End
 from meanfield.symbolic.asymptotics.cells import Undecided
-from meanfield.symbolic.asymptotics.growth import CONSTANT, Growth, exponential, regular
+from meanfield.symbolic.asymptotics.growth import Growth, exponential, regular
 from meanfield.symbolic.asymptotics.normed import ways as ways_in_l
 from meanfield.symbolic.asymptotics.residual import Solver, Way
-from meanfield.symbolic.asymptotics.total_equations import K_0, equal, k, linear, t
+from meanfield.symbolic.asymptotics.total_equations import K_0, equal, in_t, k, linear, t
 from meanfield.symbolic.asymptotics.total_moves import Moves
 from meanfield.symbolic.asymptotics.total_scales import Scale
 from meanfield.symbolic.asymptotics.total_tangents import slow_tangent, tangent
@@ -186,17 +186,9 @@ class TotalSolver(Moves):
 
 def _in_t(way: Way) -> Way:
     """Laws in l at l = tL."""
-
-    def at(one: Growth) -> Growth:
-        constant = None if one.constant is None else one.constant * t ** one.power_of(0)
-        if constant is None and one.power_of(0) != 0:
-            constant = CONSTANT * t ** one.power_of(0)
-        terms = tuple((key, c * t ** key[0]) if key[0] != 0 else (key, c) for key, c in one.terms)
-        return replace(one, terms=terms, constant=constant)
-
     if any(g is not None and g.products for g in (way.K, way.J)):
         raise Undecided("a product over blocks that knows no L; its law is that in l, with l = tL")
-    return replace(_each(way, at), regime=f"l = tL: {way.regime}")
+    return replace(_each(way, in_t), regime=f"l = tL: {way.regime}", plain=way)
 
 
 def _each(way: Way, function: Callable[[Growth], Growth]) -> Way:

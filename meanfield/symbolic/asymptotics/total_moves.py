@@ -53,15 +53,16 @@ class Moves:
         w, b = self.branch.w, self.branch.b
         return ([w] if scale.on_w else []) + ([b] if scale.on_b and b is not None else [])
 
-    def across(self, scale: Scale, at: sp.Expr) -> sp.Expr:
-        """What the inner Dense puts out, over L^{y_d}; exponents known to be 0 are put in as 0."""
+    def across(self, scale: Scale, at: sp.Expr, carried: sp.Expr = sp.S.One) -> sp.Expr:
+        """What the inner Dense puts out, over L^{y_d}; exponents known to be 0 are put in as 0. carried: what a
+        LayerNorm before it lets through, 1 of one input."""
         w, b, out = self.branch.w, self.branch.b, sp.S.Zero
         still = not self.branch.norm and scale.sign == 0
         if scale.on_w:
             fixed = still and self.sign(scale.kappa) == 0
-            carried = sp.S.One if self.branch.norm == "first" else at
+            given = carried if self.branch.norm == "first" else at
             fixed = fixed or (self.branch.norm == "first" and scale.sign == 0)
-            out += w.size * (1 if fixed else t**-w.beta) * carried
+            out += w.size * (1 if fixed else t**-w.beta) * given
         if scale.on_b and b is not None:
             out += b.size * (1 if scale.sign == 0 and self.branch.norm != "inner" else t**-b.beta)
         return out

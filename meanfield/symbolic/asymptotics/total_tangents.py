@@ -5,6 +5,8 @@ Source: derived here.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import sympy as sp
 
 from meanfield.symbolic.asymptotics.cells import Undecided
@@ -15,24 +17,44 @@ from meanfield.symbolic.asymptotics.total_moves import Moves
 from meanfield.symbolic.asymptotics.total_scales import Scale
 
 
-def tangent(moves: Moves, scale: Scale, at: sp.Expr, solved: bool) -> tuple[Growth, tuple[sp.Eq, ...]]:
-    """J = Π (1 + S l^{-V} L^{-Δ} ⟨φ′²⟩_q/N)."""
+@dataclass(frozen=True)
+class Rate:
+    """log J changes by L^rho (log L)^logs · at(t) dt; grows: the sign of rho; turn: > 0 where that is made by blocks of
+    the order of L, 0 where all scales have one share of it."""
+
+    rho: sp.Expr
+    logs: sp.Expr
+    at: sp.Expr
+    grows: int
+    steep: sp.Expr | None
+    bare: sp.Expr
+    turn: int
+
+
+def rate_of_J(moves: Moves, scale: Scale) -> Rate:
+    """S l^{-V} L^{-Δ} ⟨φ′²⟩_q/N at l = tL."""
     end = moves.scales.end(scale.sign) if scale.sign else moves.branch.zero
     a1, n, _ = end.of_slope
     a1, n = (a1, n) if scale.sign else (a1, sp.S.Zero)
     bare = 1 - moves.branch.v.fall - moves.branch.w.fall + (a1 * scale.y if scale.sign else 0)
     norm = {"first": scale.kappa, "inner": scale.y_d}.get(moves.branch.norm, sp.S.Zero)
     rho = sp.expand(bare - norm)
-    grows = moves.sign(rho)
     slope = moves.average(moves.branch.slope, "slope", scale, k(t)).constant
     divided = {"first": k(t), "inner": moves.across(scale, k(t))}.get(moves.branch.norm, sp.S.One)
-    rate = moves.branch.strength * t**-moves.V * slope / divided
-    steep = _steepness(moves, scale, a1)
+    at = moves.branch.strength * t**-moves.V * slope / divided
+    grows, steep = moves.sign(rho), _steepness(moves, scale, a1)
+    turn = 1 if steep is None or grows < 0 else moves.sign(steep)
+    return Rate(rho, n, at, grows, steep, bare, turn)
+
+
+def tangent(moves: Moves, scale: Scale, at: sp.Expr, solved: bool) -> tuple[Growth, tuple[sp.Eq, ...]]:
+    """J = Π (1 + S l^{-V} L^{-Δ} ⟨φ′²⟩_q/N)."""
+    found = rate_of_J(moves, scale)
+    rho, n, rate, grows, turn = found.rho, found.logs, found.at, found.grows, found.turn
     if grows < 0:
-        if moves.sign(scale.kappa) > 0 and not _surely_bounded(moves, scale, bare, steep):
+        if moves.sign(scale.kappa) > 0 and not _surely_bounded(moves, scale, found.bare, found.steep):
             bounded(moves.scales, scale, moves.slope_of_K(scale))
         return regular(None), ()
-    turn = 1 if steep is None else moves.sign(steep)
     if turn == 0 and grows == 0 and moves.branch.norm and solved:
         e = moves.slope_of_K(scale)
         single(moves.scales, scale, e)
