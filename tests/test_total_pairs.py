@@ -66,7 +66,7 @@ def assert_law(name: str, law, phi: str, *where) -> None:
             key, _ = law.terms[0]
             grown, expected, most = math.log(there / here), float(key[0]) * far / 2 + float(key[1]) * math.log(2), 0.1
         else:
-            grown, most = there - here, 0.06
+            grown, most = there - here, 0.1 if law.power_of(1) else 0.06  # beside log L a start falls slowly
             expected = float(law.power_of(0)) * far / 2 + float(law.power_of(1)) * math.log(2)
             plain = law.constant is not None and not law.constant.has(AppliedUndef, CONSTANT)
             if plain and law.power_of(1) == 0:

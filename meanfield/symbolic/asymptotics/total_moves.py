@@ -32,6 +32,12 @@ class Moves:
     def __post_init__(self) -> None:
         object.__setattr__(self, "scales", Scales(self.branch, self.oracle))
 
+    def at(self, scales: Scales) -> Moves:
+        """The same at another scale, t = l/L^s."""
+        found = Moves(self.branch, scales.oracle, self.gradients, self.strength, self.inside)
+        object.__setattr__(found, "scales", scales)
+        return found
+
     def sign(self, form: sp.Expr) -> int:
         return self.scales.sign(form)
 

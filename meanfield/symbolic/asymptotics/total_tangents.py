@@ -5,7 +5,7 @@ Source: derived here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sympy as sp
 
@@ -14,6 +14,7 @@ from meanfield.symbolic.asymptotics.growth import CONSTANT, Growth, exponential,
 from meanfield.symbolic.asymptotics.interior import bounded, single
 from meanfield.symbolic.asymptotics.total_equations import K_0, equal, integral, j, k, t
 from meanfield.symbolic.asymptotics.total_moves import Moves
+from meanfield.symbolic.asymptotics.total_profile import EPS, first_sign, profile, share_of_scales
 from meanfield.symbolic.asymptotics.total_scales import Scale
 
 
@@ -47,8 +48,54 @@ def rate_of_J(moves: Moves, scale: Scale) -> Rate:
     return Rate(rho, n, at, grows, steep, bare, turn)
 
 
-def tangent(moves: Moves, scale: Scale, at: sp.Expr, solved: bool) -> tuple[Growth, tuple[sp.Eq, ...]]:
-    """J = Π (1 + S l^{-V} L^{-Δ} ⟨φ′²⟩_q/N)."""
+Found = tuple[Growth, tuple[sp.Eq, ...]]
+
+
+def tangent(moves: Moves, scale: Scale, at: sp.Expr, solved: bool) -> Found:
+    """J = Π (1 + S l^{-V} L^{-Δ} ⟨φ′²⟩_q/N), where blocks of the order of L make it, else by all scales of l."""
+    try:
+        return _at_the_end(moves, scale, at, solved)
+    except Undecided:
+        return by_all_scales(moves, scale)
+
+
+def by_all_scales(moves: Moves, scale: Scale | None) -> Found:
+    """J where blocks l ~ L^s, s < 1, have a share: a power for each stretch on which every scale has one, or the
+    exponential of the largest sum of one scale. scale: how K moves at l = tL; None where it is c log L there."""
+    stretches = profile(moves)
+    largest, peak = None, stretches[0]
+    for one in stretches:
+        for place in (one.begin, one.end):
+            r = one.at(one.r, place)
+            if largest is None or first_sign(moves.oracle, r - largest) > 0:
+                largest, peak = r, one
+    assert largest is not None
+    power, logs = largest.coeff(EPS, 0), largest.coeff(EPS, 1)
+    if moves.oracle.sign(power) > 0:
+        if first_sign(moves.oracle, peak.at(peak.r, peak.begin) - peak.at(peak.r, peak.end)) == 0:
+            length = (peak.end - peak.begin).coeff(EPS, 0)
+            return exponential(share_of_scales(moves, peak) * length, power, 1 + logs, leading=True), ()
+        return exponential(CONSTANT, power, logs, leading=True), ()
+    if moves.oracle.sign(power) == 0 and moves.oracle.sign(logs) > 0:
+        raise Undecided("log J grows by powers of log L at one scale of l; no law in L is derived")
+    found, last = stretches[-1].powers_of_J[1], stretches[-1]
+    front = (found.coeff(EPS, 0), found.coeff(EPS, 1))
+    if scale is None:
+        if (sign := first_sign(moves.oracle, last.at(last.r, last.end))) < 0 or last.flat != 0:
+            return regular(None if sign < 0 else CONSTANT * t**last.flat, *front), ()
+        raise Undecided("J moves as K grows as log L; no law of J in L is derived")
+    alike = replace(last.scale, kappa=scale.kappa, y=scale.y, y_d=scale.y_d) == scale
+    rate = rate_of_J(moves, scale)
+    if rate.grows < 0:
+        return regular(None, *front), ()
+    if alike:
+        return regular(CONSTANT * t**last.flat, *front), ()
+    equations = (equal(sp.Derivative(j(t), t), rate.at), equal(j(1), sp.S.Zero))
+    return regular(CONSTANT * sp.exp(j(t)), *front), equations
+
+
+def _at_the_end(moves: Moves, scale: Scale, at: sp.Expr, solved: bool) -> Found:
+    """J where blocks of the order of L make it."""
     found = rate_of_J(moves, scale)
     rho, n, rate, grows, turn = found.rho, found.logs, found.at, found.grows, found.turn
     if grows < 0:
@@ -120,5 +167,5 @@ def slow_tangent(moves: Moves, rho: sp.Expr, rate: Growth) -> Growth:
         return regular(None)
     value = integral(rate.constant) if rate.constant is not None else None
     if moves.branch.norm or rate.power_of(1) != 0 or value is None or moves.sign(moves.D) == 0:
-        raise Undecided("J has a share of every scale of l; no law in L is derived")
+        return by_all_scales(moves, None)[0]
     return regular(sp.exp(value))
