@@ -53,7 +53,7 @@ symbolic.asymptotics.comparing symbolic.asymptotics.resting symbolic.asymptotics
 symbolic.asymptotics.residual symbolic.asymptotics.fisher symbolic.asymptotics.projections
 symbolic.asymptotics.normed symbolic.asymptotics.total_scales symbolic.asymptotics.interior
 symbolic.asymptotics.total_equations symbolic.asymptotics.total_moves symbolic.asymptotics.total_profile
-symbolic.asymptotics.total_tangents symbolic.asymptotics.total_depth
+symbolic.asymptotics.total_tangents symbolic.asymptotics.total_depth symbolic.asymptotics.total_fisher
 symbolic.asymptotics.tails symbolic.asymptotics.pair_laws symbolic.asymptotics.total_pairs
 symbolic.asymptotics.phase_tree symbolic.asymptotics.orders
 symbolic.asymptotics.coefficients symbolic.asymptotics.logseries symbolic.asymptotics.leading

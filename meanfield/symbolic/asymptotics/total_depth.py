@@ -19,11 +19,12 @@ import sympy as sp
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.asymptotics.branch import End
 from meanfield.symbolic.asymptotics.cells import Undecided
-from meanfield.symbolic.asymptotics.growth import Growth, exponential, regular
+from meanfield.symbolic.asymptotics.growth import CONSTANT, Growth, exponential, regular
 from meanfield.symbolic.asymptotics.normed import ways as ways_in_l
 from meanfield.symbolic.asymptotics.residual import Solver, Way
 from meanfield.symbolic.asymptotics.total_equations import K_0, equal, in_t, k, linear, t
 from meanfield.symbolic.asymptotics.total_moves import Moves
+from meanfield.symbolic.asymptotics.total_profile import EPS, Stretch, profile
 from meanfield.symbolic.asymptotics.total_scales import Scale
 from meanfield.symbolic.asymptotics.total_tangents import slow_tangent, tangent
 from meanfield.symbols import L
@@ -177,11 +178,27 @@ class TotalSolver(Moves):
         K_ = outgrown(end.of_square[2])
         q = K_ * self.falls(self.branch.w)
         square, slope, J_ = q.times(end.of_square[2]), None, None
+        quotients: tuple[tuple[str, Growth], ...] = ()
+        words = "l = tL: linear feedback, q → ∞"
         if self.gradients:
             if end.of_slope[:2] != (0, 0):
                 raise Undecided("⟨φ′²⟩_q tends to no number at q → ∞; no law in L is derived")
             slope, J_ = regular(end.of_slope[2]), outgrown(end.of_slope[2])
-        return Way(K_, q, square, slope, J_, "l = tL: linear feedback, q → ∞", drive="total")
+            if end.of_slope[2] == end.of_square[2]:
+                try:
+                    quotients = self._quotients(profile(self)[-1])
+                except Undecided as error:
+                    words += f"; of K/J: {error}"
+        return Way(K_, q, square, slope, J_, words, drive="total", quotients=quotients)
+
+    def _quotients(self, last: Stretch) -> tuple[tuple[str, Growth], ...]:
+        """G_w of both layers over J^{1,L}: K/J stays the power of L that it is when the feedback takes over."""
+        beside, v, w = sp.expand(last.scale.kappa - last.J), self.branch.v, self.branch.w
+        powers = (("G_w[1]", v), ("G_w[2]", w))
+        return tuple(
+            (name, regular(CONSTANT * t**-one.beta, beside.coeff(EPS, 0) - one.fall, beside.coeff(EPS, 1)))
+            for name, one in powers
+        )
 
 
 def _in_t(way: Way) -> Way:
@@ -194,7 +211,9 @@ def _in_t(way: Way) -> Way:
 def _each(way: Way, function: Callable[[Growth], Growth]) -> Way:
     """`function` applied to every law."""
     slope, J_ = (None if g is None else function(g) for g in (way.slope, way.J))
-    return replace(way, K=function(way.K), q=function(way.q), square=function(way.square), slope=slope, J=J_)
+    over = tuple((name, function(one)) for name, one in way.quotients)
+    K_, q, square = map(function, (way.K, way.q, way.square))
+    return replace(way, K=K_, q=q, square=square, slope=slope, J=J_, quotients=over)
 
 
 def ways(solver: Solver | TotalSolver) -> list[Way]:

@@ -39,6 +39,10 @@ class Just:
     def sign(self, form: sp.Expr) -> int:
         form = sp.expand(form)
         self.asked.append(form)
+        if self.place == 0:  # what K gains as log l is no power of log L where l is none of L
+            return self.oracle.sign(form.coeff(EPS, 0).subs(S, 0)) or first_sign(
+                self.oracle, form.coeff(S, 1) + EPS * form.coeff(S, 0).coeff(EPS, 1)
+            )
         return first_sign(self.oracle, form.subs(S, self.place)) or self.oracle.sign(form.coeff(S, 1))
 
 
@@ -50,9 +54,9 @@ def first_sign(oracle: Oracle, e: sp.Expr) -> int:
 
 @dataclass(frozen=True)
 class Stretch:
-    """From begin to end one set of terms makes K; all exponents as functions of s. floor: what K has from before; J:
-    the power of L in J at begin; flat: J's power per s, where every scale has one share; r: the power of L of what a
-    scale adds to log J; q: the power of L of what φ is given, sign its sign."""
+    """From begin to end one set of terms makes K; all exponents are functions of s. J: the power of L in J at begin;
+    r: that of what a scale adds to log J; flat: J's power per s, where every scale has one share; slow: whether K gains
+    a logarithm on the stretch, which it has not where that begins."""
 
     begin: sp.Expr
     end: sp.Expr
@@ -61,6 +65,7 @@ class Stretch:
     J: sp.Expr
     r: sp.Expr
     flat: sp.Expr
+    slow: bool
 
     @property
     def exploding(self) -> bool:
@@ -87,6 +92,7 @@ def profile(moves: Moves) -> list[Stretch]:
     """The stretches in their order. Raises: `Undecided` where the σ's decide powers, or an order that is not known."""
     place, floor, J, found = sp.S.Zero, sp.S.Zero, sp.S.Zero, list[Stretch]()
     slow: sp.Expr | None = None  # c of K ~ c log l
+    gained = False
     for _ in range(40):
         here = Just(moves.oracle, place)
         scales = Scales(moves.branch, here, S)
@@ -94,7 +100,7 @@ def profile(moves: Moves) -> list[Stretch]:
         more = _over_all_scales(moves, scales, scale, floor)
         if more != 0:
             slow = _of_log(moves, scales, scale) if place == 0 and slow is None else None
-            floor = sp.expand(floor + more * EPS)
+            floor, gained = sp.expand(floor + more * EPS), True
             continue
         start = sp.expand(scale.kappa.subs(S, place))
         if first_sign(moves.oracle, start - floor) > 0 and not scale.exploding:
@@ -117,7 +123,8 @@ def profile(moves: Moves) -> list[Stretch]:
             _require_powers(moves.oracle, place, r)
         flat = sp.S.Zero if scale.exploding or here.sign(r) != 0 else _share(moves, scales, scale)
         end = sp.S.One if scale.exploding else _end(moves.oracle, place, here.asked)
-        found.append(Stretch(place, end, scale, scales, J, r, flat))
+        found.append(Stretch(place, end, scale, scales, J, r, flat, gained))
+        gained = False
         if end == 1:
             return found
         J = found[-1].powers_of_J[1]
@@ -131,6 +138,8 @@ def _end(oracle: Oracle, place: sp.Expr, asked: list[sp.Expr]) -> sp.Expr:
     for form in dict.fromkeys(asked):
         slope = form.coeff(S, 1)
         value = sp.expand(form.subs(S, place))
+        if place == 0 and value.coeff(EPS, 0) == 0:
+            continue
         if not form.has(S) or first_sign(oracle, value) * oracle.sign(slope) >= 0:
             continue
         root = sp.expand(place - value / slope)
