@@ -134,7 +134,7 @@ class Block(_Shown):
 
     A record of one's own is a frozen dataclass derived from it, with a rule for the theory
     (`meanfield.symbolic.blocks.walk.rule`) and an operation for finite networks
-    (`meanfield.empirical.network.operations.operation`).
+    (`meanfield.empirical.network.operation.operation`).
     """
 
 

@@ -42,6 +42,17 @@ def shard_of(test: str, shards: int) -> int:
 
 # tests of seconds whose like stay in the fast suite, or whose subject other tests there see, too
 TWINS = """
+test_parameter_jets.py::test_control_planted_errors_are_seen[batch norm
+test_parameter_jets.py::test_control_planted_errors_are_seen[tokens
+test_parameter_jets.py::test_control_planted_errors_are_seen[norms
+test_parameter_jets.py::test_differentials_equal_differences_of_gradients[formula]
+test_parameter_jets.py::test_differentials_equal_differences_of_gradients[batch norm]
+test_parameter_jets.py::test_differentials_equal_differences_of_gradients[shortcut]
+test_parameter_jets.py::test_differentials_equal_differences_of_gradients[plain]
+test_parameter_jets.py::test_differentials_equal_differences_of_gradients[affine]
+test_parameter_jets.py::test_differentials_equal_differences_of_gradients[pools]
+test_parameter_jets.py::test_differentials_equal_differences_of_gradients[orthogonal]
+test_parameter_jets.py::test_differentials_equal_differences_of_gradients[tokens]
 test_partial_jacobians.py::test_the_print_and_its_contrast_come_out_as_they_should[R53 (I.33) point 1 K]
 test_partial_jacobians.py::test_the_print_and_its_contrast_come_out_as_they_should[R10 (20), n = 3, d_1
 test_partial_jacobians.py::test_the_print_and_its_contrast_come_out_as_they_should[R30,

@@ -227,10 +227,13 @@ def test_correlation_of_two_inputs():
         assert_agrees(run.estimate("c", l=1), -0.42)
 
 
+POOLED = Sequential((Dense(expand=2), Nonlinearity("tanh"), Pool(2), Dense()))
 REFUSED = [
     (mlp("tanh"), {"quantities": ("X",)}, "'X' was asked for; what can be measured is"),
-    (mlp("tanh", mu=1), {"quantities": ("A",)}, r"are measured for Dense\(φ\(z\)\) without skip or norm"),
-    (mlp("relu"), {"quantities": ("P",)}, "need φ″"),
+    (mlp("tanh"), {"quantities": ("A",), "sampler": "lazy"}, "take sampler='explicit'"),
+    (mlp("relu"), {"quantities": ("P",)}, "this network has an activation with a kink"),
+    (POOLED, {"quantities": ("P",), "width": 6}, "this network has a pool with a kink"),
+    (mlp("tanh", mu=1), {"quantities": ("R",), "batch": 4, "width": 26}, "N ≤ 25 for 4 inputs, but N = 26"),
     (mlp("tanh"), {"quantities": ("J",), "sampler": "lazy", "probes": 0}, "number of probes must be"),
     (mlp("tanh"), {"quantities": ("c",)}, "need several inputs"),
     (mlp("tanh"), {"quantities": ("G0",), "batch": 5, "classes": 9}, "classes must be from 2 to the smallest width"),

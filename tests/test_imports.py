@@ -92,14 +92,16 @@ kernels.data kernels.pairs kernels.gradients kernels.blocks kernels.matrices ker
 theory deriving
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
 empirical.functions.elementary empirical.functions.registry empirical.functions.smooth empirical.functions.kinked
-empirical.functions.formulas empirical.functions.groups empirical.functions.twins
+empirical.functions.jets empirical.functions.formulas empirical.functions.twins empirical.functions.groups
 empirical.network.derivatives empirical.network.weighted empirical.network.forward empirical.network.checks
-empirical.network.walk empirical.network.operations empirical.network.program empirical.network.shapes
+empirical.network.walk empirical.network.operation empirical.network.operations
+empirical.network.program empirical.network.shapes
 empirical.network.values empirical.network.carried empirical.network.cotangents empirical.network.weights
 empirical.network.network empirical.network.stored
 empirical.observables.correlators empirical.observables.mixed empirical.observables.differentials
 empirical.observables.norms empirical.observables.classes
-empirical.observables.inputs empirical.observables.wanted empirical.observables.measurement
+empirical.observables.inputs empirical.observables.wanted empirical.observables.jets
+empirical.observables.measurement
 empirical.cuda.cooperation empirical.cuda.kernels empirical.cuda.compilation empirical.cuda.launches
 empirical.cuda.device
 empirical.ensemble.blocks empirical.ensemble.parallel empirical.ensemble.running empirical.ensemble.scaleout

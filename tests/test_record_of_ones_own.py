@@ -33,8 +33,8 @@ from meanfield.empirical.cuda.launches import LAUNCHES, on_device
 from meanfield.empirical.network.carried import TangentKernel, Tangents
 from meanfield.empirical.network.shapes import Shapes
 from meanfield.empirical.network.walk import Passage, placed, walk
-from meanfield.empirical.observables.differentials import Differentials
 from meanfield.results import MeanFieldError
+from tests.test_parameter_jets import assert_differentials
 
 cuda = None  # numba.cuda, where the kernel is compiled
 THREADS = 256
@@ -96,6 +96,9 @@ class DivideByRoot(Operation):
         unit = z / size[:, None]
         gain = 1.0 if gain is None else gain
         return gain * unit, RootSlope(unit, size, gain)
+
+    def formula(self, z, values, site):
+        return values["gamma"] * z / np.sqrt((z * z).mean(keepdims=True))
 
 
 def root_kernel(x, out, lost, rows, positions):
@@ -223,11 +226,27 @@ def test_shapes():
     assert len(list(walk(placed(done, Passage(2, (1, 8))), [carrier]))) == len(done) and carrier.here == (1, 8)
 
 
-def test_differentials_know_one_form_of_block():
-    """They need second derivatives, which a record need not have: it is refused by name."""
-    network = Ensemble(Sequential((RMSNorm(), Dense())), 1, 0, 4, 2).network(0, 0)
-    with pytest.raises(MeanFieldError, match=r"go through Dense\(φ\(z\)\) alone, but DivideByRoot"):
-        list(network.run(np.ones((1, 4)), [Differentials(np.ones((1, 4)), 1)]))
+@pytest.mark.parametrize("block", [BLOCK, GATED], ids=["norm", "gate"])
+def test_differentials_of_the_tangent_kernel(block):
+    network = draw_network(block, sigma_w=1.3, sigma_b=0.2, width=3, depth=3, seed=2, input_dimension=5)
+    assert_differentials(network, X[:2])
+    run = run_ensemble(block, **SIZES, networks=2, quantities=("P", "R"), inputs=X[:1], seed=2)
+    assert all(np.isfinite(run.samples[name]).all() for name in run.samples)
+
+
+def test_control_a_wrong_formula_is_seen(monkeypatch):
+    right = DivideByRoot.formula
+    network = draw_network(BLOCK, sigma_w=1.3, sigma_b=0.2, width=3, depth=3, seed=2, input_dimension=5)
+    monkeypatch.setattr(DivideByRoot, "formula", lambda *given: (1 + 1e-5 * right(*given)) * right(*given))
+    with pytest.raises(AssertionError):
+        assert_differentials(network, X[:1])
+
+
+def test_without_a_formula_differentials_refuse_it(monkeypatch):
+    monkeypatch.setattr(DivideByRoot, "formula", Operation.formula)
+    with pytest.raises(MeanFieldError, match="this network has DivideByRoot without a formula"):
+        run_ensemble(BLOCK, **SIZES, networks=2, quantities=("P",))
+    assert np.isfinite(run_ensemble(BLOCK, **SIZES, networks=2, quantities=("A",)).samples["_B"]).all()
 
 
 def test_without_a_kernel_the_device_refuses_it(monkeypatch):

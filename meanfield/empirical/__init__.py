@@ -8,7 +8,7 @@ from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.functions.twins import twin
 from meanfield.empirical.network.derivatives import Derivative
 from meanfield.empirical.network.network import Ensemble, Network
-from meanfield.empirical.network.operations import Operation, Parameter, operation
+from meanfield.empirical.network.operation import Operation, Parameter, operation
 from meanfield.empirical.network.stored import StoredNetwork, draw_network
 from meanfield.empirical.shared.criticality import CriticalityEstimate, measure_criticality
 from meanfield.empirical.shared.curves import JacobianCurves, jacobian_curves

@@ -25,11 +25,10 @@ _COMPARE = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 
 def has_switches(text: str) -> bool:
     """Whether a formula's text switches anywhere: without it the function is smooth and has φ″ and φ‴."""
-    tree = _tree(text)
     return any(
         isinstance(node, ast.IfExp)
         or (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and _switches(node.func.id))
-        for node in ast.walk(tree)
+        for node in ast.walk(tree(text))
     )
 
 
@@ -56,18 +55,31 @@ def from_formula(
     return ScalarPair.from_sources(*[source(text, values or {}, k) for k in orders], continuous=continuous)
 
 
+def tree(text: str) -> ast.expr:
+    """The syntax tree of a formula; raises `MeanFieldError` for a text that is none."""
+    try:
+        return ast.parse(text.strip().replace("^", "**"), mode="eval").body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        raise MeanFieldError(f"{text[:80]!r} is not a formula; write it like 'z*erf(z)' or 'Max(z, 0)**2'.") from None
+
+
+def constant(node: ast.expr, variables: Sequence[str]) -> float | None:
+    """The value of a part without the variables, None where one stands in it."""
+    return _Writer(ast.unparse(node), {}, 0, dict.fromkeys(variables, 0.0)).number(node)
+
+
 def number(text: str, values: Mapping[str, float]) -> float:
     """The value of a formula without a variable, at numbers for the names it holds.
 
     >>> number("2/(l + 1)", {"l": 3.0})
     0.5
     """
-    tree = _tree(text)
-    held = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+    read = tree(text)
+    held = {n.id for n in ast.walk(read) if isinstance(n, ast.Name)}
     unknown = sorted(held - {*values, "pi", "E", *SCALARS, *CHOICES})
     if unknown:
         raise MeanFieldError(f"{unknown[0]} in {text[:80]!r} has no value here; it may hold {', '.join(values)}.")
-    found = _Writer(text, values, 0, {}).number(tree)
+    found = _Writer(text, values, 0, {}).number(read)
     assert found is not None
     return found
 
@@ -90,15 +102,8 @@ def straight_line(
     its slope: {"z1": 0.0, "z2": 1.0} is ∂/∂z2. Names that the lines make count from t`first` on."""
     writer = _Writer(text, values, order, slopes)
     writer.count = first
-    jet = writer.read(_tree(text))
+    jet = writer.read(tree(text))
     return [*writer.lines, f"return {jet[order]}"]
-
-
-def _tree(text: str) -> ast.expr:
-    try:
-        return ast.parse(text.strip().replace("^", "**"), mode="eval").body
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        raise MeanFieldError(f"{text[:80]!r} is not a formula; write it like 'z*erf(z)' or 'Max(z, 0)**2'.") from None
 
 
 class _Writer:

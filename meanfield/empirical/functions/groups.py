@@ -6,18 +6,24 @@ each variable. Compiled functions read a group out of an array (batch, position,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ast
+import operator
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numba import njit
 
-from meanfield.empirical.functions.formulas import function, straight_line
+from meanfield.empirical.functions.formulas import constant, from_formula, function, straight_line, tree
+from meanfield.empirical.functions.jets import Jet
 from meanfield.empirical.functions.registry import Scalar, compiled
+from meanfield.empirical.functions.twins import derivatives
 from meanfield.empirical.random.philox import normals
 from meanfield.pooling import POOLS, variables
+from meanfield.results import MeanFieldError
 
+_BETWEEN = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
 _LINES, _CELLS, _HALVINGS, _JUMP = 64, 256, 40, 1e-4  # where `jumps` looks, and from what on a step is a jump
 
 
@@ -58,6 +64,38 @@ def group_kernel(text: str, size: int) -> Callable[..., None]:
                         share[0, p, i * size + k] = slope(x, 0, p, i * size, k)
 
     return kernel
+
+
+def group_jet(text: str, parts: Sequence[Jet]) -> Jet:
+    """f of jets z1, …, z_k of any shape; raises `MeanFieldError` for a formula with a switch.
+
+    >>> x, y = (Jet([np.array([[v]]), np.array([[s]])]) for v, s in ((2.0, 1.0), (5.0, 0.0)))
+    >>> [float(c[0, 0]) for c in group_jet("z1**2*z2", (x, y)).c]
+    [20.0, 20.0]
+    """
+    held = dict(zip(variables(len(parts)), parts))
+
+    def read(node: ast.expr) -> Any:
+        if (value := constant(node, tuple(held))) is not None:
+            return value
+        match node:
+            case ast.Name(id=name):
+                return held[name]
+            case ast.UnaryOp(op=ast.USub(), operand=inner):
+                return -read(inner)
+            case ast.BinOp(left=a, op=op, right=b) if type(op) in _BETWEEN:
+                return _BETWEEN[type(op)](read(a), read(b))
+            case ast.BinOp(left=a, op=ast.Pow(), right=b) if (power := constant(b, tuple(held))) is not None:
+                return read(a) ** power
+            case ast.Call(func=ast.Name(id=name), args=[inner], keywords=[]):
+                one: Jet = read(inner)
+                return one.through(derivatives(from_formula(f"{name}(z)"), one.infinitesimals))
+        raise MeanFieldError(
+            f"Second derivatives of the Pool {text[:80]!r} were asked for, but {ast.unparse(node)!r} in it has none "
+            "here; write it with + − × ÷, powers and smooth functions."
+        )
+
+    return read(tree(text))
 
 
 @lru_cache(maxsize=64)

@@ -25,7 +25,8 @@ from meanfield.empirical.network.carried import TangentKernel, Tangents
 from meanfield.empirical.network.checks import integer, per_layer, rates_per_layer
 from meanfield.empirical.network.cotangents import Cotangents
 from meanfield.empirical.network.derivatives import Derivative
-from meanfield.empirical.network.operations import Affine, Normalize, Operation, refuse_one_neuron
+from meanfield.empirical.network.operation import Operation
+from meanfield.empirical.network.operations import Affine, Normalize, refuse_one_neuron
 from meanfield.empirical.network.program import operations
 from meanfield.empirical.network.shapes import check_shapes, shapes
 from meanfield.empirical.network.values import Values

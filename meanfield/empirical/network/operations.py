@@ -1,22 +1,22 @@
-"""What a network is made of: operations on a signal, or on the stack of signals.
-
-Each gives its own parameters, shape, signal and derivative. What goes through a network asks the operation (`visit`)
-and knows no kinds.
-"""
+"""What a network is made of: operations on a signal, or on the stack of signals."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from operator import itemgetter
 
 import numpy as np
 
-from meanfield.empirical.functions.groups import jumps
+from meanfield.empirical.functions.formulas import has_switches
+from meanfield.empirical.functions.groups import group_jet, jumps
+from meanfield.empirical.functions.jets import Jet
 from meanfield.empirical.functions.registry import ScalarPair
+from meanfield.empirical.functions.twins import derivatives
 from meanfield.empirical.network.derivatives import Derivative, Factor, Trained
 from meanfield.empirical.network.forward import apply_batch_norm, apply_group, apply_map, apply_norm, apply_pool
+from meanfield.empirical.network.operation import Operation, Parameter, Shape
 from meanfield.empirical.network.walk import Carrier, Site
 from meanfield.empirical.network.weighted import Projected, Weighted, WeightedTokens
 from meanfield.empirical.random.buffers import aligned
@@ -24,81 +24,17 @@ from meanfield.empirical.random.matrices import Matrix
 from meanfield.pooling import POOLS
 from meanfield.results import MeanFieldError
 
-Shape = tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """What an operation holds: an array `name` of some shape. start: the number it starts from, None if its entries
-    are drawn by `law`, from the stream `role` of the layer. trained: whether it is a parameter, or fixed."""
-
-    name: str
-    shape: tuple[int, ...]
-    start: float | None = None
-    law: str = "gaussian"
-    role: int = 0
-    trained: bool = True
-
-
-class Operation:
-    """One step of a block.
-
-    A record of one's own becomes an operation by `operation(Record)`: a class derived from this one, whose `apply`
-    returns the new signal and its `Derivative` (push and pull). One with parameters says which (`parameters`) and reads
-    them with `site.value(name)`, which is None while they are what they start from.
-    """
-
-    trains: tuple[str, ...] = ()  # the names of its trained parameters
-
-    def visit(self, carrier: Carrier, site: Site) -> None:
-        """Do to a carrier what the operation does: it acts by itself."""
-        carrier.apply(site)
-
-    def apply(self, z: np.ndarray, site: Site) -> tuple[np.ndarray, Derivative | None]:
-        """The new signal (positions × neurons), and the derivative there (empty unless `site.differentiate`)."""
-        raise NotImplementedError
-
-    def shape(self, here: Shape, layer: int, end: Shape) -> Shape:
-        """(tokens, neurons) after it, where `here` comes in, in the block that makes `layer`, which has `end`."""
-        return here
-
-    def parameters(self, here: Shape, layer: int, end: Shape) -> tuple[Parameter, ...]:
-        """What it holds, where `here` comes in."""
-        return ()
-
-    def acts(self, here: Shape, end: Shape) -> bool:
-        """Whether it is more than the identity there."""
-        return True
-
-    @property
-    def couples(self) -> bool:
-        """Whether it makes positions act on each other."""
-        return False
-
-    @property
-    def jumps(self) -> str:
-        """What of it jumps, "" if nothing does."""
-        return ""
-
-
-OPERATIONS: dict[type, Callable[[Any], Operation]] = {}
-
-
-def operation(record: type) -> Callable[[Callable[[Any], Operation]], Callable[[Any], Operation]]:
-    """Decorator: what makes the operation of a record (a function or the class itself), from the record."""
-
-    def put(make: Callable[[Any], Operation]) -> Callable[[Any], Operation]:
-        OPERATIONS[record] = make
-        return make
-
-    return put
-
-
 # ------------------------------------------------------------------------------------------------------- on the stack
 
 
+class _OnStack(Operation):
+    """A carrier does by itself what it does."""
+
+    bends = ""
+
+
 @dataclass(frozen=True)
-class Save(Operation):
+class Save(_OnStack):
     """Remember y."""
 
     def visit(self, carrier: Carrier, site: Site) -> None:
@@ -106,7 +42,7 @@ class Save(Operation):
 
 
 @dataclass(frozen=True)
-class Swap(Operation):
+class Swap(_OnStack):
     """Exchange y and the last one remembered."""
 
     def visit(self, carrier: Carrier, site: Site) -> None:
@@ -114,7 +50,7 @@ class Swap(Operation):
 
 
 @dataclass(frozen=True)
-class AddSaved(Operation):
+class AddSaved(_OnStack):
     """y → y + μ y′ with y′ the last one remembered, which is then forgotten; μ = mu[l − 1] in the block that makes
     layer l."""
 
@@ -125,7 +61,7 @@ class AddSaved(Operation):
 
 
 @dataclass(frozen=True)
-class MultiplySaved(Operation):
+class MultiplySaved(_OnStack):
     """y → y ⊙ y′, neuron by neuron, with y′ the last one remembered, which is then forgotten."""
 
     def visit(self, carrier: Carrier, site: Site) -> None:
@@ -185,6 +121,22 @@ class Affine(Operation):
         new_z, matrix, back = _weighed(self, z, site, self.outputs(site.layer, site.end[1]))
         return new_z, Weighted(z, step_w / math.sqrt(z.shape[1]), step_b, matrix, back)
 
+    def rated(self, here: Shape, site: Site) -> dict[str, tuple[np.ndarray, float]]:
+        """As w and β: a step of W is one of w."""
+        which = 0 if self.tokens else 1
+        outputs, inputs = self.shape(here, site.layer, site.end)[which], here[which]
+        w, b = site.weights.whole(self, site, (outputs, inputs))
+        step_w, step_b = site.weights.steps(self, site.layer)
+        return {"W": (w, step_w / math.sqrt(inputs)), "b": (np.zeros(outputs) if b is None else b, step_b)}
+
+    def formula(self, z: Jet, values: Mapping[str, Jet], site: Site) -> Jet:
+        if not self.tokens:
+            return z @ values["W"].linear(_turned) + values["b"]
+        w = values["W"].linear(lambda one: one[..., None, :, :])
+        b = values["b"].linear(lambda one: _turned(one)[..., None, :, :])
+        y = z.linear(lambda one: one.reshape(*one.shape[:-2], site.inputs, -1, one.shape[-1]))
+        return (w @ y + b).linear(lambda one: one.reshape(*one.shape[:-3], -1, one.shape[-1]))
+
     def _mix(self, z: np.ndarray, site: Site, step_w: float, step_b: float) -> tuple[np.ndarray, Derivative]:
         """On the tokens: a small matrix, whose products are too many to be worth revealing one by one."""
         neurons, inputs = z.shape[1], site.inputs
@@ -225,6 +177,16 @@ class Project(Operation):
         new_z, matrix, back = _weighed(self.dense(site.layer), z, site, site.end[1])
         return new_z, Projected(z, 0.0, 0.0, matrix, back)
 
+    def formula(self, z: Jet, values: Mapping[str, Jet], site: Site) -> Jet:
+        neurons = z.value.shape[-1]
+        if neurons == site.end[1]:
+            return z
+        return z @ site.weights.whole(self.dense(site.layer), site, (site.end[1], neurons))[0].T
+
+
+def _turned(one: np.ndarray) -> np.ndarray:
+    return one.swapaxes(-1, -2)
+
 
 def _weighed(dense: Affine, z: np.ndarray, site: Site, outputs: int) -> tuple[np.ndarray, Matrix, Matrix | None]:
     """(w z + β, w, what cotangents meet in its place)."""
@@ -248,8 +210,15 @@ class Map(Operation):
     def jumps(self) -> str:
         return "" if self.pair.continuous else "an activation"
 
+    @property
+    def bends(self) -> str:
+        return "" if self.pair.higher else "an activation with a kink or without φ″ and φ‴"
+
     def apply(self, z: np.ndarray, site: Site) -> tuple[np.ndarray, Derivative]:
         return apply_map(self.pair, z, site.differentiate, site.new)
+
+    def formula(self, z: Jet, values: Mapping[str, Jet], site: Site) -> Jet:
+        return z.through(derivatives(self.pair, z.infinitesimals))
 
 
 class _Gains(Operation):
@@ -273,6 +242,14 @@ class _Gains(Operation):
         new_z += shift
         return new_z, derivative
 
+    def formula(self, z: Jet, values: Mapping[str, Jet], site: Site) -> Jet:
+        unit = self.unit(z)
+        return values["gamma"] * unit + values["beta"] if self.affine else unit
+
+    def unit(self, z: Jet) -> Jet:
+        """ŷ."""
+        raise NotImplementedError
+
     def normalized(self, z: np.ndarray, gain: np.ndarray | None) -> tuple[np.ndarray, Derivative]:
         """ŷ, and the derivative of γŷ + β."""
         raise NotImplementedError
@@ -286,6 +263,9 @@ class Normalize(_Gains):
 
     def normalized(self, z: np.ndarray, gain: np.ndarray | None) -> tuple[np.ndarray, Derivative]:
         return apply_norm(z, self.affine, gain)
+
+    def unit(self, z: Jet) -> Jet:
+        return _standardized(z, -1)
 
     def shape(self, here: Shape, layer: int, end: Shape) -> Shape:
         refuse_one_neuron(here[1])
@@ -305,6 +285,9 @@ class NormalizeBatch(_Gains):
     def normalized(self, z: np.ndarray, gain: np.ndarray | None) -> tuple[np.ndarray, Derivative]:
         return apply_batch_norm(z, self.affine, gain)
 
+    def unit(self, z: Jet) -> Jet:
+        return _standardized(z, -2)
+
 
 @dataclass(frozen=True)
 class Adapt(_Gains):
@@ -316,6 +299,14 @@ class Adapt(_Gains):
         new_z = aligned(*z.shape)
         new_z[...] = z
         return new_z, Trained(new_z, self.affine, gain)
+
+    def unit(self, z: Jet) -> Jet:
+        return z
+
+
+def _standardized(z: Jet, axis: int) -> Jet:
+    apart = z - z.mean(axis, keepdims=True)
+    return apart / np.sqrt((apart * apart).mean(axis, keepdims=True))
 
 
 @dataclass(frozen=True)
@@ -329,10 +320,22 @@ class PoolGroups(Operation):
     def jumps(self) -> str:
         return "a pool" if jumps(self.kind, self.size) else ""
 
+    @property
+    def bends(self) -> str:
+        smooth = self.kind == "average" or (self.kind not in POOLS and not has_switches(self.kind))
+        return "" if smooth else "a pool with a kink"
+
     def apply(self, z: np.ndarray, site: Site) -> tuple[np.ndarray, Derivative]:
         if self.kind in POOLS:
             return apply_pool(z, self.size, self.kind == "max")
         return apply_group(z, self.size, self.kind, site.differentiate)
+
+    def formula(self, z: Jet, values: Mapping[str, Jet], site: Site) -> Jet:
+        whole = z.value.shape[-1] // self.size * self.size
+        groups = z.linear(lambda one: one[..., :whole].reshape(*one.shape[:-1], -1, self.size))
+        if self.kind == "average":
+            return groups.mean()
+        return group_jet(self.kind, [groups.linear(itemgetter((..., k))) for k in range(self.size)])
 
     def shape(self, here: Shape, layer: int, end: Shape) -> Shape:
         if here[1] < self.size:
@@ -349,6 +352,9 @@ class Multiply(Operation):
     def apply(self, z: np.ndarray, site: Site) -> tuple[np.ndarray, Derivative]:
         factor = self.factor[site.layer - 1]
         return np.multiply(z, factor, out=site.new(*z.shape)), Factor(factor, (z.shape[0], z.shape[1]))
+
+    def formula(self, z: Jet, values: Mapping[str, Jet], site: Site) -> Jet:
+        return z * self.factor[site.layer - 1]
 
 
 def refuse_one_neuron(neurons: int) -> None:

@@ -27,8 +27,8 @@ from meanfield.architecture import (
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.functions.twins import resolve
 from meanfield.empirical.network.checks import per_layer
+from meanfield.empirical.network.operation import OPERATIONS, Operation
 from meanfield.empirical.network.operations import (
-    OPERATIONS,
     Adapt,
     AddSaved,
     Affine,
@@ -37,7 +37,6 @@ from meanfield.empirical.network.operations import (
     MultiplySaved,
     Normalize,
     NormalizeBatch,
-    Operation,
     PoolGroups,
     Project,
     Save,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from meanfield.empirical.network.operations import Operation
+from meanfield.empirical.network.operation import Operation
 from meanfield.empirical.network.walk import Passage, Site, Stack, placed, walk
 from meanfield.results import MeanFieldError
 

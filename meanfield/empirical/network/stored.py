@@ -15,7 +15,8 @@ from meanfield.empirical.network.checks import given_inputs, integer
 from meanfield.empirical.network.cotangents import Cotangents
 from meanfield.empirical.network.derivatives import Derivative
 from meanfield.empirical.network.network import Ensemble, Network, Trace
-from meanfield.empirical.network.operations import Affine, Parameter
+from meanfield.empirical.network.operation import Parameter
+from meanfield.empirical.network.operations import Affine
 from meanfield.empirical.network.shapes import shapes
 from meanfield.empirical.network.walk import walk
 from meanfield.empirical.network.weights import Name, Stored
@@ -110,7 +111,7 @@ class StoredNetwork:
         """∂S/∂θ of every parameter θ, S = Σ u·z^L with the cotangent u = ∂S/∂z^L of the shape of z^L."""
         _, trace = self._traced(inputs, 1)
         u = self._of_outputs(trace, cotangent)
-        found = dict(self._gradients(trace, u[None]))
+        found = dict(parameter_gradients(trace, u[None]))
         return {name: found[name][0] for name in self.parameters}
 
     def tangent_kernel(self, inputs: Any) -> np.ndarray:
@@ -126,7 +127,7 @@ class StoredNetwork:
         )
         theta = np.zeros((size, size))
         every = np.eye(size).reshape(size, positions, neurons)
-        for _, found in self._gradients(trace, every):
+        for _, found in parameter_gradients(trace, every):
             rows = found.reshape(size, -1)
             theta += rows @ rows.T
         return theta.reshape(positions, neurons, positions, neurons)
@@ -186,15 +187,15 @@ class StoredNetwork:
             raise MeanFieldError(f"A cotangent has the shape {shape} of z^L, but one of shape {u.shape} was given.")
         return u
 
-    @staticmethod
-    def _gradients(trace: Trace, cotangents: np.ndarray) -> Iterator[tuple[Name, np.ndarray]]:
-        """(name, ∂S_k/∂θ for every cotangent k) of every parameter, from the last one on."""
-        carrier = Cotangents(cotangents)
-        for site in walk(reversed(trace), [carrier]):
-            if isinstance(site.derivative, Derivative) and site.derivative.names:
-                each = [site.derivative.gradient(one) for one in carrier.met]
-                for name, step, found in zip(site.derivative.names, site.derivative.steps, zip(*each)):
-                    yield Name(site.layer, site.place, name), step * np.stack(found)
+
+def parameter_gradients(trace: Trace, cotangents: np.ndarray) -> Iterator[tuple[Name, np.ndarray]]:
+    """(name, ∂S_k/∂θ for every cotangent k) of every parameter θ of learning rate 1, from the last one on."""
+    carrier = Cotangents(cotangents)
+    for site in walk(reversed(trace), [carrier]):
+        if isinstance(site.derivative, Derivative) and site.derivative.names:
+            each = [site.derivative.gradient(one) for one in carrier.met]
+            for name, step, found in zip(site.derivative.names, site.derivative.steps, zip(*each)):
+                yield Name(site.layer, site.place, name), step * np.stack(found)
 
 
 def _held(ensemble: Ensemble) -> Iterator[tuple[Name, Parameter]]:

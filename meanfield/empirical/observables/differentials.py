@@ -131,7 +131,7 @@ class Differentials(Linear):
                 self.weigh(w, b, step_w**2, step_b**2)
             case _:
                 raise MeanFieldError(
-                    f"The tangent kernel's differentials go through Dense(φ(z)) alone, but {operation!r} was met."
+                    f"These differentials go through Dense(φ(z)) alone, but {operation!r} was met; see `jets`."
                 )
 
     def bend(self, derivatives: Derivatives) -> None:

@@ -24,8 +24,9 @@ from meanfield.empirical.observables.classes import (
     favoured_classes,
     loss_gradient,
 )
-from meanfield.empirical.observables.differentials import Differentials, correlator_samples
+from meanfield.empirical.observables.differentials import correlator_samples
 from meanfield.empirical.observables.inputs import Inputs
+from meanfield.empirical.observables.jets import layer_tensors
 from meanfield.empirical.observables.norms import (
     COTANGENT_ROLE,
     FRESH_ROLE,
@@ -231,9 +232,8 @@ class Plan:
     # ------------------------------------------------------------------------------- the tangent kernel's moments
 
     def _differentials(self, network: Network, inputs: np.ndarray, rows: Mapping[str, np.ndarray]) -> None:
-        carried = Differentials(inputs, self.measured.order)
-        for layer, _ in network.run(inputs, [carried]):
-            found = correlator_samples(carried.tensors)
+        for layer, tensors in layer_tensors(network, inputs, self.measured.order):
+            found = correlator_samples(tensors)
             S, h = found["S"], found["h"]
             rows["_S"][layer - 1], rows["_h"][layer - 1] = S, h
             for name, one, other in (("_S*S", S, S), ("_h*h", h, h), ("_S*h", S, h)):

@@ -156,7 +156,7 @@ def check_plan(ensemble: Ensemble, inputs: Inputs, measured: Measurement) -> Non
             "Class fractions, c and gamma need several inputs; give batch= or inputs= (c: correlation=)."
         )
     if measured.order:
-        _check_chain(ensemble, measured.order, positions)
+        _check_differentials(ensemble, measured.order, positions)
     if ("V" in wanted or measured.order) and (positions > 8 or ensemble.tokens > 1):
         raise MeanFieldError("V, A, B, D, F are measured for up to 8 inputs without tokens; give fewer inputs.")
     if "G0" in wanted and not 2 <= measured.classes <= min(ensemble.widths):
@@ -176,23 +176,27 @@ def check_plan(ensemble: Ensemble, inputs: Inputs, measured: Measurement) -> Non
             )
 
 
-def _check_chain(ensemble: Ensemble, order: int, positions: int) -> None:
-    chain = ensemble.operations
-    first, last = chain if len(chain) == 2 else (None, None)
-    plain = isinstance(first, Map) and isinstance(last, Affine) and not last.tokens
-    if not isinstance(first, Map) or not plain or ensemble.sampler != "explicit":
+def is_chain(ensemble: Ensemble) -> bool:
+    """Whether every layer is Dense(φ(z)) on the neurons."""
+    done = ensemble.operations
+    return len(done) == 2 and isinstance(done[0], Map) and isinstance(done[1], Affine) and not done[1].tokens
+
+
+def _check_differentials(ensemble: Ensemble, order: int, positions: int) -> None:
+    if ensemble.sampler != "explicit":
         raise MeanFieldError(
-            "A, B, D, F, P, Q, R, S, T, U are measured for Dense(φ(z)) without skip or norm, with explicit weights; "
-            "change the architecture or the sampler."
+            "A, B, D, F, P, Q, R, S, T, U are measured with explicit weights; take sampler='explicit'."
         )
-    if first.pair.higher is None and order > 1:
+    bent = sorted({one.bends for one in ensemble.operations} - {""}) if order > 1 else []
+    if bent:
         raise MeanFieldError(
-            "P, Q, R, S, T, U need φ″ (and φ‴) as functions, but this activation has a kink or no hand-written ones; "
-            "take a smooth one such as tanh."
+            f"P, Q, R, S, T, U need second and third derivatives as functions, but this network has {bent[0]}; take a "
+            "smooth one, such as tanh."
         )
-    widest = WIDEST[order] // (positions if order > 1 else 1)
+    shared = positions if order > 1 or not is_chain(ensemble) else 1
+    widest = WIDEST[order] // shared
     if max(ensemble.widths) > widest:
-        inputs = f" for {positions} inputs" if order > 1 and positions > 1 else ""
+        inputs = f" for {positions} inputs" if shared > 1 else ""
         raise MeanFieldError(
             f"A, B, D, F hold tensors of N² numbers, P, Q of N³ and R, S, T, U of N⁴: here N ≤ {widest}{inputs}, but "
             f"N = {max(ensemble.widths)} was given."

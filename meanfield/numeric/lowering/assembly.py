@@ -96,8 +96,10 @@ class Lowered:
         out = np.empty((points, last - first + 1 if every else 1, variables))
         diverged = np.zeros(points, dtype=np.int64)
         wide = [i for i, v in enumerate(self.recursion.state) if v.carry.relative]
-        begin = np.concatenate([start, np.zeros((points, len(wide)))], axis=1)
-        begin[:, wide], begin[:, variables:] = elementary.wide(start[:, wide])
+        begin = np.empty((points, variables + len(wide)))
+        begin[:, :variables] = start
+        for k, i in enumerate(wide):
+            begin[:, i], begin[:, variables + k] = elementary.wide(start[:, i])
         block = lockstep.BLOCK if self.generated.weight < DIRECT_WEIGHT else 1  # quadratures have nothing to share
         sigma = np.require(sigma, requirements=["C", "W"])  # one type of array is one compiled form
         rest = (begin, sigma, T, first - 1, last - 1, repeats, every, out, diverged)

@@ -29,6 +29,8 @@ def _polynomial(coefficients: tuple[float, ...], v: str) -> str:
 
 def wide(logarithms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(m, e) with m·2^e the exponentials; m is 0, inf or NaN where those are."""
+    if not logarithms.any():  # the usual start, of all that is 1 at layer 1
+        return np.ones_like(logarithms), np.zeros_like(logarithms)
     finite = np.isfinite(logarithms)
     x = np.where(finite, logarithms, 0.0)
     e = np.rint(x / LN2)

@@ -134,8 +134,6 @@ class Writer(Stages):
         lines += [f"_{x}[i] = -1.0" for x in self.before]
         lines += [] if self.loop.ends else ["_settled[i] = 0.0"]
         lines += [f"_{cell}[0, i], _{cell}[1, i] = math.inf, -math.inf" for cell in self.cells.values()]
-        for x in self.tabled:  # of a value alone the other coefficients count 0 times what they are
-            lines.append(f"for k in range(10):\n    _{x}_held[k, i] = 0.0")
         return "\n".join(lines) + "\n"
 
     def read(self) -> str:
@@ -186,7 +184,7 @@ _TEXT = '''@njit(cache=True, error_model='numpy', nogil=True)
 def layers(low, high, block, start, sigma, T, first, last, homogeneous, every, out, diverged):
     """Layers first + 2 to last + 1 of points low to high - 1, from their state at layer first + 1 (after it the e of
     those whose logarithms are held as m 2^e); every: out has all layers, else the last one."""
-{constants}    w = np.empty(({rows_count}, {block}))
+{constants}    w = np.zeros(({rows_count}, {block}))
 {rows}    for begin in range(low, high, block):
         n = min(block, high - begin)
         for i in range(n):

@@ -28,7 +28,7 @@ SHARES = 8  # of the points, for each thread
 
 #: the workspace of a loop as lists of lists, which the interpreter reads faster than arrays
 _LISTS = (
-    (re.compile(r"np\.empty\(\((\d+), (\d+)\)\)"), r"[[0.0] * \2 for _ in range(\1)]"),
+    (re.compile(r"np\.zeros\(\((\d+), (\d+)\)\)"), r"[[0.0] * \2 for _ in range(\1)]"),
     (re.compile(r"(?<!\w)(c|T_\d+|_\w+)\[([^\[\],:]+), (\w+)\]"), r"\1[\2][\3]"),
 )
 
