@@ -23,6 +23,7 @@ from meanfield.symbolic.asymptotics.growth import CONSTANT, Growth, exponential,
 from meanfield.symbolic.asymptotics.normed import ways as ways_in_l
 from meanfield.symbolic.asymptotics.residual import Solver, Way
 from meanfield.symbolic.asymptotics.total_equations import K_0, equal, in_t, k, linear, t
+from meanfield.symbolic.asymptotics.total_marginal import marginal
 from meanfield.symbolic.asymptotics.total_moves import Moves
 from meanfield.symbolic.asymptotics.total_profile import EPS, Stretch, profile
 from meanfield.symbolic.asymptotics.total_scales import Scale
@@ -42,6 +43,8 @@ class TotalSolver(Moves):
             except MeanFieldError as error:
                 raise Undecided(str(error)) from None
         if not self.branch.norm:
+            if self.sign(self.D) == 0 and self.sign(1 - self.V) == 0:
+                return marginal(self)
             self._require_depth()
         scale = self.scales.scale()
         found = self._exploding(scale) if scale.exploding else self._at(scale)
@@ -51,10 +54,7 @@ class TotalSolver(Moves):
         """Refuse a feedback without L where the first blocks decide."""
         if self.sign(self.D) != 0:
             return
-        strong = self.sign(1 - self.V)
-        if strong == 0:
-            raise Undecided("V = 1 with no L in the feedback: no law in L is derived")
-        if strong > 0 and self.branch.zero.of_square[0] > 1:
+        if self.sign(1 - self.V) > 0 and self.branch.zero.of_square[0] > 1:
             raise Undecided("no L in a feedback that small starts lose: the first blocks decide; no law is derived")
 
     # -------------------------------------------------------------------------------------------------------- K

@@ -18,12 +18,14 @@ import sympy as sp
 
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.asymptotics.cells import Undecided
+from meanfield.symbolic.asymptotics.comparing import direction
 from meanfield.symbolic.asymptotics.growth import CONSTANT, Growth, regular
 from meanfield.symbolic.asymptotics.interior import alone
 from meanfield.symbolic.asymptotics.pair_laws import pair_laws
 from meanfield.symbolic.asymptotics.residual import Solver, Way
 from meanfield.symbolic.asymptotics.tails import Meeting, Tail, tail, unlike
 from meanfield.symbolic.asymptotics.total_equations import K_0, c_0, equal, h, in_t, integral, k, t
+from meanfield.symbolic.asymptotics.total_marginal import first_blocks
 from meanfield.symbolic.asymptotics.total_moves import Moves
 from meanfield.symbolic.asymptotics.total_scales import Scale
 from meanfield.symbolic.asymptotics.total_tangents import Rate, rate_of_J
@@ -41,6 +43,8 @@ def pair_in_depth(moves: Moves, way: Way) -> Found:
 
 
 def _found(moves: Moves, way: Way) -> Found:
+    if way.drive == "marginal":
+        return _marginal(moves, way)
     if way.plain is not None:
         plain = Solver(moves.branch, moves.oracle, moves.gradients, moves.strength, moves.inside)
         distance, gamma = pair_laws(plain, way.plain)
@@ -61,6 +65,17 @@ def _found(moves: Moves, way: Way) -> Found:
     if rate.grows > 0 and rate.turn > 0:
         return _wide(moves, way, scale, rate)
     raise Undecided("how far two inputs part is not derived where J is made at every scale of l")
+
+
+def _marginal(moves: Moves, way: Way) -> Found:
+    """V = 1 with no L in the feedback: as in l where sources with L add nothing, γ unless it goes to 0, as then what
+    they add to K_ab may count."""
+    if way.plain is None:
+        raise Undecided("V = 1: how far two inputs part is not derived where sources with L take over")
+    distance, gamma = pair_laws(first_blocks(moves), way.plain)
+    if gamma is not None and direction(gamma, moves.oracle) < 0:
+        gamma = None
+    return distance and in_t(distance), gamma and in_t(gamma), ()
 
 
 def _is_bounded(way: Way) -> bool:
