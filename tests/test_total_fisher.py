@@ -126,10 +126,8 @@ PLACES = {  # J, by every way in which scales below L have a share
 }  # fmt: skip
 
 
-SLOW = tuple(k for k in PLACES if k != "a power of log L")
-
-
-@pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.slow) if k in SLOW else k for k in PLACES])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", PLACES)
 def test_J_of_several_scales(kind):
     """K, q, J and the spread follow the flow; a power of J moved by 0.02 and a logarithm too many do not."""
     one = PLACES[kind]
@@ -170,7 +168,8 @@ def test_K_falls_behind_J_where_small_q_are_lost():
     assert law.power_of(0) == sp.Rational(5, 6) and abs((high - low) / 60 - 5 / 6) < 0.004
 
 
-@pytest.mark.parametrize("place_", [*(pytest.param(n, marks=pytest.mark.slow) for n in (0, 1)), 2])
+@pytest.mark.slow
+@pytest.mark.parametrize("place_", range(3))
 def test_a_group_left_out_and_a_wrong_exponent_fail(place_):
     """Each group is an extreme one somewhere."""
     fifth = Fraction(1, 5)
@@ -200,3 +199,15 @@ def test_a_table_of_the_spread():
         way = ways("tanh", "", (0, 0, 0, 0), (v, 0, a, 0), (1, 1, 1, 0))
         gap = row["fisher"] / way["fisher"]
         assert all(abs(sp.N(c.subs(t, 0.4))) < 1e-12 for _, c in gap.terms), (v, a)
+
+
+def test_the_spread_of_a_root_branch():
+    """ReLU scaled by 1/√L without biases, exact blocks at two depths."""
+    (way,) = laws("relu", "", (0, 0, 0, 0), (1, 0, 0, 0), (1, 1, 0, 0), quantities=("K", "fisher", "G_w[1]"))
+    assert way["fisher"].power_of(0) == 1  # of the inner weights, which the branch's 1/L scales, to the outer ones
+    spreads = []
+    for blocks in (1000, 2000):
+        K = (1 + 0.5 / blocks) ** np.arange(blocks)  # J is the same
+        factors = np.array([0.5 / blocks * K / K, 0.5 * K / K])
+        spreads.append(math.log(factors.max() / factors.min()))
+    assert abs((spreads[1] - spreads[0]) / math.log(2) - 1) < 1e-9

@@ -150,10 +150,8 @@ PLACES = {  # every kind of answer, met on purpose
 }
 
 
-FAST = ("K outgrows a distance that J moves", "waves", "K beyond every power")
-
-
-@pytest.mark.parametrize("kind", [k if k in FAST else pytest.param(k, marks=pytest.mark.slow) for k in PLACES])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", PLACES)
 def test_kinds_of_answers(kind):
     """Each follows the flow; a power moved by 0.02 and a constant off by 5 % do not."""
     one = PLACES[kind]
@@ -171,6 +169,7 @@ def test_kinds_of_answers(kind):
                 assert_law(name, bad, *one)
 
 
+@pytest.mark.slow
 def test_an_equation_that_is_wrong_is_seen():
     one = PLACES["all of order 1"]
     way = at(*one)

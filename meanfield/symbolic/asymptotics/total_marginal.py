@@ -71,10 +71,10 @@ def _later(moves: Moves, solver: Solver, way: Way) -> Way:
     ]
     if not late:
         words = "sources that fall with L add nothing"
-        b = moves.branch.b
-        if b is not None and solver.branch.b is None and not _is_far(way) and way.end is not None:
-            if moves.sign(way.q.exponent + b.fall) <= 0:
-                return _ended(moves, way, in_t(way.K), way.end, way.J and in_t(way.J), f"{words} but to q")
+        b, end = moves.branch.b, None if _is_far(way) else way.end
+        late_b = None if solver.branch.b is not None else b
+        if late_b is not None and end is not None and moves.sign(way.q.exponent + late_b.fall) <= 0:
+            return _ended(moves, way, in_t(way.K), end, way.J and in_t(way.J), f"{words} but to q")
         words = f"l = tL: {way.regime}; {words}"
         return Way(
             in_t(way.K), in_t(way.q), in_t(way.square), way.slope and in_t(way.slope), way.J and in_t(way.J), words,
