@@ -80,6 +80,15 @@ def ours(phi: str, depth: int, degree: int = 0):
     return both
 
 
+def libraries() -> None:
+    """What every process of ours that runs a compiled loop takes, whatever it computes."""
+    import sympy  # noqa: F401
+
+    from meanfield.kernels import rows
+
+    rows.norms(inputs(2), np.empty(2))
+
+
 def serve(make) -> None:
     """Answer lines [φ, n, depth, degree, file] with [CPU, wall] of a call; a depth not met before is made anew."""
     runs: dict = {}
@@ -167,7 +176,8 @@ class Other:
 
 def environment() -> dict[str, str]:
     flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-    return os.environ | {"XLA_FLAGS": flags, "PYTHONPATH": str(HERE.parent)}
+    kept = {"PYTHONDONTWRITEBYTECODE": ""}  # a fresh process finds its bytecode, as the peer's installed package does
+    return os.environ | {"XLA_FLAGS": flags, "PYTHONPATH": str(HERE.parent)} | kept
 
 
 def fresh(python: str, *words: str) -> float:
@@ -208,6 +218,8 @@ def rows(python: str, folder: str):
         for phi in ("erf", "relu"):
             times = [(fresh(sys.executable, "ours", phi), fresh(python, "peer", phi, *words)) for _ in range(4)][1:]
             yield f"{phi}, {N} inputs in a fresh process (peer: {what})", *zip(*times), "" if words else 4
+    times = [(fresh(sys.executable, "libraries", ""), fresh(python, "peer", "erf")) for _ in range(4)][1:]
+    yield "the same of erf; ours: NumPy, SymPy, Numba and one stored loop, nothing else", *zip(*times), ""
     mine("tanh"), mine("tanh", 64)  # compiled, tables made
     times = [(mine("tanh", 64, file=f"{folder}/ours.npz"), 0.0) for _ in range(ROUNDS)]
     compiled = other("tanh", 64, DEPTH, 100)
@@ -233,7 +245,10 @@ def main() -> None:
         who, phi, *cache = args.once
         if who == "peer":
             start_peer(*cache or [""])
-        (peer if who == "peer" else ours)(phi, DEPTH, 0)(inputs(N))
+        if who == "libraries":
+            libraries()
+        else:
+            (peer if who == "peer" else ours)(phi, DEPTH, 0)(inputs(N))
         print(spent())
     elif args.serve:
         if args.serve == "peer":

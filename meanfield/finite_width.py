@@ -28,6 +28,7 @@ from meanfield.architecture import (
 from meanfield.arguments import scalar, shown
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.parser import parse
+from meanfield.numeric.quadrature.evaluation import on_arrays
 from meanfield.quantities import FINITE_WIDTH, ONE_INPUT, QUANTITIES, SECOND_ORDER
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.first import begun
@@ -284,7 +285,7 @@ def numeric_rates(
                 raise MeanFieldError(f"{name} must be a number or a formula in l here, but {shown(value)} was given.")
             layers = np.arange(1, 1 + min(depth, 10**5), dtype=float) if isinstance(depth, int) else np.ones(1)
             with np.errstate(all="ignore"):
-                rates = np.broadcast_to(sp.lambdify(l, e, modules="numpy")(layers), layers.shape)
+                rates = np.broadcast_to(on_arrays((l,), e)(layers), layers.shape)
             bad = ~(np.isfinite(rates) & (rates >= 0))
             if bad.any():
                 raise MeanFieldError(

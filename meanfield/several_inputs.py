@@ -15,6 +15,7 @@ from meanfield.finite_width import RATES, plain, rates_of
 from meanfield.functions.activations import Activation
 from meanfield.functions.parser import expression, number
 from meanfield.numeric.many_inputs import DEEPEST, Correlators, iterate
+from meanfield.numeric.quadrature.evaluation import on_arrays
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.walk import Walk
 from meanfield.symbolic.finite_width.ensembles import Ensemble, ensemble_of
@@ -175,7 +176,7 @@ def _layers(deviations: Mapping[str, Any], rates: Mapping[str, Any], depth: int,
             if e.free_symbols - {l}:
                 raise MeanFieldError(f"{name} must be a number or a formula in l here, but {shown(value)} was given.")
             with np.errstate(all="ignore"):
-                values = sp.lambdify(l, e, modules="numpy")(np.arange(1, 1 + depth, dtype=float))
+                values = on_arrays((l,), e)(np.arange(1, 1 + depth, dtype=float))
             found[name] = _per_layer(name, np.broadcast_to(values, depth), depth)
         else:
             found[name] = _per_layer(name, value, depth)

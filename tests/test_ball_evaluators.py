@@ -4,11 +4,13 @@ wider; averages and critical points that use them."""
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import random
 import re
 import statistics
 
+import mpmath as mp
 import pytest
 import sympy as sp
 from flint import acb, arb, fmpq
@@ -19,6 +21,7 @@ from meanfield.balls.functions import _BALLS
 from meanfield.balls.straight_line import compile_program
 from meanfield.functions.activations import activation
 from meanfield.functions.series.ball_series import ball_series, coefficients
+from meanfield.heads import records
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages import enclosure
 from meanfield.symbolic.averages.node import _surely_not_odd, average
@@ -416,3 +419,51 @@ def test_the_approach_to_a_critical_point_is_computed_when_it_is_asked_for():
     assert abs(point.zeta.value - sp.Float("608.1240766481", 13)) < 1e-9 and "laws" not in done
     assert point.side == "attracts from below, repels above" and point.law_K.law.terms and "laws" in done
     assert point.law_J.exponent == -point.zeta.value and abs(point.A.value * point.c_n.value - 1) < 1e-20
+
+
+POWERS = (
+    sp.sqrt(sigmoid(z)) + sp.Rational(1, 10**6),
+    z**2 * sigmoid(z) ** sp.Rational(3, 5),
+    sp.sech(z) ** sp.Rational(1, 3) + sigmoid(2 * z) ** sp.Rational(7, 10),
+)
+
+
+@pytest.mark.parametrize("e", POWERS, ids=str)
+def test_powers_of_what_vanishes_nowhere(e):
+    """Where such a function is small, a ball of its power is all that a wide interval needs: averages at a large
+    variance, which took minutes, against mpmath in pieces."""
+    with mp.workdps(40):
+        f = sp.lambdify(z, e, [{"sigmoid": lambda u: 1 / (1 + mp.exp(-u)), "sech": mp.sech}, "mpmath"])
+        for K in (4, 10**12):
+            s, scales = mp.sqrt(K), [*range(13), *(mp.mpf(10) ** -k for k in range(1, 9))]
+            walls = sorted({sign * w for sign in (1, -1) for w in scales if w == 0 or w * s > 1e-3})
+            exact = mp.quad(lambda t, s=s: f(s * t) * mp.npdf(t), walls)
+            ball = balls.certified(average(e, K), 20)
+            assert abs(mp.mpf(ball.mid().str(30, radius=False)) - exact) < 1e-15 * abs(exact)
+
+
+def test_heads_without_zeros():
+    """By the argument principle, zeros less poles in a rectangle: as many as there are poles."""
+
+    def turns(h):
+        corners = [mp.mpc(4, -4), mp.mpc(4, 4), mp.mpc(-4, 4), mp.mpc(-4, -4)]
+        total = 0
+        for a, b in zip(corners, corners[1:] + corners[:1]):
+            steps = [h(a + (b - a) * k / mp.mpf(400)) for k in range(401)]
+            total += sum(mp.arg(q / p) for p, q in itertools.pairwise(steps))
+        return int(mp.nint(total / (2 * mp.pi)))
+
+    found = {head.name for head in records("zero_free")}
+    assert {"sigmoid", "sech", "exp"} <= found and not found & {"tanh", "softplus", "erf", "sinh"}
+    poles = {"sigmoid": 2, "sech": 2, "exp": 0}
+    for head in records("zero_free"):
+        assert turns(head.mpmath) == -poles.get(head.name, 0), head
+    assert turns(mp.tanh) == 3 - 2, "control: zeros at 0 and ±iπ, poles at ±iπ/2"
+
+
+def test_control_powers_of_what_vanishes_are_not_finite_where_they_branch():
+    assert not balls.compile_ball(sp.sqrt(1 + z), (z,))((acb(arb(-1, 1), arb(0, 2)),), True).is_finite()
+    left = (acb(arb(-9, 3), arb(0, 9)),)
+    assert balls.compile_ball(sp.sqrt(sp.exp(z) * sigmoid(z / 9)), (z,))(left, True).is_finite()
+    assert not balls.compile_ball(sp.sqrt(sp.tanh(z) + 1), (z,))(left, True).is_finite()
+    assert not balls.compile_ball(sp.sqrt(sigmoid(z)), (z,))((acb(arb(0, 1), arb(0, 9)),), True).is_finite(), "poles"

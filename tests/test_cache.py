@@ -62,6 +62,28 @@ def test_the_key_depends_on_the_versions(monkeypatch):
     assert cache.key("K") == before
 
 
+KEYS = """
+import meanfield as mf
+from meanfield.numeric.lowering.assembly import described
+for phi in ("gelu", "z*erf(z) + exp(-z**2)"):
+    for given in ({}, {"residual": True}, {"norm": "act"}, {"architecture": "preln"}):
+        theory = mf.derive(phi, **given)
+        print(described(theory.recursion("K", "J", "Theta")), described(theory.recursion("K_aa", "K_bb", "K_ab")))
+"""
+
+
+@pytest.mark.slow
+def test_keys_are_the_same_in_every_process():
+    """Sums are written as they stand, and how SymPy orders their terms must not depend on hashes of this process."""
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", KEYS], env=os.environ | {"PYTHONHASHSEED": seed}, stdout=subprocess.PIPE, check=True
+        ).stdout
+        for seed in ("0", "1", "2")
+    }
+    assert len(found) == 1 and len(found.pop()) > 10_000
+
+
 PROGRAM = """
 import meanfield as mf
 print(mf.derive("erf").propagate(sigma_w=1.5, sigma_b=0.1, depth=3, quantities=("K",)).K[-1].hex())

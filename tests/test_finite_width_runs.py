@@ -9,7 +9,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.numeric.lowering import assembly
+from meanfield.numeric.lowering import assembly, generation
 from meanfield.quantities import CORRELATORS, QUANTITIES
 from meanfield.symbolic.finite_width.correlators import correlator_map
 from meanfield.symbolic.finite_width.recursions import ORDER
@@ -141,13 +141,13 @@ def test_without_the_series_digits_are_lost(monkeypatch):
         true = float(oracle.next_layer(start, ["V"], "orthogonal", {"C_W": mp.mpf(1)}, averages)["V"])
 
     def error():
-        text, arrays = assembly._generate(recursion)
+        text, arrays = generation.generated(recursion)
         lowered = assembly.Lowered(recursion, assembly.module_of("tried", text, arrays), (0.0,))
         sigma = np.array([float(p == "sigma_w") for p in lowered.parameters]).reshape(-1, 1, 1)
         return abs(lowered.run(np.array([[1e-8, 0.0]]), sigma, 2, True, False)[0][0, 0, 1] / true - 1)
 
     assert error() < 1e-13
-    monkeypatch.setattr(assembly, "steadied", lambda r: (r, 0.0))
+    monkeypatch.setattr(generation, "steadied", lambda r: (r, 0.0))
     assert error() > 1e-9
 
 

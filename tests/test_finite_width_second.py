@@ -11,7 +11,7 @@ import sympy as sp
 from scipy.special import ndtr
 
 import meanfield as mf
-from meanfield.numeric.lowering import assembly
+from meanfield.numeric.lowering import assembly, generation
 from meanfield.quantities import QUANTITIES, SECOND_ORDER
 from meanfield.symbolic.finite_width.correlators import correlator_map, in_averages
 from meanfield.symbolic.finite_width.ensembles import ensemble_of
@@ -353,7 +353,7 @@ def test_without_the_series_digits_are_lost(monkeypatch):
         true = float(oracle.next_layer(start, of, 1, 0, True)["V6"])
 
     def error():
-        text, arrays = assembly._generate(recursion)
+        text, arrays = generation.generated(recursion)
         lowered = assembly.Lowered(recursion, assembly.module_of("tried", text, arrays), (0.0,))
         sigma = np.array([float(p == "sigma_w") for p in lowered.parameters]).reshape(-1, 1, 1)
         begin = np.array([[1e-8] + [0.0] * (len(recursion.state) - 1)])
@@ -361,7 +361,7 @@ def test_without_the_series_digits_are_lost(monkeypatch):
         return abs(lowered.run(begin, sigma, 2, True, False)[0][0, 0, place] / true - 1)
 
     assert error() < 1e-13
-    monkeypatch.setattr(assembly, "steadied", lambda r: (r, 0.0))
+    monkeypatch.setattr(generation, "steadied", lambda r: (r, 0.0))
     assert error() > 1e-2
 
 

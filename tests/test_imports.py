@@ -77,7 +77,7 @@ numeric.lowering.loops numeric.lowering.stages numeric.lowering.lockstep numeric
 numeric.lowering.scalar numeric.lowering.pairs
 numeric.lowering.stretches numeric.lowering.parametric_check numeric.lowering.parametric numeric.lowering.chords
 numeric.lowering.chord_check numeric.lowering.near_zero numeric.lowering.canonical
-numeric.lowering.evaluators numeric.lowering.assembly
+numeric.lowering.evaluators numeric.lowering.generation numeric.lowering.assembly
 numeric.tokens.functions numeric.tokens.expansions numeric.tokens.fields numeric.tokens.walk numeric.tokens.sampling
 numeric.phase numeric.places numeric.starts numeric.solvers numeric.gradients numeric.memory numeric.fluctuations
 numeric.pair_corrections numeric.correlations numeric.neutrality numeric.sampled numeric.sweeps numeric.widths
@@ -88,7 +88,8 @@ presentation.figures presentation.bias_figures presentation.tables presentation.
 presentation.phase_regions presentation.phase_orders presentation.phase_maps presentation.phase_tables
 verbs.positions verbs.maps verbs.values verbs.selection verbs.places verbs.running verbs.sampling verbs.laws
 verbs.diagrams
-kernels.rows kernels.series kernels.sums kernels.plans kernels.generate kernels.tangents kernels.compiled
+kernels.rows kernels.series kernels.sums kernels.plans kernels.generate kernels.sources kernels.tangents
+kernels.compiled
 kernels.data kernels.pairs kernels.gradients kernels.blocks kernels.matrices kernels.gaussian_processes
 theory deriving
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices

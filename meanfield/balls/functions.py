@@ -80,6 +80,20 @@ def _number_of(e: sp.Expr, memory: dict[sp.Expr, acb]) -> acb:
     return _head(e, _number(e.args[0], memory))
 
 
+def _power_off_zero(u: acb, w: acb, analytic: bool) -> acb:
+    """u^w, of a u that is positive on the real line and analytic without zeros on the ball of the variables.
+
+    There u^w is analytic, whatever the ball of u covers: it is the branch that is positive on the real line. Where the
+    principal one is not known to be that branch, |u|^w is all that is said: enough where u is small.
+    """
+    value = u.pow(w, analytic=analytic)
+    if value.is_finite() or not u.is_finite():
+        return value
+    size = arb(u.abs_upper()) if w.real > 0 else arb(u.abs_lower())
+    radius = (size ** w.real).abs_upper()
+    return acb(arb(0, radius), arb(0, radius)) if radius.is_finite() else value
+
+
 _BALLS = Arithmetic(
     head=_ball,
     number=_number,
@@ -88,6 +102,7 @@ _BALLS = Arithmetic(
     power=lambda u, w, a: u.pow(w, analytic=a),
     joint=lambda together: together.ball,
     complaint=_unknown,
+    off_zero=_power_off_zero,
 )
 
 

@@ -34,7 +34,8 @@ class Arithmetic:
     head: of a SymPy class, a function of (value, analytic) or the name of a method that has no branch cut, None where
     there is none; number: a constant expression at the current precision, with a memory of parts already known; exact:
     an integer or a dyadic rational as a value that every precision shares; root, power: √v and v^w (None: refused);
-    joint: what computes heads that go together; complaint: the error for an unknown head.
+    off_zero: v^w of a v that vanishes nowhere (None: as of any); joint: what computes heads that go together;
+    complaint: the error for an unknown head.
     """
 
     head: Callable[[type], str | Callable[[Any, bool], Any] | None]
@@ -44,6 +45,7 @@ class Arithmetic:
     power: Callable[[Any, Any, bool], Any] | None
     joint: Callable[[Joint], Callable[[Any, bool, bool], tuple]]
     complaint: Callable[[sp.Expr], MeanFieldError]
+    off_zero: Callable[[Any, Any, bool], Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -274,6 +276,9 @@ class _Writer:
             constants, factors = (tuple((v, k * n) for v, k in part) for part in (base.constants, factors))
             return _Monomial(base.q**n, constants, factors)
         names = [f"v{self.slot(m)}" if m.factors else self.constant(m.q, m.constants) for m in (base, power)]
+        if self.arithmetic.off_zero is not None and not power.factors and _zero_free(e.base):
+            head = self.named(self.arithmetic.off_zero)
+            return _value(self.value(("off zero", *names), f"{head}({names[0]}, {names[1]}, a)"))
         if (2 * e.exp).is_Integer:
             root = self.value(("sqrt", names[0]), f"{self.named(self.arithmetic.root)}({names[0]}, a)")
             return _value(root, int(2 * e.exp))
@@ -324,6 +329,18 @@ class _Writer:
 
 def _value(v: int, n: int = 1) -> _Monomial:
     return _Monomial(sp.S.One, (), ((v, n),))
+
+
+def _zero_free(e: sp.Expr) -> bool:
+    """Whether an expression is known to be positive on the real line, and without zeros wherever it is analytic."""
+    if e.is_number:
+        return bool(e.is_positive)
+    if e.is_Mul:
+        return all(map(_zero_free, e.args))
+    if e.is_Pow and e.base is not sp.E:
+        return _zero_free(e.base)
+    record = head_of(e)
+    return record is not None and record.zero_free and record.values[0] == 0
 
 
 def _product(parts: list[_Monomial]) -> _Monomial:

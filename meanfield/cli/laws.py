@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,14 +25,15 @@ from meanfield.cli.options import (
     option,
 )
 from meanfield.cli.reading import number, rate, theory_of
-from meanfield.presentation.phase_orders import PhaseOrders, order
-from meanfield.presentation.phase_tables import PhaseTable, equation
 from meanfield.presentation.tables import Row, Table
 from meanfield.quantities import CORRELATORS
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.naming import describe
-from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw
 from meanfield.theory import Theory
+
+if TYPE_CHECKING:
+    from meanfield.presentation.phase_orders import PhaseOrders
+    from meanfield.presentation.phase_tables import PhaseTable
 
 AT_POINTS = ("K", "J", "c", "gamma", "fisher")  # quantities whose laws at critical points are printed without σ's
 
@@ -150,6 +151,8 @@ def _of_correlators(
     json: bool,
 ) -> None:
     """The laws of Θ and of normalized correlators, at one place or at each critical point."""
+    from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw
+
     places: list[tuple[str, dict[str, Any]]] = [(", ".join(f"{k} = {v}" for k, v in values.items()), values)]
     if not values:
         places = []
@@ -214,6 +217,8 @@ def _at_points(theory: Theory, quantity: str) -> list[Row]:
 
 def _scheduled(act, network, decay, total, quantity, values, correlation, orders, order, latex, json) -> None:
     """The laws of a full residual network: at given exponents one, else the table over those left out."""
+    from meanfield.presentation.phase_orders import PhaseOrders
+
     if correlation is not None:
         raise MeanFieldError("--correlation is of two inputs; laws of full_residual are those of one.")
     fixed = decays(decay or "")
@@ -238,6 +243,8 @@ def _scheduled(act, network, decay, total, quantity, values, correlation, orders
 
 def table_data(table: PhaseTable) -> dict[str, Any]:
     """A phase table for JSON: each row its conditions and laws."""
+    from meanfield.presentation.phase_tables import equation
+
     rows = [
         {
             "conditions": row.conditions(),
@@ -258,6 +265,8 @@ def table_data(table: PhaseTable) -> dict[str, Any]:
 
 def orders_data(table: PhaseOrders) -> dict[str, Any]:
     """The same up to constant factors: each row its regions and laws."""
+    from meanfield.presentation.phase_orders import order
+
     rows = [
         {
             "regions": row.conditions(),

@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
@@ -20,7 +20,6 @@ from meanfield import printed
 from meanfield.architecture import FIRST, WEIGHTS, LayerNorm, Network, Nonlinearity, Param, Residual, Sequential, mlp
 from meanfield.functions.activations import Activation, activation, activations
 from meanfield.presentation.figures import FORMATS, plot_run, save, write_whole
-from meanfield.presentation.phase_tables import ScheduledLaw, quantity_tex
 from meanfield.presentation.tables import APART, Row, Table, law_latex, slopes, title
 from meanfield.quantities import QUANTITIES
 from meanfield.results import MeanFieldError, Solution, Status
@@ -30,6 +29,9 @@ from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.recursion import closed
 from meanfield.tex.names import tex
 from meanfield.theory import Theory
+
+if TYPE_CHECKING:
+    from meanfield.presentation.phase_tables import ScheduledLaw
 
 Laws = dict[str, DepthLaw | MeanFieldError]
 COLUMNS = printed.COLUMNS
@@ -82,6 +84,8 @@ def derivation_data(theory: Theory, laws: Laws, table: Table) -> dict[str, Any]:
 
 def law_data(law: DepthLaw | ScheduledLaw) -> dict[str, Any]:
     """A large-depth law: quantity ~ C l^exponent exp(rate l^rate_power); terms are those of K, c or γ, or of log J."""
+    from meanfield.presentation.phase_tables import ScheduledLaw
+
     if isinstance(law, ScheduledLaw):
         found: dict[str, Any] = {"of": law.quantity, "law": law.text(), "latex": law.latex(), "regime": law.regime}
         if law.corrections is not None:
@@ -220,6 +224,8 @@ def law_rows(
     quantity: str, law: DepthLaw | ScheduledLaw | MeanFieldError, section: str, digits: bool = False
 ) -> list[Row]:
     """A large-depth law as table rows (with `digits`, also as decimals); one that is not known says why."""
+    from meanfield.presentation.phase_tables import ScheduledLaw, quantity_tex
+
     if isinstance(law, ScheduledLaw):
         value, of = (law.growth.log, "log ") if law.growth.leading else (law.expr, "")
         rows = [Row(section, f"{of}{quantity}", value, quantity_tex(quantity), f"{law.regime} ({law.basin})")]

@@ -180,6 +180,14 @@ class Head:
         named = (lambda u: self.function(u)) if own else (lambda u: rest(sp.Symbol(self.name), sp.Integer(side), u))
         return End(end.limit, end.size, end.rate, end.enclosed, named, end.series, end.small)
 
+    @cached_property
+    def zero_free(self) -> bool:
+        """Whether h is known to have no zero in the complex plane: no factor but e^u can vanish, and that does not."""
+        y = sp.Dummy("y", positive=True)
+        if self.exponential is None or not self.exponential(y).is_rational_function(y):
+            return False
+        return len(sp.Poly(sp.numer(sp.together(self.exponential(y))), y).terms()) == 1
+
     def end(self, side: int) -> End | PowerEnd | None:
         return self.ends[0 if side > 0 else 1]
 

@@ -86,15 +86,10 @@ def _indent(lines: list[str], by: int) -> str:
     return "".join(" " * by + line + "\n" for line in lines)
 
 
-def parameters(plan: Plan) -> list[str]:
-    """The names of the numbers that come with each layer, in the order of the rows of `sigma`."""
-    return [p.name for p in plan.recursion.parameters if p.name not in ("Q0", "c0")]
-
-
 def _layer_head(plan: Plan, names: _Names, row: str, column: str | None) -> tuple[list[str], list[str]]:
     """(what a layer and the row's input bring, what the column's brings)."""
     known = {p.name: names.ids[p] for p in plan.recursion.parameters}
-    first = [f"{known[n]} = sigma[{i}, l]" for i, n in enumerate(parameters(plan))]
+    first = [f"{known[n]} = sigma[{i}, l]" for i, n in enumerate(plan.parameters)]
     first.append("layer = l + 2.0")
 
     def brought(name: str, array: str, at: str) -> list[str]:

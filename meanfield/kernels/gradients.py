@@ -9,9 +9,9 @@ import numpy as np
 import sympy as sp
 
 from meanfield.kernels import rows
-from meanfield.kernels.compiled import LEAST, RUNGS, block_loop
+from meanfield.kernels.compiled import RUNGS, block_loop
 from meanfield.kernels.pairs import Network, Side, block_of, side_of
-from meanfield.kernels.plans import NotCovered
+from meanfield.kernels.plans import LEAST, NotCovered
 from meanfield.kernels.tangents import with_tangents
 from meanfield.numeric.lowering.assembly import lower
 
@@ -57,7 +57,7 @@ def gradients(network: Network, X: np.ndarray, Y: np.ndarray | None, names: tupl
                     a, b = a.full(), b.full()
                 tables += [a.a, b.a, a.tails, b.tails, (a.first, a.step)]
             values = [held[v.name] for v in loop.plan.state]
-            sigma = network.sigma(loop.parameters)
+            sigma = network.sigma(loop.plan.parameters)
             loop.run(first, *values, NA, NB, sigma, network.depth, LEAST, RUNGS, flags, *tables)
         for i, n in enumerate(names):
             out[:, :, i] = held[f"d{which}_by_{n}"]

@@ -16,9 +16,9 @@ import sympy as sp
 from meanfield.arguments import choice, path, provides, shown, whole
 from meanfield.arguments import names as names_of
 from meanfield.kernels.blocks import Journal, Work, fill, product
-from meanfield.kernels.compiled import LEAST
 from meanfield.kernels.data import inputs
 from meanfield.kernels.pairs import Network, side_of
+from meanfield.kernels.plans import LEAST
 from meanfield.limits import require_memory
 from meanfield.numeric.solvers import checked
 from meanfield.results import MeanFieldError, one_line

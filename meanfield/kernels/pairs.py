@@ -16,8 +16,8 @@ import numpy as np
 import sympy as sp
 
 from meanfield.kernels import rows
-from meanfield.kernels.compiled import LEAST, RUNGS, Loop, block_loop, few_loop
-from meanfield.kernels.plans import NotCovered
+from meanfield.kernels.compiled import RUNGS, Loop, block_loop, few_loop
+from meanfield.kernels.plans import LEAST, NotCovered
 from meanfield.kernels.series import Series
 from meanfield.numeric.lowering.assembly import Lowered, lower
 from meanfield.numeric.solvers import first_value
@@ -292,7 +292,7 @@ def _by_blocks(network: Network, left: Side, right: Side, first, held, flags, le
             a, b = a.full(), b.full()
         tables += [a.a, b.a, a.tails, b.tails, (a.first, a.step)]
     values = [held[v.name] for v in loop.plan.state]
-    sigma = network.sigma(loop.parameters)
+    sigma = network.sigma(loop.plan.parameters)
     loop.run(first, *values, left.brought, right.brought, sigma, network.depth, least, RUNGS, flags, *tables)
 
 
@@ -349,7 +349,7 @@ def _followed(network: Network, loop: Loop, KX, KY, distance, tilt, K_ab, out) -
     for g in loop.groups:
         one = series[loop.plan.groups[g][0]]
         tables += [np.ascontiguousarray(one.a.transpose(0, 2, 1)), one.tails, (one.first, one.step)]
-    sigma = network.sigma(loop.parameters)
+    sigma = network.sigma(loop.plan.parameters)
     pair = index[: KX.size], index[KX.size :]
     loop.run(*pair, *values, brought, sigma, network.depth, RUNGS, flags, *tables)
     for n in out:

@@ -19,6 +19,7 @@ from meanfield.symbolic.steps import Step
 from meanfield.symbols import K, K_aa, K_bb, Z, distance
 
 SIDES = (K_aa, K_bb)
+LEAST = 1e-4  # 1 - c from which on a covariance says how far two inputs are apart
 PROBES = np.array([0.31, 0.87, 1.73, 2.9, -0.23, -0.71, -1.37, -2.3])
 
 
@@ -70,6 +71,11 @@ class Plan:
     def state(self) -> tuple[StateVar, ...]:
         """What is carried of a pair."""
         return tuple(v for v in self.recursion.state if v.symbol not in self.alone)
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names of the numbers that come with each layer, in the order of the rows of `sigma`."""
+        return [p.name for p in self.recursion.parameters if p.name not in ("Q0", "c0")]
 
     def side(self, e: sp.Expr) -> str | None:
         """"a" or "b" of a formula of one input alone ("a" of one that holds neither), None of one of both."""
@@ -200,12 +206,11 @@ def _product(found: Plan, node: Average) -> Pairing:
     for i, (one, other, cov) in enumerate(found.groups):  # the same once more, or the derivative of what is there
         left, right = found.expansions[one], found.expansions[other]
         if (left.variance, right.variance) == (v, w) and (cov == (A, AB, B) or len(cov) != 3 or _is_apart(cov)):
-            p, q = _ratio(f, left.f), _ratio(g, right.f)
-            if p is not None and q is not None:
-                return Pairing(node, "product", i, p * q)
-            p, q = _ratio(f, left.slope), _ratio(g, right.slope)
-            if p is not None and q is not None:
-                return Pairing(node, "slope", i, p * q)
+            known = ("product", left.f, right.f), ("slope", left.slope, right.slope)
+            for kind, *own in sorted(known, key=lambda k: _bare(k[1])[1] != _bare(f)[1]):  # by words before by numbers
+                p, q = _ratio(f, own[0]), _ratio(g, own[1])
+                if p is not None and q is not None:
+                    return Pairing(node, kind, i, p * q)
     i = _group(found, _expansion(found, f, v), _expansion(found, g, w), (A, AB, B))
     return Pairing(node, "product", i)
 
@@ -215,10 +220,18 @@ def _is_apart(cov: tuple[sp.Expr, ...]) -> bool:
     return cov[1].has(distance)
 
 
+def _bare(f: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+    """The numbers before a function, and the function without them."""
+    content, rest = f.primitive()
+    factor, rest = rest.as_independent(Z[0], as_Add=False)
+    return content * factor, rest
+
+
 def _ratio(f: sp.Expr, g: sp.Expr) -> float | None:
     """f/g where it is a number."""
-    if f == g:
-        return 1.0
+    (c, one), (d, other) = _bare(f), _bare(g)
+    if one == other:
+        return float(c / d)
     p, q = evaluate(f, PROBES), evaluate(g, PROBES)
     with np.errstate(all="ignore"):
         r = p[q != 0] / q[q != 0]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from meanfield.numeric.lowering import helpers, printing
-from meanfield.numeric.lowering.assembly import VERSION
 from meanfield.numeric.lowering.evaluators import MARGIN, ROUNDING, Functions
+from meanfield.numeric.lowering.modules import VERSION
 from meanfield.numeric.lowering.stretches import parts
 from meanfield.symbolic.averages.stretch import Stretch
 

@@ -23,8 +23,8 @@ from meanfield.limits import tick
 from meanfield.numeric.gap_source import generate
 from meanfield.numeric.gap_tables import Panel, tables
 from meanfield.numeric.lowering import cache
-from meanfield.numeric.lowering.assembly import VERSION, module_of
-from meanfield.numeric.lowering.modules import Module, T
+from meanfield.numeric.lowering.assembly import module_of
+from meanfield.numeric.lowering.modules import VERSION, Module, T
 from meanfield.symbolic.averages.stretch import Stretch, stretch
 from meanfield.symbols import K, Z, distance
 

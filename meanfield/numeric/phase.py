@@ -16,10 +16,10 @@ import numpy as np
 import sympy as sp
 
 from meanfield.numeric.lowering import cache, loops, printing
-from meanfield.numeric.lowering.assembly import VERSION, described, module_of
+from meanfield.numeric.lowering.assembly import described, module_of
 from meanfield.numeric.lowering.evaluators import averages
 from meanfield.numeric.lowering.helpers import HEADER, helpers_for
-from meanfield.numeric.lowering.modules import Module, T
+from meanfield.numeric.lowering.modules import VERSION, Module, T
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.recursion import Recursion

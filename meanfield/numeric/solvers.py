@@ -14,6 +14,7 @@ import sympy as sp
 from meanfield.arguments import refuse_not_real, shown, whole
 from meanfield.limits import require_memory, require_steps
 from meanfield.numeric.lowering.assembly import Lowered, lower
+from meanfield.numeric.quadrature.evaluation import on_arrays
 from meanfield.numeric.starts import NAMES, pair_start, two_norms_start
 from meanfield.quantities import QUANTITIES
 from meanfield.results import MeanFieldError, Status, one_line
@@ -372,7 +373,7 @@ def checked(name: str, value, domain: Domain = _ANYWHERE) -> np.ndarray:
 @lru_cache(maxsize=256)
 def _function(formula: sp.Expr, symbols: tuple[sp.Symbol, ...]):
     """A start or a readout as a NumPy function."""
-    return sp.lambdify(symbols, formula, modules="numpy")
+    return on_arrays(symbols, formula)
 
 
 def first_value(formula: sp.Expr, values: dict[str, Any]) -> Any:

@@ -10,6 +10,7 @@ import sympy as sp
 
 from meanfield.arguments import choice
 from meanfield.functions.parser import number
+from meanfield.numeric.quadrature.evaluation import on_arrays
 from meanfield.presentation.figures import LOOK, WIDTH, require
 from meanfield.results import MeanFieldError
 
@@ -70,7 +71,7 @@ def _rows_at(table: Any, values: Mapping[sp.Symbol, np.ndarray]) -> np.ndarray:
         if node.form is None:
             field[mask] = index[id(node)]
             return
-        form = np.broadcast_to(sp.lambdify(list(values), node.form, "numpy")(*values.values()), field.shape)
+        form = np.broadcast_to(on_arrays(list(values), node.form)(*values.values()), field.shape)
         for signs, part in node.parts:
             side = np.zeros_like(mask)
             for s in signs:

@@ -19,7 +19,6 @@ from meanfield.arguments import shown, whole
 from meanfield.functions.parser import number
 from meanfield.quantities import COVARIANCES
 from meanfield.results import MeanFieldError, Solution, Status
-from meanfield.symbolic.asymptotics.depth import DepthLaw
 from meanfield.symbolic.averages.common import Common
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.averages.sphere import SphereAverage
@@ -27,9 +26,6 @@ from meanfield.symbolic.blocks.batch import CONSTANT
 from meanfield.symbolic.blocks.exchangeable import SMALLEST, carried, exchangeable, kind_of
 from meanfield.symbolic.blocks.first import begun
 from meanfield.symbolic.blocks.recursions import skip_strength, variable
-from meanfield.symbolic.criticality.lines import CriticalLine, line_of
-from meanfield.symbolic.criticality.phases import Phase
-from meanfield.symbolic.fixed_points.points import FixedPoint, FixedPoints
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbolic.steps import Step
 from meanfield.symbols import Q0, J, K, K_ab, Z, c_J, sigma_w
@@ -39,6 +35,10 @@ if TYPE_CHECKING:
 
     from meanfield.numeric.solvers import Run
     from meanfield.presentation.diagrams import PhaseDiagram
+    from meanfield.symbolic.asymptotics.depth import DepthLaw
+    from meanfield.symbolic.criticality.lines import CriticalLine
+    from meanfield.symbolic.criticality.phases import Phase
+    from meanfield.symbolic.fixed_points.points import FixedPoint, FixedPoints
 
 NAMES = ("K", "K_ab", "J", "J_ab", "Theta", "Theta_ab")
 READ = ("c",)  # read off them
@@ -231,6 +231,8 @@ def line(recursion: Recursion, block: Block, of: str, size: int | None) -> Criti
             "A critical line was asked for, but J behind a BatchNorm of φ(z) is an average over what a batch shares, "
             "which is not solved for sigma_w and sigma_b; ask phase at a place, or phase_diagram."
         )
+    from meanfield.symbolic.criticality.lines import line_of
+
     if not is_exact(block, size):
         recursion = recursion.map(_floats)
     return line_of(recursion, of, mu=skip_strength(block))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from meanfield.architecture import Param, activations_of
 from meanfield.arguments import flag
 from meanfield.arguments import names as names_of
-from meanfield.finite_width import has_skip, held_apart, prepared, refuse_zero, remembering
 from meanfield.functions.activations import activation
 from meanfield.quantities import COVARIANCES, EQUAL_NORMS, FINITE_WIDTH, GRADIENTS, TWO_INPUTS, UNEQUAL_NORMS
 from meanfield.results import InfiniteAverage, MeanFieldError
@@ -104,6 +103,8 @@ def run(
     elif given_rates or set(wanted) & set(FINITE_WIDTH):
         if pair:
             raise MeanFieldError(f"{listed(FINITE_WIDTH)} are of one input here; leave correlation= out.")
+        from meanfield.finite_width import has_skip, held_apart, prepared, refuse_zero
+
         if has_skip(theory.block):
             return _remembering(theory, wanted, given_rates, places, settings, begin, parameters)
         recursion, values = prepared(theory.block, theory.first, wanted, given_rates, input_ratio, depth)
@@ -167,6 +168,7 @@ def _positions(theory: Maps, places: dict, settings: dict, begin: dict, paramete
 
 def _remembering(theory: Maps, wanted, rates, places: dict, settings: dict, begin: dict, parameters: dict):
     """A run of a network with a skip with quantities of order 1/n, which no map of one layer carries."""
+    from meanfield.finite_width import refuse_zero, remembering
     from meanfield.numeric.fluctuations import with_corrections
 
     theory, parameters = numbered(theory, parameters)

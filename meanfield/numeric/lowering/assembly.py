@@ -14,23 +14,11 @@ from types import ModuleType
 import numpy as np
 import sympy as sp
 
-from meanfield.numeric.lowering import (
-    cache,
-    elementary,
-    lockstep,
-    loops,
-    printing,
-)
-from meanfield.numeric.lowering.evaluators import DIRECT_WEIGHT, MARGIN, averages
-from meanfield.numeric.lowering.helpers import COMPILED, HEADER, INLINED, helpers_for
-from meanfield.numeric.lowering.modules import Module, T
-from meanfield.numeric.lowering.near_zero import steadied
-from meanfield.numeric.lowering.stages import branch_free
+from meanfield.numeric.lowering import cache, elementary, lockstep, loops
+from meanfield.numeric.lowering.modules import DIRECT_WEIGHT, VERSION, Module, T
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import Integrand
 from meanfield.symbolic.recursion import Recursion
-
-VERSION = "0.3.0"
 
 
 @dataclass(frozen=True)
@@ -127,38 +115,33 @@ def lower(recursion: Recursion) -> Lowered:
     name = cache.key(described(recursion))
     stored = cache.read(name)
     if stored is None:
-        text, arrays = _generate(recursion)
+        from meanfield.numeric.lowering.generation import generated  # what derives functions and tables
+
+        text, arrays = generated(recursion)
         cache.write(name, text, arrays)
         stored = (text, arrays)
     arrays = stored[1]
     return Lowered(recursion, module_of(name, *stored), tuple(arrays["errors"]), float(arrays["limit"]))
 
 
+def tree(e: object) -> str:
+    """An expression as text, sums as they stand: by default SymPy sorts their terms, for which it wants the digits of
+    averages that hold no symbol."""
+    return sp.srepr(e, order="none")
+
+
 def described(recursion: Recursion) -> str:
     """Text that two recursions share only if their compiled forms are the same."""
-    steps = [f"{sp.srepr(step.lets)}|{sp.srepr(step.next)}" for step in recursion.steps]
+    steps = [f"{tree(step.lets)}|{tree(step.next)}" for step in recursion.steps]
     bodies = (a.expr for n in loops.placeholders(recursion) for a in n.args if isinstance(a, Integrand))
-    nodes = sorted(map(sp.srepr, bodies))
+    nodes = sorted(map(tree, bodies))
     carries = [str(v.carry) for v in recursion.state]
-    closer = sp.srepr(recursion.closer)
+    closer = tree(recursion.closer)
     held = [p.name for p in recursion.parameters]  # their places in the code, those of the start among them
-    return "|".join([VERSION, *steps, f"{recursion.names}{carries}{sp.srepr(recursion.layer)}{closer}{held}", *nodes])
+    return "|".join([VERSION, *steps, f"{recursion.names}{carries}{tree(recursion.layer)}{closer}{held}", *nodes])
 
 
 def module_of(name: str, source: str, arrays: dict[str, np.ndarray]) -> Module:
     """The stored module and its tables."""
     tables = tuple(arrays[f"T{i}"] for i in range(sum(key.startswith("T") for key in arrays)))
     return Module(name, source, tables, float(arrays["weight"]))
-
-
-def _generate(recursion: Recursion) -> tuple[str, dict[str, np.ndarray]]:
-    recursion, error = steadied(recursion)
-    found = averages(recursion)
-    if error:
-        found.arrays["errors"] = np.append(found.arrays["errors"], MARGIN * error)
-    loop = lockstep.text(loops.loop(recursion, found.calls, found.text, found.held))
-    head = HEADER.format(version=VERSION, summary="\n".join([str(recursion), "", *found.notes]))
-    functions = printing.decorated(found.text, COMPILED)
-    for name in branch_free(found.text):
-        functions = functions.replace(f"{COMPILED}\ndef {name}(", f"{INLINED}\ndef {name}(")
-    return head + helpers_for(found.text + loop) + functions + loop, found.arrays

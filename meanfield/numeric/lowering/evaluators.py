@@ -23,6 +23,7 @@ from meanfield.numeric.lowering.canonical import canonical, inputs, sine2, writt
 from meanfield.numeric.lowering.chord_check import error as chord_error
 from meanfield.numeric.lowering.direct import direct
 from meanfield.numeric.lowering.direct import measured as direct_error
+from meanfield.numeric.lowering.modules import DIRECT_WEIGHT
 from meanfield.numeric.lowering.pairs import pair
 from meanfield.numeric.lowering.parametric_check import stretch_error as parametric_error
 from meanfield.numeric.lowering.printing import code
@@ -42,7 +43,7 @@ from meanfield.symbolic.averages.stretch import Stretch
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbols import K, K_aa, K_bb, Z
 
-DIRECT_WEIGHT, PAIR_WEIGHT = 300.0, 1e6  # work of an average by quadrature at every call, in layers of tables
+PAIR_WEIGHT = 1e6  # as DIRECT_WEIGHT, of averages over several inputs
 MARGIN = 3.0  # between the places where an error is measured it may be larger: up to 2.3 times was seen
 ROUNDING = 2e-15  # no average is claimed to be better: libm and NumPy round differently from one CPU to the next
 

@@ -18,6 +18,7 @@ import sympy as sp
 from meanfield import balls
 from meanfield.limits import tick
 from meanfield.numeric.lowering import printing
+from meanfield.numeric.quadrature import evaluation
 from meanfield.numeric.quadrature import tables as quadrature
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.expansion import at_zero
@@ -265,7 +266,7 @@ def _checked_table(expr, span=(0.0, math.inf)):
 def _values(expr, nodes, rules, gap=0.0):
     """`expr` times e^{gap²/2K} as a function of an array of K, by quadrature under the given rules."""
     names = [sp.Dummy(f"a{i}", real=True) for i in range(len(nodes))]
-    outer = sp.lambdify([K, *names], expr.xreplace(dict(zip(nodes, names))), modules=["numpy"])
+    outer = evaluation.on_arrays([K, *names], expr.xreplace(dict(zip(nodes, names))))
 
     def values(k):
         tick()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
 import sympy as sp
+from sympy.printing.numpy import NumPyPrinter
 
 from meanfield.functions.piecewise import pieces
 from meanfield.heads import numpy_texts, records
@@ -29,6 +30,19 @@ def _functions() -> dict[str, Callable]:
     return {name: compiled(text) for name, text in numpy_texts().items()}
 
 
+def on_arrays(
+    arguments: Sequence[sp.Symbol], expr: sp.Expr, functions: Mapping[str, Callable] = {}, cse: bool = False
+) -> Callable:
+    """`expr` as a function of arrays; functions: what further names stand for.
+
+    `sp.lambdify(…, "numpy")` is the same function, but takes `from numpy import *`: NumPy's test tools, its Fortran
+    compiler and whatever else it loads on request only, four times what all the rest takes.
+    """
+    how = {"fully_qualified_modules": False, "inline": True, "allow_unknown_functions": True}
+    printer = NumPyPrinter(how | {"user_functions": dict(zip(functions, functions))})
+    return sp.lambdify(list(arguments), expr, modules=[functions, vars(np)], printer=printer, cse=cse)
+
+
 @lru_cache(maxsize=512)
 def numpy_function(expr: sp.Expr, others: tuple[sp.Symbol, ...] = ()):
     """A smooth expression in Z[0], and numbers for `others`, as a NumPy function, with the heads' stable forms."""
@@ -36,7 +50,7 @@ def numpy_function(expr: sp.Expr, others: tuple[sp.Symbol, ...] = ()):
     long = [r for r in expr.atoms(sp.Rational) if max(abs(r.p), r.q) >= 2**53]
     expr = expr.xreplace({r: sp.Float(r, 20) for r in long})
     stable = _without_saturation(_over_one_denominator(expr))
-    f = sp.lambdify((Z[0], *others), stable, modules=[_functions(), "numpy"], cse=True)
+    f = on_arrays((Z[0], *others), stable, _functions(), cse=True)
     return lambda x, *more: np.broadcast_to(np.asarray(f(x, *more), dtype=float), x.shape)
 
 

@@ -1,0 +1,27 @@
+"""A recursion as source and tables: its averages as functions, steadied near 0, and the loop over layers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from meanfield.numeric.lowering import lockstep, loops, printing
+from meanfield.numeric.lowering.evaluators import MARGIN, averages
+from meanfield.numeric.lowering.helpers import COMPILED, HEADER, INLINED, helpers_for
+from meanfield.numeric.lowering.modules import VERSION
+from meanfield.numeric.lowering.near_zero import steadied
+from meanfield.numeric.lowering.stages import branch_free
+from meanfield.symbolic.recursion import Recursion
+
+
+def generated(recursion: Recursion) -> tuple[str, dict[str, np.ndarray]]:
+    """(source, arrays) of a recursion's module."""
+    recursion, error = steadied(recursion)
+    found = averages(recursion)
+    if error:
+        found.arrays["errors"] = np.append(found.arrays["errors"], MARGIN * error)
+    loop = lockstep.text(loops.loop(recursion, found.calls, found.text, found.held))
+    head = HEADER.format(version=VERSION, summary="\n".join([str(recursion), "", *found.notes]))
+    functions = printing.decorated(found.text, COMPILED)
+    for name in branch_free(found.text):
+        functions = functions.replace(f"{COMPILED}\ndef {name}(", f"{INLINED}\ndef {name}(")
+    return head + helpers_for(found.text + loop) + functions + loop, found.arrays
