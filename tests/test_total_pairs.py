@@ -122,7 +122,7 @@ def draws(number: int, seed: int):
             way = at(*one)
         except (MeanFieldError, ValueError):
             continue
-        if way.laws and way["K"].of.name == "L":
+        if way.laws and way["K"].of.name == "L" and "add nothing" not in way.regime:  # laws in l, below
             out.append((one, way))
     return out
 
@@ -188,6 +188,35 @@ def test_without_totals_the_laws_are_those_in_l():
     for name in NAMES:
         assert row[name].of.name == "L" and plain[name].of.name == "l"
         assert (row[name].map(lambda e: sp.sympify(e).subs(t, 1)) / plain[name]).terms == ()
+
+
+@pytest.mark.slow
+def test_sources_that_add_nothing_add_nothing():
+    """V = 1 with no L in the weights: the laws are those in l without sources that fall with L, which are judged to
+    block e^10000 with the others in l; here the flow with them grows as that without them."""
+    from test_total_marginal import marginal_place
+
+    draw, found = random.Random(5), 0
+    while found < 60:
+        phi, (beta, total, size) = draw.choice(tuple(KIND)), marginal_place(draw)
+        try:
+            way = at(phi, beta, total, size)
+        except (MeanFieldError, ValueError):
+            continue
+        if "add nothing" not in way.regime or "distance" not in dict(way.laws):
+            continue
+        found += 1
+        early = [0 if d else s for s, d in zip(size, total)]
+        (plain,) = laws(phi, "", beta, (0, 0, 0, 0), early, quantities=NAMES)
+        names = [name for name, _ in way.laws]
+        for name in names:
+            assert way[name].power_of(0) == plain[name].power_of(0)
+            assert way[name].power_of(1) == plain[name].power_of(1)
+        rows = [[judged(phi, beta, total, s, far, [0.0])[0] for far in (125.0, 250.0)] for s in (size, early)]
+        grown = [b - a for a, b in rows]
+        for name in names:
+            n = NAMES.index(name)
+            assert abs(grown[0][n] - grown[1][n]) < 0.06, (phi, beta, total, size, name, grown)
 
 
 def test_a_table_of_two_inputs():
