@@ -11,8 +11,8 @@ from numba import njit
 def _relu(u, r, c):
     """(⟨φ²⟩/q, ⟨(φ_a - φ_b)²⟩/d less that, ⟨φ_a φ_b⟩/q) at 1/q = u, d/q = r, cosine c."""
     t = 2 * math.asin(min(1.0, math.sqrt(r) / 2))
-    lift = t**3 / 3 - t**5 / 30 if t < 1e-3 else math.sin(t) - t * math.cos(t)
-    return 0.5, -lift / math.pi / r, ((math.pi - t) * c + math.sin(t)) / (2 * math.pi)
+    lift = t * t / r * (t / 3 - t**3 / 30) if t < 1e-3 else (math.sin(t) - t * math.cos(t)) / r
+    return 0.5, -lift / math.pi, ((math.pi - t) * c + math.sin(t)) / (2 * math.pi)
 
 
 @njit(cache=False)
@@ -36,12 +36,12 @@ def _sin(u, d, c):
 
 @njit(cache=False)
 def _slopes(kind, t, state, s, b):
-    """e^t·(log K'/K, log of what distance/K grows by, log K_ab'/K_ab)."""
+    """e^t·(log K'/K, log of what distance/K grows by, log K_ab'/K_ab); s: logarithms of the σ²."""
     P, ratio, Q = state
-    above = math.log(s[1]) - b[1] * t  # log of (the share of K in q)/K
+    above = s[1] - b[1] * t  # log of (the share of K in q)/K
     own_share, shared, whole = 1.0, 0.0, 0.0  # of q: by K, by biases; log of q over its own share
-    if s[3] > 0:
-        x = math.log(s[3]) - b[3] * t - above - P
+    if s[3] > -math.inf:
+        x = s[3] - b[3] * t - above - P
         whole = x + math.log1p(math.exp(-x)) if x > 0 else math.log1p(math.exp(x))
         own_share, shared = math.exp(-whole), math.exp(x - whole)
     # beyond these the averages are what they tend to
@@ -54,8 +54,8 @@ def _slopes(kind, t, state, s, b):
         if kind == 1
         else _sin(u, math.exp(min(600.0, ratio + P + above)), math.exp(Q - P) * own_share + shared)
     )
-    front = math.exp(t + math.log(s[0]) - b[0] * t + above + whole)
-    source = math.exp(t + math.log(s[2]) - b[2] * t - P) if s[2] > 0 else 0.0
+    front = math.exp(t + s[0] - b[0] * t + above + whole)
+    source = math.exp(t + s[2] - b[2] * t - P)
     own = front * square + source  # e^t (K'/K - 1)
     gap = front * (more * own_share - square * shared) - source  # distance grows less than K by this
     both = (front * product + source) * math.exp(P - Q)
@@ -68,7 +68,13 @@ def _slopes(kind, t, state, s, b):
 @njit(cache=False)
 def follow_pair(kind, s, b, K, c, stops, h):
     """Rows (log K, log(distance/K), log K_ab) at log l = stops; kind 0: ReLU, 1: erf, 2: sin."""
-    state, first = np.array([math.log(K), math.log(2 * (1 - c)), math.log(K * c)]), 100_000
+    return follow_pair_logs(kind, np.log(s), b, K, c, stops, h, 100_000)
+
+
+@njit(cache=False)
+def follow_pair_logs(kind, s, b, K, c, stops, h, first):
+    """The same with log σ² for σ², and `first` exact steps."""
+    state = np.array([math.log(K), math.log(2 * (1 - c)), math.log(K * c)])
     for m in range(1, first):
         x, y, w = _slopes(kind, math.log(m), state, s, b)
         state = state + np.array([x, y, w]) / m

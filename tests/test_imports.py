@@ -52,8 +52,11 @@ symbolic.asymptotics.scaling symbolic.asymptotics.depth symbolic.asymptotics.cel
 symbolic.asymptotics.comparing symbolic.asymptotics.resting symbolic.asymptotics.balance symbolic.asymptotics.branch
 symbolic.asymptotics.residual symbolic.asymptotics.fisher symbolic.asymptotics.projections
 symbolic.asymptotics.normed symbolic.asymptotics.total_scales symbolic.asymptotics.interior
-symbolic.asymptotics.total_equations symbolic.asymptotics.total_depth
-symbolic.asymptotics.tails symbolic.asymptotics.pair_laws symbolic.asymptotics.phase_tree symbolic.asymptotics.orders
+symbolic.asymptotics.total_equations symbolic.asymptotics.total_moves symbolic.asymptotics.total_marginal
+symbolic.asymptotics.total_profile symbolic.asymptotics.total_tangents symbolic.asymptotics.total_depth
+symbolic.asymptotics.total_fisher
+symbolic.asymptotics.tails symbolic.asymptotics.pair_laws symbolic.asymptotics.total_pairs
+symbolic.asymptotics.phase_tree symbolic.asymptotics.orders
 symbolic.asymptotics.coefficients symbolic.asymptotics.exponents symbolic.asymptotics.logseries
 symbolic.asymptotics.leading
 symbolic.asymptotics.corrections symbolic.asymptotics.found symbolic.asymptotics.further

@@ -96,6 +96,17 @@ def assert_law(name: str, law, low, high, start: float, far: float, share: float
     assert abs(grown - expected) < most, (name, law.text(), grown, expected)
 
 
+def assert_moves(name: str, law, rows: np.ndarray, shares) -> None:
+    """How a law with an unknown constant depends on t, at log L = far."""
+    c = law.constant
+    if law.leading or c is None or not c.has(CONSTANT) or c.has(k, j):
+        return
+    last, first = (c.subs({CONSTANT: 1, K_0: 1, t: math.exp(s)}) for s in (shares[1], shares[0]))
+    most = 0.03 if not (law.power_of(1) or law.stretched) else 0.1
+    gap = float(sp.N(sp.log(last / first)))
+    assert abs(rows[1] - rows[0] - gap) < most, (name, law.text(), rows, gap)
+
+
 def assert_laws(ways, phi: str, norm: str, *where) -> int:
     """One of the ways is what the flow does; how many laws were judged. K_0 is what the first blocks leave."""
     missed = []
@@ -113,6 +124,8 @@ def assert_laws(ways, phi: str, norm: str, *where) -> int:
                     column = ("K", "K[1]", "J").index(name)
                     start = math.exp(min(high[0, 0], 700.0))
                     assert_law(name, law, low[n, column], high[n, column], start, far, shares[n])
+                if not law.constant or not law.constant.has(sp.Add):
+                    assert_moves(name, law, high[1:, column], shares[1:])
             return len(way.laws)
         except AssertionError as error:
             missed.append((way.regime, error))
@@ -209,7 +222,7 @@ def assert_equations(way, phi: str, norm: str, *where) -> None:
     leading = way["J"].leading
     rho = float(way["J"].terms[0][0][0]) if leading else 0.0
     logs = float(way["J"].terms[0][0][1]) if leading else 0.0
-    far = 300.0 if not rho else min(1000.0, 200 / rho)
+    far = 1e4 if way["K"].power_of(1) else 300.0 if not rho else min(1000.0, 200 / rho)  # a start falls as 1/log L
     shares = np.linspace(-3.0, 0.0, 61)
     rows = judged(phi, norm, *where, far, [-0.7 * far, *shares])
     at, here = np.exp(shares), np.exp(rows[1:, 0] - kappa * far)

@@ -75,7 +75,7 @@ def _path(scales: Scales) -> list[tuple[sp.Expr, sp.Expr, sp.Expr]]:
     return out
 
 
-def _alone(scales: Scales, kappa: sp.Expr, e: sp.Expr) -> None:
+def alone(scales: Scales, kappa: sp.Expr, e: sp.Expr) -> None:
     """Raises `Undecided` unless forms in the exponents show that κ is one line from s₀ on."""
     for slope, offset in _of_K(scales):
         at = slope + offset
@@ -97,7 +97,7 @@ def _bounded_by_forms(scales: Scales, scale: Scale, e: sp.Expr) -> None:
     v, w = branch.v, branch.w
     if branch.zero.of_slope[0] < 0:
         raise Undecided(OTHERS)
-    _alone(scales, scale.kappa, e)
+    alone(scales, scale.kappa, e)
     if branch.norm == "inner":
         peaks = [rest * (1 - v.beta) - e * v.total]
     elif branch.norm:
@@ -115,7 +115,7 @@ def _single_by_forms(scales: Scales, scale: Scale, e: sp.Expr) -> None:
     """κ, and what makes q or N, are one line each from s₀ on, and log J has no share before."""
     branch, kappa = scales.branch, scale.kappa
     v, w = branch.v, branch.w
-    _alone(scales, kappa, e)
+    alone(scales, kappa, e)
     made = _makers(scales, scale)
     others = [one for one in (w, branch.b) if one is not None and one not in made]
     if branch.norm == "inner" and w not in made:

@@ -23,6 +23,8 @@ from meanfield.symbolic.asymptotics.pair_laws import pair_laws
 from meanfield.symbolic.asymptotics.residual import Solver, Way
 from meanfield.symbolic.asymptotics.total_depth import TotalSolver, ways
 from meanfield.symbolic.asymptotics.total_equations import NAMES
+from meanfield.symbolic.asymptotics.total_fisher import fisher_in_depth
+from meanfield.symbolic.asymptotics.total_pairs import pair_in_depth
 
 PAIR = ("distance", "gamma", "c", "K_ab")
 QUANTITIES = ("K", "K[1]", "J", "G_z", "G_w", "G_b", *PAIR, "fisher")
@@ -79,8 +81,8 @@ def laws_of(way: Way, solver: Solver | TotalSolver, quantities: tuple[str, ...])
     if set(quantities) & set(PAIR):
         try:
             if isinstance(solver, TotalSolver):
-                *found_pair, more_ = solver.pair(way)
-                pair = (found_pair[0], found_pair[1])
+                distance, gamma, more_ = pair_in_depth(solver, way)
+                pair = (distance, gamma)
                 way = replace(way, limit=way.limit + more_)
             else:
                 pair = pair_laws(solver, way)
@@ -103,8 +105,9 @@ def laws_of(way: Way, solver: Solver | TotalSolver, quantities: tuple[str, ...])
         elif name == "fisher":
             try:
                 if isinstance(solver, TotalSolver):
-                    raise Undecided("its law is derived in l, without a total depth")
-                found.append((name, fisher_law(way, branch, solver.oracle)))
+                    found.append((name, fisher_in_depth(solver, way)))
+                else:
+                    found.append((name, fisher_law(way, branch, solver.oracle)))
             except MeanFieldError as error:
                 way = replace(way, regime=f"{way.regime}; of fisher: {error}")
         elif name == "K":
@@ -116,7 +119,7 @@ def laws_of(way: Way, solver: Solver | TotalSolver, quantities: tuple[str, ...])
                 continue
             assert way.J is not None
             local = {"G_z": regular(1), **local_factors(way, branch, solver.falls(branch.v))}
-            law = way.J if name == "J" else local[name] / way.J
+            law = way.J if name == "J" else dict(way.quotients).get(name) or local[name] / way.J
             if law.terms or not law.leading:
                 found.append((name, law))
             else:

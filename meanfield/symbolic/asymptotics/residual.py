@@ -37,8 +37,9 @@ class Way:
 
     regime: in words; basin: the starts that end here. For two inputs: the end of q, where it goes to one; what drives K
     ("feedback", "source", "tie", "weak", "rest", "slow", "slow fall"), and the share of it that is a source. limit: of
-    a network of L blocks, the equations in t = l/L that the laws' functions of t solve. conditional: whether numbers
-    decide that there is such a behaviour, and for which starts.
+    a network of L blocks, the equations in t = l/L that the laws' functions of t solve; plain: the same in l, where no
+    variance knows L; quotients: local factors over J where both outgrow powers of L and cancel. conditional: whether
+    numbers decide that there is such a behaviour, and for which starts.
     """
 
     K: Growth
@@ -52,6 +53,8 @@ class Way:
     drive: str = ""
     share: sp.Expr = sp.S.Zero
     limit: tuple[sp.Eq, ...] = ()
+    plain: Way | None = None
+    quotients: tuple[tuple[str, Growth], ...] = ()
     conditional: bool = False
 
 

@@ -5,7 +5,11 @@ k = lim K/L^κ, j = lim log J/L^ρ, h = lim K_ab. Source: derived here.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import sympy as sp
+
+from meanfield.symbolic.asymptotics.growth import CONSTANT, Growth
 
 t = sp.Symbol("t", positive=True)  # l/L
 K_0 = sp.Symbol("K_0", positive=True)  # K behind the first blocks
@@ -53,3 +57,12 @@ def integral(rate: sp.Expr) -> sp.Expr | None:
     if base != t or power.has(t):
         return None
     return c * t ** (1 + power) / (1 + power)
+
+
+def in_t(law: Growth) -> Growth:
+    """A law in l at l = tL."""
+    constant = None if law.constant is None else law.constant * t ** law.power_of(0)
+    if constant is None and law.power_of(0) != 0:
+        constant = CONSTANT * t ** law.power_of(0)
+    terms = tuple((key, c * t ** key[0]) if key[0] != 0 else (key, c) for key, c in law.terms)
+    return replace(law, terms=terms, constant=constant)

@@ -87,12 +87,12 @@ class Scales:
         y, sign = self.given(kappa)
         return self.at - self.fall(self.branch.v) + self.square_power(sign) * y
 
-    def scale(self) -> Scale:
-        """The least κ that reproduces itself."""
+    def scale(self, floor: sp.Expr = sp.S.Zero) -> Scale:
+        """The least κ ≥ floor that reproduces itself."""
         a = self.branch.a
         source = None if a is None else self.at - self.fall(a)
-        kappa = sp.S.Zero
-        if source is not None and self.sign(source) > 0:
+        kappa = floor
+        if source is not None and self.sign(source - floor) > 0:
             kappa = source
         exploding = False
         for _ in range(4):
