@@ -97,14 +97,14 @@ def follow_pair_logs(kind, s, b, K, c, stops, h, first):
 def pair_steps(kind, s, b, K, c, stops):
     """Rows (log K, log distance) before block l = stops, by exact steps whose sums are compensated."""
     state, lost = np.array([math.log(K), math.log(2 * (1 - c)), math.log(K * c)]), np.zeros(3)
-    out, at = np.empty((len(stops), 2)), 0
+    sizes, out, at = np.log(s), np.empty((len(stops), 2)), 0
     for m in range(1, stops[-1] + 1):
         if m == stops[at]:
             out[at] = state[0], state[0] + state[1]
             at += 1
             if at == len(stops):
                 break
-        x, y, w = _slopes(kind, math.log(m), state, s, b)
+        x, y, w = _slopes(kind, math.log(m), state, sizes, b)
         gain = np.array([x, y, w]) / m - lost
         new = state + gain
         lost, state = (new - state) - gain, new
