@@ -10,7 +10,8 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.functions.piecewise import pieces
-from meanfield.functions.signs import changes, signs
+from meanfield.functions.signs import _between, _number_place, changes, signs
+from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import average
 from meanfield.symbols import K, Z, sigmoid
 
@@ -103,3 +104,19 @@ def test_none_for_concave_magnitudes(name):
     from meanfield.symbolic.criticality.points import curvature
 
     assert changes(*curvature(mf.activation(name).pieces.expr)) == 0
+
+
+def test_places_of_algebraic_numbers():
+    """Balls of the roots against SymPy's digits, and rational numbers between close ones."""
+    z = Z[0]
+    close = sp.Poly((z**5 - 7 * z + 3) * (z**5 - 7 * z + 3 + sp.Rational(1, 10**9)) * (2 * z**3 - 9), z)
+    places, roots = [], sp.real_roots(close)
+    for root in roots:
+        ball = _number_place(root / 3)
+        exact = sp.N(root / 3, 60)
+        assert abs(sp.Float(ball.mid().str(55, radius=False), 60) - exact) < 1e-44 and ball.rad() < 1e-40
+        places.append(ball)
+    for (a, b), (lo, hi) in zip(itertools.pairwise(places), itertools.pairwise(roots), strict=True):
+        assert sp.N(lo / 3, 30) < _between(a, b) < sp.N(hi / 3, 30)
+    with pytest.raises(MeanFieldError, match="too close to tell apart"):
+        _between(places[0], places[0])

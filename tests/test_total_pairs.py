@@ -144,10 +144,14 @@ PLACES = {  # every kind of answer, met on purpose
     "waves": ("sin", (0, 0, 0, 0), (HALF, 0, HALF, 0), (1, 2, 1, 1)),
     "waves beside a source": ("sin", (0, 0, 0, 0), (HALF, 0, Fraction(1, 4), 0), (1, 2, 1, 1)),
     "K beyond every power": ("relu", (0, 0, 0, 0), (HALF, 0, 2, 0), (1, 2, 1, 1)),
+    "K beyond every power, by a source first": (
+        "relu", (0, 0, 0, 0), (Fraction(3, 4), 0, Fraction(1, 8), 0), (1, 2, 1, 1)
+    ),
+    "K beyond every power, a source forgotten": ("relu", (0, 0, 0, 0), (Fraction(3, 4), 0, HALF, 0), (1, 2, 1, 1)),
     "all of order 1": ("relu", (HALF, 0, HALF, 0), (HALF, 0, HALF, 0), (1, 2, 1, 1)),
     "V = 1, a source with L that adds nothing": ("erf", (HALF, HALF, 2, 0), (0, 0, HALF, 0), (2, 1, 1, 1)),
     "q falls, the branch is linear": ("erf", (0, 0, 0, 0), (HALF, HALF, 1, 1), (2, 1, 1, 1)),
-}
+}  # fmt: skip
 
 
 @pytest.mark.slow

@@ -13,9 +13,10 @@ from __future__ import annotations
 import itertools
 import math
 from functools import lru_cache
+from typing import Any
 
 import sympy as sp
-from flint import arb
+from flint import acb, arb, fmpz_poly
 from flint import ctx as flint_context
 
 from meanfield import balls
@@ -205,32 +206,42 @@ def _polynomial(poly: sp.Poly, lo, hi) -> list[Segment] | None:
         roots = zeros.polynomial_zeros(poly, lo, hi)
     except MeanFieldError:  # zeros of irrational coefficients that lie too close; subdivision may still decide
         return _transcendental(poly.as_expr(), lo, hi)
+    places = [_number_place(r) for r in (lo, *roots, hi)]
     out = []
-    for a, b in itertools.pairwise([lo, *roots, hi]):
+    for a, b in itertools.pairwise(places):
         value = _sign_of_number(poly.as_expr().subs(x, _between(a, b)))
         if not value:
             return None
-        out.append((value, _number_place(a), _number_place(b)))
+        out.append((value, a, b))
     return out
 
 
 def _number_place(r: sp.Expr) -> arb:
     """A ball of an algebraic number (roots of polynomials of high degree are known by their digits)."""
-    if r == sp.oo or not r.has(sp.polys.rootoftools.ComplexRootOf):
-        return _place(r)
-    digits = sp.Float(sp.N(r, 45), 45)
-    return balls.constant(sp.Rational(digits)) + arb(0, 1e-40 * (1 + abs(float(digits))))
+    roots = [] if r == sp.oo else sorted(r.atoms(sp.CRootOf), key=str)
+    with balls.precision(160):
+        if not roots:
+            return _place(r)
+        values = tuple(acb(_real_root(one)) for one in roots)
+        return balls.compile_ball(r.subs(dict(zip(roots, Z))), tuple(Z[: len(roots)]))(values, False).real
 
 
-def _between(a: sp.Expr, b: sp.Expr) -> sp.Rational:
-    """A rational number strictly between two algebraic ones."""
-    if b == sp.oo:
-        return sp.Integer(sp.floor(a)) + 2
-    for digits in (20, 60, 240):
-        middle = sp.Rational(sp.Float(sp.N((a + b) / 2, digits), digits))
-        if zeros.compare(middle, a) > 0 and zeros.compare(b, middle) > 0:
-            return middle
-    raise MeanFieldError(f"Two switching points, {a} and {b}, are too close to tell apart.")
+def _real_root(r: sp.CRootOf) -> arb:
+    """A ball of a real root: SymPy counts them from the least, and refines them by bisection, which is slow at high
+    degrees."""
+    _, poly = r.poly.clear_denoms(convert=True)
+    every: Any = fmpz_poly([int(c) for c in poly.all_coeffs()[::-1]]).complex_roots()  # real ones have no radius beside
+    return sorted((value.real for value, _ in every if value.imag == 0), key=arb.mid)[r.index]
+
+
+def _between(a: arb, b: arb) -> sp.Rational:
+    """A rational number strictly between two."""
+    if not a < b:
+        raise MeanFieldError(f"Two switching points, {a} and {b}, are too close to tell apart.")
+    if not b.is_finite():
+        return sp.Integer(math.ceil(float(a.upper()))) + 1
+    q = ((a.upper() + b.lower()) / 2).mid().fmpq()
+    return sp.Rational(int(q.p), int(q.q))
 
 
 # ------------------------------------------------------------------------------------------ by subdivision

@@ -27,6 +27,7 @@ from meanfield.symbolic.asymptotics.tails import Meeting, Tail, tail, unlike
 from meanfield.symbolic.asymptotics.total_equations import K_0, c_0, equal, h, in_t, integral, k, t
 from meanfield.symbolic.asymptotics.total_marginal import first_blocks
 from meanfield.symbolic.asymptotics.total_moves import Moves
+from meanfield.symbolic.asymptotics.total_profile import EPS, profile
 from meanfield.symbolic.asymptotics.total_scales import Scale
 from meanfield.symbolic.asymptotics.total_tangents import Rate, rate_of_J
 from meanfield.symbolic.averages.node import average
@@ -266,21 +267,22 @@ def _exploding(moves: Moves, way: Way, scale: Scale) -> Found:
     found = _tail(moves, scale)
     if isinstance(found, sp.Expr):
         raise Undecided("waves beside a linear feedback; no law of two inputs is derived")
-    begun = moves.sign(_at_the_start(moves, scale))
-    (closing, _), V = found.nearness(), moves.V
-    if closing == 0:  # nothing parts directions
-        if begun:
-            raise Undecided("K grows by a source before its feedback takes over; no law of two inputs is derived")
-        return way.K.of_unknown_size, regular(None), ()
+    (closing, _), V, begun = found.nearness(), moves.V, _at_the_start(moves)
     W, rho = moves.branch.strength * moves.branch.infinity.of_square[2], 1 - moves.branch.v.fall - moves.branch.w.fall
+    order = -1 if closing == 0 else moves.sign(2 * rho - begun)
+    if order == 0:
+        raise Undecided("a source leaves 1 - c as large as the feedback's kink does; no law of two inputs is derived")
+    if order < 0:  # nothing parts directions, or less than a source drew them together before
+        gamma = regular(None, begun)
+        return (way.K / gamma).of_unknown_size, gamma, ()
     rate = closing * W / (2 * (1 + W)) * t if moves.sign(rho - 1) == 0 else closing * W * t ** (1 - V) / (2 * (1 - V))
     gamma = regular(rate**2, sp.expand(2 * rho))
-    if begun:
-        raise Undecided("K grows by a source before its feedback takes over; no law of two inputs is derived")
     return (way.K / gamma).times(sp.Integer(2)), gamma, ()
 
 
-def _at_the_start(moves: Moves, scale: Scale) -> sp.Expr:
-    """κ at the scale l = L^s where the feedback begins to multiply K, s(1 - V) = δ_v + δ_w."""
-    place = moves.D / (1 - moves.V)
-    return replace(moves.scales, at=sp.cancel(place)).scale().kappa if moves.D != 0 else sp.S.Zero
+def _at_the_start(moves: Moves) -> sp.Expr:
+    """The power of L in K/distance where the feedback begins to multiply K."""
+    last = profile(moves)[-1]
+    if last.scale.kappa.has(EPS) or sp.expand(last.J) != 0:
+        raise Undecided("K and the distance both move before the feedback takes over; no law of two inputs is derived")
+    return last.scale.kappa
