@@ -50,7 +50,8 @@ symbolic.fixed_points.half_line symbolic.fixed_points.maps symbolic.fixed_points
 symbolic.fixed_points.points
 symbolic.asymptotics.scaling symbolic.asymptotics.depth symbolic.asymptotics.cells symbolic.asymptotics.growth
 symbolic.asymptotics.comparing symbolic.asymptotics.resting symbolic.asymptotics.balance symbolic.asymptotics.branch
-symbolic.asymptotics.residual symbolic.asymptotics.fisher symbolic.asymptotics.projections
+symbolic.asymptotics.ways symbolic.asymptotics.marginal symbolic.asymptotics.residual
+symbolic.asymptotics.fisher symbolic.asymptotics.projections
 symbolic.asymptotics.normed symbolic.asymptotics.total_scales symbolic.asymptotics.interior
 symbolic.asymptotics.total_equations symbolic.asymptotics.total_moves symbolic.asymptotics.total_marginal
 symbolic.asymptotics.total_profile symbolic.asymptotics.total_tangents symbolic.asymptotics.total_depth

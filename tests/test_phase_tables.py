@@ -417,7 +417,7 @@ def test_a_variance_at_rest_has_the_digits_asked_for():
 
 def test_a_place_that_attracts_from_one_side_is_refused(monkeypatch):
     """Such a place is exact only in theory: as a certificate would give it."""
-    import meanfield.symbolic.asymptotics.residual as rooms
+    import meanfield.symbolic.asymptotics.marginal as rooms
 
     found = rooms.resting_points
 

@@ -15,7 +15,7 @@ from meanfield.symbolic.asymptotics.branch import Branch
 from meanfield.symbolic.asymptotics.cells import At, Split, Undecided
 from meanfield.symbolic.asymptotics.comparing import compared, direction, log_of
 from meanfield.symbolic.asymptotics.growth import Growth, Oracle, regular
-from meanfield.symbolic.asymptotics.residual import Way
+from meanfield.symbolic.asymptotics.ways import Way
 from meanfield.symbolic.averages.expansion import at_infinity, at_zero
 from meanfield.symbolic.averages.node import average
 from meanfield.symbols import K

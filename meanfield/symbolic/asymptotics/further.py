@@ -31,7 +31,7 @@ from meanfield.symbolic.asymptotics.found import (
 from meanfield.symbolic.asymptotics.growth import Growth
 from meanfield.symbolic.asymptotics.leading import Leading
 from meanfield.symbolic.asymptotics.logseries import NONE, UNIT, Key, Ring, Series, TooLong, key, over, plus, times
-from meanfield.symbolic.asymptotics.residual import Way
+from meanfield.symbolic.asymptotics.ways import Way
 
 OF_K = "C_K"  # C of the law of K, in the law of J
 MOST_ORDER = 12

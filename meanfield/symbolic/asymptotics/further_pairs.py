@@ -39,8 +39,8 @@ from meanfield.symbolic.asymptotics.logseries import (
     scaled,
     times,
 )
-from meanfield.symbolic.asymptotics.residual import Way
 from meanfield.symbolic.asymptotics.tails import tail
+from meanfield.symbolic.asymptotics.ways import Way
 from meanfield.symbolic.averages.closeness import stretch_powers
 from meanfield.symbols import K as VARIANCE
 

@@ -15,7 +15,8 @@ import sympy as sp
 
 from meanfield.symbolic.asymptotics.comparing import added
 from meanfield.symbolic.asymptotics.growth import Growth, regular
-from meanfield.symbolic.asymptotics.residual import Solver, Way
+from meanfield.symbolic.asymptotics.residual import Solver
+from meanfield.symbolic.asymptotics.ways import Way
 
 
 def ways(solver: Solver) -> list[Way]:

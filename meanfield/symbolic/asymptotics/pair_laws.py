@@ -15,8 +15,9 @@ from meanfield.symbolic.asymptotics.balance import Correlated
 from meanfield.symbolic.asymptotics.cells import Undecided
 from meanfield.symbolic.asymptotics.comparing import added, summed
 from meanfield.symbolic.asymptotics.growth import Growth, regular
-from meanfield.symbolic.asymptotics.residual import Solver, Way, sign_of
+from meanfield.symbolic.asymptotics.residual import Solver
 from meanfield.symbolic.asymptotics.tails import Meeting, Tail, tail, unlike
+from meanfield.symbolic.asymptotics.ways import Way, sign_of
 from meanfield.symbolic.averages.node import average
 from meanfield.symbols import K, K_ab, Z
 

@@ -20,11 +20,12 @@ from meanfield.symbolic.asymptotics.comparing import direction
 from meanfield.symbolic.asymptotics.fisher import fisher_law, local_factors
 from meanfield.symbolic.asymptotics.growth import Growth, Oracle, regular
 from meanfield.symbolic.asymptotics.pair_laws import pair_laws
-from meanfield.symbolic.asymptotics.residual import Solver, Way
+from meanfield.symbolic.asymptotics.residual import Solver
 from meanfield.symbolic.asymptotics.total_depth import TotalSolver, ways
 from meanfield.symbolic.asymptotics.total_equations import NAMES
 from meanfield.symbolic.asymptotics.total_fisher import fisher_in_depth
 from meanfield.symbolic.asymptotics.total_pairs import pair_in_depth
+from meanfield.symbolic.asymptotics.ways import Way
 
 PAIR = ("distance", "gamma", "c", "K_ab")
 QUANTITIES = ("K", "K[1]", "J", "G_z", "G_w", "G_b", *PAIR, "fisher")

@@ -21,13 +21,14 @@ from meanfield.symbolic.asymptotics.branch import End
 from meanfield.symbolic.asymptotics.cells import Undecided
 from meanfield.symbolic.asymptotics.growth import CONSTANT, Growth, exponential, regular
 from meanfield.symbolic.asymptotics.normed import ways as ways_in_l
-from meanfield.symbolic.asymptotics.residual import Solver, Way
+from meanfield.symbolic.asymptotics.residual import Solver
 from meanfield.symbolic.asymptotics.total_equations import K_0, equal, in_t, k, linear, t
 from meanfield.symbolic.asymptotics.total_marginal import marginal
 from meanfield.symbolic.asymptotics.total_moves import Moves
 from meanfield.symbolic.asymptotics.total_profile import EPS, Stretch, profile
 from meanfield.symbolic.asymptotics.total_scales import Scale
 from meanfield.symbolic.asymptotics.total_tangents import slow_tangent, tangent
+from meanfield.symbolic.asymptotics.ways import Way
 from meanfield.symbols import L
 
 

@@ -19,9 +19,10 @@ from meanfield.results import MeanFieldError
 from meanfield.symbolic.asymptotics.branch import End, Variance
 from meanfield.symbolic.asymptotics.cells import Undecided
 from meanfield.symbolic.asymptotics.growth import CONSTANT, Growth, regular
-from meanfield.symbolic.asymptotics.residual import Solver, Way
+from meanfield.symbolic.asymptotics.residual import Solver
 from meanfield.symbolic.asymptotics.total_equations import equal, in_t, j, k, t
 from meanfield.symbolic.asymptotics.total_moves import Moves
+from meanfield.symbolic.asymptotics.ways import Way
 
 
 @dataclass(frozen=True)

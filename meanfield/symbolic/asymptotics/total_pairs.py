@@ -22,7 +22,7 @@ from meanfield.symbolic.asymptotics.comparing import direction
 from meanfield.symbolic.asymptotics.growth import CONSTANT, Growth, regular
 from meanfield.symbolic.asymptotics.interior import alone
 from meanfield.symbolic.asymptotics.pair_laws import pair_laws
-from meanfield.symbolic.asymptotics.residual import Solver, Way
+from meanfield.symbolic.asymptotics.residual import Solver
 from meanfield.symbolic.asymptotics.tails import Meeting, Tail, tail, unlike
 from meanfield.symbolic.asymptotics.total_equations import K_0, c_0, equal, h, in_t, integral, k, t
 from meanfield.symbolic.asymptotics.total_marginal import first_blocks
@@ -30,6 +30,7 @@ from meanfield.symbolic.asymptotics.total_moves import Moves
 from meanfield.symbolic.asymptotics.total_profile import EPS, profile
 from meanfield.symbolic.asymptotics.total_scales import Scale
 from meanfield.symbolic.asymptotics.total_tangents import Rate, rate_of_J
+from meanfield.symbolic.asymptotics.ways import Way
 from meanfield.symbolic.averages.node import average
 from meanfield.symbols import L, Z
 
