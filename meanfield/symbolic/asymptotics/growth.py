@@ -134,7 +134,7 @@ class Growth:
         products = {(W, V): n for W, V, n in self.products}
         for W, V, n in other.products:
             products[W, V] = products.get((W, V), sp.S.Zero) + n
-        constant = None if self.constant is None or other.constant is None else self.constant * other.constant
+        constant = _together(self.constant, other.constant)
         leading = self.leading or other.leading
         # powers of l lie below what a leading term leaves out
         kept = tuple((k, c) for k, c in terms.items() if c != 0 and not (leading and k in _LOG))
@@ -148,7 +148,7 @@ class Growth:
         return Growth(
             tuple((k, -c if n == -1 else sp.expand(n * c)) for k, c in self.terms),
             tuple((W, V, n * m) for W, V, m in self.products),
-            None if self.constant is None else power_of_positive(self.constant, n),
+            None if self.constant is None else _unknown_once(power_of_positive(self.constant, n)),
             self.leading,
             self.of,
         )
@@ -185,6 +185,24 @@ class Growth:
         for _ in range(i):
             x = sp.log(x)
         return x
+
+
+def _unknown_once(constant: sp.Expr) -> sp.Expr:
+    """A power of what depends on the start is such a number, too."""
+    known, unknown = constant.as_independent(CONSTANT, as_Add=False)
+    return known * CONSTANT if unknown.as_base_exp()[0] == CONSTANT else constant
+
+
+def _together(a: sp.Expr | None, b: sp.Expr | None) -> sp.Expr | None:
+    """The product of two constants. What depends on the start is another number in each, and never cancels."""
+    if a is None or b is None:
+        return None
+    if not (a.has(CONSTANT) and b.has(CONSTANT)):
+        return a * b
+    parts = [x.as_independent(CONSTANT, as_Add=False) for x in (a, b)]
+    if any(unknown != CONSTANT for _, unknown in parts):
+        return None
+    return parts[0][0] * parts[1][0] * CONSTANT
 
 
 def power_of_positive(x: sp.Expr, n: sp.Expr) -> sp.Expr:
