@@ -42,6 +42,9 @@ def shard_of(test: str, shards: int) -> int:
 
 # tests of seconds whose like stay in the fast suite, or whose subject other tests there see, too
 TWINS = """
+test_parameter_jets.py::test_differentials_equal_differences_of_gradients[gate]
+test_parameter_jets.py::test_control_planted_errors_are_seen[formula
+test_total_depth.py::test_laws_follow_the_flow
 test_parameter_jets.py::test_control_planted_errors_are_seen[batch norm
 test_parameter_jets.py::test_control_planted_errors_are_seen[tokens
 test_parameter_jets.py::test_control_planted_errors_are_seen[norms

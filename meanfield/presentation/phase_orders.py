@@ -11,9 +11,10 @@ from meanfield.arguments import shown, spoken
 from meanfield.presentation.phase_regions import conditions, conditions_tex, place, quantity_tex, rows_tex, rows_text
 from meanfield.printed import wrapped
 from meanfield.results import MeanFieldError, one_line
+from meanfield.symbolic.asymptotics.branch import Branch
 from meanfield.symbolic.asymptotics.cells import Cell
 from meanfield.symbolic.asymptotics.growth import CONSTANT, Growth
-from meanfield.symbolic.asymptotics.phase_tree import Laws
+from meanfield.symbolic.asymptotics.phase_tree import Laws, laws_at
 from meanfield.tex.names import aligned, joined
 
 
@@ -90,7 +91,7 @@ class PhaseOrders:
 
     quantities: tuple[str, ...]
     groups: tuple[tuple[tuple[Cell, ...], tuple[Laws, ...]], ...]
-    symbols: tuple[sp.Symbol, ...] = ()
+    branch: Branch
     definitions: tuple[tuple[sp.Symbol, sp.Expr], ...] = ()
 
     @property
@@ -107,15 +108,20 @@ class PhaseOrders:
     def at(self, **values: object) -> OrderRow:
         """The row of one place, its laws with the numbers put in; values as in `PhaseTable.at`.
 
+        Where q may rest at V = 1 beside a source, numbers of all σ's say where it does; without them the row keeps all
+        that may stand there (`Laws.conditional`).
+
         Raises: MeanFieldError for values that are missing, unknown, or outside of the table.
         """
         coordinates = self.groups[0][0][0].coordinates
-        given = place(values, coordinates, self.symbols, self.definitions)
+        given = place(values, coordinates, self.branch.symbols, self.definitions)
         missing = [s.name for s in coordinates if s not in given]
         if missing:
             raise MeanFieldError(f"A place in a table of orders needs numbers for {', '.join(missing)}.")
         for cells, ways in self.groups:
             if any(cell.contains(given) for cell in cells):
+                if any(one.conditional for one in ways) and not self.branch.subs(given).symbols:
+                    return OrderRow(cells, laws_at(self.branch.subs(given), self.quantities), self.quantities)
                 return OrderRow(cells, tuple(one.at(given) for one in ways), self.quantities)
         raise MeanFieldError(f"The place {shown(values)} is outside of the table: exponents are ≥ 0 and σ's > 0.")
 

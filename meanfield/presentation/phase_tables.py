@@ -323,7 +323,7 @@ class PhaseTable:
 
     @cached_property
     def _orders(self) -> PhaseOrders:
-        return PhaseOrders(self.quantities, tuple(grouped(self.tree)), self.branch.symbols, self.definitions)
+        return PhaseOrders(self.quantities, tuple(grouped(self.tree)), self.branch, self.definitions)
 
     def proof(self) -> str:
         """The questions, indented: each splits its region by the sign of a form, no sign that can occur is left out, so

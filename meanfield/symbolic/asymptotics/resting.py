@@ -44,7 +44,13 @@ def resting_ball(square: sp.Expr, S: sp.Expr, c: sp.Expr, d: sp.Expr, index: int
 
 
 def _resting_ball(square: sp.Expr, S: sp.Expr, c: sp.Expr, d: sp.Expr, index: int, digits: int) -> arb:
-    found = attractors(square, S, c, d)[index].K
+    every = attractors(square, S, c, d)
+    if index >= len(every):
+        raise MeanFieldError(
+            f"The place of rest number {index + 1} of q was asked for, but at these numbers there are {len(every)}; "
+            "phase_table(...).at(...) with numbers for all σ's says where q goes."
+        )
+    found = every[index].K
     if found.error is None:
         return balls.certified(found.value, digits)
     near = arb(str(found.value.evalf(40)), str(sp.Float(found.error, 5)))
