@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath as mp
 import numpy as np
 import pytest
 import sympy as sp
@@ -200,3 +201,19 @@ def test_K_has_its_laws_where_gradients_are_infinite(phi, a, moment):
     assert abs(k / float(sp.N(row["K"].constant)) / 40_000 ** float(row["K"].exponent) - 1) < 0.03
     with pytest.raises(MeanFieldError, match="ask for K alone"):
         full(phi).phase_table("K", "J")
+
+
+def test_two_inputs_of_a_power_at_a_variance_that_settles():
+    """c = κ(c), κ(cos u) ∝ ∫ (cos t cos(t - u))^α dt over the angles where both are positive: an integral in place of
+    hypergeometric functions. It is printed at once: no average over two variables is worked out for it."""
+    law = full("relu(z)**(2/3)", ("1/2", "1/2", 2, 1)).depth_law("c", sigma_v=1, sigma_w=1, sigma_a=1, sigma_b=1)
+    assert law.text().startswith("root(c = ") and "near" not in law.text()[: law.text().index("q = ")]
+    found = mp.mpf(str(sp.N(law.expr, 15)))
+
+    def angles(u):
+        return mp.quad(lambda t: (mp.cos(t) * mp.cos(t - u)) ** (mp.mpf(2) / 3), [u - mp.pi / 2, u / 2, mp.pi / 2])
+
+    def gap(c):
+        return angles(mp.acos(c)) / angles(mp.mpf(0)) - c
+
+    assert abs(gap(found)) < 1e-9 < abs(gap(found * 1.001))

@@ -477,6 +477,8 @@ def test_a_table_prints_and_draws(tmp_path):
     assert "S = sigma_v**2*sigma_w**2" in text and all(len(line) <= 80 for line in text.splitlines())
     assert "beta_v + beta_w" in made.proof() and r"\ell^{" in made.latex()
     figure = made.plot("beta_v", "beta_w", beta_a=1, beta_b=1, S=1)
+    same = made.plot("beta_v", "beta_w", beta_a=1, beta_b=1, sigma_v="1/2", sigma_w=2)
+    assert np.array_equal(same.axes[0].images[0].get_array(), figure.axes[0].images[0].get_array())
     figure.savefig(tmp_path / "map.png")
     with pytest.raises(MeanFieldError, match="numbers for the others"):
         made.plot("beta_v", "beta_w")

@@ -220,7 +220,10 @@ def _scheduled(act, network, decay, total, quantity, values, correlation, orders
     from meanfield.presentation.phase_orders import PhaseOrders
 
     if correlation is not None:
-        raise MeanFieldError("--correlation is of two inputs; laws of full_residual are those of one.")
+        raise MeanFieldError(
+            "Laws of distance, c, gamma and K_ab of full_residual hold for two inputs of any correlation below 1; "
+            "leave --correlation out."
+        )
     fixed = decays(decay or "")
     free = [f"{letter}=beta_{letter}" for letter in LETTERS if f"beta_{letter}" not in fixed]
     texts = ",".join([*(f"{k[-1]}={v}" for k, v in fixed.items()), *free])

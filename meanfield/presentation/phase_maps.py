@@ -29,6 +29,11 @@ def plot_phase_table(table: Any, x: str, y: str, rest: Mapping[str, object]) -> 
     """
     for name, what in ((x, "x"), (y, "y")):
         choice(name, what, table.coordinates)
+    rest = dict(rest)
+    for s, e in table.definitions:  # S = σ_v²σ_w² of σ's that were given
+        parts = {p: rest.pop(p.name) for p in sorted(e.free_symbols, key=str) if p.name in rest and s.name not in rest}
+        if parts and len(parts) == len(e.free_symbols):
+            rest[s.name] = e.subs({p: number(v, p.name) for p, v in parts.items()})
     others = [n for n in table.coordinates if n not in (x, y)]
     missing = [n for n in others if n not in rest]
     if x == y or missing:

@@ -291,6 +291,12 @@ class Correlated(Solution):
         """x itself."""
         return Correlated(*self.args[:5])
 
+    @property
+    def share(self) -> sp.Expr:
+        """(q x - flat)/(q - flat): how much of K two inputs have in common."""
+        q, flat = self.args[4:6]
+        return self.root if flat == 0 else self.func(*self.args[:6], 2) / (q - flat)
+
     def equation(self):
         pair, S, c, d, q = self.args[:5]
         x = sp.Symbol("c", real=True)
@@ -303,7 +309,8 @@ class Correlated(Solution):
         other = (S * pair.xreplace({K: short, K_ab: short * x}) + c) / (d * short)
         rest = "" if short is q else f", q = {printer._print(q)}"
         root, whole = f"root({x} = {printer._print(other)}{rest})", printer._print(q)
-        return (root, f"({whole}*(1 - {root}))", f"({whole}*{root} - {printer._print(flat)})")[int(kind)]
+        less = "" if flat == 0 else f" - {printer._print(flat)}"
+        return (root, f"({whole}*(1 - {root}))", f"({whole}*{root}{less})")[int(kind)]
 
     def _latex(self, printer, exp=None):
         flat, kind = self.args[5:]
@@ -311,7 +318,8 @@ class Correlated(Solution):
             return super()._latex(printer, exp)
         root, q = Correlated(*self.args[:5]), printer._print(self.args[4])
         root = Solution._latex(root, printer)
-        text = rf"{q} \left(1 - {root}\right)" if kind == 1 else rf"\left({q} {root} - {printer._print(flat)}\right)"
+        less = "" if flat == 0 else f" - {printer._print(flat)}"
+        text = rf"{q} \left(1 - {root}\right)" if kind == 1 else rf"\left({q} {root}{less}\right)"
         return text if exp is None else rf"\left({text}\right)^{{{exp}}}"
 
 

@@ -233,7 +233,11 @@ def _at_rest(solver: Solver, way: Way) -> Pair:
     if sign == 0:
         raise Undecided("two inputs meet at a marginal rate; no law is derived")
     phi = solver.branch.phi.pieces.expr
-    pair = average(phi * phi.xreplace({Z[0]: Z[1]}), (K, K_ab, K))
+    degree, _, size = solver.branch.infinity.of_square
+    if solver.branch.degree is None:
+        pair = average(phi * phi.xreplace({Z[0]: Z[1]}), (K, K_ab, K))
+    else:  # a power is its own tail
+        pair = size * K**degree * tail(solver.branch.phi.pieces, True).kernel(K_ab / K)
     b = solver.branch.b
     flat = b.size if b is not None and solver.sign(b.beta) == 0 else sp.S.Zero
     # K has no share of the biases that both are given inside

@@ -14,6 +14,7 @@ from sympy.core.function import AppliedUndef
 
 from meanfield.arguments import shown
 from meanfield.results import MeanFieldError
+from meanfield.symbolic.asymptotics.balance import Correlated
 from meanfield.symbolic.asymptotics.branch import Branch
 from meanfield.symbolic.asymptotics.cells import Affine, At, Cell, Node, Undecided, partition
 from meanfield.symbolic.asymptotics.comparing import direction
@@ -145,6 +146,8 @@ def cosine(gamma: Growth, oracle: Oracle) -> Growth:
     if gamma.constant is None or not gamma.is_regular:
         return regular(None)
     n, d = sp.fraction(sp.together(gamma.constant))
+    if isinstance(n, Correlated) and isinstance(d, Correlated) and n.root == d.root:
+        return regular(n.share)
     return regular(n / sp.expand(n + d))
 
 
