@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar
 
 from meanfield.limits import deadline
-from meanfield.results import MeanFieldError
+from meanfield.errors import MeanFieldError
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)

@@ -16,6 +16,7 @@ DERIVATIONS = PACKAGE.parent / "derivations"
 
 #: one total order, bottom first, room by room; imports inside functions and for type checkers count, too
 ROOMS = """
+errors
 symbols
 printed
 tex.read tex.width tex.lines tex.prose tex.names
@@ -136,7 +137,7 @@ PUBLIC = {
     "meanfield.presentation.figures": None,
     "meanfield.presentation.tables": None,
 }
-BELOW_EMPIRICAL = {"quantities", "scalars", "pooling", "architecture", "arguments", "limits", "results"}
+BELOW_EMPIRICAL = {"quantities", "scalars", "pooling", "architecture", "arguments", "limits", "results", "errors"}
 
 
 def modules() -> list[Path]:
