@@ -16,8 +16,8 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar
 
-from meanfield.limits import deadline
 from meanfield.errors import MeanFieldError
+from meanfield.limits import deadline
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)

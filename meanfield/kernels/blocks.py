@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.errors import MeanFieldError
 from meanfield.kernels import rows
-from meanfield.kernels.pairs import WORST, Network, Side, block_of, side_of
-from meanfield.results import MeanFieldError
+from meanfield.kernels.numbers import Numbers, Side
+from meanfield.kernels.pairs import WORST, block_of, side_of
 
 ROWS = 512  # inputs of a block
 KEPT = 2e8  # bytes of what inputs bring that are kept for further blocks
@@ -32,7 +33,7 @@ _sides_lock = Lock()
 class Work:
     """A kernel to be computed: the network, rows X, rows Y (None: X itself), quantities, and how numbers are kept."""
 
-    network: Network
+    network: Numbers
     X: np.ndarray
     Y: np.ndarray | None
     quantities: tuple[str, ...]
@@ -89,8 +90,8 @@ class Work:
     def key(self) -> str:
         """A hash of all that decides the numbers."""
         digest = hashlib.sha256()
-        theory, values = self.network.theory, self.network.values
-        what = (theory.block, theory.first, values, self.network.depth, self.quantities, self.dtype.str, ROWS)
+        network = self.network
+        what = (network.described, network.values, network.depth, self.quantities, self.dtype.str, ROWS)
         digest.update(repr(what).encode())
         for given in (self.X, self.Y):
             digest.update(b"-" if given is None else np.ascontiguousarray(given).tobytes())

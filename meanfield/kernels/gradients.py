@@ -9,9 +9,12 @@ import numpy as np
 import sympy as sp
 
 from meanfield.kernels import rows
-from meanfield.kernels.compiled import RUNGS, block_loop
-from meanfield.kernels.pairs import Network, Side, block_of, side_of
-from meanfield.kernels.plans import LEAST, NotCovered
+from meanfield.kernels.compiled import block_loop
+from meanfield.kernels.loops import LEAST, RUNGS
+from meanfield.kernels.networks import Network
+from meanfield.kernels.numbers import Side
+from meanfield.kernels.pairs import block_of, side_of
+from meanfield.kernels.plans import NotCovered
 from meanfield.kernels.tangents import with_tangents
 from meanfield.numeric.lowering.assembly import lower
 
@@ -49,15 +52,9 @@ def gradients(network: Network, X: np.ndarray, Y: np.ndarray | None, names: tupl
             (NA, EA, bad_a), (NB, EB, bad_b) = sides
             flags[np.flatnonzero(bad_a)] = 2
             flags[:, np.flatnonzero(bad_b)] = 2
-            tables: list[Any] = []
-            for g in loop.groups:
-                i, j, _ = loop.plan.groups[g]
-                a, b = EA[i], EB[j]
-                if (a.first, a.step) != (b.first, b.step):
-                    a, b = a.full(), b.full()
-                tables += [a.a, b.a, a.tails, b.tails, (a.first, a.step)]
-            values = [held[v.name] for v in loop.plan.state]
-            sigma = network.sigma(loop.plan.parameters)
+            tables = loop.tables(EA, EB)
+            values = [held[name] for name in loop.state]
+            sigma = network.sigma(loop.parameters)
             loop.run(first, *values, NA, NB, sigma, network.depth, LEAST, RUNGS, flags, *tables)
         for i, n in enumerate(names):
             out[:, :, i] = held[f"d{which}_by_{n}"]

@@ -19,7 +19,6 @@ from meanfield.symbolic.steps import Step
 from meanfield.symbols import K, K_aa, K_bb, Z, distance
 
 SIDES = (K_aa, K_bb)
-LEAST = 1e-4  # 1 - c from which on a covariance says how far two inputs are apart
 PROBES = np.array([0.31, 0.87, 1.73, 2.9, -0.23, -0.71, -1.37, -2.3])
 
 

@@ -20,12 +20,12 @@ import sympy as sp
 from numba import njit
 
 from meanfield.functions.piecewise import pieces
+from meanfield.kernels.loops import LADDER, Series
 from meanfield.numeric.quadrature.evaluation import evaluate
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.numeric.quadrature.tables import panels, resolved, rule_for
 from meanfield.symbols import Z
 
-LADDER = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # numbers of terms that a pair may take
 CELLS, DEGREE = 4, 14  # cells in an octave of V, and the degree of a coefficient in log V there
 SMALLEST = 1e-290  # of a variance
 ROUNDING = 3e-14  # of ⟨f²⟩: a rest below is no rest
@@ -34,24 +34,6 @@ PHASE = 6.0  # of the fastest polynomial in one panel
 NODES = 16
 NEGLIGIBLE = 1e-29  # of ⟨f²⟩: a double sees the root of it, and so much is rounding of the coefficients
 OCTAVE = 2.0  # ratio of standard deviations that share their nodes
-
-
-@dataclass(frozen=True, eq=False)
-class Series:
-    """Coefficients a[layer, j, input] of k = first + step·j, and the roots of the tails of ⟨f²⟩ and ⟨f′²⟩ relative to
-    the whole, tails[layer, 0 or 1, rung, input], where N is a rung of the `LADDER`."""
-
-    a: np.ndarray
-    tails: np.ndarray
-    first: int
-    step: int
-
-    def full(self) -> Series:
-        """The same series with every k."""
-        layers, orders, inputs = self.a.shape
-        a = np.zeros((layers, self.first + self.step * orders, inputs))
-        a[:, self.first :: self.step] = self.a
-        return Series(a, self.tails, 0, 1)
 
 
 def parity(f: sp.Expr) -> tuple[int, int]:
