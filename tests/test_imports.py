@@ -92,11 +92,11 @@ presentation.figures presentation.bias_figures presentation.tables presentation.
 presentation.phase_regions presentation.phase_orders presentation.phase_maps presentation.phase_tables
 verbs.positions verbs.maps verbs.values verbs.selection verbs.places verbs.running verbs.sampling verbs.laws
 verbs.diagrams
-kernels.rows kernels.loops kernels.numbers kernels.data kernels.pairs kernels.blocks
+kernels.rows kernels.loops kernels.numbers kernels.data kernels.pairs kernels.blocks kernels.matrices kernels.recalled
 kernels.series kernels.sums kernels.plans kernels.generate kernels.sources kernels.tangents
 kernels.compiled
-kernels.networks kernels.planning kernels.gradients kernels.matrices kernels.gaussian_processes
-theory deriving
+kernels.networks kernels.keeping kernels.planning kernels.gradients kernels.gaussian_processes
+theory derivation deferred deriving
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
 empirical.functions.elementary empirical.functions.registry empirical.functions.smooth empirical.functions.kinked
 empirical.functions.jets empirical.functions.formulas empirical.functions.twins empirical.functions.groups

@@ -1,4 +1,4 @@
-"""`Theory.kernel`: matrices of K, Theta and distances of a data set, whole, in files, or as products."""
+"""Matrices of K, Theta and distances of a data set: whole, in files, or as products."""
 
 from __future__ import annotations
 
@@ -12,17 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meanfield.arguments import choice, path, provides, shown, whole
-from meanfield.arguments import names as names_of
+from meanfield.arguments import path, shown, whole
 from meanfield.errors import MeanFieldError, one_line
 from meanfield.kernels.blocks import Journal, Work, fill, product
 from meanfield.kernels.loops import LEAST
-from meanfield.kernels.numbers import QUANTITIES
 from meanfield.kernels.pairs import side_of
 from meanfield.limits import require_memory
 
 if TYPE_CHECKING:
-    from meanfield.verbs.maps import Maps
+    pass
 
 FLOAT32 = 2.0**-24
 FOLLOWED = 1e-12  # what a distance that is followed by itself loses in a layer
@@ -103,49 +101,19 @@ class KernelOperator:
         return one_line("KernelOperator", f"{self._work.quantities[0]}; {self.shape[0]} × {self.shape[1]}")
 
 
-def kernel(
-    theory: Maps,
-    X,
-    Y=None,
-    *,
-    sigma_w,
-    sigma_b,
-    depth,
-    quantities=None,
-    dtype="float64",
-    out=None,
-    threads=None,
+def computed(
+    work: Work,
+    out,
+    threads: int,
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
-    **parameters,
 ) -> Kernels:
-    """`Theory.kernel`."""
-    from meanfield.kernels.planning import planned
-
-    names = QUANTITIES if quantities is None else names_of(quantities, "quantities")
-    work = planned(theory, X, Y, sigma_w, sigma_b, depth, names, dtype, parameters)
-    provides(executor, "executor", "submit", "an executor (concurrent.futures)")
-    provides(progress, "progress", None, "a function of two numbers")
-    count = workers(threads)
+    """The kernels of some work, where out= says."""
     error = bounds(work)
     targets, journal = _targets(work, out)
     prepare(work)
-    error |= known(work, fill(work, targets, count, executor, journal, progress), error)
+    error |= known(work, fill(work, targets, threads, executor, journal, progress), error)
     return Kernels(targets, error, work.network.depth, dict(work.network.values))
-
-
-def operator(
-    theory: Maps, X, Y=None, *, quantity="K", sigma_w, sigma_b, depth, threads=None, executor=None, **parameters
-) -> KernelOperator:
-    """`Theory.kernel_operator`."""
-    from meanfield.kernels.planning import planned
-
-    name = choice(quantity, "quantity", QUANTITIES)
-    work = planned(theory, X, Y, sigma_w, sigma_b, depth, (name,), "float64", parameters)
-    provides(executor, "executor", "submit", "an executor (concurrent.futures)")
-    count = workers(threads)
-    prepare(work)
-    return KernelOperator(work, count, executor, bounds(work)[name])
 
 
 def workers(threads) -> int:

@@ -16,8 +16,8 @@ import sympy as sp
 
 from meanfield.kernels import rows
 from meanfield.kernels.compiled import Planned, block_loop, few_loop
-from meanfield.kernels.loops import LEAST, RUNGS
-from meanfield.kernels.numbers import DEPTH, Numbers, Side, refuse_divergence
+from meanfield.kernels.loops import RUNGS
+from meanfield.kernels.numbers import DEPTH, JUMPS, Numbers, Side, refuse_divergence, sample
 from meanfield.kernels.plans import NotCovered
 from meanfield.numeric.lowering.assembly import Lowered, lower
 from meanfield.numeric.solvers import first_value
@@ -29,7 +29,6 @@ from meanfield.verbs.selection import selected
 
 PARALLEL = Lock()  # one compiled parallel region at a time
 DERIVING = Lock()  # one thread derives what close pairs need
-JUMPS = 1 / np.sqrt(2 * LEAST)  # slope of an arcsine where a covariance still tells inputs apart
 ENGINE = 20_000  # pairs that the two-input recursions take at a time
 
 
@@ -137,9 +136,7 @@ class Network(Numbers):
 
     def growth(self, X: np.ndarray) -> float:
         """The largest Θ/K at the last layer, by which errors of single layers add up; a guess where Θ is infinite."""
-        scale, shift = self.begin
-        K = np.square(X).sum(axis=1) * (scale / X.shape[1]) + shift
-        K = np.unique(K)[:: max(1, K.size // 16)]
+        K = sample(self, X)
         try:
             found = self._run(("K", "Theta"), {"K": K, "Theta": K})
         except MeanFieldError as error:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from meanfield.errors import MeanFieldError
-from meanfield.kernels.loops import Loop, Series
+from meanfield.kernels.loops import LEAST, Loop, Series
 
 QUANTITIES = ("K", "Theta", "distance")
+JUMPS = 1 / np.sqrt(2 * LEAST)  # slope of an arcsine where a covariance still tells inputs apart
 DEPTH = "L"  # the parameter that stands for the number of blocks
 
 
@@ -52,6 +53,11 @@ class Numbers(ABC):
         """Values of parameters at the layers 1 … depth."""
         out = {n: np.broadcast_to(np.asarray(v, dtype=float), (self.depth,)) for n, v in self.values}
         return out | {DEPTH: np.full(self.depth, float(max(self.depth - 1, 1)))}
+
+    @cached_property
+    def constant(self) -> bool:
+        """Whether every layer has the same numbers."""
+        return all((v == v[0]).all() for v in self.given.values())
 
     def sigma(self, names: tuple[str, ...]) -> np.ndarray:
         """Rows of parameters at the layers 2 … depth."""
@@ -110,6 +116,13 @@ class Numbers(ABC):
     def one_by_one(self, left: Side, right: Side, where, line: tuple[float, float], found: dict) -> bool:
         """Pairs that the blocks leave out, into the arrays of `found`; whether some of them are followed by their
         covariance. where: their rows and columns; line: (scale/N_0, shift)."""
+
+
+def sample(numbers: Numbers, X: np.ndarray) -> np.ndarray:
+    """K at layer 1 of a few inputs, which tell how errors add up."""
+    scale, shift = numbers.begin
+    K = np.unique(np.square(X).sum(axis=1) * (scale / X.shape[1]) + shift)
+    return K[:: max(1, K.size // 16)]
 
 
 def refuse_divergence(diverged: np.ndarray, K: np.ndarray | None) -> None:

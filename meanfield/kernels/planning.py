@@ -1,16 +1,21 @@
-"""A kernel that was asked for, as work: all arguments checked against the theory."""
+"""`Theory.kernel` and `Theory.kernel_operator`: all arguments checked against the theory, and the work done."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
 import sympy as sp
 
-from meanfield.arguments import choice, shown, whole
+from meanfield.arguments import choice, provides, shown, whole
+from meanfield.arguments import names as names_of
 from meanfield.errors import MeanFieldError
 from meanfield.kernels.blocks import Work
 from meanfield.kernels.data import inputs
+from meanfield.kernels.keeping import keep
+from meanfield.kernels.matrices import KernelOperator, Kernels, bounds, computed, prepare, workers
 from meanfield.kernels.networks import Network
 from meanfield.kernels.numbers import QUANTITIES
 from meanfield.numeric.solvers import checked
@@ -20,6 +25,45 @@ from meanfield.verbs.values import decided, double, listed, numbered, refuse_unk
 
 DEEPEST = 10**6
 _NOT_HERE = {"J": "J_ab between inputs", "J_ab": "J_ab between inputs"}
+
+
+def kernel(
+    theory: Maps,
+    X,
+    Y=None,
+    *,
+    sigma_w,
+    sigma_b,
+    depth,
+    quantities=None,
+    dtype="float64",
+    out=None,
+    threads=None,
+    executor: Executor | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    **parameters,
+) -> Kernels:
+    """`Theory.kernel`."""
+    names = QUANTITIES if quantities is None else names_of(quantities, "quantities")
+    work = planned(theory, X, Y, sigma_w, sigma_b, depth, names, dtype, parameters)
+    provides(executor, "executor", "submit", "an executor (concurrent.futures)")
+    provides(progress, "progress", None, "a function of two numbers")
+    count = workers(threads)
+    found = computed(work, out, count, executor, progress)
+    keep(work.network)
+    return found
+
+
+def operator(
+    theory: Maps, X, Y=None, *, quantity="K", sigma_w, sigma_b, depth, threads=None, executor=None, **parameters
+) -> KernelOperator:
+    """`Theory.kernel_operator`."""
+    name = choice(quantity, "quantity", QUANTITIES)
+    work = planned(theory, X, Y, sigma_w, sigma_b, depth, (name,), "float64", parameters)
+    provides(executor, "executor", "submit", "an executor (concurrent.futures)")
+    count = workers(threads)
+    prepare(work)
+    return KernelOperator(work, count, executor, bounds(work)[name])
 
 
 def planned(theory: Maps, X, Y, sigma_w, sigma_b, depth, names: tuple[str, ...], dtype, parameters: dict) -> Work:

@@ -65,7 +65,7 @@ def _engine() -> str:
         text = path.read_bytes()
         digest.update(f"{path.parent.name}/{path.name} {len(text)}\n".encode() + text)
     digest.update(" ".join(f"{name} {version(name)}" for name in _LIBRARIES).encode())
-    _replace(kept, lambda f: f.write(digest.hexdigest().encode()))
+    replace(kept, lambda f: f.write(digest.hexdigest().encode()))
     return digest.hexdigest()
 
 
@@ -123,12 +123,13 @@ def write(name: str, text: str, arrays: dict[str, np.ndarray]) -> None:
     """Store a module and its arrays; each file appears whole or not at all, and is not touched if it is there (its time
     is part of Numba's key)."""
     target = folder() / f"{name}.npz"
-    _replace(target, lambda f: np.savez(f, **arrays))  # type: ignore[arg-type]
+    replace(target, lambda f: np.savez(f, **arrays))  # type: ignore[arg-type]
     if not (folder() / f"{name}.py").exists():
-        _replace(folder() / f"{name}.py", lambda f: f.write(text.encode()))
+        replace(folder() / f"{name}.py", lambda f: f.write(text.encode()))
 
 
-def _replace(target: Path, fill) -> None:
+def replace(target: Path, fill) -> None:
+    """A file that appears whole or not at all; fill: what writes it."""
     handle, temporary = tempfile.mkstemp(dir=target.parent, suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as f:

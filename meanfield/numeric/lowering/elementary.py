@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+BLOCK = 64  # points of a loop that go in lockstep
 # atan(√u)/√u on 0 ≤ u ≤ tan²(π/8), interpolated at Chebyshev points: its error there is 1.3e-18
 ATAN = (
     1.0, -0.3333333333333312, 0.1999999999994089, -0.1428571427925024, 0.11111110744919396, -0.09090896809056438,

@@ -9,10 +9,10 @@ layer where some point may be. No number depends on which points share a block.
 
 from __future__ import annotations
 
+from meanfield.numeric.lowering.elementary import BLOCK
 from meanfield.numeric.lowering.loops import Loop
 from meanfield.numeric.lowering.stages import Stages, indent
 
-BLOCK = 64
 LOW, HIGH = 2.0**-32, 2.0**32  # where exponents are taken out
 NEAR = 1e-15  # a step that may be one of rounding alone, in units of the value
 NOTHING = 1e-40  # of K: a distance that no average tells from 0 (in units of K; kinks see its root)

@@ -17,7 +17,7 @@ from types import ModuleType
 
 import numpy as np
 
-from meanfield.numeric.lowering import cache
+from meanfield.numeric.lowering import cache, elementary
 
 VERSION = "0.3.0"
 DIRECT_WEIGHT = 300.0  # work of an average by quadrature at every call, in layers of tables
@@ -56,6 +56,12 @@ class Module:
         self.name, self.source, self.tables, self.weight = name, source, tables, weight
         self._spent = 0.0
 
+    @classmethod
+    def of(cls, name: str, source: str, arrays: dict[str, np.ndarray]) -> Module:
+        """The module that is stored as `source` and `arrays`."""
+        tables = tuple(arrays[f"T{i}"] for i in range(sum(key.startswith("T") for key in arrays)))
+        return cls(name, source, tables, float(arrays["weight"]))
+
     def __getstate__(self) -> dict:
         """Without what is made of the source: functions do not travel."""
         made = ("compiled", "_plain", "_rows")
@@ -86,6 +92,31 @@ class Module:
     @cached_property
     def _rows(self) -> tuple[Rows, ...]:
         return tuple(Rows(t.tolist()) for t in self.tables)
+
+    def layers(
+        self, start: np.ndarray, sigma: np.ndarray, relative: tuple[int, ...], first: int, last: int, repeats: bool,
+        every: bool,
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """(values, diverged) of all points at the layers first … last (every), or at the last one.
+
+        start (points, variables): as they are held at layer `first`, those in `relative` as logarithms; sigma
+        (parameters, points, 1 or layers); repeats: whether a layer that changes nothing is followed by such layers;
+        values (points, layers, variables); diverged (points,): the first layer with infinite K, 0 if none.
+        """
+        points, variables = start.shape
+        out = np.empty((points, last - first + 1 if every else 1, variables))
+        diverged = np.zeros(points, dtype=np.int64)
+        begin = np.empty((points, variables + len(relative)))
+        begin[:, :variables] = start
+        for k, i in enumerate(relative):
+            begin[:, i], begin[:, variables + k] = elementary.wide(start[:, i])
+        block = elementary.BLOCK if self.weight < DIRECT_WEIGHT else 1  # quadratures have nothing to share
+        sigma = np.require(sigma, requirements=["C", "W"])  # one type of array is one compiled form
+        rest = (begin, sigma, T, first - 1, last - 1, repeats, every, out, diverged)
+        self.spread("layers", points, block, last - first + 1, *rest)
+        if every:
+            out[:, 0] = start
+        return out, diverged
 
     def call(self, function: str, steps: float, *arguments) -> None:
         """Run `function(*arguments)`, where `T` stands for the tables; `steps` is how much work it is."""
