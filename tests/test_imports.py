@@ -92,7 +92,8 @@ presentation.figures presentation.bias_figures presentation.tables presentation.
 presentation.phase_regions presentation.phase_orders presentation.phase_maps presentation.phase_tables
 verbs.positions verbs.maps verbs.values verbs.selection verbs.places verbs.running verbs.sampling verbs.laws
 verbs.diagrams
-kernels.rows kernels.loops kernels.numbers kernels.data kernels.pairs kernels.blocks kernels.matrices kernels.recalled
+kernels.rows kernels.loops kernels.cells kernels.numbers kernels.data kernels.pairs kernels.blocks kernels.matrices
+kernels.recalled
 kernels.series kernels.sums kernels.plans kernels.generate kernels.sources kernels.tangents
 kernels.compiled
 kernels.networks kernels.keeping kernels.planning kernels.gradients kernels.gaussian_processes

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-
 from meanfield.kernels.loops import Loop
 from meanfield.kernels.plans import Plan, of_inputs, plan
-from meanfield.kernels.series import Series, expand
+from meanfield.kernels.series import Table, table
 from meanfield.numeric.lowering import cache
 from meanfield.numeric.lowering.assembly import Lowered, described, lower, tree
 from meanfield.symbolic.recursion import Recursion
@@ -22,14 +20,9 @@ class Planned(Loop):
     plan: Plan
     inputs: Lowered
 
-    def series(self, brought: np.ndarray) -> dict[int, Series]:
-        """The series that the loop reads, by expansion."""
-        out = {}
-        for e in (e for pair in self.groups for e in pair):
-            if e not in out:
-                one = self.plan.expansions[e]
-                out[e] = expand(one.f, one.slope, np.ascontiguousarray(self.variance(one.variance, brought)))
-        return out
+    def cells(self, expansion: int) -> Table:
+        one = self.plan.expansions[expansion]
+        return table(one.f, one.slope)
 
 
 @lru_cache(maxsize=64)

@@ -132,9 +132,7 @@ def __getattr__(name: str) -> Any:
 
 def _made(name: str, theory, settings: dict) -> Any:
     if not isinstance(theory, Maps):
-        raise MeanFieldError(
-            f"mf.{name.lower()} takes a theory, as mf.derive makes one, but {theory!r:.60} was given."
-        )
+        raise MeanFieldError(f"mf.{name.lower()} takes a theory, as mf.derive makes one, but {theory!r:.60} was given.")
     return _classes()[name](theory, **settings)
 
 

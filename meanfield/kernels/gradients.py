@@ -24,9 +24,7 @@ STEP = 2e-4  # relative, of the differences that serve where no series reaches a
 def gradients(network: Network, X: np.ndarray, Y: np.ndarray | None, names: tuple[str, ...]) -> np.ndarray:
     """∂K/∂p (∂Theta/∂p where the network follows Theta) for parameters p: (rows, columns, parameters)."""
     which = "Theta_ab" if network.theta else "K_ab"
-    known = {p.name: p for p in network.recursion.parameters} | {
-        p.name: p for p in network.theory.one_input.parameters
-    }
+    known = {p.name: p for p in network.recursion.parameters} | {p.name: p for p in network.theory.one_input.parameters}
     symbols = tuple(known.get(n, sp.Symbol(n)) for n in names)
     left = side_of(network, X)
     right = left if Y is None else side_of(network, Y)

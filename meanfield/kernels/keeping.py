@@ -18,25 +18,30 @@ _keeping = Lock()
 
 
 def keep(network: Network) -> None:
-    """Keep what a network was made of, under every request that its theory was derived for in this process."""
+    """Keep what a network was made of, under every request that its theory was derived for in this process, and the
+    cells of series that were made on the way."""
     which = "Theta" if network.theta else "K"
     with _keeping:
-        asked = [r for r, there in network.theory.__dict__.get("requests", {}).items() if which not in there]
-        if not asked:
+        requests = network.theory.__dict__.get("requests", {})
+        if not requests:
             return
-        found = kept(network)
+        if network.block is not None:
+            for e in {e for pair in network.block.groups for e in pair}:
+                network.block.cells(e).keep()
+        asked = [r for r, there in requests.items() if which not in there]
+        found = kept(network) if asked else None
         for one in asked:
-            network.theory.__dict__["requests"][one].add(which)
+            requests[one].add(which)
             file = file_of(one)
             if found is not None and which not in (before := read(file)):
                 write(file, before | {which: found})
 
 
 def kept(network: Network) -> dict[str, Any] | None:
-    """What kernels of other σ's, depths and inputs need, or None where that is more than loops and numbers: series of
-    functions that have no closed form, other starts than K, parameters beside σ_w and σ_b."""
+    """What kernels of other σ's, depths and inputs need, or None where that is more than loops, cells of series and
+    numbers: other starts than K, parameters beside σ_w and σ_b."""
     loop = network.block
-    if loop is None or loop.groups or {n for n, _ in network.values} != {"sigma_w", "sigma_b"}:
+    if loop is None or {n for n, _ in network.values} != {"sigma_w", "sigma_b"}:
         return None
     start = network.theory.one_input.state[0].initial
     names = {s.name for s in start.free_symbols}
@@ -51,10 +56,12 @@ def kept(network: Network) -> dict[str, Any] | None:
     if before != ("K",) or only is None:
         return None
     own = ("name", "entry", "state", "parameters", "beside", "groups", "variances", "boxes", "error", "least")
+    asked = {e for pair in loop.groups for e in pair}
+    cells = [loop.cells(e).arguments if e in asked else None for e in range(len(loop.variances))]
     return {
         "described": network.described,
         "begin": text,
-        "loop": {name: getattr(loop, name) for name in own},
+        "loop": {name: getattr(loop, name) for name in own} | {"kept_cells": cells},
         "inputs": inputs,
         "K": only,
         "both": both,

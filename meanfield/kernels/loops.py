@@ -65,9 +65,14 @@ class Loop:
         """A variance of all inputs, (layers, inputs); brought: what inputs bring, (numbers, layers, inputs)."""
         return brought[0, :-1] if number == 0 else brought[number - 1, 1:]
 
+    def cells(self, expansion: int) -> Any:
+        """What expands a function at many variances (`cells.Cells`)."""
+        raise NotImplementedError
+
     def series(self, brought: np.ndarray) -> dict[int, Series]:
-        """The series that the loop reads, by expansion: none here."""
-        return {}
+        """The series that the loop reads, by expansion."""
+        met = dict.fromkeys(e for pair in self.groups for e in pair)
+        return {e: self.cells(e).expand(self.variance(self.variances[e], brought)) for e in met}
 
     def outside(self, brought: np.ndarray) -> np.ndarray:
         """Which inputs have a variance at which a closed form loses its digits."""

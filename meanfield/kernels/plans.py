@@ -77,7 +77,7 @@ class Plan:
         return [p.name for p in self.recursion.parameters if p.name not in ("Q0", "c0")]
 
     def side(self, e: sp.Expr) -> str | None:
-        """"a" or "b" of a formula of one input alone ("a" of one that holds neither), None of one of both."""
+        """ "a" or "b" of a formula of one input alone ("a" of one that holds neither), None of one of both."""
         free = e.free_symbols
         if free & self.both:
             return None

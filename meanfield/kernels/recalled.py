@@ -20,6 +20,7 @@ import numpy as np
 from meanfield.arguments import names as names_of
 from meanfield.errors import MeanFieldError
 from meanfield.kernels.blocks import Work
+from meanfield.kernels.cells import Cells, NotKept
 from meanfield.kernels.data import inputs
 from meanfield.kernels.loops import Loop
 from meanfield.kernels.matrices import Kernels, computed, workers
@@ -30,10 +31,6 @@ from meanfield.numeric.lowering.modules import Module
 FORMAT = 1
 PLAIN = (str, int, float, bool, type(None))  # arguments of `derive` that say all in their repr
 _parallel = Lock()  # one compiled region at a time
-
-
-class NotKept(Exception):
-    """Something was asked that only the theory itself answers."""
 
 
 def request(arguments: dict[str, Any]) -> str | None:
@@ -63,6 +60,17 @@ def write(file: Path, what: dict[str, Any]) -> None:
 
 
 @dataclass(frozen=True, eq=False)
+class Known(Loop):
+    """A loop, and where the cells of its expansions are kept: the arguments of `Cells`, None of those it does not ask
+    for."""
+
+    kept_cells: tuple[Any, ...]
+
+    def cells(self, expansion: int) -> Cells:
+        return _cells(*self.kept_cells[expansion])
+
+
+@dataclass(frozen=True, eq=False)
 class Recalled(Numbers):
     """A theory with numbers, from what is kept of it."""
 
@@ -80,10 +88,11 @@ class Recalled(Numbers):
         return whole - shift, shift
 
     @cached_property
-    def block(self) -> Loop:
+    def block(self) -> Known:
         own = self.kept["loop"]
         lists = {k: tuple(map(tuple, own[k])) for k in ("groups", "boxes")}
-        return Loop(**own | lists | {k: tuple(own[k]) for k in ("state", "parameters", "variances")})
+        lists |= {k: tuple(own[k]) for k in ("state", "parameters", "variances", "kept_cells")}
+        return Known(**own | lists)
 
     @property
     def keeps_distances(self) -> bool:
@@ -138,6 +147,13 @@ def _module(name: str) -> Module:
     if stored is None:
         raise NotKept
     return Module.of(name, *stored)
+
+
+@lru_cache(maxsize=64)
+def _cells(name: str, first: int, step: int, at_zero: float) -> Cells:
+    found = Cells(name, first, step, at_zero)
+    found.recall()
+    return found
 
 
 @lru_cache(maxsize=64)
