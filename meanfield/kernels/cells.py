@@ -112,7 +112,7 @@ class Cells:
             "tails": np.stack([c.tails for c in own.values()]),
             "coefficients": np.concatenate([c.coefficients.ravel() for c in own.values()]),
         }
-        cache.replace(self.file, lambda f: np.savez(f, **arrays))
+        cache.replace(self.file, lambda f: np.savez(f, **arrays))  # type: ignore[arg-type]
         self._kept = len(own)
 
 

@@ -50,6 +50,7 @@ def kernel(
     provides(progress, "progress", None, "a function of two numbers")
     count = workers(threads)
     found = computed(work, out, count, executor, progress)
+    assert isinstance(work.network, Network)
     keep(work.network)
     return found
 
