@@ -91,7 +91,7 @@ class Lowered:
         block = lockstep.BLOCK if self.generated.weight < DIRECT_WEIGHT else 1  # quadratures have nothing to share
         sigma = np.require(sigma, requirements=["C", "W"])  # one type of array is one compiled form
         rest = (begin, sigma, T, first - 1, last - 1, repeats, every, out, diverged)
-        self.generated.spread("layers", points, block, last - first + 1, *rest)
+        self.generated.spread(points, block, last - first + 1, *rest)
         if every:
             out[:, 0] = start
         return out, diverged
@@ -144,4 +144,4 @@ def described(recursion: Recursion) -> str:
 def module_of(name: str, source: str, arrays: dict[str, np.ndarray]) -> Module:
     """The stored module and its tables."""
     tables = tuple(arrays[f"T{i}"] for i in range(sum(key.startswith("T") for key in arrays)))
-    return Module(name, source, tables, float(arrays["weight"]))
+    return Module(name, source, tables, float(arrays["weight"]), int(arrays.get("rows", 0)))

@@ -1,17 +1,12 @@
 """Where compiled theories live: one generated module and one array file per theory, written whole, found again by the
 hash of what they compute, of the code that derived it, and of the libraries that code stands on.
-
-The folder is $MEANFIELD_CACHE, else the user's cache folder; where nothing can be written a temporary folder of the
-process serves.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
-import os
 import sys
-import tempfile
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
@@ -20,28 +15,11 @@ from types import ModuleType
 import numpy as np
 
 from meanfield.heads import fingerprint
+from meanfield.numeric.storage import folder, replace
 
 #: what cannot change a generated module: finite networks, and what prints or draws. Everything else counts.
 _APART = ("empirical/", "cli/", "comparison/", "tuning/", "presentation/figures.py", "presentation/tables.py")
 _LIBRARIES = ("sympy", "mpmath", "numpy", "scipy", "numba", "python-flint")
-
-
-@lru_cache(maxsize=1)
-def folder() -> Path:
-    """The cache folder, created if need be."""
-    base = os.environ.get("MEANFIELD_CACHE")
-    if not base:
-        root = os.environ.get("XDG_CACHE_HOME") or (os.environ.get("LOCALAPPDATA") if os.name == "nt" else "~/.cache")
-        base = str(Path(root or "~/.cache").expanduser() / "meanfield")
-    path = Path(base)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        probe = path / f".probe-{os.getpid()}"
-        probe.touch()
-        probe.unlink()
-    except OSError:
-        path = Path(tempfile.mkdtemp(prefix="meanfield-"))
-    return path
 
 
 def sources() -> list[Path]:
@@ -84,20 +62,9 @@ def write(name: str, text: str, arrays: dict[str, np.ndarray]) -> None:
     """Store a module and its arrays; each file appears whole or not at all, and is not touched if it is there (its time
     is part of Numba's key)."""
     target = folder() / f"{name}.npz"
-    _replace(target, lambda f: np.savez(f, **arrays))  # type: ignore[arg-type]
+    replace(target, lambda f: np.savez(f, **arrays))  # type: ignore[arg-type]
     if not (folder() / f"{name}.py").exists():
-        _replace(folder() / f"{name}.py", lambda f: f.write(text.encode()))
-
-
-def _replace(target: Path, fill) -> None:
-    handle, temporary = tempfile.mkstemp(dir=target.parent, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as f:
-            fill(f)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+        replace(folder() / f"{name}.py", lambda f: f.write(text.encode()))
 
 
 def load(name: str) -> ModuleType:

@@ -114,7 +114,6 @@ class Writer(Stages):
             leave=indent(self.leave(), 20),
             final=indent(self.write("0"), 16),
             rows_count=self.w.count,
-            block=BLOCK,
             settled=f"homogeneous and l >= {len(loop.layers) - 1}" if len(loop.layers) > 1 else "homogeneous",
         )
 
@@ -181,11 +180,11 @@ for k in range({self.w.count}):
 
 
 _TEXT = '''@njit(cache=True, error_model='numpy', nogil=True)
-def layers(low, high, block, start, sigma, T, first, last, homogeneous, every, out, diverged):
+def layers(low, high, block, start, sigma, T, first, last, homogeneous, every, out, diverged, w):
     """Layers first + 2 to last + 1 of points low to high - 1, from their state at layer first + 1 (after it the e of
-    those whose logarithms are held as m 2^e); every: out has all layers, else the last one."""
-{constants}    w = np.zeros(({rows_count}, {block}))
-{rows}    for begin in range(low, high, block):
+    those whose logarithms are held as m 2^e); every: out has all layers, else the last one; w: zeros, a workspace of
+    {rows_count} rows, each as long as a block."""
+{constants}{rows}    for begin in range(low, high, block):
         n = min(block, high - begin)
         for i in range(n):
             p = begin + i
@@ -221,9 +220,10 @@ def layers(low, high, block, start, sigma, T, first, last, homogeneous, every, o
 '''
 
 
-def text(loop: Loop) -> str:
-    """Source of the function `layers` of a loop."""
-    return Writer(loop).text()
+def text(loop: Loop) -> tuple[str, int]:
+    """(source of the function `layers` of a loop, number of rows of its workspace)."""
+    writer = Writer(loop)
+    return writer.text(), writer.w.count
 
 
 def _chosen(parts: list[str]) -> str:
