@@ -43,14 +43,20 @@ def emitted(function: Any, signature: tuple[Code, ...], result: str | None) -> t
     text, needs = kept
     module = llvm.parse_assembly(text + entry)
     module.verify()
-    target = llvm.Target.from_default_triple().create_target_machine(
+    return target_machine(llvm).emit_object(module), needs
+
+
+def target_machine(llvm: Any) -> Any:
+    """This machine, with the choices that Numba makes for code that runs where it is made."""
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(
         cpu=llvm.get_host_cpu_name(),
         features=llvm.get_host_cpu_features().flatten(),
         opt=3,
-        reloc="pic",
-        codemodel="default",
+        reloc="static" if target.name.startswith("x86") else "default",
+        codemodel="jitdefault",
+        jit=True,
     )
-    return target.emit_object(module), needs
 
 
 def _type(types: Any, code: Code) -> Any:

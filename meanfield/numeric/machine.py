@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.numeric.emission import ENTRY, Code, emitted
+from meanfield.numeric.emission import ENTRY, Code, emitted, target_machine
 from meanfield.numeric.storage import folder, replace
 
 FORMAT = 1  # of a stored file
@@ -217,8 +217,7 @@ def linked(code: bytes, needs: list[str]) -> Callable[[Any], int] | None:
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple().create_target_machine()
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine(llvm))
     if any(not llvm.address_of_symbol(name) for name in needs):
         return None
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
