@@ -69,10 +69,10 @@ symbolic.correlator_laws.difference symbolic.correlator_laws.local_series symbol
 symbolic.correlator_laws.systems symbolic.correlator_laws.scale_invariant symbolic.correlator_laws.places
 symbolic.correlator_laws.exact symbolic.correlator_laws.points symbolic.correlator_laws.smooth_class
 symbolic.correlator_laws.critical_shift
-numeric.storage numeric.emission numeric.machine
 numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches numeric.quadrature.waves
 numeric.quadrature.tables numeric.quadrature.hermite numeric.quadrature.slopes numeric.quadrature.whitened
 numeric.quadrature.weak numeric.quadrature.averages numeric.quadrature.sphere numeric.quadrature.small
+numeric.lowering.storage numeric.lowering.emission numeric.lowering.machine
 numeric.lowering.cache numeric.lowering.elementary numeric.lowering.helpers
 numeric.lowering.pair_check numeric.lowering.printing numeric.lowering.planes
 numeric.lowering.conditional numeric.lowering.direct numeric.lowering.groups numeric.lowering.largest

@@ -144,4 +144,4 @@ def described(recursion: Recursion) -> str:
 def module_of(name: str, source: str, arrays: dict[str, np.ndarray]) -> Module:
     """The stored module and its tables."""
     tables = tuple(arrays[f"T{i}"] for i in range(sum(key.startswith("T") for key in arrays)))
-    return Module(name, source, tables, float(arrays["weight"]), int(arrays.get("rows", 0)))
+    return Module(name, source, tables, float(arrays["weight"]), int(arrays.get("workspace", 0)))

@@ -15,7 +15,7 @@ from types import ModuleType
 import numpy as np
 
 from meanfield.heads import fingerprint
-from meanfield.numeric.storage import folder, replace
+from meanfield.numeric.lowering.storage import folder, replace
 
 #: what cannot change a generated module: finite networks, and what prints or draws. Everything else counts.
 _APART = ("empirical/", "cli/", "comparison/", "tuning/", "presentation/figures.py", "presentation/tables.py")

@@ -21,7 +21,7 @@ from types import ModuleType
 import numpy as np
 
 from meanfield.numeric.lowering import cache
-from meanfield.numeric.machine import Function
+from meanfield.numeric.lowering.machine import Function
 
 VERSION = "0.3.0"
 DIRECT_WEIGHT = 300.0  # work of an average by quadrature at every call, in layers of tables
@@ -32,15 +32,15 @@ TOTAL = 4 * CALL  # what a module may be asked for in all before it is compiled
 SPLIT = 2e5  # units of work below which threads cost more than they give
 SHARES = 8  # of the points, for each thread
 
-#: places in a workspace or table of lists of lists, which the interpreter reads faster than arrays
-_LISTS = re.compile(r"(?<!\w)(c|T_\d+|_\w+)\[([^\[\],:]+), (\w+)\]"), r"\1[\2][\3]"
+#: places of a table of lists, which the interpreter reads faster than arrays
+_LISTS = re.compile(r"(?<!\w)(T_\d+)\[([^\[\],:]+), (\w+)\]"), r"\1[\2][\3]"
 _ALLOCATES = re.compile(r"\bnp\.(empty|zeros|ones|full|array|arange|linspace|geomspace|copy|sort)\w*\(")
 
 T = object()  # stands for the module's tables among the arguments of a call
 #: what `layers` takes before T (low, high, block, start, sigma) and after it (first, last, homogeneous, every, out,
 #: diverged, w)
 _POINTS = ("i8", "i8", "i8", "f8[:, :]", "f8[:, :, :]")
-_REST = ("i8", "i8", "b1", "b1", "f8[:, :, :]", "i8[:]", "f8[:, :]")
+_REST = ("i8", "i8", "b1", "b1", "f8[:, :, :]", "i8[:]", "f8[:]")
 
 
 class Rows(list):
@@ -55,11 +55,12 @@ class Module:
     """The functions of one stored module.
 
     name: its name in the cache; source: its text; tables: the arrays T that its functions read; weight: work of one
-    step relative to one layer whose averages are tables or closed forms; rows: of the workspace of `layers`.
+    step relative to one layer whose averages are tables or closed forms; workspace: numbers that `layers` has for its
+    own use.
     """
 
-    def __init__(self, name: str, source: str, tables: tuple[np.ndarray, ...], weight: float, rows: int = 0):
-        self.name, self.source, self.tables, self.weight, self.rows = name, source, tables, weight, rows
+    def __init__(self, name: str, source: str, tables: tuple[np.ndarray, ...], weight: float, workspace: int = 0):
+        self.name, self.source, self.tables, self.weight, self.workspace = name, source, tables, weight, workspace
         self._spent = 0.0
 
     def __getstate__(self) -> dict:
@@ -110,17 +111,16 @@ class Module:
         """Run `layers(low, high, block, *arguments, workspace)`, which serves the points low to high - 1 by blocks, for
         all points, in as many threads as Numba may use; `steps` is how much work a point is. What a point gets does not
         depend on the others, so neither does it on how they are split."""
-        if self._is_little(points * steps):
-            workspace = [[0.0] * block for _ in range(self.rows)]
-            if self._interpreted("layers", (0, points, block, *arguments, workspace)):
-                return
+        whole = 0, points, block, *arguments, [0.0] * self.workspace
+        if self._is_little(points * steps) and self._interpreted("layers", whole):
+            return
         run, rest = self.layers, [self.tables if a is T else a for a in arguments]
         blocks = -(-points // block)
         threads = min(_threads(), blocks) if points * steps * max(1.0, self.weight) > SPLIT else 1
         share = block * max(1, -(-blocks // (SHARES * threads)))  # more shares than threads: their work differs
 
         def part(low: int, high: int) -> None:
-            run(low, high, block, *rest, np.zeros((self.rows, block)))
+            run(low, high, block, *rest, np.zeros(self.workspace))
 
         if threads == 1:
             part(0, points)

@@ -123,7 +123,7 @@ def _needed(text: str, native: str) -> tuple[str, list[str]] | None:
         if name in named and name not in kept:
             kept[name] = named[name]
             todo += [a or b for a, b in _NAME.findall(named[name])]
-    needs = set()
+    needs: set[str] = set()
     for name, part in kept.items():
         inside = not part.startswith("declare ") and " external " not in part.partition("\n")[0]
         if name == _FREED:

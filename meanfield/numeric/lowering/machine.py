@@ -19,6 +19,7 @@ import os
 import struct
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -27,16 +28,13 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.numeric.emission import ENTRY, Code, emitted, target_machine
-from meanfield.numeric.storage import folder, replace
+from meanfield.numeric.lowering.emission import ENTRY, Code, emitted, target_machine
+from meanfield.numeric.lowering.storage import folder, replace
 
 FORMAT = 1  # of a stored file
-SCALARS = {"i8": "q", "f8": "d", "b1": "q"}  # one field each, as `struct` packs it
 #: variables that tell Numba what code to make: where one is set, its own function is what was asked for
-ORDERS = tuple(
-    f"NUMBA_{name}"
-    for name in "BOUNDSCHECK CPU_FEATURES CPU_NAME DEBUGINFO DISABLE_JIT ENABLE_AVX LOOP_VECTORIZE OPT SLP_VECTORIZE".split()
-)
+_SWITCHES = "BOUNDSCHECK CPU_FEATURES CPU_NAME DEBUGINFO DISABLE_JIT ENABLE_AVX LOOP_VECTORIZE OPT SLP_VECTORIZE"
+ORDERS = tuple(f"NUMBA_{name}" for name in _SWITCHES.split())
 
 
 class Function:
@@ -59,6 +57,7 @@ class Function:
         self._fields = struct.Struct("=" + "".join(a.fields for a in self._arguments) + "qq")  # + result, error
         self._lock = Lock()
         self._run: Callable[..., Any] | None = None
+        self._native: Callable[[Any], int] | None = None
 
     def __call__(self, *arguments: Any) -> Any:
         fields = self._values(arguments)
@@ -73,40 +72,39 @@ class Function:
         own = hashlib.sha256(f"{self.signature} {self.result} {machine()}".encode()).hexdigest()[:12]
         return folder() / f"{self.name}-{self.entry}-{own}.o"
 
+    @cached_property
+    def in_numba(self) -> Any:
+        """Numba's function."""
+        return self.made()
+
     @property
     def stands_alone(self) -> bool:
         """Whether object code runs, not Numba's function; known after the first call."""
-        return self._run is not None and self._run is not self._by_numba
+        return self._run == self._by_object
 
     def _prepare(self) -> None:
         with self._lock:
             if self._run is None:
-                native = None if any(os.environ.get(name) for name in ORDERS) else self._loaded() or self._compiled()
-                self._native = native
-                self._run = self._by_numba if native is None else self._by_object
+                self._native = self._object()
+                self._run = self._by_numba if self._native is None else self._by_object
 
-    def _loaded(self):
-        """The stored function, if there is one that fits."""
-        try:
-            if machine() is None or not (code := opened(self.path.read_bytes(), self._says)):
-                return None
-            return linked(*code)
-        except OSError:
+    def _object(self) -> Callable[[Any], int] | None:
+        """The entry of the object code, which is stored or made now; None where there can be none."""
+        if machine() is None or any(os.environ.get(name) for name in ORDERS):
             return None
+        code = self._stored()
+        if code is None:
+            # that a function cannot stand alone is stored as well: to find out takes as long as to compile it
+            code = emitted(self.in_numba, self.signature, self.result) or (b"", [])
+            with suppress(OSError):  # a full disk: the next process compiles, too
+                replace(self.path, lambda f: f.write(sealed(*code, self._says)))
+        return linked(*code) if code[0] else None
 
-    def _compiled(self):
-        """The function compiled now, and stored; None if it cannot stand alone."""
-        if machine() is None:
-            return None
-        made = emitted(self.made(), self.signature, self.result)
-        if made is None:
-            return None
-        code, needs = made
+    def _stored(self) -> tuple[bytes, list[str]] | None:
         try:
-            replace(self.path, lambda f: f.write(sealed(code, needs, self._says)))
-        except OSError:
-            pass  # a full disk: the next process compiles, too
-        return linked(code, needs)
+            return opened(self.path.read_bytes(), self._says)
+        except (OSError, ValueError):
+            return None
 
     @property
     def _says(self) -> dict[str, Any]:
@@ -120,40 +118,43 @@ class Function:
         for i, (argument, value) in enumerate(zip(self._arguments, arguments)):
             if not argument.put(value, out):
                 raise TypeError(
-                    f"Argument {i + 1} of {self.entry} is to be {argument.code}, contiguous; {_described(value)} was "
+                    f"Argument {i + 1} of {self.entry} is to be {_named(self.signature[i])}; {_described(value)} was "
                     "given."
                 )
         return out
 
     def _by_numba(self, fields: list, arguments: tuple) -> Any:
-        return self.made()(*arguments)
+        return self.in_numba(*arguments)
 
     def _by_object(self, fields: list, arguments: tuple) -> Any:
         memory = ctypes.create_string_buffer(self._fields.size)
         self._fields.pack_into(memory, 0, *fields, 0, 0)
+        assert self._native is not None
         if self._native(memory) != 0:  # an exception, which Numba's function raises again, in words
-            return self.made()(*arguments)
+            return self.in_numba(*arguments)
         return None if self.result is None else struct.unpack_from("=d", memory, self._fields.size - 16)[0]
 
 
 class _Argument:
-    """One argument: its code, its fields, and how a value becomes them."""
+    """One argument: how a value becomes fields, and whether it may."""
 
     def __init__(self, code: Code) -> None:
-        self.code, self.count = (code, None) if isinstance(code, str) else code
-        kind, _, axes = self.code.partition("[")
-        self.array = bool(axes)
-        self.dtype, self.axes = np.dtype(kind if kind != "b1" else "?"), axes.count(":")
-        # an array: its owner twice (none), number and size of items, place, shape, strides
-        one = "qqqqq" + "qq" * self.axes if self.array else SCALARS[kind]
-        self.fields = one * (1 if self.count is None else self.count)
-        self.kinds = (bool, np.bool_) if kind == "b1" else (int, np.integer) if kind == "i8" else (float, np.floating)
+        one, count = (code, None) if isinstance(code, str) else code
+        self.count: int | None = count
+        kind, _, axes = one.partition("[")
+        self.is_array, self.is_bit = bool(axes), kind == "b1"
+        self.dtype, self.axes = np.dtype("?" if self.is_bit else kind), axes.count(":")
+        # an array: its owner, twice (none), number and size of items, place, shape, strides
+        fields = "qqqqq" + "qq" * self.axes if axes else "d" if kind == "f8" else "q"
+        self.fields = fields * (1 if self.count is None else self.count)
+        whole = (int, np.integer)
+        self.kinds = (bool, np.bool_) if self.is_bit else whole if kind == "i8" else (*whole, float, np.floating)
 
     def put(self, value: Any, out: list) -> bool:
         """Add the fields of a value; whether it is what it has to be."""
-        if not self.array:
-            out.append(value)
-            return isinstance(value, self.kinds) and not (self.dtype == np.int64 and isinstance(value, bool))
+        if not self.is_array:
+            out.append(bool(value) if self.is_bit else value)
+            return isinstance(value, self.kinds) and isinstance(value, bool | np.bool_) == self.is_bit
         if self.count is None:
             return self._put(value, out)
         return isinstance(value, tuple) and len(value) == self.count and all(self._put(v, out) for v in value)
@@ -161,7 +162,7 @@ class _Argument:
     def _put(self, a: Any, out: list) -> bool:
         if not (isinstance(a, np.ndarray) and a.dtype == self.dtype and a.ndim == self.axes):
             return False
-        out += (0, 0, a.size, a.itemsize, a.ctypes.data, *a.shape, *a.strides)
+        out += (0, 0, a.size, a.itemsize, a.__array_interface__["data"][0], *a.shape, *a.strides)
         return a.flags.c_contiguous and a.flags.aligned
 
 
@@ -170,10 +171,16 @@ def _argument(code: Code) -> _Argument:
     return _Argument(code)
 
 
+def _named(code: Code) -> str:
+    if not isinstance(code, str):
+        return f"a tuple of {code[1]} contiguous arrays {code[0]}"
+    return f"a contiguous array {code}" if "[" in code else f"a number {code}"
+
+
 def _described(value: Any) -> str:
     if isinstance(value, np.ndarray):
-        how = "" if value.flags.c_contiguous else ", not contiguous"
-        return f"an array of {value.dtype} with {value.ndim} axes{how}"
+        how = "" if value.flags.c_contiguous else ", not contiguous,"
+        return f"an array {value.dtype.str[1:]} with {value.ndim} axes{how}"
     return f"a {type(value).__name__}" + (f" of {len(value)}" if isinstance(value, tuple) else "")
 
 
