@@ -73,6 +73,7 @@ symbolic.correlator_laws.critical_shift
 numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches numeric.quadrature.waves
 numeric.quadrature.tables numeric.quadrature.hermite numeric.quadrature.slopes numeric.quadrature.whitened
 numeric.quadrature.weak numeric.quadrature.averages numeric.quadrature.sphere numeric.quadrature.small
+numeric.lowering.storage numeric.lowering.emission numeric.lowering.machine
 numeric.lowering.cache numeric.lowering.elementary numeric.lowering.helpers
 numeric.lowering.pair_check numeric.lowering.printing numeric.lowering.planes
 numeric.lowering.conditional numeric.lowering.direct numeric.lowering.groups numeric.lowering.largest

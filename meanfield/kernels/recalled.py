@@ -118,7 +118,7 @@ class Recalled(Numbers):
         sigma = self.rows(tuple(own["parameters"]), K.size)
         once = self.constant
         with _parallel:
-            out, diverged = _module(own["name"]).layers(
+            out, diverged = _module(own["name"]).follow(
                 np.stack([K] * len(own["state"]), axis=1), sigma[..., :1] if once else sigma, (), 1, self.depth,
                 once and own["repeats"], False,
             )  # fmt: skip
@@ -132,7 +132,7 @@ class Recalled(Numbers):
         start[:, 0] = K
         sigma = self.rows(tuple(own["parameters"]), K.size)
         with _parallel:
-            out, diverged = _module(own["name"]).layers(start, sigma, (), 1, self.depth, False, True)
+            out, diverged = _module(own["name"]).follow(start, sigma, (), 1, self.depth, False, True)
         if diverged.any():
             raise NotKept
         return np.ascontiguousarray(out.transpose(2, 1, 0))

@@ -85,7 +85,7 @@ class Lowered:
         return self._layers(state, sigma[..., None], layer, layer + 1, False, False)[0][:, 0]
 
     def _layers(self, start, sigma, first: int, last: int, repeats: bool, every: bool):
-        return self.generated.layers(start, sigma, self.relative, first, last, repeats, every)
+        return self.generated.follow(start, sigma, self.relative, first, last, repeats, every)
 
 
 @lru_cache(maxsize=128)

@@ -1,8 +1,5 @@
 """Where compiled theories live: one generated module and one array file per theory, written whole, found again by the
 hash of what they compute, of the code that derived it, and of the libraries that code stands on.
-
-The folder is $MEANFIELD_CACHE, else the user's cache folder; where nothing can be written a temporary folder of the
-process serves.
 """
 
 from __future__ import annotations
@@ -11,7 +8,6 @@ import hashlib
 import importlib.util
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -19,27 +15,11 @@ from types import ModuleType
 
 import numpy as np
 
+from meanfield.numeric.lowering.storage import folder, replace
+
 #: what cannot change a generated module: finite networks, and what prints or draws. Everything else counts.
 _APART = ("empirical/", "cli/", "comparison/", "tuning/", "presentation/figures.py", "presentation/tables.py")
 _LIBRARIES = {name: name for name in ("sympy", "mpmath", "numpy", "scipy", "numba")} | {"python-flint": "flint"}
-
-
-@lru_cache(maxsize=1)
-def folder() -> Path:
-    """The cache folder, created if need be."""
-    base = os.environ.get("MEANFIELD_CACHE")
-    if not base:
-        root = os.environ.get("XDG_CACHE_HOME") or (os.environ.get("LOCALAPPDATA") if os.name == "nt" else "~/.cache")
-        base = str(Path(root or "~/.cache").expanduser() / "meanfield")
-    path = Path(base)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        probe = path / f".probe-{os.getpid()}"
-        probe.touch()
-        probe.unlink()
-    except OSError:
-        path = Path(tempfile.mkdtemp(prefix="meanfield-"))
-    return path
 
 
 def sources() -> list[Path]:
@@ -126,18 +106,6 @@ def write(name: str, text: str, arrays: dict[str, np.ndarray]) -> None:
     replace(target, lambda f: np.savez(f, **arrays))  # type: ignore[arg-type]
     if not (folder() / f"{name}.py").exists():
         replace(folder() / f"{name}.py", lambda f: f.write(text.encode()))
-
-
-def replace(target: Path, fill) -> None:
-    """A file that appears whole or not at all; fill: what writes it."""
-    handle, temporary = tempfile.mkstemp(dir=target.parent, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as f:
-            fill(f)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def load(name: str) -> ModuleType:
