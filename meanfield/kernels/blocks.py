@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.kernels import rows
 from meanfield.kernels.pairs import WORST, Network, Side, block_of, side_of
 from meanfield.results import MeanFieldError
 
@@ -179,7 +178,7 @@ def place(work: Work, task: tuple[int, int], block: np.ndarray, target: Any) -> 
     n, m = block.shape
     target[a : a + n, b : b + m] = block
     if work.Y is None and a != b:
-        target[b : b + m, a : a + n] = rows.transposed(block)
+        target[b : b + m, a : a + n] = block.T
 
 
 def fill(

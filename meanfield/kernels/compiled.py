@@ -11,9 +11,25 @@ from meanfield.kernels.plans import Plan, of_inputs, plan
 from meanfield.kernels.series import LADDER, Series, expand
 from meanfield.numeric.lowering import cache
 from meanfield.numeric.lowering.assembly import Lowered, described, lower, tree
+from meanfield.numeric.lowering.machine import Code, Function
 from meanfield.symbolic.recursion import Recursion
 
 RUNGS = np.array(LADDER)
+_Codes = tuple[Code, ...]
+#: first; what is followed; NA, NB, sigma, depth, least, ladder, flags; of each group EA, EB, TA, TB, shape
+_BLOCK: tuple[_Codes, Code, _Codes, _Codes] = (
+    ("i8[:]",),
+    "f8[:, :]",
+    ("f8[:, :, :]", "f8[:, :, :]", "f8[:, :]", "i8", "f8", "i8[:]", "u1[:, :]"),
+    ("f8[:, :, :]", "f8[:, :, :]", "f8[:, :, :, :]", "f8[:, :, :, :]", ("i8", 2)),
+)
+#: left, right; what is followed; NA, sigma, depth, ladder, flags; of each group EA, TA, shape
+_FEW: tuple[_Codes, Code, _Codes, _Codes] = (
+    ("i8[:]", "i8[:]"),
+    "f8[:]",
+    ("f8[:, :, :]", "f8[:, :]", "i8", "i8[:]", "u1[:]"),
+    ("f8[:, :, :]", "f8[:, :, :, :]", ("i8", 2)),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +38,8 @@ class Loop:
 
     plan, name, entry: what it computes and where it is stored; boxes: between which variances its closed forms hold, by
     the number of the variance among what inputs bring; least: from which 1 - c on K_ab says all that it needs, -1
-    (always) where averages ⟨f g⟩ are of functions without jumps, which K_ab's rounding moves by as much as itself.
+    (always) where averages ⟨f g⟩ are of functions without jumps, which K_ab's rounding moves by as much as itself;
+    workspace: numbers that a call has for its own use.
     """
 
     plan: Plan
@@ -33,11 +50,17 @@ class Loop:
     error: float
     least: float
     inputs: Lowered
+    workspace: int
+
+    def run(self, *arguments) -> None:
+        """Run the compiled function; each call has a workspace of its own."""
+        self._function(*arguments, np.zeros(self.workspace))
 
     @cached_property
-    def run(self):
-        """The compiled function."""
-        return getattr(cache.load(self.name), self.entry)
+    def _function(self) -> Function:
+        before, state, after, group = _BLOCK if self.entry == "block" else _FEW
+        signature = (*before, *[state] * len(self.plan.state), *after, *group * len(self.groups), "f8[:]")
+        return Function(self.name, self.entry, signature, lambda: getattr(cache.load(self.name), self.entry))
 
     def series(self, brought: np.ndarray) -> dict[int, Series]:
         """The series that a loop reads, by expansion; brought: what inputs bring, (numbers, layers, inputs)."""
@@ -84,4 +107,5 @@ def _loop(recursion: Recursion, one_input: Recursion, entry: str) -> Loop:
     arrays = stored[1]
     boxes = tuple((int(n), float(lo), float(hi)) for n, lo, hi in arrays["boxes"])
     error, least = float(arrays["error"]), float(arrays["least"])
-    return Loop(found, name, entry, tuple(arrays["groups"].tolist()), boxes, error, least, inputs)
+    groups, size = tuple(arrays["groups"].tolist()), int(arrays["workspace"])
+    return Loop(found, name, entry, groups, boxes, error, least, inputs, size)

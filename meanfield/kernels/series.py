@@ -17,9 +17,9 @@ from itertools import pairwise
 
 import numpy as np
 import sympy as sp
-from numba import njit
 
 from meanfield.functions.piecewise import pieces
+from meanfield.numeric.lowering.machine import loop
 from meanfield.numeric.quadrature.evaluation import evaluate
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.numeric.quadrature.tables import panels, resolved, rule_for
@@ -87,19 +87,21 @@ def expand(f: sp.Expr, slope: sp.Expr | None, V: np.ndarray) -> Series:
         u = np.where(flat > SMALLEST, np.clip(2 * (place - cells) - 1, -1.0, 1.0), 0.0)
     a = np.empty((V.shape[0], polynomials.shape[2], V.shape[1]))
     tails = np.empty((V.shape[0], 2, len(LADDER), V.shape[1]))
-    _read(u.reshape(V.shape), where.reshape(V.shape), polynomials, np.stack([c.tails for c in found]), a, tails)
+    own, of_cells = np.empty(a.shape[1]), np.stack([c.tails for c in found])
+    _read(u.reshape(V.shape), where.reshape(V.shape), polynomials, of_cells, own, a, tails)
     return Series(a, tails, first, step)
 
 
-@njit(cache=True, nogil=True)
-def _read(u, where, polynomials, of_cells, a, tails):
-    """Chebyshev polynomials of cells at u[layer, input] → a[layer, j, input], and what the cells say of tails."""
-    own = np.empty(a.shape[1])
+@loop("f8[:, :]", "i8[:, :]", "f8[:, :, :]", "f8[:, :, :]", "f8[:]", "f8[:, :, :]", "f8[:, :, :, :]")
+def _read(u, where, polynomials, of_cells, own, a, tails):
+    """Chebyshev polynomials of cells at u[layer, input] → a[layer, j, input], and what the cells say of tails; own:
+    room for one polynomial each."""
     for layer in range(u.shape[0]):
         for i in range(u.shape[1]):
             rows, x = polynomials[where[layer, i]], u[layer, i]
             below, here = x, 1.0  # T_{k-1} and T_k
-            own[:] = 0.0
+            for j in range(own.size):
+                own[j] = 0.0
             for k in range(rows.shape[0]):
                 row = rows[k]
                 for j in range(own.size):
@@ -227,11 +229,15 @@ def _basis(f: sp.Expr, sigma: float, order: int):
     return x, (w * root)[:, None], *_columns(x, w, root, order)
 
 
-@njit(cache=True, nogil=True)
 def _columns(x, w, root, order):
     """Weights times even and odd polynomials, which are carried with the root of the density."""
     even, odd = np.empty((x.size, (order + 1) // 2)), np.empty((x.size, order // 2))
-    up = np.sqrt(np.arange(order + 1.0))
+    _hermite(x, w, root, order, np.sqrt(np.arange(order + 1.0)), even, odd)
+    return even, odd
+
+
+@loop("f8[:]", "f8[:]", "f8[:]", "i8", "f8[:]", "f8[:, :]", "f8[:, :]")
+def _hermite(x, w, root, order, up, even, odd):
     for i in range(x.size):
         below, here = 0.0, root[i]
         for k in range(order):
@@ -240,19 +246,21 @@ def _columns(x, w, root, order):
             else:
                 odd[i, k // 2] = w[i] * here
             below, here = here, (x[i] * here - up[k] * below) / up[k + 1]
-    return even, odd
 
 
-@njit(cache=True, nogil=True)
-def project(values, basis):
+def project(values: np.ndarray, basis: np.ndarray) -> np.ndarray:
     """values @ basis, summed in one order on every machine."""
-    rows, nodes = values.shape
-    out = np.zeros((rows, basis.shape[1]))
-    for r in range(rows):
+    out = np.zeros((len(values), basis.shape[1]))
+    _project(np.ascontiguousarray(values), np.ascontiguousarray(basis), out)
+    return out
+
+
+@loop("f8[:, :]", "f8[:, :]", "f8[:, :]")
+def _project(values, basis, out):
+    for r in range(values.shape[0]):
         own = out[r]
-        for i in range(nodes):
+        for i in range(values.shape[1]):
             v = values[r, i]
             column = basis[i]
             for k in range(own.size):
                 own[k] += v * column[k]
-    return out
