@@ -239,7 +239,7 @@ def test_what_code_would_take_for_something_else_is_refused(place, stored):
         (3, good[3].astype(">f8"), "a contiguous array"),
         (3, good[3][0], "with 1 axes"),
         (3, good[3].tolist(), "a list was given"),
-        (4, good[4][:1], "a tuple of 2 contiguous arrays f8.*a tuple of 1"),
+        (4, good[4][:1], "a tuple of 2 f8.*a tuple of 1"),
         (5, good[5].astype(np.int8), "a contiguous array u1.*i1"),
     ):
         with pytest.raises(TypeError, match=words):

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from meanfield.errors import MeanFieldError
-from meanfield.kernels import rows
 from meanfield.kernels.numbers import Numbers, Side
 from meanfield.kernels.pairs import WORST, block_of, side_of
 
@@ -180,7 +179,7 @@ def place(work: Work, task: tuple[int, int], block: np.ndarray, target: Any) -> 
     n, m = block.shape
     target[a : a + n, b : b + m] = block
     if work.Y is None and a != b:
-        target[b : b + m, a : a + n] = rows.transposed(block)
+        target[b : b + m, a : a + n] = block.T
 
 
 def fill(

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numba import njit
 
 from meanfield.kernels.loops import LADDER, Series
 from meanfield.numeric.lowering import cache
+from meanfield.numeric.lowering.machine import loop
 
 CELLS, DEGREE = 4, 14  # cells in an octave of V, and the degree of a coefficient in log V there
 SMALLEST = 1e-290  # of a variance
@@ -73,7 +73,8 @@ class Cells:
             u = np.where(flat > SMALLEST, np.clip(2 * (place - cells) - 1, -1.0, 1.0), 0.0)
         a = np.empty((V.shape[0], polynomials.shape[2], V.shape[1]))
         tails = np.empty((V.shape[0], 2, len(LADDER), V.shape[1]))
-        _read(u.reshape(V.shape), where.reshape(V.shape), polynomials, np.stack([c.tails for c in found]), a, tails)
+        own, of_cells = np.empty(a.shape[1]), np.stack([c.tails for c in found])
+        _read(u.reshape(V.shape), where.reshape(V.shape), polynomials, of_cells, own, a, tails)
         return Series(a, tails, first, step)
 
     @property
@@ -116,15 +117,16 @@ class Cells:
         self._kept = len(own)
 
 
-@njit(cache=True, nogil=True)
-def _read(u, where, polynomials, of_cells, a, tails):
-    """Chebyshev polynomials of cells at u[layer, input] → a[layer, j, input], and what the cells say of tails."""
-    own = np.empty(a.shape[1])
+@loop("f8[:, :]", "i8[:, :]", "f8[:, :, :]", "f8[:, :, :]", "f8[:]", "f8[:, :, :]", "f8[:, :, :, :]")
+def _read(u, where, polynomials, of_cells, own, a, tails):
+    """Chebyshev polynomials of cells at u[layer, input] → a[layer, j, input], and what the cells say of tails; own:
+    room for one polynomial each."""
     for layer in range(u.shape[0]):
         for i in range(u.shape[1]):
             rows, x = polynomials[where[layer, i]], u[layer, i]
             below, here = x, 1.0  # T_{k-1} and T_k
-            own[:] = 0.0
+            for j in range(own.size):
+                own[j] = 0.0
             for k in range(rows.shape[0]):
                 row = rows[k]
                 for j in range(own.size):

@@ -50,9 +50,22 @@ def _loop(recursion: Recursion, one_input: Recursion, entry: str) -> Planned:
     arrays = stored[1]
     boxes = tuple((int(n), float(lo), float(hi)) for n, lo, hi in arrays["boxes"])
     error, least = float(arrays["error"]), float(arrays["least"])
+    workspace = int(arrays["workspace"])
     state, groups = tuple(v.name for v in found.state), tuple(found.groups[g][:2] for g in arrays["groups"].tolist())
     variances = tuple(e.variance for e in found.expansions)
     beside = len(found.inputs)
     return Planned(
-        name, entry, state, tuple(found.parameters), beside, groups, variances, boxes, error, least, found, inputs
+        name,
+        entry,
+        state,
+        tuple(found.parameters),
+        beside,
+        groups,
+        variances,
+        boxes,
+        error,
+        least,
+        workspace,
+        found,
+        inputs,
     )

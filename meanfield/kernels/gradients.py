@@ -40,7 +40,7 @@ def gradients(network: Network, X: np.ndarray, Y: np.ndarray | None, names: tupl
         scale, shift = network.begin
         K_ab, first = np.empty(out.shape[:2]), np.zeros(len(X), dtype=np.int64)
         rows.gram(left.X, np.ascontiguousarray(right.X.T), first, scale / X.shape[1], shift, K_ab)
-        held = {v.name: np.array(network.started(v.initial, K_ab)) for v in loop.plan.state}
+        held = {v.name: np.array(network.started(v.initial, K_ab), order="C") for v in loop.plan.state}
         flags = np.zeros(K_ab.shape, dtype=np.uint8)
         if network.depth > 1:
             sides = []

@@ -55,7 +55,19 @@ def kept(network: Network) -> dict[str, Any] | None:
     only = _alone(network, ("K",))
     if before != ("K",) or only is None:
         return None
-    own = ("name", "entry", "state", "parameters", "beside", "groups", "variances", "boxes", "error", "least")
+    own = (
+        "name",
+        "entry",
+        "state",
+        "parameters",
+        "beside",
+        "groups",
+        "variances",
+        "boxes",
+        "error",
+        "least",
+        "workspace",
+    )
     asked = {e for pair in loop.groups for e in pair}
     cells = [loop.cells(e).arguments if e in asked else None for e in range(len(loop.variances))]
     return {

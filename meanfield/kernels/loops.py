@@ -9,10 +9,28 @@ from typing import Any
 import numpy as np
 
 from meanfield.numeric.lowering import cache
+from meanfield.numeric.lowering.machine import Code, Function
 
 LADDER = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # numbers of terms that a pair may take
 RUNGS = np.array(LADDER)
 LEAST = 1e-4  # 1 - c from which on a covariance says how far two inputs are apart
+
+
+_Codes = tuple[Code, ...]
+#: first; what is followed; NA, NB, sigma, depth, least, ladder, flags; of each group EA, EB, TA, TB, shape
+_BLOCK: tuple[_Codes, Code, _Codes, _Codes] = (
+    ("i8[:]",),
+    "f8[:, :]",
+    ("f8[:, :, :]", "f8[:, :, :]", "f8[:, :]", "i8", "f8", "i8[:]", "u1[:, :]"),
+    ("f8[:, :, :]", "f8[:, :, :]", "f8[:, :, :, :]", "f8[:, :, :, :]", ("i8", 2)),
+)
+#: left, right; what is followed; NA, sigma, depth, ladder, flags; of each group EA, TA, shape
+_FEW: tuple[_Codes, Code, _Codes, _Codes] = (
+    ("i8[:]", "i8[:]"),
+    "f8[:]",
+    ("f8[:, :, :]", "f8[:, :]", "i8", "i8[:]", "u1[:]"),
+    ("f8[:, :, :]", "f8[:, :, :, :]", ("i8", 2)),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +60,8 @@ class Loop:
     order; variances: of each expansion, the number of its variance among what inputs bring (0 is K, 1 the K of the
     layer that is made); boxes: between which variances its closed forms hold, by the same numbers; error: what an
     average misses; least: from which 1 - c on K_ab says all that it needs, -1 (always) where averages ⟨f g⟩ are of
-    functions without jumps, which K_ab's rounding moves by as much as itself.
+    functions without jumps, which K_ab's rounding moves by as much as itself; workspace: numbers that a call has for
+    its own use.
     """
 
     name: str
@@ -55,11 +74,17 @@ class Loop:
     boxes: tuple[tuple[int, float, float], ...]
     error: float
     least: float
+    workspace: int
+
+    def run(self, *arguments) -> None:
+        """Run the compiled function; each call has a workspace of its own."""
+        self._function(*arguments, np.zeros(self.workspace))
 
     @cached_property
-    def run(self):
-        """The compiled function."""
-        return getattr(cache.load(self.name), self.entry)
+    def _function(self) -> Function:
+        before, state, after, group = _BLOCK if self.entry == "block" else _FEW
+        signature = (*before, *[state] * len(self.state), *after, *group * len(self.groups), "f8[:]")
+        return Function(self.name, self.entry, signature, lambda: getattr(cache.load(self.name), self.entry))
 
     def variance(self, number: int, brought: np.ndarray) -> np.ndarray:
         """A variance of all inputs, (layers, inputs); brought: what inputs bring, (numbers, layers, inputs)."""

@@ -113,7 +113,8 @@ class Network(Numbers):
     def alone(self, K: np.ndarray) -> dict[str, np.ndarray]:
         """K (and Theta) of inputs by themselves at the last layer."""
         found = self._run(("K", "Theta"), {"K": K, "Theta": K}) if self.theta else self._run(("K",), {"K": K})
-        return {"K": found.K[..., -1]} | ({"Theta": found.Theta[..., -1]} if self.theta else {})
+        names = ("K", "Theta") if self.theta else ("K",)
+        return {n: np.ascontiguousarray(getattr(found, n)[..., -1]) for n in names}
 
     def _run(self, quantities: tuple[str, ...], start: dict[str, np.ndarray]):
         given = {n: (float(v[0]) if (v == v[0]).all() else v) for n, v in self.given.items() if n != DEPTH}

@@ -124,7 +124,7 @@ class Recalled(Numbers):
             )  # fmt: skip
         if diverged.any():
             raise NotKept
-        return {n: out[:, 0, i] for i, n in enumerate(own["state"])}
+        return {n: np.ascontiguousarray(out[:, 0, i]) for i, n in enumerate(own["state"])}
 
     def brought(self, loop: Loop, K: np.ndarray) -> np.ndarray:
         own = self.kept["inputs"]

@@ -16,12 +16,12 @@ from itertools import pairwise
 
 import numpy as np
 import sympy as sp
-from numba import njit
 
 from meanfield.functions.piecewise import pieces
 from meanfield.kernels.cells import CELLS, DEGREE, Cell, Cells
 from meanfield.kernels.loops import LADDER, Series
 from meanfield.numeric.lowering import cache
+from meanfield.numeric.lowering.machine import loop
 from meanfield.numeric.quadrature.evaluation import evaluate
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.numeric.quadrature.tables import panels, resolved, rule_for
@@ -153,11 +153,15 @@ def _basis(f: sp.Expr, sigma: float, order: int):
     return x, (w * root)[:, None], *_columns(x, w, root, order)
 
 
-@njit(cache=True, nogil=True)
 def _columns(x, w, root, order):
     """Weights times even and odd polynomials, which are carried with the root of the density."""
     even, odd = np.empty((x.size, (order + 1) // 2)), np.empty((x.size, order // 2))
-    up = np.sqrt(np.arange(order + 1.0))
+    _hermite(x, w, root, order, np.sqrt(np.arange(order + 1.0)), even, odd)
+    return even, odd
+
+
+@loop("f8[:]", "f8[:]", "f8[:]", "i8", "f8[:]", "f8[:, :]", "f8[:, :]")
+def _hermite(x, w, root, order, up, even, odd):
     for i in range(x.size):
         below, here = 0.0, root[i]
         for k in range(order):
@@ -166,19 +170,21 @@ def _columns(x, w, root, order):
             else:
                 odd[i, k // 2] = w[i] * here
             below, here = here, (x[i] * here - up[k] * below) / up[k + 1]
-    return even, odd
 
 
-@njit(cache=True, nogil=True)
-def project(values, basis):
+def project(values: np.ndarray, basis: np.ndarray) -> np.ndarray:
     """values @ basis, summed in one order on every machine."""
-    rows, nodes = values.shape
-    out = np.zeros((rows, basis.shape[1]))
-    for r in range(rows):
+    out = np.zeros((len(values), basis.shape[1]))
+    _project(np.ascontiguousarray(values), np.ascontiguousarray(basis), out)
+    return out
+
+
+@loop("f8[:, :]", "f8[:, :]", "f8[:, :]")
+def _project(values, basis, out):
+    for r in range(values.shape[0]):
         own = out[r]
-        for i in range(nodes):
+        for i in range(values.shape[1]):
             v = values[r, i]
             column = basis[i]
             for k in range(own.size):
                 own[k] += v * column[k]
-    return out

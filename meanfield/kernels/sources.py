@@ -47,7 +47,7 @@ def generated(found: Plan, entry: str) -> tuple[str, dict[str, np.ndarray]]:
                 error = max(error, MARGIN * _missed(form[0], texts, own, node, least < 0))
     used = sorted({p.group for s in found.pairings for n, p in s.items() if n not in functions})
     try:
-        body = block_source(found, functions) if entry == "block" else few_source(found)
+        body, size = block_source(found, functions) if entry == "block" else few_source(found)
     except MeanFieldError as open_node:  # maxima and other averages that only the recursion of two inputs lowers
         raise NotCovered(str(open_node)) from open_node
     text = HEADER.format(summary=f"{entry} of pairs") + printing.helpers_for(texts + body)
@@ -57,6 +57,7 @@ def generated(found: Plan, entry: str) -> tuple[str, dict[str, np.ndarray]]:
         "groups": np.array(used, dtype=np.int64),
         "error": np.array(error),
         "least": np.array(least),
+        "workspace": np.array(size),
     }
 
 

@@ -42,7 +42,7 @@ class Function:
 
     name: key of what is computed and by which code, for file names; entry: the function's name; signature: a code for
     each argument, "i8", "f8" and "b1" for numbers, "f8[:]", "i8[:, :]", … for C-contiguous arrays of that type and
-    number of axes, (code, n) for a tuple of n such arrays; made(): the Numba function, which is asked for only if
+    number of axes, (code, n) for a tuple of n such; made(): the Numba function, which is asked for only if
     nothing is stored; result: what it returns, None or "f8".
 
     It may be called by several threads at once. Raises: TypeError for an argument that is not what the signature says,
@@ -135,6 +135,27 @@ class Function:
         return None if self.result is None else struct.unpack_from("=d", memory, self._fields.size - 16)[0]
 
 
+def loop(*signature: Code, result: str | None = None, **options: Any) -> Callable[[Callable], Function]:
+    """Decorator: a `Function` of a Python function, with Numba's options; its name is the hash of the file it is in,
+    which therefore holds all that it calls."""
+
+    def decorated(function: Callable) -> Function:
+        def made() -> Any:
+            from numba import njit
+
+            return njit(cache=True, nogil=True, **options)(function)
+
+        path = Path(function.__code__.co_filename)
+        return Function(f"{path.stem}_{_digest(path)}", function.__name__, signature, made, result)
+
+    return decorated
+
+
+@lru_cache(maxsize=64)
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:24]
+
+
 class _Argument:
     """One argument: how a value becomes fields, and whether it may."""
 
@@ -152,14 +173,14 @@ class _Argument:
 
     def put(self, value: Any, out: list) -> bool:
         """Add the fields of a value; whether it is what it has to be."""
-        if not self.is_array:
-            out.append(bool(value) if self.is_bit else value)
-            return isinstance(value, self.kinds) and isinstance(value, bool | np.bool_) == self.is_bit
         if self.count is None:
             return self._put(value, out)
         return isinstance(value, tuple) and len(value) == self.count and all(self._put(v, out) for v in value)
 
     def _put(self, a: Any, out: list) -> bool:
+        if not self.is_array:
+            out.append(bool(a) if self.is_bit else a)
+            return isinstance(a, self.kinds) and isinstance(a, bool | np.bool_) == self.is_bit
         if not (isinstance(a, np.ndarray) and a.dtype == self.dtype and a.ndim == self.axes):
             return False
         out += (0, 0, a.size, a.itemsize, a.__array_interface__["data"][0], *a.shape, *a.strides)
@@ -173,7 +194,7 @@ def _argument(code: Code) -> _Argument:
 
 def _named(code: Code) -> str:
     if not isinstance(code, str):
-        return f"a tuple of {code[1]} contiguous arrays {code[0]}"
+        return f"a tuple of {code[1]} {code[0]}"
     return f"a contiguous array {code}" if "[" in code else f"a number {code}"
 
 
