@@ -10,18 +10,20 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from meanfield.errors import MeanFieldError
 from meanfield.kernels.numbers import Numbers, Side
 from meanfield.kernels.pairs import WORST, block_of, side_of
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
 
 ROWS = 512  # inputs of a block
 KEPT = 2e8  # bytes of what inputs bring that are kept for further blocks
@@ -109,6 +111,15 @@ def blocks(
     executor: Executor | None = None,
 ) -> Iterator[tuple[tuple[int, int], dict[str, np.ndarray]]]:
     """(task, block) of all tasks as they are done; no more are under way than two for each worker."""
+    if executor is None and min(threads, len(tasks)) <= 1:
+        yield from ((task, work.compute(task)) for task in tasks)
+        return
+    from concurrent.futures import (  # not needed above: logging comes with them
+        FIRST_COMPLETED,
+        ThreadPoolExecutor,
+        wait,
+    )
+
     with ExitStack() as stack:
         pool = executor or stack.enter_context(ThreadPoolExecutor(min(threads, max(1, len(tasks)))))
         ahead = 2 * (threads if executor is None else max(threads, getattr(executor, "_max_workers", 8)))

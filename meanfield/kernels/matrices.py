@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from meanfield.kernels.pairs import side_of
 from meanfield.limits import require_memory
 
 if TYPE_CHECKING:
-    pass
+    from concurrent.futures import Executor
 
 FLOAT32 = 2.0**-24
 FOLLOWED = 1e-12  # what a distance that is followed by itself loses in a layer

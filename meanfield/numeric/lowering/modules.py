@@ -14,7 +14,6 @@ import re
 import struct
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from types import ModuleType
 
@@ -156,6 +155,8 @@ class Module:
         if threads == 1:
             part(0, points)
             return
+        from concurrent.futures import ThreadPoolExecutor  # not needed above: logging comes with it
+
         with ThreadPoolExecutor(threads) as pool:
             starts = range(0, points, share)
             for done in [pool.submit(part, low, min(low + share, points)) for low in starts]:
