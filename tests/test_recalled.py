@@ -192,7 +192,7 @@ from meanfield import derive
 theory = derive("erf", residual=True)
 assert (type(theory).__name__ == "Deferred") == (sys.argv[1] == "kept"), type(theory)
 found = theory.kernel([[1.0, 0], [0, 2], [1, 1]], sigma_w=1.5, sigma_b=0.1, depth=11)
-print([m for m in ("sympy", "scipy", "numba", "mpmath", "flint", "inspect") if m in sys.modules])
+print([m for m in ("sympy", "scipy", "numba", "mpmath", "flint") if m in sys.modules])
 print(found.K.tolist(), found.error)
 print(theory.depth_law("K", sigma_w=1, sigma_b=0).law.text() if sys.argv[1] == "kept" else "")
 """
