@@ -26,14 +26,14 @@ class Deferred:
     """
 
     def __init__(self, asked: str, make: Callable[[], Theory]) -> None:
-        self._asked, self._make = asked, make
+        self.__dict__.update(_asked=asked, _make=make, _asking=[])
 
     @spoken
     def kernel(self, X, Y=None, **settings) -> Kernels:
         """`Theory.kernel`."""
-        found = None
-        if {"sigma_w", "sigma_b", "depth"} <= settings.keys():
-            found = recalled.kernel(self._asked, X, Y, **settings)
+        found, asked = None, self.__dict__.get("_asked")  # None where this method outlived the deferred theory
+        if asked is not None and {"sigma_w", "sigma_b", "depth"} <= settings.keys():
+            found = recalled.kernel(asked, X, Y, **settings)
         return derived(self).kernel(X, Y, **settings) if found is None else found
 
     def __getattr__(self, name: str) -> Any:
@@ -41,7 +41,12 @@ class Deferred:
 
     @property
     def __class__(self):
-        return type(_made(self))  # as it is: isinstance compares it with the type that it has seen before it asked
+        asking = self.__dict__.get("_asking", [])
+        asking.append(None)  # isinstance answers False if the type has changed to what it is told here
+        try:
+            return type(_made(self))
+        finally:
+            asking.pop()
 
     @__class__.setter
     def __class__(self, other: type) -> None:
@@ -50,6 +55,12 @@ class Deferred:
     @property
     def __dataclass_fields__(self):
         return derived(self).__dataclass_fields__
+
+    def __setattr__(self, name: str, value: object) -> None:
+        setattr(derived(self), name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(derived(self), name)
 
     def __eq__(self, other: object) -> bool:
         return derived(self) == other
@@ -73,16 +84,21 @@ class Deferred:
 def _made(theory: Deferred) -> Any:
     """The theory that a deferred one stands for."""
     with _becoming:
+        if type(theory) is not Deferred:  # another thread was first
+            return theory
         if "_found" not in theory.__dict__:
             theory.__dict__["_found"] = theory.__dict__["_make"]()
         return theory.__dict__["_found"]
 
 
 def derived(theory: Any) -> Any:
-    """The theory itself, where a deferred one stood before."""
+    """The theory itself, where a deferred one stood before; its twin while another thread asks for its class."""
     with _becoming:
         if type(theory) is Deferred:
             found = _made(theory)
-            theory.__dict__ = found.__dict__  # what one of them has derived the other has, too
+            if theory.__dict__["_asking"]:
+                return found
+            # what one of them has derived the other has, too
+            object.__setattr__(theory, "__dict__", found.__dict__)
             _class.__set__(theory, type(found))
     return theory

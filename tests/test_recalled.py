@@ -7,6 +7,10 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
+import time
+import types
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -16,6 +20,9 @@ from meanfield.deferred import Deferred, derived
 from meanfield.derivation import theory_of
 from meanfield.deriving import _derived
 from meanfield.kernels import recalled
+from meanfield.kernels.cells import DEGREE, Cell, Cells
+from meanfield.kernels.loops import LADDER
+from meanfield.numeric.lowering import cache, machine
 
 AT = {"sigma_w": 1.3, "sigma_b": 0.1, "depth": 5}
 X, Y = (np.random.default_rng(s).standard_normal((n, 5)) for s, n in ((1, 9), (2, 4)))
@@ -65,6 +72,7 @@ def test_the_same_bits(arguments):
         {"X": X, "Y": Y, "quantities": ("Theta", "K")},
         {"X": X, "quantities": "K", "dtype": "float32", "threads": 1},
         {"X": 1.1 * X, "depth": 9, "sigma_w": 1, "sigma_b": 0, "quantities": ("K", "distance")},
+        {"X": X, "sigma_w": np.sqrt(2)},
     ):
         settings = AT | settings
         theory.kernel(**settings)  # keeps the cells of the series that these variances ask for
@@ -208,3 +216,118 @@ def test_a_fresh_process_loads_no_sympy(tmp_path):
 
     first, second = run("new"), run("kept")
     assert "sympy" in first[0] and second[0] == "[]" and first[1] == second[1] and second[2]
+
+
+def deferred_erf():
+    asked, _ = asked_and_kept()
+    return Deferred(asked, lambda: theory_of("erf"))
+
+
+def test_a_method_outlives_the_deferred_theory():
+    one = deferred_erf()
+    kernel = one.kernel
+    expected = kernel(X, **AT)
+    assert one.recursion("K") and type(one) is mf.Theory
+    assert kernel(X, **AT).K.tobytes() == expected.K.tobytes()
+
+
+def test_another_thread_derives_while_its_class_is_asked_for():
+    begun, go = threading.Event(), threading.Event()
+
+    def make():
+        begun.set()
+        assert go.wait(60)
+        return theory_of("erf")
+
+    one = Deferred(asked_and_kept()[0], make)
+    with ThreadPoolExecutor(3) as pool:
+        text = pool.submit(lambda: str(one.recursion("K")))
+        assert begun.wait(60)
+        kinds = [pool.submit(isinstance, one, mf.Theory) for _ in range(2)]
+        while len(one.__dict__["_asking"]) < 2:
+            time.sleep(1e-3)
+        go.set()
+        assert text.result() == str(mf.derive("erf").recursion("K")) and all(k.result() for k in kinds)
+    assert one.recursion("K") and type(one) is mf.Theory
+
+
+def test_a_deferred_theory_is_frozen():
+    for change in (lambda t: setattr(t, "batch", 4), lambda t: delattr(t, "batch")):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            change(deferred_erf())
+
+
+@pytest.mark.parametrize("settings", [{"dtype": np.array(["float64", "x"])}, {"asked": 3}], ids=str)
+def test_the_refusals_of_the_theory(settings):
+    said = []
+    for theory in (deferred_erf(), mf.derive("erf")):
+        with pytest.raises(mf.MeanFieldError) as refusal:
+            theory.kernel(X, **(AT | settings))
+        said.append(str(refusal.value))
+    assert said[0] == said[1]
+
+
+def test_functions_that_are_being_loaded_have_added_nothing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "meanfield.heads", types.ModuleType("meanfield.heads"))
+    assert recalled.cache._added() == ""
+
+
+@pytest.mark.slow
+def test_neurons_that_are_all_zero_are_left_to_the_theory():
+    asked, theory = asked_and_kept(phi="relu", norm="pre")
+    assert_same_bits(recalled.kernel(asked, X, **AT), theory, X=X, **AT)
+    for settings in ({"sigma_b": 0, "X": np.vstack([X, 0 * X[:1]])}, {"sigma_b": 0, "sigma_w": 0}):
+        settings = {"X": X} | AT | settings
+        assert recalled.kernel(asked, **settings) is None
+        with pytest.raises(mf.MeanFieldError, match="LayerNorm"):
+            theory.kernel(**settings)
+
+
+def test_a_loop_is_linked_once():
+    asked, _ = asked_and_kept()
+    recalled.kernel(asked, X, **AT)
+    before = len(machine._engines)
+    for _ in range(5):
+        recalled.kernel(asked, X, **AT)
+    assert len(machine._engines) == before
+
+
+@pytest.mark.parametrize("how", ["nothing", "half", "no text", "one bit", "removed"])
+def test_files_that_are_not_whole(how, tmp_path, monkeypatch):
+    """Of every kind: what is in them is made again, and nothing else is answered."""
+    monkeypatch.setattr(cache, "folder", lambda: tmp_path)
+    asked = tmp_path / "asked.json"
+    recalled.write(asked, {"K": {"begin": "Q0"}})
+    cache.write("module", "x = 1\n", {"weight": np.ones(40)})
+    kept = Cells("cells", 0, 1, 0.0)
+    kept.found[3] = Cell(4, np.ones((DEGREE + 1, 4)), np.ones((2, len(LADDER))))
+    kept.keep()
+    for file in tmp_path.iterdir():
+        data = file.read_bytes()
+        changed = {"nothing": b"", "half": data[: len(data) // 2], "no text": b"\xff" * len(data)}
+        changed["one bit"] = bytes([*data[: len(data) // 2], data[len(data) // 2] ^ 1, *data[len(data) // 2 + 1 :]])
+        if how == "removed":
+            file.unlink()
+        else:
+            file.write_bytes(changed[how])
+        assert recalled.read(asked) == {} or file != asked
+        assert cache.read("module") is None or not file.name.startswith("module")
+        own = Cells("cells", 0, 1, 0.0)
+        own.recall()
+        assert file != own.file or not own.found or (own.found[3].coefficients == 1).all()  # a bit of its padding
+        file.write_bytes(data)
+    own.recall()
+    assert recalled.read(asked) and cache.read("module") and own.found.keys() == {3}
+    (tmp_path / "module.py").write_text("x = 2\n")
+    assert cache.read("module") is None
+    cache.write("module", "x = 1\n", {"weight": np.ones(40)})
+    text, arrays = cache.read("module")
+    assert text == "x = 1\n" and arrays.keys() == {"weight"}
+
+
+def test_a_loop_whose_text_is_missing_is_left_to_the_theory(monkeypatch):
+    asked, _ = asked_and_kept()
+    assert recalled.kernel(asked, X, **AT) is not None
+    recalled._whole.cache_clear()
+    monkeypatch.setattr(recalled.cache, "read", lambda name: None)
+    assert recalled.kernel(asked, X, **AT) is None

@@ -88,10 +88,8 @@ class Cells:
 
     def recall(self) -> None:
         """Take up the cells that are kept."""
-        try:
-            with np.load(self.file) as data:
-                kept = {k: data[k] for k in data.files}
-        except (OSError, ValueError):
+        kept = cache.arrays(self.file)
+        if kept is None:
             return
         at = 0
         for index, order, tails in zip(kept["index"].tolist(), kept["order"].tolist(), kept["tails"]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from threading import Lock
 from typing import Any
 
@@ -21,7 +22,7 @@ def keep(network: Network) -> None:
     """Keep what a network was made of, under every request that its theory was derived for in this process, and the
     cells of series that were made on the way."""
     which = "Theta" if network.theta else "K"
-    with _keeping:
+    with _keeping, suppress(OSError):  # a full disk: the next process derives, too
         requests = network.theory.__dict__.get("requests", {})
         if not requests:
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -80,11 +80,9 @@ class Loop:
         """Run the compiled function; each call has a workspace of its own."""
         self._function(*arguments, np.zeros(self.workspace))
 
-    @cached_property
+    @property
     def _function(self) -> Function:
-        before, state, after, group = _BLOCK if self.entry == "block" else _FEW
-        signature = (*before, *[state] * len(self.state), *after, *group * len(self.groups), "f8[:]")
-        return Function(self.name, self.entry, signature, lambda: getattr(cache.load(self.name), self.entry))
+        return _function(self.name, self.entry, len(self.state), len(self.groups))
 
     def variance(self, number: int, brought: np.ndarray) -> np.ndarray:
         """A variance of all inputs, (layers, inputs); brought: what inputs bring, (numbers, layers, inputs)."""
@@ -116,3 +114,11 @@ class Loop:
                 a, b = a.full(), b.full()
             out += [a.a, b.a, a.tails, b.tails, (a.first, a.step)]
         return out
+
+
+@lru_cache(maxsize=256)
+def _function(name: str, entry: str, states: int, groups: int) -> Function:
+    """The compiled function of a loop, linked once in a process: linked code is never freed."""
+    before, state, after, group = _BLOCK if entry == "block" else _FEW
+    signature = (*before, *[state] * states, *after, *group * groups, "f8[:]")
+    return Function(name, entry, signature, lambda: getattr(cache.load(name), entry))

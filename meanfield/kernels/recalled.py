@@ -49,7 +49,7 @@ def read(file: Path) -> dict[str, Any]:
     """What is kept: {} of nothing, and of a file that is not whole."""
     try:
         digest, _, text = file.read_text().partition("\n")
-    except OSError:
+    except (OSError, ValueError):  # what is no text included
         return {}
     return json.loads(text) if hashlib.sha256(text.encode()).hexdigest() == digest else {}
 
@@ -90,6 +90,7 @@ class Recalled(Numbers):
     @cached_property
     def block(self) -> Known:
         own = self.kept["loop"]
+        _whole(own["name"])
         lists = {k: tuple(map(tuple, own[k])) for k in ("groups", "boxes")}
         lists |= {k: tuple(own[k]) for k in ("state", "parameters", "variances", "kept_cells")}
         return Known(**own | lists)
@@ -122,7 +123,7 @@ class Recalled(Numbers):
                 np.stack([K] * len(own["state"]), axis=1), sigma[..., :1] if once else sigma, (), 1, self.depth,
                 once and own["repeats"], False,
             )  # fmt: skip
-        if diverged.any():
+        if diverged.any() or np.isnan(out).any():  # as behind a LayerNorm of neurons that are all 0
             raise NotKept
         return {n: np.ascontiguousarray(out[:, 0, i]) for i, n in enumerate(own["state"])}
 
@@ -133,7 +134,7 @@ class Recalled(Numbers):
         sigma = self.rows(tuple(own["parameters"]), K.size)
         with _parallel:
             out, diverged = _module(own["name"]).follow(start, sigma, (), 1, self.depth, False, True)
-        if diverged.any():
+        if diverged.any() or np.isnan(out[:, :, : 1 + loop.beside]).any():
             raise NotKept
         return np.ascontiguousarray(out.transpose(2, 1, 0))
 
@@ -149,6 +150,13 @@ def _module(name: str) -> Module:
     return Module.of(name, *stored)
 
 
+@lru_cache(maxsize=256)
+def _whole(name: str) -> None:
+    """Refuse a loop whose text is not there: it may have to be compiled."""
+    if cache.read(name) is None:
+        raise NotKept
+
+
 @lru_cache(maxsize=64)
 def _cells(name: str, first: int, step: int, at_zero: float) -> Cells:
     found = Cells(name, first, step, at_zero)
@@ -162,14 +170,15 @@ def _formula(text: str):
 
 
 def kernel(
-    asked: str, X, Y=None, *, sigma_w, sigma_b, depth, quantities=QUANTITIES, dtype="float64", out=None, threads=None,
-    executor=None, progress=None, **parameters,
+    asked: str, /, X, Y=None, *, sigma_w, sigma_b, depth, quantities=QUANTITIES, dtype="float64", out=None,
+    threads=None, executor=None, progress=None, **parameters,
 ) -> Kernels | None:  # fmt: skip
     """`Theory.kernel` of what is kept of a request, or None where the theory itself has to answer."""
-    usual = out is executor is progress is None and not parameters and dtype in ("float64", "float32")
+    usual = out is executor is progress is None and not parameters
+    usual = usual and isinstance(dtype, str | np.dtype) and dtype in ("float64", "float32")
     if not usual or type(depth) is not int or not 2 <= depth <= 10**6:
         return None
-    if any(type(v) not in (int, float) or not 0 <= v < 1e150 for v in (sigma_w, sigma_b)):
+    if any(type(v) not in (int, float, np.float64) or not 0 <= v < 1e150 for v in (sigma_w, sigma_b)):
         return None
     try:
         names = names_of(quantities, "quantities")

@@ -9,6 +9,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -38,14 +39,16 @@ def _engine() -> str:
     everything else that a process does that finds what it needs.
     """
     kept = folder() / f"engine_{_times()}"
-    if kept.exists() and len(known := kept.read_text()) == 64:
-        return known
+    with suppress(OSError, ValueError):  # it is not there, or no text
+        if len(known := kept.read_text()) == 64:
+            return known
     digest = hashlib.sha256()
     for path in sources():
         text = path.read_bytes()
         digest.update(f"{path.parent.name}/{path.name} {len(text)}\n".encode() + text)
     digest.update(" ".join(f"{name} {version(name)}" for name in _LIBRARIES).encode())
-    replace(kept, lambda f: f.write(digest.hexdigest().encode()))
+    with suppress(OSError):  # a full disk
+        replace(kept, lambda f: f.write(digest.hexdigest().encode()))
     return digest.hexdigest()
 
 
@@ -77,9 +80,10 @@ def version(library: str) -> str:
 
 
 def _added() -> str:
-    """What the functions added in this process compute; a process that has not loaded them has added none."""
-    heads = sys.modules.get("meanfield.heads")
-    return "" if heads is None else heads.fingerprint()
+    """What the functions added in this process compute; a process that has not loaded them has added none, nor has one
+    in which another thread is loading them."""
+    fingerprint = getattr(sys.modules.get("meanfield.heads"), "fingerprint", None)
+    return "" if fingerprint is None else fingerprint()
 
 
 def key(description: str) -> str:
@@ -88,23 +92,37 @@ def key(description: str) -> str:
 
 
 def read(name: str) -> tuple[str, dict[str, np.ndarray]] | None:
-    """(source, arrays) of a stored module, or None."""
-    source, arrays = folder() / f"{name}.py", folder() / f"{name}.npz"
-    if not (source.exists() and arrays.exists()):
-        return None
+    """(source, arrays) of a stored module, or None where one of them is missing or not whole."""
+    found = arrays(folder() / f"{name}.npz")
+    text = _text(name)
+    return None if found is None or text is None or str(found.pop("source", "")) != _digest(text) else (text, found)
+
+
+def arrays(file: Path) -> dict[str, np.ndarray] | None:
+    """The arrays of a file that `np.savez` wrote, or None where it is missing or not whole."""
     try:
-        with np.load(arrays) as data:
-            return source.read_text(), {k: data[k] for k in data.files}
-    except (OSError, ValueError):
+        with file.open("rb") as whole, np.load(whole) as data:
+            return {k: data[k] for k in data.files}
+    except Exception:  # zip files have many ways not to be one
         return None
+
+
+def _text(name: str) -> str | None:
+    with suppress(OSError, ValueError):
+        return (folder() / f"{name}.py").read_bytes().decode()
+    return None
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def write(name: str, text: str, arrays: dict[str, np.ndarray]) -> None:
-    """Store a module and its arrays; each file appears whole or not at all, and is not touched if it is there (its time
-    is part of Numba's key)."""
-    target = folder() / f"{name}.npz"
-    replace(target, lambda f: np.savez(f, **arrays))  # type: ignore[arg-type]
-    if not (folder() / f"{name}.py").exists():
+    """Store a module and its arrays; each file appears whole or not at all, and a text that is there is not touched
+    (its time is part of Numba's key)."""
+    whole = arrays | {"source": np.array(_digest(text))}
+    replace(folder() / f"{name}.npz", lambda f: np.savez(f, **whole))  # type: ignore[arg-type]
+    if _text(name) != text:
         replace(folder() / f"{name}.py", lambda f: f.write(text.encode()))
 
 
