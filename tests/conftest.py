@@ -77,6 +77,8 @@ def pytest_configure(config):
     if not hasattr(config, "workerinput"):
         config.own_cache = os.environ["MEANFIELD_CACHE"] = tempfile.mkdtemp(prefix="meanfield-tests-")
         if getattr(config.option, "numprocesses", None):
+            for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):  # the workers are as many as the cores: BLAS
+                os.environ.setdefault(name, "1")  # threads beside them would wait for each other
             config.warming = warm()
 
 
