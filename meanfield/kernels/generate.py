@@ -25,10 +25,11 @@ import math
 import numpy as np
 from numba import njit
 
-from meanfield.kernels.sums import TILE, close, sums, terms
+from meanfield.kernels.sums import close, sums, terms
 
 
 '''
+TILE = 32  # pairs of one row that share a number of terms; the length of a row of a workspace
 NJIT = "@njit(cache=True, error_model='numpy', nogil=True)"
 INLINE = "@njit(error_model='numpy', forceinline=True)"
 
@@ -103,10 +104,10 @@ def _variance(plan: Plan, expansion: int, name: str) -> str:
     return str(side(name, plan.expansions[expansion].variance))
 
 
-def block_source(plan: Plan, closed: dict[sp.Expr, str]) -> str:
-    """Source of `block`; closed: the functions of averages with a closed form.
+def block_source(plan: Plan, closed: dict[sp.Expr, str]) -> tuple[str, int]:
+    """(source of `block`, size of its workspace); closed: the functions of averages with a closed form.
 
-    A tile is copied to arrays of its own, which alias nothing, so that its loops become vector code.
+    A tile is copied to rows of the workspace, which alias nothing, so that its loops become vector code.
     """
     names = _Names(plan)
     used = [i for i in range(len(plan.groups)) if _members(plan, i, closed)]
@@ -115,26 +116,29 @@ def block_source(plan: Plan, closed: dict[sp.Expr, str]) -> str:
     row, column = _layer_head(plan, names, "a", "b0:b1")
     views = [f"of_{line}" for line in column]
     load = [f"{name} = of_{name}[i]" for name in (line.split(" = ")[0] for line in column)]
-    load += [f"{s} = T_{s}[i]" for s in state]
+    load += [f"{s} = w[T_{s} + i]" for s in state]
     branches = [_block_layer(plan, i, names, closed, load) for i in range(len(plan.steps))]
     body = branches[0] if len(branches) == 1 else _by_layer(branches)
     tiles = [f"T_{s}" for s in state] + [f"{letter}{g}" for g in used for letter in "cSD"]
-    first = [f"{t} = np.empty(TILE)" for t in (*tiles, "near")]
-    take = ["near[i] = 0.0", *(f"T_{s}[i] = H_{s}[a, b0 + i]" for s in state)]
-    give = [f"H_{s}[a, b0 + i] = T_{s}[i]" for s in state]
-    give += ["if near[i] > 0.0 and flags[a, b0 + i] == 0:", "    flags[a, b0 + i] = 1"]
-    return f"""{NJIT}
-def block(first, {", ".join(f"H_{s}" for s in state)}, NA, NB, sigma, depth, least, ladder, flags{tables}):
+    own = [*tiles, "near", "u"]
+    first = [f"{t} = {k * TILE}" for k, t in enumerate(own)]
+    take = ["w[near + i] = 0.0", *(f"w[T_{s} + i] = H_{s}[a, b0 + i]" for s in state)]
+    give = [f"H_{s}[a, b0 + i] = w[T_{s} + i]" for s in state]
+    give += ["if w[near + i] > 0.0 and flags[a, b0 + i] == 0:", "    flags[a, b0 + i] = 1"]
+    text = f"""{NJIT}
+def block(first, {", ".join(f"H_{s}" for s in state)}, NA, NB, sigma, depth, least, ladder, flags{tables}, w):
     rows, columns = H_K_ab.shape
-{_indent(first, 4)}    for a in range(rows):
-        for b0 in range(first[a], columns, TILE):
-            b1 = min(b0 + TILE, columns)
-            m = b1 - b0
+{_indent(first, 4)}    row_u = w[u : u + {TILE}]
+    for a in range(rows):
+        for b0 in range(first[a], columns, {TILE}):
+            m = min({TILE}, columns - b0)
+            b1 = b0 + m
             for i in range(m):
 {_indent(take, 16)}            for l in range(depth - 1):
 {_indent([*row, *views], 16)}{_indent(body, 16)}            for i in range(m):
 {_indent(give, 16)}
 """
+    return text, TILE * len(own)
 
 
 def _by_layer(branches: list[list[str]]) -> list[str]:
@@ -158,9 +162,9 @@ def _block_layer(plan: Plan, index: int, names: _Names, closed: dict[sp.Expr, st
             return f"{closed[pairing.node]}({A}, {AB}, {B}, _apart({A}, {AB}, {B}))"
         one, other, _ = plan.groups[pairing.group]
         if pairing.kind == "product":
-            return f"{pairing.factor!r} * S{pairing.group}[i]"
+            return f"{pairing.factor!r} * w[S{pairing.group} + i]"
         roots = f"math.sqrt({_variance(plan, one, 'a')}) * math.sqrt({_variance(plan, other, 'b')})"
-        return f"{pairing.factor!r} * D{pairing.group}[i] / max({roots}, 1e-290)"
+        return f"{pairing.factor!r} * w[D{pairing.group} + i] / max({roots}, 1e-290)"
 
     out: list[str] = []
     met = {p.group for n, p in plan.pairings[index].items() if n not in closed}
@@ -173,20 +177,21 @@ def _block_layer(plan: Plan, index: int, names: _Names, closed: dict[sp.Expr, st
         out.append("for i in range(m):")
         out += ["    " + t for t in (*load, *lines)]
         out.append(f"    size = math.sqrt({A}) * math.sqrt({B})")
-        out.append(f"    c{g}[i] = min(1.0, max(-1.0, between / size)) if size > 0.0 else 0.0")
+        out.append(f"    w[c{g} + i] = min(1.0, max(-1.0, between / size)) if size > 0.0 else 0.0")
         out += [
             f"first_{g}, step_{g} = shape{g}[0], shape{g}[1]",
-            f"count = terms(ladder, {slopes}, TA{g}[l, :, :, a], TB{g}[l], b0, m, c{g}, flags[a])",
-            f"sums(EA{g}[l, :, a], EB{g}[l], b0, m, c{g}, first_{g}, step_{g}, count, S{g}, D{g}, {slopes})",
+            f"row_c, row_S, row_D = {', '.join(f'w[{x}{g} : {x}{g} + {TILE}]' for x in 'cSD')}",
+            f"count = terms(ladder, {slopes}, TA{g}[l, :, :, a], TB{g}[l], b0, m, row_c, flags[a])",
+            f"sums(EA{g}[l, :, a], EB{g}[l], b0, m, row_c, first_{g}, step_{g}, count, row_S, row_D, row_u, {slopes})",
         ]
     writer = _Writer(plan, index, names, call)
     lines = writer.write([f"{s}_new" for s in state], list(plan.steps[index].next))
     out.append("for i in range(m):")
     out += ["    " + t for t in (*load, *lines)]
-    out += [f"    T_{s}[i] = {s}_new" for s in state]
+    out += [f"    w[T_{s} + i] = {s}_new" for s in state]
     out += [
         "    size = math.sqrt(K_next_aa) * math.sqrt(K_next_bb)",
-        "    near[i] = max(near[i], 1.0 if size - K_ab_new < least * size else 0.0)",
+        "    w[near + i] = max(w[near + i], 1.0 if size - K_ab_new < least * size else 0.0)",
     ]
     return out
 
@@ -200,8 +205,8 @@ APART = """def _apart(a, ab, b):
 """
 
 
-def few_source(plan: Plan) -> str:
-    """Source of `few`."""
+def few_source(plan: Plan) -> tuple[str, int]:
+    """(source of `few`, size of its workspace)."""
     names = _Names(plan)
     used = sorted({p.group for step in plan.pairings for p in step.values()})
     tables = "".join(f", EA{i}, TA{i}, shape{i}" for i in used)
@@ -210,7 +215,7 @@ def few_source(plan: Plan) -> str:
     column = [line.replace("NB[", "NA[") for line in column]
     branches = [_few_layer(plan, i, names) for i in range(len(plan.steps))]
     body = branches[0] if len(branches) == 1 else _by_layer(branches)
-    make = "".join(f"    out{g} = np.empty(5)\n" for g in used)
+    make = "".join(f"    out{g} = w[{5 * k} : {5 * k + 5}]\n" for k, g in enumerate(used))
     closer = ""
     swap = {v.symbol: sp.Symbol(f"{v.name}_new", real=True) for v in plan.state}
     for symbol, e, where in plan.recursion.closer:
@@ -222,8 +227,8 @@ def few_source(plan: Plan) -> str:
     load = "".join(f"            {s} = H_{s}[p]\n" for s in state)
     store = "".join(f"                {s} = {s}_new\n" for s in state)
     keep = "".join(f"            H_{s}[p] = {s}\n" for s in state)
-    return f"""{NJIT}
-def few(left, right, {", ".join(f"H_{s}" for s in state)}, NA, sigma, depth, ladder, flags{tables}):
+    text = f"""{NJIT}
+def few(left, right, {", ".join(f"H_{s}" for s in state)}, NA, sigma, depth, ladder, flags{tables}, w):
 {make}    for p in range(left.size):
             a, b = left[p], right[p]
 {load}            for l in range(depth - 1):
@@ -231,6 +236,7 @@ def few(left, right, {", ".join(f"H_{s}" for s in state)}, NA, sigma, depth, lad
                     distance = 0.0
 {keep}
 """
+    return text, 5 * len(used)
 
 
 def _norms(plan: Plan) -> list[sp.Symbol]:

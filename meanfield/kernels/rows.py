@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from meanfield.numeric.lowering.machine import loop
 
 SQUARE = 32  # rows and columns of what is turned over at a time
 
 
-@njit(cache=True, nogil=True)
+@loop("f8[:, :]", "f8[:, :]", "i8[:]", "f8", "f8", "f8[:, :]")
 def gram(X, columns, first, scale, shift, out):
     """out[a, b] = scale·Σ_k X[a, k] columns[k, b] + shift, for b from first[a] on."""
     for a in range(X.shape[0]):
@@ -25,7 +26,7 @@ def gram(X, columns, first, scale, shift, out):
             row[b] = scale * row[b] + shift
 
 
-@njit(cache=True, nogil=True)
+@loop("f8[:, :]", "f8[:]")
 def norms(X, out):
     """Σ_k X[a, k]², as `gram` sums it."""
     for a in range(X.shape[0]):
@@ -35,7 +36,7 @@ def norms(X, out):
         out[a] = total
 
 
-@njit(cache=True, nogil=True)
+@loop("f8[:, :]", "f8[:, :]", "i8[:]", "i8[:]", "f8", "f8", "f8[:]", "f8[:]", "f8[:]", "f8[:]")
 def apart(X, Y, left, right, scale, shift, KX, KY, distance, tilt):
     """The distance of pairs, and the angle that says which share of it is one of norms: sin(tilt)·√distance is the
     difference of the roots of K."""
@@ -65,7 +66,7 @@ def apart(X, Y, left, right, scale, shift, KX, KY, distance, tilt):
         tilt[p] = math.atan2(between, math.sqrt(max(turned, 0.0)))
 
 
-@njit(cache=True, nogil=True)
+@loop("f8[:, :]", "f8[:]", "f8[:]", "f8", "i8[:]", "u1[:, :]")
 def close_at_start(K_ab, KX, KY, least, first, flags):
     """Flags pairs whose covariance does not say how far they are apart."""
     for a in range(K_ab.shape[0]):
@@ -75,25 +76,14 @@ def close_at_start(K_ab, KX, KY, least, first, flags):
                 flags[a, b] = 1
 
 
-@njit(cache=True, nogil=True)
-def flagged(flags, first):
+def flagged(flags: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(rows, columns) of the pairs from first[a] on that are flagged."""
-    count = 0
-    for a in range(flags.shape[0]):
-        for b in range(first[a], flags.shape[1]):
-            count += flags[a, b] != 0
-    left, right = np.empty(count, np.int64), np.empty(count, np.int64)
-    if count > 0:
-        count = 0
-        for a in range(flags.shape[0]):
-            for b in range(first[a], flags.shape[1]):
-                if flags[a, b] != 0:
-                    left[count], right[count] = a, b
-                    count += 1
-    return left, right
+    left, right = np.nonzero(flags) if flags.any() else (np.empty(0, np.int64), np.empty(0, np.int64))
+    there = right >= first[left]
+    return left[there], right[there]
 
 
-@njit(cache=True, nogil=True)
+@loop("f8[:, :]", "f8[:, :]", "i8[:]", "i8[:]", "f8", "f8", "f8[:]")
 def products(X, Y, left, right, scale, shift, out):
     """scale·x·y + shift of single pairs."""
     for p in range(left.size):
@@ -104,7 +94,7 @@ def products(X, Y, left, right, scale, shift, out):
         out[p] = scale * total + shift
 
 
-@njit(cache=True, nogil=True)
+@loop("f8[:, :]", "f8[:]", "f8[:]", "i8[:]", "u1[:, :]", "f8[:, :]", result="f8")
 def distances(K_ab, KX, KY, first, flags, out):
     """K_aa + K_bb - 2K_ab, for b from first[a] on; returns the largest √(K_aa K_bb)/distance of unflagged pairs."""
     least = np.inf
@@ -116,7 +106,7 @@ def distances(K_ab, KX, KY, first, flags, out):
     return 1.0 / least if least > 0.0 else np.inf
 
 
-@njit(cache=True, nogil=True)
+@loop("f8[:, :]", "f8[:]")
 def mirror(values, own):
     """The upper triangle below, and the diagonal; a square at a time, which stays in the cache."""
     n = values.shape[0]
@@ -127,16 +117,3 @@ def mirror(values, own):
                     values[b, a] = values[a, b]
     for a in range(n):
         values[a, a] = own[a]
-
-
-@njit(cache=True, nogil=True)
-def transposed(values):
-    """The transposed matrix, contiguous."""
-    n, m = values.shape
-    out = np.empty((m, n), values.dtype)
-    for a0 in range(0, n, SQUARE):
-        for b0 in range(0, m, SQUARE):
-            for b in range(b0, min(b0 + SQUARE, m)):
-                for a in range(a0, min(a0 + SQUARE, n)):
-                    out[b, a] = values[a, b]
-    return out

@@ -12,7 +12,8 @@ import sympy as sp
 from meanfield import balls
 from meanfield.functions.piecewise import pieces
 from meanfield.kernels.generate import APART, HEADER, INLINE, block_source, few_source
-from meanfield.kernels.plans import LEAST, NotCovered, Plan
+from meanfield.kernels.loops import LEAST
+from meanfield.kernels.plans import NotCovered, Plan
 from meanfield.numeric.lowering import printing
 from meanfield.numeric.lowering.evaluators import MARGIN
 from meanfield.numeric.lowering.pairs import _closed_box, _scales, closed_text
@@ -46,7 +47,7 @@ def generated(found: Plan, entry: str) -> tuple[str, dict[str, np.ndarray]]:
                 error = max(error, MARGIN * _missed(form[0], texts, own, node, least < 0))
     used = sorted({p.group for s in found.pairings for n, p in s.items() if n not in functions})
     try:
-        body = block_source(found, functions) if entry == "block" else few_source(found)
+        body, size = block_source(found, functions) if entry == "block" else few_source(found)
     except MeanFieldError as open_node:  # maxima and other averages that only the recursion of two inputs lowers
         raise NotCovered(str(open_node)) from open_node
     text = HEADER.format(summary=f"{entry} of pairs") + printing.helpers_for(texts + body)
@@ -56,6 +57,7 @@ def generated(found: Plan, entry: str) -> tuple[str, dict[str, np.ndarray]]:
         "groups": np.array(used, dtype=np.int64),
         "error": np.array(error),
         "least": np.array(least),
+        "workspace": np.array(size),
     }
 
 

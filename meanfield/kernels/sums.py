@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 from numba import njit
 
-TILE = 32  # pairs of one row that share a number of terms
 WANTED = 2e-15  # of √(⟨f²⟩⟨g²⟩): what the terms left out may add
 NEAR = 1e-5  # relative difference of standard deviations up to which coefficients differ by their derivative
 
@@ -39,10 +37,9 @@ def terms(ladder, slopes, left, right, b0, m, c, flags):
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
-def sums(a, b, b0, m, c, first, step, count, S, D, slopes):
-    """S[i] = Σ_k a_k b_k c^k over the first `count` orders, and its derivative D[i] by c."""
+def sums(a, b, b0, m, c, first, step, count, S, D, u, slopes):
+    """S[i] = Σ_k a_k b_k c^k over the first `count` orders, and its derivative D[i] by c; u: room for a tile."""
     orders = min((count - first + step - 1) // step, a.size, b.shape[0])
-    u = np.empty(TILE)
     for i in range(m):
         u[i] = c[i] * c[i] if step == 2 else c[i]
         S[i] = 0.0

@@ -1,8 +1,5 @@
 """Where compiled theories live: one generated module and one array file per theory, written whole, found again by the
 hash of what they compute, of the code that derived it, and of the libraries that code stands on.
-
-The folder is $MEANFIELD_CACHE, else the user's cache folder; where nothing can be written a temporary folder of the
-process serves.
 """
 
 from __future__ import annotations
@@ -11,37 +8,18 @@ import hashlib
 import importlib.util
 import os
 import sys
-import tempfile
+from collections.abc import Iterator
 from functools import lru_cache
-from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 
-from meanfield.heads import fingerprint
+from meanfield.numeric.lowering.storage import folder, replace
 
 #: what cannot change a generated module: finite networks, and what prints or draws. Everything else counts.
 _APART = ("empirical/", "cli/", "comparison/", "tuning/", "presentation/figures.py", "presentation/tables.py")
-_LIBRARIES = ("sympy", "mpmath", "numpy", "scipy", "numba", "python-flint")
-
-
-@lru_cache(maxsize=1)
-def folder() -> Path:
-    """The cache folder, created if need be."""
-    base = os.environ.get("MEANFIELD_CACHE")
-    if not base:
-        root = os.environ.get("XDG_CACHE_HOME") or (os.environ.get("LOCALAPPDATA") if os.name == "nt" else "~/.cache")
-        base = str(Path(root or "~/.cache").expanduser() / "meanfield")
-    path = Path(base)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        probe = path / f".probe-{os.getpid()}"
-        probe.touch()
-        probe.unlink()
-    except OSError:
-        path = Path(tempfile.mkdtemp(prefix="meanfield-"))
-    return path
+_LIBRARIES = {name: name for name in ("sympy", "mpmath", "numpy", "scipy", "numba")} | {"python-flint": "flint"}
 
 
 def sources() -> list[Path]:
@@ -54,18 +32,59 @@ def sources() -> list[Path]:
 @lru_cache(maxsize=1)
 def _engine() -> str:
     """A hash of the code that derives and generates, and of the libraries' versions: a module holds closed forms,
-    breaks and digits that any of them can change."""
+    breaks and digits that any of them can change.
+
+    It is kept beside the modules under the sizes and times of all files that it is of: reading them takes longer than
+    everything else that a process does that finds what it needs.
+    """
+    kept = folder() / f"engine_{_times()}"
+    if kept.exists() and len(known := kept.read_text()) == 64:
+        return known
     digest = hashlib.sha256()
     for path in sources():
         text = path.read_bytes()
         digest.update(f"{path.parent.name}/{path.name} {len(text)}\n".encode() + text)
     digest.update(" ".join(f"{name} {version(name)}" for name in _LIBRARIES).encode())
+    replace(kept, lambda f: f.write(digest.hexdigest().encode()))
     return digest.hexdigest()
+
+
+def _times() -> str:
+    """A hash of where the files of this package and of the libraries are, how large they are, and of when."""
+    found = [f"{p} {s.st_size} {s.st_mtime_ns}" for p, s in _files(Path(__file__).parents[2])]
+    for place in dict.fromkeys(sys.path):
+        for name in _LIBRARIES.values():
+            for path in (f"{place}/{name}", f"{place}/{name}/__init__.py"):  # installing writes both
+                if os.path.exists(path):
+                    found.append(f"{path} {os.stat(path).st_size} {os.stat(path).st_mtime_ns}")
+    return hashlib.sha256("\n".join(sorted(found)).encode()).hexdigest()[:24]
+
+
+def _files(folder: str | Path) -> Iterator[tuple[str, os.stat_result]]:
+    for entry in os.scandir(folder):
+        if entry.is_dir(follow_symlinks=False):
+            if entry.name != "__pycache__":
+                yield from _files(entry.path)
+        elif entry.name.endswith(".py"):
+            yield entry.path, entry.stat()
+
+
+def version(library: str) -> str:
+    """The version of an installed library."""
+    from importlib import metadata  # it takes longer to load than everything here
+
+    return metadata.version(library)
+
+
+def _added() -> str:
+    """What the functions added in this process compute; a process that has not loaded them has added none."""
+    heads = sys.modules.get("meanfield.heads")
+    return "" if heads is None else heads.fingerprint()
 
 
 def key(description: str) -> str:
     """The name of the module that computes what `description` says."""
-    return "theory_" + hashlib.sha256(f"{_engine()}\n{fingerprint()}{description}".encode()).hexdigest()[:24]
+    return "theory_" + hashlib.sha256(f"{_engine()}\n{_added()}{description}".encode()).hexdigest()[:24]
 
 
 def read(name: str) -> tuple[str, dict[str, np.ndarray]] | None:
@@ -84,20 +103,9 @@ def write(name: str, text: str, arrays: dict[str, np.ndarray]) -> None:
     """Store a module and its arrays; each file appears whole or not at all, and is not touched if it is there (its time
     is part of Numba's key)."""
     target = folder() / f"{name}.npz"
-    _replace(target, lambda f: np.savez(f, **arrays))  # type: ignore[arg-type]
+    replace(target, lambda f: np.savez(f, **arrays))  # type: ignore[arg-type]
     if not (folder() / f"{name}.py").exists():
-        _replace(folder() / f"{name}.py", lambda f: f.write(text.encode()))
-
-
-def _replace(target: Path, fill) -> None:
-    handle, temporary = tempfile.mkstemp(dir=target.parent, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as f:
-            fill(f)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+        replace(folder() / f"{name}.py", lambda f: f.write(text.encode()))
 
 
 def load(name: str) -> ModuleType:

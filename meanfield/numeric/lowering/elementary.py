@@ -18,6 +18,7 @@ ATAN = (
 )  # fmt: skip
 LN2, LN2_HIGH, LN2_LOW = 0.6931471805599453, 0.6931471803691238, 1.9082149292705877e-10  # high: 21 bits are free
 LEAST_NORMAL = 2.0**-1022
+WIDTH = 64  # of a row of a loop's workspace: points that are followed together
 
 
 def _polynomial(coefficients: tuple[float, ...], v: str) -> str:
@@ -86,10 +87,11 @@ ELEMENTARY = {
     # 2^e of an integer that is a double: what is added moves it to the last bits
     return _float((_bits(e + 4503599627371519.0) & 2047) << 52)
 """,
-    "_held": """def _held(c, i, t):
-    u = t * t
-    even = c[0, i] + u * (c[2, i] + u * (c[4, i] + u * (c[6, i] + u * c[8, i])))
-    odd = c[1, i] + u * (c[3, i] + u * (c[5, i] + u * (c[7, i] + u * c[9, i])))
+    "_held": f"""def _held(c, i, t):
+    u, v, w, x = i + {2 * WIDTH}, i + {4 * WIDTH}, i + {6 * WIDTH}, i + {8 * WIDTH}
+    s = t * t
+    even = c[i] + s * (c[u] + s * (c[v] + s * (c[w] + s * c[x])))
+    odd = c[i + {WIDTH}] + s * (c[u + {WIDTH}] + s * (c[v + {WIDTH}] + s * (c[w + {WIDTH}] + s * c[x + {WIDTH}])))
     return even + t * odd
 """,
 }

@@ -19,7 +19,8 @@ def generated(recursion: Recursion) -> tuple[str, dict[str, np.ndarray]]:
     found = averages(recursion)
     if error:
         found.arrays["errors"] = np.append(found.arrays["errors"], MARGIN * error)
-    loop = lockstep.text(loops.loop(recursion, found.calls, found.text, found.held))
+    loop, size = lockstep.text(loops.loop(recursion, found.calls, found.text, found.held))
+    found.arrays["workspace"] = np.array(size)
     head = HEADER.format(version=VERSION, summary="\n".join([str(recursion), "", *found.notes]))
     functions = printing.decorated(found.text, COMPILED)
     for name in branch_free(found.text):

@@ -9,10 +9,10 @@ layer where some point may be. No number depends on which points share a block.
 
 from __future__ import annotations
 
+from meanfield.numeric.lowering.elementary import WIDTH
 from meanfield.numeric.lowering.loops import Loop
 from meanfield.numeric.lowering.stages import Stages, indent
 
-BLOCK = 64
 LOW, HIGH = 2.0**-32, 2.0**32  # where exponents are taken out
 NEAR = 1e-15  # a step that may be one of rounding alone, in units of the value
 NOTHING = 1e-40  # of K: a distance that no average tells from 0 (in units of K; kinks see its root)
@@ -102,7 +102,7 @@ class Writer(Stages):
         rest += "" if one else f"moving = False\n{start}" + self.over(finish, set(), "fast")
         head = start if one else ""
         number = f"{loop.layer} = float(l + 2)\n" if loop.layer else ""
-        return _TEXT.format(
+        whole = _TEXT.format(
             constants="".join(f"    {name} = {text}\n" for name, text in loop.constants),
             rows=self.declared(),
             start=indent(self.begin(), 12),
@@ -113,10 +113,11 @@ class Writer(Stages):
             done=indent(self.done(), 20),
             leave=indent(self.leave(), 20),
             final=indent(self.write("0"), 16),
-            rows_count=self.w.count,
-            block=BLOCK,
+            size=self.w.count * WIDTH,
+            width=WIDTH,
             settled=f"homogeneous and l >= {len(loop.layers) - 1}" if len(loop.layers) > 1 else "homogeneous",
         )
+        return self.placed(whole)
 
     def begin(self) -> str:
         """A slot at the first layer."""
@@ -175,18 +176,18 @@ if not ({self.finite("_{}[i]")}):
 {blow}
 {stays}for m in range(l + 1 if every else last, last + 1):
 {out}n -= 1
-for k in range({self.w.count}):
-    w[k][i] = w[k][n]
+for k in range(0, {self.w.count * WIDTH}, {WIDTH}):
+    w[k + i] = w[k + n]
 """
 
 
 _TEXT = '''@njit(cache=True, error_model='numpy', nogil=True)
-def layers(low, high, block, start, sigma, T, first, last, homogeneous, every, out, diverged):
+def layers(low, high, block, start, sigma, T, first, last, homogeneous, every, out, diverged, w):
     """Layers first + 2 to last + 1 of points low to high - 1, from their state at layer first + 1 (after it the e of
-    those whose logarithms are held as m 2^e); every: out has all layers, else the last one."""
-{constants}    w = np.zeros(({rows_count}, {block}))
-{rows}    for begin in range(low, high, block):
-        n = min(block, high - begin)
+    those whose logarithms are held as m 2^e); every: out has all layers, else the last one; w: a workspace of
+    {size} zeros; block: at most {width} points."""
+{constants}{rows}    for begin in range(low, high, block):
+        n = min(min(block, {width}), high - begin)
         for i in range(n):
             p = begin + i
             _point[i] = p
@@ -221,9 +222,10 @@ def layers(low, high, block, start, sigma, T, first, last, homogeneous, every, o
 '''
 
 
-def text(loop: Loop) -> str:
-    """Source of the function `layers` of a loop."""
-    return Writer(loop).text()
+def text(loop: Loop) -> tuple[str, int]:
+    """(source of the function `layers` of a loop, size of its workspace)."""
+    writer = Writer(loop)
+    return writer.text(), writer.w.count * WIDTH
 
 
 def _chosen(parts: list[str]) -> str:

@@ -1,23 +1,26 @@
-"""A generated module, run: as plain Python while little is asked of it, compiled by Numba from then on.
+"""A generated module, run: as plain Python while little is asked of it, compiled from then on.
 
-Compiling takes a second or more, loading compiled code from the cache and Numba itself half a second; ten layers take
-some microseconds in either form. So the first small calls are interpreted. The text is the same, and so are the bits;
-where the interpreter raises what compiled code answers with inf or nan (a division by zero, an overflow), the compiled
-form answers.
+Compiling takes a second or more, loading Numba and compiled code from its cache half a second, loading object code some
+hundredths (`machine`); ten layers take some microseconds in any form. So the first small calls are interpreted. The
+text is the same, and so are the bits; where the interpreter raises what compiled code answers with inf or nan (a
+division by zero, an overflow), the compiled form answers.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import re
 import struct
-from concurrent.futures import ThreadPoolExecutor
+import sys
+from collections.abc import Callable
 from functools import cached_property
 from types import ModuleType
 
 import numpy as np
 
-from meanfield.numeric.lowering import cache
+from meanfield.numeric.lowering import cache, elementary
+from meanfield.numeric.lowering.machine import Function
 
 VERSION = "0.3.0"
 DIRECT_WEIGHT = 300.0  # work of an average by quadrature at every call, in layers of tables
@@ -28,13 +31,15 @@ TOTAL = 4 * CALL  # what a module may be asked for in all before it is compiled
 SPLIT = 2e5  # units of work below which threads cost more than they give
 SHARES = 8  # of the points, for each thread
 
-#: the workspace of a loop as lists of lists, which the interpreter reads faster than arrays
-_LISTS = (
-    (re.compile(r"np\.zeros\(\((\d+), (\d+)\)\)"), r"[[0.0] * \2 for _ in range(\1)]"),
-    (re.compile(r"(?<!\w)(c|T_\d+|_\w+)\[([^\[\],:]+), (\w+)\]"), r"\1[\2][\3]"),
-)
+#: places of a table of lists, which the interpreter reads faster than arrays
+_LISTS = re.compile(r"(?<!\w)(T_\d+)\[([^\[\],:]+), (\w+)\]"), r"\1[\2][\3]"
+_ALLOCATES = re.compile(r"\bnp\.(empty|zeros|ones|full|array|arange|linspace|geomspace|copy|sort)\w*\(")
 
 T = object()  # stands for the module's tables among the arguments of a call
+#: what `layers` takes before T (low, high, block, start, sigma) and after it (first, last, homogeneous, every, out,
+#: diverged, w)
+_POINTS = ("i8", "i8", "i8", "f8[:, :]", "f8[:, :, :]")
+_REST = ("i8", "i8", "b1", "b1", "f8[:, :, :]", "i8[:]", "f8[:]")
 
 
 class Rows(list):
@@ -49,21 +54,37 @@ class Module:
     """The functions of one stored module.
 
     name: its name in the cache; source: its text; tables: the arrays T that its functions read; weight: work of one
-    step relative to one layer whose averages are tables or closed forms.
+    step relative to one layer whose averages are tables or closed forms; workspace: numbers that `layers` has for its
+    own use.
     """
 
-    def __init__(self, name: str, source: str, tables: tuple[np.ndarray, ...], weight: float):
-        self.name, self.source, self.tables, self.weight = name, source, tables, weight
+    def __init__(self, name: str, source: str, tables: tuple[np.ndarray, ...], weight: float, workspace: int = 0):
+        self.name, self.source, self.tables, self.weight, self.workspace = name, source, tables, weight, workspace
         self._spent = 0.0
+
+    @classmethod
+    def of(cls, name: str, source: str, arrays: dict[str, np.ndarray]) -> Module:
+        """The module that is stored as `source` and `arrays`."""
+        tables = tuple(arrays[f"T{i}"] for i in range(sum(key.startswith("T") for key in arrays)))
+        return cls(name, source, tables, float(arrays["weight"]), int(arrays.get("workspace", 0)))
 
     def __getstate__(self) -> dict:
         """Without what is made of the source: functions do not travel."""
-        made = ("compiled", "_plain", "_rows")
+        made = ("compiled", "layers", "_plain", "_rows")
         return {k: v for k, v in self.__dict__.items() if k not in made}
 
     @cached_property
     def compiled(self) -> ModuleType:
+        """The module in Numba's hands."""
         return cache.load(self.name)
+
+    @cached_property
+    def layers(self) -> Callable[..., None]:
+        """The function `layers`, as object code where that is possible."""
+        if _ALLOCATES.search(self.source):
+            return self.compiled.layers
+        signature = (*_POINTS, ("f8[:, :]", len(self.tables)), *_REST)
+        return Function(self.name, "layers", signature, lambda: self.compiled.layers)
 
     @cached_property
     def _plain(self) -> dict:
@@ -73,8 +94,7 @@ class Module:
             return args[0] if args and callable(args[0]) else (lambda f: f)
 
         text = self.source.replace("from numba import njit, prange\n", "", 1)
-        for array, lists in _LISTS:
-            text = array.sub(lists, text)
+        text = _LISTS[0].sub(_LISTS[1], text)
         scope = {"__name__": f"plain_{self.name}", "njit": njit, "prange": range}
         exec(compile(text, f"<{self.name}>", "exec"), scope)  # generated here, from expressions only
         if "_bits" in scope:
@@ -87,38 +107,70 @@ class Module:
     def _rows(self) -> tuple[Rows, ...]:
         return tuple(Rows(t.tolist()) for t in self.tables)
 
+    def follow(
+        self, start: np.ndarray, sigma: np.ndarray, relative: tuple[int, ...], first: int, last: int, repeats: bool,
+        every: bool,
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """(values, diverged) of all points at the layers first … last (every), or at the last one.
+
+        start (points, variables): as they are held at layer `first`, those in `relative` as logarithms; sigma
+        (parameters, points, 1 or layers); repeats: whether a layer that changes nothing is followed by such layers;
+        values (points, layers, variables); diverged (points,): the first layer with infinite K, 0 if none.
+        """
+        points, variables = start.shape
+        out = np.empty((points, last - first + 1 if every else 1, variables))
+        diverged = np.zeros(points, dtype=np.int64)
+        begin = np.empty((points, variables + len(relative)))
+        begin[:, :variables] = start
+        for k, i in enumerate(relative):
+            begin[:, i], begin[:, variables + k] = elementary.wide(start[:, i])
+        block = elementary.WIDTH if self.weight < DIRECT_WEIGHT else 1  # quadratures have nothing to share
+        sigma = np.require(sigma, requirements=["C", "W"])  # one type of array is one compiled form
+        rest = (begin, sigma, T, first - 1, last - 1, repeats, every, out, diverged)
+        self.spread(points, block, last - first + 1, *rest)
+        if every:
+            out[:, 0] = start
+        return out, diverged
+
     def call(self, function: str, steps: float, *arguments) -> None:
         """Run `function(*arguments)`, where `T` stands for the tables; `steps` is how much work it is."""
-        if not self._interpreted(function, steps, arguments):
-            getattr(self.compiled, function)(*self._with_tables(arguments))
+        if not (self._is_little(steps) and self._interpreted(function, arguments)):
+            getattr(self.compiled, function)(*(self.tables if a is T else a for a in arguments))
 
-    def spread(self, function: str, points: int, block: int, steps: float, *arguments) -> None:
-        """Run `function(low, high, block, *arguments)`, which serves the points low to high - 1 by blocks, for all
-        points, in as many threads as Numba may use; `steps` is how much work a point is. What a point gets does not
+    def spread(self, points: int, block: int, steps: float, *arguments) -> None:
+        """Run `layers(low, high, block, *arguments, workspace)`, which serves the points low to high - 1 by blocks, for
+        all points, in as many threads as Numba may use; `steps` is how much work a point is. What a point gets does not
         depend on the others, so neither does it on how they are split."""
-        if self._interpreted(function, points * steps, (0, points, block, *arguments)):
+        whole = 0, points, block, *arguments, [0.0] * self.workspace
+        if self._is_little(points * steps) and self._interpreted("layers", whole):
             return
-        run, rest = getattr(self.compiled, function), self._with_tables(arguments)
+        run, rest = self.layers, [self.tables if a is T else a for a in arguments]
         blocks = -(-points // block)
         threads = min(_threads(), blocks) if points * steps * max(1.0, self.weight) > SPLIT else 1
         share = block * max(1, -(-blocks // (SHARES * threads)))  # more shares than threads: their work differs
-        starts = range(0, points, share if threads > 1 else points)
+
+        def part(low: int, high: int) -> None:
+            run(low, high, block, *rest, np.zeros(self.workspace))
+
         if threads == 1:
-            run(0, points, block, *rest)
+            part(0, points)
             return
+        from concurrent.futures import ThreadPoolExecutor  # not needed above: logging comes with it
+
         with ThreadPoolExecutor(threads) as pool:
-            for done in [pool.submit(run, low, min(low + share, points), block, *rest) for low in starts]:
+            starts = range(0, points, share)
+            for done in [pool.submit(part, low, min(low + share, points)) for low in starts]:
                 done.result()
 
-    def _with_tables(self, arguments: tuple) -> tuple:
-        return tuple(self.tables if a is T else a for a in arguments)
-
-    def _interpreted(self, function: str, steps: float, arguments: tuple) -> bool:
-        """Run the plain form if it is little work; whether that gave the answer."""
+    def _is_little(self, steps: float) -> bool:
+        """Whether the plain form is to run: for little work, while there is no compiled one."""
         work = steps * self.weight
-        if not (work <= CALL and self._spent + work <= TOTAL and "compiled" not in self.__dict__):
-            return False
-        self._spent += work
+        little = work <= CALL and self._spent + work <= TOTAL and not {"compiled", "layers"} & self.__dict__.keys()
+        self._spent += work if little else 0.0
+        return little
+
+    def _interpreted(self, function: str, arguments: tuple) -> bool:
+        """Run the plain form; whether that gave the answer."""
         try:
             with np.errstate(all="ignore"):
                 self._plain[function](*(self._rows if a is T else a for a in arguments))
@@ -129,6 +181,11 @@ class Module:
 
 
 def _threads() -> int:
-    import numba
-
-    return int(numba.config.NUMBA_NUM_THREADS)  # type: ignore[attr-defined]
+    """How many threads Numba may use, whether it is imported or not."""
+    config = getattr(sys.modules.get("numba"), "config", None)
+    if config is not None:
+        return int(config.NUMBA_NUM_THREADS)
+    given = os.environ.get("NUMBA_NUM_THREADS", "")
+    if given.isdecimal() and int(given) > 0:
+        return int(given)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

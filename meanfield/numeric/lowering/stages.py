@@ -1,8 +1,9 @@
 """Loops over the points of a block, as text: from assignments (name, source) to the loops of one layer.
 
-What a loop hands to the next stands in a row of the workspace w, a number a point: `_K` is the row of K. Averages that
-are tables are read from coefficients that each point holds for as long as it stays in one cell; averages without a
-branch are computed where they stand; the others one point at a time, in loops of their own.
+What a loop hands to the next stands in a row of the workspace w, a number a point: the row of K begins at `_K`, and is
+written `_K[i]` until the text is `placed`. Averages that are tables are read from coefficients that each point holds
+for as long as it stays in one cell; averages without a branch are computed where they stand; the others one point at a
+time, in loops of their own.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from meanfield.numeric.lowering.elementary import BRANCH_FREE
+from meanfield.numeric.lowering.elementary import BRANCH_FREE, WIDTH
 from meanfield.numeric.lowering.loops import Layer, Loop, Variable
 
 _CALL = re.compile(r"([\w.]+)\(")
 _PLACE = re.compile(r"\bT\[(\d+)\]")
+_ROW = re.compile(r"(?<!\w)_(\w+)\[(?:(\w+), )?(\w+)\]")
 _TABLE = re.compile(r"(\w+)\((.*), T\[(\d+)\]\)")
 Node = tuple[str, str, str]  # an average that is a table: its name, function, number of the table
 
@@ -120,7 +122,7 @@ class Stages:
         for argument, nodes in tables.items():
             cell = self.cell(argument, nodes)
             out += self.search(cell, argument, nodes)
-            at |= {name: f"_held(_{name}_held, i, t_{cell})" for name, _, _ in nodes}
+            at |= {name: f"_held(w, _{name}_held + i, t_{cell})" for name, _, _ in nodes}
             body.append(f"t_{cell} = ({argument} - _{cell}[2, i]) * _{cell}[3, i]")
         whole = ((name, _PLACE.sub(r"T_\1", text)) for name, text in lines)
         body += [f"{name} = {at.get(name, text)}" for name, text in whole]
@@ -182,12 +184,23 @@ if moved:
 """
 
     def declared(self) -> str:
-        """Names for the rows, and for the tables."""
-        rows = {x: f"{k}" if size == 1 else f"{k} : {k + size}" for x, (k, size) in self.w.names.items()}
+        """Where the rows begin, and names for the tables."""
         tables = sorted({t for _, text in self.assigned for t in _PLACE.findall(text)}, key=int)
-        return "".join(
-            f"    {t}\n" for t in [*(f"_{x} = w[{k}]" for x, k in rows.items()), *(f"T_{t} = T[{t}]" for t in tables)]
-        )
+        rows = (f"_{x} = {k * WIDTH}" for x, (k, _) in self.w.names.items())
+        return "".join(f"    {t}\n" for t in [*rows, *(f"T_{t} = T[{t}]" for t in tables)])
+
+    def placed(self, text: str) -> str:
+        """Text with rows as places of the workspace, `w[_K + i]` for `_K[i]`: LLVM knows then how far apart two rows
+        are, and that they do not overlap."""
+
+        def place(found: re.Match) -> str:
+            name, row, i = found[1], found[2], found[3]
+            if name not in self.w.names:
+                return found[0]
+            above = "" if row in (None, "0") else f" + {int(row) * WIDTH}" if row.isdigit() else f" + {WIDTH} * {row}"
+            return f"w[_{name}{above} + {i}]"
+
+        return _ROW.sub(place, text)
 
 
 def indent(lines: str, by: int) -> str:
