@@ -4,8 +4,8 @@
 
 Ratios are of CPU time, both programs on one core in alternating rounds, so that what else runs matters less. The peer
 runs in float64; its kernel is one function that XLA compiles, anew for another number of inputs or another depth. A
-fresh process is timed from its start to its answer; ours finds its compiled theory, the peer compiles (by default it
-stores nothing) or finds what jax's persistent cache holds.
+fresh process is timed from its start to its answer; ours finds its kernel where an earlier one has left it, the peer
+compiles (by default it stores nothing) or finds what jax's persistent cache holds.
 """
 
 import argparse
@@ -78,15 +78,6 @@ def ours(phi: str, depth: int, degree: int = 0):
         return found.K, found.Theta
 
     return both
-
-
-def libraries() -> None:
-    """What every process of ours that runs a compiled loop takes, whatever it computes."""
-    import sympy  # noqa: F401
-
-    from meanfield.kernels import rows
-
-    rows.norms(inputs(2), np.empty(2))
 
 
 def serve(make) -> None:
@@ -219,7 +210,7 @@ def rows(python: str, folder: str):
             times = [(fresh(sys.executable, "ours", phi), fresh(python, "peer", phi, *words)) for _ in range(4)][1:]
             yield f"{phi}, {N} inputs in a fresh process (peer: {what})", *zip(*times), "" if words else 4
     times = [(fresh(sys.executable, "libraries", ""), fresh(python, "peer", "erf")) for _ in range(4)][1:]
-    yield "the same of erf; ours: NumPy, SymPy, Numba and one stored loop, nothing else", *zip(*times), ""
+    yield "the same of erf; ours: Python and NumPy, nothing else", *zip(*times), ""
     mine("tanh"), mine("tanh", 64)  # compiled, tables made
     times = [(mine("tanh", 64, file=f"{folder}/ours.npz"), 0.0) for _ in range(ROUNDS)]
     compiled = other("tanh", 64, DEPTH, 100)
@@ -245,9 +236,7 @@ def main() -> None:
         who, phi, *cache = args.once
         if who == "peer":
             start_peer(*cache or [""])
-        if who == "libraries":
-            libraries()
-        else:
+        if who != "libraries":
             (peer if who == "peer" else ours)(phi, DEPTH, 0)(inputs(N))
         print(spent())
     elif args.serve:

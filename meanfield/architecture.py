@@ -148,6 +148,8 @@ OWN = (Param("sigma_w"), Param("sigma_b"))  # the network's own standard deviati
 
 def free_name(name: str, what: str) -> str:
     """`name`, unless it already means something in every recursion."""
+    if name.lower() in ("nan", "inf"):
+        raise MeanFieldError(f"{what} was to be {shown(name)}, which is no finite number; give one, or another name.")
     if name in RESERVED or name.lower() in RESERVED:
         raise MeanFieldError(
             f"{what} was to be the symbol {shown(name)}, which has a fixed meaning here; choose another name."

@@ -16,8 +16,8 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar
 
+from meanfield.errors import MeanFieldError
 from meanfield.limits import deadline
-from meanfield.results import MeanFieldError
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)

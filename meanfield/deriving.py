@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import lru_cache
+import sys
+from functools import partial
+from typing import TYPE_CHECKING
 
-from meanfield.architecture import NORMS, WEIGHTS, Block, Gate, Network, Nonlinearity, Residual, Sequential, exact, mlp
-from meanfield.architectures import PRESETS, keywords
-from meanfield.arguments import choice, meant, shown, spoken
-from meanfield.functions.activations import Activation, activation
-from meanfield.results import MeanFieldError
-from meanfield.theory import Theory
+from meanfield.arguments import spoken
+from meanfield.deferred import Deferred
+from meanfield.kernels import recalled
+
+if TYPE_CHECKING:
+    from meanfield.architecture import Block
+    from meanfield.theory import Theory
 
 
 @spoken
@@ -50,82 +52,20 @@ def derive(
     K' = K + sigma_b**2 + sigma_w**2*<tanh(z)**2>_{K}
     J' = J*(sigma_w**2*<sech(z)**4>_{K} + 1)
     """
-    choice(weights, "weights", WEIGHTS)
-    if norm is not None:
-        choice(norm, "norm", NORMS)
-    if isinstance(architecture, str):
-        found = _preset(phi, architecture, residual, mu, norm, weights, parameters)
-        return found if batch is None else replace(found, batch=batch)
-    if architecture is not None:
-        plain = phi is None and residual is False and mu is None and norm is None and weights == "gaussian"
-        if not plain or parameters:
-            raise MeanFieldError(
-                "architecture= says everything about the network; leave out the activation, residual, mu, norm, "
-                "weights and parameters, or put them into its records."
-            )
-        whole_ = architecture if isinstance(architecture, Network) else Network(architecture)
-        return Theory(resolved(whole_.block), whole_.first, batch)
-    if phi is None:
-        raise MeanFieldError("derive needs an activation, such as derive('tanh'), or architecture=...")
-    if isinstance(phi, Block):
-        raise MeanFieldError("A block was given as the activation; give it as derive(architecture=...).")
-    strength = _strength(residual, mu)
-    try:
-        record = activation(phi, **parameters)
-    except MeanFieldError as error:
-        own = [meant(k, ("residual", "mu", "norm", "architecture", "weights")) for k in parameters]
-        hint = next((h for h in own if h.startswith(" Did")), "")
-        raise (MeanFieldError(f"{error}{hint}") if hint else error) from None
-    found = _derive(record, exact(strength, "The skip strength mu"), weights, norm)
-    return found if batch is None else replace(found, batch=batch)
+    arguments = {
+        "phi": phi, "residual": residual, "mu": mu, "norm": norm, "architecture": architecture, "weights": weights,
+        "batch": batch, **parameters,
+    }  # fmt: skip
+    asked = recalled.request(arguments)
+    if asked is not None and "sympy" not in sys.modules and recalled.file_of(asked).exists():
+        return Deferred(asked, partial(_derived, asked, arguments))  # type: ignore[return-value]
+    return _derived(asked, arguments)
 
 
-def _strength(residual, mu) -> object:
-    """The skip strength that residual= and mu= ask for together."""
-    if isinstance(residual, bool):
-        return mu if mu is not None else int(residual)
-    if mu is not None:
-        raise MeanFieldError(
-            f"residual={shown(residual)} and mu={shown(mu)} both set the skip strength; give residual=True with mu."
-        )
-    return residual
+def _derived(asked: str | None, arguments: dict) -> Theory:
+    from meanfield.derivation import remember, theory_of
 
-
-def _preset(phi, name: str, residual, mu, norm, weights: str, parameters: dict) -> Theory:
-    """The theory of a preset: its keywords go to it, the others to the activation."""
-    own = set(keywords(name))
-    if phi is None:
-        raise MeanFieldError(f"derive needs an activation, such as derive('tanh', architecture={name!r}).")
-    if name == "mlp":
-        return derive(phi, residual=residual, mu=mu, norm=norm, weights=weights, **parameters)
-    strength = _strength(residual, mu)
-    mu = strength if residual is not False or mu is not None else None
-    asked = {"mu": mu, "norm": norm if norm != "none" else None, "weights": weights if weights != "gaussian" else None}
-    given = {k: v for k, v in asked.items() if v is not None}
-    strange = next((k for k in given if k not in own), None)
-    if strange is not None:
-        of = f"knows {', '.join(sorted(own))}" if own else "has no choices"
-        what = f"{strange}={shown(given[strange])}"
-        raise MeanFieldError(f"{what} was given, but the architecture {name} {of}; leave it out.")
-    inner = {k: v for k, v in parameters.items() if k not in own}
-    block = PRESETS[name](activation(phi, **inner), **given, **{k: v for k, v in parameters.items() if k in own})
-    return derive(architecture=block)
-
-
-@lru_cache(maxsize=256)
-def _derive(record: Activation, mu, weights: str, norm: str | None) -> Theory:
-    return Theory(mlp(record, mu, weights, norm))
-
-
-def resolved(block: Block) -> Block:
-    """The same record with every activation looked up, so that theory and checker hold the very same ones."""
-    match block:
-        case Nonlinearity(a):
-            return Nonlinearity(activation(a))
-        case Gate(a):
-            return replace(block, activation=activation(a))
-        case Sequential(blocks):
-            return Sequential(tuple(resolved(b) for b in blocks))
-        case Residual(branch, _, shortcut):
-            return replace(block, branch=resolved(branch), shortcut=shortcut and resolved(shortcut))
-    return block
+    theory = theory_of(**arguments)
+    if asked is not None:
+        remember(theory, asked)
+    return theory

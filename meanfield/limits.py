@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from meanfield.results import MeanFieldError
+from meanfield.errors import MeanFieldError
 
 MEMORY = 4 * 2**30  # bytes of arrays that one call may allocate
 SECONDS = 300.0  # of symbolic and certified work in one call

@@ -1,46 +1,25 @@
 """What solvers and ensembles return: a value never leaves them without its error or its status.
 
-`MeanFieldError` is the one exception users see: a sentence saying what was asked, what was found and what to do.
+`MeanFieldError` (from `errors`) is the one exception users see: a sentence with what was asked, what was found and what
+to do.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
 import sympy as sp
 
+from meanfield.errors import InfiniteAverage as InfiniteAverage
+from meanfield.errors import MeanFieldError as MeanFieldError
+from meanfield.errors import NoClosedForm as NoClosedForm
+from meanfield.errors import Undetermined as Undetermined
+from meanfield.errors import one_line as one_line
 from meanfield.printed import named, wrapped
 from meanfield.tex.names import aligned
-
-
-class MeanFieldError(ValueError):
-    """A request that cannot be answered, said in one sentence for the person at the call site."""
-
-    def __init__(self, *args: object):
-        # the variables of integrals are dummies, which print with an underscore: _z is z to the reader
-        super().__init__(*(re.sub(r"(?<!\w)_(?=[zp]\d?\b)", "", a) if isinstance(a, str) else a for a in args))
-
-
-class NoClosedForm(MeanFieldError):
-    """The rule for closed forms does not reach this average; the message says which factor stops it."""
-
-
-class InfiniteAverage(MeanFieldError):
-    """The average does not exist or is infinite (the square of a jump's derivative, a tail heavier than a Gaussian)."""
-
-
-class Undetermined(MeanFieldError):
-    """Where φ switches depends on parameters that have no numbers; with numbers it may be decided."""
-
-
-def one_line(name: str, text: str, room: int = 100) -> str:
-    """`name(text)` on one line, what does not fit cut off: how records show themselves in a session."""
-    flat = " ".join(text.split())
-    return f"{name}({flat if len(flat) <= room else flat[: room - 1] + '…'})"
 
 
 class Status(Enum):

@@ -690,7 +690,7 @@ class Theory(Maps):
         >>> print(found.K.round(6).tolist()[2], found.distance[0, 1])
         [0.021652, 0.021652, 1.254453] 0.0
         """
-        from meanfield.kernels.matrices import kernel as verb
+        from meanfield.kernels.planning import kernel as verb
 
         return verb(
             self,
@@ -721,7 +721,7 @@ class Theory(Maps):
         >>> print((K @ [1, 1]).round(6), K.diagonal().round(6))
         [1.120943 1.276105] [1.099291 1.254453]
         """
-        from meanfield.kernels.matrices import operator as verb
+        from meanfield.kernels.planning import operator as verb
 
         return verb(
             self,

@@ -57,9 +57,33 @@ def test_the_key_depends_on_the_versions(monkeypatch):
         plain = cache.version
         with monkeypatch.context() as patch:
             patch.setattr(cache, "version", lambda n, name=name, plain=plain: "0" if n == name else plain(n))
+            patch.setattr(cache, "_times", lambda name=name: f"of_{name}")
             assert cache.key("K") != before, name
     cache._engine.cache_clear()
     assert cache.key("K") == before
+
+
+def test_the_kept_hash_is_of_these_files(tmp_path, monkeypatch):
+    """A file that is written, moved, longer or gone, and a library that is installed anew, are other times."""
+    before = cache._times()
+    assert cache._times() == before
+    file, package = tmp_path / "one.py", tmp_path / "sympy"
+    file.write_text("x = 1")
+    others = [(str(file), file.stat())]
+    plain = cache._files
+    monkeypatch.setattr(cache, "_files", lambda folder: [*plain(folder), *others])
+    seen = {before, cache._times()}
+    os.utime(file, ns=(0, 0))
+    others[0] = (str(file), file.stat())
+    seen.add(cache._times())
+    file.write_text("x = 10")
+    os.utime(file, ns=(0, 0))
+    others[0] = (str(file), file.stat())
+    seen.add(cache._times())
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert cache._times() in seen
+    package.mkdir()
+    assert cache._times() not in seen and len(seen) == 4
 
 
 KEYS = """

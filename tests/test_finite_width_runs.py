@@ -142,7 +142,7 @@ def test_without_the_series_digits_are_lost(monkeypatch):
 
     def error():
         text, arrays = generation.generated(recursion)
-        lowered = assembly.Lowered(recursion, assembly.module_of("tried", text, arrays), (0.0,))
+        lowered = assembly.Lowered(recursion, assembly.Module.of("tried", text, arrays), (0.0,))
         sigma = np.array([float(p == "sigma_w") for p in lowered.parameters]).reshape(-1, 1, 1)
         return abs(lowered.run(np.array([[1e-8, 0.0]]), sigma, 2, True, False)[0][0, 0, 1] / true - 1)
 

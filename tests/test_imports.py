@@ -16,6 +16,7 @@ DERIVATIONS = PACKAGE.parent / "derivations"
 
 #: one total order, bottom first, room by room; imports inside functions and for type checkers count, too
 ROOMS = """
+errors
 symbols
 printed
 tex.read tex.width tex.lines tex.prose tex.names
@@ -92,10 +93,12 @@ presentation.figures presentation.bias_figures presentation.tables presentation.
 presentation.phase_regions presentation.phase_orders presentation.phase_maps presentation.phase_tables
 verbs.positions verbs.maps verbs.values verbs.selection verbs.places verbs.running verbs.sampling verbs.laws
 verbs.diagrams
-kernels.rows kernels.series kernels.sums kernels.plans kernels.generate kernels.sources kernels.tangents
+kernels.rows kernels.loops kernels.cells kernels.numbers kernels.data kernels.pairs kernels.blocks kernels.matrices
+kernels.recalled
+kernels.series kernels.sums kernels.plans kernels.generate kernels.sources kernels.tangents
 kernels.compiled
-kernels.data kernels.pairs kernels.gradients kernels.blocks kernels.matrices kernels.gaussian_processes
-theory deriving
+kernels.networks kernels.keeping kernels.planning kernels.gradients kernels.gaussian_processes
+theory derivation deferred deriving
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
 empirical.functions.elementary empirical.functions.registry empirical.functions.smooth empirical.functions.kinked
 empirical.functions.jets empirical.functions.formulas empirical.functions.twins empirical.functions.groups
@@ -137,7 +140,7 @@ PUBLIC = {
     "meanfield.presentation.figures": None,
     "meanfield.presentation.tables": None,
 }
-BELOW_EMPIRICAL = {"quantities", "scalars", "pooling", "architecture", "arguments", "limits", "results"}
+BELOW_EMPIRICAL = {"quantities", "scalars", "pooling", "architecture", "arguments", "limits", "results", "errors"}
 
 
 def modules() -> list[Path]:

@@ -369,7 +369,7 @@ def test_where_and_points():
     row = made.at(**found.point)
     assert row["J"].constant is None and row["J"].terms == () and row["K"].terms
     empty = full("relu").phase_table("K", "J").where(K="vanishes")
-    assert not empty and str(empty) == ("empty: K grows or stays of order 1 in every row, so nowhere it vanishes")
+    assert not empty and str(empty) == ("empty: K grows or stays of order 1 in every row, so it vanishes nowhere")
     assert not full("tanh").phase_table("K", "J").where(J="vanishes")
     with pytest.raises(MeanFieldError, match="is not in this table"):
         made.where(Q="grows")

@@ -175,6 +175,11 @@ def mpmath_functions() -> Mapping[str, Callable]:
 
 
 @cached(1)
+def added() -> bool:
+    """Whether a function was added in this process."""
+    return bool(_ADDED)
+
+
 def fingerprint() -> str:
     """All that decides what the functions added in this process compute: a part of the name of stored modules."""
     return "\n".join(f"{h.name} {h.names} {h.values} {h.code} {_identity(h.function)} {_fields(h)}" for h in _ADDED)

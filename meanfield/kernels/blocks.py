@@ -10,17 +10,20 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meanfield.kernels.pairs import WORST, Network, Side, block_of, side_of
-from meanfield.results import MeanFieldError
+from meanfield.errors import MeanFieldError
+from meanfield.kernels.numbers import Numbers, Side
+from meanfield.kernels.pairs import WORST, block_of, side_of
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
 
 ROWS = 512  # inputs of a block
 KEPT = 2e8  # bytes of what inputs bring that are kept for further blocks
@@ -31,7 +34,7 @@ _sides_lock = Lock()
 class Work:
     """A kernel to be computed: the network, rows X, rows Y (None: X itself), quantities, and how numbers are kept."""
 
-    network: Network
+    network: Numbers
     X: np.ndarray
     Y: np.ndarray | None
     quantities: tuple[str, ...]
@@ -88,8 +91,8 @@ class Work:
     def key(self) -> str:
         """A hash of all that decides the numbers."""
         digest = hashlib.sha256()
-        theory, values = self.network.theory, self.network.values
-        what = (theory.block, theory.first, values, self.network.depth, self.quantities, self.dtype.str, ROWS)
+        network = self.network
+        what = (network.described, network.values, network.depth, self.quantities, self.dtype.str, ROWS)
         digest.update(repr(what).encode())
         for given in (self.X, self.Y):
             digest.update(b"-" if given is None else np.ascontiguousarray(given).tobytes())
@@ -108,6 +111,15 @@ def blocks(
     executor: Executor | None = None,
 ) -> Iterator[tuple[tuple[int, int], dict[str, np.ndarray]]]:
     """(task, block) of all tasks as they are done; no more are under way than two for each worker."""
+    if executor is None and min(threads, len(tasks)) <= 1:
+        yield from ((task, work.compute(task)) for task in tasks)
+        return
+    from concurrent.futures import (  # not needed above: logging comes with them
+        FIRST_COMPLETED,
+        ThreadPoolExecutor,
+        wait,
+    )
+
     with ExitStack() as stack:
         pool = executor or stack.enter_context(ThreadPoolExecutor(min(threads, max(1, len(tasks)))))
         ahead = 2 * (threads if executor is None else max(threads, getattr(executor, "_max_workers", 8)))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.arguments import refuse_not_real, shown
-from meanfield.results import MeanFieldError
+from meanfield.errors import MeanFieldError
 
 
 def inputs(value: Any, what: str, dimension: int | None = None) -> np.ndarray:

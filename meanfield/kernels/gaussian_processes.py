@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from meanfield.arguments import spoken
+from meanfield.errors import MeanFieldError
 from meanfield.kernels.blocks import fill
 from meanfield.kernels.gradients import gradients
-from meanfield.kernels.matrices import planned, prepare, workers
+from meanfield.kernels.matrices import prepare, workers
 from meanfield.kernels.pairs import side_of
-from meanfield.results import MeanFieldError
+from meanfield.kernels.planning import planned
 from meanfield.verbs.maps import Maps
 
 BOUNDS = (1e-2, 1e2)
@@ -131,9 +132,7 @@ def __getattr__(name: str) -> Any:
 
 def _made(name: str, theory, settings: dict) -> Any:
     if not isinstance(theory, Maps):
-        raise MeanFieldError(
-            f"mf.{name.lower()} takes a theory, as mf.derive makes one, but {theory!r:.60} was given."
-        )
+        raise MeanFieldError(f"mf.{name.lower()} takes a theory, as mf.derive makes one, but {theory!r:.60} was given.")
     return _classes()[name](theory, **settings)
 
 

@@ -9,9 +9,12 @@ import numpy as np
 import sympy as sp
 
 from meanfield.kernels import rows
-from meanfield.kernels.compiled import RUNGS, block_loop
-from meanfield.kernels.pairs import Network, Side, block_of, side_of
-from meanfield.kernels.plans import LEAST, NotCovered
+from meanfield.kernels.compiled import block_loop
+from meanfield.kernels.loops import LEAST, RUNGS
+from meanfield.kernels.networks import Network
+from meanfield.kernels.numbers import Side
+from meanfield.kernels.pairs import block_of, side_of
+from meanfield.kernels.plans import NotCovered
 from meanfield.kernels.tangents import with_tangents
 from meanfield.numeric.lowering.assembly import lower
 
@@ -21,9 +24,7 @@ STEP = 2e-4  # relative, of the differences that serve where no series reaches a
 def gradients(network: Network, X: np.ndarray, Y: np.ndarray | None, names: tuple[str, ...]) -> np.ndarray:
     """∂K/∂p (∂Theta/∂p where the network follows Theta) for parameters p: (rows, columns, parameters)."""
     which = "Theta_ab" if network.theta else "K_ab"
-    known = {p.name: p for p in network.recursion.parameters} | {
-        p.name: p for p in network.theory.one_input.parameters
-    }
+    known = {p.name: p for p in network.recursion.parameters} | {p.name: p for p in network.theory.one_input.parameters}
     symbols = tuple(known.get(n, sp.Symbol(n)) for n in names)
     left = side_of(network, X)
     right = left if Y is None else side_of(network, Y)
@@ -49,15 +50,9 @@ def gradients(network: Network, X: np.ndarray, Y: np.ndarray | None, names: tupl
             (NA, EA, bad_a), (NB, EB, bad_b) = sides
             flags[np.flatnonzero(bad_a)] = 2
             flags[:, np.flatnonzero(bad_b)] = 2
-            tables: list[Any] = []
-            for g in loop.groups:
-                i, j, _ = loop.plan.groups[g]
-                a, b = EA[i], EB[j]
-                if (a.first, a.step) != (b.first, b.step):
-                    a, b = a.full(), b.full()
-                tables += [a.a, b.a, a.tails, b.tails, (a.first, a.step)]
-            values = [held[v.name] for v in loop.plan.state]
-            sigma = network.sigma(loop.plan.parameters)
+            tables = loop.tables(EA, EB)
+            values = [held[name] for name in loop.state]
+            sigma = network.sigma(loop.parameters)
             loop.run(first, *values, NA, NB, sigma, network.depth, LEAST, RUNGS, flags, *tables)
         for i, n in enumerate(names):
             out[:, :, i] = held[f"d{which}_by_{n}"]

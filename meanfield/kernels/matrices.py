@@ -1,36 +1,28 @@
-"""`Theory.kernel`: matrices of K, Theta and distances of a data set, whole, in files, or as products."""
+"""Matrices of K, Theta and distances of a data set: whole, in files, or as products."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Callable
-from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import sympy as sp
 
-from meanfield.arguments import choice, path, provides, shown, whole
-from meanfield.arguments import names as names_of
+from meanfield.arguments import path, shown, whole
+from meanfield.errors import MeanFieldError, one_line
 from meanfield.kernels.blocks import Journal, Work, fill, product
-from meanfield.kernels.data import inputs
-from meanfield.kernels.pairs import Network, side_of
-from meanfield.kernels.plans import LEAST
+from meanfield.kernels.loops import LEAST
+from meanfield.kernels.pairs import side_of
 from meanfield.limits import require_memory
-from meanfield.numeric.solvers import checked
-from meanfield.results import MeanFieldError, one_line
-from meanfield.verbs.maps import Maps
-from meanfield.verbs.selection import selected
-from meanfield.verbs.values import decided, double, listed, numbered, refuse_unknown
 
-QUANTITIES = ("K", "Theta", "distance")
-DEEPEST = 10**6
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
 FLOAT32 = 2.0**-24
 FOLLOWED = 1e-12  # what a distance that is followed by itself loses in a layer
-_NOT_HERE = {"J": "J_ab between inputs", "J_ab": "J_ab between inputs"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,96 +100,19 @@ class KernelOperator:
         return one_line("KernelOperator", f"{self._work.quantities[0]}; {self.shape[0]} × {self.shape[1]}")
 
 
-def kernel(
-    theory: Maps,
-    X,
-    Y=None,
-    *,
-    sigma_w,
-    sigma_b,
-    depth,
-    quantities=None,
-    dtype="float64",
-    out=None,
-    threads=None,
+def computed(
+    work: Work,
+    out,
+    threads: int,
     executor: Executor | None = None,
     progress: Callable[[int, int], None] | None = None,
-    **parameters,
 ) -> Kernels:
-    """`Theory.kernel`."""
-    names = QUANTITIES if quantities is None else names_of(quantities, "quantities")
-    work = planned(theory, X, Y, sigma_w, sigma_b, depth, names, dtype, parameters)
-    provides(executor, "executor", "submit", "an executor (concurrent.futures)")
-    provides(progress, "progress", None, "a function of two numbers")
-    count = workers(threads)
+    """The kernels of some work, where out= says."""
     error = bounds(work)
     targets, journal = _targets(work, out)
     prepare(work)
-    error |= known(work, fill(work, targets, count, executor, journal, progress), error)
+    error |= known(work, fill(work, targets, threads, executor, journal, progress), error)
     return Kernels(targets, error, work.network.depth, dict(work.network.values))
-
-
-def operator(
-    theory: Maps, X, Y=None, *, quantity="K", sigma_w, sigma_b, depth, threads=None, executor=None, **parameters
-) -> KernelOperator:
-    """`Theory.kernel_operator`."""
-    name = choice(quantity, "quantity", QUANTITIES)
-    work = planned(theory, X, Y, sigma_w, sigma_b, depth, (name,), "float64", parameters)
-    provides(executor, "executor", "submit", "an executor (concurrent.futures)")
-    count = workers(threads)
-    prepare(work)
-    return KernelOperator(work, count, executor, bounds(work)[name])
-
-
-def planned(theory: Maps, X, Y, sigma_w, sigma_b, depth, names: tuple[str, ...], dtype, parameters: dict) -> Work:
-    """The work, all arguments checked."""
-    for n in names:
-        if n not in QUANTITIES:
-            raise MeanFieldError(
-                f"{shown(n)} was asked for; kernels of data sets are {listed(QUANTITIES)}"
-                + (f", and {_NOT_HERE[n]} is one of propagate's." if n in _NOT_HERE else ".")
-            )
-    if theory.kind:
-        raise MeanFieldError(
-            "A kernel of a data set was asked for, but in this network "
-            + ("the inputs of a batch" if theory.kind == "batch" else "the tokens of an input")
-            + " act on each other, so that no function of two inputs exists; use propagate."
-        )
-    depth = whole(depth, "depth", 1, DEEPEST)
-    kind = np.dtype(choice(np.dtype(dtype).name if _is_dtype(dtype) else dtype, "dtype", ("float64", "float32")))
-    rows = inputs(X, "X")
-    other = None if Y is None else inputs(Y, "Y", rows.shape[1])
-    theory, rest = decided(theory, parameters)
-    theory, rest = numbered(theory, rest)
-    theta = "Theta" in names
-    recursion = selected(theory, ("K_aa", "K_bb", "K_ab", *(("Theta_ab",) if theta else ())))
-    if any(sp.sympify(e).has(sp.oo) for step in recursion.steps for e in step.next):
-        raise MeanFieldError(
-            "Theta was asked for, but it is infinite at every layer, because an activation jumps (or rises like √z); "
-            'ask for quantities=("K", "distance").'
-        )
-    refuse_unknown(rest, recursion)
-    values = {"sigma_w": sigma_w, "sigma_b": sigma_b, **rest}
-    given = tuple((n, _of_layers(n, double(n, v), depth, recursion.domains.get(n))) for n, v in values.items())
-    return Work(Network(theory, given, depth, theta), rows, other, names, kind)
-
-
-def _is_dtype(value: object) -> bool:
-    try:
-        return value is not None and bool(np.dtype(value).name)  # type: ignore[call-overload]
-    except TypeError:
-        return False
-
-
-def _of_layers(name: str, value, depth: int, domain) -> Any:
-    array = checked(name, value) if domain is None else checked(name, value, domain)
-    if array.ndim == 0:
-        return float(array)
-    if array.shape != (depth,):
-        raise MeanFieldError(
-            f"{name} must be one number or one for each of the {depth} layers, but its shape is {array.shape}."
-        )
-    return tuple(array.tolist())
 
 
 def workers(threads) -> int:

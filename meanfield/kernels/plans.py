@@ -19,7 +19,6 @@ from meanfield.symbolic.steps import Step
 from meanfield.symbols import K, K_aa, K_bb, Z, distance
 
 SIDES = (K_aa, K_bb)
-LEAST = 1e-4  # 1 - c from which on a covariance says how far two inputs are apart
 PROBES = np.array([0.31, 0.87, 1.73, 2.9, -0.23, -0.71, -1.37, -2.3])
 
 
@@ -78,7 +77,7 @@ class Plan:
         return [p.name for p in self.recursion.parameters if p.name not in ("Q0", "c0")]
 
     def side(self, e: sp.Expr) -> str | None:
-        """"a" or "b" of a formula of one input alone ("a" of one that holds neither), None of one of both."""
+        """ "a" or "b" of a formula of one input alone ("a" of one that holds neither), None of one of both."""
         free = e.free_symbols
         if free & self.both:
             return None

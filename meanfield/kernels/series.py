@@ -11,7 +11,6 @@ The coefficients are integrals over Legendre panels that end at breaks of f; f i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
@@ -19,39 +18,21 @@ import numpy as np
 import sympy as sp
 
 from meanfield.functions.piecewise import pieces
+from meanfield.kernels.cells import CELLS, DEGREE, Cell, Cells
+from meanfield.kernels.loops import LADDER, Series
+from meanfield.numeric.lowering import cache
 from meanfield.numeric.lowering.machine import loop
 from meanfield.numeric.quadrature.evaluation import evaluate
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.numeric.quadrature.tables import panels, resolved, rule_for
 from meanfield.symbols import Z
 
-LADDER = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # numbers of terms that a pair may take
-CELLS, DEGREE = 4, 14  # cells in an octave of V, and the degree of a coefficient in log V there
-SMALLEST = 1e-290  # of a variance
 ROUNDING = 3e-14  # of ⟨f²⟩: a rest below is no rest
 REACH = 13.0  # in standard deviations: e^{−x²/4} is below all digits there
 PHASE = 6.0  # of the fastest polynomial in one panel
 NODES = 16
 NEGLIGIBLE = 1e-29  # of ⟨f²⟩: a double sees the root of it, and so much is rounding of the coefficients
 OCTAVE = 2.0  # ratio of standard deviations that share their nodes
-
-
-@dataclass(frozen=True, eq=False)
-class Series:
-    """Coefficients a[layer, j, input] of k = first + step·j, and the roots of the tails of ⟨f²⟩ and ⟨f′²⟩ relative to
-    the whole, tails[layer, 0 or 1, rung, input], where N is a rung of the `LADDER`."""
-
-    a: np.ndarray
-    tails: np.ndarray
-    first: int
-    step: int
-
-    def full(self) -> Series:
-        """The same series with every k."""
-        layers, orders, inputs = self.a.shape
-        a = np.zeros((layers, self.first + self.step * orders, inputs))
-        a[:, self.first :: self.step] = self.a
-        return Series(a, self.tails, 0, 1)
 
 
 def parity(f: sp.Expr) -> tuple[int, int]:
@@ -71,94 +52,37 @@ def expand(f: sp.Expr, slope: sp.Expr | None, V: np.ndarray) -> Series:
 
     Coefficients are read off tables: polynomials in log V, made for the cells that are met.
     """
-    first, step = parity(f)
-    flat, table = np.ascontiguousarray(V.ravel()), _table(f, slope)
-    with np.errstate(divide="ignore"):
-        place = CELLS * np.log2(flat)
-    cells = np.where(flat > SMALLEST, np.floor(place), -np.inf)
-    met, where = np.unique(cells, return_inverse=True)
-    found = [table.cell(int(one)) if one > -np.inf else _nothing(f) for one in met]
-    order = max(cell.order for cell in found)
-    polynomials = np.zeros((met.size, DEGREE + 1, len(range(first, order, step))))
-    for own, cell in zip(polynomials, found):
-        part = cell.coefficients[:, first::step]
-        own[:, : part.shape[1]] = part
-    with np.errstate(invalid="ignore"):
-        u = np.where(flat > SMALLEST, np.clip(2 * (place - cells) - 1, -1.0, 1.0), 0.0)
-    a = np.empty((V.shape[0], polynomials.shape[2], V.shape[1]))
-    tails = np.empty((V.shape[0], 2, len(LADDER), V.shape[1]))
-    own, of_cells = np.empty(a.shape[1]), np.stack([c.tails for c in found])
-    _read(u.reshape(V.shape), where.reshape(V.shape), polynomials, of_cells, own, a, tails)
-    return Series(a, tails, first, step)
+    return table(f, slope).expand(V)
 
 
-@loop("f8[:, :]", "i8[:, :]", "f8[:, :, :]", "f8[:, :, :]", "f8[:]", "f8[:, :, :]", "f8[:, :, :, :]")
-def _read(u, where, polynomials, of_cells, own, a, tails):
-    """Chebyshev polynomials of cells at u[layer, input] → a[layer, j, input], and what the cells say of tails; own:
-    room for one polynomial each."""
-    for layer in range(u.shape[0]):
-        for i in range(u.shape[1]):
-            rows, x = polynomials[where[layer, i]], u[layer, i]
-            below, here = x, 1.0  # T_{k-1} and T_k
-            for j in range(own.size):
-                own[j] = 0.0
-            for k in range(rows.shape[0]):
-                row = rows[k]
-                for j in range(own.size):
-                    own[j] += here * row[j]
-                below, here = here, 2.0 * x * here - below
-            for j in range(own.size):
-                a[layer, j, i] = own[j]
-            for kind in range(2):
-                for rung in range(tails.shape[2]):
-                    tails[layer, kind, rung, i] = of_cells[where[layer, i], kind, rung]
-
-
-def _nothing(f: sp.Expr) -> Cell:
-    """The cell of a variance that is 0: f(0)."""
-    coefficients = np.zeros((DEGREE + 1, LADDER[0]))
-    coefficients[0, 0] = evaluate(f, np.zeros(1))[0]
-    return Cell(LADDER[0], coefficients, np.zeros((2, len(LADDER))))
-
-
-@dataclass(frozen=True, eq=False)
-class Cell:
-    """The coefficients over one cell of log V, as Chebyshev polynomials (degree + 1, order), and the roots of the
-    tails, the largest in the cell."""
-
-    order: int
-    coefficients: np.ndarray
-    tails: np.ndarray
-
-
-class Table:
-    """The cells of one function that were met so far."""
+class Table(Cells):
+    """The cells of one function, made when they are met."""
 
     def __init__(self, f: sp.Expr, slope: sp.Expr | None) -> None:
+        name = cache.key(f"cells|{CELLS}|{DEGREE}|{sp.srepr(f)}|{sp.srepr(slope)}")
+        super().__init__(name, *parity(f), float(evaluate(f, np.zeros(1))[0]))
         self.f, self.slope, self.jumps = f, slope, bool(pieces(f, Z[0]).jumps())
-        self.cells: dict[int, Cell] = {}
+        self.recall()
 
-    def cell(self, index: int) -> Cell:
-        """The cell [index, index + 1] of CELLS·log2 V."""
-        if index not in self.cells:
-            u = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
-            V = 2.0 ** ((index + (u + 1) / 2) / CELLS)
-            for rung in range(4, len(LADDER)):
-                a, square, slopes = _coefficients(self.f, self.slope, V, LADDER[rung])
-                tails, done = _tails(a, square, slopes, rung)
-                if self.jumps:  # ⟨f′²⟩ is infinite, whatever the pieces' slopes are
-                    tails[1] = 1.0
-                if done:
-                    break
-            k = np.arange(DEGREE + 1)
-            matrix = 2 / u.size * np.cos(np.pi * k[:, None] * (k + 0.5) / u.size)
-            matrix[0] /= 2
-            self.cells[index] = Cell(LADDER[rung], project(matrix, a), np.sqrt(tails.max(axis=2)))
-        return self.cells[index]
+    def made(self, index: int) -> Cell:
+        """The coefficients at Chebyshev points of the cell, as polynomials."""
+        u = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
+        V = 2.0 ** ((index + (u + 1) / 2) / CELLS)
+        for rung in range(4, len(LADDER)):
+            a, square, slopes = _coefficients(self.f, self.slope, V, LADDER[rung])
+            tails, done = _tails(a, square, slopes, rung)
+            if self.jumps:  # ⟨f′²⟩ is infinite, whatever the pieces' slopes are
+                tails[1] = 1.0
+            if done:
+                break
+        k = np.arange(DEGREE + 1)
+        matrix = 2 / u.size * np.cos(np.pi * k[:, None] * (k + 0.5) / u.size)
+        matrix[0] /= 2
+        return Cell(LADDER[rung], project(matrix, a), np.sqrt(tails.max(axis=2)))
 
 
 @lru_cache(maxsize=64)
-def _table(f: sp.Expr, slope: sp.Expr | None) -> Table:
+def table(f: sp.Expr, slope: sp.Expr | None) -> Table:
     return Table(f, slope)
 
 

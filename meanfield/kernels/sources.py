@@ -12,7 +12,8 @@ import sympy as sp
 from meanfield import balls
 from meanfield.functions.piecewise import pieces
 from meanfield.kernels.generate import APART, HEADER, INLINE, block_source, few_source
-from meanfield.kernels.plans import LEAST, NotCovered, Plan
+from meanfield.kernels.loops import LEAST
+from meanfield.kernels.plans import NotCovered, Plan
 from meanfield.numeric.lowering import printing
 from meanfield.numeric.lowering.evaluators import MARGIN
 from meanfield.numeric.lowering.pairs import _closed_box, _scales, closed_text

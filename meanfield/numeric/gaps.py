@@ -23,7 +23,6 @@ from meanfield.limits import tick
 from meanfield.numeric.gap_source import generate
 from meanfield.numeric.gap_tables import Panel, tables
 from meanfield.numeric.lowering import cache
-from meanfield.numeric.lowering.assembly import module_of
 from meanfield.numeric.lowering.modules import VERSION, Module, T
 from meanfield.symbolic.averages.stretch import Stretch, stretch
 from meanfield.symbols import K, Z, distance
@@ -104,4 +103,4 @@ def compile_gaps(f: sp.Expr) -> Gaps | None:
     if stored is None:
         stored = generate(node, float(scale), jumps)
         cache.write(name, *stored)
-    return Gaps(module_of(name, *stored), float(stored[1]["error"]), jumps)
+    return Gaps(Module.of(name, *stored), float(stored[1]["error"]), jumps)

@@ -16,7 +16,7 @@ import numpy as np
 import sympy as sp
 
 from meanfield.numeric.lowering import cache, loops, printing
-from meanfield.numeric.lowering.assembly import described, module_of
+from meanfield.numeric.lowering.assembly import described
 from meanfield.numeric.lowering.evaluators import averages
 from meanfield.numeric.lowering.helpers import HEADER, helpers_for
 from meanfield.numeric.lowering.modules import VERSION, Module, T
@@ -186,7 +186,7 @@ def compile_phase(recursion: Recursion) -> Compiled:
             f"A phase diagram follows K up to {GRID[-1]:.0e}, but an average of this activation oscillates too fast to "
             f"be evaluated beyond K = {limit:.3g}; use fixed_points at single points."
         )
-    return Compiled(module_of(name, *stored), parameters, len(_tabulated(recursion)))
+    return Compiled(Module.of(name, *stored), parameters, len(_tabulated(recursion)))
 
 
 def _tabulated(recursion: Recursion) -> list[Average]:

@@ -314,7 +314,7 @@ class PhaseTable:
                 theorem = "; the distance of two inputs over that after the first block is at most J, for every φ"
             aside = any(len(row.ways) > 1 or not row.ways[0].laws for row in self.rows)
             left = "; rows that are open or where the start decides are left aside" if aside else ""
-            return f"{name} {' or '.join(does)} {scope}, so nowhere it {wanted}{theorem}{left}"
+            return f"{name} {' or '.join(does)} {scope}, so it {wanted} nowhere{theorem}{left}"
         return "no region is left"
 
     def orders(self) -> PhaseOrders:

@@ -11,7 +11,8 @@ import numpy as np
 from meanfield.architecture import BatchNorm, Block, Dense, Network, Residual, Sequential, exact, network_of
 from meanfield.architectures import PRESETS, keywords
 from meanfield.arguments import finite, shown, spoken, whole
-from meanfield.deriving import derive, resolved
+from meanfield.derivation import resolved
+from meanfield.deriving import derive
 from meanfield.functions.activations import activation as activation_of
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.naming import describe

@@ -14,8 +14,8 @@ from types import ModuleType
 import numpy as np
 import sympy as sp
 
-from meanfield.numeric.lowering import cache, elementary, lockstep, loops
-from meanfield.numeric.lowering.modules import DIRECT_WEIGHT, VERSION, Module, T
+from meanfield.numeric.lowering import cache, loops
+from meanfield.numeric.lowering.modules import VERSION, Module
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import Integrand
 from meanfield.symbolic.recursion import Recursion
@@ -46,6 +46,11 @@ class Lowered:
     @cached_property
     def parameters(self) -> tuple[str, ...]:
         return tuple(p.name for p in self.recursion.parameters if p.name not in ("Q0", "c0"))
+
+    @cached_property
+    def relative(self) -> tuple[int, ...]:
+        """The variables that are held as logarithms."""
+        return tuple(i for i, v in enumerate(self.recursion.state) if v.carry.relative)
 
     def run(self, start: np.ndarray, sigma: np.ndarray, depth: int, homogeneous: bool, every_layer: bool):
         """(values, diverged): values (points, depth or 1, variables); diverged (points,) the first layer with infinite
@@ -80,21 +85,7 @@ class Lowered:
         return self._layers(state, sigma[..., None], layer, layer + 1, False, False)[0][:, 0]
 
     def _layers(self, start, sigma, first: int, last: int, repeats: bool, every: bool):
-        points, variables = start.shape
-        out = np.empty((points, last - first + 1 if every else 1, variables))
-        diverged = np.zeros(points, dtype=np.int64)
-        wide = [i for i, v in enumerate(self.recursion.state) if v.carry.relative]
-        begin = np.empty((points, variables + len(wide)))
-        begin[:, :variables] = start
-        for k, i in enumerate(wide):
-            begin[:, i], begin[:, variables + k] = elementary.wide(start[:, i])
-        block = lockstep.BLOCK if self.generated.weight < DIRECT_WEIGHT else 1  # quadratures have nothing to share
-        sigma = np.require(sigma, requirements=["C", "W"])  # one type of array is one compiled form
-        rest = (begin, sigma, T, first - 1, last - 1, repeats, every, out, diverged)
-        self.generated.spread(points, block, last - first + 1, *rest)
-        if every:
-            out[:, 0] = start
-        return out, diverged
+        return self.generated.follow(start, sigma, self.relative, first, last, repeats, every)
 
 
 @lru_cache(maxsize=128)
@@ -121,7 +112,7 @@ def lower(recursion: Recursion) -> Lowered:
         cache.write(name, text, arrays)
         stored = (text, arrays)
     arrays = stored[1]
-    return Lowered(recursion, module_of(name, *stored), tuple(arrays["errors"]), float(arrays["limit"]))
+    return Lowered(recursion, Module.of(name, *stored), tuple(arrays["errors"]), float(arrays["limit"]))
 
 
 def tree(e: object) -> str:
@@ -139,9 +130,3 @@ def described(recursion: Recursion) -> str:
     closer = tree(recursion.closer)
     held = [p.name for p in recursion.parameters]  # their places in the code, those of the start among them
     return "|".join([VERSION, *steps, f"{recursion.names}{carries}{tree(recursion.layer)}{closer}{held}", *nodes])
-
-
-def module_of(name: str, source: str, arrays: dict[str, np.ndarray]) -> Module:
-    """The stored module and its tables."""
-    tables = tuple(arrays[f"T{i}"] for i in range(sum(key.startswith("T") for key in arrays)))
-    return Module(name, source, tables, float(arrays["weight"]), int(arrays.get("workspace", 0)))

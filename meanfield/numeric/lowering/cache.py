@@ -6,20 +6,20 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 import sys
+from collections.abc import Iterator
 from functools import lru_cache
-from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 
-from meanfield.heads import fingerprint
 from meanfield.numeric.lowering.storage import folder, replace
 
 #: what cannot change a generated module: finite networks, and what prints or draws. Everything else counts.
 _APART = ("empirical/", "cli/", "comparison/", "tuning/", "presentation/figures.py", "presentation/tables.py")
-_LIBRARIES = ("sympy", "mpmath", "numpy", "scipy", "numba", "python-flint")
+_LIBRARIES = {name: name for name in ("sympy", "mpmath", "numpy", "scipy", "numba")} | {"python-flint": "flint"}
 
 
 def sources() -> list[Path]:
@@ -32,18 +32,59 @@ def sources() -> list[Path]:
 @lru_cache(maxsize=1)
 def _engine() -> str:
     """A hash of the code that derives and generates, and of the libraries' versions: a module holds closed forms,
-    breaks and digits that any of them can change."""
+    breaks and digits that any of them can change.
+
+    It is kept beside the modules under the sizes and times of all files that it is of: reading them takes longer than
+    everything else that a process does that finds what it needs.
+    """
+    kept = folder() / f"engine_{_times()}"
+    if kept.exists() and len(known := kept.read_text()) == 64:
+        return known
     digest = hashlib.sha256()
     for path in sources():
         text = path.read_bytes()
         digest.update(f"{path.parent.name}/{path.name} {len(text)}\n".encode() + text)
     digest.update(" ".join(f"{name} {version(name)}" for name in _LIBRARIES).encode())
+    replace(kept, lambda f: f.write(digest.hexdigest().encode()))
     return digest.hexdigest()
+
+
+def _times() -> str:
+    """A hash of where the files of this package and of the libraries are, how large they are, and of when."""
+    found = [f"{p} {s.st_size} {s.st_mtime_ns}" for p, s in _files(Path(__file__).parents[2])]
+    for place in dict.fromkeys(sys.path):
+        for name in _LIBRARIES.values():
+            for path in (f"{place}/{name}", f"{place}/{name}/__init__.py"):  # installing writes both
+                if os.path.exists(path):
+                    found.append(f"{path} {os.stat(path).st_size} {os.stat(path).st_mtime_ns}")
+    return hashlib.sha256("\n".join(sorted(found)).encode()).hexdigest()[:24]
+
+
+def _files(folder: str | Path) -> Iterator[tuple[str, os.stat_result]]:
+    for entry in os.scandir(folder):
+        if entry.is_dir(follow_symlinks=False):
+            if entry.name != "__pycache__":
+                yield from _files(entry.path)
+        elif entry.name.endswith(".py"):
+            yield entry.path, entry.stat()
+
+
+def version(library: str) -> str:
+    """The version of an installed library."""
+    from importlib import metadata  # it takes longer to load than everything here
+
+    return metadata.version(library)
+
+
+def _added() -> str:
+    """What the functions added in this process compute; a process that has not loaded them has added none."""
+    heads = sys.modules.get("meanfield.heads")
+    return "" if heads is None else heads.fingerprint()
 
 
 def key(description: str) -> str:
     """The name of the module that computes what `description` says."""
-    return "theory_" + hashlib.sha256(f"{_engine()}\n{fingerprint()}{description}".encode()).hexdigest()[:24]
+    return "theory_" + hashlib.sha256(f"{_engine()}\n{_added()}{description}".encode()).hexdigest()[:24]
 
 
 def read(name: str) -> tuple[str, dict[str, np.ndarray]] | None:

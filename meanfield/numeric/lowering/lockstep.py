@@ -13,7 +13,6 @@ from meanfield.numeric.lowering.elementary import WIDTH
 from meanfield.numeric.lowering.loops import Loop
 from meanfield.numeric.lowering.stages import Stages, indent
 
-BLOCK = WIDTH
 LOW, HIGH = 2.0**-32, 2.0**32  # where exponents are taken out
 NEAR = 1e-15  # a step that may be one of rounding alone, in units of the value
 NOTHING = 1e-40  # of K: a distance that no average tells from 0 (in units of K; kinks see its root)

@@ -21,7 +21,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property, lru_cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.machinery import PathFinder
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -205,6 +205,20 @@ def _described(value: Any) -> str:
     return f"a {type(value).__name__}" + (f" of {len(value)}" if isinstance(value, tuple) else "")
 
 
+def version(library: str) -> str:
+    """What tells one version of an installed library from another: the hash of the file in which it says its own (to
+    ask importlib.metadata takes as long as all else that a process does that finds its loops)."""
+    spec = PathFinder.find_spec(library)
+    if spec is None or not spec.submodule_search_locations:
+        raise ImportError(f"{library} is not installed.")
+    file = Path(spec.submodule_search_locations[0]) / "_version.py"
+    if file.exists():
+        return _digest(file)
+    from importlib import metadata
+
+    return metadata.version(library)
+
+
 @lru_cache(maxsize=1)
 def machine() -> str | None:
     """What object code depends on beside its source: the CPU and its features, the libraries that made it; None where
@@ -214,7 +228,7 @@ def machine() -> str | None:
 
         cpu = f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
         versions = " ".join(f"{name} {version(name)}" for name in ("llvmlite", "numba"))
-    except (ImportError, OSError, PackageNotFoundError):
+    except (ImportError, OSError):
         return None
     return f"{cpu} {versions} {sys.byteorder} {struct.calcsize('P')}"
 

@@ -14,13 +14,12 @@ import re
 import struct
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from types import ModuleType
 
 import numpy as np
 
-from meanfield.numeric.lowering import cache
+from meanfield.numeric.lowering import cache, elementary
 from meanfield.numeric.lowering.machine import Function
 
 VERSION = "0.3.0"
@@ -63,6 +62,12 @@ class Module:
         self.name, self.source, self.tables, self.weight, self.workspace = name, source, tables, weight, workspace
         self._spent = 0.0
 
+    @classmethod
+    def of(cls, name: str, source: str, arrays: dict[str, np.ndarray]) -> Module:
+        """The module that is stored as `source` and `arrays`."""
+        tables = tuple(arrays[f"T{i}"] for i in range(sum(key.startswith("T") for key in arrays)))
+        return cls(name, source, tables, float(arrays["weight"]), int(arrays.get("workspace", 0)))
+
     def __getstate__(self) -> dict:
         """Without what is made of the source: functions do not travel."""
         made = ("compiled", "layers", "_plain", "_rows")
@@ -102,6 +107,31 @@ class Module:
     def _rows(self) -> tuple[Rows, ...]:
         return tuple(Rows(t.tolist()) for t in self.tables)
 
+    def follow(
+        self, start: np.ndarray, sigma: np.ndarray, relative: tuple[int, ...], first: int, last: int, repeats: bool,
+        every: bool,
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """(values, diverged) of all points at the layers first … last (every), or at the last one.
+
+        start (points, variables): as they are held at layer `first`, those in `relative` as logarithms; sigma
+        (parameters, points, 1 or layers); repeats: whether a layer that changes nothing is followed by such layers;
+        values (points, layers, variables); diverged (points,): the first layer with infinite K, 0 if none.
+        """
+        points, variables = start.shape
+        out = np.empty((points, last - first + 1 if every else 1, variables))
+        diverged = np.zeros(points, dtype=np.int64)
+        begin = np.empty((points, variables + len(relative)))
+        begin[:, :variables] = start
+        for k, i in enumerate(relative):
+            begin[:, i], begin[:, variables + k] = elementary.wide(start[:, i])
+        block = elementary.WIDTH if self.weight < DIRECT_WEIGHT else 1  # quadratures have nothing to share
+        sigma = np.require(sigma, requirements=["C", "W"])  # one type of array is one compiled form
+        rest = (begin, sigma, T, first - 1, last - 1, repeats, every, out, diverged)
+        self.spread(points, block, last - first + 1, *rest)
+        if every:
+            out[:, 0] = start
+        return out, diverged
+
     def call(self, function: str, steps: float, *arguments) -> None:
         """Run `function(*arguments)`, where `T` stands for the tables; `steps` is how much work it is."""
         if not (self._is_little(steps) and self._interpreted(function, arguments)):
@@ -125,6 +155,8 @@ class Module:
         if threads == 1:
             part(0, points)
             return
+        from concurrent.futures import ThreadPoolExecutor  # not needed above: logging comes with it
+
         with ThreadPoolExecutor(threads) as pool:
             starts = range(0, points, share)
             for done in [pool.submit(part, low, min(low + share, points)) for low in starts]:

@@ -1,0 +1,101 @@
+"""What a process that has derived a theory keeps for those that follow: all that `recalled` needs for its kernels."""
+
+from __future__ import annotations
+
+import re
+from threading import Lock
+from typing import Any
+
+from sympy.printing.numpy import NumPyPrinter
+
+from meanfield.errors import MeanFieldError
+from meanfield.kernels.networks import Network
+from meanfield.kernels.recalled import file_of, read, write
+from meanfield.numeric.lowering.assembly import Lowered, lower
+from meanfield.verbs.selection import selected
+
+_keeping = Lock()
+
+
+def keep(network: Network) -> None:
+    """Keep what a network was made of, under every request that its theory was derived for in this process, and the
+    cells of series that were made on the way."""
+    which = "Theta" if network.theta else "K"
+    with _keeping:
+        requests = network.theory.__dict__.get("requests", {})
+        if not requests:
+            return
+        if network.block is not None:
+            for e in {e for pair in network.block.groups for e in pair}:
+                network.block.cells(e).keep()
+        asked = [r for r, there in requests.items() if which not in there]
+        found = kept(network) if asked else None
+        for one in asked:
+            requests[one].add(which)
+            file = file_of(one)
+            if found is not None and which not in (before := read(file)):
+                write(file, before | {which: found})
+
+
+def kept(network: Network) -> dict[str, Any] | None:
+    """What kernels of other σ's, depths and inputs need, or None where that is more than loops, cells of series and
+    numbers: other starts than K, parameters beside σ_w and σ_b."""
+    loop = network.block
+    if loop is None or {n for n, _ in network.values} != {"sigma_w", "sigma_b"}:
+        return None
+    start = network.theory.one_input.state[0].initial
+    names = {s.name for s in start.free_symbols}
+    text = NumPyPrinter({"fully_qualified_modules": False, "inline": True}).doprint(start)
+    if not names <= {"sigma_w", "sigma_b", "Q0"} or not set(re.findall(r"[A-Za-z]\w*", text)) <= names:
+        return None
+    both = _alone(network, ("K", "Theta"))
+    if network.theta and both is None:
+        return None
+    inputs, before = _stored(loop.inputs), loop.inputs.recursion.names[: -loop.beside or None]
+    only = _alone(network, ("K",))
+    if before != ("K",) or only is None:
+        return None
+    own = (
+        "name",
+        "entry",
+        "state",
+        "parameters",
+        "beside",
+        "groups",
+        "variances",
+        "boxes",
+        "error",
+        "least",
+        "workspace",
+    )
+    asked = {e for pair in loop.groups for e in pair}
+    cells = [loop.cells(e).arguments if e in asked else None for e in range(len(loop.variances))]
+    return {
+        "described": network.described,
+        "begin": text,
+        "loop": {name: getattr(loop, name) for name in own} | {"kept_cells": cells},
+        "inputs": inputs,
+        "K": only,
+        "both": both,
+        "error": network.error,
+        "keeps_distances": network.keeps_distances,
+    }
+
+
+def _alone(network: Network, names: tuple[str, ...]) -> dict[str, Any] | None:
+    """The loop of single inputs whose state are these names, where it is no more."""
+    try:
+        lowered = lower(selected(network.theory, names))
+    except MeanFieldError:  # a Theta that is infinite
+        return None
+    return _stored(lowered) if lowered.recursion.names == names and not lowered.relative else None
+
+
+def _stored(lowered: Lowered) -> dict[str, Any]:
+    recursion = lowered.recursion
+    return {
+        "name": lowered.generated.name,
+        "state": recursion.names,
+        "parameters": lowered.parameters,
+        "repeats": not recursion.knows_layer,
+    }

@@ -1,0 +1,236 @@
+"""A theory with numbers, and what no loop over blocks answers: its pairs one by one.
+
+Pairs that come close in some layer are followed by their distance. Where no series reaches a pair (kinks near full
+correlation), and for blocks whose maps are not of pairs of functions, the two-input recursions of `propagate` answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from meanfield.kernels import rows
+from meanfield.kernels.compiled import Planned, block_loop, few_loop
+from meanfield.kernels.loops import RUNGS
+from meanfield.kernels.numbers import DEPTH, JUMPS, Numbers, Side, refuse_divergence, sample
+from meanfield.kernels.plans import NotCovered
+from meanfield.numeric.lowering.assembly import Lowered, lower
+from meanfield.numeric.solvers import first_value
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.recursion import Recursion
+from meanfield.verbs.maps import Maps
+from meanfield.verbs.running import run
+from meanfield.verbs.selection import selected
+
+PARALLEL = Lock()  # one compiled parallel region at a time
+DERIVING = Lock()  # one thread derives what close pairs need
+ENGINE = 20_000  # pairs that the two-input recursions take at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Network(Numbers):
+    """A theory with numbers: all that blocks of pairs, and pairs that they leave out, may ask."""
+
+    theory: Maps
+
+    def __reduce__(self):
+        """Without what is compiled: another process makes its own."""
+        return Network, (self.values, self.depth, self.theta, self.theory)
+
+    @property
+    def described(self) -> str:
+        """The theory as text."""
+        return repr((self.theory.block, self.theory.first))
+
+    @cached_property
+    def recursion(self) -> Recursion:
+        return selected(self.theory, ("K_aa", "K_bb", *self.names))
+
+    @cached_property
+    def near(self) -> Recursion | None:
+        """The recursion that follows the distance, where there is one."""
+        try:
+            return selected(self.theory, ("K_aa", "K_bb", "distance", *self.names))
+        except MeanFieldError:
+            return None
+
+    @property
+    def keeps_distances(self) -> bool:
+        """Whether close rows are followed by their distance."""
+        return self.near is not None
+
+    @cached_property
+    def block(self) -> Planned | None:
+        try:
+            return block_loop(self.recursion, self.theory.one_input)
+        except NotCovered:
+            return None
+
+    @cached_property
+    def few(self) -> Planned | None:
+        try:
+            return None if self.near is None else few_loop(self.near, self.theory.one_input)
+        except NotCovered:
+            return None
+
+    @cached_property
+    def begin(self) -> tuple[float, float]:
+        """(scale, shift) with K¹_ab = scale·x_a·x_b/N_0 + shift."""
+        initial = self.theory.one_input.state[0].initial
+        known = {n: float(v[0]) for n, v in self.given.items()}
+        shift, whole = (float(first_value(initial, known | {"Q0": q})) for q in (0.0, 1.0))
+        return whole - shift, shift
+
+    def started(self, formula: sp.Expr, K: np.ndarray) -> np.ndarray:
+        """A start as a function of the inputs' covariance, from K or K_ab at layer 1."""
+        scale, shift = self.begin
+        known = {n: float(v[0]) for n, v in self.given.items()}
+        Q0 = (K - shift) / scale if scale > 0 else np.zeros_like(K)
+        return np.broadcast_to(first_value(formula, known | {"Q0": Q0, "c0": 1.0}), K.shape)
+
+    def brought(self, loop: Planned, K: np.ndarray) -> np.ndarray:
+        """What inputs bring to every layer, (numbers, layers, inputs); K: at layer 1."""
+        out = self.followed(loop.inputs, K, loop.beside)
+        return np.ascontiguousarray(out[[0, *range(len(out) - loop.beside, len(out))]])
+
+    def followed(self, inputs: Lowered, K: np.ndarray, beside: int = 0) -> np.ndarray:
+        """The state of single inputs at every layer, (variables, layers, inputs); beside: variables without a start."""
+        state = inputs.recursion.state
+        start = np.zeros((K.size, len(state)))
+        for i, v in enumerate(state[: len(state) - beside]):
+            start[:, i] = K if i == 0 else self.started(v.initial, K)
+        names = [p.name for p in inputs.recursion.parameters if p.name not in ("Q0", "c0")]
+        with PARALLEL:
+            out, diverged = inputs.run(start, self.rows(tuple(names), K.size), self.depth, False, True)
+        refuse_divergence(diverged, out[:, :, 0])
+        return out.transpose(2, 1, 0)
+
+    def alone(self, K: np.ndarray) -> dict[str, np.ndarray]:
+        """K (and Theta) of inputs by themselves at the last layer."""
+        found = self._run(("K", "Theta"), {"K": K, "Theta": K}) if self.theta else self._run(("K",), {"K": K})
+        names = ("K", "Theta") if self.theta else ("K",)
+        return {n: np.ascontiguousarray(getattr(found, n)[..., -1]) for n in names}
+
+    def _run(self, quantities: tuple[str, ...], start: dict[str, np.ndarray]):
+        given = {n: (float(v[0]) if (v == v[0]).all() else v) for n, v in self.given.items() if n != DEPTH}
+        layers = any(isinstance(v, np.ndarray) for v in given.values())
+        given = {n: v if not layers else np.broadcast_to(v, (self.depth,)) for n, v in given.items()}
+        with PARALLEL:
+            found = run(
+                self.theory, **given, depth=self.depth, quantities=quantities, layerwise=layers, every_layer=False,
+                start=start,
+            )  # fmt: skip
+        refuse_divergence(np.ravel(found.diverged_at), None)
+        return found
+
+    @property
+    def error(self) -> float:
+        """What one average misses in one layer, of the root mean squares of its factors."""
+        if self.block is not None:
+            return max([self.block.error, *self.block.inputs.errors])
+        return max(lower(self.near or self.recursion).errors, default=0.0)
+
+    def growth(self, X: np.ndarray) -> float:
+        """The largest Θ/K at the last layer, by which errors of single layers add up; a guess where Θ is infinite."""
+        K = sample(self, X)
+        try:
+            found = self._run(("K", "Theta"), {"K": K, "Theta": K})
+        except MeanFieldError as error:
+            if "infinite" not in str(error) and "close" not in str(error):
+                raise
+            return JUMPS * self.depth
+        with np.errstate(all="ignore"):
+            return float(np.nanmax(found.Theta[..., -1] / found.K[..., -1], initial=1.0))
+
+    def one_by_one(self, left: Side, right: Side, where, line: tuple[float, float], found: dict) -> bool:
+        """Pairs that the blocks leave out."""
+        return _one_by_one(self, left, right, where, line, found)
+
+    def engine(self, KX, KY, K_ab, distance, tilt) -> tuple[dict[str, np.ndarray], bool]:
+        """Pairs by the two-input recursions of `propagate`, and whether their distance is a difference of covariances,
+        because none of these recursions follows it."""
+        parts, lost = [], False
+        for at in range(0, KX.size, ENGINE):
+            here = slice(at, at + ENGINE)
+            norms = {"K_aa": KX[here], "K_bb": KY[here]}
+            if self.near is not None:
+                try:
+                    start = norms | {"distance": distance[here], "tilt": tilt[here]}
+                    found = self._run(("K_aa", "K_bb", "distance", *self.names), start)
+                    parts.append({n: getattr(found, n)[..., -1] for n in ("distance", *self.names)})
+                    continue
+                except MeanFieldError as error:
+                    if "not compiled" not in str(error):
+                        raise
+            found = self._run(("K_aa", "K_bb", *self.names), norms | {"K_ab": K_ab[here]})
+            one = {n: getattr(found, n)[..., -1] for n in self.names}
+            one["distance"] = np.maximum(found.K_aa[..., -1] + found.K_bb[..., -1] - 2 * one["K_ab"], 0.0)
+            parts.append(one)
+            lost = True
+        return {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}, lost
+
+
+def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -> bool:
+    """Pairs that the blocks leave out, in place; whether some of them are followed by their covariance."""
+    distance, tilt = np.empty(where[0].size), np.empty(where[0].size)
+    a, b = where[0], where[1]
+    rows.apart(left.X, right.X, a, b, line[0], line[1], left.K, right.K, distance, tilt)
+    same = distance == 0.0
+    twins = tuple(w[same] for w in where)
+    own: dict[str, Any] = {"distance": np.zeros(len(left.X)), "K_ab": left.last["K"]}
+    own["Theta_ab"] = left.last.get("Theta")
+    for n, values in found.items():
+        values[twins] = own[n][twins[0]]
+    rest = np.flatnonzero(~same)
+    if not rest.size:
+        return False
+    lost = False
+    where, distance, tilt = tuple(w[rest] for w in where), distance[rest], tilt[rest]
+    KX, KY = left.K[where[0]], right.K[where[1]]
+    K_ab = np.empty(rest.size)
+    a, b = where[0], where[1]
+    rows.products(left.X, right.X, a, b, line[0], line[1], K_ab)
+    turned, size = distance * np.cos(tilt) ** 2, np.sqrt(KX) * np.sqrt(KY)
+    K_ab = np.where(turned < 2 * size, size - turned / 2, K_ab)
+    out = {n: np.empty(rest.size) for n in ("distance", *network.names)}
+    left_over = np.arange(rest.size)
+    if network.depth == 1:
+        out = {"distance": distance} | {n: K_ab for n in network.names}
+        left_over = left_over[:0]
+    else:
+        with DERIVING:
+            loop = network.few
+        if loop is not None:
+            left_over = np.flatnonzero(_followed(network, loop, KX, KY, distance, tilt, K_ab, out))
+    if left_over.size:
+        more, lost = network.engine(*(v[left_over] for v in (KX, KY, K_ab, distance, tilt)))
+        for n, values in more.items():
+            out[n][left_over] = values
+    for n, values in found.items():
+        values[where] = out[n]
+    return lost
+
+
+def _followed(network: Network, loop: Planned, KX, KY, distance, tilt, K_ab, out) -> np.ndarray:
+    """Pairs followed by their distance; returns which of them no series reaches."""
+    K, index = np.unique(np.concatenate([KX, KY]), return_inverse=True)
+    brought = network.brought(loop, K)
+    series = loop.series(brought)
+    flags = np.zeros(KX.size, dtype=np.uint8)
+    start = {"distance": distance.copy(), "tilt": tilt.copy(), "K_ab": K_ab.copy(), "Theta_ab": K_ab.copy()}
+    values = [start[name] for name in loop.state]
+    tables: list[Any] = []
+    for own, _ in loop.groups:
+        one = series[own]
+        tables += [np.ascontiguousarray(one.a.transpose(0, 2, 1)), one.tails, (one.first, one.step)]
+    sigma = network.sigma(loop.parameters)
+    pair = index[: KX.size], index[KX.size :]
+    loop.run(*pair, *values, brought, sigma, network.depth, RUNGS, flags, *tables)
+    for n in out:
+        out[n][:] = start[n]
+    return flags

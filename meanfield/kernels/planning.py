@@ -1,0 +1,118 @@
+"""`Theory.kernel` and `Theory.kernel_operator`: all arguments checked against the theory, and the work done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from meanfield.arguments import choice, provides, shown, whole
+from meanfield.arguments import names as names_of
+from meanfield.errors import MeanFieldError
+from meanfield.kernels.blocks import Work
+from meanfield.kernels.data import inputs
+from meanfield.kernels.keeping import keep
+from meanfield.kernels.matrices import KernelOperator, Kernels, bounds, computed, prepare, workers
+from meanfield.kernels.networks import Network
+from meanfield.kernels.numbers import QUANTITIES
+from meanfield.numeric.solvers import checked
+from meanfield.verbs.maps import Maps
+from meanfield.verbs.selection import selected
+from meanfield.verbs.values import decided, double, listed, numbered, refuse_unknown
+
+DEEPEST = 10**6
+_NOT_HERE = {"J": "J_ab between inputs", "J_ab": "J_ab between inputs"}
+
+
+def kernel(
+    theory: Maps,
+    X,
+    Y=None,
+    *,
+    sigma_w,
+    sigma_b,
+    depth,
+    quantities=None,
+    dtype="float64",
+    out=None,
+    threads=None,
+    executor: Executor | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    **parameters,
+) -> Kernels:
+    """`Theory.kernel`."""
+    names = QUANTITIES if quantities is None else names_of(quantities, "quantities")
+    work = planned(theory, X, Y, sigma_w, sigma_b, depth, names, dtype, parameters)
+    provides(executor, "executor", "submit", "an executor (concurrent.futures)")
+    provides(progress, "progress", None, "a function of two numbers")
+    count = workers(threads)
+    found = computed(work, out, count, executor, progress)
+    assert isinstance(work.network, Network)
+    keep(work.network)
+    return found
+
+
+def operator(
+    theory: Maps, X, Y=None, *, quantity="K", sigma_w, sigma_b, depth, threads=None, executor=None, **parameters
+) -> KernelOperator:
+    """`Theory.kernel_operator`."""
+    name = choice(quantity, "quantity", QUANTITIES)
+    work = planned(theory, X, Y, sigma_w, sigma_b, depth, (name,), "float64", parameters)
+    provides(executor, "executor", "submit", "an executor (concurrent.futures)")
+    count = workers(threads)
+    prepare(work)
+    return KernelOperator(work, count, executor, bounds(work)[name])
+
+
+def planned(theory: Maps, X, Y, sigma_w, sigma_b, depth, names: tuple[str, ...], dtype, parameters: dict) -> Work:
+    """The work, all arguments checked."""
+    for n in names:
+        if n not in QUANTITIES:
+            raise MeanFieldError(
+                f"{shown(n)} was asked for; kernels of data sets are {listed(QUANTITIES)}"
+                + (f", and {_NOT_HERE[n]} is one of propagate's." if n in _NOT_HERE else ".")
+            )
+    if theory.kind:
+        raise MeanFieldError(
+            "A kernel of a data set was asked for, but in this network "
+            + ("the inputs of a batch" if theory.kind == "batch" else "the tokens of an input")
+            + " act on each other, so that no function of two inputs exists; use propagate."
+        )
+    depth = whole(depth, "depth", 1, DEEPEST)
+    kind = np.dtype(choice(np.dtype(dtype).name if _is_dtype(dtype) else dtype, "dtype", ("float64", "float32")))
+    rows = inputs(X, "X")
+    other = None if Y is None else inputs(Y, "Y", rows.shape[1])
+    theory, rest = decided(theory, parameters)
+    theory, rest = numbered(theory, rest)
+    theta = "Theta" in names
+    recursion = selected(theory, ("K_aa", "K_bb", "K_ab", *(("Theta_ab",) if theta else ())))
+    if any(sp.sympify(e).has(sp.oo) for step in recursion.steps for e in step.next):
+        raise MeanFieldError(
+            "Theta was asked for, but it is infinite at every layer, because an activation jumps (or rises like √z); "
+            'ask for quantities=("K", "distance").'
+        )
+    refuse_unknown(rest, recursion)
+    values = {"sigma_w": sigma_w, "sigma_b": sigma_b, **rest}
+    given = tuple((n, _of_layers(n, double(n, v), depth, recursion.domains.get(n))) for n, v in values.items())
+    return Work(Network(given, depth, theta, theory), rows, other, names, kind)
+
+
+def _is_dtype(value: object) -> bool:
+    try:
+        return value is not None and bool(np.dtype(value).name)  # type: ignore[call-overload]
+    except TypeError:
+        return False
+
+
+def _of_layers(name: str, value, depth: int, domain) -> Any:
+    array = checked(name, value) if domain is None else checked(name, value, domain)
+    if array.ndim == 0:
+        return float(array)
+    if array.shape != (depth,):
+        raise MeanFieldError(
+            f"{name} must be one number or one for each of the {depth} layers, but its shape is {array.shape}."
+        )
+    return tuple(array.tolist())

@@ -1,0 +1,210 @@
+"""Kernels that are found on disk are those of the theory, bit by bit; what they do not answer, the theory does."""
+
+import dataclasses
+import hashlib
+import json
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.deferred import Deferred, derived
+from meanfield.derivation import theory_of
+from meanfield.deriving import _derived
+from meanfield.kernels import recalled
+
+AT = {"sigma_w": 1.3, "sigma_b": 0.1, "depth": 5}
+X, Y = (np.random.default_rng(s).standard_normal((n, 5)) for s, n in ((1, 9), (2, 4)))
+USUAL = {"phi": "erf", "residual": False, "mu": None, "norm": None, "architecture": None, "weights": "gaussian"}
+
+
+def assert_same_bits(found, theory, **settings) -> None:
+    """Two kernels whose numbers and bounds are the same."""
+    expected = theory.kernel(**settings)
+    assert found is not None and found.values.keys() == expected.values.keys()
+    for name, values in expected.values.items():
+        assert found.values[name].dtype == values.dtype
+        assert found.values[name].tobytes() == values.tobytes(), name
+    assert (found.error, found.depth, found.parameters) == (expected.error, expected.depth, expected.parameters)
+
+
+def asked_and_kept(**arguments) -> tuple[str, object]:
+    """The request of `derive(**arguments)`, and its theory, whose kernels of K and of Theta are kept."""
+    arguments = USUAL | {"batch": None} | arguments
+    asked = recalled.request(arguments)
+    theory = _derived(asked, arguments)
+    for quantities in ("K", ("K", "Theta")):
+        theory.kernel(X, quantities=quantities, **AT)
+    return asked, theory
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"phi": "erf"},
+        {"phi": "relu", "residual": True},
+        {"phi": "tanh"},
+        pytest.param({"phi": "silu", "residual": True}, marks=pytest.mark.slow),
+        pytest.param({"phi": "erf", "norm": "pre"}, marks=pytest.mark.slow),
+        pytest.param({"phi": "gelu"}, marks=pytest.mark.slow),
+        pytest.param({"phi": "sin", "mu": "1/2"}, marks=pytest.mark.slow),
+        pytest.param({"phi": "relu", "weights": "orthogonal"}, marks=pytest.mark.slow),
+        pytest.param({"phi": "leaky_relu(0.2)"}, marks=pytest.mark.slow),
+        pytest.param({"phi": "z*erf(z)"}, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
+def test_the_same_bits(arguments):
+    asked, theory = asked_and_kept(**arguments)
+    for settings in (
+        {"X": X},
+        {"X": X, "Y": Y, "quantities": ("Theta", "K")},
+        {"X": X, "quantities": "K", "dtype": "float32", "threads": 1},
+        {"X": 1.1 * X, "depth": 9, "sigma_w": 1, "sigma_b": 0, "quantities": ("K", "distance")},
+    ):
+        settings = AT | settings
+        theory.kernel(**settings)  # keeps the cells of the series that these variances ask for
+        recalled._cells.cache_clear()
+        assert_same_bits(recalled.kernel(asked, **settings), theory, **settings)
+
+
+def test_control_another_start_is_seen(monkeypatch):
+    asked, theory = asked_and_kept()
+    found = recalled.read(recalled.file_of(asked))
+    monkeypatch.setattr(
+        recalled, "read", lambda file: {k: v | {"begin": v["begin"] + " + 1e-15"} for k, v in found.items()}
+    )
+    with pytest.raises(AssertionError):
+        assert_same_bits(recalled.kernel(asked, X, **AT), theory, X=X, **AT)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"X": np.vstack([X, X[:1]])},  # equal rows are no pairs of a block
+        {"sigma_w": [1.0, 1, 1, 1, 2]},
+        {"sigma_w": "sqrt(2)"},
+        {"sigma_w": True},
+        {"depth": 1},
+        {"depth": 2.0},
+        {"quantities": ("K", "J")},
+        {"out": "K.npy"},
+        {"mu": 1},
+        {"X": X[0]},
+        {"X": np.full((2, 2), np.nan)},
+        {"X": 1e140 * X, "sigma_w": 1e140},
+        {"dtype": "int8"},
+        {"sigma_b": -1.0},
+        {"executor": 3},
+    ],
+    ids=str,
+)
+def test_what_is_left_to_the_theory(settings):
+    asked, _ = asked_and_kept()
+    assert recalled.kernel(asked, **({"X": X} | AT)) is not None
+    assert recalled.kernel(asked, **({"X": X} | AT | settings)) is None
+
+
+def test_what_is_not_whole_is_not_read(tmp_path):
+    asked, _ = asked_and_kept()
+    file, copy = recalled.file_of(asked), tmp_path / "kept.json"
+    assert recalled.read(file)["K"]["begin"]
+    digest, _, text = file.read_text().partition("\n")
+    assert hashlib.sha256(text.encode()).hexdigest() == digest and json.loads(text)
+    for wrong in ("", text, f"{digest}\n{text[:-1]}", f"{digest}\n{text.replace('1', '2', 1)}"):
+        copy.write_text(wrong)
+        assert recalled.read(copy) == {}
+    assert recalled.read(tmp_path / "nothing") == {}
+    assert recalled.file_of(asked) != recalled.file_of(asked.replace("erf", "relu"))
+
+
+def test_only_what_a_request_says_all_about_is_kept():
+    assert recalled.request({"phi": mf.activation("erf")}) is None
+    assert recalled.request({"phi": "erf", "mu": 1}) != recalled.request({"phi": "erf", "mu": True})
+    mf.register("not_elsewhere", "erf(2*z)")
+    try:
+        asked, theory = asked_and_kept(phi="not_elsewhere")
+        assert "requests" not in theory.__dict__ and not recalled.file_of(asked).exists()
+    finally:
+        from meanfield.functions import activations
+
+        del activations._REGISTRY["not_elsewhere"]
+
+
+def test_a_theta_that_is_infinite():
+    arguments = USUAL | {"batch": None, "phi": "step"}
+    asked = recalled.request(arguments)
+    theory = _derived(asked, arguments)
+    theory.kernel(X, quantities="K", **AT)
+    assert_same_bits(recalled.kernel(asked, X, quantities="K", **AT), theory, X=X, quantities="K", **AT)
+    assert recalled.kernel(asked, X, quantities="Theta", **AT) is None
+
+
+def test_cells_that_are_not_kept():
+    """Variances that no kernel has met are left to the theory, and kept from then on."""
+    asked, theory = asked_and_kept(phi="tanh", mu="1/3")
+    far = AT | {"X": 50 * X, "sigma_w": 7}
+    recalled._cells.cache_clear()
+    assert recalled.kernel(asked, **far) is None
+    expected = theory.kernel(**far)
+    recalled._cells.cache_clear()
+    assert_same_bits(recalled.kernel(asked, **far), theory, **far)
+    assert expected.K.max() > 10
+
+
+def test_a_deferred_theory_becomes_the_theory():
+    def deferred():
+        asked, _ = asked_and_kept()
+        return Deferred(asked, lambda: theory_of("erf"))
+
+    theory = mf.derive("erf")
+    one = deferred()
+    assert_same_bits(one.kernel(X, **AT), theory, X=X, **AT)
+    assert type(one) is Deferred
+    with pytest.raises(mf.MeanFieldError, match=r"takes no argument|was called with"):
+        one.kernel(X, depth=3, sigma_W=1)
+    assert type(one) is mf.Theory
+    for ask in (
+        lambda t: isinstance(t, mf.Theory),
+        lambda t: t == theory,
+        lambda t: hash(t) == hash(theory),
+        lambda t: repr(t) == repr(theory) and str(t) == str(theory),
+        lambda t: t.recursion("K") == theory.recursion("K"),
+        lambda t: pickle.loads(pickle.dumps(t)) == theory,
+        lambda t: dataclasses.replace(t, batch=None) == theory,
+        lambda t: "propagate" in dir(t),
+    ):
+        one = deferred()
+        assert type(one) is Deferred
+        assert ask(one)
+        assert derived(one) is one and type(one) is mf.Theory
+    with pytest.raises(AttributeError):
+        _ = deferred().nonsense
+
+
+FRESH = """
+import sys
+from meanfield import derive
+theory = derive("erf", residual=True)
+assert (type(theory).__name__ == "Deferred") == (sys.argv[1] == "kept"), type(theory)
+found = theory.kernel([[1.0, 0], [0, 2], [1, 1]], sigma_w=1.5, sigma_b=0.1, depth=11)
+print([m for m in ("sympy", "scipy", "numba", "mpmath", "flint") if m in sys.modules])
+print(found.K.tolist(), found.error)
+print(theory.depth_law("K", sigma_w=1, sigma_b=0).law.text() if sys.argv[1] == "kept" else "")
+"""
+
+
+@pytest.mark.slow
+def test_a_fresh_process_loads_no_sympy(tmp_path):
+    def run(word):
+        environment = os.environ | {"MEANFIELD_CACHE": str(tmp_path)}
+        out = subprocess.run([sys.executable, "-c", FRESH, word], env=environment, capture_output=True, text=True)
+        assert out.returncode == 0, out.stderr
+        return out.stdout.splitlines()
+
+    first, second = run("new"), run("kept")
+    assert "sympy" in first[0] and second[0] == "[]" and first[1] == second[1] and second[2]
