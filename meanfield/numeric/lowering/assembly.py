@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from types import ModuleType
 
 import numpy as np
 import sympy as sp
@@ -37,11 +36,6 @@ class Lowered:
     @property
     def tables(self) -> tuple[np.ndarray, ...]:
         return self.generated.tables
-
-    @property
-    def module(self) -> ModuleType:
-        """The compiled module."""
-        return self.generated.compiled
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
