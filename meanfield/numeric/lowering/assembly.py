@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from types import ModuleType
 
 import numpy as np
 import sympy as sp
@@ -36,6 +37,11 @@ class Lowered:
     @property
     def tables(self) -> tuple[np.ndarray, ...]:
         return self.generated.tables
+
+    @property
+    def module(self) -> ModuleType:
+        """The module in Numba's hands: its functions one by one."""
+        return self.generated.compiled
 
     @cached_property
     def parameters(self) -> tuple[str, ...]:
