@@ -31,7 +31,7 @@ def row(info: dict) -> dict:
     ratio, bars = median(a / b for (a, _), (b, _) in zip(info["ours"], info["theirs"])), []
     bars += [[f"≤ {duration(info['bar'])}", wall <= info["bar"]]] if "bar" in info else []
     bars += [[f"≤ {info['ratio_bar']} x peer", ratio <= info["ratio_bar"]]] if "ratio_bar" in info else []
-    bars += [[f"0 cache misses (found {info['misses']})", info["misses"] == 0]] if "misses" in info else []
+    bars += [[f"Numba not imported (found {info['imports']})", info["imports"] == 0]] if "imports" in info else []
     out = {"title": info["title"], "wall": wall, "cpu": cpu, "peer": info["peer"], "peer_wall": peer, "ratio": ratio}
     return out | {"rounds": len(info["ours"]), "bars": bars}
 

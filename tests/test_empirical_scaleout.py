@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -56,10 +57,10 @@ def alone():
 def test_threads_and_processes_give_the_same_bits():
     with ThreadPoolExecutor(2) as threads, _spawn() as processes:  # fork would not be safe after compiled threads ran
         for sampler in ("explicit", "lazy"):
-            one = _run(sampler=sampler, threads=1)
-            assert_same_bits(one, _run(sampler=sampler, threads=3))
-            assert_same_bits(one, _run(sampler=sampler, executor=threads))
-            assert_same_bits(one, _run(sampler=sampler, executor=processes))
+            run = partial(_run, sampler=sampler, networks=300)
+            one = run(threads=1)
+            for split in ({"threads": 3}, {"executor": threads}, {"executor": processes}):
+                assert_same_bits(one, run(**split))
 
 
 def test_control_another_seed_has_other_bits(alone):
@@ -185,13 +186,14 @@ def test_an_interrupted_run_goes_on_with_the_same_bits(alone, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "change", [{"seed": 6}, {"networks": 500}, {"sigma_w": 1.3}, {"keep_samples": False}, {"probes": 3}]
+    "change", [{"seed": 6}, {"networks": 50}, {"sigma_w": 1.3}, {"keep_samples": False}, {"probes": 3}]
 )
 def test_a_checkpoint_belongs_to_its_run(change, tmp_path):
-    file = tmp_path / "run.npz"
-    _run(checkpoint=file, networks=600)
+    small = {"checkpoint": tmp_path / "run.npz", "networks": 60}
+    _run(**small)
+    _run(**small)
     with pytest.raises(MeanFieldError, match="checkpoint of another run"):
-        _run(checkpoint=file, **change)
+        _run(**small | change)
 
 
 def test_a_file_that_is_no_checkpoint(tmp_path):

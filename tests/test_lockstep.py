@@ -133,6 +133,6 @@ def test_threads_and_shares_change_no_bit(case, monkeypatch):
     for threads, shares in ((2, 8), (3, 1)):
         monkeypatch.setattr(modules, "_threads", lambda threads=threads: threads)
         monkeypatch.setattr(modules, "SHARES", shares)
-        monkeypatch.setattr("meanfield.numeric.lowering.lockstep.BLOCK", 16)
+        monkeypatch.setattr("meanfield.numeric.lowering.elementary.WIDTH", 16)
         for name, values in _run(case).items():
             assert np.array_equal(values, alone[name], equal_nan=True), name

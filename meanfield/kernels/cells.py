@@ -62,7 +62,8 @@ class Cells:
         with np.errstate(divide="ignore"):
             place = CELLS * np.log2(flat)
         cells = np.where(flat > SMALLEST, np.floor(place), -np.inf)
-        met, where = np.unique(cells, return_inverse=True)
+        met = np.array(sorted(set(cells.tolist())))  # np.unique loads masked arrays, which takes longer than all this
+        where = np.searchsorted(met, cells)
         found = [self.cell(int(one)) if one > -np.inf else self.nothing() for one in met]
         order = max(cell.order for cell in found)
         polynomials = np.zeros((met.size, DEGREE + 1, len(range(first, order, step))))

@@ -28,26 +28,36 @@ from .calls import VERBS, Call
 from .judge import Finding, judge
 
 ROOT = Path(__file__).parents[2]
-CASES = {"verbs": 400, "texts": 200, "lines": 80}
+CASES = {"verbs": 150, "texts": 80, "lines": 30}
+MORE = {"verbs": 1200, "texts": 600, "lines": 240}
 
 
 def assert_none(findings: list[Finding]) -> None:
     assert not findings, "\n".join(map(str, findings))
 
 
+def assert_survives(kind: str, cases: int, seed: int) -> None:
+    """A process of its own: memory is limited."""
+    sizes = ["--cases", str(cases), "--seed", str(seed)]
+    command = [sys.executable, "-m", "tests.fuzz", "--kinds", kind, *sizes]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("kind", CASES)
 def test_hostile_calls_end_in_sentences_or_answers(kind):
-    cases = int(os.environ.get("MEANFIELD_FUZZ_CASES", CASES[kind]))
-    command = [sys.executable, "-m", "tests.fuzz", "--kinds", kind, "--cases", str(cases), "--seed", "20"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)  # a process of its own: memory is limited
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert_survives(kind, int(os.environ.get("MEANFIELD_FUZZ_CASES", CASES[kind])), 20)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", MORE)
+def test_more_hostile_calls(kind):
+    assert_survives(kind, MORE[kind], 21)
 
 
 @pytest.mark.slow
 def test_hostile_formulas_through_the_whole_engine():
-    command = [sys.executable, "-m", "tests.fuzz", "--kinds", "deep", "--cases", "60", "--seed", "20"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert_survives("deep", 60, 20)
 
 
 def test_planted_type_error_is_found(monkeypatch):

@@ -40,7 +40,7 @@ class Lowered:
 
     @property
     def module(self) -> ModuleType:
-        """The compiled module."""
+        """The module in Numba's hands: its functions one by one."""
         return self.generated.compiled
 
     @cached_property

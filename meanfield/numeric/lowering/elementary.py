@@ -28,10 +28,10 @@ def _polynomial(coefficients: tuple[float, ...], v: str) -> str:
     return text
 
 
-def wide(logarithms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(m, e) with m·2^e the exponentials; m is 0, inf or NaN where those are."""
+def wide(logarithms: np.ndarray) -> tuple[np.ndarray | float, np.ndarray | float]:
+    """(m, e) with m·2^e the exponentials; m is 0, inf or NaN where those are. One number each where all are 1."""
     if not logarithms.any():  # the usual start, of all that is 1 at layer 1
-        return np.ones_like(logarithms), np.zeros_like(logarithms)
+        return 1.0, 0.0
     finite = np.isfinite(logarithms)
     x = np.where(finite, logarithms, 0.0)
     e = np.rint(x / LN2)
