@@ -174,12 +174,12 @@ def mpmath_functions() -> Mapping[str, Callable]:
     return {f.__name__: HEADS[f].mpmath for f in own()}
 
 
-@cached(1)
 def added() -> bool:
     """Whether a function was added in this process."""
     return bool(_ADDED)
 
 
+@cached(1)
 def fingerprint() -> str:
     """All that decides what the functions added in this process compute: a part of the name of stored modules."""
     return "\n".join(f"{h.name} {h.names} {h.values} {h.code} {_identity(h.function)} {_fields(h)}" for h in _ADDED)

@@ -13,6 +13,7 @@ import sympy as sp
 
 from meanfield import balls
 from meanfield.functions.piecewise import pieces
+from meanfield.heads import mpmath_functions
 from meanfield.numeric.lowering import pair_check, planes, printing
 from meanfield.numeric.lowering.stretches import FLOOR
 from meanfield.numeric.lowering.stretches import parts as stretch_parts
@@ -118,7 +119,7 @@ def _true(node: Chord, A: float, B: float, apart: float, gap) -> float:
 def _norms(f: sp.Expr, A: float, B: float, plan: planes.Plan) -> float:
     """⟨((f(sx) - f(tx))/(s - t))²⟩ by plain quotients in thirty digits."""
     p = pieces(f, Z[0])
-    branches = [sp.lambdify(Z[0], e, "mpmath") for e in p.exprs]
+    branches = [sp.lambdify(Z[0], e, [dict(mpmath_functions()), "mpmath"]) for e in p.exprs]
     with mp.workdps(45):
         s, t = mp.sqrt(A), mp.sqrt(B)
         breaks = [mp.mpf(str(sp.N(b, 45))) for b in p.breaks]

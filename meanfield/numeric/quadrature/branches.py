@@ -16,6 +16,7 @@ import numpy as np
 import sympy as sp
 
 from meanfield.functions.piecewise import pieces
+from meanfield.heads import mpmath_functions
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.results import InfiniteAverage
 from meanfield.symbols import Z
@@ -82,7 +83,7 @@ def _leading(expr: sp.Expr, side: int) -> float:
     """The power of |t| the piece starts with."""
     if not expr.has(Z[0]):
         return 0.0
-    f = sp.lambdify(Z[0], expr, "mpmath")
+    f = sp.lambdify(Z[0], expr, [dict(mpmath_functions()), "mpmath"])
     with mp.workdps(80):
         a, b = (abs(f(side * mp.mpf(10) ** -e)) for e in (30, 31))
         if a == 0 or b == 0:
