@@ -80,6 +80,30 @@ def test_the_same_bits(arguments):
         assert_same_bits(recalled.kernel(asked, **settings), theory, **settings)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "numbers", "outside"),
+    [
+        ({"mu": "mu"}, {"mu": 0.5}, {"mu": -0.5}),
+        pytest.param(
+            {"architecture": "full_residual", "beta_v": "1/2", "beta_w": 0},
+            {"sigma_v": 1.2, "sigma_a": 0.3},
+            {"sigma_v": -1, "sigma_a": 0.3},
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=str,
+)
+def test_further_parameters(arguments, numbers, outside):
+    arguments = USUAL | {"batch": None} | arguments
+    asked = recalled.request(arguments)
+    theory = _derived(asked, arguments)
+    settings = AT | {"X": X, "quantities": ("K", "Theta")}
+    theory.kernel(**settings, **numbers)
+    assert_same_bits(recalled.kernel(asked, **settings, **numbers), theory, **settings, **numbers)
+    for wrong in (outside, {}, numbers | {"nu": 1.0}, dict.fromkeys(numbers, "1")):
+        assert recalled.kernel(asked, **settings, **wrong) is None
+
+
 def test_control_another_start_is_seen(monkeypatch):
     asked, theory = asked_and_kept()
     found = recalled.read(recalled.file_of(asked))

@@ -238,9 +238,13 @@ def test_kernels_between_two_norms_are_those_of_their_own_recursion():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("phi", "rel"), [("tanh", 3e-14), ("gelu", 3e-14), ("sin", 3e-14)])
+@pytest.mark.parametrize(
+    ("phi", "rel"),
+    [("tanh", 3e-14), ("gelu", 3e-14), ("sin", 3e-14), ("softplus", 3e-14)],
+)
 def test_smooth_functions_against_the_trapezoid_rule_in_many_digits(phi, rel):
-    function = {"tanh": mp.tanh, "sin": mp.sin, "gelu": lambda z: z * (1 + mp.erf(z / mp.sqrt(2))) / 2}[phi]
+    gelu, softplus = lambda z: z * (1 + mp.erf(z / mp.sqrt(2))) / 2, lambda z: mp.log1p(mp.exp(z))
+    function = {"tanh": mp.tanh, "sin": mp.sin, "gelu": gelu, "softplus": softplus}[phi]
     A, B, apart = places((1e-10, 0.3), (1e-30, 1e-9, 0.05))[:, ::2]
     run = mf.derive(phi).propagate(
         sigma_w=1.0, sigma_b=0.0, depth=2, quantities=NAMES, start={"K_aa": A, "K_bb": B, "distance": apart}

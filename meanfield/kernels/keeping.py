@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from dataclasses import fields
 from threading import Lock
 from typing import Any
 
 from sympy.printing.numpy import NumPyPrinter
 
 from meanfield.errors import MeanFieldError
+from meanfield.kernels.loops import Loop
 from meanfield.kernels.networks import Network
 from meanfield.kernels.recalled import file_of, read, write
 from meanfield.numeric.lowering.assembly import Lowered, lower
+from meanfield.symbolic.steps import Domain
 from meanfield.verbs.selection import selected
 
 _keeping = Lock()
@@ -40,14 +43,15 @@ def keep(network: Network) -> None:
 
 def kept(network: Network) -> dict[str, Any] | None:
     """What kernels of other σ's, depths and inputs need, or None where that is more than loops, cells of series and
-    numbers: other starts than K, parameters beside σ_w and σ_b."""
+    numbers: other starts than K."""
     loop = network.block
-    if loop is None or {n for n, _ in network.values} != {"sigma_w", "sigma_b"}:
+    if loop is None:
         return None
+    ends = {n: _ends(network.recursion.domains.get(n)) for n, _ in network.values}
     start = network.theory.one_input.state[0].initial
     names = {s.name for s in start.free_symbols}
     text = NumPyPrinter({"fully_qualified_modules": False, "inline": True}).doprint(start)
-    if not names <= {"sigma_w", "sigma_b", "Q0"} or not set(re.findall(r"[A-Za-z]\w*", text)) <= names:
+    if not names <= {*ends, "Q0"} or not set(re.findall(r"[A-Za-z]\w*", text)) <= names:
         return None
     both = _alone(network, ("K", "Theta"))
     if network.theta and both is None:
@@ -56,24 +60,13 @@ def kept(network: Network) -> dict[str, Any] | None:
     only = _alone(network, ("K",))
     if before != ("K",) or only is None:
         return None
-    own = (
-        "name",
-        "entry",
-        "state",
-        "parameters",
-        "beside",
-        "groups",
-        "variances",
-        "boxes",
-        "error",
-        "least",
-        "workspace",
-    )
+    own = [f.name for f in fields(Loop)]
     asked = {e for pair in loop.groups for e in pair}
     cells = [loop.cells(e).arguments if e in asked else None for e in range(len(loop.variances))]
     return {
         "described": network.described,
         "begin": text,
+        "ends": ends,
         "loop": {name: getattr(loop, name) for name in own} | {"kept_cells": cells},
         "inputs": inputs,
         "K": only,
@@ -81,6 +74,12 @@ def kept(network: Network) -> dict[str, Any] | None:
         "error": network.error,
         "keeps_distances": network.keeps_distances,
     }
+
+
+def _ends(domain: Domain | None) -> tuple[float, float]:
+    """Between which numbers a parameter may lie."""
+    ends = (None, None) if domain is None else (domain.lower, domain.upper)
+    return float("-inf" if ends[0] is None else ends[0]), float("inf" if ends[1] is None else ends[1])
 
 
 def _alone(network: Network, names: tuple[str, ...]) -> dict[str, Any] | None:

@@ -29,6 +29,7 @@ _NOT_HERE = {"J": "J_ab between inputs", "J_ab": "J_ab between inputs"}
 
 def kernel(
     theory: Maps,
+    /,
     X,
     Y=None,
     *,
@@ -56,7 +57,7 @@ def kernel(
 
 
 def operator(
-    theory: Maps, X, Y=None, *, quantity="K", sigma_w, sigma_b, depth, threads=None, executor=None, **parameters
+    theory: Maps, /, X, Y=None, *, quantity="K", sigma_w, sigma_b, depth, threads=None, executor=None, **parameters
 ) -> KernelOperator:
     """`Theory.kernel_operator`."""
     name = choice(quantity, "quantity", QUANTITIES)

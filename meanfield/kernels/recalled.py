@@ -174,11 +174,13 @@ def kernel(
     threads=None, executor=None, progress=None, **parameters,
 ) -> Kernels | None:  # fmt: skip
     """`Theory.kernel` of what is kept of a request, or None where the theory itself has to answer."""
-    usual = out is executor is progress is None and not parameters
-    usual = usual and isinstance(dtype, str | np.dtype) and dtype in ("float64", "float32")
+    usual = (
+        out is executor is progress is None and isinstance(dtype, str | np.dtype) and dtype in ("float64", "float32")
+    )
     if not usual or type(depth) is not int or not 2 <= depth <= 10**6:
         return None
-    if any(type(v) not in (int, float, np.float64) or not 0 <= v < 1e150 for v in (sigma_w, sigma_b)):
+    given = {"sigma_w": sigma_w, "sigma_b": sigma_b, **parameters}
+    if any(type(v) not in (int, float, np.float64) or not -1e150 < v < 1e150 for v in given.values()):
         return None
     try:
         names = names_of(quantities, "quantities")
@@ -186,11 +188,13 @@ def kernel(
             return None
         theta = "Theta" in names
         kept = read(file_of(asked)).get("Theta" if theta else "K")
-        if kept is None:
+        if kept is None or given.keys() != kept["ends"].keys():
+            return None
+        if any(not low <= given[n] <= high for n, (low, high) in kept["ends"].items()):
             return None
         rows = inputs(X, "X")
         other = None if Y is None else inputs(Y, "Y", rows.shape[1])
-        numbers = Recalled((("sigma_w", float(sigma_w)), ("sigma_b", float(sigma_b))), depth, theta, kept)
+        numbers = Recalled(tuple((n, float(v)) for n, v in given.items()), depth, theta, kept)
         with np.errstate(all="ignore"):
             return computed(Work(numbers, rows, other, names, np.dtype(dtype)), None, workers(threads))
     except (MeanFieldError, NotKept):

@@ -42,6 +42,7 @@ MOST_FLOATS = 400  # points of a bias diagram whose every c* is a search by slow
 
 def diagram(
     theory: Maps,
+    /,
     *,
     sigma_w=(0.0, 3.0, 300),
     sigma_b=(0.0, 3.0, 300),
@@ -134,7 +135,7 @@ def _bias_diagram(theory: Maps, base: PhaseDiagram, line: bool, jumps: bool, par
     return bias_diagram(base, way, odd, jumps, neutral)
 
 
-def initial_bias(theory: Maps, *, input_norm: object = 1, c0: object = 0, **parameters) -> Bias:
+def initial_bias(theory: Maps, /, *, input_norm: object = 1, c0: object = 0, **parameters) -> Bias:
     """`Theory.bias`."""
     from meanfield.bias import bias_of
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 def depth_law(
     theory: Maps,
+    /,
     quantity: str = "J",
     *,
     order: int | None = None,
@@ -76,7 +77,7 @@ def depth_law(
     return positions.measured_law(found) if measured else found
 
 
-def table_of_phases(theory: Maps, *quantities: str, **fixed) -> PhaseTable:
+def table_of_phases(theory: Maps, /, *quantities: str, **fixed) -> PhaseTable:
     """`Theory.phase_table`."""
     from meanfield.presentation.phase_tables import phase_table
 
@@ -236,7 +237,7 @@ def growing_law(theory: Maps, quantity: str, parameters: dict) -> _depth.DepthLa
     return _depth.DepthLaw(l, sp.oo, terms, "smaller", quantity=quantity, regime=way.regime)
 
 
-def projections(theory: Maps, *, factor: object = 2, **parameters) -> ProjectionLaw:
+def projections(theory: Maps, /, *, factor: object = 2, **parameters) -> ProjectionLaw:
     """`Theory.projection_law`."""
     ratio = exact_number("factor", factor)
     if not ratio.is_number or not ratio.is_real or ratio <= 1:
@@ -253,6 +254,7 @@ def _growth_of_J(theory: Maps, parameters: dict) -> tuple[Growth, str]:
 
 def schedule_of_widths(
     theory: Maps,
+    /,
     *,
     width: int,
     depth: int,

@@ -49,7 +49,7 @@ def is_odd(theory: Maps, values: dict) -> bool:
     return zero and odd
 
 
-def fixed_points_at(theory: Maps, **parameters) -> FixedPoints:
+def fixed_points_at(theory: Maps, /, **parameters) -> FixedPoints:
     """`Theory.fixed_points`."""
     theory, parameters = decided(theory, parameters)
     recursion, values = theory.settling, place(theory, parameters)
@@ -66,7 +66,7 @@ def fixed_points_at(theory: Maps, **parameters) -> FixedPoints:
     return points_with_rounding(found, values, units, lambda moved: fixed_points(recursion, moved))
 
 
-def phase_of(theory: Maps, *, input_norm: object = 1, **parameters) -> Phase:
+def phase_of(theory: Maps, /, *, input_norm: object = 1, **parameters) -> Phase:
     """`Theory.phase`."""
     theory, parameters = decided(theory, parameters)
     recursion, values = theory.settling, place(theory, parameters)
@@ -97,7 +97,7 @@ def phase_of(theory: Maps, *, input_norm: object = 1, **parameters) -> Phase:
     return phase_with_rounding(found, values, units, lambda moved: phase_at(recursion, moved, norm))
 
 
-def correlations_of(theory: Maps, *, input_norm: object = 1, **parameters) -> Correlations:
+def correlations_of(theory: Maps, /, *, input_norm: object = 1, **parameters) -> Correlations:
     """`Theory.correlations`."""
     from meanfield.numeric.correlations import correlations
 
@@ -143,7 +143,7 @@ def critical_points_of(theory: Maps) -> CriticalPoints:
     return found if positions.is_exact(theory.block, theory.batch) else replace(found, status=Status.MEASURED)
 
 
-def neutrality_line_of(theory: Maps, *, c: object = "1/2", **parameters) -> CorrelationLine:
+def neutrality_line_of(theory: Maps, /, *, c: object = "1/2", **parameters) -> CorrelationLine:
     """`Theory.neutrality_line`."""
     from meanfield.numeric.neutrality import CorrelationLine
 
@@ -151,6 +151,9 @@ def neutrality_line_of(theory: Maps, *, c: object = "1/2", **parameters) -> Corr
     if not at.is_number or not 0 <= at < 1:
         raise MeanFieldError(f"c must be a number with 0 ≤ c < 1, but {shown(c)} was given.")
     theory, parameters = decided(theory, parameters)
+    if own := sorted({"sigma_w", "sigma_b"} & set(parameters)):
+        raise MeanFieldError(f"{own[0]} was given, but along a neutrality line σ_w and σ_b follow from K; leave it out.")
+    refuse_unknown(parameters, theory.one_input)
     block = with_values(theory.block, parameters) if parameters else theory.block
     strength = one_dense(block)
     if strength is None or strength.free_symbols:

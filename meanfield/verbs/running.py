@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 def run(
     theory: Maps,
+    /,
     *,
     sigma_w,
     sigma_b,
@@ -185,6 +186,7 @@ def _remembering(theory: Maps, wanted, rates, places: dict, settings: dict, begi
 
 def run_correlators(
     theory: Maps,
+    /,
     inputs=None,
     *,
     gram=None,

@@ -25,6 +25,7 @@ DEEPEST = 10**5
 
 def run_sample(
     theory: Maps,
+    /,
     *,
     sigma_w: object,
     sigma_b: object,

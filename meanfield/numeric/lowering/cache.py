@@ -16,6 +16,7 @@ from types import ModuleType
 
 import numpy as np
 
+from meanfield.errors import MeanFieldError
 from meanfield.numeric.lowering.storage import folder, replace
 
 #: what cannot change a generated module: finite networks, and what prints or draws. Everything else counts.
@@ -121,9 +122,15 @@ def write(name: str, text: str, arrays: dict[str, np.ndarray]) -> None:
     """Store a module and its arrays; each file appears whole or not at all, and a text that is there is not touched
     (its time is part of Numba's key)."""
     whole = arrays | {"source": np.array(_digest(text))}
-    replace(folder() / f"{name}.npz", lambda f: np.savez(f, **whole))  # type: ignore[arg-type]
-    if _text(name) != text:
-        replace(folder() / f"{name}.py", lambda f: f.write(text.encode()))
+    try:
+        replace(folder() / f"{name}.npz", lambda f: np.savez(f, **whole))  # type: ignore[arg-type]
+        if _text(name) != text:
+            replace(folder() / f"{name}.py", lambda f: f.write(text.encode()))
+    except OSError as error:
+        raise MeanFieldError(
+            f"A compiled theory was to be kept in {folder()}, but it could not be written ({error.strerror}); make "
+            "room there, or set MEANFIELD_CACHE to another folder."
+        ) from error
 
 
 def load(name: str) -> ModuleType:
