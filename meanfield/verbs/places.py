@@ -152,7 +152,7 @@ def neutrality_line_of(theory: Maps, /, *, c: object = "1/2", **parameters) -> C
         raise MeanFieldError(f"c must be a number with 0 ≤ c < 1, but {shown(c)} was given.")
     theory, parameters = decided(theory, parameters)
     if own := sorted({"sigma_w", "sigma_b"} & set(parameters)):
-        raise MeanFieldError(f"{own[0]} was given, but along a neutrality line σ_w and σ_b follow from K; leave it out.")
+        raise MeanFieldError(f"{own[0]} was given, but along a neutrality line σ_w and σ_b follow K; leave it out.")
     refuse_unknown(parameters, theory.one_input)
     block = with_values(theory.block, parameters) if parameters else theory.block
     strength = one_dense(block)
