@@ -15,7 +15,7 @@ from meanfield.arguments import path, shown, whole
 from meanfield.errors import MeanFieldError, one_line
 from meanfield.kernels.blocks import Journal, Work, fill, product
 from meanfield.kernels.loops import LEAST
-from meanfield.kernels.pairs import side_of
+from meanfield.kernels.pairs import WORST, side_of
 from meanfield.limits import require_memory
 
 if TYPE_CHECKING:
@@ -111,7 +111,14 @@ def computed(
     error = bounds(work)
     targets, journal = _targets(work, out)
     prepare(work)
-    error |= known(work, fill(work, targets, threads, executor, journal, progress), error)
+    if out is executor is None and len(tasks := work.tasks()) == 1:  # the block is the kernel: nothing to copy
+        targets = work.compute(tasks[0])
+        worst = float(targets.pop(WORST))
+        if progress is not None:
+            progress(1, 1)
+    else:
+        worst = fill(work, targets, threads, executor, journal, progress)
+    error |= known(work, worst, error)
     return Kernels(targets, error, work.network.depth, dict(work.network.values))
 
 
