@@ -17,7 +17,7 @@ from meanfield.theory import Theory
 
 def theory_of(
     phi, *, residual=False, mu=None, norm=None, architecture=None, weights="gaussian", batch=None, **parameters
-):
+) -> Theory:
     """The theory that `derive` was asked for."""
     choice(weights, "weights", WEIGHTS)
     if norm is not None:

@@ -22,16 +22,14 @@ _keeping = Lock()
 
 
 def keep(network: Network) -> None:
-    """Keep what a network was made of, under every request that its theory was derived for in this process, and the
-    cells of series that were made on the way."""
+    """Keep the cells of series that a network has met and, under every request that its theory was derived for in this
+    process, what it was made of."""
     which = "Theta" if network.theta else "K"
     with _keeping, suppress(OSError):  # a full disk: the next process derives, too
-        requests = network.theory.__dict__.get("requests", {})
-        if not requests:
-            return
         if network.block is not None:
             for e in {e for pair in network.block.groups for e in pair}:
                 network.block.cells(e).keep()
+        requests = network.theory.__dict__.get("requests", {})
         asked = [r for r, there in requests.items() if which not in there]
         found = kept(network) if asked else None
         for one in asked:

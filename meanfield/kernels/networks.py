@@ -104,9 +104,8 @@ class Network(Numbers):
         start = np.zeros((K.size, len(state)))
         for i, v in enumerate(state[: len(state) - beside]):
             start[:, i] = K if i == 0 else self.started(v.initial, K)
-        names = [p.name for p in inputs.recursion.parameters if p.name not in ("Q0", "c0")]
         with PARALLEL:
-            out, diverged = inputs.run(start, self.rows(tuple(names), K.size), self.depth, False, True)
+            out, diverged = inputs.run(start, self.rows(inputs.parameters, K.size), self.depth, False, True)
         refuse_divergence(diverged, out[:, :, 0])
         return out.transpose(2, 1, 0)
 

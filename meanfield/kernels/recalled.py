@@ -7,7 +7,6 @@ refused included, is left to the theory itself, which is derived then. The numbe
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -27,6 +26,7 @@ from meanfield.kernels.matrices import Kernels, computed, workers
 from meanfield.kernels.numbers import JUMPS, QUANTITIES, Numbers, Side, sample
 from meanfield.numeric.lowering import cache
 from meanfield.numeric.lowering.modules import Module
+from meanfield.numeric.lowering.storage import replace, sealed, unsealed
 
 FORMAT = 1
 PLAIN = (str, int, float, bool, type(None))  # arguments of `derive` that say all in their repr
@@ -48,15 +48,14 @@ def file_of(asked: str) -> Path:
 def read(file: Path) -> dict[str, Any]:
     """What is kept: {} of nothing, and of a file that is not whole."""
     try:
-        digest, _, text = file.read_text().partition("\n")
-    except (OSError, ValueError):  # what is no text included
+        data = unsealed(file.read_bytes())
+    except OSError:
         return {}
-    return json.loads(text) if hashlib.sha256(text.encode()).hexdigest() == digest else {}
+    return {} if data is None else json.loads(data)
 
 
 def write(file: Path, what: dict[str, Any]) -> None:
-    text = json.dumps(what)
-    cache.replace(file, lambda f: f.write(f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}".encode()))
+    replace(file, lambda f: f.write(sealed(json.dumps(what).encode())))
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ _LIBRARIES = {name: name for name in ("sympy", "mpmath", "numpy", "scipy", "numb
 def sources() -> list[Path]:
     """The files whose change makes every stored module unreachable: all of the package that derives or generates."""
     root = Path(__file__).parents[2]
-    names = {p: p.relative_to(root).as_posix() for p in root.rglob("*.py")}
+    names = {p: p.relative_to(root).as_posix() for p in (Path(path) for path, _ in _files(root))}
     return sorted((p for p, name in names.items() if not name.startswith(_APART)), key=names.__getitem__)
 
 

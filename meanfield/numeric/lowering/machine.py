@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.numeric.lowering import storage
 from meanfield.numeric.lowering.emission import ENTRY, Code, emitted, target_machine
 from meanfield.numeric.lowering.storage import folder, replace
 
@@ -253,14 +254,13 @@ def machine() -> str | None:
 
 def sealed(code: bytes, needs: list[str], says: dict[str, Any]) -> bytes:
     """A stored file: a hash of the rest, a line of JSON, object code."""
-    rest = json.dumps(says | {"needs": needs}).encode() + b"\n" + code
-    return hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest
+    return storage.sealed(json.dumps(says | {"needs": needs}).encode() + b"\n" + code)
 
 
 def opened(data: bytes, says: dict[str, Any]) -> tuple[bytes, list[str]] | None:
     """(code, symbols that it needs) of a stored file that is whole and says what it has to."""
-    digest, _, rest = data.partition(b"\n")
-    if hashlib.sha256(rest).hexdigest().encode() != digest:
+    rest = storage.unsealed(data)
+    if rest is None:
         return None
     head, _, code = rest.partition(b"\n")
     found = json.loads(head)
