@@ -156,6 +156,9 @@ def test_what_is_not_whole_is_not_read(tmp_path):
 
 def test_only_what_a_request_says_all_about_is_kept():
     assert recalled.request({"phi": mf.activation("erf")}) is None
+    assert recalled.request({"phi": 10**5000}) is None  # has too many digits for a text
+    with pytest.raises(mf.MeanFieldError):
+        mf.derive(10**5000)
     assert recalled.request({"phi": "erf", "mu": 1}) != recalled.request({"phi": "erf", "mu": True})
     mf.register("not_elsewhere", "erf(2*z)")
     try:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.arguments import names as names_of
+from meanfield.arguments import printable
 from meanfield.errors import MeanFieldError
 from meanfield.kernels.blocks import Work
 from meanfield.kernels.cells import Cells, NotKept
@@ -35,7 +36,7 @@ _parallel = Lock()  # one compiled region at a time
 
 def request(arguments: dict[str, Any]) -> str | None:
     """The arguments of `derive` as text, where that says all about them."""
-    if any(type(v) not in PLAIN for v in arguments.values()):
+    if any(type(v) not in PLAIN or not printable(v) for v in arguments.values()):
         return None
     return repr(sorted(arguments.items()))
 
