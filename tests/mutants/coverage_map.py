@@ -1,0 +1,66 @@
+"""Which fast tests run which lines of the package: a plugin of pytest that writes one line of JSON a test.
+
+`python -m tests.mutants --map` runs the fast suite once with it. A line that is run while modules are imported, or
+inside compiled code, is seen by no test; what stands in for it is every test that runs some line of the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import coverage
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+class Plugin:
+    def __init__(self, folder: Path):
+        folder.mkdir(parents=True, exist_ok=True)
+        self.out = (folder / f"{os.environ.get('PYTEST_XDIST_WORKER', 'main')}.jsonl").open("w", encoding="utf-8")
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item):
+        seen = coverage.Coverage(data_file=None, source=[str(ROOT / "meanfield")], config_file=False)
+        begun = time.process_time()
+        seen.start()
+        yield
+        seen.stop()
+        data = seen.get_data()
+        lines = {Path(f).relative_to(ROOT).as_posix(): sorted(data.lines(f) or ()) for f in data.measured_files()}
+        record = {"test": item.nodeid, "seconds": time.process_time() - begun, "lines": lines}
+        self.out.write(json.dumps(record) + "\n")
+        self.out.flush()
+
+
+def pytest_configure(config):
+    folder = os.environ.get("MEANFIELD_COVERAGE_MAP")
+    if folder and (hasattr(config, "workerinput") or not getattr(config.option, "numprocesses", None)):
+        config.pluginmanager.register(Plugin(Path(folder)))
+
+
+class Map:
+    """Tests by the lines they run, the quickest first."""
+
+    def __init__(self, folder: Path):
+        self.seconds: dict[str, float] = {}
+        self.by_line: dict[tuple[str, int], list[str]] = {}
+        self.by_file: dict[str, list[str]] = {}
+        for path in sorted(folder.glob("*.jsonl")):
+            for text in path.read_text("utf-8").splitlines():
+                record = json.loads(text)
+                self.seconds[record["test"]] = record["seconds"]
+                for file, lines in record["lines"].items():
+                    self.by_file.setdefault(file, []).append(record["test"])
+                    for line in lines:
+                        self.by_line.setdefault((file, line), []).append(record["test"])
+        if not self.seconds:
+            raise FileNotFoundError(f"{folder} holds no map; make it with: python -m tests.mutants --map")
+
+    def tests(self, path: str, first: int, last: int) -> list[str]:
+        """The tests that run one of these lines; where none does, those that run any line of the file."""
+        found = {test for line in range(first, last + 1) for test in self.by_line.get((path, line), ())}
+        return sorted(found or self.by_file.get(path, ()), key=self.seconds.__getitem__)
