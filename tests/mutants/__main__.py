@@ -45,6 +45,13 @@ def forget_compiled(tree: Path) -> None:
             path.unlink()
 
 
+def write(path: Path, text: str) -> None:
+    """Writes a source, and forgets its byte code: Python knows that by a size and a whole second alone."""
+    path.write_text(text, "utf-8")
+    for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
+        compiled.unlink()
+
+
 def run(tree: Path, tests: list[str], seconds: float) -> tuple[str, str]:
     """'passed', 'failed' or 'out of time', and the test that failed."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header",
@@ -68,7 +75,7 @@ def judged(tree: Path, one: Mutant, tests: Map, budget: float) -> dict:
     numba = "numba" in text
     begun, verdict, by = time.monotonic(), "no test", ""
     try:
-        path.write_text(one.source(text), "utf-8")
+        write(path, one.source(text))
         if numba:
             forget_compiled(tree)
         for first in range(0, len(chosen), BATCH):
@@ -77,7 +84,7 @@ def judged(tree: Path, one: Mutant, tests: Map, budget: float) -> dict:
             if verdict != "passed":
                 break
     finally:
-        path.write_text(text, "utf-8")
+        write(path, text)
         if numba:
             forget_compiled(tree)
     seen = verdict == "failed"
