@@ -193,10 +193,18 @@ def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
                 yield from _nodes(child)
 
 
+def _segment(lines: list[bytes], node: ast.AST) -> str:
+    """What `ast.get_source_segment` gives, which splits the whole text into lines each time."""
+    part = lines[node.lineno - 1 : node.end_lineno]
+    part[-1] = part[-1][: node.end_col_offset]
+    part[0] = part[0][node.col_offset :]
+    return b"".join(part).decode()
+
+
 def mutants(root: Path, path: Path) -> list[Mutant]:
     """All errors that the operators know in one file."""
     text = path.read_text("utf-8")
-    found = []
+    found, lines = [], text.encode().splitlines(keepends=True)
     for node in _nodes(ast.parse(text)):
         if not hasattr(node, "lineno"):
             continue
@@ -207,7 +215,7 @@ def mutants(root: Path, path: Path) -> list[Mutant]:
             changed = ast.unparse(ast.fix_missing_locations(new))
             if isinstance(new, ast.expr):
                 changed = f"({changed})"
-            old = ast.get_source_segment(text, node) or ""
+            old = _segment(lines, node)
             one = Mutant(path.relative_to(root).as_posix(), operator.__name__, node.lineno, node.col_offset,
                          node.end_lineno, node.end_col_offset, old, changed)  # fmt: skip
             found.append(one)
