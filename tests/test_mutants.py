@@ -7,7 +7,7 @@ import pytest
 
 from tests.mutants import __main__ as program
 from tests.mutants import operators
-from tests.mutants.coverage_map import ROOT, Map
+from tests.mutants.coverage_map import ROOT, Map, bits
 
 SAMPLE = '''\
 """A docstring with a < b, which stays."""
@@ -66,9 +66,9 @@ def test_a_seed_says_which_errors():
 
 def test_the_map_names_the_quickest_tests_first(tmp_path):
     records = [
-        {"test": "a", "seconds": 2.0, "lines": {"meanfield/m.py": [3, 4]}},
-        {"test": "b", "seconds": 1.0, "lines": {"meanfield/m.py": [4]}},
-        {"test": "c", "seconds": 0.5, "lines": {"meanfield/m.py": [9]}},
+        {"test": "a", "seconds": 2.0, "lines": {"meanfield/m.py": bits([3, 4])}},
+        {"test": "b", "seconds": 1.0, "lines": {"meanfield/m.py": bits([4])}},
+        {"test": "c", "seconds": 0.5, "lines": {"meanfield/m.py": bits([9])}},
     ]
     (tmp_path / "w.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records), "utf-8")
     tests = Map(tmp_path)
@@ -82,7 +82,7 @@ def test_the_map_names_the_quickest_tests_first(tmp_path):
 def test_a_planted_error_is_seen_and_the_file_put_back(tmp_path, monkeypatch):
     (tmp_path / "m.py").write_text("def twice(x):\n    return x * 2 if x >= 0 else -abs(x) * 2\n", "utf-8")
     (tmp_path / "test_m.py").write_text("from m import twice\ndef test_it():\n    assert twice(2) == 4\n", "utf-8")
-    records = {"test": "test_m.py::test_it", "seconds": 0.1, "lines": {"m.py": [2]}}
+    records = {"test": "test_m.py::test_it", "seconds": 0.1, "lines": {"m.py": bits([2])}}
     (tmp_path / "w.jsonl").write_text(json.dumps(records) + "\n", "utf-8")
     before, verdicts = (tmp_path / "m.py").read_text("utf-8"), {}
     for one in operators.mutants(tmp_path, tmp_path / "m.py"):
