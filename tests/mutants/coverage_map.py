@@ -36,7 +36,7 @@ class Plugin:
         yield
         seen.stop()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", coverage.exceptions.CoverageWarning)  # a test may run nothing of the package
+            warnings.simplefilter("ignore", coverage.exceptions.CoverageWarning)  # a test that runs nothing here
             data = seen.get_data()
         lines = {Path(f).relative_to(ROOT).as_posix(): bits(data.lines(f) or ()) for f in data.measured_files()}
         record = {"test": item.nodeid, "seconds": time.process_time() - begun, "lines": lines}
