@@ -98,6 +98,7 @@ kernels.recalled
 kernels.series kernels.sums kernels.plans kernels.generate kernels.sources kernels.tangents
 kernels.compiled
 kernels.networks kernels.keeping kernels.planning kernels.gradients kernels.gaussian_processes
+linear_networks
 theory derivation deferred deriving
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
 empirical.functions.elementary empirical.functions.registry empirical.functions.smooth empirical.functions.kinked
