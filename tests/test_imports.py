@@ -122,7 +122,8 @@ empirical
 comparison.report comparison.gradients comparison.corrections comparison.allowances comparison.check
 tuning.records tuning.prediction tuning.fluctuation tuning.choices tuning.sampled tuning.initializers
 tuning.snippets tuning.answer tuning.scatter tuning.recommend
-tuning.rates tuning.backward tuning.instance tuning.tuned tuning.sweep tuning.descent tuning.wide tuning.tune
+tuning.rates tuning.backward tuning.instance tuning.tuned tuning.sweep tuning.descent tuning.wide tuning.sensitivities
+tuning.tune
 __init__
 cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.critical cli.laws cli.widths cli.kernels
 cli.init

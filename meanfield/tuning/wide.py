@@ -24,7 +24,7 @@ def of_theory(block, values, depth, sigma_w, sigma_b, input_norm, method, budget
     """Gains at infinite width."""
     refuse_schedules(block)
     blocks = Blocks(block, values)
-    sigma = _given(block, values, depth, sigma_w, sigma_b)
+    sigma = given_deviations(block, values, depth, sigma_w, sigma_b)
     start, within = np.ones(sigma.shape), settings["within"]
     loss, weight = settings["loss"], settings["weight"]
 
@@ -127,7 +127,7 @@ def emptied(block: Block) -> tuple[str, ...]:
     )
 
 
-def _given(block: Block, values: dict[str, Any], depth: int, sigma_w: Any, sigma_b: Any) -> np.ndarray:
+def given_deviations(block: Block, values: dict[str, Any], depth: int, sigma_w: Any, sigma_b: Any) -> np.ndarray:
     """(layers, Dense, 2): the standard deviations that gains multiply, the network's own where a Dense has no other."""
     own = [per_layer(value, what, depth) for value, what in ((sigma_w, "sigma_w"), (sigma_b, "sigma_b"))]
     out = np.empty((depth, len(kinds(block)), 2))
