@@ -99,7 +99,7 @@ kernels.series kernels.sums kernels.plans kernels.generate kernels.sources kerne
 kernels.compiled
 kernels.networks kernels.keeping kernels.planning kernels.gradients kernels.gaussian_processes
 linear_networks
-theory derivation deferred deriving
+theory depth_scales derivation deferred deriving
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
 empirical.functions.elementary empirical.functions.registry empirical.functions.smooth empirical.functions.kinked
 empirical.functions.jets empirical.functions.formulas empirical.functions.twins empirical.functions.groups

@@ -14,11 +14,15 @@ from __future__ import annotations
 
 from enum import Enum
 
+import sympy as sp
+
+from meanfield.arguments import choice, spoken
 from meanfield.functions.activations import Activation
 from meanfield.symbolic.averages.node import average
+from meanfield.symbolic.equality import closed
 from meanfield.symbolic.recursion import Recursion, StateVar, c0
 from meanfield.symbolic.steps import Step
-from meanfield.symbols import Q0, Z, sigma_b, sigma_mu2, sigma_w, sigma_y2
+from meanfield.symbols import Q0, Z, sigma_b, sigma_mu2, sigma_w, sigma_y2, z
 
 
 class BiasPhase(Enum):
@@ -71,3 +75,25 @@ def bias_recursion(phi: Activation) -> Recursion:
     start = sigma_w**2 * Q0 * c0 + sigma_b**2, sigma_w**2 * Q0 * (1 - c0)
     state = (StateVar("sigma_mu2", sigma_mu2, start[0]), StateVar("sigma_y2", sigma_y2, start[1]))
     return Recursion(state, Step((sigma_w**2 * both + sigma_b**2, sigma_w**2 * (same - both))))
+
+
+@spoken
+def variance_over_inputs(quantity: str = "K_ab") -> sp.Expr:
+    """N Var K_ab (or N Var K_aa): how far the mean of z_ia z_ib over N neurons moves with the inputs, at fixed weights.
+
+    quantity: "K_ab", of two independent inputs, or "K_aa". At fixed weights z_ia is N(μ_i, σ_y²) over inputs,
+    independent for different neurons and inputs, and μ_i ~ N(0, σ_μ²) over neurons: the variance over inputs at fixed
+    μ, averaged over μ. Exact at every N. Fluctuations of the inputs' norms come to it in a network.
+
+    Source: [bias_and_trainability] App. D, where the terms in σ_μ²σ_y² are missing; derived here.
+
+    >>> variance_over_inputs("K_ab"), variance_over_inputs("K_aa")
+    (2*sigma_mu2*sigma_y2 + sigma_y2**2, 4*sigma_mu2*sigma_y2 + 2*sigma_y2**2)
+    """
+    choice(quantity, "quantity", ("K_ab", "K_aa"))
+    powers = (1, 1) if quantity == "K_ab" else (2,)
+
+    def moment(factor: int) -> sp.Expr:
+        return sp.Mul(*[closed(average(z ** (factor * p), sigma_y2, mean=Z[0])) for p in powers])
+
+    return sp.expand(closed(average(sp.expand(moment(2) - moment(1) ** 2).subs(Z[0], z), sigma_mu2)))
