@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from meanfield.architecture import BatchNorm, Dense, LayerNorm, Nonlinearity, Param, Pool, Residual, Sequential, mlp
-from meanfield.empirical import JacobianCurves, jacobian_curves, run_ensemble
+from meanfield.empirical import JacobianCurves, jacobian_curves, measure_criticality, run_ensemble
 from meanfield.empirical.network.derivatives import Projection, Slope
+from meanfield.empirical.observables.norms import draw_probes
 from meanfield.empirical.random.matrices import HeldMatrix
 from meanfield.empirical.shared import curves
 from meanfield.empirical.shared.weights import Shared
@@ -41,7 +42,7 @@ def _exact(l0, fan_in):
 
 def _whole_basis(patch):
     """The probes become √n e_1, …, √n e_n: the mean of |J v|² over them is ‖J‖²_F."""
-    patch.setattr(curves, "draw_probes", lambda n, seed, index, probes: math.sqrt(n) * np.eye(n))
+    patch.setattr(curves, "draw_probes", lambda n, seed, index, probes, law: math.sqrt(n) * np.eye(n))
 
 
 @pytest.mark.parametrize("l0, fan_in", STARTS)
@@ -239,3 +240,33 @@ def test_networks_that_overflow():
 def test_refusals(arguments, message):
     with pytest.raises(MeanFieldError, match=message):
         _curves(**arguments)
+
+
+@pytest.mark.parametrize("law", ["signs", "gaussian", "sphere"])
+def test_laws_of_probes(law):
+    """|M v|² over 40,000 probes: mean ‖M‖²_F, and the variance of its law; control: the variances of the others."""
+    M = np.random.default_rng(0).standard_normal((6, 5)) @ np.diag([3, 1, 1, 0.5, 0.2])
+    v = draw_probes(5, 0, 0, 40_000, law=law)
+    values = ((M @ v) ** 2).sum(axis=0)
+    A = M.T @ M
+    square, trace, n = np.trace(A @ A), np.trace(A), 5
+    variances = {
+        "signs": 2 * (square - (np.diag(A) ** 2).sum()),
+        "gaussian": 2 * square,
+        "sphere": 2 * (n * square - trace**2) / (n + 2),
+    }
+    assert abs(values.mean() - trace) < 4 * math.sqrt(variances[law] / v.shape[1])
+    close = {name: abs(values.var() / one - 1) < 0.05 for name, one in variances.items()}
+    assert close == {name: name == law for name in variances}
+    assert np.array_equal(draw_probes(5, 0, 0, 3, law=law), v[:, :3]), "more probes keep the first ones"
+
+
+@pytest.mark.parametrize("law", ["gaussian", "sphere"])
+def test_other_probes_measure_the_same_jacobian(law):
+    exact, _ = _exact(1, None)
+    found = _curves(probes=400, probe_law=law).log_J
+    assert np.abs(np.exp(found - exact).mean(axis=1) - 1).max() < 0.1 > 5 * np.exp(found - exact).std() / 20
+    with pytest.raises(MeanFieldError, match=r"'uniform'.*signs"):
+        _curves(probe_law="uniform")
+    with pytest.raises(MeanFieldError, match=r"'uniform'.*signs"):
+        measure_criticality(mlp("tanh"), sigma_w=1, sigma_b=0, width=10, depth=4, networks=2, probe_law="uniform")

@@ -54,7 +54,7 @@ def assert_slopes(found, scale=1.0):
 
 
 def test_slopes_against_a_plain_reading(monkeypatch):
-    monkeypatch.setattr(curves, "draw_probes", lambda n, seed, index, probes: math.sqrt(n) * np.eye(n))
+    monkeypatch.setattr(curves, "draw_probes", lambda n, seed, index, probes, law: math.sqrt(n) * np.eye(n))
     sizes = {"width": 8, "depth": 7, "networks": 3, "probes": 8, "seed": 5}
     found = measure_critical_line(mlp("tanh"), sigma_w=[0.5, 0.7, 4.5], sigma_b=0.3, first=3, **sizes)
     assert_slopes(found)

@@ -11,6 +11,7 @@ from meanfield.empirical.random.philox import normals
 from meanfield.results import MeanFieldError
 
 PROBE_ROLE, COTANGENT_ROLE, BATCH_ROLE, FRESH_ROLE = 2, 3, 4, 5  # streams of layer 0; 0 and 1 are one or two inputs
+PROBE_LAWS = ("signs", "gaussian", "sphere")
 _LOG2 = math.log(2.0)
 _FAR = 2.0**64  # the Jacobian is rescaled when its squared norm leaves [1/_FAR, _FAR]
 
@@ -73,15 +74,21 @@ def draw_inputs(
 
 
 def draw_probes(
-    width: int, seed: int, index: int, probes: int, role: int = PROBE_ROLE, after: int = 0
+    width: int, seed: int, index: int, probes: int, role: int = PROBE_ROLE, after: int = 0, law: str = "signs"
 ) -> np.ndarray:
-    """`probes` columns of `width` independent fair signs ±1: |M v|² has mean ‖M‖²_F.
+    """`probes` columns v of `width` numbers with E v vᵀ = 1: |M v|² has mean ‖M‖²_F.
 
-    Probe k takes numbers after + k·width + i of the stream (seed, index, layer 0, role), so more probes keep the first
-    ones.
-    Signs spread less than Gaussians: the diagonal of MᵀM is measured without error.
+    law: "signs", independent fair signs ±1; "gaussian", independent standard normals; "sphere", uniform on the sphere
+    |v|² = width. Probe k takes numbers after + k·width + i of the stream (seed, index, layer 0, role), so more probes
+    keep the first ones. With A = MᵀM the variance of |M v|² is 2(tr A² − ΣA_ii²) by signs, 2 tr A² by Gaussians and
+    2(n tr A² − (tr A)²)/(n + 2) on the sphere.
     """
-    return np.where(normals(seed, index, 0, role, probes * width, after) > 0.0, 1.0, -1.0).reshape(probes, width).T
+    drawn = normals(seed, index, 0, role, probes * width, after).reshape(probes, width)
+    if law == "signs":
+        drawn = np.where(drawn > 0.0, 1.0, -1.0)
+    elif law == "sphere":
+        drawn = drawn * (math.sqrt(width) / np.sqrt((drawn**2).sum(axis=1, keepdims=True)))
+    return drawn.T
 
 
 def draw_batch(positions: int, dimension: int, seed: int, index: int, input_norm: float) -> np.ndarray:

@@ -24,7 +24,7 @@ from meanfield.empirical.network.checks import integer, real, sampled
 from meanfield.empirical.network.network import SAMPLERS, Ensemble
 from meanfield.empirical.network.operations import Affine, NormalizeBatch, refuse_jumps
 from meanfield.empirical.network.walk import Linear
-from meanfield.empirical.observables.norms import draw_batch, draw_inputs, draw_probes
+from meanfield.empirical.observables.norms import PROBE_LAWS, draw_batch, draw_inputs, draw_probes
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.philox import MAX_LAYER
 from meanfield.results import Estimate, MeanFieldError, one_line
@@ -91,6 +91,7 @@ def measure_criticality(
     depth: int = 50,
     networks: int = 100,
     probes: int = 8,
+    probe_law: str = "signs",
     seed: int = 0,
     sampler: str = "explicit",
     input_norm: float = 1.0,
@@ -103,9 +104,10 @@ def measure_criticality(
 ) -> CriticalityEstimate:
     """Measure χ = J^{L−2,L−1} (L = depth ≥ 3) of the block on `networks` random networks of width N = N_0.
 
-    The forward pass costs 2 N² operations a layer; ‖·‖²_F is estimated from `probes` random directions of signs ±1,
-    pushed through the one block with its full derivative, so a network costs 2 N² (L + probes); with sampler="lazy" the
-    products are drawn exactly in law, at O(N) each.
+    The forward pass costs 2 N² operations a layer; ‖·‖²_F is estimated from `probes` random directions, pushed
+    through the one block with its full derivative, so a network costs 2 N² (L + probes); with sampler="lazy" the
+    products are drawn exactly in law, at O(N) each. probe_law: of the directions: "signs" ±1 (the least variance),
+    "gaussian" or "sphere".
     sigma_w, sigma_b ≥ 0: one number each. tokens: of an input, which a block with a Dense on tokens needs; batch: how
     many inputs a BatchNorm sees (at least 4 positions), with independent normal entries. χ is then the sum over the
     outputs and perturbations of all positions, per position and neuron. The other arguments are those of
@@ -122,6 +124,7 @@ def measure_criticality(
     'chaotic'
     """
     choice(sampler, "sampler", SAMPLERS)
+    choice(probe_law, "probe_law", PROBE_LAWS)
     provides(progress, "progress", None, "a function progress(done, networks)")
     depth = integer(depth, "The depth", 3, MAX_LAYER)
     sigmas = real(sigma_w, "sigma_w"), real(sigma_b, "sigma_b")
@@ -155,7 +158,7 @@ def measure_criticality(
                     return
                 if layer == depth - 2:
                     rows = buffers.take(probes, positions, ensemble.width)
-                    rows[...] = draw_probes(size, seed, index, probes).T.reshape(rows.shape)
+                    rows[...] = draw_probes(size, seed, index, probes, law=probe_law).T.reshape(rows.shape)
                     carried.append(Tangents(rows, buffers, alone=not ensemble.couples))
 
     each_network(work, networks, threads, progress)

@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 
 from meanfield.architecture import Block
+from meanfield.arguments import choice
 from meanfield.empirical.ensemble.parallel import each_network
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.checks import blocks_of, integer, sampled
 from meanfield.empirical.network.network import Ensemble
 from meanfield.empirical.network.operations import refuse_jumps
-from meanfield.empirical.observables.norms import draw_inputs, draw_probes, log_squared_norm
+from meanfield.empirical.observables.norms import PROBE_LAWS, draw_inputs, draw_probes, log_squared_norm
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.shared.weights import Shared, sharing
 from meanfield.results import Estimate, MeanFieldError
@@ -115,6 +116,7 @@ def jacobian_curves(
     depth: int,
     networks: int,
     probes: int = 32,
+    probe_law: str = "signs",
     seed: int = 0,
     l0: int | Sequence[int] = 1,
     sampler: str = "explicit",
@@ -130,7 +132,8 @@ def jacobian_curves(
     sigma_w, sigma_b ≥ 0 and l0: one number, or one for each block. l0 = 0 is the input, ∂z^l/∂x, still divided by N.
     A network costs N² normals and 2 N² (1 + probes) operations a block for every Dense and layer. Memory: N·max(N, N_0)
     numbers a thread for every Dense of a block. With sampler="lazy" products are drawn exactly in law for every block,
-    from the same normals, at O(N) each. The other arguments are those of `run_ensemble`.
+    from the same normals, at O(N) each. probe_law: of the probes: "signs" ±1 (the least variance), "gaussian" or
+    "sphere". The other arguments are those of `run_ensemble`.
 
     Raises `MeanFieldError` for arguments out of range and for a φ that jumps.
 
@@ -141,6 +144,7 @@ def jacobian_curves(
     ((2, 4, 9), True)
     """
     blocks_of(blocks)
+    choice(probe_law, "probe_law", PROBE_LAWS)
     ensembles = [
         Ensemble(block, w, b, width, depth, input_dimension, activation_pairs, mu, sampler=sampler)
         for block, w, b in zip(blocks, _each(sigma_w, "sigma_w", blocks), _each(sigma_b, "sigma_b", blocks))
@@ -162,7 +166,7 @@ def jacobian_curves(
     def work(index: int, buffers: Buffers, stop: Event) -> None:
         inputs = draw_inputs(fan_in, seed, index, input_norm)
         sizes = fan_in, *ensembles[0].widths
-        directions = {s: draw_probes(sizes[s], seed, index, probes) for s in set(starts)}
+        directions = {s: draw_probes(sizes[s], seed, index, probes, law=probe_law) for s in set(starts)}
         drawn = Shared(seed, index, buffers)
         runs = {
             p: sharing(ensemble, seed, index, buffers, drawn).layers(inputs, start, directions=directions[start])
