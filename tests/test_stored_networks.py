@@ -18,7 +18,7 @@ from meanfield.architecture import (
     Sequential,
     mlp,
 )
-from meanfield.empirical import Ensemble, draw_network
+from meanfield.empirical import Ensemble, draw_network, number_of_parameters
 from meanfield.empirical.network import derivatives, weighted
 from meanfield.empirical.network.carried import TangentKernel, Tangents
 from meanfield.results import MeanFieldError
@@ -196,3 +196,26 @@ def test_what_it_refuses():
     with pytest.raises(MeanFieldError, match="parameters of a network of 3 layers"):
         draw_network(mlp("tanh"), sigma_w=1, sigma_b=0, width=10**6, depth=3)
     assert isinstance(network.ensemble, Ensemble)
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_number_of_parameters_is_that_of_a_drawn_network(name):
+    """Weights, biases, gains; without biases; control: one neuron more."""
+    sizes = {"width": 12, "depth": 3, "input_dimension": 7, "tokens": 4, "mu": 1}
+    held = draw_network(BLOCKS[name], sigma_w=1, sigma_b=1, **sizes).parameters
+    assert number_of_parameters(BLOCKS[name], **sizes) == sum(one.size for one in held.values())
+    bare = sum(one.size for key, one in held.items() if key.name != "b")
+    assert number_of_parameters(BLOCKS[name], biases=False, **sizes) == bare
+    assert number_of_parameters(BLOCKS[name], **(sizes | {"input_dimension": 8})) > sum(
+        one.size for one in held.values()
+    )
+
+
+def test_number_of_parameters_by_hand():
+    """A perceptron; a mixer of T tokens and n neurons: 4T² + 4n², its biases, gains and shifts of two norms."""
+    assert number_of_parameters(mlp("relu"), width=[5, 6, 2], depth=3, input_dimension=3) == 4 * 5 + 6 * 6 + 7 * 2
+    T, n = 4, 12
+    block = 4 * T * T + 3 * T + 4 * n * n + 3 * n + 2 * 2 * n
+    assert number_of_parameters(MIXER, width=n, depth=2, tokens=T) == n * n + n + block
+    with pytest.raises(MeanFieldError, match="biases must be True or False, but 1 was given"):
+        number_of_parameters(MIXER, width=n, depth=2, tokens=T, biases=1)

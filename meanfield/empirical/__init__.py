@@ -9,7 +9,7 @@ from meanfield.empirical.functions.twins import twin
 from meanfield.empirical.network.derivatives import Derivative
 from meanfield.empirical.network.network import Ensemble, Network
 from meanfield.empirical.network.operation import Operation, Parameter, operation
-from meanfield.empirical.network.stored import StoredNetwork, draw_network
+from meanfield.empirical.network.stored import StoredNetwork, draw_network, number_of_parameters
 from meanfield.empirical.shared.criticality import CriticalityEstimate, measure_criticality
 from meanfield.empirical.shared.curves import JacobianCurves, jacobian_curves
 from meanfield.empirical.shared.grid import CriticalityGrid, criticality_grid
@@ -36,6 +36,7 @@ __all__ = [
     "measure_critical_line",
     "measure_criticality",
     "measure_pairs",
+    "number_of_parameters",
     "operation",
     "run_ensemble",
     "twin",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -196,6 +197,37 @@ def parameter_gradients(trace: Trace, cotangents: np.ndarray) -> Iterator[tuple[
             each = [site.derivative.gradient(one) for one in carrier.met]
             for name, step, found in zip(site.derivative.names, site.derivative.steps, zip(*each)):
                 yield Name(site.layer, site.place, name), step * np.stack(found)
+
+
+@spoken
+def number_of_parameters(
+    block: Block,
+    *,
+    width: Any,
+    depth: int,
+    input_dimension: int | None = None,
+    tokens: int = 1,
+    biases: bool = True,
+    mu: Any = None,
+    activation_pairs: Mapping[Hashable, ScalarPair] | None = None,
+) -> int:
+    """How many numbers a network of these sizes trains: weights, biases, and the gains and shifts of its norms.
+
+    block: a record; width: of every layer, or one for each; input_dimension: N_0 (the first width unless given);
+    biases: whether those of the Dense count; mu: values of the record's symbols, as in `draw_network`. Layers are
+    counted as everywhere: the input layer, then `block` depth − 1 times.
+
+    Raises: MeanFieldError for sizes out of range, or that do not fit the record.
+
+    >>> from meanfield.architecture import mlp
+    >>> number_of_parameters(mlp("tanh"), width=100, depth=3, input_dimension=784)
+    98700
+    """
+    if not isinstance(biases, bool):
+        raise MeanFieldError(f"biases must be True or False, but {shown(biases)} was given.")
+    ensemble = Ensemble(block, 1.0, 1.0, width, depth, input_dimension, activation_pairs, mu, tokens=tokens)
+    kept = [one for name, one in _held(ensemble) if biases or name.name != "b"]
+    return sum(math.prod(one.shape) for one in kept)
 
 
 def _held(ensemble: Ensemble) -> Iterator[tuple[Name, Parameter]]:
