@@ -198,9 +198,10 @@ def _block_layer(plan: Plan, index: int, names: _Names, closed: dict[sp.Expr, st
 
 
 APART = """def _apart(a, ab, b):
-    # 1 - c^2, of inputs that a covariance tells apart
-    s = a * b
-    return min(max(1.0 - ab * ab / s, 0.0), 1.0) if s > 0.0 else 1.0
+    # 1 - c^2, of inputs that a covariance tells apart; products of variances may leave the doubles, roots do not
+    s = math.sqrt(a) * math.sqrt(b)
+    c = ab / s if s > 0.0 else 0.0
+    return max(1.0 - c * c, 0.0)
 
 
 """

@@ -80,6 +80,18 @@ def close_at_start(K_ab, KX, KY, least, first, flags):
                 flags[a, b] = 1
 
 
+@loop("f8[:, :]", "f8[:]", "f8[:]", "f8", "i8[:]", result="f8")
+def opposite(K_ab, KX, KY, least, first):
+    """The largest K of pairs with 1 + c < least; 0 where there are none."""
+    largest = 0.0
+    for a in range(K_ab.shape[0]):
+        for b in range(first[a], K_ab.shape[1]):
+            size = math.sqrt(KX[a]) * math.sqrt(KY[b])
+            if size + K_ab[a, b] < least * size:
+                largest = max(largest, KX[a], KY[b])
+    return largest
+
+
 def flagged(flags: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(rows, columns) of the pairs from first[a] on that are flagged."""
     left, right = np.nonzero(flags) if flags.any() else (np.empty(0, np.int64), np.empty(0, np.int64))
