@@ -20,7 +20,7 @@ import numpy as np
 
 from meanfield.errors import MeanFieldError
 from meanfield.kernels.numbers import Numbers, Side
-from meanfield.kernels.pairs import WORST, block_of, side_of
+from meanfield.kernels.pairs import OPPOSITE, WORST, block_of, side_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -75,7 +75,7 @@ class Work:
         right = left if same else self.side(True, task[1])
         found = block_of(self.network, left, right, same, "distance" in self.quantities)
         out = {n: found[n].astype(self.dtype, copy=False) for n in self.quantities}
-        return out | {WORST: found[WORST]}
+        return out | {WORST: found[WORST], OPPOSITE: found[OPPOSITE]}
 
     def apart(self, task: tuple[int, int]) -> Work:
         """One block as work of its own, to be sent away."""
@@ -157,7 +157,7 @@ class Journal:
 
     def __init__(self, target: Path, work: Work) -> None:
         self.path = target.with_name(target.name + ".blocks")
-        self.key, self.done, self.worst = work.key, set[tuple[int, int]](), 0.0
+        self.key, self.done, self.said = work.key, set[tuple[int, int]](), NOTHING
         if self.path.exists():
             text = self.path.read_text()
             lines = text.splitlines()
@@ -168,20 +168,35 @@ class Journal:
                 )
             # a line that was cut off by a kill is a block that is not done
             whole = [line.split(" ") for line in lines[1:] if line.endswith(".")]
-            self.done = {(int(line[0]), int(line[1])) for line in whole if len(line) == 3}
-            self.worst = max([float(line[2][:-1] or 0) for line in whole if len(line) == 3], default=0.0)
+            whole = [line for line in whole if len(line) == 4]
+            self.done = {(int(line[0]), int(line[1])) for line in whole}
+            for line in whole:
+                self.said = larger(self.said, (float(line[2]), float(line[3][:-1])))
             if not text.endswith("\n"):
                 with self.path.open("a") as file:
                     file.write("\n")
         else:
             self.path.write_text(self.key + "\n")
 
-    def add(self, task: tuple[int, int], worst: float) -> None:
+    def add(self, task: tuple[int, int], said: tuple[float, float]) -> None:
         """A block is in the files, and what it says of bounds."""
         self.done.add(task)
-        self.worst = max(self.worst, worst)
+        self.said = larger(self.said, said)
         with self.path.open("a") as file:
-            file.write(f"{task[0]} {task[1]} {worst!r}.\n")
+            file.write(f"{task[0]} {task[1]} {said[0]!r} {said[1]!r}.\n")
+
+
+NOTHING = (0.0, 0.0)
+
+
+def said_of(block: dict[str, np.ndarray]) -> tuple[float, float]:
+    """What a block says of bounds: WORST and OPPOSITE."""
+    return float(block[WORST]), float(block[OPPOSITE])
+
+
+def larger(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    """What two blocks say of bounds."""
+    return max(one[0], other[0]), max(one[1], other[1])
 
 
 def place(work: Work, task: tuple[int, int], block: np.ndarray, target: Any) -> None:
@@ -200,37 +215,40 @@ def fill(
     executor: Executor | None = None,
     journal: Journal | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> float:
-    """All blocks into arrays; progress(done, all) is told after each. Returns the largest WORST."""
+) -> tuple[float, float]:
+    """All blocks into arrays; progress(done, all) is told after each. Returns the largest WORST and OPPOSITE."""
     tasks = work.tasks()
     left = [t for t in tasks if journal is None or t not in journal.done]
-    done, worst = len(tasks) - len(left), journal.worst if journal is not None else 0.0
+    done, said = len(tasks) - len(left), journal.said if journal is not None else NOTHING
     for task, block in blocks(work, left, threads, executor):
         for name, target in targets.items():
             place(work, task, block[name], target)
-        worst = max(worst, float(block[WORST]))
+        said = larger(said, said_of(block))
         if journal is not None:
-            journal.add(task, float(block[WORST]))
+            journal.add(task, said_of(block))
         done += 1
         if progress is not None:
             progress(done, len(tasks))
     for target in targets.values():
         if hasattr(target, "flush"):
             target.flush()
-    return worst
+    return said
 
 
-def product(work: Work, v: np.ndarray, threads: int, executor: Executor | None = None) -> tuple[np.ndarray, float]:
-    """(the kernel times the columns of v, without the kernel, the largest WORST); blocks are added in one order."""
+def product(
+    work: Work, v: np.ndarray, threads: int, executor: Executor | None = None
+) -> tuple[np.ndarray, tuple[float, float]]:
+    """(the kernel times the columns of v, without the kernel, the largest WORST and OPPOSITE); blocks are added in one
+    order."""
     (name,) = work.quantities
     out = np.zeros((work.shape[0], v.shape[1]))
     parts: dict[tuple[int, int], dict[str, np.ndarray]] = {}
     order = work.tasks()
-    ready, worst = iter(order), 0.0
+    ready, said = iter(order), NOTHING
     expected = next(ready, None)
     for task, block in blocks(work, order, threads, executor):
         parts[task] = {"block": block[name]}
-        worst = max(worst, float(block[WORST]))
+        said = larger(said, said_of(block))
         while expected is not None and expected in parts:
             one, (a, b) = parts.pop(expected)["block"], expected
             n, m = one.shape
@@ -238,4 +256,4 @@ def product(work: Work, v: np.ndarray, threads: int, executor: Executor | None =
             if work.Y is None and a != b:
                 out[b : b + m] += np.einsum("ab,ac->bc", one, v[a : a + n])
             expected = next(ready, None)
-    return out, worst
+    return out, said

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sympy as sp
 
+from meanfield.kernels.loops import LADDER
 from meanfield.kernels.plans import Pairing, Plan, side
 from meanfield.numeric.lowering import printing
 from meanfield.numeric.lowering.printing import code
@@ -197,9 +198,10 @@ def _block_layer(plan: Plan, index: int, names: _Names, closed: dict[sp.Expr, st
 
 
 APART = """def _apart(a, ab, b):
-    # 1 - c^2, of inputs that a covariance tells apart
-    s = a * b
-    return min(max(1.0 - ab * ab / s, 0.0), 1.0) if s > 0.0 else 1.0
+    # 1 - c^2, of inputs that a covariance tells apart; products of variances may leave the doubles, roots do not
+    s = math.sqrt(a) * math.sqrt(b)
+    c = ab / s if s > 0.0 else 0.0
+    return max(1.0 - c * c, 0.0)
 
 
 """
@@ -215,7 +217,8 @@ def few_source(plan: Plan) -> tuple[str, int]:
     column = [line.replace("NB[", "NA[") for line in column]
     branches = [_few_layer(plan, i, names) for i in range(len(plan.steps))]
     body = branches[0] if len(branches) == 1 else _by_layer(branches)
-    make = "".join(f"    out{g} = w[{5 * k} : {5 * k + 5}]\n" for k, g in enumerate(used))
+    make = "".join(f"    out{g} = w[{6 * k} : {6 * k + 6}]\n" for k, g in enumerate(used))
+    make += f"    room = w[{6 * len(used)} :]\n"
     closer = ""
     swap = {v.symbol: sp.Symbol(f"{v.name}_new", real=True) for v in plan.state}
     for symbol, e, where in plan.recursion.closer:
@@ -236,7 +239,7 @@ def few(left, right, {", ".join(f"H_{s}" for s in state)}, NA, sigma, depth, lad
                     distance = 0.0
 {keep}
 """
-    return text, 5 * len(used)
+    return text, 6 * len(used) + LADDER[-1]
 
 
 def _norms(plan: Plan) -> list[sp.Symbol]:
@@ -268,13 +271,15 @@ def _few_layer(plan: Plan, index: int, names: _Names) -> list[str]:
                 "size = root_a * root_b",
                 f"gap{g} = min(2.0, max(0.0, {gap}))",
                 f"between{g} = {between}",
-                "top = ladder[ladder.size - 1]",
-                f"if TA{g}[l, 1, ladder.size - 1, a] * TA{g}[l, 1, ladder.size - 1, b] * abs(1.0 - gap{g}) ** top"
-                " > 1e-13:",
+                "last = ladder.size - 1",
+                "top = ladder[last]",
+                f"tails_a, tails_b = TA{g}[l, :, last, a], TA{g}[l, :, last, b]",
+                f"own, other = EA{g}[l, a], EA{g}[l, b]",
+                f"kept = close(own, other, root_a, root_b, between{g}, gap{g}, shape{g}[0], shape{g}[1], tails_a,"
+                f" tails_b, top, room, out{g})",
+                f"if not kept or tails_a[1] * tails_b[1] * abs(1.0 - gap{g}) ** top > 1e-13:",
                 "    flags[p] = 2",
                 "    break",
-                f"own, other = EA{g}[l, a], EA{g}[l, b]",
-                f"close(own, other, root_a, root_b, between{g}, gap{g}, shape{g}[0], shape{g}[1], out{g})",
             ]
         match pairing.kind:
             case "product":
@@ -284,7 +289,8 @@ def _few_layer(plan: Plan, index: int, names: _Names) -> list[str]:
             case "rise":
                 return f"{pairing.factor!r} * out{g}[4] / max(math.sqrt({A}) + math.sqrt({B}), 1e-290)"
         apart = code(writer.need(cov[1]))
-        whole = f"out{g}[3] + 2.0 * gap{g} * out{g}[2]" if pairing.kind == "chord" else f"2.0 * gap{g} * out{g}[2]"
+        norms = {"chord": f"out{g}[3] + ", "turn": f"out{g}[5] + "}.get(pairing.kind, "")
+        whole = f"{norms}out{g}[2]"
         return f"({whole}) / ({apart}) if {apart} > 0.0 else 1.0"
 
     writer = _Writer(plan, index, names, call)

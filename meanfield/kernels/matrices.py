@@ -13,9 +13,9 @@ import numpy as np
 
 from meanfield.arguments import path, shown, whole
 from meanfield.errors import MeanFieldError, one_line
-from meanfield.kernels.blocks import Journal, Work, fill, product
+from meanfield.kernels.blocks import Journal, Work, fill, product, said_of
 from meanfield.kernels.loops import LEAST
-from meanfield.kernels.pairs import WORST, side_of
+from meanfield.kernels.pairs import OPPOSITE, WORST, side_of
 from meanfield.limits import require_memory
 
 if TYPE_CHECKING:
@@ -73,9 +73,9 @@ class KernelOperator:
                 f"A product of a kernel of shape {self.shape} with an array of shape {v.shape} was asked for; its "
                 f"first axis must have {self.shape[1]} entries."
             )
-        found, worst = product(self._work, v, self._threads, self._executor)
+        found, said = product(self._work, v, self._threads, self._executor)
         (name,) = self._work.quantities
-        self.error = known(self._work, worst, {name: self.error})[name]
+        self.error = known(self._work, *said, {name: self.error})[name]
         return found
 
     def matvec(self, v) -> np.ndarray:
@@ -113,12 +113,13 @@ def computed(
     prepare(work)
     if out is executor is None and len(tasks := work.tasks()) == 1:  # the block is the kernel: nothing to copy
         targets = work.compute(tasks[0])
-        worst = float(targets.pop(WORST))
+        said = said_of(targets)
+        del targets[WORST], targets[OPPOSITE]
         if progress is not None:
             progress(1, 1)
     else:
-        worst = fill(work, targets, threads, executor, journal, progress)
-    error |= known(work, worst, error)
+        said = fill(work, targets, threads, executor, journal, progress)
+    error |= known(work, *said, error)
     return Kernels(targets, error, work.network.depth, dict(work.network.values))
 
 
@@ -159,21 +160,27 @@ def _of_K(work: Work) -> float:
     return averages * grown + 4 * np.finfo(float).eps * network.depth
 
 
-def known(work: Work, worst: float, error: dict[str, float]) -> dict[str, float]:
-    """The bounds once all blocks are there, by the largest of what they say (`pairs.WORST`).
+def known(work: Work, worst: float, opposite: float, error: dict[str, float]) -> dict[str, float]:
+    """The bounds once all blocks are there, by the largest of what they say (`pairs.WORST`, `pairs.OPPOSITE`).
 
     Where the distance of close inputs could not be followed nothing bounds it, nor K (Theta, where that is followed)
-    where averages are of functions that jump, which magnify what a covariance has lost.
+    where averages are of functions that jump, which magnify what a covariance has lost. Of inputs that are nearly
+    opposite 1 + c is known to a rounding of 1: functions that jump see its root, slopes of others move by K of it.
     """
     network = work.network
+    steady = network.block is not None and network.block.least < 0
+    magnified = ("Theta",) if network.theta else () if steady else ("K",)
+    if opposite > 0.0:
+        rounded = 8 * np.finfo(float).eps
+        off = network.depth * (min(math.sqrt(rounded), rounded * max(1.0, opposite)) if steady else math.sqrt(rounded))
+        error = error | {n: float(error[n] + off) for n in magnified if n in work.quantities}
     if worst < math.inf:
         if "distance" not in work.quantities or not error["distance"] < math.inf:
             return error
         rounding = FLOAT32 if work.dtype == np.float32 else 0.0
-        own = _of_K(work) * worst + FOLLOWED * network.depth + rounding
+        own = _of_K(work) * max(worst, 1.0) + FOLLOWED * network.depth + rounding
         return error | {"distance": min(error["distance"], float(own))}
-    steady = network.block is not None and network.block.least < 0
-    magnified = () if steady else ("Theta",) if network.theta else ("K",)
+    magnified = () if steady else magnified
     return error | dict.fromkeys((n for n in ("distance", *magnified) if n in work.quantities), math.inf)
 
 

@@ -159,7 +159,7 @@ class Network(Numbers):
             norms = {"K_aa": KX[here], "K_bb": KY[here]}
             if self.near is not None:
                 try:
-                    start = norms | {"distance": distance[here], "tilt": tilt[here]}
+                    start = norms | {"distance": distance[here], "tilt": tilt[here], "K_ab": K_ab[here]}
                     found = self._run(("K_aa", "K_bb", "distance", *self.names), start)
                     parts.append({n: getattr(found, n)[..., -1] for n in ("distance", *self.names)})
                     continue

@@ -14,6 +14,7 @@ from meanfield.kernels.loops import LEAST, Loop, Series
 
 QUANTITIES = ("K", "Theta", "distance")
 JUMPS = 1 / np.sqrt(2 * LEAST)  # slope of an arcsine where a covariance still tells inputs apart
+SMALLEST = 1e-290  # of a K whose digits are all there
 DEPTH = "L"  # the parameter that stands for the number of blocks
 
 
@@ -124,6 +125,20 @@ def sample(numbers: Numbers, X: np.ndarray) -> np.ndarray:
     K = np.sort(np.square(X).sum(axis=1) * (scale / X.shape[1]) + shift)
     K = K[np.append(True, K[1:] != K[:-1])]
     return K[:: max(1, K.size // 16)]
+
+
+def refuse_underflow(X: np.ndarray, K: np.ndarray, first: int, scale: float) -> None:
+    """A sentence where an input that is not 0 has a K without digits. K: (layers, inputs) from layer `first` on; scale:
+    of the squared norms in K at layer 1."""
+    lost = (K > 0) & (K < SMALLEST)
+    lost[0] |= (K[0] == 0) & (X != 0).any(axis=1) & (scale > 0)
+    if lost.any():
+        layer, row = np.argwhere(lost)[0]
+        raise MeanFieldError(
+            f"The kernel was asked for, but K of input {row} is below {SMALLEST:g} at layer {first + layer}, where "
+            "doubles lose their digits; leave that input out or scale the inputs up, take a smaller depth, a larger "
+            "sigma_w, or sigma_b > 0."
+        )
 
 
 def refuse_divergence(diverged: np.ndarray, K: np.ndarray | None) -> None:

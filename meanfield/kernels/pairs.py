@@ -10,9 +10,10 @@ import numpy as np
 
 from meanfield.kernels import rows
 from meanfield.kernels.loops import LEAST, RUNGS
-from meanfield.kernels.numbers import Numbers, Side
+from meanfield.kernels.numbers import Numbers, Side, refuse_underflow
 
 WORST = "worst"  # by how much a bound of K is to be magnified for distances of a block; inf if nothing follows them
+OPPOSITE = "opposite"  # the largest K of inputs whose covariance is -1 + LEAST or less of their roots, 0 of none
 SAME = 1e-10  # 1 - c of inputs that may be equal
 
 
@@ -22,23 +23,27 @@ def side_of(network: Numbers, X: np.ndarray) -> Side:
     K = np.empty(len(X))
     rows.norms(X, K)
     K = K * (scale / X.shape[1]) + shift
+    refuse_underflow(X, K[None], 1, scale)
     last = network.alone(K)
+    refuse_underflow(X, last["K"][None], network.depth, 0.0)
     if network.block is None or network.depth == 1:
         return Side(X, K, last)
     brought = network.brought(network.block, K)
+    refuse_underflow(X, brought[0], 1, 0.0)
     return Side(X, K, last, brought, network.block.series(brought), network.block.outside(brought))
 
 
 def block_of(network: Numbers, left: Side, right: Side, same: bool, distances: bool) -> dict[str, np.ndarray]:
     """K, Theta and (distances) distance of all pairs of a row of `left` and one of `right`; same: the two are one side,
     whose upper triangle is computed. WORST: the largest √(K_aa K_bb)/distance of differences of covariances, inf where
-    close inputs had to be followed by their covariance."""
+    close inputs had to be followed by their covariance; OPPOSITE: whether 1 + c of some pair has lost its digits."""
     scale, shift = network.begin
     scale /= left.X.shape[1]
     shape = (len(left.X), len(right.X))
     K_ab, flags = np.empty(shape), np.zeros(shape, dtype=np.uint8)
     first = np.arange(1, shape[0] + 1) if same else np.zeros(shape[0], dtype=np.int64)
     rows.gram(left.X, np.ascontiguousarray(right.X.T), first, scale, shift, K_ab)
+    opposite = rows.opposite(K_ab, left.K, right.K, LEAST, first)
     least = LEAST if distances or network.block is None else network.block.least
     rows.close_at_start(K_ab, left.K, right.K, max(least, SAME), first, flags)
     held = {"K_ab": K_ab} | ({"Theta_ab": K_ab.copy()} if network.theta else {})
@@ -52,12 +57,13 @@ def block_of(network: Numbers, left: Side, right: Side, same: bool, distances: b
         worst = rows.distances(K_ab, left.last["K"], right.last["K"], first, flags, found["distance"])
     where = rows.flagged(flags, first)
     lost = where[0].size > 0 and network.one_by_one(left, right, where, (scale, shift), found)
+    opposite = max(opposite, rows.opposite(found["K_ab"], left.last["K"], right.last["K"], LEAST, first))
     if same:
         own = {"distance": np.zeros(shape[0]), "K_ab": left.last["K"], "Theta_ab": left.last.get("Theta")}
         for n, values in found.items():
             rows.mirror(values, own[n])
     out = {n.removesuffix("_ab"): values for n, values in found.items()}
-    return out | {WORST: np.array(np.inf if lost else worst)}
+    return out | {WORST: np.array(np.inf if lost else worst), OPPOSITE: np.array(opposite)}
 
 
 def _by_blocks(network: Numbers, left: Side, right: Side, first, held, flags, least: float) -> None:

@@ -11,7 +11,7 @@ from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering.planes import separate
 from meanfield.numeric.quadrature.evaluation import evaluate
 from meanfield.results import MeanFieldError
-from meanfield.symbolic.averages.chord import Chord, Rise
+from meanfield.symbolic.averages.chord import Chord, Rise, Turn
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.stretch import Stretch
 from meanfield.symbolic.recursion import Recursion, StateVar
@@ -38,7 +38,7 @@ class Expansion:
 @dataclass(frozen=True)
 class Pairing:
     """An average over two inputs: ⟨f g⟩ of two expansions over cov, or factor times its derivative by the covariance
-    (slope); chord, rise: what the same series say of how far f moves the inputs apart."""
+    (slope); chord, turn, rise: what the same series say of how far f moves the inputs apart."""
 
     node: sp.Expr
     kind: str
@@ -159,7 +159,7 @@ def _pairing(found: Plan, node: sp.Expr) -> Pairing:
     match node:
         case Chord():
             f, (A, B) = node.function, node.variances
-            kind, cov = "chord", (A, node.apart, B, node.tilt)
+            kind, cov = "turn" if isinstance(node, Turn) else "chord", (A, node.apart, B, node.tilt)
         case Stretch():
             f, A, B = node.function, node.variance, node.variance
             kind, cov = "stretch", (A, node.apart, B)

@@ -42,27 +42,31 @@ def apart(X, Y, left, right, scale, shift, KX, KY, distance, tilt):
     difference of the roots of K."""
     for p in range(left.size):
         x, y = X[left[p]], Y[right[p]]
-        square, rise, along, norm, across = 0.0, 0.0, 0.0, 0.0, 0.0
+        square, rise, along, inner, norm, other, across = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         for k in range(x.size):
             d = x[k] - y[k]
             square += d * d
             rise += d * (x[k] + y[k])
             along += d * x[k]
+            inner += x[k] * y[k]
             norm += x[k] * x[k]
-        share = along / norm if norm > 0.0 else 0.0
-        for k in range(x.size):  # what x - y has across x: of collinear inputs nothing else would have its digits
-            d = x[k] - y[k] - share * x[k]
+            other += y[k] * y[k]
+        near = square < other  # of close inputs x - y says what is across, of others y
+        share = (along if near else inner) / norm if norm > 0.0 else 0.0
+        for k in range(x.size):  # what y has across x: of collinear inputs nothing else would have its digits
+            d = (x[k] - y[k] if near else y[k]) - share * x[k]
             across += d * d
         A, B = KX[left[p]], KY[right[p]]
         s, t = math.sqrt(A), math.sqrt(B)
         square *= scale
-        rise *= scale
         distance[p] = square
-        between = rise / (s + t) if s + t > 0.0 else 0.0
-        # 4(K_aa K_bb - K_ab²), of x·x y·y - (x·y)² = x·x times the square of what is across, and of the shift
-        four = 4.0 * (scale * norm * scale * across + shift * square)
-        size = 2.0 * s * t + A + B - square  # 2(√(K_aa K_bb) + K_ab)
-        turned = four / size if size > 0.5 * (A + B) else square - between * between
+        between = scale * rise / (s + t) if s + t > 0.0 else 0.0
+        # 2(√(K_aa K_bb) - K_ab): of K_ab > 0 by K_aa K_bb - K_ab², x·x times the square of what is across, and of the
+        # shift, in quotients that underflow nowhere
+        size, product = s * t, scale * inner + shift
+        turned = 2.0 * (size - product)
+        if product > 0.0:
+            turned = 2.0 * (scale * norm / (size + product) * scale * across + shift / (size + product) * square)
         tilt[p] = math.atan2(between, math.sqrt(max(turned, 0.0)))
 
 
@@ -74,6 +78,18 @@ def close_at_start(K_ab, KX, KY, least, first, flags):
             size = math.sqrt(KX[a]) * math.sqrt(KY[b])
             if size - K_ab[a, b] < least * size:
                 flags[a, b] = 1
+
+
+@loop("f8[:, :]", "f8[:]", "f8[:]", "f8", "i8[:]", result="f8")
+def opposite(K_ab, KX, KY, least, first):
+    """The largest K of pairs with 1 + c < least; 0 where there are none."""
+    largest = 0.0
+    for a in range(K_ab.shape[0]):
+        for b in range(first[a], K_ab.shape[1]):
+            size = math.sqrt(KX[a]) * math.sqrt(KY[b])
+            if size + K_ab[a, b] < least * size:
+                largest = max(largest, KX[a], KY[b])
+    return largest
 
 
 def flagged(flags: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -58,5 +58,5 @@ def with_gradients(run: Run, asked: tuple[str, ...], other: Run | None = None) -
             kept |= other.values
         for name in run.values:
             if name.partition("[")[0] in asked and name not in ("K", "log_J"):
-                kept[f"log_{name}"] = log_J if name == "G_z" else log_J + np.log(run.values[name])
+                kept[f"log_{name}"] = log_J if name == "G_z" else log_J + run.logarithm(name)
     return GradientRun(run.l, kept, run.diverged_at, run.lowered, run.parameters, run.layerwise)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -16,6 +17,7 @@ from meanfield.limits import require_memory, require_steps
 from meanfield.numeric.lowering.assembly import Lowered, lower
 from meanfield.numeric.quadrature.evaluation import on_arrays
 from meanfield.numeric.starts import NAMES, pair_start, two_norms_start
+from meanfield.numeric.vanishing import LN2, SMALLEST, Units, degree, units
 from meanfield.quantities import QUANTITIES
 from meanfield.results import MeanFieldError, Status, one_line
 from meanfield.symbolic.recursion import Recursion, c0
@@ -37,6 +39,10 @@ class Run:
     has come to grow by one factor a layer (of ReLU, GELU; not of z²), which it keeps. Of two inputs the
     one that overflows is inf, and the other's K is NaN (it is not followed; propagate it by itself).
 
+    `underflows_at`: the first layer at which K (of either input) is below 1e-290, where doubles lose their digits and
+    then are 0; 0 where it never is. Logarithms, c, gamma, log_gamma and normalized correlators go on, being followed in
+    other units; where they cannot (φ = z², whose map is not homogeneous near K = 0) they are NaN from `lost_at` on.
+
     level: "averaged" where a Dense mixes tokens (means over its matrix, beside the "sampled" level of `Theory.sample`),
     else "".
     """
@@ -48,6 +54,7 @@ class Run:
     parameters: dict[str, np.ndarray]
     layerwise: bool = False  # the last axis of the σ's (and μ) is the layer
     level: str = field(default="", kw_only=True)
+    units: Units | None = field(default=None, kw_only=True)
 
     def __repr__(self) -> str:
         points = int(np.prod(np.shape(self.diverged_at), dtype=int))
@@ -66,6 +73,35 @@ class Run:
         """Measured relative error of the worst average in one layer (not of the iterated result)."""
         return max(self.lowered.errors, default=0.0)
 
+    @property
+    def underflows_at(self) -> np.ndarray:
+        """First layer with K < 1e-290 per point, 0 where there is none."""
+        return np.zeros_like(self.diverged_at) if self.units is None else self.units.below
+
+    @property
+    def lost_at(self) -> np.ndarray:
+        """First layer per point from which on quotients by K are unknown, because K has underflown; 0 of none."""
+        return np.zeros_like(self.diverged_at) if self.units is None else self.units.lost
+
+    @cached_property
+    def held(self) -> Run:
+        """The run in units in which K does not underflow."""
+        if self.units is None:
+            return self
+        return replace(self, values={n: self.units.at(n, self.l) for n in self.values}, units=None)
+
+    def logarithm(self, key: str) -> np.ndarray:
+        """The logarithm of one of `values`, also where it underflows."""
+        held = np.log(self.held.values[key])
+        return held if self.units is None else held + self.units.exponent * (LN2 * (degree(key) or 0))
+
+    def changed(self, key: str, function: Callable[[dict[str, np.ndarray]], np.ndarray]) -> Run:
+        """The run with another of `values`: function(values)."""
+        units = self.units
+        if units is not None:
+            units = replace(units, values=units.values | {key: function(units.values)})
+        return replace(self, values=self.values | {key: function(self.values)}, units=units)
+
     def __getattr__(self, name: str) -> np.ndarray:
         values = self.__dict__.get("values", {})
         if name in values:
@@ -78,6 +114,8 @@ class Run:
                 return v.carry.value(values[v.key])
         for own, formula in recursion.readout:
             if own == name:
+                if self.units is not None and name not in ("sigma_mu2", "sigma_y2"):  # quotients of the state
+                    return getattr(self.held, name)
                 held = {v.symbol: v.name for v in recursion.state if v.symbol in formula.free_symbols}
                 logs = {sp.log(v.symbol): parameter(v.key) for v in recursion.state if v.carry.relative}
                 kept = {s: v.key for v in recursion.state for e, s in logs.items() if e.args[0] == v.symbol}
@@ -134,6 +172,8 @@ class Run:
             )
         if name == "J1":
             return self.values["J1_J"]
+        if self.units is not None:
+            return self.held.normalized(name, width)
         found = np.array(at.get(name, getattr(self, name)), dtype=float)
         with np.errstate(all="ignore"):
             for mean, power in QUANTITIES[name].over:
@@ -216,13 +256,27 @@ class Run:
         """One sentence on divergence, empty where everything stays finite."""
         bad = np.asarray(self.diverged_at)
         if not (bad > 0).any():
-            return ""
+            return self._underflow()
         first = int(bad[bad > 0].min())
         count = f" at {int((bad > 0).sum())} of {bad.size} points" if bad.size > 1 else ""
         norms = [v for n, v in self.values.items() if n.startswith("K")]
         if not any(np.isinf(v).any() for v in norms):  # the normalized zero vector, say
             return f"The state is not a number{count} from layer {first} on; the layers before it are intact."
         return f"K diverges{count}: it exceeds 1e300 first at layer {first}; the layers before it are intact."
+
+
+    def _underflow(self) -> str:
+        below, lost = np.asarray(self.underflows_at), np.asarray(self.lost_at)
+        if not (below > 0).any():
+            return ""
+        count = f" at {int((below > 0).sum())} of {below.size} points" if below.size > 1 else ""
+        said = f"K underflows{count}: it is below 1e-290 first at layer {int(below[below > 0].min())}, where it is 0"
+        quotients = [n for n in ("c", "gamma", "log_gamma") if n in self.quantities]
+        if not quotients:
+            return said + "."
+        if (lost > 0).any():
+            return f"{said}, and {', '.join(quotients)} are unknown (NaN)."
+        return f"{said}; {', '.join(quotients)} go on."
 
 
 def propagate(
@@ -319,11 +373,25 @@ def propagate(
             "quadrature; use fewer layers or a smaller sigma_w, sigma_b or Q0."
         )
     names = [v.key for v in recursion.state]
+    steady = not layerwise and not recursion.knows_layer
+    beside = units(lowered, begin, used, int(depth), steady, out, diverged, every_layer, shape)
+    if beside is not None:
+        _flushed(out, beside.below.ravel(), every_layer, recursion)
     if every_layer and not layerwise:
         _grown_on(out, diverged, recursion)
     layers = np.arange(1, depth + 1) if every_layer else np.array([depth])
     values = {n: out[:, :, i].reshape(*shape, len(layers)) for i, n in enumerate(names)}
-    return Run(layers, values, diverged.reshape(shape), lowered, {**arrays, **inputs, **given_start}, layerwise)
+    known = {**arrays, **inputs, **given_start}
+    return Run(layers, values, diverged.reshape(shape), lowered, known, layerwise, units=beside)
+
+
+def _flushed(out: np.ndarray, below: np.ndarray, every: bool, recursion: Recursion) -> None:
+    """Where K has no digits left, it and what falls with it are 0, not what rounding of the last bits repeats."""
+    for p in np.flatnonzero(below):
+        for i, v in enumerate(recursion.state):
+            if not v.carry.relative and degree(v.name):
+                part = out[p, below[p] - 1 if every else 0 :, i]
+                part[np.abs(part) < SMALLEST] = 0.0
 
 
 def _grown_on(out: np.ndarray, diverged: np.ndarray, recursion: Recursion) -> None:

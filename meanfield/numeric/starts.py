@@ -55,13 +55,17 @@ def pair_start(given: dict[str, Any], first: Callable[[], Any]) -> dict[str, Any
 
 def two_norms_start(given: dict[str, Any], first: Callable[[], Any]) -> dict[str, Any]:
     """K_aa, K_bb, K_ab, distance and tilt at layer 1 from one of `BETWEEN` and the norms; others as they are given. A
-    distance may come with its tilt, which K_aa and K_bb of close inputs know to few digits.
+    distance may come with its tilt, which K_aa and K_bb of close inputs know to few digits, and then with K_ab, which
+    neither says of norms that are far apart.
 
     first: gives a norm at layer 1 where nothing says it. All digits are kept: K_aa - K_bb is the exact difference of
     the two doubles, and 4(K_aa K_bb - K_ab²) is computed as if in twice the precision. Raises: MeanFieldError for a
     start that two inputs cannot have.
     """
     used = [n for n in BETWEEN if n in given]
+    whole = used == ["K_ab", "distance"] and {"K_aa", "K_bb", "tilt"} <= set(given)
+    if whole:  # a state as it stands
+        return {n: np.asarray(v, dtype=float) for n, v in given.items()}
     turned_too = {"tilt"} if used == ["distance"] else set()  # what K_aa - K_bb of doubles does not say
     if len(used) != 1 or set(given) & {"tilt", *NAMES} - set(used) - turned_too:
         raise MeanFieldError(

@@ -14,6 +14,7 @@ import numpy as np
 
 from meanfield.limits import require_memory, tick
 from meanfield.numeric.solvers import Run, checked
+from meanfield.numeric.vanishing import together
 from meanfield.results import MeanFieldError
 
 
@@ -43,7 +44,7 @@ def sweep(one: Callable[..., Run], swept: Mapping[str, Any], others: Mapping[str
     which = which.reshape(points)
     values: dict[str, np.ndarray] = {}
     diverged = np.zeros(points, dtype=np.int64)
-    runs = []
+    runs, beside = [], []
     for i, place in enumerate(places):
         tick()
         here = np.flatnonzero(which == i)
@@ -54,6 +55,7 @@ def sweep(one: Callable[..., Run], swept: Mapping[str, Any], others: Mapping[str
             kept = values.setdefault(name, np.full((points, part.shape[-1]), np.nan))
             kept[here] = part  # one point, or as many as there are here
         diverged[here] = run.diverged_at
+        beside.append((here, run.units))
     if any(run.quantities != runs[0].quantities for run in runs):
         raise MeanFieldError(
             f"J is finite at some values of {', '.join(swept)} and infinite at others; ask for quantities=('K',)."
@@ -63,5 +65,6 @@ def sweep(one: Callable[..., Run], swept: Mapping[str, Any], others: Mapping[str
     parameters = {names.get(k, k): a for k, a in arrays.items()}
     shaped = {n: v.reshape(*shape, v.shape[-1]) for n, v in values.items()}
     return replace(
-        runs[0], values=shaped, diverged_at=diverged.reshape(shape), lowered=lowered, parameters=parameters
-    )
+        runs[0], values=shaped, diverged_at=diverged.reshape(shape), lowered=lowered, parameters=parameters,
+        units=together(shaped, beside, shape),
+    )  # fmt: skip

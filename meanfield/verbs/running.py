@@ -131,8 +131,7 @@ def run(
             start=begin,
         )
         if apart:
-            V = found.values["V"] - 2 * found.values["K"] ** 2
-            found = replace(found, values=found.values | {"V": V})
+            found = found.changed("V", lambda values: values["V"] - 2 * values["K"] ** 2)
         positions.refuse_nothing_left(found, theory.block)
         return with_gradients(found, wanted, other) if back else found
     except InfiniteAverage:

@@ -60,7 +60,7 @@ class Lowered:
         points, 1 or depth - 1): of every later layer; homogeneous: σ's are the same in all of them.
         """
         repeats = homogeneous and not self.recursion.knows_layer
-        return self._layers(start, sigma[..., :1] if homogeneous else sigma, 1, depth, repeats, every_layer)
+        return self.follow(start, sigma[..., :1] if homogeneous else sigma, 1, depth, repeats, every_layer)
 
     def step(self, state: np.ndarray, sigma: np.ndarray, layer: int = 1) -> np.ndarray:
         """The state one layer further, of many points at once.
@@ -82,9 +82,11 @@ class Lowered:
          [ 1.439338 -0.551841]]
         """
         state, sigma = np.asarray(state, dtype=float), np.asarray(sigma, dtype=float)
-        return self._layers(state, sigma[..., None], layer, layer + 1, False, False)[0][:, 0]
+        return self.follow(state, sigma[..., None], layer, layer + 1, False, False)[0][:, 0]
 
-    def _layers(self, start, sigma, first: int, last: int, repeats: bool, every: bool):
+    def follow(self, start, sigma, first: int, last: int, repeats: bool, every: bool):
+        """The same from layer `first` on, to layer `last`; sigma: of the layers that are made, or of all of them;
+        repeats: whether a layer that changes nothing is followed by such layers."""
         return self.generated.follow(start, sigma, self.relative, first, last, repeats, every)
 
 

@@ -9,7 +9,7 @@ from meanfield.numeric.lowering import (
 )
 from meanfield.numeric.lowering.printing import code
 from meanfield.results import MeanFieldError
-from meanfield.symbolic.averages.chord import Chord, Rise
+from meanfield.symbolic.averages.chord import Chord, Rise, Turn
 from meanfield.symbolic.averages.common import Common
 from meanfield.symbolic.averages.groups import CHORD, PRODUCT, RISE, STRETCH, Group
 from meanfield.symbolic.averages.largest import Largest
@@ -62,7 +62,8 @@ def canonical(node: loops.Node):
         if isinstance(node, Rise):
             return Rise(node.args[0], K_aa, K_bb), node.args[1:3]
         if isinstance(node, Chord):
-            return Chord(node.args[0], K_aa, K_bb, distance, tilt), (*node.variances, node.apart, node.tilt)
+            kind = Turn if isinstance(node, Turn) else Chord
+            return kind(node.args[0], K_aa, K_bb, distance, tilt), (*node.variances, node.apart, node.tilt)
         own = sp.Tuple(*[P_POSITIVE[i] if p.is_positive else P[i] for i, p in enumerate(node.params)])
         return Stretch(node.args[0], K, distance, own), (node.variance, node.apart, *node.params)
     if isinstance(node, MaxProduct):

@@ -1,4 +1,4 @@
-"""How accurate `Chord` and `Rise` are in float64: against balls where averages close, else against a finer rule of
+"""How accurate `Chord`, `Turn` and `Rise` are in float64: against balls where averages close, else against a finer rule of
 another geometry: plain quotients in thirty digits, and conditional panels over correlations.
 """
 
@@ -19,7 +19,7 @@ from meanfield.numeric.lowering.stretches import FLOOR
 from meanfield.numeric.lowering.stretches import parts as stretch_parts
 from meanfield.numeric.quadrature import tables as quadrature
 from meanfield.numeric.quadrature.rules import gauss_legendre
-from meanfield.symbolic.averages.chord import Chord, Rise
+from meanfield.symbolic.averages.chord import Chord, Rise, Turn
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.averages.stretch import Stretch
 from meanfield.symbols import K, K_aa, K_bb, Z, distance
@@ -92,12 +92,13 @@ def _off(f, arguments, true: float, scale: float) -> float:
 def _true(node: Chord, A: float, B: float, apart: float, gap) -> float:
     _, product, slope = stretch_parts(Stretch(node.args[0], K, distance))
     (a,) = product.atoms(Average)
-    g = float(gap)
+    g, turns = float(gap), isinstance(node, Turn)
     if g * max(1.0, A, B) > 0.3 or not slope.atoms(Average) or slope.has(sp.oo):
         plan, factor = planes.plan(a), float(product.subs(a, 1))
         own = quadrature.gaussian_average(quadrature.squared(node.function), np.array([A, B]))
         other = factor * pair_check.average(plan, A, B, 1 - g, math.sqrt(g * (2 - g)), True)
-        return (float(own.sum()) - 2 * other) / apart
+        whole = 2 * math.sqrt(own[0]) * math.sqrt(own[1]) if turns else float(own.sum())
+        return (whole - 2 * other) / apart
     (b,) = slope.atoms(Average)
     plan, factor = planes.plan(b), float(slope.subs(b, 1))
     norms = 1 - float(2 * mp.sqrt(A) * mp.sqrt(B) * gap / apart)
@@ -113,11 +114,12 @@ def _true(node: Chord, A: float, B: float, apart: float, gap) -> float:
             u = low + (high - low) * (1 + node_at) / 2
             h = g * u * u
             total += weight * (high - low) * u * pair_check.average(plan, A, B, 1 - h, math.sqrt(h * (2 - h)), True)
-    return norms * _norms(node.function, A, B, planes.plan(a)) + (1 - norms) * factor * total
+    return norms * _norms(node.function, A, B, planes.plan(a), turns) + (1 - norms) * factor * total
 
 
-def _norms(f: sp.Expr, A: float, B: float, plan: planes.Plan) -> float:
-    """⟨((f(sx) - f(tx))/(s - t))²⟩ by plain quotients in thirty digits."""
+def _norms(f: sp.Expr, A: float, B: float, plan: planes.Plan, turns: bool) -> float:
+    """⟨((f(sx) - f(tx))/(s - t))²⟩ by plain quotients in thirty digits; turns: what is left of it beside the difference
+    of the roots of ⟨f²⟩."""
     p = pieces(f, Z[0])
     branches = [sp.lambdify(Z[0], e, [dict(mpmath_functions()), "mpmath"]) for e in p.exprs]
     with mp.workdps(45):
@@ -130,7 +132,7 @@ def _norms(f: sp.Expr, A: float, B: float, plan: planes.Plan) -> float:
                 width = min(mp.mpf(1), plan.step / (mp.mpf("2.7") * r))
                 places = [k / r] + [k / r + sign * width * 2**i for i in range(40) for sign in (-1, 1)]
                 edges |= {x for x in places if abs(x) < reach}
-        ordered, total = sorted(edges), mp.mpf(0)
+        ordered, total, squares = sorted(edges), mp.mpf(0), [mp.mpf(0), mp.mpf(0)]
         x, w = (list(map(mp.mpf, v.tolist())) for v in gauss_legendre(14))
 
         def value(z):
@@ -140,5 +142,9 @@ def _norms(f: sp.Expr, A: float, B: float, plan: planes.Plan) -> float:
             half = (high - low) / 2
             for u, v in zip(x, w):
                 at = low + half * (1 + u)
-                total += v * half * mp.exp(-at * at / 2) * ((value(s * at) - value(t * at)) / (s - t)) ** 2
-        return float(total / mp.sqrt(2 * mp.pi)) if s != t else 0.0
+                weight, one, other = v * half * mp.exp(-at * at / 2), value(s * at), value(t * at)
+                total += weight * ((one - other) / (s - t)) ** 2 if s != t else 0
+                squares = [q + weight * h**2 for q, h in zip(squares, (one, other))]
+        if turns and s != t:
+            total -= ((mp.sqrt(squares[0]) - mp.sqrt(squares[1])) / (s - t)) ** 2
+        return float(total / mp.sqrt(2 * mp.pi))

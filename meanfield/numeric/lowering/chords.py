@@ -1,10 +1,11 @@
-"""Float64 `Chord` and `Rise`: how far f moves two Gaussians of different variances apart, with all its digits.
+"""Float64 `Chord`, `Turn` and `Rise`: how far f moves two Gaussians of different variances apart, with all its digits.
 
 The share of norms is a mean over one Gaussian of a squared difference quotient: panels end where either argument meets
 a kink, and where the two are close the quotient is a Gauss mean of f′ between them. The share of directions is the mean
 of ⟨f′f′⟩ over correlations, in the root of 1 - c as for one norm. There a kink off 0, which the two inputs meet at
 different places, leaves a layer as wide as these are apart: panels double from it outwards. Far apart in angle it is
-the difference of averages. `chord_check` measures the error.
+the difference of averages. A turn has another share of norms, ⟨(√(b/a) q - (a - b)/((s - t)√(ab)) f(tx))²⟩ with the
+same quotient q. Of an even f opposite inputs are the same one. `chord_check` measures the error.
 """
 
 from __future__ import annotations
@@ -18,18 +19,20 @@ from meanfield.numeric.lowering.stretches import parts as stretch_parts
 from meanfield.numeric.quadrature import branches
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.results import MeanFieldError
-from meanfield.symbolic.averages.chord import Chord, Rise
-from meanfield.symbolic.averages.node import Average, average
-from meanfield.symbolic.averages.stretch import Stretch
-from meanfield.symbols import K, Z, distance
+from meanfield.symbolic.averages.chord import Chord, Rise, Turn, rise
+from meanfield.symbolic.averages.node import Average, Integrand, average
+from meanfield.symbolic.averages.stretch import Stretch, essential
+from meanfield.symbols import K, K_aa, K_bb, Z, distance
 
 SHORT = 0.1  # of f's own scale: up to this width four nodes give the mean of f′
 LAYER = 12.0  # a layer of width v is e^{-v²/4g} at 1 - c = g, 0 for a double below (v/12)²
 THIN = 1e-6  # thinnest layer of a kink that the mean sees, in (1 - c)^{1/3}: it is as deep as it is wide
 OCTAVE = 1.5  # of variances: over such a segment eight nodes give the mean of d⟨f⟩/dK
+GROWN = ("R", "S")  # the tables of a rise
 STEPS = 8  # segments; variances further from each other leave a difference its digits
 NOTES: dict[type, str] = {
     Chord: "one Gaussian for the share of norms, the mean of slopes over correlations for that of directions",
+    Turn: "one Gaussian for what norms turn, the mean of slopes over correlations for what directions do",
     Rise: "the mean of the slope over a short segment, else the difference quotient",
 }
 
@@ -52,7 +55,24 @@ def parts(node: Chord | Rise) -> tuple[sp.Expr, ...]:
             f"The distance of two inputs of unequal norms through {f} was asked for, which has a branch point; it is "
             "derived, but not compiled: ask for K_aa, K_bb and K_ab.".replace("_z", "z")
         )
-    return stretch_parts(Stretch(node.args[0], K, distance))
+    if not isinstance(node, Turn):
+        return stretch_parts(Stretch(node.args[0], K, distance))
+    h = _moving(f)
+    found: tuple[sp.Expr, ...] = stretch_parts(Stretch(Integrand(h), K, distance))
+    grown = _grown(node)
+    own = (average(node.square, K), *found[1:], *([grown] if isinstance(grown, Rise) else []))
+    return own if h == f else (*own, average(h, K))
+
+
+def _grown(node: Turn) -> sp.Expr:
+    """What a Turn knows of (⟨f²⟩ - ⟨f²⟩)/(A - B) but for a factor: a `Rise`, or 1."""
+    return rise(node.square, K_aa, K_bb).as_independent(Rise)[1]
+
+
+def _moving(f: sp.Expr) -> sp.Expr:
+    """f without what is constant beside it."""
+    factor, rest = essential(f)
+    return factor * rest
 
 
 def text(node: Chord | Rise, name: str, used: list[str]) -> str:
@@ -62,10 +82,30 @@ def text(node: Chord | Rise, name: str, used: list[str]) -> str:
         if slope.is_number:
             return f"def {name}(A, B, *tables):\n    return {float(slope)!r}\n"
         return _RISE.format(name=name, value=used[0], slope=used[1], nodes=_nodes(8), octave=OCTAVE, steps=STEPS)
-    second, product, slope = used
-    return _along(node, name) + _across(node, name, slope) + _WHOLE.format(
-        name=name, second=second, product=product, faint=FAINT, close=CLOSE, rate=_rate(node.function)
-    )
+    second, product, slope, *more = used
+    turns, moving = isinstance(node, Turn), _moving(node.function)
+    whole = _along(node, name) + _across(node, name, slope)
+    opposite = "gap > 1.0" if average(Z[0] * moving, K) == 0 else "False"
+    far = f"return ({second}(A, T) + {second}(B, T) - 2.0 * q) / apart"
+    norms, tables = f"{name}_along(s, t, between)", ["T"]
+    if turns:
+        constant = node.function - moving
+        if constant != 0:  # ⟨f f⟩ of f = h + constant
+            mean, tables = more.pop(), ["T", "M"]
+            far = f"q += {float(constant)!r} * ({mean}(A, M) + {mean}(B, M) + {float(constant)!r})\n        " + far
+        far = far.replace(f"{second}(A, T) + {second}(B, T)", "2.0 * one * other")
+        own = _grown(node)
+        held = GROWN[: len(parts(own))] if isinstance(own, Rise) else ()
+        grown = f"{more[0]}({', '.join(('A', 'B', *held))})" if isinstance(own, Rise) else "1.0"
+        grown = f"{float(rise(node.square, K_aa, K_bb).as_independent(Rise)[0])!r} * {grown}"
+        tables[1:1] = held
+        norms = f"{name}_along(s, t, between, one, other, {grown} * (s + t))"
+        whole += _SIZES.format(name=name, second=second)
+    return whole + _WHOLE.format(
+        name=name, product=product, faint=FAINT, close=CLOSE, rate=_rate(node.function), opposite=opposite, far=far,
+        norms=norms, tables=", ".join(tables), sizes=f"one, other = {name}_sizes(A, B, T)" if turns else "pass",
+        nothing="not one * other > 0.0" if turns else "False",
+    )  # fmt: skip
 
 
 _RISE = """def {name}(A, B, T, U):
@@ -111,8 +151,14 @@ def _along(node: Chord, name: str) -> str:
     arrays = {"X": list(map(float, x)), "W": list(map(float, w)), "B": [float(b) for b in p.breaks] or [0.0]}
     head = "".join(f"{name}_{k} = np.array({v!r})\n" for k, v in (arrays | {"P": points}).items())
     functions = planes.function_text(f, f"{name}_f") + planes.function_text(p.diff().expr, f"{name}_d")
+    turned = isinstance(node, Turn)
+    value = "share * {0} - less * {1}_f({2}t * x)" if turned else "{0}"
     return f"{head}\n\n{functions}" + _ALONG.format(
         name=name,
+        more=", one, other, grown" if turned else "",
+        before=_SHARES if turned else "",
+        right=value.format(f"{name}_quotient(x, s, t, apart)", name, ""),
+        left=value.format(f"{name}_quotient(-x, s, t, apart)", name, "-"),
         nodes=_nodes(4),
         short=SHORT * min(1.0, plan.step),
         step=1.5 * plan.step,
@@ -134,8 +180,8 @@ _ALONG = """def {name}_quotient(x, s, t, apart):
     return total * x
 
 
-def {name}_along(s, t, apart):
-    X, W, P = {name}_X, {name}_W, {name}_P
+def {name}_along(s, t, apart{more}):
+{before}    X, W, P = {name}_X, {name}_W, {name}_P
     n = P.shape[0]
     points, scales, edges = np.empty(2 * n), np.empty(2 * n), np.empty(1000)
     for k in range(n):
@@ -148,11 +194,16 @@ def {name}_along(s, t, apart):
         half = 0.5 * (edges[i + 1] - edges[i])
         for k in range(X.shape[0]):
             x = edges[i] + half * (1.0 + X[k])
-            right, left = {name}_quotient(x, s, t, apart), {name}_quotient(-x, s, t, apart)
+            right, left = {right}, {left}
             total += W[k] * half * math.exp(-0.5 * x * x) * (right * right + left * left)
     return total * 0.3989422804014327
 
 
+"""
+
+
+_SHARES = """    # of √(b/a) f(sx) - √(a/b) f(tx) per s - t; grown: (a² - b²)/(s - t)
+    share, less = math.sqrt(other / one), grown / ((one + other) * math.sqrt(one * other))
 """
 
 
@@ -207,23 +258,35 @@ _LAYERS = """def {name}_layer(s, t, apart):
 
 
 """
-_WHOLE = """def {name}(A, B, apart, tilt, T):
+_WHOLE = """def {name}(A, B, apart, tilt, {tables}):
     A, B = max(A, 1e-290), max(B, 1e-290)
     s, t = math.sqrt(A), math.sqrt(B)
     norms, turns = math.sin(tilt) ** 2, _cos(tilt) ** 2
     gap = min(0.5 * turns * apart / (s * t), 2.0)
+    {sizes}
+    if {nothing}:
+        return 0.0
+    if {opposite}:  # an even function does not tell z from -z
+        gap = 2.0 - gap
+        turns = 2.0 * s * t * gap / apart
     near = gap * max(1.0, max(A, B) * {rate!r})
     if gap > {faint!r} and near > {close!r}:
         q = {product}(A, s * t * (1.0 - gap), B, gap * (2.0 - gap))
-        return ({second}(A, T) + {second}(B, T) - 2.0 * q) / apart
+        {far}
     between = math.sin(tilt) * math.sqrt(apart)
-    total = norms * {name}_along(s, t, between) if norms > 0.0 else 0.0
+    total = norms * {norms} if norms > 0.0 else 0.0
     if turns > 0.0:
         total += turns * {name}_across(A, B, s, t, between, gap, near)
     return total
 """
+_SIZES = """def {name}_sizes(A, B, T):
+    # the roots of ⟨f²⟩
+    return math.sqrt(max({second}(A, T), 0.0)), math.sqrt(max({second}(B, T), 0.0))
+
+
+"""
 
 
 def _product(node: Chord) -> Average:
-    (found,) = stretch_parts(Stretch(node.args[0], K, distance))[1].atoms(Average)
+    (found,) = stretch_parts(Stretch(Integrand(_moving(node.function)), K, distance))[1].atoms(Average)
     return found

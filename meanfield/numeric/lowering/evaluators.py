@@ -33,7 +33,7 @@ from meanfield.numeric.lowering.stretches import parts as stretch_parts
 from meanfield.numeric.lowering.stretches import text as stretch_text
 from meanfield.numeric.quadrature.sphere import sphere_value
 from meanfield.results import MeanFieldError
-from meanfield.symbolic.averages.chord import Chord, Rise
+from meanfield.symbolic.averages.chord import Chord, Rise, Turn
 from meanfield.symbolic.averages.common import Common
 from meanfield.symbolic.averages.groups import RADIAL, Group
 from meanfield.symbolic.averages.largest import Largest
@@ -171,7 +171,8 @@ class Functions:
 
     def _two_norms(self, shape: Chord | Rise) -> None:
         used = [self.of(part) for part in chords.parts(shape)]
-        name = self.names[shape] = f"{'rise' if isinstance(shape, Rise) else 'chord'}_{len(self.names)}"
+        kind = "rise" if isinstance(shape, Rise) else "turn" if isinstance(shape, Turn) else "chord"
+        name = self.names[shape] = f"{kind}_{len(self.names)}"
         tabled = [t for u in used for t in self.table(u)]
         text = chords.text(shape, name, used)
         tables = [self.arrays[t[:-1].replace("[", "")] for t in tabled]

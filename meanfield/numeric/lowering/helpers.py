@@ -53,11 +53,12 @@ HELPERS = ELEMENTARY | {
     "_sine2": """def _sine2(a, ab, b):
     # 1 - c^2 of three covariances
     s = a * b
-    if 0.0 < s < math.inf:
+    if 1e-270 < s < math.inf:
         return min(_det(a, b, ab) / s, 1.0)
-    if not s > 0.0:
+    root = math.sqrt(a) * math.sqrt(b)
+    if not root > 0.0:
         return 1.0
-    c = ab / math.sqrt(a) / math.sqrt(b)
+    c = ab / root
     return max(1.0 - c * c, 0.0)
 """,
     "_of_gap": """def _of_gap(gap):

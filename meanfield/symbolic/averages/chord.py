@@ -1,9 +1,11 @@
-r"""Two Gaussians of different variances: `Chord`, how much f moves them apart, ⟨(f(z_a) - f(z_b))²⟩/⟨(z_a - z_b)²⟩, and
-`Rise`, (⟨f⟩_A - ⟨f⟩_B)/(A - B).
+r"""Two Gaussians of different variances: `Chord`, how much f moves them apart, ⟨(f(z_a) - f(z_b))²⟩/⟨(z_a - z_b)²⟩;
+`Turn`, the share of directions in it; and `Rise`, (⟨f⟩_A - ⟨f⟩_B)/(A - B).
 
 With s = √A, t = √B the distance is (s - t)² + 2st(1 - c): a share w of norms and one of directions. So is that of f's,
 ⟨(f(sx) - f(tx))²⟩ + 2st ∫_c^1 ⟨f′f′⟩ dc′ by Price's theorem: the chord is w⟨((f(sx) - f(tx))/(s - t))²⟩ + (1 - w)(mean
-of ⟨f′f′⟩ over the correlations from c to 1), in which nothing cancels. Source: derived here.
+of ⟨f′f′⟩ over the correlations from c to 1), in which nothing cancels. With a² = ⟨f(sx)²⟩, b² = ⟨f(tx)²⟩ the distance
+of f's is (a - b)² + 2(ab - ⟨f f⟩), and the second share, too, is a sum of positive terms: 2(ab - ⟨f(sx) f(tx)⟩) =
+⟨(√(b/a) f(sx) - √(a/b) f(tx))²⟩ in the place of ⟨(f(sx) - f(tx))²⟩. Source: derived here.
 """
 
 from __future__ import annotations
@@ -85,6 +87,34 @@ class ChordSquare(Chord):
     is_ratio = False
 
 
+class Turn(Chord):
+    """2(√⟨f²⟩_A √⟨f²⟩_B - ⟨f f⟩)/apart over Gaussians of variances A, B with ⟨(z_a - z_b)²⟩ = apart: the share of
+    directions in what f moves them apart. Build it with `turn`."""
+
+    def definition(self) -> sp.Expr:
+        if self.is_ratio and self.apart == 0:
+            return self.slope
+        one, other = (average(self.square, v) for v in self.variances)
+        whole = 2 * (sp.sqrt(one) * sp.sqrt(other) - self.product)
+        return whole / self.apart if self.is_ratio else whole
+
+    def _sympystr(self, printer):
+        return printer.parenthesize(self.definition(), PRECEDENCE["Mul"])
+
+    def _latex(self, printer, exp=None):
+        text = rf"\left( {printer._print(self.definition())} \right)"
+        return text if exp is None else rf"{text}^{{{exp}}}"
+
+    def separation(self) -> sp.Expr:
+        return TurnSquare(*self.args)
+
+
+class TurnSquare(Turn):
+    """2(√⟨f²⟩_A √⟨f²⟩_B - ⟨f f⟩) itself."""
+
+    is_ratio = False
+
+
 class Rise(sp.Expr):
     """(⟨f⟩_A - ⟨f⟩_B)/(A - B), ∂⟨f⟩/∂A where A = B. Build it with `rise`."""
 
@@ -147,6 +177,22 @@ def chord(f: sp.Expr, A: sp.Expr, B: sp.Expr, apart: sp.Expr, tilt: sp.Expr) -> 
         return constant**2
     body, params = as_body(f)
     return constant**2 * Chord(body, A, B, apart, tilt, params)
+
+
+def turn(f: sp.Expr, A: sp.Expr, B: sp.Expr, apart: sp.Expr, tilt: sp.Expr) -> sp.Expr:
+    """The node; factors are taken out (a constant beside f turns it, too).
+
+    >>> from meanfield.symbols import K_aa, K_bb, Z, distance, tilt
+    >>> turn(3 * Z[0], K_aa, K_bb, distance, tilt)
+    9*cos(tilt)**2
+    """
+    constant, f = f.as_independent(Z[0], as_Add=False)
+    if not f.has(Z[0]):
+        return sp.S.Zero
+    if f == Z[0]:
+        return constant**2 * sp.cos(tilt) ** 2
+    body, params = as_body(f)
+    return constant**2 * Turn(body, A, B, apart, tilt, params)
 
 
 def rise(f: sp.Expr, A: sp.Expr, B: sp.Expr) -> sp.Expr:

@@ -16,7 +16,7 @@ import sympy as sp
 from meanfield.functions.piecewise import Pieces, pieces
 from meanfield.functions.series.taylor import fractional
 from meanfield.results import MeanFieldError
-from meanfield.symbolic.averages.chord import chord, rise
+from meanfield.symbolic.averages.chord import chord, rise, turn
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.averages.stretch import stretch
 from meanfield.symbols import D0, J0, J, K, K_aa, K_ab, K_bb, Theta, Z, distance, tilt
@@ -37,7 +37,8 @@ class Gaussian:
 
     cov: ⟨z_p z_q⟩; grams: field → Σ_j ⟨∂_j z_p ∂_j z_q⟩, the sum over what the field differentiates by; apart: of two
     positions, ⟨(z_a - z_b)²⟩ as a multiple of its value `distance` at the block's start, where it is carried; lean:
-    ⟨z_a² - z_b²⟩/√distance, None or 0 where both have one variance.
+    ⟨z_a² - z_b²⟩/√distance, None or 0 where both have one variance; turned: the share of directions in `apart`,
+    2(sd(z_a) sd(z_b) - ⟨z_a z_b⟩), carried beside `lean` and made of positive terms as it is.
     """
 
     positions: int
@@ -45,6 +46,7 @@ class Gaussian:
     grams: dict[str, Exprs] = field(default_factory=dict)
     apart: sp.Expr | None = None
     lean: sp.Expr | None = None
+    turned: sp.Expr | None = None
 
     def variance(self, p: int) -> sp.Expr:
         return self.cov[p]
@@ -61,22 +63,28 @@ class Gaussian:
             return self.over(p, q)
         if not self.lean:
             return self.cov[p], self.cov[p] - self.apart / 2, self.cov[q]
+        assert self.turned is not None
         a, b = self.cov[p], self.cov[q]
-        return a, sp.sqrt(a) * sp.sqrt(b) - self.apart * sp.cos(self.tilt()) ** 2 / 2, b
+        return a, sp.sqrt(a) * sp.sqrt(b) - self.turned / 2, b
 
     def tilt(self) -> sp.Expr:
-        """The angle whose sine is (sd(z_a) - sd(z_b))/√⟨(z_a - z_b)²⟩."""
-        assert self.apart is not None and self.lean is not None
-        sine = self.lean / (sp.sqrt(self.cov[0]) + sp.sqrt(self.cov[1])) / sp.sqrt(per(self.apart, distance))
-        return tilt if sine == sp.sin(tilt) else sp.asin(sine)
+        """The angle whose sine is (sd(z_a) - sd(z_b))/√⟨(z_a - z_b)²⟩, by the two shares of the distance: near ±π/2 its
+        sine does not tell it."""
+        assert self.lean is not None and self.turned is not None
+        norms = self.lean / (sp.sqrt(self.cov[0]) + sp.sqrt(self.cov[1]))
+        if norms == sp.sin(tilt) and self.turned == distance * sp.cos(tilt) ** 2:
+            return tilt
+        return sp.atan2(norms, sp.sqrt(per(self.turned, distance)))
 
     def map(self, function) -> Gaussian:
-        """`function(field or "K", entry, expression)` applied to every entry ("apart", "lean" at the entry of both)."""
+        """`function(field or "K", entry, expression)` applied to every entry ("apart", "lean" and "turned" at the entry
+        of both)."""
 
         def each(name: str, entries: Exprs) -> Exprs:
             return tuple(function(name, pq, e) for pq, e in zip(pairs(self.positions), entries))
 
-        both = [None if e is None else function(n, (0, 1), e) for n, e in (("apart", self.apart), ("lean", self.lean))]
+        of_both = (("apart", self.apart), ("lean", self.lean), ("turned", self.turned))
+        both = [None if e is None else function(n, (0, 1), e) for n, e in of_both]
         return Gaussian(self.positions, each("K", self.cov), {n: each(n, g) for n, g in self.grams.items()}, *both)
 
 
@@ -156,7 +164,8 @@ class Coordinate:
         a, b = self.scales
         if self.is_linear and a != b:
             self._require_one_norm()
-            return a * b * law.apart * sp.cos(law.tilt()) ** 2
+            assert law.turned is not None
+            return a * b * law.turned
         A, B, _ = law.cov
         return a**2 * law.apart * chord(self._shared(), A, B, law.apart, law.tilt())
 
@@ -170,6 +179,21 @@ class Coordinate:
             return sp.S.Zero
         square = pieces(self._shared(), Z[0]).map(lambda e: e**2).expr
         return a**2 * law.lean * rise(square, *law.cov[:2])
+
+    def turned(self) -> sp.Expr:
+        """2(sd(x_a) sd(x_b) - ⟨x_a x_b⟩), sd the root of the second moment."""
+        law, (a, b) = self.law, self.scales
+        assert law.apart is not None and law.turned is not None
+        if not law.lean:
+            return self.apart()
+        if self.is_linear:
+            return a * b * law.turned
+        A, B, _ = law.cov
+        return a**2 * law.apart * turn(self._shared(), A, B, law.apart, law.tilt())
+
+    def norms(self) -> sp.Expr:
+        """(sd(x_a) - sd(x_b))/√distance."""
+        return self.lean() / (sp.sqrt(self.moment(0, 0)) + sp.sqrt(self.moment(1, 1)))
 
     def _shared(self) -> sp.Expr:
         """f, where both positions have the same function, up to a constant factor that they have, too."""

@@ -124,6 +124,15 @@ class Gated(Coordinate):
             moved += u.lean * phi.lean() * distance / 2
         return self.scales[0] ** 2 * moved
 
+    def turned(self) -> sp.Expr:
+        """√(UM) √(U′M′) - U_ab M_ab, twice, by what u and φ(v) turn."""
+        u, phi = self.value, self._phi
+        assert u is not None and u.turned is not None
+        if not u.lean:
+            return self.apart()
+        size = sp.sqrt(self._u(0, 0)) * sp.sqrt(self._u(1, 1))
+        return self.scales[0] ** 2 * (u.turned * phi.moment(0, 1) + size * phi.turned())
+
     def lean(self) -> sp.Expr:
         assert self.value is not None
         if not self.value.lean:

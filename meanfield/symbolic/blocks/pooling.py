@@ -136,6 +136,10 @@ class Pooled(Coordinate):
             raw = raw - m * self.mean(q) - n * self.mean(p) + m * n
         return scale * raw
 
+    def turned(self) -> sp.Expr:
+        """By difference: of a function of several nodes no positive form is derived."""
+        return self.apart() - distance * self.norms() ** 2 if self.law.lean else self.apart()
+
     def lean(self) -> sp.Expr:
         """⟨f_a² - f_b²⟩/√distance."""
         law = self.law

@@ -46,6 +46,7 @@ from meanfield.symbols import (
     tilt,
 )
 
+_ROUNDING = sp.Rational(1, 2**53)
 _FIRST = sigma_w**2 * Q0 + sigma_b**2
 
 
@@ -244,13 +245,13 @@ def unequal_norms(block: Block) -> Recursion:
     - √K_bb)/√distance says which share of it is one of norms (sin²) and of directions (cos²): nothing is lost where the
     inputs come together.
     """
-    one, both = (sp.S.Zero, sp.S.Zero, sp.S.One), (distance, sp.sin(tilt) * (sp.sqrt(K_aa) + sp.sqrt(K_bb)))
+    turned, roots = distance * sp.cos(tilt) ** 2, sp.sqrt(K_aa) * sp.sqrt(K_bb)
+    one, both = (sp.S.Zero, sp.S.Zero, sp.S.One), (distance, sp.sin(tilt) * (sp.sqrt(K_aa) + sp.sqrt(K_bb)), turned)
     own, between = _pair_state()[:2], _pair_state()[2:]
     apart = variable(distance, 2 * sigma_w**2 * Q0 * (1 - c0))
     start = [*own, variable(tilt, sp.S.Zero), apart, *between, variable(J_ab, sp.S.One)]
-    turned, roots = distance * sp.cos(tilt) ** 2, sp.sqrt(K_aa) * sp.sqrt(K_bb)
-    # cos(tilt) near tilt = ±π/2 is known to tan(tilt) roundings only: of very unequal norms K_ab knows itself better
-    nearer = ((K_ab, roots - turned / 2, distance * sp.Abs(sp.cos(tilt)) < 2 * roots),)
+    # cos(tilt) is known to a rounding of tilt, which may be ±π/2: of very unequal norms K_ab knows itself better
+    nearer = ((K_ab, roots - turned / 2, distance * (sp.Abs(sp.cos(tilt)) + _ROUNDING) < 2 * roots),)
     try:
         walk, values, *before = _trained(block, _COV, {"J": one, "Theta": (sp.S.Zero, sp.S.Zero, Theta_ab)}, *both)
     except OpenTangent:

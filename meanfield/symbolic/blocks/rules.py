@@ -23,7 +23,7 @@ from meanfield.functions.piecewise import pieces
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.coordinate import Coordinate, Gaussian, composed, gaussian, holds_state
 from meanfield.symbolic.blocks.walk import OpenTangent, Walk, refusal, rule
-from meanfield.symbols import Z
+from meanfield.symbols import Z, distance
 
 
 @rule(Sequential)
@@ -54,6 +54,8 @@ def _dense(block: Dense, x: Coordinate, walk: Walk) -> Coordinate:
             return w**2 * x.apart()
         if name == "lean":
             return w**2 * x.lean()
+        if name == "turned":
+            return w**2 * x.turned() + _turned_by_bias(w, b, x)
         pushed = walk.tangent(x, name, *pq)
         if pushed == sp.oo:
             return sp.oo
@@ -63,6 +65,26 @@ def _dense(block: Dense, x: Coordinate, walk: Walk) -> Coordinate:
         return w**2 * (pushed + own) + variance(*pq)
 
     return gaussian(x.law.map(fresh))
+
+
+def _turned_by_bias(w: sp.Expr, b: sp.Expr, x: Coordinate) -> sp.Expr:
+    """What a bias that both inputs share turns two coordinates of different norms by: b² and w²⟨x²⟩ add up to other
+    ratios at either of them."""
+    if b == 0 or not x.law.lean:
+        return sp.S.Zero
+    A, B = x.moment(0, 0), x.moment(1, 1)
+    both = sp.sqrt(w**2 * A + b**2) * sp.sqrt(w**2 * B + b**2) + w**2 * sp.sqrt(A) * sp.sqrt(B) + b**2
+    return 2 * distance * (w * b * x.norms()) ** 2 / both
+
+
+def _turned_by_skip(one: Gaussian, other: Gaussian, strength: sp.Expr) -> sp.Expr:
+    """What two independent Gaussians, added with strengths 1 and μ, turn beside what each of them does."""
+    if strength == 0 or not (one.lean or other.lean):
+        return sp.S.Zero
+    (A, B), (C, D) = (tuple(map(sp.sqrt, law.cov[:2])) for law in (one, other))
+    across = A * other.lean / (C + D) - C * one.lean / (A + B)
+    whole = sp.sqrt(A**2 + strength**2 * C**2) * sp.sqrt(B**2 + strength**2 * D**2)
+    return 2 * distance * (strength * across) ** 2 / (whole + A * B + strength**2 * C * D)
 
 
 def _source_moment(source: tuple[sp.Expr, ...], x: Coordinate, p: int, q: int) -> sp.Expr:
@@ -174,6 +196,8 @@ def _residual(block: Residual, x: Coordinate, walk: Walk) -> Coordinate:
     grams = {name: added(new.grams[name], old.grams[name]) for name in new.grams}
     pairs_of = ((new.apart, old.apart), (new.lean, old.lean))
     both = [None if a is None or b is None else a + strength**2 * b for a, b in pairs_of]
+    if new.turned is not None and old.turned is not None:
+        both.append(new.turned + strength**2 * old.turned + _turned_by_skip(new, old, strength))
     return gaussian(Gaussian(x.positions, added(new.cov, old.cov), grams, *both))
 
 

@@ -104,12 +104,18 @@ class Walk:
         """The same coordinate, each long variance and tangent of its z known by a name."""
 
         # two inputs of one norm, and any two of a batch, share what belongs to each
+        known_apart: list[sp.Expr] = []
         same = x.positions == 2 and (bool(self.kind) or (x.law.apart is not None and not x.law.lean))
 
         def name(letter: str, pq: tuple[int, int], e: sp.Expr) -> sp.Expr:
-            if letter == "apart":
-                index = 1 + sum(s.name.startswith("stretch[") for s, _ in self.lets)
-                return distance * self._let(f"stretch[{index}]", per(e, distance), nonnegative=True)
+            if letter in ("apart", "turned"):
+                if e == x.law.apart and letter == "turned":
+                    return distance * per(known_apart[0], distance)
+                stem = "stretch" if letter == "apart" else "turn"
+                index = 1 + sum(s.name.startswith(f"{stem}[") for s, _ in self.lets)
+                found = distance * self._let(f"{stem}[{index}]", per(e, distance), nonnegative=True)
+                known_apart.append(found)
+                return found
             if letter == "lean":
                 index = 1 + sum(s.name.startswith("lean[") for s, _ in self.lets)
                 return e if e in (0, x.law.lean) and not e.has(Rise) else self._let(f"lean[{index}]", e)
@@ -193,7 +199,7 @@ class Walk:
         back = {z: z / s for z, s in zip(Z, x.scales)}
 
         def scaled(name: str, pq: tuple[int, int], e: sp.Expr) -> sp.Expr:
-            if name == "lean" or (name == "apart" and x.law.lean):
+            if name in ("lean", "turned") or (name == "apart" and x.law.lean):
                 return getattr(x, name)()
             if name in ("K", "apart"):
                 return tidy(x.scales[pq[0]] * x.scales[pq[1]] * e)

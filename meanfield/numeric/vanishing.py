@@ -1,0 +1,239 @@
+"""Layers at which K falls out of the doubles: the same layers in other units.
+
+Where no bias holds it, K of an ordered phase falls by a factor a layer, and so do K_ab, distances, Theta, while their
+quotients c and γ go on. There the map is homogeneous: with all variances λ times as large, all of the next layer are,
+V = O(K²) λ² times. So the layers are followed from a state in which K is multiplied by a power of two, again and again,
+and the power is kept beside. Whether a map is homogeneous is asked of a layer at both scales; where it is not (φ = z²),
+the layer from which K is lost is known, and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from meanfield.limits import tick
+from meanfield.numeric.lowering.assembly import Lowered
+from meanfield.quantities import QUANTITIES
+
+SMALLEST = 1e-290  # of a K whose digits are all there
+PRODUCT = 1e-145  # of two whose product has them
+LOW, UNIT, LEAST = -450, -200, -500  # exponents of K: below the first it is brought to the second, and stays above the last
+ALIKE = 1e-12  # between a layer and the same one in other units
+LAYERS = 4096  # at a time
+LN2 = math.log(2)
+_DEGREES = dict.fromkeys(("K", "K_aa", "K_bb", "K_ab", "distance", "Theta", "Theta_ab", "D0", "D_J", "F_J"), 1)
+_DEGREES |= dict.fromkeys(("J", "J0", "J_ab", "c_J", "tilt", "J1_J", "G_z"), 0)
+
+
+def degree(name: str) -> int | None:
+    """The power of λ that a quantity is multiplied by where K is multiplied by λ; None of what is not known here."""
+    base = name.partition("[")[0]
+    if base in ("G_w", "G_b"):
+        return 1 if base == "G_w" else 0
+    if base in _DEGREES:
+        return _DEGREES[base]
+    found = QUANTITIES.get(base)
+    return sum(power * _DEGREES[mean] for mean, power in found.over) if found is not None and found.over else None
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """A run in units in which K does not underflow.
+
+    values: by key, as a run's; exponent (…, layers): K is its value here times 2 to this power; below (…): the first
+    layer at which K < SMALLEST, 0 of none; lost (…): the same where nothing is known of quotients from there on.
+    """
+
+    values: dict[str, np.ndarray]
+    exponent: np.ndarray
+    below: np.ndarray
+    lost: np.ndarray
+
+    def at(self, name: str, layers: np.ndarray) -> np.ndarray:
+        """Values, NaN where they are lost."""
+        gone = (self.lost[..., None] > 0) & (layers >= self.lost[..., None])
+        return np.where(gone, np.nan, self.values[name])
+
+
+def units(
+    lowered: Lowered, begin: np.ndarray, sigma: np.ndarray, depth: int, constant: bool, out: np.ndarray,
+    diverged: np.ndarray, every: bool, shape: tuple[int, ...],
+) -> Units | None:  # fmt: skip
+    """What `out`, a run from `begin`, misses where K, or products of two of them, underflow; None where they do not.
+    `out` becomes what is known so. sigma (parameters, points, 1 or
+    depth - 1): of the later layers; constant: whether they are the same in all of them; shape: that of the points."""
+    state = lowered.recursion.state
+    norms = [i for i, v in enumerate(state) if v.name in ("K", "K_aa", "K_bb")]
+    if not norms:
+        return None
+    degrees = [degree(v.name) for v in state]
+    divided = lowered.recursion.readout or any(
+        d is None or d > 1 or v.name.startswith("G_w") for d, v in zip(degrees, state)
+    )
+    least = SMALLEST if not divided else PRODUCT
+    small = (diverged == 0) & (out[:, -1, norms].min(axis=1) < least) & (begin[:, norms].min(axis=1) >= SMALLEST)
+    if not small.any():
+        return None
+    who = np.flatnonzero(small)
+    points, layers = out.shape[:2]
+    held, exponent = out.copy(), np.zeros((points, layers))
+    below, lost = np.zeros(points, np.int64), np.zeros(points, np.int64)
+    walk = _Walk(lowered, norms, sigma[:, who], constant, begin[who].copy())
+    walk.done[:] = not divided  # where nothing is divided by K
+    while walk.layer < depth and not walk.done.all():
+        tick()
+        walk.go(min(walk.length, depth - walk.layer))
+        part, first = walk.part, walk.first
+        for k in np.flatnonzero(walk.here):
+            p = who[k]
+            if every:
+                held[p, first : first + part.shape[1]] = part[k]
+                exponent[p, first : first + part.shape[1]] = walk.before[k]
+            elif walk.layer == depth:
+                held[p, 0], exponent[p, 0] = part[k, -1], walk.before[k]
+    for k in np.flatnonzero(walk.done):
+        rows = out[who[k], :, norms].min(axis=0) if every else None
+        search = lowered, norms, begin[who[k]], sigma[:, who[k]], constant, depth, rows
+        below[who[k]] = _first(*search, SMALLEST)
+        if walk.lost[k]:
+            lost[who[k]] = _first(*search, PRODUCT if len(norms) > 1 else SMALLEST)
+    going = who[~walk.done]
+    below[going] = walk.below[~walk.done]
+    for i, (v, d) in enumerate(zip(state, degrees)):
+        if d:
+            power = d * exponent[going]
+            own = held[going, :, i]
+            out[going, :, i] = own + LN2 * power if v.carry.relative else np.ldexp(own, power.astype(int))
+        else:
+            out[going, :, i] = held[going, :, i]
+    return Units(
+        {v.key: held[:, :, i].reshape(*shape, layers) for i, v in enumerate(state)},
+        exponent.reshape(*shape, layers),
+        below.reshape(shape),
+        lost.reshape(shape),
+    )
+
+
+def _first(
+    lowered: Lowered, norms, begin, sigma, constant: bool, depth: int, rows: np.ndarray | None, least: float
+) -> int:
+    """The first layer at which K of one point is below `least`, 0 of none; rows: K of all layers, where they are
+    known."""
+    if rows is not None:
+        return int((rows < least).any() * (1 + np.argmax(rows < least)))
+
+    def small(layer: int) -> bool:
+        one = sigma if sigma.shape[1] == 1 else sigma[:, : layer - 1]
+        end = lowered.follow(begin[None], one[:, None], 1, layer, constant, False)[0][0, 0]
+        return bool(end[norms].min() < least)
+
+    above, below = 1, depth
+    if not small(depth):
+        return 0
+    while below - above > 1:  # K falls
+        tick()
+        middle = (above + below) // 2
+        above, below = (above, middle) if small(middle) else (middle, below)
+    return below
+
+
+def together(values: dict[str, np.ndarray], parts: list, shape: tuple[int, ...]) -> Units | None:
+    """The units of a run of `values` from those of its points: (which of them, units) each."""
+    if all(units is None for _, units in parts):
+        return None
+    layers = next(iter(values.values())).shape[-1]
+    held = {n: v.reshape(-1, layers).copy() for n, v in values.items()}
+    points = len(next(iter(held.values())))
+    exponent, below, lost = np.zeros((points, layers)), np.zeros(points, np.int64), np.zeros(points, np.int64)
+    for here, one in parts:
+        if one is None:
+            continue
+        for n, v in one.values.items():
+            if n in held:
+                held[n][here] = v
+        exponent[here], below[here], lost[here] = one.exponent, one.below, one.lost
+    whole = {n: v.reshape(*shape, layers) for n, v in held.items()}
+    return Units(whole, exponent.reshape(*shape, layers), below.reshape(shape), lost.reshape(shape))
+
+
+class _Walk:
+    """The layers of some points, some at a time; held: their state in units of 2^exponent."""
+
+    def __init__(self, lowered: Lowered, norms: list[int], sigma: np.ndarray, constant: bool, held: np.ndarray) -> None:
+        self.lowered, self.norms, self.sigma, self.constant, self.held = lowered, norms, sigma, constant, held
+        degrees = [degree(v.name) for v in lowered.recursion.state]
+        self.known = None not in degrees
+        self.degrees = np.array([d or 0 for d in degrees])
+        self.most = max(1, int(self.degrees.max()))
+        points = len(held)
+        self.exponent, self.below = np.zeros(points), np.zeros(points, np.int64)
+        self.done, self.lost = np.zeros(points, bool), np.zeros(points, bool)
+        self.layer, self.length = 1, 64
+
+    def shifted(self, state: np.ndarray, by: np.ndarray) -> np.ndarray:
+        """The state with K times 2^by."""
+        out = state.copy()
+        for i, (v, d) in enumerate(zip(self.lowered.recursion.state, self.degrees)):
+            if d:
+                out[:, i] = out[:, i] + d * LN2 * by if v.carry.relative else np.ldexp(out[:, i], (d * by).astype(int))
+        return out
+
+    def go(self, count: int) -> None:
+        """Up to `count` layers more: fewer where K falls too far in so many."""
+        self.rescale()
+        alive = ~self.done
+        while True:
+            sigma = self.sigma if self.sigma.shape[2] == 1 else self.sigma[:, :, self.layer - 1 : self.layer - 1 + count]
+            part, _ = self.lowered.follow(self.held, sigma, self.layer, self.layer + count, self.constant, True)
+            least = part[:, :, self.norms].min(axis=2)
+            fallen = alive & (least[:, -1] < 2.0 ** (LEAST / self.most))
+            if not fallen.any() or count == 1:
+                break
+            count = max(1, count // 2)
+        self.part, self.first, self.before, self.here = part[:, 1:], self.layer, self.exponent.copy(), alive.copy()
+        for k in np.flatnonzero(alive):
+            with np.errstate(divide="ignore"):
+                true = np.log2(least[k, 1:]) + self.exponent[k]
+            under = np.flatnonzero(true < math.log2(SMALLEST))
+            if under.size and not self.below[k]:
+                self.below[k] = self.layer + 1 + under[0]
+        gone = fallen & (least[:, -1] < 2.0**-900)  # in one layer
+        self._lose(gone)
+        self.held, self.layer = part[:, -1].copy(), self.layer + count
+        far = least[:, -1] < 2.0 ** ((LOW + LEAST) / 2 / self.most)
+        self.length = count if (far & alive).any() else min(LAYERS, 2 * count)
+
+    def rescale(self) -> None:
+        """Points whose K has become small go on in other units, those whose map is not homogeneous no further."""
+        with np.errstate(divide="ignore"):
+            size = np.log2(self.held[:, self.norms].max(axis=1))
+        low = ~self.done & (size < LOW / self.most)
+        if not low.any():
+            return
+        by = np.where(low, np.rint(UNIT / self.most - size), 0.0)
+        moved = self.shifted(self.held, by)
+        alike = self._alike(moved, by) if self.known else np.zeros(len(low), bool)
+        self._lose(low & ~alike)
+        keep = low & alike
+        self.held[keep] = moved[keep]
+        self.exponent[keep] -= by[keep]
+
+    def _lose(self, which: np.ndarray) -> None:
+        """These points end here."""
+        self.done |= which
+        self.lost |= which
+
+    def _alike(self, moved: np.ndarray, by: np.ndarray) -> np.ndarray:
+        """Whether the next layer is the same in both units."""
+        at = 0 if self.sigma.shape[2] == 1 else min(self.layer - 1, self.sigma.shape[2] - 1)
+        sigma = self.sigma[:, :, at]
+        one, other = (self.lowered.step(x, sigma, self.layer) for x in (self.held, moved))
+        one = self.shifted(one, by)
+        size = other[:, self.norms].max(axis=1)[:, None] ** self.degrees  # 1 of what K does not scale
+        size[:, [v.carry.relative for v in self.lowered.recursion.state]] = 1.0
+        with np.errstate(invalid="ignore"):
+            same = np.abs(one - other) <= ALIKE * np.maximum(np.abs(other), size)
+        return (same | (one == other)).all(axis=1)
