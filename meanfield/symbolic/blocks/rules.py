@@ -54,7 +54,7 @@ def _dense(block: Dense, x: Coordinate, walk: Walk) -> Coordinate:
             return w**2 * x.apart()
         if name == "lean":
             return w**2 * x.lean()
-        pushed = walk.tangent(x, name, *pq)
+        pushed = sp.S.Zero if w == 0 else walk.tangent(x, name, *pq)  # without weights nobody sees where φ jumps
         if pushed == sp.oo:
             return sp.oo
         if name != walk.trains:
