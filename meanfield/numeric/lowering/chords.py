@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sympy as sp
 
+from meanfield.arguments import shown
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering import planes
 from meanfield.numeric.lowering.stretches import CLOSE, FAINT, RULES, _scale_free
@@ -42,17 +43,15 @@ def parts(node: Chord | Rise) -> tuple[sp.Expr, ...]:
     f = node.function
     if isinstance(node, Rise):
         return tuple(e for e in _mean_and_slope(f) if not e.is_number)
-    if any(b != 0 for b, _ in pieces(f, Z[0]).jumps()):
+    found = stretch_parts(Stretch(node.args[0], K, distance))
+    jumps = found[2].has(distance)  # more is left of it than a number over a root: it jumps off 0, or bends beside
+    if jumps or branches.branches(f):
+        what = "jumps" if jumps else "has a branch point"
         raise MeanFieldError(
-            f"The distance of two inputs of unequal norms through {f} was asked for, which jumps off 0; it is derived, "
-            "but not compiled: ask for K_aa, K_bb and K_ab.".replace("_z", "z")
+            f"The distance of two inputs of unequal norms through {shown(f)} was asked for, which {what}; it is "
+            "derived, but not compiled: ask for K_aa, K_bb and K_ab."
         )
-    if branches.branches(f):
-        raise MeanFieldError(
-            f"The distance of two inputs of unequal norms through {f} was asked for, which has a branch point; it is "
-            "derived, but not compiled: ask for K_aa, K_bb and K_ab.".replace("_z", "z")
-        )
-    return stretch_parts(Stretch(node.args[0], K, distance))
+    return found
 
 
 def text(node: Chord | Rise, name: str, used: list[str]) -> str:
