@@ -7,7 +7,6 @@ import numpy as np
 from meanfield.numeric.lowering import helpers, printing
 from meanfield.numeric.lowering.evaluators import MARGIN, ROUNDING, Functions
 from meanfield.numeric.lowering.modules import VERSION
-from meanfield.numeric.lowering.stretches import parts
 from meanfield.symbolic.averages.stretch import Stretch
 
 _LOOP = """
@@ -141,7 +140,7 @@ def generate(node: Stretch, scale: float, jumps: bool) -> tuple[str, dict[str, n
     """(source, tables and errors) of the module of scale·S; jumps: whether f jumps, so that θS is what is tabulated."""
     functions = Functions()
     name = functions.of(node)
-    second, _, slope = (functions.of(part) for part in parts(node))
+    second, _, slope = functions.parts(node)
     fill = {"stretch": name, "table": name.split("_")[1], "second": second, "second_table": second.split("_")[1]}
     loop = _LOOP.format(**fill, slope=slope, scale=scale, jump=int(jumps))
     head = helpers.HEADER.format(version=VERSION, summary="\n".join(["1 - c* over a grid", "", *functions.notes]))

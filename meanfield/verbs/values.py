@@ -27,6 +27,7 @@ from meanfield.functions.activations import activation
 from meanfield.functions.parser import number
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.blocks.coordinate import too_steep
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbols import parameter
 from meanfield.verbs.maps import Maps
@@ -35,17 +36,52 @@ M = TypeVar("M", bound=Maps)
 
 
 def decided(theory: M, values: dict) -> tuple[M, dict]:
-    """The theory with those of the given numbers put in that its switch points wait for, and the other values.
+    """The theory with those of the given numbers put in that its maps wait for, and the other values.
 
-    `z if z > t else (z/2 if z > s else 0)` has no recursion before it is known whether s or t comes first.
+    `z if z > t else (z/2 if z > s else 0)` has no recursion before it is known whether s or t comes first; and where φ
+    jumps, J is infinite unless the weights behind it are 0.
     """
     held = [activation(a) for a in activations_of(theory.block)]
     waiting = {s.name for a in held if not a.is_decided for s in a.free_parameters} & set(values)
-    if not waiting:
+    if waiting:
+        block = with_values(theory.block, {k: values[k] for k in waiting})
+        theory, values = replace(theory, block=block), {k: v for k, v in values.items() if k not in waiting}
+        held = [activation(a) for a in activations_of(block)]
+    return _without_weights(theory, values) if any(a.is_decided and too_steep(a.pieces) for a in held) else (
+        theory,
+        values,
+    )
+
+
+def _without_weights(theory: M, values: dict) -> tuple[M, dict]:
+    """The theory with weights that are given as 0 as numbers: behind them nobody sees how steep φ is."""
+    named = {d.sigma_w.name for d in parts(theory.block) if isinstance(d, Dense) and isinstance(d.sigma_w, Param)}
+    zero = {k for k in named & set(values) if _is_zero(values[k])}
+    if not zero:
         return theory, values
-    block = with_values(theory.block, {k: values[k] for k in waiting})
-    rest = {k: v for k, v in values.items() if k not in waiting}
-    return replace(theory, block=block), rest
+    theory = replace(theory, block=_with_zeros(theory.block, zero))
+    kept = {"sigma_w", "sigma_b"} | {p.name for p in theory.one_input.parameters}
+    return theory, {k: v for k, v in values.items() if k not in zero or k in kept}
+
+
+def _is_zero(value: object) -> bool:
+    try:
+        return exact_number("A deviation", value) == 0
+    except MeanFieldError:  # an array, or no number at all: whoever takes it says so
+        return False
+
+
+def _with_zeros(block: Block, names: set[str]) -> Block:
+    """The block with 0 for the σ_w of these names."""
+    match block:
+        case Dense(sigma_w=Param(name)) if name in names:
+            return replace(block, sigma_w=0)
+        case Sequential(blocks):
+            return Sequential(tuple(_with_zeros(b, names) for b in blocks))
+        case Residual(branch, _, shortcut):
+            shortcut = shortcut and _with_zeros(shortcut, names)
+            return replace(block, branch=_with_zeros(branch, names), shortcut=shortcut)
+    return block
 
 
 def numbered(theory: M, values: dict) -> tuple[M, dict]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sympy as sp
 
+from meanfield.arguments import shown
+from meanfield.functions.piecewise import Pieces, pieces
 from meanfield.numeric.lowering import (
     loops,
 )
@@ -17,7 +19,7 @@ from meanfield.symbolic.averages.node import Average, Integrand
 from meanfield.symbolic.averages.pools import MaxProduct, MaxStretch
 from meanfield.symbolic.averages.stretch import Stretch
 from meanfield.symbolic.recursion import Recursion
-from meanfield.symbols import P_POSITIVE, K, K_aa, K_ab, K_bb, P, distance, tilt
+from meanfield.symbols import P_POSITIVE, K, K_aa, K_ab, K_bb, P, Z, distance, tilt
 
 
 def inputs(shape: sp.Expr) -> int:
@@ -36,6 +38,19 @@ def sine2(node: Average, arguments: list[str], ordered: dict, symbols: dict) -> 
         return f"_sine2({', '.join(arguments)})"
     gap = code((near / (2 * size)).xreplace(ordered).xreplace(symbols))
     return f"_of_gap({gap})"
+
+
+def centred(node: Average) -> tuple[Average, tuple[sp.Expr, ...]]:
+    """⟨f⟩ over N(m, V) as the average of f(z + m) over N(0, K), m one more parameter; and what to put there.
+
+    Such is what one input is given that the other stands where φ jumps.
+    """
+    body, _, (mean,), params = node.args
+    m = P[len(params)]
+    p = pieces(body.expr, Z[0])
+    moved = Pieces(Z[0], tuple(b - m for b in p.breaks), tuple(e.xreplace({Z[0]: Z[0] + m}) for e in p.exprs))
+    own = sp.Tuple(*P[: len(params)], m)
+    return Average(Integrand(moved.expr), sp.Tuple(K), sp.Tuple(0), own), (*node.cov, *params, mean)
 
 
 def written_out(recursion: Recursion, node: loops.Node) -> dict[sp.Symbol, sp.Expr]:
@@ -68,8 +83,12 @@ def canonical(node: loops.Node):
         return Stretch(node.args[0], K, distance, own), (node.variance, node.apart, *node.params)
     if isinstance(node, MaxProduct):
         return Largest(node.args[0], node.nodes, PRODUCT, (K_aa, K_ab, K_bb)), node.cov
+    if node.n == 1 and node.mean[0] != 0:
+        return centred(node)
     if node.n > 2 or any(m != 0 for m in node.mean):
-        raise MeanFieldError(f"{node} is not an average over one or two centred Gaussians; it cannot be lowered yet.")
+        raise MeanFieldError(
+            f"{shown(node)} is not an average over one or two centred Gaussians; it is derived, but not compiled."
+        )
     plain = (K,) if node.n == 1 else (K_aa, K_ab, K_bb)
     body, _, mean, params = node.args
     inner = body.expr.atoms(Average)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sympy as sp
 
+from meanfield.arguments import shown
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering import planes
 from meanfield.numeric.lowering.stretches import CLOSE, FAINT, RULES, _scale_free
@@ -45,20 +46,19 @@ def parts(node: Chord | Rise) -> tuple[sp.Expr, ...]:
     f = node.function
     if isinstance(node, Rise):
         return tuple(e for e in _mean_and_slope(f) if not e.is_number)
-    if any(b != 0 for b, _ in pieces(f, Z[0]).jumps()):
+    h = _moving(f) if isinstance(node, Turn) else f
+    found: tuple[sp.Expr, ...] = stretch_parts(
+        Stretch(Integrand(h) if isinstance(node, Turn) else node.args[0], K, distance)
+    )
+    jumps = found[2].has(distance)  # more is left of it than a number over a root: it jumps off 0, or bends beside
+    if jumps or branches.branches(f):
+        what = "jumps" if jumps else "has a branch point"
         raise MeanFieldError(
-            f"The distance of two inputs of unequal norms through {f} was asked for, which jumps off 0; it is derived, "
-            "but not compiled: ask for K_aa, K_bb and K_ab.".replace("_z", "z")
-        )
-    if branches.branches(f):
-        raise MeanFieldError(
-            f"The distance of two inputs of unequal norms through {f} was asked for, which has a branch point; it is "
-            "derived, but not compiled: ask for K_aa, K_bb and K_ab.".replace("_z", "z")
+            f"The distance of two inputs of unequal norms through {shown(f)} was asked for, which {what}; it is "
+            "derived, but not compiled: ask for K_aa, K_bb and K_ab."
         )
     if not isinstance(node, Turn):
-        return stretch_parts(Stretch(node.args[0], K, distance))
-    h = _moving(f)
-    found: tuple[sp.Expr, ...] = stretch_parts(Stretch(Integrand(h), K, distance))
+        return found
     grown = _grown(node)
     own = (average(node.square, K), *found[1:], *([grown] if isinstance(grown, Rise) else []))
     return own if h == f else (*own, average(h, K))

@@ -18,10 +18,10 @@ from meanfield.numeric.quadrature import tables as quadrature
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbols import P_POSITIVE, K, K_aa, K_ab, K_bb, P, Z
+from meanfield.symbols import P_POSITIVE, K, K_aa, K_ab, K_bb, P, Z, distance
 
 SAMPLES = (1e-6, 1e-2, 0.3, 1.0, 7.0, 300.0, 1e5)  # K, at which the error is measured
-STATE = (K, K_aa, K_ab, K_bb)
+STATE = (K, K_aa, K_ab, K_bb, distance)
 PARAMETERS = (1.0, 0.31, 2.7)
 ROUNDING = 2e-14
 
@@ -114,7 +114,7 @@ def settings(variables) -> list[tuple[float, tuple[float, ...]]]:
     for value in PARAMETERS if others else PARAMETERS[:1]:
         fixed = {s: sp.Rational(value * (1 + 0.37 * i)) for i, s in enumerate(others)}
         for k in map(sp.Rational, SAMPLES):
-            state = dict.fromkeys(STATE, k) | {K_ab: k / 2}
+            state = dict.fromkeys(STATE, k) | {K_ab: k / 2}  # at c = 1/2 the distance is K
             at, *parameters = (float(sp.N(v.subs(fixed | state), 20)) for v in variables)
             out.append((at, tuple(parameters)))
     return out

@@ -41,7 +41,7 @@ from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.sphere import SphereAverage
 from meanfield.symbolic.averages.stretch import Stretch
 from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.symbols import K, K_aa, K_bb, Z
+from meanfield.symbols import K, K_aa, K_bb, Z, distance
 
 PAIR_WEIGHT = 1e6  # as DIRECT_WEIGHT, of averages over several inputs
 MARGIN = 3.0  # between the places where an error is measured it may be larger: up to 2.3 times was seen
@@ -125,7 +125,7 @@ class Functions:
         if shape not in self.names:
             kind = "stretch" if isinstance(shape, Stretch) else "avg" if inputs(shape) == 1 else "pair"
             if kind == "stretch":
-                used = [self.of(part) for part in stretch_parts(shape)]  # shared with the nodes of the recursion
+                used = self.parts(shape)  # shared with the nodes of the recursion
             name = self.names[shape] = f"{kind}_{len(self.names)}"
             if kind == "stretch":
                 self._stretch(name, shape, used)
@@ -148,6 +148,42 @@ class Functions:
                 note = f"{name}(K_aa, K_ab, K_bb) = {shape}: {p.note}"
                 self._add(name, p.text, note, None, p.error, 0.0 if p.closed else PAIR_WEIGHT, p.limit)
         return self.names[shape]
+
+    def parts(self, shape: Stretch) -> list[str]:
+        """The functions of ⟨f²⟩, ⟨f f⟩ and its slope."""
+        second, product, slope = stretch_parts(shape)
+        return [self.of(second), self.of(product), self._slope(slope) if slope.has(distance) else self.of(slope)]
+
+    def _slope(self, e: sp.Expr) -> str:
+        """The function of a slope where φ jumps, by (K_aa, K_ab, K_bb, 1 - c²) of one norm: a sum over (K, distance) of
+        averages over two inputs, over one where the other stands at a jump, and of densities."""
+        if e not in self.names:
+            swap = {}
+            for node in sorted(e.atoms(Average), key=str):
+                plain, variables = canonical(node)
+                own = self._untabled(plain, variables) if node.n == 1 else self.of(plain, variables)
+                arguments = [code(sp.sympify(v)) for v in variables]
+                if node.n == 2:
+                    arguments.insert(3, "sine2")
+                swap[node] = sp.Symbol(f"{own}({', '.join(arguments)})", real=True)
+            name = self.names[e] = f"pair_{len(self.names)}"
+            text = f"""def {name}(K_aa, K_ab, K_bb, sine2):
+    K, gap = K_aa, sine2 / (1.0 + math.sqrt(1.0 - sine2))
+    distance = 2.0 * K * (gap if K_ab > 0.0 else 2.0 - gap)
+    return {code(e.xreplace(swap))}
+"""
+            how = "panel quadrature" if swap else "closed form everywhere"
+            weight = PAIR_WEIGHT if swap else 0.0
+            self._add(name, text, f"{name}(K, distance) = {e}: {how}", None, max(self.errors, default=0.0), weight)
+        return self.names[e]
+
+    def _untabled(self, plain: Average, variables: Sequence[sp.Expr]) -> str:
+        """An average by quadrature at every call, beside the same one's own function, which may be a table."""
+        own = self.names.get(sp.Tuple(plain))
+        if own is None:
+            own = self.names[sp.Tuple(plain)] = f"avg_{len(self.names)}"
+            self._direct(own, plain, [sp.sympify(v) for v in variables])
+        return own
 
     def _group(self, shape: Group) -> None:
         name = self.names[shape] = f"group_{len(self.names)}"
@@ -246,10 +282,7 @@ class Functions:
         swap = {}
         for node in sorted(form.atoms(Average), key=str):
             plain, variables = canonical(node)
-            own = self.names.get(sp.Tuple(plain))  # beside the same average's own function, which may be a table
-            if own is None:
-                own = self.names[sp.Tuple(plain)] = f"avg_{len(self.names)}"
-                self._direct(own, plain, [sp.sympify(v) for v in variables])
+            own = self._untabled(plain, variables)
             swap[node] = sp.Symbol(f"{own}({', '.join(code(sp.sympify(v)) for v in variables)})")
         text = f"def {name}(K, T=0):\n    return {code(form.xreplace(swap))}\n"
         self._add(name, text, f"{name}(K) = {shape}", None, max(self.errors, default=0.0), 0.0)

@@ -7,13 +7,16 @@ Gauss nodes in the root of 1 - c, in which that is analytic, kinks included. Els
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import sympy as sp
 
 from meanfield import balls
+from meanfield.arguments import shown
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering import pair_check, planes, printing
+from meanfield.numeric.quadrature import evaluation
 from meanfield.numeric.quadrature import tables as quadrature
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.results import MeanFieldError
@@ -29,17 +32,35 @@ MEASURED_CLOSED = (*MEASURED, (1e4, 3.0), (1e6, 0.5))
 FLOOR = 1e-14
 SMALL = 1e-290
 OPEN = (Average, Stretch)  # nodes without a closed form
+ONSET = 12.0  # e^{-v²/4g} is no double for v > 12 √g and a little more
 FAINT = 1e-3  # 1 - c below which a difference of averages loses more than 1e-13
 
 
 def parts(node: Stretch) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
-    """⟨f²⟩ over K, ⟨f f⟩ and ∂⟨f f⟩/∂K_ab over (K_aa, K_ab, K_bb) of a node over (K, distance)."""
-    product = node.product
-    product = product.xreplace({a: _between(a) for a in product.atoms(Average)})
+    """⟨f²⟩ over K, ⟨f f⟩ and ∂⟨f f⟩/∂K_ab over (K_aa, K_ab, K_bb) of a node over (K, distance); the slope over (K,
+    distance) where f jumps and that is not one number over a root: there its densities and conditional variances keep
+    their digits."""
+    own = node.product
+    product = own.xreplace({a: _between(a) for a in own.atoms(Average)})
+    slope = _by_covariance(product, node.function)
+    jumps = pieces(node.function, Z[0]).jumps()
+    if jumps and (slope.has(Average) or any(b != 0 for b, _ in jumps)):
+        slope = _by_covariance(own, node.function)
+    return node.second, product, slope
+
+
+def _by_covariance(product: sp.Expr, f: sp.Expr) -> sp.Expr:
     coefficient, inner = product.as_independent(Average)
     if not isinstance(inner, Average):
-        raise MeanFieldError(f"The distance of two inputs through {node.function} cannot be compiled yet.")
-    return node.second, product, coefficient * inner.derivative_cov(0, 1)
+        raise MeanFieldError(f"The distance of two inputs through {shown(f)} cannot be compiled yet.")
+    return coefficient * inner.derivative_cov(0, 1)
+
+
+def layer_of(f: sp.Expr) -> float:
+    """The least distance of two breaks of f, where it jumps: two inputs that stand at different ones are e^{-layer²/4V(1
+    - c)} as likely, which has no power series in the root of 1 - c."""
+    breaks = [float(b) for b in pieces(f, Z[0]).breaks] if pieces(f, Z[0]).jumps() else []
+    return min((b - a for a, b in pairwise(breaks)), default=math.inf)
 
 
 def _scale_free(f: sp.Expr) -> bool:
@@ -60,35 +81,51 @@ def rate_of(f: sp.Expr) -> float:
 
 def text(node: Stretch, name: str, second: str, product: str, slope: str) -> str:
     """Source of `name(V, apart, T)` by the functions of its parts; T: the table of `second`."""
-    return by_parts(name, second, product, slope, f"max(1.0, V * {rate_of(node.function)!r})", "T")
+    scales = f"max(1.0, V * {rate_of(node.function)!r})"
+    return by_parts(name, second, product, slope, scales, "T", layer=layer_of(node.function))
 
 
 def by_parts(
-    name: str, second: str, product: str, slope: str, scales: str, table: str = "", more: str = "", faint=FAINT
+    name: str,
+    second: str,
+    product: str,
+    slope: str,
+    scales: str,
+    table: str = "",
+    more: str = "",
+    faint=FAINT,
+    layer: float = math.inf,
 ) -> str:
     """Source of `name(V, apart, …)` by the functions of its parts; scales: source of how many of f's own scales the
-    variance V holds, squared; table, more: arguments of `second`, of all; faint: 1 - c up to which only slopes serve.
+    variance V holds, squared; table, more: arguments of `second`, of all; faint: 1 - c up to which only slopes serve;
+    layer: see `layer_of`.
     """
+    seen = layer < math.inf  # panels double from the closeness at which two breaks begin to see each other
+    thick, nodes = ("", 8) if not seen else (" and thick", 16)
     own = f", {table}" if table else ""
     out = f"""def {name}(V, apart{own}{more}):
     V = max(V, 1e-290)
     gap = min(0.5 * apart / V, 2.0)
     near = gap * {scales}
 """
+    if seen:
+        out += f"    onset = {layer / ONSET!r} / math.sqrt(V * gap) if gap > 0.0 else math.inf\n    thick = onset >= 1.0\n"
     for most, n in RULES:
         x, w = gauss_legendre(n)
         places = tuple(0.5 * (1 + float(t)) for t in x)
         weights = tuple(u * float(v) for u, v in zip(places, w))
-        out += f"""    if near <= {most!r}:
+        out += f"""    if near <= {most!r}{thick}:
         total = 0.0
         for u, w in zip({places!r}, {weights!r}):
             g = gap * u * u
             total += w * {slope}(V, V * (1.0 - g), V, g * (2.0 - g){more})
         return total
 """
-    x, w = gauss_legendre(8)
-    out += f"""    if gap <= {faint!r}:  # the same, in panels that double from f's own scale outwards
-        total, low, high = 0.0, 0.0, max(0.3 / math.sqrt(near), 1e-12)
+    x, w = gauss_legendre(nodes)
+    first = "max(min(0.3 / math.sqrt(near), onset), 1e-12)" if seen else "max(0.3 / math.sqrt(near), 1e-12)"
+    close = f"gap <= {faint!r} or near <= {CLOSE!r}" if seen else f"gap <= {faint!r}"
+    out += f"""    if {close}:  # the same, in panels that double from f's own scale outwards
+        total, low, high = 0.0, 0.0, {first}
         while low < 1.0:
             high = min(high, 1.0)
             half = 0.5 * (high - low)
@@ -130,24 +167,52 @@ def _true(node: Stretch, exact: sp.Expr, V: float, apart: float) -> float:
     if not exact.has(*OPEN):
         return float(balls.certified(exact.subs({K: sp.Rational(V), distance: sp.Rational(apart)}), 20))
     _, product, slope = parts(node)
-    return reference(product, slope, V, apart)
+    return reference(product, slope, V, apart, layer=layer_of(node.function))
 
 
-def reference(product: sp.Expr, slope: sp.Expr, V: float, apart: float, close: float = 0.3) -> float:
-    """⟨(f(z_a) - f(z_b))²⟩/apart of ⟨f f⟩ and ∂⟨f f⟩/∂K_ab over (K_aa, K_ab, K_bb), by finer panels; up to `close` in
+def reference(
+    product: sp.Expr, slope: sp.Expr, V: float, apart: float, close: float = 0.3, layer: float = math.inf
+) -> float:
+    """⟨(f(z_a) - f(z_b))²⟩/apart of ⟨f f⟩ and ∂⟨f f⟩/∂K_ab as `parts` has them, by finer panels; up to `close` in
     units of f's own scale by the slope."""
     gap = apart / V / 2
-    if gap * max(1.0, V) < close and slope.atoms(Average) and not slope.has(sp.oo):
-        (b,) = slope.atoms(Average)
-        plan, factor = planes.plan(b), float(slope.subs(b, 1))
+    if gap * max(1.0, V) < close and not slope.has(sp.oo) and slope.has(Average, distance):
+        onset = layer / math.sqrt(V * gap) / 20
+        edges = [0.0, *(onset * 3.0**k for k in range(12) if onset * 3.0**k < 1), 1.0]
         x, w = gauss_legendre(12)
         total = 0.0
-        for u, v in zip((1 + x) / 2, w):
-            g = gap * u * u
-            total += v * u * pair_check.average(plan, V, V, 1 - g, math.sqrt(g * (2 - g)), True)
-        return factor * total
+        for low, high in pairwise(edges):
+            for u, v in zip(low + (high - low) * (1 + x) / 2, (high - low) * w):
+                total += v * u * _slope(slope, V, gap * u * u)
+        return total
     (a,) = product.atoms(Average)
     plan, factor = planes.plan(a), float(product.subs(a, 1))
     same = float(quadrature.gaussian_average(quadrature.squared(plan.f), np.array([V]))[0])
     other = pair_check.average(plan, V, V, 1 - gap, math.sqrt(gap * (2 - gap)), True)
     return 2 * factor * (same - other) / apart
+
+
+def _slope(slope: sp.Expr, V: float, gap: float) -> float:
+    """∂⟨f f⟩/∂K_ab at one variance, its averages by finer panels."""
+    at = {K: sp.Rational(V), distance: 2 * sp.Rational(V) * sp.Rational(gap)}
+    found = {}
+    for a in slope.atoms(Average):
+        if a.n == 2:
+            found[a] = pair_check.average(planes.plan(a), V, V, 1 - gap, math.sqrt(gap * (2 - gap)), True)
+        else:
+            found[a] = _given(a.integrand, *(float(sp.N(e.subs(at), 20)) for e in (a.cov[0], a.mean[0])))
+    return float(sp.N(slope.xreplace({a: sp.Float(v, 17) for a, v in found.items()}).subs(at), 17))
+
+
+def _given(f: sp.Expr, variance: float, mean: float) -> float:
+    """⟨f⟩ over N(mean, variance), in panels that end where f breaks."""
+    x, w = gauss_legendre(24)
+    sd = math.sqrt(variance)
+    inside = [t for b in pieces(f, Z[0]).breaks if abs(t := (float(b) - mean) / sd) < 10]
+    edges = sorted({*np.arange(-10.0, 10.5, 0.5).tolist(), *inside})
+    total = 0.0
+    for low, high in pairwise(edges):
+        t = low + (high - low) * (1 + x) / 2
+        value = evaluation.evaluate(f, mean + sd * t) * np.exp(-t * t / 2)
+        total += 0.5 * (high - low) * float((w * value).sum())
+    return total / math.sqrt(2 * math.pi)

@@ -236,7 +236,10 @@ class Coordinate:
 
     def pushed(self, name: str, p: int, q: int) -> sp.Expr:
         """The Gram entry of the field `name` behind this coordinate, ∞ where a slope is."""
-        slopes, here = self.slopes(p, q), self.law.grams[name][pairs(self.positions).index((p, q))]
+        here = self.law.grams[name][pairs(self.positions).index((p, q))]
+        if here == 0:  # of tangents that ended in weights of 0: nothing is left of them, however steep f is
+            return sp.S.Zero
+        slopes = self.slopes(p, q)
         return sp.oo if sp.oo in (slopes, here) else slopes * here
 
     def drawn_along(self, slope) -> sp.Expr:

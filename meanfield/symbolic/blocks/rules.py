@@ -56,7 +56,7 @@ def _dense(block: Dense, x: Coordinate, walk: Walk) -> Coordinate:
             return w**2 * x.lean()
         if name == "turned":
             return w**2 * x.turned() + _turned_by_bias(w, b, x)
-        pushed = walk.tangent(x, name, *pq)
+        pushed = sp.S.Zero if w == 0 else walk.tangent(x, name, *pq)  # without weights nobody sees where φ jumps
         if pushed == sp.oo:
             return sp.oo
         if name != walk.trains:

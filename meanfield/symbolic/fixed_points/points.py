@@ -195,7 +195,7 @@ def _interval(ends) -> str:
 
 def numeric_maps(recursion: Recursion, values: dict[str, sp.Expr]) -> tuple[sp.Expr, sp.Expr | None]:
     """(F, χ_J) as functions of K alone. Raises: MeanFieldError where a parameter has no value."""
-    known = {p.name for p in recursion.homogeneous("Fixed points were").parameters} | {"Q0"}
+    known = {p.name for p in recursion.homogeneous("Fixed points were").parameters} | {"Q0", "sigma_w", "sigma_b"}
     extra = sorted(set(values) - known)
     if extra:
         raise MeanFieldError(f"{extra[0]} is not a parameter here; known are {', '.join(sorted(known))}.")
@@ -208,8 +208,6 @@ def numeric_maps(recursion: Recursion, values: dict[str, sp.Expr]) -> tuple[sp.E
     chi = None
     if "J" in recursion.names:
         chi = sp.oo if recursion["J"].has(sp.oo) else sp.diff(recursion["J"], J).subs(swap)
-        if chi == sp.oo and not step.has(Average):  # without weights a φ that jumps is not seen: a skip, or nothing
-            chi = step.diff(K)
     return step, chi
 
 
