@@ -10,7 +10,8 @@ import sympy as sp
 
 from meanfield.arguments import scalar, shown
 from meanfield.functions.activations import activation as record
-from meanfield.functions.piecewise import SWITCHES, derivative
+from meanfield.functions.derivatives import derivative
+from meanfield.functions.piecewise import SWITCHES
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.finite_width.ensembles import Ensemble, ensemble_of
