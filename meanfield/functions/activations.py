@@ -16,6 +16,7 @@ import sympy as sp
 from meanfield.architecture import free_name
 from meanfield.arguments import scalar, shown, spoken
 from meanfield.arguments import text as text_of
+from meanfield.functions import zeros
 from meanfield.functions.growth import Bound, Tail, bound, lower, tail
 from meanfield.functions.parser import (
     CONSTANTS,
@@ -31,7 +32,6 @@ from meanfield.functions.parser import (
 )
 from meanfield.functions.piecewise import Pieces, half_line, pieces, real_roots
 from meanfield.functions.series.taylor import taylor
-from meanfield.functions.zeros import compare, sign
 from meanfield.heads import mpmath_functions, vast
 from meanfield.results import MeanFieldError, Undetermined, one_line
 from meanfield.symbols import Z, parameter, recognise, steep, z
@@ -481,9 +481,9 @@ def _check_poles(e: sp.Expr, lo, hi, source: str) -> None:
         return
     if any((lower(s * denominator, Z[0], 0, (lo, hi)) or 0) > 0 for s in (1, -1)):
         return
-    ends = [b for b in (lo, hi) if b not in (-sp.oo, sp.oo) and sign(denominator.subs(Z[0], b)) == 0]
+    ends = [b for b in (lo, hi) if b not in (-sp.oo, sp.oo) and zeros.sign(denominator.subs(Z[0], b)) == 0]
     for r in ends or real_roots(denominator, Z[0], lo, hi):
-        if compare(r, lo) >= 0 and compare(hi, r) >= 0:
+        if zeros.compare(r, lo) >= 0 and zeros.compare(hi, r) >= 0:
             raise MeanFieldError(
                 f"{source!r} is not real and finite near z = {float(r):.10g}; it must be defined on the whole line."
             )

@@ -116,9 +116,9 @@ def _less(tops: list[sp.Expr], x: sp.Symbol) -> sp.Expr | None:
         totals[rest] = totals.get(rest, sp.S.Zero) + c
     if sp.S.Zero not in totals.values():
         return None
-    if any(a.is_Function and a.has(x) for t in tops for a in sp.preorder_traversal(t)):
-        if sum(c != 0 for c in totals.values()) > len(tops):
-            return None
+    held = any(a.is_Function and a.has(x) for t in tops for a in sp.preorder_traversal(t))
+    if held and sum(c != 0 for c in totals.values()) > len(tops):
+        return None
     return sp.factor_terms(sp.Add(*[c * rest for rest, c in totals.items()]))
 
 
@@ -127,8 +127,8 @@ def _multiplied(e: sp.Expr) -> sp.Expr:
 
 
 def expanded(e: sp.Expr) -> sp.Expr:
-    """`e` multiplied out, but for what it is divided by: (1 + z)^4 as 1 + 4z + 6z² + … would cancel near z = -1, and its
-    four roots would no longer be seen to be one.
+    """`e` multiplied out, but for what it is divided by: (1 + z)^4 as 1 + 4z + 6z² + … would cancel near z = -1, and
+    its four roots would no longer be seen to be one.
 
     >>> from meanfield.symbols import z
     >>> expanded((z + 2)*z/(1 + z)**2)
