@@ -80,6 +80,15 @@ def _number_of(e: sp.Expr, memory: dict[sp.Expr, acb]) -> acb:
     return _head(e, _number(e.args[0], memory))
 
 
+def _power(u: acb, w: acb, analytic: bool) -> acb:
+    """u^w on its principal branch. Where the ball of u reaches the branch point 0, |u^w| ≤ |u|^w is all that is said of
+    a real w > 0: enough to integrate up to there."""
+    value = u.pow(w, analytic=analytic)
+    if value.is_finite() or not u.is_finite() or analytic or not (w.real > 0 and w.imag.is_zero()):
+        return value
+    return _disc(arb(u.abs_upper()) ** w.real, value)
+
+
 def _power_off_zero(u: acb, w: acb, analytic: bool) -> acb:
     """u^w, of a u that is positive on the real line and analytic without zeros on the ball of the variables.
 
@@ -90,8 +99,13 @@ def _power_off_zero(u: acb, w: acb, analytic: bool) -> acb:
     if value.is_finite() or not u.is_finite():
         return value
     size = arb(u.abs_upper()) if w.real > 0 else arb(u.abs_lower())
-    radius = (size ** w.real).abs_upper()
-    return acb(arb(0, radius), arb(0, radius)) if radius.is_finite() else value
+    return _disc(size**w.real, value)
+
+
+def _disc(size: arb, otherwise: acb) -> acb:
+    """What is known of a number no larger than `size`."""
+    radius = size.abs_upper()
+    return acb(arb(0, radius), arb(0, radius)) if radius.is_finite() else otherwise
 
 
 _BALLS = Arithmetic(
@@ -99,7 +113,7 @@ _BALLS = Arithmetic(
     number=_number,
     exact=lambda q: acb(fmpq(int(q.p), int(q.q))),
     root=lambda u, a: u.sqrt(analytic=a),
-    power=lambda u, w, a: u.pow(w, analytic=a),
+    power=_power,
     joint=lambda together: together.ball,
     complaint=_unknown,
     off_zero=_power_off_zero,

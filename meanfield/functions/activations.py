@@ -16,6 +16,7 @@ import sympy as sp
 from meanfield.architecture import free_name
 from meanfield.arguments import scalar, shown, spoken
 from meanfield.arguments import text as text_of
+from meanfield.functions import zeros
 from meanfield.functions.growth import Bound, Tail, bound, lower, tail
 from meanfield.functions.parser import (
     CONSTANTS,
@@ -471,8 +472,7 @@ def _probes(e: sp.Expr, lo, hi):
 
 
 def _check_poles(e: sp.Expr, lo, hi, source: str) -> None:
-    """Refuse a denominator with irrational coefficients that has a real root (rational ones are probed exactly): its
-    range must exclude 0, or no root may lie within 1e-9 of the real line."""
+    """Refuse a denominator with irrational coefficients that has a real root (rational ones are probed exactly)."""
     denominator = sp.denom(sp.together(e))
     if not denominator.has(Z[0]) or not denominator.is_polynomial(Z[0]):
         return
@@ -481,11 +481,11 @@ def _check_poles(e: sp.Expr, lo, hi, source: str) -> None:
         return
     if any((lower(s * denominator, Z[0], 0, (lo, hi)) or 0) > 0 for s in (1, -1)):
         return
-    for r in p.nroots(n=30, maxsteps=200):
-        if abs(sp.im(r)) < 1e-9 and lo <= sp.re(r) <= hi:
+    ends = [b for b in (lo, hi) if b not in (-sp.oo, sp.oo) and zeros.sign(denominator.subs(Z[0], b)) == 0]
+    for r in ends or real_roots(denominator, Z[0], lo, hi):
+        if zeros.compare(r, lo) >= 0 and zeros.compare(hi, r) >= 0:
             raise MeanFieldError(
-                f"{source!r} is not real and finite near z = {float(sp.re(r)):.10g}; it must be defined on the whole "
-                "line."
+                f"{source!r} is not real and finite near z = {float(r):.10g}; it must be defined on the whole line."
             )
 
 

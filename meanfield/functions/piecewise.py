@@ -16,10 +16,10 @@ from sympy.core.relational import Relational
 
 from meanfield.arguments import shown
 from meanfield.functions import zeros
+from meanfield.functions.derivatives import derivative
 from meanfield.functions.growth import tail
 from meanfield.functions.isolation import Root
-from meanfield.heads import records, vast, written
-from meanfield.heads.record import Head
+from meanfield.heads import vast, written
 from meanfield.limits import tick
 from meanfield.results import MeanFieldError, Undetermined
 from meanfield.symbols import simplified
@@ -316,42 +316,3 @@ def _choose(node, x, sample):
     if isinstance(node, sp.sign):
         return sp.Integer(way)
     return node.func(way, *node.args[1:]) if way == 0 else sp.S.One if way > 0 else sp.S.Zero
-
-
-def derivative(expr: sp.Expr, x: sp.Symbol) -> sp.Expr:
-    """d expr/dx of a smooth expression, tidied so that equal functions look equal.
-
-    1 - tanh²(u) becomes sech²(u), so the slope of tanh is sech² and its square sech⁴ rather than (1 - tanh²)².
-    """
-    result = expr.diff(x)
-    for head in records("square"):
-        for part in (head.function, head.square):
-            if result.has(part):  # just the sums that hold it, so that no polynomial expansion is forced on the rest
-                result = result.replace(lambda e, p=part: e.is_Add and e.has(p), lambda e, h=head: _one_square(e, h))
-    if any(e.base == -x for e in result.atoms(sp.Pow)):
-        result = result.replace(lambda e: e.is_Mul, lambda e: _one_power(e, x))
-    return result
-
-
-def _one_power(e: sp.Expr, x: sp.Symbol) -> sp.Expr:
-    """(-x)^p/x as -(-x)^{p-1}: SymPy puts powers of x together, but not those of -x with them."""
-    mine = [a for a in e.args if a.is_Pow and a.base == -x and not a.exp.is_Integer]
-    whole = [a for a in e.args if a == x or (a.is_Pow and a.base == x and a.exp.is_Integer)]
-    if not mine or not whole:
-        return e
-    n = sum(a.as_base_exp()[1] for a in whole)
-    others = [a for a in e.args if a not in mine and a not in whole]
-    return sp.Integer(-1) ** n * (-x) ** (sp.Add(*[a.exp for a in mine]) + n) * sp.Mul(*others)
-
-
-def _one_square(e: sp.Expr, head: Head) -> sp.Expr:
-    """A sum with c - c·h² written as c·g², where 1 - h² = g²."""
-    for u in {a.args[0] for a in e.atoms(head.function)}:
-        square, other = head.function(u) ** 2, head.square(u) ** 2  # type: ignore[misc]
-        terms = dict(zip(e.args, e.args))
-        for term in e.args:
-            partner = -term * square
-            if partner in terms:
-                e = e - term - partner + term * other
-                return _one_square(e, head) if e.is_Add else e
-    return e

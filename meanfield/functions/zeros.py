@@ -11,6 +11,7 @@ import contextlib
 
 import mpmath
 import sympy as sp
+from flint import acb, acb_poly, fmpq, fmpq_poly
 
 from meanfield import balls
 from meanfield.functions.isolation import Root, Undecided, isolate, real_function, sign_of_ball
@@ -172,6 +173,27 @@ def polynomial_zeros(poly: sp.Poly, lo=-sp.oo, hi=sp.oo) -> list[sp.Expr]:
         return [r for r in dict.fromkeys(sp.real_roots(poly)) if lo < r and r < hi]
     found = real_zeros(poly.as_expr(), poly.gen, lo, hi)  # SymPy sorts the roots of rational polynomials only
     return [r for r in same_place(found) if compare(r, lo) > 0 and compare(hi, r) > 0]
+
+
+def complex_roots(poly: sp.Poly) -> list[acb]:
+    """The distinct complex roots of a polynomial, each in a ball that holds no other one; its coefficients are any real
+    numbers. Multiple roots are no difficulty: rational coefficients are factored, others are divided by what they
+    share with their derivative.
+
+    Raises: MeanFieldError where the roots of a polynomial with irrational coefficients could not be separated.
+
+    >>> x = sp.Symbol("x")
+    >>> [round(float(r.real), 6) for r in complex_roots(sp.Poly((x - 1)**4, x))]
+    [1.0]
+    """
+    if all(c.is_Rational for c in poly.all_coeffs()):
+        exact = fmpq_poly([fmpq(int(c.p), int(c.q)) for c in reversed(poly.all_coeffs())])
+        return [r for r, _ in exact.complex_roots()]
+    with balls.precision(200):
+        for shape in (lambda: poly, poly.sqf_part):
+            with contextlib.suppress(ValueError):  # squareful
+                return acb_poly([acb(balls.constant(c)) for c in reversed(shape().all_coeffs())]).roots()
+    raise MeanFieldError(f"The complex roots of {poly.as_expr()} were asked for, but could not be separated.")
 
 
 def _factors(expr, x) -> list[sp.Expr]:

@@ -11,7 +11,8 @@ import numpy as np
 import sympy as sp
 
 from meanfield.functions.activations import Activation
-from meanfield.functions.piecewise import at, derivative
+from meanfield.functions.derivatives import derivative
+from meanfield.functions.piecewise import at
 from meanfield.numeric.quadrature.evaluation import numpy_function
 from meanfield.results import MeanFieldError
 from meanfield.symbols import Z

@@ -10,6 +10,7 @@ the wave (`waves`); the panel that touches a branch point is integrated in a pow
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -18,6 +19,7 @@ import sympy as sp
 from flint import arb
 
 from meanfield import balls
+from meanfield.functions import zeros
 from meanfield.functions.growth import bound
 from meanfield.functions.piecewise import half_line, pieces
 from meanfield.functions.series.ball_series import ball_series, coefficients
@@ -154,7 +156,8 @@ def centres(expr: sp.Expr) -> list[float]:
         if node.exp.is_negative and node.base.has(Z[0]) and node.base.is_polynomial(Z[0]):
             poly = sp.Poly(node.base, Z[0])
             if all(c.is_number for c in poly.all_coeffs()):
-                found += [abs(float(sp.re(r))) for r in poly.nroots(n=20, maxsteps=200)]
+                with suppress(MeanFieldError):  # without them panels are narrowed until the values stop moving
+                    found += [abs(float(r.real)) for r in zeros.complex_roots(poly)]
     for node in expr.atoms(*where("bends")):
         u = sp.expand(node.args[0])
         slope = u.coeff(Z[0])

@@ -12,6 +12,7 @@ import sympy as sp
 from flint import arb
 
 from meanfield import balls
+from meanfield.functions.derivatives import derivative
 from meanfield.functions.piecewise import pieces
 from meanfield.functions.signs import signs
 from meanfield.results import MeanFieldError
@@ -72,7 +73,7 @@ def is_monotone(square: sp.Expr) -> bool:
     """
     if not isinstance(square, Average):
         return True
-    slope = pieces(square.integrand, Z[0]).map(lambda e: Z[0] * sp.diff(e, Z[0]) / 2 - e)
+    slope = pieces(square.integrand, Z[0]).map(lambda e: Z[0] * derivative(e, Z[0]) / 2 - e)
     if len(signs(slope.expr) or (1, -1)) == 1:
         return True
     closed = square.doit()

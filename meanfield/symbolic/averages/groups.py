@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import sympy as sp
 
+from meanfield.functions.derivatives import derivative
 from meanfield.functions.piecewise import SWITCHES, pieces
 from meanfield.results import MeanFieldError, NoClosedForm
 from meanfield.symbolic.averages.closed_form import closed_form
@@ -195,6 +196,5 @@ def _whole(formula: sp.Expr, phi: sp.Expr, nodes: int, first: int) -> sp.Expr:
 
 def _classical(e: sp.Expr, x: sp.Symbol) -> sp.Expr:
     """The derivative where it exists."""
-    if not e.has(*SWITCHES):
-        return e.diff(x)
-    return e.diff(x).replace(sp.DiracDelta, lambda *_: sp.S.Zero)
+    slope = derivative(e, x)
+    return slope.replace(sp.DiracDelta, lambda *_: sp.S.Zero) if e.has(*SWITCHES) else slope

@@ -18,8 +18,9 @@ from meanfield import balls
 from meanfield.arguments import scalar, shown, spoken
 from meanfield.functions import regions, zeros
 from meanfield.functions.activations import formula
+from meanfield.functions.derivatives import derivative
 from meanfield.functions.parser import CONSTANTS, number
-from meanfield.functions.piecewise import SWITCHES, Pieces, derivative, jump, pieces
+from meanfield.functions.piecewise import SWITCHES, Pieces, jump, pieces
 from meanfield.functions.signs import signs
 from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm
 from meanfield.symbolic.averages import enclosure, nested

@@ -27,6 +27,7 @@ from typing import ClassVar
 import sympy as sp
 
 from meanfield.architecture import AffineNorm, BatchNorm
+from meanfield.functions.derivatives import derivative
 from meanfield.functions.piecewise import pieces
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.common import Lets, common
@@ -164,7 +165,7 @@ class Shared(Coordinate):
         slopes = dict(self.slopes_of)
 
         def along(e: sp.Expr) -> sp.Expr:
-            return sp.diff(e, Z[0]) + sp.Add(*[sp.diff(e, c) * slopes[c] for c in slopes if e.has(c)])
+            return derivative(e, Z[0]) + sp.Add(*[sp.diff(e, c) * slopes[c] for c in slopes if e.has(c)])
 
         return pieces(g, Z[0]).map(along).expr
 

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import sympy as sp
 
+from meanfield.functions.derivatives import expanded
 from meanfield.functions.piecewise import Pieces, pieces
 from meanfield.functions.series.taylor import fractional
 from meanfield.results import MeanFieldError
@@ -316,7 +317,7 @@ def average_of(f: sp.Expr, cov) -> sp.Expr:
     would be dozens of averages, some of them of e^{+z²}.
     """
     if f.has(sp.Piecewise):
-        return sp.Add(*[average(t, cov) for t in sp.Add.make_args(sp.expand(f))])
+        return sp.Add(*[average(t, cov) for t in sp.Add.make_args(expanded(f))])
     names: dict[sp.Expr, sp.Symbol] = {}
     whole = _constants_named(f, names)
     terms = _terms(whole, frozenset(names.values()))

@@ -10,7 +10,6 @@ import sympy as sp
 
 from meanfield.arguments import scalar, shown
 from meanfield.functions.activations import activation as record
-from meanfield.functions.piecewise import SWITCHES, derivative
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.finite_width.ensembles import Ensemble, ensemble_of
@@ -190,10 +189,10 @@ def in_averages(e: sp.Expr, activation: Any) -> sp.Expr:
             f"The second derivative of {phi.name} is needed, which has kinks: the one of a network is not the weak "
             "one, so there are no P, Q, R, S, T and U."
         )
-    slopes = [phi.expression.xreplace({z: Z[0]})]
+    slopes, last = [phi.expression.xreplace({z: Z[0]})], phi.pieces
     for _ in range(highest):
-        last = slopes[-1]
-        slopes.append(last.diff(Z[0]) if last.has(*SWITCHES) else derivative(last, Z[0]))
+        last = last.diff()
+        slopes.append(last.expr)
     return e.xreplace({one: _node(one, slopes) for one in e.atoms(Mean)})
 
 

@@ -14,7 +14,8 @@ import sympy as sp
 from flint import arb
 
 from meanfield import balls
-from meanfield.functions.piecewise import Pieces, derivative, pieces
+from meanfield.functions.derivatives import derivative
+from meanfield.functions.piecewise import Pieces, pieces
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.fixed_points.roots import Root, enclose, sign_at

@@ -12,6 +12,7 @@ from itertools import groupby
 
 import sympy as sp
 
+from meanfield.functions.derivatives import derivative
 from meanfield.functions.piecewise import at, pieces
 from meanfield.functions.signs import Masses, segments
 from meanfield.symbolic.averages.node import average, outermost
@@ -51,7 +52,7 @@ class Products:
             p = pieces(h, Z[0])
             if p.jumps():
                 return None
-            total += b * p.map(lambda e: e + Z[0] * sp.diff(e, Z[0]) / 2).expr
+            total += b * p.map(lambda e: e + Z[0] * derivative(e, Z[0]) / 2).expr
         for a, f in self.plain:
             p = pieces(f, Z[0])
             if p.jumps():
@@ -123,7 +124,7 @@ def _average(found: Products) -> sp.Expr:
     """The slope without c1, as averages."""
     total = sp.S.Zero
     for b, h in found.times:
-        total += b * average(pieces(h, Z[0]).map(lambda e: e + Z[0] * sp.diff(e, Z[0]) / 2).expr, K)
+        total += b * average(pieces(h, Z[0]).map(lambda e: e + Z[0] * derivative(e, Z[0]) / 2).expr, K)
     for a, f in found.plain:
         total += a * average(pieces(f, Z[0]).diff().diff().expr, K) / 2
     return total
