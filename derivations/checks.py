@@ -1,8 +1,8 @@
 """Numbers: acceptance values of a paper's specification, each computed by the engine.
 
 A `Check` holds the published (or independently computed) values and a function of `off` that computes them; off = 0 is
-the engine's answer, off = 1/100 the same with a planted error of one per cent in σ_w (or in K, c, … where there is no
-σ_w), which must miss the values by more than the tolerance.
+the engine's answer, off = 1/100 the same with a planted error of one per cent in what the engine is given: in σ_w, in
+K, c, … where there is no σ_w, in φ where there is no number. It must miss the values by more than the tolerance.
 """
 
 from __future__ import annotations
@@ -30,6 +30,11 @@ class Check:
         found = np.asarray(self.compute(sp.Rational(off)), dtype=float)
         size = 1.0 if self.absolute else np.maximum(np.abs(self.expected), self.tolerance)
         return float(np.max(np.abs(found - self.expected) / (self.tolerance * size)))
+
+
+def leaky(off: object) -> str:
+    """ReLU, with a slope `off` below 0 as a planted error: for numbers in which φ is all there is."""
+    return f"leaky_relu({float(sp.Rational(off))})" if off else "relu"
 
 
 def root(square: object) -> sp.Expr:

@@ -3,7 +3,9 @@
 A claim says where it is printed (R-number of the specification, equation number of the paper), for which networks, of
 which quantity, and what is printed. Beside the print stands a contrast: a planted change where the print is right, the
 right formula where the print is wrong (`misprint`). The engine derives the quantity from the architecture; nothing here
-feeds it. A claim is `decided` when exactly one of print and contrast holds, the one that should.
+feeds it. A claim is `decided` when exactly one of print and contrast holds, the one that should. Where a claim puts
+what it compares together itself (algebra or an iteration of what its author wrote down, networks of its own), it is
+`composed`: such claims are counted apart, as they say nothing of the engine.
 
 In a printed formula the symbols of `placeholders` stand for averages over the network's own φ.
 """
@@ -79,6 +81,12 @@ class Claim:
     printed: Any
     contrast: Any
     misprint: bool = False
+    composed: bool = field(default=False, kw_only=True)
+
+    @property
+    def usual(self) -> Verdict:
+        """The verdict on a statement of this kind that holds, unless its paper names it as weaker."""
+        return Verdict.PROVED
 
     @property
     def cases(self) -> tuple[Network, ...]:
@@ -145,11 +153,13 @@ class At(Claim):
 
     places: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def usual(self) -> Verdict:
+        return Verdict.MEASURED if self.quantity in FLOATS else Verdict.CERTIFIED
+
     def _judge(self, case: Network, statement: str) -> Verdict:
         found = all(state(case.theory, self.quantity, *place) == statement for place in self.places)
-        if not found:
-            return Verdict.REFUTED
-        return Verdict.MEASURED if self.quantity in FLOATS else Verdict.CERTIFIED
+        return self.usual if found else Verdict.REFUTED
 
 
 @dataclass(frozen=True)
@@ -160,6 +170,10 @@ class Rounds(Claim):
     """
 
     at: tuple[tuple[sp.Symbol, Any], ...] = ()
+
+    @property
+    def usual(self) -> Verdict:
+        return Verdict.CERTIFIED
 
     def _judge(self, case: Network, statement: str) -> Verdict:
         value = ball(filled(sp.sympify(derived(case.theory, self.quantity)), case).subs(dict(self.at)))
@@ -178,12 +192,35 @@ class Floats(Claim):
     places: tuple[tuple[Any, ...], ...] = ()
     tolerance: float = 1e-11
 
+    @property
+    def usual(self) -> Verdict:
+        return Verdict.MEASURED
+
     def _judge(self, case: Network, statement: Callable[..., float]) -> Verdict:
         for place in self.places:
             ours, theirs = self.of(*place), float(statement(*place))
             if not abs(ours - theirs) <= self.tolerance * max(abs(theirs), 1):
                 return Verdict.REFUTED
         return Verdict.MEASURED
+
+
+@dataclass(frozen=True)
+class Holds(Claim):
+    """`of` the printed word, number or function, and of each of the places, is true of the engine's doubles.
+
+    Print and contrast are inputs of `of` (a bound, a rule, a start), so that a contrast fails only where the engine
+    tells them apart.
+    """
+
+    of: Callable[..., bool] = field(default=lambda statement, *place: False)
+    places: tuple[tuple[Any, ...], ...] = ((),)
+
+    @property
+    def usual(self) -> Verdict:
+        return Verdict.MEASURED
+
+    def _judge(self, case: Network, statement: Any) -> Verdict:
+        return Verdict.MEASURED if all(self.of(statement, *place) for place in self.places) else Verdict.REFUTED
 
 
 @dataclass(frozen=True)
@@ -205,6 +242,10 @@ class Among:
 @dataclass(frozen=True)
 class AtMost(Claim):
     """|quantity| is at most the largest of the printed numbers, at each of the printed places. One place refutes."""
+
+    @property
+    def usual(self) -> Verdict:
+        return Verdict.CERTIFIED
 
     def _judge(self, case: Network, statement: Among) -> Verdict:
         ours = filled(sp.sympify(derived(case.theory, self.quantity)), case)

@@ -26,7 +26,7 @@ class Built(Network):
         return self.activation if self.batch is None else f"{self.activation}, |B| = {self.batch}"
 
 
-def normed(activation: str, mu: object = 0, batch: int | None = None) -> Built:
+def normed(activation: Any, mu: object = 0, batch: int | None = None) -> Built:
     """(21), (22): h + W φ(BN(h)), the skip of strength μ."""
     chain = mf.Sequential((mf.BatchNorm(), mf.Nonlinearity(activation), mf.Dense()))
     label = f"{activation} behind BN" + (f", mu = {mu}" if mu != 0 else "")

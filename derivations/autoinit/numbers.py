@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 
 import sympy as sp
 
+import meanfield as mf
 from derivations.autoinit.networks import normed, resmlp
+from meanfield.symbols import z
 
 Compute = Callable[[sp.Rational], Sequence[float]]
 
@@ -26,10 +28,11 @@ def one_block(size: int, mu: int = 0) -> Compute:
 
 
 def infinite(*names: str) -> Compute:
-    """J^{l,l+1} behind a BatchNorm of an infinite batch, without skip: ⟨φ′²⟩/Var φ."""
+    """J^{l,l+1} behind a BatchNorm of an infinite batch, without skip: ⟨φ′²⟩/Var φ; planted: φ + off·z for φ."""
 
     def compute(off: sp.Rational) -> Sequence[float]:
-        return [(1 + float(off)) * float(sp.N(normed(n).theory.batch_invariant(), 20)) for n in names]
+        chosen = [mf.activation(n).expression + off * z if off else n for n in names]
+        return [float(sp.N(normed(phi).theory.batch_invariant(), 20)) for phi in chosen]
 
     return compute
 

@@ -1,6 +1,7 @@
 """Theorem E.1 and Lemma F.1 by their change of variables: the Gaussian exponents and Jacobians of (61)-(64).
 
-They hold node by node, so one node is enough; f does not enter. γ = σ_μ²/σ_y², q = σ_μ² + σ_y².
+They hold node by node, so one node is enough; f does not enter. γ = σ_μ²/σ_y², q = σ_μ² + σ_y². Densities are averages
+over the centre and those of the engine's covariance; what is algebra of the new variables alone is composed.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ import sympy as sp
 
 import meanfield as mf
 from derivations.claims import Formula, network
+from derivations.pairs import covariance
+from derivations.placeholders import c as shared
+from meanfield.symbols import K, z
 
 RELU = network("relu")  # any network: nothing below depends on it
 y, y_, centre = sp.symbols("y y_ m", real=True)
@@ -16,13 +20,13 @@ v, gamma = sp.symbols("sigma_y2 gamma", positive=True)
 v_mu, q, c = gamma * v, (1 + gamma) * v, gamma / (1 + gamma)
 long = sp.sqrt(2 * gamma + 1)
 new, new_ = y_, ((gamma + 1) * y - gamma * y_) / long  # (63), (64)
-joint = ((y - centre) ** 2 + (y_ - centre) ** 2) / (2 * v) + centre**2 / (2 * v_mu)
 
 
-def over_centres(exponent: sp.Expr) -> sp.Expr:
-    """∫ dm e^{-exponent}/√(2πσ_μ²), the exponent quadratic in m."""
-    a, half, rest = sp.Poly(sp.expand(exponent), centre).all_coeffs()
-    return sp.exp(half**2 / (4 * a) - rest) / sp.sqrt(2 * v_mu * a)
+def over_centres(theory: mf.Theory) -> sp.Expr:
+    """2π times the joint density of y and y′, independent at one centre m ~ N(0, σ_μ²), both with variance σ_y²."""
+    spread = sp.Symbol("v_mu", positive=True)
+    inner = sp.exp(-((y - z) ** 2 + (y_ - z) ** 2) / (2 * v))
+    return mf.closed(mf.average(inner, spread)).subs(spread, v_mu) / v
 
 
 def old_in_new(theory: mf.Theory) -> sp.Expr:
@@ -33,8 +37,9 @@ def old_in_new(theory: mf.Theory) -> sp.Expr:
 
 
 def density(theory: mf.Theory) -> sp.Expr:
-    """The joint density of y and y′ by its covariance: q, and σ_μ² between them."""
-    form = sp.Matrix([[q, v_mu], [v_mu, q]])
+    """The same by the covariance of two inputs that a layer of the network passes to φ, K = q and c = γ/(1 + γ)."""
+    entries = [covariance(theory, i, j).subs({K: q, shared: c}) for i, j in ((0, 0), (0, 1), (0, 1), (1, 1))]
+    form = sp.Matrix(2, 2, entries)
     x = sp.Matrix([y, y_])
     return sp.simplify(sp.exp(-(x.T * form.inv() * x)[0] / 2) / sp.sqrt(form.det()))
 
@@ -49,18 +54,28 @@ CLAIMS = (
         "exponent",
         y**2 / (2 * q) + (centre - v_mu * y / q) ** 2 / (2 * v * v_mu / q),
         y**2 / (2 * q) + (centre - v * y / q) ** 2 / (2 * v * v_mu / q),
+        composed=True,
         by=lambda t: sp.expand(centre**2 / (2 * v_mu) + (y - centre) ** 2 / (2 * v)),
     ),
-    Formula("B30 (62), third line", RELU, "density", third, third * long, by=lambda t: over_centres(joint) / v),
-    Formula("B30 (62), fourth line", RELU, "density", fourth, fourth.subs(q, v), by=lambda t: over_centres(joint) / v),
+    Formula("B30 (62), third line", RELU, "density", third, third * long, by=over_centres),
+    Formula("B30 (62), fourth line", RELU, "density", fourth, fourth.subs(q, v), by=over_centres),
     Formula("B30 (62), as two correlated inputs", RELU, "density", fourth, fourth * long, by=density),
-    Formula("B30 (64), y", RELU, "y", c * y + sp.sqrt(1 - c**2) * y_, c * y + sp.sqrt(1 - c) * y_, by=old_in_new),
+    Formula(
+        "B30 (64), y",
+        RELU,
+        "y",
+        c * y + sp.sqrt(1 - c**2) * y_,
+        c * y + sp.sqrt(1 - c) * y_,
+        composed=True,
+        by=old_in_new,
+    ),
     Formula(
         "B30, after (64)",
         RELU,
         "sqrt(1 - c^2)",
         long / (gamma + 1),
         long / gamma,
+        composed=True,
         by=lambda t: sp.sqrt(sp.factor(1 - c**2)),
     ),
 )

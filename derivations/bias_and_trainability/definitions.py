@@ -41,9 +41,15 @@ DICTIONARY = (
         sp.S.Zero,
         9 * mu**4 * sigma_y2 + 36 * mu**2 * sigma_y2**2 + 15 * sigma_y2**3,
         misprint=True,
-        by=lambda theory: nested.over_data(z**6) - nested.over_data(z**3) ** 2,
+        by=lambda theory: _variance(theory.activations[0].expression),
     ),
 )
+
+
+
+def _variance(f: sp.Expr) -> sp.Expr:
+    return nested.over_data(f**2) - nested.over_data(f) ** 2
+
 
 # ------------------------------------------------------------------------------------------------ finite widths
 
@@ -83,9 +89,16 @@ excess = (sigma_mu2 + sigma_y2 * s(0, 0)) * (sigma_mu2 + sigma_y2 * s(1, 1)) - (
 left = 2 * sigma_mu2 * sigma_y2 * s(0, 1) + sigma_y2**2 * s(0, 1) ** 2
 right = sigma_mu2 * sigma_y2 * (s(0, 0) + s(1, 1)) + sigma_y2**2 * s(0, 0) * s(1, 1)
 
-WIDTHS = (
+WIDTHS = (  # composed: algebra of (49), (53) and (54), neuron by neuron, in which no theory stands
     Formula(  # E23
-        "B8 (53)", RELU, "q_ab", of_print(0, 1), of_print(0, 1) + cross, misprint=True, by=lambda theory: q(0, 1)
+        "B8 (53)",
+        RELU,
+        "q_ab",
+        of_print(0, 1),
+        of_print(0, 1) + cross,
+        misprint=True,
+        composed=True,
+        by=lambda theory: q(0, 1),
     ),
     Formula("B8, N Var s(a, b)", RELU, "N Var s_ab", sp.S.One, sp.S(2), by=lambda t: _of_noise(t, (1, 1))),
     Formula("B8, N Var s(a, a)", RELU, "N Var s_aa", sp.S(2), sp.S.One, by=lambda t: _of_noise(t, (2,))),
@@ -107,7 +120,15 @@ WIDTHS = (
         misprint=True,
         by=lambda t: fluctuation(t, (2,)),
     ),
-    Formula("B9 (55)", RELU, "q_aa q_bb - q_ab^2", right - left, right - 2 * left, by=lambda t: sp.expand(excess)),
+    Formula(
+        "B9 (55)",
+        RELU,
+        "q_aa q_bb - q_ab^2",
+        right - left,
+        right - 2 * left,
+        composed=True,
+        by=lambda t: sp.expand(excess),
+    ),
     Formula(  # E13: a sum over i and j
         "B9 (56)",
         RELU,
@@ -115,6 +136,7 @@ WIDTHS = (
         sum((x[0] - y[1]) ** 2 for x in NOISE for y in NOISE) / N,
         sum((x[0] - x[1]) ** 2 for x in NOISE) / N,
         misprint=True,
+        composed=True,
         by=lambda t: s(0, 0) + s(1, 1) - 2 * s(0, 1),
     ),
 )

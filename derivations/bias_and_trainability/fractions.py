@@ -135,7 +135,7 @@ LAW = (
         "cdf",
         lambda g: g,
         lambda g: g * g,
-        of=mf.ClassFraction(1).cdf,
+        of=lambda g: mf.ClassFraction(1).cdf(g),
         places=((0.2,), (0.7,)),
     ),
     Floats(
@@ -144,7 +144,7 @@ LAW = (
         "cdf",
         lambda g: float(g >= 0.5),
         lambda g: 0.5 + (g >= 1) / 2,
-        of=mf.ClassFraction(0).cdf,
+        of=lambda g: mf.ClassFraction(0).cdf(g),
         places=((0.49,), (0.5,), (0.51,)),
     ),
     Floats(
@@ -153,7 +153,7 @@ LAW = (
         "cdf",
         lambda g: 0.5 + (g >= 1) / 2,
         lambda g: float(g >= 0.5),
-        of=mf.ClassFraction("oo").cdf,
+        of=lambda g: mf.ClassFraction("oo").cdf(g),
         places=((0.01,), (0.99,), (1.0,)),
     ),
 )

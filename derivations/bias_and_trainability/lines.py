@@ -11,7 +11,7 @@ import meanfield as mf
 from derivations.bias_and_trainability.depths import power
 from derivations.claims import Equation, Floats, Formula, each, network
 from derivations.placeholders import slope, square
-from meanfield.symbols import K, Z, z
+from meanfield.symbols import K
 
 SMOOTH, ERF, TANH = each("tanh erf gelu"), network("erf"), network("tanh")
 POOLED = each("erf tanh", pool="max")
@@ -31,13 +31,10 @@ def small_edge(theory: mf.Theory) -> sp.Expr:
 
 
 def small_neutral(theory: mf.Theory) -> sp.Expr:
-    """The same on the neutrality line, by averages of φ's Taylor polynomial."""
-    f = sp.series(theory.activations[0].expression, z, 0, 6).removeO()
-    second = mf.average(sp.expand(f**2), K)
-    mixed = mf.average(sp.expand(f.subs(z, Z[0]) * f.subs(z, Z[1])), (K, K / 2, K))
-    second, mixed = (sp.expand(mf.closed(e)) for e in (second, mixed))
-    width = sp.series(K / 2 / (second - mixed), K, 0, 4).removeO()
-    return _leading(width - 1, 1) / sp.cbrt(_leading(K - width * second, 3))
+    """The same on the neutrality line."""
+    start, term = theory.neutrality_line().near_zero().terms
+    assert (start.coefficient, start.power, term.power) == (1, 0, sp.Rational(1, 3))
+    return term.coefficient
 
 
 def _leading(e: sp.Expr, order: int) -> sp.Expr:

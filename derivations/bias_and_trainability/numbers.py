@@ -9,7 +9,7 @@ import sympy as sp
 
 import meanfield as mf
 from derivations.bias_and_trainability.relu import integral
-from derivations.checks import root
+from derivations.checks import leaky, root
 from derivations.claims import ball
 from derivations.pairs import G, coefficient
 from derivations.placeholders import c, mu
@@ -113,8 +113,8 @@ def h_at_one(off) -> tuple[float]:
 
 
 def coefficients(off) -> list[float]:
-    """Of g/f at γ, √γ, 1, γ^{-1/2}; the error is planted by hand, as nothing in them varies."""
-    return [float(coefficient(mf.derive("relu"), "g/f", p)) * float(1 + off) for p in ("1", "1/2", "0", "-1/2")]
+    """Of g/f at γ, √γ, 1, γ^{-1/2}; the planted error is a slope below 0."""
+    return [float(coefficient(mf.derive(leaky(off)), "g/f", p)) for p in ("1", "1/2", "0", "-1/2")]
 
 
 def edge(off, square_b: str) -> tuple[float, ...]:

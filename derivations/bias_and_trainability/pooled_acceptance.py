@@ -30,7 +30,7 @@ POOLED: tuple[Check, ...] = (
         n.alpha_of_relu,
     ),
     Check("16", "γ/l², σ_b = 0", (SLOW,), 1e-14, n.lead_of_drift(2, 0, "sigma_b")),
-    Check("16", "γ/l², σ_w² > 2", (SLOW,), 1e-14, n.lead_of_drift("2.5", "0.1", "hand")),
+    Check("16", "γ/l², σ_w² > 2", (SLOW,), 1e-14, n.lead_of_drift("2.5", "0.1", "phi")),
     Check("16", "γ/l², σ_w² = 2, σ_b > 0", (FAST,), 1e-14, n.lead_of_drift(2, "0.1", "sigma_w")),
     Check("16", "γ′/γ, σ_w² = 1.5", (2 / 1.5,), 1e-12, n.factor("relu", "gamma", "1.5", "0.1")),
     Check("18", "chaotic rate of tanh, law", (0.8946685,), 1e-6, n.factor("tanh", "c", 3, "0.1")),
@@ -62,7 +62,7 @@ POOLED: tuple[Check, ...] = (
         1e-10,
         n.along("relu", "max", "1", "0.1", (5, 10)),
     ),
-    Check("30", "(1 - c′)/(1 - c) at l = 100", (0.82493,), 1e-5, n.approach("relu", "max", 100)),
+    Check("30", "(1 - c′)/(1 - c) at l = 100", (0.82493,), 1e-5, n.approach("max", 100)),
     Check("33", "crossover depth at N = 1000", (24, 17), 0.03, n.crossover()),
     Check("§3", "c* of Tanh + maximum", tuple(SETTLED.values()), 1e-6, n.settled("tanh", "max", tuple(SETTLED))),
 )

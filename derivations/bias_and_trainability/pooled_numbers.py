@@ -14,7 +14,7 @@ import sympy as sp
 
 import meanfield as mf
 from derivations.bias_and_trainability.pooling import share, where
-from derivations.checks import root
+from derivations.checks import leaky, root
 from derivations.claims import network
 from derivations.quantities import derived
 from meanfield.symbols import K, sigma_b, sigma_w
@@ -61,12 +61,13 @@ def mean_of_pool(off) -> list[float]:
     return [float(np.sqrt(kernel("relu", "max", (0.0,))(off)[0]))]
 
 
-def approach(name: str, kind: str, l: int) -> Callable:
-    """(1 - c′)/(1 - c) at layer l at σ_w² = 1.5, σ_b² = 0.1; no place changes it, so the error is put in by hand."""
+def approach(kind: str, l: int) -> Callable:
+    """(1 - c′)/(1 - c) of ReLU at layer l at σ_w² = 1.5, σ_b² = 0.1; the planted error is a slope below 0, as no place
+    changes it."""
 
     def compute(off):
-        gamma = run(pooled(name, kind), 1.5, 0.1, l + 1).gamma.ravel()
-        return [float((1 + gamma[l - 1]) / (1 + gamma[l])) * float(1 + off)]
+        gamma = run(pooled(leaky(off), kind), 1.5, 0.1, l + 1).gamma.ravel()
+        return [float((1 + gamma[l - 1]) / (1 + gamma[l]))]
 
     return compute
 
@@ -122,17 +123,17 @@ def alpha_of_relu(off) -> list[float]:
 
 
 def thresholds(off) -> list[float]:
-    """σ_w² at which α = 1 and χ̃_1 = 1: maximum, mean."""
-    found = [where(name)(pooled("relu", kind)) for kind in ("max", "average") for name in ("chi_K", "chi_J")]
-    return [float(e) * float(1 + off) for e in found]
+    """σ_w² at which α = 1 and χ̃_1 = 1 of ReLU: maximum, mean; the planted error is a slope below 0."""
+    return [float(where(name)(pooled(leaky(off), kind))) for kind in ("max", "average") for name in ("chi_K", "chi_J")]
 
 
 def crossover(width: int = 1000, amplitude: float = 10) -> Callable:
-    """Layers after which a deep network of finite width follows α: log(N/A)/log(α/χ̃_1)."""
+    """Layers after which a deep network of ReLU and finite width follows α: log(N/A)/log(α/χ̃_1); the planted error is
+    a slope below 0, ten times as large."""
 
     def compute(off):
-        ratios = [float(1 / share(pooled("relu", kind))) for kind in ("max", "average")]
-        return [math.log(width / amplitude) / math.log(r * float(1 + off)) for r in ratios]
+        ratios = [float(1 / share(pooled(leaky(10 * off), kind))) for kind in ("max", "average")]
+        return [math.log(width / amplitude) / math.log(r) for r in ratios]
 
     return compute
 
@@ -146,14 +147,14 @@ def second_moment(off) -> list[float]:
 
 
 def lead_of_drift(square_w: object, square_b: object, planted: str) -> Callable:
-    """γ/l² by the engine's law; the planted error is in "sigma_w", in "sigma_b" (from 0), or put in by hand."""
+    """γ/l² of ReLU by the engine's law; the planted error is in "sigma_w", in "sigma_b" (from 0), or in "phi"."""
 
     def compute(off):
         width, bias = root(square_w), root(square_b)
         width = width * (1 + off) if planted == "sigma_w" else width
         bias = bias + off if planted == "sigma_b" else bias
-        law = mf.derive("relu").depth_law("gamma", sigma_w=width, sigma_b=bias)
-        return [float(law.leading.coefficient) * (float(1 + off) if planted == "hand" else 1)]
+        law = mf.derive(leaky(off) if planted == "phi" else "relu").depth_law("gamma", sigma_w=width, sigma_b=bias)
+        return [float(law.leading.coefficient)]
 
     return compute
 

@@ -147,10 +147,24 @@ OF_RELU = (
     Equation("B37 (79), (86): α", MEAN, "chi_K", w * (pi + 1) / (4 * pi), w * (pi + 2) / (4 * pi)),
     Equation("B37 (83), χ̃_1", MEAN, "chi_J", w / 4, w / 2),
     Formula("B37 (85)", MEAN, "<f Laplace f>", w / (4 * pi), w / (2 * pi), by=bend),
-    # E15: right on average only
-    Formula("B37 (84), both positive", PLAIN, "|grad f|^2", sp.S.One, R(1, 2), misprint=True, by=gradient(1, 2)),
-    Formula("B37 (84), one positive", PLAIN, "|grad f|^2", sp.S.Zero, R(1, 4), misprint=True, by=gradient(1, -2)),
-    Formula("B37 (84), none positive", PLAIN, "|grad f|^2", sp.S.Zero, R(1, 4), by=gradient(-1, -2)),
+    # E15: right on average only; composed: of a pool the theory has averages alone
+    *(
+        Formula(
+            f"B37 (84), {word} positive",
+            PLAIN,
+            "|grad f|^2",
+            printed,
+            right,
+            misprint=word != "none",
+            composed=True,
+            by=gradient(*signs),
+        )
+        for word, signs, printed, right in (
+            ("both", (1, 2), sp.S.One, R(1, 2)),
+            ("one", (1, -2), sp.S.Zero, R(1, 4)),
+            ("none", (-1, -2), sp.S.Zero, R(1, 4)),
+        )
+    ),
     Formula("B37 (81), (87)", MEAN, "chi~_1/alpha", pi / (pi + 1), (pi + 1) / pi, by=share),
     *threshold("B38, Lemma F.9", MEAN, 4 * pi / (pi + 1), sp.S(4)),
     Equation(

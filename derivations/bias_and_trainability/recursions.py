@@ -63,10 +63,11 @@ def steins(f: sp.Expr, variables: tuple[sp.Symbol, ...]) -> tuple[sp.Expr, ...]:
     return tuple(mf.average(e, law) for e in (f * y, f.diff(y)))
 
 
-one, two = steins(sp.exp(z) * sp.erf(z), (z,)), steins(Z[0] ** 2 * Z[1] * sp.exp(Z[0] + Z[1]), Z[:2])
+OF_ONE, OF_TWO = (sp.exp(z) * sp.erf(z), (z,)), (Z[0] ** 2 * Z[1] * sp.exp(Z[0] + Z[1]), Z[:2])
+(_, one), (_, two) = steins(*OF_ONE), steins(*OF_TWO)
 STEIN = (
-    Formula("B19 (24)", PLAIN[0], "<F(y) y>", one[1], 2 * one[1], by=lambda theory: one[0]),
-    Formula("B19 (67)", PLAIN[0], "<f(y) y_1>", two[1], 2 * two[1], by=lambda theory: two[0]),
+    Formula("B19 (24)", PLAIN[0], "<F(y) y>", one, 2 * one, by=lambda theory: steins(*OF_ONE)[0]),
+    Formula("B19 (67)", PLAIN[0], "<f(y) y_1>", two, 2 * two, by=lambda theory: steins(*OF_TWO)[0]),
 )
 
 SUSCEPTIBILITIES = (

@@ -37,6 +37,10 @@ class Says(Claim):
     by: Callable[[mf.Theory], Any] = lambda theory: None
     how: Verdict = Verdict.PROVED
 
+    @property
+    def usual(self) -> Verdict:
+        return self.how
+
     def _judge(self, case: Network, statement: Any) -> Verdict:
         return self.how if self.by(case.theory) == statement else Verdict.REFUTED
 

@@ -112,28 +112,34 @@ def lines_at(name: str, places: str, **keywords) -> Callable:
 
 
 def gelu_point(mu: str) -> Callable:
+    """(σ_w, σ_b) of the second critical point; the planted error is in μ."""
+
     def compute(off):
-        point = mf.derive("gelu", mu=mu).critical_points()[1]
-        return float(point.sigma_w.value * (1 + off)), float(point.sigma_b.value)
+        point = mf.derive("gelu", mu=R(mu) + off).critical_points()[1]
+        return float(point.sigma_w.value), float(point.sigma_b.value)
 
     return compute
 
 
 def exponents(off) -> tuple[float, ...]:
-    """c_2 of GELU's second point, its ζ, c_2 at (2, 0), ζ of tanh, A for n = 3 and c = 0.7."""
-    gelu, tanh = mf.derive("gelu").critical_points(), mf.derive("tanh").critical_points()
+    """c_2 of GELU's second point, its ζ, c_2 at (2, 0), ζ of tanh, A for n = 3 and c = 0.7.
+
+    Planted: b = 1 + off in GELU = z(1 + b erf(z/√2))/2, tanh z + off·tanh² z for tanh, and c.
+    """
+    bent = (f"gelu(z) + ({off})*z*erf(z/sqrt(2))/2", f"tanh(z) + ({off})*tanh(z)**2") if off else ("gelu", "tanh")
+    gelu, tanh = (mf.derive(phi).critical_points() for phi in bent)
     c = sp.Symbol("c", positive=True)
     values = (s.value for s in (gelu[1].c_n, gelu[1].zeta, gelu[0].c_n, tanh[0].zeta) if s is not None)
-    return (*(float(v) * float(1 + off) for v in values), float(prefactor(3).subs(c, R(7, 10) * (1 + off))))
+    return (*(float(v) for v in values), float(prefactor(3).subs(c, R(7, 10) * (1 + off))))
 
 
 def powers(off) -> list[float]:
-    """p of J ~ l^p with LayerNorm on preactivations and μ = 1."""
+    """p of J ~ l^p with LayerNorm on preactivations and μ = 1; the planted error is in σ_b."""
     places = (("erf", 2, 0), ("erf", 2, 1), ("gelu", 2, 0))
     out = []
     for name, w, b in places:
-        law = mf.derive(name, norm="pre", mu=1).depth_law("J", sigma_w=sp.sqrt(w) * (1 - off), sigma_b=sp.sqrt(b))
-        out.append(float(law.exponent or 0) * float(1 + off))
+        law = mf.derive(name, norm="pre", mu=1).depth_law("J", sigma_w=sp.sqrt(w), sigma_b=sp.sqrt(b) + off)
+        out.append(float(law.exponent or 0))
     return out
 
 

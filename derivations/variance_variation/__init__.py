@@ -23,3 +23,12 @@ CLAIMS: tuple[Claim, ...] = (
     *angles.CLAIMS,
     *widths.CLAIMS,
 )
+#: claims that hold to 30 digits and are not proved: square roots and angles of c, Stein's lemma for tanh
+TO_DIGITS = frozenset(
+    {
+        "R4, Thm C.2, γ",
+        "R14, proof of C.10, ReLU, Wφ",
+        "R22, Lemma D.4, proof, integral of sech⁴",
+        "R22, Lemma D.5, proof, integral of sech²",
+    }
+)

@@ -11,7 +11,8 @@ import sympy as sp
 import meanfield as mf
 from derivations.checks import Check
 from derivations.variance_variation import widths
-from derivations.variance_variation.angles import printed_root
+from derivations.variance_variation.angles import fixed
+from derivations.variance_variation.lemmas import log_product
 from meanfield.symbols import K, z
 
 BETAS = ("beta_v", "beta_w", "beta_a", "beta_b")
@@ -88,7 +89,8 @@ def log_coefficient(off) -> list[float]:
 
 
 def roots(off) -> list[float]:
-    return [printed_root(float(1 + off) ** 2, a) for a in (1.0, 0.5, 0.1)]
+    """e* of Theorem C.7 by the engine's averages at large q; the planted error is in σ_v."""
+    return [fixed(float(1 + off) ** 2, a) for a in (1.0, 0.5, 0.1)]
 
 
 def cosines(off) -> list[float]:
@@ -104,20 +106,8 @@ def cosines(off) -> list[float]:
 
 
 def product(beta: str, layers: Sequence[int]) -> Callable:
-    """log χ^(0)/χ^(l) of ReLU at V_r = beta, W_r = ½. p does not enter, and stays a double for longest from 10^-300 and
-    without sources."""
-
-    def compute(off):
-        return [
-            last(
-                theory("relu", beta, 0, sigma_a=0)
-                .propagate(sigma_w=float(1 + off), sigma_b=0, depth=l + 1, input_norm=1e-300, quantities=("J",))
-                .log_J
-            )
-            for l in layers
-        ]
-
-    return compute
+    """log χ^(0)/χ^(l) of ReLU at V_r = beta, W_r = ½."""
+    return lambda off: [log_product(float(sp.Rational(beta)), 0.5, l, float(off)) for l in layers]
 
 
 def growing_rest(off) -> list[float]:
@@ -137,7 +127,7 @@ def far_coefficients(off) -> list[float]:
 
 def designed(off) -> list[float]:
     """A, e^A, and the least and largest χ over 100 blocks with N^(l) = N^(l-1)/e^A at l = n²."""
-    a = widths.A * float(1 + off)
+    a = float(theory("tanh").depth_law("J", sigma_w=1 + off, sigma_b=1).rate)
     chi = widths.chi(100, math.exp(widths.A), sigma_w=float(1 + off))
     return [a, math.exp(a), float(chi.min()), float(chi.max())]
 
