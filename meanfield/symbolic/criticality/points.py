@@ -14,8 +14,9 @@ import sympy as sp
 
 from meanfield import balls
 from meanfield.architecture import Block
-from meanfield.functions.piecewise import Pieces, jump, pieces
+from meanfield.functions.piecewise import at, jump, pieces
 from meanfield.functions.signs import Masses
+from meanfield.functions.zeros import is_zero
 from meanfield.printed import wrapped
 from meanfield.results import Solution, Status, Term, one_line
 from meanfield.symbolic.asymptotics.depth import DepthLaw, critical_law, first_terms, is_negative, logarithmic_law
@@ -175,12 +176,12 @@ def curvature(f: sp.Expr) -> tuple[sp.Expr, Masses]:
     """(G, masses) with ⟨G⟩_K + Σ w p_K(b) = d⟨f²⟩/dK - ⟨f′²⟩: G = f f″, and w = f(b)·(jump of f′ at b)."""
     p = pieces(f, Z[0])
     slope = p.diff()
-    bend = slope.diff()
-    g = Pieces(Z[0], p.breaks, tuple(a * b for a, b in zip(p.exprs, bend.exprs))).expr
+    g = pieces(p.expr * slope.diff().expr, Z[0]).expr  # f″ may have fewer pieces than f: 1/5 of clip(z) + z²/10
+    before = dict(zip(p.breaks, p.exprs))
     masses = []
-    for b, e, left, right in zip(p.breaks, p.exprs, slope.exprs, slope.exprs[1:]):
-        value = sp.simplify(e.subs(Z[0], b))
-        if value != 0:  # where f is 0 its slope may even be infinite: f f′ is 0 there as long as ⟨f′²⟩ is finite
+    for b, left, right in zip(slope.breaks, slope.exprs, slope.exprs[1:]):
+        value = at(before[b], Z[0], b)
+        if not is_zero(value):  # where f is 0 its slope may even be infinite: f f′ is 0 while ⟨f′²⟩ is finite
             masses.append((b, sp.simplify(value * jump(left, right, Z[0], b))))
     return g, tuple((b, w) for b, w in masses if w != 0)
 

@@ -69,8 +69,9 @@ class FixedPoint:
 
     @property
     def xi_K(self) -> float:
-        """The depth over which K relaxes, 1/|log χ_K|; 0 where χ_K = 0."""
-        return length_of(self.chi_K)
+        """The depth over which K relaxes, 1/|log |χ_K||; 0 where χ_K = 0. Where χ_K < 0 K relaxes from alternate sides."""
+        chi = self.chi_K
+        return length_of(replace(chi, value=-chi.value) if chi.value.is_number and chi.value < 0 else chi)
 
     def __repr__(self) -> str:
         return one_line("FixedPoint", f"K* = {short(self.K)}, {self.stability}, chi_J = {short_chi(self.chi_J)}")
