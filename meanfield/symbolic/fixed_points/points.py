@@ -324,7 +324,8 @@ def _sign_of(e: sp.Expr) -> int | None:
 def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
     """The points with the sign of K' - K on either side of each, which says what they attract."""
     slope = sp.diff(step, K)
-    edges: list[tuple[sp.Expr, Root | None]] = [(sp.S.Zero, None)] if zero == 0 else []
+    start = None if zero is None else _sign_of(zero)
+    edges: list[tuple[sp.Expr, Root | None]] = [(sp.S.Zero, None)] if start == 0 else []
     edges += [(r.mid, r) for r in found.roots]
     below, message = _sign_near_zero(gain, found)
     points = []
@@ -351,7 +352,9 @@ def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
     increasing = increases(step) or _rises(step)
     if not increasing:
         message += "; the map is not proved monotone, so basins hold for orbits that do not overshoot"
-    status = Status.CERTIFIED if found.complete else Status.MEASURED
+    if start is None:
+        message += "; whether K = 0 is a fixed point, too, is not decided"
+    status = Status.CERTIFIED if found.complete and start is not None else Status.MEASURED
     return FixedPoints(tuple(points), status, message, unbounded, increasing)
 
 
