@@ -10,6 +10,7 @@ Source: derived here; [bias_and_trainability] (112)-(114) are ReLU's rates, with
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +20,7 @@ import sympy as sp
 from meanfield import balls
 from meanfield.functions.piecewise import pieces
 from meanfield.functions.series.infinity import normal_form
-from meanfield.results import Law, MeanFieldError, Status, Term
+from meanfield.results import Law, MeanFieldError, Solution, Status, Term
 from meanfield.symbolic.asymptotics.depth import CONSTANT, DepthLaw, depth_law
 from meanfield.symbolic.asymptotics.scaling import decay
 from meanfield.symbolic.averages.closeness import gap_powers
@@ -33,6 +34,8 @@ from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbols import K, Z, l
 
 QUANTITIES = ("c", "gamma")
+OTHER_CONSTANT = sp.Symbol("C_1", real=True)  # where the start decides two numbers
+TIED = 1e-10  # sizes of slopes, which are averages in float64, that are not told apart
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ def closing_law(
         raise MeanFieldError("Whether chi_J is 1 is not decided at this place, nor is the law of c.")
     point = phase.fixed_point
     if point is not None and point.K.value != 0 and phase.name == "chaotic":
-        return _inside(recursion, quantity, point.chi_K.value, inside())
+        return _inside(recursion, quantity, point.chi_K, inside())
     found = _gap(recursion, one, values, phase, odd)
     return _stated(quantity, sp.S.One, -found.law, found.regime, found.status)
 
@@ -98,29 +101,54 @@ def _renamed(term: Term) -> Term:
     return replace(term, coefficient=CONSTANT) if term.coefficient.has(CONSTANT) else term
 
 
-def _inside(recursion: Recursion, quantity: str, chi_K: Any, found: Any) -> DepthLaw:
-    """c settles at c* < 1: as fast as the slower of the correlation and, where it still moves, of K."""
+def _inside(recursion: Recursion, quantity: str, chi_K: Solution, found: Any) -> DepthLaw:
+    """c settles at c* < 1: as fast as the slower of the correlation and, where it still moves, of K.
+
+    Beside (c*, K*) one layer is δc′ = slope·δc + b·δK, δK′ = χ_K·δK, where χ_K may be negative: δc = C slope^l + C₁ χ_K^l
+    unless the two are equal.
+    """
     point = found.stable
     if point is None:
         raise MeanFieldError(f"Where c settles is not known here: {found.message}.")
-    slope, regime = point.slope, f"c* = {point.c:.12g} in the chaotic phase"
+    regime, leading = f"c* = {point.c:.12g} in the chaotic phase", [(CONSTANT, point.slope)]
     if point.c != 0 and recursion["K"].has(K):
-        own = float(chi_K)
+        own = float(chi_K.value)
+        if math.isnan(own):
+            raise MeanFieldError(f"How fast K settles is not known here, nor is the law of c: {chi_K.message}.")
         if abs(own) == 1:
             raise MeanFieldError("K settles by a power of l, and c with it; that law is not derived.")
-        if slope < abs(own) < 1:  # beyond 1 K repels, and is there only if it started there
-            slope, regime = own, f"{regime}: K settles more slowly than c"
-    if not slope > 1e-14:
+        apart = abs(own) - abs(point.slope)
+        close = abs(apart) <= TIED + float(chi_K.error or 0)
+        if close and own * point.slope > 0:
+            raise MeanFieldError(
+                f"c and K settle at rates that agree to rounding here (slope of c {point.slope:.12g}, chi_K {own:.12g}); "
+                "if they are equal c - c* has a factor l, and which it is is not decided: move sigma_w or sigma_b."
+            )
+        if close:
+            leading.append((OTHER_CONSTANT, own))
+            regime = f"{regime}: K settles as fast as c, to rounding"
+        elif 0 < apart and abs(own) < 1:  # beyond 1 K repels, and is there only if it started there
+            leading, regime = [(CONSTANT, own)], f"{regime}: K settles more slowly than c"
+    if any(not abs(multiplier) > 1e-14 for _, multiplier in leading):
         raise MeanFieldError(f"c falls to c* = {point.c:.12g} faster than exponentially: the map is flat there.")
     if point.c == 1:
         raise MeanFieldError("The fixed point of c below 1 lies within 1e-15 of it: the place is critical to rounding.")
     end = sp.Integer(0) if point.c == 0 else sp.Float(point.c, 15)
-    rest = Law(l, sp.oo, (Term(CONSTANT, rate=sp.Float(float(sp.log(slope)), 15)),), "smaller")
+    rest = Law(l, sp.oo, _falling(leading), "smaller")
+    if any(multiplier < 0 for _, multiplier in leading):
+        regime += ", from alternate sides"
     if quantity == "gamma" and end != 0:
         end = end / (1 - end)
     law = rest + end
     own_terms = law.variable, law.point, law.terms, law.remainder, law.remainder_logs
     return DepthLaw(*own_terms, quantity, regime, Status.MEASURED)
+
+
+def _falling(parts: list[tuple[sp.Symbol, float]]) -> tuple[Term, ...]:
+    """Σ constant·multiplier^l as one term: the multipliers are of one size, and may differ in sign."""
+    rate = sp.Float(float(sp.log(abs(parts[0][1]))), 15)
+    coefficient = sp.Add(*[c * (sp.S.NegativeOne**l if multiplier < 0 else 1) for c, multiplier in parts])
+    return (Term(coefficient, rate=rate),)
 
 
 def _gap(recursion: Recursion, one: Recursion, values: dict[str, sp.Expr], phase: Phase, odd: bool) -> _Gap:

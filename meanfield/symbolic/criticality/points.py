@@ -14,8 +14,9 @@ import sympy as sp
 
 from meanfield import balls
 from meanfield.architecture import Block
-from meanfield.functions.piecewise import Pieces, jump, pieces
+from meanfield.functions.piecewise import at, jump, pieces
 from meanfield.functions.signs import Masses
+from meanfield.functions.zeros import is_zero
 from meanfield.printed import wrapped
 from meanfield.results import Solution, Status, Term, one_line
 from meanfield.symbolic.asymptotics.depth import DepthLaw, critical_law, first_terms, is_negative, logarithmic_law
@@ -51,10 +52,11 @@ class CriticalPoint:
     """A point (σ_w, σ_b) with χ_J = χ_K = 1 at the fixed point K*.
 
     kind: "scale-invariant" (every K is fixed), "power law" (K* attracts, δK ~ A l^{-ζ_K}), "logarithmic" (δK falls as
-    1/log l), "half-stable" (attracts from one side), "repelling" (K* = 0 attracts nothing), "undecided" (symbolic
-    parameters). order: n of δK' = δK - c_n δKⁿ; c_n (> 0 attracts from above), d_1 = -dχ_J/dK; A, zeta_K; zeta: J ~
-    l^{-zeta} (None where J is a stretched exponential or K* attracts nothing). law_K, law_J: the laws with their next
-    orders, for a start in the basin. side: from where K* attracts.
+    1/log l), "half-stable" (attracts from one side), "repelling" (K* attracts nothing), "undecided" (symbolic
+    parameters, or a root whose order is not known). order: n of δK' = δK - c_n δKⁿ; c_n (> 0 attracts from above), d_1
+    = -dχ_J/dK; A, zeta_K; zeta: J ~ l^{-zeta} (None where J is a stretched exponential or K* attracts nothing). law_K,
+    law_J: the laws with their next orders, for a start in the basin (None at an order above 2 at K* > 0). side: from
+    where K* attracts.
 
     At K* > 0 what belongs to the approach (side, c_n, d_1, A, zeta, the laws) is computed when it is asked for: it
     takes averages of higher derivatives than the place of the point does.
@@ -175,12 +177,12 @@ def curvature(f: sp.Expr) -> tuple[sp.Expr, Masses]:
     """(G, masses) with ⟨G⟩_K + Σ w p_K(b) = d⟨f²⟩/dK - ⟨f′²⟩: G = f f″, and w = f(b)·(jump of f′ at b)."""
     p = pieces(f, Z[0])
     slope = p.diff()
-    bend = slope.diff()
-    g = Pieces(Z[0], p.breaks, tuple(a * b for a, b in zip(p.exprs, bend.exprs))).expr
+    g = pieces(p.expr * slope.diff().expr, Z[0]).expr  # f″ may have fewer pieces than f: 1/5 of clip(z) + z²/10
+    before = dict(zip(p.breaks, p.exprs))
     masses = []
-    for b, e, left, right in zip(p.breaks, p.exprs, slope.exprs, slope.exprs[1:]):
-        value = sp.simplify(e.subs(Z[0], b))
-        if value != 0:  # where f is 0 its slope may even be infinite: f f′ is 0 there as long as ⟨f′²⟩ is finite
+    for b, left, right in zip(slope.breaks, slope.exprs, slope.exprs[1:]):
+        value = at(before[b], Z[0], b)
+        if not is_zero(value):  # where f is 0 its slope may even be infinite: f f′ is 0 while ⟨f′²⟩ is finite
             masses.append((b, sp.simplify(value * jump(left, right, Z[0], b))))
     return g, tuple((b, w) for b, w in masses if w != 0)
 
@@ -234,25 +236,41 @@ def critical_points(block: Block) -> CriticalPoints:
     slope = average(p.diff().map(lambda e: e**2).expr, K)
     density = [w * sp.exp(-(b**2) / (2 * K)) / sp.sqrt(2 * sp.pi * K) for b, w in masses]
     gap = sp.Add(average(g, K), *density)  # d⟨f²⟩/dK - ⟨f′²⟩ as one node
-    skipped = 0
+    skipped, unsure = 0, []
+    positive: list[CriticalPoint] = []
     search = None
     if gap != 0:
         search = zeros(gap, g, masses, DIGITS)
         for root in search.roots:
             if root.exact is None:
                 root = replace(root, exact=_exact_root(gap, root))
-            if value_at(K * slope - a, root, 20) < 0:
-                skipped += 1  # σ_b² would be negative
-                continue
-            found.append(_at_root(root, a, slope, mu))
+            bias = _sign_at(K * slope - a, root)  # of σ_b²
+            if bias is None:
+                unsure.append(f"whether sigma_b^2 < 0 at K* = {float(root.mid):.10g} is not decided; ")
+            elif bias < 0:
+                skipped += 1
+            else:
+                positive.append(_at_root(root, a, slope, mu))
+    found += positive
     most = 0 if search is None else search.most
-    positive = sum(q.kind == "half-stable" for q in found) + skipped
+    count = len(positive) + skipped + len(unsure)
     left = f"{skipped} of them with σ_b² < 0; " if skipped else ""
     if search is None or search.complete:
-        message = f"{left}at K > 0 at most {most} by Descartes' rule, and {positive} certified: there are no others"
-        return CriticalPoints(tuple(found), Status.CERTIFIED if found or skipped else Status.EXACT, message)
-    limit = "" if most is None else f"at most {most} at K > 0 by Descartes' rule, {positive} found; "
-    return CriticalPoints(tuple(found), Status.MEASURED, left + limit + search.reason)
+        message = f"{left}at K > 0 at most {most} by Descartes' rule, and {count} certified: there are no others"
+        status = Status.MEASURED if unsure else Status.CERTIFIED if found or skipped else Status.EXACT
+        return CriticalPoints(tuple(found), status, "".join(unsure) + message)
+    limit = "" if most is None else f"at most {most} at K > 0 by Descartes' rule, {count} found; "
+    return CriticalPoints(tuple(found), Status.MEASURED, "".join(unsure) + left + limit + search.reason)
+
+
+def _sign_at(e: sp.Expr, root: Root) -> int | None:
+    """The sign of e at a root, 0 where the closed form is 0 there; None where it is not decided."""
+    ball = value_at(e, root, 20)
+    if not ball.contains(0):
+        return 1 if ball > 0 else -1
+    form = closed(e)
+    known = ball.is_finite() and root.exact is not None and not form.has(Average)
+    return 0 if known and is_zero(form.subs(K, root.exact)) else None
 
 
 def _at_origin(block: Block, f, mu) -> list[CriticalPoint]:
@@ -310,12 +328,24 @@ def _slope_at_origin(piece: sp.Expr, side: int) -> sp.Expr:
 
 
 def _at_root(root: Root, a, slope, mu) -> CriticalPoint:
-    """A critical point at K* > 0: with c₂ = -F″/2 ≠ 0 it attracts from one side only."""
-    s = (1 - mu**2) / slope
-    b = (1 - mu**2) * (K - a / slope)
-    width, bias = (_value(root, e, square_root=True, exact=True) for e in (s, b))
-    approach = ApproachToRoot(root, a, slope, mu)
-    return CriticalPoint(root.solution(), width, bias, "half-stable", sp.Integer(2), sp.S.One, approach)
+    """A critical point at K* > 0: with c₂ = -F″/2 ≠ 0 it attracts from one side only; with c₂ = 0 the sign of c₃ =
+    -F‴/6 decides for both sides."""
+    m = 1 - mu**2
+    width, bias = (_value(root, e, square_root=True, exact=True) for e in (m / slope, m * (K - a / slope)))
+    place = root.solution(), width, bias
+    order = next((n for n in (2, 3) if _sign_at(sp.diff(a, K, n), root) != 0), None)
+    sign = None if order is None else _sign_at(sp.diff(a, K, order), root)
+    if sign is None:
+        at = "F″ and F‴ are 0 at K*" if order is None else f"whether the derivative {order} of F is 0 at K* is not decided"
+        return CriticalPoint(*place, "undecided", approach=Approach(side=f"{at}, nor what it attracts"))
+    if order == 2:
+        return CriticalPoint(*place, "half-stable", sp.Integer(2), sp.S.One, ApproachToRoot(root, a, slope, mu))
+    third = m * sp.diff(a, K, 3) / slope
+    known = Approach(_value(root, -third / 6), _value(root, -m * sp.diff(slope, K) / slope))
+    if sign > 0:
+        return CriticalPoint(*place, "repelling", sp.Integer(3), approach=replace(known, side="K* attracts nothing"))
+    known = replace(known, A=_value(root, -3 / third, square_root=True), side="attracts from above and from below")
+    return CriticalPoint(*place, "power law", sp.Integer(3), sp.S.Half, known)
 
 
 def _value(root: Root, e, square_root=False, exact=False, digits=DIGITS) -> Solution:

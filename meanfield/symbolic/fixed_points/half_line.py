@@ -28,7 +28,7 @@ from meanfield.symbolic.averages.expansion import at_infinity, at_zero
 from meanfield.symbolic.averages.moments import moment, power_parts
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.fixed_points.exclusion import excluded
-from meanfield.symbolic.fixed_points.roots import Root, crossings, exactly, refine, sign_at, walk
+from meanfield.symbolic.fixed_points.roots import FAR, Root, crossings, exactly, refine, sign_at, walk
 from meanfield.symbolic.recursion import closed
 from meanfield.symbols import K, Z
 
@@ -177,8 +177,8 @@ def _short(k: sp.Expr) -> str:
 def _several(expr, g, masses, found, ends, digits) -> Zeros:
     most, first, last = ends
     far = _last_run(found)[1]
-    low = floor(g, masses)
-    high = ceiling(g, masses) if last == far else None
+    low, high = floor(g, masses), ceiling(g, masses) if last == far else None
+    low, high = (k if _in_reach(k) else None for k in (low, high))
     outside = low is not None and high is not None
     start = low if low is not None else min(LOW, high / 10**12 if high is not None else LOW)
     stop = high if high is not None else max(HIGH, low * 10**12 if low is not None else HIGH)
@@ -280,9 +280,7 @@ def ceiling(g: sp.Expr, masses: Masses = ()) -> sp.Rational | None:
 
 def _nice(k: sp.Rational) -> sp.Rational:
     """About k, with few digits where a double can say it."""
-    if not sp.Rational(1, 10**290) < k < sp.Integer(10) ** 290:
-        return k
-    return sp.Rational(float(f"{float(k):.3g}"))
+    return k if not _in_reach(k) else sp.Rational(float(f"{float(k):.3g}"))
 
 
 def _sides(g: sp.Expr):
@@ -377,13 +375,19 @@ def _searched(expr, digits) -> Zeros:
 
 
 def _until(expr, k, sign, step):
-    """From k outwards, the exponent growing, to a K where the expression has its proved sign."""
-    if sign is None:
-        return k
-    while 1e-290 < float(k) < 1e290 and sign_at(expr, k) != sign:
-        k = _nice(k * sp.Integer(10) ** step)
+    """From k outwards, the exponent growing, to a K where the expression has its proved sign, or to the last that a
+    double can say."""
+    while sign is not None and sign_at(expr, k) != sign:
+        further = k * sp.Integer(10) ** step
+        if not _in_reach(further):
+            break
+        k = _nice(further)
         step *= 2
     return k
+
+
+def _in_reach(k: sp.Expr | None) -> bool:
+    return k is not None and bool(sp.Rational(1, 10**FAR) < k < sp.Integer(10) ** FAR)
 
 
 def _polynomial_roots(expr) -> tuple[Root, ...] | None:

@@ -69,8 +69,9 @@ class FixedPoint:
 
     @property
     def xi_K(self) -> float:
-        """The depth over which K relaxes, 1/|log χ_K|; 0 where χ_K = 0."""
-        return length_of(self.chi_K)
+        """The depth over which K relaxes, 1/|log |χ_K||; 0 where χ_K = 0. Where χ_K < 0 K relaxes from alternate sides."""
+        chi = self.chi_K
+        return length_of(replace(chi, value=-chi.value) if chi.value.is_number and chi.value < 0 else chi)
 
     def __repr__(self) -> str:
         return one_line("FixedPoint", f"K* = {short(self.K)}, {self.stability}, chi_J = {short_chi(self.chi_J)}")
@@ -321,7 +322,8 @@ def _sign_of(e: sp.Expr) -> int | None:
 def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
     """The points with the sign of K' - K on either side of each, which says what they attract."""
     slope = sp.diff(step, K)
-    edges: list[tuple[sp.Expr, Root | None]] = [(sp.S.Zero, None)] if zero == 0 else []
+    start = None if zero is None else _sign_of(zero)
+    edges: list[tuple[sp.Expr, Root | None]] = [(sp.S.Zero, None)] if start == 0 else []
     edges += [(r.mid, r) for r in found.roots]
     below, message = _sign_near_zero(gain, found)
     points = []
@@ -348,7 +350,9 @@ def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
     increasing = increases(step) or _rises(step)
     if not increasing:
         message += "; the map is not proved monotone, so basins hold for orbits that do not overshoot"
-    status = Status.CERTIFIED if found.complete else Status.MEASURED
+    if start is None:
+        message += "; whether K = 0 is a fixed point, too, is not decided"
+    status = Status.CERTIFIED if found.complete and start is not None else Status.MEASURED
     return FixedPoints(tuple(points), status, message, unbounded, increasing)
 
 
