@@ -400,14 +400,14 @@ def _refuse_of_another(network: Any, block: Block, values: Any) -> None:
     if isinstance(network, str | Block):
         network = derive(architecture=network) if isinstance(network, Block) else derive(network)
     given = (network.block, network.first) if isinstance(network, Theory) else ()
-    if not set(map(str, values)) & (_names(block) | _names(given)):
+    if not set(map(str, values)) & (symbols_of(block) | symbols_of(given)):
         raise MeanFieldError(
             f"Numbers for {', '.join(map(str, values))} were given, but {describe(getattr(block, 'block', block))} has "
             "no such symbols; they belong to another network (a Tuning's own is its .network)."
         )
 
 
-def _names(record: Any) -> set[str]:
+def symbols_of(record: Any) -> set[str]:
     """The symbols of a record and of all that it is made of."""
     if isinstance(record, Param):
         return {record.name}
@@ -417,7 +417,7 @@ def _names(record: Any) -> set[str]:
         inner: list[Any] = list(record)
     else:
         inner = [getattr(record, f.name) for f in fields(record)] if is_dataclass(record) else []
-    return set().union(*map(_names, inner)) if inner else set()
+    return set().union(*map(symbols_of, inner)) if inner else set()
 
 
 def _settings(function: Callable, settings: dict[str, Any]) -> dict[str, Any]:

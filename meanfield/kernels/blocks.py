@@ -21,6 +21,7 @@ import numpy as np
 from meanfield.errors import MeanFieldError
 from meanfield.kernels.numbers import Numbers, Side
 from meanfield.kernels.pairs import OPPOSITE, WORST, block_of, side_of
+from meanfield.limits import counted
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -124,12 +125,12 @@ def blocks(
         pool = executor or stack.enter_context(ThreadPoolExecutor(min(threads, max(1, len(tasks)))))
         ahead = 2 * (threads if executor is None else max(threads, getattr(executor, "_max_workers", 8)))
         waiting: dict[Future, tuple[int, int]] = {}
-        rest = iter(tasks)
+        rest, compute = iter(tasks), counted(work.compute)
         try:
             while True:
                 for task in rest:
                     if executor is None:
-                        waiting[pool.submit(work.compute, task)] = task
+                        waiting[pool.submit(compute, task)] = task
                     else:
                         waiting[pool.submit(elsewhere, work.apart(task), os.getpid())] = task
                     if len(waiting) >= ahead:

@@ -71,9 +71,10 @@ class Blocks:
         """`propagate` with sigma (…, Dense, 2) in the block's Dense; settings: sizes, starts, w_0 and b_0."""
         places = [(f"{x}_{d + 1}", sigma[..., d, i]) for d in range(self.count) for i, x in enumerate("wb")]
         given: dict[str, Any] = {name: value for name, value in places if name in self._met}
+        given |= {name: value for name, value in self.values.items() if name in self._met}  # σ's of a Dense are places
         with np.errstate(all="ignore"):
             return self.theory.propagate(
-                sigma_w=1.0, sigma_b=0.0, quantities=(*self.state, "J"), **self.values, **given, **settings
+                sigma_w=1.0, sigma_b=0.0, quantities=(*self.state, "J"), **given, **settings
             )
 
     def one(self, y: np.ndarray, sigma: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

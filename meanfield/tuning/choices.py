@@ -60,14 +60,14 @@ def judged(p: Prediction, place: tuple[float, float, float], depth: int, width: 
     """A place (σ_w, σ_b, K¹) with what happens there at this depth."""
     sigma_w, sigma_b, K1 = place
     scale = about.setdefault("scale", None)
-    log_J, _ = p.last(sigma_w, sigma_b, K1 * spread_of_K(width), depth, 1.0 if scale is None else scale)
+    log_J, _ = p.last(sigma_w, sigma_b, K1 * spread_of_K(width), depth, scale)
     return Choice(sigma_w, sigma_b, K1, log_J=float(log_J[0]), worst=float(np.abs(log_J).max()), **about)
 
 
 def certified(p: Prediction, depth: int, width: int) -> tuple[Choice, ...]:
     """Choices at the certified critical points, moved along σ_w to J^{1,L} = 1 where K drifts towards K* = 0."""
     try:
-        points = derive(architecture=p.block, batch=p.batch).critical_points()
+        points = derive(architecture=p.own, batch=p.batch).critical_points()
     except MeanFieldError:
         return ()
     found = []
@@ -116,7 +116,7 @@ def searched(p: Prediction, depth: int, width: int) -> tuple[Choice, ...]:
 def scattered(p: Prediction, place: tuple[float, float, float], depth: int, width: int) -> float:
     """The standard deviation of log J^{1,L} over networks where order 1/n knows it and it is large beside √(L/n), that
     of a ReLU; else 0. K of every layer is off, not K¹ alone: where K is repelled that is what J ends by."""
-    found = of_log_J(p.block, place, depth)
+    found = of_log_J(p.own, place, depth)
     sd = 0.0 if found is None else math.sqrt(found[2] / width)
     return sd if sd > max(UNSTEADY * math.sqrt(depth / width), HOLDS / 2) else 0.0
 
@@ -139,7 +139,7 @@ def on_the_line(p: Prediction, depth: int, width: int) -> tuple[Choice, ...]:
     Behind a LayerNorm only σ_b/σ_w matters, and K is at its fixed point from layer 2 on.
     """
     try:
-        line = derive(architecture=p.block, batch=p.batch).critical_line()
+        line = derive(architecture=p.own, batch=p.batch).critical_line()
         if getattr(line, "kind", "") != "ray":
             return ()
         ((sigma_b, _),) = line.sigma_b_at(1)

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import Block, Dense, Network, Param, Schedule
+from meanfield.architecture import OWN, Block, Dense, Network, Param
 from meanfield.deriving import derive
-from meanfield.tuning.records import kinds, rebuilt
+from meanfield.tuning.records import kinds, put, rebuilt
 
 Law = Callable[[float, float], tuple[float, float]]
 #: (σ_w², σ_b²) by fan-in and fan-out, as their libraries draw them
@@ -34,16 +34,13 @@ class Outcome:
     K: float
 
 
-def outcomes(
-    block: Block, values: dict[str, Any], depth: int, width: int, input_norm: float, batch: int | None
-) -> tuple[Outcome, ...]:
-    """log J^{1,L} and K^L of the architecture as it stands under each of `COMMON`."""
+def outcomes(block: Block, depth: int, width: int, input_norm: float, batch: int | None) -> tuple[Outcome, ...]:
+    """log J^{1,L} and K^L of the architecture under each of `COMMON`; a `Schedule` multiplies what they draw."""
     places = kinds(block)
 
     def named(i: int, one: Dense) -> Dense:
-        if isinstance(one.sigma_w, Schedule) or isinstance(one.sigma_b, Schedule) or len(places) == 1:
-            return one
-        return replace(one, sigma_w=Param(f"w_{i + 1}"), sigma_b=Param(f"b_{i + 1}"))
+        w, b = OWN if len(places) == 1 else (Param(f"w_{i + 1}"), Param(f"b_{i + 1}"))
+        return replace(one, sigma_w=put(one.sigma_w, w), sigma_b=put(one.sigma_b, b))
 
     record = rebuilt(block, dense=named)
     first = Dense(sigma_w=Param("input_w"), sigma_b=Param("input_b"))
@@ -57,9 +54,9 @@ def outcomes(
             columns.setdefault(w, []).append(square_w**0.5)
             columns.setdefault(b, []).append(square_b**0.5)
     arrays = {name: np.array(column) for name, column in columns.items()}
-    met = {s.name for s in theory.recursion("K").parameters}
+    met = {s.name for s in theory.recursion("K", "J").parameters}  # J feels σ's behind which a norm takes K apart
     own: dict[str, Any] = {"sigma_w": arrays.get("w_1", 1.0), "sigma_b": arrays.get("b_1", 0.0)}
-    given: dict[str, Any] = values | {name: value for name, value in arrays.items() if name in met}
+    given: dict[str, Any] = {name: value for name, value in arrays.items() if name in met}
     with np.errstate(all="ignore"):
         run = theory.propagate(
             depth=depth, input_norm=input_norm, quantities=("K", "J"), every_layer=False, **own, **given

@@ -20,13 +20,14 @@ INPUT = "input_w"  # the symbol of σ_w of the input layer
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """An architecture whose input layer has a σ_w of its own (and no bias) and whose branches share one factor.
+    """An architecture whose input layer has a σ_w of its own (and no bias) and whose branches share one factor, which
+    takes the place of a `Scale` of theirs; without a factor (None) branches are as the record has them.
 
-    values: numbers for its other symbols; input_norm: Q0 of the inputs; batch: of its `BatchNorm`.
+    Symbols of the record are standard deviations, which are then the network's own, or widths, which it does not know.
+    input_norm: Q0 of the inputs; batch: of its `BatchNorm`.
     """
 
     block: Block
-    values: dict[str, Any]
     input_norm: float = 1.0
     batch: int | None = None
 
@@ -35,16 +36,27 @@ class Prediction:
         return has_branches(self.block)
 
     @cached_property
+    def own(self) -> Block:
+        """The record whose symbolic standard deviations are the network's own."""
+        return own_deviations(self.block)
+
+    @cached_property
     def theory(self) -> Theory:
-        block = own_deviations(with_scales(self.block), set(self.values))
+        """Of the record as it is."""
+        return self.scaled if with_scales(self.own, keep=True) == with_scales(self.own) else self._of(self.own)
+
+    @cached_property
+    def scaled(self) -> Theory:
+        """Of the record with one factor of all branches."""
+        return self._of(with_scales(self.own))
+
+    def with_factor(self, scale: Any) -> tuple[Theory, dict[str, Any]]:
+        """(the theory of the record with this factor of its branches, the values of its symbols)."""
+        theory = self.theory if scale is None else self.scaled
+        return theory, {BRANCH: 1.0 if scale is None else scale} if self.branches and theory is self.scaled else {}
+
+    def _of(self, block: Block) -> Theory:
         found = derive(architecture=Network(block, Dense(sigma_w=Param(INPUT), sigma_b=0)), batch=self.batch)
-        for phi in found.activations:
-            missing = sorted(s.name for s in phi.free_parameters if s.name not in self.values)
-            if missing:
-                raise MeanFieldError(
-                    f"An initialization needs numbers, but the parameter {missing[0]} of {phi} is a symbol; "
-                    f"give {missing[0]}=... a number."
-                )
         if "J" not in found.usual:
             raise MeanFieldError(
                 f"No initialization keeps the gradients of {found.activations[0]}: it jumps, so that J is infinite at "
@@ -52,24 +64,22 @@ class Prediction:
             )
         return found
 
-    def run(self, sigma_w: Any, sigma_b: Any, K1: Any, depth: int, scale: Any = 1.0, **settings: Any) -> Any:
+    def run(self, sigma_w: Any, sigma_b: Any, K1: Any, depth: int, scale: Any = None, **settings: Any) -> Any:
         """`propagate` from K¹ = K1 at layer 1; all may be arrays."""
-        values = dict(self.values)
-        if self.branches:
-            values[BRANCH] = scale
+        theory, values = self.with_factor(scale)
         values[INPUT] = np.sqrt(np.asarray(K1, dtype=float) / self.input_norm)
         settings = {"input_norm": self.input_norm} | settings
         with np.errstate(all="ignore"):
-            return self.theory.propagate(sigma_w=sigma_w, sigma_b=sigma_b, depth=depth, **settings, **values)
+            return theory.propagate(sigma_w=sigma_w, sigma_b=sigma_b, depth=depth, **settings, **values)
 
-    def last(self, sigma_w: Any, sigma_b: Any, K1: Any, depth: int, scale: Any = 1.0) -> tuple[np.ndarray, np.ndarray]:
+    def last(self, sigma_w: Any, sigma_b: Any, K1: Any, depth: int, scale: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """(log J^{1,depth}, K^depth); log J is ∞ where it does not exist any more."""
-        shape = np.broadcast_shapes(*(np.shape(v) for v in (sigma_w, sigma_b, K1, scale)))
+        shape = np.broadcast_shapes(*(np.shape(v) for v in (sigma_w, sigma_b, K1, 1.0 if scale is None else scale)))
         run = self.run(sigma_w, sigma_b, K1, depth, scale, quantities=("K", "J"), every_layer=False)
         log_J, K = (np.broadcast_to(np.asarray(a, dtype=float)[..., -1], shape) for a in (run.log_J, run.K))
         return np.where(np.isnan(log_J), math.inf, log_J), K
 
-    def rate(self, sigma_w: Any, sigma_b: Any, K1: Any, depth: int, scale: Any = 1.0) -> np.ndarray:
+    def rate(self, sigma_w: Any, sigma_b: Any, K1: Any, depth: int, scale: Any = None) -> np.ndarray:
         """log J^{depth, depth+1}."""
         run = self.run(sigma_w, sigma_b, K1, depth + 1, scale, quantities=("K", "J"))
         return run.log_J[..., -1] - run.log_J[..., -2]

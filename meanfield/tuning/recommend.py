@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import BatchNorm, Block, Dense, Network, Residual, Sequential, exact, network_of
+from meanfield.architecture import OWN, BatchNorm, Block, Dense, Network, Param, Residual, Sequential, exact, network_of
 from meanfield.architectures import PRESETS, keywords
-from meanfield.arguments import finite, shown, spoken, whole
+from meanfield.arguments import finite, meant, scalar, shown, spoken, whole
+from meanfield.comparison.check import symbols_of
 from meanfield.derivation import resolved
 from meanfield.deriving import derive
 from meanfield.functions.activations import activation as activation_of
@@ -21,9 +22,11 @@ from meanfield.tuning.answer import Layer, Point, Predicted, Recommendation
 from meanfield.tuning.choices import HOLDS, Choice, choices, grows, largest_scale
 from meanfield.tuning.initializers import outcomes
 from meanfield.tuning.prediction import Prediction, edge
-from meanfield.tuning.records import filled, kinds
+from meanfield.tuning.records import chosen as values_of
+from meanfield.tuning.records import filled, has_branches, kinds, own_deviations, rebuilt
 from meanfield.tuning.sampled import Drawn, followed
 from meanfield.tuning.scatter import TOKENS, derived, measured
+from meanfield.verbs.values import with_values
 
 COSINE = 0.5  # of the two inputs whose correlation is followed
 DEEPEST, WIDEST = 100_000, 10_000_000
@@ -81,12 +84,11 @@ def recommend(
     for value, what in ((budget, "budget"), (input_norm, "input_norm")):
         if not value > 0:
             raise MeanFieldError(f"{what} must be > 0, but {value:g} was given.")
-    block, values = read(network, architecture, parameters)
-    p = Prediction(block, values, input_norm, batch)
+    p = Prediction(numbered(*read(network, architecture, parameters)), input_norm, batch)
     assert p.theory is not None  # refuses what has no J before anything else is done
     chosen, points = _chosen(p, depth, width, budget)
     chosen, by_draws = followed(p, chosen, depth, width, tokens, seed, budget)
-    spread, silent = derived(p.block, (chosen.sigma_w, chosen.sigma_b, chosen.K1), depth, width), ""
+    spread, silent = derived(p.own, (chosen.sigma_w, chosen.sigma_b, chosen.K1), depth, width), ""
     found = _answer(p, chosen, points, by_draws, depth=depth, width=width, budget=budget, spread=spread, silent=silent)
     if spread is None:
         spread, silent = measured(found.network, p, depth, width, tokens, networks, seed)
@@ -107,6 +109,45 @@ def read(network: Any, architecture: str | None, parameters: dict[str, Any]) -> 
     phi = activation_of(network, **{k: v for k, v in parameters.items() if k not in own})
     preset = PRESETS[name](phi, **{k: v for k, v in parameters.items() if k in own})
     return resolved(network_of(preset).block), {}
+
+
+def numbered(block: Block, values: dict[str, Any]) -> Block:
+    """The block with the given numbers in it. Symbols that are left are standard deviations and widths.
+
+    Raises: MeanFieldError for a name that the block does not have, and for any other symbol without a number.
+    """
+    found = {one.name for one in OWN}
+    for name, value in values.items():
+        if name in found:
+            raise MeanFieldError(
+                f"{name} was given, but it is what recommend answers; leave it out, or hold it in the record of a "
+                f"Dense, as in Dense({name}=1)."
+            )
+        refuse_strange(block, name)
+        if isinstance(value, Param) or (isinstance(value, str) and value.strip().isidentifier()):
+            raise MeanFieldError(f"An initialization needs numbers, but {name}={shown(value)} was given.")
+        scalar(value, name)
+    block = with_values(block, values)
+    dense = rebuilt(own_deviations(block), dense=lambda _, one: replace(one, expand=1))
+    missing = sorted(symbols_of(dense) - found)
+    if missing:
+        raise MeanFieldError(
+            f"An initialization needs numbers, but {missing[0]} of {describe(block)} is a symbol; give "
+            f"{missing[0]}=... a number."
+        )
+    if "sigma_w" not in symbols_of(dense) and not has_branches(block):
+        raise MeanFieldError(
+            f"Every Dense of {describe(block)} has a number for sigma_w, which recommend holds, so that nothing is "
+            "left to choose; leave sigma_w out of one, as in Dense()."
+        )
+    return block
+
+
+def refuse_strange(block: Block, name: str) -> None:
+    """Refuse a number for a symbol that the block does not have."""
+    known = sorted(symbols_of(block) - {one.name for one in OWN})
+    if name not in known:
+        raise MeanFieldError(f"{name} is no symbol of {describe(block)}.{meant(name, known)}")
 
 
 def _chosen(p: Prediction, depth: int, width: int, budget: float) -> tuple[Choice, tuple[Choice, ...]]:
@@ -183,8 +224,11 @@ def _invariant(p: Prediction) -> float | None:
     """J against K - K_ab of a network behind BatchNorm without skips, where it is not 1; None for all others."""
     if p.branches or not has_batch_norm(p.block):
         return None
-    value = float(derive(architecture=p.block, batch=p.batch).batch_invariant())
-    return value if value > 1 + 1e-12 else None
+    try:
+        value = derive(architecture=p.own, batch=p.batch).batch_invariant()
+    except MeanFieldError:  # behind φ, or at the block's end, the product depends on the state: σ's move it
+        return None
+    return float(value) if value.is_number and value > 1 + 1e-12 else None
 
 
 def has_batch_norm(block: Block) -> bool:
@@ -202,23 +246,23 @@ def _answer(
 ) -> Recommendation:
     places = kinds(p.block)
     sigma_input = math.sqrt(c.K1 / p.input_norm)
-    sigmas = [(c.sigma_w, c.sigma_b)] * len(places)
+    sigmas = values_of(p.block, c.sigma_w, c.sigma_b)
     first = Dense(sigma_w=exact(sigma_input, "sigma_w"), sigma_b=0)
     record = Network(filled(p.block, sigmas, c.scale), first)
     factor = 1.0 if c.scale is None else c.scale
     layers = [Layer("input", "neurons", None, sigma_input, 0.0)]
-    for one in places:
+    for one, (sigma_w, sigma_b) in zip(places, sigmas):
         held = factor if one.ends and not one.scaled else 1.0
         fan = None if one.fan is None or one.axis == "tokens" else float(one.fan) * width
-        layers.append(Layer(one.key, one.axis, fan, held * c.sigma_w, held * c.sigma_b))
+        layers.append(Layer(one.key, one.axis, fan, held * sigma_w, held * sigma_b))
     scaled = any(one.scaled for one in places) or (c.scale is not None and not any(one.ends for one in places))
-    predicted, shift = _predicted(p, c, factor, depth), 0.0
+    predicted, shift = _predicted(p, c, depth), 0.0
     if by_draws is not None:
         predicted = replace(predicted, by_draws=by_draws)
         if by_draws.differs(predicted.log_J):
             shift = by_draws.log_J - predicted.log_J
             predicted = replace(predicted, log_J=by_draws.log_J, K=by_draws.K)
-    window = _window(p, c, factor, depth, shift)
+    window = _window(p, c, depth, shift)
     return Recommendation(
         what=describe(p.block),
         depth=depth,
@@ -234,23 +278,25 @@ def _answer(
         worst=c.worst,
         predicted=predicted,
         window=window,
-        common=outcomes(p.block, p.values, depth, width, p.input_norm, p.batch),
+        common=outcomes(p.block, depth, width, p.input_norm, p.batch),
         network=record,
         grows=grows(p.block),
         **more,
     )
 
 
-def _predicted(p: Prediction, c: Choice, factor: float, depth: int) -> Predicted:
+def _predicted(p: Prediction, c: Choice, depth: int) -> Predicted:
     two = "K_ab" in p.theory.usual
     deep = depth * (2 if two else FURTHER)
-    run = p.run(c.sigma_w, c.sigma_b, c.K1, deep, factor, quantities=("K", "J"))
+    if p.theory.one_input.knows_depth:  # a deeper network is another one
+        deep = depth
+    run = p.run(c.sigma_w, c.sigma_b, c.K1, deep, c.scale, quantities=("K", "J"))
     log_J = np.asarray(run.log_J)
     swing = float(np.abs(log_J[:depth]).max())
     beyond = np.flatnonzero(~(np.abs(log_J) <= max(1.0, swing) * (1 + 1e-6)))
-    step = float(log_J[depth] - log_J[depth - 1])
+    step = float(np.diff(log_J)[min(depth, deep - 1) - 1])
     try:
-        pair = p.run(c.sigma_w, c.sigma_b, c.K1, depth, factor, correlation=COSINE, quantities=None)
+        pair = p.run(c.sigma_w, c.sigma_b, c.K1, depth, c.scale, correlation=COSINE, quantities=None)
         correlation = float(pair.c[-1])
     except MeanFieldError:
         correlation = None
@@ -266,15 +312,15 @@ def _predicted(p: Prediction, c: Choice, factor: float, depth: int) -> Predicted
     )
 
 
-def _window(p: Prediction, c: Choice, factor: float, depth: int, shift: float) -> tuple[float, float] | None:
+def _window(p: Prediction, c: Choice, depth: int, shift: float) -> tuple[float, float] | None:
     """(lowest, highest) σ_w of the block, or scale where that was chosen, with |log J^{1,L}| ≤ 1 around the choice, the
     input layer held; 0 and ∞ where there is no end within a factor of 100. shift: what log J is more by draws, there as
     at the choice."""
     budgeted = c.kind == "budget"
-    start = factor if budgeted else c.sigma_w
+    start = float(c.scale or 1.0) if budgeted else c.sigma_w
 
     def over(s: float) -> float:
-        place = (c.sigma_w, c.sigma_b, c.K1, depth, s) if budgeted else (s, c.sigma_b, c.K1, depth, factor)
+        place = (c.sigma_w, c.sigma_b, c.K1, depth, s) if budgeted else (s, c.sigma_b, c.K1, depth, c.scale)
         return abs(float(p.last(*place)[0]) + shift) - 1 - (1e-8 if shift == 0 else 1e-3)
 
     if over(start) >= 0:

@@ -126,24 +126,25 @@ def rebuilt(
     return walk(block)
 
 
-def with_scales(block: Block) -> Block:
-    """The record with every branch times one factor, the symbol `BRANCH`, which takes the place of a `Scale` there."""
+def with_scales(block: Block, keep: bool = False) -> Block:
+    """The record with every branch times one factor, the symbol `BRANCH`, which takes the place of a `Scale` there, or
+    (keep) stands behind it."""
 
     def scaled(one: Residual) -> Residual:
         parts = list(_flat(one.branch))
-        if parts and isinstance(parts[-1], Scale):
+        if parts and isinstance(parts[-1], Scale) and not keep:
             parts = parts[:-1]
         return replace(one, branch=Sequential((*parts, Scale(Param(BRANCH)))))
 
     return rebuilt(block, branch=scaled)
 
 
-def own_deviations(block: Block, given: set[str]) -> Block:
-    """The record with every symbolic standard deviation that got no number as the network's own σ_w or σ_b."""
+def own_deviations(block: Block) -> Block:
+    """The record with every symbolic standard deviation as the network's own σ_w or σ_b."""
 
     def own(sigma: Deviation, name: str) -> Deviation:
         value = sigma.value if isinstance(sigma, Schedule) else sigma
-        if not isinstance(value, Param) or value.name in given or value in OWN:
+        if not isinstance(value, Param) or value in OWN:
             return sigma
         return replace(sigma, value=Param(name)) if isinstance(sigma, Schedule) else Param(name)
 
@@ -163,8 +164,23 @@ def has_branches(block: Block) -> bool:
     return False
 
 
-def _put(held: Deviation, value: Number) -> Deviation:
+def put(held: Deviation, value: Number) -> Deviation:
+    """A standard deviation with this value, which falls with depth as the one that was held."""
     return replace(held, value=value) if isinstance(held, Schedule) else value
+
+
+def chosen(block: Block, sigma_w: float, sigma_b: float) -> list[tuple[float, float]]:
+    """(σ_w, σ_b) of every Dense where the symbols have these values: numbers of the record are as they are."""
+    found: list[tuple[float, float]] = []
+
+    def look(_: int, one: Dense) -> Dense:
+        values = [s.value if isinstance(s, Schedule) else s for s in (one.sigma_w, one.sigma_b)]
+        w, b = (own if isinstance(s, Param) else float(s) for s, own in zip(values, (sigma_w, sigma_b)))
+        found.append((w, b))
+        return one
+
+    rebuilt(block, dense=look)
+    return found
 
 
 def filled(block: Block, sigmas: list[tuple[float, float]], scale: float | None) -> Block:
@@ -177,7 +193,7 @@ def filled(block: Block, sigmas: list[tuple[float, float]], scale: float | None)
     def numbers(i: int, one: Dense) -> Dense:
         factor = scale if scale is not None and places[i].ends and not places[i].scaled else 1.0
         sigma_w, sigma_b = (exact(factor * value, "sigma") for value in sigmas[i])
-        return replace(one, sigma_w=_put(one.sigma_w, sigma_w), sigma_b=_put(one.sigma_b, sigma_b))
+        return replace(one, sigma_w=put(one.sigma_w, sigma_w), sigma_b=put(one.sigma_b, sigma_b))
 
     def closed(one: Residual) -> Residual:
         last, held = branch_end(one.branch)

@@ -9,7 +9,7 @@ from typing import Any
 from meanfield.results import MeanFieldError
 from meanfield.tuning.choices import Choice, largest_scale
 from meanfield.tuning.prediction import INPUT, Prediction
-from meanfield.tuning.records import BRANCH, kinds
+from meanfield.tuning.records import kinds
 
 DRAWS = 12
 DEEPEST = 100  # layers that are followed by draws
@@ -41,12 +41,11 @@ def drawn(p: Prediction, c: Choice, depth: int, tokens: int, seed: int) -> Drawn
     """What `Theory.sample` says of a choice; None where it does not follow the block, or not so deep."""
     if depth > DEEPEST:
         return None
-    values: dict[str, Any] = p.values | {INPUT: math.sqrt(c.K1 / p.input_norm)}
-    if p.branches:
-        values[BRANCH] = 1.0 if c.scale is None else c.scale
+    theory, values = p.with_factor(c.scale)
+    values[INPUT] = math.sqrt(c.K1 / p.input_norm)
     places: dict[str, Any] = {"sigma_w": c.sigma_w, "sigma_b": c.sigma_b, "depth": depth, "input_norm": p.input_norm}
     try:
-        found = p.theory.sample(**places, tokens=tokens, draws=DRAWS, seed=seed, quantities=("K", "J"), **values)
+        found = theory.sample(**places, tokens=tokens, draws=DRAWS, seed=seed, quantities=("K", "J"), **values)
         J, K = (found.estimate(name, depth) for name in ("J", "K"))
     except MeanFieldError:
         return None

@@ -24,7 +24,7 @@ from meanfield.tuning.backward import LOSSES
 from meanfield.tuning.choices import grows
 from meanfield.tuning.descent import Evaluated, descend, through_network
 from meanfield.tuning.instance import Instance
-from meanfield.tuning.recommend import has_batch_norm, read
+from meanfield.tuning.recommend import has_batch_norm, read, refuse_strange
 from meanfield.tuning.records import branch_end, has_branches, kinds
 from meanfield.tuning.scatter import BATCH
 from meanfield.tuning.sweep import ACTIVE, Drive, active_share, by_blocks, by_scale
@@ -106,6 +106,8 @@ def tune(
     settings = _settings(rate, steps, tolerance, weight, loss, depth) | {"within": _within(blocks, depth)}
     probes = None if probes is None else whole(probes, "probes", 1, 1 << 20)
     block, values = read(network, architecture, parameters)
+    for name in values:
+        refuse_strange(block, name)
     if width is None:
         return of_theory(block, values, depth, sigma_w, sigma_b, input_norm, method, budget, settings, progress)
     width = whole(width, "width", 2, 1 << 20)

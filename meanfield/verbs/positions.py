@@ -253,7 +253,8 @@ def invariant(block: Block, first: Dense, size: int | None) -> sp.Expr:
     growth, following = (closed(e) for e in (sp.expand(recursion["J"] / J * K), recursion["K"]))
     found = sp.cancel(sp.together(growth / following))
     if found.has(K, Common):
-        why = "behind φ the product depends on K_ab" if found.has(Common) else "with a skip it depends on K - K_ab"
+        why = "with a skip, or a norm at the block's end, it depends on K - K_ab"
+        why = "behind φ the product depends on K_ab" if found.has(Common) else why
         raise MeanFieldError(f"The invariant of a BatchNorm was asked for; {why}: there is none.")
     return found if is_exact(block, size) else sp.N(found, 14)
 

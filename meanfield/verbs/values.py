@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from typing import TypeVar
 
 import sympy as sp
 
 from meanfield.architecture import (
+    OWN,
     Block,
     Constant,
     Dense,
@@ -17,6 +18,8 @@ from meanfield.architecture import (
     Nonlinearity,
     Param,
     Residual,
+    Scale,
+    Schedule,
     Sequential,
     activations_of,
     exact,
@@ -139,7 +142,8 @@ def inside_averages(recursion: Recursion, values: dict) -> dict[str, sp.Expr]:
 
 
 def with_values(block: Block, values: dict) -> Block:
-    """The block with numbers for its symbolic skip strengths and activation parameters."""
+    """The block with numbers for its symbols, those of its activations among them; the network's own σ_w and σ_b stay
+    symbols, which verbs are given."""
     match block:
         case Nonlinearity(a):
             record = activation(a)
@@ -147,14 +151,25 @@ def with_values(block: Block, values: dict) -> Block:
             return Nonlinearity(record.at(held)) if held else block
         case Gate(a):
             inner = with_values(Nonlinearity(a), values)
-            return replace(block, activation=inner.activation)  # type: ignore[attr-defined]
+            sides = {name: with_values(getattr(block, name), values) for name in ("value", "gate")}
+            return replace(block, activation=inner.activation, **sides)  # type: ignore
         case Sequential(blocks):
             return Sequential(tuple(with_values(b, values) for b in blocks))
         case Residual(branch, mu, shortcut):
             strength = values.get(mu.name, mu) if isinstance(mu, Param) else mu
             shortcut = shortcut and with_values(shortcut, values)
             return replace(block, branch=with_values(branch, values), mu=strength, shortcut=shortcut)
+        case Dense() | Scale():
+            held = {f.name: _put(getattr(block, f.name), values) for f in fields(block)}
+            return replace(block, **held)
     return block
+
+
+def _put(held: object, values: dict) -> object:
+    """A number of a record with what is given for its symbol, or for those of its schedule."""
+    if isinstance(held, Schedule):
+        return replace(held, **{f.name: _put(getattr(held, f.name), values) for f in fields(held)})  # type: ignore
+    return values.get(held.name, held) if isinstance(held, Param) and held not in OWN else held
 
 
 def exact_number(name: str, value) -> sp.Expr:

@@ -7,12 +7,14 @@ import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from meanfield.architecture import Block, Dense
+from meanfield.limits import counted
 from meanfield.numeric.tokens.fields import Fields, Signal, is_gaussian
 from meanfield.numeric.tokens.walk import Walk, gaussian
 from meanfield.results import Estimate, MeanFieldError, one_line
@@ -105,7 +107,7 @@ def draw_all(setting: Setting, draws: int, mixes: bool, threads: int | None = No
         threadpool_limits(limits=1, user_api="blas"),
         ThreadPoolExecutor(min(count, draws)) as pool,
     ):
-        found = list(pool.map(lambda draw: _one(setting, draw), range(draws)))
+        found = list(pool.map(counted(partial(_one, setting)), range(draws)))
     samples = {name: np.stack([rows[name] for _, rows in found]) for name in found[0][1]}
     fields = [one for one, _ in found]
     return Sampled(

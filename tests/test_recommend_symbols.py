@@ -1,0 +1,134 @@
+"""Symbols and numbers of records in `recommend` and `tune`: what is asked for can be given, what is held is held, and
+the network that is handed back does what was predicted; against products of K and J written by hand."""
+
+import math
+
+import pytest
+
+import meanfield as mf
+from meanfield import BatchNorm, Dense, LayerNorm, Nonlinearity, Param, Residual, Scale, Schedule, Sequential
+
+DEPTH, WIDTH = 9, 64
+NORMED = Sequential((LayerNorm(), Dense(), Nonlinearity("relu"), Dense(), LayerNorm()))
+
+
+def recommended(block, **values):
+    return mf.recommend(block, depth=DEPTH, width=WIDTH, networks=0, **values)
+
+
+def of_normed_relu(w: float, b: float, K1: float) -> float:
+    """log J^{1,L} of LN → Dense → relu → Dense → LN: the layer between has k = w² + b², the last k′ = w²k/2 + b²."""
+    one = w**4 / 2 / (w**2 * (w**2 + b**2) / 2 + b**2)  # from K = 1
+    return (DEPTH - 1) * math.log(one) - math.log(K1)
+
+
+def test_biases_behind_which_a_norm_ends_the_block_are_felt_by_J():
+    found = recommended(NORMED)
+    w, b = found.sigmas["dense1"]
+    assert found.sigmas["dense2"] == (w, b)
+    assert of_normed_relu(w, b, found.K1) == pytest.approx(found.predicted.log_J, abs=1e-9)
+    common = {one.name: one.log_J for one in found.common}
+    torch = of_normed_relu(math.sqrt(1 / 3), math.sqrt(1 / (3 * WIDTH)), 1 / 3 + 1 / (3 * WIDTH))
+    assert common["PyTorch default"] == pytest.approx(torch, abs=1e-9)
+    assert common["PyTorch default"] != pytest.approx(of_normed_relu(math.sqrt(1 / 3), 0, 1 / 3), abs=1e-2)  # b lost
+
+
+def test_a_norm_at_the_end_of_a_block_is_measured_as_predicted():
+    found = recommended(NORMED)
+    J = mf.measure(found.network, sigma_w=1, sigma_b=0, width=300, depth=DEPTH, networks=60, seed=1).estimate("J")
+    mean, error = float(J.mean[-1]), float(J.standard_error[-1]) + DEPTH / 300  # what finite width adds
+    assert abs(mean - math.exp(found.predicted.log_J)) < 3 * error < 0.4
+    he = math.exp(next(one.log_J for one in found.common if one.name == "He (Kaiming)"))
+    assert abs(mean - he) > 3 * error  # other standard deviations are told apart
+
+
+RECORDS = {
+    "held numbers": Sequential((
+        Nonlinearity("erf"), Dense(sigma_w="4/5", sigma_b="1/10"), Nonlinearity("erf"), Dense(),
+    )),
+    "named deviations": Sequential((Nonlinearity("erf"), Dense(sigma_w=Param("s"), sigma_b=Param("t")))),
+    "a Scale of its own": Residual(Sequential((Nonlinearity("relu"), Dense(), Scale("1/2"))), "1/2"),
+    "a schedule": Residual(Sequential((Nonlinearity("relu"), Dense(sigma_w=Schedule("v", 1), sigma_b=Schedule(1, 1))))),
+    "a scale with L": mf.architectures.full_residual("relu", total_v=1),
+    "a norm behind a branch": Residual(
+        Sequential((LayerNorm(), Dense(), Nonlinearity("relu"), Dense(), LayerNorm())), "1/2"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(RECORDS))
+def test_the_network_handed_back_does_what_was_predicted(name):
+    """Its numbers are all there: σ's of the call have no effect."""
+    found = recommended(RECORDS[name])
+    for given in ((1, 0), (7, 3)):
+        run = mf.derive(architecture=found.network).propagate(sigma_w=given[0], sigma_b=given[1], depth=DEPTH)
+        assert float(run.log_J[-1]) == pytest.approx(found.predicted.log_J, abs=1e-6)
+        assert float(run.K[-1]) == pytest.approx(found.predicted.K, rel=1e-6)
+
+
+def test_numbers_of_a_record_are_held():
+    found = recommended(RECORDS["held numbers"])
+    assert found.sigmas["dense1"] == pytest.approx((0.8, 0.1), rel=1e-15)
+    assert found.sigmas["dense2"][0] != pytest.approx(0.8, rel=1e-3)
+    w, b = found.sigmas["dense2"]
+    K, log_J = found.K1, 0.0  # of erf: ⟨φ²⟩ = 2/π·asin(2K/(1 + 2K)), ⟨φ′²⟩ = 4/(π√(1 + 4K))
+    for _ in range(DEPTH - 1):
+        for sigma_w, sigma_b in ((0.8, 0.1), (w, b)):
+            log_J += math.log(sigma_w**2 * 4 / (math.pi * math.sqrt(1 + 4 * K)))
+            K = sigma_w**2 * 2 / math.pi * math.asin(2 * K / (1 + 2 * K)) + sigma_b**2
+    assert (log_J, K) == (pytest.approx(found.predicted.log_J, abs=1e-8), pytest.approx(found.predicted.K))
+
+
+ASKED = {  # record, what is asked for, a number for it
+    "skip": (Residual(Sequential((Nonlinearity("relu"), Dense())), Param("mu")), "mu", "1/2"),
+    "scale": (Residual(Sequential((Nonlinearity("relu"), Dense(), Scale(Param("g"))))), "g", 0.5),
+    "exponent": (Residual(Sequential((Nonlinearity("relu"), Dense(sigma_w=Schedule("v", "be"))))), "be", 1),
+    "slope": (Sequential((Nonlinearity(mf.activation("leaky_relu", alpha="alpha")), Dense())), "alpha", 0.2),
+}
+
+
+@pytest.mark.parametrize("name", list(ASKED))
+def test_what_is_asked_for_can_be_given(name):
+    block, symbol, value = ASKED[name]
+    with pytest.raises(mf.MeanFieldError, match=f"{symbol} of .* is a symbol; give {symbol}=... a number"):
+        recommended(block)
+    found = recommended(block, **{symbol: value})
+    assert abs(found.predicted.log_J) < 1.01
+    assert f"Param('{symbol}')" not in repr(found.network)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"sigma_w": 1.1}, "sigma_w was given, but it is what recommend answers"),
+        ({"K1": 1}, "K1 is no symbol of"),
+        ({"mu": [0.5] * 9}, "mu must be one finite real number"),
+        ({"mu": "name"}, "needs numbers, but mu='name'"),
+        ({"mu": True}, "mu must be one finite real number"),
+        ({"nu": 1}, "nu is no symbol of .* It takes mu"),
+    ],
+)
+def test_what_cannot_be_given_is_refused(given, words):
+    with pytest.raises(mf.MeanFieldError, match=words):
+        recommended(ASKED["skip"][0], **given)
+
+
+def test_nothing_left_to_choose_is_refused():
+    with pytest.raises(mf.MeanFieldError, match="nothing is left to choose"):
+        recommended(Sequential((Nonlinearity("relu"), Dense(sigma_w=1))))
+
+
+def test_a_batch_norm_at_the_end_of_a_block_is_no_skip():
+    with pytest.raises(mf.MeanFieldError, match="cannot be made critical"):
+        recommended(Sequential((Nonlinearity("relu"), Dense(), BatchNorm())))
+
+
+def test_deviations_by_name_are_tuned_at_infinite_width():
+    block = Sequential((Nonlinearity("relu"), Dense(sigma_w=Param("s")), Nonlinearity("relu"), Dense()))
+    with pytest.raises(mf.MeanFieldError, match="s has no value; give it as a keyword"):
+        mf.tune(block, depth=4)
+    found = mf.tune(block, depth=4, s=3)
+    assert found.sigma[1:, 0, 0] == pytest.approx(3)  # the gain of the last Dense makes up for it: (3 w)² = 4
+    assert found.sigma[1:, 1, 0] == pytest.approx(2 / 3)
+    with pytest.raises(mf.MeanFieldError, match="t is no symbol of"):
+        mf.tune(block, depth=4, s=3, t=1)
