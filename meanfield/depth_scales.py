@@ -14,6 +14,7 @@ import sympy as sp
 
 from meanfield.arguments import finite, shown, spoken, whole
 from meanfield.errors import MeanFieldError
+from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw
 from meanfield.symbols import sigma_b, sigma_w
 from meanfield.theory import Theory
 
@@ -74,6 +75,7 @@ def optimal_depth(theory: Theory, *, width: int, outputs: int, **parameters: Any
     """
     neurons, ends = whole(width, "width", 1, 10**12), whole(outputs, "outputs", 1, 10**12)
     law = theory.depth_law("V", **parameters)
+    assert isinstance(law, CorrelatorLaw)
     slope = sp.sympify(law.leading.coefficient) if law.terms else sp.S.Zero
     if law.rate != 0 or law.leading.power != 1 or not slope.is_number or not slope > 0:
         raise MeanFieldError(
