@@ -28,7 +28,16 @@ from meanfield.symbolic.fixed_points.maps import (
     moments_only,
     shared_variance,
 )
-from meanfield.symbolic.fixed_points.near_one import beside_one, length_of, phase_of, slope_at, slope_of_number
+from meanfield.symbolic.fixed_points.near_one import (
+    beside_one,
+    gap_of,
+    is_contracting,
+    length_of,
+    multiple_root,
+    phase_of,
+    slope_at,
+    slope_of_number,
+)
 from meanfield.symbolic.fixed_points.products import product_zeros, products, rises
 from meanfield.symbolic.fixed_points.roots import Root, enclose, from_ball, rational, sign_at
 from meanfield.symbolic.recursion import Recursion, closed
@@ -61,6 +70,15 @@ class FixedPoint:
         """ "ordered" (χ_J < 1), "chaotic" (χ_J > 1) or "critical" (χ_J = 1, proved); "undecided" inside the error,
         "critical to rounding" where the last bits of the doubles given decide."""
         return ROUNDED if self.to_rounding else phase_of(self.chi_J)
+
+    @property
+    def is_exponential(self) -> bool | None:
+        """Whether what starts near K* comes to it (or leaves it) exponentially: |χ_K| ≠ 1. False at χ_K = 1, where K - K*
+        falls by a power of l whether K* attracts from one side or from both; None where that is not decided."""
+        if self.stability == "half-stable":
+            return False
+        contracts = is_contracting(self.chi_K)
+        return None if contracts is None else bool(contracts or gap_of(self.chi_K) > 0 or gap_of(self.chi_K) < -2)
 
     @property
     def xi(self) -> float:
@@ -337,6 +355,8 @@ def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
             continue
         before = -below if root.crosses else below
         below, before = before, below  # the sign above the root, the sign below it
+        if found.most != 1 and (place := multiple_root(gain, slope, root)) is not None:
+            root = replace(root, exact=place)
         chi_k = slope_at(gain, slope, root) if root.exact is None else _exactly(gain, slope, root)
         chi_j = _chi_at(gain, chi, root)
         word = "half-stable" if not root.crosses else _word(below)
@@ -428,6 +448,14 @@ def start_of(recursion: Recursion, values: dict[str, sp.Expr]) -> sp.Expr:
     return recursion.initial["K"].subs(swap).subs(Q0, 1)
 
 
+def rational_of(k: Solution) -> tuple[sp.Rational, sp.Rational]:
+    """A number K* > 0 as a rational, and how far it may be from it."""
+    if k.error is not None or k.value.is_Rational:
+        return sp.Rational(k.value), sp.Rational(k.error or 0)
+    value = sp.Rational(sp.N(k.value, 60))
+    return value, value / 10**50
+
+
 def destination(points: FixedPoints, step: sp.Expr, start: sp.Expr) -> FixedPoint | None:
     """Where K flows from `start`: by the basins if the map increases or there is one end only (where the map is a
     sum of moments over K, √K F(K) increases, so there are no cycles, and every bounded orbit of a continuous map
@@ -456,7 +484,7 @@ def _contracted(points: FixedPoints, step, lo, hi) -> FixedPoint | None:
     for p in points.stable:
         if p.K.value == 0:
             continue
-        value, error = sp.Rational(p.K.value), sp.Rational(p.K.error or 0)
+        value, error = rational_of(p.K)
         reach = max(abs(value - lo), abs(value - hi)) + error
         if 4 * reach < value and abs(enclose(sp.diff(step, K), value - reach - error, value + reach + error, 12)) < 1:
             return p
