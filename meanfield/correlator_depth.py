@@ -16,7 +16,7 @@ from meanfield.results import MeanFieldError
 from meanfield.symbolic.correlator_laws.critical_shift import CriticalShift, shift_at_zero
 from meanfield.symbolic.correlator_laws.exact import homogeneous_law, is_homogeneous
 from meanfield.symbolic.correlator_laws.places import law_at_zero, names_for
-from meanfield.symbolic.correlator_laws.points import law_at_critical_point, law_at_point
+from meanfield.symbolic.correlator_laws.points import law_at_critical_point, law_at_point, law_where_slow
 from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw
 from meanfield.symbolic.criticality.points import CriticalPoint, CriticalPoints
 from meanfield.symbolic.fixed_points.points import destination, fixed_points
@@ -74,6 +74,8 @@ def large_depth(
                 "derived there for positively homogeneous φ alone (linear, ReLU, leaky ReLU, |z|)."
             )
         return law_at_zero(phi, weights, sigma, rates, name, order, points.status)
+    if not here.is_exponential and here.basin is not None:
+        return law_where_slow(phi, weights, (sigma, bias, start), rates, here, points, name, order)
     if here.stability != "stable":
         raise MeanFieldError(
             f"The large-depth law of {name} was asked for at a {here.stability} fixed point; at a critical point give "
