@@ -12,6 +12,7 @@ import sympy as sp
 from meanfield.architecture import Block, Dense
 from meanfield.arguments import scalar, shown
 from meanfield.finite_width import correlators, plain, rates_of, refuse_zero
+from meanfield.functions.zeros import is_zero
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.correlator_laws.critical_shift import CriticalShift, shift_at_zero
 from meanfield.symbolic.correlator_laws.exact import homogeneous_law, is_homogeneous
@@ -74,9 +75,10 @@ def large_depth(
                 "derived there for positively homogeneous φ alone (linear, ReLU, leaky ReLU, |z|)."
             )
         return law_at_zero(phi, weights, sigma, rates, name, order, points.status)
-    if not here.is_exponential and here.basin is not None:
+    slow = not here.is_exponential and here.basin is not None
+    if slow and (here.K.error is not None or not is_zero(start - here.K.value)):
         return law_where_slow(phi, weights, (sigma, bias, start), rates, here, points, name, order)
-    if here.stability != "stable":
+    if here.stability != "stable" and not slow:
         raise MeanFieldError(
             f"The large-depth law of {name} was asked for at a {here.stability} fixed point; at a critical point give "
             "it as at=theory.critical_points()[i]."

@@ -6,6 +6,7 @@ at x = 10⁸ and 10⁷ at x = 100. Source: derived here.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -76,7 +77,8 @@ class Term:
         for rate, power in self.rates:
             sign = 1 if rate > 0 else -1
             growth.append((sign, sign * end * float(power), float(rate)))
-        return (*(growth[0] if growth else (0, 0.0, 0.0)), (*growth[1:], (0, 0.0, 0.0)), end * float(self.power), float(self.logs))
+        first = growth[0] if growth else (0, 0.0, 0.0)
+        return (*first, (*growth[1:], (0, 0.0, 0.0)), end * float(self.power), float(self.logs))
 
 
 def of_start(s: sp.Basic) -> bool:
@@ -108,7 +110,7 @@ def onset_of(terms: Iterable[Term]) -> float:
     25.0
     """
     sizes = [_size(t) for t in terms]
-    return max([1.0, *(_crossing(a, b) for a, b in zip(sizes, sizes[1:]))])
+    return max([1.0, *(_crossing(a, b) for a, b in itertools.pairwise(sizes))])
 
 
 def _size(t: Term) -> Size:

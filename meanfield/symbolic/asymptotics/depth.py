@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import sympy as sp
 
 from meanfield import balls
+from meanfield.functions import zeros
 from meanfield.printed import COLUMNS, wrapped
 from meanfield.quantities import QUANTITIES
 from meanfield.results import DEEP, Law, MeanFieldError, Status, Term, one_line
@@ -404,7 +405,7 @@ def _at_zero(step, chi, quantity) -> DepthLaw:
     gain, terms = first_terms(sp.expand(step - K))
     if not terms:
         return logarithmic_law(step, chi, quantity)
-    regime, slope = "K falls to 0", gain.coefficient(1)
+    regime, slope = "K falls to 0", _plain_one(1 + gain.coefficient(1)) - 1
     if slope != 0:
         _nonzero(1 + slope)
         rate = sp.log(1 + slope)
@@ -419,6 +420,11 @@ def _at_zero(step, chi, quantity) -> DepthLaw:
     return critical_law(_powers(gain), _powers(at_zero(chi, max(3, int(sp.ceiling(n - 1))))), sp.S.Zero, quantity)
 
 
+def _plain_one(e: sp.Expr) -> sp.Expr:
+    """The same, as 1 where it is 1 in another writing: (√(3 + 2√2) - √2)²."""
+    return sp.S.One if e.is_number and zeros.is_zero(e - 1) else e
+
+
 def critical_law(
     gain: Powers, chi: Powers, where: sp.Expr, quantity: str, side: int = 1, rate: sp.Expr | None = None
 ) -> DepthLaw:
@@ -427,7 +433,7 @@ def critical_law(
     rate: log χ_J at K*; 0 unless given, but at K* = 0 what the expansion says.
     """
     n = min(gain)
-    x0 = chi.get(sp.S.Zero, sp.S.Zero) if quantity == "J" else sp.S.One
+    x0 = _plain_one(chi.get(sp.S.Zero, sp.S.Zero)) if quantity == "J" else sp.S.One
     log_chi = logarithm({p: sp.simplify(v / x0) for p, v in chi.items()}, n - 1)
     found = decay(gain, log_chi)
     near = "0" if where == 0 else "K*"
@@ -514,7 +520,8 @@ def _at_fixed_point(point: FixedPoint, quantity, slow: Slow | None = None) -> De
         digits = float(point.chi_K.error or 0)
         regime += f"; whether chi_K is 1 is not decided (it is, to {digits:.1e}), nor how K comes there"
         return _stated(quantity, _finish(terms, "smaller"), regime, Status.UNKNOWN)
-    return _stated(quantity, _finish(terms, "smaller"), regime + " with chi_K = 1: K comes there by a power of l", status)
+    regime += " with chi_K = 1: K comes there by a power of l"
+    return _stated(quantity, _finish(terms, "smaller"), regime, status)
 
 
 def _rate_of_j(point: FixedPoint, regime: str) -> sp.Expr:

@@ -19,10 +19,10 @@ import mpmath
 import sympy as sp
 
 from meanfield.results import MeanFieldError, one_line
-from meanfield.terms import little_o
 from meanfield.symbolic.asymptotics.depth import CONSTANT as FREE
 from meanfield.symbolic.asymptotics.depth import DepthLaw
 from meanfield.symbols import l
+from meanfield.terms import little_o
 
 LEVELS = 4  # l, log l, log log l, log log log l
 CONSTANT = sp.Symbol("C", positive=True)  # what depends on the start
@@ -84,8 +84,8 @@ class Growth:
 
     @property
     def expr(self) -> sp.Expr:
-        """The law as an expression in l; C stands for what depends on the start. Where terms of log X that grow are left
-        out, they stand in the exponential as o(·) of the last one: X is not this expression up to a factor."""
+        """The law as an expression in l; C stands for what depends on the start. Where terms of log X that grow are
+        left out, they stand in the exponential as o(·) of the last one: X is not this expression up to a factor."""
         x = sp.S.One if self.constant is None else self.constant
         front = CONSTANT if self.constant is None else sp.S.One
         m = sp.Symbol("m", integer=True, positive=True)

@@ -1,8 +1,8 @@
 r"""K → K* > 0 where χ_K = 1: the maps as powers of δ = |K - K*|, and the side from which K comes.
 
-K' - K = g_n (K - K*)ⁿ + …: an odd n with g_n < 0 attracts from both sides, an even n from one, and δ falls as l^{-1/(n-1)}
-(`scaling`). Which order comes first is decided by exact zeros, so K* and the closed forms must be exact. Source:
-derived here.
+K' - K = g_n (K - K*)ⁿ + …: an odd n with g_n < 0 attracts from both sides, an even n from one, and δ falls as
+l^{-1/(n-1)} (`scaling`). Which order comes first is decided by exact zeros, so K* and the closed forms must be exact.
+Source: derived here.
 """
 
 from __future__ import annotations
@@ -13,18 +13,17 @@ import sympy as sp
 
 from meanfield import balls
 from meanfield.functions import zeros
-from meanfield.results import MeanFieldError
-from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.asymptotics.scaling import Powers
-from meanfield.symbolic.fixed_points.points import FixedPoint, rational_of
+from meanfield.symbolic.averages.node import Average, average
+from meanfield.symbolic.fixed_points.points import FixedPoint, rational_of, rises_on
 from meanfield.symbolic.fixed_points.roots import enclose, exactly, from_ball
 from meanfield.symbolic.recursion import closed
-from meanfield.symbols import K
+from meanfield.symbols import K, Z
 
 HIGHEST = 12  # order n of the first power that is looked for
 SIMPLE = 60  # operations up to which a number is kept exact
+DIGITS = 25  # of a number that is not kept exact
 LAYERS = 400  # that are followed to see on which side of K* an orbit stays
-PARTS = 200  # of the way to K* on which the slope of the map is enclosed
 
 
 @dataclass(frozen=True)
@@ -75,13 +74,27 @@ def order_of(gain: sp.Expr, star: sp.Expr) -> int | None:
 def taylor(e: sp.Expr, star: sp.Expr, first: int, end: int) -> Powers:
     """The coefficients of (K - K*)^k, first ≤ k < end, those that are 0 left out."""
     out: Powers = {}
-    e = sp.diff(e, K, first)
+    e = sp.expand(e)
+    nodes = {n: e.coeff(n) for n in e.atoms(Average) if n.cov == (K,) and n.has(K)}
+    rest = sp.expand(e - sp.Add(*[c * n for n, c in nodes.items()]))
+    if any(c.has(K) for c in nodes.values()) or rest.has(*nodes):
+        nodes, rest = {}, e
     for k in range(first, end):
-        value = _number(e.subs(K, star) / sp.factorial(k))
+        parts = [c * derivative(n, k) for n, c in nodes.items()]
+        value = _number(sp.Add(sp.diff(rest, K, k) / sp.factorial(k), *parts).subs(K, star))
         if value != 0:
             out[sp.Integer(k)] = value
-        e = sp.diff(e, K)
     return out
+
+
+def derivative(e: sp.Expr, k: int) -> sp.Expr:
+    """d^k/dK^k over k!, of one average by ⟨∂^{2k}f⟩ = ⟨f He_{2k}(z/√K)⟩/K^k: no derivative of f is formed."""
+    if not isinstance(e, Average) or k == 0:
+        return sp.diff(e, K, k) / sp.factorial(k)
+    x = sp.Dummy("x", positive=True)
+    he = sp.Poly(sp.expand(2 ** -sp.Integer(k) * sp.hermite(2 * k, x / sp.sqrt(2))), x)
+    terms = [c * K ** (-sp.Rational(i, 2) - k) * average(Z[0] ** i * e.integrand, K) for (i,), c in he.terms()]
+    return sp.Add(*terms) / (2**k * sp.factorial(k))
 
 
 def _number(e: sp.Expr) -> sp.Expr:
@@ -94,7 +107,7 @@ def _number(e: sp.Expr) -> sp.Expr:
             return sp.S.Zero
         if e.count_ops() <= SIMPLE:
             return sp.simplify(e)
-    return from_ball(balls.certified(e, 30)).value
+    return from_ball(balls.certified(e, DIGITS)).value
 
 
 def side_of(step: sp.Expr, point: FixedPoint, start: sp.Expr, monotone: bool) -> int | None:
@@ -110,28 +123,10 @@ def side_of(step: sp.Expr, point: FixedPoint, start: sp.Expr, monotone: bool) ->
         side = 1 if lo > value + error else -1 if hi < value - error else 0
         if not side:
             return None
-        if monotone or _increases(slope, *((value - error, hi) if side > 0 else (lo, value + error))):
+        if monotone or rises_on(slope, *((value - error, hi) if side > 0 else (lo, value + error))):
             return side
         ball = enclose(step, lo, hi, 25)
         if not ball.is_finite() or not ball > 0:
             return None
         lo, hi = exactly(ball.lower()), exactly(ball.upper())
     return None
-
-
-def _increases(slope: sp.Expr, lo: sp.Expr, hi: sp.Expr) -> bool:
-    """Whether the slope of a map is enclosed above 0 on [lo, hi]."""
-    work, parts = [(lo, hi)], PARTS
-    try:
-        while work:
-            a, b = work.pop()
-            parts -= 1
-            if enclose(slope, a, b, 12) > 0:
-                continue
-            if parts < 0 or enclose(slope, a, a, 12) < 0:
-                return False
-            middle = (sp.Rational(a) + sp.Rational(b)) / 2 if b.is_Rational and a.is_Rational else sp.Rational((a + b) / 2)
-            work += [(a, middle), (middle, b)]
-    except (MeanFieldError, TypeError):
-        return False
-    return True

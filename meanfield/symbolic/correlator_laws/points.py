@@ -14,9 +14,9 @@ from meanfield.functions.activations import Activation
 from meanfield.results import MeanFieldError, Status
 from meanfield.symbolic.asymptotics.coefficients import Atoms, Exact, of
 from meanfield.symbolic.asymptotics.coefficients import rational as as_fmpq
-from meanfield.symbolic.asymptotics.slow import slow_approach
+from meanfield.symbolic.asymptotics.slow import derivative, slow_approach
 from meanfield.symbolic.asymptotics.slow import taylor as powers_near
-from meanfield.symbolic.averages.node import Average, average
+from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.correlator_laws.difference import Calculus
 from meanfield.symbolic.correlator_laws.local_series import exact
 from meanfield.symbolic.correlator_laws.places import far_enough, names_for, zero_test
@@ -28,7 +28,7 @@ from meanfield.symbolic.finite_width.recursions import correlator_recursion
 from meanfield.symbolic.fixed_points.points import FixedPoint, FixedPoints
 from meanfield.symbolic.fixed_points.roots import enclose, evaluate, rational
 from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.symbols import J, K, Z, sigma_b, sigma_w
+from meanfield.symbols import J, K, sigma_b, sigma_w
 
 DIGITS = 18  # that a number at K* > 0 must have
 SHOWN = 15  # that are stated
@@ -118,12 +118,10 @@ def _slow(
     recursion = recursion.subs({"sigma_w": numbers[0], "sigma_b": numbers[1]})
     step, chi_J, star = recursion["K"], sp.diff(recursion["J"], J), point.K.value
     near = slow_approach(step, None, point, numbers[2], monotone)
-    if near is None or near.side == 0:
+    if near is None:
         raise MeanFieldError(
-            f"chi_K is 1 at K* = {float(star):.10g} to {float(point.chi_K.error or 0):.1e}, and how K comes there is "
-            "not known exactly, so no law of a correlator is derived; follow it with propagate."
-            if near is None
-            else "K starts at a fixed point with chi_K = 1 and stays; no law of a correlator is derived there."
+            f"chi_K is 1 at K* = {float(star):.10g}, to {float(point.chi_K.error or 0):.1e}, and how K comes there is "
+            "not known exactly, so that no law of a correlator is derived; follow it with propagate."
         )
     atoms = Atoms()
 
@@ -184,16 +182,6 @@ def _vanishes(e: sp.Expr, recursion: Recursion, lo: sp.Expr, hi: sp.Expr) -> boo
     return bool(expressions_equal(e, factor * gap))
 
 
-def _derivative(e: sp.Expr, k: int) -> sp.Expr:
-    """d^k/dK^k over k!, of one average by ⟨∂^{2k}f⟩ = ⟨f He_{2k}(z/√K)⟩/K^k: no derivative of f is formed."""
-    if not isinstance(e, Average) or k == 0:
-        return sp.diff(e, K, k) / sp.factorial(k)
-    x = sp.Dummy("x", positive=True)
-    he = sp.Poly(sp.expand(2 ** -sp.Integer(k) * sp.hermite(2 * k, x / sp.sqrt(2))), x)
-    terms = [c * K ** (-sp.Rational(i, 2) - k) * average(Z[0] ** i * e.integrand, K) for (i,), c in he.terms()]
-    return sp.Add(*terms) / (2**k * sp.factorial(k))
-
-
 @lru_cache(maxsize=16)
 def _half_stable(
     phi: Activation, weights: str, point: CriticalPoint, rates: tuple[sp.Expr, sp.Expr], reach: int
@@ -212,7 +200,7 @@ def _half_stable(
         if length and not found and isinstance(e, Average) and _vanishes(w2 * e, recursion, lo, hi):
             found.append(fmpq(0))
         while len(found) < length:
-            found.append(number_at(_derivative(e, len(found)), lo, hi) if e != K else as_fmpq(_long(root.mid)))
+            found.append(number_at(derivative(e, len(found)), lo, hi) if e != K else as_fmpq(_long(root.mid)))
         return found[:length]
 
     atoms = Atoms()

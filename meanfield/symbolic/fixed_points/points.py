@@ -46,6 +46,7 @@ from meanfield.tex.names import aligned, joined, solution_tex
 
 DIGITS = 25
 LARGEST = arb("1e400")  # of an orbit that is followed: squares would double its digits in every layer
+PARTS = 60  # of an interval on which the slope of a map is enclosed
 ROUNDED = "critical to rounding"  # see `rounding`
 
 
@@ -73,8 +74,8 @@ class FixedPoint:
 
     @property
     def is_exponential(self) -> bool | None:
-        """Whether what starts near K* comes to it (or leaves it) exponentially: |χ_K| ≠ 1. False at χ_K = 1, where K - K*
-        falls by a power of l whether K* attracts from one side or from both; None where that is not decided."""
+        """Whether what starts near K* comes to it (or leaves it) exponentially: |χ_K| ≠ 1. False at χ_K = 1, where
+        K - K* falls by a power of l whether K* attracts from one side or from both; None where that is not decided."""
         if self.stability == "half-stable":
             return False
         contracts = is_contracting(self.chi_K)
@@ -464,7 +465,7 @@ def destination(points: FixedPoints, step: sp.Expr, start: sp.Expr) -> FixedPoin
         return points.reached_from(start)
     lo = hi = sp.sympify(start)
     for _ in range(200):
-        here = _contracted(points, step, lo, hi)
+        here = _contracted(points, step, lo, hi) or _drawn_in(points, step, lo, hi)
         if here is not None:
             return here
         ball = enclose(step, lo, hi, 25)
@@ -476,6 +477,37 @@ def destination(points: FixedPoints, step: sp.Expr, start: sp.Expr) -> FixedPoin
         f"The map is not proved to increase, and its layers from K = {start} (200, or until K passes 1e400) do not "
         "decide where the orbit ends."
     )
+
+
+def rises_on(slope: sp.Expr, lo: sp.Expr, hi: sp.Expr) -> bool:
+    """Whether the slope of a map is enclosed above 0 on [lo, hi]; False where that is not proved."""
+    work, parts = [(lo, hi)], PARTS
+    try:
+        while work:
+            a, b = work.pop()
+            parts -= 1
+            if enclose(slope, a, b, 12) > 0:
+                continue
+            if parts < 0 or enclose(slope, a, a, 12) < 0:
+                return False
+            middle = sp.Rational((a + b) / 2)
+            work += [(a, middle), (middle, b)]
+    except (MeanFieldError, TypeError):
+        return False
+    return True
+
+
+def _drawn_in(points: FixedPoints, step, lo, hi) -> FixedPoint | None:
+    """The point with χ_K = 1 (or not decided), which contracts no interval, to which all of [lo, hi] flows: it lies in
+    its basin, on one side, and the map rises from there to it, so that no orbit jumps over it."""
+    for p in points:
+        if p.basin is None or p.K.value == 0 or p.is_exponential or not (p.basin[0] <= lo and hi <= p.basin[1]):
+            continue
+        value, error = rational_of(p.K)
+        one_side = hi < value - error or lo > value + error
+        if one_side and rises_on(sp.diff(step, K), min(lo, value - error), max(hi, value + error)):
+            return p
+    return None
 
 
 def _contracted(points: FixedPoints, step, lo, hi) -> FixedPoint | None:
