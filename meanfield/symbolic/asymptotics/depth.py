@@ -29,6 +29,7 @@ from meanfield.symbols import Q0, J, K, l, parameter
 from meanfield.tex.names import aligned
 
 CONSTANT = sp.Symbol("C", real=True)  # what depends on the start
+SHOWN = 18  # digits of a coefficient that is not exact
 
 
 @dataclass(frozen=True)
@@ -508,6 +509,7 @@ def _at_fixed_point(point: FixedPoint, quantity, slow: Slow | None = None) -> De
     if slow is not None:
         law = critical_law(slow.gain, slow.chi, value, quantity, slow.side, rate)
         exact = not any(t.coefficient.has(sp.Float) for t in law.terms)
+        law = replace(law, terms=tuple(replace(t, coefficient=_shortened(t.coefficient)) for t in law.terms))
         regime += f" with chi_K = 1; {law.regime.removeprefix('critical: ')}"
         return replace(law, regime=regime, status=status if exact else Status.CERTIFIED)
     terms = [Term(value)] if quantity == "K" else [Term(rate, sp.S.One)]
@@ -522,6 +524,11 @@ def _at_fixed_point(point: FixedPoint, quantity, slow: Slow | None = None) -> De
         return _stated(quantity, _finish(terms, "smaller"), regime, Status.UNKNOWN)
     regime += " with chi_K = 1: K comes there by a power of l"
     return _stated(quantity, _finish(terms, "smaller"), regime, status)
+
+
+def _shortened(e: sp.Expr) -> sp.Expr:
+    """A coefficient with no more digits than are certain."""
+    return e.xreplace({f: sp.Float(f, SHOWN) for f in e.atoms(sp.Float)})
 
 
 def _rate_of_j(point: FixedPoint, regime: str) -> sp.Expr:

@@ -15,12 +15,12 @@ from meanfield import balls
 from meanfield.functions import zeros
 from meanfield.symbolic.asymptotics.scaling import Powers
 from meanfield.symbolic.averages.node import Average, average
+from meanfield.symbolic.fixed_points.near_one import order_of
 from meanfield.symbolic.fixed_points.points import FixedPoint, rational_of, rises_on
 from meanfield.symbolic.fixed_points.roots import enclose, exactly, from_ball
 from meanfield.symbolic.recursion import closed
 from meanfield.symbols import K, Z
 
-HIGHEST = 12  # order n of the first power that is looked for
 SIMPLE = 60  # operations up to which a number is kept exact
 DIGITS = 25  # of a number that is not kept exact
 LAYERS = 400  # that are followed to see on which side of K* an orbit stays
@@ -57,18 +57,6 @@ def slow_approach(
     if not sp.N(powers[sp.Integer(first)], 20) < 0:
         return None  # K* repels on this side, so K does not come from there
     return Slow(side, powers, near)
-
-
-def order_of(gain: sp.Expr, star: sp.Expr) -> int | None:
-    """The n of the first derivative of K' - K at K* that is not 0; None where that is not decided."""
-    for n in range(1, HIGHEST + 1):
-        gain = sp.diff(gain, K)
-        value = gain.subs(K, star)
-        if not balls.certified(value, 20).contains(0):
-            return n
-        if not zeros.is_zero(value):
-            return None
-    return None
 
 
 def taylor(e: sp.Expr, star: sp.Expr, first: int, end: int) -> Powers:

@@ -20,6 +20,7 @@ from meanfield.symbols import K
 LADDER = (25, 50, 100, 200, 310)  # digits of K* and of the averages; a double cannot say an error below 10^-323
 KNOWN = 40  # bits of χ - 1 that are enough
 MOST = LADDER[-1] + 20
+HIGHEST = 12  # order of a zero that is looked for
 
 
 def slope_at(gain: sp.Expr, slope: sp.Expr, root: Root) -> Solution:
@@ -95,6 +96,18 @@ def multiple_root(gain: sp.Expr, slope: sp.Expr, root: Root) -> sp.Expr | None:
                     return k
         except (MeanFieldError, TypeError):
             continue
+    return None
+
+
+def order_of(gain: sp.Expr, star: sp.Expr) -> int | None:
+    """The n of the first derivative of K' - K at K* that is not 0; None where that is not decided."""
+    for n in range(1, HIGHEST + 1):
+        gain = sp.diff(gain, K)
+        value = gain.subs(K, star)
+        if not balls.certified(value, 20).contains(0):
+            return n
+        if not zeros.is_zero(value):
+            return None
     return None
 
 

@@ -34,6 +34,7 @@ from meanfield.symbolic.fixed_points.near_one import (
     is_contracting,
     length_of,
     multiple_root,
+    order_of,
     phase_of,
     slope_at,
     slope_of_number,
@@ -342,8 +343,9 @@ def _sign_of(e: sp.Expr) -> int | None:
 def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
     """The points with the sign of K' - K on either side of each, which says what they attract."""
     slope = sp.diff(step, K)
-    edges: list[tuple[sp.Expr, Root | None]] = [(sp.S.Zero, None)] if zero == 0 else []
-    edges += [(r.mid, r) for r in found.roots]
+    edges: list[tuple[sp.Expr, Root | None]]
+    found = _with_orders(gain, slope, found)
+    edges = [(sp.S.Zero, None)] * (zero == 0) + [(r.mid, r) for r in found.roots]
     below, message = _sign_near_zero(gain, found)
     points = []
     for i, (_, root) in enumerate(edges):
@@ -356,8 +358,6 @@ def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
             continue
         before = -below if root.crosses else below
         below, before = before, below  # the sign above the root, the sign below it
-        if found.most != 1 and (place := multiple_root(gain, slope, root)) is not None:
-            root = replace(root, exact=place)
         chi_k = slope_at(gain, slope, root) if root.exact is None else _exactly(gain, slope, root)
         chi_j = _chi_at(gain, chi, root)
         word = "half-stable" if not root.crosses else _word(below)
@@ -373,6 +373,21 @@ def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
         message += "; the map is not proved monotone, so basins hold for orbits that do not overshoot"
     status = Status.CERTIFIED if found.complete else Status.MEASURED
     return FixedPoints(tuple(points), status, message, unbounded, increasing)
+
+
+def _with_orders(gain: sp.Expr, slope: sp.Expr, found: Zeros) -> Zeros:
+    """The same with roots of higher order exact where they are proved to be such: each counts as often in Descartes'
+    rule, so that the list may be complete."""
+    if found.most in (0, 1):
+        return found
+    places = [multiple_root(gain, slope, r) for r in found.roots]
+    if not any(p is not None for p in places):
+        return found
+    roots = tuple(r if p is None else replace(r, exact=p) for r, p in zip(found.roots, places))
+    orders = [1 if p is None else order_of(closed(gain), p) or 1 for p in places]
+    if found.complete or sum(orders) != found.most:
+        return replace(found, roots=roots)
+    return replace(found, roots=roots, complete=True, outside=True, reason="")
 
 
 def _rises(step: sp.Expr) -> bool:
