@@ -49,7 +49,7 @@ def large_depth(
     if name not in names_for(phi):
         correlators(block, first, (name,), rates, share)  # says why it does not exist for this φ
     if at is not None:
-        if at.kind == "half-stable":
+        if at.kind == "half-stable" and at.order == 2:
             return law_at_critical_point(phi, weights, at, rates, name, order)
         place = place | {"sigma_w": at.sigma_w.value, "sigma_b": at.sigma_b.value}
     missing = [s for s in ("sigma_w", "sigma_b") if s not in place or not place[s].is_number]

@@ -138,7 +138,8 @@ class Law:
         """The least x from which on every term is at most as large as the one before it, for a law at x → ∞: below it
         the law says nothing. ∞ beyond the doubles; None where symbols stand in the terms, those aside that the start
         decides (C): such terms are passed over."""
-        known = [t for t in self.terms if not any(map(of_start, sp.sympify(t.coefficient).free_symbols))]
+        live = [t for t in self.terms if t.coefficient != 0]
+        known = [t for t in live if not any(map(of_start, sp.sympify(t.coefficient).free_symbols))]
         numbers = [e for t in known for e in (t.coefficient, t.power, t.logs, *(x for pair in t.rates for x in pair))]
         if self.point != sp.oo or not all(sp.sympify(e).is_number for e in numbers):
             return None

@@ -536,6 +536,8 @@ def _rate_of_j(point: FixedPoint, regime: str) -> sp.Expr:
     chi = point.chi_J
     if chi.value == 0 or (chi.error is not None and abs(chi.value) <= chi.error):
         raise MeanFieldError(f"chi_J is 0 at the {regime}: J vanishes from layer 2 on.")
+    if phase_of(chi) == "critical":
+        return sp.S.Zero
     rate = sp.log(chi.value) if chi.error is None else from_ball(log_of(chi)).value
     if rate is sp.nan or phase_of(chi) == "undecided":
         raise MeanFieldError(

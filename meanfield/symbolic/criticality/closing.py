@@ -131,7 +131,7 @@ def _gap(recursion: Recursion, one: Recursion, values: dict[str, sp.Expr], phase
     """The law of 1 - c where it tends to 0 (or stays what the start makes it)."""
     status = phase.status if phase.status is Status.MEASURED else phase.chi_J.status
     where = _End(recursion, one, values, phase)
-    free, p, whole, sure = _linear_part(one, values, phase)
+    free, p, whole, sure, onset = _linear_part(one, values, phase)
     status = status if sure is not Status.UNKNOWN else sure
     (rate, power), *slower = free or ((sp.S.Zero, sp.S.One),)
     if rate != 0 and balls.certified(rate, 20) > 0:
@@ -145,6 +145,7 @@ def _gap(recursion: Recursion, one: Recursion, values: dict[str, sp.Expr], phase
         if not whole:  # up to a factor that may be any stretched exponential
             regime += f"; 1 - c = exp(({rate})*{l**power} + smaller order)"
             return _Gap(Law(l, sp.oo, (), "exponential"), regime, status)
+        regime += f"; by the law of J, which {onset}" if onset else ""
         term = Term(CONSTANT, -p, rate=rate, rate_power=power, slower=tuple(slower))
         return _Gap(Law(l, sp.oo, (term,), "smaller"), regime, status)
     series = where.series(odd)
@@ -185,9 +186,9 @@ Rates = tuple[tuple[sp.Expr, sp.Expr], ...]
 
 def _linear_part(
     one: Recursion, values: dict[str, sp.Expr], phase: Phase
-) -> tuple[Rates, sp.Expr, bool, Status | None]:
-    """(((rate, power), …) with the fastest first, p, whether these are all, the status of the laws) of M = J/K ~
-    C l^{-p} exp(Σ rate·l^power)."""
+) -> tuple[Rates, sp.Expr, bool, Status | None, str]:
+    """(((rate, power), …) with the fastest first, p, whether these are all, the status of the laws, the onset of that
+    of J) of M = J/K ~ C l^{-p} exp(Σ rate·l^power)."""
     if phase.to_rounding:
         point = phase.fixed_point
         free = not sp.simplify(closed(one["K"].subs(_named(one, values))) / K).has(K)  # J and K go the same way
@@ -196,7 +197,7 @@ def _linear_part(
                 "chi_J and chi_K are both 1 to rounding here, so that only exact numbers say how K ends: give sigma_w "
                 "and sigma_b as text ('sqrt(2)', '0.1')."
             )
-        return (), sp.S.Zero, True, None
+        return (), sp.S.Zero, True, None, ""
     j, k = (depth_law(one, name, values) for name in ("J", "K"))
     rates: dict[sp.Expr, sp.Expr] = {}
     for law, sign in ((j, 1), (k, -1)):
@@ -208,11 +209,11 @@ def _linear_part(
         raise MeanFieldError("Whether J and K grow alike is not decided here, nor is the law of c.")
     status = Status.UNKNOWN if Status.UNKNOWN in (j.status, k.status) else None
     if live and not j.is_whole:
-        return live, sp.S.Zero, False, status
+        return live, sp.S.Zero, False, status, ""
     exponents = j.exponent, k.exponent
     if None in exponents or (not live and status is Status.UNKNOWN):
         raise MeanFieldError("The power of l with which J grows is not known here, nor is the law of c.")
-    return live, _power_of(k) - sp.sympify(exponents[0]), True, status
+    return live, _power_of(k) - sp.sympify(exponents[0]), True, status, j.onset_text()
 
 
 def _power_of(law: DepthLaw) -> sp.Expr:
