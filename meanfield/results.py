@@ -19,8 +19,9 @@ from meanfield.errors import NoClosedForm as NoClosedForm
 from meanfield.errors import Undetermined as Undetermined
 from meanfield.errors import one_line as one_line
 from meanfield.printed import named, wrapped
+from meanfield.terms import DEEP as DEEP
 from meanfield.terms import Term as Term
-from meanfield.terms import big_o, little_o, onset_of
+from meanfield.terms import big_o, little_o, onset_of, onset_text
 from meanfield.terms import of_start as of_start
 from meanfield.tex.names import aligned
 
@@ -78,7 +79,6 @@ class Estimate:
 
 
 SERIES = 4  # powers of what follows the leading term, in a power of an exact sum
-DEEP = 100  # from which on an onset is printed: beyond the depth of most networks
 
 
 @dataclass(frozen=True)
@@ -147,11 +147,7 @@ class Law:
 
     def onset_text(self) -> str:
         """The onset as a sentence where it lies deeper than `DEEP`, else nothing."""
-        onset = self.onset
-        if onset is None or onset <= DEEP:
-            return ""
-        where = f"{onset:.3g}" if onset < math.inf else "1e308"
-        return f"holds beyond {self.variable} = {where}, where each term falls below the one before it"
+        return onset_text(self.onset, self.variable)
 
     @property
     def leading(self) -> Term:

@@ -19,6 +19,7 @@ from meanfield.errors import MeanFieldError
 Size = tuple[float, float, float, tuple[tuple[float, float], ...]]  # log|c|, p, q, ((rate, power), …)
 FAR = 700.0  # log x up to which exponentials are looked at
 STEPS = 4000
+DEEP = 100  # from which on an onset is printed: beyond the depth of most networks
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,14 @@ def onset_of(terms: Iterable[Term]) -> float:
     """
     sizes = [_size(t) for t in terms]
     return max([1.0, *(_crossing(a, b) for a, b in itertools.pairwise(sizes))])
+
+
+def onset_text(onset: float | None, x: sp.Symbol) -> str:
+    """An onset as a sentence where it lies deeper than `DEEP`, else nothing."""
+    if onset is None or onset <= DEEP:
+        return ""
+    where = f"{onset:.3g}" if onset < math.inf else "1e308"
+    return f"holds beyond {x} = {where}, where each term falls below the one before it"
 
 
 def _size(t: Term) -> Size:

@@ -90,7 +90,7 @@ def law_data(law: DepthLaw | ScheduledLaw) -> dict[str, Any]:
     if isinstance(law, ScheduledLaw):
         found: dict[str, Any] = {"of": law.quantity, "law": law.text(), "latex": law.latex(), "regime": law.regime}
         if law.corrections is not None:
-            found["left_out"] = law.corrections.left_out
+            found |= {"left_out": law.corrections.left_out, "onset": law.onset}
         return found | {
             "basin": law.basin,
             "rate": law.rate,

@@ -27,7 +27,7 @@ from meanfield.symbolic.asymptotics.orders import grouped
 from meanfield.symbolic.asymptotics.pair_laws import pair_laws
 from meanfield.symbolic.asymptotics.phase_tree import PAIR, Laws, laws_at, laws_of, named_quantities, phase_tree
 from meanfield.symbolic.asymptotics.residual import Solver
-from meanfield.terms import big_o
+from meanfield.terms import big_o, onset_text
 from meanfield.tex.names import aligned, joined, tex
 
 if TYPE_CHECKING:
@@ -127,6 +127,12 @@ class ScheduledLaw:
             return sp.exp(sp.Add(*more.parts(), left))
         return self.growth.expr * (1 if more is None else more.expr)
 
+    @property
+    def onset(self) -> float | None:
+        """The least l from which on the further terms fall in their order; None without such, or where symbols decide
+        it."""
+        return None if self.corrections is None else self.corrections.onset(self.growth.terms)
+
     def log_at(self, t: float, values: Mapping[str, object] | None = None, leading: bool = False) -> float:
         """log X at log l = t > 1, in floats; C, where it is a factor without a value, counts as 1; nan where the terms
         are too large yet for 1 + … to be positive.
@@ -153,7 +159,8 @@ class ScheduledLaw:
         elif more is not None:
             rows = [(name, front * sp.Symbol("r")), ("r", more)]
         rows += [(tex(e.lhs), e.rhs) for e in self.equations]
-        return aligned(rows, (f"{self.regime} ({self.basin})",))
+        late = onset_text(self.onset, self.growth.of)
+        return aligned(rows, (f"{self.regime} ({self.basin})", *[late] * bool(late)))
 
     def __repr__(self) -> str:
         return one_line("ScheduledLaw", f"{self.quantity} ~ {self.text()}; {self.regime}")
@@ -176,7 +183,9 @@ class ScheduledLaw:
         (front, left, *parts), numbers = named([self.growth.expr, more.left_out or sp.S.Zero, *more.parts()])
         text = more.text(parts, left)
         body = f"exp({text})" if self.growth.leading else f"{front}*({text})"
-        return wrapped("\n".join([f"{self.quantity} ~ {body}", f"  {where}", *(f"  where {n}" for n in numbers)]))
+        late = onset_text(self.onset, self.growth.of)
+        told = [f"  {where}", *(f"  where {n}" for n in numbers), *[f"  {late}"] * bool(late)]
+        return wrapped("\n".join([f"{self.quantity} ~ {body}", *told]))
 
 
 @dataclass(frozen=True)
