@@ -87,7 +87,7 @@ def multiple_root(gain: sp.Expr, slope: sp.Expr, root: Root) -> sp.Expr | None:
     if gain.has(Average) or slope.has(Average):
         return None
     lo, hi = (sp.Rational(root.mid) + s * 10**6 * (root.hi - root.lo) for s in (-1, 1))
-    for form in (slope.diff(K), slope - 1):
+    for form in (slope.diff(K), sp.factor(slope.diff(K)), slope - 1):  # factors have zeros in closed form
         try:
             places = zeros.real_zeros(form, K, max(lo, sp.S.Zero), hi)
             inside = [k for k in places if zeros.compare(k, lo) > 0 and zeros.compare(hi, k) > 0]
