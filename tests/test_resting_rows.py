@@ -110,15 +110,16 @@ def test_the_root_of_a_row_is_that_at_numbers():
 
 
 def test_an_inner_bias_is_taken_from_a_resting_q():
-    """ReLU at V = 1 with σ_b at β_b = 0: q settles at q* = wb²/(w - S/2), and K is (q* - σ_b²)/σ_w² l^w; iterated."""
-    w, v2, b2 = Fraction(3, 4), Fraction(1, 2), Fraction(4)
+    """tanh at V = 1 with σ_b at β_b = 0: q settles at S⟨φ²⟩_q + wσ_b² = wq, and K at (q - σ_b²)/σ_w² l^w; iterated."""
+    w, v2, b2 = Fraction(3, 4), Fraction(3), Fraction(1)
     place = {"beta_v": 1 - w, "beta_w": w, "beta_a": 3, "beta_b": 0}
-    sizes = {"sigma_v": "sqrt(1/2)", "sigma_w": 1, "sigma_a": 1, "sigma_b": 2}
-    law = table("relu").at(**place, **sizes)["K"]
-    K, a, b, far = 1.0, float(1 - w), float(w), 40_000
+    law = table("tanh").at(**place, sigma_v="sqrt(3)", sigma_w=1, sigma_a=1, sigma_b=1)["K"]
+    x, weight = np.polynomial.hermite_e.hermegauss(60)
+    weight = weight / weight.sum()
+    K, a, b, far = 1.0, float(1 - w), float(w), 20_000
     for layer in range(1, far):
         q = layer**-b * K + float(b2)
-        K += float(v2) * layer**-a * q / 2 + layer**-3.0
-    seen = K / far**b
-    assert law.exponent == sp.Rational(3, 4) and float(law.constant) == pytest.approx(seen, rel=2e-2)
-    assert float(law.constant + 4) != pytest.approx(seen, rel=2e-2)  # with the bias left in it
+        K += float(v2) * layer**-a * float(weight @ np.tanh(np.sqrt(q) * x) ** 2) + layer**-3.0
+    seen, size = K / far**b, float(sp.N(law.constant))
+    assert law.exponent == sp.Rational(3, 4) and size == pytest.approx(seen, rel=2e-2)
+    assert size + float(b2) != pytest.approx(seen, rel=2e-2)  # with the bias left in it
