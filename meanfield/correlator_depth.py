@@ -12,11 +12,12 @@ import sympy as sp
 from meanfield.architecture import Block, Dense
 from meanfield.arguments import scalar, shown
 from meanfield.finite_width import correlators, plain, rates_of, refuse_zero
+from meanfield.functions.zeros import is_zero
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.correlator_laws.critical_shift import CriticalShift, shift_at_zero
 from meanfield.symbolic.correlator_laws.exact import homogeneous_law, is_homogeneous
 from meanfield.symbolic.correlator_laws.places import law_at_zero, names_for
-from meanfield.symbolic.correlator_laws.points import law_at_critical_point, law_at_point
+from meanfield.symbolic.correlator_laws.points import law_at_critical_point, law_at_point, law_where_slow
 from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw
 from meanfield.symbolic.criticality.points import CriticalPoint, CriticalPoints
 from meanfield.symbolic.fixed_points.points import destination, fixed_points
@@ -48,7 +49,7 @@ def large_depth(
     if name not in names_for(phi):
         correlators(block, first, (name,), rates, share)  # says why it does not exist for this φ
     if at is not None:
-        if at.kind == "half-stable":
+        if at.kind == "half-stable" and at.order == 2:
             return law_at_critical_point(phi, weights, at, rates, name, order)
         place = place | {"sigma_w": at.sigma_w.value, "sigma_b": at.sigma_b.value}
     missing = [s for s in ("sigma_w", "sigma_b") if s not in place or not place[s].is_number]
@@ -74,7 +75,10 @@ def large_depth(
                 "derived there for positively homogeneous φ alone (linear, ReLU, leaky ReLU, |z|)."
             )
         return law_at_zero(phi, weights, sigma, rates, name, order, points.status)
-    if here.stability != "stable":
+    slow = not here.is_exponential and here.basin is not None
+    if slow and (here.K.error is not None or not is_zero(start - here.K.value)):
+        return law_where_slow(phi, weights, (sigma, bias, start), rates, here, points, name, order)
+    if here.stability != "stable" and not slow:
         raise MeanFieldError(
             f"The large-depth law of {name} was asked for at a {here.stability} fixed point; at a critical point give "
             "it as at=theory.critical_points()[i]."

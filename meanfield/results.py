@@ -19,6 +19,10 @@ from meanfield.errors import NoClosedForm as NoClosedForm
 from meanfield.errors import Undetermined as Undetermined
 from meanfield.errors import one_line as one_line
 from meanfield.printed import named, wrapped
+from meanfield.terms import DEEP as DEEP
+from meanfield.terms import Term as Term
+from meanfield.terms import big_o, little_o, onset_of, onset_text
+from meanfield.terms import of_start as of_start
 from meanfield.tex.names import aligned
 
 
@@ -78,42 +82,6 @@ SERIES = 4  # powers of what follows the leading term, in a power of an exact su
 
 
 @dataclass(frozen=True)
-class Term:
-    """coefficient · x^power · log(x)^logs · exp(rate · x^rate_power)."""
-
-    coefficient: sp.Expr
-    power: sp.Expr = sp.S.Zero
-    logs: sp.Expr = sp.S.Zero
-    rate: sp.Expr = sp.S.Zero
-    rate_power: sp.Expr = sp.S.One
-
-    def expr(self, x: sp.Symbol) -> sp.Expr:
-        growth = sp.exp(self.rate * x**self.rate_power) if self.rate != 0 else sp.S.One
-        return self.coefficient * x**self.power * sp.log(x) ** self.logs * growth
-
-    @property
-    def _kind(self) -> tuple[sp.Expr, ...]:
-        return self.power, self.logs, self.rate, self.rate_power if self.rate != 0 else sp.S.One
-
-    def times(self, other: Term) -> Term:
-        """The product. Raises: MeanFieldError where exponentials of different powers of x meet."""
-        if self.rate != 0 != other.rate and self.rate_power != other.rate_power:
-            raise MeanFieldError(f"A product of exp({self.rate}*x^{self.rate_power}) and others is no term of a Law.")
-        power = self.rate_power if self.rate != 0 else other.rate_power
-        rate = self.rate + other.rate
-        return Term(self.coefficient * other.coefficient, self.power + other.power, self.logs + other.logs, rate, power)
-
-    def size(self, point: sp.Expr) -> tuple[float, ...]:
-        """Larger means more important as x → point (0 or ∞)."""
-        end = -1 if point == 0 else 1
-        if not all(e.is_number for e in self._kind):
-            raise MeanFieldError(f"Which terms of a Law matter is not decided: {self._kind} hold symbols.")
-        sign = 0 if self.rate == 0 else 1 if self.rate > 0 else -1
-        growth = (sign, sign * end * float(self.rate_power), float(self.rate)) if sign else (0, 0.0, 0.0)
-        return (*growth, end * float(self.power), float(self.logs))
-
-
-@dataclass(frozen=True)
 class _Rest:
     """What a law leaves out: O(term), or o(term) where `strict`; None for a term smaller than every power."""
 
@@ -146,6 +114,40 @@ class Law:
     def expr(self) -> sp.Expr:
         """The sum of the terms, without the remainder."""
         return sp.Add(*[t.expr(self.variable) for t in self.terms])
+
+    @property
+    def tail(self) -> sp.Expr:
+        """What is left out as SymPy writes it: 0, O(x**p), or o(·) of the last term where no order is known. Smaller
+        than every power is o(x**p) of no p that could be named; it is written exponentially_small(x)."""
+        x = self.variable
+        if self.remainder == "zero":
+            return sp.S.Zero
+        if self.remainder == "exponential":
+            return sp.Function("exponentially_small")(x)
+        if self.remainder == "smaller":
+            return little_o(replace(self.terms[-1], coefficient=sp.S.One).expr(x) if self.terms else sp.S.One)
+        return big_o(self.left_out, x, self.point)
+
+    @property
+    def series(self) -> sp.Expr:
+        """The sum of the terms and what is left out, as SymPy's `series` gives it; `expr` is the sum alone."""
+        return self.expr + self.tail
+
+    @property
+    def onset(self) -> float | None:
+        """The least x from which on every term is at most as large as the one before it, for a law at x → ∞: below it
+        the law says nothing. ∞ beyond the doubles; None where symbols stand in the terms, those aside that the start
+        decides (C): such terms are passed over."""
+        live = [t for t in self.terms if t.coefficient != 0]
+        known = [t for t in live if not any(map(of_start, sp.sympify(t.coefficient).free_symbols))]
+        numbers = [e for t in known for e in (t.coefficient, t.power, t.logs, *(x for pair in t.rates for x in pair))]
+        if self.point != sp.oo or not all(sp.sympify(e).is_number for e in numbers):
+            return None
+        return onset_of(known)
+
+    def onset_text(self) -> str:
+        """The onset as a sentence where it lies deeper than `DEEP`, else nothing."""
+        return onset_text(self.onset, self.variable)
 
     @property
     def leading(self) -> Term:
@@ -222,12 +224,12 @@ class Law:
         alone = len(self.terms) == 1 and rest is None
         if not self.terms or (lead.logs != 0 and not alone):
             raise MeanFieldError(f"The power {n} of {self.text()} was asked for; only a plain power of x can lead it.")
-        scale = Term(lead.coefficient**n, n * lead.power, n * lead.logs, n * lead.rate, lead.rate_power)
+        scale = lead.to(n)
         if alone:
             return self._made([scale], [])
         # without its leading term, in the place of the quotient less 1: c·(1/c) of a float is 1 to rounding only
         beside = self._made([t for t in self.terms if t is not lead], [rest])
-        w = beside * Law(self.variable, self.point, (Term(1 / lead.coefficient, -lead.power, sp.S.Zero, -lead.rate),))
+        w = beside * Law(self.variable, self.point, (lead.to(sp.S.NegativeOne),))
         total, part = self._made([Term(sp.S.One)], []), self._made([Term(sp.S.One)], [])
         for k in range(1, SERIES + 1):
             part = part * w
@@ -248,7 +250,7 @@ class Law:
         other = self._like(other)
         if other is None or not (self.terms or other.terms):
             raise MeanFieldError("Two laws of the same variable, or a law and a number, can be compared.")
-        sizes: list[tuple[float, ...]] = []
+        sizes: list[tuple[Any, ...]] = []
         bare = []
         for one in (self, other):
             rest = None if one.terms else one._rest()
@@ -295,7 +297,7 @@ class Law:
 
     def _made(self, terms: Any, rests: list[_Rest | None]) -> Law:
         """The law of these terms, like ones added, those that a remainder covers left out."""
-        found: dict[tuple[sp.Expr, ...], Term] = {}
+        found: dict[tuple[Any, ...], Term] = {}
         for t in terms:
             old = found.get(t._kind)
             found[t._kind] = t if old is None else replace(t, coefficient=sp.expand(old.coefficient + t.coefficient))
@@ -327,7 +329,11 @@ class Law:
 
     def latex(self) -> str:
         """The expansion as LaTeX for math mode (amsmath), in lines that fit."""
-        return aligned([("", self)])
+        return aligned([("", self)], self.remarks())
+
+    def remarks(self) -> tuple[str, ...]:
+        """What LaTeX says below the law: its onset, where that is printed."""
+        return (self.onset_text(),) if self.onset_text() else ()
 
     @property
     def left_out(self) -> sp.Expr | None:
@@ -353,7 +359,8 @@ class Law:
     def lines(self) -> list[str]:
         """The law on one line, with a name for each number that is no closed form, and these numbers in digits."""
         parts, numbers = named(self.parts())
-        return [self._sum(parts), *(f"  where {n}" for n in numbers)]
+        onset = self.onset_text()
+        return [self._sum(parts), *(f"  where {n}" for n in numbers), *[f"  {onset}"] * bool(onset)]
 
     def _sum(self, parts: list[sp.Expr]) -> str:
         text = " + ".join(str(p) for p in parts).replace("+ -", "- ")

@@ -40,7 +40,7 @@ def assert_spreads(laws: list[Growth], rows: np.ndarray, far: float) -> None:
     """One of the laws is what the flow does between far/2 and far: 0.03 for every logarithm, 5 % of leading terms."""
     missed = []
     for law in laws:
-        low, high = law.log_at(far / 2), law.log_at(far)
+        low, high = law.log_at(far / 2, leading=True), law.log_at(far, leading=True)
         if law.leading:
             off, most = abs(rows[1] / high - 1), 0.05
             if law.stretched[0][0][:2] == (0, 2):  # beside (log l)², log l falls slowly: here it cancels
@@ -189,10 +189,10 @@ def test_the_law_off_and_at_criticality(phi, loop, sigma_w, sigma_b, mu):
     skip = {"mu": mu} if mu else {}
     law = mf.derive(phi, **skip).depth_law("fisher", sigma_w=sigma_w, sigma_b=sigma_b).growth
     rows = spread_of(*loop, float(sp.sympify(sigma_w)), float(sp.Rational(sigma_b)), float(sp.Rational(mu)), 400)
-    told = law.log_at(math.log(400)) - law.log_at(math.log(200))
+    told = law.log_at(math.log(400), leading=True) - law.log_at(math.log(200), leading=True)
     assert abs(rows[399] - rows[199] - told) < 0.02 * max(1.0, told) + 0.01
     wrong = law * regular(1, "1/50")
-    told = wrong.log_at(math.log(400)) - wrong.log_at(math.log(200))
+    told = wrong.log_at(math.log(400), leading=True) - wrong.log_at(math.log(200), leading=True)
     if not law.stretched:
         assert abs(rows[399] - rows[199] - told) > 0.01
     assert bool(law.stretched) == (abs(rows[399] - 2 * rows[199]) < 0.2 * rows[199] > 1)

@@ -21,7 +21,7 @@ symbols
 printed
 tex.read tex.width tex.lines tex.prose tex.names
 carries quantities
-results
+terms results
 limits
 arguments
 scalars pooling
@@ -49,7 +49,8 @@ symbolic.blocks.batch symbolic.blocks.exchangeable
 symbolic.fixed_points.roots symbolic.fixed_points.exclusion symbolic.fixed_points.near_one
 symbolic.fixed_points.half_line symbolic.fixed_points.maps symbolic.fixed_points.products
 symbolic.fixed_points.points
-symbolic.asymptotics.scaling symbolic.asymptotics.depth symbolic.asymptotics.cells symbolic.asymptotics.growth
+symbolic.asymptotics.scaling symbolic.asymptotics.slow symbolic.asymptotics.depth
+symbolic.asymptotics.cells symbolic.asymptotics.growth
 symbolic.asymptotics.comparing symbolic.asymptotics.resting symbolic.asymptotics.balance symbolic.asymptotics.branch
 symbolic.asymptotics.ways symbolic.asymptotics.marginal symbolic.asymptotics.residual
 symbolic.asymptotics.fisher symbolic.asymptotics.projections

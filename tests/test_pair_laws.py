@@ -47,7 +47,7 @@ def assert_pair_follows(way, found: dict[str, np.ndarray], far: float) -> None:
     for name, law in way.laws:
         if name == "K":
             continue
-        (before, near, end), (low, high) = found[name], (law.log_at(far / 2), law.log_at(far))
+        (before, near, end), (low, high) = found[name], (law.log_at(t, leading=True) for t in (far / 2, far))
         if law.products or law.stretched:
             assert abs((end - near) / (high - low) - 1) < (0.06 if law.leading else 5e-3), (name, law)
             continue

@@ -24,7 +24,7 @@ def gradients(phi: str, beta, size, far: float) -> dict[str, list[float]]:
 
 def misses(name: str, law: Growth, found: list[float], far: float) -> list[str]:
     """How a law fails: by its slope between far/2 and far, or its constant."""
-    logs, low, high = abs(float(law.power_of(1))), law.log_at(far / 2), law.log_at(far)
+    logs, low, high = abs(float(law.power_of(1))), law.log_at(far / 2, leading=True), law.log_at(far, leading=True)
     if not abs(found[1] - found[0] - (high - low)) < 0.05 * max(1.0, logs):
         return [f"{name} ~ {law.text()}"]
     known = law.constant is not None and not logs and not law.power_of(2)

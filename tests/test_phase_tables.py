@@ -105,7 +105,7 @@ def assert_follows(ways, rows: np.ndarray, far: float) -> None:
         wrong = []
         for i, name in enumerate(("K", "K[1]", "J")):
             law: Growth = way[name]
-            low, high = law.log_at(far / 2), law.log_at(far)
+            low, high = law.log_at(far / 2, leading=True), law.log_at(far, leading=True)
             if law.leading:
                 off, most = (abs(rows[1, i] / high - 1), 0.05)
                 if law.stretched[0][0][:2] == (0, 2):  # beside (log l)², log l falls slowly: here it cancels

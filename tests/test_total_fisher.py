@@ -44,7 +44,7 @@ def assert_grown(law, low: float, high: float, far: float) -> None:
         grown, expected = math.log(high / low), float(key[0]) * far / 2 + float(key[1]) * math.log(2)
     else:
         grown, plain = high - low, law.of_unknown_size
-        expected = plain.log_at(far) - plain.log_at(far / 2)
+        expected = plain.log_at(far, leading=True) - plain.log_at(far / 2, leading=True)
     within = [key for key, _ in law.stretched if key[0] == 0]  # exp(c √log L): what follows falls as 1/√log L
     most = 0.3 if within else 0.15 if law.power_of(1) else 0.1  # beside log L a start falls slowly
     assert abs(grown - expected) < most, (law.text(), grown, expected)

@@ -94,7 +94,7 @@ def law(betas: Sequence, name: str, layers: np.ndarray) -> np.ndarray:
     made = full("relu").theory.phase_table("K", "J")
     row = made.at(**dict(zip(("beta_v", "beta_w", "beta_a", "beta_b"), betas)), **dict.fromkeys(SIGMAS, 1))
     shape = row[name].of_unknown_size
-    return np.array([shape.log_at(float(np.log(l))) for l in layers])
+    return np.array([shape.log_at(float(np.log(l)), leading=True) for l in layers])
 
 
 SIGMAS = ("sigma_v", "sigma_w", "sigma_a", "sigma_b")

@@ -83,13 +83,14 @@ def derivation_data(theory: Theory, laws: Laws, table: Table) -> dict[str, Any]:
 
 
 def law_data(law: DepthLaw | ScheduledLaw) -> dict[str, Any]:
-    """A large-depth law: quantity ~ C l^exponent exp(rate l^rate_power); terms are those of K, c or γ, or of log J."""
+    """A large-depth law: quantity ~ C l^exponent exp(rate l^rate_power); terms are those of K, c or γ, or of log J;
+    onset: the layer from which they fall in their order (null where symbols decide it)."""
     from meanfield.presentation.phase_tables import ScheduledLaw
 
     if isinstance(law, ScheduledLaw):
         found: dict[str, Any] = {"of": law.quantity, "law": law.text(), "latex": law.latex(), "regime": law.regime}
         if law.corrections is not None:
-            found["left_out"] = law.corrections.left_out
+            found |= {"left_out": law.corrections.left_out, "onset": law.onset}
         return found | {
             "basin": law.basin,
             "rate": law.rate,
@@ -102,6 +103,7 @@ def law_data(law: DepthLaw | ScheduledLaw) -> dict[str, Any]:
         "latex": law_latex(law.law),
         "terms": [{f.name: getattr(t, f.name) for f in fields(t)} for t in law.law.terms],
         "remainder": law.law.remainder,
+        "onset": law.law.onset,
         "regime": law.regime,
         "rate": law.rate,
         "rate_power": law.rate_power,

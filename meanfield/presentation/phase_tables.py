@@ -27,6 +27,7 @@ from meanfield.symbolic.asymptotics.orders import grouped
 from meanfield.symbolic.asymptotics.pair_laws import pair_laws
 from meanfield.symbolic.asymptotics.phase_tree import PAIR, Laws, laws_at, laws_of, named_quantities, phase_tree
 from meanfield.symbolic.asymptotics.residual import Solver
+from meanfield.terms import big_o, onset_text
 from meanfield.tex.names import aligned, joined, tex
 
 if TYPE_CHECKING:
@@ -118,14 +119,26 @@ class ScheduledLaw:
 
     @property
     def expr(self) -> sp.Expr:
-        """The law as an expression in l, without what is left out; C depends on the start."""
-        return self.growth.expr * (1 if self.corrections is None else self.corrections.expr)
+        """The law as an expression in l, without what vanishes beside it; C depends on the start. What is left out of
+        log X and grows stands in the exponential as o(·)."""
+        more = self.corrections
+        if self.growth.leading and more is not None:  # its parts are terms of log X
+            left = sp.S.Zero if more.left_out is None else big_o(more.left_out, self.growth.of, sp.oo)
+            return sp.exp(sp.Add(*more.parts(), left))
+        return self.growth.expr * (1 if more is None else more.expr)
 
-    def log_at(self, t: float, values: Mapping[str, object] | None = None) -> float:
+    @property
+    def onset(self) -> float | None:
+        """The least l from which on the further terms fall in their order; None without such, or where symbols decide
+        it."""
+        return None if self.corrections is None else self.corrections.onset(self.growth.terms)
+
+    def log_at(self, t: float, values: Mapping[str, object] | None = None, leading: bool = False) -> float:
         """log X at log l = t > 1, in floats; C, where it is a factor without a value, counts as 1; nan where the terms
         are too large yet for 1 + … to be positive.
 
-        values: numbers by name for C, C_K and for σ's that were left symbols.
+        values: numbers by name for C, C_K and for σ's that were left symbols; leading: whether the known terms will do
+        where log X has further ones that grow. Raises: MeanFieldError where it has, and they were not asked for.
         """
         given, more = dict(values or {}), self.corrections
         numbers = [e for _, e in self.growth.terms] + [self.growth.constant or sp.S.One]
@@ -133,7 +146,7 @@ class ScheduledLaw:
         found = {s for e in numbers for s in sp.sympify(e).free_symbols}
         swap = {s: number(given[s.name], s.name) for s in found if s.name in given}
         small = 0.0 if more is None else more.at(t, swap)
-        log = self.growth.log_at(t, swap) + (math.log1p(small) if small > -1 else math.nan)
+        log = self.growth.log_at(t, swap, leading) + (math.log1p(small) if small > -1 else math.nan)
         factor = given.get("C") if self.growth.constant is None else None
         return log if factor is None else log + math.log(value_of(number(factor, "C")))
 
@@ -146,7 +159,8 @@ class ScheduledLaw:
         elif more is not None:
             rows = [(name, front * sp.Symbol("r")), ("r", more)]
         rows += [(tex(e.lhs), e.rhs) for e in self.equations]
-        return aligned(rows, (f"{self.regime} ({self.basin})",))
+        late = onset_text(self.onset, self.growth.of)
+        return aligned(rows, (f"{self.regime} ({self.basin})", *[late] * bool(late)))
 
     def __repr__(self) -> str:
         return one_line("ScheduledLaw", f"{self.quantity} ~ {self.text()}; {self.regime}")
@@ -169,7 +183,9 @@ class ScheduledLaw:
         (front, left, *parts), numbers = named([self.growth.expr, more.left_out or sp.S.Zero, *more.parts()])
         text = more.text(parts, left)
         body = f"exp({text})" if self.growth.leading else f"{front}*({text})"
-        return wrapped("\n".join([f"{self.quantity} ~ {body}", f"  {where}", *(f"  where {n}" for n in numbers)]))
+        late = onset_text(self.onset, self.growth.of)
+        told = [f"  {where}", *(f"  where {n}" for n in numbers), *[f"  {late}"] * bool(late)]
+        return wrapped("\n".join([f"{self.quantity} ~ {body}", *told]))
 
 
 @dataclass(frozen=True)

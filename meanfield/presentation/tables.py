@@ -61,6 +61,12 @@ class Row:
     def text(self) -> str:
         return self.value.text() if isinstance(self.value, Law) else str(self.value)
 
+    @property
+    def remarks(self) -> str:
+        """The remark, after the onset of a law where that is printed."""
+        own = self.value.remarks() if isinstance(self.value, Law) else ()
+        return "; ".join([*own, *[self.remark] * bool(self.remark)])
+
     def latex_value(self) -> str:
         """The value in math mode, on one line."""
         shown = self.typeset()
@@ -134,7 +140,7 @@ class Table:
     def data(self) -> list[dict[str, str]]:
         """Rows as strings: exact values are SymPy text, LaTeX beside them."""
         return [
-            {"section": r.section, "name": r.name, "value": r.text(), "latex": r.latex_value(), "remark": r.remark}
+            {"section": r.section, "name": r.name, "value": r.text(), "latex": r.latex_value(), "remark": r.remarks}
             for r in self.rows
         ]
 
@@ -169,9 +175,9 @@ def _cells(rows: tuple[Row, ...], limit: float) -> Iterator[_Cell]:
                 body = [rf"$\displaystyle {t}$" for t in e.lines]
                 found.append((f"{where}${e.left}$", body, sum(_height(t) for t in e.lines)))
         for k, (left, body, height) in enumerate(found):
-            if row.remark and k == 0:
-                body = [*body, rf"{{\scriptsize {prose(row.remark)}}}"]
-                height += _text_height(row.remark, limit)
+            if row.remarks and k == 0:
+                body = [*body, rf"{{\scriptsize {prose(row.remarks)}}}"]
+                height += _text_height(row.remarks, limit)
             while height > _HEIGHT / 2 and len(body) > 8:  # one row over several floats
                 yield _Cell(row.section, left, tuple(body[:8]), height * 8 / len(body), k > 0)
                 left, height, body = "", height * (len(body) - 8) / len(body), body[8:]

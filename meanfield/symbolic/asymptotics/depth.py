@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 import sympy as sp
 
 from meanfield import balls
+from meanfield.functions import zeros
 from meanfield.printed import COLUMNS, wrapped
 from meanfield.quantities import QUANTITIES
-from meanfield.results import Law, MeanFieldError, Status, Term, one_line
+from meanfield.results import DEEP, Law, MeanFieldError, Status, Term, one_line
 from meanfield.symbolic.asymptotics.scaling import Path, Powers, decay, logarithm, path
+from meanfield.symbolic.asymptotics.slow import Slow, slow_approach
 from meanfield.symbolic.averages.expansion import at_infinity, at_zero, exponential_at_zero
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.powerlog import Sum, from_law
@@ -27,6 +29,7 @@ from meanfield.symbols import Q0, J, K, l, parameter
 from meanfield.tex.names import aligned
 
 CONSTANT = sp.Symbol("C", real=True)  # what depends on the start
+SHOWN = 18  # digits of a coefficient that is not exact
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,8 @@ class DepthLaw(Law):
     quantity ~ C · l^exponent · exp(rate · l^rate_power) as l → ∞, read off the terms. regime: which balance holds, in
     words. exact: J^{1,l} itself where the product over layers is known. status: EXACT or CERTIFIED where the
     destination of K (at Q0 = 1 unless Q0 is given) is proved, too; MEASURED where a search found it that could miss a
-    pair of fixed points.
+    pair of fixed points; UNKNOWN where digits do not decide whether χ_K is 1 at K*, and so how fast K comes there: the
+    terms are then what holds either way.
     """
 
     quantity: str = "K"
@@ -66,27 +70,54 @@ class DepthLaw(Law):
         return sp.S.One if self._rising is None else self._rising.power
 
     @property
+    def slower(self) -> tuple[tuple[sp.Expr, sp.Expr], ...]:
+        """(coefficient, power of l) of the terms of log X that grow as powers, less than the leading one."""
+        if self.quantity == "J" and self.variable == l:
+            growing = [t for t in self.terms if t.power > 0 and t.logs == 0 and t.coefficient != CONSTANT]
+            return tuple((t.coefficient, t.power) for t in growing if t != self._rising)
+        return next((t.slower for t in self.terms if t.rate != 0), ())
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether `expr` is the quantity up to a factor that tends to 1 (C included): False where terms of log J that
+        grow are not known."""
+        if self.quantity != "J" or self.variable != l:
+            return True
+        if self.remainder in ("zero", "exponential") or any(t.coefficient == CONSTANT for t in self.terms):
+            return True
+        if isinstance(self.remainder, str):
+            return bool(self.terms) and not _grows(self.terms[-1].power, self.terms[-1].logs)
+        return not _grows(sp.sympify(self.remainder), sp.sympify(self.remainder_logs))
+
+    @property
     def exponent(self) -> sp.Expr | None:
         """The power of l; None where the known terms do not determine it, or where it is none."""
         if self.variable != l:  # K falls as 1/log l, and J is a power of K
             return sp.S.Zero
         if self.quantity != "J":
             return next((t.power for t in self.terms if t.power != 0), sp.S.Zero)
-        above = [t for t in self.terms if t.coefficient != CONSTANT and (t.power > 0 or (t.power == 0 and t.logs > 0))]
-        rest = [t for t in above if t != self._rising]
+        powers = [*self.slower, *([(self.rate, self.rate_power)] if self._rising else [])]
+        above = [t for t in self.terms if t.coefficient != CONSTANT and _grows(t.power, t.logs)]
+        rest = [t for t in above if (t.coefficient, t.power) not in powers or t.logs != 0]
         if any(t.power != 0 or t.logs != 1 for t in rest):
             return None
-        settled = self.remainder in ("zero", "exponential") or any(t.coefficient == CONSTANT for t in self.terms)
-        settled = settled or not isinstance(self.remainder, str) or rest == above == list(self.terms)[:1] != []
-        return sp.Add(*[t.coefficient for t in rest]) if settled else None
+        known = self.is_whole or rest == above == list(self.terms)[:1] != []
+        return sp.Add(*[t.coefficient for t in rest]) if known else None
 
     @property
     def expr(self) -> sp.Expr:
-        """C l^exponent exp(rate l^rate_power) for J, the terms of other quantities."""
+        """C l^exponent exp(rate l^rate_power + …) for J, the terms of other quantities.
+
+        Where terms of log J that grow are left out, they stand in the exponential as O(·), or as o(·) of the last one
+        that is known: J is not this expression up to a factor.
+        """
         if self.quantity != "J":
             return self.law.expr
-        growth = sp.exp(self.rate * l**self.rate_power) if self.rate != 0 else sp.S.One
-        return CONSTANT * l ** (self.exponent or 0) * growth
+        above = [t for t in self.terms if t.coefficient != CONSTANT and _grows(t.power, t.logs)]
+        if not self.is_whole:
+            return sp.exp(sp.Add(*[t.expr(l) for t in above], self.tail))
+        powers = sp.Add(*[t.expr(l) for t in above if (t.power, t.logs) != (0, 1)])
+        return CONSTANT * l ** (self.exponent or 0) * sp.exp(powers)
 
     def __repr__(self) -> str:
         name = "log J" if self.quantity == "J" else self.quantity
@@ -101,7 +132,13 @@ class DepthLaw(Law):
 
     def latex(self) -> str:
         """The law as LaTeX for math mode (amsmath); a long one stands in an `aligned` that fits a line of text."""
-        return aligned([(r"\log J^{\ell}" if self.quantity == "J" else QUANTITIES[self.quantity].latex, self.law)])
+        name = r"\log J^{\ell}" if self.quantity == "J" else QUANTITIES[self.quantity].latex
+        return aligned([(name, self.law)], self.remarks())
+
+
+def _grows(power: sp.Expr, logs: sp.Expr) -> bool:
+    """Whether l^power (log l)^logs → ∞."""
+    return bool(power > 0 or (power == 0 and logs > 0))
 
 
 def _stated(
@@ -156,9 +193,13 @@ def depth_law(recursion: Recursion, quantity: str, values: dict[str, sp.Expr]) -
     elif here.K.value == 0:
         law = _at_zero(step, chi, quantity)
     else:
-        law = _at_fixed_point(here, quantity)
+        slow = None
+        if not here.is_exponential:
+            slow = slow_approach(step, chi if quantity == "J" else None, here, start, points.monotone)
+        law = _at_fixed_point(here, quantity, slow)
     # the law is exact for where K flows; that it flows there is as sure as the list of fixed points
-    return replace(law, status=points.status) if points.status is Status.MEASURED else law
+    sure = points.status is not Status.MEASURED or law.status is Status.UNKNOWN
+    return law if sure else replace(law, status=points.status)
 
 
 def grows_always(gain: sp.Expr) -> bool:
@@ -365,7 +406,7 @@ def _at_zero(step, chi, quantity) -> DepthLaw:
     gain, terms = first_terms(sp.expand(step - K))
     if not terms:
         return logarithmic_law(step, chi, quantity)
-    regime, slope = "K falls to 0", gain.coefficient(1)
+    regime, slope = "K falls to 0", _plain_one(1 + gain.coefficient(1)) - 1
     if slope != 0:
         _nonzero(1 + slope)
         rate = sp.log(1 + slope)
@@ -380,25 +421,38 @@ def _at_zero(step, chi, quantity) -> DepthLaw:
     return critical_law(_powers(gain), _powers(at_zero(chi, max(3, int(sp.ceiling(n - 1))))), sp.S.Zero, quantity)
 
 
-def critical_law(gain: Powers, chi: Powers, where: sp.Expr, quantity: str) -> DepthLaw:
-    """The law of K or J at a critical fixed point from the expansions of K' - K and χ_J in δ = |K - K*|."""
+def _plain_one(e: sp.Expr) -> sp.Expr:
+    """The same, as 1 where it is 1 in another writing: (√(3 + 2√2) - √2)²."""
+    return sp.S.One if e.is_number and zeros.is_zero(e - 1) else e
+
+
+def critical_law(
+    gain: Powers, chi: Powers, where: sp.Expr, quantity: str, side: int = 1, rate: sp.Expr | None = None
+) -> DepthLaw:
+    """The law of K or J where χ_K = 1, from the expansions of K' - K and χ_J in δ = side·(K - K*).
+
+    rate: log χ_J at K*; 0 unless given, but at K* = 0 what the expansion says.
+    """
     n = min(gain)
-    x0 = chi.get(sp.S.Zero, sp.S.Zero)
+    x0 = _plain_one(chi.get(sp.S.Zero, sp.S.Zero)) if quantity == "J" else sp.S.One
     log_chi = logarithm({p: sp.simplify(v / x0) for p, v in chi.items()}, n - 1)
     found = decay(gain, log_chi)
     near = "0" if where == 0 else "K*"
     regime = f"critical: power-law approach of K to {near}"
     if quantity == "K":
         shift = [] if where == 0 else [Term(where)]
-        return _stated("K", _finish([*shift, *found.delta], "smaller"), regime)
-    log_x0 = sp.S.Zero if where != 0 else sp.log(x0)
-    if log_x0 != 0:
-        return _stated("J", _finish([Term(log_x0, sp.S.One)], "smaller"), regime)
+        delta = [replace(t, coefficient=side * t.coefficient) for t in found.delta]
+        return _stated("K", _finish([*shift, *delta], "smaller"), regime)
+    if rate is None:
+        rate = sp.S.Zero if where != 0 else sp.log(x0)
     terms = found.log_j
     growing = [t for t in terms if t.power > 0]
     exponent = next((t.coefficient for t in terms if t.power == 0 and t.logs == 1), sp.S.Zero)
-    constant = [] if not terms else [Term(CONSTANT)]
-    ordered = [t for t in terms if t.power >= 0] + constant + [t for t in terms if t.power < 0]
+    fast = [Term(rate, sp.S.One)] * (rate != 0)
+    constant = [] if not terms and not fast else [Term(CONSTANT)]
+    ordered = fast + [t for t in terms if t.power >= 0] + constant + [t for t in terms if t.power < 0]
+    if fast:
+        return _stated("J", _finish(ordered, "smaller"), regime)
     if growing:
         regime += ", stretched exponential J"
         return _stated("J", _finish(ordered, "smaller"), regime)
@@ -440,24 +494,57 @@ def logarithmic_law(step, chi, quantity) -> DepthLaw:
     return _stated("J", law, regime + f": J ~ K^{power} with K ~ {-lead.rate}/log(l)")
 
 
-def _at_fixed_point(point: FixedPoint, quantity) -> DepthLaw:
+def _at_fixed_point(point: FixedPoint, quantity, slow: Slow | None = None) -> DepthLaw:
+    """K → K* > 0: exponentially unless χ_K = 1 (slow: how then, None where the maps are not exact there)."""
     value = point.K.value
     regime = f"fixed point K* = {float(value):.10g}"
     status = point.K.status
-    slow = point.stability == "half-stable"  # δ falls as 1/l from its attracting side
-    if quantity == "K":
-        return _stated("K", _finish([Term(value)], "smaller" if slow else "exponential"), regime, status)
+    rate: sp.Expr = sp.S.Zero
+    if quantity == "J":
+        rate, status = _rate_of_j(point, regime), point.chi_J.status
+    if slow is not None and slow.side == 0:
+        regime += ": K starts there and stays"
+        terms = [Term(value)] if quantity == "K" else [Term(rate, sp.S.One), Term(-rate)]
+        return _stated(quantity, _finish(terms, "zero"), regime, status)
+    if slow is not None:
+        law = critical_law(slow.gain, slow.chi, value, quantity, slow.side, rate)
+        exact = not any(t.coefficient.has(sp.Float) for t in law.terms)
+        law = replace(law, terms=tuple(replace(t, coefficient=_shortened(t.coefficient)) for t in law.terms))
+        regime += f" with chi_K = 1; {law.regime.removeprefix('critical: ')}"
+        return replace(law, regime=regime, status=status if exact else Status.CERTIFIED)
+    terms = [Term(value)] if quantity == "K" else [Term(rate, sp.S.One)]
+    if point.is_exponential:
+        left = "exponential" if quantity == "K" else sp.S.Zero
+        if point.xi_K > DEEP:
+            regime += f", to which K relaxes over 1/|log chi_K| = {point.xi_K:.3g} layers"
+        return _stated(quantity, _finish(terms, left), regime, status)
+    if point.is_exponential is None:  # true whether K comes exponentially or by a power of l
+        digits = float(point.chi_K.error or 0)
+        regime += f"; whether chi_K is 1 is not decided (it is, to {digits:.1e}), nor how K comes there"
+        return _stated(quantity, _finish(terms, "smaller"), regime, Status.UNKNOWN)
+    regime += " with chi_K = 1: K comes there by a power of l"
+    return _stated(quantity, _finish(terms, "smaller"), regime, status)
+
+
+def _shortened(e: sp.Expr) -> sp.Expr:
+    """A coefficient with no more digits than are certain."""
+    return e.xreplace({f: sp.Float(f, SHOWN) for f in e.atoms(sp.Float)})
+
+
+def _rate_of_j(point: FixedPoint, regime: str) -> sp.Expr:
+    """log χ_J at K*."""
     chi = point.chi_J
     if chi.value == 0 or (chi.error is not None and abs(chi.value) <= chi.error):
         raise MeanFieldError(f"chi_J is 0 at the {regime}: J vanishes from layer 2 on.")
+    if phase_of(chi) == "critical":
+        return sp.S.Zero
     rate = sp.log(chi.value) if chi.error is None else from_ball(log_of(chi)).value
     if rate is sp.nan or phase_of(chi) == "undecided":
         raise MeanFieldError(
             f"Whether chi_J is 1 at the {regime} is not decided (it is within {float(chi.error or 0):.1e} of "
             f"{float(chi.value):.6g}); nor is the law of J."
         )
-    rest = "smaller" if slow else sp.S.Zero
-    return _stated("J", _finish([Term(rate, sp.S.One)], rest), regime, chi.status)
+    return rate
 
 
 def _at_rest(start, chi, quantity) -> DepthLaw:

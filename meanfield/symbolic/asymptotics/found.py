@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import sympy as sp
 from flint import fmpq
 
+from meanfield.results import Law, Term
 from meanfield.symbolic.asymptotics.balance import kept
 from meanfield.symbolic.asymptotics.coefficients import ONE, Exact, expression, of
 from meanfield.symbolic.asymptotics.exponents import NoFurther
@@ -60,6 +61,16 @@ class Corrections:
     def left_out(self) -> sp.Expr | None:
         """The argument of O(·)."""
         return None if self.rest is None else monomial(self.rest)
+
+    def onset(self, log: tuple[tuple[tuple, sp.Expr], ...] = ()) -> float | None:
+        """The least l from which on every term is at most as large as the one before it; None where symbols stand in
+        them, or powers of log log l. log: the terms of log X, where these are what it is added to."""
+        powers = [((p, r, s), c) for (p, r, s, *_), c in log] if self.head != (sp.S.One,) else [((0, 0, 0), sp.S.One)]
+        every = [*powers, *self.terms]
+        if any(s != 0 for (_, _, s), _ in every):
+            return None
+        terms = tuple(Term(sp.sympify(c), sp.sympify(p), sp.sympify(r)) for (p, r, _), c in every)
+        return Law(l, sp.oo, terms).onset
 
     def text(self, parts: list[sp.Expr] | None = None, left: sp.Expr | None = None) -> str:
         """On one line; parts, left: the terms and the argument of O(·) as they are to be written."""

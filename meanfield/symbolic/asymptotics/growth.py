@@ -22,6 +22,7 @@ from meanfield.results import MeanFieldError, one_line
 from meanfield.symbolic.asymptotics.depth import CONSTANT as FREE
 from meanfield.symbolic.asymptotics.depth import DepthLaw
 from meanfield.symbols import l
+from meanfield.terms import little_o
 
 LEVELS = 4  # l, log l, log log l, log log log l
 CONSTANT = sp.Symbol("C", positive=True)  # what depends on the start
@@ -83,15 +84,21 @@ class Growth:
 
     @property
     def expr(self) -> sp.Expr:
-        """The law as an expression in l; C stands for what depends on the start."""
+        """The law as an expression in l; C stands for what depends on the start. Where terms of log X that grow are
+        left out, they stand in the exponential as o(·) of the last one: X is not this expression up to a factor."""
         x = sp.S.One if self.constant is None else self.constant
         front = CONSTANT if self.constant is None else sp.S.One
         m = sp.Symbol("m", integer=True, positive=True)
         for W, V, n in self.products:
             x *= sp.Product(1 + W * m ** (-V), (m, 1, self.of)) ** n
         x *= sp.Mul(*[self._iterated(i) ** self.power_of(i) for i in range(LEVELS - 1)])
-        above = sp.Add(*[c * sp.Mul(*[self._iterated(i) ** p for i, p in enumerate(k)]) for k, c in self.stretched])
+        above = sp.Add(*[c * self._monomial(k) for k, c in self.stretched])
+        if self.leading and self.terms:
+            above += little_o(self._monomial(self.terms[-1][0]))
         return front * x * sp.exp(above)
+
+    def _monomial(self, key: Key) -> sp.Expr:
+        return sp.Mul(*[self._iterated(i) ** p for i, p in enumerate(key)])
 
     def text(self) -> str:
         """The law on one line."""
@@ -102,13 +109,24 @@ class Growth:
         """The terms of log X, products as they are."""
         m = sp.Symbol("m", integer=True, positive=True)
         kept = [n * sp.log(sp.Product(1 + W * m ** (-V), (m, 1, self.of))) for W, V, n in self.products]
-        return sp.Add(*kept, *[c * sp.Mul(*[self._iterated(i) ** p for i, p in enumerate(k)]) for k, c in self.terms])
+        return sp.Add(*kept, *[c * self._monomial(k) for k, c in self.terms])
 
     def __repr__(self) -> str:
         return one_line("Growth", self.text())
 
-    def log_at(self, t: float, values: Mapping[sp.Symbol, object] | None = None) -> float:
-        """log X − log C at log l = t > 1, in floats (C: the constant, where it depends on the start)."""
+    def log_at(
+        self, t: float, values: Mapping[sp.Symbol, object] | None = None, leading: bool = False
+    ) -> float:
+        """log X − log C at log l = t > 1, in floats (C: the constant, where it depends on the start).
+
+        leading: whether the known terms will do where log X has further ones that grow. Raises: MeanFieldError where it
+        has, and they were not asked for.
+        """
+        if self.leading and not leading:
+            raise MeanFieldError(
+                f"log X is known to its leading terms alone, {self.log}, and what is left out grows, too. For these "
+                "terms give leading=True; depth_law(..., order=n) may know more."
+            )
 
         def number(e: sp.Expr) -> float:
             return value_of(e, values)
@@ -267,12 +285,14 @@ def grown(law: DepthLaw) -> Growth:
     if law.quantity != "J":
         lead = law.leading
         front = regular(None if lead.coefficient.has(FREE) else lead.coefficient, lead.power, lead.logs)
-        return front if lead.rate == 0 else front * exponential(lead.rate, lead.rate_power)
+        for rate, power in lead.rates:
+            front = front * exponential(rate, power)
+        return front
     above = [t for t in law.terms if t.power > 0 or (t.power == 0 and t.logs > 0)]
     terms = tuple(((t.power, sp.sympify(t.logs), sp.S.Zero, sp.S.Zero), t.coefficient) for t in above)
     left, rest = law.remainder, [t.coefficient for t in law.terms if t.power == 0 and t.logs == 0]
-    if isinstance(left, str):
-        known, more = left in ("zero", "exponential"), False
+    if isinstance(left, str):  # a lone power of l may lack powers of logarithms, as every law of this form
+        known, more = left in ("zero", "exponential"), not law.is_whole and above[-1].power > 0
     else:
         known, more = bool(left < 0), bool(left > 0 or (left == 0 and law.remainder_logs > 0))
     known = known and not any(c.has(FREE) for c in rest)

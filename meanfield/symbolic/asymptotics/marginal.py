@@ -71,6 +71,11 @@ class Marginal(Derivation):
         found = resting_points(self.branch.square, self.S, c, d)
         if any(p.K.value != 0 and p.stability not in ("stable", "unstable") for p in found):
             raise Undecided("V = 1: q rests where it is attracted from one side only; no law is derived there")
+        if any(p.K.value != 0 and p.stability == "stable" and not p.is_exponential for p in found):
+            raise Undecided(
+                "V = 1: q rests where its flow vanishes to a higher order, to which it comes by a power of log l; no "
+                "law is derived there"
+            )
         for i, point in enumerate(attractors(self.branch.square, self.S, c, d)):
             if point.K.value + (point.K.error or 0) < flat:
                 continue

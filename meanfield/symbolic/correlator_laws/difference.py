@@ -196,11 +196,11 @@ class Calculus:
         m.terms are 1 + h. free: the constant of the start, asked for where it is not covered by what is left out."""
         sourceless = not s.terms and s.rest is None
         order = 1 if sourceless else self.compare(m.rate, s.rate)
+        if order < 0:
+            return self._forced(m, s)
         home = self.home(m)
         if order > 0:  # the source is nothing beside the free solution
             return self._homed(m, self.constant(ZERO), home, free, m.rate)
-        if order < 0:
-            return self._forced(m, s)
         return self._homed(m, s, home, free, m.rate)
 
     def home(self, m: Expansion) -> Key:
@@ -298,6 +298,7 @@ class Calculus:
             shifted = self.later(Expansion(y, rest, ())).terms
             right = plus(source, ring.product(slow, y), scaled(plus(shifted, scaled(y, of(fmpq(-1)))), of(fmpq(-1))))
             new = {k: c for k, c in scaled(right, front).items() if c and ring.keeps(k)}
+            new = self.made(new, rest, ()).terms  # as `later` has it
             if new == y:
                 return self.made(y, rest, s.rate)
             y = new

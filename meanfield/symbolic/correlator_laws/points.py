@@ -14,18 +14,21 @@ from meanfield.functions.activations import Activation
 from meanfield.results import MeanFieldError, Status
 from meanfield.symbolic.asymptotics.coefficients import Atoms, Exact, of
 from meanfield.symbolic.asymptotics.coefficients import rational as as_fmpq
-from meanfield.symbolic.averages.node import Average, average
+from meanfield.symbolic.asymptotics.slow import derivative, slow_approach
+from meanfield.symbolic.asymptotics.slow import taylor as powers_near
+from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.correlator_laws.difference import Calculus
-from meanfield.symbolic.correlator_laws.places import far_enough, names_for
-from meanfield.symbolic.correlator_laws.settings import HalfStable, settled
+from meanfield.symbolic.correlator_laws.local_series import exact
+from meanfield.symbolic.correlator_laws.places import far_enough, names_for, zero_test
+from meanfield.symbolic.correlator_laws.settings import HalfStable, SlowPoint, settled
 from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw, System
 from meanfield.symbolic.criticality.points import ApproachToRoot, CriticalPoint
 from meanfield.symbolic.equality import expressions_equal
 from meanfield.symbolic.finite_width.recursions import correlator_recursion
-from meanfield.symbolic.fixed_points.points import FixedPoint
+from meanfield.symbolic.fixed_points.points import FixedPoint, FixedPoints
 from meanfield.symbolic.fixed_points.roots import enclose, evaluate, rational
 from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.symbols import J, K, Z, sigma_b, sigma_w
+from meanfield.symbols import J, K, sigma_b, sigma_w
 
 DIGITS = 18  # that a number at K* > 0 must have
 SHOWN = 15  # that are stated
@@ -99,6 +102,64 @@ def law_at_point(
     return far_enough(lambda _: at_point(phi, weights, sigma, bias, rates, point, status), name, order)
 
 
+@lru_cache(maxsize=16)
+def _slow(
+    phi: Activation,
+    weights: str,
+    numbers: tuple[sp.Expr, sp.Expr, sp.Expr],
+    rates: tuple[sp.Expr, sp.Expr],
+    point: FixedPoint,
+    monotone: bool,
+    status: Status,
+    reach: int,
+) -> System:
+    """K → K* > 0 with χ_K = 1 by a power of l; numbers: σ_w, σ_b and K at layer 1."""
+    recursion = correlator_recursion(phi, weights=weights, quantities=names_for(phi), rates=rates)
+    recursion = recursion.subs({"sigma_w": numbers[0], "sigma_b": numbers[1]})
+    step, chi_J, star = recursion["K"], sp.diff(recursion["J"], J), point.K.value
+    near = slow_approach(step, None, point, numbers[2], monotone)
+    if near is None:
+        raise MeanFieldError(
+            f"chi_K is 1 at K* = {float(star):.10g}, to {float(point.chi_K.error or 0):.1e}, and how K comes there is "
+            "not known exactly, so that no law of a correlator is derived; follow it with propagate."
+        )
+    atoms = Atoms()
+
+    def taylor(e: sp.Expr, length: int) -> list[Exact]:
+        found = powers_near(closed(e), star, 0, length)
+        return [exact(atoms, _rational(near.side**k * found.get(sp.Integer(k), sp.S.Zero))) for k in range(length)]
+
+    steep = taylor(chi_J, 1)[0]
+    base = atoms.expr(steep)
+    bases = () if base == 1 else (base,)
+    calculus = Calculus(atoms, bases=bases, is_zero=zero_test(atoms), transient=bool(bases))
+    order = int(min(near.gain))
+    length = (order - 1) * (reach + 2) + 2
+    setting = SlowPoint(calculus, taylor, step, chi_J, steep, near.side, length, reach + 2)
+    regime = f"fixed point K* = {float(star):.10g} with chi_K = 1; power-law approach of K to K*"
+    return System(recursion, setting, regime, status, _digits)
+
+
+def _rational(e: sp.Expr) -> sp.Expr:
+    """A number in digits as a rational, which exact arithmetic takes."""
+    return e.xreplace({x: sp.Rational(x) for x in e.atoms(sp.Float)})
+
+
+def law_where_slow(
+    phi: Activation,
+    weights: str,
+    numbers: tuple[sp.Expr, sp.Expr, sp.Expr],
+    rates: tuple[sp.Expr, sp.Expr],
+    point: FixedPoint,
+    points: FixedPoints,
+    name: str,
+    order: int,
+) -> CorrelatorLaw:
+    """The law of a correlator where K comes to K* > 0 by a power of l."""
+    place = phi, weights, numbers, rates, point, points.monotone, points.status
+    return far_enough(lambda more: _slow(*place, order + more), name, order)
+
+
 def law_at_critical_point(
     phi: Activation, weights: str, point: CriticalPoint, rates: tuple[sp.Expr, sp.Expr], name: str, order: int
 ) -> CorrelatorLaw:
@@ -121,16 +182,6 @@ def _vanishes(e: sp.Expr, recursion: Recursion, lo: sp.Expr, hi: sp.Expr) -> boo
     return bool(expressions_equal(e, factor * gap))
 
 
-def _derivative(e: sp.Expr, k: int) -> sp.Expr:
-    """d^k/dK^k over k!, of one average by ⟨∂^{2k}f⟩ = ⟨f He_{2k}(z/√K)⟩/K^k: no derivative of f is formed."""
-    if not isinstance(e, Average) or k == 0:
-        return sp.diff(e, K, k) / sp.factorial(k)
-    x = sp.Dummy("x", positive=True)
-    he = sp.Poly(sp.expand(2 ** -sp.Integer(k) * sp.hermite(2 * k, x / sp.sqrt(2))), x)
-    terms = [c * K ** (-sp.Rational(i, 2) - k) * average(Z[0] ** i * e.integrand, K) for (i,), c in he.terms()]
-    return sp.Add(*terms) / (2**k * sp.factorial(k))
-
-
 @lru_cache(maxsize=16)
 def _half_stable(
     phi: Activation, weights: str, point: CriticalPoint, rates: tuple[sp.Expr, sp.Expr], reach: int
@@ -149,7 +200,7 @@ def _half_stable(
         if length and not found and isinstance(e, Average) and _vanishes(w2 * e, recursion, lo, hi):
             found.append(fmpq(0))
         while len(found) < length:
-            found.append(number_at(_derivative(e, len(found)), lo, hi) if e != K else as_fmpq(_long(root.mid)))
+            found.append(number_at(derivative(e, len(found)), lo, hi) if e != K else as_fmpq(_long(root.mid)))
         return found[:length]
 
     atoms = Atoms()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Protocol
 
@@ -224,3 +225,43 @@ class HalfStable(Approach):
         for _ in range(abs(b)):
             found = found * (self.chi_J if b > 0 else self.chi_J.inverse(self.calculus.reciprocal))
         return self.along(found)
+
+
+class SlowPoint(Approach):
+    """K* > 0 with χ_K = 1, known exactly: y = side·(K - K*), y′ = y + g y^n + …; χ_J may be any number > 0 there.
+
+    taylor: the coefficients of a function of K in powers of y, as many as are asked for; steep: χ_J at K*.
+    """
+
+    def __init__(
+        self,
+        calculus: Calculus,
+        taylor: Callable[[sp.Expr, int], list[Exact]],
+        step: sp.Expr,
+        chi_J: sp.Expr,
+        steep: Exact,
+        side: int,
+        length: int,
+        reach: int,
+    ) -> None:
+        self.chi_J_expr, self.chi_K_expr = chi_J, sp.diff(step, K)
+        front = calculus.reciprocal(steep)
+        self.chi_J = PowerSeries(0, (ONE, *[c * front for c in taylor(chi_J, length)[1:]]))
+        change = [c.scaled(fmpq(side)) for c in taylor(sp.expand(step - K), length + 1)]
+        gain = PowerSeries(0, tuple(change[1:]))
+        self.chi_K = PowerSeries(0, (ONE, *[c.scaled(fmpq(k)) for k, c in enumerate(change[2:], 2)]))
+
+        def node(e: sp.Expr) -> PowerSeries:
+            return PowerSeries(0, tuple(taylor(e, length)))
+
+        super().__init__(calculus, Expander(calculus.atoms, node, node(K), length), gain, 1, reach)
+
+    def multiplier(self, e: sp.Expr) -> Expansion:
+        a, b = powers_of(e, self.chi_K_expr, self.chi_J_expr)
+        found = PowerSeries(0, (ONE, *[ZERO] * (len(self.chi_J.c) - 1)))
+        for _ in range(a):
+            found = found * self.chi_K
+        for _ in range(abs(b)):
+            found = found * (self.chi_J if b > 0 else self.chi_J.inverse(self.calculus.reciprocal))
+        along = self.along(found)
+        return replace(along, rate=tuple(fmpq(b) for _ in self.calculus.bases))

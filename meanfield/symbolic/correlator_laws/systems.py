@@ -17,7 +17,7 @@ import sympy as sp
 from flint import fmpq
 
 from meanfield.quantities import QUANTITIES
-from meanfield.results import Law, MeanFieldError, Status, Term, one_line
+from meanfield.results import Law, MeanFieldError, Status, Term, of_start, one_line
 from meanfield.symbolic.asymptotics.coefficients import ZERO, Exact, expression
 from meanfield.symbolic.asymptotics.depth import DepthLaw
 from meanfield.symbolic.asymptotics.logseries import Key, key
@@ -49,12 +49,12 @@ class CorrelatorLaw(DepthLaw):
     @property
     def constants(self) -> tuple[sp.Symbol, ...]:
         """Symbols of the terms that the start decides."""
-        return tuple(s for s in sorted(self.law.expr.free_symbols, key=str) if is_start(s))
+        return tuple(s for s in sorted(self.law.expr.free_symbols, key=str) if of_start(s))
 
     @property
     def forgets(self) -> bool:
         """Whether the leading term is the same for every start that K flows from to the same place."""
-        return not any(map(is_start, self.leading.coefficient.free_symbols))
+        return not any(map(of_start, self.leading.coefficient.free_symbols))
 
     @property
     def exponent(self) -> sp.Expr:
@@ -84,16 +84,11 @@ class CorrelatorLaw(DepthLaw):
 
     def latex(self) -> str:
         """The law as LaTeX for math mode (amsmath)."""
-        return aligned([(self.latex_name, self.law)])
+        return aligned([(self.latex_name, self.law)], self.remarks())
 
 
 def _powered(latex: str, p: int) -> str:
     return latex if p == 1 else rf"\left({latex}\right)^{{{p}}}"
-
-
-def is_start(s: sp.Basic) -> bool:
-    """Whether a symbol is a constant that the start decides."""
-    return isinstance(s, sp.Symbol) and s.name.startswith("C_")
 
 
 class System:

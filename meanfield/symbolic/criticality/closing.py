@@ -10,7 +10,6 @@ Source: derived here; [bias_and_trainability] (112)-(114) are ReLU's rates, with
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,7 +19,7 @@ import sympy as sp
 from meanfield import balls
 from meanfield.functions.piecewise import pieces
 from meanfield.functions.series.infinity import normal_form
-from meanfield.results import Law, MeanFieldError, Solution, Status, Term
+from meanfield.results import Law, MeanFieldError, Status, Term
 from meanfield.symbolic.asymptotics.depth import CONSTANT, DepthLaw, depth_law
 from meanfield.symbolic.asymptotics.scaling import decay
 from meanfield.symbolic.averages.closeness import gap_powers
@@ -28,7 +27,7 @@ from meanfield.symbolic.averages.node import Average, Integrand
 from meanfield.symbolic.averages.pools import MaxStretch, kind_of
 from meanfield.symbolic.averages.stretch import Stretch, stretch
 from meanfield.symbolic.criticality.phases import Phase
-from meanfield.symbolic.fixed_points.points import start_of
+from meanfield.symbolic.fixed_points.points import FixedPoint, start_of
 from meanfield.symbolic.fixed_points.roots import enclose, from_ball
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbols import K, Z, l
@@ -73,7 +72,7 @@ def closing_law(
         raise MeanFieldError("Whether chi_J is 1 is not decided at this place, nor is the law of c.")
     point = phase.fixed_point
     if point is not None and point.K.value != 0 and phase.name == "chaotic":
-        return _inside(recursion, quantity, point.chi_K, inside())
+        return _inside(recursion, quantity, point, inside())
     found = _gap(recursion, one, values, phase, odd)
     return _stated(quantity, sp.S.One, -found.law, found.regime, found.status)
 
@@ -83,12 +82,12 @@ def _stated(quantity: str, end: sp.Expr, rest: Law, regime: str, status: Status)
     law = rest + end
     if quantity == "gamma":
         gap = -rest if end == 1 else 1 - law
+        if not gap.terms and gap.remainder != "zero":
+            raise MeanFieldError(f"gamma = c/(1 - c) grows exponentially; the law is not known further ({regime}).")
         if not gap.terms:
             raise MeanFieldError("gamma = c/(1 - c) is infinite at every layer: the inputs are the same.")
         if len(gap.terms) == 1 and gap.remainder == "smaller":
-            t = gap.leading
-            inverse = Term(1 / t.coefficient, -t.power, -t.logs, -t.rate, t.rate_power)
-            law = replace(gap, terms=(inverse,))
+            law = replace(gap, terms=(gap.leading.to(sp.S.NegativeOne),))
         else:
             law = 1 / gap - 1
         # 1/C is as good a constant as C
@@ -101,8 +100,8 @@ def _renamed(term: Term) -> Term:
     return replace(term, coefficient=CONSTANT) if term.coefficient.has(CONSTANT) else term
 
 
-def _inside(recursion: Recursion, quantity: str, chi_K: Solution, found: Any) -> DepthLaw:
-    """c settles at c* < 1: as fast as the slower of the correlation and, where it still moves, of K.
+def _inside(recursion: Recursion, quantity: str, star: FixedPoint, found: Any) -> DepthLaw:
+    """c settles at c* < 1: as fast as the slower of the correlation and, where it still moves, of K → star.
 
     Beside (c*, K*) one layer is δc′ = slope·δc + b·δK, δK′ = χ_K·δK, where χ_K may be negative: δc = C slope^l + C₁ χ_K^l
     unless the two are equal.
@@ -110,35 +109,38 @@ def _inside(recursion: Recursion, quantity: str, chi_K: Solution, found: Any) ->
     point = found.stable
     if point is None:
         raise MeanFieldError(f"Where c settles is not known here: {found.message}.")
+    if point.c == 1:
+        raise MeanFieldError("The fixed point of c below 1 lies within 1e-15 of it: the place is critical to rounding.")
     regime, leading = f"c* = {point.c:.12g} in the chaotic phase", [(CONSTANT, point.slope)]
+    end = sp.Integer(0) if point.c == 0 else sp.Float(point.c, 15)
+    if quantity == "gamma" and end != 0:
+        end = end / (1 - end)
+    if recursion["K"].has(K) and not star.is_exponential:
+        why = "chi_K = 1" if star.is_exponential is False else "whether chi_K is 1 is not decided"
+        terms, left = ((Term(end),), "smaller") if end != 0 else ((), "exponential")
+        regime += f"; {why}, and {'c' if end != 0 else 'its rate'} settles no faster than K"
+        status = Status.MEASURED if star.is_exponential is False else Status.UNKNOWN
+        return DepthLaw(l, sp.oo, terms, left, quantity=quantity, regime=regime, status=status)
     if point.c != 0 and recursion["K"].has(K):
-        own = float(chi_K.value)
-        if math.isnan(own):
-            raise MeanFieldError(f"How fast K settles is not known here, nor is the law of c: {chi_K.message}.")
-        if abs(own) == 1:
-            raise MeanFieldError("K settles by a power of l, and c with it; that law is not derived.")
+        own = float(star.chi_K.value)
         apart = abs(own) - abs(point.slope)
-        close = abs(apart) <= TIED + float(chi_K.error or 0)
+        close = abs(apart) <= TIED + float(star.chi_K.error or 0)
         if close and own * point.slope > 0:
             raise MeanFieldError(
-                f"c and K settle at rates that agree to rounding here (slope of c {point.slope:.12g}, chi_K {own:.12g}); "
-                "if they are equal c - c* has a factor l, and which it is is not decided: move sigma_w or sigma_b."
+                f"c and K settle at rates that agree to rounding here (slope of c {point.slope:.12g}, chi_K "
+                f"{own:.12g}); if they are equal c - c* has a factor l, and which it is is not decided: move sigma_w "
+                "or sigma_b."
             )
         if close:
             leading.append((OTHER_CONSTANT, own))
             regime = f"{regime}: K settles as fast as c, to rounding"
-        elif 0 < apart and abs(own) < 1:  # beyond 1 K repels, and is there only if it started there
+        elif apart > 0 and abs(own) < 1:  # beyond 1 K repels, and is there only if it started there
             leading, regime = [(CONSTANT, own)], f"{regime}: K settles more slowly than c"
     if any(not abs(multiplier) > 1e-14 for _, multiplier in leading):
         raise MeanFieldError(f"c falls to c* = {point.c:.12g} faster than exponentially: the map is flat there.")
-    if point.c == 1:
-        raise MeanFieldError("The fixed point of c below 1 lies within 1e-15 of it: the place is critical to rounding.")
-    end = sp.Integer(0) if point.c == 0 else sp.Float(point.c, 15)
     rest = Law(l, sp.oo, _falling(leading), "smaller")
     if any(multiplier < 0 for _, multiplier in leading):
         regime += ", from alternate sides"
-    if quantity == "gamma" and end != 0:
-        end = end / (1 - end)
     law = rest + end
     own_terms = law.variable, law.point, law.terms, law.remainder, law.remainder_logs
     return DepthLaw(*own_terms, quantity, regime, Status.MEASURED)
@@ -155,16 +157,23 @@ def _gap(recursion: Recursion, one: Recursion, values: dict[str, sp.Expr], phase
     """The law of 1 - c where it tends to 0 (or stays what the start makes it)."""
     status = phase.status if phase.status is Status.MEASURED else phase.chi_J.status
     where = _End(recursion, one, values, phase)
-    rate, power, p = _linear_part(one, values, phase)
+    free, p, whole, sure, onset = _linear_part(one, values, phase)
+    status = status if sure is not Status.UNKNOWN else sure
+    (rate, power), *slower = free or ((sp.S.Zero, sp.S.One),)
     if rate != 0 and balls.certified(rate, 20) > 0:
         raise MeanFieldError(
             f"{where.text}, and 1 - c does not fall: where c settles then is not derived; follow it with "
             'propagate(quantities=("K", "c")).'
         )
     if rate != 0:
-        term = Term(CONSTANT, -p, rate=rate, rate_power=power)
         kind = "exponential" if power == 1 else "stretched exponential"
-        return _Gap(Law(l, sp.oo, (term,), "smaller"), f"{kind} approach to c = 1; {where.text}", status)
+        regime = f"{kind} approach to c = 1; {where.text}"
+        if not whole:  # up to a factor that may be any stretched exponential
+            regime += f"; 1 - c = exp(({rate})*{l**power} + smaller order)"
+            return _Gap(Law(l, sp.oo, (), "exponential"), regime, status)
+        regime += f"; by the law of J, which {onset}" if onset else ""
+        term = Term(CONSTANT, -p, rate=rate, rate_power=power, slower=tuple(slower))
+        return _Gap(Law(l, sp.oo, (term,), "smaller"), regime, status)
     series = where.series(odd)
     falling = {q: c for q, c in series.items() if q > 0}
     if not falling:
@@ -198,8 +207,14 @@ def _neat(coefficient: sp.Expr, back: dict[sp.Symbol, sp.Expr]) -> sp.Expr:
     return sp.N(found, 30) if found.has(sp.Float) else sp.simplify(found)
 
 
-def _linear_part(one: Recursion, values: dict[str, sp.Expr], phase: Phase) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
-    """(rate, its power, p) of M = J/K ~ C l^{-p} exp(rate·l^power)."""
+Rates = tuple[tuple[sp.Expr, sp.Expr], ...]
+
+
+def _linear_part(
+    one: Recursion, values: dict[str, sp.Expr], phase: Phase
+) -> tuple[Rates, sp.Expr, bool, Status | None, str]:
+    """(((rate, power), …) with the fastest first, p, whether these are all, the status of the laws, the onset of that
+    of J) of M = J/K ~ C l^{-p} exp(Σ rate·l^power)."""
     if phase.to_rounding:
         point = phase.fixed_point
         free = not sp.simplify(closed(one["K"].subs(_named(one, values))) / K).has(K)  # J and K go the same way
@@ -208,17 +223,28 @@ def _linear_part(one: Recursion, values: dict[str, sp.Expr], phase: Phase) -> tu
                 "chi_J and chi_K are both 1 to rounding here, so that only exact numbers say how K ends: give sigma_w "
                 "and sigma_b as text ('sqrt(2)', '0.1')."
             )
-        return sp.S.Zero, sp.S.One, sp.S.Zero
+        return (), sp.S.Zero, True, None, ""
     j, k = (depth_law(one, name, values) for name in ("J", "K"))
-    if k.rate != 0 and j.rate != 0 and j.rate_power != k.rate_power:
-        raise MeanFieldError("J and K grow as exponentials of different powers of l; the law of c is not derived.")
-    rate = sp.simplify(j.rate - k.rate)
-    if rate != 0 and balls.certified(rate, 30).contains(0):
+    rates: dict[sp.Expr, sp.Expr] = {}
+    for law, sign in ((j, 1), (k, -1)):
+        for rate, power in (*[(law.rate, law.rate_power)] * (law.rate != 0), *law.slower):
+            rates[power] = rates.get(power, sp.S.Zero) + sign * rate
+    found = sorted(((sp.simplify(r), s) for s, r in rates.items()), key=lambda pair: -float(pair[1]))
+    live = tuple((r, s) for r, s in found if r != 0)
+    if live and balls.certified(live[0][0], 30).contains(0):
         raise MeanFieldError("Whether J and K grow alike is not decided here, nor is the law of c.")
+    status = Status.UNKNOWN if Status.UNKNOWN in (j.status, k.status) else None
+    if live and not j.is_whole:
+        return live, sp.S.Zero, False, status, ""
     exponents = j.exponent, k.exponent
-    if None in exponents:
+    if None in exponents or (not live and status is Status.UNKNOWN):
         raise MeanFieldError("The power of l with which J grows is not known here, nor is the law of c.")
-    return rate, j.rate_power if j.rate != 0 else k.rate_power, sp.sympify(exponents[1]) - sp.sympify(exponents[0])
+    return live, _power_of(k) - sp.sympify(exponents[0]), True, status, j.onset_text()
+
+
+def _power_of(law: DepthLaw) -> sp.Expr:
+    """The power of l that leads K itself: 0 where it settles at K* > 0."""
+    return law.leading.power if law.variable == l else sp.S.Zero
 
 
 def _named(recursion: Recursion, values: dict[str, sp.Expr]) -> dict[sp.Symbol, sp.Expr]:
@@ -244,7 +270,7 @@ class _End:
         if self.neutral:
             self.at = start_of(recursion, values)
         # K′ = K + small: its power-law approach shows in ε, too
-        slow = point is not None and not self.neutral and point.chi_K.value == 1
+        slow = point is not None and not self.neutral and not point.is_exponential
         self.settled = self.at not in (None, 0) and not slow
         self.text = "K grows without bound" if self.at is None else f"K* = {float(self.at):.10g}"
 

@@ -32,6 +32,7 @@ from meanfield.symbols import J, K, Z, factored, sigma_b, sigma_w
 from meanfield.tex.names import aligned, joined, solution_tex
 
 SHORT = 20  # operations up to which an exact coefficient is shown instead of its digits
+HIGHEST = 9  # derivatives of F that are looked at for one that is not 0 at K*
 
 
 @dataclass(frozen=True)
@@ -51,12 +52,13 @@ class Approach:
 class CriticalPoint:
     """A point (σ_w, σ_b) with χ_J = χ_K = 1 at the fixed point K*.
 
-    kind: "scale-invariant" (every K is fixed), "power law" (K* attracts, δK ~ A l^{-ζ_K}), "logarithmic" (δK falls as
-    1/log l), "half-stable" (attracts from one side), "repelling" (K* attracts nothing), "undecided" (symbolic
-    parameters, or a root whose order is not known). order: n of δK' = δK - c_n δKⁿ; c_n (> 0 attracts from above), d_1
-    = -dχ_J/dK; A, zeta_K; zeta: J ~ l^{-zeta} (None where J is a stretched exponential or K* attracts nothing). law_K,
-    law_J: the laws with their next orders, for a start in the basin (None at an order above 2 at K* > 0). side: from
-    where K* attracts.
+    kind: "scale-invariant" (every K is fixed), "power law" (K* = 0 attracts, δK ~ A l^{-ζ_K}), "logarithmic" (δK falls
+    as 1/log l), "half-stable" (attracts from one side), "stable" (K* > 0 attracts from both, F″ = 0 there, |δK| ~ A
+    l^{-ζ_K}), "repelling" (attracts nothing), "undecided" (symbolic parameters, or a
+    root whose order is not known). order: n of δK' = δK - c_n δKⁿ; c_n
+    (> 0 attracts from above), d_1 = -dχ_J/dK; A, zeta_K; zeta: J ~ l^{-zeta} (None where J is a stretched exponential
+    or K* attracts nothing). law_K, law_J: the laws with their next orders, for a start in the basin; None where K* > 0
+    attracts from both sides, whose laws `depth_law` gives for a start. side: from where K* attracts.
 
     At K* > 0 what belongs to the approach (side, c_n, d_1, A, zeta, the laws) is computed when it is asked for: it
     takes averages of higher derivatives than the place of the point does.
@@ -112,7 +114,9 @@ class CriticalPoint:
         for name, law in ((r"K^{\ell}", self.law_K), (r"\log J^{\ell}", self.law_J)):
             if law is not None:
                 values.append((name, law.law))
-        return aligned(values, (f"{self.kind}{': ' + self.side if self.side else ''}",))
+        known = [(n, law.onset_text()) for n, law in (("K", self.law_K), ("log J", self.law_J)) if law is not None]
+        onsets = [f"the law of {n} {text}" for n, text in known if text]
+        return aligned(values, (f"{self.kind}{': ' + self.side if self.side else ''}", *onsets))
 
     def __str__(self) -> str:
         return wrapped(self._text())
@@ -328,24 +332,40 @@ def _slope_at_origin(piece: sp.Expr, side: int) -> sp.Expr:
 
 
 def _at_root(root: Root, a, slope, mu) -> CriticalPoint:
-    """A critical point at K* > 0: with c₂ = -F″/2 ≠ 0 it attracts from one side only; with c₂ = 0 the sign of c₃ =
-    -F‴/6 decides for both sides."""
+    """A critical point at K* > 0, by the first derivative of F that is not 0 there: with F″ ≠ 0 it attracts from one
+    side only."""
     m = 1 - mu**2
     width, bias = (_value(root, e, square_root=True, exact=True) for e in (m / slope, m * (K - a / slope)))
-    place = root.solution(), width, bias
-    order = next((n for n in (2, 3) if _sign_at(sp.diff(a, K, n), root) != 0), None)
-    sign = None if order is None else _sign_at(sp.diff(a, K, order), root)
-    if sign is None:
-        at = "F″ and F‴ are 0 at K*" if order is None else f"whether the derivative {order} of F is 0 at K* is not decided"
-        return CriticalPoint(*place, "undecided", approach=Approach(side=f"{at}, nor what it attracts"))
-    if order == 2:
-        return CriticalPoint(*place, "half-stable", sp.Integer(2), sp.S.One, ApproachToRoot(root, a, slope, mu))
-    third = m * sp.diff(a, K, 3) / slope
-    known = Approach(_value(root, -third / 6), _value(root, -m * sp.diff(slope, K) / slope))
-    if sign > 0:
-        return CriticalPoint(*place, "repelling", sp.Integer(3), approach=replace(known, side="K* attracts nothing"))
-    known = replace(known, A=_value(root, -3 / third, square_root=True), side="attracts from above and from below")
-    return CriticalPoint(*place, "power law", sp.Integer(3), sp.S.Half, known)
+    for n in range(2, HIGHEST + 1):
+        sign = _sign_at(sp.diff(a, K, n), root)
+        if sign is None:
+            side = f"whether the derivative {n} of F is 0 at K* is not decided, nor what it attracts"
+            break
+        if sign and n == 2:
+            near = ApproachToRoot(root, a, slope, mu)
+            return CriticalPoint(root.solution(), width, bias, "half-stable", sp.Integer(2), sp.S.One, near)
+        if sign:
+            return _of_higher_order(n, ApproachToRoot(root, a, slope, mu), width, bias)
+    else:
+        side = f"the derivatives 2 to {HIGHEST} of F are 0 at K*, and what it attracts is not decided"
+    return CriticalPoint(root.solution(), width, bias, "undecided", approach=Approach(side=side))
+
+
+def _of_higher_order(n: int, near: ApproachToRoot, width: Solution, bias: Solution) -> CriticalPoint:
+    """One at which the first n - 1 derivatives of F - K vanish, n > 2."""
+    root, order = near.root, sp.Integer(n)
+    lead = _value(root, -near.m * sp.diff(near.a, K, n) / near.slope / sp.factorial(n))
+    attracts = is_negative(-lead.value)
+    size = abs(lead.value) * (n - 1)
+    amplitude = Solution(size ** (-1 / (order - 1)), lead.status, lead.error)
+    if n % 2:
+        kind = "stable" if attracts else "repelling"
+        side = "attracts from above and from below" if attracts else "K* attracts nothing"
+    else:
+        kind = "half-stable"
+        side = "attracts from above, repels below" if attracts else "attracts from below, repels above"
+    known = Approach(lead, near.d_1, None if kind == "repelling" else amplitude, side=side)
+    return CriticalPoint(root.solution(), width, bias, kind, order, 1 / (order - 1), known)
 
 
 def _value(root: Root, e, square_root=False, exact=False, digits=DIGITS) -> Solution:
@@ -390,11 +410,20 @@ class ApproachToRoot:
         return _value(self.root, -self.m * self.first / self.slope)
 
     @cached_property
-    def A(self) -> Solution:
+    def is_decided(self) -> bool:
+        """Whether c_n is known not to be 0."""
+        return self.c_n.error is None or bool(abs(self.c_n.value) > self.c_n.error)
+
+    @cached_property
+    def A(self) -> Solution | None:
+        if not self.is_decided:
+            return None
         return Solution(1 / self.c_n.value, self.c_n.status, _inverse_error(self.c_n))
 
     @cached_property
-    def zeta(self) -> Solution:
+    def zeta(self) -> Solution | None:
+        if not self.is_decided:
+            return None
         return _value(self.root, 2 * self.first / self.second, exact=True)
 
     @cached_property
@@ -404,6 +433,8 @@ class ApproachToRoot:
 
     @property
     def side(self) -> str:
+        if not self.is_decided:
+            return "whether c_n is 0, and what K* attracts, is not decided"
         return "attracts from above, repels below" if self.sign > 0 else "attracts from below, repels above"
 
     @cached_property
@@ -429,30 +460,25 @@ class ApproachToRoot:
 
         gain = {sp.Integer(2): -sign * c, sp.Integer(3): -d}
         chi = {sp.S.Zero: sp.S.One, sp.S.One: -sign * e, sp.Integer(2): f}
-        law_k = critical_law(gain, chi, root.solution().value, "K")
+        law_k = critical_law(gain, chi, root.solution().value, "K", sign)
         law_j = critical_law(gain, chi, root.mid, "J")
         law_k = replace(law_k, terms=tuple(map(at_root, law_k.terms)), status=self.c_n.status)
-        if sign < 0:
-            law_k = replace(law_k, terms=(law_k.terms[0], *(_flipped(t) for t in law_k.terms[1:])))
+        assert self.zeta is not None
         return law_k, replace(law_j, terms=tuple(map(at_root, law_j.terms)), status=self.zeta.status)
 
     @property
-    def law_K(self) -> DepthLaw:
-        return self.laws[0]
+    def law_K(self) -> DepthLaw | None:
+        return self.laws[0] if self.is_decided else None
 
     @property
-    def law_J(self) -> DepthLaw:
-        return self.laws[1]
+    def law_J(self) -> DepthLaw | None:
+        return self.laws[1] if self.is_decided else None
 
 
 def _inverse_error(s: Solution) -> float | None:
     if s.error is None or not s.value.is_number:
         return s.error
     return s.error / float(abs(s.value)) ** 2
-
-
-def _flipped(term: Term) -> Term:
-    return replace(term, coefficient=-term.coefficient)
 
 
 def _exact_root(gap: sp.Expr, root: Root) -> sp.Expr | None:
@@ -470,6 +496,6 @@ def _exact_root(gap: sp.Expr, root: Root) -> sp.Expr | None:
         ):
             continue
         for r in sp.real_roots(sp.Poly(base, K)):
-            if root.lo < r and r < root.hi:
+            if not r.has(sp.CRootOf) and root.lo < r and r < root.hi:  # of those without radicals digits are enough
                 return sp.radsimp(r)
     return None

@@ -20,6 +20,7 @@ from meanfield.symbols import K
 LADDER = (25, 50, 100, 200, 310)  # digits of K* and of the averages; a double cannot say an error below 10^-323
 KNOWN = 40  # bits of χ - 1 that are enough
 MOST = LADDER[-1] + 20
+HIGHEST = 12  # order of a zero that is looked for
 
 
 def slope_at(gain: sp.Expr, slope: sp.Expr, root: Root) -> Solution:
@@ -74,6 +75,42 @@ def _is_one(gain: sp.Expr, slope: sp.Expr, root: Root) -> bool:
     return any(zeros.is_zero(gain.subs(K, k)) for k in inside)  # the bracket holds one zero of `gain`
 
 
+def multiple_root(gain: sp.Expr, slope: sp.Expr, root: Root) -> sp.Expr | None:
+    """The root exactly, where it is proved to be one at which `gain` = K' - K has a zero of higher order, χ_K = 1.
+
+    slope: dK'/dK. No digits tell a triple root from a simple one of a slope near 1: closed forms do, whose zeros of
+    χ_K - 1 and of its derivative are looked at.
+    """
+    if root.exact is not None or not value_at(slope - 1, root, LADDER[0]).contains(0):
+        return None
+    gain, slope = closed(gain), closed(slope)
+    if gain.has(Average) or slope.has(Average):
+        return None
+    lo, hi = (sp.Rational(root.mid) + s * 10**6 * (root.hi - root.lo) for s in (-1, 1))
+    for form in (slope.diff(K), sp.factor(slope.diff(K)), slope - 1):  # factors have zeros in closed form
+        try:
+            places = zeros.real_zeros(form, K, max(lo, sp.S.Zero), hi)
+            inside = [k for k in places if zeros.compare(k, lo) > 0 and zeros.compare(hi, k) > 0]
+            for k in inside:
+                if root.lo <= k and k <= root.hi and all(zeros.is_zero(e.subs(K, k)) for e in (gain, slope - 1)):
+                    return k
+        except (MeanFieldError, TypeError):
+            continue
+    return None
+
+
+def order_of(gain: sp.Expr, star: sp.Expr) -> int | None:
+    """The n of the first derivative of K' - K at K* that is not 0; None where that is not decided."""
+    for n in range(1, HIGHEST + 1):
+        gain = sp.diff(gain, K)
+        value = gain.subs(K, star)
+        if not balls.certified(value, 20).contains(0):
+            return n
+        if not zeros.is_zero(value):
+            return None
+    return None
+
+
 # ------------------------------------------------------------------------------------------------- what χ says
 
 
@@ -87,6 +124,18 @@ def phase_of(chi: Solution) -> str:
     if gap.is_zero():
         return "critical"
     return "chaotic" if gap > 0 else "ordered" if gap < 0 else "undecided"
+
+
+def is_contracting(chi_K: Solution) -> bool | None:
+    """Whether |χ_K| < 1, so that K comes to K* exponentially; None where that is not decided."""
+    if not chi_K.value.is_number or chi_K.value is sp.nan:
+        return None
+    if chi_K.value == sp.oo:
+        return False
+    gap = gap_of(chi_K)
+    if gap.is_zero() or gap > 0 or gap <= -2:
+        return False
+    return True if gap < 0 and gap > -2 else None
 
 
 def gap_of(chi: Solution) -> arb:

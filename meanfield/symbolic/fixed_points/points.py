@@ -28,7 +28,17 @@ from meanfield.symbolic.fixed_points.maps import (
     moments_only,
     shared_variance,
 )
-from meanfield.symbolic.fixed_points.near_one import beside_one, length_of, phase_of, slope_at, slope_of_number
+from meanfield.symbolic.fixed_points.near_one import (
+    beside_one,
+    gap_of,
+    is_contracting,
+    length_of,
+    multiple_root,
+    order_of,
+    phase_of,
+    slope_at,
+    slope_of_number,
+)
 from meanfield.symbolic.fixed_points.products import product_zeros, products, rises
 from meanfield.symbolic.fixed_points.roots import Root, enclose, from_ball, rational, sign_at
 from meanfield.symbolic.recursion import Recursion, closed
@@ -37,6 +47,7 @@ from meanfield.tex.names import aligned, joined, solution_tex
 
 DIGITS = 25
 LARGEST = arb("1e400")  # of an orbit that is followed: squares would double its digits in every layer
+PARTS = 60  # of an interval on which the slope of a map is enclosed
 ROUNDED = "critical to rounding"  # see `rounding`
 
 
@@ -61,6 +72,15 @@ class FixedPoint:
         """ "ordered" (χ_J < 1), "chaotic" (χ_J > 1) or "critical" (χ_J = 1, proved); "undecided" inside the error,
         "critical to rounding" where the last bits of the doubles given decide."""
         return ROUNDED if self.to_rounding else phase_of(self.chi_J)
+
+    @property
+    def is_exponential(self) -> bool | None:
+        """Whether what starts near K* comes to it (or leaves it) exponentially: |χ_K| ≠ 1. False at χ_K = 1, where
+        K - K* falls by a power of l whether K* attracts from one side or from both; None where that is not decided."""
+        if self.stability == "half-stable":
+            return False
+        contracts = is_contracting(self.chi_K)
+        return None if contracts is None else bool(contracts or gap_of(self.chi_K) > 0 or gap_of(self.chi_K) < -2)
 
     @property
     def xi(self) -> float:
@@ -322,6 +342,7 @@ def _sign_of(e: sp.Expr) -> int | None:
 def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
     """The points with the sign of K' - K on either side of each, which says what they attract."""
     slope = sp.diff(step, K)
+    found = _with_orders(gain, slope, found)
     start = None if zero is None else _sign_of(zero)
     edges: list[tuple[sp.Expr, Root | None]] = [(sp.S.Zero, None)] if start == 0 else []
     edges += [(r.mid, r) for r in found.roots]
@@ -354,6 +375,21 @@ def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
         message += "; whether K = 0 is a fixed point, too, is not decided"
     status = Status.CERTIFIED if found.complete and start is not None else Status.MEASURED
     return FixedPoints(tuple(points), status, message, unbounded, increasing)
+
+
+def _with_orders(gain: sp.Expr, slope: sp.Expr, found: Zeros) -> Zeros:
+    """The same with roots of higher order exact where they are proved to be such: each counts as often in Descartes'
+    rule, so that the list may be complete."""
+    if found.most in (0, 1):
+        return found
+    places = [multiple_root(gain, slope, r) for r in found.roots]
+    if not any(p is not None for p in places):
+        return found
+    roots = tuple(r if p is None else replace(r, exact=p) for r, p in zip(found.roots, places))
+    orders = [1 if p is None else order_of(closed(gain), p) or 1 for p in places]
+    if found.complete or sum(orders) != found.most:
+        return replace(found, roots=roots)
+    return replace(found, roots=roots, complete=True, outside=True, reason="")
 
 
 def _rises(step: sp.Expr) -> bool:
@@ -430,6 +466,14 @@ def start_of(recursion: Recursion, values: dict[str, sp.Expr]) -> sp.Expr:
     return recursion.initial["K"].subs(swap).subs(Q0, 1)
 
 
+def rational_of(k: Solution) -> tuple[sp.Rational, sp.Rational]:
+    """A number K* > 0 as a rational, and how far it may be from it."""
+    if k.error is not None or k.value.is_Rational:
+        return sp.Rational(k.value), sp.Rational(k.error or 0)
+    value = sp.Rational(sp.N(k.value, 60))
+    return value, value / 10**50
+
+
 def destination(points: FixedPoints, step: sp.Expr, start: sp.Expr) -> FixedPoint | None:
     """Where K flows from `start`: by the basins if the map increases or there is one end only (where the map is a
     sum of moments over K, √K F(K) increases, so there are no cycles, and every bounded orbit of a continuous map
@@ -438,7 +482,7 @@ def destination(points: FixedPoints, step: sp.Expr, start: sp.Expr) -> FixedPoin
         return points.reached_from(start)
     lo = hi = sp.sympify(start)
     for _ in range(200):
-        here = _contracted(points, step, lo, hi)
+        here = _contracted(points, step, lo, hi) or _drawn_in(points, step, lo, hi)
         if here is not None:
             return here
         ball = enclose(step, lo, hi, 25)
@@ -452,13 +496,44 @@ def destination(points: FixedPoints, step: sp.Expr, start: sp.Expr) -> FixedPoin
     )
 
 
+def rises_on(slope: sp.Expr, lo: sp.Expr, hi: sp.Expr) -> bool:
+    """Whether the slope of a map is enclosed above 0 on [lo, hi]; False where that is not proved."""
+    work, parts = [(lo, hi)], PARTS
+    try:
+        while work:
+            a, b = work.pop()
+            parts -= 1
+            if enclose(slope, a, b, 12) > 0:
+                continue
+            if parts < 0 or enclose(slope, a, a, 12) < 0:
+                return False
+            middle = sp.Rational((a + b) / 2)
+            work += [(a, middle), (middle, b)]
+    except (MeanFieldError, TypeError):
+        return False
+    return True
+
+
+def _drawn_in(points: FixedPoints, step, lo, hi) -> FixedPoint | None:
+    """The point with χ_K = 1 (or not decided), which contracts no interval, to which all of [lo, hi] flows: it lies in
+    its basin, on one side, and the map rises from there to it, so that no orbit jumps over it."""
+    for p in points:
+        if p.basin is None or p.K.value == 0 or p.is_exponential or not (p.basin[0] <= lo and hi <= p.basin[1]):
+            continue
+        value, error = rational_of(p.K)
+        one_side = hi < value - error or lo > value + error
+        if one_side and rises_on(sp.diff(step, K), min(lo, value - error), max(hi, value + error)):
+            return p
+    return None
+
+
 def _contracted(points: FixedPoints, step, lo, hi) -> FixedPoint | None:
     """The stable point p for which an interval about p that holds [lo, hi] has |F′| < 1 throughout: all of it flows to
     p. None if there is none."""
     for p in points.stable:
         if p.K.value == 0:
             continue
-        value, error = sp.Rational(p.K.value), sp.Rational(p.K.error or 0)
+        value, error = rational_of(p.K)
         reach = max(abs(value - lo), abs(value - hi)) + error
         if 4 * reach < value and abs(enclose(sp.diff(step, K), value - reach - error, value + reach + error, 12)) < 1:
             return p

@@ -1,0 +1,143 @@
+"""From where a law holds, and what it leaves out: never less than a scan of its terms says, and never unsaid."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+import sympy as sp
+from flint import fmpq
+
+from meanfield.cli.output import law_data, law_rows
+from meanfield.presentation.tables import Table
+from meanfield.results import Law, MeanFieldError, Status, Term
+from meanfield.symbolic.asymptotics.coefficients import Atoms, of
+from meanfield.symbolic.asymptotics.depth import DepthLaw
+from meanfield.symbolic.asymptotics.growth import exponential, grown, regular
+from meanfield.symbolic.asymptotics.logseries import key
+from meanfield.symbolic.averages.expansion import at_zero
+from meanfield.symbolic.averages.node import average
+from meanfield.symbolic.correlator_laws.difference import Calculus, Expansion
+from meanfield.symbols import K, Z, l
+from meanfield.terms import onset_of
+
+R = sp.Rational
+C = sp.Symbol("C", real=True)
+LATE = (Term(R(14)), Term(R(-350_000), R(-1)), Term(R(460_000_000_000), R(-2), R(1)))
+
+
+def scanned(terms) -> float:
+    """The last layer of a grid at which some term is larger than the one before it."""
+    t = np.arange(1, 4000) * 0.01
+    sizes = []
+    for term in terms:
+        rates = sum(float(r) * np.exp(float(s) * t) for r, s in term.rates)
+        sizes.append(math.log(abs(term.coefficient)) + float(term.power) * t + float(term.logs) * np.log(t) + rates)
+    wrong = np.any(np.diff(sizes, axis=0) > 0, axis=0)
+    return float(np.exp(t[wrong][-1])) if wrong.any() else 1.0
+
+
+def test_the_onset_is_where_a_scan_sees_the_last_term_out_of_order():
+    draw, late = random.Random(3), 0
+    for _ in range(60):
+        powers = sorted((R(-draw.randint(0, 6), 2) for _ in range(3)), reverse=True)
+        if len(set(powers)) < 3:
+            continue
+        sizes = [R(draw.randint(1, 10 ** draw.randint(1, 8)), draw.randint(1, 10**3)) for _ in powers]
+        terms = [Term(c, p, R(draw.randint(0, 1))) for c, p in zip(sizes, powers)]
+        found, seen = onset_of(terms), scanned(terms)
+        if seen < 1e15:
+            assert found == pytest.approx(seen, rel=0.011) or found <= 1.02, (terms, found, seen)
+            late += found > 100
+            assert found == 1.0 or 1.1 * found != pytest.approx(seen, rel=0.011)
+    assert late > 10
+
+
+def test_onsets_of_exponentials_and_of_logarithms():
+    fall = [Term(R(1)), Term(R(1000), rate=R(-1, 10)), Term(R(10**6), rate=R(-2, 10), slower=((R(1), R(1, 2)),))]
+    assert onset_of(fall) == pytest.approx(scanned(fall), rel=0.02)
+    assert onset_of([Term(R(1)), Term(R(5), logs=R(-1))]) == pytest.approx(math.exp(5))
+    assert onset_of([Term(R(1)), Term(R(10**4), logs=R(-1))]) == math.inf
+    assert onset_of([Term(R(1)), Term(R(1), R(1))]) == math.inf  # not in their order
+
+
+def test_an_onset_is_printed_where_it_is_deep_and_only_there():
+    late = DepthLaw(l, sp.oo, LATE, "smaller", quantity="K", regime="critical", status=Status.CERTIFIED)
+    early = DepthLaw(l, sp.oo, LATE[:1], "smaller", quantity="K", regime="critical")
+    assert 2e7 < late.onset < 3e7 and early.onset == 1
+    assert "holds beyond l = 2.2" in str(late) and "holds" not in str(early)
+    assert r"holds beyond $\ell = 2.2" in late.latex().replace("\n", " ") and "holds" not in early.latex()
+    assert law_data(late)["onset"] == late.onset and law_data(early)["onset"] == 1
+    for law, seen in ((late, True), (early, False)):
+        table = Table("Laws", tuple(law_rows("K", law, "Large depth")))
+        told = (str(table), table.latex(), table.data()[0]["remark"])
+        assert all(("holds beyond" in " ".join(text.split())) == seen for text in told)
+
+
+def test_terms_of_the_start_are_passed_over_and_symbols_leave_it_open():
+    free = Law(l, sp.oo, (Term(R(-600), logs=R(1)), Term(C), Term(R(-8 * 10**8), R(-1), R(1))), "smaller")
+    assert free.onset == pytest.approx(8e8 / 600)
+    assert Law(l, sp.oo, (Term(R(1)), Term(sp.Symbol("s"), R(-1)))).onset is None
+    assert Law(K, sp.S.Zero, LATE).onset is None
+
+
+def test_what_a_law_leaves_out_is_a_term_of_its_series():
+    late = Law(l, sp.oo, LATE, "smaller")
+    assert late.series == late.expr + sp.Function("o")(sp.log(l) / l**2)
+    assert Law(l, sp.oo, LATE[:2], R(-3, 2), R(1)).series.getO() == sp.Order(sp.log(l) / l ** R(3, 2), (l, sp.oo))
+    assert Law(l, sp.oo, LATE[:2]).series == Law(l, sp.oo, LATE[:2]).expr
+
+
+def test_a_J_whose_growing_terms_are_not_all_known_does_not_look_whole():
+    half = DepthLaw(l, sp.oo, (Term(R(-1, 2), R(1)),), "smaller", quantity="J")
+    assert not half.is_whole and half.exponent is None and half.expr == sp.exp(-l / 2 + sp.Function("o")(l))
+    with pytest.raises(TypeError, match="float"):
+        float(half.expr.subs(l, 10))
+    assert grown(half).leading
+    terms = (Term(R(-1, 2), R(1)), Term(R(3), R(1, 2)), Term(R(2), logs=R(1)), Term(C))
+    whole = DepthLaw(l, sp.oo, terms, "smaller", quantity="J")
+    assert whole.is_whole and whole.exponent == 2 and not grown(whole).leading
+    assert whole.expr == C * l**2 * sp.exp(3 * sp.sqrt(l) - l / 2) and whole.slower == ((R(3), R(1, 2)),)
+    cut = DepthLaw(l, sp.oo, terms[:1], R(1, 2), quantity="J")
+    assert not cut.is_whole and cut.expr == sp.exp(-l / 2 + sp.Order(sp.sqrt(l), (l, sp.oo)))
+
+
+def test_a_growth_known_to_its_leading_term_is_named():
+    part, whole = exponential(R(3), R(1, 2), leading=True), exponential(R(3), R(1, 2))
+    assert part.expr.has(sp.Function("o")) and not whole.expr.has(sp.Function("o"))
+    with pytest.raises(MeanFieldError, match="known to its leading terms alone"):
+        part.log_at(4.0)
+    assert part.log_at(4.0, leading=True) == whole.log_at(4.0) == pytest.approx(3 * math.exp(2))
+    assert (part * regular(R(2), 1)).expr.has(sp.Function("o"))
+
+
+# ------------------------------------------------------------------------------------------------ what remainders say
+
+
+def test_a_product_leaves_out_what_either_factor_does():
+    calc = Calculus(Atoms())
+    whole = Expansion({key(fmpq(2)): of(fmpq(3))}, None)
+    short = Expansion({key(fmpq(0)): of(fmpq(1))}, fmpq(-1))
+    for a, b in ((whole, short), (short, whole)):
+        assert calc.times(a, b).rest == 1 and set(calc.times(a, b).terms) == {key(fmpq(2))}
+    longer = Expansion({key(fmpq(1)): of(fmpq(1))}, fmpq(-5))
+    for a, b in ((longer, short), (short, longer)):
+        assert calc.times(a, b).rest == 0  # l·o(1/l), not l^-5
+
+
+def test_the_remainder_at_zero_of_a_kinked_function_holds():
+    """⟨φ⟩ of sin z for z > 0, 0 else: odd moments count on one side, so that what is left out of K^2 is K^{5/2}."""
+    law = at_zero(average(sp.Piecewise((0, Z[0] < 0), (sp.sin(Z[0]), True)), K), 2)
+    assert law.remainder == R(5, 2)
+    left = []
+    for k in (1e-2, 1e-3):
+        h = math.sqrt(k) / 2000
+        steps = [i * h for i in range(20_001)]
+        values = [math.sin(z) * math.exp(-z * z / 2 / k) / math.sqrt(2 * math.pi * k) for z in steps]
+        simpson = h / 3 * (values[0] + values[-1] + 4 * sum(values[1:-1:2]) + 2 * sum(values[2:-1:2]))
+        left.append(abs(simpson - float(law.at(k))) / k ** float(law.remainder))
+    assert 0.1 < left[0] / left[1] < 10 and left[1] > 1e-4  # of this order, and of no smaller one
+    smooth = at_zero(average(sp.cos(Z[0]), K), 2)
+    assert smooth.remainder == 3
