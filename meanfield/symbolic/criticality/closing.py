@@ -103,7 +103,7 @@ def _inside(recursion: Recursion, quantity: str, chi_K: Any, found: Any) -> Dept
     point = found.stable
     if point is None:
         raise MeanFieldError(f"Where c settles is not known here: {found.message}.")
-    slope, regime = point.slope, f"c* = {point.c:.12g} in the chaotic phase"
+    slope, regime = point.slope, f"c* = {point.text(12)} in the chaotic phase"
     if point.c != 0 and recursion["K"].has(K):
         own = float(chi_K)
         if abs(own) == 1:
@@ -112,12 +112,14 @@ def _inside(recursion: Recursion, quantity: str, chi_K: Any, found: Any) -> Dept
             slope, regime = own, f"{regime}: K settles more slowly than c"
     if not slope > 1e-14:
         raise MeanFieldError(f"c falls to c* = {point.c:.12g} faster than exponentially: the map is flat there.")
-    if point.c == 1:
-        raise MeanFieldError("The fixed point of c below 1 lies within 1e-15 of it: the place is critical to rounding.")
-    end = sp.Integer(0) if point.c == 0 else sp.Float(point.c, 15)
+    if point.gap == 0:
+        raise MeanFieldError("The fixed point of c cannot be told from 1: the place is critical to rounding.")
+    gap = sp.Rational(point.gap)
+    digits = 15 + max(0, int(-sp.log(gap, 10)) if gap < sp.Rational(1, 1000) else 0)  # those of 1 - c*
+    end = sp.Integer(0) if point.c == 0 else sp.Float(point.c, 15) if digits == 15 else sp.Float(1 - gap, digits)
     rest = Law(l, sp.oo, (Term(CONSTANT, rate=sp.Float(float(sp.log(slope)), 15)),), "smaller")
     if quantity == "gamma" and end != 0:
-        end = end / (1 - end)
+        end = sp.Float((1 - gap) / gap, 15)
     law = rest + end
     own_terms = law.variable, law.point, law.terms, law.remainder, law.remainder_logs
     return DepthLaw(*own_terms, quantity, regime, Status.MEASURED)
@@ -126,6 +128,12 @@ def _inside(recursion: Recursion, quantity: str, chi_K: Any, found: Any) -> Dept
 def _gap(recursion: Recursion, one: Recursion, values: dict[str, sp.Expr], phase: Phase, odd: bool) -> _Gap:
     """The law of 1 - c where it tends to 0 (or stays what the start makes it)."""
     status = phase.status if phase.status is Status.MEASURED else phase.chi_J.status
+    if one["J"].has(sp.oo):
+        end = "grows without bound" if phase.fixed_point is None else "falls to 0"
+        raise MeanFieldError(
+            f"The law of c was asked for, but φ jumps and K {end}: where c settles then is not derived; follow it with "
+            'propagate(quantities=("K", "c")).'
+        )
     where = _End(recursion, one, values, phase)
     rate, power, p = _linear_part(one, values, phase)
     if rate != 0 and balls.certified(rate, 20) > 0:
