@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import mpmath as mp
 import numpy as np
@@ -32,7 +33,7 @@ def iterated(given, square, breaks, w2=1.5, b2=0.2, layers=160):
     def mean(f, K):
         ends = sorted({-9.0, 9.0, 0.0, *(b / math.sqrt(K) for b in breaks)})
         total = 0.0
-        for low, high in zip(ends, ends[1:]):
+        for low, high in pairwise(ends):
             t = low + (high - low) * (1 + x) / 2
             total += (high - low) / 2 * (weights * np.exp(-t * t / 2) * f(math.sqrt(K) * t)).sum()
         return total / math.sqrt(2 * math.pi)

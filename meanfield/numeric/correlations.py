@@ -7,7 +7,7 @@ polynomials; Dense, LayerNorm and skips keep the signs), and C(1) = 1. Three thi
   unless C(c) = c for all c (φ is linear there).
 - For c < 0 the even part of C would have to vanish: only where C is odd is there one, at c = -1.
 - c = 1 attracts from below where C′(1) ≤ 1.
-- Where φ jumps, C′(1) = ∞ (1 - c′ falls as √(1 - c)): there is one below 1, however close, whose 1 - c* is what is kept.
+- Where φ jumps, C′(1) = ∞ (1 - c′ falls as √(1 - c)): there is one below 1, however close; 1 - c* is what is kept.
 
 So the number of fixed points is proved once C′(1) is on one side of 1, which `fixed_points` certifies; the place inside
 is the zero of distance′/distance - 1, monotone in the distance, to the rounding of the averages.
@@ -244,6 +244,6 @@ def _inside(step: _Step, K: float, odd: bool) -> CorrelationPoint:
         if error < gap:
             return CorrelationPoint(1 - gap, slope, "stable", error, gap)
     raise MeanFieldError(
-        f"The correlation's fixed point was asked for, but it cannot be told from 1: it lies within {LEAST:.0e} of it, or "
-        "C′(1) is 1 to rounding."
+        f"The correlation's fixed point was asked for, but it cannot be told from 1: it lies within {LEAST:.0e} of it, "
+        "or C′(1) is 1 to rounding."
     )

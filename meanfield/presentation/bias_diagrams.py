@@ -136,8 +136,8 @@ def bias_diagram(
 ) -> BiasDiagram:
     """The diagram from that of the gradients; see `Theory.phase_diagram`.
 
-    odd: whether every φ is odd and every bias 0 at σ_b = 0; weightless: χ_J at σ_w = 0 where it is ∞ at every other (the
-    base's is not meant then), else None.
+    odd: whether every φ is odd and every bias 0 at σ_b = 0; weightless: χ_J at σ_w = 0 where it is ∞ at every other
+    (the base's is not meant then), else None.
     """
     W, B = np.meshgrid(base.sigma_w, base.sigma_b)
     chi = base.chi_J if weightless is None else np.where(W > 0, np.inf, weightless)

@@ -43,7 +43,8 @@ class Writer(Stages):
             lines += [(f"{x}_next", f"{x} if settled > 0.0 else {x}_next") for x in plain]
         for v in self.wide:
             if v.drives:  # no average tells it from 0
-                lines.append((f"{v.name}_next", f"0.0 if {v.name}_next < {self.nothing!r} * {main}_next else {v.name}_next"))
+                x = f"{v.name}_next"
+                lines.append((x, f"0.0 if {x} < {self.nothing!r} * {main}_next else {x}"))
         lines += loop.closer
         moved = [f"(abs({v.name}_next - {v.name}) > {NEAR!r} * abs({v.name}))" for v in self.drivers]
         near = f"repeats & (not ({' | '.join(moved)}))"
