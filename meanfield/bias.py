@@ -63,17 +63,15 @@ def bias_of(phase: Phase, law: DepthLaw | None, why: str, found: Any, grown: boo
         found = None
     side, point = SIDES.get(phase.name), phase.fixed_point
     K = "oo" if point is None else "0" if point.K.value == 0 else "finite"
-    status = phase.chi_J.status if phase.status is not Status.MEASURED else Status.MEASURED
+    infinite = phase.chi_J.status is Status.NONEXISTENT  # φ jumps, which is proved
+    status = phase.status if infinite or phase.status is Status.MEASURED else phase.chi_J.status
     if found is not None:
         stable = found.stable
         if stable is None:
             return Bias(BiasPhase.UNKNOWN, math.nan, math.nan, phase.chi_J, law, Status.UNKNOWN, found.message)
-        if stable.c == 1:
+        if stable.gap == 0:
             message = f"the law of gamma is not known: {why.rstrip('.')}" if law is None else found.message
-            chi_J = phase.chi_J
-            if stable.slope == 0:  # without weights a φ that jumps has no gradient, either
-                side, chi_J = -1, Solution(sp.S.Zero, Status.EXACT)
-            return Bias(phase_of("oo", side, K), math.inf, 1.0, chi_J, law, found.status, message)
+            return Bias(phase_of("oo", side, K), math.inf, 1.0, phase.chi_J, law, found.status, message)
         where = "one" if abs(stable.c - 0.5) <= stable.error else "above" if stable.c > 0.5 else "below"
         message = f"gamma* is 1 within {stable.error:.1e}" if where == "one" else ""
         status = Status.MEASURED if where == "one" else found.status

@@ -4,13 +4,55 @@ from __future__ import annotations
 
 import re
 
+LONGEST, KEPT = 120, 60  # characters of a formula inside a sentence that are not cut, and what is kept of longer ones
+
 
 class MeanFieldError(ValueError):
     """A request that cannot be answered, said in one sentence for the person at the call site."""
 
     def __init__(self, *args: object):
-        # the variables of integrals are dummies, which print with an underscore: _z is z to the reader
-        super().__init__(*(re.sub(r"(?<!\w)_(?=[zp]\d?\b)", "", a) if isinstance(a, str) else a for a in args))
+        super().__init__(*(_readable(a) if isinstance(a, str) else a for a in args))
+
+
+def _readable(text: str) -> str:
+    """A sentence as it is read: long formulas cut short, and no dummies (the variables of integrals print as _z)."""
+    text = re.sub(r"(?<!\w)_(?=[zp]\d?\b)", "", text)
+    return abbreviated(text) if len(text) > LONGEST else text
+
+
+def abbreviated(text: str) -> str:
+    """The same with every formula of more than `LONGEST` characters cut to its beginning and an ellipsis.
+
+    A formula is what stands between words: tokens with operators or digits, and anything inside brackets, if at least
+    a tenth of it is operators and brackets.
+
+    >>> abbreviated(" + ".join(f"x**{n}" for n in range(40)) + " has no closed form")
+    'x**0 + x**1 + x**2 + x**3 + x**4 + x**5 + x**6 + x**7 + x**8… has no closed form'
+    """
+    out: list[str] = []
+    run: list[str] = []
+    depth = 0
+
+    def flush() -> None:
+        formula = "".join(run).rstrip()
+        rest = "".join(run)[len(formula) :]
+        dense = sum(a in "*/^+-<>=(){}[]_" for a in formula) >= 0.1 * len(formula)
+        if len(formula) > LONGEST and dense:
+            formula = f"{formula[:KEPT].rstrip()}…"
+        out.append(formula + rest)
+        run.clear()
+
+    for token in re.findall(r"\S+|\s+", text):
+        word = depth <= 0 and re.fullmatch(r"[^\W\d]{2,}[\w'’]*[,.;:]?", token) is not None
+        if word:
+            flush()
+            out.append(token)
+            depth = 0
+            continue
+        run.append(token)
+        depth += sum(token.count(a) for a in "({[") - sum(token.count(a) for a in ")}]")
+    flush()
+    return "".join(out)
 
 
 class NoClosedForm(MeanFieldError):

@@ -7,6 +7,7 @@ polynomials; Dense, LayerNorm and skips keep the signs), and C(1) = 1. Three thi
   unless C(c) = c for all c (φ is linear there).
 - For c < 0 the even part of C would have to vanish: only where C is odd is there one, at c = -1.
 - c = 1 attracts from below where C′(1) ≤ 1.
+- Where φ jumps, C′(1) = ∞ (1 - c′ falls as √(1 - c)): there is one below 1, however close; 1 - c* is what is kept.
 
 So the number of fixed points is proved once C′(1) is on one side of 1, which `fixed_points` certifies; the place inside
 is the zero of distance′/distance - 1, monotone in the distance, to the rounding of the averages.
@@ -28,8 +29,10 @@ from meanfield.results import MeanFieldError, Status, one_line
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbols import sigma_w
 
+LEAST = 1e-38  # of 1 - c, searched: below 1e-40 a distance counts as none where φ does not jump (`lockstep`)
 NEAR = 1e-12  # relative: slopes of 1, and maps that are taken for the same at two K
 FAR = (1e26, 7.3e26)  # the two K where K ends at ∞: there φ may have become one power
+BESIDE = 1e-19  # of 1 - c: a jump adds 1e-26/√(1 - c) to a slope there, a kink takes √(1 - c) off it
 FARTHER = 1e-9  # and how far the two maps may be apart
 
 
@@ -38,13 +41,28 @@ class CorrelationPoint:
     """A correlation c* that the map keeps.
 
     c, error: its value and absolute error (0 where it is exact); slope: C′(c*), ∞ at c = 1 where φ jumps; stability:
-    "stable", "unstable", "marginal" (slope 1: attracts from below, by a power law).
+    "stable", "unstable", "marginal" (slope 1: attracts from below, by a power law); gap: 1 - c*, with digits of its own
+    where c* is next to 1.
     """
 
     c: float
     slope: float
     stability: str
     error: float = 0.0
+    gap: float = math.nan
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.gap):
+            object.__setattr__(self, "gap", 1 - self.c)
+
+    @property
+    def gamma(self) -> float:
+        """c*/(1 - c*)."""
+        return math.inf if self.gap == 0 else (1 - self.gap) / self.gap
+
+    def text(self, digits: int) -> str:
+        """c* as text, by way of 1 - c* where its digits would not tell it from 1."""
+        return f"1 - {self.gap:.{digits - 3}g}" if 0 < self.gap < 10.0 ** (3 - digits) else f"{self.c:.{digits}g}"
 
     @property
     def xi(self) -> float:
@@ -54,7 +72,7 @@ class CorrelationPoint:
         return math.inf if self.slope == 1 else 1 / abs(math.log(abs(self.slope)))
 
     def __repr__(self) -> str:
-        return one_line("CorrelationPoint", f"c* = {self.c:.12g}, {self.stability}, slope {self.slope:.10g}")
+        return one_line("CorrelationPoint", f"c* = {self.text(12)}, {self.stability}, slope {self.slope:.10g}")
 
 
 @dataclass(frozen=True)
@@ -88,23 +106,23 @@ class Correlations:
     @property
     def gamma(self) -> float:
         """γ* = c*/(1 - c*) of the stable point; NaN where it is unknown."""
-        if self.stable is None:
-            return math.nan
-        return math.inf if self.stable.c == 1 else self.stable.c / (1 - self.stable.c)
+        return math.nan if self.stable is None else self.stable.gamma
 
     def __repr__(self) -> str:
-        return one_line("Correlations", "; ".join(f"c* = {p.c:.12g} {p.stability}" for p in self.points) or "unknown")
+        return one_line("Correlations", "; ".join(f"c* = {p.text(12)} {p.stability}" for p in self.points) or "unknown")
 
     def __str__(self) -> str:
-        lines = [f"c* = {p.c:.15g}, {p.stability}: slope {p.slope:.12g}, xi = {p.xi:.10g}" for p in self.points]
+        lines = [f"c* = {p.text(15)}, {p.stability}: slope {p.slope:.12g}, xi = {p.xi:.10g}" for p in self.points]
         return "\n".join([*lines, f"({self.status.value}: {self.message})"])
 
 
-def correlations(recursion: Recursion, values: dict[str, Any], phase: Any, first: float, odd: bool) -> Correlations:
+def correlations(
+    recursion: Recursion, values: dict[str, Any], phase: Any, first: float, odd: bool | None
+) -> Correlations:
     """The fixed points of the correlation; see `Theory.correlations`.
 
     recursion: of (K, K_ab, distance, J_ab); values: numbers of its parameters; phase: where K flows; first: K at layer
-    1; odd: whether every φ is odd and there are no biases.
+    1; odd: whether (x, -y) goes the way of (x, y), None where that is not proved either way.
     """
     point = phase.fixed_point
     weightless = values["sigma_w"] == 0 and recursion["distance"].subs(sigma_w, 0) == 0
@@ -128,16 +146,18 @@ def correlations(recursion: Recursion, values: dict[str, Any], phase: Any, first
         return Correlations(K_star, (), Status.UNKNOWN, "whether C′(1) is 1 is not decided at this place")
     found = [CorrelationPoint(1.0, slope, "unstable" if slope > 1 else "marginal" if slope == 1 else "stable")]
     if slope > 1:
-        found.append(_inside(step, K_star, odd))
+        found.append(_inside(step, K_star, bool(odd)))
     elif slope == 1 and _is_identity(step, K_star):
         return Correlations(K_star, (), Status.UNKNOWN, "the map of c is the identity: every correlation stays")
-    looks_odd = odd or step.excess(K_star, 2.0) > -NEAR  # C(-1) = -1: also a constant that a LayerNorm takes away
+    off = None if odd is not None else -step.excess(K_star, 2.0)  # C(-1) = -1: a LayerNorm takes a constant away
+    looks_odd = off < NEAR if off is not None else bool(odd)
     if looks_odd:
         found.append(CorrelationPoint(-1.0, slope, found[0].stability))
-    proved = proved and looks_odd == odd and phase.status != Status.MEASURED
+    seen = off is None or off > max(NEAR, 4 * step.error)  # floats show that C is not odd, never that it is
+    proved = proved and seen and phase.status != Status.MEASURED
     status = Status.CERTIFIED if proved else Status.MEASURED
     why = f"C is convex on [0, 1] and {'odd' if looks_odd else 'not odd'}"
-    why += "" if looks_odd == odd else ", as far as float arithmetic sees"
+    why += "" if seen else ", as far as float arithmetic sees"
     return Correlations(K_star if not reason else math.nan, tuple(found), status, reason or f"no others: {why}")
 
 
@@ -189,6 +209,8 @@ def _slope_at_one(step: _Step, K: float, phase: Any, free: bool) -> tuple[float,
     """(C′(1), whether its side of 1 is proved); NaN where nothing decides."""
     if free:
         slope = step.slope(K, 0.0)
+        if not math.isfinite(slope):  # φ jumps at a z that K leaves behind: beside it, what is left of the jump is 0
+            slope = step.slope(K, BESIDE)
         return (1.0 if abs(slope - 1) <= (NEAR if K == 1 else FARTHER) else slope), False
     value = phase.chi_J.value
     slope = math.inf if not getattr(value, "is_finite", True) else float(value)
@@ -209,17 +231,19 @@ def _inside(step: _Step, K: float, odd: bool) -> CorrelationPoint:
         return CorrelationPoint(0.0, step.slope(K, 1.0), "stable")
     from scipy.optimize import brentq
 
-    low, high = math.log(1e-15), 0.0
+    low, high = math.log(LEAST), 0.0
     if step.excess(K, 1.0) >= 0:  # C(0) = 0 to rounding: LayerNorm takes the mean away
         slope = step.slope(K, 1.0)
         return CorrelationPoint(0.0, slope, "stable", (step.error + 4e-16) / max(1 - slope, 1e-300))
-    if step.excess(K, math.exp(low)) <= 0:
-        raise MeanFieldError(
-            "The correlation's fixed point was asked for, but it lies within 1e-15 of 1: C′(1) is 1 to rounding."
-        )
-    where = brentq(lambda u: step.excess(K, math.exp(u)), low, high, xtol=1e-15, rtol=8.9e-16)
-    gap = math.exp(where)
-    slope = step.slope(K, gap)
-    # d log((1 - c′)/(1 - c))/d log(1 - c) = slope - 1 there
-    error = gap * (step.error + 4e-16) / max(1 - slope, 1e-300)
-    return CorrelationPoint(1 - gap, slope, "stable", error)
+    if step.excess(K, math.exp(low)) > 0:
+        where = brentq(lambda u: step.excess(K, math.exp(u)), low, high, xtol=1e-15, rtol=8.9e-16)
+        gap = math.exp(where)
+        slope = step.slope(K, gap)
+        # d log((1 - c′)/(1 - c))/d log(1 - c) = slope - 1 there
+        error = gap * (step.error + 4e-16 * (1 - where)) / max(1 - slope, 1e-300)
+        if error < gap:
+            return CorrelationPoint(1 - gap, slope, "stable", error, gap)
+    raise MeanFieldError(
+        f"The correlation's fixed point was asked for, but it cannot be told from 1: it lies within {LEAST:.0e} of it, "
+        "or C′(1) is 1 to rounding."
+    )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from meanfield.numeric.lowering import helpers, printing
 from meanfield.numeric.lowering.evaluators import MARGIN, ROUNDING, Functions
 from meanfield.numeric.lowering.modules import VERSION
 from meanfield.symbolic.averages.stretch import Stretch
+
+LEAST = 1e-38  # of 1 - c, searched, as `correlations` does
 
 _LOOP = """
 @njit(cache=True, error_model='numpy')
@@ -38,10 +42,10 @@ def averages(K, gap, T, out):
 
 @njit(cache=True, error_model='numpy')
 def direct_one(p, K, want, kept, T, gap, slope):
-    # Chandrupatla's rule in the gap: bisection, or inverse quadratic interpolation where that is safe
+    # Chandrupatla's rule in log gap: bisection, or inverse quadratic interpolation where that is safe
     k, w = K[p], want[p]
-    a, b = 1.0, 1e-30
-    fa, fb = log_stretch(k, a, T) - w, log_stretch(k, b, T) - w
+    a, b = 0.0, {least!r}
+    fa, fb = log_stretch(k, 1.0, T) - w, log_stretch(k, math.exp(b), T) - w
     if fa >= 0.0:
         b = 1.0
     elif fb <= 0.0:
@@ -51,7 +55,7 @@ def direct_one(p, K, want, kept, T, gap, slope):
         t = 0.5
         for _ in range(100):
             x = a + t * (b - a)
-            f = log_stretch(k, x, T) - w
+            f = log_stretch(k, math.exp(x), T) - w
             if (f > 0.0) == (fa > 0.0):
                 c, fc = a, fa
             else:
@@ -59,7 +63,7 @@ def direct_one(p, K, want, kept, T, gap, slope):
                 b, fb = a, fa
             a, fa = x, f
             m, fm = (a, fa) if abs(fa) < abs(fb) else (b, fb)
-            limit = 2e-16 * m / abs(b - a)
+            limit = 2e-16 * max(1.0, abs(m)) / abs(b - a)
             if limit > 0.5 or fm == 0.0:
                 break
             xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
@@ -67,9 +71,9 @@ def direct_one(p, K, want, kept, T, gap, slope):
             if phi * phi < xi and (1.0 - phi) * (1.0 - phi) < 1.0 - xi:
                 t = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
             t = min(1.0 - limit, max(limit, t))
-        b = a if abs(fa) < abs(fb) else b
+        b = math.exp(a if abs(fa) < abs(fb) else b)
     gap[p] = b
-    moved = {slope}(k, k * (1.0 - b), k, b * (2.0 - b)) * {scale!r} / math.exp(log_stretch(k, max(b, 1e-30), T))
+    moved = {slope}(k, k * (1.0 - b), k, b * (2.0 - b)) * {scale!r} / math.exp(log_stretch(k, max(b, {floor!r}), T))
     slope[p] = 1.0 + kept * (moved - 1.0)
 
 
@@ -142,7 +146,7 @@ def generate(node: Stretch, scale: float, jumps: bool) -> tuple[str, dict[str, n
     name = functions.of(node)
     second, _, slope = functions.parts(node)
     fill = {"stretch": name, "table": name.split("_")[1], "second": second, "second_table": second.split("_")[1]}
-    loop = _LOOP.format(**fill, slope=slope, scale=scale, jump=int(jumps))
+    loop = _LOOP.format(**fill, slope=slope, scale=scale, jump=int(jumps), least=math.log(LEAST), floor=LEAST)
     head = helpers.HEADER.format(version=VERSION, summary="\n".join(["1 - c* over a grid", "", *functions.notes]))
     text = head + helpers.helpers_for(functions.text + loop)
     text += printing.decorated(functions.text, "@njit(cache=True, error_model='numpy')") + loop

@@ -17,14 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.numeric.correlations import FAR, FARTHER, NEAR
+from meanfield.numeric.correlations import FAR, FARTHER, LEAST, NEAR
 from meanfield.numeric.gaps import Gaps
 from meanfield.numeric.lowering.assembly import lower
 from meanfield.numeric.solvers import propagate
 from meanfield.symbolic.recursion import Recursion
 
 EXACTLY = 1e-10  # |χ_J - 1| below this is critical: the float64 error of χ_J*
-LEAST = 1e-15  # of 1 - c, searched
 LOOKS = (0.9, 0.3, 1e-3, 1e-12)  # 1 - c at which two maps of c are compared
 TWICE = (1.0, 7.3)  # the K of the two
 STEPS = 100
@@ -170,8 +169,8 @@ def zeros(excess: Callable[[np.ndarray, np.ndarray], np.ndarray], count: int) ->
     excess: (indices, a gap for each) → values.
     """
     every = np.arange(count)
-    a, b = np.ones(count), np.full(count, LEAST)
-    fa, fb = excess(every, a), excess(every, b)
+    a, b = np.zeros(count), np.full(count, math.log(LEAST))  # in log gap: where φ jumps it may be tiny
+    fa, fb = excess(every, np.ones(count)), excess(every, np.exp(b))
     out = np.where(np.isnan(fa) | np.isnan(fb), math.nan, np.where(fa >= 0, 1.0, 0.0))
     live = np.flatnonzero((fa < 0) & (fb > 0))
     a, b, fa, fb = a[live], b[live], fa[live], fb[live]
@@ -180,16 +179,16 @@ def zeros(excess: Callable[[np.ndarray, np.ndarray], np.ndarray], count: int) ->
         if not live.size:
             break
         x = a + t * (b - a)
-        f = excess(live, x)
+        f = excess(live, np.exp(x))
         same = (f > 0) == (fa > 0)
         c, fc = np.where(same, a, b), np.where(same, fa, fb)
         b, fb = np.where(same, b, a), np.where(same, fb, fa)
         a, fa = x, f
         best = np.abs(fa) < np.abs(fb)
         middle = np.where(best, a, b)
-        out[live] = middle
+        out[live] = np.exp(middle)
         with np.errstate(all="ignore"):
-            limit = 4e-16 * middle / np.abs(b - a)
+            limit = 4e-16 * np.maximum(1.0, np.abs(middle)) / np.abs(b - a)
             go = (limit <= 0.5) & (np.where(best, fa, fb) != 0)
             xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
             smooth = (phi**2 < xi) & ((1 - phi) ** 2 < 1 - xi)

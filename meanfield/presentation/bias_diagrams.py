@@ -132,14 +132,15 @@ _COLUMNS = ("K", "chi_J", "c", "gap", "gamma", "slope", "error", "attractors")
 
 
 def bias_diagram(
-    base: PhaseDiagram, block: Plain | Stepwise, odd: bool, jumps: bool, neutrality: CorrelationLine | None
+    base: PhaseDiagram, block: Plain | Stepwise, odd: bool, weightless: float | None, neutrality: CorrelationLine | None
 ) -> BiasDiagram:
     """The diagram from that of the gradients; see `Theory.phase_diagram`.
 
-    odd: whether every φ is odd and every bias 0 at σ_b = 0; jumps: whether χ_J is ∞ (the base's is not meant then).
+    odd: whether every φ is odd and every bias 0 at σ_b = 0; weightless: χ_J at σ_w = 0 where it is ∞ at every other
+    (the base's is not meant then), else None.
     """
     W, B = np.meshgrid(base.sigma_w, base.sigma_b)
-    chi = np.where((W > 0) & (base.K > 0), np.inf, 0.0) if jumps else base.chi_J
+    chi = base.chi_J if weightless is None else np.where(W > 0, np.inf, weightless)
     cells = Cells(*(v.ravel() for v in (W, B, base.K, chi, odd & (B == 0))))
     found = ends(cells, block)
     phase = _phases(cells, found.gap, found.error, found.start)

@@ -132,7 +132,11 @@ def _bias_diagram(theory: Maps, base: PhaseDiagram, line: bool, jumps: bool, par
     with suppress(MeanFieldError):  # several Dense layers, a LayerNorm: the diagram itself shows the line
         neutral = neutrality_line_of(theory) if line else None
     odd = is_odd(theory, {k: exact_number(k, v) for k, v in parameters.items()} | {"sigma_b": sp.S.Zero})
-    return bias_diagram(base, way, odd, jumps, neutral)
+    weightless = None
+    if jumps:
+        still, _ = decided(theory, {"sigma_w": 0})
+        weightless = double("chi_J", sp.diff(still.one_input["J"], J))
+    return bias_diagram(base, way, odd, weightless, neutral)
 
 
 def initial_bias(theory: Maps, /, *, input_norm: object = 1, c0: object = 0, **parameters) -> Bias:

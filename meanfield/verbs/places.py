@@ -49,6 +49,15 @@ def is_odd(theory: Maps, values: dict) -> bool:
     return zero and odd
 
 
+def oddness(theory: Maps, values: dict) -> bool | None:
+    """Whether (x, -y) goes the way of (x, y); None where neither is proved. A bias behind the only Dense of a block
+    keeps C(-1) above -1, whatever φ is."""
+    if is_odd(theory, values):
+        return True
+    biased = plain_form(theory.block) is not None and values["sigma_b"] != 0
+    return False if biased else None
+
+
 def fixed_points_at(theory: Maps, /, **parameters) -> FixedPoints:
     """`Theory.fixed_points`."""
     theory, parameters = decided(theory, parameters)
@@ -112,7 +121,7 @@ def correlations_of(theory: Maps, /, *, input_norm: object = 1, **parameters) ->
     deviations = {n: float(exact[n]) for n in ("sigma_w", "sigma_b")}
     numbers = {**deviations, "parameters": {k: v for k, v in values.items() if k not in deviations}}
     start = float(start_of(theory.one_input, exact | {"Q0": exact_number("input_norm", input_norm)}))
-    return correlations(recursion, numbers, phase, start, is_odd(theory, exact))
+    return correlations(recursion, numbers, phase, start, oddness(theory, exact))
 
 
 def critical_line_of(theory: Maps, of: str) -> CriticalLine | MeasuredLine:

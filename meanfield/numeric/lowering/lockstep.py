@@ -16,10 +16,15 @@ from meanfield.numeric.lowering.stages import Stages, indent
 LOW, HIGH = 2.0**-32, 2.0**32  # where exponents are taken out
 NEAR = 1e-15  # a step that may be one of rounding alone, in units of the value
 NOTHING = 1e-40  # of K: a distance that no average tells from 0 (in units of K; kinks see its root)
+LEAST = 1e-290  # the same where φ jumps, and the ratio of distances is infinite at 0
 
 
 class Writer(Stages):
     """The text of one loop, written from the top down."""
+
+    @property
+    def nothing(self) -> float:
+        return LEAST if self.loop.jumps else NOTHING
 
     def finish(self) -> list[tuple[str, str]]:
         """What follows after the next values: logarithms as m 2^e, more exact formulas, who is done."""
@@ -38,7 +43,8 @@ class Writer(Stages):
             lines += [(f"{x}_next", f"{x} if settled > 0.0 else {x}_next") for x in plain]
         for v in self.wide:
             if v.drives:  # no average tells it from 0
-                lines.append((f"{v.name}_next", f"0.0 if {v.name}_next < {NOTHING!r} * {main}_next else {v.name}_next"))
+                x = f"{v.name}_next"
+                lines.append((x, f"0.0 if {x} < {self.nothing!r} * {main}_next else {x}"))
         lines += loop.closer
         moved = [f"(abs({v.name}_next - {v.name}) > {NEAR!r} * abs({v.name}))" for v in self.drivers]
         near = f"repeats & (not ({' | '.join(moved)}))"
@@ -130,7 +136,7 @@ class Writer(Stages):
             column += 1
             if v.drives:
                 lines.append(f"_{v.name}[i] = _double(_m_{v.name}[i], _e_{v.name}[i])")
-                lines.append(f"if _{v.name}[i] < {NOTHING!r} * _{main}[i]:")
+                lines.append(f"if _{v.name}[i] < {self.nothing!r} * _{main}[i]:")
                 lines.append(f"    _{v.name}[i] = 0.0")
         lines += [f"_{x}[i] = -1.0" for x in self.before]
         lines += [] if self.loop.ends else ["_settled[i] = 0.0"]

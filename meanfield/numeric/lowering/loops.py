@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import sympy as sp
 
 from meanfield.carries import PLAIN
+from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering import printing
 from meanfield.quantities import FINITE_INPUT, ONE_INPUT, QUANTITIES, TWO_INPUTS, UNEQUAL_NORMS
 from meanfield.results import MeanFieldError
@@ -24,6 +25,7 @@ from meanfield.symbolic.averages.sphere import SphereAverage
 from meanfield.symbolic.averages.stretch import Stretch
 from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.symbolic.steps import Step
+from meanfield.symbols import Z
 
 Node = Average | Stretch | Rise | MaxProduct | Group | SphereAverage | Common
 NODES = (Average, Stretch, Rise, MaxProduct, Group, SphereAverage, Common)
@@ -161,6 +163,7 @@ class Loop:
     layer: str  # the name of the number of the layer that is made, if a step holds it
     held: dict[str, int]  # functions that are a table and nothing else: its first octave
     functions: str  # source of the functions called
+    jumps: bool = False  # whether some distance falls as its root: then none is so small that it counts as 0
 
     @property
     def ends(self) -> bool:
@@ -184,6 +187,7 @@ def loop(
         ids[recursion.layer].name if recursion.knows_layer else "",
         held,
         functions,
+        any(isinstance(n, Stretch) and not n.params and pieces(n.function, Z[0]).jumps() for n in names_of),
     )
 
 

@@ -57,8 +57,8 @@ def _by_covariance(product: sp.Expr, f: sp.Expr) -> sp.Expr:
 
 
 def layer_of(f: sp.Expr) -> float:
-    """The least distance of two breaks of f, where it jumps: two inputs that stand at different ones are e^{-layer²/4V(1
-    - c)} as likely, which has no power series in the root of 1 - c."""
+    """The least distance of two breaks of f, where it jumps: two inputs that stand at different ones are as likely as
+    e^{-layer²/4V(1 - c)}, which has no power series in the root of 1 - c."""
     breaks = [float(b) for b in pieces(f, Z[0]).breaks] if pieces(f, Z[0]).jumps() else []
     return min((b - a for a, b in pairwise(breaks)), default=math.inf)
 
@@ -109,7 +109,8 @@ def by_parts(
     near = gap * {scales}
 """
     if seen:
-        out += f"    onset = {layer / ONSET!r} / math.sqrt(V * gap) if gap > 0.0 else math.inf\n    thick = onset >= 1.0\n"
+        out += f"    onset = {layer / ONSET!r} / math.sqrt(V * gap) if gap > 0.0 else math.inf\n"
+        out += "    thick = onset >= 1.0\n"
     for most, n in RULES:
         x, w = gauss_legendre(n)
         places = tuple(0.5 * (1 + float(t)) for t in x)

@@ -103,18 +103,20 @@ def _renamed(term: Term) -> Term:
 def _inside(recursion: Recursion, quantity: str, star: FixedPoint, found: Any) -> DepthLaw:
     """c settles at c* < 1: as fast as the slower of the correlation and, where it still moves, of K → star.
 
-    Beside (c*, K*) one layer is δc′ = slope·δc + b·δK, δK′ = χ_K·δK, where χ_K may be negative: δc = C slope^l + C₁ χ_K^l
-    unless the two are equal.
+    Beside (c*, K*) one layer is δc′ = slope·δc + b·δK, δK′ = χ_K·δK, where χ_K may be negative: δc = C slope^l +
+    C₁ χ_K^l unless the two are equal.
     """
     point = found.stable
     if point is None:
         raise MeanFieldError(f"Where c settles is not known here: {found.message}.")
-    if point.c == 1:
-        raise MeanFieldError("The fixed point of c below 1 lies within 1e-15 of it: the place is critical to rounding.")
-    regime, leading = f"c* = {point.c:.12g} in the chaotic phase", [(CONSTANT, point.slope)]
-    end = sp.Integer(0) if point.c == 0 else sp.Float(point.c, 15)
+    if point.gap == 0:
+        raise MeanFieldError("The fixed point of c cannot be told from 1: the place is critical to rounding.")
+    regime, leading = f"c* = {point.text(12)} in the chaotic phase", [(CONSTANT, point.slope)]
+    gap = sp.Rational(point.gap)
+    digits = 15 + max(0, int(-sp.log(gap, 10)) if gap < sp.Rational(1, 1000) else 0)  # those of 1 - c*
+    end = sp.Integer(0) if point.c == 0 else sp.Float(point.c, 15) if digits == 15 else sp.Float(1 - gap, digits)
     if quantity == "gamma" and end != 0:
-        end = end / (1 - end)
+        end = sp.Float((1 - gap) / gap, 15)
     if recursion["K"].has(K) and not star.is_exponential:
         why = "chi_K = 1" if star.is_exponential is False else "whether chi_K is 1 is not decided"
         terms, left = ((Term(end),), "smaller") if end != 0 else ((), "exponential")
@@ -156,6 +158,12 @@ def _falling(parts: list[tuple[sp.Symbol, float]]) -> tuple[Term, ...]:
 def _gap(recursion: Recursion, one: Recursion, values: dict[str, sp.Expr], phase: Phase, odd: bool) -> _Gap:
     """The law of 1 - c where it tends to 0 (or stays what the start makes it)."""
     status = phase.status if phase.status is Status.MEASURED else phase.chi_J.status
+    if one["J"].has(sp.oo):
+        end = "grows without bound" if phase.fixed_point is None else "falls to 0"
+        raise MeanFieldError(
+            f"The law of c was asked for, but φ jumps and K {end}: where c settles then is not derived; follow it with "
+            'propagate(quantities=("K", "c")).'
+        )
     where = _End(recursion, one, values, phase)
     free, p, whole, sure, onset = _linear_part(one, values, phase)
     status = status if sure is not Status.UNKNOWN else sure
