@@ -104,8 +104,8 @@ def _renamed(term: Term) -> Term:
 def _inside(recursion: Recursion, quantity: str, chi_K: Solution, found: Any) -> DepthLaw:
     """c settles at c* < 1: as fast as the slower of the correlation and, where it still moves, of K.
 
-    Beside (c*, K*) one layer is δc′ = slope·δc + b·δK, δK′ = χ_K·δK, where χ_K may be negative: δc = C slope^l + C₁ χ_K^l
-    unless the two are equal.
+    Beside (c*, K*) one layer is δc′ = slope·δc + b·δK, δK′ = χ_K·δK, where χ_K may be negative: δc = C slope^l +
+    C₁ χ_K^l unless the two are equal.
     """
     point = found.stable
     if point is None:
@@ -121,13 +121,13 @@ def _inside(recursion: Recursion, quantity: str, chi_K: Solution, found: Any) ->
         close = abs(apart) <= TIED + float(chi_K.error or 0)
         if close and own * point.slope > 0:
             raise MeanFieldError(
-                f"c and K settle at rates that agree to rounding here (slope of c {point.slope:.12g}, chi_K {own:.12g}); "
-                "if they are equal c - c* has a factor l, and which it is is not decided: move sigma_w or sigma_b."
+                f"c and K settle equally fast here, to rounding (slope of c {point.slope:.12g}, chi_K {own:.12g}), and "
+                "where the two are equal c - c* has a factor l; that is not decided: move sigma_w or sigma_b."
             )
         if close:
             leading.append((OTHER_CONSTANT, own))
             regime = f"{regime}: K settles as fast as c, to rounding"
-        elif 0 < apart and abs(own) < 1:  # beyond 1 K repels, and is there only if it started there
+        elif apart > 0 and abs(own) < 1:  # beyond 1 K repels, and is there only if it started there
             leading, regime = [(CONSTANT, own)], f"{regime}: K settles more slowly than c"
     if any(not abs(multiplier) > 1e-14 for _, multiplier in leading):
         raise MeanFieldError(f"c falls to c* = {point.c:.12g} faster than exponentially: the map is flat there.")

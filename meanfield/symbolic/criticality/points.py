@@ -336,8 +336,8 @@ def _at_root(root: Root, a, slope, mu) -> CriticalPoint:
     order = next((n for n in (2, 3) if _sign_at(sp.diff(a, K, n), root) != 0), None)
     sign = None if order is None else _sign_at(sp.diff(a, K, order), root)
     if sign is None:
-        at = "F″ and F‴ are 0 at K*" if order is None else f"whether the derivative {order} of F is 0 at K* is not decided"
-        return CriticalPoint(*place, "undecided", approach=Approach(side=f"{at}, nor what it attracts"))
+        doubt = "its order, F″ = F‴ = 0," if order is None else f"whether the derivative {order} of F is 0 at K*"
+        return CriticalPoint(*place, "undecided", approach=Approach(side=f"{doubt} is not decided"))
     if order == 2:
         return CriticalPoint(*place, "half-stable", sp.Integer(2), sp.S.One, ApproachToRoot(root, a, slope, mu))
     third = m * sp.diff(a, K, 3) / slope
