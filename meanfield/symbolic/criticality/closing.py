@@ -129,9 +129,8 @@ def _inside(recursion: Recursion, quantity: str, star: FixedPoint, found: Any) -
         close = abs(apart) <= TIED + float(star.chi_K.error or 0)
         if close and own * point.slope > 0:
             raise MeanFieldError(
-                f"c and K settle at rates that agree to rounding here (slope of c {point.slope:.12g}, chi_K "
-                f"{own:.12g}); if they are equal c - c* has a factor l, and which it is is not decided: move sigma_w "
-                "or sigma_b."
+                f"c and K settle equally fast here, to rounding (slope of c {point.slope:.12g}, chi_K {own:.12g}), and "
+                "where the two are equal c - c* has a factor l; that is not decided: move sigma_w or sigma_b."
             )
         if close:
             leading.append((OTHER_CONSTANT, own))

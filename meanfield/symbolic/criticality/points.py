@@ -339,7 +339,7 @@ def _at_root(root: Root, a, slope, mu) -> CriticalPoint:
     for n in range(2, HIGHEST + 1):
         sign = _sign_at(sp.diff(a, K, n), root)
         if sign is None:
-            side = f"whether the derivative {n} of F is 0 at K* is not decided, nor what it attracts"
+            side = f"whether the derivative {n} of F is 0 at K* is not decided"
             break
         if sign and n == 2:
             near = ApproachToRoot(root, a, slope, mu)
@@ -347,7 +347,7 @@ def _at_root(root: Root, a, slope, mu) -> CriticalPoint:
         if sign:
             return _of_higher_order(n, ApproachToRoot(root, a, slope, mu), width, bias)
     else:
-        side = f"the derivatives 2 to {HIGHEST} of F are 0 at K*, and what it attracts is not decided"
+        side = f"its order, above {HIGHEST}, is not decided"
     return CriticalPoint(root.solution(), width, bias, "undecided", approach=Approach(side=side))
 
 

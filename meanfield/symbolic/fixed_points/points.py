@@ -89,7 +89,8 @@ class FixedPoint:
 
     @property
     def xi_K(self) -> float:
-        """The depth over which K relaxes, 1/|log |χ_K||; 0 where χ_K = 0. Where χ_K < 0 K relaxes from alternate sides."""
+        """The depth over which K relaxes, 1/|log |χ_K||; 0 where χ_K = 0. Where χ_K < 0, K alternates
+        about K*."""
         chi = self.chi_K
         return length_of(replace(chi, value=-chi.value) if chi.value.is_number and chi.value < 0 else chi)
 

@@ -1,0 +1,126 @@
+"""How c settles below 1 where K overshoots its fixed point (χ_K < 0): against iteration by closed Gaussian moments."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import sympy as sp
+from mpmath import mp
+
+import meanfield as mf
+from meanfield.numeric.correlations import CorrelationPoint
+from meanfield.results import Solution, Status
+from meanfield.symbolic.criticality import closing
+from meanfield.symbols import l
+from meanfield.verbs import laws
+
+C, C_1 = sp.Symbol("C", real=True), sp.Symbol("C_1", real=True)
+THEORY = mf.derive("z*exp(-z**2)")
+
+
+def layer(w: str, b: str, K, c):
+    """K and c of z e^{-z²} at the next layer: its products under a Gaussian are moments of another Gaussian."""
+    w2, b2 = mp.mpf(w) ** 2, mp.mpf(b) ** 2
+    d = K * K * (1 - c * c)
+    p, q = K / d + 2, -c * K / d
+    inside = p * p - q * q
+    after = w2 * K / (1 + 4 * K) ** mp.mpf(1.5) + b2
+    return after, (w2 * (-q / inside) / mp.sqrt(inside * d) + b2) / after
+
+
+def iterated(w: str, b: str, layers: int = 150):
+    """(c at layers 1, 2, … of orthogonal inputs of norm 1, K*, the slope of c′ at c*)."""
+    with mp.workdps(90):
+        K = mp.mpf(w) ** 2 + mp.mpf(b) ** 2
+        c, out = mp.mpf(b) ** 2 / K, []
+        for _ in range(layers):
+            out.append(c)
+            K, c = layer(w, b, K, c)
+        return np.array(out), K, mp.diff(lambda x: layer(w, b, K, x)[1], c)
+
+
+def law(monkeypatch, quantity: str, w: str, b: str) -> tuple[mf.DepthLaw, np.ndarray]:
+    """The engine's law, and c by iteration, which stands for `correlations` (its loop would be compiled), too."""
+    c, _, slope = iterated(w, b)
+    stable = CorrelationPoint(float(c[-1]), float(slope), "stable")
+    monkeypatch.setattr(laws, "correlations_of", lambda *a, **k: SimpleNamespace(stable=stable, message=""))
+    return THEORY.depth_law(quantity, sigma_w=w, sigma_b=b), c
+
+
+def ratios_of(law: sp.Expr, first: int, last: int) -> list[float]:
+    """By how much the law's deviation from its limit is multiplied in a layer."""
+    end = law.subs({C: 0, C_1: 0})
+    return [float((law.subs(l, n + 1) - end) / (law.subs(l, n) - end)) for n in range(first, last)]
+
+
+def assert_settles(law: sp.Expr, c: np.ndarray, first: int = 60, last: int = 64) -> None:
+    assert float(law.subs({C: 0, C_1: 0})) == pytest.approx(float(c[-1]), rel=1e-12)
+    with mp.workdps(90):
+        right = [float((c[n] - c[-1]) / (c[n - 1] - c[-1])) for n in range(first, last)]
+    assert ratios_of(law, first, last) == pytest.approx(right, rel=1e-5)
+
+
+@pytest.mark.parametrize(("w", "b", "sign"), [("6", "0.5", -1), ("5", "0.3", -1), ("3", "0.5", 1)])
+def test_c_settles_as_the_slower_of_c_and_K_with_its_sign(w, b, sign, monkeypatch):
+    """At (6, 1/2) χ_K = -0.336 outlasts the slope 0.148 of c; at (3, 1/2) the slope 0.394 outlasts χ_K = -0.161."""
+    found, c = law(monkeypatch, "c", w, b)
+    assert_settles(found.expr, c)
+    assert found.status is Status.MEASURED and ("alternate sides" in found.regime) == (sign < 0)
+    with mp.workdps(90):
+        gamma = c / (1 - c)
+    assert_settles(law(monkeypatch, "gamma", w, b)[0].expr, gamma)
+    end = found.expr.subs(C, 0)
+    for planted in ((-1) ** l, sp.Rational(10001, 10000) ** l):
+        with pytest.raises(AssertionError):
+            assert_settles(end + (found.expr - end) * planted, c)
+
+
+def test_a_tie_of_opposite_signs_keeps_both_constants(monkeypatch):
+    """At σ_w = 4.154… χ_K = -slope: c - c* is (C + C₁ (-1)^l) e^{-rate l}, whose constants an iteration gives."""
+    found, c = law(monkeypatch, "c", "4.15432690304153414", "0.5")
+    assert found.terms[-1].coefficient.free_symbols == {C, C_1, l} and "as fast as c" in found.regime
+    assert float(found.rate) == pytest.approx(math.log(0.2529342765772884664), rel=1e-12)
+    with mp.workdps(90):
+        left = ((c[:60] - c[-1]) * np.array([mp.exp(-found.rate * n) for n in range(1, 61)])).astype(float)
+    even, odd = left[41:60:2], left[40:59:2]
+    assert np.ptp(even) < 1e-6 * abs(even[-1]) and np.ptp(odd) < 1e-6 * abs(odd[-1])
+    for sign in (1, -1):  # with one constant they would agree, or be opposite
+        assert abs(even[-1] - sign * odd[-1]) > 0.05 * abs(even[-1])
+
+
+def inside(slope: float, chi_K: Solution):
+    """The law where c has this slope at c* = 1/5, and K this χ_K."""
+    stable = CorrelationPoint(0.2, slope, "stable")
+    return closing._inside(THEORY.equal_norms, "c", chi_K, SimpleNamespace(stable=stable, message=""))
+
+
+def test_ties_of_one_sign_and_unknown_rates_are_refused():
+    def of(value: float, error: float = 1e-20) -> Solution:
+        return Solution(sp.Float(value, 20), Status.CERTIFIED, error)
+
+    with pytest.raises(mf.MeanFieldError, match=r"equally fast here, to rounding \(slope of c 0.3, chi_K 0.3\)"):
+        inside(0.3, of(0.3))
+    with pytest.raises(mf.MeanFieldError, match="equally fast"):
+        inside(0.3, of(0.301, 0.01))  # the error of χ_K covers the tie
+    assert float(inside(0.3, of(0.301)).rate) == pytest.approx(math.log(0.301))
+    assert float(inside(0.3, of(-0.299)).rate) == pytest.approx(math.log(0.3))
+    assert float(inside(0.3, of(1.7)).rate) == pytest.approx(math.log(0.3))  # K repels: it started at its fixed point
+    with pytest.raises(mf.MeanFieldError, match="How fast K settles is not known here"):
+        inside(0.3, Solution(sp.nan, Status.UNKNOWN, None, "no law"))
+    with pytest.raises(mf.MeanFieldError, match="the map is flat there"):
+        inside(0.0, of(0.0))
+    assert float(inside(0.0, of(-0.4)).rate) == pytest.approx(math.log(0.4))
+
+
+def test_the_depth_over_which_K_relaxes_under_a_negative_slope():
+    """ξ_K = 1/|log |χ_K||, with χ_K of K′ = σ_w² K (1 + 4K)^{-3/2} + σ_b²."""
+    for w, b in ((6.0, 0.5), (4.0, 0.5), (1.5, 0.5)):
+        (point,) = THEORY.fixed_points(sigma_w=w, sigma_b=b)
+        K = float(point.K.value)
+        slope = w * w * (1 - 2 * K) / (1 + 4 * K) ** 2.5
+        assert float(point.chi_K.value) == pytest.approx(slope, rel=1e-12)
+        assert point.xi_K == pytest.approx(1 / abs(math.log(abs(slope))), rel=1e-12)
+        assert point.xi_K != pytest.approx(1 / abs(math.log(abs(slope * 1.01))), rel=1e-12)
