@@ -58,10 +58,10 @@ def test_two_norms_keep_their_angle():
     """Products of two K underflow at 1e-154 already: K_ab became √(K_aa K_bb) there."""
     names = ("K_aa", "K_bb", "K_ab", "distance", "c")
     run = mf.derive("erf").propagate(
-        sigma_w=0.2, sigma_b=0, depth=180, quantities=names, start={"K_aa": 2.0, "K_bb": 1.0, "c": 0.3}
+        sigma_w=0.05, sigma_b=0, depth=82, quantities=names, start={"K_aa": 2.0, "K_bb": 1.0, "c": 0.3}
     )
     with mp.workdps(30):
-        c, log_K = erf_layers(0.2, 2, 1, mp.mpf("0.3"), 180)
+        c, log_K = erf_layers(0.05, 2, 1, mp.mpf("0.3"), 82)
     assert_correlations(run.c, c)
     assert log_K[-1] < np.log(1e-200)
     kept = run.K_aa > 0
