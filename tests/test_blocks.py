@@ -3,6 +3,7 @@ N_0."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -208,3 +209,20 @@ def test_records_without_a_rule_are_refused_by_name():
         mf.MeanFieldError, match=r"has no rule in the theory yet; finite networks with it can be measured"
     ):
         theory.recursion("K")
+
+
+def test_two_norms_behind_a_layer_norm_of_activations():
+    """K_ab of a ReLU at K_aa = 4, K_bb = 1/4 behind a LayerNorm: each mean belongs to its own position. The arc-cosine
+    kernel, written down; with the means of the two exchanged it would be 1.6 off."""
+    A, B, c, w, b = 4.0, 0.25, 0.4, 1.25, 0.5
+    run = mf.derive("relu", norm="act").propagate(
+        sigma_w=w, sigma_b=b, depth=2, start={"K_aa": A, "K_bb": B, "K_ab": c}, quantities=("K_aa", "K_bb", "K_ab")
+    )
+    angle = math.acos(c)  # √(AB) = 1
+    product = (math.sin(angle) + (math.pi - angle) * c) / (2 * math.pi)
+    means = [math.sqrt(K / (2 * math.pi)) for K in (A, B)]
+    spread = math.sqrt((A / 2 - means[0] ** 2) * (B / 2 - means[1] ** 2))
+    assert run.K_ab[1] == pytest.approx(w**2 * (product - means[0] * means[1]) / spread + b**2, rel=1e-13)
+    exchanged = product - means[0] ** 2 - means[1] ** 2 + means[0] * means[1]
+    assert abs(run.K_ab[1] - w**2 * exchanged / spread - b**2) > 1.6
+    assert run.K_aa[1] == run.K_bb[1] == pytest.approx(w**2 + b**2, rel=1e-14)

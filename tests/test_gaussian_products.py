@@ -138,6 +138,23 @@ def test_products_of_sines_exactly():
     assert averaged(slopes, same)[0].item() == pytest.approx(product_of_sines(same), rel=1e-14)
 
 
+def test_a_tenth_of_a_bound_is_none():
+    """Where rules are too coarse the difference of the two is the error of the finer one to a factor below 10, for
+    smooth φ as for kinked ones: ⟨f²⟩ of one input twice. A tenth of any of these bounds is broken."""
+    x = np.linspace(-12, 12, 200_001)
+    w = np.exp(-x * x / 2) / np.exp(-x * x / 2).sum()
+    cases = [("tanh", 30.0, spacing) for spacing in (0.8, 1.0, 1.4, 1.8)]
+    cases += [(f"sin({k}*z) if z > 0 else 0", 1.0, math.inf) for k in (13, 17, 21, 25)]
+    for text, K, spacing in cases:
+        wave = int(text[4 : text.index("*")]) if text != "tanh" else 0
+        exact = (1 - math.exp(-2 * wave * wave)) / 4 if wave else float((w * np.tanh(math.sqrt(K) * x) ** 2).sum())
+        slopes = slopes_of(activation(text), 0)
+        value, error, _ = product_averages(slopes, np.full((2, 2), K), (1, 1), 0, Grid(9.5, spacing))
+        assert_bound_holds(value.item(), error.item(), exact, 0.0)
+        with pytest.raises(AssertionError, match="0"):
+            assert_bound_holds(value.item(), error.item() / 10, exact, 0.0)
+
+
 def test_polynomials_exactly():
     """⟨z_1 z_2 z_3 z_4⟩ by pairings, and of rank 1 and 2."""
     slopes = slopes_of(activation("linear"), 0)

@@ -20,6 +20,7 @@ from meanfield.functions.consistency import assert_head, findings
 from meanfield.functions.growth import decay
 from meanfield.heads import values
 from meanfield.heads.record import LARGE_SHARE, End, Head, PowerEnd
+from meanfield.numeric.lowering import cache
 from meanfield.numeric.quadrature.tables import gaussian_average, rule_for
 from meanfield.results import MeanFieldError
 from meanfield.scalars import Scalar
@@ -348,11 +349,15 @@ def test_a_module_of_an_added_function_has_a_name_of_its_own(added):
         other = dataclasses.replace(GD, code="return math.tanh(x)")
         heads.add(other, GD_SCALAR)
         assert heads.fingerprint() != one
+        names = {cache.key("a recursion of gd")}
         heads.remove(other)
         assert heads.fingerprint() == ""
+        names.add(cache.key("a recursion of gd"))
     finally:
         heads.add(GD, GD_SCALAR)
     assert heads.fingerprint() == one
+    names.add(cache.key("a recursion of gd"))
+    assert len(names) == 3 and cache.key("a recursion of gd") in names
 
 
 def test_the_series_of_gd_follows_from_its_slope(added):

@@ -85,7 +85,8 @@ numeric.lowering.stretches numeric.lowering.parametric_check numeric.lowering.pa
 numeric.lowering.chord_check numeric.lowering.near_zero numeric.lowering.canonical
 numeric.lowering.evaluators numeric.lowering.generation numeric.lowering.assembly
 numeric.tokens.functions numeric.tokens.expansions numeric.tokens.fields numeric.tokens.walk numeric.tokens.sampling
-numeric.phase numeric.places numeric.starts numeric.vanishing numeric.solvers numeric.gradients numeric.memory numeric.fluctuations
+numeric.phase numeric.places numeric.starts numeric.vanishing numeric.solvers numeric.gradients numeric.memory
+numeric.fluctuations
 numeric.pair_corrections numeric.correlations numeric.neutrality numeric.sampled numeric.sweeps numeric.widths
 numeric.many_inputs
 numeric.nested numeric.fractions numeric.gap_source numeric.gap_tables numeric.gaps numeric.settling

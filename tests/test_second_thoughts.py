@@ -132,6 +132,28 @@ def test_impossible_covariances(start):
         mf.derive("tanh").propagate(sigma_w=1, sigma_b=0.3, depth=3, correlation=0.9, start=start)
 
 
+@pytest.mark.parametrize(
+    ("start", "names", "why"),
+    [
+        ({"K_aa": 4.0, "K_bb": 1.0, "K_ab": 2.1}, ("K_aa", "K_bb", "K_ab"), "K_ab = 2.1 at layer 1 is no covariance"),
+        ({"K_aa": 4.0, "K_bb": 1.0, "K_ab": -2.1}, ("K_aa", "K_bb", "K_ab"), "K_ab = -2.1 at layer 1 is no covariance"),
+        ({"K_aa": 4.0, "K_bb": 0.0, "K_ab": 0.1}, ("K_aa", "K_bb", "K_ab"), "K_ab = 0.1 at layer 1 is no covariance"),
+        ({"K": 1.0, "K_ab": 1.1}, ("K", "distance"), "K_ab must be between -K and K"),
+        ({"K": 1.0, "K_ab": -1.1}, ("K", "distance"), "K_ab must be between -K and K"),
+        ({"K": 1.0, "distance": 4.1}, ("K", "distance"), "distance must be between 0 and 4K"),
+    ],
+)
+def test_every_impossible_covariance_is_refused(start, names, why):
+    place = dict(sigma_w=1, sigma_b=0.3, depth=2, quantities=names)
+    with pytest.raises(MeanFieldError, match=why):
+        mf.derive("linear").propagate(**place, start=start)
+    off = 2 if "distance" in start else 1.1
+    most = {n: v / off if n in ("K_ab", "distance") else v for n, v in start.items()}
+    most |= {"K_ab": 0.0} if start.get("K_bb") == 0 else {}
+    run = mf.derive("linear").propagate(**place, start=most)
+    assert np.isfinite(run.K_aa if "K_aa" in names else run.K).all()
+
+
 def test_nothing_given_is_evaluated():
     u = sp.Symbol("u", real=True)
     for text in ("__import__('os').getcwd() and 7", "1/2+("):

@@ -14,7 +14,7 @@ import meanfield as mf
 from meanfield.numeric.lowering import chord_check, chords, evaluators, modules, printing
 from meanfield.numeric.solvers import propagate
 from meanfield.numeric.starts import two_norms_start
-from meanfield.symbolic.averages.chord import Chord, Rise, chord, rise
+from meanfield.symbolic.averages.chord import Chord, Rise, Turn, chord, rise
 from meanfield.symbols import K_aa, K_bb, Z, distance, tilt
 
 NAMES = ("K_aa", "K_bb", "distance", "K_ab")
@@ -379,6 +379,43 @@ def test_the_measured_error_sees_what_is_missing(plant):
     before, after = PLANTS[plant]
     wrong, _ = lowered("relu", lambda text: text.replace(before, after, 1))
     assert wrong > 1e-5 or plant == "the angle"  # of a ReLU secants do not depend on where they end
+
+
+def test_the_measured_error_of_a_turn_sees_what_is_missing():
+    """The share of directions of its own: each part of it left out is seen."""
+    node = next(iter(mf.derive("relu").unequal_norms.only("tilt").block.next[2].atoms(Turn)))
+    shape = Turn(node.args[0], K_aa, K_bb, distance, tilt)
+    functions = evaluators.Functions()
+    used = [functions.of(part) for part in chords.parts(shape)]
+    tables = [functions.arrays[t[:-1].replace("[", "")] for u in used for t in functions.table(u)]
+    text = functions.text + chords.text(shape, "x", used)
+    assert chord_check.error(shape, text, "x", tables, np.inf) <= 1e-14
+    for before, after in (
+        ("total = norms * x_along", "total = 1.01 * norms * (1e-3 + x_along"),
+        ("total += turns * x_across", "total += 1.01 * turns * x_across"),
+        ("share * x_quotient(x", "1.01 * share * x_quotient(x"),
+    ):
+        planted = text.replace(before, after, 1)
+        planted = planted.replace("* (s + t)) if norms", "* (s + t))) if norms") if "1e-3 +" in after else planted
+        assert chord_check.error(shape, planted, "x", tables, np.inf) > 1e-6, before
+
+
+@pytest.mark.parametrize("sigma_b", [0.0, 0.5])
+@pytest.mark.parametrize("mu", [0, 0.5])
+def test_collinear_inputs_keep_their_angle(sigma_b, mu):
+    """1 - c to its digits from K_aa/K_bb = 1e4 and c = 1 on, with what a bias and a skip turn: it was once read off the
+    sine of an angle that is nearly π/2."""
+    theory = mf.derive("relu", residual=True, mu=mu) if mu else mf.derive("relu")
+    start = {"K_aa": 10.0**4, "K_bb": 1.0, "c": 1.0}
+    run = theory.propagate(sigma_w=1.25, sigma_b=sigma_b, depth=5, quantities=(*NAMES, "tilt"), start=start)
+    with mp.workdps(DIGITS):
+        exact = layers("relu", 10**4, 1, mp.mpf(99) ** 2, 1.25, sigma_b, 5, mu)
+        for l, (A, B, apart, AB) in enumerate(exact):
+            turned = 2 * (mp.sqrt(A * B) - AB)
+            found = mp.mpf(float(run.distance[l])) * mp.cos(mp.mpf(float(run.tilt[l]))) ** 2
+            assert abs(run.K_ab[l] - AB) <= 1e-15 * mp.sqrt(A * B)
+            assert abs(found - turned) <= 1e-12 * turned + 1e-30 * apart, (l, float(found), float(turned))
+            assert not abs(1.001 * found - turned) <= 1e-12 * turned or turned < 1e-30 * apart
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from meanfield.quantities import QUANTITIES
 
 SMALLEST = 1e-290  # of a K whose digits are all there
 PRODUCT = 1e-145  # of two whose product has them
-LOW, UNIT, LEAST = -450, -200, -500  # exponents of K: below the first it is brought to the second, and stays above the last
+LOW, UNIT, LEAST = -450, -200, -500  # exponents of K: below the first it is brought to the second; above the last
 ALIKE = 1e-12  # between a layer and the same one in other units
 LAYERS = 4096  # at a time
 LN2 = math.log(2)
@@ -186,7 +186,8 @@ class _Walk:
         self.rescale()
         alive = ~self.done
         while True:
-            sigma = self.sigma if self.sigma.shape[2] == 1 else self.sigma[:, :, self.layer - 1 : self.layer - 1 + count]
+            here = slice(None) if self.sigma.shape[2] == 1 else slice(self.layer - 1, self.layer - 1 + count)
+            sigma = self.sigma[:, :, here]
             part, _ = self.lowered.follow(self.held, sigma, self.layer, self.layer + count, self.constant, True)
             least = part[:, :, self.norms].min(axis=2)
             fallen = alive & (least[:, -1] < 2.0 ** (LEAST / self.most))

@@ -1,5 +1,5 @@
-"""How accurate `Chord`, `Turn` and `Rise` are in float64: against balls where averages close, else against a finer rule of
-another geometry: plain quotients in thirty digits, and conditional panels over correlations.
+"""How accurate `Chord`, `Turn` and `Rise` are in float64: against balls where averages close, else against a finer rule
+of another geometry: plain quotients in thirty digits, and conditional panels over correlations.
 """
 
 from __future__ import annotations

@@ -1,0 +1,167 @@
+"""Kernels of inputs of very different norms, of any scale, collinear, opposite and 0: closed forms in mpmath, one-
+dimensional integrals and homogeneity, each bound held and each planted error seen."""
+
+from __future__ import annotations
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.kernels import rows
+from meanfield.numeric.lowering import modules
+
+RATIOS = (1 + 1e-9, 1 + 1e-3, 1.3, 9.0, 100.0, 1e6)
+W = 1.25
+
+
+@pytest.fixture(autouse=True)
+def interpreted(monkeypatch):
+    """Depth loops in the same bits without seconds of compiling."""
+    monkeypatch.setattr(modules, "CALL", np.inf)
+    monkeypatch.setattr(modules, "TOTAL", np.inf)
+
+
+def relu(a, b, ab):
+    size = mp.sqrt(a) * mp.sqrt(b)
+    c = max(mp.mpf(-1), min(mp.mpf(1), ab / size)) if size else mp.mpf(0)
+    angle = mp.acos(c)
+    return size * (mp.sin(angle) + (mp.pi - angle) * c) / (2 * mp.pi), (mp.pi - angle) / (2 * mp.pi)
+
+
+def erf(a, b, ab):
+    whole = (1 + 2 * a) * (1 + 2 * b)
+    return 2 / mp.pi * mp.asin(2 * ab / mp.sqrt(whole)), 4 / mp.pi / mp.sqrt(whole - 4 * ab * ab)
+
+
+def sin(a, b, ab):
+    return mp.exp(-(a + b) / 2) * mp.sinh(ab), mp.exp(-(a + b) / 2) * mp.cosh(ab)
+
+
+PAIRS = {"relu": relu, "erf": erf, "sin": sin}
+
+
+def exact(phi: str, x, y, depth: int, sigma_b: float = 0.0):
+    """(K_aa, K_bb, K_ab) and the same of Theta, at the last layer."""
+    w, b = mp.mpf(W) ** 2, mp.mpf(sigma_b) ** 2
+    x, y = ([mp.mpf(float(v)) for v in one] for one in (x, y))
+    K = [w * mp.fsum(u * v for u, v in zip(p, q)) / len(x) + b for p, q in ((x, x), (y, y), (x, y))]
+    theta = K
+    for _ in range(depth - 1):
+        found = [PAIRS[phi](*one) for one in ((K[0],) * 3, (K[1],) * 3, K)]
+        K = [w * product + b for product, _ in found]
+        theta = [k + w * slope * t for k, (_, slope), t in zip(K, found, theta)]
+    return K, theta
+
+
+def assert_bounds_hold(found, phi: str, X, depth: int, sigma_b: float = 0.0, off: float = 0.0) -> None:
+    """Entries (0, j) are right to their bounds; off: planted, in units of them."""
+    with mp.workdps(60):
+        for j in range(1, len(X)):
+            K, theta = exact(phi, X[0], X[j], depth, sigma_b)
+            apart = K[0] + K[1] - 2 * K[2]
+            sizes = {"K": (K[2], mp.sqrt(K[0] * K[1])), "Theta": (theta[2], mp.sqrt(theta[0] * theta[1]))}
+            for name in found.values:
+                true, scale = sizes.get(name, (apart, apart))
+                bound = found.error[name]
+                miss = abs(getattr(found, name)[0, j] + off * bound * scale - true)
+                assert miss <= bound * scale, (name, X[j], bound)
+
+
+def fan(gap: float, size: float = 9.0) -> np.ndarray:
+    """An input and shorter ones at 1 - c = gap."""
+    angle = 2 * np.arcsin(np.sqrt(gap / 2))
+    return size * np.array([[1.0, 0.0], *([np.cos(angle) / r, np.sin(angle) / r] for r in RATIOS)])
+
+
+@pytest.mark.parametrize("phi", ["erf", "relu", "sin"])
+@pytest.mark.parametrize("gap", [0.0, 1e-11, 3e-5])
+def test_close_in_angle_far_in_norm(phi, gap):
+    """Collinear rows of a ReLU once had Theta off by 1e-5 under 3e-13, those of erf K by 1e-3 under 1e-13."""
+    X, theory = fan(gap, 3.0 if phi == "sin" else 9.0), mf.derive(phi)
+    for names in (("K",), ("K", "distance")) if phi != "relu" else (("K", "Theta", "distance"),):
+        found = theory.kernel(X[:1], X, sigma_w=W, sigma_b=0, depth=3, quantities=names)
+        assert max(found.error.values()) < 2e-11
+        assert_bounds_hold(found, phi, X, 3)
+        with pytest.raises(AssertionError, match=names[0]):
+            assert_bounds_hold(found, phi, X, 3, off=2.0)
+
+
+def test_a_kernel_does_not_depend_on_what_else_is_asked():
+    X, theory = fan(0.0), mf.derive("erf")
+    at = {"sigma_w": W, "sigma_b": 0, "depth": 3}
+    one, two = (theory.kernel(X, **at, quantities=names) for names in (("K",), ("K", "distance")))
+    size = np.sqrt(np.outer(np.diag(one.K), np.diag(one.K)))
+    assert (np.abs(one.K - two.K) <= (one.error["K"] + two.error["K"]) * size).all()
+    scale = 1.5625  # sigma_w^2 of K at layer 1
+    start = {"K_aa": scale * 40.5, "K_bb": scale * 40.5 / RATIOS[3] ** 2, "c": 1.0}
+    run = theory.propagate(**at, quantities=("K_aa", "K_bb", "K_ab", "distance"), start=start)
+    assert abs(run.K_ab[-1] - two.K[0, 4]) <= 1e-13 * size[0, 4] and size[0, 4] > 1e-3
+    assert abs(run.distance[-1] / two.distance[0, 4] - 1) < 1e-12
+
+
+@pytest.mark.slow  # its distance through unequal norms takes seconds to lower; `sin` above is fast
+@pytest.mark.parametrize("ratio", [1 + 1e-6, 1.004, 1.05, 12.0], ids=str)
+def test_collinear_rows_of_tanh(ratio):
+    """No closed form: one Gaussian, integrated in thirty digits."""
+    s, t = mp.mpf(12.0), mp.mpf(12.0 / ratio)
+    X = [[12.0], [12.0 / ratio]]
+    found = mf.derive("tanh").kernel(X, sigma_w=1, sigma_b=0, depth=2, quantities=("K", "distance"))
+    with mp.workdps(30):
+        ends = [0, *(mp.mpf(2) ** k for k in range(-6, 3)), 12]
+
+        def mean(f):
+            return 2 * mp.quad(lambda x: f(mp.tanh(s * x), mp.tanh(t * x)) * mp.npdf(x), ends)
+
+        a, b, ab, apart = (mean(f) for f in (lambda u, v: u * u, lambda u, v: v * v, lambda u, v: u * v,
+                                             lambda u, v: (u - v) ** 2))  # fmt: skip
+        assert abs(found.K[0, 1] - ab) <= found.error["K"] * mp.sqrt(a * b) < 1e-11
+        assert abs(found.distance[0, 1] / apart - 1) <= found.error["distance"] < 1e-10
+        assert abs((1 + 1e-9) * found.distance[0, 1] / apart - 1) > found.error["distance"]
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e-40, 1e40, 1e100])
+def test_rows_of_any_scale(scale):
+    """A ReLU without bias has K and Theta in proportion to |x|²; covariances have no digits to lose in products."""
+    X = np.array([[1.0, 0], [0.3, 0.7], [2, -1], [0, 0], [3, 0]])
+    at = {"sigma_w": W, "sigma_b": 0, "depth": 3}
+    one, other = (mf.derive("relu").kernel(u * X, **at) for u in (1.0, scale))
+    for name in ("K", "Theta", "distance"):
+        assert np.allclose(getattr(other, name) / scale / scale, getattr(one, name), rtol=3e-12, atol=1e-15)
+    assert (other.K[3] == 0).all() and not np.allclose(other.K / scale**2, 1.001 * one.K, rtol=3e-12)
+
+
+def test_rows_that_underflow_are_refused():
+    """K of 1e-300 has no products and soon no digits: once a 0 under a bound of 1e-13, or an error about `start`."""
+    X, theory = np.array([[1.0, 0], [1e-150, 2e-150]]), mf.derive("erf")
+    with pytest.raises(mf.MeanFieldError, match=r"K of input 1 is below 1e-290 at layer 1.*scale the inputs up"):
+        theory.kernel(X, sigma_w=W, sigma_b=0, depth=3)
+    with pytest.raises(mf.MeanFieldError, match="below 1e-290 at layer"):
+        theory.kernel(X[:1], sigma_w=0.1, sigma_b=0, depth=200)
+    assert theory.kernel(0 * X, sigma_w=W, sigma_b=0, depth=3).K.max() == 0
+    assert theory.kernel(X, sigma_w=W, sigma_b=0.5, depth=3).K.min() > 0.25
+
+
+def test_opposite_rows():
+    """1 + c is known to a rounding of 1, and slopes of kinked φ see its root: the bound says so."""
+    X = np.array([[1.0, 2.0], [-0.9, -1.8 * (1 + 1e-9)], [-1.0, -2.0]])
+    found = mf.derive("relu").kernel(X[:1], X, sigma_w=W, sigma_b=0, depth=3)
+    assert found.error["Theta"] > 1e-8 > found.error["K"]
+    assert_bounds_hold(found, "relu", X, 3)
+    usual = mf.derive("relu").kernel(X[:1], -X[1:], sigma_w=W, sigma_b=0, depth=3)
+    assert usual.error["Theta"] < 1e-12
+
+
+@pytest.mark.parametrize("ratio", [3.0, 9.0, 1e3, 1e-3])
+def test_the_angle_of_collinear_rows_at_layer_1(ratio):
+    """x and y in one direction that no double holds: what y has across x is 0 to 1e-32, whichever is longer."""
+    direction = np.array([[0.3, 0.7, -1.1]])
+    X, Y = direction, direction / ratio
+    K = [np.array([float(np.sum(Z * Z))]) for Z in (X, Y)]
+    distance, tilt = np.empty(1), np.empty(1)
+    both = np.zeros(1, dtype=np.int64)
+    rows.apart(X, Y, both, both, 1.0, 0.0, *K, distance, tilt)
+    turned = distance[0] * np.cos(tilt[0]) ** 2
+    assert turned <= 1e-31 * distance[0]
+    rows.apart(X, Y * np.array([1, 1, 1 + 1e-9]), both, both, 1.0, 0.0, *K, distance, tilt)
+    assert distance[0] * np.cos(tilt[0]) ** 2 > 1e-20 * min(K[0][0], K[1][0])

@@ -1,0 +1,113 @@
+"""Runs in which K leaves the doubles: what goes on, against the same layers in mpmath, and what is said to be lost."""
+
+from __future__ import annotations
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+import meanfield as mf
+from meanfield.numeric import vanishing
+from meanfield.numeric.lowering import modules
+
+
+@pytest.fixture(autouse=True)
+def interpreted(monkeypatch):
+    """Depth loops in the same bits without seconds of compiling."""
+    monkeypatch.setattr(modules, "CALL", np.inf)
+    monkeypatch.setattr(modules, "TOTAL", np.inf)
+
+
+def erf_layers(sigma_w: float, A, B, c, depth: int):
+    """(c, log K_aa) by the arcsine formula; mpmath's exponents have no end."""
+    w, A, B = mp.mpf(sigma_w) ** 2, mp.mpf(A), mp.mpf(B)
+    AB, out = mp.sqrt(A * B) * c, []
+    for _ in range(depth):
+        out.append((float(AB / mp.sqrt(A * B)), float(mp.log(A))))
+        A, B, AB = (
+            w * 2 / mp.pi * mp.asin(2 * ab / mp.sqrt((1 + 2 * a) * (1 + 2 * b)))
+            for a, b, ab in ((A, A, A), (B, B, B), (A, B, AB))
+        )
+    return np.array(out).T
+
+
+def assert_correlations(found, wanted, rel: float = 1e-11) -> None:
+    assert np.abs(found / wanted - 1).max() <= rel, "correlations"
+
+
+def test_c_and_gamma_of_the_ordered_phase_without_bias():
+    """K underflows at layer 153; c was a quotient of subnormals, then NaN, under an error of 6e-13."""
+    place = dict(sigma_w=0.1, sigma_b=0, depth=400, correlation=0.5, quantities=("c", "gamma", "log_gamma", "K"))
+    run = mf.derive("erf").propagate(**place)
+    with mp.workdps(30):
+        c, log_K = erf_layers(0.1, 0.01, 0.01, 0.5, 400)
+    assert_correlations(run.c, c)
+    assert_correlations(run.gamma, c / (1 - c))
+    assert_correlations(np.exp(run.log_gamma), c / (1 - c))
+    first = 1 + int(np.argmax(log_K < np.log(1e-290)))
+    assert int(run.underflows_at) == first and int(run.lost_at) == 0
+    assert (run.K[first - 1 :] == 0).all() and run.K[first - 2] > 0
+    assert f"below 1e-290 first at layer {first}" in run.message() and "c, gamma, log_gamma go on" in run.message()
+    with pytest.raises(AssertionError, match="correlations"):
+        assert_correlations(run.c, c * (1 + 1e-9))
+    last = mf.derive("erf").propagate(**place, every_layer=False)
+    assert abs(last.c[-1] / c[-1] - 1) < 1e-11 and int(last.underflows_at) == first
+
+
+def test_two_norms_keep_their_angle():
+    """Products of two K underflow at 1e-154 already: K_ab became √(K_aa K_bb) there."""
+    names = ("K_aa", "K_bb", "K_ab", "distance", "c")
+    run = mf.derive("erf").propagate(
+        sigma_w=0.05, sigma_b=0, depth=82, quantities=names, start={"K_aa": 2.0, "K_bb": 1.0, "c": 0.3}
+    )
+    with mp.workdps(30):
+        c, log_K = erf_layers(0.05, 2, 1, mp.mpf("0.3"), 82)
+    assert_correlations(run.c, c)
+    assert log_K[-1] < np.log(1e-200)
+    kept = run.K_aa > 0
+    assert_correlations(np.log(run.K_aa[kept]), log_K[kept])
+    assert_correlations(run.K_ab[kept], (run.c * np.sqrt(run.K_aa) * np.sqrt(run.K_bb))[kept])
+
+
+def test_several_points_and_layers_of_their_own():
+    """Points that underflow beside one that does not, σ's that change from layer to layer."""
+    sigma_w = np.stack([np.linspace(0.1, 0.2, 250), np.full(250, 1.2)])
+    run = mf.derive("erf").propagate(sigma_w=sigma_w, sigma_b=0, depth=250, correlation=0.5, layerwise=True,
+                                     quantities=("c",))  # fmt: skip
+    assert run.underflows_at.shape == (2,) and run.underflows_at[0] > 0 and run.underflows_at[1] == 0
+    c = mp.mpf("0.5")
+    with mp.workdps(30):
+        A = mp.mpf(sigma_w[0, 0]) ** 2
+        AB = A * c
+        for w in sigma_w[0, 1:]:
+            f = [mp.mpf(w) ** 2 * 2 / mp.pi * mp.asin(2 * x / (1 + 2 * A)) for x in (A, AB)]
+            A, AB = f
+    assert abs(run.c[0, -1] / float(AB / A) - 1) < 1e-11
+    assert abs(run.c[0, -1] / run.c[1, -1] - 1) > 1e-3
+
+
+def test_normalized_correlators_go_on():
+    """V = 2(l - 1)K² of a linear network, at layers at which K² and K underflow."""
+    theory = mf.derive("linear")
+    run = theory.propagate(sigma_w=0.5, sigma_b=0, depth=600, quantities=("K", "V"))
+    assert int(run.underflows_at) > 0
+    assert_correlations(run.normalized("V")[1:], 2.0 * np.arange(1, 600))
+
+
+def test_a_map_that_is_not_homogeneous_is_lost():
+    """φ = z²: K squares itself, and nothing is known of c once it is 0."""
+    place = dict(sigma_w=0.5, sigma_b=0, correlation=0.5, quantities=("c", "gamma"))
+    run = mf.derive("z**2").propagate(**place, depth=30)
+    lost = int(run.lost_at)
+    assert lost == int(run.underflows_at) > 3
+    assert np.isnan(run.c[lost - 1 :]).all() and np.isfinite(run.c[: lost - 1]).all()
+    assert "c, gamma are unknown (NaN)" in run.message().replace(", log_gamma", "")
+    last = mf.derive("z**2").propagate(**place, depth=30, every_layer=False)
+    assert int(last.lost_at) == lost and np.isnan(last.c).all()
+
+
+def test_nothing_is_said_where_k_stays():
+    run = mf.derive("erf").propagate(sigma_w=1.2, sigma_b=0.1, depth=50, correlation=0.5, quantities=("c",))
+    assert run.units is None and int(run.underflows_at) == int(run.lost_at) == 0 and run.message() == ""
+    assert vanishing.degree("V") == 2 and vanishing.degree("R") == 2 and vanishing.degree("J1_J") == 0
+    assert vanishing.degree("nothing") is None
