@@ -115,7 +115,7 @@ class _Judge:
                 for part in args:
                     self.see(part)
             case _:
-                raise self.fail(type(node).__name__)
+                raise self.fail(shown(ast.unparse(node)))
 
     def exponent(self, node: ast.AST) -> None:
         held = [n for n in ast.walk(node) if isinstance(n, ast.Name | ast.Call | ast.Constant | ast.Pow)]

@@ -25,6 +25,7 @@ from meanfield.functions.parser import (
     canonical,
     close_names,
     expand,
+    is_function,
     parse,
     refuse_complex,
     refuse_powers,
@@ -32,6 +33,7 @@ from meanfield.functions.parser import (
 )
 from meanfield.functions.piecewise import Pieces, half_line, pieces, real_roots
 from meanfield.functions.series.taylor import taylor
+from meanfield.functions.spellings import SPELLINGS
 from meanfield.heads import mpmath_functions, vast
 from meanfield.results import MeanFieldError, Undetermined, one_line
 from meanfield.symbols import Z, parameter, recognise, steep, z
@@ -234,7 +236,7 @@ def register(name: str, formula: str, **parameters: object) -> Activation:
             f"An activation named {shown(name)} was to be registered; the name must be a new identifier."
         )
     free_name(name, "An activation")
-    formula = expand(text_of(formula, "The formula"), _definition)
+    formula = expand(text_of(formula, "The formula"), _definition, tuple(parameters))
     names = tuple(free_name(k, "A parameter") for k in parameters)
     if not parse(formula, names, (*_REGISTRY, *_ALIASES)).has(z):
         raise MeanFieldError(f"{shown(formula)} does not depend on z; a constant is no activation.")
@@ -260,11 +262,17 @@ def _registered(name: str) -> str | None:
     return found or next((full for alias, full in _ALIASES.items() if canonical(alias) == short), None)
 
 
+def _spelled(name: str) -> Definition | None:
+    """The formula of a name of another library; case and underscores do not count."""
+    short = canonical(name)
+    return next((given for own, given in SPELLINGS.items() if canonical(own) == short), None)
+
+
 def _definition(name: str) -> Definition | None:
     """The formula and the default parameters of an activation that is called inside a formula."""
-    found = _registered(name)
+    found = None if name in FUNCTIONS or (name in SPELLINGS and name not in _REGISTRY) else _registered(name)
     if found is None:
-        return None
+        return None if name in FUNCTIONS else _spelled(name)
     formula, defaults = _REGISTRY[found]
     return (f"z**{defaults['n']}", {}) if found == "monomial" else (formula, defaults)
 
@@ -312,14 +320,16 @@ def _text(value: object, name: str) -> str:
 
 def formula(text: str) -> sp.Expr:
     """The expression of a formula in z without parameters, registered names in it written out."""
-    return parse(expand(text, _definition), (), (*_REGISTRY, *_ALIASES))
+    advice = "write the formula as a SymPy expression, where other symbols are parameters"
+    return parse(expand(text, _definition), (), (*_REGISTRY, *_ALIASES, *SPELLINGS), advice)
 
 
 @lru_cache(maxsize=512)
 def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
     call = re.fullmatch(r"(\w+)\s*(?:\((.*)\))?", text)
     name = _registered(call[1]) if call else None
-    of_z = bool(call and call[2] and "z" in re.findall(r"\b[a-zA-Z]\w*", call[2]))
+    inside = re.findall(r"\b[a-zA-Z]\w*", call[2] or "") if call else []
+    of_z = "z" in inside or any(is_function(word, _definition) for word in inside)
     if call and name is not None and of_z and call[2].strip() == "z" and _REGISTRY[name][1]:
         raise MeanFieldError(
             f"{shown(text)} was given, but the parentheses of {name} alone hold its parameters "
@@ -327,35 +337,52 @@ def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
         )
     if call and name is not None and not of_z:
         formula, defaults = _REGISTRY[name]
-        positional = [p.strip() for p in call[2].split(",")] if call[2] else []
-        if len(positional) > len(defaults):
-            raise MeanFieldError(
-                f"{name} takes {len(defaults)} parameter(s) {list(defaults)}, but {len(positional)} were given."
-            )
-        values = defaults | dict(zip(defaults, positional)) | dict(given)
-        unknown = set(dict(given)) - set(defaults)
-        if unknown:
-            raise MeanFieldError(
-                f"{name} has no parameter {shown(sorted(unknown)[0])}; it has {sorted(defaults) or 'none'}."
-            )
-        exact = {k: _value(v, k) for k, v in values.items()}
+        exact = {k: _value(v, k) for k, v in _arguments(name, defaults, call[2], given)}
         source = formula
         if name == "monomial":  # an exponent must be a number before the formula is read
             source, expr = formula, z ** _degree(exact["n"])
         else:
             expr = _given(parse(formula, tuple(defaults)), exact, text)
         return Activation(name, expr, tuple(exact.items()), source, tuple(exact.items()))
-    if call and call[2] is None and not re.fullmatch(r"z|\d+", text):
-        hint = close_names(text, (*_REGISTRY, *_ALIASES))
+    if call and name is None and not of_z and (known := _spelled(call[1])) is not None:
+        return _named(known[0], _arguments(call[1], known[1], call[2], given))
+    names = tuple(free_name(k, "A parameter of the formula") for k, _ in given)
+    written = expand(text, _definition, names)
+    if call and call[2] is None and written == text and not re.fullmatch(r"z|\d+", text):
+        hint = close_names(text, (*_REGISTRY, *_ALIASES, *SPELLINGS))
         raise MeanFieldError(
             f"No activation is named {shown(text)}.{hint} Known: {', '.join(activations())}; or give a formula in z."
         )
-    text = expand(text, _definition)
-    expr = parse(text, tuple(free_name(k, "A parameter of the formula") for k, _ in given), (*_REGISTRY, *_ALIASES))
+    text = written
+    expr = parse(text, names, (*_REGISTRY, *_ALIASES, *SPELLINGS))
     values = {k: _value(v, k) for k, v in given}
     expr = _given(expr, values, text)
     known = {s.name: s for s in expr.free_symbols}  # a symbol may have become a positive one
     return _custom(expr, text, tuple((k, known.get(v.name, v) if v.is_Symbol else v) for k, v in values.items()))
+
+
+def _arguments(
+    name: str, defaults: Mapping[str, str | None], positional: str | None, given: tuple[tuple[str, str], ...]
+) -> tuple[tuple[str, str], ...]:
+    """The parameters of a named activation, in their order: what stands in its parentheses, or was given by name, else
+    the defaults."""
+    inside = [p.strip() for p in positional.split(",")] if positional else []
+    named = dict(m.groups() for p in inside if (m := re.fullmatch(r"(\w+)\s*=\s*(.+)", p)))
+    first = inside[: len(inside) - len(named)]
+    if len(first) > len(defaults):
+        raise MeanFieldError(
+            f"{name} takes {len(defaults)} parameter(s) {list(defaults)}, but {len(first)} were given."
+        )
+    values = dict(defaults) | dict(zip(defaults, first)) | named | dict(given)
+    unknown = {*named, *dict(given)} - set(defaults)
+    if unknown:
+        raise MeanFieldError(
+            f"{name} has no parameter {shown(sorted(unknown)[0])}; it has {sorted(defaults) or 'none'}."
+        )
+    missing = [k for k, v in values.items() if v is None]
+    if missing:
+        raise MeanFieldError(f"{name} needs a value for {missing[0]}; write it as in derive({name!r}, {missing[0]}=1).")
+    return tuple((k, v) for k, v in values.items() if v is not None)
 
 
 def _given(expr: sp.Expr, values: dict[str, sp.Expr], text: str) -> sp.Expr:

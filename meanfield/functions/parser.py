@@ -14,12 +14,14 @@ import sympy as sp
 
 from meanfield.architecture import Number, Param
 from meanfield.arguments import shown
+from meanfield.functions.spellings import MODULES
 from meanfield.heads import NAMES, vast, where
 from meanfield.results import MeanFieldError
 from meanfield.symbols import parameter, recognise, z
 
 MAX_NESTED = 5  # functions inside functions; what only switches is not counted
 MAX_LENGTH, MAX_NODES, MAX_EXPONENT, MAX_DIGITS = 600, 250, 64, 40
+MAX_WRITTEN_OUT = 20_000  # characters, while names are written out
 
 _CHOICES: dict[str, tuple[int | None, Callable[..., sp.Expr]]] = {
     "sqrt": (1, sp.sqrt),
@@ -37,14 +39,14 @@ CONSTANTS = {"pi": sp.pi, "E": sp.E}
 _COMPARE = {ast.Lt: sp.Lt, ast.LtE: sp.Le, ast.Gt: sp.Gt, ast.GtE: sp.Ge}
 
 
-def parse(text: str, parameters: Collection[str] = (), known: Collection[str] = ()) -> sp.Expr:
+def parse(text: str, parameters: Collection[str] = (), known: Collection[str] = (), advice: str = "") -> sp.Expr:
     """The SymPy expression that `text` spells, in the symbol z and the declared `parameters`.
 
     Numbers are exact decimals (0.1 is 1/10). Allowed: + - * / **, comparisons inside `a if c else b`, and the names in
     `FUNCTIONS` and `CONSTANTS`. Everything else (attributes, indexing, lambdas, keywords, calls of other names,
     exponents beyond 64) is refused.
 
-    `known` are further names that a message may propose.
+    `known` are further names that a message may propose; `advice` is what to do about symbols without a value.
 
     Raises: MeanFieldError, one sentence naming the first thing that is not allowed.
 
@@ -55,7 +57,7 @@ def parse(text: str, parameters: Collection[str] = (), known: Collection[str] = 
         raise MeanFieldError(f"The formula has {len(text)} characters; at most {MAX_LENGTH} are read.")
     tree = _tree(text, text)
     try:
-        expr = recognise(sp.sympify(_Reader(text, parameters, known).read(tree.body)))
+        expr = recognise(sp.sympify(_Reader(text, parameters, known, advice).read(tree.body)))
     except RecursionError:
         raise MeanFieldError(f"The formula {text[:40]!r}… is nested too deeply.") from None
     except (TypeError, ValueError, ArithmeticError) as error:  # SymPy compares what is not real: max(log(0), z)
@@ -84,30 +86,35 @@ def _tree(text: str, written: str) -> ast.Expression:
     return tree
 
 
-Definition = tuple[str, Mapping[str, str]]  # a formula in z and its parameters with their defaults
+Definition = tuple[str, Mapping[str, str | None]]  # a formula in z, its parameters and their defaults (None: none)
 
 
-def expand(text: str, definition: Callable[[str], Definition | None]) -> str:
+def expand(text: str, definition: Callable[[str], Definition | None], parameters: Collection[str] = ()) -> str:
     """`text` with every call of a defined name written out: the formula at its argument, with default parameters, or
-    with those that follow the argument. A function's name in another case is spelled as in `FUNCTIONS`.
+    with those that follow the argument. A function's name in another case is spelled as in `FUNCTIONS`; a function
+    without an argument, which is none of the `parameters`, is taken at z; np.tanh is tanh.
 
-    >>> expand("z*Twice(z + 1)", lambda name: ("2*z", {}) if name == "Twice" else None)
-    'z*(2*(z + 1))'
+    >>> expand("z*Twice(z + 1) + Twice", lambda name: ("2*z", {}) if name == "Twice" else None)
+    'z*(2*(z + 1)) + (2*z)'
     """
     spelled = {canonical(name): name for name in sorted(FUNCTIONS, reverse=True)}
     found = " ".join(text.replace("^", "**").split())
     if len(found) > MAX_LENGTH or not found.isascii():
         return text  # `parse` says what is wrong with it
+    found = _called_at_z(found, text, lambda n: is_function(n, definition), {*parameters, *CONSTANTS, "z"})
     while True:
+        if len(found) > MAX_WRITTEN_OUT:
+            raise MeanFieldError(f"The formula {text[:40]!r}… is too long when its functions are written out.")
         calls = [n for n in ast.walk(_tree(found, text)) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
         for call in calls:
             assert isinstance(call.func, ast.Name) and call.end_col_offset is not None
             name, head = call.func.id, slice(call.col_offset, call.end_col_offset)
             if name in FUNCTIONS:
                 continue
-            if canonical(name) in spelled:
+            own = spelled.get(canonical(name), "")
+            if own and FUNCTIONS[own][0] in (None, len(call.args)):  # np.heaviside takes two
                 after = head.start + len(name)
-                found = found[: head.start] + spelled[canonical(name)] + found[after:]
+                found = found[: head.start] + own + found[after:]
                 break
             formula = definition(name)
             if formula is not None:
@@ -117,16 +124,50 @@ def expand(text: str, definition: Callable[[str], Definition | None]) -> str:
             return found
 
 
+def is_function(name: str, definition: Callable[[str], Definition | None]) -> bool:
+    """Whether a name is a function of one number, or of one and parameters that have defaults."""
+    found = definition(name)
+    if found is not None:
+        return None not in found[1].values()
+    return any(canonical(own) == canonical(name) and arity == 1 for own, (arity, _) in FUNCTIONS.items())
+
+
+def _called_at_z(text: str, written: str, is_function: Callable[[str], bool], others: Collection[str]) -> str:
+    """`text` with modules taken off the functions called (np.tanh), and (z) put behind every function that stands
+    without an argument: relu**2 is relu(z)**2."""
+    tree = _tree(text, written)
+    cut: list[tuple[int, int, str]] = []
+    for node in ast.walk(tree):  # torch.nn.functional.relu before torch.nn.functional
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) in MODULES:
+            assert node.end_col_offset is not None
+            if all(not start <= node.col_offset < end for start, end, _ in cut):
+                cut.append((node.col_offset, node.end_col_offset, node.attr))
+    for start, end, name in sorted(cut, reverse=True):
+        text = text[:start] + name + text[end:]
+    tree = _tree(text, written) if cut else tree
+    heads = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    bare = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) not in heads and n.id not in others]
+    for node in sorted(bare, key=lambda n: n.col_offset, reverse=True):
+        if is_function(node.id):
+            assert node.end_col_offset is not None
+            text = text[: node.end_col_offset] + "(z)" + text[node.end_col_offset :]
+    return text
+
+
 def _called(name: str, formula: Definition, call: ast.Call, text: str, written: str) -> str:
     """The text of a defined function at the arguments of a call."""
     body, defaults = formula
     given = [text[a.col_offset : a.end_col_offset] for a in call.args]
-    if call.keywords or not 1 <= len(given) <= 1 + len(defaults):
+    values = dict(zip(("z", *defaults), given))
+    named = {k.arg: text[k.value.col_offset : k.value.end_col_offset] for k in call.keywords if k.arg in defaults}
+    known = len(named) == len(call.keywords) and not named.keys() & values.keys()
+    everything = {**defaults, **values, **named}
+    if not known or not 1 <= len(given) <= 1 + len(defaults) or None in everything.values():
         raise MeanFieldError(
             f"{name} in {written[:80]!r} takes a function of z and then its parameters "
             f"({', '.join(defaults) or 'it has none'}), but {len(given) + len(call.keywords)} arguments were given."
         )
-    values = {"z": given[0]} | dict(defaults) | dict(zip(defaults, given[1:]))
+    values = {k: v for k, v in everything.items() if v is not None}
     return re.sub(
         r"\b[A-Za-z_]\w*", lambda m: f"{_inside(values[m[0]])}" if m[0] in values else m[0], " ".join(body.split())
     )
@@ -135,6 +176,23 @@ def _called(name: str, formula: Definition, call: ast.Call, text: str, written: 
 def _inside(text: str) -> str:
     """`text` as a part of a larger formula."""
     return text if re.fullmatch(r"\w+(\.\d+)?", text) else f"({text})"
+
+
+OPERATORS: Mapping[type, str] = {
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.MatMult: "@",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+}
+
+
+def written_as(node: ast.AST) -> str:
+    """A part of a formula as it may be quoted in a message."""
+    return shown(ast.unparse(node))
 
 
 def canonical(name: str) -> str:
@@ -256,7 +314,8 @@ def _nested(e, kinds, without=()) -> int:
 
 
 class _Reader:
-    def __init__(self, text: str, parameters: Collection[str], known: Collection[str] = ()):
+    def __init__(self, text: str, parameters: Collection[str], known: Collection[str] = (), advice: str = ""):
+        self.advice = advice
         self.known = {*known, *FUNCTIONS}
         self.text, self.names = text, {p: parameter(p) for p in parameters} | {"z": z}
 
@@ -277,9 +336,13 @@ class _Reader:
                     return self.names[name]
                 if name in CONSTANTS:
                     return CONSTANTS[name]
+                advice = self.advice or (
+                    f"give every other symbol by its name, as in derive(..., {name}=0.5), or {name}={name!r} to keep it"
+                )
+                hint = close_names(name, self.known) if len(name) > 2 else ""
                 raise MeanFieldError(
-                    f"{self.text[:80]!r} uses the symbol {name!r}, which is not declared; the variable "
-                    f"is z, other symbols must be listed in parameters=."
+                    f"{self.text[:80]!r} uses the symbol {name!r}, which has no value. The variable is z; "
+                    f"{advice}.{hint}"
                 )
             case ast.UnaryOp(op=ast.USub(), operand=x):
                 return -self.read(x)
@@ -300,7 +363,7 @@ class _Reader:
             case ast.Call(func=ast.Name(id=name)):
                 hint = "" if name in FUNCTIONS else close_names(name, self.known)
                 raise MeanFieldError(str(self.fail(f"The function {name!r}")) + hint)
-        raise self.fail(f"{type(node).__name__}")
+        raise self.fail(written_as(node))
 
     def held(self, name: str, function: Callable[..., sp.Expr], args: list) -> sp.Expr:
         """function(args), if a double holds the number it is: SymPy would work out the digits of exp(exp(1e30))."""
@@ -345,7 +408,7 @@ class _Reader:
                         f"A power in {self.text[:80]!r} has a degree (or digits) beyond {MAX_EXPONENT}."
                     )
                 return a**b
-        raise self.fail(f"The operator {type(op).__name__}")
+        raise self.fail(f"The operator {OPERATORS.get(type(op), 'used')}")
 
     def condition(self, node: ast.AST):
         match node:

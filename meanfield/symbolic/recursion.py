@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -50,7 +51,7 @@ class StateVar:
 
 
 @dataclass(frozen=True)
-class Recursion:
+class Recursion(Mapping[str, sp.Expr]):
     """x^l = block(x^{l-1}; parameters) for the layers l = 2, 3, …; x^1 is the start.
 
     state: the variables, each depending only on itself and on those before it, with their values at layer 1 (`start`);
@@ -58,9 +59,9 @@ class Recursion:
     laws read; head: steps of the first layers after layer 1, where they differ from it (a trained LayerNorm at the end
     of a block is missing before the first one); readout: (name, formula) of what is read off the state of a layer;
     layer: the symbol of the layer that is made (in the step that makes layer 2 it is 2); domain: where parameters may
-    lie, by symbol; closer: (variable, another formula of the same layer, where that one keeps more digits). Two
-    recursions are equal (==) when they are structurally the same; `equals` asks whether they are the same
-    mathematically.
+    lie, by symbol; closer: (variable, another formula of the same layer, where that one keeps more digits). It is a
+    mapping from the names of the variables to their next values by the block. Two recursions are equal (==) when they
+    are structurally the same; `equals` asks whether they are the same mathematically.
 
     >>> from meanfield.symbols import K, l
     >>> [int(x["K"]) for x in Recursion((StateVar("K", K, 1),), (K + l,)).iterate({}, 4)]
@@ -156,6 +157,19 @@ class Recursion:
     def __getitem__(self, name: str) -> sp.Expr:
         """The next value of one state variable, by the block."""
         return self.step[self.index(name)]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.state)
+
+    def get(self, name, default=None):
+        """The next value of a state variable, or `default` where there is no such variable."""
+        return self[name] if name in self.names else default
 
     def index(self, name: str) -> int:
         if name not in self.names:

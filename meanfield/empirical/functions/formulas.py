@@ -182,7 +182,7 @@ class _Writer:
                 return self.branch(condition, a, b)
             case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
                 return self.call(name, args)
-        raise self.fail(type(node).__name__)
+        raise self.fail(repr(ast.unparse(node)[:60]))
 
     def condition(self, node: ast.AST) -> str:
         match node:
@@ -276,7 +276,7 @@ class _Writer:
                 return [self.keep(t if t == "0.0" else f"{_bracket(t)} / {_bracket(b[0])}") for t in a]
             case ast.Div():
                 return self.times(a, self.chain(_INVERSE, b))
-        raise self.fail(f"The operator {type(op).__name__}")
+        raise self.fail("An operator other than + - * / **")
 
     def times(self, a: Jet, b: Jet) -> Jet:
         a, b = [self.keep(t) for t in a], [self.keep(t) for t in b]

@@ -14,12 +14,12 @@ import sympy as sp
 from flint import acb, arb, ctx
 
 from meanfield.balls import compile_ball, constant, integral, precision
-from meanfield.functions import zeros
 from meanfield.functions.growth import Bound, bound
 from meanfield.functions.piecewise import Pieces, half_line, pieces
 from meanfield.heads import head_of
 from meanfield.limits import tick
-from meanfield.results import InfiniteAverage, MeanFieldError
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.averages.singular_ends import SingularEnd, poles, singular_end
 from meanfield.symbols import Z
 
 # ---------------------------------------------------------------------------------------------------- one Gaussian
@@ -54,27 +54,12 @@ def average(expr: sp.Expr, cov: tuple[sp.Expr, ...], mean: tuple[sp.Expr, ...], 
 
 @lru_cache(maxsize=1024)
 def _piece_bound(expr, lo, hi) -> Bound:
-    side = half_line(lo, hi)
-    pole = _pole(expr, lo, hi)
-    if pole is not None:
-        raise InfiniteAverage(f"⟨{expr}⟩ does not exist or is infinite: the integrand has a pole at z = {pole}.")
-    found = bound(expr, Z[0], side, (lo, hi))
+    found = bound(expr, Z[0], half_line(lo, hi), (lo, hi))
     if found is None:
         raise MeanFieldError(
             f"The growth of {expr} is not bounded by the rules, so its Gaussian average cannot be certified."
         )
     return found
-
-
-def _pole(expr, lo, hi):
-    """A zero of the polynomial denominator inside the closed piece, None if there is none."""
-    if not any(p.exp.is_negative and p.base.has(Z[0]) for p in expr.atoms(sp.Pow)):
-        return None
-    bottom = sp.denom(sp.together(expr))
-    if not (bottom.is_polynomial(Z[0]) and bottom.has(Z[0])):
-        return None
-    ends = [b for b in (lo, hi) if b not in (-sp.oo, sp.oo) and zeros.sign(bottom.subs(Z[0], b)) == 0]
-    return next(iter(ends or zeros.polynomial_zeros(sp.Poly(bottom, Z[0]), lo, hi)), None)
 
 
 def _tail(b: Bound, m: arb, s: arb, T: arb) -> arb:
@@ -108,10 +93,11 @@ def _average_1(expr, variance, mean) -> arb:
         exprs = tuple(e.subs(Z[0], Z[0] / unit) for e in parts.exprs)
         parts = Pieces(Z[0], tuple(b * unit for b in parts.breaks), exprs)
     s = v.sqrt()
+    parts, singular = _apart(parts, s)
     bounds = [_piece_bound(e, lo, hi) for e, lo, hi in parts.intervals()]
     T = arb(math.sqrt(2 * ctx.prec * math.log(2))) + max(float((arb(b.c) * s).upper()) for b in bounds) + 2
     ends = [-T, *[(constant(b) - m) / s for b in parts.breaks], T]
-    total = arb(0)
+    total = sum((_integrate_end(end, width, m, s) for end, width in singular), arb(0))
     if not parts.breaks and m.is_zero() and _parity(parts.exprs[0]) == 1:
         total = 2 * _integrate_piece(parts.exprs[0], m, s, arb(0), T)
     else:
@@ -125,6 +111,50 @@ def _average_1(expr, variance, mean) -> arb:
             + _tail(bounds[-1], m, s, T)
         )
     return total + arb(0, rest.abs_upper())
+
+
+def _apart(parts: Pieces, s: arb) -> tuple[Pieces, list[tuple[SingularEnd, sp.Rational]]]:
+    """The pieces with 0 wherever an end is near at which they are not analytic; these ends, and how far they reach."""
+    breaks: list[sp.Expr] = []
+    exprs: list[sp.Expr] = []
+    ends: list[tuple[SingularEnd, sp.Rational]] = []
+    for e, lo, hi in parts.intervals():
+        places = [lo, *poles(e, lo, hi), hi]
+        for a, b in itertools.pairwise(places):
+            found = [
+                singular_end(e, at, side) if at not in (-sp.oo, sp.oo) else None for at, side in ((a, 1), (b, -1))
+            ]
+            if any(found):
+                width = _reach(a, b, s)
+                ends += [(end, width) for end in found if end is not None]
+            for part, upper in (
+                *([(sp.S.Zero, a + width)] if found[0] else []),
+                (e, b - width if found[1] else b),
+                *([(sp.S.Zero, b)] if found[1] else []),
+            ):
+                exprs.append(part)
+                breaks.append(upper)
+    return Pieces(Z[0], tuple(breaks[:-1]), tuple(exprs)), ends
+
+
+def _reach(a: sp.Expr, b: sp.Expr, s: arb) -> sp.Rational:
+    """How far from an end of (a, b) its neighbourhood goes: the deviation, 1, or a third of the way at most."""
+    length = math.inf if -sp.oo in (a, b) or sp.oo in (a, b) else float((constant(b) - constant(a)).mid())
+    return sp.Rational(min(1.0, float(s.mid()), length / 3)).limit_denominator(10**9) or sp.Rational(float(s.mid()))
+
+
+def _integrate_end(end: SingularEnd, width: sp.Rational, m: arb, s: arb) -> arb:
+    """∫ of a piece times the density between an end at which it is not analytic and `width` from there."""
+    f, b = end.integrand(), constant(end.b)
+    norm = 1 / (s * (2 * arb.pi()).sqrt())
+
+    def integrand(u, analytic):
+        tick()
+        t = (b + end.side * u**end.q - m) / s
+        return f(u, analytic) * (-t * t / 2).exp()
+
+    top = constant(width).root(end.q)
+    return _integral(integrand, [arb(0), top]) * norm
 
 
 def _without_roots_below(e: sp.Expr) -> sp.Expr:
@@ -186,7 +216,11 @@ def _integrate_piece(expr, m, s, a, b) -> arb:
     # small K)
     unit = [(x - m) / s for x in (arb(-1), arb(0), arb(1))]
     middle = sorted((x.mid() for x in (arb(-1), arb(1), *unit) if a < x and x < b), key=float)
-    points = [a, *middle, b]
+    return _integral(integrand, [a, *middle, b]) * norm
+
+
+def _integral(integrand, points: list[arb]) -> arb:
+    """∫ over neighbouring intervals to a share of the integrand's own size that the precision sets."""
     mass = max(
         (
             _magnitude(integrand(acb(_between(lo, hi, x)), False)) * abs(hi - lo)
@@ -199,7 +233,7 @@ def _integrate_piece(expr, m, s, a, b) -> arb:
     total = arb(0)
     for lo, hi in itertools.pairwise(points):
         total += integral(integrand, acb(lo), acb(hi), abs_tol=goal, eval_limit=200 * ctx.prec + 20000).real
-    return total * norm
+    return total
 
 
 def _between(a: arb, b: arb, x: float) -> arb:

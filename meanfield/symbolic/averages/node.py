@@ -262,7 +262,19 @@ class Average(sp.Expr):
 
         The closed form is used where there is one and it keeps its digits, otherwise rigorous integration with a
         bounded tail.
+
+        Raises: InfiniteAverage where the average is infinite or does not exist; MeanFieldError where no finite
+        enclosure is known.
         """
+        found = self._ball(digits)
+        if not found.is_finite():
+            raise MeanFieldError(
+                f"Certified digits of {self} were asked for, but no finite enclosure of it was found; write the "
+                "integrand as a product of powers |z - b|^p and functions that are smooth at b."
+            )
+        return found
+
+    def _ball(self, digits: int):
         if not self.is_number:
             raise MeanFieldError(
                 f"A value of {self} was asked for, but {sorted(map(str, self.free_symbols))} are not numbers yet."
@@ -324,8 +336,6 @@ class Average(sp.Expr):
 
         digits = int(prec / 3.3219) + 2
         value = self.ball(digits)
-        if not value.is_finite():
-            raise InfiniteAverage(f"{self} is infinite, or no finite enclosure of it was found.")
         text = value.mid().str(digits + 5, radius=False)
         return sp.Float._new(from_str(text, prec), prec)
 
