@@ -424,7 +424,7 @@ def test_short_reprs():
     points = mf.derive("gelu").critical_points()
     found = mf.derive("gelu").fixed_points(sigma_w="1.7", sigma_b=0)
     report = mf.check("relu", sigma_w=1, sigma_b=0, width=16, depth=2, networks=8)
-    diagram = mf.derive("relu").phase_diagram(sigma_w=(0, 2, 5), sigma_b=(0, 1, 3), line=False)
+    diagram = mf.derive("relu").phase_diagram(sigma_w=[0, 0.5, 1, 1.5, 2], sigma_b=[0, 0.5, 1], line=False)
     long = mf.derive("+".join(f"tanh({k}*z)" for k in range(1, 24)))
     phase = mf.derive("gelu").phase(sigma_w=1, sigma_b=0.1)
     for thing in (theory, theory.one_input, run, report, found, found[0], points, points[1], diagram, phase):

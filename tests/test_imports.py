@@ -21,9 +21,10 @@ symbols
 printed
 tex.read tex.width tex.lines tex.prose tex.names
 carries quantities
-results
 limits
 arguments
+named
+results
 scalars pooling
 architecture architectures
 heads.record heads.values heads.models heads.exponential heads.powers heads.waves heads
