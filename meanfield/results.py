@@ -58,11 +58,16 @@ class Solution:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A measured mean with its standard error over `count` independent samples (dimensionless, arrays allowed)."""
+    """A measured mean with its standard error over `count` independent samples (dimensionless, arrays allowed).
+
+    status: MEASURED, or DIVERGES where layers that were asked for are missing; message: which, and why.
+    """
 
     mean: Any
     standard_error: Any
     count: int
+    status: Status = Status.MEASURED
+    message: str = ""
 
     def z(self, predicted: Any) -> Any:
         """Deviation from a prediction in standard errors."""
