@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.architecture import (
+    OWN,
     Block,
     Dense,
     Network,
@@ -341,6 +342,7 @@ def measure_criticality(
     _settings(_measure_criticality, settings)
     numbers = _numbers(_own(network, sigma_w, sigma_b) | settings)
     block, pairs = network_and_pairs(network, values=numbers.get("mu"))
+    _refuse_of_another(network, block, numbers.get("mu"))
     with _shown(numbers.pop("progress", None)) as bar:
         return _measure_criticality(block, activation_pairs=pairs, progress=bar, **numbers)
 
@@ -361,6 +363,7 @@ def measure_critical_line(network: Any, *, sigma_w: Any, sigma_b: Any, **setting
     _settings(_measure_critical_line, settings)
     numbers = _numbers(_own(network, sigma_w, sigma_b) | settings)
     block, pairs = network_and_pairs(network, values=numbers.get("mu"))
+    _refuse_of_another(network, block, numbers.get("mu"))
     with _shown(numbers.pop("progress", None)) as bar:
         return _measure_critical_line(block, activation_pairs=pairs, progress=bar, **numbers)
 
@@ -383,6 +386,7 @@ def measure_pairs(network: Any, *, sigma_w: Any = None, sigma_b: Any = None, **s
     given = _settings(_measure_pairs, settings)
     numbers = _numbers(_own(network, sigma_w, sigma_b) | settings)
     block, pairs = network_and_pairs(network, values=numbers.get("mu"))
+    _refuse_of_another(network, block, numbers.get("mu"))
     refuse_not_real(given["width"], "width")
     with _shown(numbers.pop("progress", None)) as bar:
         return _measure_pairs(block, activation_pairs=pairs, progress=bar, **numbers)
@@ -439,17 +443,21 @@ def network_and_pairs(
 
 
 def _refuse_of_another(network: Any, block: Block, values: Any) -> None:
-    """Refuse numbers by name of which the network has none: gains that were tuned for another architecture. network: as
-    it was given; block: as it is run, with symbols that are decided."""
-    if not isinstance(values, Mapping) or not values:
+    """Refuse numbers for symbols that the network does not have: a skip that a formula does not say, gains that were
+    tuned for another architecture. network: as it was given; block: as it is run, with symbols that are decided."""
+    if values is None:
         return
     if isinstance(network, str | Block):
         network = derive(architecture=network) if isinstance(network, Block) else derive(network)
     given = (network.block, network.first) if isinstance(network, Theory) else ()
-    if not set(map(str, values)) & (symbols_of(block) | symbols_of(given)):
+    known = (symbols_of(block) | symbols_of(given)) - {one.name for one in OWN}
+    named = sorted(map(str, values)) if isinstance(values, Mapping) else None
+    strange = "mu" if named is None and not known else next((n for n in named or () if n not in known), None)
+    if strange is not None:
         raise MeanFieldError(
-            f"Numbers for {', '.join(map(str, values))} were given, but {describe(getattr(block, 'block', block))} has "
-            "no such symbols; they belong to another network (a Tuning's own is its .network)."
+            f"A number for {strange} was given, but {describe(getattr(block, 'block', block))} has no such symbol: it "
+            f"has {', '.join(sorted(known)) or 'none'} (a skip belongs to the network, mf.derive('tanh', mu=0.5); a "
+            "Tuning's own network is its .network)."
         )
 
 

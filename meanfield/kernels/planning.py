@@ -112,7 +112,9 @@ def planned(theory: Maps, X, Y, sigma_w, sigma_b, depth, names: tuple[str, ...],
             'ask for quantities=("K", "distance").'
         )
     refuse_unknown(rest, recursion)
-    values = {**deviations(theory, {"sigma_w": sigma_w, "sigma_b": sigma_b}), **rest}
+    own = deviations(theory, {"sigma_w": sigma_w, "sigma_b": sigma_b})
+    known = symbols_of((theory.block, theory.first))
+    values = {**{name: value for name, value in own.items() if name in known}, **rest}
     given = tuple((n, _of_layers(n, double(n, v), depth, recursion.domains.get(n))) for n, v in values.items())
     return Work(Network(given, depth, theta, theory), rows, other, names, kind)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from meanfield.architecture import Param, activations_of
-from meanfield.arguments import flag, one_point, refuse_not_real, scalar
+from meanfield.arguments import finite, flag, one_point, refuse_not_real
 from meanfield.arguments import names as names_of
 from meanfield.functions.activations import activation
 from meanfield.quantities import COVARIANCES, EQUAL_NORMS, FINITE_WIDTH, GRADIENTS, TWO_INPUTS, UNEQUAL_NORMS
@@ -58,7 +58,7 @@ def _run(
     from meanfield.numeric.solvers import propagate  # Numba's world is entered only here
 
     layerwise, every_layer = flag(layerwise, "layerwise"), flag(every_layer, "every_layer")
-    scalar(input_ratio, "input_ratio")
+    finite(double("input_ratio", input_ratio), "input_ratio")
     if correlation is not None:
         refuse_not_real(double("correlation", correlation), "correlation")
     begin = {k: double(f"The start of {k}", v) for k, v in mapping(start, "start").items()}

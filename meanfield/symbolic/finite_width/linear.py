@@ -219,7 +219,7 @@ def linear_moments(
     [n/(n + 2), n/(n + 2)] (n + 2)**2/n**2
     """
     m = whole(order, "The order of a moment", 2, 200) // 2
-    if order % 2:
+    if whole(order, "The order of a moment", 2, 200) % 2:
         raise MeanFieldError(f"A moment of even order was asked for by its order, but {order} was given.")
     layers, ensemble = whole(depth, "The depth", 1, 10**4), ensemble_of(weights)
     if not ensemble.invariant:
@@ -227,8 +227,9 @@ def linear_moments(
     inputs, neurons = (
         x if isinstance(x, sp.Expr) else sp.Integer(whole(x, "A width", 1, 10**9)) for x in (fan_in, width)
     )
-    first = _row_sum(ensemble, m, inputs, neurons, _given(variance, "variance")) * inputs**m
-    again = _row_sum(ensemble, m, neurons, neurons, _given(variance, "variance")) * _loops(m, neurons)
+    square = _given(variance, "variance")
+    first = _row_sum(ensemble, m, inputs, neurons, square) * inputs**m
+    again = _row_sum(ensemble, m, neurons, neurons, square) * _loops(m, neurons)
     return [first * again**layer for layer in range(layers)]
 
 
