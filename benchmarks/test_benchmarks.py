@@ -266,7 +266,7 @@ def test_many_small(beside):
 def test_phase_diagram(beside, name):
     """A phase diagram of 300 × 300 points, compiled before"""
     theory = derive(name)
-    theory.phase_diagram(sigma_w=(0, 3, 4), sigma_b=(0, 3, 4), line=False)
+    theory.phase_diagram(sigma_w=[0, 1, 2, 3], sigma_b=[0, 1, 2, 3], line=False)
     w, b = np.meshgrid(np.linspace(0, 3, 300), np.linspace(0, 3, 300))
 
     def peer():  # the same answer by iteration, as far as 300 layers reach

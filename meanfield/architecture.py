@@ -20,7 +20,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import MISSING, dataclass, fields, replace
 from fractions import Fraction
 
-from meanfield.arguments import choice, count_of, flag, printable, record, scalar, shown, spoken, whole
+from meanfield.arguments import choice, count_of, flag, name_of, printable, record, scalar, shown, spoken, whole
 from meanfield.pooling import pool_kind
 from meanfield.quantities import (
     EQUAL_NORMS,
@@ -65,6 +65,7 @@ class Param(_Shown):
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.isidentifier():
             raise MeanFieldError(f"A Param is known by a name such as 'mu', but {shown(self.name)} was given.")
+        name_of(self.name, "The name of a Param")
         for end in ("lower", "upper"):
             value = getattr(self, end)
             if value is not None:
@@ -148,8 +149,7 @@ OWN = (Param("sigma_w"), Param("sigma_b"))  # the network's own standard deviati
 
 def free_name(name: str, what: str) -> str:
     """`name`, unless it already means something in every recursion."""
-    if name.lower() in ("nan", "inf"):
-        raise MeanFieldError(f"{what} was to be {shown(name)}, which is no finite number; give one, or another name.")
+    name = name_of(name, what)
     if name in RESERVED or name.lower() in RESERVED:
         raise MeanFieldError(
             f"{what} was to be the symbol {shown(name)}, which has a fixed meaning here; choose another name."

@@ -9,11 +9,12 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import keyword
 import math
 import operator
 import os
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
 from meanfield.errors import MeanFieldError
@@ -124,6 +125,25 @@ def flag(value: object, what: str) -> bool:
     raise MeanFieldError(f"{what} must be True or False, but {shown(value)} was given.")
 
 
+#: what nobody calls a symbol: texts that spell a truth value, a number or nothing
+_SPELLED = """
+true false yes no on off none null nothing nan inf infinity infinite oo auto default
+zero one two three four five six seven eight nine ten half third quarter tenth
+"""
+WORDS = frozenset(_SPELLED.split())
+
+
+def name_of(value: object, what: str) -> str:
+    """The name of a symbol: an identifier that spells neither a truth value nor a number ("False", "half")."""
+    text = value.strip() if isinstance(value, str) else ""
+    if not text.isidentifier() or keyword.iskeyword(text) or text.lower() in WORDS:
+        raise MeanFieldError(
+            f"{what} was to be {shown(value)}, which is no finite number, and no name of a symbol either; give a "
+            "number such as 0.5 or '1/2', or a name such as 'mu'."
+        )
+    return text
+
+
 def count_of(value: Any) -> Any:
     """A text that spells a whole number ("64", as on the command line) as that number; anything else as it is."""
     if isinstance(value, str) and len(value) <= 40 and re.fullmatch(r"\s*[-+]?\d+\s*", value):
@@ -195,11 +215,14 @@ def scalar(value: Any, what: str) -> Any:
 def finite(value: Any, what: str) -> float:
     """`value` as one finite double; a symbol has none."""
     try:
-        return float(scalar(value, what))
+        number = float(scalar(value, what))
     except (TypeError, ValueError) as error:
         if isinstance(error, MeanFieldError):
             raise
-        raise MeanFieldError(f"{what} must be one finite real number, but {shown(value)} was given.") from None
+        number = math.nan
+    if not math.isfinite(number):  # also of a text: "inf"
+        raise MeanFieldError(f"{what} must be one finite real number, but {shown(value)} was given.")
+    return number
 
 
 def refuse_not_real(value: Any, what: str) -> None:
@@ -217,6 +240,18 @@ def refuse_not_real(value: Any, what: str) -> None:
     if isinstance(value, (list, tuple)) or kind == "O":
         for one in value.ravel() if kind == "O" else value:
             refuse_not_real(one, what)
+
+
+def one_point(values: Mapping[str, object], layerwise: object) -> None:
+    """Refuse lists where one point (σ_w, σ_b) is asked for: a list means points, and layers with layerwise=True."""
+    if flag(layerwise, "layerwise"):
+        return
+    for name, value in values.items():
+        if isinstance(value, (list, tuple)) or getattr(value, "shape", ()) != ():
+            raise MeanFieldError(
+                f"{name}={shown(value)} is a list, which means several points, and this verb takes one; give one "
+                "number, or layerwise=True with one number for each layer."
+            )
 
 
 def choice(value: object, what: str, choices: Collection[str]) -> Any:

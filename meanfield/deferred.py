@@ -32,7 +32,9 @@ class Deferred:
     def kernel(self, X, Y=None, **settings) -> Kernels:
         """`Theory.kernel`."""
         found, asked = None, self.__dict__.get("_asked")  # None where this method outlived the deferred theory
-        if asked is not None and {"sigma_w", "sigma_b", "depth"} <= settings.keys():
+        plain = not any(isinstance(settings.get(k), (list, tuple)) for k in ("sigma_w", "sigma_b", "layerwise"))
+        plain &= "layerwise" not in settings and not any(getattr(v, "shape", ()) for v in settings.values())
+        if asked is not None and {"sigma_w", "sigma_b", "depth"} <= settings.keys() and plain:
             found = recalled.kernel(asked, X, Y, **settings)
         return derived(self).kernel(X, Y, **settings) if found is None else found
 

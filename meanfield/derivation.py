@@ -51,8 +51,13 @@ def theory_of(
 
 def _strength(residual, mu) -> object:
     """The skip strength that residual= and mu= ask for together."""
-    if isinstance(residual, bool):
+    if isinstance(residual, bool) or type(residual).__name__ == "bool":  # NumPy's own, too
         return mu if mu is not None else int(residual)
+    if residual is None or (isinstance(residual, str) and residual.strip().isidentifier()):
+        raise MeanFieldError(
+            f"residual must be True, False or the strength of the skip as a number, but {shown(residual)} was given; "
+            "mu='mu' keeps the strength a symbol."
+        )
     if mu is not None:
         raise MeanFieldError(
             f"residual={shown(residual)} and mu={shown(mu)} both set the skip strength; give residual=True with mu."
@@ -68,7 +73,7 @@ def _preset(phi, name: str, residual, mu, norm, weights: str, parameters: dict) 
     if name == "mlp":
         return theory_of(phi, residual=residual, mu=mu, norm=norm, weights=weights, **parameters)
     strength = _strength(residual, mu)
-    mu = strength if residual is not False or mu is not None else None
+    mu = strength if strength != 0 or mu is not None else None
     asked = {"mu": mu, "norm": norm if norm != "none" else None, "weights": weights if weights != "gaussian" else None}
     given = {k: v for k, v in asked.items() if v is not None}
     strange = next((k for k in given if k not in own), None)

@@ -25,9 +25,9 @@ from meanfield.architecture import (
     Sequential,
     parts,
 )
-from meanfield.arguments import scalar, shown
+from meanfield.arguments import flag, name_of, scalar, shown, text, whole
 from meanfield.functions.activations import Activation, activation
-from meanfield.functions.parser import parse
+from meanfield.functions.parser import expression, parse
 from meanfield.numeric.quadrature.evaluation import on_arrays
 from meanfield.quantities import FINITE_WIDTH, ONE_INPUT, QUANTITIES, SECOND_ORDER
 from meanfield.results import MeanFieldError
@@ -131,6 +131,7 @@ def one_map(
 ) -> sp.Expr:
     """The next layer's value of one mean or correlator at any inputs, in averages over this φ; see
     `Theory.correlator_map`."""
+    inputs = _indices(name, inputs)
     phi, law = plain(block, first, name)
     if name in SECOND_ORDER:
         _one_input(name, inputs)
@@ -143,11 +144,22 @@ def one_map(
 
 def steps(block: Block, first: Dense, name: str, inputs: Sequence[int] | None, ratio: object, latex: bool) -> str:
     """The derivation of a map step by step, for any σ; see `Theory.derivation`."""
+    inputs, latex = _indices(name, inputs), flag(latex, "latex")
     _, law = plain(block, first, name)
     if name in SECOND_ORDER:
         _one_input(name, inputs)
         return variance_derivation(name, weights=_after_first(law), ratio=_positive(ratio), latex=latex)
     return derivation(name, inputs, weights=_after_first(law), ratio=ratio, latex=latex)
+
+
+def _indices(name: object, inputs: object) -> tuple[int, ...] | None:
+    """The integers that say which inputs the indices of a quantity are of."""
+    text(name, "The name of a mean or correlator")
+    if inputs is None:
+        return None
+    if not isinstance(inputs, (tuple, list)):
+        raise MeanFieldError(f"inputs must be a tuple of integers, one for each index, but {shown(inputs)} was given.")
+    return tuple(whole(one, "An entry of inputs", 0, 1 << 30) for one in inputs)
 
 
 def _one_input(name: str, inputs: Sequence[int] | None) -> None:
@@ -156,7 +168,7 @@ def _one_input(name: str, inputs: Sequence[int] | None) -> None:
 
 
 def _positive(ratio: object) -> sp.Expr:
-    value = sp.sympify(scalar(ratio, "The ratio of widths"))
+    value = expression(scalar(ratio, "The ratio of widths"), "The ratio of widths")
     if not value.is_positive:
         raise MeanFieldError(f"The ratio of widths must be > 0, but {shown(ratio)} was given.")
     return value
@@ -299,10 +311,10 @@ def numeric_rates(
 def _formula(name: str, value: Any) -> sp.Expr:
     if isinstance(value, str):
         named = value.strip()
-        e = RATES[name][0] if named == name else parse(value, ("l", *([named] if named.isidentifier() else [])))
+        own = [name_of(named, name)] if named.isidentifier() else []
+        e = RATES[name][0] if named == name else parse(value, ("l", *own))
     else:
-        scalar(value, name)
-        e = sp.sympify(value)
+        e = expression(scalar(value, name), name)
     if e.has(sp.Symbol("z", real=True)):
         raise MeanFieldError(f"{name} must be a number or a formula in l, the layer, but {shown(value)} was given.")
     if e.is_number and not (e.is_finite and e >= 0):

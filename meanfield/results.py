@@ -18,6 +18,7 @@ from meanfield.errors import MeanFieldError as MeanFieldError
 from meanfield.errors import NoClosedForm as NoClosedForm
 from meanfield.errors import Undetermined as Undetermined
 from meanfield.errors import one_line as one_line
+from meanfield.named import values_by_name
 from meanfield.printed import named, wrapped
 from meanfield.terms import DEEP as DEEP
 from meanfield.terms import Term as Term
@@ -61,11 +62,16 @@ class Solution:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A measured mean with its standard error over `count` independent samples (dimensionless, arrays allowed)."""
+    """A measured mean with its standard error over `count` independent samples (dimensionless, arrays allowed).
+
+    status: MEASURED, or DIVERGES where layers that were asked for are missing; message: which, and why.
+    """
 
     mean: Any
     standard_error: Any
     count: int
+    status: Status = Status.MEASURED
+    message: str = ""
 
     def z(self, predicted: Any) -> Any:
         """Deviation from a prediction in standard errors."""
@@ -164,10 +170,13 @@ class Law:
             return lead.coefficient * sp.oo * (-1 if self.point == 0 and lead.logs % 2 else 1)
         return lead.coefficient if power == 0 and lead.logs == 0 else sp.S.Zero
 
-    def at(self, value: object) -> sp.Expr:
-        """The sum of the terms at one place."""
+    def at(self, value: object = None, **named: object) -> sp.Expr:
+        """The sum of the terms at one place; named: values of the variable and of other symbols by their names."""
         total = sp.Add(*[t.expr(self.variable) for t in self.terms])
-        return total.subs(self.variable, sp.sympify(value))
+        given: dict[Any, object] = named if value is None else {self.variable.name: value, **named}
+        if value is not None and self.variable.name in named:
+            raise MeanFieldError(f"{self.variable.name} was given twice; give it once.")
+        return total.subs(values_by_name((total, self.variable), given))
 
     def __add__(self, other: Any) -> Law:
         other = self._like(other)

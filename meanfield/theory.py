@@ -10,6 +10,7 @@ import sympy as sp
 
 from meanfield.arguments import choice, record, spoken, whole
 from meanfield.arguments import names as names_of
+from meanfield.named import Formulas
 from meanfield.printed import wrapped
 from meanfield.results import Undetermined, one_line
 from meanfield.symbolic.blocks.naming import describe
@@ -76,7 +77,7 @@ class Theory(Maps):
         K' = K*sigma_w**2/2 + sigma_b**2
         V' = 3*K**2*sigma_w**4/4 + V*sigma_w**4/4
         """
-        asked = tuple(names_of(n, "A quantity")[0] for n in names)
+        asked = tuple(one for n in names for one in names_of(n, "A quantity"))
         if lambda_w is not None or lambda_b is not None:
             from meanfield.finite_width import correlators, rates_of
 
@@ -127,8 +128,14 @@ class Theory(Maps):
         return found if latex else f"{wrapped(body)}\n{wrapped('  ' + last)[2:]}"
 
     @spoken
-    def susceptibilities(self) -> dict[str, sp.Expr]:
+    def susceptibilities(self) -> Formulas:
         """chi_J = ∂J'/∂J, chi_K = ∂K'/∂K, chi_Delta = ∂chi_J/∂K, averages left as nodes (`.doit()` closes them).
+
+        The answer is a dict of SymPy expressions with a method `at`, which takes values by name; SymPy's `subs` takes
+        the symbols of `meanfield.symbols`, and not others of the same name.
+
+        >>> round(float(derive("erf").susceptibilities().at(sigma_w="3/2", K=1)["chi_J"]), 12)
+        1.281172578151
 
         Behind a `BatchNorm` K stands for K - K_ab, and J for J - J_ab, as in `fixed_points`.
         """
@@ -150,14 +157,17 @@ class Theory(Maps):
         return positions.invariant(self.block, self.first, self.batch)
 
     @spoken
-    def averages(self) -> dict[str, sp.Expr]:
-        """⟨φ⟩, ⟨φ²⟩, ⟨φ′²⟩ over N(0, K), as nodes; of several φ as "phi_1", "phi_1^2", …, in the order they are met."""
+    def averages(self) -> Formulas:
+        """⟨φ⟩, ⟨φ²⟩, ⟨φ′²⟩ over N(0, K), as nodes; of several φ as "phi_1", "phi_1^2", …, in the order they are met.
+
+        `.at(K=2)` puts numbers in by name, as of `susceptibilities`.
+        """
         many = len(self.activations) > 1
-        return {
+        return Formulas({
             name.replace("phi", f"phi_{i}") if many else name: node
             for i, phi in enumerate(self.activations, 1)
             for name, node in one_input_averages(phi).items()
-        }
+        })
 
     @spoken
     def expansions(self, order: int = 3) -> dict[tuple[str, str], Law]:
@@ -292,8 +302,8 @@ class Theory(Maps):
         *,
         width: int,
         depth: int,
-        sigma_w,
-        sigma_b,
+        sigma_w=None,
+        sigma_b=None,
         factor: object = 2,
         fixed: str = "first",
         multiple: int = 1,
@@ -473,8 +483,8 @@ class Theory(Maps):
     def propagate(
         self,
         *,
-        sigma_w,
-        sigma_b,
+        sigma_w=None,
+        sigma_b=None,
         depth: int,
         input_norm=1.0,
         correlation=None,
@@ -539,14 +549,15 @@ class Theory(Maps):
     def sample(
         self,
         *,
-        sigma_w,
-        sigma_b,
+        sigma_w=None,
+        sigma_b=None,
         depth: int,
         tokens=None,
         draws: int = 12,
         seed: int = 0,
         input_norm=1,
         correlation=0,
+        layerwise: bool = False,
         quantities=None,
         threads=None,
         **parameters,
@@ -560,10 +571,11 @@ class Theory(Maps):
         (`answer.exact`); behind an activation a sum over tokens is taken as Gaussian, an error of order 1/T. The other
         level, without draws, is `propagate` ("averaged").
 
-        tokens: T ≥ 2. draws ≥ 2; seed: of the draws, common to all σ's and depths. sigma_w, sigma_b ≥ 0: one number
-        or one per layer. input_norm, correlation: |x|²/N_0 of a token, and the cosine of any two. quantities: from K
-        (mean over tokens), K_ab (mean over pairs), J (J^{1,l} from perturbations of every token) and chi (J^{l,l+1} of
-        one block); all, or K and K_ab where an activation jumps. Other keywords give numbers to symbols (mu=0.5).
+        tokens: T ≥ 2. draws ≥ 2; seed: of the draws, common to all σ's and depths. sigma_w, sigma_b ≥ 0: one number, or
+        with layerwise=True one per layer. input_norm, correlation: |x|²/N_0 of a token, and the cosine of any two.
+        quantities: from K (mean over tokens), K_ab (mean over pairs), J (J^{1,l} from perturbations of every token) and
+        chi (J^{l,l+1} of one block); all, or K and K_ab where an activation jumps. Other keywords give numbers to
+        symbols (mu=0.5).
 
         Returns a `Sampled`: `estimate(name, l)`, `samples`, `exact`, `error` (of averages over two tokens). Raises:
         MeanFieldError for a block with BatchNorm or Pool, or that ends in an activation; for a J that is 0.
@@ -587,6 +599,7 @@ class Theory(Maps):
             seed=seed,
             input_norm=input_norm,
             correlation=correlation,
+            layerwise=layerwise,
             quantities=quantities,
             threads=threads,
             **parameters,
@@ -599,8 +612,9 @@ class Theory(Maps):
         *,
         gram=None,
         depth: int,
-        sigma_w,
-        sigma_b,
+        sigma_w=None,
+        sigma_b=None,
+        layerwise: bool = False,
         quantities=None,
         lambda_w=None,
         lambda_b=None,
@@ -612,10 +626,11 @@ class Theory(Maps):
 
         inputs: (P, N_0), a row for each of up to 8 inputs; or gram: (P, P), x_a·x_b/N_0 (of inputs in random
         directions, if the weights feel more than that). Inputs may be repeated or collinear. sigma_w, sigma_b ≥ 0:
-        numbers, or one for each layer. quantities: names among K, Theta, G1, Theta1, V, A, B, D, F, P, Q, R, S, T, U
-        (all that exist for φ unless given: no P … U with kinks, only K, V, G1 with jumps). lambda_w (by fan-in),
-        lambda_b ≥ 0: learning rates, numbers, one for each layer, or formulas in l ("1/l"), σ_w² and σ_b² unless given.
-        input_ratio: N_0/n, which orthogonal input layers feel. Other keywords: values of φ's parameters.
+        numbers, or with layerwise=True one for each layer, as of the rates. quantities: names among K, Theta, G1,
+        Theta1, V, A, B, D, F, P, Q, R, S, T, U (all that exist for φ unless given: no P … U with kinks, only K, V, G1
+        with jumps). lambda_w (by fan-in), lambda_b ≥ 0: learning rates, numbers, one for each layer, or formulas in l
+        ("1/l"), σ_w² and σ_b² unless given. input_ratio: N_0/n, which orthogonal input layers feel. Other keywords:
+        values of φ's parameters.
 
         Returns `Correlators`: run.V[l - 1, a, b, c, d] is n times the connected average of z_a z_b (one neuron) and
         z_c z_d (another), n → ∞; all are indexed as by `mf.measure`: A by H_ab (one neuron) and H_cd (another), B by
@@ -645,6 +660,7 @@ class Theory(Maps):
             depth=depth,
             sigma_w=sigma_w,
             sigma_b=sigma_b,
+            layerwise=layerwise,
             quantities=quantities,
             lambda_w=lambda_w,
             lambda_b=lambda_b,
@@ -658,9 +674,10 @@ class Theory(Maps):
         X,
         Y=None,
         *,
-        sigma_w,
-        sigma_b,
+        sigma_w=None,
+        sigma_b=None,
         depth: int,
+        layerwise: bool = False,
         quantities=("K", "Theta", "distance"),
         dtype="float64",
         out=None,
@@ -673,12 +690,13 @@ class Theory(Maps):
         every row of X with every row of Y.
 
         X: (n, N_0), Y: (m, N_0), real numbers, X itself unless given (then every matrix is exactly symmetric). Layer 1
-        is the first Dense, so ten nonlinearities and a readout are depth 11. sigma_w, sigma_b ≥ 0: numbers, or one for
-        each layer. quantities: names among K, Theta, distance. dtype: "float64" or "float32" (computed in doubles).
-        out: where the numbers go, an array or a file name for one quantity, or a mapping from names; a file is a .npy
-        that is mapped, and a call that was killed goes on where it was (a journal NAME.blocks says which blocks are
-        there). threads: all cores unless given; executor: any concurrent.futures.Executor in their place, with the same
-        bits; progress(done, blocks) is told. Other keywords give numbers to symbols (mu=0.5).
+        is the first Dense, so ten nonlinearities and a readout are depth 11. sigma_w, sigma_b ≥ 0: numbers, or with
+        layerwise=True one for each layer. quantities: names among K, Theta, distance. dtype: "float64" or "float32"
+        (computed in doubles). out: where the numbers go, an array or a file name for one quantity, or a mapping from
+        names; a file is a .npy that is mapped, and a call that was killed goes on where it was (a journal NAME.blocks
+        says which blocks are there). threads: all cores unless given; executor: any concurrent.futures.Executor in
+        their place, with the same bits; progress(done, blocks) is told. Other keywords give numbers to symbols
+        (mu=0.5).
 
         Returns `Kernels` with the arrays, a bound of their error (`error`), depth and parameters. Accuracy: error is to
         first order in what an average misses in one layer; distances keep their digits however close two inputs are,
@@ -699,6 +717,7 @@ class Theory(Maps):
             sigma_w=sigma_w,
             sigma_b=sigma_b,
             depth=depth,
+            layerwise=layerwise,
             quantities=quantities,
             dtype=dtype,
             out=out,
@@ -710,7 +729,8 @@ class Theory(Maps):
 
     @spoken
     def kernel_operator(
-        self, X, Y=None, *, quantity: str = "K", sigma_w, sigma_b, depth: int, threads=None, executor=None, **parameters
+        self, X, Y=None, *, quantity: str = "K", sigma_w=None, sigma_b=None, depth: int, layerwise: bool = False,
+        threads=None, executor=None, **parameters
     ) -> KernelOperator:
         """One kernel of a data set as a linear map, for products K @ v and diagonals of matrices that fit nowhere.
 
@@ -731,6 +751,7 @@ class Theory(Maps):
             sigma_w=sigma_w,
             sigma_b=sigma_b,
             depth=depth,
+            layerwise=layerwise,
             threads=threads,
             executor=executor,
             **parameters,
@@ -740,8 +761,8 @@ class Theory(Maps):
     def phase_diagram(
         self,
         *,
-        sigma_w=(0.0, 3.0, 300),
-        sigma_b=(0.0, 3.0, 300),
+        sigma_w=None,
+        sigma_b=None,
         input_norm: float = 1.0,
         line: bool = True,
         kind: str = "gradient",
@@ -752,12 +773,12 @@ class Theory(Maps):
         kind: "gradient" (order and chaos), or "bias": a `BiasDiagram`, with the correlation c* that two orthogonal
         inputs of one norm end at, γ* = c*/(1 - c*) and the phase of the guessing bias beside K* and χ_J*.
 
-        sigma_w, sigma_b: (low, high, count), as every tuple of three numbers is read, or the values as an array, a list
-        or a tuple of another length. input_norm: Q0 = |x|²/N_0; where K has several attracting states
-        it decides which one is reached. line=False leaves out the critical line and points. Other keywords give values
-        to symbolic parameters (mu=0.5).
+        sigma_w, sigma_b: (low, high, count), (0, 3, 300) unless given, or the values as an array or a list; a tuple of
+        three rising numbers up to 10 could be either, and is refused. input_norm: Q0 = |x|²/N_0; where K has several
+        attracting states it decides which one is reached. line=False leaves out the critical line and points. Other
+        keywords give values to symbolic parameters (mu=0.5).
 
-        >>> diagram = derive("erf").phase_diagram(sigma_w=(0.5, 2, 4), sigma_b=(0.0, 1, 3), line=False)
+        >>> diagram = derive("erf").phase_diagram(sigma_w=[0.5, 1, 1.5, 2], sigma_b=[0, 0.5, 1], line=False)
         >>> diagram.phase.tolist()
         [[0, 1, 1, 1], [0, 0, 1, 1], [0, 0, 0, 1]]
         >>> bias = derive("relu").phase_diagram(sigma_w=[1, 2], sigma_b=[0, 0.3], line=False, kind="bias")
@@ -781,7 +802,7 @@ class Theory(Maps):
         each average."""
         from meanfield.numeric.lowering.assembly import lower
 
-        asked = tuple(names_of(n, "A quantity")[0] for n in quantities)
+        asked = tuple(one for n in quantities for one in names_of(n, "A quantity"))
         return lower(selected(self, asked or self.usual)).source
 
     @spoken

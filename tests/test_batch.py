@@ -210,7 +210,7 @@ def test_without_skip_gradients_grow_against_the_signal():
     assert sp.simplify(held.batch_invariant() - chi) == 0
     assert sp.simplify(theory(BN, RELU, Scale("g"), D).batch_invariant() - chi) == 0
     assert theory(BN, Nonlinearity("linear"), D).batch_invariant() == 1
-    diagram = held.phase_diagram(sigma_w=(0.5, 2, 4), sigma_b=(0, 1, 3))
+    diagram = held.phase_diagram(sigma_w=[0.5, 1, 1.5, 2], sigma_b=[0, 0.5, 1])
     assert np.allclose(diagram.chi_J, math.pi / (math.pi - 1), rtol=1e-12)
 
 

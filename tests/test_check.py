@@ -102,8 +102,11 @@ def test_standard_report_catches_planted_errors(monkeypatch):
 def test_layerwise_sigmas_reach_both_sides():
     theory = mf.derive("erf")
     sigma = np.array([1.0, 2.0, 0.5, 1.5])
-    report = mf.check(theory, sigma_w=sigma, sigma_b=0.1, width=150, depth=4, networks=150, observables=("K",))
+    settings = dict(sigma_b=0.1, width=150, depth=4, networks=150, observables=("K",))
+    report = mf.check(theory, sigma_w=sigma, layerwise=True, **settings)
     assert report.passed, str(report)
+    with pytest.raises(mf.MeanFieldError, match="several points, and this verb takes one"):
+        mf.check(theory, sigma_w=sigma, **settings)
 
 
 def test_report_is_written_whole(tmp_path):
@@ -153,7 +156,7 @@ ZERO = [
     ({}, "explicit"),
     ({"width": 2000, "networks": 12}, "two narrower ensembles"),
     ({"observables": ("J0",), "input_dimension": 5}, "J0"),
-    ({"sigma_w": [1.2, 0.0, 1.0, 1.0]}, "one layer"),
+    ({"sigma_w": [1.2, 0.0, 1.0, 1.0], "layerwise": True}, "one layer"),
 ]
 
 

@@ -69,7 +69,7 @@ def test_every_verb_takes_text():
     assert theory.fixed_points(**at)[0].K.value == same.fixed_points(**at)[0].K.value
     assert theory.fixed_points(**at).reached_from("sqrt(2)") is not None
     assert mf.derive("relu").depth_law("K", sigma_w="sqrt(2)", sigma_b=0).law.leading.coefficient == 2
-    diagram = theory.phase_diagram(sigma_w=("1/2", "sqrt(2)", 2), sigma_b=["0", "2/3"], line=False)
+    diagram = theory.phase_diagram(sigma_w=["1/2", "sqrt(2)"], sigma_b=["0", "2/3"], line=False)
     assert np.array_equal(diagram.sigma_w, [0.5, math.sqrt(2)]) and np.array_equal(diagram.sigma_b, [0, 2 / 3])
     line = mf.derive("tanh").critical_line()
     assert line.at("1/2") == line.at(sp.Rational(1, 2)) and line.sigma_b_at("3/2") == line.sigma_b_at(1.5)
@@ -424,7 +424,7 @@ def test_short_reprs():
     points = mf.derive("gelu").critical_points()
     found = mf.derive("gelu").fixed_points(sigma_w="1.7", sigma_b=0)
     report = mf.check("relu", sigma_w=1, sigma_b=0, width=16, depth=2, networks=8)
-    diagram = mf.derive("relu").phase_diagram(sigma_w=(0, 2, 5), sigma_b=(0, 1, 3), line=False)
+    diagram = mf.derive("relu").phase_diagram(sigma_w=[0, 0.5, 1, 1.5, 2], sigma_b=[0, 0.5, 1], line=False)
     long = mf.derive("+".join(f"tanh({k}*z)" for k in range(1, 24)))
     phase = mf.derive("gelu").phase(sigma_w=1, sigma_b=0.1)
     for thing in (theory, theory.one_input, run, report, found, found[0], points, points[1], diagram, phase):
@@ -619,7 +619,16 @@ def test_three_numbers_of_an_axis_are_low_high_count(axis):
         theory.phase_diagram(sigma_w=axis, **rest)
     if min(axis) >= 0:
         assert theory.phase_diagram(sigma_w=list(axis), **rest).sigma_w.tolist() == list(axis)
-    assert theory.phase_diagram(sigma_w=(0, 2, 3), **rest).sigma_w.tolist() == [0, 1, 2]
+    assert theory.phase_diagram(sigma_w=(0, 2, 11), **rest).sigma_w.tolist() == np.linspace(0, 2, 11).tolist()
+
+
+@pytest.mark.parametrize("axis", [(1, 1.5, 2), (0.5, 2, 4), (0, 1, 10)])
+def test_three_rising_numbers_could_be_an_axis_or_values(axis):
+    theory, rest = mf.derive("erf"), {"sigma_b": [0.0, 0.5], "line": False}
+    with pytest.raises(mf.MeanFieldError, match=r"could be three values or .* as a list, .* numpy\.linspace\("):
+        theory.phase_diagram(sigma_w=axis, **rest)
+    for written in (list(axis), np.linspace(*axis[:2], int(axis[2]))):  # as the sentence says
+        assert theory.phase_diagram(sigma_w=written, **rest).sigma_w.tolist() == list(written)
 
 
 def test_a_covariance_is_a_triangle_or_a_matrix():

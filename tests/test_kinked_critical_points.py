@@ -164,7 +164,7 @@ def quartic(K: float) -> float:
 
 def assert_approach(point, factor: float = 1.0) -> None:
     """δ √l → ±A from above and from below, and δ′ = δ - c₃δ³ + …"""
-    assert (point.kind, point.order, point.zeta_K) == ("power law", 3, sp.S.Half)
+    assert (point.kind, point.order, point.zeta_K) == ("stable", 3, sp.S.Half)
     d = 1e-3
     third = (quartic(1 + d) - quartic(1 - d) - 2 * d) / (2 * d**3)
     assert -third == pytest.approx(float(point.c_n.value) * factor, rel=1e-4)
@@ -181,7 +181,7 @@ def assert_approach(point, factor: float = 1.0) -> None:
 def test_a_critical_point_of_order_three_attracts_from_both_sides():
     found = mf.derive("z**4-18*z**2+3").critical_points()
     assert [(p.K.value, p.kind) for p in found] == [
-        (sp.Rational(1, 5), "half-stable"), (1, "power law"), (3, "half-stable")
+        (sp.Rational(1, 5), "half-stable"), (1, "stable"), (3, "half-stable")
     ]  # fmt: skip
     point = found[1]
     assert point.sigma_w.value**2 == sp.Rational(1, 672) and point.sigma_b.value**2 == sp.Rational(9, 28)

@@ -56,7 +56,7 @@ def test_interpreted_and_compiled_are_the_same_bits(case, monkeypatch):
 def test_phase_diagrams_too(monkeypatch):
     def outputs():
         phase.compile_phase.cache_clear()
-        found = mf.derive("gelu").phase_diagram(sigma_w=(0.5, 2.5, 3), sigma_b=(0.0, 1.0, 2), line=False)
+        found = mf.derive("gelu").phase_diagram(sigma_w=[0.5, 1.5, 2.5], sigma_b=[0.0, 1.0], line=False)
         return {"chi": found.chi_J, "K": found.K, "attractors": found.attractors}
 
     with monkeypatch.context() as patch:

@@ -62,14 +62,14 @@ def test_networks_are_drawn_beside_the_theory():
 
 def test_critical_curves_of_gelu_are_dashed_where_the_fixed_point_repels():
     """E-5: stable from the point (1.408, 0.416) upwards only."""
-    diagram = mf.derive("gelu").phase_diagram(sigma_w=(0.5, 3, 6), sigma_b=(0, 3, 6))
+    diagram = mf.derive("gelu").phase_diagram(sigma_w=np.linspace(0.5, 3, 6), sigma_b=np.linspace(0, 3, 6))
     (w, solid, first), (_, dashed, second) = phase_diagrams.critical_curves(diagram)
     assert (first, second) == ("-", "--")
     assert np.nanmin(solid) == pytest.approx(0.41584, abs=5e-3) and np.nanmax(dashed) == pytest.approx(
         0.41584, abs=5e-3
     )
     assert np.nanmax(w) == pytest.approx(2, abs=1e-3)
-    ray = mf.derive("erf", norm="pre").phase_diagram(sigma_w=(0.5, 2, 4), sigma_b=(0, 2, 4))
+    ray = mf.derive("erf", norm="pre").phase_diagram(sigma_w=np.linspace(0.5, 2, 4), sigma_b=np.linspace(0, 2, 4))
     ((x, y, _),) = phase_diagrams.critical_curves(ray)
     assert y[1] / x[1] == pytest.approx(0.3238070109)
 

@@ -200,7 +200,7 @@ def test_a_deferred_theory_becomes_the_theory():
     one = deferred()
     assert_same_bits(one.kernel(X, **AT), theory, X=X, **AT)
     assert type(one) is Deferred
-    with pytest.raises(mf.MeanFieldError, match=r"takes no argument|was called with"):
+    with pytest.raises(mf.MeanFieldError, match="Did you mean 'sigma_w'"):
         one.kernel(X, depth=3, sigma_W=1)
     assert type(one) is mf.Theory
     for ask in (

@@ -35,7 +35,7 @@ def test_biases_behind_which_a_norm_ends_the_block_are_felt_by_J():
 
 def test_a_norm_at_the_end_of_a_block_is_measured_as_predicted():
     found = recommended(NORMED)
-    J = mf.measure(found.network, sigma_w=1, sigma_b=0, width=300, depth=DEPTH, networks=60, seed=1).estimate("J")
+    J = mf.measure(found.network, width=300, depth=DEPTH, networks=60, seed=1).estimate("J")
     mean, error = float(J.mean[-1]), float(J.standard_error[-1]) + DEPTH / 300  # what finite width adds
     assert abs(mean - math.exp(found.predicted.log_J)) < 3 * error < 0.4
     he = math.exp(next(one.log_J for one in found.common if one.name == "He (Kaiming)"))
@@ -58,12 +58,13 @@ RECORDS = {
 
 @pytest.mark.parametrize("name", list(RECORDS))
 def test_the_network_handed_back_does_what_was_predicted(name):
-    """Its numbers are all there: σ's of the call have no effect."""
+    """Its numbers are all there."""
     found = recommended(RECORDS[name])
-    for given in ((1, 0), (7, 3)):
-        run = mf.derive(architecture=found.network).propagate(sigma_w=given[0], sigma_b=given[1], depth=DEPTH)
-        assert float(run.log_J[-1]) == pytest.approx(found.predicted.log_J, abs=1e-6)
-        assert float(run.K[-1]) == pytest.approx(found.predicted.K, rel=1e-6)
+    run = mf.derive(architecture=found.network).propagate(depth=DEPTH)
+    assert float(run.log_J[-1]) == pytest.approx(found.predicted.log_J, abs=1e-6)
+    assert float(run.K[-1]) == pytest.approx(found.predicted.K, rel=1e-6)
+    with pytest.raises(mf.MeanFieldError, match="has a sigma_w of its own in its record"):
+        mf.derive(architecture=found.network).propagate(sigma_w=1, depth=DEPTH)
 
 
 def test_numbers_of_a_record_are_held():

@@ -68,7 +68,7 @@ def test_verbs_of_one_map_refuse_a_map_that_changes(verb):
 def test_a_phase_diagram_refuses_a_map_that_changes():
     theory = mf.derive(architecture=Sequential((Nonlinearity("tanh"), Dense(sigma_w=Schedule(1, 1)))))
     with pytest.raises(MeanFieldError, match="the map changes from layer to layer"):
-        theory.phase_diagram(sigma_w=(1, 2, 3), sigma_b=(0, 1, 3))
+        theory.phase_diagram(sigma_w=[1, 1.5, 2], sigma_b=[0, 0.5, 1])
 
 
 # ------------------------------------------------------------------------------- heads, intermediates, readout

@@ -217,8 +217,9 @@ def test_first_layers():
         assert sp.expand(first_value("V", weights, share) - expected) == 0
     assert first_value("V0", ensemble_of("uniform"), sp.S(2)) == -sp.Rational(3, 5) * C_W**2 * X(1, 2, 3, 4)
     theory = mf.derive("tanh")
-    run = theory.correlators(gram=FOUR, depth=3, sigma_w=[2, 1, 1], sigma_b=0, quantities="Theta", lambda_b=[0, 1, 0.5])
-    same = theory.correlators(gram=4 * FOUR, depth=3, sigma_w=1, sigma_b=0, quantities="Theta", lambda_b=[0, 1, 0.5])
+    rest = dict(depth=3, sigma_b=0, quantities="Theta", lambda_b=[0, 1, 0.5], layerwise=True)
+    run = theory.correlators(gram=FOUR, sigma_w=[2, 1, 1], **rest)
+    same = theory.correlators(gram=4 * FOUR, sigma_w=1, **rest)
     assert np.allclose(run.Theta, same.Theta)
 
 
@@ -289,7 +290,7 @@ def test_three_inputs_of_finite_networks():
         ("tanh", dict(inputs=[[1, 2]], lambda_b="1 - l"), "lambda_b must be ≥ 0"),
         ("tanh", dict(inputs=[[1, 2]], lambda_b="x"), "formula in l"),
         ("tanh", dict(inputs=[[1, 2]], input_ratio=0), "N_0/n"),
-        ("tanh", dict(inputs=[[1, 2]], sigma_w=[1, 2]), "one for each of 3 layers"),
+        ("tanh", dict(inputs=[[1, 2]], sigma_w=[1, 2], layerwise=True), "one for each of 3 layers"),
         ("tanh", dict(inputs=[[1, 2]], sigma_w=0), "nothing varies"),
         ("tanh", dict(inputs=[[1, 2]], quantities="J"), "of several inputs there are"),
         ("tanh", dict(inputs=[[1, 2]], mu=1), "not a parameter"),

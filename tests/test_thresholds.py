@@ -61,7 +61,7 @@ def test_every_verb_with_numbers_answers():
     given = {"s": -0.4, "t": 0.3}
     assert str(theory.phase(**PLACE, **given)).startswith("chaotic")
     assert theory.depth_law("K", **PLACE, **given).law.leading.power == 0
-    grid = theory.phase_diagram(sigma_w=(0.5, 2, 3), sigma_b=(0, 1, 2), line=False, **given)
+    grid = theory.phase_diagram(sigma_w=[0.5, 1.25, 2], sigma_b=[0, 1], line=False, **given)
     assert grid.phase.tolist() == [[0, 1, 1], [0, 0, 0]]
     wide = {"width": 40, "depth": 2, "networks": 20, "quantities": ("K",)}
     assert mf.check(theory, **PLACE, **given, **wide).passed

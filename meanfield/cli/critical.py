@@ -131,7 +131,10 @@ def phase_diagram(
     path = target(output, (".npz", ".csv", *FORMATS))
     theory = theory_of(act, residual, mu, param, norm, architecture, batch=batch)
     needs_numbers(theory)
-    axes: dict[str, Any] = {"sigma_w": axis(sigma_w, "--sigma-w"), "sigma_b": axis(sigma_b, "--sigma-b")}
+    import numpy as np  # SymPy alone is loaded above
+
+    ends = {"sigma_w": axis(sigma_w, "--sigma-w"), "sigma_b": axis(sigma_b, "--sigma-b")}
+    axes: dict[str, Any] = {name: np.linspace(*one) for name, one in ends.items()}
     start = double(input_norm, "--input-norm")
     with out.working("Compiling the phase diagram"):
         diagram = theory.phase_diagram(**axes, input_norm=start, kind=kind)

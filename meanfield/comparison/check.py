@@ -9,15 +9,38 @@ import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import Block, Dense, Network, Nonlinearity, Param, Projection, activations_of, parts
-from meanfield.arguments import choice, count_of, finite, meant, path, provides, refuse_not_real, scalar, shown, spoken
+from meanfield.architecture import (
+    OWN,
+    Block,
+    Dense,
+    Network,
+    Param,
+    Projection,
+    activations_of,
+    mlp,
+    network_of,
+    parts,
+)
+from meanfield.arguments import (
+    choice,
+    count_of,
+    finite,
+    meant,
+    one_point,
+    path,
+    provides,
+    refuse_not_real,
+    scalar,
+    shown,
+    spoken,
+)
 from meanfield.arguments import names as names_of
 from meanfield.comparison.allowances import compare, narrower, narrower_layers
 from meanfield.comparison.corrections import Corrections, corrections
@@ -47,7 +70,7 @@ from meanfield.quantities import COVARIANCES, GRADIENTS, ONE_INPUT, QUANTITIES, 
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.theory import Theory
-from meanfield.verbs.values import decided, double, numbered, of_widths
+from meanfield.verbs.values import decided, deviations, double, numbered, of_widths, symbols_of
 
 __all__ = [
     "THRESHOLD",
@@ -69,8 +92,8 @@ OF_ONE_NORM = ("distance", "c", "gamma")  # of two inputs of one norm, beside th
 def check(
     theory: Any,
     *,
-    sigma_w: Any,
-    sigma_b: Any,
+    sigma_w: Any = None,
+    sigma_b: Any = None,
     observables: tuple[str, ...] | None = None,
     width: int | Sequence[int] = 10_000,
     depth: int = 50,
@@ -78,6 +101,7 @@ def check(
     seed: int = 0,
     input_norm: float = 1.0,
     correlation: float | None = None,
+    layerwise: bool = False,
     batch: int | None = None,
     tokens: int | None = None,
     input_dimension: int | None = None,
@@ -95,7 +119,8 @@ def check(
     """The theory's K^l and J^{1,l} (or K_aa, K_bb, K_ab for two inputs) against measured ones, with standard errors and
     z-scores.
 
-    theory: what `derive` returned, or what it takes. sigma_w, sigma_b: as in `propagate`, one number or one per layer.
+    theory: what `derive` returned, or what it takes. sigma_w, sigma_b: as in `propagate`, one number, or with
+    layerwise=True one per layer.
     observables: from K, J, Theta, J0 (J^{0,l}, with input_dimension), the gradients G_z, G_w, G_b (a row for every
     Dense), or, with a correlation, K_aa, K_bb, K_ab (the default then), J_ab, Theta_ab, distance, c, gamma; default K
     and J (`quantities`, the name elsewhere, means the same). width: neurons a layer, one number or one per layer; a
@@ -127,7 +152,10 @@ def check(
     if not isinstance(theory, Theory):
         name = parameters.pop("architecture", None)  # of a preset
         theory = derive(architecture=theory) if isinstance(theory, Block) else derive(theory, architecture=name)
-    sigma_w, sigma_b = double("sigma_w", sigma_w), double("sigma_b", sigma_b)
+    one_point({"sigma_w": sigma_w, "sigma_b": sigma_b}, layerwise)
+    own = {"sigma_w": sigma_w, "sigma_b": sigma_b}  # as they were given: the theory is asked with them
+    sigma_w, sigma_b = (double(k, v) for k, v in deviations(theory, own).items())
+    own = {k: None if own[k] is None else v for k, v in (("sigma_w", sigma_w), ("sigma_b", sigma_b))}
     input_norm, correlation = double("input_norm", input_norm), double("correlation", correlation)
     parameters = {k: double(k, v) for k, v in parameters.items()}
     depth = integer(depth, "The depth", 1, 1 << 24)
@@ -147,6 +175,8 @@ def check(
         scalar(correlation, "correlation")
     if sampler is not None:
         choice(sampler, "sampler", SAMPLERS)
+    if input_dimension is not None:
+        input_dimension = integer(input_dimension, "The input dimension N_0", 1, 1 << 48)
     probes = None if probes is None else integer(probes, "The number of probes", 1, 1 << 16)
     _refuse_unknown_ways(threads, executor, device, checkpoint, progress)
     if observables is not None and quantities is not None:
@@ -157,7 +187,6 @@ def check(
     if "J0" in names:
         if input_dimension is None:
             raise MeanFieldError("A check of J0 was asked for; give the input dimension N_0 as input_dimension=.")
-        input_dimension = integer(input_dimension, "The input dimension N_0", 1, 1 << 48)
         parameters["N0"] = input_dimension
     layered = _ndim(sigma_w, "sigma_w") > 0 or _ndim(sigma_b, "sigma_b") > 0
     if sampler is None and max(widths) >= LAZY_FROM and _is_uniform(theory.block):
@@ -165,7 +194,7 @@ def check(
             f"Uniform weights are drawn entry by entry, which is slow at width {max(widths)}; take a smaller one, such "
             "as width=500, or say sampler='explicit'."
         )
-    given = dict(sigma_w=sigma_w, sigma_b=sigma_b, depth=depth, input_norm=input_norm, layerwise=layered)
+    given = own | dict(depth=depth, input_norm=input_norm, layerwise=layered)
     run = theory.propagate(**given, **parameters, correlation=correlation, quantities=names)
     exact, free = numbered(theory, parameters)
     asked = given | free | {"input_ratio": Fraction(input_dimension or widths[0], widths[0])}
@@ -264,11 +293,14 @@ def check(
 
 
 @spoken
-def measure(network: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) -> EnsembleResult:
+def measure(
+    network: Any, *, sigma_w: Any = None, sigma_b: Any = None, layerwise: bool = False, **settings: Any
+) -> EnsembleResult:
     """Any quantity of finite networks, with its standard error: K, J, Theta, V, A, B, D, F, P ... U, gradients (of
     a loss by class, too), class fractions; nothing analytic is used.
 
-    network: a `Theory`, an architecture record, an activation's name or a formula. settings: width, depth, networks,
+    network: a `Theory`, an architecture record, an activation's name or a formula. sigma_w, sigma_b: one number, or
+    with layerwise=True one per layer; left out where the record says what they are. settings: width, depth, networks,
     quantities, sampler (lazy from width 2000 on, but for uniform weights), lambda_w, lambda_b, probes, inputs,
     executor, checkpoint, ... as in `meanfield.empirical.run_ensemble`.
 
@@ -277,11 +309,13 @@ def measure(network: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) -> Ens
     ((3,), (3, 1, 1, 1, 1))
     """
     given = _settings(run_ensemble, settings)
+    rates = {k: settings.get(k) for k in ("lambda_w", "lambda_b")}
+    one_point({"sigma_w": sigma_w, "sigma_b": sigma_b, **rates}, layerwise)
     asked = set(() if settings.get("quantities") is None else names_of(settings["quantities"], "quantities"))
     refuse_not_real(given["width"], "width")
     widths = np.ravel(np.asarray(given["width"], dtype=object)).tolist()
     widest = max((n for w in widths if isinstance(n := count_of(w), int | float)), default=0)
-    numbers = _numbers({"sigma_w": sigma_w, "sigma_b": sigma_b} | settings)
+    numbers = _numbers(_own(network, sigma_w, sigma_b) | settings)
     block, pairs = network_and_pairs(network, bool(asked & set("PQRSTU")), numbers.get("mu"))
     _refuse_of_another(network, block, numbers.get("mu"))
     if widest >= LAZY_FROM and not asked & set("ABDFPQRSTU") and not _is_uniform(block):
@@ -291,7 +325,9 @@ def measure(network: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) -> Ens
 
 
 @spoken
-def measure_criticality(network: Any, *, sigma_w: float, sigma_b: float, **settings: Any) -> CriticalityEstimate:
+def measure_criticality(
+    network: Any, *, sigma_w: Any = None, sigma_b: Any = None, **settings: Any
+) -> CriticalityEstimate:
     """χ = J^{L-2,L-1} of explicit networks by random probes, with its standard error: is this architecture critical?
 
     network: a `Theory`, an architecture record, an activation's name or a formula; nothing analytic about it is used.
@@ -304,8 +340,9 @@ def measure_criticality(network: Any, *, sigma_w: float, sigma_b: float, **setti
     'ordered'
     """
     _settings(_measure_criticality, settings)
-    numbers = _numbers({"sigma_w": sigma_w, "sigma_b": sigma_b} | settings)
+    numbers = _numbers(_own(network, sigma_w, sigma_b) | settings)
     block, pairs = network_and_pairs(network, values=numbers.get("mu"))
+    _refuse_of_another(network, block, numbers.get("mu"))
     with _shown(numbers.pop("progress", None)) as bar:
         return _measure_criticality(block, activation_pairs=pairs, progress=bar, **numbers)
 
@@ -324,14 +361,15 @@ def measure_critical_line(network: Any, *, sigma_w: Any, sigma_b: Any, **setting
     σ_w² = 2.002 ± 0.04 at σ_b² = 0.1 (N = 200, L = 12, 8 networks)
     """
     _settings(_measure_critical_line, settings)
-    numbers = _numbers({"sigma_w": sigma_w, "sigma_b": sigma_b} | settings)
+    numbers = _numbers(_own(network, sigma_w, sigma_b) | settings)
     block, pairs = network_and_pairs(network, values=numbers.get("mu"))
+    _refuse_of_another(network, block, numbers.get("mu"))
     with _shown(numbers.pop("progress", None)) as bar:
         return _measure_critical_line(block, activation_pairs=pairs, progress=bar, **numbers)
 
 
 @spoken
-def measure_pairs(network: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) -> PairStatistics:
+def measure_pairs(network: Any, *, sigma_w: Any = None, sigma_b: Any = None, **settings: Any) -> PairStatistics:
     """Covariances and correlations of all pairs of inputs of one network, layer by layer, with the spread sigma_y2 and
     the drift sigma_mu2 of its neurons, both without bias; nothing analytic is used.
 
@@ -346,11 +384,23 @@ def measure_pairs(network: Any, *, sigma_w: Any, sigma_b: Any, **settings: Any) 
     True
     """
     given = _settings(_measure_pairs, settings)
-    numbers = _numbers({"sigma_w": sigma_w, "sigma_b": sigma_b} | settings)
+    numbers = _numbers(_own(network, sigma_w, sigma_b) | settings)
     block, pairs = network_and_pairs(network, values=numbers.get("mu"))
+    _refuse_of_another(network, block, numbers.get("mu"))
     refuse_not_real(given["width"], "width")
     with _shown(numbers.pop("progress", None)) as bar:
         return _measure_pairs(block, activation_pairs=pairs, progress=bar, **numbers)
+
+
+def _own(network: Any, sigma_w: Any, sigma_b: Any) -> dict[str, Any]:
+    """σ_w and σ_b for networks, where the records leave them open."""
+    if isinstance(network, Block) and not activations_of(network):
+        record = network if isinstance(network, Network) else Network(network)
+    elif isinstance(network, Theory):
+        record = Network(network.block, network.first)
+    else:
+        record = network_of(network) if isinstance(network, Block) else Network(mlp(network))
+    return deviations(record, {"sigma_w": sigma_w, "sigma_b": sigma_b})
 
 
 def _is_uniform(block: Block) -> bool:
@@ -393,31 +443,22 @@ def network_and_pairs(
 
 
 def _refuse_of_another(network: Any, block: Block, values: Any) -> None:
-    """Refuse numbers by name of which the network has none: gains that were tuned for another architecture. network: as
-    it was given; block: as it is run, with symbols that are decided."""
-    if not isinstance(values, Mapping) or not values:
+    """Refuse numbers for symbols that the network does not have: a skip that a formula does not say, gains that were
+    tuned for another architecture. network: as it was given; block: as it is run, with symbols that are decided."""
+    if values is None:
         return
     if isinstance(network, str | Block):
         network = derive(architecture=network) if isinstance(network, Block) else derive(network)
     given = (network.block, network.first) if isinstance(network, Theory) else ()
-    if not set(map(str, values)) & (symbols_of(block) | symbols_of(given)):
+    known = (symbols_of(block) | symbols_of(given)) - {one.name for one in OWN}
+    named = sorted(map(str, values)) if isinstance(values, Mapping) else None
+    strange = "mu" if named is None and not known else next((n for n in named or () if n not in known), None)
+    if strange is not None:
         raise MeanFieldError(
-            f"Numbers for {', '.join(map(str, values))} were given, but {describe(getattr(block, 'block', block))} has "
-            "no such symbols; they belong to another network (a Tuning's own is its .network)."
+            f"A number for {strange} was given, but {describe(getattr(block, 'block', block))} has no such symbol: it "
+            f"has {', '.join(sorted(known)) or 'none'} (a skip belongs to the network, mf.derive('tanh', mu=0.5); a "
+            "Tuning's own network is its .network)."
         )
-
-
-def symbols_of(record: Any) -> set[str]:
-    """The symbols of a record and of all that it is made of."""
-    if isinstance(record, Param):
-        return {record.name}
-    if isinstance(record, Nonlinearity):
-        return {s.name for s in activation(record.activation).free_parameters}
-    if isinstance(record, tuple):
-        inner: list[Any] = list(record)
-    else:
-        inner = [getattr(record, f.name) for f in fields(record)] if is_dataclass(record) else []
-    return set().union(*map(symbols_of, inner)) if inner else set()
 
 
 def _settings(function: Callable, settings: dict[str, Any]) -> dict[str, Any]:

@@ -13,9 +13,10 @@ from fractions import Fraction
 import sympy as sp
 
 from meanfield.architecture import Number, Param
-from meanfield.arguments import shown
+from meanfield.arguments import scalar, shown
 from meanfield.functions.spellings import MODULES
 from meanfield.heads import NAMES, vast, where
+from meanfield.named import reader
 from meanfield.results import MeanFieldError
 from meanfield.symbols import parameter, recognise, z
 
@@ -208,6 +209,7 @@ def close_names(name: str, known: Collection[str]) -> str:
     return f" Did you mean {' or '.join(shown[c] for c in near[:3])}?" if near else ""
 
 
+@reader
 def number(value: object, what: str) -> sp.Expr:
     """An exact finite number from an int, a Fraction, text (1.5, 3/2, sqrt(2), 1e-3) or a SymPy number; a float counts
     as the decimal it prints as.
@@ -240,8 +242,20 @@ def number(value: object, what: str) -> sp.Expr:
 
 
 def expression(value: object, what: str) -> sp.Expr:
-    """`number` for text; SymPy expressions and floats are taken as they are. Text is parsed, never evaluated."""
-    return number(value, what) if isinstance(value, (str, Fraction)) else sp.sympify(value)
+    """`number` for text; SymPy expressions and floats are taken as they are. Text is parsed, never evaluated.
+
+    Raises: MeanFieldError for what is no one finite real number.
+    """
+    if isinstance(value, (str, Fraction)):
+        return number(value, what)
+    given = scalar(value, what)
+    return given if isinstance(given, sp.Expr) else sp.sympify(given if isinstance(given, int) else _plain(given))
+
+
+def _plain(value) -> sp.Expr:
+    """A number of any type as SymPy's, decimals as they are."""
+    plain = value.item() if hasattr(value, "item") else value
+    return sp.Float(plain) if isinstance(plain, float) else sp.sympify(plain)
 
 
 def value_of(given: Number) -> sp.Expr:

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.arguments import spoken
+from meanfield.arguments import finite, shown, spoken, whole
 from meanfield.errors import MeanFieldError
 from meanfield.kernels.blocks import fill
 from meanfield.kernels.gradients import gradients
 from meanfield.kernels.matrices import prepare, workers
 from meanfield.kernels.pairs import side_of
-from meanfield.kernels.planning import planned
+from meanfield.kernels.planning import DEEPEST, planned
+from meanfield.named import given_values
 from meanfield.verbs.maps import Maps
 
 BOUNDS = (1e-2, 1e2)
@@ -133,7 +134,27 @@ def __getattr__(name: str) -> Any:
 def _made(name: str, theory, settings: dict) -> Any:
     if not isinstance(theory, Maps):
         raise MeanFieldError(f"mf.{name.lower()} takes a theory, as mf.derive makes one, but {theory!r:.60} was given.")
+    settings |= {k: finite(settings[k], k) for k in ("sigma_w", "sigma_b")}
+    whole(settings["depth"], "depth", 1, DEEPEST)
+    given_values(settings["parameters"], {})
+    for end in ("sigma_w_bounds", "sigma_b_bounds"):
+        refuse_no_bounds(settings[end], end)
     return _classes()[name](theory, **settings)
+
+
+def refuse_no_bounds(value: Any, what: str) -> None:
+    """Refuse what is neither "fixed" nor (low, high) with 0 < low ≤ high."""
+    if isinstance(value, str) and value == "fixed":
+        return
+    try:
+        low, high = (finite(one, what) for one in value)
+        fits = 0 < low <= high
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise MeanFieldError(
+            f'{what} must be (low, high) with 0 < low <= high, or "fixed", but {shown(value)} was given.'
+        )
 
 
 @spoken

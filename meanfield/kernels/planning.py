@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from meanfield.arguments import choice, provides, shown, whole
+from meanfield.arguments import choice, one_point, provides, shown, whole
 from meanfield.arguments import names as names_of
 from meanfield.errors import MeanFieldError
 from meanfield.kernels.blocks import Work
@@ -21,7 +21,7 @@ from meanfield.kernels.numbers import QUANTITIES
 from meanfield.numeric.solvers import checked
 from meanfield.verbs.maps import Maps
 from meanfield.verbs.selection import selected
-from meanfield.verbs.values import decided, double, listed, numbered, refuse_unknown
+from meanfield.verbs.values import decided, deviations, double, listed, numbered, refuse_unknown, symbols_of
 
 DEEPEST = 10**6
 _NOT_HERE = {"J": "J_ab between inputs", "J_ab": "J_ab between inputs"}
@@ -33,9 +33,10 @@ def kernel(
     X,
     Y=None,
     *,
-    sigma_w,
-    sigma_b,
+    sigma_w=None,
+    sigma_b=None,
     depth,
+    layerwise=False,
     quantities=None,
     dtype="float64",
     out=None,
@@ -45,6 +46,7 @@ def kernel(
     **parameters,
 ) -> Kernels:
     """`Theory.kernel`."""
+    one_point({"sigma_w": sigma_w, "sigma_b": sigma_b, **parameters}, layerwise)
     names = QUANTITIES if quantities is None else names_of(quantities, "quantities")
     work = planned(theory, X, Y, sigma_w, sigma_b, depth, names, dtype, parameters)
     provides(executor, "executor", "submit", "an executor (concurrent.futures)")
@@ -52,14 +54,28 @@ def kernel(
     count = workers(threads)
     found = computed(work, out, count, executor, progress)
     assert isinstance(work.network, Network)
-    keep(work.network)
+    if {"sigma_w", "sigma_b"} <= symbols_of((theory.block, theory.first)):  # what is recalled refuses none of them
+        keep(work.network)
     return found
 
 
 def operator(
-    theory: Maps, /, X, Y=None, *, quantity="K", sigma_w, sigma_b, depth, threads=None, executor=None, **parameters
+    theory: Maps,
+    /,
+    X,
+    Y=None,
+    *,
+    quantity="K",
+    sigma_w=None,
+    sigma_b=None,
+    depth,
+    layerwise=False,
+    threads=None,
+    executor=None,
+    **parameters,
 ) -> KernelOperator:
     """`Theory.kernel_operator`."""
+    one_point({"sigma_w": sigma_w, "sigma_b": sigma_b, **parameters}, layerwise)
     name = choice(quantity, "quantity", QUANTITIES)
     work = planned(theory, X, Y, sigma_w, sigma_b, depth, (name,), "float64", parameters)
     provides(executor, "executor", "submit", "an executor (concurrent.futures)")
@@ -96,7 +112,9 @@ def planned(theory: Maps, X, Y, sigma_w, sigma_b, depth, names: tuple[str, ...],
             'ask for quantities=("K", "distance").'
         )
     refuse_unknown(rest, recursion)
-    values = {"sigma_w": sigma_w, "sigma_b": sigma_b, **rest}
+    own = deviations(theory, {"sigma_w": sigma_w, "sigma_b": sigma_b})
+    known = symbols_of((theory.block, theory.first))
+    values = {**{name: value for name, value in own.items() if name in known}, **rest}
     given = tuple((n, _of_layers(n, double(n, v), depth, recursion.domains.get(n))) for n, v in values.items())
     return Work(Network(given, depth, theta, theory), rows, other, names, kind)
 

@@ -21,6 +21,7 @@ from meanfield.symbolic.recursion import Recursion
 
 PHASES = ("ordered", "chaotic", "critical", "unknown")
 DOUBLES = 16  # doubles that one point takes while a diagram is computed
+SIGMAS = 10  # up to which the last of three rising numbers may be a value as well as a count
 EXACTLY = 1e-10  # |χ_J - 1| below this is called critical: the float64 error of χ_J*
 
 
@@ -125,20 +126,13 @@ def write_file(path: str | os.PathLike, suffix: str, content: bytes) -> Path:
 def axis(name: str, given: object) -> np.ndarray:
     """(low, high, count) or an array of values ≥ 0 as the axis of a diagram.
 
-    A tuple of three is always (low, high, count), whatever its numbers are; three values are written as a list.
+    A tuple of three is (low, high, count), the count a whole number; three values are written as a list, and three
+    rising numbers up to `SIGMAS`, which could be either, are refused.
     """
     refuse_not_real(given, name)
     try:
         if isinstance(given, tuple) and len(given) == 3:
-            low, high, last = (float(v) for v in given)
-            count = int(last) if math.isfinite(last) else 0
-            if math.isfinite(last) and (count != last or count < 1 or (count == 1 and low != high)):
-                raise MeanFieldError(
-                    f"{name}={shown(given)} is read as (low, high, count), and {last:g} is no number of points from "
-                    f"{low:g} to {high:g}; give a whole number ≥ 2, or three values as a list, {shown(list(given))}."
-                )
-            require_memory(8.0 * DOUBLES * count, f"An axis of {count} values of {name}", "take fewer values")
-            values = np.linspace(low, high, count) if math.isfinite(low) and math.isfinite(high) else np.array([np.nan])
+            values = _evenly(name, given)
         else:
             values = np.asarray(given, dtype=float)
     except MeanFieldError:
@@ -150,6 +144,27 @@ def axis(name: str, given: object) -> np.ndarray:
             f"{name} must be (low, high, count) or an array of numbers ≥ 0, but {shown(given)} was given."
         )
     return values
+
+
+def _evenly(name: str, given: tuple) -> np.ndarray:
+    """`count` numbers from low to high."""
+    low, high, last = (float(v) for v in given)
+    counted = not isinstance(given[2], float | np.floating) and math.isfinite(last) and last == int(last) >= 1
+    as_list = shown(list(given))
+    if math.isfinite(last) and (not counted or (last == 1 and low != high)):
+        raise MeanFieldError(
+            f"{name}={shown(given)} is read as (low, high, count), and {given[2]} is no number of points from "
+            f"{low:g} to {high:g}; give a whole number ≥ 2, or three values as a list, {as_list}."
+        )
+    if 0 <= low < high < last <= SIGMAS:
+        raise MeanFieldError(
+            f"{name}={shown(given)} could be three values or {int(last)} numbers from {low:g} to {high:g}; write the "
+            f"first as a list, {as_list}, and the second as numpy.linspace{shown(given)}."
+        )
+    if not (math.isfinite(low) and math.isfinite(high) and math.isfinite(last)):
+        return np.array([np.nan])
+    require_memory(8.0 * DOUBLES * last, f"An axis of {int(last)} values of {name}", "take fewer values")
+    return np.linspace(low, high, int(last))
 
 
 def phase_diagram(

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import sympy as sp
 
+from meanfield.arguments import scalar, whole
 from meanfield.carries import CARRIES, PLAIN, Carry
 from meanfield.functions.parser import expression
+from meanfield.named import Formulas, given_values
 from meanfield.results import Equality, MeanFieldError, one_line
 from meanfield.symbolic.averages.groups import Group
 from meanfield.symbolic.averages.stretch import as_printed
@@ -216,7 +219,7 @@ class Recursion(Mapping[str, sp.Expr]):
         """
         free = set().union(*[s.free_symbols for s in self.steps], *[v.initial.free_symbols for v in self.state])
         swap: dict = {}
-        for k, v in values.items():  # by name: a symbol may have been declared with other assumptions
+        for k, v in given_values(values, {}).items():  # by name: a symbol may have been declared with other assumptions
             for s in [s for s in free if s.name == k] if isinstance(k, str) else [k]:
                 swap[s] = expression(v, str(k))
                 if s.name in self.domains and swap[s].is_number:
@@ -228,10 +231,19 @@ class Recursion(Mapping[str, sp.Expr]):
         """Every average replaced by its closed form where the rule finds one."""
         return self.map(closed)
 
-    def susceptibilities(self) -> dict[str, sp.Expr]:
+    def at(self, values: Mapping[Any, object] | None = None, **named: object) -> Formulas:
+        """The next values with numbers for parameters and state variables by name; those not named stay symbols.
+
+        >>> from meanfield import derive
+        >>> derive("relu").recursion("K").doit().at(K=1, sigma_w=2, sigma_b=0)
+        {'K': 2}
+        """
+        return Formulas(zip(self.names, self.step)).at(given_values(values, named))
+
+    def susceptibilities(self) -> Formulas:
         """Derivatives of the map: chi_K = ∂K'/∂K, chi_J = ∂J'/∂J, chi_Delta = ∂chi_J/∂K; for two inputs chi_c =
-        ∂K_ab'/∂K_ab. In terms of the intermediates, where a block has some."""
-        out: dict[str, sp.Expr] = {}
+        ∂K_ab'/∂K_ab. In terms of the intermediates, where a block has some. `.at(sigma_w=1.5, K=1)` puts numbers in."""
+        out = Formulas()
         for name, label in (("K", "chi_K"), ("J", "chi_J"), ("K_ab", "chi_c")):
             if name in self.names:
                 i = self.index(name)
@@ -248,6 +260,9 @@ class Recursion(Mapping[str, sp.Expr]):
         values: numbers for all parameters, by name (floats count as the binary doubles they are); state variables may
         be given to override their initial value.
         """
+        for k, v in given_values(values, {}).items():
+            scalar(v, str(k))
+        depth, digits = whole(depth, "depth", 1, 10**6), whole(digits, "digits", 1, 100_000)
         exact = {k: sp.Rational(v) if isinstance(v, float) else expression(v, k) for k, v in values.items()}
         for name, value in exact.items():
             if name in self.domains and value.is_number:

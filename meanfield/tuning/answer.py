@@ -92,7 +92,7 @@ class Recommendation:
     "budget" (skips of strength ≥ 1: the largest factor of the branches within the budget). scale: that factor, None
     where branches were left alone; scale_is_a_layer: whether it is the value of a Scale (LayerScale) of the record, and
     not in the σ's of the branch's last Dense. worst: the largest |log J^{1,L}| over starts K¹(1 ± 2√(2/n)). network:
-    the record with these numbers, for `derive` and `check` (which then take any sigma_w, sigma_b).
+    the record with these numbers, for `derive` and `check` (which then take no sigma_w, sigma_b).
     """
 
     what: str

@@ -74,7 +74,7 @@ class Blocks:
         given |= {name: value for name, value in self.values.items() if name in self._met}  # σ's of a Dense are places
         with np.errstate(all="ignore"):
             return self.theory.propagate(
-                sigma_w=1.0, sigma_b=0.0, quantities=(*self.state, "J"), **given, **settings
+                quantities=(*self.state, "J"), **given, **settings
             )
 
     def one(self, y: np.ndarray, sigma: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -55,7 +55,7 @@ def outcomes(block: Block, depth: int, width: int, input_norm: float, batch: int
             columns.setdefault(b, []).append(square_b**0.5)
     arrays = {name: np.array(column) for name, column in columns.items()}
     met = {s.name for s in theory.recursion("K", "J").parameters}  # J feels σ's behind which a norm takes K apart
-    own: dict[str, Any] = {"sigma_w": arrays.get("w_1", 1.0), "sigma_b": arrays.get("b_1", 0.0)}
+    own: dict[str, Any] = {"sigma_w": arrays["w_1"], "sigma_b": arrays["b_1"]} if len(places) == 1 else {}
     given: dict[str, Any] = {name: value for name, value in arrays.items() if name in met}
     with np.errstate(all="ignore"):
         run = theory.propagate(

@@ -14,6 +14,7 @@ from meanfield.deriving import derive
 from meanfield.results import MeanFieldError
 from meanfield.theory import Theory
 from meanfield.tuning.records import BRANCH, has_branches, own_deviations, with_scales
+from meanfield.verbs.values import symbols_of
 
 INPUT = "input_w"  # the symbol of σ_w of the input layer
 
@@ -55,6 +56,11 @@ class Prediction:
         theory = self.theory if scale is None else self.scaled
         return theory, {BRANCH: 1.0 if scale is None else scale} if self.branches and theory is self.scaled else {}
 
+    def open(self, **deviations: Any) -> dict[str, Any]:
+        """Those standard deviations that the record leaves open."""
+        known = symbols_of(self.own)
+        return {name: value for name, value in deviations.items() if name in known}
+
     def _of(self, block: Block) -> Theory:
         found = derive(architecture=Network(block, Dense(sigma_w=Param(INPUT), sigma_b=0)), batch=self.batch)
         if "J" not in found.usual:
@@ -70,7 +76,7 @@ class Prediction:
         values[INPUT] = np.sqrt(np.asarray(K1, dtype=float) / self.input_norm)
         settings = {"input_norm": self.input_norm} | settings
         with np.errstate(all="ignore"):
-            return theory.propagate(sigma_w=sigma_w, sigma_b=sigma_b, depth=depth, **settings, **values)
+            return theory.propagate(**self.open(sigma_w=sigma_w, sigma_b=sigma_b), depth=depth, **settings, **values)
 
     def last(self, sigma_w: Any, sigma_b: Any, K1: Any, depth: int, scale: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """(log J^{1,depth}, K^depth); log J is ∞ where it does not exist any more."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.arguments import choice, finite, shown, spoken, whole
+from meanfield.arguments import choice, finite, refuse_not_real, shown, spoken, whole
 from meanfield.deriving import derive
 from meanfield.results import MeanFieldError
 
@@ -92,15 +92,17 @@ def tuning_region(activation: Any, *, sigma_w: Any, rate: Any, steps: int = 980,
     choice(loss, "loss", ("JLL", "JSL"))
     A = _slope_square(activation)
     steps = whole(steps, "steps", 0, 100_000_000)
+    refuse_not_real(sigma_w, "sigma_w")
+    refuse_not_real(rate, "rate")
     try:
         sigma, eta = np.broadcast_arrays(np.asarray(sigma_w, dtype=float), np.asarray(rate, dtype=float))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise MeanFieldError(
             f"sigma_w and rate must be numbers or arrays that broadcast, but {shown(sigma_w)} and {shown(rate)} were "
             "given."
         ) from None
-    if not ((sigma > 0).all() and (eta > 0).all()):
-        raise MeanFieldError("sigma_w and rate must be > 0 everywhere, but others were given.")
+    if not (sigma.size and ((sigma > 0) & (eta > 0) & np.isfinite(sigma) & np.isfinite(eta)).all()):
+        raise MeanFieldError("sigma_w and rate must be finite and > 0 everywhere, but others were given.")
     s, kappa = np.sqrt(A) * sigma, 2 * A * sigma * sigma * eta
     with np.errstate(all="ignore"):
         for _ in range(steps):

@@ -11,7 +11,6 @@ import numpy as np
 from meanfield.architecture import OWN, BatchNorm, Block, Dense, Network, Param, Residual, Sequential, exact, network_of
 from meanfield.architectures import PRESETS, keywords
 from meanfield.arguments import finite, meant, scalar, shown, spoken, whole
-from meanfield.comparison.check import symbols_of
 from meanfield.derivation import resolved
 from meanfield.deriving import derive
 from meanfield.functions.activations import activation as activation_of
@@ -26,7 +25,7 @@ from meanfield.tuning.records import chosen as values_of
 from meanfield.tuning.records import filled, has_branches, kinds, own_deviations, rebuilt
 from meanfield.tuning.sampled import Drawn, followed
 from meanfield.tuning.scatter import TOKENS, derived, measured
-from meanfield.verbs.values import with_values
+from meanfield.verbs.values import symbols_of, with_values
 
 COSINE = 0.5  # of the two inputs whose correlation is followed
 DEEPEST, WIDEST = 100_000, 10_000_000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 from meanfield.results import MeanFieldError
 from meanfield.tuning.choices import Choice, largest_scale
@@ -43,7 +42,7 @@ def drawn(p: Prediction, c: Choice, depth: int, tokens: int, seed: int) -> Drawn
         return None
     theory, values = p.with_factor(c.scale)
     values[INPUT] = math.sqrt(c.K1 / p.input_norm)
-    places: dict[str, Any] = {"sigma_w": c.sigma_w, "sigma_b": c.sigma_b, "depth": depth, "input_norm": p.input_norm}
+    places = p.open(sigma_w=c.sigma_w, sigma_b=c.sigma_b) | {"depth": depth, "input_norm": p.input_norm}
     try:
         found = theory.sample(**places, tokens=tokens, draws=DRAWS, seed=seed, quantities=("K", "J"), **values)
         J, K = (found.estimate(name, depth) for name in ("J", "K"))

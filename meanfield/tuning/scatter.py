@@ -45,8 +45,6 @@ def measured(
     try:
         run = measure(
             derive(architecture=record, batch=p.batch),
-            sigma_w=1,
-            sigma_b=0,
             width=width,
             depth=depth,
             networks=networks,

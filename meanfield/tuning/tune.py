@@ -11,7 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from meanfield.architecture import Block
-from meanfield.arguments import choice, finite, shown, spoken, whole
+from meanfield.arguments import choice, finite, flag, provides, refuse_not_real, shown, spoken, whole
 from meanfield.comparison.check import network_and_pairs
 from meanfield.deriving import derive
 from meanfield.empirical import draw_network
@@ -105,6 +105,9 @@ def tune(
     choice(loss, "loss", LOSSES)
     settings = _settings(rate, steps, tolerance, weight, loss, depth) | {"within": _within(blocks, depth)}
     probes = None if probes is None else whole(probes, "probes", 1, 1 << 20)
+    tokens, seed = whole(tokens, "tokens", 1, 4096), whole(seed, "seed", 0, (1 << 64) - 1)
+    minibatches = flag(minibatches, "minibatches")
+    provides(progress, "progress", None, "a function progress(done, steps)")
     block, values = read(network, architecture, parameters)
     for name in values:
         refuse_strange(block, name)
@@ -229,7 +232,8 @@ def base_deviations(instance: Instance, depth: int) -> np.ndarray:
 
 def random_inputs(inputs: Any, tokens: int, norm: float, width: int, seed: int) -> tuple[np.ndarray, int]:
     """(positions × N_0, number of inputs): random directions of squared length N_0·norm, or what was given."""
-    if isinstance(inputs, np.ndarray):
+    if isinstance(inputs, np.ndarray) and inputs.ndim:
+        refuse_not_real(inputs, "inputs")
         if inputs.ndim != 2 or len(inputs) % tokens or not np.isfinite(inputs).all() or not inputs.size:
             raise MeanFieldError(
                 f"inputs must be finite numbers of shape (inputs × tokens, N_0), but an array {inputs.shape} was given "

@@ -23,11 +23,13 @@ from meanfield.verbs.maps import Maps
 from meanfield.verbs.places import correlations_of, is_odd, neutrality_line_of, phase_of, place
 from meanfield.verbs.values import (
     decided,
+    deviations,
     double,
     exact_number,
     inside_averages,
     refuse_unknown,
     require_cosine,
+    symbols_of,
     with_values,
 )
 
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from meanfield.presentation.diagrams import PhaseDiagram
 
 
+AXIS = (0.0, 3.0, 300)  # unless given
 MOST_FLOATS = 400  # points of a bias diagram whose every c* is a search by slow averages
 
 
@@ -44,14 +47,18 @@ def diagram(
     theory: Maps,
     /,
     *,
-    sigma_w=(0.0, 3.0, 300),
-    sigma_b=(0.0, 3.0, 300),
+    sigma_w=None,
+    sigma_b=None,
     input_norm: float = 1.0,
     line: bool = True,
     kind: str = "gradient",
     **parameters,
 ) -> PhaseDiagram | BiasDiagram:
     """`Theory.phase_diagram`."""
+    known = symbols_of((theory.block, theory.first))
+    given = {"sigma_w": sigma_w, "sigma_b": sigma_b}
+    given = {k: AXIS if v is None and k in known else v for k, v in given.items()}
+    sigma_w, sigma_b = (([v] if k not in known else v) for k, v in deviations(theory, given).items())
     from meanfield.presentation.diagrams import (  # NumPy is loaded only when numbers are asked for
         axis,
         phase_diagram,

@@ -55,7 +55,7 @@ def depth_law(
     if isinstance(quantity, str) and quantity in (*CORRELATORS, "Theta"):
         given = {"lambda_w": lambda_w, "lambda_b": lambda_b}
         return _correlator_law(theory, quantity, order, parameters, given, input_ratio, at)
-    if lambda_w is not None or lambda_b is not None or at is not None or input_ratio != 1:
+    if lambda_w is not None or lambda_b is not None or at is not None or scalar(input_ratio, "input_ratio") != 1:
         raise MeanFieldError(
             "lambda_w, lambda_b, input_ratio and at are of the laws of Theta and of correlators; "
             f"{shown(quantity)} was asked for."
@@ -81,7 +81,7 @@ def table_of_phases(theory: Maps, /, *quantities: str, **fixed) -> PhaseTable:
     """`Theory.phase_table`."""
     from meanfield.presentation.phase_tables import phase_table
 
-    asked = tuple(names_of(n, "A quantity")[0] for n in quantities)
+    asked = tuple(one for n in quantities for one in names_of(n, "A quantity"))
     return phase_table(branch_of(theory, fixed), asked)
 
 
@@ -258,8 +258,8 @@ def schedule_of_widths(
     *,
     width: int,
     depth: int,
-    sigma_w,
-    sigma_b,
+    sigma_w=None,
+    sigma_b=None,
     factor: object = 2,
     fixed: str = "first",
     multiple: int = 1,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from meanfield.architecture import Param, activations_of
-from meanfield.arguments import flag
+from meanfield.arguments import finite, flag, one_point, refuse_not_real
 from meanfield.arguments import names as names_of
 from meanfield.functions.activations import activation
 from meanfield.quantities import COVARIANCES, EQUAL_NORMS, FINITE_WIDTH, GRADIENTS, TWO_INPUTS, UNEQUAL_NORMS
@@ -17,6 +17,7 @@ from meanfield.verbs.maps import Maps
 from meanfield.verbs.selection import selected
 from meanfield.verbs.values import (
     decided,
+    deviations,
     double,
     inside_averages,
     listed,
@@ -30,7 +31,12 @@ if TYPE_CHECKING:
     from meanfield.numeric.many_inputs import Correlators
 
 
-def run(
+def run(theory: Maps, /, *, sigma_w=None, sigma_b=None, **settings):
+    """`Theory.propagate`."""
+    return _run(theory, **deviations(theory, {"sigma_w": sigma_w, "sigma_b": sigma_b}), **settings)
+
+
+def _run(
     theory: Maps,
     /,
     *,
@@ -48,10 +54,13 @@ def run(
     input_ratio=1,
     **parameters,
 ):
-    """`Theory.propagate`."""
+    """The same with σ's that are known to be wanted, or numbers in the place of those that are not."""
     from meanfield.numeric.solvers import propagate  # Numba's world is entered only here
 
     layerwise, every_layer = flag(layerwise, "layerwise"), flag(every_layer, "every_layer")
+    finite(double("input_ratio", input_ratio), "input_ratio")
+    if correlation is not None:
+        refuse_not_real(double("correlation", correlation), "correlation")
     begin = {k: double(f"The start of {k}", v) for k, v in mapping(start, "start").items()}
     places = dict(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
     settings = dict(depth=depth, quantities=quantities, layerwise=layerwise, every_layer=every_layer)
@@ -68,7 +77,7 @@ def run(
 
         def one(**given):
             first = {k: given.pop(f"{k}^1") for k in begin}
-            return run(theory, **given, **settings, start=first)
+            return _run(theory, **given, **settings, start=first)
 
         return sweep(one, swept, numbers, layerwise)
     theory, parameters = decided(theory, parameters)
@@ -99,7 +108,7 @@ def run(
 
         beside = tuple(n for n in wanted if n not in (*GRADIENTS, "K", "J"))
         if beside:
-            other = run(theory, **places, **(settings | {"quantities": beside}), start=begin, **parameters)
+            other = _run(theory, **places, **(settings | {"quantities": beside}), start=begin, **parameters)
         recursion = theory.gradients.only(*columns(theory.gradients, wanted))
     elif given_rates or set(wanted) & set(FINITE_WIDTH):
         if pair:
@@ -138,7 +147,7 @@ def run(
         if quantities is not None or wanted == ("K",) or correlation is not None:
             raise
     # nobody asked for J, and it is infinite: φ is continuous, but its slope is not square integrable
-    return run(theory, **places, **(settings | {"quantities": ("K",)}), start=begin, **parameters)
+    return _run(theory, **places, **(settings | {"quantities": ("K",)}), start=begin, **parameters)
 
 
 def _positions(theory: Maps, places: dict, settings: dict, begin: dict, parameters: dict, quantities):
@@ -179,7 +188,7 @@ def _remembering(theory: Maps, wanted, rates, places: dict, settings: dict, begi
     base = tuple(n for n in ("K", "J") if n == "K" or {"J", "J1"} & set(wanted))
     every = settings["every_layer"]
     given = settings | {"quantities": base, "every_layer": True}
-    found = run(theory, **places, **given, start=begin, **parameters)
+    found = _run(theory, **places, **given, start=begin, **parameters)
     return with_corrections(found, wanted, phi, mu.name if isinstance(mu, Param) else float(mu), every)
 
 
@@ -190,8 +199,9 @@ def run_correlators(
     *,
     gram=None,
     depth: int,
-    sigma_w,
-    sigma_b,
+    sigma_w=None,
+    sigma_b=None,
+    layerwise=False,
     quantities=None,
     lambda_w=None,
     lambda_b=None,
@@ -202,6 +212,8 @@ def run_correlators(
     from meanfield.several_inputs import several_inputs  # Numba's world is entered only here
 
     theory, rest = decided(theory, parameters)
+    own = deviations(theory, {"sigma_w": sigma_w, "sigma_b": sigma_b})
+    one_point({**own, "lambda_w": lambda_w, "lambda_b": lambda_b}, layerwise)
     return several_inputs(
         theory.block,
         theory.first,
@@ -209,7 +221,7 @@ def run_correlators(
         gram,
         depth,
         quantities,
-        {"sigma_w": double("sigma_w", sigma_w), "sigma_b": double("sigma_b", sigma_b)},
+        {k: double(k, v) for k, v in own.items()},
         {k: v for k, v in (("lambda_w", lambda_w), ("lambda_b", lambda_b)) if v is not None},
         input_ratio,
         rest,

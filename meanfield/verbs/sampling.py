@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from meanfield.architecture import Block, Dense, Network, Nonlinearity, Param, Residual, Schedule, Sequential, parts
-from meanfield.arguments import meant, refuse_not_real, scalar, shown, whole
+from meanfield.arguments import meant, one_point, refuse_not_real, scalar, shown, whole
 from meanfield.arguments import names as names_of
 from meanfield.functions.activations import activation
 from meanfield.limits import require_memory
 from meanfield.numeric.tokens.sampling import Sampled, Setting, draw_all
 from meanfield.results import MeanFieldError
 from meanfield.verbs.maps import Maps
-from meanfield.verbs.values import decided, double, numbered
+from meanfield.verbs.values import decided, deviations, double, numbered
 
 QUANTITIES = ("K", "K_ab", "J", "chi")
 MOST_TOKENS = 4096
@@ -27,14 +27,15 @@ def run_sample(
     theory: Maps,
     /,
     *,
-    sigma_w: object,
-    sigma_b: object,
+    sigma_w: object = None,
+    sigma_b: object = None,
     depth: object,
     tokens: object = None,
     draws: object = 12,
     seed: object = 0,
     input_norm: object = 1,
     correlation: object = 0,
+    layerwise: object = False,
     quantities: object = None,
     threads: object = None,
     **parameters: object,
@@ -43,7 +44,8 @@ def run_sample(
     theory, parameters = decided(theory, parameters)
     theory, parameters = numbered(theory, parameters)
     block, first = theory.block, theory.first
-    values = {"sigma_w": sigma_w, "sigma_b": sigma_b} | parameters
+    values = deviations(theory, {"sigma_w": sigma_w, "sigma_b": sigma_b}) | parameters
+    one_point(values, layerwise)
     values = {name: double(name, value) for name, value in values.items()}
     if tokens is None:
         raise MeanFieldError(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from fractions import Fraction
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import sympy as sp
 
@@ -15,6 +15,7 @@ from meanfield.architecture import (
     Constant,
     Dense,
     Gate,
+    Network,
     Nonlinearity,
     Param,
     Residual,
@@ -36,6 +37,7 @@ from meanfield.symbols import parameter
 from meanfield.verbs.maps import Maps
 
 M = TypeVar("M", bound=Maps)
+HELD = {"sigma_w": 1.0, "sigma_b": 0.0}  # what stands in the place of one that has no effect
 
 
 def decided(theory: M, values: dict) -> tuple[M, dict]:
@@ -95,6 +97,42 @@ def numbered(theory: M, values: dict) -> tuple[M, dict]:
     if not inner:
         return theory, rest
     return replace(theory, block=with_values(theory.block, {k: values[k] for k in inner})), rest
+
+
+def symbols_of(record: object) -> set[str]:
+    """The names of the symbols of a record and of all that it is made of."""
+    if isinstance(record, Param):
+        return {record.name}
+    if isinstance(record, Nonlinearity):
+        return {s.name for s in activation(record.activation).free_parameters}
+    if isinstance(record, Gate):
+        inner: list[object] = [record.value, record.gate, Nonlinearity(record.activation)]
+    elif isinstance(record, tuple):
+        inner = list(record)
+    else:
+        inner = [getattr(record, f.name) for f in fields(record)] if is_dataclass(record) else []
+    return set().union(*map(symbols_of, inner)) if inner else set()
+
+
+def deviations(network: Maps | Network, values: Mapping[str, object]) -> dict[str, Any]:
+    """sigma_w and sigma_b as a verb was given them: where the records hold others in their place, they have no effect,
+    and a number in their place is returned.
+
+    Raises: MeanFieldError for one that is needed and missing, and for one that is given and held by the records.
+    """
+    known, found = symbols_of((network.block, network.first)), dict(values)
+    for name in ("sigma_w", "sigma_b"):
+        if name not in values:
+            continue
+        if name in known and values[name] is None:
+            raise MeanFieldError(f"{name} has no value; give it as a keyword ({name}=...).")
+        if name not in known and values[name] is not None:
+            raise MeanFieldError(
+                f"{name}={shown(values[name])} was given, but every Dense of this network has a {name} of its own in "
+                "its record, which says what it is; leave it out here, or there."
+            )
+        found[name] = values[name] if name in known else HELD[name]
+    return found
 
 
 def of_widths(block: Block) -> set[str]:
@@ -178,6 +216,8 @@ def exact_number(name: str, value) -> sp.Expr:
     scalar(value, name)
     if isinstance(value, sp.Expr) and value.free_symbols:
         return value
+    if isinstance(value, str) and not value.strip():
+        raise MeanFieldError(f"{name} must be a number, but an empty text was given.")
     if isinstance(value, Param) or (isinstance(value, str) and value.strip().isidentifier()):
         found = exact(value, name)
         if isinstance(found, Param):

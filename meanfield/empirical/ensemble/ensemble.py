@@ -26,7 +26,7 @@ from meanfield.empirical.observables.inputs import Inputs
 from meanfield.empirical.observables.measurement import Plan
 from meanfield.empirical.observables.wanted import Measurement, check_plan
 from meanfield.limits import require_memory
-from meanfield.results import Estimate, MeanFieldError
+from meanfield.results import Estimate, MeanFieldError, Status
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +70,22 @@ class EnsembleResult:
         return f"EnsembleResult({asked}; width {self.width}, depth {self.depth}, {self.networks} networks{lost})"
 
     @property
+    def status(self) -> Status:
+        """DIVERGES where networks do not reach the last layer with finite numbers, else MEASURED."""
+        return Status.MEASURED if self.finite_depth >= self.depth else Status.DIVERGES
+
+    @property
+    def message(self) -> str:
+        """Which layers are missing, and why; empty where none is."""
+        if self.finite_depth >= self.depth:
+            return ""
+        there = f"layers 1 to {self.finite_depth}" if self.finite_depth else "no layer"
+        return (
+            f"networks overflow (or normalize equal numbers) at layer {self.finite_depth + 1} of {self.depth}: there "
+            f"is {there}; take a smaller depth, sigma_w or sigma_b"
+        )
+
+    @property
     def quantities(self) -> tuple[str, ...]:
         """What `estimate` can be asked for; where J is measured, log_J can be asked for too."""
         plain = ["J" if name == "log_J" else name for name in self._names if not name.startswith("_")]
@@ -89,6 +105,7 @@ class EnsembleResult:
     def estimate(self, quantity: str, l: int | None = None, log_scale: Any = 0.0) -> Estimate:
         """Mean and standard error over the networks, at layer l or on all of `layers(quantity)`.
 
+        Where networks diverge there are fewer layers than `depth`, and the estimate's status is DIVERGES.
         `log_scale` (a number, or one per layer) multiplies J by exp(−log_scale): with the predicted log J the
         prediction is 1 and nothing overflows. "K" also names K_aa. Correlators (V, A, B, D, F, P, Q, R, S, T, U) and
         ratios (c, gamma) come with a jackknife's standard error over blocks of networks; correlators have four input
@@ -96,8 +113,9 @@ class EnsembleResult:
         z_iα z_iβ H_jj;γδ (D), z_iα z_jβ H_ij;γδ (F), dH_ijj;αβγ z_iδ (P), dH_iij;αβγ z_jδ (Q), ddI_iijj;αβγδ (R), and
         ddII_iijj, ddII_ijij, ddII_ijji (S, T, U).
 
-        Raises `MeanFieldError` for a quantity that was not measured, for a layer that not every network reached (a mean
-        over the survivors would be biased), for a J that overflows and for a log_J that is −∞ somewhere.
+        Raises `MeanFieldError` for a quantity that was not measured, or at no layer, for a layer that not every network
+        reached (a mean over the survivors would be biased), for a J that overflows and for a log_J that is −∞
+        somewhere.
         """
         name = {"J": "log_J", "K": "K" if "K" in self.summary.means else "K_aa"}.get(quantity, quantity)
         if quantity not in self.quantities and name not in self._names:
@@ -105,6 +123,8 @@ class EnsembleResult:
         layers = self.layers(quantity)
         if l is not None and l not in layers:
             raise MeanFieldError(f"{quantity} at layer {l} was asked for, but {self._covered(layers)}.")
+        if not layers.size:
+            raise MeanFieldError(f"{quantity} was asked for, but {self._covered(layers)}.")
         if quantity in NEEDS:
             mean, error = self._correlator(quantity)
         elif quantity == "J":
@@ -120,6 +140,8 @@ class EnsembleResult:
                 f"{quantity} is not a number: networks overflow (or normalize equal numbers) before the last layer, or "
                 "a product of its moments does; take a smaller depth, sigma_w or sigma_b."
             )
+        if l is None:
+            return Estimate(mean[at], error[at], self.networks, self.status, self.message)
         return Estimate(mean[at], error[at], self.networks)
 
     def _covered(self, layers: np.ndarray) -> str:

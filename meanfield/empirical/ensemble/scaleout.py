@@ -166,7 +166,7 @@ class Checkpoint:
             with np.load(self.path, allow_pickle=False) as data:
                 arrays = {name: data[name] for name in data.files}
                 key = str(arrays.pop("key"))
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:  # an .npy is no archive
             raise MeanFieldError(
                 f"{self.path} is not a checkpoint ({error}); remove it or name another file."
             ) from None

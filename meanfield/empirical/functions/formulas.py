@@ -319,6 +319,8 @@ def _one_plus_exp(node: ast.AST) -> ast.expr | None:
 def _fraction(node: ast.AST) -> Fraction | None:
     """A number as it is written, exactly."""
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
+        if not math.isfinite(node.value):
+            raise MeanFieldError("A number of the formula is beyond any double; rescale it.")
         return Fraction(str(node.value))
     return None
 

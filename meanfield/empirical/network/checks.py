@@ -17,7 +17,7 @@ from meanfield.results import MeanFieldError
 def real(value: Any, what: str) -> float:
     """`value` as a finite double, or `MeanFieldError`."""
     try:
-        refused = isinstance(value, str | bool | np.bool_ | np.complexfloating) or np.ndim(value) > 0
+        refused = isinstance(value, str | bytes | bool | np.bool_ | np.complexfloating) or np.ndim(value) > 0
         number = math.nan if refused else float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan

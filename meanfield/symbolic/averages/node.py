@@ -15,7 +15,7 @@ import sympy as sp
 from sympy.core.expr import AtomicExpr
 
 from meanfield import balls
-from meanfield.arguments import scalar, shown, spoken
+from meanfield.arguments import name_of, scalar, shown, spoken
 from meanfield.functions import regions, zeros
 from meanfield.functions.activations import formula
 from meanfield.functions.derivatives import derivative
@@ -548,7 +548,7 @@ def _triangle(cov) -> list:
 def _entry(c) -> sp.Expr:
     """An entry of a covariance or a mean: an expression as it is, a name as a symbol, text as a number."""
     if isinstance(c, str) and c.isidentifier() and c not in CONSTANTS:
-        return parameter(c)
+        return parameter(name_of(c, "An entry of the covariance"))
     found = number(c, "An entry of the covariance") if isinstance(c, str) else _expression(c)
     if found is None or (found.is_number and not (found.is_real and found.is_finite)):
         raise MeanFieldError(f"An entry of a covariance or a mean must be a real number or symbol, not {shown(c)}.")
@@ -559,10 +559,12 @@ def _variables(f: sp.Expr, n: int, taken: set[sp.Symbol], variables) -> list[sp.
     """The symbols of f that are averaged over."""
     if variables is not None:
         chosen = list(variables) if isinstance(variables, (tuple, list)) else [variables]
-        chosen = [sp.Symbol(v) if isinstance(v, str) else v for v in chosen]
+        chosen = [sp.Symbol(name_of(v, "A variable")) if isinstance(v, str) else v for v in chosen]
         if len(chosen) != n or not all(isinstance(v, sp.Symbol) for v in chosen):
             raise MeanFieldError(f"variables= must name {n} symbol(s), but {shown(variables)} was given.")
         by_name = {s.name: s for s in f.free_symbols if s not in taken}
+        if by_name and not any(v in f.free_symbols or v.name in by_name for v in chosen):
+            raise MeanFieldError(f"variables={shown(variables)} are no symbols of {f}, which has {', '.join(by_name)}.")
         return [v if v in f.free_symbols else by_name.get(v.name, v) for v in chosen]
     if f.has(*Z):
         return [z] if f.has(z) else []

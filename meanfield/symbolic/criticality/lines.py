@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import sympy as sp
 
@@ -17,6 +18,7 @@ from meanfield.architecture import Block
 from meanfield.arguments import whole
 from meanfield.functions import parser
 from meanfield.functions.piecewise import pieces
+from meanfield.named import values_by_name
 from meanfield.printed import wrapped
 from meanfield.results import Law, MeanFieldError, Solution, Status, one_line
 from meanfield.symbolic.asymptotics.depth import depth_law, grows_always
@@ -56,11 +58,21 @@ class CriticalLine:
     chi_K: sp.Expr | None = None  # along the line, as a function of K
     place: sp.Expr | None = None  # K* along the line, where its parameter is the variance behind an inner Dense
 
-    def at(self, k: object) -> tuple[Solution, Solution]:
-        """(σ_w, σ_b) of the point with K* = k, or of the one with this parameter, where `place` is given."""
+    def at(self, k: object = None, **named: object) -> tuple[Solution, Solution]:
+        """(σ_w, σ_b) of the point with K* = k, or of the one with this parameter, where `place` is given; named: values
+        of symbols by name (mu, and K for k)."""
         if self.parametric is None:
             raise MeanFieldError(f"This critical line has no parameter K: {self.message}")
-        values = [balls.certified(e.subs(K, parser.number(k, "K*")), DIGITS) for e in self.parametric]
+        given: dict[Any, object] = {**({} if k is None else {"K": k}), **named}
+        if k is not None and "K" in named:
+            raise MeanFieldError("K was given twice; give it once.")
+        swap = values_by_name((*self.parametric, K), given)
+        points = [e.subs(swap) for e in self.parametric]
+        missing = sorted({s.name for e in points for s in e.free_symbols})
+        if missing:
+            raise MeanFieldError(f"{missing[0]} has no value; give it as a keyword ({missing[0]}=...).")
+        values = [balls.certified(e, DIGITS) for e in points]
+        k = swap.get(K)
         if values[1] < 0:
             raise MeanFieldError(f"At K* = {k} the critical line would need σ_b² = {float(values[1].mid()):.6g} < 0.")
         with balls.precision(160):

@@ -7,8 +7,10 @@ definitions.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from typing import Any
 
 import sympy as sp
 
@@ -17,6 +19,7 @@ from meanfield.architecture import Block
 from meanfield.functions.piecewise import at, jump, pieces
 from meanfield.functions.signs import Masses
 from meanfield.functions.zeros import is_zero
+from meanfield.named import Formulas, given_values, values_by_name
 from meanfield.printed import wrapped
 from meanfield.results import Solution, Status, Term, one_line
 from meanfield.symbolic.asymptotics.depth import DepthLaw, critical_law, first_terms, is_negative, logarithmic_law
@@ -71,6 +74,16 @@ class CriticalPoint:
     order: sp.Expr | None = None
     zeta_K: sp.Expr | None = None
     approach: Approach | ApproachToRoot = field(default=Approach(), repr=False, compare=False)
+
+    def at(self, values: Mapping[Any, object] | None = None, **named: object) -> Formulas:
+        """K*, σ_w and σ_b with numbers for the symbols of the activation or the architecture by name (mu, alpha).
+
+        >>> from meanfield import derive
+        >>> derive("leaky_relu", alpha="alpha").critical_points()[0].at(alpha="1/7")["sigma_w"]
+        7/5
+        """
+        own = Formulas({name: getattr(self, name).value for name in ("K", "sigma_w", "sigma_b")})
+        return own.at(given_values(values, named))
 
     @property
     def c_n(self) -> Solution | None:
@@ -154,6 +167,12 @@ class CriticalPoints:
 
     def __getitem__(self, i: int) -> CriticalPoint:
         return self.points[i]
+
+    def at(self, values: Mapping[Any, object] | None = None, **named: object) -> tuple[Formulas, ...]:
+        """`CriticalPoint.at` of each of them."""
+        own = [one.at() for one in self.points]
+        swap = values_by_name([e for one in own for e in one.values()], given_values(values, named))
+        return tuple(Formulas({name: e.subs(swap) for name, e in one.items()}) for one in own)
 
     def __repr__(self) -> str:
         numbers = [f"K* = {float(p.K.value):.6g} " if p.K.value.is_number else "" for p in self.points]

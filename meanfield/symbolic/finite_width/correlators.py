@@ -8,8 +8,9 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.arguments import scalar, shown
+from meanfield.arguments import name_of, scalar, shown
 from meanfield.functions.activations import activation as record
+from meanfield.functions.parser import expression
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.finite_width.ensembles import Ensemble, ensemble_of
@@ -17,7 +18,7 @@ from meanfield.symbolic.finite_width.fields import Mean, Sigma, left
 from meanfield.symbolic.finite_width.layer_law import CONNECTED, PAIRED, correlator, first_order
 from meanfield.symbolic.finite_width.neuron_sums import WeightAverage, average_over_weights, structure_of
 from meanfield.symbolic.finite_width.words import quantity
-from meanfield.symbols import Z, n, z
+from meanfield.symbols import Z, n, parameter, z
 
 SIZES = {"z": 1, "H": 2, "dH": 3, "ddI": 4, "ddII": 4}
 #: name → (what it is an average of, which pairing of its labels, the order of its indices)
@@ -129,7 +130,9 @@ def _label(name: str, inputs: Sequence[int] | None) -> sp.Symbol:
 
 
 def _ratio(given: object) -> sp.Expr:
-    value = sp.sympify(scalar(given, "The ratio of widths"))
+    what = "The ratio of widths"
+    value = parameter(name_of(given, what)) if isinstance(given, str) and given.isidentifier() else None
+    value = expression(scalar(given, what), what) if value is None else value
     if value.is_positive is False:
         raise MeanFieldError(f"The ratio of widths must be > 0, but {given} was given.")
     return value

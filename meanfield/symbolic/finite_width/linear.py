@@ -17,7 +17,8 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.arguments import whole
+from meanfield.arguments import meant, shown, whole
+from meanfield.functions.parser import expression
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.finite_width.ensembles import Ensemble, Independent, ensemble_of
 from meanfield.symbolic.finite_width.fields import Preactivation, Sigma, Tensor, left
@@ -76,7 +77,7 @@ class LinearLayer:
                 *[c * here ** len(join(alone, [[labels[p] for p in b] for b in s])) for s, c in known.items()]
             )
 
-        return _layer(averaged, here, here if width is None else sp.sympify(width), law)
+        return _layer(averaged, here, here if width is None else _size_of(width, "width"), law)
 
     def correlators(self) -> dict[str, sp.Expr]:
         """K, Theta and the eleven correlators, times the width of the layer; for weights that are not invariant under
@@ -112,9 +113,9 @@ def first_linear_layer(
     >>> layer.next(weights="orthogonal", variance=1, bias=0).correlators()["V"]
     -2*n/(n + 2)
     """
-    inputs = sp.sympify(fan_in)
-    squared = inputs if square is None else sp.sympify(square)
-    powers = {0: inputs, 2: squared, 4: squared**2 / inputs if fourth is None else sp.sympify(fourth)}
+    inputs = _size_of(fan_in, "fan_in")
+    squared = inputs if square is None else _given(square, "square")
+    powers = {0: inputs, 2: squared, 4: squared**2 / inputs if fourth is None else _given(fourth, "fourth")}
 
     def averaged(kind: str, groups, summand: sp.Expr) -> sp.Expr:
         name, labels, number = _read(summand)
@@ -122,16 +123,23 @@ def first_linear_layer(
             return sp.S.Zero  # an input has no tangent kernel
         return number * prod((powers[labels.count(g[0])] for g in groups), start=sp.S.One)
 
-    return _layer(averaged, inputs, sp.sympify(width), law)
+    return _layer(averaged, inputs, _size_of(width, "width"), law)
 
 
 def _layer(averaged, fan_in: sp.Expr, width: sp.Expr, law: dict[str, Any]) -> LinearLayer:
-    rates = dict(zip((lambda_w, lambda_b), map(sp.sympify, law.pop("rates", (lambda_w, lambda_b)))))
-    law = {"weights": "gaussian", "variance": C_W, "bias": C_b} | law
+    given = law.pop("rates", (lambda_w, lambda_b))
+    if not isinstance(given, (tuple, list)) or len(given) != 2:
+        raise MeanFieldError(f"rates must be (lambda_w, lambda_b), but {shown(given)} was given.")
+    rates = {s: _given(value, s.name) for s, value in zip((lambda_w, lambda_b), given)}
+    usual = {"weights": "gaussian", "variance": C_W, "bias": C_b}
+    for name in law.keys() - usual.keys():
+        raise MeanFieldError(f"{name} is no part of the law of a layer.{meant(name, [*usual, 'rates'])}")
+    law = usual | law
+    law |= {name: _given(law[name], name) for name in ("variance", "bias")}
     size = _larger(fan_in, width) if ensemble_of(law["weights"]).name == "orthogonal" else fan_in
     moments: dict[str, dict[Blocks, sp.Expr]] = {}
     for kind in KINDS:
-        made = _averages(kind, law["weights"], sp.sympify(law["variance"]), sp.sympify(law["bias"]), size, fan_in)
+        made = _averages(kind, law["weights"], law["variance"], law["bias"], size, fan_in)
         found: dict[Blocks, sp.Expr] = {}
         for one in made:
             for term in sp.Add.make_args(sp.expand(one.summand)):
@@ -145,6 +153,21 @@ def _layer(averaged, fan_in: sp.Expr, width: sp.Expr, law: dict[str, Any]) -> Li
 @lru_cache(maxsize=256)
 def _averages(kind: str, weights: Any, variance, bias, size, fan_in) -> tuple[Pairing, ...]:
     return paired(_words(kind), ensemble_of(weights), variance, bias, size, fan_in)[1]
+
+
+def _given(value: object, what: str) -> sp.Expr:
+    """A number ≥ 0, or an expression in symbols."""
+    found = expression(value, what)
+    if found.is_negative:
+        raise MeanFieldError(f"{what} must be ≥ 0, but {shown(value)} was given.")
+    return found
+
+
+def _size_of(value: object, what: str) -> sp.Expr:
+    """How many neurons: a whole number > 0, or a symbol."""
+    if isinstance(value, sp.Expr) and value.free_symbols:
+        return _given(value, what)
+    return sp.Integer(whole(value, what, 1, 1 << 62))
 
 
 def _larger(one: sp.Expr, two: sp.Expr) -> sp.Expr:
@@ -196,7 +219,7 @@ def linear_moments(
     [n/(n + 2), n/(n + 2)] (n + 2)**2/n**2
     """
     m = whole(order, "The order of a moment", 2, 200) // 2
-    if order % 2:
+    if whole(order, "The order of a moment", 2, 200) % 2:
         raise MeanFieldError(f"A moment of even order was asked for by its order, but {order} was given.")
     layers, ensemble = whole(depth, "The depth", 1, 10**4), ensemble_of(weights)
     if not ensemble.invariant:
@@ -204,8 +227,9 @@ def linear_moments(
     inputs, neurons = (
         x if isinstance(x, sp.Expr) else sp.Integer(whole(x, "A width", 1, 10**9)) for x in (fan_in, width)
     )
-    first = _row_sum(ensemble, m, inputs, neurons, sp.sympify(variance)) * inputs**m
-    again = _row_sum(ensemble, m, neurons, neurons, sp.sympify(variance)) * _loops(m, neurons)
+    square = _given(variance, "variance")
+    first = _row_sum(ensemble, m, inputs, neurons, square) * inputs**m
+    again = _row_sum(ensemble, m, neurons, neurons, square) * _loops(m, neurons)
     return [first * again**layer for layer in range(layers)]
 
 
