@@ -88,6 +88,6 @@ def test_one_network_that_fails_refutes_a_claim_for_several():
 
 def test_the_command_line_knows_its_verbs(capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["bias_and_trainability", "--help"])
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit, match=r"^0$"):
         main()
     assert "numbers" in capsys.readouterr().out
