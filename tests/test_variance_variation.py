@@ -118,6 +118,6 @@ def test_places_of_the_list():
 
 def test_the_command_line_knows_its_verbs(capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["variance_variation", "--help"])
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit, match=r"^0$"):
         main()
     assert "numbers" in capsys.readouterr().out
