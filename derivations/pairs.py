@@ -73,7 +73,7 @@ def series(theory: mf.Theory, name: str) -> sp.Expr:
     top, _, bottom = name.partition("/")
     if bottom:
         return sp.series(series(theory, top) / series(theory, bottom), X, 0, 2).removeO()
-    return sp.series(share(theory, name).subs(gamma, 1 / X**2), X, 0, 4).removeO()
+    return sp.series(sp.expand(share(theory, name)).subs(gamma, 1 / X**2), X, 0, 4).removeO()
 
 
 def coefficient(theory: mf.Theory, name: str, power: str) -> sp.Expr:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from fractions import Fraction
 
 import mpmath as mp
@@ -48,15 +49,15 @@ HOSTILE = [
     ("log(z)", "not real and finite"),
     ("foo", "No activation is named"),
     ("relu(1)", "takes 0"),
-    ("leaky_relu(z)", ""),
+    ("leaky_relu(z)", "the parentheses of leaky_relu alone hold its parameters"),
 ]
 
 
 @pytest.mark.parametrize(("text", "word"), HOSTILE, ids=[h[0][:25] for h in HOSTILE])
 def test_hostile_or_wrong_text_gets_a_sentence(text, word):
-    with pytest.raises(mf.MeanFieldError) as error:
+    with pytest.raises(mf.MeanFieldError, match=re.escape(word)) as error:
         activation(text)
-    assert word in str(error.value) and "\n" not in str(error.value)
+    assert "\n" not in str(error.value)
     assert not os.path.exists("hacked")
 
 
@@ -209,7 +210,7 @@ def test_normal_form_merges_and_nests():
 
 def test_a_pole_under_a_root_is_refused_whatever_is_looked_at_first():
     for text in ("((z / (z + 1)))**0.5", "log(1 + z/(z + 1))", "(1/(z - 1))**0.3"):
-        with pytest.raises(mf.MeanFieldError):
+        with pytest.raises(mf.MeanFieldError, match="changes sign on the real line"):
             activation(text)
 
 

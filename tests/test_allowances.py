@@ -43,7 +43,9 @@ def by_maps(phi: str, start: dict, C: float, b: float, depth: int) -> dict[str, 
 
 def assert_pairs(found, expected, tolerance=1e-10):
     for name, values in expected.items():
-        assert np.allclose(found[name], values, rtol=tolerance, atol=tolerance), (name, found[name], values)
+        assert np.allclose(found[name], values, rtol=tolerance, atol=tolerance), (
+            f"{name} is {found[name]}, not {values}"
+        )
 
 
 @pytest.mark.parametrize("phi", ["z + z**2/4", pytest.param("relu", marks=pytest.mark.slow)])
@@ -57,7 +59,7 @@ def test_two_inputs_against_the_maps(phi):
     found = pair_corrections(activation(phi), run.K_aa, run.K_ab, run.K_bb, [C] * (depth - 1))
     expected = by_maps(phi, K, C, b, depth)
     assert_pairs(found, expected)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="K_ab is"):
         assert_pairs(found, expected | {"K_ab": 1.001 * expected["K_ab"]})
 
 

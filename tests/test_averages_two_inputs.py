@@ -109,9 +109,9 @@ def test_multiprecision_points(name):
 def test_planted_error_is_seen():
     g = lowered(node("tanh"))
     value = two_input_float(*[NUMPY_TWINS["tanh"][0]], 1.0, 1.0, 0.3)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="tanh with K_ab off by 1e-11: "):
         assert_agree("tanh with K_ab off by 1e-11", g(1.0, 0.3 * (1 + 1e-10), 1.0), value, 1.0)
-    with pytest.raises(AssertionError):  # a quadrature that ignores the kinks
+    with pytest.raises(AssertionError, match="hard_tanh without its kinks: "):  # a quadrature that ignores the kinks
         wrong = two_input_float(NUMPY_TWINS["hard_tanh"][0], 1.0, 1.0, 0.3, ())
         assert_agree("hard_tanh without its kinks", lowered(node("hard_tanh"))(1.0, 0.3, 1.0), wrong, 1.0)
 

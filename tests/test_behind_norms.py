@@ -82,7 +82,7 @@ def test_against_quadrature(pair):
     )
     with mp.workdps(25):
         assert_layer(run, layer(*pair))
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match=r"K is .*, not"):
             assert_layer(run, layer(*pair, error=mp.mpf("1e-5")))
 
 

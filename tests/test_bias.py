@@ -124,7 +124,8 @@ def test_unknown_is_said_with_its_reason():
 
 def assert_says(found, phase: BiasPhase, c: float, image) -> None:
     """The phase, and a c* that the map `image` keeps to 1e-12."""
-    assert found.phase is phase and abs(found.c - c) < 1e-12 and abs(image(found.c) - found.c) < 1e-12
+    assert found.phase is phase and abs(found.c - c) < 1e-12, f"{found.phase} at c* = {found.c}"
+    assert abs(image(found.c) - found.c) < 1e-12, f"the map moves c* = {found.c} to {image(found.c)}"
 
 
 @pytest.mark.parametrize(("sigma_w", "sigma_b"), [("1", "0"), ("1/2", "0"), ("2", "0.3")])
@@ -133,7 +134,7 @@ def test_the_limit_is_known_where_its_law_is_not(sigma_w, sigma_b):
     found = mf.derive("z**2").bias(sigma_w=sigma_w, sigma_b=sigma_b)
     assert found.law is None and found.status is mf.Status.MEASURED and found.fraction().var() == pytest.approx(1 / 12)
     assert_says(found, BiasPhase.BALANCE, 0.5, lambda c: (1 + 2 * c * c) / 3)
-    with pytest.raises(AssertionError):  # the map with one coefficient 1e-9 off
+    with pytest.raises(AssertionError, match="the map moves"):  # the map with one coefficient 1e-9 off
         assert_says(found, BiasPhase.BALANCE, 0.5, lambda c: (1 + (2 + 1e-9) * c * c) / 3)
     axes = {"sigma_w": [float(sp.Rational(sigma_w))], "sigma_b": [float(sigma_b)]}
     drawn = mf.derive("z**2").phase_diagram(**axes, kind="bias", line=False)

@@ -130,7 +130,8 @@ def assert_power(found, coefficients) -> None:
     """c* is kept by C = Σ a_n c^n, whose slope there is the diagram's; the phase is named after c*."""
     C = np.polynomial.Polynomial(coefficients)
     c = found.c[0, 0]
-    assert abs(C(c) - c) < 1e-12 and abs(C.deriv()(c) - found.slope[0, 0]) < 1e-12
+    assert abs(C(c) - c) < 1e-12, f"the map moves c* = {c} to {C(c)}"
+    assert abs(C.deriv()(c) - found.slope[0, 0]) < 1e-12, f"the slope at c* is {C.deriv()(c)}, not {found.slope[0, 0]}"
     wanted = BiasPhase.BALANCE if abs(c - 0.5) < 1e-12 else BiasPhase.PREJUDICE if c > 0.5 else BiasPhase.NEUTRALITY
     assert name(found, 0, 0) is wanted
 
@@ -141,7 +142,8 @@ def test_functions_of_one_power():
     assert_power(square, [1 / 3, 0, 2 / 3])
     assert square.xi_c[0, 0] == pytest.approx(1 / math.log(1.5)) and name(cube, 0, 0) is not name(square, 0, 0)
     for found, other in ((square, [1 / 3, 1e-9, 2 / 3]), (cube, [1 / 3, 0, 2 / 3])):
-        with pytest.raises(AssertionError):  # planted: another map, another function
+        # planted: another map, another function
+        with pytest.raises(AssertionError, match=r"the map moves|the slope at"):
             assert_power(found, other)
     assert name(diagram("step", [0], [0.1]), 0, 0) is BiasPhase.ORDERED_DEEP_PREJUDICE
     assert name(diagram("step", [1.2], [0.1]), 0, 0) is not BiasPhase.ORDERED_DEEP_PREJUDICE
@@ -214,7 +216,7 @@ def test_command_line(capsys):
 
     texts = []
     for more in ([], ["--json"], ["--json", "--sigma-w", "0.5,1.4,4"]):  # the last one: an axis that ends below √2
-        with pytest.raises(SystemExit) as stopped:
+        with pytest.raises(SystemExit, match=r"^0$") as stopped:
             main(["phase-diagram", "relu", "--kind", "bias", "--sigma-w", "0.5,2,4", "--sigma-b", "0.1,0.4,3", *more])
         assert not stopped.value.code
         texts.append(capsys.readouterr().out)

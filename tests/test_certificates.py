@@ -48,13 +48,13 @@ def scanned(phi, w2, b2, mu2=0.0, per_decade=4):
 
 def assert_all_found(found: FixedPoints, changes, first, last) -> None:
     positive = [float(p.K.value) for p in found if p.K.value != 0]
-    assert len(positive) == len(changes), (positive, changes)
+    assert len(positive) == len(changes), f"fixed points {positive} for the changes {changes}"
     for k, (a, b) in zip(positive, changes):
-        assert a <= k <= b, (k, a, b)
-    assert (found.unbounded is not None) == (last > 0)
+        assert a <= k <= b, f"K* = {k} lies outside of [{a}, {b}]"
+    assert (found.unbounded is not None) == (last > 0), f"K from {found.unbounded} on grows, the last sign is {last}"
     for p in found:
         if p.K.value == 0:
-            assert (p.stability == "stable") == (first < 0)
+            assert (p.stability == "stable") == (first < 0), f"0 is {p.stability}, the first sign is {first}"
 
 
 def half(x):
@@ -111,9 +111,9 @@ def test_no_fixed_point_is_missed_and_none_invented(formula, phi, w, b, status):
     changes, first, last = scanned(phi, float(sp.sympify(w)) ** 2, float(sp.sympify(b)) ** 2)
     assert_all_found(found, changes, first, last)
     if len(found) and found[-1].K.value != 0:  # controls: one point less, and a flow that is not there
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match=r"fixed points .* for the changes"):
             assert_all_found(FixedPoints(found.points[:-1], status, "", found.unbounded), changes, first, last)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="on grows, the last sign"):
         wrong = None if found.unbounded else (sp.S.Zero, sp.oo)
         assert_all_found(FixedPoints(found.points, status, "", wrong), changes, first, last)
 
@@ -133,12 +133,14 @@ def test_fixed_points_at_a_tiny_bias(name, w, b, K_star, slope):
     assert found.status is Status.CERTIFIED, found.message
 
     def assert_point(K_star, slope):
-        assert abs(sp.N(point.K.value / K_star - 1, 30)) < 1e-15 and point.K.error < 1e-15 * point.K.value
-        assert abs(point.chi_K.value - slope) < 1e-15 and point.chi_K.error < 1e-15
+        assert abs(sp.N(point.K.value / K_star - 1, 30)) < 1e-15, f"K* is {point.K.value}, not {K_star}"
+        assert point.K.error < 1e-15 * point.K.value
+        assert abs(point.chi_K.value - slope) < 1e-15, f"chi_K is {point.chi_K.value}, not {slope}"
+        assert point.chi_K.error < 1e-15
 
     assert_point(K_star, slope)
     for wrong in ((K_star * R("1.000001"), slope), (K_star, slope * R("1.000001"))):
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match=r"(K\*|chi_K) is .*, not"):
             assert_point(*wrong)
 
 
@@ -208,13 +210,13 @@ def on_the_fold() -> FixedPoints:
 
 def assert_honest_at_the_fold(found: FixedPoints) -> None:
     whole = any(abs(float(p.K.value) - 3.5615528) < 1e-6 for p in found)
-    assert whole or found.status is Status.MEASURED, found.message
+    assert whole or found.status is Status.MEASURED, f"certified without the fold: {found.message}"
 
 
 def assert_pairs_excluded() -> None:
     for name, w, b, count in (("gelu", "1.41", "0.3", 1), ("silu", "1.41", "0.9", 1)):
         found = at(name, w, b)
-        assert len(found) == count and found.status is Status.CERTIFIED, found.message
+        assert len(found) == count and found.status is Status.CERTIFIED, f"pairs are not excluded: {found.message}"
 
 
 def test_pairs_are_excluded_where_they_are_not_and_nowhere_else(monkeypatch):
@@ -225,15 +227,15 @@ def test_pairs_are_excluded_where_they_are_not_and_nowhere_else(monkeypatch):
     assert_pairs_excluded()
     with monkeypatch.context() as m:
         m.setattr(half_line, "excluded", lambda *a: True)
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match="certified without the fold"):
             assert_honest_at_the_fold(on_the_fold())
     with monkeypatch.context() as m:
         m.setattr(half_line, "excluded", lambda *a: False)
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match="pairs are not excluded"):
             assert_pairs_excluded()
     with monkeypatch.context() as m:  # within the exclusion: every part called empty
         m.setattr(exclusion, "_count", lambda *a: 0)
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match="pairs are not excluded"):
             assert_pairs_excluded()
 
 
@@ -254,7 +256,7 @@ def assert_no_change_outside(g, low, high) -> None:
         folded = (f(x) + f(-x)) * x
         for ks in (np.geomspace(float(low) * 1e-9, float(low), 60), np.geomspace(float(high), float(high) * 1e9, 60)):
             values = [np.trapezoid(folded * np.exp(-np.square(x) / (2 * k)), u) for k in ks]
-            assert len(set(np.sign(values))) == 1
+            assert len(set(np.sign(values))) == 1, "the sign changes outside of the bounds"
 
 
 @pytest.mark.parametrize("g", FUNCTIONS, ids=["far pair", "polynomial", "three scales", "gelu"])
@@ -262,7 +264,7 @@ def test_zeros_lie_between_the_two_ends(g):
     low, high = half_line.floor(g), half_line.ceiling(g)
     assert 0 < low < high
     assert_no_change_outside(g, low, high)
-    with pytest.raises(AssertionError):  # control: bounds that cross
+    with pytest.raises(AssertionError, match="the sign changes outside"):  # control: bounds that cross
         assert_no_change_outside(g, high, low)
 
 
@@ -270,8 +272,9 @@ def test_zeros_lie_between_the_two_ends(g):
 
 
 def assert_complete_critical_points() -> None:
-    assert [p.kind for p in mf.derive("gelu").critical_points()] == ["repelling", "half-stable"]
-    assert mf.derive("gelu").critical_points().status is Status.CERTIFIED
+    found = mf.derive("gelu").critical_points()
+    assert [p.kind for p in found] == ["repelling", "half-stable"], f"critical points: {[p.kind for p in found]}"
+    assert found.status is Status.CERTIFIED, f"critical points are {found.status}"
 
 
 def fresh(function):
@@ -288,10 +291,10 @@ def test_one_change_of_sign_is_settled_by_the_proved_ends(monkeypatch):
     with monkeypatch.context() as m:
         m.setattr(half_line, "far_sign", lambda expr, g, masses=(): half_line.segments(g, masses)[0][0])
         fresh(critical_points)
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match="critical points"):
             assert_complete_critical_points()
         found = at("tanh", "3/2", "1e13")
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match=r"fixed points .* for the changes"):
             assert_all_found(found, *scanned(np.tanh, 2.25, 1e26))
     fresh(critical_points)
 
@@ -398,7 +401,7 @@ def attractors_of(loop_edit=lambda text: text):
 
 
 def assert_zero_attracts(count: int) -> None:
-    assert count == 2, count  # K = 0 and K → ∞
+    assert count == 2, f"{count} ends attract"  # K = 0 and K → ∞
 
 
 def test_zero_is_an_attractor_of_a_diagram():
@@ -407,7 +410,7 @@ def test_zero_is_an_attractor_of_a_diagram():
     assert_zero_attracts(count)
     assert math.isinf(end)
     mutant, _ = attractors_of(lambda t: t.replace("count = int(signs[0] < 0) + ", "count = "))
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="1 ends attract"):
         assert_zero_attracts(mutant)
 
 

@@ -34,7 +34,7 @@ def run(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
     def call(line: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stop:
+        with pytest.raises(SystemExit, match=r"^[0-9]$") as stop:
             cli.main(shlex.split(line))
         out, err = capsys.readouterr()
         return stop.value.code or 0, out, err

@@ -81,7 +81,9 @@ def assert_same_numbers(theory: mf.Theory, kind: str, kept: dict, tolerance: flo
     quantities = {"input_jacobian": ("J0",)}.get(kind)
     run = theory.propagate(quantities=quantities, **place(getattr(theory, kind).parameters, kind))
     for name, value in kept.items():
-        assert float(getattr(run, name)[-1]) == pytest.approx(value, rel=tolerance, abs=1e-300), name
+        assert float(getattr(run, name)[-1]) == pytest.approx(value, rel=tolerance, abs=1e-300), (
+            f"{name} is not what was kept"
+        )
 
 
 @pytest.mark.parametrize(("text", "kind"), marked([(t, k) for t in DATA for k in KINDS if "state" in DATA[t][k]]))
@@ -102,15 +104,15 @@ def test_a_changed_map_is_seen():
     assert_same_maps(theory.one_input, kept)
     for old, new in (("mu**2", "mu"), ("K*mu**2", "0"), ("sigma_b**2", "sigma_b")):
         wrong = kept | {"expressions": [e.replace(old, new) for e in kept["expressions"]]}
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match=r"^K: .*different"):
             assert_same_maps(theory.one_input, wrong)
     wrong = kept | {"nodes": [[n, f.replace("tanh", "erf"), *rest] for n, f, *rest in kept["nodes"]]}
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match=r"^K: .*different"):
         assert_same_maps(theory.one_input, wrong)
     with pytest.raises(AssertionError, match="carried"):
         assert_same_maps(theory.one_input, kept | {"state": [[n, "linear"] for n, _ in kept["state"]]})
     numbers = kept["numbers"]
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="J is not what was kept"):
         assert_same_numbers(theory, "one_input", numbers | {"J": numbers["J"] * (1 + 1e-12)})
 
 

@@ -151,8 +151,8 @@ def assert_fixed_under_cos(found, sigma_w: float, sigma_b: float) -> None:
     """⟨cos z_a cos z_b⟩ = e^{-K} cosh(K c): K* and c* are kept."""
     K, c = found.K, found.stable.c
     second, product = math.exp(-K) * math.cosh(K), math.exp(-K) * math.cosh(K * c)
-    assert abs(sigma_w**2 * second + sigma_b**2 - K) < 1e-13 * K
-    assert abs(sigma_w**2 * product + sigma_b**2 - K * c) < 1e-12
+    assert abs(sigma_w**2 * second + sigma_b**2 - K) < 1e-13 * K, f"K* = {K} is not kept"
+    assert abs(sigma_w**2 * product + sigma_b**2 - K * c) < 1e-12, f"c* = {c} is not kept"
 
 
 @pytest.mark.slow
@@ -161,7 +161,7 @@ def test_opposite_inputs_of_an_even_oscillating_function():
     theory = mf.derive("cos")
     found = theory.correlations(sigma_w="2.5", sigma_b="0.3")
     assert_fixed_under_cos(found, 2.5, 0.3)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="is not kept"):
         assert_fixed_under_cos(found, 2.5 * (1 + 1e-10), 0.3)
     K = np.linspace(3, 3.5, 40)
     run = theory.propagate(sigma_w=2.5, sigma_b=0.3, depth=2, start={"K": K, "c": -1}, quantities=("K", "distance"))

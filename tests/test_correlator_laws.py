@@ -49,7 +49,9 @@ def assert_law(law, x, tolerance=1e-4, at=(10**5, 10**6)):
     lead = float(law.leading.coefficient.subs(dict(zip(law.constants, found))))
     for layer in at:
         error = (x[layer - 1] - f(float(layer), *found)) / size(law, float(layer))
-        assert abs(error) <= tolerance * abs(lead), (law.name, layer, error, lead)
+        assert abs(error) <= tolerance * abs(lead), (
+            f"the law of {law.name} is off by {error} of {lead} at layer {layer}"
+        )
 
 
 def values_of(run, name):
@@ -91,7 +93,7 @@ def test_tanh_in_short():
     for name in "VF":
         law = theory.depth_law(name, **CRITICAL)
         assert_law(law, run.normalized(name), 1e-6, (10**5,))
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match=r"^the law of"):
             assert_law(changed(law, 1.001), run.normalized(name), 1e-6, (10**5,))
 
 
@@ -102,14 +104,14 @@ def test_tanh(weights):
     laws, run = assert_laws("tanh", weights)
     planted = {"orthogonal": ("F", 1), "gaussian": ("V", 1)}[weights]
     for law in (changed(laws[planted[0]], 1.001), changed(laws["U"], 1.001)):
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match=r"^the law of"):
             assert_law(law, values_of(run, law.quantity))
     name, fine = {"orthogonal": ("G1", 1e-6), "gaussian": ("V", 1e-7)}[weights]
     assert_law(laws[name], run.normalized(name), fine)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match=r"^the law of"):
         assert_law(changed(laws[name], 1.05, 1), run.normalized(name), fine)
     other = mf.derive("tanh", weights={"orthogonal": "gaussian", "gaussian": "orthogonal"}[weights])
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match=r"^the law of"):
         assert_law(other.depth_law("F", **CRITICAL, **PAPER), run.normalized("F"))
 
 
@@ -238,12 +240,12 @@ def test_homogeneous_exactly(weights):
             assert_exact("leaky_relu(0.1)", weights, name, sigma_w="sqrt(200/101)", sigma_b=0, lambda_w=1, lambda_b=2)
     for name in "PQRSTU":
         assert_exact("z", weights, name, **CRITICAL, lambda_w=1, lambda_b=1)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="A is not the exact law"):
         theory = mf.derive("relu", weights=weights)
         law = theory.depth_law("A", **RELU, **PAPER)
         run = theory.propagate(sigma_w=2**0.5, sigma_b=0, depth=30, quantities="A", **PAPER)
         wrong = [float((law.exact * (1 + sp.Rational(1, 1000))).subs(l, i)) for i in range(1, 31)]
-        assert np.allclose(run.normalized("A"), wrong, rtol=1e-9)
+        assert np.allclose(run.normalized("A"), wrong, rtol=1e-9), "A is not the exact law"
 
 
 @pytest.mark.slow

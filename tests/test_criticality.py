@@ -383,5 +383,5 @@ def test_a_line_that_exists_for_part_of_a_parameters_range_says_for_which():
         for ours, at in zip((line.sigma_w, line.sigma_b), given.at(sp.Rational(7, 5))):
             assert abs(sp.N(ours.subs({p: value, K: sp.Rational(7, 5)}), 20) - at.value) < 1e-18
             assert abs(sp.N(ours.subs({p: value + sp.Rational(1, 50), K: sp.Rational(7, 5)}), 20) - at.value) > 1e-6
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="for every sigma_w > 0"):
         assert "for p" in mf.derive("abs(z)**1.5").critical_line().message

@@ -126,7 +126,7 @@ def check_command(line: str) -> None:
         extra = re.fullmatch(r"\.\[(\w+)\]", words[-1])
         assert extra and extra[1] in EXTRAS, f"{line}: there is no such extra"
     elif words[0] == "pytest":
-        assert any(r.startswith("pytest") for r in EXTRAS["dev"])
+        assert any(r.startswith("pytest") for r in EXTRAS["dev"]), f"{line}: no such tool"
     elif words[:2] == ["python", "-m"]:
         path = ROOT / words[2].replace(".", "/")
         assert (path / "__main__.py").exists() or path.with_suffix(".py").exists(), f"{line}: no such module"
@@ -237,19 +237,19 @@ def test_planted_errors_in_a_page_are_caught(tmp_path):
     assert run_page(good, "page") == 1
     with pytest.raises(AssertionError, match="prints"):
         run_page(good.replace("\n1\n", "\n2\n"), "page")
-    with pytest.raises(NameError):
+    with pytest.raises(NameError, match="name 'y' is not defined"):
         run_page("```python\ny + 1\n```\n", "page")
     with pytest.raises(AssertionError, match="does not exist"):
         check_links("[a](no-such-file.md)", tmp_path)
     with pytest.raises(AssertionError, match="heading"):
         check_links("# One\n[a](#two)", tmp_path)
-    for line in (
-        "meanfield derrive tanh",
-        "meanfield derive tanh --sigma 1",
-        "pip install -e .[nothing]",
-        "fieldmean x",
+    for line, said in (
+        ("meanfield derrive tanh", "there is no verb"),
+        ("meanfield derive tanh --sigma 1", "No such option: --sigma"),
+        ("pip install -e .[nothing]", "there is no such extra"),
+        ("fieldmean x", "is not a program of this project"),
     ):
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match=said):
             check_command(line)
 
 

@@ -35,7 +35,7 @@ def assert_gradient(found, z, labels, classes):
         step = np.zeros(z.shape)
         step[a, i] = 1e-6
         expected = (_loss(z + step, labels, classes) - _loss(z - step, labels, classes)) / 2e-6
-        assert abs(found[a, i] - expected) < 1e-8
+        assert abs(found[a, i] - expected) < 1e-8, f"the gradient is {found[a, i]}, not {expected}"
 
 
 def test_the_gradient_of_the_loss():
@@ -43,7 +43,7 @@ def test_the_gradient_of_the_loss():
     labels = np.array([0, 2, 1, 1, 0])
     found = loss_gradient(z, labels, 3)
     assert_gradient(found, z, labels, 3)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="the gradient is"):
         assert_gradient(1.001 * found, z, labels, 3)
     far = loss_gradient(np.array([[1e4, 0.0, 0.0], [1e4, 0.0, 0.0]]), np.array([0, 1]), 3)
     assert far.tolist() == [[0, 0, 0], [1, -1, 0]]  # exactly: nothing is left of the favoured class
@@ -97,14 +97,15 @@ def test_against_plain_backpropagation(monkeypatch):
     for name in ("G_z", "G_w", "G_b"):
         np.testing.assert_allclose(both.samples[name], alone.samples[name], rtol=1e-12)
     monkeypatch.setattr(measurement, "draw_labels", lambda *a: np.roll(draw_labels(*a), 1))
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="Not equal to tolerance rtol=1e-10"):
         assert_rows(run_ensemble(mlp("tanh"), quantities=("delta2",), **SIZES))
 
 
 def assert_favoured_has_no_gradient(run, least=1e6):
     """Chaotic: the favoured class has none at all, the others an exploding one at layer 1."""
-    assert (run.samples["delta2_favoured"] == 0).all()
-    assert (run.samples["delta2_unfavoured"][:, 0] >= least).all() and (run.samples["delta2"][:, 0] >= least).all()
+    assert (run.samples["delta2_favoured"] == 0).all(), "the favoured class has a gradient"
+    least_of = [run.samples[name][:, 0].min() for name in ("delta2_unfavoured", "delta2")]
+    assert min(least_of) >= least, f"the gradients do not explode: {least_of}"
 
 
 def assert_all_vanish(run, most=1e-14):
@@ -117,7 +118,7 @@ def test_the_favoured_class_of_relu():
     chaotic, ordered = (run_ensemble(mlp("relu"), sigma_w=w2**0.5, **sizes) for w2 in (3, 1.5))
     assert_favoured_has_no_gradient(chaotic)
     assert_all_vanish(ordered)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match=r"the gradients? do not explode|the favoured class has"):
         assert_favoured_has_no_gradient(ordered)
 
 

@@ -197,7 +197,8 @@ def _wrong(layers, expected, tolerance=1e-12):
 
 
 def assert_same(layers, expected):
-    assert _wrong(layers, expected) == set()
+    wrong = _wrong(layers, expected)
+    assert not wrong, f"differentials that are off: {wrong}"
 
 
 @pytest.mark.parametrize("name, biases", [("silu", True), ("sin", False)])
@@ -248,7 +249,7 @@ def test_every_tensor_is_tested_on_something():
 )
 def test_planted_errors_in_derivatives_are_seen(change, broken):
     layers = _found("silu", change=change)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="differentials that are off"):
         assert_same(layers, _expected("silu", True))
     assert _wrong(layers, _expected("silu", True)) == set(product((2, 3), broken))
 
@@ -383,7 +384,8 @@ def test_correlator_samples_are_the_averages_they_say():
         assert found[name].shape == np.shape(value)
         np.testing.assert_allclose(found[name], value, rtol=1e-12, atol=1e-14)
     assert not np.allclose(expected["B"], expected["B"].transpose(0, 2, 1, 3))
-    with pytest.raises(AssertionError):  # control: another pairing of the neurons
+    # control: another pairing of the neurons
+    with pytest.raises(AssertionError, match=r"Not equal to tolerance rtol=0.001"):
         turned = replace(t, ddII=t.ddII.transpose(0, 1, 2, 3, 4, 5, 7, 6))
         np.testing.assert_allclose(correlator_samples(turned)["T"], expected["T"], rtol=1e-3)
 

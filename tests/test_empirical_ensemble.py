@@ -249,7 +249,7 @@ def test_progress_and_interrupt():
         raise KeyboardInterrupt
 
     before = threading.active_count()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match=r"^$"):
         _run(networks=10_000, width=100, progress=interrupt)
     assert threading.active_count() == before
 

@@ -24,8 +24,10 @@ def test_the_zero_of_a_scan():
     zero, error = zero_of(x, y, np.full(5, 0.01))
     assert zero == pytest.approx(1.7, abs=1e-12) and error == pytest.approx(0.01 / 1.049, rel=1e-9)
     assert zero_of(x, -y, np.full(5, 0.01)) == pytest.approx((zero, error))
-    with pytest.raises(AssertionError):  # control: a straight line between the two would be off
-        assert 1.6 - y[2] * 0.4 / (y[3] - y[2]) == pytest.approx(1.7, abs=1e-4)
+    # control: a straight line between the two would be off
+    with pytest.raises(AssertionError, match=r"a straight line crosses at 1.69"):
+        straight = 1.6 - y[2] * 0.4 / (y[3] - y[2])
+        assert straight == pytest.approx(1.7, abs=1e-4), f"a straight line crosses at {straight}"
     with pytest.raises(MeanFieldError, match="0 changes of sign; scan a wider range of sigma_w, or more networks"):
         zero_of(x, y + 5, np.full(5, 0.01), 0.3)
     with pytest.raises(MeanFieldError, match="3 changes of sign; take fewer or more distant values"):
@@ -50,7 +52,7 @@ def _slopes(sigma_w, first, width=8, depth=7, networks=3, seed=5, sigma_b=0.3):
 
 def assert_slopes(found, scale=1.0):
     for w, slope in zip(found.sigma_w, found.slopes.mean[0]):
-        assert slope == pytest.approx(_slopes(scale * w, found.first), abs=1e-9)
+        assert slope == pytest.approx(_slopes(scale * w, found.first), abs=1e-9), f"the slope at {w} is {slope}"
 
 
 def test_slopes_against_a_plain_reading(monkeypatch):
@@ -58,7 +60,7 @@ def test_slopes_against_a_plain_reading(monkeypatch):
     sizes = {"width": 8, "depth": 7, "networks": 3, "probes": 8, "seed": 5}
     found = measure_critical_line(mlp("tanh"), sigma_w=[0.5, 0.7, 4.5], sigma_b=0.3, first=3, **sizes)
     assert_slopes(found)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="the slope at"):
         assert_slopes(found, scale=1.001)
 
 

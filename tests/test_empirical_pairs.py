@@ -58,9 +58,9 @@ def assert_statistics(found, reference, ddof=1):
 def test_against_a_plain_reading():
     found = measure_pairs(mlp("tanh"), sampler="explicit", **POINTS, **SIZES)
     assert_statistics(found, _plain)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="Not equal to tolerance rtol=1e-10"):
         assert_statistics(found, _plain, ddof=0)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="Not equal to tolerance rtol=1e-11"):
         assert_statistics(found, lambda w, b: _plain(1.001 * w, b))
 
 
@@ -182,8 +182,12 @@ def test_refusals(more, message):
     with pytest.raises(MeanFieldError, match=message):
         measure_pairs(mlp("tanh"), **{"sigma_w": 1, "sigma_b": 0, "width": 6, "depth": 2} | more)
     found = measure_pairs(Sequential((TANH, BatchNorm(), Dense())), sigma_w=1, sigma_b=0, width=4, depth=2, batch=3)
-    for call in (lambda: found.pairs("K"), lambda: found.quantiles("c", 1.5), lambda: found.quantiles("c", True)):
-        with pytest.raises(MeanFieldError):
+    for call, said in (
+        (lambda: found.pairs("K"), "name='K' was asked for"),
+        (lambda: found.quantiles("c", 1.5), "levels must be numbers from 0 to 1"),
+        (lambda: found.quantiles("c", True), "levels must be a real number"),
+    ):
+        with pytest.raises(MeanFieldError, match=said):
             call()
 
 
@@ -191,5 +195,5 @@ def test_no_product_is_taken_twice(monkeypatch):
     """Control: the images of another layer are seen."""
     right = pairs.Shared.images
     monkeypatch.setattr(pairs.Shared, "images", lambda self, l, *rest: right(self, 1, *rest))
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="Not equal to tolerance rtol=1e-10"):
         test_it_is_the_network_of_the_same_number("lazy", 5)

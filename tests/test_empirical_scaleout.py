@@ -42,7 +42,7 @@ def assert_same_bits(first, second):
     one, other = _numbers(first), _numbers(second)
     assert one.keys() == other.keys()
     for name in one:
-        assert one[name].tobytes() == other[name].tobytes(), name
+        assert one[name].tobytes() == other[name].tobytes(), f"{name} has other bits"
 
 
 def _spawn():
@@ -64,7 +64,7 @@ def test_threads_and_processes_give_the_same_bits():
 
 
 def test_control_another_seed_has_other_bits(alone):
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="has other bits"):
         assert_same_bits(alone, _run(seed=6))
 
 
@@ -174,7 +174,7 @@ def _interrupted_after(number):
 
 def test_an_interrupted_run_goes_on_with_the_same_bits(alone, tmp_path):
     file = tmp_path / "run.npz"
-    with pytest.raises(_Stop):
+    with pytest.raises(_Stop, match=r"^$"):
         _run(checkpoint=file, progress=_interrupted_after(200))
     calls = []
     again = _run(checkpoint=file, progress=lambda done, total: calls.append(done))
@@ -208,7 +208,7 @@ def test_a_file_that_is_no_checkpoint(tmp_path):
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     file = tmp_path / "run.npz"
-    with pytest.raises(_Stop):
+    with pytest.raises(_Stop, match=r"^$"):
         _run(checkpoint=file, progress=_interrupted_after(100))
     before = file.read_bytes()
 

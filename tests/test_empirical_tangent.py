@@ -97,7 +97,8 @@ def _error(block):
     layers = ensemble.network(SEED, 0).layers(X[None, :], 0, tangent)
     for (_, _, jacobian), true in zip(layers, _by_differences(block)):
         worst = max(worst, np.abs(tangent.matrix - true).max() / np.abs(true).max())
-        assert tangent.mean == pytest.approx(np.trace(true) / WIDTH, rel=1e-8)
+        mean = np.trace(true) / WIDTH
+        assert tangent.mean == pytest.approx(mean, rel=1e-8), f"the mean is {tangent.mean}, not {mean}"
         assert jacobian.shape == (WIDTH, FAN_IN)
     return worst
 
@@ -116,7 +117,7 @@ def test_control_the_kernel_with_the_vector_saved_is_needed(monkeypatch):
     monkeypatch.setattr(carried, "_add_with_transpose", wrong)
     assert _error(BLOCKS["plain"]) < 1e-8
     for name in ("skip", "act inside a skip", "norm after a skip", "two dense", "dense before a skip"):
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match="the mean is"):
             _error(BLOCKS[name])
 
 

@@ -96,7 +96,7 @@ def assert_linear_layer(layer, kind, law, mean):
     length = sum(linear._SIZE[name] for name in linear.KINDS[kind])
     for neurons in {x[:length] for x in NEURONS}:
         value = sum(c for s, c in layer.moments[kind].items() if all(neurons[b[0]] == neurons[p] for b in s for p in b))
-        assert value == sp.Rational(str(mean(kind, neurons, law))), (kind, neurons)
+        assert value == sp.Rational(str(mean(kind, neurons, law))), f"moment {kind} of {neurons} is {value}"
 
 
 @pytest.mark.slow
@@ -107,7 +107,7 @@ def test_linear_networks_from_the_definitions(law, tiny):
     second = first.next(weights=law, **SETTING)
     for kind in linear.KINDS:
         assert_linear_layer(second, kind, law, tiny)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="moment HH of"):
         assert_linear_layer(first, "HH", law, tiny)
 
 
@@ -117,7 +117,7 @@ def test_linear_networks_from_the_definitions_in_short(kind, tiny):
     second = first.next(weights="orthogonal", **SETTING)
     assert_linear_layer(second, kind, "orthogonal", tiny)
     wrong = second.moments | {kind: {s: 2 * c for s, c in second.moments[kind].items()}}
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="moment dHz of"):
         assert_linear_layer(linear.LinearLayer(second.width, wrong), kind, "orthogonal", tiny)
 
 

@@ -119,7 +119,7 @@ def assert_polynomial(phi, law, widths=(1, 1, 1, 1), planted=()):
         for p, value in enumerate(layer.cumulants(), 1):
             exact = oracle.coefficients(value, 2)
             for q in range(p - 1, 3):
-                assert sp.expand(state[p, q] - exact[q] * own**q) == 0, (own, p, q)
+                assert sp.expand(state[p, q] - exact[q] * own**q) == 0, f"cumulant {p}, {q} at width {own} is not exact"
         if layer is not layers[-1]:
             after = rational[1:][layers.index(layer) + 1]
             maps = cumulant_maps(2, ensemble_of(law), after / own)
@@ -135,7 +135,7 @@ def test_polynomial_networks(law):
     """Of z + z²/3 with biases, layers 1 to 3: nothing is fitted, nothing is left. Each map wrong by 1 % fails."""
     assert_polynomial(QUADRATIC, law)
     for wrong in ((3, 2), (2, 2), *(((1, 2),) if law == "orthogonal" else ())):  # 0 of Gaussian ones there
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match="is not exact"):
             assert_polynomial(QUADRATIC, law, planted=[(wrong, sp.Rational(101, 100))])
 
 
@@ -144,7 +144,7 @@ def test_polynomial_networks(law):
 def test_polynomial_networks_of_unequal_widths(law):
     """z − z³/5 at equal widths, and z + z²/3 with n_l = 2n, n, 3n and with 3n inputs."""
     assert_polynomial(CUBIC, law)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="is not exact"):
         assert_polynomial(CUBIC, law, planted=[((1, 2), sp.Rational(101, 100))])
     assert_polynomial(QUADRATIC, law, (1, 2, 1, 3))
     assert_polynomial(QUADRATIC, law, (3, 1, "1/2", 1))
@@ -192,7 +192,7 @@ def assert_iterated(run, phi, C_W, C_b, law, step, planted="", tolerance=1e-11):
             for x in oracle.NAMES:
                 value = float(getattr(run, x)[layer])
                 scale = max(abs(float(state[x])), 1e-3 * float(state["K"]))
-                assert abs(value - float(state[x])) < tolerance * scale, (x, layer)
+                assert abs(value - float(state[x])) < tolerance * scale, f"{x} of layer {layer} is not iterated"
 
 
 @pytest.mark.parametrize("law", ["orthogonal", pytest.param("gaussian", marks=pytest.mark.slow)])
@@ -202,7 +202,7 @@ def test_by_total_cumulance(law):
     at = (mp.mpf(1.1) ** 2, mp.mpf(0.3) ** 2, law, 0.125)
     assert_iterated(run, mp.tanh, *at)
     for planted in ("cumulant", "curvature", *(("sphere",) if law == "orthogonal" else ())):
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match="is not iterated"):
             assert_iterated(run, mp.tanh, *at, planted, tolerance=1e-2)
 
 
@@ -262,8 +262,8 @@ def assert_networks(theory, measured, exact=None, only=("G2", "V1", "V6")):
     exact = exact or theory
     mixed = [{**a, **{x: b[x] for x in ("G2", "V1", "V6")}} for a, b in zip(exact, theory)]
     seen = [v for (name, _), v in standard_scores(mixed, measured).items() if name in only]
-    assert np.abs(seen).max() < 4, seen
-    assert np.mean(np.square(seen)) < 2.5, seen
+    assert np.abs(seen).max() < 4, f"not the theory's values: z = {seen}"
+    assert np.mean(np.square(seen)) < 2.5, f"not standard normal: z = {seen}"
 
 
 def of_run(run):
@@ -285,7 +285,7 @@ def test_orthogonal_tanh_networks():
         for planted in ("cumulant", "sphere", "curvature"):
             wrong = oracle.iterated(mp.tanh, 1 / 3, 3, 1, 0, True, planted)
             wrong = [{x: float(v) for x, v in state.items()} for state in wrong]
-            with pytest.raises(AssertionError):
+            with pytest.raises(AssertionError, match="not the theory's values"):
                 assert_networks(wrong, measured, of_run(run), only=("V1",))
 
 
@@ -308,14 +308,14 @@ def test_networks(law, phi, drawn, exact, settings, depth):
     assert_networks(of_run(run), measured)
     other = mf.derive(phi, weights=LAWS[law == "orthogonal"])
     run2 = other.propagate(sigma_w=w, sigma_b=b, input_norm=q, depth=depth, quantities=("V1", "G2"))
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="not the theory's values"):
         assert_networks(of_run(run2), measured, of_run(run))
     for planted in ("cumulant", "sphere") if exact else ():
         if planted == "cumulant" or law == "orthogonal":
             with mp.workdps(15):
                 wrong = oracle.iterated(exact, w * w * q + b * b, depth, w * w, b * b, law == "orthogonal", planted)
             wrong = [{x: float(v) for x, v in state.items()} for state in wrong]
-            with pytest.raises(AssertionError):
+            with pytest.raises(AssertionError, match="not the theory's values"):
                 assert_networks(wrong, measured, of_run(run))
 
 

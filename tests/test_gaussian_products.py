@@ -65,7 +65,7 @@ def sampled(slopes, cov, rng, replicates=32, power=11):
 
 def assert_bound_holds(value, error, mean, deviation):
     """Quasi-Monte Carlo does not find more than the bound: 6.5 standard errors of 32 replicates on top of it."""
-    assert abs(value - mean) <= error + 6.5 * deviation + 1e-15 * abs(value), (value, error, mean, deviation)
+    assert abs(value - mean) <= error + 6.5 * deviation + 1e-15 * abs(value), f"{value} ± {error} is not {mean}"
 
 
 def check_pairs(seed, count):
@@ -96,7 +96,7 @@ def test_a_planted_error_is_found():
     value, error, _ = (float(part.ravel()[0]) for part in averaged(slopes, cov))
     mean, deviation = sampled(slopes, cov, rng, power=13)
     assert_bound_holds(value, error, mean, deviation)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="is not"):
         assert_bound_holds(1.01 * value, error, mean, deviation)
 
 
@@ -254,7 +254,9 @@ def check_factors(seed, count, factor=1.0):
         value, error, scale = (float(part.ravel()[0]) for part in averaged(slopes, np.outer(shared, shared)
                                + np.diag(own**2)))  # fmt: skip
         exact = one_factor(slopes, shared, own)
-        assert abs(factor * value - exact) <= error + 2e-14 * scale, (text, shared, own, value - exact, error, scale)
+        assert abs(factor * value - exact) <= error + 2e-14 * scale, (
+            f"{text} at {shared}, {own}: {value - exact} is beyond the error {error}"
+        )
         worst = max(worst, error / scale)
     return worst
 
@@ -262,7 +264,7 @@ def check_factors(seed, count, factor=1.0):
 def test_one_common_factor():
     """The bound holds against sums that are exact to rounding, correlations of 0.9999 and 1 and large K included."""
     check_factors(0, 4)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="is beyond the error"):
         check_factors(0, 4, factor=1 + 1e-6)
 
 

@@ -205,18 +205,18 @@ def test_the_tower_is_the_package():
 
 
 @pytest.mark.parametrize(
-    ("name", "found"),
+    ("name", "found", "said"),
     [
-        ("symbolic.averages.node", {"numeric.solvers"}),
-        ("empirical.network.operations", {"functions.activations"}),
-        ("presentation.tables", {"theory"}),
-        ("functions.piecewise", {"functions.signs"}),
-        ("theory", {"empirical"}),
-        ("symbolic.recursion", {"a_module_without_a_place"}),
+        ("symbolic.averages.node", {"numeric.solvers"}, "stands above it"),
+        ("empirical.network.operations", {"functions.activations"}, "must know nothing of the theory"),
+        ("presentation.tables", {"theory"}, "stands above it"),
+        ("functions.piecewise", {"functions.signs"}, "stands above it"),
+        ("theory", {"empirical"}, "stands above it"),
+        ("symbolic.recursion", {"a_module_without_a_place"}, "has no place in the tower"),
     ],
 )
-def test_planted_violations_are_caught(name, found):
-    with pytest.raises(AssertionError):
+def test_planted_violations_are_caught(name, found, said):
+    with pytest.raises(AssertionError, match=said):
         assert_below(name, found)
 
 
@@ -253,7 +253,7 @@ def test_derivations_use_public_names(path):
     ],
 )
 def test_private_names_are_caught(text):
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match=r"which is not public|: meanfield.numeric.solvers|reads figures._LOOK"):
         assert_public(Path("planted.py"), text)
 
 

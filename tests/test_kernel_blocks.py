@@ -48,7 +48,7 @@ def test_a_file_is_gone_on_with(small_blocks, tmp_path):
         if done == 3:
             raise Stop
 
-    with pytest.raises(Stop):
+    with pytest.raises(Stop, match=r"^$"):
         theory.kernel(X, **AT, depth=1, quantities="K", out=file, threads=1, progress=stop)
     held = np.load(file, mmap_mode="r+")
     held[0, 0] = 7.0  # of a block that is done: nobody computes it again

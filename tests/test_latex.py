@@ -68,7 +68,7 @@ def assert_no_ascii(text: str) -> None:
     """No Python name of a symbol is left in print."""
     bare = re.sub(r"\\[a-zA-Z]+", "", text.replace(r"\_", "_"))
     found = re.search(r"chi_|sigma_|K_aa|K_ab|K_bb|K_\{a a\}|sqrt|Moment|\*\*|Status|<.*>_|\d{15}", bare)
-    assert found is None, bare[max(0, found.start() - 40) : found.end() + 40]
+    assert found is None, f"left in print: {bare[max(0, found.start() - 40) : found.end() + 40]}"
 
 
 def assert_fits(text: str, folder) -> None:
@@ -181,13 +181,23 @@ def test_a_line_too_long_is_seen(tmp_path):
     "bad", ["chi_J", r"chi\_J = 1", "sigma_w", "K**2", "Moment(z, 2)", "sqrt(2)", "3.14159265358979324"]
 )
 def test_ascii_is_seen(bad):
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="left in print: "):
         assert_no_ascii(rf"$\chi_J$ at \textbf{{{bad}}}")
 
 
-@pytest.mark.parametrize("bad", [r"\frac{1}{2", r"\left( x", r"x \right)", r"\nomacro", r"\begin{cases} x", "é"])
-def test_what_is_not_latex_is_seen(bad):
-    with pytest.raises(Unreadable):
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (r"\frac{1}{2", "} is missing"),
+        (r"\left( x", r"\\right is missing"),
+        (r"x \right)", r"\\right closes nothing"),
+        (r"\nomacro", r"unknown macro \\nomacro"),
+        (r"\begin{cases} x", "is missing"),
+        ("é", "has no place in a formula"),
+    ],
+)
+def test_what_is_not_latex_is_seen(bad, said):
+    with pytest.raises(Unreadable, match=said):
         read(bad)
 
 

@@ -65,7 +65,7 @@ def test_step_after_step_is_the_run(case):
         state = lowered.step(state, sigma, layer)
         for i, key in enumerate(keys):
             np.testing.assert_allclose(state[:, i], run[key][:, layer], rtol=2e-13, atol=2e-14, equal_nan=True)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="Not equal to tolerance rtol=2e-13"):
         np.testing.assert_allclose(state[:, 0], run[keys[0]][:, 10], rtol=2e-13)
 
 

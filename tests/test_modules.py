@@ -30,7 +30,7 @@ def _outputs(theory, quantities, values, points, every_layer):
 def assert_same_bits(a: dict, b: dict) -> None:
     assert a.keys() == b.keys()
     for name in a:
-        assert np.array_equal(a[name], b[name], equal_nan=True), name
+        assert np.array_equal(a[name], b[name], equal_nan=True), f"{name} has other bits"
 
 
 @pytest.mark.parametrize("case", THEORIES)
@@ -49,7 +49,7 @@ def test_interpreted_and_compiled_are_the_same_bits(case, monkeypatch):
             compiled = _outputs(theory, quantities, values, points, every_layer)
         assert_same_bits(plain, compiled)
         moved = {n: np.nextafter(a, np.inf) if a.dtype == float else a for n, a in plain.items()}
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match="has other bits"):
             assert_same_bits(moved, compiled)
 
 

@@ -90,14 +90,14 @@ def assert_words_are(name, words, layers):
     for place in product(range(2), repeat=expected.ndim):
         chosen = dict(zip(I, place))
         found = sum(word_value(word, chosen, old, *rest) for word in words)
-        assert found == pytest.approx(expected[place], rel=1e-11, abs=1e-12), (name, place)
+        assert found == pytest.approx(expected[place], rel=1e-11, abs=1e-12), f"the words of {name} miss entry {place}"
 
 
 @pytest.mark.parametrize("name", ["z", "H", "dH", *(pytest.param(d, marks=pytest.mark.slow) for d in ("ddI", "ddII"))])
 def test_the_chain_rule_gives_the_differentials(name, two_layers):
     words = quantity(name, I[: dict(z=1, H=2, dH=3, ddI=4, ddII=4)[name]])
     assert_words_are(name, words, two_layers)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match=r"the words of .* miss"):
         assert_words_are(name, words[:-1], two_layers)
 
 
@@ -119,7 +119,8 @@ def assert_contractions(ensemble, law, factors, shape, labels):
         entries: dict = {}
         for i, j in zip(rows, columns):
             entries[i, j] = entries.get((i, j), 0) + 1
-        assert value == sp.Rational(str(matrix_moment(law, entries, shape, Fraction(3, 2))))
+        moment = sp.Rational(str(matrix_moment(law, entries, shape, Fraction(3, 2))))
+        assert value == moment, f"contracted to {value}, not {moment}"
 
 
 LABELS = [
@@ -140,7 +141,7 @@ def test_contractions_are_moments(law, shape):
     assert_contractions(ensemble, law, 4, shape, LABELS)
     assert_contractions(ensemble, law, 6, shape, SIX)
     other = "gaussian" if law != "gaussian" else "uniform"
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="contracted to"):
         assert_contractions(ensemble, other, 4, shape, LABELS)
 
 
@@ -157,7 +158,7 @@ def test_a_coset_type_exchanged_is_seen():
                 yield Contraction(c.left, c.right, other if c.left == c.right else same)
 
     assert_contractions(ORTHOGONAL, "orthogonal", 4, (3, 3), LABELS)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="contracted to"):
         assert_contractions(Wrong(), "orthogonal", 4, (3, 3), LABELS)
 
 

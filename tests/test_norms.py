@@ -66,8 +66,8 @@ def assert_gains_count_twice() -> None:
     )
     slope = 4 / (sp.pi * sp.sqrt(5))  # ⟨erf′²⟩ at K = 1, and ⟨z² erf′²⟩ = slope/5
     share = sigma_w**2 * slope * sp.Rational(6, 5)
-    assert sp.simplify(closed(once - plain) - share) == 0
-    assert sp.simplify(closed(twice - plain) - 2 * share) == 0
+    assert sp.simplify(closed(once - plain) - share) == 0, "one gain adds something else"
+    assert sp.simplify(closed(twice - plain) - 2 * share) == 0, "two gains add something else"
     after = [one_input(chain("relu", *norms))["Theta"] for norms in ((FIXED, FIXED), (LayerNorm(), LayerNorm()))]
     assert sp.simplify(closed(after[1] - after[0]) - 2 * 2 * sigma_w**2) == 0  # ⟨y²⟩ + 1 = 2, twice
 
@@ -115,7 +115,7 @@ def _forgetful(rule: Callable, mistake: str) -> Callable:
 )
 def test_planted_errors_in_a_second_norm_are_caught(monkeypatch, mistake, check):
     monkeypatch.setitem(RULES, LayerNorm, _forgetful(RULES[LayerNorm], mistake))
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match=r" and |adds? something else"):
         check()
 
 
@@ -211,7 +211,7 @@ def test_planted_errors_in_j0_are_caught(monkeypatch):
     phi, block, norm, mu = CASES["quadratic, norm, skip"]
     with mp.workdps(80):
         right = by_kernel_derivatives(phi, 3, norm, mu=mu)
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match=r"layer .* and"):
             assert_j0(block, by_kernel_derivatives(phi, 3, norm, centred=False, mu=mu))
         real = Walk.drift
 
@@ -221,7 +221,7 @@ def test_planted_errors_in_j0_are_caught(monkeypatch):
 
         for forgotten in ("mean", "scale"):
             monkeypatch.setattr(Walk, "drift", lambda *given, f=forgotten: wrong(*given, f))
-            with pytest.raises(AssertionError):
+            with pytest.raises(AssertionError, match=r"layer .* and"):
                 assert_j0(block, right)
         monkeypatch.setattr(Walk, "drift", real)
         assert_j0(block, right)

@@ -49,16 +49,18 @@ def assert_pair_follows(way, found: dict[str, np.ndarray], far: float) -> None:
             continue
         (before, near, end), (low, high) = found[name], (law.log_at(t, leading=True) for t in (far / 2, far))
         if law.products or law.stretched:
-            assert abs((end - near) / (high - low) - 1) < (0.06 if law.leading else 5e-3), (name, law)
+            assert abs((end - near) / (high - low) - 1) < (0.06 if law.leading else 5e-3), (
+                f"the flow's {name} does not follow {law}"
+            )
             continue
         off = abs(end - near - (high - low))
         if off > most and law.power_of(1) == 1:
             e = float(sp.N(law.exponent))
             first, last = np.expm1(near - before - e * far / 4), np.expm1(end - near - e * far / 2)
             off = abs(last * np.exp(near - before - e * far / 4) / first / 2 - 1)
-        assert off < most, (name, law, found)
+        assert off < most, f"the flow's {name} does not follow {law}: {found}"
         if law.constant is not None and not slow(way):
-            assert abs(end - high) < most, (name, law, found)
+            assert abs(end - high) < most, f"the constant of {name} is not that of {law}: {found}"
 
 
 def assert_pair_law(phi: str, beta, size) -> None:
@@ -125,7 +127,7 @@ def test_a_wrong_law_of_two_inputs_is_seen():
     assert_pair_follows(way, found, 600.0)
     for wrong in (regular(1, "1/5000"), regular(sp.Rational(5, 4))):
         moved = tuple((n, law * wrong if n == "distance" else law) for n, law in way.laws)
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match=r"^the (flow's|constant of)"):
             assert_pair_follows(type(way)(moved, way.regime, way.basin), found, 600.0)
 
 
@@ -304,8 +306,9 @@ def test_where_two_inputs_settle_beside_a_source():
     (other,) = laws("erf", beta, (4, 1, Fraction(101, 100), 1))
     assert abs(float(sp.log(sp.N(other["c"].constant, 15))) - found["c"][-1]) > 1e-4
     root = next(iter(c.atoms(Correlated))).root
-    with pytest.raises(AssertionError):  # what the ball says is checked on both sides of it
-        assert root._gap(mpmath.mpf(str(root.evalf(15))) + 1e-8, 15) > 0
+    # what the ball says is checked on both sides of it
+    with pytest.raises(AssertionError, match="the gap is not positive"):
+        assert root._gap(mpmath.mpf(str(root.evalf(15))) + 1e-8, 15) > 0, "beyond the root the gap is not positive"
     q = root.args[4]
     x = sp.asin(2 * sp.N(c * (q - 1) + 1, 20) / (2 * sp.N(q, 20) + 1)) * 8 / sp.pi  # q c_q = c (q - 1) + 1
     assert abs(sp.N(x + sp.Rational(3, 2) - sp.N(c * (q - 1) + 1, 20) / 2)) < 1e-12

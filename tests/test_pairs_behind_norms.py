@@ -131,7 +131,7 @@ def assert_layer(first, second, quantities=QUANTITIES, error=0.0, close=1e-11, v
 def test_a_layer_against_quadrature_of_the_texts():
     places = dict(quantities=("K", "K_ab"), variances=(1.73, 40.0), gaps=(0.0, 0.02, 0.5, 1.9))
     assert_layer("relu", "relu", **places)
-    with pytest.raises(AssertionError):  # the mean of another layer
+    with pytest.raises(AssertionError, match=r"at K = .*, not"):  # the mean of another layer
         assert_layer("relu", "relu", error=1e-6, **places)
 
 

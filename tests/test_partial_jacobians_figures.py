@@ -138,7 +138,7 @@ def test_the_document_compiles(tmp_path):
 
 def test_the_command_line_knows_its_verbs(capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["partial_jacobians", "--help"])
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit, match=r"^0$"):
         main()
     printed = capsys.readouterr().out
     assert all(verb in printed for verb in ("numbers", "figures", "tables"))

@@ -40,7 +40,7 @@ def assert_gradients(phi: str, beta, size, wrong: Growth | None = None) -> int:
     found = gradients(phi, beta, size, far)
     laws = [{n: way[n] if wrong is None else way[n] * wrong for n in NAMES} for way in ways]
     failed = [[m for n in NAMES for m in misses(n, one[n], found[n], far)] for one in laws]
-    assert [] in failed, (phi, beta, size, failed)
+    assert [] in failed, f"no way of {phi} at {beta}, {size} is the flow: {failed}"
     return len(NAMES)
 
 
@@ -56,5 +56,5 @@ def test_an_exponent_and_a_constant_that_are_off_are_seen():
     place = ("relu", [1, 1, 2, 2], (1, 1, 1, 1))
     assert assert_gradients(*place) == 5
     for wrong in (regular(1, "1/50"), regular(1, 0, 1)):
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match="is the flow"):
             assert_gradients(*place, wrong=wrong)

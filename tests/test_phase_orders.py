@@ -39,7 +39,7 @@ def assert_orders(made: PhaseOrders, phi: str, beta, sigmas) -> None:
     given = {s: sp.sympify(place[s.name]) for s in made.groups[0][0][0].coordinates}
     held = [any(cell.contains(given) for cell in row.regions) for row in made]
     if sum(held) != 1:
-        raise AssertionError((phi, named, held))
+        raise AssertionError(f"{sum(held)} rows hold the place {named} of {phi}")
     row = made.at(**named)
     (direct,) = full(phi).phase_table(*made.quantities, **named)
     if not row.ways[0].laws:
@@ -48,7 +48,7 @@ def assert_orders(made: PhaseOrders, phi: str, beta, sigmas) -> None:
         found = {size(one[name]) for one in row.ways}
         asked = {size(one[name]) for one in direct.ways}
         if found != asked:
-            raise AssertionError((phi, named, name, found, asked))
+            raise AssertionError(f"{name} of {phi} at {named} is {found}, not {asked}")
 
 
 def draws(number: int, seed: int):
@@ -88,7 +88,7 @@ def test_a_wrong_row_is_seen():
     wrong = [tuple(one.map(f) for one in ways) for f in (smallest, moved)]
     spoiled = [(*made.groups[:1], (cells, laws), *made.groups[2:]) for laws in wrong]
     for groups in (*spoiled, made.groups[1:], (*made.groups, made.groups[0])):
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match=r"of relu at .* is .*, not|rows hold the place"):
             for beta, sigmas in places:
                 assert_orders(replace(made, groups=groups), "relu", beta, sigmas)
 

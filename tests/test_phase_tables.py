@@ -123,7 +123,7 @@ def assert_follows(ways, rows: np.ndarray, far: float) -> None:
         if not wrong:
             return
         missed.append((way.regime, wrong))
-    raise AssertionError(missed)
+    raise AssertionError(f"no way is the flow: {missed}")
 
 
 def _beside_a_large_start(law: Growth, log_x: np.ndarray, far: float) -> float:
@@ -194,7 +194,7 @@ def test_a_logarithm_beside_a_large_start_is_seen():
     assert_follows([way], rows, 2000.0)
     half = sp.Rational(1, 2)
     for wrong in (way["K"].times(sp.Rational(51, 50)), regular(2, half, 2), regular(2, sp.Rational(12, 25), 1)):
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match="no way is the flow"):
             assert_follows([replace(way, laws=(("K", wrong), *way.laws[1:]))], rows, 2000.0)
 
 
@@ -210,7 +210,7 @@ def test_a_law_that_is_wrong_is_seen():
     for wrong in (regular(1, "1/50"), regular(1, 0, -1), regular(sp.Rational(51, 50), 0, 0)):
         name = "K" if wrong.constant == 1 else "J"
         laws = tuple((n, g * wrong if n == name else g) for n, g in way.laws)
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match="no way is the flow"):
             assert_follows([type(way)(laws, way.regime, way.basin)], rows, 2000.0)
 
 
@@ -219,7 +219,7 @@ def assert_partition(rows, draws) -> None:
     for point in draws:
         found = [i for i, row in enumerate(rows) if row.region.contains(point)]
         if len(found) != 1:
-            raise AssertionError((point, found))
+            raise AssertionError(f"{point} lies in {len(found)} regions: {found}")
 
 
 def draws_for(made, number: int, seed: int):
@@ -239,7 +239,7 @@ def test_rows_cover_and_are_disjoint(phi):
     assert_partition(made.rows, draws_for(made, 100, 5))
     if phi == "relu":
         for wrong in (made.rows[1:], (*made.rows, made.rows[0])):
-            with pytest.raises(AssertionError):
+            with pytest.raises(AssertionError, match=r"lies in . regions"):
                 assert_partition(wrong, draws_for(made, 100, 5))
 
 

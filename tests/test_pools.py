@@ -330,15 +330,15 @@ def test_a_norm_after_a_pool():
 
 
 def assert_short(sentence: str) -> None:
-    assert len(sentence) < 400 and sentence.endswith("follow K with propagate."), sentence
+    assert len(sentence) < 400 and sentence.endswith("follow K with propagate."), f"no short sentence: {sentence}"
 
 
 def test_a_line_that_is_not_enclosed_is_refused_in_a_sentence():
     """It named the whole map of K."""
     pooled = mf.Sequential((mf.Nonlinearity("softplus"), mf.Pool(2, "max"), mf.Dense()))
     line = mf.derive(architecture=pooled).critical_line()
-    with pytest.raises(mf.MeanFieldError) as refused:
+    with pytest.raises(mf.MeanFieldError, match=r"follow K with propagate\.$") as refused:
         line.sigma_w_at("0.2")
     assert_short(str(refused.value))
-    with pytest.raises(AssertionError):  # planted: with the line in full
+    with pytest.raises(AssertionError, match="no short sentence"):  # planted: with the line in full
         assert_short(f"{line.sigma_w}, {line.sigma_b}: {refused.value}")

@@ -54,7 +54,7 @@ def test_stretched_exponential_along_power_growth(name):
     law = mf.derive(name).depth_law("J", sigma_w=sp.sqrt(CASES[name][0]), sigma_b=0)
     assert law.rate_power == sp.Rational(2, 3) and law.law.remainder == "smaller"
     assert_grows(name, law)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="times what the law says"):
         lead = replace(law.leading, coefficient=law.rate * sp.Rational(21, 20))
         assert_grows(name, replace(law, terms=(lead, *law.terms[1:])))
 

@@ -42,7 +42,7 @@ def test_compiled_layers_equal_exact_iteration(name, residual):
     run = theory.propagate(sigma_w=1.3, sigma_b=0.2, depth=6, quantities=("K", "J", "Theta"), input_norm=0.7)
     exact = theory.one_input.iterate({"sigma_w": 1.3, "sigma_b": 0.2, "Q0": 0.7}, 6, digits=25)
     assert_layers_agree(run, exact, 2e-14)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match=r"at layer .* against"):
         wrong = theory.one_input.iterate({"sigma_w": 1.3 * (1 + 1e-12), "sigma_b": 0.2, "Q0": 0.7}, 6, digits=25)
         assert_layers_agree(run, wrong, 1e-13)
 

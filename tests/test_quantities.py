@@ -19,7 +19,7 @@ RECURSIONS = ("one_input", "two_inputs", "input_jacobian")
 def assert_carried(recursion, kept: tuple[str, ...]) -> None:
     """A recursion carries what the registry says, in that order and in that way (K comes with every other one)."""
     names = [v.name for v in recursion.state if v.name in kept]
-    assert tuple(names) == kept
+    assert tuple(names) == kept, f"carried in the order {names}"
     for v in recursion.state:
         assert v.carry == QUANTITIES[v.name].carry and v.symbol.name == v.name
 
@@ -27,7 +27,7 @@ def assert_carried(recursion, kept: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("kind", RECURSIONS)
 def test_recursions_carry_what_the_registry_says(kind):
     assert_carried(getattr(mf.derive("tanh"), kind), carried_by(kind))
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="carried in the order"):
         assert_carried(getattr(mf.derive("tanh"), kind), carried_by(kind)[::-1])
 
 

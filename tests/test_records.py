@@ -61,12 +61,12 @@ def assert_networks_agree(theory: mf.Theory, quantities, block: Block | None = N
         estimate, expected = found.estimate(name), getattr(run, q)
         mean, error = (np.asarray(x)[-len(expected) :] for x in (estimate.mean, estimate.standard_error))
         allowed = 4 * error + 3 / width * np.abs(expected)  # what finite width adds is of order 1/n
-        assert (np.abs(mean - expected) <= allowed).all(), (q, mean, expected, allowed)
+        assert (np.abs(mean - expected) <= allowed).all(), f"networks have {q} = {mean}, not {expected} ± {allowed}"
 
 
 def assert_seen(wrong: mf.Theory, quantities, block: Block, **more) -> None:
     """The networks of `block` refute a theory that is wrong."""
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="networks have"):
         assert_networks_agree(wrong, quantities, block, **more)
 
 

@@ -157,8 +157,12 @@ def test_bounds_of_a_param_narrow_its_place_of_use():
     theory.propagate(sigma_w=1, sigma_b=0, depth=3, mu=0.5)
     with pytest.raises(MeanFieldError, match=r"mu must be ≤ 1/2, but 0\.6"):
         theory.propagate(sigma_w=1, sigma_b=0, depth=3, mu=0.6)
-    for wrong in ({"lower": "b"}, {"lower": 2, "upper": 1}, {"lower": "1/0"}):
-        with pytest.raises(MeanFieldError):
+    for wrong, said in (
+        ({"lower": "b"}, "must be a number, but 'b'"),
+        ({"lower": 2, "upper": 1}, "No value of mu"),
+        ({"lower": "1/0"}, "must be a finite number"),
+    ):
+        with pytest.raises(MeanFieldError, match=said):
             Param("mu", **wrong)
 
 

@@ -71,7 +71,7 @@ def test_a_row_fails_beyond_four_standard_errors():
 @pytest.mark.parametrize("threshold", [3.0, 7.0])
 def test_another_threshold_is_seen(monkeypatch, threshold):
     monkeypatch.setattr(allowances, "THRESHOLD", threshold)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="z = "):
         assert_verdicts(3.5, 5.0)
 
 
@@ -84,7 +84,7 @@ def test_one_bad_row_fails_the_report_and_an_empty_one_never_passes():
 
 def assert_theory_alone(rows, run) -> None:
     """The column theory is the propagated theory, without anything that was measured."""
-    assert [r.theory for r in rows] == [run.K[r.layer - 1] for r in rows]
+    assert [r.theory for r in rows] == [run.K[r.layer - 1] for r in rows], "the column theory is not the theory alone"
 
 
 def test_theory_allowance_and_sum_are_separate():
@@ -95,7 +95,8 @@ def test_theory_allowance_and_sum_are_separate():
         assert r.z == pytest.approx((r.measured - r.sum) / r.standard_error)
         found = r.data()
         assert (found["theory"], found["sum"], found["predicted"]) == (2.29, r.sum, r.sum)
-    with pytest.raises(AssertionError):  # the former column: theory and allowance in one
+    # the former column: theory and allowance in one
+    with pytest.raises(AssertionError, match="is not the theory alone"):
         assert_theory_alone([replace(r, theory=r.sum) for r in rows], RUN)
 
 

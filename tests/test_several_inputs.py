@@ -41,7 +41,9 @@ def assert_one_input(phi, weights, several, depth=5, tolerance=2e-12, factor=1.0
     one = mf.derive(phi, weights=weights).propagate(depth=depth, quantities=tuple(several.values), **settings)
     for name, values in several.values.items():
         found, expected = values.reshape(depth, -1), factor * np.asarray(getattr(one, name))[:, None]
-        assert np.abs(found - expected).max() <= tolerance * np.abs(expected).max() + 1e-13, name
+        assert np.abs(found - expected).max() <= tolerance * np.abs(expected).max() + 1e-13, (
+            f"{name} is not that of one input"
+        )
 
 
 @pytest.mark.parametrize(
@@ -61,7 +63,7 @@ def test_repeated_inputs(phi, weights, names):
     """Three times one input: the recursion of one input, which shares the maps of one label alone."""
     run = mf.derive(phi, weights=weights).correlators(np.ones((3, 7)), depth=5, quantities=names, **SETTINGS)
     assert_one_input(phi, weights, run)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="is not that of one input"):
         assert_one_input(phi, weights, run, factor=1.001)
 
 
@@ -90,7 +92,7 @@ def assert_linear(weights, run, source):
     """V_(12)(34) = source(layer)·(K_13 K_24 + K_14 K_23) at every pattern."""
     pairs = np.einsum("lac,lbd->labcd", run.K, run.K) + np.einsum("lad,lbc->labcd", run.K, run.K)
     expected = source(run.l)[:, None, None, None, None] * pairs
-    assert np.allclose(run.V, expected, rtol=0, atol=1e-12)
+    assert np.allclose(run.V, expected, rtol=0, atol=1e-12), "V is not that of pairings"
 
 
 def test_linear_networks():
@@ -104,7 +106,7 @@ def test_linear_networks():
         theory = mf.derive("z", weights=weights)
         run = theory.correlators(gram=FOUR, depth=6, sigma_w=1, sigma_b=0, quantities="V", input_ratio=ratio)
         assert_linear(weights, run, source)
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match="V is not that of pairings"):
             assert_linear(weights, run, lambda l: source(l) + 0.01)  # noqa: B023
 
 
@@ -124,7 +126,7 @@ def assert_maps(phi, weights, names, run, rows, digits=20, planted=None):
         for at in rows[arrays[x].ndim - 1]:
             e = in_averages(correlator_map(x, [a + 1 for a in at], weights=planted or weights), phi).doit()
             true = float(sp.N(e.xreplace(state | free), digits))
-            assert arrays[x][(2, *at)] == pytest.approx(true, rel=1e-10, abs=1e-12), (x, at)
+            assert arrays[x][(2, *at)] == pytest.approx(true, rel=1e-10, abs=1e-12), f"{x} at {at} is not the map's"
 
 
 ROWS = {2: ((0, 1), (1, 1)), 5: ((0, 1), (1, 1)), 3: (), 4: ((0, 1, 2, 3), (2, 0, 1, 0), (1, 1, 3, 3))}
@@ -136,7 +138,7 @@ def test_four_inputs_against_closed_forms(weights):
     """sin, whose averages close for four inputs: all means, V, A, B, D, F and P … U; the other weights' V fails."""
     run = mf.derive("sin", weights=weights).correlators(gram=FOUR, depth=3, **SETTINGS)
     assert_maps("sin", weights, ORDER, run, ROWS)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="is not the map's"):
         assert_maps("sin", weights, ("V",), run, ROWS, planted={"orthogonal": "gaussian"}.get(weights, "orthogonal"))
 
 
@@ -146,7 +148,7 @@ def test_two_inputs_against_closed_forms():
     run = mf.derive("relu").correlators(gram=FOUR[:2, :2], depth=3, quantities=("K", "V"), **given)
     rows = {2: ((0, 1),), 4: ((0, 0, 1, 1),)}
     assert_maps("relu", "gaussian", ("K", "V"), run, rows)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="is not the map's"):
         assert_maps("relu", "gaussian", ("V",), run, rows, planted="orthogonal")
 
 
@@ -246,8 +248,8 @@ def assert_networks(phi, weights, names, networks, factor=1.0, order=(0, 1, 2, 3
         first = (np.linalg.pinv(powers / error[:, None]) / error)[0]
         here = factor * getattr(expected, name)[(layer, *(at[i] for i in order))]
         seen.append((first @ mean - here) / np.sqrt(first**2 @ error**2))
-    assert np.abs(seen).max() < 4.5, np.abs(seen).max()
-    assert np.mean(np.square(seen)) < 2.5, np.mean(np.square(seen))
+    assert np.abs(seen).max() < 4.5, f"not the theory's values: |z| = {np.abs(seen).max()}"
+    assert np.mean(np.square(seen)) < 2.5, f"not standard normal: {np.mean(np.square(seen))}"
 
 
 @pytest.mark.slow
@@ -256,7 +258,7 @@ def test_finite_networks(phi, weights):
     """V, A, B, D, F of two inputs, all patterns; 1.15 times the theory fails."""
     names = tuple("VABDF")
     assert_networks(phi, weights, names, 1000)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="not the theory's values"):
         assert_networks(phi, weights, names, 1000, factor=1.15)
 
 
@@ -266,7 +268,7 @@ def test_three_inputs_of_finite_networks():
     inputs = np.array([[1, 0.2, -0.5, 1.2], [0.3, 0.6, 0.4, -0.2], [-0.8, 1, 0.5, 0.9]])
     assert_networks("gelu", "gaussian", tuple("VABDF"), 700, inputs=inputs)
     for name in "BF":
-        with pytest.raises(AssertionError):
+        with pytest.raises(AssertionError, match="not the theory's values"):
             assert_networks("gelu", "gaussian", (name,), 700, inputs=inputs, order=(0, 2, 1, 3))
 
 
@@ -327,7 +329,9 @@ def assert_remembers(name, at, power, factor=1.0):
         )
         found[weights] = run.normalized(name)[(slice(None), *at)]
     gap = np.abs(found["orthogonal"] - found["mixed"])
-    assert np.log(gap[29] / gap[119]) / np.log(4) == pytest.approx(power * factor, abs=0.2), gap[[29, 119]]
+    assert np.log(gap[29] / gap[119]) / np.log(4) == pytest.approx(power * factor, abs=0.2), (
+        f"it is forgotten at another rate: {gap[[29, 119]]}"
+    )
     assert (gap[119] > 0.2) == (power == 0)
 
 
@@ -338,7 +342,7 @@ def test_which_patterns_remember_the_first_layer():
     assert_remembers("V", (0, 0, 1, 1), 2)
     assert_remembers("V", (0, 0, 0, 1), 1)
     assert_remembers("V", (0, 1, 0, 1), 0)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="forgotten at another rate"):
         assert_remembers("V", (0, 1, 0, 1), 1)
     for phi in ("tanh", "gelu"):
         runs = [

@@ -49,7 +49,8 @@ def test_numbers_decide(text, phi, values):
     truth = iterated(lambda z: phi(z, mp.mpf(str(t)), mp.mpf(str(s))), breaks, 3)
     found = theory.propagate(depth=3, quantities="K", **PLACE, **given).K
     assert_layers(found, truth)
-    with pytest.raises(AssertionError):  # control: another threshold is another answer
+    # control: another threshold is another answer
+    with pytest.raises(AssertionError, match="Not equal to tolerance rtol=1e-12"):
         assert_layers(found, iterated(lambda z: phi(z, mp.mpf(str(t)) + 1e-6, mp.mpf(str(s))), breaks, 3))
     points = theory.fixed_points(**PLACE, **given)
     plain = mf.derive(text, **given).fixed_points(**PLACE)

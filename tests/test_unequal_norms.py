@@ -33,7 +33,7 @@ def interpreted(request, monkeypatch):
 
 def assert_close(found, wanted, rel: float) -> None:
     found, wanted = np.asarray(found, dtype=float), np.asarray(wanted, dtype=float)
-    assert np.all(np.abs(found - wanted) <= rel * np.abs(wanted)), np.max(np.abs(found / wanted - 1))
+    assert np.all(np.abs(found - wanted) <= rel * np.abs(wanted)), f"off by {np.max(np.abs(found / wanted - 1)):.1e}"
 
 
 # -------------------------------------------------------------------------------- closed forms, nothing of the engine's
@@ -173,7 +173,7 @@ def test_bar_of_close_inputs():
     alone = theory.propagate(**place, start={n: getattr(run, n)[1, 0] for n in ("K_aa", "K_bb", "K_ab")})
     lost = alone.K_aa + alone.K_bb - 2 * alone.K_ab
     assert np.max(np.abs(lost / run.distance[1] - 1)) > 1e-4
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="off by"):
         assert_close(run.distance[0] * (1 + 3e-13), [float(x[2]) for x in exact], 1e-13)
 
 
@@ -437,7 +437,7 @@ def test_a_tilt_of_the_wrong_sign_is_seen():
             return run
 
     assert_layers(mf.derive("relu"), "relu", start, 3, 1e-13)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="distance off by"):
         assert_layers(Turned(), "relu", start, 3, 1e-13)
 
 
@@ -495,7 +495,9 @@ def assert_covariance_holds(run, rel: float) -> None:
     """K_ab to `rel` of √(K_aa K_bb), layer by layer."""
     for i, layer in enumerate(run.l):
         a, b, ab = squares(int(layer))
-        assert abs(run.K_ab[i] - ab) <= rel * max(abs(ab), (a * b) ** 0.5), (layer, run.K_ab[i], ab)
+        assert abs(run.K_ab[i] - ab) <= rel * max(abs(ab), (a * b) ** 0.5), (
+            f"K_ab of layer {layer} is {run.K_ab[i]}, not {ab}"
+        )
 
 
 def test_covariance_of_very_unequal_norms():
@@ -503,13 +505,15 @@ def test_covariance_of_very_unequal_norms():
     assert_covariance_holds(square_run(depth=7), 1e-13)
     ((symbol, formula, _),) = mf.derive("z**2").unequal_norms.only(*NAMES).closer
     turned, roots = distance * sp.cos(tilt) ** 2, sp.sqrt(K_aa) * sp.sqrt(K_bb)
-    with pytest.raises(AssertionError):  # planted: the condition that looks at the correlation only
+    # planted: the condition that looks at the correlation only
+    with pytest.raises(AssertionError, match="K_ab of layer"):
         assert_covariance_holds(square_run(((symbol, formula, turned < 2 * roots),), depth=7), 1e-13)
 
 
 def assert_only_one_overflows(run) -> None:
     at = int(run.diverged_at) - 1
-    assert at == 8 and np.isinf(run.K_aa[at:]).all() and np.isnan(run.K_bb[at:]).all() and np.isnan(run.K_ab[at:]).all()
+    assert at == 8, f"overflow at {at}"
+    assert np.isinf(run.K_aa[at:]).all() and np.isnan(run.K_bb[at:]).all() and np.isnan(run.K_ab[at:]).all()
     assert_close([run.K_aa[at - 1], run.K_bb[at - 1]], squares(at)[:2], 1e-13)
 
 
@@ -519,7 +523,7 @@ def test_one_of_two_norms_overflows():
     assert_only_one_overflows(run)
     assert "exceeds 1e300 first at layer 9" in run.message()
     run.values["K_bb"][8:] = np.inf  # planted: what was said before
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="overflow at"):
         assert_only_one_overflows(run)
     zero = {"K_aa": 0.0, "K_bb": 1.0, "K_ab": 0.0}
     nothing = mf.derive("relu", norm="pre").propagate(sigma_w=1.0, sigma_b=0.3, depth=3, start=zero)
@@ -537,7 +541,7 @@ def test_kernel_between_two_norms_starts_as_their_covariance():
         for more in ({}, {"Theta_ab": 0.56})
     ]
     assert_close(runs[0].Theta_ab, wanted.Theta_ab, 1e-15)
-    with pytest.raises(AssertionError):  # another start shows
+    with pytest.raises(AssertionError, match="off by"):  # another start shows
         assert_close(runs[1].Theta_ab, wanted.Theta_ab, 1e-3)
 
 

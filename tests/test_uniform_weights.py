@@ -106,18 +106,20 @@ def assert_rates(rates, planted=None):
         theory, **settings, width=100, networks=150, quantities=("Theta",), probes=2, **dict(zip(keys, rates))
     ).estimate("Theta")
     gap = found.mean - run.Theta - run.Theta1 / 100
-    assert (np.abs(gap) < 4 * found.standard_error + 0.002 * run.Theta).all(), gap / found.standard_error
+    assert (np.abs(gap) < 4 * found.standard_error + 0.002 * run.Theta).all(), (
+        f"Theta is not the theory's: z = {gap / found.standard_error}"
+    )
 
 
 def test_rates_of_networks_are_those_of_the_theory():
     """Numbers, formulas in l, one alone; swapped, constant in the place of 1/l, or divided by σ², they fail."""
     assert_rates((1, "1/l"))
     assert_rates((None, 2))
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="Theta is not the theory's"):
         assert_rates((1, "1/l"), planted=("1/l", 1))
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="Theta is not the theory's"):
         assert_rates((1, "1/l"), planted=(1, 1))
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="Theta is not the theory's"):
         assert_rates((1, 1), planted=(None, 1))
 
 

@@ -12,7 +12,7 @@ import pytest
 from derivations.variance_variation import CLAIMS, figures
 from derivations.variance_variation.acceptance import CHECKS, ELSEWHERE
 
-FAST = {"14", "15", "16", "18", "20", "23"}
+FAST = {"14", "15", "18", "20", "23"}
 CASES = [pytest.param(c, id=f"{c.line} {c.name}", marks=[pytest.mark.slow] * (c.line not in FAST)) for c in CHECKS]
 
 

@@ -60,7 +60,7 @@ def assert_algorithms_agree(k, values):
     """`values` {type: rational function} are those of orthogonality; so are numbers at n = k, k + 1, 2k + 3."""
     second = orthogonality.by_orthogonality(k)
     for t in types(k):
-        assert sp.cancel(values[t] - second[t]) == 0, t
+        assert sp.cancel(values[t] - second[t]) == 0, f"the value of {t} is not that of orthogonality"
     for size in (k, k + 1, 2 * k + 3):
         numbers = orthogonality.at_integer(k, size)
         for t in types(k):
@@ -74,7 +74,7 @@ def test_two_algorithms(k):
 
 def test_a_wrong_coset_type_or_a_dropped_term_is_seen(monkeypatch):
     values = {t: mf.weingarten(t) for t in types(4)}
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="is not that of orthogonality"):
         assert_algorithms_agree(4, values | {(2, 2): values[3, 1], (3, 1): values[2, 2]})
     orthogonality.by_orthogonality.cache_clear()
     real = orthogonality.equation
@@ -84,7 +84,7 @@ def test_a_wrong_coset_type_or_a_dropped_term_is_seen(monkeypatch):
         return ({t: c for t, c in row.items() if t != type_} if p == 3 else row), reduced
 
     monkeypatch.setattr(orthogonality, "equation", without_a_twist)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="is not that of orthogonality"):
         assert_algorithms_agree(4, values)
     orthogonality.by_orthogonality.cache_clear()
 
@@ -126,7 +126,7 @@ def assert_inverts(k, size, value):
     G = sp.Matrix(gram(k, size))
     kinds = {t: value(t) for t in types(k)}
     W = sp.Matrix([[kinds[coset_type(p, q)] for q in all_pairings(k)] for p in all_pairings(k)])
-    assert G * W * G == G and W * G * W == W and (G * W).is_symmetric()
+    assert G * W * G == G and W * G * W == W and (G * W).is_symmetric(), "W is no pseudo-inverse of G"
 
 
 @pytest.mark.parametrize(("k", "size"), [(2, 1), (2, 2), (3, 1), (3, 2), (3, 3), (3, 7)])
@@ -135,9 +135,9 @@ def test_pseudo_inverse_of_the_gram_matrix(k, size):
 
 
 def test_a_pole_filled_in_by_hand_is_no_pseudo_inverse():
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="no pseudo-inverse"):
         assert_inverts(3, 2, lambda t: sp.Rational(1, 3) if len(t) == 3 else mf.weingarten(t, 2))
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="no pseudo-inverse"):
         assert_inverts(3, 3, lambda t: mf.weingarten(t, 3) * (2 if t == (2, 1) else 1))
 
 
@@ -182,7 +182,8 @@ PATTERNS = [
 
 
 def assert_moment(rows, columns, size, value):
-    assert value == sp.Rational(str(peeled(rows, columns, size)))
+    moment = sp.Rational(str(peeled(rows, columns, size)))
+    assert value == moment, f"the moment is {moment}, not {value}"
 
 
 @pytest.mark.parametrize(("rows", "columns"), PATTERNS)
@@ -192,7 +193,7 @@ def test_moments_against_peeled_rows(rows, columns):
     for size in range(max(*rows, *columns), 7):
         assert_moment(rows, columns, size, mf.haar_moment(rows, columns, size))
         assert_moment(rows, columns, size, function.subs(n, size))
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="the moment is"):
         assert_moment(rows, columns, 5, mf.haar_moment(rows, columns, 6))
 
 

@@ -164,7 +164,7 @@ def test_what_an_integrand_raises_comes_out():
         seen.append(t)
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match=r"^$"):
         balls.integral(integrand, acb(0), acb(1))
     assert len(seen) == 1
 

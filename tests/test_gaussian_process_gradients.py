@@ -1,0 +1,43 @@
+"""Gradients of kernels of scikit-learn by log σ_w and log σ_b: in the order of theta, one column a free number.
+
+Of one layer the kernel is σ_w² x·y/N + σ_b², by hand; deeper ones are differentiated numerically in the slow tests of
+`test_kernel_blocks`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import meanfield as mf
+
+SIGMA_W, SIGMA_B = 1.4, 0.2
+
+
+def by_hand(X):
+    """The derivatives by log σ_w and by log σ_b of one layer's kernel."""
+    return {"sigma_w": 2 * SIGMA_W**2 * X @ X.T / X.shape[1], "sigma_b": np.full((len(X),) * 2, 2 * SIGMA_B**2)}
+
+
+def assert_gradient(kernel, X, expected):
+    """Column i is the derivative by theta[i], as scikit-learn's optimizer reads it."""
+    names = [h.name for h in kernel.hyperparameters if not h.fixed]
+    _, found = kernel(X, eval_gradient=True)
+    assert found.shape[2] == len(names) == len(kernel.theta)
+    for i, name in enumerate(names):
+        gap = np.abs(found[:, :, i] - expected[name]).max()
+        assert gap < 1e-12, f"column {i} of the gradient is not the derivative by log {name}: {gap:.1e} away"
+
+
+@pytest.mark.parametrize("free", ["both", "sigma_w", "sigma_b"])
+def test_columns_are_in_the_order_of_theta(free):
+    X = np.random.default_rng(1).standard_normal((6, 3))
+    fixed = {} if free == "both" else {f"sigma_{'b' if free == 'sigma_w' else 'w'}_bounds": "fixed"}
+    kernel = mf.nngp(mf.derive("erf"), sigma_w=SIGMA_W, sigma_b=SIGMA_B, depth=1, **fixed)
+    expected = by_hand(X)
+    assert_gradient(kernel, X, expected)
+    at = dict(zip((h.name for h in kernel.hyperparameters if not h.fixed), np.exp(kernel.theta)))
+    assert at == pytest.approx({n: {"sigma_w": SIGMA_W, "sigma_b": SIGMA_B}[n] for n in at}, rel=1e-12)
+    swapped = {"sigma_w": expected["sigma_b"], "sigma_b": expected["sigma_w"]}
+    with pytest.raises(AssertionError, match="is not the derivative by log"):
+        assert_gradient(kernel, X, swapped)
