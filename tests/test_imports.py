@@ -64,7 +64,7 @@ symbolic.asymptotics.leading
 symbolic.asymptotics.corrections symbolic.asymptotics.found symbolic.asymptotics.further
 symbolic.asymptotics.further_pairs
 symbolic.criticality.small_bias symbolic.criticality.inner symbolic.criticality.lines symbolic.criticality.phases
-symbolic.criticality.points
+symbolic.criticality.approach symbolic.criticality.points
 symbolic.criticality.rounding symbolic.criticality.closing
 symbolic.correlator_laws.difference symbolic.correlator_laws.local_series symbolic.correlator_laws.settings
 symbolic.correlator_laws.systems symbolic.correlator_laws.scale_invariant symbolic.correlator_laws.places

@@ -197,13 +197,13 @@ def test_what_is_not_decided_at_a_root_is_said(monkeypatch):
     (point,) = theory.critical_points()  # at σ_b = 0
     assert point.sigma_b.value == 0 and point.kind == "half-stable"
     with monkeypatch.context() as m:
-        m.setattr(critical, "_sign_at", lambda e, root: None)
+        m.setattr(critical, "sign_at_root", lambda e, root: None)
         critical.critical_points.cache_clear()
         found = theory.critical_points()
         assert not len(found) and found.status is Status.MEASURED
         assert "whether sigma_b^2 < 0 at K* = 1 is not decided" in found.message
         unknown = iter((0, None, None))  # σ_b², then F″
-        m.setattr(critical, "_sign_at", lambda e, root: next(unknown))
+        m.setattr(critical, "sign_at_root", lambda e, root: next(unknown))
         critical.critical_points.cache_clear()
         (carried,) = theory.critical_points()
         assert (carried.kind, carried.order, carried.c_n) == ("undecided", None, None)

@@ -19,7 +19,8 @@ from meanfield.symbolic.correlator_laws.difference import Calculus
 from meanfield.symbolic.correlator_laws.places import far_enough, names_for
 from meanfield.symbolic.correlator_laws.settings import HalfStable, settled
 from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw, System
-from meanfield.symbolic.criticality.points import ApproachToRoot, CriticalPoint
+from meanfield.symbolic.criticality.approach import ApproachToRoot
+from meanfield.symbolic.criticality.points import CriticalPoint
 from meanfield.symbolic.equality import expressions_equal
 from meanfield.symbolic.finite_width.recursions import correlator_recursion
 from meanfield.symbolic.fixed_points.points import FixedPoint

@@ -8,43 +8,28 @@ definitions.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import sympy as sp
 
-from meanfield import balls
 from meanfield.architecture import Block
 from meanfield.functions.piecewise import at, jump, pieces
 from meanfield.functions.signs import Masses
 from meanfield.functions.zeros import is_zero
 from meanfield.printed import wrapped
-from meanfield.results import Solution, Status, Term, one_line
+from meanfield.results import Solution, Status, one_line
 from meanfield.symbolic.asymptotics.depth import DepthLaw, critical_law, first_terms, is_negative, logarithmic_law
 from meanfield.symbolic.averages.expansion import at_zero
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.blocks.coordinate import too_steep
 from meanfield.symbolic.blocks.recursions import one_input, plain_form, settles_at_once
+from meanfield.symbolic.criticality.approach import Approach, ApproachToRoot, sign_at_root, value_at_root
 from meanfield.symbolic.criticality.lines import DIGITS, CriticalLine, critical_line
 from meanfield.symbolic.fixed_points.half_line import zeros
-from meanfield.symbolic.fixed_points.roots import Root, from_ball, value_at
+from meanfield.symbolic.fixed_points.roots import Root
 from meanfield.symbolic.recursion import closed
 from meanfield.symbols import J, K, Z, factored, sigma_b, sigma_w
 from meanfield.tex.names import aligned, joined, solution_tex
-
-SHORT = 20  # operations up to which an exact coefficient is shown instead of its digits
-
-
-@dataclass(frozen=True)
-class Approach:
-    """How K and J behave near a critical point, where all of it is known from the start; see `CriticalPoint`."""
-
-    c_n: Solution | None = None
-    d_1: Solution | None = None
-    A: Solution | None = None
-    zeta: Solution | None = None
-    law_K: DepthLaw | None = None
-    law_J: DepthLaw | None = None
-    side: str = ""
 
 
 @dataclass(frozen=True)
@@ -244,7 +229,7 @@ def critical_points(block: Block) -> CriticalPoints:
         for root in search.roots:
             if root.exact is None:
                 root = replace(root, exact=_exact_root(gap, root))
-            bias = _sign_at(K * slope - a, root)  # of σ_b²
+            bias = sign_at_root(K * slope - a, root)  # of σ_b²
             if bias is None:
                 unsure.append(f"whether sigma_b^2 < 0 at K* = {float(root.mid):.10g} is not decided; ")
             elif bias < 0:
@@ -261,16 +246,6 @@ def critical_points(block: Block) -> CriticalPoints:
         return CriticalPoints(tuple(found), status, "".join(unsure) + message)
     limit = "" if most is None else f"at most {most} at K > 0 by Descartes' rule, {count} found; "
     return CriticalPoints(tuple(found), Status.MEASURED, "".join(unsure) + left + limit + search.reason)
-
-
-def _sign_at(e: sp.Expr, root: Root) -> int | None:
-    """The sign of e at a root, 0 where the closed form is 0 there; None where it is not decided."""
-    ball = value_at(e, root, 20)
-    if not ball.contains(0):
-        return 1 if ball > 0 else -1
-    form = closed(e)
-    known = ball.is_finite() and root.exact is not None and not form.has(Average)
-    return 0 if known and is_zero(form.subs(K, root.exact)) else None
 
 
 def _at_origin(block: Block, f, mu) -> list[CriticalPoint]:
@@ -331,128 +306,22 @@ def _at_root(root: Root, a, slope, mu) -> CriticalPoint:
     """A critical point at K* > 0: with c₂ = -F″/2 ≠ 0 it attracts from one side only; with c₂ = 0 the sign of c₃ =
     -F‴/6 decides for both sides."""
     m = 1 - mu**2
-    width, bias = (_value(root, e, square_root=True, exact=True) for e in (m / slope, m * (K - a / slope)))
+    width, bias = (value_at_root(root, e, square_root=True, exact=True) for e in (m / slope, m * (K - a / slope)))
     place = root.solution(), width, bias
-    order = next((n for n in (2, 3) if _sign_at(sp.diff(a, K, n), root) != 0), None)
-    sign = None if order is None else _sign_at(sp.diff(a, K, order), root)
+    order = next((n for n in (2, 3) if sign_at_root(sp.diff(a, K, n), root) != 0), None)
+    sign = None if order is None else sign_at_root(sp.diff(a, K, order), root)
     if sign is None:
         doubt = "its order, F″ = F‴ = 0," if order is None else f"whether the derivative {order} of F is 0 at K*"
         return CriticalPoint(*place, "undecided", approach=Approach(side=f"{doubt} is not decided"))
     if order == 2:
         return CriticalPoint(*place, "half-stable", sp.Integer(2), sp.S.One, ApproachToRoot(root, a, slope, mu))
     third = m * sp.diff(a, K, 3) / slope
-    known = Approach(_value(root, -third / 6), _value(root, -m * sp.diff(slope, K) / slope))
+    known = Approach(value_at_root(root, -third / 6), value_at_root(root, -m * sp.diff(slope, K) / slope))
     if sign > 0:
         return CriticalPoint(*place, "repelling", sp.Integer(3), approach=replace(known, side="K* attracts nothing"))
-    known = replace(known, A=_value(root, -3 / third, square_root=True), side="attracts from above and from below")
+    size = value_at_root(root, -3 / third, square_root=True)
+    known = replace(known, A=size, side="attracts from above and from below")
     return CriticalPoint(*place, "power law", sp.Integer(3), sp.S.Half, known)
-
-
-def _value(root: Root, e, square_root=False, exact=False, digits=DIGITS) -> Solution:
-    """The value at the root; the factor (1 - μ²) may be symbolic and stays outside the ball."""
-    outer, inner = e.as_independent(K, Average, as_Add=False)
-    if (exact or isinstance(root.exact, sp.Rational)) and root.exact is not None and not closed(inner).has(Average):
-        value = outer * (closed(inner) if square_root else sp.simplify(closed(inner))).subs(K, root.exact)
-        return Solution(sp.sqrt(value) if square_root else sp.radsimp(sp.simplify(value)), Status.EXACT)
-    ball = value_at(inner, root, digits)
-    with balls.precision(200):
-        found = from_ball(ball if not square_root else ball.sqrt())
-    factor = sp.sqrt(outer) if square_root else outer
-    if factor.is_number:
-        with balls.precision(200):
-            return from_ball(balls.constant(factor) * (ball.sqrt() if square_root else ball))
-    return Solution(factor * found.value, found.status, found.error, "times the symbolic factor")
-
-
-class ApproachToRoot:
-    """The same as `Approach` at a critical point K* > 0, each part computed once, when it is asked for.
-
-    root: K*; a, slope: ⟨f²⟩ and ⟨f′²⟩ as functions of K; mu: the strength of the skip.
-    """
-
-    def __init__(self, root: Root, a: sp.Expr, slope: sp.Expr, mu: sp.Expr) -> None:
-        self.root, self.a, self.slope, self.m = root, a, slope, 1 - mu**2
-
-    @cached_property
-    def second(self) -> sp.Expr:
-        return sp.diff(self.a, K, 2)
-
-    @cached_property
-    def first(self) -> sp.Expr:
-        return sp.diff(self.slope, K)
-
-    @cached_property
-    def c_n(self) -> Solution:
-        return _value(self.root, -self.m * self.second / self.slope / 2)
-
-    @cached_property
-    def d_1(self) -> Solution:
-        return _value(self.root, -self.m * self.first / self.slope)
-
-    @cached_property
-    def A(self) -> Solution:
-        return Solution(1 / self.c_n.value, self.c_n.status, _inverse_error(self.c_n))
-
-    @cached_property
-    def zeta(self) -> Solution:
-        return _value(self.root, 2 * self.first / self.second, exact=True)
-
-    @cached_property
-    def sign(self) -> int:
-        """δ = K - K* from above (1), K* - K from below (-1)."""
-        return 1 if is_negative(-self.c_n.value) else -1
-
-    @property
-    def side(self) -> str:
-        return "attracts from above, repels below" if self.sign > 0 else "attracts from below, repels above"
-
-    @cached_property
-    def laws(self) -> tuple[DepthLaw, DepthLaw]:
-        """The laws of K and J, from the expansions of the maps to the order after the leading one."""
-        root, m, sign = self.root, self.m, self.sign
-        c3 = _value(root, -m * sp.diff(self.a, K, 3) / self.slope / 6, digits=16)
-        d2 = _value(root, m * sp.diff(self.slope, K, 2) / self.slope / 2, digits=16)
-        c, d, e, f = sp.symbols("c d e f", real=True, cls=sp.Dummy)
-        numbers = {
-            symbol: known.value if known.status is Status.EXACT else sp.N(known.value, 16)
-            for symbol, known in ((c, self.c_n), (d, c3), (e, self.d_1), (f, d2))
-        }
-        whole = {c: -m * self.second / self.slope / 2, e: -m * self.first / self.slope}
-
-        def at_root(t: Term) -> Term:
-            """The term at K*: what the leading orders determine alone, certified (exact where that is short)."""
-            if t.coefficient.free_symbols & {d, f} or not t.coefficient.free_symbols & {c, e}:
-                return replace(t, coefficient=t.coefficient.xreplace(numbers))
-            value = t.coefficient.xreplace(whole)
-            exact = _value(root, value, exact=True).value
-            return replace(t, coefficient=exact if exact.count_ops() <= SHORT else _value(root, value).value)
-
-        gain = {sp.Integer(2): -sign * c, sp.Integer(3): -d}
-        chi = {sp.S.Zero: sp.S.One, sp.S.One: -sign * e, sp.Integer(2): f}
-        law_k = critical_law(gain, chi, root.solution().value, "K")
-        law_j = critical_law(gain, chi, root.mid, "J")
-        law_k = replace(law_k, terms=tuple(map(at_root, law_k.terms)), status=self.c_n.status)
-        if sign < 0:
-            law_k = replace(law_k, terms=(law_k.terms[0], *(_flipped(t) for t in law_k.terms[1:])))
-        return law_k, replace(law_j, terms=tuple(map(at_root, law_j.terms)), status=self.zeta.status)
-
-    @property
-    def law_K(self) -> DepthLaw:
-        return self.laws[0]
-
-    @property
-    def law_J(self) -> DepthLaw:
-        return self.laws[1]
-
-
-def _inverse_error(s: Solution) -> float | None:
-    if s.error is None or not s.value.is_number:
-        return s.error
-    return s.error / float(abs(s.value)) ** 2
-
-
-def _flipped(term: Term) -> Term:
-    return replace(term, coefficient=-term.coefficient)
 
 
 def _exact_root(gap: sp.Expr, root: Root) -> sp.Expr | None:
