@@ -301,7 +301,8 @@ class Pooled(Coordinate):
         """⟨φ_p^j φ_q^k⟩, with the slopes φ_p′ φ_q′ in it for a tangent."""
         one, other = (self._at(r, n, tangent) for r, n in ((p, j), (q, k)))
         if p == q:
-            same = pieces(one.expr * other.expr, Z[0]) if one.breaks else one.map(lambda e: e * other.expr)
+            broken = one.breaks or other.breaks  # |z|² has none, |z| has
+            same = pieces(one.expr * other.expr, Z[0]) if broken else one.map(lambda e: e * other.expr)
             return mean_of(same.expr, self.law.variance(p))
         return average(one.expr.xreplace({Z[0]: Z[p]}) * other.expr.xreplace({Z[0]: Z[q]}), self.law.near(p, q))
 
