@@ -86,7 +86,7 @@ def test_close_in_angle_far_in_norm(phi, gap):
 def test_a_kernel_does_not_depend_on_what_else_is_asked():
     X, theory = fan(0.0), mf.derive("erf")
     at = {"sigma_w": W, "sigma_b": 0, "depth": 3}
-    one, two = (theory.kernel(X, **at, quantities=names) for names in (("K",), ("K", "Theta", "distance")))
+    one, two = (theory.kernel(X, **at, quantities=names) for names in (("K",), ("K", "distance")))
     size = np.sqrt(np.outer(np.diag(one.K), np.diag(one.K)))
     assert (np.abs(one.K - two.K) <= (one.error["K"] + two.error["K"]) * size).all()
     scale = 1.5625  # sigma_w^2 of K at layer 1
