@@ -57,12 +57,16 @@ def test_c_and_gamma_of_the_ordered_phase_without_bias():
 def test_two_norms_keep_their_angle():
     """Products of two K underflow at 1e-154 already: K_ab became √(K_aa K_bb) there."""
     names = ("K_aa", "K_bb", "K_ab", "distance", "c")
-    run = mf.derive("erf").propagate(
-        sigma_w=0.05, sigma_b=0, depth=82, quantities=names, start={"K_aa": 2.0, "K_bb": 1.0, "c": 0.3}
+    run = mf.derive("relu").propagate(
+        sigma_w=0.05, sigma_b=0, depth=110, quantities=names, start={"K_aa": 2.0, "K_bb": 1.0, "c": 0.25}
     )
-    with mp.workdps(30):
-        c, log_K = erf_layers(0.05, 2, 1, mp.mpf("0.3"), 82)
-    assert_correlations(run.c, c)
+    c, log_K = [0.25], np.log(2) + np.arange(110) * np.log(0.05**2 / 2)
+    for _ in range(109):
+        angle = mp.acos(c[-1])
+        c.append((mp.sin(angle) + (mp.pi - angle) * c[-1]) / mp.pi)
+    assert_correlations(run.c, np.array(c, dtype=float))
+    assert_correlations(np.exp(run.log_distance - log_K), np.array([1.5 - mp.sqrt(2) * x for x in c], dtype=float))
+    assert np.abs(np.sin(run.tilt) / [(mp.sqrt(2) - 1) / mp.sqrt(3 - 2 * mp.sqrt(2) * x) for x in c] - 1).max() < 1e-11
     assert log_K[-1] < np.log(1e-200)
     kept = run.K_aa > 0
     assert_correlations(np.log(run.K_aa[kept]), log_K[kept])
