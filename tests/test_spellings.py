@@ -174,11 +174,13 @@ def test_gradients_of_a_residual_block_have_laws():
     """tanh, μ = 1, σ_w = 1, σ_b = 0: gradients G_z^l fall as J^{1,l} grows, log J = rate·√l + O(log l)."""
     law = mf.derive("tanh", residual=True).depth_law("G_z", sigma_w=1, sigma_b=0)
     assert "exp(-4*sqrt(2)*sqrt(l)/(3*sqrt(pi))" in str(law).replace("\n", "")
-    x = np.linspace(-8, 8, 401)
-    weights = np.exp(-x * x / 2) * (x[1] - x[0]) / math.sqrt(2 * math.pi)
+    y = np.linspace(-1, 1, 301)  # z = sinh: steps of the size of φ's bend near 0, and of √K far out
     K, log_J, found = 1.0, 0.0, {}
     for layer in range(2, 6401):
-        t = np.tanh(x * math.sqrt(K))
+        top = math.asinh(9 * math.sqrt(K))
+        x = np.sinh(top * y)
+        weights = np.exp(-x * x / (2 * K)) * np.cosh(top * y) * top * (y[1] - y[0]) / math.sqrt(2 * math.pi * K)
+        t = np.tanh(x)
         log_J += math.log1p(float(weights @ (1 - t * t) ** 2))
         K += float(weights @ (t * t))
         found[layer] = log_J
