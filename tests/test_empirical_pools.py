@@ -159,13 +159,13 @@ REFUSED = [
     (lambda: Pool(2, "z1.real + z2"), "'z1.real' in .* is not allowed"),
     (lambda: Pool(2, "__import__('os').system('ls') + z1 + z2"), "is not allowed"),
     (lambda: Pool(2, "open(z1, z2)"), "The function open in"),
-    (lambda: Pool(2, "[z1, z2][0]"), "Subscript in"),
-    (lambda: Pool(2, "(lambda: z1)() + z2"), "Call in"),
+    (lambda: Pool(2, "[z1, z2][0]"), r"'\[z1, z2\]\[0\]' in"),
+    (lambda: Pool(2, "(lambda: z1)() + z2"), r"'\(lambda: z1\)\(\)' in"),
     (lambda: Pool(2, "tanh(z1, z2)"), r"tanh with 2 argument\(s\) in"),
     (lambda: Pool(2, "z1**z2"), "An exponent that is no number"),
     (lambda: Pool(2, "z1*9**9**9**9 + z2"), "An exponent that is no number"),
     (lambda: Pool(2, "z1 + 1e999*z2"), "A number beyond"),
-    (lambda: Pool(2, "z1 == z2"), "Compare in"),
+    (lambda: Pool(2, "z1 == z2"), "'z1 == z2' in"),
     (lambda: Pool(2, "z1 + " * 200 + "z2"), "is no formula of at most"),
 ]
 

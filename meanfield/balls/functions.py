@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import sympy as sp
 from flint import acb, arb, ctx, fmpq
 
+from meanfield.arguments import shown
 from meanfield.balls.straight_line import Arithmetic, compile_program
 from meanfield.heads import cached, head_of, where
 from meanfield.results import MeanFieldError
@@ -39,10 +40,9 @@ def _head(e: sp.Expr, u: acb) -> acb:
 
 
 def _unknown(e: sp.Expr) -> MeanFieldError:
-    return MeanFieldError(
-        f"No certified evaluation is known for {e.func.__name__ if e.args else e}; rewrite the expression "
-        f"with {', '.join(f.__name__ for f in where('names'))}, powers."
-    )
+    what = e.func.__name__ if isinstance(e, sp.Function) else shown(e)
+    advice = f"rewrite the expression with {', '.join(f.__name__ for f in where('names'))}, powers"
+    return MeanFieldError(f"No certified evaluation is known for {what}; {getattr(e, 'instead', advice)}.")
 
 
 def _number(e: sp.Expr, memory: dict[sp.Expr, acb]) -> acb:

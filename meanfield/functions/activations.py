@@ -344,8 +344,8 @@ def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
         else:
             expr = _given(parse(formula, tuple(defaults)), exact, text)
         return Activation(name, expr, tuple(exact.items()), source, tuple(exact.items()))
-    if call and name is None and not of_z and (known := _spelled(call[1])) is not None:
-        return _named(known[0], _arguments(call[1], known[1], call[2], given))
+    if call and name is None and not of_z and (spelling := _spelled(call[1])) is not None:
+        return _named(spelling[0], _arguments(call[1], spelling[1], call[2], given))
     names = tuple(free_name(k, "A parameter of the formula") for k, _ in given)
     written = expand(text, _definition, names)
     if call and call[2] is None and written == text and not re.fullmatch(r"z|\d+", text):
@@ -367,7 +367,7 @@ def _arguments(
     """The parameters of a named activation, in their order: what stands in its parentheses, or was given by name, else
     the defaults."""
     inside = [p.strip() for p in positional.split(",")] if positional else []
-    named = dict(m.groups() for p in inside if (m := re.fullmatch(r"(\w+)\s*=\s*(.+)", p)))
+    named = {m[1]: m[2] for p in inside if (m := re.fullmatch(r"(\w+)\s*=\s*(.+)", p))}
     first = inside[: len(inside) - len(named)]
     if len(first) > len(defaults):
         raise MeanFieldError(

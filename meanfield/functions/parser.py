@@ -160,17 +160,18 @@ def _called(name: str, formula: Definition, call: ast.Call, text: str, written: 
     body, defaults = formula
     given = [text[a.col_offset : a.end_col_offset] for a in call.args]
     values = dict(zip(("z", *defaults), given))
-    named = {k.arg: text[k.value.col_offset : k.value.end_col_offset] for k in call.keywords if k.arg in defaults}
+    keywords = {k.arg: text[k.value.col_offset : k.value.end_col_offset] for k in call.keywords}
+    named = {k: v for k, v in keywords.items() if k is not None and k in defaults}
     known = len(named) == len(call.keywords) and not named.keys() & values.keys()
-    everything = {**defaults, **values, **named}
+    everything: dict[str, str | None] = {**defaults, **values, **named}
     if not known or not 1 <= len(given) <= 1 + len(defaults) or None in everything.values():
         raise MeanFieldError(
             f"{name} in {written[:80]!r} takes a function of z and then its parameters "
             f"({', '.join(defaults) or 'it has none'}), but {len(given) + len(call.keywords)} arguments were given."
         )
-    values = {k: v for k, v in everything.items() if v is not None}
+    final = {k: v for k, v in everything.items() if v is not None}
     return re.sub(
-        r"\b[A-Za-z_]\w*", lambda m: f"{_inside(values[m[0]])}" if m[0] in values else m[0], " ".join(body.split())
+        r"\b[A-Za-z_]\w*", lambda m: f"{_inside(final[m[0]])}" if m[0] in final else m[0], " ".join(body.split())
     )
 
 

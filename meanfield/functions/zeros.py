@@ -188,7 +188,8 @@ def complex_roots(poly: sp.Poly) -> list[acb]:
     """
     if all(c.is_Rational for c in poly.all_coeffs()):
         exact = fmpq_poly([fmpq(int(c.p), int(c.q)) for c in reversed(poly.all_coeffs())])
-        return [r for r, _ in exact.complex_roots()]
+        pairs: list = exact.complex_roots()
+        return [pair[0] for pair in pairs]
     with balls.precision(200):
         for shape in (lambda: poly, poly.sqf_part):
             with contextlib.suppress(ValueError):  # squareful

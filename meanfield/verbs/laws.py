@@ -33,6 +33,9 @@ from meanfield.verbs.places import correlations_of, is_odd, phase_of, place
 from meanfield.verbs.running import run
 from meanfield.verbs.values import decided, double, exact_number, refuse_unknown, require_cosine, with_values
 
+#: inside a residual block: the variance behind its inner Dense, mean squared gradients by z, weights and biases
+OF_BLOCKS = ("K[1]", "G_z", "G_w[1]", "G_b[1]", "G_w[2]", "G_b[2]")
+
 if TYPE_CHECKING:
     from meanfield.numeric.widths import WidthSchedule
     from meanfield.presentation.phase_tables import PhaseTable, ScheduledLaw
@@ -66,13 +69,17 @@ def depth_law(
         return _scheduled_law(theory, quantity, parameters)
     if isinstance(quantity, str) and quantity == "fisher":
         return _fisher_law(theory, parameters)
-    choice(quantity, "quantity", ("K", "J", "Theta", "fisher", *closing.QUANTITIES, *CORRELATORS))
+    choice(quantity, "quantity", ("K", "J", "Theta", "fisher", *closing.QUANTITIES, *CORRELATORS, *OF_BLOCKS))
+    if quantity in OF_BLOCKS:
+        return _scheduled_law(theory, quantity, parameters)
     if quantity in closing.QUANTITIES:
         return closing_law(theory, quantity, parameters)
     values = place(theory, parameters, also=("Q0",))
     if theory.kind:
         values = positions.kept(values, theory.settling)
     found = _depth.depth_law(theory.settling, quantity, values)
+    if theory.kind == "batch":
+        found = positions.of_difference(found)
     measured = theory.kind and not positions.is_exact(theory.block, theory.batch)
     return positions.measured_law(found) if measured else found
 
@@ -127,7 +134,7 @@ def _further_law(theory: Maps, quantity: str, order: int, parameters: dict) -> S
     """The law of one quantity with `order` further terms."""
     from meanfield.presentation.phase_tables import further_law
 
-    choice(quantity, "quantity", ("K", "K[1]", "J", "G_z", "G_w[1]", "G_b[1]", "G_w[2]", "G_b[2]", *PAIR))
+    choice(quantity, "quantity", ("K", "J", *OF_BLOCKS, *PAIR))
     try:
         found = branch_of(theory, {k: v for k, v in parameters.items() if k != "Q0"})
     except MeanFieldError as error:

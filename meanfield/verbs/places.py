@@ -70,9 +70,11 @@ def fixed_points_at(theory: Maps, /, **parameters) -> FixedPoints:
         values = positions.kept(values, recursion)
     found = fixed_points(recursion, values)
     if theory.kind and not positions.is_exact(theory.block, theory.batch):
-        return positions.measured_points(found)
-    units = {k: u for k, u in doubles(parameters).items() if k in values}
-    return points_with_rounding(found, values, units, lambda moved: fixed_points(recursion, moved))
+        found = positions.measured_points(found)
+    else:
+        units = {k: u for k, u in doubles(parameters).items() if k in values}
+        found = points_with_rounding(found, values, units, lambda moved: fixed_points(recursion, moved))
+    return positions.points_of_difference(found) if theory.kind == "batch" else found
 
 
 def phase_of(theory: Maps, /, *, input_norm: object = 1, **parameters) -> Phase:

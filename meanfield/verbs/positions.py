@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 NAMES = ("K", "K_ab", "J", "J_ab", "Theta", "Theta_ab")
 READ = ("c",)  # read off them
+DIFFERENCE = "K - K_ab"  # what settles behind a BatchNorm
 
 QUADRATURE = "averages over a normalized batch are integrated to 15 digits, and nothing encloses them"
 
@@ -341,6 +342,17 @@ def measured_law(found: DepthLaw) -> DepthLaw:
     terms = tuple(replace(t, coefficient=sp.N(t.coefficient, 14)) for t in found.terms)
     regime = found.regime if found.status is Status.MEASURED else f"{found.regime}; {QUADRATURE}"
     return replace(found, terms=terms, exact=None, regime=regime, status=Status.MEASURED)
+
+
+def of_difference(found: DepthLaw) -> DepthLaw:
+    """A law behind a BatchNorm, by the name of what it is of: K - K_ab, and J, which grows as J - J_ab does."""
+    regime = f"{found.regime}; K stands for {DIFFERENCE}"
+    return replace(found, of=DIFFERENCE if found.quantity == "K" else "", regime=regime)
+
+
+def points_of_difference(found: FixedPoints) -> FixedPoints:
+    """Fixed points behind a BatchNorm, which say what they are of."""
+    return replace(found, message=f"{found.message}; K stands for {DIFFERENCE}")
 
 
 def kept(values: dict[str, sp.Expr], recursion: Recursion) -> dict[str, sp.Expr]:

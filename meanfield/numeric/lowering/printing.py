@@ -13,6 +13,7 @@ import sympy as sp
 from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.pycode import PythonCodePrinter
 
+from meanfield.arguments import shown
 from meanfield.heads import head_of
 from meanfield.numeric.lowering.helpers import helpers_for
 from meanfield.results import MeanFieldError
@@ -48,7 +49,7 @@ class _Printer(PythonCodePrinter):
             return f"_det({', '.join(self._print(a) for a in expr.args)})"
         if expr.func is erfcx:
             return f"_erfcx({self._print(expr.args[0])})"
-        raise MeanFieldError(f"{expr.func.__name__} cannot be lowered to Numba; rewrite the expression without it.")
+        raise MeanFieldError(f"The function {expr.func.__name__} is not known in floats; write it otherwise.")
 
     _print_erfcx = _print_determinant = _print_Function
 
@@ -105,7 +106,7 @@ class _Printer(PythonCodePrinter):
         return "math.pi"
 
     def _print_not_supported(self, expr):
-        raise MeanFieldError(f"{type(expr).__name__} in {expr} cannot be lowered to Numba.")
+        raise MeanFieldError(f"{shown(expr)} is not known in floats; write it otherwise.")
 
     emptyPrinter = _print_not_supported
 

@@ -47,6 +47,12 @@ class DepthLaw(Law):
     regime: str = ""
     status: Status = Status.EXACT
     exact: sp.Expr | None = None
+    of: str = ""  # what `quantity` stands for, where it is not itself: "K - K_ab" behind a BatchNorm
+
+    @property
+    def name(self) -> str:
+        """What the terms are of."""
+        return self.of or ("log J" if self.quantity == "J" else self.quantity)
 
     @property
     def law(self) -> Law:
@@ -120,11 +126,10 @@ class DepthLaw(Law):
         return CONSTANT * l ** (self.exponent or 0) * sp.exp(powers)
 
     def __repr__(self) -> str:
-        name = "log J" if self.quantity == "J" else self.quantity
-        return one_line("DepthLaw", f"{name} = {self.lines()[0]}; {self.regime}")
+        return one_line("DepthLaw", f"{self.name} = {self.lines()[0]}; {self.regime}")
 
     def __str__(self) -> str:
-        name, numbers = "log J" if self.quantity == "J" else self.quantity, self.lines()
+        name, numbers = self.name, self.lines()
         lines = [f"{name} = {numbers[0]}   ({self.regime})"]
         if len(lines[0]) > COLUMNS:
             lines = [f"{name} = {numbers[0]}", f"  ({self.regime})"]
@@ -132,8 +137,9 @@ class DepthLaw(Law):
 
     def latex(self) -> str:
         """The law as LaTeX for math mode (amsmath); a long one stands in an `aligned` that fits a line of text."""
-        name = r"\log J^{\ell}" if self.quantity == "J" else QUANTITIES[self.quantity].latex
-        return aligned([(name, self.law)], self.remarks())
+        parts = self.of.split(" - ") if self.of else [self.quantity]
+        left = r"\log J^{\ell}" if self.quantity == "J" else " - ".join(QUANTITIES[p].latex for p in parts)
+        return aligned([(left, self.law)], self.remarks())
 
 
 def _grows(power: sp.Expr, logs: sp.Expr) -> bool:

@@ -76,6 +76,7 @@ class Common(sp.Expr):
     is_real = True
     is_finite = True
     tex_letter = "B"
+    instead = "an average over what a batch shares is known in floats only: ask phase, phase_diagram or propagate"
 
     def __new__(cls, body: Program, own: sp.Expr, shared: sp.Expr, params: sp.Tuple = _NONE):
         numbers = {p: v for p, v in zip(P, params) if v.is_number}
