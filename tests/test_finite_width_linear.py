@@ -117,7 +117,7 @@ def test_linear_networks_from_the_definitions_in_short(kind, tiny):
     second = first.next(weights="orthogonal", **SETTING)
     assert_linear_layer(second, kind, "orthogonal", tiny)
     wrong = second.moments | {kind: {s: 2 * c for s, c in second.moments[kind].items()}}
-    with pytest.raises(AssertionError, match="moment dHz of"):
+    with pytest.raises(AssertionError, match=f"moment {kind} of"):
         assert_linear_layer(linear.LinearLayer(second.width, wrong), kind, "orthogonal", tiny)
 
 

@@ -40,7 +40,7 @@ def test_without_a_skip_it_is_the_plain_recursion(phi, names):
         assert np.abs(found.J1_J - plain.normalized("J1")).max() < 1e-12
         alone = corrections(activation(phi), K, None, [1.44] * 5, [0.01] * 5, [0.0] * 5)
         assert alone.J1_J is None and np.allclose(alone.G1, found.G1, rtol=1e-12, atol=1e-14)
-    with pytest.raises(AssertionError, match="V is"):
+    with pytest.raises(AssertionError, match=r"^V is \["):
         assert_same(found, {"V": 1.0001 * plain.V}, 1e-12, ("V",))
 
 
@@ -54,7 +54,7 @@ def test_against_pairs_of_layers(sigma_w, sigma_b, mu):
     assert_same(run, pairs, 1e-9, NAMES)
     closed = oracle.expansion(oracle.tanh, oracle.d_tanh, **settings, mu=mu, K1=K1, depth=7, memory=False)
     for name, least in (("V", 0.005), ("G1", 0.02), ("J1", 0.02)):
-        with pytest.raises(AssertionError, match=r"is .*, not"):
+        with pytest.raises(AssertionError, match=r"^\w+ is \["):
             assert_same(run, closed, least, (name,))
     if mu == 1:  # by layer 5 about half of G1 is missing
         assert 0.35 < 1 - closed["G1"][4] / run.G1[4] < 0.65
