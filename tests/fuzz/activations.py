@@ -110,7 +110,10 @@ NAMED: dict[str, Node] = {
     "leaky_relu": Choose("0", Z, Line("0.01")),
     "elu": Choose("0", Z, Sum((_of("exp", Z), Number("-1")))),
     "selu": Product(
-        (Number("1.0507"), Choose("0", Z, Product((Number("1.67326"), Sum((_of("exp", Z), Number("-1")))))))
+        (
+            Number("1.0507009873554804934193349852946"),
+            Choose("0", Z, Product((Number("1.6732632423543772848170429916717"), Sum((_of("exp", Z), Number("-1")))))),
+        )
     ),
     "abs": Modulus(),
     "linear": Z,

@@ -369,18 +369,27 @@ def run(s: Session) -> None:
         where = f"{call}.K[{k}]"
         if not close("K of a run", s, where, answer.K[k], here.K, error * 10 + 1e-11 * gain):
             break
-        if "J" in asked and math.isfinite(here.log_J) and not close(
-            "log J of a run",
-            s,
-            f"{call}.log_J[{k}]",
-            answer.log_J[k],
-            here.log_J,
-            (error * 50 + 1e-10) * (k + 1),
-            1,
+        if (
+            "J" in asked
+            and math.isfinite(here.log_J)
+            and not close(
+                "log J of a run",
+                s,
+                f"{call}.log_J[{k}]",
+                answer.log_J[k],
+                here.log_J,
+                (error * 50 + 1e-10) * (k + 1),
+                1,
+            )
         ):
             break
-        if "Theta" in asked and not of.normed and math.isfinite(here.Theta) and not close(
-            "Theta of a run", s, f"{call}.Theta[{k}]", answer.Theta[k], here.Theta, (error * 50 + 1e-10) * (k + 1)
+        if (
+            "Theta" in asked
+            and not of.normed
+            and math.isfinite(here.Theta)
+            and not close(
+                "Theta of a run", s, f"{call}.Theta[{k}]", answer.Theta[k], here.Theta, (error * 50 + 1e-10) * (k + 1)
+            )
         ):
             break
     if s.rng.random() < 0.3 and asked != "'K'":
@@ -519,9 +528,9 @@ def average(s: Session) -> None:
     with mp.workdps(40):
         where = mp.mpf(sp.Rational(K).p) / sp.Rational(K).q
         value, error = average_digits(f, where, phi)
-        middle, radius = mp.mpf(ball.mid().str(40, radius=False)), mp.mpf(ball.rad().str(10, radius=False))
         finite = ball.is_finite()
         if s.true("a ball is finite", expression, finite, ball, mp.nstr(value, 20)):
+            middle, radius = mp.mpf(ball.mid().str(40, radius=False)), mp.mpf(float(ball.rad()))
             off = abs(middle - value)
             room = radius + 10 * abs(error) + mp.mpf(10) ** -(26) * (1 + abs(value))
             if phi.rough:

@@ -147,7 +147,7 @@ def _gaussian_product(p: list[Fraction], q: list[Fraction]) -> list[Fraction]:
 def tangent(rng: random.Random, degree: int = 5) -> tuple[Phi, Place, Fraction] | None:
     """A polynomial φ and exact σ's at which the map of K touches the diagonal to second order at a rational K*: χ_K = 1
     and d²K′/dK² = 0, by its constant term."""
-    for _ in range(60):
+    for _ in range(500):
         K = rng.choice((Fraction(1), Fraction(1, 2), Fraction(2), Fraction(nonzero(rng, 0.2, 2, 1))))
         c = [Fraction(0), *(Fraction(nonzero(rng, -3.5, 3.5, 1)) for _ in range(2))]
         c += [Fraction(decimal(rng, -0.5, 0.5, 2)) for _ in range(degree - 2)]
@@ -161,7 +161,7 @@ def tangent(rng: random.Random, degree: int = 5) -> tuple[Phi, Place, Fraction] 
         if up == 0 or not any(even[4:]):
             continue
         a = -at / up
-        if abs(a) > 6 or len(str(a)) > 14:
+        if abs(a) > 6 or len(str(a)) > 22:
             continue
         P = _gaussian_product([a, *c[1:]], [a, *c[1:]])
         rise = sum(k * v * K ** (k - 1) for k, v in enumerate(P) if k)

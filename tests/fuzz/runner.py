@@ -92,7 +92,7 @@ def printed(record: Record) -> list[str]:
 def plain(message: str) -> str:
     """A sentence without its numbers and formulas: refusals of one kind."""
     text = re.sub(r"'[^']*'|\"[^\"]*\"|<[^>]*>(_\{[^}]*\})?", "…", message)
-    text = re.sub(r"[-+]?\d[\d.e+/]*", "#", text)
+    text = re.sub(r"[-+]?\d[\d.e+/-]*", "#", text)
     return " ".join(text.split())[:110]
 
 

@@ -1,5 +1,5 @@
-"""The search for wrong answers: calls of fixed seeds agree, a planted error of one part in a million or a swapped status
-is found, a call is the same whenever it is made, and what it is compared with imports nothing of meanfield."""
+"""The search for wrong answers: calls of fixed seeds agree, a planted error of one part in a million or a swapped
+status is found, a call is the same whenever it is made, and what it is compared with imports nothing of meanfield."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import sympy as sp
 from mpmath import mp
 
 import meanfield as mf
+from meanfield.symbols import z
 
 from .activations import FAMILIES, NAMED, activation
 from .functions import Phi
@@ -85,9 +86,9 @@ def test_what_answers_are_compared_with_imports_nothing_of_meanfield(name):
 
 def assert_reads_alike(phi: Phi) -> None:
     """The tree, in NumPy and in mpmath, is the function that the engine reads from the text."""
-    f = sp.lambdify(sp.Symbol("z", real=True), mf.activation(phi.source, **dict(phi.keywords)).expr, "mpmath")
+    f = mf.activation(phi.source, **dict(phi.keywords)).expression
     for x in (-2.7321, -0.8113, -0.0517, 0.3371, 1.9173):
-        value = float(f(mp.mpf(x)))
+        value = float(f.subs(z, sp.Rational(str(x))).evalf(20))
         assert abs(float(phi(x)) - value) < 1e-12 * (1 + abs(value)), (phi.source, x)
         assert abs(float(phi.digits(mp.mpf(x))[0]) - value) < 1e-12 * (1 + abs(value)), (phi.source, x)
         h = 1e-6
@@ -123,7 +124,7 @@ def test_averages_of_known_form():
 
 
 def test_triple_roots_are_what_they_are_called():
-    phi, place, K = tangent(random.Random(3))
+    phi, place, K = next(t for seed in range(20) if (t := tangent(random.Random(seed))) is not None)
     of, K = plain_net(phi), float(K)
     ends = [of.one(One(k), place.w, place.b) for k in (K * 0.999, K, K * 1.001)]
     assert abs(ends[1].K / K - 1) < 1e-12 and abs(ends[1].chi_K - 1) < 1e-12
@@ -137,19 +138,28 @@ def test_a_layer_of_two_inputs_is_that_of_one_where_they_are_the_same():
     assert abs(two.J_ab - one.chi_J) < 1e-12 and abs(two.Theta_ab - one.Theta) < 1e-12
 
 
-#: kind → calls of seed 0 that are cheap
-CHEAP: dict[str, tuple[int, ...]] = {}
+SEED = 1
+#: kind → calls of that seed that agree and are cheap
+CHEAP: dict[str, tuple[int, ...]] = {
+    "average": (2, 5, 10, 24),
+    "phase": (1, 7, 16, 19, 26),
+    "fixed_points": (9, 11, 17, 18, 20),
+    "critical_points": (4, 6, 8),
+    "correlations": (3,),
+    "kernel": (18,),
+    "decay": (11,),
+}
 
 
 @pytest.mark.parametrize(("kind", "call"), [(k, n) for k, those in CHEAP.items() for n in those])
 def test_calls_agree(kind, call):
-    record = one_call(0, call, kind)
+    record = one_call(SEED, call, kind)
     assert record.status == "agrees" and record.compared, record
 
 
 @pytest.mark.parametrize("kind", list(CHEAP))
 def test_one_part_in_a_million_is_found(kind):
-    record = one_call(0, CHEAP[kind][0], kind, plant=lambda _, answer: spoiled(answer))
+    record = one_call(SEED, CHEAP[kind][0], kind, plant=lambda _, answer: spoiled(answer))
     assert record.status == "found", record
     assert "import meanfield as mf" in record.findings[0]["snippet"]
 
@@ -175,7 +185,7 @@ def test_a_swapped_status_is_found(kind, names):
     def plant(call, answer):
         return swapped(answer, names) if call.startswith(kind) else answer
 
-    records = [one_call(0, n, kind, plant=plant) for n in CHEAP[kind]]
+    records = [one_call(SEED, n, kind, plant=plant) for n in CHEAP[kind]]
     assert "found" in {r.status for r in records}
 
 
@@ -184,7 +194,7 @@ def test_a_point_left_out_is_found(kind):
     def plant(call, answer):
         return dataclasses.replace(answer, points=answer.points[1:]) if call.startswith(kind) else answer
 
-    records = [one_call(0, n, kind, plant=plant) for n in CHEAP[kind]]
+    records = [one_call(SEED, n, kind, plant=plant) for n in CHEAP[kind]]
     assert any("missing" in f["what"] or "kept" in f["what"] for r in records for f in r.findings)
 
 

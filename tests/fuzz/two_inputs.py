@@ -125,7 +125,8 @@ def pair_run(s: Session) -> None:
         if of.jumps and asked and ("'J'" in asked or "Theta" in asked):
             asked = "('K', 'c')"
         more = "" if asked is None else f", quantities={asked}"
-        call = f"propagate(sigma_w={at.w!r}, sigma_b={at.b!r}, depth={depth}, input_norm={norm!r}, correlation={c0!r}{more})"
+        call = f"propagate(sigma_w={at.w!r}, sigma_b={at.b!r}, depth={depth}, input_norm={norm!r}, "
+        call += f"correlation={c0!r}{more})"
         begin = of.start_pair(at.w, at.b, norm, norm, c0 * norm, 2 * norm * (1 - c0))
     else:
         a, b = (float(f"{10 ** s.rng.uniform(-2, 2):.3g}") for _ in range(2))
