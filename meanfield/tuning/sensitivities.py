@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.arguments import finite, spoken, whole
+from meanfield.arguments import finite, one_point, spoken, whole
 from meanfield.results import MeanFieldError
 from meanfield.tuning.backward import Blocks, state
 from meanfield.tuning.recommend import read
@@ -38,14 +38,15 @@ def sensitivities(
     depth: int,
     sigma_w: Any = 1.0,
     sigma_b: Any = 0.0,
+    layerwise: bool = False,
     input_norm: float = 1.0,
     **parameters: Any,
 ) -> Sensitivities:
     """∂ log J^{l,l+1}/∂σ_w^k and ∂ log J^{l,l+1}/∂σ_b^k of a network of infinite width, for all blocks l and layers k.
 
-    network, architecture, parameters: as in `recommend`; depth: layers, from 2; sigma_w, sigma_b: numbers, or one for
-    each layer; input_norm: |x|²/N_0. Layer k = l + 1 is that of the block's own matrices, an earlier one moves J
-    through K^l. By a gain a with σ = a σ_0 the derivative is σ_0 times as large.
+    network, architecture, parameters: as in `recommend`; depth: layers, from 2; sigma_w, sigma_b: numbers, with
+    layerwise=True one for each layer; input_norm: |x|²/N_0. Layer k = l + 1 is that of the block's own matrices, an
+    earlier one moves J through K^l. By a gain a with σ = a σ_0 the derivative is σ_0 times as large.
 
     Accuracy: about 1e-9 relative to the largest entry (differences of fourth order in log σ). Raises: MeanFieldError
     where σ_w = 0, where K leaves the range of floats, for a φ that jumps and for a Schedule. Source: [autoinit] (15),
@@ -58,6 +59,7 @@ def sensitivities(
     depth, norm = whole(depth, "depth", 2, 10_000), finite(input_norm, "input_norm")
     if not norm > 0:
         raise MeanFieldError(f"input_norm must be > 0, but {norm:g} was given.")
+    one_point({"sigma_w": sigma_w, "sigma_b": sigma_b}, layerwise)
     block, values = read(network, architecture, parameters)
     refuse_schedules(block)
     sigma = given_deviations(block, values, depth, sigma_w, sigma_b)

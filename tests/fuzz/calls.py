@@ -1,15 +1,15 @@
-"""Strategies for calls: a public verb with arguments that work, some of them replaced by what should not; formulas; and
-command lines."""
+"""Hostile calls: a public verb with arguments that work, some of them replaced by what should not; formulas; and
+command lines. Each is drawn from a `random.Random`."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 import sympy as sp
-from hypothesis import strategies as st
 
 import meanfield as mf
 from meanfield.symbols import K, z
@@ -221,16 +221,15 @@ FILES = {"text 64", "text abc", "text sqrt", "text 1e400", "text 1e999999999", "
 FILES |= {"text name", "text K", "text Theta", "text lazy", "text blank"}
 
 
-@st.composite
-def verbs(draw) -> Call:
+def verbs(rng: random.Random) -> Call:
     """A public verb with one or two of its arguments replaced or added, and now and then a keyword it does not have."""
-    verb = draw(st.sampled_from(sorted(VERBS)))
+    verb = rng.choice(sorted(VERBS))
     _, works, others = VERBS[verb]
     known = [*works, *others]
-    changed = draw(st.lists(st.sampled_from(known), min_size=1, max_size=2, unique=True)) if known else []
-    if draw(st.integers(0, 9)) == 0:
-        changed.append(draw(st.sampled_from(KEYWORDS)))
-    chosen = {name: draw(st.sampled_from(sorted(VALUES))) for name in changed}
+    changed = rng.sample(known, rng.randint(1, min(2, len(known)))) if known else []
+    if rng.random() < 0.1:
+        changed.append(rng.choice(KEYWORDS))
+    chosen = {name: rng.choice(sorted(VALUES)) for name in changed}
     return Call(verb, {n: v for n, v in chosen.items() if not (n == "checkpoint" and v in FILES)})
 
 
@@ -254,19 +253,23 @@ EXPONENTS = ("2", "3", "0.5", "-1", "-2", "64", "z")
 PIECES = (*"()*+-/,z1>[é'\0\n", "**", " if ", " else ", "tanh", "lambda")
 
 
-def formulas() -> st.SearchStrategy[str]:
-    leaf = st.sampled_from(LEAVES)
-
-    def wider(inner):
-        return st.one_of(
-            st.tuples(st.sampled_from(HEADS), inner).map(lambda t: f"{t[0]}({t[1]})"),
-            st.tuples(inner, st.sampled_from("+-*/"), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
-            st.tuples(inner, st.sampled_from(EXPONENTS)).map(lambda t: f"({t[0]})**{t[1]}"),
-            st.tuples(inner, st.sampled_from("<>"), leaf, inner).map(lambda t: "({} if z {} {} else {})".format(*t)),
-            st.tuples(st.sampled_from(("Max", "Min")), inner, inner).map(lambda t: f"{t[0]}({t[1]}, {t[2]})"),
-        )
-
-    return st.recursive(leaf, wider, max_leaves=5)
+def formulas(rng: random.Random, leaves: int = 5) -> str:
+    """A formula of at most so many leaves."""
+    if leaves <= 1 or rng.random() < 0.2:
+        return rng.choice(LEAVES)
+    left = rng.randint(1, leaves - 1)
+    match rng.randrange(5):
+        case 0:
+            return f"{rng.choice(HEADS)}({formulas(rng, leaves)})"
+        case 1:
+            return f"({formulas(rng, left)} {rng.choice('+-*/')} {formulas(rng, leaves - left)})"
+        case 2:
+            return f"({formulas(rng, leaves)})**{rng.choice(EXPONENTS)}"
+        case 3:
+            yes, no = formulas(rng, left), formulas(rng, leaves - left)
+            return f"({yes} if z {rng.choice('<>')} {rng.choice(LEAVES)} else {no})"
+        case _:
+            return f"{rng.choice(('Max', 'Min'))}({formulas(rng, left)}, {formulas(rng, leaves - left)})"
 
 
 READERS: dict[str, Callable[[str], Any]] = {
@@ -289,20 +292,18 @@ def _facts(record: mf.Activation) -> tuple:
     return record.parity, record.is_continuous, record.kinks, str(record)
 
 
-@st.composite
-def texts(draw) -> Call:
+def texts(rng: random.Random) -> Call:
     """A formula, spelt or broken, that is read and turned into the maps of K and J."""
-    text = draw(formulas())
-    if draw(st.integers(0, 3)) == 0:
-        at, lost = draw(st.integers(0, len(text))), draw(st.integers(0, 2))
-        text = text[:at] + "".join(draw(st.lists(st.sampled_from(PIECES), max_size=3))) + text[at + lost :]
-    return Call(draw(st.sampled_from(("read", "read", "read", "maps"))), text=text or " ")
+    text = formulas(rng)
+    if rng.random() < 0.25:
+        at, lost = rng.randint(0, len(text)), rng.randint(0, 2)
+        text = text[:at] + "".join(rng.choices(PIECES, k=rng.randint(0, 3))) + text[at + lost :]
+    return Call(rng.choice(("read", "read", "read", "maps")), text=text or " ")
 
 
-@st.composite
-def deep(draw) -> Call:
+def deep(rng: random.Random) -> Call:
     """A formula that the whole engine works on."""
-    return Call(draw(st.sampled_from(sorted(DEEP))), text=draw(formulas()))
+    return Call(rng.choice(sorted(DEEP)), text=formulas(rng))
 
 
 # ------------------------------------------------------------------------------------------------------ command lines
@@ -339,21 +340,20 @@ LINES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
-@st.composite
-def lines(draw) -> Call:
+def lines(rng: random.Random) -> Call:
     """A command line that works, with words of it replaced, added or left out."""
-    base, options = LINES[draw(st.sampled_from(sorted(LINES)))]
+    base, options = LINES[rng.choice(sorted(LINES))]
     words = list(base)
-    for _ in range(draw(st.integers(1, 2))):
-        match draw(st.integers(0, 4)):
+    for _ in range(rng.randint(1, 2)):
+        match rng.randrange(5):
             case 0 if len(words) > 1:
-                words[draw(st.integers(1, len(words) - 1))] = draw(st.sampled_from(WORDS))
+                words[rng.randint(1, len(words) - 1)] = rng.choice(WORDS)
             case 1 if len(words) > 1:
-                del words[draw(st.integers(1, len(words) - 1))]
+                del words[rng.randint(1, len(words) - 1)]
             case _:
-                words += [draw(st.sampled_from(options)), draw(st.sampled_from(WORDS))]
+                words += [rng.choice(options), rng.choice(WORDS)]
     files = any(a in ("-o", "--output") and not b.startswith("/") for a, b in zip(words, [*words[1:], ""]))
     return Call("line", line=base if files or not words else tuple(words))
 
 
-KINDS = {"verbs": verbs, "texts": texts, "lines": lines, "deep": deep}
+HOSTILE: dict[str, Callable[[random.Random], Call]] = {"verbs": verbs, "texts": texts, "lines": lines, "deep": deep}

@@ -38,8 +38,8 @@ def assert_none(findings: list[Finding]) -> None:
 
 def assert_survives(kind: str, cases: int, seed: int) -> None:
     """A process of its own: memory is limited."""
-    sizes = ["--cases", str(cases), "--seed", str(seed)]
-    command = [sys.executable, "-m", "tests.fuzz", "--kinds", kind, *sizes]
+    sizes = ["--calls", str(cases), "--seed", str(seed)]
+    command = [sys.executable, "-m", "tests.fuzz", "--kind", kind, *sizes]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
