@@ -247,7 +247,7 @@ def one_point(values: Mapping[str, object], layerwise: object) -> None:
     if flag(layerwise, "layerwise"):
         return
     for name, value in values.items():
-        if isinstance(value, (list, tuple)) or getattr(value, "shape", ()) != ():
+        if not isinstance(value, (str, bytes)) and hasattr(value, "__len__") and getattr(value, "shape", None) != ():
             raise MeanFieldError(
                 f"{name}={shown(value)} is a list, which means several points, and this verb takes one; give one "
                 "number, or layerwise=True with one number for each layer."

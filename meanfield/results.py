@@ -176,6 +176,8 @@ class Law:
         given: dict[Any, object] = named if value is None else {self.variable.name: value, **named}
         if value is not None and self.variable.name in named:
             raise MeanFieldError(f"{self.variable.name} was given twice; give it once.")
+        if not given:
+            raise MeanFieldError(f"The value of a law was asked for; give {self.variable.name}, as in at(100).")
         return total.subs(values_by_name((total, self.variable), given))
 
     def __add__(self, other: Any) -> Law:

@@ -106,6 +106,9 @@ ROWS = [
     ("measure", {"input_norm": b"1"}, "must be a finite number"),
     ("measure", {"lambda_w": "1e400"}, "beyond any double"),
     ("tune", {"tokens": [1, 2]}, "tokens must be a whole number"),
+    ("tune", {"sigma_w": [1, 1, 1]}, "several points, and this verb takes one"),
+    ("tune", {"rate": [[1], [1, 2]]}, "rate must be"),
+    ("kernel", {"sigma_w": range(1, 3)}, "several points, and this verb takes one"),
     ("tune", {"minibatches": "no"}, "minibatches must be True or False"),
     ("tune", {"progress": 1}, "progress must be a function"),
     ("tune", {"inputs": np.ones((2, 4), complex)}, "inputs must be real"),
@@ -128,6 +131,7 @@ ROWS = [
     ("averages", {"K": 0}, "K must be > 0"),
     ("averages", {"K": True}, ONE),
     ("law", {"value": "__import__('os').getcwd()"}, "must be a finite number"),
+    ("law", {"value": None}, "was asked for; give K"),
     ("law", {"value": None, "k": 1}, "is no symbol here"),
 ]
 

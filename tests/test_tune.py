@@ -78,7 +78,7 @@ def test_the_same_seed_gives_the_same_gains_and_the_record_draws_the_network_aga
             lambda: mf.measure(
                 "tanh", sigma_w=1, sigma_b=0, mu={"w_1": [1.0], "b_1": [0.0]}, width=9, depth=1, networks=2
             ),
-            "belong to another network",
+            "no such symbol",
         ),
         (lambda: mf.tune("relu", depth=5, width=9, inputs=np.full((2, 9), np.nan)), "inputs must be finite"),
         (lambda: mf.tune("tanh", architecture="full_residual", beta_v=1, depth=5, width=9), "Schedule"),

@@ -154,7 +154,7 @@ def test_every_kernel_knows_the_rates():
         ({"lambda_b": "1/(l - 2)"}, "constant"),
         ({"lambda_b": "1/k"}, "k in '1/k' has no value here; it may hold l"),
         ({"lambda_b": "1/"}, "is not a formula"),
-        ({"lambda_w": [1, 2]}, "one number or one per layer"),
+        ({"lambda_w": [1, 2], "layerwise": True}, "one number or one per layer"),
         ({"lambda_w": 1, "rates": (1, 1)}, "give one or the other"),
     ],
 )

@@ -456,8 +456,8 @@ def _refuse_of_another(network: Any, block: Block, values: Any) -> None:
     if strange is not None:
         raise MeanFieldError(
             f"A number for {strange} was given, but {describe(getattr(block, 'block', block))} has no such symbol: it "
-            f"has {', '.join(sorted(known)) or 'none'} (a skip belongs to the network, mf.derive('tanh', mu=0.5); a "
-            "Tuning's own network is its .network)."
+            f"has {', '.join(sorted(known)) or 'none'}. A skip belongs to the network (mf.derive('tanh', mu=0.5)), and "
+            "gains to the .network of their Tuning."
         )
 
 

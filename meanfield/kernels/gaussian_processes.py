@@ -135,6 +135,10 @@ def _made(name: str, theory, settings: dict) -> Any:
     if not isinstance(theory, Maps):
         raise MeanFieldError(f"mf.{name.lower()} takes a theory, as mf.derive makes one, but {theory!r:.60} was given.")
     settings |= {k: finite(settings[k], k) for k in ("sigma_w", "sigma_b")}
+    if not (settings["sigma_w"] > 0 and settings["sigma_b"] >= 0):
+        raise MeanFieldError(
+            f"sigma_w must be > 0 and sigma_b ≥ 0, but {settings['sigma_w']:g} and {settings['sigma_b']:g} were given."
+        )
     whole(settings["depth"], "depth", 1, DEEPEST)
     given_values(settings["parameters"], {})
     for end in ("sigma_w_bounds", "sigma_b_bounds"):
@@ -146,12 +150,8 @@ def refuse_no_bounds(value: Any, what: str) -> None:
     """Refuse what is neither "fixed" nor (low, high) with 0 < low ≤ high."""
     if isinstance(value, str) and value == "fixed":
         return
-    try:
-        low, high = (finite(one, what) for one in value)
-        fits = 0 < low <= high
-    except (TypeError, ValueError):
-        fits = False
-    if not fits:
+    ends = [finite(one, what) for one in value] if isinstance(value, (tuple, list, np.ndarray)) else []
+    if not (len(ends) == 2 and 0 < ends[0] <= ends[1]):
         raise MeanFieldError(
             f'{what} must be (low, high) with 0 < low <= high, or "fixed", but {shown(value)} was given.'
         )

@@ -11,7 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from meanfield.architecture import Block
-from meanfield.arguments import choice, finite, flag, provides, refuse_not_real, shown, spoken, whole
+from meanfield.arguments import choice, finite, flag, one_point, provides, refuse_not_real, shown, spoken, whole
 from meanfield.comparison.check import network_and_pairs
 from meanfield.deriving import derive
 from meanfield.empirical import draw_network
@@ -47,6 +47,7 @@ def tune(
     width: int | None = None,
     sigma_w: Any = 1.0,
     sigma_b: Any = 0.0,
+    layerwise: bool = False,
     method: str = "sweep",
     budget: float = 1.0,
     inputs: Any = None,
@@ -68,10 +69,10 @@ def tune(
     without a width those of the theory.
 
     network, architecture, parameters: as in `recommend`. sigma_w, sigma_b: the standard deviations that the gains
-    multiply. inputs: how many random inputs of norm `input_norm` = |x|²/N_0 (of `tokens` each), or an array (positions,
-    N_0); 1 unless given, 32 where they act on each other (BatchNorm). probes: random directions that estimate each J;
-    unless given, J is exact up to 1024 entries of z, and estimated by 128 directions beyond. seed: of weights, inputs
-    and probes; the same seed gives the same gains on any number of threads.
+    multiply, with layerwise=True one for each layer. inputs: how many random inputs of norm `input_norm` = |x|²/N_0 (of
+    `tokens` each), or an array (positions, N_0); 1 unless given, 32 where they act on each other (BatchNorm). probes:
+    random directions that estimate each J; unless given, J is exact up to 1024 entries of z, and estimated by 128
+    directions beyond. seed: of weights, inputs and probes; the same seed gives the same gains on any number of threads.
 
     method: "sweep": one forward pass solves block after block, since J^{l,l+1} knows only gains up to layer l + 1;
     without a skip a_w of the block's last Dense is divided by √J, with skips the gain of the branches is its one
@@ -97,6 +98,7 @@ def tune(
     ('tuned', True)
     """
     choice(method, "method", METHODS)
+    one_point({"sigma_w": sigma_w, "sigma_b": sigma_b}, layerwise)
     budget, input_norm = finite(budget, "budget"), finite(input_norm, "input_norm")
     for value, what in ((budget, "budget"), (input_norm, "input_norm")):
         if not value > 0:
@@ -129,7 +131,8 @@ def _settings(rate: Any, steps: Any, tolerance: Any, weight: Any, loss: str, dep
         if value < 0:
             raise MeanFieldError(f"{name} must be ≥ 0, but {value:g} was given.")
     if rate is not None:
-        each = per_layer(rate, "rate", depth) if np.ndim(rate) else np.array(finite(rate, "rate"))
+        many = hasattr(rate, "__len__") and not isinstance(rate, str) and getattr(rate, "shape", None) != ()
+        each = per_layer(rate, "rate", depth) if many else np.array(finite(rate, "rate"))
         if not (each > 0).all():
             raise MeanFieldError(f"rate must be > 0, but {float(each.min()):g} was given.")
         numbers["rate"] = each[:, None, None] if each.ndim else float(each)
