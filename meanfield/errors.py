@@ -23,8 +23,8 @@ def _readable(text: str) -> str:
 def abbreviated(text: str) -> str:
     """The same with every formula of more than `LONGEST` characters cut to its beginning and an ellipsis.
 
-    A formula is what stands between words: tokens with operators or digits, and anything inside brackets, if at least
-    a tenth of it is operators and brackets.
+    A formula is what stands between words: tokens with operators or digits, and anything inside brackets but two words
+    in a row, if at least a tenth of it is operators and brackets.
 
     >>> abbreviated(" + ".join(f"x**{n}" for n in range(40)) + " has no closed form")
     'x**0 + x**1 + x**2 + x**3 + x**4 + x**5 + x**6 + x**7 + x**8… has no closed form'
@@ -42,9 +42,11 @@ def abbreviated(text: str) -> str:
         out.append(formula + rest)
         run.clear()
 
-    for token in re.findall(r"\S+|\s+", text):
-        word = depth <= 0 and re.fullmatch(r"[^\W\d]{2,}[\w'’]*[,.;:]?", token) is not None
-        if word:
+    tokens = re.findall(r"\S+|\s+", text)
+    words = [re.fullmatch(r"[^\W\d]{2,}[\w'’]*[,.;:]?", token) is not None for token in tokens]
+    for i, token in enumerate(tokens):
+        # two words in a row are prose, also behind a bracket that nothing closes: a formula that was cut before
+        if words[i] and (depth <= 0 or any(words[i + 2 : i + 3])):
             flush()
             out.append(token)
             depth = 0

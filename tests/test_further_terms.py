@@ -368,7 +368,7 @@ def test_what_is_not_derived_is_a_sentence():
     theory = mf.derive("tanh", residual=True)
     with pytest.raises(MeanFieldError, match="whole number from 1 to 12"):
         theory.depth_law("K", order=0, sigma_w=1, sigma_b=0)
-    with pytest.raises(MeanFieldError, match=r"K, K\[1\], J"):
+    with pytest.raises(MeanFieldError, match=r"the choices are K, J, K\[1\], G_z"):
         theory.depth_law("fisher", order=1, sigma_w=1, sigma_b=0)
     with pytest.raises(MeanFieldError, match="where they come together"):
         theory.depth_law("c", order=1, sigma_w=1, sigma_b=0)

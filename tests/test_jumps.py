@@ -115,7 +115,7 @@ def test_sign_by_its_arcsine(settings):
 def test_weights_of_zero_behind_a_skip():
     """J of the skip alone: μ² = 1/4; the bias diagram called it 0."""
     theory = mf.derive("sign", residual=True, mu=0.5)
-    drawn = theory.phase_diagram(sigma_w=(0, 1, 2), sigma_b=(0.5, 1, 2), kind="bias")
+    drawn = theory.phase_diagram(sigma_w=[0, 1], sigma_b=[0.5, 1], kind="bias")
     assert drawn.chi_J[:, 0].tolist() == [0.25, 0.25] and np.isinf(drawn.chi_J[:, 1]).all()
     assert float(theory.phase(sigma_w=0, sigma_b=0.5).chi_J.value) == 0.25
 
@@ -129,7 +129,7 @@ def test_next_to_one(sigma_w):
     assert abs(found.stable.gap / gap - 1) < 1e-7 and not abs(found.stable.gap / gap * 1.001 - 1) < 1e-7
     assert found.gamma == pytest.approx(1 / gap, rel=1e-7) and found.stable.slope == pytest.approx(0.5, abs=1e-7)
     assert f"1 - {gap:.6g}"[:6] in repr(found) and theory.bias(sigma_w=sigma_w, sigma_b=1).gamma == found.gamma
-    drawn = theory.phase_diagram(sigma_w=(sigma_w, 1, 2), sigma_b=(1, 2, 2), kind="bias")
+    drawn = theory.phase_diagram(sigma_w=[sigma_w, 1], sigma_b=[1, 2], kind="bias")
     assert drawn.gap[0, 0] == pytest.approx(found.stable.gap, rel=1e-12)
 
 

@@ -167,7 +167,7 @@ def assert_approach(point, factor: float = 1.0) -> None:
     assert (point.kind, point.order, point.zeta_K) == ("stable", 3, sp.S.Half)
     d = 1e-3
     third = (quartic(1 + d) - quartic(1 - d) - 2 * d) / (2 * d**3)
-    assert -third == pytest.approx(float(point.c_n.value) * factor, rel=1e-4)
+    assert -third == pytest.approx(float(point.c_n.value) * factor, rel=1e-4), "not the third coefficient"
     for start in (1.5, 0.5):
         K, left = start, []
         for layer in range(1, 64001):
@@ -187,7 +187,7 @@ def test_a_critical_point_of_order_three_attracts_from_both_sides():
     assert point.sigma_w.value**2 == sp.Rational(1, 672) and point.sigma_b.value**2 == sp.Rational(9, 28)
     assert point.c_n.value == sp.Rational(5, 28) and point.law_K is None and "zoo" not in point.latex() + str(point)
     assert_approach(point)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="not the third coefficient"):
         assert_approach(point, 1.01)
 
 

@@ -16,8 +16,8 @@ from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering import scalar as lowered
 from meanfield.results import MeanFieldError, Solution, Status
 from meanfield.symbolic.asymptotics.depth import _at_fixed_point
-from meanfield.symbolic.averages import enclosure
 from meanfield.symbolic.averages.node import average
+from meanfield.symbolic.averages.singular_ends import poles
 from meanfield.symbolic.fixed_points.near_one import gap_of, length_of, phase_of
 from meanfield.symbolic.fixed_points.roots import enclose
 from meanfield.symbolic.recursion import closed
@@ -173,9 +173,9 @@ def test_fixed_points_under_irrational_coefficients(phi, scale, half, w, b):
 
 
 def test_a_pole_at_an_irrational_place_is_seen():
-    assert enclosure._pole(1 / (sp.sqrt(2) * x**2 + 1), -sp.oo, sp.oo) is None
-    assert enclosure._pole(1 / (sp.sqrt(2) * x - 1) ** 2, sp.S.Zero, sp.oo) == 1 / sp.sqrt(2)
-    assert enclosure._pole(1 / (sp.sqrt(2) * x - 1) ** 2, -sp.oo, sp.S.Zero) is None
+    assert poles(1 / (sp.sqrt(2) * x**2 + 1), -sp.oo, sp.oo) == []
+    assert poles(1 / (sp.sqrt(2) * x - 1) ** 2, sp.S.Zero, sp.oo) == [1 / sp.sqrt(2)]
+    assert poles(1 / (sp.sqrt(2) * x - 1) ** 2, -sp.oo, sp.S.Zero) == []
 
 
 def test_long_numbers_do_not_slow_the_factors():

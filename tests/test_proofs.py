@@ -45,7 +45,7 @@ def test_zeros_that_a_search_misses_are_not_denied(monkeypatch):
     for kept, reason in (((0,), "may be missed"), ((1,), "may be missed"), ((), "may be missed")):
         monkeypatch.setattr(half_line, "crossings", lambda *a, kept=kept: [search(*a)[i] for i in kept])
         assert_open(found(PAIR), len(kept), reason)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="Zeros"):
         assert_open(every, 2, "may be missed")
 
 

@@ -11,6 +11,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
+from meanfield.numeric.correlations import CorrelationPoint
 from meanfield.results import MeanFieldError, Solution, Status
 from meanfield.symbolic.asymptotics.depth import _at_fixed_point
 from meanfield.symbolic.asymptotics.resting import attractors
@@ -285,7 +286,7 @@ def test_c_settles_no_faster_than_K():
     """Beside a c* < 1 whose K has χ_K = 1, or undecided, no exponential is stated."""
 
     class Found:
-        stable = type("Point", (), {"c": 0.25, "slope": 0.5})()
+        stable = CorrelationPoint(0.25, 0.5, "stable")
 
     recursion = mf.derive("tanh").equal_norms
     for chi, status, left in ((sp.S.One, Status.MEASURED, "smaller"), (sp.Float(1, 20), Status.UNKNOWN, "smaller")):

@@ -21,7 +21,14 @@ from meanfield.symbolic.fixed_points.points import FixedPoints, fixed_points, st
 from meanfield.symbolic.steps import Domain
 from meanfield.verbs import positions
 from meanfield.verbs.maps import Maps
-from meanfield.verbs.values import decided, exact_number, inside_averages, refuse_unknown, with_values
+from meanfield.verbs.values import (
+    decided,
+    exact_number,
+    inside_averages,
+    refuse_held,
+    refuse_unknown,
+    with_values,
+)
 
 if TYPE_CHECKING:
     from meanfield.numeric.correlations import Correlations
@@ -60,6 +67,7 @@ def oddness(theory: Maps, values: dict) -> bool | None:
 
 def fixed_points_at(theory: Maps, /, **parameters) -> FixedPoints:
     """`Theory.fixed_points`."""
+    refuse_held(theory, parameters)
     theory, parameters = decided(theory, parameters)
     recursion, values = theory.settling, place(theory, parameters)
     if recursion.only_floats:
@@ -79,6 +87,7 @@ def fixed_points_at(theory: Maps, /, **parameters) -> FixedPoints:
 
 def phase_of(theory: Maps, /, *, input_norm: object = 1, **parameters) -> Phase:
     """`Theory.phase`."""
+    refuse_held(theory, parameters)
     theory, parameters = decided(theory, parameters)
     recursion, values = theory.settling, place(theory, parameters)
     if theory.kind:

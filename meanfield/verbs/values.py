@@ -135,6 +135,13 @@ def deviations(network: Maps | Network, values: Mapping[str, object]) -> dict[st
     return found
 
 
+def refuse_held(theory: Maps, values: Mapping[str, object]) -> None:
+    """Refuse sigma_w and sigma_b that the records hold; a 0 that `decided` put into them is the one that was given."""
+    zeros = {n for n in ("sigma_w", "sigma_b") for d in parts(theory.block) if getattr(d, n, None) == 0}
+    given = {n: values[n] for n in ("sigma_w", "sigma_b") if values.get(n) is not None}
+    deviations(theory, {n: v for n, v in given.items() if not (n in zeros and _is_zero(v))})
+
+
 def of_widths(block: Block) -> set[str]:
     """Symbols of a block that say how wide a layer is: infinite width does not know them."""
     return {d.expand.name for d in parts(block) if isinstance(d, Dense) and isinstance(d.expand, Param)}

@@ -222,7 +222,7 @@ class System:
 
     def _stated(self, name: str, law: Law, over) -> CorrelatorLaw:
         own = law.variable, law.point, law.terms, law.remainder, law.remainder_logs
-        return CorrelatorLaw(*own, name, self.regime, self.status, None, over)
+        return CorrelatorLaw(*own, name, self.regime, self.status, over=over)
 
     def exponential(self, x: Expansion) -> sp.Expr:
         rate = sp.S.Zero
