@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.kernels import rows
+from meanfield.kernels import rows, sums
 from meanfield.numeric.lowering import modules
 
 RATIOS = (1 + 1e-9, 1 + 1e-3, 1.3, 9.0, 100.0, 1e6)
@@ -161,3 +161,56 @@ def test_the_angle_of_collinear_rows_at_layer_1(ratio):
     assert turned <= 1e-31 * distance[0]
     rows.apart(X, Y * np.array([1, 1, 1 + 1e-9]), both, both, 1.0, 0.0, *K, distance, tilt)
     assert distance[0] * np.cos(tilt[0]) ** 2 > 1e-20 * min(K[0][0], K[1][0])
+
+
+def served(a, b, s, t, gap, left, right) -> tuple[bool, np.ndarray]:
+    """What `sums.close` says of the odd coefficients a and b; left, right: the roots of their tails."""
+    out, room = np.zeros(6), np.zeros(len(a))
+    left, right = np.array(left), np.array(right)
+    return sums.close(a, b, s, t, s - t, gap, 1, 2, left, right, 512, room, out), out
+
+
+@pytest.mark.parametrize(
+    ("why", "t", "gap", "tail"),
+    [
+        ("the distance of norms", 0.9, 0.0, (5e-8, 1.0)),
+        ("the share of directions", 1.0, 0.5, (3e-7, 1.0)),
+        ("K_ab of norms far apart", 1e-3, 0.0, (1e-6, 1.0)),
+    ],
+)
+def test_each_thing_that_left_out_terms_could_change(why, t, gap, tail):
+    """A pair is for the series while its tails change nothing, be they of either input or of both: φ = z."""
+
+    def kept(left, right):
+        return served(np.array([1.0]), np.array([t]), 1.0, t, gap, left, right)[0]
+
+    none, small = (0.0, 0.0), tuple(1e-3 * x for x in tail)
+    assert kept(none, none) and kept(small, small)
+    for left, right in ((tail, tail), *([] if t == 1 else [(tail, none), (none, tail)])):
+        assert not kept(left, right), why
+
+
+def wave(s: float) -> np.ndarray:
+    """The odd coefficients of sin(sx)."""
+    with mp.workdps(40):
+        s, k = mp.mpf(s), range(1, 160, 2)
+        return np.array([float((-1) ** (n // 2) * s**n * mp.exp(-s * s / 2) / mp.sqrt(mp.factorial(n))) for n in k])
+
+
+def test_differences_of_coefficients_keep_their_digits():
+    """⟨(sin sx - sin tx)²⟩ at s/t - 1 from 1e-12 to 1 and s to 5: to 3e-12, or left to the recursion; and most are
+    not left."""
+    kept = []
+    for t in (0.1, 1.0, 5.0):
+        for h in (1e-12, 1e-9, 1e-6, 1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 0.1, 0.5):
+            s = t * (1 + h)
+            good, out = served(wave(s), wave(t), s, t, 0.0, (0.0, 0.0), (0.0, 0.0))
+            with mp.workdps(60):
+                u, v = mp.mpf(s), mp.mpf(t)
+                exact = 1 - (mp.exp(-2 * u * u) + mp.exp(-2 * v * v)) / 2
+                exact -= mp.exp(-((u - v) ** 2) / 2) - mp.exp(-((u + v) ** 2) / 2)
+                off = abs(out[3] / exact - 1)
+            kept.append(good)
+            assert off < 3e-12 or not good, (t, h, float(off))
+            assert abs((1 + 1e-11) * out[3] / exact - 1) > 3e-12
+    assert sum(kept) >= len(kept) - 4
