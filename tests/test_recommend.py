@@ -197,7 +197,7 @@ def test_explicit_networks_do_what_was_predicted_at_every_layer(preset, phi):
     """K and J of explicit networks against the theory within 4 standard errors, allowance for finite width included;
     all pairs, at the last layer, are in test_recommend_networks."""
     found = mf.recommend(phi, architecture=preset, depth=20, width=500, networks=0)
-    settings = {"sigma_w": 1, "sigma_b": 0, "width": 500, "depth": 20, "networks": 40, "seed": 3, "probes": 16}
+    settings = {"width": 500, "depth": 20, "networks": 40, "seed": 3, "probes": 16}
     assert mf.check(mf.derive(architecture=found.network), **settings).passed
 
 

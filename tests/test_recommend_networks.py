@@ -37,7 +37,7 @@ def deviations(found: mf.Recommendation) -> tuple[dict[str, float], dict[float, 
     move where every σ_w is larger by these factors."""
     record, values = with_symbols(found.network)
     theory = mf.derive(architecture=record)
-    run = {"sigma_w": 1, "sigma_b": 0, "depth": found.depth}
+    run = {"depth": found.depth}  # the record holds every standard deviation
     right = theory.propagate(**run, quantities=("K", "J"), **values)
     if theory.kind == "tokens":
         d = found.predicted.by_draws
