@@ -218,13 +218,18 @@ class HalfStable(Approach):
         super().__init__(calculus, Expander(atoms, node, place, length), gain, 1, reach)
 
     def multiplier(self, e: sp.Expr) -> Expansion:
-        a, b = powers_of(e, self.chi_K_expr, self.chi_J_expr)
-        found = PowerSeries(0, (ONE, *[ZERO] * (len(self.chi_J.c) - 1)))
-        for _ in range(a):
-            found = found * self.chi_K
-        for _ in range(abs(b)):
-            found = found * (self.chi_J if b > 0 else self.chi_J.inverse(self.calculus.reciprocal))
-        return self.along(found)
+        return self.along(_powers(e, self)[0])
+
+
+def _powers(e: sp.Expr, at: HalfStable | SlowPoint) -> tuple[PowerSeries, int]:
+    """(χ_K^a χ_J^b as a series in y, by the series of both at a point; b)."""
+    a, b = powers_of(e, at.chi_K_expr, at.chi_J_expr)
+    found = PowerSeries(0, (ONE, *[ZERO] * (len(at.chi_J.c) - 1)))
+    for _ in range(a):
+        found = found * at.chi_K
+    for _ in range(abs(b)):
+        found = found * (at.chi_J if b > 0 else at.chi_J.inverse(at.calculus.reciprocal))
+    return found, b
 
 
 class SlowPoint(Approach):
@@ -257,11 +262,6 @@ class SlowPoint(Approach):
         super().__init__(calculus, Expander(calculus.atoms, node, node(K), length), gain, 1, reach)
 
     def multiplier(self, e: sp.Expr) -> Expansion:
-        a, b = powers_of(e, self.chi_K_expr, self.chi_J_expr)
-        found = PowerSeries(0, (ONE, *[ZERO] * (len(self.chi_J.c) - 1)))
-        for _ in range(a):
-            found = found * self.chi_K
-        for _ in range(abs(b)):
-            found = found * (self.chi_J if b > 0 else self.chi_J.inverse(self.calculus.reciprocal))
+        found, b = _powers(e, self)
         along = self.along(found)
         return replace(along, rate=tuple(fmpq(b) for _ in self.calculus.bases))
