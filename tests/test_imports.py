@@ -145,6 +145,9 @@ PUBLIC = {
     "meanfield.architectures": None,
     "meanfield.symbols": None,
     "meanfield.results": None,
+    "meanfield.depth_scales": None,
+    "meanfield.linear_networks": None,
+    "meanfield.symbolic.bias": {"variance_over_inputs"},
     "meanfield.presentation.figures": None,
     "meanfield.presentation.tables": None,
 }

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sympy as sp
 
-import meanfield as mf
 from derivations import nested
 from derivations.claims import Equation, Formula, each, network
 from derivations.placeholders import B, mu, nested_mean, nested_square, pair, pair_q, square, square_q
-from meanfield.symbols import K_aa, K_ab, K_bb, sigma_b, sigma_mu2, sigma_w, sigma_y2, z
+from meanfield.symbolic.bias import variance_over_inputs
+from meanfield.symbols import K_aa, K_ab, K_bb, sigma_b, sigma_mu2, sigma_w, sigma_y2
 
 w, b = sigma_w**2, sigma_b**2
 PLAIN = each("relu erf gelu tanh step")
@@ -70,15 +70,6 @@ def q(first: int, second: int) -> sp.Expr:
     return sp.expand(sum(rows) / N)
 
 
-def fluctuation(theory: mf.Theory, powers: tuple[int, ...]) -> sp.Expr:
-    """N Var(q_ab) over data (powers 1, 1) or N Var(q_aa) (2), at fixed centres, then averaged over these."""
-
-    def moment(factor: int) -> sp.Expr:
-        return sp.Mul(*[mf.closed(mf.average(z ** (factor * p), sigma_y2, (mu,))) for p in powers])
-
-    return mf.average(sp.expand(moment(2) - moment(1) ** 2).subs(mu, z), sigma_mu2)
-
-
 def of_print(first: int, second: int) -> sp.Expr:
     """(53), which has no terms μ_i ε_i."""
     return sum(m**2 for m in CENTRES) / N + sigma_y2 * s(first, second)
@@ -100,8 +91,8 @@ WIDTHS = (  # composed: algebra of (49), (53) and (54), neuron by neuron, in whi
         composed=True,
         by=lambda theory: q(0, 1),
     ),
-    Formula("B8, N Var s(a, b)", RELU, "N Var s_ab", sp.S.One, sp.S(2), by=lambda t: _of_noise(t, (1, 1))),
-    Formula("B8, N Var s(a, a)", RELU, "N Var s_aa", sp.S(2), sp.S.One, by=lambda t: _of_noise(t, (2,))),
+    Formula("B8, N Var s(a, b)", RELU, "N Var s_ab", sp.S.One, sp.S(2), by=lambda t: _of_noise("K_ab")),
+    Formula("B8, N Var s(a, a)", RELU, "N Var s_aa", sp.S(2), sp.S.One, by=lambda t: _of_noise("K_aa")),
     Formula(
         "B8, N Var q_ab by (53)",
         RELU,
@@ -109,7 +100,7 @@ WIDTHS = (  # composed: algebra of (49), (53) and (54), neuron by neuron, in whi
         sigma_y2**2,
         sigma_y2**2 + 2 * sigma_mu2 * sigma_y2,
         misprint=True,
-        by=lambda t: fluctuation(t, (1, 1)),
+        by=lambda t: variance_over_inputs("K_ab"),
     ),
     Formula(
         "B8, N Var q_aa by (53)",
@@ -118,7 +109,7 @@ WIDTHS = (  # composed: algebra of (49), (53) and (54), neuron by neuron, in whi
         2 * sigma_y2**2,
         2 * sigma_y2**2 + 4 * sigma_mu2 * sigma_y2,
         misprint=True,
-        by=lambda t: fluctuation(t, (2,)),
+        by=lambda t: variance_over_inputs("K_aa"),
     ),
     Formula(
         "B9 (55)",
@@ -142,9 +133,9 @@ WIDTHS = (  # composed: algebra of (49), (53) and (54), neuron by neuron, in whi
 )
 
 
-def _of_noise(theory: mf.Theory, powers: tuple[int, ...]) -> sp.Expr:
+def _of_noise(quantity: str) -> sp.Expr:
     """The same without centres and with σ_y = 1."""
-    return mf.closed(fluctuation(theory, powers)).subs({sigma_mu2: 0, sigma_y2: 1})
+    return variance_over_inputs(quantity).subs({sigma_mu2: 0, sigma_y2: 1})
 
 
 CLAIMS = DICTIONARY + WIDTHS

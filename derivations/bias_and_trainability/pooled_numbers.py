@@ -13,10 +13,11 @@ import numpy as np
 import sympy as sp
 
 import meanfield as mf
-from derivations.bias_and_trainability.pooling import share, where
+from derivations.bias_and_trainability.pooling import where
 from derivations.checks import leaky, root
 from derivations.claims import network
 from derivations.quantities import derived
+from meanfield.depth_scales import crossover_depth
 from meanfield.symbols import K, sigma_b, sigma_w
 
 READ = ("K_ab", "c", "gamma")
@@ -132,8 +133,9 @@ def crossover(width: int = 1000, amplitude: float = 10) -> Callable:
     a slope below 0, ten times as large."""
 
     def compute(off):
-        ratios = [float(1 / share(pooled(leaky(10 * off), kind))) for kind in ("max", "average")]
-        return [math.log(width / amplitude) / math.log(r) for r in ratios]
+        theories = [pooled(leaky(10 * off), kind) for kind in ("max", "average")]
+        given = {"width": width, "amplitude": amplitude, "sigma_w": 1, "sigma_b": R(1, 10)}
+        return [crossover_depth(theory, **given) for theory in theories]
 
     return compute
 

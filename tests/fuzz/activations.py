@@ -60,6 +60,10 @@ class _ErfOverRoot2(Apply):
     def __init__(self, of: Node):
         super().__init__("erf", of)
 
+    @property
+    def text(self) -> str:
+        return f"erf({self.of.text}/sqrt(2))"
+
     def jet(self, z, m, at):
         u, du = self.of.jet(z, m, at)
         root = m.sqrt(m.number("2"))

@@ -48,6 +48,11 @@ class One:
     error: float = 0.0
 
 
+def _rounding(K_aa: float, K_bb: float) -> float:
+    """What K_ab, kept as a distance, is off by in units of √(K_aa K_bb): much where the norms are far apart."""
+    return 2e-16 * (K_aa + K_bb) / math.sqrt(K_aa * K_bb) if K_aa > 0 and K_bb > 0 else 0.0
+
+
 @dataclass(frozen=True)
 class Two:
     K_aa: float
@@ -147,7 +152,7 @@ class Net:
     def two(self, at: Two, w: float, b: float) -> Two:
         """The next layer of two inputs; no LayerNorm behind an activation (`one` knows it)."""
         qa, qb, D, J, T = at.K_aa, at.K_bb, at.distance, 1.0, at.Theta_ab
-        error, gap_error = at.error, at.gap_error
+        error, gap_error = max(at.error, _rounding(qa, qb)), at.gap_error
         held = None
         for op in self.ops:
             match op.name:
@@ -186,6 +191,7 @@ class Net:
                         a2, b2, gap, slopes, product = qa, qb, D, 1.0, (qa + qb - D) / 2
                     qa, qb, D = sw * a2 + sb, sw * b2 + sb, sw * gap
                     J, T = sw * slopes * J, sw * product + sb + sw * slopes * T
+                    error = max(error, _rounding(qa, qb))
                     held = None
         m = self.skip**2
         return Two(

@@ -18,8 +18,8 @@ from mpmath import mp
 import meanfield as mf
 from meanfield.symbols import z
 
-from .activations import FAMILIES, NAMED, activation
-from .functions import Phi
+from .activations import FAMILIES, NAMED, activation, smooth
+from .functions import Phi, Power
 from .kinds import ANSWERS, kind_of, one_call
 from .maps import One, Two
 from .places import plain as plain_net
@@ -107,6 +107,26 @@ def test_names_are_what_the_engine_reads():
         assert_reads_alike(Phi(tree, name, "named"))
     with pytest.raises(AssertionError, match="tanh"):  # a tree of another function
         assert_reads_alike(Phi(NAMED["erf"], "tanh", "named"))
+
+
+def test_parts_are_what_the_engine_reads():
+    """Every function that sums and products are made of, by its text: in some of them it is not the name's."""
+    parts = {tree.text: tree for seed in range(60) for tree in (smooth(random.Random(seed)), NAMED["gelu"])}
+    assert len(parts) > 30
+    for text, tree in parts.items():
+        assert_reads_alike(Phi(tree, text, "curved"))
+    with pytest.raises(AssertionError, match="0.5"):
+        assert_reads_alike(Phi(NAMED["gelu"], "z*(0.5+0.5*erf(z))", "curved"))
+
+
+def test_unequal_norms_say_what_a_distance_loses():
+    """K_ab is kept as a distance: behind a cube, at norms of ratio 1e4, the error that is stated covers the loss."""
+    of = plain_net(Phi(Power(NAMED["linear"], 3), "z**3", "polynomial"))
+    a, b, ab = 1.31, 13017.7, 20.03
+    found = of.two(Two(a, b, a + b - 2 * ab), 1.0, 0.0)
+    exact, scale = 9 * a * b * ab + 6 * ab**3, 15 * (a * b) ** 1.5
+    assert found.error < 1e-8
+    assert 1e-15 < abs(found.K_ab - exact) / scale < found.error
 
 
 def test_averages_of_known_form():

@@ -391,7 +391,7 @@ def judge_entry(s, of, at, call, answer, X, i, j, singles, depth) -> None:
         state = of.two(state, at.w, at.b)
         relative += state.gap_error * 20
     scale = math.sqrt(state.K_aa * state.K_bb)
-    if not scale > 1e-300:
+    if not scale > 1e-300 or 20 * state.error * gain > 1e-6:
         return
     claim = answer.error
     slack = (3e-13 + 20 * state.error) * gain + 100 * claim.get("K", 0.0)
