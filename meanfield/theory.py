@@ -193,12 +193,12 @@ class Theory(Maps):
         at: CriticalPoint | None = None,
         **parameters,
     ) -> DepthLaw | ScheduledLaw:
-        """How K^l, J^{1,l}, the correlation c of two inputs of one norm, or γ = c/(1 - c) behaves as l → ∞, with its
-        constants.
+        """How K^l, J^{1,l}, and of two inputs of one norm the correlation c, γ = c/(1 - c) or the distance 2K(1 - c)
+        behave as l → ∞, with their constants.
 
-        quantity: "K", "J", "c", "gamma", "Theta" or a correlator of order 1/n (below); parameters: sigma_w, sigma_b
-        (mu), numbers or text, Q0 and (for c and gamma) the cosine c0 of the inputs, 1 and 0 unless given; of K and J
-        those left out stay symbolic where the law allows.
+        quantity: "K", "J", "c", "gamma", "distance", "Theta" or a correlator of order 1/n (below); parameters: sigma_w,
+        sigma_b (mu), numbers or text, Q0 and (for two inputs) their cosine c0, 1 and 0 unless given; of K and J those
+        left out stay symbolic where the law allows.
         "fisher": the largest over the smallest mean square of gradients by one entry, over the weights and the biases
         (those with σ ≠ 0) of every layer of a network of l layers of one width: a lower bound of the condition number
         of its Fisher information with Gaussian outputs. Source: [variance_variation] Sec. 2, the law derived here.

@@ -1,4 +1,4 @@
-"""The laws of c and γ: exact constants, and iteration by maps that share no code with the library."""
+"""The laws of c, γ and the distance: exact constants, and iteration by maps that share no code with the library."""
 
 from __future__ import annotations
 
@@ -72,6 +72,53 @@ def test_constants_of_relu_by_iteration():
     roots = [1 / math.sqrt(n * n * relu_gap(1.0, 0.1, 2.0, 0.1, n - 1)[0]) for n in (10**6, 4 * 10**6)]
     limit = float(sp.sqrt(law("relu", "gamma", "sqrt(2)", "sqrt(1/10)").terms[0].coefficient))
     assert abs(2 * roots[1] - roots[0] - limit) < 2e-5 * limit, (roots, limit)  # in powers of 1/√l
+
+
+def assert_falls_like(found, distances, tolerance):
+    """The quotient of distances at two layers is that of the law: what the start decides is a factor."""
+    (l1, d1), (l2, d2) = distances
+    stated = float(sp.cancel(found.at(l2) / found.at(l1)))
+    assert abs(d2 / d1 / stated - 1) < tolerance, (d2 / d1, stated)
+
+
+@pytest.mark.parametrize("place", [("1", "0"), ("sqrt(3)", "1/2"), ("1", "1/2")])
+def test_distances_of_relu_by_iteration(place):
+    """2K(1 - c) as K falls, grows and settles: K and 1 - c each have a law, with C in one, both or none of them."""
+    w, b = (float(sp.sympify(s)) ** 2 for s in place)
+    found, pairs = law("relu", "distance", *place), []
+    for layer in (500, 1000):
+        gap, K_l = relu_gap(w / (w + b), w + b, w, b, layer - 1)
+        pairs.append((layer, 2 * gap * K_l))
+    assert_falls_like(found, pairs, 0.03)
+    with pytest.raises(AssertionError, match=r"\("):  # as much as another power of l
+        assert_falls_like(found, [pairs[0], (1000, 2 * pairs[1][1])], 0.03)
+
+
+def test_distances_with_known_constants():
+    critical = law("relu", "distance", "sqrt(2)", "0")
+    assert critical.leading.expr(l) == 18 * sp.pi**2 / l**2 and critical.status is mf.Status.EXACT
+    odd = law("tanh", "distance", "1", "0")  # c stays 0: twice the law of K
+    assert sp.expand(odd.law.expr - 2 * law("tanh", "K", "1", "0").law.expr) == 0 and odd.remainder != "zero"
+    assert law("tanh", "distance", "1", "0", c0="1/2").leading.expr(l) == sp.Symbol("C", real=True) / l
+    assert law("tanh", "distance", "2", "1/2", c0=1).text() == "0"
+    twice = law("linear", "distance", "1", "0", c0="1/2")
+    assert twice.law.text() == "C + smaller order" and twice.quantity == "distance"  # K = 1 and c = 1/2 at every layer
+
+
+@pytest.mark.parametrize(("name", "place"), [("tanh", ("2", "1/2")), ("z*exp(-z**2)", ("6", "1/2"))])
+def test_distances_in_the_chaotic_phase(name, place):
+    """They settle with the slower of c and K, from alternate sides where its multiplier is negative."""
+    found = law(name, "distance", *place)
+    run = mf.derive(name).propagate(
+        sigma_w=float(sp.sympify(place[0])), sigma_b=0.5, correlation=0.0, depth=400, quantities=("K", "distance")
+    )
+    end = float(found.terms[0].coefficient)
+    assert abs(end / run.distance[-1] - 1) < 1e-12
+    k = 14 if name == "tanh" else 8
+    measured = (run.distance[k] - end) / (run.distance[k - 1] - end)
+    stated = float((found.terms[1].expr(l).subs(l, k + 1) / found.terms[1].expr(l).subs(l, k)).simplify())
+    assert abs(measured / stated - 1) < 1e-2, (measured, stated)
+    assert abs(-measured / stated - 1) > 1 and abs(measured**2 / stated - 1) > 1e-2
 
 
 TANH = {"0.0001": 302.80, "0.01": 16.639, "0.1": 4.00958, "1": 0.88974}

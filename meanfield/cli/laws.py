@@ -51,11 +51,11 @@ def law(
     quantity: Annotated[
         str,
         typer.Option(
-            metavar="J|K|c|gamma|fisher|V|…",
+            metavar="J|K|c|gamma|distance|fisher|V|…",
             help="J: the law of log J^(1,l). K: of K^l. c: of the correlation of two inputs. gamma: of c/(1 - c). "
-            "Theta, and of order 1/n V,A,B,D,F,P,Q,R,S,T,U,G1,Theta1,J1, each divided by its powers of K and Θ. Of "
-            "full_residual also K[1], G_z, G_w, G_b; several with commas give one table. fisher: the largest over the "
-            "smallest diagonal block of the Fisher information.",
+            "distance: of 2K(1 - c). Theta, and of order 1/n V,A,B,D,F,P,Q,R,S,T,U,G1,Theta1,J1, each divided by its "
+            "powers of K and Θ. Of full_residual also K[1], G_z, G_w, G_b; several with commas give one table. fisher: "
+            "the largest over the smallest diagonal block of the Fisher information.",
         ),
     ] = "J",
     sigma_w: Annotated[
@@ -63,7 +63,7 @@ def law(
     ] = None,
     sigma_b: Annotated[str | None, typer.Option(metavar="S", help="σ_b, exact: 0, 0.1. Symbolic if left out.")] = None,
     correlation: Annotated[
-        str | None, typer.Option(metavar="C0", help="Cosine of the two inputs, for c and gamma; 0 if left out.")
+        str | None, typer.Option(metavar="C0", help="Cosine of the inputs of c, gamma and distance; 0 if left out.")
     ] = None,
     orders: Annotated[
         bool, typer.Option("--orders", help="Tables of full_residual up to constant factors: one row for each law.")
@@ -114,8 +114,8 @@ def law(
     if lambda_w is not None or lambda_b is not None:
         raise MeanFieldError("--lambda-w and --lambda-b are of the laws of Theta and of V, A, …; see --quantity.")
     if correlation is not None:
-        if quantity not in ("c", "gamma"):
-            raise MeanFieldError("--correlation is of two inputs; ask for --quantity c or gamma with it.")
+        if quantity not in ("c", "gamma", "distance"):
+            raise MeanFieldError("--correlation is of two inputs; ask for --quantity c, gamma or distance with it.")
         values["c0"] = number(correlation, "--correlation")
     if order is not None:
         _further(theory, quantity, values, order, latex, json)

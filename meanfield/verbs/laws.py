@@ -190,7 +190,7 @@ def _scheduled_law(theory: Maps, quantity: str, parameters: dict) -> ScheduledLa
 
 
 def closing_law(theory: Maps, quantity: str, parameters: dict, growing: bool = True) -> _depth.DepthLaw:
-    """The law of c or γ of two inputs of one norm; growing: whether one may be looked for where K grows."""
+    """The law of c, γ or the distance of two inputs; growing: whether one may be looked for where K grows."""
     values = place(theory, parameters, also=("Q0", "c0"))
     norm, cosine = values.pop("Q0", sp.S.One), values.pop("c0", sp.S.Zero)
     require_cosine(cosine, parameters.get("c0"))
@@ -224,12 +224,12 @@ def closing_law(theory: Maps, quantity: str, parameters: dict, growing: bool = T
 
 
 def growing_law(theory: Maps, quantity: str, parameters: dict) -> _depth.DepthLaw | None:
-    """The law of c or γ under a skip of strength 1, by the balance of powers that schedules have, too; None where
-    that does not say it."""
+    """The law of c, γ or the distance under a skip of strength 1, by the balance of powers that schedules have, too;
+    None where that does not say it."""
     try:
-        table = table_of_phases(theory, "K", "gamma", **parameters)
+        table = table_of_phases(theory, "K", "distance" if quantity == "distance" else "gamma", **parameters)
         ((way,),) = (row.ways for row in table)
-        gamma = way["gamma"]
+        gamma = way["distance" if quantity == "distance" else "gamma"]
     except (MeanFieldError, ValueError):
         return None
     if not gamma.is_regular or gamma.power_of(2) != 0:

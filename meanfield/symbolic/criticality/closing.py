@@ -1,4 +1,4 @@
-r"""The large-depth law of the correlation c of two inputs of one norm, and of γ = c/(1 - c).
+r"""The large-depth laws of two inputs of one norm: of the correlation c, γ = c/(1 - c) and the distance 2K(1 - c).
 
 Near c = 1 the map of ε = 1 - c is ε′ = ε·(K/K′)·(r_0(K) - r_q(K) ε^q - …), q = ½ where φ has kinks, else 1. Its linear
 part multiplies up to M^l = J^{1,l}·K^1/K^l, whose law is known: where M falls exponentially, so does ε; where M falls
@@ -32,7 +32,7 @@ from meanfield.symbolic.fixed_points.roots import enclose, from_ball
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbols import K, Z, l
 
-QUANTITIES = ("c", "gamma")
+QUANTITIES = ("c", "gamma", "distance")
 OTHER_CONSTANT = sp.Symbol("C_1", real=True)  # where the start decides two numbers
 TIED = 1e-10  # sizes of slopes, which are averages in float64, that are not told apart
 
@@ -56,25 +56,64 @@ def closing_law(
     odd: bool,
     inside: Callable[[], Any],
 ) -> DepthLaw:
-    """The law of "c" or "gamma"; see `Theory.depth_law`.
+    """The law of "c", "gamma" or "distance"; see `Theory.depth_law`.
 
     recursion: of (K, K_ab, distance) at these values; one: of (K, J); correlation: c at layer 1; phase: where K flows;
     odd: whether φ is odd and biases are 0; inside: gives the fixed points of c where the one at 1 repels.
     """
+    found = _law_of_c(recursion, one, quantity, values, correlation, phase, odd, inside)
+    if isinstance(found, DepthLaw):
+        return found
+    end, rest, regime, status = found
+    if quantity != "distance":
+        return _stated(quantity, end, rest, regime, status)
+    return _distance(depth_law(one, "K", values), 1 - (rest + end), regime, status)
+
+
+def _law_of_c(
+    recursion: Recursion,
+    one: Recursion,
+    quantity: str,
+    values: dict[str, sp.Expr],
+    correlation: sp.Expr,
+    phase: Phase,
+    odd: bool,
+    inside: Callable[[], Any],
+) -> DepthLaw | tuple[sp.Expr, Law, str, Status]:
+    """(end, rest, regime, status) of c = end + rest; the law of the quantity itself where c ends below 1."""
     stays = 1 if correlation == 1 else correlation if odd and correlation in (0, -1) else None
     if stays is not None:
         regime = "the inputs are the same" if stays == 1 else f"phi is odd, without biases: c stays {stays}"
-        return _stated(quantity, sp.sympify(stays), Law(l, sp.oo, ()), regime, Status.EXACT)
+        return sp.sympify(stays), Law(l, sp.oo, ()), regime, Status.EXACT
     if correlation == -1 and all(_is_even(s.function) for s in recursion["distance"].atoms(Stretch)):
         regime = "phi is even: the inputs are the same from layer 2 on"
-        return _stated(quantity, sp.S.One, Law(l, sp.oo, ()), regime, Status.EXACT)
+        return sp.S.One, Law(l, sp.oo, ()), regime, Status.EXACT
     if phase.name == "undecided":
         raise MeanFieldError("Whether chi_J is 1 is not decided at this place, nor is the law of c.")
     point = phase.fixed_point
     if point is not None and point.K.value != 0 and phase.name == "chaotic":
         return _inside(recursion, quantity, point, inside())
     found = _gap(recursion, one, values, phase, odd)
-    return _stated(quantity, sp.S.One, -found.law, found.regime, found.status)
+    return sp.S.One, -found.law, found.regime, found.status
+
+
+def _distance(size: DepthLaw, gap: Law, regime: str, status: Status) -> DepthLaw:
+    """The law of 2K(1 - c) from those of K and of 1 - c: what C stands in holds up to that factor alone."""
+    if size.variable != l:
+        raise MeanFieldError(f"The law of the distance was asked for, but K falls as {size.lines()[0]}; ask for c.")
+    times = size.law
+    if times.remainder == "exponential" and gap.leading.rate != 0:  # below K*, by a rate that is not stated
+        times = replace(times, terms=times.terms[:1], remainder="zero")
+        gap = replace(gap, remainder="smaller")
+    law = 2 * times * gap
+    free = [k for k, term in enumerate(law.terms) if term.coefficient.has(CONSTANT)]
+    if free:  # terms behind one that the start decides are decided by more than it
+        kept = (*law.terms[: free[0]], _renamed(law.terms[free[0]]))
+        cut = len(kept) < len(law.terms) or law.remainder != "zero"
+        law = replace(law, terms=kept, remainder="smaller" if cut else "zero", remainder_logs=sp.S.Zero)
+    weakest = status if size.status is Status.EXACT or status is not Status.EXACT else size.status
+    status = Status.UNKNOWN if Status.UNKNOWN in (status, size.status) else weakest
+    return DepthLaw(law.variable, law.point, law.terms, law.remainder, law.remainder_logs, "distance", regime, status)
 
 
 def _stated(quantity: str, end: sp.Expr, rest: Law, regime: str, status: Status) -> DepthLaw:
@@ -117,13 +156,16 @@ def _inside(recursion: Recursion, quantity: str, star: FixedPoint, found: Any) -
     end = sp.Integer(0) if point.c == 0 else sp.Float(point.c, 15) if digits == 15 else sp.Float(1 - gap, digits)
     if quantity == "gamma" and end != 0:
         end = sp.Float((1 - gap) / gap, 15)
+    if quantity == "distance":
+        end = sp.Float(2 * float(star.K.value) * gap, 15)
     if recursion["K"].has(K) and not star.is_exponential:
         why = "chi_K = 1" if star.is_exponential is False else "whether chi_K is 1 is not decided"
         terms, left = ((Term(end),), "smaller") if end != 0 else ((), "exponential")
-        regime += f"; {why}, and {'c' if end != 0 else 'its rate'} settles no faster than K"
+        own_name = quantity if quantity == "distance" else "c"
+        regime += f"; {why}, and {own_name if end != 0 else 'its rate'} settles no faster than K"
         status = Status.MEASURED if star.is_exponential is False else Status.UNKNOWN
         return DepthLaw(l, sp.oo, terms, left, quantity=quantity, regime=regime, status=status)
-    if point.c != 0 and recursion["K"].has(K):
+    if (point.c != 0 or quantity == "distance") and recursion["K"].has(K):
         own = float(star.chi_K.value)
         apart = abs(own) - abs(point.slope)
         close = abs(apart) <= TIED + float(star.chi_K.error or 0)
