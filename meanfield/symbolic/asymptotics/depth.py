@@ -298,8 +298,18 @@ def _at_infinity(step, chi, start, quantity) -> DepthLaw:
     return _linear_growth_of_j(found, at_infinity(chi, 2))
 
 
+def _down_to_sums(chi: Law) -> Law:
+    """χ_J as K → ∞ without what has a sum over layers: where a logarithm enters, no falling term of log J is stated,
+    and the coefficients of further powers are the longest."""
+    below = [t for t in chi.terms if t.power < -1]
+    if not below or all(t.logs == 0 for t in chi.terms if t.power >= -1):
+        return chi
+    kept = tuple(t for t in chi.terms if t.power >= -1)
+    return replace(chi, terms=kept, remainder=below[0].power, remainder_logs=below[0].logs)
+
+
 def _linear_growth_of_j(path: Path, chi: Law) -> DepthLaw:
-    log_chi = _log_expansion(chi)
+    log_chi = _log_expansion(_down_to_sums(chi))
     log_x0 = log_chi.terms.get((sp.S.Zero, 0), sp.S.Zero)
     varying = {key: c for key, c in log_chi.terms.items() if key[0] != 0}
     settled = log_chi.rest is None or log_chi.rest[0] < -1  # what is left out of Σ log χ_J tends to a constant

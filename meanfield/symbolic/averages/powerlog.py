@@ -112,10 +112,10 @@ class Sum:
         if gap == 0:
             raise MeanFieldError(f"{x.law()} is not a power of K; a function of it is not expanded.")
         part = Sum(self.end, {_ZERO: sp.S.One})
-        for k in range(1, count + 1):
-            part = part * x
-            total = total + Sum(self.end, {_ZERO: coefficient(k)}) * part
         left = None if len(x.terms) == 0 and x.rest is None else (x.lead[0] * (count + 1), x.lead[1] * (count + 1))
+        for k in range(1, count + 1):
+            part = part * x if left is None else (part * x).cut(left)
+            total = total + Sum(self.end, {_ZERO: coefficient(k)}) * part
         rest = total._weaker(total.rest, left)
         return Sum(self.end, total.terms, rest, total.exponential or x.exponential)
 
