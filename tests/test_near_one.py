@@ -243,7 +243,16 @@ def test_an_average_is_enclosed_without_the_second_moment_of_its_slope():
     assert ball.rad() < 0.02
 
 
-def test_the_reason_is_not_a_pole_where_there_is_none():
-    with pytest.raises(MeanFieldError, match=r"^The growth of") as refused:
-        mf.derive("abs(z-1)**0.75").fixed_points(sigma_w=1, sigma_b=1)
-    assert "pole" not in str(refused.value) and "infinite" not in str(refused.value)
+def test_fixed_points_where_the_slope_has_no_fourth_moment():
+    """|z - 1|^¾, whose growth no rule bounded: K* against a quadrature, χ_J finite, and none beyond |z|^5/4."""
+    (point,) = mf.derive("abs(z-1)**0.75").fixed_points(sigma_w=1, sigma_b=1)
+
+    def at(k, f):
+        return float(mp.quad(lambda z: f(abs(z - 1)) * mp.npdf(z, 0, mp.sqrt(k)), [-30, -8, 0, 1, 1.01, 2, 8, 30]))
+
+    k = float(point.K.value)
+    assert at(k, lambda t: t**1.5) + 1 == pytest.approx(k, rel=1e-11)
+    assert at(k * 1.001, lambda t: t**1.5) + 1 != pytest.approx(k * 1.001, rel=1e-5)
+    assert float(point.chi_J.value) == pytest.approx(0.5625 * at(k, lambda t: t**-0.5 if t else 0), rel=1e-4)
+    assert float(mf.derive("abs(z-1)**0.25").fixed_points(sigma_w=1, sigma_b=1)[0].chi_J.value) == math.inf
+    assert not mf.derive("abs(z-1)**1.25").fixed_points(sigma_w=1, sigma_b=1)

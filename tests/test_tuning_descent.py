@@ -193,7 +193,7 @@ def test_the_descent_of_a_theory_behind_skips_and_norms(name, loss):
     found = mf.tune(BLOCKS[name], rate=0.02, tolerance=1e-12, **settings)
     assert found.status == "tuned"
     values = {k: np.array(v) for k, v in found.values.items()}
-    run = mf.derive(architecture=found.network).propagate(sigma_w=1, sigma_b=0, depth=9, layerwise=True, **values)
+    run = mf.derive(architecture=found.network).propagate(depth=9, layerwise=True, **values)
     assert np.abs(np.diff(run.log_J)).max() < 1e-5 and float(run.log_J[-1]) == pytest.approx(found.log_J[1], abs=1e-8)
     assert 0 < found.rate_bound < math.inf
 

@@ -159,10 +159,15 @@ def _moment(e: sp.Expr) -> sp.Expr:
 def _terms(f: sp.Expr, n: int) -> tuple[sp.Expr, ...]:
     """The terms of an integrand; with switch points it stays whole, because its pieces are merged."""
     if f.has(*SWITCHES):
-        return (f,)
+        return (f.xreplace({p: _with_reduced_pieces(p) for p in f.atoms(sp.Piecewise)}),)
     if not f.has(*Z[:n]):
         return (f,)
     return tuple(_with_factored_denominator(t) for t in sp.Add.make_args(sp.expand(f)))
+
+
+def _with_reduced_pieces(p: sp.Piecewise) -> sp.Expr:
+    """Rational pieces as reduced quotients: 1/(1 - z) + z/(1 - z)² is 1/(1 - z)²."""
+    return sp.Piecewise(*[(sp.cancel(e) if e.is_rational_function(*Z) else e, where) for e, where in p.args])
 
 
 def _with_factored_denominator(t: sp.Expr) -> sp.Expr:
