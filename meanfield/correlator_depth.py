@@ -17,7 +17,7 @@ from meanfield.results import MeanFieldError
 from meanfield.symbolic.correlator_laws.critical_shift import CriticalShift, shift_at_zero
 from meanfield.symbolic.correlator_laws.exact import homogeneous_law, is_homogeneous
 from meanfield.symbolic.correlator_laws.places import law_at_zero, names_for
-from meanfield.symbolic.correlator_laws.points import law_at_critical_point, law_at_point, law_where_slow
+from meanfield.symbolic.correlator_laws.points import Place, law_at_critical_point, law_at_point, law_where_slow
 from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw
 from meanfield.symbolic.criticality.points import CriticalPoint, CriticalPoints
 from meanfield.symbolic.fixed_points.points import destination, fixed_points
@@ -76,14 +76,15 @@ def large_depth(
             )
         return law_at_zero(phi, weights, sigma, rates, name, order, points.status)
     slow = not here.is_exponential and here.basin is not None
+    settled = Place(phi, weights, sigma, bias, rates, start, here, points)
     if slow and (here.K.error is not None or not is_zero(start - here.K.value)):
-        return law_where_slow(phi, weights, (sigma, bias, start), rates, here, points, name, order)
+        return law_where_slow(settled, name, order)
     if here.stability != "stable" and not slow:
         raise MeanFieldError(
             f"The large-depth law of {name} was asked for at a {here.stability} fixed point; at a critical point give "
             "it as at=theory.critical_points()[i]."
         )
-    return law_at_point(phi, weights, sigma, bias, rates, here, points.status, name, order)
+    return law_at_point(settled, name, order)
 
 
 def _decimal(value: Any) -> Any:

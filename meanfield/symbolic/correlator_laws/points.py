@@ -5,6 +5,7 @@ Numbers are known to `DIGITS` digits, and where K* and they are rational, exactl
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import sympy as sp
@@ -52,20 +53,29 @@ def _digits(e: sp.Expr) -> sp.Expr:
     return sp.N(sp.expand(sp.cancel(e)) if e.free_symbols else e, SHOWN)
 
 
+@dataclass(frozen=True)
+class Place:
+    """A network whose K comes to K* > 0: its numbers, and the fixed points of K. start: K at layer 1."""
+
+    phi: Activation
+    weights: str
+    sigma: sp.Expr
+    bias: sp.Expr
+    rates: tuple[sp.Expr, sp.Expr]
+    start: sp.Expr
+    point: FixedPoint
+    points: FixedPoints
+
+    def recursion(self) -> Recursion:
+        """All correlators of this φ at these σ's."""
+        found = correlator_recursion(self.phi, weights=self.weights, quantities=names_for(self.phi), rates=self.rates)
+        return found.subs({"sigma_w": self.sigma, "sigma_b": self.bias})
+
+
 @lru_cache(maxsize=64)
-def at_point(
-    phi: Activation,
-    weights: str,
-    sigma: sp.Expr,
-    bias: sp.Expr,
-    rates: tuple[sp.Expr, sp.Expr],
-    point: FixedPoint,
-    status: Status,
-) -> System:
+def at_point(place: Place) -> System:
     """K → K* > 0 exponentially."""
-    names = names_for(phi)
-    recursion = correlator_recursion(phi, weights=weights, quantities=names, rates=rates)
-    recursion = recursion.subs({"sigma_w": sigma, "sigma_b": bias})
+    recursion, point = place.recursion(), place.point
     star, error = point.K.value, point.K.error
     ends = (star, star)
     if error is not None:
@@ -84,40 +94,20 @@ def at_point(
     chi_K, chi_J = sp.diff(recursion["K"], K), sp.diff(recursion["J"], J) if "J" in recursion.names else sp.S.One
     setting = settled(atoms, value, chi_K, chi_J)
     regime = f"fixed point K* = {float(star):.10g}"
-    return System(recursion, setting, regime, status, _digits)
+    return System(recursion, setting, regime, place.points.status, _digits)
 
 
-def law_at_point(
-    phi: Activation,
-    weights: str,
-    sigma: sp.Expr,
-    bias: sp.Expr,
-    rates: tuple[sp.Expr, sp.Expr],
-    point: FixedPoint,
-    status: Status,
-    name: str,
-    order: int,
-) -> CorrelatorLaw:
+def law_at_point(place: Place, name: str, order: int) -> CorrelatorLaw:
     """The law of a correlator where K comes exponentially close to K* > 0."""
-    return far_enough(lambda _: at_point(phi, weights, sigma, bias, rates, point, status), name, order)
+    return far_enough(lambda _: at_point(place), name, order)
 
 
 @lru_cache(maxsize=16)
-def _slow(
-    phi: Activation,
-    weights: str,
-    numbers: tuple[sp.Expr, sp.Expr, sp.Expr],
-    rates: tuple[sp.Expr, sp.Expr],
-    point: FixedPoint,
-    monotone: bool,
-    status: Status,
-    reach: int,
-) -> System:
-    """K → K* > 0 with χ_K = 1 by a power of l; numbers: σ_w, σ_b and K at layer 1."""
-    recursion = correlator_recursion(phi, weights=weights, quantities=names_for(phi), rates=rates)
-    recursion = recursion.subs({"sigma_w": numbers[0], "sigma_b": numbers[1]})
+def _slow(place: Place, reach: int) -> System:
+    """K → K* > 0 with χ_K = 1 by a power of l."""
+    recursion, point = place.recursion(), place.point
     step, chi_J, star = recursion["K"], sp.diff(recursion["J"], J), point.K.value
-    near = slow_approach(step, None, point, numbers[2], monotone)
+    near = slow_approach(step, None, point, place.start, place.points.monotone)
     if near is None:
         raise MeanFieldError(
             f"chi_K is 1 at K* = {float(star):.10g}, to {float(point.chi_K.error or 0):.1e}, and how K comes there is "
@@ -137,7 +127,7 @@ def _slow(
     length = (order - 1) * (reach + 2) + 2
     setting = SlowPoint(calculus, taylor, step, chi_J, steep, near.side, length, reach + 2)
     regime = f"fixed point K* = {float(star):.10g} with chi_K = 1; power-law approach of K to K*"
-    return System(recursion, setting, regime, status, _digits)
+    return System(recursion, setting, regime, place.points.status, _digits)
 
 
 def _rational(e: sp.Expr) -> sp.Expr:
@@ -145,19 +135,9 @@ def _rational(e: sp.Expr) -> sp.Expr:
     return e.xreplace({x: sp.Rational(x) for x in e.atoms(sp.Float)})
 
 
-def law_where_slow(
-    phi: Activation,
-    weights: str,
-    numbers: tuple[sp.Expr, sp.Expr, sp.Expr],
-    rates: tuple[sp.Expr, sp.Expr],
-    point: FixedPoint,
-    points: FixedPoints,
-    name: str,
-    order: int,
-) -> CorrelatorLaw:
+def law_where_slow(place: Place, name: str, order: int) -> CorrelatorLaw:
     """The law of a correlator where K comes to K* > 0 by a power of l."""
-    place = phi, weights, numbers, rates, point, points.monotone, points.status
-    return far_enough(lambda more: _slow(*place, order + more), name, order)
+    return far_enough(lambda more: _slow(place, order + more), name, order)
 
 
 def law_at_critical_point(
