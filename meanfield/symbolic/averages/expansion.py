@@ -87,7 +87,7 @@ def _behind(node: Average, order: int, end: int, reach: sp.Expr) -> Sum:
             return sp.diff(f, K, k).subs(K, c) / sp.factorial(k)
 
         around = Sum(end, {k: v for k, v in inner.terms.items() if k != (0, 0)}, inner.rest, inner.exponential)
-        return around.composed(around, slope, sp.Integer(order + 1), {})
+        return around.composed(around, slope, sp.Integer(order), {})
     outer = _sum(f, order, end if power > 0 else -end)
     log = Sum(end, {(sp.S.Zero, 0): sp.log(c), (sp.S.Zero, 1): power})
     if any(m for _, m in outer.terms):
