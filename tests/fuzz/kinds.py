@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from . import one_input, two_inputs
+from . import averages, critical, kernels, one_input, pair_runs, runs, two_inputs
 from .calls import HOSTILE
 from .judge import SECONDS as WALL
 from .judge import judge
@@ -36,20 +36,20 @@ def _hostile(name: str) -> Kind:
 
 
 KINDS: dict[str, tuple[float, Kind]] = {
-    "average": (1.6, one_input.average),
-    "expansion": (0.6, one_input.expansion),
+    "average": (1.6, averages.average),
+    "expansion": (0.6, averages.expansion),
     "fixed_points": (1.6, one_input.fixed_points),
     "phase": (1.6, one_input.phase),
-    "critical_points": (1.3, one_input.critical_points),
-    "critical_line": (0.5, one_input.critical_line),
-    "run": (1.0, one_input.run),
-    "law": (1.2, one_input.law),
-    "diagram": (0.5, one_input.diagram),
+    "critical_points": (1.3, critical.critical_points),
+    "critical_line": (0.5, critical.critical_line),
+    "run": (1.0, runs.run),
+    "law": (1.2, runs.law),
+    "diagram": (0.5, critical.diagram),
     "correlations": (1.1, two_inputs.correlations),
     "bias": (0.7, two_inputs.bias),
-    "pair_run": (1.0, two_inputs.pair_run),
-    "decay": (0.7, two_inputs.decay),
-    "kernel": (1.2, two_inputs.kernel),
+    "pair_run": (1.0, pair_runs.pair_run),
+    "decay": (0.7, pair_runs.decay),
+    "kernel": (1.2, kernels.kernel),
     "closing": (0.6, two_inputs.closing),
     "neutrality": (0.3, two_inputs.neutrality),
 }
