@@ -210,3 +210,17 @@ def test_what_is_not_decided_at_a_root_is_said(monkeypatch):
         assert "whether the derivative 2 of F is 0 at K* is not decided" in carried.side
     critical.critical_points.cache_clear()
     assert theory.critical_points().status is Status.CERTIFIED
+
+
+def test_a_symbolic_skip_is_a_factor_of_what_a_root_decides():
+    """swish at K* = 14.3: A, its error and the laws with mu are those of mu = 1/2 when mu is 1/2."""
+    (whole,) = [p for p in mf.derive("swish", mu="mu").critical_points() if p.K.value != 0]
+    (half,) = [p for p in mf.derive("swish", mu="1/2").critical_points() if p.K.value != 0]
+    mu = next(iter(whole.A.value.free_symbols))
+    at = whole.A.value.subs(mu, sp.Rational(1, 2))
+    assert whole.side == half.side and whole.side.startswith("attracts from below")
+    assert abs(at - half.A.value) <= half.A.error + whole.A.error / (1 - 0.25)
+    assert whole.A.error == pytest.approx(half.A.error * (1 - 0.25), rel=1e-3)  # of the number before 1/(1 - mu²)
+    lead = whole.law_K.terms[1].coefficient.subs(mu, sp.Rational(1, 2))
+    assert lead == pytest.approx(float(half.law_K.terms[1].coefficient), rel=1e-12)
+    assert lead != pytest.approx(float(half.law_K.terms[1].coefficient) * 1.001, rel=1e-4)

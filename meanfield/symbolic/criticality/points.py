@@ -429,15 +429,20 @@ class ApproachToRoot:
         return _value(self.root, -self.m * self.first / self.slope)
 
     @cached_property
+    def _number(self) -> Solution:
+        """c_n, without the factor 1 - mu² where that is a symbol."""
+        return self.c_n if self.m.is_number else _value(self.root, -self.second / self.slope / 2)
+
+    @cached_property
     def is_decided(self) -> bool:
         """Whether c_n is known not to be 0."""
-        return self.c_n.error is None or bool(abs(self.c_n.value) > self.c_n.error)
+        return self._number.error is None or bool(abs(self._number.value) > self._number.error)
 
     @cached_property
     def A(self) -> Solution | None:
         if not self.is_decided:
             return None
-        return Solution(1 / self.c_n.value, self.c_n.status, _inverse_error(self.c_n))
+        return Solution(1 / self.c_n.value, self.c_n.status, _inverse_error(self._number), self.c_n.message)
 
     @cached_property
     def zeta(self) -> Solution | None:
@@ -495,8 +500,8 @@ class ApproachToRoot:
 
 
 def _inverse_error(s: Solution) -> float | None:
-    if s.error is None or not s.value.is_number:
-        return s.error
+    if s.error is None:
+        return None
     return s.error / float(abs(s.value)) ** 2
 
 
