@@ -31,6 +31,7 @@ from tests.oracle_probes import HIGHER, Networks
 ORDER = ("K", "Theta", "V", "B", "D", "F", "A")
 CASES = [("tanh", 0.0), ("sin", 0.0), ("tanh", 0.3), ("gelu", 0.3)]
 SHORT = [pytest.param(*case, marks=pytest.mark.slow) for case in CASES]
+SAMPLED = [case for case in SHORT if case.values[0] != "tanh"]  # with matrices: odd without biases, neither with them
 DEPTH = {"orthogonal": 12, "gaussian": 6}
 #: networks of every width: of z alone, which V needs, and with matrices
 PATHS = {
@@ -157,7 +158,7 @@ def test_vertex_of_ensembles(phi, bias, law):
             assert_extrapolated(found, iterated(phi, law, bias, depth, **planted)["V"])
 
 
-@pytest.mark.parametrize(("phi", "bias"), SHORT)
+@pytest.mark.parametrize(("phi", "bias"), SAMPLED)
 @pytest.mark.parametrize("law", ["orthogonal", "gaussian"])
 def test_tangent_correlators_of_ensembles(phi, bias, law):
     """A, B, D, F at layers 1 … 12 (6)."""
@@ -209,7 +210,7 @@ def test_probes_are_the_tensors(phi):
             np.testing.assert_allclose(found[name], one[name], rtol=1e-9, atol=1e-13)
 
 
-@pytest.mark.parametrize(("phi", "bias"), SHORT)
+@pytest.mark.parametrize(("phi", "bias"), SAMPLED)
 @pytest.mark.parametrize("law", ["orthogonal", "gaussian"])
 def test_differentials_of_ensembles(phi, bias, law):
     """P, Q, R, S, T, U of five widths, layers 1 … 6 (4); 1.2 times the theory fails."""

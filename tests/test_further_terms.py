@@ -188,13 +188,13 @@ def test_gradients_meet_the_blocks():
 @pytest.mark.parametrize("seed", range(3))
 def test_more_gradients_meet_the_blocks(seed):
     draw, seen = random.Random(170 + seed), 0
-    for _ in range(20):
+    for _ in range(8):
         phi = draw.choice(["tanh", "relu", "gelu", "erf"])
         try:
             seen += assert_gradients(phi, *place(draw)) > 5
         except MeanFieldError as error:
             assert "Further terms" in str(error) or "start decides" in str(error), error
-    assert seen >= 8
+    assert seen >= 3
 
 
 # ---------------------------------------------------------------------------------------------- irrational exponents

@@ -178,7 +178,7 @@ def test_more_laws_follow_the_flow(part):
 
 @pytest.mark.slow
 def test_half_the_step_changes_nothing():
-    for phi, beta, size in points(80, 5, ("tanh", "erf", "sigmoid")):
+    for phi, beta, size in points(24, 5, ("tanh", "erf", "sigmoid")):
         s, b = (np.array([float(x) for x in one]) for one in (size, beta))
         for far, most in ((60.0, 1e-9), (2000.0, 1e-7), (1e5, 1e-5)):
             stops = np.array([far / 2, far])
