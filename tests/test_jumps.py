@@ -201,7 +201,7 @@ def test_every_verb_agrees(formula):
     found, bias = theory.correlations(**at), theory.bias(**at)
     run = theory.propagate(**at, depth=300, correlation=0.9, quantities=("K", "c", "J_ab"))
     other = theory.propagate(**at, depth=300, correlation=0.9, quantities=("K_aa", "K_bb", "K_ab"))
-    drawn = theory.phase_diagram(sigma_w=(W, 2 * W, 2), sigma_b=(B, 2 * B, 2), kind="bias")
+    drawn = theory.phase_diagram(sigma_w=[W, 2 * W], sigma_b=[B, 2 * B], kind="bias")
     c = found.stable.c
     if formula in CASES:
         assert c == pytest.approx(CASES[formula][-1], abs=1e-10)
