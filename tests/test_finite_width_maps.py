@@ -231,14 +231,14 @@ def assert_networks(phi, law, measured, widths, networks, factor=1.0, of=None):
 @pytest.mark.slow
 @pytest.mark.parametrize("law", ["gaussian", "orthogonal"])
 def test_correlators_of_finite_networks(law):
-    """V, A, B, D, F of tanh networks with biases, n = 12, 24, 48; 1.1 times the theory fails."""
+    """V, A, B, D, F of tanh networks with biases, n = 12, 24, 48; 1.3 times B and F fail."""
     assert_networks("tanh", law, ("V", "A", "B", "D", "F"), (12, 24, 48), 2000)
     with pytest.raises(AssertionError, match="not the theory's values"):
-        assert_networks("tanh", law, ("B", "F"), (12, 24, 48), 2000, factor=1.1)
+        assert_networks("tanh", law, ("B", "F"), (12, 24, 48), 2000, factor=1.3)
     for alone in ("V", "B", "F"):
         with pytest.raises(AssertionError, match="not the theory's values"):
             other = "gaussian" if law == "orthogonal" else "orthogonal"
-            assert_networks("tanh", law, (alone,), (12, 24, 48), 500, of=other)
+            assert_networks("tanh", law, (alone,), (12, 24, 48), 6000, of=other)
 
 
 @pytest.mark.slow
