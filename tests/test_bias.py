@@ -133,6 +133,7 @@ def test_the_limit_is_known_where_its_law_is_not(sigma_w, sigma_b):
     """z²: K falls to 0 or grows without bound, as its start decides, and either way C(c) = (1 + 2c²)/3."""
     found = mf.derive("z**2").bias(sigma_w=sigma_w, sigma_b=sigma_b)
     assert found.law is None and found.status is mf.Status.MEASURED and found.fraction().var() == pytest.approx(1 / 12)
+    assert "None" not in str(found) and "gamma = " not in str(found)  # γ* stands there, and no law
     assert_says(found, BiasPhase.BALANCE, 0.5, lambda c: (1 + 2 * c * c) / 3)
     with pytest.raises(AssertionError, match="the map moves"):  # the map with one coefficient 1e-9 off
         assert_says(found, BiasPhase.BALANCE, 0.5, lambda c: (1 + (2 + 1e-9) * c * c) / 3)

@@ -478,6 +478,10 @@ def test_a_table_prints_and_draws(tmp_path):
     assert "beta_v + beta_w" in made.proof() and r"\ell^{" in made.latex()
     figure = made.plot("beta_v", "beta_w", beta_a=1, beta_b=1, S=1)
     same = made.plot("beta_v", "beta_w", beta_a=1, beta_b=1, sigma_v="1/2", sigma_w=2)
+    ones = {"beta_a": 1, "beta_b": 1}
+    turned = made.plot("S", "beta_w", beta_v=1, **ones), made.plot("beta_v", "S", beta_w=1, **ones)
+    named = [(f.axes[0].get_xlabel(), f.axes[0].get_ylabel()) for f in (figure, *turned)]
+    assert named == [(r"$\beta_v$", r"$\beta_w$"), ("$S$", r"$\beta_w$"), (r"$\beta_v$", "$S$")]
     assert np.array_equal(same.axes[0].images[0].get_array(), figure.axes[0].images[0].get_array())
     figure.savefig(tmp_path / "map.png")
     with pytest.raises(MeanFieldError, match="numbers for the others"):
