@@ -15,8 +15,9 @@ from oracle_float import NUMPY_TWINS, one_input_float, two_input_float
 from meanfield import balls
 from meanfield.numeric.lowering import printing
 from meanfield.numeric.lowering.pairs import pair, sine2_of
-from meanfield.symbolic.averages.node import average
+from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.blocks.recursions import slope_average
+from meanfield.symbolic.equality import closed
 from meanfield.symbols import K_aa, K_ab, K_bb, Z
 
 POINTS = (1e-4, 1.0, 1e4)
@@ -140,3 +141,17 @@ def test_certified_two_input_ball(name, c, digits):
     assert float(ball.rad()) <= 10.0 ** (1 - digits) * scale
     assert abs(float(ball.mid()) - value) <= 1e-12 * scale
     assert not abs(float(ball.mid()) * (1 + 1e-10) - value) <= 1e-12 * scale
+
+
+def test_an_exponential_that_outgrows_some_gaussians_has_no_closed_form():
+    """exp(-(z_a² + 4 z_a z_b + z_b²)) has an average for some covariances only."""
+    a, b = Z[:2]
+    indefinite, definite = (
+        closed(average(sp.exp(-(a**2 + k * a * b + b**2)), (K_aa, K_ab, K_bb))) for k in (4, 1)
+    )
+    assert indefinite.has(Average)
+    assert not definite.has(Average)
+    at = {K_aa: sp.Rational(3, 2), K_ab: sp.Rational(-1, 3), K_bb: sp.Rational(1, 2)}
+    C = sp.Matrix([[at[K_aa], at[K_ab]], [at[K_ab], at[K_bb]]])
+    exact = 1 / sp.sqrt((sp.eye(2) + sp.Matrix([[2, 1], [1, 2]]) * C).det())
+    assert sp.simplify(definite.subs(at) - exact) == 0 and sp.simplify(definite.subs(at) - 1 / exact) != 0
