@@ -15,6 +15,7 @@ from . import averages, critical, kernels, one_input, pair_runs, runs, two_input
 from .calls import HOSTILE
 from .judge import SECONDS as WALL
 from .judge import judge
+from .quadrature import OutOfReach
 from .session import Crashed, Refused, Session
 
 Kind = Callable[[Session], None]
@@ -114,6 +115,8 @@ def one_call(
         record.status, record.message = "refused", str(refused)
     except Crashed as crashed:
         record.status, record.message = "found", str(crashed)
+    except OutOfReach:  # what was compared before counts
+        record.status = "agrees" if session.compared else "open"
     except TooLong:
         pass
     except Exception as error:  # of the comparison itself

@@ -21,6 +21,10 @@ FINE, COARSE = 20, 14
 PAIRS = ((13, 10), (9, 7))  # orders outside and inside, fine and coarse
 
 
+class OutOfReach(ArithmeticError):
+    """What cannot be averaged here: nothing is compared with it."""
+
+
 @lru_cache
 def _rule(order: int) -> tuple[np.ndarray, np.ndarray]:
     return np.polynomial.legendre.leggauss(order)
@@ -71,7 +75,7 @@ class Moments:
 
 def moments(phi: Phi, K: float) -> Moments:
     if not 0 < K < 1e290:
-        raise ArithmeticError(f"no averages at K = {K}")
+        raise OutOfReach(f"no averages at K = {K}")
     spread = math.sqrt(K)
     edges, found = panels(spread, phi), []
     for order in (FINE, COARSE):
@@ -117,8 +121,8 @@ def pair(phi: Phi, q_a: float, q_b: float, distance: float) -> Pair:
     s_a, s_b = math.sqrt(q_a), math.sqrt(q_b)
     q_ab = (q_a + q_b - distance) / 2
     # the inner variable is the one of the larger norm, z_a given z_b: β can be large, its spread is what remains
-    if q_b == 0:
-        raise ArithmeticError("an input of norm 0")
+    if not (q_b > 0 and q_a < 1e290 and math.isfinite(distance)):
+        raise OutOfReach(f"no averages of two inputs at K = {q_a}, {q_b}")
     left = max(0.0, (distance - (s_a - s_b) ** 2) / q_b * ((s_a + s_b) ** 2 - distance) / 4)
     beta, inner = q_ab / q_b, math.sqrt(left)
     excess = (q_a - q_b - distance) / (2 * q_b)  # β - 1
@@ -154,6 +158,8 @@ def _pair_by(phi: Phi, s_a, s_b, beta, excess, inner, orders) -> np.ndarray:
     w = w * np.exp(-x * x / 2) / (math.sqrt(2 * math.pi) * s_b)
     v_b, d_b = phi.jet(z)
     weight = w * (1 + v_b * v_b)
+    if not np.isfinite(weight.max()):
+        raise OutOfReach(f"phi overflows at K = {s_b**2}")
     keep = weight > 1e-21 * weight.max()
     z, w, v_b, d_b = z[keep], w[keep], v_b[keep], d_b[keep]
     if flat:
