@@ -145,11 +145,12 @@ def judge_law(s: Session, of: Net, at: Place, call: str, answer, values: list[fl
             f"{claimed(late)!r} at l = {late}",
             f"{values[late - 1]!r}; at l = {middle}: {values[middle - 1]!r}",
         )
-    if isinstance(answer.remainder, str) or off[2] < 1e-9 * scale:
+    unit = max(scale, 1.0) if quantity == "J" else scale  # log J may be 0
+    if isinstance(answer.remainder, str) or off[2] < 1e-9 * unit:
         return
     slope = math.log(off[2] / off[1]) / math.log(2) if off[1] > 0 else -math.inf
     allowed = float(answer.remainder) + 0.35 + 0.2 * float(answer.remainder_logs)
-    if slope > allowed and off[2] > 1e-6 * scale and off[2] > 0.05 * parts[-1]:
+    if slope > allowed and off[2] > 1e-6 * unit and off[2] > 0.05 * (parts[-1] if parts else 0.0):
         s.found(
             f"remainder of {quantity} = {answer.text()}",
             text,
