@@ -453,3 +453,14 @@ def test_no_error_is_rounded_to_zero():
 
     tiny = from_ball(arb("1e-400", "1e-420"))
     assert isinstance(tiny, Solution) and tiny.error > 0
+
+
+def test_a_ray_is_exact_only_where_its_averages_are_closed():
+    """σ_b²/σ_w² = ⟨φ′²⟩_1 - ⟨φ²⟩_1 behind a LayerNorm; ⟨tanh²⟩_1 and ⟨sech⁴⟩_1 are enclosed, those of erf closed."""
+    tanh, erf = (mf.derive(name, norm="pre").critical_line() for name in ("tanh", "erf"))
+    assert tanh.kind == erf.kind == "ray"
+    for line, status in ((tanh, Status.CERTIFIED), (erf, Status.EXACT)):
+        assert line.sigma_b_at("3/2")[0][0].status is status and line.sigma_w_at("1/2")[0][0].status is status
+    z, w = np.polynomial.hermite_e.hermegauss(180)
+    ratio = w @ (1 / np.cosh(z) ** 4 - np.tanh(z) ** 2) / np.sqrt(2 * np.pi)
+    assert float(tanh.sigma_b_at("3/2")[0][0].value) == pytest.approx(1.5 * math.sqrt(ratio), rel=1e-9)

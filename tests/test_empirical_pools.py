@@ -201,3 +201,10 @@ def test_gradients_through_pools_of_relu():
                 assert abs(found.mean - 1.88) < 4 * np.hypot(0.1, found.standard_error)  # measured elsewhere
         mean, error = np.array(rest).T
         assert np.ptp(mean) < 4 * error.max() and 8 < mean.mean() / (alpha / chi) ** 20 < 14
+
+
+def test_one_pool_may_take_all_neurons_and_no_more():
+    pool = PoolGroups(4, "max")
+    assert pool.shape((1, 4), 1, (1, 4)) == (1, 1)
+    with pytest.raises(MeanFieldError, match="A Pool of 4 neurons meets 3 at layer 2"):
+        pool.shape((1, 3), 2, (1, 3))

@@ -17,12 +17,13 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.architecture import Dense, Nonlinearity, Residual, Sequential
-from meanfield.presentation.tables import Row, Table
+from meanfield.presentation.tables import _HEIGHT, Row, Table, _Cell, _pages
 from meanfield.symbolic.averages.expansion import at_infinity
+from meanfield.symbolic.finite_width.neuron_sums import _over_n
 from meanfield.symbols import K, sigma_b, sigma_w
 from meanfield.tex.lines import lines
 from meanfield.tex.names import aligned, tex
-from meanfield.tex.prose import prose
+from meanfield.tex.prose import _text_box, prose, wrapped
 from meanfield.tex.read import Unreadable, read
 from meanfield.tex.width import TEXTWIDTH, width
 
@@ -296,3 +297,30 @@ def test_a_fraction_of_numbers_is_never_taken_apart():
     text = r"\frac{1}{2} z \left\langle \frac{3 z^{2}}{4} + \frac{K \left(z + 1\right)}{2} \right\rangle_{K_{aa}}"
     for room in (30.0, 60.0, 90.0):
         assert r"\frac{1}{2} z" in lines(text, room)[0] and not re.search(r"\} \d", " ".join(lines(text, room)))
+
+
+def test_lines_of_prose_are_no_wider_than_asked():
+    text = prose("the map of K is proved to increase on the half line, so that its fixed points K* are all there are")
+    for limit in (90.0, 130.0, 300.0):
+        found = wrapped(text, limit)
+        assert " ".join(found) == text and len(found) > 1
+        for line in found:
+            words = [_text_box(word, "normalsize") for word in re.findall(r"(?:\$[^$]*\$|[^\s$])+", line)]
+            assert sum(words) + 4 * (len(words) - 1) <= limit or len(words) == 1
+
+
+def test_floats_of_a_table_are_no_higher_than_a_page():
+    """Forty rows of 30 points: none is lost, none of the floats higher than the page's; and as few as fit."""
+    cells = [_Cell("Section", str(k), ("x",), 30.0) for k in range(40)]
+    pages = _pages(cells)
+    assert [c.left for page in pages for c in page] == [c.left for c in cells]
+    heights = [20.0 + sum(c.height for c in page) for page in pages]
+    assert max(heights) <= _HEIGHT and len(pages) == 3
+
+
+def test_an_average_over_n_whose_first_term_is_long_begins_with_it():
+    a = sp.Symbol("a" * 300)
+    (line,) = _over_n(a)
+    assert line.startswith(r"\frac{1}{n} \Bigl(a") and line.endswith(r"\Bigr)")
+    first, second = _over_n(a + sp.Symbol("b"))
+    assert first.startswith(r"\frac{1}{n} \Bigl(a") and second.startswith(r"\qquad") and "b" in second

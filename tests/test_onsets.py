@@ -141,3 +141,11 @@ def test_the_remainder_at_zero_of_a_kinked_function_holds():
     assert 0.1 < left[0] / left[1] < 10 and left[1] > 1e-4  # of this order, and of no smaller one
     smooth = at_zero(average(sp.cos(Z[0]), K), 2)
     assert smooth.remainder == 3
+
+
+def test_a_last_term_that_falls_or_is_constant_hides_nothing_that_grows():
+    """What is smaller than 1/log l tends to 0; what is smaller than log l, or than √l/log l, need not."""
+    for power, logs, whole in ((0, -1, True), (0, 0, True), (0, 1, False), (R(1, 2), -1, False), (-1, 2, True)):
+        terms = (Term(R(-1, 2), R(1)), Term(R(3), R(power), logs=R(logs)))
+        law = DepthLaw(l, sp.oo, terms, "smaller", quantity="J")
+        assert law.is_whole is whole, (power, logs)

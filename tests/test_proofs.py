@@ -6,8 +6,10 @@ import math
 
 import pytest
 import sympy as sp
+from flint import arb
 
 import meanfield as mf
+from meanfield.functions.isolation import sign_of_ball
 from meanfield.results import Status
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.criticality import lines, phases
@@ -218,3 +220,10 @@ def test_a_line_that_a_search_met_says_that_others_may_exist(monkeypatch):
     monkeypatch.setattr(lines, "zeros", lambda *a, **k: points.replace(doubtful(*a, **k), roots=()))
     with pytest.raises(mf.MeanFieldError, match=r"meets σ_w = 1.41 is not decided: a pair may be missed"):
         line.sigma_b_at("1.41")
+
+
+def test_a_ball_that_touches_zero_has_no_sign():
+    """Of 0 itself, and of balls around it, nothing is said; outside of 0 it is."""
+    for ball in (arb(0), arb(0, 1e-30), arb(1e-30, 1), arb(-1e-30, 1), arb("nan")):
+        assert sign_of_ball(ball) == 0
+    assert sign_of_ball(arb(1e-30)) == 1 and sign_of_ball(arb(-1, 0.999)) == -1

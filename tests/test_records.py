@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from meanfield.architecture import (
     Scale,
     Schedule,
     Sequential,
+    exact,
     mlp,
 )
 from meanfield.empirical import Derivative, Operation, operation, run_ensemble
@@ -420,3 +422,11 @@ def test_homogeneous_blocks_of_two_dense_are_linear():
         "J", sigma_w="1/2", sigma_b=0
     )
     assert sp.simplify(sp.exp(law.rate) - sp.Rational(1, 16)) == 0  # chi_J → σ_w⁴ as K → 0
+
+
+def test_numbers_of_a_record_stay_short_on_both_sides_of_the_bar():
+    """2048 bits above or below the bar of a fraction, though it is a double in the end."""
+    assert exact("(1/10**50)**6*10**50", "x") == Fraction(1, 10**250)
+    for text in ("(1/10**60)**12*10**60", "(10**60)**12/(10**60)**11"):
+        with pytest.raises(mf.MeanFieldError, match="x must be a finite number"):
+            exact(text, "x")

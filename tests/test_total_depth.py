@@ -19,6 +19,7 @@ from meanfield import Dense, LayerNorm, MeanFieldError, Nonlinearity, Residual, 
 from meanfield.symbolic.asymptotics.growth import CONSTANT, regular
 from meanfield.symbolic.asymptotics.total_equations import K_0, c_0, h, j, k, t
 from meanfield.symbolic.averages.node import Average
+from meanfield.symbols import L
 
 TOTALS = tuple(name.replace("beta", "total") for name in BETAS)
 NORMS = {"": 0, "first": 1, "inner": 2}
@@ -500,3 +501,21 @@ def test_the_command_line_knows_totals(capsys):
     assert "letters w, b, v, a" in said("law", "tanh", *network, "--total", "x=1")
     assert "--total is of the standard deviations" in said("derive", "tanh", "--total", "v=1")
     assert "/L" in said("derive", "tanh", "--architecture", "full_residual", "--total", "v=1")
+
+
+def test_feedback_that_makes_q_of_order_1_is_no_explosion():
+    """⟨φ²⟩_q → 1 at q → 0 and ~ q at q → ∞, δ_v = δ_w = ½: K ~ √L, q = Θ(1). With 1 % more of δ_v q falls."""
+    made = mf.derive("abs(z)+1", architecture="full_residual", total_v="1/2", total_w="1/2", sigma_a=0, sigma_b=0)
+    assert made.depth_law("K", sigma_v=1, sigma_w=1).expr == sp.sqrt(L) * k(t)
+    less = mf.derive("abs(z)+1", architecture="full_residual", total_v="51/100", total_w="1/2", sigma_a=0, sigma_b=0)
+    assert not less.depth_law("K", sigma_v=1, sigma_w=1).expr.has(k(t))
+
+
+def test_a_root_with_an_inner_bias_of_its_order_is_solved():
+    """φ = √|z|: k′ = √(2/π)·√(k/t + 1), so k = xt with x² = (2/π)(x + 1), solved here as numbers."""
+    made = mf.derive("sqrt(abs(z))", architecture="full_residual", beta_w=1, total_v="1/4", total_b="1/2", sigma_a=0)
+    law = made.depth_law("K", sigma_v=1, sigma_w=1, sigma_b=1).expr
+    (x,) = [r for r in np.roots([1, -2 / math.pi, -2 / math.pi]) if r > 0]
+    assert float(law.subs({L: 1, t: 0.3})) == pytest.approx(0.3 * x, rel=1e-12)
+    other = made.depth_law("K", sigma_v=1, sigma_w=1, sigma_b="1.05").expr
+    assert float(other.subs({L: 1, t: 0.3})) != pytest.approx(0.3 * x, rel=1e-2)  # the control

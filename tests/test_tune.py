@@ -14,6 +14,7 @@ import pytest
 import meanfield as mf
 from meanfield.architectures import batchnorm_mlp, resmlp
 from meanfield.empirical import draw_network
+from meanfield.tuning import sweep
 from meanfield.tuning.instance import Instance
 from meanfield.tuning.tune import random_inputs
 
@@ -159,3 +160,24 @@ def test_gains_do_not_know_threads_or_workers():
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as workers:
         both = [one.hex() for one in workers.map(gains, (3, 4))]
     assert found == {both[0]} and both[1] != both[0]
+
+
+@pytest.mark.parametrize(
+    ("curve", "root"), [(lambda x: 0.4 + 30 * x + 150 * x * x, None), (lambda x: 9.0 + x, -sweep.TILT)]
+)
+def test_the_common_log_J_is_a_root_by_secants(monkeypatch, curve, root):
+    """log J^{1,L} as a curve of the tilt that is no line: the sweeps end where it is next to 0, in few of them; where
+    nothing within the bar brings it there, at the bar."""
+    asked = []
+
+    def one_sweep(d, with_skip, ends_in_dense, tilt):
+        asked.append(tilt)
+        return np.ones((6, 1)), True, curve(tilt)
+
+    monkeypatch.setattr(sweep, "one_sweep", one_sweep)
+    _, good, total = sweep._tilted(sweep.Drive(None, np.zeros((1, 1)), None, np.ones((6, 1)), 0, (0,)), False, True)
+    assert good and total == curve(asked[-1]) and max(map(abs, asked)) <= sweep.TILT
+    if root is None:
+        assert abs(total) <= sweep.NEAR and 3 <= len(asked) <= 5
+    else:
+        assert asked[-1] == root and len(asked) == 2

@@ -18,6 +18,7 @@ TURNED = {ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt, as
 EDGES = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
 OTHER = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}
 EXTREME = {"min": "max", "max": "min", "all": "any", "any": "all", "Min": "Max", "Max": "Min"}
+SYMMETRIC = (*EXTREME, "hypot", "gcd", "lcm", "logaddexp", "maximum", "minimum")  # in their two arguments
 BOUNDS = ("error", "bound", "remainder", "radius", "tolerance", "width", "slack", "rounding")
 RAISED = {"MEASURED": "CERTIFIED", "CERTIFIED": "EXACT", "UNKNOWN": "CERTIFIED", "TO_30_DIGITS": "PROVED"}
 
@@ -74,7 +75,8 @@ def arguments_swapped(node):
     if not isinstance(node, ast.Call) or len(node.args) != 2 or node.keywords:
         return None
     a, b = node.args
-    symmetric = isinstance(node.func, ast.Name) and node.func.id in ("isinstance", "getattr", "hasattr", *EXTREME)
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    symmetric = name in SYMMETRIC or (isinstance(node.func, ast.Name) and name in ("isinstance", "getattr", "hasattr"))
     if symmetric or any(isinstance(one, ast.Starred) for one in (a, b)) or ast.dump(a) == ast.dump(b):
         return None
     return ast.Call(node.func, [b, a], [])

@@ -148,12 +148,10 @@ def moments_of(cumulants: Sequence[Series], count: int, order: int) -> list[Seri
 def cumulants_of(moments: Sequence[Series], order: int) -> list[Series]:
     """The inverse of `moments_of`; moments of orders 1, 2, …"""
     found: list[Series] = []
-    one: Series = (sp.S.One, *[sp.S.Zero] * order)
     for m, moment in enumerate(moments, 1):
         rest = [moment]
         for j in range(1, m):
-            lower = moments[m - j - 1] if m > j else one
-            rest.append(tuple(-comb(m - 1, j - 1) * c for c in _times(found[j - 1], lower, order)))
+            rest.append(tuple(-comb(m - 1, j - 1) * c for c in _times(found[j - 1], moments[m - j - 1], order)))
         found.append(tuple(sp.expand(sp.Add(*column)) for column in zip(*rest)))
     return found
 
