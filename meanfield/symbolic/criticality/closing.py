@@ -23,17 +23,18 @@ from meanfield.results import Law, MeanFieldError, Status, Term
 from meanfield.symbolic.asymptotics.depth import CONSTANT, DepthLaw, depth_law
 from meanfield.symbolic.asymptotics.scaling import decay
 from meanfield.symbolic.averages.closeness import gap_powers
-from meanfield.symbolic.averages.node import Average, Integrand
+from meanfield.symbolic.averages.node import Average, Integrand, average
 from meanfield.symbolic.averages.pools import MaxStretch, kind_of
 from meanfield.symbolic.averages.stretch import Stretch, stretch
 from meanfield.symbolic.criticality.phases import Phase
-from meanfield.symbolic.fixed_points.points import FixedPoint, start_of
+from meanfield.symbolic.fixed_points.points import FixedPoint, rational_of, start_of
 from meanfield.symbolic.fixed_points.roots import enclose, from_ball
 from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.symbols import K, Z, l
+from meanfield.symbols import K, K_ab, Z, l
 
 QUANTITIES = ("c", "gamma", "distance")
 OTHER_CONSTANT = sp.Symbol("C_1", real=True)  # where the start decides two numbers
+MOST_ORDER = 8  # derivatives of ⟨φ⟩² that are looked at for one that is not 0
 TIED = 1e-10  # sizes of slopes, which are averages in float64, that are not told apart
 
 
@@ -92,7 +93,7 @@ def _law_of_c(
         raise MeanFieldError("Whether chi_J is 1 is not decided at this place, nor is the law of c.")
     point = phase.fixed_point
     if point is not None and point.K.value != 0 and phase.name == "chaotic":
-        return _inside(recursion, quantity, point, inside())
+        return _inside(recursion, quantity, point, inside(), odd)
     found = _gap(recursion, one, values, phase, odd)
     return sp.S.One, -found.law, found.regime, found.status
 
@@ -139,11 +140,11 @@ def _renamed(term: Term) -> Term:
     return replace(term, coefficient=CONSTANT) if term.coefficient.has(CONSTANT) else term
 
 
-def _inside(recursion: Recursion, quantity: str, star: FixedPoint, found: Any) -> DepthLaw:
+def _inside(recursion: Recursion, quantity: str, star: FixedPoint, found: Any, odd: bool = False) -> DepthLaw:
     """c settles at c* < 1: as fast as the slower of the correlation and, where it still moves, of K → star.
 
     Beside (c*, K*) one layer is δc′ = slope·δc + b·δK, δK′ = χ_K·δK, where χ_K may be negative: δc = C slope^l +
-    C₁ χ_K^l unless the two are equal.
+    C₁ χ_K^l unless the two are equal. At c* = 0 the first power of δK that moves c may be a higher one: see `_moved_by`.
     """
     point = found.stable
     if point is None:
@@ -160,25 +161,30 @@ def _inside(recursion: Recursion, quantity: str, star: FixedPoint, found: Any) -
         end = sp.Float(2 * float(star.K.value) * gap, 15)
     if recursion["K"].has(K) and not star.is_exponential:
         why = "chi_K = 1" if star.is_exponential is False else "whether chi_K is 1 is not decided"
+        if end == 0 and not odd:
+            raise MeanFieldError(f"c falls to 0 as a power of K - K* does, but {why}; its law is not derived.")
         terms, left = ((Term(end),), "smaller") if end != 0 else ((), "exponential")
         own_name = quantity if quantity == "distance" else "c"
         regime += f"; {why}, and {own_name if end != 0 else 'its rate'} settles no faster than K"
         status = Status.MEASURED if star.is_exponential is False else Status.UNKNOWN
         return DepthLaw(l, sp.oo, terms, left, quantity=quantity, regime=regime, status=status)
-    if (point.c != 0 or quantity == "distance") and recursion["K"].has(K):
-        own = float(star.chi_K.value)
+    order = 1 if point.c != 0 or quantity == "distance" else 0 if odd else _moved_by(recursion, star)
+    if order and recursion["K"].has(K):
+        own = float(star.chi_K.value) ** order
         apart = abs(own) - abs(point.slope)
         close = abs(apart) <= TIED + float(star.chi_K.error or 0)
+        name = "chi_K" if order == 1 else f"chi_K^{order}"
         if close and own * point.slope > 0:
             raise MeanFieldError(
-                f"c and K settle equally fast here, to rounding (slope of c {point.slope:.12g}, chi_K {own:.12g}), and "
+                f"c and K settle equally fast here, to rounding (slope of c {point.slope:.12g}, {name} {own:.12g}), and "
                 "where the two are equal c - c* has a factor l; that is not decided: move sigma_w or sigma_b."
             )
         if close:
             leading.append((OTHER_CONSTANT, own))
             regime = f"{regime}: K settles as fast as c, to rounding"
         elif apart > 0 and abs(own) < 1:  # beyond 1 K repels, and is there only if it started there
-            leading, regime = [(CONSTANT, own)], f"{regime}: K settles more slowly than c"
+            what = "K settles" if order == 1 else f"(K - K*)^{order} falls"
+            leading, regime = [(CONSTANT, own)], f"{regime}: {what} more slowly than c"
     if any(not abs(multiplier) > 1e-14 for _, multiplier in leading):
         raise MeanFieldError(f"c falls to c* = {point.c:.12g} faster than exponentially: the map is flat there.")
     rest = Law(l, sp.oo, _falling(leading), "smaller")
@@ -187,6 +193,36 @@ def _inside(recursion: Recursion, quantity: str, star: FixedPoint, found: Any) -
     law = rest + end
     own_terms = law.variable, law.point, law.terms, law.remainder, law.remainder_logs
     return DepthLaw(*own_terms, quantity, regime, Status.MEASURED)
+
+
+def _moved_by(recursion: Recursion, star: FixedPoint) -> int:
+    """The first power of K - K* that moves c at c* = 0; 0 where none does.
+
+    Inputs of correlation 0 have K_ab′ = σ_w²⟨φ⟩_K² + σ_b², which is 0 at K* only: a square, whose first derivative is
+    0 there, too.
+    """
+    if not recursion["K"].has(K):
+        return 0
+    moved = recursion["K_ab"].subs(K_ab, 0)
+    moved = sp.expand(moved.xreplace({n: _independent(n) for n in moved.atoms(Average)}))
+    if moved == 0 or closed(moved) == 0:
+        return 0
+    value, error = rational_of(star.K)
+    for order in range(1, MOST_ORDER + 1):
+        moved = sp.diff(moved, K)
+        if not enclose(moved, value - error, value + error, 30).contains(0):
+            return order
+    raise MeanFieldError("Which power of K - K* moves c at c* = 0 is not decided, nor is the law of c.")
+
+
+def _independent(node: Average) -> sp.Expr:
+    """⟨f(z_a) g(z_b)⟩ = ⟨f⟩⟨g⟩ where z_a and z_b are independent; the average as it is elsewhere."""
+    factors = sp.Mul.make_args(node.integrand)
+    if node.n != 2 or node.cov[1] != 0 or any(node.mean) or any(f.has(Z[0]) and f.has(Z[1]) for f in factors):
+        return node
+    own = sp.Mul(*[f for f in factors if not f.has(Z[1])])
+    other = sp.Mul(*[f for f in factors if f.has(Z[1])]).xreplace({Z[1]: Z[0]})
+    return average(own, node.cov[0]) * average(other, node.cov[2])
 
 
 def _falling(parts: list[tuple[sp.Symbol, float]]) -> tuple[Term, ...]:
@@ -210,6 +246,8 @@ def _gap(recursion: Recursion, one: Recursion, values: dict[str, sp.Expr], phase
     status = status if sure is not Status.UNKNOWN else sure
     (rate, power), *slower = free or ((sp.S.Zero, sp.S.One),)
     if rate != 0 and balls.certified(rate, 20) > 0:
+        if power < 1 and where.at not in (None, 0):
+            return _followed(where, rate, power, odd, status)
         raise MeanFieldError(
             f"{where.text}, and 1 - c does not fall: where c settles then is not derived; follow it with "
             'propagate(quantities=("K", "c")).'
@@ -249,6 +287,18 @@ def _gap(recursion: Recursion, one: Recursion, values: dict[str, sp.Expr], phase
     else:
         terms = (Term(CONSTANT, -p),)
     return _Gap(Law(l, sp.oo, terms, "smaller"), regime, status)
+
+
+def _followed(where: _End, rate: sp.Expr, power: sp.Expr, odd: bool, status: Status) -> _Gap:
+    """Where χ_J falls to 1 from above as K comes to K*: c = 1 repels by rate·power·l^{power-1} a layer, slowly enough
+    for ε to stay where that and a ε^q balance."""
+    falling = {q: c for q, c in where.series(odd).items() if q > 0}
+    if not falling:
+        raise MeanFieldError(f"{where.text}, and the map of c is linear there: c does not go to 1.")
+    q = min(falling)
+    term = Term(sp.simplify((rate * power / -falling[q]) ** (1 / q)), (power - 1) / q)
+    regime = f"critical: c follows K to 1, where chi_J falls to 1 from above; {where.text}"
+    return _Gap(Law(l, sp.oo, (term,), "smaller"), regime, status)
 
 
 def _neat(coefficient: sp.Expr, back: dict[sp.Symbol, sp.Expr]) -> sp.Expr:
