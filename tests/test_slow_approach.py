@@ -12,7 +12,7 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.numeric.correlations import CorrelationPoint
-from meanfield.results import MeanFieldError, Solution, Status
+from meanfield.results import Solution, Status
 from meanfield.symbolic.asymptotics.depth import _at_fixed_point
 from meanfield.symbolic.asymptotics.resting import attractors
 from meanfield.symbolic.averages.node import average

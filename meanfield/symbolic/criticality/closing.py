@@ -144,7 +144,7 @@ def _inside(recursion: Recursion, quantity: str, star: FixedPoint, found: Any, o
     """c settles at c* < 1: as fast as the slower of the correlation and, where it still moves, of K → star.
 
     Beside (c*, K*) one layer is δc′ = slope·δc + b·δK, δK′ = χ_K·δK, where χ_K may be negative: δc = C slope^l +
-    C₁ χ_K^l unless the two are equal. At c* = 0 the first power of δK that moves c may be a higher one: see `_moved_by`.
+    C₁ χ_K^l unless the two are equal. At c* = 0 the first power of δK that moves c may be a higher one (`_moved_by`).
     """
     point = found.stable
     if point is None:
@@ -176,8 +176,8 @@ def _inside(recursion: Recursion, quantity: str, star: FixedPoint, found: Any, o
         name = "chi_K" if order == 1 else f"chi_K^{order}"
         if close and own * point.slope > 0:
             raise MeanFieldError(
-                f"c and K settle equally fast here, to rounding (slope of c {point.slope:.12g}, {name} {own:.12g}), and "
-                "where the two are equal c - c* has a factor l; that is not decided: move sigma_w or sigma_b."
+                f"c and K settle equally fast here, to rounding (slope of c {point.slope:.12g}, {name} {own:.12g}), "
+                "and where the two are equal c - c* has a factor l; that is not decided: move sigma_w or sigma_b."
             )
         if close:
             leading.append((OTHER_CONSTANT, own))
