@@ -129,6 +129,24 @@ def test_the_depth_over_which_K_relaxes_under_a_negative_slope():
         assert point.xi_K != pytest.approx(1 / abs(math.log(abs(slope * 1.01))), rel=1e-12)
 
 
+def test_c_settles_by_its_own_slope_where_K_starts_at_its_fixed_point(monkeypatch):
+    """K* = 2 at σ_w² = 189/8, σ_b = 1/2, and K is 2 at layer 1: χ_K = -7/24 has nothing to act on."""
+    w, b = sp.sqrt(sp.Rational(189, 8)), sp.S.Half
+    with mp.workdps(40):
+        number = mp.sqrt(mp.mpf(189) / 8)
+        c, seen = mp.mpf("0.125"), []
+        for _ in range(40):
+            seen.append(c)
+            K, c = layer(number, "0.5", mp.mpf(2), c)
+            assert abs(K - 2) < 1e-35
+        ratio = float((seen[25] - c) / (seen[24] - c))
+    stable = CorrelationPoint(float(c), ratio, "stable")
+    monkeypatch.setattr(laws, "correlations_of", lambda *a, **k: SimpleNamespace(stable=stable, message=""))
+    rests, moves = (THEORY.depth_law("c", sigma_w=w, sigma_b=b, Q0=q) for q in (sp.Rational(2, 27), sp.S.One))
+    assert math.exp(rests.rate) == pytest.approx(ratio, rel=1e-9) and "alternate" not in rests.regime
+    assert math.exp(moves.rate) == pytest.approx(7 / 24, rel=1e-9) and abs(ratio) < 0.21  # control: K moves
+
+
 # ------------------------------------------------------------------------------- c* = 0 without φ being odd
 
 

@@ -19,6 +19,7 @@ import sympy as sp
 from meanfield import balls
 from meanfield.functions.piecewise import pieces
 from meanfield.functions.series.infinity import normal_form
+from meanfield.functions.zeros import is_zero
 from meanfield.results import Law, MeanFieldError, Status, Term
 from meanfield.symbolic.asymptotics.depth import CONSTANT, DepthLaw, depth_law
 from meanfield.symbolic.asymptotics.scaling import decay
@@ -93,7 +94,8 @@ def _law_of_c(
         raise MeanFieldError("Whether chi_J is 1 is not decided at this place, nor is the law of c.")
     point = phase.fixed_point
     if point is not None and point.K.value != 0 and phase.name == "chaotic":
-        return _inside(recursion, quantity, point, inside(), odd)
+        moved = closed(recursion["K"] - K).subs(K, start_of(one, values))
+        return _inside(recursion, quantity, point, inside(), odd, not moved.has(Average) and is_zero(moved))
     return _gap(recursion, one, values, phase, odd)
 
 
@@ -140,11 +142,14 @@ def _renamed(term: Term) -> Term:
     return replace(term, coefficient=CONSTANT) if term.coefficient.has(CONSTANT) else term
 
 
-def _inside(recursion: Recursion, quantity: str, star: FixedPoint, found: Any, odd: bool = False) -> DepthLaw:
+def _inside(
+    recursion: Recursion, quantity: str, star: FixedPoint, found: Any, odd: bool = False, rests: bool = False
+) -> DepthLaw:
     """c settles at c* < 1: as fast as the slower of the correlation and, where it still moves, of K → star.
 
     Beside (c*, K*) one layer is δc′ = slope·δc + b·δK, δK′ = χ_K·δK, where χ_K may be negative: δc = C slope^l +
     C₁ χ_K^l unless the two are equal. At c* = 0 the first power of δK that moves c may be a higher one (`_moved_by`).
+    rests: whether K starts at K* and stays.
     """
     point = found.stable
     if point is None:
@@ -159,7 +164,8 @@ def _inside(recursion: Recursion, quantity: str, star: FixedPoint, found: Any, o
         end = sp.Float((1 - gap) / gap, 15)
     if quantity == "distance":
         end = sp.Float(2 * float(star.K.value) * gap, 15)
-    if recursion["K"].has(K) and not star.is_exponential:
+    moves = recursion["K"].has(K) and not rests
+    if moves and not star.is_exponential:
         why = "chi_K = 1" if star.is_exponential is False else "whether chi_K is 1 is not decided"
         if end == 0 and not odd:
             raise MeanFieldError(f"c falls to 0 as a power of K - K* does, but {why}; its law is not derived.")
@@ -168,8 +174,10 @@ def _inside(recursion: Recursion, quantity: str, star: FixedPoint, found: Any, o
         regime += f"; {why}, and {own_name if end != 0 else 'its rate'} settles no faster than K"
         status = Status.MEASURED if star.is_exponential is False else Status.UNKNOWN
         return DepthLaw(l, sp.oo, terms, left, quantity=quantity, regime=regime, status=status)
-    order = 1 if point.c != 0 or quantity == "distance" else 0 if odd else _moved_by(recursion, star)
-    if order and recursion["K"].has(K):
+    order = int(moves)
+    if moves and point.c == 0 and quantity != "distance":
+        order = 0 if odd else _moved_by(recursion, star)
+    if order:
         own = float(star.chi_K.value) ** order
         apart = abs(own) - abs(point.slope)
         close = abs(apart) <= TIED + float(star.chi_K.error or 0)
@@ -201,8 +209,6 @@ def _moved_by(recursion: Recursion, star: FixedPoint) -> int:
     Inputs of correlation 0 have K_ab′ = σ_w²⟨φ⟩_K² + σ_b², which is 0 at K* only: a square, whose first derivative is
     0 there, too.
     """
-    if not recursion["K"].has(K):
-        return 0
     moved = recursion["K_ab"].subs(K_ab, 0)
     moved = sp.expand(moved.xreplace({n: _independent(n) for n in moved.atoms(Average)}))
     if moved == 0 or closed(moved) == 0:
