@@ -16,7 +16,7 @@ from meanfield.results import Solution, Status
 from meanfield.symbolic.asymptotics.depth import _at_fixed_point
 from meanfield.symbolic.asymptotics.resting import attractors
 from meanfield.symbolic.averages.node import average
-from meanfield.symbolic.criticality.closing import _inside
+from meanfield.symbolic.criticality.settling import inside_law
 from meanfield.symbolic.fixed_points.half_line import Zeros
 from meanfield.symbolic.fixed_points.near_one import is_contracting, multiple_root, order_of
 from meanfield.symbolic.fixed_points.points import FixedPoint, _with_orders
@@ -325,7 +325,7 @@ def test_c_settles_no_faster_than_K():
     recursion = mf.derive("tanh").equal_norms
     for chi, status, left in ((sp.S.One, Status.MEASURED, "smaller"), (sp.Float(1, 20), Status.UNKNOWN, "smaller")):
         star = replace(near(1e-15, chi), chi_K=Solution(chi, Status.CERTIFIED, None if chi == sp.S.One else 1e-13))
-        law = _inside(recursion, "c", star, Found())
+        law = inside_law(recursion, "c", star, Found())
         assert (law.status, law.remainder, law.limit) == (status, left, sp.Float(0.25, 15))
-    law = _inside(recursion, "c", near(1e-15, sp.Float("0.2", 20)), Found())
+    law = inside_law(recursion, "c", near(1e-15, sp.Float("0.2", 20)), Found())
     assert float(law.rate) == pytest.approx(math.log(0.5))
