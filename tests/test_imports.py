@@ -70,7 +70,7 @@ symbolic.asymptotics.corrections symbolic.asymptotics.found symbolic.asymptotics
 symbolic.asymptotics.further_pairs
 symbolic.criticality.small_bias symbolic.criticality.inner symbolic.criticality.lines symbolic.criticality.phases
 symbolic.criticality.points
-symbolic.criticality.rounding symbolic.criticality.closing
+symbolic.criticality.rounding symbolic.criticality.settling symbolic.criticality.closing
 symbolic.correlator_laws.difference symbolic.correlator_laws.local_series symbolic.correlator_laws.settings
 symbolic.correlator_laws.systems symbolic.correlator_laws.scale_invariant symbolic.correlator_laws.places
 symbolic.correlator_laws.exact symbolic.correlator_laws.points symbolic.correlator_laws.smooth_class

@@ -14,6 +14,7 @@ import meanfield as mf
 from meanfield.functions.piecewise import Pieces, jump, pieces
 from meanfield.results import Status
 from meanfield.symbolic.criticality import points as critical
+from meanfield.symbolic.fixed_points import half_line
 from meanfield.symbols import Z
 
 # ------------------------------------------------------------------------------------------------ another route
@@ -64,10 +65,22 @@ def squared(b, size):
     return lambda z: size * np.maximum(z - b, 0) ** 2, lambda z: 2 * size * np.maximum(z - b, 0)
 
 
+def flat(size):
+    return lambda z: size * z / (1 + abs(z)), lambda z: size / (1 + abs(z)) ** 2
+
+
+def bent(b, size):
+    return lambda z: size * abs(z - b), lambda z: size * np.sign(z - b)
+
+
+#: a kink at 0, which weighs first and has no size, and tails from which no sign at K → ∞ is read
+AT_ZERO = "abs(z-1)/2-abs(z)/2+3*z-2/5-softsign(z)/10"
+
 CASES = {  # formula: (its parts, breaks, number of points with K* > 0)
     "clip(z,-1,2)+z**2/10": ([clipped(-1, 2), curved(2, 0.1)], (-1, 2), 2),
     "hard_tanh(z)+z**3/20": ([clipped(-1, 1), curved(3, 0.05)], (-1, 1), 2),
     "clip(z,-1,1)+relu(z-1)**2/4": ([clipped(-1, 1), squared(1, 0.25)], (-1, 1), 1),  # a kink of φ and of φ′ at 1
+    AT_ZERO: ([bent(1, 0.5), bent(0, -0.5), curved(1, 3), curved(0, -0.4), flat(-0.1)], (0, 1), 1),
 }
 
 
@@ -108,6 +121,14 @@ def test_control_pieces_paired_by_position(monkeypatch):
     monkeypatch.setattr(critical, "curvature", by_position)
     with pytest.raises(AssertionError, match="CriticalPoints"):
         assert_as_scanned("clip(z,-1,2)+z**2/10")
+    critical.critical_points.cache_clear()
+
+
+def test_control_a_search_that_starts_at_the_size_of_a_kink_at_0(monkeypatch):
+    """Planted: K = 1e-240, from where a walk of 80 decades meets no critical point, and "no critical points"."""
+    monkeypatch.setattr(half_line, "_scale", lambda found: sp.Rational(1, 10**240))
+    with pytest.raises(AssertionError, match="CriticalPoints"):
+        assert_as_scanned(AT_ZERO)
     critical.critical_points.cache_clear()
 
 

@@ -10,11 +10,12 @@ import pytest
 import sympy as sp
 from flint import fmpq
 
+import meanfield as mf
 from meanfield.cli.output import law_data, law_rows
 from meanfield.presentation.tables import Table
 from meanfield.results import Law, MeanFieldError, Status, Term
 from meanfield.symbolic.asymptotics.coefficients import Atoms, of
-from meanfield.symbolic.asymptotics.depth import DepthLaw
+from meanfield.symbolic.asymptotics.depth import DepthLaw, _shortened
 from meanfield.symbolic.asymptotics.growth import exponential, grown, regular
 from meanfield.symbolic.asymptotics.logseries import key
 from meanfield.symbolic.averages.expansion import at_zero
@@ -30,7 +31,7 @@ LATE = (Term(R(14)), Term(R(-350_000), R(-1)), Term(R(460_000_000_000), R(-2), R
 
 def scanned(terms) -> float:
     """The last layer of a grid at which some term is larger than the one before it."""
-    t = np.arange(1, 4000) * 0.01
+    t, terms = np.arange(1, 4000) * 0.01, list(terms)
     sizes = []
     for term in terms:
         rates = sum(float(r) * np.exp(float(s) * t) for r, s in term.rates)
@@ -149,3 +150,27 @@ def test_a_last_term_that_falls_or_is_constant_hides_nothing_that_grows():
         terms = (Term(R(-1, 2), R(1)), Term(R(3), R(power), logs=R(logs)))
         law = DepthLaw(l, sp.oo, terms, "smaller", quantity="J")
         assert law.is_whole is whole, (power, logs)
+
+
+def test_a_law_begins_where_those_that_it_follows_from_begin():
+    """Θ = 0.0235 l of silu at its critical point has one term, but K comes there beyond l = 2e7 alone."""
+    theory = mf.derive("silu")
+    (point,) = [p for p in theory.critical_points() if p.K.value != 0]
+    law = theory.depth_law("Theta", at=point)
+    late = max(scanned(point.law_K.terms), scanned(t for t in point.law_J.terms if t.coefficient != C))
+    assert len(law.terms) == 1 and law.onset == pytest.approx(late, rel=0.02) and late > 2e7
+    assert law_data(law)["onset"] == law.onset and "holds beyond" in str(law) and "holds beyond" in law.latex()
+    alone = Law(law.variable, law.point, law.terms, law.remainder)
+    assert alone.onset == 1 and alone.onset != pytest.approx(late, rel=0.02)  # control: of its terms alone
+    c = mf.derive("(-39/70)+3.4*z-2.7*z**2-0.3*z**3+0.14*z**4+0.02*z**5")
+    place = {"sigma_w": sp.sqrt(R(875, 23069)), "sigma_b": sp.sqrt(R(72951, 645932)), "Q0": R(9, 10)}
+    onset = max(scanned(t for t in c.depth_law(q, **place).terms if t.coefficient != C) for q in ("K", "J"))
+    for q in ("c", "gamma", "distance", "Theta"):
+        law = c.depth_law(q, **place)
+        assert law.onset == pytest.approx(onset, rel=0.02) and "as the laws of K and J do" in " ".join(str(law).split())
+
+
+def test_a_coefficient_with_digits_in_it_is_one_number():
+    short = _shortened(sp.Float("0.1234567890123456789012345", 25) * sp.pi + sp.sqrt(2))
+    assert short.is_Float and abs(short - (R("0.1234567890123456789012345") * sp.pi + sp.sqrt(2)).evalf(30)) < 1e-17
+    assert _shortened(C * sp.Float("0.5", 25)).has(C) and _shortened(sp.sqrt(2) * sp.pi) == sp.sqrt(2) * sp.pi

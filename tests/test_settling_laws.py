@@ -13,9 +13,10 @@ from mpmath import mp
 import meanfield as mf
 from meanfield.numeric.correlations import CorrelationPoint
 from meanfield.results import Solution, Status
-from meanfield.symbolic.criticality import closing
+from meanfield.symbolic.averages.node import average
+from meanfield.symbolic.criticality import settling
 from meanfield.symbolic.fixed_points.points import FixedPoint
-from meanfield.symbols import l
+from meanfield.symbols import K, K_ab, Z, l
 from meanfield.verbs import laws
 
 C, C_1 = sp.Symbol("C", real=True), sp.Symbol("C_1", real=True)
@@ -96,7 +97,7 @@ def inside(slope: float, chi_K: Solution):
     """The law where c has this slope at c* = 1/5, and K this χ_K."""
     stable = CorrelationPoint(0.2, slope, "stable")
     star = FixedPoint(Solution(sp.S.One, Status.CERTIFIED), Solution(sp.S(2), Status.CERTIFIED), chi_K, "stable")
-    return closing._inside(THEORY.equal_norms, "c", star, SimpleNamespace(stable=stable, message=""))
+    return settling.inside_law(THEORY.equal_norms, "c", star, SimpleNamespace(stable=stable, message=""))
 
 
 def test_ties_of_one_sign_and_unknown_rates_are_refused():
@@ -126,3 +127,83 @@ def test_the_depth_over_which_K_relaxes_under_a_negative_slope():
         assert float(point.chi_K.value) == pytest.approx(slope, rel=1e-12)
         assert point.xi_K == pytest.approx(1 / abs(math.log(abs(slope))), rel=1e-12)
         assert point.xi_K != pytest.approx(1 / abs(math.log(abs(slope * 1.01))), rel=1e-12)
+
+
+def test_c_settles_by_its_own_slope_where_K_starts_at_its_fixed_point(monkeypatch):
+    """K* = 2 at σ_w² = 189/8, σ_b = 1/2, and K is 2 at layer 1: χ_K = -7/24 has nothing to act on."""
+    w, b = sp.sqrt(sp.Rational(189, 8)), sp.S.Half
+    with mp.workdps(40):
+        number = mp.sqrt(mp.mpf(189) / 8)
+        c, seen = mp.mpf("0.125"), []
+        for _ in range(40):
+            seen.append(c)
+            K, c = layer(number, "0.5", mp.mpf(2), c)
+            assert abs(K - 2) < 1e-35
+        ratio = float((seen[25] - c) / (seen[24] - c))
+    stable = CorrelationPoint(float(c), ratio, "stable")
+    monkeypatch.setattr(laws, "correlations_of", lambda *a, **k: SimpleNamespace(stable=stable, message=""))
+    rests, moves = (THEORY.depth_law("c", sigma_w=w, sigma_b=b, Q0=q) for q in (sp.Rational(2, 27), sp.S.One))
+    assert math.exp(rests.rate) == pytest.approx(ratio, rel=1e-9) and "alternate" not in rests.regime
+    assert math.exp(moves.rate) == pytest.approx(7 / 24, rel=1e-9) and abs(ratio) < 0.21  # control: K moves
+
+
+# ------------------------------------------------------------------------------- c* = 0 without φ being odd
+
+
+def centred(share: float):
+    """cos z - 1/e + share sin z at σ_b = 0, whose mean is 0 at K* = 2: (theory, place, K and c by iteration, slope)."""
+    s, e = sp.nsimplify(share), math.exp(-1)
+    w2 = 2 / ((1 + sp.exp(-4)) / 2 - sp.exp(-2) + s**2 * (1 - sp.exp(-4)) / 2)
+    K, c, out = 0.5, 0.5, []
+    for _ in range(26):
+        out.append((K, c))
+        cosines, sines = math.exp(-K) * np.cosh([K, K * c]), math.exp(-K) * np.sinh([K, K * c])
+        K, other = float(w2) * (cosines - 2 * e * math.exp(-K / 2) + e**2 + share**2 * sines)
+        c = other / K
+    theory = mf.derive("cos(z)-exp(-1)" + (f"+({s})*sin(z)" if s else ""))
+    return theory, {"sigma_w": sp.sqrt(w2), "sigma_b": 0}, np.array(out), float(w2) * share**2 * math.exp(-2)
+
+
+def assert_falls(share: float, monkeypatch, quantity: str = "c") -> None:
+    theory, where, path, slope = centred(share)
+    stable = CorrelationPoint(0.0, slope, "stable")
+    monkeypatch.setattr(laws, "correlations_of", lambda *a, **k: SimpleNamespace(stable=stable, message=""))
+    found = theory.depth_law(quantity, **where, Q0="1/4", c0="1/2")
+    seen = path[:, 1] if quantity != "distance" else 2 * path[:, 0] * (1 - path[:, 1]) - 4
+    assert math.exp(found.rate) == pytest.approx(seen[20] / seen[19], rel=1e-2), "not this rate"
+
+
+@pytest.mark.parametrize("share", [0.0, 1 / 3, 0.8])
+def test_the_square_of_what_K_lacks_moves_c_at_zero(share, monkeypatch):
+    """K_ab′ holds σ_w²⟨φ⟩²: c falls by χ_K² = .392 where the map of c is flat, by .309 for its slope of .070, and by
+    the slope .252 where that is the larger one (χ_K² is .140)."""
+    for quantity in ("c", "gamma", "distance"):
+        assert_falls(share, monkeypatch, quantity)
+
+
+def test_controls_c_at_zero_by_its_slope_alone_or_by_chi_K(monkeypatch):
+    for order, share in ((0, 1 / 3), (1, 1 / 3), (1, 0.8)):
+        monkeypatch.setattr(settling, "_moved_by", lambda *a, order=order: order)
+        with pytest.raises(AssertionError, match="not this rate"):
+            assert_falls(share, monkeypatch)
+    monkeypatch.setattr(settling, "_moved_by", lambda *a: 0)
+    with pytest.raises(mf.MeanFieldError, match="the map is flat there"):
+        assert_falls(0.0, monkeypatch)
+
+
+def test_c_at_zero_is_not_exponential_where_K_comes_by_a_power():
+    slow = FixedPoint(Solution(sp.Integer(2), Status.EXACT), Solution(sp.S(2), Status.EXACT),
+                      Solution(sp.S.One, Status.EXACT), "half-stable")  # fmt: skip
+    found = SimpleNamespace(stable=CorrelationPoint(0.0, 0.5, "stable"), message="")
+    with pytest.raises(mf.MeanFieldError, match="as a power of K"):
+        settling.inside_law(THEORY.equal_norms, "c", slow, found)
+    assert settling.inside_law(THEORY.equal_norms, "c", slow, found, odd=True).remainder == "exponential"
+
+
+def test_a_mean_that_is_taken_away_moves_nothing():
+    both, mean = average(Z[0] ** 2 * Z[1] ** 2, (K, K_ab, K)), average(Z[0] ** 2, K)
+    star = FixedPoint(Solution(sp.Integer(2), Status.EXACT), Solution(sp.S(2), Status.EXACT),
+                      Solution(sp.S.Half, Status.EXACT), "stable")  # fmt: skip
+    assert settling._moved_by({"K": K / 2 + 1, "K_ab": both - mean**2}, star) == 0
+    assert settling._moved_by({"K": K / 2 + 1, "K_ab": both - 4 * mean + 4}, star) == 2  # (K - 2)² at c = 0
+    assert settling._moved_by({"K": K / 2 + 1, "K_ab": both}, star) == 1

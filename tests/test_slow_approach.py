@@ -12,11 +12,11 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.numeric.correlations import CorrelationPoint
-from meanfield.results import MeanFieldError, Solution, Status
+from meanfield.results import Solution, Status
 from meanfield.symbolic.asymptotics.depth import _at_fixed_point
 from meanfield.symbolic.asymptotics.resting import attractors
 from meanfield.symbolic.averages.node import average
-from meanfield.symbolic.criticality.closing import _inside
+from meanfield.symbolic.criticality.settling import inside_law
 from meanfield.symbolic.fixed_points.half_line import Zeros
 from meanfield.symbolic.fixed_points.near_one import is_contracting, multiple_root, order_of
 from meanfield.symbolic.fixed_points.points import FixedPoint, _with_orders
@@ -275,11 +275,45 @@ def test_one_is_one_in_any_writing():
     assert mf.derive("tanh").depth_law("J", sigma_w="0.99", sigma_b=0).rate != 0
 
 
-def test_c_where_J_is_a_stretched_exponential_on_either_side():
+def test_c_where_J_is_a_stretched_exponential_below():
     found, place = theory(CRITICAL)
-    with pytest.raises(MeanFieldError, match="does not fall"):
-        found.depth_law("c", Q0=300, **place)
     assert found.depth_law("c", Q0=100, **place).terms[1].rate_power == R(1, 2)
+
+
+def gaps(case, mu2: float, k: float, marks) -> list[float]:
+    """1 - c at layers, by Hermite coefficients of φ(√K x), from 1 - c = 0.8."""
+    coefficients, w, b = case
+    n, weights, bias = len(coefficients), float(w), float(b)
+    hermite = [np.polynomial.hermite_e.poly2herme([0] * i + [1]) for i in range(n)]
+    shares = np.zeros((n, n))  # of z^i in He_j
+    for i, h in enumerate(hermite):
+        shares[i, : i + 1] = float(coefficients[i]) * h
+    size, powers = np.sqrt([math.factorial(i) for i in range(n)]), np.arange(n)
+    gap, out = 0.8, []
+    for layer in range(1, marks[-1] + 1):
+        if layer in marks:
+            out.append(gap)
+        a2 = ((math.sqrt(k) ** powers) @ shares * size) ** 2
+        deeper = mu2 * k + weights * a2.sum() + bias
+        gap *= (mu2 * k + weights * (a2 * (1 - (1 - gap) ** powers)).sum() / gap) / deeper
+        k = deeper
+    return out
+
+
+def test_c_follows_K_to_one_where_chi_J_falls_to_one_from_above():
+    """φ of order 4 behind a skip of 1/2: χ_J = χ_K = 1 and F″ = 0 at K* = 1, χ_J > 1 above. 1 - c ~ 1.51/√l."""
+    case = ((R(-3, 10), R(-8, 5), R(9, 5), R(0), R(-1, 10)), R(75, 928), R(81, 464))
+    found = mf.derive(formula(case[0]), residual=True, mu="1/2")
+    place = {"sigma_w": sp.sqrt(case[1]), "sigma_b": sp.sqrt(case[2]), "Q0": (R(21, 20) - case[2]) / case[1]}
+    c, gamma, distance = (found.depth_law(q, **place) for q in ("c", "gamma", "distance"))
+    assert "chi_J falls to 1 from above" in c.regime and gamma.leading.power == R(1, 2)
+    size = -c.terms[1].coefficient
+    assert c.terms[1].power == -R(1, 2) and distance.leading.coefficient == 2 * size
+    assert sp.simplify(gamma.leading.coefficient * size) == 1
+    first, second = (g * math.sqrt(n) for g, n in zip(gaps(case, 0.25, 1.05, (5000, 20_000)), (5000, 20_000)))
+    assert 3 < (1 - first / size) / (1 - second / size) < 4 and second < size  # falls as log(l)/l
+    for wrong in (0.95, 1.05):
+        assert not 3 < (1 - first / (wrong * size)) / (1 - second / (wrong * size)) < 4
 
 
 def test_c_settles_no_faster_than_K():
@@ -291,7 +325,7 @@ def test_c_settles_no_faster_than_K():
     recursion = mf.derive("tanh").equal_norms
     for chi, status, left in ((sp.S.One, Status.MEASURED, "smaller"), (sp.Float(1, 20), Status.UNKNOWN, "smaller")):
         star = replace(near(1e-15, chi), chi_K=Solution(chi, Status.CERTIFIED, None if chi == sp.S.One else 1e-13))
-        law = _inside(recursion, "c", star, Found())
+        law = inside_law(recursion, "c", star, Found())
         assert (law.status, law.remainder, law.limit) == (status, left, sp.Float(0.25, 15))
-    law = _inside(recursion, "c", near(1e-15, sp.Float("0.2", 20)), Found())
+    law = inside_law(recursion, "c", near(1e-15, sp.Float("0.2", 20)), Found())
     assert float(law.rate) == pytest.approx(math.log(0.5))

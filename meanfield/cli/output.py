@@ -103,7 +103,7 @@ def law_data(law: DepthLaw | ScheduledLaw) -> dict[str, Any]:
         "latex": law_latex(law.law),
         "terms": [{f.name: getattr(t, f.name) for f in fields(t)} for t in law.law.terms],
         "remainder": law.law.remainder,
-        "onset": law.law.onset,
+        "onset": law.onset,
         "regime": law.regime,
         "rate": law.rate,
         "rate_power": law.rate_power,

@@ -48,11 +48,25 @@ class DepthLaw(Law):
     status: Status = Status.EXACT
     exact: sp.Expr | None = None
     of: str = ""  # what `quantity` stands for, where it is not itself: "K - K_ab" behind a BatchNorm
+    after: float = 1.0  # the onset of the laws of K and J that this one follows from
 
     @property
     def name(self) -> str:
         """What the terms are of."""
         return self.of or ("log J" if self.quantity == "J" else self.quantity)
+
+    @property
+    def onset(self) -> float | None:
+        """As of any `Law`, but not before the laws that it follows from hold."""
+        own = super().onset
+        return own if own is None else max(own, self.after)
+
+    def onset_text(self) -> str:
+        """The onset as a sentence where it lies deeper than `DEEP`, else nothing."""
+        own = self.law.onset
+        if self.after <= DEEP or (own is not None and own >= self.after):
+            return super().onset_text()
+        return f"holds beyond {self.variable} = {min(self.after, 1e308):.3g}, as the laws of K and J do"
 
     @property
     def law(self) -> Law:
@@ -544,7 +558,10 @@ def _at_fixed_point(point: FixedPoint, quantity, slow: Slow | None = None) -> De
 
 def _shortened(e: sp.Expr) -> sp.Expr:
     """A coefficient with no more digits than are certain."""
-    return e.xreplace({f: sp.Float(f, SHOWN) for f in e.atoms(sp.Float)})
+    floats = e.atoms(sp.Float)
+    if floats and e.is_number:  # one number, and no formula of digits and π
+        return sp.N(e.xreplace({f: sp.Rational(f) for f in floats}), SHOWN)
+    return e.xreplace({f: sp.Float(f, SHOWN) for f in floats})
 
 
 def _rate_of_j(point: FixedPoint, regime: str) -> sp.Expr:

@@ -15,6 +15,7 @@ from meanfield.functions.activations import Activation
 from meanfield.results import MeanFieldError, Status
 from meanfield.symbolic.asymptotics.coefficients import Atoms, Exact, of
 from meanfield.symbolic.asymptotics.coefficients import rational as as_fmpq
+from meanfield.symbolic.asymptotics.depth import critical_law
 from meanfield.symbolic.asymptotics.slow import derivative, slow_approach
 from meanfield.symbolic.asymptotics.slow import taylor as powers_near
 from meanfield.symbolic.averages.node import Average
@@ -127,7 +128,8 @@ def _slow(place: Place, reach: int) -> System:
     length = (order - 1) * (reach + 2) + 2
     setting = SlowPoint(calculus, taylor, step, chi_J, steep, near.side, length, reach + 2)
     regime = f"fixed point K* = {float(star):.10g} with chi_K = 1; power-law approach of K to K*"
-    return System(recursion, setting, regime, place.points.status, _digits)
+    after = critical_law(near.gain, {}, star, "K", near.side).onset or 1.0
+    return System(recursion, setting, regime, place.points.status, _digits, after=after)
 
 
 def _rational(e: sp.Expr) -> sp.Expr:
@@ -194,4 +196,5 @@ def _half_stable(
     setting = HalfStable(calculus, taylor, recursion["K"], chi_J, lam, reach + 3, reach + 1)
     value = {LAMBDA: near}
     regime = f"critical: power-law approach of K to K* = {float(root.mid):.10g}"
-    return System(recursion, setting, regime, Status.MEASURED, lambda e: _digits(e.xreplace(value)), True)
+    after = max(law.onset or 1.0 for law in point.approach.laws)
+    return System(recursion, setting, regime, Status.MEASURED, lambda e: _digits(e.xreplace(value)), True, after=after)

@@ -96,7 +96,8 @@ class System:
 
     recursion: with numbers put in, σ_w inside φ; setting: what functions of K are at large depth; number: how a
     coefficient becomes an expression; regime, status: as in `DepthLaw`; costly: whether what is left out of a law need
-    not be worked out; bare: whether constants of the start are carried along only where they lead.
+    not be worked out; bare: whether constants of the start are carried along only where they lead; after: the onset
+    of the laws of K and J.
     """
 
     def __init__(
@@ -108,7 +109,9 @@ class System:
         number: Callable[[sp.Expr], sp.Expr],
         costly: bool = False,
         bare: bool = False,
+        after: float = 1.0,
     ) -> None:
+        self.after = after
         self.costly, self.bare = costly, bare
         self.recursion, self.setting, self.regime, self.status = recursion, setting, regime, status
         self.calculus: Calculus = setting.calculus
@@ -222,7 +225,7 @@ class System:
 
     def _stated(self, name: str, law: Law, over) -> CorrelatorLaw:
         own = law.variable, law.point, law.terms, law.remainder, law.remainder_logs
-        return CorrelatorLaw(*own, name, self.regime, self.status, over=over)
+        return CorrelatorLaw(*own, name, self.regime, self.status, over=over, after=self.after)
 
     def exponential(self, x: Expansion) -> sp.Expr:
         rate = sp.S.Zero

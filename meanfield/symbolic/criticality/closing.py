@@ -19,6 +19,7 @@ import sympy as sp
 from meanfield import balls
 from meanfield.functions.piecewise import pieces
 from meanfield.functions.series.infinity import normal_form
+from meanfield.functions.zeros import is_zero
 from meanfield.results import Law, MeanFieldError, Status, Term
 from meanfield.symbolic.asymptotics.depth import CONSTANT, DepthLaw, depth_law
 from meanfield.symbolic.asymptotics.scaling import decay
@@ -27,14 +28,13 @@ from meanfield.symbolic.averages.node import Average, Integrand
 from meanfield.symbolic.averages.pools import MaxStretch, kind_of
 from meanfield.symbolic.averages.stretch import Stretch, stretch
 from meanfield.symbolic.criticality.phases import Phase
-from meanfield.symbolic.fixed_points.points import FixedPoint, start_of
+from meanfield.symbolic.criticality.settling import inside_law
+from meanfield.symbolic.fixed_points.points import start_of
 from meanfield.symbolic.fixed_points.roots import enclose, from_ball
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbols import K, Z, l
 
 QUANTITIES = ("c", "gamma", "distance")
-OTHER_CONSTANT = sp.Symbol("C_1", real=True)  # where the start decides two numbers
-TIED = 1e-10  # sizes of slopes, which are averages in float64, that are not told apart
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,7 @@ class _Gap:
     law: Law
     regime: str
     status: Status
+    after: float = 1.0  # the onset of the laws of J and K
 
 
 def closing_law(
@@ -64,10 +65,9 @@ def closing_law(
     found = _law_of_c(recursion, one, quantity, values, correlation, phase, odd, inside)
     if isinstance(found, DepthLaw):
         return found
-    end, rest, regime, status = found
     if quantity != "distance":
-        return _stated(quantity, end, rest, regime, status)
-    return _distance(depth_law(one, "K", values), 1 - (rest + end), regime, status)
+        return _stated(quantity, found)
+    return _distance(depth_law(one, "K", values), found)
 
 
 def _law_of_c(
@@ -79,29 +79,29 @@ def _law_of_c(
     phase: Phase,
     odd: bool,
     inside: Callable[[], Any],
-) -> DepthLaw | tuple[sp.Expr, Law, str, Status]:
-    """(end, rest, regime, status) of c = end + rest; the law of the quantity itself where c ends below 1."""
+) -> DepthLaw | _Gap:
+    """The law of 1 - c; that of the quantity itself where c ends below 1 without staying what it is."""
     stays = 1 if correlation == 1 else correlation if odd and correlation in (0, -1) else None
     if stays is not None:
         regime = "the inputs are the same" if stays == 1 else f"phi is odd, without biases: c stays {stays}"
-        return sp.sympify(stays), Law(l, sp.oo, ()), regime, Status.EXACT
+        return _Gap(Law(l, sp.oo, ()) + (1 - stays), regime, Status.EXACT)
     if correlation == -1 and all(_is_even(s.function) for s in recursion["distance"].atoms(Stretch)):
         regime = "phi is even: the inputs are the same from layer 2 on"
-        return sp.S.One, Law(l, sp.oo, ()), regime, Status.EXACT
+        return _Gap(Law(l, sp.oo, ()), regime, Status.EXACT)
     if phase.name == "undecided":
         raise MeanFieldError("Whether chi_J is 1 is not decided at this place, nor is the law of c.")
     point = phase.fixed_point
     if point is not None and point.K.value != 0 and phase.name == "chaotic":
-        return _inside(recursion, quantity, point, inside())
-    found = _gap(recursion, one, values, phase, odd)
-    return sp.S.One, -found.law, found.regime, found.status
+        moved = closed(recursion["K"] - K).subs(K, start_of(one, values))
+        return inside_law(recursion, quantity, point, inside(), odd, not moved.has(Average) and is_zero(moved))
+    return _gap(recursion, one, values, phase, odd)
 
 
-def _distance(size: DepthLaw, gap: Law, regime: str, status: Status) -> DepthLaw:
+def _distance(size: DepthLaw, found: _Gap) -> DepthLaw:
     """The law of 2K(1 - c) from those of K and of 1 - c: what C stands in holds up to that factor alone."""
     if size.variable != l:
         raise MeanFieldError(f"The law of the distance was asked for, but K falls as {size.lines()[0]}; ask for c.")
-    times = size.law
+    times, gap, status = size.law, found.law, found.status
     if times.remainder == "exponential" and gap.leading.rate != 0:  # below K*, by a rate that is not stated
         times = replace(times, terms=times.terms[:1], remainder="zero")
         gap = replace(gap, remainder="smaller")
@@ -113,14 +113,15 @@ def _distance(size: DepthLaw, gap: Law, regime: str, status: Status) -> DepthLaw
         law = replace(law, terms=kept, remainder="smaller" if cut else "zero", remainder_logs=sp.S.Zero)
     weakest = status if size.status is Status.EXACT or status is not Status.EXACT else size.status
     status = Status.UNKNOWN if Status.UNKNOWN in (status, size.status) else weakest
-    return DepthLaw(law.variable, law.point, law.terms, law.remainder, law.remainder_logs, "distance", regime, status)
+    own = law.variable, law.point, law.terms, law.remainder, law.remainder_logs
+    return DepthLaw(*own, "distance", found.regime, status, after=max(found.after, size.onset or 1.0))
 
 
-def _stated(quantity: str, end: sp.Expr, rest: Law, regime: str, status: Status) -> DepthLaw:
-    """The law of c = end + rest, or of γ = 1/(1 - c) - 1."""
-    law = rest + end
+def _stated(quantity: str, found: _Gap) -> DepthLaw:
+    """The law of c, or of γ = 1/(1 - c) - 1."""
+    gap, regime = found.law, found.regime
+    law = 1 - gap
     if quantity == "gamma":
-        gap = -rest if end == 1 else 1 - law
         if not gap.terms and gap.remainder != "zero":
             raise MeanFieldError(f"gamma = c/(1 - c) grows exponentially; the law is not known further ({regime}).")
         if not gap.terms:
@@ -132,68 +133,11 @@ def _stated(quantity: str, end: sp.Expr, rest: Law, regime: str, status: Status)
         # 1/C is as good a constant as C
         law = replace(law, terms=tuple(_renamed(t) for t in law.terms))
     own = law.variable, law.point, law.terms, law.remainder, law.remainder_logs
-    return DepthLaw(*own, quantity, regime, status)
+    return DepthLaw(*own, quantity, regime, found.status, after=found.after)
 
 
 def _renamed(term: Term) -> Term:
     return replace(term, coefficient=CONSTANT) if term.coefficient.has(CONSTANT) else term
-
-
-def _inside(recursion: Recursion, quantity: str, star: FixedPoint, found: Any) -> DepthLaw:
-    """c settles at c* < 1: as fast as the slower of the correlation and, where it still moves, of K → star.
-
-    Beside (c*, K*) one layer is δc′ = slope·δc + b·δK, δK′ = χ_K·δK, where χ_K may be negative: δc = C slope^l +
-    C₁ χ_K^l unless the two are equal.
-    """
-    point = found.stable
-    if point is None:
-        raise MeanFieldError(f"Where c settles is not known here: {found.message}.")
-    if point.gap == 0:
-        raise MeanFieldError("The fixed point of c cannot be told from 1: the place is critical to rounding.")
-    regime, leading = f"c* = {point.text(12)} in the chaotic phase", [(CONSTANT, point.slope)]
-    gap = sp.Rational(point.gap)
-    digits = 15 + max(0, int(-sp.log(gap, 10)) if gap < sp.Rational(1, 1000) else 0)  # those of 1 - c*
-    end = sp.Integer(0) if point.c == 0 else sp.Float(point.c, 15) if digits == 15 else sp.Float(1 - gap, digits)
-    if quantity == "gamma" and end != 0:
-        end = sp.Float((1 - gap) / gap, 15)
-    if quantity == "distance":
-        end = sp.Float(2 * float(star.K.value) * gap, 15)
-    if recursion["K"].has(K) and not star.is_exponential:
-        why = "chi_K = 1" if star.is_exponential is False else "whether chi_K is 1 is not decided"
-        terms, left = ((Term(end),), "smaller") if end != 0 else ((), "exponential")
-        own_name = quantity if quantity == "distance" else "c"
-        regime += f"; {why}, and {own_name if end != 0 else 'its rate'} settles no faster than K"
-        status = Status.MEASURED if star.is_exponential is False else Status.UNKNOWN
-        return DepthLaw(l, sp.oo, terms, left, quantity=quantity, regime=regime, status=status)
-    if (point.c != 0 or quantity == "distance") and recursion["K"].has(K):
-        own = float(star.chi_K.value)
-        apart = abs(own) - abs(point.slope)
-        close = abs(apart) <= TIED + float(star.chi_K.error or 0)
-        if close and own * point.slope > 0:
-            raise MeanFieldError(
-                f"c and K settle equally fast here, to rounding (slope of c {point.slope:.12g}, chi_K {own:.12g}), and "
-                "where the two are equal c - c* has a factor l; that is not decided: move sigma_w or sigma_b."
-            )
-        if close:
-            leading.append((OTHER_CONSTANT, own))
-            regime = f"{regime}: K settles as fast as c, to rounding"
-        elif apart > 0 and abs(own) < 1:  # beyond 1 K repels, and is there only if it started there
-            leading, regime = [(CONSTANT, own)], f"{regime}: K settles more slowly than c"
-    if any(not abs(multiplier) > 1e-14 for _, multiplier in leading):
-        raise MeanFieldError(f"c falls to c* = {point.c:.12g} faster than exponentially: the map is flat there.")
-    rest = Law(l, sp.oo, _falling(leading), "smaller")
-    if any(multiplier < 0 for _, multiplier in leading):
-        regime += ", from alternate sides"
-    law = rest + end
-    own_terms = law.variable, law.point, law.terms, law.remainder, law.remainder_logs
-    return DepthLaw(*own_terms, quantity, regime, Status.MEASURED)
-
-
-def _falling(parts: list[tuple[sp.Symbol, float]]) -> tuple[Term, ...]:
-    """Σ constant·multiplier^l as one term: the multipliers are of one size, and may differ in sign."""
-    rate = sp.Float(float(sp.log(abs(parts[0][1]))), 15)
-    coefficient = sp.Add(*[c * (sp.S.NegativeOne**l if multiplier < 0 else 1) for c, multiplier in parts])
-    return (Term(coefficient, rate=rate),)
 
 
 def _gap(recursion: Recursion, one: Recursion, values: dict[str, sp.Expr], phase: Phase, odd: bool) -> _Gap:
@@ -206,10 +150,12 @@ def _gap(recursion: Recursion, one: Recursion, values: dict[str, sp.Expr], phase
             'propagate(quantities=("K", "c")).'
         )
     where = _End(recursion, one, values, phase)
-    free, p, whole, sure, onset = _linear_part(one, values, phase)
+    free, p, whole, sure, after = _linear_part(one, values, phase)
     status = status if sure is not Status.UNKNOWN else sure
     (rate, power), *slower = free or ((sp.S.Zero, sp.S.One),)
     if rate != 0 and balls.certified(rate, 20) > 0:
+        if power < 1 and where.at not in (None, 0):
+            return replace(_followed(where, rate, power, odd, status), after=after)
         raise MeanFieldError(
             f"{where.text}, and 1 - c does not fall: where c settles then is not derived; follow it with "
             'propagate(quantities=("K", "c")).'
@@ -220,9 +166,8 @@ def _gap(recursion: Recursion, one: Recursion, values: dict[str, sp.Expr], phase
         if not whole:  # up to a factor that may be any stretched exponential
             regime += f"; 1 - c = exp(({rate})*{l**power} + smaller order)"
             return _Gap(Law(l, sp.oo, (), "exponential"), regime, status)
-        regime += f"; by the law of J, which {onset}" if onset else ""
         term = Term(CONSTANT, -p, rate=rate, rate_power=power, slower=tuple(slower))
-        return _Gap(Law(l, sp.oo, (term,), "smaller"), regime, status)
+        return _Gap(Law(l, sp.oo, (term,), "smaller"), regime, status, after)
     series = where.series(odd)
     falling = {q: c for q, c in series.items() if q > 0}
     if not falling:
@@ -248,7 +193,19 @@ def _gap(recursion: Recursion, one: Recursion, values: dict[str, sp.Expr], phase
         terms = (Term(sp.simplify((q * a) ** (-1 / q)), -1 / q, -1 / q),)
     else:
         terms = (Term(CONSTANT, -p),)
-    return _Gap(Law(l, sp.oo, terms, "smaller"), regime, status)
+    return _Gap(Law(l, sp.oo, terms, "smaller"), regime, status, after)
+
+
+def _followed(where: _End, rate: sp.Expr, power: sp.Expr, odd: bool, status: Status) -> _Gap:
+    """Where χ_J falls to 1 from above as K comes to K*: c = 1 repels by rate·power·l^{power-1} a layer, slowly enough
+    for ε to stay where that and a ε^q balance."""
+    falling = {q: c for q, c in where.series(odd).items() if q > 0}
+    if not falling:
+        raise MeanFieldError(f"{where.text}, and the map of c is linear there: c does not go to 1.")
+    q = min(falling)
+    term = Term(sp.simplify((rate * power / -falling[q]) ** (1 / q)), (power - 1) / q)
+    regime = f"critical: c follows K to 1, where chi_J falls to 1 from above; {where.text}"
+    return _Gap(Law(l, sp.oo, (term,), "smaller"), regime, status)
 
 
 def _neat(coefficient: sp.Expr, back: dict[sp.Symbol, sp.Expr]) -> sp.Expr:
@@ -261,9 +218,9 @@ Rates = tuple[tuple[sp.Expr, sp.Expr], ...]
 
 def _linear_part(
     one: Recursion, values: dict[str, sp.Expr], phase: Phase
-) -> tuple[Rates, sp.Expr, bool, Status | None, str]:
-    """(((rate, power), …) with the fastest first, p, whether these are all, the status of the laws, the onset of that
-    of J) of M = J/K ~ C l^{-p} exp(Σ rate·l^power)."""
+) -> tuple[Rates, sp.Expr, bool, Status | None, float]:
+    """(((rate, power), …) with the fastest first, p, whether these are all, the status of the laws, the onset of those
+    of J and K) of M = J/K ~ C l^{-p} exp(Σ rate·l^power)."""
     if phase.to_rounding:
         point = phase.fixed_point
         free = not sp.simplify(closed(one["K"].subs(_named(one, values))) / K).has(K)  # J and K go the same way
@@ -272,7 +229,7 @@ def _linear_part(
                 "chi_J and chi_K are both 1 to rounding here, so that only exact numbers say how K ends: give sigma_w "
                 "and sigma_b as text ('sqrt(2)', '0.1')."
             )
-        return (), sp.S.Zero, True, None, ""
+        return (), sp.S.Zero, True, None, 1.0
     j, k = (depth_law(one, name, values) for name in ("J", "K"))
     rates: dict[sp.Expr, sp.Expr] = {}
     for law, sign in ((j, 1), (k, -1)):
@@ -283,12 +240,13 @@ def _linear_part(
     if live and balls.certified(live[0][0], 30).contains(0):
         raise MeanFieldError("Whether J and K grow alike is not decided here, nor is the law of c.")
     status = Status.UNKNOWN if Status.UNKNOWN in (j.status, k.status) else None
+    after = max([1.0, *(law.onset or 1.0 for law in (j, k) if law.variable == l)])
     if live and not j.is_whole:
-        return live, sp.S.Zero, False, status, ""
+        return live, sp.S.Zero, False, status, after
     exponents = j.exponent, k.exponent
     if None in exponents or (not live and status is Status.UNKNOWN):
         raise MeanFieldError("The power of l with which J grows is not known here, nor is the law of c.")
-    return live, _power_of(k) - sp.sympify(exponents[0]), True, status, j.onset_text()
+    return live, _power_of(k) - sp.sympify(exponents[0]), True, status, after
 
 
 def _power_of(law: DepthLaw) -> sp.Expr:

@@ -161,8 +161,10 @@ def _single(expr, found, first, last, digits) -> Zeros:
 
 
 def _scale(found: tuple[Segment, ...]) -> sp.Rational:
-    """K near the square of where G first changes sign."""
+    """K near the square of where G first changes sign. A point mass at 0 has no size: what follows it says one."""
     place, _ = _first_run(found)
+    if not place > 0:
+        place = next((hi for _, _, hi in found if hi > 0 and hi.is_finite()), arb(1))
     size = min(max(float(place), 1e-120), 1e120)
     return sp.Rational(float(f"{size**2:.3g}"))
 
