@@ -32,6 +32,7 @@ REACH = 13.0  # in standard deviations: e^{−x²/4} is below all digits there
 PHASE = 6.0  # of the fastest polynomial in one panel
 NODES = 16
 NEGLIGIBLE = 1e-29  # of ⟨f²⟩: a double sees the root of it, and so much is rounding of the coefficients
+HALVINGS = 40  # of a panel towards a branch point
 OCTAVE = 2.0  # ratio of standard deviations that share their nodes
 
 
@@ -144,6 +145,11 @@ def _basis(f: sp.Expr, sigma: float, order: int):
     rule = rule_for(f, resolved(f)[0])
     edges = panels(rule, sigma) / sigma
     edges = np.append(edges[edges < REACH * (1 - 1e-9)], REACH)
+    for b in {abs(one.at) / sigma for one in rule.branches if abs(one.at) < REACH * sigma}:
+        steps = 0.5 ** np.arange(1, HALVINGS)  # no polynomial follows a power of the distance to its branch point
+        at = int(np.searchsorted(edges, b * (1 - 1e-12)))
+        right, left = edges[min(at + 1, edges.size - 1)] - b, b - edges[at - 1] if at else 0.0
+        edges = np.unique(np.concatenate([edges, b + right * steps, b - left * steps]))
     widest = min(PHASE / math.sqrt(order), 4.0 / (rule.fastest * sigma + 1e-9))
     cut = [np.linspace(lo, hi, math.ceil((hi - lo) / widest) + 1)[:-1] for lo, hi in pairwise(edges)]
     edges = np.append(np.concatenate(cut), REACH)
