@@ -219,6 +219,45 @@ def test_a_sum_of_squares_that_has_not_begun():
         assert_bounds_hold(found, "sin", X, 2, off=2.0)
 
 
+def assert_one_step(found, X, at: float, off: float = 0.0) -> None:
+    """K of two rows behind one layer of `1 if z > at else -1`, from the chance that both are above; off: planted."""
+    (A, B), AB = (W**2 * (x @ x) / len(x) for x in X), W**2 * (X[0] @ X[1]) / len(X[0])
+    with mp.workdps(25):
+        s, t = mp.sqrt(A), mp.sqrt(B)
+        c = AB / s / t
+        both = mp.quad(lambda x: mp.npdf(x) * mp.ncdf((c * x - at / t) / mp.sqrt(1 - c * c)), [at / s, 1, 3, 12])
+        true = W**2 * (4 * both - 2 * mp.ncdf(-at / s) - 2 * mp.ncdf(-at / t) + 1)
+    assert abs(found.K[0, 1] + off - true) <= found.error["K"] * W**2, (found.K[0, 1], true)
+
+
+def test_a_step_that_is_odd_at_probes():
+    """It was taken for odd, so that half of its series was left out: K was off by a tenth under 3e-12."""
+    X = np.array([[1.0, 0.0], [0.6, 0.8]])
+    found = mf.derive("1 if z>0.3 else -1").kernel(X, sigma_w=W, sigma_b=0, depth=2, quantities=("K",))
+    assert_one_step(found, X, 0.3)
+    with pytest.raises(AssertionError):
+        assert_one_step(found, X, 0.3, off=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("phi", "found"),
+    [
+        ("tanh", (1, 2)),
+        ("sign", (1, 2)),
+        ("z*erf(z)", (0, 2)),
+        ("z/(1+abs(z))", (1, 2)),
+        ("abs(z)**1.5", (0, 2)),
+        ("clip(z,-2,2)", (1, 2)),
+        ("relu", (0, 1)),
+        ("1 if z>0.3 else -1", (0, 1)),
+        ("tanh(100*z-5)", (0, 1)),
+        ("1 if abs(z)>0.2 else z", (0, 1)),
+    ],
+)
+def test_parities_are_proved(phi, found):
+    assert series.parity(mf.derive(phi).activations[0].pieces.expr) == found
+
+
 def assert_powers(p: float, V: float, off: float = 0.0) -> None:
     """Coefficients of |z|^p are ⟨|x|^p He_k⟩ = ⟨|x|^p⟩ p(p - 2)…(p - k + 2), to 1e-14 of √⟨f²⟩; off: planted."""
     a, square, _ = series._coefficients(mf.derive(f"abs(z)**({p})").activations[0].pieces.expr, None, np.array([V]), 64)

@@ -37,15 +37,28 @@ OCTAVE = 2.0  # ratio of standard deviations that share their nodes
 
 
 def parity(f: sp.Expr) -> tuple[int, int]:
-    """(first, step) of the k whose coefficients are not 0: (1, 2) of an odd f, (0, 2) of an even one, else (0, 1)."""
+    """(first, step) of the k whose coefficients are not 0: (1, 2) of an odd f, (0, 2) of an even one, else (0, 1).
+
+    Numbers rule parities out, and what they leave is proved: `1 if z > 0.3 else -1` and tanh(100z - 5) are odd at all
+    numbers beyond their step.
+    """
     x = np.array([0.3, 0.7, 1.1, 1.9, 3.3, 7.1])
     right, left = evaluate(f, x), evaluate(f, -x)
     size = np.abs(right) + np.abs(left) + 1e-300
-    if (np.abs(right + left) <= 1e-15 * size).all():
-        return 1, 2
-    if (np.abs(right - left) <= 1e-15 * size).all():
-        return 0, 2
+    for first, sign in ((1, 1), (0, -1)):
+        if (np.abs(right + sign * left) <= 1e-15 * size).all() and _mirrored(f, sign):
+            return first, 2
     return 0, 1
+
+
+def _mirrored(f: sp.Expr, sign: int) -> bool:
+    """Whether f(z) + sign·f(-z) is 0, piece by piece."""
+    p = pieces(f, Z[0])
+    if tuple(-b for b in reversed(p.breaks)) != tuple(p.breaks):
+        return False
+    return all(
+        sp.expand(one + sign * other.xreplace({Z[0]: -Z[0]})) == 0 for one, other in zip(p.exprs, reversed(p.exprs))
+    )
 
 
 def expand(f: sp.Expr, slope: sp.Expr | None, V: np.ndarray) -> Series:
