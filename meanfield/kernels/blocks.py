@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
 ROWS = 512  # inputs of a block
+Said = tuple[float, float, float, float]  # of bounds, by a block: WORST, OPPOSITE, BLURRED
 KEPT = 2e8  # bytes of what inputs bring that are kept for further blocks
 _sides_lock = Lock()
 
@@ -172,14 +173,14 @@ class Journal:
             whole = [line for line in whole if len(line) == 6]
             self.done = {(int(line[0]), int(line[1])) for line in whole}
             for line in whole:
-                self.said = larger(self.said, tuple(float(v.removesuffix(".")) for v in line[2:]))
+                self.said = larger(self.said, (float(line[2]), float(line[3]), float(line[4]), float(line[5][:-1])))
             if not text.endswith("\n"):
                 with self.path.open("a") as file:
                     file.write("\n")
         else:
             self.path.write_text(self.key + "\n")
 
-    def add(self, task: tuple[int, int], said: tuple[float, ...]) -> None:
+    def add(self, task: tuple[int, int], said: Said) -> None:
         """A block is in the files, and what it says of bounds."""
         self.done.add(task)
         self.said = larger(self.said, said)
@@ -190,14 +191,15 @@ class Journal:
 NOTHING = (0.0, 0.0, 0.0, 0.0)
 
 
-def said_of(block: dict[str, np.ndarray]) -> tuple[float, ...]:
+def said_of(block: dict[str, np.ndarray]) -> Said:
     """What a block says of bounds: WORST, OPPOSITE and BLURRED."""
-    return float(block[WORST]), float(block[OPPOSITE]), *map(float, block[BLURRED])
+    return float(block[WORST]), float(block[OPPOSITE]), float(block[BLURRED][0]), float(block[BLURRED][1])
 
 
-def larger(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[float, ...]:
+def larger(one: Said, other: Said) -> Said:
     """What two blocks say of bounds."""
-    return tuple(map(max, one, other))
+    a, b, c, d = map(max, one, other)
+    return a, b, c, d
 
 
 def place(work: Work, task: tuple[int, int], block: np.ndarray, target: Any) -> None:
@@ -216,7 +218,7 @@ def fill(
     executor: Executor | None = None,
     journal: Journal | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> tuple[float, ...]:
+) -> Said:
     """All blocks into arrays; progress(done, all) is told after each. Returns the largest of what blocks say."""
     tasks = work.tasks()
     left = [t for t in tasks if journal is None or t not in journal.done]
@@ -236,9 +238,7 @@ def fill(
     return said
 
 
-def product(
-    work: Work, v: np.ndarray, threads: int, executor: Executor | None = None
-) -> tuple[np.ndarray, tuple[float, ...]]:
+def product(work: Work, v: np.ndarray, threads: int, executor: Executor | None = None) -> tuple[np.ndarray, Said]:
     """(the kernel times the columns of v, without the kernel, the largest of what blocks say); blocks are added in one
     order."""
     (name,) = work.quantities
