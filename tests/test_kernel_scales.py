@@ -6,10 +6,13 @@ from __future__ import annotations
 import mpmath as mp
 import numpy as np
 import pytest
+import sympy as sp
 
 import meanfield as mf
-from meanfield.kernels import rows, sums
+from meanfield.kernels import rows, series, sums
+from meanfield.kernels.loops import LADDER
 from meanfield.numeric.lowering import modules
+from meanfield.symbols import Z
 
 RATIOS = (1 + 1e-9, 1 + 1e-3, 1.3, 9.0, 100.0, 1e6)
 W = 1.25
@@ -34,7 +37,16 @@ def erf(a, b, ab):
     return 2 / mp.pi * mp.asin(2 * ab / mp.sqrt(whole)), 4 / mp.pi / mp.sqrt(whole - 4 * ab * ab)
 
 
-PAIRS = {"relu": relu, "erf": erf}
+def sign(a, b, ab):
+    return 2 / mp.pi * mp.asin(max(-1, min(1, ab / mp.sqrt(a) / mp.sqrt(b)))), mp.mpf(0)
+
+
+def sin(a, b, ab):
+    near, far = mp.exp(ab - (a + b) / 2), mp.exp(-ab - (a + b) / 2)
+    return (near - far) / 2, (near + far) / 2
+
+
+PAIRS = {"relu": relu, "erf": erf, "sign": sign, "sin": sin}
 
 
 def exact(phi: str, x, y, depth: int, sigma_b: float = 0.0):
@@ -146,6 +158,123 @@ def test_opposite_rows():
     assert_bounds_hold(found, "relu", X, 3)
     usual = mf.derive("relu").kernel(X[:1], -X[1:], sigma_w=W, sigma_b=0, depth=3)
     assert usual.error["Theta"] < 1e-12
+
+
+@pytest.mark.parametrize("depth", [3, 6])
+def test_opposite_rows_of_a_jump(depth):
+    """Each layer of a sign takes the root of 1 + c: K was off by 1e-4 in layer 3 and by 0.05 in layer 6 under
+    2e-7. They are followed as x and -y."""
+    X = np.array([[1.0, 2.0], [-0.9, -1.8 * (1 + 1e-9)], [-1.0, -2.0], [-1.0, -2.001], [-9.0, -18 * (1 + 5e-8)]])
+    found = mf.derive("sign").kernel(X[:1], X, sigma_w=W, sigma_b=0, depth=depth, quantities=("K", "distance"))
+    assert max(found.error.values()) < 2e-6
+    assert_bounds_hold(found, "sign", X, depth)
+    with pytest.raises(AssertionError, match="K"):
+        assert_bounds_hold(found, "sign", X, depth, off=2.0)
+
+
+def test_close_rows_of_a_jump():
+    """The share of directions in a distance of norms is known to a rounding of its angle, which a jump keeps: distances
+    were off by 1e-8 under 5e-12."""
+    X = np.array([[1.0, 2.0], [0.9, 1.8 * (1 + 1e-9)], [0.1, 0.2 * (1 + 5e-8)]])
+    for depth in (2, 5):
+        found = mf.derive("sign").kernel(X[:1], X, sigma_w=W, sigma_b=0, depth=depth, quantities=("K", "distance"))
+        assert found.error["distance"] < 1e-6
+        assert_bounds_hold(found, "sign", X, depth)
+        with pytest.raises(AssertionError, match=r"distance|K"):
+            assert_bounds_hold(found, "sign", X, depth, off=2.0)
+    same = mf.derive("sign").kernel(
+        [[10.0], [1.0], [-3.0]], sigma_w=W, sigma_b=0, depth=6, quantities=("K", "distance")
+    )
+    assert max(same.error.values()) < 1e-10 and np.allclose(same.K[0] / same.K[0, 0], [1, 1, -1], rtol=1e-14)
+
+
+@pytest.mark.parametrize("phi", ["sign", "step", "1 if z>0 else -1"])
+def test_a_row_of_zeros_before_a_jump(phi):
+    """Two equal rows of zeros were independent inputs, K that of small ones and their distance 2K."""
+    X, at = np.array([[1.0, 2.0], [0, 0], [0, 0]]), dict(sigma_w=W, depth=3, quantities=("K", "distance"))
+    for depth in (2, 3):
+        with pytest.raises(mf.MeanFieldError, match="input 1 is 0 at layer 1, where φ jumps"):
+            mf.derive(phi).kernel(X, sigma_b=0, **at | {"depth": depth})
+    assert mf.derive(phi).kernel(X, sigma_b=0.3, **at).distance[1, 2] == 0
+    first = mf.derive(phi).kernel(X, sigma_b=0, **at | {"depth": 1})
+    assert (first.K[1] == 0).all() and first.distance[1, 2] == 0
+
+
+def test_a_sum_of_squares_that_has_not_begun():
+    """Orders k < 512 of sin at V = 6000 are 0, and their tails were: sin of rows of 100 and 10 had K_ab = K_bb."""
+    f, slope = sp.sin(Z[0]), sp.cos(Z[0])
+    for V, left in ((6000.0, 1.0), (1.0, 0.0)):
+        a, square, slopes = series._coefficients(f, slope, np.array([V]), LADDER[-1])
+        tails, done = series._tails(a, square, slopes, len(LADDER) - 1)
+        assert np.abs(tails[:, -1] - left).max() < 1e-9 and not (done and left)
+        with mp.workdps(30):
+            below = mp.fsum(mp.exp(-V) * mp.mpf(V) ** k / mp.factorial(k) for k in range(1, 512, 2)) / (
+                (1 - mp.exp(-2 * mp.mpf(V))) / 2
+            )
+        assert abs(1 - below - left) < 1e-9
+    X = np.array([[100.0, 0.0], [10.0, 0.0], [1.0, 0.0], [100.0, 1e-9]])
+    found = mf.derive("sin").kernel(X[:1], X, sigma_w=W, sigma_b=0, depth=2, quantities=("K", "distance"))
+    assert_bounds_hold(found, "sin", X, 2)
+    with pytest.raises(AssertionError, match=r"K|distance"):
+        assert_bounds_hold(found, "sin", X, 2, off=2.0)
+
+
+def assert_one_step(found, X, at: float, off: float = 0.0) -> None:
+    """K of two rows behind one layer of `1 if z > at else -1`, from the chance that both are above; off: planted."""
+    (A, B), AB = (W**2 * (x @ x) / len(x) for x in X), W**2 * (X[0] @ X[1]) / len(X[0])
+    with mp.workdps(25):
+        s, t = mp.sqrt(A), mp.sqrt(B)
+        c = AB / s / t
+        both = mp.quad(lambda x: mp.npdf(x) * mp.ncdf((c * x - at / t) / mp.sqrt(1 - c * c)), [at / s, 1, 3, 12])
+        true = W**2 * (4 * both - 2 * mp.ncdf(-at / s) - 2 * mp.ncdf(-at / t) + 1)
+    assert abs(found.K[0, 1] + off - true) <= found.error["K"] * W**2, (found.K[0, 1], true)
+
+
+def test_a_step_that_is_odd_at_probes():
+    """It was taken for odd, so that half of its series was left out: K was off by a tenth under 3e-12."""
+    X = np.array([[1.0, 0.0], [0.6, 0.8]])
+    found = mf.derive("1 if z>0.3 else -1").kernel(X, sigma_w=W, sigma_b=0, depth=2, quantities=("K",))
+    assert_one_step(found, X, 0.3)
+    with pytest.raises(AssertionError):
+        assert_one_step(found, X, 0.3, off=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("phi", "found"),
+    [
+        ("tanh", (1, 2)),
+        ("sign", (1, 2)),
+        ("z*erf(z)", (0, 2)),
+        ("z/(1+abs(z))", (1, 2)),
+        ("abs(z)**1.5", (0, 2)),
+        ("clip(z,-2,2)", (1, 2)),
+        ("relu", (0, 1)),
+        ("1 if z>0.3 else -1", (0, 1)),
+        ("tanh(100*z-5)", (0, 1)),
+        ("1 if abs(z)>0.2 else z", (0, 1)),
+    ],
+)
+def test_parities_are_proved(phi, found):
+    assert series.parity(mf.derive(phi).activations[0].pieces.expr) == found
+
+
+def assert_powers(p: float, V: float, off: float = 0.0) -> None:
+    """Coefficients of |z|^p are ⟨|x|^p He_k⟩ = ⟨|x|^p⟩ p(p - 2)…(p - k + 2), to 1e-14 of √⟨f²⟩; off: planted."""
+    a, square, _ = series._coefficients(mf.derive(f"abs(z)**({p})").activations[0].pieces.expr, None, np.array([V]), 64)
+    for k in (0, 2, 8, 40, 62):
+        with mp.workdps(30):
+            true = mp.mpf(V) ** (mp.mpf(p) / 2) * 2 ** (mp.mpf(p) / 2) * mp.gamma((mp.mpf(p) + 1) / 2) / mp.sqrt(mp.pi)
+            true *= mp.fprod(mp.mpf(p) - 2 * j for j in range(k // 2)) / mp.sqrt(mp.factorial(k))
+        assert abs(a[0, k] * (1 + off) - true) <= 1e-14 * np.sqrt(square[0]), k
+
+
+@pytest.mark.parametrize("p", [1.5, 0.75])
+def test_series_beside_a_branch_point(p):
+    """Panels ended at it and went no nearer: K of |z|^1.5 was off by 7e-13 under 7e-14."""
+    for V in (0.0123, 1.0, 60.0):
+        assert_powers(p, V)
+    with pytest.raises(AssertionError):
+        assert_powers(p, 1.0, off=1e-13)
 
 
 @pytest.mark.parametrize("ratio", [3.0, 9.0, 1e3, 1e-3])

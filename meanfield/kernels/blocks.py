@@ -20,13 +20,14 @@ import numpy as np
 
 from meanfield.errors import MeanFieldError
 from meanfield.kernels.numbers import Numbers, Side
-from meanfield.kernels.pairs import OPPOSITE, WORST, block_of, side_of
+from meanfield.kernels.pairs import BLURRED, OPPOSITE, WORST, block_of, side_of
 from meanfield.limits import counted
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
 ROWS = 512  # inputs of a block
+Said = tuple[float, float, float, float]  # of bounds, by a block: WORST, OPPOSITE, BLURRED
 KEPT = 2e8  # bytes of what inputs bring that are kept for further blocks
 _sides_lock = Lock()
 
@@ -76,7 +77,7 @@ class Work:
         right = left if same else self.side(True, task[1])
         found = block_of(self.network, left, right, same, "distance" in self.quantities)
         out = {n: found[n].astype(self.dtype, copy=False) for n in self.quantities}
-        return out | {WORST: found[WORST], OPPOSITE: found[OPPOSITE]}
+        return out | {n: found[n] for n in (WORST, OPPOSITE, BLURRED)}
 
     def apart(self, task: tuple[int, int]) -> Work:
         """One block as work of its own, to be sent away."""
@@ -169,35 +170,36 @@ class Journal:
                 )
             # a line that was cut off by a kill is a block that is not done
             whole = [line.split(" ") for line in lines[1:] if line.endswith(".")]
-            whole = [line for line in whole if len(line) == 4]
+            whole = [line for line in whole if len(line) == 6]
             self.done = {(int(line[0]), int(line[1])) for line in whole}
             for line in whole:
-                self.said = larger(self.said, (float(line[2]), float(line[3][:-1])))
+                self.said = larger(self.said, (float(line[2]), float(line[3]), float(line[4]), float(line[5][:-1])))
             if not text.endswith("\n"):
                 with self.path.open("a") as file:
                     file.write("\n")
         else:
             self.path.write_text(self.key + "\n")
 
-    def add(self, task: tuple[int, int], said: tuple[float, float]) -> None:
+    def add(self, task: tuple[int, int], said: Said) -> None:
         """A block is in the files, and what it says of bounds."""
         self.done.add(task)
         self.said = larger(self.said, said)
         with self.path.open("a") as file:
-            file.write(f"{task[0]} {task[1]} {said[0]!r} {said[1]!r}.\n")
+            file.write(f"{task[0]} {task[1]} {' '.join(map(repr, said))}.\n")
 
 
-NOTHING = (0.0, 0.0)
+NOTHING = (0.0, 0.0, 0.0, 0.0)
 
 
-def said_of(block: dict[str, np.ndarray]) -> tuple[float, float]:
-    """What a block says of bounds: WORST and OPPOSITE."""
-    return float(block[WORST]), float(block[OPPOSITE])
+def said_of(block: dict[str, np.ndarray]) -> Said:
+    """What a block says of bounds: WORST, OPPOSITE and BLURRED."""
+    return float(block[WORST]), float(block[OPPOSITE]), float(block[BLURRED][0]), float(block[BLURRED][1])
 
 
-def larger(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+def larger(one: Said, other: Said) -> Said:
     """What two blocks say of bounds."""
-    return max(one[0], other[0]), max(one[1], other[1])
+    a, b, c, d = map(max, one, other)
+    return a, b, c, d
 
 
 def place(work: Work, task: tuple[int, int], block: np.ndarray, target: Any) -> None:
@@ -216,8 +218,8 @@ def fill(
     executor: Executor | None = None,
     journal: Journal | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> tuple[float, float]:
-    """All blocks into arrays; progress(done, all) is told after each. Returns the largest WORST and OPPOSITE."""
+) -> Said:
+    """All blocks into arrays; progress(done, all) is told after each. Returns the largest of what blocks say."""
     tasks = work.tasks()
     left = [t for t in tasks if journal is None or t not in journal.done]
     done, said = len(tasks) - len(left), journal.said if journal is not None else NOTHING
@@ -236,10 +238,8 @@ def fill(
     return said
 
 
-def product(
-    work: Work, v: np.ndarray, threads: int, executor: Executor | None = None
-) -> tuple[np.ndarray, tuple[float, float]]:
-    """(the kernel times the columns of v, without the kernel, the largest WORST and OPPOSITE); blocks are added in one
+def product(work: Work, v: np.ndarray, threads: int, executor: Executor | None = None) -> tuple[np.ndarray, Said]:
+    """(the kernel times the columns of v, without the kernel, the largest of what blocks say); blocks are added in one
     order."""
     (name,) = work.quantities
     out = np.zeros((work.shape[0], v.shape[1]))

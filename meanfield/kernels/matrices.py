@@ -15,7 +15,7 @@ from meanfield.arguments import path, shown, whole
 from meanfield.errors import MeanFieldError, one_line
 from meanfield.kernels.blocks import Journal, Work, fill, product, said_of
 from meanfield.kernels.loops import LEAST
-from meanfield.kernels.pairs import OPPOSITE, WORST, side_of
+from meanfield.kernels.pairs import BLURRED, OPPOSITE, WORST, side_of
 from meanfield.limits import require_memory
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def computed(
     if out is executor is None and len(tasks := work.tasks()) == 1:  # the block is the kernel: nothing to copy
         targets = work.compute(tasks[0])
         said = said_of(targets)
-        del targets[WORST], targets[OPPOSITE]
+        del targets[WORST], targets[OPPOSITE], targets[BLURRED]
         if progress is not None:
             progress(1, 1)
     else:
@@ -160,12 +160,15 @@ def _of_K(work: Work) -> float:
     return averages * grown + 4 * np.finfo(float).eps * network.depth
 
 
-def known(work: Work, worst: float, opposite: float, error: dict[str, float]) -> dict[str, float]:
-    """The bounds once all blocks are there, by the largest of what they say (`pairs.WORST`, `pairs.OPPOSITE`).
+def known(
+    work: Work, worst: float, opposite: float, apart: float, blurred: float, error: dict[str, float]
+) -> dict[str, float]:
+    """The bounds once all blocks are there, by the largest of what they say (`pairs.WORST`, `OPPOSITE`, `BLURRED`).
 
     Where the distance of close inputs could not be followed nothing bounds it, nor K (Theta, where that is followed)
     where averages are of functions that jump, which magnify what a covariance has lost. Of inputs that are nearly
-    opposite 1 + c is known to a rounding of 1: functions that jump see its root, slopes of others move by K of it.
+    opposite 1 + c is known to a rounding of 1: functions that jump see its root, slopes of others move by K of it. What
+    is missed of the share of directions in a distance, functions that jump keep.
     """
     network = work.network
     steady = network.block is not None and network.block.least < 0
@@ -176,12 +179,17 @@ def known(work: Work, worst: float, opposite: float, error: dict[str, float]) ->
         error = error | {n: float(error[n] + off) for n in magnified if n in work.quantities}
     if worst < math.inf:
         if "distance" not in work.quantities or not error["distance"] < math.inf:
-            return error
+            return _blurred(error, apart, blurred)
         rounding = FLOAT32 if work.dtype == np.float32 else 0.0
         own = _of_K(work) * max(worst, 1.0) + FOLLOWED * network.depth + rounding
-        return error | {"distance": min(error["distance"], float(own))}
+        error = error | {"distance": min(error["distance"], float(own))}
+        return _blurred(error, apart, blurred)
     magnified = () if steady else magnified
     return error | dict.fromkeys((n for n in ("distance", *magnified) if n in work.quantities), math.inf)
+
+
+def _blurred(error: dict[str, float], apart: float, blurred: float) -> dict[str, float]:
+    return {n: float(e + (apart if n == "distance" else blurred)) for n, e in error.items()}
 
 
 def _growth(work: Work) -> float:

@@ -6,7 +6,7 @@ correlation), and for blocks whose maps are not of pairs of functions, the two-i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import Lock
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Scale, parts
 from meanfield.kernels import rows
 from meanfield.kernels.compiled import Planned, block_loop, few_loop
 from meanfield.kernels.loops import RUNGS
@@ -24,11 +25,14 @@ from meanfield.numeric.solvers import first_value
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.recursion import Recursion
 from meanfield.verbs.maps import Maps
+from meanfield.verbs.places import is_odd
 from meanfield.verbs.running import run
 from meanfield.verbs.selection import selected
 
 PARALLEL = Lock()  # one compiled parallel region at a time
 DERIVING = Lock()  # one thread derives what close pairs need
+BLUR = 2 * np.finfo(float).eps  # of a tilt and of what one input has across another
+COLLINEAR = 1e-16  # the cosine of a tilt that is ±π/2 to rounding
 ENGINE = 20_000  # pairs that the two-input recursions take at a time
 
 
@@ -77,6 +81,17 @@ class Network(Numbers):
             return None if self.near is None else few_loop(self.near, self.theory.one_input)
         except NotCovered:
             return None
+
+    @cached_property
+    def mirrors(self) -> bool:
+        """Whether K and Theta of (x, -y) are -1 times those of (x, y), while averages see the root of 1 + c."""
+        if self.block is None or self.block.least < 0:
+            return False
+        for one in parts(self.theory.block):
+            plain = isinstance(one, (Dense, Nonlinearity, Scale)) or (isinstance(one, LayerNorm) and not one.affine)
+            if not plain:  # a trained β adds to Theta what has no sign, a gate is even
+                return False
+        return is_odd(self.theory, {n: 0 if np.all(np.equal(v, 0)) else 1 for n, v in self.values})
 
     @cached_property
     def begin(self) -> tuple[float, float]:
@@ -146,9 +161,34 @@ class Network(Numbers):
         with np.errstate(all="ignore"):
             return float(np.nanmax(found.Theta[..., -1] / found.K[..., -1], initial=1.0))
 
-    def one_by_one(self, left: Side, right: Side, where, line: tuple[float, float], found: dict) -> bool:
-        """Pairs that the blocks leave out."""
-        return _one_by_one(self, left, right, where, line, found)
+    def refuse_zero(self, K: np.ndarray) -> None:
+        zero = np.argwhere(K == 0)
+        if not zero.size or self.theta or not any(b == 0 for a in self.theory.activations for b, _ in a.pieces.jumps()):
+            return
+        raise MeanFieldError(
+            f"The kernel was asked for, but input {zero[0][1]} is 0 at layer {zero[0][0] + 1}, where φ jumps: φ(0) is "
+            "no limit of averages at small K; leave that input out, or take sigma_b > 0."
+        )
+
+    def one_by_one(self, left: Side, right: Side, where, line: tuple[float, float], found: dict) -> tuple[float, float]:
+        """Pairs that the blocks leave out. Opposite ones of an odd network are those of x and -y, which are close."""
+        if not self.mirrors:
+            return _one_by_one(self, left, right, where, line, found)
+        K_ab = np.empty(where[0].size)
+        rows.products(left.X, right.X, *where, *line, K_ab)
+        parts_of = [tuple(w[here] for w in where) for here in (K_ab >= 0, K_ab < 0)]
+        lost = [
+            _one_by_one(self, left, side, pairs, line, found)
+            for pairs, side in zip(parts_of, (right, replace(right, X=-right.X)))
+            if pairs[0].size
+        ]
+        turned = parts_of[1]
+        for n in self.names:
+            found[n][turned] *= -1
+        if "distance" in found:
+            whole = left.last["K"][turned[0]] + right.last["K"][turned[1]]
+            found["distance"][turned] = 2 * whole - found["distance"][turned]
+        return max(one for one, _ in lost), max(other for _, other in lost)
 
     def engine(self, KX, KY, K_ab, distance, tilt) -> tuple[dict[str, np.ndarray], bool]:
         """Pairs by the two-input recursions of `propagate`, and whether their distance is a difference of covariances,
@@ -174,8 +214,9 @@ class Network(Numbers):
         return {n: np.concatenate([p[n] for p in parts]) for n in parts[0]}, lost
 
 
-def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -> bool:
-    """Pairs that the blocks leave out, in place; whether some of them are followed by their covariance."""
+def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -> tuple[float, float]:
+    """Pairs that the blocks leave out, in place; inf if some of them are followed by their covariance, else what
+    distances and K miss: the cosine of a tilt near ±π/2 is known to a rounding of 1, and each jump takes a root."""
     distance, tilt = np.empty(where[0].size), np.empty(where[0].size)
     a, b = where[0], where[1]
     rows.apart(left.X, right.X, a, b, line[0], line[1], left.K, right.K, distance, tilt)
@@ -187,7 +228,7 @@ def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -
         values[twins] = own[n][twins[0]]
     rest = np.flatnonzero(~same)
     if not rest.size:
-        return False
+        return 0.0, 0.0
     lost = False
     where, distance, tilt = tuple(w[rest] for w in where), distance[rest], tilt[rest]
     KX, KY = left.K[where[0]], right.K[where[1]]
@@ -212,7 +253,13 @@ def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -
             out[n][left_over] = values
     for n, values in found.items():
         values[where] = out[n]
-    return lost
+    jumps = network.block is not None and network.block.least >= 0 and not network.theta
+    if lost or not jumps or network.depth == 1:
+        return (np.inf if lost else 0.0), 0.0
+    across = np.abs(np.cos(tilt))  # below a rounding of the tilt the two are collinear
+    missed = np.where(across > COLLINEAR, BLUR / np.maximum(across, COLLINEAR), 0.0)
+    gap = np.minimum(1.0, 0.5 * turned / np.maximum(size, 1e-290))
+    return float(missed.max()), float((2 * missed * gap**0.5 ** (network.depth - 1)).max())
 
 
 def _followed(network: Network, loop: Planned, KX, KY, distance, tilt, K_ab, out) -> np.ndarray:

@@ -98,6 +98,11 @@ class Numbers(ABC):
 
     @property
     @abstractmethod
+    def mirrors(self) -> bool:
+        """Whether opposite inputs are followed as close ones."""
+
+    @property
+    @abstractmethod
     def error(self) -> float:
         """What one average misses in one layer, of the root mean squares of its factors."""
 
@@ -114,9 +119,14 @@ class Numbers(ABC):
         """What inputs bring to every layer of a loop, (numbers, layers, inputs); K: at layer 1."""
 
     @abstractmethod
-    def one_by_one(self, left: Side, right: Side, where, line: tuple[float, float], found: dict) -> bool:
-        """Pairs that the blocks leave out, into the arrays of `found`; whether some of them are followed by their
-        covariance. where: their rows and columns; line: (scale/N_0, shift)."""
+    def one_by_one(self, left: Side, right: Side, where, line: tuple[float, float], found: dict) -> tuple[float, float]:
+        """Pairs that the blocks leave out, into the arrays of `found`; inf if some of them are followed by their
+        covariance, else what distances miss (and what K) where functions that jump see shares of directions. where:
+        their rows and columns; line: (scale/N_0, shift)."""
+
+    @abstractmethod
+    def refuse_zero(self, K: np.ndarray) -> None:
+        """A sentence where an input is 0 and φ jumps there. K: (layers, inputs) from layer 1 on."""
 
 
 def sample(numbers: Numbers, X: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from meanfield.kernels.numbers import Numbers, Side, refuse_underflow
 
 WORST = "worst"  # by how much a bound of K is to be magnified for distances of a block; inf if nothing follows them
 OPPOSITE = "opposite"  # the largest K of inputs whose covariance is -1 + LEAST or less of their roots, 0 of none
+BLURRED = "blurred"  # (what distances, what K misses), where functions that jump see shares of directions
 SAME = 1e-10  # 1 - c of inputs that may be equal
 
 
@@ -24,19 +25,23 @@ def side_of(network: Numbers, X: np.ndarray) -> Side:
     rows.norms(X, K)
     K = K * (scale / X.shape[1]) + shift
     refuse_underflow(X, K[None], 1, scale)
+    if network.depth > 1:
+        network.refuse_zero(K[None])
     last = network.alone(K)
     refuse_underflow(X, last["K"][None], network.depth, 0.0)
     if network.block is None or network.depth == 1:
         return Side(X, K, last)
     brought = network.brought(network.block, K)
     refuse_underflow(X, brought[0], 1, 0.0)
+    network.refuse_zero(brought[0, :-1])
     return Side(X, K, last, brought, network.block.series(brought), network.block.outside(brought))
 
 
 def block_of(network: Numbers, left: Side, right: Side, same: bool, distances: bool) -> dict[str, np.ndarray]:
     """K, Theta and (distances) distance of all pairs of a row of `left` and one of `right`; same: the two are one side,
     whose upper triangle is computed. WORST: the largest √(K_aa K_bb)/distance of differences of covariances, inf where
-    close inputs had to be followed by their covariance; OPPOSITE: whether 1 + c of some pair has lost its digits."""
+    close inputs had to be followed by their covariance; OPPOSITE: whether 1 + c of some pair has lost its digits;
+    BLURRED: what is missed through shares of directions."""
     scale, shift = network.begin
     scale /= left.X.shape[1]
     shape = (len(left.X), len(right.X))
@@ -50,20 +55,29 @@ def block_of(network: Numbers, left: Side, right: Side, same: bool, distances: b
     if network.block is None:
         flags[:] = 2
     elif network.depth > 1:
+        if opposite and network.mirrors:
+            rows.close_at_start(-K_ab, left.K, right.K, LEAST, first, flags)
+            opposite = 0.0
         _by_blocks(network, left, right, first, held, flags, least)
     found, worst = dict(held), 0.0
     if distances:
         found["distance"] = np.empty(shape)
         worst = rows.distances(K_ab, left.last["K"], right.last["K"], first, flags, found["distance"])
     where = rows.flagged(flags, first)
-    lost = where[0].size > 0 and network.one_by_one(left, right, where, (scale, shift), found)
-    opposite = max(opposite, rows.opposite(found["K_ab"], left.last["K"], right.last["K"], LEAST, first))
+    blurred = network.one_by_one(left, right, where, (scale, shift), found) if where[0].size else (0.0, 0.0)
+    lost = blurred[0] == np.inf
+    known = found["K_ab"] if not network.mirrors else np.where(flags, 0.0, found["K_ab"])
+    opposite = max(opposite, rows.opposite(known, left.last["K"], right.last["K"], LEAST, first))
     if same:
         own = {"distance": np.zeros(shape[0]), "K_ab": left.last["K"], "Theta_ab": left.last.get("Theta")}
         for n, values in found.items():
             rows.mirror(values, own[n])
     out = {n.removesuffix("_ab"): values for n, values in found.items()}
-    return out | {WORST: np.array(np.inf if lost else worst), OPPOSITE: np.array(opposite)}
+    return out | {
+        WORST: np.array(np.inf if lost else worst),
+        OPPOSITE: np.array(opposite),
+        BLURRED: np.array((0.0, 0.0) if lost else blurred),
+    }
 
 
 def _by_blocks(network: Numbers, left: Side, right: Side, first, held, flags, least: float) -> None:

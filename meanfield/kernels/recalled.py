@@ -100,6 +100,10 @@ class Recalled(Numbers):
         return self.kept["keeps_distances"]
 
     @property
+    def mirrors(self) -> bool:
+        return self.block.least >= 0  # opposite inputs are left to the theory, which knows whether φ is odd
+
+    @property
     def error(self) -> float:
         return self.kept["error"]
 
@@ -138,7 +142,11 @@ class Recalled(Numbers):
             raise NotKept
         return np.ascontiguousarray(out.transpose(2, 1, 0))
 
-    def one_by_one(self, left: Side, right: Side, where, line: tuple[float, float], found: dict) -> bool:
+    def refuse_zero(self, K: np.ndarray) -> None:
+        if self.block.least >= 0 and (K == 0).any():  # the theory knows where φ jumps
+            raise NotKept
+
+    def one_by_one(self, left: Side, right: Side, where, line: tuple[float, float], found: dict) -> tuple[float, float]:
         raise NotKept
 
 
