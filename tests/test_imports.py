@@ -36,7 +36,8 @@ functions.zeros functions.derivatives
 functions.piecewise functions.regions functions.activations functions.signs functions.consistency
 symbolic.averages.closed_form symbolic.averages.singular_ends symbolic.averages.enclosure
 symbolic.averages.finite_parts symbolic.averages.powerlog
-symbolic.averages.mellin symbolic.averages.nested symbolic.averages.node symbolic.averages.stretch
+symbolic.averages.mellin symbolic.averages.nested symbolic.averages.existence symbolic.averages.node
+symbolic.averages.stretch
 symbolic.averages.chord symbolic.averages.groups symbolic.averages.largest symbolic.averages.pools
 symbolic.averages.closeness symbolic.averages.sphere symbolic.averages.common
 symbolic.averages.moments symbolic.averages.expansion

@@ -132,7 +132,7 @@ class Run:
 
     def at(self, layer: int) -> dict[str, np.ndarray]:
         """All quantities at one layer index l (not array position)."""
-        where = np.flatnonzero(self.l == layer)
+        where = np.flatnonzero(self.l == whole(layer, "The layer", int(self.l[0]), int(self.l[-1])))
         if not len(where):
             raise MeanFieldError(f"Layer {layer} was asked for; this run holds layers {self.l[0]} to {self.l[-1]}.")
         return {n: getattr(self, n)[..., where[0]] for n in self.quantities}

@@ -14,6 +14,7 @@ import sympy as sp
 from flint import acb, arb, ctx
 
 from meanfield.balls import compile_ball, constant, integral, precision
+from meanfield.functions.derivatives import expanded
 from meanfield.functions.growth import Bound, bound
 from meanfield.functions.piecewise import Pieces, half_line, pieces
 from meanfield.heads import head_of
@@ -77,6 +78,8 @@ def _at_a_point(parts: Pieces, mean: sp.Expr) -> arb:
     """The function at the mean, where the Gaussian has no width. Raises: MeanFieldError where it jumps there."""
     left, right = (sum(bool(b < mean) for b in parts.breaks), sum(bool(b <= mean) for b in parts.breaks))
     values = [parts.exprs[k].subs(Z[0], mean) for k in {left, right}]
+    if any(v.has(sp.nan, sp.zoo, sp.oo) for v in values):
+        raise MeanFieldError("The average at K = 0 was asked for, of a function that has no finite value at the mean.")
     if sp.simplify(values[0] - values[-1]) != 0:
         raise MeanFieldError("The average at K = 0 was asked for, of a function that jumps at the mean.")
     return constant(values[0])
@@ -162,7 +165,7 @@ def _without_roots_below(e: sp.Expr) -> sp.Expr:
     term."""
     if not any(not p.exp.is_Integer and p.exp.is_negative and p.base.has(Z[0]) for p in e.atoms(sp.Pow)):
         return e
-    out = sp.expand(e)
+    out = expanded(e)  # denominators as they are: √z (1 + z) multiplied out is a root below again
     return out if not any(not p.exp.is_Integer and p.exp.is_negative for p in out.atoms(sp.Pow)) else e
 
 
