@@ -380,7 +380,7 @@ def _arguments(
     first = inside[: len(inside) - len(named)]
     if len(first) > len(defaults):
         raise MeanFieldError(
-            f"{name} takes {len(defaults)} parameter(s) ({', '.join(defaults) or 'it has none'}) in its parentheses, or "
+            f"{name} takes {len(defaults)} parameter(s) ({', '.join(defaults) or 'none'}) in its parentheses, or "
             f"a function of z, but {shown(positional)} was given."
         )
     values = dict(defaults) | dict(zip(defaults, first)) | named | dict(given)

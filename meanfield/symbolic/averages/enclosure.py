@@ -20,6 +20,7 @@ from meanfield.functions.piecewise import Pieces, half_line, pieces
 from meanfield.heads import head_of
 from meanfield.limits import tick
 from meanfield.results import MeanFieldError
+from meanfield.symbolic.averages.dominant import far_form
 from meanfield.symbolic.averages.singular_ends import SingularEnd, poles, singular_end
 from meanfield.symbols import Z
 
@@ -56,11 +57,22 @@ def average(expr: sp.Expr, cov: tuple[sp.Expr, ...], mean: tuple[sp.Expr, ...], 
 @lru_cache(maxsize=1024)
 def _piece_bound(expr, lo, hi) -> Bound:
     found = bound(expr, Z[0], half_line(lo, hi), (lo, hi))
+    if found is None or found.c > 0:
+        found = _bound_of_far_forms(expr, lo, hi) or found
     if found is None:
         raise MeanFieldError(
             f"The growth of {expr} is not bounded by the rules, so its Gaussian average cannot be certified."
         )
     return found
+
+
+def _bound_of_far_forms(expr, lo, hi) -> Bound | None:
+    """A bound without an exponential, from the form of a piece on either side of 0: sinh z/(2 + cosh z) is one."""
+    half = half_line(lo, hi)
+    sides = [(half, lo, hi)] if half else [(-1, lo, sp.S.Zero), (1, sp.S.Zero, hi)]
+    halves = [bound(far_form(expr, side), Z[0], side, (a, b)) for side, a, b in sides]
+    known = [b for b in halves if b is not None and b.c == 0]
+    return Bound(max(b.A for b in known), max(b.p for b in known)) if len(known) == len(halves) else None
 
 
 def _tail(b: Bound, m: arb, s: arb, T: arb) -> arb:
@@ -205,15 +217,15 @@ def _clamp(x: arb, T: arb) -> arb:
 def _integrate_piece(expr, m, s, a, b) -> arb:
     if a is b or expr == 0 or not a < b:
         return arb(0)
-    f = compile_ball(expr)
+    sides = {side: compile_ball(far_form(expr, side)) for side in (-1, 1)}
     norm = 1 / (2 * arb.pi()).sqrt()
 
     half, centred = acb(-0.5), m.is_zero()
 
     def integrand(t, analytic):
         tick()
-        z = s * t
-        return f((z if centred else m + z,), analytic) * (t * t * half).exp()
+        z = s * t if centred else m + s * t
+        return sides[1 if z.real.mid() > 0 else -1]((z,), analytic) * (t * t * half).exp()
 
     # both scales, t ~ 1 and z ~ 1, are seen; the integrand's own size sets the absolute goal (2^-prec alone would ruin
     # small K)
