@@ -142,3 +142,27 @@ def test_arguments_of_averages():
     for text in ("abs(z)**(-0.5)", "log(abs(z))"):
         with pytest.raises(MeanFieldError, match="no finite value at the mean"):
             mf.average(text, 0).ball(10)
+
+
+@pytest.mark.parametrize(("a", "rho"), [("3/2", "1/2"), ("1/2", "-1/3"), ("1/2", "0")])
+def test_branch_points_of_both_inputs(a, rho):
+    """⟨|x|^a |y|^a⟩ = 2^a Γ((a+1)/2)²/π · ₂F₁(-a/2, -a/2; 1/2; ρ²), of a sign that kinks elsewhere to have no closed
+    form: relu(x)^a relu(y)^a and relu(-x)^a relu(y)^a, which add up to a half of it."""
+    x, y = sp.symbols("x y", real=True)
+    p, total = sp.Rational(a), mp.mpf(0)
+    with mp.workdps(25):
+        for side in (1, -1):
+            ball = mf.average(sp.Max(side * x, 0) ** p * sp.Max(y, 0) ** p, (1, rho, 1), variables=(x, y)).ball(18)
+            total += 2 * mp.mpf(ball.mid().str(30, radius=False))
+        e, c = mp.mpf(p.p) / p.q, mp.mpf(sp.Rational(rho).p) / sp.Rational(rho).q
+        exact = 2**e * mp.gamma((e + 1) / 2) ** 2 / mp.pi * mp.hyp2f1(-e / 2, -e / 2, 0.5, c**2)
+        assert abs(total - exact) < mp.mpf("1e-16") < abs(total * (1 + mp.mpf("1e-14")) - exact)
+
+
+def test_two_inputs_that_are_refused_are_refused_at_once():
+    x, y = sp.symbols("x y", real=True)
+    for f in (sp.log(abs(x)) * y**2, sp.cos(y) / abs(x) ** sp.Rational(2, 5), x / y, sp.tanh(x * y) ** 2):
+        with pytest.raises(MeanFieldError, match=r"not bounded by the rules|does not separate"):
+            mf.average(f, (1, "1/2", 1), variables=(x, y)).ball(15)
+    with pytest.raises(MeanFieldError, match="is not real at z = "):
+        mf.average(sp.sqrt(x + 2) * y, (1, "1/2", 1), variables=(x, y))

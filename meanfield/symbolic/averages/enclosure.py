@@ -278,18 +278,41 @@ def _average_2(expr, cov, mean) -> arb:
         raise MeanFieldError("The two Gaussians are fully correlated; reduce the average to one variable first.")
     r, T = r2.sqrt(), arb(2 * math.sqrt(ctx.prec * math.log(2)) + 3)
     outer = pieces(expr, Z[0])
+    rest = _tail_2(expr, v_a, v_b, m, T)  # first: it is what refuses an integrand, and integrals take seconds
     total = arb(0)
     for e, lo, hi in outer.intervals():
-        inner = pieces(e, Z[1])
+        inner, near = _inner_ends(pieces(e, Z[1]), s_b * r)
         walls = [constant(b) for b in inner.breaks]
         a = -T if lo == -sp.oo else _clamp((constant(lo) - m[0]) / s_a, T)
         b = T if hi == sp.oo else _clamp((constant(hi) - m[0]) / s_a, T)
         if a < b:
-            total += _strip(inner, walls, a, b, m, s_a, s_b, rho, r, T)
-    return total + arb(0, _tail_2(expr, v_a, v_b, m, T).abs_upper())
+            total += _strip(inner, near, walls, a, b, m, s_a, s_b, rho, r, T)
+    return total + arb(0, rest.abs_upper())
 
 
-def _strip(inner: Pieces, walls, a, b, m, s_a, s_b, rho, r, T) -> arb:
+def _inner_ends(inner: Pieces, s: arb) -> tuple[Pieces, list[tuple[sp.Expr, SingularEnd, sp.Rational]]]:
+    """The pieces in Z[1] with 0 next to ends at which they are not analytic; the factors free of Z[1], these ends (in
+    Z[0]), and how far they reach."""
+    breaks: list[sp.Expr] = []
+    exprs: list[sp.Expr] = []
+    near: list[tuple[sp.Expr, SingularEnd, sp.Rational]] = []
+    for e, lo, hi in inner.intervals():
+        outside, mine = e.as_independent(Z[1], as_Add=False)
+        mine = mine.xreplace({Z[1]: Z[0]}) if not mine.has(Z[0]) else sp.S.Zero
+        found = [singular_end(mine, at, side) if at.is_finite else None for at, side in ((lo, 1), (hi, -1))]
+        width = _reach(lo, hi, s) if any(found) else sp.S.Zero
+        near += [(outside, end, width) for end in found if end is not None]
+        for part, upper in (
+            *([(sp.S.Zero, lo + width)] if found[0] else []),
+            (e, hi - width if found[1] else hi),
+            *([(sp.S.Zero, hi)] if found[1] else []),
+        ):
+            exprs.append(part)
+            breaks.append(upper)
+    return Pieces(Z[1], tuple(breaks[:-1]), tuple(exprs)), near
+
+
+def _strip(inner: Pieces, near, walls, a, b, m, s_a, s_b, rho, r, T) -> arb:
     tick()
     cuts = []
     if not rho.contains(0):
@@ -302,6 +325,10 @@ def _strip(inner: Pieces, walls, a, b, m, s_a, s_b, rho, r, T) -> arb:
     goal = arb(2) ** (-ctx.prec + 10) * _scale(inner, functions, m, s_a, s_b, rho, r)
     # a factor that does not change along the inner line stays outside: A·∫B lies in ∫AB
     split = [tuple(map(compile_ball, e.as_independent(Z[1], as_Add=False))) for e in inner.exprs]
+    ends_near = [
+        (compile_ball(outside), end.integrand(), constant(end.b), end.side, end.q, constant(width).root(end.q))
+        for outside, end, width in near
+    ]
     for lo, hi in itertools.pairwise(points):
         middle = (lo + hi) / 2
         heights = [((w - m[1]) / s_b - rho * middle) / r for w in walls]
@@ -310,6 +337,7 @@ def _strip(inner: Pieces, walls, a, b, m, s_a, s_b, rho, r, T) -> arb:
         used = split[first : first + len(live) + 1]
 
         def integrand(x, analytic, live=live, used=used):
+            tick()
             z_a, shift = m[0] + s_a * x, m[1] + s_b * rho * x
             ends = [acb(-T), *[((w - m[1]) / s_b - rho * x) / r for w, _ in live], acb(T)]
             value = acb(0)
@@ -330,6 +358,18 @@ def _strip(inner: Pieces, walls, a, b, m, s_a, s_b, rho, r, T) -> arb:
                     abs_tol=goal / size,
                     **effort,
                 )
+            for outside, f, w, side, q, top in ends_near:
+                factor = outside((z_a,), analytic)
+                size = factor.abs_upper()
+                if not (size > 0 and factor.is_finite()):
+                    value += factor
+                    continue
+
+                def next_to_it(u, an, f=f, w=w, side=side, q=q):
+                    y = (w + side * u**q - shift) / scale
+                    return f(u, an or analytic) * (y * y * half).exp()
+
+                value += factor / scale * integral(next_to_it, acb(0), acb(top), abs_tol=goal / size, **effort)
             return value * (-x * x / 2).exp()
 
         total += integral(integrand, acb(lo), acb(hi), abs_tol=goal).real

@@ -8,7 +8,7 @@ import sympy as sp
 
 from meanfield.arguments import shown
 from meanfield.functions import zeros
-from meanfield.functions.piecewise import pieces
+from meanfield.functions.piecewise import SWITCHES, pieces
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.singular_ends import poles, singular_end
 from meanfield.symbols import Z
@@ -29,6 +29,10 @@ def refuse_not_real(f: sp.Expr) -> None:
     piece: its average would be that of a real part."""
     if not any(_is_restricted(p) for p in f.atoms(sp.Pow, sp.log)):
         return
+    if f.has(Z[1]):  # of two variables: what holds one of them, where nothing switches
+        for p in () if f.has(*SWITCHES) else filter(_is_restricted, f.atoms(sp.Pow, sp.log)):
+            refuse_not_real(p if not p.has(Z[1]) else p.xreplace({Z[1]: Z[0]}) if not p.has(Z[0]) else sp.S.One)
+        return
     for e, lo, hi in pieces(f, Z[0]).intervals():
         for p in filter(_is_restricted, e.atoms(sp.Pow, sp.log)):
             h = p.args[0]
@@ -43,7 +47,7 @@ def refuse_not_real(f: sp.Expr) -> None:
 
 def _is_restricted(p: sp.Expr) -> bool:
     """A root or a logarithm of a function of the variable, real only where that is not negative."""
-    return bool(p.args[0].has(Z[0])) and not (p.is_Pow and (p.exp.is_Integer or p.base is sp.E))
+    return bool(p.args[0].has(*Z)) and not (p.is_Pow and (p.exp.is_Integer or p.base is sp.E))
 
 
 def _points(lo: sp.Expr, hi: sp.Expr) -> list[sp.Expr]:

@@ -259,6 +259,7 @@ class Average(sp.Expr):
         except NoClosedForm:
             return self
 
+    @spoken
     def ball(self, digits: int = 30):
         """A ball (python-flint `arb`) that provably contains the value; the covariance must be numeric.
 
@@ -524,11 +525,11 @@ def average_of(f, cov, mean=None, *, variables=None) -> sp.Expr:
     f = recognise(f.replace(lambda e: e.is_Float, lambda e: sp.Rational(str(e))))
     if f.has(sp.I):
         raise MeanFieldError(f"{shown(given)} is not a real function.")
-    plain = n == 1 and not f.free_symbols - {z, Z[0]} and not f.atoms(Average)
+    plain = n <= 2 and not f.free_symbols - {z, *Z[:2]} and not f.atoms(Average)
     if plain:
         refuse_not_real(f.xreplace({z: Z[0]}))
     found = average(f, tuple(entries), means)
-    if plain and found == 0:
+    if plain and n == 1 and found == 0:
         refuse_odd_poles(f.xreplace({z: Z[0]}))
     return found
 
