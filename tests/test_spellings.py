@@ -224,7 +224,7 @@ def test_modules_of_pytorch_are_written_with_empty_parentheses(text, same):
 
 @pytest.mark.parametrize("wrong", ["logp", "rsqr", "maximu", "hypoz", "softmax", "tanhh", "gelo", "loaddexp", "fmex"])
 def test_what_is_suggested_is_an_activation(wrong):
-    with pytest.raises(MeanFieldError) as caught:
+    with pytest.raises(MeanFieldError, match="No activation is named") as caught:
         mf.activation(wrong)
     hint = re.search(r"Did you mean (.*?)\?", str(caught.value))
     for name in hint[1].split(" or ") if hint else ():
