@@ -73,7 +73,7 @@ class Correlators:
         """All quantities at one layer index l (not array position)."""
         index = count_of(layer)
         counts = isinstance(index, (int, np.integer)) and not isinstance(index, bool)
-        where = np.flatnonzero(self.l == index) if counts else ()
+        where = np.flatnonzero(self.l == index) if counts else np.array([], dtype=int)
         if not len(where):
             raise MeanFieldError(
                 f"Layer {shown(layer)} was asked for; this run holds layers {self.l[0]} to {self.l[-1]}."
