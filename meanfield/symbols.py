@@ -218,7 +218,8 @@ class softplus(HeadFunction):
 
 
 def recognise(expr: sp.Expr) -> sp.Expr:
-    """`expr` with 1/(1 + e^{-u}) written as sigmoid(u), log(1 + e^u) as softplus(u) and e^u/(1 + e^u) as sigmoid(u)."""
+    """`expr` with 1/(1 + e^{-u}) and its powers written in sigmoid(u), log(1 + e^u) as softplus(u) and e^u/(1 + e^u) as
+    sigmoid(u)."""
 
     def is_one_plus_exp(e):
         return e.is_Add and len(e.args) == 2 and sp.S.One in e.args and any(isinstance(a, sp.exp) for a in e.args)
@@ -240,6 +241,6 @@ def recognise(expr: sp.Expr) -> sp.Expr:
 
     expr = expr.replace(lambda e: e.is_Mul, quotient)
     return expr.replace(
-        lambda e: e.is_Pow and e.exp.is_Integer and e.exp < 0 and is_one_plus_exp(e.base),
+        lambda e: e.is_Pow and e.exp.is_Rational and e.exp < 0 and is_one_plus_exp(e.base),
         lambda e: sigmoid(-exponent(e.base)) ** (-e.exp),
     )

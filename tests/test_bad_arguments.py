@@ -52,6 +52,8 @@ CALLS = {
     "linear_moments": (mf.linear_moments, {"order": 2, "depth": 2}),
     "average": (lambda **k: mf.average("tanh(z)", **k), {"cov": 1}),
     "iterate": (lambda v: ERF.recursion("K").iterate({**POINT, "Q0": 1} | v, 2), {"v": {}}),
+    "decay": (mf.decay, {"gain": {3: -1}, "log_chi": {1: -1}}),
+    "run at": (lambda **k: ERF.propagate(depth=3, **POINT).at(**k), {"layer": "2"}),
     "subs": (lambda v: ERF.recursion("K").subs(v), {"v": {}}),
     "susceptibilities": (lambda **k: ERF.susceptibilities().at(**k), {}),
     "averages": (lambda **k: ERF.averages().at(**k), {}),
@@ -125,6 +127,14 @@ ROWS = [
     *(("iterate", {"v": {"sigma_w": x}}, ONE) for x in (None, True, math.nan, [1])),
     ("iterate", {"v": {"sigma_w": "-1"}}, "must be ≥ 0"),
     *(("subs", {"v": x}, "given by name") for x in (1, "sigma_w", [1])),
+    ("subs", {"v": {"sigmaw": 1}}, "is no symbol of this recursion. Did you mean 'sigma_w'"),
+    ("subs", {"v": {sp.Symbol("mu"): 1}}, "is no symbol of this recursion"),
+    *(("decay", {"gain": x}, "must be a mapping") for x in (3, [1], None)),
+    *(("decay", {"gain": x}, "powers of δ above 1") for x in ({}, {1: -1}, {2: -1, 0: 3})),
+    *(("decay", {"gain": x}, "leading coefficient is negative") for x in ({3: 0.7}, {3: 0})),
+    *(("decay", {"gain": x}, "must be") for x in ({2: True}, {2: math.nan}, {"__import__('os')": -1}, {"a": -1})),
+    ("decay", {"log_chi": {1: "x"}}, "A coefficient of log_chi must be a finite number"),
+    *(("run at", {"layer": x}, "was asked for; this run holds layers 1 to 3") for x in (True, 1.0, 0, 4, None, [1])),
     ("subs", {"v": {"sigma_w": False}}, ONE),
     ("susceptibilities", {"sigmaw": 1}, "Did you mean 'sigma_w'"),
     ("susceptibilities", {"sigma_w": -1}, "sigma_w must be ≥ 0"),
@@ -264,3 +274,14 @@ def test_an_estimate_says_that_layers_are_missing():
 def test_the_command_line_refuses_alike(words, said):
     done = CliRunner().invoke(app, words)
     assert isinstance(done.exception, mf.MeanFieldError) and said in str(done.exception)
+
+
+def test_recursions_take_numbers_by_name():
+    """By keyword, and for a symbol that was declared without assumptions, which SymPy would not find in a formula."""
+    step, K = ERF.recursion("K").doit(), sp.Symbol("K", positive=True)
+    expected = 8 / sp.pi * sp.asin(2 * K / (2 * K + 1)) + sp.Rational(1, 9)
+    for given in ((({"sigma_w": 2, "sigma_b": "1/3"},), {}), ((), {"sigma_w": 2, "sigma_b": "1/3"})):
+        assert sp.simplify(step.subs(*given[0], **given[1])["K"] - expected) == 0
+    plain = step.subs({sp.Symbol("sigma_w"): 2, sp.Symbol("sigma_b"): "1/3"})["K"]
+    assert sp.simplify(plain - expected) == 0
+    assert step["K"].subs(sp.Symbol("sigma_w"), 2) == step["K"]  # control: SymPy's own takes no notice

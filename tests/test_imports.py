@@ -34,9 +34,11 @@ functions.series.ball_series functions.series.taylor functions.series.transserie
 functions.formula functions.spellings functions.parser functions.ranges functions.growth functions.isolation
 functions.zeros functions.derivatives
 functions.piecewise functions.regions functions.activations functions.signs functions.consistency
-symbolic.averages.closed_form symbolic.averages.singular_ends symbolic.averages.enclosure
+symbolic.averages.closed_form symbolic.averages.dominant symbolic.averages.singular_ends
+symbolic.averages.enclosure
 symbolic.averages.finite_parts symbolic.averages.powerlog
-symbolic.averages.mellin symbolic.averages.nested symbolic.averages.node symbolic.averages.stretch
+symbolic.averages.mellin symbolic.averages.nested symbolic.averages.existence symbolic.averages.node
+symbolic.averages.stretch
 symbolic.averages.chord symbolic.averages.groups symbolic.averages.largest symbolic.averages.pools
 symbolic.averages.closeness symbolic.averages.sphere symbolic.averages.common
 symbolic.averages.moments symbolic.averages.expansion

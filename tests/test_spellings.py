@@ -4,6 +4,7 @@ in the networks; what messages say; a recursion as a mapping; laws that say what
 from __future__ import annotations
 
 import math
+import re
 
 import mpmath as mp
 import numpy as np
@@ -210,3 +211,23 @@ def test_no_message_names_a_class_of_averages():
     with pytest.raises(MeanFieldError, match="what a batch shares is known in floats only: ask phase") as refusal:
         mf.derive(architecture=chain).fixed_points(sigma_w=1.2, sigma_b=0.1)
     assert "Common" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [("nn.GELU()", "gelu"), ("Softsign()", "softsign"), ("torch.nn.Identity()", "z"), ("1 + tanh()", "1 + tanh")],
+)
+def test_modules_of_pytorch_are_written_with_empty_parentheses(text, same):
+    assert sp.simplify(mf.activation(text).expression - mf.activation(same).expression) == 0
+    assert mf.activation(text).expression != mf.activation("sin").expression
+
+
+@pytest.mark.parametrize("wrong", ["logp", "rsqr", "maximu", "hypoz", "softmax", "tanhh", "gelo", "loaddexp", "fmex"])
+def test_what_is_suggested_is_an_activation(wrong):
+    with pytest.raises(MeanFieldError, match="No activation is named") as caught:
+        mf.activation(wrong)
+    hint = re.search(r"Did you mean (.*?)\?", str(caught.value))
+    for name in hint[1].split(" or ") if hint else ():
+        assert mf.activation(name)
+    if wrong in ("tanhh", "gelo"):  # control: there is one
+        assert hint

@@ -449,3 +449,28 @@ def test_logarithms_among_switch_points_are_read_back(text, monkeypatch):
     monkeypatch.setattr(zeros, "_solve", by_coefficients)
     with pytest.raises(AssertionError, match="is not read back"):
         assert_read_back(found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("1/(cosh(z) - 1)", "z/(1 - sech(z))", "1/(1 - exp(-z**2))", "z/(exp(z) - z - 1)", "z/(sqrt(1 + z**2) - 1)"),
+        *("1/(1 - cos(z))", "z/(1 + sin(z))", "log((z - 1)**2)", "log(cosh(z) - 1)", "1/(exp(2*z) - 2*exp(z) + 1)"),
+    ],
+)
+def test_a_denominator_that_touches_zero_is_a_pole(text):
+    """No sign changes there, and no polynomial shows the zero; φ is infinite all the same."""
+    with pytest.raises(mf.MeanFieldError, match="is not real and finite near z = "):
+        mf.activation(text)
+
+
+@pytest.mark.parametrize("text", ["z/(2 + sin(z))", "z*log(z**2)", "z/(cosh(z) - 1/2)", "z/(1 + z*tanh(z))"])
+def test_a_denominator_without_a_zero_or_a_finite_limit_is_no_pole(text):
+    assert mf.activation(text)
+
+
+def test_the_least_value_of_a_head_is_a_zero():
+    """cosh z = 1 at 0 alone; nothing is met below it. By solving the quadratic in e^z: (e^z - 1)² = 0."""
+    assert zeros.real_zeros(sp.cosh(Z[0]) - 1, Z[0]) == [0]
+    assert zeros.real_zeros(1 - sp.sech(Z[0] - 2), Z[0]) == [2]
+    assert zeros.real_zeros(sp.cosh(Z[0]) - sp.Rational(1, 2), Z[0]) == []  # control

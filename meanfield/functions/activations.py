@@ -6,6 +6,7 @@ homogeneity, Taylor coefficients and growth are read off the expression, never t
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -349,7 +350,7 @@ def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
     names = tuple(free_name(k, "A parameter of the formula") for k, _ in given)
     written = expand(text, _definition, names)
     if call and call[2] is None and written == text and not re.fullmatch(r"z|\d+", text):
-        hint = close_names(text, (*_REGISTRY, *_ALIASES, *SPELLINGS))
+        hint = close_names(text, (*_REGISTRY, *_ALIASES, *SPELLINGS), _stands_alone)
         raise MeanFieldError(
             f"No activation is named {shown(text)}.{hint} Known: {', '.join(activations())}; or give a formula in z."
         )
@@ -359,6 +360,14 @@ def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
     expr = _given(expr, values, text)
     known = {s.name: s for s in expr.free_symbols}  # a symbol may have become a positive one
     return _custom(expr, text, tuple((k, known.get(v.name, v) if v.is_Symbol else v) for k, v in values.items()))
+
+
+def _stands_alone(name: str) -> bool:
+    """Whether a name is an activation as it stands, so that it is worth suggesting: not log1p, not maximum."""
+    try:
+        return bool(_named(name, ()))
+    except MeanFieldError:
+        return False
 
 
 def _arguments(
@@ -371,7 +380,8 @@ def _arguments(
     first = inside[: len(inside) - len(named)]
     if len(first) > len(defaults):
         raise MeanFieldError(
-            f"{name} takes {len(defaults)} parameter(s) {list(defaults)}, but {len(first)} were given."
+            f"{name} takes {len(defaults)} parameter(s) ({', '.join(defaults) or 'none'}) in its parentheses, or "
+            f"a function of z, but {shown(positional)} was given."
         )
     values = dict(defaults) | dict(zip(defaults, first)) | named | dict(given)
     unknown = {*named, *dict(given)} - set(defaults)
@@ -469,6 +479,8 @@ def _custom(expr: sp.Expr, source: str, arguments: tuple[tuple[str, sp.Expr], ..
     for e, lo, hi in intervals:
         _check_bases(e.subs(at), lo, hi, source)
         _check_poles(e.subs(at), lo, hi, source)
+        if not free:
+            _check_touching(e, lo, hi, source)
     for e, lo, hi in intervals:
         for end in (lo, hi):
             if end.is_finite and e.subs(at).subs(Z[0], end) in (sp.zoo, sp.oo, -sp.oo):
@@ -514,6 +526,45 @@ def _check_poles(e: sp.Expr, lo, hi, source: str) -> None:
             raise MeanFieldError(
                 f"{source!r} is not real and finite near z = {float(r):.10g}; it must be defined on the whole line."
             )
+
+
+def _check_touching(e: sp.Expr, lo, hi, source: str) -> None:
+    """Refuse a piece that is infinite where a denominator, or what a logarithm is taken of, touches 0 without a change
+    of sign: 1/(cosh z - 1), log((z - 1)²)."""
+    for p in sorted(e.atoms(sp.Pow, sp.log), key=str):
+        h = p.args[0]
+        if not h.has(Z[0]) or h is sp.E or not (isinstance(p, sp.log) or p.exp.is_negative):
+            continue
+        if any((lower(s * h, Z[0], 0, (lo, hi)) or 0) > 0 for s in (1, -1)):
+            continue
+        for r in _touches(h, lo, hi):
+            if zeros.compare(r, lo) >= 0 and zeros.compare(hi, r) >= 0 and _grows(e, r, lo, hi):
+                raise MeanFieldError(
+                    f"{source!r} is not real and finite near z = {float(r):.10g}; it must be defined on the whole line."
+                )
+
+
+def _touches(h: sp.Expr, lo, hi) -> list[sp.Expr]:
+    """Zeros of h in [lo, hi]; of one with infinitely many, those of its extrema between ±8 that balls do not tell
+    from 0 (1 + sin z)."""
+    ends = [x for x in (lo, hi) if x.is_finite and zeros.sign(h.subs(Z[0], x)) == 0]
+    with contextlib.suppress(MeanFieldError):
+        return ends + zeros.real_zeros(h, Z[0], lo, hi)
+    with contextlib.suppress(MeanFieldError):
+        extrema = zeros.real_zeros(h.diff(Z[0]), Z[0], max(lo, sp.Integer(-8)), min(hi, sp.Integer(8)))
+        return ends + [r for r in extrema if not zeros.sign(h.subs(Z[0], r))]
+    return ends
+
+
+def _grows(e: sp.Expr, r: sp.Expr, lo, hi) -> bool:
+    """Whether |e| grows without end next to r inside the piece, seen at three distances: z log z² does not."""
+    for side in (1, -1):
+        if (side == 1 and zeros.compare(hi, r) == 0) or (side == -1 and zeros.compare(r, lo) == 0):
+            continue
+        sizes = [abs(sp.N(e.subs(Z[0], r + side * sp.Rational(1, 10**k)), 15, maxn=2000)) for k in (10, 20, 40)]
+        if all(v.is_comparable for v in sizes) and sizes[2] > sp.Rational(5, 4) * sizes[1] > 1.5 * sizes[0] > 0:
+            return True
+    return False
 
 
 def _check_bases(e: sp.Expr, lo, hi, source: str) -> None:

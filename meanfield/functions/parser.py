@@ -146,6 +146,12 @@ def _called_at_z(text: str, written: str, is_function: Callable[[str], bool], ot
     for start, end, name in sorted(cut, reverse=True):
         text = text[:start] + name + text[end:]
     tree = _tree(text, written) if cut else tree
+    empty = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and not n.args and not n.keywords]
+    for node in sorted(empty, key=lambda n: n.col_offset, reverse=True):  # nn.GELU(), as PyTorch makes its modules
+        if isinstance(node.func, ast.Name) and is_function(node.func.id):
+            assert node.end_col_offset is not None
+            text = text[: node.end_col_offset].rstrip(") (") + "(z)" + text[node.end_col_offset :]
+    tree = _tree(text, written) if empty else tree
     heads = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     bare = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) not in heads and n.id not in others]
     for node in sorted(bare, key=lambda n: n.col_offset, reverse=True):
@@ -202,12 +208,13 @@ def canonical(name: str) -> str:
     return name.lower().replace("_", "")
 
 
-def close_names(name: str, known: Collection[str]) -> str:
-    """ " Did you mean a or b?" for a name that is not `known`, or nothing."""
+def close_names(name: str, known: Collection[str], works: Callable[[str], bool] = bool) -> str:
+    """ " Did you mean a or b?" for a name that is not `known`, or nothing; only what `works` is offered."""
     shown = {canonical(n): n for n in known}
     near = difflib.get_close_matches(canonical(name), shown, n=3, cutoff=0.7)
     near += [c for c in shown if len(name) > 2 and c.startswith(canonical(name)) and c not in near]
-    return f" Did you mean {' or '.join(shown[c] for c in near[:3])}?" if near else ""
+    offered = [shown[c] for c in near if works(shown[c])][:3]
+    return f" Did you mean {' or '.join(offered)}?" if offered else ""
 
 
 @reader

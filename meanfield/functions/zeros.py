@@ -369,7 +369,9 @@ def _inverse(function: type, w) -> list[sp.Expr]:
     if head.inverse is None:
         return _numbered(head, w) if head.injective and _inside(w, lo, hi) else _undecided()
     if not _inside(w, lo, hi):
-        return []
+        # the least value of cosh, the largest of sech: met once, at 0, and touched without a change of sign
+        touched = head.shape not in ("rising", "falling") and is_zero(head.function(sp.S.Zero) - w)
+        return [sp.S.Zero] if touched else []
     found = head.inverse(w)
     if isinstance(found, tuple):
         return _inverse(*found)

@@ -9,7 +9,7 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.arguments import scalar, whole
+from meanfield.arguments import meant, scalar, shown, spoken, whole
 from meanfield.carries import CARRIES, PLAIN, Carry
 from meanfield.functions.parser import expression
 from meanfield.named import Formulas, given_values
@@ -212,16 +212,29 @@ class Recursion(Mapping[str, sp.Expr]):
         """The same recursion without intermediates: one formula for each variable."""
         return replace(self, block=Step(self.step), head=tuple(Step(s.flat()) for s in self.head))
 
-    def subs(self, values: dict) -> Recursion:
-        """Parameters replaced, e.g. {"sigma_w": 1, mu: 1/2} by name or symbol.
+    @spoken
+    def subs(self, values: Mapping[Any, object] | None = None, **named: object) -> Recursion:
+        """Parameters replaced, e.g. {"sigma_w": 1, mu: 1/2} by name or symbol, or sigma_w=1.
 
-        Raises: MeanFieldError for a number outside the domain of its parameter.
+        Raises: MeanFieldError for a number outside the domain of its parameter, and for a name that is none here.
         """
         free = set().union(*[s.free_symbols for s in self.steps], *[v.initial.free_symbols for v in self.state])
+        known = sorted({s.name for s in free})
+        given = given_values(values, named)
+        for key in given:
+            name = key.name if isinstance(key, sp.Symbol) else key
+            if name not in known:
+                raise MeanFieldError(f"{shown(name)} is no symbol of this recursion.{meant(name, known)}")
+        return self.replaced(given)
+
+    def replaced(self, values: Mapping[Any, object]) -> Recursion:
+        """`subs`, where a name that is none here is left alone."""
+        free = set().union(*[s.free_symbols for s in self.steps], *[v.initial.free_symbols for v in self.state])
         swap: dict = {}
-        for k, v in given_values(values, {}).items():  # by name: a symbol may have been declared with other assumptions
-            for s in [s for s in free if s.name == k] if isinstance(k, str) else [k]:
-                swap[s] = expression(v, str(k))
+        for key, v in values.items():
+            name = key.name if isinstance(key, sp.Symbol) else key  # it may have been declared with other assumptions
+            for s in (s for s in free if s.name == name):
+                swap[s] = expression(v, str(name))
                 if s.name in self.domains and swap[s].is_number:
                     self.domains[s.name].require(s.name, swap[s])
         rest = tuple((s, d) for s, d in self.domain if s not in swap)

@@ -81,7 +81,7 @@ def diagram(
     refuse_unknown(parameters, recursion)
     inside = inside_averages(recursion, parameters | fixed)
     if inside:
-        recursion = recursion.subs(inside)
+        recursion = recursion.replaced(inside)
     rest = {k: v for k, v in (parameters | fixed).items() if k not in inside}
     drawn: tuple = (None, None)
     if line:
@@ -133,7 +133,7 @@ def _bias_diagram(theory: Maps, base: PhaseDiagram, line: bool, jumps: bool, par
                 f"this Pool take a second a point; take at most {MOST_FLOATS}, or ask correlations and bias at places."
             )
         inside = inside_averages(recursion, parameters)
-        recursion = recursion.subs(inside) if inside else recursion
+        recursion = recursion.replaced(inside) if inside else recursion
         names = {p.name for p in recursion.parameters}
         way = Stepwise(recursion, {k: double(k, v) for k, v in parameters.items() if k in names})
     with suppress(MeanFieldError):  # several Dense layers, a LayerNorm: the diagram itself shows the line

@@ -127,7 +127,7 @@ def correlations_of(theory: Maps, /, *, input_norm: object = 1, **parameters) ->
     recursion = theory.equal_norms.only("K", "K_ab", "distance", "J_ab")
     recursion = recursion.homogeneous("Correlations were", enclosed=False)
     inside = inside_averages(recursion, exact)
-    recursion = recursion.subs(inside) if inside else recursion
+    recursion = recursion.replaced(inside) if inside else recursion
     values = {k: float(v) for k, v in exact.items() if k not in inside}
     deviations = {n: float(exact[n]) for n in ("sigma_w", "sigma_b")}
     numbers = {**deviations, "parameters": {k: v for k, v in values.items() if k not in deviations}}

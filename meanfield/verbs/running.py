@@ -128,7 +128,7 @@ def _run(
     refuse_unknown(parameters, recursion)
     numbers = inside_averages(recursion, parameters)
     if numbers:
-        recursion = recursion.subs(numbers)
+        recursion = recursion.replaced(numbers)
     try:
         found = propagate(
             recursion,
@@ -163,7 +163,7 @@ def _positions(theory: Maps, places: dict, settings: dict, begin: dict, paramete
     if given["correlation"] is None:
         given["correlation"] = 0.0
     found = propagate(
-        recursion.subs(numbers) if numbers else recursion,
+        recursion.replaced(numbers) if numbers else recursion,
         **given,
         **{k: settings[k] for k in ("depth", "layerwise", "every_layer")},
         parameters={k: double(k, v) for k, v in parameters.items() if k not in numbers},

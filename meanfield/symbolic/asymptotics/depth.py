@@ -16,7 +16,7 @@ from meanfield.functions import zeros
 from meanfield.printed import COLUMNS, wrapped
 from meanfield.quantities import QUANTITIES
 from meanfield.results import DEEP, Law, MeanFieldError, Status, Term, one_line
-from meanfield.symbolic.asymptotics.scaling import Path, Powers, decay, logarithm, path
+from meanfield.symbolic.asymptotics.scaling import Path, Powers, decay_of, logarithm, path
 from meanfield.symbolic.asymptotics.slow import Slow, slow_approach
 from meanfield.symbolic.averages.expansion import at_infinity, at_zero, exponential_at_zero
 from meanfield.symbolic.averages.node import Average
@@ -466,7 +466,7 @@ def critical_law(
     n = min(gain)
     x0 = _plain_one(chi.get(sp.S.Zero, sp.S.Zero)) if quantity == "J" else sp.S.One
     log_chi = logarithm({p: sp.simplify(v / x0) for p, v in chi.items()}, n - 1)
-    found = decay(gain, log_chi)
+    found = decay_of(gain, log_chi)
     near = "0" if where == 0 else "K*"
     regime = f"critical: power-law approach of K to {near}"
     if quantity == "K":

@@ -9,11 +9,15 @@ Source: derived here (dominant balance); the leading order is [partial_jacobians
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import sympy as sp
 
-from meanfield.results import Law, Term
+from meanfield.arguments import shown, spoken
+from meanfield.functions.parser import expression
+from meanfield.results import Law, MeanFieldError, Term
 from meanfield.symbolic.averages.powerlog import Sum
 from meanfield.symbols import K
 
@@ -37,15 +41,45 @@ class Decay:
     log_j: tuple[Term, ...]
 
 
-def decay(gain: Powers, log_chi: Powers | None = None) -> Decay:
+@spoken
+def decay(gain: Mapping[Any, object], log_chi: Mapping[Any, object] | None = None) -> Decay:
     """The law of δ' = δ + Σ gain[m] δ^m, leading coefficient negative, and of log J = Σ_l Σ_k log_chi[k] δ^k.
 
     gain must reach to the power 2n - 1 and log_chi to n - 1 for the logarithms to be right.
+
+    Raises: MeanFieldError for powers of gain that are not above 1, or a leading coefficient that is not negative.
 
     >>> law = decay({3: -sp.Rational(7, 10)})
     >>> law.exponent, sp.N(law.amplitude, 10)
     (1/2, 0.8451542547)
     """
+    powers, logs = _powers(gain, "gain"), _powers({} if log_chi is None else log_chi, "log_chi")
+    if not powers or min(powers) <= 1 or any(k < 0 for k in logs):
+        raise MeanFieldError(
+            f"A decay takes powers of δ above 1 in gain, and none below 0 in log_chi, but {shown(gain)} and "
+            f"{shown(log_chi)} were given."
+        )
+    leading = powers[min(powers)]
+    if leading.is_number and not leading < 0:
+        raise MeanFieldError(
+            f"δ falls where its leading coefficient is negative, but {shown(gain)} was given, with {leading} of the "
+            f"power {min(powers)}."
+        )
+    return decay_of(powers, logs)
+
+
+def _powers(given: object, what: str) -> Powers:
+    """Powers with their coefficients, numbers exact; a coefficient may hold symbols."""
+    if not isinstance(given, Mapping):
+        raise MeanFieldError(f"{what} must be a mapping from powers to coefficients, but {shown(given)} was given.")
+    found = {expression(k, f"A power of {what}"): expression(v, f"A coefficient of {what}") for k, v in given.items()}
+    if not all(k.is_number for k in found):
+        raise MeanFieldError(f"A power of {what} must be a number, but {shown(given)} was given.")
+    return found
+
+
+def decay_of(gain: Powers, log_chi: Powers | None = None) -> Decay:
+    """`decay` of what is known to be in order."""
     gain, log_chi = ({sp.sympify(k): v for k, v in powers.items()} for powers in (gain, log_chi or {}))
     n = min(gain)
     found = path(Law(K, sp.S.Zero, tuple(Term(gain[p], p) for p in sorted(gain))))

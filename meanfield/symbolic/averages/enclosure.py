@@ -14,11 +14,13 @@ import sympy as sp
 from flint import acb, arb, ctx
 
 from meanfield.balls import compile_ball, constant, integral, precision
+from meanfield.functions.derivatives import expanded
 from meanfield.functions.growth import Bound, bound
 from meanfield.functions.piecewise import Pieces, half_line, pieces
 from meanfield.heads import head_of
 from meanfield.limits import tick
 from meanfield.results import MeanFieldError
+from meanfield.symbolic.averages.dominant import far_form
 from meanfield.symbolic.averages.singular_ends import SingularEnd, poles, singular_end
 from meanfield.symbols import Z
 
@@ -55,11 +57,22 @@ def average(expr: sp.Expr, cov: tuple[sp.Expr, ...], mean: tuple[sp.Expr, ...], 
 @lru_cache(maxsize=1024)
 def _piece_bound(expr, lo, hi) -> Bound:
     found = bound(expr, Z[0], half_line(lo, hi), (lo, hi))
+    if found is None or found.c > 0:
+        found = _bound_of_far_forms(expr, lo, hi) or found
     if found is None:
         raise MeanFieldError(
             f"The growth of {expr} is not bounded by the rules, so its Gaussian average cannot be certified."
         )
     return found
+
+
+def _bound_of_far_forms(expr, lo, hi) -> Bound | None:
+    """A bound without an exponential, from the form of a piece on either side of 0: sinh z/(2 + cosh z) is one."""
+    half = half_line(lo, hi)
+    sides = [(half, lo, hi)] if half else [(-1, lo, sp.S.Zero), (1, sp.S.Zero, hi)]
+    halves = [bound(far_form(expr, side), Z[0], side, (a, b)) for side, a, b in sides]
+    known = [b for b in halves if b is not None and b.c == 0]
+    return Bound(max(b.A for b in known), max(b.p for b in known)) if len(known) == len(halves) else None
 
 
 def _tail(b: Bound, m: arb, s: arb, T: arb) -> arb:
@@ -77,6 +90,8 @@ def _at_a_point(parts: Pieces, mean: sp.Expr) -> arb:
     """The function at the mean, where the Gaussian has no width. Raises: MeanFieldError where it jumps there."""
     left, right = (sum(bool(b < mean) for b in parts.breaks), sum(bool(b <= mean) for b in parts.breaks))
     values = [parts.exprs[k].subs(Z[0], mean) for k in {left, right}]
+    if any(v.has(sp.nan, sp.zoo, sp.oo) for v in values):
+        raise MeanFieldError("The average at K = 0 was asked for, of a function that has no finite value at the mean.")
     if sp.simplify(values[0] - values[-1]) != 0:
         raise MeanFieldError("The average at K = 0 was asked for, of a function that jumps at the mean.")
     return constant(values[0])
@@ -162,7 +177,7 @@ def _without_roots_below(e: sp.Expr) -> sp.Expr:
     term."""
     if not any(not p.exp.is_Integer and p.exp.is_negative and p.base.has(Z[0]) for p in e.atoms(sp.Pow)):
         return e
-    out = sp.expand(e)
+    out = expanded(e)  # denominators as they are: √z (1 + z) multiplied out is a root below again
     return out if not any(not p.exp.is_Integer and p.exp.is_negative for p in out.atoms(sp.Pow)) else e
 
 
@@ -202,15 +217,15 @@ def _clamp(x: arb, T: arb) -> arb:
 def _integrate_piece(expr, m, s, a, b) -> arb:
     if a is b or expr == 0 or not a < b:
         return arb(0)
-    f = compile_ball(expr)
+    sides = {side: compile_ball(far_form(expr, side)) for side in (-1, 1)}
     norm = 1 / (2 * arb.pi()).sqrt()
 
     half, centred = acb(-0.5), m.is_zero()
 
     def integrand(t, analytic):
         tick()
-        z = s * t
-        return f((z if centred else m + z,), analytic) * (t * t * half).exp()
+        z = s * t if centred else m + s * t
+        return sides[1 if z.real.mid() > 0 else -1]((z,), analytic) * (t * t * half).exp()
 
     # both scales, t ~ 1 and z ~ 1, are seen; the integrand's own size sets the absolute goal (2^-prec alone would ruin
     # small K)
@@ -263,18 +278,41 @@ def _average_2(expr, cov, mean) -> arb:
         raise MeanFieldError("The two Gaussians are fully correlated; reduce the average to one variable first.")
     r, T = r2.sqrt(), arb(2 * math.sqrt(ctx.prec * math.log(2)) + 3)
     outer = pieces(expr, Z[0])
+    rest = _tail_2(expr, v_a, v_b, m, T)  # first: it is what refuses an integrand, and integrals take seconds
     total = arb(0)
     for e, lo, hi in outer.intervals():
-        inner = pieces(e, Z[1])
+        inner, near = _inner_ends(pieces(e, Z[1]), s_b * r)
         walls = [constant(b) for b in inner.breaks]
         a = -T if lo == -sp.oo else _clamp((constant(lo) - m[0]) / s_a, T)
         b = T if hi == sp.oo else _clamp((constant(hi) - m[0]) / s_a, T)
         if a < b:
-            total += _strip(inner, walls, a, b, m, s_a, s_b, rho, r, T)
-    return total + arb(0, _tail_2(expr, v_a, v_b, m, T).abs_upper())
+            total += _strip(inner, near, walls, a, b, m, s_a, s_b, rho, r, T)
+    return total + arb(0, rest.abs_upper())
 
 
-def _strip(inner: Pieces, walls, a, b, m, s_a, s_b, rho, r, T) -> arb:
+def _inner_ends(inner: Pieces, s: arb) -> tuple[Pieces, list[tuple[sp.Expr, SingularEnd, sp.Rational]]]:
+    """The pieces in Z[1] with 0 next to ends at which they are not analytic; the factors free of Z[1], these ends (in
+    Z[0]), and how far they reach."""
+    breaks: list[sp.Expr] = []
+    exprs: list[sp.Expr] = []
+    near: list[tuple[sp.Expr, SingularEnd, sp.Rational]] = []
+    for e, lo, hi in inner.intervals():
+        outside, mine = e.as_independent(Z[1], as_Add=False)
+        mine = mine.xreplace({Z[1]: Z[0]}) if not mine.has(Z[0]) else sp.S.Zero
+        found = [singular_end(mine, at, side) if at.is_finite else None for at, side in ((lo, 1), (hi, -1))]
+        width = _reach(lo, hi, s) if any(found) else sp.S.Zero
+        near += [(outside, end, width) for end in found if end is not None]
+        for part, upper in (
+            *([(sp.S.Zero, lo + width)] if found[0] else []),
+            (e, hi - width if found[1] else hi),
+            *([(sp.S.Zero, hi)] if found[1] else []),
+        ):
+            exprs.append(part)
+            breaks.append(upper)
+    return Pieces(Z[1], tuple(breaks[:-1]), tuple(exprs)), near
+
+
+def _strip(inner: Pieces, near, walls, a, b, m, s_a, s_b, rho, r, T) -> arb:
     tick()
     cuts = []
     if not rho.contains(0):
@@ -287,6 +325,10 @@ def _strip(inner: Pieces, walls, a, b, m, s_a, s_b, rho, r, T) -> arb:
     goal = arb(2) ** (-ctx.prec + 10) * _scale(inner, functions, m, s_a, s_b, rho, r)
     # a factor that does not change along the inner line stays outside: A·∫B lies in ∫AB
     split = [tuple(map(compile_ball, e.as_independent(Z[1], as_Add=False))) for e in inner.exprs]
+    ends_near = [
+        (compile_ball(outside), end.integrand(), constant(end.b), end.side, end.q, constant(width).root(end.q))
+        for outside, end, width in near
+    ]
     for lo, hi in itertools.pairwise(points):
         middle = (lo + hi) / 2
         heights = [((w - m[1]) / s_b - rho * middle) / r for w in walls]
@@ -295,6 +337,7 @@ def _strip(inner: Pieces, walls, a, b, m, s_a, s_b, rho, r, T) -> arb:
         used = split[first : first + len(live) + 1]
 
         def integrand(x, analytic, live=live, used=used):
+            tick()
             z_a, shift = m[0] + s_a * x, m[1] + s_b * rho * x
             ends = [acb(-T), *[((w - m[1]) / s_b - rho * x) / r for w, _ in live], acb(T)]
             value = acb(0)
@@ -315,6 +358,18 @@ def _strip(inner: Pieces, walls, a, b, m, s_a, s_b, rho, r, T) -> arb:
                     abs_tol=goal / size,
                     **effort,
                 )
+            for outside, f, w, side, q, top in ends_near:
+                factor = outside((z_a,), analytic)
+                size = factor.abs_upper()
+                if not (size > 0 and factor.is_finite()):
+                    value += factor
+                    continue
+
+                def next_to_it(u, an, f=f, w=w, side=side, q=q):
+                    y = (w + side * u**q - shift) / scale
+                    return f(u, an or analytic) * (y * y * half).exp()
+
+                value += factor / scale * integral(next_to_it, acb(0), acb(top), abs_tol=goal / size, **effort)
             return value * (-x * x / 2).exp()
 
         total += integral(integrand, acb(lo), acb(hi), abs_tol=goal).real

@@ -15,7 +15,7 @@ import sympy as sp
 from sympy.core.expr import AtomicExpr
 
 from meanfield import balls
-from meanfield.arguments import name_of, scalar, shown, spoken
+from meanfield.arguments import name_of, scalar, shown, spoken, whole
 from meanfield.functions import regions, zeros
 from meanfield.functions.activations import formula
 from meanfield.functions.derivatives import derivative
@@ -25,8 +25,10 @@ from meanfield.functions.signs import signs
 from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm
 from meanfield.symbolic.averages import enclosure, nested
 from meanfield.symbolic.averages.closed_form import closed_form
+from meanfield.symbolic.averages.existence import refuse_no_covariance, refuse_not_real, refuse_odd_poles
 from meanfield.symbols import P_POSITIVE, K, P, Z, parameter, recognise, z
 
+MOST_DIGITS = 100_000  # of a ball
 SHORT = 20  # operations of an integrand whose sign is decided when it is asked for
 
 
@@ -257,6 +259,7 @@ class Average(sp.Expr):
         except NoClosedForm:
             return self
 
+    @spoken
     def ball(self, digits: int = 30):
         """A ball (python-flint `arb`) that provably contains the value; the covariance must be numeric.
 
@@ -266,7 +269,7 @@ class Average(sp.Expr):
         Raises: InfiniteAverage where the average is infinite or does not exist; MeanFieldError where no finite
         enclosure is known.
         """
-        found = self._ball(digits)
+        found = self._ball(whole(digits, "digits", 1, MOST_DIGITS))
         if not found.is_finite():
             raise MeanFieldError(
                 f"Certified digits of {self} were asked for, but no finite enclosure of it was found; write the "
@@ -317,6 +320,8 @@ class Average(sp.Expr):
         a, ab, b = self.cov
         if sp.simplify(a * b - ab**2) != 0:
             return self
+        if zeros.is_zero(a):  # z_a is its mean
+            return self._at_its_mean()
         ratio = ab / a
         merged = self.integrand
         if self.mixed:
@@ -328,6 +333,15 @@ class Average(sp.Expr):
         else:
             merged = merged.subs(Z[1], self.mean[1] + ratio * (Z[0] - self.mean[0]))
         return average(merged, a, mean=(self.mean[0],))
+
+    def _at_its_mean(self) -> sp.Expr:
+        """The average over z_b where z_a has no width. Raises: MeanFieldError where f jumps there in z_a."""
+        parts = pieces(self.integrand, Z[0])
+        near = {sum(bool(b < self.mean[0]) for b in parts.breaks), sum(bool(b <= self.mean[0]) for b in parts.breaks)}
+        values = [parts.exprs[k].subs(Z[0], self.mean[0]) for k in near]
+        if sp.simplify(values[0] - values[-1]) != 0:
+            raise MeanFieldError("An average at a variance of 0 was asked for, of a function that jumps at the mean.")
+        return average(values[0].xreplace({Z[1]: Z[0]}), self.cov[2], mean=(self.mean[1],))
 
     def _eval_evalf(self, prec):
         if not self.is_number:
@@ -498,6 +512,7 @@ def average_of(f, cov, mean=None, *, variables=None) -> sp.Expr:
         raise MeanFieldError(f"{n} mean(s) are needed, one a variable, but {len(means)} were given.")
     if any(entries[k * (k + 3) // 2].is_negative for k in range(n)):
         raise MeanFieldError(f"A variance must be ≥ 0, but the covariance {shown(cov)} was given.")
+    refuse_no_covariance(entries, n, cov)
     taken = set().union(*[e.free_symbols for e in [*entries, *(means or ())]])
     chosen = _variables(f, n, taken, variables)
     for v in chosen:
@@ -510,7 +525,13 @@ def average_of(f, cov, mean=None, *, variables=None) -> sp.Expr:
     f = recognise(f.replace(lambda e: e.is_Float, lambda e: sp.Rational(str(e))))
     if f.has(sp.I):
         raise MeanFieldError(f"{shown(given)} is not a real function.")
-    return average(f, tuple(entries), means)
+    plain = n <= 2 and not f.free_symbols - {z, *Z[:2]} and not f.atoms(Average)
+    if plain:
+        refuse_not_real(f.xreplace({z: Z[0]}))
+    found = average(f, tuple(entries), means)
+    if plain and n == 1 and found == 0:
+        refuse_odd_poles(f.xreplace({z: Z[0]}))
+    return found
 
 
 def _expression(e) -> sp.Expr | None:

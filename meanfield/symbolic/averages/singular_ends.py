@@ -8,16 +8,19 @@ q u^{qρ + q - 1} R: a power that balls hold at u = 0, and no branch point where
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import sympy as sp
-from flint import acb, arb
+from flint import acb, arb, ctx
 
-from meanfield.balls import compile_ball, constant
+from meanfield.balls import compile_ball, constant, precision
 from meanfield.functions import zeros
 from meanfield.functions.derivatives import expanded
+from meanfield.functions.growth import bound
+from meanfield.functions.piecewise import half_line
 from meanfield.results import InfiniteAverage, MeanFieldError
 from meanfield.symbols import Z
 
@@ -34,6 +37,7 @@ class _Term:
     power: sp.Expr
     regular: sp.Expr
     bounds: tuple[tuple[int, sp.Expr], ...] = ()
+    order: int = 0  # the highest one of a zero among the factors
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,7 @@ class SingularEnd:
     side: int
     q: int
     terms: tuple[_Term, ...]
+    order: int  # of the zeros that terms cancel in: so often w is lost in rounding at the distance w
 
     def integrand(self) -> Callable[[acb, bool], acb]:
         """e(z)·|dz/du| as a function of balls of u ≥ 0 that is finite at u = 0, too."""
@@ -54,8 +59,28 @@ class SingularEnd:
             (t, compile_ball(t.regular), [(order, compile_ball(D)) for order, D in t.bounds]) for t in self.terms
         ]
 
+        def factored_out(u: acb, analytic: bool) -> acb:
+            # (z - sin z)/z³ on a wide ball: the values of cos(ζ)/6 with ζ between 0 and z, whose hull is convex
+            z = _hull(acb(constant(self.b)), acb(constant(self.b)) + self.side * u**self.q)
+            total = acb(0)
+            for t, regular, bounds in parts:
+                factor = self.q * regular((z,), analytic)
+                for order, D in bounds:
+                    factor *= order * self.q * u.log(analytic=analytic) + D((z,), analytic).log(analytic=analytic)
+                power = self.q * t.power + self.q - 1
+                whole = power.is_Integer and power >= 0
+                total += factor * (
+                    u ** int(power) if whole else u.pow(acb(constant(power)), analytic=analytic)
+                )
+            return total
+
         def at(u: acb, analytic: bool) -> acb:
-            value = away((u,), analytic)
+            near = abs(u).lower()  # 1 - cos z is known to 2^-bits there, and its quotient by z² is to be
+            lost = -self.q * self.order * float(near.log()) / math.log(2) if 0 < near < 1 else 0.0
+            with precision(ctx.prec + int(min(lost, 40 * ctx.prec))):
+                value = away((u,), analytic)
+            if not value.is_finite() or value.rel_accuracy_bits() < 0:
+                value = _less_of(value, factored_out(u, analytic))
             if value.is_finite() or analytic or not u.imag.is_zero() or not u.is_finite():
                 return value
             reach = arb(abs(u.real).abs_upper())
@@ -81,19 +106,40 @@ def singular_end(e: sp.Expr, b: sp.Expr, side: int) -> SingularEnd | None:
     """
     if not any(_is_singular(p, b) for p in e.atoms(sp.Pow, sp.log)):
         return None
-    terms = tuple(_term(t, b, side) for t in sp.Add.make_args(expanded(e)))
-    if any(zeros.sign(t.power + 1) != 1 for t in terms):
+    forms = [tuple(_term(t, b, side) for t in sp.Add.make_args(form)) for form in _forms(e)]
+    known = [f for f in forms if all(_is_finite(t.regular, b) for t in f)]
+    terms = next((f for f in known or forms if all(zeros.sign(t.power + 1) == 1 for t in f)), None)
+    if terms is None:
+        _refuse(e, b, known)
+        raise MeanFieldError(
+            f"Whether {_shown(e)} is integrable at z = {b} is not known, so its average cannot be certified."
+        )
+    order = max(t.order for f in forms for t in f)
+    return SingularEnd(e, b, side, _root([t.power for t in terms]), terms, order)
+
+
+def _forms(e: sp.Expr) -> list[sp.Expr]:
+    """A piece as sums of products: multiplied out, as it stands, and over one denominator, where (1 - cos z)/z² shows
+    a zero that 1/z² - cos(z)/z² does not."""
+    return list(dict.fromkeys([expanded(e), e, sp.together(e)]))
+
+
+def _is_finite(regular: sp.Expr, b: sp.Expr) -> bool:
+    return not regular.subs(Z[0], b).has(sp.nan, sp.zoo, sp.oo, -sp.oo)
+
+
+def _refuse(e: sp.Expr, b: sp.Expr, forms: list[tuple[_Term, ...]]) -> None:
+    """Raises: InfiniteAverage where one way of writing a piece shows that it is not integrable at b."""
+    for terms in forms:
         least = min((t.power for t in terms), key=float)
         leading = [t for t in terms if t.power == least]
-        if any(t.bounds for t in leading) or not zeros.sign(sp.Add(*[t.regular.subs(Z[0], b) for t in leading])):
-            raise MeanFieldError(
-                f"Whether {_shown(e)} is integrable at z = {b} is not known, so its average cannot be certified."
-            )
+        total = sp.Add(*[t.regular.subs(Z[0], b) for t in leading])
+        if any(t.bounds for t in leading) or zeros.sign(least + 1) not in (-1, 0) or not zeros.sign(total):
+            continue
         raise InfiniteAverage(
             f"⟨{_shown(e)}⟩ is infinite or does not exist: near z = {b} the integrand is like |{_shown(Z[0] - b)}|^"
             f"({least}), which is not integrable."
         )
-    return SingularEnd(e, b, side, _root([t.power for t in terms]), terms)
 
 
 def _shown(e: sp.Expr) -> str:
@@ -101,12 +147,27 @@ def _shown(e: sp.Expr) -> str:
 
 
 def poles(e: sp.Expr, lo: sp.Expr, hi: sp.Expr) -> list[sp.Expr]:
-    """The zeros of polynomial denominators of a piece inside (lo, hi), in increasing order."""
+    """The zeros inside (lo, hi), in increasing order, of what a piece is divided by or takes the logarithm of: of
+    polynomials always, of other functions where the rules do not bound the piece without them."""
     found: list[sp.Expr] = []
-    for p in e.atoms(sp.Pow):
-        if p.exp.is_negative and p.base.has(Z[0]) and p.base.is_polynomial(Z[0]):
-            found += zeros.polynomial_zeros(sp.Poly(p.base, Z[0]), lo, hi)
+    others: list[sp.Expr] = []
+    for p in sorted(e.atoms(sp.Pow, sp.log), key=str):
+        h = p.args[0]
+        if not h.has(Z[0]) or not (isinstance(p, sp.log) or p.exp.is_negative):
+            continue
+        if h.is_polynomial(Z[0]):
+            found += zeros.polynomial_zeros(sp.Poly(h, Z[0]), lo, hi)
+        else:
+            others.append(h)
+    if others and bound(e, Z[0], half_line(lo, hi), (lo, hi)) is None:
+        for h in others:
+            with contextlib.suppress(MeanFieldError):  # infinitely many, or not found: then there is no bound
+                found += [w for w in zeros.real_zeros(h, Z[0], lo, hi) if _inside(w, lo, hi)]
     return zeros.same_place(list(dict.fromkeys(found)))
+
+
+def _inside(w: sp.Expr, lo: sp.Expr, hi: sp.Expr) -> bool:
+    return (lo == -sp.oo or zeros.compare(w, lo) == 1) and (hi == sp.oo or zeros.compare(hi, w) == 1)
 
 
 def _is_singular(p: sp.Expr, b: sp.Expr) -> bool:
@@ -122,7 +183,7 @@ def _value_is_zero(h: sp.Expr, b: sp.Expr) -> bool:
 
 
 def _term(t: sp.Expr, b: sp.Expr, side: int) -> _Term:
-    power, regular, logs = sp.S.Zero, sp.S.One, []
+    power, regular, logs, highest = sp.S.Zero, sp.S.One, [], 0
     for factor in sp.Mul.make_args(t):
         base, exponent = (factor, sp.S.One) if isinstance(factor, sp.exp) else factor.as_base_exp()
         if isinstance(base, sp.log) and _is_singular(base, b) and exponent.is_Integer and exponent.is_positive:
@@ -130,10 +191,10 @@ def _term(t: sp.Expr, b: sp.Expr, side: int) -> _Term:
             logs += [(order, D)] * int(exponent)
         elif base.has(Z[0]) and exponent.is_number and _value_is_zero(base, b) and _is_smooth(base, b):
             order, D = _lead(base, b, side)
-            power, regular = power + order * exponent, regular * D**exponent
+            power, regular, highest = power + order * exponent, regular * D**exponent, max(highest, order)
         else:
             regular *= factor
-    return _Term(power, regular, tuple(logs))
+    return _Term(power, regular, tuple(logs), highest)
 
 
 def _is_smooth(h: sp.Expr, b: sp.Expr) -> bool:
@@ -164,6 +225,17 @@ def _root(powers: list[sp.Expr]) -> int:
     if common > MOST_ROOT:
         return least
     return common * math.ceil(least / common)
+
+
+def _less_of(first: acb, second: acb) -> acb:
+    """The smaller one of two enclosures of one value."""
+    if not first.is_finite() or not second.is_finite():
+        return first if first.is_finite() else second
+    return second if second.abs_upper() < first.abs_upper() else first
+
+
+def _hull(a: acb, b: acb) -> acb:
+    return acb(a.real.union(b.real), a.imag.union(b.imag))
 
 
 def _up_to(x: arb) -> arb:

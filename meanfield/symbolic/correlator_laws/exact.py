@@ -93,7 +93,7 @@ def homogeneous_law(
     recursion: Recursion, sigma: sp.Expr, bias: sp.Expr, norm: sp.Expr, name: str, order: int
 ) -> CorrelatorLaw:
     """The law where φ is homogeneous and K does not settle: exactly in l where that closes. norm: Q0."""
-    recursion = recursion.subs({"sigma_w": sigma, "sigma_b": bias})
+    recursion = recursion.replaced({"sigma_w": sigma, "sigma_b": bias})
     kappa, _ = monomial(recursion["K"] - bias**2)
     first = {x: sp.simplify(v.subs(Q0, norm)) for x, v in recursion.start.items()}
     regime = "scale-invariant: every K is a fixed point" if kappa == 1 else "scale-invariant: K' = chi_K K"

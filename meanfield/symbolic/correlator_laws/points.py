@@ -173,7 +173,7 @@ def _half_stable(
     root = point.approach.root
     w2 = _long(point.sigma_w.value) ** 2
     recursion = correlator_recursion(phi, weights=weights, quantities=names, rates=rates)
-    recursion = recursion.subs({sigma_w: sp.sqrt(w2), sigma_b: _long(point.sigma_b.value)})
+    recursion = recursion.replaced({sigma_w: sp.sqrt(w2), sigma_b: _long(point.sigma_b.value)})
     lo, hi = (root.exact, root.exact) if root.exact is not None else (root.lo, root.hi)
     known: dict[sp.Expr, list[fmpq]] = {}
 

@@ -153,7 +153,7 @@ def _system(quantity: str, weights: str, lambda_w, lambda_b, p: sp.Rational | No
         phi = phi.at({"s_1": sp.S.Zero, "s_3": sp.S.Zero})
     rates = (lambda_w, lambda_b)
     recursion = correlator_recursion(phi, weights=weights, quantities=(quantity, "Theta", "K"), rates=rates)
-    recursion = recursion.subs({"sigma_w": 1, "sigma_b": 0})
+    recursion = recursion.replaced({"sigma_w": 1, "sigma_b": 0})
     atoms = Atoms()
     expander = near_zero(atoms, reach + 3, _in_p if p is not None else _in_c)
     calculus = Calculus(atoms) if p is None else Calculus(atoms, _P, rational(p))

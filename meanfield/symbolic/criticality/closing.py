@@ -22,7 +22,7 @@ from meanfield.functions.series.infinity import normal_form
 from meanfield.functions.zeros import is_zero
 from meanfield.results import Law, MeanFieldError, Status, Term
 from meanfield.symbolic.asymptotics.depth import CONSTANT, DepthLaw, depth_law
-from meanfield.symbolic.asymptotics.scaling import decay
+from meanfield.symbolic.asymptotics.scaling import decay_of
 from meanfield.symbolic.averages.closeness import gap_powers
 from meanfield.symbolic.averages.node import Average, Integrand
 from meanfield.symbolic.averages.pools import MaxStretch, kind_of
@@ -182,7 +182,7 @@ def _gap(recursion: Recursion, one: Recursion, values: dict[str, sp.Expr], phase
         names = {power: sp.Dummy("r", positive=power == q or None, real=True) for power in falling}
         known = {power: v for power, v in names.items() if power <= 2 * q}
         gain = {1 + power: (-v if power == q else v) for power, v in known.items()}
-        terms = decay({k: v for k, v in gain.items() if k <= 1 + 2 * q}).delta
+        terms = decay_of({k: v for k, v in gain.items() if k <= 1 + 2 * q}).delta
         back = {v: (-falling[power] if power == q else falling[power]) for power, v in names.items()}
         terms = tuple(replace(t, coefficient=_neat(t.coefficient, back)) for t in terms)
         return _Gap(Law(l, sp.oo, tuple(t for t in terms if t.coefficient != 0), "smaller"), regime, status)
