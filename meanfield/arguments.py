@@ -151,6 +151,18 @@ def count_of(value: Any) -> Any:
     return value
 
 
+def position_of(layer: object, held: Any) -> int:
+    """Where a run holds a layer. held: the layers that it holds, an array of them."""
+    try:
+        index = None if type(layer).__name__ == "bool" else operator.index(count_of(layer))
+    except TypeError:
+        index = None
+    for at, one in enumerate(held):
+        if one == index:
+            return at
+    raise MeanFieldError(f"Layer {shown(layer)} was asked for; this run holds layers {held[0]} to {held[-1]}.")
+
+
 def whole(value: object, what: str, lowest: int, highest: int) -> int:
     """An integer of [lowest, highest], a Python or NumPy one or a text of its digits; truth values and decimals are
     refused."""

@@ -12,7 +12,7 @@ import sympy as sp
 from flint import arb
 
 from meanfield import balls
-from meanfield.arguments import count_of, shown, whole
+from meanfield.arguments import position_of, shown, whole
 from meanfield.functions.activations import Activation
 from meanfield.limits import require_memory
 from meanfield.numeric.quadrature.averages import LayerAverages, averages_of
@@ -71,14 +71,8 @@ class Correlators:
 
     def at(self, layer: int) -> dict[str, np.ndarray]:
         """All quantities at one layer index l (not array position)."""
-        index = count_of(layer)
-        counts = isinstance(index, (int, np.integer)) and not isinstance(index, bool)
-        where = np.flatnonzero(self.l == index) if counts else np.array([], dtype=int)
-        if not len(where):
-            raise MeanFieldError(
-                f"Layer {shown(layer)} was asked for; this run holds layers {self.l[0]} to {self.l[-1]}."
-            )
-        return {name: value[where[0]] for name, value in self.values.items()}
+        where = position_of(layer, self.l)
+        return {name: value[where] for name, value in self.values.items()}
 
     def normalized(self, name: str) -> np.ndarray:
         """A correlator divided by the means it is measured in, with indices as itself.

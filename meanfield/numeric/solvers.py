@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from meanfield.arguments import count_of, refuse_not_real, shown, whole
+from meanfield.arguments import position_of, refuse_not_real, shown, whole
 from meanfield.limits import require_memory, require_steps
 from meanfield.numeric.lowering.assembly import Lowered, lower
 from meanfield.numeric.quadrature.evaluation import on_arrays
@@ -132,14 +132,8 @@ class Run:
 
     def at(self, layer: int) -> dict[str, np.ndarray]:
         """All quantities at one layer index l (not array position)."""
-        index = count_of(layer)
-        counts = isinstance(index, (int, np.integer)) and not isinstance(index, bool)
-        where = np.flatnonzero(self.l == index) if counts else np.array([], dtype=int)
-        if not len(where):
-            raise MeanFieldError(
-                f"Layer {shown(layer)} was asked for; this run holds layers {self.l[0]} to {self.l[-1]}."
-            )
-        return {n: getattr(self, n)[..., where[0]] for n in self.quantities}
+        where = position_of(layer, self.l)
+        return {n: getattr(self, n)[..., where] for n in self.quantities}
 
     def normalized(self, name: str, width: int | None = None) -> np.ndarray:
         """A correlator of order 1/n, or the correction of a mean, divided by the means it is naturally measured in.
