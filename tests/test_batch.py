@@ -18,10 +18,9 @@ from meanfield import AffineNorm, BatchNorm, Dense, LayerNorm, Nonlinearity, Poo
 from meanfield.numeric.lowering import common as lowering
 from meanfield.numeric.quadrature.sphere import sphere_value
 from meanfield.symbolic.averages.common import Common
-from meanfield.symbolic.averages.node import average
+from meanfield.symbolic.averages.node import average, independent
 from meanfield.symbolic.averages.sphere import SphereAverage, sphere
 from meanfield.symbols import J, J_ab, K, K_ab, Z, sigma_b, sigma_w
-from meanfield.verbs.positions import _split
 
 BN, D = BatchNorm(), Dense()
 RELU, TANH, GELU, STEP = (Nonlinearity(n) for n in ("relu", "tanh", "gelu", "step"))
@@ -395,9 +394,9 @@ def test_a_diagram_behind_a_norm_holds_its_averages_as_numbers():
 def test_an_average_over_two_independent_gaussians_is_split_only_where_its_factors_are():
     """⟨f(z_a) g(z_b)⟩ = ⟨f⟩⟨g⟩; tanh(z_a + z_b)² is no product, and stays."""
     product = average(sp.tanh(Z[0]) ** 2 * sp.exp(-(Z[1] ** 2)), (K, 0, K))
-    assert _split(3 * product) == 3 * average(sp.tanh(Z[0]) ** 2, K) * average(sp.exp(-(Z[0] ** 2)), K)
+    assert independent(3 * product) == 3 * average(sp.tanh(Z[0]) ** 2, K) * average(sp.exp(-(Z[0] ** 2)), K)
     for other in (
         average(sp.tanh(Z[0] + Z[1]) ** 2 * sp.exp(-(Z[1] ** 2)), (K, 0, K)),
         average(sp.tanh(Z[0]) ** 2 * sp.exp(-(Z[1] ** 2)), (K, K_ab, K)),
     ):
-        assert _split(other) == other
+        assert independent(other) == other

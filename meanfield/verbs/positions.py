@@ -20,7 +20,7 @@ from meanfield.functions.parser import number
 from meanfield.quantities import COVARIANCES
 from meanfield.results import MeanFieldError, Solution, Status
 from meanfield.symbolic.averages.common import Common
-from meanfield.symbolic.averages.node import Average, average
+from meanfield.symbolic.averages.node import Average, independent
 from meanfield.symbolic.averages.sphere import SphereAverage
 from meanfield.symbolic.blocks.batch import CONSTANT
 from meanfield.symbolic.blocks.exchangeable import SMALLEST, carried, exchangeable, kind_of
@@ -28,7 +28,7 @@ from meanfield.symbolic.blocks.first import begun
 from meanfield.symbolic.blocks.recursions import skip_strength, variable
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbolic.steps import Step
-from meanfield.symbols import Q0, J, K, K_ab, Z, c_J, sigma_w
+from meanfield.symbols import Q0, J, K, K_ab, c_J, sigma_w
 
 if TYPE_CHECKING:
     import numpy as np
@@ -200,7 +200,7 @@ def settling(block: Block, first: Dense, size: int | None) -> Recursion:
         if set(one.names) <= {"K", "J"}:
             return one
         raise _refuse(block)
-    flat = whole_.flat().map(_numbered).map(_split)
+    flat = whole_.flat().map(_numbered).map(independent)
     V = sp.expand(_within((flat["K"] - flat["K_ab"]).xreplace({K: K + K_ab})))
     own = sp.S.Zero if infinite else flat["J"]
     if "c_J" in flat.names and not infinite:  # per J: (1 - c_J)′ (growth) of what grows like 1 - c_J
@@ -265,18 +265,6 @@ def _within(e: sp.Expr) -> sp.Expr:
     nodes = {n: Common(n.args[0], sp.expand(n.own), sp.expand(n.shared), n.params) for n in e.atoms(Common)}
     e = e.xreplace(nodes)
     return e.replace(lambda a: a.is_Add and a.has(K_ab), sp.expand)
-
-
-def _split(e: sp.Expr) -> sp.Expr:
-    """⟨f(z_a) g(z_b)⟩ of two that are independent, as a product: its sign is that of averages that balls enclose."""
-    swap = {}
-    for node in e.atoms(Average):
-        cov, mean, f = node.cov, node.mean, node.integrand
-        if len(cov) == 3 and cov[1] == 0 and f.is_Mul:
-            b, a = f.as_independent(Z[0], as_Add=False)
-            if not a.has(Z[1]):
-                swap[node] = average(a, cov[0], mean[0]) * average(b.xreplace({Z[1]: Z[0]}), cov[2], mean[1])
-    return e.xreplace(swap)
 
 
 def with_numbers(e: sp.Expr) -> sp.Expr:

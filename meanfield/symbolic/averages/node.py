@@ -481,6 +481,18 @@ def average(f: sp.Expr, cov, mean=None) -> sp.Expr:
     return constant * Average(body, sp.Tuple(*cov), sp.Tuple(*mean), sp.Tuple(*values))
 
 
+def independent(e: sp.Expr) -> sp.Expr:
+    """An expression with ⟨f(z_a) g(z_b)⟩ of two independent variables written as ⟨f⟩⟨g⟩."""
+    swap = {}
+    for node in e.atoms(Average):
+        if node.n == 2 and node.cov[1] == 0 and node.integrand.is_Mul:
+            other, own = node.integrand.as_independent(Z[0], as_Add=False)
+            if not own.has(Z[1]):
+                f, g = average(own, node.cov[0], node.mean[:1]), other.xreplace({Z[1]: Z[0]})
+                swap[node] = f * average(g, node.cov[2], node.mean[1:])
+    return e.xreplace(swap)
+
+
 @spoken
 def average_of(f, cov, mean=None, *, variables=None) -> sp.Expr:
     r"""⟨f⟩ over Gaussian variables of covariance `cov`, as a node; f is written in the caller's own symbols.

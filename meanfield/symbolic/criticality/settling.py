@@ -12,11 +12,11 @@ import sympy as sp
 
 from meanfield.results import Law, MeanFieldError, Status, Term
 from meanfield.symbolic.asymptotics.depth import CONSTANT, DepthLaw
-from meanfield.symbolic.averages.node import Average, average
+from meanfield.symbolic.averages.node import independent
 from meanfield.symbolic.fixed_points.points import FixedPoint, rational_of
 from meanfield.symbolic.fixed_points.roots import enclose
 from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.symbols import K, K_ab, Z, l
+from meanfield.symbols import K, K_ab, l
 
 OTHER_CONSTANT = sp.Symbol("C_1", real=True)  # where the start decides two numbers
 MOST_ORDER = 8  # derivatives of ⟨φ⟩² that are looked at for one that is not 0
@@ -91,7 +91,7 @@ def _moved_by(recursion: Recursion, star: FixedPoint) -> int:
     0 there, too.
     """
     moved = recursion["K_ab"].subs(K_ab, 0)
-    moved = sp.expand(moved.xreplace({n: _independent(n) for n in moved.atoms(Average)}))
+    moved = sp.expand(independent(moved))
     if moved == 0 or closed(moved) == 0:
         return 0
     value, error = rational_of(star.K)
@@ -100,16 +100,6 @@ def _moved_by(recursion: Recursion, star: FixedPoint) -> int:
         if not enclose(moved, value - error, value + error, 30).contains(0):
             return order
     raise MeanFieldError("Which power of K - K* moves c at c* = 0 is not decided, nor is the law of c.")
-
-
-def _independent(node: Average) -> sp.Expr:
-    """⟨f(z_a) g(z_b)⟩ = ⟨f⟩⟨g⟩ where z_a and z_b are independent; the average as it is elsewhere."""
-    factors = sp.Mul.make_args(node.integrand)
-    if node.n != 2 or node.cov[1] != 0 or any(node.mean) or any(f.has(Z[0]) and f.has(Z[1]) for f in factors):
-        return node
-    own = sp.Mul(*[f for f in factors if not f.has(Z[1])])
-    other = sp.Mul(*[f for f in factors if f.has(Z[1])]).xreplace({Z[1]: Z[0]})
-    return average(own, node.cov[0]) * average(other, node.cov[2])
 
 
 def _falling(parts: list[tuple[sp.Symbol, float]]) -> tuple[Term, ...]:
