@@ -77,6 +77,20 @@ def test_laws_where_K_grows(step, chi, of_K, of_J):
         assert [j1, j2] == pytest.approx([float(exact(mp.mpf(n))) for n in layers], rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    "chi, left",
+    [
+        (1 + 1 / sp.sqrt(K), R(-1, 2)),
+        (1 + 1 / K**2, R(-1, 2)),
+        (1 + K ** R(-1, 3), "smaller"),
+        (R(3, 2) + 1 / K, "smaller"),
+    ],
+)
+def test_what_is_left_out_of_log_J_under_linear_growth(chi, left):
+    """O(1/√l) where all powers are halves: K's own logarithm falls as log(l)/l^(3/2) times √l there."""
+    assert _at_infinity(K + 2 + 1 / K, chi, S.One, "J").remainder == left
+
+
 @pytest.mark.parametrize("step, chi, said", [
     (K + K**2, 1 + 1 / K, "K grows faster than exponentially"),
     (K + K + K**2 / 100, 1 + 1 / K, "K grows faster than exponentially"),
