@@ -165,3 +165,22 @@ def test_coefficients_are_numbers():
     assert (
         decided(R(3, 2), "x") == R(3, 2) and decided(ROOT, "x") is None and decided(ROOT - sp.sqrt(8) + ROOT, "x") == 0
     )
+
+
+def test_irrational_parts_of_exponents_add_up():
+    basis = Basis()
+    x, y = (basis.of(e)[1] for e in (ROOT, sp.sqrt(3)))
+    for a, b in itertools.product((x, y, x * 3 + y, y - x, x * fmpq(-1, 2)), repeat=2):
+        for ours, theirs in ((a + b, basis.value(a) + basis.value(b)), (a - b, basis.value(a) - basis.value(b))):
+            assert basis.value(ours) == theirs and (ours == 0) == (theirs == 0)
+        assert (a == b) == (basis.value(a) == basis.value(b)) and (a != b or hash(a) == hash(b))
+        assert basis.value(-a) == -basis.value(a) and basis.value(a * fmpq(2, 3)) == basis.value(a) * fmpq(2, 3)
+    assert x + 0 == x == 0 + x and 0 - x == -x and x - 0 == x and x * 0 == 0
+    assert repr(x - y) == "1*lambda_0 + -1*lambda_1"
+    for wrong in (lambda: x + 1, lambda: 1 - x):
+        with pytest.raises(TypeError, match="a rational is kept apart"):
+            wrong()
+    assert basis.expr(fmpq(1, 2), x * 2 - y) == R(1, 2) + 2 * ROOT - sp.sqrt(3)
+    assert basis.of(R(1, 3) + ROOT + sp.sqrt(12)) == (fmpq(1, 3), x + y * 2) and basis.of(S.One) == (1, 0)
+    with pytest.raises(NoFurther, match="Further terms need a number for an exponent"):
+        basis.of(sp.Symbol("beta"))
