@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import sympy as sp
@@ -9,7 +11,9 @@ from scipy.optimize import linprog
 
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.asymptotics.cells import At, Cell, Split, Undecided, is_zero, partition
-from meanfield.symbolic.asymptotics.orders import extreme
+from meanfield.symbolic.asymptotics.growth import Growth, exponential, regular
+from meanfield.symbolic.asymptotics.orders import Group, extreme
+from meanfield.symbolic.asymptotics.phase_tree import _strength
 
 X = sp.symbols("x y z", real=True)
 R = sp.Rational
@@ -154,3 +158,37 @@ def test_the_largest_of_affine_forms(seed, mode):
         there = {s: R(int(n), 3) for s, n in zip(X, rng.integers(-9, 10, 3))}
         values = [f.subs(there) for f in forms]
         assert found.subs(there) == (max(values) if mode == "max" else min(values))
+
+
+def test_the_law_of_several_parts_has_the_largest_exponent():
+    """Constants are left out, powers of logarithms stay, and a power 0 is none."""
+    place, group = (0, "K"), Group(((((0, "K"), "log", None, 0, 0, 0, (), -1)),))
+    for forms, expected in (([X[0], X[1]], sp.Max(X[0], X[1])), ([sp.S.Zero], sp.S.Zero), ([2 * X[0]], 2 * X[0])):
+        group.forms[place], group.modes[place] = forms, ("max",)
+        assert group._order(regular(3, X[0], 2), place) == regular(None, expected, 2)
+        assert group._order(regular(3, X[2], 2), (1, "K")) == regular(None, X[2], 2)
+        root = exponential(-5, R(1, 2))
+        assert dict(group._order(root * regular(3, X[0]), place).terms) == dict((root * regular(None, expected)).terms)
+    lead = Growth((((X[0], sp.S.Zero, sp.S.Zero, sp.S.Zero), sp.Integer(-7)),), (), None, True)
+    ((key, sign),) = group._order(lead, place).terms
+    assert key[0] == 2 * X[0] and sign == -1
+
+
+def test_the_coordinate_in_which_a_strength_stands():
+    """S itself where both ends give rational multiples of q, W = S v where they give multiples of one irrational v."""
+
+    def found(strength, *gains, norm="", knows_depth=False):
+        ends = [SimpleNamespace(is_linear=v is not None, of_square=(1, 0, v)) for v in gains]
+        return _strength(SimpleNamespace(norm=norm, knows_depth=knows_depth, strength=strength, zero=ends[0],
+                                         infinity=ends[1], phi="phi"))  # fmt: skip
+
+    a, v = sp.Symbol("a", positive=True), 1 - 2 / sp.pi
+    for plain in (found(a, v, v, norm="inner"), found(a, v, v, knows_depth=True), found(a, None, None)):
+        assert plain == (a, ())
+    assert found(R(3, 2), v, R(1, 2)) == (R(3, 2), ())
+    symbol, ((name, meant),) = found(a, R(1, 2), None)
+    assert symbol == name and meant == a
+    size, ((name, meant),) = found(a, v, 2 * v)
+    assert sp.simplify(size.subs(name, meant) - a) == 0 and meant == a * v
+    with pytest.raises(MeanFieldError, match="The table of phi with symbols for sigma_v, sigma_w is not rational"):
+        found(a, v, R(1, 2))

@@ -85,6 +85,14 @@ def test_a_product_over_layers(W, V):
     assert log_product(W, V, math.log(2 * l_1)) - log_product(W, V, math.log(l_1)) == pytest.approx(far, rel=1e-4)
 
 
+def test_a_product_as_an_expression():
+    """Π (1 + 2/√m)^3 · 5 l, and its logarithm."""
+    law = product(S(2), R(1, 2), HERE) ** 3 * regular(5, 1)
+    direct = math.prod(1 + 2 / math.sqrt(m) for m in range(1, 21)) ** 3
+    assert float(sp.N((law.expr / CONSTANT).subs(l, 20).doit())) == pytest.approx(20 * direct)
+    assert float(sp.N(law.log.subs(l, 20).doit())) == pytest.approx(math.log(20 * direct))
+
+
 def test_products_by_how_fast_their_factors_fall():
     assert product(S(3), S(2), HERE) == regular(None) and product(S(3), S(1), HERE) == regular(None, 3)
     assert product(S(3), S(0), HERE) == exponential(sp.log(4), 1)
