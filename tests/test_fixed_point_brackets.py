@@ -37,6 +37,15 @@ def test_brackets_hold_the_roots_of_a_polynomial(roots, sign):
         assert sharpened(e, fixed, 60) is fixed and fixed.mid == r and (root.lo + root.hi) / 2 == root.mid
 
 
+def test_a_change_of_sign_beside_an_end_is_found():
+    """The signs at the ends are looked at themselves, unless they are given."""
+    e = (1 - K) * (1000 - K)
+    low, high = R(999, 1000), R(1001)
+    for ends in ((None, None), (1, 1), (None, 1), (1, None)):
+        (a, b), (c, d) = crossings(e, low, high, None, ends)
+        assert a == low and a < 1 < b <= c < 1000 < d == high
+
+
 @pytest.mark.parametrize("star", [R(1, 10**30), R(1, 3), 7, 10**25])
 @pytest.mark.parametrize("first", [1, -1])
 def test_a_walk_meets_the_one_change_of_sign(star, first):
