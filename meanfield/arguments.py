@@ -183,8 +183,8 @@ def whole(value: object, what: str, lowest: int, highest: int) -> int:
 def scalar(value: Any, what: str) -> Any:
     """`value` if it can be one real number: not a truth value, None, a container, complex, nan or infinite.
 
-    A number (any type with a float), a text, or a SymPy expression comes back as it is; who reads a text refuses it
-    where it spells no number.
+    A number (any type with a float), a text, or a SymPy expression comes back as it is, but for SymPy's 0.0, which is
+    0; who reads a text refuses it where it spells no number.
     """
     if isinstance(value, str):
         if len(value) > 600:
@@ -200,6 +200,8 @@ def scalar(value: Any, what: str) -> Any:
             raise MeanFieldError(f"{what} must be a number, but {shown(value)} was given.")
         if value.is_number and not (value.is_comparable and value.is_finite):
             raise MeanFieldError(f"{what} must be a finite real number, but {shown(value)} was given.")
+        if getattr(value, "is_Float", False) and value.is_zero:  # it is not equal to 0 in SymPy
+            return 0
     elif (
         value is None
         or isinstance(value, (bool, complex, bytes))

@@ -106,6 +106,8 @@ def log_of(x: Growth, oracle: Oracle) -> Growth:
     for level in range(LEVELS - 1):
         power = x.power_of(level)
         if oracle.sign(power):
+            if level + 1 == LEVELS - 1:
+                raise MeanFieldError("The logarithm of a law is a fourfold logarithm, which no law here holds.")
             return regular(sp.Abs(power), *[sp.Integer(i == level + 1) for i in range(3)])
     return regular(None if x.constant is None else sp.Abs(sp.log(x.constant)))
 

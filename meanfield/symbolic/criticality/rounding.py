@@ -30,7 +30,7 @@ def doubles(given: Mapping[str, Any]) -> dict[str, float | sp.Rational]:
     numbers of more digits (a line's σ_w)."""
     out: dict[str, float | sp.Rational] = {}
     for name, value in given.items():
-        if isinstance(value, sp.Float) and value != 0:
+        if isinstance(value, sp.Float) and not value.is_zero:
             digits = prec_to_dps(value._prec)  # it counts as the decimal that it prints as
             out[name] = sp.Rational(10) ** (int(sp.floor(sp.log(abs(value), 10))) + 1 - digits)
             continue
