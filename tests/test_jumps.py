@@ -13,13 +13,13 @@ from scipy.special import erf
 
 import meanfield as mf
 from meanfield.errors import LONGEST, abbreviated
-from meanfield.numeric.lowering import chords, evaluators, pairs, printing
+from meanfield.numeric.lowering import chords, evaluators, modules, pairs, printing
 from meanfield.results import MeanFieldError, Status
 from meanfield.symbolic.averages.chord import Chord, chord
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.stretch import Stretch, stretch
 from meanfield.symbols import K, K_aa, K_bb, distance, tilt
-from meanfield.verbs import places
+from meanfield.verbs import places, running
 
 W, B = math.sqrt(1.5), math.sqrt(0.2)
 STEP, STAIR = "1 if z>0.3 else -1", "1 if z>0.3 else (0.5 if z>0.29 else 0)"
@@ -258,3 +258,33 @@ def test_refusals_cut_formulas():
     with pytest.raises(MeanFieldError, match=r"unequal norms through Piecewise.* was asked for, which jumps") as error:
         chords.parts(node)
     assert len(str(error.value)) < 300
+
+
+@pytest.mark.parametrize(
+    "start",
+    [{"K": 0.0}, {"K": [1.0, 0.0]}, {"K_aa": 1.0, "K_bb": 0.0, "K_ab": 0.0}, {"sigma_mu2": 0.0, "sigma_y2": 0.0}],
+)
+def test_runs_and_kernels_refuse_an_input_that_is_zero_where_φ_jumps(start, monkeypatch):
+    """`propagate` answered the limit K → 0, where `kernel` refused: sign(0) is 0, and no average is."""
+    monkeypatch.setattr(modules, "CALL", np.inf)
+    monkeypatch.setattr(modules, "TOTAL", np.inf)
+    theory, at = mf.derive("sign"), {"sigma_w": 1.3, "sigma_b": 0.2, "depth": 3}
+
+    def refused():
+        with pytest.raises(MeanFieldError, match="is 0 at layer 1, where φ jumps"):
+            theory.propagate(**at, start=start, quantities="K" if "K" in start else None)
+
+    refused()
+    with pytest.raises(MeanFieldError, match="is 0 at layer 1, where φ jumps"):
+        theory.propagate(**at | {"sigma_b": 0.0}, input_norm=0.0, quantities="K")
+    with pytest.raises(MeanFieldError, match="input 0 is 0 at layer 1, where φ jumps"):
+        theory.kernel([[0.0], [1.0]], **at | {"sigma_b": 0.0}, quantities="K")
+    assert mf.derive("step(z - 1/2)").propagate(**at, start={"K": 0.0}, quantities="K").K[1] == 0.2**2  # φ(0) = 0
+    behind = mf.derive(architecture=mf.Sequential((mf.Dense(sigma_b="0.3"), mf.Nonlinearity("sign"), mf.Dense())))
+    run = behind.propagate(sigma_w=1.3, sigma_b=0.0, depth=2, input_norm=0.0, quantities="K")
+    assert abs(run.K[-1] - 1.69) < 1e-14  # a bias stands before φ, and no z is 0
+    found = behind.kernel([[0.0], [1.0]], sigma_w=1.3, sigma_b=0.0, depth=2, quantities="K").K
+    assert abs(found[0, 1] / 1.69 - 2 / math.pi * math.asin(0.3 / math.sqrt(1.69**2 + 0.09))) < 1e-10
+    monkeypatch.setattr(running, "jumps_at_rest", lambda *_: False)  # planted: the limit
+    with pytest.raises(pytest.fail.Exception):
+        refused()

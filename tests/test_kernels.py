@@ -236,8 +236,9 @@ def test_close_inputs_behind_jumps():
     theory, place = mf.derive("step(z - 1/2)"), {"sigma_w": 1.5, "sigma_b": 0.1, "depth": 4}
     shifted = theory.kernel(X, **place, quantities=("K", "distance"))
     assert shifted.error == {"K": np.inf, "distance": np.inf}  # nothing follows these
+    assert "no bound of K, distance" in repr(shifted)
     far = theory.kernel(np.array([x, u]), **place, quantities=("K", "distance"))
-    assert far.error["K"] < 1e-9 and far.error["distance"] < 1e-6
+    assert far.error["K"] < 1e-9 and far.error["distance"] < 1e-6 and "no bound" not in repr(far)
 
 
 @pytest.mark.slow

@@ -563,3 +563,30 @@ def test_what_is_not_followed_is_refused(phi, shape, message):
 
 def test_rises_are_nodes_of_their_own():
     assert mf.derive("tanh").unequal_norms.block.next[2].atoms(Rise)
+
+
+def two_dense(start, sigma_w, sigma_b, rounded=0.0):
+    """Theta_ab behind relu → Dense → relu → Dense; rounded: what a covariance in the middle has lost of 1 - c."""
+    (A, B, apart), w, b = (mp.mpf(float(v)) for v in start), mp.mpf(sigma_w), mp.mpf(sigma_b)
+    theta = (A + B - apart) / 2
+    for lost in (0.0, rounded):
+        gap = turn(mp.sqrt(A), mp.sqrt(B), apart) + lost
+        both = (mp.pi - mp.atan2(mp.sqrt(gap * (2 - gap)), 1 - gap)) / (2 * mp.pi)
+        a, c, apart = relu(A, B, apart)
+        A, B, apart = w**2 * a + b**2, w**2 * c + b**2, w**2 * apart
+        theta = (A + B - apart) / 2 + w**2 * both * theta
+    return float(theta)
+
+
+def test_tangents_between_two_dense_of_a_block_see_the_distance():
+    """1 - c at the inner Dense was that of a covariance, with 1e-16 of rounding, of which φ′ takes the root."""
+    block = mf.Sequential((mf.Nonlinearity("relu"), mf.Dense(), mf.Nonlinearity("relu"), mf.Dense()))
+    start = {"K_aa": 1.0, "K_bb": 1.0 + 1e-9, "distance": 8e-19}
+    run = mf.derive(architecture=block).propagate(
+        sigma_w=1.3, sigma_b=0.3, depth=2, quantities=("K_aa", "K_bb", "distance", "Theta_ab"), start=start
+    )
+    with mp.workdps(DIGITS):
+        wanted, lost = (two_dense(start.values(), 1.3, 0.3, e) for e in (0.0, 1e-16))
+    assert_close(run.Theta_ab[-1], wanted, 1e-14)
+    with pytest.raises(AssertionError, match="off by"):
+        assert_close(run.Theta_ab[-1], lost, 1e-14)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -77,7 +78,8 @@ def kernel(
         typer.echo(out.document("kernel", {**out.about(theory), **numbers, "depth": depth}, results))
         return
     lines = [f"Kernels of {shape[0]} x {shape[1]} inputs at layer {depth}"]
-    lines += [f"  {n}: errors up to {e:.1e}, relative" for n, e in found.error.items()]
+    for n, e in found.error.items():
+        lines.append(f"  {n}: errors up to {e:.1e}, relative" if e < inf else f"  {n}: no bound of its errors is known")
     typer.echo(out.wrapped("\n".join(lines)))
 
 

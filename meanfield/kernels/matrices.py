@@ -50,7 +50,9 @@ class Kernels:
 
     def __repr__(self) -> str:
         shape = " × ".join(map(str, next(iter(self.values.values())).shape))
-        return one_line("Kernels", f"{', '.join(self.values)}; {shape}; layer {self.depth}")
+        loose = [n for n, e in self.error.items() if e == math.inf]
+        unbounded = f"; no bound of {', '.join(loose)}" if loose else ""
+        return one_line("Kernels", f"{', '.join(self.values)}; {shape}; layer {self.depth}{unbounded}")
 
 
 class KernelOperator:

@@ -25,7 +25,7 @@ from meanfield.numeric.solvers import first_value
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.recursion import Recursion
 from meanfield.verbs.maps import Maps
-from meanfield.verbs.places import is_odd
+from meanfield.verbs.places import is_odd, jumps_at_rest
 from meanfield.verbs.running import run
 from meanfield.verbs.selection import selected
 
@@ -147,7 +147,12 @@ class Network(Numbers):
         """What one average misses in one layer, of the root mean squares of its factors."""
         if self.block is not None:
             return max([self.block.error, *self.block.inputs.errors])
-        return max(lower(self.near or self.recursion).errors, default=0.0)
+        try:
+            return max(lower(self.near or self.recursion).errors, default=0.0)
+        except MeanFieldError as error:  # a distance that is derived only: `engine` follows the covariance then
+            if self.near is None or "not compiled" not in str(error):
+                raise
+            return max(lower(self.recursion).errors, default=0.0)
 
     def growth(self, X: np.ndarray) -> float:
         """The largest Θ/K at the last layer, by which errors of single layers add up; a guess where Θ is infinite."""
@@ -155,7 +160,7 @@ class Network(Numbers):
         try:
             found = self._run(("K", "Theta"), {"K": K, "Theta": K})
         except MeanFieldError as error:
-            if "infinite" not in str(error) and "close" not in str(error):
+            if not any(known in str(error) for known in ("infinite", "close", "φ(0)")):  # `refuse_zero` names the input
                 raise
             return JUMPS * self.depth
         with np.errstate(all="ignore"):
@@ -163,7 +168,7 @@ class Network(Numbers):
 
     def refuse_zero(self, K: np.ndarray) -> None:
         zero = np.argwhere(K == 0)
-        if not zero.size or self.theta or not any(b == 0 for a in self.theory.activations for b, _ in a.pieces.jumps()):
+        if not zero.size or self.theta or not jumps_at_rest(self.theory, self.given):
             return
         raise MeanFieldError(
             f"The kernel was asked for, but input {zero[0][1]} is 0 at layer {zero[0][0] + 1}, where φ jumps: φ(0) is "

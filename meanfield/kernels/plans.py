@@ -14,6 +14,7 @@ from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.chord import Chord, Rise, Turn
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.stretch import Stretch
+from meanfield.symbolic.equality import quotient
 from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.symbolic.steps import Step
 from meanfield.symbols import K, K_aa, K_bb, Z, distance
@@ -202,9 +203,10 @@ def _product(found: Plan, node: Average) -> Pairing:
     f, g = separate(node)
     A, AB, B = node.cov
     v, w = _row(found, A, "a"), _row(found, B, "b")
+    _one_place(found, v, w)
     for i, (one, other, cov) in enumerate(found.groups):  # the same once more, or the derivative of what is there
         left, right = found.expansions[one], found.expansions[other]
-        if (left.variance, right.variance) == (v, w) and (cov == (A, AB, B) or len(cov) != 3 or _is_apart(cov)):
+        if (left.variance, right.variance) == (v, w) and (cov == (A, AB, B) or _is_apart(cov)):
             known = ("product", left.f, right.f), ("slope", left.slope, right.slope)
             for kind, *own in sorted(known, key=lambda k: _bare(k[1])[1] != _bare(f)[1]):  # by words before by numbers
                 p, q = _ratio(f, own[0]), _ratio(g, own[1])
@@ -227,7 +229,8 @@ def _bare(f: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
 
 
 def _ratio(f: sp.Expr, g: sp.Expr) -> float | None:
-    """f/g where it is a number."""
+    """f/g where it is a number. Numbers rule it out, and what they leave is proved: tanh(z) and tanh(z) + relu(z - 5)
+    are one function at all numbers below 5."""
     (c, one), (d, other) = _bare(f), _bare(g)
     if one == other:
         return float(c / d)
@@ -236,7 +239,8 @@ def _ratio(f: sp.Expr, g: sp.Expr) -> float | None:
         r = p[q != 0] / q[q != 0]
     if not r.size or (p[q == 0] != 0).any() or not np.allclose(r, r[0], rtol=1e-12, atol=0):
         return None
-    return float(r[0])
+    exact = quotient(f, g)
+    return None if exact is None else float(exact)
 
 
 def _expansion(found: Plan, f: sp.Expr, variance: int) -> int:
@@ -249,9 +253,23 @@ def _expansion(found: Plan, f: sp.Expr, variance: int) -> int:
     return len(found.expansions) - 1
 
 
+def _one_place(found: Plan, v: int, w: int) -> None:
+    """Averages at these variances are all of one covariance: which of two distances another formula of the covariance
+    belongs to is not seen."""
+    at = {cov[1] for one, other, cov in found.groups if _is_apart(cov) and _variances(found, one, other) == (v, w)}
+    if len(at) > 1:
+        raise NotCovered("Two distances of a layer stand between the same variances.")
+
+
+def _variances(found: Plan, one: int, other: int) -> tuple[int, int]:
+    return found.expansions[one].variance, found.expansions[other].variance
+
+
 def _group(found: Plan, one: int, other: int, cov: tuple[sp.Expr, ...]) -> int:
+    if not cov:
+        _one_place(found, *_variances(found, one, other))
     for i, key in enumerate(found.groups):
-        if key[:2] == (one, other) and (not cov or cov == key[2] or _is_apart(key[2])):
+        if key[:2] == (one, other) and (cov == key[2] or (not cov and _is_apart(key[2]))):
             return i
     if not cov:
         raise NotCovered("A divided difference stands without the distance it belongs to.")

@@ -13,7 +13,8 @@ import sympy as sp
 
 from meanfield import balls
 from meanfield.arguments import spoken, whole
-from meanfield.functions.piecewise import SWITCHES
+from meanfield.functions import zeros
+from meanfield.functions.piecewise import SWITCHES, pieces
 from meanfield.results import Equality, MeanFieldError
 from meanfield.symbolic.averages.node import Average, average, expression, outermost
 from meanfield.symbolic.averages.sphere import SphereAverage
@@ -246,6 +247,22 @@ def same_integrand(a: sp.Expr, b: sp.Expr) -> bool:
     if left != 0 and len(cov) == 1 and not any(mean):
         left = _cancelled(left + left.xreplace({Z[0]: -Z[0]}))  # what is odd in z averages to 0
     return left == 0
+
+
+def quotient(f: sp.Expr, g: sp.Expr) -> sp.Expr | None:
+    """The number f/g where two functions of z are proved proportional, piece by piece; None where they are not."""
+    p, q = pieces(f, Z[0]), pieces(g, Z[0])
+    if p.breaks != q.breaks:
+        return None
+    found = None
+    for one, other in zip(p.exprs, q.exprs):
+        if other == 0 == one:
+            continue
+        ratio = sp.S.Zero if other == 0 else _cancelled(one / other)
+        if not ratio.is_number or ratio == 0 or (found is not None and not zeros.is_zero(ratio - found)):
+            return None
+        found = ratio if found is None else found
+    return found
 
 
 def _cancelled(f: sp.Expr) -> sp.Expr:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import sympy as sp
 
-from meanfield.architecture import Dense, Param, Pool, exact, parts
+from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Param, Pool, Schedule, exact, parts
 from meanfield.arguments import shown
+from meanfield.functions import zeros
+from meanfield.functions.activations import activation
+from meanfield.functions.piecewise import at
 from meanfield.results import MeanFieldError, Status
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.blocks.pooling import is_odd as is_odd_pool
@@ -54,6 +58,30 @@ def is_odd(theory: Maps, values: dict) -> bool:
     pools = [p for p in parts(theory.block) if isinstance(p, Pool)]
     odd = all(map(is_odd_pool, pools)) and all(one_input_averages(a)["phi"] == 0 for a in theory.activations)
     return zero and odd
+
+
+def jumps_at_rest(theory: Maps, given: dict) -> bool:
+    """Whether an input whose z is 0 meets a φ that jumps there: the value φ(0) is no limit of averages at small K.
+
+    given: numbers or arrays by name, which say behind which Dense no z is 0.
+    """
+    for one in parts(theory.block):
+        if isinstance(one, LayerNorm) or (isinstance(one, Dense) and _is_biased(one, given)):
+            return False
+        if isinstance(one, Nonlinearity):
+            p = activation(one.activation).pieces
+            if any(b == 0 for b, _ in p.jumps()):
+                return True
+            if not all(zeros.is_zero(at(side, p.variable, sp.S.Zero)) for side in p.around_zero()):
+                return False
+    return False
+
+
+def _is_biased(dense: Dense, given: dict) -> bool:
+    b = dense.sigma_b
+    if isinstance(b, Schedule):
+        return True
+    return bool(np.all(np.asarray(given.get(b.name, 0)) != 0)) if isinstance(b, Param) else exact(b, "sigma_b") != 0
 
 
 def oddness(theory: Maps, values: dict) -> bool | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from meanfield.architecture import Param, activations_of
 from meanfield.arguments import finite, flag, one_point, refuse_not_real
 from meanfield.arguments import names as names_of
@@ -14,6 +16,7 @@ from meanfield.results import InfiniteAverage, MeanFieldError
 from meanfield.symbolic.coordinates import COORDINATES
 from meanfield.verbs import positions
 from meanfield.verbs.maps import Maps
+from meanfield.verbs.places import jumps_at_rest
 from meanfield.verbs.selection import selected
 from meanfield.verbs.values import (
     decided,
@@ -129,6 +132,8 @@ def _run(
     numbers = inside_averages(recursion, parameters)
     if numbers:
         recursion = recursion.replaced(numbers)
+    if depth != 1:
+        _refuse_rest(theory, places, begin, parameters, layerwise)
     try:
         found = propagate(
             recursion,
@@ -148,6 +153,28 @@ def _run(
             raise
     # nobody asked for J, and it is infinite: φ is continuous, but its slope is not square integrable
     return _run(theory, **places, **(settings | {"quantities": ("K",)}), start=begin, **parameters)
+
+
+def _refuse_rest(theory: Maps, places: dict, begin: dict, parameters: dict, layerwise: bool) -> None:
+    """Refuse an input that is 0 at layer 1 where φ jumps at 0, as `kernel` does: K = 0 is not K → 0."""
+    from meanfield.numeric.solvers import first_value
+
+    try:
+        given = {k: np.asarray(v, dtype=float) for k, v in (places | parameters).items() if v is not None}
+        if layerwise:
+            given = {k: v[..., 0] if v.ndim and k not in ("input_norm", "correlation") else v for k, v in given.items()}
+        norms = [np.asarray(v, dtype=float) for k, v in begin.items() if k in ("K", "K_aa", "K_bb")]
+        if {"sigma_mu2", "sigma_y2"} <= set(begin):
+            norms.append(np.add(begin["sigma_mu2"], begin["sigma_y2"]))
+        if not norms:
+            norms.append(first_value(theory.one_input.state[0].initial, given | {"Q0": given["input_norm"]}))
+    except (KeyError, TypeError, ValueError):
+        return  # no numbers, or of shapes that do not fit: `propagate` says so
+    if any((np.asarray(v) == 0).any() for v in norms) and jumps_at_rest(theory, given):
+        raise MeanFieldError(
+            "A run was asked for, but an input is 0 at layer 1, where φ jumps: φ(0) is no limit of averages at small "
+            "K; start at K > 0."
+        )
 
 
 def _positions(theory: Maps, places: dict, settings: dict, begin: dict, parameters: dict, quantities):

@@ -30,11 +30,13 @@ def inputs(shape: sp.Expr) -> int:
 
 
 def sine2(node: Average, arguments: list[str], ordered: dict, symbols: dict) -> str:
-    """Source of 1 - c²: by way of the distance, where the covariance of two inputs of one norm is given by it."""
+    """Source of 1 - c²: by way of the distance, where the covariance is given by it, of two norms by its share that is
+    one of directions: then no term of 1 - c is left that is not a part of the distance."""
     a, ab, b = node.cov
     size = a if a == b else sp.sqrt(a) * sp.sqrt(b)
     near = sp.expand(2 * (size - ab))
-    if near.has(K_ab) or not near.has(distance) or (a != b and not near.has(tilt)):
+    parted = a == b or all(t.has(distance) for t in sp.Add.make_args(near))
+    if near.has(K_ab) or not near.has(distance) or not parted:
         return f"_sine2({', '.join(arguments)})"
     gap = code((near / (2 * size)).xreplace(ordered).xreplace(symbols))
     return f"_of_gap({gap})"
