@@ -12,7 +12,7 @@ import math
 import sympy as sp
 
 from meanfield import balls
-from meanfield.arguments import spoken, whole
+from meanfield.arguments import called, spoken, whole
 from meanfield.functions.piecewise import SWITCHES
 from meanfield.results import Equality, MeanFieldError
 from meanfield.symbolic.averages.node import Average, average, expression, outermost
@@ -45,6 +45,7 @@ def closed(e: sp.Expr) -> sp.Expr:
 
 
 @spoken
+@called("equal")
 def expressions_equal(a: sp.Expr, b: sp.Expr, points: int = 3) -> Equality:
     """Whether two expressions (averages included) are the same function of their symbols (`meanfield.equal`).
 
