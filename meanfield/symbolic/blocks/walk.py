@@ -40,7 +40,9 @@ def rule(*records: type) -> Callable[[Rule], Rule]:
     for one in records or (None,):
         if not (isinstance(one, type) and issubclass(one, Block)):
             given = "nothing" if one is None else shown(one)
-            raise MeanFieldError(f"A rule is registered for a record, a class derived from Block, but {given} was given.")
+            raise MeanFieldError(
+                f"A rule is registered for a record, a class derived from Block, but {given} was given."
+            )
 
     def put(function: Rule) -> Rule:
         if not callable(function):
