@@ -354,7 +354,7 @@ def opened(block: Block) -> tuple[Block, dict[str, sp.Expr]] | None:
         return None
     given = {name: getattr(last, name) for name in ("sigma_w", "sigma_b")}
     held = {name: value_of(v) for name, v in given.items() if not isinstance(v, Param | Schedule)}
-    free = replace(last, **{name: Param(name) for name in held})
+    free = replace(last, **{name: Param(name) for name in held})  # type: ignore[arg-type]
     if not held or not free.is_plain:
         return None
     return (Sequential((*chain[:-1], free)) if isinstance(block, Sequential) else free), held

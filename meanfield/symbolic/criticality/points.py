@@ -233,9 +233,9 @@ def points_on(line: CriticalLine, at_once: bool = False) -> CriticalPoints:
 def critical_points(block: Block) -> CriticalPoints:
     """All critical points of an architecture, see `Theory.critical_points`."""
     form = plain_form(block)
-    free = opened(block) if form is None else None
-    if free is not None and plain_form(free[0]) is not None:
-        return _held(critical_points(free[0]), free[1])
+    plane = opened(block) if form is None else None
+    if plane is not None and plain_form(plane[0]) is not None:
+        return _held(critical_points(plane[0]), plane[1])
     line = critical_line(block)
     if form is None:
         return points_on(line, settles_at_once(block))
