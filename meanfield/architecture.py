@@ -42,7 +42,7 @@ class _Shown:
         parts = []
         for f in fields(self):  # type: ignore[arg-type]
             value = getattr(self, f.name)
-            text = repr(value.text if isinstance(value, Constant) else value)
+            text = repr(value.text if isinstance(value, Constant) else getattr(value, "written", value))
             if f.default is MISSING:
                 parts.append(text)
             elif value != f.default:

@@ -30,8 +30,9 @@ def derive(
     """The theory of a wide random network at initialization.
 
     phi: a registered activation name ("tanh", "leaky_relu(0.2)"), a formula in z ("z*erf(z)"), a SymPy expression or an
-    `Activation`. residual: True adds the skip z^{l+1} = branch + μ z^l with μ = 1; mu: another μ, a number or a name
-    (mu="mu" keeps it symbolic). norm: "pre" or "act" puts a LayerNorm on preactivations, Dense(φ(LN(z))), or on
+    `Activation`. residual: True adds the skip z^{l+1} = branch + μ z^l with μ = 1, and a number the skip with that μ;
+    mu: the skip with another μ, a number or a name (mu="mu" keeps it symbolic), and residual may be left out.
+    norm: "pre" or "act" puts a LayerNorm on preactivations, Dense(φ(LN(z))), or on
     activations, Dense(LN(φ(z))); the skip carries z as it is. weights: "gaussian", "orthogonal" (Haar), "mixed" (Haar
     after a Gaussian input layer) or "uniform" (independent, fourth cumulant −6/5), which share one limit of infinite
     width; at order 1/n, G1, Theta1 and J1 tell uniform weights from Gaussian ones. architecture: any composition of

@@ -218,3 +218,16 @@ def test_a_bound_that_the_head_itself_takes_is_met_where_it_takes_it():
     for text, place in (("Max(tanh(2), tanh(z))**2", 2), ("Max(erf(z), erf(1/3))", sp.Rational(1, 3))):
         phi = activation(text)
         assert phi.pieces.breaks == (place,) and phi.is_continuous
+
+
+@pytest.mark.parametrize(
+    "text", ["z**2/(cosh(z) - 1)", "z**3/(exp(z) - 1 - z)", "sin(z)**2/(1 - cos(z))", "tanh(z)/z", "(1 - cos(z))/z**2"]
+)
+def test_a_quotient_that_is_0_over_0_is_refused(text):
+    with pytest.raises(mf.MeanFieldError, match="not taken to its limit where its denominator is 0"):
+        activation(text)
+
+
+def test_what_is_no_0_over_0_is_no_quotient_without_a_value():
+    for text in ("z**2/(cosh(z) + 1)", "z**2/z", "tanh(z)/sqrt(abs(z))", "z*log(z**2)"):
+        assert sp.N(activation(text).expression.subs(z, 1)).is_finite

@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 import sympy as sp
+from mpmath import mp
 
 import meanfield as mf
 from meanfield.functions.activations import activation
@@ -86,3 +87,17 @@ def test_full_correlation_reduces_to_one_input():
     opposite = node.subs({K_aa: 2, K_bb: 8, K_ab: -4})
     swapped = average(f * -activation("clip(2*z, -1, 1)").pieces.expr, K).subs(K, 2)
     assert abs(float(opposite.evalf(20)) - float(swapped.evalf(20))) < 1e-18
+
+
+def test_what_average_returns_has_certified_digits_whatever_it_is():
+    """Products, sums and the 0 of an odd function, against mpmath's quadrature."""
+    with mp.workdps(25):
+        truth = mp.quad(lambda x: mp.tanh(x) ** 2 * mp.exp(-x * x / 2), [-12, -3, 0, 3, 12]) / mp.sqrt(2 * mp.pi)
+    for f, value in (("2*tanh(z)**2", 2 * truth), ("tanh(z)", 0), ("1 + tanh(z)**2", 1 + truth), ("3", 3)):
+        found = mf.certified(mf.average(f, 1), 20)
+        assert abs(mp.mpf(found.mid().str(22, radius=False)) - value) < 1e-19
+        assert abs(mp.mpf(found.mid().str(22, radius=False)) - value - truth / 10**9) > 1e-10
+    assert mf.certified(0) == 0 and mf.certified(1.5) == 1.5
+    for wrong in (True, None, K, "1/2", float("nan")):
+        with pytest.raises(mf.MeanFieldError):
+            mf.certified(wrong)

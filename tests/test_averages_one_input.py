@@ -11,6 +11,7 @@ import sympy as sp
 from flint import arb
 from helpers import quantities, record
 
+import meanfield as mf
 from meanfield import balls
 from meanfield.functions.piecewise import Pieces
 from meanfield.numeric.lowering.scalar import scalar
@@ -141,3 +142,35 @@ def test_zero_and_exact_values():
     assert average(sp.tanh(z), K) == 0
     assert average(sp.sin(z) ** 3, K) == 0
     assert math.isclose(scalar(average(sp.Abs(z), K))(4.0), 2 * math.sqrt(2 / math.pi))
+
+
+@pytest.mark.parametrize(
+    ("text", "left", "right"),
+    [
+        ("sin(z) if z > 1 else 0", None, lambda x: mp.sin(x)),
+        ("z*cos(2*z + 1/3) if z > 1 else 0", None, lambda x: x * mp.cos(2 * x + mp.mpf(1) / 3)),
+        ("z**2*sin(3*z) if z < 1 else cos(z)", lambda x: x**2 * mp.sin(3 * x), mp.cos),
+        ("z**2 + z*sin(z)**2 if z > 1 else 0", None, lambda x: x**2 + x * mp.sin(x) ** 2),
+    ],
+)
+def test_waves_over_half_lines_take_no_longer_the_more_periods_there_are(text, left, right):
+    """Against mpmath period by period at K = 10^4; at 10^12 against the leading terms of partial integration."""
+    with mp.workdps(25):
+        ends = [1 + 2 * mp.pi * k for k in range(150)]
+        weight = lambda x: mp.exp(-x * x / 20000) / mp.sqrt(20000 * mp.pi)  # noqa: E731
+        truth = mp.quad(lambda x: right(x) * weight(x), ends)
+        if left is not None:
+            truth += mp.quad(lambda x: left(x) * weight(x), [2 - x for x in reversed(ends)])
+    ball = mf.certified(mf.average(text, 10**4), 15)
+    near = mp.mpf(ball.mid().str(25, radius=False))
+    assert abs(near - truth) < 1e-13 * abs(truth) < abs(near * (1 + mp.mpf(10) ** -12) - truth)
+    assert mf.certified(mf.average(text, 10**12), 15).is_finite()
+
+
+def test_the_half_wave_at_large_K_is_its_first_terms():
+    """∫_1^∞ sin z e^(−z²/2K) dz → cos 1 by parts, up to 1/K."""
+    K_ = sp.Integer(10) ** 10
+    found = mf.certified(mf.average("sin(z) if z > 1 else 0", K_), 20)
+    size = math.sqrt(2 * math.pi * 1e10)
+    assert float(found.mid()) * size == pytest.approx(math.cos(1), rel=1e-9)
+    assert float(found.mid()) * size != pytest.approx(math.sin(1), rel=1e-3)

@@ -170,3 +170,29 @@ def test_opposite_inputs_of_an_even_oscillating_function():
     near = theory.propagate(sigma_w=2.5, sigma_b=0.3, depth=2, start=start, quantities=("distance",))
     exact = 12.5 * math.exp(-3.2) * 2 * math.sinh(3.2 * (1 - 5e-7)) * math.sinh(3.2 * 5e-7)
     assert abs(near.distance[1] / exact - 1) < 1e-9  # and what is not 0 is not cut off
+
+
+class Parabola:
+    """C(c) = a + (1 - a) c² with rounding: what a layer at fixed K does, as `_inside` asks for it."""
+
+    error = 1e-15
+
+    def __init__(self, a: float, noise: float = 7e-17):
+        self.a, self.noise = a, noise
+
+    def excess(self, K: float, gap: float) -> float:
+        return math.log((1 - self.a) * (2 - gap)) - self.noise
+
+    def slope(self, K: float, gap: float) -> float:
+        return 2 * (1 - self.a) * (1 - gap) + self.noise
+
+    slope_at_zero = module._Step.slope_at_zero
+
+
+def test_a_flat_map_at_0_has_the_slope_0():
+    flat = module._inside(Parabola(0.0), 1.0, False)
+    assert (flat.c, flat.slope, flat.xi) == (0.0, 0.0, 0.0)
+    for a in (1e-9, 1e-3):  # control: c = a + (1 - a) c² at c = a/(1 - a), a slope that floats see
+        seen = module._inside(Parabola(a), 1.0, False)
+        assert seen.slope == pytest.approx(2 * a, rel=1e-6) and seen.xi > 0.04
+        assert seen.c == pytest.approx(a / (1 - a), rel=1e-6)

@@ -12,7 +12,7 @@ from helpers import assert_law_matches, record
 
 import meanfield as mf
 from meanfield.symbolic.averages.expansion import at_infinity, at_zero
-from meanfield.symbolic.averages.moments import Moment, moment
+from meanfield.symbolic.averages.moments import Moment, _gaussian_rule, moment
 from meanfield.symbolic.blocks.recursions import one_input_averages
 from meanfield.symbols import K, Z, sigma_b, sigma_w
 
@@ -161,3 +161,22 @@ def test_laws_that_are_not_known_say_so():
         mf.derive("relu2").depth_law("J", sigma_w=3, sigma_b=1)
     with pytest.raises(mf.MeanFieldError, match="faster than exponentially"):
         mf.derive("relu2", residual=True).depth_law("K", sigma_w=1, sigma_b=0)
+
+
+@pytest.mark.parametrize(
+    ("text", "a", "b"),
+    [
+        ("t**3*exp(-t**2) + 2*t*exp(-2*t**2)", "2", "oo"),
+        ("t**2*exp(-t**2 + 3*t - 1) - 5*exp(-t/3)*t**4", "1/2", "oo"),
+        ("(t - 1)**2*exp(-t**2)*exp(-t)", "0", "sqrt(2)"),
+    ],
+)
+def test_gaussians_times_polynomials_are_integrated_by_a_recursion(text, a, b):
+    """Against mpmath; an integrand that grows or is no such sum is left to others."""
+    t = sp.Symbol("t", positive=True)
+    g, lo, hi = (sp.sympify(e, {"t": t}) for e in (text, a, b))
+    found = float(_gaussian_rule(g, t, lo, hi))
+    truth = float(mp.quad(sp.lambdify(t, g, "mpmath"), [float(lo), mp.inf if hi == sp.oo else float(hi)]))
+    assert found == pytest.approx(truth, rel=1e-12)
+    assert found != pytest.approx(truth * (1 + 1e-9), rel=1e-12)
+    assert _gaussian_rule(t * sp.exp(t), t, lo, hi) is None is _gaussian_rule(sp.exp(-(t**4)), t, lo, hi)

@@ -35,7 +35,7 @@ functions.formula functions.spellings functions.parser functions.ranges function
 functions.zeros functions.derivatives
 functions.piecewise functions.regions functions.activations functions.signs functions.consistency
 symbolic.averages.closed_form symbolic.averages.dominant symbolic.averages.singular_ends
-symbolic.averages.enclosure
+symbolic.averages.half_waves symbolic.averages.enclosure
 symbolic.averages.finite_parts symbolic.averages.powerlog
 symbolic.averages.mellin symbolic.averages.nested symbolic.averages.existence symbolic.averages.node
 symbolic.averages.stretch

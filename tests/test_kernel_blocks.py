@@ -10,6 +10,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.kernels import blocks
+from meanfield.kernels.networks import Network
 
 AT = {"sigma_w": 1.4, "sigma_b": 0.2}
 
@@ -180,3 +181,15 @@ class TestScikitLearn:
         assert abs(process.kernel_.k1.sigma_w / 1.6 - 1) < 0.15
         exact = GaussianProcessRegressor(kernel=kernel + WhiteKernel(1e-4, "fixed"), optimizer=None).fit(X, y)
         assert process.log_marginal_likelihood_value_ >= exact.log_marginal_likelihood() - 1e-6
+
+
+def test_a_journal_tells_long_formulas_apart():
+    """Blocks of a call that was killed are those of the same network: formulas that differ after 150 characters."""
+    long = "z + " + " + ".join(f"tanh({k}*z/100)" for k in range(10, 21))
+
+    def key(phi):
+        network = Network({"sigma_w": 1.0, "sigma_b": 0.1}, 2, False, mf.derive(phi))
+        return blocks.Work(network, np.eye(2), None, ("K",), np.dtype("float64")).key
+
+    assert key(f"{long} + abs(z)/3") != key(f"{long} + 5*abs(z)")
+    assert key(f"{long} + abs(z)/3") == key(f"{long} + abs(z)/3")

@@ -119,6 +119,39 @@ def test_nothing_left_to_choose_is_refused():
         recommended(Sequential((Nonlinearity("relu"), Dense(sigma_w=1))))
 
 
+def test_a_block_without_weights_is_refused_as_such():
+    with pytest.raises(mf.MeanFieldError, match="There is no Dense in"):
+        recommended(Sequential((Nonlinearity("relu"),)))
+
+
+def test_the_critical_point_is_found_where_the_record_holds_one_of_its_numbers():
+    """A bias held at 0 is that of (1, 0), the critical point of tanh: the same answer as with a bias left open."""
+    held, free = (recommended(Sequential((Nonlinearity("tanh"), one))) for one in (Dense(sigma_b=0), Dense()))
+    assert held.kind == free.kind == "point" and held.anchor == free.anchor
+    assert held.sigmas["input"][0] == free.sigmas["input"][0] == 1  # not .094, where no layer does anything
+    assert held.sigmas["dense1"] == pytest.approx(free.sigmas["dense1"], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("phi", "mu", "held", "points"),
+    [
+        ("tanh", 0, {"sigma_b": 0}, [1]),
+        ("tanh", 0, {"sigma_b": "1/10"}, []),
+        ("tanh", 0, {"sigma_w": "6/5"}, []),
+        ("tanh", "1/2", {"sigma_b": 0}, [math.sqrt(3) / 2]),
+        ("relu", 0, {"sigma_b": 0}, [math.sqrt(2)]),
+        ("relu", 0, {"sigma_w": "sqrt(2)", "sigma_b": 0}, [math.sqrt(2)]),
+        ("z**3/3 - z**2/7", 0, {"sigma_b": 0}, []),
+    ],
+)
+def test_critical_points_of_a_record_with_numbers(phi, mu, held, points):
+    """(1 - μ²)/⟨φ′²⟩ at K* = 0 by hand; other numbers than the point's have none."""
+    block = Sequential((Nonlinearity(phi), Dense(**held)))
+    found = mf.derive(architecture=Residual(block, mu=mu) if mu else block).critical_points()
+    assert [float(p.sigma_w.value) for p in found] == pytest.approx(points, rel=1e-15)
+    assert found.status in (mf.Status.CERTIFIED, mf.Status.EXACT)
+
+
 def test_a_batch_norm_at_the_end_of_a_block_is_no_skip():
     with pytest.raises(mf.MeanFieldError, match="cannot be made critical"):
         recommended(Sequential((Nonlinearity("relu"), Dense(), BatchNorm())))

@@ -231,3 +231,56 @@ def test_what_is_suggested_is_an_activation(wrong):
         assert mf.activation(name)
     if wrong in ("tanhh", "gelo"):  # control: there is one
         assert hint
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "same"),
+    [
+        ("leaky_relu", {"negative_slope": 0.2}, "max(z, z/5)"),
+        ("nn.LeakyReLU(negative_slope=0.2)", {}, "max(z, z/5)"),
+        ("nn.LeakyReLU(0.2)", {}, "max(z, z/5)"),
+        ("nn.PReLU(init=0.2)", {}, "max(z, z/5)"),
+        ("nn.ELU(alpha=0.5, inplace=True)", {}, "z if z > 0 else (exp(z) - 1)/2"),
+        ("relu", {"inplace": True}, "max(z, 0)"),
+        ("nn.Softshrink(0.3)", {}, "z - 0.3 if z > 0.3 else (z + 0.3 if z < -0.3 else 0)"),
+        ("gelu", {"approximate": "none"}, "z*(1 + erf(z/sqrt(2)))/2"),
+        ("nn.GELU(approximate='tanh')", {}, "z*(1 + tanh(sqrt(2/pi)*(z + 0.044715*z**3)))/2"),
+    ],
+)
+def test_keywords_of_pytorch_mean_what_they_mean_there(text, given, same):
+    """Against the formulas of PyTorch's manual at numbers; the same function without the keyword is another one."""
+    found, truth = (mf.activation(*a, **k).expression for a, k in (((text,), given), ((same,), {})))
+    wrong = mf.activation("leaky_relu").expression
+    for x in POINTS:
+        assert float(found.subs(z, x)) == pytest.approx(float(truth.subs(z, x)), rel=1e-12, abs=1e-12)
+    assert any(abs(float((wrong - truth).subs(z, x))) > 1e-3 for x in POINTS)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (lambda: mf.derive("softplus", beta=2), r"softplus takes no beta here; .*'softplus\(2\*z\)/2'"),
+        (lambda: mf.derive("nn.Hardtanh(min_val=-2)"), "clip has both ends"),
+        (lambda: mf.derive("gelu", approximate="fast"), "approximate='fast' was given; it is 'none'"),
+        (lambda: mf.derive("leaky_relu", slope=1), "it has alpha"),
+        (lambda: mf.derive(np.tanh), "the function tanh itself, and not its name 'tanh'"),
+        (lambda: mf.derive(lambda x: x), "a Python function, which cannot be read"),
+        (lambda: mf.derive(3), "but 3 was given"),
+        (lambda: mf.derive(mf.Dense), "the class Dense"),
+        (lambda: mf.rule(3), "a class derived from Block, but 3 was given"),
+        (lambda: mf.rule(mf.Dense)(3), r"a function \(block, coordinate, walk\)"),
+        (lambda: mf.average("tanh(z)"), "average was called with arguments"),
+        (lambda: mf.equal("z", 1, point=2), "equal takes no argument 'point'"),
+    ],
+)
+def test_messages_say_what_was_given_in_the_words_of_the_call(given, words):
+    with pytest.raises(MeanFieldError, match=words) as caught:
+        given()
+    assert not re.search("ufunc|but int|FunctionClass|average_of|expressions_equal", str(caught.value))
+
+
+def test_a_function_of_sympy_and_a_record_show_what_they_are():
+    assert mf.activation(sp.tanh).expression == sp.tanh(z)
+    assert mf.activation(sp.tanh).expression != mf.activation(sp.erf).expression
+    block = mf.Sequential((mf.Nonlinearity("relu"), mf.Nonlinearity("z*erf(z)"), mf.Dense()))
+    assert repr(mf.derive(architecture=block).block) == repr(block)

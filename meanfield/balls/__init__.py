@@ -6,11 +6,12 @@ A ball is a midpoint and a radius that provably contains the truth.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import sympy as sp
 from flint import acb, arb
 
-from meanfield.arguments import shown, spoken, whole
+from meanfield.arguments import scalar, shown, spoken, whole
 from meanfield.balls.functions import compile_ball as compile_ball
 from meanfield.balls.functions import constant as constant
 from meanfield.balls.functions import precision as precision
@@ -39,17 +40,22 @@ def integral(f: Callable[[acb, bool], acb], lo: acb, hi: acb, **goals) -> acb:
 
 
 @spoken
-def certified(expr: sp.Expr, digits: int = 20) -> arb:
-    """The ball (python-flint `arb`: midpoint and radius that provably contain it) of a real constant expression,
-    averages included, with about `digits` correct digits; precision is raised until they are there.
+def certified(expr: Any, digits: int = 20) -> arb:
+    """The ball (python-flint `arb`: midpoint and radius that provably contain it) of a real constant expression, or of
+    a number, with about `digits` correct digits; precision is raised until they are there.
+
+    It takes all that `average` returns: a node, a product or sum of nodes, and the 0 of an odd function.
 
     >>> from meanfield.symbols import z
     >>> certified(average(sp.tanh(z)**2, 1) / 2, 30).str(20, radius=False)
     '0.19714724519892058721'
     """
     digits = whole(digits, "digits", 1, 100_000)
+    given = expr
+    if not isinstance(expr, sp.Basic) and not isinstance(expr, str):
+        expr = sp.sympify(scalar(expr, "What certified digits are asked for"))
     if not isinstance(expr, sp.Expr) or expr.free_symbols:
-        raise MeanFieldError(f"Certified digits of {shown(expr)} were asked for, which is not a constant expression.")
+        raise MeanFieldError(f"Certified digits of {shown(given)} were asked for, which is not a constant expression.")
     return _raised(lambda: constant(expr), digits)
 
 

@@ -34,12 +34,13 @@ from meanfield.functions.parser import (
 )
 from meanfield.functions.piecewise import Pieces, half_line, pieces, real_roots
 from meanfield.functions.series.taylor import taylor
-from meanfield.functions.spellings import SPELLINGS
+from meanfield.functions.spellings import INSTEAD, MODULES, SPELLINGS, SYNONYMS
 from meanfield.heads import mpmath_functions, vast
 from meanfield.results import MeanFieldError, Undetermined, one_line
 from meanfield.symbols import Z, parameter, recognise, steep, z
 
 LARGEST_COEFFICIENT = 10**300  # of numerators and denominators in a formula
+LIMITS = "A quotient is not taken to its limit where its denominator is 0; write the function without the division."
 
 
 @dataclass(frozen=True)
@@ -149,6 +150,13 @@ class Activation:
         if self.name == "custom":
             return replace(_custom(expression, self.source, arguments), parameters=given)
         return Activation(self.name, expression, given, self.source, arguments)
+
+    @property
+    def written(self) -> str | Activation:
+        """What `activation` was given where a text says all of it, and else the record: how a Nonlinearity shows it."""
+        if self.name != "custom":
+            return str(self)
+        return self if self.arguments is None or self.arguments or not self.source else self.source
 
     def __repr__(self) -> str:
         return one_line("Activation", str(self))
@@ -304,14 +312,57 @@ def activation(what: object, /, **parameters: object) -> Activation:
                 f"Parameters {sorted(parameters)} were given with a finished Activation; give them with its name."
             )
         return what
+    if isinstance(what, sp.FunctionClass) and 1 in what.nargs and what.nargs.is_finite_set:  # sympy.tanh
+        what = what(z)
     if isinstance(what, sp.Expr):
         return _from_sympy(what, parameters)
     if not isinstance(what, str):
         raise MeanFieldError(
-            f"An activation must be a name, a formula or a SymPy expression, but {type(what).__name__} was given."
+            f"An activation must be a name, a formula or a SymPy expression, but {_given_as(what)} was given."
         )
-    name = text_of(what, "An activation").strip()
+    name, parameters = _as_named_here(text_of(what, "An activation").strip(), parameters)
     return _named(name, tuple(sorted((k, _text(v, k)) for k, v in parameters.items())))
+
+
+def _given_as(what: object) -> str:
+    """What was given for an activation in a reader's words: of functions only texts can be read."""
+    name = getattr(what, "__name__", "")
+    if isinstance(what, type):
+        return f"the class {name}"
+    if not callable(what):
+        return shown(what)
+    if isinstance(name, str) and (_registered(name) or _spelled(name) or name in FUNCTIONS):
+        return f"the function {name} itself, and not its name {name!r},"
+    return "a Python function, which cannot be read, and no formula such as 'z*tanh(z)'"
+
+
+def _as_named_here(text: str, parameters: dict[str, object]) -> tuple[str, dict[str, object]]:
+    """A name or a call, and keywords, as other libraries write them, in the words of this one: nn.GELU(approximate=
+    'tanh') is gelu_tanh, negative_slope is alpha, inplace says nothing of the function."""
+    call = re.fullmatch(r"(?:([\w.]+)\.)?(\w+)\s*(?:\((.*)\))?", text)
+    if call is None or (call[1] and call[1] not in MODULES):
+        return text, parameters
+    name, inside = call[2], [p.strip() for p in (call[3] or "").split(",") if p.strip()]
+    full = _registered(name) or name
+    if full not in _REGISTRY and _spelled(name) is None:
+        return text, parameters
+    known = {k: v for k, v in parameters.items() if not (k == "inplace" and isinstance(v, bool))}
+    inside = [p for p in inside if not re.fullmatch(r"inplace\s*=\s*(True|False)", p)]
+    for other, own in SYNONYMS.get(canonical(full), {}).items():
+        if other in known and own not in known:
+            known[own] = known.pop(other)
+        inside = [re.sub(rf"^{other}(?=\s*=)", own, p) for p in inside]
+    for keyword, advice in INSTEAD.get(canonical(full), {}).items():
+        if keyword in known or any(re.match(rf"{keyword}\s*=", p) for p in inside):
+            raise MeanFieldError(f"{full} takes no {keyword} here; {advice}.")
+    if canonical(full) == "gelu":
+        wanted = [str(known.pop("approximate"))] if "approximate" in known else []
+        wanted += [m[2] for p in inside if (m := re.fullmatch(r"approximate\s*=\s*(['\"])(\w+)\1", p))]
+        inside = [p for p in inside if not p.startswith("approximate")]
+        if any(w not in ("tanh", "none") for w in wanted):
+            raise MeanFieldError(f"approximate={wanted[0]!r} was given; it is 'none' (gelu) or 'tanh' (gelu_tanh).")
+        name = "gelu_tanh" if "tanh" in wanted else name
+    return (f"{name}({', '.join(inside)})" if inside else name), known
 
 
 def _text(value: object, name: str) -> str:
@@ -387,7 +438,7 @@ def _arguments(
     unknown = {*named, *dict(given)} - set(defaults)
     if unknown:
         raise MeanFieldError(
-            f"{name} has no parameter {shown(sorted(unknown)[0])}; it has {sorted(defaults) or 'none'}."
+            f"{name} has no parameter {shown(sorted(unknown)[0])}; it has {', '.join(sorted(defaults)) or 'none'}."
         )
     missing = [k for k, v in values.items() if v is None]
     if missing:
@@ -538,9 +589,16 @@ def _check_touching(e: sp.Expr, lo, hi, source: str) -> None:
         if any((lower(s * h, Z[0], 0, (lo, hi)) or 0) > 0 for s in (1, -1)):
             continue
         for r in _touches(h, lo, hi):
-            if zeros.compare(r, lo) >= 0 and zeros.compare(hi, r) >= 0 and _grows(e, r, lo, hi):
+            below, above = zeros.compare(r, lo), zeros.compare(hi, r)
+            if below < 0 or above < 0:
+                continue
+            if _grows(e, r, lo, hi):
                 raise MeanFieldError(
                     f"{source!r} is not real and finite near z = {float(r):.10g}; it must be defined on the whole line."
+                )
+            if p.is_Pow and below > 0 and above > 0 and e.subs(Z[0], r).has(sp.nan, sp.zoo):
+                raise MeanFieldError(
+                    f"{source!r} is 0/0 at z = {float(r):.10g}. {LIMITS}".replace("_z", "z")
                 )
 
 
@@ -593,8 +651,9 @@ def _check_bases(e: sp.Expr, lo, hi, source: str) -> None:
             raise MeanFieldError(f"{source!r} is not real everywhere: {base} takes complex values.".replace("_z", "z"))
         signs = {1 if v.real > 0 else -1 if v.real < 0 else 0 for v in values}
         if -1 in signs and (bad_root or 1 in signs):
+            limits = "" if bad_root or isinstance(node, sp.tan) else f" {LIMITS}"
             raise MeanFieldError(
-                f"{source!r} is not real and finite everywhere: {base} changes sign on the real line.".replace(
+                f"{source!r} is not real and finite everywhere: {base} changes sign on the real line.{limits}".replace(
                     "_z", "z"
                 )
             )

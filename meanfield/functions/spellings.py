@@ -72,6 +72,22 @@ _FUNCTIONS: dict[str, Spelling] = {
 }
 SPELLINGS: Mapping[str, Spelling] = _ACTIVATIONS | _FUNCTIONS
 
+#: parameters of activations by the names that PyTorch gives them
+SYNONYMS: Mapping[str, Mapping[str, str]] = {
+    "leakyrelu": {"negative_slope": "alpha"},
+    "prelu": {"init": "alpha"},
+}
+
+#: parameters that an activation has in PyTorch and not here: how to write what they mean
+_CLIP = "clip has both ends, as in 'clip(z, -2, 2)'"
+INSTEAD: Mapping[str, Mapping[str, str]] = {
+    "softplus": {
+        "beta": "write the formula, as in 'softplus(2*z)/2' for beta = 2",
+        "threshold": "leave it out, since beyond it PyTorch's function differs from softplus by rounding only",
+    },
+    "hardtanh": {"min_val": _CLIP, "max_val": _CLIP},
+}
+
 #: what functions are called by in other programs: np.tanh is tanh
 MODULES = frozenset((
     *("np", "numpy", "jnp", "jax", "jax.nn", "jax.numpy", "jax.scipy.special", "torch", "torch.nn", "torch.special"),

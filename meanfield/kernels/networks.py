@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Scale, parts
+from meanfield.architecture import Dense, Gate, LayerNorm, Nonlinearity, Scale, parts
 from meanfield.kernels import rows
 from meanfield.kernels.compiled import Planned, block_loop, few_loop
 from meanfield.kernels.loops import RUNGS
@@ -48,8 +48,10 @@ class Network(Numbers):
 
     @property
     def described(self) -> str:
-        """The theory as text."""
-        return repr((self.theory.block, self.theory.first))
+        """All of the theory as text: a record may show less of a long formula than another one needs to differ."""
+        held = [part for part in parts(self.theory.block) if isinstance(part, Nonlinearity | Gate)]
+        formulas = [str(part.activation.expression) for part in held]  # type: ignore[attr-defined]
+        return repr((self.theory.block, self.theory.first, formulas))
 
     @cached_property
     def recursion(self) -> Recursion:

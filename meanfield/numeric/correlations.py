@@ -186,6 +186,11 @@ class _Step:
         K_ratio, _, slope = self.at(K, np.array([2 * K * gap]))
         return float(slope[0] / K_ratio[0])
 
+    def slope_at_zero(self, K: float) -> float:
+        """C′ at c = 0, the share of φ in its linear part: at most 1, and 0 where floats do not tell it from 0."""
+        found = self.slope(K, 1.0)
+        return 0.0 if abs(found) <= self.error + 4e-16 else found
+
 
 def _without_K(recursion: Recursion, values: dict[str, Any], end: str) -> tuple[_Step | None, float, str]:
     """The step where K ends at 0 or ∞, if the map of c does not depend on K without a bias (φ of one power)."""
@@ -228,13 +233,14 @@ def _is_identity(step: _Step, K: float) -> bool:
 def _inside(step: _Step, K: float, odd: bool) -> CorrelationPoint:
     """The fixed point in [0, 1) of a map with C′(1) > 1: c = 0 if there is no even part, else a zero in log(1 - c)."""
     if odd:
-        return CorrelationPoint(0.0, step.slope(K, 1.0), "stable")
+        return CorrelationPoint(0.0, step.slope_at_zero(K), "stable")
     from scipy.optimize import brentq
 
     low, high = math.log(LEAST), 0.0
-    if step.excess(K, 1.0) >= 0:  # C(0) = 0 to rounding: LayerNorm takes the mean away
-        slope = step.slope(K, 1.0)
-        return CorrelationPoint(0.0, slope, "stable", (step.error + 4e-16) / max(1 - slope, 1e-300))
+    missed = step.error + 4e-16
+    if step.excess(K, 1.0) >= -missed:  # C(0) = 0 to rounding: LayerNorm takes the mean away, or ⟨φ⟩ is 0 at K*
+        slope = step.slope_at_zero(K)
+        return CorrelationPoint(0.0, slope, "stable", missed / max(1 - slope, 1e-300))
     if step.excess(K, math.exp(low)) > 0:
         where = brentq(lambda u: step.excess(K, math.exp(u)), low, high, xtol=1e-15, rtol=8.9e-16)
         gap = math.exp(where)

@@ -12,7 +12,7 @@ import math
 import sympy as sp
 
 from meanfield import balls
-from meanfield.arguments import spoken, whole
+from meanfield.arguments import called, spoken, whole
 from meanfield.functions import zeros
 from meanfield.functions.piecewise import SWITCHES, pieces
 from meanfield.results import Equality, MeanFieldError
@@ -46,6 +46,7 @@ def closed(e: sp.Expr) -> sp.Expr:
 
 
 @spoken
+@called("equal")
 def expressions_equal(a: sp.Expr, b: sp.Expr, points: int = 3) -> Equality:
     """Whether two expressions (averages included) are the same function of their symbols (`meanfield.equal`).
 

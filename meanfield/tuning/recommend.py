@@ -134,10 +134,16 @@ def numbered(block: Block, values: dict[str, Any]) -> Block:
             f"An initialization needs numbers, but {missing[0]} of {describe(block)} is a symbol; give "
             f"{missing[0]}=... a number."
         )
+    if not kinds(block):
+        raise MeanFieldError(
+            f"There is no Dense in {describe(block)} whose standard deviations could be chosen; put one in, as in "
+            "Sequential((Nonlinearity('tanh'), Dense()))."
+        )
     if "sigma_w" not in symbols_of(dense) and not has_branches(block):
         raise MeanFieldError(
             f"Every Dense of {describe(block)} has a number for sigma_w, which recommend holds, so that nothing is "
-            "left to choose; leave sigma_w out of one, as in Dense()."
+            "left to choose: it chooses sigma_w. Leave sigma_w out of one, as in Dense(); which sigma_b is critical at "
+            "a given sigma_w says critical_line().sigma_b_at(sigma_w)."
         )
     return block
 

@@ -21,6 +21,7 @@ from meanfield.heads import head_of
 from meanfield.limits import tick
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.dominant import far_form
+from meanfield.symbolic.averages.half_waves import half_range, waves_of
 from meanfield.symbolic.averages.singular_ends import SingularEnd, poles, singular_end
 from meanfield.symbols import Z
 
@@ -114,10 +115,11 @@ def _average_1(expr, variance, mean) -> arb:
     ends = [-T, *[(constant(b) - m) / s for b in parts.breaks], T]
     total = sum((_integrate_end(end, width, m, s) for end, width in singular), arb(0))
     if not parts.breaks and m.is_zero() and _parity(parts.exprs[0]) == 1:
-        total = 2 * _integrate_piece(parts.exprs[0], m, s, arb(0), T)
+        total = 2 * _integrate_piece(parts.exprs[0], m, s, arb(0), T, 1)
     else:
-        for e, a, b in zip(parts.exprs, ends, ends[1:]):
-            total += _integrate_piece(e, m, s, _clamp(a, T), _clamp(b, T))
+        for k, (e, a, b) in enumerate(zip(parts.exprs, ends, ends[1:])):
+            side = 0 if not parts.breaks else -1 if k == 0 else 1 if k == len(parts.breaks) else 0
+            total += _integrate_piece(e, m, s, _clamp(a, T), _clamp(b, T), side)
     rest = _tail(bounds[0], m, s, T) + _tail(bounds[-1], m, s, T)
     if any(not abs(x) < T for x in ends[1:-1]):
         rest += (
@@ -214,9 +216,16 @@ def _clamp(x: arb, T: arb) -> arb:
     return T if x > T else -T if x < -T else x
 
 
-def _integrate_piece(expr, m, s, a, b) -> arb:
+def _integrate_piece(expr, m, s, a, b, side: int = 0) -> arb:
+    """∫ of a piece times the density over (a, b) in t = (z - m)/s; side: of a piece that goes on without end there, up
+    to or beyond the cut, which the bound of tails allows for."""
     if a is b or expr == 0 or not a < b:
         return arb(0)
+    if side:  # many periods over a half line: the path is moved off the real line
+        found = waves_of(expr)
+        waved = None if found is None else half_range(found, m, s, m + s * (a if side > 0 else b), side)
+        if found is not None and waved is not None:
+            return waved + _integrate_piece(found.still, m, s, a, b)
     sides = {side: compile_ball(far_form(expr, side)) for side in (-1, 1)}
     norm = 1 / (2 * arb.pi()).sqrt()
 

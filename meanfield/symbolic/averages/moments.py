@@ -161,8 +161,44 @@ def _exact_half(g, lo, hi, side, n):
     if a.has(Root) or b.has(Root):  # an antiderivative at a number without a closed form says no more than its ball
         return None
     if g.has(sp.exp) and not g.has(sp.log, *(f for f in where("bends") if f is not sp.exp)):
-        return sp.integrate(g, (t, a, b))
+        found = _gaussian_rule(g, t, a, b)
+        return sp.integrate(g, (t, a, b)) if found is None else found
     return None
+
+
+def _gaussian_rule(g, t, a, b):
+    """∫_a^b g dt for a sum of c tᵐ e^{q(t)}, q of degree 2 at most and falling; None outside that class.
+
+    With q = γ + βt - αt², F_m = ∫ tᵐ e^q obeys 2α F_{m+1} = β F_m + m F_{m-1} - tᵐ e^q: the antiderivative at once,
+    where SymPy tries its algorithms for a minute.
+    """
+    total = sp.S.Zero
+    for term in sp.Add.make_args(sp.expand(sp.powsimp(sp.expand(g)))):
+        plain, waves = term.as_independent(sp.exp, as_Add=False)
+        q = sp.expand(sp.Add(*[w.args[0] for w in sp.Mul.make_args(waves) if isinstance(w, sp.exp)]))
+        if not (plain.is_polynomial(t) and q.is_polynomial(t) and waves.func in (sp.exp, sp.Mul, type(sp.S.One))):
+            return None
+        m, alpha, beta = sp.degree(plain, t) if plain.has(t) else 0, -q.coeff(t, 2), q.coeff(t, 1)
+        if q == 0 or sp.degree(q, t) > 2 or not (alpha.is_positive or (alpha == 0 and beta.is_negative)):
+            return None
+        total += plain.coeff(t, m) * (_antiderivative(q, m, t, b) - _antiderivative(q, m, t, a))
+    return total
+
+
+def _antiderivative(q: sp.Expr, m: int, t: sp.Symbol, at: sp.Expr) -> sp.Expr:
+    """∫ tᵐ e^q at a number or at ∞, see `_gaussian_rule`."""
+    alpha, beta, gamma = -q.coeff(t, 2), q.coeff(t, 1), q.coeff(t, 0)
+    edge = [sp.S.Zero if at == sp.oo else at**k * sp.exp(q.subs(t, at)) for k in range(m + 1)]
+    if alpha == 0:
+        found = edge[0] / beta
+        for k in range(1, m + 1):
+            found = (edge[k] - k * found) / beta
+        return found
+    reached = sp.S.One if at == sp.oo else sp.erf(sp.sqrt(alpha) * at - beta / (2 * sp.sqrt(alpha)))
+    before, found = sp.S.Zero, sp.sqrt(sp.pi / alpha) / 2 * sp.exp(gamma + beta**2 / (4 * alpha)) * reached
+    for k in range(m):
+        before, found = found, (beta * found + k * before - edge[k]) / (2 * alpha)
+    return found
 
 
 def _eta_rule(g, t):

@@ -15,7 +15,7 @@ import sympy as sp
 from sympy.core.expr import AtomicExpr
 
 from meanfield import balls
-from meanfield.arguments import name_of, scalar, shown, spoken, whole
+from meanfield.arguments import called, name_of, scalar, shown, spoken, whole
 from meanfield.functions import regions, zeros
 from meanfield.functions.activations import formula
 from meanfield.functions.derivatives import derivative
@@ -494,6 +494,7 @@ def independent(e: sp.Expr) -> sp.Expr:
 
 
 @spoken
+@called("average")
 def average_of(f, cov, mean=None, *, variables=None) -> sp.Expr:
     r"""⟨f⟩ over Gaussian variables of covariance `cov`, as a node; f is written in the caller's own symbols.
 
@@ -501,6 +502,9 @@ def average_of(f, cov, mean=None, *, variables=None) -> sp.Expr:
     one symbol that is not in `cov`; `variables` names it, or several in the order of `cov`. Other symbols are
     parameters. cov: K, a number, text or expression, or the lower triangle (K_aa, K_ab, K_bb); mean: one value a
     variable, 0 unless given. A symmetric matrix (SymPy's, NumPy's, or a list of rows) is as good as its lower triangle.
+
+    Constant factors stand before the node, and the average of an odd function is 0, so that what comes back may be a
+    product or a number: `meanfield.certified(average, digits)` is the ball of any of them, `.ball` that of a node.
 
     Raises: MeanFieldError where the covariance is none, or the variable is not clear or cannot be negative.
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import sympy as sp
 
-from meanfield.architecture import Block, Dense, LayerNorm, Param, Projection, Residual, Sequential, parts
+from meanfield.architecture import Block, Dense, LayerNorm, Param, Projection, Residual, Schedule, Sequential, parts
 from meanfield.functions.activations import Activation
 from meanfield.functions.parser import value_of
 from meanfield.quantities import QUANTITIES
@@ -338,6 +338,26 @@ def _last_dense(block: Block) -> tuple[tuple[Block, ...], sp.Expr] | None:
     if not chain or not isinstance(chain[-1], Dense) or any(has_dense(b) for b in chain[:-1]):
         return None
     return (chain, mu) if chain[-1].is_plain else None
+
+
+def opened(block: Block) -> tuple[Block, dict[str, sp.Expr]] | None:
+    """(the block whose only Dense, the last, has σ_w and σ_b of its own; what the record holds of them as numbers).
+
+    None where nothing is held, or the block is none that `plain_form` knows.
+    """
+    if isinstance(block, Residual):
+        inner = opened(block.branch)
+        return None if inner is None else (replace(block, branch=inner[0]), inner[1])
+    chain = block.blocks if isinstance(block, Sequential) else (block,)
+    last = chain[-1] if chain else None
+    if not isinstance(last, Dense) or any(has_dense(b) for b in chain[:-1]):
+        return None
+    given = {name: getattr(last, name) for name in ("sigma_w", "sigma_b")}
+    held = {name: value_of(v) for name, v in given.items() if not isinstance(v, Param | Schedule)}
+    free = replace(last, **{name: Param(name) for name in held})  # type: ignore[arg-type]
+    if not held or not free.is_plain:
+        return None
+    return (Sequential((*chain[:-1], free)) if isinstance(block, Sequential) else free), held
 
 
 # ------------------------------------------------------------------------------------------------- averages of φ

@@ -37,8 +37,18 @@ SUFFIXES = {1: {(0, 0): ""}, 2: {(0, 0): "_aa", (1, 1): "_bb", (0, 1): "_ab"}}
 
 def rule(*records: type) -> Callable[[Rule], Rule]:
     """Decorator: the rule of a record, (block, coordinate, walk) → coordinate."""
+    for one in records or (None,):
+        if not (isinstance(one, type) and issubclass(one, Block)):
+            given = "nothing" if one is None else shown(one)
+            raise MeanFieldError(
+                f"A rule is registered for a record, a class derived from Block, but {given} was given."
+            )
 
     def put(function: Rule) -> Rule:
+        if not callable(function):
+            raise MeanFieldError(
+                f"A rule is a function (block, coordinate, walk) → coordinate, but {shown(function)} was given."
+            )
         RULES.update(dict.fromkeys(records, function))
         return function
 

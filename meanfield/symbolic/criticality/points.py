@@ -26,7 +26,7 @@ from meanfield.symbolic.asymptotics.depth import DepthLaw, critical_law, first_t
 from meanfield.symbolic.averages.expansion import at_zero
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.blocks.coordinate import too_steep
-from meanfield.symbolic.blocks.recursions import one_input, plain_form, settles_at_once
+from meanfield.symbolic.blocks.recursions import one_input, opened, plain_form, settles_at_once
 from meanfield.symbolic.criticality.lines import DIGITS, CriticalLine, critical_line
 from meanfield.symbolic.fixed_points.half_line import zeros
 from meanfield.symbolic.fixed_points.roots import Root, from_ball, value_at
@@ -233,6 +233,9 @@ def points_on(line: CriticalLine, at_once: bool = False) -> CriticalPoints:
 def critical_points(block: Block) -> CriticalPoints:
     """All critical points of an architecture, see `Theory.critical_points`."""
     form = plain_form(block)
+    plane = opened(block) if form is None else None
+    if plane is not None and plain_form(plane[0]) is not None:
+        return _held(critical_points(plane[0]), plane[1])
     line = critical_line(block)
     if form is None:
         return points_on(line, settles_at_once(block))
@@ -284,6 +287,32 @@ def critical_points(block: Block) -> CriticalPoints:
         return CriticalPoints(tuple(found), status, "".join(unsure) + message)
     limit = "" if most is None else f"at most {most} at K > 0 by Descartes' rule, {count} found; "
     return CriticalPoints(tuple(found), Status.MEASURED, "".join(unsure) + left + limit + search.reason)
+
+
+def _held(found: CriticalPoints, held: Mapping[str, sp.Expr]) -> CriticalPoints:
+    """Of the points in the plane of σ_w and σ_b, those at which a record's numbers are what they have to be."""
+    kept, unsure = [], ""
+    for point in found:
+        same = [_same(getattr(point, name), number) for name, number in held.items()]
+        if all(same):
+            kept.append(point)
+        elif None in same and False not in same:
+            unsure += f"whether the point with sigma_w = {point.sigma_w.value}, sigma_b = {point.sigma_b.value} is one "
+            unsure += "of them is not decided; "
+    numbers = ", ".join(f"{name} = {number}" for name, number in held.items())
+    status = Status.UNKNOWN if unsure and found.status is not Status.UNKNOWN else found.status
+    message = f"of those in the plane of sigma_w and sigma_b, the ones with {numbers}: {unsure}{found.message}"
+    return CriticalPoints(tuple(kept), status, message)
+
+
+def _same(value: Solution, number: sp.Expr) -> bool | None:
+    """Whether a coordinate of a point is a number; None where that is not decided."""
+    gap = value.value - number
+    if gap.free_symbols:
+        return True if sp.simplify(gap) == 0 else None
+    if value.status is Status.EXACT:
+        return is_zero(gap)
+    return None if abs(float(gap)) <= (value.error or 0.0) else False
 
 
 def _sign_at(e: sp.Expr, root: Root) -> int | None:
