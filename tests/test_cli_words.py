@@ -14,6 +14,7 @@ import meanfield as mf
 from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Sequential
 from meanfield.cli import critical_output as critical
 from meanfield.cli import output as out
+from meanfield.functions.activations import activation
 from meanfield.results import Solution, Status
 
 
@@ -123,6 +124,6 @@ def test_the_list_of_activations():
     assert more.strip() == f"a = 1/3, b = {math.sqrt(2) / 7 + math.pi / 9:.6g}"
     plain = facts | {"parity": None, "kinks": [], "homogeneity": 1, "parameters": {}}
     assert out.registry_table([plain]).splitlines()[1].split() == ["x", "-", "-", "1", "f(z)"]
-    relu = next(one for one in out.registry() if one["name"] == "relu")
+    relu = out._facts(activation("relu"))
     assert (relu["parity"], relu["homogeneity"], relu["continuous"]) == (None, 1, True)
     assert [(k["z"], k["jump"], k["slope_jump"]) for k in relu["kinks"]] == [(0, 0, 1)]
