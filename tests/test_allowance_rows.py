@@ -52,22 +52,21 @@ def test_narrower_layers_keep_their_quotients():
 
 def test_a_bias_that_grows_with_the_layer():
     """J of both widths is 1 + a(l − 1)/n: a comes out, to its least error 1/√(N Σ (l − 1)²/s²)/(1/n₂ − 1/n); rows have
-    a(l − 1)/n as their allowance and nothing is left over."""
-    a, s, steps = 3.0, 0.02, LAYERS - 1
+    a(l − 1)/n as their allowance and nothing is left over. A row and what corrects it have their noise in common."""
+    a, s, steps, apart = 3.0, 0.02 * np.array([1.0, 1.0, 3.0, 2.0]), LAYERS - 1, 1 / 50 - 1 / 100
     wide, half = (ensemble(n, s, J=1 + a * steps / n) for n in (100, 50))
     rows, _, notes = compare(run(log_J=np.zeros(DEPTH)), wide, (half,), ("J",))
-    variance = (s**2 + s**2) * 4 / 3
-    error = 1 / math.sqrt(4 * (steps**2).sum() / variance) / (1 / 50 - 1 / 100)
+    one = s**2 * 4 / 3  # the variance of a network's value
+    error = 1 / math.sqrt(4 * (steps**2 / (2 * one)).sum()) / apart
     assert f"a (l-1)/n with a = 3.00 +- {error:.2f}, fitted from widths 100 and 50" in notes[-1]
     assert [r.allowance for r in rows] == pytest.approx(a * steps / 100, abs=1e-12)
     assert [r.measured for r in rows] == pytest.approx(1 + a * steps / 100, abs=1e-12)
     assert all(r.passed and abs(r.z) < 1e-6 for r in rows) and rows[0].standard_error < 1e-12
-    # a row and the functional that corrects it move together: of each layer's own noise the share that stays
-    share = np.where(steps > 0, steps**2 / (steps**2).sum() / (1 / 50 - 1 / 100) / 100, 0.0)
-    pull = steps / 100 / ((steps**2).sum() * (1 / 50 - 1 / 100))
-    others = (steps**2).sum() - steps**2
-    expected = (s**2 * 4 / 3 / 4) * ((1 + share) ** 2 + pull**2 * others + pull**2 * (steps**2).sum())
-    assert [r.standard_error for r in rows[1:]] == pytest.approx(np.sqrt(expected[1:]), rel=1e-9)
+    pull = steps / one / (steps**2 / one).sum() / apart  # of each layer's noise in a
+    for i in range(1, DEPTH):
+        shares = pull * steps[i] / 100
+        variance = ((shares + (np.arange(DEPTH) == i)) ** 2 * one).sum() + (shares**2 * one).sum()
+        assert rows[i].standard_error == pytest.approx(math.sqrt(variance / 4), rel=1e-9)
 
 
 def test_networks_without_a_spread_show_no_bias():

@@ -25,6 +25,13 @@ def answer():
     )
 
 
+def test_plain_layers_have_no_scale(answer):
+    assert answer.scale is None and answer.scale_is_a_layer is False and answer.layer_scale is None
+    scaled = replace(answer, scale=0.5)
+    assert scaled.layer_scale is None and replace(scaled, scale_is_a_layer=True).layer_scale == 0.5
+    assert [replace(answer, kind=k).windowed for k in ("budget", "point")] == ["branch scale", "sigma_w"]
+
+
 def test_weight_std(answer):
     assert Layer("dense1", "neurons", 25.0, 1.5, 0.0).weight_std == 0.3
     assert Layer("input", "neurons", None, 1.5, 0.0).weight_std is None

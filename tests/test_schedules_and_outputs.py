@@ -1,15 +1,17 @@
-"""Numbers of the operations of a finite network: σ's that fall with the layer, and how many outputs a Dense has."""
+"""Numbers of the operations of a finite network: σ's that fall with the layer, outputs of a Dense, shapes of layers."""
 
 from __future__ import annotations
 
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from meanfield.architecture import Dense, Nonlinearity, Schedule, Sequential
+from meanfield.architecture import Dense, Nonlinearity, Projection, Residual, Schedule, Sequential
 from meanfield.empirical.network.operations import Affine
 from meanfield.empirical.network.program import operations
+from meanfield.empirical.network.shapes import Shapes, check_shapes
 from meanfield.results import MeanFieldError
 
 
@@ -50,3 +52,28 @@ def test_outputs(expand, basis, number, tokens):
         return
     with pytest.raises(MeanFieldError, match=f"of {basis} {'tokens' if tokens else 'neurons'} at layer 2"):
         dense.outputs(2, basis)
+
+
+def test_operations_that_are_the_identity_are_left_out():
+    """A Projection between equal widths, at every layer alike; of one layer nothing is known, and all stay."""
+    plain = Sequential((Nonlinearity("tanh"), Dense()))
+    done = operations(Residual(plain, 1, Projection()), depth=3)
+    assert len(check_shapes(done, (8, 8, 8), 1)) == len(done) - 1
+    assert check_shapes(done, (8, 8, 4), 1) == done and check_shapes(done, (8,), 1) == done
+    with pytest.raises(MeanFieldError, match="A skip adds"):
+        check_shapes(operations(Residual(plain, 1), depth=2), (8, 4), 1)
+
+
+def test_how_much_a_layer_holds():
+    """The longest signal and the most at once: a Dense of three times the neurons, two signals beside a skip."""
+    carrier = Shapes((1, 4), 2)
+    assert (carrier.longest, carrier.held, carrier.before) == (4, 1, (1, 4))
+    carrier.save()
+    carrier.save()
+    carrier.add(1.0)
+    assert (carrier.held, carrier.here, carrier.before) == (3, (1, 4), (1, 4))
+    site = SimpleNamespace(operation=Affine(0, expand=(1.0, 3.0)), layer=2, end=(1, 4))
+    carrier.apply(site)
+    assert (carrier.longest, carrier.here, carrier.before) == (12, (1, 12), (1, 4))
+    with pytest.raises(MeanFieldError, match="A skip adds"):
+        carrier.add(1.0)
