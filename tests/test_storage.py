@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,6 @@ def folder(monkeypatch, tmp_path):
     return found
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows has other variables")
 def test_which_variable_decides(folder, tmp_path):
     """$MEANFIELD_CACHE is the folder itself; else it lies in $XDG_CACHE_HOME, else in ~/.cache; an empty one counts as
     none. It is made, and the probe in it is gone."""
