@@ -26,7 +26,7 @@ def test_the_sweep_of_relu_theories():
     assert plain.log_J[0] == pytest.approx(3 * math.log(3.125)) and plain.log_J[1] == pytest.approx(0, abs=1e-12)
     skip = mf.tune(resnet("relu", mu="1/2"), depth=4, sigma_w=0.5)
     assert skip.status == "tuned" and skip.sigma[1:, 0, 0] == pytest.approx(np.full(3, math.sqrt(1.5)), rel=1e-8)
-    for found in (plain, skip):
+    for found in (plain, skip, mf.tune(resnet("tanh", mu="1/2"), depth=5)):  # of the last no two blocks are alike
         assert found.message.split()[0] == "every" and f"<= {np.abs(found.after).max():.2g}" in found.message
 
 
