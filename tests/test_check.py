@@ -195,3 +195,32 @@ def test_no_network_is_exactly_nothing_where_the_theory_is_not(monkeypatch):
     monkeypatch.setattr(comparison, "run_ensemble", lambda block, **given: real_run(block, **given | {"sigma_w": 0.0}))
     wrong = mf.check("tanh", sigma_w=1.0, sigma_b=0.3, width=32, depth=3, networks=8)
     assert not any(r.passed for r in wrong.rows if r.layer > 1 and r.quantity == "J")
+
+
+def test_progress_counts_the_networks_of_all_widths():
+    """(networks done, of all widths together), growing to the whole of it, and never a width's own count again."""
+    seen = []
+    mf.check(
+        mf.derive("tanh"), sigma_w=1.2, sigma_b=0.3, width=256, depth=2, networks=6, quantities=("Theta",), threads=1,
+        progress=lambda done, total: seen.append((done, total)),
+    )  # fmt: skip
+    done, totals = zip(*seen)
+    assert len(set(totals)) == 1 and totals[0] % 6 == 0 and done[-1] == totals[0]
+    assert list(done) == sorted(done)
+
+
+@pytest.mark.parametrize(("width", "sampler"), [(31, "explicit"), (32, "lazy"), (33, "lazy")])
+def test_which_sampler_a_width_has(width, sampler, monkeypatch):
+    """From LAZY_FROM on, with it; one that is named stays; uniform weights are refused from there on."""
+    from meanfield.comparison import check
+
+    monkeypatch.setattr(check, "LAZY_FROM", 32)
+    settings = dict(sigma_w=1, sigma_b=0, width=width, depth=2, networks=2, quantities=("K",))
+    assert mf.check(mf.derive("tanh"), **settings).settings["sampler"] == sampler
+    other = {"lazy": "explicit", "explicit": "lazy"}[sampler]
+    assert mf.check(mf.derive("tanh"), **settings, sampler=other).settings["sampler"] == other
+    uniform = mf.derive("tanh", weights="uniform")
+    if sampler == "lazy":
+        with pytest.raises(mf.MeanFieldError, match=f"entry by entry, which is slow at width {width}"):
+            mf.check(uniform, **settings)
+    assert mf.check(uniform, **settings, sampler="explicit").settings["sampler"] == "explicit"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from oracle_activations import ACTIVATIONS
 
+from meanfield.empirical.functions.formulas import from_formula
 from meanfield.empirical.functions.registry import ScalarPair, bound, elementwise
 from meanfield.empirical.functions.twins import derivatives, is_smooth, names, pair_of, resolve, twin
 from meanfield.results import MeanFieldError
@@ -219,3 +220,15 @@ def test_records_and_users_functions():
 def test_errors(name, parameters, message):
     with pytest.raises(MeanFieldError, match=message):
         twin(name, parameters)
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "smooth"),
+    [("tanh(z)", None, True), ("z if z > 0 else 0.1*z", None, False), ("z if z > 0 else 0.1*z", True, True),
+     ("tanh(z)", False, False), ("abs(z)*z", False, False)],
+)  # fmt: skip
+def test_which_formulas_have_higher_derivatives(text, given, smooth):
+    """φ″ and φ‴ where nothing switches, or where it is said; of z³ they are 6z and 6."""
+    assert (from_formula(text, smooth=given).higher is not None) == smooth
+    second, third = from_formula("z**3").higher
+    assert [second(0.5), third(0.5)] == pytest.approx([3.0, 6.0])

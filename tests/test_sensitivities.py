@@ -76,8 +76,11 @@ def test_other_records_are_differences_of_propagate(architecture):
 def test_without_a_bias_and_what_is_refused():
     found = sensitivities("tanh", depth=4, sigma_w=1.5)
     assert not found.sigma_b.any() and np.isfinite(found.sigma_w).all()
-    with pytest.raises(mf.MeanFieldError, match="sigma_w is 0 in a layer, where J is 0"):
-        sensitivities("tanh", depth=4, sigma_w=[1, 1, 0, 1], layerwise=True)
+    for layer in range(4):
+        sigma_w = [1.0] * 4
+        sigma_w[layer] = 0.0
+        with pytest.raises(mf.MeanFieldError, match="sigma_w is 0 in a layer, where J is 0"):
+            sensitivities("tanh", depth=4, sigma_w=sigma_w, layerwise=True)
     with pytest.raises(mf.MeanFieldError, match="input_norm must be > 0"):
         sensitivities("tanh", depth=4, input_norm=0.0)
     with pytest.raises(mf.MeanFieldError, match="depth"):

@@ -283,7 +283,8 @@ def layer_table(run: Any, names: tuple[str, ...]) -> str:
 def _cell(value: float, log: float | None) -> str:
     if log is not None and abs(log) > 690 and math.isfinite(log):  # beyond the doubles, digits from the logarithm
         exponent = math.floor(log / math.log(10))
-        return f"{math.exp(log - exponent * math.log(10)):.4f}e{exponent:+d}"
+        digits = f"{math.exp(log - exponent * math.log(10)):.4f}"
+        return f"1.0000e{exponent + 1:+d}" if digits == "10.0000" else f"{digits}e{exponent:+d}"
     return "-" if math.isnan(value) else f"{value:.8g}"
 
 

@@ -33,7 +33,7 @@ def coefficients(phi: Activation, highest: int) -> tuple[tuple[arb, ...], float]
     if phi.pieces.breaks:
         return None
     try:
-        terms = taylor(phi.pieces.expr, Z[0], MOST + highest)
+        terms = taylor(phi.pieces.expr, Z[0], MOST + 2 + highest)
         with balls.precision(BITS):
             found = tuple(balls.constant(t) for t in terms)
     except (MeanFieldError, ArithmeticError, TypeError, ValueError):
@@ -56,22 +56,50 @@ def small(averages: Averages, phi: Activation, K: np.ndarray) -> LayerAverages |
         return None
     # sources start at K⁴, where what they are sums of starts at K²
     degree = next((d for d in range(8, MOST, 2) if x ** (d // 2 - 3) < 1e-11), MOST)
-    series = [_derivative(terms, d, degree) for d in range(highest + 1)]
+    series = [_derivative(terms, d, degree + 2) for d in range(highest + 1)]
     moments = Moments(K)
-    two, four = {}, {}
+    two, four, error = {}, {}, 0.0
     for orders, by in averages.two:
         own = [series[o + p] for o, p in zip(orders, by)]
         two[orders, by] = _table(own, moments, degree)
+        error = max(error, _missed(own, degree, bend, x))
     for some in averages.four:
         own = [series[o] for o in some]
         four[some] = _table(own, moments, degree)
-    return LayerAverages(two, four, 1e4 * x ** (degree // 2 + 1))
+        error = max(error, _missed(own, degree, bend, x))
+    return LayerAverages(two, four, error)
 
 
 def _derivative(terms: Sequence[arb], order: int, degree: int) -> list[tuple[int, arb]]:
     """(k, coefficient of z^k) of φ^(order) up to a degree, those that are 0 left out."""
     found = [(k, terms[k + order] * math.perm(k + order, order)) for k in range(degree + 1) if k + order < len(terms)]
     return [(k, c) for k, c in found if c != 0]
+
+
+def _missed(own: Sequence[list[tuple[int, arb]]], degree: int, bend: float, x: float) -> float:
+    """What ⟨Π f⟩ misses of the factors' root mean squares multiplied; own: the factors, two degrees further.
+
+    That is the terms beyond `degree` but for a share of order x. By Hölder's inequality a moment of even degree D is at
+    most (D − 1)!! Π K_a^(k/2), and each root mean square is that of its factor's first term but for such a share.
+    """
+    if x == 0 or not all(own):
+        return 0.0
+    sizes = [[(k, abs(float(c.mid())) * bend ** (-k / 2)) for k, c in one] for one in own]
+    found: dict[int, float] = {0: 1.0}  # total degree → the sum of all products of sizes
+    for one in sizes:
+        grown: dict[int, float] = {}
+        for total, size in found.items():
+            for k, c in one:
+                grown[total + k] = grown.get(total + k, 0.0) + size * c
+        found = grown
+    first = sum(one[0][0] for one in sizes)
+    scale = math.prod(one[0][1] * math.prod(range(1, 2 * one[0][0], 2)) ** 0.5 for one in sizes)
+    rest = sum(
+        size * math.prod(range(1, total, 2)) * x ** ((total - first) / 2)
+        for total, size in found.items()
+        if total > degree and total % 2 == 0
+    )
+    return 1.1 * rest / scale
 
 
 class Moments:
