@@ -92,7 +92,7 @@ class Root(AtomicExpr):
     _numpycode = _lambdacode = _pythoncode
 
     def _mpmathcode(self, printer):
-        return f"mpmath.mpf('{self.ball(60).mid().str(60, radius=False)}')"
+        return f"{printer._module_format('mpmath.mpf')}('{self.ball(60).mid().str(60, radius=False)}')"
 
 
 @lru_cache(maxsize=1024)
