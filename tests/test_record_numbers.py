@@ -27,7 +27,8 @@ def refused(words: str):
     return pytest.raises(MeanFieldError, match=re.escape(words))
 
 
-EXACT = {"2": 2, "1/3": Fraction(1, 3), "0.125": Fraction(1, 8), "-2**3": -8, "sqrt(9/4)": Fraction(3, 2),
+EXACT = {"2": 2, "sqrt(0)": 0, "1/3": Fraction(1, 3), "0.125": Fraction(1, 8), "-2**3": -8,
+         "sqrt(9/4)": Fraction(3, 2),
          "4**(1/2)": 2, "(1/4)**(1/2)": Fraction(1, 2), "3 - 5*2": -7, "+1e-3": Fraction(1, 1000), "1_000": 1000,
          "2^3": 8, "(1 - 2)/(3 + 1)": Fraction(-1, 4), "2**-64": Fraction(1, 2**64), "2**64": 2**64}  # fmt: skip
 REAL = {"pi/2": math.pi / 2, "sqrt(2)": 2**0.5, "2**(1/3)": 2 ** (1 / 3), "exp(1) - E": 0.0,

@@ -86,7 +86,7 @@ def test_behind_weights_of_zero_nobody_sees_a_jump(order):
     assert rest == {"sigma_w": 0, "sigma_b": 1} and own.block.blocks[1].sigma_w == 0
     refuse_held(own, {"sigma_w": 0, "sigma_b": 1})
     with refused("sigma_w=1 was given, but every Dense of this network has a sigma_w of its own"):
-        refuse_held(mf.derive(architecture=Network(Dense(sigma_w=0), Dense(sigma_w=1))), {"sigma_w": 1})
+        refuse_held(mf.derive(architecture=Network(own.block, Dense(sigma_w=1))), {"sigma_w": 1})
 
 
 def test_deviations_that_records_hold():
