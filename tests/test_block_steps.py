@@ -95,6 +95,11 @@ def stepped(block, s: Signal) -> Signal:
             w2, b2 = (float(v) ** 2 for v in own)
             second = s.moments()
             return gaussian(w2 * second + b2, w2 * mean(s.gram), w2 * mean(s.tangent) + w2 * second[0, 1] + b2)
+        case Residual(Nonlinearity(name), mu, shortcut):  # no Dense: branch and shortcut are functions of one z
+            f, df = PHI[name]
+            g, dg = PHI[shortcut.activation] if shortcut else (lambda z: z, np.ones_like)
+            slopes = np.prod([df(z) + float(mu) * dg(z) for z in s.x], axis=0)
+            return Signal(f(s.x) + float(mu) * g(s.x), s.gram * slopes, s.tangent * slopes)
         case Residual(branch, mu):
             out, m2 = stepped(branch, s), float(mu) ** 2
             cov, skip = out.moments(), s.moments()
@@ -123,6 +128,8 @@ BLOCKS = {
     "pooled": Sequential((N("cos(z) + z"), Pool(3, "average"), D)),
     "gate": Residual(Sequential((Gate("sin", Dense(sigma_w="5/4"), Dense(sigma_b="1/2")), D)), "1/2"),
     "gate, normed": Sequential((LayerNorm(), Gate("erf"), D)),
+    "skip of one z": Sequential((Residual(N("sin"), "1/2"), D)),
+    "two ways of one z": Sequential((Residual(N("sin"), "2/3", N("exp(-z**2/2)")), D)),
     "skip inside": Sequential((Residual(Sequential((N("erf"), D)), "1/2"), N("sin"), D)),
 }
 

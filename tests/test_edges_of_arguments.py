@@ -12,6 +12,7 @@ import sympy as sp
 
 from meanfield import MeanFieldError
 from meanfield import arguments as ask
+from meanfield.errors import KEPT, LONGEST, abbreviated, one_line
 from meanfield.named import given_values, values_by_name
 from meanfield.results import Estimate, Law, Status, Term
 from meanfield.several_inputs import _per_layer
@@ -103,7 +104,8 @@ def test_values_for_each_layer():
     for value in ([1, 2], [1, 2, 3, 4], [[1, 2, 3]]):
         with refused("must be a number or one for each of 3 layers"):
             _per_layer("sigma_w", value, 3)
-    for value, wrong in (([1, -1, 2], "-1.0"), ([1, 2e75, -3], "2e+75"), ([math.inf, 1, 1], "inf"), (-2, "-2.0")):
+    for value, wrong in (([1, -1, 2], "-1.0"), ([0, 1e75, -3], "-3.0"), ([1, 2e75, -3], "2e+75"),
+                         ([math.inf, 1, 1], "inf"), (-2, "-2.0")):  # fmt: skip
         with refused(f"must be ≥ 0 and finite at every layer, but {wrong} was given"):
             _per_layer("sigma_w", value, 3)
 
@@ -147,3 +149,19 @@ def test_deviations_of_estimates():
     one = Estimate(np.array([1.0, 2.0, 3.0]), np.array([0.5, 0.0, 0.0]), 10)
     assert one.z(np.array([2.0, 2.0, 1.0])).tolist() == [-2.0, 0.0, math.inf]
     assert one.status is Status.MEASURED
+
+
+def test_formulas_in_sentences_are_cut_where_they_are_too_long():
+    """A formula of as many characters as are kept whole stays; one more, and its beginning stands for it."""
+    for tail in ("", " has no closed form", " is too steep for it"):
+        whole = "x+" * (LONGEST // 2) + "y" * (LONGEST % 2)
+        assert len(whole) == LONGEST and abbreviated(whole + tail) == whole + tail
+        assert abbreviated(whole + "1" + tail) == whole[:KEPT] + "…" + tail
+    prose = "the words of a sentence are no formula however many of them there are " * 9
+    assert abbreviated(prose) == prose
+    inside = "f(" + "a*b + " * 60 + "c) is not known"
+    assert abbreviated(inside) == inside[:KEPT].rstrip() + "… is not known"
+    broken = "(" + "a*b+" * 90 + "1 and then words follow"  # a bracket that nothing closes
+    assert abbreviated(broken) == broken[:KEPT] + "… and then words follow"
+    flat = "a " * 49 + "bc"
+    assert len(flat) == 100 and one_line("N", flat) == f"N({flat})" and one_line("N", flat + "d") == f"N({flat[:99]}…)"

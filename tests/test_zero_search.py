@@ -171,6 +171,7 @@ def test_zeros_of_formulas_are_exact_or_refused():
         sp.cosh(x) - 1: [0], sp.sech(x) - 2: [], sp.sech(2 * x - 1) - 1: [sp.Rational(1, 2)], x**4 + 1: [],
         sp.erf(x): [0], sp.atan(3 * x) - sp.pi / 4: [sp.Rational(1, 3)], 1 / (x - 4): [4], x - a: [a],
         sp.sqrt(x + 2) - 3: [7], softplus(x) - sp.log(2): [0], sp.log(x) - 1: [sp.E], x**2 - sp.pi: None,
+        x**3 + sp.pi: [-sp.cbrt(sp.pi)], x**5 - sp.sqrt(2): [sp.Integer(2) ** sp.Rational(1, 10)], x**4 + sp.pi: [],
     }  # fmt: skip
     for e, truth in exact.items():
         found = same_place(real_zeros(e, x))
