@@ -86,3 +86,18 @@ def test_full_correlation_reduces_to_one_input():
     opposite = node.subs({K_aa: 2, K_bb: 8, K_ab: -4})
     swapped = average(f * -activation("clip(2*z, -1, 1)").pieces.expr, K).subs(K, 2)
     assert abs(float(opposite.evalf(20)) - float(swapped.evalf(20))) < 1e-18
+
+
+def test_the_derivative_by_a_parameter_of_pieces_in_both_variables():
+    """φ = αz + (1 - α) max(z, 0), so ⟨φφ⟩ = αK_ab + (1 - α)² R, R the kernel of ReLU, and its derivative by α is
+    K_ab - 2(1 - α) R."""
+    alpha = sp.Symbol("alpha", real=True)
+    f = activation("leaky_relu", alpha="alpha").expression.xreplace({z: Z[0]})
+    node = average(f * f.xreplace({Z[0]: Z[1]}), (K_aa, K_ab, K_bb))
+    at = {K_aa: sp.Rational(13, 10), K_bb: sp.Rational(7, 10), K_ab: sp.Rational(2, 5), alpha: sp.Rational(1, 4)}
+    size, angle = sp.sqrt(K_aa * K_bb), sp.acos(K_ab / sp.sqrt(K_aa * K_bb))
+    relu = size * (sp.sin(angle) + (sp.pi - angle) * sp.cos(angle)) / (2 * sp.pi)
+    found = node.diff(alpha)
+    for expected, same in ((K_ab - 2 * (1 - alpha) * relu, True), (K_ab - (1 - alpha) * relu, False)):
+        gap = sp.N(found.subs(at).doit(), 20) - sp.N(expected.subs(at), 20)
+        assert bool(abs(gap) < 1e-15) is same

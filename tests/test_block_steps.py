@@ -90,6 +90,10 @@ def stepped(block, s: Signal) -> Signal:
             around = gaussian(cov / size, 1, 1)
             common = (mean(k) / size * around.gram for k in (s.gram, s.tangent))
             return Signal(around.x + m[:, None, None], *common)
+        case Pool(2, "z1*z2 + z1"):  # products of independent nodes: by ⟨φ⟩, ⟨φφ⟩ and ⟨φ′φ′⟩ of one of them
+            m, M = np.array([mean(v) for v in s.x]), s.moments()
+            grams = [(2 * M[0, 1] + m.sum() + 1) * mean(k) for k in (s.gram, s.tangent)]
+            return gaussian(M * M + M * (m[:, None] + m + 1), *grams)  # only its second moments are asked for
         case Dense():
             own = [v if not isinstance(v, mf.Param) else AT[v.name] for v in (block.sigma_w, block.sigma_b)]
             w2, b2 = (float(v) ** 2 for v in own)
@@ -126,6 +130,7 @@ BLOCKS = {
     "post": Sequential((Residual(Sequential((N("sin"), D)), 1), LayerNorm(False))),
     "affine": Sequential((AffineNorm(), N("sin"), D)),
     "pooled": Sequential((N("cos(z) + z"), Pool(3, "average"), D)),
+    "products": Sequential((N("cos(z) + z"), Pool(2, "z1*z2 + z1"), D)),
     "gate": Residual(Sequential((Gate("sin", Dense(sigma_w="5/4"), Dense(sigma_b="1/2")), D)), "1/2"),
     "gate, normed": Sequential((LayerNorm(), Gate("erf"), D)),
     "skip of one z": Sequential((Residual(N("sin"), "1/2"), D)),
