@@ -69,6 +69,10 @@ FRACTIONAL = {  # on x > 0, signs by hand
     x**3 + sp.tanh(x): (),  # odd
     sigmoid(x) + sigmoid(-x) - 1: (),
     softplus(x) - softplus(-x) - x + x**2 - 1: (-1, 1),
+    softplus(-sp.Abs(x)) - R(1, 2): (1, -1),
+    softplus(-2 * sp.Abs(x)) + sp.Abs(x) - 1: (-1, 1),
+    sigmoid(-sp.Abs(x)) - R(1, 4): (1, -1),
+    sp.erfc(-sp.Abs(x)) - R(3, 2): (-1, 1),
 }
 
 
