@@ -181,3 +181,13 @@ def test_degrees_parities_and_kinks(text):
         left, right = (sp.N(f.subs(Z[0], kink.location + s * tiny), 40) for s in (-1, 1))
         assert abs(right - left - kink.jump) < 1e-9
     assert phi.is_continuous is (not any(kink.jump for kink in phi.kinks))
+
+
+def test_what_is_registered_depends_on_z_and_has_a_name_of_its_own():
+    before = mf.functions.activations.activations()
+    for name, formula, words in (("flat", "5 + pi", "does not depend on z"), ("tanh", "z", "new identifier"),
+                                 ("a b", "z", "must be a new identifier"), ("unread", "1/0*z", "not a real finite"),
+                                 ("pi", "z", "new identifier"), ("K", "z", "has a fixed meaning")):  # fmt: skip
+        with pytest.raises(mf.MeanFieldError, match=re.escape(words)):
+            mf.functions.activations.register(name, formula)
+        assert mf.functions.activations.activations() == before, "nothing is left of what was refused"
