@@ -76,8 +76,8 @@ def optimal_depth(theory: Theory, *, width: int, outputs: int, **parameters: Any
     neurons, ends = whole(width, "width", 1, 10**12), whole(outputs, "outputs", 1, 10**12)
     law = theory.depth_law("V", **parameters)
     assert isinstance(law, CorrelatorLaw)
-    slope = sp.sympify(law.leading.coefficient) if law.terms else sp.S.Zero
-    if law.rate != 0 or law.leading.power != 1 or not slope.is_number or not slope > 0:
+    slope = sp.sympify(law.leading.coefficient)
+    if law.rate != 0 or law.leading.power != 1 or not slope.is_number:  # V/K² ≥ -2: what grows linearly has ν > 0
         raise MeanFieldError(
             f"The optimal depth follows from a V/K**2 that grows as nu*l with nu > 0, but here it is {law.lines()[0]}; "
             "networks whose V does not grow have none."

@@ -44,9 +44,10 @@ def abbreviated(text: str) -> str:
 
     tokens = re.findall(r"\S+|\s+", text)
     words = [re.fullmatch(r"[^\W\d]{2,}[\w'’]*[,.;:]?", token) is not None for token in tokens]
+    followed = [*words[2:], False, False]  # by a word, behind the space between them
     for i, token in enumerate(tokens):
         # two words in a row are prose, also behind a bracket that nothing closes: a formula that was cut before
-        if words[i] and (depth <= 0 or any(words[i + 2 : i + 3])):
+        if words[i] and (depth <= 0 or followed[i]):
             flush()
             out.append(token)
             depth = 0

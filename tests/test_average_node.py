@@ -101,3 +101,32 @@ def test_what_average_returns_has_certified_digits_whatever_it_is():
     for wrong in (True, None, K, "1/2", float("nan")):
         with pytest.raises(mf.MeanFieldError):
             mf.certified(wrong)
+
+
+def test_the_derivative_by_a_parameter_of_pieces_in_both_variables():
+    """φ = αz + (1 - α) max(z, 0), so ⟨φφ⟩ = αK_ab + (1 - α)² R, R the kernel of ReLU, and its derivative by α is
+    K_ab - 2(1 - α) R."""
+    alpha = sp.Symbol("alpha", real=True)
+    f = activation("leaky_relu", alpha="alpha").expression.xreplace({z: Z[0]})
+    node = average(f * f.xreplace({Z[0]: Z[1]}), (K_aa, K_ab, K_bb))
+    at = {K_aa: sp.Rational(13, 10), K_bb: sp.Rational(7, 10), K_ab: sp.Rational(2, 5), alpha: sp.Rational(1, 4)}
+    size, angle = sp.sqrt(K_aa * K_bb), sp.acos(K_ab / sp.sqrt(K_aa * K_bb))
+    relu = size * (sp.sin(angle) + (sp.pi - angle) * sp.cos(angle)) / (2 * sp.pi)
+    found = node.diff(alpha)
+    for expected, same in ((K_ab - 2 * (1 - alpha) * relu, True), (K_ab - (1 - alpha) * relu, False)):
+        gap = sp.N(found.subs(at).doit(), 20) - sp.N(expected.subs(at), 20)
+        assert bool(abs(gap) < 1e-15) is same
+
+
+def test_the_derivative_by_a_place_where_the_second_variable_jumps():
+    """∂⟨max(z_a, 0) 1[z_b > α]⟩/∂α = -p(α) ⟨max(z_a, 0) | z_b = α⟩, and of a factor α beside it the average itself."""
+    alpha = sp.Symbol("alpha", real=True)
+    f = sp.Max(Z[0], 0) * sp.Heaviside(Z[1] - alpha, sp.S.Half) * alpha
+    node = average(f, (K_aa, K_ab, K_bb))
+    at = {K_aa: sp.Rational(13, 10), K_bb: sp.Rational(7, 10), K_ab: sp.Rational(2, 5), alpha: sp.Rational(1, 4)}
+    mean, spread = K_ab * alpha / K_bb, sp.sqrt(K_aa - K_ab**2 / K_bb)
+    density = sp.exp(-(alpha**2) / (2 * K_bb)) / sp.sqrt(2 * sp.pi * K_bb)
+    bell = sp.exp(-(mean**2) / (2 * spread**2)) / sp.sqrt(2 * sp.pi)
+    given = mean * (1 + sp.erf(mean / spread / sp.sqrt(2))) / 2 + spread * bell
+    expected = (node / alpha - alpha * density * given).subs(at)
+    assert abs(sp.N(node.diff(alpha).subs(at) - expected, 15)) < 1e-12

@@ -261,7 +261,7 @@ def _ends(head: Head) -> Iterator[str]:
 
 
 def _dies(head: Head, end: End, side: int) -> Iterator[str]:
-    where, t = "right" if side > 0 else "left", sp.Dummy("t", positive=True)
+    where, t, theta = "right" if side > 0 else "left", sp.Dummy("t", positive=True), sp.Dummy("theta")
     far = normal_form(head.function(side * t), t).terms(sp.S.Zero)
     written = sp.Add(*[c * t**s for (s, _), c in far.items()])
     value, truth = (sp.N(e.subs(t, 50), DIGITS) for e in (written, end.limit(side * t)))
@@ -291,9 +291,10 @@ def _dies(head: Head, end: End, side: int) -> Iterator[str]:
                 ends = [_at_digits(held.xreplace({SHARE: s, LARGE_SHARE: t}), u) for s, t in shares]
                 if not min(ends) <= head.mpmath(u) <= max(ends):
                     yield f"{where} end: enclosed does not hold h at u = {mp.nstr(u, 4)}"
-            for n in (1, 2, 4) if end.series is not None and abs(u) > 2 else ():
-                theta = sp.Dummy("theta")
-                terms = end.series(_U, n, theta) if end.series is not None else sp.S.Zero
+            if end.series is None or abs(u) <= 2:
+                continue
+            for n in (1, 2, 4):
+                terms = end.series(_U, n, theta)
                 ends = [_at_digits(terms.subs(theta, t), u) for t in (0, 1)]
                 if not min(ends) <= left <= max(ends):
                     yield f"{where} end: {n} terms of series do not enclose h - limit at u = {mp.nstr(u, 4)}"

@@ -92,18 +92,18 @@ class Root(AtomicExpr):
     _numpycode = _lambdacode = _pythoncode
 
     def _mpmathcode(self, printer):
-        return f"mpmath.mpf('{self.ball(60).mid().str(60, radius=False)}')"
+        return f"{printer._module_format('mpmath.mpf')}('{self.ball(60).mid().str(60, radius=False)}')"
 
 
 @lru_cache(maxsize=1024)
 def _newton(expr: sp.Expr, lo: sp.Rational, hi: sp.Rational, bits: int) -> arb:
     """The zero by interval Newton steps: the true zero stays inside at every step."""
     f, slope = real_function(expr, Z[0]), real_function(sp.diff(expr, Z[0]), Z[0])
-    start = 53
-    with _precision(2 * BITS):
+    precision = 2 * BITS
+    with _precision(precision):
         x = _exact(lo).union(_exact(hi))
     while True:
-        with _precision(2 * start + BITS):
+        with _precision(precision):
             middle = x.mid()
             steep = slope(x)
             # where the enclosure is too wide for its slope to have a sign, halve it instead
@@ -116,8 +116,8 @@ def _newton(expr: sp.Expr, lo: sp.Rational, hi: sp.Rational, bits: int) -> arb:
         if x.rel_accuracy_bits() >= bits or x.rad().is_zero():
             return x
         if stalled:
-            start *= 2
-            if start > 64 * bits + 4096:
+            precision *= 2
+            if precision > 128 * bits + 8192:
                 return x
 
 
@@ -466,13 +466,7 @@ def isolate(expr: sp.Expr, x: sp.Symbol, lo=-sp.oo, hi=sp.oo) -> list[sp.Expr]:
     with _precision(BITS):
         a = -arb(clear_beyond(expr, x, -1)) if lo == -sp.oo else balls.constant(lo)
         b = arb(clear_beyond(expr, x, 1)) if hi == sp.oo else balls.constant(hi)
-        if lo == -sp.oo and not a < b:
-            a = b - 1 if hi != sp.oo else a
-        if hi == sp.oo and not a < b:
-            b = a + 1 if lo != -sp.oo else b
-        if not a < b:
-            return []
-        return _search(expr, x, a, b)
+        return _search(expr, x, a, b) if a < b else []  # else what is clear far out reaches over the whole interval
 
 
 def _search(expr, x, a: arb, b: arb) -> list[sp.Expr]:

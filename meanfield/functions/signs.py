@@ -136,7 +136,7 @@ _MOST_DEGREE = 120  # of a polynomial in a root of x
 def _in_a_root(e: sp.Expr) -> tuple[int, sp.Poly] | None:
     """(q, P) with the sign of e that of P(x^{1/q}), for sums of fractional powers of x > 0; None for anything else."""
     powers = [a.exp for a in e.atoms(sp.Pow) if a.base == x]
-    if not powers or not all(p.is_Rational for p in powers) or all(p.is_Integer and p > 0 for p in powers):
+    if not powers or not all(p.is_Rational for p in powers) or all(p.is_Integer and p.is_positive for p in powers):
         return None
     q, u = math.lcm(*[int(p.q) for p in powers]), sp.Dummy("u", positive=True)
     shift = max(0, *[math.ceil(-p) for p in powers]) * q

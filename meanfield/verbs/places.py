@@ -202,7 +202,7 @@ def neutrality_line_of(theory: Maps, /, *, c: object = "1/2", **parameters) -> C
     if own := sorted({"sigma_w", "sigma_b"} & set(parameters)):
         raise MeanFieldError(f"{own[0]} was given, but along a neutrality line σ_w and σ_b follow K; leave it out.")
     refuse_unknown(parameters, theory.one_input)
-    block = with_values(theory.block, parameters) if parameters else theory.block
+    block = with_values(theory.block, parameters)
     strength = one_dense(block)
     if strength is None or strength.free_symbols:
         raise MeanFieldError(

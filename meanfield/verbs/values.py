@@ -225,7 +225,7 @@ def exact_number(name: str, value) -> sp.Expr:
         return value
     if isinstance(value, str) and not value.strip():
         raise MeanFieldError(f"{name} must be a number, but an empty text was given.")
-    if isinstance(value, Param) or (isinstance(value, str) and value.strip().isidentifier()):
+    if isinstance(value, str) and value.strip().isidentifier():
         found = exact(value, name)
         if isinstance(found, Param):
             return parameter(found.name)

@@ -6,15 +6,14 @@ tiny. As e^z/(2 e^z + 1) it is enclosed wherever Re z < 0: what is left in the s
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import sympy as sp
 
 from meanfield.functions.derivatives import expanded
+from meanfield.heads import cached, records, where
 from meanfield.symbols import Z
 
 
-@lru_cache(maxsize=1024)
+@cached(1024)
 def far_form(e: sp.Expr, side: int) -> sp.Expr:
     """`e` in the form that balls enclose far out at side·z > 0; e itself where nothing is gained.
 
@@ -35,15 +34,15 @@ def far_form(e: sp.Expr, side: int) -> sp.Expr:
 
 
 def _by_exponentials(e: sp.Expr) -> sp.Expr:
-    return e.replace(sp.cosh, lambda u: (sp.exp(u) + sp.exp(-u)) / 2).replace(
-        sp.sinh, lambda u: (sp.exp(u) - sp.exp(-u)) / 2
-    )
+    for head in records("grows_exponentially"):
+        e = e.replace(head.function, head.form[1]) if e.has(head.function) and head.function is not sp.exp else e
+    return e
 
 
 def _largest_out(h: sp.Expr, side: int) -> tuple[sp.Expr, sp.Expr] | None:
     """(a, g) with h = e^{a z} g, where the other exponentials of g fall at side·z → ∞; None where a is 0, or h is no
     such sum."""
-    if not h.has(sp.exp, sp.cosh, sp.sinh):
+    if not h.has(*where("grows_exponentially")):
         return None
     slopes = []
     for t in sp.Add.make_args(sp.expand(_by_exponentials(h))):

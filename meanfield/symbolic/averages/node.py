@@ -637,9 +637,7 @@ def expression(value, what: str) -> sp.Expr:
 
 def _normal(f, n):
     """Piecewise-smooth normal form; a function of one variable becomes one Piecewise with merged pieces."""
-    if n == 1 and f.has(*SWITCHES):
-        return pieces(f, Z[0]).expr
-    return f
+    return pieces(f, Z[0]).expr if n == 1 else f
 
 
 def _is_odd(f, n) -> bool:

@@ -216,7 +216,7 @@ def _inner_skip(branch: Block, shortcut: Block, mu: sp.Expr, x: Coordinate, walk
     x = walk.named(x)
     one = (sp.S.One,) * x.positions
     inner = walk(branch, replace(x, gains=one))
-    side = walk(shortcut, replace(x, gains=one)) if shortcut != Sequential(()) else replace(x, gains=one)
+    side = walk(shortcut, replace(x, gains=one))
     if side.gains != one:
         raise MeanFieldError(
             "A shortcut without Dense that rescales its Gaussian (LayerNorm before a Nonlinearity) is not derived yet; "
