@@ -134,6 +134,6 @@ def pytest_unconfigure(config):
 
 @pytest.fixture(autouse=True)
 def _precision():
-    before = mpmath.mp.dps
+    mpmath.mp.dps = 15  # also where a module set it while it was imported
     yield
-    mpmath.mp.dps = before
+    mpmath.mp.dps = 15

@@ -75,6 +75,13 @@ def test_accepted_text():
         activation(x * sp.Symbol("y"))
 
 
+@pytest.mark.parametrize("formula", ["1/z", "log(z)", "sqrt(z)", "1/(cosh(z)-1)"])
+def test_what_derive_refuses_cannot_be_registered(formula):
+    with pytest.raises(mf.MeanFieldError, match="real and finite"):
+        register("infinite_test", formula)
+    assert "infinite_test" not in activations()
+
+
 def test_register_is_one_line_and_refuses_taken_names():
     phi = register("snake_test", "z + sin(z)**2")
     assert "snake_test" in activations() and phi.name == "snake_test"

@@ -174,3 +174,28 @@ def test_the_half_wave_at_large_K_is_its_first_terms():
     size = math.sqrt(2 * math.pi * 1e10)
     assert float(found.mid()) * size == pytest.approx(math.cos(1), rel=1e-9)
     assert float(found.mid()) * size != pytest.approx(math.sin(1), rel=1e-3)
+
+
+#: functions of sines that are, and that are not, sums of polynomials times waves; φ by mpmath
+OF_SINES = {
+    "tanh(sin(z))**2": lambda x: mp.tanh(mp.sin(x)) ** 2,
+    "1/(2+cos(z))**2": lambda x: 1 / (2 + mp.cos(x)) ** 2,
+    "sin(z)*tanh(z)": lambda x: mp.sin(x) * mp.tanh(x),
+    "exp(sin(z))": lambda x: mp.exp(mp.sin(x)),
+    "abs(z)*sin(z)**2": lambda x: abs(x) * mp.sin(x) ** 2,
+    "exp(-6*z)/(2+cos(z)) if z < 0 else 1": lambda x: mp.exp(-6 * x) / (2 + mp.cos(x)) if x < 0 else 1,
+}
+
+
+@pytest.mark.parametrize("k", [1, 9])
+@pytest.mark.parametrize("text", OF_SINES)
+def test_balls_of_functions_of_sines(text, k):
+    """Against mpmath; a power of what holds a wave is not a wave: its exponent was taken for one."""
+    ball = mf.average(text, k).ball(20)
+    with mp.workdps(30):
+        s = mp.sqrt(k)
+        edges = [s * mp.mpf(j) / 2 for j in range(-70, 71)]
+        truth = mp.quad(lambda x: OF_SINES[text](x) * mp.npdf(x / s) / s, edges)
+        found = mp.mpf(ball.mid().str(30, radius=False))
+        assert abs(found - truth) < 1e-17 * abs(truth)
+        assert abs(found - truth * (1 + mp.mpf(10) ** -15)) > 1e-17 * abs(truth)

@@ -71,11 +71,13 @@ def test_relu_twice_at_criticality_keeps_every_K():
 
 
 def test_points_that_are_not_derived_are_not_denied():
+    """Nor are those of a record that holds a σ: of the plane tanh has (1, 0) alone, which neither of these is."""
     for block in ((TANH, Dense(), Scale("1/2")), (Residual(Sequential((TANH, Dense(), Scale(2))), "1/2"),)):
         assert chain(*block).critical_points().status is Status.UNKNOWN
     for own in (Dense(sigma_b="1/5"), Dense(sigma_w="6/5")):
         theory = chain(TANH, own)
-        assert theory.critical_line().kind == "unknown" and theory.critical_points().status is Status.UNKNOWN
+        assert theory.critical_line().kind == "unknown" and len(theory.critical_points()) == 0
+    assert len(chain(TANH, Dense(sigma_b="0")).critical_points()) == 1
 
 
 # --------------------------------------------------------------------------------------------- the tangent kernel

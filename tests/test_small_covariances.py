@@ -14,7 +14,13 @@ from meanfield import balls
 from meanfield.functions.activations import activation
 from meanfield.numeric.quadrature import small
 
-mp.mp.dps = 55
+
+@pytest.fixture(autouse=True)
+def _digits():
+    with mp.workdps(55):
+        yield
+
+
 SHAPES = {"tanh": mp.tanh, "sin": mp.sin, "erf": mp.erf}
 TWO = tuple(((o, p), by) for o in range(3) for p in range(3) for by in ((0, 0), (1, 0)))
 FOUR = ((0, 0, 0, 0), (1, 0, 2, 1), (3, 1, 0, 0), (2, 2, 2, 2))

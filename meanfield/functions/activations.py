@@ -251,7 +251,9 @@ def register(name: str, formula: str, **parameters: object) -> Activation:
         raise MeanFieldError(f"{shown(formula)} does not depend on z; a constant is no activation.")
     _REGISTRY[name] = (formula, {k: _text(v, k) for k, v in parameters.items()})
     try:
-        return activation(name)
+        found = activation(name)
+        _custom(found.expression, formula)  # refuses what is not real and finite on the whole line
+        return found
     except MeanFieldError:  # what cannot be read at its defaults is not left in the registry
         del _REGISTRY[name]
         raise
@@ -530,12 +532,12 @@ def _custom(expr: sp.Expr, source: str, arguments: tuple[tuple[str, sp.Expr], ..
     for e, lo, hi in intervals:
         _check_bases(e.subs(at), lo, hi, source)
         _check_poles(e.subs(at), lo, hi, source)
-        if not free:
-            _check_touching(e, lo, hi, source)
     for e, lo, hi in intervals:
         for end in (lo, hi):
             if end.is_finite and e.subs(at).subs(Z[0], end) in (sp.zoo, sp.oo, -sp.oo):
                 raise MeanFieldError(f"{shown(source)} is infinite at z = {end}; it must be finite on the whole line.")
+        if not free:
+            _check_touching(e, lo, hi, source)
     for e, lo, hi in intervals:  # 1/z, log(z), sqrt(z): refused where they are not real and finite
         for x in _probes(e, lo, hi):
             there = e.subs(at).subs(Z[0], x)

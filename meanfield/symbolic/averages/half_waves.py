@@ -39,8 +39,9 @@ def waves_of(f: sp.Expr) -> Waves | None:
     found: dict[sp.Expr, sp.Expr] = {}
     for term in sp.Add.make_args(sp.expand(sp.powsimp(e))):
         plain, waves = term.as_independent(sp.exp, as_Add=False)
-        exponent = sp.Add(*[w.exp if w.is_Pow else w.args[0] for w in sp.Mul.make_args(waves) if w != 1])
-        exponent = sp.expand(exponent)
+        if not all(isinstance(w, sp.exp) for w in sp.Mul.make_args(waves) if w != 1):
+            return None  # tanh(sin z)², 1/(2 + cos z)
+        exponent = sp.expand(sp.Add(*[w.args[0] for w in sp.Mul.make_args(waves) if w != 1]))
         omega = exponent.coeff(Z[0], 1) / sp.I
         if not plain.is_polynomial(Z[0]) or exponent.diff(Z[0], 2) != 0 or not omega.is_real:
             return None
