@@ -179,3 +179,23 @@ def test_overflow_of_a_map_that_is_not_homogeneous_is_lost():
         c, _ = erf_layers(0.1, mp.mpf(1e150), mp.mpf(1e150), mp.mpf(1) / 2, 300)
     assert_correlations(run.c, c)
     assert int(run.lost_at) == int(run.diverged_at) == 0 < int(run.underflows_at)
+
+
+def test_a_bias_of_one_layer_is_not_hidden_by_other_units():
+    """K is 1e-610 where one layer has σ_b = 1e-60: from there on c = 1, and the units in which K had 1e-60 do not say
+    0.99995. What is known before is kept."""
+    sigma_b = np.zeros(1200)
+    sigma_b[500] = 1e-60
+    place = dict(sigma_w=0.3, correlation=0.3, depth=1200, layerwise=True, quantities=("c",))
+    run = mf.derive("erf").propagate(sigma_b=sigma_b, **place)
+    with mp.workdps(30):
+        c, _ = erf_layers(0.3, 0.09, 0.09, mp.mpf("0.3"), 500)
+    assert int(run.underflows_at) < int(run.lost_at) == 501
+    assert_correlations(run.c[:500], c)
+    assert np.isnan(run.c[500:]).all() and run.K[500] == 1e-60**2
+    place["depth"] = 503  # K is 1e-122 at the end
+    early = mf.derive("erf").propagate(sigma_b=sigma_b[:503], **place)
+    assert_correlations(early.c[:500], c)
+    assert int(early.lost_at) == 501 and int(early.underflows_at) == int(run.underflows_at)
+    place["depth"] = 1200
+    assert int(mf.derive("erf").propagate(sigma_b=0 * sigma_b, **place).lost_at) == 0  # control: no bias

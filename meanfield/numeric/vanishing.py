@@ -78,7 +78,7 @@ def units(
     )
     least = SMALLEST if not divided else PRODUCT
     end = out[:, -1][:, norms]
-    small = (diverged == 0) & (end.min(axis=1) < least) & (begin[:, norms].min(axis=1) >= SMALLEST)
+    small = (diverged == 0) & (out[:, :, norms].min(axis=(1, 2)) < least) & (begin[:, norms].min(axis=1) >= SMALLEST)
     over = (diverged > 0) & np.isinf(end).any(axis=1)
     large = (diverged == 0) & (end.max(axis=1) > 1 / PRODUCT) & (max(d or 0 for d in degrees) > 1)
     if not (small | large).any() and not (over.any() and (len(state) > 1 or lowered.recursion.readout)):
@@ -102,16 +102,18 @@ def units(
                 held[p, 0], exponent[p, 0] = part[k, -1], walk.before[k]
     for k in np.flatnonzero(walk.done):
         if over[who[k]]:
-            lost[who[k]] = diverged[who[k]]
+            lost[who[k]] = walk.cut[k] or diverged[who[k]]
             continue
         rows = out[who[k], :, norms].min(axis=0) if every else None
         search = lowered, norms, begin[who[k]], sigma[:, who[k]], constant, depth, rows
         below[who[k]] = _first(*search, SMALLEST)
         if walk.lost[k]:
-            lost[who[k]] = _first(*search, PRODUCT if len(norms) > 1 else SMALLEST)
-    going = who[~walk.done]
-    below[going] = np.where(over[going], 0, walk.below[~walk.done])
-    infinite = np.where(over[going, None, None], np.isinf(out[going][:, :, norms]), False)
+            lost[who[k]] = walk.cut[k] or _first(*search, PRODUCT if len(norms) > 1 else SMALLEST)
+    followed = ~walk.done | ((walk.cut > 0) & every)
+    going = who[followed]
+    below[going] = np.where(over[going], 0, walk.below[followed])
+    plain, beyond = out[going], (walk.cut[followed, None] > 0) & (np.arange(1, layers + 1) >= walk.cut[followed, None])
+    infinite = np.isinf(plain[:, :, norms])
     for i, (v, d) in enumerate(zip(state, degrees)):
         if d:
             power = d * exponent[going]
@@ -122,6 +124,7 @@ def units(
             out[going, :, i] = held[going, :, i]
     ends = out[going][:, :, norms]
     out[np.ix_(going, range(layers), norms)] = np.where(infinite | (ends >= LARGEST), np.inf, ends)
+    out[going] = np.where(beyond[:, :, None], plain, out[going])
     return Units(
         {v.key: held[:, :, i].reshape(*shape, layers) for i, v in enumerate(state)},
         exponent.reshape(*shape, layers),
@@ -184,6 +187,7 @@ class _Walk:
         points = len(held)
         self.exponent, self.below = np.zeros(points), np.zeros(points, np.int64)
         self.done, self.lost, self.stays = (np.zeros(points, bool) for _ in range(3))
+        self.cut = np.zeros(points, np.int64)  # the first layer that other units do not know any more
         self.layer, self.length = 1, 64
 
     def shifted(self, state: np.ndarray, by: np.ndarray) -> np.ndarray:
@@ -217,7 +221,9 @@ class _Walk:
             if under.size and not self.below[k]:
                 self.below[k] = self.layer + 1 + under[0]
         far = (least[:, -1] < 2.0**-900) | ~(most[:, -1] < 2.0 ** (900 / self.most))  # in one layer
-        self._lose((fallen | risen) & (far | self.stays))
+        self._lose((fallen | risen) & (far | self.stays), self.layer + 1)
+        if not self.constant:
+            self._watch(part)
         self.held, self.layer = part[:, -1].copy(), self.layer + count
         near = 2.0 ** ((LOW + LEAST) / 2 / self.most)
         far = (least[:, -1] < near) | (most[:, -1] > 1 / near)
@@ -234,23 +240,39 @@ class _Walk:
             return
         by = np.where(beyond, np.rint(np.copysign(UNIT / self.most, size) - size), 0.0)
         moved = self.shifted(self.held, by)
-        alike = self._alike(moved, by) if self.known else np.zeros(len(beyond), bool)
-        self._lose(beyond & ~alike & (self.exponent != 0))
+        alike = self._alike(self.held, moved, by, self.layer) if self.known else np.zeros(len(beyond), bool)
+        self._lose(beyond & ~alike & (self.exponent != 0), self.layer + 1)
         self.stays = beyond & ~alike & (self.exponent == 0)
         keep = beyond & alike
         self.held[keep] = moved[keep]
         self.exponent[keep] -= by[keep]
 
-    def _lose(self, which: np.ndarray) -> None:
-        """These points end here."""
+    def _lose(self, which: np.ndarray, layer: int) -> None:
+        """These points end before this layer."""
+        self.cut[which & (self.exponent != 0)] = layer
         self.done |= which
         self.lost |= which
 
-    def _alike(self, moved: np.ndarray, by: np.ndarray) -> np.ndarray:
+    def _watch(self, part: np.ndarray) -> None:
+        """Points in other units end where a layer of its own σ's is not homogeneous: a bias that K of these units
+        hides and the true K does not, or the reverse. The layer is asked for as near the true K as doubles go."""
+        reach = 900 / max(self.most, len(self.norms))
+        for j in range(part.shape[1] - 1):
+            moved = ~self.done & (self.exponent != 0)
+            if not moved.any():
+                return
+            state = part[:, j]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                size = np.log2(state[:, self.norms].max(axis=1))
+                by = np.rint(np.clip(size + self.exponent, -reach, reach) - size)
+            by = np.where(moved & np.isfinite(by), by, 0.0)
+            self._lose(moved & ~self._alike(state, self.shifted(state, by), by, self.layer + j), self.layer + j + 1)
+
+    def _alike(self, state: np.ndarray, moved: np.ndarray, by: np.ndarray, layer: int) -> np.ndarray:
         """Whether the next layer is the same in both units."""
-        at = 0 if self.sigma.shape[2] == 1 else min(self.layer - 1, self.sigma.shape[2] - 1)
+        at = 0 if self.sigma.shape[2] == 1 else min(layer - 1, self.sigma.shape[2] - 1)
         sigma = self.sigma[:, :, at]
-        one, other = (self.lowered.step(x, sigma, self.layer) for x in (self.held, moved))
+        one, other = (self.lowered.step(x, sigma, layer) for x in (state, moved))
         one = self.shifted(one, by)
         size = other[:, self.norms].max(axis=1)[:, None] ** self.degrees  # 1 of what K does not scale
         size[:, [v.carry.relative for v in self.lowered.recursion.state]] = 1.0
