@@ -113,7 +113,6 @@ def units(
     going = who[followed]
     below[going] = np.where(over[going], 0, walk.below[followed])
     plain, beyond = out[going], (walk.cut[followed, None] > 0) & (np.arange(1, layers + 1) >= walk.cut[followed, None])
-    infinite = np.isinf(plain[:, :, norms])
     for i, (v, d) in enumerate(zip(state, degrees)):
         if d:
             power = d * exponent[going]
@@ -122,8 +121,9 @@ def units(
                 out[going, :, i] = own + LN2 * power if v.carry.relative else np.ldexp(own, power.astype(int))
         else:
             out[going, :, i] = held[going, :, i]
-    ends = out[going][:, :, norms]
-    out[np.ix_(going, range(layers), norms)] = np.where(infinite | (ends >= LARGEST), np.inf, ends)
+    for i in norms:
+        own = out[going, :, i]
+        out[going, :, i] = np.where(np.isinf(plain[:, :, i]) | (own >= LARGEST), np.inf, own)
     out[going] = np.where(beyond[:, :, None], plain, out[going])
     return Units(
         {v.key: held[:, :, i].reshape(*shape, layers) for i, v in enumerate(state)},
