@@ -149,6 +149,9 @@ def test_two_probes_stop_at_their_noise():
         (lambda: mf.tune("relu", depth=5, method="gradient", blocks=(3, 2)), "first, last"),
         (lambda: mf.tune("step", depth=5, method="gradient"), "jumps"),
         (lambda: mf.tuning_rates("erf", sigma_w=1), "depends on K"),
+        (lambda: mf.tuning_rates("z if z < 50 else 100 - z", sigma_w=1), "not of degree 1"),
+        (lambda: mf.tuning_rates("z if z < 50 else 2*z - 50", sigma_w=1), "not of degree 1"),
+        (lambda: mf.tuning_region("relu(z) + 1e-9", sigma_w=1, rate=0.1), "not of degree 1"),
         (lambda: mf.tuning_rates("relu", sigma_w=-1), "must be > 0"),
         (lambda: mf.tuning_region("relu", sigma_w=[1, 2], rate=[1, 2, 3]), "broadcast"),
         (lambda: mf.tune("step", depth=3, width=9, method="gradient"), "no perturbation passes"),
@@ -158,3 +161,24 @@ def test_what_cannot_be_descended_is_a_sentence(call, words):
     with pytest.raises(mf.MeanFieldError, match=words) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("phi", "slopes"),
+    [
+        ("relu", (0, 1)),
+        ("z*(1 + sign(z)/2)", (0.5, 1.5)),
+        ("(sin(z)**2 + cos(z)**2)*z", (1, 1)),
+        ("z**2/abs(z)", (1, 1)),
+    ],
+)
+def test_functions_of_degree_1_are_proved_to_be(phi, slopes):
+    """J = (a² + b²)/2 of the slopes a, b on both sides of 0, however φ is written."""
+    wanted = (slopes[0] ** 2 + slopes[1] ** 2) / 2
+
+    def assert_slope(found):
+        assert abs(found - wanted) < 1e-12, "slopes"
+
+    assert_slope(mf.tuning_rates(phi, sigma_w=1).J)
+    with pytest.raises(AssertionError, match="slopes"):  # planted
+        assert_slope(slopes[1] ** 2 / 2 + 1e-9)

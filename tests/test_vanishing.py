@@ -115,3 +115,87 @@ def test_nothing_is_said_where_k_stays():
     assert run.units is None and int(run.underflows_at) == int(run.lost_at) == 0 and run.message() == ""
     assert vanishing.degree("V") == 2 and vanishing.degree("R") == 2 and vanishing.degree("J1_J") == 0
     assert vanishing.degree("nothing") is None
+
+
+def relu_layers(sigma_w: float, A, B, c, sigma_b: float = 0.0, depth: int = 2):
+    """(c, log K_aa, log distance) by the arccosine formula in mpmath."""
+    w, b, A, B = mp.mpf(sigma_w) ** 2, mp.mpf(sigma_b) ** 2, mp.mpf(A), mp.mpf(B)
+    AB, out = mp.sqrt(A * B) * c, []
+    for _ in range(depth):
+        root = mp.sqrt(A * B)
+        c = AB / root
+        out.append((float(c), float(mp.log(A)), float(mp.log(A + B - 2 * AB))))
+        angle = mp.acos(c)
+        AB = w * root * (mp.sin(angle) + (mp.pi - angle) * c) / (2 * mp.pi) + b
+        A, B = w * A / 2 + b, w * B / 2 + b
+    return np.array(out).T
+
+
+@pytest.mark.parametrize("sigma_b", [0.0, 1.0])
+def test_c_goes_on_where_k_overflows(sigma_b):
+    """K doubles at every layer and is infinite from layer 996 on; c and γ were NaN from there on, with a bias too."""
+    place = dict(sigma_w=2, sigma_b=sigma_b, correlation=0.3, depth=1200, quantities=("c", "gamma", "distance", "J"))
+    run = mf.derive("relu").propagate(**place)
+    with mp.workdps(40):
+        A = 4 + sigma_b**2
+        c, log_K, log_distance = relu_layers(2, A, A, (mp.mpf(4) * 0.3 + sigma_b**2) / A, sigma_b, 1200)
+    first = 1 + int(np.argmax(log_K > np.log(1e300)))
+    assert int(run.diverged_at) == first and int(run.lost_at) == int(run.underflows_at) == 0
+    assert np.isinf(run.K[first - 1 :]).all() and np.isfinite(run.K[: first - 1]).all()
+    assert run.status == mf.Status.DIVERGES and "c, gamma, log_gamma go on" in run.message()
+    assert_correlations(run.c, c)
+    assert_correlations(run.gamma, c / (1 - c), 1e-10)
+    assert np.abs(run.log_distance - log_distance).max() < 1e-10
+    assert np.abs(run.log_J - np.log(2) * np.arange(1200)).max() < 1e-9
+    with pytest.raises(AssertionError, match="correlations"):  # planted: c stays as it is where K overflows
+        assert_correlations(np.where(np.arange(1, 1201) < first, run.c, run.c[first - 2]), c)
+    last = mf.derive("relu").propagate(**place, every_layer=False)
+    assert abs(last.c[-1] / c[-1] - 1) < 1e-11 and last.log_J[-1] == run.log_J[-1] and np.isinf(last.K[-1])
+
+
+def test_two_norms_and_correlators_beyond_the_doubles():
+    """Two norms of ReLU, and V/K² = 5(l - 1), whose V is beyond the doubles at half of the layers of K."""
+    start = {"K_aa": 2.0, "K_bb": 1.0, "c": 0.25}
+    run = mf.derive("relu").propagate(sigma_w=20, sigma_b=0, depth=160, start=start, quantities=("K_aa", "c", "tilt"))
+    with mp.workdps(40):
+        c, log_K, _ = relu_layers(20, 2, 1, mp.mpf(1) / 4, depth=160)
+    assert int(run.diverged_at) == 1 + int(np.argmax(log_K > np.log(1e300)))
+    assert_correlations(run.c, c)
+    assert np.isinf(run.K_aa[-1]) and np.isinf(run.K_bb[-1])
+    V = mf.derive("relu").propagate(sigma_w=20, sigma_b=0, depth=160, quantities=("K", "V"))
+    assert_correlations(V.normalized("V")[1:], 5.0 * np.arange(1, 160))
+
+
+def test_overflow_of_a_map_that_is_not_homogeneous_is_lost():
+    """φ = z² squares K: nothing is said of c once K is infinite. A run that only comes from a large K is followed."""
+    run = mf.derive("z**2").propagate(sigma_w=2, sigma_b=0, correlation=0.5, depth=30, quantities=("c", "gamma"))
+    first = int(run.diverged_at)
+    assert int(run.lost_at) == first > 3 and int(run.underflows_at) == 0
+    assert np.isfinite(run.c[: first - 1]).all() and np.isnan(run.c[first - 1 :]).all()
+    assert "from there on c, gamma, log_gamma are unknown (NaN)" in run.message()
+    start = {"K": 1e150, "c": 0.5}
+    run = mf.derive("erf").propagate(sigma_w=0.1, sigma_b=0, depth=300, start=start, quantities=("c",))
+    with mp.workdps(250):
+        c, _ = erf_layers(0.1, mp.mpf(1e150), mp.mpf(1e150), mp.mpf(1) / 2, 300)
+    assert_correlations(run.c, c)
+    assert int(run.lost_at) == int(run.diverged_at) == 0 < int(run.underflows_at)
+
+
+def test_a_bias_of_one_layer_is_not_hidden_by_other_units():
+    """K is 1e-610 where one layer has σ_b = 1e-60: from there on c = 1, and the units in which K had 1e-60 do not say
+    0.99995. What is known before is kept."""
+    sigma_b = np.zeros(1200)
+    sigma_b[500] = 1e-60
+    place = dict(sigma_w=0.3, correlation=0.3, depth=1200, layerwise=True, quantities=("c",))
+    run = mf.derive("erf").propagate(sigma_b=sigma_b, **place)
+    with mp.workdps(30):
+        c, _ = erf_layers(0.3, 0.09, 0.09, mp.mpf("0.3"), 500)
+    assert int(run.underflows_at) < int(run.lost_at) == 501
+    assert_correlations(run.c[:500], c)
+    assert np.isnan(run.c[500:]).all() and run.K[500] == 1e-60**2
+    place["depth"] = 503  # K is 1e-122 at the end
+    early = mf.derive("erf").propagate(sigma_b=sigma_b[:503], **place)
+    assert_correlations(early.c[:500], c)
+    assert int(early.lost_at) == 501 and int(early.underflows_at) == int(run.underflows_at)
+    place["depth"] = 1200
+    assert int(mf.derive("erf").propagate(sigma_b=0 * sigma_b, **place).lost_at) == 0  # control: no bias

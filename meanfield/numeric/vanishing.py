@@ -1,10 +1,12 @@
-"""Layers at which K falls out of the doubles: the same layers in other units.
+"""Layers at which K leaves the doubles: the same layers in other units.
 
 Where no bias holds it, K of an ordered phase falls by a factor a layer, and so do K_ab, distances, Theta, while their
 quotients c and γ go on. There the map is homogeneous: with all variances λ times as large, all of the next layer are,
 V = O(K²) λ² times. So the layers are followed from a state in which K is multiplied by a power of two, again and again,
-and the power is kept beside. Whether a map is homogeneous is asked of a layer at both scales; where it is not (φ = z²),
-the layer from which K is lost is known, and nothing else.
+and the power is kept beside. K that grows without end (ReLU, GELU of large weights) is followed in the same way; a bias
+or a bounded part of φ are less than rounding of it. Whether a map is homogeneous is asked of a layer at both scales, K
+near 2^±200 and 2^±450, whose next layers must agree to 1e-12; where they do not (φ = z²), the layer from which K is
+lost is known, and nothing else.
 """
 
 from __future__ import annotations
@@ -18,11 +20,12 @@ from meanfield.limits import tick
 from meanfield.numeric.lowering.assembly import Lowered
 from meanfield.quantities import QUANTITIES
 
-SMALLEST = 1e-290  # of a K whose digits are all there
+SMALLEST, LARGEST = 1e-290, 1e300  # of a K whose digits are all there, and of one that counts as finite
 PRODUCT = 1e-145  # of two whose product has them
-LOW, UNIT, LEAST = -450, -200, -500  # exponents of K: below the first it is brought to the second; above the last
+LOW, UNIT, LEAST = -450, -200, -500  # exponents of K: below the first it is brought to the second; above the last;
+# and their negatives where K is large
 ALIKE = 1e-12  # between a layer and the same one in other units
-LAYERS = 4096  # at a time
+LAYERS, ROOM = 4096, 1 << 22  # at a time; layers of all points
 LN2 = math.log(2)
 _DEGREES = dict.fromkeys(("K", "K_aa", "K_bb", "K_ab", "distance", "Theta", "Theta_ab", "D0", "D_J", "F_J"), 1)
 _DEGREES |= dict.fromkeys(("J", "J0", "J_ab", "c_J", "tilt", "J1_J", "G_z"), 0)
@@ -41,10 +44,10 @@ def degree(name: str) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """A run in units in which K does not underflow.
+    """A run in units in which K neither underflows nor overflows.
 
     values: by key, as a run's; exponent (…, layers): K is its value here times 2 to this power; below (…): the first
-    layer at which K < SMALLEST, 0 of none; lost (…): the same where nothing is known of quotients from there on.
+    layer at which K < SMALLEST, 0 of none; lost (…): the layer from which on nothing is known of quotients, 0 of none.
     """
 
     values: dict[str, np.ndarray]
@@ -62,8 +65,8 @@ def units(
     lowered: Lowered, begin: np.ndarray, sigma: np.ndarray, depth: int, constant: bool, out: np.ndarray,
     diverged: np.ndarray, every: bool, shape: tuple[int, ...],
 ) -> Units | None:  # fmt: skip
-    """What `out`, a run from `begin`, misses where K, or products of two of them, underflow; None where they do not.
-    `out` becomes what is known so. sigma (parameters, points, 1 or
+    """What `out`, a run from `begin`, misses where K, or products of two of them, leave the doubles; None where they do
+    not. `out` becomes what is known so, but for K that has overflowed. sigma (parameters, points, 1 or
     depth - 1): of the later layers; constant: whether they are the same in all of them; shape: that of the points."""
     state = lowered.recursion.state
     norms = [i for i, v in enumerate(state) if v.name in ("K", "K_aa", "K_bb")]
@@ -74,15 +77,18 @@ def units(
         d is None or d > 1 or v.name.startswith("G_w") for d, v in zip(degrees, state)
     )
     least = SMALLEST if not divided else PRODUCT
-    small = (diverged == 0) & (out[:, -1, norms].min(axis=1) < least) & (begin[:, norms].min(axis=1) >= SMALLEST)
-    if not small.any():
+    end = out[:, -1][:, norms]
+    small = (diverged == 0) & (out[:, :, norms].min(axis=(1, 2)) < least) & (begin[:, norms].min(axis=1) >= SMALLEST)
+    over = (diverged > 0) & np.isinf(end).any(axis=1)
+    large = (diverged == 0) & (end.max(axis=1) > 1 / PRODUCT) & (max(d or 0 for d in degrees) > 1)
+    if not (small | large).any() and not (over.any() and (len(state) > 1 or lowered.recursion.readout)):
         return None
-    who = np.flatnonzero(small)
+    who = np.flatnonzero(small | large | over)
     points, layers = out.shape[:2]
     held, exponent = out.copy(), np.zeros((points, layers))
     below, lost = np.zeros(points, np.int64), np.zeros(points, np.int64)
     walk = _Walk(lowered, norms, sigma[:, who], constant, begin[who].copy())
-    walk.done[:] = not divided  # where nothing is divided by K
+    walk.done[:] = ~over[who] & (not divided)  # where nothing is divided by a K that falls
     while walk.layer < depth and not walk.done.all():
         tick()
         walk.go(min(walk.length, depth - walk.layer))
@@ -95,20 +101,30 @@ def units(
             elif walk.layer == depth:
                 held[p, 0], exponent[p, 0] = part[k, -1], walk.before[k]
     for k in np.flatnonzero(walk.done):
+        if over[who[k]]:
+            lost[who[k]] = walk.cut[k] or diverged[who[k]]
+            continue
         rows = out[who[k], :, norms].min(axis=0) if every else None
         search = lowered, norms, begin[who[k]], sigma[:, who[k]], constant, depth, rows
         below[who[k]] = _first(*search, SMALLEST)
         if walk.lost[k]:
-            lost[who[k]] = _first(*search, PRODUCT if len(norms) > 1 else SMALLEST)
-    going = who[~walk.done]
-    below[going] = walk.below[~walk.done]
+            lost[who[k]] = walk.cut[k] or _first(*search, PRODUCT if len(norms) > 1 else SMALLEST)
+    followed = ~walk.done | ((walk.cut > 0) & every)
+    going = who[followed]
+    below[going] = np.where(over[going], 0, walk.below[followed])
+    plain, beyond = out[going], (walk.cut[followed, None] > 0) & (np.arange(1, layers + 1) >= walk.cut[followed, None])
     for i, (v, d) in enumerate(zip(state, degrees)):
         if d:
             power = d * exponent[going]
             own = held[going, :, i]
-            out[going, :, i] = own + LN2 * power if v.carry.relative else np.ldexp(own, power.astype(int))
+            with np.errstate(over="ignore"):
+                out[going, :, i] = own + LN2 * power if v.carry.relative else np.ldexp(own, power.astype(int))
         else:
             out[going, :, i] = held[going, :, i]
+    for i in norms:
+        own = out[going, :, i]
+        out[going, :, i] = np.where(np.isinf(plain[:, :, i]) | (own >= LARGEST), np.inf, own)
+    out[going] = np.where(beyond[:, :, None], plain, out[going])
     return Units(
         {v.key: held[:, :, i].reshape(*shape, layers) for i, v in enumerate(state)},
         exponent.reshape(*shape, layers),
@@ -170,7 +186,8 @@ class _Walk:
         self.most = max(1, int(self.degrees.max()))
         points = len(held)
         self.exponent, self.below = np.zeros(points), np.zeros(points, np.int64)
-        self.done, self.lost = np.zeros(points, bool), np.zeros(points, bool)
+        self.done, self.lost, self.stays = (np.zeros(points, bool) for _ in range(3))
+        self.cut = np.zeros(points, np.int64)  # the first layer that other units do not know any more
         self.layer, self.length = 1, 64
 
     def shifted(self, state: np.ndarray, by: np.ndarray) -> np.ndarray:
@@ -182,16 +199,18 @@ class _Walk:
         return out
 
     def go(self, count: int) -> None:
-        """Up to `count` layers more: fewer where K falls too far in so many."""
+        """Up to `count` layers more: fewer where K falls or rises too far in so many."""
         self.rescale()
         alive = ~self.done
+        floor = np.where(self.stays, SMALLEST, 2.0 ** (LEAST / self.most))
+        ceiling = np.where(self.stays, LARGEST, 2.0 ** (-LEAST / self.most))
         while True:
             here = slice(None) if self.sigma.shape[2] == 1 else slice(self.layer - 1, self.layer - 1 + count)
             sigma = self.sigma[:, :, here]
             part, _ = self.lowered.follow(self.held, sigma, self.layer, self.layer + count, self.constant, True)
-            least = part[:, :, self.norms].min(axis=2)
-            fallen = alive & (least[:, -1] < 2.0 ** (LEAST / self.most))
-            if not fallen.any() or count == 1:
+            least, most = part[:, :, self.norms].min(axis=2), part[:, :, self.norms].max(axis=2)
+            fallen, risen = alive & (least[:, -1] < floor), alive & ~(most.max(axis=1) < ceiling)  # NaN, too
+            if not (fallen | risen).any() or count == 1:
                 break
             count = max(1, count // 2)
         self.part, self.first, self.before, self.here = part[:, 1:], self.layer, self.exponent.copy(), alive.copy()
@@ -201,37 +220,59 @@ class _Walk:
             under = np.flatnonzero(true < math.log2(SMALLEST))
             if under.size and not self.below[k]:
                 self.below[k] = self.layer + 1 + under[0]
-        gone = fallen & (least[:, -1] < 2.0**-900)  # in one layer
-        self._lose(gone)
+        far = (least[:, -1] < 2.0**-900) | ~(most[:, -1] < 2.0 ** (900 / self.most))  # in one layer
+        self._lose((fallen | risen) & (far | self.stays), self.layer + 1)
+        if not self.constant:
+            self._watch(part)
         self.held, self.layer = part[:, -1].copy(), self.layer + count
-        far = least[:, -1] < 2.0 ** ((LOW + LEAST) / 2 / self.most)
-        self.length = count if (far & alive).any() else min(LAYERS, 2 * count)
+        near = 2.0 ** ((LOW + LEAST) / 2 / self.most)
+        far = (least[:, -1] < near) | (most[:, -1] > 1 / near)
+        self.length = count if (far & alive).any() else min(LAYERS, max(64, ROOM // len(alive)), 2 * count)
 
     def rescale(self) -> None:
-        """Points whose K has become small go on in other units, those whose map is not homogeneous no further."""
-        with np.errstate(divide="ignore"):
+        """Points whose K has become small or large go on in other units. Those whose map is not homogeneous stay in
+        the doubles, where K may turn back, and end if they have left them."""
+        with np.errstate(divide="ignore", invalid="ignore"):
             size = np.log2(self.held[:, self.norms].max(axis=1))
-        low = ~self.done & (size < LOW / self.most)
-        if not low.any():
+        beyond = ~self.done & (np.abs(size) > -LOW / self.most) & np.isfinite(size)
+        self.stays[:] = False
+        if not beyond.any():
             return
-        by = np.where(low, np.rint(UNIT / self.most - size), 0.0)
+        by = np.where(beyond, np.rint(np.copysign(UNIT / self.most, size) - size), 0.0)
         moved = self.shifted(self.held, by)
-        alike = self._alike(moved, by) if self.known else np.zeros(len(low), bool)
-        self._lose(low & ~alike)
-        keep = low & alike
+        alike = self._alike(self.held, moved, by, self.layer) if self.known else np.zeros(len(beyond), bool)
+        self._lose(beyond & ~alike & (self.exponent != 0), self.layer + 1)
+        self.stays = beyond & ~alike & (self.exponent == 0)
+        keep = beyond & alike
         self.held[keep] = moved[keep]
         self.exponent[keep] -= by[keep]
 
-    def _lose(self, which: np.ndarray) -> None:
-        """These points end here."""
+    def _lose(self, which: np.ndarray, layer: int) -> None:
+        """These points end before this layer."""
+        self.cut[which & (self.exponent != 0)] = layer
         self.done |= which
         self.lost |= which
 
-    def _alike(self, moved: np.ndarray, by: np.ndarray) -> np.ndarray:
+    def _watch(self, part: np.ndarray) -> None:
+        """Points in other units end where a layer of its own σ's is not homogeneous: a bias that K of these units
+        hides and the true K does not, or the reverse. The layer is asked for as near the true K as doubles go."""
+        reach = 900 / max(self.most, len(self.norms))
+        for j in range(part.shape[1] - 1):
+            moved = ~self.done & (self.exponent != 0)
+            if not moved.any():
+                return
+            state = part[:, j]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                size = np.log2(state[:, self.norms].max(axis=1))
+                by = np.rint(np.clip(size + self.exponent, -reach, reach) - size)
+            by = np.where(moved & np.isfinite(by), by, 0.0)
+            self._lose(moved & ~self._alike(state, self.shifted(state, by), by, self.layer + j), self.layer + j + 1)
+
+    def _alike(self, state: np.ndarray, moved: np.ndarray, by: np.ndarray, layer: int) -> np.ndarray:
         """Whether the next layer is the same in both units."""
-        at = 0 if self.sigma.shape[2] == 1 else min(self.layer - 1, self.sigma.shape[2] - 1)
+        at = 0 if self.sigma.shape[2] == 1 else min(layer - 1, self.sigma.shape[2] - 1)
         sigma = self.sigma[:, :, at]
-        one, other = (self.lowered.step(x, sigma, self.layer) for x in (self.held, moved))
+        one, other = (self.lowered.step(x, sigma, layer) for x in (state, moved))
         one = self.shifted(one, by)
         size = other[:, self.norms].max(axis=1)[:, None] ** self.degrees  # 1 of what K does not scale
         size[:, [v.carry.relative for v in self.lowered.recursion.state]] = 1.0

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import sympy as sp
 
 from meanfield.arguments import choice, finite, refuse_not_real, shown, spoken, whole
 from meanfield.deriving import derive
+from meanfield.functions.piecewise import Pieces
 from meanfield.results import MeanFieldError
 
 
@@ -66,16 +68,25 @@ def tuning_rates(activation: Any, *, sigma_w: Any, loss: str = "JLL", gain: floa
 
 
 def _slope_square(activation: Any) -> float:
-    """A = ⟨φ′²⟩ of a φ of degree 1."""
+    """A = ⟨φ′²⟩ of a φ of degree 1: proved of its pieces, a kink far out shows at no K that is tried."""
+    theory = derive(activation)
     K = np.array([0.1, 1.0, 10.0])
-    run = derive(activation).propagate(sigma_w=1.0, sigma_b=0.0, depth=2, start={"K": K}, quantities=("K", "J"))
+    run = theory.propagate(sigma_w=1.0, sigma_b=0.0, depth=2, start={"K": K}, quantities=("K", "J"))
     A, B = run.K[..., 1] / K, run.J[..., 1]
-    if max(np.ptp(A) / A[1], np.ptp(B) / B[1]) > 1e-8:
+    moves = max(np.ptp(A) / A[1], np.ptp(B) / B[1]) > 1e-8  # behind a norm, of the φ's below, too
+    if moves or not all(_is_of_degree_1(phi.pieces) for phi in theory.activations):
         raise MeanFieldError(
-            f"Rates of one layer alone were asked for with {activation}, whose J depends on K and so on the layers "
-            "before; take tune(..., method='gradient'), whose answer has the largest rate that holds (rate_bound)."
+            f"Rates of one layer alone were asked for with {activation}, which is not of degree 1, φ(cz) = cφ(z), or "
+            "has norms: J depends on K and so on the layers before; take tune(..., method='gradient'), whose answer "
+            "has the largest rate that holds (rate_bound)."
         )
     return float(B[1])
+
+
+def _is_of_degree_1(pieces: Pieces) -> bool:
+    """Whether φ(cz) = cφ(z) for every c > 0: φ is a multiple of z on each side of 0."""
+    z = pieces.variable
+    return all(b == 0 for b in pieces.breaks) and not any(sp.simplify(e / z).has(z) for e in pieces.exprs)
 
 
 @spoken
@@ -109,5 +120,3 @@ def tuning_region(activation: Any, *, sigma_w: Any, rate: Any, steps: int = 980,
             s = np.abs(s - 2 * kappa * np.log(s) / s if loss == "JLL" else s - kappa * s * (s * s - 1))
             s = np.where(s < 1e100, s, math.inf)
     return np.where(np.isfinite(s), s * s, math.inf)
-
-
