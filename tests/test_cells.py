@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -89,7 +90,7 @@ def test_the_sign_of_a_form_or_a_split(seed):
     if len(alive) == 1:
         assert cell.sign(form) == alive[0]
     else:
-        with pytest.raises(Split) as split:
+        with pytest.raises(Split, match=f"^{re.escape(str(form))}$") as split:
             cell.sign(form)
         assert split.value.form == form
     for sign in (1, -1):

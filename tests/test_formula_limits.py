@@ -82,7 +82,7 @@ def test_formulas_mean_what_python_means():
 
 def test_what_was_meant_is_said_from_three_letters_on():
     for name, hint in (("er", ""), ("th", ""), ("sig", "Did you mean sign or sigmoid?"), ("softplu", "mean softplus?")):
-        with pytest.raises(mf.MeanFieldError) as error:
+        with pytest.raises(mf.MeanFieldError, match=name) as error:
             parse(f"{name}*z")
         assert ("Did you mean" in str(error.value)) is bool(hint) and hint in str(error.value)
     assert close_names("LeakyRelu", ["leaky_relu", "elu"]).startswith(" Did you mean leaky_relu")

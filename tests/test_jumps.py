@@ -286,5 +286,5 @@ def test_runs_and_kernels_refuse_an_input_that_is_zero_where_φ_jumps(start, mon
     found = behind.kernel([[0.0], [1.0]], sigma_w=1.3, sigma_b=0.0, depth=2, quantities="K").K
     assert abs(found[0, 1] / 1.69 - 2 / math.pi * math.asin(0.3 / math.sqrt(1.69**2 + 0.09))) < 1e-10
     monkeypatch.setattr(running, "jumps_at_rest", lambda *_: False)  # planted: the limit
-    with pytest.raises(pytest.fail.Exception):
+    with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
         refused()

@@ -62,6 +62,6 @@ def test_cells_are_kept_and_taken_up(tmp_path, monkeypatch):
     third.file.write_bytes(b"")
     third.keep()
     assert third.file.read_bytes() == b"" != before
-    with pytest.raises(NotKept):
+    with pytest.raises(NotKept, match=r"^$"):
         third.cell(4)
     assert third.arguments == ("known", 0, 1, 0.0)

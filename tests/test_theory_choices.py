@@ -89,5 +89,5 @@ def test_powers_of_depth_in_a_full_residual_block():
     assert full_residual("tanh", beta_v="b").block.branch.blocks != plain
     for name in ("beta_v", "beta_w", "beta_a", "beta_b", "total_v", "total_w"):
         for bad in (-1, "-1/9", "inf", "nan"):
-            with pytest.raises(mf.MeanFieldError):
+            with pytest.raises(mf.MeanFieldError, match=name):
                 full_residual("tanh", **{name: bad})
