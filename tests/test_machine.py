@@ -158,6 +158,7 @@ def test_without_llvmlite_numba_runs(place, stored, monkeypatch):
     name, data, whole = stored
     (place / name).write_bytes(data)
     machine.machine.cache_clear()
+    njit()(*arguments())  # Numba itself loads llvmlite when it first compiles
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "llvmlite.binding", None)
         made = Made()
