@@ -34,7 +34,7 @@ from meanfield.functions.parser import (
 )
 from meanfield.functions.piecewise import Pieces, half_line, pieces, real_roots
 from meanfield.functions.series.taylor import taylor
-from meanfield.functions.spellings import INSTEAD, MODULES, SPELLINGS, SYNONYMS
+from meanfield.functions.spellings import CHOICES, INSTEAD, MODULES, SPELLINGS, SYNONYMS
 from meanfield.heads import mpmath_functions, vast
 from meanfield.results import MeanFieldError, Undetermined, one_line
 from meanfield.symbols import Z, parameter, recognise, steep, z
@@ -357,13 +357,15 @@ def _as_named_here(text: str, parameters: dict[str, object]) -> tuple[str, dict[
     for keyword, advice in INSTEAD.get(canonical(full), {}).items():
         if keyword in known or any(re.match(rf"{keyword}\s*=", p) for p in inside):
             raise MeanFieldError(f"{full} takes no {keyword} here; {advice}.")
-    if canonical(full) == "gelu":
-        wanted = [str(known.pop("approximate"))] if "approximate" in known else []
-        wanted += [m[2] for p in inside if (m := re.fullmatch(r"approximate\s*=\s*(['\"])(\w+)\1", p))]
-        inside = [p for p in inside if not p.startswith("approximate")]
-        if any(w not in ("tanh", "none") for w in wanted):
-            raise MeanFieldError(f"approximate={wanted[0]!r} was given; it is 'none' (gelu) or 'tanh' (gelu_tanh).")
-        name = "gelu_tanh" if "tanh" in wanted else name
+    for keyword, meant in CHOICES.get(canonical(full), {}).items():
+        given = [str(known.pop(keyword))] if keyword in known else []
+        given += [m[2] for p in inside if (m := re.fullmatch(rf"{keyword}\s*=\s*(['\"])(\w+)\1", p))]
+        inside = [p for p in inside if not re.match(rf"{keyword}\s*=", p)]
+        for value in given:
+            if value not in meant:
+                choices = " or ".join(f"{v!r} ({other})" for v, other in meant.items())
+                raise MeanFieldError(f"{keyword}={value!r} was given; it is {choices}.")
+            name = meant[value] if meant[value] != full else name
     return (f"{name}({', '.join(inside)})" if inside else name), known
 
 
@@ -617,12 +619,16 @@ def _touches(h: sp.Expr, lo, hi) -> list[sp.Expr]:
 
 
 def _grows(e: sp.Expr, r: sp.Expr, lo, hi) -> bool:
-    """Whether |e| grows without end next to r inside the piece, seen at three distances: z log z² does not."""
+    """Whether |e| grows without end next to r inside the piece, seen at three distances: z log z² does not. What
+    has a finite limit does not, either."""
     for side in (1, -1):
         if (side == 1 and zeros.compare(hi, r) == 0) or (side == -1 and zeros.compare(r, lo) == 0):
             continue
         sizes = [abs(sp.N(e.subs(Z[0], r + side * sp.Rational(1, 10**k)), 15, maxn=2000)) for k in (10, 20, 40)]
         if all(v.is_comparable for v in sizes) and sizes[2] > sp.Rational(5, 4) * sizes[1] > 1.5 * sizes[0] > 0:
+            with contextlib.suppress(Exception):  # SymPy's limits raise whatever their way ends with
+                if sp.limit(e, Z[0], r, "+" if side == 1 else "-").is_finite:
+                    continue  # 1 - |z|**0.001 rises for long, and to 1
             return True
     return False
 

@@ -78,6 +78,11 @@ SYNONYMS: Mapping[str, Mapping[str, str]] = {
     "prelu": {"init": "alpha"},
 }
 
+#: parameters whose values choose between activations: which one each value means
+CHOICES: Mapping[str, Mapping[str, Mapping[str, str]]] = {
+    "gelu": {"approximate": {"none": "gelu", "tanh": "gelu_tanh"}},
+}
+
 #: parameters that an activation has in PyTorch and not here: how to write what they mean
 _CLIP = "clip has both ends, as in 'clip(z, -2, 2)'"
 INSTEAD: Mapping[str, Mapping[str, str]] = {
