@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-import meanfield as mf
 from meanfield.architecture import Dense, Nonlinearity, Pool, Projection, Residual, Sequential
 from meanfield.empirical import Ensemble
 from meanfield.empirical.cuda import device
 from meanfield.empirical.network.program import operations
-from meanfield.results import MeanFieldError
+from meanfield.kernels.pairs import side_of
 
 WIDE = Sequential((Nonlinearity("gelu"), Dense(expand=2), Pool(2, "max")))
 
@@ -46,11 +47,13 @@ def test_matrices_are_numbered_from_both_ends():
     assert numbers(chain(None)) == ([0, 1, 2], [])
 
 
-def test_a_kernel_of_one_layer_knows_no_block():
-    """K = σ_w² ⟨x, y⟩/N_0 at layer 1: an input of zeros is answered there, and refused at layer 2
-    of a block that cannot divide by its norm."""
-    X = np.array([[0.0, 0.0], [3.0, 4.0], [1.0, -1.0]])
-    found = mf.derive("relu", norm="pre").kernel(X, sigma_w=1.5, sigma_b=0, depth=1)
-    assert np.abs(found.K - 2.25 * X @ X.T / 2).max() < 1e-14
-    with pytest.raises(MeanFieldError, match="acts on neurons that are all 0 at 1 of 2"):
-        mf.derive("relu", norm="pre").kernel(X[:2], sigma_w=1.5, sigma_b=0, depth=2)
+def test_a_side_of_one_layer_knows_no_block():
+    """K = σ_w² |x|²/N_0 at layer 1, an input of zeros included: no block is asked for."""
+
+    def fail(*_):
+        raise AssertionError("a network of one layer has no block to pass")
+
+    alone = SimpleNamespace(begin=(2.25, 0.0), depth=1, block=object(), refuse_zero=fail, brought=fail)
+    alone.alone = lambda K: {"K": K}
+    side = side_of(alone, np.array([[0.0, 0.0], [3.0, 4.0], [1.0, -1.0]]))
+    assert pytest.approx([0.0, 2.25 * 12.5, 2.25]) == side.K and side.brought is None
