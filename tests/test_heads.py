@@ -369,7 +369,8 @@ def test_the_series_of_gd_follows_from_its_slope(added):
 
 def test_sample_points_lie_inside_of_a_bounded_domain():
     """Places from -5 to 5 are moved to the domain and spread over all of it; of an unbounded one they are kept."""
-    inside = [float(p) for p in consistency._points(SimpleNamespace(domain=(-1, 3)), ("-5", "-4", "0", "2.5", "4", "6"))]
+    texts = ("-5", "-4", "0", "2.5", "4", "6")
+    inside = [float(p) for p in consistency._points(SimpleNamespace(domain=(-1, 3)), texts)]
     assert inside == pytest.approx([-0.6, 1, 2, 2.6])
     half = consistency._points(SimpleNamespace(domain=(0, sp.oo)), ("-4", "0", "2.5", "6"))
     assert [float(p) for p in half] == [2.5, 6]
