@@ -105,15 +105,9 @@ def _quadrature(plan: planes.Plan, name: str) -> tuple[str, float]:
 
 def closed_text(form: sp.Expr, name: str) -> str:
     """Source of a closed form, its determinant by way of 1 - c²."""
-    body = printing.body(printing.as_angles(form))
-    lead = ""
-    for text, short, value in (  # the root first: K_aa K_bb overflows where it does not
-        ("_sqrt(_det(K_aa, K_bb, K_ab))", "root", "math.sqrt(K_aa) * math.sqrt(K_bb) * math.sqrt(sine2)"),
-        ("_det(K_aa, K_bb, K_ab)", "det", "K_aa * K_bb * sine2"),
-    ):
-        if text in body:
-            body, lead = body.replace(text, short), f"{lead}    {short} = {value}\n"
-    return f"def {name}({SIGNATURE}):\n{lead}{body}\n\n"
+    form = printing.balanced(printing.by_root(printing.as_angles(form)))
+    root = "    root = math.sqrt(K_aa) * math.sqrt(K_bb) * math.sqrt(sine2)\n"  # K_aa K_bb overflows where it does not
+    return f"def {name}({SIGNATURE}):\n{root if form.has(printing.ROOT) else ''}{printing.body(form)}\n\n"
 
 
 def _float(x: float) -> str:
