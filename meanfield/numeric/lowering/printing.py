@@ -217,6 +217,12 @@ def as_angles(e: sp.Expr) -> sp.Expr:
     return e.replace(sp.asin, angle)
 
 
+def with_root(e: sp.Expr) -> sp.Expr:
+    """A formula of two inputs with `ROOT`² where K_aa K_bb - K_ab² stands by itself."""
+    gap = K_aa * K_bb - K_ab**2
+    return e.replace(lambda a: a.is_Add and a in (gap, -gap), lambda a: ROOT**2 * (1 if a == gap else -1))
+
+
 def by_root(e: sp.Expr) -> sp.Expr:
     """A formula of two inputs with `ROOT`² for K_aa K_bb - K_ab²: roots of it and of what is added to it are those of
     sums of what is positive."""
