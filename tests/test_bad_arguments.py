@@ -95,6 +95,7 @@ ROWS = [
     ("propagate", {"input_ratio": "x y"}, "must be a finite number"),
     ("propagate", {"input_ratio": True}, ONE),
     ("propagate", {"sigma_w": None}, "sigma_w has no value"),
+    *(("propagate", {"depth": x}, "depth must be a whole number") for x in (np.array([2, 3]), [2], "two", True)),
     ("propagate", {"layerwise": "False"}, "layerwise must be True or False"),
     ("phase_diagram", {"sigma_w": (1, 1.5, 2)}, "three values or 2 numbers .* as a list"),
     ("phase_diagram", {"sigma_w": (0, 3, 300.0)}, "no number of points"),

@@ -591,7 +591,7 @@ def test_law_of_a_full_residual_network(run):
     code, _, error = run(whole + " --decay x=1")
     assert code == 2 and "letters" in error
     code, _, error = run("law tanh --architecture full_residual --quantity c --correlation 0.5")
-    assert code == 2 and "one" in error
+    assert code == 2 and "leave --correlation out" in error
 
 
 def test_correlators_of_order_1_by_n(run):

@@ -62,9 +62,9 @@ class Measured:
 
 def diagrams(points: int = 61, high: float = 3.0) -> dict[tuple[str, str | None, str], mf.PhaseDiagram]:
     """The 18 phase diagrams, inputs with |x|²/N_0 = 1."""
-    axis = (high / points, high, points)
+    w, b = np.linspace(high / points, high, points), np.linspace(0.0, high, points)
     return {
-        (name, norm, mu): mf.derive(name, norm=norm, mu=mu).phase_diagram(sigma_w=axis, sigma_b=(0.0, high, points))
+        (name, norm, mu): mf.derive(name, norm=norm, mu=mu).phase_diagram(sigma_w=w, sigma_b=b)
         for name, norm, mu in PANELS
     }
 

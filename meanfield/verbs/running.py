@@ -132,7 +132,7 @@ def _run(
     numbers = inside_averages(recursion, parameters)
     if numbers:
         recursion = recursion.replaced(numbers)
-    if depth != 1:
+    if np.ndim(depth) or depth != 1:  # what is no number `propagate` refuses
         _refuse_rest(theory, places, begin, parameters, layerwise)
     try:
         found = propagate(
