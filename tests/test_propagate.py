@@ -149,8 +149,8 @@ def test_second_process_compiles_nothing():
         "import sys; import meanfield as mf;"
         "t = mf.derive('tanh', residual=True); t.propagate(sigma_w=1.2, sigma_b=0.1, depth=5000);"
         "from meanfield.numeric.lowering.assembly import lower; m = lower(t.recursion('K', 'J')).generated;"
-        "found = m.compiled.layers.stats;"
-        "print('meanfield.numeric.lowering.generation' in sys.modules, bool(found.cache_hits), bool(found.cache_misses))"
+        "s = m.compiled.layers.stats;"
+        "print('meanfield.numeric.lowering.generation' in sys.modules, bool(s.cache_hits), bool(s.cache_misses))"
     )
     outputs = [
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

@@ -231,7 +231,7 @@ class Network:
         if not self.mirrors:
             return _one_by_one(self, left, right, where, line, found)
         K_ab = np.empty(where[0].size)
-        rows.products(left.X, right.X, *where, *line, K_ab)
+        rows.products(left.X, right.X, where[0], where[1], line[0], line[1], K_ab)
         parts_of = [tuple(w[here] for w in where) for here in (K_ab >= 0, K_ab < 0)]
         lost = [
             _one_by_one(self, left, side, pairs, line, found)
