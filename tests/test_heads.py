@@ -7,6 +7,7 @@ import dataclasses
 import math
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import mpmath as mp
 import numpy as np
@@ -16,6 +17,7 @@ import sympy as sp
 import meanfield as mf
 from meanfield import balls, heads, scalars
 from meanfield.empirical.functions.formulas import from_formula
+from meanfield.functions import consistency
 from meanfield.functions.consistency import assert_head, findings
 from meanfield.functions.growth import decay
 from meanfield.heads import values
@@ -363,3 +365,12 @@ def test_a_module_of_an_added_function_has_a_name_of_its_own(added):
 def test_the_series_of_gd_follows_from_its_slope(added):
     assert mf.activation("gd(z)").taylor(5) == (0, 1, 0, -sp.Rational(1, 6), 0, sp.Rational(1, 24))
     assert sp.diff(gd(Z[0]), Z[0]) == sp.sech(Z[0])
+
+
+def test_sample_points_lie_inside_of_a_bounded_domain():
+    """Places from -5 to 5 are moved to the domain and spread over all of it; of an unbounded one they are kept."""
+    texts = ("-5", "-4", "0", "2.5", "4", "6")
+    inside = [float(p) for p in consistency._points(SimpleNamespace(domain=(-1, 3)), texts)]
+    assert inside == pytest.approx([-0.6, 1, 2, 2.6])
+    half = consistency._points(SimpleNamespace(domain=(0, sp.oo)), ("-4", "0", "2.5", "6"))
+    assert [float(p) for p in half] == [2.5, 6]

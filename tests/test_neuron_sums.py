@@ -17,7 +17,7 @@ from oracle_haar import haar_samples, matrix_moment
 
 from meanfield.empirical.observables.differentials import differentials
 from meanfield.results import MeanFieldError
-from meanfield.symbolic.finite_width import correlators, neuron_sums
+from meanfield.symbolic.finite_width import correlators, fields, neuron_sums
 from meanfield.symbolic.finite_width.correlators import NAMES, correlator_map, in_averages
 from meanfield.symbolic.finite_width.ensembles import ORTHOGONAL, UNIFORM, Contraction, Independent, Orthogonal
 from meanfield.symbolic.finite_width.fields import LETTERS, Expected, Mean, Sigma, Tensor, left, right
@@ -428,3 +428,8 @@ def test_mathtext_reads_the_steps():
 def test_refusals(call, words):
     with pytest.raises(MeanFieldError, match=words):
         call()
+
+
+def test_powers_of_texts():
+    """A factor without an exponent has no brackets of its own."""
+    assert (fields._power("x", None), fields._power("x", "2")) == ("x", "{x}^{2}")

@@ -123,6 +123,8 @@ def _log_J(found, call, factor):
     """log J^{1,L} of the tuned network with its branches times a factor, from the record alone, all unit vectors."""
     stored = draw_network(
         found.network,
+        sigma_w=1,
+        sigma_b=0,
         width=found.width,
         depth=found.depth,
         seed=2,

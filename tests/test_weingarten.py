@@ -14,7 +14,7 @@ from oracle_haar import haar_samples, peeled
 import meanfield as mf
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.finite_width import orthogonality, zonal
-from meanfield.symbolic.finite_width.moments import type_counts
+from meanfield.symbolic.finite_width.moments import MOST, haar_moment, type_counts
 from meanfield.symbolic.finite_width.pairings import (
     all_pairings,
     coset_type,
@@ -309,3 +309,12 @@ def test_odd_products_vanish():
     assert mf.haar_moment([1], [1]) == 0 == mf.haar_moment([1, 1, 1], [1, 1, 1], 4)
     assert mf.haar_moment([1, 1, 2, 2], [1, 1, 1, 2]) == 0 and mf.haar_moment([], []) == 1 == mf.weingarten(())
     assert mf.haar_moment([1, 1, 2], [1, 1, 2], terms=3).expr == 0
+
+
+def test_the_most_factors_of_a_moment():
+    """⟨O_11^24⟩ = 23!!/(n(n + 2)…(n + 22)), the moment of a coordinate on the sphere; 25 factors are too many."""
+    size = 7
+    truth = sp.Rational(prod(range(1, 2 * MOST, 2)), prod(range(size, size + 2 * MOST, 2)))
+    assert haar_moment([1] * 2 * MOST, [1] * 2 * MOST, size) == truth
+    with pytest.raises(MeanFieldError, match=rf"at most {2 * MOST} factors are known, but more rows were given"):
+        haar_moment([1] * (2 * MOST + 1), [1] * (2 * MOST + 1), size)

@@ -16,7 +16,7 @@ from meanfield.kernels.loops import LEAST
 from meanfield.kernels.plans import NotCovered, Plan
 from meanfield.numeric.lowering import printing
 from meanfield.numeric.lowering.evaluators import MARGIN
-from meanfield.numeric.lowering.pairs import _closed_box, _scales, closed_text
+from meanfield.numeric.lowering.pairs import FAR, _closed_box, _scales, closed_text, needs_care
 from meanfield.numeric.lowering.planes import separate
 from meanfield.numeric.quadrature.tables import resolved
 from meanfield.results import MeanFieldError
@@ -40,7 +40,7 @@ def generated(found: Plan, entry: str) -> tuple[str, dict[str, np.ndarray]]:
                 if form is None:
                     continue
                 own = f"pair_{len(functions)}"
-                texts += closed_text(form[0], own) + "\n"
+                texts += closed_text(form[0], own, far=False) + "\n"
                 functions[node] = own
                 one, other, _ = found.groups[pairing.group]
                 boxes += [(found.expansions[e].variance, *form[1]) for e in (one, other) if form[1] != (0.0, np.inf)]
@@ -83,7 +83,9 @@ def _closed(node: sp.Expr) -> tuple[sp.Expr, tuple[float, float]] | None:
     if form.has(Average):
         return None
     box = _closed_box(form, plain)
-    return None if box is None or box[0] > 1e-4 else (form, box)
+    if box is None or box[0] > 1e-4:
+        return None
+    return form, ((box[0], min(box[1], FAR)) if needs_care(form) else box)  # beyond, pairs go one by one
 
 
 def _missed(form: sp.Expr, texts: str, name: str, node: Average, close: bool) -> float:

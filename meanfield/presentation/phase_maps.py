@@ -40,7 +40,7 @@ def plot_phase_table(table: Any, x: str, y: str, rest: Mapping[str, object]) -> 
         raise MeanFieldError(f"A map needs two coordinates and numbers for the others: {', '.join(missing) or x}.")
     symbols = {s.name: s for s in table.tree.cell.coordinates}
     place = np.linspace(0, MOST, SIZE) + 1e-9 * np.sqrt(np.arange(1, SIZE + 1))  # beside the lines, not on them
-    across, up = np.meshgrid(place, place)
+    across, up = np.meshgrid(place, place + 1e-10)  # the diagonal is a line, too
     values = {symbols[x]: across, symbols[y]: up}
     values |= {symbols[n]: np.full_like(across, float(number(rest[n], n)) + 1e-9) for n in others}
     field = _rows_at(table, values)

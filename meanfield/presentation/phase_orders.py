@@ -74,8 +74,8 @@ def order(name: str, g: Growth) -> str:
 
 def _equation(name: str, g: Growth) -> tuple[str, sp.Expr]:
     size, sign = _size(g)
-    letter = quantity_tex(name)
-    return (rf"\log {letter}" if g.leading else letter), sp.Mul(sign, sp.Function(r"\Theta")(size), evaluate=False)
+    letter, theta = quantity_tex(name), sp.Function(r"\Theta")(size)
+    return (rf"\log {letter}" if g.leading else letter), -theta if sign < 0 else theta
 
 
 @dataclass(frozen=True)

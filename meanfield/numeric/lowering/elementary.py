@@ -97,7 +97,7 @@ ELEMENTARY = {
 }
 
 #: what loops may call and still become vector code
-BRANCH_FREE = frozenset({"_sqrt", "_angle", "_atan2", "_split", "_double", "_held", "_defined", "_of_gap",
+BRANCH_FREE = frozenset({"_sqrt", "_rooted", "_angle", "_atan2", "_split", "_double", "_held", "_defined", "_of_gap",
                          "math.floor", "math.sqrt", "math.copysign", "abs", "min", "max"})  # fmt: skip
 
 NEEDS = {
@@ -108,5 +108,5 @@ NEEDS = {
     "_power": ("_bits", "_float"),
 }
 #: what is short, or called by loops that are to become vector code
-INLINE = frozenset({"_sqrt", "_angle", "_atan2", "_bits", "_float", "_split", "_double", "_power", "_held",
+INLINE = frozenset({"_sqrt", "_rooted", "_angle", "_atan2", "_bits", "_float", "_split", "_double", "_power", "_held",
                     "_horner", "_defined", "_of_gap"})  # fmt: skip

@@ -50,6 +50,12 @@ HELPERS = ELEMENTARY | {
     f = ((c1 * c1 - q) + 2.0 * c1 * c2) + c2 * c2
     return max((p - q) + (e - f), 0.0)
 """,
+    "_rooted": """def _rooted(u, v):
+    # the root of u^2 + v, v >= 0; a u whose square leaves the doubles is taken 2^-500 times
+    less = 3.054936363499605e-151 if u > 1e150 else 1.0
+    more = 3.273390607896142e150 if u > 1e150 else 1.0
+    return math.sqrt(less * u * (less * u) + less * less * v) * more
+""",
     "_sine2": """def _sine2(a, ab, b):
     # 1 - c^2 of three covariances
     s = a * b

@@ -38,6 +38,7 @@ MEASURED = (  # (K_aa, K_bb, c) at which the quadrature is compared with a finer
     (1e-2, 0.3, -1 + 2.0**-30),
 )
 SIGNATURE = "K_aa, K_ab, K_bb, sine2"
+FAR = 1e150  # a variance: products of two such are doubles
 
 
 @dataclass(frozen=True)
@@ -103,17 +104,28 @@ def _quadrature(plan: planes.Plan, name: str) -> tuple[str, float]:
     return min(tried, key=lambda t: t[1])
 
 
-def closed_text(form: sp.Expr, name: str) -> str:
-    """Source of a closed form, its determinant by way of 1 - c²."""
-    body = printing.body(printing.as_angles(form))
-    lead = ""
-    for text, short, value in (  # the root first: K_aa K_bb overflows where it does not
-        ("_sqrt(_det(K_aa, K_bb, K_ab))", "root", "math.sqrt(K_aa) * math.sqrt(K_bb) * math.sqrt(sine2)"),
-        ("_det(K_aa, K_bb, K_ab)", "det", "K_aa * K_bb * sine2"),
-    ):
-        if text in body:
-            body, lead = body.replace(text, short), f"{lead}    {short} = {value}\n"
-    return f"def {name}({SIGNATURE}):\n{lead}{body}\n\n"
+def closed_text(form: sp.Expr, name: str, far: bool = True) -> str:
+    """Source of a closed form, its determinant by way of 1 - c²; far: also for variances beyond `FAR`, at the price of
+    further roots and divisions."""
+    form, det = printing.as_angles(form), sp.Symbol("det", nonnegative=True)
+    if far:
+        form = printing.balanced(printing.by_root(form))
+    else:
+        form = printing.with_root(form).replace(lambda e: e == printing.ROOT**2, lambda e: det)
+    lead = "".join(
+        f"    {symbol} = {value}\n"
+        for symbol, value in (
+            (printing.ROOT, "math.sqrt(K_aa) * math.sqrt(K_bb) * math.sqrt(sine2)"),  # where K_aa K_bb overflows, too
+            (det, "K_aa * K_bb * sine2"),
+        )
+        if form.has(symbol)
+    )
+    return f"def {name}({SIGNATURE}):\n{lead}{printing.body(form)}\n\n"
+
+
+def needs_care(form: sp.Expr) -> bool:
+    """Whether a closed form has products that leave the doubles beyond `FAR`."""
+    return closed_text(form, "f") != closed_text(form, "f", far=False)
 
 
 def _float(x: float) -> str:

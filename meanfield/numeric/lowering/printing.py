@@ -17,13 +17,26 @@ from meanfield.arguments import shown
 from meanfield.heads import head_of
 from meanfield.numeric.lowering.helpers import helpers_for
 from meanfield.results import MeanFieldError
-from meanfield.symbols import K_aa, K_ab, K_bb, steep
+from meanfield.symbols import K, K_aa, K_ab, K_bb, steep
+
+ROOT = sp.Symbol("root", nonnegative=True)  # √(K_aa K_bb - K_ab²)
+GROWING = (K, K_aa, K_ab, K_bb, ROOT)
 
 
-class determinant(sp.Function):
-    """K_aa K_bb - K_ab², computed without cancellation."""
+class rooted(sp.Function):
+    """√(u² + v) of u, v >= 0, also where u² leaves the doubles."""
 
-    nargs = 3
+    nargs = 2
+    is_real = True
+
+    def _eval_is_positive(self):
+        return self.args[1].is_positive
+
+
+class over(sp.Function):
+    """n/d, divided before anything is multiplied with it: products of variances leave the doubles, ratios do not."""
+
+    nargs = 2
     is_real = True
 
 
@@ -45,13 +58,16 @@ class _Printer(PythonCodePrinter):
         return super()._print(expr, **settings)
 
     def _print_Function(self, expr):
-        if expr.func is determinant:
-            return f"_det({', '.join(self._print(a) for a in expr.args)})"
+        if expr.func is rooted:
+            return f"_rooted({', '.join(self._print(a) for a in expr.args)})"
+        if expr.func is over:
+            n, d = (self.parenthesize(a, PRECEDENCE["Mul"] + 1) for a in expr.args)
+            return f"({n} / {d})"
         if expr.func is erfcx:
             return f"_erfcx({self._print(expr.args[0])})"
         raise MeanFieldError(f"The function {expr.func.__name__} is not known in floats; write it otherwise.")
 
-    _print_erfcx = _print_determinant = _print_Function
+    _print_erfcx = _print_rooted = _print_over = _print_Function
 
     def _print_atan2(self, expr):
         return f"_atan2({', '.join(self._print(a) for a in expr.args)})"
@@ -180,14 +196,14 @@ def stable_forms(closed: sp.Expr):
     """Candidates that equal `closed`, in the order they are tried: with e^a erfc(x) → erfcx, as erf, simplified."""
     closed = as_angles(closed)
     first = closed.replace(lambda e: e.is_Mul and e.has(sp.erfc) and e.has(sp.exp), _merge_erfcx)
-    yield first
+    yield balanced(first)
     if closed.has(sp.erfc):
         as_erf = sp.expand(closed.replace(sp.erfc, lambda x: 1 - sp.erf(x)))
         if not as_erf.has(sp.exp):
-            yield as_erf
+            yield balanced(as_erf)
     if sp.count_ops(closed) < 60 and not closed.has(sp.erfc) and not steep(closed):
-        yield sp.simplify(closed)
-        yield sp.factor(closed)
+        yield balanced(sp.simplify(closed))
+        yield balanced(sp.factor(closed))
 
 
 def as_angles(e: sp.Expr) -> sp.Expr:
@@ -198,12 +214,82 @@ def as_angles(e: sp.Expr) -> sp.Expr:
         n, d = sp.fraction(sp.together(x))
         return sp.atan2(n, sp.sqrt(sp.expand(d**2 - n**2))) if d.is_positive else sp.asin(x)
 
-    e = e.replace(sp.asin, angle)
+    return e.replace(sp.asin, angle)
+
+
+def with_root(e: sp.Expr) -> sp.Expr:
+    """A formula of two inputs with `ROOT`² where K_aa K_bb - K_ab² stands by itself."""
     gap = K_aa * K_bb - K_ab**2
-    return e.replace(
-        lambda a: a.is_Add and a in (gap, -gap),
-        lambda a: determinant(K_aa, K_bb, K_ab) * (1 if a == gap else -1),
-    )
+    return e.replace(lambda a: a.is_Add and a in (gap, -gap), lambda a: ROOT**2 * (1 if a == gap else -1))
+
+
+def by_root(e: sp.Expr) -> sp.Expr:
+    """A formula of two inputs with `ROOT`² for K_aa K_bb - K_ab²: roots of it and of what is added to it are those of
+    sums of what is positive."""
+
+    def told(a):
+        p = sp.Poly(a, K_aa, K_bb, K_ab)
+        factor = p.coeff_monomial(K_aa * K_bb)
+        gap = factor * (K_aa * K_bb - K_ab**2)
+        return factor * ROOT**2 + sp.expand(a - gap) if factor and p.coeff_monomial(K_ab**2) == -factor else a
+
+    def root(power):
+        factor = power.base.coeff(ROOT**2)
+        rest = power.base - factor * ROOT**2
+        positive = factor.is_positive and rest.is_nonnegative and not rest.has(ROOT)
+        return rooted(sp.sqrt(factor) * ROOT, rest) ** (2 * power.exp) if positive else power
+
+    e = e.replace(lambda a: a.is_Add and a.is_polynomial(K_aa, K_bb, K_ab) and a.has(K_ab), told)
+    return e.replace(lambda a: a.is_Pow and a.base.is_Add and (2 * a.exp).is_Integer and a.base.has(ROOT), root)
+
+
+def balanced(e: sp.Expr) -> sp.Expr:
+    """The formula with its quotients of products as products of quotients: K²/((K + 1)√(2K + 1)) ends at the largest
+    double, and not at its root."""
+    if not e.args or not e.has(*GROWING):
+        return e
+    e = e.func(*[balanced(a) for a in e.args])
+    if not e.is_Mul:
+        return e
+    up: list[sp.Expr] = []
+    down: list[sp.Expr] = []
+    others: list[sp.Expr] = []
+    for factor in e.args:
+        base, power = factor.as_base_exp()
+        if not (2 * power).is_Integer or not _degree(base) > 0:
+            others.append(factor)
+            continue
+        side = up if power > 0 else down
+        side += [base] * int(abs(power))
+        side += [sp.sqrt(base)] if not power.is_Integer else []
+    if not down or max(sum(map(_degree, up)), sum(map(_degree, down))) <= 1:
+        return e
+    for wide in up:
+        if wide.is_Add and _degree(wide) > 1:
+            return sp.Add(*[balanced(e / wide * term) for term in wide.args])
+    up.sort(key=lambda f: (-_degree(f), str(f)))
+    for n in up:
+        near = sorted(down, key=lambda d: (n.free_symbols != d.free_symbols, abs(_degree(n) - _degree(d)), str(d)))
+        others.append(over(n, near[0]) if near else n)
+        down = near[1:]
+    return sp.Mul(*others, *[over(1, d) for d in down])
+
+
+def _degree(e: sp.Expr) -> sp.Expr:
+    """The power with which a formula grows as all variances do; 0 of functions that are not algebraic."""
+    if e in GROWING:
+        return sp.S.One
+    if e.is_Add:
+        return max(map(_degree, e.args))
+    if e.is_Mul:
+        return sp.Add(*map(_degree, e.args))
+    if e.is_Pow and e.exp.is_Rational:
+        return e.exp * _degree(e.base)
+    if e.func is over:
+        return _degree(e.args[0]) - _degree(e.args[1])
+    if e.func is rooted:
+        return max(_degree(e.args[0]), _degree(e.args[1]) / 2)
+    return sp.S.Zero
 
 
 def _merge_erfcx(product):
