@@ -4,7 +4,7 @@
 
 Ratios are of CPU time, both programs on one core in alternating rounds, so that what else runs matters less. The peer
 runs in float64; its kernel is one function that XLA compiles, anew for another number of inputs or another depth. A
-fresh process is timed from its start to its answer; ours finds its kernel where an earlier one has left it, the peer
+fresh process is timed from its start to its answer; ours finds compiled loops in its cache, the peer
 compiles (by default it stores nothing) or finds what jax's persistent cache holds.
 """
 

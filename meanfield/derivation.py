@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from meanfield import heads
 from meanfield.architecture import NORMS, WEIGHTS, Block, Gate, Network, Nonlinearity, Residual, Sequential, exact, mlp
 from meanfield.architectures import PRESETS, keywords
 from meanfield.arguments import choice, meant, shown
 from meanfield.errors import MeanFieldError
-from meanfield.functions import activations
 from meanfield.functions.activations import Activation, activation
 from meanfield.theory import Theory
 
@@ -103,10 +101,3 @@ def resolved(block: Block) -> Block:
         case Residual(branch, _, shortcut):
             return replace(block, branch=resolved(branch), shortcut=shortcut and resolved(shortcut))
     return block
-
-
-def remember(theory: Theory, asked: str) -> None:
-    """Let what is kept of a theory's kernels be found by the arguments of `derive`: they say all where no name of an
-    activation or of a function was given a meaning in this process."""
-    if not activations.registered() and not heads.added():
-        theory.__dict__.setdefault("requests", {}).setdefault(asked, set())

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from functools import partial
 from typing import TYPE_CHECKING
 
 from meanfield.arguments import spoken
-from meanfield.deferred import Deferred
-from meanfield.kernels import recalled
 
 if TYPE_CHECKING:
     from meanfield.architecture import Block
@@ -53,20 +49,8 @@ def derive(
     K' = K + sigma_b**2 + sigma_w**2*<tanh(z)**2>_{K}
     J' = J*(sigma_w**2*<sech(z)**4>_{K} + 1)
     """
-    arguments = {
-        "phi": phi, "residual": residual, "mu": mu, "norm": norm, "architecture": architecture, "weights": weights,
-        "batch": batch, **parameters,
-    }  # fmt: skip
-    asked = recalled.request(arguments)
-    if asked is not None and "sympy" not in sys.modules and recalled.file_of(asked).exists():
-        return Deferred(asked, partial(_derived, asked, arguments))  # type: ignore[return-value]
-    return _derived(asked, arguments)
+    from meanfield.derivation import theory_of
 
-
-def _derived(asked: str | None, arguments: dict) -> Theory:
-    from meanfield.derivation import remember, theory_of
-
-    theory = theory_of(**arguments)
-    if asked is not None:
-        remember(theory, asked)
-    return theory
+    return theory_of(
+        phi, residual=residual, mu=mu, norm=norm, architecture=architecture, weights=weights, batch=batch, **parameters
+    )

@@ -80,7 +80,7 @@ symbolic.correlator_laws.critical_shift
 numeric.quadrature.evaluation numeric.quadrature.rules numeric.quadrature.branches numeric.quadrature.waves
 numeric.quadrature.tables numeric.quadrature.hermite numeric.quadrature.slopes numeric.quadrature.whitened
 numeric.quadrature.weak numeric.quadrature.averages numeric.quadrature.sphere numeric.quadrature.small
-numeric.lowering.storage numeric.lowering.emission numeric.lowering.machine
+numeric.lowering.storage
 numeric.lowering.cache numeric.lowering.elementary numeric.lowering.helpers
 numeric.lowering.pair_check numeric.lowering.printing numeric.lowering.planes
 numeric.lowering.conditional numeric.lowering.direct numeric.lowering.groups numeric.lowering.largest
@@ -101,13 +101,12 @@ presentation.figures presentation.bias_figures presentation.tables presentation.
 presentation.phase_regions presentation.phase_orders presentation.phase_maps presentation.phase_tables
 verbs.positions verbs.maps verbs.values verbs.selection verbs.places verbs.running verbs.sampling verbs.laws
 verbs.diagrams
-kernels.rows kernels.loops kernels.cells kernels.numbers kernels.data kernels.pairs kernels.blocks kernels.matrices
-kernels.recalled
+kernels.rows kernels.loops kernels.cells kernels.sides kernels.data
 kernels.series kernels.sums kernels.plans kernels.generate kernels.sources kernels.tangents
-kernels.compiled
-kernels.networks kernels.keeping kernels.planning kernels.gradients kernels.gaussian_processes
+kernels.compiled kernels.networks kernels.pairs kernels.blocks kernels.matrices
+kernels.planning kernels.gradients kernels.gaussian_processes
 linear_networks
-theory depth_scales derivation deferred deriving
+theory depth_scales derivation deriving
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
 empirical.functions.elementary empirical.functions.registry empirical.functions.smooth empirical.functions.kinked
 empirical.functions.jets empirical.functions.formulas empirical.functions.twins empirical.functions.groups

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from meanfield.kernels import cells
-from meanfield.kernels.cells import CELLS, DEGREE, SMALLEST, Cell, Cells, NotKept
+from meanfield.kernels.cells import CELLS, DEGREE, SMALLEST, Cell, Cells
 from meanfield.kernels.loops import LADDER
 
 
@@ -62,6 +62,3 @@ def test_cells_are_kept_and_taken_up(tmp_path, monkeypatch):
     third.file.write_bytes(b"")
     third.keep()
     assert third.file.read_bytes() == b"" != before
-    with pytest.raises(NotKept, match=r"^$"):
-        third.cell(4)
-    assert third.arguments == ("known", 0, 1, 0.0)

@@ -10,31 +10,25 @@ import numpy as np
 import pytest
 
 from meanfield.errors import MeanFieldError
-from meanfield.kernels import blocks, numbers
+from meanfield.kernels import blocks, sides
 from meanfield.kernels.gaussian_processes import refuse_no_bounds
 from meanfield.kernels.loops import Loop, Series
+from meanfield.kernels.networks import Network
 
 RNG = np.random.default_rng(5)
 
 # --------------------------------------------------------------------------------------------------- numbers and words
 
 
-class Given(numbers.Numbers):
-    """Numbers without a theory."""
-
-
-Given.__abstractmethods__ = frozenset()
-
-
 def test_numbers_of_layers():
     """Layer 1 is not among the rows, a network of one layer has its own; L counts the blocks, and at least one."""
-    three = Given((("sigma_w", (1.0, 2.0, 3.0)), ("mu", 0.5)), 3, True)
+    three = Network((("sigma_w", (1.0, 2.0, 3.0)), ("mu", 0.5)), 3, True, None)
     assert three.given["mu"].tolist() == [0.5] * 3 and three.given["L"].tolist() == [2.0] * 3
-    assert three.sigma(("mu", "sigma_w")).tolist() == [[0.5, 0.5], [2.0, 3.0]] and not three.constant
+    assert three.sigma(("mu", "sigma_w")).tolist() == [[0.5, 0.5], [2.0, 3.0]]
     rows = three.rows(("sigma_w",), 4)
     assert rows.shape == (1, 4, 2) and (rows == [2.0, 3.0]).all() and three.rows((), 4).shape == (1, 4, 2)
-    one = Given((("sigma_w", 2.0),), 1, False)
-    assert one.sigma(("sigma_w", "L")).tolist() == [[2.0], [1.0]] and one.constant
+    one = Network((("sigma_w", 2.0),), 1, False, None)
+    assert one.sigma(("sigma_w", "L")).tolist() == [[2.0], [1.0]]
     assert one.rows((), 2).shape == (1, 2, 1)
     assert (three.names, one.names) == (("K_ab", "Theta_ab"), ("K_ab",))
     with pytest.raises(MeanFieldError, match=r"nu has no value; give it as a keyword \(nu=...\)"):
@@ -43,30 +37,29 @@ def test_numbers_of_layers():
 
 def test_a_sample_of_norms():
     """K¹ of different inputs, in order, some sixteen of them."""
-    network = SimpleNamespace(begin=(2.0, 0.5))
     rows = np.array([[2.0, 0.0], [1.0, 1.0], [0.0, -2.0], [0.0, 0.0]])
-    assert numbers.sample(network, rows).tolist() == [0.5, 2.5, 4.5]
-    many = numbers.sample(network, np.sqrt(np.arange(64.0))[:, None])
+    assert sides.sample(rows, 2.0, 0.5).tolist() == [0.5, 2.5, 4.5]
+    many = sides.sample(np.sqrt(np.arange(64.0))[:, None], 2.0, 0.5)
     assert many == pytest.approx(0.5 + 2 * np.arange(0, 64, 4), rel=1e-14)
 
 
 def test_what_underflows_and_diverges_is_named():
-    ones, tiny = np.ones((2, 3)), numbers.SMALLEST / 2
-    numbers.refuse_underflow(ones, np.array([[1.0, numbers.SMALLEST], [1.0, 0.0]]), 1, 1.0)
-    numbers.refuse_underflow(0 * ones, np.zeros((1, 2)), 1, 1.0)
-    numbers.refuse_underflow(ones, np.zeros((1, 2)), 1, 0.0)
+    ones, tiny = np.ones((2, 3)), sides.SMALLEST / 2
+    sides.refuse_underflow(ones, np.array([[1.0, sides.SMALLEST], [1.0, 0.0]]), 1, 1.0)
+    sides.refuse_underflow(0 * ones, np.zeros((1, 2)), 1, 1.0)
+    sides.refuse_underflow(ones, np.zeros((1, 2)), 1, 0.0)
     for K, first, words in (
         ([[1.0, 1.0], [1.0, tiny]], 1, "K of input 1 is below 1e-290 at layer 2"),
         ([[1.0, 1.0], [1.0, tiny]], 4, "at layer 5"),
         ([[0.0, 1.0]], 1, "K of input 0 is below 1e-290 at layer 1"),
     ):
         with pytest.raises(MeanFieldError, match=words):
-            numbers.refuse_underflow(ones, np.array(K), first, 1.0)
-    numbers.refuse_divergence(np.zeros(3), None)
+            sides.refuse_underflow(ones, np.array(K), first, 1.0)
+    sides.refuse_divergence(np.zeros(3), None)
     for K, words in ((None, "K of input 2 exceeds 1e300 at layer 4"), (np.ones((3, 5)), "input 2 exceeds"),
                      (np.full((3, 5), math.nan), "input 2 is 0 at layer 3, and a LayerNorm")):  # fmt: skip
         with pytest.raises(MeanFieldError, match=words):
-            numbers.refuse_divergence(np.array([0, 0, 4]), K)
+            sides.refuse_divergence(np.array([0, 0, 4]), K)
 
 
 def test_bounds_of_hyperparameters():

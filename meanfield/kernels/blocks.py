@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from meanfield.errors import MeanFieldError
-from meanfield.kernels.numbers import Numbers, Side
+from meanfield.kernels.networks import Network
 from meanfield.kernels.pairs import BLURRED, OPPOSITE, WORST, block_of, side_of
+from meanfield.kernels.sides import Side
 from meanfield.limits import counted
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _sides_lock = Lock()
 class Work:
     """A kernel to be computed: the network, rows X, rows Y (None: X itself), quantities, and how numbers are kept."""
 
-    network: Numbers
+    network: Network
     X: np.ndarray
     Y: np.ndarray | None
     quantities: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Coefficients of Hermite series read off cells of log V, which are kept on disk: nothing here needs SymPy."""
+"""Coefficients of Hermite series read off cells of log V, which are kept on disk."""
 
 from __future__ import annotations
 
@@ -6,17 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numba import njit
 
 from meanfield.kernels.loops import LADDER, Series
 from meanfield.numeric.lowering import cache
-from meanfield.numeric.lowering.machine import loop
 
 CELLS, DEGREE = 4, 14  # cells in an octave of V, and the degree of a coefficient in log V there
 SMALLEST = 1e-290  # of a variance
-
-
-class NotKept(Exception):
-    """Something was asked that only the theory itself answers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +37,14 @@ class Cells:
         self._kept = 0  # how many of them are on disk
 
     def cell(self, index: int) -> Cell:
-        """One cell. Raises: NotKept."""
+        """One cell."""
         if index not in self.found:
             self.found[index] = self.made(index)
         return self.found[index]
 
     def made(self, index: int) -> Cell:
-        raise NotKept
+        """A cell that was not met before."""
+        raise NotImplementedError
 
     def nothing(self) -> Cell:
         """The cell of a variance that is 0: f(0)."""
@@ -77,11 +74,6 @@ class Cells:
         own, of_cells = np.empty(a.shape[1]), np.stack([c.tails for c in found])
         _read(u.reshape(V.shape), where.reshape(V.shape), polynomials, of_cells, own, a, tails)
         return Series(a, tails, first, step)
-
-    @property
-    def arguments(self) -> tuple[str, int, int, float]:
-        """What another process makes the same cells of."""
-        return self.name, self.first, self.step, self.at_zero
 
     @property
     def file(self) -> Path:
@@ -116,7 +108,7 @@ class Cells:
         self._kept = len(own)
 
 
-@loop("f8[:, :]", "i8[:, :]", "f8[:, :, :]", "f8[:, :, :]", "f8[:]", "f8[:, :, :]", "f8[:, :, :, :]")
+@njit(cache=True, nogil=True)
 def _read(u, where, polynomials, of_cells, own, a, tails):
     """Chebyshev polynomials of cells at u[layer, input] → a[layer, j, input], and what the cells say of tails; own:
     room for one polynomial each."""

@@ -12,9 +12,9 @@ from meanfield.kernels import rows
 from meanfield.kernels.compiled import block_loop
 from meanfield.kernels.loops import LEAST, RUNGS
 from meanfield.kernels.networks import Network
-from meanfield.kernels.numbers import Side
 from meanfield.kernels.pairs import block_of, side_of
 from meanfield.kernels.plans import NotCovered
+from meanfield.kernels.sides import Side
 from meanfield.kernels.tangents import with_tangents
 from meanfield.numeric.lowering.assembly import lower
 

@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from meanfield.numeric.lowering import cache
-from meanfield.numeric.lowering.machine import Code, Function
 
 LADDER = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # numbers of terms that a pair may take
 RUNGS = np.array(LADDER)
 LEAST = 1e-4  # 1 - c from which on a covariance says how far two inputs are apart
-
-
-_Codes = tuple[Code, ...]
-#: first; what is followed; NA, NB, sigma, depth, least, ladder, flags; of each group EA, EB, TA, TB, shape
-_BLOCK: tuple[_Codes, Code, _Codes, _Codes] = (
-    ("i8[:]",),
-    "f8[:, :]",
-    ("f8[:, :, :]", "f8[:, :, :]", "f8[:, :]", "i8", "f8", "i8[:]", "u1[:, :]"),
-    ("f8[:, :, :]", "f8[:, :, :]", "f8[:, :, :, :]", "f8[:, :, :, :]", ("i8", 2)),
-)
-#: left, right; what is followed; NA, sigma, depth, ladder, flags; of each group EA, TA, shape
-_FEW: tuple[_Codes, Code, _Codes, _Codes] = (
-    ("i8[:]", "i8[:]"),
-    "f8[:]",
-    ("f8[:, :, :]", "f8[:, :]", "i8", "i8[:]", "u1[:]"),
-    ("f8[:, :, :]", "f8[:, :, :, :]", ("i8", 2)),
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +63,8 @@ class Loop:
         self._function(*arguments, np.zeros(self.workspace))
 
     @property
-    def _function(self) -> Function:
-        return _function(self.name, self.entry, len(self.state), len(self.groups))
+    def _function(self) -> Callable[..., None]:
+        return getattr(cache.load(self.name), self.entry)
 
     def variance(self, number: int, brought: np.ndarray) -> np.ndarray:
         """A variance of all inputs, (layers, inputs); brought: what inputs bring, (numbers, layers, inputs)."""
@@ -114,11 +96,3 @@ class Loop:
                 a, b = a.full(), b.full()
             out += [a.a, b.a, a.tails, b.tails, (a.first, a.step)]
         return out
-
-
-@lru_cache(maxsize=256)
-def _function(name: str, entry: str, states: int, groups: int) -> Function:
-    """The compiled function of a loop, linked once in a process: linked code is never freed."""
-    before, state, after, group = _BLOCK if entry == "block" else _FEW
-    signature = (*before, *[state] * states, *after, *group * groups, "f8[:]")
-    return Function(name, entry, signature, lambda: getattr(cache.load(name), entry))

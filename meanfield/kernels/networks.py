@@ -6,6 +6,7 @@ correlation), and for blocks whose maps are not of pairs of functions, the two-i
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import Lock
@@ -18,8 +19,8 @@ from meanfield.architecture import Dense, Gate, LayerNorm, Nonlinearity, Scale, 
 from meanfield.kernels import rows
 from meanfield.kernels.compiled import Planned, block_loop, few_loop
 from meanfield.kernels.loops import RUNGS
-from meanfield.kernels.numbers import DEPTH, JUMPS, Numbers, Side, refuse_divergence, sample
 from meanfield.kernels.plans import NotCovered
+from meanfield.kernels.sides import JUMPS, Side, refuse_divergence, sample
 from meanfield.numeric.lowering.assembly import Lowered, lower
 from meanfield.numeric.solvers import first_value
 from meanfield.results import MeanFieldError
@@ -29,22 +30,56 @@ from meanfield.verbs.places import is_odd, jumps_at_rest
 from meanfield.verbs.running import run
 from meanfield.verbs.selection import selected
 
+DEPTH = "L"  # the parameter that stands for the number of blocks
 PARALLEL = Lock()  # one compiled parallel region at a time
 DERIVING = Lock()  # one thread derives what close pairs need
+KEEPING = Lock()  # one thread writes cells
 BLUR = 2 * np.finfo(float).eps  # of a tilt and of what one input has across another
 COLLINEAR = 1e-16  # the cosine of a tilt that is ±π/2 to rounding
 ENGINE = 20_000  # pairs that the two-input recursions take at a time
 
 
 @dataclass(frozen=True, eq=False)
-class Network(Numbers):
-    """A theory with numbers: all that blocks of pairs, and pairs that they leave out, may ask."""
+class Network:
+    """A theory with numbers: all that blocks of pairs, and pairs that they leave out, may ask.
 
+    values: numbers by the name of a parameter, tuples of one entry per layer where they change with it; depth: the
+    last layer; theta: whether Theta is followed.
+    """
+
+    values: tuple[tuple[str, Any], ...]
+    depth: int
+    theta: bool
     theory: Maps
 
     def __reduce__(self):
         """Without what is compiled: another process makes its own."""
         return Network, (self.values, self.depth, self.theta, self.theory)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("K_ab", "Theta_ab") if self.theta else ("K_ab",)
+
+    @cached_property
+    def given(self) -> dict[str, np.ndarray]:
+        """Values of parameters at the layers 1 … depth."""
+        out = {n: np.broadcast_to(np.asarray(v, dtype=float), (self.depth,)) for n, v in self.values}
+        return out | {DEPTH: np.full(self.depth, float(max(self.depth - 1, 1)))}
+
+    def sigma(self, names: tuple[str, ...]) -> np.ndarray:
+        """Rows of parameters at the layers 2 … depth."""
+        missing = [n for n in names if n not in self.given]
+        if missing:
+            raise MeanFieldError(f"{missing[0]} has no value; give it as a keyword ({missing[0]}=...).")
+        rest = [self.given[n][1:] if self.depth > 1 else self.given[n] for n in names]
+        return np.ascontiguousarray(rest).reshape(len(names), max(1, self.depth - 1))
+
+    def rows(self, names: tuple[str, ...], inputs: int) -> np.ndarray:
+        """The same for each of some inputs, (parameters, inputs, layers), as loops over single inputs take them."""
+        layers = max(1, self.depth - 1)
+        if not names:
+            return np.zeros((1, inputs, layers))
+        return np.broadcast_to(self.sigma(names)[:, None, :], (len(names), inputs, layers))
 
     @property
     def described(self) -> str:
@@ -76,6 +111,14 @@ class Network(Numbers):
             return block_loop(self.recursion, self.theory.one_input)
         except NotCovered:
             return None
+
+    def keep(self) -> None:
+        """Write the cells of series that were met, for further processes; not to a full disk."""
+        if self.block is None:
+            return
+        with KEEPING, suppress(OSError):
+            for e in {e for pair in self.block.groups for e in pair}:
+                self.block.cells(e).keep()
 
     @cached_property
     def few(self) -> Planned | None:
@@ -158,7 +201,7 @@ class Network(Numbers):
 
     def growth(self, X: np.ndarray) -> float:
         """The largest Θ/K at the last layer, by which errors of single layers add up; a guess where Θ is infinite."""
-        K = sample(self, X)
+        K = sample(X, *self.begin)
         try:
             found = self._run(("K", "Theta"), {"K": K, "Theta": K})
         except MeanFieldError as error:
@@ -169,6 +212,7 @@ class Network(Numbers):
             return float(np.nanmax(found.Theta[..., -1] / found.K[..., -1], initial=1.0))
 
     def refuse_zero(self, K: np.ndarray) -> None:
+        """A sentence where an input is 0 and φ jumps there. K: (layers, inputs) from layer 1 on."""
         zero = np.argwhere(K == 0)
         if not zero.size or self.theta or not jumps_at_rest(self.theory, self.given):
             return
@@ -178,11 +222,16 @@ class Network(Numbers):
         )
 
     def one_by_one(self, left: Side, right: Side, where, line: tuple[float, float], found: dict) -> tuple[float, float]:
-        """Pairs that the blocks leave out. Opposite ones of an odd network are those of x and -y, which are close."""
+        """Pairs that the blocks leave out, into the arrays of `found`; inf if some of them are followed by their
+        covariance, else what distances miss (and what K) where functions that jump see shares of directions. where:
+        their rows and columns; line: (scale/N_0, shift).
+
+        Opposite pairs of an odd network are those of x and -y, which are close.
+        """
         if not self.mirrors:
             return _one_by_one(self, left, right, where, line, found)
         K_ab = np.empty(where[0].size)
-        rows.products(left.X, right.X, *where, *line, K_ab)
+        rows.products(left.X, right.X, where[0], where[1], line[0], line[1], K_ab)
         parts_of = [tuple(w[here] for w in where) for here in (K_ab >= 0, K_ab < 0)]
         lost = [
             _one_by_one(self, left, side, pairs, line, found)

@@ -10,7 +10,8 @@ import numpy as np
 
 from meanfield.kernels import rows
 from meanfield.kernels.loops import LEAST, RUNGS
-from meanfield.kernels.numbers import Numbers, Side, refuse_underflow
+from meanfield.kernels.networks import Network
+from meanfield.kernels.sides import Side, refuse_underflow
 
 WORST = "worst"  # by how much a bound of K is to be magnified for distances of a block; inf if nothing follows them
 OPPOSITE = "opposite"  # the largest K of inputs whose covariance is -1 + LEAST or less of their roots, 0 of none
@@ -18,7 +19,7 @@ BLURRED = "blurred"  # (what distances, what K misses), where functions that jum
 SAME = 1e-10  # 1 - c of inputs that may be equal
 
 
-def side_of(network: Numbers, X: np.ndarray) -> Side:
+def side_of(network: Network, X: np.ndarray) -> Side:
     """A side of rows X."""
     scale, shift = network.begin
     K = np.empty(len(X))
@@ -37,7 +38,7 @@ def side_of(network: Numbers, X: np.ndarray) -> Side:
     return Side(X, K, last, brought, network.block.series(brought), network.block.outside(brought))
 
 
-def block_of(network: Numbers, left: Side, right: Side, same: bool, distances: bool) -> dict[str, np.ndarray]:
+def block_of(network: Network, left: Side, right: Side, same: bool, distances: bool) -> dict[str, np.ndarray]:
     """K, Theta and (distances) distance of all pairs of a row of `left` and one of `right`; same: the two are one side,
     whose upper triangle is computed. WORST: the largest √(K_aa K_bb)/distance of differences of covariances, inf where
     close inputs had to be followed by their covariance; OPPOSITE: whether 1 + c of some pair has lost its digits;
@@ -80,7 +81,7 @@ def block_of(network: Numbers, left: Side, right: Side, same: bool, distances: b
     }
 
 
-def _by_blocks(network: Numbers, left: Side, right: Side, first, held, flags, least: float) -> None:
+def _by_blocks(network: Network, left: Side, right: Side, first, held, flags, least: float) -> None:
     loop = network.block
     assert loop is not None and left.series is not None and right.series is not None
     flags[np.flatnonzero(left.outside)] = 2

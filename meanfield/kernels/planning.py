@@ -14,10 +14,9 @@ from meanfield.arguments import names as names_of
 from meanfield.errors import MeanFieldError
 from meanfield.kernels.blocks import Work
 from meanfield.kernels.data import inputs
-from meanfield.kernels.keeping import keep
 from meanfield.kernels.matrices import KernelOperator, Kernels, bounds, computed, prepare, workers
 from meanfield.kernels.networks import Network
-from meanfield.kernels.numbers import QUANTITIES
+from meanfield.kernels.sides import QUANTITIES
 from meanfield.numeric.solvers import checked
 from meanfield.verbs.maps import Maps
 from meanfield.verbs.selection import selected
@@ -53,9 +52,7 @@ def kernel(
     provides(progress, "progress", None, "a function of two numbers")
     count = workers(threads)
     found = computed(work, out, count, executor, progress)
-    assert isinstance(work.network, Network)
-    if {"sigma_w", "sigma_b"} <= symbols_of((theory.block, theory.first)):  # what is recalled refuses none of them
-        keep(work.network)
+    work.network.keep()
     return found
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-
-from meanfield.numeric.lowering.machine import loop
+from numba import njit
 
 SQUARE = 32  # rows and columns of what is turned over at a time
 
 
-@loop("f8[:, :]", "f8[:, :]", "i8[:]", "f8", "f8", "f8[:, :]")
+@njit(cache=True, nogil=True)
 def gram(X, columns, first, scale, shift, out):
     """out[a, b] = scale·Σ_k X[a, k] columns[k, b] + shift, for b from first[a] on."""
     for a in range(X.shape[0]):
@@ -26,7 +25,7 @@ def gram(X, columns, first, scale, shift, out):
             row[b] = scale * row[b] + shift
 
 
-@loop("f8[:, :]", "f8[:]")
+@njit(cache=True, nogil=True)
 def norms(X, out):
     """Σ_k X[a, k]², as `gram` sums it."""
     for a in range(X.shape[0]):
@@ -36,7 +35,7 @@ def norms(X, out):
         out[a] = total
 
 
-@loop("f8[:, :]", "f8[:, :]", "i8[:]", "i8[:]", "f8", "f8", "f8[:]", "f8[:]", "f8[:]", "f8[:]")
+@njit(cache=True, nogil=True)
 def apart(X, Y, left, right, scale, shift, KX, KY, distance, tilt):
     """The distance of pairs, and the angle that says which share of it is one of norms: sin(tilt)·√distance is the
     difference of the roots of K."""
@@ -70,7 +69,7 @@ def apart(X, Y, left, right, scale, shift, KX, KY, distance, tilt):
         tilt[p] = math.atan2(between, math.sqrt(max(turned, 0.0)))
 
 
-@loop("f8[:, :]", "f8[:]", "f8[:]", "f8", "i8[:]", "u1[:, :]")
+@njit(cache=True, nogil=True)
 def close_at_start(K_ab, KX, KY, least, first, flags):
     """Flags pairs whose covariance does not say how far they are apart."""
     for a in range(K_ab.shape[0]):
@@ -80,7 +79,7 @@ def close_at_start(K_ab, KX, KY, least, first, flags):
                 flags[a, b] = 1
 
 
-@loop("f8[:, :]", "f8[:]", "f8[:]", "f8", "i8[:]", result="f8")
+@njit(cache=True, nogil=True)
 def opposite(K_ab, KX, KY, least, first):
     """The largest K of pairs with 1 + c < least; 0 where there are none."""
     largest = 0.0
@@ -99,7 +98,7 @@ def flagged(flags: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return left[there], right[there]
 
 
-@loop("f8[:, :]", "f8[:, :]", "i8[:]", "i8[:]", "f8", "f8", "f8[:]")
+@njit(cache=True, nogil=True)
 def products(X, Y, left, right, scale, shift, out):
     """scale·x·y + shift of single pairs."""
     for p in range(left.size):
@@ -110,7 +109,7 @@ def products(X, Y, left, right, scale, shift, out):
         out[p] = scale * total + shift
 
 
-@loop("f8[:, :]", "f8[:]", "f8[:]", "i8[:]", "u1[:, :]", "f8[:, :]", result="f8")
+@njit(cache=True, nogil=True)
 def distances(K_ab, KX, KY, first, flags, out):
     """K_aa + K_bb - 2K_ab, for b from first[a] on; returns the largest √(K_aa K_bb)/distance of unflagged pairs."""
     least = np.inf
@@ -122,7 +121,7 @@ def distances(K_ab, KX, KY, first, flags, out):
     return 1.0 / least if least > 0.0 else np.inf
 
 
-@loop("f8[:, :]", "f8[:]")
+@njit(cache=True, nogil=True)
 def mirror(values, own):
     """The upper triangle below, and the diagonal; a square at a time, which stays in the cache."""
     n = values.shape[0]

@@ -16,12 +16,12 @@ from itertools import pairwise
 
 import numpy as np
 import sympy as sp
+from numba import njit
 
 from meanfield.functions.piecewise import pieces
 from meanfield.kernels.cells import CELLS, DEGREE, Cell, Cells
 from meanfield.kernels.loops import LADDER, Series
 from meanfield.numeric.lowering import cache
-from meanfield.numeric.lowering.machine import loop
 from meanfield.numeric.quadrature.evaluation import evaluate
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.numeric.quadrature.tables import panels, resolved, rule_for
@@ -181,7 +181,7 @@ def _columns(x, w, root, order):
     return even, odd
 
 
-@loop("f8[:]", "f8[:]", "f8[:]", "i8", "f8[:]", "f8[:, :]", "f8[:, :]")
+@njit(cache=True, nogil=True)
 def _hermite(x, w, root, order, up, even, odd):
     for i in range(x.size):
         below, here = 0.0, root[i]
@@ -200,7 +200,7 @@ def project(values: np.ndarray, basis: np.ndarray) -> np.ndarray:
     return out
 
 
-@loop("f8[:, :]", "f8[:, :]", "f8[:, :]")
+@njit(cache=True, nogil=True)
 def _project(values, basis, out):
     for r in range(values.shape[0]):
         own = out[r]

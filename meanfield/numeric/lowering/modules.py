@@ -1,7 +1,7 @@
 """A generated module, run: as plain Python while little is asked of it, compiled from then on.
 
-Compiling takes a second or more, loading Numba and compiled code from its cache half a second, loading object code some
-hundredths (`machine`); ten layers take some microseconds in any form. So the first small calls are interpreted. The
+Compiling takes a second or more, loading Numba and compiled code from its cache half a second; ten layers take some
+microseconds in any form. So the first small calls are interpreted. The
 text is the same, and so are the bits; where the interpreter raises what compiled code answers with inf or nan (a
 division by zero, an overflow), the compiled form answers.
 """
@@ -13,14 +13,12 @@ import os
 import re
 import struct
 import sys
-from collections.abc import Callable
 from functools import cached_property
 from types import ModuleType
 
 import numpy as np
 
 from meanfield.numeric.lowering import cache, elementary
-from meanfield.numeric.lowering.machine import Function
 
 VERSION = "0.3.0"
 DIRECT_WEIGHT = 300.0  # work of an average by quadrature at every call, in layers of tables
@@ -33,13 +31,8 @@ SHARES = 8  # of the points, for each thread
 
 #: places of a table of lists, which the interpreter reads faster than arrays
 _LISTS = re.compile(r"(?<!\w)(T_\d+)\[([^\[\],:]+), (\w+)\]"), r"\1[\2][\3]"
-_ALLOCATES = re.compile(r"\bnp\.(empty|zeros|ones|full|array|arange|linspace|geomspace|copy|sort)\w*\(")
 
 T = object()  # stands for the module's tables among the arguments of a call
-#: what `layers` takes before T (low, high, block, start, sigma) and after it (first, last, homogeneous, every, out,
-#: diverged, w)
-_POINTS = ("i8", "i8", "i8", "f8[:, :]", "f8[:, :, :]")
-_REST = ("i8", "i8", "b1", "b1", "f8[:, :, :]", "i8[:]", "f8[:]")
 
 
 class Rows(list):
@@ -70,21 +63,13 @@ class Module:
 
     def __getstate__(self) -> dict:
         """Without what is made of the source: functions do not travel."""
-        made = ("compiled", "layers", "_plain", "_rows")
+        made = ("compiled", "_plain", "_rows")
         return {k: v for k, v in self.__dict__.items() if k not in made}
 
     @cached_property
     def compiled(self) -> ModuleType:
         """The module in Numba's hands."""
         return cache.load(self.name)
-
-    @cached_property
-    def layers(self) -> Callable[..., None]:
-        """The function `layers`, as object code where that is possible."""
-        if _ALLOCATES.search(self.source):
-            return self.compiled.layers
-        signature = (*_POINTS, ("f8[:, :]", len(self.tables)), *_REST)
-        return Function(self.name, "layers", signature, lambda: self.compiled.layers)
 
     @cached_property
     def _plain(self) -> dict:
@@ -144,7 +129,7 @@ class Module:
         whole = 0, points, block, *arguments, [0.0] * self.workspace
         if self._is_little(points * steps) and self._interpreted("layers", whole):
             return
-        run, rest = self.layers, [self.tables if a is T else a for a in arguments]
+        run, rest = self.compiled.layers, [self.tables if a is T else a for a in arguments]
         blocks = -(-points // block)
         threads = min(_threads(), blocks) if points * steps * max(1.0, self.weight) > SPLIT else 1
         share = block * max(1, -(-blocks // (SHARES * threads)))  # more shares than threads: their work differs
@@ -165,7 +150,7 @@ class Module:
     def _is_little(self, steps: float) -> bool:
         """Whether the plain form is to run: for little work, while there is no compiled one."""
         work = steps * self.weight
-        little = work <= CALL and self._spent + work <= TOTAL and not {"compiled", "layers"} & self.__dict__.keys()
+        little = work <= CALL and self._spent + work <= TOTAL and "compiled" not in self.__dict__
         self._spent += work if little else 0.0
         return little
 
