@@ -60,12 +60,3 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     assert target.read_bytes() == b"before" and list(tmp_path.iterdir()) == [target]
     storage.replace(target, lambda file: file.write(b"after"))
     assert target.read_bytes() == b"after" and list(tmp_path.iterdir()) == [target]
-
-
-def test_what_is_sealed_says_whether_it_is_whole():
-    for data in (b"", b"one\ntwo\n", bytes(range(256))):
-        whole = storage.sealed(data)
-        assert storage.unsealed(whole) == data
-        assert storage.unsealed(whole + b"x") is None and storage.unsealed(b"x" + whole) is None
-    assert storage.unsealed(storage.sealed(b"ab")[:-1]) is None
-    assert storage.unsealed(b"") is None and storage.unsealed(b"one\ntwo") is None

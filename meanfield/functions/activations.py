@@ -219,7 +219,6 @@ _REGISTRY: dict[str, tuple[str, dict[str, str]]] = {
     "monomial": ("z**n", {"n": "3"}),
     "polynomial": ("c0 + c1*z + c2*z**2 + c3*z**3", {"c0": "0", "c1": "1", "c2": "0", "c3": "-1/3"}),
 }
-_BUILT_IN = len(_REGISTRY)
 _ALIASES = {
     "swish1": "silu",
     "identity": "linear",
@@ -257,11 +256,6 @@ def register(name: str, formula: str, **parameters: object) -> Activation:
     except MeanFieldError:  # what cannot be read at its defaults is not left in the registry
         del _REGISTRY[name]
         raise
-
-
-def registered() -> bool:
-    """Whether an activation was registered in this process."""
-    return len(_REGISTRY) > _BUILT_IN
 
 
 def _registered(name: str) -> str | None:

@@ -174,11 +174,6 @@ def mpmath_functions() -> Mapping[str, Callable]:
     return {f.__name__: HEADS[f].mpmath for f in own()}
 
 
-def added() -> bool:
-    """Whether a function was added in this process."""
-    return bool(_ADDED)
-
-
 @cached(1)
 def fingerprint() -> str:
     """All that decides what the functions added in this process compute: a part of the name of stored modules."""

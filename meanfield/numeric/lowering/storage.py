@@ -1,4 +1,4 @@
-"""The folder of what is computed once, and files that appear whole or not at all and say whether they are.
+"""The folder of what is computed once, and files that appear whole or not at all.
 
 The folder is $MEANFIELD_CACHE, else the user's cache folder; where nothing can be written a temporary folder of the
 process serves.
@@ -6,7 +6,6 @@ process serves.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import tempfile
 from collections.abc import Callable
@@ -43,14 +42,3 @@ def replace(target: Path, fill: Callable[[BinaryIO], object]) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
-
-
-def sealed(data: bytes) -> bytes:
-    """The data behind a line with their hash."""
-    return hashlib.sha256(data).hexdigest().encode() + b"\n" + data
-
-
-def unsealed(whole: bytes) -> bytes | None:
-    """The data of a file that was sealed, None where they are no longer these."""
-    digest, _, data = whole.partition(b"\n")
-    return data if hashlib.sha256(data).hexdigest().encode() == digest else None
