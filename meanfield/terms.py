@@ -118,8 +118,27 @@ def onset_text(onset: float | None, x: sp.Symbol) -> str:
     """An onset as a sentence where it lies deeper than `DEEP`, else nothing."""
     if onset is None or onset <= DEEP:
         return ""
-    where = f"{onset:.3g}" if onset < math.inf else "1e308"
-    return f"holds beyond {x} = {where}, where each term falls below the one before it"
+    return f"holds {_beyond(onset, x)}, where each term falls below the one before it"
+
+
+def onset_mark(onset: float | None, x: sp.Symbol) -> str:
+    """The same in the few words that a `repr` has room for, before the law."""
+    return "" if onset is None or onset <= DEEP else f"{_beyond(onset, x)}: "
+
+
+def _beyond(onset: float, x: sp.Symbol) -> str:
+    return f"beyond {x} = {min(onset, 1e308):.3g}"
+
+
+def refuse_before(onset: float | None, value: object, x: sp.Symbol) -> None:
+    """Raises: MeanFieldError for a number below the onset, where the largest term is not the first."""
+    place = sp.sympify(value)
+    if onset is None or not place.is_number or not place.is_real or place >= onset:
+        return
+    raise MeanFieldError(
+        f"This law holds {_beyond(onset, x)}, but its value at {x} = {float(place):.6g} was asked for. `propagate` "
+        "computes each layer; `.expr` is the sum of the terms at every layer."
+    )
 
 
 def _size(t: Term) -> Size:

@@ -27,7 +27,7 @@ from meanfield.symbolic.asymptotics.orders import grouped
 from meanfield.symbolic.asymptotics.pair_laws import pair_laws
 from meanfield.symbolic.asymptotics.phase_tree import PAIR, Laws, laws_at, laws_of, named_quantities, phase_tree
 from meanfield.symbolic.asymptotics.residual import Solver
-from meanfield.terms import big_o, onset_text
+from meanfield.terms import big_o, onset_mark, onset_text, refuse_before
 from meanfield.tex.names import aligned, joined, tex
 
 if TYPE_CHECKING:
@@ -138,13 +138,16 @@ class ScheduledLaw:
         are too large yet for 1 + … to be positive.
 
         values: numbers by name for C, C_K and for σ's that were left symbols; leading: whether the known terms will do
-        where log X has further ones that grow. Raises: MeanFieldError where it has, and they were not asked for.
+        where log X has further ones that grow. Raises: MeanFieldError where it has, and they were not asked for, and
+        below the `onset` of the further terms.
         """
         given, more = dict(values or {}), self.corrections
         numbers = [e for _, e in self.growth.terms] + [self.growth.constant or sp.S.One]
         numbers += [] if more is None else [e for k, c in more.terms for e in (*k, c)]
         found = {s for e in numbers for s in sp.sympify(e).free_symbols}
         swap = {s: number(given[s.name], s.name) for s in found if s.name in given}
+        if more is not None:
+            refuse_before(more.onset(self.growth.terms, swap), sp.exp(t), self.growth.of)
         small = 0.0 if more is None else more.at(t, swap)
         log = self.growth.log_at(t, swap, leading) + (math.log1p(small) if small > -1 else math.nan)
         factor = given.get("C") if self.growth.constant is None else None
@@ -163,7 +166,8 @@ class ScheduledLaw:
         return aligned(rows, (f"{self.regime} ({self.basin})", *[late] * bool(late)))
 
     def __repr__(self) -> str:
-        return one_line("ScheduledLaw", f"{self.quantity} ~ {self.text()}; {self.regime}")
+        begins = onset_mark(self.onset, self.growth.of)
+        return one_line("ScheduledLaw", f"{begins}{self.quantity} ~ {self.text()}; {self.regime}")
 
     def text(self) -> str:
         """The law on one line, every number as it is."""
