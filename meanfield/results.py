@@ -102,7 +102,7 @@ class Law:
     Laws of one variable, and numbers, are added, multiplied, divided and raised to powers; no term outlives what is
     left out. `a < b` says that a is of smaller order; `at` evaluates the terms. remainder: "zero" (the sum is exact),
     "exponential" (smaller than every power), "smaller" (of smaller order than the last term, by how much is not known),
-    or a power: O(variable^remainder · |log variable|^remainder_logs). after: the onset of the laws that it follows from.
+    or a power: O(variable^remainder · |log variable|^remainder_logs). after: the onset of those that it follows from.
 
     >>> x = sp.Symbol("x", positive=True)
     >>> law = Law(x, sp.oo, (Term(sp.S(2), sp.S(1)), Term(sp.S(3))), sp.S(-1))
