@@ -183,7 +183,7 @@ class Law:
     def at(self, value: object = None, **named: object) -> sp.Expr:
         """The sum of the terms at one place; named: values of the variable and of other symbols by their names.
 
-        Raises: MeanFieldError for a place below the `onset`, where the sum is far from what it is a law of.
+        Raises: MeanFieldError for a place below an `onset` deeper than `DEEP`, where the sum says nothing yet.
         """
         total = sp.Add(*[t.expr(self.variable) for t in self.terms])
         given: dict[Any, object] = named if value is None else {self.variable.name: value, **named}

@@ -19,7 +19,7 @@ from meanfield.errors import MeanFieldError
 Size = tuple[float, float, float, tuple[tuple[float, float], ...]]  # log|c|, p, q, ((rate, power), …)
 FAR = 700.0  # log x up to which exponentials are looked at
 STEPS = 4000
-DEEP = 100  # from which on an onset is printed: beyond the depth of most networks
+DEEP = 100  # from which on an onset is printed, and no value given below it: beyond the depth of most networks
 
 
 @dataclass(frozen=True)
@@ -131,9 +131,9 @@ def _beyond(onset: float, x: sp.Symbol) -> str:
 
 
 def refuse_before(onset: float | None, value: object, x: sp.Symbol) -> None:
-    """Raises: MeanFieldError for a number below the onset, where the largest term is not the first."""
+    """Raises: MeanFieldError for a number below an onset that is printed (deeper than `DEEP`)."""
     place = sp.sympify(value)
-    if onset is None or not place.is_number or not place.is_real or place >= onset:
+    if onset is None or onset <= DEEP or not place.is_number or not place.is_real or place >= onset:
         return
     raise MeanFieldError(
         f"This law holds {_beyond(onset, x)}, but its value at {x} = {float(place):.6g} was asked for. `propagate` "

@@ -106,8 +106,10 @@ def test_what_the_start_decides_and_exact_sums_have_no_onset():
         free.at(1000, C=10**9)
     some = Law(l, sp.oo, (Term(sp.Symbol("s")), Term(R(50), R(-1))), "smaller")
     assert some.onset is None and some.at(10, s=6) == 11 and some.at(10) == 5 + sp.Symbol("s")
-    with pytest.raises(MeanFieldError, match="beyond l = 25, but its value at l = 10 "):
-        some.at(10, s=2)
+    with pytest.raises(MeanFieldError, match="beyond l = 500, but its value at l = 10 "):
+        some.at(10, s=sp.Rational(1, 10))
+    growing = Law(l, sp.oo, (Term(R(1, 18), R(2)), Term(R(19, 18), R(1))), R(0))
+    assert growing.onset == pytest.approx(19) and growing.at(6) == R(25, 3)  # what is left out is O(1) there, too
     exact = Law(l, sp.oo, (Term(R(1), R(1)), Term(R(500))), "zero")
     assert exact.onset == 1 and exact.at(2) == 502
 
@@ -122,8 +124,8 @@ def test_further_terms_have_no_value_below_their_onset():
     named = replace(late, terms=(((R(-1), R(0), 0), sp.Symbol("s")),))
     law = replace(law, corrections=named)
     assert law.onset is None and law.log_at(math.log(4), {"s": 1}) == pytest.approx(math.log(5))
-    with pytest.raises(MeanFieldError, match="beyond l = 9, but its value at l = 4 "):
-        law.log_at(math.log(4), {"s": 9})
+    with pytest.raises(MeanFieldError, match="beyond l = 900, but its value at l = 4 "):
+        law.log_at(math.log(4), {"s": 900})
 
 
 def test_terms_of_the_start_are_passed_over_and_symbols_leave_it_open():

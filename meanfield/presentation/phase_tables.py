@@ -139,7 +139,7 @@ class ScheduledLaw:
 
         values: numbers by name for C, C_K and for σ's that were left symbols; leading: whether the known terms will do
         where log X has further ones that grow. Raises: MeanFieldError where it has, and they were not asked for, and
-        below the `onset` of the further terms.
+        below an `onset` of the further terms deeper than `DEEP`.
         """
         given, more = dict(values or {}), self.corrections
         numbers = [e for _, e in self.growth.terms] + [self.growth.constant or sp.S.One]
