@@ -7,6 +7,7 @@ to do.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
@@ -151,12 +152,28 @@ class Law:
     @property
     def _own_onset(self) -> float | None:
         """The onset as its terms alone say it; an exact sum holds everywhere."""
+        known = self._known
+        return None if known is None else 1.0 if self.remainder == "zero" else onset_of(known)
+
+    @property
+    def _known(self) -> list[Term] | None:
+        """The terms without those that the start decides; None where symbols stand in them."""
         live = [t for t in self.terms if t.coefficient != 0]
         known = [t for t in live if not any(map(of_start, sp.sympify(t.coefficient).free_symbols))]
         numbers = [e for t in known for e in (t.coefficient, t.power, t.logs, *(x for pair in t.rates for x in pair))]
-        if self.point != sp.oo or not all(sp.sympify(e).is_number for e in numbers):
-            return None
-        return 1.0 if self.remainder == "zero" else onset_of(known)
+        return known if self.point == sp.oo and all(sp.sympify(e).is_number for e in numbers) else None
+
+    def require(self, place: object, values: Mapping[sp.Symbol, object] | None = None) -> None:
+        """Refuse a place at which the sum says nothing yet; values: numbers for symbols of the terms.
+
+        Raises: MeanFieldError below an `onset` deeper than `DEEP`, where the laws that it follows from do not hold or a
+        later term is not small beside the first one.
+        """
+        fixed = {s: v for s, v in (values or {}).items() if not of_start(s)}
+        terms = tuple(replace(t, coefficient=sp.sympify(t.coefficient).subs(fixed)) for t in self.terms)
+        own = Law(self.variable, self.point, terms, self.remainder)
+        refuse_before(self.after, (), place, self.variable)
+        refuse_before(own.onset or 1.0, own._known or (), place, self.variable)
 
     def onset_text(self) -> str:
         """The onset as a sentence where it lies deeper than `DEEP`, else nothing."""
@@ -183,7 +200,7 @@ class Law:
     def at(self, value: object = None, **named: object) -> sp.Expr:
         """The sum of the terms at one place; named: values of the variable and of other symbols by their names.
 
-        Raises: MeanFieldError for a place below an `onset` deeper than `DEEP`, where the sum says nothing yet.
+        Raises: MeanFieldError for a place at which the sum says nothing yet (`require`).
         """
         total = sp.Add(*[t.expr(self.variable) for t in self.terms])
         given: dict[Any, object] = named if value is None else {self.variable.name: value, **named}
@@ -192,11 +209,8 @@ class Law:
         if not given:
             raise MeanFieldError(f"The value of a law was asked for; give {self.variable.name}, as in at(100).")
         values = values_by_name((total, self.variable), given)
-        if self.variable in values and self.point == sp.oo:
-            fixed = {s: v for s, v in values.items() if not of_start(s)}
-            terms = tuple(replace(t, coefficient=sp.sympify(t.coefficient).subs(fixed)) for t in self.terms)
-            own = Law(self.variable, self.point, terms, self.remainder)._own_onset or 1.0
-            refuse_before(max(own, self.after), values[self.variable], self.variable)
+        if self.variable in values:
+            self.require(values[self.variable], values)
         return total.subs(values)
 
     def __add__(self, other: Any) -> Law:

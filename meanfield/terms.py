@@ -19,6 +19,7 @@ from meanfield.errors import MeanFieldError
 Size = tuple[float, float, float, tuple[tuple[float, float], ...]]  # log|c|, p, q, ((rate, power), …)
 FAR = 700.0  # log x up to which exponentials are looked at
 STEPS = 4000
+LATE = 0.1  # of the first term: a later one that is larger, before the onset, makes the sum no value
 DEEP = 100  # from which on an onset is printed, and no value given below it: beyond the depth of most networks
 
 
@@ -130,15 +131,29 @@ def _beyond(onset: float, x: sp.Symbol) -> str:
     return f"beyond {x} = {min(onset, 1e308):.3g}"
 
 
-def refuse_before(onset: float | None, value: object, x: sp.Symbol) -> None:
-    """Raises: MeanFieldError for a number below an onset that is printed (deeper than `DEEP`)."""
+def refuse_before(onset: float, terms: Iterable[Term], value: object, x: sp.Symbol) -> None:
+    """Refuse a number at which a sum says nothing yet: below an onset that is printed, with a later term of more than
+    `LATE` of the first one. (That one stands below the one before it only far out may have a small one before it.)
+
+    Raises: MeanFieldError.
+    """
     place = sp.sympify(value)
-    if onset is None or onset <= DEEP or not place.is_number or not place.is_real or place >= onset:
+    if onset <= DEEP or not place.is_number or not place.is_real or place >= onset:
+        return
+    at = max(float(sp.log(place)), 0.0) if place > 0 else 0.0
+    first, *later = [_log(_size(t), at) for t in terms] or [0.0]
+    if later and max(later) <= first + math.log(LATE):
         return
     raise MeanFieldError(
         f"This law holds {_beyond(onset, x)}, but its value at {x} = {float(place):.6g} was asked for. `propagate` "
         "computes each layer; `.expr` is the sum of the terms at every layer."
     )
+
+
+def _log(size: Size, t: float) -> float:
+    """log|term| at log x = t."""
+    c, p, q, rates = size
+    return c + p * t + (q * math.log(t) if q and t > 0 else 0.0) + sum(r * math.exp(min(s * t, FAR)) for r, s in rates)
 
 
 def _size(t: Term) -> Size:
