@@ -166,8 +166,8 @@ class Law:
     def require(self, place: object, values: Mapping[sp.Symbol, object] | None = None) -> None:
         """Refuse a place at which the sum says nothing yet; values: numbers for symbols of the terms.
 
-        Raises: MeanFieldError below an `onset` deeper than `DEEP`, where the laws that it follows from do not hold or a
-        later term is not small beside the first one.
+        Raises: MeanFieldError below an `onset` deeper than `DEEP`, where the laws that it follows from do not hold or
+        the last term is not small beside the first one.
         """
         fixed = {s: v for s, v in (values or {}).items() if not of_start(s)}
         terms = tuple(replace(t, coefficient=sp.sympify(t.coefficient).subs(fixed)) for t in self.terms)

@@ -19,7 +19,7 @@ from meanfield.errors import MeanFieldError
 Size = tuple[float, float, float, tuple[tuple[float, float], ...]]  # log|c|, p, q, ((rate, power), …)
 FAR = 700.0  # log x up to which exponentials are looked at
 STEPS = 4000
-LATE = 0.1  # of the first term: a later one that is larger, before the onset, makes the sum no value
+LATE = 0.1  # of the first term: where the last one is larger, before the onset, the sum is no value
 DEEP = 100  # from which on an onset is printed, and no value given below it: beyond the depth of most networks
 
 
@@ -132,8 +132,8 @@ def _beyond(onset: float, x: sp.Symbol) -> str:
 
 
 def refuse_before(onset: float, terms: Iterable[Term], value: object, x: sp.Symbol) -> None:
-    """Refuse a number at which a sum says nothing yet: below an onset that is printed, with a later term of more than
-    `LATE` of the first one. (That one stands below the one before it only far out may have a small one before it.)
+    """Refuse a number at which a sum says nothing yet: below an onset that is printed, where the last term, which says
+    how large those are that are left out, is more than `LATE` of the first one.
 
     Raises: MeanFieldError.
     """
@@ -141,8 +141,8 @@ def refuse_before(onset: float, terms: Iterable[Term], value: object, x: sp.Symb
     if onset <= DEEP or not place.is_number or not place.is_real or place >= onset:
         return
     at = max(float(sp.log(place)), 0.0) if place > 0 else 0.0
-    first, *later = [_log(_size(t), at) for t in terms] or [0.0]
-    if later and max(later) <= first + math.log(LATE):
+    sizes = [_log(_size(t), at) for t in terms]
+    if len(sizes) > 1 and sizes[-1] <= sizes[0] + math.log(LATE):
         return
     raise MeanFieldError(
         f"This law holds {_beyond(onset, x)}, but its value at {x} = {float(place):.6g} was asked for. `propagate` "

@@ -111,7 +111,7 @@ def test_what_the_start_decides_and_exact_sums_have_no_onset():
     growing = Law(l, sp.oo, (Term(R(1, 18), R(2)), Term(R(19, 18), R(1))), R(0))
     assert growing.onset == pytest.approx(19) and growing.at(6) == R(25, 3)  # what is left out is O(1) there, too
     small = Law(l, sp.oo, (Term(R(1)), Term(R(1, 10**6), R(-1, 2)), Term(R(2), R(-1))), "smaller")
-    assert small.onset > 1e12 and small.at(30) == small.expr.subs(l, 30)  # all terms behind the first are small
+    assert small.onset > 1e12 and small.at(30) == small.expr.subs(l, 30)  # the last term is small
     with pytest.raises(MeanFieldError, match=r"beyond l = 4e\+12, but its value at l = 10 "):
         small.at(10)
     exact = Law(l, sp.oo, (Term(R(1), R(1)), Term(R(500))), "zero")
