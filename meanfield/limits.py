@@ -12,7 +12,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import ParamSpec, TypeVar
+from decimal import Decimal
+from typing import Any, ParamSpec, TypeVar
 
 from meanfield.errors import MeanFieldError
 
@@ -83,6 +84,7 @@ class _Allowance:
         self._lock = threading.Lock()
         self._spent: dict[int, float] = {}  # CPU seconds by worker, of those that have ended, too
         self._at_work = 0
+        self.range: tuple[Any, Any] | None = None  # of K, in which a search has been
         self._next = self._began  # on the clock: before that no limit can have been met
 
     @contextmanager
@@ -121,6 +123,9 @@ class _Allowance:
         """What was spent, and how to go on."""
         cpu, clock = sum(self._spent.values()), _clock() - self._began
         spent = f"{cpu:.3g} seconds of CPU time were spent in {clock:.3g} on the clock"
+        if self.range is not None:
+            low, high = (Decimal(int(k.numerator)) / Decimal(int(k.denominator)) for k in self.range)
+            spent += f", after a search had looked at K from {low:.3g} to {high:.3g}"
         if cpu < self.limit:
             return (
                 f"The answer was not found within {PATIENCE * self.limit:g} seconds on the clock, {PATIENCE} times the "
@@ -173,6 +178,13 @@ def tick() -> None:
     """Stop in a sentence where the deadline of this call has passed; costs a few hundred ns."""
     if _own.allowance is not None:
         _own.allowance.check()
+
+
+def searched(k: Any) -> None:
+    """Note that a search along K has been at this rational one, for the sentence that ends it where time is over."""
+    if (allowance := _own.allowance) is not None:
+        low, high = allowance.range or (k, k)
+        allowance.range = min(low, k), max(high, k)
 
 
 def _from_environment(name: str, default: float, units: dict[str, int] | None = None) -> float:

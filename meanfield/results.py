@@ -7,7 +7,8 @@ to do.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -22,7 +23,7 @@ from meanfield.named import values_by_name
 from meanfield.printed import named, wrapped
 from meanfield.terms import DEEP as DEEP
 from meanfield.terms import Term as Term
-from meanfield.terms import big_o, little_o, onset_of, onset_text
+from meanfield.terms import big_o, little_o, onset_mark, onset_of, onset_text, refuse_before
 from meanfield.terms import of_start as of_start
 from meanfield.tex.names import aligned
 
@@ -102,7 +103,7 @@ class Law:
     Laws of one variable, and numbers, are added, multiplied, divided and raised to powers; no term outlives what is
     left out. `a < b` says that a is of smaller order; `at` evaluates the terms. remainder: "zero" (the sum is exact),
     "exponential" (smaller than every power), "smaller" (of smaller order than the last term, by how much is not known),
-    or a power: O(variable^remainder · |log variable|^remainder_logs).
+    or a power: O(variable^remainder · |log variable|^remainder_logs). after: the onset of those that it follows from.
 
     >>> x = sp.Symbol("x", positive=True)
     >>> law = Law(x, sp.oo, (Term(sp.S(2), sp.S(1)), Term(sp.S(3))), sp.S(-1))
@@ -115,10 +116,11 @@ class Law:
     terms: tuple[Term, ...]
     remainder: str | sp.Expr = "zero"
     remainder_logs: sp.Expr = sp.S.Zero
+    after: float = field(default=1.0, kw_only=True, compare=False)
 
     @property
     def expr(self) -> sp.Expr:
-        """The sum of the terms, without the remainder."""
+        """The sum of the terms, without the remainder (`series` has it), and as it is below the `onset`, too."""
         return sp.Add(*[t.expr(self.variable) for t in self.terms])
 
     @property
@@ -141,19 +143,44 @@ class Law:
 
     @property
     def onset(self) -> float | None:
-        """The least x from which on every term is at most as large as the one before it, for a law at x → ∞: below it
-        the law says nothing. ∞ beyond the doubles; None where symbols stand in the terms, those aside that the start
-        decides (C): such terms are passed over."""
+        """The least x from which on every term is at most as large as the one before it, for a law at x → ∞, and from
+        which on the laws hold that it follows from: below it the law says nothing. ∞ beyond the doubles; None where
+        symbols stand in the terms, those aside that the start decides (C): such terms are passed over."""
+        own = self._own_onset
+        return own if own is None else max(own, self.after)
+
+    @property
+    def _own_onset(self) -> float | None:
+        """The onset as its terms alone say it; an exact sum holds everywhere."""
+        known = self._known
+        return None if known is None else 1.0 if self.remainder == "zero" else onset_of(known)
+
+    @property
+    def _known(self) -> list[Term] | None:
+        """The terms without those that the start decides; None where symbols stand in them."""
         live = [t for t in self.terms if t.coefficient != 0]
         known = [t for t in live if not any(map(of_start, sp.sympify(t.coefficient).free_symbols))]
         numbers = [e for t in known for e in (t.coefficient, t.power, t.logs, *(x for pair in t.rates for x in pair))]
-        if self.point != sp.oo or not all(sp.sympify(e).is_number for e in numbers):
-            return None
-        return onset_of(known)
+        return known if self.point == sp.oo and all(sp.sympify(e).is_number for e in numbers) else None
+
+    def require(self, place: object, values: Mapping[sp.Symbol, object] | None = None) -> None:
+        """Refuse a place at which the sum says nothing yet; values: numbers for symbols of the terms.
+
+        Raises: MeanFieldError below an `onset` deeper than `DEEP`, where the laws that it follows from do not hold or
+        the last term is not small beside the first one.
+        """
+        fixed = {s: v for s, v in (values or {}).items() if not of_start(s)}
+        terms = tuple(replace(t, coefficient=sp.sympify(t.coefficient).subs(fixed)) for t in self.terms)
+        own = Law(self.variable, self.point, terms, self.remainder)
+        refuse_before(self.after, (), place, self.variable)
+        refuse_before(own.onset or 1.0, own._known or (), place, self.variable)
 
     def onset_text(self) -> str:
         """The onset as a sentence where it lies deeper than `DEEP`, else nothing."""
-        return onset_text(self.onset, self.variable)
+        own = self._own_onset
+        if self.after <= DEEP or (own is not None and own >= self.after):
+            return onset_text(own, self.variable)
+        return f"holds beyond {self.variable} = {min(self.after, 1e308):.3g}, as the laws that it follows from do"
 
     @property
     def leading(self) -> Term:
@@ -171,20 +198,26 @@ class Law:
         return lead.coefficient if power == 0 and lead.logs == 0 else sp.S.Zero
 
     def at(self, value: object = None, **named: object) -> sp.Expr:
-        """The sum of the terms at one place; named: values of the variable and of other symbols by their names."""
+        """The sum of the terms at one place; named: values of the variable and of other symbols by their names.
+
+        Raises: MeanFieldError for a place at which the sum says nothing yet (`require`).
+        """
         total = sp.Add(*[t.expr(self.variable) for t in self.terms])
         given: dict[Any, object] = named if value is None else {self.variable.name: value, **named}
         if value is not None and self.variable.name in named:
             raise MeanFieldError(f"{self.variable.name} was given twice; give it once.")
         if not given:
             raise MeanFieldError(f"The value of a law was asked for; give {self.variable.name}, as in at(100).")
-        return total.subs(values_by_name((total, self.variable), given))
+        values = values_by_name((total, self.variable), given)
+        if self.variable in values:
+            self.require(values[self.variable], values)
+        return total.subs(values)
 
     def __add__(self, other: Any) -> Law:
         other = self._like(other)
         if other is None:
             return NotImplemented
-        return self._made((*self.terms, *other.terms), [self._rest(), other._rest()])
+        return self._made((*self.terms, *other.terms), [self._rest(), other._rest()], other)
 
     def __neg__(self) -> Law:
         return self * -1
@@ -211,7 +244,7 @@ class Law:
             elif lead is not None and lead.rate != 0 and lead.size(self.point) > (0,):  # small times e^x: below e^x
                 rest = _Rest(replace(lead, coefficient=sp.S.One), True)
             rests.append(rest)
-        return self._made([a.times(b) for a in self.terms for b in other.terms], rests)
+        return self._made([a.times(b) for a in self.terms for b in other.terms], rests, other)
 
     __radd__, __rmul__ = __add__, __mul__
 
@@ -306,8 +339,13 @@ class Law:
             return _Rest(replace(self.terms[-1], coefficient=sp.S.One), True)
         return _Rest(Term(sp.S.One, sp.sympify(self.remainder), self.remainder_logs))
 
-    def _made(self, terms: Any, rests: list[_Rest | None]) -> Law:
-        """The law of these terms, like ones added, those that a remainder covers left out."""
+    def _made(self, terms: Any, rests: list[_Rest | None], other: Law | None = None) -> Law:
+        """The law of these terms, like ones added, those that a remainder covers left out; it begins where this law
+        and the other one have begun."""
+        made = self._summed(terms, rests)
+        return replace(made, after=max([1.0, *(one.onset or one.after for one in (self, other) if one is not None)]))
+
+    def _summed(self, terms: Any, rests: list[_Rest | None]) -> Law:
         found: dict[tuple[Any, ...], Term] = {}
         for t in terms:
             old = found.get(t._kind)
@@ -379,7 +417,7 @@ class Law:
         return f"{text} + {left}" if left else text
 
     def __repr__(self) -> str:
-        return one_line("Law", self.lines()[0])
+        return one_line("Law", onset_mark(self.onset, self.variable) + self.lines()[0])
 
     def __str__(self) -> str:
         return wrapped("\n".join(self.lines()))

@@ -19,7 +19,8 @@ from meanfield.errors import MeanFieldError
 Size = tuple[float, float, float, tuple[tuple[float, float], ...]]  # log|c|, p, q, ((rate, power), …)
 FAR = 700.0  # log x up to which exponentials are looked at
 STEPS = 4000
-DEEP = 100  # from which on an onset is printed: beyond the depth of most networks
+LATE = 0.1  # of the first term: where the last one is larger, before the onset, the sum is no value
+DEEP = 100  # from which on an onset is printed, and no value given below it: beyond the depth of most networks
 
 
 @dataclass(frozen=True)
@@ -118,8 +119,41 @@ def onset_text(onset: float | None, x: sp.Symbol) -> str:
     """An onset as a sentence where it lies deeper than `DEEP`, else nothing."""
     if onset is None or onset <= DEEP:
         return ""
-    where = f"{onset:.3g}" if onset < math.inf else "1e308"
-    return f"holds beyond {x} = {where}, where each term falls below the one before it"
+    return f"holds {_beyond(onset, x)}, where each term falls below the one before it"
+
+
+def onset_mark(onset: float | None, x: sp.Symbol) -> str:
+    """The same in the few words that a `repr` has room for, before the law."""
+    return "" if onset is None or onset <= DEEP else f"{_beyond(onset, x)}: "
+
+
+def _beyond(onset: float, x: sp.Symbol) -> str:
+    return f"beyond {x} = {min(onset, 1e308):.3g}"
+
+
+def refuse_before(onset: float, terms: Iterable[Term], value: object, x: sp.Symbol) -> None:
+    """Refuse a number at which a sum says nothing yet: below an onset that is printed, where the last term, which says
+    how large those are that are left out, is more than `LATE` of the first one.
+
+    Raises: MeanFieldError.
+    """
+    place = sp.sympify(value)
+    if onset <= DEEP or not place.is_number or not place.is_real or place >= onset:
+        return
+    at = max(float(sp.log(place)), 0.0) if place > 0 else 0.0
+    sizes = [_log(_size(t), at) for t in terms]
+    if len(sizes) > 1 and sizes[-1] <= sizes[0] + math.log(LATE):
+        return
+    raise MeanFieldError(
+        f"This law holds {_beyond(onset, x)}, but its value at {x} = {float(place):.6g} was asked for. `propagate` "
+        "computes each layer; `.expr` is the sum of the terms at every layer."
+    )
+
+
+def _log(size: Size, t: float) -> float:
+    """log|term| at log x = t."""
+    c, p, q, rates = size
+    return c + p * t + (q * math.log(t) if q and t > 0 else 0.0) + sum(r * math.exp(min(s * t, FAR)) for r, s in rates)
 
 
 def _size(t: Term) -> Size:

@@ -134,7 +134,8 @@ def test_more_terms_meet_the_blocks(seed):
         try:
             seen += assert_blocks(phi, beta, size, 6) > 1
         except MeanFieldError as error:
-            assert "Further terms" in str(error) or "start decides" in str(error), error
+            known = ("Further terms", "start decides", "holds beyond")  # the last one: of a last term above a tenth
+            assert any(words in str(error) for words in known), error
     assert seen >= 10
 
 

@@ -93,9 +93,10 @@ numeric.lowering.evaluators numeric.lowering.generation numeric.lowering.assembl
 numeric.tokens.functions numeric.tokens.expansions numeric.tokens.fields numeric.tokens.walk numeric.tokens.sampling
 numeric.phase numeric.places numeric.starts numeric.vanishing numeric.solvers numeric.gradients numeric.memory
 numeric.fluctuations
-numeric.pair_corrections numeric.correlations numeric.neutrality numeric.sampled numeric.sweeps numeric.widths
+numeric.pair_corrections numeric.gap_source numeric.correlations numeric.neutrality numeric.sampled numeric.sweeps
+numeric.widths
 numeric.many_inputs
-numeric.nested numeric.fractions numeric.gap_source numeric.gap_tables numeric.gaps numeric.settling
+numeric.nested numeric.fractions numeric.gap_tables numeric.gaps numeric.settling
 class_fraction bias finite_width correlator_depth several_inputs
 presentation.figures presentation.bias_figures presentation.tables presentation.diagrams presentation.bias_diagrams
 presentation.phase_regions presentation.phase_orders presentation.phase_maps presentation.phase_tables

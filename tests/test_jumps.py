@@ -288,3 +288,29 @@ def test_runs_and_kernels_refuse_an_input_that_is_zero_where_φ_jumps(start, mon
     monkeypatch.setattr(running, "jumps_at_rest", lambda *_: False)  # planted: the limit
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
         refused()
+
+
+def test_ends_next_to_one_are_the_same_alone_and_over_a_grid():
+    """sign at σ_w ≪ σ_b: 1 - c* ~ 8σ_w⁴/(π²K²), by mpmath down to 1e-180, alone, by tables and without them; nearer
+    to 1 than is searched nothing is claimed. Tables lost 155 decades; 1 - c* < 1e-38 was 0, or refused."""
+
+    def true(w, b):
+        a = 2 * mp.mpf(w) ** 2 / (mp.pi * (mp.mpf(w) ** 2 + mp.mpf(b) ** 2))
+        return a * mp.findroot(lambda t: 2 * mp.sin(t / 2) ** 2 - a * t, 2 * a, tol=1e-280)
+
+    sign = mf.derive("sign")
+    with mp.workdps(150):
+        for b, widths in ((1.0, np.logspace(-45, -1, 130)), (1e-3, [1e-40, 1e-15, 1e-5]), (1e3, [1e-17])):
+            found = sign.phase_diagram(sigma_w=widths, sigma_b=[b], kind="bias", line=False)
+            wanted = [true(w, b) for w in widths]
+            assert max(abs(g / t - 1) for g, t in zip(found.gap[0], wanted)) < 1e-12
+            assert np.all(np.abs(found.slope[0][np.array(widths) < 1e-3 * b] - 0.5) < 1e-6)
+            for w, t in list(zip(widths, wanted))[::40]:
+                here = sign.correlations(sigma_w=w, sigma_b=b).stable
+                assert abs(here.gap / t - 1) < 1e-12 and here.slope == pytest.approx(0.5, abs=1e-2)
+                assert abs(sign.bias(sigma_w=w, sigma_b=b).gamma * t - 1) < 1e-2
+    beyond = sign.phase_diagram(sigma_w=[1e-55], sigma_b=[1.0], kind="bias", line=False)
+    assert np.isnan(beyond.gap[0, 0]) and beyond.phases[beyond.phase[0, 0]] == "unknown"
+    for verb in (sign.correlations, sign.bias):
+        with pytest.raises(MeanFieldError, match="cannot be told from 1: it lies within 1e-200 of it"):
+            verb(sigma_w=1e-55, sigma_b=1)

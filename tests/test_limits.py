@@ -6,10 +6,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import sympy as sp
 
 import meanfield as mf
 from meanfield import limits
 from meanfield.limits import counted, deadline, tick
+from meanfield.symbolic.fixed_points.roots import sign_at
+from meanfield.symbols import K
 
 
 def burn(seconds: float, asks: bool = True) -> None:
@@ -46,6 +49,24 @@ def test_what_was_spent_is_said():
         time.sleep(0.25)
         burn(1.0)
     assert "set MEANFIELD_SECONDS to more" in str(caught.value)
+
+
+def test_what_a_search_along_K_had_covered_is_said():
+    """The smallest and the largest K whose sign was found, 1e-500 and 10^400 among them; nothing where none was."""
+
+    def refusal(*places) -> str:
+        with pytest.raises(mf.MeanFieldError, match="seconds of CPU time were spent") as caught, deadline():
+            for k in places:
+                assert sign_at(K - 2, k) == (1 if k > 2 else -1)
+            burn(1.0)
+        return str(caught.value)
+
+    assert "K" not in refusal()
+    assert "after a search had looked at K from 0.25 to 8;" in refusal(sp.Integer(8), sp.Rational(1, 4), sp.Integer(3))
+    assert "from 1e-500 to 1.00e+400;" in refusal(sp.Rational(1, 10**500), sp.Integer(10) ** 400)
+    with deadline():
+        sign_at(K - 2, sp.Integer(3))
+    assert "K" not in refusal()  # of the call before
 
 
 @pytest.mark.parametrize(("waited", "ends"), [(0.99, False), (1.01, True)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,10 +13,12 @@ from flint import fmpq
 
 import meanfield as mf
 from meanfield.cli.output import law_data, law_rows
+from meanfield.presentation.phase_tables import ScheduledLaw
 from meanfield.presentation.tables import Table
 from meanfield.results import Law, MeanFieldError, Status, Term
 from meanfield.symbolic.asymptotics.coefficients import Atoms, of
 from meanfield.symbolic.asymptotics.depth import DepthLaw, _shortened
+from meanfield.symbolic.asymptotics.found import Corrections
 from meanfield.symbolic.asymptotics.growth import exponential, grown, regular
 from meanfield.symbolic.asymptotics.logseries import key
 from meanfield.symbolic.averages.expansion import at_zero
@@ -75,6 +78,58 @@ def test_an_onset_is_printed_where_it_is_deep_and_only_there():
         table = Table("Laws", tuple(law_rows("K", law, "Large depth")))
         told = (str(table), table.latex(), table.data()[0]["remark"])
         assert all(("holds beyond" in " ".join(text.split())) == seen for text in told)
+
+
+def test_no_value_of_a_law_is_given_below_its_onset():
+    """silu at its half-stable point: the terms say 2e8 at layer 100, where K, iterated, is 14.33."""
+    (point,) = [p for p in mf.derive("silu").critical_points() if p.K.value != 0]
+    law, z, w = point.law_K, *np.polynomial.hermite_e.hermegauss(160)
+    sigma_w, sigma_b, layer = float(point.sigma_w.value), float(point.sigma_b.value), 14.33
+    for _ in range(99):
+        u = np.sqrt(layer) * z
+        layer = sigma_b**2 + sigma_w**2 * np.sum(w * (u / (1 + np.exp(-u))) ** 2) / np.sqrt(2 * np.pi)
+    assert layer == pytest.approx(14.33, abs=1e-3) and law.expr.subs(l, 100) > 2e8
+    assert repr(law).startswith("DepthLaw(beyond l = 2.23e+07: K = 14.32")
+    theta = mf.derive("silu").depth_law("Theta", at=point)
+    for late in (law, law.law, law * 1, 2 - law, 1 / law, law - law.limit, theta, theta.law, theta + 1):
+        with pytest.raises(MeanFieldError, match=r"beyond l = [\d.e+]+, but its value at l = 100 .*`propagate`"):
+            late.at(100)
+        assert late.onset > 2e7 and repr(late).partition("(")[2].startswith("beyond l = ")
+    assert law.at(10**9) == law.expr.subs(l, 10**9)
+    assert law.at(sp.Symbol("m", positive=True)).has(sp.log)
+
+
+def test_what_the_start_decides_and_exact_sums_have_no_onset():
+    free = Law(l, sp.oo, (Term(R(-600), logs=R(1)), Term(C), Term(R(-8 * 10**5), R(-1), R(1))), "smaller")
+    assert free.at(2000, C=1) == free.expr.subs({l: 2000, C: 1})
+    with pytest.raises(MeanFieldError, match=r"beyond l = 1.33e\+03, but its value at l = 1000"):
+        free.at(1000, C=10**9)
+    some = Law(l, sp.oo, (Term(sp.Symbol("s")), Term(R(50), R(-1))), "smaller")
+    assert some.onset is None and some.at(10, s=6) == 11 and some.at(10) == 5 + sp.Symbol("s")
+    with pytest.raises(MeanFieldError, match="beyond l = 500, but its value at l = 10 "):
+        some.at(10, s=sp.Rational(1, 10))
+    growing = Law(l, sp.oo, (Term(R(1, 18), R(2)), Term(R(19, 18), R(1))), R(0))
+    assert growing.onset == pytest.approx(19) and growing.at(6) == R(25, 3)  # what is left out is O(1) there, too
+    small = Law(l, sp.oo, (Term(R(1)), Term(R(1, 10**6), R(-1, 2)), Term(R(2), R(-1))), "smaller")
+    assert small.onset > 1e12 and small.at(30) == small.expr.subs(l, 30)  # the last term is small
+    with pytest.raises(MeanFieldError, match=r"beyond l = 4e\+12, but its value at l = 10 "):
+        small.at(10)
+    exact = Law(l, sp.oo, (Term(R(1), R(1)), Term(R(500))), "zero")
+    assert exact.onset == 1 and exact.at(2) == 502
+
+
+def test_further_terms_have_no_value_below_their_onset():
+    late = Corrections((((R(-1), R(0), 0), R(1000)),), (R(-2), R(0), 0))
+    law = ScheduledLaw("K", regular(R(1), 1), "balance", "every start", corrections=late)
+    assert law.onset == pytest.approx(1000) and repr(law).startswith("ScheduledLaw(beyond l = 1e+03: K ~ ")
+    assert law.log_at(math.log(4000)) == pytest.approx(math.log(4000 * 1.25))
+    with pytest.raises(MeanFieldError, match=r"beyond l = 1e\+03, but its value at l = 100 "):
+        law.log_at(math.log(100))
+    named = replace(late, terms=(((R(-1), R(0), 0), sp.Symbol("s")),))
+    law = replace(law, corrections=named)
+    assert law.onset is None and law.log_at(math.log(4), {"s": 1}) == pytest.approx(math.log(5))
+    with pytest.raises(MeanFieldError, match="beyond l = 900, but its value at l = 4 "):
+        law.log_at(math.log(4), {"s": 900})
 
 
 def test_terms_of_the_start_are_passed_over_and_symbols_leave_it_open():
@@ -167,7 +222,8 @@ def test_a_law_begins_where_those_that_it_follows_from_begin():
     onset = max(scanned(t for t in c.depth_law(q, **place).terms if t.coefficient != C) for q in ("K", "J"))
     for q in ("c", "gamma", "distance", "Theta"):
         law = c.depth_law(q, **place)
-        assert law.onset == pytest.approx(onset, rel=0.02) and "as the laws of K and J do" in " ".join(str(law).split())
+        told = " ".join(str(law).split())
+        assert law.onset == pytest.approx(onset, rel=0.02) and "as the laws that it follows from do" in told
 
 
 def test_a_coefficient_with_digits_in_it_is_one_number():

@@ -72,7 +72,7 @@ def test_odd_functions_without_a_bias():
 
 
 def test_zeros_of_falling_functions():
-    """Roots of x^p = r from 1e-12 to 0.97 at once to 14 digits; 0 where never above 0, 1 where not below it at 1, NaN
+    """Roots of x^p = r from 1e-12 to 0.97 at once to 14 digits; 1 where not below 0 at 1, NaN where never above it or
     where unknown."""
     roots, powers = np.array([1e-12, 1e-5, 0.3, 0.97, 0.5]), np.array([1.0, 0.5, 3.0, 1.0, 7.0])
 
@@ -85,7 +85,7 @@ def test_zeros_of_falling_functions():
 
     found = zeros(excess, 9)
     assert found[:5] == pytest.approx(roots, rel=1e-14)
-    assert np.array_equal(found[5:], [0.0, 1.0, 1.0, math.nan], equal_nan=True)
+    assert np.array_equal(found[5:], [math.nan, 1.0, 1.0, math.nan], equal_nan=True)
     assert zeros(excess, 0).shape == (0,)
 
 

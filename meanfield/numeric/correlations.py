@@ -23,13 +23,13 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.numeric.gap_source import LEAST
 from meanfield.numeric.lowering.assembly import lower
 from meanfield.numeric.solvers import propagate
 from meanfield.results import MeanFieldError, Status, one_line
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbols import sigma_w
 
-LEAST = 1e-38  # of 1 - c, searched: below 1e-40 a distance counts as none where φ does not jump (`lockstep`)
 NEAR = 1e-12  # relative: slopes of 1, and maps that are taken for the same at two K
 FAR = (1e26, 7.3e26)  # the two K where K ends at ∞: there φ may have become one power
 BESIDE = 1e-19  # of 1 - c: a jump adds 1e-26/√(1 - c) to a slope there, a kink takes √(1 - c) off it

@@ -11,7 +11,7 @@ from meanfield.numeric.lowering.evaluators import MARGIN, ROUNDING, Functions
 from meanfield.numeric.lowering.modules import VERSION
 from meanfield.symbolic.averages.stretch import Stretch
 
-LEAST = 1e-38  # of 1 - c, searched, as `correlations` does
+LEAST = 1e-200  # of 1 - c, searched: 1 - c* is of the order of (σ_w/σ_b)⁴ where φ jumps
 
 _LOOP = """
 @njit(cache=True, error_model='numpy')
@@ -48,8 +48,8 @@ def direct_one(p, K, want, kept, T, gap, slope):
     fa, fb = log_stretch(k, 1.0, T) - w, log_stretch(k, math.exp(b), T) - w
     if fa >= 0.0:
         b = 1.0
-    elif fb <= 0.0:
-        b = 0.0
+    elif not fb > 0.0:
+        b = math.nan  # nearer to 1 than is searched
     else:
         c, fc = a, fa
         t = 0.5
@@ -111,22 +111,22 @@ def lookup_one(p, K, octave, want, kept, lowest, first, edges, table, gap, slope
         end, rate = in_row(row, 1.0)
         theta, rate = high, 2.0 * rate / (high - low) - {jump} / high
         if end - {jump} * math.log(high) < want[p]:
-            a, b, s = -1.0, 1.0, 0.0
+            a, b, s = {begin}
             for _ in range(100):
-                value, rate = in_row(row, s)
-                theta = low + 0.5 * (high - low) * (1.0 + s)
+                theta, moved = {place}
+                value, rate = in_row(row, 2.0 * (theta - low) / (high - low) - 1.0)
                 value -= want[p] + {jump} * math.log(theta)
-                rate -= {jump} * 0.5 * (high - low) / theta
+                rate = 2.0 * rate / (high - low) - {jump} / theta
                 if value > 0.0:
                     a = s
                 else:
                     b = s
-                step = value / rate
+                step = value / (rate * moved)
                 if abs(step) < 1e-12:  # what is left is of the order of its square
                     s -= step
                     break
                 s = s - step if a < s - step < b else 0.5 * (a + b)
-            theta, rate = low + 0.5 * (high - low) * (1.0 + s), 2.0 * rate / (high - low)
+            theta, moved = {place}
             break
     half = math.sin(0.5 * theta)
     gap[p] = 2.0 * half * half
@@ -140,12 +140,22 @@ def lookup(K, octave, want, kept, lowest, first, edges, table, gap, slope):
 """
 
 
+#: what a zero of a panel is sought in, with its bounds and first value: (θ, dθ/ds) of s. Where f jumps θ itself may be
+#: as small as a number can be, so that s is log θ; elsewhere a zero at θ → 0 is no simple one of log θ.
+_LINEAR = {"begin": "-1.0, 1.0, 0.0", "place": "low + 0.5 * (high - low) * (1.0 + s), 0.5 * (high - low)"}
+_LOGARITHMIC = {
+    "begin": f"math.log(max(low, {math.sqrt(2 * LEAST)!r})), math.log(high), math.log(high)",
+    "place": "math.exp(s), math.exp(s)",
+}
+
+
 def generate(node: Stretch, scale: float, jumps: bool) -> tuple[str, dict[str, np.ndarray]]:
     """(source, tables and errors) of the module of scale·S; jumps: whether f jumps, so that θS is what is tabulated."""
     functions = Functions()
     name = functions.of(node)
     second, _, slope = functions.parts(node)
     fill = {"stretch": name, "table": name.split("_")[1], "second": second, "second_table": second.split("_")[1]}
+    fill |= _LOGARITHMIC if jumps else _LINEAR
     loop = _LOOP.format(**fill, slope=slope, scale=scale, jump=int(jumps), least=math.log(LEAST), floor=LEAST)
     head = helpers.HEADER.format(version=VERSION, summary="\n".join(["1 - c* over a grid", "", *functions.notes]))
     text = head + helpers.helpers_for(functions.text + loop)

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.numeric.correlations import FAR, FARTHER, LEAST, NEAR
+from meanfield.numeric.correlations import FAR, FARTHER, NEAR
+from meanfield.numeric.gap_source import LEAST
 from meanfield.numeric.gaps import Gaps
 from meanfield.numeric.lowering.assembly import lower
 from meanfield.numeric.solvers import propagate
@@ -164,14 +165,14 @@ class Stepwise:
 
 def zeros(excess: Callable[[np.ndarray, np.ndarray], np.ndarray], count: int) -> np.ndarray:
     """The zero in (0, 1] of falling functions of the gap, many at once (Chandrupatla's rule); 1 where they do not fall
-    below 0, 0 where they are never above.
+    below 0, NaN where they are never above: nearer to c = 1 than is searched.
 
     excess: (indices, a gap for each) → values.
     """
     every = np.arange(count)
     a, b = np.zeros(count), np.full(count, math.log(LEAST))  # in log gap: where φ jumps it may be tiny
     fa, fb = excess(every, np.ones(count)), excess(every, np.exp(b))
-    out = np.where(np.isnan(fa) | np.isnan(fb), math.nan, np.where(fa >= 0, 1.0, 0.0))
+    out = np.where((fa >= 0) & ~np.isnan(fb), 1.0, math.nan)
     live = np.flatnonzero((fa < 0) & (fb > 0))
     a, b, fa, fb = a[live], b[live], fa[live], fb[live]
     c, fc, t = a.copy(), fa.copy(), np.full(live.size, 0.5)

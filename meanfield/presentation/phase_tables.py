@@ -27,7 +27,7 @@ from meanfield.symbolic.asymptotics.orders import grouped
 from meanfield.symbolic.asymptotics.pair_laws import pair_laws
 from meanfield.symbolic.asymptotics.phase_tree import PAIR, Laws, laws_at, laws_of, named_quantities, phase_tree
 from meanfield.symbolic.asymptotics.residual import Solver
-from meanfield.terms import big_o, onset_text
+from meanfield.terms import big_o, onset_mark, onset_text
 from meanfield.tex.names import aligned, joined, tex
 
 if TYPE_CHECKING:
@@ -131,20 +131,24 @@ class ScheduledLaw:
     def onset(self) -> float | None:
         """The least l from which on the further terms fall in their order; None without such, or where symbols decide
         it."""
-        return None if self.corrections is None else self.corrections.onset(self.growth.terms)
+        found = None if self.corrections is None else self.corrections.law(self.growth.terms)
+        return None if found is None else found.onset
 
     def log_at(self, t: float, values: Mapping[str, object] | None = None, leading: bool = False) -> float:
         """log X at log l = t > 1, in floats; C, where it is a factor without a value, counts as 1; nan where the terms
         are too large yet for 1 + … to be positive.
 
         values: numbers by name for C, C_K and for σ's that were left symbols; leading: whether the known terms will do
-        where log X has further ones that grow. Raises: MeanFieldError where it has, and they were not asked for.
+        where log X has further ones that grow. Raises: MeanFieldError where it has, and they were not asked for, and
+        where the further terms say nothing yet (`Law.require`).
         """
         given, more = dict(values or {}), self.corrections
         numbers = [e for _, e in self.growth.terms] + [self.growth.constant or sp.S.One]
         numbers += [] if more is None else [e for k, c in more.terms for e in (*k, c)]
-        found = {s for e in numbers for s in sp.sympify(e).free_symbols}
-        swap = {s: number(given[s.name], s.name) for s in found if s.name in given}
+        free = {s for e in numbers for s in sp.sympify(e).free_symbols}
+        swap = {s: number(given[s.name], s.name) for s in free if s.name in given}
+        if more is not None and (found := more.law(self.growth.terms, swap)) is not None:
+            found.require(sp.exp(t), swap)
         small = 0.0 if more is None else more.at(t, swap)
         log = self.growth.log_at(t, swap, leading) + (math.log1p(small) if small > -1 else math.nan)
         factor = given.get("C") if self.growth.constant is None else None
@@ -163,7 +167,8 @@ class ScheduledLaw:
         return aligned(rows, (f"{self.regime} ({self.basin})", *[late] * bool(late)))
 
     def __repr__(self) -> str:
-        return one_line("ScheduledLaw", f"{self.quantity} ~ {self.text()}; {self.regime}")
+        begins = onset_mark(self.onset, self.growth.of)
+        return one_line("ScheduledLaw", f"{begins}{self.quantity} ~ {self.text()}; {self.regime}")
 
     def text(self) -> str:
         """The law on one line, every number as it is."""

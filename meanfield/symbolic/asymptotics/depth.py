@@ -26,6 +26,7 @@ from meanfield.symbolic.fixed_points.points import FixedPoint, destination, fixe
 from meanfield.symbolic.fixed_points.roots import from_ball
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbols import Q0, J, K, l, parameter
+from meanfield.terms import onset_mark
 from meanfield.tex.names import aligned
 
 CONSTANT = sp.Symbol("C", real=True)  # what depends on the start
@@ -48,7 +49,6 @@ class DepthLaw(Law):
     status: Status = Status.EXACT
     exact: sp.Expr | None = None
     of: str = ""  # what `quantity` stands for, where it is not itself: "K - K_ab" behind a BatchNorm
-    after: float = 1.0  # the onset of the laws of K and J that this one follows from
 
     @property
     def name(self) -> str:
@@ -56,22 +56,9 @@ class DepthLaw(Law):
         return self.of or ("log J" if self.quantity == "J" else self.quantity)
 
     @property
-    def onset(self) -> float | None:
-        """As of any `Law`, but not before the laws that it follows from hold."""
-        own = super().onset
-        return own if own is None else max(own, self.after)
-
-    def onset_text(self) -> str:
-        """The onset as a sentence where it lies deeper than `DEEP`, else nothing."""
-        own = self.law.onset
-        if self.after <= DEEP or (own is not None and own >= self.after):
-            return super().onset_text()
-        return f"holds beyond {self.variable} = {min(self.after, 1e308):.3g}, as the laws of K and J do"
-
-    @property
     def law(self) -> Law:
         """The expansion alone."""
-        return Law(self.variable, self.point, self.terms, self.remainder, self.remainder_logs)
+        return Law(self.variable, self.point, self.terms, self.remainder, self.remainder_logs, after=self.after)
 
     @property
     def _rising(self) -> Term | None:
@@ -126,7 +113,7 @@ class DepthLaw(Law):
 
     @property
     def expr(self) -> sp.Expr:
-        """C l^exponent exp(rate l^rate_power + …) for J, the terms of other quantities.
+        """C l^exponent exp(rate l^rate_power + …) for J, the terms of other quantities: what holds far beyond `onset`.
 
         Where terms of log J that grow are left out, they stand in the exponential as O(·), or as o(·) of the last one
         that is known: J is not this expression up to a factor.
@@ -140,7 +127,8 @@ class DepthLaw(Law):
         return CONSTANT * l ** (self.exponent or 0) * sp.exp(powers)
 
     def __repr__(self) -> str:
-        return one_line("DepthLaw", f"{self.name} = {self.lines()[0]}; {self.regime}")
+        begins = onset_mark(self.onset, self.variable)
+        return one_line(type(self).__name__, f"{begins}{self.name} = {self.lines()[0]}; {self.regime}")
 
     def __str__(self) -> str:
         name, numbers = self.name, self.lines()

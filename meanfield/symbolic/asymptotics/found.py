@@ -62,15 +62,17 @@ class Corrections:
         """The argument of O(·)."""
         return None if self.rest is None else monomial(self.rest)
 
-    def onset(self, log: tuple[tuple[tuple, sp.Expr], ...] = ()) -> float | None:
-        """The least l from which on every term is at most as large as the one before it; None where symbols stand in
-        them, or powers of log log l. log: the terms of log X, where these are what it is added to."""
+    def law(
+        self, log: tuple[tuple[tuple, sp.Expr], ...] = (), values: Mapping[sp.Symbol, object] | None = None
+    ) -> Law | None:
+        """The sum as a `Law`; None where powers of log log l stand in it. log: the terms of log X, where these are what
+        it is added to; values: numbers for the symbols in powers."""
         powers = [((p, r, s), c) for (p, r, s, *_), c in log] if self.head != (sp.S.One,) else [((0, 0, 0), sp.S.One)]
         every = [*powers, *self.terms]
         if any(s != 0 for (_, _, s), _ in every):
             return None
-        terms = tuple(Term(sp.sympify(c), sp.sympify(p), sp.sympify(r)) for (p, r, _), c in every)
-        return Law(l, sp.oo, terms).onset
+        numbers = [(sp.sympify(c), *(sp.sympify(e).subs(values or {}) for e in k[:2])) for k, c in every]
+        return Law(l, sp.oo, tuple(Term(*n) for n in numbers), "smaller")
 
     def text(self, parts: list[sp.Expr] | None = None, left: sp.Expr | None = None) -> str:
         """On one line; parts, left: the terms and the argument of O(·) as they are to be written."""

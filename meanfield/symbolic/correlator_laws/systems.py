@@ -17,7 +17,7 @@ import sympy as sp
 from flint import fmpq
 
 from meanfield.quantities import QUANTITIES
-from meanfield.results import Law, MeanFieldError, Status, Term, of_start, one_line
+from meanfield.results import Law, MeanFieldError, Status, Term, of_start
 from meanfield.symbolic.asymptotics.coefficients import ZERO, Exact, expression
 from meanfield.symbolic.asymptotics.depth import DepthLaw
 from meanfield.symbolic.asymptotics.logseries import Key, key
@@ -34,7 +34,7 @@ MOST_LOGS = 3  # terms in powers of 1/log l that are stated
 TAIL = 8  # powers of 1/l of a learning rate that are worked out
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CorrelatorLaw(DepthLaw):
     """A `DepthLaw` of a correlator divided by powers of K and Θ, or of the correction of a mean divided by the mean.
 
@@ -66,9 +66,6 @@ class CorrelatorLaw(DepthLaw):
         above = "".join(f"*{x}" for x, p in self.over if p < 0)
         below = [x + (f"**{p}" if p != 1 else "") for x, p in self.over if p > 0]
         return self.quantity + above + (f"/{below[0]}" if len(below) == 1 else f"/({'*'.join(below)})" * bool(below))
-
-    def __repr__(self) -> str:
-        return one_line("CorrelatorLaw", f"{self.name} = {self.lines()[0]}; {self.regime}")
 
     def __str__(self) -> str:
         own = super().__str__()

@@ -21,7 +21,7 @@ from meanfield.functions.piecewise import jump as jump_at
 from meanfield.functions.piecewise import pieces
 from meanfield.functions.ranges import span
 from meanfield.functions.signs import signs
-from meanfield.limits import tick
+from meanfield.limits import searched, tick
 from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm, Solution, Status
 from meanfield.symbolic.averages.node import Average, average, outermost
 from meanfield.symbols import K, Z
@@ -197,8 +197,12 @@ def sharpened(expr: sp.Expr, root: Root, digits: int) -> Root:
 
 def sign_at(expr: sp.Expr, k: sp.Expr, digits: int = 15) -> int:
     """The certified sign at one K; 0 where even 60 digits (more where K is very small or large) do not decide."""
-    if rough := rough_sign(expr, k, k):
-        return rough
+    sign = rough_sign(expr, k, k) or _sign_of_balls(expr, k, digits)
+    searched(k)
+    return sign
+
+
+def _sign_of_balls(expr: sp.Expr, k: sp.Expr, digits: int) -> int:
     for d in (digits, 2 * digits, 60, *_more_digits(k)):
         ball = enclose(expr, k, k, d)
         if not ball.contains(0):
