@@ -78,9 +78,9 @@ def _number(average):
 def assert_extrapolated(found, theory, share=0.05):
     """Within 4 standard errors at every layer, and these at most `share` of the largest |value|; returns z."""
     mean, error = (part.reshape(np.shape(theory)) for part in (found.mean, found.error))
-    assert (error <= share * np.abs(theory).max()).all(), f"errors too large: {error / np.abs(theory).max()}"
     z = (mean - theory) / error
     assert np.abs(z).max() < 4, f"not the theory's values: z = {z}"
+    assert (error <= share * np.abs(theory).max()).all(), f"errors too large: {error / np.abs(theory).max()}"
     return z
 
 

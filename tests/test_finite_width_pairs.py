@@ -77,12 +77,11 @@ def two_inputs(law, names, depth, **law_of):
 
 def assert_patterns(found, theory, share=0.05):
     """All patterns of layers 2, …: |z| ≤ 4, errors at most `share` of the largest |value| of a layer."""
-    seen = []
-    for layer, values in enumerate(theory, 1):
-        error = found.error[layer]
-        assert error.max() <= share * np.abs(values).max(), f"errors too large: {error / np.abs(values).max()}"
-        seen.append((found.mean[layer] - values) / error)
+    layers = [(values, found.mean[layer], found.error[layer]) for layer, values in enumerate(theory, 1)]
+    seen = [(mean - values) / error for values, mean, error in layers]
     assert np.abs(seen).max() < 4, f"not the theory's values: z = {seen}"
+    for values, _, error in layers:
+        assert error.max() <= share * np.abs(values).max(), f"errors too large: {error / np.abs(values).max()}"
     return np.ravel(seen)
 
 
