@@ -50,8 +50,8 @@ def numbers(row: list[str]) -> np.ndarray:
 def differences(old: Flat, new: Flat, exact: bool) -> list[str]:
     """In what two answers differ, a line each; empty where they agree.
 
-    exact: bit for bit; otherwise numbers may differ by 1e-13 of the largest of their row and by the error that the
-    answer states, and printed tables of them are not compared.
+    exact: bit for bit; otherwise numbers may differ by 1e-13 of the largest of their row, or of 1, and by the error
+    that the answer states, and printed tables of them are not compared.
     """
     found = [f"{k}: only {'before' if k in old else 'now'}" for k in old.keys() ^ new.keys()]
     stated = max(
@@ -71,7 +71,7 @@ def differences(old: Flat, new: Flat, exact: bool) -> list[str]:
                 found.append(f"{k}: {_short(a)} → {_short(b)}")
             continue
         x, y = numbers(a), numbers(b)
-        size = np.max(np.abs(x[np.isfinite(x)]), initial=0.0)
+        size = np.max(np.abs(x[np.isfinite(x)]), initial=1.0)  # what should be 0 is a rounding of something
         room = 0.0 if exact else (1e-13 + 2 * (stated if math.isfinite(stated) else 0.0)) * size
         with np.errstate(invalid="ignore"):
             apart = ~((x == y) | (np.isnan(x) & np.isnan(y)) | (np.abs(x - y) <= room))
