@@ -343,3 +343,12 @@ def test_differences_of_coefficients_keep_their_digits():
             assert off < 3e-12 or not good, (t, h, float(off))
             assert abs((1 + 1e-11) * out[3] / exact - 1) > 3e-12
     assert sum(kept) >= len(kept) - 4
+
+
+def test_a_kernel_of_rows_that_vanish_is_refused_and_one_of_a_network_without_weights_is_zero():
+    """⟨(z erf z)²⟩ ≤ 4/π ⟨z⁴⟩ = 12/π K²: at K = 1e-200 no double; of σ_w = 0 every K is 0, and so is that of rows 0."""
+    rows, theory = np.array([[1e-100], [2e-100]]), mf.derive("z*erf(z)")
+    with pytest.raises(mf.MeanFieldError, match="K of input 0 is below 1e-290 at layer 3"):
+        theory.kernel(rows, sigma_w=1.2, sigma_b=0, depth=3, quantities="K")
+    for X, sigma_w in ((rows, 0), (0 * rows, 1.2)):
+        assert not theory.kernel(X, sigma_w=sigma_w, sigma_b=0, depth=3, quantities="K").K.any()

@@ -11,7 +11,7 @@ import numpy as np
 from meanfield.kernels import rows
 from meanfield.kernels.loops import LEAST, RUNGS
 from meanfield.kernels.networks import Network
-from meanfield.kernels.sides import Side, refuse_underflow
+from meanfield.kernels.sides import SMALLEST, Side, refuse_underflow
 
 WORST = "worst"  # by how much a bound of K is to be magnified for distances of a block; inf if nothing follows them
 OPPOSITE = "opposite"  # the largest K of inputs whose covariance is -1 + LEAST or less of their roots, 0 of none
@@ -29,6 +29,9 @@ def side_of(network: Network, X: np.ndarray) -> Side:
     if network.depth > 1:
         network.refuse_zero(K[None])
     last = network.alone(K)
+    gone = (last["K"] == 0) & (K > 0)
+    if gone.any() and (network.alone(np.ones(1))["K"] > 0).all():  # 0 of a network that is not 0 is less than a double
+        refuse_underflow(X, np.where(gone, SMALLEST / 2, last["K"])[None], network.depth, 0.0)
     refuse_underflow(X, last["K"][None], network.depth, 0.0)
     if network.block is None or network.depth == 1:
         return Side(X, K, last)
