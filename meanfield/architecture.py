@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable
 from dataclasses import MISSING, dataclass, fields, replace
 from fractions import Fraction
 
@@ -135,8 +135,59 @@ class Block(_Shown):
 
     A record of one's own is a frozen dataclass derived from it, with a rule for the theory
     (`meanfield.symbolic.blocks.walk.rule`) and an operation for finite networks
-    (`meanfield.empirical.network.operation.operation`).
+    (`meanfield.empirical.network.operation.operation`). What else is asked of a record is asked of these attributes and
+    methods; an activation stands in a field of that name.
+
+    mixes: the positions that act on each other in it ("batch", "tokens", "" for none). normalizes: what it divides by
+    their standard deviation ("neurons", "batch", "" for nothing).
     """
+
+    @property
+    def mixes(self) -> str:
+        return ""
+
+    @property
+    def normalizes(self) -> str:
+        return ""
+
+    def inner(self) -> tuple[Block, ...]:
+        """The records that it is made of, in the order in which signals meet them: those in its fields."""
+        return tuple(one for f in fields(self) for one in _blocks_in(getattr(self, f.name)))  # type: ignore[arg-type]
+
+    def with_inner(self, made: tuple[Block, ...]) -> Block:
+        """The same record made of others, which stand in the order of `inner`."""
+        left, held = iter(made), {}
+        for f in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, f.name)
+            if isinstance(value, Block):
+                held[f.name] = next(left)
+            elif _blocks_in(value):
+                held[f.name] = tuple(next(left) if isinstance(one, Block) else one for one in value)  # type: ignore
+        return replace(self, **held) if held else self  # type: ignore[type-var]
+
+    def ways(self) -> tuple[Block, ...]:
+        """The blocks that are given one and the same signal, and whose outputs are put together; () for one map."""
+        return ()
+
+    def untrained(self) -> Block:
+        """The same map without gains and shifts that are trained."""
+        return self
+
+    def sizes(self, neurons: Size, tokens: Size, number: Callable[[Number], Size]) -> tuple[Size, Size]:
+        """(neurons, tokens) after it, per neuron and token of the layer that is made; None where it is not known.
+
+        number: the value of a number of the record.
+        """
+        return neurons, tokens
+
+
+Size = Fraction | None
+
+
+def _blocks_in(value: object) -> tuple[Block, ...]:
+    if isinstance(value, Block):
+        return (value,)
+    return tuple(one for one in value if isinstance(one, Block)) if isinstance(value, tuple) else ()
 
 
 _FIXED = ("sigma_w", "sigma_b", "Q0", "N0", "c0", "l", "z", "x", "C", "nan", "inf")
@@ -295,6 +346,14 @@ class Dense(Block):
         """Whether it is a square map on neurons with the network's own σ_w and σ_b."""
         return replace(self, weights="gaussian") == Dense()
 
+    @property
+    def mixes(self) -> str:
+        return "tokens" if self.axis == "tokens" else ""
+
+    def sizes(self, neurons: Size, tokens: Size, number: Callable[[Number], Size]) -> tuple[Size, Size]:
+        made = number(self.expand)
+        return (neurons, made) if self.mixes else (made, tokens)
+
 
 @record
 @dataclass(frozen=True, repr=False)
@@ -325,6 +384,13 @@ class LayerNorm(Block):
     def __post_init__(self) -> None:
         object.__setattr__(self, "affine", flag(self.affine, "affine"))
 
+    @property
+    def normalizes(self) -> str:
+        return "neurons"
+
+    def untrained(self) -> Block:
+        return replace(self, affine=False)
+
 
 @record
 @dataclass(frozen=True, repr=False)
@@ -339,6 +405,17 @@ class BatchNorm(Block):
     def __post_init__(self) -> None:
         object.__setattr__(self, "affine", flag(self.affine, "affine"))
 
+    @property
+    def mixes(self) -> str:
+        return "batch"
+
+    @property
+    def normalizes(self) -> str:
+        return "batch"
+
+    def untrained(self) -> Block:
+        return replace(self, affine=False)
+
 
 @record
 @dataclass(frozen=True, repr=False)
@@ -347,6 +424,9 @@ class AffineNorm(Block):
 
     They enter the tangent kernel as those of a `LayerNorm` do. Source: [autoinit] (49), (52).
     """
+
+    def untrained(self) -> Block:
+        return Sequential(())
 
 
 @record
@@ -371,6 +451,9 @@ class Pool(Block):
             raise MeanFieldError("A Pool over one node was asked for, which changes nothing; leave it out.")
         object.__setattr__(self, "size", whole(self.size, "The number of neurons of a Pool", 2, 1 << 24))
         object.__setattr__(self, "kind", pool_kind(self.kind, self.size))
+
+    def sizes(self, neurons: Size, tokens: Size, number: Callable[[Number], Size]) -> tuple[Size, Size]:
+        return (None if neurons is None else neurons / self.size), tokens
 
 
 @record
@@ -415,6 +498,15 @@ class Residual(Block):
         if self.shortcut is not None:
             block_of(self.shortcut, "The shortcut of a Residual")
         object.__setattr__(self, "mu", _not_negative(self.mu, "The skip strength mu"))
+
+    def inner(self) -> tuple[Block, ...]:
+        return (self.branch,) if self.shortcut is None else (self.shortcut, self.branch)
+
+    def with_inner(self, made: tuple[Block, ...]) -> Block:
+        return replace(self, branch=made[-1], shortcut=made[0] if len(made) == 2 else None)
+
+    def ways(self) -> tuple[Block, ...]:
+        return self.shortcut or Sequential(()), self.branch
 
 
 def block_of(value: object, what: str) -> Block:
@@ -469,6 +561,9 @@ class Projection(Block):
     Residual(Sequential((Nonlinearity('tanh'), Dense())), shortcut=Projection())
     """
 
+    def sizes(self, neurons: Size, tokens: Size, number: Callable[[Number], Size]) -> tuple[Size, Size]:
+        return Fraction(1), tokens
+
 
 @record
 @dataclass(frozen=True, repr=False)
@@ -508,6 +603,16 @@ class Gate(Block):
                 f"{shown(self.value.expand)} and its gate {shown(self.gate.expand)}; give both the same."
             )
 
+    def inner(self) -> tuple[Block, ...]:
+        return self.value, self.gate, Nonlinearity(self.activation)
+
+    def with_inner(self, made: tuple[Block, ...]) -> Block:
+        value, gate, phi = made
+        return replace(self, value=value, gate=gate, activation=phi.activation)  # type: ignore[arg-type,attr-defined]
+
+    def ways(self) -> tuple[Block, ...]:
+        return self.value, Sequential((self.gate, Nonlinearity(self.activation)))
+
 
 FIRST = Dense()  # the usual input layer
 
@@ -526,6 +631,12 @@ class Network(Block):
 
     block: Block
     first: Dense = FIRST
+
+    def inner(self) -> tuple[Block, ...]:
+        return self.first, self.block
+
+    def with_inner(self, made: tuple[Block, ...]) -> Block:
+        return Network(made[1], made[0])  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
         block_of(self.block, "The block of a Network")
@@ -560,33 +671,3 @@ def mlp(activation: Hashable, mu: object = 0, weights: str = "gaussian", norm: s
     plain = Sequential((*inner, Dense(weights)))
     strength = exact(mu, "The skip strength mu")
     return plain if strength == 0 else Residual(plain, strength)
-
-
-def parts(block: Block) -> Iterator[Block]:
-    """The records that are not made of others, in the order they are met (a shortcut before its branch)."""
-    match block:
-        case Sequential(blocks):
-            for inner in blocks:
-                yield from parts(inner)
-        case Residual(branch, _, shortcut):
-            if shortcut is not None:
-                yield from parts(shortcut)
-            yield from parts(branch)
-        case Gate(phi, value, gate):
-            yield from (value, gate, Nonlinearity(phi))
-        case Network(inner, first):
-            yield first
-            yield from parts(inner)
-        case _:
-            yield block
-
-
-def activations_of(block: Block) -> tuple[Hashable, ...]:
-    """The activations a block holds, in the order they are met."""
-    return tuple(part.activation for part in parts(block) if isinstance(part, Nonlinearity))
-
-
-def input_weights(block: Block) -> str:
-    """The law of the input layer's W: "orthogonal" or "uniform" if all Dense of the block are, else "gaussian"."""
-    laws = {part.weights for part in parts(block) if isinstance(part, Dense)}
-    return laws.pop() if laws in ({"orthogonal"}, {"uniform"}) else "gaussian"

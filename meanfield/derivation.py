@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from meanfield.architecture import NORMS, WEIGHTS, Block, Gate, Network, Nonlinearity, Residual, Sequential, exact, mlp
+from meanfield.architecture import NORMS, WEIGHTS, Block, Network, exact, mlp
 from meanfield.architectures import PRESETS, keywords
 from meanfield.arguments import choice, meant, shown
 from meanfield.errors import MeanFieldError
+from meanfield.folds import with_activations
 from meanfield.functions.activations import Activation, activation
 from meanfield.theory import Theory
 
@@ -91,13 +92,4 @@ def _derive(record: Activation, mu, weights: str, norm: str | None) -> Theory:
 
 def resolved(block: Block) -> Block:
     """The same record with every activation looked up, so that theory and checker hold the very same ones."""
-    match block:
-        case Nonlinearity(a):
-            return Nonlinearity(activation(a))
-        case Gate(a):
-            return replace(block, activation=activation(a))
-        case Sequential(blocks):
-            return Sequential(tuple(resolved(b) for b in blocks))
-        case Residual(branch, _, shortcut):
-            return replace(block, branch=resolved(branch), shortcut=shortcut and resolved(shortcut))
-    return block
+    return with_activations(block, activation)

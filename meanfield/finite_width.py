@@ -14,18 +14,9 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from meanfield.architecture import (
-    Block,
-    Dense,
-    LayerNorm,
-    Nonlinearity,
-    Number,
-    Residual,
-    Schedule,
-    Sequential,
-    parts,
-)
+from meanfield.architecture import Block, Dense, Nonlinearity, Number, Residual, Schedule
 from meanfield.arguments import flag, name_of, scalar, shown, text, whole
+from meanfield.folds import chain, dense_of, fold, parts, skip_of
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.parser import expression, parse
 from meanfield.numeric.quadrature.evaluation import on_arrays
@@ -190,18 +181,17 @@ def plain(block: Block, first: Dense, what: str) -> tuple[Activation, str]:
             f"{what} was asked for; the theory of order 1/n is derived for layers Dense(φ(z)) with one σ_w and σ_b, "
             f"but {describe(block)} has {reason}; mf.measure gives what its networks have."
         )
-    assert isinstance(block, Sequential)
-    phi, dense = block.blocks
+    phi, dense = chain(block)
     assert isinstance(phi, Nonlinearity) and isinstance(dense, Dense)
     return activation(phi.activation), _LAWS[dense.weights, first.weights]
 
 
 def _reasons(block: Block, first: Dense) -> Iterator[str]:
     inside = list(parts(block))
-    dense = [p for p in inside if isinstance(p, Dense)]
+    dense = dense_of(block)
     if has_skip(block):
         yield "a skip, with which no map of one layer carries it (propagate gives K, J, V, G1, J1 of some)"
-    if any(isinstance(p, LayerNorm) for p in inside):
+    if any(p.normalizes == "neurons" for p in inside):
         yield "a LayerNorm"
     if any(isinstance(s, Schedule) for d in dense for s in (d.sigma_w, d.sigma_b)):
         yield "variances that change with depth (a Schedule)"
@@ -209,8 +199,7 @@ def _reasons(block: Block, first: Dense) -> Iterator[str]:
         yield f"{len(dense)} Dense layers in its block"
     if not dense[0].is_plain:
         yield "a Dense with σ's, a width or an axis of its own"
-    shape = isinstance(block, Sequential) and len(block.blocks) == 2 and isinstance(block.blocks[0], Nonlinearity)
-    if not shape or not isinstance(block.blocks[1], Dense):  # type: ignore[attr-defined]
+    if [type(one) for one in chain(block)] != [Nonlinearity, Dense]:
         yield "other parts than one Nonlinearity before one Dense"
     if (dense[0].weights, first.weights) not in _LAWS:
         yield f"{dense[0].weights} weights after an input layer of {first.weights} ones"
@@ -218,8 +207,7 @@ def _reasons(block: Block, first: Dense) -> Iterator[str]:
 
 def has_skip(block: Block) -> bool:
     """Whether neurons remember: no map of one layer then carries what is of order 1/n."""
-    inner = block.blocks if isinstance(block, Sequential) else ()
-    return isinstance(block, Residual) or any(map(has_skip, inner))
+    return fold(block, lambda one, inside: isinstance(one, Residual) or any(inside))
 
 
 def remembering(block: Block, first: Dense, names: tuple[str, ...], rates: dict[str, Any]) -> tuple[Activation, Number]:
@@ -234,9 +222,10 @@ def remembering(block: Block, first: Dense, names: tuple[str, ...], rates: dict[
             "mf.measure gives what its networks have."
         )
     what = next((x for x in names if x in FINITE_WIDTH), "The theory of order 1/n")
-    inner = block.branch if isinstance(block, Residual) else block
+    skip = skip_of(block)
+    inner = block if skip is None else skip.branch
     reason = next(_reasons(inner, first), None)
-    if reason is None and isinstance(block, Residual) and block.shortcut is not None:
+    if reason is None and skip is not None and skip.shortcut is not None:
         reason = "a shortcut that is no multiple of z"
     elif reason is None and plain(inner, first, what)[1] != "gaussian":
         reason = "other weights than Gaussian ones"
@@ -245,7 +234,7 @@ def remembering(block: Block, first: Dense, names: tuple[str, ...], rates: dict[
             f"{what} was asked for; with a skip the theory of order 1/n is derived for Dense(φ(z)) + μz with one σ_w "
             f"and σ_b, but {describe(block)} has {reason}; mf.measure gives what its networks have."
         )
-    return plain(inner, first, what)[0], block.mu if isinstance(block, Residual) else 0
+    return plain(inner, first, what)[0], 0 if skip is None else skip.mu
 
 
 def rates_of(given: dict[str, Any]) -> tuple[sp.Expr, sp.Expr]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from contract import encode, place, read_architecture
 
 import meanfield as mf
-from meanfield.architecture import activations_of
+from meanfield.folds import activations_of
 from meanfield.results import MeanFieldError
 
 DATA = Path(__file__).parent / "data" / "contract.json"

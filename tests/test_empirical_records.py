@@ -17,9 +17,7 @@ from meanfield.architecture import (
     Scale,
     Schedule,
     Sequential,
-    input_weights,
     mlp,
-    parts,
 )
 from meanfield.empirical import run_ensemble
 from meanfield.empirical.network import derivatives
@@ -27,6 +25,7 @@ from meanfield.empirical.network.carried import Tangents
 from meanfield.empirical.network.network import Ensemble
 from meanfield.empirical.network.weighted import Weighted, WeightedTokens
 from meanfield.empirical.random.philox import normals
+from meanfield.folds import input_weights, parts
 from meanfield.results import MeanFieldError
 
 SEED, INDEX, DEPTH, INPUTS = 3, 11, 4, 3

@@ -14,6 +14,7 @@ import meanfield as mf
 from meanfield.architectures import PRESETS, decays, full_residual
 from meanfield.cli.app import main
 from meanfield.empirical import run_ensemble
+from meanfield.folds import parts
 from meanfield.results import MeanFieldError
 from meanfield.symbols import K
 
@@ -222,7 +223,7 @@ def test_gradients_add_up_to_the_tangent_kernel(name):
     given = {"sigma_w": 1.3, "sigma_b": 0.4}
     found = theory.propagate(**given, depth=depth, quantities=(*GRADIENTS, "Theta"))
     assert np.allclose(found.G_z * found.J, found.J[-1], rtol=1e-13)
-    held = [p for p in mf.architecture.parts(theory.block) if isinstance(p, mf.Dense)]
+    held = [p for p in parts(theory.block) if isinstance(p, mf.Dense)]
     total = 0.0
     for layer in range(1, depth + 1):
         for d, dense in enumerate(held if layer > 1 else [*held[:-1], theory.first]):

@@ -27,7 +27,7 @@ arguments
 named
 results
 scalars pooling
-architecture architectures
+architecture folds architectures
 heads.record heads.values heads.models heads.exponential heads.powers heads.waves heads
 balls.straight_line balls.functions balls
 functions.series.ball_series functions.series.taylor functions.series.transseries functions.series.infinity
@@ -42,7 +42,7 @@ symbolic.averages.stretch
 symbolic.averages.chord symbolic.averages.groups symbolic.averages.largest symbolic.averages.pools
 symbolic.averages.closeness symbolic.averages.sphere symbolic.averages.common
 symbolic.averages.moments symbolic.averages.expansion
-symbolic.equality symbolic.steps symbolic.recursion symbolic.coordinates symbolic.bias
+symbolic.equality symbolic.steps symbolic.recursion symbolic.parity symbolic.coordinates symbolic.bias
 symbolic.finite_width.pairings symbolic.finite_width.zonal symbolic.finite_width.orthogonality
 symbolic.finite_width.weingarten symbolic.finite_width.moments symbolic.finite_width.ensembles
 symbolic.finite_width.fields symbolic.finite_width.words symbolic.finite_width.neuron_sums
@@ -144,6 +144,7 @@ PUBLIC = {
     "meanfield": set(mf.__all__),
     "meanfield.empirical": None,  # None: every name without an underscore
     "meanfield.architecture": None,
+    "meanfield.folds": None,
     "meanfield.architectures": None,
     "meanfield.symbols": None,
     "meanfield.results": None,
@@ -153,7 +154,9 @@ PUBLIC = {
     "meanfield.presentation.figures": None,
     "meanfield.presentation.tables": None,
 }
-BELOW_EMPIRICAL = {"quantities", "scalars", "pooling", "architecture", "arguments", "limits", "results", "errors"}
+BELOW_EMPIRICAL = {
+    "quantities", "scalars", "pooling", "architecture", "folds", "arguments", "limits", "results", "errors"
+}  # fmt: skip
 
 
 def modules() -> list[Path]:

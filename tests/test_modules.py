@@ -39,7 +39,6 @@ def test_interpreted_and_compiled_are_the_same_bits(case, monkeypatch):
     for points, every_layer in FORMS:
         with monkeypatch.context() as patch:
             patch.setattr(modules.cache, "load", None)  # nothing may be compiled
-            patch.setattr(modules, "Function", None)
             patch.setattr(modules, "CALL", 1e5)
             patch.setattr(modules, "TOTAL", 1e5)
             plain = _outputs(theory, quantities, values, points, every_layer)

@@ -93,3 +93,31 @@ def test_a_maximum_of_a_phi_that_turns():
         at = theory.fixed_points(sigma_w=repr(float(w.value)), sigma_b="0.01")
         near = min(at, key=lambda p: abs(float(p.K.value) - float(K.value)))
         assert abs(float(near.chi_J.value) - 1) < 1e-5
+
+
+NORMED = mf.Sequential((mf.LayerNorm(), mf.Nonlinearity("tanh"), mf.Pool(2, "average"), mf.Dense()))
+
+
+def test_a_trained_layer_norm_before_a_pool_leaves_theta_out():
+    """K and J of such networks are those of fixed gains; Theta is refused by name."""
+    trained, fixed = (
+        mf.derive(architecture=mf.Sequential((mf.LayerNorm(affine), *NORMED.blocks[1:]))) for affine in (True, False)
+    )
+    assert trained.one_input == fixed.one_input.only("K", "J") and "Theta" in fixed.one_input
+    with pytest.raises(MeanFieldError, match="or one stands before or behind a Pool"):
+        trained.propagate(**PLACE, quantities=("Theta",))
+
+
+def test_theta_of_a_batch_through_a_pool():
+    """Where no trained gain stands between a Pool and the Dense before it, Theta closes: the mean of two odd functions
+    has half the second moment, as a Dense of half the variance makes it."""
+
+    def run(phi, *end):
+        inner = (mf.Dense(), mf.BatchNorm(), mf.Nonlinearity("tanh"), mf.Dense(), mf.Nonlinearity(phi))
+        theory = mf.derive(architecture=mf.Sequential((*inner, *end)), batch=16)
+        found = theory.propagate(**PLACE, correlation=0.4, quantities=("K", "K_ab", "J", "Theta", "Theta_ab"))
+        return np.array([found.K, found.K_ab, found.log_J, found.Theta, found.Theta_ab])
+
+    half, whole = mf.Dense(sigma_w=1), mf.Dense(sigma_w="sqrt(2)")
+    assert run("erf", half) == pytest.approx(run("erf", mf.Pool(2, "average"), whole), rel=1e-12)
+    assert run("relu", half)[3] != pytest.approx(run("relu", mf.Pool(2, "average"), whole)[3], rel=1e-2)

@@ -10,7 +10,7 @@ import pytest
 import meanfield as mf
 from meanfield.architecture import Dense, Network, Param
 from meanfield.architectures import PRESETS
-from meanfield.tuning.records import rebuilt
+from meanfield.folds import with_dense
 
 DEPTH, WIDTH, NETWORKS, PROBES = 12, 512, 300, 4
 WIDE = 2048  # where φ of degree 2 and 3 stands behind a norm, 512 neurons are not many
@@ -29,7 +29,7 @@ def with_symbols(network: Network) -> tuple[Network, dict[str, float]]:
         values[f"w_{i + 1}"], values[f"b_{i + 1}"] = float(one.sigma_w), float(one.sigma_b)
         return replace(one, sigma_w=Param(f"w_{i + 1}"), sigma_b=Param(f"b_{i + 1}"))
 
-    return Network(rebuilt(network.block, dense=named), Dense(sigma_w=Param("w_0"), sigma_b=0)), values
+    return Network(with_dense(network.block, named), Dense(sigma_w=Param("w_0"), sigma_b=0)), values
 
 
 def deviations(found: mf.Recommendation) -> tuple[dict[str, float], dict[float, dict[str, float]]]:

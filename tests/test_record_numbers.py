@@ -9,18 +9,9 @@ from fractions import Fraction
 import pytest
 
 from meanfield import Dense, Gate, LayerNorm, MeanFieldError, Network, Nonlinearity, Pool, Residual, Scale, Sequential
-from meanfield.architecture import (
-    AffineNorm,
-    BatchNorm,
-    Param,
-    Schedule,
-    activations_of,
-    exact,
-    input_weights,
-    mlp,
-    parts,
-)
+from meanfield.architecture import AffineNorm, BatchNorm, Param, Schedule, exact, mlp
 from meanfield.architectures import full_residual
+from meanfield.folds import activations_of, input_weights, parts
 
 
 def refused(words: str):

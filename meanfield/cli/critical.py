@@ -9,7 +9,6 @@ import sympy as sp
 import typer
 
 from meanfield.architecture import Param as Symbolic
-from meanfield.architecture import Residual
 from meanfield.cli import output as out
 from meanfield.cli.bias_output import bias_map, bias_summary
 from meanfield.cli.critical_output import (
@@ -39,6 +38,7 @@ from meanfield.cli.options import (
     option,
 )
 from meanfield.cli.reading import axis, double, needs_numbers, number, target, theory_of
+from meanfield.folds import skip_of
 from meanfield.presentation.figures import FORMATS, save
 from meanfield.presentation.tables import Table
 from meanfield.results import MeanFieldError
@@ -164,9 +164,10 @@ def _place(
         return {}, sp.S.One
     if missing:
         raise MeanFieldError(f"Fixed points at one place need both --sigma-w and --sigma-b; {missing[0]} is missing.")
-    if isinstance(theory.block, Residual) and isinstance(theory.block.mu, Symbolic):
+    skip = skip_of(theory.block)
+    if skip is not None and isinstance(skip.mu, Symbolic):
         raise MeanFieldError(
-            f"Fixed points need a number for --mu, but the name {theory.block.mu.name!r} was given; leave out "
+            f"Fixed points need a number for --mu, but the name {skip.mu.name!r} was given; leave out "
             "--sigma-w and --sigma-b to keep it symbolic."
         )
     place = {k: number(str(v), option(k)) for k, v in given.items()}

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from meanfield import printed
-from meanfield.architecture import FIRST, WEIGHTS, LayerNorm, Network, Nonlinearity, Param, Residual, Sequential, mlp
+from meanfield.architecture import FIRST, WEIGHTS, Network, Nonlinearity, Param, mlp
+from meanfield.folds import chain, skip_of
 from meanfield.functions.activations import Activation, activation, activations
 from meanfield.presentation.figures import FORMATS, plot_run, save, write_whole
 from meanfield.presentation.tables import APART, Row, Table, law_latex, slopes, title
@@ -136,8 +137,9 @@ def _closed_text(e: sp.Expr) -> str | None:
 def about(theory: Theory) -> dict[str, Any]:
     """The inputs that name a theory."""
     record, block = theory.activations[0], theory.block
-    mu = block.mu if isinstance(block, Residual) else 0
-    norm, whole = _norm(block.branch if isinstance(block, Residual) else block), Network(block, theory.first)
+    skip = skip_of(block)
+    mu = 0 if skip is None else skip.mu
+    norm, whole = _norm(block if skip is None else skip.branch), Network(block, theory.first)
     plain = theory.first == FIRST and block in [mlp(record, mu, weights, norm) for weights in WEIGHTS]
     return {
         "activation": record.name,
@@ -151,10 +153,12 @@ def about(theory: Theory) -> dict[str, Any]:
 
 def _norm(branch: Any) -> str:
     """Where a plain branch has its LayerNorm, as `derive` calls it."""
-    kinds = [type(b) for b in branch.blocks] if isinstance(branch, Sequential) else []
-    if LayerNorm not in kinds or Nonlinearity not in kinds:
+    held = chain(branch)
+    norms = [i for i, one in enumerate(held) if one.normalizes == "neurons"]
+    functions = [i for i, one in enumerate(held) if isinstance(one, Nonlinearity)]
+    if not norms or not functions:
         return "none"
-    return "pre" if kinds.index(LayerNorm) < kinds.index(Nonlinearity) else "act"
+    return "pre" if norms[0] < functions[0] else "act"
 
 
 # -------------------------------------------------------------------------------------------------------------- text
@@ -168,7 +172,8 @@ def wrapped(text: str) -> str:
 def unit_skip_laws(theory: Theory) -> Laws:
     """The large-depth laws of K and J that hold for every σ_w > 0 when μ = 1; a reason where one is not known."""
     laws: Laws = {}
-    for quantity in ("K", "J") if isinstance(theory.block, Residual) and theory.block.mu == 1 else ():
+    skip = skip_of(theory.block)
+    for quantity in ("K", "J") if skip is not None and skip.mu == 1 else ():
         try:
             found = theory.depth_law(quantity)
             if isinstance(found, DepthLaw):  # no schedule: its law needs numbers for the exponents

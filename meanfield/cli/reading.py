@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from meanfield.architecture import NORMS, WEIGHTS, Param, Residual
+from meanfield.architecture import NORMS, WEIGHTS, Param
 from meanfield.architectures import decays, keywords
 from meanfield.deriving import derive
+from meanfield.folds import skip_of
 from meanfield.functions.activations import activation
 from meanfield.functions.parser import number
 from meanfield.presentation.figures import FORMATS, require
@@ -97,8 +98,9 @@ def layers(depth: int) -> int:
 
 def needs_numbers(theory: Theory) -> None:
     """Refuse a theory with symbols where numbers are to be computed."""
-    if isinstance(theory.block, Residual) and isinstance(theory.block.mu, Param):
-        raise MeanFieldError(f"--mu must be a number here, but the name {theory.block.mu.name!r} was given.")
+    skip = skip_of(theory.block)
+    if skip is not None and isinstance(skip.mu, Param):
+        raise MeanFieldError(f"--mu must be a number here, but the name {skip.mu.name!r} was given.")
     inner = {s.name for s in theory.activations[0].free_parameters}
     own = {"sigma_w", "sigma_b", "Q0", "c0", "L", *inner}
     held = sorted(s.name for s in theory.one_input.parameters if s.name not in own)

@@ -16,18 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import (
-    OWN,
-    Block,
-    Dense,
-    Network,
-    Param,
-    Projection,
-    activations_of,
-    mlp,
-    network_of,
-    parts,
-)
+from meanfield.architecture import OWN, Block, Network, Param, Projection, mlp, network_of
 from meanfield.arguments import (
     choice,
     count_of,
@@ -64,6 +53,7 @@ from meanfield.empirical.functions.twins import names as twin_names
 from meanfield.empirical.network.checks import integer, per_layer
 from meanfield.empirical.network.network import SAMPLERS
 from meanfield.empirical.observables.wanted import PROBES
+from meanfield.folds import activations_of, dense_of, parts
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.formula import formula
 from meanfield.quantities import COVARIANCES, GRADIENTS, ONE_INPUT, QUANTITIES, TWO_INPUTS
@@ -404,7 +394,7 @@ def _own(network: Any, sigma_w: Any, sigma_b: Any) -> dict[str, Any]:
 
 
 def _is_uniform(block: Block) -> bool:
-    return any(isinstance(p, Dense) and p.weights == "uniform" for p in parts(block))
+    return any(one.weights == "uniform" for one in dense_of(block))
 
 
 def _ndim(value: Any, what: str) -> int:
@@ -514,7 +504,7 @@ def layer_widths(width: Any, depth: int) -> tuple[int, ...]:
 
 def _denominator(block: Block, hidden: Mapping[str, Any]) -> int:
     """What widths must be multiples of, so that every `expand` makes a whole number of neurons."""
-    held = [p.expand for p in parts(block) if isinstance(p, Dense)]
+    held = [one.expand for one in dense_of(block)]
     values = [v for e in held for v in np.ravel(hidden.get(e.name, 1) if isinstance(e, Param) else float(e)).tolist()]
     return math.lcm(*(Fraction(v).limit_denominator(1 << 12).denominator for v in values))
 

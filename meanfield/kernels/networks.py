@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from meanfield.architecture import Dense, Gate, LayerNorm, Nonlinearity, Scale, parts
+from meanfield.folds import activations_of
+from meanfield.functions.activations import activation
 from meanfield.kernels import rows
 from meanfield.kernels.compiled import Planned, block_loop, few_loop
 from meanfield.kernels.loops import RUNGS
@@ -24,9 +25,10 @@ from meanfield.kernels.sides import JUMPS, Side, refuse_divergence, sample
 from meanfield.numeric.lowering.assembly import Lowered, lower
 from meanfield.numeric.solvers import first_value
 from meanfield.results import MeanFieldError
+from meanfield.symbolic.parity import is_odd
 from meanfield.symbolic.recursion import Recursion
 from meanfield.verbs.maps import Maps
-from meanfield.verbs.places import is_odd, jumps_at_rest
+from meanfield.verbs.places import jumps_at_rest
 from meanfield.verbs.running import run
 from meanfield.verbs.selection import selected
 
@@ -84,8 +86,7 @@ class Network:
     @property
     def described(self) -> str:
         """All of the theory as text: a record may show less of a long formula than another one needs to differ."""
-        held = [part for part in parts(self.theory.block) if isinstance(part, Nonlinearity | Gate)]
-        formulas = [str(part.activation.expression) for part in held]  # type: ignore[attr-defined]
+        formulas = [str(activation(a).expression) for a in activations_of(self.theory.block)]
         return repr((self.theory.block, self.theory.first, formulas))
 
     @cached_property
@@ -132,11 +133,8 @@ class Network:
         """Whether K and Theta of (x, -y) are -1 times those of (x, y), while averages see the root of 1 + c."""
         if self.block is None or self.block.least < 0:
             return False
-        for one in parts(self.theory.block):
-            plain = isinstance(one, (Dense, Nonlinearity, Scale)) or (isinstance(one, LayerNorm) and not one.affine)
-            if not plain:  # a trained β adds to Theta what has no sign, a gate is even
-                return False
-        return is_odd(self.theory, {n: 0 if np.all(np.equal(v, 0)) else 1 for n, v in self.values})
+        between = tuple(n for n in self.names if n in self.recursion.names)
+        return is_odd(self.recursion, between, {n: 0 if np.all(np.equal(v, 0)) else 1 for n, v in self.values})
 
     @cached_property
     def begin(self) -> tuple[float, float]:

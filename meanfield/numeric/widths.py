@@ -16,8 +16,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from meanfield.architecture import Block, Dense, Gate, Param, Pool, Projection, Residual, Sequential
+from meanfield.architecture import Block, Dense, Param, Size
 from meanfield.arguments import shown, whole
+from meanfield.folds import dense_of, through
 from meanfield.results import MeanFieldError, one_line
 
 WIDEST = 1 << 24  # as finite networks have it
@@ -177,54 +178,40 @@ def _no_width(layer: int, low: float, high: float, multiple: int) -> str:
 
 def refuse_rigid(block: Block) -> None:
     """Raises MeanFieldError for a block that does not make any width from any other."""
-    before, after = (Fraction(1), Fraction(0)), (Fraction(0), Fraction(1))  # shares of N_{l-1} and N_l
-    if _outputs(block, before) != after:
+
+    def of(part: Block, here: Size) -> Size:
+        return part.sizes(here, None, lambda held: Fraction(1) if isinstance(held, Param) else _fraction(held))[0]
+
+    def joined(_: Block, ways: tuple[Size, ...]) -> Size:
+        if len(set(ways)) > 1:
+            raise MeanFieldError(
+                "Widths that vary were asked for, but a skip of this block carries its input as it is, and adds it "
+                "to as many neurons; give the Residual a shortcut that fits any width: Residual(..., Projection())."
+            )
+        return ways[0]
+
+    before: tuple[Size, Size] = (Fraction(1), Fraction(2))  # N_{l-1}, per N_l: what is made must not depend on it
+    if any(through(block, here, of, joined) != 1 for here in before):
         raise MeanFieldError(
             "Widths that vary were asked for, but this block does not make layers of any width; it has to end in a "
             "Dense with expand = 1."
         )
 
 
-Share = tuple[Fraction, Fraction]
-
-
-def _outputs(block: Block, here: Share) -> Share:
-    """How many neurons a block makes of `here`, in parts of N_{l-1} and of N_l."""
-    match block:
-        case Dense(axis="neurons", expand=expand):
-            return Fraction(0), Fraction(1) if isinstance(expand, Param) else _fraction(expand)
-        case Gate(_, value):
-            return _outputs(value, here)
-        case Projection():
-            return Fraction(0), Fraction(1)
-        case Pool(size=size):
-            return here[0] / size, here[1] / size
-        case Sequential(blocks):
-            for one in blocks:
-                here = _outputs(one, here)
-            return here
-        case Residual(branch, _, shortcut):
-            skipped = here if shortcut is None else _outputs(shortcut, here)
-            if _outputs(branch, here) != skipped:
-                raise MeanFieldError(
-                    "Widths that vary were asked for, but a skip of this block carries its input as it is, and adds it "
-                    "to as many neurons; give the Residual a shortcut that fits any width: Residual(..., Projection())."
-                )
-            return skipped
-    return here
-
-
 def inner_factors(block: Block, values: dict) -> tuple[Fraction, ...]:
-    """expand of every Dense that another one of its chain follows; values: those of symbols."""
-    match block:
-        case Sequential(blocks):
-            making = [one.value if isinstance(one, Gate) else one for one in blocks if isinstance(one, Dense | Gate)]
-            own = [_factor(one, values) for one in making[:-1]]
-            rest = [one for one in blocks if not isinstance(one, Dense | Gate)]
-            return (*own, *(e for one in rest for e in inner_factors(one, values)))
-        case Residual(branch, _, shortcut):
-            return (*inner_factors(branch, values), *(inner_factors(shortcut, values) if shortcut else ()))
-    return ()
+    """expand of every Dense whose outputs another one takes; values: those of symbols."""
+    held, inner = dense_of(block), set[int]()
+    places = iter(range(len(held)))
+
+    def of(part: Block, made_by: int | None) -> int | None:
+        if not isinstance(part, Dense):
+            return made_by
+        if made_by is not None:
+            inner.add(made_by)
+        return next(places)
+
+    through(block, None, of, lambda _, ways: ways[-1])
+    return tuple(_factor(held[i], values) for i in sorted(inner))
 
 
 def _factor(dense: Dense, values: dict) -> Fraction:

@@ -11,7 +11,8 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.architecture import Block, Param, Residual
+from meanfield.architecture import Block
+from meanfield.folds import skip_of
 from meanfield.functions.activations import Activation
 from meanfield.printed import COLUMNS, wrapped
 from meanfield.results import Law, MeanFieldError, one_line
@@ -374,7 +375,8 @@ def _end_rows(phi: Activation, order: int) -> list[Row]:
 
 
 def _depth_rows(block: Block, one: Recursion | None) -> list[Row]:
-    if one is None or not isinstance(block, Residual) or isinstance(block.mu, Param) or block.mu != 1:
+    skip = skip_of(block)
+    if one is None or skip is None or skip.mu != 1:
         return []
     rows = []
     for quantity, name in (("K", r"K^{\ell}"), ("J", r"\log J^{1,\ell}")):

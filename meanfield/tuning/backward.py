@@ -20,9 +20,10 @@ import numpy as np
 
 from meanfield.architecture import Block, Dense, Network, Param
 from meanfield.deriving import derive
+from meanfield.folds import with_dense
 from meanfield.results import MeanFieldError
 from meanfield.theory import Theory
-from meanfield.tuning.records import kinds, rebuilt
+from meanfield.tuning.records import kinds
 
 LOSSES = ("JLL", "JSL", "JKL")
 STEP = 2e-3  # of a logarithm
@@ -46,7 +47,7 @@ class Blocks:
             return replace(one, sigma_w=Param(f"w_{i + 1}"), sigma_b=Param(f"b_{i + 1}"))
 
         first = Dense(sigma_w=Param("w_0"), sigma_b=Param("b_0"))
-        found = derive(architecture=Network(rebuilt(self.block, dense=named), first))
+        found = derive(architecture=Network(with_dense(self.block, named), first))
         if "J" not in found.usual:
             raise MeanFieldError(
                 f"Gains were to be tuned by J, but {found.activations[0]} jumps, so that J is infinite at infinite "

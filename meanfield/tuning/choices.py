@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import Block, Param, Projection, Residual, Sequential
+from meanfield.architecture import Block, Param, Projection, Residual
 from meanfield.deriving import derive
+from meanfield.folds import chain
 from meanfield.results import MeanFieldError
 from meanfield.tuning.fluctuation import of_log_J
 from meanfield.tuning.prediction import Prediction, crossing, edge
@@ -169,14 +170,13 @@ def choices(p: Prediction, depth: int, width: int) -> tuple[Choice, ...]:
 def grows(block: Block) -> bool:
     """Whether J^{l,l+1} > 1 for every factor > 0 of the branches: each part of the block adds what a branch that ends
     in weights of its own makes to μ times what came, μ ≥ 1, so that J' = J·(χ + μ²)."""
-    parts = block.blocks if isinstance(block, Sequential) else (block,)
     return all(
         isinstance(one, Residual)
         and not isinstance(one.mu, Param)
         and float(one.mu) >= 1
         and (one.shortcut is None or isinstance(one.shortcut, Projection))
         and branch_end(one.branch)[0] is not None
-        for one in parts
+        for one in chain(block)
     )
 
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from meanfield.architecture import OWN, Block, Dense, Network, Param
 from meanfield.deriving import derive
-from meanfield.tuning.records import kinds, put, rebuilt
+from meanfield.folds import with_dense
+from meanfield.tuning.records import kinds, put
 
 Law = Callable[[float, float], tuple[float, float]]
 #: (σ_w², σ_b²) by fan-in and fan-out, as their libraries draw them
@@ -42,7 +43,7 @@ def outcomes(block: Block, depth: int, width: int, input_norm: float, batch: int
         w, b = OWN if len(places) == 1 else (Param(f"w_{i + 1}"), Param(f"b_{i + 1}"))
         return replace(one, sigma_w=put(one.sigma_w, w), sigma_b=put(one.sigma_b, b))
 
-    record = rebuilt(block, dense=named)
+    record = with_dense(block, named)
     first = Dense(sigma_w=Param("input_w"), sigma_b=Param("input_b"))
     theory = derive(architecture=Network(record, first), batch=batch)
     columns: dict[str, list[float]] = {}

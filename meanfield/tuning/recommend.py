@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import OWN, BatchNorm, Block, Dense, Network, Param, Residual, Sequential, exact, network_of
+from meanfield.architecture import OWN, Block, Dense, Network, Param, exact, network_of
 from meanfield.architectures import PRESETS, keywords
 from meanfield.arguments import finite, meant, scalar, shown, spoken, whole
 from meanfield.derivation import resolved
 from meanfield.deriving import derive
+from meanfield.folds import parts, with_dense
 from meanfield.functions.activations import activation as activation_of
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.naming import describe
@@ -22,7 +23,7 @@ from meanfield.tuning.choices import HOLDS, Choice, choices, grows, largest_scal
 from meanfield.tuning.initializers import outcomes
 from meanfield.tuning.prediction import Prediction, edge
 from meanfield.tuning.records import chosen as values_of
-from meanfield.tuning.records import filled, has_branches, kinds, own_deviations, rebuilt
+from meanfield.tuning.records import filled, has_branches, kinds, own_deviations
 from meanfield.tuning.sampled import Drawn, followed
 from meanfield.tuning.scatter import TOKENS, derived, measured
 from meanfield.verbs.values import symbols_of, with_values
@@ -127,7 +128,7 @@ def numbered(block: Block, values: dict[str, Any]) -> Block:
             raise MeanFieldError(f"An initialization needs numbers, but {name}={shown(value)} was given.")
         scalar(value, name)
     block = with_values(block, values)
-    dense = rebuilt(own_deviations(block), dense=lambda _, one: replace(one, expand=1))
+    dense = with_dense(own_deviations(block), lambda _, one: replace(one, expand=1))
     missing = sorted(symbols_of(dense) - found)
     if missing:
         raise MeanFieldError(
@@ -237,13 +238,8 @@ def _invariant(p: Prediction) -> float | None:
 
 
 def has_batch_norm(block: Block) -> bool:
-    """Whether there is a BatchNorm in it."""
-    match block:
-        case Sequential(blocks):
-            return any(map(has_batch_norm, blocks))
-        case Residual(branch, _, shortcut):
-            return has_batch_norm(branch) or (shortcut is not None and has_batch_norm(shortcut))
-    return isinstance(block, BatchNorm)
+    """Whether a BatchNorm, or a record that acts on a batch alike, is in it."""
+    return any(one.mixes == "batch" for one in parts(block))
 
 
 def _answer(

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -13,16 +13,16 @@ from meanfield.architecture import (
     Constant,
     Dense,
     Deviation,
-    Gate,
     Number,
     Param,
-    Pool,
     Residual,
     Scale,
     Schedule,
     Sequential,
+    Size,
     exact,
 )
+from meanfield.folds import chain, dense_of, fold, rebuild, through, with_dense
 
 BRANCH = "branch_scale"  # the symbol of the factor of every branch
 
@@ -47,83 +47,43 @@ class Kind:
 def kinds(block: Block) -> tuple[Kind, ...]:
     """The Dense of a block in the order they are met (a shortcut before its branch, a value before its gate)."""
     found: list[Kind] = []
-    _walk(block, Fraction(1), Fraction(1), found)
-    return tuple(found)
 
+    def number(held: Number) -> Size:
+        if isinstance(held, Param):
+            return None
+        return Fraction(float(held) if isinstance(held, Constant) else held)
 
-Size = Fraction | None
+    def of(part: Block, sizes: tuple[Size, Size]) -> tuple[Size, Size]:
+        neurons, tokens = sizes
+        if isinstance(part, Dense):
+            fan = tokens if part.mixes == "tokens" else neurons
+            found.append(Kind(f"dense{len(found) + 1}", part.axis, fan, number(part.expand)))
+        return part.sizes(neurons, tokens, number)
 
-
-def _walk(part: Block, neurons: Size, tokens: Size, found: list[Kind]) -> tuple[Size, Size]:
-    """(neurons, tokens) after a part, per neuron and token of the layer that is made."""
-    match part:
-        case Dense(axis=axis, expand=expand):
-            key = f"dense{len(found) + 1}"
-            fan = tokens if axis == "tokens" else neurons
-            number = float(expand) if isinstance(expand, Constant) else expand
-            factor = None if isinstance(number, Param) else Fraction(number)
-            found.append(Kind(key, axis, fan, factor))
-            return (neurons, factor) if axis == "tokens" else (factor, tokens)
-        case Gate(_, value, gate):
-            after = _walk(value, neurons, tokens, found)
-            _walk(gate, neurons, tokens, found)
-            return after
-        case Pool(size):
-            return (None if neurons is None else neurons / size), tokens
-        case Sequential(blocks):
-            for one in blocks:
-                neurons, tokens = _walk(one, neurons, tokens, found)
-            return neurons, tokens
-        case Residual(branch, _, shortcut):
-            if shortcut is not None:
-                _walk(shortcut, neurons, tokens, found)
-            last, scale = branch_end(branch)
-            after = _walk(branch, neurons, tokens, found)
+    def joined(part: Block, ways: tuple[tuple[Size, Size], ...]) -> tuple[Size, Size]:
+        if isinstance(part, Residual):
+            last, scale = branch_end(part.branch)
             if last is not None:
                 found[-1] = replace(found[-1], ends=True, scaled=scale is not None)
-            return after
-    return neurons, tokens
+        return ways[-1]
+
+    start: tuple[Size, Size] = (Fraction(1), Fraction(1))
+    through(block, start, of, joined)
+    return tuple(found)
 
 
 def branch_end(branch: Block) -> tuple[Dense | None, Scale | None]:
     """(the Dense, the Scale behind it) that a branch ends in, None for what is not there."""
-    parts = list(_flat(branch))
+    parts = chain(branch)
     scale = parts[-1] if parts and isinstance(parts[-1], Scale) else None
     before = parts[:-1] if scale is not None else parts
     last = before[-1] if before and isinstance(before[-1], Dense) else None
     return last, scale
 
 
-def _flat(block: Block) -> Iterator[Block]:
-    if isinstance(block, Sequential):
-        for one in block.blocks:
-            yield from _flat(one)
-    else:
-        yield block
-
-
-def rebuilt(
-    block: Block,
-    dense: Callable[[int, Dense], Dense] = lambda _, one: one,
-    branch: Callable[[Residual], Residual] = lambda one: one,
-) -> Block:
-    """The record with every Dense (and its place among them, from 0) and every Residual put through a function."""
-    places = iter(range(1 << 14))
-
-    def walk(part: Block) -> Block:
-        match part:
-            case Dense():
-                return dense(next(places), part)
-            case Gate(_, value, gate):
-                return replace(part, value=walk(value), gate=walk(gate))  # type: ignore[arg-type]
-            case Sequential(blocks):
-                return Sequential(tuple(walk(one) for one in blocks))
-            case Residual(inner, _, shortcut):
-                beside = None if shortcut is None else walk(shortcut)
-                return branch(replace(part, branch=walk(inner), shortcut=beside))
-        return part
-
-    return walk(block)
+def _with_branches(block: Block, of: Callable[[Residual], Block]) -> Block:
+    """The record with every Residual put through a function."""
+    return rebuild(block, lambda one: of(one) if isinstance(one, Residual) else one)
 
 
 def with_scales(block: Block, keep: bool = False) -> Block:
@@ -131,12 +91,12 @@ def with_scales(block: Block, keep: bool = False) -> Block:
     (keep) stands behind it."""
 
     def scaled(one: Residual) -> Residual:
-        parts = list(_flat(one.branch))
+        parts = chain(one.branch)
         if parts and isinstance(parts[-1], Scale) and not keep:
             parts = parts[:-1]
         return replace(one, branch=Sequential((*parts, Scale(Param(BRANCH)))))
 
-    return rebuilt(block, branch=scaled)
+    return _with_branches(block, scaled)
 
 
 def own_deviations(block: Block) -> Block:
@@ -151,17 +111,12 @@ def own_deviations(block: Block) -> Block:
     def named(_: int, one: Dense) -> Dense:
         return replace(one, sigma_w=own(one.sigma_w, "sigma_w"), sigma_b=own(one.sigma_b, "sigma_b"))
 
-    return rebuilt(block, dense=named)
+    return with_dense(block, named)
 
 
 def has_branches(block: Block) -> bool:
     """Whether there is a Residual in it."""
-    match block:
-        case Sequential(blocks):
-            return any(map(has_branches, blocks))
-        case Residual():
-            return True
-    return False
+    return fold(block, lambda one, inside: isinstance(one, Residual) or any(inside))
 
 
 def put(held: Deviation, value: Number) -> Deviation:
@@ -171,16 +126,12 @@ def put(held: Deviation, value: Number) -> Deviation:
 
 def chosen(block: Block, sigma_w: float, sigma_b: float) -> list[tuple[float, float]]:
     """(σ_w, σ_b) of every Dense where the symbols have these values: numbers of the record are as they are."""
-    found: list[tuple[float, float]] = []
 
-    def look(_: int, one: Dense) -> Dense:
-        values = [s.value if isinstance(s, Schedule) else s for s in (one.sigma_w, one.sigma_b)]
-        w, b = (own if isinstance(s, Param) else float(s) for s, own in zip(values, (sigma_w, sigma_b)))
-        found.append((w, b))
-        return one
+    def of(held: Deviation, own: float) -> float:
+        value = held.value if isinstance(held, Schedule) else held
+        return own if isinstance(value, Param) else float(value)
 
-    rebuilt(block, dense=look)
-    return found
+    return [(of(one.sigma_w, sigma_w), of(one.sigma_b, sigma_b)) for one in dense_of(block)]
 
 
 def filled(block: Block, sigmas: list[tuple[float, float]], scale: float | None) -> Block:
@@ -199,7 +150,7 @@ def filled(block: Block, sigmas: list[tuple[float, float]], scale: float | None)
         last, held = branch_end(one.branch)
         if scale is None or (held is None and last is not None):
             return one
-        parts = list(_flat(one.branch))[: None if held is None else -1]
+        parts = chain(one.branch)[: None if held is None else -1]
         return replace(one, branch=Sequential((*parts, Scale(exact(scale, "scale")))))
 
-    return rebuilt(block, dense=numbers, branch=closed)
+    return _with_branches(with_dense(block, numbers), closed)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from meanfield.architecture import Block, Dense, Network, Param, Schedule, exact
+from meanfield.folds import dense_of, with_dense
 from meanfield.printed import wrapped
 from meanfield.results import MeanFieldError, one_line
 from meanfield.symbolic.blocks.naming import describe
-from meanfield.tuning.records import kinds, rebuilt
 
 STATUSES = ("tuned", "within budget", "not critical", "not converged", "exploded")
 SHOWN = 12  # layers of a printed table
@@ -103,7 +103,7 @@ def with_symbols(block: Block, sigma: np.ndarray) -> tuple[Network, dict[str, li
     def named(i: int, one: Dense) -> Dense:
         return replace(one, sigma_w=Param(f"w_{i + 1}"), sigma_b=Param(f"b_{i + 1}"))
 
-    record = rebuilt(block, dense=named)
+    record = with_dense(block, named)
     values: dict[str, list[float]] = {}
     for i in range(sigma.shape[1]):
         for letter, column in zip("wb", sigma[:, i].T):
@@ -143,14 +143,12 @@ def answered(method, block, base, width, done, log_J, before, after, K) -> Tunin
 def refuse_schedules(block: Block) -> None:
     """Refuse standard deviations that follow a Schedule, and blocks without a Dense."""
 
-    def one(_: int, dense: Any) -> Any:
+    held = dense_of(block)
+    for dense in held:
         if isinstance(dense.sigma_w, Schedule) or isinstance(dense.sigma_b, Schedule):
             raise MeanFieldError(
                 f"Gains of every layer were asked for, but {dense} has standard deviations that follow a Schedule; "
                 "give numbers."
             )
-        return dense
-
-    rebuilt(block, dense=one)
-    if not kinds(block):
+    if not held:
         raise MeanFieldError(f"Gains multiply weights, but {describe(block)} has no Dense.")

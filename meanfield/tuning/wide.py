@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import OWN, Block, Dense, Param
+from meanfield.architecture import OWN, Block, Param
 from meanfield.empirical.network.checks import per_layer
+from meanfield.folds import dense_of
 from meanfield.results import MeanFieldError
 from meanfield.tuning.backward import Blocks, State, state
 from meanfield.tuning.choices import grows
 from meanfield.tuning.descent import Descended, Evaluated, descend, in_words
 from meanfield.tuning.prediction import edge
-from meanfield.tuning.records import branch_end, has_branches, kinds, rebuilt
+from meanfield.tuning.records import branch_end, has_branches, kinds
 from meanfield.tuning.sweep import zero
 from meanfield.tuning.tuned import Tuning, answered, refuse_schedules
 
@@ -130,9 +131,9 @@ def emptied(block: Block) -> tuple[str, ...]:
 def given_deviations(block: Block, values: dict[str, Any], depth: int, sigma_w: Any, sigma_b: Any) -> np.ndarray:
     """(layers, Dense, 2): the standard deviations that gains multiply, the network's own where a Dense has no other."""
     own = [per_layer(value, what, depth) for value, what in ((sigma_w, "sigma_w"), (sigma_b, "sigma_b"))]
-    out = np.empty((depth, len(kinds(block)), 2))
-
-    def put(at: int, dense: Dense) -> Dense:
+    layers = dense_of(block)
+    out = np.empty((depth, len(layers), 2))
+    for at, dense in enumerate(layers):
         for i, held in enumerate((dense.sigma_w, dense.sigma_b)):
             if held in OWN:
                 out[:, at, i] = own[OWN.index(held)]
@@ -142,9 +143,6 @@ def given_deviations(block: Block, values: dict[str, Any], depth: int, sigma_w: 
                 out[:, at, i] = per_layer(values[held.name], held.name, depth)
             else:
                 out[:, at, i] = float(held)  # type: ignore[arg-type]
-        return dense
-
-    rebuilt(block, dense=put)
     out[0] = 0.0
     out[0, 0] = own[0][0], own[1][0]
     return out

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from meanfield.architecture import OWN, Param, Residual
+from meanfield.architecture import OWN, Param
 from meanfield.arguments import choice, flag, scalar
+from meanfield.folds import skip_of
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.blocks.recursions import plain_form
@@ -69,11 +70,12 @@ def diagram(
     recursion, fixed, line = theory.settling, {}, flag(line, "line")
     jumps = kind == "bias" and recursion["J"] == sp.oo
     sigma_w, sigma_b = (axis(n, double(n, v)) for n, v in (("sigma_w", sigma_w), ("sigma_b", sigma_b)))
-    if isinstance(theory.block, Residual) and not isinstance(theory.block.mu, Param):
+    skip = skip_of(theory.block)
+    if skip is not None and not isinstance(skip.mu, Param):
         # one compiled module serves every skip strength; no parameter of a user's is called so
         own = "mu" if all(p.name != "mu" for p in recursion.parameters) else "mu_of_the_outer_skip"
-        fixed = {own: float(theory.block.mu)}
-        recursion = replace(theory, block=replace(theory.block, mu=Param(own))).settling
+        fixed = {own: float(skip.mu)}
+        recursion = replace(theory, block=replace(skip, mu=Param(own))).settling
     if jumps:
         recursion = recursion.map(lambda e: J if e == sp.oo else e)  # K alone is asked for
     if theory.kind == "batch":

@@ -7,7 +7,8 @@ from functools import cached_property
 
 import sympy as sp
 
-from meanfield.architecture import FIRST, Block, Dense, Network, activations_of, block_of
+from meanfield.architecture import FIRST, Block, Dense, Network, block_of
+from meanfield.folds import activations_of
 from meanfield.functions.activations import Activation, activation
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.first import begun

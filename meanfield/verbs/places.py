@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sympy as sp
 
-from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Param, Pool, Schedule, exact, parts
+from meanfield.architecture import Block, Dense, Nonlinearity, Param, Residual, Schedule, exact
 from meanfield.arguments import shown
+from meanfield.folds import through
 from meanfield.functions import zeros
 from meanfield.functions.activations import activation
 from meanfield.functions.piecewise import at
 from meanfield.results import MeanFieldError, Status
+from meanfield.symbolic import parity
 from meanfield.symbolic.blocks.naming import describe
-from meanfield.symbolic.blocks.pooling import is_odd as is_odd_pool
-from meanfield.symbolic.blocks.recursions import one_dense, one_input_averages, plain_form
+from meanfield.symbolic.blocks.recursions import one_dense, plain_form
 from meanfield.symbolic.criticality.lines import CriticalLine, critical_line
 from meanfield.symbolic.criticality.phases import Phase, moves_with_K, phase_at
 from meanfield.symbolic.criticality.points import CriticalPoints, critical_points, points_on
@@ -52,12 +53,13 @@ def place(theory: Maps, given: dict, also: tuple[str, ...] = ()) -> dict[str, sp
 
 
 def is_odd(theory: Maps, values: dict) -> bool:
-    """Whether every φ is odd and every bias is 0, so that (x, -y) goes the way of (x, y)."""
-    biases = [d.sigma_b for d in (theory.first, *parts(theory.block)) if isinstance(d, Dense)]
-    zero = all(values.get(b.name, b) == 0 if isinstance(b, Param) else exact(b, "sigma_b") == 0 for b in biases)
-    pools = [p for p in parts(theory.block) if isinstance(p, Pool)]
-    odd = all(map(is_odd_pool, pools)) and all(one_input_averages(a)["phi"] == 0 for a in theory.activations)
-    return zero and odd
+    """Whether K_ab of (x, -y) is -1 times that of (x, y) at every layer, so that inputs go the same way."""
+    if theory.kind:
+        return False
+    try:
+        return parity.is_odd(theory.two_inputs, ("K_ab",), values)
+    except MeanFieldError:  # not derived for two inputs of any norms
+        return False
 
 
 def jumps_at_rest(theory: Maps, given: dict) -> bool:
@@ -65,16 +67,23 @@ def jumps_at_rest(theory: Maps, given: dict) -> bool:
 
     given: numbers or arrays by name, which say behind which Dense no z is 0.
     """
-    for one in parts(theory.block):
-        if isinstance(one, LayerNorm) or (isinstance(one, Dense) and _is_biased(one, given)):
+    met = False
+
+    def of(part: Block, is_zero: bool) -> bool:
+        nonlocal met
+        if not is_zero or part.normalizes == "neurons" or (isinstance(part, Dense) and _is_biased(part, given)):
             return False
-        if isinstance(one, Nonlinearity):
-            p = activation(one.activation).pieces
-            if any(b == 0 for b, _ in p.jumps()):
-                return True
-            if not all(zeros.is_zero(at(side, p.variable, sp.S.Zero)) for side in p.around_zero()):
-                return False
-    return False
+        if not isinstance(part, Nonlinearity):
+            return True
+        p = activation(part.activation).pieces
+        met = met or any(b == 0 for b, _ in p.jumps())
+        return all(zeros.is_zero(at(side, p.variable, sp.S.Zero)) for side in p.around_zero())
+
+    def joined(part: Block, ways: tuple[bool, ...]) -> bool:
+        return all(ways) if isinstance(part, Residual) else any(ways)  # a sum, a product
+
+    through(theory.block, True, of, joined)
+    return met
 
 
 def _is_biased(dense: Dense, given: dict) -> bool:

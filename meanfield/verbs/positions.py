@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from meanfield.architecture import Block, Dense, LayerNorm, parts
+from meanfield.architecture import Block, Dense
 from meanfield.arguments import shown, whole
+from meanfield.folds import parts
 from meanfield.functions.parser import number
 from meanfield.quantities import COVARIANCES
 from meanfield.results import MeanFieldError, Solution, Status
@@ -160,7 +161,7 @@ def _count(met: np.ndarray) -> str:
 
 def refuse_nothing_left(run: Run, block: Block) -> None:
     """Refuse a run where a LayerNorm met neurons that are all the same: 0/0, which only σ's or inputs show, and J."""
-    if not any(isinstance(part, LayerNorm) for part in parts(block)):
+    if not any(part.normalizes == "neurons" for part in parts(block)):
         return
     met = _undefined(run, "J", "log_J", "Theta")
     if met.any():

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from meanfield.architecture import Param, activations_of
+from meanfield.architecture import Param
 from meanfield.arguments import finite, flag, one_point, refuse_not_real
 from meanfield.arguments import names as names_of
+from meanfield.folds import activations_of
 from meanfield.functions.activations import activation
 from meanfield.quantities import COVARIANCES, EQUAL_NORMS, FINITE_WIDTH, GRADIENTS, TWO_INPUTS, UNEQUAL_NORMS
 from meanfield.results import InfiniteAverage, MeanFieldError

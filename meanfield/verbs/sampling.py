@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import Block, Dense, Network, Nonlinearity, Param, Residual, Schedule, Sequential, parts
+from meanfield.architecture import Block, Dense, Param
 from meanfield.arguments import meant, one_point, refuse_not_real, scalar, shown, whole
 from meanfield.arguments import names as names_of
+from meanfield.folds import activations_of, dense_of, parts, symbols_in
 from meanfield.functions.activations import activation
 from meanfield.limits import require_memory
 from meanfield.numeric.tokens.sampling import Sampled, Setting, draw_all
@@ -65,7 +65,7 @@ def run_sample(
     wanted = _quantities(quantities, block)
     numbers = _numbers(block, first, values, layers)
     gram = _gram(T, double("input_norm", input_norm), double("correlation", correlation))
-    mixes = any(isinstance(part, Dense) and part.axis == "tokens" for part in parts(block))
+    mixes = any(part.mixes == "tokens" for part in parts(block))
     widest = T * max([1.0, *_factors(block, numbers)])
     require_memory(
         8.0 * 16 * widest**2 * (workers or 4),
@@ -94,11 +94,11 @@ def _quantities(given: object, block: Block) -> tuple[str, ...]:
 
 
 def _held(block: Block) -> list[Any]:
-    return [activation(part.activation) for part in parts(block) if isinstance(part, Nonlinearity)]
+    return [activation(one) for one in activations_of(block)]
 
 
 def _numbers(block: Block, first: Dense, values: Mapping[str, Any], depth: int) -> dict[str, Any]:
-    known = {"sigma_w", "sigma_b", *_symbols(block), *_symbols(first)}
+    known = {"sigma_w", "sigma_b"} | symbols_in((block, first))
     for name in values:
         if name not in known:
             rest = sorted(known - {"sigma_w", "sigma_b"})
@@ -124,39 +124,10 @@ def _numbers(block: Block, first: Dense, values: Mapping[str, Any], depth: int) 
     return found
 
 
-def _symbols(block: Block) -> Iterator[str]:
-    """The names of the symbols in a block's numbers."""
-    match block:
-        case Sequential(blocks):
-            for inner in blocks:
-                yield from _symbols(inner)
-            return
-        case Residual(branch, mu, shortcut):
-            yield from _names(mu)
-            yield from _symbols(branch)
-            if shortcut is not None:
-                yield from _symbols(shortcut)
-            return
-        case Network(inner, first):
-            yield from _symbols(inner)
-            yield from _symbols(first)
-            return
-    for f in fields(block):  # type: ignore[arg-type]
-        yield from _names(getattr(block, f.name))
-
-
-def _names(value: object) -> Iterator[str]:
-    if isinstance(value, Param):
-        yield value.name
-    elif isinstance(value, Schedule):
-        for inner in (value.value, value.beta, value.total):
-            yield from _names(inner)
-
-
 def _factors(block: Block, numbers: Mapping[str, Any]) -> Iterator[float]:
     """Tokens inside the block, per token of the input."""
-    for part in parts(block):
-        if isinstance(part, Dense) and part.axis == "tokens":
+    for part in dense_of(block):
+        if part.mixes == "tokens":
             held = part.expand
             yield float(np.max(numbers.get(held.name, 1.0)) if isinstance(held, Param) else held)
 

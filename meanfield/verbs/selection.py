@@ -100,5 +100,5 @@ def _of_one_norm(theory: Maps, names: tuple[str, ...], why: str) -> Recursion:
 def _open_tangent(name: str) -> MeanFieldError:
     return MeanFieldError(
         f"{name} does not close here: a skip starts at the output of a LayerNorm with trained gains, or one stands "
-        "behind a Pool; use LayerNorm(affine=False) there, or put the LayerNorm inside the branch."
+        "before or behind a Pool; use LayerNorm(affine=False) there, or put the LayerNorm inside the branch."
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Hashable, Mapping
+from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -14,19 +14,13 @@ from meanfield.architecture import (
     Block,
     Constant,
     Dense,
-    Gate,
     Network,
-    Nonlinearity,
     Param,
-    Residual,
-    Scale,
     Schedule,
-    Sequential,
-    activations_of,
     exact,
-    parts,
 )
 from meanfield.arguments import meant, scalar, shown
+from meanfield.folds import activations_of, dense_of, rebuild, symbols_in, with_activations, with_dense
 from meanfield.functions.activations import activation
 from meanfield.functions.parser import number
 from meanfield.results import MeanFieldError
@@ -60,7 +54,7 @@ def decided(theory: M, values: dict) -> tuple[M, dict]:
 
 def _without_weights(theory: M, values: dict) -> tuple[M, dict]:
     """The theory with weights that are given as 0 as numbers: behind them nobody sees how steep φ is."""
-    named = {d.sigma_w.name for d in parts(theory.block) if isinstance(d, Dense) and isinstance(d.sigma_w, Param)}
+    named = {d.sigma_w.name for d in dense_of(theory.block) if isinstance(d.sigma_w, Param)}
     zero = {k for k in named & set(values) if _is_zero(values[k])}
     if not zero:
         return theory, values
@@ -78,15 +72,11 @@ def _is_zero(value: object) -> bool:
 
 def _with_zeros(block: Block, names: set[str]) -> Block:
     """The block with 0 for the σ_w of these names."""
-    match block:
-        case Dense(sigma_w=Param(name)) if name in names:
-            return replace(block, sigma_w=0)
-        case Sequential(blocks):
-            return Sequential(tuple(_with_zeros(b, names) for b in blocks))
-        case Residual(branch, _, shortcut):
-            shortcut = shortcut and _with_zeros(shortcut, names)
-            return replace(block, branch=_with_zeros(branch, names), shortcut=shortcut)
-    return block
+
+    def put(_: int, one: Dense) -> Dense:
+        return replace(one, sigma_w=0) if isinstance(one.sigma_w, Param) and one.sigma_w.name in names else one
+
+    return with_dense(block, put)
 
 
 def numbered(theory: M, values: dict) -> tuple[M, dict]:
@@ -99,19 +89,11 @@ def numbered(theory: M, values: dict) -> tuple[M, dict]:
     return replace(theory, block=with_values(theory.block, {k: values[k] for k in inner})), rest
 
 
-def symbols_of(record: object) -> set[str]:
+def symbols_of(record: Block | tuple[Block, ...]) -> set[str]:
     """The names of the symbols of a record and of all that it is made of."""
-    if isinstance(record, Param):
-        return {record.name}
-    if isinstance(record, Nonlinearity):
-        return {s.name for s in activation(record.activation).free_parameters}
-    if isinstance(record, Gate):
-        inner: list[object] = [record.value, record.gate, Nonlinearity(record.activation)]
-    elif isinstance(record, tuple):
-        inner = list(record)
-    else:
-        inner = [getattr(record, f.name) for f in fields(record)] if is_dataclass(record) else []
-    return set().union(*map(symbols_of, inner)) if inner else set()
+    blocks = record if isinstance(record, tuple) else (record,)
+    held = [activation(a) for one in blocks for a in activations_of(one)]
+    return symbols_in(record) | {s.name for phi in held for s in phi.free_parameters}
 
 
 def deviations(network: Maps | Network, values: Mapping[str, object]) -> dict[str, Any]:
@@ -137,14 +119,14 @@ def deviations(network: Maps | Network, values: Mapping[str, object]) -> dict[st
 
 def refuse_held(theory: Maps, values: Mapping[str, object]) -> None:
     """Refuse sigma_w and sigma_b that the records hold; a 0 that `decided` put into them is the one that was given."""
-    zeros = {n for n in ("sigma_w", "sigma_b") for d in parts(theory.block) if getattr(d, n, None) == 0}
+    zeros = {n for n in ("sigma_w", "sigma_b") for d in dense_of(theory.block) if getattr(d, n) == 0}
     given = {n: values[n] for n in ("sigma_w", "sigma_b") if values.get(n) is not None}
     deviations(theory, {n: v for n, v in given.items() if not (n in zeros and _is_zero(v))})
 
 
 def of_widths(block: Block) -> set[str]:
     """Symbols of a block that say how wide a layer is: infinite width does not know them."""
-    return {d.expand.name for d in parts(block) if isinstance(d, Dense) and isinstance(d.expand, Param)}
+    return {d.expand.name for d in dense_of(block) if isinstance(d.expand, Param)}
 
 
 def require_cosine(cosine: sp.Expr, given: object) -> None:
@@ -189,25 +171,18 @@ def inside_averages(recursion: Recursion, values: dict) -> dict[str, sp.Expr]:
 def with_values(block: Block, values: dict) -> Block:
     """The block with numbers for its symbols, those of its activations among them; the network's own σ_w and σ_b stay
     symbols, which verbs are given."""
-    match block:
-        case Nonlinearity(a):
-            record = activation(a)
-            held = {s.name: exact_number(s.name, values[s.name]) for s in record.free_parameters if s.name in values}
-            return Nonlinearity(record.at(held)) if held else block
-        case Gate(a):
-            inner = with_values(Nonlinearity(a), values)
-            sides = {name: with_values(getattr(block, name), values) for name in ("value", "gate")}
-            return replace(block, activation=inner.activation, **sides)  # type: ignore
-        case Sequential(blocks):
-            return Sequential(tuple(with_values(b, values) for b in blocks))
-        case Residual(branch, mu, shortcut):
-            strength = values.get(mu.name, mu) if isinstance(mu, Param) else mu
-            shortcut = shortcut and with_values(shortcut, values)
-            return replace(block, branch=with_values(branch, values), mu=strength, shortcut=shortcut)
-        case Dense() | Scale():
-            held = {f.name: _put(getattr(block, f.name), values) for f in fields(block)}
-            return replace(block, **held)
-    return block
+
+    def held(of: Hashable) -> Hashable:
+        record = activation(of)
+        given = {s.name: exact_number(s.name, values[s.name]) for s in record.free_parameters if s.name in values}
+        return record.at(given) if given else of
+
+    def put(one: Block) -> Block:
+        found = {f.name: getattr(one, f.name) for f in fields(one)}  # type: ignore[arg-type]
+        made = {name: _put(value, values) for name, value in found.items() if isinstance(value, Param | Schedule)}
+        return replace(one, **made) if any(made[name] is not found[name] for name in made) else one  # type: ignore
+
+    return rebuild(with_activations(block, held), put)
 
 
 def _put(held: object, values: dict) -> object:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import Block, Sequential, input_weights, network_of
+from meanfield.architecture import Block, Sequential, network_of
 from meanfield.arguments import choice
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.carried import TangentKernel, Tangents
@@ -34,6 +34,7 @@ from meanfield.empirical.network.walk import Linear, Passage, Site, Weights, pla
 from meanfield.empirical.network.weights import Drawn
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.philox import MAX_INDEX, MAX_LAYER, MAX_NETWORK
+from meanfield.folds import input_weights
 from meanfield.results import MeanFieldError
 
 SAMPLERS = ("explicit", "lazy")

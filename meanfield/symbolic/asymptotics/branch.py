@@ -20,10 +20,10 @@ from meanfield.architecture import (
     Number,
     Param,
     Projection,
-    Residual,
     Schedule,
     Sequential,
 )
+from meanfield.folds import chain, skip_of
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.parser import value_of
 from meanfield.results import Law, MeanFieldError
@@ -210,9 +210,9 @@ def branch(block: Block) -> Branch:
 
     Raises: MeanFieldError for other blocks.
     """
-    if isinstance(block, Residual) and value_of(block.mu) == 1 and _keeps(block.shortcut):
-        chain = block.branch.blocks if isinstance(block.branch, Sequential) else (block.branch,)
-        match chain:
+    skip = skip_of(block)
+    if skip is not None and value_of(skip.mu) == 1 and _keeps(skip.shortcut):
+        match chain(skip.branch):
             case (*before, Nonlinearity(phi), Dense() as last) if (found := _before(tuple(before))) is not None:
                 norm, first = found
                 v, a = _variances(last)

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 import sympy as sp
 
-from meanfield.architecture import AffineNorm, BatchNorm, Block, Dense, Pool, Residual, Sequential, parts
+from meanfield.architecture import Block
+from meanfield.folds import parts
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks import batch as _batch  # noqa: F401 (its rules)
 from meanfield.symbolic.blocks.coordinate import Gaussian, gaussian
@@ -30,29 +31,13 @@ def kind_of(block: Block) -> str:
 
     Raises: MeanFieldError where they do in both ways.
     """
-    found = list(parts(block))
-    batch = any(isinstance(p, BatchNorm) for p in found)
-    tokens = any(isinstance(p, Dense) and p.axis == "tokens" for p in found)
-    if batch and tokens:
+    kinds = {part.mixes for part in parts(block)} - {""}
+    if len(kinds) > 1:
         raise MeanFieldError(
             "A BatchNorm and a Dense on the tokens in one block were asked for: two tokens of one input and those of "
             "two inputs are then unlike, which is not derived; measure it (meanfield.measure)."
         )
-    return "batch" if batch else "tokens" if tokens else ""
-
-
-def without_gains(block: Block) -> Block:
-    """The same block with γ and β of every norm fixed."""
-    match block:
-        case BatchNorm():
-            return BatchNorm(affine=False)
-        case AffineNorm():
-            return Sequential(())
-        case Sequential(blocks):
-            return Sequential(tuple(map(without_gains, blocks)))
-        case Residual(branch, mu, shortcut):
-            return Residual(without_gains(branch), mu, shortcut and without_gains(shortcut))
-    return untrained(block)
+    return kinds.pop() if kinds else ""
 
 
 def exchangeable(block: Block, size: int | None = None) -> Recursion:
@@ -95,15 +80,13 @@ def _derived(block: Block, size: int | None, correlation: sp.Expr, values_of, ot
     one = (K, K, K_ab), {"J": (sp.S.One, sp.S.One, correlation), "Theta": (Theta, Theta, Theta_ab)}
     walk = Walk(trains="Theta", kind=kind, size=size)
     try:
-        if any(isinstance(part, Pool) for part in parts(block)):  # of trained gains before it Theta is not derived
-            raise OpenTangent
         end = walk.ended(block, gaussian(Gaussian(2, *one)))
         if end.sources:
             raise OpenTangent
         law = end.law
     except OpenTangent:
         walk = Walk(kind=kind, size=size)
-        law = walk.ended(without_gains(block), gaussian(Gaussian(2, one[0], {"J": one[1]["J"]}))).law
+        law = walk.ended(untrained(block), gaussian(Gaussian(2, one[0], {"J": one[1]["J"]}))).law
     own, _, between = law.grams["J"]
     pair = (sp.oo, sp.S.Zero) if own == sp.oo else values_of(own, between)
     values = [law.cov[0], law.cov[2], *pair]

@@ -12,11 +12,12 @@ Source: [variance_variation] Thm. C.3, for any block: derived here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 
 import sympy as sp
 
-from meanfield.architecture import Block, Dense, Gate, Residual, Sequential
+from meanfield.architecture import Block, Dense
+from meanfield.folds import dense_of, with_dense
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.coordinate import Coordinate, Gaussian, gaussian
 from meanfield.symbolic.blocks.recursions import recursion_of, untrained, variable
@@ -55,27 +56,12 @@ def _counted(block: _Counted, x: Coordinate, walk: Walk) -> Coordinate:
 
 def counted(block: Block) -> tuple[Block, int]:
     """(the block with its Dense numbered, how many there are)."""
-    met = 0
+    held = dense_of(block)
 
-    def numbered(part: Dense) -> _Counted:
-        nonlocal met
-        met += 1
-        return _Counted(**{f.name: getattr(part, f.name) for f in fields(Dense)}, number=met)
+    def numbered(at: int, one: Dense) -> Dense:
+        return _Counted(**{f.name: getattr(one, f.name) for f in fields(Dense)}, number=at + 1)
 
-    def walk(part: Block) -> Block:
-        match part:
-            case Dense():
-                return numbered(part)
-            case Sequential(blocks):
-                return Sequential(tuple(walk(b) for b in blocks))
-            case Gate(_, value, gate):
-                return replace(part, value=numbered(value), gate=numbered(gate))
-            case Residual(branch, _, shortcut):
-                other = shortcut and walk(shortcut)
-                return replace(part, shortcut=other, branch=walk(branch))
-        return part
-
-    return walk(block), met
+    return with_dense(block, numbered), len(held)
 
 
 def gradients(block: Block) -> Recursion:

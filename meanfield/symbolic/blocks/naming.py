@@ -2,46 +2,41 @@
 
 from __future__ import annotations
 
-from meanfield.architecture import (
-    Block,
-    Dense,
-    LayerNorm,
-    Nonlinearity,
-    Param,
-    Residual,
-    Sequential,
-    activations_of,
-)
+from meanfield.architecture import Block, Dense, LayerNorm, Nonlinearity, Param, Residual, Sequential
+from meanfield.folds import activations_of, fold
 from meanfield.functions.activations import activation
 
 
 def describe(block: Block) -> str:
     """One line that names an architecture."""
     inner = ", ".join(str(activation(a)) for a in activations_of(block))
-    return f"{_kind(block)}, {inner}"
+    kind: str = fold(block, _kind)
+    return f"{kind}, {inner}"
 
 
-def _kind(block: Block) -> str:
+def _kind(block: Block, inside: tuple[str, ...]) -> str:
     match block:
-        case Residual(branch, mu, shortcut):
-            way = "" if shortcut is None else f", shortcut {_kind(shortcut)}"
-            return f"residual {_kind(branch)} (mu = {mu.name if isinstance(mu, Param) else mu}{way})"
+        case Residual(mu=mu):
+            *beside, branch = inside
+            way = "".join(f", shortcut {kind}" for kind in beside)
+            return f"residual {branch} (mu = {mu.name if isinstance(mu, Param) else mu}{way})"
         case Sequential((LayerNorm(), Nonlinearity(), Dense())):
             return "MLP with LayerNorm on preactivations"
         case Sequential((Nonlinearity(), LayerNorm(), Dense())):
             return "MLP with LayerNorm on activations"
         case Sequential((Nonlinearity(), Dense())):
             return "MLP"
-    return " → ".join(_names(block))
+    names: list[str] = fold(block, _names)
+    return " → ".join(names)
 
 
-def _names(block: Block) -> list[str]:
+def _names(block: Block, inside: tuple[list[str], ...]) -> list[str]:
     match block:
-        case Sequential(blocks):
-            return [n for b in blocks for n in _names(b)]
-        case Residual(branch, mu, shortcut):
-            way = "x" if shortcut is None else f"[{' → '.join(_names(shortcut))}]"
-            return [f"[{' → '.join(_names(branch))}] + {mu.name if isinstance(mu, Param) else mu} {way}"]
-    if isinstance(block, Dense) and block.axis == "tokens":
-        return ["Dense on tokens"]
-    return [type(block).__name__ if not isinstance(block, Nonlinearity) else "φ"]
+        case Sequential():
+            return [name for names in inside for name in names]
+        case Residual(mu=mu):
+            *beside, branch = (f"[{' → '.join(names)}]" for names in inside)
+            return [f"{branch} + {mu.name if isinstance(mu, Param) else mu} {''.join(beside) or 'x'}"]
+        case Nonlinearity():
+            return ["φ"]
+    return [f"{type(block).__name__} on tokens" if isinstance(block, Dense) and block.mixes else type(block).__name__]

@@ -322,12 +322,6 @@ class Pooled(Coordinate):
             )
 
 
-def is_odd(block: Pool) -> bool:
-    """Whether an odd φ stays odd through the pool: a polynomial of odd powers; a maximum never is."""
-    powers = _powers(block)
-    return isinstance(powers, dict) and all(sum(e) % 2 for e in powers)
-
-
 def _power(f: sp.Expr, k: int) -> sp.Expr:
     return pieces(f, Z[0]).map(lambda e: e**k).expr if k > 1 else f
 
@@ -348,7 +342,7 @@ def _pool(block: Pool, x: Coordinate, walk: Walk) -> Coordinate:
             "functions of Gaussians; put a Dense between them."
         )
     if x.sources:
-        raise MeanFieldError("The tangent kernel of a trained LayerNorm before a Pool is not derived; fix its gains.")
+        raise OpenTangent  # of a trained LayerNorm before a Pool: Θ is left out
     x = walk.named(walk.settled(x))
     if any(map(holds_state, x.scales)) or any(s != 0 for s in x.shifts):
         raise MeanFieldError(

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 import sympy as sp
 
-from meanfield.architecture import Block, Dense, LayerNorm, Param, Projection, Residual, Schedule, Sequential, parts
+from meanfield.architecture import Block, Dense, Param, Projection, Schedule, Sequential
+from meanfield.folds import chain, parts, rebuild, skip_of
 from meanfield.functions.activations import Activation
 from meanfield.functions.parser import value_of
 from meanfield.quantities import QUANTITIES
@@ -72,15 +73,8 @@ def recursion_of(state, walk: Walk, values: Exprs, *before: tuple[Walk, Exprs], 
 
 
 def untrained(block: Block) -> Block:
-    """The same block with fixed γ and β."""
-    match block:
-        case LayerNorm():
-            return LayerNorm(affine=False)
-        case Sequential(blocks):
-            return Sequential(tuple(untrained(b) for b in blocks))
-        case Residual(branch, mu, shortcut):
-            return Residual(untrained(branch), mu, shortcut and untrained(shortcut))
-    return block
+    """The same block with γ and β of every norm fixed."""
+    return rebuild(block, lambda one: one.untrained())
 
 
 def one_input(block: Block) -> Recursion:
@@ -287,17 +281,18 @@ def without_tilt(recursion: Recursion) -> Recursion:
 
 def skip_strength(block: Block) -> sp.Symbol | None:
     """The symbol of a block's outer skip, where it is one: critical lines and points take it to be < 1."""
-    if isinstance(block, Residual) and isinstance(block.mu, Param) and has_dense(block.branch):
-        return parameter(block.mu.name)
+    skip = skip_of(block)
+    if skip is not None and isinstance(skip.mu, Param) and has_dense(skip.branch):
+        return parameter(skip.mu.name)
     return None
 
 
 def settles_at_once(block: Block) -> bool:
     """Whether K' = (constant) + μ²K: a LayerNorm hides K from the branch."""
     recursion = one_input(block).only("K")
-    mu = skip_strength(block)
-    strength = mu if mu is not None else value_of(block.mu) if isinstance(block, Residual) else sp.S.Zero
-    kept = strength**2 * K if isinstance(block, Residual) and has_dense(block.branch) else sp.S.Zero
+    mu, skip = skip_strength(block), skip_of(block)
+    strength = mu if mu is not None else value_of(skip.mu) if skip is not None else sp.S.Zero
+    kept = strength**2 * K if skip is not None and has_dense(skip.branch) else sp.S.Zero
     return not sp.expand(recursion["K"] - kept).has(K)
 
 
@@ -309,9 +304,9 @@ def plain_form(block: Block) -> tuple[sp.Expr, sp.Expr] | None:
     found = _last_dense(block)
     if found is None:
         return None
-    chain, mu = found
+    before, mu = found
     walk = Walk()
-    x = walk(Sequential(chain[:-1]), gaussian(Gaussian(1, (K,))))
+    x = walk(Sequential(before), gaussian(Gaussian(1, (K,))))
     if isinstance(x, Pooled):
         return None
     f = x.values()[0]
@@ -323,21 +318,20 @@ def plain_form(block: Block) -> tuple[sp.Expr, sp.Expr] | None:
 def one_dense(block: Block) -> sp.Expr | None:
     """μ of a block whose K and K_ab are σ_w²·(functions of K and c) + σ_b² + μ²·(themselves); None for others."""
     found = _last_dense(block)
-    if found is None or any(isinstance(part, LayerNorm) for b in found[0] for part in parts(b)):
+    if found is None or any(part.normalizes for one in found[0] for part in parts(one)):
         return None
     return found[1]
 
 
 def _last_dense(block: Block) -> tuple[tuple[Block, ...], sp.Expr] | None:
-    """(the blocks of a branch that ends in its only Dense, a plain one; the strength of the skip around it)."""
-    mu: sp.Expr = sp.S.Zero
-    if isinstance(block, Residual) and has_dense(block.branch) and block.shortcut in (None, Projection()):
-        mu = value_of(block.mu)
-        block = block.branch
-    chain = block.blocks if isinstance(block, Sequential) else (block,)
-    if not chain or not isinstance(chain[-1], Dense) or any(has_dense(b) for b in chain[:-1]):
+    """(what stands before the only Dense, a plain one, that a branch ends in; the strength of the skip around it)."""
+    mu, skip = sp.S.Zero, skip_of(block)
+    if skip is not None and has_dense(skip.branch) and skip.shortcut in (None, Projection()):
+        mu, block = value_of(skip.mu), skip.branch
+    *before, last = chain(block) or (block,)
+    if not isinstance(last, Dense) or any(map(has_dense, before)):
         return None
-    return (chain, mu) if chain[-1].is_plain else None
+    return (tuple(before), mu) if last.is_plain else None
 
 
 def opened(block: Block) -> tuple[Block, dict[str, sp.Expr]] | None:
@@ -345,19 +339,19 @@ def opened(block: Block) -> tuple[Block, dict[str, sp.Expr]] | None:
 
     None where nothing is held, or the block is none that `plain_form` knows.
     """
-    if isinstance(block, Residual):
-        inner = opened(block.branch)
-        return None if inner is None else (replace(block, branch=inner[0]), inner[1])
-    chain = block.blocks if isinstance(block, Sequential) else (block,)
-    last = chain[-1] if chain else None
-    if not isinstance(last, Dense) or any(has_dense(b) for b in chain[:-1]):
+    skip = skip_of(block)
+    if skip is not None:
+        inner = opened(skip.branch)
+        return None if inner is None else (replace(skip, branch=inner[0]), inner[1])
+    *before, last = chain(block) or (block,)
+    if not isinstance(last, Dense) or any(map(has_dense, before)):
         return None
     given = {name: getattr(last, name) for name in ("sigma_w", "sigma_b")}
     held = {name: value_of(v) for name, v in given.items() if not isinstance(v, Param | Schedule)}
     free = replace(last, **{name: Param(name) for name in held})  # type: ignore[arg-type]
     if not held or not free.is_plain:
         return None
-    return (Sequential((*chain[:-1], free)) if isinstance(block, Sequential) else free), held
+    return (Sequential((*before, free)) if before else free), held
 
 
 # ------------------------------------------------------------------------------------------------- averages of φ

@@ -7,7 +7,6 @@ from dataclasses import replace
 import sympy as sp
 
 from meanfield.architecture import (
-    BatchNorm,
     Block,
     Dense,
     LayerNorm,
@@ -16,8 +15,8 @@ from meanfield.architecture import (
     Residual,
     Scale,
     Sequential,
-    parts,
 )
+from meanfield.folds import dense_of, parts
 from meanfield.functions.activations import activation
 from meanfield.functions.piecewise import pieces
 from meanfield.results import MeanFieldError
@@ -203,12 +202,12 @@ def _residual(block: Residual, x: Coordinate, walk: Walk) -> Coordinate:
 
 def has_dense(block: Block) -> bool:
     """Whether a block holds a Dense layer."""
-    return any(isinstance(part, Dense) for part in parts(block))
+    return bool(dense_of(block))
 
 
 def _inner_skip(branch: Block, shortcut: Block, mu: sp.Expr, x: Coordinate, walk: Walk) -> Coordinate:
     """Without fresh weights, branch and shortcut depend on the same z."""
-    if any(isinstance(part, BatchNorm) for way in (branch, shortcut) for part in parts(way)):
+    if any(part.mixes == "batch" for way in (branch, shortcut) for part in parts(way)):
         raise MeanFieldError(
             "A skip around a BatchNorm without a Dense beside it was asked for: its sum holds what the batch shares in "
             "two ways, which is not derived; end the branch with Dense()."
