@@ -289,7 +289,31 @@ def test_pools_of_odd_phi_are_odd_only_as_odd_polynomials():
     product = block(mf.Nonlinearity("z"), mf.Pool(2, "z1*z2"))
     assert product.depth_law("c", sigma_w=1, sigma_b=0, c0=-1).at(7) == 1
     for name in ("abs(z)", "cos"):
-        assert law(name, "c", 1, 0, c0=-1).regime.startswith("phi is even")
+        assert law(name, "c", 1, 0, c0=-1).regime.startswith("the map is even")
+
+
+@pytest.mark.parametrize(
+    ("architecture", "width", "bias"),
+    [
+        (mf.mlp("abs(z)", mu="1/2"), 0.6, 0),
+        (mf.mlp("z**2/(1+z**2)", mu="1/2"), 1.2, 0),
+        (mf.Network(mf.Sequential((mf.Gate("exp(-z**2)"), mf.Dense())), mf.Dense(sigma_w=1, sigma_b=0)), 1.2, 0.4),
+    ],
+    ids=["skip", "skip and a bounded phi", "gate"],
+)
+def test_an_even_phi_beside_what_is_odd_does_not_make_opposite_inputs_equal(architecture, width, bias, monkeypatch):
+    """x and -x pass a skip, or the value of a gate, as they are: c = 1 was EXACT from layer 2 on."""
+    theory, place = mf.derive(architecture=architecture), {"sigma_w": width, "sigma_b": bias}
+    numbers = theory.propagate(depth=8, correlation=-1, quantities=("K", "c"), **place).c
+    assert numbers[0] == -1 and (np.abs(numbers[1:] - 1) > 0.05).all()
+
+    def assert_not_equal():
+        assert "even" not in theory.depth_law("c", c0=-1, **place).regime
+
+    assert_not_equal()
+    monkeypatch.setattr("meanfield.symbolic.criticality.closing.parity", lambda e, flipped: 1)
+    with pytest.raises(AssertionError):
+        assert_not_equal()
 
 
 def test_rounding_that_decides_how_K_ends_is_not_guessed():

@@ -31,8 +31,9 @@ from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.criticality.settling import inside_law
 from meanfield.symbolic.fixed_points.points import start_of
 from meanfield.symbolic.fixed_points.roots import enclose, from_ball
+from meanfield.symbolic.parity import parity
 from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.symbols import K, Z, l
+from meanfield.symbols import K, K_ab, Z, l
 
 QUANTITIES = ("c", "gamma", "distance")
 
@@ -60,7 +61,7 @@ def closing_law(
     """The law of "c", "gamma" or "distance"; see `Theory.depth_law`.
 
     recursion: of (K, K_ab, distance) at these values; one: of (K, J); correlation: c at layer 1; phase: where K flows;
-    odd: whether φ is odd and biases are 0; inside: gives the fixed points of c where the one at 1 repels.
+    odd: whether the map of K_ab is odd; inside: gives the fixed points of c where the one at 1 repels.
     """
     found = _law_of_c(recursion, one, quantity, values, correlation, phase, odd, inside)
     if isinstance(found, DepthLaw):
@@ -83,10 +84,10 @@ def _law_of_c(
     """The law of 1 - c; that of the quantity itself where c ends below 1 without staying what it is."""
     stays = 1 if correlation == 1 else correlation if odd and correlation in (0, -1) else None
     if stays is not None:
-        regime = "the inputs are the same" if stays == 1 else f"phi is odd, without biases: c stays {stays}"
+        regime = "the inputs are the same" if stays == 1 else f"the map is odd: c stays {stays}"
         return _Gap(Law(l, sp.oo, ()) + (1 - stays), regime, Status.EXACT)
-    if correlation == -1 and all(_is_even(s.function) for s in recursion["distance"].atoms(Stretch)):
-        regime = "phi is even: the inputs are the same from layer 2 on"
+    if correlation == -1 and parity(recursion["K_ab"], frozenset({K_ab})) == 1:
+        regime = "the map is even: the inputs are the same from layer 2 on"
         return _Gap(Law(l, sp.oo, ()), regime, Status.EXACT)
     if phase.name == "undecided":
         raise MeanFieldError("Whether chi_J is 1 is not decided at this place, nor is the law of c.")
@@ -256,13 +257,6 @@ def _power_of(law: DepthLaw) -> sp.Expr:
 
 def _named(recursion: Recursion, values: dict[str, sp.Expr]) -> dict[sp.Symbol, sp.Expr]:
     return {p: values[p.name] for p in recursion.parameters if p.name in values}
-
-
-def _is_even(f: sp.Expr) -> bool:
-    p = pieces(f, Z[0])
-    mirrored = [e.subs(Z[0], -Z[0]) for e in reversed(p.exprs)]
-    same = tuple(-b for b in reversed(p.breaks)) == p.breaks
-    return same and all(sp.simplify(a - b) == 0 for a, b in zip(p.exprs, mirrored))
 
 
 class _End:
