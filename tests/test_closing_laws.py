@@ -308,11 +308,12 @@ def test_an_even_phi_beside_what_is_odd_does_not_make_opposite_inputs_equal(arch
     assert numbers[0] == -1 and (np.abs(numbers[1:] - 1) > 0.05).all()
 
     def assert_not_equal():
-        assert "even" not in theory.depth_law("c", c0=-1, **place).regime
+        regime = theory.depth_law("c", c0=-1, **place).regime
+        assert "even" not in regime, f"c = 1 is claimed: {regime}"
 
     assert_not_equal()
     monkeypatch.setattr("meanfield.symbolic.criticality.closing.parity", lambda e, flipped: 1)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="c = 1 is claimed"):
         assert_not_equal()
 
 

@@ -11,7 +11,7 @@ from .maps import Net
 from .places import net
 from .session import Session
 
-SHAPES = ("plain", "residual", "pre", "scaled", "two", "inner")
+SHAPES = ("plain", "residual", "pre", "scaled", "two", "inner", "gate")
 
 
 def number(solution) -> float:

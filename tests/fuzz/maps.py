@@ -14,13 +14,15 @@ from .quadrature import Moments, moments, pair
 
 @dataclass(frozen=True)
 class Op:
-    """ "phi", "norm", "scale" or "dense"; σ's that are None are the theory's."""
+    """ "phi", "norm", "scale", "dense" or "gate"; σ's that are None are the theory's. gates: (σ_w, σ_b) of the value
+    and of the gate."""
 
     name: str
     phi: Phi | None = None
     factor: str = "1"
     sigma_w: str | None = None
     sigma_b: str | None = None
+    gates: tuple[tuple[str, str], ...] = ()
 
     @property
     def text(self) -> str:
@@ -32,6 +34,11 @@ class Op:
                 return "mf.LayerNorm()"
             case "scale":
                 return f"mf.Scale({self.factor!r})"
+            case "gate":
+                assert self.phi is not None
+                inside = self.phi.nonlinearity.removeprefix("mf.Nonlinearity(").removesuffix(")")
+                sides = (f"mf.Dense(sigma_w={w!r}, sigma_b={b!r})" for w, b in self.gates)
+                return f"mf.Gate({inside}, {', '.join(sides)})"
         given = [f"{k}={v!r}" for k, v in (("sigma_w", self.sigma_w), ("sigma_b", self.sigma_b)) if v is not None]
         return f"mf.Dense({', '.join(given)})"
 
@@ -124,6 +131,15 @@ class Net:
                     held = moments(op.phi, q)
                     m2, rise, slope, m1 = held.m2, held.rise, held.slope, held.m1
                     error = max(error, held.error)
+                case "gate":  # u φ(v), u and v independent
+                    assert op.phi is not None
+                    (uw, ub), (vw, vb) = ((float(Fraction(x)) ** 2 for x in side) for side in op.gates)
+                    U, V = uw * q + ub, vw * q + vb
+                    held = moments(op.phi, V)
+                    m2, m1, error = U * held.m2, 0.0, max(error, held.error)
+                    rise, slope = uw * held.m2 + U * vw * held.rise, uw * held.m2 + U * vw * held.slope
+                    if slope < math.inf:
+                        T = ((U + uw * T) * held.m2 + U * held.slope * (V + vw * T)) / slope if slope else 0.0
                 case "norm":
                     if held is None:
                         J, T, q, dq = J / q, T / q, 1.0, 0.0
@@ -167,6 +183,20 @@ class Net:
                     a1, b1 = one.m1, other.m1
                     held = both
                     error, gap_error = max(error, both.error), max(gap_error, both.gap_error)
+                case "gate":
+                    assert op.phi is not None
+                    (uw, ub), (vw, vb) = ((float(Fraction(x)) ** 2 for x in side) for side in op.gates)
+                    U, V, between = (uw * qa + ub, uw * qb + ub), (vw * qa + vb, vw * qb + vb), (qa + qb - D) / 2
+                    one = moments(op.phi, V[0])
+                    other = one if qa == qb else moments(op.phi, V[1])
+                    both = held = pair(op.phi, *V, vw * D)
+                    P, U_ab = both.product, uw * between + ub
+                    inner = both.gap if 0.25 * (one.m2 + other.m2) <= P else one.m2 + other.m2 - 2 * P
+                    gap = (U[0] - U[1]) * (one.m2 - other.m2) / 2 + sum(U) * inner / 2 + uw * D * P
+                    a2, b2, product, a1, b1 = U[0] * one.m2, U[1] * other.m2, U_ab * P, 0.0, 0.0
+                    slopes = uw * P + U_ab * vw * both.slopes
+                    T = (U_ab + uw * T) * P + U_ab * both.slopes * (vw * between + vb + vw * T)
+                    T, error, gap_error = T / slopes, max(error, both.error), max(gap_error, both.gap_error)
                 case "norm":
                     if held is None:
                         ra, rb = math.sqrt(qa), math.sqrt(qb)

@@ -50,6 +50,7 @@ def net(rng: random.Random, phi: Phi | None = None, shapes: tuple[str, ...] = ()
     """A random architecture; shapes: from these alone."""
     phi = activation(rng) if phi is None else phi
     chances = {"plain": 8, "residual": 2, "pre": 1, "act": 0.7, "preln": 0.7, "scaled": 0.7, "two": 1.3, "inner": 0.7}
+    chances["gate"] = 1
     if phi.jumps:
         chances |= {"act": 0, "two": 0.3}
     chances = {k: v for k, v in chances.items() if not shapes or k in shapes}
@@ -82,6 +83,9 @@ def net(rng: random.Random, phi: Phi | None = None, shapes: tuple[str, ...] = ()
             second = activation(rng, ("named", "curved", "bent")) if rng.random() < 0.6 else phi
             inner_dense = Op("dense", sigma_w=own[0], sigma_b=own[1])
             return _sequence(name, (body, inner_dense, Op("phi", second), DENSE))
+        case "gate":
+            sides = tuple((nonzero(rng, 0.4, 1.5), rng.choice(("0", decimal(rng, 0, 1)))) for _ in range(2))
+            return _sequence(name, (Op("gate", phi, gates=sides), DENSE), mu if rng.random() < 0.4 else None)
         case "inner":
             own = nonzero(rng, 0.4, 2), decimal(rng, 0, 1)
             return _sequence(name, (Op("dense", sigma_w=own[0], sigma_b=own[1]), body, DENSE), mu)

@@ -99,9 +99,9 @@ def bias(s: Session) -> None:
 
 def closing(s: Session) -> None:
     """c (or γ) at large depth: its limit and its rate, against the map of c."""
-    of = derived(s, ("plain", "plain", "residual"), (*TAMED, "named", "polynomial", "jump of functions"))
+    of = derived(s, ("plain", "plain", "residual", "gate"), (*TAMED, "named", "polynomial", "jump of functions"))
     at = place(s.rng, of)
-    c0 = s.rng.choice(("0", "1/2", decimal(s.rng, -0.9, 0.9, 2)))
+    c0 = s.rng.choice(("0", "1/2", "-1", decimal(s.rng, -0.9, 0.9, 2)))
     quantity = s.rng.choice(("c", "c", "gamma"))
     call = f"depth_law({quantity!r}, {at.text}, c0={c0!r})"
     answer = s.ask(call)
@@ -109,6 +109,9 @@ def closing(s: Session) -> None:
     if here is None or abs(here.chi_K) > 0.99:
         return
     text = f"theory.{call}"
+    if c0 == "-1" and next_pair(of, K, -1.0, at.w, at.b).distance <= 1e-9 * K:  # x and -x become one input
+        s.true("opposite inputs of an even map", text, quantity == "gamma" or answer.at(50) == 1, answer, "c = 1")
+        return
     chi = math.inf if of.jumps else here.chi_J
     limit = [t for t in answer.terms if t.power == 0 and t.rate == 0 and t.logs == 0]
     rates = [t for t in answer.terms if t.rate != 0 and t.rate_power == 1]
