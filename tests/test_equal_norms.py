@@ -197,7 +197,7 @@ def test_the_measured_error_sees_a_rule_with_too_few_nodes(monkeypatch):
     assert wrong[0] > 1e-9
     unknown = "def s(V, apart, T):\n    return math.nan\n"  # what gives nan has no error, not an error of 0
     assert stretches.error(node, unknown, "s", np.zeros((1, 10))) == math.inf
-    monkeypatch.setattr(evaluators, "stretch_error", lambda *_: math.inf)
+    monkeypatch.setattr(stretches, "error", lambda *_: math.inf)
     with pytest.raises(mf.MeanFieldError, match="not compiled"):
         evaluators.Functions().of(node)
 

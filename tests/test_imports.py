@@ -34,7 +34,7 @@ functions.series.ball_series functions.series.taylor functions.series.transserie
 functions.formula functions.spellings functions.parser functions.ranges functions.growth functions.isolation
 functions.zeros functions.derivatives
 functions.piecewise functions.regions functions.activations functions.signs functions.consistency
-symbolic.averages.closed_form symbolic.averages.dominant symbolic.averages.singular_ends
+symbolic.averages.base symbolic.averages.closed_form symbolic.averages.dominant symbolic.averages.singular_ends
 symbolic.averages.half_waves symbolic.averages.enclosure
 symbolic.averages.finite_parts symbolic.averages.powerlog
 symbolic.averages.mellin symbolic.averages.nested symbolic.averages.existence symbolic.averages.node
@@ -83,12 +83,13 @@ numeric.quadrature.weak numeric.quadrature.averages numeric.quadrature.sphere nu
 numeric.lowering.storage
 numeric.lowering.cache numeric.lowering.elementary numeric.lowering.helpers
 numeric.lowering.pair_check numeric.lowering.printing numeric.lowering.planes
-numeric.lowering.conditional numeric.lowering.direct numeric.lowering.groups numeric.lowering.largest
+numeric.lowering.conditional numeric.lowering.direct numeric.lowering.functions
+numeric.lowering.groups numeric.lowering.largest
 numeric.lowering.common
 numeric.lowering.loops numeric.lowering.stages numeric.lowering.lockstep numeric.lowering.modules
 numeric.lowering.scalar numeric.lowering.pairs
 numeric.lowering.stretches numeric.lowering.parametric_check numeric.lowering.parametric numeric.lowering.chords
-numeric.lowering.chord_check numeric.lowering.near_zero numeric.lowering.canonical
+numeric.lowering.chord_check numeric.lowering.near_zero numeric.lowering.formulas numeric.lowering.distances
 numeric.lowering.evaluators numeric.lowering.generation numeric.lowering.assembly
 numeric.tokens.functions numeric.tokens.expansions numeric.tokens.fields numeric.tokens.walk numeric.tokens.sampling
 numeric.phase numeric.places numeric.starts numeric.vanishing numeric.solvers numeric.gradients numeric.memory

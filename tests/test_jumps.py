@@ -13,7 +13,7 @@ from scipy.special import erf
 
 import meanfield as mf
 from meanfield.errors import LONGEST, abbreviated
-from meanfield.numeric.lowering import chords, evaluators, modules, pairs, printing
+from meanfield.numeric.lowering import chords, direct, evaluators, modules, pairs, printing, stretches
 from meanfield.results import MeanFieldError, Status
 from meanfield.symbolic.averages.chord import Chord, chord
 from meanfield.symbolic.averages.node import Average
@@ -70,7 +70,7 @@ def ratio(formula: str, monkeypatch=None):
     monkeypatch is given (three seconds for each pair of averages)."""
     if monkeypatch is not None:
         monkeypatch.setattr(pairs, "miss", lambda *a: 1e-14)
-        monkeypatch.setattr(evaluators, "stretch_error", lambda *a: 1e-14)
+        monkeypatch.setattr(stretches, "error", lambda *a: 1e-14)
         pairs.pair.cache_clear()
     (node,) = stretch(mf.derive(formula).activations[0].pieces.expr, K, distance).atoms(Stretch)
     functions = evaluators.Functions()
@@ -219,8 +219,8 @@ def test_the_slope_between_two_inputs():
     slope = theory.equal_norms["J_ab"]
     (node,) = (a for a in slope.atoms(Average) if a.n == 1)
     assert node.mean[0] != 0
-    plain, variables = evaluators.canonical(node)
-    source = evaluators.direct(plain, "f")
+    plain, variables = node.over_symbols()
+    source = direct.direct(plain, "f")
     f, V, d = printing.interpret(source, "f"), 0.8, 0.3
     variance, mean = (float(v.subs({K: V, distance: d})) for v in variables)
     true = 0.4 * (1 + math.erf((mean - 0.4) / math.sqrt(2 * variance))) / 2

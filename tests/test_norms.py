@@ -12,7 +12,6 @@ import sympy as sp
 from meanfield.architecture import Block, Dense, LayerNorm, Nonlinearity, Residual, Sequential
 from meanfield.deriving import derive
 from meanfield.empirical import run_ensemble
-from meanfield.numeric.lowering import canonical as lowering
 from meanfield.numeric.lowering import direct
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import Average, average
@@ -278,7 +277,7 @@ def test_a_rule_that_misses_is_refused():
     """Control: panels that end too early are seen by the measurement that a sample of consistent settings makes."""
     theory = derive(architecture=chain("relu", LayerNorm(), "tanh"))
     for node in theory.recursion("K").step[0].atoms(Average):
-        shape, variables = lowering.canonical(node)
+        shape, variables = node.over_symbols()
         if len(variables) < 2:
             continue
         text, rest = direct.direct(shape, "f"), ("f", variables)
@@ -294,7 +293,7 @@ def test_a_rule_without_a_reference_is_refused():
     """An integrand that ends as ∞ - ∞ far out has no measured error; none is claimed, however close the rule is."""
     a, b = sp.symbols("a b", positive=True)
     node = average(z**2 / (2 * a * sp.exp(z**2) - b * sp.exp(z**2)), K)
-    shape, variables = lowering.canonical(node)
+    shape, variables = node.over_symbols()
     text = direct.direct(shape, "f")
     with pytest.raises(MeanFieldError, match="not compiled"):
         direct.measured(shape, text, "f", variables)

@@ -12,7 +12,7 @@ from scipy import special
 import meanfield as mf
 from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Sequential
 from meanfield.comparison import check as comparison
-from meanfield.numeric.lowering import canonical, parametric, parametric_check, planes, printing
+from meanfield.numeric.lowering import parametric, parametric_check, planes, printing
 from meanfield.results import Status
 from meanfield.symbolic.averages.node import Average
 
@@ -148,7 +148,7 @@ def test_what_is_a_little_off_is_measured():
     """The kink's place and a parameter, off in the seventh digit, in the error that a module is stored with."""
     recursion = behind("relu", "relu").equal_norms.only("K", "K_ab")
     (node,) = (n for n in recursion["K_ab"].atoms(Average) if n.n == 2)
-    shape, variables = canonical.canonical(node)
+    shape, variables = node.over_symbols()
     samples = parametric_check.samples(shape, variables)
     text = parametric.text(parametric.plan(shape, samples), "f")
     assert text.count("    b0 = p1\n") == 1

@@ -7,7 +7,9 @@ import math
 import numpy as np
 
 from meanfield.numeric.lowering import helpers, printing
-from meanfield.numeric.lowering.evaluators import MARGIN, ROUNDING, Functions
+from meanfield.numeric.lowering.distances import inner
+from meanfield.numeric.lowering.evaluators import MARGIN, ROUNDING
+from meanfield.numeric.lowering.functions import Functions
 from meanfield.numeric.lowering.modules import VERSION
 from meanfield.symbolic.averages.stretch import Stretch
 
@@ -153,7 +155,7 @@ def generate(node: Stretch, scale: float, jumps: bool) -> tuple[str, dict[str, n
     """(source, tables and errors) of the module of scale·S; jumps: whether f jumps, so that θS is what is tabulated."""
     functions = Functions()
     name = functions.of(node)
-    second, _, slope = functions.parts(node)
+    second, _, slope = inner(functions, node)
     fill = {"stretch": name, "table": name.split("_")[1], "second": second, "second_table": second.split("_")[1]}
     fill |= _LOGARITHMIC if jumps else _LINEAR
     loop = _LOOP.format(**fill, slope=slope, scale=scale, jump=int(jumps), least=math.log(LEAST), floor=LEAST)

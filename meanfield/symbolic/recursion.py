@@ -14,7 +14,7 @@ from meanfield.carries import CARRIES, PLAIN, Carry
 from meanfield.functions.parser import expression
 from meanfield.named import Formulas, given_values
 from meanfield.results import Equality, MeanFieldError, one_line
-from meanfield.symbolic.averages.groups import Group
+from meanfield.symbolic.averages.base import nodes_in
 from meanfield.symbolic.averages.stretch import as_printed
 from meanfield.symbolic.equality import closed, expressions_equal
 from meanfield.symbolic.steps import Domain, Step
@@ -133,8 +133,8 @@ class Recursion(Mapping[str, sp.Expr]):
 
     @property
     def only_floats(self) -> bool:
-        """Whether some average is a `Group`, which nothing encloses."""
-        return any(e.has(Group) for step in self.steps for e in step.expressions)
+        """Whether some average is known as doubles only, and nothing encloses it."""
+        return any(not a.is_enclosed for step in self.steps for e in step.expressions for a in nodes_in(e))
 
     def homogeneous(self, what: str, enclosed: bool = True) -> Recursion:
         """This recursion, if every layer has the same map, and averages that can be enclosed (`enclosed`). Raises:

@@ -8,6 +8,7 @@ rule in m converges exponentially. The error is measured by other panels and ano
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import sympy as sp
@@ -15,6 +16,7 @@ import sympy as sp
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering import printing
 from meanfield.numeric.lowering.direct import without_overflow
+from meanfield.numeric.lowering.functions import PAIR_WEIGHT, Functions, lowers
 from meanfield.numeric.quadrature.evaluation import numpy_function
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.results import MeanFieldError
@@ -166,3 +168,11 @@ def reference(node: Common, V: float, M: float) -> float:
         weight_m = math.exp(-0.5 * (m / r) ** 2) if r > 0 else 1.0
         total, norm = total + weight_m * value(*known), norm + weight_m
     return total / norm
+
+
+@lowers(Common)
+def _lowered(functions: Functions, shape: Common, written: Sequence[sp.Expr]) -> None:
+    name = functions.name(shape, "common")
+    source = text(shape, name)
+    note = f"{name}(V, M) = {shape}: quadrature within quadrature at every call"
+    functions.add(name, source, note, error(shape, source, name), PAIR_WEIGHT)

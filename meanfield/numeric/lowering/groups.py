@@ -9,6 +9,7 @@ inputs lose nothing. The error is measured by two other shifts of the lattice.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from statistics import NormalDist
 
@@ -17,6 +18,7 @@ import sympy as sp
 
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering import planes, printing
+from meanfield.numeric.lowering.functions import PAIR_WEIGHT, Functions, lowers
 from meanfield.numeric.lowering.helpers import helpers_for
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.results import MeanFieldError
@@ -290,3 +292,12 @@ class _Tape:
         if type(where) not in signs:
             raise MeanFieldError(f"The condition {where} in a Pool's formula is not a comparison.")
         return f"{self.of(where.lhs)[0]} {signs[type(where)]} {self.of(where.rhs)[0]}"
+
+
+@lowers(Group)
+def _lowered(functions: Functions, shape: Group, written: Sequence[sp.Expr]) -> None:
+    name = functions.name(shape, "group")
+    source = text(shape, name)
+    missed = error(shape, source, name)
+    note = f"{name} = {shape}: a lattice of {POINTS} points, measured error {missed:.0e}"
+    functions.add(name, source, note, missed, PAIR_WEIGHT, table=normals())

@@ -15,7 +15,7 @@ in which no inverse root of them is met. Source: derived here.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -24,6 +24,7 @@ import sympy as sp
 
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering import planes, printing
+from meanfield.numeric.lowering.functions import DIRECT_WEIGHT, PAIR_WEIGHT, Functions, lowers
 from meanfield.numeric.quadrature import evaluation
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.results import MeanFieldError
@@ -511,3 +512,18 @@ _RISE = """def {name}(A, B):
         total += w * {core}_one(V, 0)[3] / V
     return total
 """
+
+
+@lowers(Largest)
+def _lowered(functions: Functions, shape: Largest, written: Sequence[sp.Expr]) -> None:
+    key = sp.Tuple(shape.args[0], shape.args[1])  # what its averages have in common
+    if key not in functions.names:
+        shared = functions.name(key, "nodes")
+        source, limit = core(shape, shared)
+        missed = error(shape, source, shared, limit)
+        note = f"{shared} = max over {shape.nodes} nodes of {shape.function}: panels of its values, error {missed:.0e}"
+        functions.add(shared, source, note, missed, 0.0, limit)
+    shared = functions.names[key]
+    name = functions.name(shape, "pair" if len(shape.variables) == 3 else "group")
+    cost = PAIR_WEIGHT if shape.what > groups.RADIAL else DIRECT_WEIGHT
+    functions.add(name, text(shape, name, shared), f"{name} = {shape}", 0.0, cost)

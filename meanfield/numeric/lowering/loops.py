@@ -16,19 +16,11 @@ from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering import printing
 from meanfield.quantities import FINITE_INPUT, ONE_INPUT, QUANTITIES, TWO_INPUTS, UNEQUAL_NORMS
 from meanfield.results import MeanFieldError
-from meanfield.symbolic.averages.chord import Rise
-from meanfield.symbolic.averages.common import Common
-from meanfield.symbolic.averages.groups import Group
-from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.averages.pools import MaxProduct
-from meanfield.symbolic.averages.sphere import SphereAverage
+from meanfield.symbolic.averages.base import Node, nodes_in
 from meanfield.symbolic.averages.stretch import Stretch
 from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.symbolic.steps import Step
 from meanfield.symbols import Z
-
-Node = Average | Stretch | Rise | MaxProduct | Group | SphereAverage | Common
-NODES = (Average, Stretch, Rise, MaxProduct, Group, SphereAverage, Common)
 
 # no loop has a name like these
 _PLAIN_NAMES = frozenset(
@@ -55,14 +47,14 @@ def _bare(name: str) -> str:
 def placeholders(recursion: Recursion) -> dict[Node, sp.Symbol]:
     """Every average of the steps with the local name that holds its value, inner ones (in the variance of another)
     first."""
-    nodes = {n for step in recursion.steps for e in step.expressions for n in e.atoms(*NODES)}
-    ordered = sorted(nodes, key=lambda n: (len(sp.Tuple(*n.args[1:]).atoms(*NODES)), str(n)))
+    nodes = {n for step in recursion.steps for e in step.expressions for n in nodes_in(e)}
+    ordered = sorted(nodes, key=lambda n: (len(nodes_in(sp.Tuple(*n.args[1:]))), str(n)))
     return {n: sp.Symbol(f"a{i}", real=True) for i, n in enumerate(ordered)}
 
 
 def _inside_averages(step: Step) -> set[sp.Symbol]:
     """The symbols that the averages of a step depend on, by way of intermediates, too."""
-    found: set[sp.Symbol] = set().union(*[n.free_symbols for e in step.expressions for n in e.atoms(*NODES)])
+    found: set[sp.Symbol] = set().union(*[n.free_symbols for e in step.expressions for n in nodes_in(e)])
     for symbol, e in reversed(step.lets):
         if symbol in found:
             found |= e.free_symbols
@@ -78,7 +70,7 @@ def assignments(
     done: set[Node] = set(known)
 
     def averages_of(e: sp.Expr) -> None:
-        for node in sorted(e.atoms(*NODES) - done, key=lambda n: int(names[n].name[1:])):
+        for node in sorted(nodes_in(e) - done, key=lambda n: int(names[n].name[1:])):
             if node not in done and not node.is_number:
                 averages_of(sp.Tuple(*node.args[1:]))
                 done.add(node)

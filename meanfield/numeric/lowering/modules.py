@@ -19,9 +19,9 @@ from types import ModuleType
 import numpy as np
 
 from meanfield.numeric.lowering import cache, elementary
+from meanfield.numeric.lowering.functions import DIRECT_WEIGHT
 
 VERSION = "0.3.0"
-DIRECT_WEIGHT = 300.0  # work of an average by quadrature at every call, in layers of tables
 CALL = 4096  # units of work (layers of a plain recursion) that one interpreted call may take: some 10 ms
 TOTAL = 4 * CALL  # what a module may be asked for in all before it is compiled
 

@@ -14,9 +14,11 @@ import sympy as sp
 from sympy.printing.precedence import PRECEDENCE
 
 from meanfield.functions.piecewise import pieces
-from meanfield.symbolic.averages.node import Average, Integrand, average
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.averages.base import Defined
+from meanfield.symbolic.averages.node import Integrand, average
 from meanfield.symbolic.averages.stretch import Stretch, as_body, essential, without_numbers
-from meanfield.symbols import Z
+from meanfield.symbols import K_aa, K_bb, Z, distance, tilt
 
 _NO_PARAMETERS = sp.Tuple()
 
@@ -50,10 +52,6 @@ class Chord(Stretch):
         return self.args[4]
 
     @property
-    def free_symbols(self):
-        return set().union(*[a.free_symbols for a in self.args[1:]])
-
-    @property
     def square(self) -> sp.Expr:
         """f²."""
         return pieces(self.function, Z[0]).map(lambda e: e**2).expr
@@ -76,6 +74,12 @@ class Chord(Stretch):
     @property
     def law(self) -> tuple[sp.Expr, ...]:
         return *self.variances, self.apart
+
+    def over_symbols(self):
+        refuse_parameters(self)
+        plain = (K_aa, K_bb, distance, tilt)
+        kind = Turn if isinstance(self, Turn) else Chord
+        return kind(self.args[0], *plain), (*self.variances, self.apart, self.tilt)
 
     def separation(self) -> sp.Expr:
         return ChordSquare(*self.args)
@@ -115,11 +119,9 @@ class TurnSquare(Turn):
     is_ratio = False
 
 
-class Rise(sp.Expr):
+class Rise(Defined):
     """(⟨f⟩_A - ⟨f⟩_B)/(A - B), ∂⟨f⟩/∂A where A = B. Build it with `rise`."""
 
-    is_commutative = True
-    is_real = True
     precedence = PRECEDENCE["Mul"]
 
     def __new__(cls, body: Integrand, A, B, params: sp.Tuple = _NO_PARAMETERS):
@@ -128,26 +130,11 @@ class Rise(sp.Expr):
 
     function, params = Stretch.function, Stretch.params
 
-    @property
-    def free_symbols(self):
-        return set().union(*[a.free_symbols for a in self.args[1:]])
-
-    @property
-    def is_number(self):
-        return not self.free_symbols
-
     def definition(self) -> sp.Expr:
         a, b = self.args[1:3]
         if a == b:
             return average(self.function, a).derivative_cov(0, 0)
         return (average(self.function, a) - average(self.function, b)) / (a - b)
-
-    def doit(self, **hints):
-        e = self.definition()
-        return e.xreplace({a: a.doit() for a in e.atoms(Average)})
-
-    def _eval_derivative(self, symbol):
-        return self.definition().diff(symbol)
 
     def _eval_evalf(self, prec):
         if not self.is_number:
@@ -155,6 +142,10 @@ class Rise(sp.Expr):
         a, b = self.args[1:3]
         lost = 0 if a == b else int(max(0, -sp.log(sp.N(abs(a - b) / max(a, b), 15), 2)))
         return sp.N(self.definition(), int((prec + lost) / 3.3219) + 3)._eval_evalf(prec)
+
+    def over_symbols(self):
+        refuse_parameters(self)
+        return Rise(self.args[0], K_aa, K_bb), self.args[1:3]
 
     def _sympystr(self, printer):
         a, b = self.args[1:3]
@@ -166,6 +157,15 @@ class Rise(sp.Expr):
         over = printer._print(average(self.function, a) - average(self.function, b))
         text = rf"\frac{{{over}}}{{{printer._print(a - b)}}}"
         return text if exp is None else rf"\left( {text} \right)^{{{exp}}}"
+
+
+def refuse_parameters(node: Chord | Rise) -> None:
+    """Refuse to compile averages over two norms whose function changes from layer to layer."""
+    if node.params:
+        raise MeanFieldError(
+            f"The distance of two inputs through {node} depends on a mean and a scale that change from layer to "
+            "layer; it is derived, but not compiled."
+        )
 
 
 def chord(f: sp.Expr, A: sp.Expr, B: sp.Expr, apart: sp.Expr, tilt: sp.Expr) -> sp.Expr:

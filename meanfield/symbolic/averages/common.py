@@ -17,7 +17,8 @@ from sympy.core.expr import AtomicExpr
 from meanfield.functions.piecewise import pieces
 from meanfield.heads import mpmath_functions
 from meanfield.results import MeanFieldError
-from meanfield.symbols import P, Z
+from meanfield.symbolic.averages.base import Node
+from meanfield.symbols import K_aa, K_bb, P, Z
 
 MOST = 24  # conditional means of one average
 C = tuple(sp.Dummy(f"c{i}", dummy_index=74_000 + i, real=True) for i in range(MOST))
@@ -30,8 +31,6 @@ class Program(AtomicExpr):
     """What is averaged: (c_k, h_k) in order, h_k in Z[0] and earlier c's, and F in the c's. An atom to SymPy."""
 
     __slots__ = ("lets", "value")
-    is_commutative = True
-    is_real = True
     is_number = False
 
     def __new__(cls, lets: Lets, value: sp.Expr):
@@ -69,11 +68,9 @@ def _named(e: sp.Expr) -> sp.Expr:
     return e.xreplace({Z[0]: sp.Symbol("z", real=True)})
 
 
-class Common(sp.Expr):
+class Common(Node):
     """⟨F⟩ over the part of z that a batch shares; build it with `common`. `evalf(n)`: digits by quadrature (mpmath)."""
 
-    is_commutative = True
-    is_real = True
     is_finite = True
     tex_letter = "B"
     instead = "an average over what a batch shares is known in floats only: ask phase, phase_diagram or propagate"
@@ -106,14 +103,6 @@ class Common(sp.Expr):
     def params(self) -> sp.Tuple:
         return self.args[3]
 
-    @property
-    def free_symbols(self):
-        return set().union(*[a.free_symbols for a in self.args[1:]])
-
-    @property
-    def is_number(self):
-        return not self.free_symbols
-
     def _eval_derivative(self, symbol):
         raise MeanFieldError(f"The derivative of {self} by {symbol} was asked for; it is not derived.")
 
@@ -127,6 +116,9 @@ class Common(sp.Expr):
         if own <= 0 or shared < 0:
             raise MeanFieldError(f"{self} needs V > 0 and M ≥ 0; a neuron is constant over the batch, or K_ab < 0.")
         return sp.Float(str(_digits(self.body, own, shared, int(prec / 3.3219) + 3)), precision=prec)
+
+    def over_symbols(self):
+        return Common(self.args[0], K_aa, K_bb, self.params), (self.own, self.shared)
 
     def _sympystr(self, printer):
         return f"<{printer._print(self.body)}>_{{{printer._print(self.own)}; {printer._print(self.shared)}}}"

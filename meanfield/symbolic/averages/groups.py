@@ -15,9 +15,10 @@ import sympy as sp
 from meanfield.functions.derivatives import derivative
 from meanfield.functions.piecewise import SWITCHES, pieces
 from meanfield.results import MeanFieldError, NoClosedForm
+from meanfield.symbolic.averages.base import Node
 from meanfield.symbolic.averages.closed_form import closed_form
 from meanfield.symbolic.averages.node import Integrand
-from meanfield.symbols import Z
+from meanfield.symbols import K, K_aa, K_ab, K_bb, Z, distance, tilt
 
 MEAN, SECOND, SLOPE, RADIAL, PRODUCT, SLOPES, STRETCH, CHORD, RISE = range(9)
 _SHOWN = (
@@ -31,12 +32,11 @@ _TEX = (
 )  # fmt: skip
 
 
-class Group(sp.Expr):
+class Group(Node):
     """⟨F²⟩ and its like (`what`) for F = f(φ(z_1), …, φ(z_n)): over (V,), over (K_aa, K_ab, K_bb); of a stretch over
     (V, apart), of a chord, its like at two norms, over (K_aa, K_bb, apart, tilt), of a rise over (K_aa, K_bb)."""
 
-    is_commutative = True
-    is_real = True
+    is_enclosed = False
 
     def __new__(cls, formula: Integrand, phi: Integrand, nodes, what, variables):
         return super().__new__(cls, formula, phi, sp.Integer(nodes), sp.Integer(what), sp.Tuple(*variables))
@@ -63,14 +63,6 @@ class Group(sp.Expr):
     def variables(self) -> tuple[sp.Expr, ...]:
         return tuple(self.args[-1])
 
-    @property
-    def free_symbols(self):
-        return self.args[-1].free_symbols
-
-    @property
-    def is_number(self):
-        return not self.free_symbols
-
     def _eval_is_nonnegative(self):
         return True if self.what in (SECOND, SLOPE, STRETCH, CHORD) else None
 
@@ -82,6 +74,10 @@ class Group(sp.Expr):
         """The same average over other variables."""
         formula, phi, nodes = self.args[:3]
         return Group(formula, phi, nodes, self.what if what is None else what, variables)
+
+    def over_symbols(self):
+        plain = {STRETCH: (K, distance), CHORD: (K_aa, K_bb, distance, tilt), RISE: (K_aa, K_bb)}.get(self.what)
+        return self.over(plain or ((K,) if len(self.variables) == 1 else (K_aa, K_ab, K_bb))), self.variables
 
     def _eval_evalf(self, prec):
         if not self.is_number:
@@ -122,11 +118,6 @@ class Group(sp.Expr):
         law = ",".join(map(write, self.variables))
         return rf"\left\langle {_TEX[self.what]}; F = {body} \right\rangle_{{{law}}}"
 
-    def _latex(self, printer, exp=None):
-        inside, ends = self.tex_inside()
-        text = ends(printer._print(inside), printer._print)
-        return text if exp is None else rf"\left( {text} \right)^{{{exp}}}"
-
 
 def group(formula: sp.Expr, phi: sp.Expr, nodes: int, what: int, variables) -> sp.Expr:
     """The average `what` of F, closed where the rule reaches; a `Group` elsewhere.
@@ -154,8 +145,8 @@ def jumps(formula: sp.Expr, phi: sp.Expr, nodes: int) -> bool:
     if not formula.has(sp.sign, sp.Heaviside, sp.Piecewise):
         return False  # moduli, maxima and analytic functions
     lines = ((sp.Rational(3, 7), 1), (-sp.Rational(5, 11), sp.Rational(2, 3)), (sp.Rational(1, 13), -sp.Rational(7, 5)))
-    for start, tilt in lines:
-        line = {z: (k + 1) * start + (1 + k * tilt) * Z[0] for k, z in enumerate(Z[:nodes])}
+    for start, slope in lines:
+        line = {z: (k + 1) * start + (1 + k * slope) * Z[0] for k, z in enumerate(Z[:nodes])}
         if pieces(formula.subs(line, simultaneous=True), Z[0]).jumps():
             return True
     return False

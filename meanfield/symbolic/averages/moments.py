@@ -22,27 +22,23 @@ from meanfield.functions.piecewise import half_line, pieces
 from meanfield.heads import records, where
 from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages import finite_parts
+from meanfield.symbolic.averages.base import Node
 from meanfield.symbolic.averages.node import Integrand
 from meanfield.symbols import MOST_DEGREE, Z
 
 
-class Moment(sp.Expr):
+class Moment(Node):
     r"""fp∫_{-∞}^{∞} zⁿ f(z) dz: a number known by its ball; ∫ zⁿ (f - P_±) where f approaches polynomials P_± at ±∞.
 
     args: the integrand f (opaque, in Z[0]) and n. `evalf(d)` gives d certified digits.
     """
 
-    is_commutative = True
-    is_real = True
     is_number = True
+    is_constant_number = True
     is_finite = True
 
     def __new__(cls, body: Integrand, n):
         return super().__new__(cls, body, sp.sympify(n))
-
-    @property
-    def free_symbols(self):
-        return set()
 
     def ball(self, digits: int = 30) -> arb:
         """A ball containing the moment, with about `digits` digits relative to the size of the integrand."""
@@ -74,11 +70,6 @@ class Moment(sp.Expr):
         """(the integrand as it is printed, a function from its LaTeX to the node's)."""
         inside = self.args[0].expr.xreplace({Z[0]: sp.Symbol("z")})
         return inside, lambda body, _: rf"m_{{{self.args[1]}}}\!\left[{body}\right]"
-
-    def _latex(self, printer, exp=None):
-        inside, ends = self.tex_inside()
-        text = ends(printer._print(inside), printer._print)
-        return text if exp is None else rf"\left({text}\right)^{{{exp}}}"
 
 
 def _half_lines(f):

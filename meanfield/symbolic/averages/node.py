@@ -24,9 +24,10 @@ from meanfield.functions.piecewise import SWITCHES, Pieces, jump, pieces
 from meanfield.functions.signs import signs
 from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm
 from meanfield.symbolic.averages import enclosure, nested
+from meanfield.symbolic.averages.base import Node
 from meanfield.symbolic.averages.closed_form import closed_form
 from meanfield.symbolic.averages.existence import refuse_no_covariance, refuse_not_real, refuse_odd_poles
-from meanfield.symbols import P_POSITIVE, K, P, Z, parameter, recognise, z
+from meanfield.symbols import P_POSITIVE, K, K_aa, K_ab, K_bb, P, Z, parameter, recognise, z
 
 MOST_DIGITS = 100_000  # of a ball
 SHORT = 20  # operations of an integrand whose sign is decided when it is asked for
@@ -76,16 +77,13 @@ def _filled(params) -> dict:
     return dict(zip(P, params)) | dict(zip(P_POSITIVE, params))
 
 
-class Average(sp.Expr):
+class Average(Node):
     r"""⟨f(z₁…z_n)⟩ over jointly Gaussian z with covariance `cov` (lower triangle, row by row) and means `mean`.
 
     Build it with `average(f, K)` or `average(f, (K_aa, K_ab, K_bb))`. Symbols: f any expression in the dummies Z; K > 0
     a variance. It differentiates in the weak sense (jumps give their terms), `doit()` gives the closed form where the
     rule finds one, `evalf(n)` certified digits, `ball(n)` the enclosure itself.
     """
-
-    is_commutative = True
-    is_real = True
 
     def __new__(cls, body: Integrand, cov: sp.Tuple, mean: sp.Tuple, params: sp.Tuple = _NO_PARAMETERS):
         numeric = [i for i, p in enumerate(params) if p.is_number]
@@ -125,14 +123,6 @@ class Average(sp.Expr):
     def covariance(self, i: int, j: int) -> sp.Expr:
         i, j = max(i, j), min(i, j)
         return self.cov[i * (i + 1) // 2 + j]
-
-    @property
-    def free_symbols(self):
-        return set().union(*[a.free_symbols for a in self.args[1:]])
-
-    @property
-    def is_number(self):
-        return not self.free_symbols
 
     def _eval_is_nonnegative(self):
         f = self.args[0].expr
@@ -353,6 +343,36 @@ class Average(sp.Expr):
         text = value.mid().str(digits + 5, radius=False)
         return sp.Float._new(from_str(text, prec), prec)
 
+    # ------------------------------------------------------------------------------------------------ compiled form
+
+    def over_symbols(self):
+        if self.n == 1 and self.mean[0] != 0:
+            return self._centred()
+        if self.n > 2 or any(m != 0 for m in self.mean):
+            raise MeanFieldError(
+                f"{shown(self)} is not an average over one or two centred Gaussians; it is derived, but not compiled."
+            )
+        plain = (K,) if self.n == 1 else (K_aa, K_ab, K_bb)
+        body, _, mean, params = self.args
+        inner = body.expr.atoms(Average)
+        if inner:  # constants of a LayerNorm at fixed variance, as rationals far beyond double precision
+            body = Integrand(body.expr.xreplace({a: sp.Rational(str(sp.N(a, 40))) for a in inner}))
+        if params:  # values that come with each layer: the node over its variances and its own dummies
+            return Average(body, sp.Tuple(*plain), mean, P[: len(params)]), (*self.cov, *params)
+        return Average(body, sp.Tuple(*plain), mean, params), self.cov
+
+    def _centred(self):
+        """⟨f⟩ over N(m, V) as the average of f(z + m) over N(0, K), m one more parameter.
+
+        Such is what one input is given that the other stands where φ jumps.
+        """
+        body, _, (mean,), params = self.args
+        m = P[len(params)]
+        p = pieces(body.expr, Z[0])
+        moved = Pieces(Z[0], tuple(b - m for b in p.breaks), tuple(e.xreplace({Z[0]: Z[0] + m}) for e in p.exprs))
+        own = sp.Tuple(*P[: len(params)], m)
+        return Average(Integrand(moved.expr), sp.Tuple(K), sp.Tuple(0), own), (*self.cov, *params, mean)
+
     # ------------------------------------------------------------------------------------------------ printing
 
     def _names(self):
@@ -366,8 +386,6 @@ class Average(sp.Expr):
         shift = "" if all(m == 0 for m in self.mean) else "; mean " + ", ".join(printer._print(m) for m in self.mean)
         return f"<{body}>_{{{law}{shift}}}"
 
-    tex_letter = "A"  # where a long formula names its averages
-
     def tex_inside(self):
         """(the integrand as it is printed, a function from its LaTeX, and one of the covariances, to the node's)."""
 
@@ -379,8 +397,7 @@ class Average(sp.Expr):
         return _short(self.integrand).xreplace(self._names()), ends
 
     def _latex(self, printer, exp=None):
-        inside, ends = self.tex_inside()
-        text = ends(printer._print(inside), printer._print)
+        text = super()._latex(printer)
         return text if exp is None else rf"{text}^{{{exp}}}"
 
 

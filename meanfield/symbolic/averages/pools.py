@@ -19,11 +19,12 @@ import sympy as sp
 from meanfield.functions import zeros
 from meanfield.functions.piecewise import Pieces, pieces
 from meanfield.results import MeanFieldError
-from meanfield.symbolic.averages.groups import SLOPES
+from meanfield.symbolic.averages.base import Node
+from meanfield.symbolic.averages.groups import PRODUCT, SLOPES, STRETCH
 from meanfield.symbolic.averages.largest import Largest
 from meanfield.symbolic.averages.node import Integrand, average
 from meanfield.symbolic.averages.stretch import Stretch
-from meanfield.symbols import K_aa, K_ab, K_bb, Z
+from meanfield.symbols import K, K_aa, K_ab, K_bb, Z, distance
 
 RISING, FALLING, EVEN_RISING, EVEN_FALLING = 1, -1, 2, -2
 FEW = 4  # nodes up to which powers of R are multiplied out: each power may close by itself
@@ -168,11 +169,9 @@ class _OfMaximum:
         return int(self.args[-1])
 
 
-class MaxProduct(_OfMaximum, sp.Expr):
+class MaxProduct(_OfMaximum, Node):
     r"""⟨max_i φ(z_i) · max_i φ(z_i′)⟩ over n independent pairs of covariance `cov`."""
 
-    is_commutative = True
-    is_real = True
     tex_letter = "M"
 
     def __new__(cls, body: Integrand, cov, n, kind):
@@ -185,14 +184,6 @@ class MaxProduct(_OfMaximum, sp.Expr):
     @property
     def cov(self) -> tuple[sp.Expr, ...]:
         return tuple(self.args[1])
-
-    @property
-    def free_symbols(self):
-        return self.args[1].free_symbols
-
-    @property
-    def is_number(self):
-        return not self.free_symbols
 
     @property
     def slope(self) -> sp.Expr:
@@ -217,6 +208,9 @@ class MaxProduct(_OfMaximum, sp.Expr):
             raise MeanFieldError("The derivative of a pool of two inputs by a variance is not derived.")
         return ab.diff(symbol) * self.slope
 
+    def over_symbols(self):
+        return Largest(self.args[0], self.nodes, PRODUCT, (K_aa, K_ab, K_bb)), self.cov
+
     at_inputs = Stretch.at_inputs
 
     def _sympystr(self, printer):
@@ -232,11 +226,6 @@ class MaxProduct(_OfMaximum, sp.Expr):
             return rf"\left\langle {largest} {body} \cdot {largest} {write(b)} \right\rangle_{{{law}}}"
 
         return a, ends
-
-    def _latex(self, printer, exp=None):
-        inside, ends = self.tex_inside()
-        text = ends(printer._print(inside), printer._print)
-        return text if exp is None else rf"\left( {text} \right)^{{{exp}}}"
 
 
 class MaxStretch(_OfMaximum, Stretch):
@@ -285,6 +274,9 @@ class MaxStretch(_OfMaximum, Stretch):
             often = n * (scale * (shift + sign * e)) ** (n - 1)
             half -= step**2 * sp.exp(-(b**2) / (2 * V)) / (2 * sp.pi * sp.sqrt(V)) * often
         return {sp.S.Zero: self.slope, sp.S.Half: sp.Rational(2, 3) * half}
+
+    def over_symbols(self):
+        return Largest(self.args[0], self.nodes, STRETCH, (K, distance)), (self.variance, self.apart)
 
     def parts(self) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
         """⟨f²⟩ over K, and product and slope over (K_aa, K_ab, K_bb)."""

@@ -20,18 +20,17 @@ import sympy as sp
 from meanfield.functions.piecewise import pieces
 from meanfield.heads import mpmath_functions
 from meanfield.results import MeanFieldError
+from meanfield.symbolic.averages.base import Node
 from meanfield.symbolic.averages.node import Average, Integrand, average
 from meanfield.symbols import P, Z
 
 
-class SphereAverage(sp.Expr):
+class SphereAverage(Node):
     """⟨f(y_a) g(y_b)⟩ (g = 1: of one entry) over a normalized batch of `size` ≥ 4; build it with `sphere`.
 
     `doit()` gives the closed form where f and g are homogeneous, `evalf(n)` digits by quadrature (mpmath).
     """
 
-    is_commutative = True
-    is_real = True
     tex_letter = "S"
 
     def __new__(cls, f: Integrand, g: Integrand, size: sp.Expr, params: sp.Tuple):
@@ -57,10 +56,6 @@ class SphereAverage(sp.Expr):
     @property
     def of_pair(self) -> bool:
         return self.args[1].expr != 1
-
-    @property
-    def free_symbols(self):
-        return self.args[3].free_symbols
 
     is_number = False  # or SymPy would take digits, a quadrature within a quadrature, to see the sign of a sum
 
@@ -97,11 +92,6 @@ class SphereAverage(sp.Expr):
             return rf"\left\langle {body} \right\rangle_{{|B| = {self.size}}}"
 
         return self._shown(), ends
-
-    def _latex(self, printer, exp=None):
-        inside, ends = self.tex_inside()
-        text = ends(printer._print(inside), printer._print)
-        return text if exp is None else rf"\left( {text} \right)^{{{exp}}}"
 
 
 def sphere(f: sp.Expr, g: sp.Expr, size: int) -> sp.Expr:

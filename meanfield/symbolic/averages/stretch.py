@@ -11,21 +11,20 @@ import sympy as sp
 
 from meanfield.functions.piecewise import pieces
 from meanfield.results import InfiniteAverage, MeanFieldError
+from meanfield.symbolic.averages.base import Defined
 from meanfield.symbolic.averages.node import Average, Integrand, average, outermost
-from meanfield.symbols import P, Z
+from meanfield.symbols import P_POSITIVE, K, P, Z, distance
 
 _NO_PARAMETERS = sp.Tuple()
 
 
-class Stretch(sp.Expr):
+class Stretch(Defined):
     r"""⟨(f(z_a) - f(z_b))²⟩/apart over two Gaussians of variance V with ⟨(z_a - z_b)²⟩ = apart, 0 ≤ apart ≤ 4V.
 
     Build it with `stretch(f, V, apart)`. At apart = 0 it is ⟨f′²⟩_V (∞ where f jumps). `doit()` gives the definition in
     averages (closed where they close), `evalf(n)` digits.
     """
 
-    is_commutative = True
-    is_real = True
     is_nonnegative = True
     tex_letter = "S"
     is_ratio = True
@@ -52,14 +51,6 @@ class Stretch(sp.Expr):
         return self.args[2]
 
     @property
-    def free_symbols(self):
-        return set().union(*[a.free_symbols for a in self.args[1:]])
-
-    @property
-    def is_number(self):
-        return not self.free_symbols
-
-    @property
     def second(self) -> sp.Expr:
         """⟨f²⟩."""
         return average(pieces(self.function, Z[0]).map(lambda e: e**2).expr, self.variance)
@@ -82,13 +73,6 @@ class Stretch(sp.Expr):
             return sp.S.Zero if self.apart == 0 else 2 * (self.second - self.product)
         return self.slope if self.apart == 0 else 2 * (self.second - self.product) / self.apart
 
-    def doit(self, **hints):
-        e = self.definition()
-        return e.xreplace({a: a.doit() for a in e.atoms(Average)})
-
-    def _eval_derivative(self, symbol):
-        return self.definition().diff(symbol)
-
     def _eval_evalf(self, prec):
         if not self.is_number:
             return None
@@ -104,6 +88,10 @@ class Stretch(sp.Expr):
             raise MeanFieldError(f"{self} needs 0 ≤ apart ≤ 4·variance, but their ratio is {share}.")
         lost = int(max(0, -sp.log(share, 2))) + 10
         return sp.N(self.definition(), int((prec + lost) / 3.3219) + 3)._eval_evalf(prec)
+
+    def over_symbols(self):
+        own = sp.Tuple(*[P_POSITIVE[i] if p.is_positive else P[i] for i, p in enumerate(self.params)])
+        return Stretch(self.args[0], K, distance, own), (self.variance, self.apart, *self.params)
 
     @property
     def law(self) -> tuple[sp.Expr, ...]:
@@ -135,10 +123,6 @@ class Stretch(sp.Expr):
 
         return a - b, ends
 
-    def _latex(self, printer, exp=None):
-        inside, ends = self.tex_inside()
-        text = ends(printer._print(inside), printer._print)
-        return text if exp is None else rf"\left( {text} \right)^{{{exp}}}"
 
     def separation(self) -> sp.Expr:
         """⟨(f(z_a) - f(z_b))²⟩, as maps of the distance are printed."""

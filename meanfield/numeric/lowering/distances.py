@@ -1,0 +1,118 @@
+"""How distances become functions of a module: `Stretch` of one norm, `Chord`, `Turn` and `Rise` of two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import sympy as sp
+
+from meanfield.functions.piecewise import pieces
+from meanfield.numeric.lowering import chord_check, chords, parametric, parametric_check, printing, stretches
+from meanfield.numeric.lowering.formulas import untabled
+from meanfield.numeric.lowering.functions import DIRECT_WEIGHT, PAIR_WEIGHT, Functions, lowers, require_usable
+from meanfield.numeric.lowering.printing import code
+from meanfield.results import MeanFieldError
+from meanfield.symbolic.averages.chord import Chord, Rise, Turn
+from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.averages.stretch import Stretch
+from meanfield.symbols import K, K_aa, K_bb, Z, distance
+
+STEMS = {Chord: "chord", Turn: "turn", Rise: "rise"}
+
+
+@lowers(Chord, Rise)
+def _two_norms(functions: Functions, shape: Chord | Rise, written: Sequence[sp.Expr]) -> None:
+    used = [functions.of(part) for part in chords.parts(shape)]
+    name = functions.name(shape, STEMS[type(shape)])
+    tables = [t for u in used for t in functions.table(u)]
+    text = chords.text(shape, name, used)
+    error = chord_check.error(shape, functions.text + text, name, list(map(functions.array, tables)), functions.limit)
+    require_usable(shape, error)
+    slow = any(functions.costs[u] for u in used)
+    cost = 0.0 if isinstance(shape, Rise) else PAIR_WEIGHT if slow else DIRECT_WEIGHT
+    functions.add(name, text, f"{name} = {shape}: {chords.NOTES[type(shape)]}", error, cost, tables=tables)
+
+
+@lowers(Stretch)
+def _one_norm(functions: Functions, shape: Stretch, written: Sequence[sp.Expr]) -> None:
+    if shape.params:
+        _with_parameters(functions, shape, written)
+        return
+    used = inner(functions, shape)
+    name = functions.name(shape, "stretch")
+    text, table = stretches.text(shape, name, *used), functions.array(f"T[{used[0].split('_')[1]}]")
+    error = stretches.error(shape, functions.text + text, name, table, functions.limit)
+    require_usable(shape, error)
+    note = f"{name}(K, distance) = {shape}: the mean of {used[2]} for inputs close together, else of {used[1]}"
+    cost = PAIR_WEIGHT if any(functions.costs[u] for u in used) else 0.0
+    functions.add(name, text, note, error, cost, table=table)
+
+
+def inner(functions: Functions, shape: Stretch) -> list[str]:
+    """The functions of ⟨f²⟩, ⟨f f⟩ and its slope, which are shared with the nodes of the recursion."""
+    second, product, slope = stretches.parts(shape)
+    names = [functions.of(second), functions.of(product)]
+    return [*names, _slope(functions, slope) if slope.has(distance) else functions.of(slope)]
+
+
+def _slope(functions: Functions, e: sp.Expr) -> str:
+    """The function of a slope where φ jumps, by (K_aa, K_ab, K_bb, 1 - c²) of one norm: a sum over (K, distance) of
+    averages over two inputs, over one where the other stands at a jump, and of densities."""
+    if e not in functions.names:
+        swap = {}
+        for node in sorted(e.atoms(Average), key=str):
+            plain, variables = node.over_symbols()
+            own = untabled(functions, plain, variables) if node.n == 1 else functions.of(plain, variables)
+            arguments = [code(sp.sympify(v)) for v in variables]
+            if node.n == 2:
+                arguments.insert(3, "sine2")
+            swap[node] = sp.Symbol(f"{own}({', '.join(arguments)})", real=True)
+        name = functions.name(e, "pair")
+        text = f"""def {name}(K_aa, K_ab, K_bb, sine2):
+    K, gap = K_aa, sine2 / (1.0 + math.sqrt(1.0 - sine2))
+    distance = 2.0 * K * (gap if K_ab > 0.0 else 2.0 - gap)
+    return {code(e.xreplace(swap))}
+"""
+        how = "panel quadrature" if swap else "closed form everywhere"
+        cost = PAIR_WEIGHT if swap else 0.0
+        functions.add(name, text, f"{name}(K, distance) = {e}: {how}", functions.worst, cost)
+    return functions.names[e]
+
+
+def _with_parameters(functions: Functions, shape: Stretch, written: Sequence[sp.Expr]) -> None:
+    """A stretch of a function that changes from layer to layer."""
+    if pieces(shape.function, Z[0]).jumps():
+        raise MeanFieldError(
+            f"The distance of two inputs through {shape.function} was asked for, which jumps at a place or by a "
+            "height that changes from layer to layer; it is derived, but not compiled: ask for K_aa, K_bb and K_ab."
+        )
+    back = dict.fromkeys((K, K_aa, K_bb), written[0]) | dict(zip(shape.params, written[2:]))
+    parts = stretches.parts(shape)
+    calls = [_wrapped(functions, part, back) for part in parts]
+    name = functions.name(shape, "stretch")
+    used, text = (f"{name}_second", f"{name}_product", f"{name}_slope"), ""
+    for own, call, signature in zip(used, calls, ("K", parametric.SIGNATURE, parametric.SIGNATURE)):
+        more = "".join(f", {p}" for p in parametric.names(len(shape.params)))
+        text += f"def {own}({signature}{more}):\n    return {call}\n\n\n"
+    text += parametric.stretch(name, used, shape, written)
+    function = printing.interpret(functions.text + text, name)
+    error = parametric_check.stretch_error(parts[1:], function, written, functions.limit)
+    require_usable(shape, error)
+    note = f"{name}(K, distance, …) = {shape}: the mean of slopes for inputs close together, else of products"
+    functions.add(name, text, note, error, PAIR_WEIGHT)
+
+
+def _wrapped(functions: Functions, e: sp.Expr, back: dict[sp.Symbol, sp.Expr]) -> str:
+    """Source of an expression in averages whose parameters are functions of p0, p1, …; back: what these, and the
+    variances, are as formulas of the state."""
+    swap = {}
+    for node in sorted(e.atoms(Average), key=str):
+        plain, variables = node.over_symbols()
+        own = functions.of(plain, [sp.sympify(v).xreplace(back) for v in variables])
+        arguments = [code(parametric.named(sp.sympify(v))) for v in variables]
+        if functions.takes_sine2(own):
+            arguments.insert(3, "sine2")
+        elif functions.table(own):
+            raise MeanFieldError(f"{e} holds an average without parameters beside others; it is not compiled.")
+        swap[node] = sp.Symbol(f"{own}({', '.join(arguments)})", real=True)
+    return code(parametric.named(e.xreplace(swap)))
