@@ -26,7 +26,14 @@ from numba import typeof
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
-from meanfield.architecture import (  # noqa: E402
+from meanfield.empirical import Ensemble, ScalarPair  # noqa: E402
+from meanfield.empirical.cuda import compilation  # noqa: E402
+from meanfield.empirical.cuda import device as cuda  # noqa: E402
+from meanfield.empirical.functions.registry import TWINS  # noqa: E402
+from meanfield.empirical.observables.inputs import Inputs  # noqa: E402
+from meanfield.empirical.observables.measurement import Plan  # noqa: E402
+from meanfield.empirical.observables.wanted import Measurement  # noqa: E402
+from meanfield.networks.records import (  # noqa: E402
     Dense,
     LayerNorm,
     Nonlinearity,
@@ -36,13 +43,6 @@ from meanfield.architecture import (  # noqa: E402
     Sequential,
     mlp,
 )
-from meanfield.empirical import Ensemble, ScalarPair  # noqa: E402
-from meanfield.empirical.cuda import compilation  # noqa: E402
-from meanfield.empirical.cuda import device as cuda  # noqa: E402
-from meanfield.empirical.functions.registry import TWINS  # noqa: E402
-from meanfield.empirical.observables.inputs import Inputs  # noqa: E402
-from meanfield.empirical.observables.measurement import Plan  # noqa: E402
-from meanfield.empirical.observables.wanted import Measurement  # noqa: E402
 
 SOURCES = (
     "@njit\ndef _sech(x):\n    e = math.exp(-abs(x))\n    return 2.0 * e / (1.0 + e * e)\n\n\n"

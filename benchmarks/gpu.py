@@ -26,7 +26,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
-from meanfield.architecture import Block, Dense, Nonlinearity, Sequential, mlp  # noqa: E402
+from meanfield.base.results import MeanFieldError  # noqa: E402
 from meanfield.empirical import Ensemble  # noqa: E402
 from meanfield.empirical.cuda import compilation, kernels, launches  # noqa: E402
 from meanfield.empirical.cuda import device as cuda  # noqa: E402
@@ -34,7 +34,7 @@ from meanfield.empirical.observables.inputs import Inputs  # noqa: E402
 from meanfield.empirical.observables.measurement import Plan  # noqa: E402
 from meanfield.empirical.observables.wanted import Measurement  # noqa: E402
 from meanfield.empirical.random.buffers import Buffers  # noqa: E402
-from meanfield.results import MeanFieldError  # noqa: E402
+from meanfield.networks.records import Block, Dense, Nonlinearity, Sequential, mlp  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results"
 ALLOWED = 1e-12  # between GPU and CPU

@@ -11,7 +11,8 @@ import pytest
 from conftest import ROOT
 
 import meanfield as mf
-from meanfield.quantities import FINITE_WIDTH, SECOND_ORDER
+from meanfield.base.quantities import FINITE_WIDTH, SECOND_ORDER
+from meanfield.base.symbols import n
 from meanfield.symbolic.finite_width import (
     correlators,
     layer_law,
@@ -22,7 +23,6 @@ from meanfield.symbolic.finite_width import (
     zonal,
 )
 from meanfield.symbolic.finite_width.pairings import partitions
-from meanfield.symbols import n
 
 CACHES = (zonal.zonal_functions, zonal.dimensions, weingarten._complete, orthogonality.by_orthogonality)
 STEPS = (correlators.weight_average, layer_law.first_order, neuron_sums.leading, variance.cumulant_maps)

@@ -25,7 +25,7 @@ from derivations import placeholders
 from derivations.placeholders import c, gamma
 from derivations.quantities import derived
 from derivations.states import FLOATS, state
-from meanfield.symbols import sigma_mu2
+from meanfield.base.symbols import sigma_mu2
 
 
 class Verdict(Enum):

@@ -11,7 +11,7 @@ from functools import lru_cache
 import sympy as sp
 
 import meanfield as mf
-from meanfield.symbols import parameter, sigma_mu2, sigma_y2, z
+from meanfield.base.symbols import parameter, sigma_mu2, sigma_y2, z
 
 mu = parameter("mu")
 _CENTRES, _SPREAD = sp.symbols("v_mu v_y", positive=True)

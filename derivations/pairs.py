@@ -15,7 +15,7 @@ import sympy as sp
 import meanfield as mf
 from derivations import nested
 from derivations.placeholders import c, gamma
-from meanfield.symbols import Q0, K, K_aa, K_ab, K_bb, distance, sigma_b, sigma_mu2, sigma_w, sigma_y2
+from meanfield.base.symbols import Q0, K, K_aa, K_ab, K_bb, distance, sigma_b, sigma_mu2, sigma_w, sigma_y2
 
 OF_STATE = {"c": ("K", "c"), "gamma": ("gamma",), "sigma_mu2": ("sigma_mu2", "sigma_y2")}
 OF_STATE["sigma_y2"] = OF_STATE["sigma_mu2"]

@@ -11,7 +11,7 @@ import sympy as sp
 
 import meanfield as mf
 from derivations import nested
-from meanfield.symbols import K, Z, parameter, sigma_b, sigma_mu2, sigma_w, sigma_y2, z
+from meanfield.base.symbols import K, Z, parameter, sigma_b, sigma_mu2, sigma_w, sigma_y2, z
 
 mu, c, gamma = parameter("mu"), parameter("c"), parameter("gamma")
 s = sigma_w**2 + sigma_b**2  # K with LayerNorm on activations, from layer 2 on

@@ -15,8 +15,8 @@ import sympy as sp
 
 import meanfield as mf
 from derivations.pairs import pair_quantity
-from meanfield.results import Solution
-from meanfield.symbols import D0, J0, Q0, K, l, sigma_b, sigma_w, z
+from meanfield.base.results import Solution
+from meanfield.base.symbols import D0, J0, Q0, K, l, sigma_b, sigma_w, z
 
 
 @lru_cache(maxsize=1024)

@@ -11,8 +11,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from meanfield import architectures as architectures
-    from meanfield.architecture import (
+    from meanfield.base.results import Equality, Estimate, Law, MeanFieldError, NoClosedForm, Solution, Status, Term
+    from meanfield.bias.class_fraction import ClassFraction
+    from meanfield.bias.initial import Bias
+    from meanfield.comparison.check import (
+        Report,
+        check,
+        measure,
+        measure_critical_line,
+        measure_criticality,
+        measure_pairs,
+    )
+    from meanfield.functions.activations import Activation, activation, activations, register
+    from meanfield.functions.balls import certified
+    from meanfield.kernels.gaussian_processes import nngp, ntk
+    from meanfield.kernels.matrices import KernelOperator, Kernels
+    from meanfield.networks import presets as architectures  # noqa: F401
+    from meanfield.networks.records import (
         AffineNorm,
         BatchNorm,
         Dense,
@@ -29,24 +44,8 @@ if TYPE_CHECKING:
         Sequential,
         mlp,
     )
-    from meanfield.balls import certified
-    from meanfield.bias import Bias
-    from meanfield.class_fraction import ClassFraction
-    from meanfield.comparison.check import (
-        Report,
-        check,
-        measure,
-        measure_critical_line,
-        measure_criticality,
-        measure_pairs,
-    )
-    from meanfield.deriving import derive
-    from meanfield.functions.activations import Activation, activation, activations, register
-    from meanfield.kernels.gaussian_processes import nngp, ntk
-    from meanfield.kernels.matrices import KernelOperator, Kernels
     from meanfield.presentation.bias_diagrams import BiasDiagram
     from meanfield.presentation.diagrams import PhaseDiagram
-    from meanfield.results import Equality, Estimate, Law, MeanFieldError, NoClosedForm, Solution, Status, Term
     from meanfield.symbolic.asymptotics.scaling import decay
     from meanfield.symbolic.averages.expansion import at_infinity, at_zero
     from meanfield.symbolic.averages.node import Average
@@ -64,7 +63,8 @@ if TYPE_CHECKING:
     from meanfield.symbolic.finite_width.weingarten import weingarten
     from meanfield.symbolic.fixed_points.points import FixedPoint, FixedPoints
     from meanfield.symbolic.recursion import Recursion, StateVar
-    from meanfield.theory import Theory
+    from meanfield.theory.deriving import derive
+    from meanfield.theory.theory import Theory
     from meanfield.tuning.answer import Recommendation
     from meanfield.tuning.rates import TuningRates, tuning_rates, tuning_region
     from meanfield.tuning.recommend import recommend
@@ -152,21 +152,21 @@ __all__ = [
 
 #: where each public name lives; it is loaded when it is first asked for, so that `import meanfield` costs nothing
 _HOMES = {
-    "architecture": (
+    "networks.records": (
         "AffineNorm BatchNorm Dense Gate LayerNorm Network Nonlinearity Param Pool "
         "Projection Residual Scale Schedule Sequential mlp"
     ),
-    "balls": "certified",
-    "bias": "Bias",
-    "class_fraction": "ClassFraction",
+    "functions.balls": "certified",
+    "bias.initial": "Bias",
+    "bias.class_fraction": "ClassFraction",
     "comparison.check": "Report check measure measure_critical_line measure_criticality measure_pairs",
-    "deriving": "derive",
+    "theory.deriving": "derive",
     "functions.activations": "Activation activation activations register",
     "kernels.gaussian_processes": "nngp ntk",
     "kernels.matrices": "KernelOperator Kernels",
     "presentation.bias_diagrams": "BiasDiagram",
     "presentation.diagrams": "PhaseDiagram",
-    "results": "Equality Estimate Law MeanFieldError NoClosedForm Solution Status Term",
+    "base.results": "Equality Estimate Law MeanFieldError NoClosedForm Solution Status Term",
     "symbolic.asymptotics.scaling": "decay",
     "symbolic.averages.expansion": "at_infinity at_zero",
     "symbolic.averages.node": "Average average",
@@ -182,7 +182,7 @@ _HOMES = {
     "symbolic.finite_width.weingarten": "weingarten",
     "symbolic.fixed_points.points": "FixedPoint FixedPoints",
     "symbolic.recursion": "Recursion StateVar",
-    "theory": "Theory",
+    "theory.theory": "Theory",
     "tuning.answer": "Recommendation",
     "tuning.recommend": "recommend",
     "tuning.rates": "TuningRates tuning_rates tuning_region",
@@ -190,6 +190,7 @@ _HOMES = {
     "tuning.tuned": "Tuning",
 }
 _LAZY = {name: home for home, names in _HOMES.items() for name in names.split()}
+_MODULES = {"architectures": "networks.presets", "symbols": "base.symbols"}
 _CALLED = {"average": "average_of", "equal": "expressions_equal"}  # in their homes
 
 
@@ -199,8 +200,8 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "architectures":
-        return import_module("meanfield.architectures")
+    if name in _MODULES:
+        return import_module(f"meanfield.{_MODULES[name]}")
     if name not in _LAZY:
         raise AttributeError(f"module 'meanfield' has no attribute {name!r}")
     found = getattr(import_module(f"meanfield.{_LAZY[name]}"), _CALLED.get(name, name))

@@ -13,9 +13,9 @@ from fractions import Fraction
 import numpy as np
 
 import meanfield as mf
-from meanfield.architecture import Block
 from meanfield.empirical import run_ensemble
-from meanfield.folds import parts
+from meanfield.networks.folds import parts
+from meanfield.networks.records import Block
 
 SIGMA_W, SIGMA_B, DEPTH, TOKENS, DRAWS = 1.2, 0.3, 4, 24, 60
 PLACE = {"sigma_w": SIGMA_W, "sigma_b": SIGMA_B, "depth": DEPTH}

@@ -12,11 +12,11 @@ from fractions import Fraction
 
 import sympy as sp
 
-from meanfield import architecture
+from meanfield.base.symbols import Z, parameter, sigmoid, softplus
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.isolation import Root
+from meanfield.networks import records as architecture
 from meanfield.symbolic.averages.node import Average, average, outermost
-from meanfield.symbols import Z, parameter, sigmoid, softplus
 
 RECORDS = {
     name: getattr(architecture, name)

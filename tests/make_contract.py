@@ -13,8 +13,8 @@ from pathlib import Path
 from contract import encode, place, read_architecture
 
 import meanfield as mf
-from meanfield.folds import activations_of
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
+from meanfield.networks.folds import activations_of
 
 DATA = Path(__file__).parent / "data" / "contract.json"
 KINDS = {"one_input": ("K", "J", "Theta"), "two_inputs": ("K_aa", "K_bb", "K_ab"), "input_jacobian": ("D0", "J0")}

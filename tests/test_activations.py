@@ -14,14 +14,14 @@ import sympy as sp
 from flint import acb, arb
 
 import meanfield as mf
-from meanfield import balls
+from meanfield.base.symbols import Z, sigmoid, softplus, z
 from meanfield.empirical.functions.registry import TWINS
 from meanfield.empirical.functions.twins import pair_of
+from meanfield.functions import balls
 from meanfield.functions.activations import activation, activations, register
 from meanfield.functions.growth import bound, decay
 from meanfield.functions.parser import parse
 from meanfield.functions.piecewise import pieces
-from meanfield.symbols import Z, sigmoid, softplus, z
 
 HOSTILE = [
     ("__import__('os').system('touch hacked')", "not allowed"),

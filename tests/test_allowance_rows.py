@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from meanfield.base.results import Estimate, MeanFieldError
 from meanfield.comparison import allowances
 from meanfield.comparison.allowances import _rows, compare, narrower, narrower_layers
-from meanfield.results import Estimate, MeanFieldError
 
 DEPTH = 4
 LAYERS = np.arange(1, DEPTH + 1)

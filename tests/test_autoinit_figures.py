@@ -7,7 +7,7 @@ import pytest
 
 from derivations.autoinit import figures
 from derivations.autoinit.resmlp import H
-from meanfield.symbols import K
+from meanfield.base.symbols import K
 
 matplotlib = pytest.importorskip("matplotlib")
 

@@ -12,16 +12,16 @@ import pytest
 import sympy as sp
 from flint import acb, arb, fmpq
 
-from meanfield import balls
-from meanfield.balls.functions import _BALLS
-from meanfield.balls.straight_line import compile_program
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K, K_aa, K_ab, K_bb, Z, sigmoid, softplus
+from meanfield.functions import balls
+from meanfield.functions.balls.functions import _BALLS
+from meanfield.functions.balls.straight_line import compile_program
 from meanfield.functions.signs import _without_minus
 from meanfield.numeric.lowering import near_zero, stretches
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages import enclosure, expansion, finite_parts
 from meanfield.symbolic.averages import node as nodes
 from meanfield.symbolic.averages.node import average
-from meanfield.symbols import K, K_aa, K_ab, K_bb, Z, sigmoid, softplus
 
 z = Z[0]
 PAIR = (K_aa, K_ab, K_bb)

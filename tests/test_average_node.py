@@ -9,10 +9,10 @@ import sympy as sp
 from mpmath import mp
 
 import meanfield as mf
+from meanfield.base.symbols import K, K_aa, K_ab, K_bb, P, Z, z
 from meanfield.functions.activations import activation
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.blocks.recursions import slope_average
-from meanfield.symbols import K, K_aa, K_ab, K_bb, P, Z, z
 
 TANH2 = average(sp.tanh(z) ** 2, K)
 

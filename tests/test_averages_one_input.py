@@ -12,13 +12,13 @@ from flint import arb
 from helpers import quantities, record
 
 import meanfield as mf
-from meanfield import balls
+from meanfield.base.results import InfiniteAverage, MeanFieldError
+from meanfield.base.symbols import K, Z, z
+from meanfield.functions import balls
 from meanfield.functions.piecewise import Pieces
 from meanfield.numeric.lowering.scalar import scalar
-from meanfield.results import InfiniteAverage, MeanFieldError
 from meanfield.symbolic.averages import enclosure
 from meanfield.symbolic.averages.node import Average, average
-from meanfield.symbols import K, Z, z
 
 REFERENCES = oracles.load_one_input()
 NAMES = sorted({name for name, _, _ in REFERENCES})

@@ -12,13 +12,13 @@ import sympy as sp
 from helpers import record
 from oracle_float import NUMPY_TWINS, one_input_float, two_input_float
 
-from meanfield import balls
+from meanfield.base.symbols import K_aa, K_ab, K_bb, Z
+from meanfield.functions import balls
 from meanfield.numeric.lowering import printing
 from meanfield.numeric.lowering.pairs import pair, sine2_of
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.blocks.recursions import slope_average
 from meanfield.symbolic.equality import closed
-from meanfield.symbols import K_aa, K_ab, K_bb, Z
 
 POINTS = (1e-4, 1.0, 1e4)
 CORRELATIONS = (-1.0, -0.9, 0.0, 0.3, 0.9, 1 - 1e-6, 1.0)

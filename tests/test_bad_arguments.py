@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 import meanfield as mf
 from meanfield import empirical
-from meanfield.arguments import WORDS
+from meanfield.base.arguments import WORDS
+from meanfield.base.results import Status
 from meanfield.cli.app import app
-from meanfield.results import Status
 
 ERF, SKIP = mf.derive("erf"), mf.derive("erf", mu="mu")
 X, NETWORKS = np.eye(2), {"width": 8, "depth": 2, "networks": 2}

@@ -6,11 +6,11 @@ import mpmath as mp
 import pytest
 import sympy as sp
 
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import Z
 from meanfield.functions.piecewise import pieces
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.asymptotics.balance import Balance
 from meanfield.symbolic.asymptotics.tails import Meeting, Tail, tail, unlike
-from meanfield.symbols import Z
 
 z, R = Z[0], sp.Rational
 

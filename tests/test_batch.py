@@ -15,12 +15,12 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield import AffineNorm, BatchNorm, Dense, LayerNorm, Nonlinearity, Pool, Residual, Scale, Sequential
+from meanfield.base.symbols import J, J_ab, K, K_ab, Z, sigma_b, sigma_w
 from meanfield.numeric.lowering import common as lowering
 from meanfield.numeric.quadrature.sphere import sphere_value
 from meanfield.symbolic.averages.common import Common
 from meanfield.symbolic.averages.node import average, independent
 from meanfield.symbolic.averages.sphere import SphereAverage, sphere
-from meanfield.symbols import J, J_ab, K, K_ab, Z, sigma_b, sigma_w
 
 BN, D = BatchNorm(), Dense()
 RELU, TANH, GELU, STEP = (Nonlinearity(n) for n in ("relu", "tanh", "gelu", "step"))

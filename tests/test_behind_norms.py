@@ -10,9 +10,9 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Sequential
+from meanfield.base.symbols import Z, sigmoid, softplus
 from meanfield.functions import piecewise
-from meanfield.symbols import Z, sigmoid, softplus
+from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Sequential
 
 K1 = mp.mpf("1.73")
 PHI = {

@@ -10,11 +10,11 @@ import sympy as sp
 from scipy.special import erf
 
 import meanfield as mf
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import Z, z
 from meanfield.functions.activations import activation
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.bias import BiasPhase, bias_recursion
-from meanfield.symbols import Z, z
 
 M, V = sp.symbols("M V", positive=True)
 HALF = sp.Rational(1, 2)

@@ -14,7 +14,7 @@ import sympy as sp
 from scipy.special import erf
 
 import meanfield as mf
-from meanfield.architecture import (
+from meanfield.networks.records import (
     AffineNorm,
     Dense,
     Gate,

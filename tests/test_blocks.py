@@ -11,10 +11,10 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.architecture import Block, Dense, LayerNorm, Nonlinearity, Residual, Sequential, mlp
+from meanfield.base.symbols import K, Theta, parameter, sigma_b, sigma_w
 from meanfield.empirical import run_ensemble
+from meanfield.networks.records import Block, Dense, LayerNorm, Nonlinearity, Residual, Sequential, mlp
 from meanfield.symbolic.recursion import closed
-from meanfield.symbols import K, Theta, parameter, sigma_b, sigma_w
 
 W, B = np.sqrt(1.7), np.sqrt(0.3)
 # specification § 8, line 15: Θ^5 at (σ_w², σ_b²) = (1.7, .3), Q0 = 1, for erf, GELU, ReLU

@@ -10,7 +10,7 @@ import pytest
 import sympy as sp
 from scipy.optimize import linprog
 
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
 from meanfield.symbolic.asymptotics.cells import At, Cell, Split, Undecided, is_zero, partition
 from meanfield.symbolic.asymptotics.growth import Growth, exponential, regular
 from meanfield.symbolic.asymptotics.orders import Group, extreme

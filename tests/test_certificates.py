@@ -10,12 +10,12 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.results import Solution, Status
+from meanfield.base.results import Solution, Status
+from meanfield.base.symbols import Z, parameter
 from meanfield.symbolic.criticality import lines as critical_lines
 from meanfield.symbolic.fixed_points import exclusion, half_line
 from meanfield.symbolic.fixed_points import points as fixed_points
 from meanfield.symbolic.fixed_points.points import FixedPoints
-from meanfield.symbols import Z, parameter
 
 R = sp.Rational
 z = Z[0]
@@ -302,8 +302,8 @@ def test_one_change_of_sign_is_settled_by_the_proved_ends(monkeypatch):
 def test_signs_far_out():
     """Where ∫|G| diverges the last block decides; where it converges the integral does, whatever the last block is, and
     where that is 0 the next order: 1/√(1+s) - 2/√(4+s) = -3s/8 + …, s = 1/2K."""
+    from meanfield.base.symbols import K
     from meanfield.symbolic.averages.node import average
-    from meanfield.symbols import K
 
     for g, sign in (
         (1 - z**2, -1),

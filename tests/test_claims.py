@@ -18,7 +18,7 @@ from derivations.checks import Check
 from derivations.claims import Claim, Equation, Floats, Formula, Holds, Is, Verdict, network
 from derivations.judging import judge
 from derivations.orthogonal_weights.kinds import PerNetwork, Says
-from meanfield.symbols import K, sigma_b, sigma_w
+from meanfield.base.symbols import K, sigma_b, sigma_w
 
 PAPERS = ("autoinit", "bias_and_trainability", "orthogonal_weights", "partial_jacobians", "variance_variation")
 RELU = network("relu")
@@ -117,7 +117,8 @@ def test_a_contrast_of_an_input_fails_only_where_the_engine_tells_it_apart():
 
 ENGINE = ("derive", "average", "at_infinity", "at_zero", "decay", "haar_moment", "weingarten", "linear_moments")
 ENGINE += ("first_linear_layer", "tune", "tuning_rates", "tuning_region", "ClassFraction", "measure")
-BESIDE = ("meanfield.symbolic.bias", "meanfield.depth_scales", "meanfield.linear_networks")  # their functions, too
+# their functions, too
+BESIDE = ("meanfield.symbolic.bias", "meanfield.theory.depth_scales", "meanfield.correlators.linear_networks")
 
 
 class Asked(Exception):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import test_cli
 
+from meanfield.base.quantities import CORRELATORS
 from meanfield.cli import laws
-from meanfield.quantities import CORRELATORS
 
 run, strict = test_cli.run, test_cli.strict
 

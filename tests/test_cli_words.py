@@ -11,11 +11,11 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Sequential
+from meanfield.base.results import Solution, Status
 from meanfield.cli import critical_output as critical
 from meanfield.cli import output as out
 from meanfield.functions.activations import activation
-from meanfield.results import Solution, Status
+from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Sequential
 
 
 def run(depth, lost=0, **values):

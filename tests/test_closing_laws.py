@@ -10,10 +10,10 @@ import sympy as sp
 from numba import njit
 
 import meanfield as mf
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K, Z, distance, l
 from meanfield.symbolic.averages.closeness import gap_powers, stretch_powers
 from meanfield.symbolic.averages.stretch import Stretch, stretch
-from meanfield.symbols import K, Z, distance, l
 
 
 def law(name, quantity, sigma_w, sigma_b, **keywords):

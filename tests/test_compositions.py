@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 import meanfield as mf
-from meanfield.architecture import Block, Schedule
+from meanfield.networks.records import Block, Schedule
 from tests import compositions as c
 
 PHI, DENSE = mf.Nonlinearity("erf"), mf.Dense()

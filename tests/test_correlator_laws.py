@@ -16,11 +16,11 @@ import sympy as sp
 from scipy.optimize import least_squares
 
 import meanfield as mf
+from meanfield.base.symbols import l
 from meanfield.functions.activations import activation
 from meanfield.symbolic.correlator_laws import points
 from meanfield.symbolic.correlator_laws.scale_invariant import expr_of, summed
 from meanfield.symbolic.finite_width.recursions import ORDER
-from meanfield.symbols import l
 
 NAMES = ("V", "G1", "A", "B", "D", "F", "P", "Q", "R", "S", "T", "U", "Theta", "Theta1", "J1")
 CRITICAL = dict(sigma_w=1, sigma_b=0)

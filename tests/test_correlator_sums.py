@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 import sympy as sp
 
-from meanfield.results import MeanFieldError, Solution, Status
+from meanfield.base.results import MeanFieldError, Solution, Status
+from meanfield.base.symbols import J, K, Z, l
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.correlator_laws import points
 from meanfield.symbolic.correlator_laws.scale_invariant import (
@@ -20,7 +21,6 @@ from meanfield.symbolic.correlator_laws.scale_invariant import (
     summed,
 )
 from meanfield.symbolic.fixed_points.points import FixedPoint
-from meanfield.symbols import J, K, Z, l
 
 R, S = sp.Rational, sp.S
 

@@ -8,11 +8,11 @@ import mpmath as mp
 import pytest
 import sympy as sp
 
-from meanfield.results import MeanFieldError, Status
+from meanfield.base.results import MeanFieldError, Status
+from meanfield.base.symbols import K, Z, sigma_w
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.criticality.lines import CriticalLine, _at_zero, _inverse, _positive, _ray
 from meanfield.symbolic.criticality.small_bias import _composed, _power, inverted
-from meanfield.symbols import K, Z, sigma_w
 
 z, R = Z[0], sp.Rational
 MEAN, NUMBER = average(sp.tanh(z) ** 2, 1), 0.39429449  # by quadrature

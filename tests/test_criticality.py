@@ -12,10 +12,10 @@ from mpmath import mp
 from oracle_criticality import averages
 
 import meanfield as mf
-from meanfield.architecture import LayerNorm, Residual, Sequential, mlp
-from meanfield.results import Status
+from meanfield.base.results import Status
+from meanfield.base.symbols import K, l, parameter, sigma_w
+from meanfield.networks.records import LayerNorm, Residual, Sequential, mlp
 from meanfield.symbolic.asymptotics.scaling import decay, logarithm
-from meanfield.symbols import K, l, parameter, sigma_w
 
 R, mu = sp.Rational, parameter("mu")
 

@@ -10,7 +10,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.symbols import K, sigma_b, sigma_w
+from meanfield.base.symbols import K, sigma_b, sigma_w
 
 POINTS = {
     "z*erf(z)": 0,

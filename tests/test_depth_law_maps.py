@@ -8,7 +8,8 @@ import mpmath as mp
 import pytest
 import sympy as sp
 
-from meanfield.results import MeanFieldError, Status, Term
+from meanfield.base.results import MeanFieldError, Status, Term
+from meanfield.base.symbols import K, l
 from meanfield.symbolic.asymptotics.depth import (
     CONSTANT,
     DepthLaw,
@@ -18,7 +19,6 @@ from meanfield.symbolic.asymptotics.depth import (
     critical_law,
     grows_always,
 )
-from meanfield.symbols import K, l
 
 R, S = sp.Rational, sp.S
 

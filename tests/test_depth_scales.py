@@ -7,8 +7,8 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.depth_scales import crossover_depth, optimal_depth
 from meanfield.symbolic.bias import variance_over_inputs
+from meanfield.theory.depth_scales import crossover_depth, optimal_depth
 
 
 def _pooled(kind):

@@ -9,10 +9,10 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import softplus, z
 from meanfield.functions import zeros
 from meanfield.functions.derivatives import derivative, expanded
-from meanfield.results import MeanFieldError
-from meanfield.symbols import softplus, z
 
 THIRD = sp.Rational(1, 3)
 QUOTIENTS = [

@@ -28,10 +28,10 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["option
 SCRIPTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
 WITH_EXAMPLES = {
     "meanfield",
-    "meanfield.class_fraction",
-    "meanfield.deriving",
-    "meanfield.theory",
-    "meanfield.verbs.maps",
+    "meanfield.bias.class_fraction",
+    "meanfield.theory.deriving",
+    "meanfield.theory.theory",
+    "meanfield.theory.verbs.maps",
     "meanfield.functions.activations",
     "meanfield.functions.parser",
     "meanfield.symbolic.averages.node",

@@ -10,8 +10,8 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
+from meanfield.base.symbols import Z
 from meanfield.symbolic.averages.dominant import far_form
-from meanfield.symbols import Z
 
 R = mp.mpf
 

@@ -15,15 +15,15 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield import printed
-from meanfield.architecture import Constant, exact
+from meanfield.base import printed
+from meanfield.base.symbols import K, Z, parameter, sigmoid, softplus, z
 from meanfield.empirical import criticality_grid
 from meanfield.functions.activations import activation
 from meanfield.functions.growth import Bound, bound, lower
 from meanfield.functions.parser import number
 from meanfield.functions.ranges import span
+from meanfield.networks.records import Constant, exact
 from meanfield.symbolic.criticality import rounding
-from meanfield.symbols import K, Z, parameter, sigmoid, softplus, z
 
 # ------------------------------------------------------------------------------------------------- numbers
 

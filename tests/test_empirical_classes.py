@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from meanfield.architecture import Dense, Nonlinearity, Residual, Sequential, mlp
+from meanfield.base.results import MeanFieldError
 from meanfield.empirical import run_ensemble
 from meanfield.empirical.observables import measurement
 from meanfield.empirical.observables.classes import (
@@ -17,7 +17,7 @@ from meanfield.empirical.observables.classes import (
     loss_gradient,
 )
 from meanfield.empirical.random.philox import normals
-from meanfield.results import MeanFieldError
+from meanfield.networks.records import Dense, Nonlinearity, Residual, Sequential, mlp
 
 SIZES = {"sigma_w": 1.4, "sigma_b": 0.5, "width": 9, "depth": 4, "networks": 3, "batch": 12, "classes": 3, "seed": 7}
 RELU = {"sigma_b": 0.1**0.5, "depth": 100, "classes": 10, "quantities": ("delta2",)}

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from meanfield.architecture import BatchNorm, Dense, LayerNorm, Nonlinearity, Pool, Residual, Sequential, mlp
+from meanfield.base.results import MeanFieldError
 from meanfield.empirical import run_ensemble
-from meanfield.results import MeanFieldError
+from meanfield.networks.records import BatchNorm, Dense, LayerNorm, Nonlinearity, Pool, Residual, Sequential, mlp
 
 PHI = Nonlinearity("tanh")
 

@@ -6,7 +6,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from meanfield.architecture import (
+from meanfield.base.results import Estimate, MeanFieldError
+from meanfield.empirical import CriticalityEstimate, criticality_grid, measure_criticality, run_ensemble
+from meanfield.empirical.random.philox import normals
+from meanfield.empirical.shared import grid
+from meanfield.networks.records import (
     BatchNorm,
     Dense,
     Gate,
@@ -19,10 +23,6 @@ from meanfield.architecture import (
     Sequential,
     mlp,
 )
-from meanfield.empirical import CriticalityEstimate, criticality_grid, measure_criticality, run_ensemble
-from meanfield.empirical.random.philox import normals
-from meanfield.empirical.shared import grid
-from meanfield.results import Estimate, MeanFieldError
 
 PHI = {
     "tanh": (np.tanh, lambda y: 1 - np.tanh(y) ** 2),

@@ -16,7 +16,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from meanfield.architecture import (
+from meanfield.base.results import MeanFieldError
+from meanfield.empirical import Ensemble, ScalarPair, run_ensemble
+from meanfield.empirical.cuda import device as cuda
+from meanfield.empirical.ensemble import scaleout
+from meanfield.empirical.observables.inputs import Inputs
+from meanfield.empirical.observables.measurement import Plan
+from meanfield.empirical.observables.wanted import Measurement
+from meanfield.empirical.random.buffers import Buffers
+from meanfield.networks.presets import full_residual
+from meanfield.networks.records import (
     AffineNorm,
     BatchNorm,
     Dense,
@@ -31,15 +40,6 @@ from meanfield.architecture import (
     Sequential,
     mlp,
 )
-from meanfield.architectures import full_residual
-from meanfield.empirical import Ensemble, ScalarPair, run_ensemble
-from meanfield.empirical.cuda import device as cuda
-from meanfield.empirical.ensemble import scaleout
-from meanfield.empirical.observables.inputs import Inputs
-from meanfield.empirical.observables.measurement import Plan
-from meanfield.empirical.observables.wanted import Measurement
-from meanfield.empirical.random.buffers import Buffers
-from meanfield.results import MeanFieldError
 
 WIDE = Sequential((Nonlinearity("gelu"), Dense(expand=2), Pool(2, "max")))
 SHORTCUT = Sequential((Dense(expand=3), Pool(3, "average")))

@@ -5,14 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from meanfield.architecture import BatchNorm, Dense, LayerNorm, Nonlinearity, Param, Pool, Residual, Sequential, mlp
+from meanfield.base.results import MeanFieldError
 from meanfield.empirical import JacobianCurves, jacobian_curves, measure_criticality, run_ensemble
 from meanfield.empirical.network.derivatives import Projection, Slope
 from meanfield.empirical.observables.norms import draw_probes
 from meanfield.empirical.random.matrices import HeldMatrix
 from meanfield.empirical.shared import curves
 from meanfield.empirical.shared.weights import Shared
-from meanfield.results import MeanFieldError
+from meanfield.networks.records import BatchNorm, Dense, LayerNorm, Nonlinearity, Param, Pool, Residual, Sequential, mlp
 
 ERF, GELU = Nonlinearity("erf"), Nonlinearity("gelu")
 BLOCKS = [

@@ -8,9 +8,9 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+from meanfield.base.results import MeanFieldError
 from meanfield.empirical.functions import twins
 from meanfield.empirical.observables.differentials import LayerTensors, correlator_samples, differentials
-from meanfield.results import MeanFieldError
 
 WIDTHS = (3, 2, 3, 2)  # n_0, …, n_3
 INPUTS = np.array([[0.8, -1.1, 0.4], [-0.3, 0.5, 1.2], [1.5, 0.2, -0.7]])

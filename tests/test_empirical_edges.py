@@ -7,11 +7,11 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import meanfield as mf
-from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Residual, Sequential, mlp
+from meanfield.base.results import MeanFieldError
 from meanfield.empirical import ScalarPair, run_ensemble
 from meanfield.empirical.ensemble import blocks
 from meanfield.empirical.network.network import Ensemble
-from meanfield.results import MeanFieldError
+from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Residual, Sequential, mlp
 
 PHI = Nonlinearity("tanh")
 SIZES = {"sigma_w": 1.2, "sigma_b": 0.1, "width": 8, "depth": 3, "networks": 30}

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import meanfield
-from meanfield.architecture import Dense, Nonlinearity, Param, Residual, Sequential, mlp
+from meanfield.base.results import Estimate, MeanFieldError
 from meanfield.empirical import Ensemble, ScalarPair, run_ensemble
-from meanfield.results import Estimate, MeanFieldError
+from meanfield.networks.records import Dense, Nonlinearity, Param, Residual, Sequential, mlp
 
 DEPTH = 6
 LAYERS = np.arange(1, DEPTH + 1)
@@ -264,7 +264,7 @@ def test_a_network_can_be_drawn_alone():
 
 SECOND_PROCESS = """
 import numpy as np
-from meanfield.architecture import mlp
+from meanfield.networks.records import mlp
 from meanfield.empirical.ensemble import ensemble
 from meanfield.empirical.functions import registry as functions, twins
 from meanfield.empirical.network import carried, derivatives, forward

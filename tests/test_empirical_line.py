@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.architecture import Dense, Nonlinearity, Pool, Sequential, mlp
+from meanfield.base.results import MeanFieldError
 from meanfield.empirical import measure_critical_line
 from meanfield.empirical.random.matrices import HeldMatrix
 from meanfield.empirical.random.philox import normals
 from meanfield.empirical.shared import curves
 from meanfield.empirical.shared.line import zero_of
-from meanfield.results import MeanFieldError
+from meanfield.networks.records import Dense, Nonlinearity, Pool, Sequential, mlp
 
 TANH, EDGE = 0.1**0.5, {0.02: 1.5441928403, 0.05: 1.7609546396, 0.1: 1.9860726411}  # σ_b² → σ_w²; Sec. 3 of its table
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from meanfield.architecture import BatchNorm, Dense, LayerNorm, Nonlinearity, Pool, Residual, Sequential, mlp
+from meanfield.base.results import Estimate, MeanFieldError
 from meanfield.comparison.allowances import compare, narrower
 from meanfield.empirical import run_ensemble
 from meanfield.empirical.ensemble import scaleout
@@ -15,7 +15,7 @@ from meanfield.empirical.observables.inputs import Inputs
 from meanfield.empirical.observables.measurement import Plan
 from meanfield.empirical.observables.wanted import Measurement
 from meanfield.empirical.random.buffers import Buffers
-from meanfield.results import Estimate, MeanFieldError
+from meanfield.networks.records import BatchNorm, Dense, LayerNorm, Nonlinearity, Pool, Residual, Sequential, mlp
 
 PHI = Nonlinearity("tanh")
 TOKENS = Residual(Sequential((LayerNorm(), Dense(axis="tokens", expand=2), PHI, Dense(axis="tokens"))), 1)
@@ -128,7 +128,7 @@ def test_one_lost_position_of_a_coupled_batch_loses_all():
     [{"l0": 2}, {"input_norm": 2.0}, {"batch": 3}, {"classes": 3}, {"tokens": 2}, {"input_dimension": 5}, {"mu": 0.3}],
 )
 def test_all_that_decides_the_numbers_is_in_the_fingerprint(change, tmp_path):
-    from meanfield.architecture import Param
+    from meanfield.networks.records import Param
 
     block = mlp("tanh", mu=Param("mu"))
     sizes = {"sigma_w": 1, "sigma_b": 0.1, "width": 4, "depth": 3, "networks": 4, "batch": 2, "mu": 0.5}

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.architecture import BatchNorm, Dense, LayerNorm, Nonlinearity, Pool, Residual, Sequential, mlp
+from meanfield.base.results import MeanFieldError
 from meanfield.empirical import Ensemble, measure_pairs, run_ensemble
 from meanfield.empirical.random.philox import normals
 from meanfield.empirical.shared import pairs
-from meanfield.results import MeanFieldError
+from meanfield.networks.records import BatchNorm, Dense, LayerNorm, Nonlinearity, Pool, Residual, Sequential, mlp
 
 TANH = Nonlinearity("tanh")
 WIDE = Residual(Sequential((TANH, Dense(expand=2), Pool(2), LayerNorm(), TANH, Dense())), "0.7")

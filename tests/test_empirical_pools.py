@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.architecture import Dense, Nonlinearity, Pool, Residual, Sequential
+from meanfield.base.results import MeanFieldError
 from meanfield.empirical import Ensemble, run_ensemble
 from meanfield.empirical.functions.groups import group_kernel, jumps
 from meanfield.empirical.network.carried import Tangents
 from meanfield.empirical.network.operations import PoolGroups
 from meanfield.empirical.random.philox import normals
 from meanfield.functions.parser import FUNCTIONS
-from meanfield.pooling import ARGUMENTS
-from meanfield.results import MeanFieldError
+from meanfield.networks.pooling import ARGUMENTS
+from meanfield.networks.records import Dense, Nonlinearity, Pool, Residual, Sequential
 
 TANH = Nonlinearity("tanh")
 FORMULAS = {

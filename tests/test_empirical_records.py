@@ -5,7 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from meanfield.architecture import (
+from meanfield.base.results import MeanFieldError
+from meanfield.empirical import run_ensemble
+from meanfield.empirical.network import derivatives
+from meanfield.empirical.network.carried import Tangents
+from meanfield.empirical.network.network import Ensemble
+from meanfield.empirical.network.weighted import Weighted, WeightedTokens
+from meanfield.empirical.random.philox import normals
+from meanfield.networks.folds import input_weights, parts
+from meanfield.networks.records import (
     BatchNorm,
     Dense,
     Gate,
@@ -19,14 +27,6 @@ from meanfield.architecture import (
     Sequential,
     mlp,
 )
-from meanfield.empirical import run_ensemble
-from meanfield.empirical.network import derivatives
-from meanfield.empirical.network.carried import Tangents
-from meanfield.empirical.network.network import Ensemble
-from meanfield.empirical.network.weighted import Weighted, WeightedTokens
-from meanfield.empirical.random.philox import normals
-from meanfield.folds import input_weights, parts
-from meanfield.results import MeanFieldError
 
 SEED, INDEX, DEPTH, INPUTS = 3, 11, 4, 3
 PHI, NORM = Nonlinearity("tanh"), LayerNorm()

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Residual, Sequential, mlp
 from meanfield.empirical import run_ensemble
 from meanfield.empirical.network.carried import Tangents
 from meanfield.empirical.network.network import Ensemble
@@ -14,6 +13,7 @@ from meanfield.empirical.random import sampler
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.matrices import DrawnMatrix, haar
 from meanfield.empirical.random.sampler import LazyMatrix
+from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Residual, Sequential, mlp
 
 LAWS = ("gaussian", "orthogonal")
 SHAPES = [(9, 9), (12, 5), (5, 12)]

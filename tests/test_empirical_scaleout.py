@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Residual, Sequential, mlp
+from meanfield.base.results import MeanFieldError
 from meanfield.empirical import ScalarPair, run_ensemble
 from meanfield.empirical.ensemble import scaleout
 from meanfield.empirical.ensemble.blocks import MOST_BLOCKS, Summary, edges
 from meanfield.empirical.network.network import Ensemble
-from meanfield.results import MeanFieldError
+from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Residual, Sequential, mlp
 
 BLOCK = Residual(Sequential((LayerNorm(), Dense(expand=2), Nonlinearity("tanh"), Dense())), "0.5")
 SIZES = {"sigma_w": 1.2, "sigma_b": 0.1, "width": 9, "depth": 4, "networks": 600, "seed": 5}
@@ -223,7 +223,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
 
 SCRIPT = """
 import sys, json, time
-from meanfield.architecture import mlp
+from meanfield.networks.records import mlp
 from meanfield.empirical import run_ensemble
 from meanfield.empirical.ensemble import scaleout
 hold = len(sys.argv) > 2
@@ -324,7 +324,7 @@ def test_dask_with_a_worker_killed(tmp_path, alone):
 
 MEMORY = """
 import resource, sys
-from meanfield.architecture import mlp
+from meanfield.networks.records import mlp
 from meanfield.empirical import run_ensemble
 def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 sizes = dict(sigma_w=1, sigma_b=0.1, width=64, depth=20, sampler="lazy", quantities=("K", "J", "V"), probes=1)

@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Param, Residual, Sequential, mlp
+from meanfield.base.results import MeanFieldError
 from meanfield.empirical import run_ensemble
 from meanfield.empirical.network import carried
 from meanfield.empirical.network.carried import TangentKernel
 from meanfield.empirical.network.network import Ensemble
 from meanfield.empirical.random.philox import normals
-from meanfield.results import MeanFieldError
+from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Param, Residual, Sequential, mlp
 
 PHI = {"tanh": np.tanh, "sin": np.sin}
 TANH, SIN, NORM, FIXED = Nonlinearity("tanh"), Nonlinearity("sin"), LayerNorm(), LayerNorm(affine=False)

@@ -11,9 +11,9 @@ import sympy as sp
 from scipy.special import erf
 
 import meanfield as mf
+from meanfield.base.symbols import K, Z, distance
 from meanfield.numeric.lowering import evaluators, printing, stretches
 from meanfield.symbolic.averages.stretch import Stretch, stretch
-from meanfield.symbols import K, Z, distance
 
 SHAPES = [{}, {"residual": True, "mu": "1/2"}, {"norm": "pre"}, {"norm": "act"}]
 

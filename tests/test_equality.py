@@ -6,11 +6,11 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.results import Equality, MeanFieldError
+from meanfield.base.results import Equality, MeanFieldError
+from meanfield.base.symbols import K, K_aa, K_ab, K_bb, Z, sigma_w, z
 from meanfield.symbolic import equality
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.equality import expressions_equal, same_structure
-from meanfield.symbols import K, K_aa, K_ab, K_bb, Z, sigma_w, z
 
 z_a, z_b = Z[:2]
 tanh2 = average(sp.tanh(z) ** 2, K)
@@ -102,7 +102,7 @@ def test_recursions_written_differently():
 
 
 def _normed(times: int, mu="1/2"):
-    from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Residual, Sequential
+    from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Residual, Sequential
 
     norms = (LayerNorm(affine=False),) * times
     return Residual(Sequential((Nonlinearity("gelu"), *norms, Dense())), mu)

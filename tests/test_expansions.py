@@ -11,10 +11,10 @@ import sympy as sp
 from helpers import assert_law_matches, record
 
 import meanfield as mf
+from meanfield.base.symbols import K, Z, sigma_b, sigma_w
 from meanfield.symbolic.averages.expansion import at_infinity, at_zero
 from meanfield.symbolic.averages.moments import Moment, _gaussian_rule, moment
 from meanfield.symbolic.blocks.recursions import one_input_averages
-from meanfield.symbols import K, Z, sigma_b, sigma_w
 
 pi, sqrt = sp.pi, sp.sqrt
 
@@ -138,7 +138,7 @@ def test_compiled_run_to_four_million_layers_confirms_it(name):
 )
 def test_critical_laws_at_zero(formula, sigma, k_law, j_exponent):
     theory = mf.derive(formula)
-    from meanfield.symbols import l
+    from meanfield.base.symbols import l
 
     law = theory.depth_law("K", sigma_w=sp.sympify(sigma), sigma_b=0)
     assert sp.simplify(law.law.leading.expr(l) - sp.sympify(k_law, locals={"l": l})) == 0

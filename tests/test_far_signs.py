@@ -7,10 +7,10 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
+from meanfield.base.results import Status
+from meanfield.base.symbols import Z, softplus
 from meanfield.functions.series import transseries
 from meanfield.functions.signs import signs
-from meanfield.results import Status
-from meanfield.symbols import Z, softplus
 
 z = Z[0]
 SCALES = range(1, 12)

@@ -11,11 +11,11 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
+from meanfield.base.symbols import K_ab
 from meanfield.numeric.lowering import modules, printing
 from meanfield.numeric.lowering.pairs import closed_text
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.recursion import closed
-from meanfield.symbols import K_ab
 
 FAR = (1e-280, 1e-160, 1e-3, 1.0, 1e3, 1e160, 1e280)
 

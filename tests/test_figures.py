@@ -15,8 +15,8 @@ from test_cli import FakeReport, FakeRow, fake_report
 from test_cli_critical import susceptibilities
 
 import meanfield
+from meanfield.base.results import MeanFieldError
 from meanfield.presentation import figures
-from meanfield.results import MeanFieldError
 
 matplotlib = pytest.importorskip("matplotlib")
 pytest.importorskip("matplotlib.contour")

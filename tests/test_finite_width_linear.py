@@ -11,6 +11,7 @@ import sympy as sp
 from oracle_haar import expectation, sphere
 
 import meanfield as mf
+from meanfield.base.symbols import K, Theta, n
 from meanfield.symbolic.finite_width import linear
 from meanfield.symbolic.finite_width.correlators import NAMES, WHERE, correlator_map, in_averages
 from meanfield.symbolic.finite_width.layer_law import correlator
@@ -18,7 +19,6 @@ from meanfield.symbolic.finite_width.linear import first_linear_layer, linear_mo
 from meanfield.symbolic.finite_width.neuron_sums import (
     C_b,
 )
-from meanfield.symbols import K, Theta, n
 
 WEIGHTS = ("gaussian", "orthogonal", "uniform")
 

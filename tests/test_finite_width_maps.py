@@ -12,6 +12,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
+from meanfield.base.symbols import K, n
 from meanfield.symbolic.finite_width import correlators
 from meanfield.symbolic.finite_width.correlators import NAMES, correlator_map, in_averages
 from meanfield.symbolic.finite_width.fields import Mean, Sigma
@@ -22,7 +23,6 @@ from meanfield.symbolic.finite_width.neuron_sums import (
 )
 from meanfield.symbolic.finite_width.recursions import correlator_recursion
 from meanfield.symbolic.finite_width.words import lambda_b, lambda_w
-from meanfield.symbols import K, n
 
 V_ = correlator("V", (0, 0, 0, 0))
 

@@ -9,8 +9,8 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
+from meanfield.base.quantities import CORRELATORS, QUANTITIES
 from meanfield.numeric.lowering import assembly, generation
-from meanfield.quantities import CORRELATORS, QUANTITIES
 from meanfield.symbolic.finite_width.correlators import correlator_map
 from meanfield.symbolic.finite_width.recursions import ORDER
 from tests import oracle_correlators as oracle

@@ -11,8 +11,9 @@ import sympy as sp
 from scipy.special import ndtr
 
 import meanfield as mf
+from meanfield.base.quantities import QUANTITIES, SECOND_ORDER
+from meanfield.base.symbols import Q0, n, sigma_b, sigma_w, z
 from meanfield.numeric.lowering import assembly, generation
-from meanfield.quantities import QUANTITIES, SECOND_ORDER
 from meanfield.symbolic.finite_width.correlators import correlator_map, in_averages
 from meanfield.symbolic.finite_width.ensembles import ensemble_of
 from meanfield.symbolic.finite_width.linear import linear_moments
@@ -24,7 +25,6 @@ from meanfield.symbolic.finite_width.variance import (
     second_order_map,
     symbol,
 )
-from meanfield.symbols import Q0, n, sigma_b, sigma_w, z
 from tests import oracle_second_order as oracle
 
 TANH = {law: mf.derive("tanh", weights=law) for law in ("gaussian", "orthogonal", "mixed")}

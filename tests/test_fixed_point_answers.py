@@ -7,7 +7,8 @@ import math
 import pytest
 import sympy as sp
 
-from meanfield.results import MeanFieldError, Solution, Status
+from meanfield.base.results import MeanFieldError, Solution, Status
+from meanfield.base.symbols import K, Z
 from meanfield.symbolic.fixed_points.near_one import (
     beside_one,
     gap_of,
@@ -17,7 +18,6 @@ from meanfield.symbolic.fixed_points.near_one import (
     phase_of,
 )
 from meanfield.symbolic.fixed_points.points import FixedPoint, FixedPoints, destination, rises_on
-from meanfield.symbols import K, Z
 
 z, R = Z[0], sp.Rational
 INFINITE = Solution(sp.oo, Status.NONEXISTENT)

@@ -6,11 +6,11 @@ import mpmath as mp
 import pytest
 import sympy as sp
 
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K, Z
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.fixed_points import exclusion
 from meanfield.symbolic.fixed_points.roots import Root, crossings, enclose, refine, sharpened, sign_at, walk
-from meanfield.symbols import K, Z
 
 z, R = Z[0], sp.Rational
 

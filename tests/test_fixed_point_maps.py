@@ -6,7 +6,8 @@ import pytest
 import sympy as sp
 from flint import arb
 
-from meanfield.results import MeanFieldError, Solution, Status
+from meanfield.base.results import MeanFieldError, Solution, Status
+from meanfield.base.symbols import K, Z
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.fixed_points.maps import (
     at_zero_value,
@@ -19,7 +20,6 @@ from meanfield.symbolic.fixed_points.maps import (
 from meanfield.symbolic.fixed_points.near_one import gap_of, multiple_root, order_of, slope_at, slope_of_number
 from meanfield.symbolic.fixed_points.points import _affine, short
 from meanfield.symbolic.fixed_points.roots import Root, from_ball
-from meanfield.symbols import K, Z
 
 z, R = Z[0], sp.Rational
 

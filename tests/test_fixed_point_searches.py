@@ -8,11 +8,11 @@ import pytest
 import sympy as sp
 from flint import arb
 
+from meanfield.base.symbols import K, Z
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.fixed_points import half_line
 from meanfield.symbolic.fixed_points.half_line import ceiling, far_sign, floor, zeros
 from meanfield.symbolic.fixed_points.products import product_zeros, products, rises
-from meanfield.symbols import K, Z
 
 z, R = Z[0], sp.Rational
 

@@ -10,7 +10,20 @@ from pathlib import Path
 import pytest
 
 import meanfield as mf
-from meanfield.architecture import (
+from meanfield.networks.folds import (
+    activations_of,
+    chain,
+    dense_of,
+    fold,
+    parts,
+    rebuild,
+    skip_of,
+    symbols_in,
+    through,
+    with_activations,
+    with_dense,
+)
+from meanfield.networks.records import (
     AffineNorm,
     BatchNorm,
     Block,
@@ -28,23 +41,10 @@ from meanfield.architecture import (
     Sequential,
     mlp,
 )
-from meanfield.folds import (
-    activations_of,
-    chain,
-    dense_of,
-    fold,
-    parts,
-    rebuild,
-    skip_of,
-    symbols_in,
-    through,
-    with_activations,
-    with_dense,
-)
 from meanfield.numeric.widths import inner_factors, refuse_rigid
 from meanfield.symbolic.blocks.recursions import plain_form, untrained
+from meanfield.theory.verbs.values import symbols_of, with_values
 from meanfield.tuning.records import kinds
-from meanfield.verbs.values import symbols_of, with_values
 
 PACKAGE = Path(mf.__file__).parent
 TANH, RELU = Nonlinearity("tanh"), Nonlinearity("relu")
@@ -147,7 +147,14 @@ def test_trained_gains_are_fixed_wherever_they_stand():
 # ------------------------------------------------------------------------------------------- who names which record
 
 #: where a record may be named: where it is defined, its presets, its rules and its operation
-HOMES = {"__init__", "architecture", "architectures", "folds", "empirical/network/program", "numeric/tokens/walk"}
+HOMES = {
+    "__init__",
+    "networks/records",
+    "networks/presets",
+    "networks/folds",
+    "empirical/network/program",
+    "numeric/tokens/walk",
+}
 RULES = {
     "BatchNorm": {"symbolic/blocks/batch"},
     "AffineNorm": {"symbolic/blocks/batch"},
@@ -162,7 +169,7 @@ def names(text: str) -> set[str]:
     """The records of the library that a module imports from where they are defined."""
     found = set()
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.ImportFrom) and node.module == "meanfield.architecture":
+        if isinstance(node, ast.ImportFrom) and node.module == "meanfield.networks.records":
             found |= {one.name for one in node.names}
         elif isinstance(node, ast.ClassDef):
             found |= {node.name}
@@ -178,7 +185,7 @@ def assert_at_home(record: str, modules: dict[str, str]) -> None:
 
 def _modules() -> dict[str, str]:
     texts = {str(p.relative_to(PACKAGE).with_suffix("")): p.read_text() for p in PACKAGE.rglob("*.py")}
-    return {name: text for name, text in texts.items() if "meanfield.architecture import" in text}
+    return {name: text for name, text in texts.items() if "meanfield.networks.records import" in text}
 
 
 @pytest.mark.parametrize("record", RULES)
@@ -187,7 +194,7 @@ def test_a_record_is_named_where_it_is_read(record):
 
 
 def test_control_a_stranger_is_seen():
-    text = "from meanfield.architecture import Block, BatchNorm\n"
+    text = "from meanfield.networks.records import Block, BatchNorm\n"
     with pytest.raises(AssertionError, match="BatchNorm is named in"):
         assert_at_home("BatchNorm", _modules() | {"verbs/new": text})
 
@@ -214,7 +221,9 @@ READINGS = {"empirical/network/program": ["walk"], "numeric/tokens/walk": [], "s
 
 
 def test_nothing_else_walks_a_record():
-    met = {name: descends(text) for name, text in _modules().items() if name not in ("architecture", "folds")}
+    met = {
+        name: descends(text) for name, text in _modules().items() if name not in ("networks/records", "networks/folds")
+    }
     assert {name: found for name, found in met.items() if found} == {k: v for k, v in READINGS.items() if v}
 
 

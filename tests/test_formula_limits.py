@@ -11,9 +11,9 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
+from meanfield.base.symbols import Z, sigmoid, softplus, z
 from meanfield.functions.activations import LARGEST_COEFFICIENT, activation
 from meanfield.functions.parser import FUNCTIONS, canonical, close_names, expand, expression, number, parse, value_of
-from meanfield.symbols import Z, sigmoid, softplus, z
 
 
 def nested(depth: int) -> str:

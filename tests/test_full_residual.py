@@ -11,12 +11,12 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.architectures import PRESETS, decays, full_residual
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K
 from meanfield.cli.app import main
 from meanfield.empirical import run_ensemble
-from meanfield.folds import parts
-from meanfield.results import MeanFieldError
-from meanfield.symbols import K
+from meanfield.networks.folds import parts
+from meanfield.networks.presets import PRESETS, decays, full_residual
 
 BETAS = ("beta_w", "beta_b", "beta_v", "beta_a")
 GRADIENTS = ("K", "J", "G_z", "G_w", "G_b")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.architecture import Dense, Gate, LayerNorm, Sequential
+from meanfield.networks.records import Dense, Gate, LayerNorm, Sequential
 
 W, B = 1.3, 0.4
 

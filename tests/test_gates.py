@@ -11,7 +11,9 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.architecture import (
+from meanfield.base.results import MeanFieldError, Status
+from meanfield.base.symbols import J, K, Z, sigma_b, sigma_w
+from meanfield.networks.records import (
     Dense,
     Gate,
     LayerNorm,
@@ -23,10 +25,8 @@ from meanfield.architecture import (
     Sequential,
 )
 from meanfield.numeric.lowering import modules
-from meanfield.results import MeanFieldError, Status
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.fixed_points.products import product_zeros, products, rises
-from meanfield.symbols import J, K, Z, sigma_b, sigma_w
 
 UNIT = Dense(sigma_w=1, sigma_b=0)
 OWN = Gate("silu", Dense(sigma_w="13/10", sigma_b="1/5"), Dense(sigma_w="3/5", sigma_b="2/5"))

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.architecture import Dense, Gate, LayerNorm, Nonlinearity, Pool, Residual, Scale, Sequential
-from meanfield.architectures import mlp_mixer, resmlp, swiglu
 from meanfield.empirical import run_ensemble
+from meanfield.networks.presets import mlp_mixer, resmlp, swiglu
+from meanfield.networks.records import Dense, Gate, LayerNorm, Nonlinearity, Pool, Residual, Scale, Sequential
 
 
 def chain(*blocks):

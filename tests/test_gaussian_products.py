@@ -12,12 +12,12 @@ import pytest
 import sympy as sp
 from scipy.stats import norm, qmc
 
+from meanfield.base.results import MeanFieldError
 from meanfield.functions.activations import activation
 from meanfield.numeric.quadrature.averages import averages_of
 from meanfield.numeric.quadrature.slopes import monomials, slopes_of
 from meanfield.numeric.quadrature.weak import weak_pair
 from meanfield.numeric.quadrature.whitened import Grid, product_averages, resolved
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.finite_width.correlators import in_averages
 from meanfield.symbolic.finite_width.fields import NEURON, Mean, Sigma
 from meanfield.symbolic.finite_width.layer_law import correlator

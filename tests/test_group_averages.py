@@ -9,12 +9,12 @@ from scipy.special import erf
 
 import meanfield as mf
 from meanfield import MeanFieldError
+from meanfield.base.symbols import K, K_aa, K_ab, K_bb, Z
 from meanfield.numeric.lowering import groups as lattice
 from meanfield.numeric.lowering import printing
 from meanfield.symbolic.averages import groups
 from meanfield.symbolic.averages.groups import Group, group
 from meanfield.symbolic.averages.node import Integrand
-from meanfield.symbols import K, K_aa, K_ab, K_bb, Z
 
 
 def pooled(phi, size, kind) -> mf.Theory:

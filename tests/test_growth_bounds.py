@@ -9,9 +9,9 @@ import sympy as sp
 from mpmath import mp
 
 import meanfield as mf
+from meanfield.base.symbols import K, Z
 from meanfield.functions import growth
 from meanfield.functions.growth import Bound, bound, decay
-from meanfield.symbols import K, Z
 
 z = Z[0]
 FUNCTIONS = {  # not bounded on one side at least, the rate of the left and of the right differ

@@ -13,9 +13,9 @@ import pytest
 import sympy as sp
 from flint import acb, arb, arb_series
 
-from meanfield import heads
-from meanfield.heads.record import LARGE_SHARE, SHARE, End, Head, PowerEnd
-from meanfield.symbols import Z
+from meanfield.base.symbols import Z
+from meanfield.functions import heads
+from meanfield.functions.heads.record import LARGE_SHARE, SHARE, End, Head, PowerEnd
 
 u = Z[0]
 TRUTH = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import sympy as sp
 
-from meanfield.heads.record import End, ExponentialGrowth, Head, LogarithmicGrowth, PowerEnd
-from meanfield.symbols import HeadFunction, Z
+from meanfield.base.symbols import HeadFunction, Z
+from meanfield.functions.heads.record import End, ExponentialGrowth, Head, LogarithmicGrowth, PowerEnd
 
 u = Z[0]
 

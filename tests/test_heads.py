@@ -15,20 +15,21 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield import balls, heads, scalars
+from meanfield.base import scalars
+from meanfield.base.results import MeanFieldError
+from meanfield.base.scalars import Scalar
+from meanfield.base.symbols import HeadFunction, K, Z, z
 from meanfield.empirical.functions.formulas import from_formula
-from meanfield.functions import consistency
+from meanfield.functions import balls, consistency, heads
 from meanfield.functions.consistency import assert_head, findings
 from meanfield.functions.growth import decay
-from meanfield.heads import values
-from meanfield.heads.record import LARGE_SHARE, End, Head, PowerEnd
+from meanfield.functions.heads import values
+from meanfield.functions.heads.record import LARGE_SHARE, End, Head, PowerEnd
+from meanfield.networks.records import exact
 from meanfield.numeric.lowering import cache
 from meanfield.numeric.quadrature.tables import gaussian_average, rule_for
-from meanfield.results import MeanFieldError
-from meanfield.scalars import Scalar
 from meanfield.symbolic.averages.expansion import at_infinity, at_zero
 from meanfield.symbolic.averages.node import average
-from meanfield.symbols import HeadFunction, K, Z, z
 
 PACKAGE = Path(mf.__file__).parent
 
@@ -60,7 +61,7 @@ def test_panels_see_a_steep_arsinh():
 
 
 def test_numbers_of_records_call_what_formulas_call():
-    value = mf.architecture.exact("asinh(1)/2", "mu")
+    value = exact("asinh(1)/2", "mu")
     assert float(value) == math.asinh(1) / 2
 
 
@@ -141,7 +142,7 @@ def test_an_added_function_is_parsed(added):
     assert phi.expression == z * gd(2 * z) + 1
     assert "gd" in str(phi) and r"\operatorname{gd}" in sp.latex(phi.expression)
     assert mf.activation("gd(z)").parity == -1 and gd(-z) == -gd(z)
-    assert mf.architecture.exact("gd(1)", "mu")  # a number of a record, too
+    assert exact("gd(1)", "mu")  # a number of a record, too
     assert mf.Pool(2, kind="gd(z1) + z2")
     with pytest.raises(MeanFieldError, match="known already"):
         heads.add(dataclasses.replace(GD, function=type("other", (HeadFunction,), {})), GD_SCALAR)

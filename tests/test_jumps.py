@@ -12,14 +12,14 @@ import sympy as sp
 from scipy.special import erf
 
 import meanfield as mf
-from meanfield.errors import LONGEST, abbreviated
+from meanfield.base.errors import LONGEST, abbreviated
+from meanfield.base.results import MeanFieldError, Status
+from meanfield.base.symbols import K, K_aa, K_bb, distance, tilt
 from meanfield.numeric.lowering import chords, direct, evaluators, modules, pairs, printing, stretches
-from meanfield.results import MeanFieldError, Status
 from meanfield.symbolic.averages.chord import Chord, chord
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.stretch import Stretch, stretch
-from meanfield.symbols import K, K_aa, K_bb, distance, tilt
-from meanfield.verbs import places, running
+from meanfield.theory.verbs import places, running
 
 W, B = math.sqrt(1.5), math.sqrt(0.2)
 STEP, STAIR = "1 if z>0.3 else -1", "1 if z>0.3 else (0.5 if z>0.29 else 0)"

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from meanfield.errors import MeanFieldError
+from meanfield.base.errors import MeanFieldError
 from meanfield.kernels import blocks, sides
 from meanfield.kernels.gaussian_processes import refuse_no_bounds
 from meanfield.kernels.loops import Loop, Series

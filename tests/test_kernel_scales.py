@@ -9,10 +9,10 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
+from meanfield.base.symbols import Z
 from meanfield.kernels import rows, series, sums
 from meanfield.kernels.loops import LADDER
 from meanfield.numeric.lowering import modules
-from meanfield.symbols import Z
 
 RATIOS = (1 + 1e-9, 1 + 1e-3, 1.3, 9.0, 100.0, 1e6)
 W = 1.25

@@ -16,16 +16,16 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.architecture import Dense, Nonlinearity, Residual, Sequential
+from meanfield.base.latex import aligned, tex
+from meanfield.base.symbols import K, sigma_b, sigma_w
+from meanfield.base.tex.lines import lines
+from meanfield.base.tex.prose import _text_box, prose, wrapped
+from meanfield.base.tex.read import Unreadable, read
+from meanfield.base.tex.width import TEXTWIDTH, width
+from meanfield.networks.records import Dense, Nonlinearity, Residual, Sequential
 from meanfield.presentation.tables import _HEIGHT, Row, Table, _Cell, _pages
 from meanfield.symbolic.averages.expansion import at_infinity
 from meanfield.symbolic.finite_width.neuron_sums import _over_n
-from meanfield.symbols import K, sigma_b, sigma_w
-from meanfield.tex.lines import lines
-from meanfield.tex.names import aligned, tex
-from meanfield.tex.prose import _text_box, prose, wrapped
-from meanfield.tex.read import Unreadable, read
-from meanfield.tex.width import TEXTWIDTH, width
 
 TEX = shutil.which("pdflatex")
 ARCHITECTURES = {

@@ -8,8 +8,8 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.results import Law, MeanFieldError, Term
-from meanfield.symbols import K, l
+from meanfield.base.results import Law, MeanFieldError, Term
+from meanfield.base.symbols import K, l
 
 HALF = sp.Rational(1, 2)
 

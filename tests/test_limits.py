@@ -9,10 +9,10 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield import limits
-from meanfield.limits import counted, deadline, tick
+from meanfield.base import limits
+from meanfield.base.limits import counted, deadline, tick
+from meanfield.base.symbols import K
 from meanfield.symbolic.fixed_points.roots import sign_at
-from meanfield.symbols import K
 
 
 def burn(seconds: float, asks: bool = True) -> None:

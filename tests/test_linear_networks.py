@@ -8,7 +8,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.linear_networks import LinearPreactivations, preactivations
+from meanfield.correlators.linear_networks import LinearPreactivations, preactivations
 
 CASES = [(depth, weights) for depth in (1, 2, 3) for weights in ("gaussian", "orthogonal", "mixed")]
 

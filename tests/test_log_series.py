@@ -9,6 +9,7 @@ import pytest
 import sympy as sp
 from flint import fmpq
 
+from meanfield.base.symbols import Z
 from meanfield.symbolic.asymptotics.coefficients import ONE, ZERO, Atoms, Exact, expression, of
 from meanfield.symbolic.asymptotics.exponents import Basis, NoFurther, decided
 from meanfield.symbolic.asymptotics.logseries import (
@@ -22,7 +23,6 @@ from meanfield.symbolic.asymptotics.logseries import (
     scaled,
     times,
 )
-from meanfield.symbols import Z
 
 z, R, S = Z[0], sp.Rational, sp.S
 ROOT = sp.sqrt(2)

@@ -10,18 +10,17 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield import balls
-from meanfield.functions import zeros
+from meanfield.base.results import MeanFieldError, Solution, Status
+from meanfield.base.symbols import K, Z, factored, sigma_b, sigma_w
+from meanfield.functions import balls, zeros
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering import scalar as lowered
-from meanfield.results import MeanFieldError, Solution, Status
 from meanfield.symbolic.asymptotics.depth import _at_fixed_point
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.averages.singular_ends import poles
 from meanfield.symbolic.fixed_points.near_one import gap_of, length_of, phase_of
 from meanfield.symbolic.fixed_points.roots import enclose
 from meanfield.symbolic.recursion import closed
-from meanfield.symbols import K, Z, factored, sigma_b, sigma_w
 
 x = Z[0]
 R = sp.Rational

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from meanfield.architecture import Dense, Nonlinearity, Pool, Projection, Residual, Sequential
 from meanfield.empirical import Ensemble
 from meanfield.empirical.cuda import device
 from meanfield.empirical.network.program import operations
 from meanfield.kernels.pairs import side_of
+from meanfield.networks.records import Dense, Nonlinearity, Pool, Projection, Residual, Sequential
 
 WIDE = Sequential((Nonlinearity("gelu"), Dense(expand=2), Pool(2, "max")))
 

@@ -15,8 +15,9 @@ import pytest
 import sympy as sp
 from oracle_haar import haar_samples, matrix_moment
 
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K, Theta, n
 from meanfield.empirical.observables.differentials import differentials
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.finite_width import correlators, fields, neuron_sums
 from meanfield.symbolic.finite_width.correlators import NAMES, correlator_map, in_averages
 from meanfield.symbolic.finite_width.ensembles import ORTHOGONAL, UNIFORM, Contraction, Independent, Orthogonal
@@ -32,7 +33,6 @@ from meanfield.symbolic.finite_width.neuron_sums import (
 )
 from meanfield.symbolic.finite_width.recursions import correlator_recursion
 from meanfield.symbolic.finite_width.words import CONTRACTIONS, Word, lambda_b, lambda_w, quantity
-from meanfield.symbols import K, Theta, n
 
 I = left(1, 2, 3, 4)
 WEIGHTS = ("gaussian", "orthogonal", "uniform")

@@ -12,6 +12,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
+from meanfield.base.symbols import K, sigma_b, sigma_w, z
 from meanfield.numeric.lowering import functions as functions_module
 from meanfield.numeric.lowering.assembly import lower
 from meanfield.numeric.lowering.functions import lowers, require_usable
@@ -30,7 +31,6 @@ from meanfield.symbolic.averages import (
 from meanfield.symbolic.averages.base import Defined, Node, nodes_in
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.recursion import Recursion, StateVar
-from meanfield.symbols import K, sigma_b, sigma_w, z
 
 OMEGA = sp.Rational(7, 5)
 

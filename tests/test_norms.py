@@ -9,16 +9,16 @@ import mpmath as mp
 import pytest
 import sympy as sp
 
-from meanfield.architecture import Block, Dense, LayerNorm, Nonlinearity, Residual, Sequential
-from meanfield.deriving import derive
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K, sigma_w, z
 from meanfield.empirical import run_ensemble
+from meanfield.networks.records import Block, Dense, LayerNorm, Nonlinearity, Residual, Sequential
 from meanfield.numeric.lowering import direct
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.blocks.recursions import input_jacobian, one_input, two_inputs
 from meanfield.symbolic.blocks.walk import RULES, Walk
 from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.symbols import K, sigma_w, z
+from meanfield.theory.deriving import derive
 
 FIXED = LayerNorm(affine=False)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.architecture import Dense, Nonlinearity, Sequential
+from meanfield.networks.records import Dense, Nonlinearity, Sequential
 from meanfield.numeric.phase import compile_phase
 from meanfield.numeric.vanishing import degree
 from meanfield.tuning.descent import through_network

@@ -12,10 +12,12 @@ import sympy as sp
 from flint import fmpq
 
 import meanfield as mf
+from meanfield.base.results import Law, MeanFieldError, Status, Term
+from meanfield.base.symbols import K, Z, l
+from meanfield.base.terms import onset_of
 from meanfield.cli.output import law_data, law_rows
 from meanfield.presentation.phase_tables import ScheduledLaw
 from meanfield.presentation.tables import Table
-from meanfield.results import Law, MeanFieldError, Status, Term
 from meanfield.symbolic.asymptotics.coefficients import Atoms, of
 from meanfield.symbolic.asymptotics.depth import DepthLaw, _shortened
 from meanfield.symbolic.asymptotics.found import Corrections
@@ -24,8 +26,6 @@ from meanfield.symbolic.asymptotics.logseries import key
 from meanfield.symbolic.averages.expansion import at_zero
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.correlator_laws.difference import Calculus, Expansion
-from meanfield.symbols import K, Z, l
-from meanfield.terms import onset_of
 
 R = sp.Rational
 C = sp.Symbol("C", real=True)

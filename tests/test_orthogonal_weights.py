@@ -16,7 +16,7 @@ from derivations.judging import judge
 from derivations.orthogonal_weights import CLAIMS, TO_DIGITS, laws, vertices
 from derivations.orthogonal_weights.__main__ import main
 from derivations.orthogonal_weights.kernels import TANH
-from meanfield.symbols import K
+from meanfield.base.symbols import K
 
 MANY = ("(4.26), any sigma", "(4.18), Gaussian")  # φ's
 SLOW = {c for c in CLAIMS if isinstance(c, Floats) or c.source.startswith("(4.16)") or c.source in MANY}

@@ -7,10 +7,10 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.architecture import Dense, Gate, LayerNorm, Network, Nonlinearity, Pool, Residual, Sequential, mlp
+from meanfield.base.symbols import K, K_ab
+from meanfield.networks.records import Dense, Gate, LayerNorm, Network, Nonlinearity, Pool, Residual, Sequential, mlp
 from meanfield.symbolic import parity
-from meanfield.symbols import K, K_ab
-from meanfield.verbs.places import is_odd
+from meanfield.theory.verbs.places import is_odd
 
 TANH, SQUARE = Nonlinearity("tanh"), Nonlinearity("z**2")
 PLACE = {"sigma_w": 1.1, "sigma_b": 0}

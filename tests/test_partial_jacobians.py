@@ -19,8 +19,8 @@ from derivations.claims import Among, Rounds, Verdict, network
 from derivations.judging import judge
 from derivations.partial_jacobians import CLAIMS, TO_DIGITS
 from derivations.partial_jacobians.statements import ORDERED
+from meanfield.base.symbols import K, parameter, sigma_w
 from meanfield.symbolic.recursion import closed
-from meanfield.symbols import K, parameter, sigma_w
 
 mu, pi = parameter("mu"), sp.pi
 IDS = [f"{c.source} {c.quantity}" for c in CLAIMS]

@@ -9,8 +9,8 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield import MeanFieldError
+from meanfield.base.symbols import K
 from meanfield.symbolic.asymptotics.resting import sign_of_exponentials
-from meanfield.symbols import K
 
 LETTERS = "vwab"
 X, WEIGHTS = np.polynomial.legendre.leggauss(600)

@@ -11,15 +11,15 @@ import sympy as sp
 from scipy.special import erf, ndtr, owens_t
 
 import meanfield as mf
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import J, K, sigma_b, sigma_w
 from meanfield.functions.activations import activation
 from meanfield.numeric.lowering import largest as lowered_largest
 from meanfield.numeric.lowering import printing
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages import groups
 from meanfield.symbolic.averages.largest import Largest
 from meanfield.symbolic.averages.node import Integrand
 from meanfield.symbolic.averages.pools import EVEN_FALLING, EVEN_RISING, FALLING, RISING, kind_of
-from meanfield.symbols import J, K, sigma_b, sigma_w
 
 
 def pooled(phi, size=2, kind="max", norm=False) -> mf.Theory:

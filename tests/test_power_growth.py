@@ -10,9 +10,9 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.results import Law, Term
+from meanfield.base.results import Law, Term
+from meanfield.base.symbols import K
 from meanfield.symbolic.asymptotics import depth
-from meanfield.symbols import K
 
 EDGES = np.array([0, *2.0 ** np.arange(-1, 11)])
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)

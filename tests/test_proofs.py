@@ -9,14 +9,14 @@ import sympy as sp
 from flint import arb
 
 import meanfield as mf
+from meanfield.base.results import Status
+from meanfield.base.symbols import K, Z
 from meanfield.functions.isolation import sign_of_ball
-from meanfield.results import Status
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.criticality import lines, phases
 from meanfield.symbolic.criticality.points import curvature
 from meanfield.symbolic.fixed_points import half_line, points, products
 from meanfield.symbolic.fixed_points.half_line import Zeros, zeros
-from meanfield.symbols import K, Z
 
 z = Z[0]
 R = sp.Rational

@@ -11,7 +11,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Residual, Sequential
+from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Residual, Sequential
 from meanfield.numeric.lowering import modules
 
 CASES = [

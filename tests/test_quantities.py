@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import meanfield as mf
-from meanfield.architecture import RESERVED, mlp
+from meanfield.base.quantities import DIFFERENTIATED, MEASURED, QUANTITIES, carried_by, mathtext
+from meanfield.base.tex.read import read
 from meanfield.empirical import run_ensemble
-from meanfield.quantities import DIFFERENTIATED, MEASURED, QUANTITIES, carried_by, mathtext
-from meanfield.tex.read import read
+from meanfield.networks.records import RESERVED, mlp
 
 RECURSIONS = ("one_input", "two_inputs", "input_jacobian")
 

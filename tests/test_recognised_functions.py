@@ -7,10 +7,10 @@ import pytest
 import sympy as sp
 
 from meanfield import Pool, derive
-from meanfield.architecture import Dense, Nonlinearity, Sequential
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K, Z, recognise, sigma_b, sigma_w, sigmoid, softplus, z
+from meanfield.networks.records import Dense, Nonlinearity, Sequential
 from meanfield.symbolic.averages.node import average
-from meanfield.symbols import K, Z, recognise, sigma_b, sigma_w, sigmoid, softplus, z
 
 SCOPE = [{"sigmoid": lambda u: 1 / (1 + mp.exp(-u)), "softplus": lambda u: mp.log(1 + mp.exp(u))}, "mpmath"]
 E = sp.exp

@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 import meanfield as mf
-from meanfield.architectures import PRESETS
 from meanfield.cli.app import app
+from meanfield.networks.presets import PRESETS
 
 
 def relu_preln_scale(depth: int, budget: float) -> float:

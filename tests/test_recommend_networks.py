@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.architecture import Dense, Network, Param
-from meanfield.architectures import PRESETS
-from meanfield.folds import with_dense
+from meanfield.networks.folds import with_dense
+from meanfield.networks.presets import PRESETS
+from meanfield.networks.records import Dense, Network, Param
 
 DEPTH, WIDTH, NETWORKS, PROBES = 12, 512, 300, 4
 WIDE = 2048  # where φ of degree 2 and 3 stands behind a norm, 512 neurons are not many

@@ -9,9 +9,9 @@ from fractions import Fraction
 import pytest
 
 from meanfield import Dense, Gate, LayerNorm, MeanFieldError, Network, Nonlinearity, Pool, Residual, Scale, Sequential
-from meanfield.architecture import AffineNorm, BatchNorm, Param, Schedule, exact, mlp
-from meanfield.architectures import full_residual
-from meanfield.folds import activations_of, input_weights, parts
+from meanfield.networks.folds import activations_of, input_weights, parts
+from meanfield.networks.presets import full_residual
+from meanfield.networks.records import AffineNorm, BatchNorm, Param, Schedule, exact, mlp
 
 
 def refused(words: str):

@@ -14,7 +14,7 @@ import pytest
 from numba import float64
 
 import meanfield.empirical
-from meanfield.architecture import Block, Dense, Gate, Nonlinearity, Residual, Sequential, mlp
+from meanfield.base.results import MeanFieldError
 from meanfield.empirical import (
     Derivative,
     Ensemble,
@@ -33,7 +33,7 @@ from meanfield.empirical.cuda.launches import LAUNCHES, on_device
 from meanfield.empirical.network.carried import TangentKernel, Tangents
 from meanfield.empirical.network.shapes import Shapes
 from meanfield.empirical.network.walk import Passage, placed, walk
-from meanfield.results import MeanFieldError
+from meanfield.networks.records import Block, Dense, Gate, Nonlinearity, Residual, Sequential, mlp
 from tests.test_parameter_jets import assert_differentials
 
 cuda = None  # numba.cuda, where the kernel is compiled

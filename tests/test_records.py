@@ -14,7 +14,9 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.architecture import (
+from meanfield.base.symbols import K, z
+from meanfield.empirical import Derivative, Operation, operation, run_ensemble
+from meanfield.networks.records import (
     Block,
     Dense,
     LayerNorm,
@@ -27,10 +29,8 @@ from meanfield.architecture import (
     exact,
     mlp,
 )
-from meanfield.empirical import Derivative, Operation, operation, run_ensemble
 from meanfield.symbolic.blocks.walk import RULES, rule
 from meanfield.symbolic.fixed_points.roots import enclose
-from meanfield.symbols import K, z
 
 PHI = Nonlinearity("tanh")
 FIXED = LayerNorm(affine=False)

@@ -7,13 +7,13 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Param, Residual, Schedule, Sequential
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import J, K, l, sigma_w, z
+from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Param, Residual, Schedule, Sequential
 from meanfield.numeric.solvers import propagate
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.symbolic.steps import Domain, Step
-from meanfield.symbols import J, K, l, sigma_w, z
 
 NO_SIGMAS = {"sigma_w": 1, "sigma_b": 0}
 

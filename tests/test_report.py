@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.base.results import Estimate
 from meanfield.comparison import allowances, report
 from meanfield.comparison.allowances import compare
 from meanfield.comparison.report import Report, Row
-from meanfield.results import Estimate
 
 LAYERS, ERROR, BIAS, WIDTHS = 4, 0.01, 7.0, (3200, 200, 100)
 SETTINGS = dict.fromkeys(

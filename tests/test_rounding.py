@@ -10,7 +10,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.results import Solution, Status
+from meanfield.base.results import Solution, Status
 from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.criticality.rounding import corners, doubles, phase_with_rounding, points_with_rounding
 from meanfield.symbolic.fixed_points.points import ROUNDED, FixedPoint, FixedPoints

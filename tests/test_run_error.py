@@ -18,18 +18,18 @@ import sympy as sp
 from flint import arb
 
 import meanfield as mf
-from meanfield import balls
+from meanfield.base.results import InfiniteAverage, MeanFieldError
+from meanfield.base.symbols import K, K_aa, K_ab, K_bb, Z, z
+from meanfield.functions import balls
 from meanfield.functions.activations import activation
 from meanfield.numeric.lowering import conditional, pair_check, pairs, planes, printing, scalar
 from meanfield.numeric.lowering.evaluators import ROUNDING
 from meanfield.numeric.quadrature import evaluation, waves
 from meanfield.numeric.quadrature import tables as quadrature
-from meanfield.results import InfiniteAverage, MeanFieldError
 from meanfield.symbolic.averages import enclosure
 from meanfield.symbolic.averages.expansion import at_zero
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.blocks.recursions import one_input_averages, slope_average
-from meanfield.symbols import K, K_aa, K_ab, K_bb, Z, z
 
 ROWS = json.loads((Path(__file__).parent / "data" / "run_error.json").read_text())
 NAMES = {"phi2": "phi^2", "dphi2": "phi'^2"}

@@ -7,8 +7,8 @@ import math
 import pytest
 import sympy as sp
 
+from meanfield.base.symbols import l
 from meanfield.symbolic.asymptotics.scaling import _binomial, _grown, _integrated, _log1p, _product, decay, logarithm
-from meanfield.symbols import l
 
 R, S = sp.Rational, sp.S
 

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from meanfield.architecture import Dense, Nonlinearity, Projection, Residual, Schedule, Sequential
+from meanfield.base.results import MeanFieldError
 from meanfield.empirical.network.operations import Affine
 from meanfield.empirical.network.program import operations
 from meanfield.empirical.network.shapes import Shapes, check_shapes
-from meanfield.results import MeanFieldError
+from meanfield.networks.records import Dense, Nonlinearity, Projection, Residual, Schedule, Sequential
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 6])

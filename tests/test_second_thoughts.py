@@ -9,11 +9,11 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Param, Residual, Scale, Schedule, Sequential
+from meanfield.base.results import Law, MeanFieldError, Status, Term
+from meanfield.base.symbols import Q0, K, l
 from meanfield.empirical import run_ensemble
-from meanfield.results import Law, MeanFieldError, Status, Term
+from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Param, Residual, Scale, Schedule, Sequential
 from meanfield.symbolic.recursion import Recursion, StateVar
-from meanfield.symbols import Q0, K, l
 
 ERF, TANH, RELU = map(Nonlinearity, ("erf", "tanh", "relu"))
 

@@ -11,13 +11,13 @@ import sympy as sp
 from mpmath import mp
 
 import meanfield as mf
+from meanfield.base.results import Solution, Status
+from meanfield.base.symbols import K, K_ab, Z, l
 from meanfield.numeric.correlations import CorrelationPoint
-from meanfield.results import Solution, Status
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.criticality import settling
 from meanfield.symbolic.fixed_points.points import FixedPoint
-from meanfield.symbols import K, K_ab, Z, l
-from meanfield.verbs import laws
+from meanfield.theory.verbs import laws
 
 C, C_1 = sp.Symbol("C", real=True), sp.Symbol("C_1", real=True)
 THEORY = mf.derive("z*exp(-z**2)")

@@ -8,10 +8,10 @@ import mpmath as mp
 import pytest
 import sympy as sp
 
+from meanfield.base.symbols import Z, sigmoid, softplus
 from meanfield.functions import signs as rules
 from meanfield.functions.ranges import dominated, root_of_power, span
 from meanfield.functions.signs import signs
-from meanfield.symbols import Z, sigmoid, softplus
 
 x = Z[0]
 R = sp.Rational

@@ -9,11 +9,11 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K, Z, sigmoid
 from meanfield.functions.piecewise import pieces
 from meanfield.functions.signs import _between, _number_place, changes, signs
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import average
-from meanfield.symbols import K, Z, sigmoid
 
 z = Z[0]
 

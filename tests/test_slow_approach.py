@@ -11,8 +11,9 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
+from meanfield.base.results import Solution, Status
+from meanfield.base.symbols import K, Z, l
 from meanfield.numeric.correlations import CorrelationPoint
-from meanfield.results import Solution, Status
 from meanfield.symbolic.asymptotics.depth import _at_fixed_point
 from meanfield.symbolic.asymptotics.resting import attractors
 from meanfield.symbolic.averages.node import average
@@ -21,7 +22,6 @@ from meanfield.symbolic.fixed_points.half_line import Zeros
 from meanfield.symbolic.fixed_points.near_one import is_contracting, multiple_root, order_of
 from meanfield.symbolic.fixed_points.points import FixedPoint, _with_orders
 from meanfield.symbolic.fixed_points.roots import Root
-from meanfield.symbols import K, Z, l
 
 R = sp.Rational
 C = sp.Symbol("C", real=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from flint import arb
 
-from meanfield import balls
+from meanfield.functions import balls
 from meanfield.functions.activations import activation
 from meanfield.numeric.quadrature import small
 

@@ -4,7 +4,11 @@ tangent kernel, gains, and what they refuse."""
 import numpy as np
 import pytest
 
-from meanfield.architecture import (
+from meanfield.base.results import MeanFieldError
+from meanfield.empirical import Ensemble, draw_network, number_of_parameters
+from meanfield.empirical.network import derivatives, weighted
+from meanfield.empirical.network.carried import TangentKernel, Tangents
+from meanfield.networks.records import (
     AffineNorm,
     BatchNorm,
     Dense,
@@ -18,10 +22,6 @@ from meanfield.architecture import (
     Sequential,
     mlp,
 )
-from meanfield.empirical import Ensemble, draw_network, number_of_parameters
-from meanfield.empirical.network import derivatives, weighted
-from meanfield.empirical.network.carried import TangentKernel, Tangents
-from meanfield.results import MeanFieldError
 
 PHI, NORM, GAINED = Nonlinearity("tanh"), LayerNorm(), AffineNorm()
 MIXER = Sequential(

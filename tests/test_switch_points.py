@@ -16,13 +16,12 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield import balls
-from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Sequential
+from meanfield.base.symbols import K, Z, sigmoid, softplus
 from meanfield.empirical.functions.formulas import from_formula
-from meanfield.functions import piecewise, zeros
+from meanfield.functions import balls, piecewise, zeros
 from meanfield.functions.activations import activation
 from meanfield.functions.isolation import Root, Undecided, isolate
-from meanfield.symbols import K, Z, sigmoid, softplus
+from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Sequential
 
 VARIANCE = 2
 SCOPE = {

@@ -9,9 +9,9 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
+from meanfield.base.symbols import K, K_aa, K_ab, K_bb, sigma_w
 from meanfield.functions.activations import activation
 from meanfield.presentation import tables
-from meanfield.symbols import K, K_aa, K_ab, K_bb, sigma_w
 
 NONE = "no elementary closed form"
 

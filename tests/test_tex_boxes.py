@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from meanfield.tex import lines as breaking
-from meanfield.tex.lines import _Chunk, _filled, _terms, lines, opened
-from meanfield.tex.names import _foreign
-from meanfield.tex.read import ITALIC, NARROW, RELATION, Unreadable, leaves, read, write
-from meanfield.tex.width import SIZES, _delimiter, bracket_size, measure, text_width, width
+from meanfield.base.latex import _foreign
+from meanfield.base.tex import lines as breaking
+from meanfield.base.tex.lines import _Chunk, _filled, _terms, lines, opened
+from meanfield.base.tex.read import ITALIC, NARROW, RELATION, Unreadable, leaves, read, write
+from meanfield.base.tex.width import SIZES, _delimiter, bracket_size, measure, text_width, width
 
 QUAD, SCRIPT, TINY = SIZES["normalsize"]
 x, y = (ITALIC[c] * QUAD / 1000 for c in "xy")

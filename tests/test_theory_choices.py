@@ -9,10 +9,10 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Param, Residual, Schedule, Sequential, mlp
-from meanfield.architectures import decays, full_residual
+from meanfield.base.symbols import K, Theta, Z, sigma_b, sigma_w, z
+from meanfield.networks.presets import decays, full_residual
+from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Param, Residual, Schedule, Sequential, mlp
 from meanfield.symbolic.averages.node import average
-from meanfield.symbols import K, Theta, Z, sigma_b, sigma_w, z
 
 PLAIN = mlp(mf.activation("tanh"))
 

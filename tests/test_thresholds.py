@@ -8,7 +8,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Sequential
+from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Sequential
 
 PLACE = {"sigma_w": 1.2, "sigma_b": 0.1}
 # (formula, φ in Python, values)

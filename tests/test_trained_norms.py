@@ -7,7 +7,7 @@ import math
 import pytest
 import sympy as sp
 
-from meanfield.architecture import Dense, LayerNorm, Nonlinearity, Sequential, mlp
+from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Sequential, mlp
 from meanfield.symbolic.blocks.recursions import input_jacobian, one_input, pair_tangents, two_inputs
 
 W, B, Q, C = 1.3, 0.4, 1.7, 0.35

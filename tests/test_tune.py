@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.architectures import batchnorm_mlp, resmlp
 from meanfield.empirical import draw_network
+from meanfield.networks.presets import batchnorm_mlp, resmlp
 from meanfield.tuning import sweep
 from meanfield.tuning.instance import Instance
 from meanfield.tuning.tune import random_inputs

@@ -8,9 +8,9 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.architectures import preln, resnet
+from meanfield.base.symbols import J, K, parameter, sigma_w
 from meanfield.empirical import draw_network
-from meanfield.symbols import J, K, parameter, sigma_w
+from meanfield.networks.presets import preln, resnet
 from meanfield.tuning.backward import Blocks, state
 
 

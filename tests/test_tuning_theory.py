@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.architecture import Dense, Nonlinearity, Residual, Sequential
-from meanfield.architectures import batchnorm_mlp, preln, resmlp, swiglu
+from meanfield.networks.presets import batchnorm_mlp, preln, resmlp, swiglu
+from meanfield.networks.records import Dense, Nonlinearity, Residual, Sequential
 from meanfield.tuning.backward import LOSSES, Blocks, state
 from meanfield.tuning.descent import through_network
 from meanfield.tuning.tune import _drive as drive

@@ -11,11 +11,11 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
+from meanfield.base.symbols import K_aa, K_bb, Z, distance, tilt
 from meanfield.numeric.lowering import chord_check, chords, evaluators, modules, printing
 from meanfield.numeric.solvers import propagate
 from meanfield.numeric.starts import two_norms_start
 from meanfield.symbolic.averages.chord import Chord, Rise, Turn, chord, rise
-from meanfield.symbols import K_aa, K_bb, Z, distance, tilt
 
 NAMES = ("K_aa", "K_bb", "distance", "K_ab")
 DIGITS = 90

@@ -10,13 +10,13 @@ import sympy as sp
 from typer.testing import CliRunner
 
 import meanfield as mf
+from meanfield.base.symbols import Q0, sigma_w
 from meanfield.cli.app import app
 from meanfield.empirical import criticality_grid
 from meanfield.empirical.network.network import Ensemble
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.matrices import DrawnMatrix
 from meanfield.empirical.random.philox import fill_uniforms
-from meanfield.symbols import Q0, sigma_w
 
 KEY = (3, 1, 2, 0)
 

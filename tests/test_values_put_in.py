@@ -12,11 +12,11 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield import Dense, Gate, MeanFieldError, Nonlinearity, Residual, Scale, Sequential
-from meanfield.architecture import Network, Schedule
-from meanfield.results import Solution, Status
-from meanfield.verbs import values
-from meanfield.verbs.positions import _measured
-from meanfield.verbs.values import (
+from meanfield.base.results import Solution, Status
+from meanfield.networks.records import Network, Schedule
+from meanfield.theory.verbs import values
+from meanfield.theory.verbs.positions import _measured
+from meanfield.theory.verbs.values import (
     decided,
     deviations,
     double,

@@ -27,7 +27,7 @@ from derivations.variance_variation import (
 )
 from derivations.variance_variation.__main__ import main
 from derivations.variance_variation.regions import above, at_most, ba, full, on, table, within
-from meanfield.symbols import l
+from meanfield.base.symbols import l
 
 SLOW = {*angles.CLAIMS, *kernels.ENDS, kernels.LIMIT, widths.FISHER[0], *tanh.REST}
 SLOW |= {c for c in recursions.CLAIMS if c.source == "R4, Thm C.2, γ"} | {*lemmas.ITERATED, *lemmas.RUNS}

@@ -12,7 +12,8 @@ import sympy as sp
 from oracle_haar import haar_samples, peeled
 
 import meanfield as mf
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import n
 from meanfield.symbolic.finite_width import orthogonality, zonal
 from meanfield.symbolic.finite_width.moments import MOST, haar_moment, type_counts
 from meanfield.symbolic.finite_width.pairings import (
@@ -24,7 +25,6 @@ from meanfield.symbolic.finite_width.pairings import (
     partitions,
     set_partitions,
 )
-from meanfield.symbols import n
 
 NAN = float("nan")
 

@@ -14,8 +14,8 @@ from test_full_residual import by_hand
 from test_phase_tables import tables
 
 import meanfield as mf
+from meanfield.base.results import MeanFieldError
 from meanfield.cli.app import main
-from meanfield.results import MeanFieldError
 
 LOOPS = {
     "tanh": (np.tanh, lambda z: 1 / np.cosh(z) ** 2),

@@ -13,11 +13,11 @@ import pytest
 import sympy as sp
 from flint import arb
 
-from meanfield import MeanFieldError, balls
-from meanfield.functions import isolation
+from meanfield import MeanFieldError
+from meanfield.base.symbols import Z, sigmoid, softplus
+from meanfield.functions import balls, isolation
 from meanfield.functions.isolation import Root, Undecided, clear_beyond, isolate
 from meanfield.functions.zeros import complex_roots, is_zero, polynomial_zeros, real_zeros, same_place
-from meanfield.symbols import Z, sigmoid, softplus
 
 x = Z[0]
 SCOPE = [{"sigmoid": lambda u: 1 / (1 + mp.exp(-u)), "softplus": lambda u: mp.log1p(mp.exp(u))}, "mpmath"]

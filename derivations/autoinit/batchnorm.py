@@ -8,7 +8,7 @@ import meanfield as mf
 from derivations.autoinit.networks import normed
 from derivations.claims import Formula
 from derivations.placeholders import mu
-from meanfield.symbols import J, J_ab, K, K_ab, sigma_b, sigma_w
+from meanfield.base.symbols import J, J_ab, K, K_ab, sigma_b, sigma_w
 
 w, b, pi = sigma_w**2, sigma_b**2, sp.pi
 V = K - K_ab

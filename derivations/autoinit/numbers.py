@@ -8,7 +8,7 @@ import sympy as sp
 
 import meanfield as mf
 from derivations.autoinit.networks import normed, resmlp
-from meanfield.symbols import z
+from meanfield.base.symbols import z
 
 Compute = Callable[[sp.Rational], Sequence[float]]
 

@@ -8,7 +8,7 @@ import meanfield as mf
 from derivations.autoinit.networks import resmlp
 from derivations.claims import Formula
 from derivations.placeholders import mu
-from meanfield.symbols import J, K, parameter, sigma_b, sigma_w
+from meanfield.base.symbols import J, K, parameter, sigma_b, sigma_w
 
 w, b, pi = sigma_w**2, sigma_b**2, sp.pi
 E = parameter("eps")

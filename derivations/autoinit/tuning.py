@@ -15,7 +15,7 @@ import sympy as sp
 
 import meanfield as mf
 from derivations.claims import Floats, network
-from meanfield.symbols import K, sigma_b, sigma_w
+from meanfield.base.symbols import K, sigma_b, sigma_w
 
 STEP = 1e-3  # of a gain, in differences of fourth order
 Place = tuple[str, float, float, int, int]  # φ, σ_w, σ_b, l and l': a gain of layer l + 1, and J^{l',l'+1}

@@ -12,7 +12,7 @@ import meanfield as mf
 from derivations.claims import Formula, network
 from derivations.pairs import covariance
 from derivations.placeholders import c as shared
-from meanfield.symbols import K, z
+from meanfield.base.symbols import K, z
 
 RELU = network("relu")  # any network: nothing below depends on it
 y, y_, centre = sp.symbols("y y_ m", real=True)

@@ -14,7 +14,7 @@ import meanfield as mf
 from derivations.claims import Formula, network
 from derivations.pairs import coefficient
 from derivations.quantities import derived
-from meanfield.symbols import l, sigma_b, sigma_w
+from meanfield.base.symbols import l, sigma_b, sigma_w
 
 R, pi = sp.Rational, sp.pi
 b = sigma_b**2

@@ -16,7 +16,7 @@ from scipy.special import ndtr, ndtri
 import meanfield as mf
 from derivations.claims import Floats, Formula, network
 from derivations.placeholders import mu
-from meanfield.symbols import z
+from meanfield.base.symbols import z
 
 RELU = network("relu")  # any network: only γ enters
 x, delta = sp.symbols("x delta", real=True)

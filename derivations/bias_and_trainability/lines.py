@@ -11,7 +11,7 @@ import meanfield as mf
 from derivations.bias_and_trainability.depths import power
 from derivations.claims import Equation, Floats, Formula, each, network
 from derivations.placeholders import slope, square
-from meanfield.symbols import K
+from meanfield.base.symbols import K
 
 SMOOTH, ERF, TANH = each("tanh erf gelu"), network("erf"), network("tanh")
 POOLED = each("erf tanh", pool="max")

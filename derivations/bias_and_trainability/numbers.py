@@ -14,7 +14,7 @@ from derivations.claims import ball
 from derivations.pairs import G, coefficient
 from derivations.placeholders import c, mu
 from derivations.quantities import derived
-from meanfield.symbols import K, sigma_b, sigma_w, sigma_y2, z
+from meanfield.base.symbols import K, sigma_b, sigma_w, sigma_y2, z
 
 R = sp.Rational
 

@@ -17,8 +17,8 @@ from derivations.bias_and_trainability.pooling import where
 from derivations.checks import leaky, root
 from derivations.claims import network
 from derivations.quantities import derived
-from meanfield.depth_scales import crossover_depth
-from meanfield.symbols import K, sigma_b, sigma_w
+from meanfield.base.symbols import K, sigma_b, sigma_w
+from meanfield.theory.depth_scales import crossover_depth
 
 READ = ("K_ab", "c", "gamma")
 R = sp.Rational

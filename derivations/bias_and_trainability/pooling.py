@@ -12,7 +12,7 @@ from derivations.claims import Equation, Formula, Network, each, network
 from derivations.pairs import slope_of_c
 from derivations.placeholders import c, mean, pair, slope, square
 from derivations.quantities import derived
-from meanfield.symbols import K, Z, sigma_b, sigma_w, z
+from meanfield.base.symbols import K, Z, sigma_b, sigma_w, z
 
 w, b, pi, R = sigma_w**2, sigma_b**2, sp.pi, sp.Rational
 MAX, MEAN = network("relu", pool="max"), network("relu", pool="average")

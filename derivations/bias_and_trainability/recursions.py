@@ -19,7 +19,7 @@ from derivations.placeholders import (
     square_K,
     square_root,
 )
-from meanfield.symbols import J_ab, K, Z, sigma_b, sigma_w, z
+from meanfield.base.symbols import J_ab, K, Z, sigma_b, sigma_w, z
 
 w, b = sigma_w**2, sigma_b**2
 PLAIN, SMOOTH = each("relu erf gelu tanh elu"), each("erf gelu tanh")

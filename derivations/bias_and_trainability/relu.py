@@ -9,7 +9,7 @@ from derivations.claims import Equation, Formula, network
 from derivations.pairs import G
 from derivations.placeholders import gamma, mu
 from derivations.quantities import derived
-from meanfield.symbols import K, sigma_b, sigma_mu2, sigma_w, sigma_y2, z
+from meanfield.base.symbols import K, sigma_b, sigma_mu2, sigma_w, sigma_y2, z
 
 w, b, pi, sqrt, erf, R = sigma_w**2, sigma_b**2, sp.pi, sp.sqrt, sp.erf, sp.Rational
 RELU = network("relu")

@@ -10,7 +10,7 @@ import meanfield as mf
 from derivations.claims import Equation, Formula, Verdict, network
 from derivations.orthogonal_weights.kinds import PerNetwork, Says, of_law, power
 from derivations.placeholders import slope, square
-from meanfield.symbols import K, l, sigma_b, sigma_w, z
+from meanfield.base.symbols import K, l, sigma_b, sigma_w, z
 
 w, b = sigma_w**2, sigma_b**2
 ANY = of_law("orthogonal", "tanh", "relu", "gelu", "sin", "elu")

@@ -11,7 +11,7 @@ import sympy as sp
 
 import meanfield as mf
 from derivations.claims import Claim, Formula, Network, Verdict, network
-from meanfield.symbols import K, Z, z
+from meanfield.base.symbols import K, Z, z
 
 LINEAR = network("linear", weights="orthogonal")
 

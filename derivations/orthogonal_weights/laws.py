@@ -11,7 +11,7 @@ import meanfield as mf
 from derivations.claims import Formula, Verdict, network
 from derivations.orthogonal_weights.kernels import TANH
 from derivations.orthogonal_weights.kinds import Says, of_law
-from meanfield.symbols import l
+from meanfield.base.symbols import l
 
 GAUSSIAN, RELU = network("tanh"), network("relu", weights="orthogonal")
 PLACE = {"sigma_w": 1, "sigma_b": 0, "lambda_w": 1, "lambda_b": "1/l"}  # critical, rates (5.17)

@@ -11,7 +11,7 @@ import meanfield as mf
 from derivations.claims import Formula, network
 from derivations.orthogonal_weights.kinds import LINEAR, Says
 from derivations.orthogonal_weights.weights import rising
-from meanfield.symbols import n, sigma_w
+from meanfield.base.symbols import n, sigma_w
 
 C_W = sp.Symbol("C_W", positive=True)
 K0 = sp.Symbol("K_0", positive=True)  # |x|²/n

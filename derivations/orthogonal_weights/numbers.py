@@ -9,7 +9,7 @@ import sympy as sp
 
 import meanfield as mf
 from derivations.checks import root
-from meanfield.symbols import n
+from meanfield.base.symbols import n
 
 Compute = Callable[[sp.Rational], Sequence[float]]
 INPUT = sp.Rational(1, 3)  # |x|²/n of the paper's inputs, uniform on [0, 1]

@@ -16,7 +16,7 @@ from derivations.orthogonal_weights.kinds import PerNetwork, between, of_law
 from derivations.orthogonal_weights.several_inputs import scale
 from derivations.orthogonal_weights.vertices import COV
 from derivations.placeholders import slope, square
-from meanfield.symbols import Theta, Z, sigma_w
+from meanfield.base.symbols import Theta, Z, sigma_w
 
 w = sigma_w**2
 lambda_w, lambda_b = (sp.Symbol(f"lambda_{x}", nonnegative=True) for x in "wb")

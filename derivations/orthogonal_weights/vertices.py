@@ -12,7 +12,7 @@ import meanfield as mf
 from derivations.claims import Formula
 from derivations.orthogonal_weights.kernels import TANH, parallel, upto
 from derivations.orthogonal_weights.kinds import PerNetwork, between, of_law, power
-from meanfield.symbols import K, Z, l, sigma_b, sigma_w, z
+from meanfield.base.symbols import K, Z, l, sigma_b, sigma_w, z
 
 w = sigma_w**2
 ANY = ("tanh", "relu", "gelu", "sin", "elu", "z**3+z")

@@ -9,7 +9,7 @@ import sympy as sp
 import meanfield as mf
 from derivations.claims import Formula
 from derivations.orthogonal_weights.kinds import LINEAR, Says
-from meanfield.symbols import n
+from meanfield.base.symbols import n
 
 DOUBLE = (n + 1) / ((n - 1) * n * (n + 2))  # W[1,1]
 SINGLE = -1 / ((n - 1) * n * (n + 2))  # W[2]

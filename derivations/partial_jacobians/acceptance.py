@@ -9,7 +9,7 @@ from derivations.checks import Check
 from derivations.claims import ball
 from derivations.partial_jacobians import numbers as n
 from derivations.quantities import LAMBDA, derived
-from meanfield.symbols import K
+from meanfield.base.symbols import K
 
 AVERAGES = {
     ("erf", "0.5"): (0.333333333333, 0.735105193896, 0, 0.367552596948, -0.490070129264),

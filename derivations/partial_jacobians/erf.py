@@ -7,7 +7,7 @@ import sympy as sp
 from derivations.claims import Equation, Is, Rounds, each, network
 from derivations.placeholders import mu
 from derivations.quantities import LAMBDA
-from meanfield.symbols import K, l, sigma_b, sigma_w
+from meanfield.base.symbols import K, l, sigma_b, sigma_w
 
 w, b, pi, sqrt, asin = sigma_w**2, sigma_b**2, sp.pi, sp.sqrt, sp.asin
 m = 1 - mu**2

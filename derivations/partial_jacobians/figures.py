@@ -19,8 +19,8 @@ import meanfield as mf
 from derivations.partial_jacobians.mixer import figure_4
 from derivations.partial_jacobians.phase_diagrams import Measured, figure_2
 from derivations.partial_jacobians.sizes import Sizes
+from meanfield.base.symbols import N0
 from meanfield.presentation import figures
-from meanfield.symbols import N0
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

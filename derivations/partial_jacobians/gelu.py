@@ -6,7 +6,7 @@ import sympy as sp
 
 from derivations.claims import Equation, Is, Rounds, network
 from derivations.placeholders import mu
-from meanfield.symbols import K, sigma_b, sigma_w
+from meanfield.base.symbols import K, sigma_b, sigma_w
 
 w, b, pi, sqrt, asin, R = sigma_w**2, sigma_b**2, sp.pi, sp.sqrt, sp.asin, sp.Rational
 m = 1 - mu**2

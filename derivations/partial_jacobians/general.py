@@ -23,7 +23,7 @@ from derivations.placeholders import (
     stein,
 )
 from derivations.quantities import C
-from meanfield.symbols import D0, J0, N0, Q0, J, K, Theta, l, sigma_b, sigma_w
+from meanfield.base.symbols import D0, J0, N0, Q0, J, K, Theta, l, sigma_b, sigma_w
 
 w, b = sigma_w**2, sigma_b**2
 ALL, SMOOTH = "relu erf gelu tanh elu", "erf gelu tanh"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from meanfield.architecture import Block
+    from meanfield.networks.records import Block
 
 TOKENS = 64  # patches of 4 × 4 pixels of a 32 × 32 image
 SETTLED = {"1/2": (4, 9), "1": (19, 25)}  # mu: blocks whose mean is χ_J*, where K has settled, or grows linearly

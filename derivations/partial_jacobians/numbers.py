@@ -12,7 +12,7 @@ from derivations.checks import root
 from derivations.claims import ball, filled, network
 from derivations.partial_jacobians import statements
 from derivations.quantities import derived, prefactor
-from meanfield.symbols import D0, J0, K, l, parameter, sigma_b, sigma_w
+from meanfield.base.symbols import D0, J0, K, l, parameter, sigma_b, sigma_w
 
 R = sp.Rational
 

@@ -12,8 +12,8 @@ import sympy as sp
 import meanfield as mf
 from derivations.partial_jacobians.sizes import Sizes
 from derivations.quantities import derived
+from meanfield.base.symbols import K, sigma_w
 from meanfield.presentation import figures
-from meanfield.symbols import K, sigma_w
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,9 +9,9 @@ from typing import Any
 import sympy as sp
 
 import meanfield as mf
+from meanfield.base.results import MeanFieldError, Solution, Status
+from meanfield.base.symbols import K, sigma_b, sigma_w
 from meanfield.presentation.tables import escape, tex
-from meanfield.results import MeanFieldError, Solution, Status
-from meanfield.symbols import K, sigma_b, sigma_w
 
 SHORT = 170  # characters of LaTeX a formula may have; longer ones are given by numbers
 

@@ -6,7 +6,7 @@ import sympy as sp
 
 from derivations.claims import Equation, Is, Rounds, network
 from derivations.placeholders import mu
-from meanfield.symbols import K, parameter, sigma_b, sigma_w
+from meanfield.base.symbols import K, parameter, sigma_b, sigma_w
 
 w, b, pi = sigma_w**2, sigma_b**2, sp.pi
 a_p, a_m = parameter("a_plus"), parameter("a_minus")

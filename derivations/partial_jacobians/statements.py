@@ -10,7 +10,7 @@ import sympy as sp
 
 from derivations.claims import Among, AtMost, Equation, each, network
 from derivations.placeholders import A, B, mu
-from meanfield.symbols import sigma_b, sigma_w
+from meanfield.base.symbols import sigma_b, sigma_w
 
 w, b = sigma_w**2, sigma_b**2
 m = 1 - mu**2

@@ -13,7 +13,7 @@ from derivations.checks import Check
 from derivations.variance_variation import widths
 from derivations.variance_variation.angles import fixed
 from derivations.variance_variation.lemmas import log_product
-from meanfield.symbols import K, z
+from meanfield.base.symbols import K, z
 
 BETAS = ("beta_v", "beta_w", "beta_a", "beta_b")
 ELSEWHERE = {  # line: the claims (by R-number) or the test that holds it

@@ -16,7 +16,7 @@ import meanfield as mf
 from derivations.variance_variation import contour_figures
 from derivations.variance_variation.acceptance import theory
 from derivations.variance_variation.regions import full
-from meanfield.architectures import full_residual
+from meanfield.networks.presets import full_residual
 from meanfield.presentation import figures
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import sympy as sp
 import meanfield as mf
 from derivations.claims import Equation, Floats, Formula, Holds, network
 from derivations.placeholders import c
-from meanfield.symbols import K, Z, z
+from meanfield.base.symbols import K, Z, z
 
 RELU, TANH = network("relu"), network("tanh")
 R, pi = sp.Rational, sp.pi

@@ -33,7 +33,7 @@ from derivations.variance_variation.regions import (
     on,
     sa,
 )
-from meanfield.symbols import l
+from meanfield.base.symbols import l
 
 ALONE = network("relu", architecture="full_residual", sigma_b=0, **{f"beta_{k}": f"beta_{k}" for k in "vwa"})
 RELU = network("relu")

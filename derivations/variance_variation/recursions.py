@@ -14,7 +14,7 @@ from derivations.claims import Floats, Formula, network
 from derivations.placeholders import c as cosine
 from derivations.placeholders import pair, slope, square
 from derivations.variance_variation.regions import full
-from meanfield.symbols import K, K_ab, l, parameter
+from meanfield.base.symbols import K, K_ab, l, parameter
 
 NETWORKS = tuple(full(phi) for phi in ("relu", "erf", "gelu"))
 p, gamma, lam, e, X = sp.symbols("p gamma_x lambda e X", positive=True)

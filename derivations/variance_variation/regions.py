@@ -16,7 +16,7 @@ import sympy as sp
 
 import meanfield as mf
 from derivations.claims import Claim, Network, Verdict, network
-from meanfield.symbols import l
+from meanfield.base.symbols import l
 
 bv, bw, ba, bb, S = sp.symbols("beta_v beta_w beta_a beta_b S", positive=True)
 sv, sw, sa, sb = sp.symbols("sigma_v sigma_w sigma_a sigma_b", positive=True)

@@ -26,7 +26,7 @@ from derivations.variance_variation.regions import (
     sb,
     sv,
 )
-from meanfield.symbols import l
+from meanfield.base.symbols import l
 
 RELU = full("relu")
 U = sp.Min(bv + bb, ba)  # U_r

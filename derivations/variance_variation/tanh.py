@@ -33,7 +33,7 @@ from derivations.variance_variation.regions import (
     sv,
     sw,
 )
-from meanfield.symbols import l
+from meanfield.base.symbols import l
 
 TANH = full("tanh")
 U = sp.Min(bv, ba)  # U_t

@@ -23,7 +23,7 @@ from derivations.variance_variation.regions import (
     on,
 )
 from derivations.variance_variation.tanh import LOW, SHIFT, TANH, UNIT, U, W_t, a2, claim, log, v2
-from meanfield.symbols import l
+from meanfield.base.symbols import l
 
 
 def beyond(kind: type[OverRegion], source: str, name: str, printed, right, *conditions, misprint=False, **more):

@@ -16,7 +16,7 @@ import meanfield as mf
 from derivations.claims import Claim, Floats, Formula, Holds, network
 from derivations.placeholders import slope, square
 from derivations.variance_variation.recursions import NETWORKS, a, p, step, sv, sw, v
-from meanfield.symbols import l, parameter
+from meanfield.base.symbols import l, parameter
 
 TANH = network("tanh")
 A = 4 / 3 * math.sqrt(2 / math.pi) / math.sqrt(2)  # of § 6 at σ = 1

@@ -16,6 +16,8 @@ from typing import Annotated, Any
 
 import typer
 
+from meanfield.base.quantities import GRADIENTS, columns
+from meanfield.base.results import MeanFieldError, Status
 from meanfield.cli import critical as cli_critical
 from meanfield.cli import output as out
 from meanfield.cli.bias_output import bias_data, bias_text
@@ -48,11 +50,9 @@ from meanfield.cli.options import (
 )
 from meanfield.cli.reading import carried, layers, maps_wanted, needs_numbers, number, rate, target, theory_of, wanted
 from meanfield.cli.widths import widths
-from meanfield.deriving import derive
 from meanfield.presentation.figures import FORMATS, plot_report, plot_run, save, write_whole
-from meanfield.quantities import GRADIENTS, columns
-from meanfield.results import MeanFieldError, Status
 from meanfield.symbolic.blocks.naming import describe
+from meanfield.theory.deriving import derive
 
 app = typer.Typer(
     add_completion=False,

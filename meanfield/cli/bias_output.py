@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from meanfield.base.results import Status
 from meanfield.cli.critical_output import axis_data, character_map, line_data, points_data
 from meanfield.cli.output import law_data, solution_data
-from meanfield.results import Status
 from meanfield.symbolic.bias import BiasPhase
 
 SIGNS = {

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import sympy as sp
 import typer
 
-from meanfield.architecture import Param as Symbolic
+from meanfield.base.results import MeanFieldError
 from meanfield.cli import output as out
 from meanfield.cli.bias_output import bias_map, bias_summary
 from meanfield.cli.critical_output import (
@@ -38,14 +38,14 @@ from meanfield.cli.options import (
     option,
 )
 from meanfield.cli.reading import axis, double, needs_numbers, number, target, theory_of
-from meanfield.folds import skip_of
+from meanfield.networks.folds import skip_of
+from meanfield.networks.records import Param as Symbolic
 from meanfield.presentation.figures import FORMATS, save
 from meanfield.presentation.tables import Table
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.criticality.lines import CriticalLine
 from meanfield.symbolic.criticality.phases import Phase
-from meanfield.theory import Theory
+from meanfield.theory.theory import Theory
 
 
 def critical(

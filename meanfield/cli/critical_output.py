@@ -9,9 +9,9 @@ from typing import Any
 
 import sympy as sp
 
+from meanfield.base.results import Solution, Status
 from meanfield.cli import output as out
 from meanfield.presentation.tables import Row, tex
-from meanfield.results import Solution, Status
 from meanfield.symbolic.asymptotics.depth import DepthLaw
 from meanfield.symbolic.criticality.lines import CriticalLine
 from meanfield.symbolic.criticality.phases import Phase

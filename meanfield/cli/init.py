@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
+from meanfield.base.results import MeanFieldError
 from meanfield.cli import output as out
 from meanfield.cli.options import Act, Architecture, InputNorm, Json, Mu, Norm, Param, Skip
 from meanfield.cli.reading import double, layers, needs_numbers, theory_of
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.naming import describe
 
 TOKENS = 16

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from meanfield.base.results import MeanFieldError
 from meanfield.cli import output as out
 from meanfield.cli.options import (
     Act,
@@ -25,7 +26,6 @@ from meanfield.cli.options import (
     doubles,
 )
 from meanfield.cli.reading import layers, needs_numbers, target, theory_of
-from meanfield.results import MeanFieldError
 
 
 def kernel(

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from meanfield.architectures import LETTERS, decays
+from meanfield.base.quantities import CORRELATORS
+from meanfield.base.results import MeanFieldError
 from meanfield.cli import output as out
 from meanfield.cli.options import (
     Act,
@@ -25,11 +26,10 @@ from meanfield.cli.options import (
     option,
 )
 from meanfield.cli.reading import number, rate, theory_of
+from meanfield.networks.presets import LETTERS, decays
 from meanfield.presentation.tables import Row, Table
-from meanfield.quantities import CORRELATORS
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.naming import describe
-from meanfield.theory import Theory
+from meanfield.theory.theory import Theory
 
 if TYPE_CHECKING:
     from meanfield.presentation.phase_orders import PhaseOrders

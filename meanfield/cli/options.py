@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from meanfield.base.results import MeanFieldError
 from meanfield.cli.reading import double
-from meanfield.results import MeanFieldError
 
 CONVENTIONS = (
     "Symbols: σ_w and σ_b are the standard deviations of weights and biases, "

@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from meanfield import printed
-from meanfield.architecture import FIRST, WEIGHTS, Network, Nonlinearity, Param, mlp
-from meanfield.folds import chain, skip_of
+from meanfield.base import printed
+from meanfield.base.latex import tex
+from meanfield.base.quantities import QUANTITIES
+from meanfield.base.results import MeanFieldError, Solution, Status
 from meanfield.functions.activations import Activation, activation, activations
+from meanfield.networks.folds import chain, skip_of
+from meanfield.networks.records import FIRST, WEIGHTS, Network, Nonlinearity, Param, mlp
 from meanfield.presentation.figures import FORMATS, plot_run, save, write_whole
 from meanfield.presentation.tables import APART, Row, Table, law_latex, slopes, title
-from meanfield.quantities import QUANTITIES
-from meanfield.results import MeanFieldError, Solution, Status
 from meanfield.symbolic.asymptotics.depth import DepthLaw
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.recursion import closed
-from meanfield.tex.names import tex
-from meanfield.theory import Theory
+from meanfield.theory.theory import Theory
 
 if TYPE_CHECKING:
     from meanfield.presentation.phase_tables import ScheduledLaw

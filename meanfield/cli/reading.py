@@ -6,17 +6,17 @@ import re
 from pathlib import Path
 from typing import Any
 
-from meanfield.architecture import NORMS, WEIGHTS, Param
-from meanfield.architectures import decays, keywords
-from meanfield.deriving import derive
-from meanfield.folds import skip_of
+from meanfield.base.quantities import COVARIANCES, EQUAL_NORMS, FINITE_WIDTH, GRADIENTS, ONE_INPUT, TWO_INPUTS
+from meanfield.base.results import MeanFieldError
 from meanfield.functions.activations import activation
 from meanfield.functions.parser import number
+from meanfield.networks.folds import skip_of
+from meanfield.networks.presets import decays, keywords
+from meanfield.networks.records import NORMS, WEIGHTS, Param
 from meanfield.presentation.figures import FORMATS, require
-from meanfield.quantities import COVARIANCES, EQUAL_NORMS, FINITE_WIDTH, GRADIENTS, ONE_INPUT, TWO_INPUTS
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.coordinates import COORDINATES
-from meanfield.theory import Theory
+from meanfield.theory.deriving import derive
+from meanfield.theory.theory import Theory
 
 DEEPEST = 10_000_000  # layers kept in memory at once
 FINEST = 10_000  # points of one axis of a phase diagram

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.quantities import GRADIENTS, LOGARITHMIC, QUANTITIES, RELATIVE, columns
+from meanfield.base.results import MeanFieldError
 from meanfield.comparison import gradients
 from meanfield.comparison.corrections import Corrections, in_words
 from meanfield.comparison.report import THRESHOLD, Row
 from meanfield.empirical import EnsembleResult
-from meanfield.quantities import GRADIENTS, LOGARITHMIC, QUANTITIES, RELATIVE, columns
-from meanfield.results import MeanFieldError
 
 SHARE = 16  # the narrower of the two ensembles that measure the bias has 1/(2·SHARE) of the width
 DEEP = 4  # neurons a layer that the narrowest ensemble must have: corrections of second order are then (l/n)²

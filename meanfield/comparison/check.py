@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import OWN, Block, Network, Param, Projection, mlp, network_of
-from meanfield.arguments import (
+from meanfield.base.arguments import (
     choice,
     count_of,
     finite,
@@ -30,11 +29,12 @@ from meanfield.arguments import (
     shown,
     spoken,
 )
-from meanfield.arguments import names as names_of
+from meanfield.base.arguments import names as names_of
+from meanfield.base.quantities import COVARIANCES, GRADIENTS, ONE_INPUT, QUANTITIES, TWO_INPUTS
+from meanfield.base.results import MeanFieldError
 from meanfield.comparison.allowances import compare, narrower, narrower_layers
 from meanfield.comparison.corrections import Corrections, corrections
 from meanfield.comparison.report import THRESHOLD, Report, Row
-from meanfield.deriving import derive
 from meanfield.empirical import (
     CriticalityEstimate,
     EnsembleResult,
@@ -53,14 +53,14 @@ from meanfield.empirical.functions.twins import names as twin_names
 from meanfield.empirical.network.checks import integer, per_layer
 from meanfield.empirical.network.network import SAMPLERS
 from meanfield.empirical.observables.wanted import PROBES
-from meanfield.folds import activations_of, dense_of, parts
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.formula import formula
-from meanfield.quantities import COVARIANCES, GRADIENTS, ONE_INPUT, QUANTITIES, TWO_INPUTS
-from meanfield.results import MeanFieldError
+from meanfield.networks.folds import activations_of, dense_of, parts
+from meanfield.networks.records import OWN, Block, Network, Param, Projection, mlp, network_of
 from meanfield.symbolic.blocks.naming import describe
-from meanfield.theory import Theory
-from meanfield.verbs.values import decided, deviations, double, numbered, of_widths, symbols_of
+from meanfield.theory.deriving import derive
+from meanfield.theory.theory import Theory
+from meanfield.theory.verbs.values import decided, deviations, double, numbered, of_widths, symbols_of
 
 __all__ = [
     "THRESHOLD",

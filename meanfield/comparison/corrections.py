@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import Param
-from meanfield.finite_width import has_skip, plain, remembering
+from meanfield.base.quantities import COVARIANCES, QUANTITIES
+from meanfield.base.results import MeanFieldError
+from meanfield.correlators.derived import has_skip, plain, remembering
+from meanfield.networks.records import Param
 from meanfield.numeric.fluctuations import with_corrections
 from meanfield.numeric.pair_corrections import pair_corrections
-from meanfield.quantities import COVARIANCES, QUANTITIES
-from meanfield.results import MeanFieldError
 
 CORRECTION = {QUANTITIES[name].corrects: name for name in ("G1", "J1", "Theta1")} | dict.fromkeys(COVARIANCES, "G1")
 LARGEST = 0.25  # of l/n, and of an allowance in units of the theory: beyond, 1/n is not small

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.quantities import columns
 from meanfield.empirical import EnsembleResult
-from meanfield.quantities import columns
 
 UNITS = "G_z, G_w, G_b: of u·z^L/√N, u random signs; G_w per input of its Dense; [d] counts the Dense of a block."
 

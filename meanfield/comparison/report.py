@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.latex import tex
+from meanfield.base.quantities import is_relative
+from meanfield.base.results import MeanFieldError, one_line
+from meanfield.base.symbols import parameter
+from meanfield.base.tex.prose import booktabs, decimal, prose
 from meanfield.presentation import figures
-from meanfield.quantities import is_relative
-from meanfield.results import MeanFieldError, one_line
-from meanfield.symbols import parameter
-from meanfield.tex.names import tex
-from meanfield.tex.prose import booktabs, decimal, prose
 
 THRESHOLD = 4.0  # standard errors; over 100 rows of exact theory a larger |z| happens once in 160 runs
 

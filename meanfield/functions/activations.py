@@ -14,11 +14,13 @@ from functools import cached_property, lru_cache
 
 import sympy as sp
 
-from meanfield.architecture import free_name
-from meanfield.arguments import scalar, shown, spoken
-from meanfield.arguments import text as text_of
+from meanfield.base.arguments import scalar, shown, spoken
+from meanfield.base.arguments import text as text_of
+from meanfield.base.results import MeanFieldError, Undetermined, one_line
+from meanfield.base.symbols import Z, parameter, recognise, steep, z
 from meanfield.functions import zeros
 from meanfield.functions.growth import Bound, Tail, bound, lower, tail
+from meanfield.functions.heads import mpmath_functions, vast
 from meanfield.functions.parser import (
     CONSTANTS,
     FUNCTIONS,
@@ -35,9 +37,7 @@ from meanfield.functions.parser import (
 from meanfield.functions.piecewise import Pieces, half_line, pieces, real_roots
 from meanfield.functions.series.taylor import taylor
 from meanfield.functions.spellings import CHOICES, INSTEAD, MODULES, SPELLINGS, SYNONYMS
-from meanfield.heads import mpmath_functions, vast
-from meanfield.results import MeanFieldError, Undetermined, one_line
-from meanfield.symbols import Z, parameter, recognise, steep, z
+from meanfield.networks.records import free_name
 
 LARGEST_COEFFICIENT = 10**300  # of numerators and denominators in a formula
 LIMITS = "A quotient is not taken to its limit where its denominator is 0; write the function without the division."
@@ -56,10 +56,10 @@ class Kink:
 class Activation:
     """A coordinatewise nonlinearity φ(z).
 
-    `name` is a registered name or "custom"; `expression` holds φ in the symbol `meanfield.symbols.z`; `parameters` are
-    pairs (name, exact value or symbol); `source` is the formula as it was written, registered names in it written out,
-    and `arguments` are the values of the names in it (None where `source` is no formula, but a SymPy expression's
-    text).
+    `name` is a registered name or "custom"; `expression` holds φ in the symbol `meanfield.base.symbols.z`;
+    `parameters` are pairs (name, exact value or symbol); `source` is the formula as it was written, registered names
+    in it written out, and `arguments` are the values of the names in it (None where `source` is no formula, but a
+    SymPy expression's text).
     """
 
     name: str

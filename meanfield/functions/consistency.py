@@ -15,13 +15,12 @@ import sympy as sp
 from flint import acb, arb
 from sympy.core.function import AppliedUndef
 
-from meanfield import balls
-from meanfield.functions.series.ball_series import ball_series, coefficients
-from meanfield.functions.series.infinity import normal_form
-from meanfield.functions.series.taylor import taylor
-from meanfield.functions.zeros import is_zero
-from meanfield.heads import trial
-from meanfield.heads.record import (
+from meanfield.base.results import MeanFieldError
+from meanfield.base.scalars import Scalar, helpers
+from meanfield.base.symbols import Z
+from meanfield.functions import balls
+from meanfield.functions.heads import trial
+from meanfield.functions.heads.record import (
     LARGE_SHARE,
     SHARE,
     End,
@@ -32,9 +31,10 @@ from meanfield.heads.record import (
     PowerGrowth,
     rest,
 )
-from meanfield.results import MeanFieldError
-from meanfield.scalars import Scalar, helpers
-from meanfield.symbols import Z
+from meanfield.functions.series.ball_series import ball_series, coefficients
+from meanfield.functions.series.infinity import normal_form
+from meanfield.functions.series.taylor import taylor
+from meanfield.functions.zeros import is_zero
 
 DIGITS = 40
 _U = Z[0]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sympy as sp
 
-from meanfield.heads import records
-from meanfield.heads.record import Head
+from meanfield.functions.heads import records
+from meanfield.functions.heads.record import Head
 
 MOST_TERMS = 400  # of a numerator that is multiplied out to see what cancels
 
@@ -16,7 +16,7 @@ def derivative(expr: sp.Expr, x: sp.Symbol) -> sp.Expr:
     1 - tanh²(u) becomes sech²(u), so the slope of tanh is sech² and its square sech⁴ rather than (1 - tanh²)²; and
     1/√(1 + z²) - z²/√(1 + z²)³ becomes 1/√(1 + z²)³, which far out keeps the digits that the difference loses.
 
-    >>> from meanfield.symbols import z
+    >>> from meanfield.base.symbols import z
     >>> derivative(z/sp.sqrt(1 + z**2), z)
     (z**2 + 1)**(-3/2)
     """
@@ -130,7 +130,7 @@ def expanded(e: sp.Expr) -> sp.Expr:
     """`e` multiplied out, but for what it is divided by: (1 + z)^4 as 1 + 4z + 6z² + … would cancel near z = -1, and
     its four roots would no longer be seen to be one.
 
-    >>> from meanfield.symbols import z
+    >>> from meanfield.base.symbols import z
     >>> expanded((z + 2)*z/(1 + z)**2)
     z**2/(z + 1)**2 + 2*z/(z + 1)**2
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sympy as sp
 from sympy.printing.str import StrPrinter
 
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
 
 
 class _Formula(StrPrinter):
@@ -50,7 +50,7 @@ def formula(expr: sp.Expr) -> str:
 
     Raises: MeanFieldError for conditions a formula cannot hold.
 
-    >>> from meanfield.symbols import z
+    >>> from meanfield.base.symbols import z
     >>> formula(sp.Piecewise((z, z > 1), (z / 3, True)))
     '((z) if (z) > (1) else (z/3))'
     """

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import sympy as sp
 
+from meanfield.functions.heads import cached, far_out, head_of, where
+from meanfield.functions.heads.record import End, ExponentialGrowth, Head, LogarithmicGrowth, PowerEnd, PowerGrowth
 from meanfield.functions.ranges import Ends, dominated, root_of_power, span
-from meanfield.heads import cached, far_out, head_of, where
-from meanfield.heads.record import End, ExponentialGrowth, Head, LogarithmicGrowth, PowerEnd, PowerGrowth
 
 
 @dataclass(frozen=True)

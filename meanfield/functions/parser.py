@@ -12,13 +12,13 @@ from fractions import Fraction
 
 import sympy as sp
 
-from meanfield.architecture import Number, Param
-from meanfield.arguments import scalar, shown
+from meanfield.base.arguments import scalar, shown
+from meanfield.base.named import reader
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import parameter, recognise, z
+from meanfield.functions.heads import NAMES, vast, where
 from meanfield.functions.spellings import MODULES
-from meanfield.heads import NAMES, vast, where
-from meanfield.named import reader
-from meanfield.results import MeanFieldError
-from meanfield.symbols import parameter, recognise, z
+from meanfield.networks.records import Number, Param
 
 MAX_NESTED = 5  # functions inside functions; what only switches is not counted
 MAX_LENGTH, MAX_NODES, MAX_EXPONENT, MAX_DIGITS = 600, 250, 64, 40

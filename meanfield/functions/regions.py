@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 import sympy as sp
 from sympy.core.relational import Relational
 
+from meanfield.base.limits import tick
+from meanfield.base.results import MeanFieldError, Undetermined
 from meanfield.functions import zeros
 from meanfield.functions.piecewise import SWITCHES, pieces
-from meanfield.limits import tick
-from meanfield.results import MeanFieldError, Undetermined
 
 Wall = tuple[tuple[sp.Expr, ...], sp.Expr]  # coefficients a, one a variable, and b: where Σ a_i z_i + b > 0
 MOST = 6  # comparisons in the conditions of one Piecewise

@@ -19,18 +19,17 @@ import sympy as sp
 from flint import acb, arb, fmpz_poly
 from flint import ctx as flint_context
 
-from meanfield import balls
-from meanfield.functions import zeros
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import Z, factored, steep
+from meanfield.functions import balls, zeros
 from meanfield.functions.growth import bound, decay
+from meanfield.functions.heads import far_out, records, where
 from meanfield.functions.piecewise import pieces
 from meanfield.functions.ranges import span
 from meanfield.functions.series.ball_series import ball_series, coefficients
 from meanfield.functions.series.infinity import normal_form
 from meanfield.functions.series.taylor import taylor
 from meanfield.functions.series.transseries import as_exponentials, far_sign
-from meanfield.heads import far_out, records, where
-from meanfield.results import MeanFieldError
-from meanfield.symbols import Z, factored, steep
 
 x = Z[0]
 Signs = tuple[int, ...]

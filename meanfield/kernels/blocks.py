@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meanfield.errors import MeanFieldError
+from meanfield.base.errors import MeanFieldError
+from meanfield.base.limits import counted
 from meanfield.kernels.networks import Network
 from meanfield.kernels.pairs import BLURRED, OPPOSITE, WORST, block_of, side_of
 from meanfield.kernels.sides import Side
-from meanfield.limits import counted
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future

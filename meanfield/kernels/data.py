@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.arguments import refuse_not_real, shown
-from meanfield.errors import MeanFieldError
+from meanfield.base.arguments import refuse_not_real, shown
+from meanfield.base.errors import MeanFieldError
 
 
 def inputs(value: Any, what: str, dimension: int | None = None) -> np.ndarray:

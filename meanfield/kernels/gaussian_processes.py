@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.arguments import finite, shown, spoken, whole
-from meanfield.errors import MeanFieldError
+from meanfield.base.arguments import finite, shown, spoken, whole
+from meanfield.base.errors import MeanFieldError
+from meanfield.base.named import given_values
 from meanfield.kernels.blocks import fill
 from meanfield.kernels.gradients import gradients
 from meanfield.kernels.matrices import prepare, workers
 from meanfield.kernels.pairs import side_of
 from meanfield.kernels.planning import DEEPEST, planned
-from meanfield.named import given_values
-from meanfield.verbs.maps import Maps
+from meanfield.theory.verbs.maps import Maps
 
 BOUNDS = (1e-2, 1e2)
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from meanfield.arguments import path, shown, whole
-from meanfield.errors import MeanFieldError, one_line
+from meanfield.base.arguments import path, shown, whole
+from meanfield.base.errors import MeanFieldError, one_line
+from meanfield.base.limits import require_memory
 from meanfield.kernels.blocks import Journal, Work, fill, product, said_of
 from meanfield.kernels.loops import LEAST
 from meanfield.kernels.pairs import BLURRED, OPPOSITE, WORST, side_of
-from meanfield.limits import require_memory
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

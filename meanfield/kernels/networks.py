@@ -15,22 +15,22 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from meanfield.folds import activations_of
+from meanfield.base.results import MeanFieldError
 from meanfield.functions.activations import activation
 from meanfield.kernels import rows
 from meanfield.kernels.compiled import Planned, block_loop, few_loop
 from meanfield.kernels.loops import RUNGS
 from meanfield.kernels.plans import NotCovered
 from meanfield.kernels.sides import JUMPS, Side, refuse_divergence, sample
+from meanfield.networks.folds import activations_of
 from meanfield.numeric.lowering.assembly import Lowered, lower
 from meanfield.numeric.solvers import first_value
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.parity import is_odd
 from meanfield.symbolic.recursion import Recursion
-from meanfield.verbs.maps import Maps
-from meanfield.verbs.places import jumps_at_rest
-from meanfield.verbs.running import run
-from meanfield.verbs.selection import selected
+from meanfield.theory.verbs.maps import Maps
+from meanfield.theory.verbs.places import jumps_at_rest
+from meanfield.theory.verbs.running import run
+from meanfield.theory.verbs.selection import selected
 
 DEPTH = "L"  # the parameter that stands for the number of blocks
 PARALLEL = Lock()  # one compiled parallel region at a time

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from meanfield.arguments import choice, one_point, provides, shown, whole
-from meanfield.arguments import names as names_of
-from meanfield.errors import MeanFieldError
+from meanfield.base.arguments import choice, one_point, provides, shown, whole
+from meanfield.base.arguments import names as names_of
+from meanfield.base.errors import MeanFieldError
 from meanfield.kernels.blocks import Work
 from meanfield.kernels.data import inputs
 from meanfield.kernels.matrices import KernelOperator, Kernels, bounds, computed, prepare, workers
 from meanfield.kernels.networks import Network
 from meanfield.kernels.sides import QUANTITIES
 from meanfield.numeric.solvers import checked
-from meanfield.verbs.maps import Maps
-from meanfield.verbs.selection import selected
-from meanfield.verbs.values import decided, deviations, double, listed, numbered, refuse_unknown, symbols_of
+from meanfield.theory.verbs.maps import Maps
+from meanfield.theory.verbs.selection import selected
+from meanfield.theory.verbs.values import decided, deviations, double, listed, numbered, refuse_unknown, symbols_of
 
 DEEPEST = 10**6
 _NOT_HERE = {"J": "J_ab between inputs", "J_ab": "J_ab between inputs"}

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import sympy as sp
 
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K, K_aa, K_bb, Z, distance
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering.planes import separate
 from meanfield.numeric.quadrature.evaluation import evaluate
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.chord import Chord, Rise, Turn
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.stretch import Stretch
 from meanfield.symbolic.equality import quotient
 from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.symbolic.steps import Step
-from meanfield.symbols import K, K_aa, K_bb, Z, distance
 
 SIDES = (K_aa, K_bb)
 PROBES = np.array([0.31, 0.87, 1.73, 2.9, -0.23, -0.71, -1.37, -2.3])

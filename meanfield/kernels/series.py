@@ -18,6 +18,7 @@ import numpy as np
 import sympy as sp
 from numba import njit
 
+from meanfield.base.symbols import Z
 from meanfield.functions.piecewise import pieces
 from meanfield.kernels.cells import CELLS, DEGREE, Cell, Cells
 from meanfield.kernels.loops import LADDER, Series
@@ -25,7 +26,6 @@ from meanfield.numeric.lowering import cache
 from meanfield.numeric.quadrature.evaluation import evaluate
 from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.numeric.quadrature.tables import panels, resolved, rule_for
-from meanfield.symbols import Z
 
 ROUNDING = 3e-14  # of ⟨f²⟩: a rest below is no rest
 REACH = 13.0  # in standard deviations: e^{−x²/4} is below all digits there

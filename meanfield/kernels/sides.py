@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.errors import MeanFieldError
+from meanfield.base.errors import MeanFieldError
 from meanfield.kernels.loops import LEAST, Series
 
 QUANTITIES = ("K", "Theta", "distance")

@@ -9,7 +9,9 @@ from functools import lru_cache
 import numpy as np
 import sympy as sp
 
-from meanfield import balls
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K_aa, K_ab, K_bb, Z
+from meanfield.functions import balls
 from meanfield.functions.piecewise import pieces
 from meanfield.kernels.generate import APART, HEADER, INLINE, block_source, few_source
 from meanfield.kernels.loops import LEAST
@@ -19,10 +21,8 @@ from meanfield.numeric.lowering.evaluators import MARGIN
 from meanfield.numeric.lowering.pairs import FAR, _closed_box, _scales, closed_text, needs_care
 from meanfield.numeric.lowering.planes import separate
 from meanfield.numeric.quadrature.tables import resolved
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.recursion import closed
-from meanfield.symbols import K_aa, K_ab, K_bb, Z
 
 _COVARIANCE = ("product", "slope")  # pairings that a covariance answers
 SERIES = 2e-14  # of √(⟨f²⟩⟨g²⟩): what coefficients read off tables miss

@@ -23,12 +23,12 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.results import MeanFieldError, Status, one_line
+from meanfield.base.symbols import sigma_w
 from meanfield.numeric.gap_source import LEAST
 from meanfield.numeric.lowering.assembly import lower
 from meanfield.numeric.solvers import propagate
-from meanfield.results import MeanFieldError, Status, one_line
 from meanfield.symbolic.recursion import Recursion
-from meanfield.symbols import sigma_w
 
 NEAR = 1e-12  # relative: slopes of 1, and maps that are taken for the same at two K
 FAR = (1e26, 7.3e26)  # the two K where K ends at ∞: there φ may have become one power

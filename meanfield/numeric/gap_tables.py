@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meanfield.limits import tick
+from meanfield.base.limits import tick
 from meanfield.numeric.lowering.evaluators import MARGIN
 from meanfield.numeric.lowering.modules import Module, T
 from meanfield.numeric.quadrature.rules import gauss_legendre

@@ -18,14 +18,14 @@ from functools import lru_cache
 import numpy as np
 import sympy as sp
 
+from meanfield.base.limits import tick
+from meanfield.base.symbols import K, Z, distance
 from meanfield.functions.piecewise import pieces
-from meanfield.limits import tick
 from meanfield.numeric.gap_source import generate
 from meanfield.numeric.gap_tables import Panel, tables
 from meanfield.numeric.lowering import cache
 from meanfield.numeric.lowering.modules import VERSION, Module, T
 from meanfield.symbolic.averages.stretch import Stretch, stretch
-from meanfield.symbols import K, Z, distance
 
 MANY = 64  # points in an octave of K from which a table pays
 EVALUATIONS = 12  # of S for one point, about

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from meanfield.base.quantities import GRADIENTS
 from meanfield.numeric.solvers import Run
-from meanfield.quantities import GRADIENTS
 from meanfield.symbolic.recursion import Recursion
 
 

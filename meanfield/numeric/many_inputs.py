@@ -11,14 +11,14 @@ import numpy as np
 import sympy as sp
 from flint import arb
 
-from meanfield import balls
-from meanfield.arguments import position_of, shown, whole
+from meanfield.base.arguments import position_of, shown, whole
+from meanfield.base.limits import require_memory
+from meanfield.base.quantities import QUANTITIES
+from meanfield.base.results import MeanFieldError, one_line
+from meanfield.functions import balls
 from meanfield.functions.activations import Activation
-from meanfield.limits import require_memory
 from meanfield.numeric.quadrature.averages import LayerAverages, averages_of
 from meanfield.numeric.quadrature.small import BITS, small
-from meanfield.quantities import QUANTITIES
-from meanfield.results import MeanFieldError, one_line
 from meanfield.symbolic.finite_width.correlators import MEANS, WHERE
 from meanfield.symbolic.finite_width.ensembles import Ensemble, Orthogonal
 from meanfield.symbolic.finite_width.first_layer import first_value

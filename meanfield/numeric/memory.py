@@ -33,11 +33,11 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.limits import tick
+from meanfield.base.results import MeanFieldError
 from meanfield.functions.activations import Activation
-from meanfield.limits import tick
 from meanfield.numeric.quadrature.evaluation import evaluate
 from meanfield.numeric.quadrature.hermite import spectrum
-from meanfield.results import MeanFieldError
 
 Numbers = Sequence[float] | np.ndarray
 #: the vectors that W acts on: how often σ is differentiated, how many tangents are factors

@@ -10,13 +10,13 @@ import math
 import numpy as np
 import sympy as sp
 
+from meanfield.base.results import MeanFieldError, Solution, Status
+from meanfield.base.symbols import K
 from meanfield.numeric.solvers import first_value, propagate
-from meanfield.results import MeanFieldError, Solution, Status
 from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.fixed_points.near_one import phase_of
 from meanfield.symbolic.fixed_points.points import FixedPoint
 from meanfield.symbolic.recursion import Recursion
-from meanfield.symbols import K
 
 WHY = "in float64; averages over what a batch shares are not enclosed"
 

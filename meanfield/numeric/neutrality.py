@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import sympy as sp
 
-from meanfield.arguments import whole
+from meanfield.base.arguments import whole
+from meanfield.base.results import Law, MeanFieldError, Solution, Status, one_line
 from meanfield.numeric.solvers import propagate
-from meanfield.results import Law, MeanFieldError, Solution, Status, one_line
 from meanfield.symbolic.criticality.small_bias import inverted, neutrality_powers
 from meanfield.symbolic.recursion import Recursion
 

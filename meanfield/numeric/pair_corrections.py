@@ -20,11 +20,11 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
+from meanfield.base.limits import tick
+from meanfield.base.results import MeanFieldError
 from meanfield.functions.activations import Activation
-from meanfield.limits import tick
 from meanfield.numeric.quadrature.evaluation import evaluate
 from meanfield.numeric.quadrature.hermite import Spectrum, spectrum
-from meanfield.results import MeanFieldError
 
 Numbers = Sequence[float] | np.ndarray
 GRAM = tuple(combinations_with_replacement((0, 1), 2))  # aa, ab, bb

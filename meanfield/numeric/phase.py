@@ -15,16 +15,16 @@ from functools import lru_cache
 import numpy as np
 import sympy as sp
 
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import J, K
 from meanfield.numeric.lowering import cache, loops, printing
 from meanfield.numeric.lowering.assembly import described
 from meanfield.numeric.lowering.evaluators import averages
 from meanfield.numeric.lowering.helpers import HEADER, helpers_for
 from meanfield.numeric.lowering.modules import VERSION, Module, T
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.steps import Step
-from meanfield.symbols import J, K
 
 # decades of K: far out only the sign matters
 GRID = np.concatenate(

@@ -8,8 +8,8 @@ import math
 import numpy as np
 import sympy as sp
 
+from meanfield.base.results import MeanFieldError, Solution, Status
 from meanfield.numeric.phase import GRID, compile_phase
-from meanfield.results import MeanFieldError, Solution, Status
 from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.fixed_points.near_one import phase_of
 from meanfield.symbolic.fixed_points.points import FixedPoint

@@ -15,15 +15,15 @@ from functools import cached_property, lru_cache
 import numpy as np
 import sympy as sp
 
+from meanfield.base.results import MeanFieldError, Solution, Status, one_line
+from meanfield.base.symbols import sigma_b, sigma_w
 from meanfield.numeric.lowering.assembly import lower
 from meanfield.numeric.neutrality import CurveInK
-from meanfield.results import MeanFieldError, Solution, Status, one_line
 from meanfield.symbolic.averages.groups import Group
 from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.fixed_points.near_one import phase_of
 from meanfield.symbolic.fixed_points.points import FixedPoint, FixedPoints
 from meanfield.symbolic.recursion import Recursion
-from meanfield.symbols import sigma_b, sigma_w
 
 GRID = np.logspace(-10, 10, 241)  # of K
 SPLINE = 1e-6  # error of values between its points, relative

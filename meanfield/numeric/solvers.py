@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from meanfield.arguments import position_of, refuse_not_real, shown, whole
-from meanfield.limits import require_memory, require_steps
+from meanfield.base.arguments import position_of, refuse_not_real, shown, whole
+from meanfield.base.latex import tex
+from meanfield.base.limits import require_memory, require_steps
+from meanfield.base.quantities import QUANTITIES
+from meanfield.base.results import MeanFieldError, Status, one_line
+from meanfield.base.symbols import L, parameter
+from meanfield.base.tex.prose import booktabs, decimal
 from meanfield.numeric.lowering.assembly import Lowered, lower
 from meanfield.numeric.quadrature.evaluation import on_arrays
 from meanfield.numeric.starts import NAMES, pair_start, two_norms_start
 from meanfield.numeric.vanishing import LN2, SMALLEST, Units, degree, units
-from meanfield.quantities import QUANTITIES
-from meanfield.results import MeanFieldError, Status, one_line
 from meanfield.symbolic.recursion import Recursion, c0
 from meanfield.symbolic.steps import Domain
-from meanfield.symbols import L, parameter
-from meanfield.tex.names import tex
-from meanfield.tex.prose import booktabs, decimal
 
 DEEPEST = 10**12  # layers
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.results import MeanFieldError
 from meanfield.numeric.quadrature.rules import two_product
-from meanfield.results import MeanFieldError
 
 WAYS = (("K_ab",), ("distance",), ("c",), ("gamma",), ("sigma_mu2", "sigma_y2"))
 NAMES = tuple(n for way in WAYS for n in way)

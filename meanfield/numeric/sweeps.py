@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.limits import require_memory, tick
+from meanfield.base.limits import require_memory, tick
+from meanfield.base.results import MeanFieldError
 from meanfield.numeric.solvers import Run, checked
 from meanfield.numeric.vanishing import together
-from meanfield.results import MeanFieldError
 
 
 def sweep(one: Callable[..., Run], swept: Mapping[str, Any], others: Mapping[str, Any], layerwise: bool) -> Run:

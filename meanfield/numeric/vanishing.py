@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from meanfield.limits import tick
+from meanfield.base.limits import tick
+from meanfield.base.quantities import QUANTITIES
 from meanfield.numeric.lowering.assembly import Lowered
-from meanfield.quantities import QUANTITIES
 
 SMALLEST, LARGEST = 1e-290, 1e300  # of a K whose digits are all there, and of one that counts as finite
 PRODUCT = 1e-145  # of two whose product has them

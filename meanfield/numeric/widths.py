@@ -16,10 +16,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from meanfield.architecture import Block, Dense, Param, Size
-from meanfield.arguments import shown, whole
-from meanfield.folds import dense_of, through
-from meanfield.results import MeanFieldError, one_line
+from meanfield.base.arguments import shown, whole
+from meanfield.base.results import MeanFieldError, one_line
+from meanfield.networks.folds import dense_of, through
+from meanfield.networks.records import Block, Dense, Param, Size
 
 WIDEST = 1 << 24  # as finite networks have it
 ENDS = ("first", "last")

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from meanfield.base.printed import wrapped
+from meanfield.base.results import one_line
 from meanfield.numeric.settling import EXACTLY, Cells, Plain, Stepwise, ends
 from meanfield.presentation.diagrams import PhaseDiagram, write_file
-from meanfield.printed import wrapped
-from meanfield.results import one_line
 from meanfield.symbolic.bias import BiasPhase, phase_of
 from meanfield.symbolic.criticality.lines import CriticalLine
 from meanfield.symbolic.criticality.points import CriticalPoints

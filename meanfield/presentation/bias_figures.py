@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from meanfield.base.results import MeanFieldError
 from meanfield.presentation.figures import LOOK, STAR, WIDTH, critical_curves, edges, require, stars
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.bias import BiasPhase
 
 if TYPE_CHECKING:

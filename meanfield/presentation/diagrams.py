@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from meanfield.arguments import finite, refuse_not_real, shown
-from meanfield.limits import require_memory
-from meanfield.printed import wrapped
-from meanfield.results import MeanFieldError, one_line
+from meanfield.base.arguments import finite, refuse_not_real, shown
+from meanfield.base.limits import require_memory
+from meanfield.base.printed import wrapped
+from meanfield.base.results import MeanFieldError, one_line
 from meanfield.symbolic.criticality.lines import CriticalLine
 from meanfield.symbolic.criticality.points import CriticalPoints
 from meanfield.symbolic.recursion import Recursion

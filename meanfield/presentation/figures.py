@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from meanfield.quantities import is_relative, mathtext
-from meanfield.results import MeanFieldError
+from meanfield.base.quantities import is_relative, mathtext
+from meanfield.base.results import MeanFieldError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -361,7 +361,7 @@ def critical_curves(line: Any, w: Any, b: Any) -> list[tuple[Any, Any, bool]]:
     import numpy as np
     import sympy as sp
 
-    from meanfield.symbols import K, sigma_w
+    from meanfield.base.symbols import K, sigma_w
 
     if line is None or line.kind in ("none", "everywhere", "unknown"):
         return []

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy as sp
 
-from meanfield.arguments import choice
+from meanfield.base.arguments import choice
+from meanfield.base.results import MeanFieldError
 from meanfield.functions.parser import number
 from meanfield.numeric.quadrature.evaluation import on_arrays
 from meanfield.presentation.figures import LOOK, WIDTH, require
-from meanfield.results import MeanFieldError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

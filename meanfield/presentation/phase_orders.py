@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from meanfield.arguments import shown, spoken
+from meanfield.base.arguments import shown, spoken
+from meanfield.base.latex import aligned, joined
+from meanfield.base.printed import wrapped
+from meanfield.base.results import MeanFieldError, one_line
 from meanfield.presentation.phase_regions import conditions, conditions_tex, place, quantity_tex, rows_tex, rows_text
-from meanfield.printed import wrapped
-from meanfield.results import MeanFieldError, one_line
 from meanfield.symbolic.asymptotics.branch import Branch
 from meanfield.symbolic.asymptotics.cells import Cell
 from meanfield.symbolic.asymptotics.growth import CONSTANT, Growth
 from meanfield.symbolic.asymptotics.phase_tree import Laws, laws_at
-from meanfield.tex.names import aligned, joined
 
 
 @dataclass(frozen=True)

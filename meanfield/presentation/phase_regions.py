@@ -7,11 +7,11 @@ from typing import Protocol
 
 import sympy as sp
 
-from meanfield.arguments import meant, scalar, shown
+from meanfield.base.arguments import meant, scalar, shown
+from meanfield.base.latex import aligned, joined, tex
+from meanfield.base.results import MeanFieldError
 from meanfield.functions.parser import number
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.asymptotics.cells import Cell
-from meanfield.tex.names import aligned, joined, tex
 
 Definitions = tuple[tuple[sp.Symbol, sp.Expr], ...]
 

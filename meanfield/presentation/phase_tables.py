@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from meanfield.arguments import choice, shown, spoken
+from meanfield.base.arguments import choice, shown, spoken
+from meanfield.base.latex import aligned, joined, tex
+from meanfield.base.printed import named, wrapped
+from meanfield.base.results import MeanFieldError, one_line
+from meanfield.base.terms import big_o, onset_mark, onset_text
 from meanfield.functions.parser import number
 from meanfield.presentation.phase_orders import PhaseOrders
 from meanfield.presentation.phase_regions import conditions, conditions_tex, place, quantity_tex, rows_tex, rows_text
-from meanfield.printed import named, wrapped
-from meanfield.results import MeanFieldError, one_line
 from meanfield.symbolic.asymptotics.branch import Branch
 from meanfield.symbolic.asymptotics.cells import At, Cell, Node, partition
 from meanfield.symbolic.asymptotics.comparing import direction
@@ -27,8 +29,6 @@ from meanfield.symbolic.asymptotics.orders import grouped
 from meanfield.symbolic.asymptotics.pair_laws import pair_laws
 from meanfield.symbolic.asymptotics.phase_tree import PAIR, Laws, laws_at, laws_of, named_quantities, phase_tree
 from meanfield.symbolic.asymptotics.residual import Solver
-from meanfield.terms import big_o, onset_mark, onset_text
-from meanfield.tex.names import aligned, joined, tex
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,11 +11,19 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.architecture import Block
-from meanfield.folds import skip_of
+from meanfield.base.latex import Names, after, law_tex, tex
+from meanfield.base.printed import COLUMNS, wrapped
+from meanfield.base.results import Law, MeanFieldError, one_line
+from meanfield.base.symbols import J, K_aa, K_ab, K_bb, Theta, Z, sigma_w
+from meanfield.base.tex.lines import lines as lines
+from meanfield.base.tex.lines import opened
+from meanfield.base.tex.prose import escape as escape
+from meanfield.base.tex.prose import prose
+from meanfield.base.tex.read import read
+from meanfield.base.tex.width import TEXTWIDTH, measure, text_width, width
 from meanfield.functions.activations import Activation
-from meanfield.printed import COLUMNS, wrapped
-from meanfield.results import Law, MeanFieldError, one_line
+from meanfield.networks.folds import skip_of
+from meanfield.networks.records import Block
 from meanfield.symbolic.asymptotics.depth import depth_law
 from meanfield.symbolic.averages.expansion import at_infinity, at_zero
 from meanfield.symbolic.averages.moments import Moment
@@ -23,14 +31,6 @@ from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.blocks.recursions import one_input_averages
 from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.symbols import J, K_aa, K_ab, K_bb, Theta, Z, sigma_w
-from meanfield.tex.lines import lines as lines
-from meanfield.tex.lines import opened
-from meanfield.tex.names import Names, after, law_tex, tex
-from meanfield.tex.prose import escape as escape
-from meanfield.tex.prose import prose
-from meanfield.tex.read import read
-from meanfield.tex.width import TEXTWIDTH, measure, text_width, width
 
 _SUSCEPTIBILITY = {"chi_J": r"\chi_J", "chi_K": r"\chi_K", "chi_Delta": r"\chi_\Delta", "chi_c": r"\chi_c"}
 _AVERAGE = {

@@ -16,13 +16,13 @@ from enum import Enum
 
 import sympy as sp
 
-from meanfield.arguments import choice, spoken
+from meanfield.base.arguments import choice, spoken
+from meanfield.base.symbols import Q0, Z, sigma_b, sigma_mu2, sigma_w, sigma_y2, z
 from meanfield.functions.activations import Activation
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.equality import closed
 from meanfield.symbolic.recursion import Recursion, StateVar, c0
 from meanfield.symbolic.steps import Step
-from meanfield.symbols import Q0, Z, sigma_b, sigma_mu2, sigma_w, sigma_y2, z
 
 
 class BiasPhase(Enum):

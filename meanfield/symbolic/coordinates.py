@@ -16,11 +16,11 @@ from dataclasses import replace
 
 import sympy as sp
 
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K, K_ab, distance, sigma_mu2, sigma_y2
 from meanfield.symbolic.averages.stretch import as_printed
 from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.symbolic.steps import Step
-from meanfield.symbols import K, K_ab, distance, sigma_mu2, sigma_y2
 
 c = sp.Symbol("c", real=True)
 gamma = sp.Symbol("gamma", real=True)

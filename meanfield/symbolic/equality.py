@@ -11,15 +11,14 @@ import math
 
 import sympy as sp
 
-from meanfield import balls
-from meanfield.arguments import called, spoken, whole
-from meanfield.functions import zeros
+from meanfield.base.arguments import called, spoken, whole
+from meanfield.base.results import Equality, MeanFieldError
+from meanfield.base.symbols import Z
+from meanfield.functions import balls, zeros
 from meanfield.functions.piecewise import SWITCHES, pieces
-from meanfield.results import Equality, MeanFieldError
 from meanfield.symbolic.averages.node import Average, average, expression, outermost
 from meanfield.symbolic.averages.sphere import SphereAverage
 from meanfield.symbolic.averages.stretch import Stretch
-from meanfield.symbols import Z
 
 SIMPLIFIED = 500  # operations: beyond that SymPy's simplify may take minutes, and digits have spoken already
 HALVINGS = 20  # of a test point's symbols, until its covariances are some
@@ -30,7 +29,7 @@ BITS = (160, 320, 640, 1280)  # of the digits, as long as the balls are too wide
 def closed(e: sp.Expr) -> sp.Expr:
     """`e` with every average replaced by its closed form where there is one; other averages stay nodes.
 
-    >>> from meanfield.symbols import K, z
+    >>> from meanfield.base.symbols import K, z
     >>> closed(1 + average(sp.erf(z)**2, K))
     2*asin(2*K/(2*K + 1))/pi + 1
     """
@@ -53,7 +52,7 @@ def expressions_equal(a: sp.Expr, b: sp.Expr, points: int = 3) -> Equality:
     PROVED by structure or by closed forms; DIFFERENT by digits that exclude each other; else equal to 30 digits at
     `points` exact places. Raises: MeanFieldError where digits cannot tell.
 
-    >>> from meanfield.symbols import K, z
+    >>> from meanfield.base.symbols import K, z
     >>> expressions_equal(average((sp.tanh(z) + z)**2, K), average(sp.tanh(z)**2 + 2*z*sp.tanh(z), K) + K).value
     'proved equal'
     """

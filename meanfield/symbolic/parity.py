@@ -10,16 +10,16 @@ from collections.abc import Mapping
 
 import sympy as sp
 
+from meanfield.base.symbols import Z
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.recursion import Recursion, c0
-from meanfield.symbols import Z
 
 
 def parity(e: sp.Expr, flipped: frozenset[sp.Symbol]) -> int | None:
     """1 where e stays as it is when all of `flipped` change their signs, -1 where it changes its own; None where
     neither is shown.
 
-    >>> from meanfield.symbols import K, K_ab
+    >>> from meanfield.base.symbols import K, K_ab
     >>> [parity(e, frozenset({K_ab})) for e in (K * K_ab**3, K_ab**2, K_ab + 1)]
     [-1, 1, None]
     """

@@ -9,17 +9,17 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.arguments import meant, scalar, shown, spoken, whole
-from meanfield.carries import CARRIES, PLAIN, Carry
+from meanfield.base.arguments import meant, scalar, shown, spoken, whole
+from meanfield.base.carries import CARRIES, PLAIN, Carry
+from meanfield.base.latex import after, aligned, tex
+from meanfield.base.named import Formulas, given_values
+from meanfield.base.results import Equality, MeanFieldError, one_line
+from meanfield.base.symbols import Q0, L, l, parameter
 from meanfield.functions.parser import expression
-from meanfield.named import Formulas, given_values
-from meanfield.results import Equality, MeanFieldError, one_line
 from meanfield.symbolic.averages.base import nodes_in
 from meanfield.symbolic.averages.stretch import as_printed
 from meanfield.symbolic.equality import closed, expressions_equal
 from meanfield.symbolic.steps import Domain, Step
-from meanfield.symbols import Q0, L, l, parameter
-from meanfield.tex.names import after, aligned, tex
 
 c0 = sp.Symbol("c0", real=True)
 _DEVIATIONS = dict.fromkeys(("sigma_w", "sigma_b"), Domain(sp.S.Zero))
@@ -66,7 +66,7 @@ class Recursion(Mapping[str, sp.Expr]):
     mapping from the names of the variables to their next values by the block. Two recursions are equal (==) when they
     are structurally the same; `equals` asks whether they are the same mathematically.
 
-    >>> from meanfield.symbols import K, l
+    >>> from meanfield.base.symbols import K, l
     >>> [int(x["K"]) for x in Recursion((StateVar("K", K, 1),), (K + l,)).iterate({}, 4)]
     [1, 3, 6, 10]
     """

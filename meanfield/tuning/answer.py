@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from meanfield.architecture import Network
-from meanfield.printed import wrapped
-from meanfield.results import one_line
+from meanfield.base.printed import wrapped
+from meanfield.base.results import one_line
+from meanfield.networks.records import Network
 from meanfield.tuning import snippets
 from meanfield.tuning.initializers import Outcome
 from meanfield.tuning.sampled import Drawn

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import Block, Dense, Network, Param
-from meanfield.deriving import derive
-from meanfield.folds import with_dense
-from meanfield.results import MeanFieldError
-from meanfield.theory import Theory
+from meanfield.base.results import MeanFieldError
+from meanfield.networks.folds import with_dense
+from meanfield.networks.records import Block, Dense, Network, Param
+from meanfield.theory.deriving import derive
+from meanfield.theory.theory import Theory
 from meanfield.tuning.records import kinds
 
 LOSSES = ("JLL", "JSL", "JKL")

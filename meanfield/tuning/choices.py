@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import Block, Param, Projection, Residual
-from meanfield.deriving import derive
-from meanfield.folds import chain
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
+from meanfield.networks.folds import chain
+from meanfield.networks.records import Block, Param, Projection, Residual
+from meanfield.theory.deriving import derive
 from meanfield.tuning.fluctuation import of_log_J
 from meanfield.tuning.prediction import Prediction, crossing, edge
 from meanfield.tuning.records import branch_end

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from meanfield.architecture import Block, Dense
-from meanfield.finite_width import plain
+from meanfield.base.results import MeanFieldError
+from meanfield.correlators.derived import plain
+from meanfield.networks.records import Block, Dense
 from meanfield.numeric.solvers import propagate
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.finite_width.recursions import correlator_recursion
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import OWN, Block, Dense, Network, Param
-from meanfield.deriving import derive
-from meanfield.folds import with_dense
+from meanfield.networks.folds import with_dense
+from meanfield.networks.records import OWN, Block, Dense, Network, Param
+from meanfield.theory.deriving import derive
 from meanfield.tuning.records import kinds, put
 
 Law = Callable[[float, float], tuple[float, float]]

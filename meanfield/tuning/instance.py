@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.results import MeanFieldError
 from meanfield.empirical import StoredNetwork
 from meanfield.empirical.functions.registry import ScalarPair, elementwise
 from meanfield.empirical.network.cotangents import Cotangents
@@ -30,7 +31,6 @@ from meanfield.empirical.network.values import Values
 from meanfield.empirical.network.walk import Linear, Site, walk
 from meanfield.empirical.network.weights import Name
 from meanfield.empirical.random.philox import normals
-from meanfield.results import MeanFieldError
 
 PROBE_ROLE = (1 << 15) + (1 << 14)  # the streams of probes
 _STEP = 1e-6  # of the difference that stands for φ″ where φ has kinks

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import Block, Dense, Network, Param
-from meanfield.deriving import derive
-from meanfield.results import MeanFieldError
-from meanfield.theory import Theory
+from meanfield.base.results import MeanFieldError
+from meanfield.networks.records import Block, Dense, Network, Param
+from meanfield.theory.deriving import derive
+from meanfield.theory.theory import Theory
+from meanfield.theory.verbs.values import symbols_of
 from meanfield.tuning.records import BRANCH, has_branches, own_deviations, with_scales
-from meanfield.verbs.values import symbols_of
 
 INPUT = "input_w"  # the symbol of σ_w of the input layer
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from meanfield.arguments import choice, finite, refuse_not_real, shown, spoken, whole
-from meanfield.deriving import derive
+from meanfield.base.arguments import choice, finite, refuse_not_real, shown, spoken, whole
+from meanfield.base.results import MeanFieldError
 from meanfield.functions.piecewise import Pieces
-from meanfield.results import MeanFieldError
+from meanfield.theory.deriving import derive
 
 
 @dataclass(frozen=True)

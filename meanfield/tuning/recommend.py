@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import OWN, Block, Dense, Network, Param, exact, network_of
-from meanfield.architectures import PRESETS, keywords
-from meanfield.arguments import finite, meant, scalar, shown, spoken, whole
-from meanfield.derivation import resolved
-from meanfield.deriving import derive
-from meanfield.folds import parts, with_dense
+from meanfield.base.arguments import finite, meant, scalar, shown, spoken, whole
+from meanfield.base.results import MeanFieldError
 from meanfield.functions.activations import activation as activation_of
-from meanfield.results import MeanFieldError
+from meanfield.networks.folds import parts, with_dense
+from meanfield.networks.presets import PRESETS, keywords
+from meanfield.networks.records import OWN, Block, Dense, Network, Param, exact, network_of
 from meanfield.symbolic.blocks.naming import describe
-from meanfield.theory import Theory
+from meanfield.theory.derivation import resolved
+from meanfield.theory.deriving import derive
+from meanfield.theory.theory import Theory
+from meanfield.theory.verbs.values import symbols_of, with_values
 from meanfield.tuning.answer import Layer, Point, Predicted, Recommendation
 from meanfield.tuning.choices import HOLDS, Choice, choices, grows, largest_scale
 from meanfield.tuning.initializers import outcomes
@@ -26,7 +27,6 @@ from meanfield.tuning.records import chosen as values_of
 from meanfield.tuning.records import filled, has_branches, kinds, own_deviations
 from meanfield.tuning.sampled import Drawn, followed
 from meanfield.tuning.scatter import TOKENS, derived, measured
-from meanfield.verbs.values import symbols_of, with_values
 
 COSINE = 0.5  # of the two inputs whose correlation is followed
 DEEPEST, WIDEST = 100_000, 10_000_000
@@ -51,7 +51,7 @@ def recommend(
     """Standard deviations that keep J^{1,L} near 1 at this depth: what to initialize the network with, and why.
 
     network: an activation (name, formula or record), a block, a `Network` (its input layer is replaced) or a `Theory`.
-    architecture: with an activation, the name of a preset of `meanfield.architectures` ("mlp" unless given), whose
+    architecture: with an activation, the name of a preset of `meanfield.networks.presets` ("mlp" unless given), whose
     keywords are taken, too (mu=0.5). depth L ≥ 2 layers, the input layer among them; width n ≥ 2. budget > 0: the
     |log J^{1,L}| that is allowed where no gain makes it 0. input_norm: Q0 = |x|²/N_0 > 0 of the inputs. batch: of a
     `BatchNorm` (infinitely many). tokens: how many a Dense on tokens mixes; its matrices are drawn (`Theory.sample`,

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from meanfield.architecture import (
+from meanfield.networks.folds import chain, dense_of, fold, rebuild, through, with_dense
+from meanfield.networks.records import (
     OWN,
     Block,
     Constant,
@@ -22,7 +23,6 @@ from meanfield.architecture import (
     Size,
     exact,
 )
-from meanfield.folds import chain, dense_of, fold, rebuild, through, with_dense
 
 BRANCH = "branch_scale"  # the symbol of the factor of every branch
 

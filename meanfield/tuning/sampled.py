@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
 from meanfield.tuning.choices import Choice, largest_scale
 from meanfield.tuning.prediction import INPUT, Prediction
 from meanfield.tuning.records import kinds

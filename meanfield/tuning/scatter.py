@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import Block, Network
+from meanfield.base.results import MeanFieldError
 from meanfield.comparison.check import measure
 from meanfield.comparison.corrections import LARGEST
-from meanfield.deriving import derive
-from meanfield.results import MeanFieldError
+from meanfield.networks.records import Block, Network
+from meanfield.theory.deriving import derive
 from meanfield.tuning.answer import Spread
 from meanfield.tuning.fluctuation import of_log_J
 from meanfield.tuning.prediction import Prediction

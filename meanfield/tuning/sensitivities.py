@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.arguments import finite, one_point, spoken, whole
-from meanfield.results import MeanFieldError
+from meanfield.base.arguments import finite, one_point, spoken, whole
+from meanfield.base.results import MeanFieldError
 from meanfield.tuning.backward import Blocks, state
 from meanfield.tuning.recommend import read
 from meanfield.tuning.tuned import refuse_schedules

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from meanfield.architecture import Block
-from meanfield.arguments import choice, finite, flag, one_point, provides, refuse_not_real, shown, spoken, whole
+from meanfield.base.arguments import choice, finite, flag, one_point, provides, refuse_not_real, shown, spoken, whole
+from meanfield.base.results import MeanFieldError
 from meanfield.comparison.check import network_and_pairs
-from meanfield.deriving import derive
 from meanfield.empirical import draw_network
 from meanfield.empirical.network.checks import per_layer
 from meanfield.empirical.network.operations import Affine
 from meanfield.empirical.random.philox import normals
-from meanfield.results import MeanFieldError
+from meanfield.networks.records import Block
 from meanfield.symbolic.blocks.naming import describe
+from meanfield.theory.deriving import derive
 from meanfield.tuning.backward import LOSSES
 from meanfield.tuning.choices import grows
 from meanfield.tuning.descent import Evaluated, descend, through_network

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import Block, Dense, Network, Param, Schedule, exact
-from meanfield.folds import dense_of, with_dense
-from meanfield.printed import wrapped
-from meanfield.results import MeanFieldError, one_line
+from meanfield.base.printed import wrapped
+from meanfield.base.results import MeanFieldError, one_line
+from meanfield.networks.folds import dense_of, with_dense
+from meanfield.networks.records import Block, Dense, Network, Param, Schedule, exact
 from meanfield.symbolic.blocks.naming import describe
 
 STATUSES = ("tuned", "within budget", "not critical", "not converged", "exploded")

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import OWN, Block, Param
+from meanfield.base.results import MeanFieldError
 from meanfield.empirical.network.checks import per_layer
-from meanfield.folds import dense_of
-from meanfield.results import MeanFieldError
+from meanfield.networks.folds import dense_of
+from meanfield.networks.records import OWN, Block, Param
 from meanfield.tuning.backward import Blocks, State, state
 from meanfield.tuning.choices import grows
 from meanfield.tuning.descent import Descended, Evaluated, descend, in_words

@@ -12,7 +12,7 @@ from typing import Any
 import sympy as sp
 
 import meanfield as mf
-from meanfield.symbols import K, z
+from meanfield.base.symbols import K, z
 
 from .hostile import KEYWORDS, VALUES, WORDS
 

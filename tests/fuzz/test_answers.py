@@ -16,7 +16,7 @@ import sympy as sp
 from mpmath import mp
 
 import meanfield as mf
-from meanfield.symbols import z
+from meanfield.base.symbols import z
 
 from .activations import FAMILIES, NAMED, activation, smooth
 from .functions import Phi, Power
@@ -163,7 +163,7 @@ CHEAP: dict[str, tuple[tuple[int, int], ...]] = {
     "average": ((1, 5), (1, 2), (1, 10), (1, 24)),
     "expansion": ((101, 142), (102, 24)),
     "phase": ((1, 1), (1, 7), (1, 16), (1, 19), (1, 26)),
-    "fixed_points": ((1, 9), (1, 11), (1, 17), (1, 18), (1, 20)),
+    "fixed_points": ((1, 11), (1, 9), (1, 17), (1, 18), (1, 20)),
     "critical_points": ((1, 18), (1, 37), (1, 52)),
     "critical_line": ((101, 100),),
     "run": ((102, 42), (101, 53)),

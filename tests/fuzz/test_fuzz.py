@@ -19,10 +19,10 @@ from flint import acb
 from scipy import special
 
 import meanfield as mf
-from meanfield import balls
+from meanfield.base.symbols import K, z
+from meanfield.functions import balls
 from meanfield.numeric.quadrature import waves
 from meanfield.symbolic.fixed_points.roots import rough_sign
-from meanfield.symbols import K, z
 
 from .calls import VERBS, Call
 from .judge import Finding, judge

@@ -41,7 +41,7 @@ def answer(call: str) -> Flat:
     import sympy as sp
 
     import meanfield as mf
-    from meanfield.symbols import K, z
+    from meanfield.base.symbols import K, z
 
     try:
         return shortened(flat(eval(call, {"mf": mf, "np": np, "sp": sp, "K": K, "z": z})))

@@ -16,7 +16,7 @@ from numba import config
 from numba.extending import is_jitted
 
 import meanfield.empirical.cuda.kernels as kernels
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
 
 MOST_REGISTERS = 128  # of a thread of the lazy sampler: blocks of 512 fit
 

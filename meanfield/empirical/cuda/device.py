@@ -18,6 +18,7 @@ import numpy as np
 
 import meanfield.empirical.cuda.compilation as compilation
 import meanfield.empirical.cuda.kernels as kernels
+from meanfield.base.results import MeanFieldError
 from meanfield.empirical.cuda.compilation import geometry, kernel, require_cuda
 from meanfield.empirical.cuda.launches import LAUNCHES, refusal
 from meanfield.empirical.network.network import Ensemble
@@ -27,7 +28,6 @@ from meanfield.empirical.network.walk import Passage, Site, Stack, placed, walk
 from meanfield.empirical.observables.measurement import Plan
 from meanfield.empirical.observables.norms import PROBE_ROLE
 from meanfield.empirical.random.buffers import Buffers
-from meanfield.results import MeanFieldError
 
 MEASURED = ("K", "J", "K_aa", "K_bb", "K_ab", "distance", "c", "gamma")
 MOST_NETWORKS = 1 << 14  # of a batch

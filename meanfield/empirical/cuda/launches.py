@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import meanfield.empirical.cuda.kernels as kernels
+from meanfield.base.results import MeanFieldError
 from meanfield.empirical.cuda.compilation import geometry, kernel
 from meanfield.empirical.functions.groups import group_functions
 from meanfield.empirical.network.operations import Adapt, Affine, Map, Multiply, Normalize, PoolGroups, Project
 from meanfield.empirical.random.sampler import with_bias
-from meanfield.pooling import POOLS
-from meanfield.results import MeanFieldError
+from meanfield.networks.pooling import POOLS
 
 MOST_VECTORS = 16  # that are multiplied with one draw of W: as many sums are held in registers
 _OF_COMPILER = ("NumbaError", "NvvmError", "TypeError")  # numba.cuda's own classes depend on who ships it

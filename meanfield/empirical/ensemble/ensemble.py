@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import Block
-from meanfield.arguments import choice, flag, spoken
-from meanfield.arguments import names as names_of
+from meanfield.base.arguments import choice, flag, spoken
+from meanfield.base.arguments import names as names_of
+from meanfield.base.limits import require_memory
+from meanfield.base.results import Estimate, MeanFieldError, Status
 from meanfield.empirical.ensemble.blocks import Block as BlockOfNetworks
 from meanfield.empirical.ensemble.blocks import Summary
 from meanfield.empirical.ensemble.running import Running
@@ -25,8 +26,7 @@ from meanfield.empirical.observables.correlators import ESTIMATORS, NEEDS
 from meanfield.empirical.observables.inputs import Inputs
 from meanfield.empirical.observables.measurement import Plan
 from meanfield.empirical.observables.wanted import Measurement, check_plan
-from meanfield.limits import require_memory
-from meanfield.results import Estimate, MeanFieldError, Status
+from meanfield.networks.records import Block
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,7 +280,7 @@ def run_ensemble(
     Raises `MeanFieldError` for arguments out of range, an architecture that cannot be run, derivatives of a φ that
     jumps, a checkpoint of another run.
 
-    >>> from meanfield.architecture import mlp
+    >>> from meanfield.networks.records import mlp
     >>> run = run_ensemble(mlp("tanh", mu=1), sigma_w=1, sigma_b=0, width=20, depth=3, networks=4)
     >>> run.estimate("J").mean.shape, float(run.estimate("J", l=1).mean)
     ((3,), 1.0)

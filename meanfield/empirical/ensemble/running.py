@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
-from meanfield.arguments import choice, flag, path, provides
+from meanfield.base.arguments import choice, flag, path, provides
 from meanfield.empirical.network.checks import integer
 from meanfield.empirical.random.philox import MAX_NETWORK
 

@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from meanfield.base.results import MeanFieldError
 from meanfield.empirical.ensemble.blocks import Block, edges, measure_block, measure_elsewhere, measure_on_device
 from meanfield.empirical.ensemble.parallel import threads_used
 from meanfield.empirical.ensemble.running import Running
 from meanfield.empirical.observables.measurement import Plan
 from meanfield.empirical.random.buffers import Buffers
-from meanfield.results import MeanFieldError
 
 SECONDS_BETWEEN_CHECKPOINTS = 20.0
 BLOCKS_ON_DEVICE = 64  # of networks that are measured together on a GPU

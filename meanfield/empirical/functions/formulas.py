@@ -12,9 +12,9 @@ import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
+from meanfield.base.results import MeanFieldError
+from meanfield.base.scalars import CHOICES, SCALARS, Scalar, helpers
 from meanfield.empirical.functions.registry import ScalarPair
-from meanfield.results import MeanFieldError
-from meanfield.scalars import CHOICES, SCALARS, Scalar, helpers
 
 Jet = list[str]  # source of f, f′, f″, … at the point, "0.0" where it is known to vanish
 

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from meanfield.base.results import MeanFieldError
 from meanfield.empirical.functions.formulas import constant, from_formula, function, straight_line, tree
 from meanfield.empirical.functions.jets import Jet
 from meanfield.empirical.functions.registry import Scalar, compiled
 from meanfield.empirical.functions.twins import derivatives
 from meanfield.empirical.random.philox import normals
-from meanfield.pooling import POOLS, variables
-from meanfield.results import MeanFieldError
+from meanfield.networks.pooling import POOLS, variables
 
 _BETWEEN = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
 _LINES, _CELLS, _HALVINGS, _JUMP = 64, 256, 40, 1e-4  # where `jumps` looks, and from what on a step is a jump

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.results import MeanFieldError
 from meanfield.empirical.functions import kinked, smooth
 from meanfield.empirical.functions.registry import TWINS, Scalar, ScalarPair, elementwise
-from meanfield.results import MeanFieldError
 
 assert kinked and smooth  # they fill the registry
 Parameters = Mapping[str, Any] | tuple[tuple[str, Any], ...]

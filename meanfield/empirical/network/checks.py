@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.arguments import count_of, refuse_not_real, shown
+from meanfield.base.arguments import count_of, refuse_not_real, shown
+from meanfield.base.results import MeanFieldError
 from meanfield.empirical.functions.formulas import number
 from meanfield.empirical.random.philox import MAX_INDEX, MAX_NETWORK
-from meanfield.results import MeanFieldError
 
 
 def real(value: Any, what: str) -> float:

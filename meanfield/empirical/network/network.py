@@ -1,6 +1,6 @@
 """The law of random networks, and one of them: the second reading of the architecture record.
 
-z¹ = σ_w N_0^{−1/2} W x + σ_b b, then z^{l+1} = block(z^l), with the records `meanfield.architecture` defines. The
+z¹ = σ_w N_0^{−1/2} W x + σ_b b, then z^{l+1} = block(z^l), with the records `meanfield.networks.records` defines. The
 block becomes a flat list of operations (`program`), which values, tangents, the tangent kernel and (backwards)
 cotangents are taken through (`walk`). σ_w, σ_b may depend on the layer. A signal is an array of positions × neurons;
 positions are the inputs, or inputs × tokens (token fastest).
@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import Block, Sequential, network_of
-from meanfield.arguments import choice
+from meanfield.base.arguments import choice
+from meanfield.base.results import MeanFieldError
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.carried import TangentKernel, Tangents
 from meanfield.empirical.network.checks import integer, per_layer, rates_per_layer
@@ -34,8 +34,8 @@ from meanfield.empirical.network.walk import Linear, Passage, Site, Weights, pla
 from meanfield.empirical.network.weights import Drawn
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.philox import MAX_INDEX, MAX_LAYER, MAX_NETWORK
-from meanfield.folds import input_weights
-from meanfield.results import MeanFieldError
+from meanfield.networks.folds import input_weights
+from meanfield.networks.records import Block, Sequential, network_of
 
 SAMPLERS = ("explicit", "lazy")
 BACKWARD = ("own", "copy")

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.results import MeanFieldError
 from meanfield.empirical.functions.jets import Jet
 from meanfield.empirical.network.derivatives import Derivative
 from meanfield.empirical.network.walk import Carrier, Site
-from meanfield.results import MeanFieldError
 
 Shape = tuple[int, int]
 

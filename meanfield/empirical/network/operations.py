@@ -9,6 +9,7 @@ from operator import itemgetter
 
 import numpy as np
 
+from meanfield.base.results import MeanFieldError
 from meanfield.empirical.functions.formulas import has_switches
 from meanfield.empirical.functions.groups import group_jet, jumps
 from meanfield.empirical.functions.jets import Jet
@@ -21,8 +22,7 @@ from meanfield.empirical.network.walk import Carrier, Site
 from meanfield.empirical.network.weighted import Projected, Weighted, WeightedTokens
 from meanfield.empirical.random.buffers import aligned
 from meanfield.empirical.random.matrices import Matrix
-from meanfield.pooling import POOLS
-from meanfield.results import MeanFieldError
+from meanfield.networks.pooling import POOLS
 
 # ------------------------------------------------------------------------------------------------------- on the stack
 

@@ -7,23 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import (
-    AffineNorm,
-    BatchNorm,
-    Block,
-    Dense,
-    Gate,
-    LayerNorm,
-    Network,
-    Nonlinearity,
-    Param,
-    Pool,
-    Projection,
-    Residual,
-    Scale,
-    Schedule,
-    Sequential,
-)
+from meanfield.base.results import MeanFieldError
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.functions.twins import resolve
 from meanfield.empirical.network.checks import per_layer
@@ -42,7 +26,23 @@ from meanfield.empirical.network.operations import (
     Save,
     Swap,
 )
-from meanfield.results import MeanFieldError
+from meanfield.networks.records import (
+    AffineNorm,
+    BatchNorm,
+    Block,
+    Dense,
+    Gate,
+    LayerNorm,
+    Network,
+    Nonlinearity,
+    Param,
+    Pool,
+    Projection,
+    Residual,
+    Scale,
+    Schedule,
+    Sequential,
+)
 
 
 def operations(

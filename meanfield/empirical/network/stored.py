@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import Block
-from meanfield.arguments import shown, spoken
+from meanfield.base.arguments import shown, spoken
+from meanfield.base.limits import require_memory
+from meanfield.base.results import MeanFieldError
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.checks import given_inputs, integer
 from meanfield.empirical.network.cotangents import Cotangents
@@ -24,8 +25,7 @@ from meanfield.empirical.network.weights import Name, Stored
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.matrices import DrawnMatrix
 from meanfield.empirical.random.philox import MAX_NETWORK, normals
-from meanfield.limits import require_memory
-from meanfield.results import MeanFieldError
+from meanfield.networks.records import Block
 
 
 @spoken
@@ -48,7 +48,7 @@ def draw_network(
 
     Raises `MeanFieldError` for arguments out of range and for parameters that do not fit into memory.
 
-    >>> from meanfield.architecture import mlp
+    >>> from meanfield.networks.records import mlp
     >>> network = draw_network(mlp("tanh", mu=1), sigma_w=1.2, sigma_b=0.1, width=8, depth=3, input_dimension=4)
     >>> x = np.ones((2, 4))
     >>> network.forward(x).shape, [tuple(name) for name in network.parameters][:2]
@@ -219,7 +219,7 @@ def number_of_parameters(
 
     Raises: MeanFieldError for sizes out of range, or that do not fit the record.
 
-    >>> from meanfield.architecture import mlp
+    >>> from meanfield.networks.records import mlp
     >>> number_of_parameters(mlp("tanh"), width=100, depth=3, input_dimension=784)
     98700
     """

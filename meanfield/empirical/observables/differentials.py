@@ -33,13 +33,13 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.results import MeanFieldError
 from meanfield.empirical.functions.twins import derivatives
 from meanfield.empirical.network.derivatives import Slope
 from meanfield.empirical.network.operations import Map
 from meanfield.empirical.network.walk import Linear, Site
 from meanfield.empirical.network.weighted import Weighted
 from meanfield.empirical.observables.mixed import push_differentials
-from meanfield.results import MeanFieldError
 
 Derivatives = Callable[[np.ndarray], Sequence[np.ndarray]]
 _END = object()

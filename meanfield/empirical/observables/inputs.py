@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.results import MeanFieldError
 from meanfield.empirical.network.checks import integer, positive, real
 from meanfield.empirical.network.network import Ensemble
 from meanfield.empirical.observables.norms import draw_batch, draw_inputs
-from meanfield.results import MeanFieldError
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.limits import require_memory
 from meanfield.empirical.functions.jets import Jet
 from meanfield.empirical.network.network import Network, Trace
 from meanfield.empirical.network.stored import parameter_gradients
@@ -24,7 +25,6 @@ from meanfield.empirical.network.walk import Linear, Site
 from meanfield.empirical.network.weights import Name
 from meanfield.empirical.observables.differentials import Differentials, LayerTensors
 from meanfield.empirical.observables.wanted import is_chain
-from meanfield.limits import require_memory
 
 Directions = Mapping[Name, np.ndarray]  # of some vectors of the parameters: (vectors, *shape of the parameter)
 _CHUNK = 1 << 22  # numbers of a coefficient at once

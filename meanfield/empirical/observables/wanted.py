@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from meanfield.arguments import shown
+from meanfield.base.arguments import shown
+from meanfield.base.quantities import DIFFERENTIATED, MEASURED, OF_PARAMETERS, PAIR_TANGENTS
+from meanfield.base.results import MeanFieldError
 from meanfield.empirical.network.checks import integer
 from meanfield.empirical.network.network import Ensemble
 from meanfield.empirical.network.operations import Affine, Map, refuse_jumps
 from meanfield.empirical.observables.classes import CLASS_ROWS
 from meanfield.empirical.observables.inputs import Inputs
-from meanfield.quantities import DIFFERENTIATED, MEASURED, OF_PARAMETERS, PAIR_TANGENTS
-from meanfield.results import MeanFieldError
 
 TANGENT_CORRELATORS = ("A", "B", "D", "F")
 DIFFERENTIALS = ("P", "Q"), ("R", "S", "T", "U")

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import Block
-from meanfield.arguments import choice, provides, spoken
+from meanfield.base.arguments import choice, provides, spoken
+from meanfield.base.results import Estimate, MeanFieldError, one_line
 from meanfield.empirical.ensemble.parallel import each_network
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.carried import Tangents
@@ -27,7 +27,7 @@ from meanfield.empirical.network.walk import Linear
 from meanfield.empirical.observables.norms import PROBE_LAWS, draw_batch, draw_inputs, draw_probes
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.philox import MAX_LAYER
-from meanfield.results import Estimate, MeanFieldError, one_line
+from meanfield.networks.records import Block
 
 _NAMED = 5  # diverged networks a message lists
 _LEAST = 4  # positions of a BatchNorm whose Jacobian has a mean
@@ -116,7 +116,7 @@ def measure_criticality(
     Raises `MeanFieldError` for arguments out of range, a φ that jumps, positions that are missing, and if fewer than
     two networks stay finite.
 
-    >>> from meanfield.architecture import BatchNorm, Dense, Nonlinearity, Sequential, mlp
+    >>> from meanfield.networks.records import BatchNorm, Dense, Nonlinearity, Sequential, mlp
     >>> measure_criticality(mlp("tanh"), sigma_w=0.5, sigma_b=0, width=30, depth=5, networks=4).phase
     'ordered'
     >>> normed = Sequential((BatchNorm(), Nonlinearity("relu"), Dense()))

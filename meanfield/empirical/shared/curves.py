@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import Block
-from meanfield.arguments import choice
+from meanfield.base.arguments import choice
+from meanfield.base.results import Estimate, MeanFieldError
 from meanfield.empirical.ensemble.parallel import each_network
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.checks import blocks_of, integer, sampled
@@ -25,7 +25,7 @@ from meanfield.empirical.network.operations import refuse_jumps
 from meanfield.empirical.observables.norms import PROBE_LAWS, draw_inputs, draw_probes, log_squared_norm
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.shared.weights import Shared, sharing
-from meanfield.results import Estimate, MeanFieldError
+from meanfield.networks.records import Block
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +137,7 @@ def jacobian_curves(
 
     Raises `MeanFieldError` for arguments out of range and for a φ that jumps.
 
-    >>> from meanfield.architecture import mlp
+    >>> from meanfield.networks.records import mlp
     >>> curves = jacobian_curves([mlp("erf"), mlp("relu")], sigma_w=[1, 2**0.5], sigma_b=[0, 0], width=30, depth=9,
     ...     networks=4)
     >>> curves.log_J.shape, bool(curves.slope(0, 3, 9).mean < curves.slope(1, 3, 9).mean)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import Block
+from meanfield.base.results import MeanFieldError, one_line
 from meanfield.empirical.ensemble.parallel import each_network, threads_used
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.carried import Tangents
@@ -29,7 +29,7 @@ from meanfield.empirical.observables.norms import draw_inputs, draw_probes
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.philox import MAX_LAYER
 from meanfield.empirical.shared.weights import Shared, sharing
-from meanfield.results import MeanFieldError, one_line
+from meanfield.networks.records import Block
 
 _TILE = 1 << 17  # numbers of a tile: 1 MiB
 _HELD = 1 << 22  # numbers of all tiles a thread works on at once: 32 MiB
@@ -104,7 +104,7 @@ def criticality_grid(
     Raises `MeanFieldError` for arguments out of range and for a φ that jumps. A column that overflows is NaN, with the
     number of its networks that did in `diverged`.
 
-    >>> from meanfield.architecture import mlp
+    >>> from meanfield.networks.records import mlp
     >>> grid = criticality_grid([mlp("tanh"), mlp("relu")], sigma_w=[0.5, 1, 2], sigma_b=[0, 0, 0], width=20,
     ...     depth=5, networks=4)
     >>> grid.chi.shape, bool((grid.chi[:, 0] < 1).all())

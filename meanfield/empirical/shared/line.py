@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.architecture import Block
-from meanfield.arguments import choice, provides, shown, spoken
+from meanfield.base.arguments import choice, provides, shown, spoken
+from meanfield.base.results import Estimate, MeanFieldError, one_line
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.checks import integer
 from meanfield.empirical.network.network import SAMPLERS
 from meanfield.empirical.random.philox import MAX_LAYER
 from meanfield.empirical.shared.curves import jacobian_curves
 from meanfield.empirical.shared.pairs import deviations
-from meanfield.results import Estimate, MeanFieldError, one_line
+from meanfield.networks.records import Block
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ def measure_critical_line(
     Raises `MeanFieldError` for arguments out of range, for a φ that jumps, for networks that overflow, and where the
     slope does not change its sign exactly once. Source: [bias_and_trainability] Sec. 4; the error is derived here.
 
-    >>> from meanfield.architecture import mlp
+    >>> from meanfield.networks.records import mlp
     >>> found = measure_critical_line(mlp("relu"), sigma_w=[1.2, 1.4, 1.6], sigma_b=0.1, width=60, depth=9)
     >>> bool(abs(found.variances.mean[0] - 2) < 4 * found.variances.standard_error[0])
     True

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from meanfield.architecture import Block
-from meanfield.arguments import choice, provides, refuse_not_real, shown, spoken
+from meanfield.base.arguments import choice, provides, refuse_not_real, shown, spoken
+from meanfield.base.limits import require_memory
+from meanfield.base.results import MeanFieldError, one_line
 from meanfield.empirical.ensemble.parallel import threads_used
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.checks import given_inputs, integer, positive
@@ -25,8 +26,7 @@ from meanfield.empirical.observables.norms import draw_batch, spread_and_drift
 from meanfield.empirical.random.buffers import Buffers
 from meanfield.empirical.random.philox import MAX_NETWORK
 from meanfield.empirical.shared.weights import Shared, sharing
-from meanfield.limits import require_memory
-from meanfield.results import MeanFieldError, one_line
+from meanfield.networks.records import Block
 
 PAIR_ROWS = ("K_aa", "K_ab", "c", "one_minus_c", "distance")
 
@@ -151,7 +151,7 @@ def measure_pairs(
     Raises `MeanFieldError` for arguments out of range and for a network that cannot be run. A point that overflows is
     NaN from the layer on that `diverged_at` names.
 
-    >>> from meanfield.architecture import mlp
+    >>> from meanfield.networks.records import mlp
     >>> found = measure_pairs(mlp("relu"), sigma_w=[1.2, 1.6], sigma_b=0.3, width=500, depth=4, batch=10)
     >>> found.K.shape, found.quantiles("c").shape, found.gamma.shape
     ((2, 4, 10, 10), (3, 2, 4), (2, 4))

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from meanfield import balls
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import Z
+from meanfield.functions import balls
+from meanfield.functions.heads import cached, head_of
+from meanfield.functions.heads.record import End, Head, PowerEnd
 from meanfield.functions.series.taylor import taylor
-from meanfield.heads import cached, head_of
-from meanfield.heads.record import End, Head, PowerEnd
-from meanfield.results import MeanFieldError
-from meanfield.symbols import Z
 
 _U = sp.Dummy("u", real=True)
 V = Z[0]  # v = t^{-1/d} in the analytic factors

@@ -10,9 +10,9 @@ import math
 
 import sympy as sp
 
-from meanfield.heads import cached, head_of, where
-from meanfield.results import MeanFieldError
-from meanfield.symbols import steep
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import steep
+from meanfield.functions.heads import cached, head_of, where
 
 Series = list[sp.Expr]
 

@@ -14,9 +14,9 @@ from types import ModuleType
 import numpy as np
 import sympy as sp
 
+from meanfield.base.results import MeanFieldError
 from meanfield.numeric.lowering import cache, loops
 from meanfield.numeric.lowering.modules import VERSION, Module
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import Integrand
 from meanfield.symbolic.recursion import Recursion
 

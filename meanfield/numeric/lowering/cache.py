@@ -16,7 +16,7 @@ from types import ModuleType
 
 import numpy as np
 
-from meanfield.errors import MeanFieldError
+from meanfield.base.errors import MeanFieldError
 from meanfield.numeric.lowering.storage import folder, replace
 
 #: what cannot change a generated module: finite networks, and what prints or draws. Everything else counts.
@@ -83,7 +83,7 @@ def version(library: str) -> str:
 def _added() -> str:
     """What the functions added in this process compute; a process that has not loaded them has added none, nor has one
     in which another thread is loading them."""
-    fingerprint = getattr(sys.modules.get("meanfield.heads"), "fingerprint", None)
+    fingerprint = getattr(sys.modules.get("meanfield.functions.heads"), "fingerprint", None)
     return "" if fingerprint is None else fingerprint()
 
 

@@ -11,9 +11,10 @@ import mpmath as mp
 import numpy as np
 import sympy as sp
 
-from meanfield import balls
+from meanfield.base.symbols import K, K_aa, K_bb, Z, distance
+from meanfield.functions import balls
+from meanfield.functions.heads import mpmath_functions
 from meanfield.functions.piecewise import pieces
-from meanfield.heads import mpmath_functions
 from meanfield.numeric.lowering import pair_check, planes, printing
 from meanfield.numeric.lowering.stretches import FLOOR
 from meanfield.numeric.lowering.stretches import parts as stretch_parts
@@ -22,7 +23,6 @@ from meanfield.numeric.quadrature.rules import gauss_legendre
 from meanfield.symbolic.averages.chord import Chord, Rise, Turn
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.averages.stretch import Stretch
-from meanfield.symbols import K, K_aa, K_bb, Z, distance
 
 MEASURED = (  # (A, B, 1 - c)
     (1.0, 1.0 + 2.0**-50, 1e-28),

@@ -12,18 +12,18 @@ from __future__ import annotations
 
 import sympy as sp
 
-from meanfield.arguments import shown
+from meanfield.base.arguments import shown
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K, K_aa, K_bb, Z, distance
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering import planes
 from meanfield.numeric.lowering.stretches import CLOSE, FAINT, RULES, _scale_free
 from meanfield.numeric.lowering.stretches import parts as stretch_parts
 from meanfield.numeric.quadrature import branches
 from meanfield.numeric.quadrature.rules import gauss_legendre
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.chord import Chord, Rise, Turn, rise
 from meanfield.symbolic.averages.node import Average, Integrand, average
 from meanfield.symbolic.averages.stretch import Stretch, essential
-from meanfield.symbols import K, K_aa, K_bb, Z, distance
 
 SHORT = 0.1  # of f's own scale: up to this width four nodes give the mean of f′
 LAYER = 12.0  # a layer of width v is e^{-v²/4g} at 1 - c = g, 0 for a double below (v/12)²

@@ -13,15 +13,15 @@ from collections.abc import Sequence
 import numpy as np
 import sympy as sp
 
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import Z
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering import printing
 from meanfield.numeric.lowering.direct import without_overflow
 from meanfield.numeric.lowering.functions import PAIR_WEIGHT, Functions, lowers
 from meanfield.numeric.quadrature.evaluation import numpy_function
 from meanfield.numeric.quadrature.rules import gauss_legendre
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.common import Common
-from meanfield.symbols import Z
 
 SAMPLES = ((1.0, 0.3), (0.03, 0.2), (6.0, 9.0), (1.7, 0.0))  # (V, M) at which the error is measured
 USABLE = 1e-4  # at states far out; where V and M are of order 1 it is 1e-10 or less

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import sympy as sp
 
+from meanfield.base.symbols import Z
 from meanfield.numeric.lowering import printing
 from meanfield.numeric.lowering.planes import NODES, PERIODS, Plan, function_text
 from meanfield.numeric.quadrature import branches
 from meanfield.numeric.quadrature.rules import gauss_legendre
-from meanfield.symbols import Z
 
 _TEMPLATE = """
 def {name}_edges(edges, points, scales, count, reach, widest):

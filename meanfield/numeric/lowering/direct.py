@@ -12,13 +12,13 @@ import math
 import numpy as np
 import sympy as sp
 
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import P_POSITIVE, K, K_aa, K_ab, K_bb, P, Z, distance
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering import printing
 from meanfield.numeric.quadrature import tables as quadrature
 from meanfield.numeric.quadrature.rules import gauss_legendre
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbols import P_POSITIVE, K, K_aa, K_ab, K_bb, P, Z, distance
 
 SAMPLES = (1e-6, 1e-2, 0.3, 1.0, 7.0, 300.0, 1e5)  # K, at which the error is measured
 STATE = (K, K_aa, K_ab, K_bb, distance)

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 import sympy as sp
 
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K, K_aa, K_bb, Z, distance
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering import chord_check, chords, parametric, parametric_check, printing, stretches
 from meanfield.numeric.lowering.formulas import untabled
 from meanfield.numeric.lowering.functions import DIRECT_WEIGHT, PAIR_WEIGHT, Functions, lowers, require_usable
 from meanfield.numeric.lowering.printing import code
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.chord import Chord, Rise, Turn
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.stretch import Stretch
-from meanfield.symbols import K, K_aa, K_bb, Z, distance
 
 STEMS = {Chord: "chord", Turn: "turn", Rise: "rise"}
 

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 import sympy as sp
 
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K_ab, distance
+
 # each registers how its nodes are compiled
 from meanfield.numeric.lowering import common, distances, formulas, groups, largest, loops  # noqa: F401
 from meanfield.numeric.lowering.functions import Functions
 from meanfield.numeric.lowering.printing import code
 from meanfield.numeric.quadrature.sphere import sphere_value
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.base import Node
 from meanfield.symbolic.averages.sphere import SphereAverage
 from meanfield.symbolic.recursion import Recursion
-from meanfield.symbols import K_ab, distance
 
 MARGIN = 3.0  # between the places where an error is measured it may be larger: up to 2.3 times was seen
 ROUNDING = 2e-15  # no average is claimed to be better: libm and NumPy round differently from one CPU to the next

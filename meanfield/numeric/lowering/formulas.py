@@ -7,17 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 import sympy as sp
 
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K_aa, K_ab, K_bb
 from meanfield.numeric.lowering import parametric
 from meanfield.numeric.lowering.direct import direct, measured
 from meanfield.numeric.lowering.functions import DIRECT_WEIGHT, PAIR_WEIGHT, Functions, lowers
 from meanfield.numeric.lowering.pairs import pair
 from meanfield.numeric.lowering.printing import code
 from meanfield.numeric.lowering.scalar import scalar
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.base import Node
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.equality import closed
-from meanfield.symbols import K_aa, K_ab, K_bb
 
 
 @lowers(sp.Expr, Average)

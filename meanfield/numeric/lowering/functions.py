@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 import sympy as sp
 
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
 
 DIRECT_WEIGHT = 300.0  # what a call of an average by quadrature costs, in layers of tables
 PAIR_WEIGHT = 1e6  # the same of averages over several inputs

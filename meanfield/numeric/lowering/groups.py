@@ -16,15 +16,15 @@ from statistics import NormalDist
 import numpy as np
 import sympy as sp
 
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K, Z, distance
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering import planes, printing
 from meanfield.numeric.lowering.functions import PAIR_WEIGHT, Functions, lowers
 from meanfield.numeric.lowering.helpers import helpers_for
 from meanfield.numeric.quadrature.rules import gauss_legendre
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages import groups
 from meanfield.symbolic.averages.groups import CHORD, PRODUCT, RADIAL, RISE, SECOND, SLOPE, SLOPES, STRETCH, Group
-from meanfield.symbols import K, Z, distance
 
 POINTS, GENERATOR = 131071, 15913  # a prime, and a factor good in two, four, six and eight dimensions
 CLOSE = 1e-11  # distance in units of the norms below which F moves by its slopes

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from textwrap import indent
 
-from meanfield.heads import records
+from meanfield.functions.heads import records
 from meanfield.numeric.lowering.elementary import ELEMENTARY, INLINE
 from meanfield.numeric.lowering.elementary import NEEDS as ELEMENTARY_NEEDS
 from meanfield.numeric.quadrature.rules import gauss_legendre

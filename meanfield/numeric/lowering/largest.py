@@ -22,16 +22,16 @@ from itertools import pairwise
 import numpy as np
 import sympy as sp
 
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K_aa, K_ab, K_bb, Z
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering import planes, printing
 from meanfield.numeric.lowering.functions import DIRECT_WEIGHT, PAIR_WEIGHT, Functions, lowers
 from meanfield.numeric.quadrature import evaluation
 from meanfield.numeric.quadrature.rules import gauss_legendre
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages import groups
 from meanfield.symbolic.averages.largest import Largest
 from meanfield.symbolic.averages.node import Average, Integrand
-from meanfield.symbols import K_aa, K_ab, K_bb, Z
 
 NEAREST = 1e-12  # 1 - c below which averages are followed to c = 1 by their powers of it
 MOST = 80  # branches within reach: more of them limit K

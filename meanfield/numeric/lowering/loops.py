@@ -11,16 +11,16 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from meanfield.carries import PLAIN
+from meanfield.base.carries import PLAIN
+from meanfield.base.quantities import FINITE_INPUT, ONE_INPUT, QUANTITIES, TWO_INPUTS, UNEQUAL_NORMS
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import Z
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering import printing
-from meanfield.quantities import FINITE_INPUT, ONE_INPUT, QUANTITIES, TWO_INPUTS, UNEQUAL_NORMS
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.base import Node, nodes_in
 from meanfield.symbolic.averages.stretch import Stretch
 from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.symbolic.steps import Step
-from meanfield.symbols import Z
 
 # no loop has a name like these
 _PLAIN_NAMES = frozenset(

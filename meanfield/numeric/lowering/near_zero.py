@@ -16,17 +16,17 @@ import mpmath as mp
 import sympy as sp
 from flint import arb
 
-from meanfield import balls
+from meanfield.base.limits import tick
+from meanfield.base.quantities import QUANTITIES
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K, Z
+from meanfield.functions import balls
 from meanfield.functions.piecewise import pieces
 from meanfield.functions.series.ball_series import ball_series, coefficients
-from meanfield.limits import tick
-from meanfield.quantities import QUANTITIES
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.expansion import at_zero
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.recursion import Recursion
 from meanfield.symbolic.steps import Step
-from meanfield.symbols import K, Z
 
 TERMS = 18  # powers of K to which averages are expanded
 DIGITS = 60  # of the numbers in a series

@@ -11,10 +11,10 @@ import math
 import numpy as np
 import sympy as sp
 
+from meanfield.base.results import InfiniteAverage
 from meanfield.numeric.quadrature import branches, evaluation
 from meanfield.numeric.quadrature import tables as quadrature
 from meanfield.numeric.quadrature.rules import gauss_legendre
-from meanfield.results import InfiniteAverage
 
 FLOOR = 2e-14  # rounding of the many terms, seen against multiprecision values
 

@@ -13,15 +13,15 @@ from functools import lru_cache
 
 import sympy as sp
 
-from meanfield import balls
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K, K_aa, K_ab, K_bb, Z
+from meanfield.functions import balls
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering import conditional, planes, printing
 from meanfield.numeric.lowering.pair_check import measured, miss
 from meanfield.numeric.lowering.scalar import scalar
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.recursion import closed
-from meanfield.symbols import K, K_aa, K_ab, K_bb, Z
 
 GRID = (1e-8, 1e-4, 1e-2, 1.0, 1e2, 1e4, 1e8)
 CORRELATIONS = (-1 + 1e-6, -0.9, 0.0, 0.3, 0.9, 1 - 1e-6)

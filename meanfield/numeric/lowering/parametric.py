@@ -12,16 +12,16 @@ from dataclasses import dataclass
 
 import sympy as sp
 
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import P_POSITIVE, K_aa, K_ab, K_bb, P, Z
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering import parametric_check, planes, printing
 from meanfield.numeric.lowering.direct import without_overflow
 from meanfield.numeric.lowering.parametric_check import Sample
 from meanfield.numeric.lowering.stretches import CLOSE, by_parts
 from meanfield.numeric.quadrature import tables as quadrature
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import Average, Integrand
 from meanfield.symbolic.averages.stretch import Stretch
-from meanfield.symbols import P_POSITIVE, K_aa, K_ab, K_bb, P, Z
 
 SIGNATURE = "K_aa, K_ab, K_bb, sine2"
 GOOD = 2e-14  # an error at which no finer panels are tried

@@ -9,10 +9,10 @@ from functools import cached_property, lru_cache
 
 import sympy as sp
 
+from meanfield.base.symbols import P_POSITIVE, K, K_aa, K_ab, K_bb, P, Z, distance
 from meanfield.numeric.lowering import pair_check, planes, stretches
 from meanfield.numeric.lowering.direct import rational
 from meanfield.symbolic.averages.node import Average, Integrand, outermost
-from meanfield.symbols import P_POSITIVE, K, K_aa, K_ab, K_bb, P, Z, distance
 
 PLACES = (  # (K_aa, K_bb, c); of one variance: (K_aa, K_aa, c)
     (1.0, 1.0, 0.6),

@@ -15,14 +15,14 @@ from typing import Any
 
 import sympy as sp
 
+from meanfield.base.results import InfiniteAverage, MeanFieldError
+from meanfield.base.symbols import Z
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering import printing
 from meanfield.numeric.quadrature import branches
 from meanfield.numeric.quadrature import tables as quadrature
 from meanfield.numeric.quadrature.rules import gauss_legendre, half_gauss
-from meanfield.results import InfiniteAverage, MeanFieldError
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbols import Z
 
 NODES = 16  # Gauss–Legendre nodes a panel
 FEW = 8  # nodes in |d| where all that happens is far away

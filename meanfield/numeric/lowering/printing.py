@@ -13,11 +13,11 @@ import sympy as sp
 from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.pycode import PythonCodePrinter
 
-from meanfield.arguments import shown
-from meanfield.heads import head_of
+from meanfield.base.arguments import shown
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K, K_aa, K_ab, K_bb, steep
+from meanfield.functions.heads import head_of
 from meanfield.numeric.lowering.helpers import helpers_for
-from meanfield.results import MeanFieldError
-from meanfield.symbols import K, K_aa, K_ab, K_bb, steep
 
 ROOT = sp.Symbol("root", nonnegative=True)  # √(K_aa K_bb - K_ab²)
 GROWING = (K, K_aa, K_ab, K_bb, ROOT)

@@ -15,16 +15,16 @@ from functools import lru_cache
 import numpy as np
 import sympy as sp
 
-from meanfield import balls
-from meanfield.limits import tick
+from meanfield.base.limits import tick
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K
+from meanfield.functions import balls
 from meanfield.numeric.lowering import printing
 from meanfield.numeric.quadrature import evaluation
 from meanfield.numeric.quadrature import tables as quadrature
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.expansion import at_zero
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.recursion import closed
-from meanfield.symbols import K
 
 LADDER = tuple(1.2345678 * 10.0**j for j in range(-30, 31))
 USABLE = 1e-6  # a table whose measured error is worse is refused

@@ -12,18 +12,18 @@ from itertools import pairwise
 import numpy as np
 import sympy as sp
 
-from meanfield import balls
-from meanfield.arguments import shown
+from meanfield.base.arguments import shown
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K, K_aa, K_ab, K_bb, Z, distance
+from meanfield.functions import balls
 from meanfield.functions.piecewise import pieces
 from meanfield.numeric.lowering import pair_check, planes, printing
 from meanfield.numeric.quadrature import evaluation
 from meanfield.numeric.quadrature import tables as quadrature
 from meanfield.numeric.quadrature.rules import gauss_legendre
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.stretch import Stretch
 from meanfield.symbolic.equality import closed
-from meanfield.symbols import K, K_aa, K_ab, K_bb, Z, distance
 
 CLOSE = 0.1  # of 1 - c, and of (z_a - z_b)²/2 in units of f's own scale
 RULES = ((1e-6, 3), (1e-3, 4), (CLOSE, 8))  # up to this closeness, so many nodes

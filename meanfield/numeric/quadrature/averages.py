@@ -10,8 +10,8 @@ from itertools import combinations, combinations_with_replacement, product
 
 import numpy as np
 
+from meanfield.base.limits import tick
 from meanfield.functions.activations import Activation
-from meanfield.limits import tick
 from meanfield.numeric.quadrature.slopes import Slopes, monomials, slopes_of
 from meanfield.numeric.quadrature.weak import weak_pair, weak_single
 from meanfield.numeric.quadrature.whitened import Grid, product_averages, resolved

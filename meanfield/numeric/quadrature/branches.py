@@ -15,11 +15,11 @@ import mpmath as mp
 import numpy as np
 import sympy as sp
 
+from meanfield.base.results import InfiniteAverage
+from meanfield.base.symbols import Z
+from meanfield.functions.heads import mpmath_functions
 from meanfield.functions.piecewise import pieces
-from meanfield.heads import mpmath_functions
 from meanfield.numeric.quadrature.rules import gauss_legendre
-from meanfield.results import InfiniteAverage
-from meanfield.symbols import Z
 
 _ORDER = 6.0  # m (1 + p) is at least this; much more would ask for more nodes than there are
 NEAR = 1 / 64  # the touching panel is this part of the ordinary first panel

@@ -9,10 +9,10 @@ import numpy as np
 import sympy as sp
 from sympy.printing.numpy import NumPyPrinter
 
+from meanfield.base.symbols import Z
+from meanfield.functions.heads import numpy_texts, records
+from meanfield.functions.heads.record import End, Head
 from meanfield.functions.piecewise import pieces
-from meanfield.heads import numpy_texts, records
-from meanfield.heads.record import End, Head
-from meanfield.symbols import Z
 
 
 def _special():

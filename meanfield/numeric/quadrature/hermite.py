@@ -16,8 +16,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from meanfield.base.results import MeanFieldError
 from meanfield.numeric.quadrature.rules import gauss_legendre
-from meanfield.results import MeanFieldError
 
 MOST = 6000  # coefficients
 BLOCK = 64  # coefficients between two looks at what is left

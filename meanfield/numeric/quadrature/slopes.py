@@ -10,12 +10,12 @@ from itertools import combinations_with_replacement
 import numpy as np
 import sympy as sp
 
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import Z
 from meanfield.functions.activations import Activation
 from meanfield.functions.derivatives import derivative
 from meanfield.functions.piecewise import at
 from meanfield.numeric.quadrature.evaluation import numpy_function
-from meanfield.results import MeanFieldError
-from meanfield.symbols import Z
 
 NOTHING = 1e-25  # a jump below it is none
 

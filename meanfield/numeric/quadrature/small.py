@@ -14,13 +14,13 @@ from functools import lru_cache
 import numpy as np
 from flint import arb
 
-from meanfield import balls
+from meanfield.base.limits import tick
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import Z
+from meanfield.functions import balls
 from meanfield.functions.activations import Activation
 from meanfield.functions.series.taylor import taylor
-from meanfield.limits import tick
 from meanfield.numeric.quadrature.averages import Averages, LayerAverages
-from meanfield.results import MeanFieldError
-from meanfield.symbols import Z
 
 BITS = 200
 LARGEST = 1e-4  # of K over the square of the radius within which φ is like its linear part

@@ -18,18 +18,17 @@ import numpy as np
 import sympy as sp
 from flint import arb
 
-from meanfield import balls
-from meanfield.functions import zeros
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import Z
+from meanfield.functions import balls, zeros
 from meanfield.functions.growth import bound
+from meanfield.functions.heads import where
 from meanfield.functions.piecewise import half_line, pieces
 from meanfield.functions.series.ball_series import ball_series, coefficients
 from meanfield.functions.series.taylor import taylor
-from meanfield.heads import where
 from meanfield.numeric.quadrature import branches, waves
 from meanfield.numeric.quadrature.evaluation import evaluate, numpy_function
 from meanfield.numeric.quadrature.rules import chebyshev_to_power, exact_product, gauss_legendre
-from meanfield.results import MeanFieldError
-from meanfield.symbols import Z
 
 CELLS_PER_OCTAVE = 8  # a cell [1, 9/8] keeps the singularity K = 0 at 17 half-widths: degree 9 leaves 5e-16
 DEGREE = 9

@@ -14,10 +14,10 @@ from functools import lru_cache
 import numpy as np
 import sympy as sp
 
-from meanfield.limits import tick
+from meanfield.base.limits import tick
+from meanfield.base.symbols import Z
 from meanfield.numeric.quadrature.evaluation import evaluate, numpy_function
 from meanfield.numeric.quadrature.rules import gauss_legendre
-from meanfield.symbols import Z
 
 Waves = dict[tuple[sp.Expr, sp.Expr], complex]  # (frequency, real amplitude) → coefficient
 

@@ -19,8 +19,8 @@ from math import comb
 import numpy as np
 from numba import njit
 
+from meanfield.base.results import MeanFieldError
 from meanfield.numeric.quadrature.slopes import Slopes
-from meanfield.results import MeanFieldError
 
 COARSER = 0.8  # of the two rules, the density of nodes of the one that measures the error of the other
 WIDEST = 0.52  # the largest step of a standard normal: 2 exp(−2π²/0.52²) = 4e-32

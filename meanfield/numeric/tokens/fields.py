@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from meanfield.base.results import MeanFieldError
 from meanfield.numeric.tokens.expansions import Expansion, expand, pairs
 from meanfield.numeric.tokens.functions import Elementwise, Line, added
-from meanfield.results import MeanFieldError
 
 
 @dataclass(eq=False)

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from meanfield.architecture import Block, Dense
-from meanfield.limits import counted
+from meanfield.base.limits import counted
+from meanfield.base.results import Estimate, MeanFieldError, one_line
+from meanfield.networks.records import Block, Dense
 from meanfield.numeric.tokens.fields import Fields, Signal, is_gaussian
 from meanfield.numeric.tokens.walk import Walk, gaussian
-from meanfield.results import Estimate, MeanFieldError, one_line
 
 _FAR = 1e100  # a Gram matrix is rescaled beyond it
 

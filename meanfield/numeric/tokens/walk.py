@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from meanfield.architecture import (
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import z
+from meanfield.functions.activations import Activation, activation
+from meanfield.networks.records import (
     AffineNorm,
     BatchNorm,
     Block,
@@ -27,12 +30,9 @@ from meanfield.architecture import (
     Schedule,
     Sequential,
 )
-from meanfield.functions.activations import Activation, activation
 from meanfield.numeric.quadrature.slopes import Slopes, slopes_of
 from meanfield.numeric.tokens.fields import Fields, Signal, Term, is_gaussian, refuse_equal, scaled, summed
 from meanfield.numeric.tokens.functions import Applied
-from meanfield.results import MeanFieldError
-from meanfield.symbols import z
 
 Draw = Callable[[str, tuple[int, int]], np.ndarray]
 

@@ -10,10 +10,10 @@ import mpmath
 import sympy as sp
 from flint import arb
 
-from meanfield import balls
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K, K_ab, Z
+from meanfield.functions import balls
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbols import K, K_ab, Z
 
 
 class Solution(sp.Expr):

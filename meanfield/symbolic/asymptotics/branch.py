@@ -12,7 +12,12 @@ from functools import cached_property
 
 import sympy as sp
 
-from meanfield.architecture import (
+from meanfield.base.results import Law, MeanFieldError
+from meanfield.base.symbols import K
+from meanfield.functions.activations import Activation, activation
+from meanfield.functions.parser import value_of
+from meanfield.networks.folds import chain, skip_of
+from meanfield.networks.records import (
     Block,
     Dense,
     LayerNorm,
@@ -23,15 +28,10 @@ from meanfield.architecture import (
     Schedule,
     Sequential,
 )
-from meanfield.folds import chain, skip_of
-from meanfield.functions.activations import Activation, activation
-from meanfield.functions.parser import value_of
-from meanfield.results import Law, MeanFieldError
 from meanfield.symbolic.averages.expansion import at_infinity, at_zero
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.blocks.recursions import slope_average
-from meanfield.symbols import K
 
 ORDER = 3  # to which the averages are expanded at both ends
 

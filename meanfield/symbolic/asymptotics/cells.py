@@ -16,8 +16,8 @@ from math import gcd, lcm
 
 import sympy as sp
 
-from meanfield import balls
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
+from meanfield.functions import balls
 
 MOST = 20_000  # inequalities of one elimination, beyond which a question is refused
 Vector = tuple[Fraction, ...]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import sympy as sp
 
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
 from meanfield.symbolic.asymptotics.cells import Undecided
 from meanfield.symbolic.asymptotics.growth import LEVELS, Growth, Key, Oracle, regular
 

@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 
 import sympy as sp
 
-from meanfield import balls
-from meanfield.functions import zeros
-from meanfield.printed import COLUMNS, wrapped
-from meanfield.quantities import QUANTITIES
-from meanfield.results import DEEP, Law, MeanFieldError, Status, Term, one_line
+from meanfield.base.latex import aligned
+from meanfield.base.printed import COLUMNS, wrapped
+from meanfield.base.quantities import QUANTITIES
+from meanfield.base.results import DEEP, Law, MeanFieldError, Status, Term, one_line
+from meanfield.base.symbols import Q0, J, K, l, parameter
+from meanfield.base.terms import onset_mark
+from meanfield.functions import balls, zeros
 from meanfield.symbolic.asymptotics.scaling import Path, Powers, decay_of, logarithm, path
 from meanfield.symbolic.asymptotics.slow import Slow, slow_approach
 from meanfield.symbolic.averages.expansion import at_infinity, at_zero, exponential_at_zero
@@ -25,9 +27,6 @@ from meanfield.symbolic.fixed_points.near_one import log_of, phase_of
 from meanfield.symbolic.fixed_points.points import FixedPoint, destination, fixed_points
 from meanfield.symbolic.fixed_points.roots import from_ball
 from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.symbols import Q0, J, K, l, parameter
-from meanfield.terms import onset_mark
-from meanfield.tex.names import aligned
 
 CONSTANT = sp.Symbol("C", real=True)  # what depends on the start
 SHOWN = 18  # digits of a coefficient that is not exact

@@ -15,8 +15,8 @@ import mpmath
 import sympy as sp
 from flint import fmpq
 
-from meanfield import balls
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
+from meanfield.functions import balls
 from meanfield.symbolic.asymptotics.balance import Exponent
 from meanfield.symbolic.asymptotics.cells import is_zero
 from meanfield.symbolic.asymptotics.coefficients import expression, rational

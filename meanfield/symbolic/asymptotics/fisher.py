@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sympy as sp
 
+from meanfield.base.symbols import K
 from meanfield.symbolic.asymptotics.branch import Branch
 from meanfield.symbolic.asymptotics.cells import At, Split, Undecided
 from meanfield.symbolic.asymptotics.comparing import compared, direction, log_of
@@ -18,7 +19,6 @@ from meanfield.symbolic.asymptotics.growth import Growth, Oracle, regular
 from meanfield.symbolic.asymptotics.ways import Way
 from meanfield.symbolic.averages.expansion import at_infinity, at_zero
 from meanfield.symbolic.averages.node import average
-from meanfield.symbols import K
 
 
 def local_factors(way: Way, branch: Branch, falls: Growth) -> dict[str, Growth]:

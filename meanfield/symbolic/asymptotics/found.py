@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 import sympy as sp
 from flint import fmpq
 
-from meanfield.results import Law, Term
+from meanfield.base.results import Law, Term
+from meanfield.base.symbols import l
 from meanfield.symbolic.asymptotics.balance import kept
 from meanfield.symbolic.asymptotics.coefficients import ONE, Exact, expression, of
 from meanfield.symbolic.asymptotics.exponents import NoFurther
 from meanfield.symbolic.asymptotics.growth import Growth, value_of
 from meanfield.symbolic.asymptotics.logseries import NONE, Key, Ring, Series, binomial, plus, scaled
-from meanfield.symbols import l
 
 Powers = tuple[sp.Expr, sp.Expr, int]
 MOST_SIMPLIFIED = 60  # monomials of a coefficient that is factored

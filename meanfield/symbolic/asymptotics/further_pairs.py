@@ -17,7 +17,8 @@ from functools import cached_property, lru_cache
 import sympy as sp
 from flint import fmpq
 
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K as VARIANCE
 from meanfield.symbolic.asymptotics.branch import Branch
 from meanfield.symbolic.asymptotics.coefficients import ZERO, Exact, of, rational
 from meanfield.symbolic.asymptotics.corrections import differences
@@ -42,7 +43,6 @@ from meanfield.symbolic.asymptotics.logseries import (
 from meanfield.symbolic.asymptotics.tails import tail
 from meanfield.symbolic.asymptotics.ways import Way
 from meanfield.symbolic.averages.closeness import stretch_powers
-from meanfield.symbols import K as VARIANCE
 
 START = sp.Symbol("C", real=True)
 AMPLITUDE = sp.Symbol("C", positive=True)

@@ -18,11 +18,11 @@ from typing import Protocol
 import mpmath
 import sympy as sp
 
-from meanfield.results import MeanFieldError, one_line
+from meanfield.base.results import MeanFieldError, one_line
+from meanfield.base.symbols import l
+from meanfield.base.terms import little_o
 from meanfield.symbolic.asymptotics.depth import CONSTANT as FREE
 from meanfield.symbolic.asymptotics.depth import DepthLaw
-from meanfield.symbols import l
-from meanfield.terms import little_o
 
 LEVELS = 4  # l, log l, log log l, log log log l
 CONSTANT = sp.Symbol("C", positive=True)  # what depends on the start

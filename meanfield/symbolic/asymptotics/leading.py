@@ -13,7 +13,9 @@ from functools import cache, cached_property
 import sympy as sp
 from flint import fmpq
 
-from meanfield.results import Law
+from meanfield.base.results import Law
+from meanfield.base.symbols import K as VARIANCE
+from meanfield.base.symbols import Z
 from meanfield.symbolic.asymptotics.balance import kept
 from meanfield.symbolic.asymptotics.branch import Branch
 from meanfield.symbolic.asymptotics.coefficients import ONE, ZERO, Atoms, Exact, expression, of, rational
@@ -36,8 +38,6 @@ from meanfield.symbolic.asymptotics.logseries import (
 )
 from meanfield.symbolic.averages.expansion import at_infinity, at_zero
 from meanfield.symbolic.averages.node import Average, average
-from meanfield.symbols import K as VARIANCE
-from meanfield.symbols import Z
 
 MARGINAL: Key = (NONE, NONE, fmpq(-1), 0)  # 1/log l
 

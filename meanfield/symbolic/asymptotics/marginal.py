@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 import sympy as sp
 
-from meanfield.results import Law, Status
+from meanfield.base.results import Law, Status
+from meanfield.base.symbols import K
 from meanfield.symbolic.asymptotics.balance import Balance, Resting
 from meanfield.symbolic.asymptotics.branch import End
 from meanfield.symbolic.asymptotics.cells import Undecided
@@ -15,7 +16,6 @@ from meanfield.symbolic.asymptotics.growth import Growth, regular
 from meanfield.symbolic.asymptotics.resting import attractors, is_monotone, resting_points
 from meanfield.symbolic.asymptotics.scaling import flow
 from meanfield.symbolic.asymptotics.ways import EVERY, RESTS, Derivation, Way, sign_of
-from meanfield.symbols import K
 
 
 @dataclass(frozen=True)

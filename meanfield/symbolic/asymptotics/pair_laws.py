@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import sympy as sp
 
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K, K_ab, Z
 from meanfield.functions.series.taylor import fractional
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.asymptotics.balance import Correlated
 from meanfield.symbolic.asymptotics.cells import Undecided
 from meanfield.symbolic.asymptotics.comparing import added, summed
@@ -19,7 +20,6 @@ from meanfield.symbolic.asymptotics.residual import Solver
 from meanfield.symbolic.asymptotics.tails import Meeting, Tail, tail, unlike
 from meanfield.symbolic.asymptotics.ways import Way, sign_of
 from meanfield.symbolic.averages.node import average
-from meanfield.symbols import K, K_ab, Z
 
 _T = sp.Dummy("t", positive=True)
 Pair = tuple[Growth | None, Growth | None]

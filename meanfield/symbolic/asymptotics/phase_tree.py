@@ -12,8 +12,8 @@ from fractions import Fraction
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from meanfield.arguments import shown
-from meanfield.results import MeanFieldError
+from meanfield.base.arguments import shown
+from meanfield.base.results import MeanFieldError
 from meanfield.symbolic.asymptotics.balance import Correlated
 from meanfield.symbolic.asymptotics.branch import Branch
 from meanfield.symbolic.asymptotics.cells import Affine, At, Cell, Node, Undecided, partition

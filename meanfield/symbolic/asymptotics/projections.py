@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from meanfield.printed import wrapped
-from meanfield.results import one_line
+from meanfield.base.printed import wrapped
+from meanfield.base.results import one_line
 from meanfield.symbolic.asymptotics.comparing import leading_term
 from meanfield.symbolic.asymptotics.growth import CONSTANT, Growth, Key, Oracle, regular
 

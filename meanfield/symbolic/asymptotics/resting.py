@@ -11,18 +11,18 @@ from functools import lru_cache
 import sympy as sp
 from flint import arb
 
-from meanfield import balls
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K, Z
+from meanfield.functions import balls
 from meanfield.functions.derivatives import derivative
 from meanfield.functions.piecewise import pieces
 from meanfield.functions.signs import signs
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.fixed_points.half_line import zeros
 from meanfield.symbolic.fixed_points.maps import integrand
 from meanfield.symbolic.fixed_points.points import DIGITS, FixedPoint, FixedPoints, fixed_points
 from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.symbolic.steps import Step
-from meanfield.symbols import K, Z
 
 
 @lru_cache(maxsize=256)

@@ -11,15 +11,14 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from meanfield import balls
-from meanfield.functions import zeros
+from meanfield.base.symbols import K, Z
+from meanfield.functions import balls, zeros
 from meanfield.symbolic.asymptotics.scaling import Powers
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.fixed_points.near_one import order_of
 from meanfield.symbolic.fixed_points.points import FixedPoint, rational_of, rises_on
 from meanfield.symbolic.fixed_points.roots import enclose, exactly, from_ball
 from meanfield.symbolic.recursion import closed
-from meanfield.symbols import K, Z
 
 SIMPLE = 60  # operations up to which a number is kept exact
 DIGITS = 25  # of a number that is not kept exact

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 import mpmath
 import sympy as sp
 
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K, Z
 from meanfield.functions.piecewise import Pieces
 from meanfield.functions.series.infinity import normal_form
 from meanfield.functions.series.taylor import fractional
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.asymptotics.balance import Solution
 from meanfield.symbolic.averages.expansion import at_infinity
 from meanfield.symbolic.averages.node import average
-from meanfield.symbols import K, Z
 
 _T = sp.Dummy("t", positive=True)
 

@@ -16,7 +16,8 @@ from dataclasses import replace
 
 import sympy as sp
 
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import L
 from meanfield.symbolic.asymptotics.branch import End
 from meanfield.symbolic.asymptotics.cells import Undecided
 from meanfield.symbolic.asymptotics.growth import CONSTANT, Growth, exponential, regular
@@ -29,7 +30,6 @@ from meanfield.symbolic.asymptotics.total_profile import EPS, Stretch, profile
 from meanfield.symbolic.asymptotics.total_scales import Scale
 from meanfield.symbolic.asymptotics.total_tangents import slow_tangent, tangent
 from meanfield.symbolic.asymptotics.ways import Way
-from meanfield.symbols import L
 
 
 class TotalSolver(Moves):

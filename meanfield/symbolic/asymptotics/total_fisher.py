@@ -13,13 +13,13 @@ from dataclasses import replace
 
 import sympy as sp
 
+from meanfield.base.symbols import L
 from meanfield.symbolic.asymptotics.fisher import fisher_law
 from meanfield.symbolic.asymptotics.growth import Growth, regular
 from meanfield.symbolic.asymptotics.total_equations import t
 from meanfield.symbolic.asymptotics.total_moves import Moves
 from meanfield.symbolic.asymptotics.total_profile import EPS, S, Stretch, first_sign, profile
 from meanfield.symbolic.asymptotics.ways import Way
-from meanfield.symbols import L
 
 BIASES = ("G_b[1]", "G_b[2]")
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import sympy as sp
 
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
 from meanfield.symbolic.asymptotics.branch import End, Variance
 from meanfield.symbolic.asymptotics.cells import Undecided
 from meanfield.symbolic.asymptotics.growth import CONSTANT, Growth, regular

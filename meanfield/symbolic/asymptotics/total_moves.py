@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 import sympy as sp
 
+from meanfield.base.symbols import K
 from meanfield.symbolic.asymptotics.balance import Balance
 from meanfield.symbolic.asymptotics.branch import Branch, Variance
 from meanfield.symbolic.asymptotics.cells import Undecided
 from meanfield.symbolic.asymptotics.growth import Growth, Oracle, regular
 from meanfield.symbolic.asymptotics.total_equations import K_0, grown, k, linear, root, t
 from meanfield.symbolic.asymptotics.total_scales import Scale, Scales
-from meanfield.symbols import K
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from itertools import combinations
 
 import sympy as sp
 
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import L, Z
 from meanfield.symbolic.asymptotics.cells import Undecided
 from meanfield.symbolic.asymptotics.comparing import direction
 from meanfield.symbolic.asymptotics.growth import CONSTANT, Growth, regular
@@ -32,7 +33,6 @@ from meanfield.symbolic.asymptotics.total_scales import Scale
 from meanfield.symbolic.asymptotics.total_tangents import Rate, rate_of_J
 from meanfield.symbolic.asymptotics.ways import Way
 from meanfield.symbolic.averages.node import average
-from meanfield.symbols import L, Z
 
 Found = tuple[Growth | None, Growth | None, tuple[sp.Eq, ...]]
 GAP = 2 * K_0 * (1 - c_0)  # the distance behind the first blocks

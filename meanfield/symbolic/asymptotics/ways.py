@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import sympy as sp
 
+from meanfield.base.symbols import K
 from meanfield.symbolic.asymptotics.branch import Branch, End, Variance
 from meanfield.symbolic.asymptotics.cells import At, Undecided
 from meanfield.symbolic.asymptotics.comparing import added, log_of, summed
 from meanfield.symbolic.asymptotics.growth import Growth, Oracle, exponential, product, regular
-from meanfield.symbols import K
 
 EVERY = "every start"
 RESTS = "V = 1: q settles where its flow falls through 0 (numbers say where)"

@@ -7,8 +7,8 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.arguments import shown
-from meanfield.results import MeanFieldError
+from meanfield.base.arguments import shown
+from meanfield.base.results import MeanFieldError
 
 Write = Callable[[sp.Expr], str]  # an expression as LaTeX
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 import sympy as sp
 from sympy.printing.precedence import PRECEDENCE
 
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K_aa, K_bb, Z, distance, tilt
 from meanfield.functions.piecewise import pieces
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.base import Defined
 from meanfield.symbolic.averages.node import Integrand, average
 from meanfield.symbolic.averages.stretch import Stretch, as_body, essential, without_numbers
-from meanfield.symbols import K_aa, K_bb, Z, distance, tilt
 
 _NO_PARAMETERS = sp.Tuple()
 
@@ -182,7 +182,7 @@ def chord(f: sp.Expr, A: sp.Expr, B: sp.Expr, apart: sp.Expr, tilt: sp.Expr) -> 
 def turn(f: sp.Expr, A: sp.Expr, B: sp.Expr, apart: sp.Expr, tilt: sp.Expr) -> sp.Expr:
     """The node; factors are taken out (a constant beside f turns it, too).
 
-    >>> from meanfield.symbols import K_aa, K_bb, Z, distance, tilt
+    >>> from meanfield.base.symbols import K_aa, K_bb, Z, distance, tilt
     >>> turn(3 * Z[0], K_aa, K_bb, distance, tilt)
     9*cos(tilt)**2
     """
@@ -198,7 +198,7 @@ def turn(f: sp.Expr, A: sp.Expr, B: sp.Expr, apart: sp.Expr, tilt: sp.Expr) -> s
 def rise(f: sp.Expr, A: sp.Expr, B: sp.Expr) -> sp.Expr:
     """The node; of z² it is 1, and constants are taken out.
 
-    >>> from meanfield.symbols import K_aa, K_bb, Z
+    >>> from meanfield.base.symbols import K_aa, K_bb, Z
     >>> rise(3 * Z[0] ** 2 + 1, K_aa, K_bb)
     3
     """

@@ -23,12 +23,12 @@ from functools import lru_cache
 
 import sympy as sp
 
+from meanfield.base.limits import tick
+from meanfield.base.results import InfiniteAverage, MeanFieldError, NoClosedForm
+from meanfield.base.symbols import Z
 from meanfield.functions import regions
+from meanfield.functions.heads import records
 from meanfield.functions.piecewise import SWITCHES, pieces
-from meanfield.heads import records
-from meanfield.limits import tick
-from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm
-from meanfield.symbols import Z
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import sympy as sp
 
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K, Z, distance
 from meanfield.functions.piecewise import Pieces, at, pieces
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.averages.pools import MaxStretch
 from meanfield.symbolic.averages.stretch import Stretch
-from meanfield.symbols import K, Z, distance
 
 Powers = dict[sp.Expr, sp.Expr]
 T = sp.Symbol("t", positive=True)  # √(1 - c)

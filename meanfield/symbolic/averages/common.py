@@ -14,11 +14,11 @@ import mpmath as mp
 import sympy as sp
 from sympy.core.expr import AtomicExpr
 
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K_aa, K_bb, P, Z
+from meanfield.functions.heads import mpmath_functions
 from meanfield.functions.piecewise import pieces
-from meanfield.heads import mpmath_functions
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.base import Node
-from meanfield.symbols import K_aa, K_bb, P, Z
 
 MOST = 24  # conditional means of one average
 C = tuple(sp.Dummy(f"c{i}", dummy_index=74_000 + i, real=True) for i in range(MOST))

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import sympy as sp
 
+from meanfield.base.symbols import Z
 from meanfield.functions.derivatives import expanded
-from meanfield.heads import cached, records, where
-from meanfield.symbols import Z
+from meanfield.functions.heads import cached, records, where
 
 
 @cached(1024)

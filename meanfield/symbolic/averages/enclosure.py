@@ -13,17 +13,17 @@ from functools import lru_cache
 import sympy as sp
 from flint import acb, arb, ctx
 
-from meanfield.balls import compile_ball, constant, integral, precision
+from meanfield.base.limits import tick
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import Z
+from meanfield.functions.balls import compile_ball, constant, integral, precision
 from meanfield.functions.derivatives import expanded
 from meanfield.functions.growth import Bound, bound
+from meanfield.functions.heads import head_of
 from meanfield.functions.piecewise import Pieces, half_line, pieces
-from meanfield.heads import head_of
-from meanfield.limits import tick
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.dominant import far_form
 from meanfield.symbolic.averages.half_waves import half_range, waves_of
 from meanfield.symbolic.averages.singular_ends import SingularEnd, poles, singular_end
-from meanfield.symbols import Z
 
 # ---------------------------------------------------------------------------------------------------- one Gaussian
 

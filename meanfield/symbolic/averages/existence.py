@@ -6,12 +6,12 @@ from itertools import combinations, pairwise
 
 import sympy as sp
 
-from meanfield.arguments import shown
+from meanfield.base.arguments import shown
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import Z
 from meanfield.functions import zeros
 from meanfield.functions.piecewise import SWITCHES, pieces
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.singular_ends import poles, singular_end
-from meanfield.symbols import Z
 
 
 def refuse_no_covariance(entries: list[sp.Expr], n: int, cov: object) -> None:

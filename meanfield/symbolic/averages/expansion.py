@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import sympy as sp
 
-from meanfield.arguments import spoken, whole
+from meanfield.base.arguments import spoken, whole
+from meanfield.base.results import InfiniteAverage, Law, MeanFieldError, NoClosedForm, Term
+from meanfield.base.symbols import K, Z, recognise
 from meanfield.functions import zeros
 from meanfield.functions.piecewise import pieces
 from meanfield.functions.series.infinity import Form, Terms, normal_form
 from meanfield.functions.series.taylor import fractional, taylor
-from meanfield.results import InfiniteAverage, Law, MeanFieldError, NoClosedForm, Term
 from meanfield.symbolic.averages.mellin import half_moment, moment_term, tails_sum
 from meanfield.symbolic.averages.moments import Moment, moment
 from meanfield.symbolic.averages.node import Average, average, expression, outermost
 from meanfield.symbolic.averages.powerlog import Key, Sum, expand
-from meanfield.symbols import K, Z, recognise
 
 _T = sp.Dummy("t", positive=True)
 

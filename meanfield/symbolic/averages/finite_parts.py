@@ -14,12 +14,12 @@ import sympy as sp
 from flint import acb, arb
 from flint import ctx as flint_context
 
-from meanfield import balls
+from meanfield.base.results import MeanFieldError
+from meanfield.functions import balls
 from meanfield.functions.growth import decay
+from meanfield.functions.heads import where
 from meanfield.functions.series.ball_series import ball_series, coefficients
 from meanfield.functions.series.infinity import Form, normal_form
-from meanfield.heads import where
-from meanfield.results import MeanFieldError
 
 t = sp.Dummy("t", positive=True)
 

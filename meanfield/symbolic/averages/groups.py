@@ -12,13 +12,13 @@ from functools import lru_cache
 
 import sympy as sp
 
+from meanfield.base.results import MeanFieldError, NoClosedForm
+from meanfield.base.symbols import K, K_aa, K_ab, K_bb, Z, distance, tilt
 from meanfield.functions.derivatives import derivative
 from meanfield.functions.piecewise import SWITCHES, pieces
-from meanfield.results import MeanFieldError, NoClosedForm
 from meanfield.symbolic.averages.base import Node
 from meanfield.symbolic.averages.closed_form import closed_form
 from meanfield.symbolic.averages.node import Integrand
-from meanfield.symbols import K, K_aa, K_ab, K_bb, Z, distance, tilt
 
 MEAN, SECOND, SLOPE, RADIAL, PRODUCT, SLOPES, STRETCH, CHORD, RISE = range(9)
 _SHOWN = (

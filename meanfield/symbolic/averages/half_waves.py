@@ -15,9 +15,9 @@ from functools import lru_cache
 import sympy as sp
 from flint import acb, arb, ctx
 
-from meanfield.balls import constant, integral
-from meanfield.limits import tick
-from meanfield.symbols import Z
+from meanfield.base.limits import tick
+from meanfield.base.symbols import Z
+from meanfield.functions.balls import constant, integral
 
 PERIODS = 50  # from which on the path is moved; fewer are followed
 

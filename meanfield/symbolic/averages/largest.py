@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import sympy as sp
 
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import Z
 from meanfield.symbolic.averages.groups import Group
 from meanfield.symbolic.averages.node import Integrand
-from meanfield.symbols import Z
 
 
 class Largest(Group):

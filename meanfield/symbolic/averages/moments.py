@@ -15,16 +15,16 @@ import sympy as sp
 from flint import acb, arb
 from flint import ctx as flint_context
 
-from meanfield import balls
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import MOST_DEGREE, Z
+from meanfield.functions import balls
 from meanfield.functions.growth import decay
+from meanfield.functions.heads import records, where
 from meanfield.functions.isolation import Root
 from meanfield.functions.piecewise import half_line, pieces
-from meanfield.heads import records, where
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages import finite_parts
 from meanfield.symbolic.averages.base import Node
 from meanfield.symbolic.averages.node import Integrand
-from meanfield.symbols import MOST_DEGREE, Z
 
 
 class Moment(Node):

@@ -15,8 +15,8 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.results import MeanFieldError
-from meanfield.symbols import Z
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import Z
 
 
 def depends(inner: Any) -> bool:

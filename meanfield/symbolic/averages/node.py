@@ -14,20 +14,19 @@ from itertools import combinations
 import sympy as sp
 from sympy.core.expr import AtomicExpr
 
-from meanfield import balls
-from meanfield.arguments import called, name_of, scalar, shown, spoken, whole
-from meanfield.functions import regions, zeros
+from meanfield.base.arguments import called, name_of, scalar, shown, spoken, whole
+from meanfield.base.results import InfiniteAverage, MeanFieldError, NoClosedForm
+from meanfield.base.symbols import P_POSITIVE, K, K_aa, K_ab, K_bb, P, Z, parameter, recognise, z
+from meanfield.functions import balls, regions, zeros
 from meanfield.functions.activations import formula
 from meanfield.functions.derivatives import derivative
 from meanfield.functions.parser import CONSTANTS, number
 from meanfield.functions.piecewise import SWITCHES, Pieces, jump, pieces
 from meanfield.functions.signs import signs
-from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm
 from meanfield.symbolic.averages import enclosure, nested
 from meanfield.symbolic.averages.base import Node
 from meanfield.symbolic.averages.closed_form import closed_form
 from meanfield.symbolic.averages.existence import refuse_no_covariance, refuse_not_real, refuse_odd_poles
-from meanfield.symbols import P_POSITIVE, K, K_aa, K_ab, K_bb, P, Z, parameter, recognise, z
 
 MOST_DIGITS = 100_000  # of a ball
 SHORT = 20  # operations of an integrand whose sign is decided when it is asked for
@@ -451,7 +450,7 @@ def average(f: sp.Expr, cov, mean=None) -> sp.Expr:
     lower triangle (K_aa, K_ab, K_bb); mean: one value a variable, 0 unless given. Constants are taken out, absent
     variables dropped, parameters lifted into arguments, ⟨odd⟩ at mean zero is 0.
 
-    >>> from meanfield.symbols import K, z
+    >>> from meanfield.base.symbols import K, z
     >>> average(sp.erf(z)**2, K).doit()
     2*asin(2*K/(2*K + 1))/pi
     """
@@ -515,8 +514,8 @@ def independent(e: sp.Expr) -> sp.Expr:
 def average_of(f, cov, mean=None, *, variables=None) -> sp.Expr:
     r"""⟨f⟩ over Gaussian variables of covariance `cov`, as a node; f is written in the caller's own symbols.
 
-    f: a SymPy expression or a formula as text. Its variable is `meanfield.symbols.z` (or any symbol called z), else the
-    one symbol that is not in `cov`; `variables` names it, or several in the order of `cov`. Other symbols are
+    f: a SymPy expression or a formula as text. Its variable is `meanfield.base.symbols.z` (or any symbol called z),
+    else the one symbol that is not in `cov`; `variables` names it, or several in the order of `cov`. Other symbols are
     parameters. cov: K, a number, text or expression, or the lower triangle (K_aa, K_ab, K_bb); mean: one value a
     variable, 0 unless given. A symmetric matrix (SymPy's, NumPy's, or a list of rows) is as good as its lower triangle.
 

@@ -16,15 +16,15 @@ from itertools import pairwise
 
 import sympy as sp
 
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K, K_aa, K_ab, K_bb, Z, distance
 from meanfield.functions import zeros
 from meanfield.functions.piecewise import Pieces, pieces
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.base import Node
 from meanfield.symbolic.averages.groups import PRODUCT, SLOPES, STRETCH
 from meanfield.symbolic.averages.largest import Largest
 from meanfield.symbolic.averages.node import Integrand, average
 from meanfield.symbolic.averages.stretch import Stretch
-from meanfield.symbols import K, K_aa, K_ab, K_bb, Z, distance
 
 RISING, FALLING, EVEN_RISING, EVEN_FALLING = 1, -1, 2, -2
 FEW = 4  # nodes up to which powers of R are multiplied out: each power may close by itself

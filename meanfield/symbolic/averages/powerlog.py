@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 import sympy as sp
 
-from meanfield import balls
+from meanfield.base.results import Law, MeanFieldError, Term
+from meanfield.base.symbols import K
+from meanfield.functions import balls
 from meanfield.functions.series.taylor import taylor
-from meanfield.results import Law, MeanFieldError, Term
-from meanfield.symbols import K
 
 Key = tuple[sp.Expr, int]
 _ZERO: Key = (sp.S.Zero, 0)

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 import sympy as sp
 from flint import acb, arb, ctx
 
-from meanfield.balls import compile_ball, constant, precision
+from meanfield.base.results import InfiniteAverage, MeanFieldError
+from meanfield.base.symbols import Z
 from meanfield.functions import zeros
+from meanfield.functions.balls import compile_ball, constant, precision
 from meanfield.functions.derivatives import expanded
 from meanfield.functions.growth import bound
 from meanfield.functions.piecewise import half_line
-from meanfield.results import InfiniteAverage, MeanFieldError
-from meanfield.symbols import Z
 
 MOST_ROOT = 24  # the largest q; other exponents keep their branch point
 MOST_ORDER = 8  # of a zero

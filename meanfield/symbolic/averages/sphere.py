@@ -17,12 +17,12 @@ from functools import lru_cache
 import mpmath as mp
 import sympy as sp
 
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import P, Z
+from meanfield.functions.heads import mpmath_functions
 from meanfield.functions.piecewise import pieces
-from meanfield.heads import mpmath_functions
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.base import Node
 from meanfield.symbolic.averages.node import Average, Integrand, average
-from meanfield.symbols import P, Z
 
 
 class SphereAverage(Node):

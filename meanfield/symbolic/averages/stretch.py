@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import sympy as sp
 
+from meanfield.base.results import InfiniteAverage, MeanFieldError
+from meanfield.base.symbols import P_POSITIVE, K, P, Z, distance
 from meanfield.functions.piecewise import pieces
-from meanfield.results import InfiniteAverage, MeanFieldError
 from meanfield.symbolic.averages.base import Defined
 from meanfield.symbolic.averages.node import Average, Integrand, average, outermost
-from meanfield.symbols import P_POSITIVE, K, P, Z, distance
 
 _NO_PARAMETERS = sp.Tuple()
 
@@ -155,7 +155,7 @@ def without_numbers(body: Integrand, params) -> tuple[Integrand, sp.Tuple]:
 def stretch(f: sp.Expr, variance: sp.Expr, apart: sp.Expr) -> sp.Expr:
     """The node; constants and what is linear are taken out.
 
-    >>> from meanfield.symbols import K, Z, distance
+    >>> from meanfield.base.symbols import K, Z, distance
     >>> stretch(3 * Z[0], K, distance)
     9
     """

@@ -26,15 +26,15 @@ from typing import ClassVar
 
 import sympy as sp
 
-from meanfield.architecture import AffineNorm, BatchNorm
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import Z
 from meanfield.functions.derivatives import derivative
 from meanfield.functions.piecewise import pieces
-from meanfield.results import MeanFieldError
+from meanfield.networks.records import AffineNorm, BatchNorm
 from meanfield.symbolic.averages.common import Lets, common
 from meanfield.symbolic.averages.sphere import mean_on_sphere
 from meanfield.symbolic.blocks.coordinate import Coordinate, Exprs, Gaussian, gaussian, too_steep
 from meanfield.symbolic.blocks.walk import OpenTangent, Walk, rule
-from meanfield.symbols import Z
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,14 @@ from typing import ClassVar
 
 import sympy as sp
 
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import D0, J0, J, K, K_aa, K_ab, K_bb, Theta, Z, distance, tilt
 from meanfield.functions.derivatives import expanded
 from meanfield.functions.piecewise import Pieces, pieces
 from meanfield.functions.series.taylor import fractional
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.chord import chord, rise, turn
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.averages.stretch import stretch
-from meanfield.symbols import D0, J0, J, K, K_aa, K_ab, K_bb, Theta, Z, distance, tilt
 
 Exprs = tuple[sp.Expr, ...]
 _STATE = frozenset((K, K_aa, K_bb, K_ab, distance, tilt, J, Theta, J0, D0))

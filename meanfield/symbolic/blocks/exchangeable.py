@@ -12,15 +12,15 @@ from dataclasses import replace
 
 import sympy as sp
 
-from meanfield.architecture import Block
-from meanfield.folds import parts
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import Q0, J, J_ab, K, K_ab, Theta, Theta_ab, c_J, sigma_b, sigma_w
+from meanfield.networks.folds import parts
+from meanfield.networks.records import Block
 from meanfield.symbolic.blocks import batch as _batch  # noqa: F401 (its rules)
 from meanfield.symbolic.blocks.coordinate import Gaussian, gaussian
 from meanfield.symbolic.blocks.recursions import recursion_of, untrained, variable
 from meanfield.symbolic.blocks.walk import OpenTangent, Walk
 from meanfield.symbolic.recursion import Recursion, c0
-from meanfield.symbols import Q0, J, J_ab, K, K_ab, Theta, Theta_ab, c_J, sigma_b, sigma_w
 
 SMALLEST = 4  # of a batch: ⟨1/χ²_{B-1}⟩ = 1/(B - 3)
 _FIRST, _BETWEEN = sigma_w**2 * Q0 + sigma_b**2, sigma_w**2 * Q0 * c0 + sigma_b**2
@@ -47,7 +47,7 @@ def exchangeable(block: Block, size: int | None = None) -> Recursion:
     Of tokens K and K_ab are means over the matrices that mix them: exact where φ is of degree 1 or every Dense comes
     before one, else an approximation (such a K does not average itself out).
 
-    >>> from meanfield.architecture import Nonlinearity
+    >>> from meanfield.networks.records import Nonlinearity
     >>> chain = Sequential((BatchNorm(), Nonlinearity("relu"), Dense()))
     >>> print(exchangeable(chain).doit()["J"])
     sigma_w**2*(J - J_ab)/(2*(K - K_ab))

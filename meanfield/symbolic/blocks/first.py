@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from meanfield.architecture import OWN, Dense
+from meanfield.base.symbols import sigma_b, sigma_w
+from meanfield.networks.records import OWN, Dense
 from meanfield.symbolic.blocks.walk import Walk
 from meanfield.symbolic.recursion import Recursion
-from meanfield.symbols import sigma_b, sigma_w
 
 
 def begun(recursion: Recursion, first: Dense) -> Recursion:

@@ -17,14 +17,14 @@ from typing import ClassVar
 
 import sympy as sp
 
-from meanfield.architecture import Gate
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import Z, distance
 from meanfield.functions.activations import activation
 from meanfield.functions.piecewise import pieces
-from meanfield.results import MeanFieldError
+from meanfield.networks.records import Gate
 from meanfield.symbolic.blocks.coordinate import Coordinate, Exprs, Gaussian, mean_of, pairs, tidy
 from meanfield.symbolic.blocks.pooling import Pooled
 from meanfield.symbolic.blocks.walk import Walk, rule
-from meanfield.symbols import Z, distance
 
 _U = sp.symbols("u_a u_b", real=True, cls=sp.Dummy)
 

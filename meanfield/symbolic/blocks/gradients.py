@@ -16,14 +16,14 @@ from dataclasses import dataclass, field, fields
 
 import sympy as sp
 
-from meanfield.architecture import Block, Dense
-from meanfield.folds import dense_of, with_dense
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import Q0, J, K, sigma_b, sigma_w
+from meanfield.networks.folds import dense_of, with_dense
+from meanfield.networks.records import Block, Dense
 from meanfield.symbolic.blocks.coordinate import Coordinate, Gaussian, gaussian
 from meanfield.symbolic.blocks.recursions import recursion_of, untrained, variable
 from meanfield.symbolic.blocks.walk import RULES, Walk, rule
 from meanfield.symbolic.recursion import Recursion, StateVar
-from meanfield.symbols import Q0, J, K, sigma_b, sigma_w
 
 
 @dataclass(frozen=True, repr=False)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from meanfield.architecture import Block, Dense, LayerNorm, Nonlinearity, Param, Residual, Sequential
-from meanfield.folds import activations_of, fold
 from meanfield.functions.activations import activation
+from meanfield.networks.folds import activations_of, fold
+from meanfield.networks.records import Block, Dense, LayerNorm, Nonlinearity, Param, Residual, Sequential
 
 
 def describe(block: Block) -> str:

@@ -15,11 +15,12 @@ from typing import ClassVar
 
 import sympy as sp
 
-from meanfield.architecture import Pool
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import Z, distance
 from meanfield.functions import parser
 from meanfield.functions.piecewise import Pieces, pieces
-from meanfield.pooling import variables
-from meanfield.results import MeanFieldError
+from meanfield.networks.pooling import variables
+from meanfield.networks.records import Pool
 from meanfield.symbolic.averages import groups
 from meanfield.symbolic.averages.chord import chord, rise
 from meanfield.symbolic.averages.groups import group
@@ -29,7 +30,6 @@ from meanfield.symbolic.averages.pools import MaxProduct, MaxStretch, kind_of, r
 from meanfield.symbolic.averages.stretch import stretch
 from meanfield.symbolic.blocks.coordinate import Coordinate, holds_state, mean_of, per, too_steep
 from meanfield.symbolic.blocks.walk import OpenTangent, Walk, rule
-from meanfield.symbols import Z, distance
 
 Powers = dict[tuple[int, ...], sp.Expr]  # exponents of the nodes' values → coefficient
 

@@ -11,22 +11,9 @@ from dataclasses import replace
 
 import sympy as sp
 
-from meanfield.architecture import Block, Dense, Param, Projection, Schedule, Sequential
-from meanfield.folds import chain, parts, rebuild, skip_of
-from meanfield.functions.activations import Activation
-from meanfield.functions.parser import value_of
-from meanfield.quantities import QUANTITIES
-from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm
-from meanfield.symbolic.averages.node import Average, average
-from meanfield.symbolic.blocks.coordinate import Exprs, Gaussian, gaussian, holds_state, mean_of, too_steep
-from meanfield.symbolic.blocks.gates import Gated as Gated  # its rule is registered
-from meanfield.symbolic.blocks.pooling import Pooled
-from meanfield.symbolic.blocks.rules import has_dense
-from meanfield.symbolic.blocks.walk import OpenTangent, Walk
-from meanfield.symbolic.coordinates import READOUT
-from meanfield.symbolic.recursion import Recursion, StateVar, c0
-from meanfield.symbolic.steps import Domain, Step
-from meanfield.symbols import (
+from meanfield.base.quantities import QUANTITIES
+from meanfield.base.results import InfiniteAverage, MeanFieldError, NoClosedForm
+from meanfield.base.symbols import (
     D0,
     J0,
     N0,
@@ -46,6 +33,19 @@ from meanfield.symbols import (
     sigma_w,
     tilt,
 )
+from meanfield.functions.activations import Activation
+from meanfield.functions.parser import value_of
+from meanfield.networks.folds import chain, parts, rebuild, skip_of
+from meanfield.networks.records import Block, Dense, Param, Projection, Schedule, Sequential
+from meanfield.symbolic.averages.node import Average, average
+from meanfield.symbolic.blocks.coordinate import Exprs, Gaussian, gaussian, holds_state, mean_of, too_steep
+from meanfield.symbolic.blocks.gates import Gated as Gated  # its rule is registered
+from meanfield.symbolic.blocks.pooling import Pooled
+from meanfield.symbolic.blocks.rules import has_dense
+from meanfield.symbolic.blocks.walk import OpenTangent, Walk
+from meanfield.symbolic.coordinates import READOUT
+from meanfield.symbolic.recursion import Recursion, StateVar, c0
+from meanfield.symbolic.steps import Domain, Step
 
 _ROUNDING = sp.Rational(1, 2**53)
 _FIRST = sigma_w**2 * Q0 + sigma_b**2

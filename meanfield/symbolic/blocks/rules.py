@@ -6,7 +6,12 @@ from dataclasses import replace
 
 import sympy as sp
 
-from meanfield.architecture import (
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import Z, distance
+from meanfield.functions.activations import activation
+from meanfield.functions.piecewise import pieces
+from meanfield.networks.folds import dense_of, parts
+from meanfield.networks.records import (
     Block,
     Dense,
     LayerNorm,
@@ -16,13 +21,8 @@ from meanfield.architecture import (
     Scale,
     Sequential,
 )
-from meanfield.folds import dense_of, parts
-from meanfield.functions.activations import activation
-from meanfield.functions.piecewise import pieces
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.blocks.coordinate import Coordinate, Gaussian, composed, gaussian, holds_state
 from meanfield.symbolic.blocks.walk import OpenTangent, Walk, refusal, rule
-from meanfield.symbols import Z, distance
 
 
 @rule(Sequential)

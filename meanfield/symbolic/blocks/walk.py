@@ -17,16 +17,16 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.architecture import Block, Number, Param, Schedule
-from meanfield.arguments import shown
+from meanfield.base.arguments import shown
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K, L, Z, distance, l, parameter
 from meanfield.functions.parser import value_of
-from meanfield.results import MeanFieldError
+from meanfield.networks.records import Block, Number, Param, Schedule
 from meanfield.symbolic.averages.chord import Rise
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.averages.stretch import Stretch
 from meanfield.symbolic.blocks.coordinate import Coordinate, mean_of, per, tidy
 from meanfield.symbolic.steps import Domain
-from meanfield.symbols import K, L, Z, distance, l, parameter
 
 Rule = Callable[[Any, Coordinate, "Walk"], Coordinate]
 RULES: dict[type, Rule] = {}

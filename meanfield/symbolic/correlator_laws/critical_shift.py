@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 import sympy as sp
 
+from meanfield.base.results import MeanFieldError, Status, one_line
 from meanfield.functions.activations import Activation
-from meanfield.results import MeanFieldError, Status, one_line
 from meanfield.symbolic.asymptotics.coefficients import Atoms
 from meanfield.symbolic.correlator_laws.difference import Calculus, NotFar
 from meanfield.symbolic.correlator_laws.local_series import near_zero

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 import sympy as sp
 from flint import fmpq
 
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
 from meanfield.symbolic.asymptotics.coefficients import ONE, ZERO, Atoms, Exact, expression, of
 from meanfield.symbolic.asymptotics.logseries import NONE, UNIT, Key, Ring, Series, binomial, key, over, plus, scaled
 

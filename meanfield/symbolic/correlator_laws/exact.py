@@ -8,9 +8,10 @@ from functools import lru_cache
 import sympy as sp
 from flint import fmpq
 
+from meanfield.base.quantities import QUANTITIES
+from meanfield.base.results import MeanFieldError, Status, Term
+from meanfield.base.symbols import Q0, K, l
 from meanfield.functions.activations import Activation
-from meanfield.quantities import QUANTITIES
-from meanfield.results import MeanFieldError, Status, Term
 from meanfield.symbolic.asymptotics.coefficients import Atoms
 from meanfield.symbolic.asymptotics.logseries import UNIT, key
 from meanfield.symbolic.averages.node import average
@@ -26,7 +27,6 @@ from meanfield.symbolic.correlator_laws.scale_invariant import (
 )
 from meanfield.symbolic.correlator_laws.systems import CARRIED, CorrelatorLaw, System
 from meanfield.symbolic.recursion import Recursion
-from meanfield.symbols import Q0, K, l
 
 
 @lru_cache(maxsize=64)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import sympy as sp
 from flint import fmpq
 
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K
 from meanfield.symbolic.asymptotics.coefficients import ONE, ZERO, Atoms, Exact, rational
 from meanfield.symbolic.averages.expansion import at_zero
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbols import K
 
 
 @dataclass(frozen=True)

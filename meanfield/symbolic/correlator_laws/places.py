@@ -10,9 +10,10 @@ from functools import lru_cache
 
 import sympy as sp
 
+from meanfield.base.results import MeanFieldError, Status
+from meanfield.base.symbols import J, K
 from meanfield.functions.activations import Activation
 from meanfield.functions.activations import activation as record
-from meanfield.results import MeanFieldError, Status
 from meanfield.symbolic.asymptotics.coefficients import TRIAL, Atoms, Exact
 from meanfield.symbolic.correlator_laws.difference import Calculus, NotFar
 from meanfield.symbolic.correlator_laws.local_series import near_zero
@@ -20,7 +21,6 @@ from meanfield.symbolic.correlator_laws.settings import Approach, falling, power
 from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw, System
 from meanfield.symbolic.finite_width.recursions import NEED_CURVATURE, ORDER, correlator_recursion
 from meanfield.symbolic.recursion import Recursion
-from meanfield.symbols import J, K
 
 REACHES = (0, 1, 3, 6)  # beyond the order that is asked for, where leading sources cancel
 

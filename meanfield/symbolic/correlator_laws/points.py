@@ -11,8 +11,9 @@ from functools import lru_cache
 import sympy as sp
 from flint import fmpq
 
+from meanfield.base.results import MeanFieldError, Status
+from meanfield.base.symbols import J, K, sigma_b, sigma_w
 from meanfield.functions.activations import Activation
-from meanfield.results import MeanFieldError, Status
 from meanfield.symbolic.asymptotics.coefficients import Atoms, Exact, of
 from meanfield.symbolic.asymptotics.coefficients import rational as as_fmpq
 from meanfield.symbolic.asymptotics.depth import critical_law
@@ -30,7 +31,6 @@ from meanfield.symbolic.finite_width.recursions import correlator_recursion
 from meanfield.symbolic.fixed_points.points import FixedPoint, FixedPoints
 from meanfield.symbolic.fixed_points.roots import enclose, evaluate, rational
 from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.symbols import J, K, sigma_b, sigma_w
 
 DIGITS = 18  # that a number at K* > 0 must have
 SHOWN = 15  # that are stated

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import sympy as sp
 from flint import fmpq
 
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K, l
 from meanfield.symbolic.asymptotics.coefficients import ONE, Exact, of
 from meanfield.symbolic.asymptotics.logseries import NONE, UNIT, Key, key, plus
 from meanfield.symbolic.correlator_laws.difference import Calculus, Expansion
 from meanfield.symbolic.recursion import closed
-from meanfield.symbols import K, l
 
 #: degree in K where rates of biases are 0: z has ½, a tangent kernel 1
 DEGREE = {"K": 1, "Theta": 1, "G1": 1, "Theta1": 1, "J": 1, "D_J": 1, "F_J": 1, "J1_J": 0}

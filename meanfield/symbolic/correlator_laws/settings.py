@@ -19,13 +19,13 @@ from typing import Protocol
 import sympy as sp
 from flint import fmpq
 
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K
 from meanfield.symbolic.asymptotics.coefficients import ONE, ZERO, Atoms, Exact, of
 from meanfield.symbolic.asymptotics.logseries import NONE, UNIT, Series, binomial, key, plus, scaled
 from meanfield.symbolic.correlator_laws.difference import ROUNDS, Calculus, Expansion, Rate
 from meanfield.symbolic.correlator_laws.local_series import Expander, PowerSeries
 from meanfield.symbolic.equality import expressions_equal, same_structure
-from meanfield.symbols import K
 
 C_K = sp.Symbol("C_K", real=True)
 Taylor = Callable[[sp.Expr, int], list[fmpq]]

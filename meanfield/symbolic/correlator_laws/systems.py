@@ -16,8 +16,10 @@ from dataclasses import dataclass
 import sympy as sp
 from flint import fmpq
 
-from meanfield.quantities import QUANTITIES
-from meanfield.results import Law, MeanFieldError, Status, Term, of_start
+from meanfield.base.latex import aligned
+from meanfield.base.quantities import QUANTITIES
+from meanfield.base.results import Law, MeanFieldError, Status, Term, of_start
+from meanfield.base.symbols import K, l
 from meanfield.symbolic.asymptotics.coefficients import ZERO, Exact, expression
 from meanfield.symbolic.asymptotics.depth import DepthLaw
 from meanfield.symbolic.asymptotics.logseries import Key, key
@@ -25,8 +27,6 @@ from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.correlator_laws.difference import Calculus, Expansion, NotFar
 from meanfield.symbolic.correlator_laws.settings import Setting
 from meanfield.symbolic.recursion import Recursion
-from meanfield.symbols import K, l
-from meanfield.tex.names import aligned
 
 #: what a correction of a mean is divided by, where the recursion carries the quotient
 CARRIED = {"J1": "J1_J"}

@@ -16,11 +16,12 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield import balls
+from meanfield.base.results import Law, MeanFieldError, Status, Term
+from meanfield.base.symbols import K, K_ab, Z, l
+from meanfield.functions import balls
 from meanfield.functions.piecewise import pieces
 from meanfield.functions.series.infinity import normal_form
 from meanfield.functions.zeros import is_zero
-from meanfield.results import Law, MeanFieldError, Status, Term
 from meanfield.symbolic.asymptotics.depth import CONSTANT, DepthLaw, depth_law
 from meanfield.symbolic.asymptotics.scaling import decay_of
 from meanfield.symbolic.averages.closeness import gap_powers
@@ -33,7 +34,6 @@ from meanfield.symbolic.fixed_points.points import start_of
 from meanfield.symbolic.fixed_points.roots import enclose, from_ball
 from meanfield.symbolic.parity import parity
 from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.symbols import K, K_ab, Z, l
 
 QUANTITIES = ("c", "gamma", "distance")
 

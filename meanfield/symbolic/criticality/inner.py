@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from meanfield import balls
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K, sigma_b, sigma_w
+from meanfield.functions import balls
 from meanfield.symbolic.averages.node import Average, average, outermost
-from meanfield.symbols import K, sigma_b, sigma_w
 
 _S, _B = sp.Dummy("s", positive=True), sp.Dummy("b", nonnegative=True)
 _V = sp.Dummy("V", positive=True)

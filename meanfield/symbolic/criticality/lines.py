@@ -13,14 +13,15 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield import balls
-from meanfield.architecture import Block
-from meanfield.arguments import whole
-from meanfield.functions import parser
+from meanfield.base.arguments import whole
+from meanfield.base.latex import aligned
+from meanfield.base.named import values_by_name
+from meanfield.base.printed import wrapped
+from meanfield.base.results import Law, MeanFieldError, Solution, Status, one_line
+from meanfield.base.symbols import J, K, Z, sigma_b, sigma_w
+from meanfield.functions import balls, parser
 from meanfield.functions.piecewise import pieces
-from meanfield.named import values_by_name
-from meanfield.printed import wrapped
-from meanfield.results import Law, MeanFieldError, Solution, Status, one_line
+from meanfield.networks.records import Block
 from meanfield.symbolic.asymptotics.depth import depth_law, grows_always
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.blocks.recursions import one_input, plain_form, skip_strength
@@ -30,8 +31,6 @@ from meanfield.symbolic.fixed_points.half_line import sign_at_infinity, zeros
 from meanfield.symbolic.fixed_points.maps import at_zero_value, integrand
 from meanfield.symbolic.fixed_points.roots import from_ball, value_at
 from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.symbols import J, K, Z, sigma_b, sigma_w
-from meanfield.tex.names import aligned
 
 DIGITS = 30
 _REST = sp.Dummy("REST", positive=True)  # 1 - μ² where μ is a symbol, taken to be < 1

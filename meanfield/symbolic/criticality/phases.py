@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 
 import sympy as sp
 
-from meanfield.printed import wrapped
-from meanfield.results import MeanFieldError, Solution, Status, one_line
+from meanfield.base.latex import aligned, solution_tex
+from meanfield.base.printed import wrapped
+from meanfield.base.results import MeanFieldError, Solution, Status, one_line
+from meanfield.base.symbols import K
 from meanfield.symbolic.asymptotics.depth import depth_law
 from meanfield.symbolic.averages.expansion import at_infinity
 from meanfield.symbolic.averages.node import Average
@@ -24,8 +26,6 @@ from meanfield.symbolic.fixed_points.points import (
     start_of,
 )
 from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.symbols import K
-from meanfield.tex.names import aligned, solution_tex
 
 
 @dataclass(frozen=True)

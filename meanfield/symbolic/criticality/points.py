@@ -14,14 +14,16 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield import balls
-from meanfield.architecture import Block
+from meanfield.base.latex import aligned, joined, solution_tex
+from meanfield.base.named import Formulas, given_values, values_by_name
+from meanfield.base.printed import wrapped
+from meanfield.base.results import Solution, Status, Term, one_line
+from meanfield.base.symbols import J, K, Z, factored, sigma_b, sigma_w
+from meanfield.functions import balls
 from meanfield.functions.piecewise import at, jump, pieces
 from meanfield.functions.signs import Masses
 from meanfield.functions.zeros import is_zero
-from meanfield.named import Formulas, given_values, values_by_name
-from meanfield.printed import wrapped
-from meanfield.results import Solution, Status, Term, one_line
+from meanfield.networks.records import Block
 from meanfield.symbolic.asymptotics.depth import DepthLaw, critical_law, first_terms, is_negative, logarithmic_law
 from meanfield.symbolic.averages.expansion import at_zero
 from meanfield.symbolic.averages.node import Average, average
@@ -31,8 +33,6 @@ from meanfield.symbolic.criticality.lines import DIGITS, CriticalLine, critical_
 from meanfield.symbolic.fixed_points.half_line import zeros
 from meanfield.symbolic.fixed_points.roots import Root, from_ball, value_at
 from meanfield.symbolic.recursion import closed
-from meanfield.symbols import J, K, Z, factored, sigma_b, sigma_w
-from meanfield.tex.names import aligned, joined, solution_tex
 
 SHORT = 20  # operations up to which an exact coefficient is shown instead of its digits
 HIGHEST = 9  # derivatives of F that are looked at for one that is not 0 at K*

@@ -16,7 +16,7 @@ from typing import Any
 import sympy as sp
 from mpmath.libmp import prec_to_dps
 
-from meanfield.results import Solution
+from meanfield.base.results import Solution
 from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.fixed_points.near_one import phase_of
 from meanfield.symbolic.fixed_points.points import ROUNDED, FixedPoint, FixedPoints

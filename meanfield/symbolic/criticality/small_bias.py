@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import sympy as sp
 
-from meanfield import balls
+from meanfield.base.results import Law, MeanFieldError, Term
+from meanfield.base.symbols import K, Z
+from meanfield.functions import balls
 from meanfield.functions.piecewise import pieces
-from meanfield.results import Law, MeanFieldError, Term
 from meanfield.symbolic.averages.expansion import at_zero
 from meanfield.symbolic.averages.node import average
-from meanfield.symbols import K, Z
 
 sigma_b2 = sp.Symbol("sigma_b2", positive=True)
 Powers = dict[sp.Expr, sp.Expr]

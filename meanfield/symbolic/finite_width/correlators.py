@@ -8,17 +8,17 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.arguments import name_of, scalar, shown
+from meanfield.base.arguments import name_of, scalar, shown
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import Z, n, parameter, z
 from meanfield.functions.activations import activation as record
 from meanfield.functions.parser import expression
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.finite_width.ensembles import Ensemble, ensemble_of
 from meanfield.symbolic.finite_width.fields import Mean, Sigma, left
 from meanfield.symbolic.finite_width.layer_law import CONNECTED, PAIRED, correlator, first_order
 from meanfield.symbolic.finite_width.neuron_sums import WeightAverage, average_over_weights, structure_of
 from meanfield.symbolic.finite_width.words import quantity
-from meanfield.symbols import Z, n, parameter, z
 
 SIZES = {"z": 1, "H": 2, "dH": 3, "ddI": 4, "ddII": 4}
 #: name → (what it is an average of, which pairing of its labels, the order of its indices)

@@ -14,12 +14,12 @@ from math import prod
 
 import sympy as sp
 
-from meanfield.arguments import scalar, shown, text, whole
+from meanfield.base.arguments import scalar, shown, text, whole
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import n as width
 from meanfield.functions.parser import expression
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.finite_width.pairings import Blocks, all_pairings, coset_type, even_partitions
 from meanfield.symbolic.finite_width.weingarten import weingarten
-from meanfield.symbols import n as width
 
 MOST_FACTORS = 8  # of one product; the pairs of pairings of ten factors are 893 025
 

@@ -11,7 +11,8 @@ from math import prod
 
 import sympy as sp
 
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import n
 from meanfield.symbolic.finite_width.correlators import MEANS, WHERE
 from meanfield.symbolic.finite_width.ensembles import Ensemble, Orthogonal
 from meanfield.symbolic.finite_width.fields import Preactivation, Sigma, Tensor, left
@@ -19,7 +20,6 @@ from meanfield.symbolic.finite_width.layer_law import PAIRED
 from meanfield.symbolic.finite_width.linear import KINDS
 from meanfield.symbolic.finite_width.neuron_sums import WeightAverage, average_over_weights, leading, structure_of
 from meanfield.symbolic.finite_width.words import Structure, Word, quantity
-from meanfield.symbols import n
 
 _LABELS = {"z": 1, "H": 2, "dH": 3, "ddI": 4, "ddII": 4}
 

@@ -12,8 +12,8 @@ from functools import lru_cache
 
 import sympy as sp
 
+from meanfield.base.results import MeanFieldError
 from meanfield.functions.activations import Activation
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.finite_width.correlators import MEANS, WHERE, correlator_map
 from meanfield.symbolic.finite_width.ensembles import Ensemble
 from meanfield.symbolic.finite_width.fields import Mean, Sigma

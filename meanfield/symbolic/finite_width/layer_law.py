@@ -27,9 +27,9 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import parameter
 from meanfield.symbolic.finite_width.fields import NEURON, Mean, Sigma, Tensor, labels_of, relabelled
-from meanfield.symbols import parameter
 
 Place = tuple[sp.Symbol, int]  # a neuron and an input
 PAIRED = (((0, 1), (2, 3)), ((0, 2), (1, 3)), ((0, 3), (1, 2)))

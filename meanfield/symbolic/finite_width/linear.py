@@ -17,16 +17,16 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.arguments import meant, shown, whole
+from meanfield.base.arguments import meant, shown, whole
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import n
 from meanfield.functions.parser import expression
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.finite_width.ensembles import Ensemble, Independent, ensemble_of
 from meanfield.symbolic.finite_width.fields import Preactivation, Sigma, Tensor, left
 from meanfield.symbolic.finite_width.layer_law import CONNECTED, PAIRED
 from meanfield.symbolic.finite_width.neuron_sums import C_W, C_b, Pairing, paired
 from meanfield.symbolic.finite_width.pairings import Blocks, join
 from meanfield.symbolic.finite_width.words import Word, lambda_b, lambda_w, quantity
-from meanfield.symbols import n
 
 #: averages that close: the quantities of one product, in the order of their labels
 KINDS: dict[str, tuple[str, ...]] = {

@@ -16,8 +16,8 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.arguments import shown, spoken, whole
-from meanfield.results import Law, MeanFieldError
+from meanfield.base.arguments import shown, spoken, whole
+from meanfield.base.results import Law, MeanFieldError
 from meanfield.symbolic.finite_width.pairings import Type, joined
 from meanfield.symbolic.finite_width.weingarten import LARGEST, MOST, answered, listed
 from meanfield.symbolic.finite_width.zonal import components, double_factorial

@@ -17,12 +17,12 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import n
 from meanfield.symbolic.finite_width.ensembles import MOST_FACTORS, Ensemble, ensemble_of
 from meanfield.symbolic.finite_width.fields import LETTERS, TENSOR_LATEX, Expected, canonical, labels_of, relabelled
 from meanfield.symbolic.finite_width.pairings import all_pairings, join, set_partitions
 from meanfield.symbolic.finite_width.words import Label, Structure, Word, word_product
-from meanfield.symbols import n
 
 C_W = sp.Symbol("C_W", nonnegative=True)
 C_b = sp.Symbol("C_b", nonnegative=True)

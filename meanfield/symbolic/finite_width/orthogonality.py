@@ -22,9 +22,9 @@ from functools import lru_cache
 import sympy as sp
 from sympy.polys.matrices import DomainMatrix
 
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import n
 from meanfield.symbolic.finite_width.pairings import Type, joined, partitions
-from meanfield.symbols import n
 
 Row = tuple[dict[Type, int], Type | None]  # of every type its coefficient, apart from n; the type on the right, or none
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.arguments import names as names_of
-from meanfield.arguments import scalar, shown
-from meanfield.carries import LOGARITHM, PLAIN
+from meanfield.base.arguments import names as names_of
+from meanfield.base.arguments import scalar, shown
+from meanfield.base.carries import LOGARITHM, PLAIN
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import Q0, J, l, n, parameter, sigma_b, sigma_w
 from meanfield.functions.activations import activation as record
 from meanfield.functions.parser import expression
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.finite_width.correlators import MEANS, WHERE, correlator_map, in_averages
 from meanfield.symbolic.finite_width.ensembles import Ensemble, ensemble_of
 from meanfield.symbolic.finite_width.layer_law import correlator
@@ -24,7 +25,6 @@ from meanfield.symbolic.finite_width.variance import SECOND, first_cumulants, se
 from meanfield.symbolic.finite_width.words import lambda_b, lambda_w
 from meanfield.symbolic.recursion import Recursion, StateVar
 from meanfield.symbolic.steps import Domain, Step
-from meanfield.symbols import Q0, J, l, n, parameter, sigma_b, sigma_w
 
 #: each after all that its map may hold; weights that are not invariant under rotations have `EXTRA`, too
 ORDER = ("K", "Theta", "V", "G1", "B", "D", "F", "A", "Theta1", "P", "Q", "R", "S", "T", "U")

@@ -8,6 +8,7 @@ from typing import Any
 
 import sympy as sp
 
+from meanfield.base.symbols import n
 from meanfield.symbolic.finite_width.ensembles import ensemble_of
 from meanfield.symbolic.finite_width.fields import Expected
 from meanfield.symbolic.finite_width.neuron_sums import C_W, C_b
@@ -21,7 +22,6 @@ from meanfield.symbolic.finite_width.variance import (
     sphere_moments,
     symbol,
 )
-from meanfield.symbols import n
 
 ORDER = 2
 r, s, delta = sp.symbols("r s delta")

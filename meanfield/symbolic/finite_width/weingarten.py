@@ -11,11 +11,11 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.arguments import shown, spoken, whole
-from meanfield.results import Law, MeanFieldError, Term
+from meanfield.base.arguments import shown, spoken, whole
+from meanfield.base.results import Law, MeanFieldError, Term
+from meanfield.base.symbols import n as width
 from meanfield.symbolic.finite_width.pairings import Type
 from meanfield.symbolic.finite_width.zonal import Vector, at, components, rational
-from meanfield.symbols import n as width
 
 MOST = 12  # order: there are 77 coset types, and a rational function takes 0.2 s
 LARGEST = 10**9  # width that an integer n may be

@@ -18,10 +18,10 @@ from typing import TypeAlias
 
 import sympy as sp
 
-from meanfield.results import MeanFieldError
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import n
 from meanfield.symbolic.finite_width.fields import Sigma, Tensor, labels_of, relabelled, right
 from meanfield.symbolic.finite_width.pairings import join, set_partitions
-from meanfield.symbols import n
 
 Label: TypeAlias = sp.Symbol
 Structure: TypeAlias = tuple[tuple[Label, ...], ...]  # blocks of labels on the left that are equal, in order

@@ -13,14 +13,14 @@ from functools import lru_cache
 import sympy as sp
 from flint import arb
 
-from meanfield import balls
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K, Z
+from meanfield.functions import balls
 from meanfield.functions.derivatives import derivative
 from meanfield.functions.piecewise import Pieces, pieces
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.fixed_points.roots import Root, enclose, sign_at
 from meanfield.symbolic.recursion import closed
-from meanfield.symbols import K, Z
 
 x = Z[0]
 CLOSE = 1 + sp.Rational(1, 10**9)  # intervals are not made shorter than this ratio of their ends

@@ -19,18 +19,18 @@ from functools import lru_cache
 import sympy as sp
 from flint import acb, arb
 
-from meanfield import balls
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import K, Z
+from meanfield.functions import balls
 from meanfield.functions.growth import bound, tail
 from meanfield.functions.piecewise import pieces
 from meanfield.functions.signs import Masses, Segment, segments
-from meanfield.results import MeanFieldError
 from meanfield.symbolic.averages.expansion import at_infinity, at_zero
 from meanfield.symbolic.averages.moments import moment, power_parts
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.fixed_points.exclusion import excluded
 from meanfield.symbolic.fixed_points.roots import FAR, Root, crossings, exactly, refine, sign_at, walk
 from meanfield.symbolic.recursion import closed
-from meanfield.symbols import K, Z
 
 x = Z[0]
 LOW, HIGH = sp.Rational(1, 10**12), sp.Integer(10) ** 12  # searched where nothing says where to look

@@ -7,12 +7,12 @@ import itertools
 
 import sympy as sp
 
-from meanfield import balls
+from meanfield.base.symbols import K, Z
+from meanfield.functions import balls
 from meanfield.functions.piecewise import at, pieces
 from meanfield.functions.signs import signs
 from meanfield.symbolic.averages.node import Average, average, outermost
 from meanfield.symbolic.recursion import closed
-from meanfield.symbols import K, Z
 
 
 def linear_parts(gain: sp.Expr):

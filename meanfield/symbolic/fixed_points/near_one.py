@@ -9,13 +9,12 @@ from __future__ import annotations
 import sympy as sp
 from flint import arb
 
-from meanfield import balls
-from meanfield.functions import zeros
-from meanfield.results import MeanFieldError, Solution, Status
+from meanfield.base.results import MeanFieldError, Solution, Status
+from meanfield.base.symbols import K
+from meanfield.functions import balls, zeros
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.fixed_points.roots import Root, from_ball, sharpened, value_at
 from meanfield.symbolic.recursion import closed
-from meanfield.symbols import K
 
 LADDER = (25, 50, 100, 200, 310)  # digits of K* and of the averages; a double cannot say an error below 10^-323
 KNOWN = 40  # bits of χ - 1 that are enough

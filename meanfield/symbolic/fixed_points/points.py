@@ -13,10 +13,12 @@ from dataclasses import dataclass, replace
 import sympy as sp
 from flint import arb
 
-from meanfield import balls
+from meanfield.base.latex import aligned, joined, solution_tex
+from meanfield.base.printed import wrapped
+from meanfield.base.results import InfiniteAverage, MeanFieldError, Solution, Status, one_line
+from meanfield.base.symbols import Q0, J, K, parameter
+from meanfield.functions import balls
 from meanfield.functions.parser import expression
-from meanfield.printed import wrapped
-from meanfield.results import InfiniteAverage, MeanFieldError, Solution, Status, one_line
 from meanfield.symbolic.averages.expansion import at_zero
 from meanfield.symbolic.averages.node import Average, average, outermost
 from meanfield.symbolic.fixed_points.half_line import Zeros, zeros
@@ -42,8 +44,6 @@ from meanfield.symbolic.fixed_points.near_one import (
 from meanfield.symbolic.fixed_points.products import product_zeros, products, rises
 from meanfield.symbolic.fixed_points.roots import Root, enclose, from_ball, rational, sign_at
 from meanfield.symbolic.recursion import Recursion, closed
-from meanfield.symbols import Q0, J, K, parameter
-from meanfield.tex.names import aligned, joined, solution_tex
 
 DIGITS = 25
 LARGEST = arb("1e400")  # of an orbit that is followed: squares would double its digits in every layer

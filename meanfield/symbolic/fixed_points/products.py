@@ -12,13 +12,13 @@ from itertools import groupby
 
 import sympy as sp
 
+from meanfield.base.symbols import K, Z
 from meanfield.functions.derivatives import derivative
 from meanfield.functions.piecewise import at, pieces
 from meanfield.functions.signs import Masses, segments
 from meanfield.symbolic.averages.node import average, outermost
 from meanfield.symbolic.fixed_points.half_line import Zeros, zeros
 from meanfield.symbolic.fixed_points.roots import enclose
-from meanfield.symbols import K, Z
 
 
 @dataclass(frozen=True)

@@ -15,16 +15,16 @@ from functools import cache, lru_cache
 import sympy as sp
 from flint import arb
 
-from meanfield import balls
-from meanfield.arguments import shown
+from meanfield.base.arguments import shown
+from meanfield.base.limits import searched, tick
+from meanfield.base.results import InfiniteAverage, MeanFieldError, NoClosedForm, Solution, Status
+from meanfield.base.symbols import K, Z
+from meanfield.functions import balls
 from meanfield.functions.piecewise import jump as jump_at
 from meanfield.functions.piecewise import pieces
 from meanfield.functions.ranges import span
 from meanfield.functions.signs import signs
-from meanfield.limits import searched, tick
-from meanfield.results import InfiniteAverage, MeanFieldError, NoClosedForm, Solution, Status
 from meanfield.symbolic.averages.node import Average, average, outermost
-from meanfield.symbols import K, Z
 
 FAR = 290  # decades of K around 1 that a walk may cover: what a double can say
 

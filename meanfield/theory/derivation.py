@@ -1,0 +1,95 @@
+"""The theory of an architecture, derived: from an activation, a record or the name of a preset."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from meanfield.base.arguments import choice, meant, shown
+from meanfield.base.errors import MeanFieldError
+from meanfield.functions.activations import Activation, activation
+from meanfield.networks.folds import with_activations
+from meanfield.networks.presets import PRESETS, keywords
+from meanfield.networks.records import NORMS, WEIGHTS, Block, Network, exact, mlp
+from meanfield.theory.theory import Theory
+
+
+def theory_of(
+    phi, *, residual=False, mu=None, norm=None, architecture=None, weights="gaussian", batch=None, **parameters
+) -> Theory:
+    """The theory that `derive` was asked for."""
+    choice(weights, "weights", WEIGHTS)
+    if norm is not None:
+        choice(norm, "norm", NORMS)
+    if isinstance(architecture, str):
+        found = _preset(phi, architecture, residual, mu, norm, weights, parameters)
+        return found if batch is None else replace(found, batch=batch)
+    if architecture is not None:
+        plain = phi is None and residual is False and mu is None and norm is None and weights == "gaussian"
+        if not plain or parameters:
+            raise MeanFieldError(
+                "architecture= says everything about the network; leave out the activation, residual, mu, norm, "
+                "weights and parameters, or put them into its records."
+            )
+        whole_ = architecture if isinstance(architecture, Network) else Network(architecture)
+        return Theory(resolved(whole_.block), whole_.first, batch)
+    if phi is None:
+        raise MeanFieldError("derive needs an activation, such as derive('tanh'), or architecture=...")
+    if isinstance(phi, Block):
+        raise MeanFieldError("A block was given as the activation; give it as derive(architecture=...).")
+    strength = _strength(residual, mu)
+    try:
+        record = activation(phi, **parameters)
+    except MeanFieldError as error:
+        own = [meant(k, ("residual", "mu", "norm", "architecture", "weights")) for k in parameters]
+        hint = next((h for h in own if h.startswith(" Did")), "")
+        raise (MeanFieldError(f"{error}{hint}") if hint else error) from None
+    found = _derive(record, exact(strength, "The skip strength mu"), weights, norm)
+    return found if batch is None else replace(found, batch=batch)
+
+
+def _strength(residual, mu) -> object:
+    """The skip strength that residual= and mu= ask for together."""
+    if isinstance(residual, bool) or type(residual).__name__ == "bool":  # NumPy's own, too
+        return mu if mu is not None else int(residual)
+    if residual is None or (isinstance(residual, str) and residual.strip().isidentifier()):
+        raise MeanFieldError(
+            f"residual must be True, False or the strength of the skip as a number, but {shown(residual)} was given; "
+            "mu='mu' keeps the strength a symbol."
+        )
+    if mu is not None:
+        raise MeanFieldError(
+            f"residual={shown(residual)} and mu={shown(mu)} both set the skip strength; give residual=True with mu."
+        )
+    return residual
+
+
+def _preset(phi, name: str, residual, mu, norm, weights: str, parameters: dict) -> Theory:
+    """The theory of a preset: its keywords go to it, the others to the activation."""
+    own = set(keywords(name))
+    if phi is None:
+        raise MeanFieldError(f"derive needs an activation, such as derive('tanh', architecture={name!r}).")
+    if name == "mlp":
+        return theory_of(phi, residual=residual, mu=mu, norm=norm, weights=weights, **parameters)
+    strength = _strength(residual, mu)
+    mu = strength if strength != 0 or mu is not None else None
+    asked = {"mu": mu, "norm": norm if norm != "none" else None, "weights": weights if weights != "gaussian" else None}
+    given = {k: v for k, v in asked.items() if v is not None}
+    strange = next((k for k in given if k not in own), None)
+    if strange is not None:
+        of = f"knows {', '.join(sorted(own))}" if own else "has no choices"
+        what = f"{strange}={shown(given[strange])}"
+        raise MeanFieldError(f"{what} was given, but the architecture {name} {of}; leave it out.")
+    inner = {k: v for k, v in parameters.items() if k not in own}
+    block = PRESETS[name](activation(phi, **inner), **given, **{k: v for k, v in parameters.items() if k in own})
+    return theory_of(None, architecture=block)
+
+
+@lru_cache(maxsize=256)
+def _derive(record: Activation, mu, weights: str, norm: str | None) -> Theory:
+    return Theory(mlp(record, mu, weights, norm))
+
+
+def resolved(block: Block) -> Block:
+    """The same record with every activation looked up, so that theory and checker hold the very same ones."""
+    return with_activations(block, activation)

@@ -1,0 +1,179 @@
+"""Grids over (σ_w, σ_b), and the guessing bias at one place and over a grid."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import sympy as sp
+
+from meanfield.base.arguments import choice, flag, scalar
+from meanfield.base.results import MeanFieldError
+from meanfield.base.symbols import J
+from meanfield.networks.folds import skip_of
+from meanfield.networks.records import OWN, Param
+from meanfield.symbolic.blocks.naming import describe
+from meanfield.symbolic.blocks.recursions import plain_form
+from meanfield.symbolic.criticality.lines import critical_line
+from meanfield.symbolic.criticality.points import critical_points
+from meanfield.symbolic.recursion import Recursion
+from meanfield.theory.verbs import positions
+from meanfield.theory.verbs.laws import closing_law, growing_law
+from meanfield.theory.verbs.maps import Maps
+from meanfield.theory.verbs.places import correlations_of, is_odd, neutrality_line_of, phase_of, place
+from meanfield.theory.verbs.values import (
+    decided,
+    deviations,
+    double,
+    exact_number,
+    inside_averages,
+    refuse_unknown,
+    require_cosine,
+    symbols_of,
+    with_values,
+)
+
+if TYPE_CHECKING:
+    from meanfield.bias.initial import Bias
+    from meanfield.presentation.bias_diagrams import BiasDiagram
+    from meanfield.presentation.diagrams import PhaseDiagram
+
+
+AXIS = (0.0, 3.0, 300)  # unless given
+MOST_FLOATS = 400  # points of a bias diagram whose every c* is a search by slow averages
+
+
+def diagram(
+    theory: Maps,
+    /,
+    *,
+    sigma_w=None,
+    sigma_b=None,
+    input_norm: float = 1.0,
+    line: bool = True,
+    kind: str = "gradient",
+    **parameters,
+) -> PhaseDiagram | BiasDiagram:
+    """`Theory.phase_diagram`."""
+    known = symbols_of((theory.block, theory.first))
+    given = {"sigma_w": sigma_w, "sigma_b": sigma_b}
+    given = {k: AXIS if v is None and k in known else v for k, v in given.items()}
+    sigma_w, sigma_b = (([v] if k not in known else v) for k, v in deviations(theory, given).items())
+    from meanfield.presentation.diagrams import (  # NumPy is loaded only when numbers are asked for
+        axis,
+        phase_diagram,
+    )
+
+    choice(kind, "kind", ("gradient", "bias"))
+    theory, parameters = decided(theory, {k: scalar(v, k) for k, v in parameters.items()})
+    recursion, fixed, line = theory.settling, {}, flag(line, "line")
+    jumps = kind == "bias" and recursion["J"] == sp.oo
+    sigma_w, sigma_b = (axis(n, double(n, v)) for n, v in (("sigma_w", sigma_w), ("sigma_b", sigma_b)))
+    skip = skip_of(theory.block)
+    if skip is not None and not isinstance(skip.mu, Param):
+        # one compiled module serves every skip strength; no parameter of a user's is called so
+        own = "mu" if all(p.name != "mu" for p in recursion.parameters) else "mu_of_the_outer_skip"
+        fixed = {own: float(skip.mu)}
+        recursion = replace(theory, block=replace(skip, mu=Param(own))).settling
+    if jumps:
+        recursion = recursion.map(lambda e: J if e == sp.oo else e)  # K alone is asked for
+    if theory.kind == "batch":
+        recursion = recursion.map(positions.with_numbers)
+    refuse_unknown(parameters, recursion)
+    inside = inside_averages(recursion, parameters | fixed)
+    if inside:
+        recursion = recursion.replaced(inside)
+    rest = {k: v for k, v in (parameters | fixed).items() if k not in inside}
+    drawn: tuple = (None, None)
+    if line:
+        block = theory.block if not parameters else with_values(theory.block, parameters)
+        try:
+            drawn = critical_line(block), critical_points(block)
+        except MeanFieldError:
+            drawn = (None, None)  # several Dense layers: the diagram itself shows the line
+    norm, rest = double("input_norm", input_norm), {k: double(k, v) for k, v in rest.items()}
+    if positions.is_nested(recursion):
+        return _nested(theory, recursion, sigma_w, sigma_b, norm, rest)
+    found = phase_diagram(describe(theory.block), recursion, sigma_w, sigma_b, norm, rest, *drawn)
+    if theory.kind == "batch":
+        found = positions.without_constant(found)
+    return found if kind == "gradient" else _bias_diagram(theory, found, line, jumps, parameters)
+
+
+def _nested(theory: Maps, recursion: Recursion, w, b, norm: float, rest: dict) -> PhaseDiagram:
+    """The diagram of a network whose growth of J is an average over what a batch shares."""
+    import numpy as np
+
+    from meanfield.numeric.nested import settled
+    from meanfield.presentation.diagrams import PhaseDiagram
+
+    W, B = np.meshgrid(w, b)
+    V, growth, _ = settled(recursion, {"sigma_w": W, "sigma_b": B} | rest)
+    one = np.ones(W.shape, dtype=np.int64)
+    return PhaseDiagram(describe(theory.block), w, b, norm, np.array(V), growth, one, None, None, rest)
+
+
+def _bias_diagram(theory: Maps, base: PhaseDiagram, line: bool, jumps: bool, parameters: dict) -> BiasDiagram:
+    """c* and the bias over the grid of a diagram that has K* and χ_J*."""
+    from meanfield.numeric.gaps import compile_gaps
+    from meanfield.numeric.settling import Plain, Stepwise
+    from meanfield.presentation.bias_diagrams import bias_diagram
+
+    if (theory.first.sigma_w, theory.first.sigma_b) != OWN:
+        raise MeanFieldError("A diagram of the bias is of networks whose input layer has no σ's of its own.")
+    theory = Maps(with_values(theory.block, parameters))
+    form, neutral = plain_form(theory.block), None
+    way: Plain | Stepwise
+    if form is not None and not form[1].free_symbols:
+        way = Plain(compile_gaps(form[0]), float(form[1]))
+    else:
+        recursion = theory.equal_norms.only("K", "distance").homogeneous("A phase diagram was", enclosed=False)
+        if recursion.only_floats and base.K.size > MOST_FLOATS:
+            raise MeanFieldError(
+                f"A diagram of the bias of {base.K.size} points was asked for, but the averages of two inputs through "
+                f"this Pool take a second a point; take at most {MOST_FLOATS}, or ask correlations and bias at places."
+            )
+        inside = inside_averages(recursion, parameters)
+        recursion = recursion.replaced(inside) if inside else recursion
+        names = {p.name for p in recursion.parameters}
+        way = Stepwise(recursion, {k: double(k, v) for k, v in parameters.items() if k in names})
+    with suppress(MeanFieldError):  # several Dense layers, a LayerNorm: the diagram itself shows the line
+        neutral = neutrality_line_of(theory) if line else None
+    odd = is_odd(theory, {k: exact_number(k, v) for k, v in parameters.items()} | {"sigma_b": sp.S.Zero})
+    weightless = None
+    if jumps:
+        still, _ = decided(theory, {"sigma_w": 0})
+        weightless = double("chi_J", sp.diff(still.one_input["J"], J))
+    return bias_diagram(base, way, odd, weightless, neutral)
+
+
+def initial_bias(theory: Maps, /, *, input_norm: object = 1, c0: object = 0, **parameters) -> Bias:
+    """`Theory.bias`."""
+    from meanfield.bias.initial import bias_of
+
+    theory, parameters = decided(theory, parameters)
+    cosine = exact_number("c0", c0)
+    require_cosine(cosine, c0)
+    if cosine == 1:
+        raise MeanFieldError("The guessing bias of an input with itself was asked for; give c0 < 1.")
+    phase = phase_of(theory, input_norm=input_norm, **parameters)
+    floats = theory.one_input.only("K", "J").only_floats  # no law is derived, and c* decides alone
+    settled = phase.fixed_point is not None and phase.fixed_point.K.value != 0 and (floats or phase.name == "chaotic")
+    found = correlations_of(theory, input_norm=input_norm, **parameters) if settled else None
+    law, why, grown = None, "", False
+    try:
+        law = closing_law(theory, "gamma", {"Q0": input_norm, "c0": c0, **parameters}, growing=False)
+    except MeanFieldError as error:
+        why = str(error)
+        with suppress(MeanFieldError):  # where K grows as a power: one c* for every start between -1 and 1
+            law = growing_law(theory, "gamma", parameters) if abs(cosine) != 1 else None
+            grown = law is not None
+    powers = all(a.homogeneity is not None for a in theory.activations)
+    plain = powers or place(theory, parameters).get("sigma_w") == 0
+    # how γ gets there is not known (z**2), or it starts where every other start ends (z**3), but where that is
+    if (law is None or law.regime.endswith("c stays 0")) and found is None and plain:
+        with suppress(MeanFieldError):
+            found = correlations_of(theory, input_norm=input_norm, **parameters)
+            found = found if found.stable is not None else None
+    return bias_of(phase, law, why, found, grown)

@@ -1,0 +1,299 @@
+"""Laws at large depth: of one quantity, of tables over exponents, and of widths that follow them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import sympy as sp
+
+from meanfield.base.arguments import choice, scalar, shown, whole
+from meanfield.base.arguments import names as names_of
+from meanfield.base.quantities import CORRELATORS
+from meanfield.base.results import MeanFieldError, Term
+from meanfield.base.symbols import Q0, l
+from meanfield.correlators.depth_laws import large_depth
+from meanfield.symbolic.asymptotics import depth as _depth
+from meanfield.symbolic.asymptotics.branch import Branch, branch
+from meanfield.symbolic.asymptotics.cells import At
+from meanfield.symbolic.asymptotics.comparing import direction
+from meanfield.symbolic.asymptotics.fisher import plain_fisher_law
+from meanfield.symbolic.asymptotics.further import MOST_ORDER
+from meanfield.symbolic.asymptotics.growth import Growth, grown
+from meanfield.symbolic.asymptotics.phase_tree import PAIR
+from meanfield.symbolic.asymptotics.projections import ProjectionLaw, projection_law
+from meanfield.symbolic.blocks.recursions import plain_form
+from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw
+from meanfield.symbolic.criticality import closing
+from meanfield.symbolic.criticality.points import CriticalPoint
+from meanfield.symbolic.recursion import c0 as start_c0
+from meanfield.theory.verbs import positions
+from meanfield.theory.verbs.maps import Maps
+from meanfield.theory.verbs.places import correlations_of, is_odd, phase_of, place
+from meanfield.theory.verbs.running import run
+from meanfield.theory.verbs.values import decided, double, exact_number, refuse_unknown, require_cosine, with_values
+
+#: inside a residual block: the variance behind its inner Dense, mean squared gradients by z, weights and biases
+OF_BLOCKS = ("K[1]", "G_z", "G_w[1]", "G_b[1]", "G_w[2]", "G_b[2]")
+
+if TYPE_CHECKING:
+    from meanfield.numeric.widths import WidthSchedule
+    from meanfield.presentation.phase_tables import PhaseTable, ScheduledLaw
+
+
+def depth_law(
+    theory: Maps,
+    /,
+    quantity: str = "J",
+    *,
+    order: int | None = None,
+    lambda_w=None,
+    lambda_b=None,
+    input_ratio: object = 1,
+    at: CriticalPoint | None = None,
+    **parameters,
+) -> _depth.DepthLaw | ScheduledLaw:
+    """`Theory.depth_law`."""
+    theory, parameters = decided(theory, parameters)
+    if isinstance(quantity, str) and quantity in (*CORRELATORS, "Theta"):
+        given = {"lambda_w": lambda_w, "lambda_b": lambda_b}
+        return _correlator_law(theory, quantity, order, parameters, given, input_ratio, at)
+    if lambda_w is not None or lambda_b is not None or at is not None or scalar(input_ratio, "input_ratio") != 1:
+        raise MeanFieldError(
+            "lambda_w, lambda_b, input_ratio and at are of the laws of Theta and of correlators; "
+            f"{shown(quantity)} was asked for."
+        )
+    if order is not None:
+        return _further_law(theory, quantity, whole(order, "order", 1, MOST_ORDER), parameters)
+    if theory.one_input.knows_layer or theory.one_input.knows_depth:
+        return _scheduled_law(theory, quantity, parameters)
+    if isinstance(quantity, str) and quantity == "fisher":
+        return _fisher_law(theory, parameters)
+    choice(quantity, "quantity", ("K", "J", "Theta", "fisher", *closing.QUANTITIES, *CORRELATORS, *OF_BLOCKS))
+    if quantity in OF_BLOCKS:
+        return _scheduled_law(theory, quantity, parameters)
+    if quantity in closing.QUANTITIES:
+        return closing_law(theory, quantity, parameters)
+    values = place(theory, parameters, also=("Q0",))
+    if theory.kind:
+        values = positions.kept(values, theory.settling)
+    found = _depth.depth_law(theory.settling, quantity, values)
+    if theory.kind == "batch":
+        found = positions.of_difference(found)
+    measured = theory.kind and not positions.is_exact(theory.block, theory.batch)
+    return positions.measured_law(found) if measured else found
+
+
+def table_of_phases(theory: Maps, /, *quantities: str, **fixed) -> PhaseTable:
+    """`Theory.phase_table`."""
+    from meanfield.presentation.phase_tables import phase_table
+
+    asked = tuple(one for n in quantities for one in names_of(n, "A quantity"))
+    return phase_table(branch_of(theory, fixed), asked)
+
+
+def branch_of(theory: Maps, fixed: dict) -> Branch:
+    """The branch of a residual block, with numbers put in."""
+    found = branch(theory.block)
+    known = {s.name: s for s in found.symbols}
+    extra = sorted(set(fixed) - set(known))
+    if extra:
+        raise MeanFieldError(
+            f"{extra[0]} is not a parameter of this block; it has {', '.join(sorted(known)) or 'none'}."
+        )
+    return found.subs({known[n]: exact_number(n, v) for n, v in fixed.items()})
+
+
+def _correlator_law(
+    theory: Maps,
+    quantity: str,
+    order: int | None,
+    parameters: dict,
+    given: dict,
+    ratio: object,
+    at: CriticalPoint | None,
+) -> CorrelatorLaw:
+    """The law of Θ, or of a correlator divided by what it is measured in."""
+    if at is not None and not isinstance(at, CriticalPoint):
+        raise MeanFieldError(f"at= is one of theory.critical_points(), but {shown(at)} was given.")
+    if at is not None and {"sigma_w", "sigma_b"} & set(parameters):
+        raise MeanFieldError("at= says sigma_w and sigma_b; leave them out.")
+    slow = at is not None and at.kind == "half-stable"  # averages of many derivatives
+    terms = int(not slow) if order is None else whole(order, "order", 0, MOST_ORDER)
+    theory = replace(theory, block=with_values(theory.block, parameters))
+    own = {k: v for k, v in parameters.items() if k in ("sigma_w", "sigma_b", "Q0")}
+    refuse_unknown(parameters, theory.one_input, also=("sigma_w", "sigma_b", "Q0"))
+    one = theory.one_input
+    one = one.only("K", "J") if one["J"] != sp.oo else one.only("K")
+    return large_depth(
+        theory.block, theory.first, one, quantity, place(theory, own, also=("Q0",)), given, ratio, terms, at
+    )
+
+
+def _further_law(theory: Maps, quantity: str, order: int, parameters: dict) -> ScheduledLaw:
+    """The law of one quantity with `order` further terms."""
+    from meanfield.presentation.phase_tables import further_law
+
+    choice(quantity, "quantity", ("K", "J", *OF_BLOCKS, *PAIR))
+    try:
+        found = branch_of(theory, {k: v for k, v in parameters.items() if k != "Q0"})
+    except MeanFieldError as error:
+        raise MeanFieldError(f"Further terms (order={order}) were asked for. {error}") from None
+    exponents = [s.name for s in found.symbols if s.name.startswith("beta")]
+    if exponents:
+        raise MeanFieldError(f"Further terms of {quantity} need numbers for {', '.join(exponents)}.")
+    return further_law(found, quantity, order)
+
+
+def _fisher_law(theory: Maps, parameters: dict) -> ScheduledLaw:
+    """max/min of the diagonal blocks of the Fisher information without schedules: a block with one Dense by the
+    laws of K and J, others as a branch."""
+    from meanfield.presentation.phase_tables import ScheduledLaw
+
+    form = plain_form(theory.block)
+    if form is None:
+        return _scheduled_law(theory, "fisher", parameters)
+    K_, J_ = (depth_law(theory, name, **parameters) for name in ("K", "J"))
+    assert isinstance(K_, _depth.DepthLaw) and isinstance(J_, _depth.DepthLaw)
+    biases = exact_number("sigma_b", parameters.get("sigma_b", 1)) != 0
+    growth = plain_fisher_law(form[0], grown(K_), grown(J_), biases)
+    return ScheduledLaw("fisher", growth, J_.regime, f"Q0 = {parameters.get('Q0', 1)}")
+
+
+def _scheduled_law(theory: Maps, quantity: str, parameters: dict) -> ScheduledLaw:
+    """The law of one quantity under schedules, at exponents that have numbers."""
+    try:
+        held = branch(theory.block)
+    except MeanFieldError as error:
+        changes = ", but the map changes from layer to layer (a Schedule)" if theory.one_input.knows_layer else ""
+        raise MeanFieldError(
+            f"A large-depth law was asked for{changes}. {error}"
+        ) from None
+    from meanfield.presentation.phase_tables import ScheduledLaw
+
+    used = {s.name for s in held.exponents}
+    table = None
+    exponents = [s.name for s in held.exponents if s.name not in parameters]
+    if not exponents:
+        table = table_of_phases(theory, quantity, **parameters)
+        exponents = [n for n in table.coordinates if n in used or len(table) > 1]
+    if table is None or exponents:
+        raise MeanFieldError(
+            f"The law of {quantity} under schedules depends on {', '.join(exponents)}; give them numbers, or ask "
+            "phase_table for all of them."
+        )
+    (row,) = table.rows
+    (name,) = table.quantities[:1]
+    law, way = row[name], row.ways[0]  # refused where the start decides
+    law = law.map(lambda e: sp.sympify(e).subs(dict(table.definitions)))  # a law stands without its table
+    return ScheduledLaw(name, law, way.regime, way.basin, way.equations)
+
+
+def closing_law(theory: Maps, quantity: str, parameters: dict, growing: bool = True) -> _depth.DepthLaw:
+    """The law of c, γ or the distance of two inputs; growing: whether one may be looked for where K grows."""
+    values = place(theory, parameters, also=("Q0", "c0"))
+    norm, cosine = values.pop("Q0", sp.S.One), values.pop("c0", sp.S.Zero)
+    require_cosine(cosine, parameters.get("c0"))
+    missing = [s.name for s in theory.one_input.only("K", "J").parameters if s.name not in (*values, "Q0")]
+    if missing:
+        raise MeanFieldError(f"The law of {quantity} was asked for; give {' and '.join(missing)} numbers.")
+    own = {k: v for k, v in parameters.items() if k not in ("c0", "Q0")}
+    phase = phase_of(theory, input_norm=norm, **own)
+    swap = {s: values[s.name] for s in theory.equal_norms.parameters if s.name in values}
+    recursion = theory.equal_norms.only("K", "K_ab", "distance").homogeneous("A large-depth law was").subs(swap)
+    first = {n: sp.sympify(e).subs({Q0: norm, start_c0: cosine}) for n, e in recursion.start.items()}
+    same = first["distance"] == 0
+    start = sp.S.One if same else sp.simplify(first["K_ab"] / first["K"]) if first["K"] != 0 else sp.S.Zero
+    one = theory.one_input.only("K", "J")
+    try:
+        return closing.closing_law(
+            recursion,
+            one,
+            quantity,
+            values | {"Q0": norm},
+            start,
+            phase,
+            is_odd(theory, values),
+            lambda: correlations_of(theory, input_norm=norm, **own),
+        )
+    except MeanFieldError as error:  # K grows as a power, and the map of c depends on it
+        found = growing_law(theory, quantity, own) if growing and abs(start) != 1 else None
+        if found is None:
+            raise error
+        return found
+
+
+def growing_law(theory: Maps, quantity: str, parameters: dict) -> _depth.DepthLaw | None:
+    """The law of c, γ or the distance under a skip of strength 1, by the balance of powers that schedules have, too;
+    None where that does not say it."""
+    try:
+        table = table_of_phases(theory, "K", "distance" if quantity == "distance" else "gamma", **parameters)
+        ((way,),) = (row.ways for row in table)
+        gamma = way["distance" if quantity == "distance" else "gamma"]
+    except (MeanFieldError, ValueError):
+        return None
+    if not gamma.is_regular or gamma.power_of(2) != 0:
+        return None
+    size = _depth.CONSTANT if gamma.constant is None else gamma.constant
+    grows, power, logs = direction(gamma, At({})), gamma.power_of(0), gamma.power_of(1)
+    terms: tuple[Term, ...] = (Term(size, power, logs),)
+    if quantity == "c" and grows > 0:
+        terms = (Term(sp.S.One), Term(-1 / size, -power, -logs))
+    elif quantity == "c" and grows == 0:
+        terms = (Term(sp.cancel(size / (1 + size))),)
+    return _depth.DepthLaw(l, sp.oo, terms, "smaller", quantity=quantity, regime=way.regime)
+
+
+def projections(theory: Maps, /, *, factor: object = 2, **parameters) -> ProjectionLaw:
+    """`Theory.projection_law`."""
+    ratio = exact_number("factor", factor)
+    if not ratio.is_number or not ratio.is_real or ratio <= 1:
+        raise MeanFieldError(f"factor must be a number > 1, but {shown(factor)} was given.")
+    growth, regime = _growth_of_J(theory, parameters)
+    return projection_law(growth, ratio, At({}), regime)
+
+
+def _growth_of_J(theory: Maps, parameters: dict) -> tuple[Growth, str]:
+    """The law of J^{1,l} as a `Growth`, and which balance holds."""
+    found = depth_law(theory, "J", **parameters)
+    return (grown(found) if isinstance(found, _depth.DepthLaw) else found.growth), found.regime
+
+
+def schedule_of_widths(
+    theory: Maps,
+    /,
+    *,
+    width: int,
+    depth: int,
+    sigma_w=None,
+    sigma_b=None,
+    factor: object = 2,
+    fixed: str = "first",
+    multiple: int = 1,
+    input_norm=1.0,
+    layerwise: bool = False,
+    **parameters,
+) -> WidthSchedule:
+    """`Theory.width_schedule`."""
+    from meanfield.numeric import widths
+
+    width, multiple = widths.checked_sizes(width, multiple)
+    choice(fixed, "fixed", widths.ENDS)
+    ratio = double("factor", scalar(factor, "factor"))
+    if not ratio > 1:
+        raise MeanFieldError(f"factor must be a number > 1, but {shown(factor)} was given.")
+    widths.refuse_rigid(theory.block)
+    expand = widths.inner_factors(theory.block, parameters)
+    deep = run(
+        theory,
+        sigma_w=sigma_w,
+        sigma_b=sigma_b,
+        depth=depth,
+        input_norm=input_norm,
+        layerwise=layerwise,
+        quantities=("G_z",),
+        **parameters,
+    )
+    if deep.log_G_z.ndim != 1:
+        raise MeanFieldError("Widths are those of one network; give one number for each parameter.")
+    return widths.width_schedule(deep.log_G_z, width, float(ratio), fixed, multiple, expand)

@@ -1,0 +1,225 @@
+"""What holds at one place (σ_w, σ_b): fixed points, the phase, correlations; and lines of one correlation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import sympy as sp
+
+from meanfield.base.arguments import shown
+from meanfield.base.results import MeanFieldError, Status
+from meanfield.functions import zeros
+from meanfield.functions.activations import activation
+from meanfield.functions.piecewise import at
+from meanfield.networks.folds import through
+from meanfield.networks.records import Block, Dense, Nonlinearity, Param, Residual, Schedule, exact
+from meanfield.symbolic import parity
+from meanfield.symbolic.blocks.naming import describe
+from meanfield.symbolic.blocks.recursions import one_dense, plain_form
+from meanfield.symbolic.criticality.lines import CriticalLine, critical_line
+from meanfield.symbolic.criticality.phases import Phase, moves_with_K, phase_at
+from meanfield.symbolic.criticality.points import CriticalPoints, critical_points, points_on
+from meanfield.symbolic.criticality.rounding import doubles, phase_with_rounding, points_with_rounding
+from meanfield.symbolic.fixed_points.points import FixedPoints, fixed_points, start_of
+from meanfield.symbolic.steps import Domain
+from meanfield.theory.verbs import positions
+from meanfield.theory.verbs.maps import Maps
+from meanfield.theory.verbs.values import (
+    decided,
+    exact_number,
+    inside_averages,
+    refuse_held,
+    refuse_unknown,
+    with_values,
+)
+
+if TYPE_CHECKING:
+    from meanfield.numeric.correlations import Correlations
+    from meanfield.numeric.neutrality import CorrelationLine
+    from meanfield.numeric.sampled import MeasuredLine
+
+
+def place(theory: Maps, given: dict, also: tuple[str, ...] = ()) -> dict[str, sp.Expr]:
+    """Exact values of σ_w, σ_b and parameters, each known to the recursion, σ and μ ≥ 0."""
+    refuse_unknown(given, theory.one_input, also=("sigma_w", "sigma_b", *also))
+    values = {k: exact_number(k, v) for k, v in given.items()}
+    domains = {"Q0": Domain(sp.S.Zero)} | theory.one_input.domains
+    for name, value in values.items():
+        if name in domains and value.is_number:
+            domains[name].require(name, value)
+    return values
+
+
+def is_odd(theory: Maps, values: dict) -> bool:
+    """Whether K_ab of (x, -y) is -1 times that of (x, y) at every layer, so that inputs go the same way."""
+    if theory.kind:
+        return False
+    try:
+        return parity.is_odd(theory.two_inputs, ("K_ab",), values)
+    except MeanFieldError:  # not derived for two inputs of any norms
+        return False
+
+
+def jumps_at_rest(theory: Maps, given: dict) -> bool:
+    """Whether an input whose z is 0 meets a φ that jumps there: the value φ(0) is no limit of averages at small K.
+
+    given: numbers or arrays by name, which say behind which Dense no z is 0.
+    """
+    met = False
+
+    def of(part: Block, is_zero: bool) -> bool:
+        nonlocal met
+        if not is_zero or part.normalizes == "neurons" or (isinstance(part, Dense) and _is_biased(part, given)):
+            return False
+        if not isinstance(part, Nonlinearity):
+            return True
+        p = activation(part.activation).pieces
+        met = met or any(b == 0 for b, _ in p.jumps())
+        return all(zeros.is_zero(at(side, p.variable, sp.S.Zero)) for side in p.around_zero())
+
+    def joined(part: Block, ways: tuple[bool, ...]) -> bool:
+        return all(ways) if isinstance(part, Residual) else any(ways)  # a sum, a product
+
+    through(theory.block, True, of, joined)
+    return met
+
+
+def _is_biased(dense: Dense, given: dict) -> bool:
+    b = dense.sigma_b
+    if isinstance(b, Schedule):
+        return True
+    return bool(np.all(np.asarray(given.get(b.name, 0)) != 0)) if isinstance(b, Param) else exact(b, "sigma_b") != 0
+
+
+def oddness(theory: Maps, values: dict) -> bool | None:
+    """Whether (x, -y) goes the way of (x, y); None where neither is proved. A bias behind the only Dense of a block
+    keeps C(-1) above -1, whatever φ is."""
+    if is_odd(theory, values):
+        return True
+    biased = plain_form(theory.block) is not None and values["sigma_b"] != 0
+    return False if biased else None
+
+
+def fixed_points_at(theory: Maps, /, **parameters) -> FixedPoints:
+    """`Theory.fixed_points`."""
+    refuse_held(theory, parameters)
+    theory, parameters = decided(theory, parameters)
+    recursion, values = theory.settling, place(theory, parameters)
+    if recursion.only_floats:
+        from meanfield.numeric.sampled import sampled
+
+        return sampled(recursion.homogeneous("Fixed points were", enclosed=False)).points(values)
+    if theory.kind:
+        values = positions.kept(values, recursion)
+    found = fixed_points(recursion, values)
+    if theory.kind and not positions.is_exact(theory.block, theory.batch):
+        found = positions.measured_points(found)
+    else:
+        units = {k: u for k, u in doubles(parameters).items() if k in values}
+        found = points_with_rounding(found, values, units, lambda moved: fixed_points(recursion, moved))
+    return positions.points_of_difference(found) if theory.kind == "batch" else found
+
+
+def phase_of(theory: Maps, /, *, input_norm: object = 1, **parameters) -> Phase:
+    """`Theory.phase`."""
+    refuse_held(theory, parameters)
+    theory, parameters = decided(theory, parameters)
+    recursion, values = theory.settling, place(theory, parameters)
+    if theory.kind:
+        values = positions.kept(values, recursion)
+    norm = exact_number("input_norm", input_norm)
+    if not norm.is_number or norm <= 0:
+        raise MeanFieldError(f"input_norm must be a number > 0, but {shown(input_norm)} was given.")
+    if theory.kind == "batch":
+        positions.refuse_constant_start(recursion, place(theory, parameters))
+    if recursion.only_floats:
+        from meanfield.numeric.sampled import sampled
+
+        first = float(start_of(theory.one_input, values | {"Q0": norm}))
+        return sampled(recursion.homogeneous("The phase was", enclosed=False)).phase(values, first)
+    if positions.is_nested(recursion):
+        from meanfield.numeric.nested import nested_phase
+
+        return nested_phase(recursion, values | place(theory, parameters))
+    if moves_with_K(recursion):
+        from meanfield.numeric.places import measured_phase  # floats: no ball encloses these averages
+
+        return measured_phase(recursion, values, norm)
+    found = phase_at(recursion, values, norm)
+    if theory.kind and not positions.is_exact(theory.block, theory.batch):
+        return positions.measured_phase(found)
+    units = {k: u for k, u in doubles(parameters).items() if k in values}
+    return phase_with_rounding(found, values, units, lambda moved: phase_at(recursion, moved, norm))
+
+
+def correlations_of(theory: Maps, /, *, input_norm: object = 1, **parameters) -> Correlations:
+    """`Theory.correlations`."""
+    from meanfield.numeric.correlations import correlations
+
+    theory, parameters = decided(theory, parameters)
+    phase = phase_of(theory, input_norm=input_norm, **parameters)
+    exact = place(theory, parameters)
+    recursion = theory.equal_norms.only("K", "K_ab", "distance", "J_ab")
+    recursion = recursion.homogeneous("Correlations were", enclosed=False)
+    inside = inside_averages(recursion, exact)
+    recursion = recursion.replaced(inside) if inside else recursion
+    values = {k: float(v) for k, v in exact.items() if k not in inside}
+    deviations = {n: float(exact[n]) for n in ("sigma_w", "sigma_b")}
+    numbers = {**deviations, "parameters": {k: v for k, v in values.items() if k not in deviations}}
+    start = float(start_of(theory.one_input, exact | {"Q0": exact_number("input_norm", input_norm)}))
+    return correlations(recursion, numbers, phase, start, oddness(theory, exact))
+
+
+def critical_line_of(theory: Maps, of: str) -> CriticalLine | MeasuredLine:
+    """`Theory.critical_line`."""
+    if theory.kind:
+        return positions.line(theory.settling, theory.block, of, theory.batch)
+    recursion = theory.one_input.only("K", "J")
+    if not recursion.only_floats:
+        return critical_line(theory.block, of)
+    from meanfield.numeric.sampled import MeasuredLine, sampled
+
+    strength = one_dense(theory.block)
+    if strength is None or strength.free_symbols:
+        raise MeanFieldError(
+            "A critical line was asked for; through this Pool it is found for a block of one Dense, with a number for "
+            f"the skip's strength, but the block is {describe(theory.block)}."
+        )
+    return MeasuredLine(sampled(recursion.homogeneous("A critical line was", enclosed=False)), float(strength), of)
+
+
+def critical_points_of(theory: Maps) -> CriticalPoints:
+    """`Theory.critical_points`."""
+    if not theory.kind:
+        return critical_points(theory.block)
+    line = critical_line_of(theory, "J")
+    assert isinstance(line, CriticalLine)  # no Pool stands there
+    found = points_on(line)
+    return found if positions.is_exact(theory.block, theory.batch) else replace(found, status=Status.MEASURED)
+
+
+def neutrality_line_of(theory: Maps, /, *, c: object = "1/2", **parameters) -> CorrelationLine:
+    """`Theory.neutrality_line`."""
+    from meanfield.numeric.neutrality import CorrelationLine
+
+    at = exact_number("c", c)
+    if not at.is_number or not 0 <= at < 1:
+        raise MeanFieldError(f"c must be a number with 0 ≤ c < 1, but {shown(c)} was given.")
+    theory, parameters = decided(theory, parameters)
+    if own := sorted({"sigma_w", "sigma_b"} & set(parameters)):
+        raise MeanFieldError(f"{own[0]} was given, but along a neutrality line σ_w and σ_b follow K; leave it out.")
+    refuse_unknown(parameters, theory.one_input)
+    block = with_values(theory.block, parameters)
+    strength = one_dense(block)
+    if strength is None or strength.free_symbols:
+        raise MeanFieldError(
+            "A neutrality line was asked for; it is derived for a block of one nonlinearity and one Dense, with a "
+            f"number for the skip's strength, but the block is {describe(block)}."
+        )
+    recursion = Maps(block).equal_norms.only("K", "K_ab", "distance")
+    recursion = recursion.homogeneous("A neutrality line was", enclosed=False)
+    form = plain_form(block)
+    exact = None if form is None else (form[0], at, 1 - strength**2)
+    return CorrelationLine(recursion, float(strength), float(at), exact)

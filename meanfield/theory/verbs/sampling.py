@@ -1,0 +1,145 @@
+"""Networks with tokens: what `sample` is given, checked, and the numbers that the draws take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from meanfield.base.arguments import meant, one_point, refuse_not_real, scalar, shown, whole
+from meanfield.base.arguments import names as names_of
+from meanfield.base.limits import require_memory
+from meanfield.base.results import MeanFieldError
+from meanfield.functions.activations import activation
+from meanfield.networks.folds import activations_of, dense_of, parts, symbols_in
+from meanfield.networks.records import Block, Dense, Param
+from meanfield.numeric.tokens.sampling import Sampled, Setting, draw_all
+from meanfield.theory.verbs.maps import Maps
+from meanfield.theory.verbs.values import decided, deviations, double, numbered
+
+QUANTITIES = ("K", "K_ab", "J", "chi")
+MOST_TOKENS = 4096
+DEEPEST = 10**5
+
+
+def run_sample(
+    theory: Maps,
+    /,
+    *,
+    sigma_w: object = None,
+    sigma_b: object = None,
+    depth: object,
+    tokens: object = None,
+    draws: object = 12,
+    seed: object = 0,
+    input_norm: object = 1,
+    correlation: object = 0,
+    layerwise: object = False,
+    quantities: object = None,
+    threads: object = None,
+    **parameters: object,
+) -> Sampled:
+    """`Theory.sample`."""
+    theory, parameters = decided(theory, parameters)
+    theory, parameters = numbered(theory, parameters)
+    block, first = theory.block, theory.first
+    values = deviations(theory, {"sigma_w": sigma_w, "sigma_b": sigma_b}) | parameters
+    one_point(values, layerwise)
+    values = {name: double(name, value) for name, value in values.items()}
+    if tokens is None:
+        raise MeanFieldError(
+            "The sampled theory draws the matrices of Dense(axis='tokens'), whose size is the number of tokens; give "
+            "tokens=, for example tokens=64."
+        )
+    T = whole(tokens, "tokens", 1, MOST_TOKENS)
+    if T == 1:
+        raise MeanFieldError(
+            "tokens=1 was given, where a Dense on tokens only multiplies by one random number; take tokens=2 or more, "
+            "or propagate for a network without tokens."
+        )
+    layers = whole(depth, "depth", 1, DEEPEST)
+    count = whole(draws, "draws", 2, 1 << 24)
+    start = whole(seed, "seed", 0, 1 << 62)
+    workers = None if threads is None else whole(threads, "threads", 1, 1 << 16)
+    wanted = _quantities(quantities, block)
+    numbers = _numbers(block, first, values, layers)
+    gram = _gram(T, double("input_norm", input_norm), double("correlation", correlation))
+    mixes = any(part.mixes == "tokens" for part in parts(block))
+    widest = T * max([1.0, *_factors(block, numbers)])
+    require_memory(
+        8.0 * 16 * widest**2 * (workers or 4),
+        f"{T} tokens ({widest:g} inside the block)",
+        "take fewer tokens or threads=1",
+    )
+    tangents = bool({"J", "chi"} & set(wanted))
+    found = draw_all(Setting(block, first, gram, layers, numbers, tangents, start), count, mixes, workers)
+    keys = {"log_J" if name == "J" else name for name in wanted}
+    return found.only(tuple(name for name in found.samples if name in keys))
+
+
+def _quantities(given: object, block: Block) -> tuple[str, ...]:
+    jumps = [a for a in _held(block) if not a.is_continuous]
+    if given is None:
+        return QUANTITIES[:2] if jumps else QUANTITIES
+    asked = names_of(given, "quantities")
+    for name in asked:
+        if name not in QUANTITIES:
+            raise MeanFieldError(
+                f"{shown(name)} was asked for; the sampled theory has {', '.join(QUANTITIES)} (K and K_ab of tokens)."
+            )
+    if jumps and {"J", "chi"} & set(asked):
+        raise MeanFieldError(f"J of {jumps[0]} is infinite, because it jumps; ask for quantities=('K', 'K_ab').")
+    return tuple(asked)
+
+
+def _held(block: Block) -> list[Any]:
+    return [activation(one) for one in activations_of(block)]
+
+
+def _numbers(block: Block, first: Dense, values: Mapping[str, Any], depth: int) -> dict[str, Any]:
+    known = {"sigma_w", "sigma_b"} | symbols_in((block, first))
+    for name in values:
+        if name not in known:
+            rest = sorted(known - {"sigma_w", "sigma_b"})
+            hint = meant(name, sorted(known))
+            raise MeanFieldError(
+                f"{name} is not a parameter of this theory; it has {', '.join(rest) or 'none beyond sigma_w, sigma_b'}."
+                f"{hint if hint.startswith(' Did') else ''}"
+            )
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        refuse_not_real(value, name)
+        try:
+            array = np.array(value, dtype=float)
+        except (TypeError, ValueError, OverflowError):
+            raise MeanFieldError(f"{name} must be a number ≥ 0, but {shown(value)} was given.") from None
+        if array.ndim > 1 or (array.ndim == 1 and len(array) != depth):
+            raise MeanFieldError(
+                f"{name} must be one number or one for each of {depth} layers, but its shape is {array.shape}."
+            )
+        if not np.isfinite(array).all() or (array < 0).any() or (array > 1e75).any():
+            raise MeanFieldError(f"{name} must be ≥ 0 and below 1e75, but {shown(value)} was given.")
+        found[name] = float(array) if array.ndim == 0 else array
+    return found
+
+
+def _factors(block: Block, numbers: Mapping[str, Any]) -> Iterator[float]:
+    """Tokens inside the block, per token of the input."""
+    for part in dense_of(block):
+        if part.mixes == "tokens":
+            held = part.expand
+            yield float(np.max(numbers.get(held.name, 1.0)) if isinstance(held, Param) else held)
+
+
+def _gram(tokens: int, input_norm: object, correlation: object) -> np.ndarray:
+    """x_s·x_t/N_0 of the tokens: of one norm, any two with the same cosine."""
+    norm, cosine = (float(scalar(v, n)) for v, n in ((input_norm, "input_norm"), (correlation, "correlation")))
+    if not 0 < norm < 1e75:
+        raise MeanFieldError(f"input_norm must be > 0 and below 1e75, but {shown(input_norm)} was given.")
+    if not -1 / (tokens - 1) <= cosine <= 1:
+        raise MeanFieldError(
+            f"The cosine of any two of {tokens} tokens lies in [{-1 / (tokens - 1):.4g}, 1], but correlation = "
+            f"{shown(correlation)} was given."
+        )
+    return norm * ((1 - cosine) * np.eye(tokens) + cosine)
