@@ -296,7 +296,7 @@ def test_pools_of_odd_phi_are_odd_only_as_odd_polynomials():
     ("architecture", "width", "bias"),
     [
         (mf.mlp("abs(z)", mu="1/2"), 0.6, 0),
-        (mf.mlp("z**2/(1+z**2)", mu="1/2"), 1.2, 0),
+        pytest.param(mf.mlp("z**2/(1+z**2)", mu="1/2"), 1.2, 0, marks=pytest.mark.slow),
         (mf.Network(mf.Sequential((mf.Gate("exp(-z**2)"), mf.Dense())), mf.Dense(sigma_w=1, sigma_b=0)), 1.2, 0.4),
     ],
     ids=["skip", "skip and a bounded phi", "gate"],

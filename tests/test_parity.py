@@ -57,12 +57,20 @@ def assert_parity(block, claimed, c=(0.3, 0.8)):
     assert odd == claimed, f"{block}: K_ab of c is {ahead}, that of -c {back}"
 
 
+CHEAP = ("relu", "skip", "odd times even", "odd times odd", "odd gate beside a skip")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[] if n in CHEAP else pytest.mark.slow) for n in (*ODD, *NOT_ODD)]
+)
+def test_the_numbers(name):
+    assert_parity((ODD | NOT_ODD)[name], name in ODD)
+
+
 @pytest.mark.parametrize("name", [*ODD, *NOT_ODD])
-def test_the_claim_and_the_numbers(name):
-    block = (ODD | NOT_ODD)[name]
-    theory = mf.derive(architecture=block)
+def test_the_claim(name):
+    theory = mf.derive(architecture=(ODD | NOT_ODD)[name])
     assert is_odd(theory, PLACE) is (name in ODD)
-    assert_parity(block, name in ODD)
     assert not is_odd(theory, PLACE | {"sigma_b": sp.Rational(1, 10)}) or "layer" in name or "norm" in name
 
 
@@ -95,7 +103,7 @@ def test_formulas():
         assert parity.parity(e, flipped) == expected, e
 
 
-@pytest.mark.parametrize("affine", [True, False])
+@pytest.mark.parametrize("affine", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_kernels_of_opposite_rows(affine):
     """Rows next to opposite ones: K is that of close rows with the other sign, also where β is trained; Theta is only
     where it is not."""

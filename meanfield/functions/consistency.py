@@ -55,7 +55,8 @@ def assert_head(head: Head, scalar: Scalar | None = None) -> None:
 def findings(head: Head, scalar: Scalar | None = None) -> list[str]:
     """What is wrong with a function's records, one line each; nothing where they hold.
 
-    >>> from meanfield import heads, scalars
+    >>> from meanfield.base import scalars
+    >>> from meanfield.functions import heads
     >>> findings(heads.HEADS[sp.tanh], scalars.SCALARS["tanh"])
     []
     """
