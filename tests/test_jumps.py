@@ -285,6 +285,12 @@ def test_runs_and_kernels_refuse_an_input_that_is_zero_where_φ_jumps(start, mon
     assert abs(run.K[-1] - 1.69) < 1e-14  # a bias stands before φ, and no z is 0
     found = behind.kernel([[0.0], [1.0]], sigma_w=1.3, sigma_b=0.0, depth=2, quantities="K").K
     assert abs(found[0, 1] / 1.69 - 2 / math.pi * math.asin(0.3 / math.sqrt(1.69**2 + 0.09))) < 1e-10
+    gate = mf.Gate("step", mf.Dense(sigma_b=1), mf.Dense(sigma_b=0))
+    gated = mf.derive(architecture=mf.Sequential((gate, mf.Dense())))
+    with pytest.raises(MeanFieldError, match="is 0 at layer 1, where φ jumps"):  # v = 0 in a gate, and u = 1·b
+        gated.propagate(sigma_w=1.3, sigma_b=0.0, depth=2, input_norm=0.0, quantities="K")
+    run = gated.propagate(sigma_w=1.3, sigma_b=0.0, depth=2, input_norm=1e-30, quantities="K")
+    assert abs(run.K[1] - 1.69 / 2) < 1e-14
     monkeypatch.setattr(running, "jumps_at_rest", lambda *_: False)  # planted: the limit
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
         refused()

@@ -73,8 +73,8 @@ def critical(
     one_format(latex, json)
     theory = theory_of(act, residual, mu, param, norm, architecture, batch=batch)
     place, start = _place(theory, sigma_w, sigma_b, input_norm)
-    if theory.activations[0].free_parameters:
-        name = min(s.name for s in theory.activations[0].free_parameters)
+    if free := [s.name for phi in theory.activations for s in phi.free_parameters]:
+        name = min(free)
         raise MeanFieldError(f"The parameter {name} must be a number here; give it as --param {name}=...")
     fixed, phase = None, None
     with out.working(f"Criticality of {describe(theory.block)}"):

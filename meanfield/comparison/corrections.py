@@ -15,7 +15,8 @@ import numpy as np
 
 from meanfield.base.quantities import COVARIANCES, QUANTITIES
 from meanfield.base.results import MeanFieldError
-from meanfield.correlators.derived import has_skip, plain, remembering
+from meanfield.correlators.derived import plain, remembering
+from meanfield.networks.folds import has_skip
 from meanfield.networks.records import Param
 from meanfield.numeric.fluctuations import with_corrections
 from meanfield.numeric.pair_corrections import pair_corrections

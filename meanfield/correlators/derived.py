@@ -20,8 +20,8 @@ from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import l, sigma_b, sigma_w
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.parser import expression, parse
-from meanfield.networks.folds import chain, dense_of, fold, parts, skip_of
-from meanfield.networks.records import Block, Dense, Nonlinearity, Number, Residual, Schedule
+from meanfield.networks.folds import chain, dense_of, has_skip, parts, skip_of
+from meanfield.networks.records import Block, Dense, Nonlinearity, Number, Schedule
 from meanfield.numeric.quadrature.evaluation import on_arrays
 from meanfield.symbolic.blocks.first import begun
 from meanfield.symbolic.blocks.naming import describe
@@ -203,11 +203,6 @@ def _reasons(block: Block, first: Dense) -> Iterator[str]:
         yield "other parts than one Nonlinearity before one Dense"
     if (dense[0].weights, first.weights) not in _LAWS:
         yield f"{dense[0].weights} weights after an input layer of {first.weights} ones"
-
-
-def has_skip(block: Block) -> bool:
-    """Whether neurons remember: no map of one layer then carries what is of order 1/n."""
-    return fold(block, lambda one, inside: isinstance(one, Residual) or any(inside))
 
 
 def remembering(block: Block, first: Dense, names: tuple[str, ...], rates: dict[str, Any]) -> tuple[Activation, Number]:

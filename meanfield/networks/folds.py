@@ -79,6 +79,11 @@ def skip_of(block: Block) -> Residual | None:
     return held[0] if len(held) == 1 and isinstance(held[0], Residual) else None
 
 
+def has_skip(block: Block) -> bool:
+    """Whether a block holds a Residual at any depth."""
+    return fold(block, lambda one, inside: isinstance(one, Residual) or any(inside))
+
+
 def dense_of(block: Block) -> tuple[Dense, ...]:
     """The Dense layers of a block, in the order they are met."""
     return tuple(one for one in parts(block) if isinstance(one, Dense))

@@ -54,13 +54,22 @@ def _of_average(node: Average, flipped: frozenset[sp.Symbol]) -> int | None:
     return 1 if between == 1 else _in_second(node.integrand)
 
 
+def of_function(f: sp.Expr) -> int | None:
+    """1 for an even function of Z[0], -1 for an odd one; None where neither is shown. Jumps do not matter.
+
+    >>> [of_function(f) for f in (sp.tanh(Z[0]), sp.Abs(Z[0]), sp.exp(Z[0]))]
+    [-1, 1, None]
+    """
+    variance = sp.Dummy("V", positive=True)  # at a number an average may vanish by chance
+    odd, even = (average(g, variance) == 0 for g in (f, Z[0] * f))
+    return -1 if odd else 1 if even else None
+
+
 def _in_second(f: sp.Expr) -> int | None:
     """The parity of f in z_b."""
     _, own = f.as_independent(Z[1], as_Add=False) if f.is_Mul else (sp.S.One, f)
     if not own.has(Z[0]):
-        single = own.xreplace({Z[1]: Z[0]})
-        odd, even = (average(g, sp.S.One) == 0 for g in (single, Z[0] * single))
-        return -1 if odd else 1 if even else None
+        return of_function(own.xreplace({Z[1]: Z[0]}))
     mirrored = f.subs(Z[1], -Z[1])
     return -1 if mirrored == -f else 1 if mirrored == f else None
 

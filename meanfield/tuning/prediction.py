@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from meanfield.base.results import MeanFieldError
+from meanfield.networks.folds import has_skip
 from meanfield.networks.records import Block, Dense, Network, Param
 from meanfield.theory.deriving import derive
 from meanfield.theory.theory import Theory
 from meanfield.theory.verbs.values import symbols_of
-from meanfield.tuning.records import BRANCH, has_branches, own_deviations, with_scales
+from meanfield.tuning.records import BRANCH, own_deviations, with_scales
 
 INPUT = "input_w"  # the symbol of σ_w of the input layer
 
@@ -34,7 +35,7 @@ class Prediction:
 
     @property
     def branches(self) -> bool:
-        return has_branches(self.block)
+        return has_skip(self.block)
 
     @cached_property
     def own(self) -> Block:

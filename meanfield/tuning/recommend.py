@@ -11,7 +11,7 @@ import numpy as np
 from meanfield.base.arguments import finite, meant, scalar, shown, spoken, whole
 from meanfield.base.results import MeanFieldError
 from meanfield.functions.activations import activation as activation_of
-from meanfield.networks.folds import parts, with_dense
+from meanfield.networks.folds import has_skip, parts, with_dense
 from meanfield.networks.presets import PRESETS, keywords
 from meanfield.networks.records import OWN, Block, Dense, Network, Param, exact, network_of
 from meanfield.symbolic.blocks.naming import describe
@@ -24,7 +24,7 @@ from meanfield.tuning.choices import HOLDS, Choice, choices, grows, largest_scal
 from meanfield.tuning.initializers import outcomes
 from meanfield.tuning.prediction import Prediction, edge
 from meanfield.tuning.records import chosen as values_of
-from meanfield.tuning.records import filled, has_branches, kinds, own_deviations
+from meanfield.tuning.records import filled, kinds, own_deviations
 from meanfield.tuning.sampled import Drawn, followed
 from meanfield.tuning.scatter import TOKENS, derived, measured
 
@@ -140,7 +140,7 @@ def numbered(block: Block, values: dict[str, Any]) -> Block:
             f"There is no Dense in {describe(block)} whose standard deviations could be chosen; put one in, as in "
             "Sequential((Nonlinearity('tanh'), Dense()))."
         )
-    if "sigma_w" not in symbols_of(dense) and not has_branches(block):
+    if "sigma_w" not in symbols_of(dense) and not has_skip(block):
         raise MeanFieldError(
             f"Every Dense of {describe(block)} has a number for sigma_w, which recommend holds, so that nothing is "
             "left to choose: it chooses sigma_w. Leave sigma_w out of one, as in Dense(); which sigma_b is critical at "

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from meanfield.networks.folds import chain, dense_of, fold, rebuild, through, with_dense
+from meanfield.networks.folds import chain, dense_of, rebuild, through, with_dense
 from meanfield.networks.records import (
     OWN,
     Block,
@@ -112,11 +112,6 @@ def own_deviations(block: Block) -> Block:
         return replace(one, sigma_w=own(one.sigma_w, "sigma_w"), sigma_b=own(one.sigma_b, "sigma_b"))
 
     return with_dense(block, named)
-
-
-def has_branches(block: Block) -> bool:
-    """Whether there is a Residual in it."""
-    return fold(block, lambda one, inside: isinstance(one, Residual) or any(inside))
 
 
 def put(held: Deviation, value: Number) -> Deviation:

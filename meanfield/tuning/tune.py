@@ -17,6 +17,7 @@ from meanfield.empirical import draw_network
 from meanfield.empirical.network.checks import per_layer
 from meanfield.empirical.network.operations import Affine
 from meanfield.empirical.random.philox import normals
+from meanfield.networks.folds import has_skip
 from meanfield.networks.records import Block
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.theory.deriving import derive
@@ -25,7 +26,7 @@ from meanfield.tuning.choices import grows
 from meanfield.tuning.descent import Evaluated, descend, through_network
 from meanfield.tuning.instance import Instance
 from meanfield.tuning.recommend import has_batch_norm, read, refuse_strange
-from meanfield.tuning.records import branch_end, has_branches, kinds
+from meanfield.tuning.records import branch_end, kinds
 from meanfield.tuning.scatter import BATCH
 from meanfield.tuning.sweep import ACTIVE, Drive, active_share, by_blocks, by_scale
 from meanfield.tuning.tuned import Tuning, answered, bought, refuse_schedules, with_symbols
@@ -262,9 +263,9 @@ def swept(d: Drive, block: Block, base: np.ndarray, width: int, budget: float) -
         gains, scale = by_scale(d, budget)
         status = "within budget" if scale is not None else "not critical"
     else:
-        gains, good = by_blocks(d, has_branches(block), branch_end(block)[0] is not None)
+        gains, good = by_blocks(d, has_skip(block), branch_end(block)[0] is not None)
         status = "tuned" if good else "not critical"
-        if not good and has_branches(block):
+        if not good and has_skip(block):
             gains, scale = by_scale(d, budget)
             status = "within budget" if scale is not None else "not critical"
     log_J, after, K = d.total(gains)

@@ -10,13 +10,13 @@ import numpy as np
 
 from meanfield.base.results import MeanFieldError
 from meanfield.empirical.network.checks import per_layer
-from meanfield.networks.folds import dense_of
+from meanfield.networks.folds import dense_of, has_skip
 from meanfield.networks.records import OWN, Block, Param
 from meanfield.tuning.backward import Blocks, State, state
 from meanfield.tuning.choices import grows
 from meanfield.tuning.descent import Descended, Evaluated, descend, in_words
 from meanfield.tuning.prediction import edge
-from meanfield.tuning.records import branch_end, has_branches, kinds
+from meanfield.tuning.records import branch_end, kinds
 from meanfield.tuning.sweep import zero
 from meanfield.tuning.tuned import Tuning, answered, refuse_schedules
 
@@ -98,7 +98,7 @@ def _swept(block: Block, blocks: Blocks, sigma: np.ndarray, start: np.ndarray, i
     """Gains with J^{l,l+1} = 1, block after block."""
     gains, good = start.copy(), True
     ends = [i for i, one in enumerate(kinds(block)) if one.ends]
-    plain = not has_branches(block) and branch_end(block)[0] is not None
+    plain = not has_skip(block) and branch_end(block)[0] is not None
     for layer in range(1, len(sigma)):
         before = state(blocks, sigma[: layer + 1], gains[: layer + 1], input_norm)
         if plain:

@@ -21,6 +21,7 @@ from meanfield.numeric.lowering.stretches import CLOSE, FAINT, RULES, _scale_fre
 from meanfield.numeric.lowering.stretches import parts as stretch_parts
 from meanfield.numeric.quadrature import branches
 from meanfield.numeric.quadrature.rules import gauss_legendre
+from meanfield.symbolic import parity
 from meanfield.symbolic.averages.chord import Chord, Rise, Turn, rise
 from meanfield.symbolic.averages.node import Average, Integrand, average
 from meanfield.symbolic.averages.stretch import Stretch, essential
@@ -85,7 +86,7 @@ def text(node: Chord | Rise, name: str, used: list[str]) -> str:
     second, product, slope, *more = used
     turns, moving = isinstance(node, Turn), _moving(node.function)
     whole = _along(node, name) + _across(node, name, slope)
-    opposite = "gap > 1.0" if average(Z[0] * moving, K) == 0 else "False"
+    opposite = "gap > 1.0" if parity.of_function(moving) == 1 else "False"
     far = f"return ({second}(A, T) + {second}(B, T) - 2.0 * q) / apart"
     norms, tables = f"{name}_along(s, t, between)", ["T"]
     if turns:

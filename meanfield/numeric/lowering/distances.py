@@ -75,7 +75,7 @@ def _slope(functions: Functions, e: sp.Expr) -> str:
 """
         how = "panel quadrature" if swap else "closed form everywhere"
         cost = PAIR_WEIGHT if swap else 0.0
-        functions.add(name, text, f"{name}(K, distance) = {e}: {how}", functions.worst, cost)
+        functions.add(name, text, f"{name}(K, distance) = {e}: {how}", functions.worst, cost, sine2=True)
     return functions.names[e]
 
 

@@ -29,11 +29,12 @@ def _formula(functions: Functions, shape: sp.Expr, written: Sequence[sp.Expr]) -
     name = functions.name(shape, "pair")
     if isinstance(shape, Average) and len(written) > 3:
         source, error, limit, how = parametric.pair(shape, name, written)
-        functions.add(name, source, f"{name}(K_aa, K_ab, K_bb, …) = {shape}: {how}", error, PAIR_WEIGHT, limit)
+        note = f"{name}(K_aa, K_ab, K_bb, …) = {shape}: {how}"
+        functions.add(name, source, note, error, PAIR_WEIGHT, limit, sine2=True)
         return
     p = pair(shape, name)
     note = f"{name}(K_aa, K_ab, K_bb) = {shape}: {p.note}"
-    functions.add(name, p.text, note, p.error, 0.0 if p.closed else PAIR_WEIGHT, p.limit)
+    functions.add(name, p.text, note, p.error, 0.0 if p.closed else PAIR_WEIGHT, p.limit, sine2=True)
 
 
 @lowers(Node)

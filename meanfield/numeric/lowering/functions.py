@@ -48,6 +48,7 @@ class Functions:
         self.held: dict[str, int] = {}  # functions that are a table and nothing else: its first octave
         self.costs: dict[str, float] = {}
         self._tabled: dict[str, list[str]] = {}
+        self._of_sine2: set[str] = set()
 
     def of(self, shape: sp.Expr, written: Sequence[sp.Expr] = ()) -> str:
         """The name of the function for `shape`; written: its variables as formulas of the state."""
@@ -71,12 +72,13 @@ class Functions:
         limit: float = float("inf"),
         table: np.ndarray | None = None,
         tables: Sequence[str] | None = None,
+        sine2: bool = False,
     ) -> None:
         """The source of a function.
 
         note: a line for who reads the module; error: what it was measured to miss, relative; cost: of a call (0: of a
         table or a formula); limit: the largest K at which it is known; table: its own; tables: arguments T[i] that
-        callers hand over (its own where it has one).
+        callers hand over (its own where it has one); sine2: whether it takes 1 - c² behind the three covariances.
         """
         index = name.split("_")[1]
         self.arrays[f"T{index}"] = np.zeros((1, 10)) if table is None else table
@@ -89,6 +91,8 @@ class Functions:
         held = [f"T[{index}]"] if tables is None and table is not None else tables
         if held is not None:
             self._tabled[name] = list(held)
+        if sine2:
+            self._of_sine2.add(name)
 
     def table(self, name: str) -> list[str]:
         """The arguments by which a function gets its tables, if it has some."""
@@ -100,7 +104,7 @@ class Functions:
 
     def takes_sine2(self, name: str) -> bool:
         """Whether a function is one of two covariances and of 1 - c², which is handed over with its digits."""
-        return name.startswith("pair_")
+        return name in self._of_sine2
 
     @property
     def worst(self) -> float:

@@ -524,6 +524,7 @@ def _lowered(functions: Functions, shape: Largest, written: Sequence[sp.Expr]) -
         note = f"{shared} = max over {shape.nodes} nodes of {shape.function}: panels of its values, error {missed:.0e}"
         functions.add(shared, source, note, missed, 0.0, limit)
     shared = functions.names[key]
-    name = functions.name(shape, "pair" if len(shape.variables) == 3 else "group")
+    of_two = len(shape.variables) == 3
+    name = functions.name(shape, "pair" if of_two else "group")
     cost = PAIR_WEIGHT if shape.what > groups.RADIAL else DIRECT_WEIGHT
-    functions.add(name, text(shape, name, shared), f"{name} = {shape}", 0.0, cost)
+    functions.add(name, text(shape, name, shared), f"{name} = {shape}", 0.0, cost, sine2=of_two)

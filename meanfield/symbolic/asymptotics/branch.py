@@ -28,6 +28,7 @@ from meanfield.networks.records import (
     Schedule,
     Sequential,
 )
+from meanfield.symbolic import parity
 from meanfield.symbolic.averages.expansion import at_infinity, at_zero
 from meanfield.symbolic.averages.node import average
 from meanfield.symbolic.blocks.naming import describe
@@ -141,8 +142,8 @@ class Branch:
 
     @property
     def is_odd(self) -> bool:
-        """Whether φ is odd, as far as its mean shows it."""
-        return average(self.phi.pieces.expr, K) == 0
+        """Whether φ is shown to be odd."""
+        return parity.of_function(self.phi.pieces.expr) == -1
 
     @property
     def degree(self) -> sp.Expr | None:

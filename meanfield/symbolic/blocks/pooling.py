@@ -21,6 +21,7 @@ from meanfield.functions import parser
 from meanfield.functions.piecewise import Pieces, pieces
 from meanfield.networks.pooling import variables
 from meanfield.networks.records import Pool
+from meanfield.symbolic import parity
 from meanfield.symbolic.averages import groups
 from meanfield.symbolic.averages.chord import chord, rise
 from meanfield.symbolic.averages.groups import group
@@ -70,10 +71,7 @@ class Pooled(Coordinate):
         """Whether it is the larger of two of an odd φ that neither rises nor falls all along: -φ is as likely as φ, so
         that one input's averages of even functions are φ's own."""
         f = self.functions[0]
-        if self.size != 2 or not self.turns:
-            return False
-        variance = sp.Dummy("V", positive=True)  # at a number an average may vanish by chance
-        return average(f, variance) == 0
+        return self.size == 2 and self.turns and parity.of_function(f) == -1
 
     def _group(self, what: int, p: int, q: int | None = None) -> sp.Expr:
         law = self.law

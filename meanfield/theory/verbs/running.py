@@ -12,7 +12,7 @@ from meanfield.base.arguments import names as names_of
 from meanfield.base.quantities import COVARIANCES, EQUAL_NORMS, FINITE_WIDTH, GRADIENTS, TWO_INPUTS, UNEQUAL_NORMS
 from meanfield.base.results import InfiniteAverage, MeanFieldError
 from meanfield.functions.activations import activation
-from meanfield.networks.folds import activations_of
+from meanfield.networks.folds import activations_of, has_skip
 from meanfield.networks.records import Param
 from meanfield.symbolic.coordinates import COORDINATES
 from meanfield.theory.verbs import positions
@@ -117,7 +117,7 @@ def _run(
     elif given_rates or set(wanted) & set(FINITE_WIDTH):
         if pair:
             raise MeanFieldError(f"{listed(FINITE_WIDTH)} are of one input here; leave correlation= out.")
-        from meanfield.correlators.derived import has_skip, held_apart, prepared, refuse_zero
+        from meanfield.correlators.derived import held_apart, prepared, refuse_zero
 
         if has_skip(theory.block):
             return _remembering(theory, wanted, given_rates, places, settings, begin, parameters)
