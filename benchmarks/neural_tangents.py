@@ -145,7 +145,7 @@ def ours(phi: str, how: str):
 
     def diagram():
         compile_gaps(theory.activations[0].pieces.expr).tables.clear()
-        return theory.phase_diagram(sigma_w=np.sqrt(W2), sigma_b=np.sqrt(B2), kind="bias", line=False)
+        return theory.phase_diagram(sigma_w=np.sqrt(W2), sigma_b=np.sqrt(B2), quantity="gamma", line=False)
 
     return diagram
 

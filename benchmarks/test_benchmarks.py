@@ -304,7 +304,7 @@ def test_bias_diagram(beside, name, bar):
 
     def ours():
         compile_gaps(f).tables.clear()
-        return theory.phase_diagram(sigma_w=np.sqrt(w2), sigma_b=np.sqrt(b2), kind="bias", line=False)
+        return theory.phase_diagram(sigma_w=np.sqrt(w2), sigma_b=np.sqrt(b2), quantity="gamma", line=False)
 
     def peer():  # the same answer where 100 layers reach it
         return _correlations(name, *np.meshgrid(w2[::few], b2[::few]), 100)

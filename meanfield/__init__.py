@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     )
     from meanfield.functions.activations import Activation, activation, activations, register
     from meanfield.functions.balls import certified
-    from meanfield.kernels.gaussian_processes import nngp, ntk
     from meanfield.kernels.matrices import KernelOperator, Kernels
     from meanfield.networks import presets as architectures  # noqa: F401
     from meanfield.networks.records import (
@@ -64,6 +63,7 @@ if TYPE_CHECKING:
     from meanfield.symbolic.fixed_points.points import FixedPoint, FixedPoints
     from meanfield.symbolic.recursion import Recursion, StateVar
     from meanfield.theory.deriving import derive
+    from meanfield.theory.gaussian_processes import nngp, ntk
     from meanfield.theory.theory import Theory
     from meanfield.tuning.answer import Recommendation
     from meanfield.tuning.rates import TuningRates, tuning_rates, tuning_region
@@ -162,7 +162,7 @@ _HOMES = {
     "comparison.check": "Report check measure measure_critical_line measure_criticality measure_pairs",
     "theory.deriving": "derive",
     "functions.activations": "Activation activation activations register",
-    "kernels.gaussian_processes": "nngp ntk",
+    "theory.gaussian_processes": "nngp ntk",
     "kernels.matrices": "KernelOperator Kernels",
     "presentation.bias_diagrams": "BiasDiagram",
     "presentation.diagrams": "PhaseDiagram",

@@ -26,10 +26,10 @@ RECORDS = {
 
 def place(free, kind: str) -> dict:
     """Where numbers are kept: the arguments of `propagate` for a recursion with these free symbols."""
-    known = {"N0": 3.0} | dict.fromkeys((s.name for s in free), 0.375) | {"sigma_w": 1.3, "sigma_b": 0.2, "depth": 8}
-    known |= {"N0": 3.0} if kind == "input_jacobian" else {"correlation": 0.3} if kind == "two_inputs" else {}
-    named = {s.name for s in free} | {"sigma_w", "sigma_b", "depth", "correlation"}
-    return {k: v for k, v in known.items() if k in named - {"Q0", "c0"}}
+    known = dict.fromkeys((s.name for s in free), 0.375) | {"sigma_w": 1.3, "sigma_b": 0.2, "depth": 8}
+    known |= {"input_jacobian": {"input_dimension": 3.0}, "two_inputs": {"correlation": 0.3}}.get(kind, {})
+    named = {s.name for s in free} | {"sigma_w", "sigma_b", "depth", "correlation", "input_dimension"}
+    return {k: v for k, v in known.items() if k in named - {"Q0", "c0", "N0"}}
 
 
 def architecture_text(block) -> str:

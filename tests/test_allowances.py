@@ -98,17 +98,17 @@ def test_allowances_of_a_report_are_those_of_the_theory(monkeypatch):
 
 
 REFUSED = [
-    (SKIP, dict(observables=("K", "Theta")), "allowance of Theta not derived: of networks with a skip"),
+    (SKIP, dict(quantities=("K", "Theta")), "allowance of Theta not derived: of networks with a skip"),
     (mf.derive("tanh", norm="pre"), {}, "has a LayerNorm"),
     (mf.derive("tanh", residual=True, weights="orthogonal"), {}, "has other weights than Gaussian ones"),
     (PLAIN, dict(width=20), "8 layers of 20 neurons are too many"),
     (PLAIN, dict(width=[40] * 4 + [80] * 4), "layers have different widths"),
     (PLAIN, dict(sigma_w=0.0), "J is exactly 0"),
-    (PLAIN, dict(observables=("K", "J0"), input_dimension=5), "those of K, J and Theta of one input"),
-    (PLAIN, dict(observables=("K", "G_w")), "allowance of G_w not derived: those of K, J and Theta"),
+    (PLAIN, dict(quantities=("K", "J0"), input_dimension=5), "those of K, J and Theta of one input"),
+    (PLAIN, dict(quantities=("K", "G_w")), "allowance of G_w not derived: those of K, J and Theta"),
     (mf.derive("relu"), dict(correlation=1), "at layer 1 their correlation 1 is too near to 1"),
     (SKIP, dict(correlation=0.3), "with a skip those of one input are"),
-    (PLAIN, dict(observables=("K_aa", "distance"), correlation=0.3), "K_aa, K_ab and K_bb together"),
+    (PLAIN, dict(quantities=("K_aa", "distance"), correlation=0.3), "K_aa, K_ab and K_bb together"),
 ]
 LATE = [pytest.param(*case, marks=[pytest.mark.slow] * (i > 5), id=case[2][:24]) for i, case in enumerate(REFUSED)]
 
@@ -179,7 +179,7 @@ def test_a_wrong_theory_still_fails(monkeypatch):
         comparison, "run_ensemble", lambda b, **g: real(b, **(g | {"sigma_w": 1.02 * np.asarray(g["sigma_w"])}))
     )
     for theory in (PLAIN, SKIP):
-        report = mf.check(theory, **AT, width=300, depth=8, networks=150, seed=4, observables=("K",))
+        report = mf.check(theory, **AT, width=300, depth=8, networks=150, seed=4, quantities=("K",))
         assert not report.passed and "derived" in report.notes[0], str(report)
 
 

@@ -294,7 +294,7 @@ def test_finite_networks(name):
     given = {"sigma_w": 1.4, "sigma_b": 0.3, "width": 512, "depth": 4, "networks": 32, "seed": 1} | more
     theory_ = mf.derive(architecture=block)
     names = tuple(n for n in ("K", "K_ab", "J", "Theta") if n in theory_.one_input.names)
-    report = mf.check(theory_, **given, sampler="explicit", observables=names)
+    report = mf.check(theory_, **given, sampler="explicit", quantities=names)
     assert report.passed, str(report)
 
 
@@ -304,7 +304,7 @@ def test_a_block_of_resmlp():
     patches = Residual(Sequential((AffineNorm(), Dense(axis="tokens"), Scale(half))), Fraction(9, 10))
     channels = Residual(Sequential((AffineNorm(), Dense(expand=2), RELU, D, Scale(half))), Fraction(9, 10))
     given = {"sigma_w": 1.3, "sigma_b": 0.4, "width": 256, "depth": 4, "networks": 32, "seed": 1, "tokens": 32}
-    report = mf.check(mf.derive(architecture=Sequential((patches, channels))), **given, observables=("K", "J", "Theta"))
+    report = mf.check(mf.derive(architecture=Sequential((patches, channels))), **given, quantities=("K", "J", "Theta"))
     assert report.passed, str(report)
 
 

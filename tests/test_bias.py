@@ -138,7 +138,7 @@ def test_the_limit_is_known_where_its_law_is_not(sigma_w, sigma_b):
     with pytest.raises(AssertionError, match="the map moves"):  # the map with one coefficient 1e-9 off
         assert_says(found, BiasPhase.BALANCE, 0.5, lambda c: (1 + (2 + 1e-9) * c * c) / 3)
     axes = {"sigma_w": [float(sp.Rational(sigma_w))], "sigma_b": [float(sigma_b)]}
-    drawn = mf.derive("z**2").phase_diagram(**axes, kind="bias", line=False)
+    drawn = mf.derive("z**2").phase_diagram(**axes, quantity="gamma", line=False)
     assert drawn.phases[drawn.phase[0, 0]] == found.phase.value and abs(drawn.c[0, 0] - found.c) < 1e-12
     assert math.isinf(drawn.K[0, 0]) == (found.chi_J.value == sp.oo)
 
@@ -164,7 +164,7 @@ def test_nothing_but_biases_is_ordered():
 def test_a_cosine_beyond_1_is_refused(cosine):
     """In the chaotic phase, too, where the start does not decide."""
     with pytest.raises(MeanFieldError, match="between -1 and 1"):
-        mf.derive("erf").bias(sigma_w=3, sigma_b=1, c0=cosine)
+        mf.derive("erf").bias(sigma_w=3, sigma_b=1, correlation=cosine)
 
 
 ENSEMBLES = {

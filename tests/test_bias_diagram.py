@@ -25,7 +25,7 @@ SPEC = {  # tanh, σ_b² = 0.1: σ_w² → c*
 
 def diagram(phi, sigma_w2, sigma_b2, **more):
     given = {"sigma_w": np.sqrt(np.array(sigma_w2, dtype=float)), "sigma_b": np.sqrt(np.array(sigma_b2, dtype=float))}
-    return mf.derive(phi, **more.pop("network", {})).phase_diagram(**given, kind="bias", **{"line": False} | more)
+    return mf.derive(phi, **more.pop("network", {})).phase_diagram(**given, quantity="gamma", **{"line": False} | more)
 
 
 def name(found, i, j) -> BiasPhase:
@@ -193,8 +193,8 @@ def test_files_and_texts(tmp_path):
     assert rows[3]["phase"] != "ordered deep prejudice" and float(rows[3]["c"]) == 1 - 2**-40
     with pytest.raises(mf.MeanFieldError, match="npz"):
         found.to_npz(tmp_path / "d.txt")
-    with pytest.raises(mf.MeanFieldError, match="gradient, bias"):
-        mf.derive("relu").phase_diagram(kind="igb")
+    with pytest.raises(mf.MeanFieldError, match="the choices are J, gamma"):
+        mf.derive("relu").phase_diagram(quantity="igb")
 
 
 def test_figure():
@@ -217,7 +217,8 @@ def test_command_line(capsys):
     texts = []
     for more in ([], ["--json"], ["--json", "--sigma-w", "0.5,1.4,4"]):  # the last one: an axis that ends below √2
         with pytest.raises(SystemExit, match=r"^0$") as stopped:
-            main(["phase-diagram", "relu", "--kind", "bias", "--sigma-w", "0.5,2,4", "--sigma-b", "0.1,0.4,3", *more])
+            axes = ["--sigma-w", "0.5,2,4", "--sigma-b", "0.1,0.4,3"]
+            main(["phase-diagram", "relu", "--quantity", "gamma", *axes, *more])
         assert not stopped.value.code
         texts.append(capsys.readouterr().out)
     assert "o ordered deep prejudice, # chaotic deep prejudice" in texts[0]
@@ -249,7 +250,7 @@ def test_tables_of_functions_without_closed_forms(phi):
     """75,000 points: no NaN, an error that is stated and holds against `correlations` at random places."""
     theory = mf.derive(phi)
     axes = {"sigma_w": np.linspace(0.05, 2.5, 300), "sigma_b": np.linspace(0.01, 0.5, 250)}
-    found = theory.phase_diagram(**axes, kind="bias", line=False)
+    found = theory.phase_diagram(**axes, quantity="gamma", line=False)
     assert not np.isnan(found.c).any() and "unknown" not in found.shares()
     rng, inside = np.random.default_rng(0), np.argwhere(found.gap > 1e-3)
     for i, j in rng.choice(inside, min(4, len(inside)), replace=False):

@@ -58,13 +58,13 @@ def test_layer_norm_recursions_symbolically():
 def test_input_jacobian_of_a_finite_input():
     """Specification § 8, line 6; the printed (B.8) keeps the correction of layer 2 only and is refused from layer 3
     on."""
-    run = mf.derive("erf").propagate(sigma_w=1, sigma_b=np.sqrt(0.1), depth=5, quantities=("J0",), N0=3)
+    run = mf.derive("erf").propagate(sigma_w=1, sigma_b=np.sqrt(0.1), depth=5, quantities=("J0",), input_dimension=3)
     assert np.allclose(run.J0, [1, 0.41262739, 0.27969919, 0.20998540, 0.16328079], atol=1e-8)
     assert abs(run.J0[2] - 0.28788843) > 1e-3
     pre = mf.derive("gelu", norm="pre", mu="0.8")
-    run = pre.propagate(sigma_w=np.sqrt(2), sigma_b=np.sqrt(0.1), depth=4, quantities=("J0",), N0=3)
+    run = pre.propagate(sigma_w=np.sqrt(2), sigma_b=np.sqrt(0.1), depth=4, quantities=("J0",), input_dimension=3)
     assert np.allclose(run.J0, [2, 1.8726, 1.848, 1.8444], atol=1e-4)
-    wide = mf.derive("gelu").propagate(sigma_w=1.3, sigma_b=0.2, depth=30, quantities=("J0",), N0=1e15)
+    wide = mf.derive("gelu").propagate(sigma_w=1.3, sigma_b=0.2, depth=30, quantities=("J0",), input_dimension=1e15)
     plain = mf.derive("gelu").propagate(sigma_w=1.3, sigma_b=0.2, depth=30)
     assert np.allclose(wide.log_J0, plain.log_J + np.log(1.3**2), atol=1e-12)
 
@@ -92,8 +92,8 @@ def test_input_jacobian_against_networks(kw):
         quantities=("J0",),
         input_dimension=60,
     )
-    theory = mf.derive("erf", **kw).propagate(sigma_w=1.2, sigma_b=0.3, depth=5, quantities=("J0",), N0=3)
-    other = mf.derive("erf", **kw).propagate(sigma_w=1.2, sigma_b=0.3, depth=5, quantities=("J0",), N0=60)
+    theory = mf.derive("erf", **kw).propagate(sigma_w=1.2, sigma_b=0.3, depth=5, quantities=("J0",), input_dimension=3)
+    other = mf.derive("erf", **kw).propagate(sigma_w=1.2, sigma_b=0.3, depth=5, quantities=("J0",), input_dimension=60)
     assert planted.passed and abs(theory.J0[-1] / other.J0[-1] - 1) > 0.03  # N_0 matters, and both are right
 
 

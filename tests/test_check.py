@@ -102,7 +102,7 @@ def test_standard_report_catches_planted_errors(monkeypatch):
 def test_layerwise_sigmas_reach_both_sides():
     theory = mf.derive("erf")
     sigma = np.array([1.0, 2.0, 0.5, 1.5])
-    settings = dict(sigma_b=0.1, width=150, depth=4, networks=150, observables=("K",))
+    settings = dict(sigma_b=0.1, width=150, depth=4, networks=150, quantities=("K",))
     report = mf.check(theory, sigma_w=sigma, layerwise=True, **settings)
     assert report.passed, str(report)
     with pytest.raises(mf.MeanFieldError, match="several points, and this verb takes one"):
@@ -124,10 +124,9 @@ def test_report_is_written_whole(tmp_path):
         ({"networks": 1}, "networks"),
         ({"sigma_w": -1}, "≥ 0"),
         ({"input_norm": 0}, "norm"),
-        ({"observables": ("J0",)}, "input_dimension"),
-        ({"observables": ("J0", "J"), "input_dimension": 3}, "check them separately"),
-        ({"observables": ("V",)}, "can be checked"),
-        ({"observables": ("K",), "quantities": ("J",)}, "mean the same"),
+        ({"quantities": ("J0",)}, "input_dimension"),
+        ({"quantities": ("J0", "J"), "input_dimension": 3}, "check them separately"),
+        ({"quantities": ("V",)}, "can be checked"),
         ({"correlation": 1.5}, "between -1 and 1"),
     ],
 )
@@ -141,9 +140,9 @@ def test_a_kernel_of_a_jump_is_refused_for_what_it_is():
     """Theta of step is infinite: it was called a quantity of two inputs."""
     settings = {"sigma_w": 1.0, "sigma_b": 0.0, "width": 10, "depth": 2, "networks": 4}
     with pytest.raises(mf.MeanFieldError, match="infinite in the theory"):
-        mf.check("step", observables=("Theta",), **settings)
+        mf.check("step", quantities=("Theta",), **settings)
     with pytest.raises(mf.MeanFieldError, match="give correlation="):  # one that is
-        mf.check("step", observables=("K_ab",), **settings)
+        mf.check("step", quantities=("K_ab",), **settings)
 
 
 def test_overflowing_networks_are_reported():
@@ -155,7 +154,7 @@ def test_overflowing_networks_are_reported():
 ZERO = [
     ({}, "explicit"),
     ({"width": 2000, "networks": 12}, "two narrower ensembles"),
-    ({"observables": ("J0",), "input_dimension": 5}, "J0"),
+    ({"quantities": ("J0",), "input_dimension": 5}, "J0"),
     ({"sigma_w": [1.2, 0.0, 1.0, 1.0], "layerwise": True}, "one layer"),
 ]
 
@@ -165,7 +164,7 @@ def test_exactly_nothing_agrees_with_exactly_nothing(more, monkeypatch):
     """σ_w = 0: the theory's J is 0, and so is that of every network. One network of one width that is not 0 fails."""
     settings = {"sigma_w": 0.0, "sigma_b": 0.3, "width": 32, "depth": 4, "networks": 8, "seed": 2} | more
     report = mf.check("tanh", **settings)
-    quantity = "J0" if "observables" in more else "J"
+    quantity = "J0" if "quantities" in more else "J"
     rows = [r for r in report.rows if r.quantity == quantity and r.layer > 1]
     assert len(rows) == 3 and report.passed, str(report)
     assert all((r.theory, r.allowance, r.measured, r.z) == (0, 0, 0, 0) and r.nothing for r in rows)

@@ -45,7 +45,7 @@ def test_a_correlation_starts_what_is_of_two_inputs(run):
     """At the critical ReLU 1 - c falls like 9π²/(2l²) from any start, γ grows like 2l²/(9π²); K and J stay."""
     place = "--sigma-w 'sqrt(2)' --sigma-b 0 --correlation 0.5"
     found = strict(run(f"law relu {place} --quantity gamma --json")[1])
-    assert found["inputs"]["c0"] == "1/2" and found["inputs"]["quantity"] == "gamma"
+    assert found["inputs"]["correlation"] == "1/2" and found["inputs"]["quantity"] == "gamma"
     assert "2*l**2/(9*pi**2)" in run(f"law relu {place} --quantity gamma")[1]
 
 

@@ -17,10 +17,8 @@ from meanfield.symbolic.averages.stretch import Stretch, stretch
 
 
 def law(name, quantity, sigma_w, sigma_b, **keywords):
-    theory = mf.derive(name, **{k: v for k, v in keywords.items() if k not in ("c0", "Q0")})
-    return theory.depth_law(
-        quantity, sigma_w=sigma_w, sigma_b=sigma_b, **{k: v for k, v in keywords.items() if k in ("c0", "Q0")}
-    )
+    start = {k: keywords.pop(k) for k in ("correlation", "input_norm") if k in keywords}
+    return mf.derive(name, **keywords).depth_law(quantity, sigma_w=sigma_w, sigma_b=sigma_b, **start)
 
 
 RELU = {  # σ_w, σ_b → the leading term of γ
@@ -99,9 +97,9 @@ def test_distances_with_known_constants():
     assert critical.leading.expr(l) == 18 * sp.pi**2 / l**2 and critical.status is mf.Status.EXACT
     odd = law("tanh", "distance", "1", "0")  # c stays 0: twice the law of K
     assert sp.expand(odd.law.expr - 2 * law("tanh", "K", "1", "0").law.expr) == 0 and odd.remainder != "zero"
-    assert law("tanh", "distance", "1", "0", c0="1/2").leading.expr(l) == sp.Symbol("C", real=True) / l
-    assert law("tanh", "distance", "2", "1/2", c0=1).text() == "0"
-    twice = law("linear", "distance", "1", "0", c0="1/2")
+    assert law("tanh", "distance", "1", "0", correlation="1/2").leading.expr(l) == sp.Symbol("C", real=True) / l
+    assert law("tanh", "distance", "2", "1/2", correlation=1).text() == "0"
+    twice = law("linear", "distance", "1", "0", correlation="1/2")
     assert twice.law.text() == "C + smaller order" and twice.quantity == "distance"  # K = 1 and c = 1/2 at every layer
 
 
@@ -216,13 +214,14 @@ def test_c_settles_below_one_in_the_chaotic_phase():
 
 
 def test_what_the_start_decides():
-    assert law("tanh", "c", 1, 0, c0="1/2").regime.startswith("c tends to what the start makes it")
+    assert law("tanh", "c", 1, 0, correlation="1/2").regime.startswith("c tends to what the start makes it")
     assert law("tanh", "c", 1, 0).at(10) == 0 and law("tanh", "gamma", 1, 0).at(10) == 0
-    assert law("tanh", "c", 1, 0, c0=-1).at(10) == -1 and law("tanh", "c", "1.3", "0.2", c0=1).at(10) == 1
+    assert law("tanh", "c", 1, 0, correlation=-1).at(10) == -1
+    assert law("tanh", "c", "1.3", "0.2", correlation=1).at(10) == 1
     with pytest.raises(MeanFieldError, match="infinite at every layer"):
-        law("relu", "gamma", 1, 0, c0=1)
-    with pytest.raises(MeanFieldError, match="c0 must be a number between -1 and 1"):
-        law("relu", "gamma", 1, 0, c0="1.5")
+        law("relu", "gamma", 1, 0, correlation=1)
+    with pytest.raises(MeanFieldError, match="correlation must be a number between -1 and 1"):
+        law("relu", "gamma", 1, 0, correlation="1.5")
     with pytest.raises(MeanFieldError, match="give sigma_b numbers"):
         mf.derive("relu").depth_law("c", sigma_w=1)
     with pytest.raises(MeanFieldError, match="the map of c depends on K all the while"):
@@ -284,12 +283,12 @@ def block(*parts) -> mf.Theory:
 def test_pools_of_odd_phi_are_odd_only_as_odd_polynomials():
     """z1 + z2² is not odd, so c leaves 0; z1·z2 makes (x, -x) the same input."""
     mixed = block(mf.Nonlinearity("z"), mf.Pool(2, "z1 + z2**3"))
-    assert mixed.depth_law("c", sigma_w="0.1", sigma_b=0, Q0="0.01").at(5) == 0
+    assert mixed.depth_law("c", sigma_w="0.1", sigma_b=0, input_norm="0.01").at(5) == 0
     assert "odd" not in block(mf.Nonlinearity("z"), mf.Pool(2)).depth_law("c", sigma_w=1, sigma_b=0).regime
     product = block(mf.Nonlinearity("z"), mf.Pool(2, "z1*z2"))
-    assert product.depth_law("c", sigma_w=1, sigma_b=0, c0=-1).at(7) == 1
+    assert product.depth_law("c", sigma_w=1, sigma_b=0, correlation=-1).at(7) == 1
     for name in ("abs(z)", "cos"):
-        assert law(name, "c", 1, 0, c0=-1).regime.startswith("the map is even")
+        assert law(name, "c", 1, 0, correlation=-1).regime.startswith("the map is even")
 
 
 @pytest.mark.parametrize(
@@ -308,7 +307,7 @@ def test_an_even_phi_beside_what_is_odd_does_not_make_opposite_inputs_equal(arch
     assert numbers[0] == -1 and (np.abs(numbers[1:] - 1) > 0.05).all()
 
     def assert_not_equal():
-        regime = theory.depth_law("c", c0=-1, **place).regime
+        regime = theory.depth_law("c", correlation=-1, **place).regime
         assert "even" not in regime, f"c = 1 is claimed: {regime}"
 
     assert_not_equal()
@@ -320,7 +319,7 @@ def test_an_even_phi_beside_what_is_odd_does_not_make_opposite_inputs_equal(arch
 def test_rounding_that_decides_how_K_ends_is_not_guessed():
     for name, width, bias in (("relu", 2**0.5, 0.1), ("tanh", 1.0000000000000002, 0)):
         with pytest.raises(MeanFieldError, match="both 1 to rounding"):
-            law(name, "c", width, bias, c0=0.3)
+            law(name, "c", width, bias, correlation=0.3)
     assert law("relu", "gamma", 2**0.5, 0).law.leading.expr(l) == 2 * l**2 / (9 * sp.pi**2)
     found = mf.derive("relu").bias(sigma_w=2**0.5, sigma_b=0)
     assert found.phase is mf.BiasPhase.CHAOTIC_DEEP_PREJUDICE or found.status is mf.Status.MEASURED
@@ -328,7 +327,7 @@ def test_rounding_that_decides_how_K_ends_is_not_guessed():
 
 @pytest.mark.slow
 def test_a_start_on_a_repelling_fixed_point_stays_there():
-    found = law("z**2", "c", "sqrt(1/3)", 0, c0="0.3", Q0=3)
+    found = law("z**2", "c", "sqrt(1/3)", 0, correlation="0.3", input_norm=3)
     assert float(found.terms[0].coefficient) == pytest.approx(0.5, abs=1e-14)
     assert float(found.rate) == pytest.approx(math.log(2 / 3), abs=1e-12)
 
@@ -347,4 +346,4 @@ def test_a_maximum_keeps_its_kink_where_phi_is_straight():
     found = block(mf.Nonlinearity("tanh"), mf.Pool(2)).depth_law("c", sigma_w="0.5", sigma_b=0)
     straight = block(mf.Nonlinearity("z"), mf.Pool(2)).depth_law("c", sigma_w=1, sigma_b=0)
     assert found.exponent == -2 and found.terms[1] == straight.terms[1]
-    assert law("tanh", "c", "0.5", 0, c0="1/2").exponent == 0
+    assert law("tanh", "c", "0.5", 0, correlation="1/2").exponent == 0

@@ -89,7 +89,8 @@ def test_finite_networks_take_text():
     one = mf.measure_criticality(block, sigma_w="sqrt(2)", sigma_b="0", **settings)
     assert str(one) == str(mf.measure_criticality(block, sigma_w=math.sqrt(2), sigma_b=0, **settings))
     free = mf.Residual(mf.mlp("tanh"), mf.Param("mu"))
-    runs = [mf.measure(free, sigma_w=1, sigma_b=0, mu=mu, **settings) for mu in ("1/2", 0.5, {"mu": "1/2"})]
+    runs = [mf.measure(free, sigma_w=1, sigma_b=0, mu=mu, **settings) for mu in ("1/2", 0.5)]
+    runs.append(mf.measure("tanh", mu="1/2", sigma_w=1, sigma_b=0, **settings))
     assert len({run.estimate("K").mean.tobytes() for run in runs}) == 1
 
 

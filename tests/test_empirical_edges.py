@@ -51,7 +51,7 @@ def test_sizes_of_numpy_are_sizes():
     report = mf.check("tanh", **sizes, seed=np.int64(1))
     assert report.passed and report.quantities == ("K", "J")
     json.dumps(report.data())
-    wrong = mf.check("tanh", **sizes | {"sigma_w": np.float32(5.0)}, observables="J")
+    wrong = mf.check("tanh", **sizes | {"sigma_w": np.float32(5.0)}, quantities="J")
     assert wrong.quantities == ("J",) and json.dumps(wrong.data())
     with pytest.raises(MeanFieldError, match="The width must be an integer"):
         mf.check("tanh", **sizes | {"width": 200.5})
@@ -60,7 +60,7 @@ def test_sizes_of_numpy_are_sizes():
 
 
 def test_there_is_no_report_without_rows():
-    settings = dict(sigma_b=0, width=64, depth=3, networks=4, observables=("K",))
+    settings = dict(sigma_b=0, width=64, depth=3, networks=4, quantities=("K",))
     with pytest.raises(mf.MeanFieldError, match="measured at no layer, and networks overflow"):
         mf.check("linear", sigma_w=1.3e154, **settings)
     assert mf.check("linear", sigma_w=1, **settings).rows

@@ -93,7 +93,7 @@ def test_an_input_of_three_dimensions():
                 sigma_w=1.2, sigma_b=0.3, depth=4, seed=5, sampler="lazy",
             )  # fmt: skip
             assert max(abs(row.z) for row in report.rows) < 4, block
-            found = theory.propagate(sigma_w=1.2, sigma_b=0.3, depth=4, N0=3, quantities=("J0",)).J0
+            found = theory.propagate(sigma_w=1.2, sigma_b=0.3, depth=4, input_dimension=3, quantities=("J0",)).J0
             plain = theory.propagate(sigma_w=1.2, sigma_b=0.3, depth=4, quantities=("K", "J")).J * 1.2**2
             assert abs(found[-1] / plain[-1] - 1) > 0.05  # what it adds is seen
 

@@ -14,11 +14,11 @@ from meanfield import MeanFieldError
 @pytest.mark.parametrize(("sigma_w", "sigma_b"), [(1.5, 0.0), (1.8, 0.05)])
 def test_a_diagram_knows_what_bias_knows(sigma_w, sigma_b):
     theory = mf.derive("gelu")
-    diagram = theory.phase_diagram(sigma_w=[sigma_w], sigma_b=[sigma_b], kind="bias", line=False)
+    diagram = theory.phase_diagram(sigma_w=[sigma_w], sigma_b=[sigma_b], quantity="gamma", line=False)
     found = theory.bias(sigma_w=sigma_w, sigma_b=sigma_b)
     assert diagram.phases[diagram.phase[0, 0]] == found.phase.value == "chaotic deep prejudice"
     assert diagram.c[0, 0] == 1 and np.isinf(diagram.K[0, 0])
-    square = mf.derive("z**2").phase_diagram(sigma_w=[1.9], sigma_b=[0.3], kind="bias", line=False)
+    square = mf.derive("z**2").phase_diagram(sigma_w=[1.9], sigma_b=[0.3], quantity="gamma", line=False)
     assert square.c[0, 0] == pytest.approx(0.5, abs=1e-12)  # c′ = (1 + 2c²)/3
 
 

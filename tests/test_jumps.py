@@ -115,7 +115,7 @@ def test_sign_by_its_arcsine(settings):
 def test_weights_of_zero_behind_a_skip():
     """J of the skip alone: μ² = 1/4; the bias diagram called it 0."""
     theory = mf.derive("sign", residual=True, mu=0.5)
-    drawn = theory.phase_diagram(sigma_w=[0, 1], sigma_b=[0.5, 1], kind="bias")
+    drawn = theory.phase_diagram(sigma_w=[0, 1], sigma_b=[0.5, 1], quantity="gamma")
     assert drawn.chi_J[:, 0].tolist() == [0.25, 0.25] and np.isinf(drawn.chi_J[:, 1]).all()
     assert float(theory.phase(sigma_w=0, sigma_b=0.5).chi_J.value) == 0.25
 
@@ -129,7 +129,7 @@ def test_next_to_one(sigma_w):
     assert abs(found.stable.gap / gap - 1) < 1e-7 and not abs(found.stable.gap / gap * 1.001 - 1) < 1e-7
     assert found.gamma == pytest.approx(1 / gap, rel=1e-7) and found.stable.slope == pytest.approx(0.5, abs=1e-7)
     assert f"1 - {gap:.6g}"[:6] in repr(found) and theory.bias(sigma_w=sigma_w, sigma_b=1).gamma == found.gamma
-    drawn = theory.phase_diagram(sigma_w=[sigma_w, 1], sigma_b=[1, 2], kind="bias")
+    drawn = theory.phase_diagram(sigma_w=[sigma_w, 1], sigma_b=[1, 2], quantity="gamma")
     assert drawn.gap[0, 0] == pytest.approx(found.stable.gap, rel=1e-12)
 
 
@@ -201,7 +201,7 @@ def test_every_verb_agrees(formula):
     found, bias = theory.correlations(**at), theory.bias(**at)
     run = theory.propagate(**at, depth=300, correlation=0.9, quantities=("K", "c", "J_ab"))
     other = theory.propagate(**at, depth=300, correlation=0.9, quantities=("K_aa", "K_bb", "K_ab"))
-    drawn = theory.phase_diagram(sigma_w=[W, 2 * W], sigma_b=[B, 2 * B], kind="bias")
+    drawn = theory.phase_diagram(sigma_w=[W, 2 * W], sigma_b=[B, 2 * B], quantity="gamma")
     c = found.stable.c
     if formula in CASES:
         assert c == pytest.approx(CASES[formula][-1], abs=1e-10)
@@ -307,7 +307,7 @@ def test_ends_next_to_one_are_the_same_alone_and_over_a_grid():
     sign = mf.derive("sign")
     with mp.workdps(150):
         for b, widths in ((1.0, np.logspace(-45, -1, 130)), (1e-3, [1e-40, 1e-15, 1e-5]), (1e3, [1e-17])):
-            found = sign.phase_diagram(sigma_w=widths, sigma_b=[b], kind="bias", line=False)
+            found = sign.phase_diagram(sigma_w=widths, sigma_b=[b], quantity="gamma", line=False)
             wanted = [true(w, b) for w in widths]
             assert max(abs(g / t - 1) for g, t in zip(found.gap[0], wanted)) < 1e-12
             assert np.all(np.abs(found.slope[0][np.array(widths) < 1e-3 * b] - 0.5) < 1e-6)
@@ -315,7 +315,7 @@ def test_ends_next_to_one_are_the_same_alone_and_over_a_grid():
                 here = sign.correlations(sigma_w=w, sigma_b=b).stable
                 assert abs(here.gap / t - 1) < 1e-12 and here.slope == pytest.approx(0.5, abs=1e-2)
                 assert abs(sign.bias(sigma_w=w, sigma_b=b).gamma * t - 1) < 1e-2
-    beyond = sign.phase_diagram(sigma_w=[1e-55], sigma_b=[1.0], kind="bias", line=False)
+    beyond = sign.phase_diagram(sigma_w=[1e-55], sigma_b=[1.0], quantity="gamma", line=False)
     assert np.isnan(beyond.gap[0, 0]) and beyond.phases[beyond.phase[0, 0]] == "unknown"
     for verb in (sign.correlations, sign.bias):
         with pytest.raises(MeanFieldError, match="cannot be told from 1: it lies within 1e-200 of it"):

@@ -137,8 +137,12 @@ class TestScikitLearn:
         fixed = self.kernel(sigma_b=0.0, sigma_b_bounds="fixed")
         assert fixed.theta.shape == (1,) and fixed(X, eval_gradient=True)[1].shape == (11, 11, 1)
         assert "NNGP(" in repr(kernel) and "NTK(" in repr(self.kernel("ntk"))
-        with pytest.raises(mf.MeanFieldError, match="takes a theory"):
-            mf.nngp("erf")
+        assert mf.nngp("erf", residual=True, depth=3) == mf.nngp(mf.derive("erf", residual=True), depth=3)
+        free = mf.nngp(mf.derive("erf", mu="mu"), mu=0.5, depth=3)
+        assert np.allclose(free(X), mf.nngp("erf", mu=0.5, depth=3)(X), rtol=1e-13)
+        assert not np.allclose(free(X), mf.nngp("erf", mu=0.51, depth=3)(X), rtol=1e-13)  # planted
+        with pytest.raises(mf.MeanFieldError, match="erff"):
+            mf.nngp("erff")
 
     @pytest.mark.slow
     @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import pytest
 
 from meanfield.base.errors import MeanFieldError
 from meanfield.kernels import blocks, sides
-from meanfield.kernels.gaussian_processes import refuse_no_bounds
 from meanfield.kernels.loops import Loop, Series
 from meanfield.kernels.networks import Network
+from meanfield.theory.gaussian_processes import refuse_no_bounds
 
 RNG = np.random.default_rng(5)
 

@@ -38,7 +38,7 @@ def test_the_line(name, phi):
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "phi", "c"), [("sin", np.sin, "1/2"), ("tanh", np.tanh, "4/5")])
 def test_other_lines(name, phi, c):
-    points = mf.derive(name).neutrality_line(c=c).sigma_w_at("0.5")
+    points = mf.derive(name).neutrality_line(correlation=c).sigma_w_at("0.5")
     assert points
     for sigma_w, _ in points:
         stable = mf.derive(name).correlations(sigma_w=str(sigma_w.value), sigma_b="0.5").stable
@@ -86,7 +86,7 @@ def test_the_critical_line_at_a_bias():
     [
         (lambda: mf.derive("tanh", norm="pre").neutrality_line(), "one Dense"),
         (lambda: mf.derive("tanh", residual=True, mu="mu").neutrality_line(), "number for the skip"),
-        (lambda: mf.derive("tanh").neutrality_line(c=1), "0 ≤ c < 1"),
+        (lambda: mf.derive("tanh").neutrality_line(correlation=1), "0 ≤ c < 1"),
         (lambda: mf.derive("tanh").neutrality_line().sigma_w_at(0), "sigma_b must be a number > 0"),
         (lambda: mf.derive("tanh").critical_line().sigma_w_at(-1), "sigma_b must be ≥ 0"),
         (lambda: mf.derive("relu", norm="pre").critical_line().sigma_w_at(0), "free"),

@@ -219,7 +219,7 @@ def test_correlations_are_where_layers_end():
     assert found[1].slope == pytest.approx(near[3] * (1.5 / W) ** 2, rel=1e-10)
     bias = theory.bias(sigma_w=1.5, sigma_b=0.1)
     assert bias.c == pytest.approx(found[1].c, abs=1e-12) and bias.status is Status.MEASURED
-    diagram = theory.phase_diagram(sigma_w=[1.0, 1.5], sigma_b=[0.1], line=False, kind="bias")
+    diagram = theory.phase_diagram(sigma_w=[1.0, 1.5], sigma_b=[0.1], line=False, quantity="gamma")
     assert diagram.c[0, 1] == pytest.approx(found[1].c, abs=1e-9)
 
 

@@ -92,11 +92,11 @@ def test_relu_thresholds_and_kinks_on_the_diagonal():
     assert sp.simplify(found["chi_K"] / sigma_w**2 - (3 * pi + 2) / (4 * pi)) == 0
     assert found["chi_J"] == 3 * sigma_w**2 / 4
     assert theory.critical_line().sigma_w ** 2 == sp.Rational(4, 3)
-    assert sp.simplify(theory.critical_line(of="K").sigma_w ** 2 - 4 * pi / (3 * pi + 2)) == 0
+    assert sp.simplify(theory.critical_line("K").sigma_w ** 2 - 4 * pi / (3 * pi + 2)) == 0
     means = pooled("relu", 2, "average")
     assert means.critical_line().sigma_w == 2
-    assert sp.simplify(means.critical_line(of="K").sigma_w ** 2 - 4 * pi / (pi + 1)) == 0
-    assert mf.derive("relu").critical_line(of="K").sigma_w == mf.derive("relu").critical_line().sigma_w
+    assert sp.simplify(means.critical_line("K").sigma_w ** 2 - 4 * pi / (pi + 1)) == 0
+    assert mf.derive("relu").critical_line("K").sigma_w == mf.derive("relu").critical_line().sigma_w
 
 
 @pytest.mark.parametrize("size", [2, 3, 5, 16])

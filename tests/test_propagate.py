@@ -200,9 +200,14 @@ def test_whole_numbers_too_long_for_a_compiled_integer(monkeypatch):
 def test_an_input_has_a_neuron():
     """At N_0 < 1 the share D0 of the gradient would exceed K, and J0 be negative."""
     theory = mf.derive("tanh")
-    with pytest.raises(mf.MeanFieldError, match="N0 must be ≥ 1"):
-        theory.propagate(sigma_w=1.3, sigma_b=0.2, depth=3, quantities=("J0",), N0=0.375)
-    assert np.isfinite(theory.propagate(sigma_w=1.3, sigma_b=0.2, depth=3, quantities=("J0",), N0=1).J0).all()
+    with pytest.raises(mf.MeanFieldError, match="input_dimension must be ≥ 1"):
+        theory.propagate(sigma_w=1.3, sigma_b=0.2, depth=3, quantities=("J0",), input_dimension=0.375)
+    run = theory.propagate(sigma_w=1.3, sigma_b=0.2, depth=3, quantities=("J0",), input_dimension=1)
+    assert np.isfinite(run.J0).all()
+    with pytest.raises(mf.MeanFieldError, match="input_dimension= is of J0 and D0"):
+        theory.propagate(sigma_w=1.3, sigma_b=0.2, depth=3, input_dimension=1)
+    with pytest.raises(mf.MeanFieldError, match="input_dimension has no value; give it as a keyword"):
+        theory.propagate(sigma_w=1.3, sigma_b=0.2, depth=3, quantities=("J0",))
 
 
 def test_a_node_that_overflowed_twice_is_finite():

@@ -43,7 +43,7 @@ def assert_networks_agree(theory: mf.Theory, quantities, block: Block | None = N
     probes = settings.pop("probes", None)
     start, inputs = settings.pop("start", None), settings.pop("inputs", None)
     width, networks, l0 = settings.pop("width", WIDTH), settings.pop("networks", 120), settings.pop("l0", 1)
-    parameters = {} if l0 or "J0" not in quantities else {"N0": settings["input_dimension"]}
+    parameters = {} if l0 or "J0" not in quantities else {"input_dimension": settings["input_dimension"]}
     taken = {k: v for k, v in settings.items() if k != "input_dimension"}
     run = theory.propagate(quantities=tuple(quantities), start=start, **taken, **parameters)
     taken = {k: v for k, v in settings.items() if k != "correlation" or inputs is None}
@@ -98,8 +98,8 @@ def test_j0_through_two_dense(case):
     """Through inner layers, tangents change K as well: S enters at each of them."""
     theory = mf.derive(architecture=CASES[case])
     assert_networks_agree(theory, ("K", "J0"), input_dimension=3, l0=0, width=400, probes=8)
-    run = theory.propagate(**SIGMAS, depth=4, quantities=("J0",), N0=3.0)
-    far = theory.propagate(**SIGMAS, depth=4, quantities=("J0",), N0=1e12)
+    run = theory.propagate(**SIGMAS, depth=4, quantities=("J0",), input_dimension=3.0)
+    far = theory.propagate(**SIGMAS, depth=4, quantities=("J0",), input_dimension=1e12)
     assert abs(run.J0[-1] / far.J0[-1] - 1) > 0.02  # without S
 
 
@@ -243,7 +243,7 @@ def test_j0_through_norms_and_functions(phi, last):
         theory, ("K", "J0"), sigma_w=1.4, sigma_b=0.4, input_dimension=3, l0=0, width=500, networks=160, probes=8
     )
     if (phi, last) == ("tanh", "φ"):
-        run = theory.propagate(sigma_w=1.4, sigma_b=0.4, depth=4, quantities=("J0",), N0=3.0)
+        run = theory.propagate(sigma_w=1.4, sigma_b=0.4, depth=4, quantities=("J0",), input_dimension=3.0)
         np.testing.assert_allclose(run.J0[1:], [0.88508, 1.12008, 1.41748], atol=6e-6)
 
 

@@ -187,7 +187,7 @@ def test_runs_travel_and_odd_names_run():
 
 def test_a_block_that_forgets_its_input():
     run = chain(ERF, Dense(sigma_w=0), ERF, Dense()).propagate(
-        sigma_w=1, sigma_b=0.5, depth=3, quantities=("J0",), N0=3.0
+        sigma_w=1, sigma_b=0.5, depth=3, quantities=("J0",), input_dimension=3.0
     )
     assert run.J0[1:].tolist() == [0, 0]
 

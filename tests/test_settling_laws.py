@@ -142,7 +142,7 @@ def test_c_settles_by_its_own_slope_where_K_starts_at_its_fixed_point(monkeypatc
         ratio = float((seen[25] - c) / (seen[24] - c))
     stable = CorrelationPoint(float(c), ratio, "stable")
     monkeypatch.setattr(laws, "correlations_of", lambda *a, **k: SimpleNamespace(stable=stable, message=""))
-    rests, moves = (THEORY.depth_law("c", sigma_w=w, sigma_b=b, Q0=q) for q in (sp.Rational(2, 27), sp.S.One))
+    rests, moves = (THEORY.depth_law("c", sigma_w=w, sigma_b=b, input_norm=q) for q in (sp.Rational(2, 27), sp.S.One))
     assert math.exp(rests.rate) == pytest.approx(ratio, rel=1e-9) and "alternate" not in rests.regime
     assert math.exp(moves.rate) == pytest.approx(7 / 24, rel=1e-9) and abs(ratio) < 0.21  # control: K moves
 
@@ -168,7 +168,7 @@ def assert_falls(share: float, monkeypatch, quantity: str = "c") -> None:
     theory, where, path, slope = centred(share)
     stable = CorrelationPoint(0.0, slope, "stable")
     monkeypatch.setattr(laws, "correlations_of", lambda *a, **k: SimpleNamespace(stable=stable, message=""))
-    found = theory.depth_law(quantity, **where, Q0="1/4", c0="1/2")
+    found = theory.depth_law(quantity, **where, input_norm="1/4", correlation="1/2")
     seen = path[:, 1] if quantity != "distance" else 2 * path[:, 0] * (1 - path[:, 1]) - 4
     assert math.exp(found.rate) == pytest.approx(seen[20] / seen[19], rel=1e-2), "not this rate"
 

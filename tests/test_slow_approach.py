@@ -74,7 +74,7 @@ def test_K_and_J_at_a_triple_root_come_from_both_sides(norm):
     found, place = theory(TRIPLE)
     if norm == 500:
         norm = (R(11, 10) - TRIPLE[2]) / TRIPLE[1]  # K¹ = 1.1
-    k, j = (found.depth_law(q, Q0=norm, **place) for q in ("K", "J"))
+    k, j = (found.depth_law(q, input_norm=norm, **place) for q in ("K", "J"))
     assert k.status is Status.EXACT and k.remainder == "smaller" and k.terms[1].power == -R(1, 2)
     assert j.status is Status.CERTIFIED and "chi_K = 1" in k.regime
     path = walked(TRIPLE, norm, MARKS)
@@ -92,7 +92,7 @@ def test_K_and_J_at_a_triple_root_come_from_both_sides(norm):
 
 def test_c_and_gamma_inherit_the_powers_of_J():
     found, place = theory(TRIPLE)
-    j, c, gamma = (found.depth_law(q, Q0=R(9, 10), **place) for q in ("J", "c", "gamma"))
+    j, c, gamma = (found.depth_law(q, input_norm=R(9, 10), **place) for q in ("J", "c", "gamma"))
     assert len(j.slower) == 1 and j.slower[0][1] == R(1, 2) and j.exponent > 0
     gap = c.terms[1]
     assert (gap.power, gap.rate, gap.slower) == (j.exponent, j.rate, j.slower) and c.terms[0].coefficient == 1
@@ -128,7 +128,7 @@ def test_c_and_gamma_inherit_the_powers_of_J():
 
 def test_theta_and_V_at_a_triple_root():
     found, place = theory(TRIPLE)
-    laws = {q: found.depth_law(q, Q0=R(9, 10), **place) for q in ("Theta", "V")}
+    laws = {q: found.depth_law(q, input_norm=R(9, 10), **place) for q in ("Theta", "V")}
     assert laws["Theta"].limit == R(46138, 4173) and laws["Theta"].remainder == -R(3, 2)
     law = sp.lambdify(l, laws["Theta"].law.expr)
     left = [(x - law(n)) * n**1.5 / math.log(n) for n, (_, _, x) in zip(MARKS, walked(TRIPLE, R(9, 10), MARKS))]
@@ -158,7 +158,7 @@ def map_of(F: sp.Expr) -> sp.Expr:
 
 def test_a_quintuple_root():
     F = K - (K - 1) ** 5 * (1 - K / 2) / 50
-    law = mf.derive(map_of(F)).depth_law("K", sigma_w=1, sigma_b=0, Q0=R(1, 2))
+    law = mf.derive(map_of(F)).depth_law("K", sigma_w=1, sigma_b=0, input_norm=R(1, 2))
     assert law.status is Status.EXACT and law.terms[1].expr(l) == -sp.sqrt(5) / l ** R(1, 4)
     f, k, left = sp.lambdify(l, law.law.expr), 0.5, []
     for n in range(1, 10**5 + 1):
@@ -172,9 +172,9 @@ def test_a_quintuple_root():
 def test_a_skip_keeps_the_order_of_the_root():
     F = sp.expand(K - (K - 1) ** 3 * (1 - K / 2) / 20 - K / 4)
     found = mf.derive(map_of(F), residual=True, mu="1/2")
-    law = found.depth_law("K", sigma_w=1, sigma_b=0, Q0=R(1, 2))
+    law = found.depth_law("K", sigma_w=1, sigma_b=0, input_norm=R(1, 2))
     assert law.terms[1].expr(l) == -2 * sp.sqrt(5) / sp.sqrt(l) and law.status is Status.EXACT
-    above = found.depth_law("K", sigma_w=1, sigma_b=0, Q0=R(3, 2))
+    above = found.depth_law("K", sigma_w=1, sigma_b=0, input_norm=R(3, 2))
     assert above.terms[1].coefficient == 2 * sp.sqrt(5)
 
 
@@ -182,7 +182,7 @@ def test_a_half_stable_point_with_another_chi_J():
     """K = 1 - 55/(27 l) + …, and J ~ C χ^l l^p with p = (slope of log χ_J)·55/27."""
     found, place = theory(DOUBLE)
     start = (R(9, 10) - DOUBLE[2]) / DOUBLE[1]
-    k, j = (found.depth_law(q, Q0=start, **place) for q in ("K", "J"))
+    k, j = (found.depth_law(q, input_norm=start, **place) for q in ("K", "J"))
     assert k.terms[1].expr(l) == -R(55, 27) / l
     steep = np.poly1d(moments(DOUBLE[0], True))
     power = -float(steep.deriv()(1) / steep(1)) * 55 / 27
@@ -193,10 +193,10 @@ def test_a_half_stable_point_with_another_chi_J():
 def test_what_starts_at_the_root_stays():
     found, place = theory(DOUBLE)
     start = (1 - DOUBLE[2]) / DOUBLE[1]
-    k, j = (found.depth_law(q, Q0=start, **place) for q in ("K", "J"))
+    k, j = (found.depth_law(q, input_norm=start, **place) for q in ("K", "J"))
     assert k.law == mf.Law(l, sp.oo, k.terms, "zero") and k.at(7) == 1 and "stays" in k.regime
     assert float(j.at(1)) == 0 and j.remainder == "zero"
-    assert found.depth_law("K", Q0=start - R(1, 100), **place).remainder == "smaller"
+    assert found.depth_law("K", input_norm=start - R(1, 100), **place).remainder == "smaller"
 
 
 def test_a_critical_point_of_third_order_attracts_from_both_sides():
@@ -205,7 +205,7 @@ def test_a_critical_point_of_third_order_attracts_from_both_sides():
     assert (point.kind, point.order, point.zeta_K) == ("stable", 3, R(1, 2)) and point.K.value == 1
     assert point.c_n.value == R(5, 89) and point.A.value == sp.sqrt(R(89, 10)) and point.zeta is None
     assert others[0].kind == "half-stable" and others[0].law_K is not None and "both" not in others[0].side
-    law = found.depth_law("J", Q0=100, **place)
+    law = found.depth_law("J", input_norm=100, **place)
     assert law.rate_power == R(1, 2) and law.rate == -4 * sp.sqrt(890) / 89  # d log χ_J/dK·2A, from below
     slope = moments(CRITICAL[0], True)
     steep = float(np.poly1d(slope).deriv()(1) / np.poly1d(slope)(1))
@@ -277,7 +277,7 @@ def test_one_is_one_in_any_writing():
 
 def test_c_where_J_is_a_stretched_exponential_below():
     found, place = theory(CRITICAL)
-    assert found.depth_law("c", Q0=100, **place).terms[1].rate_power == R(1, 2)
+    assert found.depth_law("c", input_norm=100, **place).terms[1].rate_power == R(1, 2)
 
 
 def gaps(case, mu2: float, k: float, marks) -> list[float]:

@@ -193,7 +193,7 @@ def test_averages_against_quadrature_of_the_text(text, values):
 def test_a_lost_switch_point_is_seen(monkeypatch):
     """Control of the test above, and of `check`: `piecewise` drops a root, the reference and the networks keep it."""
     text = "max(erf(z), 0.29)"
-    settings = {"sigma_w": 1.3, "sigma_b": 0.2, "width": 60, "depth": 3, "networks": 60, "observables": ("K",)}
+    settings = {"sigma_w": 1.3, "sigma_b": 0.2, "width": 60, "depth": 3, "networks": 60, "quantities": ("K",)}
     right = mf.check(mf.derive(text), **settings)
     assert right.passed, str(right)
     other = "max(erf(z), 0.31)"  # nothing found before is used again
@@ -312,7 +312,7 @@ def test_a_symbolic_threshold_is_carried():
     given = mf.derive("z if z > 0.3 else 0.2*z").propagate(**layers)
     np.testing.assert_allclose(theory.propagate(t=0.3, a=0.2, **layers).K, given.K, rtol=1e-12)
     assert mf.check(
-        theory, sigma_w=1.3, sigma_b=0.2, width=60, depth=3, networks=50, observables=("K",), t=0.3, a=0.2
+        theory, sigma_w=1.3, sigma_b=0.2, width=60, depth=3, networks=50, quantities=("K",), t=0.3, a=0.2
     ).passed
 
 
@@ -365,7 +365,7 @@ def test_relu_behind_a_layer_norm_of_relu():
     assert abs(run.J[1] - 1.69 * slope) < 1e-12
     exact = theory.recursion("K").iterate({"sigma_w": 1.3, "sigma_b": 0.2, "Q0": 1}, 3, 20)
     np.testing.assert_allclose([float(s["K"]) for s in exact], run.K, rtol=1e-12)
-    assert mf.check(theory, sigma_w=1.3, sigma_b=0.2, width=80, depth=3, networks=50, observables=("K",)).passed
+    assert mf.check(theory, sigma_w=1.3, sigma_b=0.2, width=80, depth=3, networks=50, quantities=("K",)).passed
 
 
 @pytest.mark.parametrize("names", [("gelu", "relu"), ("relu6", "relu")])

@@ -66,7 +66,7 @@ def test_every_verb_with_numbers_answers():
     assert grid.phase.tolist() == [[0, 1, 1], [0, 0, 0]]
     wide = {"width": 40, "depth": 2, "networks": 20, "quantities": ("K",)}
     assert mf.check(theory, **PLACE, **given, **wide).passed
-    run = mf.measure(theory, **PLACE, mu=given, width=20, depth=2, networks=4, quantities=("K",))
+    run = mf.measure(theory, **PLACE, **given, width=20, depth=2, networks=4, quantities=("K",))
     assert run.estimate("K").mean.shape == (2,)
 
 

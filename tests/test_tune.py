@@ -60,7 +60,7 @@ def test_the_same_seed_gives_the_same_gains_and_the_record_draws_the_network_aga
     assert found.gains.tobytes() == again.gains.tobytes()
     x = random_inputs(1, 1, 1.0, 40, 9)[0]
     settings = {"width": 40, "depth": 6, "networks": 2, "seed": 9, "inputs": x, "keep_samples": True}
-    run = mf.measure(found.network, mu=found.values, **settings)
+    run = mf.measure(found.network, **found.values, **settings)
     assert run.samples["log_J"][0, -1] == pytest.approx(found.log_J[1], abs=1e-9)
     assert run.samples["K"][0].tolist() == pytest.approx(found.K.tolist(), rel=1e-10)
     assert json.loads(json.dumps(found.data()))["gains"] == found.gains.tolist()
@@ -77,7 +77,7 @@ def test_the_same_seed_gives_the_same_gains_and_the_record_draws_the_network_aga
         (lambda: mf.tune("sign", depth=5, width=9), "jumps"),
         (
             lambda: mf.measure(
-                "tanh", sigma_w=1, sigma_b=0, mu={"w_1": [1.0], "b_1": [0.0]}, width=9, depth=1, networks=2
+                mf.derive("tanh"), sigma_w=1, sigma_b=0, w_1=[1.0], b_1=[0.0], width=9, depth=1, networks=2
             ),
             "no such symbol",
         ),

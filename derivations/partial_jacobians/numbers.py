@@ -74,7 +74,8 @@ def input_gradient(name: str, square_w: str, square_b: str, depth: int, **keywor
     def compute(off):
         w, b = (float(root(v)) for v in (square_w, square_b))
         theory = mf.derive(name, **keywords)
-        return theory.propagate(sigma_w=w * float(1 + off), sigma_b=b, depth=depth, quantities=("J0",), N0=3).J0
+        at = {"sigma_w": w * float(1 + off), "sigma_b": b, "depth": depth}
+        return theory.propagate(**at, quantities=("J0",), input_dimension=3).J0
 
     return compute
 

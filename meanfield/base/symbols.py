@@ -36,6 +36,9 @@ n = sp.Symbol("n", positive=True, integer=True)
 L = sp.Symbol("L", positive=True, integer=True)
 z = sp.Symbol("z", real=True)
 
+#: keywords by which verbs are given what formulas call so
+KEYWORDS = {"Q0": "input_norm", "N0": "input_dimension", "c0": "correlation"}
+
 LATEX_NAMES = {
     sigma_w: r"\sigma_w",
     sigma_b: r"\sigma_b",

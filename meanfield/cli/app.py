@@ -194,7 +194,7 @@ def bias(
     """
     theory = theory_of(act, residual, mu, param, norm, architecture)
     given = {"sigma_w": sigma_w, "sigma_b": sigma_b, "input_norm": input_norm}
-    values = {k: number(v, option(k)) for k, v in given.items()} | {"c0": number(correlation, "--correlation")}
+    values = {k: number(v, option(k)) for k, v in given.items()} | {"correlation": number(correlation, "--correlation")}
     with out.working(f"Guessing bias of {describe(theory.block)}"):
         found = theory.bias(**values)
     if json:
@@ -315,7 +315,7 @@ def check(
     tokens: Tokens = None,
     decay: Decay = None,
     total: Total = None,
-    observables: Annotated[
+    quantities: Annotated[
         str | None, typer.Option(metavar="K,J,...", help="What is compared (default K,J; Theta, G_w, … too).")
     ] = None,
     width: Annotated[int, typer.Option(metavar="N", help="Neurons per layer.")] = 10_000,
@@ -355,7 +355,7 @@ def check(
     sizes: dict[str, Any] = {"width": width, "depth": layers(depth), "networks": networks, "seed": seed}
     more: dict[str, Any] = {"sampler": sampler, "probes": probes, "device": device, "checkpoint": checkpoint}
     more |= {} if tokens is None else {"tokens": tokens}
-    more["observables"] = None if observables is None else tuple(q.strip() for q in observables.split(","))
+    more["quantities"] = None if quantities is None else tuple(q.strip() for q in quantities.split(","))
     report = comparison.check(theory, **numbers, **sizes, **more)  # shows a progress bar on a terminal's stderr
     text = out.report_document({**out.about(theory), **numbers, **sizes}, report)
     if path is not None:

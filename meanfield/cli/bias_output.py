@@ -1,4 +1,4 @@
-"""What `meanfield phase-diagram --kind bias` prints: shares of the phases as data, and a map in characters."""
+"""What `meanfield phase-diagram --quantity gamma` prints: shares of the phases as data, and a map in characters."""
 
 from __future__ import annotations
 

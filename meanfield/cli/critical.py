@@ -113,9 +113,9 @@ def phase_diagram(
     sigma_w: Annotated[str, typer.Option(metavar="LO,HI,N", help="N values of σ_w from LO to HI.")] = "0,3,300",
     sigma_b: Annotated[str, typer.Option(metavar="LO,HI,N", help="N values of σ_b from LO to HI.")] = "0,3,300",
     input_norm: InputNorm = "1",
-    kind: Annotated[
-        str, typer.Option(metavar="gradient|bias", help="bias: phases of the guessing bias, with c* and γ*.")
-    ] = "gradient",
+    quantity: Annotated[
+        str, typer.Option(metavar="J|gamma", help="gamma: phases of the guessing bias, with c* and γ*.")
+    ] = "J",
     json: Json = False,
     output: Annotated[
         Path | None,
@@ -125,8 +125,8 @@ def phase_diagram(
     """The phase at every point of a (σ_w, σ_b) grid, in compiled float64.
 
     Prints the share of each phase and a map in characters; the arrays (K*, χ_J*,
-    ξ, phase, number of attracting states; c*, γ* of --kind bias) or a figure go
-    to a file.
+    ξ, phase, number of attracting states; c*, γ* of --quantity gamma) or a figure
+    go to a file.
     """
     path = target(output, (".npz", ".csv", *FORMATS))
     theory = theory_of(act, residual, mu, param, norm, architecture, batch=batch)
@@ -137,16 +137,16 @@ def phase_diagram(
     axes: dict[str, Any] = {name: np.linspace(*one) for name, one in ends.items()}
     start = double(input_norm, "--input-norm")
     with out.working("Compiling the phase diagram"):
-        diagram = theory.phase_diagram(**axes, input_norm=start, kind=kind)
+        diagram = theory.phase_diagram(**axes, input_norm=start, quantity=quantity)
     if path is not None:
         _write(diagram, path)
         typer.echo(f"Wrote {path}", err=True)
     if json:
-        inputs = {**out.about(theory), "input_norm": start} | ({"kind": kind} if kind != "gradient" else {})
-        results = summary(diagram) if kind == "gradient" else bias_summary(diagram)
+        inputs = {**out.about(theory), "input_norm": start} | ({"quantity": quantity} if quantity != "J" else {})
+        results = summary(diagram) if quantity == "J" else bias_summary(diagram)
         typer.echo(out.document("phase-diagram", inputs, results))
     else:
-        drawn = phase_map if kind == "gradient" else bias_map
+        drawn = phase_map if quantity == "J" else bias_map
         typer.echo(out.wrapped(str(diagram)) + ("" if path is not None else f"\n\n{drawn(diagram)}"))
 
 

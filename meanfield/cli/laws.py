@@ -62,6 +62,9 @@ def law(
         str | None, typer.Option(metavar="S", help="σ_w, exact: 1.5, 3/2, sqrt(2). Symbolic if left out.")
     ] = None,
     sigma_b: Annotated[str | None, typer.Option(metavar="S", help="σ_b, exact: 0, 0.1. Symbolic if left out.")] = None,
+    input_norm: Annotated[
+        str | None, typer.Option(metavar="Q0", help="Input norm |x|²/N_0, where the law knows it; 1 if left out.")
+    ] = None,
     correlation: Annotated[
         str | None, typer.Option(metavar="C0", help="Cosine of the inputs of c, gamma and distance; 0 if left out.")
     ] = None,
@@ -99,12 +102,16 @@ def law(
     given = {"sigma_w": sigma_w, "sigma_b": sigma_b}
     values = {k: number(v, option(k)) for k, v in given.items() if v is not None}
     if architecture == "full_residual":
+        if input_norm is not None:
+            raise MeanFieldError("--input-norm was given, but no law of full_residual depends on it; leave it out.")
         network = residual, mu, param, norm
         _scheduled(act, network, decay, total, quantity, values, correlation, orders, order, latex, json)
         return
     if orders:
         raise MeanFieldError("--orders is of the tables of --architecture full_residual.")
     theory = theory_of(act, residual, mu, param, norm, architecture, decay, total, weights, batch=batch)
+    if input_norm is not None:
+        values["input_norm"] = number(input_norm, "--input-norm")
     names = tuple(part.strip() for part in quantity.split(",") if part.strip())
     if names and set(names) <= {"Theta", *CORRELATORS}:
         rates = {"lambda_w": rate(lambda_w, "--lambda-w"), "lambda_b": rate(lambda_b, "--lambda-b")}
@@ -116,7 +123,7 @@ def law(
     if correlation is not None:
         if quantity not in ("c", "gamma", "distance"):
             raise MeanFieldError("--correlation is of two inputs; ask for --quantity c, gamma or distance with it.")
-        values["c0"] = number(correlation, "--correlation")
+        values["correlation"] = number(correlation, "--correlation")
     if order is not None:
         _further(theory, quantity, values, order, latex, json)
         return
@@ -205,7 +212,7 @@ def _at_points(theory: Theory, quantity: str) -> list[Row]:
         )
         found: Any = {"K": point.law_K, "J": point.law_J}.get(quantity)
         if found is None and point.kind == "half-stable":
-            found = MeanFieldError("K comes to this point from one side only; give the numbers and Q0")
+            found = MeanFieldError("K comes to this point from one side only; give the numbers and --input-norm")
         elif found is None:  # of two inputs, or nothing goes to this K by a power: what unit starts do here
             try:
                 found = theory.depth_law(quantity, sigma_w=point.sigma_w.value, sigma_b=point.sigma_b.value)

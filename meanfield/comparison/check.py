@@ -56,9 +56,9 @@ from meanfield.empirical.observables.wanted import PROBES
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.formula import formula
 from meanfield.networks.folds import activations_of, dense_of, parts
-from meanfield.networks.records import OWN, Block, Network, Param, Projection, mlp, network_of
+from meanfield.networks.records import OWN, Block, Network, Param, Projection
 from meanfield.symbolic.blocks.naming import describe
-from meanfield.theory.deriving import derive
+from meanfield.theory.derivation import asked_of
 from meanfield.theory.theory import Theory
 from meanfield.theory.verbs.values import decided, deviations, double, numbered, of_widths, symbols_of
 
@@ -80,11 +80,11 @@ OF_ONE_NORM = ("distance", "c", "gamma")  # of two inputs of one norm, beside th
 
 @spoken
 def check(
-    theory: Any,
+    network: Any,
     *,
     sigma_w: Any = None,
     sigma_b: Any = None,
-    observables: tuple[str, ...] | None = None,
+    quantities: str | Sequence[str] | None = None,
     width: int | Sequence[int] = 10_000,
     depth: int = 50,
     networks: int = 200,
@@ -103,17 +103,16 @@ def check(
     device: str = "cpu",
     checkpoint: str | os.PathLike | None = None,
     progress: Callable[[int, int], None] | None = None,
-    quantities: tuple[str, ...] | None = None,
     **parameters: Any,
 ) -> Report:
     """The theory's K^l and J^{1,l} (or K_aa, K_bb, K_ab for two inputs) against measured ones, with standard errors and
     z-scores.
 
-    theory: what `derive` returned, or what it takes. sigma_w, sigma_b: as in `propagate`, one number, or with
-    layerwise=True one per layer.
-    observables: from K, J, Theta, J0 (J^{0,l}, with input_dimension), the gradients G_z, G_w, G_b (a row for every
+    network: a `Theory`, an architecture record, or what `derive` takes, with its keywords. sigma_w, sigma_b: as in
+    `propagate`, one number, or with layerwise=True one per layer. Other keywords give numbers to symbols (mu=0.5).
+    quantities: from K, J, Theta, J0 (J^{0,l}, with input_dimension), the gradients G_z, G_w, G_b (a row for every
     Dense), or, with a correlation, K_aa, K_bb, K_ab (the default then), J_ab, Theta_ab, distance, c, gamma; default K
-    and J (`quantities`, the name elsewhere, means the same). width: neurons a layer, one number or one per layer; a
+    and J. width: neurons a layer, one number or one per layer; a
     Theta of layers of different widths is refused where they are projected. networks: how many independent ones;
     input_dimension: N_0 (width unless given); the input has |x|²/N_0 = input_norm exactly, and a second one the cosine
     `correlation`. backward: "copy" for gradients through weights drawn afresh, as in `run_ensemble`.
@@ -139,9 +138,7 @@ def check(
     >>> report.passed
     True
     """
-    if not isinstance(theory, Theory):
-        name = parameters.pop("architecture", None)  # of a preset
-        theory = derive(architecture=theory) if isinstance(theory, Block) else derive(theory, architecture=name)
+    theory, parameters = asked_of(network, parameters)
     one_point({"sigma_w": sigma_w, "sigma_b": sigma_b}, layerwise)
     own = {"sigma_w": sigma_w, "sigma_b": sigma_b}  # as they were given: the theory is asked with them
     sigma_w, sigma_b = (double(k, v) for k, v in deviations(theory, own).items())
@@ -169,23 +166,19 @@ def check(
         input_dimension = integer(input_dimension, "The input dimension N_0", 1, 1 << 48)
     probes = None if probes is None else integer(probes, "The number of probes", 1, 1 << 16)
     _refuse_unknown_ways(threads, executor, device, checkpoint, progress)
-    if observables is not None and quantities is not None:
-        raise MeanFieldError("observables= and quantities= mean the same here; give one of them.")
-    observables = quantities if observables is None else observables
     theory, coupled, batch, tokens = _positions(theory, batch, tokens, correlation)
-    names = _wanted(theory, None if observables is None else names_of(observables, "observables"), correlation)
-    if "J0" in names:
-        if input_dimension is None:
-            raise MeanFieldError("A check of J0 was asked for; give the input dimension N_0 as input_dimension=.")
-        parameters["N0"] = input_dimension
+    names = _wanted(theory, None if quantities is None else names_of(quantities, "quantities"), correlation)
+    if "J0" in names and input_dimension is None:
+        raise MeanFieldError("A check of J0 was asked for; give the input dimension N_0 as input_dimension=.")
     layered = _ndim(sigma_w, "sigma_w") > 0 or _ndim(sigma_b, "sigma_b") > 0
     if sampler is None and max(widths) >= LAZY_FROM and _is_uniform(theory.block):
         raise MeanFieldError(
             f"Uniform weights are drawn entry by entry, which is slow at width {max(widths)}; take a smaller one, such "
             "as width=500, or say sampler='explicit'."
         )
-    given = own | dict(depth=depth, input_norm=input_norm, layerwise=layered)
-    run = theory.propagate(**given, **parameters, correlation=correlation, quantities=names)
+    given: dict[str, Any] = own | dict(depth=depth, input_norm=input_norm, layerwise=layered)
+    of_input: dict[str, Any] = {"input_dimension": input_dimension if "J0" in names else None}
+    run = theory.propagate(**given, **of_input, **parameters, correlation=correlation, quantities=names)
     exact, free = numbered(theory, parameters)
     asked = given | free | {"input_ratio": Fraction(input_dimension or widths[0], widths[0])}
     derived = Corrections() if coupled else corrections(exact, run, names, widths, asked)
@@ -219,13 +212,13 @@ def check(
         folder.mkdir(parents=True, exist_ok=True)
     pairs = _pairs(theory, values=parameters)
 
-    network = Network(theory.block, theory.first)
+    record = Network(theory.block, theory.first)
 
     def ensemble(order: int, n: int | tuple[int, ...], tell: Callable[[int, int], None] | None) -> EnsembleResult:
         total = networks * (1 + len(others))
         report = None if tell is None else (lambda k, _: tell(order * networks + k, total))
         return run_ensemble(
-            network,
+            record,
             sigma_w=sigma_w,
             sigma_b=sigma_b,
             width=n,
@@ -289,29 +282,28 @@ def measure(
     """Any quantity of finite networks, with its standard error: K, J, Theta, V, A, B, D, F, P ... U, gradients (of
     a loss by class, too), class fractions; nothing analytic is used.
 
-    network: a `Theory`, an architecture record, an activation's name or a formula. sigma_w, sigma_b: one number, or
-    with layerwise=True one per layer; left out where the record says what they are. settings: width, depth, networks,
-    quantities, sampler (lazy from width 2000 on, but for uniform weights), lambda_w, lambda_b, probes, inputs,
-    executor, checkpoint, ... as in `meanfield.empirical.run_ensemble`.
+    network: a `Theory`, an architecture record, or what `derive` takes, with its keywords. sigma_w, sigma_b: one
+    number, or with layerwise=True one per layer; left out where the record says what they are. settings: numbers for
+    symbols of the network (mu=0.5), and width, depth, networks, quantities, sampler (lazy from width 2000 on, but for
+    uniform weights), lambda_w, lambda_b, probes, inputs, executor, checkpoint, ... as in
+    `meanfield.empirical.run_ensemble`.
 
     >>> run = measure("z*erf(z)", sigma_w=1, sigma_b=0.1, width=40, depth=3, networks=30, quantities=("K", "V"))
     >>> run.estimate("K").mean.shape, run.estimate("V").mean.shape
     ((3,), (3, 1, 1, 1, 1))
     """
-    given = _settings(run_ensemble, settings)
     rates = {k: settings.get(k) for k in ("lambda_w", "lambda_b")}
     one_point({"sigma_w": sigma_w, "sigma_b": sigma_b, **rates}, layerwise)
     asked = set(() if settings.get("quantities") is None else names_of(settings["quantities"], "quantities"))
-    refuse_not_real(given["width"], "width")
-    widths = np.ravel(np.asarray(given["width"], dtype=object)).tolist()
+    higher = bool(asked & set("PQRSTU"))
+    block, numbers = _asked(run_ensemble, network, sigma_w, sigma_b, settings, higher)
+    refuse_not_real(numbers["width"], "width")
+    widths = np.ravel(np.asarray(numbers["width"], dtype=object)).tolist()
     widest = max((n for w in widths if isinstance(n := count_of(w), int | float)), default=0)
-    numbers = _numbers(_own(network, sigma_w, sigma_b) | settings)
-    block, pairs = network_and_pairs(network, bool(asked & set("PQRSTU")), numbers.get("mu"))
-    _refuse_of_another(network, block, numbers.get("mu"))
     if widest >= LAZY_FROM and not asked & set("ABDFPQRSTU") and not _is_uniform(block):
         numbers.setdefault("sampler", "lazy")
     with _shown(numbers.pop("progress", None)) as bar:
-        return run_ensemble(block, activation_pairs=pairs, progress=bar, **numbers)
+        return run_ensemble(block, progress=bar, **numbers)
 
 
 @spoken
@@ -320,7 +312,7 @@ def measure_criticality(
 ) -> CriticalityEstimate:
     """χ = J^{L-2,L-1} of explicit networks by random probes, with its standard error: is this architecture critical?
 
-    network: a `Theory`, an architecture record, an activation's name or a formula; nothing analytic about it is used.
+    network: as in `measure`; nothing analytic about it is used.
     settings: width, depth L (blocks), networks, probes, seed, sampler, input_norm, mu, threads as in
     `meanfield.empirical.measure_criticality`. χ > 1: chaotic, χ < 1: ordered; the two sides of a critical line have
     opposite signs of χ - 1. The bias is of order 1/width. Source: [partial_jacobians] Prop. 2.6.
@@ -329,12 +321,9 @@ def measure_criticality(
     >>> found.phase
     'ordered'
     """
-    _settings(_measure_criticality, settings)
-    numbers = _numbers(_own(network, sigma_w, sigma_b) | settings)
-    block, pairs = network_and_pairs(network, values=numbers.get("mu"))
-    _refuse_of_another(network, block, numbers.get("mu"))
+    block, numbers = _asked(_measure_criticality, network, sigma_w, sigma_b, settings)
     with _shown(numbers.pop("progress", None)) as bar:
-        return _measure_criticality(block, activation_pairs=pairs, progress=bar, **numbers)
+        return _measure_criticality(block, progress=bar, **numbers)
 
 
 @spoken
@@ -342,7 +331,7 @@ def measure_critical_line(network: Any, *, sigma_w: Any, sigma_b: Any, **setting
     """The edge of chaos of finite networks: the σ_w² at which J^{1,l} does not depend on l, with its standard error;
     for one σ_b or several. Nothing analytic is used.
 
-    network: a `Theory`, an architecture record, an activation's name or a formula. sigma_w: three values or more to
+    network: as in `measure`. sigma_w: three values or more to
     scan, on both sides of the edge. settings: width (1000), depth (31), networks (8), probes, first, seed, sampler,
     input_norm, mu, threads as in `meanfield.empirical.measure_critical_line`. Source: [bias_and_trainability] Sec. 4.
 
@@ -350,12 +339,9 @@ def measure_critical_line(network: Any, *, sigma_w: Any, sigma_b: Any, **setting
     >>> print(found)
     σ_w² = 2.002 ± 0.04 at σ_b² = 0.1 (N = 200, L = 12, 8 networks)
     """
-    _settings(_measure_critical_line, settings)
-    numbers = _numbers(_own(network, sigma_w, sigma_b) | settings)
-    block, pairs = network_and_pairs(network, values=numbers.get("mu"))
-    _refuse_of_another(network, block, numbers.get("mu"))
+    block, numbers = _asked(_measure_critical_line, network, sigma_w, sigma_b, settings)
     with _shown(numbers.pop("progress", None)) as bar:
-        return _measure_critical_line(block, activation_pairs=pairs, progress=bar, **numbers)
+        return _measure_critical_line(block, progress=bar, **numbers)
 
 
 @spoken
@@ -363,7 +349,7 @@ def measure_pairs(network: Any, *, sigma_w: Any = None, sigma_b: Any = None, **s
     """Covariances and correlations of all pairs of inputs of one network, layer by layer, with the spread sigma_y2 and
     the drift sigma_mu2 of its neurons, both without bias; nothing analytic is used.
 
-    network: a `Theory`, an architecture record, an activation's name or a formula. sigma_w, sigma_b: numbers or arrays
+    network: as in `measure`. sigma_w, sigma_b: numbers or arrays
     of points that share one draw of the weights. settings: width, depth, batch (100) or inputs, seed, index, sampler
     ("lazy"), input_dimension, input_norm, mu, threads as in `meanfield.empirical.measure_pairs`.
     Source: [bias_and_trainability] Def. 2.1, Sec. 2.2 (Figs. 2, 16-19).
@@ -373,24 +359,38 @@ def measure_pairs(network: Any, *, sigma_w: Any = None, sigma_b: Any = None, **s
     >>> bool(low < found.c[0, -1] < high)
     True
     """
-    given = _settings(_measure_pairs, settings)
-    numbers = _numbers(_own(network, sigma_w, sigma_b) | settings)
-    block, pairs = network_and_pairs(network, values=numbers.get("mu"))
-    _refuse_of_another(network, block, numbers.get("mu"))
-    refuse_not_real(given["width"], "width")
+    block, numbers = _asked(_measure_pairs, network, sigma_w, sigma_b, settings)
+    refuse_not_real(numbers["width"], "width")
     with _shown(numbers.pop("progress", None)) as bar:
-        return _measure_pairs(block, activation_pairs=pairs, progress=bar, **numbers)
+        return _measure_pairs(block, progress=bar, **numbers)
 
 
-def _own(network: Any, sigma_w: Any, sigma_b: Any) -> dict[str, Any]:
-    """σ_w and σ_b for networks, where the records leave them open."""
+def _asked(
+    function: Callable, network: Any, sigma_w: Any, sigma_b: Any, settings: dict[str, Any], higher: bool = False
+) -> tuple[Block, dict[str, Any]]:
+    """(the record, what `function` is given with it) of a verb that measures: of its keywords, those that `function`
+    takes are settings of the ensemble, and the others belong to the network, as `asked_of` has them."""
+    known = [n for n in inspect.signature(function).parameters if n not in _OF_THE_NETWORK]
+    own = {k: v for k, v in settings.items() if k in known}
+    more = {k: v for k, v in settings.items() if k not in known}
+    for name in more:
+        if "Did you mean" in (hint := meant(name, known)) and not isinstance(network, Theory | Block):
+            raise MeanFieldError(f"{name} is no setting of an ensemble.{hint}")
+    pairs: dict[Hashable, ScalarPair]
     if isinstance(network, Block) and not activations_of(network):
-        record = network if isinstance(network, Network) else Network(network)
-    elif isinstance(network, Theory):
-        record = Network(network.block, network.first)
+        record, pairs, values = network if isinstance(network, Network) else Network(network), {}, more
+        _refuse_strange(record, record, more, known)
     else:
-        record = network_of(network) if isinstance(network, Block) else Network(mlp(network))
-    return deviations(record, {"sigma_w": sigma_w, "sigma_b": sigma_b})
+        theory, values = asked_of(network, more)
+        values = {k: double(k, v) for k, v in values.items()}
+        record, pairs = network_and_pairs(theory, values, higher)
+        _refuse_strange((theory.block, theory.first), record, values, known)
+    _settings(function, own)
+    deviating = deviations(record, {"sigma_w": sigma_w, "sigma_b": sigma_b})
+    return record, _numbers(own | deviating | {"mu": values or None}) | {"activation_pairs": pairs}
+
+
+_OF_THE_NETWORK = ("block", "activation_pairs", "mu", "sigma_w", "sigma_b")
 
 
 def _is_uniform(block: Block) -> bool:
@@ -420,34 +420,24 @@ def _numbers(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def network_and_pairs(
-    network: Any, higher: bool = False, values: Any = None
-) -> tuple[Block, dict[Hashable, ScalarPair]]:
-    """The record of a theory, a record, a name or a formula, and the functions it lacks."""
-    if isinstance(network, Block) and not activations_of(network):
-        return network, {}
-    if not isinstance(network, Theory):
-        network = derive(architecture=network) if isinstance(network, Block) else derive(network)
-    if isinstance(values, Mapping):
-        network, _ = decided(network, dict(values))
-    return Network(network.block, network.first), _pairs(network, higher, values)
+    theory: Theory, values: Mapping[str, Any], higher: bool = False
+) -> tuple[Network, dict[Hashable, ScalarPair]]:
+    """The record of a theory at these values of its symbols, and the functions that networks lack."""
+    found, _ = decided(theory, dict(values))
+    return Network(found.block, found.first), _pairs(found, higher, values)
 
 
-def _refuse_of_another(network: Any, block: Block, values: Any) -> None:
-    """Refuse numbers for symbols that the network does not have: a skip that a formula does not say, gains that were
-    tuned for another architecture. network: as it was given; block: as it is run, with symbols that are decided."""
-    if values is None:
-        return
-    if isinstance(network, str | Block):
-        network = derive(architecture=network) if isinstance(network, Block) else derive(network)
-    given = (network.block, network.first) if isinstance(network, Theory) else ()
+def _refuse_strange(given: Any, block: Block, values: Mapping[str, Any], settings: Sequence[str]) -> None:
+    """Refuse values of symbols that the network does not have: gains that were tuned for another architecture. given:
+    the records as they were given; block: as it is run, with symbols that are decided."""
     known = (symbols_of(block) | symbols_of(given)) - {one.name for one in OWN}
-    named = sorted(map(str, values)) if isinstance(values, Mapping) else None
-    strange = "mu" if named is None and not known else next((n for n in named or () if n not in known), None)
+    strange = next((n for n in sorted(values) if n not in known), None)
     if strange is not None:
+        hint = meant(strange, [*known, *settings])
         raise MeanFieldError(
             f"A number for {strange} was given, but {describe(getattr(block, 'block', block))} has no such symbol: it "
-            f"has {', '.join(sorted(known)) or 'none'}. A skip belongs to the network (mf.derive('tanh', mu=0.5)), and "
-            "gains to the .network of their Tuning."
+            f"has {', '.join(sorted(known)) or 'none'}.{hint if 'Did you mean' in hint else ''} A skip belongs to the "
+            "network (mf.derive('tanh', mu=0.5)), and gains to the .network of their Tuning."
         )
 
 
@@ -455,11 +445,8 @@ def _settings(function: Callable, settings: dict[str, Any]) -> dict[str, Any]:
     """All settings of an ensemble with their defaults; names it does not take, and lacks, are refused."""
     known = inspect.signature(function).parameters
     for name in settings:
-        if name not in known or name in ("block", "activation_pairs"):
-            own = [n for n in known if n not in ("block", "activation_pairs")]
-            raise MeanFieldError(f"{name} is no setting of an ensemble.{meant(name, own)}")
-    for value in settings["mu"].values() if isinstance(settings.get("mu"), Mapping) else [settings.get("mu", 0)]:
-        _ndim(value, "mu")
+        if name not in known:
+            raise MeanFieldError(f"{name} is no setting of an ensemble.{meant(name, known)}")
     missing = [n for n, p in known.items() if p.default is p.empty and n not in ("block", "sigma_w", "sigma_b")]
     for name in missing:
         if name not in settings:
@@ -509,11 +496,11 @@ def _denominator(block: Block, hidden: Mapping[str, Any]) -> int:
     return math.lcm(*(Fraction(v).limit_denominator(1 << 12).denominator for v in values))
 
 
-def _wanted(theory: Theory, observables, correlation) -> tuple[str, ...]:
+def _wanted(theory: Theory, quantities, correlation) -> tuple[str, ...]:
     finite = theory.usual != ("K",)
     if theory.kind:
         can = ("K", "K_ab", *(("J",) if finite else ()), *(("Theta",) if "Theta" in theory.one_input.names else ()))
-        asked = tuple(observables or tuple(n for n in ("K", "J") if n in can))
+        asked = tuple(quantities or tuple(n for n in ("K", "J") if n in can))
         wrong = [n for n in asked if n not in can]
         if wrong:
             raise MeanFieldError(
@@ -523,7 +510,7 @@ def _wanted(theory: Theory, observables, correlation) -> tuple[str, ...]:
         return asked
     one = ("K", "J", "Theta", "J0", *GRADIENTS) if finite else ("K",)
     allowed = one if correlation is None else (*TWO_INPUTS, *OF_ONE_NORM)
-    wanted = tuple(observables or (COVARIANCES if correlation is not None else allowed[:2]))
+    wanted = tuple(quantities or (COVARIANCES if correlation is not None else allowed[:2]))
     if "J0" in wanted and set(wanted) - {"J0", "K"}:
         raise MeanFieldError("J0 starts at the input and J, Theta at layer 1; check them separately.")
     for q in wanted:

@@ -1,14 +1,17 @@
 """Whole networks by name, made of `records`: `derive("tanh", architecture="full_residual")`.
 
-A preset is a function of an activation; its keywords are the numbers, or the symbols, of the records it composes.
+A preset is a function of an activation; its keywords are the numbers, or the symbols, of the records it composes. With
+keywords alone it is a preset again: `derive("gelu", architecture=preln(mu="1/2"))`.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import replace
+from typing import Any
 
 from meanfield.base.arguments import choice, meant, shown, spoken
 from meanfield.base.results import MeanFieldError
@@ -36,7 +39,22 @@ from meanfield.networks.records import (
 LETTERS = ("v", "w", "a", "b")  # of the standard deviations of a full residual network
 
 
-@spoken
+def preset(function: Callable[..., Block]) -> Callable[..., Any]:
+    """Decorator: called without an activation, a preset keeps its keywords and waits for one."""
+    verb = spoken(function)
+
+    @functools.wraps(function)
+    def made(*phi: Hashable, **numbers: object) -> Any:
+        if phi or "phi" in numbers or signature.parameters["phi"].default is not inspect.Parameter.empty:
+            return verb(*phi, **numbers)
+        verb("linear", **numbers)  # refuses keywords and numbers that do not fit
+        return functools.partial(verb, **numbers)
+
+    signature = inspect.signature(function)
+    return made
+
+
+@preset
 def full_residual(
     phi: Hashable,
     *,
@@ -101,7 +119,7 @@ def _exponent(beta: object, what: str) -> Number:
     return exponent
 
 
-@spoken
+@preset
 def resnet(phi: Hashable, *, mu: object = 1) -> Block:
     """A residual layer, Dense(φ(z)) + μz.
 
@@ -111,7 +129,7 @@ def resnet(phi: Hashable, *, mu: object = 1) -> Block:
     return _skipped((Nonlinearity(phi), Dense()), mu)
 
 
-@spoken
+@preset
 def preln(phi: Hashable, *, mu: object = 1) -> Block:
     """A pre-norm layer, Dense(φ(LN(z))) + μz: the skip carries z as it is. Source: [partial_jacobians] § 2.2.
 
@@ -121,7 +139,7 @@ def preln(phi: Hashable, *, mu: object = 1) -> Block:
     return _skipped((LayerNorm(), Nonlinearity(phi), Dense()), mu)
 
 
-@spoken
+@preset
 def postln(phi: Hashable, *, mu: object = 1) -> Block:
     """A post-norm layer, LN(Dense(φ(z)) + μz): the LayerNorm stands in the way of the skip, too.
 
@@ -131,7 +149,7 @@ def postln(phi: Hashable, *, mu: object = 1) -> Block:
     return Sequential((_skipped((Nonlinearity(phi), Dense()), mu), LayerNorm()))
 
 
-@spoken
+@preset
 def batchnorm_mlp(phi: Hashable, *, mu: object = 0, norm: str = "pre") -> Block:
     """A layer with BatchNorm on its preactivations, Dense(φ(BN(z))) + μz, or (norm="act") on its activations,
     Dense(BN(φ(z))) + μz. Source: [autoinit] (21).
@@ -144,7 +162,7 @@ def batchnorm_mlp(phi: Hashable, *, mu: object = 0, norm: str = "pre") -> Block:
     return _skipped((*(inner if norm == "pre" else inner[::-1]), Dense()), mu)
 
 
-@spoken
+@preset
 def swiglu(phi: Hashable = "silu", *, mu: object = 1, expand: object = 1) -> Block:
     """The feed-forward block of a language model, Dense(u ⊙ φ(v)) + μz with u and v two Dense of LN(z).
 
@@ -157,7 +175,7 @@ def swiglu(phi: Hashable = "silu", *, mu: object = 1, expand: object = 1) -> Blo
     return _skipped((LayerNorm(), Gate(phi, wide, wide), Dense()), mu)
 
 
-@spoken
+@preset
 def resmlp(phi: Hashable, *, mu: object = 1, scale: object = "1/10", expand: object = 4) -> Block:
     """A block of ResMLP: a Dense that mixes tokens, then Dense, φ, Dense on neurons, each behind an `AffineNorm`, times
     `scale` (LayerScale) and beside a skip of strength μ.
@@ -174,7 +192,7 @@ def resmlp(phi: Hashable, *, mu: object = 1, scale: object = "1/10", expand: obj
     return Sequential((tokens, _skipped((AffineNorm(), wide, Nonlinearity(phi), Dense(), small), mu)))
 
 
-@spoken
+@preset
 def mlp_mixer(phi: Hashable, *, mu: object = 1, expand_tokens: object = 4, expand: object = 2) -> Block:
     """A block of MLP-Mixer: LN, Dense, φ, Dense on the tokens, then the same on the neurons, each beside a skip of
     strength μ.

@@ -17,7 +17,7 @@ from meanfield.base.latex import tex
 from meanfield.base.limits import require_memory, require_steps
 from meanfield.base.quantities import QUANTITIES
 from meanfield.base.results import MeanFieldError, Status, one_line
-from meanfield.base.symbols import L, parameter
+from meanfield.base.symbols import KEYWORDS, L, parameter
 from meanfield.base.tex.prose import booktabs, decimal
 from meanfield.numeric.lowering.assembly import Lowered, lower
 from meanfield.numeric.quadrature.evaluation import on_arrays
@@ -229,8 +229,7 @@ class Run:
         levels: dict[str, np.ndarray] = {}
         for name, values in self.parameters.items():
             if np.size(values) > 1 and (name in ("Q0", "c0") or not self.layerwise):
-                shown = {"Q0": "input_norm", "c0": "correlation"}.get(name, name)
-                levels[shown] = np.broadcast_to(values, shape).ravel()
+                levels[KEYWORDS.get(name, name)] = np.broadcast_to(values, shape).ravel()
         if not levels:
             levels["point"] = np.arange(int(np.prod(shape, dtype=int)))
         points = len(next(iter(levels.values())))
@@ -304,10 +303,11 @@ def propagate(
     lowered = lower(recursion)
     missing = [n for n in lowered.parameters if n not in given]
     if missing:
-        raise MeanFieldError(f"{missing[0]} has no value; give it as a keyword ({missing[0]}=...).")
+        name = KEYWORDS.get(missing[0], missing[0])
+        raise MeanFieldError(f"{name} has no value; give it as a keyword ({name}=...).")
     domains = recursion.domains
     arrays = {
-        n: checked(n, given[n], domains.get(n, _ANYWHERE))
+        n: checked(KEYWORDS.get(n, n), given[n], domains.get(n, _ANYWHERE))
         for n in dict.fromkeys(("sigma_w", "sigma_b", *lowered.parameters))
     }
     norm = checked("input_norm", input_norm, Domain(sp.S.Zero))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 from meanfield.base.arguments import choice, meant, shown
 from meanfield.base.errors import MeanFieldError
@@ -24,6 +26,12 @@ def theory_of(
     if isinstance(architecture, str):
         found = _preset(phi, architecture, residual, mu, norm, weights, parameters)
         return found if batch is None else replace(found, batch=batch)
+    if callable(architecture):  # a preset with its keywords
+        asked = {"residual": residual is not False, "mu": mu, "norm": norm, "weights": weights != "gaussian"}
+        if phi is None or any(asked.values()):
+            said = "needs an activation" if phi is None else "says everything else about the network"
+            raise MeanFieldError(f"A preset was given as the architecture; it {said}: derive('tanh', architecture=…).")
+        return theory_of(None, architecture=architecture(activation(phi, **parameters)), batch=batch)
     if architecture is not None:
         plain = phi is None and residual is False and mu is None and norm is None and weights == "gaussian"
         if not plain or parameters:
@@ -46,6 +54,23 @@ def theory_of(
         raise (MeanFieldError(f"{error}{hint}") if hint else error) from None
     found = _derive(record, exact(strength, "The skip strength mu"), weights, norm)
     return found if batch is None else replace(found, batch=batch)
+
+
+def asked_of(network: object, parameters: Mapping[str, Any]) -> tuple[Theory, dict[str, Any]]:
+    """The theory of what a verb is given first, and the values of its symbols among the verb's further keywords.
+
+    network: a theory or an architecture record, of which `parameters` are values; else what `derive` takes first, and
+    `parameters` are what it takes beside that: residual, mu, norm, architecture, weights, parameters of φ.
+    """
+    if not isinstance(network, Theory | Block):
+        return theory_of(network, **parameters), {}
+    strange = next((k for k in ("residual", "norm", "architecture", "weights") if k in parameters), None)
+    if strange is not None:
+        raise MeanFieldError(
+            f"{strange}={shown(parameters[strange])} was given beside a network that says what it is; it goes with an "
+            "activation."
+        )
+    return network if isinstance(network, Theory) else theory_of(None, architecture=network), dict(parameters)
 
 
 def _strength(residual, mu) -> object:

@@ -46,6 +46,11 @@ if TYPE_CHECKING:
 ORDERS = 12  # terms of an expansion
 
 
+def given(**values: object) -> dict[str, object]:
+    """Those of some keywords that have a value."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
 @record
 @dataclass(frozen=True)
 class Theory(Maps):
@@ -186,19 +191,23 @@ class Theory(Maps):
         self,
         quantity: str = "J",
         *,
+        sigma_w: object = None,
+        sigma_b: object = None,
+        input_norm: object = None,
+        correlation: object = None,
         order: int | None = None,
-        lambda_w=None,
-        lambda_b=None,
+        lambda_w: object = None,
+        lambda_b: object = None,
         input_ratio: object = 1,
         at: CriticalPoint | None = None,
-        **parameters,
+        **parameters: object,
     ) -> DepthLaw | ScheduledLaw:
         """How K^l, J^{1,l}, and of two inputs of one norm the correlation c, γ = c/(1 - c) or the distance 2K(1 - c)
         behave as l → ∞, with their constants.
 
-        quantity: "K", "J", "c", "gamma", "distance", "Theta" or a correlator of order 1/n (below); parameters: sigma_w,
-        sigma_b (mu), numbers or text, Q0 and (for two inputs) their cosine c0, 1 and 0 unless given; of K and J those
-        left out stay symbolic where the law allows.
+        quantity: "K", "J", "c", "gamma", "distance", "Theta" or a correlator of order 1/n (below). sigma_w, sigma_b,
+        parameters (mu): numbers or text; of K and J those left out stay symbolic where the law allows. input_norm:
+        |x|²/N_0, 1 unless given; correlation: the cosine of two inputs, 0 unless given.
         "fisher": the largest over the smallest mean square of gradients by one entry, over the weights and the biases
         (those with σ ≠ 0) of every layer of a network of l layers of one width: a lower bound of the condition number
         of its Fisher information with Gaussian outputs. Source: [variance_variation] Sec. 2, the law derived here.
@@ -241,11 +250,14 @@ class Theory(Maps):
         return verb(
             self,
             quantity,
+            input_norm=input_norm,
+            correlation=correlation,
             order=order,
             lambda_w=lambda_w,
             lambda_b=lambda_b,
             input_ratio=input_ratio,
             at=at,
+            **given(sigma_w=sigma_w, sigma_b=sigma_b),
             **parameters,
         )
 
@@ -351,11 +363,20 @@ class Theory(Maps):
         )
 
     @spoken
-    def projection_law(self, *, factor: object = 2, **parameters) -> ProjectionLaw:
+    def projection_law(
+        self,
+        *,
+        factor: object = 2,
+        sigma_w: object = None,
+        sigma_b: object = None,
+        input_norm: object = None,
+        **parameters: object,
+    ) -> ProjectionLaw:
         """Where the n-th change of width by `factor` is due as n → ∞, so that squared gradients per neuron stay
         bounded: |log J^{1,l}| = n log(factor), by the law of J at large depth.
 
-        parameters: σ's, β's and Q0 as in `depth_law`; factor > 1: exact, a number or text.
+        sigma_w, sigma_b, input_norm, parameters (further σ's and β's): as in `depth_law`; factor > 1: exact, a number
+        or text.
 
         Source: [variance_variation] Sec. 6 has tanh without decay, where l_n = n²; derived here for every law.
 
@@ -367,13 +388,16 @@ class Theory(Maps):
         """
         from meanfield.theory.verbs.laws import projections as verb
 
-        return verb(self, factor=factor, **parameters)
+        own = given(sigma_w=sigma_w, sigma_b=sigma_b)
+        return verb(self, factor=factor, input_norm=input_norm, **own, **parameters)
 
     @spoken
-    def fixed_points(self, **parameters) -> FixedPoints:
+    def fixed_points(
+        self, *, sigma_w: object = None, sigma_b: object = None, **parameters: object
+    ) -> FixedPoints:
         """All fixed points K* of the map of K at given σ_w, σ_b (and μ), with χ_J, χ_K, stability and basins.
 
-        parameters: sigma_w, sigma_b, mu: exact numbers (decimals count as written) or SymPy expressions. The answer
+        sigma_w, sigma_b, parameters (mu): exact numbers (decimals count as written) or SymPy expressions. The answer
         carries certified digits and says whether the number of fixed points is proved (Descartes' rule) or searched.
         A float whose last bits decide between ordered and chaotic (2**0.5 with a ReLU) is "critical to rounding".
 
@@ -383,10 +407,12 @@ class Theory(Maps):
         """
         from meanfield.theory.verbs.places import fixed_points_at as verb
 
-        return verb(self, **parameters)
+        return verb(self, **given(sigma_w=sigma_w, sigma_b=sigma_b), **parameters)
 
     @spoken
-    def phase(self, *, input_norm: object = 1, **parameters) -> Phase:
+    def phase(
+        self, *, sigma_w: object = None, sigma_b: object = None, input_norm: object = 1, **parameters: object
+    ) -> Phase:
         """The phase at one place (σ_w, σ_b): where K¹ = σ_w² Q0 + σ_b² flows, χ_J* and ξ there.
 
         Behind a LayerNorm on activations, whose mean and scale move with K, K* and χ_J* are those of `phase_diagram`,
@@ -397,14 +423,16 @@ class Theory(Maps):
         """
         from meanfield.theory.verbs.places import phase_of as verb
 
-        return verb(self, input_norm=input_norm, **parameters)
+        return verb(self, input_norm=input_norm, **given(sigma_w=sigma_w, sigma_b=sigma_b), **parameters)
 
     @spoken
-    def correlations(self, *, input_norm: object = 1, **parameters) -> Correlations:
+    def correlations(
+        self, *, sigma_w: object = None, sigma_b: object = None, input_norm: object = 1, **parameters: object
+    ) -> Correlations:
         """Every fixed point c* of the correlation of two inputs of one norm, at the K that K¹ = σ_w² Q0 + σ_b² flows
         to.
 
-        parameters: sigma_w, sigma_b (mu), as for `fixed_points`. Each point has its slope C′(c*), its stability and
+        sigma_w, sigma_b, parameters (mu): as for `fixed_points`. Each point has its slope C′(c*), its stability and
         ξ_c = 1/|log C′(c*)| in layers. Their number is proved wherever the side of 1 on which χ_J* lies is: C is convex
         on [0, 1], and c < 0 is fixed only at c = -1, where φ is odd and there are no biases. Places inside are floats
         with their error.
@@ -415,12 +443,12 @@ class Theory(Maps):
         """
         from meanfield.theory.verbs.places import correlations_of as verb
 
-        return verb(self, input_norm=input_norm, **parameters)
+        return verb(self, input_norm=input_norm, **given(sigma_w=sigma_w, sigma_b=sigma_b), **parameters)
 
     @spoken
-    def neutrality_line(self, *, c: object = "1/2", **parameters) -> CorrelationLine:
-        """Where the correlation of two inputs settles at c* = c, 0 ≤ c < 1, as a curve in K: at ½ (γ = 1) the line
-        between neutrality and prejudice.
+    def neutrality_line(self, *, correlation: object = "1/2", **parameters: object) -> CorrelationLine:
+        """Where the correlation of two inputs settles at c* = correlation, 0 ≤ c* < 1, as a curve in K: at ½ (γ = 1)
+        the line between neutrality and prejudice.
 
         parameters: values of symbols other than sigma_w, sigma_b (mu). One Dense at the block's end, no LayerNorm.
         Raises: MeanFieldError for other blocks.
@@ -431,15 +459,23 @@ class Theory(Maps):
         """
         from meanfield.theory.verbs.places import neutrality_line_of as verb
 
-        return verb(self, c=c, **parameters)
+        return verb(self, correlation=correlation, **parameters)
 
     @spoken
-    def bias(self, *, input_norm: object = 1, c0: object = 0, **parameters) -> Bias:
+    def bias(
+        self,
+        *,
+        sigma_w: object = None,
+        sigma_b: object = None,
+        input_norm: object = 1,
+        correlation: object = 0,
+        **parameters: object,
+    ) -> Bias:
         """The phase of the initial guessing bias: where γ = c/(1 - c), the drift of class means, and the gradients end.
 
-        parameters: sigma_w, sigma_b (mu), as for `fixed_points`; c0: the cosine of two inputs, 0 (orthogonal data)
-        unless given. The answer names a `BiasPhase` by two order parameters (γ* and χ_J*), the limits, the law of γ,
-        and gives the distribution of class fractions that belongs to γ* (`fraction`).
+        sigma_w, sigma_b, parameters (mu): as for `fixed_points`; correlation: the cosine of two inputs, 0 (orthogonal
+        data) unless given. The answer names a `BiasPhase` by two order parameters (γ* and χ_J*), the limits, the law of
+        γ, and gives the distribution of class fractions that belongs to γ* (`fraction`).
 
         Source: [bias_and_trainability] table 1.
 
@@ -448,16 +484,17 @@ class Theory(Maps):
         """
         from meanfield.theory.verbs.diagrams import initial_bias as verb
 
-        return verb(self, input_norm=input_norm, c0=c0, **parameters)
+        own = given(sigma_w=sigma_w, sigma_b=sigma_b)
+        return verb(self, input_norm=input_norm, correlation=correlation, **own, **parameters)
 
     @spoken
-    def critical_line(self, of: str = "J") -> CriticalLine | MeasuredLine:
+    def critical_line(self, quantity: str = "J") -> CriticalLine | MeasuredLine:
         """The critical line χ_J* = 1 in the (σ_w, σ_b) plane: closed, a ray, vertical, or parametric in K*.
 
-        of: "J", or "K" for the line χ_K = 1 beyond which K grows without bound or finds another fixed point. They are
-        two lines where φ is pooled: wide networks explode beyond the first, and networks of finite width n deeper than
-        log(n/A)/log(χ_K/χ_J) beyond the second (A is measured; ten or so for pools of two). Through a Pool whose
-        averages nothing encloses, points of it are found by a search, and MEASURED.
+        quantity: "J", or "K" for the line χ_K = 1 beyond which K grows without bound or finds another fixed point.
+        They are two lines where φ is pooled: wide networks explode beyond the first, and networks of finite width n
+        deeper than log(n/A)/log(χ_K/χ_J) beyond the second (A is measured; ten or so for pools of two). Through a Pool
+        whose averages nothing encloses, points of it are found by a search, and MEASURED.
 
         >>> print(derive("relu", norm="act", mu="mu").critical_line())
         critical line: sigma_b = sigma_w/sqrt(-1 + pi)
@@ -465,7 +502,7 @@ class Theory(Maps):
         """
         from meanfield.theory.verbs.places import critical_line_of as verb
 
-        return verb(self, choice(of, "of", ("J", "K")))
+        return verb(self, choice(quantity, "quantity", ("J", "K")))
 
     @spoken
     def critical_points(self) -> CriticalPoints:
@@ -495,6 +532,7 @@ class Theory(Maps):
         lambda_w=None,
         lambda_b=None,
         input_ratio=1,
+        input_dimension=None,
         **parameters,
     ):
         """The state at layers 1 … depth in float64, compiled and parallel.
@@ -513,12 +551,13 @@ class Theory(Maps):
         (`recursion`, `run.normalized`, `run.at_width`), and "V", "G1", "J1" of Dense(φ(z)) + μz with Gaussian weights,
         where V is of two different neurons (errors: about 1e-12 of the largest, over K where K < 1); lambda_w, lambda_b
         ≥ 0: learning rates, which Theta feels, too, numbers or arrays as the σ's, or formulas in l ("1/l"), σ_w² and
-        σ_b² unless given; input_ratio: N_0/n, which orthogonal input layers feel. every_layer=False returns layer
-        `depth` only. start: values of state variables at layer 1 in the place of those that follow from input_norm and
-        correlation ({"K_aa": 1, "K_bb": 2.5, "distance": 0.7}, or one of "K_ab" and "c" for the distance: unequal
-        norms; {"K": 1.6, "c": 0.1}, {"sigma_mu2": 0.1, "sigma_y2": 1.5}: of one norm, in any of its coordinates). Other
-        keywords give values to symbolic parameters (mu=0.5); an array for a parameter of the activation (a threshold)
-        broadcasts like the σ's and costs one derivation for each distinct value.
+        σ_b² unless given; input_ratio: N_0/n, which orthogonal input layers feel; input_dimension: N_0, which "J0" and
+        "D0" need. every_layer=False returns layer `depth` only. start: values of state variables at layer 1 in the
+        place of those that follow from input_norm and correlation ({"K_aa": 1, "K_bb": 2.5, "distance": 0.7}, or one of
+        "K_ab" and "c" for the distance: unequal norms; {"K": 1.6, "c": 0.1}, {"sigma_mu2": 0.1, "sigma_y2": 1.5}: of
+        one norm, in any of its coordinates). Other keywords give values to symbolic parameters (mu=0.5); an array for a
+        parameter of the activation (a threshold) broadcasts like the σ's and costs one derivation for each distinct
+        value.
 
         Returns a `Run`. Raises: MeanFieldError for arguments out of range.
 
@@ -542,6 +581,7 @@ class Theory(Maps):
             lambda_w=lambda_w,
             lambda_b=lambda_b,
             input_ratio=input_ratio,
+            input_dimension=input_dimension,
             **parameters,
         )
 
@@ -765,13 +805,14 @@ class Theory(Maps):
         sigma_b=None,
         input_norm: float = 1.0,
         line: bool = True,
-        kind: str = "gradient",
-        **parameters,
+        quantity: str = "J",
+        **parameters: object,
     ) -> PhaseDiagram | BiasDiagram:
         """χ_J*, ξ and the phase over a grid of (σ_w, σ_b), compiled and parallel.
 
-        kind: "gradient" (order and chaos), or "bias": a `BiasDiagram`, with the correlation c* that two orthogonal
-        inputs of one norm end at, γ* = c*/(1 - c*) and the phase of the guessing bias beside K* and χ_J*.
+        quantity: "J" (order and chaos), or "gamma" (the guessing bias): a `BiasDiagram`, with the correlation c* that
+        two orthogonal inputs of one norm end at, γ* = c*/(1 - c*) and the phase of the guessing bias beside K* and
+        χ_J*.
 
         sigma_w, sigma_b: (low, high, count), (0, 3, 300) unless given, or the values as an array or a list; a tuple of
         three rising numbers up to 10 could be either, and is refused. input_norm: Q0 = |x|²/N_0; where K has several
@@ -781,13 +822,14 @@ class Theory(Maps):
         >>> diagram = derive("erf").phase_diagram(sigma_w=[0.5, 1, 1.5, 2], sigma_b=[0, 0.5, 1], line=False)
         >>> diagram.phase.tolist()
         [[0, 1, 1, 1], [0, 0, 1, 1], [0, 0, 0, 1]]
-        >>> bias = derive("relu").phase_diagram(sigma_w=[1, 2], sigma_b=[0, 0.3], line=False, kind="bias")
+        >>> bias = derive("relu").phase_diagram(sigma_w=[1, 2], sigma_b=[0, 0.3], line=False, quantity="gamma")
         >>> print(bias.phases[bias.phase[1, 0]], bias.c[1, 0])
         ordered deep prejudice 1.0
         """
         from meanfield.theory.verbs.diagrams import diagram as verb
 
-        return verb(self, sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, line=line, kind=kind, **parameters)
+        own = given(sigma_w=sigma_w, sigma_b=sigma_b) | parameters
+        return verb(self, input_norm=input_norm, line=line, quantity=quantity, **own)
 
     @spoken
     def plot(self, **settings):

@@ -10,14 +10,11 @@ import numpy as np
 
 from meanfield.base.arguments import finite, meant, scalar, shown, spoken, whole
 from meanfield.base.results import MeanFieldError
-from meanfield.functions.activations import activation as activation_of
 from meanfield.networks.folds import has_skip, parts, with_dense
-from meanfield.networks.presets import PRESETS, keywords
-from meanfield.networks.records import OWN, Block, Dense, Network, Param, exact, network_of
+from meanfield.networks.records import OWN, Block, Dense, Network, Param, exact
 from meanfield.symbolic.blocks.naming import describe
-from meanfield.theory.derivation import resolved
+from meanfield.theory.derivation import asked_of
 from meanfield.theory.deriving import derive
-from meanfield.theory.theory import Theory
 from meanfield.theory.verbs.values import symbols_of, with_values
 from meanfield.tuning.answer import Layer, Point, Predicted, Recommendation
 from meanfield.tuning.choices import HOLDS, Choice, choices, grows, largest_scale
@@ -50,9 +47,9 @@ def recommend(
 ) -> Recommendation:
     """Standard deviations that keep J^{1,L} near 1 at this depth: what to initialize the network with, and why.
 
-    network: an activation (name, formula or record), a block, a `Network` (its input layer is replaced) or a `Theory`.
-    architecture: with an activation, the name of a preset of `meanfield.networks.presets` ("mlp" unless given), whose
-    keywords are taken, too (mu=0.5). depth L ≥ 2 layers, the input layer among them; width n ≥ 2. budget > 0: the
+    network: a `Theory`, an architecture record (the input layer of a `Network` is replaced), or what `derive` takes,
+    with its keywords (residual=True, norm="pre", architecture="preln"). depth L ≥ 2 layers, the input layer among them;
+    width n ≥ 2. budget > 0: the
     |log J^{1,L}| that is allowed where no gain makes it 0. input_norm: Q0 = |x|²/N_0 > 0 of the inputs. batch: of a
     `BatchNorm` (infinitely many). tokens: how many a Dense on tokens mixes; its matrices are drawn (`Theory.sample`,
     with this seed) and believed where averages over them say less. networks: how many are drawn at this width, with
@@ -97,18 +94,8 @@ def recommend(
 
 def read(network: Any, architecture: str | None, parameters: dict[str, Any]) -> tuple[Block, dict[str, Any]]:
     """(the block, numbers for its symbols) that an activation, a record or a theory asks for."""
-    if isinstance(network, Theory | Block):
-        if architecture is not None:
-            raise MeanFieldError(
-                f"architecture={shown(architecture)} was given beside a network; it goes with an activation."
-            )
-        block = network.block if isinstance(network, Theory) else resolved(network_of(network).block)
-        return block, parameters
-    name = "mlp" if architecture is None else architecture
-    own = set(keywords(name))
-    phi = activation_of(network, **{k: v for k, v in parameters.items() if k not in own})
-    preset = PRESETS[name](phi, **{k: v for k, v in parameters.items() if k in own})
-    return resolved(network_of(preset).block), {}
+    theory, values = asked_of(network, parameters | ({} if architecture is None else {"architecture": architecture}))
+    return theory.block, values
 
 
 def numbered(block: Block, values: dict[str, Any]) -> Block:

@@ -196,7 +196,7 @@ def _descended(
 
 def _drive(block, values, depth, width, sigma_w, sigma_b, inputs, tokens, input_norm, probes, seed):
     """(the drive, (layers, Dense, 2) standard deviations that gains multiply)."""
-    record, pairs = network_and_pairs(derive(architecture=block), values=values or None)
+    record, pairs = network_and_pairs(derive(architecture=block), values)
     refuse_schedules(block)
     seed = whole(seed, "seed", 0, (1 << 64) - 1)
     if inputs is None:

@@ -69,7 +69,7 @@ def _methods(name: str) -> dict[str, tuple[Callable, dict[str, Any], tuple[str, 
 
     return {
         f"{name}.recursion": (of("recursion"), {"0": "K"}, ("1",)),
-        f"{name}.depth_law": (of("depth_law"), {"0": "J", "sigma_w": 1, "sigma_b": 0}, ("mu", "Q0")),
+        f"{name}.depth_law": (of("depth_law"), {"0": "J", "sigma_w": 1, "sigma_b": 0}, ("mu", "input_norm")),
         f"{name}.fixed_points": (of("fixed_points"), dict(PLACE), ("mu",)),
         f"{name}.phase": (of("phase"), dict(PLACE), ("input_norm", "mu")),
         f"{name}.critical_line": (of("critical_line"), {}, ("0",)),
@@ -95,9 +95,9 @@ def _of_pairs(name: str) -> dict[str, tuple[Callable, dict[str, Any], tuple[str,
         return lambda *a, **k: getattr(theory(name), method)(*a, **k)
 
     return {
-        f"{name}.depth_law(c)": (of("depth_law"), {"0": "c", **PLACE}, ("mu", "Q0", "c0")),
-        f"{name}.bias": (of("bias"), dict(PLACE), ("input_norm", "c0", "mu")),
-        f"{name}.neutrality_line": (of("neutrality_line"), {}, ("c", "mu")),
+        f"{name}.depth_law(c)": (of("depth_law"), {"0": "c", **PLACE}, ("mu", "input_norm", "correlation")),
+        f"{name}.bias": (of("bias"), dict(PLACE), ("input_norm", "correlation", "mu")),
+        f"{name}.neutrality_line": (of("neutrality_line"), {}, ("correlation", "mu")),
     }
 
 
@@ -170,7 +170,7 @@ VERBS: dict[str, tuple[Callable, dict[str, Any], tuple[str, ...]]] = {
     "projection_law": (
         lambda *a, **k: mf.derive("tanh", residual=True).projection_law(*a, **k),
         {"sigma_w": 1, "sigma_b": 0},
-        ("factor", "Q0"),
+        ("factor", "input_norm"),
     ),
     "Schedule": (mf.Schedule, {"0": 1, "1": 1}, ()),
     "Param": (mf.Param, {"0": "mu"}, ("lower", "upper")),
@@ -180,7 +180,7 @@ VERBS: dict[str, tuple[Callable, dict[str, Any], tuple[str, ...]]] = {
         lambda *a, **k: mf.check(*a, **k),
         {"0": "tanh", **SIZES},
         (
-            *("observables", "quantities", "seed", "input_norm", "correlation", "input_dimension", "sampler", "probes"),
+            *("quantities", "seed", "input_norm", "correlation", "input_dimension", "sampler", "probes"),
             *("threads", "executor", "device", "checkpoint", "progress", "backward"),
         ),
     ),
@@ -334,7 +334,7 @@ LINES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "check": (
         ("check", "linear", "--sigma-w", "1", "--sigma-b", "0.1", "--width", "8", "--depth", "3", "--networks", "3"),
-        ("--observables", "--sampler", "--probes", "--device", "--seed", "--input-norm", "--correlation", "--json"),
+        ("--quantities", "--sampler", "--probes", "--device", "--seed", "--input-norm", "--correlation", "--json"),
     ),
     "activations": (("activations",), ("--json", "--mu")),
 }

@@ -34,11 +34,11 @@ def diagram(s: Session) -> None:
     )
     w = sorted(float(nonzero(s.rng, 0.4, 2.4, 2)) for _ in range(3))
     b = sorted([float(decimal(s.rng, 0, 0.9, 2)), 0.0 if s.rng.random() < 0.4 else float(decimal(s.rng, 0.1, 1, 2))])
-    kind = s.rng.choice(("gradient", "gradient", "bias"))
-    if of.jumps and kind == "gradient" and s.rng.random() < 0.5:
-        kind = "bias"
+    quantity = s.rng.choice(("J", "J", "gamma"))
+    if of.jumps and quantity == "J" and s.rng.random() < 0.5:
+        quantity = "gamma"
     norm = s.rng.choice((1.0, float(nonzero(s.rng, 0.2, 4, 1))))
-    call = f"phase_diagram(sigma_w={w!r}, sigma_b={b!r}, input_norm={norm!r}, line=False, kind={kind!r})"
+    call = f"phase_diagram(sigma_w={w!r}, sigma_b={b!r}, input_norm={norm!r}, line=False, quantity={quantity!r})"
     answer = s.ask(call)
     for i, j in ((0, s.rng.randrange(3)), (1, s.rng.randrange(3)), (1, s.rng.randrange(3))):
         end, here = of.settled(w[j] ** 2 * norm + b[i] ** 2, w[j], b[i])
@@ -58,7 +58,7 @@ def diagram(s: Session) -> None:
             )
         else:
             close("chi_J of the diagram", s, where, answer.chi_J[i, j], here.chi_J, slack * 10, 1 + here.chi_J)
-        if kind == "bias":
+        if quantity == "gamma":
 
             c = float(answer.c[i, j])
             if 1 - c > 1e-6 and of.name != "act":

@@ -86,7 +86,7 @@ def law(s: Session) -> None:
     quantity = s.rng.choice(("K", "K", "J"))
     if of.jumps:
         quantity = "K"
-    call = f"depth_law({quantity!r}, {at.text}, Q0={norm!r})"
+    call = f"depth_law({quantity!r}, {at.text}, input_norm={norm!r})"
     answer = s.ask(call)
     orbit = of.orbit(of.start(at.w, at.b, float(norm)), at.w, at.b, 1200)
     if len(orbit) < 1200:

@@ -184,12 +184,12 @@ def test_a_parameter_that_cancels_needs_no_number():
 def test_numbers_of_an_ensembles_parameters_are_read_like_all_others(verb, value):
     record = mf.activation("swish", beta="beta")
     with pytest.raises(mf.MeanFieldError, match="beta must be"):
-        verb(record, mu={"beta": value}, **SMALL)
+        verb(mf.derive(record), beta=value, **SMALL)
 
 
 def test_parameters_of_an_ensemble_may_be_written():
     record = mf.activation("z*tanh(beta*z)", beta="beta")
-    found = [mf.measure(record, mu={"beta": b}, **SMALL).estimate("K").mean for b in ("sqrt(4)", 2)]
+    found = [mf.measure(mf.derive(record), beta=b, **SMALL).estimate("K").mean for b in ("sqrt(4)", 2)]
     np.testing.assert_array_equal(*found)
 
 

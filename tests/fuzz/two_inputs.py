@@ -72,7 +72,7 @@ def bias(s: Session) -> None:
     of = derived(s, ("plain", "plain", "residual", "scaled", "two"))
     at = place(s.rng, of)
     c0 = s.rng.choice(("0", "0", "1/2", "-1/3", decimal(s.rng, -0.9, 0.95, 2)))
-    call = f"bias({at.text}, c0={c0!r})"
+    call = f"bias({at.text}, correlation={c0!r})"
     answer = s.ask(call)
     K, here = of.settled(at.w**2 + at.b**2, at.w, at.b)
     if here is None or abs(here.chi_K) > 0.999 or answer.phase.value in ("unknown", "by the start"):
@@ -103,7 +103,7 @@ def closing(s: Session) -> None:
     at = place(s.rng, of)
     c0 = s.rng.choice(("0", "1/2", "-1", decimal(s.rng, -0.9, 0.9, 2)))
     quantity = s.rng.choice(("c", "c", "gamma"))
-    call = f"depth_law({quantity!r}, {at.text}, c0={c0!r})"
+    call = f"depth_law({quantity!r}, {at.text}, correlation={c0!r})"
     answer = s.ask(call)
     K, here = of.settled(at.w**2 + at.b**2, at.w, at.b)
     if here is None or abs(here.chi_K) > 0.99:
@@ -150,9 +150,9 @@ def neutrality(s: Session) -> None:
     """Places on the line where c* is a given number: c is kept there."""
     of = derived(s, ("plain", "plain", "residual", "scaled"), (*TAMED, "named", "jump of constants"))
     c = s.rng.choice(("1/2", "1/2", nonzero(s.rng, 0.1, 0.9, 1)))
-    line = s.ask(f"neutrality_line(c={c!r})")
+    line = s.ask(f"neutrality_line(correlation={c!r})")
     b = s.rng.choice(("1/2", "0.3", "1"))
-    call = f"neutrality_line(c={c!r}).sigma_w_at({b!r})"
+    call = f"neutrality_line(correlation={c!r}).sigma_w_at({b!r})"
     answer = s.ask(call, needed=False)
     del line
     for item in answer or []:

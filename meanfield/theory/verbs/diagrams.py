@@ -52,7 +52,7 @@ def diagram(
     sigma_b=None,
     input_norm: float = 1.0,
     line: bool = True,
-    kind: str = "gradient",
+    quantity: str = "J",
     **parameters,
 ) -> PhaseDiagram | BiasDiagram:
     """`Theory.phase_diagram`."""
@@ -65,10 +65,10 @@ def diagram(
         phase_diagram,
     )
 
-    choice(kind, "kind", ("gradient", "bias"))
+    choice(quantity, "quantity", ("J", "gamma"))
     theory, parameters = decided(theory, {k: scalar(v, k) for k, v in parameters.items()})
     recursion, fixed, line = theory.settling, {}, flag(line, "line")
-    jumps = kind == "bias" and recursion["J"] == sp.oo
+    jumps = quantity == "gamma" and recursion["J"] == sp.oo
     sigma_w, sigma_b = (axis(n, double(n, v)) for n, v in (("sigma_w", sigma_w), ("sigma_b", sigma_b)))
     skip = skip_of(theory.block)
     if skip is not None and not isinstance(skip.mu, Param):
@@ -98,7 +98,7 @@ def diagram(
     found = phase_diagram(describe(theory.block), recursion, sigma_w, sigma_b, norm, rest, *drawn)
     if theory.kind == "batch":
         found = positions.without_constant(found)
-    return found if kind == "gradient" else _bias_diagram(theory, found, line, jumps, parameters)
+    return found if quantity == "J" else _bias_diagram(theory, found, line, jumps, parameters)
 
 
 def _nested(theory: Maps, recursion: Recursion, w, b, norm: float, rest: dict) -> PhaseDiagram:
@@ -148,22 +148,23 @@ def _bias_diagram(theory: Maps, base: PhaseDiagram, line: bool, jumps: bool, par
     return bias_diagram(base, way, odd, weightless, neutral)
 
 
-def initial_bias(theory: Maps, /, *, input_norm: object = 1, c0: object = 0, **parameters) -> Bias:
+def initial_bias(theory: Maps, /, *, input_norm: object = 1, correlation: object = 0, **parameters) -> Bias:
     """`Theory.bias`."""
     from meanfield.bias.initial import bias_of
 
     theory, parameters = decided(theory, parameters)
-    cosine = exact_number("c0", c0)
-    require_cosine(cosine, c0)
+    cosine = exact_number("correlation", correlation)
+    require_cosine(cosine, correlation)
     if cosine == 1:
-        raise MeanFieldError("The guessing bias of an input with itself was asked for; give c0 < 1.")
+        raise MeanFieldError("The guessing bias of an input with itself was asked for; give correlation < 1.")
     phase = phase_of(theory, input_norm=input_norm, **parameters)
     floats = theory.one_input.only("K", "J").only_floats  # no law is derived, and c* decides alone
     settled = phase.fixed_point is not None and phase.fixed_point.K.value != 0 and (floats or phase.name == "chaotic")
     found = correlations_of(theory, input_norm=input_norm, **parameters) if settled else None
     law, why, grown = None, "", False
     try:
-        law = closing_law(theory, "gamma", {"Q0": input_norm, "c0": c0, **parameters}, growing=False)
+        norm = exact_number("input_norm", input_norm)
+        law = closing_law(theory, "gamma", parameters, norm, correlation, growing=False)
     except MeanFieldError as error:
         why = str(error)
         with suppress(MeanFieldError):  # where K grows as a power: one c* for every start between -1 and 1

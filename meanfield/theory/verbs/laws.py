@@ -27,11 +27,20 @@ from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw
 from meanfield.symbolic.criticality import closing
 from meanfield.symbolic.criticality.points import CriticalPoint
 from meanfield.symbolic.recursion import c0 as start_c0
+from meanfield.symbolic.steps import Domain
 from meanfield.theory.verbs import positions
 from meanfield.theory.verbs.maps import Maps
 from meanfield.theory.verbs.places import correlations_of, is_odd, phase_of, place
 from meanfield.theory.verbs.running import run
-from meanfield.theory.verbs.values import decided, double, exact_number, refuse_unknown, require_cosine, with_values
+from meanfield.theory.verbs.values import (
+    decided,
+    double,
+    exact_number,
+    listed,
+    refuse_unknown,
+    require_cosine,
+    with_values,
+)
 
 #: inside a residual block: the variance behind its inner Dense, mean squared gradients by z, weights and biases
 OF_BLOCKS = ("K[1]", "G_z", "G_w[1]", "G_b[1]", "G_w[2]", "G_b[2]")
@@ -46,6 +55,8 @@ def depth_law(
     /,
     quantity: str = "J",
     *,
+    input_norm: object = None,
+    correlation: object = None,
     order: int | None = None,
     lambda_w=None,
     lambda_b=None,
@@ -53,11 +64,19 @@ def depth_law(
     at: CriticalPoint | None = None,
     **parameters,
 ) -> _depth.DepthLaw | ScheduledLaw:
-    """`Theory.depth_law`."""
+    """`Theory.depth_law`; parameters: those that have values, σ_w and σ_b among them."""
     theory, parameters = decided(theory, parameters)
+    norm = None if input_norm is None else exact_number("input_norm", input_norm)
+    if norm is not None:
+        Domain(sp.S.Zero).require("input_norm", norm)
+    if correlation is not None and not (isinstance(quantity, str) and quantity in closing.QUANTITIES):
+        raise MeanFieldError(
+            f"correlation= is of two inputs, as the laws of {listed(closing.QUANTITIES)} are; {shown(quantity)} was "
+            "asked for."
+        )
     if isinstance(quantity, str) and quantity in (*CORRELATORS, "Theta"):
         given = {"lambda_w": lambda_w, "lambda_b": lambda_b}
-        return _correlator_law(theory, quantity, order, parameters, given, input_ratio, at)
+        return _correlator_law(theory, quantity, order, parameters, norm, given, input_ratio, at)
     if lambda_w is not None or lambda_b is not None or at is not None or scalar(input_ratio, "input_ratio") != 1:
         raise MeanFieldError(
             "lambda_w, lambda_b, input_ratio and at are of the laws of Theta and of correlators; "
@@ -68,13 +87,13 @@ def depth_law(
     if theory.one_input.knows_layer or theory.one_input.knows_depth:
         return _scheduled_law(theory, quantity, parameters)
     if isinstance(quantity, str) and quantity == "fisher":
-        return _fisher_law(theory, parameters)
+        return _fisher_law(theory, parameters, norm)
     choice(quantity, "quantity", ("K", "J", "Theta", "fisher", *closing.QUANTITIES, *CORRELATORS, *OF_BLOCKS))
     if quantity in OF_BLOCKS:
         return _scheduled_law(theory, quantity, parameters)
     if quantity in closing.QUANTITIES:
-        return closing_law(theory, quantity, parameters)
-    values = place(theory, parameters, also=("Q0",))
+        return closing_law(theory, quantity, parameters, norm, correlation)
+    values = place(theory, parameters) | ({} if norm is None else {"Q0": norm})
     if theory.kind:
         values = positions.kept(values, theory.settling)
     found = _depth.depth_law(theory.settling, quantity, values)
@@ -109,6 +128,7 @@ def _correlator_law(
     quantity: str,
     order: int | None,
     parameters: dict,
+    norm: sp.Expr | None,
     given: dict,
     ratio: object,
     at: CriticalPoint | None,
@@ -121,13 +141,12 @@ def _correlator_law(
     slow = at is not None and at.kind == "half-stable"  # averages of many derivatives
     terms = int(not slow) if order is None else whole(order, "order", 0, MOST_ORDER)
     theory = replace(theory, block=with_values(theory.block, parameters))
-    own = {k: v for k, v in parameters.items() if k in ("sigma_w", "sigma_b", "Q0")}
-    refuse_unknown(parameters, theory.one_input, also=("sigma_w", "sigma_b", "Q0"))
+    own = {k: v for k, v in parameters.items() if k in ("sigma_w", "sigma_b")}
+    refuse_unknown(parameters, theory.one_input, also=("sigma_w", "sigma_b"))
     one = theory.one_input
     one = one.only("K", "J") if one["J"] != sp.oo else one.only("K")
-    return large_depth(
-        theory.block, theory.first, one, quantity, place(theory, own, also=("Q0",)), given, ratio, terms, at
-    )
+    at_ = place(theory, own) | ({} if norm is None else {"Q0": norm})
+    return large_depth(theory.block, theory.first, one, quantity, at_, given, ratio, terms, at)
 
 
 def _further_law(theory: Maps, quantity: str, order: int, parameters: dict) -> ScheduledLaw:
@@ -136,7 +155,7 @@ def _further_law(theory: Maps, quantity: str, order: int, parameters: dict) -> S
 
     choice(quantity, "quantity", ("K", "J", *OF_BLOCKS, *PAIR))
     try:
-        found = branch_of(theory, {k: v for k, v in parameters.items() if k != "Q0"})
+        found = branch_of(theory, parameters)
     except MeanFieldError as error:
         raise MeanFieldError(f"Further terms (order={order}) were asked for. {error}") from None
     exponents = [s.name for s in found.symbols if s.name.startswith("beta")]
@@ -145,7 +164,7 @@ def _further_law(theory: Maps, quantity: str, order: int, parameters: dict) -> S
     return further_law(found, quantity, order)
 
 
-def _fisher_law(theory: Maps, parameters: dict) -> ScheduledLaw:
+def _fisher_law(theory: Maps, parameters: dict, norm: sp.Expr | None) -> ScheduledLaw:
     """max/min of the diagonal blocks of the Fisher information without schedules: a block with one Dense by the
     laws of K and J, others as a branch."""
     from meanfield.presentation.phase_tables import ScheduledLaw
@@ -153,11 +172,11 @@ def _fisher_law(theory: Maps, parameters: dict) -> ScheduledLaw:
     form = plain_form(theory.block)
     if form is None:
         return _scheduled_law(theory, "fisher", parameters)
-    K_, J_ = (depth_law(theory, name, **parameters) for name in ("K", "J"))
+    K_, J_ = (depth_law(theory, name, input_norm=norm, **parameters) for name in ("K", "J"))
     assert isinstance(K_, _depth.DepthLaw) and isinstance(J_, _depth.DepthLaw)
     biases = exact_number("sigma_b", parameters.get("sigma_b", 1)) != 0
     growth = plain_fisher_law(form[0], grown(K_), grown(J_), biases)
-    return ScheduledLaw("fisher", growth, J_.regime, f"Q0 = {parameters.get('Q0', 1)}")
+    return ScheduledLaw("fisher", growth, J_.regime, f"input_norm = {1 if norm is None else norm}")
 
 
 def _scheduled_law(theory: Maps, quantity: str, parameters: dict) -> ScheduledLaw:
@@ -189,16 +208,18 @@ def _scheduled_law(theory: Maps, quantity: str, parameters: dict) -> ScheduledLa
     return ScheduledLaw(name, law, way.regime, way.basin, way.equations)
 
 
-def closing_law(theory: Maps, quantity: str, parameters: dict, growing: bool = True) -> _depth.DepthLaw:
-    """The law of c, γ or the distance of two inputs; growing: whether one may be looked for where K grows."""
-    values = place(theory, parameters, also=("Q0", "c0"))
-    norm, cosine = values.pop("Q0", sp.S.One), values.pop("c0", sp.S.Zero)
-    require_cosine(cosine, parameters.get("c0"))
+def closing_law(
+    theory: Maps, quantity: str, parameters: dict, norm: sp.Expr | None, correlation: object, growing: bool = True
+) -> _depth.DepthLaw:
+    """The law of c, γ or the distance of two inputs of input norm `norm` (1 unless given) and this cosine (0 unless
+    given); growing: whether one may be looked for where K grows."""
+    values, norm = place(theory, parameters), sp.S.One if norm is None else norm
+    cosine = sp.S.Zero if correlation is None else exact_number("correlation", correlation)
+    require_cosine(cosine, correlation)
     missing = [s.name for s in theory.one_input.only("K", "J").parameters if s.name not in (*values, "Q0")]
     if missing:
         raise MeanFieldError(f"The law of {quantity} was asked for; give {' and '.join(missing)} numbers.")
-    own = {k: v for k, v in parameters.items() if k not in ("c0", "Q0")}
-    phase = phase_of(theory, input_norm=norm, **own)
+    phase = phase_of(theory, input_norm=norm, **parameters)
     swap = {s: values[s.name] for s in theory.equal_norms.parameters if s.name in values}
     recursion = theory.equal_norms.only("K", "K_ab", "distance").homogeneous("A large-depth law was").subs(swap)
     first = {n: sp.sympify(e).subs({Q0: norm, start_c0: cosine}) for n, e in recursion.start.items()}
@@ -214,10 +235,10 @@ def closing_law(theory: Maps, quantity: str, parameters: dict, growing: bool = T
             start,
             phase,
             is_odd(theory, values),
-            lambda: correlations_of(theory, input_norm=norm, **own),
+            lambda: correlations_of(theory, input_norm=norm, **parameters),
         )
     except MeanFieldError as error:  # K grows as a power, and the map of c depends on it
-        found = growing_law(theory, quantity, own) if growing and abs(start) != 1 else None
+        found = growing_law(theory, quantity, parameters) if growing and abs(start) != 1 else None
         if found is None:
             raise error
         return found
@@ -244,12 +265,12 @@ def growing_law(theory: Maps, quantity: str, parameters: dict) -> _depth.DepthLa
     return _depth.DepthLaw(l, sp.oo, terms, "smaller", quantity=quantity, regime=way.regime)
 
 
-def projections(theory: Maps, /, *, factor: object = 2, **parameters) -> ProjectionLaw:
+def projections(theory: Maps, /, *, factor: object = 2, input_norm: object = None, **parameters) -> ProjectionLaw:
     """`Theory.projection_law`."""
     ratio = exact_number("factor", factor)
     if not ratio.is_number or not ratio.is_real or ratio <= 1:
         raise MeanFieldError(f"factor must be a number > 1, but {shown(factor)} was given.")
-    growth, regime = _growth_of_J(theory, parameters)
+    growth, regime = _growth_of_J(theory, parameters | {"input_norm": input_norm})
     return projection_law(growth, ratio, At({}), regime)
 
 

@@ -23,7 +23,6 @@ from meanfield.symbolic.criticality.phases import Phase, moves_with_K, phase_at
 from meanfield.symbolic.criticality.points import CriticalPoints, critical_points, points_on
 from meanfield.symbolic.criticality.rounding import doubles, phase_with_rounding, points_with_rounding
 from meanfield.symbolic.fixed_points.points import FixedPoints, fixed_points, start_of
-from meanfield.symbolic.steps import Domain
 from meanfield.theory.verbs import positions
 from meanfield.theory.verbs.maps import Maps
 from meanfield.theory.verbs.values import (
@@ -41,11 +40,11 @@ if TYPE_CHECKING:
     from meanfield.numeric.sampled import MeasuredLine
 
 
-def place(theory: Maps, given: dict, also: tuple[str, ...] = ()) -> dict[str, sp.Expr]:
+def place(theory: Maps, given: dict) -> dict[str, sp.Expr]:
     """Exact values of σ_w, σ_b and parameters, each known to the recursion, σ and μ ≥ 0."""
-    refuse_unknown(given, theory.one_input, also=("sigma_w", "sigma_b", *also))
+    refuse_unknown(given, theory.one_input, also=("sigma_w", "sigma_b"))
     values = {k: exact_number(k, v) for k, v in given.items()}
-    domains = {"Q0": Domain(sp.S.Zero)} | theory.one_input.domains
+    domains = theory.one_input.domains
     for name, value in values.items():
         if name in domains and value.is_number:
             domains[name].require(name, value)
@@ -200,13 +199,13 @@ def critical_points_of(theory: Maps) -> CriticalPoints:
     return found if positions.is_exact(theory.block, theory.batch) else replace(found, status=Status.MEASURED)
 
 
-def neutrality_line_of(theory: Maps, /, *, c: object = "1/2", **parameters) -> CorrelationLine:
+def neutrality_line_of(theory: Maps, /, *, correlation: object = "1/2", **parameters) -> CorrelationLine:
     """`Theory.neutrality_line`."""
     from meanfield.numeric.neutrality import CorrelationLine
 
-    at = exact_number("c", c)
+    at = exact_number("correlation", correlation)
     if not at.is_number or not 0 <= at < 1:
-        raise MeanFieldError(f"c must be a number with 0 ≤ c < 1, but {shown(c)} was given.")
+        raise MeanFieldError(f"correlation must be a number with 0 ≤ c < 1, but {shown(correlation)} was given.")
     theory, parameters = decided(theory, parameters)
     if own := sorted({"sigma_w", "sigma_b"} & set(parameters)):
         raise MeanFieldError(f"{own[0]} was given, but along a neutrality line σ_w and σ_b follow K; leave it out.")

@@ -11,6 +11,7 @@ from meanfield.base.arguments import finite, flag, one_point, refuse_not_real
 from meanfield.base.arguments import names as names_of
 from meanfield.base.quantities import COVARIANCES, EQUAL_NORMS, FINITE_WIDTH, GRADIENTS, TWO_INPUTS, UNEQUAL_NORMS
 from meanfield.base.results import InfiniteAverage, MeanFieldError
+from meanfield.base.symbols import N0
 from meanfield.functions.activations import activation
 from meanfield.networks.folds import activations_of, has_skip
 from meanfield.networks.records import Param
@@ -56,6 +57,7 @@ def _run(
     lambda_w=None,
     lambda_b=None,
     input_ratio=1,
+    input_dimension=None,
     **parameters,
 ):
     """The same with σ's that are known to be wanted, or numbers in the place of those that are not."""
@@ -69,7 +71,7 @@ def _run(
     places = dict(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
     settings = dict(depth=depth, quantities=quantities, layerwise=layerwise, every_layer=every_layer)
     given_rates = {k: v for k, v in (("lambda_w", lambda_w), ("lambda_b", lambda_b)) if v is not None}
-    settings |= given_rates | {"input_ratio": input_ratio}
+    settings |= given_rates | {"input_ratio": input_ratio, "input_dimension": input_dimension}
     inner = {s.name for a in activations_of(theory.block) for s in activation(a).free_parameters}
     swept = {k: double(k, v) for k, v in parameters.items() if k in inner}
     if any(getattr(v, "shape", ()) or isinstance(v, (list, tuple)) for v in swept.values()):
@@ -130,6 +132,12 @@ def _run(
         recursion = selected(theory, wanted)
     parameters = {k: v for k, v in parameters.items() if k not in of_widths(theory.block)}
     refuse_unknown(parameters, recursion)
+    if input_dimension is not None:
+        if N0 not in recursion.parameters:
+            raise MeanFieldError(
+                "input_dimension= is of J0 and D0, which start at the input; ask for one of them, or leave it out."
+            )
+        values = values | {N0.name: double("input_dimension", input_dimension)}
     numbers = inside_averages(recursion, parameters)
     if numbers:
         recursion = recursion.replaced(numbers)

@@ -131,7 +131,7 @@ def of_widths(block: Block) -> set[str]:
 
 def require_cosine(cosine: sp.Expr, given: object) -> None:
     if not cosine.is_number or not -1 <= cosine <= 1:
-        raise MeanFieldError(f"c0 must be a number between -1 and 1, but {shown(given)} was given.")
+        raise MeanFieldError(f"correlation must be a number between -1 and 1, but {shown(given)} was given.")
 
 
 def mapping(value: object, what: str) -> dict:
@@ -148,7 +148,7 @@ def listed(names: tuple[str, ...]) -> str:
 
 def refuse_unknown(values: dict, recursion: Recursion, also: tuple[str, ...] = ()) -> None:
     """Refuse a keyword that the recursion has no parameter for (also: names that every theory knows)."""
-    names = {p.name for p in recursion.parameters} - {"Q0", "c0", "sigma_w", "sigma_b", "L"}
+    names = {p.name for p in recursion.parameters} - {"Q0", "N0", "c0", "sigma_w", "sigma_b", "L"}
     extra = sorted(set(values) - names - set(also))
     if extra:
         hint = meant(extra[0], sorted(names | {"sigma_w", "sigma_b"}))

@@ -18,7 +18,7 @@ from meanfield.kernels.gradients import gradients
 from meanfield.kernels.matrices import prepare, workers
 from meanfield.kernels.pairs import side_of
 from meanfield.kernels.planning import DEEPEST, planned
-from meanfield.theory.verbs.maps import Maps
+from meanfield.theory.derivation import asked_of
 
 BOUNDS = (1e-2, 1e2)
 
@@ -131,19 +131,18 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _made(name: str, theory, settings: dict) -> Any:
-    if not isinstance(theory, Maps):
-        raise MeanFieldError(f"mf.{name.lower()} takes a theory, as mf.derive makes one, but {theory!r:.60} was given.")
+def _made(name: str, network: Any, values: dict, settings: dict) -> Any:
+    theory, values = asked_of(network, values)
     settings |= {k: finite(settings[k], k) for k in ("sigma_w", "sigma_b")}
     if not (settings["sigma_w"] > 0 and settings["sigma_b"] >= 0):
         raise MeanFieldError(
             f"sigma_w must be > 0 and sigma_b ≥ 0, but {settings['sigma_w']:g} and {settings['sigma_b']:g} were given."
         )
     whole(settings["depth"], "depth", 1, DEEPEST)
-    given_values(settings["parameters"], {})
+    given_values(values, {})
     for end in ("sigma_w_bounds", "sigma_b_bounds"):
         refuse_no_bounds(settings[end], end)
-    return _classes()[name](theory, **settings)
+    return _classes()[name](theory, **settings, parameters=values or None)
 
 
 def refuse_no_bounds(value: Any, what: str) -> None:
@@ -159,27 +158,42 @@ def refuse_no_bounds(value: Any, what: str) -> None:
 
 @spoken
 def nngp(
-    theory, *, sigma_w=1.0, sigma_b=0.1, depth=2, sigma_w_bounds=BOUNDS, sigma_b_bounds=BOUNDS, parameters=None
+    network: Any,
+    *,
+    sigma_w: Any = 1.0,
+    sigma_b: Any = 0.1,
+    depth: int = 2,
+    sigma_w_bounds: Any = BOUNDS,
+    sigma_b_bounds: Any = BOUNDS,
+    **parameters: Any,
 ) -> Any:
     """The NNGP kernel K of a theory as a kernel of scikit-learn: the covariance of the outputs of wide networks.
 
-    sigma_w, sigma_b > 0: start values of the hyperparameters, which `GaussianProcessRegressor` fits within the bounds
-    ((low, high), or "fixed"); depth: the last layer, 1 is the first Dense; parameters: a mapping of further numbers
-    (mu). The result is scikit-learn's `Kernel`: clone, get_params, theta, sums and products with other kernels,
-    pickling; its gradient is that of the derived recursion. Needs scikit-learn (meanfield[sklearn]); it is made on
-    first use. Raises: MeanFieldError without scikit-learn, and as `Theory.kernel`. Source: derived here.
+    network: a `Theory`, an architecture record, or what `derive` takes, with its keywords. sigma_w, sigma_b > 0: start
+    values of the hyperparameters, which `GaussianProcessRegressor` fits within the bounds ((low, high), or "fixed");
+    depth: the last layer, 1 is the first Dense; other keywords give numbers to symbols (mu=0.5). The result is
+    scikit-learn's `Kernel`: clone, get_params, theta, sums and products with other kernels, pickling; its gradient is
+    that of the derived recursion. Needs scikit-learn (meanfield[sklearn]); it is made on first use.
+    Raises: MeanFieldError without scikit-learn, and as `Theory.kernel`. Source: derived here.
 
     >>> from meanfield import derive
     >>> nngp(derive("erf"), sigma_w=1.5, sigma_b=0.1, depth=3)
     NNGP(Theory(MLP, erf), sigma_w=1.5, sigma_b=0.1, depth=3)
     """
-    given = dict(sigma_w=sigma_w, sigma_b=sigma_b, depth=depth, parameters=parameters)
-    return _made("NNGP", theory, given | dict(sigma_w_bounds=sigma_w_bounds, sigma_b_bounds=sigma_b_bounds))
+    bounds = dict(sigma_w_bounds=sigma_w_bounds, sigma_b_bounds=sigma_b_bounds)
+    return _made("NNGP", network, parameters, dict(sigma_w=sigma_w, sigma_b=sigma_b, depth=depth) | bounds)
 
 
 @spoken
 def ntk(
-    theory, *, sigma_w=1.0, sigma_b=0.1, depth=2, sigma_w_bounds=BOUNDS, sigma_b_bounds=BOUNDS, parameters=None
+    network: Any,
+    *,
+    sigma_w: Any = 1.0,
+    sigma_b: Any = 0.1,
+    depth: int = 2,
+    sigma_w_bounds: Any = BOUNDS,
+    sigma_b_bounds: Any = BOUNDS,
+    **parameters: Any,
 ) -> Any:
     """The neural tangent kernel Theta of a theory as a kernel of scikit-learn (every weight trained at the rates σ_w²,
     σ_b²).
@@ -191,5 +205,5 @@ def ntk(
     >>> ntk(derive("erf"), sigma_w=1.5, sigma_b=0.1, depth=3)
     NTK(Theory(MLP, erf), sigma_w=1.5, sigma_b=0.1, depth=3)
     """
-    given = dict(sigma_w=sigma_w, sigma_b=sigma_b, depth=depth, parameters=parameters)
-    return _made("NTK", theory, given | dict(sigma_w_bounds=sigma_w_bounds, sigma_b_bounds=sigma_b_bounds))
+    bounds = dict(sigma_w_bounds=sigma_w_bounds, sigma_b_bounds=sigma_b_bounds)
+    return _made("NTK", network, parameters, dict(sigma_w=sigma_w, sigma_b=sigma_b, depth=depth) | bounds)
