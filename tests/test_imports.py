@@ -24,6 +24,7 @@ functions.heads.record functions.heads.values functions.heads.models functions.h
 functions.heads.powers functions.heads.waves functions.heads
 functions.balls.straight_line functions.balls.functions functions.balls
 functions.series.ball_series functions.series.taylor functions.series.transseries functions.series.infinity
+functions.series.small_arguments
 functions.formula functions.spellings functions.parser functions.ranges functions.growth functions.isolation
 functions.zeros functions.derivatives
 functions.piecewise functions.regions functions.activations functions.signs functions.consistency

@@ -44,19 +44,19 @@ def preset(function: Callable[..., Block]) -> Callable[..., Any]:
     verb = spoken(function)
 
     @functools.wraps(function)
-    def made(*phi: Hashable, **numbers: object) -> Any:
-        if phi or "phi" in numbers or signature.parameters["phi"].default is not inspect.Parameter.empty:
-            return verb(*phi, **numbers)
+    def made(*activation: Hashable, **numbers: object) -> Any:
+        if activation or "activation" in numbers or own.default is not inspect.Parameter.empty:
+            return verb(*activation, **numbers)
         verb("linear", **numbers)  # refuses keywords and numbers that do not fit
         return functools.partial(verb, **numbers)
 
-    signature = inspect.signature(function)
+    own = inspect.signature(function).parameters["activation"]
     return made
 
 
 @preset
 def full_residual(
-    phi: Hashable,
+    activation: Hashable,
     *,
     sigma_w: object = "sigma_w",
     sigma_b: object = "sigma_b",
@@ -96,7 +96,8 @@ def full_residual(
             ("a", sigma_a, beta_a, total_a),
         )
     )
-    branch = Sequential((Dense(sigma_w=w, sigma_b=b, expand=expand), Nonlinearity(phi), Dense(sigma_w=v, sigma_b=a)))  # type: ignore[arg-type]
+    wide = Dense(sigma_w=w, sigma_b=b, expand=expand)  # type: ignore[arg-type]
+    branch = Sequential((wide, Nonlinearity(activation), Dense(sigma_w=v, sigma_b=a)))
     return Network(Residual(branch, 1, Projection()), Dense(sigma_w=1, sigma_b=0))
 
 
@@ -120,37 +121,37 @@ def _exponent(beta: object, what: str) -> Number:
 
 
 @preset
-def resnet(phi: Hashable, *, mu: object = 1) -> Block:
+def resnet(activation: Hashable, *, mu: object = 1) -> Block:
     """A residual layer, Dense(φ(z)) + μz.
 
     >>> resnet("tanh")
     Residual(Sequential((Nonlinearity('tanh'), Dense())))
     """
-    return _skipped((Nonlinearity(phi), Dense()), mu)
+    return _skipped((Nonlinearity(activation), Dense()), mu)
 
 
 @preset
-def preln(phi: Hashable, *, mu: object = 1) -> Block:
+def preln(activation: Hashable, *, mu: object = 1) -> Block:
     """A pre-norm layer, Dense(φ(LN(z))) + μz: the skip carries z as it is. Source: [partial_jacobians] § 2.2.
 
     >>> preln("gelu", mu="1/2")
     Residual(Sequential((LayerNorm(), Nonlinearity('gelu'), Dense())), mu=Fraction(1, 2))
     """
-    return _skipped((LayerNorm(), Nonlinearity(phi), Dense()), mu)
+    return _skipped((LayerNorm(), Nonlinearity(activation), Dense()), mu)
 
 
 @preset
-def postln(phi: Hashable, *, mu: object = 1) -> Block:
+def postln(activation: Hashable, *, mu: object = 1) -> Block:
     """A post-norm layer, LN(Dense(φ(z)) + μz): the LayerNorm stands in the way of the skip, too.
 
     >>> postln("gelu").blocks[1]
     LayerNorm()
     """
-    return Sequential((_skipped((Nonlinearity(phi), Dense()), mu), LayerNorm()))
+    return Sequential((_skipped((Nonlinearity(activation), Dense()), mu), LayerNorm()))
 
 
 @preset
-def batchnorm_mlp(phi: Hashable, *, mu: object = 0, norm: str = "pre") -> Block:
+def batchnorm_mlp(activation: Hashable, *, mu: object = 0, norm: str = "pre") -> Block:
     """A layer with BatchNorm on its preactivations, Dense(φ(BN(z))) + μz, or (norm="act") on its activations,
     Dense(BN(φ(z))) + μz. Source: [autoinit] (21).
 
@@ -158,12 +159,12 @@ def batchnorm_mlp(phi: Hashable, *, mu: object = 0, norm: str = "pre") -> Block:
     Sequential((Nonlinearity('relu'), BatchNorm(), Dense()))
     """
     choice(norm, "norm", ("pre", "act"))
-    inner: tuple[Block, ...] = (BatchNorm(), Nonlinearity(phi))
+    inner: tuple[Block, ...] = (BatchNorm(), Nonlinearity(activation))
     return _skipped((*(inner if norm == "pre" else inner[::-1]), Dense()), mu)
 
 
 @preset
-def swiglu(phi: Hashable = "silu", *, mu: object = 1, expand: object = 1) -> Block:
+def swiglu(activation: Hashable = "silu", *, mu: object = 1, expand: object = 1) -> Block:
     """The feed-forward block of a language model, Dense(u ⊙ φ(v)) + μz with u and v two Dense of LN(z).
 
     expand: neurons of u and v per neuron of z (8/3 in most models). Infinite width does not know it.
@@ -172,11 +173,11 @@ def swiglu(phi: Hashable = "silu", *, mu: object = 1, expand: object = 1) -> Blo
     Gate('silu', value=Dense(expand=Fraction(8, 3)), gate=Dense(expand=Fraction(8, 3)))
     """
     wide = Dense(expand=expand)  # type: ignore[arg-type]
-    return _skipped((LayerNorm(), Gate(phi, wide, wide), Dense()), mu)
+    return _skipped((LayerNorm(), Gate(activation, wide, wide), Dense()), mu)
 
 
 @preset
-def resmlp(phi: Hashable, *, mu: object = 1, scale: object = "1/10", expand: object = 4) -> Block:
+def resmlp(activation: Hashable, *, mu: object = 1, scale: object = "1/10", expand: object = 4) -> Block:
     """A block of ResMLP: a Dense that mixes tokens, then Dense, φ, Dense on neurons, each behind an `AffineNorm`, times
     `scale` (LayerScale) and beside a skip of strength μ.
 
@@ -189,11 +190,11 @@ def resmlp(phi: Hashable, *, mu: object = 1, scale: object = "1/10", expand: obj
     wide = Dense(expand=expand)  # type: ignore[arg-type]
     small = Scale(scale)  # type: ignore[arg-type]
     tokens = _skipped((AffineNorm(), Dense(axis="tokens"), small), mu)
-    return Sequential((tokens, _skipped((AffineNorm(), wide, Nonlinearity(phi), Dense(), small), mu)))
+    return Sequential((tokens, _skipped((AffineNorm(), wide, Nonlinearity(activation), Dense(), small), mu)))
 
 
 @preset
-def mlp_mixer(phi: Hashable, *, mu: object = 1, expand_tokens: object = 4, expand: object = 2) -> Block:
+def mlp_mixer(activation: Hashable, *, mu: object = 1, expand_tokens: object = 4, expand: object = 2) -> Block:
     """A block of MLP-Mixer: LN, Dense, φ, Dense on the tokens, then the same on the neurons, each beside a skip of
     strength μ.
 
@@ -205,7 +206,7 @@ def mlp_mixer(phi: Hashable, *, mu: object = 1, expand_tokens: object = 4, expan
     axes = {"tokens": expand_tokens, "neurons": expand}
     return Sequential(
         tuple(
-            _skipped((LayerNorm(), Dense(expand=factor, axis=axis), Nonlinearity(phi), Dense(axis=axis)), mu)  # type: ignore[arg-type]
+            _skipped((LayerNorm(), Dense(expand=factor, axis=axis), Nonlinearity(activation), Dense(axis=axis)), mu)  # type: ignore[arg-type]
             for axis, factor in axes.items()
         )
     )

@@ -61,14 +61,14 @@ def phase_of(gamma: str, side: int | None, K: str) -> BiasPhase:
     return BiasPhase.CHAOTIC_DEEP_PREJUDICE if side > 0 else BiasPhase.ORDERED_DEEP_PREJUDICE
 
 
-def bias_recursion(phi: Activation) -> Recursion:
+def bias_recursion(activation: Activation) -> Recursion:
     """The recursion of (σ_μ², σ_y²) for Dense(φ(z)) from its definition: averages over inputs inside one over weights.
 
     >>> from meanfield.functions.activations import activation
     >>> print(bias_recursion(activation("tanh"))["sigma_mu2"])
     sigma_b**2 + sigma_w**2*<tanh(z_a)*tanh(z_b)>_{sigma_mu2 + sigma_y2, sigma_mu2, sigma_mu2 + sigma_y2}
     """
-    f = phi.pieces
+    f = activation.pieces
     first = average(f.expr, sigma_y2, mean=Z[0])
     second = average(f.map(lambda e: e**2).expr, sigma_y2, mean=Z[0])
     both, same = (average(e, sigma_mu2) for e in (first**2, second))

@@ -26,14 +26,14 @@ BITS = (160, 320, 640, 1280)  # of the digits, as long as the balls are too wide
 
 
 @spoken
-def closed(e: sp.Expr) -> sp.Expr:
-    """`e` with every average replaced by its closed form where there is one; other averages stay nodes.
+def closed(expr: sp.Expr) -> sp.Expr:
+    """`expr` with every average replaced by its closed form where there is one; other averages stay nodes.
 
     >>> from meanfield.base.symbols import K, z
     >>> closed(1 + average(sp.erf(z)**2, K))
     2*asin(2*K/(2*K + 1))/pi + 1
     """
-    e = expression(e, "What closed forms are asked for")
+    e = expression(expr, "What closed forms are asked for")
     while True:
         swap = {a: a.doit() for a in e.atoms(Average)}
         swap |= {a: b for a in e.atoms(Stretch) if not (b := a.doit()).has(Average)}

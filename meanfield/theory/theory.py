@@ -61,7 +61,7 @@ class Theory(Maps):
     """
 
     @spoken
-    def recursion(self, *names: str, lambda_w=None, lambda_b=None) -> Recursion:
+    def recursion(self, *quantities: str, lambda_w=None, lambda_b=None) -> Recursion:
         """The maps of the named quantities and of what they depend on; all of (K, J, Theta) by default.
 
         One input: "K", "J", "Theta", or "J0". Two inputs: "K_aa", "K_bb", "K_ab", "J_ab", "Theta_ab" and, beside K_aa
@@ -82,7 +82,7 @@ class Theory(Maps):
         K' = K*sigma_w**2/2 + sigma_b**2
         V' = 3*K**2*sigma_w**4/4 + V*sigma_w**4/4
         """
-        asked = tuple(one for n in names for one in names_of(n, "A quantity"))
+        asked = tuple(one for n in quantities for one in names_of(n, "A quantity"))
         if lambda_w is not None or lambda_b is not None:
             from meanfield.correlators.derived import correlators, rates_of
 
@@ -95,12 +95,12 @@ class Theory(Maps):
 
     @spoken
     def correlator_map(
-        self, name: str, inputs: Sequence[int] | None = None, *, ratio=1, lambda_w=None, lambda_b=None
+        self, quantity: str, inputs: Sequence[int] | None = None, *, ratio=1, lambda_w=None, lambda_b=None
     ) -> sp.Expr:
         """The next layer's value of a mean or correlator of order 1/n between any inputs, in averages over φ and in
         the means and correlators of this layer.
 
-        name: "K", "Theta", "G1", "Theta1", "V", "A", "B", "D", "F", "P" … "U", or of one input "V6", "V1", "G2";
+        quantity: "K", "Theta", "G1", "Theta1", "V", "A", "B", "D", "F", "P" … "U", or of one input "V6", "V1", "G2";
         inputs: an integer for each of its indices, equal ones for one input, in the order that docs/notation.md gives
         (0, the only input, unless given); ratio: width of the new layer by that of this one; lambda_w, lambda_b:
         learning rates as in `recursion`. K_12 stands for the covariance of inputs 1 and 2, V_1234 for V between four.
@@ -113,10 +113,10 @@ class Theory(Maps):
         from meanfield.correlators.derived import one_map, rates_of
 
         rates = rates_of({"lambda_w": lambda_w, "lambda_b": lambda_b})
-        return one_map(self.block, self.first, name, inputs, rates, ratio)
+        return one_map(self.block, self.first, quantity, inputs, rates, ratio)
 
     @spoken
-    def derivation(self, name: str, inputs: Sequence[int] | None = None, *, ratio=1, latex: bool = False) -> str:
+    def derivation(self, quantity: str, inputs: Sequence[int] | None = None, *, ratio=1, latex: bool = False) -> str:
         """How the map of a mean or correlator is found, as on paper: words of this layer's weights, pairings of their
         labels, neurons that coincide, the averages of the layer before to order 1/n, the terms collected, the map.
 
@@ -128,7 +128,7 @@ class Theory(Maps):
         """
         from meanfield.correlators.derived import steps
 
-        found = steps(self.block, self.first, name, inputs, ratio, latex)
+        found = steps(self.block, self.first, quantity, inputs, ratio, latex)
         body, _, last = found.rpartition("\n")
         return found if latex else f"{wrapped(body)}\n{wrapped('  ' + last)[2:]}"
 

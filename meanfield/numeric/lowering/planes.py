@@ -18,6 +18,7 @@ import sympy as sp
 from meanfield.base.results import InfiniteAverage, MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions.piecewise import pieces
+from meanfield.functions.series.small_arguments import small_arguments
 from meanfield.numeric.lowering import printing
 from meanfield.numeric.quadrature import branches
 from meanfield.numeric.quadrature import tables as quadrature
@@ -122,10 +123,14 @@ def _frequencies(pair) -> tuple[tuple[float, float], float]:
 def function_text(h: sp.Expr, name: str) -> str:
     """Source of `name(z)`, piece by piece."""
     p, z = pieces(h, Z[0]), sp.Symbol("z", real=True)
-    out = f"def {name}(z):\n"
-    for e, _, hi in p.intervals()[:-1]:
-        out += f"    if z < {float(hi)!r}:\n{printing.body(e.xreplace({Z[0]: z}), ' ' * 8)}"
-    return out + printing.body(p.exprs[-1].xreplace({Z[0]: z})) + "\n\n"
+    out, last = f"def {name}(z):\n", len(p.exprs) - 1
+    for i, (e, lo, hi) in enumerate(p.intervals()):
+        indent = " " * (4 if i == last else 8)
+        out += "" if i == last else f"    if z < {float(hi)!r}:\n"
+        if lo <= 0 <= hi and (near := small_arguments(e)) is not None:
+            out += f"{indent}if abs(z) < {near.reach!r}:\n{indent}    return {near.code()}\n"
+        out += printing.body(e.xreplace({Z[0]: z}), indent)
+    return out + "\n\n"
 
 
 _TEMPLATE = """

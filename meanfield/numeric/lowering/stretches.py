@@ -28,12 +28,14 @@ from meanfield.symbolic.equality import closed
 CLOSE = 0.1  # of 1 - c, and of (z_a - z_b)²/2 in units of f's own scale
 RULES = ((1e-6, 3), (1e-3, 4), (CLOSE, 8))  # up to this closeness, so many nodes
 MEASURED = ((1.0, 1e-12), (1.0, 0.19), (1.0, 0.21), (1.0, 1.3), (1e-3, 1e-5), (50.0, 0.02), (1e4, 1e-4), (1e4, 3e3))
+MEASURED += ((1e-9, 1.2e-9),)
 MEASURED_CLOSED = (*MEASURED, (1e4, 3.0), (1e6, 0.5))
 FLOOR = 1e-14
 SMALL = 1e-290
 OPEN = (Average, Stretch)  # nodes without a closed form
 ONSET = 12.0  # e^{-v²/4g} is no double for v > 12 √g and a little more
 FAINT = 1e-3  # 1 - c below which a difference of averages loses more than 1e-13
+SMALL_V = 0.01  # a variance below which it does, where f(0) is not 0
 
 
 def parts(node: Stretch) -> tuple[sp.Expr, sp.Expr, sp.Expr]:
@@ -82,7 +84,14 @@ def rate_of(f: sp.Expr) -> float:
 def text(node: Stretch, name: str, second: str, product: str, slope: str) -> str:
     """Source of `name(V, apart, T)` by the functions of its parts; T: the table of `second`."""
     scales = f"max(1.0, V * {rate_of(node.function)!r})"
-    return by_parts(name, second, product, slope, scales, "T", layer=layer_of(node.function))
+    layer, at_rest = layer_of(node.function), _at_zero(node.function)
+    return by_parts(name, second, product, slope, scales, "T", layer=layer, small=SMALL_V if at_rest else 0.0)
+
+
+def _at_zero(f: sp.Expr) -> bool:
+    """Whether f(0) is a number that is not 0: as K → 0, ⟨f²⟩ and ⟨f f⟩ are both its square."""
+    left, right = (e.subs(Z[0], 0) for e in pieces(f, Z[0]).around_zero())
+    return left == right and bool(left.is_finite) and left.is_zero is not True
 
 
 def by_parts(
@@ -95,10 +104,11 @@ def by_parts(
     more: str = "",
     faint=FAINT,
     layer: float = math.inf,
+    small: float = 0.0,
 ) -> str:
     """Source of `name(V, apart, …)` by the functions of its parts; scales: source of how many of f's own scales the
     variance V holds, squared; table, more: arguments of `second`, of all; faint: 1 - c up to which only slopes serve;
-    layer: see `layer_of`.
+    layer: see `layer_of`; small: V up to which only slopes serve.
     """
     seen = layer < math.inf  # panels double from the closeness at which two breaks begin to see each other
     thick, nodes = ("", 8) if not seen else (" and thick", 16)
@@ -125,6 +135,7 @@ def by_parts(
     x, w = gauss_legendre(nodes)
     first = "max(min(0.3 / math.sqrt(near), onset), 1e-12)" if seen else "max(0.3 / math.sqrt(near), 1e-12)"
     close = f"gap <= {faint!r} or near <= {CLOSE!r}" if seen else f"gap <= {faint!r}"
+    close += f" or V <= {small!r}" if small and not seen else ""
     out += f"""    if {close}:  # the same, in panels that double from f's own scale outwards
         total, low, high = 0.0, 0.0, {first}
         while low < 1.0:
@@ -177,7 +188,8 @@ def reference(
     """⟨(f(z_a) - f(z_b))²⟩/apart of ⟨f f⟩ and ∂⟨f f⟩/∂K_ab as `parts` has them, by finer panels; up to `close` in
     units of f's own scale by the slope."""
     gap = apart / V / 2
-    if gap * max(1.0, V) < close and not slope.has(sp.oo) and slope.has(Average, distance):
+    near = gap * max(1.0, V) < close or V < SMALL_V
+    if near and not slope.has(sp.oo) and slope.has(Average, distance):
         onset = layer / math.sqrt(V * gap) / 20
         edges = [0.0, *(onset * 3.0**k for k in range(12) if onset * 3.0**k < 1), 1.0]
         x, w = gauss_legendre(12)

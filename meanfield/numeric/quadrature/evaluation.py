@@ -13,6 +13,7 @@ from meanfield.base.symbols import Z
 from meanfield.functions.heads import numpy_texts, records
 from meanfield.functions.heads.record import End, Head
 from meanfield.functions.piecewise import pieces
+from meanfield.functions.series.small_arguments import small_arguments
 
 
 def _special():
@@ -45,13 +46,17 @@ def on_arrays(
 
 @lru_cache(maxsize=512)
 def numpy_function(expr: sp.Expr, others: tuple[sp.Symbol, ...] = ()):
-    """A smooth expression in Z[0], and numbers for `others`, as a NumPy function, with the heads' stable forms."""
+    """A smooth expression in Z[0], and numbers for `others`, as a NumPy function, with the heads' stable forms and a
+    polynomial where it loses its digits near 0."""
+    near = None if others else small_arguments(expr)
     # NumPy has no roots of integers beyond 64 bits (constants of a LayerNorm come with 40 digits)
     long = [r for r in expr.atoms(sp.Rational) if max(abs(r.p), r.q) >= 2**53]
     expr = expr.xreplace({r: sp.Float(r, 20) for r in long})
     stable = _without_saturation(_over_one_denominator(expr))
     f = on_arrays((Z[0], *others), stable, _functions(), cse=True)
-    return lambda x, *more: np.broadcast_to(np.asarray(f(x, *more), dtype=float), x.shape)
+    if near is None:
+        return lambda x, *more: np.broadcast_to(np.asarray(f(x, *more), dtype=float), x.shape)
+    return lambda x: np.where(np.abs(x) < near.reach, near(x), f(x))
 
 
 def _over_one_denominator(expr: sp.Expr) -> sp.Expr:
