@@ -218,7 +218,7 @@ def test_a_law_begins_where_those_that_it_follows_from_begin():
     alone = Law(law.variable, law.point, law.terms, law.remainder)
     assert alone.onset == 1 and alone.onset != pytest.approx(late, rel=0.02)  # control: of its terms alone
     c = mf.derive("(-39/70)+3.4*z-2.7*z**2-0.3*z**3+0.14*z**4+0.02*z**5")
-    place = {"sigma_w": sp.sqrt(R(875, 23069)), "sigma_b": sp.sqrt(R(72951, 645932)), "Q0": R(9, 10)}
+    place = {"sigma_w": sp.sqrt(R(875, 23069)), "sigma_b": sp.sqrt(R(72951, 645932)), "input_norm": R(9, 10)}
     onset = max(scanned(t for t in c.depth_law(q, **place).terms if t.coefficient != C) for q in ("K", "J"))
     for q in ("c", "gamma", "distance", "Theta"):
         law = c.depth_law(q, **place)

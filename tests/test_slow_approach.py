@@ -304,7 +304,7 @@ def test_c_follows_K_to_one_where_chi_J_falls_to_one_from_above():
     """φ of order 4 behind a skip of 1/2: χ_J = χ_K = 1 and F″ = 0 at K* = 1, χ_J > 1 above. 1 - c ~ 1.51/√l."""
     case = ((R(-3, 10), R(-8, 5), R(9, 5), R(0), R(-1, 10)), R(75, 928), R(81, 464))
     found = mf.derive(formula(case[0]), residual=True, mu="1/2")
-    place = {"sigma_w": sp.sqrt(case[1]), "sigma_b": sp.sqrt(case[2]), "Q0": (R(21, 20) - case[2]) / case[1]}
+    place = {"sigma_w": sp.sqrt(case[1]), "sigma_b": sp.sqrt(case[2]), "input_norm": (R(21, 20) - case[2]) / case[1]}
     c, gamma, distance = (found.depth_law(q, **place) for q in ("c", "gamma", "distance"))
     assert "chi_J falls to 1 from above" in c.regime and gamma.leading.power == R(1, 2)
     size = -c.terms[1].coefficient

@@ -133,7 +133,7 @@ def test_numbers_as_expressions_and_as_doubles():
     for cosine in (-1, 0, 1):
         require_cosine(sp.Integer(cosine), cosine)
     for cosine in (sp.Rational(11, 10), sp.Rational(-11, 10), sp.Symbol("c")):
-        with refused("c0 must be a number between -1 and 1"):
+        with refused("correlation must be a number between -1 and 1"):
             require_cosine(cosine, cosine)
 
 

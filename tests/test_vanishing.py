@@ -54,6 +54,21 @@ def test_c_and_gamma_of_the_ordered_phase_without_bias():
     assert abs(last.c[-1] / c[-1] - 1) < 1e-11 and int(last.underflows_at) == first
 
 
+def test_a_state_that_ends_as_nan_below_the_doubles_has_not_diverged():
+    """Behind a skip, K_ab of a kinked φ ends as 0/0: it was said to diverge at layer 684."""
+    place = dict(sigma_w=0.415, sigma_b=0, depth=4000, input_norm=0.74, correlation=0.5)
+    theory = mf.derive("(-1)*Max(z,0) + 0.16*z**3", residual=True, mu="1/2")
+    plain, other = theory.propagate(**place), theory.propagate(**place, quantities=("c", "K"))
+    assert not plain.diverged_at and not plain.lost_at and plain.underflows_at == other.underflows_at
+    assert_correlations(plain.c, other.c, 1e-9)
+    with pytest.raises(AssertionError, match="correlations"):
+        assert_correlations(plain.c * (1 + 1e-8), other.c, 1e-9)
+    last = theory.propagate(**place, every_layer=False)
+    assert not last.diverged_at and abs(last.c[-1] / other.c[-1] - 1) < 1e-9
+    limit = mf.derive("(-1)*Max(z,0)", residual=True, mu="1/2").propagate(**place)  # 1 - c falls as 1/l² from any start
+    assert abs((1 - plain.c[-1]) / (1 - limit.c[-1]) - 1) < 1e-3
+
+
 def test_two_norms_keep_their_angle():
     """Products of two K underflow at 1e-154 already: K_ab became √(K_aa K_bb) there."""
     names = ("K_aa", "K_bb", "K_ab", "distance", "c")

@@ -55,7 +55,7 @@ def curve(
 ) -> Curve:
     """J^{0,l} with N_0 = 784 (l0 = 0), or J^{1,l}."""
     name = "J0" if l0 == 0 else "J"
-    extra: dict[str, Any] = {"N0": INPUTS} if N0 in theory.recursion(name).parameters else {}
+    extra: dict[str, Any] = {"input_dimension": INPUTS} if N0 in theory.recursion(name).parameters else {}
     run = theory.propagate(sigma_w=sigma_w, sigma_b=sigma_b, depth=depth, quantities=(name,), **extra)
     log_J = run.values[f"log_{name}"].reshape(-1)
     if not sizes.networks:

@@ -77,6 +77,7 @@ def units(
         d is None or d > 1 or v.name.startswith("G_w") for d, v in zip(degrees, state)
     )
     least = SMALLEST if not divided else PRODUCT
+    _fallen(lowered, norms, begin, sigma, constant, out, diverged, every)
     end = out[:, -1][:, norms]
     small = (diverged == 0) & (out[:, :, norms].min(axis=(1, 2)) < least) & (begin[:, norms].min(axis=1) >= SMALLEST)
     over = (diverged > 0) & np.isinf(end).any(axis=1)
@@ -131,6 +132,23 @@ def units(
         below.reshape(shape),
         lost.reshape(shape),
     )
+
+
+def _fallen(
+    lowered: Lowered, norms: list[int], begin: np.ndarray, sigma: np.ndarray, constant: bool, out: np.ndarray,
+    diverged: np.ndarray, every: bool,
+) -> None:  # fmt: skip
+    """Take back what a run calls divergence where K had fallen below the doubles: quotients of them are 0/0."""
+    for p in np.flatnonzero((diverged > 0) & np.isnan(out[:, -1][:, norms]).any(axis=1)):
+        last = int(diverged[p]) - 1
+        if last < 1:
+            continue
+        one = sigma[:, [p]] if sigma.shape[2] == 1 else sigma[:, [p], : max(last - 1, 1)]
+        before = out[p, last - 1] if every else lowered.follow(begin[[p]], one, 1, last, constant, False)[0][0, -1]
+        if before[norms].min() < SMALLEST:
+            diverged[p] = 0
+            gone = out[p, last if every else 0 :]
+            gone[:, [not v.carry.relative for v in lowered.recursion.state]] = 0.0
 
 
 def _first(

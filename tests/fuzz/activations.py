@@ -73,6 +73,10 @@ class _ErfOverRoot2(Apply):
 class _GeluTanh(Node):
     """tanh(√(2/π)(z + 0.044715 z³))."""
 
+    @property
+    def text(self) -> str:
+        return "tanh(sqrt(2/pi)*(z+0.044715*z**3))"
+
     def jet(self, z, m, at):
         a, root = m.number("0.044715"), m.sqrt(2 / m.pi)
         v = m.tanh(root * (z + a * z**3))
@@ -81,6 +85,10 @@ class _GeluTanh(Node):
 
 class _ErfScaled(Node):
     """erf(√π z/2)."""
+
+    @property
+    def text(self) -> str:
+        return "erf(sqrt(pi)*z/2)"
 
     def jet(self, z, m, at):
         root = m.sqrt(m.pi) / 2

@@ -21,7 +21,7 @@ class Floats:
     """Arithmetic of NumPy arrays."""
 
     exp, tanh, sin, cos, atan, sqrt = np.exp, np.tanh, np.sin, np.cos, np.arctan, np.sqrt
-    asinh, erf, sigmoid, abs = np.arcsinh, special.erf, special.expit, np.abs
+    asinh, erf, sigmoid, abs, expm1 = np.arcsinh, special.erf, special.expit, np.abs, np.expm1
     pi = np.pi
 
     @staticmethod
@@ -41,7 +41,7 @@ class Digits:
     """Arithmetic of mpmath numbers, at the precision that is set."""
 
     exp, tanh, sin, cos, atan = (staticmethod(f) for f in (mp.exp, mp.tanh, mp.sin, mp.cos, mp.atan))
-    sqrt, asinh, erf, abs = (staticmethod(f) for f in (mp.sqrt, mp.asinh, mp.erf, abs))
+    sqrt, asinh, erf, abs, expm1 = (staticmethod(f) for f in (mp.sqrt, mp.asinh, mp.erf, abs, mp.expm1))
     pi = mp.pi
 
     @staticmethod
@@ -196,6 +196,9 @@ class Sum(Node):
         return _merged(self.parts)
 
     def jet(self, z, m, at):
+        if len(self.parts) == 2 and self.parts[1] == Number("-1") and getattr(self.parts[0], "name", "") == "exp":
+            u, du = self.parts[0].of.jet(z, m, at)  # 0 in floats near 0, if it is taken as it stands
+            return m.expm1(u), m.exp(u) * du
         v, d = self.parts[0].jet(z, m, at)
         for part in self.parts[1:]:
             w, e = part.jet(z, m, at)
@@ -218,6 +221,9 @@ class Product(Node):
         return _merged(self.parts)
 
     def jet(self, z, m, at):
+        if len(self.parts) == 2 and self.parts[1] == Number("-1") and getattr(self.parts[0], "name", "") == "exp":
+            u, du = self.parts[0].of.jet(z, m, at)  # 0 in floats near 0, if it is taken as it stands
+            return m.expm1(u), m.exp(u) * du
         v, d = self.parts[0].jet(z, m, at)
         for part in self.parts[1:]:
             w, e = part.jet(z, m, at)

@@ -102,7 +102,8 @@ def judge_entry(s, of, at, call, answer, X, i, j, singles, depth) -> None:
         s.same("K of two rows", f"theory.{call}.K[{i}, {j}]", answer.K[i, j], state.K_ab, min(slack, 1e-5) * scale)
     if "Theta" in answer.values and not of.normed and math.isfinite(state.Theta_ab):
         size_of = math.sqrt(singles[i][-1].Theta * singles[j][-1].Theta)
-        if state.distance > 1e-10 * scale or not of.phi.splits:
+        turned = state.distance - (math.sqrt(state.K_aa) - math.sqrt(state.K_bb)) ** 2  # what is left of directions
+        if turned > 1e-10 * max(state.K_aa, state.K_bb) or not of.phi.splits:
             s.same(
                 "Theta of two rows",
                 f"theory.{call}.Theta[{i}, {j}]",
