@@ -78,7 +78,7 @@ def _maps() -> list[str]:
     out += [f"mf.derive({f!r}).neutrality_line()" for f in ("tanh", "erf")]
     grid = "sigma_w=np.linspace(.5, 2.0, 5), sigma_b=[0, .4, 1.0]"
     out += [f"mf.derive({f!r}).phase_diagram({grid}, line=False)" for f in ("tanh", "relu", "gelu", "erf")]
-    out.append(f"mf.derive('erf').phase_diagram({grid}, kind='bias', line=False)")
+    out.append(f"mf.derive('erf').phase_diagram({grid}, quantity='gamma', line=False)")
     return out
 
 
