@@ -80,7 +80,7 @@ ROWS = [
     *(("Param", {"name": x}, NAMED) for x in ("True", "half", "inf")),
     ("recursion", {"lambda_w": "yes"}, NAMED),
     ("recursion", {"lambda_w": True}, ONE),
-    ("correlator_map", {"name": ["K"]}, "must be a text"),
+    ("correlator_map", {"quantity": ["K"]}, "must be a text"),
     ("correlator_map", {"inputs": 1}, "inputs must be a tuple"),
     ("correlator_map", {"inputs": (True, True)}, "An entry of inputs must be a whole number"),
     ("correlator_map", {"ratio": "False"}, NAMED),

@@ -141,7 +141,7 @@ def _fallen(
     """Take back what a run calls divergence where K had fallen below the doubles: quotients of them are 0/0."""
     for p in np.flatnonzero((diverged > 0) & np.isnan(out[:, -1][:, norms]).any(axis=1)):
         last = int(diverged[p]) - 1
-        if last < 1:
+        if last < 1 or begin[p, norms].min() < SMALLEST:
             continue
         one = sigma[:, [p]] if sigma.shape[2] == 1 else sigma[:, [p], : max(last - 1, 1)]
         before = out[p, last - 1] if every else lowered.follow(begin[[p]], one, 1, last, constant, False)[0][0, -1]
