@@ -27,8 +27,10 @@ from meanfield.symbolic.equality import closed
 
 CLOSE = 0.1  # of 1 - c, and of (z_a - z_b)²/2 in units of f's own scale
 RULES = ((1e-6, 3), (1e-3, 4), (CLOSE, 8))  # up to this closeness, so many nodes
-MEASURED = ((1.0, 1e-12), (1.0, 0.19), (1.0, 0.21), (1.0, 1.3), (1e-3, 1e-5), (50.0, 0.02), (1e4, 1e-4), (1e4, 3e3))
-MEASURED += ((1e-9, 1.2e-9),)
+MEASURED: tuple[tuple[float, float], ...] = (
+    *((1.0, 1e-12), (1.0, 0.19), (1.0, 0.21), (1.0, 1.3), (1e-3, 1e-5)),
+    *((50.0, 0.02), (1e4, 1e-4), (1e4, 3e3), (1e-9, 1.2e-9)),
+)
 MEASURED_CLOSED = (*MEASURED, (1e4, 3.0), (1e6, 0.5))
 FLOOR = 1e-14
 SMALL = 1e-290
