@@ -12,12 +12,9 @@ import pytest
 import meanfield as mf
 from meanfield.networks.presets import PRESETS
 
+HOME = "meanfield.networks.records"
 PAGE = Path(__file__).parents[1] / "docs" / "notation.md"
-RECORDS = [
-    one
-    for one in vars(mf.networks.records).values()
-    if inspect.isclass(one) and issubclass(one, mf.networks.records.Block)
-]
+RECORDS = [one for n in mf.__all__ if inspect.isclass(one := getattr(mf, n)) and one.__module__ == HOME]
 #: further words for what has a name
 SYNONYMS = {"observables", "of", "Q0", "N0", "c0", "phi", "quantity_names", "theory"}
 
@@ -26,7 +23,7 @@ def callables() -> dict[str, Callable]:
     """Every public function, verb of a theory, record and preset, by the name that users call it by."""
     found = {n: getattr(mf, n) for n in mf.__all__ if inspect.isfunction(getattr(mf, n))}
     found |= {f"Theory.{n}": f for n, f in vars(mf.Theory).items() if inspect.isfunction(f) and n[0] != "_"}
-    return found | {one.__name__: one for one in RECORDS if one.__name__ in mf.__all__} | PRESETS
+    return found | {one.__name__: one for one in RECORDS} | PRESETS
 
 
 def arguments() -> dict[str, set[str]]:

@@ -25,7 +25,6 @@ from meanfield.functions.series.ball_series import ball_series, coefficients
 PROBES = (1.03e-2, 2.3e-4, 1.7e-7, 1.3e-11, 3.1e-20, 1.9e-60)  # where formulas are tried, on both sides
 LOST = 4e-15  # a relative error in doubles beyond which the formula is not used near 0
 DIGITS, BITS = 120, 500  # of the values, and of the balls of the series
-NOTHING = mp.mpf(10) ** -90  # of the largest value on the circle: a coefficient that is 0
 REACHES = (1.0, 0.5, 0.25, 0.125, 2.0**-5, 2.0**-7, 2.0**-10)  # up to which a polynomial may serve
 TERMS = 40
 EXACT = 2e-17  # what it may miss there, relative
