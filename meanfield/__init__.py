@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from meanfield.base.results import Equality, Estimate, Law, MeanFieldError, NoClosedForm, Solution, Status, Term
+    from meanfield.base.saved import load
     from meanfield.bias.class_fraction import ClassFraction
     from meanfield.bias.initial import Bias
     from meanfield.comparison.check import (
@@ -134,6 +135,7 @@ __all__ = [
     "first_linear_layer",
     "haar_moment",
     "linear_moments",
+    "load",
     "measure",
     "measure_critical_line",
     "measure_criticality",
@@ -152,6 +154,7 @@ __all__ = [
 
 #: where each public name lives; it is loaded when it is first asked for, so that `import meanfield` costs nothing
 _HOMES = {
+    "base.saved": "load",
     "networks.records": (
         "AffineNorm BatchNorm Dense Gate LayerNorm Network Nonlinearity Param Pool "
         "Projection Residual Scale Schedule Sequential mlp"

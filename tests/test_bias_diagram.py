@@ -12,6 +12,7 @@ import pytest
 from scipy.special import erf
 
 import meanfield as mf
+from meanfield.base.files import figure_of
 from meanfield.numeric import gaps
 from meanfield.numeric.gap_tables import Panel
 from meanfield.symbolic.bias import BiasPhase
@@ -184,15 +185,15 @@ def test_symbols_get_values():
 def test_files_and_texts(tmp_path):
     found = diagram("relu", [1, 1.5, 2.5], [0, 0.1], line=True)
     assert found.line is not None and found.neutrality is not None and repr(found).startswith("BiasDiagram(MLP, relu")
-    with np.load(found.to_npz(tmp_path / "d.npz")) as data:
-        assert data["c"].tolist() == found.c.tolist() and data["phases"][data["phase"][1, 0]].startswith("ordered")
-    rows = list(csv.DictReader(found.to_csv(tmp_path / "d.csv").read_text().splitlines()))
+    with np.load(found.save(tmp_path / "d.npz")) as data:
+        assert data["c"].tolist() == found.c.tolist() and data["phase"][1, 0].startswith("ordered")
+    rows = list(csv.DictReader(found.save(tmp_path / "d.csv").read_text().splitlines()))
     assert len(rows) == 6 and rows[3]["phase"] == "ordered deep prejudice" and float(rows[3]["c"]) == 1
     other = replace(found, gap=found.gap + 2**-40, phase=found.phase[::-1])  # planted: what is written is what is held
-    rows = list(csv.DictReader(other.to_csv(tmp_path / "o.csv").read_text().splitlines()))
+    rows = list(csv.DictReader(other.save(tmp_path / "o.csv").read_text().splitlines()))
     assert rows[3]["phase"] != "ordered deep prejudice" and float(rows[3]["c"]) == 1 - 2**-40
     with pytest.raises(mf.MeanFieldError, match="npz"):
-        found.to_npz(tmp_path / "d.txt")
+        found.save(tmp_path / "d.txt")
     with pytest.raises(mf.MeanFieldError, match="the choices are J, gamma"):
         mf.derive("relu").phase_diagram(quantity="igb")
 
@@ -201,7 +202,7 @@ def test_figure():
     pytest.importorskip("matplotlib")
     found = diagram("relu", np.linspace(0, 4, 9), np.linspace(0, 0.2, 5), line=True)
     for squared, label in ((True, r"$\sigma_w^2$"), (False, r"$\sigma_b$")):
-        figure = found.plot(squared=squared)
+        figure = figure_of(found.plot(squared=squared))
         (panel,) = figure.axes
         entries = [t.get_text() for t in figure.legends[0].get_texts()]
         assert panel.get_ylabel() == label and "ordered deep prejudice" in entries and r"$\chi_J^\ast = 1$" in entries

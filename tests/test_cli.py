@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 
 import meanfield
+from meanfield.base.drawing import plot_report
+from meanfield.base.export import Result
 from meanfield.cli import app as cli
 from meanfield.cli import output as cli_output
 from meanfield.cli import reading as cli_reading
@@ -67,7 +69,7 @@ class FakeRow:
 
 
 @dataclass(frozen=True)
-class FakeReport:
+class FakeReport(Result):
     """What the command line and the figures may know of a report."""
 
     rows: tuple[FakeRow, ...]
@@ -78,7 +80,10 @@ class FakeReport:
         return all(r.passed for r in self.rows)
 
     def data(self) -> dict:
-        return {"schema": 1, "passed": self.passed, "rows": [asdict(r) for r in self.rows]}
+        return {"passed": self.passed, "rows": [asdict(r) for r in self.rows]}
+
+    def plot(self, ax=None):
+        return plot_report(self, ax)
 
     def __str__(self) -> str:
         return "a long line " * 12 + "\n" + ("PASSED" if self.passed else "FAILED")
@@ -352,7 +357,7 @@ def test_run_to_files(run, tmp_path):
     assert run(line + "run.csv")[2] == "Wrote run.csv\n"
     with open(tmp_path / "run.csv", newline="") as text:
         rows = list(csv.DictReader(text))
-    assert list(rows[0]) == ["l", "K", "J", "Theta", "log_J"] and [float(r["K"]) for r in rows] == pytest.approx(k)
+    assert list(rows[0]) == ["layer", "K", "J", "Theta", "log_J"] and [float(r["K"]) for r in rows] == pytest.approx(k)
     run(line + "run.npz")
     with np.load(tmp_path / "run.npz") as arrays:
         assert arrays["J"] == pytest.approx(j) and arrays["sigma_w"] == 1.5 and arrays["diverged_at"] == 0

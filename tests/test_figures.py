@@ -15,6 +15,8 @@ from test_cli import FakeReport, FakeRow, fake_report
 from test_cli_critical import susceptibilities
 
 import meanfield
+from meanfield.base import drawing, files
+from meanfield.base.files import figure_of
 from meanfield.base.results import MeanFieldError
 from meanfield.presentation import figures
 
@@ -28,7 +30,7 @@ def relu_run():
 
 
 def test_run_is_drawn_and_labelled(relu_run):
-    figure = figures.plot_run(relu_run)
+    figure = figure_of(drawing.plot_run(relu_run))
     above, below = figure.axes
     assert above.get_ylabel() == r"$K^\ell$" and below.get_ylabel() == r"$J^{1,\ell}$"
     assert below.get_xlabel() == r"layer $\ell$" and figure.get_figwidth() == 3.4
@@ -41,12 +43,12 @@ def test_run_is_drawn_and_labelled(relu_run):
 
 
 def test_axes_are_logarithmic_where_it_helps(relu_run):
-    above, below = figures.plot_run(relu_run).axes
+    above, below = figure_of(drawing.plot_run(relu_run)).axes
     assert above.get_xscale() == "linear" and below.get_yscale() == "log"  # J falls by (9/8)^29 ~ 30
     theory = meanfield.derive("tanh")
-    critical = figures.plot_run(theory.propagate(sigma_w=1, sigma_b=0, depth=300)).axes[0]
+    critical = figure_of(drawing.plot_run(theory.propagate(sigma_w=1, sigma_b=0, depth=300))).axes[0]
     assert (critical.get_xscale(), critical.get_yscale()) == ("log", "log")  # K ~ 1/l
-    ordered = figures.plot_run(theory.propagate(sigma_w=1.5, sigma_b=0.1, depth=300)).axes
+    ordered = figure_of(drawing.plot_run(theory.propagate(sigma_w=1.5, sigma_b=0.1, depth=300))).axes
     assert [a.get_xscale() for a in ordered] == ["linear", "linear"]  # a fixed point, and J exponential in l
     assert [a.get_yscale() for a in ordered] == ["linear", "log"]
 
@@ -55,7 +57,7 @@ def test_beyond_the_doubles_and_divergence():
     run = meanfield.derive("relu", residual=True).propagate(sigma_w=1.5, sigma_b=0.1, depth=1000)
     lost = int(run.diverged_at)
     assert 0 < lost < 1000
-    for panel, log in zip(figures.plot_run(run).axes, (np.log10(run.K), run.log_J / math.log(10))):
+    for panel, log in zip(figure_of(drawing.plot_run(run)).axes, (np.log10(run.K), run.log_J / math.log(10))):
         (line,) = panel.get_lines()
         assert panel.get_ylabel().startswith(r"$\log_{10}$") and panel.get_yscale() == "linear"
         assert line.get_xdata()[-1] == lost - 1 and line.get_ydata() == pytest.approx(log[: lost - 1])
@@ -63,7 +65,7 @@ def test_beyond_the_doubles_and_divergence():
 
 def test_a_sweep_has_one_curve_a_point_and_a_legend_outside(relu_run):
     run = meanfield.derive("relu").propagate(sigma_w=np.linspace(1, 2, 9), sigma_b=0.1, depth=10)
-    figure = figures.plot_run(run)
+    figure = figure_of(drawing.plot_run(run))
     assert [len(a.get_lines()) for a in figure.axes] == [7, 7] and len(set(figures.COLOURS)) == 7
     assert figure.legends[0].get_title().get_text() == "first 7 of 9 points"
     assert figure.legends[0].get_texts()[1].get_text() == r"$\sigma_w$ = 1.125, $\sigma_b$ = 0.1"
@@ -72,31 +74,31 @@ def test_a_sweep_has_one_curve_a_point_and_a_legend_outside(relu_run):
 def test_layerwise_sigmas_and_two_inputs():
     theory = meanfield.derive("relu")
     run = theory.propagate(sigma_w=np.linspace(1, 1.5, 6), sigma_b=0.1, depth=6, layerwise=True)
-    assert "per layer" in figures.plot_run(run).axes[0].get_legend().get_texts()[0].get_text()
+    assert "per layer" in figure_of(drawing.plot_run(run)).axes[0].get_legend().get_texts()[0].get_text()
     pair = theory.propagate(sigma_w=1.5, sigma_b=0.1, depth=6, correlation=-0.5)
-    assert [a.get_ylabel() for a in figures.plot_run(pair).axes] == [r"$K^\ell_{ab}$", r"$c^\ell$"]
+    assert [a.get_ylabel() for a in figure_of(drawing.plot_run(pair)).axes] == [r"$K^\ell_{ab}$", r"$c^\ell$"]
 
 
 def test_axes_of_the_caller(relu_run):
     figure = matplotlib.figure.Figure()
     one, two = figure.subplots(2, 1)
-    assert figures.plot_run(relu_run, ["J"], ax=one) is figure and one.get_ylabel() == r"$J^{1,\ell}$"
-    figures.plot_run(relu_run, ax=two)
+    assert figure_of(drawing.plot_run(relu_run, ["J"], ax=one)) is figure and one.get_ylabel() == r"$J^{1,\ell}$"
+    figure_of(drawing.plot_run(relu_run, ax=two))
     assert two.get_ylabel() == r"$K^\ell$"
     with pytest.raises(MeanFieldError, match="1 axes were given for 2"):
-        figures.plot_run(relu_run, ["K", "J"], ax=one)
+        figure_of(drawing.plot_run(relu_run, ["K", "J"], ax=one))
     with pytest.raises(MeanFieldError, match="V was asked for"):
-        figures.plot_run(relu_run, ["V"])
+        figure_of(drawing.plot_run(relu_run, ["V"]))
 
 
 def test_one_layer():
     run = meanfield.derive("relu").propagate(sigma_w=1.5, sigma_b=0.1, depth=1)
-    assert [a.get_lines()[0].get_marker() for a in figures.plot_run(run).axes] == ["o", "o"]
+    assert [a.get_lines()[0].get_marker() for a in figure_of(drawing.plot_run(run)).axes] == ["o", "o"]
 
 
 def test_report_is_drawn_and_labelled():
     report = fake_report(z=0.5)
-    figure = figures.plot_report(report)
+    figure = figure_of(drawing.plot_report(report))
     k, j, z = figure.axes
     assert k.get_ylabel() == r"$K^\ell$" and j.get_ylabel().startswith(r"$J^{1,\ell}$ / theory")
     assert z.get_ylabel() == "$z$" and z.get_xlabel() == r"layer $\ell$"
@@ -118,20 +120,20 @@ def test_report_is_drawn_and_labelled():
 @pytest.mark.parametrize(("z", "marker", "height"), [(50.0, "^", 6), (-math.inf, "v", -6), (math.nan, "o", 0)])
 def test_a_failure_off_the_scale_is_seen(z, marker, height):
     rows = (FakeRow("K", 1, 1.0, 0.0, 1.0, 0.1, 0.0, True), FakeRow("K", 2, 1.0, 0.0, 1.0, 0.1, z, False))
-    below = figures.plot_report(FakeReport(rows)).axes[-1]
+    below = figure_of(drawing.plot_report(FakeReport(rows))).axes[-1]
     points = [(line.get_marker(), *p) for line in below.get_lines() for p in line.get_xydata()]
     assert (marker, 2.0, height) in points
 
 
 def test_a_report_without_rows_is_refused():
     with pytest.raises(MeanFieldError, match="no rows"):
-        figures.plot_report(FakeReport(()))
+        figure_of(drawing.plot_report(FakeReport(())))
 
 
 def test_a_real_report():
     theory = meanfield.derive("relu")
     report = meanfield.check(theory, sigma_w=1.4, sigma_b=0.1, width=30, depth=4, networks=40)
-    assert len(figures.plot_report(report).axes) == 3
+    assert len(figure_of(drawing.plot_report(report)).axes) == 3
 
 
 # ------------------------------------------------------------------------------------------------- phase diagrams
@@ -166,7 +168,7 @@ def furthest(points, line) -> float:
 
 
 def test_contour_and_derived_line_lie_on_the_closed_form(erf_diagram):
-    figure = erf_diagram.plot()
+    figure = figure_of(erf_diagram.plot())
     w = np.linspace(math.sqrt(math.pi) / 2, 3.2, 4000)
     truth, cell = np.column_stack([w, erf_line(w)]), 3 / 120
     vertices = contour(figure)
@@ -181,7 +183,7 @@ def test_contour_and_derived_line_lie_on_the_closed_form(erf_diagram):
 
 
 def test_phase_diagram_is_labelled(erf_diagram):
-    figure = erf_diagram.plot()
+    figure = figure_of(erf_diagram.plot())
     panel, bar = figure.axes
     assert (panel.get_xlabel(), panel.get_ylabel()) == (r"$\sigma_w$", r"$\sigma_b$") and figure.get_figwidth() == 3.4
     assert panel.get_xlim() == (0, 3) and panel.get_ylim() == (0, 3) and "chi_J" in bar.get_ylabel()
@@ -197,7 +199,7 @@ def test_phase_diagram_is_labelled(erf_diagram):
 
 def test_unstable_part_is_dashed_and_bistable_part_hatched(gelu_diagram):
     """Dashed where an independent quadrature finds χ_K > 1, below the critical point's K*; solid above."""
-    figure = gelu_diagram.plot()
+    figure = figure_of(gelu_diagram.plot())
     panel, line = figure.axes[0], gelu_diagram.line
     solid, dashed = (c for c in panel.get_lines() if c.get_color() == figures.COLOURS[4])
     assert solid.get_linestyle() == "-" and dashed.get_linestyle() == "--"
@@ -225,7 +227,7 @@ def test_unstable_part_is_dashed_and_bistable_part_hatched(gelu_diagram):
 def test_a_line_with_averages_agrees_with_iteration():
     """Points of the drawn line of tanh have χ_J = 1 where the map, iterated by an independent quadrature, ends."""
     diagram = meanfield.derive("tanh").phase_diagram(sigma_w=(0, 3, 12), sigma_b=(0, 3, 12))
-    derived = next(c for c in diagram.plot().axes[0].get_lines() if c.get_color() == figures.COLOURS[4])
+    derived = next(c for c in figure_of(diagram.plot()).axes[0].get_lines() if c.get_color() == figures.COLOURS[4])
     x, y = derived.get_data()
     t = np.linspace(-10, 10, 2001)
     weight = np.exp(-(t**2) / 2) * (t[1] - t[0]) / np.sqrt(2 * np.pi)
@@ -250,7 +252,7 @@ def test_a_line_with_averages_agrees_with_iteration():
 )
 def test_every_kind_of_line_is_drawn_where_the_contour_is(name, settings, entries):
     diagram = meanfield.derive(name, **settings).phase_diagram(sigma_w=(0.3, 3, 40), sigma_b=(0, 3, 40))
-    figure = diagram.plot()
+    figure = figure_of(diagram.plot())
     texts = [t.get_text() for t in figure.legends[0].get_texts()]
     assert len(texts) == len(entries) and all(e in t for e, t in zip(entries, texts))
     if "computed" in entries:
@@ -262,29 +264,29 @@ def test_every_kind_of_line_is_drawn_where_the_contour_is(name, settings, entrie
 
 def test_diagrams_without_lines_or_numbers(erf_diagram, tmp_path):
     axis = np.linspace(0, 3, 9)
-    everywhere = meanfield.derive("erf", mu=1).phase_diagram(sigma_w=axis, sigma_b=axis).plot()
+    everywhere = figure_of(meanfield.derive("erf", mu=1).phase_diagram(sigma_w=axis, sigma_b=axis).plot())
     assert any("everywhere" in t.get_text() for t in everywhere.axes[0].texts) and not everywhere.legends
     bare = replace(erf_diagram, line=None, points=None, chi_J=np.full_like(erf_diagram.chi_J, np.nan))
     holes = np.where(np.arange(121) % 2, erf_diagram.chi_J, np.nan)
     for diagram in (bare, replace(erf_diagram, chi_J=holes)):
-        figures.save(diagram.plot(), tmp_path / "a.png")
+        files.save(figure_of(diagram.plot()), tmp_path / "a.png")
     theory = meanfield.derive("erf")
     for w, b in (([1.2], [0.3]), ([2, 1, 1.5], [0.3]), ([2, 1, 1.5], [1, 0.0])):
-        figures.save(theory.phase_diagram(sigma_w=w, sigma_b=b).plot(), tmp_path / "b.png")
-    sorted_axes = theory.phase_diagram(sigma_w=[2, 1, 1.5], sigma_b=[1, 0.0]).plot().axes[0]
+        files.save(figure_of(theory.phase_diagram(sigma_w=w, sigma_b=b).plot()), tmp_path / "b.png")
+    sorted_axes = figure_of(theory.phase_diagram(sigma_w=[2, 1, 1.5], sigma_b=[1, 0.0]).plot()).axes[0]
     assert sorted_axes.get_xlim() == (1, 2) and sorted_axes.get_ylim() == (0, 1)
 
 
 def test_phase_diagram_in_axes_of_the_caller(erf_diagram, gelu_diagram):
     figure = matplotlib.figure.Figure()
     one, two = figure.subplots(1, 2)
-    assert erf_diagram.plot(one) is figure and figures.plot_phase_diagram(gelu_diagram, two) is figure
+    assert erf_diagram.plot(one) is one and figures.plot_phase_diagram(gelu_diagram, two) is two
     assert not figure.legends and len(two.get_legend().get_texts()) == 5
 
 
 @pytest.mark.parametrize(("name", "head"), [("a.png", b"\x89PNG"), ("a.pdf", b"%PDF"), ("a.svg", b"<?xml")])
 def test_save(relu_run, tmp_path, name, head):
-    path = figures.save(figures.plot_run(relu_run), tmp_path / name)
+    path = files.save(figure_of(drawing.plot_run(relu_run)), tmp_path / name)
     assert path.read_bytes().startswith(head) and list(tmp_path.iterdir()) == [path]
     if name == "a.png":
         width, height = struct.unpack(">II", path.read_bytes()[16:24])
@@ -294,18 +296,18 @@ def test_save(relu_run, tmp_path, name, head):
 def test_save_is_whole_or_nothing(relu_run, tmp_path, monkeypatch):
     target = tmp_path / "a.png"
     target.write_bytes(b"before")
-    figure = figures.plot_run(relu_run)
+    figure = figure_of(drawing.plot_run(relu_run))
     with pytest.raises(MeanFieldError, match=r"\.png, \.pdf, \.svg"):
-        figures.save(figure, tmp_path / "a.jpg")
+        files.save(figure, tmp_path / "a.jpg")
     with pytest.raises(MeanFieldError, match="cannot be written"):
-        figures.save(figure, tmp_path / "no" / "a.png")
+        files.save(figure, tmp_path / "no" / "a.png")
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(MeanFieldError, match="No space left"):
-        figures.save(figure, target)
+        files.save(figure, target)
     assert target.read_bytes() == b"before" and list(tmp_path.iterdir()) == [target]
 
 
@@ -313,24 +315,24 @@ def test_writing_follows_links_and_spares_other_things(tmp_path):
     file, link = tmp_path / "file", tmp_path / "link"
     file.write_bytes(b"before")
     link.symlink_to(file)
-    figures.write_whole(link, b"after")
+    files.write_whole(link, b"after")
     assert link.is_symlink() and file.read_bytes() == b"after"
     with pytest.raises(MeanFieldError, match="not a file"):
-        figures.write_whole(tmp_path, b"")
+        files.write_whole(tmp_path, b"")
 
 
 def test_without_matplotlib(relu_run, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MeanFieldError, match=r"pip install 'meanfield\[plot\]'"):
-        figures.plot_run(relu_run)
+        figure_of(drawing.plot_run(relu_run))
 
 
 def test_no_global_state(relu_run):
     before = dict(matplotlib.rcParams)
-    figures.plot_run(relu_run)
+    figure_of(drawing.plot_run(relu_run))
     assert dict(matplotlib.rcParams) == before
     code = (
-        "import sys, meanfield as mf; from meanfield.presentation.figures import plot_report\n"
+        "import sys, meanfield as mf; from meanfield.base.drawing import plot_report\n"
         "from test_cli import fake_report\n"
         "figure = plot_report(fake_report()); print('matplotlib.pyplot' in sys.modules)"
     )

@@ -18,6 +18,7 @@ DERIVATIONS = PACKAGE.parent / "derivations"
 ROOMS = """
 base.tex.read base.tex.width base.tex.lines base.tex.prose
 base.errors base.symbols base.printed base.carries base.quantities base.terms base.limits base.arguments base.named
+base.arrays base.files base.export base.saved base.drawing
 base.latex base.results base.scalars
 networks.pooling networks.records networks.folds networks.presets
 functions.heads.record functions.heads.values functions.heads.models functions.heads.exponential
@@ -150,7 +151,8 @@ PUBLIC = {
     "meanfield.presentation.tables": None,
 }
 BELOW_EMPIRICAL = {
-    "base.quantities", "base.scalars", "base.arguments", "base.limits", "base.results", "base.errors",
+    "base.arrays", "base.export", "base.drawing", "base.quantities", "base.scalars",
+    "base.arguments", "base.limits", "base.results", "base.errors",
     "networks.pooling", "networks.records", "networks.folds",
 }  # fmt: skip
 

@@ -9,6 +9,7 @@ import pytest
 import sympy as sp
 
 from meanfield import MeanFieldError
+from meanfield.base.files import figure_of
 from meanfield.presentation.phase_maps import plot_phase_table
 from meanfield.symbolic.asymptotics.cells import Cell, Node
 
@@ -38,7 +39,7 @@ def colours(figure):
 
 @pytest.fixture(scope="module")
 def figure():
-    return plot_phase_table(strips(a, [f"regime {k}" for k in range(STRIPS)]), "beta_a", "beta_b", {"S": 1})
+    return figure_of(plot_phase_table(strips(a, [f"regime {k}" for k in range(STRIPS)]), "beta_a", "beta_b", {"S": 1}))
 
 
 def test_colours_begin_anew_behind_the_last(figure):
@@ -64,7 +65,7 @@ def test_numbers_of_rows_stand_inside(figure):
 
 def test_rows_of_one_regime_share_a_colour():
     table = strips(b, ["same"] * STRIPS)
-    figure = plot_phase_table(table, "beta_a", "beta_b", {"sigma_v": 2, "sigma_w": "1/2"})
+    figure = figure_of(plot_phase_table(table, "beta_a", "beta_b", {"sigma_v": 2, "sigma_w": "1/2"}))
     assert len(set(colours(figure))) == 1 and len(figure.axes[0].texts) == STRIPS
     assert all(t.xy[0] == pytest.approx(1, abs=0.01) for t in figure.axes[0].texts)
 
@@ -73,7 +74,7 @@ def test_the_other_coordinates_are_numbers():
     """S may be given, or by all of its σ's: then S = 4 · 1/4 = 1 lies above 2/3 and below 4/3."""
     table = strips(S, ["low", "middle", "high"])
     for rest in ({"S": 1}, {"sigma_v": 2, "sigma_w": "1/2"}, {"S": 1, "sigma_v": 7, "sigma_w": 7}):
-        figure = plot_phase_table(table, "beta_a", "beta_b", rest)
+        figure = figure_of(plot_phase_table(table, "beta_a", "beta_b", rest))
         assert [t.get_text() for t in figure.axes[0].texts] == ["2"], rest
     for rest, words in (
         ({}, "for the others: S"),
@@ -81,9 +82,9 @@ def test_the_other_coordinates_are_numbers():
         ({"sigma_w": 2}, "others: S"),
     ):
         with pytest.raises(MeanFieldError, match=words):
-            plot_phase_table(table, "beta_a", "beta_b", rest)
+            figure_of(plot_phase_table(table, "beta_a", "beta_b", rest))
     with pytest.raises(MeanFieldError, match="A map needs two coordinates and numbers for the others: S"):
-        plot_phase_table(table, "S", "S", {"beta_a": 1, "beta_b": 1})
+        figure_of(plot_phase_table(table, "S", "S", {"beta_a": 1, "beta_b": 1}))
 
 
 @pytest.mark.parametrize(
@@ -104,6 +105,6 @@ def test_what_holds_on_a_line_alone_is_not_drawn(form, rest, shown):
     tree = Node(cell, form, tuple(((sign,), leaf) for sign, leaf in zip((1, 0, -1), leaves)))
     rows = [SimpleNamespace(ways=(SimpleNamespace(regime=word),)) for word in ("above", "on it", "below")]
     table = SimpleNamespace(tree=tree, rows=rows, coordinates=("beta_a", "beta_b", "S"), definitions=())
-    figure = plot_phase_table(table, "beta_a", "beta_b", rest)
+    figure = figure_of(plot_phase_table(table, "beta_a", "beta_b", rest))
     assert {t.get_text() for t in figure.axes[0].texts} == shown
     assert {t.get_text() for t in figure.legends[0].get_texts()} == {rows[int(i) - 1].ways[0].regime for i in shown}

@@ -15,6 +15,7 @@ from scipy.special import erf, expit
 
 import meanfield as mf
 from meanfield import Dense, MeanFieldError, Nonlinearity, Param, Residual, Schedule, Sequential
+from meanfield.base.files import figure_of
 from meanfield.symbolic.asymptotics.growth import Growth, log_product, regular
 
 BETAS = ("beta_v", "beta_w", "beta_a", "beta_b")
@@ -476,16 +477,16 @@ def test_a_table_prints_and_draws(tmp_path):
     text = str(made)
     assert "S = sigma_v**2*sigma_w**2" in text and all(len(line) <= 80 for line in text.splitlines())
     assert "beta_v + beta_w" in made.proof() and r"\ell^{" in made.latex()
-    figure = made.plot("beta_v", "beta_w", beta_a=1, beta_b=1, S=1)
-    same = made.plot("beta_v", "beta_w", beta_a=1, beta_b=1, sigma_v="1/2", sigma_w=2)
+    figure = figure_of(made.plot("beta_v", "beta_w", beta_a=1, beta_b=1, S=1))
+    same = figure_of(made.plot("beta_v", "beta_w", beta_a=1, beta_b=1, sigma_v="1/2", sigma_w=2))
     ones = {"beta_a": 1, "beta_b": 1}
     turned = made.plot("S", "beta_w", beta_v=1, **ones), made.plot("beta_v", "S", beta_w=1, **ones)
-    named = [(f.axes[0].get_xlabel(), f.axes[0].get_ylabel()) for f in (figure, *turned)]
+    named = [(axes.get_xlabel(), axes.get_ylabel()) for axes in (*figure.axes, *turned)]
     assert named == [(r"$\beta_v$", r"$\beta_w$"), ("$S$", r"$\beta_w$"), (r"$\beta_v$", "$S$")]
     assert np.array_equal(same.axes[0].images[0].get_array(), figure.axes[0].images[0].get_array())
     figure.savefig(tmp_path / "map.png")
     with pytest.raises(MeanFieldError, match="numbers for the others"):
-        made.plot("beta_v", "beta_w")
+        figure_of(made.plot("beta_v", "beta_w"))
 
 
 def test_depth_law_knows_schedules():

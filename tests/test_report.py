@@ -91,10 +91,10 @@ def test_theory_allowance_and_sum_are_separate():
     rows = rows_at(1.5)
     assert_theory_alone(rows, RUN)
     for r in rows:
-        assert r.allowance == pytest.approx(BIAS / WIDTHS[0]) and r.sum == r.theory + r.allowance == r.predicted
+        assert r.allowance == pytest.approx(BIAS / WIDTHS[0]) and r.sum == r.theory + r.allowance
         assert r.z == pytest.approx((r.measured - r.sum) / r.standard_error)
         found = r.data()
-        assert (found["theory"], found["sum"], found["predicted"]) == (2.29, r.sum, r.sum)
+        assert (found["theory"], found["sum"]) == (2.29, r.sum)
     # the former column: theory and allowance in one
     with pytest.raises(AssertionError, match="is not the theory alone"):
         assert_theory_alone([replace(r, theory=r.sum) for r in rows], RUN)
@@ -130,8 +130,8 @@ def test_a_real_check_of_wide_networks(tmp_path):
     assert k[0].theory == pytest.approx(2.29, rel=1e-15) and k[0].allowance != 0
     assert all(r.theory == 1 for r in found.rows if r.quantity == "J")
     found.to_json(tmp_path / "report.json")
-    first = json.loads((tmp_path / "report.json").read_text())["rows"][0]
+    first = json.loads((tmp_path / "report.json").read_text())["data"]["rows"][0]
     assert list(first) == [
-        "quantity", "layer", "theory", "allowance", "sum", "predicted", "measured", "standard_error", "z", "passed",
+        "quantity", "layer", "theory", "allowance", "sum", "measured", "standard_error", "z", "passed",
     ]  # fmt: skip
     assert columns(str(found))[1][0][1] == "2.29"

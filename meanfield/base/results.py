@@ -7,19 +7,22 @@ to do.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
 
 import sympy as sp
 
+from meanfield.base.arrays import Arrays, cell, of_rows
 from meanfield.base.errors import InfiniteAverage as InfiniteAverage
 from meanfield.base.errors import MeanFieldError as MeanFieldError
 from meanfield.base.errors import NoClosedForm as NoClosedForm
 from meanfield.base.errors import Undetermined as Undetermined
 from meanfield.base.errors import one_line as one_line
-from meanfield.base.latex import aligned
+from meanfield.base.export import Result, plain
+from meanfield.base.latex import aligned, law_tex, solution_tex, tex
 from meanfield.base.named import values_by_name
 from meanfield.base.printed import named, wrapped
 from meanfield.base.terms import DEEP as DEEP
@@ -51,18 +54,152 @@ class Equality(Enum):
         return self is not Equality.DIFFERENT
 
 
-@dataclass(frozen=True)
-class Solution:
-    """An answer with its status: `value`, `error` (absolute, None when exact) and a sentence `message`."""
+@dataclass(frozen=True, eq=False)
+class Solution(Result):
+    """A number with its status: `value`, `error` (absolute, None when exact) and a sentence `message`.
+
+    It counts as its value for Python, NumPy and SymPy, which drop the error: `float(x)`, `x + 1`, `numpy.sqrt(x)`,
+    `sympy.sqrt(x)`, `f"{x:.6g}"`. A comparison with a number inside the error raises, for it is undecided.
+
+    >>> half = Solution(sp.Rational(1, 2), Status.EXACT)
+    >>> print(float(half), half + 1, half == 0.5, half < 1, f"{half:.3f}", sp.sqrt(half))
+    0.5 3/2 True True 0.500 sqrt(2)/2
+    """
 
     value: Any
     status: Status
     error: float | None = None
     message: str = ""
 
+    def data(self) -> Any:
+        """An exact value as text, a certified one as {mid, rad, status}, any other as {value, status, message}."""
+        more = {"message": self.message} if self.message else {}
+        if self.status is Status.EXACT:
+            return plain(self.value)
+        if self.error is not None:
+            return {"mid": str(self.value), "rad": self.error, "status": self.status.value, **more}
+        return {"value": plain(self.value), "status": self.status.value, **more}
+
+    def latex(self) -> Any:
+        """The number as LaTeX for math mode."""
+        found = solution_tex(self)
+        return found if isinstance(found, str) else tex(found)
+
+    def __float__(self) -> float:
+        try:
+            return float(self.value)
+        except TypeError:
+            free = ", ".join(sorted(s.name for s in sp.sympify(self.value).free_symbols)) or "no number"
+            raise MeanFieldError(
+                f"{self.value} depends on {free}, and so is no number; put numbers in with .value.subs(...)."
+            ) from None
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def __format__(self, how: str) -> str:
+        return format(float(self), how) if how else str(self)
+
+    def __str__(self) -> str:
+        value = sp.sympify(self.value)
+        if self.error is None or not value.is_number:
+            return str(value)
+        size = abs(value)
+        digits = 15 if not self.error or not size else min(60, max(2, int(sp.floor(sp.log(size / self.error, 10)))))
+        return f"{sp.N(value, digits)} +- {float(self.error):.1e}"
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        import numpy as np
+
+        return np.array(float(self), dtype=dtype)
+
+    def _sympy_(self) -> sp.Expr:
+        return sp.sympify(self.value)
+
+    def evalf(self, n: int = 15) -> sp.Expr:
+        """The value to n digits (of those that are known)."""
+        return sp.N(self.value, n)
+
+    def __hash__(self) -> int:
+        try:
+            return hash(float(self.value))
+        except (TypeError, OverflowError):
+            return hash(self.value)
+
+    def __eq__(self, other: object) -> Any:
+        if isinstance(other, Solution):
+            mine, its = ((x.value, x.status, x.error, x.message) for x in (self, other))
+            return mine == its
+        if not _is_number(other):
+            return NotImplemented
+        return float(self) == other if isinstance(other, float) else bool(sp.sympify(self.value) == sp.sympify(other))
+
+    def _compared(self, other: Any, holds: Callable[[Any, Any], Any]) -> Any:
+        if not _is_number(other):
+            return NotImplemented
+        its, room = (other.value, other.error or 0.0) if isinstance(other, Solution) else (other, 0.0)
+        gap = sp.sympify(self.value) - sp.sympify(its)
+        room += self.error or 0.0
+        if room and gap.is_number and abs(gap) <= room:
+            raise MeanFieldError(f"Whether {self} lies below or above {other} is undecided inside the error.")
+        return bool(holds(gap, 0))
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compared(other, operator.lt)
+
+    def __le__(self, other: Any) -> Any:
+        return self._compared(other, operator.le)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compared(other, operator.gt)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compared(other, operator.ge)
+
+    def _with(self, other: Any, made: Callable[[Any, Any], Any]) -> Any:
+        if isinstance(other, (int, float, sp.Expr, Solution)):
+            return made(sp.sympify(self.value), sp.sympify(other))
+        return made(float(self), other) if hasattr(other, "dtype") else NotImplemented
+
+    def __add__(self, other: Any) -> Any:
+        return self._with(other, operator.add)
+
+    def __sub__(self, other: Any) -> Any:
+        return self._with(other, operator.sub)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._with(other, operator.mul)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._with(other, operator.truediv)
+
+    def __pow__(self, other: Any) -> Any:
+        return self._with(other, operator.pow)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._with(other, lambda a, b: b - a)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._with(other, lambda a, b: b / a)
+
+    def __rpow__(self, other: Any) -> Any:
+        return self._with(other, lambda a, b: b**a)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __neg__(self) -> Any:
+        return -sp.sympify(self.value)
+
+    def __abs__(self) -> Any:
+        return abs(sp.sympify(self.value))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float, sp.Expr, Solution)) or getattr(value, "ndim", None) == 0
+
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(Result):
     """A measured mean with its standard error over `count` independent samples (dimensionless, arrays allowed).
 
     status: MEASURED, or DIVERGES where layers that were asked for are missing; message: which, and why.
@@ -97,7 +234,7 @@ class _Rest:
 
 
 @dataclass(frozen=True)
-class Law:
+class Law(Result):
     """An asymptotic statement: the sum of `terms`, most important first, as `variable` → `point`, and what is left out.
 
     Laws of one variable, and numbers, are added, multiplied, divided and raised to powers; no term outlives what is
@@ -375,6 +512,21 @@ class Law:
     def parts(self) -> list[sp.Expr]:
         """The terms in order, for printing."""
         return [t.expr(self.variable) for t in self.terms] or [sp.S.Zero]
+
+    def data(self) -> dict[str, Any]:
+        """The law, its terms (coefficient, power, logs, …), what is left out and its onset, as plain values."""
+        return {
+            "law": Law.text(self),
+            "latex": law_tex(self),
+            "terms": [{f.name: plain(getattr(t, f.name)) for f in fields(t)} for t in self.terms],
+            "remainder": plain(self.remainder),
+            "onset": plain(self.onset),
+        }
+
+    def arrays(self) -> Arrays:
+        """A row for each term."""
+        names = ("coefficient", "power", "logs", "rate", "rate_power")
+        return of_rows([{n: cell(getattr(t, n)) for n in names} for t in self.terms])
 
     def latex(self) -> str:
         """The expansion as LaTeX for math mode (amsmath), in lines that fit."""

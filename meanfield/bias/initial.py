@@ -8,6 +8,7 @@ from typing import Any
 
 import sympy as sp
 
+from meanfield.base.export import Result, plain
 from meanfield.base.printed import wrapped
 from meanfield.base.results import MeanFieldError, Solution, Status, one_line
 from meanfield.bias.class_fraction import ClassFraction
@@ -18,7 +19,7 @@ from meanfield.symbolic.fixed_points.points import ROUNDED
 
 
 @dataclass(frozen=True)
-class Bias:
+class Bias(Result):
     """Where the guessing bias of one network ends; see `Theory.bias`.
 
     phase: a `BiasPhase`; gamma, c: the limits of γ and of the correlation (NaN where they are not known; the value the
@@ -34,6 +35,15 @@ class Bias:
     law: DepthLaw | None
     status: Status
     message: str = ""
+
+    columns = ("phase", "gamma", "c", "chi_J", "status")
+
+    def data(self) -> dict[str, Any]:
+        """The phase, γ*, c*, χ_J*, the law of γ and the spread of class fractions as plain values."""
+        law = None if math.isnan(self.gamma) else self.fraction()
+        fraction = None if law is None else {"std": plain(law.std()), "largest": plain(law.largest())}
+        own = {n: plain(getattr(self, n)) for n in ("phase", "gamma", "c", "chi_J", "law")}
+        return {**own, "fraction": fraction, "status": self.status.value, "message": self.message}
 
     def fraction(self, classes: int = 2, inputs: int | None = None) -> ClassFraction:
         """The law of the fraction of inputs that a deep network puts into one class (`ClassFraction` at γ*)."""

@@ -16,11 +16,12 @@ from typing import Annotated, Any
 
 import typer
 
+from meanfield.base.files import FORMATS, save, write_whole
 from meanfield.base.quantities import GRADIENTS, columns
 from meanfield.base.results import MeanFieldError, Status
 from meanfield.cli import critical as cli_critical
 from meanfield.cli import output as out
-from meanfield.cli.bias_output import bias_data, bias_text
+from meanfield.cli.bias_output import bias_text
 from meanfield.cli.init import init
 from meanfield.cli.kernels import kernel
 from meanfield.cli.laws import law
@@ -50,7 +51,6 @@ from meanfield.cli.options import (
 )
 from meanfield.cli.reading import carried, layers, maps_wanted, needs_numbers, number, rate, target, theory_of, wanted
 from meanfield.cli.widths import widths
-from meanfield.presentation.figures import FORMATS, plot_report, plot_run, save, write_whole
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.theory.deriving import derive
 
@@ -198,7 +198,7 @@ def bias(
     with out.working(f"Guessing bias of {describe(theory.block)}"):
         found = theory.bias(**values)
     if json:
-        typer.echo(out.document("bias", {**out.about(theory), **values}, bias_data(found)))
+        typer.echo(out.document("bias", {**out.about(theory), **values}, found.data()))
     else:
         typer.echo(out.wrapped(bias_text(found)))
 
@@ -262,7 +262,7 @@ def propagate(
         run = theory.propagate(**numbers, **rates, depth=layers(depth), quantities=asked)
     names = tuple(n for q in names for n in (columns(q, run) if q in GRADIENTS else (q,)))
     if path is not None:
-        out.write_run(run, names, names if quantities else None, path)
+        out.write_run(run, names if quantities else None, path)
         typer.echo(f"Wrote {path}", err=True)
     if json:
         results = {
@@ -357,7 +357,7 @@ def check(
     more |= {} if tokens is None else {"tokens": tokens}
     more["quantities"] = None if quantities is None else tuple(q.strip() for q in quantities.split(","))
     report = comparison.check(theory, **numbers, **sizes, **more)  # shows a progress bar on a terminal's stderr
-    text = out.report_document({**out.about(theory), **numbers, **sizes}, report)
+    text = out.document("check", {**out.about(theory), **numbers, **sizes}, report)
     if path is not None:
         _write_report(report, text, path)
         typer.echo(f"Wrote {path}", err=True)
@@ -410,7 +410,7 @@ def demo(
     write_whole(output / "source.py", theory.source().encode())
     figure, drawn = output / "propagate.png", importlib.util.find_spec("matplotlib") is not None
     if drawn:
-        save(plot_run(run), figure)
+        save(run.plot(), figure)
     else:
         typer.echo("No figure: matplotlib is not installed; try pip install 'meanfield[plot]'.", err=True)
 
@@ -420,7 +420,7 @@ def demo(
     )
     report = comparison.check(theory, **at, **sizes)
     typer.echo(out.wrapped(str(report)))
-    _write_report(report, out.report_document({**out.about(theory), **at, **sizes}, report), output / "report.json")
+    _write_report(report, out.document("check", {**out.about(theory), **at, **sizes}, report), output / "report.json")
     names = ["table.tex", *(["propagate.png"] if drawn else []), "source.py", "report.json"]
     typer.echo(f"\nWrote {', '.join(names)} to {output}")
     raise typer.Exit(0 if report.passed else 1)
@@ -434,7 +434,7 @@ def _say(*lines: str) -> None:
 def _write_report(report: Any, text: str, path: Path) -> None:
     """A report as the JSON document `text` or as a figure."""
     if path.suffix.lower() in FORMATS:
-        save(plot_report(report), path)
+        save(report.plot(), path)
     else:
         write_whole(path, f"{text}\n".encode())
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from meanfield.base.export import plain
 from meanfield.base.results import Status
-from meanfield.cli.critical_output import axis_data, character_map, line_data, points_data
-from meanfield.cli.output import law_data, solution_data
+from meanfield.cli.critical_output import axis_data, character_map
 from meanfield.symbolic.bias import BiasPhase
 
 SIGNS = {
@@ -34,24 +34,9 @@ def bias_summary(diagram: Any) -> dict[str, Any]:
         "bistable": float(diagram.bistable.mean()),
         "error": float(error.max(initial=0.0)),
         "status": Status.MEASURED.value,
-        "line": None if diagram.line is None else line_data(diagram.line),
-        "critical_points": None if diagram.points is None else points_data(diagram.points),
+        "line": plain(diagram.line),
+        "critical_points": plain(diagram.points),
         "neutrality": None if diagram.neutrality is None else {"c": diagram.neutrality.c},
-    }
-
-
-def bias_data(bias: Any) -> dict[str, Any]:
-    """Where the guessing bias of one network ends: its phase, γ*, c*, χ_J*, the law of γ, spread of class fractions."""
-    known = bias.gamma == bias.gamma
-    return {
-        "phase": bias.phase.value,
-        "gamma": bias.gamma if known else None,
-        "c": bias.c if known else None,
-        "chi_J": solution_data(bias.chi_J),
-        "law": None if bias.law is None else law_data(bias.law),
-        "fraction": {"std": bias.fraction().std(), "largest": bias.fraction().largest()} if known else None,
-        "status": bias.status.value,
-        "message": bias.message,
     }
 
 

@@ -8,19 +8,17 @@ from typing import Annotated, Any
 import sympy as sp
 import typer
 
+from meanfield.base.files import FORMATS
 from meanfield.base.results import MeanFieldError
 from meanfield.cli import output as out
 from meanfield.cli.bias_output import bias_map, bias_summary
 from meanfield.cli.critical_output import (
-    fixed_data,
     fixed_rows,
-    line_data,
     line_rows,
     phase_data,
     phase_map,
     phase_rows,
     point_rows,
-    points_data,
     summary,
 )
 from meanfield.cli.options import (
@@ -40,7 +38,6 @@ from meanfield.cli.options import (
 from meanfield.cli.reading import axis, double, needs_numbers, number, target, theory_of
 from meanfield.networks.folds import skip_of
 from meanfield.networks.records import Param as Symbolic
-from meanfield.presentation.figures import FORMATS, save
 from meanfield.presentation.tables import Table
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.criticality.lines import CriticalLine
@@ -91,9 +88,9 @@ def critical(
     if json:
         inputs = {**out.about(theory), **place, **({"input_norm": start} if place else {})}
         results = {
-            "line": line_data(line),
-            **points_data(points),
-            "fixed_points": None if fixed is None else fixed_data(fixed),
+            "line": line,
+            **points.data(),
+            "fixed_points": fixed,
             "phase": None if phase is None else phase_data(phase),
             "rows": table.data(),
         }
@@ -139,7 +136,7 @@ def phase_diagram(
     with out.working("Compiling the phase diagram"):
         diagram = theory.phase_diagram(**axes, input_norm=start, quantity=quantity)
     if path is not None:
-        _write(diagram, path)
+        diagram.save(path)
         typer.echo(f"Wrote {path}", err=True)
     if json:
         inputs = {**out.about(theory), "input_norm": start} | ({"quantity": quantity} if quantity != "J" else {})
@@ -184,12 +181,3 @@ def _phase(theory: Theory, place: dict[str, Any], start: sp.Expr) -> Phase | str
         return theory.phase(input_norm=start, **place)
     except MeanFieldError as error:
         return str(error)
-
-
-def _write(diagram: Any, path: Path) -> None:
-    if path.suffix.lower() in FORMATS:
-        save(diagram.plot(), path)
-    elif path.suffix.lower() == ".npz":
-        diagram.to_npz(path)
-    else:
-        diagram.to_csv(path)

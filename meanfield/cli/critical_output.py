@@ -9,6 +9,7 @@ from typing import Any
 
 import sympy as sp
 
+from meanfield.base.export import plain
 from meanfield.base.results import Solution, Status
 from meanfield.cli import output as out
 from meanfield.presentation.tables import Row, tex
@@ -16,7 +17,7 @@ from meanfield.symbolic.asymptotics.depth import DepthLaw
 from meanfield.symbolic.criticality.lines import CriticalLine
 from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.criticality.points import CriticalPoint, CriticalPoints
-from meanfield.symbolic.fixed_points.points import FixedPoint, FixedPoints
+from meanfield.symbolic.fixed_points.points import FixedPoints
 
 DIGITS = 13  # of a certified number in a table; the JSON document holds all
 MAP = (60, 20)  # characters of a map of phases
@@ -181,77 +182,9 @@ def _interval(ends: tuple[sp.Expr, sp.Expr] | None) -> Words:
 # -------------------------------------------------------------------------------------------------------------- JSON
 
 
-def line_data(line: CriticalLine) -> dict[str, Any]:
-    """A critical line: its kind and expressions; parametric and chi_K are functions of the fixed point K,
-    or of the variance behind an inner Dense, of which `place` then is K*."""
-    squares = None if line.parametric is None else dict(zip(("sigma_w^2", "sigma_b^2"), line.parametric))
-    return {
-        "kind": line.kind,
-        "sigma_w": line.sigma_w,
-        "sigma_b": line.sigma_b,
-        "parametric": squares,
-        "chi_K": line.chi_K,
-        "message": line.message,
-        **({} if line.place is None else {"place": line.place}),
-    }
-
-
-def points_data(found: CriticalPoints) -> dict[str, Any]:
-    """All critical points and what is known of others."""
-    return {"points": [_point_data(p) for p in found], "status": found.status.value, "message": found.message}
-
-
-def _point_data(p: CriticalPoint) -> dict[str, Any]:
-    numbers = ("K", "sigma_w", "sigma_b", "c_n", "d_1", "A", "zeta")
-    laws = {"K": p.law_K, "J": p.law_J}
-    return {
-        "kind": p.kind,
-        "side": p.side or None,
-        "order": p.order,
-        **{n: out.solution_data(getattr(p, n)) for n in numbers},
-        "zeta_K": p.zeta_K,
-        "laws": {q: None if law is None else out.law_data(law) for q, law in laws.items()},
-    }
-
-
-def fixed_data(found: FixedPoints) -> dict[str, Any]:
-    """All fixed points at one place and what is known of others."""
-    return {
-        "points": [_fixed_data(p) for p in found],
-        "unbounded": found.unbounded and [_end(e) for e in found.unbounded],
-        "monotone": found.monotone,
-        "status": found.status.value,
-        "message": found.message,
-    }
-
-
-def _fixed_data(p: FixedPoint) -> dict[str, Any]:
-    return {
-        **{n: out.solution_data(getattr(p, n)) for n in ("K", "chi_J", "chi_K")},
-        "stability": p.stability,
-        "phase": p.phase,
-        "xi": p.xi,
-        "xi_K": p.xi_K,
-        "basin": p.basin and [_end(e) for e in p.basin],
-    }
-
-
-def _end(e: sp.Expr) -> str:
-    return "inf" if e == sp.oo else str(e if e == 0 else sp.N(e, 30))
-
-
 def phase_data(phase: Phase | str) -> dict[str, Any]:
     """Where a network with one K^1 ends, or why that is not decided."""
-    if isinstance(phase, str):
-        return {"name": "undecided", "message": phase}
-    here = phase.fixed_point
-    return {
-        "name": phase.name,
-        "K": "inf" if here is None else out.solution_data(here.K),
-        "chi_J": out.solution_data(phase.chi_J),
-        "xi": phase.xi,
-        "bistable": phase.bistable,
-    }
+    return {"name": "undecided", "message": phase} if isinstance(phase, str) else phase.data()
 
 
 # ---------------------------------------------------------------------------------------------------- phase diagrams
@@ -268,8 +201,8 @@ def summary(diagram: Any) -> dict[str, Any]:
         "shares": {**shares, "unknown": float(lost.mean())},
         "bistable": float(diagram.bistable.mean()),
         "status": Status.MEASURED.value,
-        "line": None if diagram.line is None else line_data(diagram.line),
-        "critical_points": None if diagram.points is None else points_data(diagram.points),
+        "line": plain(diagram.line),
+        "critical_points": plain(diagram.points),
     }
 
 

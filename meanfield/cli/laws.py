@@ -143,7 +143,7 @@ def law(
             _print(theory, quantity, values, rows, {"points": [r.text() for r in rows]}, latex, json)
             return
     _print(
-        theory, quantity, values, out.law_rows(quantity, found, section, digits=True), out.law_data(found), latex, json
+        theory, quantity, values, out.law_rows(quantity, found, section, digits=True), found.data(), latex, json
     )
 
 
@@ -177,7 +177,7 @@ def _of_correlators(
                 if found.exact is not None:
                     rows.append(Row(section, f"{found.name}, exactly", found.exact, found.latex_name))
                 place_data = {"at": section} if "at" in place else {}
-                data.append({**place_data, **out.law_data(found), "over": dict(found.over), "exact": found.exact})
+                data.append({**place_data, **found.data()})
     if not rows:
         raise MeanFieldError("There is no critical point here; give --sigma-w and --sigma-b.")
     given = {**values, **rates, **({"weights": weights} if weights != "gaussian" else {})}
@@ -190,7 +190,7 @@ def _further(theory: Theory, quantity: str, values: dict, order: int, latex: boo
         found = theory.depth_law(quantity, order=order, **values)
     if json:
         given = {**out.about(theory), "quantity": quantity, "order": order, **values}
-        typer.echo(out.document("law", given, out.law_data(found)))
+        typer.echo(out.document("law", given, found))
     else:
         typer.echo(found.latex() if latex else str(found))
 

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
 import json
 import math
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
 from meanfield.base import printed
+from meanfield.base.export import plain
+from meanfield.base.files import FORMATS, save
 from meanfield.base.latex import tex
 from meanfield.base.quantities import QUANTITIES
-from meanfield.base.results import MeanFieldError, Solution, Status
+from meanfield.base.results import MeanFieldError
 from meanfield.functions.activations import Activation, activation, activations
 from meanfield.networks.folds import chain, skip_of
 from meanfield.networks.records import FIRST, WEIGHTS, Network, Nonlinearity, Param, mlp
-from meanfield.presentation.figures import FORMATS, plot_run, save, write_whole
-from meanfield.presentation.tables import APART, Row, Table, law_latex, slopes, title
+from meanfield.presentation.tables import APART, Row, Table, slopes, title
 from meanfield.symbolic.asymptotics.depth import DepthLaw
 from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.blocks.naming import describe
@@ -49,24 +47,6 @@ def document(command: str, inputs: Mapping[str, Any], results: Any) -> str:
     return json.dumps(body, indent=1, ensure_ascii=False, allow_nan=False)
 
 
-def report_document(inputs: Mapping[str, Any], report: Any) -> str:
-    """The JSON text of a check."""
-    return document("check", inputs, {k: v for k, v in report.data().items() if k != "schema"})
-
-
-def plain(value: Any) -> Any:
-    """Mappings, sequences, arrays, expressions and numbers as JSON values."""
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, (list, tuple)):
-        return [plain(v) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else "inf" if value > 0 else "-inf"
-    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
-
-
 def derivation_data(theory: Theory, laws: Laws, table: Table) -> dict[str, Any]:
     """Maps, start values, susceptibilities and large-depth laws by quantity, and the printed rows."""
     maps_ = [theory.one_input] if theory.kind else [theory.one_input, theory.two_inputs]
@@ -78,51 +58,9 @@ def derivation_data(theory: Theory, laws: Laws, table: Table) -> dict[str, Any]:
         "susceptibilities": {
             r.name: {"value": r.text(), "latex": r.latex_value()} for r in table.rows if r.section == "Susceptibilities"
         },
-        "depth_laws": {q: law_data(w) if isinstance(w, DepthLaw) else {"message": str(w)} for q, w in laws.items()},
+        "depth_laws": {q: w.data() if isinstance(w, DepthLaw) else {"message": str(w)} for q, w in laws.items()},
         "rows": table.data(),
     }
-
-
-def law_data(law: DepthLaw | ScheduledLaw) -> dict[str, Any]:
-    """A large-depth law: quantity ~ C l^exponent exp(rate l^rate_power); terms are those of K, c or γ, or of log J;
-    onset: the layer from which they fall in their order (null where symbols decide it)."""
-    from meanfield.presentation.phase_tables import ScheduledLaw
-
-    if isinstance(law, ScheduledLaw):
-        found: dict[str, Any] = {"of": law.quantity, "law": law.text(), "latex": law.latex(), "regime": law.regime}
-        if law.corrections is not None:
-            found |= {"left_out": law.corrections.left_out, "onset": law.onset}
-        return found | {
-            "basin": law.basin,
-            "rate": law.rate,
-            "rate_power": law.rate_power,
-            "exponent": law.exponent,
-        }
-    return {
-        "of": "log J" if law.quantity == "J" else law.quantity,
-        "law": law.law.text(),
-        "latex": law_latex(law.law),
-        "terms": [{f.name: getattr(t, f.name) for f in fields(t)} for t in law.law.terms],
-        "remainder": law.law.remainder,
-        "onset": law.onset,
-        "regime": law.regime,
-        "rate": law.rate,
-        "rate_power": law.rate_power,
-        "exponent": law.exponent,
-        "status": law.status.value,
-    }
-
-
-def solution_data(found: Solution | None) -> Any:
-    """An exact value as text, a certified one as {mid, rad, status}, any other as {value, status, message}."""
-    if found is None:
-        return None
-    value, message = found.value, {"message": found.message} if found.message else {}
-    if found.status is Status.EXACT:
-        return _text(value)
-    if found.error is not None:
-        return {"mid": str(value), "rad": found.error, "status": found.status.value, **message}
-    return {"value": None if value is sp.nan else _text(value), "status": found.status.value, **message}
 
 
 def _text(e: sp.Expr) -> str:
@@ -338,23 +276,12 @@ def _short(value: sp.Expr) -> str:
 # ----------------------------------------------------------------------------------------------- files and progress
 
 
-def write_run(run: Any, names: tuple[str, ...], drawn: tuple[str, ...] | None, path: Path) -> None:
+def write_run(run: Any, drawn: tuple[str, ...] | None, path: Path) -> None:
     """A run as .csv (one line per layer), .npz (arrays) or a figure of the quantities `drawn`."""
-    data = columns(run, names)
     if path.suffix.lower() in FORMATS:
-        save(plot_run(run, drawn), path)
-    elif path.suffix.lower() == ".npz":
-        import numpy as np
-
-        with io.BytesIO() as buffer:
-            np.savez(buffer, diverged_at=run.diverged_at, **data, **run.parameters)
-            write_whole(path, buffer.getvalue())
+        save(run.plot(drawn), path)
     else:
-        with io.StringIO(newline="") as text:
-            rows = csv.writer(text, lineterminator="\n")
-            rows.writerow(data)
-            rows.writerows(zip(*(v.tolist() for v in data.values())))
-            write_whole(path, text.getvalue().encode())
+        run.save(path)
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from meanfield.base.files import FORMATS, require
 from meanfield.base.quantities import COVARIANCES, EQUAL_NORMS, FINITE_WIDTH, GRADIENTS, ONE_INPUT, TWO_INPUTS
 from meanfield.base.results import MeanFieldError
 from meanfield.functions.activations import activation
@@ -13,7 +14,6 @@ from meanfield.functions.parser import number
 from meanfield.networks.folds import skip_of
 from meanfield.networks.presets import decays, keywords
 from meanfield.networks.records import NORMS, WEIGHTS, Param
-from meanfield.presentation.figures import FORMATS, require
 from meanfield.symbolic.coordinates import COORDINATES
 from meanfield.theory.deriving import derive
 from meanfield.theory.theory import Theory

@@ -59,15 +59,7 @@ def widths(
     with out.working("Compiling the recursion"):
         found = theory.width_schedule(**numbers, **sizes, factor=ratio)
     if json:
-        results = {
-            "widths": found.widths,
-            "inner_widths": found.inner_widths,
-            "projections": found.projections,
-            "chi": found.chi,
-            "spread": found.spread,
-            "spread_of_one_width": found.spread_of_one_width,
-        }
         inputs = {**out.about(theory), **numbers, **sizes, "factor": ratio}
-        typer.echo(out.document("widths", inputs, results))
+        typer.echo(out.document("widths", inputs, found.data()))
     else:
         typer.echo(out.wrapped(f"Widths: {describe(theory.block)}\n{found}"))

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import os
 import textwrap
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from meanfield.base.drawing import plot_report
+from meanfield.base.export import Result, plain
 from meanfield.base.latex import tex
 from meanfield.base.quantities import is_relative
 from meanfield.base.results import MeanFieldError, one_line
 from meanfield.base.symbols import parameter
 from meanfield.base.tex.prose import booktabs, decimal, prose
-from meanfield.presentation import figures
 
 THRESHOLD = 4.0  # standard errors; over 100 rows of exact theory a larger |z| happens once in 160 runs
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(Result):
     """One quantity at one layer: what the theory says at infinite width, what finite width adds, and the ensemble.
 
     theory: of infinite width, nothing fitted; allowance: the bias of order 1/n, derived or from narrower networks (0
@@ -39,15 +38,12 @@ class Row:
     z: float
     passed: bool
 
+    columns = ("quantity", "layer", "theory", "allowance", "sum", "measured", "standard_error", "z", "passed")
+
     @property
     def sum(self) -> float:
         """theory + allowance: what `measured` is held against."""
         return self.theory + self.allowance
-
-    @property
-    def predicted(self) -> float:
-        """The former name of `sum`."""
-        return self.sum
 
     @property
     def nothing(self) -> bool:
@@ -55,14 +51,12 @@ class Row:
         return self.passed and self.theory == self.measured == self.standard_error == 0
 
     def data(self) -> dict[str, Any]:
-        """The columns by name, as plain values; "predicted" repeats "sum" for readers of earlier files."""
-        found = asdict(self)
-        first = {k: found.pop(k) for k in ("quantity", "layer", "theory", "allowance")}
-        return {k: _json_value(v) for k, v in (first | {"sum": self.sum, "predicted": self.predicted} | found).items()}
+        """The columns by name, as plain values."""
+        return {name: plain(getattr(self, name)) for name in self.columns}
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Result):
     """The verdict of a check. `str` is a table for a terminal, `data()` plain values for JSON, `passed` the answer.
 
     theory, allowance, measured and standard_error of J, J0 and Theta are in units of the theory's value (so that no
@@ -95,23 +89,21 @@ class Report:
     def data(self) -> dict[str, Any]:
         """Everything as plain Python values."""
         return {
-            "schema": 1,
             "title": self.title,
             "passed": self.passed,
             "threshold": THRESHOLD,
             "settings": self.settings,
             "notes": list(self.notes),
-            "log_scale": {name: [_json_value(v) for v in values] for name, values in self.log_scale.items()},
+            "log_scale": plain(self.log_scale),
             "rows": [r.data() for r in self.rows],
         }
 
-    def plot(self):
-        """The figure of this report: theory lines, ensemble bands, z-scores (needs matplotlib: meanfield[plot])."""
-        return figures.plot_report(self)
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
 
-    def to_json(self, path: str | os.PathLike) -> None:
-        """Write `data()` to a file, whole or not at all."""
-        figures.write_whole(Path(path), json.dumps(self.data(), indent=1).encode())
+    def plot(self, ax: Any = None) -> Any:
+        """Theory as lines, the ensemble as bands, z-scores below; returns an array of Axes (needs meanfield[plot])."""
+        return plot_report(self, ax)
 
     def __repr__(self) -> str:
         verdict = "passed" if self.passed else "failed"
@@ -125,7 +117,7 @@ class Report:
             unit = f" (in units of the theory's ${name}$)" if is_relative(q) else ""
             rows = []
             for r in _selected([r for r in self.rows if r.quantity == q]):
-                numbers = (r.predicted - r.allowance, r.allowance, r.predicted, r.measured, r.standard_error)
+                numbers = (r.theory, r.allowance, r.sum, r.measured, r.standard_error)
                 cells = [decimal(v, d) for v, d in zip(numbers, (8, 3, 8, 8, 2))]
                 rows.append([str(r.layer), *cells, f"${r.z:.2f}$" + ("" if r.passed else r"\,$\ast$")])
             header = [r"$\ell$", "theory", "allowance", "sum", "measured", r"$\pm$", "$z$"]
@@ -170,11 +162,6 @@ def _line(*columns: str) -> str:
 def _digits(value: float, room: int) -> str:
     """At most eight digits, and as many as fit into `room` characters."""
     return next((text for n in range(8, 3, -1) if len(text := f"{value:.{n}g}") <= room), f"{value:.4g}")
-
-
-def _json_value(value: Any) -> Any:
-    """JSON has no infinity: non-finite numbers become text."""
-    return repr(value) if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def _selected(rows: list[Row]) -> list[Row]:

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from meanfield.base.arguments import path, shown, whole
+from meanfield.base.arrays import Arrays
+from meanfield.base.drawing import plot_matrix
 from meanfield.base.errors import MeanFieldError, one_line
+from meanfield.base.export import Numbers, plain
 from meanfield.base.limits import require_memory
 from meanfield.kernels.blocks import Journal, Work, fill, product, said_of
 from meanfield.kernels.loops import LEAST
@@ -21,12 +24,13 @@ from meanfield.kernels.pairs import BLURRED, OPPOSITE, WORST, side_of
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
+CORNER = 5  # rows and columns of a matrix that are printed
 FLOAT32 = 2.0**-24
 FOLLOWED = 1e-12  # what a distance that is followed by itself loses in a layer
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Kernels:
+class Kernels(Numbers):
     """Kernels of a data set at the last layer: arrays `K`, `Theta`, `distance`, those that were asked for.
 
     values: the arrays by name (memory maps where files were named); error: bounds by name, of K over √(K_aa K_bb), of
@@ -39,6 +43,34 @@ class Kernels:
     error: dict[str, float]
     depth: int
     parameters: dict[str, Any] = field(default_factory=dict)
+
+    def data(self) -> dict[str, Any]:
+        """The matrices as lists, with the bounds of their error, the layer and the parameters."""
+        return {n: plain(getattr(self, n)) for n in ("depth", "parameters", "error", "values")}
+
+    def arrays(self) -> Arrays:
+        """The matrices over the rows of X ("a") and of Y ("b")."""
+        n, m = next(iter(self.values.values())).shape
+        coords = {"a": (("a",), np.arange(n)), "b": (("b",), np.arange(m))}
+        single = {n: float(v) for n, v in self.parameters.items() if np.size(v) == 1}
+        columns = {name: (("a", "b"), np.asarray(v)) for name, v in self.values.items()}
+        return Arrays(coords, columns, {"depth": self.depth, **single})
+
+    def plot(self, quantity: str | None = None, ax: Any = None) -> Any:
+        """A matrix as colours, the first of them unless named; returns the Axes."""
+        name = next(iter(self.values)) if quantity is None else quantity
+        return plot_matrix(self[name], name, ax)
+
+    def __str__(self) -> str:
+        shown = []
+        for name, matrix in self.values.items():
+            bound = "no bound of the error" if self.error[name] == math.inf else f"error {self.error[name]:.1e}"
+            over = "itself" if name == "distance" else f"sqrt({name}_aa {name}_bb)"
+            rows, columns = (min(k, CORNER) for k in matrix.shape)
+            corner = "" if matrix.shape == (rows, columns) else f", the first {rows} × {columns} of {matrix.shape}"
+            shown.append(f"{name} at layer {self.depth}{corner} ({bound}, relative to {over})")
+            shown += ["".join(f"{x:>15.8g}" for x in row) for row in np.asarray(matrix[:rows, :columns])]
+        return "\n".join(shown)
 
     def __getattr__(self, name: str) -> Any:
         values = self.__dict__.get("values", {})

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.export import Result
 from meanfield.base.results import MeanFieldError, Status, one_line
 from meanfield.base.symbols import sigma_w
 from meanfield.numeric.gap_source import LEAST
@@ -37,7 +38,7 @@ FARTHER = 1e-9  # and how far the two maps may be apart
 
 
 @dataclass(frozen=True)
-class CorrelationPoint:
+class CorrelationPoint(Result):
     """A correlation c* that the map keeps.
 
     c, error: its value and absolute error (0 where it is exact); slope: C′(c*), ∞ at c = 1 where φ jumps; stability:
@@ -76,7 +77,7 @@ class CorrelationPoint:
 
 
 @dataclass(frozen=True)
-class Correlations:
+class Correlations(Result):
     """Every fixed point of the correlation at one place (σ_w, σ_b), from c = 1 downwards.
 
     K: the variance they belong to (NaN where the map of c does not depend on it); status: CERTIFIED where their number

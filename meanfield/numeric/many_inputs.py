@@ -12,6 +12,8 @@ import sympy as sp
 from flint import arb
 
 from meanfield.base.arguments import position_of, shown, whole
+from meanfield.base.arrays import Arrays
+from meanfield.base.export import Numbers, plain
 from meanfield.base.limits import require_memory
 from meanfield.base.quantities import QUANTITIES
 from meanfield.base.results import MeanFieldError, one_line
@@ -38,7 +40,7 @@ SAME = 1e-13  # of K: inputs that differ by less are one
 
 
 @dataclass(frozen=True, eq=False)
-class Correlators:
+class Correlators(Numbers):
     """Means and correlators of order 1/n of P inputs, layer by layer, as attributes and in `values`.
 
     l: layer indices. values: name → array (layers, P, P) for K, Theta, G1, Theta1, (layers, P, P, P, P) for V, A, B, D,
@@ -57,6 +59,20 @@ class Correlators:
             f"{', '.join(self.values)}; {self.inputs} input{'s' if self.inputs > 1 else ''}; layers {self.l[0]} to "
             f"{self.l[-1]}",
         )
+
+    def data(self) -> dict[str, Any]:
+        """Layers, arrays and the error of an average as plain values."""
+        return {n: plain(getattr(self, n)) for n in ("l", "values", "error")}
+
+    def arrays(self) -> Arrays:
+        """Every array over the layer and the inputs a, b, c, d."""
+        axes = ("layer", *LETTERS)
+        columns = {n: (axes[: v.ndim], v) for n, v in self.values.items()}
+        return Arrays({"layer": (("layer",), self.l)}, columns, {"error": self.error})
+
+    def __str__(self) -> str:
+        lines = [repr(self)[12:-1], f"at layer {self.l[-1]}, of input 1 with itself:"]
+        return "\n".join([*lines, *(f"  {n} = {v[-1].flat[0]:.10g}" for n, v in self.values.items())])
 
     @property
     def inputs(self) -> int:

@@ -14,6 +14,8 @@ import numpy as np
 import sympy as sp
 
 from meanfield.base.arguments import whole
+from meanfield.base.arrays import Arrays
+from meanfield.base.export import Result
 from meanfield.base.results import Law, MeanFieldError, Solution, Status, one_line
 from meanfield.numeric.solvers import propagate
 from meanfield.symbolic.criticality.small_bias import inverted, neutrality_powers
@@ -23,7 +25,7 @@ GRID = np.logspace(-8, 8, 321)  # of K, on which changes of sign are looked for
 ERROR = 1e-12  # relative, of places on the line: what is left of averages that hold 1e-13
 
 
-class CurveInK:
+class CurveInK(Result):
     """A curve in the (σ_w, σ_b) plane whose parameter is the fixed point K."""
 
     grid = GRID
@@ -36,6 +38,13 @@ class CurveInK:
     def squares(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(σ_w², σ_b²) along the line at an array of K > 0; σ_b² < 0 where no bias would do."""
         raise NotImplementedError
+
+    def arrays(self) -> Arrays:
+        """σ_w and σ_b over the fixed point K, NaN where no bias would do."""
+        with np.errstate(all="ignore"):
+            w, b = (np.sqrt(v) for v in self.squares(self.grid))
+        columns = {"sigma_w": np.where(np.isnan(b), b, w), "sigma_b": b}
+        return Arrays({"K": (("K",), self.grid)}, {n: (("K",), v) for n, v in columns.items()}, {})
 
     def at(self, K: object) -> tuple[float, float]:
         """(σ_w, σ_b) of the point whose fixed point is K. Raises: MeanFieldError where σ_b² would be negative."""

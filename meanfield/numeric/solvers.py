@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import sympy as sp
 
 from meanfield.base.arguments import position_of, refuse_not_real, shown, whole
+from meanfield.base.arrays import Arrays
+from meanfield.base.drawing import plot_run
+from meanfield.base.export import Numbers, plain
 from meanfield.base.latex import tex
 from meanfield.base.limits import require_memory, require_steps
 from meanfield.base.quantities import QUANTITIES
@@ -30,7 +32,7 @@ DEEPEST = 10**12  # layers
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Run(Numbers):
     """State variables layer by layer.
 
     l: layer indices (the last axis of every array). values: name → array of shape (broadcast shape of the parameters,
@@ -210,32 +212,39 @@ class Run:
                 found[of] = found.get(of, getattr(self, of)) + getattr(self, name) / float(n) ** power
         return found
 
-    def to_frame(self) -> Any:
-        """The run as a pandas DataFrame: one column per quantity, the layer as index.
+    def data(self) -> dict[str, Any]:
+        """Parameters, layers and quantities as lists, and the layers at which K diverges or underflows."""
+        own = {n: plain(getattr(self, n)) for n in ("l", "diverged_at", "underflows_at", "lost_at", "error")}
+        named = {KEYWORDS.get(n, n): plain(v) for n, v in self.parameters.items()}
+        return {"parameters": named, **own, "values": {n: plain(getattr(self, n)) for n in self._held}}
 
-        For arrays of parameters the index is a MultiIndex: the parameters that vary (sigma_w, ..., "point" where they
-        vary by layer only), then the layer. Raises: MeanFieldError where pandas is not installed.
-        """
-        try:
-            pandas = import_module("pandas")
-        except ImportError:
-            raise MeanFieldError(
-                "A data frame was asked for, but pandas is not installed; try: pip install pandas."
-            ) from None
-        columns = {name: np.asarray(getattr(self, name)).reshape(-1) for name in self.quantities}
-        shape, layers = np.shape(self.diverged_at), len(self.l)
-        if not shape:
-            return pandas.DataFrame(columns, index=pandas.Index(self.l, name="layer"))
-        levels: dict[str, np.ndarray] = {}
+    @property
+    def _held(self) -> tuple[str, ...]:
+        return (*self.quantities, *(n for n in self.values if n.startswith("log_") and n not in self.quantities))
+
+    def arrays(self) -> Arrays:
+        """Every quantity over the points and the layer; a parameter that varies along one axis alone names it."""
+        shape = np.shape(self.diverged_at)
+        axes = [f"point_{i}" if len(shape) > 1 else "point" for i in range(len(shape))]
+        varied: dict[str, np.ndarray] = {}
         for name, values in self.parameters.items():
             if np.size(values) > 1 and (name in ("Q0", "c0") or not self.layerwise):
-                levels[KEYWORDS.get(name, name)] = np.broadcast_to(values, shape).ravel()
-        if not levels:
-            levels["point"] = np.arange(int(np.prod(shape, dtype=int)))
-        points = len(next(iter(levels.values())))
-        arrays = [*(np.repeat(v, layers) for v in levels.values()), np.tile(self.l, points)]
-        index = pandas.MultiIndex.from_arrays(arrays, names=[*levels, "layer"])
-        return pandas.DataFrame(columns, index=index)
+                varied[KEYWORDS.get(name, name)] = np.asarray(values)
+        along = {n: [i for i, k in enumerate(v.shape, len(shape) - v.ndim) if k > 1] for n, v in varied.items()}
+        for i in range(len(shape)):
+            names = [n for n, own in along.items() if i in own]
+            if len(names) == 1 and along[names[0]] == [i]:
+                axes[i] = names[0]
+        coords = {n: (tuple(axes[i] for i in along[n]), v.squeeze()) for n, v in varied.items()}
+        columns = {n: ((*axes, "layer"), np.asarray(getattr(self, n))) for n in self._held}
+        fixed = {KEYWORDS.get(n, n): float(v) for n, v in self.parameters.items() if np.size(v) == 1}
+        if not shape:
+            fixed["diverged_at"] = int(self.diverged_at)
+        return Arrays({**coords, "layer": (("layer",), self.l)}, columns, fixed)
+
+    def plot(self, quantities: Sequence[str] | None = None, ax: Any = None) -> Any:
+        """Quantities against the layer, K and J (or K_ab and c) unless named; returns the Axes, an array of several."""
+        return plot_run(self, quantities, ax)
 
     def latex(self) -> str:
         r"""The layers as `table` floats (booktabs): \ell and every quantity, logarithms as they are carried."""

@@ -13,10 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from meanfield.base.arguments import shown, whole
+from meanfield.base.arrays import Arrays
+from meanfield.base.export import Result, plain
 from meanfield.base.results import MeanFieldError, one_line
 from meanfield.networks.folds import dense_of, through
 from meanfield.networks.records import Block, Dense, Param, Size
@@ -26,7 +29,7 @@ ENDS = ("first", "last")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WidthSchedule:
+class WidthSchedule(Result):
     """Widths N_1 … N_L of the layers of a network whose squared gradients per neuron stay within a factor.
 
     widths: as `check`, `measure` and `run_ensemble` take them (width=schedule.widths). log_G: log J^{l,L}, l = 1 … L,
@@ -43,6 +46,17 @@ class WidthSchedule:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", np.arange(1, len(self.widths) + 1))
+
+    def data(self) -> dict[str, Any]:
+        """Widths, layers at which they change, and squared gradients per neuron with and without, as plain values."""
+        names = ("widths", "projections", "chi", "spread", "spread_of_one_width", "factor")
+        inner = [list(one) for one in self.inner_widths]
+        return {**{n: plain(getattr(self, n)) for n in names}, "inner_widths": inner}
+
+    def arrays(self) -> Arrays:
+        """Width and squared gradients per neuron over the layer."""
+        names = {"width": np.array(self.widths), "chi": self.chi, "chi_of_one_width": self.chi_of_one_width}
+        return Arrays({"layer": (("layer",), self.layers)}, {n: (("layer",), v) for n, v in names.items()}, {})
 
     def log_profile(self, widths: Sequence[int] | np.ndarray | None = None) -> np.ndarray:
         """log(χ^l/χ^L) of any widths, one per layer; of one width where none are given."""

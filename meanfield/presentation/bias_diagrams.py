@@ -3,24 +3,25 @@ end, over a grid of (σ_w, σ_b); to a picture or a file."""
 
 from __future__ import annotations
 
-import io
-import os
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from meanfield.base.arrays import Arrays
+from meanfield.base.export import Result
 from meanfield.base.printed import wrapped
 from meanfield.base.results import one_line
 from meanfield.numeric.settling import EXACTLY, Cells, Plain, Stepwise, ends
-from meanfield.presentation.diagrams import PhaseDiagram, write_file
+from meanfield.presentation.diagrams import PLANE, PhaseDiagram, plane, plane_data
 from meanfield.symbolic.bias import BiasPhase, phase_of
 from meanfield.symbolic.criticality.lines import CriticalLine
 from meanfield.symbolic.criticality.points import CriticalPoints
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from meanfield.numeric.neutrality import CorrelationLine
 
 BIAS_PHASES = tuple(p.value for p in BiasPhase)
@@ -28,7 +29,7 @@ BALANCED = 1e-12  # |c* - 1/2| below this, or below its error, is balance
 
 
 @dataclass(frozen=True, eq=False)
-class BiasDiagram:
+class BiasDiagram(Result):
     """Where two orthogonal inputs of one norm end in the limit of large depth; every array has shape (len(sigma_b),
     len(sigma_w)).
 
@@ -85,8 +86,8 @@ class BiasDiagram:
         """Where more than one state of K attracts, so that the phase depends on the norm of the input."""
         return self.attractors > 1
 
-    def plot(self, ax=None, *, squared: bool = True):
-        """The diagram as a figure: phases as colours, the lines χ_J* = 1 and c* = 1/2.
+    def plot(self, ax: Axes | None = None, *, squared: bool = True) -> Axes:
+        """The diagram: phases as colours, the lines χ_J* = 1 and c* = 1/2.
 
         squared: σ_b² to the right and σ_w² upwards, as [bias_and_trainability] figure 3; False: σ_w and σ_b, as
         `PhaseDiagram.plot`.
@@ -95,22 +96,15 @@ class BiasDiagram:
 
         return bias_figures.plot_bias_diagram(self, ax, squared=squared)
 
-    def to_npz(self, path: str | os.PathLike) -> Path:
-        """Write all arrays, whole or not at all; read them with numpy.load."""
-        buffer, names = io.BytesIO(), ("sigma_w", "sigma_b", "input_norm", "title", "phases", *_COLUMNS, "phase")
-        arrays = {n: np.asarray(getattr(self, n)) for n in names}
-        np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
-        return write_file(path, ".npz", buffer.getvalue())
+    def arrays(self) -> Arrays:
+        """Every array over σ_b and σ_w, the phase by its name."""
+        columns = {n: (PLANE, getattr(self, n)) for n in _COLUMNS}
+        columns["phase"] = PLANE, np.array(BIAS_PHASES, dtype=object)[self.phase]
+        return Arrays(plane(self), columns, {"title": self.title, "input_norm": self.input_norm})
 
-    def to_csv(self, path: str | os.PathLike) -> Path:
-        """Write one line per point: sigma_w, sigma_b, K, chi_J, …, phase (17 significant digits)."""
-        rows = [",".join(("sigma_w", "sigma_b", *_COLUMNS, "phase"))]
-        columns = [getattr(self, n) for n in _COLUMNS]
-        for i, b in enumerate(self.sigma_b):
-            for j, w in enumerate(self.sigma_w):
-                numbers = ",".join(f"{v:.17g}" for v in (w, b, *(c[i, j] for c in columns)))
-                rows.append(f"{numbers},{BIAS_PHASES[self.phase[i, j]]}")
-        return write_file(path, ".csv", ("\n".join(rows) + "\n").encode())
+    def data(self) -> dict[str, Any]:
+        """Axes and arrays as lists, the phase of each point by its name, the line and the critical points."""
+        return plane_data(self)
 
     def shares(self) -> dict[str, float]:
         """Phase → its share of the points, those that occur."""

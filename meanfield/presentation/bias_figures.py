@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from meanfield.base.drawing import WIDTH
+from meanfield.base.files import LOOK, require
 from meanfield.base.results import MeanFieldError
-from meanfield.presentation.figures import LOOK, STAR, WIDTH, critical_curves, edges, require, stars
+from meanfield.presentation.figures import STAR, critical_curves, edges, stars
 from meanfield.symbolic.bias import BiasPhase
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 SHADES = {
     BiasPhase.ORDERED_DEEP_PREJUDICE: "#9ecae1",
@@ -27,14 +28,14 @@ SHADES = {
 FAINT = 0.002  # of the area: smaller phases are lines or dots, drawn, but not named
 
 
-def plot_bias_diagram(diagram: Any, ax: Axes | None = None, *, squared: bool = True) -> Figure:
+def plot_bias_diagram(diagram: Any, ax: Axes | None = None, *, squared: bool = True) -> Axes:
     """A `BiasDiagram`: the phases as colours, the derived lines χ_J* = 1 (black; dashed where its fixed point repels)
     and c* = 1/2 (dotted), which is γ* = 1.
 
     ax: Axes to draw into instead of a new figure. squared: σ_b² to the right and σ_w² upwards; else σ_w and σ_b. A
     phase on less than 0.2 % of the area has no entry in the legend. Stars: critical points.
 
-    Returns: the Figure. Raises: MeanFieldError without matplotlib.
+    Returns: the Axes. Raises: MeanFieldError without matplotlib.
     """
     import numpy as np
 
@@ -81,7 +82,7 @@ def plot_bias_diagram(diagram: Any, ax: Axes | None = None, *, squared: bool = T
             figure.set_figheight(figure.get_figheight() + 0.15 * ((len(entries) + 1) // 2))
         else:
             panel.legend(entries.values(), entries, frameon=True, framealpha=0.8, edgecolor="none")
-        return figure
+        return panel
 
 
 _STYLES: dict[str, dict[str, Any]] = {

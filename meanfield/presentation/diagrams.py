@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import io
 import math
-import os
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from meanfield.base.arguments import finite, refuse_not_real, shown
+from meanfield.base.arrays import Arrays
+from meanfield.base.export import Result, plain
 from meanfield.base.limits import require_memory
 from meanfield.base.printed import wrapped
 from meanfield.base.results import MeanFieldError, one_line
 from meanfield.symbolic.criticality.lines import CriticalLine
 from meanfield.symbolic.criticality.points import CriticalPoints
 from meanfield.symbolic.recursion import Recursion
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 PHASES = ("ordered", "chaotic", "critical", "unknown")
 DOUBLES = 16  # doubles that one point takes while a diagram is computed
@@ -26,7 +29,7 @@ EXACTLY = 1e-10  # |χ_J - 1| below this is called critical: the float64 error o
 
 
 @dataclass(frozen=True, eq=False)
-class PhaseDiagram:
+class PhaseDiagram(Result):
     """The phases of one architecture; every array has shape (len(sigma_b), len(sigma_w)).
 
     sigma_w, sigma_b: the axes. K: fixed point that K¹ = σ_w² Q0 + σ_b² flows to (0 where K falls below 1e-30, inf where
@@ -66,39 +69,22 @@ class PhaseDiagram:
         """Where more than one state of K attracts, so that the phase depends on the norm of the input."""
         return self.attractors > 1
 
-    def plot(self, ax=None):
-        """The diagram as a figure: colour log χ_J*, the critical line, the critical points, bistable regions
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """The diagram: colour log χ_J*, the critical line, the critical points, bistable regions
         hatched."""
         from meanfield.presentation import figures
 
         return figures.plot_phase_diagram(self, ax)
 
-    def to_npz(self, path: str | os.PathLike) -> Path:
-        """Write all arrays, whole or not at all; read them with numpy.load."""
-        buffer = io.BytesIO()
-        np.savez_compressed(
-            buffer,
-            sigma_w=self.sigma_w,
-            sigma_b=self.sigma_b,
-            K=self.K,
-            chi_J=self.chi_J,
-            xi=self.xi,
-            phase=self.phase,
-            attractors=self.attractors,
-            input_norm=self.input_norm,
-            title=self.title,
-        )
-        return write_file(path, ".npz", buffer.getvalue())
+    def arrays(self) -> Arrays:
+        """K, χ_J*, ξ, the phase by its name and the number of attracting states over σ_b and σ_w."""
+        columns = {n: (PLANE, getattr(self, n)) for n in ("K", "chi_J", "xi", "attractors")}
+        columns["phase"] = PLANE, np.array(PHASES, dtype=object)[self.phase]
+        return Arrays(plane(self), columns, {"title": self.title, "input_norm": self.input_norm})
 
-    def to_csv(self, path: str | os.PathLike) -> Path:
-        """Write one line per point: sigma_w, sigma_b, K, chi_J, xi, phase, attractors (17 significant digits)."""
-        rows = ["sigma_w,sigma_b,K,chi_J,xi,phase,attractors"]
-        xi = self.xi
-        for i, b in enumerate(self.sigma_b):
-            for j, w in enumerate(self.sigma_w):
-                numbers = ",".join(f"{v:.17g}" for v in (w, b, self.K[i, j], self.chi_J[i, j], xi[i, j]))
-                rows.append(f"{numbers},{PHASES[self.phase[i, j]]},{self.attractors[i, j]}")
-        return write_file(path, ".csv", ("\n".join(rows) + "\n").encode())
+    def data(self) -> dict[str, Any]:
+        """Axes and arrays as lists, the phase of each point by its name, the line and the critical points."""
+        return plane_data(self)
 
     def __repr__(self) -> str:
         return one_line("PhaseDiagram", f"{self.title}; {self.sigma_w.size} x {self.sigma_b.size} points")
@@ -113,14 +99,19 @@ class PhaseDiagram:
         )
 
 
-def write_file(path: str | os.PathLike, suffix: str, content: bytes) -> Path:
-    """Write a diagram's file, whole or not at all. Raises: MeanFieldError for another suffix than its own."""
-    from meanfield.presentation.figures import write_whole
+PLANE = ("sigma_b", "sigma_w")
 
-    target = Path(path)
-    if target.suffix != suffix:
-        raise MeanFieldError(f"A {suffix} file was asked for, but the path {str(target)!r} ends in {target.suffix!r}.")
-    return write_whole(target, content)
+
+def plane(diagram: Any) -> dict[str, Any]:
+    """The axes of a diagram as coordinates."""
+    return {name: ((name,), getattr(diagram, name)) for name in PLANE}
+
+
+def plane_data(diagram: Any) -> dict[str, Any]:
+    """A diagram as plain values."""
+    found = diagram.arrays()
+    held = {name: plain(values) for name, (_, values) in found.every.items()}
+    return {**found.attrs, **held, "line": plain(diagram.line), "critical_points": plain(diagram.points)}
 
 
 def axis(name: str, given: object) -> np.ndarray:

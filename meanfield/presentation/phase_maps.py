@@ -9,23 +9,25 @@ import numpy as np
 import sympy as sp
 
 from meanfield.base.arguments import choice
+from meanfield.base.drawing import WIDTH
+from meanfield.base.files import LOOK, figure_of, require
 from meanfield.base.results import MeanFieldError
 from meanfield.functions.parser import number
 from meanfield.numeric.quadrature.evaluation import on_arrays
-from meanfield.presentation.figures import LOOK, WIDTH, require
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 SIZE = 400  # points an axis
 MOST = 2.0  # an exponent's axis ends here
 
 
-def plot_phase_table(table: Any, x: str, y: str, rest: Mapping[str, object]) -> Figure:
+def plot_phase_table(table: Any, x: str, y: str, rest: Mapping[str, object], ax: Axes | None = None) -> Axes:
     """The rows of a `PhaseTable` over the coordinates x and y, from 0 to 2, the others at the numbers in `rest`: a
     colour for each regime, lines between rows, the number of each row inside of it (`print(table)` numbers them alike).
 
-    Raises: MeanFieldError for unknown or missing coordinates, or without matplotlib.
+    ax: Axes to draw into instead of a new figure. Returns: the Axes. Raises: MeanFieldError for unknown or missing
+    coordinates, or without matplotlib.
     """
     for name, what in ((x, "x"), (y, "y")):
         choice(name, what, table.coordinates)
@@ -49,8 +51,7 @@ def plot_phase_table(table: Any, x: str, y: str, rest: Mapping[str, object]) -> 
         from matplotlib.patches import Patch
         from matplotlib.pyplot import get_cmap
 
-        figure = New(figsize=(WIDTH, 3.2), layout="constrained")
-        panel = figure.subplots()
+        panel = New(figsize=(WIDTH, 3.2), layout="constrained").subplots() if ax is None else ax
         regimes = {i: "; ".join(w.regime for w in table.rows[i].ways) for i in np.unique(field)}
         names = list(dict.fromkeys(regimes.values()))
         shades = get_cmap("Pastel1")(np.arange(len(names)) % 9)
@@ -63,8 +64,11 @@ def plot_phase_table(table: Any, x: str, y: str, rest: Mapping[str, object]) -> 
         panel.set_xlabel(rf"$\{x}$" if x.startswith("beta") else f"${x}$")
         panel.set_ylabel(rf"$\{y}$" if y.startswith("beta") else f"${y}$")
         patches = [Patch(facecolor=shade, label=name) for shade, name in zip(shades, names)]
-        figure.legend(handles=patches, loc="outside lower center", fontsize=6)
-    return figure
+        if ax is None:
+            figure_of(panel).legend(handles=patches, loc="outside lower center", fontsize=6)
+        else:
+            panel.legend(handles=patches, fontsize=6)
+    return panel
 
 
 def _rows_at(table: Any, values: Mapping[sp.Symbol, np.ndarray]) -> np.ndarray:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import sympy as sp
 
 from meanfield.base.arguments import shown, spoken
+from meanfield.base.export import Result
 from meanfield.base.latex import aligned, joined
 from meanfield.base.printed import wrapped
 from meanfield.base.results import MeanFieldError, one_line
@@ -19,7 +21,7 @@ from meanfield.symbolic.asymptotics.phase_tree import Laws, laws_at
 
 
 @dataclass(frozen=True)
-class OrderRow:
+class OrderRow(Result):
     """One law up to constant factors, and where it holds: the union of `regions`, which may overlap."""
 
     regions: tuple[Cell, ...]
@@ -31,6 +33,20 @@ class OrderRow:
         if len(self.ways) > 1:
             raise MeanFieldError(f"The start decides between {len(self.ways)} laws of {quantity} here; see `ways`.")
         return self.ways[0][quantity]
+
+    def data(self) -> dict[str, Any]:
+        """The regions, and for each case of the start its regime, basin and laws, as plain values."""
+        cases = [
+            {"regime": one.regime, "basin": one.basin, "laws": {n: order(n, g) for n, g in one.laws}}
+            for one in self.ways
+        ]
+        return {"regions": self.conditions(), "cases": cases}
+
+    def cells(self) -> dict[str, Any]:
+        """The regions and the law of every quantity as text; what the start decides is joined by "or"."""
+        laws = {n: [order(n, g) for one in self.ways for m, g in one.laws if m == n] for n in self.quantities}
+        named = {n: " or ".join(dict.fromkeys(found)) or None for n, found in laws.items()}
+        return {"region": " or ".join(", ".join(one) for one in self.conditions()), **named}
 
     def conditions(self) -> list[list[str]]:
         """The regions in text, without β ≥ 0 and S > 0, which hold throughout."""
@@ -79,7 +95,7 @@ def _equation(name: str, g: Growth) -> tuple[str, sp.Expr]:
 
 
 @dataclass(frozen=True)
-class PhaseOrders:
+class PhaseOrders(Result):
     """A phase table up to constant factors, one row for each law: rows cover the parameter space and are disjoint.
 
     X = Θ(f) means that X/f stays between two positive constants, log X = Θ(f) the same of log X. A max or min whose
@@ -93,6 +109,10 @@ class PhaseOrders:
     groups: tuple[tuple[tuple[Cell, ...], tuple[Laws, ...]], ...]
     branch: Branch
     definitions: tuple[tuple[sp.Symbol, sp.Expr], ...] = ()
+
+    def data(self) -> dict[str, Any]:
+        """Quantities and rows as plain values."""
+        return {"quantities": list(self.quantities), "rows": [row.data() for row in self.rows]}
 
     @property
     def rows(self) -> tuple[OrderRow, ...]:

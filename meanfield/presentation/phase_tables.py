@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from meanfield.base.arguments import choice, shown, spoken
+from meanfield.base.export import Result, plain
 from meanfield.base.latex import aligned, joined, tex
 from meanfield.base.printed import named, wrapped
 from meanfield.base.results import MeanFieldError, one_line
@@ -31,13 +32,13 @@ from meanfield.symbolic.asymptotics.phase_tree import PAIR, Laws, laws_at, laws_
 from meanfield.symbolic.asymptotics.residual import Solver
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 BEHAVIOURS = {"grows": (1,), "vanishes": (-1,), "constant": (0,), "bounded": (0, -1), "at least constant": (0, 1)}
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(Result):
     """One region and what holds everywhere in it; more than one `Laws` where the start decides, one without laws where
     what happens is open without numbers. asked: the table's quantities, some of which may have no law here."""
 
@@ -51,6 +52,20 @@ class Row:
             basins = "; ".join(f"{one.regime} ({one.basin})" for one in self.ways)
             raise MeanFieldError(f"The start decides between {len(self.ways)} laws of {quantity} here: {basins}.")
         return self.ways[0][quantity]
+
+    def data(self) -> dict[str, Any]:
+        """The conditions of the region, and for each case of the start its regime, basin and laws, as plain values."""
+        cases = [
+            {"regime": one.regime, "basin": one.basin, "laws": {n: g.text() for n, g in one.laws}} for one in self.ways
+        ]
+        return {"conditions": self.conditions(), "cases": cases}
+
+    def cells(self) -> dict[str, Any]:
+        """The region, the regime and the law of every quantity, as text; what the start decides is joined by "or"."""
+        laws = {n: [g.text() for one in self.ways for m, g in one.laws if m == n] for n in self.asked}
+        regimes = " or ".join(one.regime for one in self.ways)
+        named = {n: " or ".join(dict.fromkeys(found)) or None for n, found in laws.items()}
+        return {"region": ", ".join(self.conditions()), "regime": regimes, **named}
 
     def conditions(self) -> list[str]:
         """The region in text, without β ≥ 0 and S > 0, which hold throughout."""
@@ -84,7 +99,7 @@ def equation(e: sp.Eq) -> str:
 
 
 @dataclass(frozen=True)
-class ScheduledLaw:
+class ScheduledLaw(Result):
     """How one quantity of a residual network behaves after l → ∞ blocks whose variances fall as powers of l.
 
     growth: the law; regime: which balance holds, in words; basin: the starts it holds for. As in a `DepthLaw`, the
@@ -101,6 +116,15 @@ class ScheduledLaw:
     basin: str
     equations: tuple[sp.Eq, ...] = ()
     corrections: Corrections | None = None
+
+    columns = ("quantity", "exponent", "rate", "rate_power", "regime", "basin")
+
+    def data(self) -> dict[str, Any]:
+        """The law as plain values, as that of a `DepthLaw`: quantity ~ C l^exponent exp(rate l^rate_power)."""
+        found: dict[str, Any] = {"of": self.quantity, "law": self.text(), "latex": self.latex(), "regime": self.regime}
+        if self.corrections is not None:
+            found |= {"left_out": plain(self.corrections.left_out), "onset": plain(self.onset)}
+        return found | {n: plain(getattr(self, n)) for n in ("basin", "rate", "rate_power", "exponent")}
 
     @property
     def exponent(self) -> sp.Expr | None:
@@ -194,7 +218,7 @@ class ScheduledLaw:
 
 
 @dataclass(frozen=True)
-class Found:
+class Found(Result):
     """Where a phase table has the behaviour that was asked for: regions, and a simple point in the largest; `reason`
     says why there are none."""
 
@@ -216,7 +240,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class PhaseTable:
+class PhaseTable(Result):
     """The laws of `quantities` over the whole parameter space, as rows that cover it and are disjoint.
 
     Coordinates are the parameters that have no numbers: exponents β ≥ 0 and, where K feeds back linearly, the strength
@@ -238,6 +262,15 @@ class PhaseTable:
     quantities: tuple[str, ...]
     tree: Node
     definitions: tuple[tuple[sp.Symbol, sp.Expr], ...] = ()
+
+    def data(self) -> dict[str, Any]:
+        """Quantities, coordinates, definitions and rows as plain values."""
+        return {
+            "quantities": list(self.quantities),
+            "coordinates": list(self.coordinates),
+            "definitions": {s.name: str(e) for s, e in self.definitions},
+            "rows": [row.data() for row in self.rows],
+        }
 
     @property
     def coordinates(self) -> tuple[str, ...]:
@@ -351,11 +384,11 @@ class PhaseTable:
         the rows cover the parameter space and are disjoint."""
         return wrapped("\n".join(_told(self.tree, 0)))
 
-    def plot(self, x: str, y: str, **rest: object) -> Figure:
+    def plot(self, x: str, y: str, ax: Axes | None = None, **rest: object) -> Axes:
         """A map of the rows over two coordinates, the others at numbers (needs matplotlib: meanfield[plot])."""
         from meanfield.presentation.phase_maps import plot_phase_table
 
-        return plot_phase_table(self, x, y, rest)
+        return plot_phase_table(self, x, y, rest, ax)
 
     def latex(self) -> str:
         r"""Every row as LaTeX for math mode (amsmath)."""

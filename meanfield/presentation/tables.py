@@ -11,6 +11,8 @@ from typing import Any
 
 import sympy as sp
 
+from meanfield.base.arrays import Arrays, of_rows
+from meanfield.base.export import Result
 from meanfield.base.latex import Names, after, law_tex, tex
 from meanfield.base.printed import COLUMNS, wrapped
 from meanfield.base.results import Law, MeanFieldError, one_line
@@ -86,7 +88,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(Result):
     """A titled list of rows; `str` fits 80 columns, `latex()` is a complete table, `data()` plain values for JSON."""
 
     title: str
@@ -137,6 +139,10 @@ class Table:
                 out.append(rf"{cell.left} & \raggedright {body}\tabularnewline\addlinespace[2pt]")
             out += [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
         return "\n".join(out)
+
+    def arrays(self) -> Arrays:
+        """A row for each line of the table."""
+        return of_rows([dict(row) for row in self.data()])
 
     def data(self) -> list[dict[str, str]]:
         """Rows as strings: exact values are SymPy text, LaTeX beside them."""

@@ -10,7 +10,9 @@ from typing import Any
 import sympy as sp
 
 from meanfield.base.arguments import meant, scalar, shown, spoken, whole
+from meanfield.base.arrays import Arrays, of_rows
 from meanfield.base.carries import CARRIES, PLAIN, Carry
+from meanfield.base.export import Result, plain
 from meanfield.base.latex import after, aligned, tex
 from meanfield.base.named import Formulas, given_values
 from meanfield.base.results import Equality, MeanFieldError, one_line
@@ -54,7 +56,7 @@ class StateVar:
 
 
 @dataclass(frozen=True)
-class Recursion(Mapping[str, sp.Expr]):
+class Recursion(Result, Mapping[str, sp.Expr]):
     """x^l = block(x^{l-1}; parameters) for the layers l = 2, 3, …; x^1 is the start.
 
     state: the variables, each depending only on itself and on those before it, with their values at layer 1 (`start`);
@@ -84,6 +86,23 @@ class Recursion(Mapping[str, sp.Expr]):
             object.__setattr__(self, "block", Step(tuple(_formula(e, "A step") for e in self.block)))
         if any(len(one.next) != len(self.state) for one in self.steps):
             raise MeanFieldError(f"A step of {len(self.state)} formulas was expected, one for each state variable.")
+
+    def data(self) -> dict[str, Any]:
+        """The maps, their closed forms (None where an average has none), the values at layer 1 and the parameters."""
+        maps = {v.name: e for v, e in zip(self.state, self.block.next)}
+        forms = {name: None if e == sp.oo else closed(e) for name, e in maps.items()}
+        return {
+            "maps": plain(maps),
+            "closed_forms": {n: None if e is None or any(nodes_in(e)) else plain(e) for n, e in forms.items()},
+            "intermediates": {str(s): plain(e) for s, e in self.block.lets},
+            "start": {n: plain(e) for n, e in self.start.items()},
+            "parameters": [s.name for s in self.parameters],
+        }
+
+    def arrays(self) -> Arrays:
+        """A row for each variable: its name, its map and its value at layer 1, as text."""
+        rows = zip(self.state, self.block.next)
+        return of_rows([{"quantity": v.name, "next": str(e), "start": str(v.initial)} for v, e in rows])
 
     @property
     def steps(self) -> tuple[Step, ...]:

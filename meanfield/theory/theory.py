@@ -832,11 +832,9 @@ class Theory(Maps):
         return verb(self, input_norm=input_norm, line=line, quantity=quantity, **own)
 
     @spoken
-    def plot(self, **settings):
-        """The figure of `propagate(**settings)`: K^l and J^{1,l} against depth (needs matplotlib: meanfield[plot])."""
-        from meanfield.presentation import figures  # matplotlib is loaded only when a picture is asked for
-
-        return figures.plot_run(self.propagate(**settings))
+    def plot(self, ax=None, **settings):
+        """K^l and J^{1,l} of `propagate(**settings)` against depth, as an array of Axes (needs meanfield[plot])."""
+        return self.propagate(**settings).plot(ax=ax)
 
     @spoken
     def source(self, *quantities: str) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import Any
 
+from meanfield.base.arrays import Arrays, of_rows
+from meanfield.base.export import Result, plain
 from meanfield.base.printed import wrapped
 from meanfield.base.results import one_line
 from meanfield.networks.records import Network
@@ -85,7 +87,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Recommendation:
+class Recommendation(Result):
     """Standard deviations for one architecture, depth and width; see `recommend`.
 
     kind: "point" (a certified critical point), "line" (a critical ray), "flat" (critical at every σ_w), "search", or
@@ -145,18 +147,14 @@ class Recommendation:
 
     def data(self) -> dict[str, Any]:
         """All of it as plain numbers, text and lists (JSON)."""
-        from dataclasses import asdict
-
-        plain = {k: v for k, v in self.__dict__.items() if k != "network"}
-        out: dict[str, Any] = {}
-        for name, value in plain.items():
-            if isinstance(value, tuple) and value and hasattr(value[0], "__dataclass_fields__"):
-                out[name] = [asdict(one) for one in value]
-            else:
-                out[name] = asdict(value) if hasattr(value, "__dataclass_fields__") else value
-        for entry, one in zip(out["layers"], self.layers):
+        held = {name: plain(_parts(value)) for name, value in self.__dict__.items() if name != "network"}
+        for entry, one in zip(held["layers"], self.layers):
             entry["weight_std"] = one.weight_std
-        return out | {"why": self.why, "caveats": list(self.caveats), "record": repr(self.network)}
+        return held | {"why": self.why, "caveats": list(self.caveats), "record": repr(self.network)}
+
+    def arrays(self) -> Arrays:
+        """A row for every kind of Dense."""
+        return of_rows([{**asdict(one), "weight_std": one.weight_std} for one in self.layers])
 
     @property
     def why(self) -> str:
@@ -279,3 +277,10 @@ def screen(r: Recommendation) -> list[str]:
     if r.caveats:
         out += ["", *(f"  note: {one}" for one in r.caveats)]
     return out
+
+
+def _parts(value: Any) -> Any:
+    """Records of numbers as dictionaries."""
+    if isinstance(value, tuple):
+        return [_parts(one) for one in value]
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value

@@ -13,13 +13,14 @@ import numpy as np
 import sympy as sp
 
 from meanfield.base.arguments import choice, finite, refuse_not_real, shown, spoken, whole
+from meanfield.base.export import Result
 from meanfield.base.results import MeanFieldError
 from meanfield.functions.piecewise import Pieces
 from meanfield.theory.deriving import derive
 
 
 @dataclass(frozen=True)
-class TuningRates:
+class TuningRates(Result):
     """Learning rates of the descent of one layer of a φ with φ(cz) = cφ(z), c > 0, where J does not depend on K.
 
     one_step: J = 1 after one step; falling: below it |√J − 1| falls in the first step (η_0 of the paper); edge: below

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from meanfield.base.arrays import Arrays
+from meanfield.base.export import Result, plain
 from meanfield.base.printed import wrapped
 from meanfield.base.results import MeanFieldError, one_line
 from meanfield.networks.folds import dense_of, with_dense
@@ -19,7 +21,7 @@ SHOWN = 12  # layers of a printed table
 
 
 @dataclass(frozen=True, eq=False)
-class Tuning:
+class Tuning(Result):
     """Gains a_w, a_b of every Dense of every layer of one network, or of a theory.
 
     gains: (layers, Dense, 2), the first row of the input layer (its only Dense in place 0); sigma: the same with the
@@ -64,12 +66,18 @@ class Tuning:
 
     def data(self) -> dict[str, Any]:
         """All of it as plain numbers, text and lists (JSON); gains and sigma by layer, Dense and (w, b)."""
-        out: dict[str, Any] = {}
-        for name in ("method", "what", "depth", "width", "status", "message", "scale", "rate_bound", "values"):
-            out[name] = getattr(self, name)
-        for name in ("gains", "sigma", "before", "after", "K"):
-            out[name] = getattr(self, name).tolist()
-        return out | {"log_J": list(self.log_J), "caveats": list(self.caveats), "trace": list(self.trace)}
+        names = ("method", "what", "depth", "width", "status", "message", "scale", "rate_bound", "values", "gains")
+        more = ("sigma", "before", "after", "K", "log_J", "caveats", "trace")
+        return {name: plain(getattr(self, name)) for name in (*names, *more)}
+
+    def arrays(self) -> Arrays:
+        """σ_w, σ_b of every Dense ("sigma_w_1", …), K and log J^{l,l+1} before and behind tuning, over the layer."""
+        columns: dict[str, Any] = {"K": self.K}
+        for i in range(self.sigma.shape[1]):
+            columns |= {f"sigma_w_{i + 1}": self.sigma[:, i, 0], f"sigma_b_{i + 1}": self.sigma[:, i, 1]}
+        columns |= {"before": np.append(self.before, np.nan), "after": np.append(self.after, np.nan)}
+        layers = np.arange(1, self.depth + 1)
+        return Arrays({"layer": (("layer",), layers)}, {n: (("layer",), v) for n, v in columns.items()}, {})
 
     def __repr__(self) -> str:
         return one_line("Tuning", f"{self.what}; {self.method}: {self.status}, log J {self.log_J[1]:.3g}")

@@ -13,6 +13,9 @@ import numpy as np
 
 from meanfield.base.arguments import choice, flag, spoken
 from meanfield.base.arguments import names as names_of
+from meanfield.base.arrays import Arrays
+from meanfield.base.drawing import plot_estimates
+from meanfield.base.export import Numbers, plain
 from meanfield.base.limits import require_memory
 from meanfield.base.results import Estimate, MeanFieldError, Status
 from meanfield.empirical.ensemble.blocks import Block as BlockOfNetworks
@@ -30,7 +33,7 @@ from meanfield.networks.records import Block
 
 
 @dataclass(frozen=True, eq=False)
-class EnsembleResult:
+class EnsembleResult(Numbers):
     """What was measured on an ensemble; `estimate` gives means with standard errors.
 
     samples, if kept: one row per network, one column per layer. K (one input; the mean over inputs where there are
@@ -68,6 +71,65 @@ class EnsembleResult:
         end = self.finite_depth
         lost = f"; layers end at {end}: networks overflow or normalize equal numbers" if end < self.depth else ""
         return f"EnsembleResult({asked}; width {self.width}, depth {self.depth}, {self.networks} networks{lost})"
+
+    def __getattr__(self, name: str) -> Estimate:
+        """`measured.K` is `measured.estimate("K")`."""
+        if name.startswith("_") or "summary" not in self.__dict__:
+            raise AttributeError(name)
+        if name not in self.quantities and name not in self._names:
+            raise AttributeError(f"This ensemble measured {', '.join(self.quantities)}, and not {name!r}.")
+        return self.estimate(name)
+
+    def data(self) -> dict[str, Any]:
+        """What was measured: layers, means and standard errors of every quantity, and the sizes, as plain values."""
+        sizes = ("width", "depth", "networks", "seed", "input_dimension", "input_norm", "correlation", "sampler")
+        values = {}
+        for name in self._reached:
+            found = self.estimate(name)
+            pair = {"mean": plain(found.mean), "standard_error": plain(found.standard_error)}
+            values[name] = {"layers": plain(self.layers(name)), **pair}
+        own = {n: plain(getattr(self, n)) for n in sizes}
+        return {**own, "status": self.status.value, "message": self.message, "values": values}
+
+    @property
+    def _reached(self) -> list[str]:
+        """The quantities that have a layer, and a mean in doubles."""
+        found = []
+        for name in self.quantities:
+            try:
+                self.estimate(name)
+            except MeanFieldError:
+                continue
+            found.append(name)
+        return found
+
+    def arrays(self) -> Arrays:
+        """Mean and standard error ("K", "K_error") of every quantity over the layer, and over inputs where it has
+        such indices; NaN at layers that a quantity does not cover."""
+        layers, columns = np.arange(1, self.finite_depth + 1), {}
+        for name in self._reached:
+            found, own = self.estimate(name), self.layers(name)
+            for label, part in ((name, found.mean), (f"{name}_error", found.standard_error)):
+                part = np.asarray(part, dtype=float)
+                whole = np.full((len(layers), *part.shape[1:]), np.nan)
+                whole[np.isin(layers, own)] = part
+                columns[label] = ("layer", *(f"{name}_{i}" for i in range(1, part.ndim))), whole
+        sizes = {n: getattr(self, n) for n in ("width", "networks", "seed", "sampler")}
+        return Arrays({"layer": (("layer",), layers)}, columns, sizes)
+
+    def plot(self, quantities: Sequence[str] | None = None, ax: Any = None) -> Any:
+        """Means with bands of two standard errors against the layer; returns the Axes, an array of several."""
+        return plot_estimates(self, quantities, ax)
+
+    def __str__(self) -> str:
+        head = f"{self.networks} networks of width {self.width} and depth {self.depth}, seed {self.seed}"
+        lines = [head, f"{'layer':>7}{'quantity':>12}{'mean':>16}{'+-':>10}"]
+        for name in self._reached:
+            found, layers = self.estimate(name), self.layers(name)
+            for i in sorted({0, len(layers) // 2, len(layers) - 1}):
+                mean, error = (np.asarray(x)[i].flat[0] for x in (found.mean, found.standard_error))
+                lines.append(f"{layers[i]:>7}{name:>12}{mean:>16.8g}{error:>10.2g}")
+        return "\n".join([*lines, *([self.message] if self.message else [])])
 
     @property
     def status(self) -> Status:

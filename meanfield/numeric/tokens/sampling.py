@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from meanfield.base.arrays import Arrays
+from meanfield.base.export import Numbers, plain
 from meanfield.base.limits import counted
 from meanfield.base.results import Estimate, MeanFieldError, one_line
 from meanfield.networks.records import Block, Dense
@@ -23,7 +25,7 @@ _FAR = 1e100  # a Gram matrix is rescaled beyond it
 
 
 @dataclass(frozen=True, eq=False)
-class Sampled:
+class Sampled(Numbers):
     """K, K_ab, J and chi of `draws` draws of the token matrices, at infinitely many channels and T tokens.
 
     level: "sampled", as every answer of this theory is called, beside the "averaged" one of `propagate`. l: layers 1 …
@@ -43,6 +45,29 @@ class Sampled:
     l: np.ndarray = field(repr=False)
     samples: Mapping[str, np.ndarray] = field(repr=False)
     level: str = "sampled"
+
+    def __getattr__(self, name: str) -> Estimate:
+        """`answer.K` is `answer.estimate("K")`."""
+        if name.startswith("_") or "samples" not in self.__dict__:
+            raise AttributeError(name)
+        if name not in (*self.quantities, "log_J"):
+            raise AttributeError(f"The sampled theory has {', '.join(self.quantities)}, and not {name!r}.")
+        return self.estimate(name)
+
+    def data(self) -> dict[str, Any]:
+        """Tokens, draws, seed, and mean and standard error of every quantity by layer, as plain values."""
+        own = {n: plain(getattr(self, n)) for n in ("level", "tokens", "draws", "seed", "exact", "error", "mixes")}
+        found = self.arrays()
+        return {**own, "values": {name: plain(values) for name, (_, values) in found.columns.items()}}
+
+    def arrays(self) -> Arrays:
+        """Mean and standard error ("K", "K_error") over the layer; chi, of the block from l to l + 1, ends before."""
+        columns: dict[str, Any] = {}
+        for name in self.samples:
+            found, count = self.estimate(name), self.samples[name].shape[1]
+            for label, part in ((name, found.mean), (f"{name}_error", found.standard_error)):
+                columns[label] = ("layer",), np.concatenate([part, np.full(len(self.l) - count, np.nan)])
+        return Arrays({"layer": (("layer",), self.l)}, columns, {"tokens": self.tokens, "draws": self.draws})
 
     @property
     def quantities(self) -> tuple[str, ...]:

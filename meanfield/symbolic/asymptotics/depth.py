@@ -8,9 +8,11 @@ short sum of powers, and log J = Σ log χ_J(K^l). Source: derived here; for tan
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import sympy as sp
 
+from meanfield.base.export import plain
 from meanfield.base.latex import aligned
 from meanfield.base.printed import COLUMNS, wrapped
 from meanfield.base.quantities import QUANTITIES
@@ -48,6 +50,12 @@ class DepthLaw(Law):
     status: Status = Status.EXACT
     exact: sp.Expr | None = None
     of: str = ""  # what `quantity` stands for, where it is not itself: "K - K_ab" behind a BatchNorm
+
+    def data(self) -> dict[str, Any]:
+        """The law as plain values: quantity ~ C l^exponent exp(rate l^rate_power); terms are those of K, c or γ, or of
+        log J; onset: the layer from which they fall in their order (None where symbols decide it)."""
+        own = {n: plain(getattr(self, n)) for n in ("regime", "rate", "rate_power", "exponent", "status")}
+        return {"of": "log J" if self.quantity == "J" else self.quantity, **super().data(), **own}
 
     @property
     def name(self) -> str:

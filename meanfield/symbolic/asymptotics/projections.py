@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
+from meanfield.base.export import Result
 from meanfield.base.printed import wrapped
 from meanfield.base.results import one_line
 from meanfield.symbolic.asymptotics.comparing import leading_term
@@ -20,7 +21,7 @@ n = sp.Symbol("n", positive=True)  # the number of a change of width
 
 
 @dataclass(frozen=True)
-class ProjectionLaw:
+class ProjectionLaw(Result):
     """Where the n-th change of width by `factor` is due, as n → ∞.
 
     J: the law of J^{1,l} that it follows from; direction: -1 where widths fall with depth (J grows), 1 where they rise,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import sympy as sp
 
+from meanfield.base.export import Result
 from meanfield.base.results import MeanFieldError, Status, one_line
 from meanfield.functions.activations import Activation
 from meanfield.symbolic.asymptotics.coefficients import Atoms
@@ -29,7 +30,7 @@ REACHES = (1, 2, 4)
 
 
 @dataclass(frozen=True)
-class CriticalShift:
+class CriticalShift(Result):
     """The critical point of networks of width n to order 1/n: C_W = C_W0 + C_W1/n, C_b = C_b1/n (C = σ²).
 
     law: that of G1/K there, G1 with the shift in it.

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import sympy as sp
 
 from meanfield.base.arguments import choice, flag, scalar, shown, spoken
+from meanfield.base.export import Result
 from meanfield.base.results import MeanFieldError, Status, one_line
 from meanfield.base.symbols import l, parameter, z
 from meanfield.functions.activations import activation as record
@@ -34,7 +35,7 @@ REACHES = (0, 1, 2, 4)
 
 
 @dataclass(frozen=True)
-class ClassLaw:
+class ClassLaw(Result):
     """The leading term of a normalized correlator in the class, `coefficient` · l^power · (log l)^logs.
 
     coefficient, power: in s_1 = φ″(0)/φ′(0) and s_2 = φ‴(0)/φ′(0) (s_2 alone in the odd class, s_1 = 0) and in the
@@ -50,6 +51,11 @@ class ClassLaw:
     below: sp.Expr | None = None
 
     @property
+    def expr(self) -> sp.Expr:
+        """The leading term as an expression in l."""
+        return self.coefficient * l**self.power * sp.log(l) ** self.logs
+
+    @property
     def limit(self) -> sp.Expr:
         """What the normalized correlator tends to where the power is a number: the coefficient, 0 or ±oo."""
         if self.power == 0 and self.logs == 0:
@@ -62,9 +68,8 @@ class ClassLaw:
         return one_line("ClassLaw", str(self))
 
     def __str__(self) -> str:
-        lead = self.coefficient * l**self.power * sp.log(l) ** self.logs
         where = "s_1 = 0" if self.above is None else f"{self.above} < p < {self.below}"
-        return f"{self.name} ~ {lead}   ({where})"
+        return f"{self.name} ~ {self.expr}   ({where})"
 
 
 @spoken

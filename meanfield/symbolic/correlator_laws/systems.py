@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import sympy as sp
 from flint import fmpq
 
+from meanfield.base.export import plain
 from meanfield.base.latex import aligned
 from meanfield.base.quantities import QUANTITIES
 from meanfield.base.results import Law, MeanFieldError, Status, Term, of_start
@@ -45,6 +47,10 @@ class CorrelatorLaw(DepthLaw):
     """
 
     over: tuple[tuple[str, int], ...] = ()
+
+    def data(self) -> dict[str, Any]:
+        """As that of a `DepthLaw`, with what the correlator is divided by and, where it is known, the quotient."""
+        return {**super().data(), "over": dict(self.over), "exact": plain(self.exact)}
 
     @property
     def constants(self) -> tuple[sp.Symbol, ...]:

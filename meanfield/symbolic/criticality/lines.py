@@ -14,6 +14,7 @@ from typing import Any
 import sympy as sp
 
 from meanfield.base.arguments import whole
+from meanfield.base.export import Result, plain
 from meanfield.base.latex import aligned
 from meanfield.base.named import values_by_name
 from meanfield.base.printed import wrapped
@@ -37,7 +38,7 @@ _REST = sp.Dummy("REST", positive=True)  # 1 - μ² where μ is a symbol, taken 
 
 
 @dataclass(frozen=True)
-class CriticalLine:
+class CriticalLine(Result):
     """The set of (σ_w, σ_b) with χ_J* = 1.
 
     kind: "closed" (σ_b as a function of σ_w), "ray" (σ_b proportional to σ_w), "vertical" (one σ_w, any σ_b),
@@ -56,6 +57,15 @@ class CriticalLine:
     parametric: tuple[sp.Expr, sp.Expr] | None = None
     chi_K: sp.Expr | None = None  # along the line, as a function of K
     place: sp.Expr | None = None  # K* along the line, where its parameter is the variance behind an inner Dense
+
+    columns = ("kind", "sigma_w", "sigma_b", "message")
+
+    def data(self) -> dict[str, Any]:
+        """Its kind and expressions as plain values; parametric and chi_K are functions of the fixed point K, or of the
+        variance behind an inner Dense, of which `place` then is K*."""
+        squares = None if self.parametric is None else dict(zip(("sigma_w^2", "sigma_b^2"), self.parametric))
+        found = {n: plain(getattr(self, n)) for n in ("kind", "sigma_w", "sigma_b", "chi_K", "message")}
+        return {**found, "parametric": plain(squares), **({} if self.place is None else {"place": plain(self.place)})}
 
     def at(self, k: object = None, **named: object) -> tuple[Solution, Solution]:
         """(σ_w, σ_b) of the point with K* = k, or of the one with this parameter, where `place` is given; named: values

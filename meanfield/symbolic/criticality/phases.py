@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import sympy as sp
 
+from meanfield.base.export import Result, plain
 from meanfield.base.latex import aligned, solution_tex
 from meanfield.base.printed import wrapped
 from meanfield.base.results import MeanFieldError, Solution, Status, one_line
@@ -29,7 +31,7 @@ from meanfield.symbolic.recursion import Recursion, closed
 
 
 @dataclass(frozen=True)
-class Phase:
+class Phase(Result):
     """Where a network with this K¹ ends: name ("ordered", "chaotic", "critical", "undecided"; "subcritical" where χ_J →
     1 so slowly that J still grows as a stretched exponential; "critical to rounding" where χ_J - 1 changes sign
     within two units in the last place of the doubles given), the fixed point it flows
@@ -44,6 +46,16 @@ class Phase:
     bistable: bool
     status: Status = Status.CERTIFIED
     message: str = ""
+
+    columns = ("name", "chi_J", "xi", "bistable", "status")
+
+    def data(self) -> dict[str, Any]:
+        """The phase, K* ("inf" where K grows without bound), χ_J*, ξ and what is known of them, as plain values."""
+        return {
+            "name": self.name,
+            "K": "inf" if self.fixed_point is None else self.fixed_point.K.data(),
+            **{n: plain(getattr(self, n)) for n in ("chi_J", "xi", "bistable", "status", "message")},
+        }
 
     @property
     def xi(self) -> float:

@@ -14,6 +14,7 @@ from typing import Any
 
 import sympy as sp
 
+from meanfield.base.export import Result, plain
 from meanfield.base.latex import aligned, joined, solution_tex
 from meanfield.base.named import Formulas, given_values, values_by_name
 from meanfield.base.printed import wrapped
@@ -52,7 +53,7 @@ class Approach:
 
 
 @dataclass(frozen=True)
-class CriticalPoint:
+class CriticalPoint(Result):
     """A point (σ_w, σ_b) with χ_J = χ_K = 1 at the fixed point K*.
 
     kind: "scale-invariant" (every K is fixed), "power law" (K* = 0 attracts, δK ~ A l^{-ζ_K}), "logarithmic" (δK falls
@@ -74,6 +75,19 @@ class CriticalPoint:
     order: sp.Expr | None = None
     zeta_K: sp.Expr | None = None
     approach: Approach | ApproachToRoot = field(default=Approach(), repr=False, compare=False)
+
+    columns = ("K", "sigma_w", "sigma_b", "kind", "zeta_K", "zeta", "side")
+
+    def data(self) -> dict[str, Any]:
+        """The place, the exponents and constants with their errors, and the laws of K and J, as plain values."""
+        numbers = ("K", "sigma_w", "sigma_b", "c_n", "d_1", "A", "zeta", "zeta_K")
+        return {
+            "kind": self.kind,
+            "side": self.side or None,
+            "order": plain(self.order),
+            **{n: plain(getattr(self, n)) for n in numbers},
+            "laws": {"K": plain(self.law_K), "J": plain(self.law_J)},
+        }
 
     def at(self, values: Mapping[Any, object] | None = None, **named: object) -> Formulas:
         """K*, σ_w and σ_b with numbers for the symbols of the activation or the architecture by name (mu, alpha).
@@ -148,7 +162,7 @@ class CriticalPoint:
 
 
 @dataclass(frozen=True)
-class CriticalPoints:
+class CriticalPoints(Result):
     """The critical points by increasing K*, with the status of the claim that there are no others.
 
     everywhere: every point of the critical line (or of the plane) is critical, and none of them is isolated.
@@ -158,6 +172,10 @@ class CriticalPoints:
     status: Status
     message: str
     everywhere: bool = False
+
+    def data(self) -> dict[str, Any]:
+        """All of them, and what is known of others, as plain values."""
+        return {"points": [p.data() for p in self.points], "status": self.status.value, "message": self.message}
 
     def __len__(self) -> int:
         return len(self.points)

@@ -9,10 +9,12 @@ where all share one that is affine in K, the rule counts in V, else points are f
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import sympy as sp
 from flint import arb
 
+from meanfield.base.export import Result, plain
 from meanfield.base.latex import aligned, joined, solution_tex
 from meanfield.base.printed import wrapped
 from meanfield.base.results import InfiniteAverage, MeanFieldError, Solution, Status, one_line
@@ -52,7 +54,7 @@ ROUNDED = "critical to rounding"  # see `rounding`
 
 
 @dataclass(frozen=True)
-class FixedPoint:
+class FixedPoint(Result):
     """A value K* that the map keeps.
 
     chi_J, chi_K: the derivatives of the maps there; stability: "stable", "unstable", "half-stable" (attracts from one
@@ -66,6 +68,15 @@ class FixedPoint:
     stability: str
     basin: tuple[sp.Expr, sp.Expr] | None = None
     to_rounding: bool = False  # χ_J - 1 changes sign within two units in the last place of the doubles given
+
+    columns = ("K", "stability", "phase", "chi_J", "chi_K", "xi", "xi_K")
+
+    def data(self) -> dict[str, Any]:
+        """K*, χ_J*, χ_K* with their errors, the stability, phase, ξ, ξ_K and basin as plain values."""
+        return {
+            **{n: plain(getattr(self, n)) for n in ("K", "chi_J", "chi_K", "stability", "phase", "xi", "xi_K")},
+            "basin": self.basin and [_end(e) for e in self.basin],
+        }
 
     @property
     def phase(self) -> str:
@@ -112,7 +123,7 @@ class FixedPoint:
 
 
 @dataclass(frozen=True)
-class FixedPoints:
+class FixedPoints(Result):
     """The fixed points in increasing order, whether they are all, and where K goes otherwise.
 
     status: EXACT or CERTIFIED when the number is proved; MEASURED when a search found these and could have missed a
@@ -124,6 +135,16 @@ class FixedPoints:
     message: str
     unbounded: tuple[sp.Expr, sp.Expr] | None = None
     monotone: bool = True  # the map increases: orbits never jump over a fixed point
+
+    def data(self) -> dict[str, Any]:
+        """All of them, and what is known of others, as plain values."""
+        return {
+            "points": [p.data() for p in self.points],
+            "unbounded": self.unbounded and [_end(e) for e in self.unbounded],
+            "monotone": self.monotone,
+            "status": self.status.value,
+            "message": self.message,
+        }
 
     def __len__(self) -> int:
         return len(self.points)
@@ -206,6 +227,10 @@ def short(s: Solution) -> str:
 def short_chi(s: Solution) -> str:
     """The same of a χ, whose distance from 1 is shown where it is small."""
     return beside_one(s) or short(s)
+
+
+def _end(e: sp.Expr) -> str:
+    return "inf" if e == sp.oo else str(e if e == 0 else sp.N(e, 30))
 
 
 def _interval(ends) -> str:
