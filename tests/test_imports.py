@@ -142,6 +142,7 @@ PUBLIC = {
     "meanfield.networks.records": None,
     "meanfield.networks.folds": None,
     "meanfield.networks.presets": None,
+    "meanfield.base.files": None,
     "meanfield.base.symbols": None,
     "meanfield.base.results": None,
     "meanfield.theory.depth_scales": None,

@@ -15,7 +15,7 @@ import meanfield as mf
 from meanfield.base.results import Law, MeanFieldError, Status, Term
 from meanfield.base.symbols import K, Z, l
 from meanfield.base.terms import onset_of
-from meanfield.cli.output import law_data, law_rows
+from meanfield.cli.output import law_rows
 from meanfield.presentation.phase_tables import ScheduledLaw
 from meanfield.presentation.tables import Table
 from meanfield.symbolic.asymptotics.coefficients import Atoms, of
@@ -73,7 +73,7 @@ def test_an_onset_is_printed_where_it_is_deep_and_only_there():
     assert 2e7 < late.onset < 3e7 and early.onset == 1
     assert "holds beyond l = 2.2" in str(late) and "holds" not in str(early)
     assert r"holds beyond $\ell = 2.2" in late.latex().replace("\n", " ") and "holds" not in early.latex()
-    assert law_data(late)["onset"] == late.onset and law_data(early)["onset"] == 1
+    assert late.data()["onset"] == late.onset and early.data()["onset"] == 1
     for law, seen in ((late, True), (early, False)):
         table = Table("Laws", tuple(law_rows("K", law, "Large depth")))
         told = (str(table), table.latex(), table.data()[0]["remark"])
@@ -214,7 +214,7 @@ def test_a_law_begins_where_those_that_it_follows_from_begin():
     law = theory.depth_law("Theta", at=point)
     late = max(scanned(point.law_K.terms), scanned(t for t in point.law_J.terms if t.coefficient != C))
     assert len(law.terms) == 1 and law.onset == pytest.approx(late, rel=0.02) and late > 2e7
-    assert law_data(law)["onset"] == law.onset and "holds beyond" in str(law) and "holds beyond" in law.latex()
+    assert law.data()["onset"] == law.onset and "holds beyond" in str(law) and "holds beyond" in law.latex()
     alone = Law(law.variable, law.point, law.terms, law.remainder)
     assert alone.onset == 1 and alone.onset != pytest.approx(late, rel=0.02)  # control: of its terms alone
     c = mf.derive("(-39/70)+3.4*z-2.7*z**2-0.3*z**3+0.14*z**4+0.02*z**5")

@@ -22,9 +22,11 @@ from meanfield.base.files import figure_of
 
 TANH = mf.derive("tanh")
 AT = {"sigma_w": 1.5, "sigma_b": 0.2}
+ONES = {"sigma_w": 1, "sigma_v": 1, "sigma_b": 0, "sigma_a": 0}
 SMALL = {"width": 30, "depth": 3, "networks": 8, "seed": 1}
 ORTHOGONAL = mf.derive("tanh", weights="orthogonal")
-FULL = mf.derive("tanh", architecture="full_residual")
+BETAS = {"beta_v": "beta_v", "beta_w": "beta_w"}
+FULL = mf.derive("tanh", architecture="full_residual", **BETAS)
 
 #: one call of every verb that answers with a result
 CALLS = {
@@ -201,6 +203,43 @@ def test_numbers_are_numbers():
         == TANH.propagate(sigma_w="sqrt(2)", sigma_b=0, depth=3).K[-1]
     )
     assert TANH.phase(sigma_w=exact, sigma_b=0).chi_J.status is mf.Status.CERTIFIED
+
+
+def assert_law_says_one_thing(law, depth: int, **constants: float) -> None:
+    """`at`, `expr`, `law` and the picture are of one law."""
+    value = float(law.at(depth, **constants))
+    names = {s: constants.get(s.name, depth) for s in law.expr.free_symbols}
+    assert value == pytest.approx(float(law.expr.subs(names)), rel=1e-9)
+    assert value == pytest.approx(float(law.law.at(depth, **constants)), rel=1e-9)
+
+
+def test_every_law_has_the_same_face():
+    """A depth law, one with further terms, one under a schedule, a correlator's: at, expr, law, onset, text."""
+    skip = mf.derive("tanh", residual=True)
+    laws = {
+        TANH.depth_law("K", sigma_w=1, sigma_b=0): {},
+        skip.depth_law("K", sigma_w=1, sigma_b=0, order=3): {"C": 0.3},
+        skip.depth_law("J", sigma_w=1, sigma_b=0, order=4): {"C": 0.3, "C_K": 1.0},
+        ORTHOGONAL.depth_law("V", sigma_w=1, sigma_b=0): {},
+        FULL.depth_law("K", **ONES, beta_w=0, beta_v="1/4"): {},
+    }
+    for law, constants in laws.items():
+        assert_law_says_one_thing(law, 5000, **constants)
+        assert law.text() and (law.onset is None or law.onset < 5000)
+        assert law.plot().get_xlabel() == r"layer $\ell$"
+    with pytest.raises(AssertionError):  # planted: another constant in one of the readings
+        assert float(list(laws)[1].at(5000, C=0.4)) == pytest.approx(float(list(laws)[1].law.at(5000, C=0.3)), rel=1e-9)
+    with pytest.raises(mf.MeanFieldError, match="C has no value; give it, as in at\\(100, C=1\\)"):
+        list(laws)[1].at(100)
+    with pytest.raises(mf.MeanFieldError, match="give l once"):
+        list(laws)[1].at()
+    with pytest.raises(mf.MeanFieldError, match="must be > 1"):
+        list(laws)[1].at(1, C=1)
+    with pytest.raises(mf.MeanFieldError, match="it holds as K → 0"):
+        TANH.expansions()["phi^2", "0"].plot()
+    swept = mf.derive("relu", architecture="full_residual", **BETAS).depth_law("J", **ONES, beta_w="1/4", beta_v="1/4")
+    with pytest.raises(mf.MeanFieldError, match="is no sum of terms"):
+        swept.law  # noqa: B018
 
 
 def test_a_comparison_inside_the_error_is_undecided():

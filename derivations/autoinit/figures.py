@@ -15,7 +15,7 @@ import numpy as np
 
 import meanfield as mf
 from derivations.autoinit.networks import normed, resmlp
-from meanfield.presentation import figures
+from meanfield.base import files
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,7 +58,7 @@ def figure_2(points: int = 40, depth: int = 30, batch: int = 256, layer: int = 1
     """Left, middle: μ = 0 and μ = 1 at |B| = 256, layer 30; right: against |B|, σ_w² = 2, σ_b = 0, with networks."""
     from matplotlib.figure import Figure
 
-    with figures.require().rc_context(figures.LOOK):
+    with files.require().rc_context(files.LOOK):
         figure = Figure(figsize=(9.6, 2.8), layout="constrained")
         panels = figure.subplots(1, 3)
         axis = np.linspace(0.1, 4, points)
@@ -115,7 +115,7 @@ def figure_3(draws: int = 400, width: int = 64, networks: int = 100) -> Figure:
     """Panels J and K: solid, the theory at 16 tokens; dashed, averaged over token matrices; dots, networks."""
     from matplotlib.figure import Figure
 
-    with figures.require().rc_context(figures.LOOK):
+    with files.require().rc_context(files.LOOK):
         figure = Figure(figsize=(7.2, 2.9), layout="constrained")
         panels = dict(zip(("chi", "K"), figure.subplots(1, 2)))
         l = np.arange(1, BLOCKS + 1)
@@ -157,7 +157,7 @@ def figure_1(loss: str = "JLL", width: int = 500) -> Figure:
     (dashed): 1/σ_w², of JSL also 4/(σ_w²(σ_w² − 2)). Figure 5 is that of loss="JSL"."""
     from matplotlib.figure import Figure
 
-    with figures.require().rc_context(figures.LOOK):
+    with files.require().rc_context(files.LOOK):
         figure = Figure(figsize=(7.2, 2.9), layout="constrained")
         left, right = figure.subplots(1, 2)
         at = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)  # beyond, JSL takes gains of such a width below 0 in this one step
@@ -189,4 +189,4 @@ def write(folder: str | os.PathLike, suffix: str = ".png") -> list[Path]:
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     drawn = {"figure1": figure_1, "figure2": figure_2, "figure3": figure_3, "figure5": figure_5}
-    return [figures.save(make(), target / f"{name}{suffix}") for name, make in drawn.items()]
+    return [files.save(make(), target / f"{name}{suffix}") for name, make in drawn.items()]

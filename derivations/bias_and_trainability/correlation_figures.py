@@ -12,6 +12,7 @@ import numpy as np
 
 import meanfield as mf
 from derivations.claims import Network, network
+from meanfield.base import files
 from meanfield.presentation import figures
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def figure_23(width: int = SMALL, depth: int = 100) -> Figure:
 def _drawn(cases: tuple[tuple[str, Network, tuple[float, ...]], ...], width: int, depth: int) -> Figure:
     from matplotlib.figure import Figure
 
-    with figures.require().rc_context(figures.LOOK):
+    with files.require().rc_context(files.LOOK):
         figure = Figure(figsize=(3.4 * len(cases), 4.2), layout="constrained")
         panels = figure.subplots(2, len(cases), sharex="row", squeeze=False)
         for (above, below), (title, case, squares) in zip(panels.T, cases):

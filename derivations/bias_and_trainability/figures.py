@@ -20,6 +20,7 @@ from derivations.bias_and_trainability import correlation_figures, width_figures
 from derivations.bias_and_trainability.pooled_numbers import at_half, pooled
 from derivations.bias_and_trainability.pooling import where
 from derivations.bias_and_trainability.relu import f, g, gamma
+from meanfield.base import files
 from meanfield.presentation import figures
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ WIDE = 0.2
 def figure_1() -> Figure:
     """Two outputs over data, their centres at ±σ_μ, and the density of G_0, up to 5."""
     x = np.linspace(-6, 6, 600)
-    with figures.require().rc_context(figures.LOOK):
+    with files.require().rc_context(files.LOOK):
         figure = _new(6.8, 2.4)
         for panel, (name, value) in zip(figure.subplots(1, 3), DRIFTS):
             for sign, colour in zip((-1, 1), COLOURS):
@@ -57,7 +58,7 @@ def figure_1() -> Figure:
 
 def figure_3(points: int = 80) -> Figure:
     """The phases of ReLU and tanh in the (σ_b², σ_w²) plane: red where gradients turn from vanishing to exploding."""
-    with figures.require().rc_context(figures.LOOK):
+    with files.require().rc_context(files.LOOK):
         figure = _new(6.8, 3.0)
         left, right = figure.subplots(1, 2, sharey=True)
         for panel, title in ((left, "ReLU"), (right, "tanh")):
@@ -96,7 +97,7 @@ def tanh_lines(points: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def figure_30() -> Figure:
     """g(γ)/γ and f(γ) of ReLU; both tend to 1."""
     x = np.logspace(-2, 4, 200)
-    with figures.require().rc_context(figures.LOOK):
+    with files.require().rc_context(files.LOOK):
         figure = _new(3.4, 2.6)
         panel = figure.subplots()
         for e, label, colour in ((g / gamma, r"$g(\gamma)/\gamma$", COLOURS[0]), (f, r"$f(\gamma)$", COLOURS[1])):
@@ -109,7 +110,7 @@ def figure_30() -> Figure:
 
 def figure_22(points: int = 80) -> Figure:
     """The same with pools of two. Dashed: α = 1, where the paper puts ReLU's edge of chaos; red: χ̃_1 = 1."""
-    with figures.require().rc_context(figures.LOOK):
+    with files.require().rc_context(files.LOOK):
         figure = _new(6.8, 5.4)
         for row, (kind, top) in zip(figure.subplots(2, 2, sharey="row"), (("max", TALL), ("average", 1.5 * TALL))):
             pool = {"max": "maximum", "average": "mean"}[kind]
@@ -190,4 +191,4 @@ def write(folder: str | os.PathLike, suffix: str = ".png", paper: bool = False) 
         "figure30": figure_30,
         "figure31": partial(width_figures.figure_31, widths[-1]),
     }
-    return [figures.save(draw(), target / f"{name}{suffix}") for name, draw in made.items()]
+    return [files.save(draw(), target / f"{name}{suffix}") for name, draw in made.items()]

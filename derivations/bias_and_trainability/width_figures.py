@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import meanfield as mf
+from meanfield.base import files
 from meanfield.presentation import figures
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def figure_15(widths: Sequence[int] = SMALL, depth: int = 100) -> Figure:
     """
     squares = NEAR[::2]
     exact = _drift(squares, depth)
-    with figures.require().rc_context(figures.LOOK):
+    with files.require().rc_context(files.LOOK):
         figure, panels = _panels(squares)
         for width, colour in zip(widths, COLOURS):
             found = _measured("relu", squares, width, depth)
@@ -46,7 +47,7 @@ def figure_15(widths: Sequence[int] = SMALL, depth: int = 100) -> Figure:
 
 def covariances(name: str, quantity: str, widths: Sequence[int] = SMALL, depth: int = 100) -> Figure:
     """The width from the 5 % to the 95 % quantile of K_aa or K_ab in per cent of the median of K_aa (of both)."""
-    with figures.require().rc_context(figures.LOOK):
+    with files.require().rc_context(files.LOOK):
         figure, panels = _panels(SQUARES)
         for width, colour in zip(widths, COLOURS):
             found = _measured(name, SQUARES, width, depth)
@@ -69,7 +70,7 @@ def figure_31(width: int = SMALL[-1], depth: int = 100) -> Figure:
     found = _measured("relu", NEAR, width, depth) if width else None
     layers = np.arange(1, depth + 1)
     some = np.unique(np.geomspace(1, depth, 25).astype(int)) - 1
-    with figures.require().rc_context(figures.LOOK):
+    with files.require().rc_context(files.LOOK):
         figure, (panel,) = _panels((0,), (3.4, 2.6))
         for s, (square, colour) in enumerate(zip(NEAR, COLOURS)):
             panel.plot(layers, exact[s], "--", color=colour, label=f"$\\sigma_w^2 = {square:g}$")

@@ -11,6 +11,7 @@ import numpy as np
 
 from derivations.digits.process import SIGMA_B2, data, length, place, process, theory
 from derivations.digits.tables import SQUARES
+from meanfield.base import files
 from meanfield.presentation import figures
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def figure(count: int = 24) -> Figure:
     """All four panels; count: places along an axis."""
     from matplotlib.figure import Figure
 
-    with figures.require().rc_context(figures.LOOK):
+    with files.require().rc_context(files.LOOK):
         made = Figure(figsize=(7.2, 5.2), layout="constrained")
         panels = made.subplots(2, 2)
         plane(panels[0, 0], count, DEEPEST)
@@ -114,4 +115,4 @@ def write(folder: str | os.PathLike, suffix: str = ".png") -> list[Path]:
     """The figure into `folder`."""
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
-    return [figures.save(figure(), target / f"digits{suffix}")]
+    return [files.save(figure(), target / f"digits{suffix}")]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from derivations.orthogonal_weights import figures as single
 from derivations.orthogonal_weights import several_inputs as several
-from meanfield.presentation import figures
+from meanfield.base import files
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,4 +27,4 @@ def write(folder: str | os.PathLike, paper: bool = False, suffix: str = ".png") 
         "figure13": several.figure_13,
         "figure14": single.figure_14,
     }
-    return [figures.save(draw(), target / f"{name}{suffix}") for name, draw in made.items()]
+    return [files.save(draw(), target / f"{name}{suffix}") for name, draw in made.items()]

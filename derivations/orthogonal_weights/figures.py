@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import meanfield as mf
+from meanfield.base import files
 from meanfield.presentation import figures
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def dotted(panel: Axes, found: tuple[np.ndarray, np.ndarray], line: np.ndarray, 
 
 def figure_1(width: int = 100, networks: int = 1000, layers: int = 11) -> Figure:
     """Ṽ of linear, ReLU and tanh networks: Gaussian (hollow, dashed) and orthogonal; right: orthogonal and mixed."""
-    with figures.require().rc_context(figures.LOOK):
+    with files.require().rc_context(files.LOOK):
         figure, (left, right) = new(2)
         for panel, laws, names in (
             (left, ("orthogonal", "gaussian"), ("linear", "relu", "tanh")),
@@ -101,7 +102,7 @@ def figure_1(width: int = 100, networks: int = 1000, layers: int = 11) -> Figure
 
 def correlators(width: int, networks: int, layers: int) -> Figure:
     """Figures 2 and 3: all eleven normalized correlators of tanh networks, Gaussian and orthogonal, rates (5.17)."""
-    with figures.require().rc_context(figures.LOOK):
+    with files.require().rc_context(files.LOOK):
         figure, panels = new(2, wide=3.6, high=3.6)
         for panel, law in zip(panels, ("gaussian", "orthogonal")):
             found = measured("tanh", law, NAMES[1:], width, networks, layers)
@@ -120,7 +121,7 @@ def correlators(width: int, networks: int, layers: int) -> Figure:
 def figure_14(width: int = 50, networks: int = 500, layers: int = 11) -> Figure:
     """Ã, B̃, D̃, F̃ of orthogonal tanh networks on n and on 784 inputs (hollow): another start, one limit."""
     names = ("A", "B", "D", "F")
-    with figures.require().rc_context(figures.LOOK):
+    with files.require().rc_context(files.LOOK):
         figure, (panel,) = new(1, wide=4.2)
         for size in (width, 784):
             found = measured("tanh", "orthogonal", names, width, networks, layers, size)

@@ -9,7 +9,7 @@ import numpy as np
 
 import meanfield as mf
 from derivations.orthogonal_weights import figures as single
-from meanfield.presentation import figures
+from meanfield.base import files
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -70,7 +70,7 @@ def measured(phi: str, law: str, names: tuple[str, ...], width: int, networks: i
 
 def vertices(phi: str, width: int = 100, networks: int = 1000, layers: int = 11) -> Figure:
     """Figures 10, 11, 12: Ṽ of one to four inputs; Gaussian, orthogonal and mixed networks."""
-    with figures.require().rc_context(figures.LOOK):
+    with files.require().rc_context(files.LOOK):
         figure, panels = single.new(3, wide=2.8)
         for panel, law in zip(panels, ("gaussian", "orthogonal", "mixed")):
             exact = theory(phi, law, ("V",), layers, width)
@@ -89,7 +89,7 @@ def vertices(phi: str, width: int = 100, networks: int = 1000, layers: int = 11)
 def figure_13(width: int = 50, networks: int = 500, layers: int = 11) -> Figure:
     """Ã, B̃, D̃, F̃ of four inputs of tanh networks, Gaussian and orthogonal."""
     names = ("A", "B", "D", "F")
-    with figures.require().rc_context(figures.LOOK):
+    with files.require().rc_context(files.LOOK):
         figure, panels = single.new(2)
         for panel, law in zip(panels, ("gaussian", "orthogonal")):
             exact = theory("tanh", law, names, layers, width)

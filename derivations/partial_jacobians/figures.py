@@ -19,6 +19,7 @@ import meanfield as mf
 from derivations.partial_jacobians.mixer import figure_4
 from derivations.partial_jacobians.phase_diagrams import Measured, figure_2
 from derivations.partial_jacobians.sizes import Sizes
+from meanfield.base import files
 from meanfield.base.symbols import N0
 from meanfield.presentation import figures
 
@@ -89,7 +90,7 @@ def figure_1(sizes: Sizes = THEORY_ONLY) -> Figure:
         theory = mf.derive(name, norm="pre", mu=1)
         power = theory.depth_law("J", sigma_w=sp.sqrt(2), sigma_b=0).exponent or sp.nan
         skips.append((curve(label, theory, 2**0.5, 0.0, 250, sizes), 100, float(sp.N(power, 17))))
-    with figures.require().rc_context(figures.LOOK):
+    with files.require().rc_context(files.LOOK):
         figure = _new(6.8, 3.0)
         left, right = figure.subplots(1, 2)
         _log_log(left, plain)
@@ -124,7 +125,7 @@ def figure_5(sizes: Sizes = THEORY_ONLY) -> Figure:
     c = curve("erf, $\\mu = 1$", theory, 1.0, 0.0, 250, sizes, l0=1)
     law = theory.depth_law("J", sigma_w=1, sigma_b=0)
     slope, measured = c.slope(100, np.sqrt)
-    with figures.require().rc_context(figures.LOOK):
+    with files.require().rc_context(files.LOOK):
         figure = _new(3.4, 2.6)
         panel = figure.subplots()
         panel.plot(
@@ -148,7 +149,7 @@ def figure_5(sizes: Sizes = THEORY_ONLY) -> Figure:
 
 def figure_7(sizes: Sizes = THEORY_ONLY) -> Figure:
     """log J^{0,l} against log l on the critical lines of LN-erf and erf-LN at σ_w = 1: exponent 0."""
-    with figures.require().rc_context(figures.LOOK):
+    with files.require().rc_context(files.LOOK):
         figure = _new(6.8, 2.7)
         for panel, (norm, label) in zip(figure.subplots(1, 2), (("pre", "LN-erf"), ("act", "erf-LN"))):
             theory = mf.derive("erf", norm=norm)
@@ -162,7 +163,7 @@ def figure_7(sizes: Sizes = THEORY_ONLY) -> Figure:
 def figure_8(depth: float = 4000.0) -> Figure:
     """The overlay of figure 8: 28 ξ against σ_w² with LayerNorm on preactivations, σ_b² = ½."""
     squares = np.linspace(0.1, 5, 246)
-    with figures.require().rc_context(figures.LOOK):
+    with files.require().rc_context(files.LOOK):
         figure = _new(3.4, 2.6)
         panel = figure.subplots()
         for (name, label), colour in zip((("relu", "ReLU"), ("erf", "erf"), ("gelu", "GELU")), COLOURS):
@@ -196,7 +197,7 @@ def write(
         "figure7": figure_7(sizes),
         "figure8": figure_8(),
     }
-    return [figures.save(figure, target / f"{name}{suffix}") for name, figure in made.items()]
+    return [files.save(figure, target / f"{name}{suffix}") for name, figure in made.items()]
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -206,4 +207,4 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--width", type=int, default=200)
     parser.add_argument("--grid", type=int, default=12, help="points a side of figure 2's finite networks")
     parser.add_argument("--measured", help="an .npz of benchmarks/figure2.py for figure 2")
-    parser.add_argument("--suffix", default=".png", choices=figures.FORMATS)
+    parser.add_argument("--suffix", default=".png", choices=files.FORMATS)

@@ -13,7 +13,7 @@ import numpy as np
 
 import meanfield as mf
 from derivations.partial_jacobians.sizes import Sizes
-from meanfield.presentation import figures
+from meanfield.base import files
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,7 +77,7 @@ def figure_4(found: tuple[Diagram, ...] | None = None, sizes: Sizes | None = Non
     from matplotlib.figure import Figure
 
     found = found or diagrams()
-    with figures.require().rc_context(figures.LOOK):
+    with files.require().rc_context(files.LOOK):
         figure = Figure(figsize=(6.8, 3.1), layout="constrained")
         for panel, one in zip(figure.subplots(1, len(found), squeeze=False)[0], found):
             image = _panel(panel, one)

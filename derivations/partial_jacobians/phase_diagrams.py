@@ -12,6 +12,7 @@ import sympy as sp
 import meanfield as mf
 from derivations.partial_jacobians.sizes import Sizes
 from derivations.quantities import derived
+from meanfield.base import files
 from meanfield.base.symbols import K, sigma_w
 from meanfield.presentation import figures
 
@@ -79,7 +80,7 @@ def figure_2(
     from matplotlib.figure import Figure
 
     found = found or diagrams()
-    with figures.require().rc_context(figures.LOOK | {"axes.titlesize": 8}):
+    with files.require().rc_context(files.LOOK | {"axes.titlesize": 8}):
         figure = Figure(figsize=(11.0, 5.6), layout="constrained")
         grid = figure.subplots(len(ROWS), len(COLUMNS), sharex=True, sharey=True)
         for k, (name, norm, mu) in enumerate(PANELS):

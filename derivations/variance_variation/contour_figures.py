@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import meanfield as mf
+from meanfield.base import files
 from meanfield.presentation import figures
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def level(height: float = 10.0) -> tuple[np.ndarray, np.ndarray]:
 
 def figure_2(points: int = 81) -> Figure:
     """Zig: s, and dashed where log p reaches 10 by its leading term; zag: chi_v^(1)/chi_v^(l)."""
-    with figures.require().rc_context(figures.LOOK):
+    with files.require().rc_context(files.LOOK):
         figure, (left, right) = _new(2)
         t, found = sweep("relu", ZIG, points)
         drawn(left, t, np.log1p(np.log(np.maximum(found["s"], np.exp(-0.9)))), levels=12)
@@ -103,7 +104,7 @@ def figure_2(points: int = 81) -> Figure:
 def appendix(phase: str, points: int = 81) -> Figure:
     """Figures A.1 (zig) and A.2 (zag): p, s, e, chi, chi_w and chi_v."""
     label, fixed = {"zig": (r"$\beta_w = \beta_b$", ZIG), "zag": (r"$\beta_a$", ZAG)}[phase]
-    with figures.require().rc_context(figures.LOOK):
+    with files.require().rc_context(files.LOOK):
         figure, panels = _new(6)
         t, found = sweep("relu", fixed, points)
         for panel, name in zip(panels, LABELS):
@@ -118,7 +119,7 @@ def figure_3(points: int = 41, depth: int = DEPTH) -> Figure:
     """tanh: (a), (b) log chi_w^(1)/chi_w^(l) in blue and log p in green, (c) log s."""
     titles = (r"(a) all $\beta$ alike", r"(b) $\beta_v = \beta_w$, $\beta_a = \beta_b = 1$",
               r"(c) $\beta_w = \beta_b$, $\beta_v = \beta_a = 1$")  # fmt: skip
-    with figures.require().rc_context(figures.LOOK):
+    with files.require().rc_context(files.LOOK):
         figure, panels = _new(3)
         for panel, key, title in zip(panels, SWEEPS, titles):
             t, found = sweep("tanh", SWEEPS[key], points, 1.0, depth, pairs=key == "c")

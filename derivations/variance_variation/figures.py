@@ -16,6 +16,7 @@ import meanfield as mf
 from derivations.variance_variation import contour_figures
 from derivations.variance_variation.acceptance import theory
 from derivations.variance_variation.regions import full
+from meanfield.base import files
 from meanfield.networks.presets import full_residual
 from meanfield.presentation import figures
 
@@ -55,7 +56,7 @@ def figure_1(width: int = 2048, networks: int = 60) -> Figure:
     exact = theory("tanh").propagate(sigma_w=1, sigma_b=1, depth=LAYERS + 1, quantities=("K", "G_z"))
     pair = theory("tanh").propagate(sigma_w=1, sigma_b=1, depth=LAYERS + 1, correlation=0.5)
     l = np.arange(LAYERS + 1)
-    with figures.require().rc_context(figures.LOOK):
+    with files.require().rc_context(files.LOOK):
         figure, panels = _new(3, sharey=False)
         for widths, colour, label in (
             (np.full(LAYERS + 1, width), COLOURS[0], "one width"),
@@ -114,7 +115,7 @@ def recursion(betas: Sequence, name: str, depth: int = FAR) -> tuple[np.ndarray,
 
 def figure_b3() -> Figure:
     """chi^(0)/chi^(l) of ReLU by the recursion, and its law dashed (green: shifted to meet its end)."""
-    with figures.require().rc_context(figures.LOOK):
+    with files.require().rc_context(files.LOOK):
         figure, panels = _new(3, sharey=False)
         for panel, betas, title in zip(panels, B3, ("(a) $V_r = 0.2$", "(b) $V_r = 1$", "(c) $V_r = 1.6$")):
             first = betas is B3[0]
@@ -137,7 +138,7 @@ def figure_b4() -> Figure:
     """p (blue) and Δp (green) of ReLU by the recursion, laws dashed and shifted to meet their ends; red: log p and its
     leading term. Dotted in (e): l^{-U_r}, as the paper has it."""
     titles = ("(a) $V_r < 1$", "(b) $V_r = 1$", "(c) $V_r > 1 > U_r$", "(d) $V_r > 1 = U_r$", "(e) $V_r, U_r > 1$")
-    with figures.require().rc_context(figures.LOOK):
+    with files.require().rc_context(files.LOOK):
         figure, panels = _new(5, sharey=False)
         for panel, betas, title in zip(panels, B4, titles):
             first = betas is B4[0]
@@ -199,4 +200,4 @@ def write(folder: str | os.PathLike, suffix: str = ".png") -> list[Path]:
         "figureB3": figure_b3,
         "figureB4": figure_b4,
     }
-    return [figures.save(draw(), target / f"{name}{suffix}") for name, draw in made.items()]
+    return [files.save(draw(), target / f"{name}{suffix}") for name, draw in made.items()]

@@ -16,6 +16,7 @@ from typing import Any
 import sympy as sp
 
 from meanfield.base.arrays import Arrays, cell, of_rows
+from meanfield.base.drawing import plot_law
 from meanfield.base.errors import InfiniteAverage as InfiniteAverage
 from meanfield.base.errors import MeanFieldError as MeanFieldError
 from meanfield.base.errors import NoClosedForm as NoClosedForm
@@ -256,9 +257,14 @@ class Law(Result):
     after: float = field(default=1.0, kw_only=True, compare=False)
 
     @property
+    def expr_of_terms(self) -> sp.Expr:
+        """The sum of the terms alone, of log J where the law is that of J."""
+        return sp.Add(*[t.expr(self.variable) for t in self.terms])
+
+    @property
     def expr(self) -> sp.Expr:
         """The sum of the terms, without the remainder (`series` has it), and as it is below the `onset`, too."""
-        return sp.Add(*[t.expr(self.variable) for t in self.terms])
+        return self.expr_of_terms
 
     @property
     def tail(self) -> sp.Expr:
@@ -339,7 +345,7 @@ class Law(Result):
 
         Raises: MeanFieldError for a place at which the sum says nothing yet (`require`).
         """
-        total = sp.Add(*[t.expr(self.variable) for t in self.terms])
+        total = self.expr_of_terms
         given: dict[Any, object] = named if value is None else {self.variable.name: value, **named}
         if value is not None and self.variable.name in named:
             raise MeanFieldError(f"{self.variable.name} was given twice; give it once.")
@@ -531,6 +537,19 @@ class Law(Result):
     def latex(self) -> str:
         """The expansion as LaTeX for math mode (amsmath), in lines that fit."""
         return aligned([("", self)], self.remarks())
+
+    def plot(self, ax: Any = None) -> Any:
+        """The sum against x, from its onset over two decades, constants of the start 1; returns the Axes.
+
+        Raises: MeanFieldError for a law at a finite point, and where other symbols have no number.
+        """
+        free = {s for t in self.parts() for s in t.free_symbols} - {self.variable}
+        other = sorted(s.name for s in free if not of_start(s))
+        if self.point != sp.oo or other:
+            why = f"{other[0]} has no number" if other else f"it holds as {self.variable} → {self.point}"
+            raise MeanFieldError(f"A picture of a law in l → ∞ was asked for, but {why}.")
+        value = sp.lambdify(self.variable, self.expr_of_terms.subs(dict.fromkeys(free, 1)), "math")
+        return plot_law(value, self.onset or 1.0, getattr(self, "name", "law"), ax)
 
     def remarks(self) -> tuple[str, ...]:
         """What LaTeX says below the law: its onset, where that is printed."""

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
 from meanfield.base.arguments import choice, shown, spoken
+from meanfield.base.drawing import plot_law
 from meanfield.base.export import Result, plain
 from meanfield.base.latex import aligned, joined, tex
 from meanfield.base.printed import named, wrapped
-from meanfield.base.results import MeanFieldError, one_line
+from meanfield.base.results import Law, MeanFieldError, one_line
 from meanfield.base.terms import big_o, onset_mark, onset_text
 from meanfield.functions.parser import number
 from meanfield.presentation.phase_orders import PhaseOrders
@@ -25,7 +26,7 @@ from meanfield.symbolic.asymptotics.comparing import direction
 from meanfield.symbolic.asymptotics.found import Corrections
 from meanfield.symbolic.asymptotics.further import further
 from meanfield.symbolic.asymptotics.further_pairs import further_pair
-from meanfield.symbolic.asymptotics.growth import Growth, value_of
+from meanfield.symbolic.asymptotics.growth import CONSTANT, Growth, value_of
 from meanfield.symbolic.asymptotics.orders import grouped
 from meanfield.symbolic.asymptotics.pair_laws import pair_laws
 from meanfield.symbolic.asymptotics.phase_tree import PAIR, Laws, laws_at, laws_of, named_quantities, phase_tree
@@ -150,6 +151,57 @@ class ScheduledLaw(Result):
             left = sp.S.Zero if more.left_out is None else big_o(more.left_out, self.growth.of, sp.oo)
             return sp.exp(sp.Add(*more.parts(), left))
         return self.growth.expr * (1 if more is None else more.expr)
+
+    @property
+    def law(self) -> Law:
+        """The law as a `Law`, a sum of terms in l. Raises: MeanFieldError where it is none (`expr` is the law then)."""
+        more = self.corrections
+        if more is None or self.growth.leading:
+            return self.growth.law
+        small = more.law(self.growth.terms)
+        if small is None:
+            raise MeanFieldError(f"{self.text()} holds powers of log(log(l)), and so is no Law; take its `expr`.")
+        if more.rest is not None and more.rest[2] == 0:
+            small = replace(small, remainder=more.rest[0], remainder_logs=more.rest[1])
+        front = replace(self.growth.law, remainder="zero")
+        return front * small
+
+    def at(self, value: object = None, **named: object) -> sp.Expr:
+        """The quantity at one l (or L), without what is left out; named: values of l, C and other symbols.
+
+        Raises: MeanFieldError for a place at which the law says nothing yet (`Law.require`), and where terms of log X
+        that grow are left out.
+
+        >>> from meanfield import derive
+        >>> law = derive("tanh", residual=True).depth_law("K", sigma_w=1, sigma_b=0, order=3)
+        >>> print(round(law.at(10**4, C=0), 3), round(float(law.law.at(10**4, C=0)), 3))
+        9834.560 9834.56
+        """
+        x = self.growth.of
+        given: dict[str, object] = named if value is None else {x.name: value, **named}
+        if x.name not in given or (value is not None and x.name in named):
+            raise MeanFieldError(f"The value of a law was asked for; give {x.name} once, as in at(100).")
+        depth = float(number(given.pop(x.name), x.name))
+        if depth <= 1:
+            raise MeanFieldError(f"{x.name} must be > 1, but {depth:g} was given.")
+        missing = sorted(self._symbols - set(given))
+        if missing:
+            raise MeanFieldError(f"{missing[0]} has no value; give it, as in at({value}, {missing[0]}=1).")
+        log = sp.exp(sp.Float(self.log_at(math.log(depth), given)))
+        free = self.growth.constant is None and "C" not in given
+        return log * CONSTANT if free else log
+
+    @property
+    def _symbols(self) -> set[str]:
+        """The names that need values, but for a C that is a factor."""
+        numbers = [e for key, c in self.growth.terms for e in (*key, c)]
+        numbers += [] if self.corrections is None else [e for k, c in self.corrections.terms for e in (*k, c)]
+        return {s.name for e in numbers for s in sp.sympify(e).free_symbols}
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """The law against l, from its onset over two decades, C = 1 where the start decides it; returns the Axes."""
+        ones: dict[str, Any] = dict.fromkeys(("C", *(n for n in self._symbols if n.startswith("C"))), 1)
+        return plot_law(lambda x: float(self.at(x, **ones)), self.onset or 1.0, self.quantity, ax)
 
     @property
     def onset(self) -> float | None:

@@ -18,7 +18,7 @@ from typing import Protocol
 import mpmath
 import sympy as sp
 
-from meanfield.base.results import MeanFieldError, one_line
+from meanfield.base.results import Law, MeanFieldError, Term, one_line
 from meanfield.base.symbols import l
 from meanfield.base.terms import little_o
 from meanfield.symbolic.asymptotics.depth import CONSTANT as FREE
@@ -110,6 +110,19 @@ class Growth:
         m = sp.Symbol("m", integer=True, positive=True)
         kept = [n * sp.log(sp.Product(1 + W * m ** (-V), (m, 1, self.of))) for W, V, n in self.products]
         return sp.Add(*kept, *[c * self._monomial(k) for k, c in self.terms])
+
+    @property
+    def law(self) -> Law:
+        """The same as a `Law`. Raises: MeanFieldError where it is none: a power of log log l, a logarithm in an
+        exponent, a product over layers, or terms of log X that grow and are left out."""
+        above = self.stretched
+        if self.products or self.leading or self.power_of(2) != 0 or any(any(k[1:]) for k, _ in above):
+            raise MeanFieldError(f"{self.text()} is no sum of terms c*l^p*log(l)^q*exp(r*l^s); take its `expr`.")
+        rates = [(c, k[0]) for k, c in above]
+        first = rates[0] if rates else (sp.S.Zero, sp.S.One)
+        constant = CONSTANT if self.constant is None else self.constant
+        lead = Term(constant, self.power_of(0), self.power_of(1), *first, tuple(rates[1:]))
+        return Law(self.of, sp.oo, (lead,), "smaller")
 
     def __repr__(self) -> str:
         return one_line("Growth", self.text())

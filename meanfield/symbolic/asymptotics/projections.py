@@ -13,7 +13,7 @@ import sympy as sp
 
 from meanfield.base.export import Result
 from meanfield.base.printed import wrapped
-from meanfield.base.results import one_line
+from meanfield.base.results import MeanFieldError, one_line
 from meanfield.symbolic.asymptotics.comparing import leading_term
 from meanfield.symbolic.asymptotics.growth import CONSTANT, Growth, Key, Oracle, regular
 
@@ -36,6 +36,12 @@ class ProjectionLaw(Result):
     level: int
     expr: sp.Expr | None
     regime: str = ""
+
+    def at(self, value: object) -> sp.Expr:
+        """l_n, log l_n or log log l_n (`level`) at one n. Raises: MeanFieldError where no change is due."""
+        if self.expr is None:
+            raise MeanFieldError("No change of width is due from some layer on, so there is no l_n.")
+        return self.expr.subs(n, sp.sympify(value))
 
     def text(self) -> str:
         """The law on one line."""

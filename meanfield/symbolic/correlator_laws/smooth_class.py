@@ -55,6 +55,10 @@ class ClassLaw(Result):
         """The leading term as an expression in l."""
         return self.coefficient * l**self.power * sp.log(l) ** self.logs
 
+    def text(self) -> str:
+        """The leading term on one line."""
+        return str(self.expr)
+
     @property
     def limit(self) -> sp.Expr:
         """What the normalized correlator tends to where the power is a number: the coefficient, 0 or ±oo."""
