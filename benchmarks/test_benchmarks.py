@@ -18,9 +18,10 @@ from conftest import ROOT
 from numba import njit
 from oracle_float import _nodes, graded_edges, one_input_float, two_input_float
 
-from meanfield import Dense, Gate, LayerNorm, Nonlinearity, Residual, Scale, Sequential, architectures, derive, mlp
+from meanfield import Dense, Gate, LayerNorm, Nonlinearity, Residual, Scale, Sequential, architectures, derive
 from meanfield.empirical.ensemble.ensemble import run_ensemble
 from meanfield.empirical.random.philox import fill_normals
+from meanfield.networks import mlp
 from meanfield.numeric.lowering.assembly import lower
 
 TANH, POINT, PAIR = derive("tanh", residual=True), {"sigma_w": 1.0, "sigma_b": 0.1}, ("K_aa", "K_bb", "K_ab")

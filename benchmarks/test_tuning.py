@@ -37,7 +37,7 @@ def test_sweep(beside, phi):
 @pytest.mark.parametrize("phi", ["relu", "tanh"])
 def test_step(beside, phi):
     """One step of the descent, 20 layers of 500 neurons, 64 probes, one thread: {phi}"""
-    d, _ = _drive(mf.mlp(phi), {}, 20, 500, 1.5, 0.1, 1, 1, 1.0, 64, 0)
+    d, _ = _drive(mf.networks.mlp(phi), {}, 20, 500, 1.5, 0.1, 1, 1, 1.0, 64, 0)
 
     def forward():
         z = d.instance.block(1, d.inputs, None, d.gains[0])[0]
@@ -55,7 +55,7 @@ def test_plane(beside):
 
     def ours():
         for loss in ("JLL", "JSL"):
-            mf.tuning_region("relu", sigma_w=sigma_w, rate=rate, loss=loss)
+            mf.tuning.tuning_region("relu", sigma_w=sigma_w, rate=rate, loss=loss)
 
     def peer():
         for w in sigma_w:

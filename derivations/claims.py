@@ -127,9 +127,9 @@ class Equation(Claim):
             return Verdict.PROVED if ours == theirs else Verdict.REFUTED
         ours, theirs = (inside(e) for e in (sp.sympify(ours), theirs))
         match mf.equal(ours, theirs):
-            case mf.Equality.PROVED:
+            case mf.symbolic.Equality.PROVED:
                 return Verdict.PROVED
-            case mf.Equality.TO_30_DIGITS:
+            case mf.symbolic.Equality.TO_30_DIGITS:
                 return Verdict.PROVED if equal_by_slopes(ours, theirs) else Verdict.DIGITS
         return Verdict.REFUTED
 
@@ -273,7 +273,7 @@ def equal_by_slopes(a: sp.Expr, b: sp.Expr, order: int = 2) -> bool:
     (x,) = variables
     slopes = [[sp.diff(e, x, k) for e in (a, b)] for k in range(order + 1)]
     there = [[e.subs(x, 1) for e in pair] for pair in slopes[:-1]]
-    return all(mf.equal(*pair) is mf.Equality.PROVED for pair in (*there, slopes[-1]))
+    return all(mf.equal(*pair) is mf.symbolic.Equality.PROVED for pair in (*there, slopes[-1]))
 
 
 def ball(e: sp.Expr):

@@ -37,7 +37,9 @@ def square_of_mean(f: sp.Expr) -> sp.Expr:
 def _inner(f: sp.Expr) -> sp.Expr:
     found = mf.closed(mf.average(f, _SPREAD, (mu,)))
     if found.has(mf.Average):
-        raise mf.NoClosedForm(f"⟨{f}⟩ over data has no closed form, so it cannot be averaged over weights by symbols.")
+        raise mf.symbolic.NoClosedForm(
+            f"⟨{f}⟩ over data has no closed form, so it cannot be averaged over weights by symbols."
+        )
     return found.replace(sp.erfc, lambda x: 1 - sp.erf(x))
 
 

@@ -124,7 +124,7 @@ def _on_line(theory: mf.Theory, line_of: mf.Theory) -> sp.Expr:
 
 def prefactor(n: int) -> sp.Expr:
     """A of δ^l ~ A l^{-1/(n-1)} for δ' = δ - c δ^n."""
-    return mf.decay({n: -C}).amplitude
+    return mf.symbolic.decay({n: -C}).amplitude
 
 
 def _at_normal(theory: mf.Theory, name: str) -> sp.Expr:
@@ -136,7 +136,7 @@ def _series_at_point(theory: mf.Theory) -> sp.Expr:
     """The map of K at its first critical point (K* = 0) to third order."""
     point = theory.critical_points()[0]
     step = theory.one_input["K"].subs({sigma_w: point.sigma_w.value, sigma_b: point.sigma_b.value})
-    return mf.at_zero(step, 3).expr
+    return mf.symbolic.at_zero(step, 3).expr
 
 
 def _slope_of_chi(theory: mf.Theory) -> sp.Expr:
@@ -147,8 +147,8 @@ def _slope_of_chi(theory: mf.Theory) -> sp.Expr:
 
 def _decay_of_chi(theory: mf.Theory) -> sp.Expr:
     """The coefficient of l^{-1/2} in χ_J - 1 where K ~ s·l and χ_J - 1 ~ e/√K."""
-    chi = mf.at_infinity(theory.susceptibilities()["chi_J"], 1)
-    gain = mf.at_infinity(sp.expand(theory.one_input["K"] - K), 1).coefficient(0)
+    chi = mf.symbolic.at_infinity(theory.susceptibilities()["chi_J"], 1)
+    gain = mf.symbolic.at_infinity(sp.expand(theory.one_input["K"] - K), 1).coefficient(0)
     return sp.simplify(chi.coefficient(-sp.S.Half) / sp.sqrt(gain))
 
 

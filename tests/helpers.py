@@ -9,7 +9,7 @@ from meanfield.base.symbols import K
 from meanfield.functions import balls
 from meanfield.functions.activations import Activation, activation
 from meanfield.symbolic.blocks.recursions import one_input_averages
-from meanfield.symbolic.recursion import expressions_equal
+from meanfield.symbolic.recursion import equal
 
 SPELLING = {
     "scale_invariant": "scale_invariant(1.5, -0.25)",
@@ -41,13 +41,13 @@ def quantities(phi: Activation) -> dict[str, sp.Expr]:
 
 def assert_proved_equal(ours: sp.Expr, theirs: sp.Expr) -> None:
     """Two expressions are the same function, and the engine can prove it."""
-    verdict = expressions_equal(sp.sympify(ours), sp.sympify(theirs))
+    verdict = equal(sp.sympify(ours), sp.sympify(theirs))
     assert verdict is Equality.PROVED, f"{ours} and {theirs}: {verdict.value}"
 
 
 def assert_different(ours: sp.Expr, theirs: sp.Expr) -> None:
     """Two expressions are not the same function."""
-    assert expressions_equal(sp.sympify(ours), sp.sympify(theirs)) is Equality.DIFFERENT, (
+    assert equal(sp.sympify(ours), sp.sympify(theirs)) is Equality.DIFFERENT, (
         f"{ours} should differ from {theirs}"
     )
 

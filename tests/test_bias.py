@@ -12,9 +12,9 @@ from scipy.special import erf
 import meanfield as mf
 from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import Z, z
+from meanfield.bias.guessing import BiasPhase, bias_recursion
 from meanfield.functions.activations import activation
 from meanfield.symbolic.averages.node import average
-from meanfield.symbolic.bias import BiasPhase, bias_recursion
 
 M, V = sp.symbols("M V", positive=True)
 HALF = sp.Rational(1, 2)
@@ -69,7 +69,7 @@ def test_the_definition_is_the_recursion_of_two_inputs(name):
     """Lemma D.3 and theorem 3.1: equality is proved, not measured; a changed coefficient is not equal."""
     theirs = mf.derive(name).recursion("sigma_mu2", "sigma_y2")
     own = bias_recursion(activation(name))
-    assert own.equals(theirs) is mf.Equality.PROVED
+    assert own.equals(theirs) is mf.symbolic.Equality.PROVED
     if name in ("erf", "relu"):
         assert not own.map(lambda e: e * sp.Rational(101, 100)).equals(theirs)
 

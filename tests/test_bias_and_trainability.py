@@ -75,7 +75,7 @@ def test_functions_with_equal_slopes_are_proved_equal():
     """arctan √(2γ + 1) = π/4 + arcsin(γ/(1 + γ))/2: the derivatives are the same, and so are the values at 1."""
     x = sp.Symbol("gamma", positive=True)
     left, right = sp.atan(sp.sqrt(2 * x + 1)), sp.pi / 4 + sp.asin(x / (1 + x)) / 2
-    assert mf.equal(left, right) is mf.Equality.TO_30_DIGITS and equal_by_slopes(left, right)
+    assert mf.equal(left, right) is mf.symbolic.Equality.TO_30_DIGITS and equal_by_slopes(left, right)
     assert not equal_by_slopes(left, right + 1) and not equal_by_slopes(left, right + (x - 1) ** 3)
     assert inside(gamma) == x
 

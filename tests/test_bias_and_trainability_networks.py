@@ -16,7 +16,7 @@ INPUTS, NETWORKS = 1000, 1200
 GAMMA = 1.20946  # γ of ReLU at layer 3, σ_w² = 2, σ_b² = 0.1
 
 
-def p_of_counts(fractions: np.ndarray, law: mf.ClassFraction, bins: int = 24) -> float:
+def p_of_counts(fractions: np.ndarray, law: mf.bias.ClassFraction, bins: int = 24) -> float:
     """The p-value of χ² of the fractions in bins of about equal probability; 0 and 1 are bins of their own."""
     edges = np.unique(law.ppf(np.linspace(0, 1, bins + 1)[1:-1]))
     edges = np.unique(np.concatenate(([0.0], edges[(edges > 0) & (edges < 1)], [1 - 0.5 / INPUTS])))
@@ -40,17 +40,17 @@ def test_the_drift_of_layer_3():
         sigma_w=2**0.5, sigma_b=0.1**0.5, depth=3, correlation=0, quantities=("gamma",)
     )
     assert run.gamma.ravel()[-1] == pytest.approx(GAMMA, abs=1e-5)
-    assert mf.ClassFraction(GAMMA).var() == pytest.approx(0.09219, abs=1e-5)
+    assert mf.bias.ClassFraction(GAMMA).var() == pytest.approx(0.09219, abs=1e-5)
 
 
 def test_the_test_of_counts_sees_another_law():
     """Draws of the law pass; a γ of half the size, and the law of infinitely many inputs where both ends have mass, do
     not."""
-    law = mf.ClassFraction(GAMMA, inputs=INPUTS)
+    law = mf.bias.ClassFraction(GAMMA, inputs=INPUTS)
     draws = law.rvs(NETWORKS, 3)
     assert p_of_counts(draws, law) > 1e-3
-    assert p_of_counts(draws, mf.ClassFraction(GAMMA / 2, inputs=INPUTS)) < 1e-6
-    assert p_of_counts(draws, mf.ClassFraction(GAMMA)) < 1e-6
+    assert p_of_counts(draws, mf.bias.ClassFraction(GAMMA / 2, inputs=INPUTS)) < 1e-6
+    assert p_of_counts(draws, mf.bias.ClassFraction(GAMMA)) < 1e-6
     assert abs(deviation(draws, law.var())) < 4 < abs(deviation(draws, 0.11))
 
 
@@ -72,11 +72,11 @@ def test_class_fractions_of_explicit_relu_networks():
     )
     fractions = np.asarray(run.samples["G0"])[:, -1].ravel()
     assert fractions.shape == (NETWORKS,)
-    law = mf.ClassFraction(GAMMA, inputs=INPUTS)
+    law = mf.bias.ClassFraction(GAMMA, inputs=INPUTS)
     assert abs(np.mean((fractions - 0.5) ** 2) - 0.09219) < 0.006, deviation(fractions, law.var())
     assert abs(deviation(fractions, law.var())) < 4 < abs(deviation(fractions, 0.075))
     assert p_of_counts(fractions, law) > 1e-3
-    assert p_of_counts(fractions, mf.ClassFraction(GAMMA)) < 1e-6
+    assert p_of_counts(fractions, mf.bias.ClassFraction(GAMMA)) < 1e-6
 
 
 @pytest.mark.slow

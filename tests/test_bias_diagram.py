@@ -13,9 +13,9 @@ from scipy.special import erf
 
 import meanfield as mf
 from meanfield.base.files import figure_of
+from meanfield.bias.guessing import BiasPhase
 from meanfield.numeric import gaps
 from meanfield.numeric.gap_tables import Panel
-from meanfield.symbolic.bias import BiasPhase
 
 SPEC = {  # tanh, σ_b² = 0.1: σ_w² → c*
     2.5: 0.664361346727,

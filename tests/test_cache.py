@@ -143,7 +143,7 @@ def test_a_warm_cache_sees_a_broken_closed_form(tmp_path):
 
 def test_symbols_of_the_input_layer_do_not_shift_those_of_the_block():
     """Two networks with the same block, whose input layers hold other symbols, share no module: K² is σ_w²⟨φ²⟩."""
-    block = meanfield.mlp("linear")
+    block = meanfield.networks.mlp("linear")
     for symbols in (("i_w",), ("i_b", "i_w")):
         w, b = meanfield.Param("i_w"), meanfield.Param(symbols[0]) if len(symbols) > 1 else 0
         theory = meanfield.derive(architecture=meanfield.Network(block, meanfield.Dense(sigma_w=w, sigma_b=b)))

@@ -118,7 +118,7 @@ def test_a_contrast_of_an_input_fails_only_where_the_engine_tells_it_apart():
 ENGINE = ("derive", "average", "at_infinity", "at_zero", "decay", "haar_moment", "weingarten", "linear_moments")
 ENGINE += ("first_linear_layer", "tune", "tuning_rates", "tuning_region", "ClassFraction", "measure")
 # their functions, too
-BESIDE = ("meanfield.symbolic.bias", "meanfield.theory.depth_scales", "meanfield.correlators.linear_networks")
+BESIDE = ("meanfield.bias.guessing", "meanfield.theory.depth_scales", "meanfield.correlators.linear_networks")
 
 
 class Asked(Exception):

@@ -62,19 +62,19 @@ def assert_law(sample: np.ndarray, cdf, least: float = 1e-3) -> None:
 
 def test_printed_numbers():
     for gamma, value in VARIANCES.items():
-        law = mf.ClassFraction(gamma)
+        law = mf.bias.ClassFraction(gamma)
         assert law.var() == pytest.approx(value, abs=5e-7) and law.std() == math.sqrt(law.var())
         assert law.largest() == pytest.approx(LARGEST[gamma], abs=5e-7)
-        off = mf.ClassFraction(gamma * 1.02)
+        off = mf.bias.ClassFraction(gamma * 1.02)
         assert abs(off.var() - value) > 5e-6 and abs(off.largest() - LARGEST[gamma]) > 5e-6
-    assert mf.ClassFraction(0.5).cdf(0.2) == pytest.approx(0.11698, abs=5e-6)
-    assert mf.ClassFraction(0.51).cdf(0.2) != pytest.approx(0.11698, abs=5e-4)
+    assert mf.bias.ClassFraction(0.5).cdf(0.2) == pytest.approx(0.11698, abs=5e-6)
+    assert mf.bias.ClassFraction(0.51).cdf(0.2) != pytest.approx(0.11698, abs=5e-4)
 
 
 @pytest.mark.parametrize("gamma", [0.05, 2, 10])
 def test_the_density_is_that_of_a_transformed_gaussian(gamma):
     """At 30 digits, from d ↦ Φ(√γ d) and its derivative; moments by the trapezoid rule in d."""
-    law = mf.ClassFraction(gamma)
+    law = mf.bias.ClassFraction(gamma)
 
     def assert_density(law, bound=1e-12):
         with mp.workdps(30):
@@ -92,34 +92,34 @@ def test_the_density_is_that_of_a_transformed_gaussian(gamma):
 
     assert_density(law)
     with pytest.raises(AssertionError, match="off by"):
-        assert_density(mf.ClassFraction(gamma * (1 + 1e-9)))
+        assert_density(mf.bias.ClassFraction(gamma * (1 + 1e-9)))
     assert law.median() == 0.5 == law.mean() and law.moment(0) == 1
     low, high = law.interval(0.9)
     assert law.cdf(high) - law.cdf(low) == pytest.approx(0.9, abs=1e-11)  # a double near 1 holds no more of g
 
 
 def test_entropy():
-    law = mf.ClassFraction(0.5)
+    law = mf.bias.ClassFraction(0.5)
     g = law.ppf((np.arange(20000) + 0.5) / 20000)
     assert law.entropy() == pytest.approx(-np.log(law.pdf(g)).mean(), abs=1e-4)
-    assert mf.ClassFraction(1).entropy() == 0
+    assert mf.bias.ClassFraction(1).entropy() == 0
 
 
 def test_uniform_at_one():
-    law = mf.ClassFraction(1)
+    law = mf.bias.ClassFraction(1)
     g = np.linspace(0, 1, 11)
     assert_close(law.cdf(g), g, 1e-15)
     assert_close(law.pdf(g), np.ones(11), 1e-15)
     assert_close([law.moment(m) for m in range(9)], [1 / (m + 1) for m in range(9)], 1e-13)
     with pytest.raises(AssertionError, match="off by"):
-        assert_close(mf.ClassFraction("51/50").cdf(g), g, 1e-3)
+        assert_close(mf.bias.ClassFraction("51/50").cdf(g), g, 1e-3)
 
 
 @pytest.mark.parametrize(("classes", "inputs"), [(2, None), (3, None), (2, 6), (5, 6)])
 def test_limits(classes, inputs):
     """No drift: every input for itself; endless drift: one class takes all."""
-    none, endless = (mf.ClassFraction(g, classes, inputs) for g in (0, math.inf))
-    assert endless == mf.ClassFraction(math.inf, classes, inputs) and endless.var() == pytest.approx(
+    none, endless = (mf.bias.ClassFraction(g, classes, inputs) for g in (0, math.inf))
+    assert endless == mf.bias.ClassFraction(math.inf, classes, inputs) and endless.var() == pytest.approx(
         (classes - 1) / classes**2
     )
     assert endless.cdf([-0.1, 0, 0.5, 0.999, 1]) == pytest.approx([0, *[1 - 1 / classes] * 3, 1])
@@ -143,7 +143,9 @@ def test_limits(classes, inputs):
         assert none.var() == pytest.approx(binomial.var() / inputs**2)
         assert endless.pmf(k / inputs) == pytest.approx([1 - 1 / classes, *[0] * (inputs - 1), 1 / classes])
     # next to the limits
-    near, far = (mf.ClassFraction(classes=classes, inputs=inputs, log_gamma=s * 450 * math.log(10)) for s in (-1, 1))
+    near, far = (
+        mf.bias.ClassFraction(classes=classes, inputs=inputs, log_gamma=s * 450 * math.log(10)) for s in (-1, 1)
+    )
     if classes == 2:
         assert_close(near.cdf([0.1, 0.4, 0.7]), none.cdf([0.1, 0.4, 0.7]), 1e-12)
         assert_close(far.cdf([0.1, 0.4, 0.7]), endless.cdf([0.1, 0.4, 0.7]), 1e-12)
@@ -151,11 +153,11 @@ def test_limits(classes, inputs):
 
 
 def test_log_gamma():
-    a, b = mf.ClassFraction(7), mf.ClassFraction(log_gamma=math.log(7))
+    a, b = mf.bias.ClassFraction(7), mf.bias.ClassFraction(log_gamma=math.log(7))
     g = np.linspace(0.01, 0.99, 9)
     assert_close(a.cdf(g), b.cdf(g), 1e-14)
     assert_close(a.pdf(g), b.pdf(g), 1e-14)
-    far = mf.ClassFraction(log_gamma=450 * math.log(10))
+    far = mf.bias.ClassFraction(log_gamma=450 * math.log(10))
     assert far.pdf(0.5) == pytest.approx(1e-225, rel=1e-12) and far.ppf(0.5) == 0.5
     assert far.entropy() == -math.inf
 
@@ -172,11 +174,11 @@ def test_finitely_many_inputs_are_uniform_at_one(n):
         assert_close(law.pmf(k / n), np.full(len(k), 1 / (n + 1)), 1e-13 if n < 10**5 else 1e-12)
         assert_close(law.cdf(k / n), (k + 1) / (n + 1), 1e-13)
 
-    law = mf.ClassFraction(1, inputs=n)
+    law = mf.bias.ClassFraction(1, inputs=n)
     assert_uniform(law)
     if n > 1:
         with pytest.raises(AssertionError, match="off by"):
-            assert_uniform(mf.ClassFraction(1.02, inputs=n))
+            assert_uniform(mf.bias.ClassFraction(1.02, inputs=n))
     assert list(law.pmf([-1, n + 1, (n // 2 + 0.5) / n])) == [0, 0, 0] and math.isnan(law.pmf(math.nan))
     assert_close(law.ppf(law.cdf(k / n)), k / n, 0)
 
@@ -190,15 +192,15 @@ CASES = [
 @pytest.mark.parametrize(("k", "n", "gamma", "low", "high"), CASES)
 def test_pmf_at_30_digits(k, n, gamma, low, high):
     truth = summed(k, n, gamma, low, high)
-    assert_close(mf.ClassFraction(gamma, inputs=n).pmf([k / n, (n - k) / n]), [truth, truth], 2e-13)
+    assert_close(mf.bias.ClassFraction(gamma, inputs=n).pmf([k / n, (n - k) / n]), [truth, truth], 2e-13)
     with pytest.raises(AssertionError, match="off by"):
-        assert_close(mf.ClassFraction(gamma * 1.02, inputs=n).pmf(k / n), truth, 2e-5)
+        assert_close(mf.bias.ClassFraction(gamma * 1.02, inputs=n).pmf(k / n), truth, 2e-5)
 
 
 @pytest.mark.parametrize(("n", "gamma"), [(10, "1e-6"), (60, "1/3"), (60, 2), (300, 20), (300, 1e4)])
 def test_pmf_cdf_and_moments_agree(n, gamma):
     """The cdf is an integral of its own (an order statistic), the moments come from the law for all inputs."""
-    law, k = mf.ClassFraction(gamma, inputs=n), np.arange(n + 1)
+    law, k = mf.bias.ClassFraction(gamma, inputs=n), np.arange(n + 1)
     g = k / n
     pmf = law.pmf(g)
     assert_close(law.cdf(g), np.cumsum(pmf), 2e-13)
@@ -207,7 +209,7 @@ def test_pmf_cdf_and_moments_agree(n, gamma):
         assert_close(law.moment(m), np.sum(pmf * g**m), 2e-13)
     assert law.var() == pytest.approx(law.moment(2) - 0.25, rel=1e-11)
     assert law.cdf(0.5 / n) == law.cdf(0.0) and law.cdf(-1e-9) == 0 and law.cdf(1) == 1
-    other = mf.ClassFraction(float(Fraction(gamma)) * 1.02, inputs=n)
+    other = mf.bias.ClassFraction(float(Fraction(gamma)) * 1.02, inputs=n)
     with pytest.raises(AssertionError, match="off by"):
         assert_close(other.moment(2), np.sum(pmf * g**2), 1e-9)
 
@@ -221,7 +223,7 @@ def assert_one_convention(law, pmf) -> None:
 
 @pytest.mark.parametrize("classes", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_pmf_takes_what_cdf_takes(classes):
-    law = mf.ClassFraction("3/2", classes, inputs=49)  # k/49·49 is not k for some
+    law = mf.bias.ClassFraction("3/2", classes, inputs=49)  # k/49·49 is not k for some
     assert_one_convention(law, law.pmf)
     with pytest.raises(AssertionError, match="off by"):  # planted: counts, as it was
         assert_one_convention(law, lambda k: law.pmf(np.asarray(k) / 49))
@@ -230,34 +232,34 @@ def test_pmf_takes_what_cdf_takes(classes):
 def test_a_measured_ensemble():
     """1200 networks on 1000 inputs at γ = 20 follow the law of 1000 inputs; that of all inputs has no mass at 0 and 1,
     where a third of the networks are."""
-    sample = mf.ClassFraction(20).rvs(1200, 5)
+    sample = mf.bias.ClassFraction(20).rvs(1200, 5)
     sample = np.random.default_rng(6).binomial(1000, sample) / 1000
-    law, values = mf.ClassFraction(20, inputs=1000), np.unique(sample)
+    law, values = mf.bias.ClassFraction(20, inputs=1000), np.unique(sample)
     assert_law(sample, law.cdf)
     assert_mean((sample - 0.5) ** 2, law.var())
     with pytest.raises(AssertionError, match="p = "):
-        assert_law(sample, mf.ClassFraction(8, inputs=1000).cdf)
+        assert_law(sample, mf.bias.ClassFraction(8, inputs=1000).cdf)
     assert len(values) > 100 and np.mean((sample == 0) | (sample == 1)) > 0.3
-    assert stats.kstest(sample, mf.ClassFraction(20).cdf).pvalue < 1e-20
+    assert stats.kstest(sample, mf.bias.ClassFraction(20).cdf).pvalue < 1e-20
 
 
 def test_draws_follow_the_law():
-    for law in (mf.ClassFraction(3), mf.ClassFraction("1/2", inputs=12)):
+    for law in (mf.bias.ClassFraction(3), mf.bias.ClassFraction("1/2", inputs=12)):
         sample = law.rvs(3000, 11)
         assert_law(sample, law.cdf)
         assert_mean((sample - 0.5) ** 2, law.var())
         with pytest.raises(AssertionError, match="p = "):
-            assert_law(sample, mf.ClassFraction(20, inputs=law.inputs).cdf)
-    assert mf.ClassFraction(3).rvs((2, 3), np.random.default_rng(1)).shape == (2, 3)
-    assert isinstance(mf.ClassFraction(3).rvs(), float)
-    assert mf.ClassFraction(3).rvs(random_state=4) == mf.ClassFraction(3).rvs(random_state=4)
+            assert_law(sample, mf.bias.ClassFraction(20, inputs=law.inputs).cdf)
+    assert mf.bias.ClassFraction(3).rvs((2, 3), np.random.default_rng(1)).shape == (2, 3)
+    assert isinstance(mf.bias.ClassFraction(3).rvs(), float)
+    assert mf.bias.ClassFraction(3).rvs(random_state=4) == mf.bias.ClassFraction(3).rvs(random_state=4)
 
 
 def test_draws_of_networks_from_the_definition():
     sample = scores(2, 2.0, 1500, 40, 3)
-    assert_law(sample, mf.ClassFraction(2, inputs=40).cdf)
+    assert_law(sample, mf.bias.ClassFraction(2, inputs=40).cdf)
     with pytest.raises(AssertionError, match="p = "):
-        assert_law(sample, mf.ClassFraction(4, inputs=40).cdf)
+        assert_law(sample, mf.bias.ClassFraction(4, inputs=40).cdf)
 
 
 # ------------------------------------------------------------------------------------------ three and more classes
@@ -280,14 +282,14 @@ def both_in_class_0(classes: int, r: float, step: float = 0.25) -> float:
 @pytest.mark.parametrize(("classes", "gamma"), [(3, 1.5), (10, 0.3)])
 def test_variance_of_many_classes(classes, gamma):
     truth = both_in_class_0(classes, gamma / (1 + gamma))
-    law = mf.ClassFraction(gamma, classes)
+    law = mf.bias.ClassFraction(gamma, classes)
     assert_close(law.moment(2), truth, 1e-9)
     with pytest.raises(AssertionError, match="off by"):
-        assert_close(mf.ClassFraction(gamma * 1.02, classes).moment(2), truth, 1e-4)
+        assert_close(mf.bias.ClassFraction(gamma * 1.02, classes).moment(2), truth, 1e-4)
     assert law.mean() == 1 / classes
     p = 1 / classes
-    assert mf.ClassFraction(1e12, classes).var() == pytest.approx(p * (1 - p), rel=1e-5)
-    small = [mf.ClassFraction(g, classes).var() / g for g in (1e-20, 1e-9)]
+    assert mf.bias.ClassFraction(1e12, classes).var() == pytest.approx(p * (1 - p), rel=1e-5)
+    small = [mf.bias.ClassFraction(g, classes).var() / g for g in (1e-20, 1e-9)]
     assert small[0] == pytest.approx(small[1], rel=1e-8)
 
 
@@ -301,7 +303,7 @@ def test_variance_of_two_classes_by_the_formula_for_many():
 
 def test_three_classes_from_the_definition():
     sample = scores(3, 2.0, 1500, 30, 8)
-    law = mf.ClassFraction(2, 3, inputs=30)
+    law = mf.bias.ClassFraction(2, 3, inputs=30)
     assert_law(sample, law.cdf)
     assert_mean(sample, 1 / 3)
     assert_mean((sample - 1 / 3) ** 2, law.var())
@@ -317,7 +319,7 @@ def test_three_classes_from_the_definition():
 @pytest.mark.parametrize("gamma", [1e-8, 0.5, 2, 20, 1e6])
 def test_law_of_many_classes(classes, gamma):
     """Its mean and variance against the exact ones, itself against draws, and the error it reports."""
-    law = mf.ClassFraction(gamma, classes)
+    law = mf.bias.ClassFraction(gamma, classes)
     q = np.linspace(0.02, 0.98, 25)
     g = law.ppf(q)
     error = float(np.max(law.cdf_error(g)))
@@ -330,7 +332,7 @@ def test_law_of_many_classes(classes, gamma):
     assert_mean((sample - 1 / classes) ** 2, law.var())
     if gamma < 20:
         with pytest.raises(AssertionError, match="p = "):
-            assert_law(sample, mf.ClassFraction(1.5 * gamma, classes).cdf)
+            assert_law(sample, mf.bias.ClassFraction(1.5 * gamma, classes).cdf)
 
 
 @pytest.mark.slow
@@ -346,10 +348,10 @@ def test_largest_fraction_and_density_of_many_classes():
     others = np.sort(mu, axis=1)[:, :-1]
     inner = np.prod(ndtr(t + (best[:, None] - others)[..., None]), axis=1)
     largest = inner @ (0.25 * np.exp(-t * t / 2) / math.sqrt(2 * math.pi))
-    law = mf.ClassFraction(gamma, classes)
+    law = mf.bias.ClassFraction(gamma, classes)
     assert_mean(largest, law.largest())
     with pytest.raises(AssertionError, match="z = "):
-        assert_mean(largest, mf.ClassFraction(gamma * 1.05, classes).largest())
+        assert_mean(largest, mf.bias.ClassFraction(gamma * 1.05, classes).largest())
     for g in (0.05, 0.3, 0.8):
         slope = (law.cdf(g + 1e-4) - law.cdf(g - 1e-4)) / 2e-4
         assert law.pdf(g) == pytest.approx(slope, rel=1e-3)
@@ -380,11 +382,11 @@ def test_largest_fraction_and_density_of_many_classes():
 )
 def test_refused_arguments(given, words):
     with pytest.raises(mf.MeanFieldError, match=words):
-        mf.ClassFraction(**given)
+        mf.bias.ClassFraction(**given)
 
 
 def test_refused_questions():
-    law, counted = mf.ClassFraction(1), mf.ClassFraction(1, inputs=3)
+    law, counted = mf.bias.ClassFraction(1), mf.bias.ClassFraction(1, inputs=3)
     for ask, words in (
         (lambda: law.pmf(1), "no pmf"),
         (lambda: counted.pdf(0.5), "no density"),
@@ -405,6 +407,6 @@ def test_refused_questions():
 
 
 def test_records():
-    law = mf.ClassFraction("1/3", inputs="12")
+    law = mf.bias.ClassFraction("1/3", inputs="12")
     assert repr(law) == "ClassFraction(gamma = 1/3, 2 classes, 12 inputs)" and law.inputs == 12
-    assert law == mf.ClassFraction("1/3", 2, 12) and hash(law) == hash(mf.ClassFraction("1/3", 2, 12))
+    assert law == mf.bias.ClassFraction("1/3", 2, 12) and hash(law) == hash(mf.bias.ClassFraction("1/3", 2, 12))

@@ -294,8 +294,8 @@ def test_pools_of_odd_phi_are_odd_only_as_odd_polynomials():
 @pytest.mark.parametrize(
     ("architecture", "width", "bias"),
     [
-        (mf.mlp("abs(z)", mu="1/2"), 0.6, 0),
-        pytest.param(mf.mlp("z**2/(1+z**2)", mu="1/2"), 1.2, 0, marks=pytest.mark.slow),
+        (mf.networks.mlp("abs(z)", mu="1/2"), 0.6, 0),
+        pytest.param(mf.networks.mlp("z**2/(1+z**2)", mu="1/2"), 1.2, 0, marks=pytest.mark.slow),
         (mf.Network(mf.Sequential((mf.Gate("exp(-z**2)"), mf.Dense())), mf.Dense(sigma_w=1, sigma_b=0)), 1.2, 0.4),
     ],
     ids=["skip", "skip and a bounded phi", "gate"],
@@ -322,7 +322,7 @@ def test_rounding_that_decides_how_K_ends_is_not_guessed():
             law(name, "c", width, bias, correlation=0.3)
     assert law("relu", "gamma", 2**0.5, 0).law.leading.expr(l) == 2 * l**2 / (9 * sp.pi**2)
     found = mf.derive("relu").bias(sigma_w=2**0.5, sigma_b=0)
-    assert found.phase is mf.BiasPhase.CHAOTIC_DEEP_PREJUDICE or found.status is mf.Status.MEASURED
+    assert found.phase is mf.bias.BiasPhase.CHAOTIC_DEEP_PREJUDICE or found.status is mf.Status.MEASURED
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from contract import decode, place, read_architecture
 import meanfield as mf
 from meanfield.base.results import Equality
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.equality import expressions_equal
+from meanfield.symbolic.equality import equal
 
 DATA = json.loads((Path(__file__).parent / "data" / "contract.json").read_text())
 KINDS = ("one_input", "two_inputs", "input_jacobian")
@@ -45,7 +45,7 @@ def marked(cases, slow=()):
 DIGITS = ("D0", "J0", "K_aa", "K_bb", "K_ab")
 
 
-def assert_same_maps(found: mf.Recursion, kept: dict) -> None:
+def assert_same_maps(found: mf.symbolic.Recursion, kept: dict) -> None:
     """Every quantity of the kept recursion has the same carry, the same map and the same start.
 
     A variable `after_norm`, 0 at layer 1 and 1 from layer 2 on, said where a block differs at the first layer: there
@@ -72,7 +72,7 @@ def assert_same_maps(found: mf.Recursion, kept: dict) -> None:
         for ours, theirs in ((found[name], step), (v.initial, initial)):
             kinks = any(n.integrand.has(sp.Piecewise, sp.Max, sp.Min) for n in ours.atoms(Average))
             by_digits = name in DIGITS and kinks
-            verdict = expressions_equal(ours, theirs, points=1 if by_digits else 3)
+            verdict = equal(ours, theirs, points=1 if by_digits else 3)
             wanted = (Equality.PROVED, Equality.TO_30_DIGITS) if by_digits else (Equality.PROVED,)
             assert verdict in wanted, f"{name}: {ours} and {theirs}: {verdict.value}"
 

@@ -167,13 +167,13 @@ def test_kinked_and_scaled(weights):
 def test_class_in_short():
     """Ṽ of a φ with φ″(0) ≠ 0, and what s_2 does in an odd one."""
     law = mf.derive("tanh(z)+0.3*tanh(z)**2", weights="orthogonal").depth_law("V", order=0, **CRITICAL)
-    found = mf.class_law("V", weights="orthogonal")
+    found = mf.symbolic.class_law("V", weights="orthogonal")
     s1, s2 = (sp.Symbol(f"s_{i}", real=True) for i in (1, 2))
     assert found.limit.subs({s1: sp.Rational(3, 5), s2: -2}) == law.limit == sp.Rational(-76, 173)
     for name in ("G1", "Theta1"):  # a single neuron feels uniform weights, but not to leading order
-        uniform, gaussian = (mf.class_law(name, weights=w, odd=True, **PAPER) for w in ("uniform", "gaussian"))
+        uniform, gaussian = (mf.symbolic.class_law(name, weights=w, odd=True, **PAPER) for w in ("uniform", "gaussian"))
         assert uniform == gaussian
-    assert mf.class_law("Q", weights="orthogonal", odd=True, **PAPER).limit.subs(s2, -2) == sp.Rational(-2, 27)
+    assert mf.symbolic.class_law("Q", weights="orthogonal", odd=True, **PAPER).limit.subs(s2, -2) == sp.Rational(-2, 27)
 
 
 @pytest.mark.slow
@@ -187,7 +187,7 @@ def test_class(weights):
     ):
         theory = mf.derive(phi, weights=weights)
         for name in ("V", "A", "F", "Theta1") if weights == "orthogonal" else (*NAMES[:12], "Theta1", "J1"):
-            found = mf.class_law(name, weights=weights, odd=odd, **PAPER)
+            found = mf.symbolic.class_law(name, weights=weights, odd=odd, **PAPER)
             law = theory.depth_law(name, order=0, **CRITICAL, **PAPER)
             if found.coefficient.has(sp.Symbol("s_4", real=True)) and not odd:
                 continue

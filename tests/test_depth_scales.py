@@ -7,7 +7,7 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield.symbolic.bias import variance_over_inputs
+from meanfield.bias.guessing import variance_over_inputs
 from meanfield.theory.depth_scales import crossover_depth, optimal_depth
 
 

@@ -49,7 +49,11 @@ def test_records_and_recursions_read_the_same_numbers(text):
     assert isinstance(exact(text, "x"), (int, Fraction)) == value.is_Rational
     block = mf.Sequential((mf.Nonlinearity("tanh"), mf.Dense(sigma_w=text), mf.Scale(text)))
     assert float(block.blocks[1].sigma_w) == float(block.blocks[2].factor) == float(exact(text, "x"))
-    assert float(mf.Residual(mf.mlp("tanh"), text).mu) == float(mf.Schedule(text, text).beta) == float(exact(text, "x"))
+    assert (
+        float(mf.Residual(mf.networks.mlp("tanh"), text).mu)
+        == float(mf.Schedule(text, text).beta)
+        == float(exact(text, "x"))
+    )
     theory = mf.derive("erf", mu=text)
     assert theory == mf.derive("erf", mu=exact(text, "x"))
     assert sp.simplify(theory.susceptibilities()["chi_J"].coeff(parameter("sigma_w"), 0) - value**2) == 0
@@ -88,7 +92,7 @@ def test_finite_networks_take_text():
     block = mf.Sequential((mf.Nonlinearity("tanh"), mf.Dense(), mf.Scale("1/sqrt(2)")))
     one = mf.measure_criticality(block, sigma_w="sqrt(2)", sigma_b="0", **settings)
     assert str(one) == str(mf.measure_criticality(block, sigma_w=math.sqrt(2), sigma_b=0, **settings))
-    free = mf.Residual(mf.mlp("tanh"), mf.Param("mu"))
+    free = mf.Residual(mf.networks.mlp("tanh"), mf.Param("mu"))
     runs = [mf.measure(free, sigma_w=1, sigma_b=0, mu=mu, **settings) for mu in ("1/2", 0.5)]
     runs.append(mf.measure("tanh", mu="1/2", sigma_w=1, sigma_b=0, **settings))
     assert len({run.estimate("K").mean.tobytes() for run in runs}) == 1
@@ -163,7 +167,7 @@ def test_a_formula_with_registered_names_is_run_by_networks():
 )
 def test_names_in_any_case(written, name):
     assert activation(written).name == name
-    assert mf.derive(architecture=mf.mlp(written)).activations[0].name == name
+    assert mf.derive(architecture=mf.networks.mlp(written)).activations[0].name == name
 
 
 @pytest.mark.parametrize(
@@ -406,7 +410,10 @@ def test_an_average_that_is_not_clear_gets_a_sentence(arguments, word):
 def test_dir_shows_the_public_names_and_nothing_else():
     shown = dir(mf)
     assert shown == sorted(mf.__all__) and {"derive", "check", "measure", "average", "register"} <= set(shown)
-    assert not any(name.startswith("_") or inspect.ismodule(getattr(mf, name)) for name in shown)
+    rooms = {name for name in shown if inspect.ismodule(getattr(mf, name))}
+    assert rooms == {"architectures", "bias", "empirical", "kernels", "networks", "presentation", "symbolic",
+                     "symbols", "tuning"}  # fmt: skip
+    assert not any(name.startswith("_") for name in shown)
     space: dict = {}
     exec("from meanfield import *", space)
     assert set(shown) <= set(space)
@@ -659,7 +666,7 @@ def test_what_is_no_covariance_gets_a_sentence(cov, words):
 
 
 BLOCKS = [
-    (mf.mlp("tanh"), "Sequential((Nonlinearity('tanh'), Dense()))"),
+    (mf.networks.mlp("tanh"), "Sequential((Nonlinearity('tanh'), Dense()))"),
     (mf.Residual(mf.Dense(sigma_w="1/sqrt(2)"), 0.5), "Residual(Dense(sigma_w='1/sqrt(2)'), "),
     (mf.Pool(3), "Pool(size=3)"),
     (mf.LayerNorm(affine=False), "LayerNorm(affine=False)"),
@@ -677,6 +684,13 @@ def test_blocks_show_themselves_as_they_are_written(block, text):
 def test_answers_show_themselves_in_one_line():
     found = mf.measure_criticality("tanh", sigma_w=1, sigma_b=0, width=8, depth=3, networks=40)
     law = mf.derive("softplus").depth_law("K", sigma_w="sqrt(2)", sigma_b=0).law
-    grid = criticality_grid([mf.mlp("tanh")], sigma_w=[0.5, 1], sigma_b=[0, 0], width=8, depth=3, networks=4)
-    for one in (found, law, grid, mf.derive("tanh").table(), mf.mlp("tanh", mu="mu"), mf.mlp("gelu", norm="pre")):
+    grid = criticality_grid([mf.networks.mlp("tanh")], sigma_w=[0.5, 1], sigma_b=[0, 0], width=8, depth=3, networks=4)
+    for one in (
+        found,
+        law,
+        grid,
+        mf.derive("tanh").table(),
+        mf.networks.mlp("tanh", mu="mu"),
+        mf.networks.mlp("gelu", norm="pre"),
+    ):
         assert len(repr(one)) <= 125 and "\n" not in repr(one) and "array" not in repr(one), repr(one)

@@ -24,7 +24,7 @@ from meanfield.empirical.observables.inputs import Inputs
 from meanfield.empirical.observables.measurement import Plan
 from meanfield.empirical.observables.wanted import Measurement
 from meanfield.empirical.random.buffers import Buffers
-from meanfield.networks.presets import full_residual
+from meanfield.networks.architectures import full_residual
 from meanfield.networks.records import (
     AffineNorm,
     BatchNorm,

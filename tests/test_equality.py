@@ -10,7 +10,7 @@ from meanfield.base.results import Equality, MeanFieldError
 from meanfield.base.symbols import K, K_aa, K_ab, K_bb, Z, sigma_w, z
 from meanfield.symbolic import equality
 from meanfield.symbolic.averages.node import average
-from meanfield.symbolic.equality import expressions_equal, same_structure
+from meanfield.symbolic.equality import equal, same_structure
 
 z_a, z_b = Z[:2]
 tanh2 = average(sp.tanh(z) ** 2, K)
@@ -45,7 +45,7 @@ SAME = [
 @pytest.mark.parametrize(("a", "b"), SAME)
 def test_structure_proves(a, b):
     assert same_structure(a, b)
-    assert expressions_equal(a, b) is Equality.PROVED
+    assert equal(a, b) is Equality.PROVED
 
 
 @pytest.mark.parametrize(("a", "b"), SAME)
@@ -55,15 +55,15 @@ def test_structure_does_not_prove_what_is_false(a, b):
 
 
 def test_a_planted_error_below_all_digits_of_a_float_is_seen():
-    assert expressions_equal(tanh2, tanh2 * (1 + sp.Rational(1, 10**25))) is Equality.DIFFERENT
+    assert equal(tanh2, tanh2 * (1 + sp.Rational(1, 10**25))) is Equality.DIFFERENT
 
 
 def test_what_only_digits_know():
     """Stein's lemma is no matter of structure: ⟨z tanh⟩ = K⟨sech²⟩."""
     a, b = average(z * sp.tanh(z), K), K * average(sp.sech(z) ** 2, K)
     assert not same_structure(a, b)
-    assert expressions_equal(a, b) is Equality.TO_30_DIGITS
-    assert expressions_equal(a, b + K / 10**20) is Equality.DIFFERENT
+    assert equal(a, b) is Equality.TO_30_DIGITS
+    assert equal(a, b + K / 10**20) is Equality.DIFFERENT
 
 
 def test_what_is_odd_only_at_first_sight():
@@ -77,8 +77,8 @@ def test_what_is_odd_only_at_first_sight():
 
 
 def test_infinite_maps():
-    assert expressions_equal(sp.oo, sp.oo) is Equality.PROVED
-    assert expressions_equal(sp.oo, K) is Equality.DIFFERENT
+    assert equal(sp.oo, sp.oo) is Equality.PROVED
+    assert equal(sp.oo, K) is Equality.DIFFERENT
 
 
 def test_balls_too_wide_are_taken_finer(monkeypatch):
@@ -123,13 +123,13 @@ def arccosine(rho):
 def test_correlations_of_any_name_stay_inside(name, monkeypatch):
     """The test points of a free correlation were 29/23 and more, where neither side is real."""
     rho = sp.Symbol(name, real=True)
-    assert expressions_equal(relus(rho), arccosine(rho)) is not Equality.DIFFERENT
-    assert expressions_equal(relus(rho), arccosine(rho) * sp.Rational(101, 100)) is Equality.DIFFERENT
-    assert expressions_equal(relus(rho, K), K * arccosine(rho)) is not Equality.DIFFERENT
+    assert equal(relus(rho), arccosine(rho)) is not Equality.DIFFERENT
+    assert equal(relus(rho), arccosine(rho) * sp.Rational(101, 100)) is Equality.DIFFERENT
+    assert equal(relus(rho, K), K * arccosine(rho)) is not Equality.DIFFERENT
     monkeypatch.setattr(equality, "HALVINGS", 0)  # planted: the points as they come
     if name != "c":
         with pytest.raises(MeanFieldError, match=r"is known for I|finite and real"):
-            expressions_equal(relus(rho), arccosine(rho))
+            equal(relus(rho), arccosine(rho))
 
 
 def test_points_are_inside_for_several_averages_at_once():

@@ -150,7 +150,7 @@ def test_trained_gains_are_fixed_wherever_they_stand():
 HOMES = {
     "__init__",
     "networks/records",
-    "networks/presets",
+    "networks/architectures",
     "networks/folds",
     "empirical/network/program",
     "numeric/tokens/walk",

@@ -15,8 +15,9 @@ from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import K
 from meanfield.cli.app import main
 from meanfield.empirical import run_ensemble
+from meanfield.networks import mlp
+from meanfield.networks.architectures import PRESETS, decays, full_residual
 from meanfield.networks.folds import parts
-from meanfield.networks.presets import PRESETS, decays, full_residual
 
 BETAS = ("beta_w", "beta_b", "beta_v", "beta_a")
 GRADIENTS = ("K", "J", "G_z", "G_w", "G_b")
@@ -201,8 +202,8 @@ def test_gradients_against_a_loop():
 
 phi = mf.Nonlinearity("tanh")
 BLOCKS = {
-    "plain": mf.mlp("gelu"),
-    "skip": mf.mlp("tanh", mu="1/2"),
+    "plain": mlp("gelu"),
+    "skip": mlp("tanh", mu="1/2"),
     "norm": mf.Sequential((mf.LayerNorm(False), phi, mf.Dense())),
     "norm of activations": mf.Sequential((phi, mf.LayerNorm(False), mf.Dense(sigma_w=1, sigma_b=2))),
     "two dense": mf.Sequential((phi, mf.Dense(sigma_w="3/2", expand=4), mf.Nonlinearity("relu"), mf.Dense())),
@@ -392,19 +393,19 @@ def test_records_of_whole_networks():
     assert full_residual("tanh", beta_v=0.1).block.branch.blocks[2].sigma_w == mf.Schedule("sigma_v", "1/10")
     assert mf.Schedule("sigma_w", 1) == mf.Schedule(mf.Param("sigma_w"), 1)
     assert mf.Dense(sigma_b="sigma_w").sigma_b == mf.Param("sigma_w")
-    theory = mf.derive(architecture=mf.Network(mf.mlp("tanh"), mf.Dense(sigma_w=2, sigma_b="sigma_0")))
+    theory = mf.derive(architecture=mf.Network(mlp("tanh"), mf.Dense(sigma_w=2, sigma_b="sigma_0")))
     found = theory.propagate(sigma_w=1.5, sigma_b=0.1, depth=2, sigma_0=3.0, quantities=("K", "Theta"))
     assert found.K[0] == found.Theta[0] == 13 and str(theory.one_input.start["K"]) == "4*Q0 + sigma_0**2"
     assert mf.derive("relu", architecture="mlp", mu="1/2") == mf.derive("relu", mu="1/2")
     assert {"mlp", "full_residual"} < set(PRESETS) and decays("v=1/2, w=0") == {"beta_v": "1/2", "beta_w": "0"}
     # a network with an input layer like all others is the block itself
-    assert mf.derive(architecture=mf.Network(mf.mlp("tanh"))) == mf.derive("tanh")
+    assert mf.derive(architecture=mf.Network(mlp("tanh"))) == mf.derive("tanh")
 
 
 def test_the_start_of_two_inputs_in_other_coordinates():
     """K¹ is that of the input layer, and of the first of several layers."""
-    whole = mf.Network(mf.mlp("relu"), mf.Dense(sigma_w=2, sigma_b=0))
-    for network, sigma_w, first in ((whole, 1.3, 4.0), (mf.mlp("relu"), [1.5, 1.2, 1.1], 2.25)):
+    whole = mf.Network(mlp("relu"), mf.Dense(sigma_w=2, sigma_b=0))
+    for network, sigma_w, first in ((whole, 1.3, 4.0), (mlp("relu"), [1.5, 1.2, 1.1], 2.25)):
         found = mf.derive(architecture=network).propagate(
             sigma_w=sigma_w, sigma_b=0, depth=3, layerwise=True, start={"c": 0.3}, quantities=("K", "c")
         )
@@ -418,7 +419,7 @@ def test_own_input_layers_of_networks():
     report = mf.check(theory, sigma_w=1.5, width=150, depth=5, networks=100, beta=1, sigma_0=1.3,
                       quantities=("K", "J", "G_w"))  # fmt: skip
     assert report.passed, str(report)
-    start = mf.derive(architecture=mf.Network(mf.mlp("z**3 if z < 1 else z"), mf.Dense(sigma_w=1, sigma_b=0)))
+    start = mf.derive(architecture=mf.Network(mlp("z**3 if z < 1 else z"), mf.Dense(sigma_w=1, sigma_b=0)))
     assert start.propagate(sigma_w=5, sigma_b=5, depth=1).K == 1  # of the block's Dense, which comes later
     assert mf.measure(full_residual("relu", sigma_v=1, sigma_a=1), **SIGMAS, width=30, depth=3, networks=4).widths
 
@@ -442,8 +443,8 @@ def test_a_projection_is_the_identity_where_it_can_be():
 REFUSED = {
     "is a whole network": lambda: mf.Sequential((full_residual("tanh"),)),
     "whole network with its input layer": lambda: mf.Network(full_residual("tanh")),
-    "is a Dense on neurons": lambda: mf.Network(mf.mlp("tanh"), mf.LayerNorm()),
-    "one value of each standard deviation": lambda: mf.Network(mf.mlp("tanh"), mf.Dense(sigma_w=mf.Schedule(1, 1))),
+    "is a Dense on neurons": lambda: mf.Network(mlp("tanh"), mf.LayerNorm()),
+    "one value of each standard deviation": lambda: mf.Network(mlp("tanh"), mf.Dense(sigma_w=mf.Schedule(1, 1))),
     "beta_v must be ≥ 0": lambda: full_residual("tanh", beta_v=-1),
     "beta_v must be a finite number": lambda: full_residual("tanh", beta_v=math.nan),
     "beta_b must be a finite number": lambda: full_residual("tanh", beta_b="inf"),
@@ -474,10 +475,10 @@ REFUSED = {
         mf.Residual(mf.Sequential((phi, mf.Dense()))), width=[10, 20], depth=2, networks=2, **SIGMAS
     ),
     "the choices are own, copy": lambda: run_ensemble(
-        mf.mlp("tanh"), width=10, depth=2, networks=2, backward="fresh", **SIGMAS
+        mlp("tanh"), width=10, depth=2, networks=2, backward="fresh", **SIGMAS
     ),
     "a loss \\(delta2\\)": lambda: run_ensemble(
-        mf.mlp("tanh"), width=10, depth=2, networks=2, backward="copy", batch=4, quantities=("delta2",), **SIGMAS
+        mlp("tanh"), width=10, depth=2, networks=2, backward="copy", batch=4, quantities=("delta2",), **SIGMAS
     ),
     "the map changes from layer to layer": lambda: mf.derive(
         "tanh", architecture="full_residual", **AT

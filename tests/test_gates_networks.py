@@ -8,7 +8,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.empirical import run_ensemble
-from meanfield.networks.presets import mlp_mixer, resmlp, swiglu
+from meanfield.networks.architectures import mlp_mixer, resmlp, swiglu
 from meanfield.networks.records import Dense, Gate, LayerNorm, Nonlinearity, Pool, Residual, Scale, Sequential
 
 

@@ -29,10 +29,10 @@ def test_a_residual_tanh_settles_for_every_start():
     c = 0.02
     for _ in range(200):
         c = 288 * math.asin(c) / (145 * math.pi) + 1 / 145
-    assert found.c == pytest.approx(c, rel=1e-10) and found.phase is mf.BiasPhase.NEUTRALITY
+    assert found.c == pytest.approx(c, rel=1e-10) and found.phase is mf.bias.BiasPhase.NEUTRALITY
     assert found.c != pytest.approx(c * 1.0001, rel=1e-10)
-    assert theory.bias(sigma_w="0.5", sigma_b="0.3").phase is mf.BiasPhase.PREJUDICE
-    assert theory.bias(sigma_w="1.2", sigma_b=0).phase is mf.BiasPhase.BY_THE_START
+    assert theory.bias(sigma_w="0.5", sigma_b="0.3").phase is mf.bias.BiasPhase.PREJUDICE
+    assert theory.bias(sigma_w="1.2", sigma_b=0).phase is mf.bias.BiasPhase.BY_THE_START
 
 
 def test_J_goes_on_where_K_has_overflowed():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -14,13 +15,29 @@ import meanfield as mf
 PACKAGE = Path(mf.__file__).parent
 DERIVATIONS = PACKAGE.parent / "derivations"
 
+
+def homes(stub: Path) -> dict[str, str]:
+    """Public name → the module that a face loads it from, by its stub; a module that it shows is its own."""
+    room = ".".join(stub.relative_to(PACKAGE).parts[:-1])
+    found = {}
+    for node in ast.walk(ast.parse(stub.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                assert node.level == 1 and alias.asname == alias.name, f"{stub}: {ast.unparse(node)}"
+                found[alias.name] = ".".join(filter(None, (room, node.module or alias.name)))
+    return found
+
+
+#: rooms whose `__init__` is a face: it holds nothing, and loads what its stub names when it is asked for
+FACES = {".".join(p.relative_to(PACKAGE).parts[:-1]): homes(p) for p in PACKAGE.rglob("__init__.pyi")}
+
 #: one total order, bottom first, room by room; imports inside functions and for type checkers count, too
 ROOMS = """
 base.tex.read base.tex.width base.tex.lines base.tex.prose
 base.errors base.symbols base.printed base.carries base.quantities base.terms base.limits base.arguments base.named
 base.arrays base.files base.export base.saved base.drawing
 base.latex base.results base.scalars
-networks.pooling networks.records networks.folds networks.presets
+networks.pooling networks.records networks.folds networks.architectures
 functions.heads.record functions.heads.values functions.heads.models functions.heads.exponential
 functions.heads.powers functions.heads.waves functions.heads
 functions.balls.straight_line functions.balls.functions functions.balls
@@ -33,11 +50,12 @@ symbolic.averages.base symbolic.averages.closed_form symbolic.averages.dominant 
 symbolic.averages.half_waves symbolic.averages.enclosure
 symbolic.averages.finite_parts symbolic.averages.powerlog
 symbolic.averages.mellin symbolic.averages.nested symbolic.averages.existence symbolic.averages.node
+symbolic.averages.asked
 symbolic.averages.stretch
 symbolic.averages.chord symbolic.averages.groups symbolic.averages.largest symbolic.averages.pools
 symbolic.averages.closeness symbolic.averages.sphere symbolic.averages.common
 symbolic.averages.moments symbolic.averages.expansion
-symbolic.equality symbolic.steps symbolic.recursion symbolic.parity symbolic.coordinates symbolic.bias
+symbolic.equality symbolic.steps symbolic.recursion symbolic.parity symbolic.coordinates
 symbolic.finite_width.pairings symbolic.finite_width.zonal symbolic.finite_width.orthogonality
 symbolic.finite_width.weingarten symbolic.finite_width.moments symbolic.finite_width.ensembles
 symbolic.finite_width.fields symbolic.finite_width.words symbolic.finite_width.neuron_sums
@@ -93,7 +111,7 @@ numeric.pair_corrections numeric.gap_source numeric.correlations numeric.neutral
 numeric.widths
 numeric.many_inputs
 numeric.nested numeric.fractions numeric.gap_tables numeric.gaps numeric.settling
-bias.class_fraction bias.initial
+bias.guessing bias.class_fraction bias.initial
 correlators.linear_networks correlators.derived correlators.depth_laws correlators.several_inputs
 presentation.figures presentation.bias_figures presentation.tables presentation.diagrams presentation.bias_diagrams
 presentation.phase_regions presentation.phase_orders presentation.phase_maps presentation.phase_tables
@@ -122,13 +140,11 @@ empirical.ensemble.blocks empirical.ensemble.parallel empirical.ensemble.running
 empirical.ensemble.ensemble
 empirical.shared.criticality empirical.shared.weights empirical.shared.curves
 empirical.shared.grid empirical.shared.pairs empirical.shared.line
-empirical
 comparison.report comparison.gradients comparison.corrections comparison.allowances comparison.check
 tuning.records tuning.prediction tuning.fluctuation tuning.choices tuning.sampled tuning.initializers
 tuning.snippets tuning.answer tuning.scatter tuning.recommend
 tuning.rates tuning.backward tuning.instance tuning.tuned tuning.sweep tuning.descent tuning.wide tuning.sensitivities
 tuning.tune
-__init__
 cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.critical cli.laws cli.widths cli.kernels
 cli.init
 cli.app
@@ -138,16 +154,17 @@ TOWER = ROOMS.split()
 PLACE = {name: i for i, name in enumerate(TOWER)}
 PUBLIC = {
     "meanfield": set(mf.__all__),
+    **{f"meanfield.{room}": set(names) for room, names in FACES.items() if room},
     "meanfield.empirical": None,  # None: every name without an underscore
     "meanfield.networks.records": None,
     "meanfield.networks.folds": None,
-    "meanfield.networks.presets": None,
+    "meanfield.networks.architectures": None,
     "meanfield.base.files": None,
     "meanfield.base.symbols": None,
     "meanfield.base.results": None,
     "meanfield.theory.depth_scales": None,
     "meanfield.correlators.linear_networks": None,
-    "meanfield.symbolic.bias": {"variance_over_inputs"},
+    "meanfield.bias.guessing": {"variance_over_inputs"},
     "meanfield.presentation.figures": None,
     "meanfield.presentation.tables": None,
 }
@@ -159,13 +176,14 @@ BELOW_EMPIRICAL = {
 
 
 def modules() -> list[Path]:
-    return sorted(p for p in PACKAGE.rglob("*.py") if p.name != "__init__.py" or p.read_text().strip())
+    faces = {PACKAGE.joinpath(*filter(None, room.split("."))) / "__init__.py" for room in FACES}
+    return sorted(p for p in PACKAGE.rglob("*.py") if p not in faces and (p.name != "__init__.py" or p.read_text()))
 
 
 def name_of(path: Path) -> str:
     """`functions.zeros` for meanfield/functions/zeros.py; a package that holds code is known by its own name."""
     parts = path.relative_to(PACKAGE).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 NAMES = {name_of(p) for p in modules()}
@@ -179,7 +197,7 @@ def imported(path: Path) -> set[str]:
             base = node.module.removeprefix("meanfield").lstrip(".")
             for alias in node.names:
                 inner = f"{base}.{alias.name}".lstrip(".")
-                found.add(inner if inner in NAMES else base or "__init__")
+                found.add(inner if inner in NAMES else FACES.get(base, {}).get(alias.name, base))
         elif isinstance(node, ast.Import):
             found |= {a.name.removeprefix("meanfield.") for a in node.names if a.name.startswith("meanfield.")}
     return found
@@ -194,7 +212,7 @@ def assert_below(name: str, found: set[str]) -> None:
         theory = {o for o in found if o.split(".")[0] != "empirical"} - BELOW_EMPIRICAL
         assert not theory, f"{name} imports {theory}; finite networks must know nothing of the theory"
     elif any(o.split(".")[0] == "empirical" for o in found):
-        assert PLACE[name] > PLACE["empirical"], f"{name} imports finite networks"
+        assert PLACE[name] > PLACE["empirical.shared.line"], f"{name} imports finite networks"
 
 
 @pytest.mark.parametrize("path", modules(), ids=name_of)
@@ -219,7 +237,7 @@ def test_the_tower_is_the_package():
         ("empirical.network.operations", {"functions.activations"}, "must know nothing of the theory"),
         ("presentation.tables", {"theory.theory"}, "stands above it"),
         ("functions.piecewise", {"functions.signs"}, "stands above it"),
-        ("theory.theory", {"empirical"}, "stands above it"),
+        ("theory.theory", {"empirical.shared.line"}, "stands above it"),
         ("symbolic.recursion", {"a_module_without_a_place"}, "has no place in the tower"),
     ],
 )
@@ -276,15 +294,23 @@ def test_import_is_light():
     assert out.stdout.split() == ["[]", "[]"]
 
 
-def test_every_public_name_has_a_home():
-    """The table that names are loaded by, the list of public names and what type checkers read are one."""
-    tree = ast.parse((PACKAGE / "__init__.py").read_text())
-    (typed,) = (node for node in tree.body if isinstance(node, ast.If))
-    seen = {a.asname or a.name for node in ast.walk(typed) if isinstance(node, ast.ImportFrom) for a in node.names}
-    assert seen - {"architectures"} == set(mf.__all__) == set(dir(mf))
-    assert all(getattr(mf, name) is getattr(mf, name) for name in mf.__all__)
-    with pytest.raises(AttributeError, match="no attribute 'dervie'"):
-        _ = mf.dervie
+@pytest.mark.parametrize("room", FACES)
+def test_every_public_name_has_a_home(room):
+    """What a stub names is what its room shows; each is loaded from there; a face holds no code of its own."""
+    face = importlib.import_module(f"meanfield.{room}".rstrip("."))
+    assert set(FACES[room]) == set(face.__all__) == set(dir(face)) and len(FACES[room]) == len(face.__all__)
+    for name, home in FACES[room].items():
+        module = importlib.import_module(f"meanfield.{home}")
+        assert getattr(face, name) is getattr(module, name, module)
+    lines = (PACKAGE.joinpath(*filter(None, room.split("."))) / "__init__.py").read_text().split('"""')[2].split("\n")
+    assert {one.split(" ")[0] for one in lines if one} <= {"import", "__version__", "__getattr__,"}
+    with pytest.raises(AttributeError, match="attribute dervie"):
+        _ = face.dervie
+
+
+def test_the_top_holds_about_forty_names():
+    """The rooms that stand there aside; what they show is listed by a page each."""
+    assert len([n for n in mf.__all__ if n not in FACES]) <= 42
 
 
 def test_derive_and_table_stay_symbolic():

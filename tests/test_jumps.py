@@ -106,7 +106,7 @@ def test_sign_by_its_arcsine(settings):
     assert abs(inside.c - c) < 1e-13 and not abs(inside.c * (1 + 1e-12) - c) < 1e-13
     assert c == pytest.approx(0.272926079, abs=1e-9)
     bias = theory.bias(sigma_w=W, sigma_b=B)
-    assert bias.phase is mf.BiasPhase.NEUTRALITY and bias.gamma == pytest.approx(c / (1 - c), rel=1e-12)
+    assert bias.phase is mf.bias.BiasPhase.NEUTRALITY and bias.gamma == pytest.approx(c / (1 - c), rel=1e-12)
     assert float(theory.depth_law("c", sigma_w=W, sigma_b=B).leading.coefficient) == pytest.approx(c, abs=1e-12)
     run = theory.propagate(sigma_w=W, sigma_b=B, depth=300, correlation=0.9, quantities=("K", "c"))
     assert run.c[-1] == pytest.approx(c, abs=1e-12)

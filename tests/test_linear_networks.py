@@ -34,7 +34,9 @@ def test_characteristic_function_of_the_paper():
 def test_moments_are_those_of_pairings(weights):
     """E z^2m = (2m - 1)!! G_2m, from Weingarten sums, exactly; control: another depth."""
     for order in (2, 4, 6):
-        pairings = mf.linear_moments(order, 3, fan_in=5, width=5, weights=weights, variance=sp.Rational(36, 25))
+        pairings = mf.symbolic.linear_moments(
+            order, 3, fan_in=5, width=5, weights=weights, variance=sp.Rational(36, 25)
+        )
         for depth, G in enumerate(pairings, 1):
             expected = sp.factorial2(order - 1) * G * sp.Rational(1, 2) ** (order // 2)
             assert _of(depth, weights).moment(order) == expected != _of(depth + 1, weights).moment(order)

@@ -46,10 +46,10 @@ def test_runs_below_the_doubles_follow_the_same_layers(correlation):
 @pytest.mark.parametrize(
     ("block", "count"),
     [
-        (mf.mlp("tanh"), 2),
-        (mf.mlp("relu"), 2),
+        (mf.networks.mlp("tanh"), 2),
+        (mf.networks.mlp("relu"), 2),
         (Sequential((Nonlinearity("tanh"), Dense(), Nonlinearity("tanh"), Dense())), 2),
-        (mf.mlp("linear"), 0),
+        (mf.networks.mlp("linear"), 0),
     ],
 )
 def test_averages_of_K_alone_are_tabulated(block, count):

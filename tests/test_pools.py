@@ -119,7 +119,9 @@ def test_the_largest_of_many_follows_order_statistics():
 def test_a_maximum_leaves_the_line_of_odd_phi_alone():
     """[bias_and_trainability] Lemma F.3 is right for odd φ, and wrong for even ones."""
     for name in ("tanh", "erf", "sin"):
-        assert pooled(name).recursion("K", "J").equals(mf.derive(name).recursion("K", "J")) is mf.Equality.PROVED
+        assert (
+            pooled(name).recursion("K", "J").equals(mf.derive(name).recursion("K", "J")) is mf.symbolic.Equality.PROVED
+        )
     for name in ("abs(z)", "exp(-z**2)"):
         assert not pooled(name).recursion("K").equals(mf.derive(name).recursion("K"))
     assert mf.closed(pooled("abs(z)").recursion("K")["K"].subs({sigma_w: 1, sigma_b: 0, K: 1})) == 1 + 2 / sp.pi
@@ -314,7 +316,7 @@ def test_a_maximum_closes_where_K_grows_or_falls():
         law = theory.depth_law("c", sigma_w=place[0], sigma_b=place[1])
         assert sp.simplify(law.rate - sp.log(ratio)) == 0
     assert theory.depth_law("c", sigma_w=1, sigma_b="0.3").rate == sp.log(sp.Rational(3, 4))
-    assert theory.bias(sigma_w="sqrt(2)", sigma_b="0.3").phase is mf.BiasPhase.CHAOTIC_DEEP_PREJUDICE
+    assert theory.bias(sigma_w="sqrt(2)", sigma_b="0.3").phase is mf.bias.BiasPhase.CHAOTIC_DEEP_PREJUDICE
 
 
 def test_a_norm_after_a_pool():

@@ -70,7 +70,7 @@ def test_a_formula_of_one_power():
     phase = theory.phase(**place)
     assert phase.name == "ordered" and phase.status is Status.MEASURED and not phase.bistable
     assert theory.phase(sigma_w="1.2", sigma_b="0.3").fixed_point is None
-    assert theory.bias(**place).phase is mf.BiasPhase.ORDERED_DEEP_PREJUDICE
+    assert theory.bias(**place).phase is mf.bias.BiasPhase.ORDERED_DEEP_PREJUDICE
     assert theory.correlations(**place).stable.c == 1
     line = theory.critical_line()
     assert isinstance(line, MeasuredLine) and line.sigma_w_at("0.3") == ()  # K* is gone where χ_J = 1

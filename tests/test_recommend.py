@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import meanfield as mf
 from meanfield.cli.app import app
-from meanfield.networks.presets import PRESETS
+from meanfield.networks.architectures import PRESETS
 
 
 def relu_preln_scale(depth: int, budget: float) -> float:
@@ -151,7 +151,10 @@ def test_the_screen_fits_a_terminal():
         (lambda: mf.recommend("relu", depth=5, width=9, networks=1), "at least two"),
         (lambda: mf.recommend("sign", depth=5, width=9), "it jumps"),
         (lambda: mf.recommend("leaky_relu", alpha="alpha", depth=5, width=9), "alpha"),
-        (lambda: mf.recommend(mf.mlp("relu"), architecture="preln", depth=5, width=9), "goes with an activation"),
+        (
+            lambda: mf.recommend(mf.networks.mlp("relu"), architecture="preln", depth=5, width=9),
+            "goes with an activation",
+        ),
         (lambda: mf.recommend("relu", architecture="prelm", depth=5, width=9), "architecture"),
         (lambda: mf.recommend("relu", architecture="batchnorm_mlp", depth=50, width=99), "1.46694 > 1"),
         pytest.param(
@@ -160,9 +163,7 @@ def test_the_screen_fits_a_terminal():
         pytest.param(  # from its start alone |log J| <= 1; networks have log J = 3.6 +- 7.6
             lambda: mf.recommend("relu2", depth=12, width=512), "width 512 draws ends", marks=pytest.mark.slow
         ),
-        pytest.param(
-            lambda: mf.recommend("monomial", depth=50, width=99), "before layer 50", marks=pytest.mark.slow
-        ),
+        pytest.param(lambda: mf.recommend("monomial", depth=50, width=99), "before layer 50", marks=pytest.mark.slow),
     ],
 )
 def test_what_cannot_be_answered_is_a_sentence(call, words):

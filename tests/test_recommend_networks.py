@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import meanfield as mf
+from meanfield.networks.architectures import PRESETS
 from meanfield.networks.folds import with_dense
-from meanfield.networks.presets import PRESETS
 from meanfield.networks.records import Dense, Network, Param
 
 DEPTH, WIDTH, NETWORKS, PROBES = 12, 512, 300, 4
@@ -32,7 +32,7 @@ def with_symbols(network: Network) -> tuple[Network, dict[str, float]]:
     return Network(with_dense(network.block, named), Dense(sigma_w=Param("w_0"), sigma_b=0)), values
 
 
-def deviations(found: mf.Recommendation) -> tuple[dict[str, float], dict[float, dict[str, float]]]:
+def deviations(found: mf.tuning.Recommendation) -> tuple[dict[str, float], dict[float, dict[str, float]]]:
     """z of K^L and J^{1,L} of networks of that width against what was predicted, and by how many standard errors they
     move where every σ_w is larger by these factors."""
     record, values = with_symbols(found.network)
@@ -60,7 +60,7 @@ def deviations(found: mf.Recommendation) -> tuple[dict[str, float], dict[float, 
     return {q: here[q][0] for q in moved}, shifts
 
 
-def extrapolated(found: mf.Recommendation, run: dict, errors: tuple[float, float], **settings) -> dict:
+def extrapolated(found: mf.tuning.Recommendation, run: dict, errors: tuple[float, float], **settings) -> dict:
     """(z, standard error) of K and J/J predicted of networks of two widths, less their term of order 1/n; errors: those
     of the prediction itself."""
     settings |= {"networks": NETWORKS, "seed": 3}
@@ -74,7 +74,7 @@ def extrapolated(found: mf.Recommendation, run: dict, errors: tuple[float, float
     return out
 
 
-def recommended(preset: str, phi: str) -> mf.Recommendation | str:
+def recommended(preset: str, phi: str) -> mf.tuning.Recommendation | str:
     width = {"resmlp": NARROW, "mlp_mixer": NARROW, "postln": WIDE}.get(preset, WIDTH)
     if phi in FAST and preset in ("resnet", "full_residual"):
         width = WIDER

@@ -9,8 +9,8 @@ from fractions import Fraction
 import pytest
 
 from meanfield import Dense, Gate, LayerNorm, MeanFieldError, Network, Nonlinearity, Pool, Residual, Scale, Sequential
+from meanfield.networks.architectures import full_residual
 from meanfield.networks.folds import activations_of, input_weights, parts
-from meanfield.networks.presets import full_residual
 from meanfield.networks.records import AffineNorm, BatchNorm, Param, Schedule, exact, mlp
 
 

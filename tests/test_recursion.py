@@ -82,8 +82,8 @@ def test_head_and_intermediates():
     recursion = Recursion(state, block, (head, head.map(lambda e: 2 * e)))
     assert_same_layers(recursion, {"sigma_w": 1.25})
     assert_same_layers(recursion.only("K"), {"sigma_w": 1.25})
-    assert recursion.flat().equals(recursion) is mf.Equality.PROVED
-    assert recursion.flat().equals(Recursion(state, block)) is mf.Equality.DIFFERENT
+    assert recursion.flat().equals(recursion) is mf.symbolic.Equality.PROVED
+    assert recursion.flat().equals(Recursion(state, block)) is mf.symbolic.Equality.DIFFERENT
     assert recursion.only("K").block.lets and not Recursion(state, (K, J * K)).block.lets
     whole = recursion.flat()
     for label, value in recursion.susceptibilities().items():

@@ -60,7 +60,7 @@ CALLS = {
     "check": lambda: mf.check("tanh", **AT, **SMALL),
     "recommendation": lambda: mf.recommend("tanh", depth=5, width=50),
     "tuning": lambda: mf.tune("tanh", depth=4, width=None),
-    "rates": lambda: mf.tuning_rates("relu", sigma_w=2),
+    "rates": lambda: mf.tuning.tuning_rates("relu", sigma_w=2),
     "table": lambda: TANH.table(1),
     "number": lambda: TANH.fixed_points(**AT)[0].K,
 }

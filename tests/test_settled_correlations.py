@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from meanfield.bias.guessing import BiasPhase
 from meanfield.numeric import settling
 from meanfield.numeric.settling import Cells, ends, zeros
 from meanfield.presentation import bias_diagrams
-from meanfield.symbolic.bias import BiasPhase
 
 
 def cells(*rows):

@@ -10,7 +10,7 @@ import sympy as sp
 
 import meanfield as mf
 from meanfield.base.symbols import K, Theta, Z, sigma_b, sigma_w, z
-from meanfield.networks.presets import decays, full_residual
+from meanfield.networks.architectures import decays, full_residual
 from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Param, Residual, Schedule, Sequential, mlp
 from meanfield.symbolic.averages.node import average
 

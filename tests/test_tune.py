@@ -13,7 +13,7 @@ import pytest
 
 import meanfield as mf
 from meanfield.empirical import draw_network
-from meanfield.networks.presets import batchnorm_mlp, resmlp
+from meanfield.networks.architectures import batchnorm_mlp, resmlp
 from meanfield.tuning import sweep
 from meanfield.tuning.instance import Instance
 from meanfield.tuning.tune import random_inputs
@@ -29,12 +29,12 @@ SLOPES = {
 }
 
 
-def exact_jacobians(found: mf.Tuning, phi: str, seed: int) -> tuple[np.ndarray, float]:
+def exact_jacobians(found: mf.tuning.Tuning, phi: str, seed: int) -> tuple[np.ndarray, float]:
     """(log J^{l,l+1}, log J^{1,L}) of the tuned network, by products of whole Jacobians; only its weights are asked of
     the package."""
     f, slope = SLOPES[phi]
     n, depth = found.width, found.depth
-    drawn = draw_network(mf.mlp(phi), sigma_w=1, sigma_b=0, width=n, depth=depth, seed=seed)
+    drawn = draw_network(mf.networks.mlp(phi), sigma_w=1, sigma_b=0, width=n, depth=depth, seed=seed)
     weights = {name.layer: w for name, w in drawn.parameters.items() if name.name == "W"}
     W = [found.sigma[l - 1, 0, 0] * weights[l] / math.sqrt(n) for l in range(1, depth + 1)]
     z, T, blocks = W[0] @ random_inputs(1, 1, 1.0, n, seed)[0][0], np.eye(n), []

@@ -10,13 +10,13 @@ import sympy as sp
 import meanfield as mf
 from meanfield.base.symbols import J, K, parameter, sigma_w
 from meanfield.empirical import draw_network
-from meanfield.networks.presets import preln, resnet
+from meanfield.networks.architectures import preln, resnet
 from meanfield.tuning.backward import Blocks, state
 
 
 def at(phi: str, sigma_w: float, sigma_b: float, depth: int):
     gains = np.ones((depth, 1, 2))
-    return state(Blocks(mf.mlp(phi), {}), gains * [sigma_w, sigma_b], gains, 1.0)
+    return state(Blocks(mf.networks.mlp(phi), {}), gains * [sigma_w, sigma_b], gains, 1.0)
 
 
 @pytest.mark.parametrize("lam", [0.5, 2.0])
@@ -58,7 +58,7 @@ def test_one_step_of_a_phi_of_degree_1_by_sympy():
         numbers = {alpha: sp.Rational(1, 10), w: 2}
         J_0 = (root**2).subs(a, 1).subs(numbers)
         kind = "JLL" if loss.has(sp.log) else "JSL"
-        found = mf.tuning_rates("leaky_relu(0.1)", sigma_w=2, loss=kind).one_step
+        found = mf.tuning.tuning_rates("leaky_relu(0.1)", sigma_w=2, loss=kind).one_step
         assert found == pytest.approx(float(rate.subs(numbers).subs(s, sp.sqrt(J_0))), rel=1e-12)
 
 
@@ -92,13 +92,13 @@ def test_the_edges_of_the_region_are_those_of_the_table():
             w, eta = (np.array(x) for x in zip(*edges))
             slack = 1e-3 * eta + 0.5 * np.where(eta < 1, 1e-6 if place in (0, 2) else 1e-5, 1e-3)
             for sign, expected in ((inside, True), (-inside, False)):
-                J = mf.tuning_region("relu", sigma_w=w, rate=eta + sign * slack, loss=loss)
+                J = mf.tuning.tuning_region("relu", sigma_w=w, rate=eta + sign * slack, loss=loss)
                 good = (J > 0.8) & (J < 1.25)
                 assert (good == expected).all(), (loss, place, w[good != expected])
 
 
 def weights_of(width: int, depth: int, seed: int) -> list[np.ndarray]:
-    drawn = draw_network(mf.mlp("relu"), sigma_w=1, sigma_b=0, width=width, depth=depth, seed=seed)
+    drawn = draw_network(mf.networks.mlp("relu"), sigma_w=1, sigma_b=0, width=width, depth=depth, seed=seed)
     found = {name.layer: w for name, w in drawn.parameters.items() if name.name == "W"}
     return [found[l] / math.sqrt(width) for l in sorted(found)]
 
@@ -126,12 +126,14 @@ def test_networks_agree_with_the_map_over_the_plane(loss):
     def inside(J):
         return (J > 0.8) & (J < 1.25)
 
-    mapped = inside(mf.tuning_region("relu", sigma_w=w, rate=eta, loss=loss))
+    mapped = inside(mf.tuning.tuning_region("relu", sigma_w=w, rate=eta, loss=loss))
     own = 2 * own_jacobians(500, 11, 3)  # of s = √J: the map of σ_w² J/⟨φ′²⟩, one half
     # the step is s → s − 2A'ησ_w² …, A' = own/2 of this layer: that of ReLU at σ_w √own and η σ_w²
-    ends = np.array([inside(mf.tuning_region("relu", sigma_w=w * math.sqrt(x), rate=eta, loss=loss)) for x in own])
+    ends = np.array(
+        [inside(mf.tuning.tuning_region("relu", sigma_w=w * math.sqrt(x), rate=eta, loss=loss)) for x in own]
+    )
     assert (ends == mapped).mean() >= 0.98
-    other = inside(mf.tuning_region("linear", sigma_w=w, rate=eta, loss=loss))
+    other = inside(mf.tuning.tuning_region("linear", sigma_w=w, rate=eta, loss=loss))
     assert (ends == other).mean() < 0.98
 
 
@@ -139,7 +141,7 @@ def test_the_descent_of_a_network_is_that_map():
     """What the plane above stands on: each layer's J of a drawn ReLU network moves as the map from its own J(0)."""
     own, w, eta = own_jacobians(64, 6, 3), 1.7, 0.06
     found = mf.tune("relu", depth=6, width=64, sigma_w=w, method="gradient", rate=eta, steps=5, tolerance=0, seed=3)
-    one = [float(mf.tuning_region("relu", sigma_w=w * math.sqrt(2 * x), rate=eta, steps=5)) for x in own]
+    one = [float(mf.tuning.tuning_region("relu", sigma_w=w * math.sqrt(2 * x), rate=eta, steps=5)) for x in own]
     assert np.exp(found.after).tolist() == pytest.approx(one, rel=1e-10)
 
 
@@ -149,7 +151,7 @@ def test_one_step_with_rates_of_a_networks_own():
     rates = [1.0, *(np.sqrt(J_0) - 1) / (2 * np.sqrt(J_0) * np.log(J_0))]
     settings = {"depth": 7, "width": 50, "sigma_w": 2, "method": "gradient", "steps": 1, "tolerance": 0, "seed": 8}
     assert np.abs(mf.tune("relu", rate=rates, **settings).after).max() < 1e-12
-    wide = mf.tuning_rates("relu", sigma_w=2).one_step
+    wide = mf.tuning.tuning_rates("relu", sigma_w=2).one_step
     assert np.abs(mf.tune("relu", rate=wide, **settings).after).max() > 1e-3  # that of infinite width
 
 
@@ -233,14 +235,14 @@ def test_the_panels_of_figures_1_and_5(loss):
 
     own = own_jacobians(64, 6, 0)
     for w, dots in zip((1.0, 2.0), figures.one_step(loss, width=64, depth=6, at=(1.0, 2.0))):
-        rate = mf.tuning_rates("relu", sigma_w=w, loss=loss).one_step
+        rate = mf.tuning.tuning_rates("relu", sigma_w=w, loss=loss).one_step
         at = {"rate": rate, "steps": 1, "loss": loss}
-        one = [float(mf.tuning_region("relu", sigma_w=w * math.sqrt(2 * x), **at)) for x in own]
+        one = [float(mf.tuning.tuning_region("relu", sigma_w=w * math.sqrt(2 * x), **at)) for x in own]
         assert dots.tolist() == pytest.approx(one, rel=1e-10)
     sigma_w, rate, J = figures.region(loss)
     assert J.size == 1200 and (np.diff(sigma_w) > 0).all()
     edge = [min(one.edge, one.edge * 2 / max(one.J - 1, 1e-12) if loss == "JSL" else math.inf) for one in (
-        mf.tuning_rates("relu", sigma_w=float(w), loss=loss) for w in sigma_w)]  # fmt: skip
+        mf.tuning.tuning_rates("relu", sigma_w=float(w), loss=loss) for w in sigma_w)]  # fmt: skip
     well = (rate[:, None] < 0.9 * np.array(edge)) & (rate[:, None] > 0.6)
     assert ((J > 0.8) & (J < 1.25))[well].all()
     assert not ((J > 0.8) & (J < 1.25))[rate[:, None] > 10 * np.array(edge)].any()

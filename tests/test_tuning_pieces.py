@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.networks.presets import resnet
+from meanfield.networks.architectures import resnet
 from meanfield.networks.records import BatchNorm, Dense, LayerNorm, Nonlinearity, Projection, Residual, Sequential
 from meanfield.tuning import choices, sweep
 from meanfield.tuning.recommend import has_batch_norm

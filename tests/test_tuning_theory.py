@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import meanfield as mf
-from meanfield.networks.presets import batchnorm_mlp, preln, resmlp, swiglu
+from meanfield.networks.architectures import batchnorm_mlp, preln, resmlp, swiglu
 from meanfield.networks.records import Dense, Nonlinearity, Residual, Sequential
 from meanfield.tuning.backward import LOSSES, Blocks, state
 from meanfield.tuning.descent import through_network
@@ -15,7 +15,7 @@ from meanfield.tuning.tune import _drive as drive
 
 def at(phi: str, sigma_w: float, sigma_b: float, depth: int = 8):
     sigma = np.tile([sigma_w, sigma_b], (depth, 1)).astype(float)[:, None]
-    return state(Blocks(mf.mlp(phi), {}), sigma, np.ones((depth, 1, 2)), 1.0)
+    return state(Blocks(mf.networks.mlp(phi), {}), sigma, np.ones((depth, 1, 2)), 1.0)
 
 
 GRADIENTS = [  # ∂log J^{l',l'+1}/∂(a_W, a_b) of layer 3 from K^0 = 1: (φ, σ_w, σ_b, l', ∂a_W, ∂a_b)
@@ -38,7 +38,7 @@ def test_gradients_of_log_J(phi, w, b, l, by_w, by_b):
 
 
 THEORIES = {
-    "plain": mf.mlp("erf"),
+    "plain": mf.networks.mlp("erf"),
     "norm": preln("relu", mu="1/2"),
     "two Dense": Residual(Sequential((Dense(), Nonlinearity("erf"), Dense(expand=2), Nonlinearity("relu"), Dense()))),
     "batch": batchnorm_mlp("erf", mu="1/2"),
@@ -66,7 +66,7 @@ def test_gradient_is_a_difference_quotient_and_the_printed_factor_is_not(name):
 
 
 NETWORKS = {
-    "relu": (mf.mlp("relu"), {}),
+    "relu": (mf.networks.mlp("relu"), {}),
     "tokens": (resmlp("gelu", scale="1/2"), {"tokens": 4}),
     "norm": (preln("gelu", mu="1/2"), {}),
     "batch": (batchnorm_mlp("tanh", mu="1/2"), {"inputs": 6}),
@@ -91,12 +91,14 @@ def test_reverse_through_pushed_probes(name, loss):
 
 def test_rates_of_one_layer():
     for loss, first in (("JLL", 0.42255559), ("JSL", 0.14644661)):
-        found = mf.tuning_rates("relu", sigma_w=2, loss=loss)
+        found = mf.tuning.tuning_rates("relu", sigma_w=2, loss=loss)
         assert found.falling == pytest.approx(first, abs=1e-8)
-        assert mf.tuning_region("relu", sigma_w=2, rate=found.one_step, steps=1, loss=loss) == pytest.approx(1, 1e-12)
-        assert mf.tuning_rates("linear", sigma_w=2, loss=loss).edge == found.edge / 2  # A = 1, not 1/2
-    assert mf.tuning_rates("relu", sigma_w=3, loss="JSL").converges(0.06)
-    assert not mf.tuning_rates("relu", sigma_w=3, loss="JSL").converges(0.07)  # 4/(σ_w²(σ_w² − 2)) = .0635
+        assert mf.tuning.tuning_region("relu", sigma_w=2, rate=found.one_step, steps=1, loss=loss) == pytest.approx(
+            1, 1e-12
+        )
+        assert mf.tuning.tuning_rates("linear", sigma_w=2, loss=loss).edge == found.edge / 2  # A = 1, not 1/2
+    assert mf.tuning.tuning_rates("relu", sigma_w=3, loss="JSL").converges(0.06)
+    assert not mf.tuning.tuning_rates("relu", sigma_w=3, loss="JSL").converges(0.07)  # 4/(σ_w²(σ_w² − 2)) = .0635
 
 
 EDGES = [(0.5, 4.17633, 4.42211), (1.0, 1.02749, 1.03550), (2.0, 0.25687, 0.26298), (3.0, 0.11603, 0.06348)]
@@ -105,7 +107,7 @@ EDGES = [(0.5, 4.17633, 4.42211), (1.0, 1.02749, 1.03550), (2.0, 0.25687, 0.2629
 def test_edges_of_figures_1_and_5():
     for sigma_w, *edges in EDGES:
         for loss, edge in zip(("JLL", "JSL"), edges):
-            J = mf.tuning_region("relu", sigma_w=sigma_w, rate=[edge * 0.999, edge * 1.002], loss=loss)
+            J = mf.tuning.tuning_region("relu", sigma_w=sigma_w, rate=[edge * 0.999, edge * 1.002], loss=loss)
             assert 0.8 < J[0] < 1.25 and not 0.8 < J[1] < 1.25
 
 
@@ -113,7 +115,7 @@ def test_edges_of_figures_1_and_5():
 def test_relu_of_width_500_descends_as_the_map_says():
     found = mf.tune("relu", depth=11, width=500, sigma_w=2, method="gradient", rate=0.05, steps=20, tolerance=0)
     J = [math.exp(one["worst"]) for one in found.trace]
-    one = mf.tuning_region("relu", sigma_w=2, rate=0.05, steps=1)
+    one = mf.tuning.tuning_region("relu", sigma_w=2, rate=0.05, steps=1)
     assert J[1] == pytest.approx(float(one), abs=0.15) and float(one) == pytest.approx(1.7324, abs=1e-4)
     assert J[20] == pytest.approx(1, abs=1e-3)
 
@@ -148,12 +150,12 @@ def test_two_probes_stop_at_their_noise():
         (lambda: mf.tune("relu", depth=5, method="gradient", rate=[0.1, 0.1]), "one per layer"),
         (lambda: mf.tune("relu", depth=5, method="gradient", blocks=(3, 2)), "first, last"),
         (lambda: mf.tune("step", depth=5, method="gradient"), "jumps"),
-        (lambda: mf.tuning_rates("erf", sigma_w=1), "depends on K"),
-        (lambda: mf.tuning_rates("z if z < 50 else 100 - z", sigma_w=1), "not of degree 1"),
-        (lambda: mf.tuning_rates("z if z < 50 else 2*z - 50", sigma_w=1), "not of degree 1"),
-        (lambda: mf.tuning_region("relu(z) + 1e-9", sigma_w=1, rate=0.1), "not of degree 1"),
-        (lambda: mf.tuning_rates("relu", sigma_w=-1), "must be > 0"),
-        (lambda: mf.tuning_region("relu", sigma_w=[1, 2], rate=[1, 2, 3]), "broadcast"),
+        (lambda: mf.tuning.tuning_rates("erf", sigma_w=1), "depends on K"),
+        (lambda: mf.tuning.tuning_rates("z if z < 50 else 100 - z", sigma_w=1), "not of degree 1"),
+        (lambda: mf.tuning.tuning_rates("z if z < 50 else 2*z - 50", sigma_w=1), "not of degree 1"),
+        (lambda: mf.tuning.tuning_region("relu(z) + 1e-9", sigma_w=1, rate=0.1), "not of degree 1"),
+        (lambda: mf.tuning.tuning_rates("relu", sigma_w=-1), "must be > 0"),
+        (lambda: mf.tuning.tuning_region("relu", sigma_w=[1, 2], rate=[1, 2, 3]), "broadcast"),
         (lambda: mf.tune("step", depth=3, width=9, method="gradient"), "no perturbation passes"),
     ],
 )
@@ -179,6 +181,6 @@ def test_functions_of_degree_1_are_proved_to_be(phi, slopes):
     def assert_slope(found):
         assert abs(found - wanted) < 1e-12, "slopes"
 
-    assert_slope(mf.tuning_rates(phi, sigma_w=1).J)
+    assert_slope(mf.tuning.tuning_rates(phi, sigma_w=1).J)
     with pytest.raises(AssertionError, match="slopes"):  # planted
         assert_slope(slopes[1] ** 2 / 2 + 1e-9)

@@ -54,7 +54,7 @@ def test_fourth_cumulant_of_a_layer():
     x = np.array([[1.0, -1.0, 0.5, 1.5, 0.0]])
     found = {}
     for law in ("uniform", "gaussian"):
-        ensemble = Ensemble(mf.mlp("tanh", weights=law), 1, 0, 200, 1, 5)
+        ensemble = Ensemble(mf.networks.mlp("tanh", weights=law), 1, 0, 200, 1, 5)
         z = np.concatenate([next(ensemble.network(0, i).run(x))[1].ravel() for i in range(400)])
         K = (x**2).sum() / 5
         found[law] = (z**4).mean() - 3 * K**2, 4 * (z**4).std() / math.sqrt(z.size)
@@ -84,7 +84,7 @@ def test_how_uniform_weights_are_asked_for():
     with pytest.raises(mf.MeanFieldError, match="entry by entry, which is slow at width 10000"):
         mf.check(theory, sigma_w=1, sigma_b=0.1)
     grid = dict(sigma_w=[1], sigma_b=[0], width=8, depth=4, networks=2)
-    assert 0 < criticality_grid([mf.mlp("tanh", weights="uniform")], **grid).chi[0, 0] < 1
+    assert 0 < criticality_grid([mf.networks.mlp("tanh", weights="uniform")], **grid).chi[0, 0] < 1
     own = mf.Sequential((mf.Nonlinearity("tanh"), mf.Dense("uniform")))
     assert Ensemble(own, 1, 0, 5, 2).input_layer.law == "uniform"
     assert Ensemble(mf.Network(own, mf.Dense("mixed")), 1, 0, 5, 2).input_layer.law == "gaussian"
@@ -126,7 +126,7 @@ def test_rates_of_networks_are_those_of_the_theory():
 @pytest.mark.slow
 def test_every_kernel_knows_the_rates():
     """The exact Θ, h of the tangent correlators and the kernel by its definition; random tangents to their errors."""
-    block, layers = mf.mlp("tanh"), np.arange(1, 5)
+    block, layers = mf.networks.mlp("tanh"), np.arange(1, 5)
     sizes = dict(sigma_w=1.3, sigma_b=0.4, width=7, depth=4, networks=40)
     rates = {"lambda_w": "2/(l + 1)", "lambda_b": "sqrt(l)/3"}
     exact = mf.measure(block, **sizes, **rates, quantities=("Theta",)).samples["Theta"]

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from net.record import public
 
 import meanfield as mf
-from meanfield.networks.presets import PRESETS
+from meanfield.networks.architectures import PRESETS
 
 HOME = "meanfield.networks.records"
 PAGE = Path(__file__).parents[1] / "docs" / "notation.md"
@@ -21,7 +22,7 @@ SYNONYMS = {"observables", "of", "Q0", "N0", "c0", "phi", "quantity_names", "the
 
 def callables() -> dict[str, Callable]:
     """Every public function, verb of a theory, record and preset, by the name that users call it by."""
-    found = {n: getattr(mf, n) for n in mf.__all__ if inspect.isfunction(getattr(mf, n))}
+    found = {n: one for n, one in public(mf).items() if inspect.isfunction(one) and not n.startswith("empirical.")}
     found |= {f"Theory.{n}": f for n, f in vars(mf.Theory).items() if inspect.isfunction(f) and n[0] != "_"}
     return found | {one.__name__: one for one in RECORDS} | PRESETS
 
@@ -72,7 +73,7 @@ def test_whatever_takes_a_network_takes_what_derive_takes():
     ways = (
         (("tanh",), {"norm": "pre", "mu": 0.5}),
         ((mf.derive("tanh", norm="pre", mu=0.5),), {}),
-        ((mf.mlp("tanh", 0.5, norm="pre"),), {}),
+        ((mf.networks.mlp("tanh", 0.5, norm="pre"),), {}),
         ((mf.derive("tanh", norm="pre", mu="mu"),), {"mu": 0.5}),
         (("tanh",), {"architecture": mf.architectures.preln(mu=0.5)}),
         (("tanh",), {"architecture": "preln", "mu": "1/2"}),

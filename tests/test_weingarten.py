@@ -64,16 +64,16 @@ def assert_algorithms_agree(k, values):
     for size in (k, k + 1, 2 * k + 3):
         numbers = orthogonality.at_integer(k, size)
         for t in types(k):
-            assert mf.weingarten(t, size) == sp.Rational(numbers[t].numerator, numbers[t].denominator)
+            assert mf.symbolic.weingarten(t, size) == sp.Rational(numbers[t].numerator, numbers[t].denominator)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 6, *(pytest.param(k, marks=pytest.mark.slow) for k in (7, 8))])
 def test_two_algorithms(k):
-    assert_algorithms_agree(k, {t: mf.weingarten(t) for t in types(k)})
+    assert_algorithms_agree(k, {t: mf.symbolic.weingarten(t) for t in types(k)})
 
 
 def test_a_wrong_coset_type_or_a_dropped_term_is_seen(monkeypatch):
-    values = {t: mf.weingarten(t) for t in types(4)}
+    values = {t: mf.symbolic.weingarten(t) for t in types(4)}
     with pytest.raises(AssertionError, match="is not that of orthogonality"):
         assert_algorithms_agree(4, values | {(2, 2): values[3, 1], (3, 1): values[2, 2]})
     orthogonality.by_orthogonality.cache_clear()
@@ -95,18 +95,18 @@ def test_series_of_two_algorithms(k):
     by_paths = orthogonality.series(k, k + 5)
     for t in types(k):
         lead = 2 * k - len(t)
-        law = mf.weingarten(t, terms=5)
+        law = mf.symbolic.weingarten(t, terms=5)
         assert law.remainder == -lead - 5 and not any(by_paths[t][: lead - k])
         assert law.expr == sum(by_paths[t][lead - k + m] * n ** (-lead - m) for m in range(5))
         if k < 4:
             x = sp.Symbol("x", positive=True)
-            taylor = sp.series(sp.cancel(mf.weingarten(t).subs(n, 1 / x)), x, 0, lead + 5).removeO()
+            taylor = sp.series(sp.cancel(mf.symbolic.weingarten(t).subs(n, 1 / x)), x, 0, lead + 5).removeO()
             assert sp.expand(taylor.subs(x, 1 / n) - law.expr) == 0
 
 
 def test_published_values():
     """[orthogonal_weights] (2.6), (4.10), (4.11) and the order 6 of its specification."""
-    w = mf.weingarten
+    w = mf.symbolic.weingarten
     assert w((1, 1)).equals((n + 1) / ((n - 1) * n * (n + 2))) and w((2,)).equals(-1 / ((n - 1) * n * (n + 2)))
     d = n * (n - 2) * (n - 1) * (n + 2) * (n + 4)
     assert w((1, 1, 1)).equals((n**2 + 3 * n - 2) / d) and w((2, 1)).equals(-(n + 2) / d) and w(3).equals(2 / d)
@@ -131,21 +131,21 @@ def assert_inverts(k, size, value):
 
 @pytest.mark.parametrize(("k", "size"), [(2, 1), (2, 2), (3, 1), (3, 2), (3, 3), (3, 7)])
 def test_pseudo_inverse_of_the_gram_matrix(k, size):
-    assert_inverts(k, size, lambda t: mf.weingarten(t, size))
+    assert_inverts(k, size, lambda t: mf.symbolic.weingarten(t, size))
 
 
 def test_a_pole_filled_in_by_hand_is_no_pseudo_inverse():
     with pytest.raises(AssertionError, match="no pseudo-inverse"):
-        assert_inverts(3, 2, lambda t: sp.Rational(1, 3) if len(t) == 3 else mf.weingarten(t, 2))
+        assert_inverts(3, 2, lambda t: sp.Rational(1, 3) if len(t) == 3 else mf.symbolic.weingarten(t, 2))
     with pytest.raises(AssertionError, match="no pseudo-inverse"):
-        assert_inverts(3, 3, lambda t: mf.weingarten(t, 3) * (2 if t == (2, 1) else 1))
+        assert_inverts(3, 3, lambda t: mf.symbolic.weingarten(t, 3) * (2 if t == (2, 1) else 1))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 def test_pseudo_inverse_of_order_four(size):
     G = np.array(gram(4, size), dtype=float)
-    kinds = {t: float(mf.weingarten(t, size)) for t in types(4)}
+    kinds = {t: float(mf.symbolic.weingarten(t, size)) for t in types(4)}
     W = np.array([[kinds[coset_type(p, q)] for q in all_pairings(4)] for p in all_pairings(4)])
     assert np.allclose(W, np.linalg.pinv(G, rcond=1e-10), atol=1e-12)
 
@@ -156,11 +156,11 @@ def test_pseudo_inverse_of_order_four(size):
 @pytest.mark.parametrize("k", [*range(1, 7), *(pytest.param(k, marks=pytest.mark.slow) for k in (7, 8))])
 def test_sum_rules(k):
     """Σ Wg = 1/(n(n + 2)…(n + 2k − 2)) and Σ n^(loops) Wg = 1 over all pairings, Σ of squares by type as f_2λ says."""
-    total = sum(number_of(t) * mf.weingarten(t) for t in types(k))
+    total = sum(number_of(t) * mf.symbolic.weingarten(t) for t in types(k))
     assert sp.cancel(total * prod(n + 2 * j for j in range(k)) - 1) == 0
     size = k + 3
-    assert sum(number_of(t) * size ** len(t) * mf.weingarten(t, size) for t in types(k)) == 1
-    dropped = sum(number_of(t) * size ** len(t) * mf.weingarten(t, size) for t in types(k) if t != (k,))
+    assert sum(number_of(t) * size ** len(t) * mf.symbolic.weingarten(t, size) for t in types(k)) == 1
+    dropped = sum(number_of(t) * size ** len(t) * mf.symbolic.weingarten(t, size) for t in types(k) if t != (k,))
     assert dropped != 1
     assert sum(zonal.dimensions(k).values()) == zonal.double_factorial(k)
 
@@ -189,12 +189,12 @@ def assert_moment(rows, columns, size, value):
 @pytest.mark.parametrize(("rows", "columns"), PATTERNS)
 def test_moments_against_peeled_rows(rows, columns):
     """Also at n below the order, where the Gram matrix is singular; and the rational function has no pole there."""
-    function = mf.haar_moment(rows, columns)
+    function = mf.symbolic.haar_moment(rows, columns)
     for size in range(max(*rows, *columns), 7):
-        assert_moment(rows, columns, size, mf.haar_moment(rows, columns, size))
+        assert_moment(rows, columns, size, mf.symbolic.haar_moment(rows, columns, size))
         assert_moment(rows, columns, size, function.subs(n, size))
     with pytest.raises(AssertionError, match="the moment is"):
-        assert_moment(rows, columns, 5, mf.haar_moment(rows, columns, 6))
+        assert_moment(rows, columns, 5, mf.symbolic.haar_moment(rows, columns, 6))
 
 
 def test_type_counts_are_those_of_pairs_of_pairings():
@@ -212,20 +212,20 @@ def test_rows_are_orthonormal(size):
     for rows, columns in (((1, 1, 1, 1), (1, 1, 1, 1)), ((min(2, size),) * 4, (1, 1, size, size))):
         for i in range(1, min(size, 2) + 1):
             extra = (1, i) if i == 1 else (1, 2)
-            total = sum(mf.haar_moment([*rows, *extra], [*columns, j, j], size) for j in range(1, size + 1))
-            assert total == (mf.haar_moment(rows, columns, size) if i == 1 else 0)
+            total = sum(mf.symbolic.haar_moment([*rows, *extra], [*columns, j, j], size) for j in range(1, size + 1))
+            assert total == (mf.symbolic.haar_moment(rows, columns, size) if i == 1 else 0)
 
 
 def test_orthonormality_has_teeth():
     """With Σ over n − 1 columns, or the rational function's values at its poles' neighbours, it fails."""
-    total = sum(mf.haar_moment([1, 1, 1, 1], [1, 1, j, j], 3) for j in (1, 2))
-    assert total != mf.haar_moment([1, 1], [1, 1], 3)
+    total = sum(mf.symbolic.haar_moment([1, 1, 1, 1], [1, 1, j, j], 3) for j in (1, 2))
+    assert total != mf.symbolic.haar_moment([1, 1], [1, 1], 3)
 
 
 @pytest.mark.parametrize("k", [*range(1, 9), *(pytest.param(k, marks=pytest.mark.slow) for k in range(9, 13))])
 def test_one_entry_is_a_coordinate_of_the_sphere(k):
     """E O_11^{2k} = (2k − 1)!!/(n(n + 2)…), up to 24 factors; the law of O_11² is Beta(1/2, (n − 1)/2)."""
-    value = mf.haar_moment([1] * 2 * k, [1] * 2 * k, 7)
+    value = mf.symbolic.haar_moment([1] * 2 * k, [1] * 2 * k, 7)
     assert value == sp.rf(sp.Rational(1, 2), k) / sp.rf(sp.Rational(7, 2), k)
 
 
@@ -236,7 +236,7 @@ def z_scores(sample, size):
             product = prod(sample[:, i - 1, j - 1] for i, j in zip(rows, columns))
             error = product.std() / len(product) ** 0.5
             if error > 1e-9:  # O(1): every even power is 1
-                out.append((product.mean() - float(mf.haar_moment(rows, columns, size))) / error)
+                out.append((product.mean() - float(mf.symbolic.haar_moment(rows, columns, size))) / error)
     odd = sample[:, 0, 0] ** 3
     return np.array([*out, odd.mean() / odd.std() * len(odd) ** 0.5])
 
@@ -273,7 +273,7 @@ def test_moments_against_sampled_matrices(size):
 )
 def test_bad_coset_types_and_sizes(arguments, words):
     with pytest.raises(MeanFieldError, match=words):
-        mf.weingarten(*arguments)
+        mf.symbolic.weingarten(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -293,22 +293,24 @@ def test_bad_coset_types_and_sizes(arguments, words):
 )
 def test_bad_labels(arguments, words):
     with pytest.raises(MeanFieldError, match=words):
-        mf.haar_moment(*arguments)
+        mf.symbolic.haar_moment(*arguments)
 
 
 def test_terms_and_n_are_alternatives():
     with pytest.raises(MeanFieldError, match="one of them"):
-        mf.weingarten(2, 5, terms=3)
+        mf.symbolic.weingarten(2, 5, terms=3)
     with pytest.raises(MeanFieldError, match="terms"):
-        mf.weingarten(2, terms=0)
+        mf.symbolic.weingarten(2, terms=0)
     with pytest.raises(MeanFieldError, match="n ≥ 3"):
         orthogonality.at_integer(3, 2)
 
 
 def test_odd_products_vanish():
-    assert mf.haar_moment([1], [1]) == 0 == mf.haar_moment([1, 1, 1], [1, 1, 1], 4)
-    assert mf.haar_moment([1, 1, 2, 2], [1, 1, 1, 2]) == 0 and mf.haar_moment([], []) == 1 == mf.weingarten(())
-    assert mf.haar_moment([1, 1, 2], [1, 1, 2], terms=3).expr == 0
+    assert mf.symbolic.haar_moment([1], [1]) == 0 == mf.symbolic.haar_moment([1, 1, 1], [1, 1, 1], 4)
+    assert mf.symbolic.haar_moment([1, 1, 2, 2], [1, 1, 1, 2]) == 0 and mf.symbolic.haar_moment(
+        [], []
+    ) == 1 == mf.symbolic.weingarten(())
+    assert mf.symbolic.haar_moment([1, 1, 2], [1, 1, 2], terms=3).expr == 0
 
 
 def test_the_most_factors_of_a_moment():

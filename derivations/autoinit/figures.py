@@ -140,7 +140,7 @@ def one_step(loss: str, width: int = 500, depth: int = 11, at=(0.5, 1.0, 2.0)) -
     """J^{l,l+1} of one network behind a single step at the rate that brings infinite width to 1, for each σ_w."""
     found = []
     for sigma_w in at:
-        rate = mf.tuning_rates("relu", sigma_w=sigma_w, loss=loss).one_step
+        rate = mf.tuning.tuning_rates("relu", sigma_w=sigma_w, loss=loss).one_step
         settings = {"depth": depth, "width": width, "sigma_w": sigma_w, "method": "gradient", "loss": loss}
         found.append(np.exp(mf.tune("relu", **settings, rate=rate, steps=1, tolerance=0).after))
     return found
@@ -149,7 +149,7 @@ def one_step(loss: str, width: int = 500, depth: int = 11, at=(0.5, 1.0, 2.0)) -
 def region(loss: str, plane: tuple[int, int] = PLANE) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(σ_w, rate, J after 980 steps) over the η–σ_w plane."""
     sigma_w, rate = np.linspace(0.1, 5, plane[0]), np.geomspace(1e-3, 10, plane[1])
-    return sigma_w, rate, mf.tuning_region("relu", sigma_w=sigma_w[None, :], rate=rate[:, None], loss=loss)
+    return sigma_w, rate, mf.tuning.tuning_region("relu", sigma_w=sigma_w[None, :], rate=rate[:, None], loss=loss)
 
 
 def figure_1(loss: str = "JLL", width: int = 500) -> Figure:
@@ -170,7 +170,7 @@ def figure_1(loss: str = "JLL", width: int = 500) -> Figure:
         x, y = np.meshgrid(sigma_w, rate)
         right.semilogy(x[good], y[good], "s", ms=2, color="C2")
         fine = np.linspace(0.1, 5, 200)
-        rates = [mf.tuning_rates("relu", sigma_w=float(s), loss=loss) for s in fine]
+        rates = [mf.tuning.tuning_rates("relu", sigma_w=float(s), loss=loss) for s in fine]
         right.semilogy(fine, [one.falling for one in rates], "-", color="C0", label=r"$\eta_0$ of the paper")
         edges = [one.edge * min(1.0, 2 / max(one.J - 1, 1e-12)) if loss == "JSL" else one.edge for one in rates]
         right.semilogy(fine, edges, "--", color="C3", label="edge")

@@ -153,11 +153,11 @@ CLAIMS: tuple[Floats, ...] = (
     Floats(
         "R20 (20)", RELU, "", lambda w: (w - math.sqrt(2)) / (w * (math.log(w * w) - math.log(2))),
         lambda w: 2 * (w - math.sqrt(2)) / (w * (math.log(w * w) - math.log(2))),
-        of=lambda w: mf.tuning_rates("relu", sigma_w=w).falling, places=WIDE,
+        of=lambda w: mf.tuning.tuning_rates("relu", sigma_w=w).falling, places=WIDE,
     ),
     Floats(
         "R44 (44)", RELU, "", lambda w: 4 / (w**3 * (math.sqrt(2) + w)), lambda w: 4 / (w**3 * (2 + w)),
-        of=lambda w: mf.tuning_rates("relu", sigma_w=w, loss="JSL").falling, places=WIDE,
+        of=lambda w: mf.tuning.tuning_rates("relu", sigma_w=w, loss="JSL").falling, places=WIDE,
     ),
     Floats(
         "R19 (19), linear", network("linear"), "", lambda w: (w - 1) * w / (w * w * math.log(w * w)),

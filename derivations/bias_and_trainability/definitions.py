@@ -8,7 +8,7 @@ from derivations import nested
 from derivations.claims import Equation, Formula, each, network
 from derivations.placeholders import B, mu, nested_mean, nested_square, pair, pair_q, square, square_q
 from meanfield.base.symbols import K_aa, K_ab, K_bb, sigma_b, sigma_mu2, sigma_w, sigma_y2
-from meanfield.symbolic.bias import variance_over_inputs
+from meanfield.bias.guessing import variance_over_inputs
 
 w, b = sigma_w**2, sigma_b**2
 PLAIN = each("relu erf gelu tanh step")

@@ -48,7 +48,7 @@ def figure_1() -> Figure:
             panel.set(title=f"{name}, $\\gamma = {value:g}$", xlabel="$y$", yticks=[], ylim=(0, 0.9), xlim=(-6, 6))
             inset = panel.inset_axes((0.3, 0.68, 0.4, 0.26))
             at = np.linspace(-1, 1, 801) * 3.2 / max(value, 1) ** 0.5  # of δ; the ends of G_0 are left out
-            law = mf.ClassFraction(value)
+            law = mf.bias.ClassFraction(value)
             place = law.ppf(ndtr(at))
             inset.plot(place, law.pdf(place), color="black", lw=0.9)
             inset.set(xlim=(0, 1), ylim=(0, 5), xticks=(0, 0.5, 1), yticks=[], xlabel="$G_0$")

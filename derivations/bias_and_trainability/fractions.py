@@ -1,6 +1,6 @@
 """The fraction G_0 of inputs that a random network puts into the first of two classes: Lemma D.4, § 2.3.
 
-(43)-(45) by averages of a step; what follows from them also by the engine's law, `meanfield.ClassFraction`.
+(43)-(45) by averages of a step; what follows from them also by the engine's law, `meanfield.bias.ClassFraction`.
 
 The outputs are y_i = μ_i + σ_y ε_i over data, μ_i ~ N(0, σ_μ²) over weights, so that G_0 = P(y_1 > y_2) is a function
 of the standard normal δ = (μ_1 - μ_2)/(√2 σ_μ).
@@ -78,7 +78,7 @@ def largest(drift: float) -> float:
 
 def turned(drift: float) -> float:
     """+1 where the density is largest in the middle (neutrality), -1 where it is smallest there, 0 where flat."""
-    law = mf.ClassFraction(drift)
+    law = mf.bias.ClassFraction(drift)
     rise = law.pdf(0.5) - law.pdf(0.3)
     return float(rise > 1e-9) - float(rise < -1e-9)
 
@@ -90,7 +90,7 @@ LAW = (
         "cdf",
         cumulative,
         lambda drift, g: cumulative(drift / 2, g),
-        of=lambda drift, g: mf.ClassFraction(drift).cdf(g),
+        of=lambda drift, g: mf.bias.ClassFraction(drift).cdf(g),
         places=PLACES,
     ),
     Floats(
@@ -99,7 +99,7 @@ LAW = (
         "pdf",
         height,
         lambda drift, g: height(2 * drift, g),
-        of=lambda drift, g: mf.ClassFraction(drift).pdf(g),
+        of=lambda drift, g: mf.bias.ClassFraction(drift).pdf(g),
         places=PLACES,
     ),
     Floats(
@@ -108,7 +108,7 @@ LAW = (
         "var",
         variance,
         lambda drift: 2 * variance(drift),
-        of=lambda drift: mf.ClassFraction(drift).var(),
+        of=lambda drift: mf.bias.ClassFraction(drift).var(),
         places=DRIFTS,
     ),
     Floats(
@@ -117,7 +117,7 @@ LAW = (
         "largest",
         largest,
         lambda drift: 2 * largest(drift) - 0.5,
-        of=lambda drift: mf.ClassFraction(drift).largest(),
+        of=lambda drift: mf.bias.ClassFraction(drift).largest(),
         places=DRIFTS,
     ),
     Floats(
@@ -135,7 +135,7 @@ LAW = (
         "cdf",
         lambda g: g,
         lambda g: g * g,
-        of=lambda g: mf.ClassFraction(1).cdf(g),
+        of=lambda g: mf.bias.ClassFraction(1).cdf(g),
         places=((0.2,), (0.7,)),
     ),
     Floats(
@@ -144,7 +144,7 @@ LAW = (
         "cdf",
         lambda g: float(g >= 0.5),
         lambda g: 0.5 + (g >= 1) / 2,
-        of=lambda g: mf.ClassFraction(0).cdf(g),
+        of=lambda g: mf.bias.ClassFraction(0).cdf(g),
         places=((0.49,), (0.5,), (0.51,)),
     ),
     Floats(
@@ -153,7 +153,7 @@ LAW = (
         "cdf",
         lambda g: 0.5 + (g >= 1) / 2,
         lambda g: float(g >= 0.5),
-        of=lambda g: mf.ClassFraction("oo").cdf(g),
+        of=lambda g: mf.bias.ClassFraction("oo").cdf(g),
         places=((0.01,), (0.99,), (1.0,)),
     ),
 )

@@ -26,7 +26,7 @@ def erf_line(k: float, ratio: float = 0.5) -> float:
 
 def small_edge(theory: mf.Theory) -> sp.Expr:
     """(σ_w² - 1)/(σ_b²)^{1/3} on the critical line as K → 0."""
-    width, bias = (mf.at_zero(e, 4).expr for e in theory.critical_line().parametric)
+    width, bias = (mf.symbolic.at_zero(e, 4).expr for e in theory.critical_line().parametric)
     return _leading(width - 1, 1) / sp.cbrt(_leading(bias, 3))
 
 

@@ -158,5 +158,5 @@ def depth_scale(off) -> list[float]:
 
 def fractions(off) -> list[float]:
     """Var G_0 at γ = 0.05, ½, 1, 2, 10, the mean of max(G_0, 1 - G_0) there, and P(G_0 < 0.2) at γ = ½."""
-    laws = [mf.ClassFraction(gamma * float(1 + off)) for gamma in (0.05, 0.5, 1, 2, 10)]
+    laws = [mf.bias.ClassFraction(gamma * float(1 + off)) for gamma in (0.05, 0.5, 1, 2, 10)]
     return [*(law.var() for law in laws), *(law.largest() for law in laws), float(laws[1].cdf(0.2))]

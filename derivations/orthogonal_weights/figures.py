@@ -55,7 +55,9 @@ def measured(
         settings["sampler"] = "lazy"
     else:
         settings["rates"] = (RATES[0], [1 / l for l in range(1, layers + 1)])
-    run = mf.measure(mf.mlp(phi, weights=law), sigma_w=C_W[phi] ** 0.5, sigma_b=0, quantities=names, **settings)
+    run = mf.measure(
+        mf.networks.mlp(phi, weights=law), sigma_w=C_W[phi] ** 0.5, sigma_b=0, quantities=names, **settings
+    )
     exact = theory(phi, law, names, layers, size / width, width)["run"]
     found = {}
     for name in names:

@@ -32,7 +32,7 @@ def parallel_wrong(theory: mf.Theory) -> sp.Expr:
 
 def series(e: sp.Expr, order: int = EXPANDED) -> sp.Expr:
     """An average, or a polynomial in averages, up to K^order."""
-    nodes = {node: sum(t.expr(K) for t in mf.at_zero(node, order).terms) for node in e.atoms(mf.Average)}
+    nodes = {node: sum(t.expr(K) for t in mf.symbolic.at_zero(node, order).terms) for node in e.atoms(mf.Average)}
     return sp.series(sp.expand(e.xreplace(nodes)), K, 0, order + 1).removeO()
 
 

@@ -22,12 +22,12 @@ DEPTH, ORDER = 3, 10  # layers, and the highest moment that is looked at
 
 def moment(order: int, layer: int, theory: mf.Theory, law: str = "orthogonal") -> sp.Expr:
     """G_order of one layer, |x|² = n K_0."""
-    return mf.linear_moments(order, layer, weights=law, variance=C_W)[-1] * K0 ** (order // 2)
+    return mf.symbolic.linear_moments(order, layer, weights=law, variance=C_W)[-1] * K0 ** (order // 2)
 
 
 def ratio(order: int, law: str, theory: mf.Theory) -> sp.Expr:
     """G'/G of neighbouring layers."""
-    one, two = mf.linear_moments(order, 2, weights=law, variance=C_W)
+    one, two = mf.symbolic.linear_moments(order, 2, weights=law, variance=C_W)
     return sp.cancel(two / one)
 
 
@@ -85,7 +85,7 @@ def first(inputs: int, law: str, neurons: int = 50) -> Callable[[mf.Theory], sp.
     """Ṽ¹ of `neurons` neurons on `inputs` inputs."""
 
     def by(theory: mf.Theory) -> sp.Expr:
-        layer = mf.first_linear_layer(inputs, neurons, weights=law, variance=1, bias=0)
+        layer = mf.symbolic.first_linear_layer(inputs, neurons, weights=law, variance=1, bias=0)
         return layer.correlators()["V"]
 
     return by
@@ -95,7 +95,7 @@ def sequence(*laws: str) -> Callable[[mf.Theory], sp.Expr]:
     """V of the last of some layers, exact in n."""
 
     def by(theory: mf.Theory) -> sp.Expr:
-        layer = mf.first_linear_layer(n, weights=laws[0], variance=1, bias=0)
+        layer = mf.symbolic.first_linear_layer(n, weights=laws[0], variance=1, bias=0)
         for law in laws[1:]:
             layer = layer.next(weights=law, variance=1, bias=0)
         return layer.correlators()["V"]

@@ -23,14 +23,14 @@ def entries(size: int, *patterns: tuple[str, str]) -> Compute:
     """Moments of entries of a Haar matrix; planted: of a size that is 1 + off times as large."""
 
     def compute(off: sp.Rational) -> list[float]:
-        return [at(mf.haar_moment(*[[int(i) for i in x] for x in p]), size * (1 + off)) for p in patterns]
+        return [at(mf.symbolic.haar_moment(*[[int(i) for i in x] for x in p]), size * (1 + off)) for p in patterns]
 
     return compute
 
 
 def functions(size: int, *types: tuple[int, ...]) -> Compute:
     """Weingarten functions at one size."""
-    return lambda off: [at(mf.weingarten(t), size * (1 + off)) for t in types]
+    return lambda off: [at(mf.symbolic.weingarten(t), size * (1 + off)) for t in types]
 
 
 def moments(law: str, width: int, order: int, layer: int, square: object = 1, C_W: object = 1) -> Compute:
@@ -38,7 +38,7 @@ def moments(law: str, width: int, order: int, layer: int, square: object = 1, C_
 
     def compute(off: sp.Rational) -> list[float]:
         variance = sp.Rational(str(C_W)) * (1 + off) ** 2
-        found = mf.linear_moments(order, layer, width, width, weights=law, variance=variance)[-1]
+        found = mf.symbolic.linear_moments(order, layer, width, width, weights=law, variance=variance)[-1]
         return [float(found * sp.Rational(str(square)) ** (order // 2))]
 
     return compute
@@ -51,7 +51,7 @@ def characteristic(width: int, C_W: object, layer: int, square: object, u: objec
         variance, x = sp.Rational(str(C_W)) * (1 + off) ** 2, -(sp.Rational(str(u)) ** 2) / 2
         total = sp.S.One
         for m in range(1, terms):
-            G = mf.linear_moments(2 * m, layer, width, width, weights="orthogonal", variance=variance)[-1]
+            G = mf.symbolic.linear_moments(2 * m, layer, width, width, weights="orthogonal", variance=variance)[-1]
             total += x**m / sp.factorial(m) * G * sp.Rational(str(square)) ** m
         return [float(total)]
 
@@ -62,7 +62,7 @@ def vertex_of_block(inputs: int, neurons: int) -> Compute:
     """Ṽ¹ of `neurons` orthogonal neurons on `inputs` inputs; planted: 1 % in C_W, V undivided."""
 
     def compute(off: sp.Rational) -> list[float]:
-        layer = mf.first_linear_layer(inputs, neurons, weights="orthogonal", variance=(1 + off) ** 2, bias=0)
+        layer = mf.symbolic.first_linear_layer(inputs, neurons, weights="orthogonal", variance=(1 + off) ** 2, bias=0)
         return [float(layer.correlators()["V"])]
 
     return compute

@@ -63,7 +63,7 @@ def measured(phi: str, law: str, names: tuple[str, ...], width: int, networks: i
     if not settings:
         settings["rates"] = (single.RATES[0], [1 / l for l in range(1, layers + 1)])
     return mf.measure(
-        mf.mlp(phi, weights=law), sigma_w=single.C_W[phi] ** 0.5, sigma_b=0, quantities=names,
+        mf.networks.mlp(phi, weights=law), sigma_w=single.C_W[phi] ** 0.5, sigma_b=0, quantities=names,
         inputs=single.inputs(width, 4), networks=networks, width=width, depth=layers, seed=single.SEED, **settings,
     )  # fmt: skip
 

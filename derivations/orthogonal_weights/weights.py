@@ -17,20 +17,20 @@ SINGLE = -1 / ((n - 1) * n * (n + 2))  # W[2]
 
 def moment(rows: str, columns: str):
     """E[Π W_{i j}] of a Haar matrix, labels as digits."""
-    return lambda theory: mf.haar_moment([int(i) for i in rows], [int(j) for j in columns])
+    return lambda theory: mf.symbolic.haar_moment([int(i) for i in rows], [int(j) for j in columns])
 
 
 def coefficient(*type_: int):
-    return lambda theory: mf.weingarten(type_)
+    return lambda theory: mf.symbolic.weingarten(type_)
 
 
 def series(*type_: int, terms: int):
-    return lambda theory: sp.Add(*[t.expr(n) for t in mf.weingarten(type_, terms=terms).terms])
+    return lambda theory: sp.Add(*[t.expr(n) for t in mf.symbolic.weingarten(type_, terms=terms).terms])
 
 
 def row_sum(m: int, theory: mf.Theory) -> sp.Expr:
     """Σ over pairings of the Weingarten function: E[W_11^{2m}] over the number of pairings."""
-    return sp.cancel(mf.haar_moment([1] * 2 * m, [1] * 2 * m) / sp.factorial2(2 * m - 1))
+    return sp.cancel(mf.symbolic.haar_moment([1] * 2 * m, [1] * 2 * m) / sp.factorial2(2 * m - 1))
 
 
 def rising(m: int, by: int = 2) -> sp.Expr:
@@ -40,7 +40,7 @@ def rising(m: int, by: int = 2) -> sp.Expr:
 
 def gaussian_vertex(theory: mf.Theory) -> sp.Expr:
     """V of a first layer by (2.4): nothing is connected."""
-    return mf.first_linear_layer(n, bias=0).correlators()["V"]
+    return mf.symbolic.first_linear_layer(n, bias=0).correlators()["V"]
 
 
 MOMENTS = (
@@ -55,7 +55,7 @@ MOMENTS = (
     Formula("(2.6) W[2]", LINEAR, "W[2]", SINGLE, -SINGLE, by=coefficient(2)),
     # E9: asked for n > 2
     Says("E9 (2.5): not at n = 2", LINEAR, "E WWWW", False, True, True,
-         by=lambda theory: [mf.haar_moment((1, 1, 2, 2), j, 2) for j in ((1, 1, 2, 2), (1, 2, 1, 2))]
+         by=lambda theory: [mf.symbolic.haar_moment((1, 1, 2, 2), j, 2) for j in ((1, 1, 2, 2), (1, 2, 1, 2))]
          == [DOUBLE.subs(n, 2), SINGLE.subs(n, 2)]),
     *(
         Formula(f"(3.13) order {2 * m}", LINEAR, "sum of W", 1 / rising(m), 1 / rising(m, 1), by=partial(row_sum, m))

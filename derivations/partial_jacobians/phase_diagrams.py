@@ -61,7 +61,7 @@ class Measured:
         return Measured(w, b, found.chi.reshape(len(PANELS), b.size, w.size))
 
 
-def diagrams(points: int = 61, high: float = 3.0) -> dict[tuple[str, str | None, str], mf.PhaseDiagram]:
+def diagrams(points: int = 61, high: float = 3.0) -> dict[tuple[str, str | None, str], mf.presentation.PhaseDiagram]:
     """The 18 phase diagrams, inputs with |x|²/N_0 = 1."""
     w, b = np.linspace(high / points, high, points), np.linspace(0.0, high, points)
     return {
@@ -71,7 +71,8 @@ def diagrams(points: int = 61, high: float = 3.0) -> dict[tuple[str, str | None,
 
 
 def figure_2(
-    found: dict[tuple[str, str | None, str], mf.PhaseDiagram] | None = None, measured: Measured | None = None
+    found: dict[tuple[str, str | None, str], mf.presentation.PhaseDiagram] | None = None,
+    measured: Measured | None = None,
 ) -> Figure:
     """χ_J* over (σ_w, σ_b) for ReLU, erf, GELU; μ = 0, ½, 1; without and with LayerNorm on preactivations.
 
@@ -119,7 +120,7 @@ def _legend(measured: bool) -> list[Any]:
     return [*handles, Patch(facecolor="none", edgecolor="black", hatch="////", label="bistable")]
 
 
-def _panel(panel: Axes, diagram: mf.PhaseDiagram) -> Any:
+def _panel(panel: Axes, diagram: mf.presentation.PhaseDiagram) -> Any:
     """One phase diagram: colour, contour χ_J = 1 (thin), derived line (thick; dashed: unstable K*), stars, hatching."""
     w, b = diagram.sigma_w, diagram.sigma_b
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -138,7 +139,7 @@ def _panel(panel: Axes, diagram: mf.PhaseDiagram) -> Any:
     return image
 
 
-def critical_curves(diagram: mf.PhaseDiagram) -> list[tuple[np.ndarray, np.ndarray, str]]:
+def critical_curves(diagram: mf.presentation.PhaseDiagram) -> list[tuple[np.ndarray, np.ndarray, str]]:
     """The derived critical line as curves (σ_w, σ_b, style): solid where its fixed point attracts, dashed elsewhere."""
     line = diagram.line
     if line is None or line.kind in ("none", "everywhere"):

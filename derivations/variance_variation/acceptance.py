@@ -120,7 +120,7 @@ def far_coefficients(off) -> list[float]:
     """C_0, C_1, C_2 of ⟨sech²⟩ and ⟨sech⁴⟩; the planted error is in z."""
     out = []
     for power in (2, 4):
-        law = mf.at_infinity(mf.average(sp.sech((1 + off) * z) ** power, K), 4)
+        law = mf.symbolic.at_infinity(mf.average(sp.sech((1 + off) * z) ** power, K), 4)
         out += [float(sp.N(law.coefficient(-n - sp.Rational(1, 2)))) for n in range(3)]
     return out
 

@@ -22,7 +22,7 @@ R, pi = sp.Rational, sp.pi
 
 def coefficient(f: sp.Expr, n: int) -> Callable[[mf.Theory], sp.Expr]:
     """That of q^{-n - 1/2} in ⟨f⟩_q as q → ∞."""
-    return lambda theory: mf.at_infinity(mf.average(f, K), n + 2).coefficient(-n - R(1, 2))
+    return lambda theory: mf.symbolic.at_infinity(mf.average(f, K), n + 2).coefficient(-n - R(1, 2))
 
 
 def integral(f: sp.Expr, n: int) -> sp.Expr:
@@ -32,7 +32,7 @@ def integral(f: sp.Expr, n: int) -> sp.Expr:
 
 
 def leading(f: sp.Expr) -> Callable[[mf.Theory], sp.Expr]:
-    return lambda theory: mf.at_infinity(mf.average(f, K), 2).leading.expr(K)
+    return lambda theory: mf.symbolic.at_infinity(mf.average(f, K), 2).leading.expr(K)
 
 
 def pair(theory: mf.Theory) -> sp.Expr:

@@ -88,18 +88,8 @@ def fits(function: Callable[..., Any], args: tuple, settings: dict[str, Any]) ->
     raise MeanFieldError(f"{_name(function)} was called with arguments that do not fit: {problem}.") from None
 
 
-def called(name: str) -> Callable[[F], F]:
-    """Decorator, under `spoken`: the name that users call a function by, where its home calls it otherwise."""
-
-    def put(function: F) -> F:
-        function.called = name  # type: ignore[attr-defined]
-        return function
-
-    return put
-
-
 def _name(function: Callable[..., Any]) -> str:
-    return getattr(function, "called", function.__qualname__.removesuffix(".__init__").rsplit(".", 1)[-1])
+    return function.__qualname__.removesuffix(".__init__").rsplit(".", 1)[-1]
 
 
 def meant(word: object, known: Iterable[str]) -> str:

@@ -12,8 +12,8 @@ from meanfield.base.export import Result, plain
 from meanfield.base.printed import wrapped
 from meanfield.base.results import MeanFieldError, Solution, Status, one_line
 from meanfield.bias.class_fraction import ClassFraction
+from meanfield.bias.guessing import BiasPhase, phase_of
 from meanfield.symbolic.asymptotics.depth import DepthLaw
-from meanfield.symbolic.bias import BiasPhase, phase_of
 from meanfield.symbolic.criticality.phases import Phase
 from meanfield.symbolic.fixed_points.points import ROUNDED
 

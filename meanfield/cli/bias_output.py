@@ -6,8 +6,8 @@ from typing import Any
 
 from meanfield.base.export import plain
 from meanfield.base.results import Status
+from meanfield.bias.guessing import BiasPhase
 from meanfield.cli.critical_output import axis_data, character_map
-from meanfield.symbolic.bias import BiasPhase
 
 SIGNS = {
     BiasPhase.ORDERED_DEEP_PREJUDICE: "o",

@@ -26,7 +26,7 @@ from meanfield.cli.options import (
     option,
 )
 from meanfield.cli.reading import number, rate, theory_of
-from meanfield.networks.presets import LETTERS, decays
+from meanfield.networks.architectures import LETTERS, decays
 from meanfield.presentation.tables import Row, Table
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.theory.theory import Theory

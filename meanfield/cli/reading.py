@@ -11,8 +11,8 @@ from meanfield.base.quantities import COVARIANCES, EQUAL_NORMS, FINITE_WIDTH, GR
 from meanfield.base.results import MeanFieldError
 from meanfield.functions.activations import activation
 from meanfield.functions.parser import number
+from meanfield.networks.architectures import decays, keywords
 from meanfield.networks.folds import skip_of
-from meanfield.networks.presets import decays, keywords
 from meanfield.networks.records import NORMS, WEIGHTS, Param
 from meanfield.symbolic.coordinates import COORDINATES
 from meanfield.theory.deriving import derive

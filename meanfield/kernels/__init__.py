@@ -1,0 +1,5 @@
+"""Kernels of data sets: whole matrices, in files, or as products."""
+
+import lazy_loader as lazy
+
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

@@ -13,9 +13,9 @@ from meanfield.base.arrays import Arrays
 from meanfield.base.export import Result
 from meanfield.base.printed import wrapped
 from meanfield.base.results import one_line
+from meanfield.bias.guessing import BiasPhase, phase_of
 from meanfield.numeric.settling import EXACTLY, Cells, Plain, Stepwise, ends
 from meanfield.presentation.diagrams import PLANE, PhaseDiagram, plane, plane_data
-from meanfield.symbolic.bias import BiasPhase, phase_of
 from meanfield.symbolic.criticality.lines import CriticalLine
 from meanfield.symbolic.criticality.points import CriticalPoints
 

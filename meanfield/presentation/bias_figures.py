@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from meanfield.base.drawing import WIDTH
 from meanfield.base.files import LOOK, require
 from meanfield.base.results import MeanFieldError
+from meanfield.bias.guessing import BiasPhase
 from meanfield.presentation.figures import STAR, critical_curves, edges, stars
-from meanfield.symbolic.bias import BiasPhase
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

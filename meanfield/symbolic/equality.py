@@ -11,7 +11,7 @@ import math
 
 import sympy as sp
 
-from meanfield.base.arguments import called, spoken, whole
+from meanfield.base.arguments import spoken, whole
 from meanfield.base.results import Equality, MeanFieldError
 from meanfield.base.symbols import Z
 from meanfield.functions import balls, zeros
@@ -45,15 +45,14 @@ def closed(expr: sp.Expr) -> sp.Expr:
 
 
 @spoken
-@called("equal")
-def expressions_equal(a: sp.Expr, b: sp.Expr, points: int = 3) -> Equality:
+def equal(a: sp.Expr, b: sp.Expr, points: int = 3) -> Equality:
     """Whether two expressions (averages included) are the same function of their symbols (`meanfield.equal`).
 
     PROVED by structure or by closed forms; DIFFERENT by digits that exclude each other; else equal to 30 digits at
     `points` exact places. Raises: MeanFieldError where digits cannot tell.
 
     >>> from meanfield.base.symbols import K, z
-    >>> expressions_equal(average((sp.tanh(z) + z)**2, K), average(sp.tanh(z)**2 + 2*z*sp.tanh(z), K) + K).value
+    >>> equal(average((sp.tanh(z) + z)**2, K), average(sp.tanh(z)**2 + 2*z*sp.tanh(z), K) + K).value
     'proved equal'
     """
     a, b = expression(a, "An expression to compare"), expression(b, "An expression to compare")

@@ -20,7 +20,7 @@ from meanfield.base.symbols import Q0, L, l, parameter
 from meanfield.functions.parser import expression
 from meanfield.symbolic.averages.base import nodes_in
 from meanfield.symbolic.averages.stretch import as_printed
-from meanfield.symbolic.equality import closed, expressions_equal
+from meanfield.symbolic.equality import closed, equal
 from meanfield.symbolic.steps import Domain, Step
 
 c0 = sp.Symbol("c0", real=True)
@@ -341,7 +341,7 @@ class Recursion(Result, Mapping[str, sp.Expr]):
             for a, b in zip(self.step_to(made).flat(), other.step_to(made).flat())
         ]
         pairs += [(a.initial, b.initial.xreplace(swap)) for a, b in zip(self.state, other.state)]
-        return min((expressions_equal(a, b, points) for a, b in pairs), key=list(Equality)[::-1].index)
+        return min((equal(a, b, points) for a, b in pairs), key=list(Equality)[::-1].index)
 
     def latex(self) -> str:
         r"""The maps as LaTeX for math mode (amsmath): one `aligned`, whose lines fit \textwidth of an article at 10 pt.

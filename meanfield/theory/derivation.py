@@ -10,8 +10,8 @@ from typing import Any
 from meanfield.base.arguments import choice, meant, shown
 from meanfield.base.errors import MeanFieldError
 from meanfield.functions.activations import Activation, activation
+from meanfield.networks.architectures import PRESETS, keywords
 from meanfield.networks.folds import with_activations
-from meanfield.networks.presets import PRESETS, keywords
 from meanfield.networks.records import NORMS, WEIGHTS, Block, Network, exact, mlp
 from meanfield.theory.theory import Theory
 

@@ -1,0 +1,5 @@
+"""Initializations: recommended standard deviations, gains found by descent, and their learning rates."""
+
+import lazy_loader as lazy
+
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

@@ -122,13 +122,13 @@ VERBS: dict[str, tuple[Callable, dict[str, Any], tuple[str, ...]]] = {
     "activation": (mf.activation, {"0": "swish"}, ("beta", "1")),
     "activations": (mf.activations, {}, ("0",)),
     "register": (mf.register, {"0": "tanh", "1": "z"}, ("alpha",)),  # a name that is taken: nothing is left behind
-    "mlp": (mf.mlp, {"0": "tanh"}, ("mu", "weights", "norm")),
+    "mlp": (mf.networks.mlp, {"0": "tanh"}, ("mu", "weights", "norm")),
     "average": (lambda *a, **k: mf.average(*a, **k), {"0": sp.erf(z) ** 2, "1": K}, ("mean",)),
-    "at_zero": (lambda *a, **k: mf.at_zero(*a, **k), {"0": mf.average(sp.erf(z) ** 2, K), "1": 1}, ()),
-    "at_infinity": (lambda *a, **k: mf.at_infinity(*a, **k), {"0": mf.average(sp.erf(z) ** 2, K), "1": 1}, ()),
-    "weingarten": (lambda *a, **k: mf.weingarten(*a, **k), {"0": (2, 1)}, ("1", "n", "terms")),
-    "haar_moment": (lambda *a, **k: mf.haar_moment(*a, **k), {"0": [1, 1], "1": [2, 2]}, ("2", "n", "terms")),
-    "Theory": (mf.Theory, {"0": mf.mlp("tanh")}, ()),
+    "at_zero": (lambda *a, **k: mf.symbolic.at_zero(*a, **k), {"0": mf.average(sp.erf(z) ** 2, K), "1": 1}, ()),
+    "at_infinity": (lambda *a, **k: mf.symbolic.at_infinity(*a, **k), {"0": mf.average(sp.erf(z) ** 2, K), "1": 1}, ()),
+    "weingarten": (lambda *a, **k: mf.symbolic.weingarten(*a, **k), {"0": (2, 1)}, ("1", "n", "terms")),
+    "haar_moment": (lambda *a, **k: mf.symbolic.haar_moment(*a, **k), {"0": [1, 1], "1": [2, 2]}, ("2", "n", "terms")),
+    "Theory": (mf.Theory, {"0": mf.networks.mlp("tanh")}, ()),
     "Dense": _block(mf.Dense, {}, "weights", "sigma_w", "sigma_b", "expand", "axis"),
     "Nonlinearity": _block(mf.Nonlinearity, {"0": "tanh"}),
     "LayerNorm": _block(mf.LayerNorm, {}, "affine"),
@@ -138,7 +138,7 @@ VERBS: dict[str, tuple[Callable, dict[str, Any], tuple[str, ...]]] = {
     "Projection": _block(mf.Projection, {}),
     "Network": (
         lambda *a, **k: mf.derive(architecture=mf.Network(*a, **k)),
-        {"0": mf.mlp("tanh"), "1": mf.Dense(sigma_w=1)},
+        {"0": mf.networks.mlp("tanh"), "1": mf.Dense(sigma_w=1)},
         ("first",),
     ),
     "full_residual": (
@@ -175,7 +175,7 @@ VERBS: dict[str, tuple[Callable, dict[str, Any], tuple[str, ...]]] = {
     "Schedule": (mf.Schedule, {"0": 1, "1": 1}, ()),
     "Param": (mf.Param, {"0": "mu"}, ("lower", "upper")),
     "Sequential": _block(mf.Sequential, {"0": (mf.Nonlinearity("tanh"),)}),
-    "Residual": _block(mf.Residual, {"0": mf.mlp("tanh")}, "mu", "shortcut"),
+    "Residual": _block(mf.Residual, {"0": mf.networks.mlp("tanh")}, "mu", "shortcut"),
     "check": (
         lambda *a, **k: mf.check(*a, **k),
         {"0": "tanh", **SIZES},

@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 import sympy as sp
 
-from meanfield import Dense, Param, Residual, Sequential, mlp
+from meanfield import Dense, Param, Residual, Sequential
+from meanfield.networks import mlp
 
 
 class Unprintable:

@@ -113,7 +113,11 @@ def _others() -> list[str]:
         f"mf.certified(mf.average({e}, sp.Rational(7, 5)), 20)"
         for e in ("sp.tanh(z)**2", "z**4*sp.erf(z)**2", "sp.Abs(z)*sp.cos(z)", "sp.exp(-z**2)")
     ]
-    out += ["mf.weingarten((2, 1))", "mf.weingarten((3, 1, 1), n=9)", "mf.haar_moment([1, 1, 2], [1, 2, 2])"]
+    out += [
+        "mf.symbolic.weingarten((2, 1))",
+        "mf.symbolic.weingarten((3, 1, 1), n=9)",
+        "mf.symbolic.haar_moment([1, 1, 2], [1, 2, 2])",
+    ]
     out += [
         f"mf.measure({f!r}, sigma_w=1.2, sigma_b=.1, width=40, depth=5, networks=6, seed=3)"
         for f in ("tanh", "relu", "erf")
@@ -130,7 +134,7 @@ def _others() -> list[str]:
             f"mf.derive({f!r}).susceptibilities()",
             f"mf.derive({f!r}).source('K')",
         ]
-    out += [f"mf.class_law({q!r})" for q in ("V", "Theta", "D")]
+    out += [f"mf.symbolic.class_law({q!r})" for q in ("V", "Theta", "D")]
     out += [f"mf.activation({f!r})" for f in FORMULAS]
     for block in BLOCKS[:5]:
         out.append(f"mf.derive({block}).latex()")
@@ -145,7 +149,7 @@ def _others() -> list[str]:
         "mf.derive('relu').correlators([[1.0, 2.0], [0.5, -1.0]], sigma_w=1.2, sigma_b=.1, depth=3, quantities='V')"
     )
     out.append("mf.derive('tanh').critical_shift()")
-    out.append("mf.linear_moments(2, 3)")
+    out.append("mf.symbolic.linear_moments(2, 3)")
     return out
 
 

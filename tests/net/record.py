@@ -84,14 +84,23 @@ def signatures() -> dict[str, str]:
     import meanfield as mf
 
     found = {}
-    for name in mf.__all__:
-        what = getattr(mf, name)
+    for name, what in public(mf).items():
         found[name] = _signature(what)
         if inspect.isclass(what):
             for own, _ in inspect.getmembers(what):
                 if not own.startswith("_"):
                     found[f"{name}.{own}"] = _signature(inspect.getattr_static(what, own))
     return found
+
+
+def public(package: Any) -> dict[str, Any]:
+    """Every public name: those at the top, and those of the rooms that stand there, as "symbolic.weingarten"."""
+    out = {}
+    for name in package.__all__:
+        out[name] = what = getattr(package, name)
+        if inspect.ismodule(what):
+            out |= {f"{name}.{own}": getattr(what, own) for own in getattr(what, "__all__", ())}
+    return out
 
 
 def _signature(what: Any) -> str:

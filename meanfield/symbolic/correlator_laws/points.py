@@ -26,7 +26,7 @@ from meanfield.symbolic.correlator_laws.places import far_enough, names_for, zer
 from meanfield.symbolic.correlator_laws.settings import HalfStable, SlowPoint, settled
 from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw, System
 from meanfield.symbolic.criticality.points import ApproachToRoot, CriticalPoint
-from meanfield.symbolic.equality import expressions_equal
+from meanfield.symbolic.equality import equal
 from meanfield.symbolic.finite_width.recursions import correlator_recursion
 from meanfield.symbolic.fixed_points.points import FixedPoint, FixedPoints
 from meanfield.symbolic.fixed_points.roots import enclose, evaluate, rational
@@ -161,7 +161,7 @@ def _vanishes(e: sp.Expr, recursion: Recursion, lo: sp.Expr, hi: sp.Expr) -> boo
     gap = sp.diff(recursion["K"], K) - sp.diff(recursion["J"], J)
     ratio = evaluate(e, sp.S.One, 20) / evaluate(gap, sp.S.One, 20)
     factor = sp.nsimplify(rational(ratio, 15), rational=True, tolerance=sp.Rational(1, 10**12))
-    return bool(expressions_equal(e, factor * gap))
+    return bool(equal(e, factor * gap))
 
 
 @lru_cache(maxsize=16)

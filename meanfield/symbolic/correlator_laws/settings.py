@@ -25,7 +25,7 @@ from meanfield.symbolic.asymptotics.coefficients import ONE, ZERO, Atoms, Exact,
 from meanfield.symbolic.asymptotics.logseries import NONE, UNIT, Series, binomial, key, plus, scaled
 from meanfield.symbolic.correlator_laws.difference import ROUNDS, Calculus, Expansion, Rate
 from meanfield.symbolic.correlator_laws.local_series import Expander, PowerSeries
-from meanfield.symbolic.equality import expressions_equal, same_structure
+from meanfield.symbolic.equality import equal, same_structure
 
 C_K = sp.Symbol("C_K", real=True)
 Taylor = Callable[[sp.Expr, int], list[fmpq]]
@@ -156,7 +156,7 @@ def powers_of(e: sp.Expr, chi_K: sp.Expr, chi_J: sp.Expr) -> tuple[int, int]:
     for a, b in candidates:
         if sp.expand(e - chi_K**a * chi_J**b) == 0:
             return a, b
-    for same in (same_structure, expressions_equal):  # σσ′ and (σ²)′/2 are written in two ways
+    for same in (same_structure, equal):  # σσ′ and (σ²)′/2 are written in two ways
         for a, b in candidates:
             if same(e, chi_K**a * chi_J**b):
                 return a, b

@@ -1,0 +1,2 @@
+from . import results as results
+from . import symbols as symbols

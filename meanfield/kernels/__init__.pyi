@@ -1,0 +1,2 @@
+from .matrices import KernelOperator as KernelOperator
+from .matrices import Kernels as Kernels

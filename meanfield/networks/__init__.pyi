@@ -1,0 +1,17 @@
+from . import architectures as architectures
+from .records import AffineNorm as AffineNorm
+from .records import BatchNorm as BatchNorm
+from .records import Block as Block
+from .records import Dense as Dense
+from .records import Gate as Gate
+from .records import LayerNorm as LayerNorm
+from .records import Network as Network
+from .records import Nonlinearity as Nonlinearity
+from .records import Param as Param
+from .records import Pool as Pool
+from .records import Projection as Projection
+from .records import Residual as Residual
+from .records import Scale as Scale
+from .records import Schedule as Schedule
+from .records import Sequential as Sequential
+from .records import mlp as mlp

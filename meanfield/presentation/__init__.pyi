@@ -1,0 +1,5 @@
+from .bias_diagrams import BiasDiagram as BiasDiagram
+from .diagrams import PhaseDiagram as PhaseDiagram
+from .phase_tables import PhaseTable as PhaseTable
+from .phase_tables import ScheduledLaw as ScheduledLaw
+from .tables import Table as Table
