@@ -48,7 +48,7 @@ def test_small_checks_pass_and_two_percent_fails(name, kw, correlation):
         theory, sigma_w=1.3, sigma_b=0.2, width=150, depth=8, networks=150, correlation=correlation, seed=3
     )
     assert report.passed, str(report)
-    assert json.loads(json.dumps(report.data()))["schema"] == 1
+    assert json.loads(json.dumps(report.data()))["passed"] is report.passed
     assert all(len(line) <= 80 for line in str(report).splitlines())
 
 
@@ -112,7 +112,7 @@ def test_layerwise_sigmas_reach_both_sides():
 def test_report_is_written_whole(tmp_path):
     report = mf.check(mf.derive("relu"), sigma_w=1.4, sigma_b=0.0, width=40, depth=3, networks=20)
     report.to_json(tmp_path / "report.json")
-    assert json.loads((tmp_path / "report.json").read_text())["title"] == "Check of MLP, relu"
+    assert json.loads((tmp_path / "report.json").read_text())["data"]["title"] == "Check of MLP, relu"
     assert [p.name for p in tmp_path.iterdir()] == ["report.json"]
 
 
@@ -126,7 +126,7 @@ def test_report_is_written_whole(tmp_path):
         ({"input_norm": 0}, "norm"),
         ({"quantities": ("J0",)}, "input_dimension"),
         ({"quantities": ("J0", "J"), "input_dimension": 3}, "check them separately"),
-        ({"quantities": ("V",)}, "can be checked"),
+        ({"quantities": ("V",)}, "of a check"),
         ({"correlation": 1.5}, "between -1 and 1"),
     ],
 )

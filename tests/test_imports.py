@@ -34,7 +34,8 @@ FACES = {".".join(p.relative_to(PACKAGE).parts[:-1]): homes(p) for p in PACKAGE.
 #: one total order, bottom first, room by room; imports inside functions and for type checkers count, too
 ROOMS = """
 base.tex.read base.tex.width base.tex.lines base.tex.prose
-base.errors base.symbols base.printed base.carries base.quantities base.terms base.limits base.arguments base.named
+base.errors base.words base.symbols base.printed base.carries base.quantities base.terms base.limits
+base.arguments base.named
 base.arrays base.files base.export base.saved base.drawing
 base.latex base.results base.scalars
 networks.pooling networks.records networks.folds networks.architectures
@@ -169,7 +170,7 @@ PUBLIC = {
     "meanfield.presentation.tables": None,
 }
 BELOW_EMPIRICAL = {
-    "base.arrays", "base.export", "base.drawing", "base.quantities", "base.scalars",
+    "base.arrays", "base.export", "base.drawing", "base.words", "base.quantities", "base.scalars",
     "base.arguments", "base.limits", "base.results", "base.errors",
     "networks.pooling", "networks.records", "networks.folds",
 }  # fmt: skip

@@ -6,7 +6,6 @@ imports NumPy; arrays are known by what they offer (`dtype`, `shape`, `tolist`).
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import keyword
@@ -14,17 +13,20 @@ import math
 import operator
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.limits import deadline
+from meanfield.base.words import meant as meant
+from meanfield.base.words import printable as printable
+from meanfield.base.words import shown as shown
+from meanfield.base.words import unknown
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 LARGEST, SMALLEST = 1e150, 1e-150  # of a number a theory is asked at: its square is still a double
 _UNDECIDED = ("truth value of Relational", "Invalid comparison of non-real", "Invalid NaN comparison")  # SymPy's words
-_SHOWN = 60  # characters of a value that a sentence repeats
 
 
 def spoken(function: F) -> F:
@@ -90,32 +92,6 @@ def fits(function: Callable[..., Any], args: tuple, settings: dict[str, Any]) ->
 
 def _name(function: Callable[..., Any]) -> str:
     return function.__qualname__.removesuffix(".__init__").rsplit(".", 1)[-1]
-
-
-def meant(word: object, known: Iterable[str]) -> str:
-    """" Did you mean …?" for a misspelt name, and otherwise what is known."""
-    names = list(known)
-    lowered = {n.lower(): n for n in names}
-    close = difflib.get_close_matches(str(word).lower(), lowered, n=1, cutoff=0.6)
-    if close:
-        return f" Did you mean {lowered[close[0]]!r}?"
-    return f" It takes {', '.join(names)}." if names else " It takes none."
-
-
-def printable(value: object) -> bool:
-    """Whether a value has a repr."""
-    try:
-        return isinstance(repr(value), str)
-    except Exception:  # a foreign __repr__, or an integer too long to print
-        return False
-
-
-def shown(value: object) -> str:
-    """A value as a sentence repeats it: its repr, cut short, and never a second error."""
-    if not printable(value):
-        return f"a {type(value).__name__}"
-    text = " ".join(repr(value).split())
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def flag(value: object, what: str) -> bool:
@@ -271,7 +247,7 @@ def one_point(values: Mapping[str, object], layerwise: object) -> None:
 def choice(value: object, what: str, choices: Collection[str]) -> Any:
     """One of a few names."""
     if not isinstance(value, str) or value not in choices:
-        raise MeanFieldError(f"{what}={shown(value)} was asked for; the choices are {', '.join(choices)}.")
+        raise unknown(what, value, choices)
     return value
 
 

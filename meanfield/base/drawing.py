@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.files import LOOK, figure_of, require
 from meanfield.base.quantities import is_relative, mathtext
+from meanfield.base.words import unknown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +46,7 @@ def plot_run(run: Any, quantities: Iterable[str] | None = None, ax: Axes | Seque
         names = names[: len(given)]
     missing = [q for q in names if q not in run.quantities]
     if missing:
-        raise MeanFieldError(f"A figure of {missing[0]} was asked for; this run has {', '.join(run.quantities)}.")
+        raise unknown("quantity of this run", missing[0], run.quantities)
     with require().rc_context(LOOK):
         panels = _panels(names, given)
         for name, panel in zip(names, panels):

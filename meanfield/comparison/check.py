@@ -32,6 +32,7 @@ from meanfield.base.arguments import (
 from meanfield.base.arguments import names as names_of
 from meanfield.base.quantities import COVARIANCES, GRADIENTS, ONE_INPUT, QUANTITIES, TWO_INPUTS
 from meanfield.base.results import MeanFieldError
+from meanfield.base.words import unknown
 from meanfield.comparison.allowances import compare, narrower, narrower_layers
 from meanfield.comparison.corrections import Corrections, corrections
 from meanfield.comparison.report import THRESHOLD, Report, Row
@@ -141,7 +142,7 @@ def check(
     theory, parameters = asked_of(network, parameters)
     one_point({"sigma_w": sigma_w, "sigma_b": sigma_b}, layerwise)
     own = {"sigma_w": sigma_w, "sigma_b": sigma_b}  # as they were given: the theory is asked with them
-    sigma_w, sigma_b = (double(k, v) for k, v in deviations(theory, own).items())
+    sigma_w, sigma_b = (double(k, v) for k, v in deviations(theory, own, parameters).items())
     own = {k: None if own[k] is None else v for k, v in (("sigma_w", sigma_w), ("sigma_b", sigma_b))}
     input_norm, correlation = double("input_norm", input_norm), double("correlation", correlation)
     parameters = {k: double(k, v) for k, v in parameters.items()}
@@ -386,7 +387,7 @@ def _asked(
         record, pairs = network_and_pairs(theory, values, higher)
         _refuse_strange((theory.block, theory.first), record, values, known)
     _settings(function, own)
-    deviating = deviations(record, {"sigma_w": sigma_w, "sigma_b": sigma_b})
+    deviating = deviations(record, {"sigma_w": sigma_w, "sigma_b": sigma_b}, more)
     return record, _numbers(own | deviating | {"mu": values or None}) | {"activation_pairs": pairs}
 
 
@@ -522,8 +523,7 @@ def _wanted(theory: Theory, quantities, correlation) -> tuple[str, ...]:
             )
             raise MeanFieldError(f"A check of {q} was asked for, but {why}.")
         if q not in allowed:
-            known = ", ".join(allowed)
-            raise MeanFieldError(f"A check of {shown(q)} was asked for; what can be checked here is {known}.")
+            raise unknown("quantity of a check", q, allowed)
     return wanted
 
 

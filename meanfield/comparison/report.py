@@ -13,9 +13,10 @@ from meanfield.base.drawing import plot_report
 from meanfield.base.export import Result, plain
 from meanfield.base.latex import tex
 from meanfield.base.quantities import is_relative
-from meanfield.base.results import MeanFieldError, one_line
+from meanfield.base.results import one_line
 from meanfield.base.symbols import parameter
 from meanfield.base.tex.prose import booktabs, decimal, prose
+from meanfield.base.words import unknown
 
 THRESHOLD = 4.0  # standard errors; over 100 rows of exact theory a larger |z| happens once in 160 runs
 
@@ -79,7 +80,7 @@ class Report(Result):
         """The row of `quantity` with the largest |z|."""
         rows = [r for r in self.rows if r.quantity == quantity]
         if not rows:
-            raise MeanFieldError(f"{quantity} is not in this report; it holds {', '.join(self.quantities)}.")
+            raise unknown("quantity of this report", quantity, self.quantities)
         return max(rows, key=lambda r: abs(r.z))
 
     @property

@@ -12,6 +12,7 @@ from meanfield.base.arguments import names as names_of
 from meanfield.base.arguments import refuse_not_real, scalar, shown, whole
 from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import l
+from meanfield.base.words import unknown
 from meanfield.correlators.derived import RATES, plain, rates_of
 from meanfield.functions.activations import Activation
 from meanfield.functions.parser import expression, number
@@ -82,9 +83,7 @@ def _names(quantities: object, phi: Activation) -> tuple[str, ...]:
     asked = names_of(quantities, "quantities")
     for name in asked:
         if name not in ORDER:
-            raise MeanFieldError(
-                f"The quantity {name!r} was asked for; of several inputs there are {', '.join(ORDER)}."
-            )
+            raise unknown("quantity of several inputs", name, ORDER)
     held = ["Theta"] if set(asked) & {*"ABDF", "Theta1"} else []  # what they are normalized by
     return tuple(dict.fromkeys((*asked, *held)))
 

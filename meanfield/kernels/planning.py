@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from meanfield.base.arguments import choice, one_point, provides, shown, whole
+from meanfield.base.arguments import choice, one_point, provides, whole
 from meanfield.base.arguments import names as names_of
 from meanfield.base.errors import MeanFieldError
+from meanfield.base.words import unknown
 from meanfield.kernels.blocks import Work
 from meanfield.kernels.data import inputs
 from meanfield.kernels.matrices import KernelOperator, Kernels, bounds, computed, prepare, workers
@@ -85,10 +86,11 @@ def planned(theory: Maps, X, Y, sigma_w, sigma_b, depth, names: tuple[str, ...],
     """The work, all arguments checked."""
     for n in names:
         if n not in QUANTITIES:
-            raise MeanFieldError(
-                f"{shown(n)} was asked for; kernels of data sets are {listed(QUANTITIES)}"
-                + (f", and {_NOT_HERE[n]} is one of propagate's." if n in _NOT_HERE else ".")
-            )
+            if n in _NOT_HERE:
+                raise MeanFieldError(
+                    f"{n} is a quantity of propagate; kernels of data sets are {listed(QUANTITIES)}."
+                )
+            raise unknown("kernel", n, QUANTITIES)
     if theory.kind:
         raise MeanFieldError(
             "A kernel of a data set was asked for, but in this network "
@@ -109,7 +111,7 @@ def planned(theory: Maps, X, Y, sigma_w, sigma_b, depth, names: tuple[str, ...],
             'ask for quantities=("K", "distance").'
         )
     refuse_unknown(rest, recursion)
-    own = deviations(theory, {"sigma_w": sigma_w, "sigma_b": sigma_b})
+    own = deviations(theory, {"sigma_w": sigma_w, "sigma_b": sigma_b}, parameters)
     known = symbols_of((theory.block, theory.first))
     values = {**{name: value for name, value in own.items() if name in known}, **rest}
     given = tuple((n, _of_layers(n, double(n, v), depth, recursion.domains.get(n))) for n, v in values.items())

@@ -17,6 +17,7 @@ from meanfield.base.latex import after, aligned, tex
 from meanfield.base.named import Formulas, given_values
 from meanfield.base.results import Equality, MeanFieldError, one_line
 from meanfield.base.symbols import Q0, L, l, parameter
+from meanfield.base.words import unknown
 from meanfield.functions.parser import expression
 from meanfield.symbolic.averages.base import nodes_in
 from meanfield.symbolic.averages.stretch import as_printed
@@ -195,7 +196,7 @@ class Recursion(Result, Mapping[str, sp.Expr]):
 
     def index(self, name: str) -> int:
         if name not in self.names:
-            raise MeanFieldError(f"The quantity {name!r} was asked for; this recursion has {', '.join(self.names)}.")
+            raise unknown("quantity of this recursion", name, self.names)
         return self.names.index(name)
 
     def only(self, *names: str) -> Recursion:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
@@ -13,6 +13,7 @@ from meanfield.base.arguments import names as names_of
 from meanfield.base.named import Formulas
 from meanfield.base.printed import wrapped
 from meanfield.base.results import Undetermined, one_line
+from meanfield.base.words import close
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.blocks.recursions import one_input_averages, without_tilt
 from meanfield.symbolic.coordinates import COORDINATES, in_coordinates
@@ -864,6 +865,16 @@ class Theory(Maps):
             return self.one_input._repr_latex_()
         except Undetermined:
             return None  # a notebook shows the text
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        verbs = [n for n in dir(type(self)) if not n.startswith("_")]
+        if (found := close(name, verbs)) is not None:
+            raise AttributeError(f"A Theory has no {name!r}: did you mean {found!r}?")
+        if name.lower() in ("ntk", "nngp"):
+            raise AttributeError(f"A Theory has no {name!r}: kernel(X, ...) has K (NNGP) and Theta (NTK).")
+        raise AttributeError(f"A Theory has no {name!r}; its verbs are {', '.join(verbs)}.")
 
     def __repr__(self) -> str:
         return one_line("Theory", describe(self.block))

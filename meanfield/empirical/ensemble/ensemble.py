@@ -18,6 +18,7 @@ from meanfield.base.drawing import plot_estimates
 from meanfield.base.export import Numbers, plain
 from meanfield.base.limits import require_memory
 from meanfield.base.results import Estimate, MeanFieldError, Status
+from meanfield.base.words import unknown
 from meanfield.empirical.ensemble.blocks import Block as BlockOfNetworks
 from meanfield.empirical.ensemble.blocks import Summary
 from meanfield.empirical.ensemble.running import Running
@@ -181,7 +182,7 @@ class EnsembleResult(Numbers):
         """
         name = {"J": "log_J", "K": "K" if "K" in self.summary.means else "K_aa"}.get(quantity, quantity)
         if quantity not in self.quantities and name not in self._names:
-            raise MeanFieldError(f"{quantity} was asked for, but this ensemble measured {', '.join(self.quantities)}.")
+            raise unknown("quantity of this ensemble", quantity, self.quantities)
         layers = self.layers(quantity)
         if l is not None and l not in layers:
             raise MeanFieldError(f"{quantity} at layer {l} was asked for, but {self._covered(layers)}.")

@@ -20,6 +20,7 @@ import numpy as np
 
 from meanfield.base.arguments import choice
 from meanfield.base.results import MeanFieldError
+from meanfield.base.words import unknown
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.carried import TangentKernel, Tangents
 from meanfield.empirical.network.checks import integer, per_layer, rates_per_layer
@@ -77,7 +78,7 @@ class Ensemble:
         depth = integer(self.depth, "The depth", 1, MAX_LAYER)
         widths = _widths(self.width, depth)
         if self.sampler not in SAMPLERS:
-            raise MeanFieldError(f"sampler={self.sampler!r} was asked for; the choices are {', '.join(SAMPLERS)}.")
+            raise unknown("sampler", self.sampler, SAMPLERS)
         choice(self.backward, "backward", BACKWARD)
         own = {n: per_layer(v, n, depth) for n, v in (("sigma_w", self.sigma_w), ("sigma_b", self.sigma_b))}
         whole = network_of(self.block)

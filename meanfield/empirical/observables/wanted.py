@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from meanfield.base.arguments import shown
 from meanfield.base.quantities import DIFFERENTIATED, MEASURED, OF_PARAMETERS, PAIR_TANGENTS
 from meanfield.base.results import MeanFieldError
+from meanfield.base.words import unknown
 from meanfield.empirical.network.checks import integer
 from meanfield.empirical.network.network import Ensemble
 from meanfield.empirical.network.operations import Affine, Map, refuse_jumps
@@ -115,9 +115,7 @@ def check_plan(ensemble: Ensemble, inputs: Inputs, measured: Measurement) -> Non
     if wanted & {"K_aa", "K_bb", "distance"} and inputs.correlation is None:
         raise MeanFieldError("K_aa, K_bb and distance are of two inputs; give correlation=.")
     if wanted - known:
-        raise MeanFieldError(
-            f"{shown(sorted(wanted - known)[0])} was asked for; what can be measured is {', '.join(sorted(known))}."
-        )
+        raise unknown("quantity", min(wanted - known), sorted(known))
     differentiated = [name for name in DIFFERENTIATED if name in wanted]
     if differentiated:
         refuse_jumps(ensemble.operations, differentiated[0], "leave it out (jacobian=False) to measure K")

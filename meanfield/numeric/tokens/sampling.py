@@ -17,6 +17,7 @@ from meanfield.base.arrays import Arrays
 from meanfield.base.export import Numbers, plain
 from meanfield.base.limits import counted
 from meanfield.base.results import Estimate, MeanFieldError, one_line
+from meanfield.base.words import unknown
 from meanfield.networks.records import Block, Dense
 from meanfield.numeric.tokens.fields import Fields, Signal, is_gaussian
 from meanfield.numeric.tokens.walk import Walk, gaussian
@@ -82,9 +83,7 @@ class Sampled(Numbers):
         """Mean and standard error over the draws at layer l, or at all its layers."""
         name = "log_J" if quantity == "J" else quantity
         if name not in self.samples:
-            raise MeanFieldError(
-                f"{quantity} was asked for; the sampled theory has {', '.join((*self.quantities, 'log_J'))}."
-            )
+            raise unknown("quantity of the sampled theory", quantity, (*self.quantities, "log_J"))
         values = self.samples[name]
         if l is not None and not 1 <= l <= values.shape[1]:
             raise MeanFieldError(f"{quantity} at layer {l} was asked for; it is known at 1 to {values.shape[1]}.")

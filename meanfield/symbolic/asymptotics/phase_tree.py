@@ -12,8 +12,8 @@ from fractions import Fraction
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from meanfield.base.arguments import shown
 from meanfield.base.results import MeanFieldError
+from meanfield.base.words import unknown
 from meanfield.symbolic.asymptotics.balance import Correlated
 from meanfield.symbolic.asymptotics.branch import Branch
 from meanfield.symbolic.asymptotics.cells import Affine, At, Cell, Node, Undecided, partition
@@ -160,7 +160,7 @@ def named_quantities(asked: tuple[str, ...]) -> tuple[str, ...]:
         elif name in ("K", "K[1]", "J", "G_z", "G_w[1]", "G_w[2]", "G_b[1]", "G_b[2]", *PAIR, "fisher"):
             out.append(name)
         else:
-            raise MeanFieldError(f"A law of {shown(name)} was asked for; phase tables know {', '.join(QUANTITIES)}.")
+            raise unknown("quantity of a phase table", name, QUANTITIES)
     return tuple(dict.fromkeys(out))
 
 

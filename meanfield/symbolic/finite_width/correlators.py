@@ -11,6 +11,7 @@ import sympy as sp
 from meanfield.base.arguments import name_of, scalar, shown
 from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import Z, n, parameter, z
+from meanfield.base.words import unknown
 from meanfield.functions.activations import activation as record
 from meanfield.functions.parser import expression
 from meanfield.symbolic.averages.node import average
@@ -141,7 +142,7 @@ def _ratio(given: object) -> sp.Expr:
 def _asked(name: str, inputs: Sequence[int] | None) -> tuple[str, tuple[int, ...]]:
     """(what a correlator is an average of, the inputs of its labels)."""
     if name not in MEANS and name not in WHERE:
-        raise MeanFieldError(f"The correlator {name!r} was asked for; the choices are {', '.join((*MEANS, *WHERE))}.")
+        raise unknown("correlator", name, (*MEANS, *WHERE))
     length = 2 if name in MEANS else 4
     at = tuple(inputs) if inputs is not None else (0,) * length
     if len(at) != length or not all(isinstance(a, int) and a >= 0 for a in at):

@@ -27,8 +27,8 @@ from typing import Any
 
 import sympy as sp
 
-from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import parameter
+from meanfield.base.words import unknown
 from meanfield.symbolic.finite_width.fields import NEURON, Mean, Sigma, Tensor, labels_of, relabelled
 
 Place = tuple[sp.Symbol, int]  # a neuron and an input
@@ -109,7 +109,7 @@ def _symbol(name: str, indices: tuple[int, ...]) -> sp.Symbol:
 def correlator(name: str, inputs: Sequence[int]) -> sp.Symbol:
     """The symbol of a correlator at inputs, one for all orders that its symmetry identifies: V, or V_1212."""
     if name not in SYMMETRY:
-        raise MeanFieldError(f"The correlator {name!r} was asked for; the choices are {', '.join(SYMMETRY)}.")
+        raise unknown("correlator", name, SYMMETRY)
     return _symbol(name, tuple(int(a) for a in inputs))
 
 

@@ -13,6 +13,7 @@ from meanfield.base.arguments import scalar, shown
 from meanfield.base.carries import LOGARITHM, PLAIN
 from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import Q0, J, l, n, parameter, sigma_b, sigma_w
+from meanfield.base.words import unknown
 from meanfield.functions.activations import activation as record
 from meanfield.functions.parser import expression
 from meanfield.symbolic.finite_width.correlators import MEANS, WHERE, correlator_map, in_averages
@@ -75,7 +76,7 @@ def correlator_recursion(
         if name in SECOND and not ensemble.invariant:
             second_order_map(name, weights=ensemble)  # refuses
         if name not in can_be_asked:
-            raise MeanFieldError(f"The quantity {name!r} was asked for; the choices are {', '.join(can_be_asked)}.")
+            raise unknown("quantity", name, can_be_asked)
     corrected = "J1" in asked
     asked = tuple(y for x in asked for y in (("J", "J1_J") if x == "J1" else (x,)))
     if quantities is None and phi.kinks:

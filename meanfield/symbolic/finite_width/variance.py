@@ -33,6 +33,7 @@ import sympy as sp
 from meanfield.base.arguments import whole
 from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import parameter
+from meanfield.base.words import unknown
 from meanfield.symbolic.finite_width.ensembles import Ensemble, ensemble_of
 from meanfield.symbolic.finite_width.fields import NEURON, Mean, Sigma
 from meanfield.symbolic.finite_width.layer_law import correlator
@@ -70,7 +71,7 @@ def second_order_map(name: str, *, weights: object = "gaussian", ratio: object =
     C_W**2*V*<∂∂ (σ**2)>**2/4 - 3*C_W**2*<σ**2>**2 + C_W**2*<σ**4>
     """
     if name not in NAMES:
-        raise MeanFieldError(f"{name!r} was asked for; the random variance has {', '.join(NAMES)}.")
+        raise unknown("cumulant of the random variance", name, NAMES)
     return cumulant_maps(2, ensemble_of(weights), sp.sympify(ratio))[NAMES[name]]
 
 

@@ -20,6 +20,7 @@ import sympy as sp
 
 from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import n
+from meanfield.base.words import unknown
 from meanfield.symbolic.finite_width.fields import Sigma, Tensor, labels_of, relabelled, right
 from meanfield.symbolic.finite_width.pairings import join, set_partitions
 
@@ -114,7 +115,7 @@ def quantity(name: str, labels: Sequence[Label], inputs: Sequence[int] | None = 
     """z, H, dH, ddI or ddII of the next layer at neurons `labels` of it and at `inputs` (0, the only one, unless
     given), as words of this layer's W and b and of the tensors of the layer before."""
     if name not in CONTRACTIONS:
-        raise MeanFieldError(f"The quantity {name!r} was asked for; the choices are {', '.join(CONTRACTIONS)}.")
+        raise unknown("quantity", name, CONTRACTIONS)
     legs = CONTRACTIONS[name]
     at = tuple(inputs) if inputs is not None else (0,) * len(legs)
     if len(labels) != len(legs) or len(at) != len(legs):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 def run(theory: Maps, /, *, sigma_w=None, sigma_b=None, **settings):
     """`Theory.propagate`."""
-    return _run(theory, **deviations(theory, {"sigma_w": sigma_w, "sigma_b": sigma_b}), **settings)
+    return _run(theory, **deviations(theory, {"sigma_w": sigma_w, "sigma_b": sigma_b}, settings), **settings)
 
 
 def _run(
@@ -248,7 +248,7 @@ def run_correlators(
     from meanfield.correlators.several_inputs import several_inputs  # Numba's world is entered only here
 
     theory, rest = decided(theory, parameters)
-    own = deviations(theory, {"sigma_w": sigma_w, "sigma_b": sigma_b})
+    own = deviations(theory, {"sigma_w": sigma_w, "sigma_b": sigma_b}, parameters)
     one_point({**own, "lambda_w": lambda_w, "lambda_b": lambda_b}, layerwise)
     return several_inputs(
         theory.block,

@@ -11,6 +11,7 @@ from meanfield.base.arguments import meant, one_point, refuse_not_real, scalar, 
 from meanfield.base.arguments import names as names_of
 from meanfield.base.limits import require_memory
 from meanfield.base.results import MeanFieldError
+from meanfield.base.words import unknown
 from meanfield.functions.activations import activation
 from meanfield.networks.folds import activations_of, dense_of, parts, symbols_in
 from meanfield.networks.records import Block, Dense, Param
@@ -44,7 +45,7 @@ def run_sample(
     theory, parameters = decided(theory, parameters)
     theory, parameters = numbered(theory, parameters)
     block, first = theory.block, theory.first
-    values = deviations(theory, {"sigma_w": sigma_w, "sigma_b": sigma_b}) | parameters
+    values = deviations(theory, {"sigma_w": sigma_w, "sigma_b": sigma_b}, parameters) | parameters
     one_point(values, layerwise)
     values = {name: double(name, value) for name, value in values.items()}
     if tokens is None:
@@ -85,9 +86,7 @@ def _quantities(given: object, block: Block) -> tuple[str, ...]:
     asked = names_of(given, "quantities")
     for name in asked:
         if name not in QUANTITIES:
-            raise MeanFieldError(
-                f"{shown(name)} was asked for; the sampled theory has {', '.join(QUANTITIES)} (K and K_ab of tokens)."
-            )
+            raise unknown("quantity of the sampled theory", name, QUANTITIES)
     if jumps and {"J", "chi"} & set(asked):
         raise MeanFieldError(f"J of {jumps[0]} is infinite, because it jumps; ask for quantities=('K', 'K_ab').")
     return tuple(asked)

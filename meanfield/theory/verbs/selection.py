@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from meanfield.base.arguments import shown
 from meanfield.base.quantities import (
     EQUAL_NORMS,
     FINITE_INPUT,
@@ -16,6 +15,7 @@ from meanfield.base.quantities import (
     UNEQUAL_NORMS,
 )
 from meanfield.base.results import MeanFieldError
+from meanfield.base.words import unknown
 from meanfield.symbolic.coordinates import COORDINATES, needed
 from meanfield.symbolic.recursion import Recursion
 from meanfield.theory.verbs import positions
@@ -30,9 +30,9 @@ def selected(theory: Maps, names: tuple[str, ...]) -> Recursion:
         return positions.selected(theory.block, theory.first, theory.batch, names)
     known = ONE_INPUT + FINITE_INPUT[1:] + TWO_INPUTS + EQUAL_NORMS + UNEQUAL_NORMS + COORDINATES + GRADIENTS
     known += FINITE_WIDTH
-    unknown = [n for n in names if n not in known]
-    if unknown:
-        raise MeanFieldError(f"The quantity {shown(unknown[0])} was asked for; known are {', '.join(known)}.")
+    strange = [n for n in names if n not in known]
+    if strange:
+        raise unknown("quantity", strange[0], known)
     if set(names) & set(GRADIENTS):
         raise MeanFieldError(
             f"{listed(GRADIENTS)} go from the last layer back, so no map takes them one layer deeper; propagate(...) "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -12,6 +12,7 @@ import sympy as sp
 from meanfield.base.arguments import meant, scalar, shown
 from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import parameter
+from meanfield.base.words import missing
 from meanfield.functions.activations import activation
 from meanfield.functions.parser import number
 from meanfield.networks.folds import activations_of, dense_of, rebuild, symbols_in, with_activations, with_dense
@@ -96,9 +97,11 @@ def symbols_of(record: Block | tuple[Block, ...]) -> set[str]:
     return symbols_in(record) | {s.name for phi in held for s in phi.free_parameters}
 
 
-def deviations(network: Maps | Network, values: Mapping[str, object]) -> dict[str, Any]:
+def deviations(
+    network: Maps | Network, values: Mapping[str, object], given: Iterable[str] = ()
+) -> dict[str, Any]:
     """sigma_w and sigma_b as a verb was given them: where the records hold others in their place, they have no effect,
-    and a number in their place is returned.
+    and a number in their place is returned. given: its other keywords, of which one may have meant them.
 
     Raises: MeanFieldError for one that is needed and missing, and for one that is given and held by the records.
     """
@@ -107,7 +110,7 @@ def deviations(network: Maps | Network, values: Mapping[str, object]) -> dict[st
         if name not in values:
             continue
         if name in known and values[name] is None:
-            raise MeanFieldError(f"{name} has no value; give it as a keyword ({name}=...).")
+            raise missing(name, given)
         if name not in known and values[name] is not None:
             raise MeanFieldError(
                 f"{name}={shown(values[name])} was given, but every Dense of this network has a {name} of its own in "
