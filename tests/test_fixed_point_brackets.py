@@ -6,6 +6,7 @@ import mpmath as mp
 import pytest
 import sympy as sp
 
+import meanfield as mf
 from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import K, Z
 from meanfield.symbolic.averages.node import average
@@ -112,3 +113,14 @@ def test_without_a_closed_form_or_an_integrand_nothing_is_excluded():
     assert exclusion.excluded(TANH + K, sp.tanh(z) ** 2 + z**2, (), R(1, 10), sp.S(4))
     assert not exclusion.excluded((K - 2) ** 2, None, (), R(1, 2), sp.S(10))  # a double zero is never told from none
     assert exclusion.middle_of(sp.S(2), sp.S(8)) == 4
+
+
+def test_a_search_from_zero_on_finds_the_sign_beside_it():
+    """K' - K = K (a⟨cos²⟩ - 1) behind a gate is 0 at K = 0 and has one sign above: K grows, or falls to 0."""
+    wide = mf.Gate("cos", mf.Dense(sigma_w="1.4", sigma_b="0"), mf.Dense(sigma_w="0.6", sigma_b="0.11"))
+    theory = mf.derive(architecture=mf.Sequential((wide, mf.Dense())))
+    for sigma_w, grows in (("2.42", True), ("0.6", False)):
+        found = theory.fixed_points(sigma_w=sigma_w, sigma_b=0)
+        run = theory.propagate(sigma_w=float(sigma_w), sigma_b=0, depth=40)
+        assert bool(run.K[-1] > run.K[0]) is grows is (found.unbounded == (0, sp.oo))
+        assert found[0].K == 0 and found[0].stability == ("unstable" if grows else "stable")

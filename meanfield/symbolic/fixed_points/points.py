@@ -50,6 +50,7 @@ from meanfield.symbolic.recursion import Recursion, closed
 
 DIGITS = 25
 LARGEST = arb("1e400")  # of an orbit that is followed: squares would double its digits in every layer
+NEAREST = sp.Rational(1, 10**30)  # a K beside 0 at which a sign is asked for
 PARTS = 60  # of an interval on which the slope of a map is enclosed
 ROUNDED = "critical to rounding"  # see `rounding`
 
@@ -444,7 +445,9 @@ def _sign_near_zero(gain, found: Zeros) -> tuple[int, str]:
         return found.first, message
     if found.roots:
         return -1 if found.roots[0].rising else 1, message
-    return sign_at(gain, found.low) or sign_at(gain, sp.Rational(3, 2)), message
+    # searched from 0 on, the map keeps one sign; at K = 0 itself it may be 0 (a factor K beside an average)
+    low = found.low if found.low != 0 else NEAREST
+    return sign_at(gain, low) or sign_at(gain, sp.Rational(3, 2)), message
 
 
 def _chi_at(gain, chi, root: Root) -> Solution:
