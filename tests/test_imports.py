@@ -44,6 +44,7 @@ functions.heads.powers functions.heads.waves functions.heads
 functions.balls.straight_line functions.balls.functions functions.balls
 functions.series.ball_series functions.series.taylor functions.series.transseries functions.series.infinity
 functions.series.small_arguments
+functions.callables
 functions.formula functions.spellings functions.parser functions.ranges functions.growth functions.isolation
 functions.zeros functions.derivatives
 functions.piecewise functions.regions functions.activations functions.signs functions.consistency
@@ -125,6 +126,7 @@ kernels.planning kernels.gradients
 theory.theory theory.depth_scales theory.derivation theory.deriving theory.gaussian_processes
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
 empirical.functions.elementary empirical.functions.registry empirical.functions.smooth empirical.functions.kinked
+empirical.functions.tabulated
 empirical.functions.jets empirical.functions.formulas empirical.functions.twins empirical.functions.groups
 empirical.network.derivatives empirical.network.weighted empirical.network.forward empirical.network.checks
 empirical.network.walk empirical.network.operation empirical.network.operations

@@ -167,7 +167,7 @@ def test_a_recursion_is_a_mapping():
     assert list(recursion) == ["K", "J"] and len(recursion) == 2
     assert dict(recursion) == {"K": recursion["K"], "J": recursion["J"]} == dict(recursion.items())
     assert recursion.get("Theta") is None and recursion.get("J") == recursion["J"]
-    with pytest.raises(MeanFieldError, match="'Theta' was asked for; this recursion has K, J"):
+    with pytest.raises(MeanFieldError, match="Unknown quantity of this recursion 'Theta'; the choices are K, J"):
         recursion["Theta"]
 
 
@@ -189,7 +189,7 @@ def test_gradients_of_a_residual_block_have_laws():
     after = (found[6400] - found[1600] - 8 / (9 * math.pi) * math.log(4)) / (math.sqrt(6400) - math.sqrt(1600))
     rate = 4 * math.sqrt(2 / math.pi) / 3
     assert abs(after / rate - 1) < 0.005 < abs(after / (1.02 * rate) - 1) and steps > after
-    with pytest.raises(MeanFieldError, match=r"the choices are K, J.*G_z, G_w\[1\]"):
+    with pytest.raises(MeanFieldError, match="Unknown quantity 'Gz': did you mean 'G_z'"):
         mf.derive("tanh", residual=True).depth_law("Gz", sigma_w=1, sigma_b=0)
 
 
@@ -263,10 +263,9 @@ def test_keywords_of_pytorch_mean_what_they_mean_there(text, given, same):
         (lambda: mf.derive("nn.Hardtanh(min_val=-2)"), "clip has both ends"),
         (lambda: mf.derive("gelu", approximate="fast"), "approximate='fast' was given; it is 'none'"),
         (lambda: mf.derive("leaky_relu", slope=1), "it has alpha"),
-        (lambda: mf.derive(np.tanh), "the function tanh itself, and not its name 'tanh'"),
-        (lambda: mf.derive(lambda x: x), "a Python function, which cannot be read"),
+        (lambda: mf.derive(print), "The function print is no function of one real number"),
         (lambda: mf.derive(3), "but 3 was given"),
-        (lambda: mf.derive(mf.Dense), "the class Dense"),
+        (lambda: mf.derive(mf.Dense), "the class Dense, and not one of it such as Dense"),
         (lambda: mf.symbolic.rule(3), "a class derived from Block, but 3 was given"),
         (lambda: mf.symbolic.rule(mf.Dense)(3), r"a function \(block, coordinate, walk\)"),
         (lambda: mf.average("tanh(z)"), "average was called with arguments"),

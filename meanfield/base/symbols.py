@@ -221,8 +221,12 @@ class softplus(HeadFunction):
 
 
 def recognise(expr: sp.Expr) -> sp.Expr:
-    """`expr` with 1/(1 + e^{-u}) and its powers written in sigmoid(u), log(1 + e^u) as softplus(u) and e^u/(1 + e^u) as
-    sigmoid(u)."""
+    """`expr` with 1/(1 + e^{-u}) and its powers written in sigmoid(u), log(1 + e^u) as softplus(u), e^u/(1 + e^u) as
+    sigmoid(u), and powers of a number such as 2^u as e^{u log 2}."""
+    expr = expr.replace(
+        lambda e: e.is_Pow and e.base.is_number and e.base.is_positive and not e.exp.is_number and e.base != sp.E,
+        lambda e: sp.exp(e.exp * sp.log(e.base)),
+    )
 
     def is_one_plus_exp(e):
         return e.is_Add and len(e.args) == 2 and sp.S.One in e.args and any(isinstance(a, sp.exp) for a in e.args)

@@ -11,6 +11,7 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +51,15 @@ from meanfield.empirical import measure_pairs as _measure_pairs
 from meanfield.empirical.ensemble.parallel import threads_used
 from meanfield.empirical.ensemble.running import DEVICES
 from meanfield.empirical.functions.formulas import from_formula, has_switches
+from meanfield.empirical.functions.tabulated import Tabulated, tabulated
 from meanfield.empirical.functions.twins import names as twin_names
 from meanfield.empirical.network.checks import integer, per_layer
 from meanfield.empirical.network.network import SAMPLERS
 from meanfield.empirical.observables.wanted import PROBES
 from meanfield.functions.activations import Activation, activation
+from meanfield.functions.callables import Unreadable, named, values_of
 from meanfield.functions.formula import formula
-from meanfield.networks.folds import activations_of, dense_of, parts
+from meanfield.networks.folds import activations_of, dense_of, parts, with_activations
 from meanfield.networks.records import OWN, Block, Network, Param, Projection
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.theory.derivation import asked_of
@@ -283,8 +286,10 @@ def measure(
     """Any quantity of finite networks, with its standard error: K, J, Theta, V, A, B, D, F, P ... U, gradients (of
     a loss by class, too), class fractions; nothing analytic is used.
 
-    network: a `Theory`, an architecture record, or what `derive` takes, with its keywords. sigma_w, sigma_b: one
-    number, or with layerwise=True one per layer; left out where the record says what they are. settings: numbers for
+    network: a `Theory`, an architecture record, or what `derive` takes, with its keywords, or a function of one real
+    number that nothing reads (a torch module): networks then hold a table of its values, and the answer says so
+    (`note`). sigma_w, sigma_b: one number, or with layerwise=True one per layer; left out where the record says what
+    they are. settings: numbers for
     symbols of the network (mu=0.5), and width, depth, networks, quantities, sampler (lazy from width 2000 on, but for
     uniform weights), lambda_w, lambda_b, probes, inputs, executor, checkpoint, ... as in
     `meanfield.empirical.run_ensemble`.
@@ -304,7 +309,9 @@ def measure(
     if widest >= LAZY_FROM and not asked & set("ABDFPQRSTU") and not _is_uniform(block):
         numbers.setdefault("sampler", "lazy")
     with _shown(numbers.pop("progress", None)) as bar:
-        return run_ensemble(block, progress=bar, **numbers)
+        found = run_ensemble(block, progress=bar, **numbers)
+    note = "; ".join(f"activation: {one}" for one in activations_of(block) if isinstance(one, Tabulated))
+    return replace(found, note=note) if note else found
 
 
 @spoken
@@ -382,12 +389,18 @@ def _asked(
         record, pairs, values = network if isinstance(network, Network) else Network(network), {}, more
         _refuse_strange(record, record, more, known)
     else:
-        theory, values = asked_of(network, more)
-        values = {k: double(k, v) for k, v in values.items()}
-        record, pairs = network_and_pairs(theory, values, higher)
-        _refuse_strange((theory.block, theory.first), record, values, known)
+        try:
+            theory, values = asked_of(network, more)
+        except Unreadable:  # networks need no formula, but its values
+            theory, values = asked_of("tanh", more)  # for the architecture that the keywords say
+            record, pairs = _of_values(theory, network)
+        else:
+            values = {k: double(k, v) for k, v in values.items()}
+            record, pairs = network_and_pairs(theory, values, higher)
+            _refuse_strange((theory.block, theory.first), record, values, known)
     _settings(function, own)
-    deviating = deviations(record, {"sigma_w": sigma_w, "sigma_b": sigma_b}, more)
+    read = record if not any(isinstance(one, Tabulated) for one in activations_of(record)) else theory
+    deviating = deviations(read, {"sigma_w": sigma_w, "sigma_b": sigma_b}, more)
     return record, _numbers(own | deviating | {"mu": values or None}) | {"activation_pairs": pairs}
 
 
@@ -426,6 +439,12 @@ def network_and_pairs(
     """The record of a theory at these values of its symbols, and the functions that networks lack."""
     found, _ = decided(theory, dict(values))
     return Network(found.block, found.first), _pairs(found, higher, values)
+
+
+def _of_values(theory: Theory, function: Any) -> tuple[Network, dict[Hashable, ScalarPair]]:
+    """The record of a theory with a function that nothing reads in the place of its activations, and that function."""
+    phi, pair = tabulated(named(function), partial(values_of, function))
+    return Network(with_activations(theory.block, lambda _: phi), theory.first), {phi: pair}
 
 
 def _refuse_strange(given: Any, block: Block, values: Mapping[str, Any], settings: Sequence[str]) -> None:

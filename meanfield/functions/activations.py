@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
@@ -19,6 +19,7 @@ from meanfield.base.arguments import text as text_of
 from meanfield.base.results import MeanFieldError, Undetermined, one_line
 from meanfield.base.symbols import Z, parameter, recognise, steep, z
 from meanfield.functions import zeros
+from meanfield.functions.callables import AGREES, Unreadable, named, nearest, traced
 from meanfield.functions.growth import Bound, Tail, bound, lower, tail
 from meanfield.functions.heads import mpmath_functions, vast
 from meanfield.functions.parser import (
@@ -295,7 +296,8 @@ def activation(what: object, /, **parameters: object) -> Activation:
     `what` is a registered name ("tanh"; "ReLU" and "LeakyReLU" are found, too), a name with positional parameters
     ("leaky_relu(0.2)"), a formula in z ("z*erf(z)"), in which registered names stand for themselves at their default
     parameters ("z*mish(z)") or at those after the argument ("z + leaky_relu(2*z, 0.2)"), a SymPy expression in one
-    symbol, or an `Activation`. Keyword arguments set registered parameters:
+    symbol, an `Activation`, or a Python function: it is called on a symbol, or compared with the registered ones at
+    200 points (a torch module; to 1e-6). Keyword arguments set registered parameters:
     exact decimals (0.2 or "0.2"), or a name, which leaves the parameter symbolic. For a formula they declare its
     symbols.
 
@@ -312,6 +314,8 @@ def activation(what: object, /, **parameters: object) -> Activation:
         what = what(z)
     if isinstance(what, sp.Expr):
         return _from_sympy(what, parameters)
+    if callable(what) and not isinstance(what, type):
+        return _from_function(what, parameters)
     if not isinstance(what, str):
         raise MeanFieldError(
             f"An activation must be a name, a formula or a SymPy expression, but {_given_as(what)} was given."
@@ -321,15 +325,28 @@ def activation(what: object, /, **parameters: object) -> Activation:
 
 
 def _given_as(what: object) -> str:
-    """What was given for an activation in a reader's words: of functions only texts can be read."""
-    name = getattr(what, "__name__", "")
+    """What was given for an activation in a reader's words."""
     if isinstance(what, type):
-        return f"the class {name}"
-    if not callable(what):
-        return shown(what)
-    if isinstance(name, str) and (_registered(name) or _spelled(name) or name in FUNCTIONS):
-        return f"the function {name} itself, and not its name {name!r},"
-    return "a Python function, which cannot be read, and no formula such as 'z*tanh(z)'"
+        return f"the class {what.__name__}, and not one of it such as {what.__name__}(),"
+    return shown(what)
+
+
+def _from_function(function: Callable, parameters: dict[str, object]) -> Activation:
+    """The activation that a Python function is: by calling it on a symbol, or by its values at 200 points."""
+    expr = traced(function)
+    if expr is not None:
+        return _from_sympy(expr, parameters)
+    if parameters:
+        raise MeanFieldError(
+            f"{sorted(parameters)[0]} was given beside a function, which says what it is; give a formula in z with it."
+        )
+    name, off = nearest(function, ((n, _named(n, ()).expression) for n in activations()))
+    if off <= AGREES:
+        return _named(name, ())
+    raise Unreadable(
+        f"{named(function)} cannot be read by calling it on a symbol, and agrees with no registered activation: {name} "
+        f"comes nearest, {off:.2g} off. Give a formula in z, such as 'z*tanh(z)'; as it is, measure(...) takes it."
+    )
 
 
 def _as_named_here(text: str, parameters: dict[str, object]) -> tuple[str, dict[str, object]]:

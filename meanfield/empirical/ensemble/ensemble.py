@@ -66,12 +66,14 @@ class EnsembleResult(Numbers):
     diverged_at: np.ndarray = field(repr=False)
     samples: Mapping[str, np.ndarray] = field(repr=False)
     fan_ins: np.ndarray = field(default_factory=lambda: np.ones((1, 1)), repr=False)
+    note: str = ""  # what is to be known of the networks, such as that φ is a table
 
     def __repr__(self) -> str:
         asked = ", ".join(self.asked)
         end = self.finite_depth
         lost = f"; layers end at {end}: networks overflow or normalize equal numbers" if end < self.depth else ""
-        return f"EnsembleResult({asked}; width {self.width}, depth {self.depth}, {self.networks} networks{lost})"
+        note = f"; {self.note}" if self.note else ""
+        return f"EnsembleResult({asked}; width {self.width}, depth {self.depth}, {self.networks} networks{lost}{note})"
 
     def __getattr__(self, name: str) -> Estimate:
         """`measured.K` is `measured.estimate("K")`."""
@@ -90,7 +92,7 @@ class EnsembleResult(Numbers):
             pair = {"mean": plain(found.mean), "standard_error": plain(found.standard_error)}
             values[name] = {"layers": plain(self.layers(name)), **pair}
         own = {n: plain(getattr(self, n)) for n in sizes}
-        return {**own, "status": self.status.value, "message": self.message, "values": values}
+        return {**own, "status": self.status.value, "message": self.message, "note": self.note, "values": values}
 
     @property
     def _reached(self) -> list[str]:
@@ -130,7 +132,7 @@ class EnsembleResult(Numbers):
             for i in sorted({0, len(layers) // 2, len(layers) - 1}):
                 mean, error = (np.asarray(x)[i].flat[0] for x in (found.mean, found.standard_error))
                 lines.append(f"{layers[i]:>7}{name:>12}{mean:>16.8g}{error:>10.2g}")
-        return "\n".join([*lines, *([self.message] if self.message else [])])
+        return "\n".join([*lines, *(one for one in (self.note, self.message) if one)])
 
     @property
     def status(self) -> Status:

@@ -1,0 +1,148 @@
+"""Python functions as activations: read by calling them on a symbol, known by their values, or measured by a table."""
+
+from __future__ import annotations
+
+import math
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.special
+import sympy as sp
+
+import meanfield as mf
+from meanfield.base.symbols import z
+from meanfield.empirical.functions.tabulated import sources, tabulated
+from meanfield.functions.callables import POINTS, Unreadable, nearest, points, traced, values_of
+
+READ = {
+    "tanh": (np.tanh, sp.tanh(z)),
+    "sympy": (sp.tanh, sp.tanh(z)),
+    "product": (lambda x: 2 * x * np.tanh(x) - x / 3, 2 * z * sp.tanh(z) - z / 3),
+    "powers": (lambda x: (x**3 - 1) / (1 + x * x) + 2 ** (-x * x), (z**3 - 1) / (1 + z**2) + 2 ** (-(z**2))),
+    "softplus": (lambda x: np.log1p(np.exp(x)), sp.log(1 + sp.exp(z))),
+    "absolute": (lambda x: x / (1 + np.abs(x)), z / (1 + sp.Abs(z))),
+    "other names": (lambda x: np.square(np.arctan(-x)) + np.expm1(x), sp.atan(z) ** 2 + sp.exp(z) - 1),
+}
+#: what decides by comparing numbers, or is compiled, with the activation that it is
+KNOWN = {
+    "relu": lambda x: np.maximum(x, 0),
+    "relu of one number": lambda x: max(x, 0.0),
+    "leaky_relu": lambda x: np.where(x > 0, x, 0.01 * x),
+    "erf": scipy.special.erf,
+    "tanh": math.tanh,
+    "gelu": lambda x: 0.5 * x * (1 + scipy.special.erf(x / math.sqrt(2))),
+    "silu": lambda x: x * scipy.special.expit(x),
+}
+
+
+def bent(x: float) -> float:
+    """No registered activation, and it compares."""
+    return x if x > 0.3 else 0.3 + math.sin(x - 0.3)
+
+
+@pytest.mark.parametrize("name", READ)
+def test_a_function_is_called_on_a_symbol(name):
+    function, expected = READ[name]
+    assert sp.simplify(traced(function) - expected) == 0
+    theory = mf.derive(function)
+    run, other = (t.propagate(sigma_w=1.2, sigma_b=0.1, depth=4) for t in (theory, mf.derive(expected)))
+    assert run.K.tolist() == other.K.tolist()
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_a_function_is_known_by_its_values(name):
+    function = KNOWN[name]
+    assert traced(function) is None
+    assert mf.activation(function) == mf.activation(name.split(" ")[0])
+
+
+def test_a_torch_module_is_called_on_a_tensor(monkeypatch):
+    """A stand-in with the part of torch that is used: tensors are made by as_tensor and read by detach().numpy()."""
+
+    class Tensor:
+        def __init__(self, values):
+            self.values = values
+
+        def detach(self):
+            return self
+
+        def numpy(self):
+            return self.values
+
+    class GELU:
+        def __call__(self, x):
+            if not isinstance(x, Tensor):
+                raise TypeError("gelu(): argument 'input' must be Tensor")
+            return Tensor(KNOWN["gelu"](x.values).astype(np.float32))
+
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(as_tensor=Tensor))
+    assert mf.derive(GELU(), residual=True) == mf.derive("gelu", residual=True)
+    with pytest.raises(mf.MeanFieldError, match=r"the class GELU, and not one of it such as GELU\(\)"):
+        mf.derive(GELU)
+
+
+def test_what_nothing_reads_is_named_with_its_nearest():
+    with pytest.raises(Unreadable, match=r"The function bent cannot be read .*: \w+ comes nearest, .* measure"):
+        mf.derive(bent)
+    with pytest.raises(Unreadable, match="takes no array, number or tensor"):
+        mf.derive(lambda x, y: x + y)
+    with pytest.raises(mf.MeanFieldError, match="is not a real finite function"):
+        mf.derive(lambda x: 1j * x)
+    with pytest.raises(mf.MeanFieldError, match="alpha was given beside a function"):
+        mf.derive(KNOWN["relu"], alpha=0.1)
+    with pytest.raises(Unreadable, match="takes no array"):
+        values_of(lambda x: None, points())
+
+
+def test_control_a_function_that_is_a_millionth_off_is_another():
+    """Planted: 2e-6 of a cosine beside ReLU; half as much as the tolerance passes, and the points see both."""
+    known = [("relu", sp.Max(z, 0))]
+    off = {s: nearest(lambda x, s=s: np.maximum(x, 0) + s * np.cos(x), known)[1] for s in (4e-7, 2e-6)}
+    assert off[4e-7] < 1e-6 < off[2e-6]
+    assert len(set(points().tolist())) == POINTS and abs(points()).max() > 10 and (abs(points()) < 1).sum() > 30
+
+
+def assert_near(found, expected, error: float) -> None:
+    assert np.max(np.abs(np.asarray(found) - expected) / (1 + np.abs(expected))) <= error
+
+
+def test_a_table_is_the_function():
+    """Smooth: φ to 1e-10, φ′ to 1e-7, straight beyond the ends; kinked: as far off as the answer says."""
+    phi, pair = tabulated("tanh", np.tanh)
+    value, slope = pair
+    at = np.linspace(-23.9, 23.9, 1777)
+    assert phi.error < 1e-10 and pair.continuous
+    assert_near([value(x) for x in at], np.tanh(at), 1e-10)
+    assert_near([slope(x) for x in at], 1 / np.cosh(at) ** 2, 1e-7)
+    line, straight = tabulated("line", lambda x: 2 * x + 1)
+    assert next(iter(straight))(1e3) == pytest.approx(2001, rel=1e-9) and line.error < 1e-12
+    kinked, _ = tabulated("relu", lambda x: np.maximum(x - 1 / 700, 0))
+    assert 1e-5 < kinked.error < 1e-3 and f"{kinked.error:.1g}" in str(kinked)
+    assert not tabulated("step", lambda x: np.sign(x - 1 / 700))[1].continuous
+    with pytest.raises(mf.MeanFieldError, match="is not finite on all of"):
+        tabulated("pole", lambda x: np.where(x == 1, np.inf, x))
+    wrong = sources(np.tanh(np.arange(-100, 101) / 256.0))[0].replace("/ 6 + (b - c) / 2", "/ 6 + (b - c) / 3")
+    assert wrong != sources(np.tanh(np.arange(-100, 101) / 256.0))[0]
+    with pytest.raises(AssertionError, match="assert "):  # planted: another table
+        assert_near([value(x) for x in at], np.tanh(1.001 * at), 1e-10)
+
+
+def test_networks_measure_what_nothing_reads():
+    """bent as a formula and as a function: the same draws, so the same K and J to the error of the table."""
+    settings = {"sigma_w": 1.3, "sigma_b": 0.2, "width": 60, "depth": 4, "networks": 8, "seed": 3}
+    found = mf.measure(bent, **settings, quantities=("K", "J"))
+    formula = "z if z > 0.3 else 0.3 + sin(z - 0.3)"
+    same = mf.measure(formula, **settings, quantities=("K", "J"))
+    for name, error in (("K", 1e-5), ("J", 1e-3)):
+        assert_near(found[name].mean, same[name].mean, error)
+    assert "activation: The function bent (a table of its values, to" in found.note in str(found)
+    assert found.note in repr(found) and same.note == ""
+    other = mf.measure(lambda x: bent(1.01 * x), **settings, quantities="K")
+    with pytest.raises(AssertionError, match="assert "):  # planted: another function
+        assert_near(other.K.mean, same.K.mean, 1e-3)
+    deep = mf.measure(bent, residual=True, norm="pre", **settings, quantities="K")
+    assert deep.K.mean[-1] > found.K.mean[-1]
+    with pytest.raises(Unreadable, match="cannot be read"):
+        mf.check(bent, **settings)
