@@ -194,7 +194,7 @@ def test_files_and_texts(tmp_path):
     assert rows[3]["phase"] != "ordered deep prejudice" and float(rows[3]["c"]) == 1 - 2**-40
     with pytest.raises(mf.MeanFieldError, match="npz"):
         found.save(tmp_path / "d.txt")
-    with pytest.raises(mf.MeanFieldError, match="the choices are J, gamma"):
+    with pytest.raises(mf.MeanFieldError, match="Unknown quantity 'igb': did you mean 'gamma'"):
         mf.derive("relu").phase_diagram(quantity="igb")
 
 

@@ -179,7 +179,7 @@ def test_a_norm_between_two_nonlinearities_keeps_its_digits():
 def test_what_does_not_close_is_refused():
     with pytest.raises(mf.MeanFieldError, match="Theta does not close"):
         mf.derive(architecture=Sequential((mlp("erf", mu="1/2"), LayerNorm()))).recursion("Theta")
-    with pytest.raises(mf.MeanFieldError, match="norm='batch'"):
+    with pytest.raises(mf.MeanFieldError, match="architecture='batchnorm_mlp'"):
         mf.derive("erf", norm="batch")
     with pytest.raises(mf.MeanFieldError, match="does not end in Dense"):
         mf.derive(architecture=Sequential((Dense(), PHI))).recursion("K")

@@ -147,11 +147,12 @@ def silence(monkeypatch):
             for key, value in list(vars(module).items()):
                 if hasattr(value, "cache_clear"):
                     monkeypatch.setattr(module, key, value.__wrapped__)
-                if callable(value) and getattr(value, "__module__", "") in BESIDE:
+                if callable(value) and (key in ENGINE or getattr(value, "__module__", "") in BESIDE):
                     monkeypatch.setattr(module, key, refuse)
     monkeypatch.setattr("derivations.variance_variation.lemmas.FAR", 1000)  # iterations are no concern here
-    for name in ENGINE:
-        monkeypatch.setattr(mf, name, refuse)
+    for room in (mf, mf.bias, mf.symbolic, mf.tuning):
+        for name in set(ENGINE) & set(room.__all__):
+            monkeypatch.setattr(room, name, refuse)
 
 
 def written(claim: Claim):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import json
 import math
 import os
@@ -20,12 +21,13 @@ import meanfield
 from meanfield.base.drawing import plot_report
 from meanfield.base.export import Result
 from meanfield.cli import app as cli
+from meanfield.cli import doctor as cli_doctor
+from meanfield.cli import help as cli_help
 from meanfield.cli import output as cli_output
 from meanfield.cli import reading as cli_reading
 from meanfield.comparison import check as comparison
 
-VERBS = ("derive", "table", "law", "bias", "critical", "propagate", "widths", "kernel", "phase-diagram", "check",
-         "activations", "demo")  # fmt: skip
+VERBS = tuple(cli.VERBS)  # fmt: skip
 HEAVY = ("numba", "scipy", "matplotlib")
 
 
@@ -36,7 +38,7 @@ def run(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
     def call(line: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit, match=r"^[0-9]$") as stop:
+        with pytest.raises(SystemExit, match=r"^[0-9]+$") as stop:
             cli.main(shlex.split(line))
         out, err = capsys.readouterr()
         return stop.value.code or 0, out, err
@@ -132,16 +134,91 @@ def test_alone_prints_help(run):
 def test_help_teaches(run, verb):
     code, out, _ = run(f"{verb} --help")
     assert code == 0 and f"Example: meanfield {verb}" in out
-    if verb != "activations":
+    if verb not in ("activations", "doctor"):
         for symbol in ("σ_w", "σ_b", "standard deviation", "K^1 = σ_w² Q0 + σ_b²", "J^(1,1) = 1", "first layer after"):
             assert symbol in " ".join(out.split())
     assert max(map(len, out.splitlines())) <= 80
 
 
+def assert_one_face(verbs) -> None:
+    """Every verb has --json and --output, flags show no type, and an option is one thing in every verb."""
+    seen: dict[str, tuple] = {}
+    for name, (function, example) in verbs.items():
+        assert example.split()[0] == name, f"the example of {name} is of another verb"
+        options = {}
+        for key, parameter in inspect.signature(function, eval_str=True).parameters.items():
+            options[key] = next((m for m in getattr(parameter.annotation, "__metadata__", ())), None)
+        assert {"json", "output"} <= set(options) or name == "demo", f"{name} lacks --json or --output"
+        for key in {"residual", "mu", "norm", "param", "architecture", "sigma_w", "sigma_b", "json"} & set(options):
+            one = options[key]
+            told = key, one.metavar, one.help if key in ("residual", "param", "json", "norm") else None
+            assert seen.setdefault(key, told)[2] == told[2], f"{key} of {name} is another one"
+
+
+def test_the_table_of_verbs():
+    assert_one_face(cli.VERBS)
+    planted = {**cli.VERBS, "law": (lambda act, json: None, "law tanh")}
+    with pytest.raises(AssertionError, match="law lacks"):
+        assert_one_face(planted)
+    with pytest.raises(AssertionError, match="of another verb"):
+        assert_one_face({**cli.VERBS, "law": (cli.VERBS["law"][0], "table tanh")})
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_flags_have_no_type(run, verb):
+    assert "<bool>" not in run(f"{verb} --help")[1]
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "begins"),
+    [
+        ("derive tanh", "a.json", "{"),
+        ("derive tanh", "a.tex", "\\begin{table}"),
+        ("law erf --residual --sigma-w 1 --sigma-b 0", "a.txt", "Large depth"),
+        ("law erf --residual --sigma-w 1 --sigma-b 0", "a.tex", "\\begin{table}"),
+        ("critical gelu", "a.json", "{"),
+        ("bias relu --sigma-w 1 --sigma-b 0.1", "a.txt", "ordered"),
+        ("widths tanh --sigma-w 1.2 --sigma-b 0.1 --width 64 --depth 5", "a.json", "{"),
+        ("activations", "a.txt", "name"),
+        ("tune tanh --depth 4", "a.json", "{"),
+        ("measure tanh --sigma-w 1 --sigma-b 0 --width 9 --depth 3 --networks 4", "a.csv", "layer,K"),
+        ("doctor", "a.json", "{"),
+    ],
+)
+def test_every_verb_writes_a_file(run, tmp_path, line, name, begins):
+    code, out, err = run(f"{line} -o {name}")
+    assert code == 0 and err.endswith(f"Wrote {name}\n") and (tmp_path / name).read_text().startswith(begins)
+    assert (out == "") == (not line.startswith("measure"))
+    code, _, err = run(f"{line} -o a.xyz")
+    assert code == 2 and "this command writes" in err
+
+
+def test_doctor_says_what_is_missing(run, monkeypatch):
+    found = json.loads(run("doctor --json")[1])["results"]
+    assert found["works"] and found["needed"]["sympy"] and found["trial"]["off"] < 1e-12
+    monkeypatch.setattr(cli_doctor, "NEEDED", ("sympy", "no-such-package"))
+    code, out, _ = run("doctor")
+    assert code == 1 and "no-such-package MISSING: pip install no-such-package" in " ".join(out.split())
+    monkeypatch.setattr(cli_doctor, "NEEDED", ("sympy",))
+    monkeypatch.setattr(cli_doctor, "_trial", lambda: (0.1, 1.0, "K of erf is 1.0e+00 off its closed form"))
+    assert run("doctor")[0] == 1 and "it does not work: K of erf" in run("doctor")[1]
+
+
+def test_an_interrupted_command_says_how_to_go_on(run, monkeypatch):
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(comparison, "check", stopped)
+    code, out, err = run("check tanh --sigma-w 1 --sigma-b 0")
+    assert (code, out) == (130, "") and err == (
+        "meanfield: interrupted; with --checkpoint FOLDER the same command goes on where it was.\n"
+    )
+    assert cli_help.interrupted(["law", "tanh"]).endswith("gives the same numbers.")
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_examples_in_the_help_run(run, faked, verb):
-    command = next(c for c in cli.app.registered_commands if (c.name or c.callback.__name__) == verb)
-    example = command.epilog.splitlines()[0].removeprefix("Example: meanfield ")
+    example = cli.VERBS[verb][1]
     if "data.npz" in example:
         np.savez("data.npz", X=np.array([[1.0, 0.5], [0.2, -1.0], [1.0, 0.5]]))
     code, out, err = run(example)

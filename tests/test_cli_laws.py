@@ -18,8 +18,8 @@ def test_laws_of_correlators_are_asked_for_together(run, monkeypatch, names):
     monkeypatch.setattr(laws, "_of_correlators", lambda *given: asked.append(given))
     code, _, error = run(f"law relu --lambda-w 1/2 --quantity ' {', ,'.join(names)} '")
     assert code == 0, error
-    (theory, weights, found, values, rates, order, latex, json) = asked[0]
-    assert (weights, found, values, order, latex, json) == ("gaussian", names, {}, None, False, False)
+    (theory, weights, found, values, rates, order, form) = asked[0]
+    assert (weights, found, values, order, form) == ("gaussian", names, {}, None, (False, False, None))
     assert {k: float(v) for k, v in rates.items()} == {"lambda_w": 0.5} and theory.kind == ""
 
 

@@ -231,7 +231,7 @@ def test_correlation_of_two_inputs():
 
 POOLED = Sequential((Dense(expand=2), Nonlinearity("tanh"), Pool(2), Dense()))
 REFUSED = [
-    (mlp("tanh"), {"quantities": ("X",)}, "'X' was asked for; what can be measured is"),
+    (mlp("tanh"), {"quantities": ("X",)}, "Unknown quantity 'X'; the choices are"),
     (mlp("tanh"), {"quantities": ("A",), "sampler": "lazy"}, "take sampler='explicit'"),
     (mlp("relu"), {"quantities": ("P",)}, "this network has an activation with a kink"),
     (POOLED, {"quantities": ("P",), "width": 6}, "this network has a pool with a kink"),
@@ -245,7 +245,7 @@ REFUSED = [
     (mlp("tanh"), {"inputs": np.ones((2, 3)), "input_dimension": 4}, "leave it out"),
     (mlp("tanh"), {"inputs": np.ones((2, 3)), "tokens": 3}, "no whole number of inputs"),
     (mlp("tanh"), {"quantities": ("V",), "batch": 9}, "for up to 8 inputs"),
-    (mlp("tanh"), {"device": "tpu"}, "device='tpu' was asked for"),
+    (mlp("tanh"), {"device": "tpu"}, "Unknown device 'tpu'; the choices are cpu, cuda"),
     (mlp("tanh"), {"quantities": ("V",), "width": 1}, "take a width of at least 2"),
     (mlp("tanh"), {"quantities": ("A",), "rates": (1,)}, "rates must be"),
 ]

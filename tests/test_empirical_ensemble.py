@@ -191,7 +191,7 @@ def test_jumps_and_users_functions():
     run = _run("step", sigma_w=2.0, jacobian=False, networks=300)
     assert run.quantities == ("K",)
     assert _worst(run.estimate("K"), [4.0] + [2.0] * (DEPTH - 1)) <= 4  # each neuron is on with probability ½
-    with pytest.raises(MeanFieldError, match="J was asked for, but this ensemble measured K"):
+    with pytest.raises(MeanFieldError, match="of this ensemble 'J'; the choices are K"):
         run.estimate("J")
     own = {"z/2": ScalarPair(lambda x: 0.5 * x, lambda x: 0.5)}
     mine, half = _run("z/2", activation_pairs=own, networks=3), _run(sigma_w=1.0, networks=3)
@@ -234,7 +234,7 @@ def test_refusals(arguments, message):
 
 def test_estimate_refusals():
     run = _run(networks=2, l0=3)
-    with pytest.raises(MeanFieldError, match="K_ab was asked for, but this ensemble measured K, J"):
+    with pytest.raises(MeanFieldError, match="of this ensemble 'K_ab'; the choices are K, J"):
         run.estimate("K_ab")
     with pytest.raises(MeanFieldError, match="J at layer 2 was asked for, but it is measured at layers 3 to 6"):
         run.estimate("J", l=2)

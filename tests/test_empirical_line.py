@@ -150,7 +150,7 @@ def test_errors_are_honest():
         ({"networks": 2}, "The number of networks must be an integer from 3"),
         ({"first": 9}, "The first layer of the fit must be an integer from 1 to 8"),
         ({"depth": 2}, "The depth must be an integer from 3"),
-        ({"sampler": "none"}, "sampler='none' was asked for"),
+        ({"sampler": "none"}, "Unknown sampler 'none'"),
     ],
 )
 def test_refusals(more, message):

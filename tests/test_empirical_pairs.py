@@ -173,7 +173,7 @@ def test_what_overflows_is_named():
         ({"sigma_w": [1, 2], "sigma_b": [1, 2, 3]}, "they have 2 and 3 numbers"),
         ({"sigma_w": [[1]]}, "sigma_w must be a number ≥ 0 or a list of them"),
         ({"width": 1}, "A variance over the neurons needs two"),
-        ({"sampler": "none"}, "sampler='none' was asked for"),
+        ({"sampler": "none"}, "Unknown sampler 'none'"),
         ({"depth": 10**4, "batch": 5000}, "take fewer inputs, points, layers or neurons"),
         ({"with": 3}, "takes no argument 'with'"),
     ],
@@ -183,7 +183,7 @@ def test_refusals(more, message):
         measure_pairs(mlp("tanh"), **{"sigma_w": 1, "sigma_b": 0, "width": 6, "depth": 2} | more)
     found = measure_pairs(Sequential((TANH, BatchNorm(), Dense())), sigma_w=1, sigma_b=0, width=4, depth=2, batch=3)
     for call, said in (
-        (lambda: found.pairs("K"), "name='K' was asked for"),
+        (lambda: found.pairs("K"), "Unknown name 'K'; the choices are K_aa"),
         (lambda: found.quantiles("c", 1.5), "levels must be numbers from 0 to 1"),
         (lambda: found.quantiles("c", True), "levels must be a real number"),
     ):

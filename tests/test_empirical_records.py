@@ -275,8 +275,8 @@ def _gradient_by_differences(name, layer, ordinal, u):
 
 def test_what_a_record_refuses():
     cases = [
-        (lambda: Dense("haar"), "weights='haar' was asked for; the choices are gaussian, orthogonal, mixed"),
-        (lambda: Dense(axis="heads"), "axis='heads' was asked for; the choices are neurons, tokens"),
+        (lambda: Dense("haar"), "Unknown weights 'haar': did you mean 'orthogonal'"),
+        (lambda: Dense(axis="heads"), "Unknown axis 'heads'; the choices are neurons, tokens"),
         (lambda: Dense(sigma_w=-1), "sigma_w of a Dense must be ≥ 0"),
         (lambda: Dense(expand=0), "expand of a Dense must be > 0"),
         (lambda: Gate("silu", "tanh"), "The value of a Gate is a Dense"),
@@ -301,7 +301,7 @@ def test_what_a_record_refuses():
         (mlp("tanh", mu=1), {"width": [4, 5, 5]}, "A skip adds 1 × 4 .* where 1 × 5 are wanted at layer 2"),
         (Sequential((PHI, Pool(2))), {"width": 8}, "The block makes 1 × 4 .* where 1 × 8 are wanted at layer 2"),
         (mlp("tanh"), {"width": [4, 5]}, r"one per layer \(depth = 3\), but 2 were given"),
-        (mlp("tanh"), {"sampler": "magic"}, "sampler='magic' was asked for; the choices are explicit, lazy"),
+        (mlp("tanh"), {"sampler": "magic"}, "Unknown sampler 'magic'; the choices are explicit, lazy"),
         (Sequential((Dense(sigma_w="sv"), PHI, Dense())), {}, "needs a number for the standard deviation sv"),
     ],
 )

@@ -139,7 +139,7 @@ def test_same_bits_with_and_without_the_jacobian_and_for_any_threads():
     alone = run_ensemble(block, threads=1, jacobian=False, **arguments)
     assert alone.quantities == ("K", "Theta") and alone.layers("Theta").tolist() == [1, 2, 3, 4]
     assert (both.samples["Theta"] == alone.samples["Theta"]).all()
-    with pytest.raises(MeanFieldError, match="Theta was asked for, but this ensemble measured K, J"):
+    with pytest.raises(MeanFieldError, match="Unknown quantity of this ensemble 'Theta'; the choices are K, J"):
         run_ensemble(block, **(arguments | {"theta": False})).estimate("Theta")
     with pytest.raises(MeanFieldError, match="Theta was asked for an activation that jumps"):
         run_ensemble(mlp("step"), jacobian=False, **arguments)

@@ -247,7 +247,7 @@ WRONG = [
     (dict(correlation=0.5, quantities=("K_aa", "c")), "any two norms"),
     (dict(quantities=("gamma",)), "correlation"),
     (dict(correlation=0.5, quantities=("J0", "c")), "finite dimension"),
-    (dict(correlation=0.5, quantities=("ceta",)), "known are"),
+    (dict(correlation=0.5, quantities=("ceta",)), "Unknown quantity 'ceta'; the choices are K"),
 ]
 
 

@@ -21,6 +21,7 @@ from meanfield.base.results import MeanFieldError
 from meanfield.presentation import figures
 
 matplotlib = pytest.importorskip("matplotlib")
+pytest.importorskip("matplotlib.figure")
 pytest.importorskip("matplotlib.contour")
 
 
@@ -87,7 +88,7 @@ def test_axes_of_the_caller(relu_run):
     assert two.get_ylabel() == r"$K^\ell$"
     with pytest.raises(MeanFieldError, match="1 axes were given for 2"):
         figure_of(drawing.plot_run(relu_run, ["K", "J"], ax=one))
-    with pytest.raises(MeanFieldError, match="V was asked for"):
+    with pytest.raises(MeanFieldError, match="Unknown quantity of this run 'V'"):
         figure_of(drawing.plot_run(relu_run, ["V"]))
 
 

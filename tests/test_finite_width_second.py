@@ -406,13 +406,13 @@ def recursion_law(law):
     ("ask", "sentence"),
     [
         (lambda: run_of("V1", lambda_w=1), "do not change V1"),
-        (lambda: run_of("V2"), "'V2' was asked for"),
+        (lambda: run_of("V2"), "Unknown quantity 'V2'"),
         (lambda: mf.derive("tanh", residual=True).recursion("G2"), "G2 was asked for; .* has a skip"),
         (
             lambda: correlator_recursion("tanh", weights="uniform", quantities="V1"),
             "derived for Gaussian and orthogonal",
         ),
-        (lambda: second_order_map("B"), "the random variance has K, G1, G2, V, V1, V6"),
+        (lambda: second_order_map("B"), "of the random variance 'B'; the choices are K, G1, G2, V, V1, V6"),
         (lambda: run_of("V").normalized("V", 9), "propagate V1 for V"),
         (lambda: run_of("V1").normalized("V", 1), "from 2 to"),
         (lambda: run_of("V1", correlation=0.5), "V6, V1 and G2 are of one"),

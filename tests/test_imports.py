@@ -148,8 +148,8 @@ tuning.records tuning.prediction tuning.fluctuation tuning.choices tuning.sample
 tuning.snippets tuning.answer tuning.scatter tuning.recommend
 tuning.rates tuning.backward tuning.instance tuning.tuned tuning.sweep tuning.descent tuning.wide tuning.sensitivities
 tuning.tune
-cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.critical cli.laws cli.widths cli.kernels
-cli.init
+cli.output cli.reading cli.critical_output cli.bias_output cli.options cli.help cli.critical cli.laws cli.widths
+cli.kernels cli.init cli.networks cli.doctor
 cli.app
 __main__
 """

@@ -33,7 +33,7 @@ def planned(positions=1, correlation=None, **changed):
     [
         ({"correlation": 0.5, "positions": 2}, {"positions": 2}, "of two inputs; give correlation=",
          ("K_aa", "K_bb", "K_ab", "distance")),
-        ({}, {"quantities": ("K", "nonsense")}, "'nonsense' was asked for; what can be measured is A, ", ("K",)),
+        ({}, {"quantities": ("K", "nonsense")}, "Unknown quantity 'nonsense'; the choices are A, ", ("K",)),
         ({"positions": 2}, {"positions": 3}, "J_ab and Theta_ab are of two inputs", ("J_ab",)),
         ({"positions": 2}, {"positions": 2, "tokens": 2}, "J_ab and Theta_ab are of two inputs", ("Theta_ab",)),
         ({"positions": 2}, {"positions": 2, "couples": True}, "not under a BatchNorm", ("J_ab",)),

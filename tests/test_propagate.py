@@ -116,7 +116,7 @@ BAD = [
     ({"sigma_w": 1, "sigma_b": 0, "depth": 0}, "depth"),
     ({"sigma_w": 1, "sigma_b": 0, "depth": 2.5}, "depth"),
     ({"sigma_w": 1, "sigma_b": 0, "depth": 3, "correlation": 2}, "between -1 and 1"),
-    ({"sigma_w": 1, "sigma_b": 0, "depth": 3, "quantities": ("X",)}, "known are"),
+    ({"sigma_w": 1, "sigma_b": 0, "depth": 3, "quantities": ("X",)}, "the choices are K, J"),
     ({"sigma_w": 1, "sigma_b": 0, "depth": 3, "gain": 2}, "not a parameter"),
     ({"sigma_w": "a", "sigma_b": 0, "depth": 3}, "number"),
     ({"sigma_w": [], "sigma_b": 0, "depth": 3}, "empty"),

@@ -46,7 +46,7 @@ def test_networks_measure_what_it_says():
         block = mlp("tanh", norm="pre") if name in ("G_gamma", "G_beta") else mlp("tanh")
         run = run_ensemble(block, quantities=(name,), **sizes, **given)
         assert name in run.quantities, name
-    with pytest.raises(mf.MeanFieldError, match="what can be measured is " + ", ".join(sorted(MEASURED))):
+    with pytest.raises(mf.MeanFieldError, match="the choices are " + ", ".join(sorted(MEASURED))):
         run_ensemble(mlp("tanh"), quantities=("X",), **sizes)
 
 

@@ -63,7 +63,7 @@ def test_records_to_the_edges_of_their_numbers():
         (lambda: Schedule(1, 1, "-1/9"), "The exponent total of a Schedule must be ≥ 0"),
         (lambda: Pool(1), "changes nothing; leave it out"),
         (lambda: Pool(True), "a whole number from 2"),
-        (lambda: Dense("normal"), "weights='normal' was asked for"),
+        (lambda: Dense("normal"), "Unknown weights 'normal': did you mean 'gaussian'"),
         (lambda: Gate("silu", Dense(axis="tokens")), "The value of a Gate mixes neurons"),
         (lambda: Gate("silu", Dense(expand=2)), "its value has expand = 2 and its gate 1"),
         (lambda: Gate("silu", LayerNorm()), "The value of a Gate is a Dense"),
@@ -77,7 +77,7 @@ def test_records_to_the_edges_of_their_numbers():
         (lambda: Nonlinearity(3), "A Nonlinearity holds an activation's name"),
         (lambda: LayerNorm("yes"), "affine must be True or False"),
         (lambda: BatchNorm(1), "affine must be True or False"),
-        (lambda: mlp("tanh", norm="post"), "norm='post' was asked for"),
+        (lambda: mlp("tanh", norm="post"), "Unknown norm 'post'. A LayerNorm behind the skip"),
         (lambda: full_residual("tanh", beta_w=-1), "must be ≥ 0 (variances fall with depth)"),
     ):
         with refused(words):

@@ -294,7 +294,7 @@ def test_three_inputs_of_finite_networks():
         ("tanh", dict(inputs=[[1, 2]], input_ratio=0), "N_0/n"),
         ("tanh", dict(inputs=[[1, 2]], sigma_w=[1, 2], layerwise=True), "one for each of 3 layers"),
         ("tanh", dict(inputs=[[1, 2]], sigma_w=0), "nothing varies"),
-        ("tanh", dict(inputs=[[1, 2]], quantities="J"), "of several inputs there are"),
+        ("tanh", dict(inputs=[[1, 2]], quantities="J"), "Unknown quantity of several inputs 'J'"),
         ("tanh", dict(inputs=[[1, 2]], mu=1), "not a parameter"),
         ("tanh", dict(inputs=[[1, 2]], depth=0), "depth"),
         ("relu", dict(inputs=[[1, 2]], quantities=("V", "P")), "P was asked for, but relu has kinks"),

@@ -217,7 +217,7 @@ def sample(block, **settings):
     (SMALL, {"tokens": None}, "give tokens="),
     (SMALL, {"tokens": 1}, "take tokens=2 or more"),
     (SMALL, {"sigma_w": 0, "sigma_b": 0}, "meets equal numbers in all channels"),
-    (SMALL, {"quantities": ("X",)}, "the sampled theory has K, K_ab, J, chi"),
+    (SMALL, {"quantities": ("X",)}, "of the sampled theory 'X'; the choices are K, K_ab, J, chi"),
     (SMALL, {"correlation": -0.5}, "lies in"),
     (SMALL, {"mu": 1}, "not a parameter"),
     (SMALL, {"sigma_w": [1, 2], "layerwise": True}, "its shape is"),

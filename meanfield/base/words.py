@@ -19,7 +19,7 @@ _SHOWN = 60  # characters of a value that a sentence repeats
 WORDS: Mapping[str, str] = {
     # quantities
     **dict.fromkeys(("ntk", "tangentkernel", "neuraltangentkernel", "tangent"), "Theta Theta_ab"),
-    **dict.fromkeys(("nngp", "kernel", "gpkernel", "variance", "q", "qstar", "qaa", "preactivationvariance"), "K K_aa"),
+    **dict.fromkeys(("nngp", "kernel", "gpkernel", "variance", "qstar", "qaa", "preactivationvariance"), "K K_aa"),
     **dict.fromkeys(("covariance", "qab", "crosscovariance", "kab"), "K_ab"),
     **dict.fromkeys(("correlation", "cosine", "rho", "overlap", "cstar"), "c correlation"),
     **dict.fromkeys(("jacobian", "apjn", "partialjacobian", "jacobiannorm", "chi"), "J"),
@@ -88,7 +88,7 @@ MISSING: Mapping[str, str] = {
         ("chij", "chik", "chi1", "chiparallel", "susceptibility"),
         "It is a derivative of a map: susceptibilities() has its formula, fixed_points and phase its values",
     ),
-    **dict.fromkeys(("batchnorm", "bn"), "BatchNorm is architecture='batchnorm_mlp'"),
+    **dict.fromkeys(("batchnorm", "bn", "batch"), "BatchNorm is architecture='batchnorm_mlp'"),
     **dict.fromkeys(("post", "postln", "postnorm"), "A LayerNorm behind the skip is architecture='postln'"),
     **dict.fromkeys(("cw", "sigmaw2", "weightvariance"), "It is sigma_w**2: give its root as sigma_w"),
     **dict.fromkeys(("cb", "sigmab2", "biasvariance"), "It is sigma_b**2: give its root as sigma_b"),
@@ -126,8 +126,9 @@ def close(word: object, known: Iterable[str]) -> str | None:
     if meant:
         return meant[0]
     lowered = {n.lower(): n for n in names}
-    # of one or two letters every other one is near
-    found = difflib.get_close_matches(str(word).lower(), [n for n in lowered if len(n) > 2], n=1, cutoff=0.6)
+    # of one or two letters every other one is near, and of four many are
+    cutoff = 0.6 if len(str(word)) > 4 else 0.75
+    found = difflib.get_close_matches(str(word).lower(), [n for n in lowered if len(n) > 2], n=1, cutoff=cutoff)
     return lowered[found[0]] if found and len(str(word)) > 2 else None
 
 

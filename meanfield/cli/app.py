@@ -1,5 +1,4 @@
-"""The command line: derive, table, law, critical, propagate, widths, phase-diagram, check, init, kernel,
-activations, demo.
+"""The command line: the table of its verbs is `VERBS`.
 
 Results go to stdout, everything else to stderr. Exit code 0: done; 1: a check failed; 2: the request cannot be
 answered.
@@ -10,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,12 +18,15 @@ import typer
 from meanfield.base.files import FORMATS, save, write_whole
 from meanfield.base.quantities import GRADIENTS, columns
 from meanfield.base.results import MeanFieldError, Status
-from meanfield.cli import critical as cli_critical
 from meanfield.cli import output as out
 from meanfield.cli.bias_output import bias_text
+from meanfield.cli.critical import critical, phase_diagram
+from meanfield.cli.doctor import doctor
+from meanfield.cli.help import Command, Group, conventions, interrupted, told
 from meanfield.cli.init import init
 from meanfield.cli.kernels import kernel
 from meanfield.cli.laws import law
+from meanfield.cli.networks import measure, tune
 from meanfield.cli.options import (
     CONVENTIONS,
     Act,
@@ -38,6 +40,7 @@ from meanfield.cli.options import (
     Mu,
     Norm,
     Order,
+    Output,
     Param,
     SigmaB,
     SigmaW,
@@ -45,18 +48,20 @@ from meanfield.cli.options import (
     Tokens,
     Total,
     Weights,
+    chosen,
     doubles,
-    one_format,
     option,
+    target,
 )
-from meanfield.cli.reading import carried, layers, maps_wanted, needs_numbers, number, rate, target, theory_of, wanted
+from meanfield.cli.reading import carried, layers, maps_wanted, needs_numbers, number, rate, theory_of, wanted
 from meanfield.cli.widths import widths
 from meanfield.symbolic.blocks.naming import describe
-from meanfield.theory.deriving import derive
+from meanfield.theory.deriving import derive as derived
 
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
+    cls=Group,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=CONVENTIONS + "\n\nStart with: meanfield demo",
 )
@@ -75,8 +80,7 @@ def _root(
         typer.echo(context.get_help())
 
 
-@app.command(name="derive", epilog="Example: meanfield derive tanh --residual\n\n" + CONVENTIONS)
-def _derive(
+def derive(
     act: Act,
     residual: Skip = False,
     mu: Mu = None,
@@ -96,6 +100,7 @@ def _derive(
     ] = False,
     latex: Latex = False,
     json: Json = False,
+    output: Output = None,
 ) -> None:
     """Derive the recursions of a wide network, exactly.
 
@@ -104,33 +109,34 @@ def _derive(
     χ_Δ = ∂χ_J/∂K, and for μ = 1 the law of large depth. <f(z)>_{K} is the average
     of f over z ~ N(0, K); it is printed where it has no closed form.
     """
-    one_format(latex, json)
+    form = chosen(json, output, latex)
     theory = theory_of(act, residual, mu, param, norm, architecture, decay, total, weights, batch=batch)
     if quantities is not None or steps:
         names = maps_wanted(quantities, steps)
         with out.working(f"Deriving {', '.join(names)} of {describe(theory.block)}"):
             if steps:
-                found = {name: theory.derivation(name, latex=latex) for name in names}
+                found = {name: theory.derivation(name, latex=form.latex) for name in names}
             else:
                 table = out.maps(theory, names, weights)
-        if json:
+        if form.json:
             results = {"steps": found} if steps else {"rows": table.data()}
-            typer.echo(out.document("derive", out.about(theory) | {"weights": weights}, results))
+            text = out.document("derive", out.about(theory) | {"weights": weights}, results)
         elif steps:
-            typer.echo("\n\n".join(found.values()))
+            text = "\n\n".join(found.values())
         else:
-            typer.echo(table.latex() if latex else out.wrapped(str(table)))
+            text = table.latex() if form.latex else out.wrapped(str(table))
+        out.emit(text, form.path)
         return
     with out.working(f"Deriving {describe(theory.block)}"):
         laws = out.unit_skip_laws(theory)
         table = out.derivation(theory, laws)
-    if json:
-        typer.echo(out.document("derive", out.about(theory), out.derivation_data(theory, laws, table)))
+    if form.json:
+        text = out.document("derive", out.about(theory), out.derivation_data(theory, laws, table))
     else:
-        typer.echo(table.latex() if latex else out.wrapped(str(table)))
+        text = table.latex() if form.latex else out.wrapped(str(table))
+    out.emit(text, form.path)
 
 
-@app.command(epilog="Example: meanfield table erf --residual --latex -o table.tex\n\n" + CONVENTIONS)
 def table(
     act: Act,
     residual: Skip = False,
@@ -144,36 +150,21 @@ def table(
     order: Order = 3,
     latex: Latex = False,
     json: Json = False,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write here instead; .tex implies --latex.")
-    ] = None,
+    output: Output = None,
 ) -> None:
     """Print the complete table of a theory: maps, susceptibilities, closed forms, both ends, large depth."""
-    one_format(latex, json)
-    path = target(output, ())
+    form = chosen(json, output, latex)
     theory = theory_of(act, residual, mu, param, norm, architecture, decay, total, batch=batch)
     with out.working(f"Expanding {describe(theory.block)}"):
         found = theory.table(order)
-    if json:
+    if form.json:
         results = {"title": found.title, "rows": found.data()}
         text = out.document("table", {**out.about(theory), "order": order}, results)
     else:
-        latex = latex or (path is not None and path.suffix == ".tex")
-        text = found.latex() if latex else out.wrapped(str(found))
-    if path is None:
-        typer.echo(text)
-    else:
-        write_whole(path, f"{text}\n".encode())
-        typer.echo(f"Wrote {path}", err=True)
+        text = found.latex() if form.latex else out.wrapped(str(found))
+    out.emit(text, form.path)
 
 
-app.command(epilog="Example: meanfield law erf --residual --quantity J --sigma-w 1 --sigma-b 0\n\n" + CONVENTIONS)(law)
-
-
-app.command(epilog="Example: meanfield init gelu --architecture preln --depth 100 --width 512\n\n" + CONVENTIONS)(init)
-
-
-@app.command(epilog="Example: meanfield bias relu --sigma-w 'sqrt(2)' --sigma-b 0.1\n\n" + CONVENTIONS)
 def bias(
     act: Act,
     sigma_w: SigmaW,
@@ -186,27 +177,23 @@ def bias(
     input_norm: InputNorm = "1",
     correlation: Annotated[str, typer.Option(metavar="C0", help="Cosine of two inputs.")] = "0",
     json: Json = False,
+    output: Output = None,
 ) -> None:
     """Which class an untrained deep network prefers, and how gradients do.
 
     The phase of the initial guessing bias: where γ = c/(1 - c) of two inputs
     ends, χ_J* of the gradients, and the law by which γ gets there.
     """
+    form = chosen(json, output)
     theory = theory_of(act, residual, mu, param, norm, architecture)
     given = {"sigma_w": sigma_w, "sigma_b": sigma_b, "input_norm": input_norm}
     values = {k: number(v, option(k)) for k, v in given.items()} | {"correlation": number(correlation, "--correlation")}
     with out.working(f"Guessing bias of {describe(theory.block)}"):
         found = theory.bias(**values)
-    if json:
-        typer.echo(out.document("bias", {**out.about(theory), **values}, found.data()))
-    else:
-        typer.echo(out.wrapped(bias_text(found)))
+    inputs = {**out.about(theory), **values}
+    out.emit(out.document("bias", inputs, found) if form.json else out.wrapped(bias_text(found)), form.path)
 
 
-app.command(epilog="Example: meanfield critical gelu\n\n" + CONVENTIONS)(cli_critical.critical)
-
-
-@app.command(epilog="Example: meanfield propagate tanh --sigma-w 1.5 --sigma-b 0.1 --depth 100\n\n" + CONVENTIONS)
 def propagate(
     act: Act,
     sigma_w: SigmaW,
@@ -284,24 +271,6 @@ def propagate(
     typer.echo(out.wrapped("\n".join(lines + (["", run.message()] if run.message() else []))))
 
 
-app.command(
-    epilog="Example: meanfield kernel erf data.npz --sigma-w 1.5 --sigma-b 0.1 --depth 11 -o kernel.npz\n\n"
-    + CONVENTIONS
-)(kernel)
-
-
-app.command(
-    epilog="Example: meanfield widths tanh --sigma-w 1.2 --sigma-b 0.1 --width 4096 --depth 20\n\n" + CONVENTIONS
-)(widths)
-
-
-app.command(
-    name="phase-diagram",
-    epilog="Example: meanfield phase-diagram erf --sigma-w 0,3,60 --sigma-b 0,3,60\n\n" + CONVENTIONS,
-)(cli_critical.phase_diagram)
-
-
-@app.command(epilog="Example: meanfield check erf --sigma-w 1.5 --sigma-b 0.1 --width 200 --depth 20\n\n" + CONVENTIONS)
 def check(
     act: Act,
     sigma_w: SigmaW,
@@ -366,18 +335,16 @@ def check(
         raise typer.Exit(1)
 
 
-@app.command(epilog="Example: meanfield activations --json")
-def activations(json: Json = False) -> None:
+def activations(json: Json = False, output: Output = None) -> None:
     """List the registered activations: parity, breaks, degree of homogeneity, formula and default parameters.
 
     A break marked ! is a jump of φ, an unmarked one a kink, one marked * a break
     of a higher derivative only. The degree k means φ(λz) = λ^k φ(z) for λ > 0.
     """
-    facts = out.registry()
-    typer.echo(out.document("activations", {}, facts) if json else out.registry_table(facts))
+    form, facts = chosen(json, output), out.registry()
+    out.emit(out.document("activations", {}, facts) if form.json else out.registry_table(facts), form.path)
 
 
-@app.command(epilog="Example: meanfield demo\n\n" + CONVENTIONS)
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the files.")] = Path(
         "meanfield-demo"
@@ -398,7 +365,7 @@ def demo(
     sizes: dict[str, Any] = {"width": 200, "depth": 20, "networks": 100, "seed": 0}
 
     _say('theory = meanfield.derive("tanh", residual=True)', "print(theory.table())")
-    theory = derive("tanh", residual=True)
+    theory = derived("tanh", residual=True)
     found = theory.table()
     typer.echo(out.wrapped(str(found)))
     write_whole(output / "table.tex", f"{found.latex()}\n".encode())
@@ -439,6 +406,29 @@ def _write_report(report: Any, text: str, path: Path) -> None:
         write_whole(path, f"{text}\n".encode())
 
 
+#: every verb: what does it, and an example of it
+VERBS: dict[str, tuple[Callable, str]] = {
+    "derive": (derive, "derive tanh --residual"),
+    "table": (table, "table erf --residual -o table.tex"),
+    "law": (law, "law erf --residual --quantity J --sigma-w 1 --sigma-b 0"),
+    "init": (init, "init gelu --architecture preln --depth 100 --width 512"),
+    "tune": (tune, "tune tanh --depth 20 --width 200"),
+    "bias": (bias, "bias relu --sigma-w 'sqrt(2)' --sigma-b 0.1"),
+    "critical": (critical, "critical gelu"),
+    "propagate": (propagate, "propagate tanh --sigma-w 1.5 --sigma-b 0.1 --depth 100"),
+    "kernel": (kernel, "kernel erf data.npz --sigma-w 1.5 --sigma-b 0.1 --depth 11 -o kernel.npz"),
+    "widths": (widths, "widths tanh --sigma-w 1.2 --sigma-b 0.1 --width 4096 --depth 20"),
+    "phase-diagram": (phase_diagram, "phase-diagram erf --sigma-w 0,3,60 --sigma-b 0,3,60"),
+    "check": (check, "check erf --sigma-w 1.5 --sigma-b 0.1 --width 200 --depth 20"),
+    "measure": (measure, "measure relu --sigma-w 'sqrt(2)' --sigma-b 0 --quantities K,V"),
+    "activations": (activations, "activations --json"),
+    "doctor": (doctor, "doctor"),
+    "demo": (demo, "demo"),
+}
+for _name, (_verb, _example) in VERBS.items():
+    app.command(name=_name, cls=Command, help=told(_verb, _example), epilog=conventions(_name))(_verb)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command line (by default the process's own) and exit with its code."""
     for stream in (sys.stdout, sys.stderr):
@@ -446,6 +436,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal without Greek shows ?
     try:
         app(args=arguments, prog_name="meanfield")
+    except SystemExit as end:
+        if end.code == 130:
+            typer.echo(f"meanfield: {interrupted(list(sys.argv[1:] if arguments is None else arguments))}", err=True)
+        raise
     except MeanFieldError as error:
         sentence = str(error)
     except MemoryError:

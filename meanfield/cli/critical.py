@@ -30,12 +30,14 @@ from meanfield.cli.options import (
     Latex,
     Mu,
     Norm,
+    Output,
     Param,
     Skip,
-    one_format,
+    chosen,
     option,
+    target,
 )
-from meanfield.cli.reading import axis, double, needs_numbers, number, target, theory_of
+from meanfield.cli.reading import axis, double, needs_numbers, number, theory_of
 from meanfield.networks.folds import skip_of
 from meanfield.networks.records import Param as Symbolic
 from meanfield.presentation.tables import Table
@@ -60,6 +62,7 @@ def critical(
     ] = None,
     latex: Latex = False,
     json: Json = False,
+    output: Output = None,
 ) -> None:
     """The critical line χ_J* = 1 and all critical points χ_J = χ_K = 1, certified.
 
@@ -67,7 +70,7 @@ def critical(
     can be others. With --sigma-w and --sigma-b also every fixed point K* there
     and the phase that K^1 flows to.
     """
-    one_format(latex, json)
+    form = chosen(json, output, latex)
     theory = theory_of(act, residual, mu, param, norm, architecture, batch=batch)
     place, start = _place(theory, sigma_w, sigma_b, input_norm)
     if free := [s.name for phi in theory.activations for s in phi.free_parameters]:
@@ -85,7 +88,7 @@ def critical(
         at = ", ".join(f"{k} = {v}" for k, v in place.items())
         rows += [*fixed_rows(fixed, at), *phase_rows(phase, at, start)]
     table = Table(f"Criticality: {describe(theory.block)}", tuple(rows))
-    if json:
+    if form.json:
         inputs = {**out.about(theory), **place, **({"input_norm": start} if place else {})}
         results = {
             "line": line,
@@ -94,9 +97,10 @@ def critical(
             "phase": None if phase is None else phase_data(phase),
             "rows": table.data(),
         }
-        typer.echo(out.document("critical", inputs, results))
+        text = out.document("critical", inputs, results)
     else:
-        typer.echo(table.latex() if latex else out.wrapped(str(table)))
+        text = table.latex() if form.latex else out.wrapped(str(table))
+    out.emit(text, form.path)
 
 
 def phase_diagram(

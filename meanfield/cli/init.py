@@ -8,7 +8,7 @@ import typer
 
 from meanfield.base.results import MeanFieldError
 from meanfield.cli import output as out
-from meanfield.cli.options import Act, Architecture, InputNorm, Json, Mu, Norm, Param, Skip
+from meanfield.cli.options import Act, Architecture, InputNorm, Json, Mu, Norm, Output, Param, Skip, chosen
 from meanfield.cli.reading import double, layers, needs_numbers, theory_of
 from meanfield.symbolic.blocks.naming import describe
 
@@ -38,6 +38,7 @@ def init(
         str | None, typer.Option(metavar="|".join(SNIPPETS), help="Print this code alone, ready to paste.")
     ] = None,
     json: Json = False,
+    output: Output = None,
 ) -> None:
     """How to initialize a network: σ's and weight std of each kind of Dense.
 
@@ -49,7 +50,8 @@ def init(
 
     if snippet is not None and snippet not in SNIPPETS:
         raise MeanFieldError(f"--snippet must be one of {', '.join(SNIPPETS)}, but {snippet!r} was given.")
-    if snippet is not None and json:
+    form = chosen(json, output)
+    if snippet is not None and form.json:
         raise MeanFieldError("--snippet and --json were both given; choose one.")
     theory = theory_of(act, residual, mu, param, norm, architecture)
     if architecture != "full_residual" and "K_ab" not in theory.usual:
@@ -58,9 +60,10 @@ def init(
     sizes: dict[str, Any] = {"depth": layers(depth), "width": width}
     with out.working(f"Looking for criticality of {describe(theory.block)}"):
         found = recommend(theory, **sizes, **numbers, tokens=tokens, networks=networks, seed=seed)
-    if json:
+    if form.json:
         inputs = {**out.about(theory), **sizes, **numbers, "tokens": tokens, "networks": networks, "seed": seed}
         results = found.data() | {name: getattr(found, name)() for name in SNIPPETS}
-        typer.echo(out.document("init", inputs, results))
+        text = out.document("init", inputs, results)
     else:
-        typer.echo(str(found) if snippet is None else getattr(found, snippet)())
+        text = str(found) if snippet is None else getattr(found, snippet)()
+    out.emit(text, form.path)

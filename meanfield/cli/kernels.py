@@ -24,8 +24,9 @@ from meanfield.cli.options import (
     Total,
     Weights,
     doubles,
+    target,
 )
-from meanfield.cli.reading import layers, needs_numbers, target, theory_of
+from meanfield.cli.reading import layers, needs_numbers, theory_of
 
 
 def kernel(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,15 +14,17 @@ from meanfield.cli.options import (
     Architecture,
     Batch,
     Decay,
+    Form,
     Json,
     Latex,
     Mu,
     Norm,
+    Output,
     Param,
     Skip,
     Total,
     Weights,
-    one_format,
+    chosen,
     option,
 )
 from meanfield.cli.reading import number, rate, theory_of
@@ -30,10 +32,6 @@ from meanfield.networks.architectures import LETTERS, decays
 from meanfield.presentation.tables import Row, Table
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.theory.theory import Theory
-
-if TYPE_CHECKING:
-    from meanfield.presentation.phase_orders import PhaseOrders
-    from meanfield.presentation.phase_tables import PhaseTable
 
 AT_POINTS = ("K", "J", "c", "gamma", "fisher")  # quantities whose laws at critical points are printed without σ's
 
@@ -89,6 +87,7 @@ def law(
     ] = None,
     latex: Latex = False,
     json: Json = False,
+    output: Output = None,
 ) -> None:
     """How K^l, J^(1,l), c^l or γ^l behaves as the layer l → ∞, with its constants.
 
@@ -98,14 +97,14 @@ def law(
     --decay leaves out give the table of all laws and of where each holds; with
     --total, laws are in the number of blocks L, at l = tL.
     """
-    one_format(latex, json)
+    form = chosen(json, output, latex)
     given = {"sigma_w": sigma_w, "sigma_b": sigma_b}
     values = {k: number(v, option(k)) for k, v in given.items() if v is not None}
     if architecture == "full_residual":
         if input_norm is not None:
             raise MeanFieldError("--input-norm was given, but no law of full_residual depends on it; leave it out.")
         network = residual, mu, param, norm
-        _scheduled(act, network, decay, total, quantity, values, correlation, orders, order, latex, json)
+        _scheduled(act, network, decay, total, quantity, values, correlation, orders, order, form)
         return
     if orders:
         raise MeanFieldError("--orders is of the tables of --architecture full_residual.")
@@ -116,7 +115,7 @@ def law(
     if names and set(names) <= {"Theta", *CORRELATORS}:
         rates = {"lambda_w": rate(lambda_w, "--lambda-w"), "lambda_b": rate(lambda_b, "--lambda-b")}
         rates = {k: v for k, v in rates.items() if v is not None}
-        _of_correlators(theory, weights, names, values, rates, order, latex, json)
+        _of_correlators(theory, weights, names, values, rates, order, form)
         return
     if lambda_w is not None or lambda_b is not None:
         raise MeanFieldError("--lambda-w and --lambda-b are of the laws of Theta and of V, A, …; see --quantity.")
@@ -125,7 +124,7 @@ def law(
             raise MeanFieldError("--correlation is of two inputs; ask for --quantity c, gamma or distance with it.")
         values["correlation"] = number(correlation, "--correlation")
     if order is not None:
-        _further(theory, quantity, values, order, latex, json)
+        _further(theory, quantity, values, order, form)
         return
     section = ", ".join(f"{k} = {v}" for k, v in values.items()) or "Any sigma_w > 0"
     with out.working(f"Large depth of {describe(theory.block)}"):
@@ -140,10 +139,10 @@ def law(
                     f"{describe(theory.block)} has no critical point, where a law could be printed without numbers; "
                     "give --sigma-w and --sigma-b."
                 ) from None
-            _print(theory, quantity, values, rows, {"points": [r.text() for r in rows]}, latex, json)
+            _print(theory, quantity, values, rows, {"points": [r.text() for r in rows]}, form)
             return
     _print(
-        theory, quantity, values, out.law_rows(quantity, found, section, digits=True), found.data(), latex, json
+        theory, quantity, values, out.law_rows(quantity, found, section, digits=True), found.data(), form
     )
 
 
@@ -154,8 +153,7 @@ def _of_correlators(
     values: dict,
     rates: dict,
     order: int | None,
-    latex: bool,
-    json: bool,
+    form: Form,
 ) -> None:
     """The laws of Θ and of normalized correlators, at one place or at each critical point."""
     from meanfield.symbolic.correlator_laws.systems import CorrelatorLaw
@@ -181,26 +179,27 @@ def _of_correlators(
     if not rows:
         raise MeanFieldError("There is no critical point here; give --sigma-w and --sigma-b.")
     given = {**values, **rates, **({"weights": weights} if weights != "gaussian" else {})}
-    _print(theory, ",".join(names), given, rows, {"laws": data}, latex, json)
+    _print(theory, ",".join(names), given, rows, {"laws": data}, form)
 
 
-def _further(theory: Theory, quantity: str, values: dict, order: int, latex: bool, json: bool) -> None:
+def _further(theory: Theory, quantity: str, values: dict, order: int, form: Form) -> None:
     """The law of one quantity with further terms."""
     with out.working(f"Large depth of {describe(theory.block)}"):
         found = theory.depth_law(quantity, order=order, **values)
-    if json:
-        given = {**out.about(theory), "quantity": quantity, "order": order, **values}
-        typer.echo(out.document("law", given, found))
+    if form.json:
+        text = out.document("law", {**out.about(theory), "quantity": quantity, "order": order, **values}, found)
     else:
-        typer.echo(found.latex() if latex else str(found))
+        text = found.latex() if form.latex else str(found)
+    out.emit(text, form.path)
 
 
-def _print(theory: Theory, quantity: str, values: dict, rows: list[Row], data: Any, latex: bool, json: bool) -> None:
+def _print(theory: Theory, quantity: str, values: dict, rows: list[Row], data: Any, form: Form) -> None:
     table = Table(f"Large depth: {describe(theory.block)}", tuple(rows))
-    if json:
-        typer.echo(out.document("law", {**out.about(theory), "quantity": quantity, **values}, data))
+    if form.json:
+        text = out.document("law", {**out.about(theory), "quantity": quantity, **values}, data)
     else:
-        typer.echo(table.latex() if latex else out.wrapped(str(table)))
+        text = table.latex() if form.latex else out.wrapped(str(table))
+    out.emit(text, form.path)
 
 
 def _at_points(theory: Theory, quantity: str) -> list[Row]:
@@ -222,10 +221,8 @@ def _at_points(theory: Theory, quantity: str) -> list[Row]:
     return rows
 
 
-def _scheduled(act, network, decay, total, quantity, values, correlation, orders, order, latex, json) -> None:
+def _scheduled(act, network, decay, total, quantity, values, correlation, orders, order, form) -> None:
     """The laws of a full residual network: at given exponents one, else the table over those left out."""
-    from meanfield.presentation.phase_orders import PhaseOrders
-
     if correlation is not None:
         raise MeanFieldError(
             "Laws of distance, c, gamma and K_ab of full_residual hold for two inputs of any correlation below 1; "
@@ -237,51 +234,16 @@ def _scheduled(act, network, decay, total, quantity, values, correlation, orders
     residual, mu, param, norm = network
     theory = theory_of(act, residual, mu, param, norm, "full_residual", texts, total)
     if order is not None:
-        _further(theory, quantity, values, order, latex, json)
+        _further(theory, quantity, values, order, form)
         return
     asked = tuple(part.strip() for part in quantity.split(",") if part.strip())
     with out.working(f"Large depth of {describe(theory.block)}"):
         known = {s for s in values if any(p.name == s for p in theory.one_input.parameters)}
         table = theory.phase_table(*asked, **{k: values[k] for k in known})
         shown = table.orders() if orders else table
-    if json:
-        data = orders_data(shown) if isinstance(shown, PhaseOrders) else table_data(shown)
-        typer.echo(out.document("law", {**out.about(theory), "quantity": quantity, **values}, data))
+    if form.json:
+        text = out.document("law", {**out.about(theory), "quantity": quantity, **values}, shown)
     else:
-        typer.echo(shown.latex() if latex else str(shown))
+        text = shown.latex() if form.latex else str(shown)
+    out.emit(text, form.path)
 
-
-def table_data(table: PhaseTable) -> dict[str, Any]:
-    """A phase table for JSON: each row its conditions and laws."""
-    from meanfield.presentation.phase_tables import equation
-
-    rows = [
-        {
-            "conditions": row.conditions(),
-            "ways": [
-                {
-                    "regime": w.regime,
-                    "basin": w.basin,
-                    "laws": {n: g.text() for n, g in w.laws},
-                    **({"equations": [equation(e) for e in w.limit]} if w.limit else {}),
-                }
-                for w in row.ways
-            ],
-        }
-        for row in table
-    ]
-    return {"coordinates": table.coordinates, "definitions": {s.name: e for s, e in table.definitions}, "rows": rows}
-
-
-def orders_data(table: PhaseOrders) -> dict[str, Any]:
-    """The same up to constant factors: each row its regions and laws."""
-    from meanfield.presentation.phase_orders import order
-
-    rows = [
-        {
-            "regions": row.conditions(),
-            "ways": [{"basin": w.basin, "laws": {n: order(n, g) for n, g in w.laws}} for w in row.ways],
-        }
-        for row in table
-    ]
-    return {"definitions": {s.name: e for s, e in table.definitions}, "rows": rows}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from meanfield.base.files import FORMATS, require
 from meanfield.base.results import MeanFieldError
 from meanfield.cli.reading import double
 
@@ -81,6 +83,10 @@ Weights = Annotated[
 ]
 Latex = Annotated[bool, typer.Option("--latex", help="Print LaTeX (amsmath, booktabs) instead of text.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Write here instead: .json as --json, .tex as --latex, .txt."),
+]
 Order = Annotated[int, typer.Option(min=1, max=12, help="Terms in the expansions at K → 0 and K → ∞.")]
 SigmaW = Annotated[
     str, typer.Option(metavar="S", show_default=False, help="Standard deviation σ_w of the weights, times √N.")
@@ -92,10 +98,41 @@ Correlation = Annotated[
 ]
 
 
-def one_format(latex: bool, json: bool) -> None:
-    """Refuse --latex together with --json."""
+def target(path: Path | None, suffixes: tuple[str, ...]) -> Path | None:
+    """An output path, refused before the work is done if its kind or its folder will not do."""
+    if path is None:
+        return None
+    if path.is_dir():
+        raise MeanFieldError(f"{path} cannot be written: it is not a file, but a folder.")
+    if suffixes and path.suffix.lower() not in suffixes:
+        raise MeanFieldError(f"-o {path} was given; this command writes {', '.join(suffixes)}.")
+    if not path.parent.is_dir():
+        raise MeanFieldError(f"{path} cannot be written: the folder {path.parent} does not exist.")
+    if path.suffix.lower() in FORMATS:
+        require()
+    return path
+
+
+class Form(NamedTuple):
+    """How a verb answers: whether as JSON, whether as LaTeX, and into which file."""
+
+    json: bool
+    latex: bool
+    path: Path | None
+
+
+def chosen(json: bool, output: Path | None, latex: bool | None = None) -> Form:
+    """The form that --json, --latex and --output ask for; latex: None of a verb that has none.
+
+    Raises: MeanFieldError for two formats, a suffix that is none, and a folder that does not exist.
+    """
     if latex and json:
         raise MeanFieldError("--latex and --json were both given; choose one (the JSON document holds the LaTeX).")
+    path = target(output, (".json", *((".tex",) if latex is not None else ()), ".txt"))
+    suffix = "" if path is None else path.suffix.lower()
+    if (json and suffix not in ("", ".json")) or (latex and suffix not in ("", ".tex")):
+        raise MeanFieldError(f"-o {path} and {'--json' if json else '--latex'} were both given; choose one.")
+    return Form(json or suffix == ".json", bool(latex) or suffix == ".tex", path)
 
 
 def option(name: str) -> str:

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
+import typer
 
 from meanfield.base import printed
 from meanfield.base.export import plain
-from meanfield.base.files import FORMATS, save
+from meanfield.base.files import FORMATS, save, write_whole
 from meanfield.base.latex import tex
 from meanfield.base.quantities import QUANTITIES
 from meanfield.base.results import MeanFieldError
@@ -282,6 +283,15 @@ def write_run(run: Any, drawn: tuple[str, ...] | None, path: Path) -> None:
         save(run.plot(drawn), path)
     else:
         run.save(path)
+
+
+def emit(text: str, path: Path | None) -> None:
+    """Print what a verb says, or write it where --output says."""
+    if path is None:
+        typer.echo(text)
+        return
+    write_whole(path, f"{text}\n".encode())
+    typer.echo(f"Wrote {path}", err=True)
 
 
 @contextlib.contextmanager

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
-from meanfield.base.files import FORMATS, require
 from meanfield.base.quantities import COVARIANCES, EQUAL_NORMS, FINITE_WIDTH, GRADIENTS, ONE_INPUT, TWO_INPUTS
 from meanfield.base.results import MeanFieldError
 from meanfield.functions.activations import activation
@@ -160,16 +158,3 @@ def rate(text: str | None, option: str) -> str | float | None:
     if text is None or "l" in re.findall(r"[A-Za-z_]\w*", text):
         return text
     return double(text, option)
-
-
-def target(path: Path | None, suffixes: tuple[str, ...]) -> Path | None:
-    """An output path, refused before the work is done if its kind or its folder will not do."""
-    if path is None:
-        return None
-    if suffixes and path.suffix.lower() not in suffixes:
-        raise MeanFieldError(f"-o {path} was given; this command writes {', '.join(suffixes)}.")
-    if not path.parent.is_dir():
-        raise MeanFieldError(f"{path} cannot be written: the folder {path.parent} does not exist.")
-    if path.suffix.lower() in FORMATS:
-        require()
-    return path

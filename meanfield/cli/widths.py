@@ -15,11 +15,13 @@ from meanfield.cli.options import (
     Json,
     Mu,
     Norm,
+    Output,
     Param,
     SigmaB,
     SigmaW,
     Skip,
     Total,
+    chosen,
     doubles,
 )
 from meanfield.cli.reading import double, layers, needs_numbers, theory_of
@@ -44,6 +46,7 @@ def widths(
     total: Total = None,
     input_norm: InputNorm = "1",
     json: Json = False,
+    output: Output = None,
 ) -> None:
     """Widths for which squared gradients per neuron stay within a factor.
 
@@ -51,6 +54,7 @@ def widths(
     the widths with the fewest changes are printed. A network with skips needs an
     architecture that projects, such as --architecture full_residual.
     """
+    form = chosen(json, output)
     theory = theory_of(act, residual, mu, param, norm, architecture, decay, total)
     needs_numbers(theory)
     numbers = doubles(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm)
@@ -58,8 +62,9 @@ def widths(
     ratio = double(factor, "--factor")
     with out.working("Compiling the recursion"):
         found = theory.width_schedule(**numbers, **sizes, factor=ratio)
-    if json:
+    if form.json:
         inputs = {**out.about(theory), **numbers, **sizes, "factor": ratio}
-        typer.echo(out.document("widths", inputs, found.data()))
+        text = out.document("widths", inputs, found)
     else:
-        typer.echo(out.wrapped(f"Widths: {describe(theory.block)}\n{found}"))
+        text = out.wrapped(f"Widths: {describe(theory.block)}\n{found}")
+    out.emit(text, form.path)

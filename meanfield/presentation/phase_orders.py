@@ -112,7 +112,8 @@ class PhaseOrders(Result):
 
     def data(self) -> dict[str, Any]:
         """Quantities and rows as plain values."""
-        return {"quantities": list(self.quantities), "rows": [row.data() for row in self.rows]}
+        named = {s.name: str(e) for s, e in self.definitions}
+        return {"quantities": list(self.quantities), "definitions": named, "rows": [row.data() for row in self.rows]}
 
     @property
     def rows(self) -> tuple[OrderRow, ...]:

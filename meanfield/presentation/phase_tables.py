@@ -57,7 +57,13 @@ class Row(Result):
     def data(self) -> dict[str, Any]:
         """The conditions of the region, and for each case of the start its regime, basin and laws, as plain values."""
         cases = [
-            {"regime": one.regime, "basin": one.basin, "laws": {n: g.text() for n, g in one.laws}} for one in self.ways
+            {
+                "regime": one.regime,
+                "basin": one.basin,
+                "laws": {n: g.text() for n, g in one.laws},
+                **({"equations": [equation(e) for e in one.limit]} if one.limit else {}),
+            }
+            for one in self.ways
         ]
         return {"conditions": self.conditions(), "cases": cases}
 

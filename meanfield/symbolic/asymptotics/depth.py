@@ -19,7 +19,6 @@ from meanfield.base.quantities import QUANTITIES
 from meanfield.base.results import DEEP, Law, MeanFieldError, Status, Term, one_line
 from meanfield.base.symbols import Q0, J, K, l, parameter
 from meanfield.base.terms import onset_mark
-from meanfield.base.words import unknown
 from meanfield.functions import balls, zeros
 from meanfield.symbolic.asymptotics.scaling import Path, Powers, decay_of, logarithm, path
 from meanfield.symbolic.asymptotics.slow import Slow, slow_approach
@@ -181,7 +180,9 @@ def depth_law(recursion: Recursion, quantity: str, values: dict[str, sp.Expr]) -
             raise MeanFieldError(f"{name} must be finite and ≥ 0, but {v} was given.")
     known = {p.name for p in recursion.homogeneous("A large-depth law was").parameters}
     if set(values) - known:
-        raise unknown("parameter", min(set(values) - known), sorted(known))
+        raise MeanFieldError(
+            f"{min(set(values) - known)} is not a parameter here; known are {', '.join(sorted(known))}."
+        )
     swap = {parameter(k): v for k, v in values.items()} | {
         p: values[p.name] for p in recursion.parameters if p.name in values
     }

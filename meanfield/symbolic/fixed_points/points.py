@@ -19,7 +19,6 @@ from meanfield.base.latex import aligned, joined, solution_tex
 from meanfield.base.printed import wrapped
 from meanfield.base.results import InfiniteAverage, MeanFieldError, Solution, Status, one_line
 from meanfield.base.symbols import Q0, J, K, parameter
-from meanfield.base.words import unknown
 from meanfield.functions import balls
 from meanfield.functions.parser import expression
 from meanfield.symbolic.averages.expansion import at_zero
@@ -247,7 +246,7 @@ def numeric_maps(recursion: Recursion, values: dict[str, sp.Expr]) -> tuple[sp.E
     known = {p.name for p in recursion.homogeneous("Fixed points were").parameters} | {"Q0", "sigma_w", "sigma_b"}
     extra = sorted(set(values) - known)
     if extra:
-        raise unknown("parameter", extra[0], sorted(known))
+        raise MeanFieldError(f"{extra[0]} is not a parameter here; known are {', '.join(sorted(known))}.")
     free = set().union(*[sp.sympify(e).free_symbols for e in recursion.step])
     swap = {s: sp.sympify(values[s.name]) for s in free if s.name in values}
     step = recursion["K"].subs(swap)

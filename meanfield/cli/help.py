@@ -1,0 +1,57 @@
+"""How commands are shown: the example first, flags without a type, and a line when one is interrupted."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import typer.core
+
+from meanfield.cli.options import CONVENTIONS
+
+
+def _untyped(params: list[Any]) -> list[Any]:
+    """Flags show no type: there is nothing to write behind them."""
+    for param in params:
+        if getattr(param, "is_flag", False) and param.metavar is None:
+            param.metavar = ""
+    return params
+
+
+class Command(typer.core.TyperCommand):
+    """A verb."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _untyped(super().get_params(ctx))
+
+
+class Group(typer.core.TyperGroup):
+    """The program."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _untyped(super().get_params(ctx))
+
+
+def told(function: Any, example: str) -> str:
+    """The help of a verb: what it does, an example, then the rest of its docstring."""
+    first, _, rest = inspect.cleandoc(function.__doc__).partition("\n\n")
+    return "\n\n".join(part for part in (first, f"Example: meanfield {example}", rest) if part)
+
+
+def conventions(verb: str) -> str | None:
+    """What the symbols mean, below the help of verbs that use them."""
+    return None if verb in ("activations", "doctor") else CONVENTIONS
+
+
+#: verb → how its work goes on after an interruption
+GOES_ON = {
+    "check": "with --checkpoint FOLDER the same command goes on where it was",
+    "measure": "with --checkpoint FILE the same command goes on where it was",
+    "kernel": "the same command goes on with the blocks that are in its file",
+}
+
+
+def interrupted(arguments: list[str]) -> str:
+    """The line that is left when a command is interrupted."""
+    verb = next((a for a in arguments if not a.startswith("-")), "")
+    return f"interrupted; {GOES_ON.get(verb, 'the same command with the same seed gives the same numbers')}."
