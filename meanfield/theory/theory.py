@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from meanfield.numeric.many_inputs import Correlators
     from meanfield.numeric.neutrality import CorrelationLine
     from meanfield.numeric.sampled import MeasuredLine
+    from meanfield.numeric.solvers import Run
     from meanfield.numeric.tokens.sampling import Sampled
     from meanfield.numeric.widths import WidthSchedule
     from meanfield.presentation.bias_diagrams import BiasDiagram
@@ -535,7 +536,7 @@ class Theory(Maps):
         input_ratio=1,
         input_dimension=None,
         **parameters,
-    ):
+    ) -> Run:
         """The state at layers 1 … depth in float64, compiled and parallel.
 
         sigma_w, sigma_b ≥ 0: standard deviations, numbers or arrays that broadcast with each other and with input_norm;
