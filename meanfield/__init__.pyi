@@ -43,6 +43,7 @@ from .symbolic.equality import equal as equal
 from .theory.deriving import derive as derive
 from .theory.gaussian_processes import nngp as nngp
 from .theory.gaussian_processes import ntk as ntk
+from .theory.summaries import summary as summary
 from .theory.theory import Theory as Theory
 from .tuning.recommend import recommend as recommend
 from .tuning.tune import tune as tune

@@ -123,7 +123,7 @@ kernels.rows kernels.loops kernels.cells kernels.sides kernels.data
 kernels.series kernels.sums kernels.plans kernels.generate kernels.sources kernels.tangents
 kernels.compiled kernels.networks kernels.pairs kernels.blocks kernels.matrices
 kernels.planning kernels.gradients
-theory.theory theory.depth_scales theory.derivation theory.deriving theory.gaussian_processes
+theory.theory theory.depth_scales theory.derivation theory.deriving theory.summaries theory.gaussian_processes
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
 empirical.functions.elementary empirical.functions.registry empirical.functions.smooth empirical.functions.kinked
 empirical.functions.tabulated

@@ -81,7 +81,7 @@ def test_closed_forms_of_a_jump():
 def test_where_no_average_has_a_closed_form():
     """tanh is odd: ⟨tanh⟩ = 0 is no reason to list the others. Of ELU all averages of one input are elementary."""
     (row,) = tables._closed_rows(activation("tanh"))
-    assert row.name == "all averages" and row.value == "no elementary closed form (nodes carry them)"
+    assert row.name == "all averages" and row.value == "no elementary closed form"
     found = closed("elu")
     assert found["<phi_a phi_b>"].value == NONE and all(
         found[n].value != NONE for n in ("<phi>", "<phi^2>", "<phi'^2>")

@@ -14,6 +14,7 @@ from typing import Any
 
 import sympy as sp
 from sympy.core.alphabets import greeks
+from sympy.printing.latex import translate
 
 from meanfield.base.symbols import LATEX_NAMES
 from meanfield.base.tex.lines import lines, opened
@@ -35,10 +36,13 @@ def tex(e: Any) -> str:
             names[s] = _intermediate(s.name)
         elif not s.name.isascii():
             names[s] = _foreign(s.name)
+        elif len(s.name) > 1 and s.name.isalpha() and s not in names and translate(s.name) == s.name:
+            names[s] = rf"\mathrm{{{s.name}}}"  # a word, and no product of its letters
     text = sp.latex(e, symbol_names=names, ln_notation=False, fold_short_frac=False, inv_trig_style="full")
     for long, short in ((r"\text{for}\: ", ""), (r"\text{for} \: ", ""), (r"\text{otherwise}", r"\text{else}")):
         text = text.replace(long, short)  # a case needs its room for the formula
     text = _MATRIX.sub(r"\\left(\1; \2; \3 \\right)", text)
+    text = text.replace(r"\operatorname{loggamma}{\left(", r"\log\Gamma{\left(")
     return text.replace(r"\operatorname{asin}", r"\arcsin")
 
 

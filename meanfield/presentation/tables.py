@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,14 +16,15 @@ from meanfield.base.export import Result
 from meanfield.base.latex import Names, after, law_tex, tex
 from meanfield.base.printed import COLUMNS, wrapped
 from meanfield.base.results import Law, MeanFieldError, one_line
-from meanfield.base.symbols import J, K_aa, K_ab, K_bb, Theta, Z, sigma_w
+from meanfield.base.symbols import J, K_aa, K_ab, K_bb, Theta, Z, parameter, sigma_w
 from meanfield.base.tex.lines import lines as lines
 from meanfield.base.tex.lines import opened
 from meanfield.base.tex.prose import escape as escape
 from meanfield.base.tex.prose import prose
 from meanfield.base.tex.read import read
 from meanfield.base.tex.width import TEXTWIDTH, measure, text_width, width
-from meanfield.functions.activations import Activation
+from meanfield.base.words import unknown
+from meanfield.functions.activations import Activation, activation
 from meanfield.networks.folds import skip_of
 from meanfield.networks.records import Block
 from meanfield.symbolic.asymptotics.depth import depth_law
@@ -93,6 +94,7 @@ class Table(Result):
 
     title: str
     rows: tuple[Row, ...]
+    legend: str = ""  # LaTeX behind the title: what the symbols mean
 
     def __repr__(self) -> str:
         return one_line("Table", f"{self.title}; {len(self.rows)} rows")
@@ -109,12 +111,31 @@ class Table(Result):
                 lines += textwrap.wrap(more, COLUMNS, initial_indent="      ", subsequent_indent="      ")
         return "\n".join(lines)
 
-    def latex(self) -> str:
+    def only(self, *sections: str) -> Table:
+        """The table of these sections alone, each named by how it begins ("Maps", "Closed forms").
+
+        Raises: MeanFieldError for a section that the table has not.
+        """
+        known = list(dict.fromkeys(r.section for r in self.rows))
+        for one in sections:
+            if not any(name.startswith(one) for name in known):
+                raise unknown("section of this table", one, known)
+        return replace(self, rows=tuple(r for r in self.rows if r.section.startswith(sections)))
+
+    def latex(self, *, caption: str | None = None, label: str | None = None, rows: Sequence[str] | None = None) -> str:
         r"""One or more `table` floats for amsmath and booktabs, none taller than a page.
 
-        Long right-hand sides break at their signs; a map too long to be read names its averages A_1, A_2, …, which
-        follow as rows of their own.
+        caption: LaTeX in the place of the title and `legend`; label: of the first float, for \ref; rows: sections that
+        are shown, by how they begin (all unless given). Long right-hand sides break at their signs; a map too long to
+        be read names its averages A_1, A_2, …, which follow as rows of their own.
+
+        >>> from meanfield import derive
+        >>> print(derive("erf").table().latex(label="tab:erf", rows=["Susceptibilities"]).splitlines()[3])
+        \label{tab:erf}
         """
+        if rows is not None:
+            return self.only(*rows).latex(caption=caption, label=label)
+        told = f"{prose(self.title)}{self.legend}" if caption is None else caption
         wide = max([width(r.latex_name, _SIZE) for r in self.rows] + [text_width("where A10 ", 8.6)])
         share = math.floor((TEXTWIDTH - wide - 10) / TEXTWIDTH * 100) / 100
         pages = _pages(list(_cells(self.rows, share * TEXTWIDTH - 1)))
@@ -124,7 +145,8 @@ class Table(Result):
             out += [
                 r"\begin{table}[htbp]",
                 r"\centering\footnotesize",
-                rf"\caption{{{prose(self.title)}{part}}}",
+                rf"\caption{{{told}{part}}}",
+                *([rf"\label{{{label}}}"] if label is not None and k == 1 else []),
                 rf"\begin{{tabular}}{{@{{}}l@{{\quad}}p{{{share:.2f}\linewidth}}@{{}}}}",
                 r"\toprule",
             ]
@@ -252,7 +274,7 @@ def theory_table(
     the recursion that settles, or None where none does.
     """
     section = f"Maps (any two {'inputs of a batch' if kind == 'batch' else kind})" if kind else "Maps (one input)"
-    rows = [*_maps(one, section), *_first_maps(one, section)]
+    rows = [*_constants(phis), *_maps(one, section), *_first_maps(one, section)]
     rows += _susceptibility_rows(two if kind == "batch" else one, kind)
     if two is not None and not kind:
         rows += _maps(two, "Maps (two inputs)")
@@ -260,7 +282,41 @@ def theory_table(
         own = [*_closed_rows(phi), *_end_rows(phi, order)]
         rows += own if len(phis) == 1 else [replace(row, section=f"{row.section}, {phi}") for row in own]
     rows += _depth_rows(block, two if kind else one)
-    return Table(title(block, kind), tuple(rows))
+    return Table(title(block, kind), tuple(rows), LEGEND)
+
+
+#: what a caption says of the symbols
+LEGEND = (
+    r". $\langle f \rangle_K$ is the average of $f(z)$ over $z \sim N(0, K)$; $\sigma_w$, $\sigma_b$ are the "
+    r"standard deviations of weights (times $\sqrt{N}$) and biases; $K^{\ell}$ is the second moment of the "
+    r"preactivation, $K^1 = \sigma_w^2 |x|^2/N_0 + \sigma_b^2$, $J^1 = 1$."
+)
+LONG = 10**9  # a parameter with a larger denominator has a name in tables
+
+
+def long_parameters(phi: Activation) -> dict[str, sp.Expr]:
+    """Parameters of an activation that are decimals too long to be read in a formula, as those of SELU."""
+    return {k: v for k, v in phi.parameters if v.is_Rational and v.q > LONG}
+
+
+def _constants(phis: tuple[Activation, ...]) -> list[Row]:
+    """What the names stand for that long parameters of registered activations have in the table."""
+    rows = []
+    for phi in phis:
+        free = {k for k, v in phi.parameters if v == parameter(k)}
+        for k, v in (activation(phi.name).parameters if free else ()):
+            if k in free and v.q > LONG:
+                rows.append(Row("Constants", k, _decimals(v), tex(parameter(k))))
+    return rows
+
+
+def _decimals(v: sp.Rational) -> str:
+    """All decimals of a number that has finitely many, else 30 digits."""
+    n = next((n for n in range(1, 100) if 10**n % v.q == 0), None)
+    if n is None:
+        return str(sp.N(v, 30))
+    digits = str(abs(v.p) * 10**n // v.q).rjust(n + 1, "0")
+    return f"{'-' if v < 0 else ''}{digits[:-n]}.{digits[-n:]}"
 
 
 def title(block: Block, kind: str) -> str:
@@ -353,7 +409,7 @@ def _closed_rows(phi: Activation) -> list[Row]:
             Row(
                 section,
                 "all averages",
-                "no elementary closed form (nodes carry them)",
+                "no elementary closed form",
                 r"\langle \varphi^2 \rangle_K,\ \dots",
             )
         ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
@@ -14,6 +14,8 @@ from meanfield.base.named import Formulas
 from meanfield.base.printed import wrapped
 from meanfield.base.results import Undetermined, one_line
 from meanfield.base.words import close
+from meanfield.functions.activations import activation, activations
+from meanfield.networks.folds import with_activations
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.symbolic.blocks.recursions import one_input_averages, without_tilt
 from meanfield.symbolic.coordinates import COORDINATES, in_coordinates
@@ -854,12 +856,26 @@ class Theory(Maps):
         from meanfield.presentation.tables import theory_table
 
         order = whole(order, "order", 1, ORDERS)
-        return theory_table(self.activations, self.block, self.one_input, self.beside, order, self.kind)
+        shown = self._with_named_constants()
+        return theory_table(shown.activations, self.block, shown.one_input, shown.beside, order, self.kind)
+
+    def _with_named_constants(self) -> Theory:
+        """The same with names for parameters whose decimals are too long to be read (SELU's), where one φ has some."""
+        from meanfield.presentation.tables import long_parameters
+
+        (phi, *others) = self.activations
+        named = {} if others else {k: k for k in long_parameters(phi)}
+        if not named or phi.name not in activations():
+            return self
+        kept = {k: v for k, v in phi.parameters if k not in named}
+        return replace(self, block=with_activations(self.block, lambda _: activation(phi.name, **kept, **named)))
 
     @spoken
-    def latex(self, order: int = 3) -> str:
-        """The table as LaTeX (amsmath, booktabs)."""
-        return self.table(order).latex()
+    def latex(
+        self, order: int = 3, *, caption: str | None = None, label: str | None = None, rows: Sequence[str] | None = None
+    ) -> str:
+        """The table as LaTeX (amsmath, booktabs); caption, label, rows: as of `Table.latex`."""
+        return self.table(order).latex(caption=caption, label=label, rows=rows)
 
     def _repr_latex_(self) -> str | None:
         try:

@@ -215,13 +215,16 @@ def decimal(value: float, digits: int = 10) -> str:
     return rf"${mantissa} \cdot 10^{{{int(power)}}}$" if power else f"${mantissa}$"
 
 
-def booktabs(caption: str, header: list[str], rows: list[list[str]], page: int = 45) -> str:
+def booktabs(
+    caption: str, header: list[str], rows: list[list[str]], page: int = 45, label: str | None = None
+) -> str:
     """`table` floats of at most `page` rows each (booktabs); caption, header and cells are LaTeX already."""
     out = []
     pages = [rows[i : i + page] for i in range(0, len(rows), page)] or [[]]
     for k, part in enumerate(pages, 1):
         number = f" (part {k} of {len(pages)})" if len(pages) > 1 else ""
         out += [r"\begin{table}[htbp]", r"\centering\footnotesize", rf"\caption{{{caption}{number}}}"]
+        out += [rf"\label{{{label}}}"] if label is not None and k == 1 else []
         out += [rf"\begin{{tabular}}{{@{{}}{'r' * len(header)}@{{}}}}", r"\toprule", " & ".join(header) + r"\\"]
         out += [r"\midrule"]
         out += [" & ".join(r) + r"\\" for r in part]

@@ -1,0 +1,151 @@
+"""One row for each activation and architecture: where it is critical, and what J does there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sympy as sp
+
+from meanfield.base.arguments import names as names_of
+from meanfield.base.arguments import spoken
+from meanfield.base.export import Result, plain
+from meanfield.base.latex import tex
+from meanfield.base.printed import wrapped
+from meanfield.base.results import MeanFieldError, Solution, one_line
+from meanfield.base.symbols import K
+from meanfield.base.tex.prose import booktabs, prose
+from meanfield.base.tex.width import width
+from meanfield.functions.activations import activation
+from meanfield.symbolic.criticality.points import CriticalPoint
+from meanfield.theory.deriving import derive
+
+SHORT = 40.0  # points: of a number that is shown exactly
+LEGEND = (
+    r"$\sigma_w$, $\sigma_b$: the critical point, where $\chi_J = \chi_K = 1$ at the fixed point $K^\ast$; $\zeta$: "
+    r"$J^{1,\ell} \sim \ell^{-\zeta}$ there"
+)
+
+
+@dataclass(frozen=True)
+class Entry(Result):
+    """One critical point of one activation in one architecture, or why there is none.
+
+    point: None where there is none; message: what is said in its place, or of other points.
+    """
+
+    activation: str
+    architecture: str
+    point: CriticalPoint | None
+    message: str
+
+    columns = ("activation", "architecture", "sigma_w", "sigma_b", "K", "kind", "zeta", "message")
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("sigma_w", "sigma_b", "K", "kind", "zeta"):
+            point = self.__dict__["point"]
+            return None if point is None else getattr(point, name)
+        raise AttributeError(name)
+
+    def data(self) -> dict[str, Any]:
+        """The names, the point with its errors and laws, and what is said, as plain values."""
+        return {n: plain(getattr(self, n)) for n in ("activation", "architecture", "point", "message")}
+
+
+@dataclass(frozen=True)
+class Summary(Result):
+    """Critical points of several activations and architectures, a row for each; see `summary`."""
+
+    entries: tuple[Entry, ...]
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def data(self) -> list[dict[str, Any]]:
+        """Every row as plain values."""
+        return [one.data() for one in self.entries]
+
+    def latex(self, *, caption: str | None = None, label: str | None = None) -> str:
+        """A `table` float (booktabs) with a row for each; caption: LaTeX in the place of the usual one."""
+        header = ["activation", "architecture", r"$\sigma_w$", r"$\sigma_b$", r"$K^\ast$", r"$\zeta$", "kind"]
+        rows = []
+        for one in self.entries:
+            cells = [prose(one.activation), prose(one.architecture)]
+            if one.point is None:
+                rows.append([*cells, r"\multicolumn{5}{l}{" + prose(_brief(one.message)) + "}"])
+                continue
+            numbers = [_cell(v) for v in (one.sigma_w, one.sigma_b, one.K, one.zeta)]
+            rows.append([*cells, *numbers, prose(one.kind)])
+        return booktabs(LEGEND if caption is None else caption, header, rows, label=label)
+
+    def __repr__(self) -> str:
+        return one_line("Summary", f"{len(self)} rows; {', '.join(dict.fromkeys(e.activation for e in self.entries))}")
+
+    def __str__(self) -> str:
+        head = f"{'activation':<14}{'architecture':<14}{'sigma_w':>12}{'sigma_b':>12}{'K*':>12}{'zeta':>12}"
+        lines = [head, "-" * len(head)]
+        for one in self.entries:
+            start = f"{one.activation[:13]:<14}{one.architecture[:13]:<14}"
+            if one.point is None:
+                lines += wrapped(start + _brief(one.message)).splitlines()
+                continue
+            lines.append(start + "".join(f"{_text(v):>12}" for v in (one.sigma_w, one.sigma_b, one.K, one.zeta)))
+        return "\n".join(lines)
+
+
+@spoken
+def summary(activations: str | Sequence[str], architectures: str | Sequence[str] = ("mlp",)) -> Summary:
+    """Where activations are critical in several architectures, and how J behaves there: a row for each critical point.
+
+    activations: names or formulas; architectures: names of presets. A pair without critical points has a row that says
+    so. Exact values are exact, others certified (`CriticalPoint`). Returns: a `Summary`, which prints, is a frame, or a
+    table for a paper.
+
+    >>> print(summary(("tanh", "relu")))
+    activation    architecture       sigma_w     sigma_b          K*        zeta
+    ----------------------------------------------------------------------------
+    tanh          mlp                      1           0           0           1
+    relu          mlp                sqrt(2)           0         any           0
+    """
+    entries = []
+    for architecture in names_of(architectures, "architectures"):
+        for phi in names_of(activations, "activations"):
+            name = activation(phi).name
+            try:
+                found = derive(phi, architecture=architecture).critical_points()
+            except MeanFieldError as error:
+                entries.append(Entry(name, architecture, None, str(error)))
+                continue
+            entries += [Entry(name, architecture, point, found.message) for point in found]
+            if not found.points:
+                entries.append(Entry(name, architecture, None, found.message))
+    return Summary(tuple(entries))
+
+
+def _brief(message: str) -> str:
+    """The first clause of a message, for a row; `data` has all of it."""
+    first = re.split(r":|,? and log J|,? log J| everywhere", message.removeprefix("no critical line: "))[0].rstrip(", ")
+    return first if first.startswith(("no ", "every ")) else f"no critical point: {first}"
+
+
+def _cell(v: Solution | None) -> str:
+    if v is None:
+        return "--"
+    if sp.sympify(v.value) == K:
+        return "any"
+    exact = tex(v.value)
+    return f"${exact if v.error is None and width(exact) < SHORT else f'{float(v.value):.7g}'}$"
+
+
+def _text(v: Solution | None) -> str:
+    if v is None:
+        return "-"
+    if sp.sympify(v.value) == K:
+        return "any"
+    exact = str(v.value)
+    return exact if v.error is None and len(exact) < 12 else f"{float(v.value):.7g}"
