@@ -92,7 +92,8 @@ def test_every_result_can_do_what_results_do(name, tmp_path):
     html = found._repr_html_()
     assert html.startswith(("<div>", "<pre>")) and ("$$" in html) == (name in MATHS)
     if name in MATHS:
-        assert "mathtt" not in sp.latex(found) and sp.latex(found) == found.latex()
+        displayed = name in ("phase_table", "phase_orders")  # which is no formula, but a display of its own
+        assert "mathtt" not in sp.latex(found) and (sp.latex(found) == found.latex()) is not displayed
         assert found.save(tmp_path / "a.tex").read_text() == found.latex()
 
 

@@ -13,7 +13,15 @@ from meanfield.base.export import Result
 from meanfield.base.latex import aligned, joined
 from meanfield.base.printed import wrapped
 from meanfield.base.results import MeanFieldError, one_line
-from meanfield.presentation.phase_regions import conditions, conditions_tex, place, quantity_tex, rows_tex, rows_text
+from meanfield.presentation.phase_regions import (
+    conditions,
+    conditions_tex,
+    displays,
+    place,
+    quantity_tex,
+    rows_tex,
+    rows_text,
+)
 from meanfield.symbolic.asymptotics.branch import Branch
 from meanfield.symbolic.asymptotics.cells import Cell
 from meanfield.symbolic.asymptotics.growth import CONSTANT, Growth
@@ -147,7 +155,10 @@ class PhaseOrders(Result):
         raise MeanFieldError(f"The place {shown(values)} is outside of the table: exponents are ≥ 0 and σ's > 0.")
 
     def latex(self) -> str:
-        r"""Every row as LaTeX for math mode (amsmath)."""
+        r"""Every row as LaTeX (amsmath): one display, which breaks between rows at the end of a page."""
+        return displays(self.definitions, self.rows)
+
+    def _math(self) -> str:
         return rows_tex(self.definitions, self.rows)
 
     def __repr__(self) -> str:

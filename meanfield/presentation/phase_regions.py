@@ -93,6 +93,12 @@ def rows_text(definitions: Definitions, rows: Iterable[object]) -> str:
     return "\n".join([*(f"{s} = {e}" for s, e in definitions), *(f"row {i}\n{row}" for i, row in enumerate(rows, 1))])
 
 
+def displays(definitions: Definitions, rows: Iterable[Printable]) -> str:
+    """The same as a display of amsmath that breaks between rows at the end of a page."""
+    parts = [*(aligned([(tex(s), e)]) for s, e in definitions), *(row.latex() for row in rows)]
+    return "{\\allowdisplaybreaks\n\\begin{gather*}\n" + "\n\\\\[6pt]\n".join(parts) + "\n\\end{gather*}}"
+
+
 def rows_tex(definitions: Definitions, rows: Iterable[Printable]) -> str:
     """The same in LaTeX for math mode (amsmath)."""
     return joined([*(aligned([(tex(s), e)]) for s, e in definitions), *(row.latex() for row in rows)])

@@ -19,7 +19,15 @@ from meanfield.base.results import Law, MeanFieldError, one_line
 from meanfield.base.terms import big_o, onset_mark, onset_text
 from meanfield.functions.parser import number
 from meanfield.presentation.phase_orders import PhaseOrders
-from meanfield.presentation.phase_regions import conditions, conditions_tex, place, quantity_tex, rows_tex, rows_text
+from meanfield.presentation.phase_regions import (
+    conditions,
+    conditions_tex,
+    displays,
+    place,
+    quantity_tex,
+    rows_tex,
+    rows_text,
+)
 from meanfield.symbolic.asymptotics.branch import Branch
 from meanfield.symbolic.asymptotics.cells import At, Cell, Node, partition
 from meanfield.symbolic.asymptotics.comparing import direction
@@ -449,7 +457,10 @@ class PhaseTable(Result):
         return plot_phase_table(self, x, y, rest, ax)
 
     def latex(self) -> str:
-        r"""Every row as LaTeX for math mode (amsmath)."""
+        r"""Every row as LaTeX (amsmath): one display, which breaks between rows at the end of a page."""
+        return displays(self.definitions, self.rows)
+
+    def _math(self) -> str:
         return rows_tex(self.definitions, self.rows)
 
     def __repr__(self) -> str:

@@ -124,8 +124,8 @@ class Theory(Maps):
         """How the map of a mean or correlator is found, as on paper: words of this layer's weights, pairings of their
         labels, neurons that coincide, the averages of the layer before to order 1/n, the terms collected, the map.
 
-        Arguments are those of `correlator_map`, φ is any σ here. latex: an align* of amsmath instead of text; with
-        amsmath's allowdisplaybreaks it runs over pages. Raises: as there.
+        Arguments are those of `correlator_map`, φ is any σ here. latex: an align* of amsmath instead of text, which
+        runs over pages. Raises: as there.
 
         >>> print(derive("tanh").derivation("K").splitlines()[-1])
         K' = C_W*<σ**2> + C_b
@@ -133,8 +133,10 @@ class Theory(Maps):
         from meanfield.correlators.derived import steps
 
         found = steps(self.block, self.first, quantity, inputs, ratio, latex)
+        if latex:
+            return f"{{\\allowdisplaybreaks\n{found}}}"
         body, _, last = found.rpartition("\n")
-        return found if latex else f"{wrapped(body)}\n{wrapped('  ' + last)[2:]}"
+        return f"{wrapped(body)}\n{wrapped('  ' + last)[2:]}"
 
     @spoken
     def susceptibilities(self) -> Formulas:
