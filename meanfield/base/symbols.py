@@ -224,7 +224,7 @@ def recognise(expr: sp.Expr) -> sp.Expr:
     """`expr` with 1/(1 + e^{-u}) and its powers written in sigmoid(u), log(1 + e^u) as softplus(u), e^u/(1 + e^u) as
     sigmoid(u), and powers of a number such as 2^u as e^{u log 2}."""
     expr = expr.replace(
-        lambda e: e.is_Pow and e.base.is_number and e.base.is_positive and not e.exp.is_number and e.base != sp.E,
+        lambda e: e.is_Pow and e.base.is_number and e.base.is_positive and e.exp.has(z, *Z) and e.base != sp.E,
         lambda e: sp.exp(e.exp * sp.log(e.base)),
     )
 

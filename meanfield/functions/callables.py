@@ -57,7 +57,8 @@ for _name in ("add", "sub", "mul", "truediv", "pow"):
 for _name, _how in {
     "__neg__": operator.neg, "__pos__": operator.pos, "__abs__": abs, "absolute": abs, "fabs": abs,
     **{n: getattr(sp, n) for n in ("exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh")},
-    "arctan": sp.atan, "arcsin": sp.asin, "arcsinh": sp.asinh, "sign": sp.sign,
+    **{f"arc{n}": getattr(sp, f"a{n}") for n in ("tan", "sin", "sinh")},
+    "sign": sp.sign,
     "square": lambda x: x**2, "exp2": lambda x: 2**x, "reciprocal": lambda x: 1 / x,
     "expm1": lambda x: sp.exp(x) - 1, "log1p": lambda x: sp.log(1 + x),
 }.items():  # fmt: skip
