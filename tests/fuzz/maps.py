@@ -57,7 +57,7 @@ class One:
 
 def _rounding(K_aa: float, K_bb: float) -> float:
     """What K_ab, kept as a distance, is off by in units of √(K_aa K_bb): much where the norms are far apart."""
-    return 2e-16 * (K_aa + K_bb) / math.sqrt(K_aa * K_bb) if K_aa > 0 and K_bb > 0 else 0.0
+    return 2e-16 * (math.sqrt(K_aa / K_bb) + math.sqrt(K_bb / K_aa)) if K_aa > 0 and K_bb > 0 else 0.0
 
 
 @dataclass(frozen=True)
