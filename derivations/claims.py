@@ -144,7 +144,7 @@ class Formula(Equation):
     by: Callable[[mf.Theory], sp.Expr] = field(default=lambda theory: sp.nan)
 
     def _ours(self, case: Network) -> sp.Expr:
-        return mf.closed(sp.sympify(self.by(case.theory)))
+        return mf.symbolic.closed(sp.sympify(self.by(case.theory)))
 
 
 @dataclass(frozen=True)
@@ -261,14 +261,14 @@ class AtMost(Claim):
 def inside(e: sp.Expr) -> sp.Expr:
     """`e` with its correlation c written γ/(1 + γ), and γ and σ_μ² > 0: any values of these make a covariance."""
     e = e.subs(c, gamma / (1 + gamma)).subs({v: sp.Symbol(v.name, positive=True) for v in (gamma, sigma_mu2)})
-    return mf.closed(e).replace(sp.erfc, lambda x: 1 - sp.erf(x))
+    return mf.symbolic.closed(e).replace(sp.erfc, lambda x: 1 - sp.erf(x))
 
 
 def equal_by_slopes(a: sp.Expr, b: sp.Expr, order: int = 2) -> bool:
     """Whether two smooth functions of one positive variable are proved equal: derivatives of one order are the same
     everywhere, and at 1 those of lower order are."""
     variables = (a - b).free_symbols
-    if len(variables) != 1 or a.has(mf.Average) or b.has(mf.Average):
+    if len(variables) != 1 or a.has(mf.symbolic.Average) or b.has(mf.symbolic.Average):
         return False
     (x,) = variables
     slopes = [[sp.diff(e, x, k) for e in (a, b)] for k in range(order + 1)]
@@ -278,7 +278,7 @@ def equal_by_slopes(a: sp.Expr, b: sp.Expr, order: int = 2) -> bool:
 
 def ball(e: sp.Expr):
     """The enclosure of a number, 30 digits."""
-    return mf.certified(mf.closed(sp.sympify(e)), 30)
+    return mf.certified(mf.symbolic.closed(sp.sympify(e)), 30)
 
 
 def filled(e: sp.Expr, case: Network) -> sp.Expr:

@@ -35,8 +35,8 @@ def square_of_mean(f: sp.Expr) -> sp.Expr:
 
 
 def _inner(f: sp.Expr) -> sp.Expr:
-    found = mf.closed(mf.average(f, _SPREAD, (mu,)))
-    if found.has(mf.Average):
+    found = mf.symbolic.closed(mf.average(f, _SPREAD, (mu,)))
+    if found.has(mf.symbolic.Average):
         raise mf.symbolic.NoClosedForm(
             f"⟨{f}⟩ over data has no closed form, so it cannot be averaged over weights by symbols."
         )
@@ -44,5 +44,5 @@ def _inner(f: sp.Expr) -> sp.Expr:
 
 
 def _outer(f: sp.Expr) -> sp.Expr:
-    found = mf.closed(mf.average(f.subs(mu, z), _CENTRES))
+    found = mf.symbolic.closed(mf.average(f.subs(mu, z), _CENTRES))
     return found.subs({_CENTRES: sigma_mu2, _SPREAD: sigma_y2})

@@ -36,7 +36,7 @@ def first(theory: mf.Theory, name: str) -> sp.Expr:
 
 def covariance(theory: mf.Theory, i: int, j: int) -> sp.Expr:
     """The covariance of u and u' that K_ab' averages φ(u)φ(u') over."""
-    (node,) = theory.equal_norms["K_ab"].atoms(mf.Average)
+    (node,) = theory.equal_norms["K_ab"].atoms(mf.symbolic.Average)
     return node.covariance(i, j).subs(AT_C)
 
 
@@ -64,7 +64,7 @@ def variance_over_data(theory: mf.Theory) -> sp.Expr:
 def share(theory: mf.Theory, name: str) -> sp.Expr:
     """g or f of γ, for φ of degree 1: the bar over ⟨φ⟩² is σ_y² g/2, that over Var φ is σ_y² f/2."""
     of = coordinate(theory, {"g": "sigma_mu2", "f": "sigma_y2"}[name])
-    return 2 * mf.closed(of.subs({sigma_w: 1, sigma_b: 0, sigma_mu2: gamma, sigma_y2: 1}))
+    return 2 * mf.symbolic.closed(of.subs({sigma_w: 1, sigma_b: 0, sigma_mu2: gamma, sigma_y2: 1}))
 
 
 @lru_cache(maxsize=64)
@@ -105,7 +105,7 @@ NAMED: dict[str, Callable[[mf.Theory], Any]] = {
     "Cov(u, u')": partial(covariance, i=0, j=1),
     "Var u'": partial(covariance, i=1, j=1),
     "dc'/dc": slope_of_c,
-    "chi_1": lambda t: mf.closed(slope_of_c(t).subs(c, 1)),
+    "chi_1": lambda t: mf.symbolic.closed(slope_of_c(t).subs(c, 1)),
     "chi~_1": slope_of_covariance,
     "sigma_mu2 + sigma_y2": lambda t: coordinate(t, "sigma_mu2") + coordinate(t, "sigma_y2"),
     "gamma of sigma_mu2, sigma_y2": gamma_of_spreads,

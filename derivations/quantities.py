@@ -33,7 +33,7 @@ def derived(theory: mf.Theory, name: str) -> Any:
     found = pair_quantity(theory, name)
     if found is None:
         found = NAMED[name](theory) if name in NAMED else _one_input(theory, name)
-    return mf.closed(found) if isinstance(found, sp.Expr) and found != sp.oo else found
+    return mf.symbolic.closed(found) if isinstance(found, sp.Expr) and found != sp.oo else found
 
 
 def _one_input(theory: mf.Theory, name: str) -> sp.Expr:
@@ -50,7 +50,7 @@ def _one_input(theory: mf.Theory, name: str) -> sp.Expr:
 
 def fixed_point(theory: mf.Theory) -> sp.Expr:
     """K* of a map that is linear in K (LayerNorm, or φ homogeneous of degree 1)."""
-    (found,) = sp.solve(sp.expand(mf.closed(theory.one_input["K"])) - K, K)
+    (found,) = sp.solve(sp.expand(mf.symbolic.closed(theory.one_input["K"])) - K, K)
     return sp.factor(found)
 
 
@@ -65,12 +65,12 @@ def _of_line(line: Any, field: str) -> Any:
     if field in ("kind", "message"):
         return getattr(line, field)
     if field == "chi_K(K)":
-        return mf.closed(line.chi_K)
+        return mf.symbolic.closed(line.chi_K)
     if field.endswith("(K)"):
-        return mf.closed(line.parametric[0 if "sigma_w" in field else 1])
+        return mf.symbolic.closed(line.parametric[0 if "sigma_w" in field else 1])
     if field.endswith("^2"):
-        return sp.expand(mf.closed(getattr(line, field[:-2]) ** 2))
-    return mf.closed(getattr(line, field))
+        return sp.expand(mf.symbolic.closed(getattr(line, field[:-2]) ** 2))
+    return mf.symbolic.closed(getattr(line, field))
 
 
 def _of_law(theory: mf.Theory, quantity: str, field: str) -> Any:
@@ -84,7 +84,7 @@ def _law_step(theory: mf.Theory) -> sp.Expr:
     """J^{l+1}/J^l by the exact law, as a function of K^l: it must be χ_J."""
     law = theory.depth_law("J").exact
     assert law is not None, "J has no exact law here"
-    step = mf.closed(theory.one_input["K"]) - K
+    step = mf.symbolic.closed(theory.one_input["K"]) - K
     ratio = sp.gammasimp(law.subs(l, l + 1) / law)
     start = theory.one_input.initial["K"].subs(Q0, 1)
     return sp.simplify(ratio.subs(l, (K - start) / step + 1))
@@ -100,7 +100,7 @@ def _input_layer(theory: mf.Theory, layer: int) -> sp.Expr:
 def _share(theory: mf.Theory) -> sp.Expr:
     """S' with S = D0·J0."""
     r = theory.input_jacobian
-    return sp.simplify(mf.closed(r["D0"] * r["J0"]))
+    return sp.simplify(mf.symbolic.closed(r["D0"] * r["J0"]))
 
 
 def _gap_of_exponents(theory: mf.Theory) -> sp.Expr:
@@ -117,7 +117,7 @@ def _is_power(theory: mf.Theory) -> bool:
 
 def _on_line(theory: mf.Theory, line_of: mf.Theory) -> sp.Expr:
     """The power of l in J on the critical line of `line_of`, at σ_w = 1; None where J is exponential."""
-    bias = mf.closed(line_of.critical_line().sigma_b).subs(sigma_w, 1)
+    bias = mf.symbolic.closed(line_of.critical_line().sigma_b).subs(sigma_w, 1)
     law = theory.depth_law("J", sigma_w=1, sigma_b=bias)
     return sp.simplify(law.exponent) if law.rate == 0 else sp.oo
 
@@ -129,7 +129,7 @@ def prefactor(n: int) -> sp.Expr:
 
 def _at_normal(theory: mf.Theory, name: str) -> sp.Expr:
     """An average of φ at K = σ_w² + σ_b², where LayerNorm on activations holds K."""
-    return mf.closed(theory.averages()[name].subs(K, sigma_w**2 + sigma_b**2))
+    return mf.symbolic.closed(theory.averages()[name].subs(K, sigma_w**2 + sigma_b**2))
 
 
 def _series_at_point(theory: mf.Theory) -> sp.Expr:
@@ -141,7 +141,7 @@ def _series_at_point(theory: mf.Theory) -> sp.Expr:
 
 def _slope_of_chi(theory: mf.Theory) -> sp.Expr:
     """d_1/c_2 = 2χ_J′/F″, as if every K of the critical line were a critical point."""
-    step, chi = mf.closed(theory.one_input["K"]), mf.closed(theory.susceptibilities()["chi_J"])
+    step, chi = mf.symbolic.closed(theory.one_input["K"]), mf.symbolic.closed(theory.susceptibilities()["chi_J"])
     return 2 * sp.diff(chi, K) / sp.diff(step, K, 2)
 
 
@@ -158,8 +158,8 @@ _ERFS = [sp.erf(a * z) for a in LAMBDA]
 NAMED: dict[str, Callable[[mf.Theory], Any]] = {
     "K*": fixed_point,
     "chi_J - chi_K": lambda t: t.susceptibilities()["chi_J"] - t.susceptibilities()["chi_K"],
-    "log chi_J*": lambda t: sp.log(mf.closed(_one_input(t, "chi_J*"))),
-    "1/chi_J*": lambda t: 1 / mf.closed(_one_input(t, "chi_J*")),
+    "log chi_J*": lambda t: sp.log(mf.symbolic.closed(_one_input(t, "chi_J*"))),
+    "1/chi_J*": lambda t: 1 / mf.symbolic.closed(_one_input(t, "chi_J*")),
     "J0^1": lambda t: _input_layer(t, 1),
     "J0^2": lambda t: _input_layer(t, 2),
     "J0": lambda t: t.input_jacobian["J0"],
@@ -177,9 +177,9 @@ NAMED: dict[str, Callable[[mf.Theory], Any]] = {
     "<phi>_s": lambda t: _at_normal(t, "phi"),
     "<phi^2>_s": lambda t: _at_normal(t, "phi^2"),
     "<phi'^2>_s": lambda t: _at_normal(t, "phi'^2"),
-    "K on the line": lambda t: mf.closed(t.one_input["K"]).subs(sigma_w, t.critical_line().sigma_w),
+    "K on the line": lambda t: mf.symbolic.closed(t.one_input["K"]).subs(sigma_w, t.critical_line().sigma_w),
     "K at the point": _series_at_point,
-    "chi_J* at sigma_b = 0": lambda t: mf.closed(_one_input(t, "chi_J*")).subs(sigma_b, 0),
+    "chi_J* at sigma_b = 0": lambda t: mf.symbolic.closed(_one_input(t, "chi_J*")).subs(sigma_b, 0),
     "chi_J - 1 at large l": _decay_of_chi,
     "1/lambda": lambda t: t.depth_law("J").rate ** 2,
     "-c_2 at point 1": lambda t: -derived(t, "point 1 c_n"),

@@ -22,7 +22,6 @@ from .functions.activations import activations as activations
 from .functions.activations import register as register
 from .functions.balls import certified as certified
 from .networks import architectures as architectures
-from .networks.records import AffineNorm as AffineNorm
 from .networks.records import BatchNorm as BatchNorm
 from .networks.records import Dense as Dense
 from .networks.records import Gate as Gate
@@ -36,9 +35,8 @@ from .networks.records import Residual as Residual
 from .networks.records import Scale as Scale
 from .networks.records import Schedule as Schedule
 from .networks.records import Sequential as Sequential
+from .presentation.citation import cite as cite
 from .symbolic.averages.asked import average as average
-from .symbolic.averages.node import Average as Average
-from .symbolic.equality import closed as closed
 from .symbolic.equality import equal as equal
 from .theory.deriving import derive as derive
 from .theory.gaussian_processes import nngp as nngp

@@ -67,7 +67,11 @@ def _normed(rng: np.random.Generator) -> tuple[Block, ...]:
 
 def _gated(rng: np.random.Generator) -> tuple[Block, ...]:
     wide = mf.Dense(expand=int(rng.integers(1, 3)))
-    return (mf.AffineNorm(), mf.Gate(str(rng.choice(["sigmoid", "gelu", "silu", "linear"])), wide, wide), mf.Dense())
+    return (
+        mf.networks.AffineNorm(),
+        mf.Gate(str(rng.choice(["sigmoid", "gelu", "silu", "linear"])), wide, wide),
+        mf.Dense(),
+    )
 
 
 def _pooled(rng: np.random.Generator) -> tuple[Block, ...]:
@@ -190,7 +194,7 @@ PLANTED: dict[type, Callable[[Block], Block]] = {
     mf.Nonlinearity: _other_phi,
     mf.LayerNorm: lambda _: mf.Sequential(()),
     mf.BatchNorm: lambda _: mf.LayerNorm(),
-    mf.AffineNorm: lambda _: mf.Scale(Fraction(11, 10)),
+    mf.networks.AffineNorm: lambda _: mf.Scale(Fraction(11, 10)),
     mf.Gate: lambda g: replace(g, gate=replace(g.gate, sigma_w=Fraction(3, 2))),
     mf.Pool: lambda p: replace(p, kind="average" if p.kind == "max" else "max"),
     mf.Scale: lambda s: mf.Scale(Fraction(11, 10) * s.factor),

@@ -14,8 +14,9 @@ import pytest
 import sympy as sp
 
 import meanfield as mf
-from meanfield import AffineNorm, BatchNorm, Dense, LayerNorm, Nonlinearity, Pool, Residual, Scale, Sequential
+from meanfield import BatchNorm, Dense, LayerNorm, Nonlinearity, Pool, Residual, Scale, Sequential
 from meanfield.base.symbols import J, J_ab, K, K_ab, Z, sigma_b, sigma_w
+from meanfield.networks import AffineNorm
 from meanfield.numeric.lowering import common as lowering
 from meanfield.numeric.quadrature.sphere import sphere_value
 from meanfield.symbolic.averages.common import Common

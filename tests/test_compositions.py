@@ -21,7 +21,7 @@ STANDS = {
     mf.Sequential: mf.Sequential((mf.Scale("1/2"), PHI, DENSE)),
     mf.LayerNorm: mf.Sequential((mf.LayerNorm(), PHI, DENSE)),
     mf.BatchNorm: mf.Sequential((mf.BatchNorm(), PHI, DENSE)),
-    mf.AffineNorm: mf.Sequential((mf.AffineNorm(), PHI, DENSE)),
+    mf.networks.AffineNorm: mf.Sequential((mf.networks.AffineNorm(), PHI, DENSE)),
     mf.Gate: mf.Residual(mf.Sequential((mf.LayerNorm(), mf.Gate("silu"), DENSE)), "1/2"),
     mf.Scale: mf.Sequential((mf.Scale("3/5"), PHI, DENSE)),
     mf.Pool: mf.Sequential((mf.Pool(2), DENSE, PHI, DENSE)),

@@ -115,6 +115,7 @@ numeric.many_inputs
 numeric.nested numeric.fractions numeric.gap_tables numeric.gaps numeric.settling
 bias.guessing bias.class_fraction bias.initial
 correlators.linear_networks correlators.derived correlators.depth_laws correlators.several_inputs
+presentation.citation
 presentation.figures presentation.bias_figures presentation.tables presentation.diagrams presentation.bias_diagrams
 presentation.phase_regions presentation.phase_orders presentation.phase_maps presentation.phase_tables
 theory.verbs.positions theory.verbs.maps theory.verbs.values theory.verbs.selection theory.verbs.places
@@ -313,7 +314,7 @@ def test_every_public_name_has_a_home(room):
 
 def test_the_top_holds_about_forty_names():
     """The rooms that stand there aside; what they show is listed by a page each."""
-    assert len([n for n in mf.__all__ if n not in FACES]) <= 42
+    assert len([n for n in mf.__all__ if n not in FACES]) <= 40
 
 
 def test_derive_and_table_stay_symbolic():

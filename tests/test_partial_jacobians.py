@@ -98,7 +98,9 @@ def test_the_whole_recursion_equals_the_published_one():
     )
     tanh = mf.derive("tanh").recursion("K")
     other = tanh.map(
-        lambda e: e.replace(mf.Average, lambda *a: 1 - mf.average(1 - sp.tanh(sp.Symbol("z", real=True)) ** 2, K))
+        lambda e: e.replace(
+            mf.symbolic.Average, lambda *a: 1 - mf.average(1 - sp.tanh(sp.Symbol("z", real=True)) ** 2, K)
+        )
     )
     assert other != tanh
     assert bool(tanh.equals(other))

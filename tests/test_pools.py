@@ -88,7 +88,7 @@ def test_polynomials_of_nodes_against_a_grid(name, kind):
 def test_relu_thresholds_and_kinks_on_the_diagonal():
     """χ_J = 1 and χ_K = 1 are two lines: a kink of the maximum on z_1 = z_2 is in χ_K alone."""
     theory, pi = pooled("relu"), sp.pi
-    found = {name: sp.simplify(mf.closed(e)) for name, e in theory.susceptibilities().items()}
+    found = {name: sp.simplify(mf.symbolic.closed(e)) for name, e in theory.susceptibilities().items()}
     assert sp.simplify(found["chi_K"] / sigma_w**2 - (3 * pi + 2) / (4 * pi)) == 0
     assert found["chi_J"] == 3 * sigma_w**2 / 4
     assert theory.critical_line().sigma_w ** 2 == sp.Rational(4, 3)
@@ -103,7 +103,7 @@ def test_relu_thresholds_and_kinks_on_the_diagonal():
 def test_how_often_the_largest_is_positive(size):
     often = 1 - sp.Rational(1, 2**size)
     assert pooled("relu", size).recursion("J")["J"] == often * J * sigma_w**2
-    assert mf.closed(pooled("step", size).recursion("K")["K"]) == sigma_b**2 + sigma_w**2 * often
+    assert mf.symbolic.closed(pooled("step", size).recursion("K")["K"]) == sigma_b**2 + sigma_w**2 * often
     assert pooled("abs(z)", size).recursion("J")["J"] == J * sigma_w**2
 
 
@@ -124,7 +124,9 @@ def test_a_maximum_leaves_the_line_of_odd_phi_alone():
         )
     for name in ("abs(z)", "exp(-z**2)"):
         assert not pooled(name).recursion("K").equals(mf.derive(name).recursion("K"))
-    assert mf.closed(pooled("abs(z)").recursion("K")["K"].subs({sigma_w: 1, sigma_b: 0, K: 1})) == 1 + 2 / sp.pi
+    assert (
+        mf.symbolic.closed(pooled("abs(z)").recursion("K")["K"].subs({sigma_w: 1, sigma_b: 0, K: 1})) == 1 + 2 / sp.pi
+    )
 
 
 def test_an_average_of_odd_phi_doubles_the_diagram():
@@ -138,11 +140,11 @@ def test_two_inputs_of_averages_are_exact():
     step = theory.recursion("K", "K_ab", "distance")
     c = sp.Rational(3, 10)
     at_c = {sp.Symbol("K_ab", real=True): c * K, sp.Symbol("distance", nonnegative=True): 2 * K * (1 - c)}
-    product = mf.closed((step["K_ab"] - sigma_b**2) / sigma_w**2).subs(at_c).subs(K, 1)
+    product = mf.symbolic.closed((step["K_ab"] - sigma_b**2) / sigma_w**2).subs(at_c).subs(K, 1)
     arc = (sp.sqrt(1 - c**2) + c * (sp.pi - sp.acos(c))) / (2 * sp.pi)
     assert abs(sp.N(product - (arc + 1 / (2 * sp.pi)) / 2, 30)) < 1e-28
     apart = sp.N(step["distance"].subs(at_c).subs({K: 1, sigma_w: 1}), 30)
-    one = mf.closed((step["K"] - sigma_b**2) / sigma_w**2).subs(K, 1)
+    one = mf.symbolic.closed((step["K"] - sigma_b**2) / sigma_w**2).subs(K, 1)
     assert abs(apart - 2 * (sp.N(one, 30) - sp.N(product, 30))) < 1e-27
 
 

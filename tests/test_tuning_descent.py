@@ -41,7 +41,7 @@ def test_one_step_of_a_phi_of_degree_1_by_sympy():
     """Line 10, for any slope α below 0: the engine's J gives the maps of s = √J, and the rates with s = 1 behind."""
     a, eta, s, alpha = (sp.Symbol(x, positive=True) for x in ("a", "eta", "s", "alpha"))
     theory = mf.derive("leaky_relu", alpha="alpha")
-    chi = mf.closed(theory.recursion("J")["J"] / J).subs(parameter("alpha"), alpha)
+    chi = mf.symbolic.closed(theory.recursion("J")["J"] / J).subs(parameter("alpha"), alpha)
     assert not chi.has(K)
     A = sp.simplify(chi / sigma_w**2)
     assert sp.simplify(A - (1 + alpha**2) / 2) == 0

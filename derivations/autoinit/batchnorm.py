@@ -51,7 +51,7 @@ def slope(theory: mf.Theory) -> sp.Expr:
 
 def residue(theory: mf.Theory) -> sp.Expr:
     """J^{l,l+1} less σ_w²⟨φ′²⟩_1/(K - K_ab), by the engine's own average of φ."""
-    return sp.simplify(mf.closed(one_block(theory) - slope(theory) / V))
+    return sp.simplify(mf.symbolic.closed(one_block(theory) - slope(theory) / V))
 
 
 def settled(theory: mf.Theory) -> sp.Expr:

@@ -35,6 +35,6 @@ def normed(activation: Any, mu: object = 0, batch: int | None = None) -> Built:
 
 def resmlp(activation: str, scale: object = "eps", mu: object = "mu") -> Built:
     """(49)-(56): tokens mixed, then channels, each behind an affine map, scaled and added to what entered."""
-    patches = mf.Residual(mf.Sequential((mf.AffineNorm(), TOKENS, mf.Scale(scale))), mu)
-    channels = (mf.AffineNorm(), mf.Dense(expand=4), mf.Nonlinearity(activation), mf.Dense(), mf.Scale(scale))
+    patches = mf.Residual(mf.Sequential((mf.networks.AffineNorm(), TOKENS, mf.Scale(scale))), mu)
+    channels = (mf.networks.AffineNorm(), mf.Dense(expand=4), mf.Nonlinearity(activation), mf.Dense(), mf.Scale(scale))
     return Built(f"ResMLP, {activation}", (), mf.Sequential((patches, mf.Residual(mf.Sequential(channels), mu))))

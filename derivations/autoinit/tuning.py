@@ -46,7 +46,7 @@ def slope(phi: str, w: float, b: float, l: int, later: int, which: int) -> float
 @cache
 def chi(phi: str, name: str) -> Callable[..., float]:
     maps = mf.derive(phi).susceptibilities()
-    return sp.lambdify((K, sigma_w, sigma_b), mf.closed(maps[name]), "scipy")
+    return sp.lambdify((K, sigma_w, sigma_b), mf.symbolic.closed(maps[name]), "scipy")
 
 
 def through(phi: str, w: float, b: float, l: int, later: int) -> float:

@@ -26,7 +26,7 @@ def over_centres(theory: mf.Theory) -> sp.Expr:
     """2π times the joint density of y and y′, independent at one centre m ~ N(0, σ_μ²), both with variance σ_y²."""
     spread = sp.Symbol("v_mu", positive=True)
     inner = sp.exp(-((y - z) ** 2 + (y_ - z) ** 2) / (2 * v))
-    return mf.closed(mf.average(inner, spread)).subs(spread, v_mu) / v
+    return mf.symbolic.closed(mf.average(inner, spread)).subs(spread, v_mu) / v
 
 
 def old_in_new(theory: mf.Theory) -> sp.Expr:

@@ -36,7 +36,7 @@ def of_paper(e: sp.Expr) -> sp.Expr:
 
 def above(mean: sp.Expr, variance: sp.Expr) -> sp.Expr:
     """P(X > 0) for X ~ N(mean, variance), as the average of a step."""
-    return mf.closed(mf.average(sp.Piecewise((0, z < 0), (1, True)), variance, (mu,))).subs(mu, mean)
+    return mf.symbolic.closed(mf.average(sp.Piecewise((0, z < 0), (1, True)), variance, (mu,))).subs(mu, mean)
 
 
 def fraction(theory: mf.Theory) -> sp.Expr:
@@ -195,7 +195,7 @@ BY_AVERAGES = (
 
 def _at_end(theory: mf.Theory, end: sp.Expr) -> sp.Expr:
     """Var G_0 at γ → 0 (all mass at ½) or γ → ∞ (half of it at 0, half at 1)."""
-    return sp.limit(mf.closed(moment(2)(theory)) - sp.Rational(1, 4), gamma, end)
+    return sp.limit(mf.symbolic.closed(moment(2)(theory)) - sp.Rational(1, 4), gamma, end)
 
 
 CLAIMS = BY_AVERAGES + LAW

@@ -46,7 +46,7 @@ def _leading(e: sp.Expr, order: int) -> sp.Expr:
 
 def edge_power(theory: mf.Theory) -> sp.Expr:
     """p of 1 - c ~ l^p on the critical line at K* = ½."""
-    place = (mf.closed(v).subs(K, sp.Rational(1, 2)) for v in theory.critical_line().parametric)
+    place = (mf.symbolic.closed(v).subs(K, sp.Rational(1, 2)) for v in theory.critical_line().parametric)
     return power(tuple(place))(theory)
 
 

@@ -174,6 +174,6 @@ def factor(name: str, quantity: str, square_w: object, square_b: object) -> Call
 def on_erfs_line(off) -> list[float]:
     """β of 1 - c ~ β/l on erf's critical line at K* = ½, where 2⟨φ′²⟩/(K⟨φ″²⟩) = (1 + 4K)/(2K²)."""
     theory = mf.derive("erf")
-    squares = [mf.closed(e).subs(K, R(1, 2) * (1 + off)) for e in theory.critical_line().parametric]
+    squares = [mf.symbolic.closed(e).subs(K, R(1, 2) * (1 + off)) for e in theory.critical_line().parametric]
     law = theory.depth_law("c", **dict(zip(("sigma_w", "sigma_b"), map(sp.sqrt, squares))))
     return [-float(law.terms[1].coefficient)]

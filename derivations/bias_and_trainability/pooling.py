@@ -179,7 +179,7 @@ OF_RELU = (
 
 def _ratio(theory: mf.Theory) -> sp.Expr:
     """∂c′/∂c at c = 1 and σ_b = 0, from the map of c."""
-    return mf.closed(slope_of_c(theory).subs(sigma_b, 0).subs(c, 1))
+    return mf.symbolic.closed(slope_of_c(theory).subs(sigma_b, 0).subs(c, 1))
 
 
 CLAIMS = GENERAL + OF_RELU

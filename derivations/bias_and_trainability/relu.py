@@ -36,7 +36,7 @@ def of_drift(e: sp.Expr) -> sp.Expr:
 
 def integral(theory: mf.Theory, power: int) -> sp.Expr:
     """∫ x^power erf(x)² e^{-x²/γ} dx, as an average: h for power 0 and I for 2."""
-    return sqrt(pi * G) * mf.closed(mf.average(z**power * erf(z) ** 2, G / 2))
+    return sqrt(pi * G) * mf.symbolic.closed(mf.average(z**power * erf(z) ** 2, G / 2))
 
 
 def h_of(theory: mf.Theory) -> sp.Expr:

@@ -32,7 +32,9 @@ def parallel_wrong(theory: mf.Theory) -> sp.Expr:
 
 def series(e: sp.Expr, order: int = EXPANDED) -> sp.Expr:
     """An average, or a polynomial in averages, up to K^order."""
-    nodes = {node: sum(t.expr(K) for t in mf.symbolic.at_zero(node, order).terms) for node in e.atoms(mf.Average)}
+    nodes = {
+        node: sum(t.expr(K) for t in mf.symbolic.at_zero(node, order).terms) for node in e.atoms(mf.symbolic.Average)
+    }
     return sp.series(sp.expand(e.xreplace(nodes)), K, 0, order + 1).removeO()
 
 
@@ -47,12 +49,12 @@ def chi(name: str) -> Callable[[mf.Theory], sp.Expr]:
 
 def critical_w(theory: mf.Theory) -> sp.Expr:
     """σ_w² of criticality, σ_b = 0."""
-    return sp.expand(mf.closed(theory.critical_line().sigma_w ** 2))
+    return sp.expand(mf.symbolic.closed(theory.critical_line().sigma_w ** 2))
 
 
 def share(theory: mf.Theory) -> sp.Expr:
     """A of ⟨σ²⟩ = A K."""
-    return sp.cancel(mf.closed(squared(theory)) / K)
+    return sp.cancel(mf.symbolic.closed(squared(theory)) / K)
 
 
 def smooth_edge(theory: mf.Theory) -> tuple[str, sp.Expr]:

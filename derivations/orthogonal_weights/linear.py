@@ -105,7 +105,7 @@ def sequence(*laws: str) -> Callable[[mf.Theory], sp.Expr]:
 
 def between_four(theory: mf.Theory) -> sp.Expr:
     """V of four inputs where C_W = 1 and V of the layer before is the print."""
-    found = mf.closed(theory.correlator_map("V", (1, 2, 3, 4))).subs(sigma_w, 1)
+    found = mf.symbolic.closed(theory.correlator_map("V", (1, 2, 3, 4))).subs(sigma_w, 1)
     return sp.expand(found.subs(sp.Symbol("V_1234", real=True), connected(1, 3, 2, 4)))
 
 

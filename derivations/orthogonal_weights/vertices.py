@@ -49,7 +49,7 @@ def of_two(inputs: Sequence[int], crossed: bool, theory: mf.Theory) -> sp.Expr:
     inverse = sp.Matrix([[K_[1, 1], K_[1, 2]], [K_[1, 2], K_[2, 2]]]).inv()
 
     def mean(*places: int, weight: sp.Expr = sp.S.One) -> sp.Expr:
-        return mf.closed(between(theory, *[at[p] for p in places], weight=weight, cov=COV))
+        return mf.symbolic.closed(between(theory, *[at[p] for p in places], weight=weight, cov=COV))
 
     def shifted(one: int, two: int, x: int, y: int) -> sp.Expr:
         k = K_[min(x, y) + 1, max(x, y) + 1]
@@ -69,7 +69,7 @@ def of_two(inputs: Sequence[int], crossed: bool, theory: mf.Theory) -> sp.Expr:
 
 
 def engine_two(inputs: Sequence[int], theory: mf.Theory) -> sp.Expr:
-    return sp.simplify(sp.expand(mf.closed(theory.correlator_map("V", tuple(inputs)))))
+    return sp.simplify(sp.expand(mf.symbolic.closed(theory.correlator_map("V", tuple(inputs)))))
 
 
 def added(inputs: Sequence[int], theory: mf.Theory) -> sp.Expr:
@@ -92,7 +92,7 @@ def kept(law: str, slope: int, shift: int) -> Callable[[mf.Theory], sp.Expr]:
     """V' where V = (slope·l + shift) K², less the same at l + 1; σ_w² = 2 keeps K."""
 
     def by(theory: mf.Theory) -> sp.Expr:
-        mapped = mf.closed(theory.recursion("V")["V"]).subs({sigma_w: sp.sqrt(2), sigma_b: 0})
+        mapped = mf.symbolic.closed(theory.recursion("V")["V"]).subs({sigma_w: sp.sqrt(2), sigma_b: 0})
         return sp.expand(mapped.subs(V, (slope * l + shift) * K**2) / K**2)
 
     return by

@@ -85,12 +85,12 @@ def printed_input_gradient(off) -> list[float]:
     theory = mf.derive("erf")
     values = {"sigma_w": 1 + off, "sigma_b": root("0.1"), "Q0": 1, "N0": 3}
     swap = {parameter(k): v for k, v in values.items()}
-    r, chi = theory.input_jacobian, mf.closed(theory.susceptibilities()["chi_J"])
+    r, chi = theory.input_jacobian, mf.symbolic.closed(theory.susceptibilities()["chi_J"])
     k = r.initial["K"].subs(swap)
-    second = mf.closed(r["J0"]).subs({D0: r.initial["D0"], J0: r.initial["J0"]}).subs(swap)
+    second = mf.symbolic.closed(r["J0"]).subs({D0: r.initial["D0"], J0: r.initial["J0"]}).subs(swap)
     out = [r.initial["J0"].subs(swap), second.subs(K, k)]
     for _ in range(3):
-        k = sp.N(mf.closed(r["K"]).subs(swap).subs(K, k), 30)
+        k = sp.N(mf.symbolic.closed(r["K"]).subs(swap).subs(K, k), 30)
         out.append(out[-1] * chi.subs(swap).subs(K, k))
     return [float(v) for v in out]
 

@@ -151,7 +151,7 @@ def critical_curves(diagram: mf.presentation.PhaseDiagram) -> list[tuple[np.ndar
         return [] if line.sigma_b is None else [(*_along_ray(line.sigma_b, high), "-")]
     k = np.geomspace(1e-5, 1e5, 800)
     w2, b2, chi = (
-        np.broadcast_to(sp.lambdify(K, mf.closed(e), "numpy")(k), k.shape)
+        np.broadcast_to(sp.lambdify(K, mf.symbolic.closed(e), "numpy")(k), k.shape)
         for e in (*line.parametric, line.chi_K or 0 * K)
     )
     good = b2 >= 0

@@ -73,7 +73,7 @@ def prose(text: str) -> str:
 
 def _with_norm(theory: mf.Theory) -> tuple[str, str]:
     """ζ_K and ζ where K' is linear in K with slope < 1: K reaches K* exponentially, so that Σ (χ_J - 1) converges."""
-    slope = sp.diff(sp.expand(mf.closed(theory.one_input["K"])), K)
+    slope = sp.diff(sp.expand(mf.symbolic.closed(theory.one_input["K"])), K)
     return ("", "") if slope.has(K) else ("$0$", "$0$")
 
 
@@ -84,11 +84,15 @@ def _line(line: Any) -> str:
         return rf"$\sigma_w = {shown(sp.simplify(line.sigma_w))}$, any $\sigma_b$"
     if line.kind in ("ray", "closed"):
         formula = tex(line.sigma_b)
-        if line.kind == "ray" and (line.sigma_b.has(mf.Average) or len(formula) > SHORT):
+        if line.kind == "ray" and (line.sigma_b.has(mf.symbolic.Average) or len(formula) > SHORT):
             return rf"$\sigma_b = {decimal(sp.N(line.sigma_b.subs(sigma_w, 1), 20))}\,\sigma_w$"
         return rf"$\sigma_b = {formula}$"
     formula = rf"$\sigma_w = {tex(line.sigma_w)}$, $\sigma_b = {tex(line.sigma_b)}$"
-    if not line.sigma_w.has(mf.Average) and not line.sigma_b.has(mf.Average) and len(formula) <= SHORT:
+    if (
+        not line.sigma_w.has(mf.symbolic.Average)
+        and not line.sigma_b.has(mf.symbolic.Average)
+        and len(formula) <= SHORT
+    ):
         return formula
     return _sample(line)
 
@@ -160,7 +164,7 @@ def _growth(theory: mf.Theory) -> str:
     if line.kind == "everywhere":
         p = _positive(law.exponent)
         text = tex(p)
-        if p.has(mf.Average) or len(text) > SHORT or re.search(r"\d{6}", text):
+        if p.has(mf.symbolic.Average) or len(text) > SHORT or re.search(r"\d{6}", text):
             text = rf"{decimal(sp.N(p.subs({sigma_w: 1, sigma_b: 0}), 20))}\ \text{{at}}\ \sigma_b = 0"
         return rf"everywhere; $J \sim \ell^{{p}}$, $p = {text}$"
     rate = tex(law.rate)

@@ -43,7 +43,7 @@ def of_pair(name: str) -> Callable[[mf.Theory], sp.Expr]:
 
     def derive(theory: mf.Theory) -> sp.Expr:
         after = theory.equal_norms["K_ab"]
-        (node,) = after.atoms(mf.Average)
+        (node,) = after.atoms(mf.symbolic.Average)
         known = {"lambda": node.covariance(0, 1), "q": node.covariance(0, 0)}
         if name in known:
             return known[name].subs({K: p, K_ab: gamma}).subs(l, l + 1)
