@@ -1,6 +1,6 @@
 """Curves against the layer, and matrices: runs, laws, ensembles, reports of a check, kernels.
 
-Matplotlib is imported only when one is drawn, and never through pyplot's state.
+Matplotlib is imported only when one is drawn. A new figure is one of pyplot, which a notebook or `plt.show()` shows.
 
 Each function returns the Axes it drew into, an array of them where there are several; a new figure is one column
 (3.4 in) wide. The figure of Axes is `axes.figure`.
@@ -13,13 +13,12 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from meanfield.base.errors import MeanFieldError
-from meanfield.base.files import LOOK, figure_of, require
+from meanfield.base.files import LOOK, figure_of, new_figure, require
 from meanfield.base.quantities import is_relative, mathtext
 from meanfield.base.words import unknown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _RIM = 6.0  # a z panel ends here
 _DECADES = 100  # values beyond 1e100 or below 1e-100 are drawn as their log10
@@ -98,7 +97,7 @@ def plot_report(report: Any, ax: Sequence[Axes] | None = None) -> Any:
         raise MeanFieldError("A figure was asked for, but the report holds no rows.")
     with require().rc_context(LOOK):
         if ax is None:
-            figure = new_figure(1.5 * len(names) + 1.1)
+            figure = new_figure(WIDTH, 1.5 * len(names) + 1.1)
             ax = figure.subplots(len(names) + 1, 1, sharex=True, height_ratios=[1.5] * len(names) + [0.9])
         *panels, below = _panels((*names, "z"), list(ax))
         entries: dict[str, Any] = {}
@@ -170,7 +169,7 @@ def plot_law(at: Any, onset: float, name: str, ax: Axes | None = None) -> Axes:
     l = np.geomspace(max(onset, 10.0), 100 * max(onset, 10.0), 100)
     values = np.array([at(x) for x in l])
     with require().rc_context(LOOK):
-        panel = new_figure(2.1).subplots() if ax is None else ax
+        panel = new_figure(WIDTH, 2.1).subplots() if ax is None else ax
         panel.plot(l, values, color=COLOURS[0], label=name)
         panel.set(xscale="log", xlabel=r"layer $\ell$", ylabel=mathtext(name))
         _scale(panel, values[np.isfinite(values)])
@@ -180,17 +179,11 @@ def plot_law(at: Any, onset: float, name: str, ax: Axes | None = None) -> Axes:
 def plot_matrix(values: Any, title: str, ax: Axes | None = None) -> Axes:
     """A matrix as colours, its first row on top. ax: Axes to draw into. Returns: the Axes."""
     with require().rc_context(LOOK):
-        panel = new_figure(2.8).subplots() if ax is None else ax
+        panel = new_figure(WIDTH, 2.8).subplots() if ax is None else ax
         image = panel.imshow(values, cmap="cividis", interpolation="nearest")
         figure_of(panel).colorbar(image, ax=panel)
         panel.set_title(mathtext(title))
         return panel
-
-
-def new_figure(height: float) -> Figure:
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(WIDTH, height), layout="constrained")
 
 
 def drawn(panels: Sequence[Axes]) -> Any:
@@ -203,7 +196,7 @@ def drawn(panels: Sequence[Axes]) -> Any:
 def _panels(names: tuple[str, ...], given: list[Axes] | None) -> list[Axes]:
     """The axes to draw into: the caller's, or one under the other in a new figure."""
     if given is None:
-        return list(new_figure(0.5 + 1.6 * len(names)).subplots(len(names), 1, sharex=True, squeeze=False)[:, 0])
+        return list(new_figure(WIDTH, 0.5 + 1.6 * len(names)).subplots(len(names), 1, sharex=True, squeeze=False)[:, 0])
     if len(given) != len(names):
         raise MeanFieldError(f"{len(given)} axes were given for {len(names)} quantities ({', '.join(names)}).")
     return given

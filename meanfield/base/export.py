@@ -175,4 +175,4 @@ def plain(value: Any) -> Any:
 
 def _drawn(result: Result, target: Path) -> Path:
     """The picture of a result as a file."""
-    return save(result._own("plot", "draw")(), target)
+    return save(result._own("plot", "draw"), target)

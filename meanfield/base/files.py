@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
 from meanfield.base.errors import MeanFieldError
 
 FORMATS = (".png", ".pdf", ".svg")  # of figures
+_FOR_FILES = ContextVar("whether new figures are for a file", default=False)
 LOOK = {
+    "figure.max_open_warning": 0,
     "font.size": 8,
     "axes.linewidth": 0.6,
     "axes.spines.top": False,
@@ -59,6 +64,28 @@ def require() -> Any:
     return matplotlib
 
 
+def new_figure(width: float, height: float) -> Any:
+    """An empty figure of so many inches: one of pyplot, which notebooks and `plt.show()` show, or, inside
+    `figures_for_files`, one that nobody shows or keeps."""
+    if _FOR_FILES.get():
+        from matplotlib.figure import Figure
+
+        return Figure(figsize=(width, height), layout="constrained")
+    from matplotlib import pyplot
+
+    return pyplot.figure(figsize=(width, height), layout="constrained")
+
+
+@contextmanager
+def figures_for_files() -> Iterator[None]:
+    """New figures are not pyplot's: no window, no backend."""
+    token = _FOR_FILES.set(True)
+    try:
+        yield
+    finally:
+        _FOR_FILES.reset(token)
+
+
 def figure_of(drawn: Any) -> Any:
     """The figure of some Axes, of an array of them, or a figure itself."""
     if hasattr(drawn, "savefig"):
@@ -68,11 +95,12 @@ def figure_of(drawn: Any) -> Any:
 
 
 def save(drawn: Any, path: str | os.PathLike) -> Path:
-    """Write a figure, or that of some Axes, as PNG (300 dots per inch), PDF or SVG, by the path's
-    suffix; whole or not at all."""
+    """Write a figure, that of some Axes, or that of what a function draws, as PNG (300 dots per inch), PDF or SVG, by
+    the path's suffix; whole or not at all."""
     target = Path(path)
     if target.suffix.lower() not in FORMATS:
         raise MeanFieldError(f"{target.name} was asked for; figures are written as {', '.join(FORMATS)}.")
-    with require().rc_context(LOOK), io.BytesIO() as buffer:
+    with require().rc_context(LOOK), io.BytesIO() as buffer, figures_for_files():
+        drawn = drawn() if callable(drawn) else drawn
         figure_of(drawn).savefig(buffer, format=target.suffix.lower()[1:], dpi=300)
         return write_whole(target, buffer.getvalue())

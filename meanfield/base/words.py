@@ -83,7 +83,7 @@ MISSING: Mapping[str, str] = {
     ),
     **dict.fromkeys(("rnn", "lstm", "gru", "recurrent"), "Weights shared between layers are not described here"),
     **dict.fromkeys(("dropout",), "Dropout is not described here"),
-    **dict.fromkeys(("rmsnorm", "groupnorm"), "It is no record here: docs/extending shows how a layer is added"),
+    **dict.fromkeys(("rmsnorm", "groupnorm"), "It is no record here: docs/writing_a_layer.md adds it in thirty lines"),
     **dict.fromkeys(
         ("chij", "chik", "chi1", "chiparallel", "susceptibility"),
         "It is a derivative of a map: susceptibilities() has its formula, fixed_points and phase its values",

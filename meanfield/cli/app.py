@@ -377,7 +377,7 @@ def demo(
     write_whole(output / "source.py", theory.source().encode())
     figure, drawn = output / "propagate.png", importlib.util.find_spec("matplotlib") is not None
     if drawn:
-        save(run.plot(), figure)
+        save(run.plot, figure)
     else:
         typer.echo("No figure: matplotlib is not installed; try pip install 'meanfield[plot]'.", err=True)
 
@@ -401,7 +401,7 @@ def _say(*lines: str) -> None:
 def _write_report(report: Any, text: str, path: Path) -> None:
     """A report as the JSON document `text` or as a figure."""
     if path.suffix.lower() in FORMATS:
-        save(report.plot(), path)
+        save(report.plot, path)
     else:
         write_whole(path, f"{text}\n".encode())
 

@@ -85,7 +85,7 @@ def measure(
     more = {k: v for k, v in more.items() if v is not None}
     found = verb(theory, **numbers, **sizes, **more, device=device, quantities=names)
     if path is not None:
-        save(found.plot(), path) if path.suffix.lower() in FORMATS else found.save(path)
+        save(found.plot, path) if path.suffix.lower() in FORMATS else found.save(path)
         typer.echo(f"Wrote {path}", err=True)
     title = f"Measured: {describe(theory.block)}"
     text = out.document("measure", {**out.about(theory), **numbers, **sizes}, found)

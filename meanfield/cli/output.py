@@ -280,7 +280,7 @@ def _short(value: sp.Expr) -> str:
 def write_run(run: Any, drawn: tuple[str, ...] | None, path: Path) -> None:
     """A run as .csv (one line per layer), .npz (arrays) or a figure of the quantities `drawn`."""
     if path.suffix.lower() in FORMATS:
-        save(run.plot(drawn), path)
+        save(lambda: run.plot(drawn), path)
     else:
         run.save(path)
 

@@ -25,6 +25,7 @@ from meanfield.networks.records import Block, Dense, Nonlinearity, Number, Sched
 from meanfield.numeric.quadrature.evaluation import on_arrays
 from meanfield.symbolic.blocks.first import begun
 from meanfield.symbolic.blocks.naming import describe
+from meanfield.symbolic.blocks.walk import remembered
 from meanfield.symbolic.finite_width.correlators import correlator_map, derivation, in_averages
 from meanfield.symbolic.finite_width.neuron_sums import C_W, C_b
 from meanfield.symbolic.finite_width.recursions import OF_J, correlator_recursion
@@ -87,7 +88,7 @@ def held_apart(recursion: Recursion) -> Recursion | None:
     return replace(recursion, state=state, head=tuple(map(apart, recursion.head)), block=apart(recursion.block))
 
 
-@lru_cache(maxsize=256)
+@remembered(maxsize=256)
 def correlators(
     block: Block,
     first: Dense,

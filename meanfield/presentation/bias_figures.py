@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from meanfield.base.drawing import WIDTH
-from meanfield.base.files import LOOK, require
+from meanfield.base.files import LOOK, new_figure, require
 from meanfield.base.results import MeanFieldError
 from meanfield.bias.guessing import BiasPhase
 from meanfield.presentation.figures import STAR, critical_curves, edges, stars
@@ -50,12 +50,11 @@ def plot_bias_diagram(diagram: Any, ax: Axes | None = None, *, squared: bool = T
         lines = [(v**2, u**2, style) for u, v, style in lines]
     with require().rc_context(LOOK):
         from matplotlib.colors import BoundaryNorm, ListedColormap
-        from matplotlib.figure import Figure as New
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
         from matplotlib.ticker import MaxNLocator
 
-        panel = New(figsize=(WIDTH, 2.9), layout="constrained").subplots() if ax is None else ax
+        panel = new_figure(WIDTH, 2.9).subplots() if ax is None else ax
         figure = panel.get_figure(root=True)
         assert figure is not None  # axes that are drawn into belong to a figure
         shades = ListedColormap(list(SHADES.values()))

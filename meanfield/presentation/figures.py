@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from meanfield.base.drawing import COLOURS, new_figure
-from meanfield.base.files import LOOK, require
+from meanfield.base.drawing import COLOURS, WIDTH
+from meanfield.base.files import LOOK, new_figure, require
 from meanfield.base.results import MeanFieldError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def plot_phase_diagram(diagram: Any, ax: Axes | None = None) -> Axes:
         log = np.log(diagram.chi_J[np.ix_(rows, columns)])
     field = np.ma.masked_invalid(np.where(np.isinf(log), np.sign(log) * 2 * _CLIP, log))
     with require().rc_context(LOOK):
-        panel = new_figure(2.9).subplots() if ax is None else ax
+        panel = new_figure(WIDTH, 2.9).subplots() if ax is None else ax
         figure = panel.get_figure(root=True)
         assert figure is not None  # axes that are drawn into belong to a figure
         _surface(figure, panel, w, b, field)

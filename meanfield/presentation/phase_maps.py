@@ -10,7 +10,7 @@ import sympy as sp
 
 from meanfield.base.arguments import choice
 from meanfield.base.drawing import WIDTH
-from meanfield.base.files import LOOK, figure_of, require
+from meanfield.base.files import LOOK, figure_of, new_figure, require
 from meanfield.base.results import MeanFieldError
 from meanfield.functions.parser import number
 from meanfield.numeric.quadrature.evaluation import on_arrays
@@ -47,11 +47,10 @@ def plot_phase_table(table: Any, x: str, y: str, rest: Mapping[str, object], ax:
     values |= {symbols[n]: np.full_like(across, float(number(rest[n], n)) + 1e-9) for n in others}
     field = _rows_at(table, values)
     with require().rc_context(LOOK):
-        from matplotlib.figure import Figure as New
         from matplotlib.patches import Patch
         from matplotlib.pyplot import get_cmap
 
-        panel = New(figsize=(WIDTH, 3.2), layout="constrained").subplots() if ax is None else ax
+        panel = new_figure(WIDTH, 3.2).subplots() if ax is None else ax
         regimes = {i: "; ".join(w.regime for w in table.rows[i].ways) for i in np.unique(field)}
         names = list(dict.fromkeys(regimes.values()))
         shades = get_cmap("Pastel1")(np.arange(len(names)) % 9)

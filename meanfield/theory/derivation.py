@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 from meanfield.base.arguments import choice, meant, shown
@@ -13,6 +12,7 @@ from meanfield.functions.activations import Activation, activation
 from meanfield.networks.architectures import PRESETS, keywords
 from meanfield.networks.folds import with_activations
 from meanfield.networks.records import NORMS, WEIGHTS, Block, Network, exact, mlp
+from meanfield.symbolic.blocks.walk import remembered
 from meanfield.theory.theory import Theory
 
 
@@ -110,7 +110,7 @@ def _preset(phi, name: str, residual, mu, norm, weights: str, parameters: dict) 
     return theory_of(None, architecture=block)
 
 
-@lru_cache(maxsize=256)
+@remembered(maxsize=256)
 def _derive(record: Activation, mu, weights: str, norm: str | None) -> Theory:
     return Theory(mlp(record, mu, weights, norm))
 

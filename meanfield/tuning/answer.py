@@ -9,7 +9,7 @@ from typing import Any
 from meanfield.base.arrays import Arrays, of_rows
 from meanfield.base.export import Result, plain
 from meanfield.base.printed import wrapped
-from meanfield.base.results import one_line
+from meanfield.base.results import MeanFieldError, one_line
 from meanfield.networks.records import Network
 from meanfield.tuning import snippets
 from meanfield.tuning.initializers import Outcome
@@ -127,6 +127,23 @@ class Recommendation(Result):
     def sigmas(self) -> dict[str, tuple[float, float]]:
         """(σ_w, σ_b) of every kind of Dense by its key."""
         return {one.key: (one.sigma_w, one.sigma_b) for one in self.layers}
+
+    @property
+    def sigma_w(self) -> float:
+        """σ_w of the Dense of a block; the input layer's own is in `sigmas`. MeanFieldError where they differ."""
+        return self._shared(0, "sigma_w")
+
+    @property
+    def sigma_b(self) -> float:
+        """σ_b of the Dense of a block; the input layer's own is in `sigmas`. MeanFieldError where they differ."""
+        return self._shared(1, "sigma_b")
+
+    def _shared(self, which: int, name: str) -> float:
+        kinds = {key: both[which] for key, both in self.sigmas.items() if key != "input"}
+        if len(set(kinds.values())) != 1:
+            each = ", ".join(f"{key} {value:.6g}" for key, value in kinds.items())
+            raise MeanFieldError(f"The Dense of a block have no {name} in common ({each}); .sigmas has all of them.")
+        return next(iter(kinds.values()))
 
     @property
     def layer_scale(self) -> float | None:

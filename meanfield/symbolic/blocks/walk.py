@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import sympy as sp
@@ -30,6 +31,7 @@ from meanfield.symbolic.steps import Domain
 
 Rule = Callable[[Any, Coordinate, "Walk"], Coordinate]
 RULES: dict[type, Rule] = {}
+_REMEMBERED: list[Any] = []
 _SMALL = 8  # operations: what is smaller is written out, not named
 LETTERS = {"K": "K", "J": "chi", "J0": "chi", "Theta": "Theta"}
 SUFFIXES = {1: {(0, 0): ""}, 2: {(0, 0): "_aa", (1, 1): "_bb", (0, 1): "_ab"}}
@@ -49,8 +51,21 @@ def rule(*records: type) -> Callable[[Rule], Rule]:
             raise MeanFieldError(
                 f"A rule is a function (block, coordinate, walk) → coordinate, but {shown(function)} was given."
             )
+        if any(RULES.get(one, function) is not function for one in records):
+            for cached in _REMEMBERED:
+                cached.cache_clear()
         RULES.update(dict.fromkeys(records, function))
         return function
+
+    return put
+
+
+def remembered(maxsize: int) -> Callable[[Any], Any]:
+    """`lru_cache` of what is derived from records: forgotten where a rule is replaced, as another theory follows."""
+
+    def put(function: Any) -> Any:
+        _REMEMBERED.append(lru_cache(maxsize=maxsize)(function))
+        return _REMEMBERED[-1]
 
     return put
 

@@ -8,7 +8,6 @@ K*; where it is a ray, a vertical line, or invertible in closed form, it is give
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import sympy as sp
@@ -26,6 +25,7 @@ from meanfield.networks.records import Block
 from meanfield.symbolic.asymptotics.depth import depth_law, grows_always
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.blocks.recursions import one_input, plain_form, skip_strength
+from meanfield.symbolic.blocks.walk import remembered
 from meanfield.symbolic.criticality.inner import InnerLine, inner_line
 from meanfield.symbolic.criticality.small_bias import critical_line_powers, inverted
 from meanfield.symbolic.fixed_points.half_line import sign_at_infinity, zeros
@@ -220,7 +220,7 @@ def _no_k() -> Solution:
     return Solution(sp.nan, Status.NOT_UNIQUE, None, "K* follows from sigma_w and sigma_b")
 
 
-@lru_cache(maxsize=256)
+@remembered(maxsize=256)
 def critical_line(block: Block, of: str = "J") -> CriticalLine:
     """The critical line of an architecture whose activation has no free parameters (μ may be symbolic, then μ < 1).
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import sympy as sp
@@ -30,6 +30,7 @@ from meanfield.symbolic.averages.expansion import at_zero
 from meanfield.symbolic.averages.node import Average, average
 from meanfield.symbolic.blocks.coordinate import too_steep
 from meanfield.symbolic.blocks.recursions import one_input, opened, plain_form, settles_at_once
+from meanfield.symbolic.blocks.walk import remembered
 from meanfield.symbolic.criticality.lines import DIGITS, CriticalLine, critical_line
 from meanfield.symbolic.fixed_points.half_line import zeros
 from meanfield.symbolic.fixed_points.roots import Root, from_ball, value_at
@@ -247,7 +248,7 @@ def points_on(line: CriticalLine, at_once: bool = False) -> CriticalPoints:
     return CriticalPoints((), Status.EXACT, message, line.kind != "none")
 
 
-@lru_cache(maxsize=256)
+@remembered(maxsize=256)
 def critical_points(block: Block) -> CriticalPoints:
     """All critical points of an architecture, see `Theory.critical_points`."""
     form = plain_form(block)

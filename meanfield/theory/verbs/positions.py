@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
@@ -28,6 +27,7 @@ from meanfield.symbolic.blocks.batch import CONSTANT
 from meanfield.symbolic.blocks.exchangeable import SMALLEST, carried, exchangeable, kind_of
 from meanfield.symbolic.blocks.first import begun
 from meanfield.symbolic.blocks.recursions import skip_strength, variable
+from meanfield.symbolic.blocks.walk import remembered
 from meanfield.symbolic.recursion import Recursion, closed
 from meanfield.symbolic.steps import Step
 
@@ -66,13 +66,13 @@ def batch_size(value: object, block: Block) -> int | None:
     return size
 
 
-@lru_cache(maxsize=128)
+@remembered(maxsize=128)
 def printed(block: Block, first: Dense, size: int | None) -> Recursion:
     """The recursion of (K, K_ab, J, J_ab, Theta, Theta_ab)."""
     return begun(exchangeable(block, size), first)
 
 
-@lru_cache(maxsize=128)
+@remembered(maxsize=128)
 def followed(block: Block, first: Dense, size: int | None) -> Recursion:
     """The same as floats follow it: c_J = J_ab/J in the place of J_ab."""
     found = begun(carried(block, size), first)
@@ -188,7 +188,7 @@ def refuse_constant_start(recursion: Recursion, values: Mapping[str, sp.Expr]) -
 # --------------------------------------------------------------------------------------------------- what settles
 
 
-@lru_cache(maxsize=128)
+@remembered(maxsize=128)
 def settling(block: Block, first: Dense, size: int | None) -> Recursion:
     """The recursion of (V, J - J_ab), as (K, J): V = K - K_ab.
 

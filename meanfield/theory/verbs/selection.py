@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from meanfield.base.quantities import (
     EQUAL_NORMS,
     FINITE_INPUT,
@@ -16,6 +14,7 @@ from meanfield.base.quantities import (
 )
 from meanfield.base.results import MeanFieldError
 from meanfield.base.words import unknown
+from meanfield.symbolic.blocks.walk import remembered
 from meanfield.symbolic.coordinates import COORDINATES, needed
 from meanfield.symbolic.recursion import Recursion
 from meanfield.theory.verbs import positions
@@ -23,7 +22,7 @@ from meanfield.theory.verbs.maps import Maps
 from meanfield.theory.verbs.values import listed
 
 
-@lru_cache(maxsize=512)
+@remembered(maxsize=512)
 def selected(theory: Maps, names: tuple[str, ...]) -> Recursion:
     """The part of a theory's recursions that `names` need."""
     if theory.kind:
