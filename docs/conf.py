@@ -4,6 +4,7 @@ Pages are Markdown, the reference is made from the docstrings, the gallery from 
 docstrings are executed by tests/test_docs.py, not here; `-D plot_gallery=0` leaves the pictures out, too.
 """
 
+import inspect
 import re
 
 import meanfield
@@ -28,6 +29,9 @@ html_theme = "furo"
 html_title = f"meanfield {release}"
 html_theme_options = {"source_edit_link": ""}
 html_show_sphinx = False
+html_show_copyright = False
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 
 myst_heading_anchors = 4
 myst_enable_extensions = ["dollarmath", "colon_fence"]
@@ -41,6 +45,7 @@ add_module_names = False
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "pictures",
+    "within_subsection_order": "FileNameSortKey",
     "filename_pattern": r"\.py$",
     "download_all_examples": False,
     "show_signature": False,
@@ -50,20 +55,48 @@ sphinx_gallery_conf = {
 }
 
 
+def escaped(text):
+    """Docstrings are plain text with `code` and |x|; reStructuredText would read marks where none are meant."""
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(
+        f"`{p}`\\ " if p.startswith("`") else re.sub(r"([|*\\])|(?<=\w)_(?!\w)", r"\\\g<0>", p) for p in parts
+    )
+
+
+def as_fields(text, names):
+    """A paragraph "a: …; b, c: …" about arguments as a list, with the sentence before it; other text as it is."""
+    name = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
+    starts = list(re.finditer(rf"(?:^|(?<=[.;] ))((?:{name})(?:, (?:and )?(?:{name}))*): ", text)) if names else []
+    if not starts:
+        return [escaped(text)]
+    ends = [m.start() for m in starts[1:]] + [len(text)]
+    made = [escaped(text[: starts[0].start()]), ""] if starts[0].start() else []
+    return [*made, *(f"* **{m[1]}** — {escaped(text[m.end() : end].rstrip(' ;'))}" for m, end in zip(starts, ends))]
+
+
 def as_rest(app, what, name, obj, options, lines):
-    """Docstrings are written as plain text with `code` and |x|; reStructuredText reads marks where none are meant."""
-    plain = True
-    for i, line in enumerate(lines):
-        if line.lstrip().startswith(">>>"):
-            plain = False
-        elif not line.strip():
-            plain = True
-        if plain:
-            parts = re.split(r"(`[^`]*`)", line)
-            lines[i] = "".join(
-                f"`{p}`" if p.startswith("`") else re.sub(r"([|*\\])|(?<=\w)_(?!\w)", r"\\\g<0>", p) for p in parts
-            )
+    """The docstrings of this project: paragraphs of plain text, what is said of arguments, and examples."""
+    if not (getattr(obj, "__module__", None) or "meanfield").startswith("meanfield"):
+        return
+    try:
+        names = [n.lstrip("*") for n in inspect.signature(obj).parameters if n != "self"]
+    except (TypeError, ValueError):
+        names = []
+    made = []
+    for paragraph in re.split(r"\n\s*\n", "\n".join(lines)):
+        rows = paragraph.splitlines()
+        kept = ">>>" in paragraph or "::" in paragraph or any(re.match(r"\s|[-*|] ", row) for row in rows)
+        made += [*(rows if kept else as_fields(" ".join(rows), names)), ""]
+    lines[:] = made
+
+
+def ours(app, what, name, obj, skip, options):
+    """What a class has from SymPy or Python is documented there."""
+    made = getattr(obj, "fget", getattr(obj, "func", None))  # of a property
+    home = getattr(obj, "__module__", None) or getattr(made, "__module__", "")
+    return True if home and not home.startswith("meanfield") else None
 
 
 def setup(app):
     app.connect("autodoc-process-docstring", as_rest)
+    app.connect("autodoc-skip-member", ours)

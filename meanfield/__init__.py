@@ -9,5 +9,7 @@ What stands here is loaded when it is asked for; `__init__.pyi` says from where.
 
 import lazy_loader as lazy
 
+from meanfield.base.leading import leading
+
 __version__ = "0.1.0"
-__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = leading(*lazy.attach_stub(__name__, __file__))

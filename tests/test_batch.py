@@ -188,7 +188,7 @@ def test_the_growth_of_a_norm_on_activations():
 
 def test_nested_averages_are_compiled_as_they_are_meant():
     """A node's generated source against Gauss–Hermite within Gauss–Hermite, and a wrong variance."""
-    (node,) = theory(TANH, BN, D).settling["J"].atoms(Common)
+    (node,) = theory(TANH, BN, D).limiting["J"].atoms(Common)
     source = lowering.text(node, "g")
     f = lowering.printing.interpret(source, "g")
     x, w = hermite()

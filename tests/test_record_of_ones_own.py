@@ -321,3 +321,33 @@ def test_control_a_second_interpreter_is_seen():
     third = "def back(trace):\n    while trace:\n        if isinstance(trace.pop(), Save | Swap):\n            pass\n"
     assert walkers(second) == ["block"] and walkers(third) == ["back"]
     assert walkers("def one(operation, carrier):\n    operation.visit(carrier, None)\n") == ["one"]
+
+
+def test_a_rule_that_is_replaced_is_heard_at_once():
+    """Whatever was derived with the old rule is forgotten: maps, runs, lines and points of the same record."""
+    from dataclasses import dataclass as made
+
+    import sympy as sp
+
+    import meanfield as mf
+
+    @made(frozen=True, repr=False)
+    class Twice(Block):
+        """y → 2y, or what the rule of the day says."""
+
+    def factor(value):
+        mf.symbolic.rule(Twice)(lambda block, x, walk: x.rescaled((sp.sympify(value),) * x.positions))
+
+    def found():
+        theory = mf.derive(architecture=Sequential(Nonlinearity("relu"), Twice(), Dense()))
+        run = theory.propagate(sigma_w=1, sigma_b=0, depth=2)
+        point = float(theory.critical_points()[0].sigma_w)
+        return run.K[-1] / run.K[0], point, theory.recursion("K_aa")["K_aa"].doit()
+
+    factor(2)
+    before = found()
+    factor(3)
+    after = found()
+    assert (before[0], after[0]) == pytest.approx((2, 4.5), rel=1e-14)
+    assert (before[1], after[1]) == pytest.approx((2**-0.5, 2**0.5 / 3), rel=1e-14)
+    assert sp.simplify(4 * after[2] - 9 * before[2] + 5 * sp.Symbol("sigma_b", nonnegative=True) ** 2) == 0

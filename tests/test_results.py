@@ -274,7 +274,7 @@ def test_files_that_are_not_results_are_refused(tmp_path):
         result("phase").save(tmp_path / "a.png")
     saved = mf.load(result("run").save(tmp_path / "run.npz"))
     assert saved.sigma_w == 1.5 and repr(saved) == "Saved(Run: K, J, log_J)" and saved["layer"].tolist() == [1, 2, 3, 4]
-    with pytest.raises(mf.MeanFieldError, match="This Run holds K, J, log_J"):
+    with pytest.raises(mf.MeanFieldError, match="This Saved has no 'V'; it has K, J, log_J"):
         saved["V"]
     with pytest.raises(mf.MeanFieldError, match="without arrays"):
         mf.load(result("run").save(tmp_path / "run.json")).to_frame()

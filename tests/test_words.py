@@ -53,7 +53,7 @@ def test_a_theory_knows_what_its_verbs_are_called_elsewhere():
             getattr(TANH, word)
     with pytest.raises(AttributeError, match="has K \\(NNGP\\) and Theta \\(NTK\\)"):
         TANH.ntk  # noqa: B018
-    with pytest.raises(AttributeError, match="its verbs are activations, averages, "):
+    with pytest.raises(AttributeError, match="it has averages, batch_invariant, bias, correlations, "):
         TANH.xyzzy  # noqa: B018
     assert not hasattr(TANH, "_repr_json_") and not hasattr(TANH, "__array__")
 
@@ -62,7 +62,7 @@ def names() -> set[str]:
     """Every name that a word may lead to."""
     from test_vocabulary import arguments
 
-    verbs = {n for n in dir(mf.Theory) if not n.startswith("_")} | set(mf.__all__)
+    verbs = {n for cls in (mf.Theory, mf.Law) for n in dir(cls) if not n.startswith("_")} | set(mf.__all__)
     choices = {"orthogonal", "gaussian", "pre", "act", "none"}
     return set(QUANTITIES) | set(PRESETS) | verbs | choices | set(arguments()) | {"G_z", "G_w", "G_b", "fisher"}
 

@@ -56,14 +56,14 @@ def residue(theory: mf.Theory) -> sp.Expr:
 
 def settled(theory: mf.Theory) -> sp.Expr:
     """χ_J where K - K_ab settles."""
-    recursion = theory.settling
+    recursion = theory.limiting
     (here,) = sp.solve(recursion["K"] - K, K)
     return (recursion["J"] / J).subs(K, here)
 
 
 def power(theory: mf.Theory) -> sp.Expr:
     """The exponent of J^{1,l} in l under a skip of strength 1: lim l(J^{l,l+1} - 1)."""
-    recursion = theory.settling
+    recursion = theory.limiting
     drift = recursion["K"] - K  # K - K_ab grows by it
     return sp.limit((recursion["J"] / J - 1) * K / drift, K, sp.oo)
 

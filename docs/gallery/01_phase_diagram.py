@@ -2,7 +2,7 @@
 Phase diagram of GELU
 =====================
 
-χ_J* over the plane of standard deviations, for inputs of |x|²/N_0 = 1. Stars are the certified
+χ_J* over the plane of standard deviations, for inputs of squared norm N_0. Stars are the certified
 critical points; the critical line is dashed where its fixed point is unstable.
 """
 

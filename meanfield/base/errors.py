@@ -8,7 +8,14 @@ LONGEST, KEPT = 120, 60  # characters of a formula inside a sentence that are no
 
 
 class MeanFieldError(ValueError):
-    """A request that cannot be answered, said in one sentence for the person at the call site."""
+    """A request that cannot be answered, said in one sentence for the person at the call site.
+
+    >>> try:
+    ...     derive("tanh").recursion("NTK")
+    ... except MeanFieldError as error:
+    ...     print(error)
+    Unknown quantity 'NTK': did you mean 'Theta'?
+    """
 
     def __init__(self, *args: object):
         super().__init__(*(_readable(a) if isinstance(a, str) else a for a in args))
@@ -59,7 +66,11 @@ def abbreviated(text: str) -> str:
 
 
 class NoClosedForm(MeanFieldError):
-    """The rule for closed forms does not reach this average; the message says which factor stops it."""
+    """The rule for closed forms does not reach this average; the message says which factor stops it.
+
+    >>> issubclass(NoClosedForm, MeanFieldError)
+    True
+    """
 
 
 class InfiniteAverage(MeanFieldError):

@@ -16,11 +16,12 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from meanfield.base.arrays import Arrays, cell, file_content, html_table, of_rows
 from meanfield.base.errors import MeanFieldError, one_line
 from meanfield.base.files import FORMATS, save, write_whole
+from meanfield.base.words import absent
 
 SUFFIXES = (".json", ".csv", ".npz", ".tex", ".html", *FORMATS)
 
@@ -35,6 +36,17 @@ class Result:
 
     #: names of what a row of a frame shows, where these are not its fields
     columns: ClassVar[tuple[str, ...]] = ()
+
+    if not TYPE_CHECKING:  # a name that is misspelt is a type error
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_") or name in dir(type(self)):  # an attribute that raised: its own error
+                return object.__getattribute__(self, name)
+            raise self._absent(name, [n for n in dir(self) if not n.startswith("_")])
+
+    def _absent(self, name: str, known: Iterable[str]) -> AttributeError:
+        verbs = [n for n in dir(type(self)) if not n.startswith("_")]
+        return AttributeError(absent(f"This {type(self).__name__}", name, known, verbs))
 
     def data(self) -> Any:
         """All of it as plain values: numbers, text, lists and dictionaries, as JSON has them. An exact number is text,

@@ -34,8 +34,7 @@ class Saved(Numbers):
             if isinstance(held, Mapping) and name in held:
                 found = held[name]
                 return found[1] if isinstance(found, tuple) else found
-        known = ", ".join(self.values) if isinstance(self.values, Mapping) else "a list in `values`"
-        raise AttributeError(f"This {self.kind} holds {known}; {name!r} was asked for.")
+        raise self._absent(name, self.values if isinstance(self.values, Mapping) else ("values",))
 
     def data(self) -> Any:
         """The values as they were saved."""

@@ -26,7 +26,11 @@ DEEP = 100  # from which on an onset is printed, and no value given below it: be
 @dataclass(frozen=True)
 class Term:
     """coefficient · x^power · log(x)^logs · exp(rate · x^rate_power + Σ r · x^s), slower holding the pairs (r, s) of
-    lower powers s."""
+    lower powers s.
+
+    >>> [t.expr(sp.Symbol("l")) for t in derive("tanh").depth_law("K", sigma_w=1, sigma_b=0).law.terms]
+    [1/(2*l), 5*log(l)/(24*l**2)]
+    """
 
     coefficient: sp.Expr
     power: sp.Expr = sp.S.Zero

@@ -39,18 +39,19 @@ WORDS: Mapping[str, str] = {
     **dict.fromkeys(("mixer", "mlpmixer"), "mlp_mixer"),
     **dict.fromkeys(("batchnorm", "bn", "batchnormalization"), "batchnorm_mlp"),
     **dict.fromkeys(("glu", "geglu", "swiglu", "gated"), "swiglu"),
-    **dict.fromkeys(("layernorm", "ln", "layernormalization", "norm"), "pre act"),
+    **dict.fromkeys(("layernorm", "ln", "layernormalization", "norm"), "pre act norm"),
     **dict.fromkeys(("nonorm", "null", "false"), "none"),
     # arguments
     **dict.fromkeys(("weightstd", "wstd", "sw", "sigma", "sigmaweight", "weightscale"), "sigma_w"),
     **dict.fromkeys(("biasstd", "bstd", "sb", "sigmabias", "biasscale"), "sigma_b"),
-    **dict.fromkeys(("layers", "nlayers", "numlayers", "l", "blocks"), "depth"),
-    **dict.fromkeys(("n", "hidden", "neurons", "hiddensize", "nhidden", "channels"), "width"),
-    **dict.fromkeys(("samples", "nnetworks", "ensemble", "draws", "repeats", "trials"), "networks draws"),
+    **dict.fromkeys(("layers", "nlayers", "numlayers", "l", "blocks"), "depth architecture"),
+    **dict.fromkeys(("n", "hidden", "neurons", "hiddensize", "nhidden", "channels", "widths"), "width"),
+    **dict.fromkeys(("depths", "numberoflayers"), "depth"),
+    **dict.fromkeys(("samples", "nnetworks", "nnets", "ensemble", "draws", "repeats", "trials"), "networks draws"),
     **dict.fromkeys(("q0", "inputvariance", "inputnorm", "norm0", "xnorm"), "input_norm"),
     **dict.fromkeys(("n0", "nin", "inputsize", "fanin", "indim"), "input_dimension"),
     **dict.fromkeys(("c0", "inputcorrelation", "inputcosine"), "correlation"),
-    **dict.fromkeys(("observables", "observable", "what", "of", "quantity", "kind"), "quantities quantity"),
+    **dict.fromkeys(("observables", "observable", "what", "of", "quantity", "kind", "get"), "quantities quantity"),
     **dict.fromkeys(("randomseed", "randomstate", "rng", "key"), "seed"),
     **dict.fromkeys(("act", "nonlinearity", "activationfunction", "phi", "fn"), "activation"),
     **dict.fromkeys(("skip", "skipconnection", "shortcut"), "residual"),
@@ -61,12 +62,23 @@ WORDS: Mapping[str, str] = {
     **dict.fromkeys(("run", "forward", "iterate", "simulate"), "propagate"),
     **dict.fromkeys(("kernels", "ntkmatrix", "gram", "kernelfn"), "kernel"),
     **dict.fromkeys(("law", "asymptotics", "largedepth", "scaling"), "depth_law"),
-    **dict.fromkeys(("phases", "diagram", "phaseplot"), "phase_diagram"),
+    **dict.fromkeys(("phases", "diagram", "phaseplot", "plotphasediagram"), "phase_diagram"),
     **dict.fromkeys(("chij", "chik", "susceptibility"), "susceptibilities"),
     **dict.fromkeys(("map", "maps", "recursions", "recurrence"), "recursion"),
     **dict.fromkeys(("tolatex", "tex"), "latex"),
+    **dict.fromkeys(("todataframe", "dataframe", "topandas", "df"), "to_frame"),
+    **dict.fromkeys(("todataset", "dataset"), "to_xarray"),
+    **dict.fromkeys(("evaluate", "value", "call", "eval"), "at"),
+    **dict.fromkeys(("savefig", "tofile", "write", "dump"), "save"),
     **dict.fromkeys(("verify", "validate", "compare", "test"), "check"),
     **dict.fromkeys(("init", "initialize", "initialization", "initializer"), "recommend"),
+    **dict.fromkeys(("simulate", "ensemble"), "measure"),
+    # records and their makers
+    **dict.fromkeys(("linear", "fullyconnectedlayer", "affine"), "Dense"),
+    **dict.fromkeys(("relu", "gelu", "act", "activationlayer"), "Nonlinearity"),
+    **dict.fromkeys(("registeractivation", "addactivation"), "register"),
+    **dict.fromkeys(("layernormalization", "ln"), "LayerNorm pre act"),
+    **dict.fromkeys(("serial", "chain"), "Sequential"),
 }
 
 #: words for what is not there, and what to do instead
@@ -83,7 +95,9 @@ MISSING: Mapping[str, str] = {
     ),
     **dict.fromkeys(("rnn", "lstm", "gru", "recurrent"), "Weights shared between layers are not described here"),
     **dict.fromkeys(("dropout",), "Dropout is not described here"),
-    **dict.fromkeys(("rmsnorm", "groupnorm"), "It is no record here: docs/writing_a_layer.md adds it in thirty lines"),
+    **dict.fromkeys(
+        ("rms", "rmsnorm", "groupnorm"), "It is no record here: docs/writing_a_layer.md adds it in thirty lines"
+    ),
     **dict.fromkeys(
         ("chij", "chik", "chi1", "chiparallel", "susceptibility"),
         "It is a derivative of a map: susceptibilities() has its formula, fixed_points and phase its values",
@@ -93,6 +107,71 @@ MISSING: Mapping[str, str] = {
     **dict.fromkeys(("cw", "sigmaw2", "weightvariance"), "It is sigma_w**2: give its root as sigma_w"),
     **dict.fromkeys(("cb", "sigmab2", "biasvariance"), "It is sigma_b**2: give its root as sigma_b"),
 }
+
+
+_NETWORKS = "mf.check(theory, ...) compares it with finite networks, and mf.measure(theory, ...) measures them"
+_PROCESS = "mf.nngp(...) and mf.ntk(...) are kernels for scikit-learn's GaussianProcessRegressor"
+_TORCH = "mf.recommend(...).torch() is code to paste; no model is touched"
+#: names that are looked for where they are not → what to call instead
+ELSEWHERE: Mapping[str, str] = {
+    **dict.fromkeys(("check", "simulate", "measure", "compare", "ensemble", "montecarlo"), _NETWORKS),
+    **dict.fromkeys(("posterior", "predict", "gp", "gaussianprocess", "gppredict", "regression"), _PROCESS),
+    **dict.fromkeys(("torch", "pytorch", "init", "initialize", "apply", "flax", "keras", "jax"), _TORCH),
+    **dict.fromkeys(
+        ("recommend", "initialization"), "mf.recommend(theory, depth=..., width=...) chooses sigma_w and sigma_b"
+    ),
+    **dict.fromkeys(
+        ("std", "weightstd"),
+        "weights have the standard deviation sigma_w / sqrt(fan_in); sigma_w, sigma_b and numbers() have them",
+    ),
+    **dict.fromkeys(
+        ("sweep", "grid", "scan"),
+        "propagate(sigma_w=[...], sigma_b=[...]) and phase_diagram(...) take lists, and have to_frame()",
+    ),
+    **dict.fromkeys(
+        ("stax", "kernelfn", "nt", "neuraltangents"),
+        "a network is a record, mf.Sequential((mf.Nonlinearity('relu'), mf.Dense())), and "
+        "mf.derive(...).kernel(X, Y, depth=...) gives NNGP and NTK",
+    ),
+    **dict.fromkeys(("bibtex", "cite", "references", "citation", "reference"), "mf.cite(result) gives BibTeX"),
+    **dict.fromkeys(
+        ("claim", "checkclaim", "addclaim"),
+        "mf.equal(a, b) compares two formulas; claims of papers are in derivations/, docs/extending.md adds one",
+    ),
+    **dict.fromkeys(
+        ("layer", "module", "registerlayer", "customlayer", "rmsnorm", "groupnorm"),
+        "a layer of your own is a record, a rule and an operation; docs/writing_a_layer.md writes RMSNorm",
+    ),
+    **dict.fromkeys(
+        ("resume", "checkpoint"), "the same call with the same checkpoint=... goes on where it was stopped"
+    ),
+    **dict.fromkeys(
+        ("atcriticality", "critical", "criticalinit"), "derive(...).critical_points() has the critical sigma_w, sigma_b"
+    ),
+    **dict.fromkeys(("derive",), "mf.derive(...) makes a theory"),
+    **dict.fromkeys(
+        ("ntk", "nngp"), "kernel(X, ...) has K (NNGP) and Theta (NTK); mf.nngp and mf.ntk are for scikit-learn"
+    ),
+}
+
+
+def absent(owner: str, name: str, known: Iterable[str], also: Iterable[str] = ()) -> str:
+    """The sentence for an attribute that `owner` does not have: where it is, what it may have meant, or what there is.
+
+    also: what may have been meant and is not listed.
+
+    >>> print(absent("A Theory", "bibtex", ("recursion", "latex")))
+    A Theory has no 'bibtex': mf.cite(result) gives BibTeX.
+    >>> print(absent("A run", "to_dataframe", ("K", "to_frame")))
+    A run has no 'to_dataframe': did you mean 'to_frame'?
+    """
+    names, own = list(known), canonical(name)
+    found = close(name, [*names, *also])
+    if own in ELSEWHERE and canonical(found) != own and found not in WORDS.get(own, "").split():
+        return f"{owner} has no {name!r}: {ELSEWHERE[own]}."
+    if found is not None:
+        return f"{owner} has no {name!r}: did you mean {found!r}?"
+    return f"{owner} has no {name!r}; it has {', '.join(names) or 'nothing by name'}."
 
 
 def printable(value: object) -> bool:
@@ -141,6 +220,20 @@ def meant(word: object, known: Iterable[str]) -> str:
     if canonical(word) in MISSING:
         return f" {MISSING[canonical(word)]}."
     return f" It takes {', '.join(names)}." if names else " It takes none."
+
+
+#: arguments that many verbs have, for keywords that were meant to be one of them
+ARGUMENTS = ("sigma_w", "sigma_b", "depth", "width", "networks", "quantities", "input_norm", "correlation", "seed")
+
+
+def no_parameter(name: str, known: Iterable[str]) -> MeanFieldError:
+    """The refusal of a keyword that is no parameter of a theory, to be raised; known: those that it has."""
+    names = sorted(known)
+    found = close(name, (*names, *ARGUMENTS))
+    return MeanFieldError(
+        f"{name} is not a parameter of this theory; it has {', '.join(names) or 'none beyond sigma_w, sigma_b'}."
+        f"{f' Did you mean {found!r}?' if found else ''}"
+    )
 
 
 def missing(name: str, given: Iterable[str] = ()) -> MeanFieldError:

@@ -30,6 +30,9 @@ class BiasPhase(Enum):
 
     The first five are table 1 of [bias_and_trainability]; the others are what it leaves out. Deep prejudice is γ → ∞
     (c → 1): the same class for almost every input.
+
+    >>> derive("erf").bias(sigma_w=3, sigma_b=0.3).phase
+    <BiasPhase.NEUTRALITY: 'neutrality'>
     """
 
     ORDERED_DEEP_PREJUDICE = "ordered deep prejudice"  #: γ → ∞, χ_J* < 1

@@ -26,6 +26,10 @@ class Bias(Result):
     start decides for `BY_THE_START` is that of the start given); chi_J: χ_J* of the gradients; law: how γ gets there
     (None where it is not known); status: EXACT or CERTIFIED where the phase is proved, MEASURED where float arithmetic
     decided, UNKNOWN where nothing did, for the reason in `message`.
+
+    >>> found = derive("relu").bias(sigma_w="sqrt(2)", sigma_b=0)
+    >>> found.phase.value, found.gamma
+    ('transient deep prejudice', inf)
     """
 
     phase: BiasPhase

@@ -7,6 +7,7 @@ from typing import Any
 
 import typer.core
 
+from meanfield.base.words import ELSEWHERE, absent, canonical, close
 from meanfield.cli.options import CONVENTIONS
 
 
@@ -24,9 +25,33 @@ class Command(typer.core.TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         return _untyped(super().get_params(ctx))
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            name = getattr(error, "option_name", None)  # an option that there is not
+            if name is not None:
+                own = [o for p in self.get_params(ctx) for o in p.opts if o.startswith("--")]
+                found = close(name, own)
+                if canonical(name) in ELSEWHERE:
+                    error.message = f"No such option: {name}. Here {ELSEWHERE[canonical(name)]}."  # type: ignore
+                    error.possibilities = []  # type: ignore[attr-defined]
+                elif found is not None:
+                    error.possibilities = [found]  # type: ignore[attr-defined]
+            raise
+
 
 class Group(typer.core.TyperGroup):
     """The program."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        verb = args[0] if args else ""
+        if not verb.startswith("-") and self.get_command(ctx, verb) is None:
+            names = self.list_commands(ctx)
+            found = close(verb, names)
+            hint = f"There is no verb {verb!r}: did you mean {found!r}?" if found else absent("meanfield", verb, names)
+            ctx.fail(f"{hint}\nmeanfield --help says what each does.")
+        return super().resolve_command(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _untyped(super().get_params(ctx))

@@ -54,7 +54,7 @@ def init(
     if snippet is not None and form.json:
         raise MeanFieldError("--snippet and --json were both given; choose one.")
     theory = theory_of(act, residual, mu, param, norm, architecture)
-    if architecture != "full_residual" and "K_ab" not in theory.usual:
+    if architecture != "full_residual" and "K_ab" not in theory.default_quantities:
         needs_numbers(theory)
     numbers: dict[str, Any] = {"input_norm": double(input_norm, "--input-norm"), "budget": double(budget, "--budget")}
     sizes: dict[str, Any] = {"depth": layers(depth), "width": width}

@@ -137,7 +137,7 @@ def derivation(theory: Theory, laws: Laws) -> Table:
     for v in finite:
         first = QUANTITIES[v.name].latex.replace(r"\ell", "1")
         rows.append(Row("First layer (l = 1)", f"{v.name}^1", v.initial, first))
-    for name, e in slopes(theory.beside if theory.kind == "batch" else recursion, theory.kind).items():
+    for name, e in slopes(theory.auxiliary if theory.kind == "batch" else recursion, theory.kind).items():
         if name != "chi_K" and len(finite) == 1:  # J is infinite, and so is its slope
             continue
         symbol = rf"\chi_{{{name[4:]}}}".replace("Delta", r"\Delta")

@@ -117,9 +117,9 @@ def wanted(theory: Theory, text: str | None, two: bool) -> tuple[str, ...]:
     if theory.kind:
         known = POSITIONS
     if text is None and theory.kind:
-        return ("K", "K_ab", *theory.usual[1:])
+        return ("K", "K_ab", *theory.default_quantities[1:])
     if text is None:
-        return (*COVARIANCES, "c") if two else theory.usual
+        return (*COVARIANCES, "c") if two else theory.default_quantities
     names = tuple(dict.fromkeys(n.strip() for n in text.split(",") if n.strip()))
     for n in names:
         if n not in known:

@@ -517,7 +517,7 @@ def _denominator(block: Block, hidden: Mapping[str, Any]) -> int:
 
 
 def _wanted(theory: Theory, quantities, correlation) -> tuple[str, ...]:
-    finite = theory.usual != ("K",)
+    finite = theory.default_quantities != ("K",)
     if theory.kind:
         can = ("K", "K_ab", *(("J",) if finite else ()), *(("Theta",) if "Theta" in theory.one_input.names else ()))
         asked = tuple(quantities or tuple(n for n in ("K", "J") if n in can))

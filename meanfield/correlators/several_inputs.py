@@ -12,7 +12,7 @@ from meanfield.base.arguments import names as names_of
 from meanfield.base.arguments import refuse_not_real, scalar, shown, whole
 from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import l
-from meanfield.base.words import unknown
+from meanfield.base.words import no_parameter, unknown
 from meanfield.correlators.derived import RATES, plain, rates_of
 from meanfield.functions.activations import Activation
 from meanfield.functions.parser import expression, number
@@ -67,9 +67,7 @@ def _at(phi: Activation, values: Mapping[str, Any]) -> Activation:
     free = sorted(s.name for s in phi.free_parameters)
     extra = sorted(set(values) - set(free))
     if extra:
-        raise MeanFieldError(
-            f"{extra[0]} is not a parameter of this theory; it has {', '.join(free) or 'none beyond sigma_w, sigma_b'}."
-        )
+        raise no_parameter(extra[0], free)
     missing = [name for name in free if name not in values]
     if missing:
         raise MeanFieldError(f"{missing[0]} has no value; give it as a keyword ({missing[0]}=...).")

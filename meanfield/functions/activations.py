@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 
 import sympy as sp
 
-from meanfield.base.arguments import scalar, shown, spoken
+from meanfield.base.arguments import record, scalar, shown, spoken
 from meanfield.base.arguments import text as text_of
 from meanfield.base.results import MeanFieldError, Undetermined, one_line
 from meanfield.base.symbols import Z, parameter, recognise, steep, z
@@ -29,6 +29,7 @@ from meanfield.functions.parser import (
     canonical,
     close_names,
     expand,
+    in_z,
     is_function,
     parse,
     refuse_complex,
@@ -53,6 +54,7 @@ class Kink:
     slope_jump: sp.Expr
 
 
+@record
 @dataclass(frozen=True)
 class Activation:
     """A coordinatewise nonlinearity φ(z).
@@ -61,6 +63,9 @@ class Activation:
     `parameters` are pairs (name, exact value or symbol); `source` is the formula as it was written, registered names
     in it written out, and `arguments` are the values of the names in it (None where `source` is no formula, but a
     SymPy expression's text).
+
+    >>> activation("gelu").parity, activation("tanh").parity
+    (None, -1)
     """
 
     name: str
@@ -238,6 +243,9 @@ def register(name: str, formula: str, **parameters: object) -> Activation:
     `formula` is read by the safe parser in the variable z; keyword arguments are parameter defaults (numbers or text).
 
     Raises: MeanFieldError if the name is taken or is not an identifier, or the formula is not readable.
+
+    >>> register("softcap3", "3*tanh(z/3)").parity
+    -1
     """
     taken = isinstance(name, str) and (_registered(name) is not None or name in FUNCTIONS or name in CONSTANTS)
     if not isinstance(name, str) or not name.isidentifier() or taken:
@@ -245,7 +253,7 @@ def register(name: str, formula: str, **parameters: object) -> Activation:
             f"An activation named {shown(name)} was to be registered; the name must be a new identifier."
         )
     free_name(name, "An activation")
-    formula = expand(text_of(formula, "The formula"), _definition, tuple(parameters))
+    formula = expand(in_z(text_of(formula, "The formula"), tuple(parameters)), _definition, tuple(parameters))
     names = tuple(free_name(k, "A parameter") for k in parameters)
     if not parse(formula, names, (*_REGISTRY, *_ALIASES)).has(z):
         raise MeanFieldError(f"{shown(formula)} does not depend on z; a constant is no activation.")
@@ -285,7 +293,11 @@ def _definition(name: str) -> Definition | None:
 
 @spoken
 def activations() -> tuple[str, ...]:
-    """The registered names, in alphabetical order."""
+    """The registered names, in alphabetical order.
+
+    >>> len(activations()) > 20, "gelu" in activations()
+    (True, True)
+    """
     return tuple(sorted(_REGISTRY))
 
 
@@ -388,11 +400,12 @@ def _text(value: object, name: str) -> str:
 def formula(text: str) -> sp.Expr:
     """The expression of a formula in z without parameters, registered names in it written out."""
     advice = "write the formula as a SymPy expression, where other symbols are parameters"
-    return parse(expand(text, _definition), (), (*_REGISTRY, *_ALIASES, *SPELLINGS), advice)
+    return parse(expand(in_z(text), _definition), (), (*_REGISTRY, *_ALIASES, *SPELLINGS), advice)
 
 
 @lru_cache(maxsize=512)
 def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
+    text = in_z(text, tuple(k for k, _ in given))
     call = re.fullmatch(r"(\w+)\s*(?:\((.*)\))?", text)
     name = _registered(call[1]) if call else None
     inside = re.findall(r"\b[a-zA-Z]\w*", call[2] or "") if call else []

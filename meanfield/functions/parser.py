@@ -40,6 +40,17 @@ CONSTANTS = {"pi": sp.pi, "E": sp.E}
 _COMPARE = {ast.Lt: sp.Lt, ast.LtE: sp.Le, ast.Gt: sp.Gt, ast.GtE: sp.Ge}
 
 
+def in_z(text: str, parameters: Collection[str] = ()) -> str:
+    """A formula that is written in x in the variable z; with a z, or a parameter x, in it, as it is.
+
+    >>> in_z("x*tanh(x)")
+    'z*tanh(z)'
+    """
+    if "x" in parameters or re.search(r"\bz\b", text):
+        return text
+    return re.sub(r"\bx\b", "z", text)
+
+
 def parse(text: str, parameters: Collection[str] = (), known: Collection[str] = (), advice: str = "") -> sp.Expr:
     """The SymPy expression that `text` spells, in the symbol z and the declared `parameters`.
 

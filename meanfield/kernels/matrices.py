@@ -37,6 +37,13 @@ class Kernels(Numbers):
     Theta over √(Theta_aa Theta_bb), of the distance over itself (inf behind a LayerNorm on activations, and of close
     inputs where φ jumps off 0 or has a branch point: there it is a difference of covariances); depth: the layer;
     parameters: σ's and further numbers.
+
+    >>> kernel = derive("erf").kernel([[1.0, 0], [0, 1]], sigma_w=1, sigma_b=0, depth=2)
+    >>> kernel.K.round(6)
+    array([[0.333333, 0.      ],
+           [0.      , 0.333333]])
+    >>> kernel.error["K"] < 1e-12
+    True
     """
 
     values: dict[str, Any]
@@ -78,7 +85,7 @@ class Kernels(Numbers):
             return values[name]
         if not values:
             raise AttributeError(name)
-        raise AttributeError(f"These kernels are {', '.join(values)}; {name!r} was asked for.")
+        raise self._absent(name, values)
 
     def __repr__(self) -> str:
         shape = " × ".join(map(str, next(iter(self.values.values())).shape))
@@ -93,6 +100,10 @@ class KernelOperator:
     shape, dtype, `matvec`, `matmat`, `@` and `diagonal()` are those of SciPy's linear operators
     (`scipy.sparse.linalg.aslinearoperator` takes it). Each product computes the kernel once more, in blocks; `error`
     bounds the entries, as that of `Kernels`.
+
+    >>> operator = derive("erf").kernel_operator([[1.0, 0], [0, 1]], sigma_w=1, sigma_b=0, depth=2)
+    >>> operator.shape, (operator @ [1.0, 0.0]).round(6)
+    ((2, 2), array([0.333333, 0.      ]))
     """
 
     def __init__(self, work: Work, threads: int, executor: Executor | None, error: float) -> None:

@@ -56,6 +56,10 @@ class Param(_Shown):
     """A number that stays symbolic, known by its name (as `Param("mu")`).
 
     lower, upper: bounds that narrow what its place of use allows (a skip strength or a standard deviation is ≥ 0).
+
+    >>> block = Residual(Sequential((Nonlinearity("relu"), Dense())), Param("a", upper=1))
+    >>> print(derive(architecture=block).recursion("K").doit())
+    K' = K*a**2 + K*sigma_w**2/2 + sigma_b**2
     """
 
     name: str
@@ -140,6 +144,9 @@ class Block(_Shown):
 
     mixes: the positions that act on each other in it ("batch", "tokens", "" for none). normalizes: what it divides by
     their standard deviation ("neurons", "batch", "" for nothing).
+
+    >>> Residual(Sequential((Nonlinearity("tanh"), Dense()))).inner()
+    (Sequential((Nonlinearity('tanh'), Dense())),)
     """
 
     @property
@@ -322,6 +329,10 @@ class Dense(Block):
     expand: outputs per neuron of the layer that is made (4: a hidden layer of four times the width), > 0; a `Param` may
     take one value per layer. axis: "neurons", or "tokens" for one matrix that mixes the tokens of every neuron alike,
     with as many biases as output tokens; `expand` is then outputs per input token.
+
+    >>> block = Sequential((Nonlinearity("relu"), Dense(sigma_w=2, sigma_b=0)))
+    >>> print(derive(architecture=block).recursion("K").doit())
+    K' = 2*K
     """
 
     weights: str = "gaussian"
@@ -358,7 +369,11 @@ class Dense(Block):
 @record
 @dataclass(frozen=True, repr=False)
 class Nonlinearity(Block):
-    """A coordinatewise map; `activation` is a registered name or any hashable activation record."""
+    """A coordinatewise map; `activation` is a registered name or any hashable activation record.
+
+    >>> print(derive(architecture=Sequential((Nonlinearity("z**2"), Dense()))).recursion("K").doit())
+    K' = 3*K**2*sigma_w**2 + sigma_b**2
+    """
 
     activation: Hashable
 
@@ -377,6 +392,10 @@ class LayerNorm(Block):
     """y → γ (y − mean(y))/sd(y) + β over the N neurons of one input, with γ = 1 and β = 0 at initialization.
 
     affine: whether γ and β are trained (then they enter the tangent kernel); the forward pass does not depend on it.
+
+    >>> block = Sequential((LayerNorm(), Nonlinearity("relu"), Dense()))
+    >>> print(derive(architecture=block).recursion("K").doit())
+    K' = sigma_b**2 + sigma_w**2/2
     """
 
     affine: bool = True
@@ -398,6 +417,10 @@ class BatchNorm(Block):
     """y → γ (y − mean(y))/sd(y) + β over the positions, for each neuron apart (at least 3 positions say anything).
 
     sd² = mean((y − mean(y))²), nothing added to it; γ = 1 and β = 0 at initialization; affine: as for `LayerNorm`.
+
+    >>> block = Sequential((BatchNorm(), Nonlinearity("z**2"), Dense()))
+    >>> print(derive(architecture=block).recursion("K").doit())
+    K' = sigma_b**2 + 3*sigma_w**2
     """
 
     affine: bool = True
@@ -423,6 +446,11 @@ class AffineNorm(Block):
     """y → γy + β for each neuron, γ = 1 and β = 0 at initialization: the identity, whose γ and β are trained.
 
     They enter the tangent kernel as those of a `LayerNorm` do. Source: [autoinit] (49), (52).
+
+    >>> block = Sequential((LayerNorm(affine=False), AffineNorm(), Nonlinearity("relu"), Dense()))
+    >>> print(derive(architecture=block).recursion("Theta").doit())
+    K' = sigma_b**2 + sigma_w**2/2
+    Theta' = sigma_b**2 + sigma_w**2*(1 + Theta/(2*K)) + sigma_w**2/2
     """
 
     def untrained(self) -> Block:
@@ -459,7 +487,13 @@ class Pool(Block):
 @record
 @dataclass(frozen=True, repr=False)
 class Scale(Block):
-    """y → factor · y (LayerScale), the factor a number ≥ 0 or a `Param`."""
+    """y → factor · y (LayerScale), the factor a number ≥ 0 or a `Param`.
+
+    >>> branch = Sequential((Nonlinearity("relu"), Dense(), Scale("1/10")))
+    >>> print(derive(architecture=Residual(branch)).recursion("J").doit())
+    K' = K*sigma_w**2/200 + K + sigma_b**2/100
+    J' = J*(sigma_w**2/200 + 1)
+    """
 
     factor: Number
 
@@ -470,15 +504,21 @@ class Scale(Block):
 @record
 @dataclass(frozen=True, repr=False)
 class Sequential(Block):
-    """Blocks applied from left to right; a list of them is taken as a tuple, and none at all is the identity."""
+    """Blocks applied from left to right, given one after the other or as one tuple or list; none is the identity.
+
+    >>> Sequential((Nonlinearity("tanh"), Dense())) == Sequential(Nonlinearity("tanh"), Dense())
+    True
+    """
 
     blocks: tuple[Block, ...]
 
-    def __post_init__(self) -> None:
-        given: object = self.blocks
+    def __init__(self, *parts: object, blocks: object = None) -> None:
+        given: object = parts if blocks is None else blocks
+        if blocks is None and len(parts) == 1 and not isinstance(parts[0], Block):
+            (given,) = parts
         if not isinstance(given, (tuple, list)):
             raise MeanFieldError(
-                "A Sequential holds a tuple of blocks, Sequential((Nonlinearity('tanh'), Dense())), but "
+                "A Sequential holds blocks, Sequential(Nonlinearity('tanh'), Dense()), but "
                 f"{shown(given)} was given."
             )
         object.__setattr__(self, "blocks", tuple(block_of(one, "A part of a Sequential") for one in given))
@@ -487,7 +527,13 @@ class Sequential(Block):
 @record
 @dataclass(frozen=True, repr=False)
 class Residual(Block):
-    """x → branch(x) + μ x, with μ a number ≥ 0 or a `Param`; with a shortcut, x → branch(x) + μ shortcut(x)."""
+    """x → branch(x) + μ x, with μ a number ≥ 0 or a `Param`; with a shortcut, x → branch(x) + μ shortcut(x).
+
+    >>> block = Residual(Sequential((Nonlinearity("relu"), Dense())))
+    >>> print(derive(architecture=block).recursion("J").doit())
+    K' = K*sigma_w**2/2 + K + sigma_b**2
+    J' = J*(sigma_w**2/2 + 1)
+    """
 
     branch: Block
     mu: Number = 1
@@ -515,6 +561,9 @@ def block_of(value: object, what: str) -> Block:
         raise MeanFieldError(
             f"{what} must be a block, but {shown(value)} is a whole network with its input layer; give its .block."
         )
+    if isinstance(value, str) or type(value).__name__ == "Activation":
+        name = getattr(value, "name", value)
+        raise MeanFieldError(f"{what} must be a block, but {shown(value)} was given; write Nonlinearity({name!r}).")
     if not isinstance(value, Block):
         raise MeanFieldError(
             f"{what} must be a block (Dense, Nonlinearity, LayerNorm, BatchNorm, AffineNorm, Pool, Scale, Gate, "
@@ -663,6 +712,9 @@ def mlp(activation: Hashable, mu: object = 0, weights: str = "gaussian", norm: s
 
     norm: "pre" normalizes the preactivations, Dense(φ(LN(z))); "act" the activations, Dense(LN(φ(z))); None or "none"
     neither. The skip carries z as it is.
+
+    >>> mlp("tanh", mu=1, norm="pre")
+    Residual(Sequential((LayerNorm(), Nonlinearity('tanh'), Dense())))
     """
     if norm is not None:
         choice(norm, "norm", NORMS)

@@ -83,7 +83,7 @@ class Correlators(Numbers):
         values = self.__dict__.get("values", {})
         if name in values:
             return values[name]
-        raise AttributeError(f"These correlators hold {', '.join(values)}; {name!r} was asked for.")
+        raise self._absent(name, values)
 
     def at(self, layer: int) -> dict[str, np.ndarray]:
         """All quantities at one layer index l (not array position)."""

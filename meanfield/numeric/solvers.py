@@ -126,7 +126,7 @@ class Run(Numbers):
                 with np.errstate(all="ignore"):
                     columns = [getattr(self, n) for n in held.values()] + [values[key] for key in kept.values()]
                     return _function(formula, (*held, *kept))(*columns)
-        raise AttributeError(f"This run has {', '.join(self.quantities)}; {name!r} was asked for.")
+        raise self._absent(name, self.quantities)
 
     @property
     def quantities(self) -> tuple[str, ...]:

@@ -43,6 +43,10 @@ class BiasDiagram(Result):
     that γ stays where the first layer puts it; c and gamma are then those of orthogonal inputs, 0.
 
     Accuracy: float64; `error` for c*. γ* = 1 within 1e-12 is "balance", χ_J* = 1 within 1e-10 critical.
+
+    >>> found = derive("erf").phase_diagram(sigma_w=[1, 3], sigma_b=[0.3], quantity="gamma")
+    >>> found.gamma.round(4)
+    array([[   inf, 0.0583]])
     """
 
     title: str

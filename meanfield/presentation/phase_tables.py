@@ -123,6 +123,10 @@ class ScheduledLaw(Result):
 
     corrections: with `order`, the factor 1 + … of terms that vanish and what is left out. Where the start enters K as a
     correction, C is the coefficient of its power of l in K; C_K is the C of K in the law of another quantity.
+
+    >>> theory = derive("relu", architecture="full_residual", beta_v=1)
+    >>> theory.depth_law("K", sigma_w=1, sigma_v=1, sigma_a=0).expr
+    C*sqrt(l)
     """
 
     quantity: str
@@ -179,6 +183,10 @@ class ScheduledLaw(Result):
             small = replace(small, remainder=more.rest[0], remainder_logs=more.rest[1])
         front = replace(self.growth.law, remainder="zero")
         return front * small
+
+    def __call__(self, value: object = None, **named: object) -> sp.Expr:
+        """`at`."""
+        return self.at(value, **named)
 
     def at(self, value: object = None, **named: object) -> sp.Expr:
         """The quantity at one l (or L), without what is left out; named: values of l, C and other symbols.
@@ -322,6 +330,10 @@ class PhaseTable(Result):
     laws in L at l = tL (`Laws.limit`).
 
     Source: derived here (dominant balance, partition by signs of affine forms).
+
+    >>> table = derive("relu", architecture="full_residual", beta_v="beta_v").phase_table("K")
+    >>> len(table)
+    6
     """
 
     branch: Branch

@@ -90,7 +90,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Table(Result):
-    """A titled list of rows; `str` fits 80 columns, `latex()` is a complete table, `data()` plain values for JSON."""
+    """A titled list of rows; `str` fits 80 columns, `latex()` is a complete table, `data()` plain values for JSON.
+
+    >>> print(*str(derive("relu").table()).splitlines()[3:5], sep=chr(10))
+    Maps (one input)
+      K' = K*sigma_w**2/2 + sigma_b**2
+    """
 
     title: str
     rows: tuple[Row, ...]

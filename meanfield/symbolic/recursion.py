@@ -36,7 +36,11 @@ def _formula(given: object, what: str) -> sp.Expr:
 @dataclass(frozen=True)
 class StateVar:
     """One quantity of the state: its name, its symbol, its value at layer 1 and how it is carried (a `Carry`, or its
-    name: "linear", "log")."""
+    name: "linear", "log").
+
+    >>> [(one.name, one.initial) for one in derive("tanh").recursion("J").state]
+    [('K', Q0*sigma_w**2 + sigma_b**2), ('J', 1)]
+    """
 
     name: str
     symbol: sp.Symbol

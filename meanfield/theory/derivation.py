@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from meanfield.base.arguments import choice, meant, shown
+from meanfield.base.arguments import choice, shown
 from meanfield.base.errors import MeanFieldError
+from meanfield.base.words import ARGUMENTS, close
 from meanfield.functions.activations import Activation, activation
 from meanfield.networks.architectures import PRESETS, keywords
 from meanfield.networks.folds import with_activations
@@ -20,6 +21,8 @@ def theory_of(
     phi, *, residual=False, mu=None, norm=None, architecture=None, weights="gaussian", batch=None, **parameters
 ) -> Theory:
     """The theory that `derive` was asked for."""
+    if isinstance(phi, Block) and architecture is None:
+        phi, architecture = None, phi
     choice(weights, "weights", WEIGHTS)
     if norm is not None:
         choice(norm, "norm", NORMS)
@@ -43,17 +46,23 @@ def theory_of(
         return Theory(resolved(whole_.block), whole_.first, batch)
     if phi is None:
         raise MeanFieldError("derive needs an activation, such as derive('tanh'), or architecture=...")
-    if isinstance(phi, Block):
-        raise MeanFieldError("A block was given as the activation; give it as derive(architecture=...).")
     strength = _strength(residual, mu)
     try:
         record = activation(phi, **parameters)
     except MeanFieldError as error:
-        own = [meant(k, ("residual", "mu", "norm", "architecture", "weights")) for k in parameters]
-        hint = next((h for h in own if h.startswith(" Did")), "")
+        hint = next(filter(None, map(_of_verbs, parameters)), "")
         raise (MeanFieldError(f"{error}{hint}") if hint else error) from None
     found = _derive(record, exact(strength, "The skip strength mu"), weights, norm)
     return found if batch is None else replace(found, batch=batch)
+
+
+def _of_verbs(name: str) -> str:
+    """What a keyword of derive may have meant that is no parameter of an activation."""
+    own = ("residual", "mu", "norm", "architecture", "weights")
+    found = close(name, own if name == "layers" else (*own, *ARGUMENTS))
+    if found is None or found in own:
+        return f" Did you mean {found!r}?" if found else ""
+    return f" {found} is an argument of verbs: derive('tanh').propagate(sigma_w=1, sigma_b=0, depth=10)."
 
 
 def asked_of(network: object, parameters: Mapping[str, Any]) -> tuple[Theory, dict[str, Any]]:

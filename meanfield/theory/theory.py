@@ -13,7 +13,7 @@ from meanfield.base.arguments import names as names_of
 from meanfield.base.named import Formulas
 from meanfield.base.printed import wrapped
 from meanfield.base.results import Undetermined, one_line
-from meanfield.base.words import close
+from meanfield.base.words import absent
 from meanfield.functions.activations import activation, activations
 from meanfield.networks.folds import with_activations
 from meanfield.symbolic.blocks.naming import describe
@@ -62,6 +62,11 @@ class Theory(Maps):
 
     block: the architecture record of what is repeated; first: the input layer, whose σ's are those of all layers unless
     it has its own. Nothing numeric happens until `propagate` (or a digit) is asked for.
+
+    >>> theory = derive("relu", residual=True)
+    >>> print(theory.recursion("K", "J").doit())
+    K' = K*sigma_w**2/2 + K + sigma_b**2
+    J' = J*(sigma_w**2/2 + 1)
     """
 
     @spoken
@@ -150,7 +155,7 @@ class Theory(Maps):
 
         Behind a `BatchNorm` K stands for K - K_ab, and J for J - J_ab, as in `fixed_points`.
         """
-        return (self.settling if self.kind == "batch" else self.one_input).susceptibilities()
+        return (self.limiting if self.kind == "batch" else self.one_input).susceptibilities()
 
     @spoken
     def batch_invariant(self) -> sp.Expr:
@@ -172,6 +177,9 @@ class Theory(Maps):
         """⟨φ⟩, ⟨φ²⟩, ⟨φ′²⟩ over N(0, K), as nodes; of several φ as "phi_1", "phi_1^2", …, in the order they are met.
 
         `.at(K=2)` puts numbers in by name, as of `susceptibilities`.
+
+        >>> derive("tanh").averages()["phi^2"]
+        <tanh(z)**2>_{K}
         """
         many = len(self.activations) > 1
         return Formulas({
@@ -182,7 +190,11 @@ class Theory(Maps):
 
     @spoken
     def expansions(self, order: int = 3) -> dict[tuple[str, str], Law]:
-        """("phi^2" or "phi'^2", "0" or "oo") → the law of the average as K → 0 or K → ∞."""
+        """("phi^2" or "phi'^2", "0" or "oo") → the law of the average as K → 0 or K → ∞.
+
+        >>> print(derive("tanh").expansions()["phi^2", "0"].text())
+        K - 2*K**2 + 17*K**3/3 + O(K**4)
+        """
         from meanfield.symbolic.averages.expansion import at_infinity, at_zero
 
         order, out = whole(order, "order", 1, ORDERS), {}
@@ -839,27 +851,42 @@ class Theory(Maps):
 
     @spoken
     def plot(self, ax=None, **settings):
-        """K^l and J^{1,l} of `propagate(**settings)` against depth, as an array of Axes (needs meanfield[plot])."""
+        """K^l and J^{1,l} of `propagate(**settings)` against depth, as an array of Axes (needs meanfield[plot]).
+
+        >>> len(derive("relu").plot(sigma_w=1.5, sigma_b=0, depth=5))
+        2
+        """
         return self.propagate(**settings).plot(ax=ax)
 
     @spoken
     def source(self, *quantities: str) -> str:
         """The generated Numba module that `propagate` runs for these quantities, with the form and measured error of
-        each average."""
+        each average.
+
+        >>> "def " in derive("relu").source()
+        True
+        """
         from meanfield.numeric.lowering.assembly import lower
 
         asked = tuple(one for n in quantities for one in names_of(n, "A quantity"))
-        return lower(selected(self, asked or self.usual)).source
+        return lower(selected(self, asked or self.default_quantities)).source
 
     @spoken
     def table(self, order: int = 3) -> Table:
         """Maps, susceptibilities, closed forms, expansions at both ends and the large-depth law, ready to print or
-        typeset."""
+        typeset.
+
+        >>> print(*str(derive("relu").table()).splitlines()[3:7], sep=chr(10))
+        Maps (one input)
+          K' = K*sigma_w**2/2 + sigma_b**2
+          J' = J*sigma_w**2/2
+          Theta' = K*sigma_w**2/2 + Theta*sigma_w**2/2 + sigma_b**2
+        """
         from meanfield.presentation.tables import theory_table
 
         order = whole(order, "order", 1, ORDERS)
         shown = self._with_named_constants()
-        return theory_table(shown.activations, self.block, shown.one_input, shown.beside, order, self.kind)
+        return theory_table(shown.activations, self.block, shown.one_input, shown.auxiliary, order, self.kind)
 
     def _with_named_constants(self) -> Theory:
         """The same with names for parameters whose decimals are too long to be read (SELU's), where one φ has some."""
@@ -876,7 +903,11 @@ class Theory(Maps):
     def latex(
         self, order: int = 3, *, caption: str | None = None, label: str | None = None, rows: Sequence[str] | None = None
     ) -> str:
-        """The table as LaTeX (amsmath, booktabs); caption, label, rows: as of `Table.latex`."""
+        """The table as LaTeX (amsmath, booktabs); caption, label, rows: as of `Table.latex`.
+
+        >>> derive("relu").latex().count("tabular") > 1
+        True
+        """
         return self.table(order).latex(caption=caption, label=label, rows=rows)
 
     def _repr_latex_(self) -> str | None:
@@ -889,11 +920,7 @@ class Theory(Maps):
         if name.startswith("_"):
             raise AttributeError(name)
         verbs = [n for n in dir(type(self)) if not n.startswith("_")]
-        if (found := close(name, verbs)) is not None:
-            raise AttributeError(f"A Theory has no {name!r}: did you mean {found!r}?")
-        if name.lower() in ("ntk", "nngp"):
-            raise AttributeError(f"A Theory has no {name!r}: kernel(X, ...) has K (NNGP) and Theta (NTK).")
-        raise AttributeError(f"A Theory has no {name!r}; its verbs are {', '.join(verbs)}.")
+        raise AttributeError(absent("A Theory", name, [n for n in verbs if callable(getattr(type(self), n))]))
 
     def __repr__(self) -> str:
         return one_line("Theory", describe(self.block))

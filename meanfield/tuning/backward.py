@@ -48,7 +48,7 @@ class Blocks:
 
         first = Dense(sigma_w=Param("w_0"), sigma_b=Param("b_0"))
         found = derive(architecture=Network(with_dense(self.block, named), first))
-        if "J" not in found.usual:
+        if "J" not in found.default_quantities:
             raise MeanFieldError(
                 f"Gains were to be tuned by J, but {found.activations[0]} jumps, so that J is infinite at infinite "
                 "width and 0 in a finite network; take a continuous activation."

@@ -64,7 +64,7 @@ class Prediction:
 
     def _of(self, block: Block) -> Theory:
         found = derive(architecture=Network(block, Dense(sigma_w=Param(INPUT), sigma_b=0)), batch=self.batch)
-        if "J" not in found.usual:
+        if "J" not in found.default_quantities:
             raise MeanFieldError(
                 f"No initialization keeps the gradients of {found.activations[0]}: it jumps, so that J is infinite at "
                 "infinite width and 0 in a finite network; take a continuous activation."

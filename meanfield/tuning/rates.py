@@ -25,6 +25,10 @@ class TuningRates(Result):
 
     one_step: J = 1 after one step; falling: below it |√J − 1| falls in the first step (η_0 of the paper); edge: below
     it J = 1 attracts. J: at the start.
+
+    >>> found = tuning_rates("relu", sigma_w=2)
+    >>> round(found.falling, 6)
+    0.422556
     """
 
     loss: str

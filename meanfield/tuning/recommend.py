@@ -274,7 +274,7 @@ def _answer(
 
 
 def _predicted(p: Prediction, c: Choice, depth: int) -> Predicted:
-    two = "K_ab" in p.theory.usual
+    two = "K_ab" in p.theory.default_quantities
     deep = depth * (2 if two else FURTHER)
     if p.theory.one_input.knows_depth:  # a deeper network is another one
         deep = depth

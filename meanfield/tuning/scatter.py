@@ -40,7 +40,7 @@ def measured(
     extra: dict[str, Any] = {}
     if mixes(p):
         extra = {"tokens": tokens}
-    elif "K_ab" in p.theory.usual:
+    elif "K_ab" in p.theory.default_quantities:
         extra = {"batch": p.batch or BATCH}
     try:
         run = measure(

@@ -33,6 +33,10 @@ class Tuning(Result):
     same network again. scale: the common factor of the branches, where that was tuned, else None.
     rate_bound: of a descent at infinite width, 2/λ_max(GᵀG), G = ∂log J^{l,l+1}/∂gains at the gains found: constant
     rates below it hold there; else None.
+
+    >>> found = tune("relu", depth=10, width=64, sigma_w=2, seed=1)
+    >>> found.status, found.sigma.shape, round(found.log_J[0], 1)
+    ('tuned', (10, 1, 2), 5.3)
     """
 
     method: str

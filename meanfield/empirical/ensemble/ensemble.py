@@ -45,6 +45,10 @@ class EnsembleResult(Numbers):
     norm of equal numbers), 0 if there is none; the samples from that layer on are NaN. `diverged` counts such networks.
     fan_ins: inputs of every Dense, in the columns of G_w: G_w/fan_ins is the theory's G_w.
     summary: block by block, the means and squared deviations that everything is estimated from.
+
+    >>> measured = measure("relu", sigma_w=1.4, sigma_b=0, width=64, depth=3, networks=20)
+    >>> measured.quantities, measured["K"].mean.round(2)
+    (('K', 'J'), array([1.9 , 2.11, 2.16]))
     """
 
     width: int
@@ -80,7 +84,7 @@ class EnsembleResult(Numbers):
         if name.startswith("_") or "summary" not in self.__dict__:
             raise AttributeError(name)
         if name not in self.quantities and name not in self._names:
-            raise AttributeError(f"This ensemble measured {', '.join(self.quantities)}, and not {name!r}.")
+            raise self._absent(name, self.quantities)
         return self.estimate(name)
 
     def data(self) -> dict[str, Any]:

@@ -27,6 +27,10 @@ class ScalarPair:
 
     `higher`: φ″ and φ‴ in the same form; they hold no delta functions, so they belong to a φ without a kink in φ or φ′.
     Without them, what needs φ″ (dNTK, ddNTK and their correlators) is refused.
+
+    >>> import math
+    >>> ScalarPair(math.tanh, lambda x: 1 - math.tanh(x)**2).continuous
+    True
     """
 
     phi: Scalar

@@ -24,9 +24,10 @@ class Derivative:
     """What is pushed through. `push` and `pull` are what a derivative must have, and `shape`; one with parameters also
     has `names`, `own`, `gradient` and `scatter`.
 
-    shape: (positions, neurons) after the operation. before: the same before it. names: those of its own trained
-    parameters θ ("W", "b", "gamma", "beta"). steps: the square root of each one's learning rate. own: for every neuron
-    of the first position the sum of its squared derivatives by θ, times the rates.
+    docs/writing_a_layer.md writes one. shape: (positions, neurons) after the operation. before: the same before it.
+    names: those of its own trained parameters θ ("W", "b", "gamma", "beta"). steps: the square root of each one's
+    learning rate. own: for every neuron of the first position the sum of its squared derivatives by θ, times the
+    rates.
     """
 
     names: tuple[str, ...] = ()

@@ -55,6 +55,11 @@ class Ensemble:
     of every Dense, each one number ≥ 0, one per layer, a formula in l such as "1/l", or None for that of standard
     normal parameters, σ_w² and σ_b²; λ_w is divided by the fan-in.
     `Ensemble(...).network(seed, index)` is one draw.
+
+    >>> from meanfield.networks.records import mlp
+    >>> networks = Ensemble(mlp("tanh"), sigma_w=1.2, sigma_b=0.1, width=8, depth=3)
+    >>> networks.width, networks.depth
+    (8, 3)
     """
 
     block: Block
@@ -150,7 +155,13 @@ def _widths(given: Any, depth: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Network:
-    """One network of an ensemble: where its parameters come from is the affair of `weights`, see there."""
+    """One network of an ensemble: where its parameters come from is the affair of `weights`, see there.
+
+    >>> from meanfield.networks.records import mlp
+    >>> network = Ensemble(mlp("tanh"), sigma_w=1.2, sigma_b=0.1, width=8, depth=3).network(seed=0, index=0)
+    >>> [z.shape for _, z, _ in network.layers(np.ones((1, 8)))]
+    [(1, 8), (1, 8), (1, 8)]
+    """
 
     ensemble: Ensemble
     seed: int

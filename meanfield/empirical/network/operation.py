@@ -21,7 +21,8 @@ Shape = tuple[int, int]
 @dataclass(frozen=True)
 class Parameter:
     """What an operation holds: an array `name` of some shape. start: the number it starts from, None if its entries
-    are drawn by `law`, from the stream `role` of the layer. trained: whether it is a parameter, or fixed."""
+    are drawn by `law`, from the stream `role` of the layer. trained: whether it is a parameter, or fixed. Used in
+    docs/writing_a_layer.md."""
 
     name: str
     shape: tuple[int, ...]
@@ -34,10 +35,11 @@ class Parameter:
 class Operation:
     """One step of a block.
 
-    A record of one's own becomes an operation by `operation(Record)`: a class derived from this one, whose `apply`
-    returns the new signal and its `Derivative` (push and pull). One with parameters says which (`parameters`) and reads
-    them with `site.value(name)`, which is None while they are what they start from. Second and third derivatives, for
-    the differentials of the tangent kernel, are those of `formula`.
+    docs/writing_a_layer.md writes one. A record of one's own becomes an operation by `operation(Record)`: a class
+    derived from this one, whose `apply` returns the new signal and its `Derivative` (push and pull). One with
+    parameters says which (`parameters`) and reads them with `site.value(name)`, which is None while they are what
+    they start from. Second and third derivatives, for the differentials of the tangent kernel, are those of
+    `formula`.
     """
 
     trains: tuple[str, ...] = ()  # the names of its trained parameters
@@ -98,7 +100,8 @@ OPERATIONS: dict[type, Callable[[Any], Operation]] = {}
 
 
 def operation(record: type) -> Callable[[Callable[[Any], Operation]], Callable[[Any], Operation]]:
-    """Decorator: what makes the operation of a record (a function or the class itself), from the record."""
+    """Decorator: what makes the operation of a record (a function or the class itself), from the record; as in
+    docs/writing_a_layer.md."""
 
     def put(make: Callable[[Any], Operation]) -> Callable[[Any], Operation]:
         OPERATIONS[record] = make

@@ -82,6 +82,11 @@ class StoredNetwork:
     projections, which are not trained. gain_w, gain_b: factors of σ_w and σ_b, (layers, Dense), 1 when drawn, the input
     layer's in the last place of the first row; they are read while the network runs, so a change counts from the
     layers on that are still to come.
+
+    >>> from meanfield.networks.records import mlp
+    >>> network = draw_network(mlp("tanh"), sigma_w=1.2, sigma_b=0.1, width=8, depth=2, input_dimension=4)
+    >>> {tuple(name): array.shape for name, array in network.parameters.items()}
+    {(1, 0, 'W'): (8, 4), (1, 0, 'b'): (8,), (2, 1, 'W'): (8, 8), (2, 1, 'b'): (8,)}
     """
 
     ensemble: Ensemble

@@ -41,6 +41,11 @@ class CriticalityGrid:
 
     Where diverged[p, g] > 0, that many networks had a number that is not finite (an overflow, or a LayerNorm of equal
     numbers), and χ and its standard error are NaN.
+
+    >>> from meanfield.networks.records import mlp
+    >>> sizes = dict(width=20, depth=3, networks=5)
+    >>> criticality_grid([mlp("relu")], sigma_w=[1.0, 2.0], sigma_b=[0, 0], **sizes).chi.shape
+    (1, 2)
     """
 
     sigma_w: np.ndarray

@@ -42,6 +42,11 @@ class PairStatistics:
     diverged_at[s]: first layer with a number that is not finite, 0 if there is none; all is NaN from there on.
 
     Source: [bias_and_trainability] Def. 2.1, Sec. 2.2; the correction by sigma_y2/m is derived here.
+
+    >>> from meanfield.networks.records import mlp
+    >>> pairs = measure_pairs(mlp("relu"), sigma_w=1.4, sigma_b=0.3, width=100, depth=3, batch=5)
+    >>> pairs.c.shape
+    (1, 3)
     """
 
     sigma_w: np.ndarray

@@ -43,6 +43,12 @@ class DepthLaw(Law):
     destination of K (at Q0 = 1 unless Q0 is given) is proved, too; MEASURED where a search found it that could miss a
     pair of fixed points; UNKNOWN where digits do not decide whether χ_K is 1 at K*, and so how fast K comes there: the
     terms are then what holds either way.
+
+    >>> law = derive("tanh").depth_law("K", sigma_w=1, sigma_b=0)
+    >>> law.expr, law.exponent, law.onset
+    (1/(2*l) + 5*log(l)/(24*l**2), -1, 1.0)
+    >>> float(law.at(100))
+    0.005095941045541418
     """
 
     quantity: str = "K"

@@ -37,6 +37,10 @@ class ProjectionLaw(Result):
     expr: sp.Expr | None
     regime: str = ""
 
+    def __call__(self, value: object) -> sp.Expr:
+        """`at`."""
+        return self.at(value)
+
     def at(self, value: object) -> sp.Expr:
         """l_n, log l_n or log log l_n (`level`) at one n. Raises: MeanFieldError where no change is due."""
         if self.expr is None:

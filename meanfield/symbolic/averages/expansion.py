@@ -30,6 +30,10 @@ def at_zero(expr: sp.Expr, order: int = 3) -> Law:
     """The expansion of an expression in averages over K as K → 0+, up to K^order.
 
     Raises: MeanFieldError where a piece has no Taylor series at 0.
+
+    >>> from meanfield.base.symbols import K
+    >>> print(at_zero(average("tanh(z)**2", K)).text())
+    K - 2*K**2 + 17*K**3/3 + O(K**4)
     """
     expr, order = expression(expr, "What is expanded"), whole(order, "order", 0, 200)
     return _law(expr, order, 1)
@@ -40,6 +44,10 @@ def at_infinity(expr: sp.Expr, order: int = 3) -> Law:
     """The expansion of an expression in averages over K as K → ∞, down to K^{1/2-order}.
 
     Raises: MeanFieldError where f is not a sum of powers and logarithms at ±∞ and has no closed average.
+
+    >>> from meanfield.base.symbols import K
+    >>> print(at_infinity(average("tanh(z)**2", K), 1).text())
+    1 - sqrt(2)/(sqrt(pi)*sqrt(K)) + O(K**(-3/2))
     """
     expr, order = expression(expr, "What is expanded"), whole(order, "order", 0, 200)
     return _law(expr, order, -1)

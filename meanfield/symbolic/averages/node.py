@@ -78,6 +78,11 @@ class Average(Node):
     Build it with `average(f, K)` or `average(f, (K_aa, K_ab, K_bb))`. Symbols: f any expression in the dummies Z; K > 0
     a variance. It differentiates in the weak sense (jumps give their terms), `doit()` gives the closed form where the
     rule finds one, `evalf(n)` certified digits, `ball(n)` the enclosure itself.
+
+    >>> average("tanh(z)**2", "1/2")
+    <tanh(z)**2>_{1/2}
+    >>> average("tanh(z)**2", "1/2").evalf(20)
+    0.27367630793673890902
     """
 
     def __new__(cls, body: Integrand, cov: sp.Tuple, mean: sp.Tuple, params: sp.Tuple = _NO_PARAMETERS):

@@ -38,7 +38,7 @@ SUFFIXES = {1: {(0, 0): ""}, 2: {(0, 0): "_aa", (1, 1): "_bb", (0, 1): "_ab"}}
 
 
 def rule(*records: type) -> Callable[[Rule], Rule]:
-    """Decorator: the rule of a record, (block, coordinate, walk) → coordinate."""
+    """Decorator: the rule of a record, (block, coordinate, walk) → coordinate; docs/writing_a_layer.md writes one."""
     for one in records or (None,):
         if not (isinstance(one, type) and issubclass(one, Block)):
             given = "nothing" if one is None else shown(one)

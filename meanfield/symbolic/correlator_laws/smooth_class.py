@@ -41,6 +41,9 @@ class ClassLaw(Result):
     coefficient, power: in s_1 = φ″(0)/φ′(0) and s_2 = φ‴(0)/φ′(0) (s_2 alone in the odd class, s_1 = 0) and in the
     rates; above, below: the range of p = (s_1² + s_2)/(3 s_1²/4 + s_2) in which it leads, (0, 1) at most, None in
     the odd class, where p = 1.
+
+    >>> print(class_law("V"))
+    V/K**2 ~ 2*l/3   (0 < p < 1)
     """
 
     name: str

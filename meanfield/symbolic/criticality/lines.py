@@ -48,6 +48,9 @@ class CriticalLine(Result):
     expression in the symbol sigma_w, and sigma_w, where it is not free, a constant. parametric: (σ_w², σ_b²) as
     functions of K, also where a closed form is known. place: None where the parameter K is the fixed point; else K* as
     a function of it, the variance behind an inner Dense.
+
+    >>> derive("tanh", norm="pre").critical_line().kind
+    'ray'
     """
 
     kind: str

@@ -38,7 +38,12 @@ class Phase(Result):
     to (None if K grows without bound), χ_J in the limit, and whether other inputs end elsewhere (`bistable`).
 
     status: CERTIFIED where it is proved that K flows there (and that other inputs do or do not end elsewhere); MEASURED
-    where a search could have missed a pair of fixed points, for the reason in `message`."""
+    where a search could have missed a pair of fixed points, for the reason in `message`.
+
+    >>> found = derive("erf").phase(sigma_w=1.5, sigma_b=0.1)
+    >>> found.name, f"{found.chi_J:.6f}", f"{found.xi:.4f}"
+    ('chaotic', '1.235937', '4.7208')
+    """
 
     name: str
     fixed_point: FixedPoint | None

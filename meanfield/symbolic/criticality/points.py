@@ -67,6 +67,10 @@ class CriticalPoint(Result):
 
     At K* > 0 what belongs to the approach (side, c_n, d_1, A, zeta, the laws) is computed when it is asked for: it
     takes averages of higher derivatives than the place of the point does.
+
+    >>> point = derive("tanh").critical_points()[0]
+    >>> print(point.sigma_w, point.zeta, "|", point.law_K.law)
+    1 1 | 1/(2*l) + 5*log(l)/(24*l**2) + smaller order
     """
 
     K: Solution
@@ -167,6 +171,10 @@ class CriticalPoints(Result):
     """The critical points by increasing K*, with the status of the claim that there are no others.
 
     everywhere: every point of the critical line (or of the plane) is critical, and none of them is isolated.
+
+    >>> found = derive("gelu").critical_points()
+    >>> len(found), found.status
+    (2, <Status.CERTIFIED: 'certified'>)
     """
 
     points: tuple[CriticalPoint, ...]

@@ -61,6 +61,12 @@ class FixedPoint(Result):
     chi_J, chi_K: the derivatives of the maps there; stability: "stable", "unstable", "half-stable" (attracts from one
     side), "neutral" (every K near it is fixed, too); basin: the open interval of K that flows here, None if only K*
     itself does.
+
+    >>> point = derive("tanh").fixed_points(sigma_w=1.5, sigma_b=0)[-1]
+    >>> point.stability, point.phase
+    ('stable', 'chaotic')
+    >>> print(f"{point.K:.6f} {point.chi_J:.6f} {point.xi:.4f}")
+    0.793354 1.139323 7.6667
     """
 
     K: Solution
@@ -129,6 +135,14 @@ class FixedPoints(Result):
 
     status: EXACT or CERTIFIED when the number is proved; MEASURED when a search found these and could have missed a
     pair. unbounded: the open interval of K from which K grows without bound, None if there is none.
+
+    >>> print(derive("tanh").fixed_points(sigma_w=1.5, sigma_b=0))
+    K* = 0, unstable, reached from no open set
+      chi_J = 9/4 (chaotic), chi_K = 9/4
+    K* = 0.793354042607, stable, reached from K in (0, oo)
+      chi_J = 1.13932322499 (chaotic), chi_K = 0.50467776017
+    (certified: at K > 0 at most 1 by Descartes' rule, and 1 certified: there are
+    no others)
     """
 
     points: tuple[FixedPoint, ...]

@@ -67,7 +67,7 @@ def diagram(
 
     choice(quantity, "quantity", ("J", "gamma"))
     theory, parameters = decided(theory, {k: scalar(v, k) for k, v in parameters.items()})
-    recursion, fixed, line = theory.settling, {}, flag(line, "line")
+    recursion, fixed, line = theory.limiting, {}, flag(line, "line")
     jumps = quantity == "gamma" and recursion["J"] == sp.oo
     sigma_w, sigma_b = (axis(n, double(n, v)) for n, v in (("sigma_w", sigma_w), ("sigma_b", sigma_b)))
     skip = skip_of(theory.block)
@@ -75,7 +75,7 @@ def diagram(
         # one compiled module serves every skip strength; no parameter of a user's is called so
         own = "mu" if all(p.name != "mu" for p in recursion.parameters) else "mu_of_the_outer_skip"
         fixed = {own: float(skip.mu)}
-        recursion = replace(theory, block=replace(skip, mu=Param(own))).settling
+        recursion = replace(theory, block=replace(skip, mu=Param(own))).limiting
     if jumps:
         recursion = recursion.map(lambda e: J if e == sp.oo else e)  # K alone is asked for
     if theory.kind == "batch":

@@ -95,8 +95,8 @@ def depth_law(
         return closing_law(theory, quantity, parameters, norm, correlation)
     values = place(theory, parameters) | ({} if norm is None else {"Q0": norm})
     if theory.kind:
-        values = positions.kept(values, theory.settling)
-    found = _depth.depth_law(theory.settling, quantity, values)
+        values = positions.kept(values, theory.limiting)
+    found = _depth.depth_law(theory.limiting, quantity, values)
     if theory.kind == "batch":
         found = positions.of_difference(found)
     measured = theory.kind and not positions.is_exact(theory.block, theory.batch)

@@ -64,7 +64,7 @@ class Maps:
         return begun(one_input(self.block), self.first)
 
     @cached_property
-    def settling(self) -> Recursion:
+    def limiting(self) -> Recursion:
         """The recursion of (K, J) that fixed points, phases and laws are of; behind a BatchNorm K stands for K - K_ab,
         the variance that a batch has by itself, and J for J - J_ab, which grows as J does."""
         if self.kind:
@@ -77,13 +77,13 @@ class Maps:
         return begun(two_inputs(self.block), self.first)
 
     @cached_property
-    def beside(self) -> Recursion | None:
-        """What tables show beside `one_input`: `two_inputs`; of positions that act on each other what settles, if
+    def auxiliary(self) -> Recursion | None:
+        """What tables show with `one_input`: `two_inputs`; of positions that act on each other what settles, if
         anything does."""
         if not self.kind:
             return self.two_inputs
         try:
-            return self.settling
+            return self.limiting
         except MeanFieldError:
             return None
 
@@ -124,6 +124,6 @@ class Maps:
         return begun(gradients(self.block), self.first)
 
     @property
-    def usual(self) -> tuple[str, ...]:
+    def default_quantities(self) -> tuple[str, ...]:
         """What is computed when nobody says: K and J, or K alone where J is infinite at every layer."""
         return ("K", "J") if self.one_input["J"] != sp.oo else ("K",)

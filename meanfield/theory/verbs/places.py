@@ -105,7 +105,7 @@ def fixed_points_at(theory: Maps, /, **parameters) -> FixedPoints:
     """`Theory.fixed_points`."""
     refuse_held(theory, parameters)
     theory, parameters = decided(theory, parameters)
-    recursion, values = theory.settling, place(theory, parameters)
+    recursion, values = theory.limiting, place(theory, parameters)
     if recursion.only_floats:
         from meanfield.numeric.sampled import sampled
 
@@ -125,7 +125,7 @@ def phase_of(theory: Maps, /, *, input_norm: object = 1, **parameters) -> Phase:
     """`Theory.phase`."""
     refuse_held(theory, parameters)
     theory, parameters = decided(theory, parameters)
-    recursion, values = theory.settling, place(theory, parameters)
+    recursion, values = theory.limiting, place(theory, parameters)
     if theory.kind:
         values = positions.kept(values, recursion)
     norm = exact_number("input_norm", input_norm)
@@ -174,7 +174,7 @@ def correlations_of(theory: Maps, /, *, input_norm: object = 1, **parameters) ->
 def critical_line_of(theory: Maps, of: str) -> CriticalLine | MeasuredLine:
     """`Theory.critical_line`."""
     if theory.kind:
-        return positions.line(theory.settling, theory.block, of, theory.batch)
+        return positions.line(theory.limiting, theory.block, of, theory.batch)
     recursion = theory.one_input.only("K", "J")
     if not recursion.only_floats:
         return critical_line(theory.block, of)

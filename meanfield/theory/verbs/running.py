@@ -96,7 +96,7 @@ def _run(
     pair = correlation is not None or bool(set(begin) & set(of_two))
     if not pair and set(quantities or ()) & set(of_two):
         raise MeanFieldError(f"{listed(of_two)} belong to two inputs; give their correlation=.")
-    wanted = tuple(quantities or (COVARIANCES if pair else theory.usual))
+    wanted = tuple(quantities or (COVARIANCES if pair else theory.default_quantities))
     if pair and not quantities and {"K", *EQUAL_NORMS, *COORDINATES} & set(begin):
         wanted = ("K", "K_ab", "distance")
     if {"K_aa", "K_bb"} & set(begin) and {"c", "distance", "tilt"} & {*wanted, *begin}:  # of any two norms
@@ -190,7 +190,7 @@ def _positions(theory: Maps, places: dict, settings: dict, begin: dict, paramete
     """A run of positions that act on each other."""
     from meanfield.numeric.solvers import propagate
 
-    wanted = tuple(quantities or ("K", "K_ab", *theory.usual[1:]))
+    wanted = tuple(quantities or ("K", "K_ab", *theory.default_quantities[1:]))
     recursion = positions.to_follow(theory.block, theory.first, theory.batch, wanted)
     parameters = {k: v for k, v in parameters.items() if k not in of_widths(theory.block)}
     refuse_unknown(parameters, recursion)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.base.arguments import meant, one_point, refuse_not_real, scalar, shown, whole
 from meanfield.base.arguments import names as names_of
+from meanfield.base.arguments import one_point, refuse_not_real, scalar, shown, whole
 from meanfield.base.limits import require_memory
 from meanfield.base.results import MeanFieldError
-from meanfield.base.words import unknown
+from meanfield.base.words import no_parameter, unknown
 from meanfield.functions.activations import activation
 from meanfield.networks.folds import activations_of, dense_of, parts, symbols_in
 from meanfield.networks.records import Block, Dense, Param
@@ -100,12 +100,7 @@ def _numbers(block: Block, first: Dense, values: Mapping[str, Any], depth: int) 
     known = {"sigma_w", "sigma_b"} | symbols_in((block, first))
     for name in values:
         if name not in known:
-            rest = sorted(known - {"sigma_w", "sigma_b"})
-            hint = meant(name, sorted(known))
-            raise MeanFieldError(
-                f"{name} is not a parameter of this theory; it has {', '.join(rest) or 'none beyond sigma_w, sigma_b'}."
-                f"{hint if hint.startswith(' Did') else ''}"
-            )
+            raise no_parameter(name, known - {"sigma_w", "sigma_b"})
     found: dict[str, Any] = {}
     for name, value in values.items():
         refuse_not_real(value, name)

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import sympy as sp
 
-from meanfield.base.arguments import meant, scalar, shown
+from meanfield.base.arguments import scalar, shown
 from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import parameter
-from meanfield.base.words import missing
+from meanfield.base.words import missing, no_parameter
 from meanfield.functions.activations import activation
 from meanfield.functions.parser import number
 from meanfield.networks.folds import activations_of, dense_of, rebuild, symbols_in, with_activations, with_dense
@@ -154,12 +154,7 @@ def refuse_unknown(values: dict, recursion: Recursion, also: tuple[str, ...] = (
     names = {p.name for p in recursion.parameters} - {"Q0", "N0", "c0", "sigma_w", "sigma_b", "L"}
     extra = sorted(set(values) - names - set(also))
     if extra:
-        hint = meant(extra[0], sorted(names | {"sigma_w", "sigma_b"}))
-        raise MeanFieldError(
-            f"{extra[0]} is not a parameter of this theory; it has "
-            f"{', '.join(sorted(names)) or 'none beyond sigma_w, sigma_b'}."
-            f"{hint if hint.startswith(' Did') else ''}"
-        )
+        raise no_parameter(extra[0], names)
 
 
 def inside_averages(recursion: Recursion, values: dict) -> dict[str, sp.Expr]:
