@@ -165,5 +165,5 @@ def test_ten_of_twelve_tasks_work():
 
 
 def test_control_a_name_that_leads_nowhere_is_seen():
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="Regex pattern did not match"):
         test_guesses_that_are_led_on("mf.xyzzy", "did you mean")

@@ -116,7 +116,8 @@ numeric.nested numeric.fractions numeric.gap_tables numeric.gaps numeric.settlin
 bias.guessing bias.class_fraction bias.initial
 correlators.linear_networks correlators.derived correlators.depth_laws correlators.several_inputs
 presentation.citation
-presentation.figures presentation.bias_figures presentation.tables presentation.diagrams presentation.bias_diagrams
+presentation.columns presentation.figures presentation.bias_figures presentation.tables
+presentation.diagrams presentation.bias_diagrams
 presentation.phase_regions presentation.phase_orders presentation.phase_maps presentation.phase_tables
 theory.verbs.positions theory.verbs.maps theory.verbs.values theory.verbs.selection theory.verbs.places
 theory.verbs.running theory.verbs.sampling theory.verbs.laws theory.verbs.diagrams

@@ -23,9 +23,9 @@ from meanfield.base.tex.prose import _text_box, prose, wrapped
 from meanfield.base.tex.read import Unreadable, read
 from meanfield.base.tex.width import TEXTWIDTH, width
 from meanfield.networks.records import Dense, Nonlinearity, Residual, Sequential
+from meanfield.presentation.columns import column_width
 from meanfield.presentation.tables import _HEIGHT, Row, Table, _Cell, _pages
 from meanfield.symbolic.averages.expansion import at_infinity
-from meanfield.symbolic.finite_width.neuron_sums import _over_n
 
 TEX = shutil.which("pdflatex")
 ARCHITECTURES = {
@@ -312,15 +312,53 @@ def test_lines_of_prose_are_no_wider_than_asked():
 def test_floats_of_a_table_are_no_higher_than_a_page():
     """Forty rows of 30 points: none is lost, none of the floats higher than the page's; and as few as fit."""
     cells = [_Cell("Section", str(k), ("x",), 30.0) for k in range(40)]
-    pages = _pages(cells)
+    pages = _pages(cells, _HEIGHT)
     assert [c.left for page in pages for c in page] == [c.left for c in cells]
     heights = [20.0 + sum(c.height for c in page) for page in pages]
     assert max(heights) <= _HEIGHT and len(pages) == 3
 
 
-def test_an_average_over_n_whose_first_term_is_long_begins_with_it():
-    a = sp.Symbol("a" * 300)
-    (line,) = _over_n(a)
-    assert line.startswith(r"\frac{1}{n} \Bigl(a") and line.endswith(r"\Bigr)")
-    first, second = _over_n(a + sp.Symbol("b"))
-    assert first.startswith(r"\frac{1}{n} \Bigl(a") and second.startswith(r"\qquad") and "b" in second
+def rows_of(display: str) -> list[str]:
+    """The lines of an align* or gather*, without what opens and closes it."""
+    inside = re.sub(r"\\(begin|end)\{\w+\*?\}|\{?\\allowdisplaybreaks|&", "", display)
+    return [row.strip() for row in inside.removesuffix("}").split(r"\\")]
+
+
+def too_wide(display: str, room: float) -> list[str]:
+    found = []
+    for row in rows_of(display):
+        words = re.fullmatch(r"\\text\{(.*)\}", row)
+        try:
+            wide = sum(_text_box(w, "normalsize") for w in words[1].split()) if words else width(row)
+        except Unreadable:
+            continue
+        found += [row] if wide > room else []
+    return found
+
+
+@pytest.mark.parametrize("room", [345.0, 229.5])
+@pytest.mark.parametrize("quantity", ["V", "F", "U"])
+def test_derivations_fit_their_column(quantity, room):
+    with column_width(room):
+        found = mf.derive("tanh").derivation(quantity, latex=True)
+    assert too_wide(found, room) == [] and len(rows_of(found)) > 20
+    assert r"\Bigr)" in found and "' '" not in found, "TeX takes primes with a space between them as two superscripts"
+    assert too_wide(found, 150.0), "control: a column that is narrower still"
+
+
+@pytest.mark.parametrize("name", ["relu", "gelu", "silu"])
+def test_tables_fit_a_column_of_two(name):
+    formula = re.compile(r"\$\\displaystyle ([^$]*)\$")
+    with column_width(229.5):
+        narrow, points = mf.derive(name).table().latex(), mf.summary((name, "softplus")).latex()
+    share = float(re.search(r"p\{([\d.]+)\\linewidth\}", narrow)[1])
+    formulas = formula.findall(narrow)
+    assert len(formulas) > 10 and all(width(f, "footnotesize") <= share * 229.5 for f in formulas)
+    assert "kind" not in points and r"\begin{table}" in points
+    wide = formula.findall(mf.derive(name).table().latex())
+    assert any(width(f, "footnotesize") > share * 229.5 for f in wide), "control: lines of a page"
+    with column_width(469, across=True):
+        assert r"\begin{table*}" in mf.derive(name).latex() and r"\end{table*}" in mf.summary((name,)).latex()
+    for given in (100, "wide", True):
+        with pytest.raises(mf.MeanFieldError, match="200 to 2000 points"), column_width(given):
+            pass

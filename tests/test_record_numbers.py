@@ -72,7 +72,7 @@ def test_records_to_the_edges_of_their_numbers():
         (lambda: Network(Dense(), Dense(sigma_b=Schedule(1, 1))), "which counts the blocks after it"),
         (lambda: Network(Network(Dense())), "is a whole network with its input layer"),
         (lambda: Residual(Dense(), 1, "z"), "The shortcut of a Residual must be a block"),
-        (lambda: Sequential(Dense()), "A Sequential holds a tuple of blocks"),
+        (lambda: Sequential(3), "A Sequential holds blocks"),
         (lambda: Nonlinearity(Dense()), "A Nonlinearity holds an activation's name"),
         (lambda: Nonlinearity(3), "A Nonlinearity holds an activation's name"),
         (lambda: LayerNorm("yes"), "affine must be True or False"),

@@ -312,7 +312,7 @@ def test_bad_input_is_a_sentence(phi, given, says):
 def test_other_networks_are_refused():
     with pytest.raises(mf.MeanFieldError, match="a skip"):
         mf.derive("tanh", residual=True).correlators(np.eye(2), depth=2, sigma_w=1, sigma_b=0)
-    with pytest.raises(AttributeError, match="hold K, V"):
+    with pytest.raises(AttributeError, match="it has K, V"):
         mf.derive("tanh").correlators(np.eye(2), depth=2, sigma_w=1, sigma_b=0, quantities="V").A  # noqa: B018
 
 

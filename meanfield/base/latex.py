@@ -19,7 +19,7 @@ from sympy.printing.latex import translate
 from meanfield.base.symbols import LATEX_NAMES
 from meanfield.base.tex.lines import lines, opened
 from meanfield.base.tex.prose import prose, wrapped
-from meanfield.base.tex.width import TEXTWIDTH, width
+from meanfield.base.tex.width import column, width
 
 DIGITS = 13  # of a decimal number in print
 _MOST = 4  # lines of a formula before its parts are named
@@ -104,7 +104,7 @@ class Equation:
 class Names:
     """The names given so far in one document, for lines of at most `limit` points at `size`."""
 
-    limit: float = TEXTWIDTH
+    limit: float
     size: str = "normalsize"
     taken: frozenset[str] = frozenset()
     wanted: frozenset[sp.Expr] = frozenset()  # nodes to be named wherever they appear
@@ -243,14 +243,15 @@ def _nodes(e: sp.Expr) -> list[sp.Expr]:
     return out
 
 
-def aligned(equations: list[tuple[str, Any]], remarks: tuple[str, ...] = (), limit: float = TEXTWIDTH) -> str:
+def aligned(equations: list[tuple[str, Any]], remarks: tuple[str, ...] = ()) -> str:
     r"""Equations (LaTeX of the left-hand side, a value on the right) for math mode: \[ … \], equation, $$ … $$.
 
-    One short equation stands alone, anything else in an `aligned` whose lines fit `limit` points. Definitions of
+    One short equation stands alone, anything else in an `aligned` whose lines fit a column. Definitions of
     averages that had to be named follow; remarks are sentences below.
     """
     free = {s.name for _, v in equations if isinstance(v, sp.Basic) for s in v.free_symbols}
     indent = max([width(rf"{left} =") for left, _ in equations if left] + [30.0 if equations else 0.0])
+    limit = column().width
     names = Names(limit - indent - 4, "normalsize", frozenset(free))
     for left, value in equations:
         names.equations(left, value)

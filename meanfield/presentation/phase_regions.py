@@ -10,6 +10,7 @@ import sympy as sp
 from meanfield.base.arguments import meant, scalar, shown
 from meanfield.base.latex import aligned, joined, tex
 from meanfield.base.results import MeanFieldError
+from meanfield.base.tex.width import column, width
 from meanfield.functions.parser import number
 from meanfield.symbolic.asymptotics.cells import Cell
 
@@ -38,10 +39,18 @@ def conditions(cell: Cell) -> list[tuple[sp.Expr, str, sp.Expr]]:
 
 
 def conditions_tex(cell: Cell) -> str:
-    """The same in LaTeX."""
+    """The same in LaTeX, as rows of `gathered`."""
     signs = {">=": r"\ge", "<=": r"\le"}
     where = [f"{tex(up)} {signs.get(sign, sign)} {tex(down)}" for up, sign, down in conditions(cell)]
-    return ",\\; ".join(where) or r"\text{everywhere}"
+    rows: list[str] = []
+    for one in where:  # a comma parts them, or a line ends where the next one does not fit
+        longer = rf"{rows[-1]},\; {one}" if rows else one
+        if rows and width(longer) > column().width - 12:
+            rows[-1] += ","
+            rows.append(one)
+        else:
+            rows[-1:] = [longer]
+    return " \\\\\n".join(rows) or r"\text{everywhere}"
 
 
 FISHER_TEX = r"\frac{\max F_{ii}}{\min F_{ii}}"

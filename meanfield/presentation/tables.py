@@ -22,7 +22,7 @@ from meanfield.base.tex.lines import opened
 from meanfield.base.tex.prose import escape as escape
 from meanfield.base.tex.prose import prose
 from meanfield.base.tex.read import read
-from meanfield.base.tex.width import TEXTWIDTH, measure, text_width, width
+from meanfield.base.tex.width import column, measure, text_width, width
 from meanfield.base.words import unknown
 from meanfield.functions.activations import Activation, activation
 from meanfield.networks.folds import skip_of
@@ -142,13 +142,15 @@ class Table(Result):
             return self.only(*rows).latex(caption=caption, label=label)
         told = f"{prose(self.title)}{self.legend}" if caption is None else caption
         wide = max([width(r.latex_name, _SIZE) for r in self.rows] + [text_width("where A10 ", 8.6)])
-        share = math.floor((TEXTWIDTH - wide - 10) / TEXTWIDTH * 100) / 100
-        pages = _pages(list(_cells(self.rows, share * TEXTWIDTH - 1)))
+        page = column()
+        share = math.floor((page.width - wide - 10) / page.width * 100) / 100
+        told_height = _text_height(told, page.width)
+        pages = _pages(list(_cells(self.rows, share * page.width - 1)), _HEIGHT - max(0.0, told_height - 30.0))
         out = []
-        for k, page in enumerate(pages, 1):
+        for k, cells in enumerate(pages, 1):
             part = f" (part {k} of {len(pages)})" if len(pages) > 1 else ""
             out += [
-                r"\begin{table}[htbp]",
+                rf"\begin{{{page.float}}}[htbp]",
                 r"\centering\footnotesize",
                 rf"\caption{{{told}{part}}}",
                 *([rf"\label{{{label}}}"] if label is not None and k == 1 else []),
@@ -156,7 +158,7 @@ class Table(Result):
                 r"\toprule",
             ]
             section = ""
-            for cell in page:
+            for cell in cells:
                 if cell.section != section:
                     heading = rf"\multicolumn{{2}}{{@{{}}l}}{{\textbf{{{prose(cell.section)}}}}}\tabularnewline"
                     out += ([r"\addlinespace"] if section else []) + [heading]
@@ -164,7 +166,7 @@ class Table(Result):
                 # \raggedright makes \\ end a line of the cell; the row ends with \tabularnewline
                 body = "\\\\[3pt]\n  ".join(cell.lines)
                 out.append(rf"{cell.left} & \raggedright {body}\tabularnewline\addlinespace[2pt]")
-            out += [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+            out += [r"\bottomrule", r"\end{tabular}", rf"\end{{{page.float}}}"]
         return "\n".join(out)
 
     def arrays(self) -> Arrays:
@@ -238,7 +240,7 @@ def _text_height(text: str, limit: float) -> float:
     return 9.5 * math.ceil(text_width(text, 8.5) / limit) + 3.0
 
 
-def _pages(cells: list[_Cell]) -> list[list[_Cell]]:
+def _pages(cells: list[_Cell], most: float) -> list[list[_Cell]]:
     """Cells on floats of bounded height; rows stay with their definitions, and sections whole, where that is cheap."""
     out: list[list[_Cell]] = [[]]
     used = 0.0
@@ -252,8 +254,8 @@ def _pages(cells: list[_Cell]) -> list[list[_Cell]]:
                 break
             group += c.height
         height = cell.height + (20.0 if new else 0.0)
-        apart = not cell.joined and used + group > _HEIGHT and group < 0.6 * _HEIGHT
-        if out[-1] and (used + height > _HEIGHT or apart or (used > 0.6 * _HEIGHT and used + section > _HEIGHT)):
+        apart = not cell.joined and used + group > most and group < 0.6 * most
+        if out[-1] and (used + height > most or apart or (used > 0.6 * most and used + section > most)):
             out.append([])
             used, height = 0.0, cell.height + 20.0
         out[-1].append(cell)

@@ -17,7 +17,7 @@ from meanfield.base.printed import wrapped
 from meanfield.base.results import MeanFieldError, Solution, one_line
 from meanfield.base.symbols import K
 from meanfield.base.tex.prose import booktabs, prose
-from meanfield.base.tex.width import width
+from meanfield.base.tex.width import TEXTWIDTH, column, width
 from meanfield.functions.activations import activation
 from meanfield.symbolic.criticality.points import CriticalPoint
 from meanfield.theory.deriving import derive
@@ -71,17 +71,27 @@ class Summary(Result):
         return [one.data() for one in self.entries]
 
     def latex(self, *, caption: str | None = None, label: str | None = None) -> str:
-        """A `table` float (booktabs) with a row for each; caption: LaTeX in the place of the usual one."""
-        header = ["activation", "architecture", r"$\sigma_w$", r"$\sigma_b$", r"$K^\ast$", r"$\zeta$", "kind"]
+        """A `table` float (booktabs) with a row for each; caption: LaTeX in the place of the usual one.
+
+        The architecture has a column where there are several, the kind of a point where a column of text is wide
+        (`presentation.column_width`).
+        """
+        names, narrow = {one.architecture for one in self.entries}, column().width < TEXTWIDTH
+        several = len(names) > 1
+        header = [r"$\sigma_w$", r"$\sigma_b$", r"$K^\ast$", r"$\zeta$", *["kind"] * (not narrow)]
         rows = []
         for one in self.entries:
-            cells = [prose(one.activation), prose(one.architecture)]
+            cells = [prose(one.activation), *[prose(one.architecture)] * several]
             if one.point is None:
-                rows.append([*cells, r"\multicolumn{5}{l}{" + prose(_brief(one.message)) + "}"])
+                room, said = (0.45 if narrow else 0.55), prose(_brief(one.message))
+                box = rf"@{{}}p{{{room}\linewidth}}@{{}}"
+                rows.append([*cells, rf"\multicolumn{{{len(header)}}}{{{box}}}{{\raggedright {said}}}"])
                 continue
             numbers = [_cell(v) for v in (one.sigma_w, one.sigma_b, one.K, one.zeta)]
-            rows.append([*cells, *numbers, prose(one.kind)])
-        return booktabs(LEGEND if caption is None else caption, header, rows, label=label)
+            rows.append([*cells, *numbers, *[prose(one.kind)] * (not narrow)])
+        told = LEGEND if several else f"{LEGEND}; architecture: {', '.join(map(prose, names))}"
+        words = ["activation", *["architecture"] * several]
+        return booktabs(told if caption is None else caption, [*words, *header], rows, label=label, texts=len(words))
 
     def __repr__(self) -> str:
         return one_line("Summary", f"{len(self)} rows; {', '.join(dict.fromkeys(e.activation for e in self.entries))}")

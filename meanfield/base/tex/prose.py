@@ -3,9 +3,11 @@ r"""Sentences that hold formulas in plain characters (chi_J, K^(-1/2), σ_b² �
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
-from meanfield.base.tex.read import read
-from meanfield.base.tex.width import SIZES, text_width, width
+from meanfield.base.tex.lines import lines
+from meanfield.base.tex.read import Unreadable, read
+from meanfield.base.tex.width import SIZES, column, text_width, width
 
 _PLAIN_LETTERS = {
     "σ": "sigma", "χ": "chi", "μ": "mu", "φ": "phi", "ξ": "xi", "ζ": "zeta", "δ": "delta", "Θ": "Theta", "Γ": "Gamma",
@@ -215,18 +217,32 @@ def decimal(value: float, digits: int = 10) -> str:
     return rf"${mantissa} \cdot 10^{{{int(power)}}}$" if power else f"${mantissa}$"
 
 
+def stacked(rows: Iterable[str]) -> str:
+    r"""Rows of math mode as an align* of amsmath; a row wider than a column goes on in further lines."""
+    found, limit = [], column().width - 2
+    for row in rows:
+        words = re.fullmatch(r"\\text\{([^{}]*(?:\\[{}][^{}]*)*)\}", row.strip())
+        try:
+            found += [rf"\text{{{t}}}" for t in wrapped(words[1], limit)] if words else lines(row.strip(), limit)
+        except Unreadable:  # a word or a formula of somebody else
+            found.append(row.strip())
+    return "\\begin{align*}\n& " + " \\\\\n& ".join(found) + "\n\\end{align*}"
+
+
 def booktabs(
-    caption: str, header: list[str], rows: list[list[str]], page: int = 45, label: str | None = None
+    caption: str, header: list[str], rows: list[list[str]], page: int = 45, label: str | None = None, texts: int = 0
 ) -> str:
-    """`table` floats of at most `page` rows each (booktabs); caption, header and cells are LaTeX already."""
+    """`table` floats of at most `page` rows each (booktabs); caption, header and cells are LaTeX already, the first
+    `texts` columns words."""
     out = []
     pages = [rows[i : i + page] for i in range(0, len(rows), page)] or [[]]
     for k, part in enumerate(pages, 1):
         number = f" (part {k} of {len(pages)})" if len(pages) > 1 else ""
-        out += [r"\begin{table}[htbp]", r"\centering\footnotesize", rf"\caption{{{caption}{number}}}"]
+        out += [rf"\begin{{{column().float}}}[htbp]", r"\centering\footnotesize", rf"\caption{{{caption}{number}}}"]
         out += [rf"\label{{{label}}}"] if label is not None and k == 1 else []
-        out += [rf"\begin{{tabular}}{{@{{}}{'r' * len(header)}@{{}}}}", r"\toprule", " & ".join(header) + r"\\"]
+        sides = "l" * texts + "r" * (len(header) - texts)
+        out += [rf"\begin{{tabular}}{{@{{}}{sides}@{{}}}}", r"\toprule", " & ".join(header) + r"\\"]
         out += [r"\midrule"]
         out += [" & ".join(r) + r"\\" for r in part]
-        out += [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+        out += [r"\bottomrule", r"\end{tabular}", rf"\end{{{column().float}}}"]
     return "\n".join(out)

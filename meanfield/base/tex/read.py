@@ -44,6 +44,7 @@ OPERATORS = frozenset(
 )
 SPACES = {",": 167, ":": 222, ";": 278, "!": -167, " ": 333, "quad": 1000, "qquad": 2000, "thinspace": 167}
 NOTHING = frozenset(["displaystyle", "textstyle", "allowbreak", "limits", "nolimits", "relax", "strut"])
+ACCENTS = ("widehat", "hat", "tilde", "bar")  # as wide as what they stand above
 BIG = {"big": 1.2, "Big": 1.8, "bigg": 2.4, "Bigg": 3.0}
 
 
@@ -172,7 +173,10 @@ class _Reader:
             self.next()
             closing = self.next()
             return _bracketed(opening, inside, closing)
-        if name in ("text", "textbf", "mathrm", "operatorname", "mathit"):
+        if name in ACCENTS:
+            inside = self.group()
+            return Node("group", rf"{full}{{{write(inside)}}}", (inside,))
+        if name in ("text", "textbf", "mathrm", "mathbb", "operatorname", "mathit"):
             body = self.raw()
             return Node("op" if name == "operatorname" else "text", rf"{full}{{{body}}}", (), (body,))
         if name == "begin":
@@ -219,6 +223,7 @@ def write(nodes: tuple[Node, ...] | list[Node]) -> str:
     for n in nodes:
         letters = n.text.isalpha() and out[-1:].isalpha() and not re.search(r"\\[a-zA-Z]+$", out)
         tight = not out or n.kind in ("sup", "sub", "punct") or letters
+        tight = tight or n.text == "'"  # TeX takes primes with a space between them as two superscripts
         tight = tight or (n.text[0].isdigit() and out[-1].isdigit())
         out += n.text if tight else " " + n.text
     return out

@@ -7,6 +7,7 @@ is needed to write a formula that fits.
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -32,6 +33,26 @@ class Box:
     width: float
     height: float
     depth: float
+
+
+@dataclass(frozen=True)
+class Column:
+    """What LaTeX is written for: lines of `width` points; across: floats span both columns of a page."""
+
+    width: float = TEXTWIDTH
+    across: bool = False
+
+    @property
+    def float(self) -> str:
+        return "table*" if self.across else "table"
+
+
+COLUMN: ContextVar[Column | None] = ContextVar("the column that LaTeX is written for", default=None)
+
+
+def column() -> Column:
+    """What LaTeX is written for here."""
+    return COLUMN.get() or Column()
 
 
 def width(text: str, size: str = "normalsize") -> float:

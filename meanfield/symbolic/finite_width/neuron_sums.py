@@ -19,6 +19,7 @@ import sympy as sp
 
 from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import n
+from meanfield.base.tex.prose import stacked
 from meanfield.symbolic.finite_width.ensembles import MOST_FACTORS, Ensemble, ensemble_of
 from meanfield.symbolic.finite_width.fields import LETTERS, TENSOR_LATEX, Expected, canonical, labels_of, relabelled
 from meanfield.symbolic.finite_width.pairings import all_pairings, join, set_partitions
@@ -89,8 +90,7 @@ class WeightAverage:
 
     def latex(self, law: Law1 | None = None, *more: str) -> str:
         r"""The same as LaTeX: one align* of amsmath, a line for each term; more: further lines."""
-        lines = r" \\ ".join("& " + line.strip() for line in (*self._steps(_TEX, law), *more))
-        return rf"\begin{{align*}} {lines} \end{{align*}}"
+        return stacked((*self._steps(_TEX, law), *more))
 
     def _steps(self, how: _Writer, law: Law1 | None) -> list[str]:
         name, deltas = how.name, lambda s: structure_text(s, how.name, how.delta) or how.title("no delta")
@@ -158,21 +158,18 @@ def _titled(text: str) -> str:
 
 
 def _over_n(e: sp.Expr) -> list[str]:
-    """An expression over n, as lines of LaTeX that fit a page."""
-    lines = [""]
+    """An expression over n in brackets that may be parted by the end of a line."""
+    return [rf"\frac{{1}}{{n}} \Bigl({''.join(_signed(e))}\Bigr)"]
+
+
+def _signed(e: sp.Expr) -> list[str]:
+    found: list[str] = []
     for term in e.as_ordered_terms():
         text = sp.latex(term)
-        sign = "" if lines == [""] else " " if text.startswith("-") else " + "
-        if len(lines[-1]) + len(text) > _LONG and lines[-1]:
-            lines.append(r"\qquad " + sign + text)
-        else:
-            lines[-1] += sign + text
-    lines[0] = r"\frac{1}{n} \Bigl(" + lines[0]
-    lines[-1] += r"\Bigr)"
-    return lines
+        found.append(text if not found else f" {text}" if text.startswith("-") else f" + {text}")
+    return found
 
 
-_LONG = 260  # characters of LaTeX in a line
 _PLAIN = _Writer(str, str, str, "δ_{{{} {}}}", "Σ_{{{}}} ", " * ", "E[{}]".format, lambda e: [f"({e})/n"])
 _TEX = _Writer(
     sp.latex,

@@ -9,6 +9,7 @@ from typing import Any
 import sympy as sp
 
 from meanfield.base.symbols import n
+from meanfield.base.tex.prose import stacked
 from meanfield.symbolic.finite_width.ensembles import ensemble_of
 from meanfield.symbolic.finite_width.fields import Expected
 from meanfield.symbolic.finite_width.neuron_sums import C_W, C_b
@@ -78,7 +79,7 @@ def variance_derivation(name: str, *, weights: object = "gaussian", ratio: objec
     lines.append(f"{how.name(symbol(p, q))}' = {how.name(found)}")
     if not latex:
         return "\n".join(lines)
-    return r"\begin{align*} " + r" \\ ".join("& " + line.strip() for line in lines) + r" \end{align*}"
+    return stacked(lines)
 
 
 def _product(shape: Sequence[int]) -> sp.Expr:
