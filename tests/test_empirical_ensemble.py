@@ -236,7 +236,7 @@ def test_estimate_refusals():
     run = _run(networks=2, l0=3)
     with pytest.raises(MeanFieldError, match="of this ensemble 'K_ab'; the choices are K, J"):
         run.estimate("K_ab")
-    with pytest.raises(MeanFieldError, match="J at layer 2 was asked for, but it is measured at layers 3 to 6"):
+    with pytest.raises(MeanFieldError, match="J at layer 2 is not available: it is measured at layers 3 to 6"):
         run.estimate("J", l=2)
 
 

@@ -157,9 +157,9 @@ def test_arrays_of_derivatives():
 @pytest.mark.parametrize(
     "activation, order, message",
     [
-        ("relu", 2, "Derivative 2 of 'relu' was asked for, but it has no φ″ and φ‴ here; .* higher="),
+        ("relu", 2, "Derivative 2 of 'relu' is not available: it has no φ″ and φ‴ here; .* higher="),
         (ScalarPair(abs, np.sign), 3, "Derivative 3 of an activation was asked for"),
-        ("tanh", 4, "Derivative 4 of 'tanh' was asked for, but only those of order 0 to 3 can be had"),
+        ("tanh", 4, "Derivative 4 of 'tanh' is not available: only those of order 0 to 3 can be had"),
     ],
 )
 def test_derivatives_that_are_not_there(activation, order, message):

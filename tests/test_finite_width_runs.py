@@ -284,8 +284,8 @@ LATE = mf.derive(
 @pytest.mark.parametrize(
     ("theory", "settings", "sentence"),
     [
-        (SKIP, dict(quantities=("V", "A")), "A was asked for; of networks with a skip K, J, V, G1, J1"),
-        (NORM, dict(quantities="F"), "F was asked for; .* has a LayerNorm"),
+        (SKIP, dict(quantities=("V", "A")), "A is not available: of networks with a skip K, J, V, G1, J1"),
+        (NORM, dict(quantities="F"), "F is not available: .* has a LayerNorm"),
         (SCHEDULE, dict(quantities="V"), "a Schedule"),
         (TWO, dict(quantities="V"), "2 Dense layers"),
         (LATE, dict(quantities="V"), "gaussian weights after an input layer of orthogonal ones"),
@@ -305,7 +305,7 @@ LATE = mf.derive(
         (TANH["gaussian"], dict(quantities="V", input_ratio=0), "N_0/n"),
         (TANH["gaussian"], dict(quantities=("V", "K_ab"), correlation=0.5), "of one input"),
         (TANH["gaussian"], dict(quantities=("V", "J0")), "J0 was asked for with V"),
-        (SKIP, dict(quantities=("K", "Theta"), lambda_w=1), "Theta was asked for; of networks with a skip"),
+        (SKIP, dict(quantities=("K", "Theta"), lambda_w=1), "Theta is not available: of networks with a skip"),
         (mf.derive("tanh(A*z)", A="A"), dict(quantities="V", A=1), "A is a parameter of .* and a correlator"),
     ],
 )

@@ -177,7 +177,7 @@ AT = dict(sigma_w=1, sigma_b=0.1, depth=3)
 @pytest.mark.parametrize(
     ("theory", "settings", "sentence"),
     [
-        (mf.derive("tanh", residual=True), dict(quantities=("V", "Theta1")), "Theta1 was asked for; .* with a skip"),
+        (mf.derive("tanh", residual=True), dict(quantities=("V", "Theta1")), "Theta1 is not available: .* with a skip"),
         (mf.derive("tanh", residual=True), dict(quantities="V", lambda_w=1), "lambda_w was asked for"),
         (mf.derive("tanh", residual=True), dict(quantities="V", input_norm=0, sigma_b=0), "is 0 at layer 1"),
         (mf.derive("tanh", residual=True, norm="pre"), dict(quantities="V"), "has a LayerNorm"),
@@ -192,5 +192,5 @@ def test_what_is_refused(theory, settings, sentence):
 
 
 def test_no_map_of_one_layer_carries_it():
-    with pytest.raises(mf.MeanFieldError, match=r"V was asked for; .* has a skip"):
+    with pytest.raises(mf.MeanFieldError, match=r"V is not available: .* has a skip"):
         mf.derive("tanh", residual=True).recursion("V")

@@ -229,7 +229,7 @@ def test_the_slope_between_two_inputs():
 
 def test_where_k_leaves_the_jump_behind():
     """K → ∞: what is left of the jump is 0, and the law of c is refused by what was asked for."""
-    with pytest.raises(MeanFieldError, match=r"The law of c was asked for, but φ jumps and K grows without bound"):
+    with pytest.raises(MeanFieldError, match=r"The law of c is not available: φ jumps and K grows without bound"):
         mf.derive(SHRINK).depth_law("c", sigma_w=1.5, sigma_b=0.2)
 
 
@@ -252,7 +252,7 @@ def test_refusals_cut_formulas():
     long = " + ".join(f"<sech(z_a)**{n}*sech(z_b)**{n}>_{{K_aa, K_ab, K_bb}}/{n}" for n in range(2, 40))
     said = str(MeanFieldError(f"{long} is not compiled; ask for K."))
     assert len(said) < LONGEST and said.startswith(long[:40]) and said.endswith("… is not compiled; ask for K.")
-    words = "The quantity Phi was asked for; known are " + ", ".join(["K", "J", "Theta", "distance", "K_ab"] * 9) + "."
+    words = "The quantity Phi is not available: known are " + ", ".join(["K", "J", "Theta", "distance", "K_ab"] * 9) + "."
     assert str(MeanFieldError(words)) == words == abbreviated(words)
     (node,) = chord(mf.derive(STAIR).activations[0].pieces.expr, K_aa, K_bb, distance, tilt).atoms(Chord)
     with pytest.raises(MeanFieldError, match=r"unequal norms through Piecewise.* was asked for, which jumps") as error:

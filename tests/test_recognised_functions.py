@@ -52,7 +52,7 @@ def test_logistic_functions_at_their_ends():
 
 def test_averages_of_a_pooled_formula_have_no_certified_digits():
     formula = Sequential((Nonlinearity("tanh"), Pool(3, "max(z1, z2*z3)"), Dense()))
-    with pytest.raises(MeanFieldError, match=r"Digits of .* were asked for; the averages of a Pool"):
+    with pytest.raises(MeanFieldError, match=r"Digits of .* are not available: the averages of a Pool"):
         sp.N(derive(architecture=formula).recursion("K")["K"].subs({sigma_w: 1, sigma_b: 0, K: 1}))
 
 

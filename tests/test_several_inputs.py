@@ -297,7 +297,7 @@ def test_three_inputs_of_finite_networks():
         ("tanh", dict(inputs=[[1, 2]], quantities="J"), "Unknown quantity of several inputs 'J'"),
         ("tanh", dict(inputs=[[1, 2]], mu=1), "not a parameter"),
         ("tanh", dict(inputs=[[1, 2]], depth=0), "depth"),
-        ("relu", dict(inputs=[[1, 2]], quantities=("V", "P")), "P was asked for, but relu has kinks"),
+        ("relu", dict(inputs=[[1, 2]], quantities=("V", "P")), "P is not available: relu has kinks"),
         ("step", dict(inputs=[[1, 2]], quantities="A"), "only V and G1"),
         ("relu", dict(inputs=[[1, 2], [2, 4]], quantities="A"), "collinear"),
         ("exp(z**2/8)", dict(inputs=[[1, 2]]), "grow too fast"),

@@ -136,7 +136,7 @@ def position_of(layer: object, held: Any) -> int:
     for at, one in enumerate(held):
         if one == index:
             return at
-    raise MeanFieldError(f"Layer {shown(layer)} was asked for; this run holds layers {held[0]} to {held[-1]}.")
+    raise MeanFieldError(f"Layer {shown(layer)} is not available: this run holds layers {held[0]} to {held[-1]}.")
 
 
 def whole(value: object, what: str, lowest: int, highest: int) -> int:

@@ -94,7 +94,7 @@ def plot_report(report: Any, ax: Sequence[Axes] | None = None) -> Any:
 
     names = tuple(dict.fromkeys(r.quantity for r in report.rows))
     if not names:
-        raise MeanFieldError("A figure was asked for, but the report holds no rows.")
+        raise MeanFieldError("A figure is not available: the report holds no rows.")
     with require().rc_context(LOOK):
         if ax is None:
             figure = new_figure(WIDTH, 1.5 * len(names) + 1.1)

@@ -59,7 +59,7 @@ def require() -> Any:
         import matplotlib
     except ImportError:
         raise MeanFieldError(
-            "A figure was asked for, but matplotlib is not installed; try: pip install 'meanfield[plot]'."
+            "A figure is not available: matplotlib is not installed; try: pip install 'meanfield[plot]'."
         ) from None
     return matplotlib
 
@@ -99,7 +99,7 @@ def save(drawn: Any, path: str | os.PathLike) -> Path:
     the path's suffix; whole or not at all."""
     target = Path(path)
     if target.suffix.lower() not in FORMATS:
-        raise MeanFieldError(f"{target.name} was asked for; figures are written as {', '.join(FORMATS)}.")
+        raise MeanFieldError(f"{target.name} is not available: figures are written as {', '.join(FORMATS)}.")
     with require().rc_context(LOOK), io.BytesIO() as buffer, figures_for_files():
         drawn = drawn() if callable(drawn) else drawn
         figure_of(drawn).savefig(buffer, format=target.suffix.lower()[1:], dpi=300)

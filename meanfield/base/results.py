@@ -369,7 +369,7 @@ class Law(Result):
         if value is not None and self.variable.name in named:
             raise MeanFieldError(f"{self.variable.name} was given twice; give it once.")
         if not given:
-            raise MeanFieldError(f"The value of a law was asked for; give {self.variable.name}, as in at(100).")
+            raise MeanFieldError(f"The value of a law is not available: give {self.variable.name}, as in at(100).")
         values = values_by_name((total, self.variable), given)
         if self.variable in values:
             self.require(values[self.variable], values)
@@ -429,7 +429,7 @@ class Law(Result):
         lead, rest = self.leading, self._rest()
         alone = len(self.terms) == 1 and rest is None
         if not self.terms or (lead.logs != 0 and not alone):
-            raise MeanFieldError(f"The power {n} of {self.text()} was asked for; only a plain power of x can lead it.")
+            raise MeanFieldError(f"The power {n} of {self.text()} is not available: only a plain power of x can lead it.")
         scale = lead.to(n)
         if alone:
             return self._made([scale], [])
@@ -566,7 +566,7 @@ class Law(Result):
         other = sorted(s.name for s in free if not of_start(s))
         if self.point != sp.oo or other:
             why = f"{other[0]} has no number" if other else f"it holds as {self.variable} → {self.point}"
-            raise MeanFieldError(f"A picture of a law in l → ∞ was asked for, but {why}.")
+            raise MeanFieldError(f"A picture of a law in l → ∞ is not available: {why}.")
         value = sp.lambdify(self.variable, self.expr_of_terms.subs(dict.fromkeys(free, 1)), "math")
         return plot_law(value, self.onset or 1.0, getattr(self, "name", "law"), ax)
 

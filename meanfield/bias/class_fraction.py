@@ -251,13 +251,13 @@ class ClassFraction:
         input's largest score: the second moment of G_0 at the correlation √(γ/(1 + γ)) between μ and score.
         """
         if self.inputs is not None:
-            raise MeanFieldError(f"largest of {self} was asked for; it is known for infinitely many inputs only.")
+            raise MeanFieldError(f"largest of {self} is not available: it is known for infinitely many inputs only.")
         return 1 / self.classes + self.classes * _covariance(self.classes, math.atan(self._root))
 
     def entropy(self) -> float:
         """−E log pdf(G_0) = ½(1 + log γ − γ), for two classes and infinitely many inputs."""
         if self.inputs is not None or self.classes > 2:
-            raise MeanFieldError(f"entropy of {self} was asked for; it is known for two classes and all inputs only.")
+            raise MeanFieldError(f"entropy of {self} is not available: it is known for two classes and all inputs only.")
         if self._root in (0, math.inf):
             return -math.inf
         return (1 - self._root) * (1 + self._root) / 2 + self._log_root

@@ -126,7 +126,7 @@ def wanted(theory: Theory, text: str | None, two: bool) -> tuple[str, ...]:
             why = f"the quantities known here are {', '.join(known)}"
             if not theory.kind and n in (*TWO_INPUTS, *EQUAL_NORMS, *COORDINATES):
                 why = "it needs two inputs; give --correlation"
-            raise MeanFieldError(f"--quantities {n} was asked for, but {why}.")
+            raise MeanFieldError(f"--quantities {n} is not available: {why}.")
     if not names:
         raise MeanFieldError(f"--quantities names none; choose from {', '.join(known)}.")
     return names
@@ -140,7 +140,7 @@ def maps_wanted(text: str | None, steps: bool) -> tuple[str, ...]:
     if not names or wrong:
         what = "--steps" if steps else "--quantities"
         raise MeanFieldError(
-            f"{what} of {wrong[0] if wrong else 'no quantity'} was asked for; choose --quantities from "
+            f"{what} of {wrong[0] if wrong else 'no quantity'} is not available: choose --quantities from "
             f"{', '.join(known)}."
         )
     return names

@@ -173,7 +173,7 @@ def check(
     theory, coupled, batch, tokens = _positions(theory, batch, tokens, correlation)
     names = _wanted(theory, None if quantities is None else names_of(quantities, "quantities"), correlation)
     if "J0" in names and input_dimension is None:
-        raise MeanFieldError("A check of J0 was asked for; give the input dimension N_0 as input_dimension=.")
+        raise MeanFieldError("A check of J0 is not available: give the input dimension N_0 as input_dimension=.")
     layered = _ndim(sigma_w, "sigma_w") > 0 or _ndim(sigma_b, "sigma_b") > 0
     if sampler is None and max(widths) >= LAZY_FROM and _is_uniform(theory.block):
         raise MeanFieldError(
@@ -193,7 +193,7 @@ def check(
     projects = len(set(widths)) > 1 and any(isinstance(p, Projection) for p in parts(theory.block))
     if projects and {"Theta", "Theta_ab"} & set(names):
         raise MeanFieldError(
-            "Theta of layers of different widths was asked for; a Projection has no trained weights, and the theory's "
+            "Theta of layers of different widths is not available: a Projection has no trained weights, and the theory's "
             "Theta is that of one width, where it is the identity."
         )
     if measured and (len(set(widths)) > 1 or _denominator(theory.block, hidden) > 1):
@@ -524,7 +524,7 @@ def _wanted(theory: Theory, quantities, correlation) -> tuple[str, ...]:
         wrong = [n for n in asked if n not in can]
         if wrong:
             raise MeanFieldError(
-                f"A check of {shown(wrong[0])} was asked for; of positions that act on each other networks give "
+                f"A check of {shown(wrong[0])} is not available: of positions that act on each other networks give "
                 f"{', '.join(can)}."
             )
         return asked
@@ -540,7 +540,7 @@ def _wanted(theory: Theory, quantities, correlation) -> tuple[str, ...]:
                 if q in ("J", "Theta") and correlation is None
                 else "give correlation= for two-input quantities, leave it out for one-input ones"
             )
-            raise MeanFieldError(f"A check of {q} was asked for, but {why}.")
+            raise MeanFieldError(f"A check of {q} is not available: {why}.")
         if q not in allowed:
             raise unknown("quantity of a check", q, allowed)
     return wanted

@@ -135,7 +135,7 @@ def _of_two_inputs(theory: Any, run: Any, group: list[str], settings: dict[str, 
 def _sentence(error: MeanFieldError) -> str:
     """The reason in a refusal, without what was asked for and what to do."""
     sentence = str(error).rstrip(".").removesuffix("; mf.measure gives what its networks have")
-    for said in (" was asked for; ", " were asked for, but "):
+    for said in (" are not available: ", " is not available: "):
         sentence = sentence.partition(said)[2] or sentence
     return sentence
 

@@ -55,7 +55,7 @@ def large_depth(
     missing = [s for s in ("sigma_w", "sigma_b") if s not in place or not place[s].is_number]
     missing += sorted(s.name for s in phi.free_parameters)
     if missing:
-        raise MeanFieldError(f"The large-depth law of {name} was asked for; give {' and '.join(missing)} numbers.")
+        raise MeanFieldError(f"The large-depth law of {name} is not available: give {' and '.join(missing)} numbers.")
     sigma, bias, norm = place["sigma_w"], place["sigma_b"], place.get("Q0", sp.S.One)
     rates = rates[0].subs({sigma_w: sigma, sigma_b: bias}), rates[1].subs({sigma_w: sigma, sigma_b: bias})
     values = {"sigma_w": sigma, "sigma_b": bias}
@@ -71,7 +71,7 @@ def large_depth(
             return homogeneous_law(recursion, sigma, bias, norm, name, order)
         if here is None:
             raise MeanFieldError(
-                f"The large-depth law of {name} was asked for, but K grows without bound; laws of correlators are "
+                f"The large-depth law of {name} is not available: K grows without bound; laws of correlators are "
                 "derived there for positively homogeneous φ alone (linear, ReLU, leaky ReLU, |z|)."
             )
         return law_at_zero(phi, weights, sigma, rates, name, order, points.status)

@@ -179,7 +179,7 @@ def plain(block: Block, first: Dense, what: str) -> tuple[Activation, str]:
     reason = next(_reasons(block, first), None)
     if reason is not None:
         raise MeanFieldError(
-            f"{what} was asked for; the theory of order 1/n is derived for layers Dense(φ(z)) with one σ_w and σ_b, "
+            f"{what} is not available: the theory of order 1/n is derived for layers Dense(φ(z)) with one σ_w and σ_b, "
             f"but {describe(block)} has {reason}; mf.measure gives what its networks have."
         )
     phi, dense = chain(block)
@@ -214,7 +214,7 @@ def remembering(block: Block, first: Dense, names: tuple[str, ...], rates: dict[
     own = next((x for x in (*names, *rates) if x not in REMEMBERED), None)
     if own is not None:
         raise MeanFieldError(
-            f"{own} was asked for; of networks with a skip {', '.join(REMEMBERED)} are derived to order 1/n; "
+            f"{own} is not available: of networks with a skip {', '.join(REMEMBERED)} are derived to order 1/n; "
             "mf.measure gives what its networks have."
         )
     what = next((x for x in names if x in FINITE_WIDTH), "The theory of order 1/n")
@@ -227,7 +227,7 @@ def remembering(block: Block, first: Dense, names: tuple[str, ...], rates: dict[
         reason = "other weights than Gaussian ones"
     if reason is not None:
         raise MeanFieldError(
-            f"{what} was asked for; with a skip the theory of order 1/n is derived for Dense(φ(z)) + μz with one σ_w "
+            f"{what} is not available: with a skip the theory of order 1/n is derived for Dense(φ(z)) + μz with one σ_w "
             f"and σ_b, but {describe(block)} has {reason}; mf.measure gives what its networks have."
         )
     return plain(inner, first, what)[0], 0 if skip is None else skip.mu
@@ -255,7 +255,7 @@ def refuse_zero(numbers: dict[str, Any], what: str, layerwise: bool) -> None:
         return  # no numbers, or of shapes that do not fit: `propagate` says so
     if zero:
         raise MeanFieldError(
-            f"{what} was asked for, but K = sigma_w²·input_norm + sigma_b² is 0 at layer 1, where nothing varies; give "
+            f"{what} is not available: K = sigma_w²·input_norm + sigma_b² is 0 at layer 1, where nothing varies; give "
             "an input or a bias."
         )
 

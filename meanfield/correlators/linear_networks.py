@@ -86,7 +86,7 @@ class LinearPreactivations:
         """
         if not self.gaussian:
             raise MeanFieldError(
-                "The density of |z|**2/n was asked for, but orthogonal matrices keep it: it is "
+                "The density of |z|**2/n is not available: orthogonal matrices keep it: it is "
                 f"{self.squared / self.width} with probability 1."
             )
         return self._to(digits, lambda: self._of_norm(_number(q, "q")))

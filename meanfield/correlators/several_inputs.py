@@ -52,7 +52,7 @@ def several_inputs(
     zero = layers["C_W"][0] * np.diag(X) + layers["C_b"][0] == 0
     if zero.any():
         raise MeanFieldError(
-            f"Correlators were asked for, but K = sigma_w²·|x|²/N_0 + sigma_b² of input {int(np.argmax(zero))} is 0 at "
+            f"Correlators are not available: K = sigma_w²·|x|²/N_0 + sigma_b² of input {int(np.argmax(zero))} is 0 at "
             "layer 1, where nothing varies; give an input or a bias."
         )
     what = "input_ratio"
@@ -90,7 +90,7 @@ def _moments(inputs: object, gram: object, weights: Ensemble) -> tuple[np.ndarra
     """(x_a·x_b/N_0, Σ_j x_ja x_jb x_jc x_jd/N_0 where the weights feel it)."""
     if (inputs is None) == (gram is None):
         raise MeanFieldError(
-            "Correlators of several inputs were asked for; give inputs, an array with a row for each, or gram, the "
+            "Correlators of several inputs are not available: give inputs, an array with a row for each, or gram, the "
             "matrix of x_a·x_b/N_0" + (", but not both." if inputs is not None else ".")
         )
     if inputs is not None:
@@ -141,7 +141,7 @@ def _matrix(value: object, what: str) -> np.ndarray:
 def _refuse_many(count: int) -> None:
     if count > MOST_INPUTS:
         raise MeanFieldError(
-            f"Correlators of {count} inputs were asked for; averages over all fours of them are done for up to "
+            f"Correlators of {count} inputs are not available: averages over all fours of them are done for up to "
             f"{MOST_INPUTS}, so give fewer, for example the tuples of interest one after the other."
         )
 

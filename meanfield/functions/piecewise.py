@@ -103,7 +103,7 @@ def jump(left: sp.Expr, right: sp.Expr, x: sp.Symbol, b: sp.Expr) -> sp.Expr:
     way = zeros.sign(step)
     if way is None:
         raise MeanFieldError(
-            f"Whether φ jumps at z = {b} was asked for, but its two sides could not be told apart or proved equal."
+            f"Whether φ jumps at z = {b} is not decided: its two sides could not be told apart or proved equal."
         )
     if way == 0:
         return sp.S.Zero
@@ -126,7 +126,7 @@ def _symbolic_jump(step: sp.Expr, b: sp.Expr) -> sp.Expr:
         if value.is_real and abs(value) > sp.Float("1e-20"):
             return simplified(step) if explicit != step else simple
     raise MeanFieldError(
-        f"Whether φ jumps at z = {b} was asked for, but its two sides could not be told apart or proved equal."
+        f"Whether φ jumps at z = {b} is not decided: its two sides could not be told apart or proved equal."
     )
 
 

@@ -160,7 +160,7 @@ def real_zeros(expr: sp.Expr, x: sp.Symbol, lo=-sp.oo, hi=sp.oo) -> list[sp.Expr
         advice = ADVICE if symbols else "write the activation with explicit breaks"
         shown = str(expr).replace("_z", "z")
         kind = Undetermined if symbols else MeanFieldError
-        raise kind(f"The points where {shown} is zero were asked for, but they {why}; {advice}.") from None
+        raise kind(f"The points where {shown} is zero are not available: they {why}; {advice}.") from None
     return found
 
 
@@ -194,7 +194,7 @@ def complex_roots(poly: sp.Poly) -> list[acb]:
         for shape in (lambda: poly, poly.sqf_part):
             with contextlib.suppress(ValueError):  # squareful
                 return acb_poly([acb(balls.constant(c)) for c in reversed(shape().all_coeffs())]).roots()
-    raise MeanFieldError(f"The complex roots of {poly.as_expr()} were asked for, but could not be separated.")
+    raise MeanFieldError(f"The complex roots of {poly.as_expr()} are not available: they could not be separated.")
 
 
 def _factors(expr, x) -> list[sp.Expr]:

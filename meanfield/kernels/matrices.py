@@ -115,7 +115,7 @@ class KernelOperator:
         v = np.asarray(v, dtype=float)
         if v.ndim != 2 or v.shape[0] != self.shape[1]:
             raise MeanFieldError(
-                f"A product of a kernel of shape {self.shape} with an array of shape {v.shape} was asked for; its "
+                f"A product of a kernel of shape {self.shape} with an array of shape {v.shape} is not available: its "
                 f"first axis must have {self.shape[1]} entries."
             )
         found, said = product(self._work, v, self._threads, self._executor)
@@ -259,7 +259,7 @@ def _targets(work: Work, out) -> tuple[dict[str, Any], Journal | None]:
     if not isinstance(out, dict):
         if len(work.quantities) != 1:
             raise MeanFieldError(
-                f"out= is one array or file, but {len(work.quantities)} quantities were asked for; give a mapping from "
+                f"out= is one array or file, but {len(work.quantities)} quantities are not available: give a mapping from "
                 f"{', '.join(work.quantities)} to arrays or files, or ask for one quantity."
             )
         out = {work.quantities[0]: out}

@@ -215,7 +215,7 @@ class Network:
         if not zero.size or self.theta or not jumps_at_rest(self.theory, self.given):
             return
         raise MeanFieldError(
-            f"The kernel was asked for, but input {zero[0][1]} is 0 at layer {zero[0][0] + 1}, where φ jumps: φ(0) is "
+            f"The kernel is not available: input {zero[0][1]} is 0 at layer {zero[0][0] + 1}, where φ jumps: φ(0) is "
             "no limit of averages at small K; leave that input out, or take sigma_b > 0."
         )
 

@@ -93,7 +93,7 @@ def planned(theory: Maps, X, Y, sigma_w, sigma_b, depth, names: tuple[str, ...],
             raise unknown("kernel", n, QUANTITIES)
     if theory.kind:
         raise MeanFieldError(
-            "A kernel of a data set was asked for, but in this network "
+            "A kernel of a data set is not available: in this network "
             + ("the inputs of a batch" if theory.kind == "batch" else "the tokens of an input")
             + " act on each other, so that no function of two inputs exists; use propagate."
         )
@@ -107,7 +107,7 @@ def planned(theory: Maps, X, Y, sigma_w, sigma_b, depth, names: tuple[str, ...],
     recursion = selected(theory, ("K_aa", "K_bb", "K_ab", *(("Theta_ab",) if theta else ())))
     if any(sp.sympify(e).has(sp.oo) for step in recursion.steps for e in step.next):
         raise MeanFieldError(
-            "Theta was asked for, but it is infinite at every layer, because an activation jumps (or rises like √z); "
+            "Theta is not available: it is infinite at every layer, because an activation jumps (or rises like √z); "
             'ask for quantities=("K", "distance").'
         )
     refuse_unknown(rest, recursion)

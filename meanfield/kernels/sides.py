@@ -48,7 +48,7 @@ def refuse_underflow(X: np.ndarray, K: np.ndarray, first: int, scale: float) -> 
     if lost.any():
         layer, row = np.argwhere(lost)[0]
         raise MeanFieldError(
-            f"The kernel was asked for, but K of input {row} is below {SMALLEST:g} at layer {first + layer}, where "
+            f"The kernel is not available: K of input {row} is below {SMALLEST:g} at layer {first + layer}, where "
             "doubles lose their digits; leave that input out or scale the inputs up, take a smaller depth, a larger "
             "sigma_w, or sigma_b > 0."
         )
@@ -62,10 +62,10 @@ def refuse_divergence(diverged: np.ndarray, K: np.ndarray | None) -> None:
     layer = int(diverged[bad[0]])
     if K is not None and np.isnan(K[bad[0], layer - 1]):
         raise MeanFieldError(
-            f"The kernel was asked for, but input {bad[0]} is 0 at layer {layer - 1}, and a LayerNorm divides by its "
+            f"The kernel is not available: input {bad[0]} is 0 at layer {layer - 1}, and a LayerNorm divides by its "
             "norm; leave that input out, or take sigma_b > 0."
         )
     raise MeanFieldError(
-        f"The kernel was asked for, but K of input {bad[0]} exceeds 1e300 at layer {layer}; take a smaller depth, "
+        f"The kernel is not available: K of input {bad[0]} exceeds 1e300 at layer {layer}; take a smaller depth, "
         "sigma_w or sigma_b, or smaller inputs."
     )

@@ -40,7 +40,7 @@ def pool_kind(kind: object, size: int) -> str:
         if isinstance(kind, str) and kind in POOLS:
             return kind
         raise MeanFieldError(
-            f"kind={shown(kind)} was asked for; the choices are {', '.join(POOLS)} and a formula such as {example}."
+            f"kind={shown(kind)} is not available: the choices are {', '.join(POOLS)} and a formula such as {example}."
         )
     if size > MOST_VARIABLES:
         raise MeanFieldError(

@@ -251,6 +251,6 @@ def _inside(step: _Step, K: float, odd: bool) -> CorrelationPoint:
         if error < gap:
             return CorrelationPoint(1 - gap, slope, "stable", error, gap)
     raise MeanFieldError(
-        f"The correlation's fixed point was asked for, but it cannot be told from 1: it lies within {LEAST:.0e} of it, "
+        f"The correlation's fixed point is not available: it cannot be told from 1: it lies within {LEAST:.0e} of it, "
         "or C′(1) is 1 to rounding."
     )

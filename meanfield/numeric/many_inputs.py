@@ -103,12 +103,12 @@ class Correlators(Numbers):
         have = [q for q in self.values if q in QUANTITIES and QUANTITIES[q].over]
         if name not in have:
             raise MeanFieldError(
-                f"The normalized form of {shown(name)} was asked for; these correlators have "
+                f"The normalized form of {shown(name)} is not available: these correlators have "
                 + (f"those of {', '.join(have)}." if have else "none: ask for quantities of order 1/n, such as V.")
             )
         if name in "PQRSTU" and self.inputs > 1:
             raise MeanFieldError(
-                f"The normalized form of {name} was asked for; of several inputs only V, A, B, D and F have one that "
+                f"The normalized form of {name} is not available: of several inputs only V, A, B, D and F have one that "
                 "is published, so divide by products of Theta and K of your own."
             )
         with np.errstate(all="ignore"):
@@ -150,7 +150,7 @@ class Correlators(Numbers):
             if name in QUANTITIES and QUANTITIES[name].corrects
         }
         if not found:
-            raise MeanFieldError("Means at finite width were asked for; ask for G1 or Theta1, too.")
+            raise MeanFieldError("Means at finite width are not available: ask for G1 or Theta1, too.")
         return found
 
 
@@ -350,7 +350,7 @@ def _refuse_infinite(
             cosines = np.abs(before) / np.sqrt(np.outer(np.diag(before), np.diag(before))) - 2 * np.eye(len(before))
             a, b = sorted(np.unravel_index(np.argmax(cosines), cosines.shape))
             raise MeanFieldError(
-                f"{name} was asked for, but the inputs {chosen[int(a)]} and {chosen[int(b)]} are collinear at layer "
+                f"{name} is not available: the inputs {chosen[int(a)]} and {chosen[int(b)]} are collinear at layer "
                 f"{layer - 1}, where the breaks of {phi.name} at both meet and an average is infinite; leave one out."
             )
         raise MeanFieldError(f"{name} overflows at layer {layer}; take fewer layers or a smaller sigma_w.")

@@ -205,6 +205,6 @@ def _agreeing(phi, K, rho, tangents, expected, new, C) -> tuple[Products, float]
         if off <= CLOSE:
             return u, off
     raise MeanFieldError(
-        f"The corrections of order 1/n of {phi.name} at K = {K:.6g} were asked for, but its averages are known to "
+        f"The corrections of order 1/n of {phi.name} at K = {K:.6g} are not available: its averages are known to "
         f"{off:.0e} only: it is too steep, or oscillates too fast."
     )

@@ -98,7 +98,7 @@ def pair_corrections(
         at = tuple(spectrum(lambda z: _values(phi, z), x, _breaks(phi), min(abs(c), 1.0)) for x in K)
         if max(one.missing for one in at) > LOST:
             raise MeanFieldError(
-                f"The corrections of order 1/n of two inputs through {phi.name} were asked for, but at layer {k + 1} "
+                f"The corrections of order 1/n of two inputs through {phi.name} are not available: at layer {k + 1} "
                 f"their correlation {c:.6g} is too near to 1."
             )
         shift, Y = next_layer(shift, Y, Pair((at[0], at[1]), K, c), C)

@@ -166,10 +166,10 @@ def compile_phase(recursion: Recursion) -> Compiled:
 
     Raises: MeanFieldError where χ_J is infinite or a parameter inside an average has no value.
     """
-    recursion = recursion.homogeneous("A phase diagram was")
+    recursion = recursion.homogeneous("A phase diagram is")
     if recursion["J"].has(sp.oo):
         raise MeanFieldError(
-            "A phase diagram was asked for, but φ jumps or rises like √|z|, so χ_J is infinite everywhere."
+            "A phase diagram is not available: φ jumps or rises like √|z|, so χ_J is infinite everywhere."
         )
     inside = sorted(p.name for n in loops.placeholders(recursion) for s in n.args[3] for p in s.free_symbols - {K})
     if inside:

@@ -27,7 +27,7 @@ def measured_phase(recursion: Recursion, values: dict[str, sp.Expr], norm: sp.Ex
     compiled = compile_phase(recursion)
     missing = [n for n in compiled.parameters if n not in values or not values[n].is_number]
     if missing:
-        raise MeanFieldError(f"The phase was asked for; give {' and '.join(missing)} a value.")
+        raise MeanFieldError(f"The phase is not available: give {' and '.join(missing)} a value.")
     sigma = np.array([[float(values[n])] for n in compiled.parameters])
     first = float(values["sigma_w"] ** 2 * norm + values["sigma_b"] ** 2)
     if not first < GRID[-1]:

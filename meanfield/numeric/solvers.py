@@ -162,13 +162,13 @@ class Run(Numbers):
         have = [q for q in self.quantities if q in QUANTITIES and QUANTITIES[q].over]
         if name not in have:
             raise MeanFieldError(
-                f"The normalized form of {shown(name)} was asked for; this run has "
+                f"The normalized form of {shown(name)} is not available: this run has "
                 + (f"that of {', '.join(have)}." if have else "none: ask for quantities of order 1/n, such as V.")
             )
         at = {} if width is None else self._at_width(width)
         if width is not None and name not in at:
             raise MeanFieldError(
-                f"{shown(name)} at a width was asked for; this run has next orders of {', '.join(at) or 'nothing'}: "
+                f"{shown(name)} at a width is not available: this run has next orders of {', '.join(at) or 'nothing'}: "
                 "propagate V1 for V."
             )
         if name == "J1":
@@ -199,7 +199,7 @@ class Run(Numbers):
         """
         found = self._at_width(width)
         if not found:
-            raise MeanFieldError("Means at finite width were asked for; propagate G1, Theta1 or J1, or V1 for V, too.")
+            raise MeanFieldError("Means at finite width are not available: propagate G1, Theta1 or J1, or V1 for V, too.")
         return found
 
     def _at_width(self, width: int) -> dict[str, np.ndarray]:
@@ -250,7 +250,7 @@ class Run(Numbers):
         r"""The layers as `table` floats (booktabs): \ell and every quantity, logarithms as they are carried."""
         if any(v.ndim != 1 for v in self.values.values()):
             raise MeanFieldError(
-                f"A table of layers was asked for, but this run holds {np.asarray(self.diverged_at).size} points; "
+                f"A table of layers is not available: this run holds {np.asarray(self.diverged_at).size} points; "
                 "propagate one point."
             )
         names = list(self.values)
@@ -381,7 +381,7 @@ def propagate(
     out, diverged = lowered.run(begin, used, int(depth), not layerwise, every_layer)
     if diverged.any() and math.isfinite(lowered.limit):
         raise MeanFieldError(
-            f"Propagation to layer {depth} was asked for, but at layer {int(diverged[diverged > 0].min())} an average "
+            f"Propagation to layer {depth} is not available: at layer {int(diverged[diverged > 0].min())} an average "
             f"is needed beyond K = {lowered.limit:.3g}, where this activation oscillates too fast for the float64 "
             "quadrature; use fewer layers or a smaller sigma_w, sigma_b or Q0."
         )

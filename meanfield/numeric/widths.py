@@ -33,7 +33,7 @@ class WidthSchedule(Result):
     """Widths N_1 … N_L of the layers of a network whose squared gradients per neuron stay within a factor.
 
     widths: as `check`, `measure` and `run_ensemble` take them (width=schedule.widths). log_G: log J^{l,L}, l = 1 … L,
-    that of one width as well. factor: the bound that was asked for; expand: the outputs per neuron of the layer that is
+    that of one width as well. factor: the bound that is not available: expand: the outputs per neuron of the layer that is
     made of every Dense inside the block. chi, chi_of_one_width: squared gradients by one neuron of layer l, over those
     by one of layer L, with these widths and with one width throughout.
     """
@@ -135,7 +135,7 @@ def width_schedule(
     if len(lost):
         layer = int(lost[-1]) + 1
         why = "is 0: no width keeps a gradient that is not there" if log_G[lost[-1]] == -math.inf else "is not finite"
-        raise MeanFieldError(f"Widths were asked for, but J from layer {layer} to the last one {why}.")
+        raise MeanFieldError(f"Widths are not available: J from layer {layer} to the last one {why}.")
     multiple = math.lcm(multiple, *(e.denominator for e in expand))
     if width % multiple:
         raise MeanFieldError(f"Widths here are multiples of {multiple}, but {width} was given for the {fixed} layer.")
@@ -199,7 +199,7 @@ def refuse_rigid(block: Block) -> None:
     def joined(_: Block, ways: tuple[Size, ...]) -> Size:
         if len(set(ways)) > 1:
             raise MeanFieldError(
-                "Widths that vary were asked for, but a skip of this block carries its input as it is, and adds it "
+                "Widths that vary are not available: a skip of this block carries its input as it is, and adds it "
                 "to as many neurons; give the Residual a shortcut that fits any width: Residual(..., Projection())."
             )
         return ways[0]
@@ -207,7 +207,7 @@ def refuse_rigid(block: Block) -> None:
     before: tuple[Size, Size] = (Fraction(1), Fraction(2))  # N_{l-1}, per N_l: what is made must not depend on it
     if any(through(block, here, of, joined) != 1 for here in before):
         raise MeanFieldError(
-            "Widths that vary were asked for, but this block does not make layers of any width; it has to end in a "
+            "Widths that vary are not available: this block does not make layers of any width; it has to end in a "
             "Dense with expand = 1."
         )
 

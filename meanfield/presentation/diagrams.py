@@ -183,14 +183,14 @@ def phase_diagram(
         raise MeanFieldError(f"input_norm must be > 0, but {input_norm!r} was given.")
     if w.size * b.size > 2**26:
         raise MeanFieldError(
-            f"A diagram of {w.size} × {b.size} points was asked for; at most 2^26 are computed at once."
+            f"A diagram of {w.size} × {b.size} points is not available: at most 2^26 are computed at once."
         )
     require_memory(
         8.0 * DOUBLES * w.size * b.size, f"A diagram of {w.size} × {b.size} points", "take fewer values of σ_w or σ_b"
     )
     compiled: Compiled | Sampled
     if recursion.only_floats:
-        compiled = sampled(recursion.homogeneous("A phase diagram was", enclosed=False))
+        compiled = sampled(recursion.homogeneous("A phase diagram is", enclosed=False))
     else:
         compiled = compile_phase(recursion)
     missing = [n for n in compiled.parameters if n not in ("sigma_w", "sigma_b", *parameters)]

@@ -202,7 +202,7 @@ class ScheduledLaw(Result):
         x = self.growth.of
         given: dict[str, object] = named if value is None else {x.name: value, **named}
         if x.name not in given or (value is not None and x.name in named):
-            raise MeanFieldError(f"The value of a law was asked for; give {x.name} once, as in at(100).")
+            raise MeanFieldError(f"The value of a law is not available: give {x.name} once, as in at(100).")
         depth = float(number(given.pop(x.name), x.name))
         if depth <= 1:
             raise MeanFieldError(f"{x.name} must be > 1, but {depth:g} was given.")

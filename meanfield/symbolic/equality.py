@@ -85,7 +85,7 @@ def _agree(difference: sp.Expr, size: sp.Expr, at: dict) -> bool:
             return False
         if value.is_zero() or value.rad() <= 1e-30 * float(scale.mid()) + 1e-300:
             return True
-    raise MeanFieldError(f"Whether {difference} is 0 at {at} was asked for, but the ball {value} stays too wide.")
+    raise MeanFieldError(f"Whether {difference} is 0 at {at} is not decided: the ball {value} stays too wide.")
 
 
 def sample(free, k: int) -> dict[sp.Symbol, sp.Rational]:

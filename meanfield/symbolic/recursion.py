@@ -165,18 +165,18 @@ class Recursion(Result, Mapping[str, sp.Expr]):
         MeanFieldError, saying that `what` needs it."""
         if enclosed and self.only_floats:
             raise MeanFieldError(
-                f"{what} asked for, but this Pool has averages that are known as doubles, and that nothing encloses; "
+                f"{what} not available: this Pool has averages that are known as doubles, and that nothing encloses; "
                 "ask fixed_points, phase, correlations, bias or critical_line(), which measure, or follow it with "
                 "propagate."
             )
         if self.knows_depth:
             raise MeanFieldError(
-                f"{what} asked for, but the map depends on the number of blocks {L} of the network (a Schedule with "
+                f"{what} not available: the map depends on the number of blocks {L} of the network (a Schedule with "
                 "total=), which this verb does not know; use propagate, depth_law or phase_table."
             )
         if self.knows_layer:
             raise MeanFieldError(
-                f"{what} asked for, but the map changes from layer to layer (it holds {self.layer}, as with a "
+                f"{what} not available: the map changes from layer to layer (it holds {self.layer}, as with a "
                 "Schedule); use propagate or iterate."
             )
         return self

@@ -29,7 +29,7 @@ def _classes() -> dict[str, type]:
         from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
     except ImportError:
         raise MeanFieldError(
-            "A scikit-learn kernel was asked for, but scikit-learn is not installed; try: pip install "
+            "A scikit-learn kernel is not available: scikit-learn is not installed; try: pip install "
             "'meanfield[sklearn]', or use theory.kernel(...)."
         ) from None
 

@@ -159,7 +159,7 @@ def refuse_schedules(block: Block) -> None:
     for dense in held:
         if isinstance(dense.sigma_w, Schedule) or isinstance(dense.sigma_b, Schedule):
             raise MeanFieldError(
-                f"Gains of every layer were asked for, but {dense} has standard deviations that follow a Schedule; "
+                f"Gains of every layer are not available: {dense} has standard deviations that follow a Schedule; "
                 "give numbers."
             )
     if not held:

@@ -27,12 +27,12 @@ def require_cuda() -> Any:
         driver = importlib.import_module("numba.cuda")
     except ImportError:
         raise MeanFieldError(
-            'device="cuda" was asked for, but numba.cuda is not installed; pip install meanfield[cuda], or use '
+            'device="cuda" is not available: numba.cuda is not installed; pip install meanfield[cuda], or use '
             'device="cpu".'
         ) from None
     if not driver.is_available():
         raise MeanFieldError(
-            'device="cuda" was asked for, but numba.cuda finds no GPU that it can compile for; that takes an NVIDIA '
+            'device="cuda" is not available: numba.cuda finds no GPU that it can compile for; that takes an NVIDIA '
             'GPU with its driver and pip install meanfield[cuda], or use device="cpu".'
         )
     return driver

@@ -40,9 +40,9 @@ def check_cuda(plan: Plan) -> None:
     ensemble = plan.ensemble
     strange = [name for name in plan.measured.quantities if name not in MEASURED]
     if strange:
-        raise refusal(f"{strange[0]} was asked for, but K and J are measured there alone")
+        raise refusal(f"{strange[0]} is not available: K and J are measured there alone")
     if "J" in plan.measured.quantities and plan.measured.probes is None:
-        raise refusal("the exact Jacobian was asked for, but J is measured with probes there", "give probes=..., or ")
+        raise refusal("the exact Jacobian is not available: J is measured with probes there", "give probes=..., or ")
     mixes = any(isinstance(one, Affine) and one.tokens for one in ensemble.operations)
     if ensemble.tokens > 1 or mixes:
         raise refusal("the network has tokens, but only neurons are run there")
@@ -54,9 +54,9 @@ def check_cuda(plan: Plan) -> None:
     laws = {ensemble.input_layer.law, *(one.law for one in ensemble.operations if isinstance(one, Affine))}
     if ensemble.sampler == "explicit" and laws != {"gaussian"}:
         if "uniform" in laws:
-            raise refusal("uniform weights were asked for, but normal ones alone are drawn there")
+            raise refusal("uniform weights are not available: normal ones alone are drawn there")
         raise refusal(
-            "explicit orthogonal weights were asked for, but they are drawn by QR", 'use sampler="lazy", or '
+            "explicit orthogonal weights are not available: they are drawn by QR", 'use sampler="lazy", or '
         )
 
 

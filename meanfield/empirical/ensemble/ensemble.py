@@ -191,9 +191,9 @@ class EnsembleResult(Numbers):
             raise unknown("quantity of this ensemble", quantity, self.quantities)
         layers = self.layers(quantity)
         if l is not None and l not in layers:
-            raise MeanFieldError(f"{quantity} at layer {l} was asked for, but {self._covered(layers)}.")
+            raise MeanFieldError(f"{quantity} at layer {l} is not available: {self._covered(layers)}.")
         if not layers.size:
-            raise MeanFieldError(f"{quantity} was asked for, but {self._covered(layers)}.")
+            raise MeanFieldError(f"{quantity} is not available: {self._covered(layers)}.")
         if quantity in NEEDS:
             mean, error = self._correlator(quantity)
         elif quantity == "J":

@@ -91,7 +91,7 @@ def group_jet(text: str, parts: Sequence[Jet]) -> Jet:
                 one: Jet = read(inner)
                 return one.through(derivatives(from_formula(f"{name}(z)"), one.infinitesimals))
         raise MeanFieldError(
-            f"Second derivatives of the Pool {text[:80]!r} were asked for, but {ast.unparse(node)!r} in it has none "
+            f"Second derivatives of the Pool {text[:80]!r} are not available: {ast.unparse(node)!r} in it has none "
             "here; write it with + − × ÷, powers and smooth functions."
         )
 

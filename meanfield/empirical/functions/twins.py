@@ -86,10 +86,10 @@ def derivatives(
     pair = _pair(activation, parameters)
     name = repr(activation) if isinstance(activation, str) else "an activation"
     if order not in range(4):
-        raise MeanFieldError(f"Derivative {order} of {name} was asked for, but only those of order 0 to 3 can be had.")
+        raise MeanFieldError(f"Derivative {order} of {name} is not available: only those of order 0 to 3 can be had.")
     if order > 1 and pair.higher is None:
         raise MeanFieldError(
-            f"Derivative {order} of {name} was asked for, but it has no φ″ and φ‴ here; take an activation without a "
+            f"Derivative {order} of {name} is not available: it has no φ″ and φ‴ here; take an activation without a "
             "kink in φ or φ′, or give ScalarPair(phi, dphi, higher=(d2phi, d3phi))."
         )
     kernels = [elementwise(function) for function in (pair.phi, pair.dphi, *(pair.higher or ()))[: order + 1]]

@@ -157,7 +157,7 @@ def zero_of(x: np.ndarray, y: np.ndarray, error: np.ndarray, sigma_b: float = 0.
     if len(changes) != 1:
         what = f"the slope of log J is {y[0]:.3g} at σ_w² = {x[0]:.4g} and {y[-1]:.3g} at {x[-1]:.4g}"
         raise MeanFieldError(
-            f"The edge at sigma_b = {sigma_b:g} was asked for, but {what}, with {len(changes)} changes of sign; "
+            f"The edge at sigma_b = {sigma_b:g} is not available: {what}, with {len(changes)} changes of sign; "
             + ("take fewer or more distant values of sigma_w" if len(changes) else "scan a wider range of sigma_w")
             + ", or more networks."
         )

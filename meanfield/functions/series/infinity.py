@@ -89,7 +89,7 @@ def normal_form(e: sp.Expr, t: sp.Symbol) -> Form:
                 raise
             raise _Unknown(f"How {e} behaves as {t} → ∞ was asked for and is not found by the rules.") from None
         return Form(tuple(parts), d, walk.dropped)
-    raise _Unknown(f"How {e} behaves as {t} → ∞ was asked for; its powers have no common denominator.")
+    raise _Unknown(f"How {e} behaves as {t} → ∞ is not available: its powers have no common denominator.")
 
 
 def _sign(c: sp.Expr) -> int | None:

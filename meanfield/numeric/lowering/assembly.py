@@ -100,7 +100,7 @@ def lower(recursion: Recursion) -> Lowered:
     for name, e in ((n, e) for step in recursion.steps for n, e in zip(recursion.names, step.next)):
         if sp.sympify(e).has(sp.oo, sp.zoo, sp.nan):
             raise MeanFieldError(
-                f"{name} was asked for, but is infinite at every layer (φ jumps or rises like √z). Ask for K only."
+                f"{name} is not available: it is infinite at every layer (φ jumps or rises like √z). Ask for K only."
             )
     for step in recursion.steps:
         if names := {s.name for s in step.free_symbols} & {"Q0", "c0"}:

@@ -76,7 +76,7 @@ def resolved(f: Callable[[np.ndarray], np.ndarray], deviation: float, name: str,
             break
     else:
         raise MeanFieldError(
-            f"Averages of {name} over Gaussians of variance {deviation**2:.3g} were asked for, but its powers grow too "
+            f"Averages of {name} over Gaussians of variance {deviation**2:.3g} are not available: its powers grow too "
             "fast there; take a smaller sigma_w, sigma_b or inputs."
         )
     if not smooth or deviation == 0:
@@ -95,7 +95,7 @@ def resolved(f: Callable[[np.ndarray], np.ndarray], deviation: float, name: str,
             return Grid(reach, spacing)
         spacing *= COARSER
     raise MeanFieldError(
-        f"Averages of {name} over Gaussians of variance {deviation**2:.3g} were asked for, but it oscillates too fast "
+        f"Averages of {name} over Gaussians of variance {deviation**2:.3g} are not available: it oscillates too fast "
         "there; take a smaller sigma_w, sigma_b or inputs."
     )
 
@@ -157,7 +157,7 @@ def _affordable(rule: _Rule) -> Grid:
         nodes = replace(rule, grid=grid).nodes()
     if nodes > MOST_NODES[panels]:
         raise MeanFieldError(
-            f"Averages of {rule.slopes.name} over {len(rule.L)} inputs were asked for, but they would need {nodes:.0e} "
+            f"Averages of {rule.slopes.name} over {len(rule.L)} inputs are not available: they would need {nodes:.0e} "
             "nodes; take a smaller sigma_w, sigma_b or inputs."
         )
     return grid

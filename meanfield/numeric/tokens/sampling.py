@@ -86,7 +86,7 @@ class Sampled(Numbers):
             raise unknown("quantity of the sampled theory", quantity, (*self.quantities, "log_J"))
         values = self.samples[name]
         if l is not None and not 1 <= l <= values.shape[1]:
-            raise MeanFieldError(f"{quantity} at layer {l} was asked for; it is known at 1 to {values.shape[1]}.")
+            raise MeanFieldError(f"{quantity} at layer {l} is not available: it is known at 1 to {values.shape[1]}.")
         values = values if l is None else values[:, l - 1]
         if quantity == "J":
             if values.max(initial=0.0) > 700:

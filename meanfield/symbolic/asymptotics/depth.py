@@ -179,12 +179,12 @@ def depth_law(recursion: Recursion, quantity: str, values: dict[str, sp.Expr]) -
     """
     if quantity not in ("K", "J"):
         raise MeanFieldError(
-            f"The large-depth law of {quantity!r} was asked for; the laws known so far are those of K and J."
+            f"The large-depth law of {quantity!r} is not available: the laws known so far are those of K and J."
         )
     for name, v in values.items():
         if v.is_number and (not v.is_real or v < 0 or not v.is_finite):
             raise MeanFieldError(f"{name} must be finite and ≥ 0, but {v} was given.")
-    known = {p.name for p in recursion.homogeneous("A large-depth law was").parameters}
+    known = {p.name for p in recursion.homogeneous("A large-depth law is").parameters}
     if set(values) - known:
         raise MeanFieldError(
             f"{min(set(values) - known)} is not a parameter here; known are {', '.join(sorted(known))}."

@@ -48,7 +48,7 @@ def _resting_ball(square: sp.Expr, S: sp.Expr, c: sp.Expr, d: sp.Expr, index: in
     every = attractors(square, S, c, d)
     if index >= len(every):
         raise MeanFieldError(
-            f"The place of rest number {index + 1} of q was asked for, but at these numbers there are {len(every)}; "
+            f"The fixed point number {index + 1} of q is not available: at these numbers there are {len(every)}; "
             "phase_table(...).at(...) with numbers for all σ's says where q goes."
         )
     found = every[index].K

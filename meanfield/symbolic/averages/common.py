@@ -104,7 +104,7 @@ class Common(Node):
         return self.args[3]
 
     def _eval_derivative(self, symbol):
-        raise MeanFieldError(f"The derivative of {self} by {symbol} was asked for; it is not derived.")
+        raise MeanFieldError(f"The derivative of {self} by {symbol} is not available: it is not derived.")
 
     def _eval_is_extended_positive_negative(self, positive):
         return None  # not by digits: those are a quadrature within a quadrature

@@ -198,7 +198,7 @@ def outer_ball(e: sp.Expr, x: sp.Symbol, a: sp.Expr, n: int) -> arb:
             best = beyond + _up_to(e, x, balls.constant(a), T, n)
             break
     if not best.is_finite():
-        raise MeanFieldError(f"The finite part of ∫ z^{n} {e} was asked for; no finite enclosure was found.")
+        raise MeanFieldError(f"The finite part of ∫ z^{n} {e} is not available: no finite enclosure was found.")
     return best
 
 

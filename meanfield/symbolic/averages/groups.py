@@ -83,7 +83,7 @@ class Group(Node):
         if not self.is_number:
             return None
         raise MeanFieldError(
-            f"Digits of {self} were asked for; the averages of a Pool of a formula have those of a lattice rule "
+            f"Digits of {self} are not available: the averages of a Pool of a formula have those of a lattice rule "
             "(propagate, check): they are not enclosed, and have no fixed points, lines or laws."
         )
 

@@ -262,7 +262,7 @@ class Average(Node):
         found = self._ball(whole(digits, "digits", 1, MOST_DIGITS))
         if not found.is_finite():
             raise MeanFieldError(
-                f"Certified digits of {self} were asked for, but no finite enclosure of it was found; write the "
+                f"Certified digits of {self} are not available: no finite enclosure of it was found; write the "
                 "integrand as a product of powers |z - b|^p and functions that are smooth at b."
             )
         return found
@@ -270,7 +270,7 @@ class Average(Node):
     def _ball(self, digits: int):
         if not self.is_number:
             raise MeanFieldError(
-                f"A value of {self} was asked for, but {sorted(map(str, self.free_symbols))} are not numbers yet."
+                f"A value of {self} is not available: {sorted(map(str, self.free_symbols))} are not numbers yet."
             )
         if any(self.covariance(i, i).is_negative for i in range(self.n)):
             raise MeanFieldError(f"{self} has a negative variance; K must be ≥ 0.")

@@ -201,7 +201,7 @@ class Coordinate:
         f, (a, b) = self.functions[0], self.scales
         if self.functions[1].xreplace({Z[1]: Z[0]}) != f or a != b or any(self.shifts):
             raise MeanFieldError(
-                "The distance of two inputs of unequal norms was asked for, but behind a LayerNorm on activations each "
+                "The distance of two inputs of unequal norms is not available: behind a LayerNorm on activations each "
                 "of them has a function of its own, whose difference is not derived; ask for K_aa, K_bb and K_ab."
             )
         return f
@@ -209,7 +209,7 @@ class Coordinate:
     def _require_one_norm(self) -> None:
         if tidy(self.moment(0, 0) - self.moment(1, 1)) != 0:
             raise MeanFieldError(
-                "The distance of two inputs of unequal norms was asked for; behind a LayerNorm it is derived where "
+                "The distance of two inputs of unequal norms is not available: behind a LayerNorm it is derived where "
                 "both have one norm there, and here they have not; ask for K_aa, K_bb and K_ab."
             )
 

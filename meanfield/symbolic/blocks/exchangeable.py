@@ -73,7 +73,7 @@ def _derived(block: Block, size: int | None, correlation: sp.Expr, values_of, ot
     kind = kind_of(block)
     if kind == "batch" and size is not None and size < SMALLEST:
         raise MeanFieldError(
-            f"A BatchNorm over a batch of {size} was asked for; its gradients have a mean from |B| = {SMALLEST} on "
+            f"A BatchNorm over a batch of {size} is not available: its gradients have a mean from |B| = {SMALLEST} on "
             "only, as that of 1/variance is (|B| - 1)/(|B| - 3)."
         )
     state = [variable(s, e) for s, e in ((K, _FIRST), (K_ab, _BETWEEN), (J, sp.S.One), *other)]

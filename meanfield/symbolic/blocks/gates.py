@@ -114,7 +114,7 @@ class Gated(Coordinate):
         assert self.value is not None and self.value.apart is not None
         if self.scales[0] != self.scales[1]:
             raise MeanFieldError(
-                "The distance of two inputs of unequal norms was asked for, but a LayerNorm behind a Gate divides each "
+                "The distance of two inputs of unequal norms is not available: a LayerNorm behind a Gate divides each "
                 "of them by a norm of its own; ask for K_aa, K_bb and K_ab."
             )
         u, phi = self.value, self._phi

@@ -77,7 +77,7 @@ def gradients(block: Block) -> Recursion:
     growth = law.grams["J"][0]
     if growth == sp.oo:
         raise MeanFieldError(
-            "Gradients were asked for, but they are infinite at every layer but the last (φ jumps or rises like √z). "
+            "Gradients are not available: they are infinite at every layer but the last (φ jumps or rises like √z). "
             "Ask for K only."
         )
     state = [variable(K, sigma_w**2 * Q0 + sigma_b**2), variable(J, sp.S.One), _factor("G_z", sp.S.One)]

@@ -210,7 +210,7 @@ class Pooled(Coordinate):
             self._same_function(0, 1)
             if self.scales[0] != self.scales[1]:
                 raise MeanFieldError(
-                    "The distance of two inputs of unequal norms was asked for, but behind a Pool each of them has a "
+                    "The distance of two inputs of unequal norms is not available: behind a Pool each of them has a "
                     "scale of its own; ask for K_aa, K_bb and K_ab."
                 )
             if self.powers is not None and all(max(e) <= 1 for e in self.powers):

@@ -101,7 +101,7 @@ def _law_of_c(
 def _distance(size: DepthLaw, found: _Gap) -> DepthLaw:
     """The law of 2K(1 - c) from those of K and of 1 - c: what C stands in holds up to that factor alone."""
     if size.variable != l:
-        raise MeanFieldError(f"The law of the distance was asked for, but K falls as {size.lines()[0]}; ask for c.")
+        raise MeanFieldError(f"The law of the distance is not available: K falls as {size.lines()[0]}; ask for c.")
     times, gap, status = size.law, found.law, found.status
     if times.remainder == "exponential" and gap.leading.rate != 0:  # below K*, by a rate that is not stated
         times = replace(times, terms=times.terms[:1], remainder="zero")
@@ -147,7 +147,7 @@ def _gap(recursion: Recursion, one: Recursion, values: dict[str, sp.Expr], phase
     if one["J"].has(sp.oo):
         end = "grows without bound" if phase.fixed_point is None else "falls to 0"
         raise MeanFieldError(
-            f"The law of c was asked for, but φ jumps and K {end}: where c settles then is not derived; follow it with "
+            f"The law of c is not available: φ jumps and K {end}: where c settles then is not derived; follow it with "
             'propagate(quantities=("K", "c")).'
         )
     where = _End(recursion, one, values, phase)

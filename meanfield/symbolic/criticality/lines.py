@@ -236,7 +236,7 @@ def line_of(recursion: Recursion, of: str = "J", form=None, mu: sp.Symbol | None
     """The critical line of a recursion of (K, J); form: its `plain_form`, mu: a skip's strength that is a symbol."""
     if of == "K":
         return _line_of_K(recursion, mu)
-    recursion = recursion.only("K", "J").homogeneous("A critical line was")
+    recursion = recursion.only("K", "J").homogeneous("A critical line is")
     if recursion["J"].has(sp.oo):
         jumps = form is None or bool(pieces(form[0], Z[0]).jumps())
         why = "jumps" if jumps else "rises like the root of |z| or more steeply"
@@ -261,9 +261,9 @@ def line_of(recursion: Recursion, of: str = "J", form=None, mu: sp.Symbol | None
 
 
 def _line_of_K(recursion: Recursion, mu: sp.Symbol | None) -> CriticalLine:
-    alone = recursion.only("K").homogeneous("A line was")
+    alone = recursion.only("K").homogeneous("A line is")
     if mu is not None:
-        raise MeanFieldError("The line chi_K = 1 was asked for; give the skip's strength mu a number.")
+        raise MeanFieldError("The line chi_K = 1 is not available: give the skip's strength mu a number.")
     step = closed(alone["K"])
     step = alone["K"] if step.has(Average) else sp.simplify(step)
     found = _line(recursion.only("K", "J"), step, sp.diff(step, K), None)

@@ -122,6 +122,6 @@ def ensemble_of(given: object) -> Ensemble:
     if isinstance(given, str) and given in ENSEMBLES:
         return ENSEMBLES[given]
     raise MeanFieldError(
-        f"weights={shown(given)} was asked for; the ensembles are {', '.join(ENSEMBLES)}, or an `Independent` with "
+        f"weights={shown(given)} is not available: the ensembles are {', '.join(ENSEMBLES)}, or an `Independent` with "
         "cumulants of its own."
     )

@@ -156,11 +156,11 @@ def refuse(phi: Activation, maps: dict[str, IndexMap], asked: Sequence[str]) -> 
     for name, one in {**{name: maps[name] for name in asked}, **maps}.items():
         if one.highest and not phi.is_continuous:
             raise MeanFieldError(
-                f"{name} was asked for, but {phi.name} jumps; of the correlators only V and G1 exist for it, which "
+                f"{name} is not available: {phi.name} jumps; of the correlators only V and G1 exist for it, which "
                 "need no slope."
             )
         if one.highest > 1 and phi.kinks:
             raise MeanFieldError(
-                f"{name} was asked for, but {phi.name} has kinks: the second derivative of a network is not the weak "
+                f"{name} is not available: {phi.name} has kinks: the second derivative of a network is not the weak "
                 "one, so there are no P, Q, R, S, T and U."
             )

@@ -174,7 +174,7 @@ def _larger(one: sp.Expr, two: sp.Expr) -> sp.Expr:
     found = sp.Max(one, two)
     if found.has(sp.Max):
         raise MeanFieldError(
-            f"An orthogonal layer of {two} neurons on {one} was asked for; it is a block of a matrix of the larger "
+            f"An orthogonal layer of {two} neurons on {one} is not available: it is a block of a matrix of the larger "
             "size, so give numbers, or equal widths."
         )
     return found

@@ -252,7 +252,7 @@ def paired(
     for word in words:
         if len(word.weights) > MOST_FACTORS:
             raise MeanFieldError(
-                f"A product of {len(word.weights)} weights of one layer was asked for; at most {MOST_FACTORS} are "
+                f"A product of {len(word.weights)} weights of one layer is not available: at most {MOST_FACTORS} are "
                 "averaged over."
             )
         for one in _paired(word, ensemble, variance, bias, size, fan_in):

@@ -257,7 +257,7 @@ def _interval(ends) -> str:
 
 def numeric_maps(recursion: Recursion, values: dict[str, sp.Expr]) -> tuple[sp.Expr, sp.Expr | None]:
     """(F, χ_J) as functions of K alone. Raises: MeanFieldError where a parameter has no value."""
-    known = {p.name for p in recursion.homogeneous("Fixed points were").parameters} | {"Q0", "sigma_w", "sigma_b"}
+    known = {p.name for p in recursion.homogeneous("Fixed points are").parameters} | {"Q0", "sigma_w", "sigma_b"}
     extra = sorted(set(values) - known)
     if extra:
         raise MeanFieldError(f"{extra[0]} is not a parameter here; known are {', '.join(sorted(known))}.")

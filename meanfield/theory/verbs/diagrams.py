@@ -128,10 +128,10 @@ def _bias_diagram(theory: Maps, base: PhaseDiagram, line: bool, jumps: bool, par
     if form is not None and not form[1].free_symbols:
         way = Plain(compile_gaps(form[0]), float(form[1]))
     else:
-        recursion = theory.equal_norms.only("K", "distance").homogeneous("A phase diagram was", enclosed=False)
+        recursion = theory.equal_norms.only("K", "distance").homogeneous("A phase diagram is", enclosed=False)
         if recursion.only_floats and base.K.size > MOST_FLOATS:
             raise MeanFieldError(
-                f"A diagram of the bias of {base.K.size} points was asked for, but the averages of two inputs through "
+                f"A diagram of the bias of {base.K.size} points is not available: the averages of two inputs through "
                 f"this Pool take a second a point; take at most {MOST_FLOATS}, or ask correlations and bias at places."
             )
         inside = inside_averages(recursion, parameters)
@@ -156,7 +156,7 @@ def initial_bias(theory: Maps, /, *, input_norm: object = 1, correlation: object
     cosine = exact_number("correlation", correlation)
     require_cosine(cosine, correlation)
     if cosine == 1:
-        raise MeanFieldError("The guessing bias of an input with itself was asked for; give correlation < 1.")
+        raise MeanFieldError("The guessing bias of an input with itself is not available: give correlation < 1.")
     phase = phase_of(theory, input_norm=input_norm, **parameters)
     floats = theory.one_input.only("K", "J").only_floats  # no law is derived, and c* decides alone
     settled = phase.fixed_point is not None and phase.fixed_point.K.value != 0 and (floats or phase.name == "chaotic")

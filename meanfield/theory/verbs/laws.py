@@ -218,10 +218,10 @@ def closing_law(
     require_cosine(cosine, correlation)
     missing = [s.name for s in theory.one_input.only("K", "J").parameters if s.name not in (*values, "Q0")]
     if missing:
-        raise MeanFieldError(f"The law of {quantity} was asked for; give {' and '.join(missing)} numbers.")
+        raise MeanFieldError(f"The law of {quantity} is not available: give {' and '.join(missing)} numbers.")
     phase = phase_of(theory, input_norm=norm, **parameters)
     swap = {s: values[s.name] for s in theory.equal_norms.parameters if s.name in values}
-    recursion = theory.equal_norms.only("K", "K_ab", "distance").homogeneous("A large-depth law was").subs(swap)
+    recursion = theory.equal_norms.only("K", "K_ab", "distance").homogeneous("A large-depth law is").subs(swap)
     first = {n: sp.sympify(e).subs({Q0: norm, start_c0: cosine}) for n, e in recursion.start.items()}
     same = first["distance"] == 0
     start = sp.S.One if same else sp.simplify(first["K_ab"] / first["K"]) if first["K"] != 0 else sp.S.Zero

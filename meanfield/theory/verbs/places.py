@@ -109,7 +109,7 @@ def fixed_points_at(theory: Maps, /, **parameters) -> FixedPoints:
     if recursion.only_floats:
         from meanfield.numeric.sampled import sampled
 
-        return sampled(recursion.homogeneous("Fixed points were", enclosed=False)).points(values)
+        return sampled(recursion.homogeneous("Fixed points are", enclosed=False)).points(values)
     if theory.kind:
         values = positions.kept(values, recursion)
     found = fixed_points(recursion, values)
@@ -137,7 +137,7 @@ def phase_of(theory: Maps, /, *, input_norm: object = 1, **parameters) -> Phase:
         from meanfield.numeric.sampled import sampled
 
         first = float(start_of(theory.one_input, values | {"Q0": norm}))
-        return sampled(recursion.homogeneous("The phase was", enclosed=False)).phase(values, first)
+        return sampled(recursion.homogeneous("The phase is", enclosed=False)).phase(values, first)
     if positions.is_nested(recursion):
         from meanfield.numeric.nested import nested_phase
 
@@ -161,7 +161,7 @@ def correlations_of(theory: Maps, /, *, input_norm: object = 1, **parameters) ->
     phase = phase_of(theory, input_norm=input_norm, **parameters)
     exact = place(theory, parameters)
     recursion = theory.equal_norms.only("K", "K_ab", "distance", "J_ab")
-    recursion = recursion.homogeneous("Correlations were", enclosed=False)
+    recursion = recursion.homogeneous("Correlations are", enclosed=False)
     inside = inside_averages(recursion, exact)
     recursion = recursion.replaced(inside) if inside else recursion
     values = {k: float(v) for k, v in exact.items() if k not in inside}
@@ -183,10 +183,10 @@ def critical_line_of(theory: Maps, of: str) -> CriticalLine | MeasuredLine:
     strength = one_dense(theory.block)
     if strength is None or strength.free_symbols:
         raise MeanFieldError(
-            "A critical line was asked for; through this Pool it is found for a block of one Dense, with a number for "
+            "A critical line is not available: through this Pool it is found for a block of one Dense, with a number for "
             f"the skip's strength, but the block is {describe(theory.block)}."
         )
-    return MeasuredLine(sampled(recursion.homogeneous("A critical line was", enclosed=False)), float(strength), of)
+    return MeasuredLine(sampled(recursion.homogeneous("A critical line is", enclosed=False)), float(strength), of)
 
 
 def critical_points_of(theory: Maps) -> CriticalPoints:
@@ -214,11 +214,11 @@ def neutrality_line_of(theory: Maps, /, *, correlation: object = "1/2", **parame
     strength = one_dense(block)
     if strength is None or strength.free_symbols:
         raise MeanFieldError(
-            "A neutrality line was asked for; it is derived for a block of one nonlinearity and one Dense, with a "
+            "A neutrality line is not available: it is derived for a block of one nonlinearity and one Dense, with a "
             f"number for the skip's strength, but the block is {describe(block)}."
         )
     recursion = Maps(block).equal_norms.only("K", "K_ab", "distance")
-    recursion = recursion.homogeneous("A neutrality line was", enclosed=False)
+    recursion = recursion.homogeneous("A neutrality line is", enclosed=False)
     form = plain_form(block)
     exact = None if form is None else (form[0], at, 1 - strength**2)
     return CorrelationLine(recursion, float(strength), float(at), exact)

@@ -60,7 +60,7 @@ def batch_size(value: object, block: Block) -> int | None:
         )
     if size < SMALLEST:
         raise MeanFieldError(
-            f"A BatchNorm over a batch of {size} was asked for; its gradients have a mean from |B| = {SMALLEST} on "
+            f"A BatchNorm over a batch of {size} is not available: its gradients have a mean from |B| = {SMALLEST} on "
             "only, as that of 1/variance is (|B| - 1)/(|B| - 3)."
         )
     return size
@@ -101,7 +101,7 @@ def selected(block: Block, first: Dense, size: int | None, names: tuple[str, ...
     found = printed(block, first, size)
     require_known(names, found, kind_of(block))
     if "c" in names:
-        raise MeanFieldError("The map of c was asked for; positions of a batch have K and K_ab, of which c is K_ab/K.")
+        raise MeanFieldError("The map of c is not available: positions of a batch have K and K_ab, of which c is K_ab/K.")
     return found.only(*names)
 
 
@@ -230,7 +230,7 @@ def line(recursion: Recursion, block: Block, of: str, size: int | None) -> Criti
     """The critical line of what `settling` gives."""
     if is_nested(recursion):
         raise MeanFieldError(
-            "A critical line was asked for, but J behind a BatchNorm of φ(z) is an average over what a batch shares, "
+            "A critical line is not available: J behind a BatchNorm of φ(z) is an average over what a batch shares, "
             "which is not solved for sigma_w and sigma_b; ask phase at a place, or phase_diagram."
         )
     from meanfield.symbolic.criticality.lines import line_of
@@ -248,16 +248,16 @@ def _floats(e: sp.Expr) -> sp.Expr:
 def invariant(block: Block, first: Dense, size: int | None) -> sp.Expr:
     """J^{l,l+1} (K - K_ab)^l/(K - K_ab)^{l+1}, where nothing of the state is left in it."""
     if kind_of(block) != "batch":
-        raise MeanFieldError("The invariant of a BatchNorm was asked for, but this block holds none.")
+        raise MeanFieldError("The invariant of a BatchNorm is not available: this block holds none.")
     recursion = settling(block, first, size)
     if recursion["J"] == sp.oo:
-        raise MeanFieldError("The invariant of a BatchNorm was asked for, but J is infinite at every layer (φ jumps).")
+        raise MeanFieldError("The invariant of a BatchNorm is not available: J is infinite at every layer (φ jumps).")
     growth, following = (closed(e) for e in (sp.expand(recursion["J"] / J * K), recursion["K"]))
     found = sp.cancel(sp.together(growth / following))
     if found.has(K, Common):
         why = "with a skip, or a norm at the block's end, it depends on K - K_ab"
         why = "behind φ the product depends on K_ab" if found.has(Common) else why
-        raise MeanFieldError(f"The invariant of a BatchNorm was asked for; {why}: there is none.")
+        raise MeanFieldError(f"The invariant of a BatchNorm is not available: {why}: there is none.")
     return found if is_exact(block, size) else sp.N(found, 14)
 
 
@@ -282,7 +282,7 @@ def _numbered(e: sp.Expr) -> sp.Expr:
         if closed.has(SphereAverage):
             if node.free_symbols:
                 raise MeanFieldError(
-                    f"Where this network settles was asked for, but {node} holds symbols; give numbers for them in "
+                    f"Where this network settles is not known: {node} holds symbols; give numbers for them in "
                     "derive(...)."
                 )
             from meanfield.numeric.quadrature.sphere import sphere_value
@@ -370,7 +370,7 @@ def _settled(flat: Recursion) -> sp.Expr:
     rest = sp.expand(e - rate * K_ab)
     if rate.has(K, K_ab) or rest.has(K, K_ab) or rate == 1:
         raise MeanFieldError(
-            "Where this network settles was asked for, but J depends on K and K_ab, which do not settle apart from "
+            "Where this network settles is not known: J depends on K and K_ab, which do not settle apart from "
             "each other; follow them with propagate."
         )
     return rest / (1 - rate)
@@ -383,6 +383,6 @@ def begun_start(start: sp.Expr, first: Dense) -> sp.Expr:
 
 def _refuse(block: Block) -> MeanFieldError:
     return MeanFieldError(
-        f"Where the block {block} settles was asked for, but K and K_ab do not close apart from each other; follow "
+        f"Where the block {block} settles is not known: K and K_ab do not close apart from each other; follow "
         "them with propagate."
     )

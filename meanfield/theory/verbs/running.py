@@ -181,7 +181,7 @@ def _refuse_rest(theory: Maps, places: dict, begin: dict, parameters: dict, laye
         return  # no numbers, or of shapes that do not fit: `propagate` says so
     if any((np.asarray(v) == 0).any() for v in norms) and jumps_at_rest(theory, given):
         raise MeanFieldError(
-            "A run was asked for, but an input is 0 at layer 1, where φ jumps: φ(0) is no limit of averages at small "
+            "A run is not available: an input is 0 at layer 1, where φ jumps: φ(0) is no limit of averages at small "
             "K; start at K > 0."
         )
 
