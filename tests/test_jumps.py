@@ -252,7 +252,7 @@ def test_refusals_cut_formulas():
     long = " + ".join(f"<sech(z_a)**{n}*sech(z_b)**{n}>_{{K_aa, K_ab, K_bb}}/{n}" for n in range(2, 40))
     said = str(MeanFieldError(f"{long} is not compiled; ask for K."))
     assert len(said) < LONGEST and said.startswith(long[:40]) and said.endswith("… is not compiled; ask for K.")
-    words = "The quantity Phi is not available: known are " + ", ".join(["K", "J", "Theta", "distance", "K_ab"] * 9) + "."
+    words = "The quantity Phi is not there: known are " + ", ".join(["K", "J", "Theta", "distance", "K_ab"] * 9) + "."
     assert str(MeanFieldError(words)) == words == abbreviated(words)
     (node,) = chord(mf.derive(STAIR).activations[0].pieces.expr, K_aa, K_bb, distance, tilt).atoms(Chord)
     with pytest.raises(MeanFieldError, match=r"unequal norms through Piecewise.* was asked for, which jumps") as error:

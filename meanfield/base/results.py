@@ -429,7 +429,9 @@ class Law(Result):
         lead, rest = self.leading, self._rest()
         alone = len(self.terms) == 1 and rest is None
         if not self.terms or (lead.logs != 0 and not alone):
-            raise MeanFieldError(f"The power {n} of {self.text()} is not available: only a plain power of x can lead it.")
+            raise MeanFieldError(
+                f"The power {n} of {self.text()} is not available: only a plain power of x can lead it."
+            )
         scale = lead.to(n)
         if alone:
             return self._made([scale], [])

@@ -257,7 +257,9 @@ class ClassFraction:
     def entropy(self) -> float:
         """−E log pdf(G_0) = ½(1 + log γ − γ), for two classes and infinitely many inputs."""
         if self.inputs is not None or self.classes > 2:
-            raise MeanFieldError(f"entropy of {self} is not available: it is known for two classes and all inputs only.")
+            raise MeanFieldError(
+                f"entropy of {self} is not available: it is known for two classes and all inputs only."
+            )
         if self._root in (0, math.inf):
             return -math.inf
         return (1 - self._root) * (1 + self._root) / 2 + self._log_root

@@ -193,7 +193,8 @@ def check(
     projects = len(set(widths)) > 1 and any(isinstance(p, Projection) for p in parts(theory.block))
     if projects and {"Theta", "Theta_ab"} & set(names):
         raise MeanFieldError(
-            "Theta of layers of different widths is not available: a Projection has no trained weights, and the theory's "
+            "Theta of layers of different widths is not available: a Projection has no trained weights, and the "
+            "theory's "
             "Theta is that of one width, where it is the identity."
         )
     if measured and (len(set(widths)) > 1 or _denominator(theory.block, hidden) > 1):

@@ -227,7 +227,8 @@ def remembering(block: Block, first: Dense, names: tuple[str, ...], rates: dict[
         reason = "other weights than Gaussian ones"
     if reason is not None:
         raise MeanFieldError(
-            f"{what} is not available: with a skip the theory of order 1/n is derived for Dense(φ(z)) + μz with one σ_w "
+            f"{what} is not available: with a skip the theory of order 1/n is derived for Dense(φ(z)) + μz with one "
+            "σ_w "
             f"and σ_b, but {describe(block)} has {reason}; mf.measure gives what its networks have."
         )
     return plain(inner, first, what)[0], 0 if skip is None else skip.mu

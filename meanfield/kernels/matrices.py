@@ -259,7 +259,8 @@ def _targets(work: Work, out) -> tuple[dict[str, Any], Journal | None]:
     if not isinstance(out, dict):
         if len(work.quantities) != 1:
             raise MeanFieldError(
-                f"out= is one array or file, but {len(work.quantities)} quantities are not available: give a mapping from "
+                f"out= is one array or file, but {len(work.quantities)} quantities are not available: give a mapping "
+                "from "
                 f"{', '.join(work.quantities)} to arrays or files, or ask for one quantity."
             )
         out = {work.quantities[0]: out}

@@ -108,7 +108,8 @@ class Correlators(Numbers):
             )
         if name in "PQRSTU" and self.inputs > 1:
             raise MeanFieldError(
-                f"The normalized form of {name} is not available: of several inputs only V, A, B, D and F have one that "
+                f"The normalized form of {name} is not available: of several inputs only V, A, B, D and F have one "
+                "that "
                 "is published, so divide by products of Theta and K of your own."
             )
         with np.errstate(all="ignore"):

@@ -106,7 +106,9 @@ class CorrelationLine(CurveInK):
         """
         order = whole(order, "order", 1, 6)
         if self.exact is None:
-            raise MeanFieldError("The line at small sigma_b is not available: it is expanded for blocks without a Pool.")
+            raise MeanFieldError(
+                "The line at small sigma_b is not available: it is expanded for blocks without a Pool."
+            )
         return inverted(*neutrality_powers(*self.exact, order), order)
 
     def squares(self, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -199,7 +199,9 @@ class Run(Numbers):
         """
         found = self._at_width(width)
         if not found:
-            raise MeanFieldError("Means at finite width are not available: propagate G1, Theta1 or J1, or V1 for V, too.")
+            raise MeanFieldError(
+                "Means at finite width are not available: propagate G1, Theta1 or J1, or V1 for V, too."
+            )
         return found
 
     def _at_width(self, width: int) -> dict[str, np.ndarray]:

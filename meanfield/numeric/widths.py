@@ -33,7 +33,7 @@ class WidthSchedule(Result):
     """Widths N_1 … N_L of the layers of a network whose squared gradients per neuron stay within a factor.
 
     widths: as `check`, `measure` and `run_ensemble` take them (width=schedule.widths). log_G: log J^{l,L}, l = 1 … L,
-    that of one width as well. factor: the bound that is not available: expand: the outputs per neuron of the layer that is
+    that of one width as well. factor: the bound that was asked for; expand: the outputs per neuron of the layer that is
     made of every Dense inside the block. chi, chi_of_one_width: squared gradients by one neuron of layer l, over those
     by one of layer L, with these widths and with one width throughout.
     """

@@ -52,7 +52,9 @@ def in_coordinates(recursion: Recursion, names: tuple[str, ...]) -> Recursion:
     """
     asked = [n for n in names if n in COORDINATES]
     if "log_gamma" in asked:
-        raise MeanFieldError("The map of log_gamma is not available: ask for that of gamma (propagate gives log_gamma).")
+        raise MeanFieldError(
+            "The map of log_gamma is not available: ask for that of gamma (propagate gives log_gamma)."
+        )
     if len(set(asked) - set(_SPREAD)) > 1 or (set(asked) & set(_SPREAD) and set(asked) - set(_SPREAD)):
         raise MeanFieldError(
             f"The coordinates {', '.join(asked)} were asked for together; a state of two inputs has K and c, K and "

@@ -76,7 +76,9 @@ def recommend(
     tokens = whole(tokens, "tokens", 2, 4096)
     networks, seed = whole(networks, "networks", 0, 100_000), whole(seed, "seed", 0, (1 << 62) - 1)
     if networks == 1:
-        raise MeanFieldError("A scatter of one network is not available: it needs at least two; give 0 to measure none.")
+        raise MeanFieldError(
+            "A scatter of one network is not available: it needs at least two; give 0 to measure none."
+        )
     budget, input_norm = finite(budget, "budget"), finite(input_norm, "input_norm")
     for value, what in ((budget, "budget"), (input_norm, "input_norm")):
         if not value > 0:

@@ -179,7 +179,9 @@ def measure_criticality(
 def _require_positions(ensemble: Ensemble, tokens: int | None, batch: int | None) -> None:
     """Raise `MeanFieldError` where a record acts on positions that nobody gave."""
     if tokens is None and any(isinstance(one, Affine) and one.tokens for one in ensemble.operations):
-        raise MeanFieldError("χ of a block with a Dense on tokens is not available: give the number of tokens as tokens=.")
+        raise MeanFieldError(
+            "χ of a block with a Dense on tokens is not available: give the number of tokens as tokens=."
+        )
     positions = ensemble.tokens * (batch or 1)
     if positions < _LEAST and any(isinstance(one, NormalizeBatch) for one in ensemble.operations):
         raise MeanFieldError(

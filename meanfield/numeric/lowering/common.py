@@ -117,7 +117,8 @@ def error(node: Common, source: str, name: str) -> float:
         worst = max(worst, miss if math.isfinite(miss) else math.inf)
     if not worst < USABLE:
         raise MeanFieldError(
-            f"A BatchNorm behind this activation is not available: its average {node} is too steep for float64 where the "
+            f"A BatchNorm behind this activation is not available: its average {node} is too steep for float64 where "
+            "the "
             f"batch shares nearly all of a neuron (measured error {worst:.0e}): it is derived but not computed; "
             "ask for quantities=('K', 'K_ab'), or measure the network (meanfield.measure)."
         )

@@ -49,7 +49,8 @@ class Laws:
             if name == quantity:
                 return law
         raise MeanFieldError(
-            f"The law of {quantity} is not available: this table has {', '.join(n for n, _ in self.laws) or 'none'} here "
+            f"The law of {quantity} is not available: this table has {', '.join(n for n, _ in self.laws) or 'none'} "
+            "here "
             f"({self.regime})."
         )
 

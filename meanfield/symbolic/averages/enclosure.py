@@ -37,7 +37,9 @@ def average(expr: sp.Expr, cov: tuple[sp.Expr, ...], mean: tuple[sp.Expr, ...], 
     Raises: MeanFieldError if the integrand's growth is not bounded by the rules or exceeds every Gaussian.
     """
     if len(mean) > 2:
-        raise MeanFieldError(f"Digits of {expr} over {len(mean)} Gaussian variables are not available: two are enclosed.")
+        raise MeanFieldError(
+            f"Digits of {expr} over {len(mean)} Gaussian variables are not available: two are enclosed."
+        )
     bits, best = int(digits * 3.33) + 30, arb.nan()
     small = abs(constant(cov[0])) if len(mean) == 1 else arb(1)
     most = 400 + (int(-4 * _log2(small) / math.log(2)) if 0 < small < 1 else 0)  # tails are cut on the scale z ~ 1, and

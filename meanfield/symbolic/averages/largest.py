@@ -53,7 +53,8 @@ class Largest(Group):
         if not self.is_number:
             return None
         raise MeanFieldError(
-            f"Digits of {self} are not available: the maximum of a function that goes up and down, or at two norms, has "
+            f"Digits of {self} are not available: the maximum of a function that goes up and down, or at two norms, "
+            "has "
             "those of doubles (propagate, check)."
         )
 

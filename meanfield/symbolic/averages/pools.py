@@ -200,7 +200,9 @@ class MaxProduct(_OfMaximum, Node):
     def _eval_evalf(self, prec):
         if not self.is_number:
             return None
-        raise MeanFieldError(f"Digits of {self} are not available: pools of two inputs have those of doubles (propagate).")
+        raise MeanFieldError(
+            f"Digits of {self} are not available: pools of two inputs have those of doubles (propagate)."
+        )
 
     def _eval_derivative(self, symbol):
         a, ab, b = self.cov

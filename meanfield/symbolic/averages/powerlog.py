@@ -121,7 +121,9 @@ class Sum:
 
     def _decided_lead(self, what: str) -> tuple[Key, sp.Expr]:
         if not self.terms:
-            raise MeanFieldError(f"The expansion of {what} an average is not available: its leading order is not known.")
+            raise MeanFieldError(
+                f"The expansion of {what} an average is not available: its leading order is not known."
+            )
         lead = self.lead
         assert lead is not None
         if lead[1] != 0:

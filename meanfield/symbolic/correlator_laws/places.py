@@ -44,7 +44,8 @@ def far_enough(system: Callable[[int], System], name: str, order: int) -> Correl
         except NotFar:
             continue
     raise MeanFieldError(
-        f"The law of {name} is not available: its leading sources cancel in all orders that were looked at, so it is not "
+        f"The law of {name} is not available: its leading sources cancel in all orders that were looked at, so it is "
+        "not "
         "known."
     )
 

@@ -183,7 +183,8 @@ def critical_line_of(theory: Maps, of: str) -> CriticalLine | MeasuredLine:
     strength = one_dense(theory.block)
     if strength is None or strength.free_symbols:
         raise MeanFieldError(
-            "A critical line is not available: through this Pool it is found for a block of one Dense, with a number for "
+            "A critical line is not available: through this Pool it is found for a block of one Dense, with a number "
+            "for "
             f"the skip's strength, but the block is {describe(theory.block)}."
         )
     return MeasuredLine(sampled(recursion.homogeneous("A critical line is", enclosed=False)), float(strength), of)

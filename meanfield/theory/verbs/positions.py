@@ -101,7 +101,9 @@ def selected(block: Block, first: Dense, size: int | None, names: tuple[str, ...
     found = printed(block, first, size)
     require_known(names, found, kind_of(block))
     if "c" in names:
-        raise MeanFieldError("The map of c is not available: positions of a batch have K and K_ab, of which c is K_ab/K.")
+        raise MeanFieldError(
+            "The map of c is not available: positions of a batch have K and K_ab, of which c is K_ab/K."
+        )
     return found.only(*names)
 
 
