@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import meanfield as mf
 from meanfield.cli.app import app
 from meanfield.networks.architectures import PRESETS
+from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Residual, Sequential
 
 
 def relu_preln_scale(depth: int, budget: float) -> float:
@@ -104,6 +105,25 @@ def test_the_torch_snippet_draws_with_the_recommended_deviations(preln):
         layer = sys.modules["torch"].nn.Linear(512, 512)
         scope["init_"](layer, "dense1")
         assert float(layer.weight.std()) == pytest.approx(preln.layers[1].weight_std, rel=0.02)
+
+
+def test_the_torch_snippet_draws_a_whole_network_in_order():
+    """Input, blocks and embedding; a number of Linears that makes no blocks is refused."""
+    branch = Sequential(LayerNorm(), Dense(expand=2), Nonlinearity("relu"), Dense())
+    found = mf.recommend(Residual(branch), depth=9, width=256, networks=0)
+    scope = run_snippet(found.torch(), {"torch": types.SimpleNamespace(no_grad=lambda: lambda f: f)})
+    linears = [Linear(fan_in) for fan_in in (9, 256, 512, 256, 512)]
+    scope["init_network_"](linears)
+    w = {key: sigmas[0] for key, sigmas in found.sigmas.items()}
+    block = w["dense1"] / 16, w["dense2"] / 512**0.5
+    expected = [w["input"] / 3, *block, *block]
+    assert [one.weight.drawn[1] for one in linears] == pytest.approx(expected, rel=1e-15)
+    embedding = Linear(9)
+    scope["init_network_"](linears[1:], embedding)
+    assert embedding.weight.drawn == (0.0, math.sqrt(found.K1)) and found.K1 == 1.0
+    for wrong in (linears[:4], linears[:1]):
+        with pytest.raises(ValueError, match="are no number of blocks of 2"):
+            scope["init_network_"](wrong)
 
 
 def test_the_flax_snippet_hands_over_the_recommended_deviations(preln):

@@ -158,8 +158,8 @@ class Recommendation(Result):
         return self.scale if self.scale_is_a_layer else None
 
     def torch(self) -> str:
-        """Code for PyTorch: a function that draws a Linear of each kind."""
-        return snippets.torch(self.sigmas, self.layer_scale, self.what)
+        """Code for PyTorch: `init_` draws a Linear of one kind, `init_network_` all Linears of a network in order."""
+        return snippets.torch(self.sigmas, self.layer_scale, self.what, self.K1)
 
     def flax(self) -> str:
         """Code for Flax (linen): a function that makes a Dense of each kind."""

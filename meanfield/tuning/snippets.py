@@ -17,15 +17,24 @@ def _head(sigmas: Sigmas, scale: float | None) -> list[str]:
     return lines
 
 
-def torch(sigmas: Sigmas, scale: float | None, what: str) -> str:
-    """For PyTorch: `init_(linear, kind)` draws the weights of a torch.nn.Linear in place."""
+def torch(sigmas: Sigmas, scale: float | None, what: str, K1: float) -> str:
+    """For PyTorch: `init_(linear, kind)` draws one torch.nn.Linear in place, `init_network_` all of a network.
+
+    K1: the variance of the first preactivations, which an embedding has in the place of an input layer.
+    """
+    kinds = tuple(key for key in sigmas if key != "input")
+    each = ", ".join(f'"{key}"' for key in kinds) + "," * (len(kinds) == 1)
     return "\n".join(
         [
             "import math",
             "import torch",
             "",
             f"# {what}",
+            "# input: the Linear before the first block; the others: the Linears of every block, in the order in which",
+            "# a signal meets them. Norms stay as PyTorch makes them (weight 1, bias 0).",
             *_head(sigmas, scale),
+            f"BLOCK = ({each})",
+            f"K1 = {K1!r}  # variance of the first preactivations",
             "",
             "@torch.no_grad()",
             "def init_(linear, kind):",
@@ -33,6 +42,20 @@ def torch(sigmas: Sigmas, scale: float | None, what: str) -> str:
             "    linear.weight.normal_(0.0, sigma_w / math.sqrt(linear.in_features))",
             "    if linear.bias is not None:",
             "        linear.bias.normal_(0.0, sigma_b)",
+            "",
+            "@torch.no_grad()",
+            "def init_network_(linears, embedding=None):",
+            '    """linears: those of the input and of all blocks, in order; not the head behind the last block, whose',
+            '    scale is that of the outputs and is left to you. embedding: in the place of the input\'s Linear."""',
+            "    linears = list(linears)",
+            "    if embedding is None:",
+            '        init_(linears.pop(0), "input")',
+            "    else:",
+            "        embedding.weight.normal_(0.0, math.sqrt(K1))",
+            "    if not linears or len(linears) % len(BLOCK):",
+            '        raise ValueError(f"{len(linears)} Linears are no number of blocks of {len(BLOCK)}")',
+            "    for i, linear in enumerate(linears):",
+            "        init_(linear, BLOCK[i % len(BLOCK)])",
         ]
     )
 
