@@ -139,14 +139,14 @@ ROWS = [
     *(("decay", {"gain": x}, "leading coefficient is negative") for x in ({3: 0.7}, {3: 0})),
     *(("decay", {"gain": x}, "must be") for x in ({2: True}, {2: math.nan}, {"__import__('os')": -1}, {"a": -1})),
     ("decay", {"log_chi": {1: "x"}}, "A coefficient of log_chi must be a finite number"),
-    *(("run at", {"layer": x}, "was asked for; this run holds layers 1 to 3") for x in (True, 1.0, 0, 4, None, [1])),
+    *(("run at", {"layer": x}, "is not available: this run holds layers 1 to 3") for x in (True, 1.0, 0, 4, None, [1])),
     ("subs", {"v": {"sigma_w": False}}, ONE),
     ("susceptibilities", {"sigmaw": 1}, "Did you mean 'sigma_w'"),
     ("susceptibilities", {"sigma_w": -1}, "sigma_w must be ≥ 0"),
     ("averages", {"K": 0}, "K must be > 0"),
     ("averages", {"K": True}, ONE),
     ("law", {"value": "__import__('os').getcwd()"}, "must be a finite number"),
-    ("law", {"value": None}, "was asked for; give K"),
+    ("law", {"value": None}, "The value of a law is not available: give K"),
     ("law", {"value": None, "k": 1}, "is no symbol here"),
 ]
 

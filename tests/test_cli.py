@@ -714,7 +714,7 @@ def test_maps_and_derivations_of_order_one_over_n(run):
     assert latex.startswith("{\\allowdisplaybreaks\n\\begin{align*}") and latex.endswith("\\end{align*}}\n")
     assert set(strict(run("derive relu --quantities V,G1 --steps --json")[1])["results"]["steps"]) == {"V", "G1"}
     for line, words in (
-        ("derive tanh --steps", "no quantity was asked for"),
+        ("derive tanh --steps", "--steps of no quantity is not available"),
         ("derive tanh --quantities J --steps", "--steps of J"),
         ("derive tanh --quantities W", "--quantities of W"),
         ("derive tanh --residual --quantities V", "has a skip"),

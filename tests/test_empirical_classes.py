@@ -151,7 +151,7 @@ def test_gradients_of_a_residual_network():
         ({"batch": 2}, "delta2 of 3 classes needs an input of every class, but there are 2"),
         ({"classes": 10}, "classes must be from 2 to 9, the width of the last layer, but 10 was given"),
         ({"tokens": 2}, "one label for each input"),
-        ({"device": "cuda"}, "delta2 was asked for"),
+        ({"device": "cuda"}, "delta2 is not available"),
     ],
 )
 def test_refusals(more, message):

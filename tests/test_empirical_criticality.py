@@ -10,6 +10,7 @@ from meanfield.base.results import Estimate, MeanFieldError
 from meanfield.empirical import CriticalityEstimate, criticality_grid, measure_criticality, run_ensemble
 from meanfield.empirical.random.philox import normals
 from meanfield.empirical.shared import grid
+from meanfield.networks.folds import symbols_in
 from meanfield.networks.records import (
     BatchNorm,
     Dense,
@@ -88,8 +89,17 @@ def _slow(block, full=True):
     return np.array([[Slow(i, *p, full).chi(block) for p in zip(SIGMA_W, SIGMA_B)] for i in range(NETWORKS)])
 
 
+def _own(*blocks):
+    """The settings of some of the blocks: a value of mu where one has that symbol."""
+    return {k: v for k, v in SIZES.items() if k != "mu" or any(k in symbols_in(block) for block in blocks)}
+
+
+def _list(blocks):
+    return blocks if isinstance(blocks, list) else []
+
+
 def _grid(blocks=BLOCKS, **more):
-    return criticality_grid(blocks, **({"sigma_w": SIGMA_W, "sigma_b": SIGMA_B, "probes": PROBES} | SIZES | more))
+    return criticality_grid(blocks, **({"sigma_w": SIGMA_W, "sigma_b": SIGMA_B, "probes": PROBES} | _own(*_list(blocks)) | more))
 
 
 def test_grid_against_explicit_matrices():
@@ -110,7 +120,7 @@ def test_one_block_against_the_grid():
     found = _grid()
     for p, block in enumerate(BLOCKS):
         for g in range(3):
-            one = measure_criticality(block, sigma_w=SIGMA_W[g], sigma_b=SIGMA_B[g], probes=PROBES, **SIZES)
+            one = measure_criticality(block, sigma_w=SIGMA_W[g], sigma_b=SIGMA_B[g], probes=PROBES, **_own(block))
             assert one.chi.mean == pytest.approx(found.chi[p, g], rel=1e-12)
             assert one.chi.standard_error == pytest.approx(found.standard_error[p, g], rel=1e-10)
             assert one.chi.count == one.networks == NETWORKS and one.diverged == 0
@@ -119,7 +129,8 @@ def test_one_block_against_the_grid():
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
 def test_probes_measure_the_whole_jacobian(number):
     """For given networks the probes' relative variance is at most 2/(probes · networks)."""
-    sizes = SIZES | {"networks": 40, "mu": 0.3}
+    sizes = _own(BLOCKS[number]) | {"networks": 40}
+    sizes |= {"mu": 0.3} if "mu" in sizes else {}
     one = measure_criticality(BLOCKS[number], sigma_w=1.3, sigma_b=0.2, probes=1000, **sizes)
     sizes["depth"] = DEPTH - 1
     whole, early = (
@@ -202,7 +213,7 @@ def test_networks_that_overflow_are_counted_and_named():
         f"{one.diverged} of 60 networks overflowed (or normalized equal numbers), the first at layer"
     )
     assert f"layer {one.diverged_at[which].min()}: numbers {which[0]}, {which[1]}, " in second
-    run = run_ensemble(mlp("relu2"), sigma_w=1, sigma_b=0.1, jacobian=False, **(SIZES | {"mu": None}))
+    run = run_ensemble(mlp("relu2"), sigma_w=1, sigma_b=0.1, jacobian=False, **_own(mlp("relu2")))
     assert (run.diverged_at == 0).all(), "control: few layers do not overflow"
     found = criticality_grid([mlp("tanh"), mlp("relu2")], sigma_w=[0.3, 1], sigma_b=[0.1, 0.1], **arguments)
     assert found.diverged.tolist() == [[0, 0], [0, one.diverged]]
@@ -280,7 +291,7 @@ def test_refusals_of_one_of_them():
         (-1, "sigma_w must be finite and ≥ 0, but -1"),
     ):
         with pytest.raises(MeanFieldError, match=message):
-            measure_criticality(BLOCKS[2], sigma_w=sigma_w, sigma_b=0, **SIZES)
+            measure_criticality(BLOCKS[2], sigma_w=sigma_w, sigma_b=0, **_own(BLOCKS[2]))
     for sigma_w, message in (
         ([1, 2], r"they have 2 and 3 numbers; give arrays of one length\."),
         (np.ones((3, 3)), r"its shape is \(3, 3\); flatten a mesh"),

@@ -267,9 +267,9 @@ def test_networks_of_the_simulator(name):
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
-        (lambda: _plan(mlp("tanh"), quantities=("K", "Theta")), "Theta was asked for"),
-        (lambda: _plan(mlp("tanh"), quantities=("G_z",)), "G_z was asked for"),
-        (lambda: _plan(mlp("tanh"), quantities=("V",)), "V was asked for"),
+        (lambda: _plan(mlp("tanh"), quantities=("K", "Theta")), "Theta is not available: K and J are measured there"),
+        (lambda: _plan(mlp("tanh"), quantities=("G_z",)), "G_z is not available: K and J are measured there"),
+        (lambda: _plan(mlp("tanh"), quantities=("V",)), "V is not available: K and J are measured there"),
         (lambda: _plan(mlp("tanh"), probes=None), "give probes="),
         (lambda: _plan(Sequential((BatchNorm(), Nonlinearity("tanh"), Dense())), batch=4), "BatchNorm"),
         (lambda: _plan(mlp("tanh"), tokens=2), "tokens"),

@@ -12,6 +12,7 @@ from meanfield.empirical.observables.norms import draw_probes
 from meanfield.empirical.random.matrices import HeldMatrix
 from meanfield.empirical.shared import curves
 from meanfield.empirical.shared.weights import Shared
+from meanfield.networks.folds import symbols_in
 from meanfield.networks.records import BatchNorm, Dense, LayerNorm, Nonlinearity, Param, Pool, Residual, Sequential, mlp
 
 ERF, GELU = Nonlinearity("erf"), Nonlinearity("gelu")
@@ -28,13 +29,18 @@ STARTS = [(0, 3), (1, None), (3, 5)]  # l0, N_0
 
 
 def _curves(blocks=BLOCKS, **more):
-    return jacobian_curves(blocks, **({"sigma_w": SIGMA_W, "sigma_b": SIGMA_B} | SIZES | more))
+    return jacobian_curves(blocks, **({"sigma_w": SIGMA_W, "sigma_b": SIGMA_B} | _own(*(blocks if isinstance(blocks, list) else [])) | more))
+
+
+def _own(*blocks):
+    """The settings of some of the blocks: a value of mu where one has that symbol."""
+    return {k: v for k, v in SIZES.items() if k != "mu" or any(k in symbols_in(block) for block in blocks)}
 
 
 def _exact(l0, fan_in):
     """log_J[p, i, k] of the whole Jacobian."""
     runs = [
-        run_ensemble(block, sigma_w=w, sigma_b=b, l0=l0, input_dimension=fan_in, **SIZES)
+        run_ensemble(block, sigma_w=w, sigma_b=b, l0=l0, input_dimension=fan_in, **_own(block))
         for block, w, b in zip(BLOCKS, SIGMA_W, SIGMA_B)
     ]
     return np.array([run.samples["log_J"] for run in runs]), np.array([run.diverged_at for run in runs])

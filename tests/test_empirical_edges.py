@@ -109,7 +109,7 @@ REFUSED = [
     (
         Residual(Sequential((Dense(sigma_w="s"), PHI, Dense())), "nu"),
         {"mu": 0.5},
-        r"One value was given for the symbols nu, s; give mu=",
+        "mu is not a parameter of this network; it has nu, s",
     ),
 ]
 

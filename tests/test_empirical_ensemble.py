@@ -78,7 +78,7 @@ def test_layer_dependent_skip_strengths():
     """Linear: K^{l+1} = (σ_w² + μ_{l+1}²) K^l, J in the same way; μ_1 is not used."""
     mu = np.array([9.0, 0.3, 0.0, 1.1, 0.6, 0.9])
     run = run_ensemble(
-        mlp("linear", mu=Param("m")), sigma_w=0.9, sigma_b=0, width=30, depth=DEPTH, networks=600, seed=1, mu={"m": mu}
+        mlp("linear", mu=Param("m")), sigma_w=0.9, sigma_b=0, width=30, depth=DEPTH, networks=600, seed=1, m=mu
     )
     factors = 0.81 + mu[1:] ** 2
     growth = np.cumprod(np.r_[1.0, factors])
@@ -155,7 +155,7 @@ def test_divergence_is_a_layer():
     assert (short.diverged_at == 0).all()
     assert (short.samples["K"] == run.samples["K"][:, :end]).all(), "earlier layers are intact"
     assert run.estimate("K").mean.shape == (end,) and np.isfinite(run.estimate("K").standard_error).all()
-    with pytest.raises(MeanFieldError, match=rf"K at layer {end + 1} was asked.*1 to {end}, and networks overflow"):
+    with pytest.raises(MeanFieldError, match=rf"K at layer {end + 1} is not av.*1 to {end}, and networks overflow"):
         run.estimate("K", l=end + 1)
 
 
@@ -199,7 +199,7 @@ def test_jumps_and_users_functions():
 
 
 def test_symbolic_skip_strength_takes_a_value():
-    value = run_ensemble(mlp("tanh", mu=Param("m")), mu={"m": 0.5}, sigma_w=1, sigma_b=0, width=5, depth=3, networks=2)
+    value = run_ensemble(mlp("tanh", mu=Param("m")), m=0.5, sigma_w=1, sigma_b=0, width=5, depth=3, networks=2)
     plain = run_ensemble(mlp("tanh", mu="0.5"), sigma_w=1, sigma_b=0, width=5, depth=3, networks=2)
     assert (value.samples["log_J"] == plain.samples["log_J"]).all()
 

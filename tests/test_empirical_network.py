@@ -172,26 +172,28 @@ def test_symbolic_skip_strength():
     with pytest.raises(MeanFieldError, match=r"needs a number for the skip strength mu.*give mu=\.\.\."):
         operations(block)
     with pytest.raises(MeanFieldError, match="skip strength mu must be finite and ≥ 0, but -1 was given"):
-        operations(block, mu=-1)
+        operations(block, values={"mu": -1})
     half = operations(mlp("tanh", mu="0.5"))
-    assert operations(block, mu={"mu": Fraction(1, 2)}) == half == operations(block, mu=0.5)
+    assert operations(block, values={"mu": Fraction(1, 2)}) == half == operations(block, values={"mu": 0.5})
+    with pytest.raises(MeanFieldError, match="my is not a parameter of this network; it has mu"):
+        operations(block, values={"mu": 0.5, "my": 0.5})
 
 
 def test_skip_strength_per_layer():
     """Entry l − 1 is used for making layer l; a number in the record is not touched."""
     for l0 in (1, 3):
-        assert _jacobian_error(_ensemble(SYMBOLIC, mu=MU), SYMBOLIC, l0) < 1e-8
+        assert _jacobian_error(_ensemble(SYMBOLIC, values=MU), SYMBOLIC, l0) < 1e-8
     shifted = MU | {"mu": np.roll(MU["mu"], 1)}
-    assert _jacobian_error(_ensemble(SYMBOLIC, mu=shifted), SYMBOLIC, 1) > 1e-2, "control: off by one layer"
+    assert _jacobian_error(_ensemble(SYMBOLIC, values=shifted), SYMBOLIC, 1) > 1e-2, "control: off by one layer"
     first = MU | {"mu": np.r_[7.0, MU["mu"][1:]]}
-    assert _jacobian_error(_ensemble(SYMBOLIC, mu=first), SYMBOLIC, 1) < 1e-8, "layer 1 has no skip"
+    assert _jacobian_error(_ensemble(SYMBOLIC, values=first), SYMBOLIC, 1) < 1e-8, "layer 1 has no skip"
     one = mlp("tanh", mu=Param("nu"))
-    assert operations(one, mu=MU, depth=5) == operations(one, mu=np.full(5, 0.4), depth=5)
-    assert operations(mlp("tanh", mu="0.4"), mu=MU["mu"], depth=5) == operations(one, mu=0.4, depth=5)
+    assert operations(one, values={"nu": 0.4}, depth=5) == operations(one, values={"nu": np.full(5, 0.4)}, depth=5)
+    assert operations(mlp("tanh", mu="0.4"), depth=5) == operations(one, values={"nu": 0.4}, depth=5)
     with pytest.raises(MeanFieldError, match=r"nu must be one number or one per layer \(depth = 5\), but"):
-        _ensemble(one, mu=[0.1, 0.2])
+        _ensemble(one, values={"nu": [0.1, 0.2]})
     with pytest.raises(MeanFieldError, match="skip strength nu must be finite and ≥ 0, but"):
-        _ensemble(one, mu=[0.1, 0.2, 0.3, 0.4, -0.5])
+        _ensemble(one, values={"nu": [0.1, 0.2, 0.3, 0.4, -0.5]})
 
 
 def test_a_block_it_does_not_know():

@@ -68,7 +68,7 @@ def test_against_a_plain_reading():
 @pytest.mark.parametrize("batch", [5, 40])  # 40 vectors of 24 neurons: some are dependent
 def test_it_is_the_network_of_the_same_number(sampler, batch):
     """K of every layer, of skip, pool and norm, against `Network` with its own weights."""
-    sizes = {"width": 24, "depth": 3, "mu": None, "sampler": sampler}
+    sizes = {"width": 24, "depth": 3, "sampler": sampler}
     found = measure_pairs(WIDE, sigma_w=[0.9, 1.7], sigma_b=[0, 0.2], batch=batch, seed=1, index=3, **sizes)
     x = normals(1, 3, 0, 4, batch * 24).reshape(batch, 24)
     for s, (w, b) in enumerate(((0.9, 0.0), (1.7, 0.2))):
@@ -175,7 +175,7 @@ def test_what_overflows_is_named():
         ({"width": 1}, "A variance over the neurons needs two"),
         ({"sampler": "none"}, "Unknown sampler 'none'"),
         ({"depth": 10**4, "batch": 5000}, "take fewer inputs, points, layers or neurons"),
-        ({"with": 3}, "takes no argument 'with'"),
+        ({"with": 3}, "with is not a parameter of this network"),
     ],
 )
 def test_refusals(more, message):

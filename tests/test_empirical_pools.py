@@ -150,7 +150,7 @@ REFUSED = [
     (lambda: Pool(1), "A Pool over one node was asked for, which changes nothing; leave it out"),
     (lambda: Pool(0), "number of neurons of a Pool must be a whole number from 2"),
     (lambda: Pool(2, "median"), "kind='median' is not available: the choices are max, average and a formula"),
-    (lambda: Pool(2, 3), "kind=3 was asked for"),
+    (lambda: Pool(2, 3), "kind=3 is not available"),
     (lambda: Pool(5, "z1*z2*z3*z4*z5"), "A Pool of 5 nodes was given the formula .* 2 to 4 nodes"),
     (lambda: Pool(3, "z1*z2"), "does not hold z3; take every one of z1, z2, z3"),
     (lambda: Pool(2, "z1*z3"), "holds z3, which is none of z1, z2"),

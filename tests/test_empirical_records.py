@@ -12,7 +12,7 @@ from meanfield.empirical.network.carried import Tangents
 from meanfield.empirical.network.network import Ensemble
 from meanfield.empirical.network.weighted import Weighted, WeightedTokens
 from meanfield.empirical.random.philox import normals
-from meanfield.networks.folds import input_weights, parts
+from meanfield.networks.folds import input_weights, parts, symbols_in
 from meanfield.networks.records import (
     BatchNorm,
     Dense,
@@ -61,8 +61,8 @@ TOKENS = {"tokens": 3, "mixer": 3, "orthogonal tokens": 2}
 
 
 def _ensemble(name, **more):
-    tokens = TOKENS.get(name, 1)
-    return Ensemble(BLOCKS[name], 1.3, 0.2, 12, DEPTH, 5, None, MU, tokens=tokens, **more)
+    tokens, values = TOKENS.get(name, 1), {k: v for k, v in MU.items() if k in symbols_in(BLOCKS[name])}
+    return Ensemble(BLOCKS[name], 1.3, 0.2, 12, DEPTH, 5, None, values, tokens=tokens, **more)
 
 
 def _inputs(name, count=INPUTS):

@@ -11,6 +11,7 @@ from meanfield.empirical.network import carried
 from meanfield.empirical.network.carried import TangentKernel
 from meanfield.empirical.network.network import Ensemble
 from meanfield.empirical.random.philox import normals
+from meanfield.networks.folds import symbols_in
 from meanfield.networks.records import Dense, LayerNorm, Nonlinearity, Param, Residual, Sequential, mlp
 
 PHI = {"tanh": np.tanh, "sin": np.sin}
@@ -92,7 +93,8 @@ def _by_differences(block):
 
 def _error(block):
     """Largest relative deviation of the pushed matrices from those by differences."""
-    ensemble = Ensemble(block, SIGMA_W, SIGMA_B, WIDTH, DEPTH, FAN_IN, mu=MU)
+    values = {"mu": MU} if "mu" in symbols_in(block) else {}
+    ensemble = Ensemble(block, SIGMA_W, SIGMA_B, WIDTH, DEPTH, FAN_IN, values=values)
     tangent, worst = TangentKernel(), 0.0
     layers = ensemble.network(SEED, 0).layers(X[None, :], 0, tangent)
     for (_, _, jacobian), true in zip(layers, _by_differences(block)):

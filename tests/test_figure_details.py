@@ -40,8 +40,12 @@ def cell(height, section="A", joined=False):
     return _Cell(section, "left", ("line",), height, joined)
 
 
+def pages_of(cells):
+    return _pages(cells, _HEIGHT)
+
+
 def heights(cells):
-    return [[c.height / _HEIGHT for c in page] for page in _pages(cells)]
+    return [[c.height / _HEIGHT for c in page] for page in pages_of(cells)]
 
 
 def test_pages_of_rows():
@@ -51,13 +55,13 @@ def test_pages_of_rows():
     assert heights([cell(third)] * 3) == [[0.3] * 3]
     assert heights([cell(third)] * 4) == [[0.3] * 3, [0.3]]
     edge = (_HEIGHT - 20.0) / 2
-    assert [len(p) for p in _pages([cell(edge)] * 2)] == [2]
-    assert [len(p) for p in _pages([cell(edge), cell(edge + 0.01)])] == [1, 1]
+    assert [len(p) for p in pages_of([cell(edge)] * 2)] == [2]
+    assert [len(p) for p in pages_of([cell(edge), cell(edge + 0.01)])] == [1, 1]
     row, definition = cell(third), cell(0.25 * _HEIGHT, joined=True)
-    assert [len(p) for p in _pages([cell(half), row, definition])] == [1, 2]
-    assert [len(p) for p in _pages([cell(half), cell(half, joined=True), definition])] == [1, 2]
+    assert [len(p) for p in pages_of([cell(half), row, definition])] == [1, 2]
+    assert [len(p) for p in pages_of([cell(half), cell(half, joined=True), definition])] == [1, 2]
     other = cell(0.2 * _HEIGHT, "B")
-    assert [len(p) for p in _pages([cell(0.5 * _HEIGHT), other, other, other])] == [3, 1]
-    assert [len(p) for p in _pages([cell(0.65 * _HEIGHT), other, other])] == [1, 2]
-    assert [len(p) for p in _pages([cell(0.65 * _HEIGHT), other])] == [2]
-    assert [len(p) for p in _pages([cell(2 * _HEIGHT), cell(2 * _HEIGHT)])] == [1, 1]
+    assert [len(p) for p in pages_of([cell(0.5 * _HEIGHT), other, other, other])] == [3, 1]
+    assert [len(p) for p in pages_of([cell(0.65 * _HEIGHT), other, other])] == [1, 2]
+    assert [len(p) for p in pages_of([cell(0.65 * _HEIGHT), other])] == [2]
+    assert [len(p) for p in pages_of([cell(2 * _HEIGHT), cell(2 * _HEIGHT)])] == [1, 1]

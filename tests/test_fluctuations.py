@@ -178,7 +178,7 @@ AT = dict(sigma_w=1, sigma_b=0.1, depth=3)
     ("theory", "settings", "sentence"),
     [
         (mf.derive("tanh", residual=True), dict(quantities=("V", "Theta1")), "Theta1 is not available: .* with a skip"),
-        (mf.derive("tanh", residual=True), dict(quantities="V", lambda_w=1), "lambda_w was asked for"),
+        (mf.derive("tanh", residual=True), dict(quantities="V", lambda_w=1), "lambda_w is not available"),
         (mf.derive("tanh", residual=True), dict(quantities="V", input_norm=0, sigma_b=0), "is 0 at layer 1"),
         (mf.derive("tanh", residual=True, norm="pre"), dict(quantities="V"), "has a LayerNorm"),
         (mf.derive("tanh", residual=True, weights="orthogonal"), dict(quantities="G1"), "other weights than Gaussian"),

@@ -132,7 +132,7 @@ def test_what_is_nested_is_read_like_what_is_not():
     ],
 )
 def test_widths_are_refused_where_a_block_does_not_make_any(block):
-    with pytest.raises(mf.MeanFieldError, match="Widths that vary were asked for"):
+    with pytest.raises(mf.MeanFieldError, match="Widths that vary are not available"):
         refuse_rigid(block)
     refuse_rigid(Residual(Sequential((Gate("silu", WIDE, WIDE), Pool(2), Dense())), 1, Projection()))
 

@@ -312,7 +312,7 @@ def test_a_gate_that_jumps_has_no_J():
     theory = gated("sign", UNIT, UNIT)
     assert theory.recursion("J")["J"] == sp.oo
     assert theory.propagate(sigma_w=1.2, sigma_b=0, depth=2, quantities=("K",)).K[1] == pytest.approx(1.2**4)
-    with pytest.raises(MeanFieldError, match="J is not available: is infinite"):
+    with pytest.raises(MeanFieldError, match="J is not available: it is infinite"):
         theory.propagate(sigma_w=1, sigma_b=0, depth=3, quantities=("J",))
 
 

@@ -372,7 +372,7 @@ def test_a_derivation_ends_with_its_map():
     for latex in (False, True):
         text = correlators.derivation("F", weights="orthogonal", latex=latex)
         found = correlator_map("F", weights="orthogonal")
-        assert text.endswith(f"F' = {sp.latex(found)} \\end{{align*}}" if latex else f"F' = {found}")
+        assert text.endswith(f"F' = {sp.latex(found)}\n\\end{{align*}}" if latex else f"F' = {found}")
         assert text.count("E[") + text.count("mathbb{E}") > 10
 
 

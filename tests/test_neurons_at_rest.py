@@ -89,7 +89,7 @@ def test_a_block_that_carries_nothing_on():
 def test_an_infinite_J_is_named(record):
     block = Sequential((record, Nonlinearity("step"), D))
     theory = mf.derive(architecture=block)
-    with pytest.raises(mf.MeanFieldError, match="J is not available: is infinite"):
+    with pytest.raises(mf.MeanFieldError, match="J is not available: it is infinite"):
         theory.propagate(**PLACE, depth=3, quantities=("K", "J"))
     size = {"tokens": 4} if theory.kind == "tokens" else {"batch": 8}
     for verb in (mf.measure, mf.measure_criticality):

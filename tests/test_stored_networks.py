@@ -201,7 +201,7 @@ def test_what_it_refuses():
 @pytest.mark.parametrize("name", BLOCKS)
 def test_number_of_parameters_is_that_of_a_drawn_network(name):
     """Weights, biases, gains; without biases; control: one neuron more."""
-    sizes = {"width": 12, "depth": 3, "input_dimension": 7, "tokens": 4, "mu": 1}
+    sizes = {"width": 12, "depth": 3, "input_dimension": 7, "tokens": 4}
     held = draw_network(BLOCKS[name], sigma_w=1, sigma_b=1, **sizes).parameters
     assert number_of_parameters(BLOCKS[name], **sizes) == sum(one.size for one in held.values())
     bare = sum(one.size for key, one in held.items() if key.name != "b")

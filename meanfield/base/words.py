@@ -226,12 +226,12 @@ def meant(word: object, known: Iterable[str]) -> str:
 ARGUMENTS = ("sigma_w", "sigma_b", "depth", "width", "networks", "quantities", "input_norm", "correlation", "seed")
 
 
-def no_parameter(name: str, known: Iterable[str]) -> MeanFieldError:
-    """The refusal of a keyword that is no parameter of a theory, to be raised; known: those that it has."""
+def no_parameter(name: str, known: Iterable[str], of: str = "theory") -> MeanFieldError:
+    """The refusal of a keyword that is no parameter of a theory or network, to be raised; known: those that it has."""
     names = sorted(known)
     found = close(name, (*names, *ARGUMENTS))
     return MeanFieldError(
-        f"{name} is not a parameter of this theory; it has {', '.join(names) or 'none beyond sigma_w, sigma_b'}."
+        f"{name} is not a parameter of this {of}; it has {', '.join(names) or 'none beyond sigma_w, sigma_b'}."
         f"{f' Did you mean {found!r}?' if found else ''}"
     )
 

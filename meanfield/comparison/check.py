@@ -59,7 +59,7 @@ from meanfield.empirical.observables.wanted import PROBES
 from meanfield.functions.activations import Activation, activation
 from meanfield.functions.callables import Unreadable, named, values_of
 from meanfield.functions.formula import formula
-from meanfield.networks.folds import activations_of, dense_of, parts, with_activations
+from meanfield.networks.folds import activations_of, dense_of, parts, symbols_in, with_activations
 from meanfield.networks.records import OWN, Block, Network, Param, Projection
 from meanfield.symbolic.blocks.naming import describe
 from meanfield.theory.derivation import asked_of
@@ -218,6 +218,7 @@ def check(
     pairs = _pairs(theory, values=parameters)
 
     record = Network(theory.block, theory.first)
+    given = _given(record, parameters | hidden)
 
     def ensemble(order: int, n: int | tuple[int, ...], tell: Callable[[int, int], None] | None) -> EnsembleResult:
         total = networks * (1 + len(others))
@@ -239,7 +240,6 @@ def check(
             tokens=tokens,
             input_dimension=input_dimension,
             l0=0 if "J0" in names else 1,
-            mu=parameters | hidden,
             backward=backward,
             activation_pairs=pairs,
             threads=threads,
@@ -248,6 +248,7 @@ def check(
             checkpoint=None if folder is None else folder / f"width-{np.ravel(n)[-1]}.npz",
             progress=report,
             first_network=order * networks,
+            **given,
             keep_samples=True if measured and len(others) < 2 else None,
         )
 
@@ -322,7 +323,7 @@ def measure_criticality(
     """χ = J^{L-2,L-1} of explicit networks by random probes, with its standard error: is this architecture critical?
 
     network: as in `measure`; nothing analytic about it is used.
-    settings: width, depth L (blocks), networks, probes, seed, sampler, input_norm, mu, threads as in
+    settings: width, depth L (blocks), networks, probes, seed, sampler, input_norm, threads as in
     `meanfield.empirical.measure_criticality`. χ > 1: chaotic, χ < 1: ordered; the two sides of a critical line have
     opposite signs of χ - 1. The bias is of order 1/width. Source: [partial_jacobians] Prop. 2.6.
 
@@ -342,7 +343,7 @@ def measure_critical_line(network: Any, *, sigma_w: Any, sigma_b: Any, **setting
 
     network: as in `measure`. sigma_w: three values or more to
     scan, on both sides of the edge. settings: width (1000), depth (31), networks (8), probes, first, seed, sampler,
-    input_norm, mu, threads as in `meanfield.empirical.measure_critical_line`. Source: [bias_and_trainability] Sec. 4.
+    input_norm, threads as in `meanfield.empirical.measure_critical_line`. Source: [bias_and_trainability] Sec. 4.
 
     >>> found = measure_critical_line("tanh", sigma_w=[1.2, 1.4, 1.6], sigma_b="sqrt(1/10)", width=200, depth=12)
     >>> print(found)
@@ -360,7 +361,7 @@ def measure_pairs(network: Any, *, sigma_w: Any = None, sigma_b: Any = None, **s
 
     network: as in `measure`. sigma_w, sigma_b: numbers or arrays
     of points that share one draw of the weights. settings: width, depth, batch (100) or inputs, seed, index, sampler
-    ("lazy"), input_dimension, input_norm, mu, threads as in `meanfield.empirical.measure_pairs`.
+    ("lazy"), input_dimension, input_norm, threads as in `meanfield.empirical.measure_pairs`.
     Source: [bias_and_trainability] Def. 2.1, Sec. 2.2 (Figs. 2, 16-19).
 
     >>> found = measure_pairs("relu", sigma_w=2**0.5, sigma_b=0, width=2000, depth=3, batch=20)
@@ -402,10 +403,10 @@ def _asked(
     _settings(function, own)
     read = record if not any(isinstance(one, Tabulated) for one in activations_of(record)) else theory
     deviating = deviations(read, {"sigma_w": sigma_w, "sigma_b": sigma_b}, more)
-    return record, _numbers(own | deviating | {"mu": values or None}) | {"activation_pairs": pairs}
+    return record, _numbers(own | deviating) | {"activation_pairs": pairs} | _given(record, values)
 
 
-_OF_THE_NETWORK = ("block", "activation_pairs", "mu", "sigma_w", "sigma_b")
+_OF_THE_NETWORK = ("block", "activation_pairs", "parameters", "sigma_w", "sigma_b")
 
 
 def _is_uniform(block: Block) -> bool:
@@ -426,12 +427,13 @@ def _numbers(settings: dict[str, Any]) -> dict[str, Any]:
     for name in ("lambda_w", "lambda_b"):  # a formula in l is read by the networks' own reader
         if getattr(settings.get(name), "free_symbols", None):
             taken[name] = str(settings[name])
-    mu = settings.get("mu")
-    if isinstance(mu, Mapping):
-        taken["mu"] = {k: double(str(k), v) for k, v in mu.items()}
-    elif "mu" in settings:
-        taken["mu"] = double("mu", mu)
     return settings | taken
+
+
+def _given(record: Block, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of symbols that a record has, as doubles by name: what theory decides with the others is done."""
+    own = symbols_in(record)
+    return {k: double(k, v) for k, v in values.items() if k in own and v is not None}
 
 
 def network_and_pairs(
@@ -464,7 +466,7 @@ def _refuse_strange(given: Any, block: Block, values: Mapping[str, Any], setting
 
 def _settings(function: Callable, settings: dict[str, Any]) -> dict[str, Any]:
     """All settings of an ensemble with their defaults; names it does not take, and lacks, are refused."""
-    known = inspect.signature(function).parameters
+    known = {n: p for n, p in inspect.signature(function).parameters.items() if p.kind is not p.VAR_KEYWORD}
     for name in settings:
         if name not in known:
             raise MeanFieldError(f"{name} is no setting of an ensemble.{meant(name, known)}")

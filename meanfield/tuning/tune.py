@@ -211,8 +211,8 @@ def _drive(block, values, depth, width, sigma_w, sigma_b, inputs, tokens, input_
         seed=seed,
         input_dimension=x.shape[1],
         tokens=tokens,
-        mu=values or None,
         activation_pairs=pairs,
+        **values,
     )
     instance = Instance(stored, groups)
     gains = np.ones((depth, instance.count, 2))

@@ -131,7 +131,7 @@ def written(only: str, workers: int) -> str:
             "answers": {c: a for c, a in (before["answers"] | answers).items() if c in CALLS},
         }
     FILE.write_text(json.dumps(data, indent=0, sort_keys=True, ensure_ascii=False) + "\n")
-    return f"{len(answers)} calls, peaks {min(memory)} to {max(memory)} MB"
+    return f"{len(answers)} calls" + (f", peaks {min(memory)} to {max(memory)} MB" if memory else "")
 
 
 def recorded() -> dict[str, Any]:

@@ -291,7 +291,6 @@ def run_ensemble(
     lambda_b: Any = None,
     rates: tuple[Any, Any] | None = None,
     backward: str = "own",
-    mu: Any = None,
     activation_pairs: Mapping[Hashable, ScalarPair] | None = None,
     first_network: int = 0,
     keep_samples: bool | None = None,
@@ -300,13 +299,14 @@ def run_ensemble(
     device: str = "cpu",
     checkpoint: str | os.PathLike | None = None,
     progress: Callable[[int, int], None] | None = None,
+    **parameters: Any,
 ) -> EnsembleResult:
     """Measure `networks` independent random networks: an input layer Dense, then depth − 1 blocks.
 
     block: the architecture record, or a `Network`, where the input layer has σ's of its own. sigma_w, sigma_b ≥ 0: one
-    number or one per layer. width = N: one number or one per layer; input_dimension: N_0 (N unless given). mu: value of
-    symbolic parameters, a number, one per layer (the first is not used), or a mapping from their names to either.
-    activation_pairs: functions for activations without a hand-written twin.
+    number or one per layer. width = N: one number or one per layer; input_dimension: N_0 (N unless given).
+    parameters: values of the block's symbols by their names (mu=0.5), a number each, or one per layer (the first is not
+    used). activation_pairs: functions for activations without a hand-written reference.
 
     quantities: K^l = Σ_i (z_i^l)²/N always; J (from layer l0; 0 is the input, J^{0,l} = ‖∂z^l/∂x‖²_F/N), chi (the
     Jacobian of every block alone, J^{l,l+1} at l = 1 … depth − 1, with directions of its own), Theta, gradients G_z,
@@ -372,7 +372,7 @@ def run_ensemble(
         depth,
         input_dimension,
         activation_pairs,
-        mu,
+        parameters,
         tokens=tokens,
         sampler=sampler,
         backward=backward,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from meanfield.base.arguments import count_of, refuse_not_real, shown
 from meanfield.base.results import MeanFieldError
+from meanfield.base.words import no_parameter
 from meanfield.empirical.functions.formulas import number
 from meanfield.empirical.random.philox import MAX_INDEX, MAX_NETWORK
+from meanfield.networks.folds import symbols_in
+from meanfield.networks.records import Block
 
 
 def real(value: Any, what: str) -> float:
@@ -116,6 +119,15 @@ def sampled(networks: object, probes: object, seed: object, input_norm: object, 
         integer(seed, "The seed", 0, 1 << 64),
         positive(input_norm, "The input norm |x|²/N_0"),
     )
+
+
+def of_each(blocks: Sequence[Block], values: Mapping[str, Any]) -> list[tuple[Block, dict[str, Any]]]:
+    """Every block with the values of its own symbols; a value of no symbol of any of them is refused."""
+    known = [symbols_in(block) for block in blocks]
+    for name in values:
+        if not any(name in own for own in known):
+            raise no_parameter(name, set().union(*known) - {"sigma_w", "sigma_b"}, "network")
+    return [(block, {k: v for k, v in values.items() if k in own}) for block, own in zip(blocks, known)]
 
 
 def blocks_of(blocks: object) -> None:

@@ -49,7 +49,7 @@ class Ensemble:
 
     `block` is repeated depth − 1 times after the input layer; `sigma_w`, `sigma_b` ≥ 0 are numbers or arrays of length
     `depth`; `width` is one number, or one per layer (`widths`; `width` is then the last); `input_dimension` N_0 (kept
-    as `fan_in`) is the first layer's width unless given; `mu` is the value of symbolic parameters, see `operations`;
+    as `fan_in`) is the first layer's width unless given; `values` are those of symbols by name, see `operations`;
     `tokens` positions make one input. block: a `Network`, where the input layer has σ's of its own. backward: "own", or
     "copy" for cotangents that meet weights independent of those of the forward pass. rates: learning rates (λ_w, λ_b)
     of every Dense, each one number ≥ 0, one per layer, a formula in l such as "1/l", or None for that of standard
@@ -69,7 +69,7 @@ class Ensemble:
     depth: int
     input_dimension: int | None = None
     activation_pairs: Mapping[Hashable, ScalarPair] | None = None
-    mu: Any = None
+    values: Mapping[str, Any] | None = None
     tokens: int = 1
     sampler: str = "explicit"
     backward: str = "own"
@@ -88,7 +88,7 @@ class Ensemble:
         own = {n: per_layer(v, n, depth) for n, v in (("sigma_w", self.sigma_w), ("sigma_b", self.sigma_b))}
         whole = network_of(self.block)
         parts = Sequential((whole.block, whole.first))
-        *block, first = operations(parts, self.activation_pairs, self.mu, depth, own)
+        *block, first = operations(parts, self.activation_pairs, self.values, depth, own)
         assert isinstance(first, Affine)
         given_law = whole.first.weights
         law = {"gaussian": input_weights(whole.block), "mixed": "gaussian"}.get(given_law, given_law)
@@ -135,7 +135,7 @@ class Ensemble:
 
     def __getstate__(self) -> dict[str, Any]:
         """What another process needs: the operations, not the records they were made of."""
-        return self.__dict__ | {"block": None, "activation_pairs": None, "mu": None}
+        return self.__dict__ | {"block": None, "activation_pairs": None, "values": None}
 
     def network(self, seed: int, index: int, buffers: Buffers | None = None) -> Network:
         """Network number `index` of the ensemble's realization `seed`: the same numbers wherever it is drawn."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from meanfield.base.results import MeanFieldError
+from meanfield.base.words import no_parameter
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.functions.twins import resolve
 from meanfield.empirical.network.checks import per_layer
@@ -26,6 +27,7 @@ from meanfield.empirical.network.operations import (
     Save,
     Swap,
 )
+from meanfield.networks.folds import symbols_in
 from meanfield.networks.records import (
     AffineNorm,
     BatchNorm,
@@ -48,7 +50,7 @@ from meanfield.networks.records import (
 def operations(
     block: Block,
     activation_pairs: Mapping[Hashable, ScalarPair] | None = None,
-    mu: Any = None,
+    values: Mapping[str, Any] | None = None,
     depth: int = 1,
     own: Mapping[str, np.ndarray] | None = None,
 ) -> tuple[Operation, ...]:
@@ -56,13 +58,16 @@ def operations(
 
     own: the network's σ_w and σ_b, one number per layer, for a `Schedule` that falls from them.
 
-    mu: the value of the block's `Param`s: one number, one per layer (`depth` of them, of which the first is not used:
-    layer 1 has no skip), or a mapping from names to either. A number in the block is the same in every layer.
+    values: of the block's `Param`s by their names: one number each, or one per layer (`depth` of them, of which the
+    first is not used: layer 1 has no skip). A number in the block is the same in every layer.
 
-    Raises `MeanFieldError` for an activation without functions and for a `Param` without a value.
+    Raises `MeanFieldError` for an activation without functions, for a `Param` without a value, and for a value of none.
     """
-    pairs = activation_pairs or {}
-    ordinals, met = iter(range(1 << 14)), set[str]()
+    pairs, known = activation_pairs or {}, symbols_in(block)
+    ordinals, given = iter(range(1 << 14)), dict(values or {})
+    for name in given:
+        if name not in known:
+            raise no_parameter(name, known - {"sigma_w", "sigma_b"}, "network")
     others = iter(range((1 << 13) - 1, 0, -1))  # so that weights are the same with a Projection and without
 
     def value(of: Any, what: str) -> tuple[float, ...]:
@@ -70,18 +75,12 @@ def operations(
             return (float(of),) * depth
         if own is not None and of.name in own:
             return tuple(own[of.name].tolist())
-        met.add(of.name)
-        if len(met) > 1 and mu is not None and not isinstance(mu, Mapping):
-            raise MeanFieldError(
-                f"One value was given for the symbols {', '.join(sorted(met))}; give mu={{name: value, ...}}."
-            )
-        given = mu.get(of.name) if isinstance(mu, Mapping) else mu
-        if given is None:
+        if given.get(of.name) is None:
             raise MeanFieldError(
                 f"A finite-width network needs a number for {what} {of.name}, which the architecture leaves symbolic; "
-                f"give mu=..., or mu={{{of.name!r}: ...}}."
+                f"give {of.name}=..."
             )
-        return tuple(per_layer(given, f"{what[0].upper()}{what[1:]} {of.name}", depth).tolist())
+        return tuple(per_layer(given[of.name], f"{what[0].upper()}{what[1:]} {of.name}", depth).tolist())
 
     def deviation(of: Any, own: str) -> tuple[float, ...] | None:
         if of == Param(own):

@@ -40,8 +40,8 @@ def draw_network(
     index: int = 0,
     input_dimension: int | None = None,
     tokens: int = 1,
-    mu: Any = None,
     activation_pairs: Mapping[Hashable, ScalarPair] | None = None,
+    **parameters: Any,
 ) -> StoredNetwork:
     """Network number `index` of the realization `seed`, with its parameters: the one that `run_ensemble` measures with
     explicit weights (to rounding), kept. The other arguments are those of `run_ensemble`.
@@ -57,7 +57,8 @@ def draw_network(
     >>> bool(network.moved(change, 0.01).forward(x).sum() > network.forward(x).sum())
     True
     """
-    ensemble = Ensemble(block, sigma_w, sigma_b, width, depth, input_dimension, activation_pairs, mu, tokens=tokens)
+    given = input_dimension, activation_pairs, parameters
+    ensemble = Ensemble(block, sigma_w, sigma_b, width, depth, *given, tokens=tokens)
     seed, index = integer(seed, "The seed", 0, 1 << 64), integer(index, "The network's index", 0, MAX_NETWORK)
     held = list(_held(ensemble))
     require_memory(
@@ -213,13 +214,13 @@ def number_of_parameters(
     input_dimension: int | None = None,
     tokens: int = 1,
     biases: bool = True,
-    mu: Any = None,
     activation_pairs: Mapping[Hashable, ScalarPair] | None = None,
+    **parameters: Any,
 ) -> int:
     """How many numbers a network of these sizes trains: weights, biases, and the gains and shifts of its norms.
 
     block: a record; width: of every layer, or one for each; input_dimension: N_0 (the first width unless given);
-    biases: whether those of the Dense count; mu: values of the record's symbols, as in `draw_network`. Layers are
+    biases: whether those of the Dense count; parameters: values of the record's symbols by their names. Layers are
     counted as everywhere: the input layer, then `block` depth − 1 times.
 
     Raises: MeanFieldError for sizes out of range, or that do not fit the record.
@@ -230,7 +231,7 @@ def number_of_parameters(
     """
     if not isinstance(biases, bool):
         raise MeanFieldError(f"biases must be True or False, but {shown(biases)} was given.")
-    ensemble = Ensemble(block, 1.0, 1.0, width, depth, input_dimension, activation_pairs, mu, tokens=tokens)
+    ensemble = Ensemble(block, 1.0, 1.0, width, depth, input_dimension, activation_pairs, parameters, tokens=tokens)
     kept = [one for name, one in _held(ensemble) if biases or name.name != "b"]
     return sum(math.prod(one.shape) for one in kept)
 

@@ -101,10 +101,10 @@ def measure_criticality(
     input_norm: float = 1.0,
     tokens: int | None = None,
     batch: int | None = None,
-    mu: Any = None,
     activation_pairs: Mapping[Hashable, ScalarPair] | None = None,
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    **parameters: Any,
 ) -> CriticalityEstimate:
     """Measure χ = J^{L−2,L−1} (L = depth ≥ 3) of the block on `networks` random networks of width N = N_0.
 
@@ -134,7 +134,8 @@ def measure_criticality(
     sigmas = real(sigma_w, "sigma_w"), real(sigma_b, "sigma_b")
     batch = None if batch is None else integer(batch, "The number of inputs (batch)", 1, 1 << 24)
     together = 1 if tokens is None else integer(tokens, "The number of tokens", 1, 1 << 24)
-    ensemble = Ensemble(block, *sigmas, width, depth, None, activation_pairs, mu, tokens=together, sampler=sampler)
+    more: dict[str, Any] = {"activation_pairs": activation_pairs, "values": parameters, "sampler": sampler}
+    ensemble = Ensemble(block, *sigmas, width, depth, tokens=together, **more)
     _require_positions(ensemble, tokens, batch)
     networks, probes, seed, input_norm = sampled(networks, probes, seed, input_norm)
     refuse_jumps(ensemble.operations, "χ", "measure K with run_ensemble(..., jacobian=False)")

@@ -19,7 +19,7 @@ from meanfield.base.arguments import choice
 from meanfield.base.results import Estimate, MeanFieldError
 from meanfield.empirical.ensemble.parallel import each_network
 from meanfield.empirical.functions.registry import ScalarPair
-from meanfield.empirical.network.checks import blocks_of, integer, sampled
+from meanfield.empirical.network.checks import blocks_of, integer, of_each, sampled
 from meanfield.empirical.network.network import Ensemble
 from meanfield.empirical.network.operations import refuse_jumps
 from meanfield.empirical.observables.norms import PROBE_LAWS, draw_inputs, draw_probes, log_squared_norm
@@ -127,10 +127,10 @@ def jacobian_curves(
     sampler: str = "explicit",
     input_dimension: int | None = None,
     input_norm: float = 1.0,
-    mu: Any = None,
     activation_pairs: Mapping[Hashable, ScalarPair] | None = None,
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    **parameters: Any,
 ) -> JacobianCurves:
     """Measure J^{l0,l} of blocks[p] at (sigma_w[p], sigma_b[p]) for every l, on networks that share their weights.
 
@@ -150,9 +150,10 @@ def jacobian_curves(
     """
     blocks_of(blocks)
     choice(probe_law, "probe_law", PROBE_LAWS)
+    sigmas = _each(sigma_w, "sigma_w", blocks), _each(sigma_b, "sigma_b", blocks)
     ensembles = [
-        Ensemble(block, w, b, width, depth, input_dimension, activation_pairs, mu, sampler=sampler)
-        for block, w, b in zip(blocks, _each(sigma_w, "sigma_w", blocks), _each(sigma_b, "sigma_b", blocks))
+        Ensemble(block, w, b, width, depth, input_dimension, activation_pairs, values, sampler=sampler)
+        for (block, values), w, b in zip(of_each(blocks, parameters), *sigmas)
     ]
     width, depth, fan_in = ensembles[0].width, ensembles[0].depth, ensembles[0].fan_in
     starts = tuple(integer(start, "The layer l0", 0, depth + 1) for start in _each(l0, "l0", blocks))

@@ -21,7 +21,7 @@ from meanfield.base.results import MeanFieldError, one_line
 from meanfield.empirical.ensemble.parallel import each_network, threads_used
 from meanfield.empirical.functions.registry import ScalarPair
 from meanfield.empirical.network.carried import Tangents
-from meanfield.empirical.network.checks import blocks_of, integer, sampled
+from meanfield.empirical.network.checks import blocks_of, integer, of_each, sampled
 from meanfield.empirical.network.network import Ensemble
 from meanfield.empirical.network.operations import refuse_jumps
 from meanfield.empirical.network.walk import Linear
@@ -94,10 +94,10 @@ def criticality_grid(
     probes: int = 4,
     seed: int = 0,
     input_norm: float = 1.0,
-    mu: Any = None,
     activation_pairs: Mapping[Hashable, ScalarPair] | None = None,
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    **parameters: Any,
 ) -> CriticalityGrid:
     """Measure χ = J^{L−2,L−1} as `measure_criticality` does, for every block at every pair (sigma_w[g], sigma_b[g]).
 
@@ -121,7 +121,8 @@ def criticality_grid(
     networks, probes, seed, input_norm = sampled(networks, probes, seed, input_norm, width)
     threads = threads_used(threads)
     points = _points(sigma_w, sigma_b)
-    ensembles = [_ensemble(block, width, depth, activation_pairs, mu) for block in blocks]
+    each = of_each(blocks, parameters)
+    ensembles = [_ensemble(block, width, depth, activation_pairs, values) for block, values in each]
     batches = _batches(ensembles, *points, width)
     parts = []
     for done, tiles in enumerate(batches):
@@ -142,10 +143,10 @@ def criticality_grid(
     return CriticalityGrid(*points, mean, error, diverged, width, depth, networks, probes, seed)
 
 
-def _ensemble(block: Block, width: int, depth: int, pairs: Any, mu: Any) -> Ensemble:
+def _ensemble(block: Block, width: int, depth: int, pairs: Any, values: Mapping[str, Any]) -> Ensemble:
     """The networks of a block, whose own σ's the points of the grid replace; raises `MeanFieldError` for what cannot be
     run so."""
-    one, other = (Ensemble(block, s, s, width, depth, None, pairs, mu) for s in (1.0, 2.0))
+    one, other = (Ensemble(block, s, s, width, depth, None, pairs, values) for s in (1.0, 2.0))
     if one.couples or one.operations != other.operations:
         what = "positions act on each other" if one.couples else "a Schedule falls from the σ's that it scans"
         raise MeanFieldError(

@@ -73,10 +73,10 @@ def measure_critical_line(
     seed: int = 0,
     sampler: str = "explicit",
     input_norm: float = 1.0,
-    mu: Any = None,
     activation_pairs: Mapping[Hashable, ScalarPair] | None = None,
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    **parameters: Any,
 ) -> MeasuredLine:
     """Scan σ_w, and return the σ_w² at which J^{1,l} of these networks neither falls nor grows with l, for every σ_b.
 
@@ -115,10 +115,10 @@ def measure_critical_line(
         seed=seed,
         sampler=sampler,
         input_norm=input_norm,
-        mu=mu,
         activation_pairs=activation_pairs,
         threads=threads,
         progress=progress,
+        **parameters,
     )
     reached = [curves.finite_depth(p) for p in range(math.prod(shape))]
     if min(reached) < depth:

@@ -137,10 +137,10 @@ def measure_pairs(
     sampler: str = "lazy",
     input_dimension: int | None = None,
     input_norm: float = 1.0,
-    mu: Any = None,
     activation_pairs: Mapping[Hashable, ScalarPair] | None = None,
     threads: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    **parameters: Any,
 ) -> PairStatistics:
     """Covariances and correlations of all pairs of inputs of network number `index`, at every layer, with the unbiased
     spread and drift of its neurons.
@@ -148,7 +148,7 @@ def measure_pairs(
     sigma_w, sigma_b ≥ 0: numbers, or arrays of S points (one of them may be a number). All points see the same W and b,
     each times its own σ: with sampler="explicit" one matrix; with "lazy", which draws a batch's products exactly in
     law for every point, the same normals. batch: m ≥ 2 independent normal inputs of variance input_norm, 100 unless
-    given; or inputs=, an array (m, N_0). width, depth, input_dimension, mu as in `run_ensemble`.
+    given; or inputs=, an array (m, N_0). width, depth, input_dimension, parameters as in `run_ensemble`.
 
     A layer costs O(N m²) a point with "lazy", N² normals and 2 N² m operations a point with "explicit". The answer
     holds 2 S L m² numbers.
@@ -175,7 +175,7 @@ def measure_pairs(
         raise MeanFieldError("Pairs need two inputs or more, but one was given; give batch= or more inputs=.")
     points = _points(sigma_w, sigma_b)
     ensembles = [
-        Ensemble(block, w, b, width, depth, input_dimension, activation_pairs, mu, sampler=sampler)
+        Ensemble(block, w, b, width, depth, input_dimension, activation_pairs, parameters, sampler=sampler)
         for w, b in zip(*points)
     ]
     first = ensembles[0]
