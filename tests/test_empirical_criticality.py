@@ -99,7 +99,8 @@ def _list(blocks):
 
 
 def _grid(blocks=BLOCKS, **more):
-    return criticality_grid(blocks, **({"sigma_w": SIGMA_W, "sigma_b": SIGMA_B, "probes": PROBES} | _own(*_list(blocks)) | more))
+    places = {"sigma_w": SIGMA_W, "sigma_b": SIGMA_B, "probes": PROBES}
+    return criticality_grid(blocks, **(places | _own(*_list(blocks)) | more))
 
 
 def test_grid_against_explicit_matrices():

@@ -29,7 +29,8 @@ STARTS = [(0, 3), (1, None), (3, 5)]  # l0, N_0
 
 
 def _curves(blocks=BLOCKS, **more):
-    return jacobian_curves(blocks, **({"sigma_w": SIGMA_W, "sigma_b": SIGMA_B} | _own(*(blocks if isinstance(blocks, list) else [])) | more))
+    own = _own(*(blocks if isinstance(blocks, list) else []))
+    return jacobian_curves(blocks, **({"sigma_w": SIGMA_W, "sigma_b": SIGMA_B} | own | more))
 
 
 def _own(*blocks):
