@@ -5,10 +5,8 @@ from __future__ import annotations
 import inspect
 import math
 import os
-import sys
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -31,6 +29,7 @@ from meanfield.base.arguments import (
     spoken,
 )
 from meanfield.base.arguments import names as names_of
+from meanfield.base.progress import watched
 from meanfield.base.quantities import COVARIANCES, GRADIENTS, ONE_INPUT, QUANTITIES, TWO_INPUTS
 from meanfield.base.results import MeanFieldError
 from meanfield.base.words import unknown
@@ -253,7 +252,7 @@ def check(
         )
 
     wide = widths[0] if len(set(widths)) == 1 else widths
-    with _shown(progress) as bar:
+    with watched(progress, "networks") as bar:
         result, *rest = (ensemble(order, n, bar) for order, n in enumerate((wide, *others)))
     rows, log_scale, notes = compare(
         run, result, tuple(rest), names, derived, 4 / batch if halved and batch is not None else 0.0
@@ -310,7 +309,7 @@ def measure(
     widest = max((n for w in widths if isinstance(n := count_of(w), int | float)), default=0)
     if widest >= LAZY_FROM and not asked & set("ABDFPQRSTU") and not _is_uniform(block):
         numbers.setdefault("sampler", "lazy")
-    with _shown(numbers.pop("progress", None)) as bar:
+    with watched(numbers.pop("progress", None), "networks") as bar:
         found = run_ensemble(block, progress=bar, **numbers)
     note = "; ".join(f"activation: {one}" for one in activations_of(block) if isinstance(one, Tabulated))
     return replace(found, note=note) if note else found
@@ -332,7 +331,7 @@ def measure_criticality(
     'ordered'
     """
     block, numbers = _asked(_measure_criticality, network, sigma_w, sigma_b, settings)
-    with _shown(numbers.pop("progress", None)) as bar:
+    with watched(numbers.pop("progress", None), "networks") as bar:
         return _measure_criticality(block, progress=bar, **numbers)
 
 
@@ -350,7 +349,7 @@ def measure_critical_line(network: Any, *, sigma_w: Any, sigma_b: Any, **setting
     σ_w² = 2.002 ± 0.04 at σ_b² = 0.1 (N = 200, L = 12, 8 networks)
     """
     block, numbers = _asked(_measure_critical_line, network, sigma_w, sigma_b, settings)
-    with _shown(numbers.pop("progress", None)) as bar:
+    with watched(numbers.pop("progress", None), "networks") as bar:
         return _measure_critical_line(block, progress=bar, **numbers)
 
 
@@ -371,7 +370,7 @@ def measure_pairs(network: Any, *, sigma_w: Any = None, sigma_b: Any = None, **s
     """
     block, numbers = _asked(_measure_pairs, network, sigma_w, sigma_b, settings)
     refuse_not_real(numbers["width"], "width")
-    with _shown(numbers.pop("progress", None)) as bar:
+    with watched(numbers.pop("progress", None), "networks") as bar:
         return _measure_pairs(block, progress=bar, **numbers)
 
 
@@ -485,20 +484,6 @@ def _refuse_unknown_ways(threads: Any, executor: Any, device: Any, checkpoint: A
     choice(device, "device", DEVICES)
     path(checkpoint, "checkpoint")
     provides(progress, "progress", None, "a function progress(done, networks)")
-
-
-@contextmanager
-def _shown(progress: Callable[[int, int], None] | None) -> Iterator[Callable[[int, int], None] | None]:
-    """The given progress function, or a bar on stderr where somebody watches a terminal."""
-    if progress is not None or not sys.stderr.isatty():
-        yield progress
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("networks", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def layer_widths(width: Any, depth: int) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ import sympy as sp
 from meanfield.base.arguments import choice, one_point, provides, whole
 from meanfield.base.arguments import names as names_of
 from meanfield.base.errors import MeanFieldError
+from meanfield.base.progress import watched
 from meanfield.base.words import unknown
 from meanfield.kernels.blocks import Work
 from meanfield.kernels.data import inputs
@@ -52,7 +53,8 @@ def kernel(
     provides(executor, "executor", "submit", "an executor (concurrent.futures)")
     provides(progress, "progress", None, "a function of two numbers")
     count = workers(threads)
-    found = computed(work, out, count, executor, progress)
+    with watched(progress, "blocks") as tell:
+        found = computed(work, out, count, executor, tell)
     work.network.keep()
     return found
 

@@ -11,6 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from meanfield.base.arguments import choice, finite, flag, one_point, provides, refuse_not_real, shown, spoken, whole
+from meanfield.base.progress import watched
 from meanfield.base.results import MeanFieldError
 from meanfield.comparison.check import network_and_pairs
 from meanfield.empirical import draw_network
@@ -115,11 +116,11 @@ def tune(
     for name in values:
         refuse_strange(block, name)
     if width is None:
-        return of_theory(block, values, depth, sigma_w, sigma_b, input_norm, method, budget, settings, progress)
+        with watched(progress, "steps") as tell:
+            return of_theory(block, values, depth, sigma_w, sigma_b, input_norm, method, budget, settings, tell)
     width = whole(width, "width", 2, 1 << 20)
     drive, base = _drive(block, values, depth, width, sigma_w, sigma_b, inputs, tokens, input_norm, probes, seed)
-    drive.progress = progress
-    with threadpool_limits(limits=1, user_api="blas"):
+    with threadpool_limits(limits=1, user_api="blas"), watched(progress, "steps") as drive.progress:
         if method == "sweep":
             return swept(drive, block, base, width, budget)
         new = (tokens, input_norm, width, inputs) if minibatches else None
