@@ -55,8 +55,8 @@ def test_a_rising_average_beside_a_source_rests_at_two_places():
     """z - tanh z: ⟨φ²⟩_q/q rises from 0 to 1, so that S⟨φ²⟩_q + c = d q has two roots; large starts alone escape."""
     beta, size = ("2/5", "3/5", "2/5", "1/3"), ("1/3", 2, 1, "9/2")
     (row,) = table("z-tanh(z)", beta, size, "K")
-    assert {one.regime for one in row.ways} == {"V = 1: q settles", "V = 1: q → ∞ by its feedback"}
-    rest = next(one for one in row.ways if "settles" in one.regime)["K"]
+    assert {one.regime for one in row.ways} == {"V = 1: q converges", "V = 1: q → ∞ by its feedback"}
+    rest = next(one for one in row.ways if "converges" in one.regime)["K"]
     found, slope = log_K("z-tanh(z)", beta, size, 1.0, 40.0)
     assert abs(slope - float(rest.exponent)) < 1e-3
     assert abs(found - 40 * float(rest.exponent) - math.log(float(rest.constant.evalf()))) < 1e-2
@@ -135,7 +135,7 @@ def test_numbers_that_all_but_tie_are_told_apart(shift):
 )
 def test_algebraic_ties_are_proved(half):
     ((way,),) = (row.ways for row in full("tanh").phase_table("K", beta_v=half, **EVEN))
-    assert way.regime == "V = 1: q settles"
+    assert way.regime == "V = 1: q converges"
 
 
 def test_a_tie_that_no_digits_decide_is_a_sentence():

@@ -91,7 +91,7 @@ def test_no_row_of_gelu_asks_for_numbers():
     rows = [row for row in table("gelu") if any(one.conditional for one in row.ways)]
     assert rows and all(len(one.laws) == 2 for row in table("gelu") for one in row.ways)
     text = "\n".join(map(str, rows))
-    assert "root(q = " in text and "starts above all places of rest" in text
+    assert "root(q = " in text and "starts above all fixed points" in text
     lone = [row.ways for row in rows if len(row.ways) == 1]
     assert lone and all("every start where it is the only one" in way.basin for (way,) in lone)
 

@@ -438,13 +438,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         app(args=arguments, prog_name="meanfield")
     except SystemExit as end:
         if end.code == 130:
-            typer.echo(f"meanfield: {interrupted(list(sys.argv[1:] if arguments is None else arguments))}", err=True)
+            out.say(interrupted(list(sys.argv[1:] if arguments is None else arguments)))
         raise
     except MeanFieldError as error:
         sentence = str(error)
     except MemoryError:
         sentence = "There is not enough memory for this; ask for fewer layers, neurons or networks."
-    typer.echo(f"meanfield: {sentence}", err=True)
+    out.say(sentence)
     sys.exit(2)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -292,6 +293,15 @@ def emit(text: str, path: Path | None) -> None:
         return
     write_whole(path, f"{text}\n".encode())
     typer.echo(f"Wrote {path}", err=True)
+
+
+def say(sentence: str) -> None:
+    """Print a refusal on stderr: whole in a pipe or a log, broken between words where it is a terminal."""
+    text = f"meanfield: {sentence}"
+    if sys.stderr.isatty():
+        width = max(20, min(COLUMNS, shutil.get_terminal_size().columns))
+        text = "\n".join(textwrap.fill(line, width, break_on_hyphens=False) for line in text.split("\n"))
+    typer.echo(text, err=True)
 
 
 @contextlib.contextmanager

@@ -31,14 +31,14 @@ def settled(recursion: Recursion, values: dict) -> tuple[np.ndarray, np.ndarray,
     rest = sp.expand(e - rate * K)
     if rate.has(K) or rest.has(K):
         raise MeanFieldError(
-            "Where this network settles is not known: the map of K - K_ab is not affine; follow it with propagate."
+            "The fixed point of this network is not known: the map of K - K_ab is not affine; follow it with propagate."
         )
     arrays: dict[str, np.ndarray] = {k: np.asarray(v, dtype=float) for k, v in values.items()}
     known = {k: v for k, v in arrays.items() if k in {s.name for s in rate.free_symbols | rest.free_symbols}}
     keeps, makes = np.asarray(first_value(rate, known), float), np.asarray(first_value(rest, known), float)
     if (keeps >= 1).any():
         raise MeanFieldError(
-            "Where this network settles is not known: K - K_ab grows without bound (a skip of strength 1 or "
+            "The fixed point of this network is not known: K - K_ab grows without bound (a skip of strength 1 or "
             "more); follow it with propagate."
         )
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -48,7 +48,7 @@ class Sampled:
         linear = not flat.has(sigma_b) and not scaled.has(*nodes.values())
         if not linear or len(mu) > 1 or self.recursion.block.lets:
             raise MeanFieldError(
-                "Where K settles is not known: through a Pool whose averages nothing encloses it is found for "
+                "The limit of K is not known: through a Pool whose averages nothing encloses it is found for "
                 "blocks of one Dense with the network's own sigma_w and sigma_b. Follow this one with propagate."
             )
 
@@ -174,7 +174,7 @@ class Sampled:
     def _numbers(self, values: dict[str, sp.Expr]) -> np.ndarray:
         missing = [n for n in self.parameters if n not in values or not values[n].is_number]
         if missing:
-            raise MeanFieldError(f"Where K settles is not known: give {' and '.join(missing)} a value.")
+            raise MeanFieldError(f"The limit of K is not known: give {' and '.join(missing)} a value.")
         return np.array([[float(values[n])] for n in self.parameters])
 
     def _refined(self, low: float, high: float, sign: int, deviations: tuple[float, float, float]) -> FixedPoint:

@@ -257,7 +257,7 @@ def swept(d: Drive, block: Block, base: np.ndarray, width: int, budget: float) -
     if not math.isfinite(log_J0) and not np.isfinite(before).any():
         raise MeanFieldError(
             f"{describe(block)} was to be tuned, but no perturbation passes its first block (log J = {log_J0}); is its "
-            "activation one that jumps or rests?"
+            "activation one that jumps or is constant?"
         )
     scale = None
     if grows(block):

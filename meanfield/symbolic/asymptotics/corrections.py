@@ -54,7 +54,7 @@ def solve(leading: Leading, floor: fmpq, depth: fmpq) -> Solved:
             break
         eps = new
     else:
-        raise NoFurther("The further terms of K do not settle.")
+        raise NoFurther("The further terms of K do not converge.")
     averages = _answering(leading, leading.rest)
     rest = ring.largest(ring.lost, _answering(leading, source.lost), averages)
     if leading.soft:

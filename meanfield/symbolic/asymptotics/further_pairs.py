@@ -233,7 +233,7 @@ class PairTrial(Trial):
                 break
             eps = new
         else:
-            raise NoFurther("The further terms of two inputs do not settle.")
+            raise NoFurther("The further terms of two inputs do not converge.")
         through = None
         if rest is not None:
             moved = [t.piece.key for t in terms if t.piece.slope or t.piece.logs != 0]

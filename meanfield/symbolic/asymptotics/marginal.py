@@ -58,7 +58,7 @@ class Marginal(Derivation):
         ways: list[Way] = []
         if once:
             if up < 0 < down:
-                ways.append(self._at_rest(Resting(self.branch.square, self.S, c, d), flat, "V = 1: q settles"))
+                ways.append(self._at_rest(Resting(self.branch.square, self.S, c, d), flat, "V = 1: q converges"))
             if up > 0:
                 ways.append(self._escape(c, d, EVERY if down > 0 else "large starts"))
             if down < 0:
@@ -70,17 +70,17 @@ class Marginal(Derivation):
             return self._possible(c, d, flat, up, down)
         found = resting_points(self.branch.square, self.S, c, d)
         if any(p.K.value != 0 and p.stability not in ("stable", "unstable") for p in found):
-            raise Undecided("V = 1: q rests where it is attracted from one side only; no law is derived there")
+            raise Undecided("V = 1: q is stationary where it is attracted from one side only; no law is derived there")
         if any(p.K.value != 0 and p.stability == "stable" and not p.is_exponential for p in found):
             raise Undecided(
-                "V = 1: q rests where its flow vanishes to a higher order, to which it comes by a power of log l; no "
-                "law is derived there"
+                "V = 1: q is stationary where its flow vanishes to a higher order, to which it comes by a "
+                "power of log l; no law is derived there"
             )
         for i, point in enumerate(attractors(self.branch.square, self.S, c, d)):
             if point.K.value + (point.K.error or 0) < flat:
                 continue
             basin = EVERY if found.ends == 1 else _between(*(point.basin or (0, sp.oo)))
-            ways.append(self._at_rest(Resting(self.branch.square, self.S, c, d, i), flat, "V = 1: q settles", basin))
+            ways.append(self._at_rest(Resting(self.branch.square, self.S, c, d, i), flat, "V = 1: q converges", basin))
         edges = [p.K.value for p in found if p.stability == "unstable" and p.K.value != 0]
         if up > 0:
             ways.append(self._escape(c, d, _between(edges[-1], sp.oo) if edges else EVERY))
@@ -96,9 +96,9 @@ class Marginal(Derivation):
         there = lone if up < 0 < down else "starts near it, where there is one"
         ways = [self._at_rest(Resting(self.branch.square, self.S, c, d), flat, RESTS, there)]
         if up >= 0:
-            ways.append(self._escape(c, d, "starts above all places of rest"))
+            ways.append(self._escape(c, d, "starts above all fixed points"))
         if down < 0:
-            ways.append(self._decay(d, "starts below all places of rest"))
+            ways.append(self._decay(d, "starts below all fixed points"))
         return [replace(one, conditional=True) for one in ways]
 
     @property

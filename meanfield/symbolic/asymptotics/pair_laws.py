@@ -226,7 +226,7 @@ def _at_rest(solver: Solver, way: Way) -> Pair:
         return way.K.times(sp.Integer(2)), _dying(solver, way, S * mean**2)
     gain = S * way.slope.constant - d
     if gain.free_symbols:
-        raise Undecided("whether two inputs meet at a variance that settles needs numbers")
+        raise Undecided("whether two inputs meet at a variance that converges needs numbers")
     sign = sign_of(gain)
     if sign < 0:
         return _by_distance(way, regular(None, S * way.slope.constant))

@@ -157,13 +157,13 @@ class Solver(Marginal):
         flat = b is not None and self.sign(b.beta) == 0
         if reach == 0 and grown is not None and a is not None:
             q = w.size * a.size / w.beta + (b.size if flat and b is not None else 0)
-            return [self._settled(grown, q, "V > 1: q settles by its own source")]
+            return [self._settled(grown, q, "V > 1: q converges by its own source")]
         if not inner_moves:
             return [self._settled(regular(None), None, "V > 1: K and q tend to what the start says")]
         if flat and b is not None:
             through = regular(v.size * self._square_at(b.size), -v.beta)
             K_ = self.from_sources(sp.S.Zero, self.source_a(), through)
-            return [self._settled(K_, b.size, "V > 1: q settles at the variance of its biases")]
+            return [self._settled(K_, b.size, "V > 1: q converges to the variance of its biases")]
         return [self._fading()]
 
     def _fading(self) -> Way:

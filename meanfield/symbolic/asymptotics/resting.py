@@ -61,7 +61,7 @@ def _resting_ball(square: sp.Expr, S: sp.Expr, c: sp.Expr, d: sp.Expr, index: in
     for root in zeros(step, integrand(step), digits=digits + 5).roots:
         if near.overlaps(root.ball()):
             return root.ball()
-    raise MeanFieldError("A variance at which a branch settles was not found again with more digits.")
+    raise MeanFieldError("The limit of a branch's variance was not found again with more digits.")
 
 
 @lru_cache(maxsize=128)

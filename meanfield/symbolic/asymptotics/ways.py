@@ -14,7 +14,7 @@ from meanfield.symbolic.asymptotics.comparing import added, log_of, summed
 from meanfield.symbolic.asymptotics.growth import Growth, Oracle, exponential, product, regular
 
 EVERY = "every start"
-RESTS = "V = 1: q settles where its flow falls through 0 (numbers say where)"
+RESTS = "V = 1: q converges where its flow falls through 0 (numbers say where)"
 UNASKED = regular(None)  # where a law was not wanted
 
 

@@ -268,7 +268,7 @@ class Calculus:
             if new == x:
                 return x
             x = new
-        raise MeanFieldError("The expansion of a sequence at large depth does not settle.")
+        raise MeanFieldError("The expansion of a sequence at large depth does not converge.")
 
     @staticmethod
     def beyond(ring: Ring, x: Series) -> Series:
@@ -302,4 +302,4 @@ class Calculus:
             if new == y:
                 return self.made(y, rest, s.rate)
             y = new
-        raise MeanFieldError("The expansion of a sequence at large depth does not settle.")
+        raise MeanFieldError("The expansion of a sequence at large depth does not converge.")

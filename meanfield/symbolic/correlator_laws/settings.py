@@ -97,7 +97,7 @@ class Approach:
             if new == v:
                 return calc.made(plus({key(1): ONE}, v), rest, (NONE,) * len(calc.bases))
             v = new
-        raise MeanFieldError("The expansion of K at large depth does not settle.")
+        raise MeanFieldError("The expansion of K at large depth does not converge.")
 
     def y(self, k: int) -> Expansion:
         """y^k along the layers."""

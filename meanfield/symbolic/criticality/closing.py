@@ -147,7 +147,7 @@ def _gap(recursion: Recursion, one: Recursion, values: dict[str, sp.Expr], phase
     if one["J"].has(sp.oo):
         end = "grows without bound" if phase.fixed_point is None else "falls to 0"
         raise MeanFieldError(
-            f"The law of c is not available: φ jumps and K {end}: where c settles then is not derived; follow it with "
+            f"The law of c is not available: φ jumps and K {end}: the limit of c then is not derived; follow it with "
             'propagate(quantities=("K", "c")).'
         )
     where = _End(recursion, one, values, phase)
@@ -158,7 +158,7 @@ def _gap(recursion: Recursion, one: Recursion, values: dict[str, sp.Expr], phase
         if power < 1 and where.at not in (None, 0):
             return replace(_followed(where, rate, power, odd, status), after=after)
         raise MeanFieldError(
-            f"{where.text}, and 1 - c does not fall: where c settles then is not derived; follow it with "
+            f"{where.text}, and 1 - c does not fall: the limit of c then is not derived; follow it with "
             'propagate(quantities=("K", "c")).'
         )
     if rate != 0:

@@ -34,7 +34,7 @@ def inside_law(
     """
     point = found.stable
     if point is None:
-        raise MeanFieldError(f"Where c settles is not known here: {found.message}.")
+        raise MeanFieldError(f"The limit of c is not known here: {found.message}.")
     if point.gap == 0:
         raise MeanFieldError("The fixed point of c cannot be told from 1: the place is critical to rounding.")
     regime, leading = f"c* = {point.text(12)} in the chaotic phase", [(CONSTANT, point.slope)]
@@ -52,7 +52,7 @@ def inside_law(
             raise MeanFieldError(f"c falls to 0 as a power of K - K* does, but {why}; its law is not derived.")
         terms, left = ((Term(end),), "smaller") if end != 0 else ((), "exponential")
         own_name = quantity if quantity == "distance" else "c"
-        regime += f"; {why}, and {own_name if end != 0 else 'its rate'} settles no faster than K"
+        regime += f"; {why}, and {own_name if end != 0 else 'its rate'} converges no faster than K"
         status = Status.MEASURED if star.is_exponential is False else Status.UNKNOWN
         return DepthLaw(l, sp.oo, terms, left, quantity=quantity, regime=regime, status=status)
     order = int(moves)
@@ -65,14 +65,14 @@ def inside_law(
         name = "chi_K" if order == 1 else f"chi_K^{order}"
         if close and own * point.slope > 0:
             raise MeanFieldError(
-                f"c and K settle equally fast here, to rounding (slope of c {point.slope:.12g}, {name} {own:.12g}), "
+                f"c and K converge equally fast here, to rounding (slope of c {point.slope:.12g}, {name} {own:.12g}), "
                 "and where the two are equal c - c* has a factor l; that is not decided: move sigma_w or sigma_b."
             )
         if close:
             leading.append((OTHER_CONSTANT, own))
-            regime = f"{regime}: K settles as fast as c, to rounding"
+            regime = f"{regime}: K converges as fast as c, to rounding"
         elif apart > 0 and abs(own) < 1:  # beyond 1 K repels, and is there only if it started there
-            what = "K settles" if order == 1 else f"(K - K*)^{order} falls"
+            what = "K converges" if order == 1 else f"(K - K*)^{order} falls"
             leading, regime = [(CONSTANT, own)], f"{regime}: {what} more slowly than c"
     if any(not abs(multiplier) > 1e-14 for _, multiplier in leading):
         raise MeanFieldError(f"c falls to c* = {point.c:.12g} faster than exponentially: the map is flat there.")

@@ -284,7 +284,7 @@ def _numbered(e: sp.Expr) -> sp.Expr:
         if closed.has(SphereAverage):
             if node.free_symbols:
                 raise MeanFieldError(
-                    f"Where this network settles is not known: {node} holds symbols; give numbers for them in "
+                    f"The fixed point of this network is not known: {node} holds symbols; give numbers for them in "
                     "derive(...)."
                 )
             from meanfield.numeric.quadrature.sphere import sphere_value
@@ -372,7 +372,7 @@ def _settled(flat: Recursion) -> sp.Expr:
     rest = sp.expand(e - rate * K_ab)
     if rate.has(K, K_ab) or rest.has(K, K_ab) or rate == 1:
         raise MeanFieldError(
-            "Where this network settles is not known: J depends on K and K_ab, which do not settle apart from "
+            "The fixed point of this network is not known: J depends on K and K_ab, which do not converge apart from "
             "each other; follow them with propagate."
         )
     return rest / (1 - rate)
@@ -385,6 +385,6 @@ def begun_start(start: sp.Expr, first: Dense) -> sp.Expr:
 
 def _refuse(block: Block) -> MeanFieldError:
     return MeanFieldError(
-        f"Where the block {block} settles is not known: K and K_ab do not close apart from each other; follow "
+        f"The fixed point of the block {block} is not known: K and K_ab do not close apart from each other; follow "
         "them with propagate."
     )
