@@ -108,10 +108,12 @@ def test_the_torch_snippet_draws_with_the_recommended_deviations(preln):
 
 
 def test_the_torch_snippet_draws_a_whole_network_in_order():
-    """Input, blocks and embedding; a number of Linears that makes no blocks is refused."""
+    """Input, blocks and embedding, of a list or a module; another number of Linears (a head) is refused."""
     branch = Sequential(LayerNorm(), Dense(expand=2), Nonlinearity("relu"), Dense())
-    found = mf.recommend(Residual(branch), depth=9, width=256, networks=0)
+    found = mf.recommend(Residual(branch), depth=3, width=256, networks=0)
+    nn = types.SimpleNamespace(Linear=Linear)
     scope = run_snippet(found.torch(), {"torch": types.SimpleNamespace(no_grad=lambda: lambda f: f)})
+    scope["torch"] = types.SimpleNamespace(nn=nn)  # the Linears here are stand-ins
     linears = [Linear(fan_in) for fan_in in (9, 256, 512, 256, 512)]
     scope["init_network_"](linears)
     w = {key: sigmas[0] for key, sigmas in found.sigmas.items()}
@@ -121,8 +123,12 @@ def test_the_torch_snippet_draws_a_whole_network_in_order():
     embedding = Linear(9)
     scope["init_network_"](linears[1:], embedding)
     assert embedding.weight.drawn == (0.0, math.sqrt(found.K1)) and found.K1 == 1.0
-    for wrong in (linears[:4], linears[:1]):
-        with pytest.raises(ValueError, match="are no number of blocks of 2"):
+    other = [Linear(one.in_features) for one in linears]
+    model = types.SimpleNamespace(modules=lambda: [object(), *other[:1], object(), *other[1:]])  # norms, and itself
+    scope["init_network_"](model)
+    assert [one.weight.drawn for one in other] == [one.weight.drawn for one in linears]
+    for wrong in (linears[:4], linears[:3], [*linears, Linear(256)]):
+        with pytest.raises(ValueError, match="but the input and 2 blocks of 2 have 5: leave the head out"):
             scope["init_network_"](wrong)
 
 

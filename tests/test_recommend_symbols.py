@@ -82,7 +82,6 @@ def test_numbers_of_a_record_are_held():
 
 ASKED = {  # record, what is asked for, a number for it
     "skip": (Residual(Sequential((Nonlinearity("relu"), Dense())), Param("mu")), "mu", "1/2"),
-    "scale": (Residual(Sequential((Nonlinearity("relu"), Dense(), Scale(Param("g"))))), "g", 0.5),
     "exponent": (Residual(Sequential((Nonlinearity("relu"), Dense(sigma_w=Schedule("v", "be"))))), "be", 1),
     "slope": (Sequential((Nonlinearity(mf.activation("leaky_relu", alpha="alpha")), Dense())), "alpha", 0.2),
 }
@@ -112,6 +111,28 @@ def test_what_is_asked_for_can_be_given(name):
 def test_what_cannot_be_given_is_refused(given, words):
     with pytest.raises(mf.MeanFieldError, match=words):
         recommended(ASKED["skip"][0], **given)
+
+
+def scaled_by(scale):
+    return Residual(Sequential((LayerNorm(), Dense(), Nonlinearity("silu"), Dense(), Scale(scale))))
+
+
+def test_a_scale_that_is_left_open_is_answered_and_a_number_is_held():
+    """Scale("a") is LayerScale: its value is the answer. Scale(1/10), or a = 1/10, stays; so do the branches, where J
+    stays within the budget, and else a factor of the last Dense makes it."""
+    answered = recommended(scaled_by("a"))
+    assert answered.scale_is_a_layer and answered.layer_scale == answered.scale
+    assert answered.predicted.log_J == pytest.approx(1) and 0.1 < answered.scale < 1
+    held, given = recommended(scaled_by("1/10")), recommended(scaled_by("a"), a="1/10")
+    assert held.sigmas == given.sigmas and held.scale == 1 and not held.scale_is_a_layer
+    assert "Scale(Fraction(1, 10))" in repr(held.network) and 0 < held.predicted.log_J < 0.5
+    too_large = recommended(scaled_by(1))
+    assert too_large.predicted.log_J == pytest.approx(1) and "Scale(1)" in repr(too_large.network)
+    last = too_large.layers[-1].sigma_w
+    assert last == pytest.approx(answered.scale, rel=1e-6) and last < 1
+    common = {one.name: one.log_J for one in held.common}
+    with pytest.raises(AssertionError):  # the table of initializers is of the same network
+        assert common == {one.name: one.log_J for one in answered.common}
 
 
 def test_nothing_left_to_choose_is_refused():

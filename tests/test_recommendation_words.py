@@ -6,11 +6,15 @@ import json
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import meanfield as mf
 from meanfield.tuning.answer import Layer, Point, Spread, _number, screen
+from meanfield.tuning.choices import Anchor
 
+ABOVE = Anchor("1", "0", "2", "half-stable", "attracts from above, repels below")
+BELOW = ABOVE._replace(side="attracts from below, repels above")
 QUIET = dict(log_J=0.0, swing=0.1, correlation=0.5, by_draws=None)
 
 
@@ -20,9 +24,8 @@ def answer():
     found = mf.recommend("relu", depth=20, width=100, networks=0)
     dense = Layer("dense1", "neurons", 100.0, 1.5, 0.0)
     quiet = replace(found.predicted, **QUIET)
-    return replace(
-        found, layers=(dense,), anchor=("1", "0", "2", "stable"), worst=0.5, predicted=quiet, spread=None, silent=""
-    )
+    stable = Anchor("1", "0", "2", "stable")
+    return replace(found, layers=(dense,), anchor=stable, worst=0.5, predicted=quiet, spread=None, silent="")
 
 
 def test_plain_layers_have_no_scale(answer):
@@ -53,8 +56,11 @@ def test_weight_std(answer):
         ("hardly tells them apart", {"correlation": None}, False),
         ("hardly tells them apart", {"correlation": 0.99}, False),
         ("end at 1 - c = 0.009: the last layer hardly", {"correlation": 0.991}, True),
-        ("attracts from above", {"anchor": ("1", "0", "2", "half-stable"), "worst": 0.1}, True),
-        ("Starts K^1", {"anchor": ("1", "0", "2", "half-stable"), "worst": 9.0}, False),
+        ("attracts from above, repels below: keep K^1", {"anchor": ABOVE, "worst": 0.1}, True),
+        ("or a little above", {"anchor": ABOVE, "worst": 0.1}, True),
+        ("attracts from below, repels above: keep K^1", {"anchor": BELOW, "worst": 0.1}, True),
+        ("or a little below", {"anchor": BELOW, "worst": 0.1}, True),
+        ("Starts K^1", {"anchor": ABOVE, "worst": 9.0}, False),
         ("Starts K^1", {"anchor": None, "worst": 9.0}, True),
         ("not measured: it was not asked for.", {"silent": "it was not asked for."}, True),
         ("not measured", {"silent": "why", "spread": Spread(0.0, 1.0, None)}, False),
@@ -75,7 +81,7 @@ def test_the_reason_given(answer):
     """Of every kind, with what makes it another sentence of the same kind."""
     point = Point("1.2", "0.1", "0.7", "stable", 0.1, 2.5)
     own = replace(point, sigma_w="1", sigma_b="0")
-    at = lambda K, kind: replace(answer, kind="point", anchor=("1", "0", K, kind), points=(own, point))  # noqa: E731
+    at = lambda K, kind: replace(answer, kind="point", anchor=Anchor("1", "0", K, kind), points=(own, point))  # noqa: E731
     drifts = "K drifts to 0 there, so sigma_w is moved until J^(1,20) = 1"
     for K, kind, shown, part in (
         ("0", "stable", "K* = 0", drifts),
@@ -113,12 +119,12 @@ def test_the_screen(answer):
     assert rows["dense1"] == ["dense1", "1.5", "0.2", "100", "0.15", "0.2"]
     assert rows["dense2"] == ["dense2", "(tokens)", "0.75", "0", "T", "0.75/sqrt(T)", "0"]
     text = "\n".join(lines)
-    for part in ("branch scale 0.5, value of its Scale", "xi = infinite at layer 20", "<= 1 to layer 33",
+    for part in ("branch scale 0.5, value of its Scale", "= infinite at l = 20", "<= 1 up to layer 33",
                  "from 1 to any larger one", "depth 20, width 100"):  # fmt: skip
         assert part in text, part
     other = replace(found, scale_is_a_layer=False, window=(1.0, 2.5), predicted=replace(p, reach=None, swing=3.0, xi=4))
     text = "\n".join(screen(other))
-    for part in ("in sigma_w of the branch's last Dense", "xi = 4 at", "<= 3 beyond layer 80", "from 1 to 2.5"):
+    for part in ("in sigma_w of the branch's last Dense", "= 4 at l = 20", "<= 3 up to layer 80 at least", "from 1 to 2.5"):
         assert part in text, part
     assert "window" not in "\n".join(screen(replace(found, window=None)))
     data = json.loads(json.dumps(replace(other, window=(1.0, 2.5)).data()))
@@ -129,3 +135,18 @@ def test_numbers_on_the_screen():
     for value, text in ((-math.inf, "vanishes"), (math.inf, "overflows"), (math.nan, "overflows"), (9e-9, "0"),
                         (-9e-9, "0"), (1e-8, "1e-08"), (-2.5, "-2.5")):  # fmt: skip
         assert _number(value) == text
+
+
+@pytest.mark.parametrize("name", ["gelu", "silu", "mish"])
+def test_the_side_is_that_of_the_critical_point(name):
+    """silu and mish attract from below, gelu from above: K that starts on the other side leaves K*."""
+    advice = next(one for one in mf.recommend(name, depth=20, width=100, networks=0).caveats if "keep K^1" in one)
+    (point,) = (p for p in mf.derive(name).critical_points() if p.kind == "half-stable")
+    assert point.side in advice and ("a little above" in advice) == point.side.startswith("attracts from above")
+    held = 1 if "a little above" in advice else -1
+    w, b, K = (float(x.value) for x in (point.sigma_w, point.sigma_b, point.K))
+    run = mf.derive(name).propagate(
+        sigma_w=w, sigma_b=b, depth=2, input_norm=(K * (1 + np.array([0.01, -0.01]) * held) - b**2) / w**2
+    )
+    off = np.abs(np.asarray(run.K) - K)
+    assert off[0, 1] < off[0, 0] and off[1, 1] > off[1, 0]

@@ -239,6 +239,9 @@ def number(value: object, what: str) -> sp.Expr:
     (sqrt(3)/2, 1/10)
     """
     text = str(value)
+    if hasattr(value, "_sympy_"):  # a Solution; a text of its value might be too long to be read
+        inner = value._sympy_()
+        value = inner if isinstance(inner, sp.Expr) and not inner.has(sp.Float) else value
     if isinstance(value, sp.Expr) and not value.has(sp.Float):
         found = value
     elif isinstance(value, bool):

@@ -20,7 +20,7 @@ from meanfield.base.symbols import J, K_aa, K_ab, K_bb, Theta, Z, parameter, sig
 from meanfield.base.tex.lines import lines as lines
 from meanfield.base.tex.lines import opened
 from meanfield.base.tex.prose import escape as escape
-from meanfield.base.tex.prose import prose
+from meanfield.base.tex.prose import heading, prose
 from meanfield.base.tex.read import read
 from meanfield.base.tex.width import column, measure, text_width, width
 from meanfield.base.words import unknown
@@ -160,8 +160,7 @@ class Table(Result):
             section = ""
             for cell in cells:
                 if cell.section != section:
-                    heading = rf"\multicolumn{{2}}{{@{{}}l}}{{\textbf{{{prose(cell.section)}}}}}\tabularnewline"
-                    out += ([r"\addlinespace"] if section else []) + [heading]
+                    out += ([r"\addlinespace"] if section else []) + [heading(cell.section, 2) + r"\tabularnewline"]
                     section = cell.section
                 # \raggedright makes \\ end a line of the cell; the row ends with \tabularnewline
                 body = "\\\\[3pt]\n  ".join(cell.lines)

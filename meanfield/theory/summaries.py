@@ -16,7 +16,7 @@ from meanfield.base.latex import tex
 from meanfield.base.printed import wrapped
 from meanfield.base.results import MeanFieldError, Solution, one_line
 from meanfield.base.symbols import K
-from meanfield.base.tex.prose import booktabs, prose
+from meanfield.base.tex.prose import booktabs, heading, prose, table_width
 from meanfield.base.tex.width import TEXTWIDTH, column, width
 from meanfield.functions.activations import activation
 from meanfield.symbolic.criticality.points import CriticalPoint
@@ -73,25 +73,35 @@ class Summary(Result):
     def latex(self, *, caption: str | None = None, label: str | None = None) -> str:
         """A `table` float (booktabs) with a row for each; caption: LaTeX in the place of the usual one.
 
-        The architecture has a column where there are several, the kind of a point where a column of text is wide
-        (`presentation.column_width`).
+        Where there are several architectures they have a column, or headings where the column does not fit; the kind of
+        a point is said where a column of text is wide (`presentation.column_width`).
         """
-        names, narrow = {one.architecture for one in self.entries}, column().width < TEXTWIDTH
-        several = len(names) > 1
-        header = [r"$\sigma_w$", r"$\sigma_b$", r"$K^\ast$", r"$\zeta$", *["kind"] * (not narrow)]
-        rows = []
+        names = list(dict.fromkeys(one.architecture for one in self.entries))
+        told = LEGEND if len(names) > 1 else f"{LEGEND}; architecture: {', '.join(map(prose, names))}"
+        header, rows = self._rows(len(names) > 1)
+        if len(names) > 1 and table_width([header, *rows]) > column().width:
+            header, rows = self._rows(False)
+            for name in reversed(names):
+                first = next(i for i, one in enumerate(self.entries) if one.architecture == name)
+                rows.insert(first, [heading(name, len(header))])
+        texts = header.index(r"$\sigma_w$")
+        return booktabs(told if caption is None else caption, header, rows, label=label, texts=texts)
+
+    def _rows(self, architecture: bool) -> tuple[list[str], list[list[str]]]:
+        """The header, and a row for each entry; with a column of architectures, or without."""
+        narrow = column().width < TEXTWIDTH
+        numbers = [r"$\sigma_w$", r"$\sigma_b$", r"$K^\ast$", r"$\zeta$", *["kind"] * (not narrow)]
+        room, rows = (0.45 if narrow else 0.55) + 0.2 * (narrow and not architecture), []
         for one in self.entries:
-            cells = [prose(one.activation), *[prose(one.architecture)] * several]
+            cells = [prose(one.activation), *[prose(one.architecture)] * architecture]
             if one.point is None:
-                room, said = (0.45 if narrow else 0.55), prose(_brief(one.message))
-                box = rf"@{{}}p{{{room}\linewidth}}@{{}}"
-                rows.append([*cells, rf"\multicolumn{{{len(header)}}}{{{box}}}{{\raggedright {said}}}"])
+                box = rf"@{{}}p{{{room:.2f}\linewidth}}@{{}}"
+                said = rf"\raggedright {prose(_brief(one.message))}"
+                rows.append([*cells, rf"\multicolumn{{{len(numbers)}}}{{{box}}}{{{said}}}"])
                 continue
-            numbers = [_cell(v) for v in (one.sigma_w, one.sigma_b, one.K, one.zeta)]
-            rows.append([*cells, *numbers, *[prose(one.kind)] * (not narrow)])
-        told = LEGEND if several else f"{LEGEND}; architecture: {', '.join(map(prose, names))}"
-        words = ["activation", *["architecture"] * several]
-        return booktabs(told if caption is None else caption, [*words, *header], rows, label=label, texts=len(words))
+            cells += [_cell(v) for v in (one.sigma_w, one.sigma_b, one.K, one.zeta)]
+            rows.append([*cells, *[prose(one.kind)] * (not narrow)])
+        return ["activation", *["architecture"] * architecture, *numbers], rows
 
     def __repr__(self) -> str:
         return one_line("Summary", f"{len(self)} rows; {', '.join(dict.fromkeys(e.activation for e in self.entries))}")

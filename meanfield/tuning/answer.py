@@ -12,6 +12,7 @@ from meanfield.base.printed import wrapped
 from meanfield.base.results import MeanFieldError, one_line
 from meanfield.networks.records import Network
 from meanfield.tuning import snippets
+from meanfield.tuning.choices import Anchor
 from meanfield.tuning.initializers import Outcome
 from meanfield.tuning.sampled import Drawn
 
@@ -114,7 +115,7 @@ class Recommendation(Result):
     scale_is_a_layer: bool
     kind: str
     points: tuple[Point, ...]
-    anchor: tuple[str, str, str, str] | None
+    anchor: Anchor | None
     K1: float
     worst: float
     predicted: Predicted
@@ -159,7 +160,7 @@ class Recommendation(Result):
 
     def torch(self) -> str:
         """Code for PyTorch: `init_` draws a Linear of one kind, `init_network_` all Linears of a network in order."""
-        return snippets.torch(self.sigmas, self.layer_scale, self.what, self.K1)
+        return snippets.torch(self.sigmas, self.layer_scale, self.what, self.K1, self.depth)
 
     def flax(self) -> str:
         """Code for Flax (linen): a function that makes a Dense of each kind."""
@@ -184,7 +185,7 @@ class Recommendation(Result):
     def why(self) -> str:
         """Why these numbers and no others, in a sentence or two."""
         if self.kind == "point" and self.anchor is not None:
-            w, b, K, kind = self.anchor
+            w, b, K, kind, _ = self.anchor
             others = [p for p in self.points if (p.sigma_w, p.sigma_b) != (w, b)]
             text = f"critical point sigma_w = {w}, sigma_b = {b} ({kind}, K* = {_any(K)})"
             if K == "0" and kind != "scale-invariant":
@@ -193,8 +194,8 @@ class Recommendation(Result):
                 text += "; the input layer starts at K*"
             for p in others:
                 text += (
-                    f". Not sigma_w = {p.sigma_w}, sigma_b = {p.sigma_b} ({p.kind}, K* = {_any(p.K)}): starts within "
-                    f"two s.d. end at |log J| = {p.worst:.3g}"
+                    f". Not sigma_w = {p.sigma_w}, sigma_b = {p.sigma_b} ({p.kind}, K* = {_any(p.K)}): K^1 within two "
+                    f"s.d. of width {self.width} ends at |log J| up to {p.worst:.3g}"
                 )
             return text
         if self.kind == "budget":
@@ -214,10 +215,11 @@ class Recommendation(Result):
     def caveats(self) -> tuple[str, ...]:
         """What to know before trusting it, each in a sentence."""
         out, p = [], self.predicted
-        if self.anchor is not None and self.anchor[3] == "half-stable":
+        if self.anchor is not None and self.anchor.kind == "half-stable":
+            held = "above" if self.anchor.side.startswith("attracts from above") else "below"
             out.append(
-                f"K* attracts from above and repels below: keep K^1 = sigma_w^2 |x|^2/N_0 at {self.K1:.4g} or a little "
-                f"above (two s.d. of width {self.width} off: |log J| up to {self.worst:.2g})."
+                f"K* {self.anchor.side}: keep K^1 = sigma_w^2 |x|^2/N_0 at {self.K1:.4g} or a little {held} (two s.d. "
+                f"of width {self.width} off: |log J| up to {self.worst:.2g})."
             )
         elif self.worst > max(1.0, abs(p.log_J) * 1.3):
             out.append(f"Starts K^1 that are two s.d. of width {self.width} off end at |log J| = {self.worst:.3g}.")
@@ -262,6 +264,10 @@ def _number(value: float) -> str:
     return "0" if abs(value) < ROUNDING else f"{value:.4g}"
 
 
+def _variance(value: float) -> str:
+    return "overflows" if math.isinf(value) or math.isnan(value) else f"{value:.4g}"
+
+
 def screen(r: Recommendation) -> list[str]:
     """The lines of one screen; sentences are still to be wrapped."""
     p = r.predicted
@@ -288,16 +294,17 @@ def screen(r: Recommendation) -> list[str]:
         out.append(f"  width {r.width:<10} log J = {s.mean:.3g} +- {s.sd:.2g} (s.d. {how})")
     if p.correlation is not None:
         out.append(f"  two inputs       cosine {p.cosine:g} -> {p.correlation:.4g} at layer {r.depth}")
-    reach = f"to layer {p.reach}" if p.reach is not None else f"beyond layer {p.scanned}"
+    reach = f"up to layer {p.reach}" if p.reach is not None else f"up to layer {p.scanned} at least"
     xi = "infinite" if math.isinf(p.xi) else f"{p.xi:.4g}"
-    out.append(f"  depth            xi = {xi} at layer {r.depth}; |log J| <= {p.allowed:.3g} {reach}")
+    out.append(f"  depth            |log J^(1,l)| <= {p.allowed:.3g} {reach}")
+    out.append(f"  depth scale      xi = 1/|log J^(l,l+1)| = {xi} at l = {r.depth}")
     if r.window is not None:
         (low, high), name = r.window, r.windowed
         top = "any larger one" if math.isinf(high) else f"{high:.5g}"
         out.append(f"  window           |log J^(1,{r.depth})| <= 1 for {name} from {low:.5g} to {top}")
     out += ["", f"  {'common initializer':<22}{'log J^(1,' + str(r.depth) + ')':>16}{'K^' + str(r.depth):>14}"]
-    out += [f"  {one.name:<22}{_number(one.log_J):>16}{_number(one.K):>14}" for one in r.common]
-    out.append(f"  {'this one':<22}{_number(p.log_J):>16}{_number(p.K):>14}")
+    out += [f"  {one.name:<22}{_number(one.log_J):>16}{_variance(one.K):>14}" for one in r.common]
+    out.append(f"  {'this one':<22}{_number(p.log_J):>16}{_variance(p.K):>14}")
     if r.caveats:
         out += ["", *(f"  note: {one}" for one in r.caveats)]
     return out

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,11 +32,21 @@ SCALES = (0.1, 1e-2, 1e-4)  # factors of branches to start from
 LARGEST, SMALLEST = 1e6, 1e-6  # K* in a search
 
 
+class Anchor(NamedTuple):
+    """A critical point as text; side: from where its K* attracts, as in `CriticalPoint.side`."""
+
+    sigma_w: str
+    sigma_b: str
+    K: str
+    kind: str
+    side: str = ""
+
+
 @dataclass(frozen=True)
 class Choice:
     """σ_w, σ_b of all Dense of the block, K¹, the factor of its branches (None without branches), and why.
 
-    anchor: (σ_w, σ_b, K*, kind) of the critical point it belongs to, as text, or None. log_J: at the depth asked for;
+    anchor: the critical point it belongs to, as text, or None. log_J: at the depth asked for;
     worst: largest |log J| over the starts K¹ that a finite width draws (of a place that was searched for, also what
     `scattered` says).
     """
@@ -46,7 +56,7 @@ class Choice:
     K1: float
     scale: float | None
     kind: str
-    anchor: tuple[str, str, str, str] | None
+    anchor: Anchor | None
     log_J: float
     worst: float
 
@@ -83,7 +93,8 @@ def certified(p: Prediction, depth: int, width: int) -> tuple[Choice, ...]:
             K = float(point.K.value)
         except TypeError:
             K = 0.0  # every K is fixed
-        anchor = (f"{sigma_w:.6g}", f"{sigma_b:.6g}", str(point.K.value) if K == 0.0 else f"{K:.6g}", point.kind)
+        shown = str(point.K.value) if K == 0.0 else f"{K:.6g}"
+        anchor = Anchor(f"{sigma_w:.6g}", f"{sigma_b:.6g}", shown, point.kind, point.side)
         if K > 0:
             place = sigma_w, sigma_b, K
         else:

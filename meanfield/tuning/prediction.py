@@ -15,7 +15,7 @@ from meanfield.networks.records import Block, Dense, Network, Param
 from meanfield.theory.deriving import derive
 from meanfield.theory.theory import Theory
 from meanfield.theory.verbs.values import symbols_of
-from meanfield.tuning.records import BRANCH, own_deviations, with_scales
+from meanfield.tuning.records import BRANCH, own_deviations, with_scales, without_open_scales
 
 INPUT = "input_w"  # the symbol of σ_w of the input layer
 
@@ -23,7 +23,7 @@ INPUT = "input_w"  # the symbol of σ_w of the input layer
 @dataclass(frozen=True, eq=False)
 class Prediction:
     """An architecture whose input layer has a σ_w of its own (and no bias) and whose branches share one factor, which
-    takes the place of a `Scale` of theirs; without a factor (None) branches are as the record has them.
+    is the value of a `Scale` that the record leaves open. Without a factor (None) it is 1.
 
     Symbols of the record are standard deviations, which are then the network's own, or widths, which it does not know.
     input_norm: Q0 of the inputs; batch: of its `BatchNorm`.
@@ -39,23 +39,17 @@ class Prediction:
 
     @cached_property
     def own(self) -> Block:
-        """The record whose symbolic standard deviations are the network's own."""
-        return own_deviations(self.block)
+        """The record whose symbolic standard deviations are the network's own, without Scales that are left open."""
+        return own_deviations(without_open_scales(self.block))
 
     @cached_property
     def theory(self) -> Theory:
-        """Of the record as it is."""
-        return self.scaled if with_scales(self.own, keep=True) == with_scales(self.own) else self._of(self.own)
-
-    @cached_property
-    def scaled(self) -> Theory:
         """Of the record with one factor of all branches."""
         return self._of(with_scales(self.own))
 
-    def with_factor(self, scale: Any) -> tuple[Theory, dict[str, Any]]:
-        """(the theory of the record with this factor of its branches, the values of its symbols)."""
-        theory = self.theory if scale is None else self.scaled
-        return theory, {BRANCH: 1.0 if scale is None else scale} if self.branches and theory is self.scaled else {}
+    def factor(self, scale: Any) -> dict[str, Any]:
+        """The value of the symbol that the factor of the branches is in `theory`."""
+        return {BRANCH: 1.0 if scale is None else scale} if self.branches else {}
 
     def open(self, **deviations: Any) -> dict[str, Any]:
         """Those standard deviations that the record leaves open."""
@@ -73,7 +67,7 @@ class Prediction:
 
     def run(self, sigma_w: Any, sigma_b: Any, K1: Any, depth: int, scale: Any = None, **settings: Any) -> Any:
         """`propagate` from K¹ = K1 at layer 1; all may be arrays."""
-        theory, values = self.with_factor(scale)
+        theory, values = self.theory, self.factor(scale)
         values[INPUT] = np.sqrt(np.asarray(K1, dtype=float) / self.input_norm)
         settings = {"input_norm": self.input_norm} | settings
         with np.errstate(all="ignore"):

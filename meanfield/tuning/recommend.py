@@ -21,7 +21,7 @@ from meanfield.tuning.choices import HOLDS, Choice, choices, grows, largest_scal
 from meanfield.tuning.initializers import outcomes
 from meanfield.tuning.prediction import Prediction, edge
 from meanfield.tuning.records import chosen as values_of
-from meanfield.tuning.records import filled, kinds, own_deviations
+from meanfield.tuning.records import filled, kinds, open_scales, own_deviations, without_open_scales
 from meanfield.tuning.sampled import Drawn, followed
 from meanfield.tuning.scatter import TOKENS, derived, measured
 
@@ -118,7 +118,7 @@ def numbered(block: Block, values: dict[str, Any]) -> Block:
         scalar(value, name)
     block = with_values(block, values)
     dense = with_dense(own_deviations(block), lambda _, one: replace(one, expand=1))
-    missing = sorted(symbols_of(dense) - found)
+    missing = sorted(symbols_of(dense) - found - open_scales(block))
     if missing:
         raise MeanFieldError(
             f"An initialization needs numbers, but {missing[0]} of {describe(block)} is a symbol; give "
@@ -262,13 +262,13 @@ def _answer(
         scale=c.scale,
         scale_is_a_layer=scaled,
         kind=c.kind,
-        points=tuple(Point(*one.anchor, one.log_J, one.worst) for one in points if one.anchor is not None),
+        points=tuple(Point(*one.anchor[:4], one.log_J, one.worst) for one in points if one.anchor is not None),
         anchor=c.anchor,
         K1=c.K1,
         worst=c.worst,
         predicted=predicted,
         window=window,
-        common=outcomes(p.block, depth, width, p.input_norm, p.batch),
+        common=outcomes(without_open_scales(p.block), depth, width, p.input_norm, p.batch),
         network=record,
         grows=grows(p.block),
         **more,

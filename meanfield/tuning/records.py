@@ -32,8 +32,8 @@ class Kind:
     """One Dense of a block: its key ("input", "dense1", …), its axis, and its fan-in and fan-out.
 
     fan, made: inputs and outputs per neuron (or token) of the layer, None where a symbol decides; ends: whether a
-    branch ends in it, so that its σ's hold the branch's factor; scaled: whether the record has a `Scale` of its own for
-    that factor.
+    branch ends in it, so that its σ's hold the branch's factor; scaled: whether behind it stands a `Scale` that is left
+    open, which then is that factor.
     """
 
     key: str
@@ -64,7 +64,7 @@ def kinds(block: Block) -> tuple[Kind, ...]:
         if isinstance(part, Residual):
             last, scale = branch_end(part.branch)
             if last is not None:
-                found[-1] = replace(found[-1], ends=True, scaled=scale is not None)
+                found[-1] = replace(found[-1], ends=True, scaled=is_open(scale))
         return ways[-1]
 
     start: tuple[Size, Size] = (Fraction(1), Fraction(1))
@@ -74,11 +74,40 @@ def kinds(block: Block) -> tuple[Kind, ...]:
 
 def branch_end(branch: Block) -> tuple[Dense | None, Scale | None]:
     """(the Dense, the Scale behind it) that a branch ends in, None for what is not there."""
-    parts = chain(branch)
-    scale = parts[-1] if parts and isinstance(parts[-1], Scale) else None
-    before = parts[:-1] if scale is not None else parts
+    inner = chain(branch)
+    scale = inner[-1] if inner and isinstance(inner[-1], Scale) else None
+    before = inner[:-1] if scale is not None else inner
     last = before[-1] if before and isinstance(before[-1], Dense) else None
     return last, scale
+
+
+def is_open(scale: Scale | None) -> bool:
+    """Whether this is a Scale whose factor is a symbol, which is to be chosen; a number is held."""
+    return scale is not None and isinstance(scale.factor, Param)
+
+
+def open_scales(block: Block) -> set[str]:
+    """The symbols of the Scales at the ends of branches."""
+    found: set[str] = set()
+
+    def seen(one: Residual) -> Block:
+        held = branch_end(one.branch)[1]
+        if held is not None and isinstance(held.factor, Param):
+            found.add(held.factor.name)
+        return one
+
+    _with_branches(block, seen)
+    return found
+
+
+def without_open_scales(block: Block) -> Block:
+    """The record without the Scales at the ends of branches whose factor is a symbol."""
+
+    def closed(one: Residual) -> Residual:
+        held = branch_end(one.branch)[1]
+        return replace(one, branch=Sequential(tuple(chain(one.branch)[:-1]))) if is_open(held) else one
+
+    return _with_branches(block, closed)
 
 
 def _with_branches(block: Block, of: Callable[[Residual], Block]) -> Block:
@@ -86,17 +115,11 @@ def _with_branches(block: Block, of: Callable[[Residual], Block]) -> Block:
     return rebuild(block, lambda one: of(one) if isinstance(one, Residual) else one)
 
 
-def with_scales(block: Block, keep: bool = False) -> Block:
-    """The record with every branch times one factor, the symbol `BRANCH`, which takes the place of a `Scale` there, or
-    (keep) stands behind it."""
-
-    def scaled(one: Residual) -> Residual:
-        parts = chain(one.branch)
-        if parts and isinstance(parts[-1], Scale) and not keep:
-            parts = parts[:-1]
-        return replace(one, branch=Sequential((*parts, Scale(Param(BRANCH)))))
-
-    return _with_branches(block, scaled)
+def with_scales(block: Block) -> Block:
+    """The record with every branch times one factor, the symbol `BRANCH`."""
+    return _with_branches(
+        block, lambda one: replace(one, branch=Sequential((*chain(one.branch), Scale(Param(BRANCH)))))
+    )
 
 
 def own_deviations(block: Block) -> Block:
@@ -132,7 +155,7 @@ def chosen(block: Block, sigma_w: float, sigma_b: float) -> list[tuple[float, fl
 def filled(block: Block, sigmas: list[tuple[float, float]], scale: float | None) -> Block:
     """The record with numbers: (σ_w, σ_b) of every Dense, without the branch's factor; scale: that factor.
 
-    The factor stays a `Scale` where the record has one and goes into the σ's of the branch's last Dense elsewhere.
+    The factor is the value of a `Scale` that was left open, and goes into the σ's of the branch's last Dense elsewhere.
     """
     places = kinds(block)
 
@@ -143,9 +166,11 @@ def filled(block: Block, sigmas: list[tuple[float, float]], scale: float | None)
 
     def closed(one: Residual) -> Residual:
         last, held = branch_end(one.branch)
-        if scale is None or (held is None and last is not None):
+        inner = chain(one.branch)
+        if is_open(held):
+            inner = inner[:-1]
+        elif scale is None or last is not None:
             return one
-        parts = chain(one.branch)[: None if held is None else -1]
-        return replace(one, branch=Sequential((*parts, Scale(exact(scale, "scale")))))
+        return replace(one, branch=Sequential((*inner, Scale(exact(1.0 if scale is None else scale, "scale")))))
 
     return _with_branches(with_dense(block, numbers), closed)

@@ -40,7 +40,7 @@ def drawn(p: Prediction, c: Choice, depth: int, tokens: int, seed: int) -> Drawn
     """What `Theory.sample` says of a choice; None where it does not follow the block, or not so deep."""
     if depth > DEEPEST:
         return None
-    theory, values = p.with_factor(c.scale)
+    theory, values = p.theory, p.factor(c.scale)
     values[INPUT] = math.sqrt(c.K1 / p.input_norm)
     places = p.open(sigma_w=c.sigma_w, sigma_b=c.sigma_b) | {"depth": depth, "input_norm": p.input_norm}
     try:

@@ -13,14 +13,14 @@ def _head(sigmas: Sigmas, scale: float | None) -> list[str]:
     lines += [f'    "{key}": ({w!r}, {b!r}),' for key, (w, b) in sigmas.items()]
     lines.append("}")
     if scale is not None:
-        lines.append(f"LAYER_SCALE = {scale!r}  # the factor of every branch")
+        lines.append(f"LAYER_SCALE = {scale!r}  # of every branch: the value of its LayerScale, which you set")
     return lines
 
 
-def torch(sigmas: Sigmas, scale: float | None, what: str, K1: float) -> str:
+def torch(sigmas: Sigmas, scale: float | None, what: str, K1: float, depth: int) -> str:
     """For PyTorch: `init_(linear, kind)` draws one torch.nn.Linear in place, `init_network_` all of a network.
 
-    K1: the variance of the first preactivations, which an embedding has in the place of an input layer.
+    K1: the variance of the first preactivations, which an embedding has in the place of an input layer; depth: L.
     """
     kinds = tuple(key for key in sigmas if key != "input")
     each = ", ".join(f'"{key}"' for key in kinds) + "," * (len(kinds) == 1)
@@ -34,6 +34,7 @@ def torch(sigmas: Sigmas, scale: float | None, what: str, K1: float) -> str:
             "# a signal meets them. Norms stay as PyTorch makes them (weight 1, bias 0).",
             *_head(sigmas, scale),
             f"BLOCK = ({each})",
+            f"BLOCKS = {depth - 1}  # these numbers are for depth {depth}: the input layer and {depth - 1} blocks",
             f"K1 = {K1!r}  # variance of the first preactivations",
             "",
             "@torch.no_grad()",
@@ -45,16 +46,22 @@ def torch(sigmas: Sigmas, scale: float | None, what: str, K1: float) -> str:
             "",
             "@torch.no_grad()",
             "def init_network_(linears, embedding=None):",
-            '    """linears: those of the input and of all blocks, in order; not the head behind the last',
-            "    block, whose scale is that of the outputs and is left to you. embedding: in the place of the",
-            '    input\'s Linear."""',
-            "    linears = list(linears)",
+            '    """linears: a module or a list; its Linears are taken in order, those of the input and of all',
+            "    blocks. The head behind the last block must not be among them: its scale is that of the outputs and",
+            "    is left to you. embedding: takes the place of the input's Linear; embeddings that are added (tokens,",
+            '    positions) share this variance."""',
+            '    modules = linears.modules() if hasattr(linears, "modules") else linears',
+            "    linears = [one for one in modules if isinstance(one, torch.nn.Linear)]",
+            "    wanted = BLOCKS * len(BLOCK) + (embedding is None)",
+            "    if len(linears) != wanted:",
+            "        raise ValueError(",
+            '            f"{len(linears)} Linears were given, but the input and {BLOCKS} blocks of {len(BLOCK)} have "',
+            '            f"{wanted}: leave the head out, or ask for the numbers of another depth"',
+            "        )",
             "    if embedding is None:",
             '        init_(linears.pop(0), "input")',
             "    else:",
             "        embedding.weight.normal_(0.0, math.sqrt(K1))",
-            "    if not linears or len(linears) % len(BLOCK):",
-            '        raise ValueError(f"{len(linears)} Linears are no number of blocks of {len(BLOCK)}")',
             "    for i, linear in enumerate(linears):",
             "        init_(linear, BLOCK[i % len(BLOCK)])",
         ]

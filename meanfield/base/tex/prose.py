@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from meanfield.base.tex.lines import lines
 from meanfield.base.tex.read import Unreadable, read
-from meanfield.base.tex.width import SIZES, column, text_width, width
+from meanfield.base.tex.width import SIZES, column, measure, text_width, width
 
+_COLSEP = 6.0  # points: half the space between two columns of a tabular
 _PLAIN_LETTERS = {
     "σ": "sigma", "χ": "chi", "μ": "mu", "φ": "phi", "ξ": "xi", "ζ": "zeta", "δ": "delta", "Θ": "Theta", "Γ": "Gamma",
     "Δ": "Delta", "π": "pi", "α": "alpha", "β": "beta", "ℓ": "l", "′": "'", "″": "''", "²": "^2", "³": "^3", "∞": "oo",
@@ -227,6 +228,24 @@ def stacked(rows: Iterable[str]) -> str:
         except Unreadable:  # a word or a formula of somebody else
             found.append(row.strip())
     return "\\begin{align*}\n& " + " \\\\\n& ".join(found) + "\n\\end{align*}"
+
+
+def heading(text: str, columns: int) -> str:
+    """The one cell of a row that heads the rows below it."""
+    return rf"\multicolumn{{{columns}}}{{@{{}}l}}{{\textbf{{{prose(text)}}}}}"
+
+
+def table_width(rows: list[list[str]]) -> float:
+    """Estimated width in points of these cells in a footnotesize tabular; cells over several columns do not count."""
+    whole = [r for r in rows if not any("multicolumn" in cell for cell in r)]
+    wide = [max(map(_cell_width, column)) for column in zip(*whole)]
+    return sum(wide) + 2 * _COLSEP * (len(wide) - 1)
+
+
+def _cell_width(cell: str) -> float:
+    size = "footnotesize"
+    parts = cell.split("$")  # words and formulas by turns
+    return sum(measure(read(p), size, 0).width if k % 2 else text_width(p, SIZES[size][0]) for k, p in enumerate(parts))
 
 
 def booktabs(
