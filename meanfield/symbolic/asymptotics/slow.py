@@ -20,6 +20,7 @@ from meanfield.symbolic.fixed_points.points import FixedPoint, rational_of, rise
 from meanfield.symbolic.fixed_points.roots import enclose, exactly, from_ball
 from meanfield.symbolic.recursion import closed
 
+EXPANDED = 300  # operations, beyond which products are not multiplied out
 SIMPLE = 60  # operations up to which a number is kept exact
 DIGITS = 25  # of a number that is not kept exact
 LAYERS = 400  # that are followed to see on which side of K* an orbit stays
@@ -48,7 +49,7 @@ def slow_approach(
     if gain.has(Average):
         return None
     side = side_of(step, point, start, monotone)
-    first = order_of(gain, star)
+    first = order_of(gain, star, 2 if point.chi_K == 1 and point.chi_K.error is None else 1)
     if side is None or first is None:
         return None
     powers = {k: side ** (k - 1) * c for k, c in taylor(gain, star, first, 2 * first).items()}
@@ -87,7 +88,7 @@ def derivative(e: sp.Expr, k: int) -> sp.Expr:
 def _number(e: sp.Expr) -> sp.Expr:
     """A number as it is where it is short, else in digits."""
     if not e.has(Average):
-        e = sp.expand(e)
+        e = sp.expand(e) if e.count_ops() <= EXPANDED else e
         if e.is_Rational:
             return e
         if balls.certified(e, 20).contains(0) and zeros.is_zero(e):

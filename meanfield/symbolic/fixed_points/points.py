@@ -33,6 +33,7 @@ from meanfield.symbolic.fixed_points.maps import (
     shared_variance,
 )
 from meanfield.symbolic.fixed_points.near_one import (
+    TOUCHES,
     beside_one,
     gap_of,
     is_contracting,
@@ -42,6 +43,7 @@ from meanfield.symbolic.fixed_points.near_one import (
     phase_of,
     slope_at,
     slope_of_number,
+    touched,
 )
 from meanfield.symbolic.fixed_points.products import product_zeros, products, rises
 from meanfield.symbolic.fixed_points.roots import Root, enclose, from_ball, rational, sign_at
@@ -383,6 +385,9 @@ def _sign_of(e: sp.Expr) -> int | None:
 def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
     """The points with the sign of K' - K on either side of each, which says what they attract."""
     slope = sp.diff(step, K)
+    touching = touched(gain, slope, found)
+    if touching:
+        found = replace(found, roots=tuple(sorted((*found.roots, *touching), key=lambda r: r.lo)))
     found = _with_orders(gain, slope, found)
     start = None if zero is None else _sign_of(zero)
     edges: list[tuple[sp.Expr, Root | None]] = [(sp.S.Zero, None)] if start == 0 else []
@@ -399,8 +404,14 @@ def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
             continue
         before = -below if root.crosses else below
         below, before = before, below  # the sign above the root, the sign below it
-        chi_k = slope_at(gain, slope, root) if root.exact is None else _exactly(gain, slope, root)
         chi_j = _chi_at(gain, chi, root)
+        if not root.crosses:
+            chi_k = Solution(sp.S.One, Status.EXACT)
+            if root.exact is None:  # a critical point whose σ's are known to so many digits
+                chi_k, chi_j = _to_digits(chi_k), _to_digits(chi_j)
+                message += f"; K' touches K at K* = {float(root.mid):.12g}, to the digits given"
+        else:
+            chi_k = slope_at(gain, slope, root) if root.exact is None else _exactly(gain, slope, root)
         word = "half-stable" if not root.crosses else _word(below)
         basin = (down if before > 0 else root.mid, up if below < 0 else root.mid)
         if _overshoots(chi_k):  # K jumps from one side to the other, ever further
@@ -418,16 +429,25 @@ def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
     return FixedPoints(tuple(points), status, message, unbounded, increasing)
 
 
+def _to_digits(chi: Solution) -> Solution:
+    """χ as 1 where it is 1 to more digits than a double has."""
+    if not chi.value.is_number or chi.value in (sp.nan, sp.oo) or not abs(gap_of(chi)) < TOUCHES:
+        return chi
+    return Solution(sp.S.One, Status.MEASURED, None, "to the digits given")
+
+
 def _with_orders(gain: sp.Expr, slope: sp.Expr, found: Zeros) -> Zeros:
     """The same with roots of higher order exact where they are proved to be such: each counts as often in Descartes'
     rule, so that the list may be complete."""
     if found.most in (0, 1):
         return found
-    places = [multiple_root(gain, slope, r) for r in found.roots]
-    if not any(p is not None for p in places):
+    places = [None if not r.crosses else multiple_root(gain, slope, r) for r in found.roots]
+    touching = [not r.crosses and r.exact is not None for r in found.roots]
+    if not any(p is not None for p in places) and not any(touching):
         return found
     roots = tuple(r if p is None else replace(r, exact=p) for r, p in zip(found.roots, places))
-    orders = [1 if p is None else order_of(closed(gain), p) or 1 for p in places]
+    # where the expression touches 0 its order is even: 2 at least
+    orders = [2 if t else 1 if p is None else order_of(closed(gain), p) or 1 for t, p in zip(touching, places)]
     if found.complete or sum(orders) != found.most:
         return replace(found, roots=roots)
     return replace(found, roots=roots, complete=True, outside=True, reason="")
