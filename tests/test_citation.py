@@ -22,11 +22,13 @@ CITED = {
         lambda: mf.derive("tanh", architecture="full_residual", beta_w=1),
         {"partial_jacobians", "variance_variation"},
     ),
-    "fixed points": (lambda: TANH.fixed_points(**AT), {"partial_jacobians"}),
-    "V": (lambda: ORTHOGONAL.depth_law("V", sigma_w=1, sigma_b=0), {"orthogonal_weights"}),
+    "fixed points": (lambda: TANH.fixed_points(**AT), {"partial_jacobians", "poole"}),
+    "norm": (lambda: mf.derive("tanh", norm="pre"), {"partial_jacobians", "layernorm"}),
+    "critical points": (lambda: TANH.critical_points(), {"partial_jacobians", "schoenholz", "pdlt"}),
+    "V": (lambda: ORTHOGONAL.depth_law("V", sigma_w=1, sigma_b=0), {"orthogonal_weights", "pdlt"}),
     "bias": (lambda: TANH.bias(**AT), {"bias_and_trainability"}),
     "gamma": (lambda: mf.derive("relu").depth_law("gamma", sigma_w="sqrt(2)", sigma_b=0), {"bias_and_trainability"}),
-    "kernel": (lambda: TANH.kernel([[1.0]], **AT, depth=2), {"nngp", "ntk"}),
+    "kernel": (lambda: TANH.kernel([[1.0]], **AT, depth=2), {"nngp", "ntk", "poole"}),
     "NNGP alone": (lambda: TANH.kernel([[1.0]], **AT, depth=2, quantities="K"), {"nngp"}),
     "tuning": (lambda: mf.tune("relu", depth=3), {"autoinit"}),
     "run": (lambda: TANH.propagate(**AT, depth=2), {"partial_jacobians"}),
@@ -40,11 +42,12 @@ def test_each_kind_of_result_rests_on_its_papers(name):
     assert set(keys_of(what)) == expected
     text = mf.cite(what)
     assert re.findall(r"@\w+\{(\w+),", text) == ["meanfield", *(k for k in ENTRIES if k in expected)]
-    assert f"version = {{{mf.__version__}}}" in text
+    assert f"note = {{version {mf.__version__}}}" in text
 
 
 def assert_is_bibtex(text: str) -> None:
     """Balanced braces, a key and fields `name = {value}` in every entry, nothing between entries."""
+    text = re.sub(r"^%.*\n", "", text, flags=re.M)  # comments
     depth = 0
     for letter in text:
         depth += {"{": 1, "}": -1}.get(letter, 0)
@@ -72,6 +75,16 @@ def test_keys_are_the_papers_that_are_compared():
     folders = {p.name for p in (Path(__file__).parents[1] / "derivations").iterdir() if (p / "claims").exists() or
                (p / "__init__.py").exists()}  # fmt: skip
     assert set(OWN) <= folders and set(OWN) <= set(ENTRIES)
-    assert set(OF_KINDS.values()) | set(OF_QUANTITIES.values()) <= set(ENTRIES)
+    held = {key for keys in (*OF_KINDS.values(), *OF_QUANTITIES.values()) for key in keys.split()}
+    assert held <= set(ENTRIES)
     with pytest.raises(mf.MeanFieldError, match="A result, a theory or a record can be cited, but 3 was given"):
         mf.cite(3)
+    with pytest.raises(mf.MeanFieldError, match="There is nothing to cite"):
+        mf.cite()
+
+
+def test_several_results_are_cited_once():
+    text = mf.cite(TANH, ORTHOGONAL, TANH.critical_points())
+    assert re.findall(r"@\w+\{(\w+),", text) == [
+        "meanfield", "partial_jacobians", "orthogonal_weights", "schoenholz", "pdlt"
+    ]

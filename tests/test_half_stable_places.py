@@ -18,7 +18,8 @@ def at(name):
 
 
 def test_the_point_is_a_fixed_point_of_gelu():
-    """K* = (3 + √17)/2 is a double zero of K' - K beside a simple one: three with multiplicity, as Descartes' rule says.
+    """K* = (3 + √17)/2 is a double zero of K' - K next to a simple one: three with multiplicity, Descartes' bound.
+
     A double of σ_w, 1e-16 off, has no such point; nor has σ_w a little smaller or larger."""
     theory, point, place = at("gelu")
     found = theory.fixed_points(**place)
@@ -37,7 +38,7 @@ def test_the_point_is_a_fixed_point_of_gelu():
 @pytest.mark.slow
 def test_laws_on_both_sides_of_it():
     """From above J grows as l^ζ, ζ = 32 + 8√17, as a run over 4·10⁶ layers does; from below K leaves for 3.03."""
-    theory, point, place = at("gelu")
+    theory, _, place = at("gelu")
     above, below = (theory.depth_law("J", **place, input_norm=q) for q in (10, 1))
     zeta = 32 + 8 * math.sqrt(17)
     assert float(above.terms[0].coefficient) == pytest.approx(zeta, rel=1e-15) and above.terms[0].logs == 1

@@ -18,10 +18,10 @@ from typing import Any, TypeVar
 
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.limits import deadline
+from meanfield.base.words import ARGUMENTS, unknown
 from meanfield.base.words import meant as meant
 from meanfield.base.words import printable as printable
 from meanfield.base.words import shown as shown
-from meanfield.base.words import unknown
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
@@ -73,6 +73,9 @@ def record(cls: C) -> C:
     return cls
 
 
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
 def fits(function: Callable[..., Any], args: tuple, settings: dict[str, Any]) -> None:
     """Refuse arguments that the signature has no place for, or that it lacks."""
     signature = inspect.signature(function)
@@ -83,6 +86,23 @@ def fits(function: Callable[..., Any], args: tuple, settings: dict[str, Any]) ->
         problem = str(error)
     names = [n for n in signature.parameters if n != "self"]
     open_ended = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
+    positional = [n for n in names if signature.parameters[n].kind in _POSITIONAL]
+    given = len(args) - ("self" in signature.parameters)
+    varying = any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values())
+    for name in settings:
+        if name in positional[:given] and not varying:
+            more = meant(name, [n for n in (*names, *ARGUMENTS) if n not in positional and n not in settings])
+            hint = more if "Did you mean" in more else ""
+            raise MeanFieldError(
+                f"{_name(function)} has {name} already, as what stands first; leave {name}= out.{hint}"
+            ) from None
+    if given > len(positional) and not varying:
+        named = [n for n in names if signature.parameters[n].kind is inspect.Parameter.KEYWORD_ONLY][:4]
+        first = f"takes {', '.join(positional)} by position alone" if positional else "takes nothing by position"
+        raise MeanFieldError(
+            f"{_name(function)} {first}, but {given} were given; name the others"
+            + (f": {', '.join(f'{n}=' for n in named)} …" if named else ".")
+        ) from None
     for extra in (k for k in settings if k not in names):
         hint = meant(extra, [n for n in names if n not in settings])
         if not open_ended or "mean" in hint:

@@ -45,7 +45,9 @@ WORDS: Mapping[str, str] = {
     **dict.fromkeys(("weightstd", "wstd", "sw", "sigma", "sigmaweight", "weightscale"), "sigma_w"),
     **dict.fromkeys(("biasstd", "bstd", "sb", "sigmabias", "biasscale"), "sigma_b"),
     **dict.fromkeys(("layers", "nlayers", "numlayers", "l", "blocks"), "depth architecture"),
-    **dict.fromkeys(("n", "hidden", "neurons", "hiddensize", "nhidden", "channels", "widths"), "width"),
+    **dict.fromkeys(("n", "hidden", "neurons", "hiddensize", "nhidden", "channels", "widths"), "width expand"),
+    **dict.fromkeys(("width", "outfeatures", "features", "units", "ratio"), "width expand"),
+    "network": "networks",
     **dict.fromkeys(("depths", "numberoflayers"), "depth"),
     **dict.fromkeys(("samples", "nnetworks", "nnets", "ensemble", "draws", "repeats", "trials"), "networks draws"),
     **dict.fromkeys(("q0", "inputvariance", "inputnorm", "norm0", "xnorm"), "input_norm"),
@@ -54,8 +56,8 @@ WORDS: Mapping[str, str] = {
     **dict.fromkeys(("observables", "observable", "what", "of", "quantity", "kind", "get"), "quantities quantity"),
     **dict.fromkeys(("randomseed", "randomstate", "rng", "key"), "seed"),
     **dict.fromkeys(("act", "nonlinearity", "activationfunction", "phi", "fn"), "activation"),
-    **dict.fromkeys(("skip", "skipconnection", "shortcut"), "residual"),
-    **dict.fromkeys(("skipstrength", "alpha"), "mu"),
+    **dict.fromkeys(("skip", "skipconnection", "shortcut"), "residual mu"),
+    **dict.fromkeys(("skipstrength", "strength", "alpha"), "mu"),
     # verbs
     **dict.fromkeys(("criticalpoint", "criticality", "edgeofchaos"), "critical_points"),
     **dict.fromkeys(("fixedpoint",), "fixed_points"),
@@ -222,18 +224,28 @@ def meant(word: object, known: Iterable[str]) -> str:
     return f" It takes {', '.join(names)}." if names else " It takes none."
 
 
-#: arguments that many verbs have, for keywords that were meant to be one of them
-ARGUMENTS = ("sigma_w", "sigma_b", "depth", "width", "networks", "quantities", "input_norm", "correlation", "seed")
+#: arguments that many verbs have, for keywords that were meant to be one of them, and verbs that take them
+ARGUMENTS = {
+    "sigma_w": ("propagate", "phase", "depth_law"),
+    "sigma_b": ("propagate", "phase", "depth_law"),
+    "depth": ("propagate", "check", "recommend"),
+    "width": ("check", "measure", "recommend"),
+    "networks": ("check", "measure"),
+    "quantities": ("propagate", "check", "kernel"),
+    "input_norm": ("propagate", "phase", "depth_law"),
+    "correlation": ("propagate", "check"),
+    "seed": ("check", "measure"),
+}
 
 
 def no_parameter(name: str, known: Iterable[str], of: str = "theory") -> MeanFieldError:
     """The refusal of a keyword that is no parameter of a theory or network, to be raised; known: those that it has."""
     names = sorted(known)
+    said = f"{name} is not a parameter of this {of}; it has {', '.join(names) or 'none beyond sigma_w, sigma_b'}."
+    if name in ARGUMENTS:
+        return MeanFieldError(f"{said} {name} is an argument of other verbs: {', '.join(ARGUMENTS[name])}.")
     found = close(name, (*names, *ARGUMENTS))
-    return MeanFieldError(
-        f"{name} is not a parameter of this {of}; it has {', '.join(names) or 'none beyond sigma_w, sigma_b'}."
-        f"{f' Did you mean {found!r}?' if found else ''}"
-    )
+    return MeanFieldError(f"{said}{f' Did you mean {found!r}?' if found else ''}")
 
 
 def missing(name: str, given: Iterable[str] = ()) -> MeanFieldError:

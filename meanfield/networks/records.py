@@ -342,6 +342,11 @@ class Dense(Block):
     axis: str = "neurons"
 
     def __post_init__(self) -> None:
+        if isinstance(self.weights, (int, float)) and not isinstance(self.weights, bool):
+            raise MeanFieldError(
+                f"A Dense takes no number of neurons, but {self.weights} was given: widths are those of a run "
+                "(width=512); a layer that is wider than its input by a factor is Dense(expand=4)."
+            )
         for value, what, choices in ((self.weights, "weights", WEIGHTS), (self.axis, "axis", AXES)):
             choice(value, what, choices)
         for name in ("sigma_w", "sigma_b"):
@@ -543,6 +548,11 @@ class Residual(Block):
         block_of(self.branch, "The branch of a Residual")
         if self.shortcut is not None:
             block_of(self.shortcut, "The shortcut of a Residual")
+        if isinstance(self.mu, Block):
+            raise MeanFieldError(
+                "A Residual holds one branch, and then the strength of its skip (mu); write Residual(Sequential(...)) "
+                "around the blocks of the branch."
+            )
         object.__setattr__(self, "mu", _not_negative(self.mu, "The skip strength mu"))
 
     def inner(self) -> tuple[Block, ...]:
@@ -564,6 +574,11 @@ def block_of(value: object, what: str) -> Block:
     if isinstance(value, str) or type(value).__name__ == "Activation":
         name = getattr(value, "name", value)
         raise MeanFieldError(f"{what} must be a block, but {shown(value)} was given; write Nonlinearity({name!r}).")
+    if isinstance(value, (list, tuple)):
+        raise MeanFieldError(
+            f"{what} must be one block, but {len(value)} in a {type(value).__name__} were given; write "
+            "Sequential(...) around them."
+        )
     if not isinstance(value, Block):
         raise MeanFieldError(
             f"{what} must be a block (Dense, Nonlinearity, LayerNorm, BatchNorm, AffineNorm, Pool, Scale, Gate, "
