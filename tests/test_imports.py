@@ -34,7 +34,8 @@ FACES = {".".join(p.relative_to(PACKAGE).parts[:-1]): homes(p) for p in PACKAGE.
 #: one total order, bottom first, room by room; imports inside functions and for type checkers count, too
 ROOMS = """
 base.tex.read base.tex.width base.tex.lines base.tex.prose
-base.errors base.words base.leading base.symbols base.printed base.carries base.quantities base.terms base.limits
+base.errors base.words base.leading base.symbols base.printed base.progress base.carries base.quantities base.terms
+base.limits
 base.arguments base.named
 base.arrays base.files base.export base.saved base.drawing
 base.latex base.results base.scalars
@@ -68,7 +69,7 @@ symbolic.blocks.naming symbolic.blocks.coordinate symbolic.blocks.walk symbolic.
 symbolic.blocks.gates symbolic.blocks.recursions symbolic.blocks.first symbolic.blocks.gradients
 symbolic.blocks.batch symbolic.blocks.exchangeable
 symbolic.fixed_points.roots symbolic.fixed_points.exclusion symbolic.fixed_points.near_one
-symbolic.fixed_points.half_line symbolic.fixed_points.maps symbolic.fixed_points.products
+symbolic.fixed_points.half_line symbolic.fixed_points.touching symbolic.fixed_points.maps symbolic.fixed_points.products
 symbolic.fixed_points.points
 symbolic.asymptotics.scaling symbolic.asymptotics.slow symbolic.asymptotics.depth
 symbolic.asymptotics.cells symbolic.asymptotics.growth

@@ -14,44 +14,55 @@ from meanfield.base.arguments import spoken
 from meanfield.base.export import Result, plain
 from meanfield.base.latex import tex
 from meanfield.base.printed import wrapped
-from meanfield.base.results import MeanFieldError, Solution, one_line
+from meanfield.base.results import MeanFieldError, Solution, Status, one_line
 from meanfield.base.symbols import K
 from meanfield.base.tex.prose import booktabs, heading, prose, table_width
 from meanfield.base.tex.width import TEXTWIDTH, column, width
+from meanfield.functions import balls
 from meanfield.functions.activations import activation
+from meanfield.symbolic.averages.node import Average
 from meanfield.symbolic.criticality.points import CriticalPoint
+from meanfield.symbolic.fixed_points.roots import from_ball
 from meanfield.theory.deriving import derive
+from meanfield.theory.theory import Theory
 
 SHORT = 40.0  # points: of a number that is shown exactly
 LEGEND = (
     r"$\sigma_w$, $\sigma_b$: the critical point, where $\chi_J = \chi_K = 1$ at the fixed point $K^\ast$; $\zeta$: "
     r"$J^{1,\ell} \sim \ell^{-\zeta}$ there"
 )
+LINE = "every point of the critical line is critical"
+ALL = "every point is critical"
+EVERYWHERE = r"; where every point is critical, $\zeta$ is that at $\sigma_b = 0$"
 
 
 @dataclass(frozen=True)
 class Entry(Result):
     """One critical point of one activation in one architecture, or why there is none.
 
-    point: None where there is none; message: what is said in its place, or of other points.
+    point: None where none is isolated; message: what is said in its place, or of other points. exponent: where every
+    point is critical, ζ at σ_b = 0, None where it is not known.
     """
 
     activation: str
     architecture: str
     point: CriticalPoint | None
     message: str
+    exponent: Solution | None = None
 
     columns = ("activation", "architecture", "sigma_w", "sigma_b", "K", "kind", "zeta", "message")
 
     def __getattr__(self, name: str) -> Any:
         if name in ("sigma_w", "sigma_b", "K", "kind", "zeta"):
             point = self.__dict__["point"]
-            return None if point is None else getattr(point, name)
+            if point is None:
+                return self.__dict__["exponent"] if name == "zeta" else None
+            return getattr(point, name)
         raise AttributeError(name)
 
     def data(self) -> dict[str, Any]:
         """The names, the point with its errors and laws, and what is said, as plain values."""
-        return {n: plain(getattr(self, n)) for n in ("activation", "architecture", "point", "message")}
+        return {n: plain(getattr(self, n)) for n in ("activation", "architecture", "point", "message", "zeta")}
 
 
 @dataclass(frozen=True)
@@ -77,7 +88,8 @@ class Summary(Result):
         a point is said where a column of text is wide (`presentation.column_width`).
         """
         names = list(dict.fromkeys(one.architecture for one in self.entries))
-        told = LEGEND if len(names) > 1 else f"{LEGEND}; architecture: {', '.join(map(prose, names))}"
+        told = LEGEND + EVERYWHERE * any(one.exponent is not None for one in self.entries)
+        told += "" if len(names) > 1 else f"; architecture: {', '.join(map(prose, names))}"
         header, rows = self._rows(len(names) > 1)
         if len(names) > 1 and table_width([header, *rows]) > column().width:
             header, rows = self._rows(False)
@@ -96,8 +108,12 @@ class Summary(Result):
             cells = [prose(one.activation), *[prose(one.architecture)] * architecture]
             if one.point is None:
                 box = rf"@{{}}p{{{room:.2f}\linewidth}}@{{}}"
-                said = rf"\raggedright {prose(_brief(one.message))}"
-                rows.append([*cells, rf"\multicolumn{{{len(numbers)}}}{{{box}}}{{{said}}}"])
+                said = prose(_brief(one.message))
+                if one.exponent is None:
+                    rows.append([*cells, rf"\multicolumn{{{len(numbers)}}}{{{box}}}{{\raggedright {said}}}"])
+                else:
+                    kind = [""] * (not narrow)
+                    rows.append([*cells, rf"\multicolumn{{3}}{{@{{}}l}}{{{said}}}", _cell(one.exponent), *kind])
                 continue
             cells += [_cell(v) for v in (one.sigma_w, one.sigma_b, one.K, one.zeta)]
             rows.append([*cells, *[prose(one.kind)] * (not narrow)])
@@ -112,7 +128,8 @@ class Summary(Result):
         for one in self.entries:
             start = f"{one.activation[:13]:<14}{one.architecture[:13]:<14}"
             if one.point is None:
-                lines += wrapped(start + _brief(one.message)).splitlines()
+                said = start + _brief(one.message)
+                lines += wrapped(said if one.exponent is None else f"{said:<64}{_text(one.exponent):>12}").splitlines()
                 continue
             lines.append(start + "".join(f"{_text(v):>12}" for v in (one.sigma_w, one.sigma_b, one.K, one.zeta)))
         return "\n".join(lines)
@@ -135,20 +152,38 @@ def summary(activations: str | Sequence[str], architectures: str | Sequence[str]
     entries = []
     for architecture in names_of(architectures, "architectures"):
         for phi in names_of(activations, "activations"):
-            name = activation(phi).name
+            name = str(activation(phi))
             try:
-                found = derive(phi, architecture=architecture).critical_points()
+                theory = derive(phi, architecture=architecture)
+                found = theory.critical_points()
             except MeanFieldError as error:
                 entries.append(Entry(name, architecture, None, str(error)))
                 continue
             entries += [Entry(name, architecture, point, found.message) for point in found]
             if not found.points:
-                entries.append(Entry(name, architecture, None, found.message))
+                exponent = _exponent(theory) if found.message.startswith(ALL) else None
+                entries.append(Entry(name, architecture, None, found.message, exponent))
     return Summary(tuple(entries))
+
+
+def _exponent(theory: Theory) -> Solution | None:
+    """ζ at σ_w = 1, σ_b = 0, where J ~ l^-ζ; None where J is no power of l there."""
+    try:
+        law = theory.depth_law("J", sigma_w=1, sigma_b=0)
+        power = None if law.rate != 0 else law.exponent
+        if power is None:
+            return None
+        if power.has(Average) or power.count_ops() > 40 or len(str(power)) > 60:
+            return from_ball(balls.certified(-power, 20))
+        return Solution(sp.simplify(-power), Status.EXACT)
+    except MeanFieldError:
+        return None
 
 
 def _brief(message: str) -> str:
     """The first clause of a message, for a row; `data` has all of it."""
+    if message.endswith(LINE):
+        return LINE
     first = re.split(r":|,? and log J|,? log J| everywhere", message.removeprefix("no critical line: "))[0].rstrip(", ")
     return first if first.startswith(("no ", "every ")) else f"no critical point: {first}"
 

@@ -6,7 +6,6 @@ r"""The slopes χ_J and χ_K at a fixed point held against 1: their side decides
 
 from __future__ import annotations
 
-import mpmath
 import sympy as sp
 from flint import arb
 
@@ -14,14 +13,12 @@ from meanfield.base.results import MeanFieldError, Solution, Status
 from meanfield.base.symbols import K
 from meanfield.functions import balls, zeros
 from meanfield.symbolic.averages.node import Average
-from meanfield.symbolic.fixed_points.half_line import Zeros
-from meanfield.symbolic.fixed_points.roots import Root, crossings, from_ball, refine, sharpened, sign_at, value_at
+from meanfield.symbolic.fixed_points.roots import Root, from_ball, sharpened, value_at
 from meanfield.symbolic.recursion import closed
 
 LADDER = (25, 50, 100, 200, 310)  # digits of K* and of the averages; a double cannot say an error below 10^-323
 KNOWN = 40  # bits of χ - 1 that are enough
 MOST = LADDER[-1] + 20
-TOUCHES = 1e-20  # relative to K
 HIGHEST = 12  # order of a zero that is looked for
 
 
@@ -99,36 +96,6 @@ def multiple_root(gain: sp.Expr, slope: sp.Expr, root: Root) -> sp.Expr | None:
         except (MeanFieldError, TypeError):
             continue
     return None
-
-
-def touched(gain: sp.Expr, slope: sp.Expr, found: Zeros) -> tuple[Root, ...]:
-    """Where `gain` = K' - K touches 0 without a change of sign, as at a half-stable critical point: zeros of χ_K - 1 at
-    which it is 0 to more digits than a double has. Looked for where Descartes' rule allows a pair that was not found.
-    """
-    if found.complete or found.most is None or len(found.roots) + 2 > found.most:
-        return ()
-    out = []
-    for bracket in crossings(slope - 1, found.low, found.high, None):
-        root = refine(slope - 1, bracket, LADDER[1])
-        size = value_at(gain, root, LADDER[1]) / balls.constant(root.mid)
-        if size.is_finite() and abs(size) < TOUCHES:
-            side = sign_at(gain, root.hi * (1 + sp.Rational(1, 1000)))
-            out.append(Root(root.lo, root.hi, _algebraic(gain, root), side > 0, crosses=False))
-    return tuple(out)
-
-
-def _algebraic(gain: sp.Expr, root: Root) -> sp.Expr | None:
-    """The algebraic number of a low degree that lies in a root's interval, where `gain` is proved to be 0 there."""
-    form = closed(gain)
-    if form.has(Average):
-        return None
-    with mpmath.workdps(LADDER[1]):
-        near = mpmath.mpf(root.mid.p) / root.mid.q
-        found = next((c for n in (1, 2) if (c := mpmath.findpoly(near, n, maxcoeff=1000, tol=10.0**-40))), None)
-    if found is None:
-        return None
-    inside = [k for k in sp.roots(sp.Poly(found, K)) if k.is_real and root.lo < k and k < root.hi]
-    return next((k for k in inside if zeros.is_zero(form.subs(K, k))), None)
 
 
 def order_of(gain: sp.Expr, star: sp.Expr, least: int = 1) -> int | None:

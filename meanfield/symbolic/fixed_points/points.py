@@ -33,7 +33,6 @@ from meanfield.symbolic.fixed_points.maps import (
     shared_variance,
 )
 from meanfield.symbolic.fixed_points.near_one import (
-    TOUCHES,
     beside_one,
     gap_of,
     is_contracting,
@@ -43,10 +42,10 @@ from meanfield.symbolic.fixed_points.near_one import (
     phase_of,
     slope_at,
     slope_of_number,
-    touched,
 )
 from meanfield.symbolic.fixed_points.products import product_zeros, products, rises
 from meanfield.symbolic.fixed_points.roots import Root, enclose, from_ball, rational, sign_at
+from meanfield.symbolic.fixed_points.touching import TOUCHES, touched
 from meanfield.symbolic.recursion import Recursion, closed
 
 DIGITS = 25
