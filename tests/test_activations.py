@@ -85,7 +85,16 @@ def test_what_derive_refuses_cannot_be_registered(formula):
 def test_register_is_one_line_and_refuses_taken_names():
     phi = register("snake_test", "z + sin(z)**2")
     assert "snake_test" in activations() and phi.name == "snake_test"
-    for name in ("snake_test", "tanh", "not a name"):
+    assert register("snake_test", "z + sin(z)**2") == phi  # a notebook's cell that is run again
+    with pytest.raises(mf.MeanFieldError, match=r"registered already, as z \+ sin\(z\)\*\*2; take another name"):
+        register("snake_test", "z - sin(z)**2")
+    for given in ({"latex": "psi"}, {"a": 1}):
+        with pytest.raises(mf.MeanFieldError, match=r"is no symbol of 'z \+ cos\(z\)', which has none but z"):
+            register("snake_other", "z + cos(z)", **given)
+    for call in (lambda: mf.derive("tanh(a*z)", a=2, b=3), lambda: mf.derive(sp.tanh(sp.Symbol("a") * z), a=2, b=3)):
+        with pytest.raises(mf.MeanFieldError, match=r"b is no symbol of 'tanh.*, which has a"):
+            call()
+    for name in ("tanh", "not a name"):
         with pytest.raises(mf.MeanFieldError, match="identifier"):
             register(name, "z")
 

@@ -146,3 +146,65 @@ def test_networks_measure_what_nothing_reads():
     assert deep.K.mean[-1] > found.K.mean[-1]
     with pytest.raises(Unreadable, match="cannot be read"):
         mf.check(bent, **settings)
+
+
+def of_torch(name, values):
+    """A function as torch has them: one that says its name to what is no tensor, here no array."""
+
+    def function(x, *more, **named):
+        if hasattr(type(x), "__torch_function__"):
+            return type(x).__torch_function__(function, (type(x),), (x, *more), named)
+        return values(np.asarray(x), *more, **named)
+
+    function.__name__ = name
+    return function
+
+
+def logistic(x):
+    return 1 / (1 + np.exp(-x))
+
+
+SIGMOID, TANH = of_torch("sigmoid", logistic), of_torch("tanh", np.tanh)
+LEAKY = of_torch("leaky_relu", lambda x, negative_slope: np.where(x > 0, x, negative_slope * x))
+SOFTPLUS = of_torch("softplus", lambda x, beta, threshold: np.logaddexp(0, beta * x) / beta)
+CLAMP = of_torch("clamp", lambda x, min, max: np.clip(x, min, max))
+GELU = of_torch("gelu", lambda x: x * scipy.special.ndtr(x))
+MUL = of_torch("mul", lambda x, y: x * y)
+OF_TORCH = {
+    "quick gelu": (lambda x: x * SIGMOID(1.702 * x), "z*sigmoid(1.702*z)"),
+    "a slope": (lambda x: LEAKY(x, 0.2), "leaky_relu(0.2)"),
+    "a slope by name": (lambda x: LEAKY(x, negative_slope=0.25), "leaky_relu(0.25)"),
+    "beta": (lambda x: SOFTPLUS(x, 2.0, 20), "softplus(2*z)/2"),
+    "two ends": (lambda x: CLAMP(x, min=-1, max=2), "clip(z, -1, 2)"),
+    "one in the other": (lambda x: GELU(TANH(x)), "tanh(z)*(1 + erf(tanh(z)/sqrt(2)))/2"),
+    "an operator": (lambda x: MUL(TANH(x), 3) + x, "3*tanh(z) + z"),
+}
+
+
+@pytest.mark.parametrize("name", OF_TORCH)
+def test_functions_of_torch_say_their_names(name):
+    function, formula = OF_TORCH[name]
+    found, expected = mf.activation(function).expression, mf.activation(formula).expression
+    at = points()[:20]
+    ours, right = (np.array([float(e.subs(z, sp.Float(x))) for x in at]) for e in (found, expected))
+    np.testing.assert_allclose(ours, right, rtol=1e-12, atol=1e-15)
+
+
+def test_control_a_function_that_says_another_name_is_not_believed():
+    """What is written down is compared with what the function does."""
+    liar = of_torch("tanh", lambda x: np.tanh(1.1 * x))
+    with pytest.raises(Unreadable, match="agrees with no registered activation"):
+        mf.activation(lambda x: liar(x) * 2)
+
+
+def test_what_acts_on_several_numbers_or_is_random_is_no_activation():
+    draws = np.random.default_rng(0)
+    softmax, dropout = scipy.special.softmax, lambda x: np.asarray(x) * (draws.random(np.shape(x)) > 0.5)
+    for function in (softmax, dropout):
+        with pytest.raises(Unreadable, match="is no activation: it gives other values for the same number"):
+            mf.derive(function)
+
+
+def test_an_error_in_the_function_is_told():
+    with pytest.raises(Unreadable, match="Calling it raised NameError: name 'undefined' is not defined"):
+        mf.derive(lambda x: undefined(x))  # noqa: F821

@@ -68,7 +68,7 @@ def test_a_sweep_has_one_curve_a_point_and_a_legend_outside(relu_run):
     run = meanfield.derive("relu").propagate(sigma_w=np.linspace(1, 2, 9), sigma_b=0.1, depth=10)
     figure = figure_of(drawing.plot_run(run))
     assert [len(a.get_lines()) for a in figure.axes] == [7, 7] and len(set(figures.COLOURS)) == 7
-    assert figure.legends[0].get_title().get_text() == "first 7 of 9 points"
+    assert figure.legends[0].get_title().get_text() == "7 of 9 points"
     assert figure.legends[0].get_texts()[1].get_text() == r"$\sigma_w$ = 1.125, $\sigma_b$ = 0.1"
 
 

@@ -99,9 +99,9 @@ def fits(function: Callable[..., Any], args: tuple, settings: dict[str, Any]) ->
     if given > len(positional) and not varying:
         named = [n for n in names if signature.parameters[n].kind is inspect.Parameter.KEYWORD_ONLY][:4]
         first = f"takes {', '.join(positional)} by position alone" if positional else "takes nothing by position"
+        others = f"; name the others: {', '.join(f'{n}=' for n in named)} …" if named else "."
         raise MeanFieldError(
-            f"{_name(function)} {first}, but {given} were given; name the others"
-            + (f": {', '.join(f'{n}=' for n in named)} …" if named else ".")
+            f"{_name(function)} {first}, but {given} {'was' if given == 1 else 'were'} given{others}"
         ) from None
     for extra in (k for k in settings if k not in names):
         hint = meant(extra, [n for n in names if n not in settings])

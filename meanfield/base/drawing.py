@@ -27,7 +27,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 
 
 def plot_run(run: Any, quantities: Iterable[str] | None = None, ax: Axes | Sequence[Axes] | None = None) -> Any:
-    """Quantities of a `Run` against the layer ℓ, one panel each, one curve per parameter point (the first seven).
+    """Quantities of a `Run` against the layer ℓ, one panel each, one curve per parameter point (seven of many).
 
     quantities: names to draw, by default K and J (or K_ab and c for two inputs). ax: Axes to draw into instead of a
     new figure, one per quantity; a single one without `quantities` shows the first. A vertical axis is logarithmic
@@ -55,12 +55,14 @@ def plot_run(run: Any, quantities: Iterable[str] | None = None, ax: Axes | Seque
             curves = decades if wide else values
             if wide:
                 label = rf"$\log_{{10}}$ {label}"
-            for i, curve in enumerate(curves[: len(COLOURS)]):
+            picked = np.unique(np.linspace(0, len(curves) - 1, min(len(curves), len(COLOURS))).round().astype(int))
+            for colour, i in zip(COLOURS, picked):
+                curve = curves[i]
                 finite = np.isfinite(curve)
                 marker = "" if finite.sum() > 1 else "o"
-                panel.plot(run.l[finite], curve[finite], color=COLOURS[i], marker=marker, label=_point(run, i))
+                panel.plot(run.l[finite], curve[finite], color=colour, marker=marker, label=_point(run, i))
             if not wide:
-                _scale(panel, curves[: len(COLOURS)][np.isfinite(curves[: len(COLOURS)])])
+                _scale(panel, curves[picked][np.isfinite(curves[picked])])
             panel.set_ylabel(label)
             panel.margins(x=0.02)
         for panel in panels:
@@ -70,7 +72,7 @@ def plot_run(run: Any, quantities: Iterable[str] | None = None, ax: Axes | Seque
                 panel.xaxis.set_major_locator(_whole_numbers())
         panels[-1].set_xlabel(r"layer $\ell$")
         figure = figure_of(panels[0])
-        points = f"first {len(COLOURS)} of {len(curves)} points" if len(curves) > len(COLOURS) else None
+        points = f"{len(COLOURS)} of {len(curves)} points" if len(curves) > len(COLOURS) else None
         if given is None and len(curves) > 2:  # beside the curves there is no room
             handles, texts = panels[0].get_legend_handles_labels()
             figure.legend(handles, texts, title=points, loc="outside upper center", ncols=2)

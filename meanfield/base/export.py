@@ -6,7 +6,9 @@ written here once. pandas, xarray and matplotlib are imported when they are aske
 
 from __future__ import annotations
 
+import functools
 import html
+import inspect
 import json
 import math
 import os
@@ -18,6 +20,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from meanfield.base.arguments import path as refuse_no_path
+from meanfield.base.arguments import shown, spoken
 from meanfield.base.arrays import Arrays, cell, file_content, html_table, of_rows
 from meanfield.base.errors import MeanFieldError, one_line
 from meanfield.base.files import FORMATS, save, write_whole
@@ -36,6 +40,13 @@ class Result:
 
     #: names of what a row of a frame shows, where these are not its fields
     columns: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        for name in ("plot", "latex", "at"):  # public verbs: arguments that do not fit are refused in a sentence
+            own = cls.__dict__.get(name)
+            if inspect.isfunction(own) and not hasattr(own, "__wrapped__"):
+                setattr(cls, name, spoken(_on_axes(own) if name == "plot" else own))
 
     if not TYPE_CHECKING:  # a name that is misspelt is a type error
 
@@ -79,6 +90,7 @@ class Result:
             write_whole(Path(path), text.encode())
         return text
 
+    @spoken
     def to_frame(self) -> Any:
         """A pandas DataFrame: a column for each quantity, the axes as index. Raises: MeanFieldError without pandas."""
         pandas = needed("pandas", "A data frame")
@@ -95,9 +107,11 @@ class Result:
         xarray, found = needed("xarray", "A Dataset"), self.arrays()
         return xarray.Dataset(found.columns, found.coords, {k: v for k, v in found.attrs.items() if v is not None})
 
+    @spoken
     def save(self, path: str | os.PathLike) -> Path:
         """Write it to a file, whole or not at all, and return the path. The suffix decides: .json (`data`), .csv and
         .npz (arrays), .tex (`latex`), .html (as in a notebook), .png, .pdf and .svg (`plot`)."""
+        refuse_no_path(path, "What a result is saved as")
         target = Path(path)
         suffix = target.suffix.lower()
         if suffix not in SUFFIXES:
@@ -146,12 +160,36 @@ class Result:
             return f"<pre>{html.escape(str(self))}</pre>"
 
 
+def _on_axes(plot: Any) -> Any:
+    """A method that draws, whose ax= is looked at first."""
+    place = list(inspect.signature(plot).parameters).index("ax")
+
+    @functools.wraps(plot)
+    def drawn(*args: Any, **settings: Any) -> Any:
+        given = args[place] if len(args) > place else settings.get("ax")
+        several: Any = given if isinstance(given, (list, tuple)) or hasattr(given, "flat") else [given]
+        for one in several:
+            if one is not None and not hasattr(one, "get_figure"):
+                raise MeanFieldError(
+                    f"ax must be Axes of matplotlib, as plt.subplots() returns them, but {shown(one)} was given."
+                )
+        return plot(*args, **settings)
+
+    return drawn
+
+
 class Numbers(Result):
     """A result that holds arrays by name in `values`: each is an attribute and an item, result.K and result["K"]."""
 
     values: Any
 
     def __getitem__(self, name: str) -> Any:
+        if not isinstance(name, str):
+            held = list(getattr(self, "quantities", self.values))
+            raise MeanFieldError(
+                f"A {type(self).__name__} holds arrays by name ({', '.join(held)}), as in result[{held[0]!r}], but "
+                f"{shown(name)} was given."
+            )
         try:
             return getattr(self, name)
         except AttributeError as error:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from meanfield.base.arguments import path as refuse_no_path
 from meanfield.base.arrays import Arrays
 from meanfield.base.errors import MeanFieldError, one_line
 from meanfield.base.export import Numbers, plain
@@ -66,6 +67,9 @@ def load(path: str | os.PathLike) -> Saved:
     """
     import numpy as np
 
+    if path is None:
+        raise MeanFieldError("What is loaded must be the path of a file, but None was given.")
+    refuse_no_path(path, "What is loaded")
     target = Path(path)
     try:
         if target.suffix.lower() == ".npz":

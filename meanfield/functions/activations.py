@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
@@ -18,8 +18,10 @@ from meanfield.base.arguments import record, scalar, shown, spoken
 from meanfield.base.arguments import text as text_of
 from meanfield.base.results import MeanFieldError, Undetermined, one_line
 from meanfield.base.symbols import Z, parameter, recognise, steep, z
+from meanfield.base.words import ARGUMENTS
+from meanfield.base.words import meant as hint_of
 from meanfield.functions import zeros
-from meanfield.functions.callables import AGREES, Unreadable, named, nearest, traced
+from meanfield.functions.callables import AGREES, Unreadable, named, nearest, refuse_together, traced
 from meanfield.functions.growth import Bound, Tail, bound, lower, tail
 from meanfield.functions.heads import mpmath_functions, vast
 from meanfield.functions.parser import (
@@ -190,6 +192,7 @@ def _is_zero(e: sp.Expr) -> bool:
 
 
 # name: (formula in z, parameters with defaults)
+_OWN: dict[str, tuple[str, dict[str, object]]] = {}  # those that `register` added, as they were given
 _REGISTRY: dict[str, tuple[str, dict[str, str]]] = {
     "linear": ("z", {}),
     "relu": ("Max(z, 0)", {}),
@@ -242,25 +245,34 @@ def register(name: str, formula: str, **parameters: object) -> Activation:
 
     `formula` is read by the safe parser in the variable z; keyword arguments are parameter defaults (numbers or text).
 
-    Raises: MeanFieldError if the name is taken or is not an identifier, or the formula is not readable.
+    Raises: MeanFieldError if the name is taken (by another formula) or is not an identifier, the formula is not
+    readable, or a parameter does not stand in it.
 
     >>> register("softcap3", "3*tanh(z/3)").parity
     -1
     """
+    if isinstance(name, str) and name in _OWN and _OWN[name] == (formula, dict(parameters)):
+        return activation(name)  # a notebook's cell that is run again
+    if isinstance(name, str) and name in _OWN:
+        raise MeanFieldError(f"{name} is registered already, as {_OWN[name][0]}; take another name.")
     taken = isinstance(name, str) and (_registered(name) is not None or name in FUNCTIONS or name in CONSTANTS)
     if not isinstance(name, str) or not name.isidentifier() or taken:
         raise MeanFieldError(
             f"An activation named {shown(name)} was to be registered; the name must be a new identifier."
         )
     free_name(name, "An activation")
+    written = formula
     formula = expand(in_z(text_of(formula, "The formula"), tuple(parameters)), _definition, tuple(parameters))
     names = tuple(free_name(k, "A parameter") for k in parameters)
-    if not parse(formula, names, (*_REGISTRY, *_ALIASES)).has(z):
+    read = parse(formula, names, (*_REGISTRY, *_ALIASES))
+    if not read.has(z):
         raise MeanFieldError(f"{shown(formula)} does not depend on z; a constant is no activation.")
+    _refuse_unused(names, read, written)
     _REGISTRY[name] = (formula, {k: _text(v, k) for k, v in parameters.items()})
     try:
         found = activation(name)
         _custom(found.expression, formula)  # refuses what is not real and finite on the whole line
+        _OWN[name] = written, dict(parameters)
         return found
     except MeanFieldError:  # what cannot be read at its defaults is not left in the registry
         del _REGISTRY[name]
@@ -352,13 +364,46 @@ def _from_function(function: Callable, parameters: dict[str, object]) -> Activat
         raise MeanFieldError(
             f"{sorted(parameters)[0]} was given beside a function, which says what it is; give a formula in z with it."
         )
+    refuse_together(function)
     name, off = nearest(function, ((n, _named(n, ()).expression) for n in activations()))
     if off <= AGREES:
         return _named(name, ())
+    expr = traced(function, _of_torch)
+    if expr is not None:
+        found = _from_sympy(expr, {})
+        if nearest(function, [("", found.expression)])[1] <= AGREES:  # what was written down is what it does
+            return found
     raise Unreadable(
         f"{named(function)} cannot be read by calling it on a symbol, and agrees with no registered activation: {name} "
         f"comes nearest, {off:.2g} off. Give a formula in z, such as 'z*tanh(z)'; as it is, measure(...) takes it."
     )
+
+
+#: functions of torch that have arguments, as formulas in z with torch's own names of these, and their defaults
+_TORCH: Mapping[str, tuple[str, Mapping[str, float]]] = {
+    "leaky_relu": ("z if z > 0 else negative_slope*z", {"negative_slope": 0.01}),
+    "elu": ("z if z > 0 else alpha*(exp(z) - 1)", {"alpha": 1}),
+    "celu": ("z if z > 0 else alpha*(exp(z/alpha) - 1)", {"alpha": 1}),
+    "softplus": ("softplus(beta*z)/beta", {"beta": 1}),
+    "hardtanh": ("clip(z, min_val, max_val)", {"min_val": -1, "max_val": 1}),
+    "prelu": ("z if z > 0 else weight*z", {}),
+    **dict.fromkeys(("clamp", "clip"), ("clip(z, low, high)", {})),
+}
+
+
+def _of_torch(name: str, given: Mapping[str, object]) -> sp.Expr | None:
+    """The formula of one of torch's functions; None where it is not known."""
+    try:
+        if name not in _TORCH:
+            text, more = _as_named_here(name, dict(given))
+            return _named(text, tuple(sorted((k, str(_text(v, k))) for k, v in more.items()))).expression
+        formula, defaults = _TORCH[name]
+        own = {"min": "low", "max": "high"}
+        values = {own.get(k, k): v for k, v in (dict(defaults) | dict(given)).items() if k != "threshold"}
+        numbers = {k: v.item() if hasattr(v, "item") else v for k, v in values.items()}
+        return _named(formula, tuple(sorted((k, repr(v)) for k, v in numbers.items()))).expression
+    except (MeanFieldError, ValueError):  # a tensor of several numbers has no item
+        return None
 
 
 def _as_named_here(text: str, parameters: dict[str, object]) -> tuple[str, dict[str, object]]:
@@ -435,10 +480,25 @@ def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
         )
     text = written
     expr = parse(text, names, (*_REGISTRY, *_ALIASES, *SPELLINGS))
+    _refuse_unused(names, expr, text)
     values = {k: _value(v, k) for k, v in given}
     expr = _given(expr, values, text)
     known = {s.name: s for s in expr.free_symbols}  # a symbol may have become a positive one
     return _custom(expr, text, tuple((k, known.get(v.name, v) if v.is_Symbol else v) for k, v in values.items()))
+
+
+def _refuse_unused(names: Iterable[str], read: sp.Expr, text: str) -> None:
+    """Refuse a parameter that does not stand in a formula: a misspelt name would change nothing."""
+    for name in names:
+        if parameter(name) not in read.free_symbols:
+            known = sorted(s.name for s in read.free_symbols - {z})
+            held = ", ".join(known) or "none but z"
+            raise MeanFieldError(f"{name} is no symbol of {shown(text)}, which has {held}.{_hint(name, known)}")
+
+
+def _hint(name: str, known: list[str]) -> str:
+    found = "" if name in ARGUMENTS else hint_of(name, [*known, *ARGUMENTS])
+    return found if "Did you mean" in found else ""
 
 
 def _stands_alone(name: str) -> bool:
@@ -526,6 +586,7 @@ def _from_sympy(expr: sp.Expr, parameters: dict[str, object]) -> Activation:
             "declare the others as parameters (alpha='alpha')."
         )
     refuse_vast(expr, str(expr))
+    _refuse_unused(parameters, expr.subs({s: parameter(s.name) for s in expr.free_symbols}), str(expr))
     swap = {free[0]: z} | {s: parameter(s.name) for s in expr.free_symbols if s.name in declared}
     values = {parameter(k): _value(_text(v, k), k) for k, v in parameters.items()}
     for s in expr.free_symbols:  # a symbol that stays one keeps the sign it was declared with: it orders breaks

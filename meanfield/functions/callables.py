@@ -27,13 +27,44 @@ class Unreadable(MeanFieldError):
     """A function that is neither a formula nor known by its values."""
 
 
+#: name of a function, the names and values of its other arguments → its formula in z, or None
+Lookup = Callable[[str, "dict[str, Any]"], "sp.Expr | None"]
+#: arguments behind the first one by position, of functions of torch that have some
+POSITIONS = {
+    "leaky_relu": ("negative_slope",), "elu": ("alpha",), "celu": ("alpha",), "hardtanh": ("min_val", "max_val"),
+    "softplus": ("beta", "threshold"), "prelu": ("weight",),
+    "clamp": ("min", "max"), "clip": ("min", "max"), "gelu": ("approximate",),
+}  # fmt: skip
+
+
 class Traced:
-    """A stand-in for a number that writes down what is done to it; NumPy's functions call its methods by name."""
+    """A stand-in for a number that writes down what is done to it. NumPy's functions call its methods by name; those of
+    torch say their name (`__torch_function__`), and `lookup` has their formulas."""
 
     __array_priority__ = 1e6
 
-    def __init__(self, expr: sp.Expr) -> None:
-        self.expr = expr
+    def __init__(self, expr: sp.Expr, lookup: Lookup | None = None) -> None:
+        self.expr, self.lookup = expr, lookup
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name, (first, *others) = function.__name__, args
+        if not isinstance(first, Traced) or first.lookup is None:  # what a name says is compared with values, then
+            raise TypeError(f"{name} takes no symbol")
+        if name in _OPERATORS:  # torch.mul(x, 2)
+            return getattr(first, f"__{_OPERATORS[name]}__")(*others)
+        more = dict(zip(POSITIONS.get(name, ()), others)) | dict(kwargs or {})
+        more = {k: v for k, v in more.items() if k != "inplace" and v is not None}
+        plain = getattr(cls, name, None) if not more else None
+        if plain is not None:
+            return plain(first)
+        found = first.lookup(name, more)
+        if found is None:
+            raise TypeError(f"{name} of a symbol is not known")
+        return Traced(found.subs(z, first.expr), first.lookup)
+
+
+_OPERATORS = {"mul": "mul", "multiply": "mul", "add": "add", "sub": "sub", "div": "truediv", "pow": "pow"}
 
 
 def _binary(how: Callable[[Any, Any], Any]) -> Callable[[Traced, Any], Any]:
@@ -41,13 +72,13 @@ def _binary(how: Callable[[Any, Any], Any]) -> Callable[[Traced, Any], Any]:
         value = other.expr if isinstance(other, Traced) else other
         if not isinstance(value, (int, float, sp.Expr)) and getattr(value, "shape", None) != ():
             return NotImplemented
-        return Traced(how(self.expr, sp.sympify(value)))
+        return Traced(how(self.expr, sp.sympify(value)), self.lookup)
 
     return method
 
 
 def _unary(how: Callable[[Any], Any]) -> Callable[[Traced], Any]:
-    return lambda self: Traced(how(self.expr))
+    return lambda self: Traced(how(self.expr), self.lookup)
 
 
 for _name in ("add", "sub", "mul", "truediv", "pow"):
@@ -65,9 +96,10 @@ for _name, _how in {
     setattr(Traced, _name, _unary(_how))
 
 
-def traced(function: Callable[[Any], Any]) -> sp.Expr | None:
-    """What a function makes of a symbol; None where it cannot be called on one."""
-    for given in (z, Traced(z)):
+def traced(function: Callable[[Any], Any], lookup: Lookup | None = None) -> sp.Expr | None:
+    """What a function makes of a symbol; None where it cannot be called on one. lookup: formulas of torch's functions
+    by their names; without it these are not followed."""
+    for given in (z, Traced(z)) if lookup is None else (Traced(z, lookup),):
         try:
             found = function(given)
         except Exception:  # whatever a foreign function raises, it does not take a symbol
@@ -99,20 +131,42 @@ def values_of(function: Callable[[Any], Any], at: Any) -> Any:
     def one_by_one(x: Any) -> Any:
         return [function(float(v)) for v in x]
 
-    for call in (lambda x: function(np.array(x)), one_by_one, lambda x: function(tensor(x))):
+    reason = ""
+    def single(x: Any) -> Any:  # parameters of a module are of single precision
+        return function(tensor(x).float())
+
+    for call in (lambda x: function(np.array(x)), one_by_one, lambda x: function(tensor(x)), single):
         try:
             with np.errstate(all="ignore"):  # of both sides of numpy.where
                 found = call(at)
             found = found.detach().numpy() if hasattr(found, "detach") else found
             array = np.asarray(found, dtype=float)
-        except Exception:
+        except Exception as error:
+            if isinstance(error, (NameError, AttributeError)):  # of the function's own text
+                reason = f" Calling it raised {type(error).__name__}: {error}."
             continue
         if array.shape == np.shape(at) and not np.isnan(array).any():
             return array
     raise Unreadable(
         f"{named(function)} is no function of one real number: it takes no array, number or tensor of them that gives "
-        "as many real ones back. Give a formula in z, such as 'z*tanh(z)'."
+        f"as many real ones back.{reason} Give a formula in z, such as 'z*tanh(z)'."
     )
+
+
+def refuse_together(function: Callable[[Any], Any]) -> None:
+    """Refuse what is random, or acts on several numbers at once (a softmax, a dropout): no activation.
+
+    Raises: Unreadable, also where values cannot be had.
+    """
+    import numpy as np
+
+    at = points()
+    whole, part, again = (values_of(function, x) for x in (at, at[::2], at))
+    if not (np.allclose(whole[::2], part, rtol=1e-5, atol=1e-7) and np.allclose(whole, again, rtol=1e-5, atol=1e-7)):
+        raise Unreadable(
+            f"{named(function)} is no activation: it gives other values for the same number, being random or acting on "
+            "several numbers at once. Give a function of one number."
+        )
 
 
 def nearest(function: Callable[[Any], Any], known: Iterable[tuple[str, sp.Expr]]) -> tuple[str, float]:

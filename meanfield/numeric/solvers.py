@@ -134,9 +134,10 @@ class Run(Numbers):
         return (*self.lowered.recursion.names, *(name for name, _ in self.lowered.recursion.readout))
 
     def at(self, layer: int) -> dict[str, np.ndarray]:
-        """All quantities at one layer index l (not array position)."""
+        """All quantities at one layer index l (not array position), logarithms that are kept (log_J) among them."""
         where = position_of(layer, self.l)
-        return {n: getattr(self, n)[..., where] for n in self.quantities}
+        logs = [n for n in self.values if n not in self.quantities]  # J overflows where log_J does not
+        return {n: getattr(self, n)[..., where] for n in (*self.quantities, *logs)}
 
     def normalized(self, name: str, width: int | None = None) -> np.ndarray:
         """A correlator of order 1/n, or the correction of a mean, divided by the means it is naturally measured in.

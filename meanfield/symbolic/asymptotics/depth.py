@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import sympy as sp
 
+from meanfield.base.arguments import position_of, shown
 from meanfield.base.export import plain
 from meanfield.base.latex import aligned
 from meanfield.base.printed import COLUMNS, wrapped
@@ -138,6 +140,40 @@ class DepthLaw(Law):
             return sp.exp(sp.Add(*[t.expr(l) for t in above], self.tail))
         powers = sp.Add(*[t.expr(l) for t in above if (t.power, t.logs) != (0, 1)])
         return CONSTANT * l ** (self.exponent or 0) * sp.exp(powers)
+
+    def through(self, run: Any, layer: object = None) -> DepthLaw:
+        """This law with a number for C, which depends on the start: the one with which it meets a run at a layer.
+
+        run: a `Run` of one point from `propagate`, with K, J or the quantity that the law is of. layer: of the run, its
+        last one unless given; the deeper it is, the less of what the law leaves out goes into C.
+
+        Raises: MeanFieldError for a law without C, a run without the quantity or of several points.
+
+        >>> tanh, point = derive("tanh"), {"sigma_w": 1, "sigma_b": 0}
+        >>> run = tanh.propagate(**point, depth=10_000)
+        >>> law = tanh.depth_law("J", **point).through(run)
+        >>> print(f"{float(law.at(1000)):.4f} {run.log_J[999]:.4f}")
+        -7.2529 -7.2528
+        """
+        name = "log_J" if self.quantity == "J" else self.quantity
+        values = None if not hasattr(run, "l") else getattr(run, name, None)
+        if values is None:
+            raise MeanFieldError(f"A run with {name} is needed, as propagate returns it, but {shown(run)} was given.")
+        column = np.asarray(values, dtype=float)
+        if column.ndim != 1:
+            raise MeanFieldError(f"A run of one point is needed, but this one has {column[..., 0].size}.")
+        at = len(run.l) - 1 if layer is None else position_of(layer, run.l)
+        free = [s for s in self.expr_of_terms.free_symbols if s.name == CONSTANT.name]
+        if not free:
+            raise MeanFieldError(f"This law of {self.name} holds no C: nothing of it depends on the start.")
+        total = sp.expand(self.expr_of_terms.subs(self.variable, int(run.l[at])))
+        slope, rest = total.coeff(free[0]), total.coeff(free[0], 0)
+        if slope == 0 or sp.expand(total - slope * free[0] - rest) != 0 or (slope + rest).free_symbols:
+            raise MeanFieldError(f"The constant of this law of {self.name} is not determined by one number of a run.")
+        found = sp.Float((float(column[at]) - float(rest)) / float(slope))
+        terms = tuple(replace(t, coefficient=t.coefficient.subs(free[0], found)) for t in self.terms)
+        regime = f"{self.regime}; C = {float(found):.6g} from layer {int(run.l[at])} of a run"
+        return replace(self, terms=terms, regime=regime, status=Status.MEASURED)
 
     def __repr__(self) -> str:
         begins = onset_mark(self.onset, self.variable)
