@@ -404,7 +404,9 @@ def test_where_q_settles_is_said_with_its_basin():
     assert abs(above["K"].constant.evalf(20) - high) < 1e-12 and r"\approx 3.629" in sp.latex(above["K"].constant)
     assert r"\left[ q =" in row.latex()
     (touching,) = made.phase_table("K", sigma_a=0, sigma_v="sqrt(25/18*sqrt(5/3))", **PLACE)
-    assert all("by a search that may miss a close pair" in one.regime for one in touching.ways)
+    assert ["attracted from one side only" in one.regime for one in touching.ways] == [True]
+    (beside,) = made.phase_table("K", sigma_a=0, sigma_v="sqrt(25/18*sqrt(5/3))*(1 - 1/10**9)", **PLACE)
+    assert not any("one side" in one.regime for one in beside.ways)
 
 
 def test_a_variance_at_rest_has_the_digits_asked_for():

@@ -131,8 +131,8 @@ def test_a_scale_that_is_left_open_is_answered_and_a_number_is_held():
     last = too_large.layers[-1].sigma_w
     assert last == pytest.approx(answered.scale, rel=1e-6) and last < 1
     common = {one.name: one.log_J for one in held.common}
-    with pytest.raises(AssertionError):  # the table of initializers is of the same network
-        assert common == {one.name: one.log_J for one in answered.common}
+    open_ = {one.name: one.log_J for one in answered.common}  # the table of initializers is of the network asked about
+    assert all(common[name] < open_[name] for name in common)
 
 
 def test_nothing_left_to_choose_is_refused():

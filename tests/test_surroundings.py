@@ -28,7 +28,7 @@ def test_a_pipe_that_closes_ends_the_command_quietly():
         child.stdout.close()
         said = child.stderr.read().decode()
     assert_no_traceback(said)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="BrokenPipeError"):
         assert_no_traceback("Exception ignored in: <_io.TextIOWrapper name='<stdout>'>\nBrokenPipeError")
 
 

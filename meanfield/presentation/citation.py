@@ -11,7 +11,7 @@ from meanfield.base.export import Result
 from meanfield.base.quantities import FINITE_WIDTH
 from meanfield.base.results import MeanFieldError
 from meanfield.networks.folds import dense_of, parts
-from meanfield.networks.records import Block, LayerNorm, Schedule
+from meanfield.networks.records import Block, Schedule
 
 #: key → (kind of entry, fields); the keys of the first five are the folders of `derivations`
 ENTRIES: dict[str, tuple[str, dict[str, str]]] = {
@@ -157,7 +157,7 @@ def cite(*what: Any) -> str:
 
     >>> from meanfield import derive
     >>> print(cite(derive("relu").kernel([[1.0]], sigma_w=1, sigma_b=0, depth=2)).count("@inproceedings"))
-    2
+    3
     """
     if not what:
         raise MeanFieldError("There is nothing to cite; give a result, a theory or a record.")
@@ -206,7 +206,7 @@ def _of_block(block: Block) -> set[str]:
         found.add("variance_variation")
     if any(one.normalizes == "batch" for one in parts(block)):
         found.add("autoinit")
-    if any(isinstance(one, LayerNorm) for one in parts(block)):
+    if any(one.normalizes == "neurons" for one in parts(block)):
         found.add("layernorm")
     return found
 
