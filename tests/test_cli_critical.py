@@ -91,9 +91,11 @@ def test_certified_numbers_show_thirteen_digits(run):
     section = "Critical point 2"
     for name in ("K", "sigma_w", "sigma_b", "zeta"):
         ball, printed = data[name], shown(text, section, "K*" if name == "K" else name).split()[0]
-        assert ball["status"] == "certified" and 0 < ball["rad"] < 1e-20
+        assert ball["status"] == "certified" and 0 < ball["error"] < 1e-20
+        assert ball["float"] == pytest.approx(float(ball["value"]), rel=1e-15)
         assert len(printed.replace(".", "").lstrip("0")) == 13
-        assert abs(sp.Rational(printed) - sp.Rational(ball["mid"])) < sp.Rational(ball["mid"]) * sp.Rational("1e-12")
+        value = sp.Rational(ball["value"])
+        assert abs(sp.Rational(printed) - value) < value * sp.Rational("1e-12")
 
 
 def test_fixed_points_basins_and_phase(run):
@@ -119,17 +121,19 @@ def test_critical_json(run):
     assert (code, err, found["command"]) == (0, "", "critical")
     assert found["inputs"]["sigma_w"] == "17/10" and found["inputs"]["input_norm"] == "1"
     assert set(results) == {"line", "points", "status", "message", "fixed_points", "phase", "rows"}
-    assert results["points"][1]["K"] == "3/2 + sqrt(17)/2" and results["points"][0]["laws"] == {"K": None, "J": None}
+    assert results["points"][1]["K"]["value"] == "3/2 + sqrt(17)/2"
+    assert results["points"][0]["laws"] == {"K": None, "J": None}
     stable, unstable = results["fixed_points"]["points"]
-    assert stable["K"] == "0" and stable["chi_J"] == "289/400" and stable["phase"] == "ordered"
+    assert stable["K"]["value"] == "0" and stable["chi_J"]["value"] == "289/400" and stable["phase"] == "ordered"
     assert unstable["basin"] is None and results["fixed_points"]["unbounded"][1] == "inf"
     ball = unstable["K"]
-    gap = [susceptibilities(float(ball["mid"]) * f, 1.7, 0)[0] for f in (1 - 1e-10, 1 + 1e-10)]
-    assert gap[0] < 0 < gap[1] and ball["rad"] < 1e-20
+    gap = [susceptibilities(ball["float"] * f, 1.7, 0)[0] for f in (1 - 1e-10, 1 + 1e-10)]
+    assert gap[0] < 0 < gap[1] and ball["error"] < 1e-20
     phase = results["phase"]
     assert phase.pop("xi") == pytest.approx(1 / math.log(1.445), rel=1e-14)
+    assert phase.pop("chi_J")["value"] == "289/200"
     assert phase | {"status": 0, "message": 0} == {
-        "name": "chaotic", "K": "inf", "chi_J": "289/200", "bistable": True, "status": 0, "message": 0
+        "name": "chaotic", "K": "inf", "bistable": True, "status": 0, "message": 0
     }  # fmt: skip
     line = results["line"]
     assert line["kind"] == "parametric" and "<" in line["parametric"]["sigma_w^2"]
@@ -144,7 +148,7 @@ def test_json_without_a_place_and_with_infinities(run):
     every = strict(run("critical relu --sigma-w sqrt(2) --sigma-b 0 --json".replace("sqrt(2)", "'sqrt(2)'"))[1])[
         "results"
     ]
-    assert every["fixed_points"]["points"][0]["K"] == "K" and every["phase"]["xi"] == "inf"
+    assert every["fixed_points"]["points"][0]["K"]["value"] == "K" and every["phase"]["xi"] == "inf"
 
 
 def well_formed(text: str) -> bool:
@@ -254,7 +258,8 @@ def test_phase_diagram_json_is_a_summary(run):
     )
     chaotic = np.mean([closed_line(w) > b for w in np.linspace(0, 3, 61) for b in np.linspace(0, 3, 61)])
     assert found["shares"]["chaotic"] == pytest.approx(chaotic, abs=1e-9)
-    assert found["line"]["kind"] == "closed" and found["critical_points"]["points"][0]["sigma_w"] == "sqrt(pi)/2"
+    assert found["line"]["kind"] == "closed"
+    assert found["critical_points"]["points"][0]["sigma_w"]["value"] == "sqrt(pi)/2"
     assert len(out) < 8000
 
 

@@ -70,15 +70,21 @@ def test_json_values():
 
 
 def test_solutions_keep_their_status():
-    """Exact: text; with an error: mid and rad; else a value, null where it is not known, and the message."""
+    """The value as text, null where it is not known; a double; the error, null where there is none; the message."""
     exact = Solution(sp.sqrt(2), Status.EXACT, None, "")
     ball = Solution(sp.Float("0.5"), Status.CERTIFIED, 1e-9, "")
     unknown = Solution(sp.nan, Status.UNKNOWN, None, "not decided")
     infinite = Solution(sp.oo, Status.EXACT, None, "")
-    assert out.plain(None) is None and out.plain(exact) == "sqrt(2)"
-    assert out.plain(infinite) == "inf"
-    assert out.plain(ball) == {"mid": "0.500000000000000", "rad": 1e-9, "status": Status.CERTIFIED.value}
-    assert out.plain(unknown) == {"value": None, "status": Status.UNKNOWN.value, "message": "not decided"}
+    symbol = Solution(sp.Symbol("mu") / 2, Status.EXACT)
+
+    def form(value, double, error, status):
+        return {"value": value, "float": double, "error": error, "status": status.value}
+
+    assert out.plain(None) is None and out.plain(exact) == form("sqrt(2)", math.sqrt(2), None, Status.EXACT)
+    assert out.plain(infinite) == form("inf", None, None, Status.EXACT)
+    assert out.plain(ball) == form("0.500000000000000", 0.5, 1e-9, Status.CERTIFIED)
+    assert out.plain(unknown) == form(None, None, None, Status.UNKNOWN) | {"message": "not decided"}
+    assert out.plain(symbol) == form("mu/2", None, None, Status.EXACT)
     digits = lambda v: str(critical._digits(Solution(v, Status.EXACT, None, "")))  # noqa: E731
     assert digits(sp.oo) == "infinite" and digits(sp.Rational(1, 3)) == "1/3" and digits(sp.nan) == "nan"
     assert digits(sp.sqrt(2)) == "1.414213562373" and digits(sp.Symbol("mu") / 2) == "mu/2"

@@ -60,8 +60,8 @@ class Result:
         return AttributeError(absent(f"This {type(self).__name__}", name, known, verbs))
 
     def data(self) -> Any:
-        """All of it as plain values: numbers, text, lists and dictionaries, as JSON has them. An exact number is text,
-        a certified one {"mid", "rad", "status"}, infinity "inf", and what is not a number None."""
+        """All of it as plain values: numbers, text, lists and dictionaries, as JSON has them. A number with a
+        status is {"value", "float", "error", "status"}, infinity "inf", and what is not a number None."""
         if not is_dataclass(self):
             return {"text": str(self)}
         return {f.name: plain(getattr(self, f.name)) for f in fields(self) if f.repr and not f.name.startswith("_")}

@@ -82,13 +82,13 @@ class Solution(Result):
     message: str = ""
 
     def data(self) -> Any:
-        """An exact value as text, a certified one as {mid, rad, status}, any other as {value, status, message}."""
-        more = {"message": self.message} if self.message else {}
-        if self.status is Status.EXACT:
-            return plain(self.value)
-        if self.error is not None:
-            return {"mid": str(self.value), "rad": self.error, "status": self.status.value, **more}
-        return {"value": plain(self.value), "status": self.status.value, **more}
+        """{value, float, error, status, message}: value is exact, or all its digits, as text; float a double, None
+        where symbols are left or it is infinite; error the radius of a certified one, None where there is none."""
+        known = sp.sympify(self.value)
+        double = float(known) if known.is_number and known.is_finite else None
+        value = plain(known) if known in (sp.nan, sp.oo, -sp.oo) else str(self.value)
+        found = {"value": value, "float": double, "error": self.error, "status": self.status.value}
+        return found | ({"message": self.message} if self.message else {})
 
     def latex(self) -> Any:
         """The number as LaTeX for math mode."""
