@@ -489,8 +489,9 @@ def _named(text: str, given: tuple[tuple[str, str], ...]) -> Activation:
 
 def _refuse_unused(names: Iterable[str], read: sp.Expr, text: str) -> None:
     """Refuse a parameter that does not stand in a formula: a misspelt name would change nothing."""
+    standing = {s.name for s in read.free_symbols} | set(re.findall(r"[^\W\d]\w*", text))  # one may have cancelled
     for name in names:
-        if parameter(name) not in read.free_symbols:
+        if name not in standing:
             known = sorted(s.name for s in read.free_symbols - {z})
             held = ", ".join(known) or "none but z"
             raise MeanFieldError(f"{name} is no symbol of {shown(text)}, which has {held}.{_hint(name, known)}")
