@@ -214,6 +214,8 @@ def test_an_interrupted_command_says_how_to_go_on(run, monkeypatch):
         "meanfield: interrupted; with --checkpoint FOLDER the same command goes on where it was.\n"
     )
     assert cli_help.interrupted(["law", "tanh"]).endswith("gives the same numbers.")
+    given = ["measure", "tanh", "--checkpoint", "run.npz"]
+    assert cli_help.interrupted(given) == "interrupted; the same command goes on where it was."
 
 
 @pytest.mark.parametrize("verb", VERBS)

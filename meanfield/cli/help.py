@@ -79,4 +79,6 @@ GOES_ON = {
 def interrupted(arguments: list[str]) -> str:
     """The line that is left when a command is interrupted."""
     verb = next((a for a in arguments if not a.startswith("-")), "")
+    if any(a.split("=")[0] == "--checkpoint" for a in arguments):
+        return "interrupted; the same command goes on where it was."
     return f"interrupted; {GOES_ON.get(verb, 'the same command with the same seed gives the same numbers')}."

@@ -225,7 +225,8 @@ class Theory(Maps):
 
         quantity: "K", "J", "c", "gamma", "distance", "Theta" or a correlator of order 1/n (below). sigma_w, sigma_b,
         parameters (mu): numbers or text; of K and J those left out stay symbolic where the law allows. input_norm:
-        |x|²/N_0, 1 unless given; correlation: the cosine of two inputs, 0 unless given.
+        |x|²/N_0, 1 unless given; correlation: the cosine of two inputs, 0 unless given. at: one of `critical_points()`
+        in the place of σ_w, σ_b; K and J then start on the side from which its K* attracts.
         "fisher": the largest over the smallest mean square of gradients by one entry, over the weights and the biases
         (those with σ ≠ 0) of every layer of a network of l layers of one width: a lower bound of the condition number
         of its Fisher information with Gaussian outputs. Source: [variance_variation] Sec. 2, the law derived here.

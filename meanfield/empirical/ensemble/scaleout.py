@@ -166,10 +166,10 @@ class Checkpoint:
             with np.load(self.path, allow_pickle=False) as data:
                 arrays = {name: data[name] for name in data.files}
                 key = str(arrays.pop("key"))
-        except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:  # an .npy is no archive
-            raise MeanFieldError(
-                f"{self.path} is not a checkpoint ({error}); remove it or name another file."
-            ) from None
+        except OSError as error:
+            raise MeanFieldError(f"{self.path} cannot be read: {error.strerror or error}.") from None
+        except (ValueError, KeyError, TypeError, zipfile.BadZipFile):  # an .npy is no archive
+            raise MeanFieldError(f"{self.path} is not a checkpoint; remove it or name another file.") from None
         if key != self._key:
             raise MeanFieldError(
                 f"{self.path} is the checkpoint of another run (other settings, seed or number of networks); remove it "

@@ -17,6 +17,13 @@ from meanfield.functions.balls.functions import compile_ball as compile_ball
 from meanfield.functions.balls.functions import constant as constant
 from meanfield.functions.balls.functions import precision as precision
 
+_CALLS = [0]
+
+
+def evaluations() -> int:
+    """How many values of integrands were asked for in this process: what a search costs, whatever the clock says."""
+    return _CALLS[0]
+
 
 def integral(f: Callable[[acb, bool], acb], lo: acb, hi: acb, **goals) -> acb:
     """`acb.integral`, where what f raises (a deadline, an interrupt) comes out as it is.
@@ -26,6 +33,7 @@ def integral(f: Callable[[acb, bool], acb], lo: acb, hi: acb, **goals) -> acb:
     raised: list[BaseException] = []
 
     def guarded(x, analytic):
+        _CALLS[0] += 1
         if not raised:
             try:
                 return f(x, analytic)

@@ -33,6 +33,7 @@ from meanfield.symbolic.fixed_points.roots import FAR, Root, crossings, exactly,
 from meanfield.symbolic.recursion import closed
 
 x = Z[0]
+DEAR = 10_000  # values of integrands for the sign at one K
 LOW, HIGH = sp.Rational(1, 10**12), sp.Integer(10) ** 12  # searched where nothing says where to look
 
 
@@ -367,13 +368,28 @@ def _beyond(b, lo: arb, hi, k) -> arb:
 
 def _searched(expr, digits) -> Zeros:
     first, last = sign_at_zero(expr), sign_at_infinity(expr)
-    low, high = _until(expr, LOW, first, -2), _until(expr, HIGH, last, 2)
+    low, high = _until(expr, LOW, first, -2), _affordable(expr)
+    if high == HIGH:
+        high = _until(expr, HIGH, last, 2)
     roots = tuple(refine(expr, b, digits) for b in crossings(expr, low, high, None))
     reason = f"found by a search from K = {_short(low)} to {_short(high)} that could miss a pair"
     if first is None or last is None:
         ends = " and ".join(n for n, s in (("0", first), ("oo", last)) if s is None)
         reason += f"; the sign as K -> {ends} is not known"
     return Zeros(roots, None, first, last, low, high, False, False, reason)
+
+
+def _affordable(expr) -> sp.Expr:
+    """How far up a search goes: to `HIGH`, or to a K from which on the values of one average are more than `DEAR`, as
+    where φ oscillates many times within √K."""
+    k = sp.Integer(100)
+    while k < HIGH:
+        before = balls.evaluations()
+        sign_at(expr, k * 100)
+        if balls.evaluations() - before > DEAR:
+            return k
+        k *= 100
+    return HIGH
 
 
 def _until(expr, k, sign, step):

@@ -77,11 +77,17 @@ def depth_law(
     if isinstance(quantity, str) and quantity in (*CORRELATORS, "Theta"):
         given = {"lambda_w": lambda_w, "lambda_b": lambda_b}
         return _correlator_law(theory, quantity, order, parameters, norm, given, input_ratio, at)
-    if lambda_w is not None or lambda_b is not None or at is not None or scalar(input_ratio, "input_ratio") != 1:
+    if lambda_w is not None or lambda_b is not None or scalar(input_ratio, "input_ratio") != 1:
         raise MeanFieldError(
-            "lambda_w, lambda_b, input_ratio and at are of the laws of Theta and of correlators; "
+            "lambda_w, lambda_b and input_ratio are of the laws of Theta and of correlators; "
             f"{shown(quantity)} was asked for."
         )
+    if at is not None:
+        _refuse_other(at, parameters)
+        law = {"K": at.law_K, "J": at.law_J}.get(quantity) if norm is None else None
+        if law is not None:
+            return law
+        parameters |= {"sigma_w": at.sigma_w, "sigma_b": at.sigma_b}
     if order is not None:
         return _further_law(theory, quantity, whole(order, "order", 1, MOST_ORDER), parameters)
     if theory.one_input.knows_layer or theory.one_input.knows_depth:
@@ -123,6 +129,14 @@ def branch_of(theory: Maps, fixed: dict) -> Branch:
     return found.subs({known[n]: exact_number(n, v) for n, v in fixed.items()})
 
 
+def _refuse_other(at: object, parameters: dict) -> None:
+    """Refuse an at= that is no critical point, or σ's beside it."""
+    if not isinstance(at, CriticalPoint):
+        raise MeanFieldError(f"at= is one of theory.critical_points(), but {shown(at)} was given.")
+    if {"sigma_w", "sigma_b"} & set(parameters):
+        raise MeanFieldError("at= says sigma_w and sigma_b; leave them out.")
+
+
 def _correlator_law(
     theory: Maps,
     quantity: str,
@@ -134,10 +148,8 @@ def _correlator_law(
     at: CriticalPoint | None,
 ) -> CorrelatorLaw:
     """The law of Θ, or of a correlator divided by what it is measured in."""
-    if at is not None and not isinstance(at, CriticalPoint):
-        raise MeanFieldError(f"at= is one of theory.critical_points(), but {shown(at)} was given.")
-    if at is not None and {"sigma_w", "sigma_b"} & set(parameters):
-        raise MeanFieldError("at= says sigma_w and sigma_b; leave them out.")
+    if at is not None:
+        _refuse_other(at, parameters)
     slow = at is not None and at.kind == "half-stable"  # averages of many derivatives
     terms = int(not slow) if order is None else whole(order, "order", 0, MOST_ORDER)
     theory = replace(theory, block=with_values(theory.block, parameters))

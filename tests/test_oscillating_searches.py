@@ -1,0 +1,51 @@
+"""Searches over K where φ oscillates: the range that is affordable is searched, and said; nothing runs for minutes."""
+
+from __future__ import annotations
+
+import mpmath
+import pytest
+
+import meanfield as mf
+from meanfield.base.results import Status
+from meanfield.functions import balls
+
+
+def average(f, K):
+    s = mpmath.sqrt(K)
+    return mpmath.quad(lambda x: f(s * x) * mpmath.npdf(x), mpmath.linspace(-9, 9, 19))
+
+
+def phi(z):
+    return mpmath.tanh(z) + mpmath.mpf("0.3") * mpmath.sin(2 * z)
+
+
+def slope(z):
+    return mpmath.sech(z) ** 2 + mpmath.mpf("0.6") * mpmath.cos(2 * z)
+
+
+def assert_is_a_fixed_point(point, sigma_w, sigma_b) -> None:
+    """K* and its slopes by quadrature of 15 digits."""
+    K = mpmath.mpf(float(point.K))
+    assert abs(sigma_w**2 * average(lambda z: phi(z) ** 2, K) + sigma_b**2 - K) < 1e-9
+    assert abs(sigma_w**2 * average(lambda z: slope(z) ** 2, K) - float(point.chi_J)) < 1e-9
+
+
+def test_fixed_points_of_an_oscillating_activation():
+    theory = mf.derive("tanh(z) + 0.3*sin(2*z)")
+    (point,) = theory.fixed_points(sigma_w=1, sigma_b="0.1")
+    assert_is_a_fixed_point(point, 1, 0.1)
+    with pytest.raises(AssertionError, match="assert"):
+        assert_is_a_fixed_point(point, 1.001, 0.1)
+
+
+@pytest.mark.slow
+def test_a_search_says_how_far_it_went():
+    """By a scan of K in NumPy: one critical point at K > 0, K* = .21322 at (1.20640, .20063)."""
+    before = balls.evaluations()
+    found = mf.derive("z*tanh(z) + 0.3*sin(2*z)").critical_points()
+    assert balls.evaluations() - before < 2_000_000
+    assert found.status is Status.MEASURED and "a search from K = 1e-12 to 1e+04" in found.message
+    origin, point = found
+    assert (float(origin.sigma_w), float(origin.K)) == (pytest.approx(5 / 3), 0)
+    seen = [float(x) for x in (point.K, point.sigma_w, point.sigma_b)]
+    assert seen == pytest.approx([0.21322, 1.20640, 0.20063], abs=1e-5)
