@@ -66,3 +66,18 @@ def test_decimals_of_a_point_are_the_point_to_their_digits():
     assert str(theory.depth_law("J", **place)).startswith("log J = 0 + smaller order")
     rounded = theory.fixed_points(sigma_w=round(float(point.sigma_w), 12), sigma_b=round(float(point.sigma_b), 12))
     assert "half-stable" not in [p.stability for p in rounded]
+
+
+def test_laws_at_a_point():
+    """at= is the point: K and J on the side from which K* attracts, other laws at its σ's."""
+    theory, point, place = at("gelu")
+    for name, law in (("J", point.law_J), ("K", point.law_K)):
+        assert theory.depth_law(name, at=point) is law
+    with pytest.raises(mf.MeanFieldError, match="at= says sigma_w and sigma_b; leave them out"):
+        theory.depth_law("J", at=point, **place)
+    with pytest.raises(mf.MeanFieldError, match=r"at= is one of theory.critical_points\(\), but 3 was given"):
+        theory.depth_law("J", at=3)
+    selu = mf.derive("selu")
+    origin = selu.critical_points()[0]
+    text = str(selu.depth_law("J", at=origin))
+    assert "1.1875212203901767*pi" in text and "(0, 0)" not in text and max(map(len, text.split())) < 40

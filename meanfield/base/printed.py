@@ -10,6 +10,7 @@ import sympy as sp
 
 COLUMNS = 79
 DIGITS = 12  # of a number that is named
+READABLE, DECIMALS = 40, 17  # digits of a rational number that is shown as it is, else of its decimal
 
 
 class _Formula(textwrap.TextWrapper):
@@ -33,12 +34,18 @@ def wrapped(text: str, columns: int = COLUMNS) -> str:
     return "\n".join(out)
 
 
+def legible(e: sp.Expr) -> sp.Expr:
+    """The expression with decimals in the place of rational numbers of more digits than anybody reads (SELU's)."""
+    long = {r: sp.Float(r, DECIMALS) for r in e.atoms(sp.Rational) if len(str(r.p)) + len(str(r.q)) > READABLE}
+    return e.xreplace(long) if long else e
+
+
 def named(parts: Iterable[sp.Expr]) -> tuple[list[sp.Expr], list[str]]:
     """(`parts` with a name for every number that is no closed form, "name = node = digits" for each).
 
     A node takes part by `tex_letter`; one inside another is named where it stands alone, too.
     """
-    given = list(parts)
+    given = [legible(p) if isinstance(p, sp.Expr) else p for p in parts]
     nodes = {e for p in given for e in sp.preorder_traversal(p) if hasattr(e, "tex_letter") and not e.free_symbols}
     swap: dict[sp.Expr, sp.Symbol] = {}
     lines = []

@@ -16,7 +16,7 @@ from meanfield.base.arguments import whole
 from meanfield.base.export import Result, plain
 from meanfield.base.latex import aligned
 from meanfield.base.named import values_by_name
-from meanfield.base.printed import wrapped
+from meanfield.base.printed import legible, wrapped
 from meanfield.base.results import Law, MeanFieldError, Solution, Status, one_line
 from meanfield.base.symbols import J, K, Z, sigma_b, sigma_w
 from meanfield.functions import balls, parser
@@ -388,21 +388,28 @@ def _without_fixed_point(recursion: Recursion, step, chi) -> CriticalLine:
             "everywhere",
             None,
             None,
-            f"K grows without bound and chi_J - 1 ~ p/l: J ~ l^p with p = {_positive(law.exponent)}",
+            f"K grows without bound and chi_J - 1 ~ p/l: J ~ l^p with p = {_shown(law.exponent)}",
         )
     if law.rate_power != 1:
         return CriticalLine(
             "none",
             sp.S.Zero,
             sp.S.Zero,
-            f"K grows without bound everywhere, log J ~ {law.rate}*l^{law.rate_power}: only (0, 0) would be critical",
+            f"K grows without bound everywhere, log J ~ {legible(law.rate)}*l^{law.rate_power}: only (0, 0) would be "
+            "critical",
         )
     return CriticalLine(
         "none",
         sp.S.Zero,
         sp.S.Zero,
-        f"K grows without bound and log J ~ {law.rate}*l everywhere: only (0, 0) would be critical",
+        f"K grows without bound and log J ~ {legible(law.rate)}*l everywhere: only (0, 0) would be critical",
     )
+
+
+def _shown(p: sp.Expr) -> sp.Expr:
+    """A quotient as it is read: decimals for numbers of many digits, else no signs that cancel."""
+    short = legible(p)
+    return _positive(p) if short == p else short
 
 
 def _positive(p: sp.Expr) -> sp.Expr:
