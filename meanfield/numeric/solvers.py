@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -358,11 +358,7 @@ def propagate(
     sizes = {n: a.shape[:-1] if layerwise else a.shape for n, a in arrays.items()} | {
         n: v.shape for n, v in (inputs | given_start).items()
     }
-    try:
-        shape = np.broadcast_shapes(*sizes.values())
-    except ValueError:
-        shapes = ", ".join(f"{n} {size}" for n, size in sizes.items())
-        raise MeanFieldError(f"The shapes {shapes} do not broadcast with each other.") from None
+    shape = common_shape(sizes)
     points = math.prod(shape)
     if points == 0:
         raise MeanFieldError("An empty array of parameters was given; there is nothing to propagate.")
@@ -423,12 +419,25 @@ def _refuse_size(points: int, depth: int, variables: int, parameters: int, layer
 _ANYWHERE = Domain()
 
 
+def common_shape(sizes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
+    """The shape that arrays of these names and shapes broadcast to; refused with what makes a grid of them."""
+    try:
+        return np.broadcast_shapes(*sizes.values())
+    except ValueError:
+        given = {n: s for n, s in sizes.items() if s}
+        first, shown_shapes = next(iter(given)), ", ".join(f"{n} {s}" for n, s in given.items())
+        raise MeanFieldError(
+            f"The shapes {shown_shapes} do not broadcast with each other; for a grid give one a further axis, as in "
+            f"{first}={first}[:, None]."
+        ) from None
+
+
 def checked(name: str, value, domain: Domain = _ANYWHERE) -> np.ndarray:
     """The value as an array of finite doubles in its domain."""
     refuse_not_real(value, name)
     try:
         array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # the last of a tensor that requires grad
         raise MeanFieldError(f"{name} must be a number or an array of numbers, but {shown(value)} was given.") from None
     if not np.isfinite(array).all():
         raise MeanFieldError(f"{name} must be finite, but {array[~np.isfinite(array)].ravel()[0]} was given.")

@@ -14,7 +14,7 @@ import numpy as np
 
 from meanfield.base.limits import require_memory, tick
 from meanfield.base.results import MeanFieldError
-from meanfield.numeric.solvers import Run, checked
+from meanfield.numeric.solvers import Run, checked, common_shape
 from meanfield.numeric.vanishing import together
 
 
@@ -30,11 +30,7 @@ def sweep(one: Callable[..., Run], swept: Mapping[str, Any], others: Mapping[str
             f"{', '.join(swept)} was given as an array together with layerwise=True, but a parameter of the activation "
             "is the same in every layer; give numbers for it, one run each."
         )
-    try:
-        shape = np.broadcast_shapes(*(a.shape for a in arrays.values()))
-    except ValueError:
-        shapes = ", ".join(f"{n} {a.shape}" for n, a in arrays.items())
-        raise MeanFieldError(f"The shapes {shapes} do not broadcast with each other.") from None
+    shape = common_shape({n: a.shape for n, a in arrays.items()})
     points = math.prod(shape)
     if points == 0:
         raise MeanFieldError("An empty array of parameters was given; there is nothing to propagate.")
