@@ -19,8 +19,8 @@ choices = {
     "PyTorch's default": (3**-0.5, 3**-0.5 / 512**0.5),
 }
 figure, ax = plt.subplots()
-for name, (sigma_w, sigma_b) in choices.items():
+for style, (name, (sigma_w, sigma_b)) in zip(("-", "--", "-.", ":"), choices.items()):
     run = theory.propagate(sigma_w=sigma_w, sigma_b=sigma_b, depth=30)
-    ax.plot(range(1, 31), run.log_J, label=name)
+    ax.plot(range(1, 31), run.log_J, style, label=name)
 ax.set(xlabel="layer l", ylabel="log J")
 ax.legend()

@@ -17,6 +17,6 @@ kernel = mf.derive("relu").kernel(points, sigma_w="sqrt(2)", sigma_b=0, depth=4,
 
 figure, ax = plt.subplots()
 ax.plot(angle, kernel.K[0] / kernel.K[0, 0], label="NNGP: K(θ)/K(0)")
-ax.plot(angle, kernel.Theta[0] / kernel.Theta[0, 0], label="NTK: Θ(θ)/Θ(0)")
+ax.plot(angle, kernel.Theta[0] / kernel.Theta[0, 0], "--", label="NTK: Θ(θ)/Θ(0)")
 ax.set(xlabel="angle θ", ylabel="kernel")
 ax.legend()

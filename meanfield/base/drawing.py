@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _RIM = 6.0  # a z panel ends here
 _DECADES = 100  # values beyond 1e100 or below 1e-100 are drawn as their log10
 WIDTH = 3.4  # inches, one column of a two-column page
+#: of the curves of one panel, which grey keeps apart
+STYLES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (6, 3)), (0, (1, 3)))
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito's palette
 
 
@@ -56,11 +58,12 @@ def plot_run(run: Any, quantities: Iterable[str] | None = None, ax: Axes | Seque
             if wide:
                 label = rf"$\log_{{10}}$ {label}"
             picked = np.unique(np.linspace(0, len(curves) - 1, min(len(curves), len(COLOURS))).round().astype(int))
-            for colour, i in zip(COLOURS, picked):
+            for colour, style, i in zip(COLOURS, STYLES, picked):
                 curve = curves[i]
                 finite = np.isfinite(curve)
                 marker = "" if finite.sum() > 1 else "o"
-                panel.plot(run.l[finite], curve[finite], color=colour, marker=marker, label=_point(run, i))
+                look = {"color": colour, "linestyle": style, "marker": marker}
+                panel.plot(run.l[finite], curve[finite], **look, label=_point(run, i))
             if not wide:
                 _scale(panel, curves[picked][np.isfinite(curves[picked])])
             panel.set_ylabel(label)
