@@ -62,7 +62,7 @@ def plot_run(run: Any, quantities: Iterable[str] | None = None, ax: Axes | Seque
                 curve = curves[i]
                 finite = np.isfinite(curve)
                 marker = "" if finite.sum() > 1 else "o"
-                look = {"color": colour, "linestyle": style, "marker": marker}
+                look: Any = {"color": colour, "linestyle": style, "marker": marker}
                 panel.plot(run.l[finite], curve[finite], **look, label=_point(run, i))
             if not wide:
                 _scale(panel, curves[picked][np.isfinite(curves[picked])])
