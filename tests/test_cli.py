@@ -710,7 +710,7 @@ def test_maps_and_derivations_of_order_one_over_n(run):
     rows = strict(run("derive tanh --weights mixed --quantities V,J1 --json")[1])
     assert rows["inputs"]["weights"] == "mixed" and any(r["name"] == "J1_J'" for r in rows["results"]["rows"])
     code, out, _ = run("derive tanh --weights orthogonal --quantities K,F --steps")
-    assert code == 0 and "pairings: equal labels" in out and "K' = C_W*<σ**2> + C_b\n\nE[z'_{i1}" in out
+    assert code == 0 and "pairings: equal labels" in out and "K' = C_W*<σ**2> + C_b\n\nσ = φ(z)" in out
     assert max(map(len, out.splitlines())) < 80
     latex = run("derive tanh --quantities F --steps --latex")[1]
     assert latex.startswith("{\\allowdisplaybreaks\n\\begin{align*}") and latex.endswith("\\end{align*}}\n")

@@ -9,6 +9,7 @@ from typing import Any
 import sympy as sp
 
 from meanfield.base.arguments import name_of, scalar, shown
+from meanfield.base.printed import wrapped
 from meanfield.base.results import MeanFieldError
 from meanfield.base.symbols import Z, n, parameter, z
 from meanfield.base.words import unknown
@@ -93,6 +94,13 @@ def correlator_map(
     return sp.expand(width * first)
 
 
+#: of the symbols of a derivation, which are those of the papers on order 1/n
+MEANINGS = (
+    "σ = φ(z), σ' = φ'(z); C_W = σ_w², C_b = σ_b²; H is the tangent kernel of one network, Theta its mean, lambda_w "
+    "and lambda_b learning rates; a prime on z, H or a quantity is the next layer; <.> is the average at infinite width"
+)
+
+
 def derivation(
     name: str,
     inputs: Sequence[int] | None = None,
@@ -101,8 +109,8 @@ def derivation(
     ratio: object = 1,
     latex: bool = False,
 ) -> str:
-    r"""How `correlator_map` finds a mean or correlator, as on paper: words, pairings, coincidences, the averages of the
-    layer before to order 1/n, the collected terms, and the map itself: one of these terms, for V, A and D less the
+    r"""How `correlator_map` finds a mean or correlator, as on paper: monomials, pairings, coincidences, the averages of
+    the layer before to order 1/n, the collected terms, and the map itself: one of these terms, for V, A and D less the
     product of means, for correlators times the width of the new layer.
 
     Arguments are those of `correlator_map`; latex: an align* of amsmath instead of text.
@@ -122,8 +130,9 @@ def derivation(
     law = partial(first_order, invariant=ensemble.invariant)
     found, label = correlator_map(name, inputs, weights=weights, ratio=ratio), _label(name, inputs)
     if latex:
-        return steps.latex(law, f"{sp.latex(label)}' = {sp.latex(found)}")
-    return f"{steps.text(law)}\n{label}' = {found}"
+        told = MEANINGS.translate({ord("σ"): r"\sigma", ord("φ"): r"\varphi", ord("²"): "^2"})
+        return f"% {told}\n" + steps.latex(law, f"{sp.latex(label)}' = {sp.latex(found)}")
+    return f"{wrapped(MEANINGS)}\n{steps.text(law)}\n{label}' = {found}"
 
 
 def _label(name: str, inputs: Sequence[int] | None) -> sp.Symbol:

@@ -94,8 +94,9 @@ class WeightAverage:
 
     def _steps(self, how: _Writer, law: Law1 | None) -> list[str]:
         name, deltas = how.name, lambda s: structure_text(s, how.name, how.delta) or how.title("no delta")
-        lines = [how.average(self.of) + how.title(f" over {self.ensemble.name} W and b:")]
-        lines.append(how.title("words; those with an odd number of W or of b vanish"))
+        law_of_W = {"gaussian": "Gaussian"}.get(self.ensemble.name, self.ensemble.name)
+        lines = [how.average(self.of) + how.title(f" over {law_of_W} W and b:")]
+        lines.append(how.title("monomials; those with an odd number of W or of b vanish"))
         lines += ["  + " + how.word(w) for w in self.words]
         lines.append(how.title("pairings: equal labels"))
         for p in self.pairings:
@@ -221,8 +222,8 @@ def average_over_weights(
     >>> from meanfield.symbolic.finite_width.words import quantity
     >>> z = [quantity("z", [i]) for i in left(1, 2)]
     >>> print(average_over_weights(*z, of="z'_1 z'_2"))
-    E[z'_1 z'_2] over gaussian W and b:
-    words; those with an odd number of W or of b vanish
+    E[z'_1 z'_2] over Gaussian W and b:
+    monomials; those with an odd number of W or of b vanish
       + Σ_{j1 j2} W_{i1 j1} W_{i2 j2} σ_{j1}*σ_{j2}
       + b_{i1} b_{i2}
     pairings: equal labels
