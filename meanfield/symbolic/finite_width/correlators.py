@@ -131,7 +131,8 @@ def derivation(
     found, label = correlator_map(name, inputs, weights=weights, ratio=ratio), _label(name, inputs)
     if latex:
         told = MEANINGS.translate({ord("σ"): r"\sigma", ord("φ"): r"\varphi", ord("²"): "^2"})
-        return f"% {told}\n" + steps.latex(law, f"{sp.latex(label)}' = {sp.latex(found)}")
+        text, begin = steps.latex(law, f"{sp.latex(label)}' = {sp.latex(found)}"), "\\begin{align*}\n"
+        return text.replace(begin, f"{begin}% {told}\n", 1)
     return f"{wrapped(MEANINGS)}\n{steps.text(law)}\n{label}' = {found}"
 
 
