@@ -11,6 +11,7 @@ import platform
 import resource
 import tempfile
 from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -85,12 +86,18 @@ def signatures() -> dict[str, str]:
 
     found = {}
     for name, what in public(mf).items():
-        found[name] = _signature(what)
+        found[name] = "(value)" if inspect.isclass(what) and issubclass(what, Enum) else _signature(what)
         if inspect.isclass(what):
             for own, _ in inspect.getmembers(what):
-                if not own.startswith("_"):
+                if not own.startswith("_") and not _of_python(what, own):
                     found[f"{name}.{own}"] = _signature(inspect.getattr_static(what, own))
     return found
+
+
+def _of_python(cls: type, name: str) -> bool:
+    """Whether a member comes from Python's own classes, whose signatures differ from version to version."""
+    home = next((one for one in cls.__mro__ if name in vars(one)), None)
+    return home is None or home.__module__ in ("builtins", "enum", "abc", "typing", "collections.abc")
 
 
 def public(package: Any) -> dict[str, Any]:

@@ -111,7 +111,8 @@ def _on_device(
 def _explain(error: BaseException, file: Checkpoint | None, done: int, blocks: int) -> None:
     """Say in a sentence what a lost worker, or a plan that cannot travel, leaves behind."""
     lost = type(error).__name__ in ("BrokenProcessPool", "BrokenThreadPool", "BrokenExecutor", "KilledWorker")
-    if not lost and "pickle" not in str(error).lower():
+    told = str(error).lower()
+    if not lost and "pickle" not in told and "local object" not in told:  # the last in Python 3.12 and 3.13
         return
     kept = (
         f"{done} of {blocks} blocks are in {file.path}: the same call goes on from there"
