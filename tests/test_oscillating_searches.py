@@ -39,6 +39,14 @@ def test_fixed_points_of_an_oscillating_activation():
         assert_is_a_fixed_point(point, 1.001, 0.1)
 
 
+def test_a_search_does_not_depend_on_what_was_asked_before():
+    """The range is by what averages cost when nothing is remembered of them."""
+    theory = mf.derive("z*erf(z) + 0.3*sin(2*z)")
+    first, again, other = (theory.fixed_points(sigma_w=w, sigma_b="0.1") for w in (1, 1, "1.01"))
+    searched = "a search from K = 1e-12 to 1e+04"
+    assert first.message == again.message and searched in first.message and searched in other.message
+
+
 @pytest.mark.slow
 def test_a_search_says_how_far_it_went():
     """By a scan of K in NumPy: one critical point at K > 0, K* = .21322 at (1.20640, .20063)."""

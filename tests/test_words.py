@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pytest
 
 import meanfield as mf
@@ -90,3 +93,25 @@ def test_what_is_near_and_what_is_not():
     assert str(unknown("loss", "x", ())) == "Unknown loss 'x'; the choices are none."
     assert str(unknown("loss", 3, ("a", "b"))) == "Unknown loss 3; the choices are a, b."
     assert meant("zzz", ()) == " It takes none." and meant("dropout", ("a",)) == " Dropout is not described here."
+
+
+WORDS_FILE = Path(__file__).parents[1] / "meanfield" / "base" / "words.py"
+
+
+def test_no_word_stands_twice():
+    """A later entry would hide an earlier one: `ensemble` led to a verb alone, and no longer to networks=."""
+    source = WORDS_FILE.read_text(encoding="utf-8")
+    assert_no_key_twice(source)
+    with pytest.raises(AssertionError, match="run"):
+        assert_no_key_twice(source.replace('"network": "networks"', '"run": "networks"'))
+    assert close("ensemble", ["networks", "width"]) == "networks" and close("act", ["activation"])
+
+
+def assert_no_key_twice(source: str) -> None:
+    tables = [n for n in ast.parse(source).body if isinstance(n, ast.AnnAssign) and isinstance(n.value, ast.Dict)]
+    assert len(tables) == 3
+    for table in tables:
+        keys = [key.value for key in table.value.keys if key is not None]
+        keys += [e.value for v in table.value.values if isinstance(v, ast.Call) for e in v.args[0].elts]
+        twice = sorted({k for k in keys if keys.count(k) > 1})
+        assert not twice, f"{table.target.id} has {', '.join(twice)} twice"

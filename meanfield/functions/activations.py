@@ -379,10 +379,8 @@ def _from_function(function: Callable, parameters: dict[str, object]) -> Activat
     )
 
 
-#: functions of torch that have arguments, as formulas in z with torch's own names of these, and their defaults
+#: functions of torch with arguments that no registered name has: formulas in z, torch's names of these, their defaults
 _TORCH: Mapping[str, tuple[str, Mapping[str, float]]] = {
-    "leaky_relu": ("z if z > 0 else negative_slope*z", {"negative_slope": 0.01}),
-    "elu": ("z if z > 0 else alpha*(exp(z) - 1)", {"alpha": 1}),
     "celu": ("z if z > 0 else alpha*(exp(z/alpha) - 1)", {"alpha": 1}),
     "softplus": ("softplus(beta*z)/beta", {"beta": 1}),
     "hardtanh": ("clip(z, min_val, max_val)", {"min_val": -1, "max_val": 1}),

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import sympy as sp
 from flint import acb, arb
@@ -27,13 +27,13 @@ from meanfield.functions.piecewise import pieces
 from meanfield.functions.signs import Masses, Segment, segments
 from meanfield.symbolic.averages.expansion import at_infinity, at_zero
 from meanfield.symbolic.averages.moments import moment, power_parts
-from meanfield.symbolic.averages.node import Average
+from meanfield.symbolic.averages.node import Average, outermost
 from meanfield.symbolic.fixed_points.exclusion import excluded
-from meanfield.symbolic.fixed_points.roots import FAR, Root, crossings, exactly, refine, sign_at, walk
+from meanfield.symbolic.fixed_points.roots import FAR, Root, crossings, enclose, exactly, refine, sign_at, walk
 from meanfield.symbolic.recursion import closed
 
 x = Z[0]
-DEAR = 10_000  # values of integrands for the sign at one K
+DEAR = 10_000  # values of integrands for the averages at one K
 LOW, HIGH = sp.Rational(1, 10**12), sp.Integer(10) ** 12  # searched where nothing says where to look
 
 
@@ -382,14 +382,19 @@ def _searched(expr, digits) -> Zeros:
 def _affordable(expr) -> sp.Expr:
     """How far up a search goes: to `HIGH`, or to a K from which on the values of one average are more than `DEAR`, as
     where φ oscillates many times within √K."""
-    k = sp.Integer(100)
-    while k < HIGH:
-        before = balls.evaluations()
-        sign_at(expr, k * 100)
-        if balls.evaluations() - before > DEAR:
-            return k
+    k, nodes = sp.Integer(100), sorted(outermost(expr), key=str)
+    while k < HIGH and sum(_cost(node, k * 100) for node in nodes) <= DEAR:
         k *= 100
-    return HIGH
+    return k
+
+
+@cache
+def _cost(node: sp.Expr, k: sp.Expr) -> int:
+    """How many values of its integrand an average takes near K. It is measured once, beside a K that a search asks for:
+    what is remembered of other calls must not make it cheaper."""
+    before, beside = balls.evaluations(), k * sp.Rational(1010, 1009)
+    enclose(node, beside, beside, 15)
+    return balls.evaluations() - before
 
 
 def _until(expr, k, sign, step):

@@ -404,13 +404,13 @@ def _assemble(gain, step, chi, zero, found: Zeros) -> FixedPoints:
         before = -below if root.crosses else below
         below, before = before, below  # the sign above the root, the sign below it
         chi_j = _chi_at(gain, chi, root)
-        if not root.crosses:
-            chi_k = Solution(sp.S.One, Status.EXACT)
-            if root.exact is None:  # a critical point whose σ's are known to so many digits
-                chi_k, chi_j = _to_digits(chi_k), _to_digits(chi_j)
-                message += f"; K' touches K at K* = {float(root.mid):.12g}, to the digits given"
-        else:
+        if root.crosses:
             chi_k = slope_at(gain, slope, root) if root.exact is None else _exactly(gain, slope, root)
+        elif root.exact is not None:
+            chi_k = Solution(sp.S.One, Status.EXACT)
+        else:  # a critical point whose σ's are known to so many digits
+            chi_k, chi_j = _to_digits(slope_at(gain, slope, root)), _to_digits(chi_j)
+            message += f"; K' touches K at K* = {float(root.mid):.12g}, to the digits given"
         word = "half-stable" if not root.crosses else _word(below)
         basin = (down if before > 0 else root.mid, up if below < 0 else root.mid)
         if _overshoots(chi_k):  # K jumps from one side to the other, ever further

@@ -1,7 +1,7 @@
 r"""Where K' - K touches 0 without a change of sign: a double zero, as at a half-stable critical point.
 
 No sign tells a double zero from none, nor from a close pair. A zero of χ_K - 1 at which K' - K vanishes, proved by a
-closed form at an algebraic number, is one; so is, to the digits of the numbers given, one at which K' - K is 0 to more
+closed forms at an algebraic number, is one; so is, to the digits of the numbers given, one at which K' - K is 0 to more
 digits than a double has. Source: derived here.
 """
 
@@ -19,6 +19,7 @@ from meanfield.symbolic.recursion import closed
 
 DIGITS = 50
 TOUCHES = 1e-20  # relative to K
+BESIDE = sp.Rational(1, 1000)  # how far from the zero the signs beside it are taken, relative to K
 
 
 def touched(gain: sp.Expr, slope: sp.Expr, found: Zeros) -> tuple[Root, ...]:
@@ -32,15 +33,17 @@ def touched(gain: sp.Expr, slope: sp.Expr, found: Zeros) -> tuple[Root, ...]:
         root = refine(slope - 1, bracket, DIGITS)
         size = value_at(gain, root, DIGITS) / balls.constant(root.mid)
         if size.is_finite() and abs(size) < TOUCHES:
-            side = sign_at(gain, root.hi * (1 + sp.Rational(1, 1000)))
-            out.append(Root(root.lo, root.hi, _algebraic(gain, root), side > 0, crosses=False))
+            below, above = (sign_at(gain, end) for end in (root.lo * (1 - BESIDE), root.hi * (1 + BESIDE)))
+            if below == above != 0:
+                out.append(Root(root.lo, root.hi, _algebraic(gain, slope, root), above > 0, crosses=False))
     return tuple(out)
 
 
-def _algebraic(gain: sp.Expr, root: Root) -> sp.Expr | None:
-    """The algebraic number of a low degree that lies in a root's interval, where `gain` is proved to be 0 there."""
-    form = closed(gain)
-    if form.has(Average):
+def _algebraic(gain: sp.Expr, slope: sp.Expr, root: Root) -> sp.Expr | None:
+    """The algebraic number of a low degree that lies in a root's interval, where `gain` and its derivative are proved
+    to be 0 there: of a zero of `gain` alone no digits tell whether it is double or one of a close pair."""
+    forms = closed(gain), closed(slope) - 1
+    if any(form.has(Average) for form in forms):
         return None
     with mpmath.workdps(DIGITS):
         near = mpmath.mpf(root.mid.p) / root.mid.q
@@ -48,4 +51,4 @@ def _algebraic(gain: sp.Expr, root: Root) -> sp.Expr | None:
     if found is None:
         return None
     inside = [k for k in sp.roots(sp.Poly(found, K)) if k.is_real and root.lo < k and k < root.hi]
-    return next((k for k in inside if zeros.is_zero(form.subs(K, k))), None)
+    return next((k for k in inside if all(zeros.is_zero(form.subs(K, k)) for form in forms)), None)
