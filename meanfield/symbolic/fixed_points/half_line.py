@@ -34,6 +34,7 @@ from meanfield.symbolic.recursion import closed
 
 x = Z[0]
 DEAR = 10_000  # values of integrands for the averages at one K
+CHEAP = 100  # K up to which a search goes at any price
 LOW, HIGH = sp.Rational(1, 10**12), sp.Integer(10) ** 12  # searched where nothing says where to look
 
 
@@ -182,11 +183,12 @@ def _several(expr, g, masses, found, ends, digits) -> Zeros:
     far = _last_run(found)[1]
     low, high = floor(g, masses), ceiling(g, masses) if last == far else None
     low, high = (k if _in_reach(k) else None for k in (low, high))
-    outside = low is not None and high is not None
     start = low if low is not None else min(LOW, high / 10**12 if high is not None else LOW)
-    stop = high if high is not None else max(HIGH, low * 10**12 if low is not None else HIGH)
-    if high is None:
-        stop = _until(expr, stop, last, 2)
+    if high is None or high > CHEAP:
+        high, stop = _upper(expr, start, high, last)
+    else:
+        stop = high
+    outside = low is not None and high is not None
     if low is None:
         start = _until(expr, start, first, -2)
     brackets = crossings(expr, start, stop, most, (first if low is not None else None, last if high else None))
@@ -368,9 +370,8 @@ def _beyond(b, lo: arb, hi, k) -> arb:
 
 def _searched(expr, digits) -> Zeros:
     first, last = sign_at_zero(expr), sign_at_infinity(expr)
-    low, high = _until(expr, LOW, first, -2), _affordable(expr)
-    if high == HIGH:
-        high = _until(expr, HIGH, last, 2)
+    low = _until(expr, LOW, first, -2)
+    high = _upper(expr, low, None, last)[1]
     roots = tuple(refine(expr, b, digits) for b in crossings(expr, low, high, None))
     reason = f"found by a search from K = {_short(low)} to {_short(high)} that could miss a pair"
     if first is None or last is None:
@@ -379,13 +380,24 @@ def _searched(expr, digits) -> Zeros:
     return Zeros(roots, None, first, last, low, high, False, False, reason)
 
 
-def _affordable(expr) -> sp.Expr:
-    """How far up a search goes: to `HIGH`, or to a K from which on the values of one average are more than `DEAR`, as
-    where φ oscillates many times within √K."""
-    k, nodes = sp.Integer(100), sorted(outermost(expr), key=str)
+def _upper(expr, start, high, last) -> tuple[sp.Expr | None, sp.Expr]:
+    """(high, or None where zeros may lie beyond what is searched; how far up a search from `start` goes).
+
+    high: no zero lies above it; None: not known. last: the sign as K → ∞.
+    """
+    dear = _affordable(expr)
+    if dear is not None and (high is None or high > dear):
+        return None, max(dear, start * 100)
+    return (high, high) if high is not None else (None, _until(expr, max(HIGH, start * 10**12), last, 2))
+
+
+def _affordable(expr) -> sp.Expr | None:
+    """The K from which on the values of the averages are more than `DEAR`, as where φ oscillates many times within √K;
+    None: there is none up to `HIGH`."""
+    k, nodes = sp.Integer(CHEAP), sorted(outermost(expr), key=str)
     while k < HIGH and sum(_cost(node, k * 100) for node in nodes) <= DEAR:
         k *= 100
-    return k
+    return k if k < HIGH else None
 
 
 @cache
