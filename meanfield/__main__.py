@@ -1,6 +1,17 @@
-"""`python -m meanfield`: the command line."""
+"""`meanfield`, and `python -m meanfield`: the command line."""
 
-from meanfield.cli.app import main
+import sys
+
+
+def main() -> None:
+    """Run the process's command line; an interruption while the program is imported ends with a line, too."""
+    try:
+        from meanfield.cli.app import main as run
+    except KeyboardInterrupt:
+        print("interrupted; nothing had begun.", file=sys.stderr)
+        raise SystemExit(130) from None
+    run()
+
 
 if __name__ == "__main__":
     main()

@@ -117,7 +117,24 @@ def faked(monkeypatch):
 
 def test_entry_point_is_main():
     project = tomllib.loads((Path(meanfield.__file__).parent.parent / "pyproject.toml").read_text())
-    assert project["project"]["scripts"]["meanfield"] == "meanfield.cli.app:main"
+    assert project["project"]["scripts"]["meanfield"] == "meanfield.__main__:main"
+
+
+def test_an_interruption_of_the_imports_ends_with_a_line():
+    """Whoever stops a command in its first second gets no traceback of imports."""
+    code = (
+        "import builtins, sys\n"
+        "from meanfield.__main__ import main\n"
+        "whole = builtins.__import__\n"
+        "def stopped(name, *rest):\n"
+        "    if name.startswith('sympy'):\n"
+        "        raise KeyboardInterrupt\n"
+        "    return whole(name, *rest)\n"
+        "builtins.__import__ = stopped\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "interrupted; nothing had begun.\n")
 
 
 def test_version(run):

@@ -123,7 +123,7 @@ def deviations(name: str, w2: float, b2: float, off: float = 0.0) -> tuple[float
     K, c, slope = iterated(name, w2 * (1 + off), b2)
     found = mf.derive(name).correlations(sigma_w=f"sqrt({w2})", sigma_b=f"sqrt({b2})")
     end = found.stable
-    assert end.xi == pytest.approx(-1 / math.log(end.slope), rel=1e-12)
+    assert end.xi_c == pytest.approx(-1 / math.log(end.slope), rel=1e-12)
     return abs(found.K / K - 1), abs(end.c - c), abs(end.slope - slope)
 
 

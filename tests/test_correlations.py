@@ -53,7 +53,7 @@ def test_against_iteration(name, phi, sigma_w2, sigma_b2):
     assert one.stability == "unstable" and one.slope > 1 and inside is found.stable
     assert abs(found.K - K) < 1e-12 * K
     assert abs(inside.c - c) < 2e-12 and inside.error < 1e-10
-    assert abs(inside.slope - slope) < 1e-9 and abs(inside.xi + 1 / math.log(slope)) < 1e-6
+    assert abs(inside.slope - slope) < 1e-9 and abs(inside.xi_c + 1 / math.log(slope)) < 1e-6
     assert not abs(inside.c * (1 + 1e-10) - c) < 2e-12  # the comparison has teeth
 
 
@@ -68,7 +68,7 @@ def test_what_convexity_says():
     assert places(odd) == [(1, "unstable"), (0, "stable"), (-1, "unstable")]
     assert "odd" in odd.message and "not odd" not in odd.message
     step = mf.derive("step").correlations(sigma_w="1.5", sigma_b="0.1")
-    assert step[0].slope == math.inf and step[0].xi == 0 and step.stable.c == pytest.approx(0.793662469, abs=1e-9)
+    assert step[0].slope == math.inf and step[0].xi_c == 0 and step.stable.c == pytest.approx(0.793662469, abs=1e-9)
     normed = mf.derive("relu", norm="act").correlations(sigma_w=1.5, sigma_b=0)  # LayerNorm takes the mean away
     assert places(normed) == [(1, "unstable"), (0, "stable")]
 
@@ -99,7 +99,7 @@ def test_where_K_has_no_place():
     for given in (dict(sigma_w=1, sigma_b=0), dict(sigma_w="sqrt(2.5)", sigma_b="sqrt(0.1)")):
         found = mf.derive("relu").correlations(**given)
         assert places(found) == [(1, "marginal")] and found.status is mf.Status.MEASURED and math.isnan(found.K)
-        assert found.gamma == math.inf and found[0].xi == math.inf
+        assert found.gamma == math.inf and found[0].xi_c == math.inf
     assert not mf.derive("relu").correlations(sigma_w=0, sigma_b=0).points
     far = mf.derive("gelu").correlations(sigma_w=2, sigma_b="0.1")
     assert places(far) == [(1, "marginal")] and far.status is mf.Status.MEASURED
@@ -191,8 +191,8 @@ class Parabola:
 
 def test_a_flat_map_at_0_has_the_slope_0():
     flat = module._inside(Parabola(0.0), 1.0, False)
-    assert (flat.c, flat.slope, flat.xi) == (0.0, 0.0, 0.0)
+    assert (flat.c, flat.slope, flat.xi_c) == (0.0, 0.0, 0.0)
     for a in (1e-9, 1e-3):  # control: c = a + (1 - a) c² at c = a/(1 - a), a slope that floats see
         seen = module._inside(Parabola(a), 1.0, False)
-        assert seen.slope == pytest.approx(2 * a, rel=1e-6) and seen.xi > 0.04
+        assert seen.slope == pytest.approx(2 * a, rel=1e-6) and seen.xi_c > 0.04
         assert seen.c == pytest.approx(a / (1 - a), rel=1e-6)

@@ -138,7 +138,7 @@ def check_command(line: str) -> None:
         assert callable(getattr(cli, function))
         if words[1:] in (["--version"], ["--help"]):
             return
-        verbs = typer.main.get_command(cli.app).commands
+        verbs = typer.main.get_command(importlib.import_module("meanfield.cli.app").app).commands
         assert len(words) > 1 and words[1] in verbs, f"{line}: there is no verb {words[1:2]}"
         try:
             verbs[words[1]].make_context(words[1], words[2:])

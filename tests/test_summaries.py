@@ -83,3 +83,11 @@ def test_words_and_functions_in_latex():
     assert tex(sp.loggamma(x)) == r"\log\Gamma{\left(x \right)}"
     assert tex(sp.Symbol("gain") * x) == r"\mathrm{gain} x" and tex(sp.Symbol("alpha")) == r"\alpha"
     assert "nodes carry them" not in str(mf.derive("tanh").table())
+
+
+def test_recursions_show_decimals_inside_averages():
+    """SELU's 60 digits stood inside the integrands; the expressions keep them, and short numbers stay fractions."""
+    theory = mf.derive("selu")
+    for said in (str(theory.recursion()), str(theory.susceptibilities())):
+        assert "1.7580993408473769*exp(z)" in said and max(map(len, re.findall(r"\d+", said))) <= 17
+    assert "(3*z/7 + tanh(z))**2" in str(mf.derive("tanh(z) + 3*z/7").recursion())

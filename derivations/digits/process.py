@@ -49,7 +49,7 @@ def theory(phi: str = "erf") -> mf.Theory:
 def length(square: float, bias: float = SIGMA_B2) -> float:
     """ξ_c, the layers in which what is left of a correlation falls by e, at σ_w² = square, σ_b² = bias."""
     found = theory().correlations(sigma_w=f"sqrt({square!r})", sigma_b=f"sqrt({bias!r})").stable
-    return float(found.xi)
+    return float(found.xi_c)
 
 
 def place(square: float, bias: float, layers: int) -> dict:

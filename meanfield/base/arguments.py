@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.limits import deadline
 from meanfield.base.words import ARGUMENTS, unknown
+from meanfield.base.words import guess as guess
 from meanfield.base.words import meant as meant
 from meanfield.base.words import printable as printable
 from meanfield.base.words import shown as shown
@@ -91,8 +92,7 @@ def fits(function: Callable[..., Any], args: tuple, settings: dict[str, Any]) ->
     varying = any(p.kind is p.VAR_POSITIONAL for p in signature.parameters.values())
     for name in settings:
         if name in positional[:given] and not varying:
-            more = meant(name, [n for n in (*names, *ARGUMENTS) if n not in positional and n not in settings])
-            hint = more if "Did you mean" in more else ""
+            hint = guess(name, [n for n in (*names, *ARGUMENTS) if n not in positional and n not in settings])
             raise MeanFieldError(
                 f"{_name(function)} has {name} already, as what stands first; leave {name}= out.{hint}"
             ) from None

@@ -10,6 +10,7 @@ import sympy as sp
 
 from meanfield.base.arguments import meant, scalar, shown
 from meanfield.base.errors import MeanFieldError
+from meanfield.base.printed import text
 
 _readers: list[Callable[[object, str], sp.Expr]] = []
 
@@ -68,6 +69,9 @@ class Formulas(dict[str, sp.Expr]):
     >>> Formulas(chi_J=2 / K).at(K="1/2")
     {'chi_J': 4}
     """
+
+    def __repr__(self) -> str:
+        return f"{{{', '.join(f'{name!r}: {text(e)}' for name, e in self.items())}}}"
 
     def at(self, values: Mapping[Any, object] | None = None, **named: object) -> Formulas:
         """The formulas with numbers, or other expressions, for symbols by name; those not named stay."""

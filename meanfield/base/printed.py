@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterable
 
 import sympy as sp
+from sympy.printing.str import StrPrinter
 
 COLUMNS = 79
 DIGITS = 12  # of a number that is named
@@ -36,8 +37,28 @@ def wrapped(text: str, columns: int = COLUMNS) -> str:
 
 def legible(e: sp.Expr) -> sp.Expr:
     """The expression with decimals in the place of rational numbers of more digits than anybody reads (SELU's)."""
-    long = {r: sp.Float(r, DECIMALS) for r in e.atoms(sp.Rational) if len(str(r.p)) + len(str(r.q)) > READABLE}
+    long = {r: sp.Float(r, DECIMALS) for r in e.atoms(sp.Rational) if _long(r)}
     return e.xreplace(long) if long else e
+
+
+def _long(r: sp.Rational) -> bool:
+    return len(str(r.p)) + len(str(r.q)) > READABLE
+
+
+class _Legible(StrPrinter):
+    """Text with `legible` numbers, inside the nodes of an expression too."""
+
+    def _print_Rational(self, r):
+        return super()._print(sp.Float(r, DECIMALS)) if _long(r) else super()._print_Rational(r)
+
+    def _print_Mul(self, product):
+        shown = [sp.Float(a, DECIMALS) if a.is_Rational and _long(a) else a for a in product.args]
+        return super()._print_Mul(product if tuple(shown) == product.args else sp.Mul(*shown))
+
+
+def text(e: sp.Expr) -> str:
+    """The expression as text, with decimals as `legible` has them."""
+    return _Legible().doprint(e)
 
 
 def named(parts: Iterable[sp.Expr]) -> tuple[list[sp.Expr], list[str]]:

@@ -216,12 +216,17 @@ def close(word: object, known: Iterable[str]) -> str | None:
 def meant(word: object, known: Iterable[str]) -> str:
     """" Did you mean …?" for a misspelt name or a word of the field, and otherwise what is known."""
     names = list(known)
-    found = close(word, names)
-    if found is not None:
-        return f" Did you mean {found!r}?"
+    if (hint := guess(word, names)) != "":
+        return hint
     if canonical(word) in MISSING:
         return f" {MISSING[canonical(word)]}."
     return f" It takes {', '.join(names)}." if names else " It takes none."
+
+
+def guess(word: object, known: Iterable[str]) -> str:
+    """" Did you mean …?" for a misspelt name or a word of the field, and nothing otherwise."""
+    found = close(word, known)
+    return f" Did you mean {found!r}?" if found is not None else ""
 
 
 #: arguments that many verbs have, for keywords that were meant to be one of them, and verbs that take them
@@ -244,8 +249,7 @@ def no_parameter(name: str, known: Iterable[str], of: str = "theory") -> MeanFie
     said = f"{name} is not a parameter of this {of}; it has {', '.join(names) or 'none beyond sigma_w, sigma_b'}."
     if name in ARGUMENTS:
         return MeanFieldError(f"{said} {name} is an argument of other verbs: {', '.join(ARGUMENTS[name])}.")
-    found = close(name, (*names, *ARGUMENTS))
-    return MeanFieldError(f"{said}{f' Did you mean {found!r}?' if found else ''}")
+    return MeanFieldError(f"{said}{guess(name, (*names, *ARGUMENTS))}")
 
 
 def missing(name: str, given: Iterable[str] = ()) -> MeanFieldError:

@@ -19,6 +19,7 @@ from meanfield.base.arguments import (
     choice,
     count_of,
     finite,
+    guess,
     meant,
     one_point,
     path,
@@ -383,7 +384,7 @@ def _asked(
     own = {k: v for k, v in settings.items() if k in known}
     more = {k: v for k, v in settings.items() if k not in known}
     for name in more:
-        if "Did you mean" in (hint := meant(name, known)) and not isinstance(network, Theory | Block):
+        if (hint := guess(name, known)) and not isinstance(network, Theory | Block):
             raise MeanFieldError(f"{name} is no setting of an ensemble.{hint}")
     pairs: dict[Hashable, ScalarPair]
     if isinstance(network, Block) and not activations_of(network):
@@ -455,10 +456,10 @@ def _refuse_strange(given: Any, block: Block, values: Mapping[str, Any], setting
     known = (symbols_of(block) | symbols_of(given)) - {one.name for one in OWN}
     strange = next((n for n in sorted(values) if n not in known), None)
     if strange is not None:
-        hint = meant(strange, [*known, *settings])
+        hint = guess(strange, [*known, *settings])
         raise MeanFieldError(
             f"A number for {strange} was given, but {describe(getattr(block, 'block', block))} has no such symbol: it "
-            f"has {', '.join(sorted(known)) or 'none'}.{hint if 'Did you mean' in hint else ''} A skip belongs to the "
+            f"has {', '.join(sorted(known)) or 'none'}.{hint} A skip belongs to the "
             "network (mf.derive('tanh', mu=0.5)), and gains to the .network of their Tuning."
         )
 

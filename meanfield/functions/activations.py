@@ -18,8 +18,7 @@ from meanfield.base.arguments import record, scalar, shown, spoken
 from meanfield.base.arguments import text as text_of
 from meanfield.base.results import MeanFieldError, Undetermined, one_line
 from meanfield.base.symbols import Z, parameter, recognise, steep, z
-from meanfield.base.words import ARGUMENTS
-from meanfield.base.words import meant as hint_of
+from meanfield.base.words import ARGUMENTS, guess
 from meanfield.functions import zeros
 from meanfield.functions.callables import AGREES, Unreadable, named, nearest, refuse_together, traced
 from meanfield.functions.growth import Bound, Tail, bound, lower, tail
@@ -496,8 +495,7 @@ def _refuse_unused(names: Iterable[str], read: sp.Expr, text: str) -> None:
 
 
 def _hint(name: str, known: list[str]) -> str:
-    found = "" if name in ARGUMENTS else hint_of(name, [*known, *ARGUMENTS])
-    return found if "Did you mean" in found else ""
+    return "" if name in ARGUMENTS else guess(name, [*known, *ARGUMENTS])
 
 
 def _stands_alone(name: str) -> bool:

@@ -66,7 +66,7 @@ class CorrelationPoint(Result):
         return f"1 - {self.gap:.{digits - 3}g}" if 0 < self.gap < 10.0 ** (3 - digits) else f"{self.c:.{digits}g}"
 
     @property
-    def xi(self) -> float:
+    def xi_c(self) -> float:
         """The depth over which correlations relax, 1/|log slope| layers; ∞ at slope 1."""
         if self.slope in (0.0, math.inf):
             return 0.0
@@ -113,7 +113,7 @@ class Correlations(Result):
         return one_line("Correlations", "; ".join(f"c* = {p.text(12)} {p.stability}" for p in self.points) or "unknown")
 
     def __str__(self) -> str:
-        lines = [f"c* = {p.text(15)}, {p.stability}: slope {p.slope:.12g}, xi = {p.xi:.10g}" for p in self.points]
+        lines = [f"c* = {p.text(15)}, {p.stability}: slope {p.slope:.12g}, xi_c = {p.xi_c:.10g}" for p in self.points]
         return "\n".join([*lines, f"({self.status.value}: {self.message})"])
 
 

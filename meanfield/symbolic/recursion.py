@@ -15,7 +15,7 @@ from meanfield.base.carries import CARRIES, PLAIN, Carry
 from meanfield.base.export import Result, plain
 from meanfield.base.latex import after, aligned, tex
 from meanfield.base.named import Formulas, given_values
-from meanfield.base.printed import legible
+from meanfield.base.printed import text
 from meanfield.base.results import Equality, MeanFieldError, one_line
 from meanfield.base.symbols import Q0, L, l, parameter
 from meanfield.base.words import unknown
@@ -373,10 +373,10 @@ class Recursion(Result, Mapping[str, sp.Expr]):
         return one_line("Recursion", ", ".join(self.names))
 
     def __str__(self) -> str:
-        block = self.block.map(lambda e: legible(as_printed(e)))
-        lines = [f"{s} = {e}" for s, e in block.lets]
-        lines += [f"{v.name}' = {e}" for v, e in zip(self.state, block.next)]
-        lines += [f"{v.name}' = {legible(e)} (to layer {layer})" for layer, v, e in self.first_maps()]
+        block = self.block.map(as_printed)
+        lines = [f"{s} = {text(e)}" for s, e in block.lets]
+        lines += [f"{v.name}' = {text(e)}" for v, e in zip(self.state, block.next)]
+        lines += [f"{v.name}' = {text(e)} (to layer {layer})" for layer, v, e in self.first_maps()]
         return "\n".join(lines)
 
     def first_maps(self) -> list[tuple[int, StateVar, sp.Expr]]:

@@ -32,7 +32,6 @@ LEGEND = (
     r"$J^{1,\ell} \sim \ell^{-\zeta}$ there"
 )
 LINE = "every point of the critical line is critical"
-ALL = "every point is critical"
 EVERYWHERE = r"; where every point is critical, $\zeta$ is that at $\sigma_b = 0$"
 
 
@@ -161,7 +160,7 @@ def summary(activations: str | Sequence[str], architectures: str | Sequence[str]
                 continue
             entries += [Entry(name, architecture, point, found.message) for point in found]
             if not found.points:
-                exponent = _exponent(theory) if found.message.startswith(ALL) else None
+                exponent = _exponent(theory) if theory.critical_line().kind == "everywhere" else None
                 entries.append(Entry(name, architecture, None, found.message, exponent))
     return Summary(tuple(entries))
 

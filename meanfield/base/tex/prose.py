@@ -32,7 +32,7 @@ _FUNCTIONS = frozenset(
 _ALONE = frozenset(["K", "J", "l", "z", "K*", "K'", "mu", "Theta", "phi", "phi'", "oo", "xi", "zeta", "pi"])
 _SIGNS = frozenset(["=", "+", "-", "<", ">", "<=", ">=", "~", "->"])
 _WORD = r"[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*"
-_SUBSCRIPTED = re.compile(r"(sigma_[wb]|chi_(J|K|Delta|c)|zeta_K|K_(aa|bb|ab)|c_n|d_1|m_n|xi_K)$")
+_SUBSCRIPTED = re.compile(r"(sigma_[wb]|chi_(J|K|Delta|c)|zeta_K|K_(aa|bb|ab)|c_n|d_1|m_n|xi_[Kc])$")
 _ESCAPES = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "~": r"$\sim$", "^": r"\^{}", "*": r"$\ast$"}
 _ESCAPES |= {c: rf"\{c}" for c in "_%&#$"} | {c: f"${c}$" for c in "<>|"} | {"–": "--", "—": "---", "…": r"\dots{}"}
 _ESCAPES |= {"⟨": r"$\langle$", "⟩": r"$\rangle$", "∂": r"$\partial$", "√": r"$\surd$", "·": r"$\cdot$", "±": r"$\pm$"}
