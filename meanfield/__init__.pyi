@@ -2,8 +2,10 @@ from . import bias as bias
 from . import empirical as empirical
 from . import kernels as kernels
 from . import networks as networks
+from . import prediction as prediction
 from . import presentation as presentation
 from . import symbolic as symbolic
+from . import training as training
 from . import tuning as tuning
 from .base import symbols as symbols
 from .base.results import Law as Law

@@ -126,7 +126,10 @@ kernels.rows kernels.loops kernels.cells kernels.sides kernels.data
 kernels.series kernels.sums kernels.plans kernels.generate kernels.sources kernels.tangents
 kernels.compiled kernels.networks kernels.pairs kernels.blocks kernels.matrices
 kernels.planning kernels.gradients
+prediction.targets prediction.spectrum prediction.linearized prediction.logits prediction.prediction_figures
+prediction.trained prediction.predict
 theory.theory theory.depth_scales theory.derivation theory.deriving theory.summaries theory.gaussian_processes
+training.estimators
 empirical.random.buffers empirical.random.philox empirical.random.sampler empirical.random.matrices
 empirical.functions.elementary empirical.functions.registry empirical.functions.smooth empirical.functions.kinked
 empirical.functions.tabulated

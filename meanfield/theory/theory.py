@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from meanfield.numeric.solvers import Run
     from meanfield.numeric.tokens.sampling import Sampled
     from meanfield.numeric.widths import WidthSchedule
+    from meanfield.prediction.trained import Prediction
     from meanfield.presentation.bias_diagrams import BiasDiagram
     from meanfield.presentation.diagrams import PhaseDiagram
     from meanfield.presentation.phase_tables import PhaseTable, ScheduledLaw
@@ -814,6 +815,74 @@ class Theory(Maps):
             threads=threads,
             executor=executor,
             **parameters,
+        )
+
+    @spoken
+    def predict(
+        self,
+        X,
+        y,
+        X_test=None,
+        *,
+        sigma_w=None,
+        sigma_b=None,
+        depth: int,
+        t=None,
+        rate=None,
+        loss: str = "mse",
+        train: str = "all",
+        ridge=0,
+        networks=None,
+        seed: int = 0,
+        layerwise: bool = False,
+        threads=None,
+        executor=None,
+        progress=None,
+        **parameters,
+    ) -> Prediction:
+        """Mean and covariance over networks of the outputs of wide networks that are trained on (X, y), at any time.
+
+        The network is linearized in its weights at the start, as it is at infinite width: on the loss
+        L = (1/2N) Σ_a |f(x_a) - y_a|² of N training inputs, outputs follow df/dt = -(1/N) Θ (f - y) from f_0 ~ N(0, K).
+
+        X: (N, N_0); y: (N,) or (N, outputs), numbers; X_test: (M, N_0), further inputs. t: a time of gradient flow, or
+        an array of them; with rate=, numbers of steps of gradient descent; None is the end, t = ∞. depth: the layer of
+        the outputs, as in `kernel`: two nonlinearities and a readout are depth 3. train: "all" weights (with Θ, the
+        weights' rates σ_w², σ_b²), or "last", the readout alone (with K: the posterior of the NNGP at t = ∞). ridge ≥ 0
+        is added to the diagonal of Θ while training (weights are drawn back to their start); with train="last" to that
+        of K, and it is then the variance of noise in y. loss: "mse"; "cross_entropy" of labels y (whole numbers, texts,
+        or rows of probabilities), whose flow is integrated: from f_0 = 0, or with networks=n from n starts drawn by
+        `seed`. layerwise, threads, executor, progress and other keywords: as in `kernel`.
+
+        Returns: a `Prediction`: mean[t, input, output], covariance[t, input, input] (the same of every output),
+        training inputs first; .train and .test are its parts; .largest_rate, .times. Accuracy: .error bounds the mean;
+        equals an integration of the flow to 1e-8. Raises: MeanFieldError as `kernel`, for targets that do not fit, and
+        at t = ∞ where the kernel is not positive definite to rounding. Source: Lee et al. (2019), eqs. (10), (14)-(16).
+
+        >>> X, y = [[1.0, 0], [0, 1], [1, 1]], [1, -1, 0]
+        >>> found = derive("erf").predict(X, y, [[1, 0.5]], sigma_w=1.5, sigma_b=0.1, depth=3, t=[1, 100, float("inf")])
+        >>> found.test.mean[:, 0, 0].round(6).tolist(), found.largest_rate.__round__(6)
+        ([0.370312, 0.496572, 0.496572], 0.757465)
+        """
+        from meanfield.prediction.predict import predict as verb
+
+        own = given(sigma_w=sigma_w, sigma_b=sigma_b, depth=depth, layerwise=layerwise) | parameters
+        return verb(
+            self.kernel,
+            X,
+            y,
+            X_test,
+            t=t,
+            rate=rate,
+            loss=loss,
+            train=train,
+            ridge=ridge,
+            networks=networks,
+            seed=seed,
+            threads=threads,
+            executor=executor,
+            progress=progress,
+            **own,
         )
 
     @spoken

@@ -89,15 +89,16 @@ def signatures() -> dict[str, str]:
         found[name] = "(value)" if inspect.isclass(what) and issubclass(what, Enum) else _signature(what)
         if inspect.isclass(what):
             for own, _ in inspect.getmembers(what):
-                if not own.startswith("_") and not _of_python(what, own):
+                if not own.startswith("_") and not _foreign(what, own):
                     found[f"{name}.{own}"] = _signature(inspect.getattr_static(what, own))
     return found
 
 
-def _of_python(cls: type, name: str) -> bool:
-    """Whether a member comes from Python's own classes, whose signatures differ from version to version."""
+def _foreign(cls: type, name: str) -> bool:
+    """Whether a member comes from classes of Python or of another package, whose signatures differ from version to
+    version."""
     home = next((one for one in cls.__mro__ if name in vars(one)), None)
-    return home is None or home.__module__ in ("builtins", "enum", "abc", "typing", "collections.abc")
+    return home is None or not home.__module__.startswith("meanfield")
 
 
 def public(package: Any) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+from .trained import Prediction as Prediction

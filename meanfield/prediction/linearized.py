@@ -1,0 +1,101 @@
+r"""Mean and covariance of the outputs of wide networks under square loss, in closed form.
+
+f_t(A) = f_0(A) + Θ_AX g_t(Θ_XX) (y - f_0(X)) of inputs A and the training inputs X, where f_0 is Gaussian with mean 0
+and covariance K. So the mean is B y with B = Θ_AX g_t, and the covariance S K Sᵀ with S = 1 - B (on X).
+
+Source: Lee et al., Wide neural networks of any depth evolve as linear models (2019), eqs. (10), (14)-(16).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from meanfield.prediction.spectrum import Spectrum
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """The linearized networks of all starts. spectrum: of the kernel that trains on the N training inputs; across: this
+    kernel of further inputs with them, (M, N); K: the NNGP of all N + M inputs; y: targets, (N, outputs); rate: of
+    gradient descent, None of flow; noisy: whether targets carry noise of the variance `ridge`; error: of the entries
+    of both kernels over √(K_aa K_bb), and sizes: √Θ_aa of the further inputs."""
+
+    spectrum: Spectrum
+    across: np.ndarray
+    K: np.ndarray
+    y: np.ndarray
+    rate: float | None
+    noisy: bool
+    error: float
+    sizes: np.ndarray
+
+    @cached_property
+    def rotated(self) -> np.ndarray:
+        """Vᵀy."""
+        return self.spectrum.vectors.T @ self.y
+
+    @cached_property
+    def further(self) -> np.ndarray:
+        """Θ_AX V of the further inputs."""
+        return self.across @ self.spectrum.vectors
+
+    def mean(self, times: np.ndarray) -> np.ndarray:
+        """(t, input, output), training inputs first."""
+        g = np.array([self.spectrum.trained(t, self.rate)[0] for t in times])
+        weights = g[:, :, None] * self.rotated
+        train = self.spectrum.vectors @ (self.spectrum.values[:, None] * weights)
+        return np.concatenate((train, self.further @ weights), axis=1)
+
+    @cached_property
+    def _turned(self) -> tuple[np.ndarray, np.ndarray]:
+        """(VᵀK_XX V, VᵀK_XA)."""
+        V, N = self.spectrum.vectors, self.spectrum.count
+        return V.T @ self.K[:N, :N] @ V, V.T @ self.K[:N, N:]
+
+    def covariance(self, t: float, train: bool, further: bool) -> np.ndarray:
+        """Of the training inputs, the further ones, or both, at one time."""
+        g, left = self.spectrum.trained(t, self.rate)
+        V, N = self.spectrum.vectors, self.spectrum.count
+        Q, R = self._turned
+        noise = self.spectrum.ridge if self.noisy else 0.0
+        kept = left + self.spectrum.ridge * g  # 1 - λ g, without a difference
+        P, learned = self.further * g, self.spectrum.values * g
+        rows = []
+        if train:
+            inner = kept[:, None] * Q * kept
+            inner[np.diag_indices(N)] += noise * learned**2
+            rows.append([V @ inner @ V.T])
+        if further:
+            PQ = P @ Q
+            beside = P @ R
+            own = self.K[N:, N:] - beside - beside.T + PQ @ P.T + noise * (P @ P.T)
+            if train:
+                between = ((R.T - PQ) * kept + noise * P * learned) @ V.T
+                rows[0].append(between.T)
+                rows.append([between, own])
+            else:
+                rows.append([own])
+        found = np.block(rows)
+        return (found + found.T) / 2
+
+    def mean_error(self, times: np.ndarray) -> np.ndarray:
+        r"""A bound of the error of the mean, to first order in the kernel's, (t, input, output).
+
+        With g_t = ∫_0^τ e^{-Θs} ds, δ(pᵀ g_t y) = -∫∫ pᵀe^{-Θ(s-r)} δΘ e^{-Θr} y, at most doubt·‖p g‖₁‖g y‖₁ in the
+        eigenbasis; δΘ_AX adds its own norm times ‖g y‖₂.
+        """
+        out, doubt = [], self.spectrum.doubt
+        beside = self.sizes * (self.error * np.sqrt(self.spectrum.values.sum())) if np.isfinite(self.error) else 0.0
+        for t in times:
+            g = self.spectrum.trained(t, self.rate)[0]
+            y = np.abs(g[:, None] * self.rotated)
+            total, norm = y.sum(axis=0), np.sqrt((y**2).sum(axis=0))
+            train = np.abs(self.spectrum.vectors) @ (self.spectrum.values * np.abs(g))
+            far = np.abs(self.further) @ np.abs(g)
+            own = doubt * np.concatenate((train, far))[:, None] * total
+            added = np.concatenate((np.full(self.spectrum.count, doubt), beside + doubt * np.ones(len(far))))
+            out.append(own + added[:, None] * norm)
+        return np.array(out)

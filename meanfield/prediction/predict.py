@@ -1,0 +1,193 @@
+"""`Theory.predict`: the arguments, the kernels, and one of the two ways to train."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any
+
+import numpy as np
+
+from meanfield.base.arguments import choice, finite, refuse_not_real, shown, whole
+from meanfield.base.errors import MeanFieldError
+from meanfield.base.limits import require_memory
+from meanfield.base.progress import watched
+from meanfield.kernels.data import inputs
+from meanfield.kernels.matrices import Kernels
+from meanfield.prediction import logits, targets
+from meanfield.prediction.linearized import Linear
+from meanfield.prediction.spectrum import Spectrum, spectrum
+from meanfield.prediction.trained import Prediction
+
+LOSSES = ("mse", "cross_entropy")
+TRAINS = {"all": "Theta", "last": "K"}
+Kernel = Callable[..., Kernels]
+
+
+def predict(
+    kernel: Kernel, X: Any, y: Any, X_test: Any, *, t: Any, rate: Any, loss: Any, train: Any, ridge: Any, networks: Any,
+    seed: Any, threads: Any, executor: Executor | None, progress: Any, **of_kernel: Any,
+) -> Prediction:  # fmt: skip
+    """`Theory.predict`; kernel: `Theory.kernel` of the same theory."""
+    loss, train = choice(loss, "loss", LOSSES), choice(train, "train", tuple(TRAINS))
+    rows = inputs(X, "X")
+    further = np.empty((0, rows.shape[1])) if X_test is None else _test(X_test, rows.shape[1])
+    n, m = len(rows), len(further)
+    rate = None if rate is None else _positive(rate, "rate")
+    ridge = finite(ridge, "ridge")
+    if ridge < 0:
+        raise MeanFieldError(f"ridge must be ≥ 0, but {ridge:g} was given.")
+    times = _times(t, rate)
+    known = targets.values(y, n) if loss == "mse" else targets.classes(y, n)
+    require_memory(
+        8 * (3 * (n + m) ** 2 + 4 * n * n), f"Predicting with {n} training and {m} further inputs",
+        "give fewer inputs (theory.kernel_operator has products with a kernel that fits nowhere)",
+    )  # fmt: skip
+    count = whole(networks, "networks", 0, 10**6) if networks is not None else 0
+    name = TRAINS[train]
+    found = kernel(
+        np.concatenate((rows, further)), quantities=("K",) if train == "last" else ("K", "Theta"), threads=threads,
+        executor=executor, **of_kernel,
+    )  # fmt: skip
+    trained, K = found[name], np.asarray(found.K)
+    own = spectrum(np.ascontiguousarray(trained[:n, :n]), found.error[name], ridge, name)
+    across = np.ascontiguousarray(trained[n:, :n])
+    head = _about(n, loss, train, rate, ridge)
+    message = _message(own, rate)
+    if isinstance(known, np.ndarray):
+        if count:
+            raise MeanFieldError(
+                "networks= draws starts for loss='cross_entropy'; under square loss mean and covariance over all "
+                "networks are known in closed form: leave it out."
+            )
+        sizes = np.sqrt(np.diag(trained)[n:])
+        error = max(found.error[name], found.error["K"])
+        linear = Linear(own, across, K, known, rate, train == "last", error, sizes)
+        return Prediction(
+            times, linear.mean(times), linear.mean_error(times), own, message, head, (), (n, m), linear.covariance
+        )  # fmt: skip
+    if np.isinf(times).any():
+        raise MeanFieldError(
+            "Under cross-entropy outputs grow without end, so that t = inf has no answer; give t= as a number or an "
+            "array of numbers."
+        )
+    starts = _starts(K, known.codes.shape[1], count, whole(seed, "seed", 0, 2**63))
+    with watched(progress, "networks") as tell:
+        every, wrong = logits.outputs(
+            np.asarray(trained[:n, :n]), across, known.codes, starts, ridge, times, rate, tell
+        )  # fmt: skip
+    drawn = _Drawn(every, n, times)
+    return Prediction(
+        times, every.mean(axis=0), wrong.mean(axis=0) + drawn.standard_error, own,
+        _joined(message, drawn.said), head, known.names, (n, m), drawn.covariance,
+    )  # fmt: skip
+
+
+class _Drawn:
+    """What is known of networks whose starts were drawn: outputs (network, t, input, class)."""
+
+    def __init__(self, outputs: np.ndarray, train: int, times: np.ndarray) -> None:
+        self.outputs, self.train, self.times = outputs, train, times
+
+    @property
+    def standard_error(self) -> np.ndarray | float:
+        """Of the mean over networks."""
+        count = len(self.outputs)
+        return self.outputs.std(axis=0, ddof=1) / np.sqrt(count) if count > 1 else 0.0
+
+    @property
+    def said(self) -> str:
+        """How the mean came about."""
+        count = len(self.outputs)
+        if count == 1:
+            return "of the network that starts at 0: networks=100 gives mean and spread over starts"
+        return f"mean over {count} starts drawn from N(0, K); error has its standard error"
+
+    def covariance(self, t: float, train: bool, further: bool) -> np.ndarray:
+        """Over networks, the mean over classes."""
+        if len(self.outputs) == 1:
+            raise MeanFieldError(
+                "The covariance under cross-entropy has no closed form: give networks=100 to draw starts."
+            )
+        rows = self.outputs[:, int(np.flatnonzero(self.times == t)[0])]
+        rows = rows[:, (0 if train else self.train) : (None if further else self.train)]
+        rows = rows - rows.mean(axis=0)
+        return np.einsum("nac,nbc->ab", rows, rows) / ((len(rows) - 1) * rows.shape[2])
+
+
+def _starts(K: np.ndarray, outputs: int, networks: int, seed: int) -> np.ndarray:
+    """Untrained functions, (network, input, class): 0, or draws from N(0, K)."""
+    if networks == 0:
+        return np.zeros((1, len(K), outputs))
+    values, vectors = np.linalg.eigh(K)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return np.array(
+        [root @ np.random.default_rng((seed, i)).standard_normal((len(K), outputs)) for i in range(networks)]
+    )
+
+
+def _about(n: int, loss: str, train: str, rate: float | None, ridge: float) -> str:
+    how = "gradient flow" if rate is None else f"gradient descent of rate {rate:g}"
+    which = "all weights" if train == "all" else "the readout alone"
+    what = {"mse": "square loss", "cross_entropy": "cross-entropy"}[loss]
+    return f"wide networks, {which} trained on {n} inputs by {how} on {what}" + (f", ridge {ridge:g}" if ridge else "")
+
+
+def _message(own: Spectrum, rate: float | None) -> str:
+    """What is to be said of a rate, and of a kernel that is not positive definite."""
+    fast = ""
+    if rate is not None and rate >= own.largest_rate:
+        fast = (
+            f"rate {rate:g} is not below 2N/lambda_max = {own.largest_rate:.4g}: steps along the first eigenvector do "
+            "not settle"
+        )
+    return _joined(fast, own.said)
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(p for p in parts if p)
+
+
+def _times(t: Any, rate: float | None) -> np.ndarray:
+    """Times as an array; None: the end of training."""
+    if t is None:
+        return np.array([np.inf])
+    if isinstance(t, str):
+        t = [np.inf if one.strip() in ("inf", "oo") else finite(one, "t") for one in t.split(",")]
+    refuse_not_real(t, "t")
+    try:
+        times = np.atleast_1d(np.asarray(t, dtype=float)).copy()
+    except (TypeError, ValueError, OverflowError):
+        raise MeanFieldError(f"t must be a number or an array of numbers, but {shown(t)} was given.") from None
+    if times.ndim != 1 or times.size == 0 or np.isnan(times).any() or (times < 0).any():
+        raise MeanFieldError(f"t must be a number ≥ 0 or a list of them, but {shown(t)} was given.")
+    if rate is not None and (np.isfinite(times) & (times != np.floor(times))).any():
+        raise MeanFieldError(
+            f"With rate= t counts steps of gradient descent, whole numbers, but {shown(t)} was given."
+        )
+    return times
+
+
+def moment(t: Any, rate: Any) -> tuple[float, float | None]:
+    """(the one time, the rate) of an estimator."""
+    rate = None if rate is None else _positive(rate, "rate")
+    times = _times(t, rate)
+    if len(times) != 1:
+        raise MeanFieldError(f"An estimator is trained to one time, but t={shown(t)} was given.")
+    return float(times[0]), rate
+
+
+def _positive(value: Any, what: str) -> float:
+    number = finite(value, what)
+    if number <= 0:
+        raise MeanFieldError(f"{what} must be > 0, but {number:g} was given.")
+    return number
+
+
+def _test(X_test: Any, dimension: int) -> np.ndarray:
+    found = inputs(X_test, "X_test")
+    if found.shape[1] != dimension:
+        raise MeanFieldError(
+            f"X has inputs of dimension {dimension} and X_test of dimension {found.shape[1]}; both must have the same."
+        )
+    return found

@@ -1,0 +1,149 @@
+"""`Prediction`: what is expected of trained wide networks, and how much it differs from one network to another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from meanfield.base.arguments import whole
+from meanfield.base.arrays import Arrays
+from meanfield.base.export import Result, plain
+from meanfield.base.printed import wrapped
+from meanfield.base.results import one_line
+from meanfield.prediction.spectrum import Spectrum
+
+ROWS, TIMES = 8, 3  # of what is printed
+Covariance = Callable[[float, bool, bool], np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction(Result):
+    """Outputs of trained wide networks: their mean and covariance over networks.
+
+    t: the times, or numbers of steps; mean: (t, input, output), training inputs first, then those of X_test; error: a
+    bound of what is wrong with it by rounding, by the kernels' error and by integration, as far as these are known;
+    covariance: (t, input, input), the same of every output; variance, sd: (t, input). train, test: the part that is
+    of training inputs, or of X_test. largest_rate: below it gradient descent is stable (2N/λ_max); times: N/λ of every
+    eigenvector of the kernel of the training inputs, the slowest first; eigenvalues: λ, rising; message: what else is
+    to be said. Covariances are computed when they are asked for.
+
+    >>> theory = derive("erf")
+    >>> found = theory.predict([[1.0], [2.0]], [1.0, -1.0], [[1.5]], sigma_w=1.5, sigma_b=0.1, depth=2)
+    >>> print(found.test.mean.shape, f"{found.test.sd[0, 0]:.6f}")
+    (1, 1, 1) 0.031113
+    """
+
+    t: np.ndarray
+    mean: np.ndarray
+    error: np.ndarray = field(repr=False)
+    spectrum: Spectrum = field(repr=False)
+    message: str = ""
+    about: str = ""
+    classes: tuple[Any, ...] = ()
+    _inputs: tuple[int, int] = (0, 0)  # training, further
+    _covariance: Covariance | None = field(default=None, repr=False)
+
+    @property
+    def train(self) -> Prediction:
+        """The part of the training inputs."""
+        return self._part(slice(None, self._inputs[0]), (self._inputs[0], 0))
+
+    @property
+    def test(self) -> Prediction:
+        """The part of the inputs of X_test."""
+        return self._part(slice(self._inputs[0], None), (0, self._inputs[1]))
+
+    def _part(self, rows: slice, inputs: tuple[int, int]) -> Prediction:
+        return replace(self, mean=self.mean[:, rows], error=self.error[:, rows], _inputs=inputs)
+
+    @cached_property
+    def covariance(self) -> np.ndarray:
+        """Over networks, (t, input, input), of each output; outputs are independent. Raises: MeanFieldError where it is
+        not known (cross-entropy without networks=)."""
+        assert self._covariance is not None
+        parts = [n > 0 for n in self._inputs]
+        return np.array([self._covariance(t, *parts) for t in self.t])
+
+    @property
+    def variance(self) -> np.ndarray:
+        """The diagonal of the covariance, (t, input)."""
+        return np.maximum(np.einsum("tii->ti", self.covariance), 0.0)
+
+    @property
+    def sd(self) -> np.ndarray:
+        """The standard deviation over networks, (t, input)."""
+        return np.sqrt(self.variance)
+
+    @property
+    def eigenvalues(self) -> np.ndarray:
+        """Of the kernel of the training inputs, rising."""
+        return self.spectrum.values
+
+    @property
+    def times(self) -> np.ndarray:
+        """N/λ of every eigenvector (with a ridge, N/(λ + ridge)), the slowest first."""
+        return self.spectrum.times
+
+    @property
+    def largest_rate(self) -> float:
+        """2N/λ_max (with a ridge, 2N/(λ_max + ridge)): gradient descent of a higher rate diverges."""
+        return self.spectrum.largest_rate
+
+    def data(self) -> dict[str, Any]:
+        """Times, mean, its error, standard deviation and covariance where they are known, and what is said."""
+        known = {} if self._spread is None else {"sd": plain(self._spread), "covariance": plain(self.covariance)}
+        more = {n: plain(getattr(self, n)) for n in ("eigenvalues", "largest_rate", "classes", "message")}
+        return {"t": plain(self.t), "mean": plain(self.mean), "error": plain(self.error), **known, **more}
+
+    @property
+    def _spread(self) -> np.ndarray | None:
+        try:
+            return self.sd
+        except ValueError:  # a MeanFieldError, which the attribute itself raises
+            return None
+
+    def arrays(self) -> Arrays:
+        """Mean, sd and error over t, input and output; set: "train" or "test"."""
+        train, further = self._inputs
+        coords = {
+            "t": (("t",), self.t),
+            "input": (("input",), np.arange(train + further)),
+            "set": (("input",), np.array(["train"] * train + ["test"] * further)),
+            "output": (("output",), np.array(self.classes) if self.classes else np.arange(self.mean.shape[2])),
+        }
+        columns: dict[str, Any] = {"mean": (("t", "input", "output"), self.mean)}
+        if self._spread is not None:
+            columns["sd"] = ("t", "input"), self._spread
+        columns["error"] = ("t", "input", "output"), self.error
+        return Arrays(coords, columns, {"largest_rate": self.largest_rate})
+
+    def plot(self, output: int = 0, ax: Any = None) -> Any:
+        """Mean and twice the standard deviation of one output: against t where there are several times (up to seven
+        inputs, those of X_test before others), against the input otherwise. Returns: the Axes."""
+        from meanfield.prediction.prediction_figures import plot
+
+        return plot(self, whole(output, "output", 0, self.mean.shape[2] - 1), ax)
+
+    def __repr__(self) -> str:
+        shape = f"{len(self.t)} times, {self.mean.shape[1]} inputs, {self.mean.shape[2]} outputs"
+        return one_line("Prediction", f"{shape}; {self.about}")
+
+    def __str__(self) -> str:
+        spread, (train, further) = self._spread, self._inputs
+        lines = [self.about, f"stable rates < {self.largest_rate:.6g}; slowest time N/lambda = {self.times[0]:.4g}"]
+        shown = list(range(train, train + further) or range(train))[:ROWS]
+        names = [f"test {i - train}" if i >= train else f"train {i}" for i in shown]
+        at = sorted({0, len(self.t) // 2, len(self.t) - 1})[-TIMES:]
+        lines.append(f"{'input':<12}" + "".join(f"{'t = ' + format(self.t[k], '.4g'):>22}" for k in at))
+        for name, i in zip(names, shown):
+            cells = [f"{self.mean[k, i, 0]:.6f}" for k in at]
+            if spread is not None:
+                cells = [f"{c} ± {spread[k, i]:.6f}" for c, k in zip(cells, at)]
+            lines.append(f"{name:<12}" + "".join(f"{c:>22}" for c in cells))
+        if self.mean.shape[2] > 1:
+            lines.append(f"(output {self.classes[0] if self.classes else 0} of {self.mean.shape[2]})")
+        return wrapped("\n".join([*lines, *[f"({self.message}.)"] * bool(self.message)]))

@@ -1,0 +1,2 @@
+from .estimators import NTKClassifier as NTKClassifier
+from .estimators import NTKRegressor as NTKRegressor

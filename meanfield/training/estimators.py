@@ -1,0 +1,164 @@
+"""`NTKRegressor` and `NTKClassifier`: trained wide networks as estimators of scikit-learn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from meanfield.base.arguments import choice
+from meanfield.base.errors import MeanFieldError
+from meanfield.prediction.predict import TRAINS, moment
+from meanfield.prediction.spectrum import spectrum
+from meanfield.theory.derivation import asked_of
+
+try:
+    from scipy.special import ndtr
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError:
+    raise MeanFieldError(
+        "Estimators of scikit-learn are not available: it is not installed, or older than 1.6; try: pip install "
+        "'meanfield[sklearn]', or use theory.predict(...)."
+    ) from None
+
+NODES = np.linspace(-9.0, 9.0, 361)  # of a Gaussian: the trapezoidal rule is exact to rounding
+WEIGHTS = np.exp(-(NODES**2) / 2) * (NODES[1] - NODES[0]) / np.sqrt(2 * np.pi)
+
+
+class _Wide(BaseEstimator):
+    """What both estimators share: the kernels, and the weights of the training inputs."""
+
+    def __init__(
+        self, network="relu", *, sigma_w=1.4, sigma_b=0.1, depth=3, t=None, rate=None, train="all", ridge=1e-6,
+        parameters=None,
+    ):  # fmt: skip
+        self.network = network
+        self.sigma_w = sigma_w
+        self.sigma_b = sigma_b
+        self.depth = depth
+        self.t = t
+        self.rate = rate
+        self.train = train
+        self.ridge = ridge
+        self.parameters = parameters
+
+    def _fitted(self, X: np.ndarray, codes: np.ndarray) -> None:
+        self.theory_, more = asked_of(self.network, dict(self.parameters or {}))
+        self._more, self._name = more, TRAINS[choice(self.train, "train", tuple(TRAINS))]
+        self._codes, self.X_fit_ = codes, X
+        found = self._kernel(X)
+        own = spectrum(np.array(found[self._name]), found.error[self._name], float(self.ridge), self._name)
+        g, _ = own.trained(*moment(self.t, self.rate))
+        self.dual_coef_ = own.vectors @ (g[:, None] * (own.vectors.T @ codes))
+
+    def _settings(self) -> dict[str, Any]:
+        return dict(sigma_w=self.sigma_w, sigma_b=self.sigma_b, depth=self.depth) | self._more
+
+    def _kernel(self, X: np.ndarray, Y: np.ndarray | None = None) -> Any:
+        return self.theory_.kernel(X, Y, quantities=(self._name,), **self._settings())
+
+    def _outputs(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """(the inputs, their mean outputs)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        return X, np.asarray(self._kernel(X, self.X_fit_)[self._name]) @ self.dual_coef_
+
+    def _covariance(self, X: np.ndarray) -> np.ndarray:
+        found = self.theory_.predict(
+            self.X_fit_, self._codes, X, t=self.t, rate=self.rate, train=self.train, ridge=self.ridge,
+            **self._settings(),
+        )  # fmt: skip
+        return found.test.covariance[0]
+
+
+class NTKRegressor(RegressorMixin, _Wide):
+    """Regression by the mean output of trained wide networks: `Theory.predict` for scikit-learn.
+
+    network: what `derive` takes, a record or a `Theory`; sigma_w, sigma_b, depth: as in `Theory.kernel` (two hidden
+    layers are depth 3); t, rate, train, ridge: as in `Theory.predict`, t one number; parameters: a mapping of further
+    numbers (mu). After fit: theory_, X_fit_, dual_coef_. Raises: MeanFieldError as `Theory.predict`.
+
+    >>> model = NTKRegressor("erf", sigma_w=1.5, depth=2).fit([[0.0], [1], [2]], [0.0, 1, 0])
+    >>> print(model.predict([[1.0], [1.5]]).round(4))
+    [1.     0.5164]
+    """
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def fit(self, X, y):
+        """Train on inputs (N, N_0) and targets (N,) or (N, outputs)."""
+        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
+        self._shape = y.shape[1:]
+        self._fitted(X, np.asarray(y, dtype=float).reshape(len(X), -1))
+        return self
+
+    def predict(self, X, return_std=False, return_cov=False):
+        """The mean output; with return_std=True also the standard deviation over networks, (M,), with return_cov=True
+        the covariance, (M, M)."""
+        X, mean = self._outputs(X)
+        mean = mean.reshape(len(X), *self._shape)
+        if not (return_std or return_cov):
+            return mean
+        covariance = self._covariance(X)
+        return mean, (covariance if return_cov else np.sqrt(np.maximum(np.diag(covariance), 0.0)))
+
+
+class NTKClassifier(ClassifierMixin, _Wide):
+    """Classification by trained wide networks: square loss on codes, -1 and 1 of two classes, one-hot of more.
+
+    Parameters are those of `NTKRegressor`. predict: the class of the largest mean output; outputs: the mean outputs;
+    predict_proba: the probability, over networks, that a class has the largest output. It comes from the covariance of
+    outputs and says nothing of noise in the labels. After fit: classes_, theory_, X_fit_, dual_coef_.
+    Raises: MeanFieldError as `Theory.predict`.
+
+    >>> model = NTKClassifier("erf", sigma_w=1.5, depth=2).fit([[0.0], [1], [2]], ["a", "b", "a"])
+    >>> print(model.predict([[0.9], [3]]), model.predict_proba([[1.5]]).round(3))
+    ['b' 'a'] [[0.113 0.887]]
+    """
+
+    def fit(self, X, y):
+        """Train on inputs (N, N_0) and labels (N,)."""
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        self.classes_, places = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            own = self.classes_.tolist()[0]
+            raise MeanFieldError(f"y has one class alone, {own!r}; a classifier needs at least two.")
+        codes = 2.0 * places[:, None] - 1 if len(self.classes_) == 2 else np.eye(len(self.classes_))[places]
+        self._fitted(X, codes)
+        return self
+
+    def outputs(self, X):
+        """Mean outputs, (M,) of two classes (of the second one) and (M, classes) of more."""
+        mean = self._outputs(X)[1]
+        return mean[:, 0] if len(self.classes_) == 2 else mean
+
+    def predict(self, X):
+        """The class of the largest mean output."""
+        mean = self.outputs(X)
+        return self.classes_[(mean > 0).astype(int) if mean.ndim == 1 else mean.argmax(axis=1)]
+
+    def predict_proba(self, X):
+        """The probability over networks that each class has the largest output, (M, classes)."""
+        X, mean = self._outputs(X)
+        sd = np.sqrt(np.maximum(np.diag(self._covariance(X)), 0.0))[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scaled = np.where(sd > 0, mean / sd, np.where(mean == 0, 0.0, np.sign(mean) * np.inf))
+        if len(self.classes_) == 2:
+            return np.concatenate((ndtr(-scaled), ndtr(scaled)), axis=1)
+        return np.array([_largest(m / s if s > 0 else m * 1e200) for m, s in zip(mean, sd[:, 0])])
+
+
+def _largest(mean: np.ndarray) -> np.ndarray:
+    """The probabilities that each of independent Gaussians of variance 1 is the largest."""
+    found = []
+    for c in range(len(mean)):
+        others = np.delete(mean, c)
+        found.append(WEIGHTS @ ndtr(NODES[:, None] + mean[c] - others).prod(axis=1))
+    total = np.array(found)
+    return total / total.sum()
