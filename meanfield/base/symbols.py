@@ -14,6 +14,8 @@ from sympy.core.function import ArgumentIndexError
 
 sigma_w = sp.Symbol("sigma_w", nonnegative=True)
 sigma_b = sp.Symbol("sigma_b", nonnegative=True)
+lambda_w = sp.Symbol("lambda_w", nonnegative=True)
+lambda_b = sp.Symbol("lambda_b", nonnegative=True)
 K = sp.Symbol("K", positive=True)
 K_aa = sp.Symbol("K_aa", positive=True)
 K_bb = sp.Symbol("K_bb", positive=True)

@@ -87,7 +87,7 @@ class Network:
     def described(self) -> str:
         """All of the theory as text: a record may show less of a long formula than another one needs to differ."""
         formulas = [str(activation(a).expression) for a in activations_of(self.theory.block)]
-        return repr((self.theory.block, self.theory.first, formulas))
+        return repr((self.theory.block, self.theory.first, self.theory.rated, formulas))
 
     @cached_property
     def recursion(self) -> Recursion:
@@ -144,6 +144,27 @@ class Network:
         shift, whole = (float(first_value(initial, known | {"Q0": q})) for q in (0.0, 1.0))
         return whole - shift, shift
 
+    @cached_property
+    def _trains(self) -> tuple[float, float]:
+        """(a, b) with Theta = a K + b at layer 1."""
+        if not self.theory.rated:
+            return 1.0, 0.0
+        scale, shift = self.begin
+        own = dict(zip(("lambda_w", "lambda_b"), self.begin)) | {n: float(self.given[n][0]) for n in self.theory.rated}
+        w, b = own["lambda_w"], own["lambda_b"]
+        if scale == 0 < w:
+            raise MeanFieldError(
+                "Theta is not available where sigma_w = 0 and lambda_w > 0 at layer 1: K does not know the inputs that "
+                "its weights are trained by; give sigma_w > 0."
+            )
+        factor = w / scale if w else 0.0
+        return factor, b - factor * shift
+
+    def trained(self, K: np.ndarray) -> np.ndarray:
+        """Theta at layer 1, of inputs and of pairs, from K there."""
+        factor, shift = self._trains
+        return factor * K + shift if self.theory.rated else K.copy()
+
     def started(self, formula: sp.Expr, K: np.ndarray) -> np.ndarray:
         """A start as a function of the inputs' covariance, from K or K_ab at layer 1."""
         scale, shift = self.begin
@@ -169,8 +190,8 @@ class Network:
 
     def alone(self, K: np.ndarray) -> dict[str, np.ndarray]:
         """K (and Theta) of inputs by themselves at the last layer."""
-        found = self._run(("K", "Theta"), {"K": K, "Theta": K}) if self.theta else self._run(("K",), {"K": K})
         names = ("K", "Theta") if self.theta else ("K",)
+        found = self._run(names, {"K": K} | ({"Theta": self.trained(K)} if self.theta else {}))
         return {n: np.ascontiguousarray(getattr(found, n)[..., -1]) for n in names}
 
     def _run(self, quantities: tuple[str, ...], start: dict[str, np.ndarray]):
@@ -197,11 +218,19 @@ class Network:
                 raise
             return max(lower(self.recursion).errors, default=0.0)
 
+    @cached_property
+    def _plain(self) -> Network:
+        """The same network with every weight trained at its own variance, as errors of K grow."""
+        if not self.theory.rated:
+            return self
+        values = tuple((n, v) for n, v in self.values if n not in self.theory.rated)
+        return replace(self, theory=replace(self.theory, rated=()), values=values)
+
     def growth(self, X: np.ndarray) -> float:
         """The largest Θ/K at the last layer, by which errors of single layers add up; a guess where Θ is infinite."""
         K = sample(X, *self.begin)
         try:
-            found = self._run(("K", "Theta"), {"K": K, "Theta": K})
+            found = self._plain._run(("K", "Theta"), {"K": K, "Theta": K})
         except MeanFieldError as error:
             if not any(known in str(error) for known in ("infinite", "close", "φ(0)")):  # `refuse_zero` names the input
                 raise
@@ -251,16 +280,17 @@ class Network:
         for at in range(0, KX.size, ENGINE):
             here = slice(at, at + ENGINE)
             norms = {"K_aa": KX[here], "K_bb": KY[here]}
+            between = {"K_ab": K_ab[here]} | ({"Theta_ab": self.trained(K_ab[here])} if self.theta else {})
             if self.near is not None:
                 try:
-                    start = norms | {"distance": distance[here], "tilt": tilt[here], "K_ab": K_ab[here]}
+                    start = norms | {"distance": distance[here], "tilt": tilt[here]} | between
                     found = self._run(("K_aa", "K_bb", "distance", *self.names), start)
                     parts.append({n: getattr(found, n)[..., -1] for n in ("distance", *self.names)})
                     continue
                 except MeanFieldError as error:
                     if "not compiled" not in str(error):
                         raise
-            found = self._run(("K_aa", "K_bb", *self.names), norms | {"K_ab": K_ab[here]})
+            found = self._run(("K_aa", "K_bb", *self.names), norms | between)
             one = {n: getattr(found, n)[..., -1] for n in self.names}
             one["distance"] = np.maximum(found.K_aa[..., -1] + found.K_bb[..., -1] - 2 * one["K_ab"], 0.0)
             parts.append(one)
@@ -294,7 +324,7 @@ def _one_by_one(network: Network, left: Side, right: Side, where, line, found) -
     out = {n: np.empty(rest.size) for n in ("distance", *network.names)}
     left_over = np.arange(rest.size)
     if network.depth == 1:
-        out = {"distance": distance} | {n: K_ab for n in network.names}
+        out = {"distance": distance, "K_ab": K_ab, "Theta_ab": network.trained(K_ab)}
         left_over = left_over[:0]
     else:
         with DERIVING:
@@ -322,7 +352,7 @@ def _followed(network: Network, loop: Planned, KX, KY, distance, tilt, K_ab, out
     brought = network.brought(loop, K)
     series = loop.series(brought)
     flags = np.zeros(KX.size, dtype=np.uint8)
-    start = {"distance": distance.copy(), "tilt": tilt.copy(), "K_ab": K_ab.copy(), "Theta_ab": K_ab.copy()}
+    start = {"distance": distance.copy(), "tilt": tilt.copy(), "K_ab": K_ab.copy(), "Theta_ab": network.trained(K_ab)}
     values = [start[name] for name in loop.state]
     tables: list[Any] = []
     for own, _ in loop.groups:

@@ -55,7 +55,7 @@ def block_of(network: Network, left: Side, right: Side, same: bool, distances: b
     opposite = rows.opposite(K_ab, left.K, right.K, LEAST, first)
     least = LEAST if distances or network.block is None else network.block.least
     rows.close_at_start(K_ab, left.K, right.K, max(least, SAME), first, flags)
-    held = {"K_ab": K_ab} | ({"Theta_ab": K_ab.copy()} if network.theta else {})
+    held = {"K_ab": K_ab} | ({"Theta_ab": network.trained(K_ab)} if network.theta else {})
     if network.block is None:
         flags[:] = 2
     elif network.depth > 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,8 @@ def kernel(
     sigma_w=None,
     sigma_b=None,
     depth,
+    lambda_w=None,
+    lambda_b=None,
     layerwise=False,
     quantities=None,
     dtype="float64",
@@ -47,9 +50,10 @@ def kernel(
     **parameters,
 ) -> Kernels:
     """`Theory.kernel`."""
-    one_point({"sigma_w": sigma_w, "sigma_b": sigma_b, **parameters}, layerwise)
+    rates = {n: v for n, v in (("lambda_w", lambda_w), ("lambda_b", lambda_b)) if v is not None}
+    one_point({"sigma_w": sigma_w, "sigma_b": sigma_b, **rates, **parameters}, layerwise)
     names = QUANTITIES if quantities is None else names_of(quantities, "quantities")
-    work = planned(theory, X, Y, sigma_w, sigma_b, depth, names, dtype, parameters)
+    work = planned(theory, X, Y, sigma_w, sigma_b, depth, names, dtype, parameters, rates)
     provides(executor, "executor", "submit", "an executor (concurrent.futures)")
     provides(progress, "progress", None, "a function of two numbers")
     count = workers(threads)
@@ -69,23 +73,29 @@ def operator(
     sigma_w=None,
     sigma_b=None,
     depth,
+    lambda_w=None,
+    lambda_b=None,
     layerwise=False,
     threads=None,
     executor=None,
     **parameters,
 ) -> KernelOperator:
     """`Theory.kernel_operator`."""
-    one_point({"sigma_w": sigma_w, "sigma_b": sigma_b, **parameters}, layerwise)
+    rates = {n: v for n, v in (("lambda_w", lambda_w), ("lambda_b", lambda_b)) if v is not None}
+    one_point({"sigma_w": sigma_w, "sigma_b": sigma_b, **rates, **parameters}, layerwise)
     name = choice(quantity, "quantity", QUANTITIES)
-    work = planned(theory, X, Y, sigma_w, sigma_b, depth, (name,), "float64", parameters)
+    work = planned(theory, X, Y, sigma_w, sigma_b, depth, (name,), "float64", parameters, rates)
     provides(executor, "executor", "submit", "an executor (concurrent.futures)")
     count = workers(threads)
     prepare(work)
     return KernelOperator(work, count, executor, bounds(work)[name])
 
 
-def planned(theory: Maps, X, Y, sigma_w, sigma_b, depth, names: tuple[str, ...], dtype, parameters: dict) -> Work:
-    """The work, all arguments checked."""
+def planned(
+    theory: Maps, X, Y, sigma_w, sigma_b, depth, names: tuple[str, ...], dtype, parameters: dict,
+    rates: dict | None = None,
+) -> Work:  # fmt: skip
+    """The work, all arguments checked; rates: those of lambda_w and lambda_b that are given."""
     for n in names:
         if n not in QUANTITIES:
             if n in _NOT_HERE:
@@ -106,6 +116,8 @@ def planned(theory: Maps, X, Y, sigma_w, sigma_b, depth, names: tuple[str, ...],
     theory, rest = decided(theory, parameters)
     theory, rest = numbered(theory, rest)
     theta = "Theta" in names
+    if rates and theta:
+        theory = replace(theory, rated=tuple(rates))
     recursion = selected(theory, ("K_aa", "K_bb", "K_ab", *(("Theta_ab",) if theta else ())))
     if any(sp.sympify(e).has(sp.oo) for step in recursion.steps for e in step.next):
         raise MeanFieldError(
@@ -116,6 +128,7 @@ def planned(theory: Maps, X, Y, sigma_w, sigma_b, depth, names: tuple[str, ...],
     own = deviations(theory, {"sigma_w": sigma_w, "sigma_b": sigma_b}, parameters)
     known = symbols_of((theory.block, theory.first))
     values = {**{name: value for name, value in own.items() if name in known}, **rest}
+    values |= {n: rates[n] for n in theory.rated} if rates else {}
     given = tuple((n, _of_layers(n, double(n, v), depth, recursion.domains.get(n))) for n, v in values.items())
     return Work(Network(given, depth, theta, theory), rows, other, names, kind)
 

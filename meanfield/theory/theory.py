@@ -737,6 +737,8 @@ class Theory(Maps):
         sigma_w=None,
         sigma_b=None,
         depth: int,
+        lambda_w=None,
+        lambda_b=None,
         layerwise: bool = False,
         quantities=("K", "Theta", "distance"),
         dtype="float64",
@@ -751,7 +753,8 @@ class Theory(Maps):
 
         X: (n, N_0), Y: (m, N_0), real numbers, X itself unless given (then every matrix is exactly symmetric). Layer 1
         is the first Dense, so ten nonlinearities and a readout are depth 11. sigma_w, sigma_b ≥ 0: numbers, or with
-        layerwise=True one for each layer. quantities: names among K, Theta, distance. dtype: "float64" or "float32"
+        layerwise=True one for each layer. lambda_w, lambda_b: rates that weights (by fan-in) and biases are trained at,
+        σ_w², σ_b² unless given. quantities: names among K, Theta, distance. dtype: "float64" or "float32"
         (computed in doubles). out: where the numbers go, an array or a file name for one quantity, or a mapping from
         names; a file is a .npy that is mapped, and a call that was killed goes on where it was (a journal NAME.blocks
         says which blocks are there). threads: all cores unless given; executor: any concurrent.futures.Executor in
@@ -777,6 +780,8 @@ class Theory(Maps):
             sigma_w=sigma_w,
             sigma_b=sigma_b,
             depth=depth,
+            lambda_w=lambda_w,
+            lambda_b=lambda_b,
             layerwise=layerwise,
             quantities=quantities,
             dtype=dtype,
@@ -789,8 +794,8 @@ class Theory(Maps):
 
     @spoken
     def kernel_operator(
-        self, X, Y=None, *, quantity: str = "K", sigma_w=None, sigma_b=None, depth: int, layerwise: bool = False,
-        threads=None, executor=None, **parameters
+        self, X, Y=None, *, quantity: str = "K", sigma_w=None, sigma_b=None, depth: int, lambda_w=None,
+        lambda_b=None, layerwise: bool = False, threads=None, executor=None, **parameters
     ) -> KernelOperator:
         """One kernel of a data set as a linear map, for products K @ v and diagonals of matrices that fit nowhere.
 
@@ -811,6 +816,8 @@ class Theory(Maps):
             sigma_w=sigma_w,
             sigma_b=sigma_b,
             depth=depth,
+            lambda_w=lambda_w,
+            lambda_b=lambda_b,
             layerwise=layerwise,
             threads=threads,
             executor=executor,
@@ -834,6 +841,8 @@ class Theory(Maps):
         ridge=0,
         networks=None,
         seed: int = 0,
+        lambda_w=None,
+        lambda_b=None,
         layerwise: bool = False,
         threads=None,
         executor=None,
@@ -847,12 +856,12 @@ class Theory(Maps):
 
         X: (N, N_0); y: (N,) or (N, outputs), numbers; X_test: (M, N_0), further inputs. t: a time of gradient flow, or
         an array of them; with rate=, numbers of steps of gradient descent; None is the end, t = ∞. depth: the layer of
-        the outputs, as in `kernel`: two nonlinearities and a readout are depth 3. train: "all" weights (with Θ, the
-        weights' rates σ_w², σ_b²), or "last", the readout alone (with K: the posterior of the NNGP at t = ∞). ridge ≥ 0
-        is added to the diagonal of Θ while training (weights are drawn back to their start); with train="last" to that
-        of K, and it is then the variance of noise in y. loss: "mse"; "cross_entropy" of labels y (whole numbers, texts,
-        or rows of probabilities), whose flow is integrated: from f_0 = 0, or with networks=n from n starts drawn by
-        `seed`. layerwise, threads, executor, progress and other keywords: as in `kernel`.
+        the outputs, as in `kernel`: two nonlinearities and a readout are depth 3. train: "all" weights (with Θ, by the
+        rates lambda_w, lambda_b of `kernel`), or "last", the readout alone (with K: the posterior of the NNGP at
+        t = ∞). ridge ≥ 0 is added to the diagonal of Θ in training (weights are drawn back to their start), to that of
+        K with train="last": it is then the variance of noise in y. loss: "mse"; "cross_entropy" of labels y (whole
+        numbers, texts, or rows of probabilities), whose flow is integrated: from f_0 = 0, or with networks=n from n
+        starts drawn by `seed`. layerwise, threads, executor, progress and other keywords: as in `kernel`.
 
         Returns: a `Prediction`: mean[t, input, output], covariance[t, input, input] (the same of every output),
         training inputs first; .train and .test are its parts; .largest_rate, .times. Accuracy: .error bounds the mean;
@@ -866,7 +875,8 @@ class Theory(Maps):
         """
         from meanfield.prediction.predict import predict as verb
 
-        own = given(sigma_w=sigma_w, sigma_b=sigma_b, depth=depth, layerwise=layerwise) | parameters
+        own = given(sigma_w=sigma_w, sigma_b=sigma_b, depth=depth, lambda_w=lambda_w, lambda_b=lambda_b)
+        own |= {"layerwise": layerwise} | parameters
         return verb(
             self.kernel,
             X,

@@ -42,7 +42,7 @@ from meanfield.symbolic.blocks.coordinate import Exprs, Gaussian, gaussian, hold
 from meanfield.symbolic.blocks.gates import Gated as Gated  # its rule is registered
 from meanfield.symbolic.blocks.pooling import Pooled
 from meanfield.symbolic.blocks.rules import has_dense
-from meanfield.symbolic.blocks.walk import OpenTangent, Walk
+from meanfield.symbolic.blocks.walk import OpenTangent, Rates, Walk
 from meanfield.symbolic.coordinates import READOUT
 from meanfield.symbolic.recursion import Recursion, StateVar, c0
 from meanfield.symbolic.steps import Domain, Step
@@ -77,8 +77,8 @@ def untrained(block: Block) -> Block:
     return rebuild(block, lambda one: one.untrained())
 
 
-def one_input(block: Block) -> Recursion:
-    """The recursion of (K, J, Theta) for one input through `block`.
+def one_input(block: Block, rated: Rates = ()) -> Recursion:
+    """The recursion of (K, J, Theta) for one input through `block`; rated: as `Walk` has it.
 
     K: second moment of a preactivation; J = J^{1,l}: averaged partial Jacobian norm; Theta: NTK trace per output, all
     weights, biases and LayerNorm gains trainable, in NTK parametrization. A discontinuous φ gives J = Theta = ∞. Theta
@@ -87,23 +87,29 @@ def one_input(block: Block) -> Recursion:
     state = [variable(K, _FIRST), variable(J, sp.S.One)]
     fields = {"J": (sp.S.One,), "Theta": (Theta,)}
     try:
-        walk, values, *before = _trained(block, (K,), fields)
+        walk, values, *before = _trained(block, (K,), fields, rated=rated)
     except OpenTangent:
         walk = Walk()
         law = walk.ended(untrained(block), gaussian(Gaussian(1, (K,), {"J": (sp.S.One,)}))).law
         return recursion_of(state, walk, (law.cov[0], _times(law.grams["J"][0], J)))
-    return recursion_of([*state, variable(Theta, _FIRST)], walk, values, *before)
+    return recursion_of([*state, variable(Theta, _trained_first(rated))], walk, values, *before)
+
+
+def _trained_first(rated: Rates, correlation: sp.Expr = sp.S.One) -> sp.Expr:
+    """Θ of two inputs of one norm at layer 1."""
+    of_w, of_b = Walk(rated=rated).rates(sigma_w, sigma_b)
+    return of_w * Q0 * correlation + of_b
 
 
 def _times(growth: sp.Expr, symbol: sp.Symbol) -> sp.Expr:
     return sp.oo if growth == sp.oo else growth * symbol
 
 
-def _trained(block: Block, cov: Exprs, fields: dict[str, Exprs], *both: sp.Expr):
+def _trained(block: Block, cov: Exprs, fields: dict[str, Exprs], *both: sp.Expr, rated: Rates = ()):
     """(walk, values of the block) and the same for the first layer, where it differs: γ and β of a LayerNorm that ends
     a block belong to one coordinate each, so that the next block must see their share of Θ as functions of z; the
     input layer has none."""
-    first, positions = Walk(trains="Theta"), 1 if len(cov) == 1 else 2
+    first, positions = Walk(trains="Theta", rated=rated), 1 if len(cov) == 1 else 2
     end = first.ended(block, gaussian(Gaussian(positions, cov, fields, *both)))
     if not end.sources:
         return first, _values(end.law, (sp.S.Zero,) * len(end.law.cov))
@@ -111,7 +117,8 @@ def _trained(block: Block, cov: Exprs, fields: dict[str, Exprs], *both: sp.Expr)
         raise OpenTangent
     own = _shares(end.sources, Gaussian(positions, cov))
     grams = fields | {"Theta": tuple(t - s for t, s in zip(fields["Theta"], own))}
-    walk = Walk(trains="Theta", domain=first.domain, _assumed=first._assumed)  # sources hold the symbols of the first
+    # sources hold the symbols of the first
+    walk = Walk(trains="Theta", rated=rated, domain=first.domain, _assumed=first._assumed)
     law = walk.ended(block, gaussian(Gaussian(positions, cov, grams, *both), end.sources)).law
     return (walk, _values(law, _shares(end.sources, law)), (first, _values(end.law, _shares(end.sources, end.law))))
 
@@ -191,7 +198,7 @@ def two_inputs(block: Block) -> Recursion:
     return recursion_of(_pair_state(), walk, law.cov, readout=_READOUT)
 
 
-def pair_tangents(block: Block) -> Recursion:
+def pair_tangents(block: Block, rated: Rates = ()) -> Recursion:
     """The recursion of (K_aa, K_bb, K_ab, J_ab, Theta_ab) for two inputs.
 
     J_ab = J_ab^{1,l}: Σ_j ⟨∂z_a/∂z_j ∂z_b/∂z_j⟩ of the same tangents pushed through both, 1 at layer 1; Theta_ab: the
@@ -199,15 +206,17 @@ def pair_tangents(block: Block) -> Recursion:
     """
     state, one = [*_pair_state(), variable(J_ab, sp.S.One)], (sp.S.Zero, sp.S.Zero, sp.S.One)
     try:
-        walk, values, *before = _trained(block, _COV, {"J": one, "Theta": (sp.S.Zero, sp.S.Zero, Theta_ab)})
+        fields = {"J": one, "Theta": (sp.S.Zero, sp.S.Zero, Theta_ab)}
+        walk, values, *before = _trained(block, _COV, fields, rated=rated)
     except OpenTangent:
         walk = Walk()
         law = walk.ended(untrained(block), gaussian(Gaussian(2, _COV, {"J": one}))).law
         return recursion_of(state, walk, (*law.cov, _times(law.grams["J"][2], J_ab)), readout=_READOUT)
-    return recursion_of([*state, variable(Theta_ab, _BETWEEN)], walk, values, *before, readout=_READOUT)
+    state.append(variable(Theta_ab, _trained_first(rated, c0)))
+    return recursion_of(state, walk, values, *before, readout=_READOUT)
 
 
-def equal_norms(block: Block) -> Recursion:
+def equal_norms(block: Block, rated: Rates = ()) -> Recursion:
     """The recursion of (K, J, Theta, K_ab, distance, J_ab, Theta_ab) for two inputs of one norm Q0 N_0, correlation c0.
 
     distance = ⟨(z_a - z_b)²⟩ = 2K - 2K_ab is followed by itself, distance' = σ_w² ⟨(φ_a - φ_b)²⟩ + μ²·distance, so that
@@ -215,12 +224,13 @@ def equal_norms(block: Block) -> Recursion:
     are ∞ where φ jumps.
     """
     one = (sp.S.One,) * 3
-    start = [variable(K, _FIRST), variable(J, sp.S.One), variable(Theta, _FIRST), variable(K_ab, _BETWEEN)]
-    start += [variable(distance, 2 * sigma_w**2 * Q0 * (1 - c0)), variable(J_ab, sp.S.One)]
-    start += [variable(Theta_ab, _BETWEEN)]
+    start = [variable(K, _FIRST), variable(J, sp.S.One), variable(Theta, _trained_first(rated))]
+    start += [variable(K_ab, _BETWEEN), variable(distance, 2 * sigma_w**2 * Q0 * (1 - c0)), variable(J_ab, sp.S.One)]
+    start += [variable(Theta_ab, _trained_first(rated, c0))]
     cov = (K, K, K_ab)
     try:
-        walk, values, *before = _trained(block, cov, {"J": one, "Theta": (Theta, Theta, Theta_ab)}, distance)
+        fields = {"J": one, "Theta": (Theta, Theta, Theta_ab)}
+        walk, values, *before = _trained(block, cov, fields, distance, rated=rated)
     except OpenTangent:
         walk, before = Walk(), []
         law = walk.ended(untrained(block), gaussian(Gaussian(2, cov, {"J": one}, distance))).law
@@ -232,7 +242,7 @@ def equal_norms(block: Block) -> Recursion:
     return recursion_of(start, walk, values, *before, readout=READOUT, closer=nearer)
 
 
-def unequal_norms(block: Block) -> Recursion:
+def unequal_norms(block: Block, rated: Rates = ()) -> Recursion:
     """The recursion of (K_aa, K_bb, tilt, distance, K_ab, J_ab, Theta_ab) for two inputs of any norms.
 
     distance = K_aa + K_bb - 2K_ab is followed by itself as in `equal_norms`, and the angle tilt with sin(tilt) = (√K_aa
@@ -247,13 +257,15 @@ def unequal_norms(block: Block) -> Recursion:
     # cos(tilt) is known to a rounding of tilt, which may be ±π/2: of very unequal norms K_ab knows itself better
     nearer = ((K_ab, roots - turned / 2, distance * (sp.Abs(sp.cos(tilt)) + _ROUNDING) < 2 * roots),)
     try:
-        walk, values, *before = _trained(block, _COV, {"J": one, "Theta": (sp.S.Zero, sp.S.Zero, Theta_ab)}, *both)
+        fields = {"J": one, "Theta": (sp.S.Zero, sp.S.Zero, Theta_ab)}
+        walk, values, *before = _trained(block, _COV, fields, *both, rated=rated)
     except OpenTangent:
         walk = Walk()
         law = walk.ended(untrained(block), gaussian(Gaussian(2, _COV, {"J": one}, *both))).law
         values = (*_unequal(law), _times(law.grams["J"][2], J_ab))
         return recursion_of(start, walk, values, readout=_READOUT, closer=nearer)
-    return recursion_of([*start, variable(Theta_ab, _BETWEEN)], walk, values, *before, readout=_READOUT, closer=nearer)
+    start.append(variable(Theta_ab, _trained_first(rated, c0)))
+    return recursion_of(start, walk, values, *before, readout=_READOUT, closer=nearer)
 
 
 def without_tilt(recursion: Recursion) -> Recursion:

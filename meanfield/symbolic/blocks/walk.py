@@ -20,7 +20,7 @@ import sympy as sp
 
 from meanfield.base.arguments import shown
 from meanfield.base.results import MeanFieldError
-from meanfield.base.symbols import K, L, Z, distance, l, parameter
+from meanfield.base.symbols import K, L, Z, distance, l, lambda_b, lambda_w, parameter
 from meanfield.functions.parser import value_of
 from meanfield.networks.records import Block, Number, Param, Schedule
 from meanfield.symbolic.averages.chord import Rise
@@ -70,6 +70,9 @@ def remembered(maxsize: int) -> Callable[[Any], Any]:
     return put
 
 
+Rates = tuple[str, ...]
+
+
 class OpenTangent(Exception):
     """γ and β of a LayerNorm whose output is a skip's input: their share of Θ depends on z in more and more ways."""
 
@@ -79,12 +82,14 @@ class Walk:
     """One derivation: the intermediates named so far, and where the parameters met may lie.
 
     share: S, where tangents change K; None where they do not. trains: the field whose tangents are those of all
-    parameters (Θ). kind: what the two positions are where positions act on each other, any two of a "batch" or of the
-    "tokens" of one input; size: how many there are, None for infinitely many.
+    parameters (Θ); rated: "lambda_w" where weights are trained at rates λ_w (by fan-in) and not at σ_w², "lambda_b"
+    where biases are at λ_b and not at σ_b². kind: what the two positions are where positions act on each other, any two
+    of a "batch" or of the "tokens" of one input; size: how many there are, None for infinitely many.
     """
 
     share: sp.Expr | None = None
     trains: str = ""
+    rated: Rates = ()
     kind: str = ""
     size: int | None = None
     lets: list[tuple[sp.Symbol, sp.Expr]] = field(default_factory=list)
@@ -122,6 +127,11 @@ class Walk:
     def plain(self, e: sp.Expr) -> sp.Expr:
         """`e` in the symbols that everyone knows."""
         return e.xreplace({dummy: parameter(name) for name, dummy in self._assumed.items()})
+
+    def rates(self, w: sp.Expr, b: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+        """The rates that weights and biases of deviations w, b are trained at."""
+        self.domain |= {name: Domain(sp.S.Zero) for name in self.rated}
+        return lambda_w if "lambda_w" in self.rated else w**2, lambda_b if "lambda_b" in self.rated else b**2
 
     # ---------------------------------------------------------------------------------------------- intermediates
 

@@ -19,7 +19,7 @@ from typing import TypeAlias
 import sympy as sp
 
 from meanfield.base.results import MeanFieldError
-from meanfield.base.symbols import n
+from meanfield.base.symbols import lambda_b, lambda_w, n
 from meanfield.base.words import unknown
 from meanfield.symbolic.finite_width.fields import Sigma, Tensor, labels_of, relabelled, right
 from meanfield.symbolic.finite_width.pairings import join, set_partitions
@@ -27,8 +27,6 @@ from meanfield.symbolic.finite_width.pairings import join, set_partitions
 Label: TypeAlias = sp.Symbol
 Structure: TypeAlias = tuple[tuple[Label, ...], ...]  # blocks of labels on the left that are equal, in order
 
-lambda_w = sp.Symbol("lambda_w", nonnegative=True)
-lambda_b = sp.Symbol("lambda_b", nonnegative=True)
 CONTRACTIONS: dict[str, tuple[str, ...]] = {
     "z": ("",),
     "H": ("a", "a"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import sympy as sp
@@ -21,6 +21,7 @@ from meanfield.symbolic.blocks.recursions import (
     two_inputs,
     unequal_norms,
 )
+from meanfield.symbolic.blocks.walk import Rates
 from meanfield.symbolic.recursion import Recursion
 from meanfield.theory.verbs import positions
 
@@ -32,6 +33,7 @@ class Maps:
     block: Block
     first: Dense = FIRST
     batch: int | None = None
+    rated: Rates = field(default=(), repr=False)  # those of lambda_w and lambda_b that Theta is by
 
     def __post_init__(self) -> None:
         block_of(self.block, "The block of a Theory")
@@ -61,7 +63,7 @@ class Maps:
         Theta_ab)."""
         if self.kind:
             return positions.printed(self.block, self.first, self.batch)
-        return begun(one_input(self.block), self.first)
+        return begun(one_input(self.block, self.rated), self.first)
 
     @cached_property
     def limiting(self) -> Recursion:
@@ -91,18 +93,18 @@ class Maps:
     def pair_tangents(self) -> Recursion:
         """The recursion of (K_aa, K_bb, K_ab, J_ab, Theta_ab): the Jacobian and the tangent kernel between two inputs.
         """
-        return begun(pair_tangents(self.block), self.first)
+        return begun(pair_tangents(self.block, self.rated), self.first)
 
     @cached_property
     def equal_norms(self) -> Recursion:
         """The recursion of (K, J, Theta, K_ab, distance, J_ab, Theta_ab) for two inputs of one norm."""
-        return begun(equal_norms(self.block), self.first)
+        return begun(equal_norms(self.block, self.rated), self.first)
 
     @cached_property
     def unequal_norms(self) -> Recursion:
         """The recursion of (K_aa, K_bb, tilt, distance, K_ab, J_ab, Theta_ab) for two inputs of any norms; the
         angle tilt with sin(tilt) = (sqrt(K_aa) - sqrt(K_bb))/sqrt(distance) keeps the digits of both."""
-        return begun(unequal_norms(self.block), self.first)
+        return begun(unequal_norms(self.block, self.rated), self.first)
 
     @cached_property
     def input_jacobian(self) -> Recursion:

@@ -71,6 +71,8 @@ def _run(
     places = dict(sigma_w=sigma_w, sigma_b=sigma_b, input_norm=input_norm, correlation=correlation)
     settings = dict(depth=depth, quantities=quantities, layerwise=layerwise, every_layer=every_layer)
     given_rates = {k: v for k, v in (("lambda_w", lambda_w), ("lambda_b", lambda_b)) if v is not None}
+    if theory.rated:  # its maps have them as parameters
+        parameters, given_rates = parameters | given_rates, {}
     settings |= given_rates | {"input_ratio": input_ratio, "input_dimension": input_dimension}
     inner = {s.name for a in activations_of(theory.block) for s in activation(a).free_parameters}
     swept = {k: double(k, v) for k, v in parameters.items() if k in inner}
