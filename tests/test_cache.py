@@ -5,6 +5,8 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -151,3 +153,20 @@ def test_symbols_of_the_input_layer_do_not_shift_those_of_the_block():
         run = theory.propagate(sigma_w=3.0, sigma_b=0.5, depth=2, **values)
         first = 4.0 + (1.0 if b else 0.0)
         assert run.K.tolist() == [first, 9 * first + 0.25]
+
+
+def test_threads_that_load_one_module_see_it_whole(tmp_path, monkeypatch):
+    """Two blocks of a first kernel are computed at once, and both ask for the module that is just imported."""
+    monkeypatch.setattr(cache, "folder", lambda: tmp_path)
+    (tmp_path / "slow.py").write_text("import time\ntime.sleep(0.3)\nblock = 1\n")
+    monkeypatch.delitem(sys.modules, "meanfield_cache.slow", raising=False)
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda name: cache.load(name).block, ["slow"] * 4)) == [1] * 4
+    (tmp_path / "broken.py").write_text("raise OSError('half')\n")
+    for _ in range(2):  # the second time as the first: no half of it stays
+        with pytest.raises(OSError, match="half"):
+            cache.load("broken")
+    monkeypatch.delitem(sys.modules, "meanfield_cache.slow")
+    monkeypatch.setattr(cache, "_LOADING", nullcontext())  # the control: without the lock
+    with ThreadPoolExecutor(4) as pool, pytest.raises(AttributeError, match="block"):
+        list(pool.map(lambda name: cache.load(name).block, ["slow"] * 4))

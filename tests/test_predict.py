@@ -4,6 +4,7 @@ Gaussian processes, mpmath, and neural-tangents' numbers."""
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 
 import mpmath
@@ -220,7 +221,7 @@ def test_the_bound_of_the_error_holds_where_kernels_are_disturbed(kernels):
     times = np.array([1.0, 30.0, np.inf])
 
     def made(theta, error):
-        own = spectrum(theta[:12, :12], error, 0.0, "Theta")
+        own = spectrum(theta[:12, :12].copy(), error, 0.0, "Theta")
         return Linear(own, theta[12:, :12], kernels.K, Y, None, False, error, sizes[12:])
 
     moved = np.abs(made(off, 0.0).mean(times) - made(kernels.Theta, 0.0).mean(times))
@@ -281,5 +282,7 @@ def test_a_prediction_is_a_result(tmp_path):
     path = found.save(tmp_path / "p.npz")
     assert (mf.load(path)["mean"] == found.mean).all()
     assert json.loads(found.to_json())["data"]["covariance"][0][0][0] == found.covariance[0, 0, 0]
+    again = pickle.loads(pickle.dumps(found.test))
+    assert (again.error == found.error[:, 12:]).all() and (again.covariance == found.test.covariance).all()
     for one in (found, found.test, THEORY.predict(X, Y, T, **AT)):
         one.save(tmp_path / "p.png")

@@ -13,7 +13,7 @@ import pytest
 import meanfield as mf
 
 DOCS = Path(__file__).parent.parent / "docs"
-ROOMS = ("bias", "empirical", "kernels", "networks", "presentation", "symbolic", "tuning")
+ROOMS = ("bias", "empirical", "kernels", "networks", "prediction", "presentation", "symbolic", "training", "tuning")
 QUESTION = re.compile(r"(?m)^\| (?P<question>[^|]*) \| `(?P<call>mf\..*?)` \| \[")
 CALLS = [m.groupdict() for m in QUESTION.finditer((DOCS / "index.md").read_text(encoding="utf-8"))]
 

@@ -44,10 +44,15 @@ class Linear:
 
     def mean(self, times: np.ndarray) -> np.ndarray:
         """(t, input, output), training inputs first."""
-        g = np.array([self.spectrum.trained(t, self.rate)[0] for t in times])
-        weights = g[:, :, None] * self.rotated
+        weights = self._gains(times)[:, :, None] * self.rotated[:, None, :]
+        shape = (-1, *weights.shape[1:])
+        weights = weights.reshape(self.spectrum.count, -1)
         train = self.spectrum.vectors @ (self.spectrum.values[:, None] * weights)
-        return np.concatenate((train, self.further @ weights), axis=1)
+        return np.concatenate((train, self.further @ weights)).reshape(shape).transpose(1, 0, 2)
+
+    def _gains(self, times: np.ndarray) -> np.ndarray:
+        """g of every eigenvector, (eigenvector, t)."""
+        return np.array([self.spectrum.trained(t, self.rate)[0] for t in times]).T
 
     @cached_property
     def _turned(self) -> tuple[np.ndarray, np.ndarray]:
@@ -87,15 +92,11 @@ class Linear:
         With g_t = ∫_0^τ e^{-Θs} ds, δ(pᵀ g_t y) = -∫∫ pᵀe^{-Θ(s-r)} δΘ e^{-Θr} y, at most doubt·‖p g‖₁‖g y‖₁ in the
         eigenbasis; δΘ_AX adds its own norm times ‖g y‖₂.
         """
-        out, doubt = [], self.spectrum.doubt
-        beside = self.sizes * (self.error * np.sqrt(self.spectrum.values.sum())) if np.isfinite(self.error) else 0.0
-        for t in times:
-            g = self.spectrum.trained(t, self.rate)[0]
-            y = np.abs(g[:, None] * self.rotated)
-            total, norm = y.sum(axis=0), np.sqrt((y**2).sum(axis=0))
-            train = np.abs(self.spectrum.vectors) @ (self.spectrum.values * np.abs(g))
-            far = np.abs(self.further) @ np.abs(g)
-            own = doubt * np.concatenate((train, far))[:, None] * total
-            added = np.concatenate((np.full(self.spectrum.count, doubt), beside + doubt * np.ones(len(far))))
-            out.append(own + added[:, None] * norm)
-        return np.array(out)
+        own, g = self.spectrum, np.abs(self._gains(times))
+        known = np.isfinite(self.error)
+        beside = self.sizes * (self.error * np.sqrt(own.values.sum()) if known else 0.0)
+        reach = np.concatenate((np.abs(own.vectors) @ (own.values[:, None] * g), np.abs(self.further) @ g)).T
+        added = own.doubt + np.concatenate((np.zeros(own.count), beside))
+        total = g.T @ np.abs(self.rotated)
+        norm = np.sqrt((g**2).T @ self.rotated**2)
+        return own.doubt * reach[:, :, None] * total[:, None, :] + added[:, None] * norm[:, None, :]

@@ -50,7 +50,7 @@ def predict(
         executor=executor, **of_kernel,
     )  # fmt: skip
     trained, K = found[name], np.asarray(found.K)
-    own = spectrum(np.ascontiguousarray(trained[:n, :n]), found.error[name], ridge, name)
+    own = spectrum(np.array(trained[:n, :n]), found.error[name], ridge, name)
     across = np.ascontiguousarray(trained[n:, :n])
     head = _about(n, loss, train, rate, ridge)
     message = _message(own, rate)
@@ -64,7 +64,7 @@ def predict(
         error = max(found.error[name], found.error["K"])
         linear = Linear(own, across, K, known, rate, train == "last", error, sizes)
         return Prediction(
-            times, linear.mean(times), linear.mean_error(times), own, message, head, (), (n, m), linear.covariance
+            times, linear.mean(times), own, message, head, (), (n, m), linear.covariance, linear.mean_error
         )  # fmt: skip
     if np.isinf(times).any():
         raise MeanFieldError(
@@ -76,24 +76,24 @@ def predict(
         every, wrong = logits.outputs(
             np.asarray(trained[:n, :n]), across, known.codes, starts, ridge, times, rate, tell
         )  # fmt: skip
-    drawn = _Drawn(every, n, times)
+    drawn = _Drawn(every, wrong, n, times)
     return Prediction(
-        times, every.mean(axis=0), wrong.mean(axis=0) + drawn.standard_error, own,
-        _joined(message, drawn.said), head, known.names, (n, m), drawn.covariance,
+        times, every.mean(axis=0), own, _joined(message, drawn.said), head, known.names, (n, m), drawn.covariance,
+        drawn.error,
     )  # fmt: skip
 
 
 class _Drawn:
-    """What is known of networks whose starts were drawn: outputs (network, t, input, class)."""
+    """What is known of networks whose starts were drawn: outputs and what is wrong with them, (network, t, input,
+    class)."""
 
-    def __init__(self, outputs: np.ndarray, train: int, times: np.ndarray) -> None:
-        self.outputs, self.train, self.times = outputs, train, times
+    def __init__(self, outputs: np.ndarray, wrong: np.ndarray, train: int, times: np.ndarray) -> None:
+        self.outputs, self.wrong, self.train, self.times = outputs, wrong.mean(axis=0), train, times
 
-    @property
-    def standard_error(self) -> np.ndarray | float:
-        """Of the mean over networks."""
+    def error(self, times: np.ndarray) -> np.ndarray:
+        """Of the mean over networks: that of the integration, and the standard error."""
         count = len(self.outputs)
-        return self.outputs.std(axis=0, ddof=1) / np.sqrt(count) if count > 1 else 0.0
+        return self.wrong + (self.outputs.std(axis=0, ddof=1) / np.sqrt(count) if count > 1 else 0.0)
 
     @property
     def said(self) -> str:

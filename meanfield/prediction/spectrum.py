@@ -112,12 +112,12 @@ class Spectrum:
 
 
 def spectrum(matrix: np.ndarray, error: float, ridge: float, name: str) -> Spectrum:
-    """The spectrum of a kernel of the training inputs; error: of its entries, over √(Θ_aa Θ_bb).
+    """The spectrum of a kernel of the training inputs, whose array is used up; error: of its entries over √(Θ_aa Θ_bb).
 
     Raises: MeanFieldError where an eigenvalue is negative beyond rounding.
     """
-    values, vectors = eigh(matrix, driver="evd", check_finite=False)
     spread = float(np.trace(matrix)) * error if np.isfinite(error) else 0.0
+    values, vectors = eigh(matrix, driver="evd", overwrite_a=True, check_finite=False)
     doubt = spread + len(matrix) * EPS * max(abs(float(values[-1])), abs(float(values[0])))
     if values[0] < -doubt:
         raise MeanFieldError(

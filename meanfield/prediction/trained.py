@@ -29,7 +29,7 @@ class Prediction(Result):
     covariance: (t, input, input), the same of every output; variance, sd: (t, input). train, test: the part that is
     of training inputs, or of X_test. largest_rate: below it gradient descent is stable (2N/λ_max); times: N/λ of every
     eigenvector of the kernel of the training inputs, the slowest first; eigenvalues: λ, rising; message: what else is
-    to be said. Covariances are computed when they are asked for.
+    to be said. Covariances and errors are computed when they are asked for.
 
     >>> theory = derive("erf")
     >>> found = theory.predict([[1.0], [2.0]], [1.0, -1.0], [[1.5]], sigma_w=1.5, sigma_b=0.1, depth=2)
@@ -39,26 +39,33 @@ class Prediction(Result):
 
     t: np.ndarray
     mean: np.ndarray
-    error: np.ndarray = field(repr=False)
     spectrum: Spectrum = field(repr=False)
     message: str = ""
     about: str = ""
     classes: tuple[Any, ...] = ()
     _inputs: tuple[int, int] = (0, 0)  # training, further
     _covariance: Covariance | None = field(default=None, repr=False)
+    _error: Callable[[np.ndarray], np.ndarray] | None = field(default=None, repr=False)
+    _rows: tuple[int | None, int | None] = field(default=(None, None), repr=False)
 
     @property
     def train(self) -> Prediction:
         """The part of the training inputs."""
-        return self._part(slice(None, self._inputs[0]), (self._inputs[0], 0))
+        return self._part((None, self._inputs[0]), (self._inputs[0], 0))
 
     @property
     def test(self) -> Prediction:
         """The part of the inputs of X_test."""
-        return self._part(slice(self._inputs[0], None), (0, self._inputs[1]))
+        return self._part((self._inputs[0], None), (0, self._inputs[1]))
 
-    def _part(self, rows: slice, inputs: tuple[int, int]) -> Prediction:
-        return replace(self, mean=self.mean[:, rows], error=self.error[:, rows], _inputs=inputs)
+    def _part(self, rows: tuple[int | None, int | None], inputs: tuple[int, int]) -> Prediction:
+        return replace(self, mean=self.mean[:, slice(*rows)], _inputs=inputs, _rows=rows)
+
+    @cached_property
+    def error(self) -> np.ndarray:
+        """A bound of what is wrong with the mean, (t, input, output)."""
+        assert self._error is not None
+        return self._error(self.t)[:, slice(*self._rows)]
 
     @cached_property
     def covariance(self) -> np.ndarray:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from threading import RLock
 from types import ModuleType
 
 import numpy as np
@@ -20,7 +21,11 @@ from meanfield.base.errors import MeanFieldError
 from meanfield.numeric.lowering.storage import folder, replace
 
 #: what cannot change a generated module: finite networks, and what prints or draws. Everything else counts.
-_APART = ("empirical/", "cli/", "comparison/", "tuning/", "presentation/figures.py", "presentation/tables.py")
+_APART = (
+    *("empirical/", "cli/", "comparison/", "tuning/", "prediction/", "training/"),
+    *("presentation/figures.py", "presentation/tables.py"),
+)
+_LOADING = RLock()
 _LIBRARIES = {name: name for name in ("sympy", "mpmath", "numpy", "scipy", "numba")} | {"python-flint": "flint"}
 
 
@@ -134,13 +139,18 @@ def write(name: str, text: str, arrays: dict[str, np.ndarray]) -> None:
 
 
 def load(name: str) -> ModuleType:
-    """Import a stored module (compiled code comes from Numba's own cache beside it)."""
+    """Import a stored module (compiled code comes from Numba's own cache beside it), whole also for threads that ask
+    while another one imports it."""
     full = f"meanfield_cache.{name}"
-    if full in sys.modules:
-        return sys.modules[full]
-    spec = importlib.util.spec_from_file_location(full, folder() / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[full] = module
-    spec.loader.exec_module(module)
-    return module
+    with _LOADING:
+        if full in sys.modules:
+            return sys.modules[full]
+        spec = importlib.util.spec_from_file_location(full, folder() / f"{name}.py")
+        assert spec is not None and spec.loader is not None
+        module = sys.modules[full] = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:  # half of a module answers nobody
+            del sys.modules[full]
+            raise
+        return module
