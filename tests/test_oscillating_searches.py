@@ -69,3 +69,9 @@ def test_a_search_says_how_far_it_went():
     assert (float(origin.sigma_w), float(origin.K)) == (pytest.approx(5 / 3), 0)
     seen = [float(x) for x in (point.K, point.sigma_w, point.sigma_b)]
     assert seen == pytest.approx([0.21322, 1.20640, 0.20063], abs=1e-5)
+
+
+def test_a_phase_whose_limit_is_not_known_says_what_to_do():
+    with pytest.raises(mf.MeanFieldError, match="K grows without bound here, and the limit of chi_J") as said:
+        mf.derive("z*erf(z) + 0.3*sin(2*z)").phase(sigma_w="1.5", sigma_b="0.1")
+    assert "propagate(...)" in str(said.value) and "cos(2*|z|)" in str(said.value) and "_t" not in str(said.value)

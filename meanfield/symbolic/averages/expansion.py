@@ -22,7 +22,7 @@ from meanfield.symbolic.averages.moments import Moment, moment
 from meanfield.symbolic.averages.node import Average, average, expression, outermost
 from meanfield.symbolic.averages.powerlog import Key, Sum, expand
 
-_T = sp.Dummy("t", positive=True)
+_T = sp.Symbol("|z|", positive=True)  # messages show it
 
 
 @spoken

@@ -111,9 +111,7 @@ def phase_at(recursion: Recursion, values: dict[str, sp.Expr], norm: sp.Expr) ->
         elif chi in (None, sp.oo):
             chi_j = no_chi()
         else:
-            limit = at_infinity(chi, 1).limit
-            if limit is sp.nan:
-                raise MeanFieldError(f"K grows without bound, and the limit of chi_J = {chi} there is not known.")
+            limit = _limit(chi)
             message = "chi_J grows with K" if limit == sp.oo else "the limit at K -> oo"
             chi_j = Solution(sp.simplify(limit), Status.EXACT, None, message)
     name = "chaotic" if chi_j.value == sp.oo else phase_of(chi_j)
@@ -123,6 +121,20 @@ def phase_at(recursion: Recursion, values: dict[str, sp.Expr], norm: sp.Expr) ->
         chi_j = replace(chi_j, status=Status.MEASURED, message=points.message)
     sure = Status.MEASURED if points.status is Status.MEASURED else Status.CERTIFIED
     return Phase(name, here, chi_j, points.ends > 1, sure, points.message)
+
+
+def _limit(chi: sp.Expr) -> sp.Expr:
+    """χ_J as K → ∞. Raises: MeanFieldError where it is not known."""
+    try:
+        if (limit := at_infinity(chi, 1).limit) is not sp.nan:
+            return limit
+        reason = f"chi_J = {chi}."
+    except MeanFieldError as error:
+        reason = str(error)
+    raise MeanFieldError(
+        "The phase is not available: K grows without bound here, and the limit of chi_J as K -> oo is not known; "
+        f"propagate(...) gives J layer by layer. {reason}"
+    )
 
 
 def _stretched(recursion: Recursion, values: dict[str, sp.Expr]) -> bool:
