@@ -286,3 +286,25 @@ def test_a_prediction_is_a_result(tmp_path):
     assert (again.error == found.error[:, 12:]).all() and (again.covariance == found.test.covariance).all()
     for one in (found, found.test, THEORY.predict(X, Y, T, **AT)):
         one.save(tmp_path / "p.png")
+
+
+def test_what_does_not_fit_in_memory_is_refused_with_its_size(monkeypatch):
+    found = THEORY.predict(X, Y, T, t=np.arange(1, 1001), **AT)
+    monkeypatch.setenv("MEANFIELD_MEMORY", "1MB")
+    with pytest.raises(mf.MeanFieldError, match=r"covariance of 17 inputs at 1000 times would take about 2\.31 MB"):
+        _ = found.covariance
+    assert found.sd.shape == (1000, 17) and found.test.covariance.shape == (1000, 5, 5)
+    rows = np.random.default_rng(1).standard_normal((150, 3))
+    with pytest.raises(mf.MeanFieldError, match="Predicting with 150 training and 5 further inputs would take about"):
+        THEORY.predict(rows, rows[:, 0], rows[:5], **AT)
+
+
+def test_constant_inputs_are_one_input():
+    found = THEORY.predict(np.ones((4, 3)), [1.0, 2, 3, 6], np.ones((1, 3)), **AT)
+    assert "rank 1" in found.message and abs(found.test.mean[0, 0, 0] - 3) < 1e-12
+
+
+def test_a_prediction_cites_what_it_rests_on():
+    said = mf.cite(THEORY.predict(X, Y, **AT))
+    assert "Evolve as Linear Models" in said and "Neural Tangent Kernel" in said and "Gaussian} Processes" in said
+    assert "Evolve as Linear Models" not in mf.cite(THEORY.kernel(X, **AT))

@@ -12,6 +12,7 @@ import numpy as np
 from meanfield.base.arguments import whole
 from meanfield.base.arrays import Arrays
 from meanfield.base.export import Result, plain
+from meanfield.base.limits import require_memory
 from meanfield.base.printed import wrapped
 from meanfield.base.results import one_line
 from meanfield.prediction.spectrum import Spectrum
@@ -71,14 +72,21 @@ class Prediction(Result):
     def covariance(self) -> np.ndarray:
         """Over networks, (t, input, input), of each output; outputs are independent. Raises: MeanFieldError where it is
         not known (cross-entropy without networks=)."""
-        assert self._covariance is not None
-        parts = [n > 0 for n in self._inputs]
-        return np.array([self._covariance(t, *parts) for t in self.t])
+        count = self.mean.shape[1]
+        require_memory(
+            8.0 * len(self.t) * count**2, f"The covariance of {count} inputs at {len(self.t)} times",
+            "take .variance, the .test part, or fewer times",
+        )  # fmt: skip
+        return np.array([self._at(t) for t in self.t])
 
-    @property
+    def _at(self, t: float) -> np.ndarray:
+        assert self._covariance is not None
+        return self._covariance(t, *(n > 0 for n in self._inputs))
+
+    @cached_property
     def variance(self) -> np.ndarray:
         """The diagonal of the covariance, (t, input)."""
-        return np.maximum(np.einsum("tii->ti", self.covariance), 0.0)
+        return np.array([np.maximum(np.diag(self._at(t)), 0.0) for t in self.t])
 
     @property
     def sd(self) -> np.ndarray:

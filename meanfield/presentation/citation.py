@@ -81,6 +81,16 @@ ENTRIES: dict[str, tuple[str, dict[str, str]]] = {
             "year": "2018",
         },
     ),
+    "linearized": (
+        "inproceedings",
+        {
+            "author": "Lee, Jaehoon and Xiao, Lechao and Schoenholz, Samuel S. and Bahri, Yasaman and Novak, Roman and "
+            "Sohl-Dickstein, Jascha and Pennington, Jeffrey",
+            "title": "Wide Neural Networks of Any Depth Evolve as Linear Models Under Gradient Descent",
+            "booktitle": "Advances in Neural Information Processing Systems",
+            "year": "2019",
+        },
+    ),
     "poole": (
         "inproceedings",
         {
@@ -142,6 +152,7 @@ OF_KINDS = {
     **dict.fromkeys(("Tuning", "TuningRates"), "autoinit"),
     **dict.fromkeys(("ClassLaw", "CriticalShift", "CorrelatorLaw", "Correlators"), "orthogonal_weights pdlt"),
     "Recommendation": "partial_jacobians",
+    "Prediction": "nngp ntk linearized",
     "Kernels": "nngp",
     "KernelOperator": "nngp",
 }
