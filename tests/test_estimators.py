@@ -69,3 +69,27 @@ def test_theories_and_parameters_pass():
         NTKRegressor("erf", train="readout").fit(X, y)
     with pytest.raises(mf.MeanFieldError, match="one class alone, 1"):
         NTKClassifier("erf").fit(X, np.ones(30, dtype=int))
+
+
+def test_what_was_fitted_does_not_change_before_the_next_fit():
+    y = X[:, 0]
+    model = NTKRegressor("tanh", **AT, t=20.0).fit(X, y)
+    before = model.predict(T, return_cov=True)
+    model.set_params(t=0.0, ridge=5.0, depth=2)
+    after = model.predict(T, return_cov=True)
+    assert all((a == b).all() for a, b in zip(before, after))
+    assert np.abs(model.fit(X, y).predict(T) - before[0]).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    "asked, said",
+    [
+        (dict(ridge=-1), "ridge must be ≥ 0"),
+        (dict(ridge=None), "ridge must be"),
+        (dict(ridge="x"), "ridge must be"),
+        (dict(parameters=5), "parameters must be"),
+    ],
+)
+def test_bad_parameters_are_refused_at_fit(asked, said):
+    with pytest.raises(mf.MeanFieldError, match=said):
+        NTKRegressor("erf", **asked).fit(X, X[:, 0])

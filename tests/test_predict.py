@@ -221,7 +221,7 @@ def test_the_bound_of_the_error_holds_where_kernels_are_disturbed(kernels):
     times = np.array([1.0, 30.0, np.inf])
 
     def made(theta, error):
-        own = spectrum(theta[:12, :12].copy(), error, 0.0, "Theta")
+        own = spectrum(theta[:12, :12].copy(), error, 0.0, "Theta", X)
         return Linear(own, theta[12:, :12], kernels.K, Y, None, False, error, sizes[12:])
 
     moved = np.abs(made(off, 0.0).mean(times) - made(kernels.Theta, 0.0).mean(times))
@@ -259,6 +259,15 @@ def test_rates_and_times():
         (dict(networks=3), "known in closed form: leave it out"),
         (dict(X_test=T[:, :2]), "X has inputs of dimension 4 and X_test of dimension 2"),
         (dict(X=np.full((12, 4), np.nan)), "X must be finite"),
+        (dict(train="last", lambda_w=1), "learning rates change Theta alone"),
+        (dict(y=[1, [2, 3], *range(10)]), r"its shape is \(0,\)"),
+        (dict(y=(i for i in range(12))), r"its shape is \(\)"),
+        (dict(y=[10**400, *range(11)]), "y must be numbers, or labels of one kind"),
+        (dict(y=[1e300, *range(11)]), "entries beyond 1e150"),
+        (dict(y=np.array(["a", None] * 6, object), loss="cross_entropy", t=1), "none of them missing, but it holds"),
+        (dict(loss="cross_entropy", y=[0, 1] * 6, t=1e9, rate=0.1), "steps under cross-entropy are taken one by one"),
+        (dict(loss="cross_entropy", y=[0, 1] * 6, t=2000, rate=1e3, ridge=0.1), "grow beyond doubles"),
+        (dict(seed="x"), "seed must be a whole number"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_a_sentence(asked, said):
@@ -308,3 +317,61 @@ def test_a_prediction_cites_what_it_rests_on():
     said = mf.cite(THEORY.predict(X, Y, **AT))
     assert "Evolve as Linear Models" in said and "Neural Tangent Kernel" in said and "Gaussian} Processes" in said
     assert "Evolve as Linear Models" not in mf.cite(THEORY.kernel(X, **AT))
+
+
+def test_equal_inputs_stay_apart_from_rounding_at_any_time():
+    """By symmetry two equal inputs with opposite targets are told 0; 1e18 times a rounding was told before."""
+    found = mf.derive("erf").predict([[-1.0], [-1], [0.4]], [1, -1, 0], [[0.0], [2]], sigma_w=1.5, sigma_b=0.3, depth=3,
+                                     t=[1, 1e10, 1e18, np.inf])  # fmt: skip
+    assert np.abs(found.mean).max() < 1e-9 and "rank 2 (equal inputs" in found.message
+
+
+def test_inputs_that_are_nearly_equal_are_no_equal_inputs():
+    """At a distance of 1e-9 the end is -1.98e8 (mpmath, 50 digits), of which doubles know nothing."""
+    rows, y, at = [[0.0], [1e-9], [1.0]], [1, -1, 1], dict(sigma_w=1.5, sigma_b=0.3, depth=3)
+    with pytest.raises(mf.MeanFieldError, match="not positive definite to rounding: 1 of its eigenvalues"):
+        mf.derive("erf").predict(rows, y, [[0.5]], **at)
+    apart = mf.derive("erf").predict([[0.0], [1e-5], [1.0]], y, [[0.5]], **at)
+    assert abs(apart.test.mean[0, 0, 0] / -19799.4 - 1) < 1e-4 and apart.error.max() > 1e-3
+
+
+def test_many_small_steps_are_the_flow():
+    """1e16 steps of rate 1e-16 are the flow at t = 1, covariance included."""
+    small = THEORY.predict(X, Y, T, t=1e16, rate=1e-16, **AT)
+    flow_ = THEORY.predict(X, Y, T, t=1, **AT)
+    assert_close(small.mean, flow_.mean, 1e-12, "the mean")
+    assert_close(small.covariance, flow_.covariance, 1e-12, "the covariance")
+
+
+def test_steps_that_grow_beyond_doubles_are_refused():
+    found = THEORY.predict(X, Y, T, t=10, rate=1e3, **AT)
+    assert "do not settle" in found.message and np.isfinite(found.covariance).all()
+    with pytest.raises(mf.MeanFieldError, match="grows beyond doubles within 900 steps"):
+        THEORY.predict(X, Y, T, t=900, rate=1e3, **AT)
+
+
+def test_parts_that_are_empty_say_so():
+    found = THEORY.predict(X, Y, t=1, **AT)
+    with pytest.raises(mf.MeanFieldError, match="give X_test= to predict"):
+        _ = found.test
+    with pytest.raises(mf.MeanFieldError, match=r"take \.train of the whole prediction"):
+        _ = THEORY.predict(X, Y, T, t=1, **AT).test.train
+
+
+def test_labels_of_every_kind():
+    seen = []
+    for y in ([True, False] * 6, ["b", "a"] * 6, [1.0, 0.0] * 6, np.array([True, False] * 6, object),
+              np.eye(2)[[1, 0] * 6].astype(bool), np.eye(2, dtype=np.float32)[[1, 0] * 6]):  # fmt: skip
+        found = THEORY.predict(X, y, loss="cross_entropy", t=3, rate=0.5, **AT)
+        seen.append(found.mean[0, :, 1] - found.mean[0, :, 0])
+    assert all(np.abs(one - seen[0]).max() < 1e-6 for one in seen) and np.abs(seen[0]).max() > 0.1
+
+
+def test_a_trained_norm_is_part_of_theta():
+    """Gains and shifts of a norm are trained at rate 1: with them fixed and all other rates 0 nothing is learned."""
+    free = mf.derive("erf", norm="pre", residual=True)
+    at = dict(sigma_w=1.5, sigma_b=0.3, depth=3, lambda_w=0, lambda_b=0)
+    assert np.abs(free.kernel(X, **at).Theta).max() > 1
+    branch = mf.Sequential((mf.LayerNorm(affine=False), mf.Nonlinearity("erf"), mf.Dense()))
+    fixed = mf.derive(architecture=mf.Residual(branch))
+    assert (fixed.kernel(X, **at).Theta == 0).all()

@@ -116,7 +116,12 @@ def planned(
     theory, rest = decided(theory, parameters)
     theory, rest = numbered(theory, rest)
     theta = "Theta" in names
-    if rates and theta:
+    if rates and not theta:
+        raise MeanFieldError(
+            f"{next(iter(rates))} was given, but learning rates change Theta alone, and {', '.join(names)} "
+            f"{'was' if len(names) == 1 else 'were'} asked for; leave it out."
+        )
+    if rates:
         theory = replace(theory, rated=tuple(rates))
     recursion = selected(theory, ("K_aa", "K_bb", "K_ab", *(("Theta_ab",) if theta else ())))
     if any(sp.sympify(e).has(sp.oo) for step in recursion.steps for e in step.next):

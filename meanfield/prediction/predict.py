@@ -19,6 +19,7 @@ from meanfield.prediction.linearized import Linear
 from meanfield.prediction.spectrum import Spectrum, spectrum
 from meanfield.prediction.trained import Prediction
 
+STEPS = 10**6  # of gradient descent under cross-entropy
 LOSSES = ("mse", "cross_entropy")
 TRAINS = {"all": "Theta", "last": "K"}
 Kernel = Callable[..., Kernels]
@@ -34,9 +35,7 @@ def predict(
     further = np.empty((0, rows.shape[1])) if X_test is None else _test(X_test, rows.shape[1])
     n, m = len(rows), len(further)
     rate = None if rate is None else _positive(rate, "rate")
-    ridge = finite(ridge, "ridge")
-    if ridge < 0:
-        raise MeanFieldError(f"ridge must be ≥ 0, but {ridge:g} was given.")
+    ridge, seed = ridge_of(ridge), whole(seed, "seed", 0, 2**63)
     times = _times(t, rate)
     known = targets.values(y, n) if loss == "mse" else targets.classes(y, n)
     require_memory(
@@ -50,10 +49,9 @@ def predict(
         executor=executor, **of_kernel,
     )  # fmt: skip
     trained, K = found[name], np.asarray(found.K)
-    own = spectrum(np.array(trained[:n, :n]), found.error[name], ridge, name)
+    own = spectrum(np.array(trained[:n, :n]), found.error[name], ridge, name, rows)
     across = np.ascontiguousarray(trained[n:, :n])
     head = _about(n, loss, train, rate, ridge)
-    message = _message(own, rate)
     if isinstance(known, np.ndarray):
         if count:
             raise MeanFieldError(
@@ -64,21 +62,31 @@ def predict(
         error = max(found.error[name], found.error["K"])
         linear = Linear(own, across, K, known, rate, train == "last", error, sizes)
         return Prediction(
-            times, linear.mean(times), own, message, head, (), (n, m), linear.covariance, linear.mean_error
+            times, _finite(linear.mean(times)), own, _message(own, rate), head, (), (n, m), linear.covariance,
+            linear.mean_error,
         )  # fmt: skip
     if np.isinf(times).any():
         raise MeanFieldError(
-            "Under cross-entropy outputs grow without end, so that t = inf has no answer; give t= as a number or an "
-            "array of numbers."
+            "Under cross-entropy t = inf has no answer here: outputs of labels grow without end. Give t= as a number "
+            "or an array of numbers."
         )
-    starts = _starts(K, known.codes.shape[1], count, whole(seed, "seed", 0, 2**63))
-    with watched(progress, "networks") as tell:
+    if rate is not None and times.max() > STEPS:
+        raise MeanFieldError(
+            f"{times.max():g} steps under cross-entropy are taken one by one, and at most {STEPS:.0e} are; leave rate= "
+            "out, so that t is a time of gradient flow."
+        )
+    require_memory(
+        16.0 * max(count, 1) * len(times) * (n + m) * known.codes.shape[1], f"Outputs of {max(count, 1)} networks",
+        "give fewer networks or times",
+    )  # fmt: skip
+    starts = _starts(K, known.codes.shape[1], count, seed)
+    with watched(progress, "networks") as tell, np.errstate(over="ignore", invalid="ignore"):
         every, wrong = logits.outputs(
             np.asarray(trained[:n, :n]), across, known.codes, starts, ridge, times, rate, tell
         )  # fmt: skip
-    drawn = _Drawn(every, wrong, n, times)
+    drawn = _Drawn(every, wrong, n, times, bool(count))
     return Prediction(
-        times, every.mean(axis=0), own, _joined(message, drawn.said), head, known.names, (n, m), drawn.covariance,
+        times, _finite(every.mean(axis=0)), own, drawn.said, head, known.names, (n, m), drawn.covariance,
         drawn.error,
     )  # fmt: skip
 
@@ -87,8 +95,9 @@ class _Drawn:
     """What is known of networks whose starts were drawn: outputs and what is wrong with them, (network, t, input,
     class)."""
 
-    def __init__(self, outputs: np.ndarray, wrong: np.ndarray, train: int, times: np.ndarray) -> None:
+    def __init__(self, outputs: np.ndarray, wrong: np.ndarray, train: int, times: np.ndarray, drawn: bool) -> None:
         self.outputs, self.wrong, self.train, self.times = outputs, wrong.mean(axis=0), train, times
+        self.drawn = drawn
 
     def error(self, times: np.ndarray) -> np.ndarray:
         """Of the mean over networks: that of the integration, and the standard error."""
@@ -99,15 +108,15 @@ class _Drawn:
     def said(self) -> str:
         """How the mean came about."""
         count = len(self.outputs)
-        if count == 1:
+        if not self.drawn:
             return "of the network that starts at 0: networks=100 gives mean and spread over starts"
-        return f"mean over {count} starts drawn from N(0, K); error has its standard error"
+        return f"mean over {count} start{'s' * (count > 1)} drawn from N(0, K); error has its standard error"
 
     def covariance(self, t: float, train: bool, further: bool) -> np.ndarray:
         """Over networks, the mean over classes."""
         if len(self.outputs) == 1:
             raise MeanFieldError(
-                "The covariance under cross-entropy has no closed form: give networks=100 to draw starts."
+                "The covariance under cross-entropy has no closed form: give networks=100 to draw starts (2 at least)."
             )
         rows = self.outputs[:, int(np.flatnonzero(self.times == t)[0])]
         rows = rows[:, (0 if train else self.train) : (None if further else self.train)]
@@ -128,7 +137,7 @@ def _starts(K: np.ndarray, outputs: int, networks: int, seed: int) -> np.ndarray
 
 def _about(n: int, loss: str, train: str, rate: float | None, ridge: float) -> str:
     how = "gradient flow" if rate is None else f"gradient descent of rate {rate:g}"
-    which = "all weights" if train == "all" else "the readout alone"
+    which = "all weights" if train == "all" else "the readout (by K)"
     what = {"mse": "square loss", "cross_entropy": "cross-entropy"}[loss]
     return f"wide networks, {which} trained on {n} inputs by {how} on {what}" + (f", ridge {ridge:g}" if ridge else "")
 
@@ -175,6 +184,20 @@ def moment(t: Any, rate: Any) -> tuple[float, float | None]:
     if len(times) != 1:
         raise MeanFieldError(f"An estimator is trained to one time, but t={shown(t)} was given.")
     return float(times[0]), rate
+
+
+def ridge_of(value: Any) -> float:
+    """A ridge as a number ≥ 0."""
+    number = finite(value, "ridge")
+    if number < 0:
+        raise MeanFieldError(f"ridge must be ≥ 0, but {number:g} was given.")
+    return number
+
+
+def _finite(mean: np.ndarray) -> np.ndarray:
+    if not np.isfinite(mean).all():
+        raise MeanFieldError("The outputs grow beyond doubles; take a lower rate=, a smaller t, or smaller targets.")
+    return mean
 
 
 def _positive(value: Any, what: str) -> float:

@@ -6,14 +6,16 @@ eigenvalue λ what is left of f - y is e^{-λt/N} under gradient flow, (1 - ηλ
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from scipy.linalg import eigh
+from scipy.spatial import KDTree
 
 from meanfield.base.errors import MeanFieldError
 
+NEAR = 1e-6  # distance of inputs, of the largest entry, whose square is lost in a kernel
 GAP = 1e3  # between the eigenvalues of a kernel of low rank and those that are 0 to rounding
 EPS = float(np.finfo(float).eps)
 
@@ -23,7 +25,8 @@ class Spectrum:
     """Θ (or K) of the training inputs as V diag(λ) Vᵀ, λ rising, each not below 0.
 
     doubt: a bound of the spectral norm of what is wrong with the matrix, by the error of its entries and by rounding:
-    an eigenvalue below it may be 0. ridge: added to every eigenvalue while training. name: of the kernel.
+    an eigenvalue below it may be 0. ridge: added to every eigenvalue while training. name: of the kernel; close:
+    whether two inputs that differ are nearly equal.
     """
 
     values: np.ndarray
@@ -31,6 +34,7 @@ class Spectrum:
     doubt: float
     ridge: float
     name: str
+    close: bool = False
 
     @property
     def count(self) -> int:
@@ -57,52 +61,59 @@ class Spectrum:
     def trained(self, t: float, rate: float | None) -> tuple[np.ndarray, np.ndarray]:
         """(g, left) along each eigenvector: f_t = f_0 + λ g (y - f_0), and left = 1 - (λ + ridge) g.
 
-        Raises: MeanFieldError at t = ∞ where eigenvalues pass through rounding without a gap, so that what is trained
-        in the end is not known, and for rates at which steps grow.
+        Raises: MeanFieldError at times that eigenvalues matter at which pass through rounding without a gap, so that
+        what is trained is not known, and for rates at which steps grow.
         """
         size = self.values + self.ridge
-        if np.isinf(t):
-            return self._in_the_end(size, rate)
+        lost = 0 if self.ridge > self.doubt else self.vanishing
+        if np.isinf(t) and rate is not None and rate >= self.largest_rate:
+            raise MeanFieldError(
+                f"Gradient descent of rate {rate:g} does not come to rest: only rates below {self.largest_rate:.4g} = "
+                f"2N/lambda_max do; give a lower rate=, or a finite t."
+            )
+        passed = t if rate is None else t * rate
+        if lost and not self.has_gap and passed * self.doubt > self.count:
+            following = self.values[min(lost, self.count - 1)]
+            raise MeanFieldError(
+                f"{self.name} of the {self.count} training inputs is not positive definite to rounding: {lost} of its "
+                f"eigenvalues are 0 within {self.doubt:.1e}, the next one is {following:.1e} and the largest "
+                f"{self.values[-1]:.3g}, so that what is learned by t = {t:g} is not determined by doubles. Give a "
+                f"smaller t, or a ridge= above {self.doubt:.0e}."
+            )
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            if rate is None:
-                left = np.exp(-size * (t / self.count))
-                g = np.where(size > 0, -np.expm1(-size * (t / self.count)) / size, t / self.count)
+            if np.isinf(t):
+                left, learned, start = np.zeros_like(size), np.ones_like(size), np.inf
+            elif rate is None:
+                left, learned = np.exp(-size * (t / self.count)), -np.expm1(-size * (t / self.count))
+                start = t / self.count
             else:
                 part = size * (rate / self.count)
-                left = (1 - part) ** t
-                lost = np.where(part < 0.5, -np.expm1(t * np.log1p(-np.minimum(part, 0.5))), 1 - left)
-                g = np.where(size > 0, lost / size, t * rate / self.count)
-        if not np.isfinite(left).all():
+                small = t * np.log1p(-np.minimum(part, 0.5))
+                left = np.where(part < 0.5, np.exp(small), (1 - part) ** t)
+                learned = np.where(part < 0.5, -np.expm1(small), 1 - left)
+                start = t * rate / self.count
+            g = np.where(size > 0, learned / size, start)
+        if lost and self.has_gap:  # never trained
+            g[:lost], left[:lost] = 0.0, 1.0
+        if not (np.isfinite(left).all() and np.abs(left).max() < 1e100):
             raise MeanFieldError(
                 f"Gradient descent of rate {rate:g} grows beyond doubles within {t:g} steps; rates below "
                 f"{self.largest_rate:.4g} are stable."
             )
         return g, left
 
-    def _in_the_end(self, size: np.ndarray, rate: float | None) -> tuple[np.ndarray, np.ndarray]:
-        if rate is not None and rate >= self.largest_rate:
-            raise MeanFieldError(
-                f"Gradient descent of rate {rate:g} does not come to rest: only rates below {self.largest_rate:.4g} = "
-                f"2N/lambda_max do; give a lower rate=, or a finite t."
-            )
-        lost = 0 if self.ridge > self.doubt else self.vanishing
-        if 0 < lost < self.count and self.values[lost] < GAP * self.doubt:
-            raise MeanFieldError(
-                f"{self.name} of the {self.count} training inputs is not positive definite to rounding: {lost} of its "
-                f"eigenvalues are 0 within {self.doubt:.1e}, the next one is {self.values[lost]:.1e} and the largest "
-                f"{self.values[-1]:.3g}, so that the limit t = inf is not determined by doubles. Give a finite t, or a "
-                f"ridge= above {self.doubt:.0e}."
-            )
-        left = np.zeros_like(size)
-        left[:lost] = 1.0
-        with np.errstate(divide="ignore"):
-            return np.where(left == 1, 0.0, 1 / size), left
+    @property
+    def has_gap(self) -> bool:
+        """Whether the eigenvalues that are 0 to rounding are set off from the others, and no two inputs are so close
+        that rounding alone makes them one."""
+        lost = self.vanishing
+        return not self.close and (lost == self.count or self.values[lost] >= GAP * self.doubt)
 
     @property
     def said(self) -> str:
         """What is to be said of a kernel that is not positive definite; "" otherwise."""
         lost = self.vanishing
-        if lost == 0 or lost == self.count or self.values[lost] < GAP * self.doubt:
+        if lost in (0, self.count) or not self.has_gap:
             return ""
         return (
             f"{self.name} of the {self.count} training inputs has rank {self.count - lost} (equal inputs, or a kernel "
@@ -111,7 +122,7 @@ class Spectrum:
         )
 
 
-def spectrum(matrix: np.ndarray, error: float, ridge: float, name: str) -> Spectrum:
+def spectrum(matrix: np.ndarray, error: float, ridge: float, name: str, inputs: np.ndarray) -> Spectrum:
     """The spectrum of a kernel of the training inputs, whose array is used up; error: of its entries over √(Θ_aa Θ_bb).
 
     Raises: MeanFieldError where an eigenvalue is negative beyond rounding.
@@ -124,4 +135,15 @@ def spectrum(matrix: np.ndarray, error: float, ridge: float, name: str) -> Spect
             f"{name} of the training inputs has the eigenvalue {values[0]:.3g}, below 0 by more than rounding "
             f"({doubt:.1e}); no kernel of a network has one: please report it."
         )
-    return Spectrum(np.maximum(values, 0.0), vectors, doubt, ridge, name)
+    found = Spectrum(np.maximum(values, 0.0), vectors, doubt, ridge, name)
+    return replace(found, close=_nearly_equal(inputs)) if found.vanishing else found
+
+
+def _nearly_equal(inputs: np.ndarray) -> bool:
+    """Whether two inputs that differ are closer than `NEAR` of the largest of them."""
+    rows = np.unique(inputs, axis=0)
+    size = float(np.abs(rows).max()) or 1.0
+    if len(rows) < 2:
+        return False
+    distance, _ = KDTree(rows / size).query(rows / size, k=2)
+    return bool(distance[:, 1].min() < NEAR)

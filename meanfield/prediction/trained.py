@@ -11,6 +11,7 @@ import numpy as np
 
 from meanfield.base.arguments import whole
 from meanfield.base.arrays import Arrays
+from meanfield.base.errors import MeanFieldError
 from meanfield.base.export import Result, plain
 from meanfield.base.limits import require_memory
 from meanfield.base.printed import wrapped
@@ -26,7 +27,8 @@ class Prediction(Result):
     """Outputs of trained wide networks: their mean and covariance over networks.
 
     t: the times, or numbers of steps; mean: (t, input, output), training inputs first, then those of X_test; error: a
-    bound of what is wrong with it by rounding, by the kernels' error and by integration, as far as these are known;
+    bound of what is wrong with it by rounding and by the kernel's error, to first order, if the eigenvalues that
+    `message` takes as 0 are 0; under cross-entropy what integration misses, and the standard error over drawn starts;
     covariance: (t, input, input), the same of every output; variance, sd: (t, input). train, test: the part that is
     of training inputs, or of X_test. largest_rate: below it gradient descent is stable (2N/λ_max); times: N/λ of every
     eigenvector of the kernel of the training inputs, the slowest first; eigenvalues: λ, rising; message: what else is
@@ -51,12 +53,16 @@ class Prediction(Result):
 
     @property
     def train(self) -> Prediction:
-        """The part of the training inputs."""
+        """The part of the training inputs. Raises: MeanFieldError where they have been left out."""
+        if not self._inputs[0]:
+            raise MeanFieldError("This is the part of X_test alone; take .train of the whole prediction.")
         return self._part((None, self._inputs[0]), (self._inputs[0], 0))
 
     @property
     def test(self) -> Prediction:
-        """The part of the inputs of X_test."""
+        """The part of the inputs of X_test. Raises: MeanFieldError where there are none."""
+        if not self._inputs[1]:
+            raise MeanFieldError("This prediction has no further inputs; give X_test= to predict.")
         return self._part((self._inputs[0], None), (0, self._inputs[1]))
 
     def _part(self, rows: tuple[int | None, int | None], inputs: tuple[int, int]) -> Prediction:
@@ -81,7 +87,10 @@ class Prediction(Result):
 
     def _at(self, t: float) -> np.ndarray:
         assert self._covariance is not None
-        return self._covariance(t, *(n > 0 for n in self._inputs))
+        found = self._covariance(t, *(n > 0 for n in self._inputs))
+        if not np.isfinite(found).all():
+            raise MeanFieldError(f"The covariance at t = {t:g} is beyond doubles; take a lower rate= or a smaller t.")
+        return found
 
     @cached_property
     def variance(self) -> np.ndarray:
@@ -149,16 +158,18 @@ class Prediction(Result):
 
     def __str__(self) -> str:
         spread, (train, further) = self._spread, self._inputs
-        lines = [self.about, f"stable rates < {self.largest_rate:.6g}; slowest time N/lambda = {self.times[0]:.4g}"]
+        lines = [self.about]
+        if not self.classes:  # of square loss
+            lines.append(f"stable rates < {self.largest_rate:.6g}; slowest time N/lambda = {self.times[0]:.4g}")
         shown = list(range(train, train + further) or range(train))[:ROWS]
         names = [f"test {i - train}" if i >= train else f"train {i}" for i in shown]
         at = sorted({0, len(self.t) // 2, len(self.t) - 1})[-TIMES:]
-        lines.append(f"{'input':<12}" + "".join(f"{'t = ' + format(self.t[k], '.4g'):>22}" for k in at))
+        lines.append(f"{'input':<12}" + "".join(f"  {'t = ' + format(self.t[k], '.4g'):>20}" for k in at))
         for name, i in zip(names, shown):
             cells = [f"{self.mean[k, i, 0]:.6f}" for k in at]
             if spread is not None:
                 cells = [f"{c} ± {spread[k, i]:.6f}" for c, k in zip(cells, at)]
-            lines.append(f"{name:<12}" + "".join(f"{c:>22}" for c in cells))
+            lines.append(f"{name:<12}" + "".join(f"  {c:>20}" for c in cells))
         if self.mean.shape[2] > 1:
             lines.append(f"(output {self.classes[0] if self.classes else 0} of {self.mean.shape[2]})")
         return wrapped("\n".join([*lines, *[f"({self.message}.)"] * bool(self.message)]))

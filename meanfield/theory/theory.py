@@ -857,16 +857,17 @@ class Theory(Maps):
         X: (N, N_0); y: (N,) or (N, outputs), numbers; X_test: (M, N_0), further inputs. t: a time of gradient flow, or
         an array of them; with rate=, numbers of steps of gradient descent; None is the end, t = ∞. depth: the layer of
         the outputs, as in `kernel`: two nonlinearities and a readout are depth 3. train: "all" weights (with Θ, by the
-        rates lambda_w, lambda_b of `kernel`), or "last", the readout alone (with K: the posterior of the NNGP at
-        t = ∞). ridge ≥ 0 is added to the diagonal of Θ in training (weights are drawn back to their start), to that of
-        K with train="last": it is then the variance of noise in y. loss: "mse"; "cross_entropy" of labels y (whole
-        numbers, texts, or rows of probabilities), whose flow is integrated: from f_0 = 0, or with networks=n from n
-        starts drawn by `seed`. layerwise, threads, executor, progress and other keywords: as in `kernel`.
+        rates lambda_w, lambda_b of `kernel`), or "last", the readout (with K: the posterior of the NNGP at t = ∞).
+        ridge ≥ 0 is added to the diagonal of Θ in training (weights are drawn back to their start), to that of K with
+        train="last": it is then the variance of noise in y. loss: "mse"; "cross_entropy" of labels y (whole numbers,
+        texts, or rows of probabilities), whose flow is integrated: from f_0 = 0, or with networks=n from n starts
+        drawn by `seed`. layerwise, threads, executor, progress and other keywords: as in `kernel`.
 
         Returns: a `Prediction`: mean[t, input, output], covariance[t, input, input] (the same of every output),
         training inputs first; .train and .test are its parts; .largest_rate, .times. Accuracy: .error bounds the mean;
-        equals an integration of the flow to 1e-8. Raises: MeanFieldError as `kernel`, for targets that do not fit, and
-        at t = ∞ where the kernel is not positive definite to rounding. Source: Lee et al. (2019), eqs. (10), (14)-(16).
+        square loss equals an integration of the flow to 1e-8. Raises: MeanFieldError as `kernel`, for targets that do
+        not fit, and at times that a kernel's eigenvalues below rounding matter at. Source: Lee et al. (2019), eqs.
+        (10), (14)-(16).
 
         >>> X, y = [[1.0, 0], [0, 1], [1, 1]], [1, -1, 0]
         >>> found = derive("erf").predict(X, y, [[1, 0.5]], sigma_w=1.5, sigma_b=0.1, depth=3, t=[1, 100, float("inf")])

@@ -8,9 +8,10 @@ import numpy as np
 
 from meanfield.base.arguments import choice
 from meanfield.base.errors import MeanFieldError
-from meanfield.prediction.predict import TRAINS, moment
+from meanfield.prediction.predict import TRAINS, moment, ridge_of
 from meanfield.prediction.spectrum import spectrum
 from meanfield.theory.derivation import asked_of
+from meanfield.theory.verbs.values import mapping
 
 try:
     from scipy.special import ndtr
@@ -45,19 +46,20 @@ class _Wide(BaseEstimator):
         self.parameters = parameters
 
     def _fitted(self, X: np.ndarray, codes: np.ndarray) -> None:
-        self.theory_, more = asked_of(self.network, dict(self.parameters or {}))
-        self._more, self._name = more, TRAINS[choice(self.train, "train", tuple(TRAINS))]
+        self.theory_, more = asked_of(self.network, dict(mapping(self.parameters, "parameters")))
+        self._name, ridge = TRAINS[choice(self.train, "train", tuple(TRAINS))], ridge_of(self.ridge)
+        t, rate = moment(self.t, self.rate)
+        # as they are now: set_params changes nothing before the next fit
+        self._at = dict(sigma_w=self.sigma_w, sigma_b=self.sigma_b, depth=self.depth) | more
+        self._trained = dict(t=t, rate=rate, train=self.train, ridge=ridge)
         self._codes, self.X_fit_ = codes, X
         found = self._kernel(X)
-        own = spectrum(np.array(found[self._name]), found.error[self._name], float(self.ridge), self._name)
-        g, _ = own.trained(*moment(self.t, self.rate))
+        own = spectrum(np.array(found[self._name]), found.error[self._name], ridge, self._name, X)
+        g, _ = own.trained(t, rate)
         self.dual_coef_ = own.vectors @ (g[:, None] * (own.vectors.T @ codes))
 
-    def _settings(self) -> dict[str, Any]:
-        return dict(sigma_w=self.sigma_w, sigma_b=self.sigma_b, depth=self.depth) | self._more
-
     def _kernel(self, X: np.ndarray, Y: np.ndarray | None = None) -> Any:
-        return self.theory_.kernel(X, Y, quantities=(self._name,), **self._settings())
+        return self.theory_.kernel(X, Y, quantities=(self._name,), **self._at)
 
     def _outputs(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """(the inputs, their mean outputs)."""
@@ -66,10 +68,7 @@ class _Wide(BaseEstimator):
         return X, np.asarray(self._kernel(X, self.X_fit_)[self._name]) @ self.dual_coef_
 
     def _covariance(self, X: np.ndarray) -> np.ndarray:
-        found = self.theory_.predict(
-            self.X_fit_, self._codes, X, t=self.t, rate=self.rate, train=self.train, ridge=self.ridge,
-            **self._settings(),
-        )  # fmt: skip
+        found = self.theory_.predict(self.X_fit_, self._codes, X, **self._trained, **self._at)
         return found.test.covariance[0]
 
 
@@ -100,6 +99,8 @@ class NTKRegressor(RegressorMixin, _Wide):
     def predict(self, X, return_std=False, return_cov=False):
         """The mean output; with return_std=True also the standard deviation over networks, (M,), with return_cov=True
         the covariance, (M, M)."""
+        if return_std and return_cov:
+            raise MeanFieldError("return_std and return_cov were both asked for; take the diagonal of the latter.")
         X, mean = self._outputs(X)
         mean = mean.reshape(len(X), *self._shape)
         if not (return_std or return_cov):
