@@ -52,6 +52,7 @@ sphinx_gallery_conf = {
     "min_reported_time": 10**6,
     "remove_config_comments": True,
     "copyfile_regex": "",
+    "capture_repr": (),  # a picture, and not the name of its legend
 }
 
 

@@ -46,7 +46,7 @@ def test_relu_is_critical_at_root_two_and_its_window_is_a_power():
 
 @pytest.mark.slow
 def test_layer_scale_stays_a_layer_and_other_scales_go_into_the_last_dense():
-    found = mf.recommend("relu", architecture="resmlp", depth=13, width=512, networks=0)
+    found = mf.recommend(mf.architectures.resmlp("relu", scale="s"), depth=13, width=512, networks=0)
     s2 = found.layer_scale**2  # [autoinit] (72) at μ = σ_w = 1: J^{l,l+1} = (1 + s²)(1 + s²/2)
     log_J = 12 * math.log((1 + s2) * (1 + s2 / 2))
     assert log_J == pytest.approx(1, rel=1e-6)

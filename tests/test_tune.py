@@ -129,8 +129,8 @@ def _log_J(found, call, factor):
         depth=found.depth,
         seed=2,
         tokens=call.get("tokens", 1),
-        mu=found.values,
         input_dimension=found.width,
+        **found.values,
     )
     ends = [0, 2] if "tokens" in call else [0]  # of ResMLP: the Dense on tokens, and the last of the other branch
     stored.gain_w[1:, ends] *= factor

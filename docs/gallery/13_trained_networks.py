@@ -49,7 +49,8 @@ def trained():
 
 
 theory = mf.derive("tanh")
-found = theory.predict(X, y, grid, sigma_w=sigma_w, sigma_b=sigma_b, depth=3, t=times, rate=rate).test
+at = dict(sigma_w=sigma_w, sigma_b=sigma_b, depth=3)
+found = theory.predict(X, y, grid, t=times, rate=rate, **at).test
 networks = [trained() for _ in range(30)]
 figure, panels = plt.subplots(1, 3, sharey=True, figsize=(7.2, 2.4), layout="constrained")
 for k, (t, ax) in enumerate(zip(times, panels)):
