@@ -230,6 +230,31 @@ def test_the_bound_of_the_error_holds_where_kernels_are_disturbed(kernels):
     assert (moved > made(kernels.Theta, 1e-13).mean_error(times)).any()  # a bound of another error does not hold
 
 
+def test_the_bound_of_the_error_holds_where_steps_alternate(kernels):
+    """At rates between N/λ and 2N/λ what is left along the first eigenvector changes its sign at every step."""
+    from meanfield.prediction.linearized import Linear
+    from meanfield.prediction.spectrum import spectrum
+
+    sizes = np.sqrt(np.diag(kernels.Theta))
+    times, top = np.array([1.0, 10, 401]), np.linalg.eigh(kernels.Theta[:12, :12])
+    noise = np.outer(np.sign(top[1][:, -1]), np.sign(top[1][:, -1])) * 1e-9  # along it
+    off = kernels.Theta.copy()
+    off[:12, :12] += np.outer(sizes[:12], sizes[:12]) * noise
+    rate = 1.99 * 12 / top[0][-1]
+
+    def made(theta, error):
+        own = spectrum(theta[:12, :12].copy(), error, 0.0, "Theta", X)
+        return Linear(own, theta[12:, :12], kernels.K, Y, rate, False, error, sizes[12:])
+
+    moved = np.abs(made(off, 0.0).mean(times) - made(kernels.Theta, 0.0).mean(times))
+    assert (moved <= made(kernels.Theta, 1e-9).mean_error(times)).all()
+    assert (moved > made(kernels.Theta, 1e-13).mean_error(times)).any()
+    own = made(kernels.Theta, 1e-9).spectrum
+    left = np.cumsum([abs(1 - own.values[-1] * rate / 12) ** k for k in range(401)])[-1] * rate / 12
+    assert abs(own.most(401, rate)[-1] / left - 1) < 1e-12 and left > 10 * own.trained(401, rate)[0][-1]
+    assert np.isinf(made(kernels.Theta, np.inf).mean_error(times)).all()  # what nothing bounds
+
+
 def test_rates_and_times():
     found = THEORY.predict(X, Y, T, t=[3], rate=100.0, **AT)
     assert "not below 2N/lambda_max" in found.message and found.times[0] == 12 / found.eigenvalues[0]

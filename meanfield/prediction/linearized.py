@@ -90,11 +90,14 @@ class Linear:
         r"""A bound of the error of the mean, to first order in the kernel's, (t, input, output).
 
         With g_t = ∫_0^τ e^{-Θs} ds, δ(pᵀ g_t y) = -∫∫ pᵀe^{-Θ(s-r)} δΘ e^{-Θr} y, at most doubt·‖p g‖₁‖g y‖₁ in the
-        eigenbasis; δΘ_AX adds its own norm times ‖g y‖₂.
+        eigenbasis; δΘ_AX adds its own norm times ‖g y‖₂. Of steps the integral is a sum, whose terms may alternate:
+        `Spectrum.most` adds their sizes. Infinite where nothing bounds the kernel's error.
         """
-        own, g = self.spectrum, np.abs(self._gains(times))
-        known = np.isfinite(self.error)
-        beside = self.sizes * (self.error * np.sqrt(own.values.sum()) if known else 0.0)
+        own = self.spectrum
+        g = np.array([own.most(t, self.rate) for t in times]).T
+        if not np.isfinite(self.error):  # nothing bounds the kernel
+            return np.full((len(times), own.count + len(self.further), self.y.shape[1]), np.inf)
+        beside = self.sizes * (self.error * np.sqrt(own.values.sum()))
         reach = np.concatenate((np.abs(own.vectors) @ (own.values[:, None] * g), np.abs(self.further) @ g)).T
         added = own.doubt + np.concatenate((np.zeros(own.count), beside))
         total = g.T @ np.abs(self.rotated)

@@ -102,6 +102,17 @@ class Spectrum:
             )
         return g, left
 
+    def most(self, t: float, rate: float | None) -> np.ndarray:
+        """∫ |what is left at s| ds along each eigenvector up to t, over N; g where nothing alternates."""
+        g, _ = self.trained(t, rate)
+        if rate is None:
+            return g
+        part = (self.values + self.ridge) * (rate / self.count)
+        size = np.abs(1 - part)
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            added = rate / self.count * np.where(size == 1, t, (1 - size**t) / (1 - size))
+        return np.where(part > 1, added, g)
+
     @property
     def has_gap(self) -> bool:
         """Whether the eigenvalues that are 0 to rounding are set off from the others, and no two inputs are so close
