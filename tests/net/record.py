@@ -95,10 +95,11 @@ def signatures() -> dict[str, str]:
 
 
 def _foreign(cls: type, name: str) -> bool:
-    """Whether a member comes from classes of Python or of another package, whose signatures differ from version to
-    version."""
+    """Whether a member comes from classes of Python or scikit-learn, whose signatures differ from version to version.
+    """
     home = next((one for one in cls.__mro__ if name in vars(one)), None)
-    return home is None or not home.__module__.startswith("meanfield")
+    own = ("builtins", "enum", "abc", "typing", "collections.abc")
+    return home is None or home.__module__ in own or home.__module__.startswith("sklearn.")
 
 
 def public(package: Any) -> dict[str, Any]:
