@@ -61,10 +61,8 @@ def _dense(block: Dense, x: Coordinate, walk: Walk) -> Coordinate:
         if name != walk.trains:
             return w**2 * pushed
         own = sp.Add(*[_source_moment(one, x, *pq) for one in x.sources])
-        if walk.rated:
-            of_w, of_b = walk.rates(w, b)
-            return w**2 * (pushed + own) + of_w * x.moment(*pq) + of_b
-        return w**2 * (pushed + own) + variance(*pq)
+        of_w, of_b = walk.rates(w, b)
+        return w**2 * (pushed + own) + of_w * x.moment(*pq) + of_b
 
     return gaussian(x.law.map(fresh))
 
