@@ -235,6 +235,14 @@ def finite(value: Any, what: str) -> float:
     return number
 
 
+def positive(value: Any, what: str) -> float:
+    """`value` as one finite double > 0."""
+    number = finite(value, what)
+    if not number > 0:
+        raise MeanFieldError(f"{what} must be > 0, but {number:g} was given.")
+    return number
+
+
 def refuse_not_real(value: Any, what: str) -> None:
     """Refuse an array or nested list whose entries are truth values, complex, or no numbers at all.
 

@@ -43,6 +43,6 @@ def inputs(value: Any, what: str, dimension: int | None = None) -> np.ndarray:
         raise MeanFieldError(f"{what} has entries beyond 1e150, whose squares are no doubles; rescale it.")
     if dimension is not None and array.shape[1] != dimension:
         raise MeanFieldError(
-            f"X has inputs of dimension {dimension} and Y of dimension {array.shape[1]}; both must have the same."
+            f"X has inputs of dimension {dimension} and {what} of dimension {array.shape[1]}; both must have the same."
         )
     return array

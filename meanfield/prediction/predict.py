@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.base.arguments import choice, finite, refuse_not_real, shown, whole
+from meanfield.base.arguments import choice, finite, positive, refuse_not_real, shown, whole
 from meanfield.base.errors import MeanFieldError
 from meanfield.base.limits import require_memory
 from meanfield.base.progress import watched
@@ -32,9 +32,9 @@ def predict(
     """`Theory.predict`; kernel: `Theory.kernel` of the same theory."""
     loss, train = choice(loss, "loss", LOSSES), choice(train, "train", tuple(TRAINS))
     rows = inputs(X, "X")
-    further = np.empty((0, rows.shape[1])) if X_test is None else _test(X_test, rows.shape[1])
+    further = np.empty((0, rows.shape[1])) if X_test is None else inputs(X_test, "X_test", rows.shape[1])
     n, m = len(rows), len(further)
-    rate = None if rate is None else _positive(rate, "rate")
+    rate = None if rate is None else positive(rate, "rate")
     ridge, seed = ridge_of(ridge), whole(seed, "seed", 0, 2**63)
     times = _times(t, rate)
     known = targets.values(y, n) if loss == "mse" else targets.classes(y, n)
@@ -43,6 +43,13 @@ def predict(
         "give fewer inputs (theory.kernel_operator has products with a kernel that fits nowhere)",
     )  # fmt: skip
     count = whole(networks, "networks", 0, 10**6) if networks is not None else 0
+    if isinstance(known, targets.Classes):
+        _integrable(times, rate, max(count, 1), (n + m) * known.codes.shape[1])
+    elif count:
+        raise MeanFieldError(
+            "networks= draws starts for loss='cross_entropy'; under square loss mean and covariance over all networks "
+            "are known in closed form: leave it out."
+        )
     name = TRAINS[train]
     found = kernel(
         np.concatenate((rows, further)), quantities=("K",) if train == "last" else ("K", "Theta"), threads=threads,
@@ -53,11 +60,6 @@ def predict(
     across = np.ascontiguousarray(trained[n:, :n])
     head = _about(n, loss, train, rate, ridge)
     if isinstance(known, np.ndarray):
-        if count:
-            raise MeanFieldError(
-                "networks= draws starts for loss='cross_entropy'; under square loss mean and covariance over all "
-                "networks are known in closed form: leave it out."
-            )
         sizes = np.sqrt(np.diag(trained)[n:])
         error = max(found.error[name], found.error["K"])
         linear = Linear(own, across, K, known, rate, train == "last", error, sizes)
@@ -65,6 +67,20 @@ def predict(
             times, _finite(linear.mean(times)), own, _message(own, rate), head, (), (n, m), linear.covariance,
             linear.mean_error,
         )  # fmt: skip
+    starts = _starts(K, known.codes.shape[1], count, seed)
+    with watched(progress, "networks") as tell, np.errstate(over="ignore", invalid="ignore"):
+        every, wrong = logits.outputs(
+            np.asarray(trained[:n, :n]), across, known.codes, starts, ridge, times, rate, tell
+        )  # fmt: skip
+    drawn = _Drawn(every, wrong, n, times, bool(count))
+    return Prediction(
+        times, _finite(every.mean(axis=0)), own, drawn.said, head, known.names, (n, m), drawn.covariance,
+        drawn.error,
+    )  # fmt: skip
+
+
+def _integrable(times: np.ndarray, rate: float | None, networks: int, numbers: int) -> None:
+    """Refuse times and sizes that flows under cross-entropy are not integrated for; numbers: outputs of a network."""
     if np.isinf(times).any():
         raise MeanFieldError(
             "Under cross-entropy t = inf has no answer here: outputs of labels grow without end. Give t= as a number "
@@ -76,19 +92,8 @@ def predict(
             "out, so that t is a time of gradient flow."
         )
     require_memory(
-        16.0 * max(count, 1) * len(times) * (n + m) * known.codes.shape[1], f"Outputs of {max(count, 1)} networks",
-        "give fewer networks or times",
-    )  # fmt: skip
-    starts = _starts(K, known.codes.shape[1], count, seed)
-    with watched(progress, "networks") as tell, np.errstate(over="ignore", invalid="ignore"):
-        every, wrong = logits.outputs(
-            np.asarray(trained[:n, :n]), across, known.codes, starts, ridge, times, rate, tell
-        )  # fmt: skip
-    drawn = _Drawn(every, wrong, n, times, bool(count))
-    return Prediction(
-        times, _finite(every.mean(axis=0)), own, drawn.said, head, known.names, (n, m), drawn.covariance,
-        drawn.error,
-    )  # fmt: skip
+        16.0 * networks * len(times) * numbers, f"Outputs of {networks} networks", "give fewer networks or times"
+    )
 
 
 class _Drawn:
@@ -179,7 +184,7 @@ def _times(t: Any, rate: float | None) -> np.ndarray:
 
 def moment(t: Any, rate: Any) -> tuple[float, float | None]:
     """(the one time, the rate) of an estimator."""
-    rate = None if rate is None else _positive(rate, "rate")
+    rate = None if rate is None else positive(rate, "rate")
     times = _times(t, rate)
     if len(times) != 1:
         raise MeanFieldError(f"An estimator is trained to one time, but t={shown(t)} was given.")
@@ -198,19 +203,3 @@ def _finite(mean: np.ndarray) -> np.ndarray:
     if not np.isfinite(mean).all():
         raise MeanFieldError("The outputs grow beyond doubles; take a lower rate=, a smaller t, or smaller targets.")
     return mean
-
-
-def _positive(value: Any, what: str) -> float:
-    number = finite(value, what)
-    if number <= 0:
-        raise MeanFieldError(f"{what} must be > 0, but {number:g} was given.")
-    return number
-
-
-def _test(X_test: Any, dimension: int) -> np.ndarray:
-    found = inputs(X_test, "X_test")
-    if found.shape[1] != dimension:
-        raise MeanFieldError(
-            f"X has inputs of dimension {dimension} and X_test of dimension {found.shape[1]}; both must have the same."
-        )
-    return found

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.base.arguments import finite, meant, scalar, shown, spoken, whole
+from meanfield.base.arguments import meant, positive, scalar, shown, spoken, whole
 from meanfield.base.results import MeanFieldError
 from meanfield.networks.folds import has_skip, parts, with_dense
 from meanfield.networks.records import OWN, Block, Dense, Network, Param, exact
@@ -79,10 +79,7 @@ def recommend(
         raise MeanFieldError(
             "A scatter of one network is not available: it needs at least two; give 0 to measure none."
         )
-    budget, input_norm = finite(budget, "budget"), finite(input_norm, "input_norm")
-    for value, what in ((budget, "budget"), (input_norm, "input_norm")):
-        if not value > 0:
-            raise MeanFieldError(f"{what} must be > 0, but {value:g} was given.")
+    budget, input_norm = positive(budget, "budget"), positive(input_norm, "input_norm")
     p = Prediction(numbered(*read(network, architecture, parameters)), input_norm, batch)
     assert p.theory is not None  # refuses what has no J before anything else is done
     chosen, points = _chosen(p, depth, width, budget)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from meanfield.base.arguments import finite, one_point, spoken, whole
+from meanfield.base.arguments import one_point, positive, spoken, whole
 from meanfield.base.results import MeanFieldError
 from meanfield.tuning.backward import Blocks, state
 from meanfield.tuning.recommend import read
@@ -56,9 +56,7 @@ def sensitivities(
     >>> found.sigma_w[:, :, 0].round(6).tolist()  # J = σ_w²/2 knows its own layer alone
     [[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]]
     """
-    depth, norm = whole(depth, "depth", 2, 10_000), finite(input_norm, "input_norm")
-    if not norm > 0:
-        raise MeanFieldError(f"input_norm must be > 0, but {norm:g} was given.")
+    depth, norm = whole(depth, "depth", 2, 10_000), positive(input_norm, "input_norm")
     one_point({"sigma_w": sigma_w, "sigma_b": sigma_b}, layerwise)
     block, values = read(network, architecture, parameters)
     refuse_schedules(block)

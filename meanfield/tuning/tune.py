@@ -10,7 +10,18 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from meanfield.base.arguments import choice, finite, flag, one_point, provides, refuse_not_real, shown, spoken, whole
+from meanfield.base.arguments import (
+    choice,
+    finite,
+    flag,
+    one_point,
+    positive,
+    provides,
+    refuse_not_real,
+    shown,
+    spoken,
+    whole,
+)
 from meanfield.base.progress import watched
 from meanfield.base.results import MeanFieldError
 from meanfield.comparison.check import network_and_pairs
@@ -101,10 +112,7 @@ def tune(
     """
     choice(method, "method", METHODS)
     one_point({"sigma_w": sigma_w, "sigma_b": sigma_b}, layerwise)
-    budget, input_norm = finite(budget, "budget"), finite(input_norm, "input_norm")
-    for value, what in ((budget, "budget"), (input_norm, "input_norm")):
-        if not value > 0:
-            raise MeanFieldError(f"{what} must be > 0, but {value:g} was given.")
+    budget, input_norm = positive(budget, "budget"), positive(input_norm, "input_norm")
     depth = whole(depth, "depth", 2, 10_000)
     choice(loss, "loss", LOSSES)
     settings = _settings(rate, steps, tolerance, weight, loss, depth) | {"within": _within(blocks, depth)}
